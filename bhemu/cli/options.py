@@ -162,20 +162,22 @@ def session_options(command: F) -> F:
     return command
 
 
-def flag(name: str, option: Option, more: str = "") -> Callable[[F], F]:
-    """The flag of an option, with `more` behind its help."""
+def flag(
+    name: str, option: Option, more: str = "", words: type[click.Choice[Any]] = click.Choice
+) -> Callable[[F], F]:
+    """The flag of an option, with `more` behind its help; `words`: the type of one of several."""
     kind, metavar = option.kind, None if isinstance(option.kind, Words) else option.metavar
     value: click.ParamType[Any]
     if isinstance(kind, Words):
-        value = click.Choice(kind.words)
+        value = words(kind.words)
     elif isinstance(kind, SeedOr):
         value = SeedOrWord(kind)
     elif isinstance(kind, Whole):
         value = Count(kind.least, kind.written)
     else:
         value = Seconds(0, min_open=True)
-    words = f"--{option.flag or name}", name
-    return click.option(*words, type=value, metavar=metavar, help=option.help + more)
+    names = f"--{option.flag or name}", name
+    return click.option(*names, type=value, metavar=metavar, help=option.help + more)
 
 
 def tile_option(command: F) -> F:

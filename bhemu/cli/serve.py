@@ -33,12 +33,22 @@ _FLAGS = ("remote", "verbose")
 _REFERENCE = "llk"  # hosts run production kernels, which some rules of ttsim refuse
 
 
+class _OneOf(click.Choice):  # type: ignore[type-arg]
+    """One of some words, which a message lists as they are written."""
+
+    def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
+        """What the message says of another value."""
+        return f"{value!r} is not one of {', '.join(self.choices)}"
+
+
 def serve_options(command: F) -> F:
     """How the chip runs and what is told about it."""
     for add in reversed(
         (
             *(
-                flag(name, option, f" (default {_REFERENCE})" if name == "reference" else "")
+                flag(
+                    name, option, f" (default {_REFERENCE})" if name == "reference" else "", _OneOf
+                )
                 for name, option in given_in("serve").items()
             ),
             click.option(

@@ -25,8 +25,8 @@ from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES, L1_SIZE, SOFT_RESET_ALL
 from bhemu.metal import kernels
 from bhemu.metal.firmware import Firmware, Grid, read_firmware
-from bhemu.oracle.cases import Case, Outcome, failed, outcome
-from bhemu.oracle.compare import EQUAL, Difference, Judge, Pair, describe
+from bhemu.oracle.cases import Case, Outcome
+from bhemu.oracle.compare import EQUAL, Difference, Judge, Pair, describe, failed, outcome
 from bhemu.oracle.libttsim import RESET_PCS, Library, Simulator
 from bhemu.program import coordinates, datafiles, files, tensor
 from bhemu.program.coordinates import XY

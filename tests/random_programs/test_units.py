@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from bhemu.errors import InputError
-from bhemu.oracle.cases import Emulator
-from bhemu.oracle.compare import BOTH_REFUSE, DIFFERENT, EQUAL, Pair
+from bhemu.oracle.compare import BOTH_REFUSE, DIFFERENT, EQUAL, Emulator, Pair
 from random_programs import operands
 from random_programs.dice import Dice
 from random_programs.units import UNITS, generate
