@@ -310,7 +310,7 @@ def disassemble(word: int) -> str:
     return " ".join([cls.name, *shown])
 
 
-# Tables of operands that instructions of several units have (operand.py).
+# Tables of operands that instructions of several units have (bits.py).
 #
 # Names of classes and conditions: STALLWAIT, Blackhole ISA, and tt-llk (p_stall); of semaphores:
 # tt-llk.

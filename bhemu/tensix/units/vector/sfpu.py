@@ -155,7 +155,7 @@ class DstAccess(Word):
     lreg_ind = bits(23, 20, LREG)
 
 
-# What the modes of vector instructions with many of them stand for (operand.py).
+# What the modes of vector instructions with many of them stand for (bits.py).
 
 _INVERT = 13  # of SFPPUSHC and SFPPOPC
 
