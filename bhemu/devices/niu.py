@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 
 from bhemu import memmap as mm
-from bhemu.devices import niu_check, niu_rules, noc_map, rules
+from bhemu.devices import niu_check, noc_map, rules
 from bhemu.devices import niu_request as request
-from bhemu.devices import niu_rules as noc_rules
 from bhemu.devices.bus.window import WORD, Window
 from bhemu.jit.intrinsics import move
 from bhemu.jit.subset import njit
@@ -93,14 +92,14 @@ def _note(s: Any, row: Any) -> None:
     """Where the golden model's way is taken, and silicon has another."""
     control, given = row[request.CONTROL], row[request.GIVEN]
     if request.kind(control) == request.ATOMIC and not request.is_answered(control):
-        noted(s, niu_rules.POSTED_ATOMIC)
+        noted(s, niu_check.POSTED_ATOMIC)
     at = row[request.RECTANGLE]
     if not request.is_multicast(control):
         at = noc_map.place(row[request.ENDPOINT])
     else:
         at = (at & 0xFFF) << 12 | at >> 12
     if at != given & (0xFFFFFF if request.is_multicast(control) else 0xFFF):
-        noted(s, niu_rules.WRITE_BACK, given=given, initiator=row[request.INITIATOR])
+        noted(s, niu_check.WRITE_BACK, given=given, initiator=row[request.INITIATOR])
 
 
 @njit
@@ -135,7 +134,7 @@ def _alone(s: Any, noc: Any, i: Any) -> Any:
     return np.int64(
         refuse(
             s,
-            niu_rules.TRANSFER,
+            niu_check.TRANSFER,
             address=mm.NOC0_BASE + mm.NOC_SIZE * noc + mm.NOC_CMD_BUF_OFFSET * i + mm.NOC_CMD_CTRL,
             control=np.int64(registers[mm.NOC_CTRL >> 2]),
             target=np.int64(registers[mm.NOC_TARG_ADDR_LO >> 2]),
@@ -150,7 +149,7 @@ def issue(s: Any, c: Any, noc: Any, i: Any) -> Any:
     if s.noc_map[0] == 0:
         return _alone(s, noc, i)
     if s.noc_requests[0] >= NOC_REQUESTS:
-        return np.int64(niu_rules.FULL)
+        return np.int64(niu_check.FULL)
     row = s.noc_request[s.noc_requests[0]]
     request.decode(s, c, noc, i, row)
     status = niu_check.check(s, row)
@@ -158,7 +157,7 @@ def issue(s: Any, c: Any, noc: Any, i: Any) -> Any:
         return status
     if request.takes_data(row[request.CONTROL]):
         if s.noc_data_used[0] + request.size(row) > NOC_DATA:
-            return np.int64(niu_rules.FULL)
+            return np.int64(niu_check.FULL)
         _take(s, row)
     _note(s, row)
     _count(s, row)
@@ -271,13 +270,13 @@ def load(s: Any, noc: Any, offset: Any) -> Any:
 def _refused(s: Any, noc: Any, offset: Any, value: Any) -> Any:
     """A store to NIU_CFG_0 or ROUTER_CFG_0: DONE, or why it is refused."""
     if offset == _CONFIG and value & _CLOCK_OFF:
-        return np.int64(refuse(s, noc_rules.CLOCK, value=value))
+        return np.int64(refuse(s, niu_check.CLOCK, value=value))
     if offset == _CONFIG and value & _REQUEST_FIFO:
-        return np.int64(refuse(s, noc_rules.REQUEST_FIFO, value=value))
+        return np.int64(refuse(s, niu_check.REQUEST_FIFO, value=value))
     kept = np.int64(_CFG_0_RESERVED if offset == _CONFIG else _ROUTER_CFG_0_RESERVED)
     bits = (value ^ np.int64(s.niu_config[noc, (offset - _CONFIG) >> 2])) & kept
     if bits:
-        return np.int64(refuse(s, noc_rules.CFG_RESERVED, value=value, offset=offset, bits=bits))
+        return np.int64(refuse(s, niu_check.CFG_RESERVED, value=value, offset=offset, bits=bits))
     return np.int64(DONE)
 
 
@@ -288,9 +287,9 @@ def _store_configuration(s: Any, noc: Any, offset: Any, index: Any, value: Any) 
     if mm.NOC_ID_TRANSLATE_COL_MASK <= offset <= mm.DDR_COORD_TRANSLATE_COL_SWAP:
         table = True
     if table and s.noc_map[0] != 0 and value != np.int64(s.niu_config[noc, index]):
-        return np.int64(refuse(s, noc_rules.TABLES, value=value, offset=offset))
+        return np.int64(refuse(s, niu_check.TABLES, value=value, offset=offset))
     if offset == mm.NIU_TRANS_COUNT_RTZ_CFG and value & 0xFFFF:
-        return np.int64(refuse(s, noc_rules.INTERRUPT, value=value))
+        return np.int64(refuse(s, niu_check.INTERRUPT, value=value))
     if offset == _CONFIG or offset == _ROUTER_CONFIG:
         status = _refused(s, noc, offset, value)
         if status != DONE:

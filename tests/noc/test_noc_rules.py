@@ -141,6 +141,6 @@ def test_silicons_way_is_counted_where_the_golden_model_has_another() -> None:
     chip.run()
     assert chip.tile[OTHER].read32(L1) == 3
     rules = {chip.tile[OWN].state.rule_number[i] for i in range(256)}
-    from bhemu.devices.niu_rules import POSTED_ATOMIC, WRITE_BACK
+    from bhemu.devices.niu_check import POSTED_ATOMIC, WRITE_BACK
 
     assert {POSTED_ATOMIC, WRITE_BACK} <= rules
