@@ -14,7 +14,9 @@ from bhemu.tensix.insn import REGISTRY, Instruction
 from bhemu.tensix.state import OFFSET, State
 
 LANES, ROWS = 32, 96
-_VECTOR = [cls for cls in REGISTRY.values() if cls.unit == "vector" and cls.execute is not None]
+_VECTOR = [
+    cls for _, cls in sorted(REGISTRY.items()) if cls.unit == "vector" and cls.execute is not None
+]
 _FLAGS = ("SFPSETCC", "SFPENCC", "SFPPUSHC", "SFPPOPC", "SFPCOMPC", "SFPLE", "SFPGT")
 _SAME = ("cc_en", "cc_depth", "cc_stack_en", "lane_config", "macro_template", "macro_sequence")
 _SAME += ("macro_misc", "macro_slot", "route", "stage_used", "rwc", "doubt", "lane_doubt")
