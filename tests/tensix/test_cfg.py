@@ -248,16 +248,3 @@ def test_cfgshiftmask_as_llk_uses_it() -> None:
         disable_mask_on_old_val=1,
     )
     assert s.cfg[0, 76] == 0xF0
-
-
-def test_repeated_fields_are_declared_where_they_are_named() -> None:
-    """A line without a value stands for a field that `repeat` has made."""
-    named = [(module, name) for module in (cf, tf) for name in module.__annotations__]
-    assert len(named) > 10
-    assert [
-        name for module, name in named if not isinstance(vars(module).get(name), cf.Field)
-    ] == []
-    assert cf.THCON_SEC1_REG7_Unpack_out_data_format_cntx7 == (143, 28, 0xF)
-    assert cf.TILE_FACE_SET_MAPPING_3_face_set_mapping_15 == (39, 30, 0x3)
-    assert tf.PERF_CNT_CMD_Cmd3Stop == (44, 7, 0x1)
-    assert tf.ADDR_MOD_BIAS_SEC7_BiasClear == (54, 4, 0x1)

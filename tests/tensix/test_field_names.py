@@ -47,3 +47,7 @@ def test_repeated_fields() -> None:
     assert config_fields.TILE_ROW_SET_MAPPING_3_row_set_mapping_15 == (23, 30, 3)
     assert config_fields.PACK_COUNTERS_SEC2_pack_xys_per_tile == (30, 16, 0x7F)
     assert thread_fields.ADDR_MOD_AB_SEC7_SrcAIncr == (19, 0, 0x3F)
+    assert config_fields.THCON_SEC1_REG7_Unpack_out_data_format_cntx7 == (143, 28, 0xF)
+    assert config_fields.TILE_FACE_SET_MAPPING_3_face_set_mapping_15 == (39, 30, 0x3)
+    assert thread_fields.PERF_CNT_CMD_Cmd3Stop == (44, 7, 0x1)
+    assert thread_fields.ADDR_MOD_BIAS_SEC7_BiasClear == (54, 4, 0x1)
