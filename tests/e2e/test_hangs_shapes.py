@@ -23,7 +23,24 @@ from test_hangs import (
 from bhemu.cli import output
 from bhemu.errors import NoProgress
 from bhemu.machine.hang.graph import WaitGraph, advice
-from bhemu.riscv.assembly import A0, A1, PARK, ZERO, beq, code, li, lw, sw, tt
+from bhemu.riscv.assembly import (
+    A0,
+    A1,
+    A2,
+    PARK,
+    RA,
+    RET,
+    T0,
+    ZERO,
+    beq,
+    code,
+    jal,
+    jalr,
+    li,
+    lw,
+    sw,
+    tt,
+)
 from bhemu.tensix.insn import assemble
 
 GPRS, MOP_CFG, MOP_DONE = 0xFFE00000, 0xFFB80000, 0xFFE80008
@@ -143,9 +160,25 @@ def test_a_full_mailbox_whose_reader_looks_into_another() -> None:
     w = waiter(graph, "trisc1")
     assert w.reason == "a mailbox message from trisc1"
     assert [(r.who, r.able) for r in w.releasers] == [("trisc1", False)]
-    assert "only trisc1 may release it, which has no store to 0xffec2000" in str(graph)
+    assert "only trisc1 may release it, and no store to 0xffec2000 was found in " in str(graph)
     assert graph.cycle == ()  # it cannot give itself what it never sends
     assert hint(graph).startswith("find who should have ended the wait of ")
+
+
+@pytest.mark.parametrize("called", [False, True])
+def test_an_answer_behind_the_wait_for_the_question_is_found(called: bool) -> None:
+    """Its address has been in a register since before the loop, or before the call."""
+    ask, answer = lw(A1, A2), sw(A1, A0)
+    before = [*li(A0, MAILBOX), *li(A2, MAILBOX)]
+    if called:  # by what is only reached by a jump to an address in memory
+        jump = [*li(A1, 0x1402C), *li(T0, 0x9000), sw(A1, T0), lw(A1, T0), jalr(ZERO, A1)]
+        then = [*jump, jal(RA, 12), answer, PARK, ask, RET]
+    else:
+        then = [ask, answer, jal(ZERO, -8)]
+    asks = code(li(A0, MAILBOX + 0x3000), lw(A1, A0), sw(A1, A0), PARK)
+    graph = hang(tile_with(brisc=asks, trisc2=code(before, then)), "Deadlock")
+    assert blockers(waiter(graph, "brisc")) == ["trisc2"]
+    assert graph.cycle == ("brisc", "trisc2")
 
 
 def test_two_cores_that_wait_for_each_others_word() -> None:

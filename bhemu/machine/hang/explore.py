@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -92,17 +92,12 @@ def store(tile: Tile, core: int, address: int, value: int | None) -> None:
 # Everywhere a core can get while nothing around it changes: the proof behind "livelock".
 #
 # The walk follows a core from where it stands, over the memory and devices as they are.  Values
-# that
-# change by themselves (clock, counters of instructions) are unknown, and so become values that
-# differ
-# between many visits of the same loop head; a branch on an unknown value goes both ways.  So the
-# walk
-# covers at least everything the core can do.  It fails when the core can reach anything that
-# others
-# could see or that ends the run: a store that changes a byte, a push, a device store, a parked
-# core.
-# When it does not fail, the core goes round for ever, whatever the clock says.  A core that counts
-# and waits for nothing is left alone all the same.
+# that change by themselves (clock, counters of instructions) are unknown, and so become values
+# that differ between many visits of the same loop head; a branch on an unknown value goes both
+# ways.  So the walk covers at least everything the core can do.  It fails when the core can reach
+# anything that others could see or that ends the run: a store that changes a byte, a push, a
+# device store, a parked core.  When it does not fail, the core goes round for ever, whatever the
+# clock says.  A core that counts and waits for nothing is left alone all the same.
 
 _MANY = 16  # different visits of a loop head before what differs counts as unknown
 _PARK = JAL.assemble(0, 0)
@@ -149,6 +144,13 @@ class _State:
         return self.pc, tuple(self.regs), tuple(sorted(self.local.items()))
 
 
+def _registers(tile: Tile, core: int) -> list[Value]:
+    """The registers of a core as it stands."""
+    if tile.state.fresh[core]:
+        return [0] * 32
+    return [tile.backend.engine.read_register(core, i) for i in range(32)]
+
+
 class _Walk:
     """One exploration of a core of `tile`; `run` gives the Loop or raises Escape."""
 
@@ -165,10 +167,7 @@ class _Walk:
 
     def run(self) -> Loop:
         """Follow every path until all are closed."""
-        engine = self._tile.backend.engine
-        regs: list[Value] = [engine.read_register(self._c, i) for i in range(32)]
-        if self._s.fresh[self._c]:
-            regs = [0] * 32
+        regs = _registers(self._tile, self._c)
         self._work = [_State(int(self._s.pc[self._c]), regs, [_NOTHING] * 32, {})]
         while self._work:
             state: _State | None = self._work.pop()
@@ -401,8 +400,8 @@ def livelock(tile: Tile, budget: int) -> tuple[Loop, ...]:
 # What a core's program can store and push, read from its code without running it.
 #
 # Constants are followed through registers (lui, addi, ...) along every path from the core's start
-# and
-# from where it stands; an address that is computed otherwise stays unknown and is not listed.
+# and, with the registers that it has now, from where it stands; an address that is computed
+# otherwise stays unknown and is not listed, and a jump to such an address is not followed.
 
 _MOST = 100_000  # instructions looked at, revisits included
 _ENDS = (0, JAL.assemble(0, 0), EBREAK.match)  # words that a path does not go past
@@ -472,19 +471,19 @@ class _Scan:
         self._known: dict[int, Registers] = {}
         self._work: list[int] = []
 
-    def follow(self, starts: set[int]) -> dict[int, Registers]:
-        """Registers before each instruction that the paths from `starts` may reach."""
-        for start in starts:
-            self._arrive(start, _START)
-        for _ in range(_MOST):
-            if not self._work:
-                break
-            pc = self._work.pop()
-            for target, registers in self._next(pc, self._known[pc]):
-                self._arrive(target, registers)
+    def follow(self, starts: Mapping[int, Registers]) -> dict[int, Registers]:
+        """Registers before each instruction on the paths from `starts`, which are taken in turn."""
+        left = _MOST
+        for start, at_start in starts.items():
+            self._arrive(start, at_start)
+            while self._work and left:
+                left -= 1
+                pc = self._work.pop()
+                for target, registers in self._next(pc, self._known[pc]):
+                    self._arrive(target, registers)
         return self._known
 
-    def run(self, starts: set[int]) -> CodeStores:
+    def run(self, starts: Mapping[int, Registers]) -> CodeStores:
         """What the instructions on those paths do."""
         found = CodeStores(self._core)
         known = self.follow(starts)
@@ -514,9 +513,11 @@ class _Scan:
         elif cls is not None and issubclass(cls, Jump | IndirectJump):
             known = a is not None or issubclass(cls, Jump)
             target = cls.compute(word, pc, a or 0, 0) if known else None
-            if target is not None:
-                yield target, registers
-            if cls.rd.get(word):
+            link = cls.rd.get(word)
+            if target is not None and not (_is_return(word, cls) and target in self._known):
+                at_target = (*registers[:link], None, *registers[link + 1 :]) if link else registers
+                yield target, at_target
+            if link:
                 kept = tuple(x if i in _KEPT else None for i, x in enumerate(registers))
                 yield pc + 4, kept
         else:
@@ -553,6 +554,11 @@ class _Scan:
         return self._core - 1 if self._core and address in _MOP_WORDS else None
 
 
+def _is_return(word: int, cls: type[Instruction]) -> bool:
+    """Whether it goes back behind a call, where what a call preserves is known already."""
+    return issubclass(cls, IndirectJump) and not cls.rd.get(word) and cls.rs1.get(word) == RA
+
+
 def _after(word: int, pc: int, registers: Registers) -> Registers:
     """Registers behind an instruction that goes on to the next."""
     cls, rd = decode(word), Instruction.rd.get(word)
@@ -579,13 +585,14 @@ def code_stores(tile: Tile, core: int) -> CodeStores:
 
 def reachable(tile: Tile, core: int, seen: Collection[int] = ()) -> set[int]:
     """The pcs that the program of core `core` may come to, from those that it was `seen` at too."""
-    return set(_Scan(tile, core).follow(_starts(tile, core) | set(seen)))
+    return set(_Scan(tile, core).follow(_starts(tile, core) | dict.fromkeys(seen, _START)))
 
 
-def _starts(tile: Tile, core: int) -> set[int]:
+def _starts(tile: Tile, core: int) -> dict[int, Registers]:
+    """Where to follow a core from, and what its registers hold there."""
     if not has_program(tile, core):
-        return set()
-    starts = {reset_pc(tile.state, core)}
+        return {}
+    starts = {reset_pc(tile.state, core): _START}
     if tile.state.core_state[core] != RESET:
-        starts.add(int(tile.state.pc[core]))
+        starts.setdefault(int(tile.state.pc[core]), tuple(_registers(tile, core)))
     return starts

@@ -44,8 +44,8 @@ _STATES = {
 class Releaser:
     """One that could end a wait: who, by what, from where, and what it does at present.
 
-    `able` is False for the only one that may, when nothing in its program would; `core` and `pc`:
-    the instruction of `place`, where there is one.
+    `able` is False for the only one that may, when no code of it was found that would; `core` and
+    `pc`: the instruction of `place`, where there is one.
     """
 
     who: str
@@ -59,7 +59,7 @@ class Releaser:
     def __str__(self) -> str:
         at = f" at {self.place}" if self.place else ""
         if not self.able:
-            return f"only {self.who} may release it, which {self.how}; it {self.state}{at}"
+            return f"only {self.who} may release it, and {self.how}; it {self.state}{at}"
         return f"could have been released by {self.who} ({self.how}{at}), which {self.state}"
 
 
@@ -211,6 +211,7 @@ _ORIGINS = ("", " of the MOP it expands", " from replay slot {}")  # by gate_fro
 _TTSYNC = (pcbuf.DRAIN, pcbuf.MOP_DRAIN)
 _MOST_POLLS = 4
 _NOBODY = -1  # no core is left out
+_NO_STORE = "no store to {:#x} was found in as much of its code as could be followed"
 _WIDTHS = {1: "byte", 2: "half-word", 4: "word"}
 
 
@@ -427,7 +428,7 @@ def _mailbox(agents: Agents, c: int, number: int, n: int, shown: str) -> Wait:
     if number == mailbox.EMPTY:
         window = mm.MAILBOX_BASE + 0x1000 * c
         releasers = [agents.store(n, store) for store in agents.stores(n).storing(window)][:1] or [
-            agents.core(n, f"has no store to {window:#x}", able=False)
+            agents.core(n, _NO_STORE.format(window), able=False)
         ]
         reason = f"a mailbox message from {mm.CORE_NAMES[n]}"
         return Wait(Resource("mailbox", {"writer": n, "reader": c}), reason, shown, releasers)
@@ -445,7 +446,7 @@ def _pcbuf(agents: Agents, c: int, number: int, address: int, text: str, shown: 
         window = mm.PC_BUF_BASE + mm.PC_BUF_OTHERS * (c - 1)
         stores = agents.stores(0).storing(window)
         releasers = [agents.store(0, store) for store in stores][:1]
-        releasers = releasers or [agents.core(0, f"has no store to {window:#x}", able=False)]
+        releasers = releasers or [agents.core(0, _NO_STORE.format(window), able=False)]
         return Wait(Resource("pcbuf", {"trisc": c - 1}), text, shown, releasers)
     if number in (pcbuf.PCBUF_FULL, pcbuf.PCBUF_BUSY):
         t = (address - mm.PC_BUF_BASE) // mm.PC_BUF_OTHERS
