@@ -129,6 +129,18 @@ def test_a_semaphore_that_nobody_sets_up_is_the_root() -> None:
     assert error.hint == "no SEMINIT has given semaphore 1 a maximum"
 
 
+@pytest.mark.parametrize("polled", [False, True])
+def test_a_maximum_is_missed_by_who_waits_for_room_alone(polled: bool) -> None:
+    """A semaphore that nobody sets up, as shipped programs have: its value alone is waited for."""
+    tile = Tile()
+    poll = [*li(A0, 0xFFE80024), lw(A1, A0), beq(A1, ZERO, -4)]
+    release(tile, trisc1=code(poll if polled else [above_zero(1), tt("NOP")], PARK))
+    error = stuck(tile)
+    assert error.graph.waiters[0].resource == {"index": 1, "value": 0, "max": 0}
+    who = "trisc1" if polled else "thread T1"
+    assert error.hint.startswith(f"find who should have ended the wait of {who}; ")
+
+
 def test_the_root_of_a_chip_is_the_tile_that_waits_for_no_other_one() -> None:
     def waiter(who: str, *givers: str) -> Waiter:
         return Waiter(

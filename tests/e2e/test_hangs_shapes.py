@@ -266,7 +266,7 @@ def test_brisc_waits_for_a_trisc_that_waits_for_brisc() -> None:
     assert waiter(graph, "brisc").resource == {"trisc": 0, "held": 0}
     assert blockers(waiter(graph, "brisc")) == ["trisc0", "thread T0"]
     assert [(r.who, r.able) for r in waiter(graph, "trisc0").releasers] == [("brisc", False)]
-    assert hint(graph) == "no SEMINIT has given semaphore 7 a maximum"
+    assert hint(graph).startswith("find who should have ended the wait of ")
 
 
 def test_a_hang_on_the_command_line_ends_with_what_to_do() -> None:
@@ -275,4 +275,4 @@ def test_a_hang_on_the_command_line_ends_with_what_to_do() -> None:
     with pytest.raises(NoProgress) as caught:
         tile_with(trisc0=code(above_zero(1), post(2), PARK)).run(timeout_s=60)
     last = output.lines(caught.value)[-1]
-    assert last == "  hint: no SEMINIT has given semaphore 1 a maximum"
+    assert last.startswith("  hint: find who should have ended the wait of thread T0; ")

@@ -276,12 +276,15 @@ def release(graph: WaitGraph) -> str:
 
 
 def advice(tile: Tile, graph: WaitGraph) -> str:
-    """What to look at next: what is certain of the waits, otherwise the root of them."""
+    """What to look at next: what is certain of the waits, otherwise the root of them.
+
+    That a semaphore has no maximum holds up who waits for it to fall below that, and nobody else.
+    """
     s = tile.state
     if graph.cycle:
         return "one in the cycle must give before it takes; bhemu trace shows what ran before"
     for one in graph.waiters:
-        if one.kind == "semaphore" and one.resource["max"] == 0:
+        if one.reason.endswith(waits.BELOW_MAXIMUM) and one.resource["max"] == 0:
             return f"no SEMINIT has given semaphore {one.resource['index']} a maximum"
     if text := release(graph):
         return text

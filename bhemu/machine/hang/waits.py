@@ -199,6 +199,7 @@ _SRC = ("SrcA", "SrcB")
 _SEMAPHORES = range(
     mm.PC_BUF_BASE + mm.PC_BUF_SEMAPHORES_OFFSET, mm.PC_BUF_BASE + mm.PC_BUF_SEMAPHORES_END_OFFSET
 )
+BELOW_MAXIMUM = "fall below its maximum"  # the end of the reason of such a wait
 _BY_STORE = 3  # semaphores.note: a store of a core
 # Conditions of the wait gate: SRCA or SRCB, whether the bank is to become valid
 _GATE_BANKS = {
@@ -319,7 +320,7 @@ def _semaphore(agents: Agents, t: int, zero: bool) -> Wait:
     waited = [i for i in selected if (s.sem[i] == 0 if zero else s.sem[i] >= s.sem_max[i])]
     i = (waited or selected)[0]
     shown = ", ".join(f"semaphore {k} = {int(s.sem[k])}, max {int(s.sem_max[k])}" for k in waited)
-    reason = f"semaphore {i} to " + ("become non-zero" if zero else "fall below its maximum")
+    reason = f"semaphore {i} to {'become non-zero' if zero else BELOW_MAXIMUM}"
     releasers = semaphore_releasers(agents, i, zero)
     if not zero and not s.sem_max[i]:  # never set up: no SEMGET lets it fall below 0
         releasers = agents.by_words(Effect(Kind.SETS_BELOW_MAXIMUM, i))
