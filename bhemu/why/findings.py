@@ -100,6 +100,15 @@ _UNKNOWN: dict[str, Any] = {
 
 
 @dataclass(frozen=True)
+class HandOver:
+    """Of a finding about rows of Dst, which threads hand over to each other by semaphores."""
+
+    threads: frozenset[int]  # who takes part
+    semaphores: frozenset[int] = frozenset()  # what they have waited for, where that is known
+    kept: int | None = None  # the one that the culprit has waited for and that nobody takes from
+
+
+@dataclass(frozen=True)
 class Finding:
     """One thing that is wrong: who did it, what it happened to, how that is known, what to do."""
 
@@ -111,6 +120,7 @@ class Finding:
     evidence: tuple[str, ...]
     advice: str
     likelihood: int = LIKELY["other"]  # within its class (findings.py)
+    hand_over: HandOver | None = None
 
     @property
     def check(self) -> str:
@@ -119,7 +129,7 @@ class Finding:
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready values; the culprit has every key, whether its value is known or not."""
-        own = ("found_by", "likelihood")
+        own = ("found_by", "likelihood", "hand_over")
         known = {name: value for name, value in vars(self).items() if name not in own}
         function = str(self.culprit.get("symbol") or "").partition("+")[0]
         culprit = {**_UNKNOWN, "function": function, **self.culprit}

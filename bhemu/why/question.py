@@ -19,6 +19,7 @@ from bhemu.why.failures.bad_addresses import overwritten_address
 from bhemu.why.failures.code_written import code_written
 from bhemu.why.failures.counts import unreached
 from bhemu.why.failures.ended_cores import ended_early, unread
+from bhemu.why.failures.hand_over import apart, with_hand_over
 from bhemu.why.failures.left_pages import left_pages
 from bhemu.why.failures.limits import too_short
 from bhemu.why.failures.overwritten import overwritten
@@ -75,6 +76,8 @@ def findings(asked: Context, target: Launched, error: BhemuError | None) -> list
         found += saved_state.stacks(target)
     else:
         found = checks.findings(asked, checks.fitting(asked), found, cures)
+    if isinstance(error, NoProgress):
+        symptom, found = [with_hand_over(symptom[0], error, found)], apart(error, found)
     return of_kernels(asked, checks.ordered(explained.of_formats([*symptom, *found])))
 
 

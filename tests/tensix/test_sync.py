@@ -190,6 +190,14 @@ def test_post_at_the_maximum(value: int, maximum: int, after: int) -> None:
     assert count(s, semaphores.POST_FULL) == 1
 
 
+def test_the_hint_for_an_empty_semaphore_holds_where_another_one_was_waited_for() -> None:
+    """That there was no wait is not known: it is to be the same semaphore."""
+    hint = rules.RULES[semaphores.GET_EMPTY].hint
+    assert hint == (
+        "take only from the semaphore that SEMWAIT wait_sem_cond=1, or a poll, has seen above 0"
+    )
+
+
 def test_get_at_zero() -> None:
     s = State()
     s.sem[0] = 2

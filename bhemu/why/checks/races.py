@@ -9,7 +9,7 @@ from bhemu.riscv.formats import Atomic, Store
 from bhemu.riscv.isa import decode as decode_riscv
 from bhemu.tensix.insn import BLOCKS, decode
 from bhemu.why.check import Check, Context, Outcome
-from bhemu.why.findings import Finding, likely, merged, place
+from bhemu.why.findings import Finding, HandOver, likely, merged, place
 from bhemu.why.ordering import effects, first_values
 from bhemu.why.ordering.accesses import Conflict, Event, thread_of
 from bhemu.why.ordering.conflicts import Races
@@ -25,6 +25,7 @@ _RELEASE = (
     "post, or set the word, after the last access, behind a STALLWAIT for the unit that makes it"
 )
 _END = "wait for every core before the word that ends the program"  # of who stores it
+_GET = "SEMGET when what was waited for is used"
 _SEEN = 3  # findings of a run: what comes later is mostly a consequence
 _STALL = {
     "scalar": "THCON (0x1)", "unpack0": "UNPACK0 (0x2)", "unpack1": "UNPACK1 (0x4)",
@@ -226,9 +227,9 @@ def _miscounted(first: Event, second: Event) -> tuple[Step, str, str] | None:
     if semaphore.step is not None and (semaphore.value or not taken.of_posts):
         text = "for its semaphore lets the other side go on one time too early"
         return semaphore.step, text, "SEMINIT with the number of buffers that there are"
-    if not semaphore.gets and taken.before is not None:
+    if not semaphore.gets and (last := second.before or taken.before) is not None:
         text = "after which nothing takes from the semaphore that it has waited for"
-        return taken.before, text, "SEMGET when what was waited for is used"
+        return last, text, _GET
     return None
 
 
@@ -294,7 +295,20 @@ def _raced(races: Races, conflict: Conflict) -> Finding:
         (f"one {_told(tile, first)}", f"one {_told(tile, second)}", _no_order(first, second)),
         advice,
         likely("race of two that wait" if both and HOST not in owners else "race"),
+        _hand_over(conflict, advice),
     )
+
+
+def _hand_over(conflict: Conflict, advice: str) -> HandOver | None:
+    """Of accesses to a row of Dst: the threads, and the semaphores that they have waited for."""
+    sides = (conflict.first, conflict.second)
+    threads = frozenset(side.step.thread for side in sides if isinstance(side.step, Word))
+    if effects.kind(conflict.place) != "Dst" or not threads:
+        return None
+    taken = [side.taken for side in sides if side.taken is not None]
+    keeps = conflict.second.taken if advice == _GET else None
+    known = frozenset(one.index for one in taken)
+    return HandOver(threads, known, None if keeps is None else keeps.index)
 
 
 def _side(step: Step) -> str:

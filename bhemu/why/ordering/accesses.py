@@ -30,6 +30,7 @@ class Event:
     acquired: int  # the owner's clock when it did
     poll: tuple[int, Step] | None  # its core's last load of a word that it polls
     vector: Clock
+    before: Step | None = None  # of an access to Dst: the owner's last one before `taken`
 
 
 @dataclass(frozen=True)

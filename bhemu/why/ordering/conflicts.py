@@ -39,7 +39,7 @@ from bhemu.why.ordering import effects
 from bhemu.why.ordering.accesses import Conflict, Event, Shadow, thread_of
 from bhemu.why.ordering.effects import Range, Touched
 from bhemu.why.ordering.polls import Polls
-from bhemu.why.ordering.vector_clocks import HOST, Order
+from bhemu.why.ordering.vector_clocks import HOST, Order, Taken
 from bhemu.why.walk import Access, Instruction, Step, Word
 
 _COUNTERS = {
@@ -67,6 +67,7 @@ class Races:
         # Config words that a thread steps behind its UNPACRs: they are read when the word is issued
         self._at_issue: set[int] = set()
         self._last: dict[tuple[int, bool, int], int] = {}
+        self._rows: dict[int, tuple[Taken | None, Step, Step | None]] = {}  # see _before_wait
         self._config: dict[int, tuple[Event, int]] = {}  # by word, the last store of a core to it
         self._ends: set[int] = set()  # words of L1 that end the program
         self._polls: dict[int, tuple[int, Step]] = {}  # by core, its last load of a polled word
@@ -121,7 +122,9 @@ class Races:
     def _access(self, step: Step, agent: int, ranges: list[Range], write: bool) -> None:
         if not ranges:
             return
-        event = self._event(step, agent, ranges[0][0], write)
+        is_of_dst = any(effects.kind(low) == "Dst" for low, _ in ranges)
+        before = self._before_wait(step, self.order.owner(agent)) if is_of_dst else None
+        event = self._event(step, agent, ranges[0][0], write, before)
         number = self._shadow.add(event)
         some = [(low, high) for low, high in ranges if low < high]
         if some:
@@ -130,7 +133,9 @@ class Races:
         for low, high in some:
             table[low:high] = number
 
-    def _event(self, step: Step, agent: int, place: int, write: bool) -> Event:
+    def _event(
+        self, step: Step, agent: int, place: int, write: bool, before: Step | None = None
+    ) -> Event:
         order = self.order
         owner = order.owner(agent)
         wait = order.waits[step.thread] if isinstance(step, Word) else None
@@ -147,7 +152,17 @@ class Races:
             int(order.acquired[owner]),
             self._polls.get(step.core),
             order.clocks[agent].copy(),
+            before,
         )
+
+    def _before_wait(self, step: Step, owner: int) -> Step | None:
+        """The last access to Dst before the last SEMWAIT of the owner of `step`, which is one."""
+        taken = self.order.taken.get(owner)
+        known, last, before = self._rows.get(owner, (taken, step, None))
+        if known is not taken:
+            before = last
+        self._rows[owner] = taken, step, before
+        return before
 
     def _stored_config(self, step: Instruction, agent: int, access: Access) -> None:
         """Two cores store other values to one word: the last of them holds, whoever that is."""

@@ -61,6 +61,7 @@ class Semaphore:
 class Taken:
     """What a thread has passed a SEMWAIT by: so many posts or gets of a semaphore."""
 
+    index: int
     semaphore: Semaphore
     of_posts: bool
     count: int
@@ -235,7 +236,7 @@ class Order:
                 self._join_stores(issue, c, int(self.clocks[issue, c]))
         for i in range(8):
             if wait.semaphores >> i & 1:
-                self._take(issue, self._semaphores[i], wait)
+                self._take(issue, i, wait)
 
     def _join_stores(self, issue: int, c: int, clock: int) -> None:
         """Behind the stores to Config that core `c` has made up to its `clock`."""
@@ -252,19 +253,20 @@ class Order:
 
     # Semaphores
 
-    def _take(self, agent: int, semaphore: Semaphore, wait: Wait) -> None:
+    def _take(self, agent: int, i: int, wait: Wait) -> None:
         """What a SEMWAIT that was passed is known to be behind."""
+        semaphore = self._semaphores[i]
         self._join(agent, semaphore.base)
         condition = wait.semaphore_condition
         posts, gets = len(semaphore.posts), len(semaphore.gets)
         if condition & 1:  # while zero: one post more than there were gets
             least = gets + 1 - semaphore.value
             self._join_first(agent, semaphore.posts, least)
-            self.taken[agent] = Taken(semaphore, True, max(least, 0), wait.before)
+            self.taken[agent] = Taken(i, semaphore, True, max(least, 0), wait.before)
         if condition & 2:  # while at its maximum
             least = posts + semaphore.value - semaphore.most + 1
             self._join_first(agent, semaphore.gets, least)
-            self.taken[agent] = Taken(semaphore, False, max(least, 0), wait.before)
+            self.taken[agent] = Taken(i, semaphore, False, max(least, 0), wait.before)
         self._acquired(agent)
 
     def _join_first(self, agent: int, clocks: list[Clock], n: int) -> None:

@@ -1,0 +1,84 @@
+"""A hang at a semaphore is one finding, whatever else is told of what the semaphore hands over."""
+
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import planted
+import pytest
+
+from bhemu.errors import NoProgress
+from bhemu.machine.hang.graph import Waiter, WaitGraph
+from bhemu.machine.hang.waits import Releaser
+from bhemu.why.failures.hand_over import apart, with_hand_over
+from bhemu.why.findings import Finding, HandOver, of_error
+
+BUGS = {bug.name: bug for bug in planted.bugs()}
+TILE = [1, 2]
+MATH, PACK = 1, 2
+
+
+def hang(kind: str = "semaphore", index: int = 7, giver: str = "") -> NoProgress:
+    where: dict[str, Any] = {"tile": TILE, "core": "trisc1", "thread": MATH, "pc": 0x14000}
+    givers = (Releaser(giver, "SEMGET", "", ""),) if giver else ()
+    waiter = Waiter(
+        "thread T1", kind, f"semaphore {index} to fall below its maximum", "", "",
+        {"index": index}, givers, where,
+    )  # fmt: skip
+    return NoProgress("deadlock", graph=WaitGraph((waiter,)), category="Deadlock", hint="look")
+
+
+def raced(
+    kept: int | None = None, semaphores: tuple[int, ...] = (7,), threads: tuple[int, ...] = (1, 2)
+) -> Finding:
+    who = {"tile": TILE, "core": "trisc2", "thread": PACK, "pc": 0x18000, "line": 5}
+    given = HandOver(frozenset(threads), frozenset(semaphores), kept)
+    return Finding("races", "error", "only their speed decides", who, {}, (), "SEMGET", 50, given)
+
+
+def test_what_is_told_of_the_hand_over_is_evidence_of_the_hang() -> None:
+    error = hang()
+    told = with_hand_over(of_error(error, 9), error, [raced(), raced(semaphores=())])
+    assert [line.partition(":")[0] for line in told.evidence[-2:]] == [
+        "only their speed decides"
+    ] * 2
+    assert told.culprit["core"] == "trisc1" and told.advice == "look"
+    assert apart(error, [raced(), raced(semaphores=())]) == []
+
+
+def test_who_does_not_take_from_the_semaphore_is_the_culprit() -> None:
+    error = hang()
+    told = with_hand_over(of_error(error, 9), error, [raced(), raced(kept=7)])
+    assert told.text.endswith("nothing that could give it was found: trisc2 has waited for it and"
+                              " takes nothing")  # fmt: skip
+    assert (told.culprit["core"], told.victim["core"]) == ("trisc2", "trisc1")
+    assert told.advice == "SEMGET"
+    given = hang(giver="thread T2")
+    assert with_hand_over(of_error(given, 9), given, [raced(kept=7)]).culprit["core"] == "trisc1"
+
+
+@pytest.mark.parametrize(
+    ("error", "other"),
+    [
+        (hang(), raced(semaphores=(1,))),
+        (hang(), raced(threads=(0, 2))),
+        (hang(), replace(raced(), culprit={"tile": [2, 2], "core": "trisc2"})),
+        (hang(), replace(raced(), hand_over=None)),
+        (hang(kind="src"), raced()),
+        (NoProgress("idle"), raced()),
+    ],
+)
+def test_a_finding_about_something_else_stays(error: NoProgress, other: Finding) -> None:
+    first = of_error(error, 9)
+    assert apart(error, [other]) == [other]
+    assert with_hand_over(first, error, [other]) == first
+
+
+def test_a_get_that_is_left_out_is_the_only_finding(compiler: ModuleType, tmp_path: Path) -> None:
+    """And so are the race and the rows packed too early that come of it."""
+    made = planted.make(BUGS["count of filled halves never taken"], tmp_path / "bug", compiler)
+    (told,) = planted.why(made.folder)
+    assert told["check"] == "waiting" and planted.hit(made, told)
+    assert [line for line in told["evidence"] if "only their speed decides" in line]
+    assert [line for line in told["evidence"] if "before math has handed them over" in line]
