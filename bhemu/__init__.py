@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from bhemu.launch.launch import Program as Program
     from bhemu.machine.machine import Chip as Chip
     from bhemu.machine.machine import Machine as Machine
-    from bhemu.machine.saved import Snapshot
+    from bhemu.machine.saved import Snapshot as Snapshot
     from bhemu.machine.stop import Stop as Stop
     from bhemu.machine.tile import Tile as Tile
     from bhemu.program.loader import read_elf

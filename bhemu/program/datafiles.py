@@ -81,6 +81,8 @@ class Archive:
         return array
 
     def _with(self, name: str, use: Any) -> Any:
+        if name not in self:
+            raise UnreadableError(f"no array {name}")
         try:
             info = self._zip.getinfo(f"{name}.npy")
             if info.compress_type not in _METHODS:

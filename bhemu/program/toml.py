@@ -140,6 +140,8 @@ class Table:
         path = self.new_file(key)
         if path is not None and files.is_folder(path):
             self.fail(f"{key}: {path} is a folder, not a file")
+        if path is not None and (kind := files.special(path)):
+            self.fail(f"{key}: {path} is {kind}, no regular file")
         if path is not None and not files.is_file(path):
             self.fail(f"{key}: no such file: {path}")
         return path
@@ -266,6 +268,7 @@ _FILE = re.compile(r"[\w./+-]+\.(?:elf|npy|bin)\b")
 _SAID = re.compile(r"'([^']*)'|\"([^\"]*)\"|([\w.:/-]+)")
 _MISSING = re.compile(r"missing key ([\w-]+)")
 _NO_TABLE = re.compile(r"(?:unknown key )?([\w-]+)(?: must be an array, not a table)?$")
+_BESIDE = re.compile(r"([\w-]+) beside \[\[tile\]\]:")
 _ORDER = (
     "bhemu", "name", "kind", "brisc", "ncrisc", "trisc0", "trisc1", "trisc2", "index", "tile", "at",
     "pages", "page", "core", "values", "file", "dtype", "layout", "shape", "dram", "convert",
@@ -323,6 +326,10 @@ def line_of(lines: list[str], said: str) -> int:
             prefix += f"{group[1]}."
     if (missing := _MISSING.match(said)) is not None:
         return _place_for(lines, low, high if prefix else _first_table(lines), missing[1])
+    if (beside := _BESIDE.match(said)) is not None:
+        own = _table_lines(lines, low, high, beside[1], 1)
+        own = own or _key_lines(lines, low, high, beside[1])
+        return low + 1 if own is None else own[0] + 1
     if (table := _NO_TABLE.match(said)) is not None:
         headers = [n for n in range(low, high) if _is_header_of(lines[n], table[1])]
         if headers:

@@ -44,7 +44,7 @@ def lines(text: str) -> str:
                 "Unsupported: packing intermediate format <fmt> as <out> with Read_32b_data <wide>",
                 "<fmt>, <out>, <wide>: numbers of the run that breaks it",
                 "hint:",
-                "declared in tensix.units.pack.formats",
+                "declared in tensix.units.pack.modes",
             ],
         ),
         ("SOFT_RESET_0", ["0xffb121b0", "access: load, store"]),

@@ -69,7 +69,7 @@ for access, why in (
     with pytest.raises(InputError, match=why):
         access()
 
-assert explore.is_clock(BASE + 0x10) and not device_access.is_clock(BASE + 0x20)
+assert explore.is_clock(BASE + 0x10) and not explore.is_clock(BASE + 0x20)
 assert explore.load(tile, 2, BASE + 0x10, 4) is None
 accesses = tile.state.inert_count.copy()
 assert explore.load(tile, 2, BASE + 0x30, 4) == 0x34

@@ -270,7 +270,8 @@ def test_the_data_is_what_the_script_makes() -> None:
     x, exact = np.load(ELFS / "in.npy"), np.load(ELFS / "exp64.npy")
     drawn = np.random.default_rng(1).uniform(-20, 20, (64, 32)).astype(np.float32)
     assert np.array_equal(x, drawn)
-    assert np.array_equal(exact, np.exp(x.astype(np.float64)))
+    again = np.exp(x.astype(np.float64))  # its last bit depends on the processor
+    assert (np.abs(again - exact) <= np.spacing(exact)).all()
     assert np.array_equal(np.load(ELFS / "exp.npy"), exact.astype(np.float32))
 
 

@@ -108,7 +108,7 @@ def test_nothing_is_compiled_again(tree: Tree, file: str, old: str, new: str) ->
 def test_a_constant_compiles_its_users_again(tree: Tree) -> None:
     found = tree.recompiled("tensix/semaphores.py", "LIMIT = 15", "LIMIT = 14")
     assert "SEMPOST" in found and len(found) <= 3
-    found = tree.recompiled("tensix/units/pack/accumulate.py", "_GUARD = 30", "_GUARD = 31")
+    found = tree.recompiled("tensix/units/pack/output.py", "_GUARD = 30", "_GUARD = 31")
     assert "_accumulate" in found and len(found) <= 2
 
 
@@ -146,7 +146,7 @@ def test_what_compiles_is_in_every_key(tree: Tree) -> None:
     """But for its docstrings and comments."""
     entries = {name.split()[1] for name in tree.before}
     assert tree.recompiled("jit/emit.py", "opt=3", "opt=2") == entries
-    assert tree.recompiled("jit/emit.py", '"""Compiling:', '"""A comment. Compiling:') == set()
+    assert tree.recompiled("jit/emit.py", '"""Compiling an', '"""A comment. Compiling an') == set()
 
 
 def test_the_layout_of_the_record_is_in_every_key(tree: Tree) -> None:
