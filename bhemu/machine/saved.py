@@ -224,7 +224,7 @@ def outside(
     error = tile.loop.error if alone else None
     about = {
         "seed": seed,
-        "poison": poison,
+        "poison": poison or "off",
         "tile": list(tile.xy),
         "clock": tile.clock,
         "end": [[(at, value) for _, at, value in end.words], end.clock, end.timeout_s],
@@ -504,7 +504,7 @@ def restore_tile(tile: Tile, snapshot: Snapshot) -> None:
         )
     state = next(iter(snapshot.tiles.values()))
     restore(tile, state)
-    tile.seed, tile.poison = state.about["seed"], state.about.get("poison")
+    tile.seed, tile.poison = state.about["seed"], state.about["poison"]
     tile.loop.end = snapshot.end or End()
     tile.loop.restored(snapshot.error, 0 if snapshot.error is not None else None)
 
@@ -553,7 +553,7 @@ def put_back(machine: Machine, snapshot: Snapshot) -> None:
             tile.powered_up()
             continue
         restore(tile, state)
-        tile.seed, tile.poison = state.about["seed"], state.about.get("poison")
+        tile.seed, tile.poison = state.about["seed"], state.about["poison"]
     for name, value in saved.arrays.items():
         getattr(network.state, name)[...] = value
     network.replace_pages(saved.pages)
