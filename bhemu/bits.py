@@ -10,8 +10,7 @@ from typing import Any, ClassVar, Protocol, overload
 # What the values of an operand stand for: the table that a bit field carries (bits.py).
 #
 # A table is declared once, beside the field; the disassembler, traces, `bhemu isa` and `explain`,
-# the
-# comments of the C header and the reference in the docs all read it there.
+# the comments of the C header and the reference in the docs all read it there.
 
 
 class Operand:

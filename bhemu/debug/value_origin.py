@@ -189,10 +189,8 @@ def _may_write(word: TracedWord, number: int) -> bool:
 # Which executed word made a datum of an output what it is: found by running the program again.
 #
 # A run is repeated exactly, so that each question is one more run: which word last changed the
-# datum
-# in L1; which Dst cell that word read for it; which word made that cell a NaN or an infinity;
-# which
-# vector instructions made the value, if that is an SFPSTORE.
+# datum in L1; which Dst cell that word read for it; which word made that cell a NaN or an
+# infinity; which vector instructions made the value, if that is an SFPSTORE.
 
 _CELL_EXPONENT = 0xFF  # of a bf16 cell, and of the upper half of a 32-bit one (see tensix/dest.py)
 

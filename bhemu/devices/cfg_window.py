@@ -22,11 +22,9 @@ from bhemu.tensix.units.unpack.unpacr import UNPACR
 # A core stores to a Config word that a queued UNPACR or PACR of its own thread still reads.
 #
 # Nothing orders such a store and the words in front of it: an UNPACR that waits for a bank sees
-# the
-# new address or the old one.  Words known to be read: what a tile is, the formats, and the address
-# of
-# the context in use.  Another value of another context is no race: that is what contexts are for.
-# Source: BackendConfiguration, UNPACR_Regular, PACR, ISA.
+# the new address or the old one.  Words known to be read: what a tile is, the formats, and the
+# address of the context in use.  Another value of another context is no race: that is what
+# contexts are for. Source: BackendConfiguration, UNPACR_Regular, PACR, ISA.
 
 IN_USE = error("CFG-IN-USE", UB, "{value:#x} stored to {address:#010x}, Config word {index}, while {word:#010x} is queued, which reads it: whether it sees the old value or the new one is a race", "wait until the thread has executed it (a load of TTSync, a semaphore), alternate contexts, or write the word by WRCFG or RMWCIB")  # fmt: skip
 

@@ -16,12 +16,10 @@ from bhemu.tensix.state import ASSERTED, BLOCKED, HALTED, PARKED, RESET, RUNNING
 # The debug interface of brisc and trisc0-2: RISC_DBG_CNTL and STATUS, 0xFFB12080.
 #
 # Four registers of the tile lead to the debug registers DR(i) of each core. Sources:
-# DebugInterface
-# and SoftReset (Wormhole ISA, the only text), and tt-exalens for what is otherwise on Blackhole: a
-# new pc stands in DR(3), and one instruction takes two STEPs. A core halts between two
-# instructions:
-# before one with a breakpoint, as debuggers expect it, and behind an access that is watched. The
-# pipeline, which on hardware shifts both, does not exist here.
+# DebugInterface and SoftReset (Wormhole ISA, the only text), and tt-exalens for what is otherwise
+# on Blackhole: a new pc stands in DR(3), and one instruction takes two STEPs. A core halts between
+# two instructions: before one with a breakpoint, as debuggers expect it, and behind an access that
+# is watched. The pipeline, which on hardware shifts both, does not exist here.
 
 NOT_HALTED = error("PORT-RUNNING", UB, "command {command:#x} for the debug port of core {core}, which is not halted", "halt it first: DR(1) = 0x80000001")  # fmt: skip
 COMMAND = error("PORT-COMMAND", UNSUPPORTED, "command {command:#x} for the debug port of core {core}")  # fmt: skip
@@ -382,8 +380,7 @@ def present(s: Any, chain: Any, signal: Any, part: Any) -> Any:
 # The debug daisychain, 0xFFB12048: what it presents is loaded, or written to L1 at a trigger.
 #
 # Source: DebugDaisychain (Wormhole ISA). Signals that are not modelled are refused by their
-# numbers,
-# and so are samples at intervals.
+# numbers, and so are samples at intervals.
 
 SIGNAL = error("DEBUG-BUS", UNIMPLEMENTED, "signals {signal} of debug daisychain {chain} are not modelled (control {control:#010x})", "where the cores stand, RWC and ADC counters are: chains 7, 3 and 6")  # fmt: skip
 SAMPLES = error("DEBUG-BUS-SAMPLES", UNIMPLEMENTED, "DBG_L1_MEM_REG2 = {value:#x} asks the debug daisychain for samples at intervals", "write mode 0 or 1 writes one sample for each trigger")  # fmt: skip

@@ -75,10 +75,8 @@ def store_control(s: Any, value: Any) -> Any:
 # The performance counters, 0xFFB12000: they can be configured and stopped, not started or read.
 #
 # Each of the five banks has a reference period, a mode and a control register, of which bit 0
-# starts
-# and bit 1 stops (tt-metal: tt_metal/tt-llk/tools/include/perf_counters/hw.h).  Firmware stops all
-# of
-# them at boot; as nothing here counts, that changes nothing.
+# starts and bit 1 stops (tt-metal: tt_metal/tt-llk/tools/include/perf_counters/hw.h).  Firmware
+# stops all of them at boot; as nothing here counts, that changes nothing.
 
 START = 1
 STOP = 2

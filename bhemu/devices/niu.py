@@ -170,10 +170,8 @@ def issue(s: Any, c: Any, noc: Any, i: Any) -> Any:
 
 # The NoC interface units, 0xFFB20000 and 0xFFB30000: registers and counters.
 #
-# Request initiators are storage until a store to NOC_CMD_CTRL sends a request (niu.py);
-# without
-# a chip that is refused.  Source: NIU Memory Map and NIU Counters, Blackhole ISA; power-up values
-# as
+# Request initiators are storage until a store to NOC_CMD_CTRL sends a request (niu.py); without a
+# chip that is refused.  Source: NIU Memory Map and NIU Counters, Blackhole ISA; power-up values as
 # in ttsim.
 
 _X_FIRST = 1 << 28  # NOC_NODE_ID: NoC 0 routes along x first

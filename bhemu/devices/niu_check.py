@@ -56,8 +56,7 @@ REQUEST_RULES = frozenset(
 # What must hold for a request before it has any effect: NOC_CTRL, coordinates, addresses.
 #
 # Where the ISA text says what silicon does with a forbidden request, the rule is tolerated as
-# other
-# undefined behaviour is; a request that no text describes is refused in every mode.
+# other undefined behaviour is; a request that no text describes is refused in every mode.
 
 _OVERLAY = 1 << 6 | 1 << 9  # delivery to the overlay, header store
 _ADDRESSES = 1 << 32

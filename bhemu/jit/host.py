@@ -120,8 +120,7 @@ def fingerprint() -> str:
 #
 # It needs no key: it was made from these sources, whatever Python, NumPy or numba is here.  When a
 # source has been edited, on another processor, or when the environment asks for other code, it is
-# as
-# if it were absent.  scripts/make_objects.py makes the files.
+# as if it were absent.  scripts/make_objects.py makes the files.
 
 FOLDER = PACKAGE / "data"
 _DIGEST = 32

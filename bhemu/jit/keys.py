@@ -132,8 +132,8 @@ def _within(value: Any) -> Iterable[Any]:
 # That is the code of every function that the entry can reach (without names of files, line numbers
 # and docstrings), the values of the global names, defaults and closures that this code loads, the
 # options of compilation, the layout of the record, the tools, what calls them and the CPU.  A
-# value
-# whose kind is unknown here is an error: what is not in the key must not be in the machine code.
+# value whose kind is unknown here is an error: what is not in the key must not be in the machine
+# code.
 
 _FUNCTIONS = (Compiled, Intrinsic, FunctionType)
 _FOREIGN = ("builtins", "llvmlite", "math", "numba", "numpy", "operator", "typing")  # see host.py

@@ -13,8 +13,7 @@ from bhemu.errors import Internal
 #
 # An image is a piece of memory as it will run: read-only code and constants, then (from `writable`
 # on) the rest, with the places where an address must be filled in.  Everything else in it is
-# relative
-# to where it stands.
+# relative to where it stands.
 
 libraries: list[str] = []  # paths of shared libraries whose functions compiled code calls
 _raised = False

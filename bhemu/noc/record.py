@@ -21,8 +21,7 @@ from bhemu.tensix.stops import STOP_TIME
 # The state of a chip between its tiles: one structured record, as a tile's (tensix/state.py).
 #
 # It holds the addresses of the tiles' records and of the pages of memory, so that compiled code
-# finds
-# them; which tiles run, how far the round and its delivery have come, and what ends a run.
+# finds them; which tiles run, how far the round and its delivery have come, and what ends a run.
 
 _u8, _i64, _u32, _u64 = np.uint8, np.int64, np.uint32, np.uint64
 

@@ -50,8 +50,7 @@ from bhemu.tensix.stops import LOOK
 # yet (`run_slice`).
 #
 # `step` (semantics.py) does most; devices, pushes, CSRs, atomics and refusals are done here, with
-# the
-# pc and the fuel of the core put into the record before.
+# the pc and the fuel of the core put into the record before.
 
 _EBREAK = rv32i.EBREAK.match
 _LOAD, _STORE, _SYSTEM, _AMO, _FENCE = (kind.code() for kind in (Load, Store, Csr, Atomic, Fence))

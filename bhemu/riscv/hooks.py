@@ -468,12 +468,10 @@ def run_core(s: Any, c: Any) -> Any:
 # Where the engine keeps x0-x31 of a core in memory, found by looking for values put there.
 #
 # A load or store is checked for alignment before it executes, which needs its base register;
-# asking
-# the engine costs more than the rest of the hook.  The registers lie at a fixed distance from the
-# engine's CPU object, the address of which stands in the engine's handle.  Both places are found
-# once
-# for every version of the engine and proved for each core; where they cannot be (no /proc), the
-# engine is asked.
+# asking the engine costs more than the rest of the hook.  The registers lie at a fixed distance
+# from the engine's CPU object, the address of which stands in the engine's handle.  Both places
+# are found once for every version of the engine and proved for each core; where they cannot be (no
+# /proc), the engine is asked.
 
 UNKNOWN = 0
 _HANDLE_BYTES = 1024  # of the engine's handle that are searched for addresses

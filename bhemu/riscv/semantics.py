@@ -31,8 +31,7 @@ from bhemu.riscv.isa import rv32i
 # Compiled functions over all instructions of a kind, such as what a CSR instruction writes.
 #
 # `function` writes out a compiled function that finds a word's class and does something by it;
-# every
-# such function has its cases from the registry (insn.py).
+# every such function has its cases from the registry (insn.py).
 
 assert isa.MODULES  # importing the package declares the instructions
 
@@ -181,10 +180,9 @@ csr_writes = function(
 # One instruction of the compiled engine, generated from the instructions' classes.
 #
 # `step` does what stays within registers, L1 and local memory, and leaves the rest to
-# core_loop.py;
-# `l1` is the end of L1, or 0 when loads and stores of L1 go through the L0 cache (there). Stores
-# to
-# pages of `code`, a mask of cores, are left too: another engine has translated them.
+# core_loop.py; `l1` is the end of L1, or 0 when loads and stores of L1 go through the L0 cache
+# (there). Stores to pages of `code`, a mask of cores, are left too: another engine has translated
+# them.
 
 JUMP_SELF = rv32i.JAL.assemble(0, 0)
 LEAVE = 1 << 32  # added by `step` to the next pc: done, and the until words must be compared

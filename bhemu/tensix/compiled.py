@@ -20,8 +20,7 @@ from bhemu.tensix.thread import taker
 #
 # The pointer of an opcode starts at an escape into Python; its first word compiles the entry (or
 # loads it from the cache), puts it into the table and executes the word. What the process has
-# loaded
-# already is in the table of the next tile from the beginning.
+# loaded already is in the table of the next tile from the beginning.
 
 assert units.MODULES  # importing the package declares the instructions
 

@@ -366,9 +366,8 @@ UNKNOWN = number("nothing says what it is")
 # Second entries: parts of an instruction that are compiled only when a program uses them.
 #
 # An instruction with many modes keeps the common ones in its own entry and hands the word to
-# second
-# entries for the others.  `s.second` is the pointer table; compiled.py fills it like that of the
-# opcodes.
+# second entries for the others.  `s.second` is the pointer table; compiled.py fills it like that
+# of the opcodes.
 
 # Slots; their numbers are part of compiled code.
 UNPACK_STAGES, PACK_STAGES, UNPACK_ZEROS, PACK_ACCUMULATE, UNPACK_DATUM_STREAM = range(5)

@@ -12,10 +12,8 @@ from bhemu.tensix.rules import DONE, MISSING, NCB, UB, UNSUPPORTED, error, refus
 #
 # Outside macros an instruction writes its register at once.  While SFPLOADMACRO has instructions
 # scheduled, up to five sub-units work in one cycle: all of them read what the cycle began with,
-# and
-# what they write waits here, one cycle longer for instructions that take two.  Source:
-# SFPLOADMACRO,
-# VectorUnit, Blackhole ISA.
+# and what they write waits here, one cycle longer for instructions that take two.  Source:
+# SFPLOADMACRO, VectorUnit, Blackhole ISA.
 
 LANES = 32
 ENTRIES = 32  # 8 registers of SFPTRANSP, 8 of an indirect SFPMAD, SFPSWAP, the last cycle's rest

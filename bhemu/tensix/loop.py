@@ -28,9 +28,8 @@ from bhemu.tensix.thread import ALL_THREADS, step_thread, time_passes, until_hol
 # Rounds in which every core that runs only polls: many of them are done at once.
 #
 # A round repeats the one before when no Tensix word was executed, none can be, and every core did
-# the same passes of a loop without effect (riscv/turn.py), waited or stood still. Only counts
-# grow then, and where each core stands in its loop: after a multiple of `period` rounds that is
-# the
+# the same passes of a loop without effect (riscv/turn.py), waited or stood still. Only counts grow
+# then, and where each core stands in its loop: after a multiple of `period` rounds that is the
 # same again.
 
 POLLING_TURN = 64  # instructions of a core that only polls
@@ -141,9 +140,8 @@ def jump(s: Any, most: Any) -> Any:
 # The compiled loop: sweeps over the three threads, the scheduler's rounds.
 #
 # Order of a round: brisc, trisc0, trisc1, trisc2, ncrisc (each a turn of `quantum` instructions,
-# or
-# of POLLING_TURN when its last turn only polled), then the coprocessor until no thread can go on.
-# Every position is kept in the record, so that a stop resumes the same turn.
+# or of POLLING_TURN when its last turn only polled), then the coprocessor until no thread can go
+# on. Every position is kept in the record, so that a stop resumes the same turn.
 
 COPROCESSOR_TURN = 1 << 16  # words of one round, so that a turn stays below 10 ms
 _NO_LIMIT = 1 << 62

@@ -155,9 +155,8 @@ def stream_write(s: Any, stream: Any, register: Any, value: Any) -> Any:
 # The MMIO window of the scalar unit: 0xFFB11000 to 0xFFBFFFFF, as the NoC sees the tile.
 #
 # The memory map gives the Tensix coprocessor what it gives the NoC, so the device bus answers as
-# for
-# the host: TDMA-RISC, MOP configuration and the Dst window are not mapped (BabyRISCV, Blackhole
-# ISA).
+# for the host: TDMA-RISC, MOP configuration and the Dst window are not mapped (BabyRISCV,
+# Blackhole ISA).
 
 BASE = LOCAL_BASE
 FIRST = TDMA_BASE  # below it is core-local memory, out of reach

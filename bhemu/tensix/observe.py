@@ -13,8 +13,7 @@ from bhemu.tensix.stops import STOP_LOG, clock_reached
 # One place that is looked at around every traced word, and one word before which all stops.
 #
 # `s.watch`: kind (0 none, L1, DST), address or row, column, number of the word to stop at (-1
-# none)
-# and its thread (ANY_THREAD: whichever).  Only while the trace is on; never architectural.
+# none) and its thread (ANY_THREAD: whichever).  Only while the trace is on; never architectural.
 
 NOTHING, L1, DST = range(3)
 KIND, PLACE, COLUMN, STOP_AT, STOP_THREAD = range(5)
@@ -96,11 +95,9 @@ def record_store(s: Any, c: Any, address: Any, value: Any) -> None:
 # Watchpoints: bytes of the record that are compared after every instruction and Tensix word.
 #
 # A watchpoint is a row of `s.watchpoint` (distance from the beginning of the record, length,
-# number,
-# access) and its mask; `s.watched` holds what was last seen there. Who reads a row says so in
-# `s.watch_read` before the comparison: a core's load here, Python for the rest
-# (machine/watchpoints.py).
-# Nothing is compared while none is set.
+# number, access) and its mask; `s.watched` holds what was last seen there. Who reads a row says so
+# in `s.watch_read` before the comparison: a core's load here, Python for the rest
+# (machine/watchpoints.py). Nothing is compared while none is set.
 
 AT, LENGTH, NUMBER, ACCESS = range(4)  # columns of a watchpoint
 READS, CHANGES = 1, 2  # its access, as bits
@@ -171,8 +168,7 @@ def refresh(s: Any) -> None:
 # Breakpoints on Tensix words: the thread stops before a word of which some bits are as asked.
 #
 # A row of `s.word_break` is (mask, value, threads as a mask, number). A thread that stopped at a
-# word
-# does not stop at it again: `s.word_break_seen` tells how many it had executed then.
+# word does not stop at it again: `s.word_break_seen` tells how many it had executed then.
 
 MASK, VALUE, WHOSE, WORD_BREAKPOINTS_NUMBER = range(4)  # columns
 

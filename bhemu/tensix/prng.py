@@ -40,15 +40,12 @@ def seed(s: Any, value: Any) -> None:
 #
 # It is refused unless `Tile(stochastic=...)` chooses a model: rounding up wherever a bit is lost,
 # down everywhere (both for the tests of kernels), or by a shift register of each unit.  That is
-# the
-# register of a lane of the vector unit and steps once for each result; the comparison is the
-# vector
-# unit's too: up when the lost bits, as a fraction of 23 bits, reach 23 random ones, so that an
-# exact
-# result grows now and then.  Power-up starts the registers from the given seed, a write of
-# PRNG_SEED
-# from what is written.  Whoever rounds so notes the rule: none of this is bit-exact.  Source:
-# SFPSTOCHRND_FloatFloat and FormatConversion, ISA, for what they say of vector unit and packer.
+# the register of a lane of the vector unit and steps once for each result; the comparison is the
+# vector unit's too: up when the lost bits, as a fraction of 23 bits, reach 23 random ones, so that
+# an exact result grows now and then.  Power-up starts the registers from the given seed, a write
+# of PRNG_SEED from what is written.  Whoever rounds so notes the rule: none of this is bit-exact.
+# Source: SFPSTOCHRND_FloatFloat and FormatConversion, ISA, for what they say of vector unit and
+# packer.
 
 REFUSED, UP, DOWN, RANDOM = range(4)  # s.stochastic
 FPU, EARLY, LATE, STARTED = range(4)  # generators: sums, early conversion, bfp; a flag

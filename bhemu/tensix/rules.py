@@ -13,12 +13,10 @@ from bhemu.jit.subset import by_name, njit
 # Status numbers of compiled code, and the sentence, category and rule id that each one stands for.
 #
 # Compiled code returns numbers only: 0 = done; > 0 = blocked on that condition, nothing changed,
-# try
-# again; < 0 = error, nothing more may run.  Every number is handed out here, beside its sentence,
-# so
-# that no second table of messages exists.  What a sentence names, as in "row {row} of {rows}",
-# stands
-# in `s.detail` in the order of the names (`quirks.refuse(s, RULE, row=row, rows=rows)`).
+# try again; < 0 = error, nothing more may run.  Every number is handed out here, beside its
+# sentence, so that no second table of messages exists.  What a sentence names, as in "row {row} of
+# {rows}", stands in `s.detail` in the order of the names (`quirks.refuse(s, RULE, row=row,
+# rows=rows)`).
 
 DONE = 0
 IDLE = -2  # the thread has no word to execute
@@ -117,12 +115,9 @@ NOT_EXECUTED = error("ISA-REFUSED", MISSING, "this instruction is refused", "not
 # error.
 #
 # `reference`: 0 = ttsim, 1 = llk, 2 = isa.  Where the golden tests of tt-llk contradict ttsim,
-# `llk`
-# follows the tests: MOVB2D with ALU_ACC_CTRL_Fp32_enabled writes 32-bit Dst datums, and SFPLOAD
-# and
-# SFPSTORE mode 2 on a 32-bit Dst use the high half of the datum.  `isa` follows the ISA text in
-# the
-# rows that edge masks apply to (pack/addresses.py), and ttsim in everything else.
+# `llk` follows the tests: MOVB2D with ALU_ACC_CTRL_Fp32_enabled writes 32-bit Dst datums, and
+# SFPLOAD and SFPSTORE mode 2 on a 32-bit Dst use the high half of the datum.  `isa` follows the
+# ISA text in the rows that edge masks apply to (pack/addresses.py), and ttsim in everything else.
 
 RULE_SLOTS = 256  # rules that can be counted at once
 UB_ERROR, UB_WARN, UB_SILICON = 0, 1, 2

@@ -14,12 +14,9 @@ from bhemu.tensix.unspecified import CELLS
 # The architectural state of a tile: one structured record.
 #
 # The record is the argument of all compiled code, the user pointer of the engine's callbacks and
-# the
-# snapshot (one memory copy).  Every scalar is an array element, no two fields overlap.  Counters
-# are
-# int64; data-path cells have the width of the hardware.  L1 comes first and is page-aligned, so
-# that
-# it can be mapped into the engine; so are the five local memories.
+# the snapshot (one memory copy).  Every scalar is an array element, no two fields overlap.
+# Counters are int64; data-path cells have the width of the hardware.  L1 comes first and is
+# page-aligned, so that it can be mapped into the engine; so are the five local memories.
 
 LOCAL_SIZE = 0x2000
 CORES = 5  # brisc, trisc0, trisc1, trisc2, ncrisc: the order of turns

@@ -58,13 +58,10 @@ def time_passes(s: Any, t: Any) -> None:
 #
 # A wait instruction executes at once and leaves a latch with block bits and conditions; the thread
 # goes on until a word of a blocked class stands at the gate.  The latch is forgotten as soon as
-# none
-# of its conditions is true (STALLWAIT, SEMWAIT, STREAMWAIT, Blackhole ISA).  Instructions execute
-# completely when they leave the gate, so conditions that ask whether a unit is busy (C0-C4,
-# C9-C12)
-# are never true.  Some scalar instructions wait inside the unit: until they are done no other
-# thread
-# may enter it (ScalarUnit, Wormhole ISA).
+# none of its conditions is true (STALLWAIT, SEMWAIT, STREAMWAIT, Blackhole ISA).  Instructions
+# execute completely when they leave the gate, so conditions that ask whether a unit is busy
+# (C0-C4, C9-C12) are never true.  Some scalar instructions wait inside the unit: until they are
+# done no other thread may enter it (ScalarUnit, Wormhole ISA).
 
 NONE, STALL, SEMAPHORE, STREAM = 0, 1, 2, 3  # values of `latch`
 
@@ -225,8 +222,8 @@ def vacate(s: Any) -> None:
 # One thread's words: brought to the wait gate, executed by the units, counted.
 #
 # `step_thread` is exact word by word. Where nothing but words is at work (no wait is latched,
-# nobody
-# looks on) `_run_on` executes a run of them with its counts in registers; both give the same.
+# nobody looks on) `_run_on` executes a run of them with its counts in registers; both give the
+# same.
 
 ALL_THREADS = 0b111  # the threads, as a mask
 

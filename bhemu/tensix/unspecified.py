@@ -11,20 +11,17 @@ from bhemu.tensix.rules import DONE, UNSUPPORTED, error, refuse
 # Cells whose value no source fixes: they are computed with, and refused where they would show.
 #
 # Src banks keep what earlier work left in the rows that nobody writes again, and instructions of
-# the
-# matrix unit take whole blocks, such rows among them.  Where such an operand has no known meaning,
-# as
-# what UNPACR_NOP clears to one has none,
-# the results that it takes part in are in doubt, the others are not.  A doubtful result may lie in
-# Dst and go through Src; it ends in a refusal when something packs it, loads it into a vector
-# register or a core, and it ends without one when it is overwritten.
+# the matrix unit take whole blocks, such rows among them.  Where such an operand has no known
+# meaning, as what UNPACR_NOP clears to one has none, the results that it takes part in are in
+# doubt, the others are not.  A doubtful result may lie in Dst and go through Src; it ends in a
+# refusal when something packs it, loads it into a vector register or a core, and it ends without
+# one when it is overwritten.
 #
 # A Src cell holds its causes in its low bits, which no format has.  A row of Dst that has doubtful
 # cells has the bit DOUBT in its flag, and its columns in `s.dst_doubt`, 16 bits for each cause; a
 # 32-bit datum counts with both of its rows.  Whoever writes a whole row ends doubt by its flag;
 # whoever writes single cells uses `hold` and `settle`.  Nobody looks while `s.doubt[0]` is 0, nor
-# for
-# doubtful Src cells while `s.doubt[1]` is.
+# for doubtful Src cells while `s.doubt[1]` is.
 
 DOUBT = 8  # bit of a row's flag
 EXPONENT, DENORMAL = 1, 2  # causes, bits
@@ -121,11 +118,9 @@ def refused(s: Any, row: Any, at: Any, mask: Any) -> Any:
 #
 # A doubtful Dst datum may be loaded into an LReg; from there its doubt goes wherever a lane goes:
 # to other registers, to condition codes, to Dst.  Each of the cells below has one mark per lane
-# and
-# cause: bit l of `s.lane_doubt` says EXPONENT of lane l, bit 32 + l DENORMAL.  An instruction of
-# the
-# vector unit declares beside `execute` what it does to marks (`doubts`); it is called before the
-# instruction executes, and only while `s.doubt[2]` says that there is a mark anywhere.
+# and cause: bit l of `s.lane_doubt` says EXPONENT of lane l, bit 32 + l DENORMAL.  An instruction
+# of the vector unit declares beside `execute` what it does to marks (`doubts`); it is called
+# before the instruction executes, and only while `s.doubt[2]` says that there is a mark anywhere.
 #
 # Lanes whose condition code is in doubt are *open*: whether a write reaches them is not known, so
 # that they hold a doubtful value afterwards whatever is written.

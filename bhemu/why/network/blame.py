@@ -185,10 +185,8 @@ def _walked(context: Context) -> NetworkWalk:
 # Of two accesses of different tiles that nothing orders: which should come first, who is to blame.
 #
 # The first of them is the write that the other one needs, unless the other one still needs what
-# was
-# there before. Who makes the first lets the second side go on by what it sends behind it. So
-# either
-# it sends that too early, or the other side does not wait for it, or for too little.
+# was there before. Who makes the first lets the second side go on by what it sends behind it. So
+# either it sends that too early, or the other side does not wait for it, or for too little.
 
 
 @dataclass(frozen=True)

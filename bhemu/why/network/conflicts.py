@@ -24,11 +24,10 @@ from bhemu.why.walk import Access, Instruction, Step, Word
 #
 # The clock of agents of a tile is wider here (vector_clocks.py): after its agents stand cores and
 # threads of all tiles, and then channels. A channel is an agent that makes requests arrive one
-# behind
-# the other: those of one kind from one tile to one place, on one NoC and static virtual channel. A
-# linked request is before the next one whatever this is; a read is behind the writes of its
-# channel.
-# An increment is not: no source says that it waits for a write. Source: NoC Ordering, ISA.
+# behind the other: those of one kind from one tile to one place, on one NoC and static virtual
+# channel. A linked request is before the next one whatever this is; a read is behind the writes of
+# its channel. An increment is not: no source says that it waits for a write. Source: NoC Ordering,
+# ISA.
 
 AGENTS_SHARED = CORES + THREADS  # of a tile, that other tiles know
 _CHANNELS = 96

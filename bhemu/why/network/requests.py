@@ -275,8 +275,7 @@ def _reaches(machine: Any, one: Request, bank: int, address: int) -> bool:
 # Pages of a tensor in DRAM that no request moves, while a line moves another one again.
 #
 # What a run should have read or written and has not: the line that reads or writes one page twice
-# has
-# the wrong address. It is asked where an output differs: kernels may leave pages out.
+# has the wrong address. It is asked where an output differs: kernels may leave pages out.
 
 _NONE = -1  # the page of a request to a place where no tensor is
 Line = tuple[Any, ...]  # tile, core, file, line

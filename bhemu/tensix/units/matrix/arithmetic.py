@@ -17,11 +17,9 @@ from bhemu.tensix.units.matrix import operands
 #
 # A term is (sign 0 or 1, exponent, magnitude).  Terms and Dst are shifted to the largest exponent
 # with a rounding of their own, added, and rounded again; a 16-bit Dst loses 13 bits before the
-# sum.
-# There is no sticky bit and no NaN; results of exponent 0 or less become +0.  Infinities are
-# ordinary
-# large numbers on the way in.  Source: MVMUL and ELWADD, Wormhole ISA; accumulation in ttsim's
-# Tensix model.
+# sum. There is no sticky bit and no NaN; results of exponent 0 or less become +0.  Infinities are
+# ordinary large numbers on the way in.  Source: MVMUL and ELWADD, Wormhole ISA; accumulation in
+# ttsim's Tensix model.
 #
 # Cells are taken apart and put together in their shuffled order (see dest.py): sign, fraction,
 # exponent.
@@ -254,8 +252,7 @@ def add_terms(s: Any, wide: Any, five_bit: Any, first: Any, add_dst: Any) -> Non
 # Accumulate, normalise, round stochastically: arithmetic.py for the modes of prng.py.
 #
 # Only the last rounding, that of the sum, goes by chance.  A second entry, because few programs
-# use
-# it.
+# use it.
 
 _MIDDLE = 256  # added to the bias
 
@@ -379,9 +376,8 @@ def add_terms_stochastic(
 # Sums of products of SrcB rows and SrcA columns, on prepared banks (see operands.py).
 #
 # A sum runs over eight products.  Its exponent is the largest of theirs; every product is shifted
-# to
-# it, rounded half away from zero, and the sum is exact.  All of it fits 16 bits.  Source: MVMUL,
-# Wormhole ISA; sums of products in ttsim's Tensix model.
+# to it, rounded half away from zero, and the sum is exact.  All of it fits 16 bits.  Source:
+# MVMUL, Wormhole ISA; sums of products in ttsim's Tensix model.
 
 _S = np.int16
 _FAR = _S(14)  # a product shifted by 14 or more rounds to 0

@@ -18,11 +18,10 @@ from bhemu.tensix.units.matrix.operands import FIVE_BIT, INT8
 # Matrix unit: the legacy convolutions and average pools, of which only Dst += 0 is left.
 #
 # The ISA says no more than that they compute it, and count as instructions of this unit.  That
-# they
-# wait for both banks, end as other matrix operations do, and (convolutions) that they write eight
-# rows, is what tt-llk's description of their encodings says.  Adding zero turns denormals and -0
-# into +0, NaN into infinity, and rows that are not valid into valid zeros.  Source: MatrixUnit,
-# Wormhole ISA, "Legacy instructions".
+# they wait for both banks, end as other matrix operations do, and (convolutions) that they write
+# eight rows, is what tt-llk's description of their encodings says.  Adding zero turns denormals
+# and -0 into +0, NaN into infinity, and rows that are not valid into valid zeros.  Source:
+# MatrixUnit, Wormhole ISA, "Legacy instructions".
 
 _ROWS = 8
 
@@ -197,8 +196,7 @@ class MFCONV3S1(_Convolution, Instruction, opcode=0x3A, unit="matrix", **LEGACY)
 # GMPOOL in its general form: 5-bit exponents, integers, and scaling by the exponents of SrcB.
 #
 # A datum is a sign, an exponent with the bias of two (that of SrcB's exponent is added to SrcA's,
-# or
-# once more to Dst's), and ten bits of mantissa or magnitude.  Without scaling and with 8-bit
+# or once more to Dst's), and ten bits of mantissa or magnitude.  Without scaling and with 8-bit
 # exponents it gives what pool.py gives faster.  Source: GMPOOL, Wormhole ISA; ttsim has none of
 # this.
 

@@ -26,10 +26,8 @@ from bhemu.tensix.units.pack.modes import lower_counts
 # Which Dst rows a PACR reads.
 #
 # A PACR reads the columns of the X counters from one to four rows of Dst.  `a` is the thread whose
-# address counters count.
-# Source: PACR, Blackhole ISA; input address generator, Wormhole ISA; the strided mode and checks
-# from
-# ttsim's Tensix model.
+# address counters count. Source: PACR, Blackhole ISA; input address generator, Wormhole ISA; the
+# strided mode and checks from ttsim's Tensix model.
 
 PACKER = 2  # second index of s.adc
 _STRIDE = error("PACR-STRIDE", UB, "the channel 0 strides of the packer are not multiples of the {size} bytes of a Dst datum", "PCK0_ADDR_CTRL_XY_REG_0 and ZW_REG_0 count bytes")  # fmt: skip
@@ -257,14 +255,12 @@ def count_of(s: Any, m: Any, rows: Any) -> Any:
 # Edge masks: which datums become zero or minus infinity, by their row within the tile.
 #
 # The position within the tile is kept twice.  By the ISA text it is an 8-bit row counter that
-# grows
-# by the interfaces of each PACR, starts again only where it meets pack_reads_per_xy_plane exactly,
-# and knows nothing of tiles.  ttsim counts datums, row by row, and starts again with each tile.
-# Both
-# agree for planes of whole PACRs and whole tiles.  Where they do not, the text decides with
-# reference `isa`; else ttsim does for the masks it accepts, which is noted where it makes a
-# difference, and with any other mask that would make one PACR refuses.
-# Source: EdgeMasking, Wormhole ISA; PACR, Blackhole ISA.
+# grows by the interfaces of each PACR, starts again only where it meets pack_reads_per_xy_plane
+# exactly, and knows nothing of tiles.  ttsim counts datums, row by row, and starts again with each
+# tile. Both agree for planes of whole PACRs and whole tiles.  Where they do not, the text decides
+# with reference `isa`; else ttsim does for the masks it accepts, which is noted where it makes a
+# difference, and with any other mask that would make one PACR refuses. Source: EdgeMasking,
+# Wormhole ISA; PACR, Blackhole ISA.
 
 _MAPPING = cf.TILE_ROW_SET_MAPPING_0_row_set_mapping_0.word
 assert cf.TILE_ROW_SET_MAPPING_3_row_set_mapping_0.word == _MAPPING + 3
@@ -382,9 +378,8 @@ def advance(s: Any, b: Any, count: Any, columns: Any) -> None:
 # PACR of datums of Dst rows that nothing has written in full since power-up, or that are in doubt.
 #
 # Silicon packs what earlier programs left there; here such rows hold zeros.  Datums that an edge
-# mask
-# replaces, or that downsampling drops, do not count.  Nor does PACR read rows whose numbers have
-# changed since they were written.  Source: Dst, Blackhole ISA.
+# mask replaces, or that downsampling drops, do not count.  Nor does PACR read rows whose numbers
+# have changed since they were written.  Source: Dst, Blackhole ISA.
 
 _DOUBTFUL = 2  # mark of a doubtful datum of the first interface; minus infinity is none of these
 

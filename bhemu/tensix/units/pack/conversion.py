@@ -19,10 +19,9 @@ from bhemu.tensix.units.pack.modes import early_by_chance, lower_counts
 # Early conversion: Dst cells, read and rounded to the intermediate format.
 #
 # `values` are the uint32 datums of one PACR, 16 of each row.  16-bit datums of Dst are read into
-# the
-# upper half of the word, so that one rounding loop serves both widths.  Denormals become +0; NaN
-# becomes Inf where the format has one; Read_int8 keeps both.  Source: PACR, Blackhole ISA; packer
-# FormatConversion, Wormhole ISA; bit for bit after ttsim's Tensix model.
+# the upper half of the word, so that one rounding loop serves both widths.  Denormals become +0;
+# NaN becomes Inf where the format has one; Read_int8 keeps both.  Source: PACR, Blackhole ISA;
+# packer FormatConversion, Wormhole ISA; bit for bit after ttsim's Tensix model.
 
 u32 = np.uint32
 _MAGNITUDE = 0x7FFFFFFF
@@ -229,8 +228,7 @@ def settle(s: Any, m: Any, values: Any) -> None:
 # Late conversion: from the intermediate format to the output format.
 #
 # Source: PACR, Blackhole ISA; packer FormatConversion, Wormhole ISA; bit for bit after ttsim's
-# Tensix
-# model.
+# Tensix model.
 
 
 @njit
@@ -431,14 +429,12 @@ def threshold(s: Any, m: Any, values: Any) -> None:
 # Sums of fp16 in L1 for which a card has given NaN: a note, because no text says for which values.
 #
 # Reported from a P100A (boopdotpng/tenstorrent-docs,
-# hardware/packer-l1-acc-float16-hardware-bug.md):
-# 0x7FFF or 0xFFFF in place of ordinary sums, where a matmul is packed with Pack_L1_Acc in fp16 and
-# two subblocks or more are packed between one addition to a place and the next.  Clean are one
-# subblock, bf16, fp32, and sums without a matmul.
-# A subblock is what is packed of one section of Dst: the next one begins where the packer's offset
-# changes or its row goes back.  Two in a row that begin at the same place of L1 are one subblock
-# in
-# two cycles.
+# hardware/packer-l1-acc-float16-hardware-bug.md): 0x7FFF or 0xFFFF in place of ordinary sums,
+# where a matmul is packed with Pack_L1_Acc in fp16 and two subblocks or more are packed between
+# one addition to a place and the next.  Clean are one subblock, bf16, fp32, and sums without a
+# matmul. A subblock is what is packed of one section of Dst: the next one begins where the
+# packer's offset changes or its row goes back.  Two in a row that begin at the same place of L1
+# are one subblock in two cycles.
 
 # Places in s.pack_sum: 1 while fp16 is accumulated, then of the subblock that is being packed.
 _OPEN, _ADDRESS, _OFFSET, _ROW, _MATMULS = range(5)

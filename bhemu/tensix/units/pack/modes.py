@@ -268,8 +268,8 @@ UNKNOWN = PackWord.ctxt_ctrl.mask | PackWord.row_pad_zero.mask | PackWord.cfg_co
 # Formats of the packer: which intermediate format may become which output format.
 #
 # The intermediate format (In_data_format, equal to Dstacc) is what Dst datums are read as, the
-# output
-# format what is written to L1.  Source: PACR, Blackhole ISA; the checks from ttsim's Tensix model.
+# output format what is written to L1.  Source: PACR, Blackhole ISA; the checks from ttsim's Tensix
+# model.
 
 _BFP_A = 1 << BFP8A | 1 << BFP4A | 1 << BFP2A
 _BFP_B = 1 << BFP8 | 1 << BFP4 | 1 << BFP2

@@ -67,11 +67,10 @@ def advance(s: Any, m: Any, n: Any, place: Any, last: Any) -> None:
 # L1 accumulation: add an output datum to the one that is in L1, for fp32, bf16, fp16 and int32.
 #
 # The first three are added as s e8 m23 patterns, rounded to nearest even once.  What differs is
-# what
-# they make of exponents 0 and 255 and of results out of range; fp16 has an error in the silicon
-# that
-# is kept.  int32 is sign and magnitude, and saturates; a sum of zero is +0, which the text leaves
-# open.  Source: Packer L1 accumulation, ttsim's Tensix model; of int32 L1, Wormhole ISA.
+# what they make of exponents 0 and 255 and of results out of range; fp16 has an error in the
+# silicon that is kept.  int32 is sign and magnitude, and saturates; a sum of zero is +0, which the
+# text leaves open.  Source: Packer L1 accumulation, ttsim's Tensix model; of int32 L1, Wormhole
+# ISA.
 
 u32 = np.uint32
 
@@ -316,11 +315,9 @@ def accumulate(s: Any, t: Any, fmt: Any, at: Any, n: Any) -> None:
 #
 # The silicon follows the largest exponent at all times.  Here both are followed only while
 # ENABLE_ACC_STATS_Enable is set.  `pack_exponent[1]` counts the PACRs whose exponents were not
-# looked
-# at, `pack_exponent[2]` those of int8 that the histogram should have and whose bins are
-# unspecified,
-# so that a reader can tell whether the answer is whole.  Source: ExponentHistogram, CLREXPHIST,
-# Wormhole ISA; Blackhole has one packer.
+# looked at, `pack_exponent[2]` those of int8 that the histogram should have and whose bins are
+# unspecified, so that a reader can tell whether the answer is whole.  Source: ExponentHistogram,
+# CLREXPHIST, Wormhole ISA; Blackhole has one packer.
 
 
 @njit

@@ -154,8 +154,7 @@ stage_by_stage = second_entry(PACK_STAGES, _stage_by_stage, PackWord)
 # PACR of four whole Dst rows straight to L1: bf16 or fp32 as it is, or fp32 rounded to bf16.
 #
 # This gives what the two conversions give, in one loop instead of three.  Every operation is cast
-# to
-# uint32: without the casts the compiler uses lanes of 64 bits, at a third of the speed.
+# to uint32: without the casts the compiler uses lanes of 64 bits, at a third of the speed.
 
 u32 = np.uint32
 _DATUMS = 64

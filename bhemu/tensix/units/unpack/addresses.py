@@ -27,9 +27,8 @@ from bhemu.tensix.units.unpack.modes import (
 # Where in L1 an UNPACR reads.
 #
 # An UNPACR takes `count` consecutive datums of a tile in L1, in rows of 32 (16 for datums of up to
-# 8
-# bits) that follow each other or, with Tileize_mode, are Shift_amount apart.
-# Source: UNPACR_Regular, Wormhole ISA; Blackhole's row width and checks from ttsim's Tensix model.
+# 8 bits) that follow each other or, with Tileize_mode, are Shift_amount apart. Source:
+# UNPACR_Regular, Wormhole ISA; Blackhole's row width and checks from ttsim's Tensix model.
 
 _MISALIGNED = error("UNPACR-ALIGN", UB, "unpacker {unpacker}: Haloize_mode and Tileize_mode read from 16-byte boundaries; the first datum is at {address:#x}")  # fmt: skip
 _NO_EXPONENTS = error("UNPACR-NO-EXPONENTS", UNSUPPORTED, "unpacker {unpacker}: the tile descriptor says that the tile has no exponent section", "clear bit 5 of the descriptor, or use Force_shared_exp")  # fmt: skip
@@ -240,12 +239,10 @@ def count_on(s: Any, t: Any, u: Any, addr_mode: Any) -> None:
 # The bursts in which SrcA is written, and the rows of them that may be lost.
 #
 # An unpacker writes up to 8 rows of SrcA at once.  A burst that reaches from one set of 16 rows
-# into
-# the next may lose rows: ttsim refuses it.  Its first row arrives: tt-llk unpacks 16 rows from row
-# 0, 1, .. 15 on, each time for the sake of one row, which the next UNPACR leaves alone.  So every
-# row
-# is written as the ISA text says, and `s.src_doubt` notes those that may be lost until they are
-# written again for certain; who reads one of them is refused (banks.doubtful).
+# into the next may lose rows: ttsim refuses it.  Its first row arrives: tt-llk unpacks 16 rows
+# from row 0, 1, .. 15 on, each time for the sake of one row, which the next UNPACR leaves alone.
+# So every row is written as the ISA text says, and `s.src_doubt` notes those that may be lost
+# until they are written again for certain; who reads one of them is refused (banks.doubtful).
 # Source: UNPACR_Regular, Wormhole ISA; sizes of bursts from ttsim's Tensix model.
 
 _SET = 16  # rows

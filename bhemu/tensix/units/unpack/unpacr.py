@@ -280,9 +280,8 @@ datum_by_datum = second_entry(UNPACK_DATUM_STREAM, _datum_by_datum, UnpackWord)
 # UNPACR stage by stage, in every mode: checks, addresses, the write, counters, hand-over.
 #
 # Contexts and their counters, Dst, tilized and transposed tiles, formats of 8 bits and fewer,
-# column
-# shifts.  Source: UNPACR_Regular, UNPACR_IncrementContextCounter and UNPACR_FlushCache, Wormhole
-# ISA (shared with Blackhole); row widths and checks from ttsim.
+# column shifts.  Source: UNPACR_Regular, UNPACR_IncrementContextCounter and UNPACR_FlushCache,
+# Wormhole ISA (shared with Blackhole); row widths and checks from ttsim.
 
 _FIELDS = error("UNPACR-FIELDS", UNSUPPORTED, "UNPACR with srcb_bcast {srcb_bcast} is not modelled", "the ISA text has 0 there, and no source says what it does")  # fmt: skip
 _ADC_CONTEXT = error("UNPACR-ADC-CONTEXT", UB, "UNPACR with addr_cnt_context_id 3: there are counters of 3 threads")  # fmt: skip

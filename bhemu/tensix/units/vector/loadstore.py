@@ -347,8 +347,7 @@ def store_rows(s: Any, t: Any, mode: Any, row: Any, reg: Any) -> Any:
 # Vector unit (SFPU): loads from and stores to Dst, immediates.
 #
 # Lane l takes part in Dst row (base & ~3) + l/8, column 2*(l & 7) + base[1], where base is the sum
-# of
-# the address field, RWC.Dst and the math offset.
+# of the address field, RWC.Dst and the math offset.
 
 _ABOVE = 0x1C00  # the rest of tt-llk's 13-bit address: negative ones count modulo 1024
 
