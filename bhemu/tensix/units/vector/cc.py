@@ -350,17 +350,20 @@ def _compared(s: Any, f: Any) -> Any:
     return doubts.flags(s, marks) if f.instr_mod1 & _SET_CC else np.int64(DONE)
 
 
+_COMPARE_READS = lreg("lreg_c") | lreg("lreg_dest") | spaces.STACK.when("instr_mod1 & 2") | LANES
+_COMPARE_WRITES = (
+    lreg("lreg_dest").when("instr_mod1 & 8")
+    | CC.when("instr_mod1 & 1")
+    | spaces.STACK.when("instr_mod1 & 2")
+)
+
+
 class SFPLE(
     OneSource, Instruction, opcode=0x96, unit="vector", facts=sfpu.NOTICES_VD_VC, macro=NO_IMMEDIATE
 ):
     """Compare less or equal (SFPLE, Blackhole ISA)."""
 
-    reads = lreg("lreg_c") | lreg("lreg_dest") | spaces.STACK.when("instr_mod1 & 2") | LANES
-    writes = (
-        lreg("lreg_dest").when("instr_mod1 & 8")
-        | CC.when("instr_mod1 & 1")
-        | spaces.STACK.when("instr_mod1 & 2")
-    )
+    reads, writes = _COMPARE_READS, _COMPARE_WRITES
 
     instr_mod1 = OneSource.instr_mod1.meaning(sfpu.COMPARED)
 
@@ -376,12 +379,7 @@ class SFPGT(
 ):
     """Compare greater (SFPGT, Blackhole ISA)."""
 
-    reads = lreg("lreg_c") | lreg("lreg_dest") | spaces.STACK.when("instr_mod1 & 2") | LANES
-    writes = (
-        lreg("lreg_dest").when("instr_mod1 & 8")
-        | CC.when("instr_mod1 & 1")
-        | spaces.STACK.when("instr_mod1 & 2")
-    )
+    reads, writes = _COMPARE_READS, _COMPARE_WRITES
 
     instr_mod1 = OneSource.instr_mod1.meaning(sfpu.COMPARED)
 
