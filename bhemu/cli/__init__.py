@@ -11,8 +11,9 @@ import click
 
 from bhemu import __version__
 from bhemu.cli import output
-from bhemu.errors import InputError
+from bhemu.errors import BhemuError, InputError
 from bhemu.riscv import memory_check
+from bhemu.system import interrupts
 
 COMMANDS = {
     "run": "run",
@@ -95,6 +96,8 @@ class Commands(click.Group):
         try:
             code = super().main(given, *more, **extra)
         except Exception as problem:  # everything ends as one line and an exit code
+            if not isinstance(problem, (BhemuError, click.ClickException)):
+                interrupts.check()  # whatever a library makes of a Ctrl-C
             code = output.show(problem, as_json="--json" in given)
         sys.exit(code or 0)
 

@@ -9,9 +9,11 @@ import sys
 import time
 from pathlib import Path
 
+import click
 import pytest
 
 import bhemu
+from bhemu.cli import main
 from bhemu.hosts.gdb.server import serve
 from bhemu.system import interrupts
 
@@ -119,3 +121,17 @@ def test_a_terminal_tells_every_process_of_a_sweep(tmp_path: Path) -> None:
             os.killpg(sweep.pid, signal.SIGINT)
             said = sweep.communicate(timeout=60)[0]
         assert (sweep.returncode, "Traceback" in said) == (130, False), said
+
+
+@pytest.mark.parametrize("pending", [False, True])
+def test_an_error_that_a_library_makes_of_it_is_no_defect(monkeypatch, pending: bool) -> None:
+    def swallows() -> None:
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt as problem:
+            raise RuntimeError("Error calling __set_name__") from problem
+
+    monkeypatch.setattr(interrupts, "_pending", pending)
+    monkeypatch.setattr(main, "get_command", lambda *_: click.Command("x", callback=swallows))
+    with pytest.raises(KeyboardInterrupt if pending else SystemExit):
+        main(["x"])
