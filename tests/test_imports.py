@@ -14,7 +14,7 @@ LAYERS = (
     ("arguments", "memmap", "jit"),
     ("tensix", "program"),
     ("devices",),
-    ("riscv", "noc"),
+    ("riscv", "noc", "timing"),
     ("machine",),
     ("llk",),
     ("metal",),

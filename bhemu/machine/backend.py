@@ -22,7 +22,8 @@ from bhemu.riscv.engine import entries as engine_entries
 from bhemu.riscv.engine import new_engine
 from bhemu.tensix import compiled, loop
 from bhemu.tensix.rules import DONE
-from bhemu.tensix.state import ACCESS, CORES, State
+from bhemu.tensix.state import ACCESS, CORES, STEP, State
+from bhemu.timing import loop as timed_loop
 
 Look = Callable[[int, Any, bool, Callable[[], int]], int]  # (core, window, store, access)
 
@@ -46,6 +47,7 @@ BUS = {  # device loads and stores, by the record's members
     "bus_read": function(ACCESS, dispatch.load_entry),
 }
 
+TIMED = function(STEP, timed_loop.run_timed)
 CSR = function(ACCESS, csr.host_entry)
 
 
@@ -62,8 +64,10 @@ def core(engine: str) -> tuple[Entry, ...]:
 class Backend:
     """Runs rounds and device accesses on one record; exceptions of callbacks surface here."""
 
-    def __init__(self, s: State, progress: compiled.Progress, engine: str) -> None:
-        self._s = s
+    def __init__(
+        self, s: State, progress: compiled.Progress, engine: str, timed: bool = False
+    ) -> None:
+        self._s, self._timed = s, timed
         if JIT:
             expect(core(engine))
         self.table = compiled.Table(s, progress)
@@ -77,7 +81,7 @@ class Backend:
             self._port, s.port_access[0] = callback(_ACCESS, self._on_port)
             self._first = first_load, first_store
             entries.fill(s, *self._first)
-            s.run_rounds[0] = load(compiled.LOOP["rounds"]).address
+            s.run_rounds[0] = load(TIMED if timed else compiled.LOOP["rounds"]).address
             self._rounds = _STEP(int(s.run_rounds[0]))
             for name, entry in BUS.items():
                 getattr(s, name)[0] = load(entry).address
@@ -88,6 +92,9 @@ class Backend:
                 getattr(s, name)[0] = token
             s.port_access[0] = _PORT
             entries.fill(s, *_WINDOWS)
+        if timed:  # threads run when it is their time, not when a core looks at them
+            s.run_tensix[0] = s.run_thread[0] = _REST
+            s.count_passes[0] = 0
 
     def rounds(self, n: int) -> int:
         """Run up to `n` rounds from the current position; 0 or why it stopped."""
@@ -95,9 +102,12 @@ class Backend:
             status = int(self._rounds(self._s.base, n))
         else:
             with np.errstate(over="ignore"):
-                status = int(loop.run_rounds(self._s, n))
+                status = int(self._run_rounds()(self._s, n))
         self.surface()
         return status
+
+    def _run_rounds(self) -> Callable[[Any, Any], Any]:
+        return timed_loop.run_timed if self._timed else loop.run_rounds
 
     def observe(self, look: Look | None) -> None:
         """Call `look(core, window, store, access)` for every access of a device window.
@@ -276,7 +286,7 @@ class Backend:
         if token == _RUN_CORE:
             return self.engine.run_core(int(n))
         function = {
-            _RUN_ROUNDS: loop.run_rounds,
+            _RUN_ROUNDS: self._run_rounds(),
             _RUN_TENSIX: loop.tensix_entry,
             _RUN_THREAD: loop.thread_entry,
         }[token]

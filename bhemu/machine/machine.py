@@ -15,7 +15,7 @@ from bhemu.errors import InputError, NoProgress, UnknownName
 from bhemu.machine import saved
 from bhemu.machine.controls import Controls, ThreadBound
 from bhemu.machine.error_text import HostAccess
-from bhemu.machine.options import coordinate, engine_name, takes
+from bhemu.machine.options import coordinate, engine_name, seed_of, takes
 from bhemu.machine.rounds import RoundsOnNetwork
 from bhemu.machine.run import RunLoop
 from bhemu.machine.saved import Snapshot
@@ -54,14 +54,17 @@ class Machine(ThreadBound, Controls):
     def __init__(self, *, tiles: Iterable[XY] = (), **options: Unpack[ChipOptions]) -> None:
         super().__init__()
         chosen = filled(ChipOptions, options, type(self).__name__)
-        self.engine, self.threads = engine_name(chosen["engine"], "compiled"), chosen["threads"]
+        self.late = seed_of(chosen["late"])
+        self.engine = engine_name(chosen["engine"], "compiled", self.late is not None)
+        self.threads = chosen["threads"]
         of_tiles = {name: chosen[name] for name in SHARED}
         self._options: dict[str, Any] = {**of_tiles, "engine": self.engine, "livelock": 0}
         seed, grid = chosen["seed"], Grid(_columns(chosen["harvest"]), chosen["dram_banks"])
         self.network = Network(grid, chosen["poison"], seed)
-        self.network.state.late[0] = _DELIVERY[chosen["delivery"]]
+        drawn = DELIVERIES[1] if self.late is not None else chosen["delivery"]
+        self.network.state.late[0] = _DELIVERY[drawn]
         self.network.state.late_pc[0] = -1
-        self.network.state.seed[0] = seed & arguments.MOST
+        self.network.state.seed[0] = (seed if self.late is None else self.late) & arguments.MOST
         self._tiles: dict[int, Tile] = {}
         self._reached: dict[tuple[int, int, int], Tile | Bank] = {}  # by NoC and coordinate
         self._exposed: set[int] = set()

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from bhemu.devices.bus import entries as windows
 from bhemu.jit.build import Entry
-from bhemu.machine.backend import BUS, CSR
+from bhemu.machine.backend import BUS, CSR, TIMED
 from bhemu.noc.network import ENTRIES as CHIP
 from bhemu.program.schema import ENGINES
 from bhemu.riscv.engine import entries as engine_entries
@@ -19,6 +19,7 @@ def entries() -> Iterator[Entry]:
         yield from engine_entries(engine).values()
     yield from BUS.values()
     yield CSR
+    yield TIMED
     yield from windows.performed()
     yield from CHIP.values()
     yield from (

@@ -55,8 +55,18 @@ def takes(table: Any) -> Callable[[type[_T]], type[_T]]:
     return described
 
 
-def engine_name(name: str | None, default: str) -> str:
-    """The engine's name: as given, else what BHEMU_ENGINE says, else `default`."""
+def seed_of(word: int | str | None) -> int | None:
+    """The seed of an option that is a seed or "off"."""
+    return word if isinstance(word, int) else None
+
+
+def engine_name(name: str | None, default: str, timed: bool = False) -> str:
+    """The engine's name: as given, else what BHEMU_ENGINE says, else `default`.
+
+    Timed runs ask the cores for single instructions, which the compiled engine alone can do.
+    """
+    if timed:
+        return ENGINES[1]
     if name is not None:
         return name
     chosen = os.environ.get("BHEMU_ENGINE") or default

@@ -23,6 +23,7 @@ from bhemu.machine.options import (
     UB,
     coordinate,
     engine_name,
+    seed_of,
     takes,
 )
 from bhemu.machine.rounds import RoundsOfOneTile
@@ -37,6 +38,7 @@ from bhemu.program.tensor import Tensors
 from bhemu.riscv import l0_cache
 from bhemu.tensix.state import RESET, State, reset
 from bhemu.tensix.views import Tensix
+from bhemu.timing import draws
 
 if TYPE_CHECKING:
     from bhemu.machine.machine import Bank
@@ -65,7 +67,8 @@ class Tile(ThreadBound, Controls, Tensors):
         super().__init__()
         chosen = filled(TileOptions, options, "Tile")
         self.xy, self.seed = coordinate(chosen["xy"]), chosen["seed"]
-        self.engine, self.poison = engine_name(chosen["engine"], ENGINES[0]), chosen["poison"]
+        self.poison, self.late = chosen["poison"], seed_of(chosen["late"])
+        self.engine = engine_name(chosen["engine"], ENGINES[0], self.late is not None)
         self.state = State()
         self.state.quantum[0] = chosen["quantum"]
         self.state.ub_mode[0] = UB[chosen["ub"]]
@@ -77,7 +80,7 @@ class Tile(ThreadBound, Controls, Tensors):
         self.state.livelock[0] = chosen["livelock"]
         if not callable(chosen["progress"]):
             raise InputError(f"progress = {chosen['progress']!r} must be callable")
-        self.backend = Backend(self.state, chosen["progress"], self.engine)
+        self.backend = Backend(self.state, chosen["progress"], self.engine, self.late is not None)
         self.loaded = [Loaded() for _ in memmap.CORE_NAMES]
         self.tensix = Tensix(self.state)
         self._shared_l1 = False
@@ -102,8 +105,7 @@ class Tile(ThreadBound, Controls, Tensors):
             self.network.power_up(self.number, self.state)
         if not fresh or POISON[self.poison]:
             self.state.l1[:] = POISON[self.poison]
-        if self.poison == "random":
-            self._scramble_l1()
+        self._draw()
 
     def _scramble_l1(self) -> None:
         """Fill L1 as the seed says, differently on each tile of a chip."""
@@ -345,8 +347,14 @@ class Tile(ThreadBound, Controls, Tensors):
         self.network, self.number = network, number
         self.stepping = Stepping(self, loop)
         self.stepping.watched.dram = network.dram_watches, number
+        self._draw()
+
+    def _draw(self) -> None:
+        """Begin what the seeds decide, differently on each tile of a chip."""
         if self.poison == "random":
             self._scramble_l1()
+        if self.late is not None:
+            draws.begin(self.state, self.late, self.number)
 
     def _touched(self) -> None:
         """The host has changed something."""

@@ -241,6 +241,16 @@ class Options(TypedDict, total=False):
             "data caches of the cores, which miss what others write to L1 (default: off)",
         ),
     ]
+    late: Annotated[
+        int | str | None,
+        Option(
+            SeedOr("off"),
+            None,
+            ("chip", *_MACHINE),
+            "let words, cores and requests be late, as hardware may, drawn from this seed",
+            metavar="SEED",
+        ),
+    ]
     progress: Annotated[
         Callable[[str, float], None],
         Option(

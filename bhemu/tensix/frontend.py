@@ -47,8 +47,9 @@ def expanding(s: Any, t: Any) -> Any:
 
 @njit
 def drained(s: Any, t: Any) -> Any:
-    """True when no word of thread `t` is queued, expanding or at the wait gate."""
-    return queued(s, t) == 0 and not expanding(s, t) and s.gate_full[t] == 0
+    """True when no word of thread `t` is queued, expanding, at the wait gate or in a unit."""
+    at_work = s.gate_full[t] != 0 or s.in_flight[t] != 0
+    return queued(s, t) == 0 and not expanding(s, t) and not at_work
 
 
 @njit

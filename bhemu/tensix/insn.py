@@ -111,6 +111,8 @@ class Instruction(Word):
     `second_entries`: slots of insn.py; `facts`: what its own unit must know of it.
     `doubts(s, t, f) -> status`: what goes before `execute` while a lane of the vector unit is in
     doubt (unspecified.py).
+    `ready(s, t, f) -> condition`, `advance(s, t, f)`: what the wait gate asks, and which counters
+    move, when a unit takes the word to execute it later (in_flight.py has the usual ones).
     `arguments`: those of its C macros, from high bits to low, as tt-llk's ckernel_ops.h has them:
     its fields, but for the bits of `macro`, which tt-llk gives an argument where no field is
     declared, or one for several.
@@ -138,6 +140,8 @@ class Instruction(Word):
     execute: ClassVar[Callable[..., Any] | None] = None
     doubts: ClassVar[Callable[..., Any] | None] = None
     route: ClassVar[Callable[..., Any] | None] = None
+    ready: ClassVar[Callable[..., Any] | None] = None
+    advance: ClassVar[Callable[..., Any] | None] = None
 
     @classmethod
     def looks_at(cls, s: Any, t: int, word: int) -> int | None:

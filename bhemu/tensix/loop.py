@@ -236,7 +236,7 @@ def _close_turn(s: Any, c: Any) -> None:
 
 
 @njit
-def _idle_or_deadlock(s: Any) -> Any:
+def idle_or_deadlock(s: Any) -> Any:
     """A round without progress: idle when nothing waits, else deadlock."""
     halted = False  # whoever halted a core may let it go on
     for c in range(CORES):
@@ -249,7 +249,7 @@ def _idle_or_deadlock(s: Any) -> Any:
     if halted:
         return STOP_IDLE
     for t in range(THREADS):
-        if s.gate_full[t]:
+        if s.gate_full[t] or s.in_flight[t]:
             return STOP_DEADLOCK
     for t in range(THREADS):
         time_passes(s, t)
@@ -259,7 +259,7 @@ def _idle_or_deadlock(s: Any) -> Any:
 
 
 @njit
-def _quiet(s: Any) -> Any:
+def quiet(s: Any) -> Any:
     """True when a look is due at what the cores do while no Tensix word executes.
 
     Each look that finds life puts the next one twice as far away, so that looking costs little.
@@ -287,15 +287,15 @@ def _end_round(s: Any) -> Any:
     if until_holds(s):
         return STOP_UNTIL
     if progress == 0:
-        status = _idle_or_deadlock(s)
+        status = idle_or_deadlock(s)
         if status != 0:
             return status
         s.clock[0] += 1
     s.round[0] += 1
-    quiet = _quiet(s)
+    looks = quiet(s)
     if s.limit[0] >= 0 and s.clock[0] >= s.limit[0]:
         return STOP_LIMIT
-    return STOP_QUIET if quiet else 0
+    return STOP_QUIET if looks else 0
 
 
 @njit

@@ -36,6 +36,10 @@ NOC_ARRIVED = 64  # writes over the NoC that a tile remembers, for messages
 NOC_DATA = 1 << 18  # bytes of writes that may be under way
 L0_LINES, L0_LINE = 4, 16  # lines of a core's data cache, bytes of each
 
+UNITS = 6  # that hold a word while they work on it, see tensix/in_flight.py
+AGENTS = CORES + THREADS + UNITS  # of the timed form
+LATE_CHOICES, LATE_LOG = 1 << 16, 1 << 12  # drawn delays that can be left out; that are remembered
+
 _i64, _u8, _u16, _u32, _u64 = np.int64, np.uint8, np.uint16, np.uint32, np.uint64
 _i16 = np.int16
 
@@ -178,6 +182,37 @@ MEMBERS = (
     Member("stall", _i64, (256,), "stall mask by opcode"),
     Member("wakes", _i64, (256,), "by opcode: whether it can end another thread's wait (insn.py)"),
     Member("thcon", _i64, (1,), "1 + the thread whose blocked word occupies the scalar unit"),
+    # words that take time, see tensix/in_flight.py and timing/loop.py
+    Member(
+        "timed", _i64, (1,), "0 = a word is complete at the gate, 1 = modelled, 2 = drawn times"
+    ),
+    Member(
+        "agent_next", _i64, (AGENTS,), "cycle in which each agent acts next: cores, threads, units"
+    ),
+    Member("agent_at", _i64, (1,), "agent that acts in the present cycle"),
+    Member("window_end", _i64, (1,), "cycle in which the present window ends"),
+    Member("woken", _i64, (1,), "1 = an agent did what others may wait for"),
+    Member("in_flight", _i64, (3,), "words of each thread that units have not completed"),
+    Member("unit_thread", _i64, (UNITS,), "0 = the unit is free, else 1 + thread of its word"),
+    Member("unit_word", _u32, (UNITS,), "the word"),
+    Member("unit_pc", _u32, (UNITS,), "pc that pushed it"),
+    Member("unit_core", _i64, (UNITS,), "core that pushed it"),
+    Member("unit_from", _i64, (UNITS,), "as gate_from"),
+    # what the word saw when it was issued
+    Member("unit_adc", _i64, (UNITS, 3, 2, 4), "ADC counters of the unit's engine, by thread"),
+    Member("unit_adc_cr", _i64, (UNITS, 3, 2, 4), "their carriage-return values"),
+    Member("unit_row", _i64, (UNITS, 3), "unpack_row of the unpacker"),
+    Member("unit_context", _i64, (UNITS, 3), "unpack_context of the unpacker"),
+    Member("unit_rwc", _i64, (UNITS, 4), "RWC counters of the thread"),
+    Member("unit_rwc_cr", _i64, (UNITS, 4), "their carriage-return values"),
+    Member("unit_thread_cfg", _u32, (UNITS, 68), "ThreadConfig of the thread"),
+    # drawn times, see timing/draws.py
+    Member("late_random", _u64, (1,), "generator of the draws"),
+    Member("late_slow", _i64, (AGENTS,), "cycles that an act of an agent may be late at present"),
+    Member("late_until", _i64, (1,), "cycle in which other agents become slow"),
+    Member("late_choices", _i64, (1,), "delays drawn so far"),
+    Member("late_off", _u8, (LATE_CHOICES // 8,), "bit set: this one is not taken"),
+    Member("late_log", _i64, (LATE_LOG, 4), "the last ones: number, agent, cycle, cycles late"),
     # counters, errors, trace
     Member("executed", _i64, (3,), "Tensix words executed by each thread"),
     Member("executed_limit", _i64, (3,), "stop the thread at this count, -1 = never"),
@@ -400,7 +435,7 @@ def reset(s: Any) -> None:
     keep = (
         *("l1", "code_page", "translated", "stall", "wakes", "quantum", "ub_mode", "reference"),
         *("livelock", "time_slice", "look_every", "count_passes", "stochastic", "stochastic_seed"),
-        *("l0", "translate_after", "window_at", "window", "window_rule", "noc_data"),
+        *("l0", "timed", "translate_after", "window_at", "window", "window_rule", "noc_data"),
         *POINTERS,
     )
     for member in MEMBERS:

@@ -6,7 +6,7 @@ import numpy as np
 
 from bhemu.jit.intrinsics import call_entry, l1_word
 from bhemu.jit.subset import njit
-from bhemu.tensix import config, mmio, observe, semaphores
+from bhemu.tensix import config, in_flight, mmio, observe, semaphores
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.frontend import fetch
 from bhemu.tensix.insn import STALL_ANY, WAKES, WAKES_BY_BANK, WAKES_NOBODY
@@ -60,8 +60,8 @@ def time_passes(s: Any, t: Any) -> None:
 # goes on until a word of a blocked class stands at the gate.  The latch is forgotten as soon as
 # none of its conditions is true (STALLWAIT, SEMWAIT, STREAMWAIT, Blackhole ISA).  Instructions
 # execute completely when they leave the gate, so conditions that ask whether a unit is busy
-# (C0-C4, C9-C12) are never true.  Some scalar instructions wait inside the unit: until they are
-# done no other thread may enter it (ScalarUnit, Wormhole ISA).
+# (C0-C4, C9-C12) are true in the timed form alone (in_flight.py).  Some scalar instructions wait
+# inside the unit: until they are done no other thread may enter it (ScalarUnit, Wormhole ISA).
 
 NONE, STALL, SEMAPHORE, STREAM = 0, 1, 2, 3  # values of `latch`
 
@@ -98,6 +98,14 @@ def _bank_wait(s: Any, conditions: Any) -> Any:
     if conditions & SRCB_VALID and not s.src_valid[1, s.matrix_bank[1] & 1]:
         return WAIT_SRCB_VALID
     return 0
+
+
+@njit
+def _stall_wait(s: Any, t: Any, conditions: Any) -> Any:
+    number = _bank_wait(s, conditions)
+    if number == 0 and s.timed[0]:
+        number = in_flight.waits(s, t, conditions)
+    return number
 
 
 @njit
@@ -138,7 +146,7 @@ def poll(s: Any, t: Any) -> Any:
     if s.latch[t] == NONE:
         return 0
     if s.latch[t] == STALL:
-        number = _bank_wait(s, s.latch_cond[t])
+        number = _stall_wait(s, t, s.latch_cond[t])
     elif s.latch[t] == SEMAPHORE:
         number = _semaphore_wait(s, s.latch_cond[t], s.latch_sem[t])
     else:
@@ -185,7 +193,7 @@ def stallwait(s: Any, t: Any, blocks: Any, conditions: Any) -> None:
     """Latch the STALLWAIT at the gate of thread `t`, unless none of its conditions is true."""
     if conditions == 0:
         conditions = DEFAULT_CONDITIONS
-    if _bank_wait(s, conditions):
+    if _stall_wait(s, t, conditions):
         _place(s, t, STALL, blocks)
         s.latch_cond[t], s.latch_sem[t] = conditions, 0
 

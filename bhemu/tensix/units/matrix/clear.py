@@ -124,6 +124,11 @@ class ZEROACC(Instruction, opcode=0x10, unit="matrix", formats="dst"):
         20, 19, choice({0: "one row", 1: "16 rows", 2: "half of Dst", 3: "all of Dst"}), mode=True
     )
 
+    def advance(s: Any, t: Any, f: Any) -> Any:
+        if f.clear_mode < HALF:
+            rwc.apply_addr_mod(s, t, f.addr_mode)
+        return DONE
+
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.clear_zero_flags and not (f.clear_mode == SIXTEEN_ROWS and f.use_32_bit_mode):
             mode, wide = f.clear_mode, f.use_32_bit_mode
@@ -257,6 +262,19 @@ def _set(s: Any, t: Any, i: Any, value: Any, from_cr: Any, wrap: Any) -> None:
     s.rwc_cr[t, i] = value
 
 
+@njit
+def _set_counters(s: Any, t: Any, f: Any) -> Any:
+    if f.bit_mask & 1:
+        _set(s, t, rwc.SRCA, f.rwc_a, f.rwc_cr & 1, rwc.SRC_ROWS - 1)
+    if f.bit_mask & 2:
+        _set(s, t, rwc.SRCB, f.rwc_b, f.rwc_cr & 2, rwc.SRC_ROWS - 1)
+    if f.bit_mask & 4:
+        _set(s, t, rwc.DST, f.rwc_d, f.rwc_cr & 4, rwc.DST_ROWS - 1)
+    if f.bit_mask & 8:
+        s.rwc[t, rwc.FIDELITY] = 0
+    return DONE
+
+
 class SETRWC(Instruction, opcode=0x37, unit="matrix"):
     """Set row counters and optionally release Src banks (SETRWC, Wormhole ISA)."""
 
@@ -277,21 +295,25 @@ class SETRWC(Instruction, opcode=0x37, unit="matrix"):
     )
     clear_ab_vld = bits(23, 22, insn.RELEASED, mode=True)
 
+    def advance(s: Any, t: Any, f: Any) -> Any:
+        return _set_counters(s, t, f)
+
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.rwc_cr > 7 or f.rwc_cr & ~f.bit_mask & 3:
             return refuse(s, _SETRWC_CR, rwc_cr=f.rwc_cr, bit_mask=f.bit_mask)
         status = banks.release(s, t, f.clear_ab_vld)
-        if status:
-            return status
-        if f.bit_mask & 1:
-            _set(s, t, rwc.SRCA, f.rwc_a, f.rwc_cr & 1, rwc.SRC_ROWS - 1)
-        if f.bit_mask & 2:
-            _set(s, t, rwc.SRCB, f.rwc_b, f.rwc_cr & 2, rwc.SRC_ROWS - 1)
-        if f.bit_mask & 4:
-            _set(s, t, rwc.DST, f.rwc_d, f.rwc_cr & 4, rwc.DST_ROWS - 1)
-        if f.bit_mask & 8:
-            s.rwc[t, rwc.FIDELITY] = 0
-        return DONE
+        return status if status else _set_counters(s, t, f)
+
+
+@njit
+def _add(s: Any, t: Any, f: Any) -> Any:
+    s.rwc[t, rwc.SRCA] = (s.rwc[t, rwc.SRCA] + f.rwc_a) & (rwc.SRC_ROWS - 1)
+    s.rwc[t, rwc.SRCB] = (s.rwc[t, rwc.SRCB] + f.rwc_b) & (rwc.SRC_ROWS - 1)
+    if f.rwc_cr & 4:
+        _set(s, t, rwc.DST, f.rwc_d, 1, rwc.DST_ROWS - 1)
+    else:
+        s.rwc[t, rwc.DST] = (s.rwc[t, rwc.DST] + f.rwc_d) & (rwc.DST_ROWS - 1)
+    return DONE
 
 
 class INCRWC(
@@ -312,13 +334,8 @@ class INCRWC(
         20, 18, flags("", "", "Dst", about="counters that start from their CR value"), mode=True
     )
 
+    def advance(s: Any, t: Any, f: Any) -> Any:
+        return _add(s, t, f)
+
     def execute(s: Any, t: Any, f: Any) -> Any:
-        if f.rwc_cr & 3:
-            return refuse(s, _INCRWC_CR, rwc_cr=f.rwc_cr)
-        s.rwc[t, rwc.SRCA] = (s.rwc[t, rwc.SRCA] + f.rwc_a) & (rwc.SRC_ROWS - 1)
-        s.rwc[t, rwc.SRCB] = (s.rwc[t, rwc.SRCB] + f.rwc_b) & (rwc.SRC_ROWS - 1)
-        if f.rwc_cr & 4:
-            _set(s, t, rwc.DST, f.rwc_d, 1, rwc.DST_ROWS - 1)
-        else:
-            s.rwc[t, rwc.DST] = (s.rwc[t, rwc.DST] + f.rwc_d) & (rwc.DST_ROWS - 1)
-        return DONE
+        return refuse(s, _INCRWC_CR, rwc_cr=f.rwc_cr) if f.rwc_cr & 3 else _add(s, t, f)

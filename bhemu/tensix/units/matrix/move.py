@@ -342,6 +342,9 @@ class MOVDBGA2D(_Move, Instruction, opcode=0x09, unit="matrix", oracle=False):
 
     instr_mod = _Move.instr_mod.meaning(_ONE_OR_EIGHT)
 
+    def ready(s: Any, t: Any, f: Any) -> Any:
+        return 0  # it waits for no bank
+
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.instr_mod & 1:
             return refuse(s, MODE, instr_mod=f.instr_mod)

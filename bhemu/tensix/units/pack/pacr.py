@@ -17,7 +17,7 @@ from bhemu.tensix.insn import (
     second_entry,
 )
 from bhemu.tensix.rules import DONE, MISSING, UB, UNIMPLEMENTED, error, noted, refuse
-from bhemu.tensix.state import l1_halves, l1_words
+from bhemu.tensix.state import THREADS, l1_halves, l1_words
 from bhemu.tensix.units.pack import addresses, conversion, modes, output
 from bhemu.tensix.units.pack.conversion import relu, threshold, to_output
 from bhemu.tensix.units.pack.modes import (
@@ -303,6 +303,12 @@ class PACR(
         | spaces.STOCHASTIC
         | spaces.TDMA
     )
+
+    def advance(s: Any, t: Any, f: Any) -> Any:
+        a = f.addr_cnt_context if f.ovrd_thread_id else t
+        if a < THREADS:  # the packer refuses another one
+            addresses.count_on(s, t, a, f.addr_mode)
+        return DONE
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.word & _MUST_BE_ZERO == 0 and (f.read_intf_sel == 0 or f.read_intf_sel == 15):

@@ -35,8 +35,14 @@ def hand_over(s: Any, t: Any, u: Any, fmt: Any) -> Any:
     """Give the bank of unpacker `u` to the matrix unit; DONE, or the error before any effect."""
     status = banks.hand_over(s, u, fmt)
     if status == 0:
-        s.unpack_row[u, t] = _base(s, t, u)
+        set_first_row(s, t, u)
     return status
+
+
+@njit
+def set_first_row(s: Any, t: Any, u: Any) -> None:
+    """The row from which unpacker `u` fills a new bank."""
+    s.unpack_row[u, t] = _base(s, t, u)
 
 
 @njit

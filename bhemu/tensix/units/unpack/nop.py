@@ -12,7 +12,7 @@ from bhemu.tensix import config_fields as cf
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.rules import DONE, MISSING, UNSUPPORTED, error, follows_llk, noted, refuse
 from bhemu.tensix.spaces import Kind
-from bhemu.tensix.units.unpack.handover import HANDING_OVER, hand_over, row_refused
+from bhemu.tensix.units.unpack.handover import HANDING_OVER, hand_over, row_refused, set_first_row
 from bhemu.tensix.units.unpack.modes import read_config, section
 
 _CLEAR_MINUS_INF = 0xFFFFE000  # all 19 bits: the most negative cell for GMPOOL
@@ -112,6 +112,20 @@ class UNPACR_NOP(Instruction, opcode=0x43, unit="unpack"):
     unpacker_select = bits(
         23, 23, choice({0: "unpacker 0: SrcA", 1: "unpacker 1: SrcB"}), mode=True
     )
+
+    def ready(s: Any, t: Any, f: Any) -> Any:
+        u, waits = f.unpacker_select, np.int64(0)
+        if f.unpack_pop != _CLEAR:
+            return waits
+        if f.bank_clr_ctrl:
+            waits = banks.unpacker_owns(s, u, 0)
+            return waits if waits else banks.unpacker_owns(s, u, 1)
+        return banks.unpack_ready(s, u) if f.stall_clr_cntrl else banks.matrix_free(s, u)
+
+    def advance(s: Any, t: Any, f: Any) -> Any:
+        if f.set_dvalid or f.unpack_pop == _SET_DVALID:
+            set_first_row(s, t, f.unpacker_select)
+        return DONE
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         u, value = f.unpacker_select, f.src_clr_val_ctrl

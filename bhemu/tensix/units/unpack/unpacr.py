@@ -39,7 +39,7 @@ from bhemu.tensix.units.unpack.datums import (
     to_src,
     zeros,
 )
-from bhemu.tensix.units.unpack.handover import hand_over, next_set, row_refused
+from bhemu.tensix.units.unpack.handover import hand_over, next_set, row_refused, set_first_row
 from bhemu.tensix.units.unpack.modes import (
     DESCRIPTOR_BLOBS,
     TO_SRC,
@@ -327,13 +327,18 @@ def _by_datum(s: Any, m: Any, f: Any) -> Any:
 
 
 @njit
+def _count(s: Any, t: Any, m: Any, f: Any) -> None:
+    addresses.count_on(s, t, m.unpacker, f.addr_mode)
+    if m.counters != t:
+        addresses.count_on(s, m.counters, m.unpacker, f.addr_mode)
+
+
+@njit
 def _after(s: Any, t: Any, m: Any, f: Any) -> Any:
     u = m.unpacker
     if not m.to_dst:
         banks.changed(s, u, s.unpack_bank[u])
-    addresses.count_on(s, t, u, f.addr_mode)
-    if m.counters != t:
-        addresses.count_on(s, m.counters, u, f.addr_mode)
+    _count(s, t, m, f)
     if f.set_dat_valid:
         return hand_over(s, t, u, m.out)
     if _updates_set(s, m):
@@ -409,6 +414,25 @@ def _stage_by_stage(s: Any, t: Any, f: Any) -> Any:
     if status == DONE and multi and f.auto_inc_context_id:
         _count_context(s, t, u, m.context)
     return status
+
+
+@njit
+def _advance(s: Any, t: Any, f: Any) -> Any:
+    u, multi = f.unpack_block_selection, f.ovrd_thread_id
+    if f.cfg_context_cnt_inc:
+        _count_context(s, t, u, s.unpack_context[u, t])
+        return DONE
+    if f.search_cache_flush or (multi and f.addr_cnt_context_id == 3):  # which is refused
+        return DONE
+    m = mode_of_word(s, t, f)
+    _count(s, t, m, f)
+    if f.set_dat_valid:
+        set_first_row(s, t, u)
+    elif _updates_set(s, m):
+        next_set(s, t, u)
+    if multi and f.auto_inc_context_id:
+        _count_context(s, t, u, m.context)
+    return DONE
 
 
 stage_by_stage = second_entry(UNPACK_STAGES, _stage_by_stage, UnpackWord)
@@ -515,6 +539,13 @@ class UNPACR(
         | spaces.bank("1 << unpack_block_selection", Kind.HANDS_OVER).when("set_dat_valid")
         | spaces.TDMA
     )
+
+    def ready(s: Any, t: Any, f: Any) -> Any:
+        nothing = f.cfg_context_cnt_inc or f.search_cache_flush
+        return 0 if nothing else banks.unpack_ready(s, f.unpack_block_selection)
+
+    def advance(s: Any, t: Any, f: Any) -> Any:
+        return _advance(s, t, f)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.word & _CHOSEN == _PER_CONTEXT:

@@ -388,6 +388,10 @@ class SFPLOAD(
 
     instr_mod0 = DstAccess.instr_mod0.meaning(sfpu.LOADED)
 
+    def advance(s: Any, t: Any, f: Any) -> Any:
+        rwc.apply_addr_mod_sfpu(s, t, f.sfpu_addr_mode)
+        return DONE
+
     def execute(s: Any, t: Any, f: Any) -> Any:
         row = rwc.dst_row(s, t, f.dest_reg_addr)
         mode = _mode(s, t, f, row)
@@ -415,6 +419,10 @@ class SFPSTORE(
     writes = spaces.ALL_DST | spaces.RWC
 
     instr_mod0 = DstAccess.instr_mod0.meaning(sfpu.STORED)
+
+    def advance(s: Any, t: Any, f: Any) -> Any:
+        rwc.apply_addr_mod_sfpu(s, t, f.sfpu_addr_mode)
+        return DONE
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         row = rwc.dst_row(s, t, f.dest_reg_addr)

@@ -1,0 +1,98 @@
+"""Words that units hold while they work on them: what the wait gate asks, and what it hands over.
+
+In the usual form a word is complete when it has left the wait gate. In the timed form
+(timing/loop.py) a unit takes the word, and executes it later as a whole. Each unit holds one word.
+What the ISA samples when a unit begins (address and row counters, ThreadConfig) is kept with it.
+A word of the scalar unit is complete at the gate: its thread issues nothing before. Sources:
+STALLWAIT, Blackhole ISA; ScalarUnit, UNPACR_Regular (performance), Wormhole ISA.
+"""
+
+from typing import Any
+
+from bhemu.jit.subset import njit
+from bhemu.tensix.rules import condition
+from bhemu.tensix.state import THREADS
+
+UNPACKER0, UNPACKER1, MATRIX, VECTOR, PACKER, MOVER = range(6)
+NAMES = ("unpacker 0", "unpacker 1", "matrix unit", "vector unit", "packer", "mover")
+
+WAIT_UNIT = tuple(
+    condition(f"the {name} to take the next word (it works on one)") for name in NAMES
+)
+_IDLE = tuple(
+    condition(f"the {name} to complete the thread's word (STALLWAIT C{bit})")
+    for name, bit in zip(NAMES, (1, 2, 4, 11, 3, 9), strict=True)
+)
+_BITS = (1 << 1, 1 << 2, 1 << 4, 1 << 11, 1 << 3, 1 << 9)  # of STALLWAIT, by unit
+_ENGINE = (0, 1, -1, -1, 2, -1)  # whose address counters a unit uses
+
+
+@njit
+def waits(s: Any, t: Any, conditions: Any) -> Any:
+    """Condition number of the first unit of a STALLWAIT that has a word of thread `t`, or 0."""
+    if s.in_flight[t]:
+        for unit in range(MOVER):
+            if conditions & _BITS[unit] and s.unit_thread[unit] == t + 1:
+                return _IDLE[unit]
+    if conditions & _BITS[MOVER] and s.unit_thread[MOVER]:  # of any thread
+        return _IDLE[MOVER]
+    return 0
+
+
+@njit
+def take(s: Any, unit: Any, t: Any) -> None:
+    """Unit `unit` takes the word at the gate of thread `t`, with what it sees there."""
+    s.unit_thread[unit] = t + 1
+    s.unit_word[unit], s.unit_pc[unit] = s.gate_word[t], s.gate_pc[t]
+    s.unit_core[unit], s.unit_from[unit] = s.gate_core[t], s.gate_from[t]
+    s.in_flight[t] += 1
+    engine = _ENGINE[unit]
+    if engine >= 0:
+        for i in range(THREADS):
+            s.unit_adc[unit, i] = s.adc[i, engine]
+            s.unit_adc_cr[unit, i] = s.adc_cr[i, engine]
+            if engine < 2:
+                s.unit_row[unit, i] = s.unpack_row[engine, i]
+                s.unit_context[unit, i] = s.unpack_context[engine, i]
+    else:
+        s.unit_rwc[unit], s.unit_rwc_cr[unit] = s.rwc[t], s.rwc_cr[t]
+    s.unit_thread_cfg[unit] = s.thread_cfg[t]
+
+
+@njit
+def free(s: Any, unit: Any) -> None:
+    """The word is complete."""
+    s.in_flight[s.unit_thread[unit] - 1] -= 1
+    s.unit_thread[unit] = 0
+
+
+@njit
+def _exchange(a: Any, b: Any) -> None:
+    for i in range(a.size):
+        a[i], b[i] = b[i], a[i]
+
+
+@njit
+def exchange(s: Any, unit: Any) -> None:
+    """Exchange what the unit's word saw at the gate, and the word, for what is there now."""
+    t, engine = s.unit_thread[unit] - 1, _ENGINE[unit]
+    word, pc = s.gate_word[t], s.gate_pc[t]
+    core, origin = s.gate_core[t], s.gate_from[t]
+    s.gate_word[t], s.gate_pc[t] = s.unit_word[unit], s.unit_pc[unit]
+    s.gate_core[t], s.gate_from[t] = s.unit_core[unit], s.unit_from[unit]
+    s.unit_word[unit], s.unit_pc[unit] = word, pc
+    s.unit_core[unit], s.unit_from[unit] = core, origin
+    if engine >= 0:
+        for i in range(THREADS):
+            for channel in range(2):
+                _exchange(s.unit_adc[unit, i, channel], s.adc[i, engine, channel])
+                _exchange(s.unit_adc_cr[unit, i, channel], s.adc_cr[i, engine, channel])
+            if engine < 2:
+                row, context = s.unit_row[unit, i], s.unit_context[unit, i]
+                s.unit_row[unit, i] = s.unpack_row[engine, i]
+                s.unit_context[unit, i] = s.unpack_context[engine, i]
+                s.unpack_row[engine, i], s.unpack_context[engine, i] = row, context
+    else:
+        _exchange(s.unit_rwc[unit], s.rwc[t])
+        _exchange(s.unit_rwc_cr[unit], s.rwc_cr[t])
+    _exchange(s.unit_thread_cfg[unit], s.thread_cfg[t])

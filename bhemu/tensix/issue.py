@@ -1,0 +1,100 @@
+"""What happens when the wait gate issues a word that a unit executes later: from the declarations.
+
+A word of the matrix unit waits for the Src banks that it reads, `ready` of its class says where
+that is different; the counters that it will have moved are moved at once, so that the next words
+of the thread see them (`advance`; of most classes: the address modifier of the word).
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from bhemu.jit.subset import JIT, Compiled, njit
+from bhemu.tensix import banks, rwc, spaces, units
+from bhemu.tensix.in_flight import MATRIX, MOVER, PACKER, UNPACKER0, VECTOR
+from bhemu.tensix.insn import REGISTRY, Instruction
+
+assert units.MODULES  # importing the package declares the instructions
+
+NO_UNIT = -1  # of a word that is complete at the gate
+_UNITS = {"unpack": UNPACKER0, "matrix": MATRIX, "vector": VECTOR, "pack": PACKER, "mover": MOVER}
+_UNIT = np.array(
+    [_UNITS.get(REGISTRY[i].unit, NO_UNIT) if i in REGISTRY else NO_UNIT for i in range(256)]
+)
+_SECOND_UNPACKER = 23  # bit of the word
+
+
+@njit
+def unit_of(opcode: Any, word: Any) -> Any:
+    """The unit that takes a word, NO_UNIT for one that is complete at the gate."""
+    unit = _UNIT[opcode]
+    return unit + (word >> _SECOND_UNPACKER & 1) if unit == UNPACKER0 else unit
+
+
+@njit
+def _matrix_ready(s: Any, mask: Any) -> Any:
+    """0, or the condition of the first Src bank of `mask` that is not the matrix unit's."""
+    for which in range(2):
+        if mask >> which & 1:
+            status = banks.matrix_ready(s, which)
+            if status:
+                return status
+    return 0
+
+
+def awaited_banks(cls: type[Instruction]) -> int:
+    """The Src banks, as a mask, that a class of the matrix unit reads and waits for."""
+    if cls.unit != "matrix" or cls.ready is not None:
+        return 0
+    always = spaces.Clause(one for one in cls.reads if one.space == spaces.SRC and not one.when)
+    places = always.places(spaces.SRC, {})
+    return 3 if places is None else sum(1 << n for n in places)
+
+
+def _ready(cls: type[Instruction]) -> str:
+    mask = awaited_banks(cls)
+    return f"return MATRIX_READY(s, {mask})" if mask else ""
+
+
+def _advance(cls: type[Instruction]) -> str:
+    field = next((field for field in cls.fields if field.name.endswith("addr_mode")), None)
+    if cls.unit != "matrix" or field is None or not cls.writes.may(spaces.RWC[0].space):
+        return ""
+    return f"RWC.apply_addr_mod(s, t, word >> {field.lo} & {field.max:#x})"
+
+
+def _source(name: str, default: Callable[[type[Instruction]], str]) -> Iterator[str]:
+    yield f"def {name}(s, t, word):"
+    yield "    opcode = word >> 24"
+    for opcode, cls in sorted(REGISTRY.items()):
+        own = getattr(cls, name)
+        line = default(cls)
+        if own is not None:
+            fields = cls.source("word").replace("_Fields", f"{cls.__name__}_Fields")
+            line = f"return {cls.__name__}_{name}(s, t, {fields})"
+        if cls.execute is not None and line:
+            yield f"    if opcode == {opcode}:"
+            yield f"        {line}"
+    yield "    return 0"
+
+
+def _function(name: str, default: Callable[[type[Instruction]], str]) -> Any:
+    def made() -> Any:
+        space: dict[str, Any] = {"__name__": __name__, "MATRIX_READY": _matrix_ready, "RWC": rwc}
+        for cls in REGISTRY.values():
+            own = getattr(cls, name)
+            if own is not None:
+                space[f"{cls.__name__}_{name}"] = njit(own)
+                space[f"{cls.__name__}_Fields"] = cls.Fields
+        exec("\n".join(_source(name, default)), space)
+        return space[name]
+
+    return Compiled.generated(made, {}) if JIT else made()
+
+
+ready = _function("ready", _ready)
+"""ready(s, t, word): 0, or the condition for which a word waits before its unit takes it."""
+
+advance = _function("advance", _advance)
+"""advance(s, t, word): move the counters that the word will have moved."""

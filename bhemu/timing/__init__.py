@@ -1,0 +1,1 @@
+"""The timed form: words, cores and requests take time."""

@@ -1,0 +1,157 @@
+"""Runs with drawn times: right programs stay right, and what nothing orders shows."""
+
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import golden_case
+import numpy as np
+import pytest
+
+from bhemu import Chip, Tile
+from bhemu.errors import BhemuError
+from bhemu.launch.launch import Program
+
+ELFS = Path(__file__).parents[2] / "elfs"
+SEEDS = range(50 if os.environ.get("BHEMU_LONG") else 4)
+TILES = ("add1", "eltwise", "matmul", "reduce", "sfpu")
+CHIPS = ("add1_chip", "copy_dram", "all_gather", "matmul_mcast")
+CASES = sorted(path.stem for path in golden_case.GOLDEN.glob("*.npz"))
+NOP = 0x02000000
+
+
+def launched(name: str, **options: Any) -> Any:
+    return Program.load(ELFS / name).launch(**options)
+
+
+def instruction(word: int) -> int:
+    """A Tensix word as a `.ttinsn` of the core."""
+    return (word << 2 | word >> 30) & 0xFFFFFFFF
+
+
+@pytest.mark.parametrize("name", TILES + CHIPS)
+def test_a_right_program_is_right(name: str) -> None:
+    for seed in SEEDS:
+        machine = launched(name, late=seed)
+        assert machine.run().reason == "until", seed
+        assert [o.name for o in machine.check() if not o.equal] == [], seed
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_l1_equals_the_golden_model(name: str) -> None:
+    case = golden_case.load(name)
+    for seed in SEEDS:
+        tile = golden_case.start(case, late=seed)
+        assert tile.run(golden_case.DONE, timeout_s=60).reason == "until", seed
+        assert case.differences(tile.l1) == [], seed
+
+
+def test_seeds_differ_and_a_seed_repeats() -> None:
+    clocks = []
+    for seed in (1, 1, 2, 3, 4):
+        tile = launched("matmul", late=seed)
+        tile.run()
+        clocks.append((tile.clock, int(tile.state.late_choices[0]), tile.l1.tobytes()))
+    assert clocks[0] == clocks[1]
+    assert len({clock for clock, *_ in clocks}) > 2
+
+
+def test_interpreted_code_gives_the_same_clock() -> None:
+    tile = launched("add1", late=5)
+    tile.run()
+    program = (
+        "from bhemu.launch.launch import Program\n"
+        f"tile = Program.load({str(ELFS / 'add1')!r}).launch(late=5)\n"
+        "tile.run()\n"
+        "print(tile.clock, int(tile.state.late_choices[0]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True,
+        env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
+    )  # fmt: skip
+    assert done.stdout.split() == [str(tile.clock), str(tile.state.late_choices[0])]
+
+
+def test_a_run_in_pieces_is_the_same_run() -> None:
+    whole = launched("matmul", late=7)
+    whole.run()
+    dice = random.Random(7)
+    tile = launched("matmul", late=7)
+    while tile.run(limit=dice.randrange(1, 400)).reason == "limit":
+        pass
+    assert (tile.clock, tile.l1.tobytes()) == (whole.clock, whole.l1.tobytes())
+
+
+def test_a_saved_state_goes_on_as_the_run_would(tmp_path: Path) -> None:
+    whole = launched("matmul", late=7)
+    whole.run(limit=1500)
+    kept = whole.snapshot()
+    whole.run()
+    again = launched("matmul", late=7)
+    again.restore(kept)
+    again.run()
+    assert (again.clock, again.l1.tobytes()) == (whole.clock, whole.l1.tobytes())
+
+
+def test_steps_do_not_change_it() -> None:
+    whole = launched("add1", late=11)
+    whole.run()
+    tile = launched("add1", late=11)
+    for _ in range(20):
+        tile.step("brisc")
+    tile.run(limit=400)
+    for _ in range(20):
+        tile.tstep(1)
+    tile.run()
+    assert (tile.clock, tile.l1.tobytes()) == (whole.clock, whole.l1.tobytes())
+
+
+def outcome(name: str, address: int, seed: int | None) -> str:
+    """How a program ends whose instruction at `address` is a NOP: "", "wrong", or a rule."""
+    options: dict[str, Any] = {"engine": "compiled"} if seed is None else {"late": seed}
+    tile = launched(name, **options)
+    tile.l1[address : address + 4].view(np.uint32)[0] = instruction(NOP)
+    try:
+        assert tile.run().reason == "until"
+    except BhemuError as error:
+        return error.rule
+    return "" if all(output.equal for output in tile.check()) else "wrong"
+
+
+def waits(name: str, word: int) -> int:
+    """Address of the last instruction of `name` that pushes `word`."""
+    tile = launched(name)
+    pushed = tile.l1.view(np.uint32) == instruction(word)
+    return int(pushed.nonzero()[0][-1]) * 4
+
+
+@pytest.mark.parametrize(
+    ("name", "word", "seen"),
+    [
+        # STALLWAIT of the pack thread: ZEROACC, or a semaphore, before PACR has read Dst
+        ("add1", 0xA2200008, "wrong"),
+        ("matmul", 0xA2200008, "wrong"),
+        # STALLWAIT of the unpack thread: the next context before both unpackers are done
+        ("matmul", 0xA2010006, "wrong"),
+        # SEMWAIT of the pack thread
+        ("add1", 0xA6008009, "SEM-GET-EMPTY"),
+    ],
+)
+def test_a_missing_wait_shows(name: str, word: int, seen: str) -> None:
+    address = waits(name, word)
+    assert outcome(name, address, None) == ""
+    assert seen in {outcome(name, address, seed) for seed in range(20)}
+
+
+def test_a_chip_draws_differently_on_each_tile() -> None:
+    chip = Chip(late=3)
+    tiles = [chip.tile[xy].state.late_random[0] for xy in ((1, 2), (2, 2))]
+    assert tiles[0] != tiles[1]
+
+
+def test_the_compiled_engine_runs_the_cores() -> None:
+    assert Tile(late=1, engine="unicorn").engine == "compiled"
+    assert Tile(late="off").late is None
