@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 
-from bhemu.devices import debug_port
 from bhemu.devices.debug_port import MODES
 from bhemu.jit.build import function, load
 from bhemu.jit.intrinsics import LOAD, STORE, l1_word
@@ -13,10 +12,8 @@ from bhemu.jit.subset import JIT, njit
 from bhemu.memmap import DEVICE_BASE, DEVICE_SIZE, INSTRN_BUF_BASE, L1_SIZE, LOCAL_BASE, LOCAL_SIZES
 from bhemu.riscv import access, l0_cache, semantics, turn
 from bhemu.riscv.formats import Atomic, Csr, Fence, Load, Store
-from bhemu.riscv.isa import rv32i
 from bhemu.riscv.semantics import JUMP_SELF, LEAVE
 from bhemu.riscv.turn import (
-    ASSERT,
     FETCH_PROT,
     FETCH_UNMAPPED,
     FLUSHES,
@@ -25,10 +22,8 @@ from bhemu.riscv.turn import (
     LOOKING,
     MISALIGNED_FETCH,
     NONE,
-    PARKS,
     STORE_UNMAPPED,
     STORED,
-    SYSTEM,
     TRAP,
     atomic,
     begin,
@@ -41,7 +36,7 @@ from bhemu.riscv.turn import (
     watchful,
 )
 from bhemu.tensix.rules import DONE
-from bhemu.tensix.state import ASSERTED, LOCAL_SIZE, OFFSET, PARKED, STEP, State
+from bhemu.tensix.state import LOCAL_SIZE, OFFSET, STEP, State
 from bhemu.tensix.stops import LOOK
 
 # The cores' instructions as one compiled loop over the state record.
@@ -52,7 +47,6 @@ from bhemu.tensix.stops import LOOK
 # `step` (semantics.py) does most; devices, pushes, CSRs, atomics and refusals are done here, with
 # the pc and the fuel of the core put into the record before.
 
-_EBREAK = rv32i.EBREAK.match
 _LOAD, _STORE, _SYSTEM, _AMO, _FENCE = (kind.code() for kind in (Load, Store, Csr, Atomic, Fence))
 _LOCAL = OFFSET["local"]
 _PAGE_BITS = PAGE.bit_length() - 1
@@ -128,14 +122,17 @@ def _overwritten(s: Any, c: Any, at: Any) -> None:
 
 
 @njit
-def _store(s: Any, c: Any, pc: Any, word: Any, size: Any) -> Any:
+def _store(s: Any, c: Any, pc: Any, word: Any) -> Any:
     """A store to a device or beside the L0 cache, or one that is refused."""
-    base = _rs1(s, c, word)
+    base, size = _rs1(s, c, word), semantics.size(word)
     at = semantics.address(word, base)
-    if at & (size - 1):
+    if size > 0 and at & (size - 1):
         misaligned(s, c, word, size - 1, base)
         return np.int64(_STOP)
     s.stored[c] = 1
+    if size <= 0:
+        fail(s, c, ILLEGAL, word=word)
+        return np.int64(_STOP)
     if s.until_count[0]:
         s.attention[0] |= STORED
     s.fuel[c] -= 1
@@ -178,15 +175,7 @@ def _system(s: Any, c: Any, pc: Any, word: Any) -> Any:
             return np.int64(_STOP)
         _set(s, c, word, old)
         return pc + 4
-    if word == _EBREAK:
-        if debug_port.breaks(s, c, pc):
-            s.fuel[c] -= 1
-            s.stop_kind[c] = PARKS
-        else:
-            s.core_state[c] = ASSERTED
-            s.stop_kind[c] = ASSERT
-    else:
-        fail(s, c, SYSTEM, word=word)
+    turn.stands(s, c, pc, word)
     return np.int64(_STOP)
 
 
@@ -210,15 +199,14 @@ def _push(s: Any, c: Any, pc: Any, word: Any) -> Any:
 
 @njit
 def _special(s: Any, c: Any, pc: Any, word: Any) -> Any:
-    """Execute a word that `step` has left; the next pc, or less than 0 when the slice ends."""
+    """Execute a word that `step` has left, no store: the next pc, < 0 when the slice ends."""
     low = word & 0x7F
     if word & 3 != 3:
         return _push(s, c, pc, word)
-    if low == _STORE or low == _LOAD:
+    if low == _LOAD:
         size = semantics.size(word)
         if size > 0:
-            return _load(s, c, pc, word, size) if low == _LOAD else _store(s, c, pc, word, size)
-        s.stored[c] = 1 if low == _STORE else s.stored[c]
+            return _load(s, c, pc, word, size)
     elif low == _SYSTEM:
         return _system(s, c, pc, word)
     elif low == _AMO:
@@ -228,9 +216,7 @@ def _special(s: Any, c: Any, pc: Any, word: Any) -> Any:
         l0_cache.drop(s, c)
         return pc + 4
     elif word == JUMP_SELF:
-        if not (debug_port.watches(s, c) and debug_port.parks(s, c, pc)):
-            s.core_state[c] = PARKED
-        s.stop_kind[c] = PARKS
+        turn.stands(s, c, pc, word)
         return np.int64(_STOP)
     if semantics.jumps(word) > 0:  # its target is misaligned
         s.fuel[c] -= 1
@@ -326,7 +312,8 @@ def run_slice(s: Any, c: Any) -> Any:
         s.fuel[c] = fuel
         if target < 0:
             s.pc[c] = np.uint32(pc)
-            pc = _special(s, c, pc, word)
+            is_store = word & 0x7F == _STORE
+            pc = _store(s, c, pc, word) if is_store else _special(s, c, pc, word)
         elif target >= LEAVE:
             pc = target - LEAVE
             s.fuel[c] -= 1
@@ -344,11 +331,7 @@ def run_core(s: Any, c: Any) -> Any:
         return np.int64(0)
     s.flush[c] = 0
     s.translated[c] = 1
-    if s.fresh[c]:
-        s.fresh[c] = 0
-        l0_cache.drop(s, c)
-        for i in range(32):
-            s.regs[c, i] = np.uint32(0)
+    turn.clear_registers(s, c)
     error = np.int64(0)
     if begin(s, c):
         if turn.due(s, c):
@@ -371,10 +354,6 @@ class CompiledEngine:
         self._s = s
         if JIT:
             s.run_core[0] = load(NATIVE["run_core"]).address
-
-    def run_core(self, core: int) -> int:
-        """One slice of a core, interpreted."""
-        return int(run_core(self._s, core))
 
     def read_register(self, core: int, number: int) -> int:
         """x0-x31."""

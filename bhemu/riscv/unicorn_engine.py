@@ -34,19 +34,8 @@ NATIVE = {
     "trap": function(_TRAP, hooks.trap),
     "load": function(_LOAD, hooks.load),
     "store": function(_STORE, hooks.store),
-    "run_core": function(STEP, hooks.callbacks_run_core),
+    "run_core": function(STEP, hooks.run_core),
 }
-
-
-def _translate_after() -> int:
-    """How many instructions of a page run before it is translated: BHEMU_TRANSLATE_AFTER, 0 = none.
-
-    Interpreted, the loop that would execute them is the slower one.
-    """
-    text = os.environ.get("BHEMU_TRANSLATE_AFTER") or str(_TRANSLATE_AFTER)
-    if not text.isdecimal() or len(text) > 9:
-        raise InputError(f"BHEMU_TRANSLATE_AFTER = {text!r} is no number of instructions")
-    return int(text) if JIT else 0
 
 
 class UnicornEngine:
@@ -54,7 +43,12 @@ class UnicornEngine:
 
     def __init__(self, s: State) -> None:
         self._s = s
-        s.translate_after[0] = _translate_after()
+        # How many instructions of a page run before it is translated: BHEMU_TRANSLATE_AFTER, 0 =
+        # none. Interpreted, the loop that would execute them is the slower one.
+        text = os.environ.get("BHEMU_TRANSLATE_AFTER") or str(_TRANSLATE_AFTER)
+        if not text.isdecimal() or len(text) > 9:
+            raise InputError(f"BHEMU_TRANSLATE_AFTER = {text!r} is no number of instructions")
+        s.translate_after[0] = int(text) if JIT else 0
         self._uc: list[Any] = [None] * CORES  # each is made when it has something to translate
         if JIT:
             s.run_core[0] = load(NATIVE["run_core"]).address
@@ -70,10 +64,6 @@ class UnicornEngine:
         s.registers[core], s.engine[core] = unicorn_core.located(uc)
         for number in range(1, 32):
             self.write_register(core, number, int(s.regs[core, number]))
-
-    def run_core(self, core: int) -> int:
-        """One slice of a core, interpreted."""
-        return int(hooks.callbacks_run_core(self._s, core))
 
     # Registers and translated code
 
