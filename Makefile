@@ -7,7 +7,7 @@ PIP := $(BIN)/pip install --disable-pip-version-check --progress-bar off
 RUNTIME := $(VENV)/.runtime
 ALL := $(VENV)/.all
 
-.PHONY: setup run test test-ci test-all select test-pythons test-hosts reliability lint format bench docs notebooks firmware vectors vectors-check coverage \
+.PHONY: setup run test test-ci test-all select timing test-pythons test-hosts reliability lint format bench docs notebooks firmware vectors vectors-check coverage \
   mutate wheel wheel-check clean
 
 setup: $(ALL)
@@ -62,6 +62,10 @@ format: setup
 
 bench: $(RUNTIME)
 	$(BIN)/bhemu bench --markdown docs/benchmarks.md
+
+# Repeats published probes of cards in modelled time, for the tables of docs/timing.md
+timing: setup
+	$(BIN)/python scripts/make_timing.py
 
 # The documentation site, in out/site
 docs: setup

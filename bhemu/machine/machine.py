@@ -39,6 +39,9 @@ _DELIVERY = dict(zip(DELIVERIES, (0, 8), strict=True))  # rounds by which a requ
 _HINT = "Tensix tiles are at x 1-7 and 10-16, y 2-11, DRAM banks at x 17-18, y 12-23"
 
 
+_NO_TIMES = "timing = 'model' is for programs of one tile: times of NoC and DRAM are not modelled"
+
+
 @takes(ChipOptions)
 class Machine(ThreadBound, Controls):
     """Tiles that run together on the NoCs of one Blackhole chip; those of `tiles` exist at once.
@@ -55,6 +58,8 @@ class Machine(ThreadBound, Controls):
         super().__init__()
         chosen = filled(ChipOptions, options, type(self).__name__)
         self.late = seed_of(chosen["late"])
+        if chosen["timing"] != "off":
+            raise InputError(_NO_TIMES, hint="run the program of one tile, or without timing")
         self.engine = engine_name(chosen["engine"], "compiled", self.late is not None)
         self.threads = chosen["threads"]
         of_tiles = {name: chosen[name] for name in SHARED}

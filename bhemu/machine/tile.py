@@ -68,7 +68,9 @@ class Tile(ThreadBound, Controls, Tensors):
         chosen = filled(TileOptions, options, "Tile")
         self.xy, self.seed = coordinate(chosen["xy"]), chosen["seed"]
         self.poison, self.late = chosen["poison"], seed_of(chosen["late"])
-        self.engine = engine_name(chosen["engine"], ENGINES[0], self.late is not None)
+        self.timing = chosen["timing"]
+        timed = self.late is not None or self.timing == "model"
+        self.engine = engine_name(chosen["engine"], ENGINES[0], timed)
         self.state = State()
         self.state.quantum[0] = chosen["quantum"]
         self.state.ub_mode[0] = UB[chosen["ub"]]
@@ -80,7 +82,7 @@ class Tile(ThreadBound, Controls, Tensors):
         self.state.livelock[0] = chosen["livelock"]
         if not callable(chosen["progress"]):
             raise InputError(f"progress = {chosen['progress']!r} must be callable")
-        self.backend = Backend(self.state, chosen["progress"], self.engine, self.late is not None)
+        self.backend = Backend(self.state, chosen["progress"], self.engine, timed)
         self.loaded = [Loaded() for _ in memmap.CORE_NAMES]
         self.tensix = Tensix(self.state)
         self._shared_l1 = False
@@ -355,6 +357,8 @@ class Tile(ThreadBound, Controls, Tensors):
             self._scramble_l1()
         if self.late is not None:
             draws.begin(self.state, self.late, self.number)
+        elif self.timing == "model":
+            self.state.timed[0] = draws.NOMINAL
 
     def _touched(self) -> None:
         """The host has changed something."""

@@ -241,6 +241,15 @@ class Options(TypedDict, total=False):
             "data caches of the cores, which miss what others write to L1 (default: off)",
         ),
     ]
+    timing: Annotated[
+        str,
+        Option(
+            Words("off", "model"),
+            "off",
+            ("run", "flag"),
+            "let words and cores take the cycles that docs/timing.md lists (default: off)",
+        ),
+    ]
     late: Annotated[
         int | str | None,
         Option(

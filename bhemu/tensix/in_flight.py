@@ -30,10 +30,12 @@ _ENGINE = (0, 1, -1, -1, 2, -1)  # whose address counters a unit uses
 @njit
 def waits(s: Any, t: Any, conditions: Any) -> Any:
     """Condition number of the first unit of a STALLWAIT that has a word of thread `t`, or 0."""
-    if s.in_flight[t]:
-        for unit in range(MOVER):
-            if conditions & _BITS[unit] and s.unit_thread[unit] == t + 1:
-                return _IDLE[unit]
+    for unit in range(MOVER):
+        at_work = s.unit_thread[unit] == t + 1
+        if s.unit_idle[unit] > s.clock[0] and s.unit_last[unit] == t:
+            at_work = True
+        if conditions & _BITS[unit] and at_work:
+            return _IDLE[unit]
     if conditions & _BITS[MOVER] and s.unit_thread[MOVER]:  # of any thread
         return _IDLE[MOVER]
     return 0

@@ -37,7 +37,9 @@ NOC_DATA = 1 << 18  # bytes of writes that may be under way
 L0_LINES, L0_LINE = 4, 16  # lines of a core's data cache, bytes of each
 
 UNITS = 6  # that hold a word while they work on it, see tensix/in_flight.py
-AGENTS = CORES + THREADS + UNITS  # of the timed form
+AGENTS = UNITS + CORES + THREADS  # of the timed form
+SHARED_UNITS = 2  # scalar and configuration unit, whose words are complete at the gate
+SPENT = 1 << 13  # rows of the table of where cycles go
 LATE_CHOICES, LATE_LOG = 1 << 16, 1 << 12  # drawn delays that can be left out; that are remembered
 
 _i64, _u8, _u16, _u32, _u64 = np.int64, np.uint8, np.uint16, np.uint32, np.uint64
@@ -187,7 +189,7 @@ MEMBERS = (
         "timed", _i64, (1,), "0 = a word is complete at the gate, 1 = modelled, 2 = drawn times"
     ),
     Member(
-        "agent_next", _i64, (AGENTS,), "cycle in which each agent acts next: cores, threads, units"
+        "agent_next", _i64, (AGENTS,), "cycle in which each agent acts next: units, cores, threads"
     ),
     Member("agent_at", _i64, (1,), "agent that acts in the present cycle"),
     Member("window_end", _i64, (1,), "cycle in which the present window ends"),
@@ -206,6 +208,29 @@ MEMBERS = (
     Member("unit_rwc", _i64, (UNITS, 4), "RWC counters of the thread"),
     Member("unit_rwc_cr", _i64, (UNITS, 4), "their carriage-return values"),
     Member("unit_thread_cfg", _u32, (UNITS, 68), "ThreadConfig of the thread"),
+    Member("unit_debt", _i64, (UNITS,), "sixteenths of a cycle that a unit is behind whole ones"),
+    Member("unit_idle", _i64, (UNITS,), "cycle in which the pipeline of a unit is empty"),
+    Member("unit_last", _i64, (UNITS,), "thread of the last word of a unit"),
+    Member(
+        "shared_free", _i64, (SHARED_UNITS,), "cycle in which a unit takes a thread's word again"
+    ),
+    Member("thread_order", _i64, (3,), "threads in the order in which they act in this cycle"),
+    Member("thread_last", _i64, (3,), "cycle in which a word of each thread was issued last"),
+    # cores in time, see timing/core.py
+    Member("turn_cycles", _i64, (1,), "cycles of the instruction that a core executes"),
+    Member("turn_pc", _i64, (1,), "its pc"),
+    Member("core_ready", _i64, (CORES, 32), "cycle in which each register has its value"),
+    Member("core_store", _i64, (CORES,), "sixteenths of cycles: when the last store to L1 is done"),
+    Member("core_load", _i64, (CORES,), "sixteenths of cycles: when L1 can be loaded again"),
+    Member("l1_port", _i64, (2,), "sixteenths of cycles: when L1 takes a store, a load of a core"),
+    Member("core_line", _i64, (CORES,), "1 + the 16 bytes of L1 to which the last store went"),
+    # where cycles go, see timing/spent.py
+    Member("spent", _i64, (1,), "1 = count where cycles go"),
+    Member("spent_key", _i64, (SPENT, 3), "1 + agent, pc, condition waited for: a hash table"),
+    Member("spent_cycles", _i64, (SPENT,), "cycles of each row"),
+    Member("spent_times", _i64, (SPENT,), "how often"),
+    Member("spent_since", _i64, (AGENTS,), "cycle since which an agent waits"),
+    Member("spent_for", _i64, (AGENTS,), "the condition that it waits for, 0 = none"),
     # drawn times, see timing/draws.py
     Member("late_random", _u64, (1,), "generator of the draws"),
     Member("late_slow", _i64, (AGENTS,), "cycles that an act of an agent may be late at present"),

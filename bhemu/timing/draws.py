@@ -12,7 +12,7 @@ import numpy as np
 from bhemu.jit.subset import njit
 from bhemu.tensix.state import AGENTS, LATE_CHOICES, LATE_LOG
 
-DRAWN = 2  # s.timed
+NOMINAL, DRAWN = 1, 2  # s.timed
 _FACTOR, _TERM = np.uint64(6364136223846793005), np.uint64(1442695040888963407)  # Knuth's MMIX
 _SHIFT = np.uint64(33)
 _SLOW_AT_ONCE = 3  # agents, at most
@@ -47,7 +47,7 @@ def renew(s: Any) -> None:
     )
     for agent in range(AGENTS):
         s.late_slow[agent] = 0
-    for _ in range(_below(s, _SLOW_AT_ONCE + 1)):
+    for _ in range(1 + _below(s, _SLOW_AT_ONCE)):
         s.late_slow[_below(s, AGENTS)] = np.int64(1) << (_LEAST + _below(s, _MOST - _LEAST + 1))
 
 

@@ -15,8 +15,8 @@ from bhemu.jit.subset import njit
 from bhemu.tensix import in_flight, issue, observe
 from bhemu.tensix.frontend import fetch
 from bhemu.tensix.loop import idle_or_deadlock, quiet
-from bhemu.tensix.rules import DONE, IDLE
-from bhemu.tensix.state import AGENTS, BLOCKED, CORES, RUNNING, THREADS, UNITS
+from bhemu.tensix.rules import DONE, IDLE, condition
+from bhemu.tensix.state import AGENTS, BLOCKED, CORES, RUNNING, UNITS
 from bhemu.tensix.stops import (
     STOP_BREAKPOINT,
     STOP_LIMIT,
@@ -35,35 +35,47 @@ from bhemu.tensix.thread import hold, taker, time_passes, until_holds, waits
 from bhemu.tensix.units.adc import SETDVALID
 from bhemu.tensix.units.scalar import FLUSHDMA
 from bhemu.tensix.units.vector.macro import SFPLOADMACRO
-from bhemu.timing import draws
+from bhemu.timing import core, cycles, draws, spent
 
+_SHARED = tuple(
+    condition(f"the {name} unit to take the next word (it works on one)")
+    for name in ("scalar", "configuration")
+)
 NEVER = 1 << 60  # agent_next of one that sleeps
-_FIRST_THREAD, _FIRST_UNIT = CORES, CORES + THREADS
+FIRST_CORE, FIRST_THREAD = UNITS, UNITS + CORES  # agents; the units come first
 _SETDVALID = SETDVALID.opcode
 _MACRO, _FLUSH = SFPLOADMACRO.opcode, FLUSHDMA.opcode
-_WORK = (16, 16, 1, 1, 16, 16)  # cycles that a unit works on a word
 
 
 @njit
 def _wake_sleepers(s: Any) -> None:
     """Something may have happened: what sleeps is asked again in the next cycle."""
     for agent in range(AGENTS):
-        if s.agent_next[agent] == NEVER:
-            if agent < _FIRST_UNIT or s.unit_thread[agent - _FIRST_UNIT]:
-                s.agent_next[agent] = s.clock[0] + 1
+        if s.agent_next[agent] == NEVER and (agent >= FIRST_CORE or s.unit_thread[agent]):
+            s.agent_next[agent] = s.clock[0] + 1
 
 
 @njit
 def _core(s: Any, c: Any) -> Any:
     """An instruction of core `c`; 0, or why everything stops (the instruction is resumed)."""
+    agent = FIRST_CORE + c
     if s.core_state[c] != RUNNING and s.core_state[c] != BLOCKED:
-        s.agent_next[c] = NEVER
+        s.agent_next[agent] = NEVER
         return np.int64(0)
+    word, pc = core.word_at(s, c), np.int64(s.pc[c])
     s.agent[0] = c
     if s.turn_open[0] == 0:
+        ready = core.ready(s, c, word)
+        if ready > s.clock[0]:
+            spent.waits(s, agent, np.int64(spent.RESULT))
+            s.agent_next[agent] = ready
+            s.agent[0] = 0
+            return np.int64(0)
         s.turn_open[0] = 1
         s.turn_yield[0] = s.stored[c] = 0
         s.turn_given[0] = s.left[c] = 1
+        s.turn_cycles[0] = core.begin(s, c, word)
+        s.turn_pc[0] = pc
     while True:
         status = call_step(s.run_core[0], s, c)
         if status != STOP_TIME or time_is_over(s):
@@ -73,11 +85,14 @@ def _core(s: Any, c: Any) -> Any:
     used = s.turn_given[0] - s.left[c]
     s.turn_open[0] = s.agent[0] = 0
     s.progress[0] += used
+    s.agent_next[agent] = NEVER
     if used:
         s.woken[0] = 1
-    s.agent_next[c] = NEVER
+        spent.goes_on(s, agent, s.turn_pc[0], s.turn_cycles[0])
     if s.core_state[c] == RUNNING:
-        s.agent_next[c] = s.clock[0] + 1 + draws.late(s, c)
+        s.agent_next[agent] = s.clock[0] + s.turn_cycles[0] + draws.late(s, agent)
+    elif s.core_state[c] == BLOCKED:
+        spent.waits(s, agent, s.core_wait[c])
     return np.int64(0)
 
 
@@ -153,11 +168,25 @@ def _arrives(s: Any, t: Any) -> Any:
 
 
 @njit
+def _issues(s: Any, t: Any, unit: Any, opcode: Any, word: Any) -> Any:
+    """The unit of the word at the gate takes it."""
+    sixteenths = cycles.busy(s, t, opcode, word) + s.unit_debt[unit]
+    in_flight.take(s, unit, t)
+    issue.advance(s, t, word)
+    s.unit_debt[unit] = sixteenths % cycles.PARTS
+    s.unit_last[unit] = t
+    s.unit_idle[unit] = s.clock[0] + max(cycles.latency(opcode), sixteenths // cycles.PARTS)
+    s.agent_next[unit] = s.clock[0] + sixteenths // cycles.PARTS + draws.late(s, unit)
+    spent.goes_on(s, unit, np.int64(s.gate_pc[t]), sixteenths // cycles.PARTS)
+
+
+@njit
 def _thread(s: Any, t: Any) -> None:
     """The word at the gate of thread `t` executes, goes to its unit, or waits; see s.status."""
-    agent = _FIRST_THREAD + t
+    agent = FIRST_THREAD + t
     s.agent_next[agent] = NEVER
     if not _arrives(s, t):
+        spent.waits(s, agent, np.int64(spent.NO_WORD))
         return
     if s.executed[t] == s.executed_limit[t]:
         s.agent_next[agent] = s.clock[0]
@@ -166,6 +195,10 @@ def _thread(s: Any, t: Any) -> None:
     word = np.int64(s.gate_word[t])
     opcode, unit = word >> 24, np.int64(issue.NO_UNIT)
     status = hold(s, t, opcode)
+    shared = cycles.shared(opcode)
+    if status == DONE and shared >= 0 and s.shared_free[shared] > s.clock[0]:
+        status = np.int64(_SHARED[shared])
+        s.agent_next[agent] = s.shared_free[shared]
     if status == DONE:
         unit, status = _unit_for(s, t, opcode, word)
     if status == DONE and _stops_before(s, t, s.gate_word[t]):
@@ -174,32 +207,44 @@ def _thread(s: Any, t: Any) -> None:
     if status == DONE and unit < 0:
         status = call_entry(s.table[taker(s, opcode)], s, np.int64(t), s.gate_word[t])
     elif status == DONE:
-        in_flight.take(s, unit, t)
-        issue.advance(s, t, word)
-        work = _WORK[unit] + draws.late(s, _FIRST_UNIT + unit)
-        s.agent_next[_FIRST_UNIT + unit] = s.clock[0] + work
+        _issues(s, t, unit, opcode, word)
     elif s.route[0]:
         status = waits(s, t, status)
     if status != DONE:
-        s.gate_blocked[t] = max(status, 0)
-        if status < 0:
-            stop(s, t, status)
+        _sleeps(s, t, status)
         return
     s.gate_full[t] = s.gate_blocked[t] = 0
     s.op_count[t, opcode] += 1
     s.executed[t] += 1
     s.progress[0] += 1
     s.woken[0] = 1
-    s.agent_next[agent] = s.clock[0] + 1 + draws.late(s, agent)
+    s.thread_last[t] = s.clock[0]
+    held = cycles.held(opcode)
+    if shared >= 0:
+        s.shared_free[shared] = s.clock[0] + held
+    spent.goes_on(s, agent, np.int64(s.gate_pc[t]), held)
+    s.agent_next[agent] = s.clock[0] + held + draws.late(s, agent)
     if unit < 0:
         _looks(s, t)
 
 
 @njit
+def _sleeps(s: Any, t: Any, status: Any) -> None:
+    """The word at the gate of thread `t` waits, or `status` is an error."""
+    s.gate_blocked[t] = max(status, 0)
+    if status < 0:
+        stop(s, t, status)
+        return
+    spent.waits(s, FIRST_THREAD + t, status)
+    for unit in range(UNITS):  # a pipeline that empties wakes nobody else
+        if s.unit_idle[unit] > s.clock[0]:
+            s.agent_next[FIRST_THREAD + t] = min(s.agent_next[FIRST_THREAD + t], s.unit_idle[unit])
+
+
+@njit
 def _unit(s: Any, unit: Any) -> None:
     """The word that a unit has taken executes, or waits within the unit; see s.status."""
-    agent = _FIRST_UNIT + unit
-    s.agent_next[agent] = NEVER
+    s.agent_next[unit] = NEVER
     if s.unit_thread[unit] == 0:
         return
     t = s.unit_thread[unit] - 1
@@ -219,20 +264,43 @@ def _unit(s: Any, unit: Any) -> None:
 
 
 @njit
+def _order(s: Any) -> None:
+    """Threads act in the order in which they were served last, so that units are shared evenly."""
+    a, b, c = np.int64(0), np.int64(1), np.int64(2)
+    if s.thread_last[b] < s.thread_last[a]:
+        a, b = b, a
+    if s.thread_last[c] < s.thread_last[b]:
+        b, c = c, b
+        if s.thread_last[b] < s.thread_last[a]:
+            a, b = b, a
+    s.thread_order[0], s.thread_order[1], s.thread_order[2] = a, b, c
+
+
+@njit
+def _act(s: Any, position: Any) -> Any:
+    """The agent at a position of the cycle acts, if it is due; 0, or why everything stops."""
+    agent = position
+    if position >= FIRST_THREAD:
+        agent = FIRST_THREAD + s.thread_order[position - FIRST_THREAD]
+    if s.agent_next[agent] > s.clock[0]:
+        return np.int64(0)
+    if FIRST_CORE <= agent < FIRST_THREAD:
+        return _core(s, agent - FIRST_CORE)
+    if agent < FIRST_CORE:
+        _unit(s, agent)
+    else:
+        _thread(s, agent - FIRST_THREAD)
+    return np.int64(s.status[0])
+
+
+@njit
 def _cycle(s: Any) -> Any:
     """Every agent that is due in the present cycle acts; 0, or why everything stops."""
-    draws.renew(s)
+    if s.agent_at[0] == 0:
+        draws.renew(s)
+        _order(s)
     while s.agent_at[0] < AGENTS:
-        agent, status = s.agent_at[0], np.int64(0)
-        if s.agent_next[agent] <= s.clock[0]:
-            if agent < _FIRST_THREAD:
-                status = _core(s, agent)
-            elif agent < _FIRST_UNIT:
-                _thread(s, agent - _FIRST_THREAD)
-                status = s.status[0]
-            else:
-                _unit(s, agent - _FIRST_UNIT)
-                status = s.status[0]
+        status = _act(s, s.agent_at[0])
         if status != 0:
             if status > 0:  # a stop, not an error: it is reported once
                 s.status[0] = 0

@@ -1,0 +1,126 @@
+"""A core in time: when its next instruction can begin, and when its result is there.
+
+One instruction begins in a cycle, in order; it waits for the registers that it reads. Figures: the
+sets `riscvbench` of public measurements (one card, throughput of unrolled loops); docs/timing.md
+lists them.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from bhemu.jit.intrinsics import l1_word
+from bhemu.jit.subset import njit
+from bhemu.memmap import L1_SIZE, LOCAL_BASE, LOCAL_SIZES
+from bhemu.timing.cycles import PARTS
+
+_LOAD, _STORE, _ATOMIC, _OP, _BRANCH = 0x03, 0x23, 0x2F, 0x33, 0x63
+_NO_RS1 = (0x37, 0x17, 0x6F, 0x0F)  # lui, auipc, jal, fence
+
+LOCAL_LOAD = 2  # cycles until the value: rv_load_stack 2.02
+L1_LOAD = 8  # rv_load_chase 8.13
+L1_LOAD_EVERY = 29  # sixteenths between two loads of L1: rv_load_indep 1.79
+L1_STORE_EVERY = 85  # sixteenths between two stores to lines of L1: rv_store_spread 5.32
+PORT_LOAD_EVERY = 11  # sixteenths, of all cores: rv_load_indep of three threads 2.18
+PORT_STORE_EVERY = 48  # sixteenths, of all cores: rv_store_spread of three threads 9.02
+_STORES, _LOADS = 0, 1  # ports
+DEVICE_LOAD = 8  # estimate: as a load of L1
+MULTIPLY = 2  # rv_mul_dep 2.02
+DIVIDE_FIRST, DIVIDE_BIT = 9, 18  # sixteenths: 14.04 at 12 bits of the dividend, 33.10 at 29
+ATOMIC = 12  # estimate
+STORES = 4  # estimate: stores to L1 that a core does not wait for
+
+
+@njit
+def _target(s: Any, c: Any, word: Any) -> Any:
+    """Address that a load, store or atomic names."""
+    base = np.int64(s.regs[c, word >> 15 & 31])
+    if word & 0x7F == _ATOMIC:
+        return base
+    offset = word >> 20
+    if word & 0x7F == _STORE:
+        offset = (word >> 25) << 5 | word >> 7 & 31
+    return (base + offset - ((offset & 0x800) << 1)) & 0xFFFFFFFF
+
+
+@njit
+def _is_local(c: Any, address: Any) -> Any:
+    return LOCAL_BASE <= address < LOCAL_BASE + LOCAL_SIZES[c]
+
+
+@njit
+def word_at(s: Any, c: Any) -> Any:
+    """The instruction at the pc of core `c`, 0 outside L1."""
+    pc = np.int64(s.pc[c])
+    return l1_word(s, pc) if pc < L1_SIZE and pc & 3 == 0 else np.int64(0)
+
+
+@njit
+def ready(s: Any, c: Any, word: Any) -> Any:
+    """The cycle in which the registers and ports that an instruction needs are there."""
+    opcode, when = word & 0x7F, s.clock[0]
+    if word & 3 != 3 or s.fresh[c]:
+        return when
+    if opcode not in _NO_RS1:
+        when = max(when, s.core_ready[c, word >> 15 & 31])
+    if opcode == _OP or opcode == _STORE or opcode == _BRANCH or opcode == _ATOMIC:
+        when = max(when, s.core_ready[c, word >> 20 & 31])
+    if when > s.clock[0]:
+        return when
+    if opcode == _LOAD and _target(s, c, word) < L1_SIZE:
+        when = max(when, s.core_load[c] // PARTS)
+    if opcode == _STORE and _target(s, c, word) < L1_SIZE:
+        when = max(when, (s.core_store[c] - STORES * L1_STORE_EVERY) // PARTS)
+    return when
+
+
+@njit
+def _divide(s: Any, c: Any, word: Any) -> Any:
+    """Cycles of a division: they grow with the significant bits of the dividend."""
+    value, bits = np.int64(s.regs[c, word >> 15 & 31]), np.int64(0)
+    while value:
+        value >>= 1
+        bits += 1
+    return (DIVIDE_FIRST + DIVIDE_BIT * bits) // PARTS
+
+
+@njit
+def _load(s: Any, c: Any, address: Any) -> Any:
+    """Cycles until the value of a load; the next load of L1 begins later."""
+    if _is_local(c, address):
+        return np.int64(LOCAL_LOAD)
+    if address >= L1_SIZE:
+        return np.int64(DEVICE_LOAD)
+    start = max(s.core_load[c], s.clock[0] * PARTS, s.l1_port[_LOADS])
+    s.core_load[c], s.l1_port[_LOADS] = start + L1_LOAD_EVERY, start + PORT_LOAD_EVERY
+    return np.int64(L1_LOAD)
+
+
+@njit
+def begin(s: Any, c: Any, word: Any) -> Any:
+    """An instruction begins: note when its result is there; cycles until the next may begin."""
+    opcode, cycles, rd = word & 0x7F, np.int64(1), word >> 7 & 31
+    if word & 3 != 3 or s.fresh[c]:
+        return cycles
+    result = np.int64(1)
+    if opcode == _LOAD:
+        result = _load(s, c, _target(s, c, word))
+    elif opcode == _ATOMIC:
+        result = np.int64(ATOMIC)
+    elif opcode == _OP and word >> 25 == 1:
+        if word >> 14 & 1:
+            result = cycles = _divide(s, c, word)
+        else:
+            result = np.int64(MULTIPLY)
+    elif opcode == _STORE:
+        address = _target(s, c, word)
+        if address < L1_SIZE:
+            line = (address >> 4) + 1
+            if line != s.core_line[c]:
+                start = max(s.core_store[c], s.clock[0] * PARTS, s.l1_port[_STORES])
+                s.core_store[c] = start + L1_STORE_EVERY
+                s.l1_port[_STORES] = start + PORT_STORE_EVERY
+            s.core_line[c] = line
+    if opcode != _STORE and opcode != _BRANCH and rd:
+        s.core_ready[c, rd] = s.clock[0] + result
+    return cycles

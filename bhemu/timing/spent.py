@@ -1,0 +1,53 @@
+"""Where cycles go: a table by agent, pc and the condition that was waited for."""
+
+from typing import Any
+
+import numpy as np
+
+from bhemu.jit.subset import njit
+from bhemu.tensix.state import SPENT
+
+WORKS = 0  # condition of cycles in which an agent works
+NO_WORD = 1  # of a thread to which no core has pushed a word
+RESULT = 2  # of a core whose instruction waits for a register or for L1
+FULL = 2  # s.spent where the table is full
+_STEP = 7
+
+
+@njit
+def add(s: Any, agent: Any, pc: Any, condition: Any, cycles: Any) -> None:
+    """Charge cycles. Where the table is full nothing more is counted, and `spent` says so."""
+    if s.spent[0] != 1:
+        return
+    row = (agent * 7919 + pc * 31 + condition * 131) & (SPENT - 1)
+    for _ in range(SPENT // 4):
+        free = s.spent_key[row, 0] == 0
+        if free:
+            s.spent_key[row, 0], s.spent_key[row, 1], s.spent_key[row, 2] = agent + 1, pc, condition
+        same = s.spent_key[row, 1] == pc and s.spent_key[row, 2] == condition
+        if free or (same and s.spent_key[row, 0] == agent + 1):
+            s.spent_cycles[row] += cycles
+            s.spent_times[row] += 1
+            return
+        row = (row + _STEP) & (SPENT - 1)
+    s.spent[0] = FULL
+
+
+@njit
+def waits(s: Any, agent: Any, condition: Any) -> None:
+    """An agent begins to wait, unless it waits already."""
+    if s.spent[0] and s.spent_for[agent] == WORKS:
+        s.spent_for[agent], s.spent_since[agent] = condition, s.clock[0]
+
+
+@njit
+def goes_on(s: Any, agent: Any, pc: Any, cycles: Any) -> None:
+    """It goes on with what stands at `pc`: charge what it has waited, and the cycles of that."""
+    if s.spent[0] == 0:
+        return
+    if s.spent_for[agent] != WORKS:
+        waited = s.clock[0] - s.spent_since[agent]
+        if waited > 0:
+            add(s, agent, pc, s.spent_for[agent], waited)
+        s.spent_for[agent] = WORKS
+    add(s, agent, pc, np.int64(WORKS), cycles)

@@ -1,0 +1,64 @@
+"""Modelled times: right programs stay right, and probes take what cards take."""
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from script_module import script
+
+from bhemu import Chip, Tile
+from bhemu.errors import InputError
+from bhemu.launch.launch import Program
+from bhemu.tensix.insn import REGISTRY
+from bhemu.timing import cycles
+
+ROOT = Path(__file__).parents[2]
+TILES = ("add1", "eltwise", "matmul", "reduce", "sfpu")
+make_timing: Any = script("scripts/make_timing.py")
+ANCHORS = tomllib.loads(make_timing.ANCHORS.read_text())["anchor"]
+CHECKED = (("ADDDMAREG", 3), ("SFPMAD", 2), ("RDCFG", 3), ("rv_mul_dep", 1), ("rv_div", 1))
+
+
+@pytest.mark.parametrize("name", TILES)
+def test_a_right_program_is_right_and_repeats(name: str) -> None:
+    clocks = set()
+    for _ in range(2):
+        tile = Program.load(ROOT / "elfs" / name).launch(timing="model")
+        assert tile.run().reason == "until"
+        assert [o.name for o in tile.check() if not o.equal] == []
+        clocks.add(tile.clock)
+    assert len(clocks) == 1
+
+
+@pytest.mark.parametrize(("probe", "threads"), CHECKED)
+def test_a_probe_takes_what_the_card_takes(probe: str, threads: int) -> None:
+    card = next(a for a in ANCHORS if (a["probe"], a["threads"]) == (probe, threads))
+    assert make_timing.slope(probe, threads) == pytest.approx(card["cycles"], rel=0.02)
+
+
+def test_every_figure_has_a_source() -> None:
+    for cls in REGISTRY.values():
+        one = cycles.of(cls)
+        assert one.kind in (cycles.ISA, cycles.MEASURED, cycles.DERIVED, cycles.ESTIMATE)
+        assert one.source, cls.name
+
+
+def test_the_page_lists_the_figures() -> None:
+    assert make_timing.figures() in make_timing.PAGE.read_text()
+
+
+def test_a_chip_refuses_it() -> None:
+    with pytest.raises(InputError, match="NoC and DRAM are not modelled"):
+        Chip(timing="model")
+
+
+def test_the_wall_clock_counts_cycles() -> None:
+    """A division keeps its core for 33 cycles."""
+    fast, slow = (make_timing.run(probe, 32, 1)[0] for probe in ("rv_addi_dep", "rv_div"))
+    assert 30 < slow / fast < 34
+
+
+def test_a_tile_tells_its_timing() -> None:
+    assert (Tile(timing="model").timing, Tile(timing="model").engine) == ("model", "compiled")
+    assert Tile().timing == "off"
