@@ -10,7 +10,7 @@ from bhemu.bits import Word, bits, choice, flags, number
 from bhemu.jit.intrinsics import call_entry
 from bhemu.jit.subset import JIT, njit
 from bhemu.memmap import L1_SIZE
-from bhemu.tensix import spaces
+from bhemu.tensix import spaces, taint
 from bhemu.tensix.config_fields import Field
 from bhemu.tensix.spaces import Clause, Effect, Values
 from bhemu.tensix.state import SECOND_SLOTS
@@ -110,7 +110,7 @@ class Instruction(Word):
     chance;
     `second_entries`: slots of insn.py; `facts`: what its own unit must know of it.
     `doubts(s, t, f) -> status`: what goes before `execute` while a lane of the vector unit is in
-    doubt (unspecified.py).
+    doubt (taint.py): as `reads` and `writes` say or, where values change lanes or places, `moves`.
     `arguments`: those of its C macros, from high bits to low, as tt-llk's ckernel_ops.h has them:
     its fields, but for the bits of `macro`, which tt-llk gives an argument where no field is
     declared, or one for several.
@@ -137,6 +137,7 @@ class Instruction(Word):
     arguments: ClassVar[tuple[Argument, ...]]
     execute: ClassVar[Callable[..., Any] | None] = None
     doubts: ClassVar[Callable[..., Any] | None] = None
+    moves: ClassVar[Callable[..., Any] | None] = None
     route: ClassVar[Callable[..., Any] | None] = None
 
     @classmethod
@@ -253,6 +254,9 @@ class Instruction(Word):
         if cls.execute is not None:
             got = list(inspect.signature(cls.execute).parameters)
             assert got == ["s", "t", "f"], f"{cls.name}.execute takes {got}, not s, t, f"
+        datums = cls.reads.may(spaces.DST) or cls.writes.may(spaces.DST)  # marks go with them
+        if cls.execute and unit == "vector" and not datums:
+            cls.doubts = taint.declared(cls)
         assert opcode not in REGISTRY, f"opcode {opcode:#04x} is declared twice"
         REGISTRY[opcode] = cls
 

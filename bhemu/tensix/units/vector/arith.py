@@ -11,7 +11,7 @@ from bhemu.tensix.fma import ORDINARY, fma, fma_within
 from bhemu.tensix.insn import Argument, Instruction, bits
 from bhemu.tensix.rules import DONE, NCB, error, refuse, violated
 from bhemu.tensix.spaces import LANES, lreg
-from bhemu.tensix.units.vector import doubts, sfpu
+from bhemu.tensix.units.vector import sfpu
 from bhemu.tensix.units.vector.sfpu import (
     LREG,
     MAD,
@@ -100,9 +100,6 @@ class SFPMAD(ThreeSources, Instruction, opcode=0x84, unit="vector", facts=sfpu.F
     def execute(s: Any, t: Any, f: Any) -> Any:
         return _mad(s, t, f)
 
-    def doubts(s: Any, t: Any, f: Any) -> Any:
-        return doubts.factors(s, f)
-
 
 class SFPADD(ThreeSources, Instruction, opcode=0x85, unit="vector", facts=sfpu.FACTORS):
     """Add: SFPMAD, in all its modes, with one factor 1.0 (SFPADD, Blackhole ISA)."""
@@ -118,9 +115,6 @@ class SFPADD(ThreeSources, Instruction, opcode=0x85, unit="vector", facts=sfpu.F
             return refuse(s, _NO_ONE, a=f.lreg_src_a, b=f.lreg_src_b)
         return _mad(s, t, f)
 
-    def doubts(s: Any, t: Any, f: Any) -> Any:
-        return doubts.factors(s, f)
-
 
 class SFPMUL(ThreeSources, Instruction, opcode=0x86, unit="vector", facts=sfpu.FACTORS):
     """Multiply: SFPMAD, in all its modes, with addend 0.0 (SFPMUL, Blackhole ISA)."""
@@ -134,9 +128,6 @@ class SFPMUL(ThreeSources, Instruction, opcode=0x86, unit="vector", facts=sfpu.F
         if f.lreg_dest < lanes.TEMPLATES and f.lreg_src_c != LREG_ZERO:
             return refuse(s, _NO_ZERO, c=f.lreg_src_c)
         return _mad(s, t, f)
-
-    def doubts(s: Any, t: Any, f: Any) -> Any:
-        return doubts.factors(s, f)
 
 
 @njit
@@ -189,9 +180,6 @@ class SFPADDI(_WithImmediate, Instruction, opcode=0x75, unit="vector", facts=sfp
         sfpu.write(s, f.instr_mod1, f.lreg_dest)
         return DONE
 
-    def doubts(s: Any, t: Any, f: Any) -> Any:
-        return doubts.indirect(s, f.instr_mod1, f.lreg_dest, doubts.of(s, f.lreg_dest))
-
 
 class SFPMULI(_WithImmediate, Instruction, opcode=0x74, unit="vector", facts=sfpu.IMMEDIATE):
     """Multiply by a bf16 immediate (SFPMULI, Blackhole ISA)."""
@@ -207,9 +195,6 @@ class SFPMULI(_WithImmediate, Instruction, opcode=0x74, unit="vector", facts=sfp
         fma_rows(s, s.lreg[f.lreg_dest & 15], s.lane_tmp[_FACTOR], zero, flip, _U(0))
         sfpu.write(s, f.instr_mod1, f.lreg_dest)
         return DONE
-
-    def doubts(s: Any, t: Any, f: Any) -> Any:
-        return doubts.indirect(s, f.instr_mod1, f.lreg_dest, doubts.of(s, f.lreg_dest))
 
 
 # Vector unit (SFPU): multiplication of 23-bit integers on the floating-point data path.
@@ -275,9 +260,6 @@ class SFPMUL24(ThreeSources, Instruction, opcode=0x98, unit="vector", facts=sfpu
             if status:
                 return status
         return _multiply(s, f)
-
-    def doubts(s: Any, t: Any, f: Any) -> Any:
-        return doubts.factors(s, f)
 
 
 @njit
@@ -383,10 +365,6 @@ class SFPLUT(
         sfpu.write(s, f.instr_mod0, f.lreg_ind)
         return DONE
 
-    def doubts(s: Any, t: Any, f: Any) -> Any:
-        marks = doubts.of(s, 0) | doubts.of(s, 1) | doubts.of(s, 2) | doubts.of(s, 3)
-        return doubts.indirect(s, f.instr_mod0, f.lreg_ind, marks)
-
 
 @njit(inline="always")
 def _from_half(x: Any) -> Any:
@@ -489,12 +467,6 @@ class SFPLUTFP32(
         sfpu.write(s, f.instr_mod1, f.lreg_dest)
         return DONE
 
-    def doubts(s: Any, t: Any, f: Any) -> Any:
-        marks = doubts.of(s, 0) | doubts.of(s, 1) | doubts.of(s, 2) | doubts.of(s, 3)
-        if f.instr_mod1 & 10 != _THREE_HALVES:
-            marks |= doubts.of(s, 4) | doubts.of(s, 5) | doubts.of(s, 6)
-        return doubts.indirect(s, f.instr_mod1, f.lreg_dest, marks)
-
 
 # Vector unit (SFPU): approximate reciprocal and exponential.
 
@@ -577,7 +549,3 @@ class SFPARECIP(
         _approximate(s, f.instr_mod1, f.lreg_c, f.imm12_math)
         lanes.write(s, f.lreg_dest)
         return DONE
-
-    def doubts(s: Any, t: Any, f: Any) -> Any:
-        condition = doubts.of(s, f.imm12_math) if f.instr_mod1 == _CONDITIONAL else 0
-        return doubts.result(s, f.lreg_dest, doubts.of(s, f.lreg_c) | condition)

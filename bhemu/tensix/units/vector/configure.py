@@ -14,7 +14,6 @@ from bhemu.tensix import lanes, spaces, unspecified
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.rules import DONE, MISSING, NCB, UNSUPPORTED, error, refuse, violated
 from bhemu.tensix.spaces import LANES, lreg
-from bhemu.tensix.units.vector import doubts
 from bhemu.tensix.units.vector.sfpu import Sfpu
 
 _U = np.uint32
@@ -23,6 +22,7 @@ _COLUMNS = 8
 # Registers
 _SEQUENCE, _MISC, _FIXED, _CONSTANTS, _LANE_CONFIG = 4, 8, 9, 11, 15
 _TWELVE = 12
+_FIRST_ROW = 0xFF << 32 | 0xFF  # lanes 0 to 7, as marks of both causes
 # Mode bits
 _IMMEDIATE, _OR, _AND, _XOR, _LANE_MASK = 1, 2, 4, 6, 8
 _LANE_CONFIG_BITS = lanes.ENABLE_DEST_INDEX | lanes.EXCHANGE_SRCB_SRCC
@@ -191,17 +191,18 @@ class SFPCONFIG(Instruction, opcode=0x91, unit="vector", facts=Sfpu()):
             _store(s, f.config_dest)
         return status
 
-    def doubts(s: Any, t: Any, f: Any) -> Any:
+    def moves(s: Any, t: Any, f: Any) -> Any:
         if f.config_dest == _FIXED or f.config_dest == _FIXED + 1:
             return DONE
         immediate = f.config_dest >= _SEQUENCE and f.instr_mod1 & _IMMEDIATE
-        marks = np.int64(0) if immediate else doubts.first_row_below(doubts.of(s, 0))
+        row = np.int64(0) if immediate else unspecified.of(s, 0) & _FIRST_ROW
         _taken(s, f.instr_mod1, f.imm16_math)
         taken = unspecified.both(unspecified.lanes_of(s.lane_tmp[lanes.FLAG]))
         status = unspecified.open_refused(s)
         if status != DONE:
             return status
+        marks = (row | row << 8 | row << 16 | row << 24) & taken
         if f.config_dest >= _CONSTANTS and f.config_dest != _LANE_CONFIG:
             unspecified.write(s, f.config_dest, taken, marks)
             return DONE
-        return unspecified.lane_doubt_refused(s, np.int64(0), marks & taken)
+        return unspecified.lane_doubt_refused(s, np.int64(0), marks)

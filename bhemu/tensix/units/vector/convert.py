@@ -10,7 +10,7 @@ from bhemu.tensix import lanes, prng, spaces
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.rules import DONE, NCB, UNSUPPORTED, error, refuse
 from bhemu.tensix.spaces import CC, LANES, lreg
-from bhemu.tensix.units.vector import doubts, sfpu
+from bhemu.tensix.units.vector import sfpu
 from bhemu.tensix.units.vector.sfpu import (
     BIAS,
     EXPONENT,
@@ -82,16 +82,13 @@ class SFPDIVP2(SourceAndImmediate, Instruction, opcode=0x76, unit="vector", fact
         lanes.write(s, f.lreg_dest)
         return DONE
 
-    def doubts(s: Any, t: Any, f: Any) -> Any:
-        return doubts.result(s, f.lreg_dest, doubts.of(s, f.lreg_c))
-
 
 class SFPEXEXP(
     OneSource, Instruction, opcode=0x77, unit="vector", facts=sfpu.NOTICES_VC, macro=NO_IMMEDIATE
 ):
     """Extract the exponent (SFPEXEXP, Blackhole ISA)."""
 
-    reads = lreg("lreg_c") | LANES
+    reads = lreg("lreg_c") | CC.when("instr_mod1 & 10 == 8") | LANES
     writes = lreg("lreg_dest") | CC.when("instr_mod1 & 10")
 
     instr_mod1 = OneSource.instr_mod1.meaning(
@@ -127,12 +124,6 @@ class SFPEXEXP(
             lanes.write_result_flags(s, f.lreg_dest)
         return DONE
 
-    def doubts(s: Any, t: Any, f: Any) -> Any:
-        mod = f.instr_mod1
-        return doubts.result_and_flags(
-            s, f.lreg_dest, doubts.of(s, f.lreg_c), mod & 10, mod & 2 == 0
-        )
-
 
 class SFPEXMAN(
     OneSource, Instruction, opcode=0x78, unit="vector", facts=sfpu.NOTICES_VC, macro=NO_IMMEDIATE
@@ -153,9 +144,6 @@ class SFPEXMAN(
         _insert(s, f.lreg_c, 0x7FFFFF, 0 if f.instr_mod1 else 0x800000)
         lanes.write(s, f.lreg_dest)
         return DONE
-
-    def doubts(s: Any, t: Any, f: Any) -> Any:
-        return doubts.result(s, f.lreg_dest, doubts.of(s, f.lreg_c))
 
 
 class SFPSETEXP(OneSource, Instruction, opcode=0x82, unit="vector", facts=sfpu.NOTICES_VD_VC):
@@ -194,10 +182,6 @@ class SFPSETEXP(OneSource, Instruction, opcode=0x82, unit="vector", facts=sfpu.N
         lanes.write(s, f.lreg_dest)
         return DONE
 
-    def doubts(s: Any, t: Any, f: Any) -> Any:
-        replaced = np.int64(0) if f.instr_mod1 & 1 else doubts.of(s, f.lreg_dest)
-        return doubts.result(s, f.lreg_dest, doubts.of(s, f.lreg_c) | replaced)
-
 
 @njit
 def _replace(s: Any, f: Any, part: Any, immediate: Any) -> Any:
@@ -210,12 +194,6 @@ def _replace(s: Any, f: Any, part: Any, immediate: Any) -> Any:
         _merge(s, f.lreg_c, part ^ 0xFFFFFFFF, f.lreg_dest, part)
     lanes.write(s, f.lreg_dest)
     return DONE
-
-
-@njit
-def _doubts_of_replacing(s: Any, f: Any) -> Any:
-    part = np.int64(0) if f.instr_mod1 else doubts.of(s, f.lreg_dest)
-    return doubts.result(s, f.lreg_dest, doubts.of(s, f.lreg_c) | part)
 
 
 class SFPSETMAN(
@@ -236,9 +214,6 @@ class SFPSETMAN(
             return status
         return _replace(s, f, 0x7FFFFF, f.imm12_math << 11)
 
-    def doubts(s: Any, t: Any, f: Any) -> Any:
-        return _doubts_of_replacing(s, f)
-
 
 class SFPSETSGN(OneSource, Instruction, opcode=0x89, unit="vector", facts=sfpu.NOTICES_VD_VC):
     """Replace the sign (SFPSETSGN, Blackhole ISA)."""
@@ -257,9 +232,6 @@ class SFPSETSGN(OneSource, Instruction, opcode=0x89, unit="vector", facts=sfpu.N
         if status != lanes.GO:
             return status
         return _replace(s, f, 0x80000000, f.imm12_math << 31)
-
-    def doubts(s: Any, t: Any, f: Any) -> Any:
-        return _doubts_of_replacing(s, f)
 
 
 # Vector unit (SFPU): conversion of integers and rounding to narrower formats, with the PRNG.
@@ -332,12 +304,6 @@ class SFPCAST(SourceC, Instruction, opcode=0x90, unit="vector", facts=sfpu.NOTIC
                 out[lane] = negative if x[lane] >= SIGN else x[lane]
         lanes.write(s, f.lreg_dest)
         return DONE
-
-    def doubts(s: Any, t: Any, f: Any) -> Any:
-        if doubts.is_template(s, f.lreg_dest):
-            return doubts.template(s)
-        drawn = doubts.random(s) if f.instr_mod1 == 1 else np.int64(0)
-        return doubts.result(s, f.lreg_dest, doubts.of(s, f.lreg_src_c) | drawn)
 
 
 @njit(inline="always")
@@ -429,7 +395,10 @@ class SFP_STOCH_RND(
     """
 
     reads = (
-        lreg("lreg_src_c") | lreg("lreg_src_b").when("instr_mod1 in (4, 5)") | spaces.RANDOM | LANES
+        lreg("lreg_src_c")
+        | lreg("lreg_src_b").when("instr_mod1 in (4, 5)")
+        | (spaces.RANDOM.when("rnd_mode == 1") | spaces.RANDOM.own())
+        | LANES
     )
     writes = lreg("lreg_dest") | spaces.RANDOM
 
@@ -480,11 +449,3 @@ class SFP_STOCH_RND(
             _round_integer(s, mode, f.lreg_src_c, f.lreg_src_b, f.imm8_math if immediate else -1)
         lanes.write(s, f.lreg_dest)
         return DONE
-
-    def doubts(s: Any, t: Any, f: Any) -> Any:
-        if doubts.is_template(s, f.lreg_dest):
-            return doubts.template(s)
-        marks, drawn, mode = doubts.of(s, f.lreg_src_c), doubts.random(s), f.instr_mod1 & 7
-        if (mode == 4 or mode == 5) and f.instr_mod1 < 8:
-            marks |= doubts.of(s, f.lreg_src_b)
-        return doubts.result(s, f.lreg_dest, marks | (drawn if f.rnd_mode == 1 else 0))

@@ -10,7 +10,7 @@ from bhemu.tensix import lanes
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.rules import DONE, NCB, UNSUPPORTED, error, refuse, violated
 from bhemu.tensix.spaces import CC, LANES, lreg
-from bhemu.tensix.units.vector import doubts, sfpu
+from bhemu.tensix.units.vector import sfpu
 from bhemu.tensix.units.vector.sfpu import (
     LREG,
     NO_IMMEDIATE,
@@ -63,7 +63,12 @@ def _sum(s: Any, f: Any) -> None:
 class SFPIADD(SourceAndImmediate, Instruction, opcode=0x79, unit="vector", facts=sfpu.NOTICES_VC):
     """Integer addition and subtraction (SFPIADD, Blackhole ISA)."""
 
-    reads = lreg("lreg_c") | lreg("lreg_dest").unless("instr_mod1 & 1") | LANES
+    reads = (
+        lreg("lreg_c")
+        | lreg("lreg_dest").unless("instr_mod1 & 1")
+        | CC.when("instr_mod1 > 11")
+        | LANES
+    )
     writes = lreg("lreg_dest") | CC.unless("instr_mod1 & 12 == 4")
 
     instr_mod1 = SourceAndImmediate.instr_mod1.meaning(
@@ -103,13 +108,6 @@ class SFPIADD(SourceAndImmediate, Instruction, opcode=0x79, unit="vector", facts
         if f.instr_mod1 & 8 or f.instr_mod1 & 4 == 0:
             lanes.write_result_flags(s, f.lreg_dest)
         return DONE
-
-    def doubts(s: Any, t: Any, f: Any) -> Any:
-        second = np.int64(0) if f.instr_mod1 & 1 else doubts.of(s, f.lreg_dest)
-        sets = f.instr_mod1 & 8 or f.instr_mod1 & 4 == 0
-        return doubts.result_and_flags(
-            s, f.lreg_dest, doubts.of(s, f.lreg_c) | second, sets, f.instr_mod1 >= 12
-        )
 
 
 @njit
@@ -174,12 +172,6 @@ class SFPSHFT(SourceAndImmediate, Instruction, opcode=0x7A, unit="vector", facts
         lanes.write(s, f.lreg_dest)
         return DONE
 
-    def doubts(s: Any, t: Any, f: Any) -> Any:
-        immediate = f.instr_mod1 & 1
-        source = f.lreg_c if f.instr_mod1 & 5 == 5 else f.lreg_dest
-        amount = np.int64(0) if immediate else doubts.of(s, f.lreg_c)
-        return doubts.result(s, f.lreg_dest, doubts.of(s, source) | amount)
-
 
 @njit
 def _bits_refused(s: Any, t: Any, f: Any) -> Any:
@@ -219,10 +211,6 @@ class SFPAND(TwoSources, Instruction, opcode=0x7E, unit="vector", facts=sfpu.LOG
         lanes.write(s, f.lreg_dest)
         return DONE
 
-    def doubts(s: Any, t: Any, f: Any) -> Any:
-        other = f.imm12_math if f.instr_mod1 else f.lreg_dest
-        return doubts.result(s, f.lreg_dest, doubts.of(s, f.lreg_c) | doubts.of(s, other))
-
 
 class SFPOR(TwoSources, Instruction, opcode=0x7F, unit="vector", facts=sfpu.LOGIC):
     """Bitwise or (SFPOR, Blackhole ISA)."""
@@ -248,10 +236,6 @@ class SFPOR(TwoSources, Instruction, opcode=0x7F, unit="vector", facts=sfpu.LOGI
         lanes.write(s, f.lreg_dest)
         return DONE
 
-    def doubts(s: Any, t: Any, f: Any) -> Any:
-        other = f.imm12_math if f.instr_mod1 else f.lreg_dest
-        return doubts.result(s, f.lreg_dest, doubts.of(s, f.lreg_c) | doubts.of(s, other))
-
 
 class SFPNOT(Instruction, opcode=0x80, unit="vector", facts=sfpu.NOTICES_VC, macro=NO_MODE):
     """Bitwise complement (SFPNOT, Blackhole ISA)."""
@@ -271,9 +255,6 @@ class SFPNOT(Instruction, opcode=0x80, unit="vector", facts=sfpu.NOTICES_VC, mac
             out[lane] = _U(~x[lane])
         lanes.write(s, f.lreg_dest)
         return DONE
-
-    def doubts(s: Any, t: Any, f: Any) -> Any:
-        return doubts.result(s, f.lreg_dest, doubts.of(s, f.lreg_c))
 
 
 class SFPXOR(Instruction, opcode=0x8D, unit="vector", facts=sfpu.NOTICES_VD_VC, macro=NO_MODE):
@@ -295,16 +276,13 @@ class SFPXOR(Instruction, opcode=0x8D, unit="vector", facts=sfpu.NOTICES_VD_VC, 
         lanes.write(s, f.lreg_dest)
         return DONE
 
-    def doubts(s: Any, t: Any, f: Any) -> Any:
-        return doubts.result(s, f.lreg_dest, doubts.of(s, f.lreg_c) | doubts.of(s, f.lreg_dest))
-
 
 class SFPLZ(
     OneSource, Instruction, opcode=0x81, unit="vector", facts=sfpu.NOTICES_VC, macro=NO_IMMEDIATE
 ):
     """Count leading zeros (SFPLZ, Blackhole ISA)."""
 
-    reads = lreg("lreg_c") | LANES
+    reads = lreg("lreg_c") | CC.when("instr_mod1 & 10 == 8") | LANES
     writes = lreg("lreg_dest") | CC.when("instr_mod1 & 10")
 
     instr_mod1 = OneSource.instr_mod1.meaning(
@@ -339,12 +317,6 @@ class SFPLZ(
             lanes.write_result_flags(s, f.lreg_dest)
         return DONE
 
-    def doubts(s: Any, t: Any, f: Any) -> Any:
-        mod = f.instr_mod1
-        return doubts.result_and_flags(
-            s, f.lreg_dest, doubts.of(s, f.lreg_c), mod & 10, mod & 2 == 0
-        )
-
 
 class SFPABS(
     OneSource, Instruction, opcode=0x7D, unit="vector", facts=sfpu.NOTICES_VC, macro=NO_IMMEDIATE
@@ -369,6 +341,3 @@ class SFPABS(
                 out[lane] = _wrap(-np.int64(x[lane])) if x[lane] >= _SIGN else x[lane]
         lanes.write(s, f.lreg_dest)
         return DONE
-
-    def doubts(s: Any, t: Any, f: Any) -> Any:
-        return doubts.result(s, f.lreg_dest, doubts.of(s, f.lreg_c))

@@ -65,7 +65,7 @@ LOGIC = Sfpu(form=Form.LOGIC, notices="VD VC")
 # What several of them read and write.
 
 DST_ACCESS = (
-    (spaces.DST_ROW | spaces.ADDR_MODS | spaces.DEBUG | spaces.CC | spaces.LANE_CONFIG)
+    (spaces.DST_ROW | spaces.ADDR_MODS | spaces.DEBUG | spaces.LANES)
     | spaces.cfg("ALU_ACC_CTRL_*", "ALU_FORMAT_SPEC_*", "DEST_SP_BASE_Base")
     | spaces.thread_cfg("SFPU_DEST_FMT_*")
 )
