@@ -116,7 +116,7 @@ def load_macro(s: Any, t: Any, word: Any) -> Any:
         status = unspecified.open_refused(s)
         if status != DONE:
             return status
-    loadstore.load_rows(s, t, mode, row, ((word & 1) << 2) | ((word >> 20) & 3))
+    loadstore.load_rows(s, t, mode, row, schedule.loaded(word))
     rwc.apply_addr_mod_sfpu(s, t, addr_mode)
     s.macro_last[LOAD_ROW] = row
     return DONE

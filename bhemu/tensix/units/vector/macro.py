@@ -99,14 +99,8 @@ def pass_time(s: Any, t: Any) -> Any:
 
 
 @njit
-def _loaded(word: Any) -> Any:
-    """VD of an SFPLOADMACRO: two bits in lreg_ind, the third in bit 0 of the address."""
-    return ((word & 1) << 2) | ((word >> 20) & 3)
-
-
-@njit
 def _schedule_unit(s: Any, unit: Any, word: Any, row: Any) -> Any:
-    macro, loaded = (word >> 22) & 3, _loaded(word)
+    macro, loaded = (word >> 22) & 3, schedule.loaded(word)
     byte = (np.int64(s.macro_sequence[macro]) >> (8 * unit)) & 0xFF
     delay, misc = (byte >> 3) & 7, np.int64(s.macro_misc[0])
     if byte & 7 == 0:  # nothing is forgotten either: against the ISA text, see docs/models.md

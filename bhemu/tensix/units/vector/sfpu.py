@@ -66,7 +66,8 @@ LOGIC = Sfpu(form=Form.LOGIC, notices="VD VC")
 
 DST_ACCESS = (
     (spaces.DST_ROW | spaces.ADDR_MODS | spaces.DEBUG | spaces.LANES)
-    | spaces.cfg("ALU_ACC_CTRL_*", "ALU_FORMAT_SPEC_*", "DEST_SP_BASE_Base")
+    | spaces.cfg("ALU_ACC_CTRL_SFPU_Fp32_enabled", "DEST_SP_BASE_Base")
+    | spaces.cfg("ALU_FORMAT_SPEC_REG1_SrcB", "ALU_FORMAT_SPEC_REG_SrcB_*").unless("instr_mod0")
     | spaces.thread_cfg("SFPU_DEST_FMT_*")
 )
 THREE = (
