@@ -324,24 +324,6 @@ INDEX = error("REG2FLOP-INDEX", UB, "REG2FLOP to THCON configuration word {index
 
 
 @njit
-def _to_config(s: Any, t: Any, index: Any, register: Any, size_sel: Any) -> Any:
-    """One word, or (size_sel 0) the four of the aligned groups of both indices."""
-    if index >= THCON_WORDS:
-        return refuse(s, INDEX, index=index, count=THCON_WORDS)
-    status = violated(s, WEAK)
-    if status:
-        return status
-    b, who = config.bank(s, t), config.by_thread(s, t)
-    if size_sel:
-        config.write(s, b, THCON_BASE + index, np.int64(s.gpr[t, register]), who)
-        return DONE
-    for i in range(4):
-        value = np.int64(s.gpr[t, (register & 0x3C) + i])
-        config.write(s, b, THCON_BASE + (index & ~3) + i, value, who)
-    return DONE
-
-
-@njit
 def _part(value: Any, size_sel: Any, shift8: Any) -> Any:
     """The 32, 16 or 8 bits chosen; what is not aligned to its size counts as 0."""
     if size_sel == 1:
@@ -433,7 +415,20 @@ class REG2FLOP(_Flop, Instruction, opcode=0x48, unit="scalar", oracle=False):
         if f.target_sel < 2:
             if f.target_sel | f.byte_offset | f.context_id_2:
                 return refuse(s, RESERVED_BITS, bits=f.word & _COUNTERS_ONLY)
-            return _to_config(s, t, f.flop_index, f.reg_index, f.size_sel)
+            # One word, or (size_sel 0) the four of the aligned groups of both indices.
+            if f.flop_index >= THCON_WORDS:
+                return refuse(s, INDEX, index=f.flop_index, count=THCON_WORDS)
+            status = violated(s, WEAK)
+            if status:
+                return status
+            b, who = config.bank(s, t), config.by_thread(s, t)
+            if f.size_sel:
+                config.write(s, b, THCON_BASE + f.flop_index, np.int64(s.gpr[t, f.reg_index]), who)
+                return DONE
+            for i in range(4):
+                value = np.int64(s.gpr[t, (f.reg_index & 0x3C) + i])
+                config.write(s, b, THCON_BASE + (f.flop_index & ~3) + i, value, who)
+            return DONE
         if f.word & _CONFIG_ONLY:
             return refuse(s, RESERVED_BITS, bits=_CONFIG_ONLY)
         status = violated(s, WEAK)

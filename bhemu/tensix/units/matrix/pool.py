@@ -400,14 +400,6 @@ def _pool_32(s: Any, row: Any, row_a: Any, mask: Any) -> None:
 
 
 @njit
-def _legacy_refused(s: Any, t: Any, as_float: Any, column: Any, scale: Any) -> Any:
-    """The error of a legacy max pool that would scale, or has no 8-bit exponents."""
-    if as_float:
-        return refuse(s, _MAX_SCALE, scale=scale, column=column)
-    return refuse(s, _MAX_FORMATS, fmt_a=banks.format_a(s, t, SRCA), fmt_b=banks.format_b(s, t))
-
-
-@njit
 def _doubts(s: Any, row: Any, rows: Any, wide: Any, cells: Any) -> Any:
     """Not 0 when the maxima that go to Dst row `row` are in doubt."""
     found = transfer.from_dst(s, row, 1, wide)
@@ -431,7 +423,9 @@ def _pool(s: Any, t: Any, dst: Any, addr_mode: Any, clear_dvalid: Any, cells: An
     column, scale = _scaled(s, t)
     scales = not as_float or column < COLUMNS
     if scales and cells == _ZERO:
-        return _legacy_refused(s, t, as_float, column, scale)
+        if as_float:
+            return refuse(s, _MAX_SCALE, scale=scale, column=column)
+        return refuse(s, _MAX_FORMATS, fmt_a=banks.format_a(s, t, SRCA), fmt_b=banks.format_b(s, t))
     wide = wide if as_float else np.int64(style == SCALED_INT8)
     rows = (s.rwc[t, rwc.SRCA], s.rwc[t, rwc.SRCB] & 56)
     doubtful = _doubts(s, row, rows, wide, cells) if s.doubt[0] else np.int64(0)

@@ -66,26 +66,20 @@ def _mad(s: Any, t: Any, f: Any) -> Any:
     if status != lanes.GO:
         return status
     if mod > 3:
-        return _mad_indirect(s, f)
+        # Bit 2: LReg[7] names the first factor; bit 3: it names the destination.
+        status = sfpu.refused(s)
+        if status != DONE:
+            return status
+        if mod & VA:
+            sfpu.source(s)
+        factor = s.lane_tmp[_FACTOR] if mod & VA else s.lreg[f.lreg_src_a & 15]
+        b, c = s.lreg[f.lreg_src_b & 15], s.lreg[f.lreg_src_c & 15]
+        fma_rows(s, factor, b, c, _flip(mod, 0), _flip(mod, 1))
+        sfpu.write(s, mod, f.lreg_dest)
+        return DONE
     a, b, c = s.lreg[f.lreg_src_a & 15], s.lreg[f.lreg_src_b & 15], s.lreg[f.lreg_src_c & 15]
     fma_rows(s, a, b, c, _flip(mod, 0), _flip(mod, 1))
     lanes.write(s, dest)
-    return DONE
-
-
-@njit
-def _mad_indirect(s: Any, f: Any) -> Any:
-    """As `_mad` with mod bit 2 (LReg[7] names the first factor) or 3 (it names the destination)."""
-    mod = f.instr_mod1
-    status = sfpu.refused(s)
-    if status != DONE:
-        return status
-    if mod & VA:
-        sfpu.source(s)
-    factor = s.lane_tmp[_FACTOR] if mod & VA else s.lreg[f.lreg_src_a & 15]
-    b, c = s.lreg[f.lreg_src_b & 15], s.lreg[f.lreg_src_c & 15]
-    fma_rows(s, factor, b, c, _flip(mod, 0), _flip(mod, 1))
-    sfpu.write(s, mod, f.lreg_dest)
     return DONE
 
 
@@ -130,14 +124,6 @@ class SFPMUL(ThreeSources, Instruction, opcode=0x86, unit="vector", facts=sfpu.F
         return _mad(s, t, f)
 
 
-@njit
-def _spread(s: Any, imm: Any) -> None:
-    """Scratch `_FACTOR` = the bf16 immediate in every lane."""
-    out, value = s.lane_tmp[_FACTOR], _U(imm << 16)
-    for lane in range(lanes.LANES):
-        out[lane] = value
-
-
 _WITH_IMMEDIATE = 10  # mode bits of SFPADDI and SFPMULI: NEGATE_VC, INDIRECT_VD
 
 
@@ -161,7 +147,9 @@ def _immediate(s: Any, t: Any, f: Any) -> Any:
         refused = sfpu.refused(s)
         if refused != DONE:
             return refused
-    _spread(s, f.imm16_math)
+    out, value = s.lane_tmp[_FACTOR], _U(f.imm16_math << 16)
+    for lane in range(lanes.LANES):
+        out[lane] = value
     return lanes.GO
 
 
@@ -259,29 +247,24 @@ class SFPMUL24(ThreeSources, Instruction, opcode=0x98, unit="vector", facts=sfpu
             status = violated(s, _NO_ADDEND, reg=f.lreg_src_c)
             if status:
                 return status
-        return _multiply(s, f)
-
-
-@njit
-def _multiply(s: Any, f: Any) -> Any:
-    mod = f.instr_mod1
-    if mod & (VA | VD):
-        status = sfpu.refused(s)
-        if status != DONE:
-            return status
-    if mod & VA:
-        sfpu.source(s)
-    x = s.lane_tmp[sfpu.FACTOR] if mod & VA else s.lreg[f.lreg_src_a & 15]
-    y, out = s.lreg[f.lreg_src_b & 15], s.lane_tmp[lanes.VALUE]
-    high = _ONE if mod & _UPPER else _ZERO
-    for lane in range(lanes.LANES):
-        out[lane] = _product23(x[lane], y[lane], high)
-    if f.lreg_src_c != LREG_ZERO:
-        z = s.lreg[f.lreg_src_c & 15]
+        mod = f.instr_mod1
+        if mod & (VA | VD):
+            status = sfpu.refused(s)
+            if status != DONE:
+                return status
+        if mod & VA:
+            sfpu.source(s)
+        x = s.lane_tmp[sfpu.FACTOR] if mod & VA else s.lreg[f.lreg_src_a & 15]
+        y, out = s.lreg[f.lreg_src_b & 15], s.lane_tmp[lanes.VALUE]
+        high = _ONE if mod & _UPPER else _ZERO
         for lane in range(lanes.LANES):
-            out[lane] = _shift_add(out[lane], z[lane])
-    sfpu.write(s, mod, f.lreg_dest)
-    return DONE
+            out[lane] = _product23(x[lane], y[lane], high)
+        if f.lreg_src_c != LREG_ZERO:
+            z = s.lreg[f.lreg_src_c & 15]
+            for lane in range(lanes.LANES):
+                out[lane] = _shift_add(out[lane], z[lane])
+        sfpu.write(s, mod, f.lreg_dest)
+        return DONE
 
 
 # Vector unit (SFPU): table look-ups.
@@ -505,21 +488,6 @@ def _exponential(x: Any) -> Any:
     return _FLOAT_ONE if x < _LEAST else value
 
 
-@njit
-def _approximate(s: Any, mod: Any, c: Any, b: Any) -> None:
-    x, condition, out = s.lreg[c & 15], s.lreg[b & 15], s.lane_tmp[lanes.VALUE]
-    if mod == _RECIPROCAL_MODE:
-        for lane in range(lanes.LANES):
-            out[lane] = _U(_reciprocal(_U(x[lane] & ~_SIGN)) | _U(x[lane] & _SIGN))
-    elif mod == _CONDITIONAL:
-        for lane in range(lanes.LANES):
-            value = _reciprocal(_U(x[lane] & ~_SIGN))
-            out[lane] = value if condition[lane] >= _SIGN else x[lane]
-    else:
-        for lane in range(lanes.LANES):
-            out[lane] = _U(_exponential(_U(x[lane] & ~_SIGN)) | _U(x[lane] & _SIGN))
-
-
 class SFPARECIP(
     TwoSources,
     Instruction,
@@ -546,6 +514,20 @@ class SFPARECIP(
             return status
         if f.imm12_math and f.instr_mod1 != _CONDITIONAL:
             return refuse(s, lanes.IMMEDIATE, immediate=f.imm12_math, mode=f.instr_mod1)
-        _approximate(s, f.instr_mod1, f.lreg_c, f.imm12_math)
+        x, condition, out = (
+            s.lreg[f.lreg_c & 15],
+            s.lreg[f.imm12_math & 15],
+            s.lane_tmp[lanes.VALUE],
+        )
+        if f.instr_mod1 == _RECIPROCAL_MODE:
+            for lane in range(lanes.LANES):
+                out[lane] = _U(_reciprocal(_U(x[lane] & ~_SIGN)) | _U(x[lane] & _SIGN))
+        elif f.instr_mod1 == _CONDITIONAL:
+            for lane in range(lanes.LANES):
+                value = _reciprocal(_U(x[lane] & ~_SIGN))
+                out[lane] = value if condition[lane] >= _SIGN else x[lane]
+        else:
+            for lane in range(lanes.LANES):
+                out[lane] = _U(_exponential(_U(x[lane] & ~_SIGN)) | _U(x[lane] & _SIGN))
         lanes.write(s, f.lreg_dest)
         return DONE

@@ -37,21 +37,6 @@ _UNDERFLOW = error("VECTOR-CC-UNDERFLOW", UB, "SFPPOPC with nothing on the condi
 _NO_TOP = error("VECTOR-CC-TOP", UB, "SFPPUSHC mode {mode} changes the top of the condition-code stack, which is empty", "push first (mode 0)")  # fmt: skip
 
 
-@njit
-def _constant_flags(s: Any, mod: Any, imm: Any) -> Any:
-    """SFPSETCC modes 8 to 15 (clear) and 1, 3, 5, 7 (the immediate), in the enabled lanes."""
-    if imm and mod & _CLEAR:
-        return refuse(s, lanes.IMMEDIATE, immediate=imm, mode=mod)
-    if s.cc_en[0] == 0:
-        lanes.set_flags(s, 0)
-        return DONE
-    flag, value = s.lane_tmp[lanes.FLAG], _ZERO if mod & _CLEAR else _U(imm)
-    for lane in range(lanes.LANES):
-        flag[lane] = value
-    lanes.write_flags(s)
-    return DONE
-
-
 class SFPSETCC(OneSource, Instruction, opcode=0x7B, unit="vector", facts=Sfpu(notices="VC")):
     """Set the condition codes from a comparison with zero (SFPSETCC, Blackhole ISA)."""
 
@@ -69,7 +54,20 @@ class SFPSETCC(OneSource, Instruction, opcode=0x7B, unit="vector", facts=Sfpu(no
         if status != lanes.GO:
             return status
         if f.instr_mod1 & (_IMMEDIATE | _CLEAR):
-            return _constant_flags(s, f.instr_mod1, f.imm12_math)
+            # SFPSETCC modes 8 to 15 (clear) and 1, 3, 5, 7 (the immediate), in the enabled lanes.
+            if f.imm12_math and f.instr_mod1 & _CLEAR:
+                return refuse(s, lanes.IMMEDIATE, immediate=f.imm12_math, mode=f.instr_mod1)
+            if s.cc_en[0] == 0:
+                lanes.set_flags(s, 0)
+                return DONE
+            flag, value = (
+                s.lane_tmp[lanes.FLAG],
+                _ZERO if f.instr_mod1 & _CLEAR else _U(f.imm12_math),
+            )
+            for lane in range(lanes.LANES):
+                flag[lane] = value
+            lanes.write_flags(s)
+            return DONE
         if f.imm12_math:
             return refuse(s, lanes.IMMEDIATE, immediate=f.imm12_math, mode=f.instr_mod1)
         if s.cc_en[0] == 0:

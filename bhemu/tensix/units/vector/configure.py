@@ -110,19 +110,6 @@ def _store(s: Any, register: Any) -> None:
             s.lane_config[lane] = s.lane_tmp[lanes.VALUE, lane]
 
 
-@njit
-def _constant(s: Any, mod: Any, register: Any) -> Any:
-    """LReg[11] to LReg[14], which may differ from lane to lane; DONE or an error."""
-    if mod & _IMMEDIATE:
-        if register == _TWELVE:
-            return _DEFAULT
-        out = s.lane_tmp[lanes.VALUE]
-        for lane in range(lanes.LANES):
-            out[lane] = _DEFAULTS[(register - _CONSTANTS) & 3]
-    lanes.write_where(s, register, lanes.VALUE)
-    return DONE
-
-
 class SFPCONFIG(Instruction, opcode=0x91, unit="vector", facts=Sfpu()):
     """Write constants, LaneConfig and macro registers (SFPCONFIG, Blackhole ISA)."""
 
@@ -185,7 +172,15 @@ class SFPCONFIG(Instruction, opcode=0x91, unit="vector", facts=Sfpu()):
         _taken(s, f.instr_mod1, f.imm16_math)
         _sources(s, f.instr_mod1 if f.config_dest >= _SEQUENCE else 0, f.imm16_math)
         if f.config_dest >= _CONSTANTS and f.config_dest != _LANE_CONFIG:
-            return _constant(s, f.instr_mod1, f.config_dest)
+            # LReg[11] to LReg[14], which may differ from lane to lane; DONE or an error.
+            if f.instr_mod1 & _IMMEDIATE:
+                if f.config_dest == _TWELVE:
+                    return _DEFAULT
+                out = s.lane_tmp[lanes.VALUE]
+                for lane in range(lanes.LANES):
+                    out[lane] = _DEFAULTS[(f.config_dest - _CONSTANTS) & 3]
+            lanes.write_where(s, f.config_dest, lanes.VALUE)
+            return DONE
         status = _new(s, f.instr_mod1, f.config_dest)
         if status == DONE:
             _store(s, f.config_dest)

@@ -359,15 +359,6 @@ def _threshold(s: Any, rnd_mode: Any) -> None:
 
 
 @njit
-def _round_float(s: Any, c: Any, bits: Any) -> None:
-    """Scratch value = LReg[c] with its `bits` low bits rounded away."""
-    x, out, limit = s.lreg[c & 15], s.lane_tmp[lanes.VALUE], s.lane_tmp[_RANDOM]
-    discarded, drop = _U((1 << bits) - 1), _U(23 - bits)
-    for lane in range(lanes.LANES):
-        out[lane] = _narrow(x[lane], _U(limit[lane] >> drop), discarded)
-
-
-@njit
 def _round_integer(s: Any, mode: Any, c: Any, b: Any, imm: Any) -> None:
     """Scratch value = LReg[c] as a bounded integer; modes 4 and 5 take an integer, scaled down.
 
@@ -444,7 +435,11 @@ class SFP_STOCH_RND(
             return refuse(s, _ROUND_MODE, rnd_mode=f.rnd_mode)
         _threshold(s, f.rnd_mode)
         if mode < 2:
-            _round_float(s, f.lreg_src_c, 16 if mode == 1 else 13)
+            bits = 16 if mode == 1 else 13
+            x, out, limit = s.lreg[f.lreg_src_c & 15], s.lane_tmp[lanes.VALUE], s.lane_tmp[_RANDOM]
+            discarded, drop = _U((1 << bits) - 1), _U(23 - bits)
+            for lane in range(lanes.LANES):
+                out[lane] = _narrow(x[lane], _U(limit[lane] >> drop), discarded)
         else:
             _round_integer(s, mode, f.lreg_src_c, f.lreg_src_b, f.imm8_math if immediate else -1)
         lanes.write(s, f.lreg_dest)

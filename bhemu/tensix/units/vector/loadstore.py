@@ -247,17 +247,6 @@ def _hold_stored(s: Any, first: Any, odd: Any, wide: Any, marks: Any) -> Any:
 
 
 @njit
-def _settle_stored(s: Any, t: Any, first: Any) -> None:
-    """After that: what `_hold_stored` left is the doubt of the rows."""
-    for i in range(8):
-        at = first + (i & 3) + (i >> 2) * dest.LOW_HALF
-        if s.doubt_row[8 + i]:
-            s.doubt_row[i] |= s.doubt_row[8 + i]
-            s.dst_doubt_pc[at] = s.gate_pc[t]
-        unspecified.settle(s, i, at)
-
-
-@njit
 def doubtful(s: Any, t: Any, mode: Any, row: Any, reg: Any) -> Any:
     """Marks of the lanes that LReg[reg] would receive from Dst row `row`."""
     if mode == _ZEROS:
@@ -384,18 +373,6 @@ def _mark(s: Any, first: Any, below: Any) -> None:
 
 
 @njit
-def _spoil(s: Any, first: Any, column: Any) -> None:
-    """What a 16-bit store to four rows does to their low halves."""
-    if not rules.follows_llk(s):
-        s.lane_tmp[lanes.VALUE, : lanes.LANES] = _U(dest.UNPREDICTABLE)
-        _scatter(s, first + dest.LOW_HALF, column, _ZERO)
-    for j in range(4):
-        if not dest.keeps_low(s, first + j):
-            s.dst_valid[first + dest.LOW_HALF + j] = dest.UNWRITTEN
-    dest.note_kept(s)
-
-
-@njit
 def store_rows(s: Any, t: Any, mode: Any, row: Any, reg: Any) -> Any:
     """Dst row `row` (0-1023) and the next three = LReg[reg] (0-16) in the enabled lanes.
 
@@ -416,10 +393,23 @@ def store_rows(s: Any, t: Any, mode: Any, row: Any, reg: Any) -> Any:
     else:
         _scatter(s, first, column, _ZERO)
         if dest.halves(s):
-            _spoil(s, first, column)
+            # What a 16-bit store to four rows does to their low halves.
+            if not rules.follows_llk(s):
+                s.lane_tmp[lanes.VALUE, : lanes.LANES] = _U(dest.UNPREDICTABLE)
+                _scatter(s, first + dest.LOW_HALF, column, _ZERO)
+            for j in range(4):
+                if not dest.keeps_low(s, first + j):
+                    s.dst_valid[first + dest.LOW_HALF + j] = dest.UNWRITTEN
+            dest.note_kept(s)
     _mark(s, first, dest.LOW_HALF * wide)
     if s.doubt[0]:
-        _settle_stored(s, t, first)
+        # After that: what `_hold_stored` left is the doubt of the rows.
+        for i in range(8):
+            at = first + (i & 3) + (i >> 2) * dest.LOW_HALF
+            if s.doubt_row[8 + i]:
+                s.doubt_row[i] |= s.doubt_row[8 + i]
+                s.dst_doubt_pc[at] = s.gate_pc[t]
+            unspecified.settle(s, i, at)
     return DONE
 
 

@@ -175,23 +175,6 @@ def _vector_word(s: Any, t: Any, word: Any) -> Any:
     return _cycle(s, t, word, True)
 
 
-@njit
-def _routed(s: Any, t: Any, word: Any) -> Any:
-    """Any word while something is scheduled; a negative `t`: thread -1 - t waits."""
-    s.route[0] = 0  # calls from here reach their own entries
-    status = np.int64(DONE)
-    if t < 0:
-        if -1 - t == s.macro_thread[0]:
-            status = pass_time(s, -1 - t)
-    elif word >> 24 != OPCODE and schedule.SUB_UNIT[word >> 24] == ELSEWHERE:
-        status = _elsewhere(s, t, word)
-    else:
-        status = _vector_word(s, t, word)
-    s.stage_latency[0] = s.macro_dest[0] = 0
-    s.route[0] = OPCODE if _live(s) else 0
-    return status
-
-
 class SFPLOADMACRO(
     Instruction, opcode=OPCODE, unit="vector", oracle=False, wakes=WAKES, facts=Sfpu(ELSEWHERE)
 ):
@@ -214,7 +197,19 @@ class SFPLOADMACRO(
         return _begin(s, t, word)
 
     def route(s: Any, t: Any, word: Any) -> Any:
-        return _routed(s, t, word)
+        # Any word while something is scheduled; a negative `t`: thread -1 - t waits.
+        s.route[0] = 0  # calls from here reach their own entries
+        status = np.int64(DONE)
+        if t < 0:
+            if -1 - t == s.macro_thread[0]:
+                status = pass_time(s, -1 - t)
+        elif word >> 24 != OPCODE and schedule.SUB_UNIT[word >> 24] == ELSEWHERE:
+            status = _elsewhere(s, t, word)
+        else:
+            status = _vector_word(s, t, word)
+        s.stage_latency[0] = s.macro_dest[0] = 0
+        s.route[0] = OPCODE if _live(s) else 0
+        return status
 
 
 assert SFPLOADMACRO.reserved == cycle.RESERVED

@@ -51,22 +51,17 @@ def _save(s: Any, reg: Any, row: Any) -> None:
 
 
 @njit
-def _random(s: Any) -> None:
-    """Scratch value = random state of each lane; the enabled lanes step."""
-    for lane in range(lanes.LANES):
-        s.lane_tmp[lanes.VALUE, lane] = s.prng[lane]
-        if lanes.enabled(s, lane):
-            s.prng[lane] = _U(prng.step(np.int64(s.prng[lane])))
-
-
-@njit
 def _special(s: Any, register: Any) -> None:
     """Scratch value = the configuration register that SFPCONFIG would write, or the random state.
 
     10 to 14 read as 0.
     """
     if register == RANDOM:
-        _random(s)
+        # Scratch value = random state of each lane; the enabled lanes step.
+        for lane in range(lanes.LANES):
+            s.lane_tmp[lanes.VALUE, lane] = s.prng[lane]
+            if lanes.enabled(s, lane):
+                s.prng[lane] = _U(prng.step(np.int64(s.prng[lane])))
         return
     out, value = s.lane_tmp[lanes.VALUE], _ZERO
     if register < 4:
@@ -328,15 +323,6 @@ def _copy4(s: Any, mod: Any, c: Any) -> None:
 
 
 @njit
-def _shift_by_immediate(s: Any, c: Any, imm: Any) -> None:
-    """SFPSHFT2 mode 6; the low bits of the immediate name the source too, unless scheduled."""
-    amounts, same = s.lane_tmp[lanes.FLAG], _U(signed12(imm) & 0xFFFFFFFF)
-    for lane in range(lanes.LANES):
-        amounts[lane] = same
-    shift(s, c if s.macro_dest[0] else imm & 15, amounts, 0)
-
-
-@njit
 def _rotated(marks: Any, around: Any) -> Any:
     """Marks as `_rotate` moves values."""
     kept = (marks << 1) & ~_FIRST_LANES
@@ -378,7 +364,11 @@ class SFPSHFT2(
         if f.instr_mod1 == 5:
             shift(s, f.imm12_math & 15, s.lreg[f.lreg_src_c & 15], 0)
         elif f.instr_mod1 == 6:
-            _shift_by_immediate(s, f.lreg_src_c, f.imm12_math)
+            # SFPSHFT2 mode 6; the low bits of the immediate name the source too, unless scheduled.
+            amounts, same = s.lane_tmp[lanes.FLAG], _U(signed12(f.imm12_math) & 0xFFFFFFFF)
+            for lane in range(lanes.LANES):
+                amounts[lane] = same
+            shift(s, f.lreg_src_c if s.macro_dest[0] else f.imm12_math & 15, amounts, 0)
         else:
             _rotate(s, f.lreg_src_c, f.instr_mod1 == 3)
         lanes.write(s, f.lreg_dest)
