@@ -212,10 +212,9 @@ def _style(s: Any, t: Any, dst: Any, addr_mode: Any, phase: Any) -> Any:
     style = operands.style_of(s, t, a, b, operands.INT8_OR_BFP2)
     if style < 0:
         return style
-    status = operands.src_rows_refused(s, t, _ROWS)
-    if status:
-        return status
-    status = operands.dst_row_refused(s, _dst_row(s, t, dst), _ROWS)
+    status = operands.src_rows_refused(s, t, _ROWS) or operands.dst_row_refused(
+        s, _dst_row(s, t, dst), _ROWS
+    )
     if status:
         return status
     if phase:

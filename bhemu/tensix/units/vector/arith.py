@@ -86,9 +86,6 @@ def _mad(s: Any, t: Any, f: Any) -> Any:
 class SFPMAD(ThreeSources, Instruction, opcode=0x84, unit="vector", facts=sfpu.FACTORS):
     """Multiply and add (SFPMAD, Blackhole ISA)."""
 
-    reads = sfpu.THREE | LANES
-    writes = sfpu.result("lreg_dest", "instr_mod1")
-
     instr_mod1 = ThreeSources.instr_mod1.meaning(_NEGATED_OR_INDIRECT)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -97,9 +94,6 @@ class SFPMAD(ThreeSources, Instruction, opcode=0x84, unit="vector", facts=sfpu.F
 
 class SFPADD(ThreeSources, Instruction, opcode=0x85, unit="vector", facts=sfpu.FACTORS):
     """Add: SFPMAD, in all its modes, with one factor 1.0 (SFPADD, Blackhole ISA)."""
-
-    reads = sfpu.THREE | LANES
-    writes = sfpu.result("lreg_dest", "instr_mod1")
 
     instr_mod1 = ThreeSources.instr_mod1.meaning(_NEGATED_OR_INDIRECT)
 
@@ -112,9 +106,6 @@ class SFPADD(ThreeSources, Instruction, opcode=0x85, unit="vector", facts=sfpu.F
 
 class SFPMUL(ThreeSources, Instruction, opcode=0x86, unit="vector", facts=sfpu.FACTORS):
     """Multiply: SFPMAD, in all its modes, with addend 0.0 (SFPMUL, Blackhole ISA)."""
-
-    reads = sfpu.THREE | LANES
-    writes = sfpu.result("lreg_dest", "instr_mod1")
 
     instr_mod1 = ThreeSources.instr_mod1.meaning(_NEGATED_OR_INDIRECT)
 
@@ -129,6 +120,9 @@ _WITH_IMMEDIATE = 10  # mode bits of SFPADDI and SFPMULI: NEGATE_VC, INDIRECT_VD
 
 class _WithImmediate(Target):
     """An operand, which is the destination as well, and a bf16 immediate."""
+
+    reads = lreg("lreg_dest") | sfpu.named_dest("instr_mod1") | LANES
+    writes = sfpu.result("lreg_dest", "instr_mod1")
 
     instr_mod1 = Target.instr_mod1.meaning(
         flags("", "the register negated", "", "LReg[7] names the destination")
@@ -156,9 +150,6 @@ def _immediate(s: Any, t: Any, f: Any) -> Any:
 class SFPADDI(_WithImmediate, Instruction, opcode=0x75, unit="vector", facts=sfpu.IMMEDIATE):
     """Add a bf16 immediate (SFPADDI, Blackhole ISA)."""
 
-    reads = lreg("lreg_dest") | sfpu.named_dest("instr_mod1") | LANES
-    writes = sfpu.result("lreg_dest", "instr_mod1")
-
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = _immediate(s, t, f)
         if status != lanes.GO:
@@ -171,9 +162,6 @@ class SFPADDI(_WithImmediate, Instruction, opcode=0x75, unit="vector", facts=sfp
 
 class SFPMULI(_WithImmediate, Instruction, opcode=0x74, unit="vector", facts=sfpu.IMMEDIATE):
     """Multiply by a bf16 immediate (SFPMULI, Blackhole ISA)."""
-
-    reads = lreg("lreg_dest") | sfpu.named_dest("instr_mod1") | LANES
-    writes = sfpu.result("lreg_dest", "instr_mod1")
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = _immediate(s, t, f)
@@ -224,9 +212,6 @@ def _shift_add(product: Any, z: Any) -> Any:
 
 class SFPMUL24(ThreeSources, Instruction, opcode=0x98, unit="vector", facts=sfpu.FACTORS):
     """Multiply 23-bit integers (SFPMUL24, Blackhole ISA)."""
-
-    reads = sfpu.THREE | LANES
-    writes = sfpu.result("lreg_dest", "instr_mod1")
 
     instr_mod1 = ThreeSources.instr_mod1.meaning(
         flags(

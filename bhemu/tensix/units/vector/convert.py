@@ -56,9 +56,6 @@ def _insert(s: Any, c: Any, keep: Any, value: Any) -> None:
 class SFPDIVP2(SourceAndImmediate, Instruction, opcode=0x76, unit="vector", facts=sfpu.NOTICES_VC):
     """Add to or replace the exponent (SFPDIVP2, Blackhole ISA)."""
 
-    reads = lreg("lreg_c") | LANES
-    writes = lreg("lreg_dest")
-
     instr_mod1 = SourceAndImmediate.instr_mod1.meaning(
         choice({0: "exponent = imm12_math", 1: "exponent + imm12_math"})
     )
@@ -129,9 +126,6 @@ class SFPEXMAN(
     OneSource, Instruction, opcode=0x78, unit="vector", facts=sfpu.NOTICES_VC, macro=NO_IMMEDIATE
 ):
     """Extract the mantissa (SFPEXMAN, Blackhole ISA)."""
-
-    reads = lreg("lreg_c") | LANES
-    writes = lreg("lreg_dest")
 
     instr_mod1 = OneSource.instr_mod1.meaning(
         choice({0: "with the hidden bit", 1: "without the hidden bit"})

@@ -190,14 +190,6 @@ _OTHER = choice({0: "with LReg[lreg_dest]", 1: "with LReg[imm12_math]"})
 class SFPAND(TwoSources, Instruction, opcode=0x7E, unit="vector", facts=sfpu.LOGIC):
     """Bitwise and (SFPAND, Blackhole ISA)."""
 
-    reads = (
-        lreg("lreg_c")
-        | lreg("lreg_dest").unless("instr_mod1")
-        | lreg("imm12_math").when("instr_mod1")
-        | LANES
-    )
-    writes = lreg("lreg_dest")
-
     instr_mod1 = TwoSources.instr_mod1.meaning(_OTHER)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -214,14 +206,6 @@ class SFPAND(TwoSources, Instruction, opcode=0x7E, unit="vector", facts=sfpu.LOG
 
 class SFPOR(TwoSources, Instruction, opcode=0x7F, unit="vector", facts=sfpu.LOGIC):
     """Bitwise or (SFPOR, Blackhole ISA)."""
-
-    reads = (
-        lreg("lreg_c")
-        | lreg("lreg_dest").unless("instr_mod1")
-        | lreg("imm12_math").when("instr_mod1")
-        | LANES
-    )
-    writes = lreg("lreg_dest")
 
     instr_mod1 = TwoSources.instr_mod1.meaning(_OTHER)
 
@@ -322,9 +306,6 @@ class SFPABS(
     OneSource, Instruction, opcode=0x7D, unit="vector", facts=sfpu.NOTICES_VC, macro=NO_IMMEDIATE
 ):
     """Absolute value (SFPABS, Blackhole ISA)."""
-
-    reads = lreg("lreg_c") | LANES
-    writes = lreg("lreg_dest")
 
     instr_mod1 = OneSource.instr_mod1.meaning(choice({0: "of an integer", 1: "of a float"}))
 

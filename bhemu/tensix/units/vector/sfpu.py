@@ -117,11 +117,22 @@ class Target(Word):
 class OneSource(Target):
     """Also a source, which the simple sub-unit's texts call lreg_c."""
 
+    reads = lreg("lreg_c") | spaces.LANES
+    writes = lreg("lreg_dest")
+
     lreg_c = bits(11, 8, LREG)
 
 
 class TwoSources(OneSource):
     """Also a register that imm12_math names, in some modes."""
+
+    reads = (
+        lreg("lreg_c")
+        | lreg("lreg_dest").unless("instr_mod1")
+        | lreg("imm12_math").when("instr_mod1")
+        | spaces.LANES
+    )
+    writes = lreg("lreg_dest")
 
     imm12_math = bits(15, 12, number("LReg that is read in mode 1"))
 
@@ -140,6 +151,9 @@ class SourceC(Target):
 
 class ThreeSources(SourceC):
     """Also two factors."""
+
+    reads = THREE | spaces.LANES
+    writes = result("lreg_dest", "instr_mod1")
 
     lreg_src_b = bits(15, 12, LREG)
     lreg_src_a = bits(19, 16, LREG)
