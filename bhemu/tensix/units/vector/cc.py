@@ -123,22 +123,6 @@ _NOT_A = 0x3
 
 
 @njit
-def _change_top(s: Any, mod: Any) -> Any:
-    """SFPPUSHC modes 1 to 15: the top of the stack (a) combined with the current flags (b)."""
-    if s.cc_depth[0] == 0:
-        return refuse(s, _NO_TOP, mode=mod)
-    top = (s.cc_depth[0] - 1) & (_DEPTH - 1)
-    truth, flags, stacked = _U(_TRUTH[mod & 15]), s.cc, s.cc_stack[top]
-    for lane in range(lanes.LANES):
-        stacked[lane] = _U(truth >> _U(_U(stacked[lane] << _ONE) | flags[lane])) & _ONE
-    if mod == _INVERT:
-        for lane in range(lanes.LANES):
-            flags[lane] = stacked[lane]
-    s.cc_stack_en[top] = 1 if mod >= _TRUE else s.cc_en[0]
-    return DONE
-
-
-@njit
 def _peek(s: Any, mod: Any) -> None:
     """SFPPOPC modes 1 to 15: the current flags (a) combined with the top of the stack (b).
 
@@ -179,7 +163,18 @@ class SFPPUSHC(
         if status != lanes.GO:
             return status
         if f.instr_mod1:
-            return _change_top(s, f.instr_mod1)
+            # SFPPUSHC modes 1 to 15: the top of the stack (a) combined with the current flags (b).
+            if s.cc_depth[0] == 0:
+                return refuse(s, _NO_TOP, mode=f.instr_mod1)
+            top = (s.cc_depth[0] - 1) & (_DEPTH - 1)
+            truth, flags, stacked = _U(_TRUTH[f.instr_mod1 & 15]), s.cc, s.cc_stack[top]
+            for lane in range(lanes.LANES):
+                stacked[lane] = _U(truth >> _U(_U(stacked[lane] << _ONE) | flags[lane])) & _ONE
+            if f.instr_mod1 == _INVERT:
+                for lane in range(lanes.LANES):
+                    flags[lane] = stacked[lane]
+            s.cc_stack_en[top] = 1 if f.instr_mod1 >= _TRUE else s.cc_en[0]
+            return DONE
         depth = s.cc_depth[0]
         if depth >= _DEPTH:
             return refuse(s, _OVERFLOW, depth=depth)

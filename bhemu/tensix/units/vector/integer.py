@@ -40,26 +40,6 @@ def signed12(imm: Any) -> Any:
     return imm - ((imm & 0x800) << 1)
 
 
-@njit
-def _sum(s: Any, f: Any) -> None:
-    """Scratch value = c plus or minus a second operand, scratch flag = its sign test."""
-    x, y, mod = s.lreg[f.lreg_c & 15], s.lreg[f.lreg_dest & 15], f.instr_mod1
-    out, flag = s.lane_tmp[lanes.VALUE], s.lane_tmp[lanes.FLAG]
-    if mod & 1:
-        second = signed12(f.imm12_math)
-        for lane in range(lanes.LANES):
-            out[lane] = _wrap(np.int64(x[lane]) + second)
-    elif mod & 2:
-        for lane in range(lanes.LANES):
-            out[lane] = _wrap(np.int64(x[lane]) - np.int64(y[lane]))
-    else:
-        for lane in range(lanes.LANES):
-            out[lane] = _wrap(np.int64(x[lane]) + np.int64(y[lane]))
-    positive = _ONE if mod & 8 else _ZERO  # flag when the sign bit is clear
-    for lane in range(lanes.LANES):
-        flag[lane] = _U(out[lane] >> _U(31)) ^ positive
-
-
 class SFPIADD(SourceAndImmediate, Instruction, opcode=0x79, unit="vector", facts=sfpu.NOTICES_VC):
     """Integer addition and subtraction (SFPIADD, Blackhole ISA)."""
 
@@ -101,7 +81,22 @@ class SFPIADD(SourceAndImmediate, Instruction, opcode=0x79, unit="vector", facts
         status = lanes.claim(s, t, f.lreg_dest)
         if status != lanes.GO:
             return status
-        _sum(s, f)
+        # Scratch value = c plus or minus a second operand, scratch flag = its sign test.
+        x, y, mod = s.lreg[f.lreg_c & 15], s.lreg[f.lreg_dest & 15], f.instr_mod1
+        out, flag = s.lane_tmp[lanes.VALUE], s.lane_tmp[lanes.FLAG]
+        if mod & 1:
+            second = signed12(f.imm12_math)
+            for lane in range(lanes.LANES):
+                out[lane] = _wrap(np.int64(x[lane]) + second)
+        elif mod & 2:
+            for lane in range(lanes.LANES):
+                out[lane] = _wrap(np.int64(x[lane]) - np.int64(y[lane]))
+        else:
+            for lane in range(lanes.LANES):
+                out[lane] = _wrap(np.int64(x[lane]) + np.int64(y[lane]))
+        positive = _ONE if mod & 8 else _ZERO  # flag when the sign bit is clear
+        for lane in range(lanes.LANES):
+            flag[lane] = _U(out[lane] >> _U(31)) ^ positive
         lanes.write(s, f.lreg_dest)
         if f.instr_mod1 >= 12:
             lanes.complement_flags(s)

@@ -302,27 +302,6 @@ def _rotate(s: Any, reg: Any, around: Any) -> None:
 
 
 @njit
-def _copy4(s: Any, mod: Any, c: Any) -> None:
-    """LReg[0] to LReg[2] = LReg[1] to LReg[3]; LReg[3] = by mode.
-
-    0: zero; 1: LReg[0] of the lane eight further on, or zero; 2: LReg[c] rotated as in mode 3.
-    """
-    last = s.lane_tmp[lanes.VALUE]
-    if mod == 2:
-        _rotate(s, c, True)
-    else:
-        first = s.lreg[0]
-        for lane in range(lanes.LANES):
-            last[lane] = first[lane + 8] if mod == 1 and lane < lanes.LANES - 8 else _ZERO
-    for register in range(1, 4):
-        _save(s, np.int64(register), _FIRST + register)
-    _enabled_flags(s)
-    for register in range(3):
-        lanes.write_where(s, np.int64(register), _FIRST + 1 + register)
-    lanes.write_where(s, np.int64(3), lanes.VALUE)
-
-
-@njit
 def _rotated(marks: Any, around: Any) -> Any:
     """Marks as `_rotate` moves values."""
     kept = (marks << 1) & ~_FIRST_LANES
@@ -359,7 +338,22 @@ class SFPSHFT2(
         if f.instr_mod1 < 5 and f.imm12_math:
             return refuse(s, lanes.IMMEDIATE, immediate=f.imm12_math, mode=f.instr_mod1)
         if f.instr_mod1 < 3:
-            _copy4(s, f.instr_mod1, f.lreg_src_c)
+            # LReg[0] to LReg[2] = LReg[1] to LReg[3]; LReg[3] = by mode.
+            last = s.lane_tmp[lanes.VALUE]
+            if f.instr_mod1 == 2:
+                _rotate(s, f.lreg_src_c, True)
+            else:
+                first = s.lreg[0]
+                for lane in range(lanes.LANES):
+                    last[lane] = (
+                        first[lane + 8] if f.instr_mod1 == 1 and lane < lanes.LANES - 8 else _ZERO
+                    )
+            for register in range(1, 4):
+                _save(s, np.int64(register), _FIRST + register)
+            _enabled_flags(s)
+            for register in range(3):
+                lanes.write_where(s, np.int64(register), _FIRST + 1 + register)
+            lanes.write_where(s, np.int64(3), lanes.VALUE)
             return DONE
         if f.instr_mod1 == 5:
             shift(s, f.imm12_math & 15, s.lreg[f.lreg_src_c & 15], 0)
