@@ -53,8 +53,8 @@ SHORT = """## Where the model falls short
   dropped, as hardware drops them, and noted (RV-CSR-DROPPED); those to tt_cfg_qstatus and
   tt_cfg_bstatus last only while DisTTStatusReg is set.
 * A store to a Config word is found to race (CFG-IN-USE) with words of the core's own thread that
-  have not executed when it takes place, for UNPACR (descriptor, formats, base of the context) and
-  PACR (formats, L1_Dest_addr); not for other words and instructions, nor between threads.
+  have not executed when it takes place, for UNPACR and PACR and what these read (UNPACR: of
+  its unpacker and context); not for other instructions, nor between threads.
 * Auto TTSync follows the ISA text where it is switched on, but resources declared by RESOURCEDECL
   are refused. Where it is off, an access to GPRs or Config takes place as soon as the core's own
   thread cannot go on.

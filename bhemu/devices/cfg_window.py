@@ -9,9 +9,8 @@ from bhemu.devices.bus.window import TENSIX_CORES, TRACKED_CONFIG, Window
 from bhemu.jit.subset import njit
 from bhemu.memmap import TENSIX_CFG_BASE, TENSIX_CFG_END
 from bhemu.tensix import config, frontend
-from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
-from bhemu.tensix.config import CONFIG_WORDS, SECTION_WORDS, THREAD_WORDS
+from bhemu.tensix.config import CONFIG_WORDS, THREAD_WORDS
 from bhemu.tensix.rules import DONE, UB, error, violated
 from bhemu.tensix.state import FIFO_DEPTH
 from bhemu.tensix.units.cfg import SETC16
@@ -22,17 +21,12 @@ from bhemu.tensix.units.unpack.unpacr import UNPACR
 # A core stores to a Config word that a queued UNPACR or PACR of its own thread still reads.
 #
 # Nothing orders such a store and the words in front of it: an UNPACR that waits for a bank sees
-# the new address or the old one.  Words known to be read: what a tile is, the formats, and the
-# address of the context in use.  Another value of another context is no race: that is what
-# contexts are for. Source: BackendConfiguration, UNPACR_Regular, PACR, ISA.
+# the new address or the old one.  What such a word reads, its class declares.  Another value of
+# another context is no race: that is what contexts are for. Source: BackendConfiguration,
+# UNPACR_Regular, PACR, ISA.
 
 IN_USE = error("CFG-IN-USE", UB, "{value:#x} stored to {address:#010x}, Config word {index}, while {word:#010x} is queued, which reads it: whether it sees the old value or the new one is a race", "wait until the thread has executed it (a load of TTSync, a semaphore), alternate contexts, or write the word by WRCFG or RMWCIB")  # fmt: skip
 
-_DESCRIPTOR = cf.THCON_SEC0_REG0_TileDescriptor.word  # and the next word
-_UNPACK_FORMATS = cf.THCON_SEC0_REG2_Out_data_format.word
-_UNPACK_BASE = cf.THCON_SEC0_REG3_Base_address.word  # and one word per further context
-_PACK_BASE = cf.THCON_SEC0_REG1_L1_Dest_addr.word
-_PACK_FORMATS = cf.THCON_SEC0_REG1_Out_data_format.word
 _STATE_ID = tf.CFG_STATE_ID_StateID.word
 _CONTEXTS = tf.UNPACK_MISC_CFG_CfgContextOffset_0.word
 _MOP, _PACR, _UNPACR, _SETC16 = MOP.opcode, PACR.opcode, UNPACR.opcode, SETC16.opcode
@@ -46,32 +40,43 @@ _BY_COUNTER, _MULTI_CONTEXT = UNPACR.auto_inc_context_id.mask, UNPACR.ovrd_threa
 _CONTEXT, _CONTEXT_MAX = UNPACR.cfg_context_id.lo, UNPACR.cfg_context_id.max
 _UNPACKER = UNPACR.unpack_block_selection.lo
 _REGISTER = SETC16.setc16_reg.lo
+_WORD_BITS, _WORD = 8, 0xFF
+# Bits of Config words that words read: of unpacker 0 in contexts 0 to 7 and in all of them, the
+# same of unpacker 1, of the packer.
+_ANY_CONTEXT, _BY_UNPACKER, _BY_PACKER = 8, 9, 18
+_READ = np.array(
+    [
+        config.bits_read(UNPACR.reads, UNPACR.operands(u << _UNPACKER), context)
+        for u in (0, 1)
+        for context in (*range(8), None)
+    ]
+    + [config.bits_read(PACR.reads, PACR.operands(0))]
+)
 
 
 @njit
-def _reads(word: Any, index: Any, contexts: Any) -> Any:
-    # Whether a Tensix word reads word `index` of a bank; `contexts` is UNPACK_MISC_CFG.
-    opcode = word >> 24
+def _reads(word: Any, changed: Any, contexts: Any) -> Any:
+    # Whether a Tensix word reads bits that change; `contexts` is UNPACK_MISC_CFG, `changed`: bits
+    # above the number of the Config word.
+    index, bits = changed & _WORD, changed >> _WORD_BITS
+    opcode, u = word >> 24, (word >> _UNPACKER) & 1
     if opcode == _PACR:
-        return word & _FLUSH == 0 and (index == _PACK_BASE or index == _PACK_FORMATS)
+        return word & _FLUSH == 0 and np.int64(_READ[_BY_PACKER, index]) & bits != 0
     if opcode != _UNPACR or word & _COUNT_ONLY:
         return False
-    u = (word >> _UNPACKER) & 1
-    at = index - SECTION_WORDS * u
-    if at == _DESCRIPTOR or at == _DESCRIPTOR + 1 or at == _UNPACK_FORMATS:
-        return True
-    if word & _MULTI_CONTEXT == 0:
-        return at == _UNPACK_BASE
-    context = ((word >> _CONTEXT) + (contexts >> (8 * u))) & _CONTEXT_MAX
-    return word & _BY_COUNTER == 0 and at == _UNPACK_BASE + context
+    context = np.int64(0)
+    if word & _MULTI_CONTEXT:
+        context = ((word >> _CONTEXT) + (contexts >> (8 * u))) & _CONTEXT_MAX
+        context = np.int64(_ANY_CONTEXT) if word & _BY_COUNTER else context
+    return np.int64(_READ[_BY_UNPACKER * u + context, index]) & bits != 0
 
 
 @njit
-def _of_template(words: Any, given: Any, index: Any, contexts: Any) -> Any:
-    # The first of the words of a MOP configuration that reads the word, or 0; `given`: as
+def _of_template(words: Any, given: Any, changed: Any, contexts: Any) -> Any:
+    # The first of the words of a MOP configuration that reads what changes, or 0; `given`: as
     # frontend.issued.
     for i in range(2, 9):
-        if (given >> i) & 1 and _reads(np.int64(words[i]), index, contexts):
+        if (given >> i) & 1 and _reads(np.int64(words[i]), changed, contexts):
             return np.int64(words[i])
     return np.int64(0)
 
@@ -82,18 +87,18 @@ def _changes(word: Any, register: Any) -> Any:
 
 
 @njit
-def _expanded(s: Any, t: Any, index: Any, contexts: Any) -> Any:
+def _expanded(s: Any, t: Any, changed: Any, contexts: Any) -> Any:
     # As `_of_template` for what the expanders of thread t still have to give.
     for i in range(s.play_left[t]):
         word = np.int64(s.replay[t, (s.play_at[t] + i) & 31])
-        if _reads(word, index, contexts):
+        if _reads(word, changed, contexts):
             return word
     if s.mop_on[t] == 0:
         return np.int64(0)
     steps = s.mop_count[t] - s.mop_outer[t]
     mask = np.int64(s.mop_mask[t])
     given = frontend.issued(s.mop_live[t], s.mop_on[t] == 2, mask, steps)
-    return _of_template(s.mop_live[t], given, index, contexts)
+    return _of_template(s.mop_live[t], given, changed, contexts)
 
 
 @njit
@@ -105,8 +110,8 @@ def _records(word: Any) -> Any:
 
 
 @njit
-def _reader(s: Any, t: Any, index: Any) -> Any:
-    # The first word that thread t has not executed and that reads word `index`, or 0.  Words
+def _reader(s: Any, t: Any, changed: Any) -> Any:
+    # The first word that thread t has not executed and that reads what changes, or 0.  Words
     # behind a change of the bank are left out.
     contexts = np.int64(s.thread_cfg[t, _CONTEXTS])
     at_gate = s.fifo_read[t] - 1
@@ -126,13 +131,13 @@ def _reader(s: Any, t: Any, index: Any) -> Any:
                 mask = (word & _MASK_LOW) | (np.int64(s.mop_zmask_hi[t]) << 16)
                 steps = ((word >> _COUNT) & _COUNT_MAX) + 1
                 given = frontend.issued(s.mop_cfg[t], (word >> _TEMPLATE) & 1, mask, steps)
-                found = _of_template(s.mop_cfg[t], given, index, contexts)
+                found = _of_template(s.mop_cfg[t], given, changed, contexts)
             elif word >> 24 == _REPLAY:
                 recorded = _records(word)
-            elif _reads(word, index, contexts):
+            elif _reads(word, changed, contexts):
                 found = word
         if i == at_gate and found == 0:
-            found = _expanded(s, t, index, contexts)
+            found = _expanded(s, t, changed, contexts)
         if found:
             return found
     return np.int64(0)
@@ -150,9 +155,8 @@ def refused(s: Any, c: Any, index: Any, value: Any) -> Any:
     b, word = config.bank(s, t), index % CONFIG_WORDS
     if index < 2 * CONFIG_WORDS and index // CONFIG_WORDS != b:
         return 0
-    if np.int64(s.cfg[b, word]) == value & 0xFFFFFFFF:
-        return 0
-    reader = _reader(s, t, word)
+    bits = np.int64(s.cfg[b, word]) ^ value & 0xFFFFFFFF
+    reader = _reader(s, t, bits << _WORD_BITS | word) if bits else np.int64(0)
     if reader == 0:
         return 0
     address = TENSIX_CFG_BASE + 4 * index

@@ -4,9 +4,11 @@ Fields are constants of `config_fields` (Config, two banks) and `thread_fields` 
 Source: BackendConfiguration, Blackhole ISA.
 """
 
+import re
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from bhemu.jit.subset import njit
 from bhemu.tensix import dest, prng, spaces, state
@@ -19,6 +21,7 @@ from bhemu.tensix.config_fields import (
     THCON_SEC0_REG0_TileDescriptor,
     THCON_SEC1_REG0_TileDescriptor,
 )
+from bhemu.tensix.spaces import Clause, Values
 from bhemu.tensix.state import CORES
 
 CONFIG_WORDS = 224
@@ -41,6 +44,27 @@ EFFECTS = {
 }
 assert DEST_ACCESS_CFG_swizzle_32b.word == _DST_ORDER
 _UNPACK_MISC = tf.UNPACK_MISC_CFG_CfgContextCntReset_0.word
+_OF_CONTEXT = re.compile(r"cntx(\d)|CNTX_(\d)(\d)|()_(Base|Offset)_address$")
+
+
+def bits_read(reads: Clause, values: Values, context: int | None = None) -> npt.NDArray[np.uint32]:
+    """The bits of each word of a bank that a word with these fields reads.
+
+    `context`: of an unpacker; None: only what it reads in each of them.
+    """
+    bits = np.zeros(CONFIG_WORDS, np.uint32)
+    for term in reads.of(values):
+        if term.space != spaces.CFG:
+            continue
+        if not term.fields:
+            for bit in term.places(values) or ():
+                bits[bit // 32] |= np.uint32(1 << bit % 32)
+        for name, field in spaces.fields_named(term.space.name, term.fields).items():
+            named = _OF_CONTEXT.search(name)
+            of = {int(n) for n in named.groups()[:3] if n} or {0} if named else {context}
+            if context in of:
+                bits[field.word] |= np.uint32(field.mask << field.shift)
+    return bits
 
 
 @njit

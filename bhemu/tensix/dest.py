@@ -112,22 +112,17 @@ def note_kept(s: Any) -> None:
         noted(s, _KEPT)
 
 
-@njit
-def _spoil(s: Any, row: Any, rows: Any) -> None:
-    for r in range(rows):
-        high = adj32((row + r) & 0x3FF)
-        if not keeps_low(s, high):
-            s.dst_valid[high + LOW_HALF] = UNWRITTEN
-            for col in range(COLUMNS):
-                s.dst[high + LOW_HALF, col] = np.uint16(UNPREDICTABLE)
-    note_kept(s)
-
-
 @njit(inline="always")
 def spoil(s: Any, row: Any, rows: Any) -> None:
     """What writing `rows` 16-bit rows does to low halves; before they are marked as valid."""
     if halves(s):
-        _spoil(s, row, rows)
+        for r in range(rows):
+            high = adj32((row + r) & 0x3FF)
+            if not keeps_low(s, high):
+                s.dst_valid[high + LOW_HALF] = UNWRITTEN
+                for col in range(COLUMNS):
+                    s.dst[high + LOW_HALF, col] = np.uint16(UNPREDICTABLE)
+        note_kept(s)
 
 
 @njit(inline="always")

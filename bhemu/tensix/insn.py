@@ -10,7 +10,7 @@ from bhemu.bits import Word, bits, choice, flags, number
 from bhemu.jit.intrinsics import call_entry
 from bhemu.jit.subset import JIT, njit
 from bhemu.memmap import L1_SIZE
-from bhemu.tensix import spaces
+from bhemu.tensix import spaces, taint
 from bhemu.tensix.config_fields import Field
 from bhemu.tensix.spaces import Clause, Effect, Values
 from bhemu.tensix.state import SECOND_SLOTS
@@ -110,9 +110,9 @@ class Instruction(Word):
     chance;
     `second_entries`: slots of insn.py; `facts`: what its own unit must know of it.
     `doubts(s, t, f) -> status`: what goes before `execute` while a lane of the vector unit is in
-    doubt (unspecified.py).
+    doubt (taint.py): as `reads` and `writes` say or, where values change lanes or places, `moves`.
     `ready(s, t, f) -> condition`, `advance(s, t, f)`: what the wait gate asks, and which counters
-    move, when a unit takes the word to execute it later (in_flight.py has the usual ones).
+    move, when a unit takes the word to execute it later (issue.py has the usual ones).
     `arguments`: those of its C macros, from high bits to low, as tt-llk's ckernel_ops.h has them:
     its fields, but for the bits of `macro`, which tt-llk gives an argument where no field is
     declared, or one for several.
@@ -139,6 +139,7 @@ class Instruction(Word):
     arguments: ClassVar[tuple[Argument, ...]]
     execute: ClassVar[Callable[..., Any] | None] = None
     doubts: ClassVar[Callable[..., Any] | None] = None
+    moves: ClassVar[Callable[..., Any] | None] = None
     route: ClassVar[Callable[..., Any] | None] = None
     ready: ClassVar[Callable[..., Any] | None] = None
     advance: ClassVar[Callable[..., Any] | None] = None
@@ -257,6 +258,9 @@ class Instruction(Word):
         if cls.execute is not None:
             got = list(inspect.signature(cls.execute).parameters)
             assert got == ["s", "t", "f"], f"{cls.name}.execute takes {got}, not s, t, f"
+        datums = cls.reads.may(spaces.DST) or cls.writes.may(spaces.DST)  # marks go with them
+        if cls.execute and unit == "vector" and not datums:
+            cls.doubts = taint.declared(cls)
         assert opcode not in REGISTRY, f"opcode {opcode:#04x} is declared twice"
         REGISTRY[opcode] = cls
 

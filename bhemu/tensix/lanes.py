@@ -70,17 +70,6 @@ def overlap(s: Any, i: Any, j: Any) -> Any:
 
 
 @njit
-def _apply(s: Any, k: Any) -> None:
-    reg = s.stage_reg[k]
-    out = s.lreg16[0] if reg == BONUS else s.lreg[reg & 15]
-    value, mask = s.stage_value[k], s.stage_mask[k]
-    for lane in range(LANES):
-        out[lane] = value[lane] if mask[lane] != _STAGING_ZERO else out[lane]
-    if s.doubt[2]:
-        unspecified.apply(s, k, reg)
-
-
-@njit
 def yield_to(s: Any, k: Any, winner: Any) -> None:
     """Entry `k` leaves the lanes that `winner` writes to it."""
     for lane in range(LANES):
@@ -113,7 +102,13 @@ def end_cycle(s: Any) -> Any:
                 return refuse(s, _PORT, reg=s.stage_reg[k])
     for k in range(used):
         if s.stage_left[k] == 0:
-            _apply(s, k)
+            reg = s.stage_reg[k]
+            out = s.lreg16[0] if reg == BONUS else s.lreg[reg & 15]
+            value, mask = s.stage_value[k], s.stage_mask[k]
+            for lane in range(LANES):
+                out[lane] = value[lane] if mask[lane] != _STAGING_ZERO else out[lane]
+            if s.doubt[2]:
+                unspecified.apply(s, k, reg)
     for k in range(used):
         if s.stage_left[k] > 0:
             _keep(s, k, kept)

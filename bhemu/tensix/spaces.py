@@ -62,7 +62,7 @@ class Term(NamedTuple):
     is a mask, of which every bit is a place; `fields`: of Config or ThreadConfig; `when`:
     expression of the condition, "" for always; `effect`: what somebody may wait for; `keeps`:
     expression: the write leaves some bits as they were; `awaited`: the place on which the blocked
-    word waits.
+    word waits; `own`: read for nothing but what the word leaves in the same place.
     """
 
     space: Space
@@ -74,6 +74,7 @@ class Term(NamedTuple):
     effect: Kind | None = None
     keeps: str = ""
     awaited: bool = False
+    own: bool = False
 
     def applies(self, values: Values) -> bool:
         """Whether it counts for a word with these fields."""
@@ -119,6 +120,10 @@ class Clause(tuple[Term, ...]):
     def unless(self, condition: str) -> "Clause":
         """The same, for all other words."""
         return self.when(f"not ({condition})")
+
+    def own(self) -> "Clause":
+        """The same, read for nothing but what the word leaves there."""
+        return Clause(term._replace(own=True) for term in self)
 
     def of(self, values: Values) -> Iterator[Term]:
         """The terms that count for a word with these fields."""
@@ -192,10 +197,11 @@ def _all(name: str, *members: str) -> tuple[Space, Clause]:
 # Of the vector unit
 LREG, LREGS = _all("LREG", "lreg", "lreg16")
 CC = _all("CC", "cc", "cc_en")[1]  # flags
-STACK = _all("STACK", "cc_stack", "cc_stack_en", "cc_depth")[1]
+STACK = _all("STACK", "cc_stack", "cc_stack_en")[1]
+DEPTH = _all("DEPTH", "cc_depth")[1]
 RANDOM = _all("RANDOM", "prng")[1]
 LANE_CONFIG = _all("LANE_CONFIG", "lane_config")[1]
-LANES = CC | LANE_CONFIG  # which lanes of which LReg are written
+LANES = _all("LANES", "cc", "cc_en", "lane_config")[1]  # which lanes of which LReg are written
 MACRO = _all("MACRO", "macro_template", "macro_sequence", "macro_misc")[1]
 SCHEDULE = _all(
     *("SCHEDULE", "macro_slot", "macro_thread", "macro_last", "macro_dest", "route"),

@@ -1,15 +1,18 @@
 """Stores to Config words that a queued UNPACR or PACR of the core's own thread reads."""
 
+import random
+
 import pytest
 
+from bhemu.devices import cfg_window
 from bhemu.errors import Undefined
 from bhemu.machine.tile import Tile
 from bhemu.memmap import MOP_CFG_BASE, TENSIX_CFG_BASE
 from bhemu.riscv.assembly import A0, A1, PARK, code, li, sw, ttinsn
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
-from bhemu.tensix.config import CONFIG_WORDS
-from bhemu.tensix.insn import assemble
+from bhemu.tensix.config import CONFIG_WORDS, SECTION_WORDS
+from bhemu.tensix.insn import REGISTRY, Instruction, assemble
 from bhemu.tensix.rules import RULES, counted
 
 START = 0x10000
@@ -79,6 +82,10 @@ RACES = [
     ([PACR], PACK_BASE),
     ([PACR], PACK_FORMATS),
     ([FLUSH, CONTEXT_1, UNPACR_1, UNPACR], BASE_1),
+    ([UNPACR], cf.THCON_SEC0_REG5_Dest_cntx0_address.word),
+    ([UNPACR_B], cf.THCON_SEC1_REG7_Offset_address.word),
+    ([UNPACR], cf.UNP0_ADDR_CTRL_ZW_REG_1_Zstride.word),
+    ([PACR], cf.STACC_RELU_ApplyRelu.word),
     ([MOP], BASE),
     ([MOP_USED], BASE),
     ([MOP_SKIPPED], BASE),
@@ -108,6 +115,10 @@ FINE = [
     ([UNPACR], CONFIG_WORDS + BASE),  # the other bank
     ([OTHER_BANK, UNPACR], BASE),
     ([COUNTED], BASE),  # the counter is not followed
+    ([UNPACR], cf.ALU_FORMAT_SPEC_REG2_Dstacc.word),  # other bits of a word that UNPACR reads
+    ([UNPACR], cf.THCON_SEC0_REG7_Offset_cntx2_address.word),
+    ([UNPACR], cf.THCON_SEC1_REG2_Out_data_format.word),
+    ([PACR], cf.UNP0_ADDR_CTRL_ZW_REG_1_Zstride.word),
     ([FLUSH_CACHE], BASE),
     ([FLUSH], PACK_BASE),
     ([PACR], BASE),
@@ -132,6 +143,36 @@ def test_the_zero_mask_says_which_words_a_mop_has() -> None:
     for words, index in (([MOP_SKIPPED], BASE_1), ([MOP_SKIPPED_ONCE], BASE)):
         with pytest.raises(Undefined, match="is queued, which reads it"):
             run(words, index, skip=UNPACR_1)
+
+
+def _read(cls: type[Instruction], **values: int) -> list[int]:
+    """Words of Config that a word reads: what a table by hand said before."""
+    u = SECTION_WORDS * values.get("unpack_block_selection", 0)
+    if cls.name == "PACR":
+        return [] if values["flush"] else [PACK_BASE, PACK_FORMATS]
+    if cls.name != "UNPACR" or values["cfg_context_cnt_inc"] or values["search_cache_flush"]:
+        return []
+    context = values["cfg_context_id"] if values["ovrd_thread_id"] else 0
+    counted = values["ovrd_thread_id"] and values["auto_inc_context_id"]
+    fixed = [u + DESCRIPTOR, u + DESCRIPTOR + 1, u + FORMATS]
+    return fixed + ([] if counted else [u + BASE + context])
+
+
+@pytest.mark.parametrize("cls", [REGISTRY[0x41], REGISTRY[0x42]], ids=lambda cls: cls.name)
+def test_what_is_known_to_be_read_is_declared(cls: type[Instruction]) -> None:
+    modes = [field for field in cls.fields if field.width <= 3]
+    rng = random.Random(1)
+    for _ in range(2000):
+        word = cls.assemble(**{field.name: rng.getrandbits(field.width) for field in modes})
+        index = rng.choice([BASE + i for i in range(8)] + [DESCRIPTOR, DESCRIPTOR + 1, FORMATS])
+        index += SECTION_WORDS * rng.getrandbits(1)
+        index = rng.choice((index, index, PACK_BASE, PACK_FORMATS))
+        known = index in _read(cls, **cls.operands(word))
+        for bits in (1, 0xFFFFFFFF):
+            found = bool(cfg_window._reads(word, bits << 8 | index, 0))
+            assert found >= (known and bits != 1), hex(word)
+        unused = (index - BASE) % SECTION_WORDS < 8 and not known
+        assert not (unused and cls.name == "UNPACR" and found), hex(word)
 
 
 def test_a_store_of_the_same_value() -> None:

@@ -116,3 +116,17 @@ def test_the_register_that_is_overwritten(reg: int) -> None:
     number = Thread(s).push([macro(0, 0, 0), product, word])
     assert rule(number) == "VECTOR-MACRO-STALL"
     assert numbers(s, number) == [word, reg]
+
+
+@pytest.mark.parametrize("reg", range(8))
+def test_the_register_that_sfploadmacro_overwrites(reg: int) -> None:
+    """VD is VDHi, VDLo (SFPLOADMACRO, Blackhole ISA); bits [7:4] belong to the address."""
+    product = assemble("SFPMAD", lreg_src_a=1, lreg_src_b=2, lreg_src_c=9, lreg_dest=reg)
+    for loads in range(8):
+        address = (loads >> 2) | reg << 4
+        word = assemble("SFPLOADMACRO", instr_mod0=2, lreg_ind=4 | loads & 3, dest_reg_addr=address)
+        s = prepared([NOT], [sequence(byte(4, 6))], CYCLES)
+        number = Thread(s).push([macro(0, 0, 0), product, word])
+        assert (rule(number) if number else "") == ("VECTOR-MACRO-STALL" if loads == reg else "")
+        if loads == reg:
+            assert numbers(s, number) == [word, reg]

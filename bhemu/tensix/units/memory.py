@@ -155,20 +155,16 @@ def _to_mmio(s: Any, t: Any, f: Any) -> Any:
 
 
 @njit
-def _low_cell(value: Any) -> Any:
-    """Src cell of the low half of a data register: sign, mantissa, exponent, as in Dst."""
-    exponent, mantissa = value & 0xFF, (value >> 8) & 0x7F
-    return np.uint32(((value & 0x8000) << 16) | (exponent << 23) | (mantissa << 16))
-
-
-@njit
 def _cells_at(s: Any, t: Any, which: Any, row: Any, column: Any, register: Any) -> None:
     """Four BF16 cells from the first two registers of an aligned group."""
     bank = s.unpack_bank[which] & 1
     banks.changed(s, which, bank)
     for i in range(2):
         value = np.int64(s.gpr[t, (register & 0x3C) + i])
-        s.src[which, bank, row, column + 2 * i] = _low_cell(value)
+        exponent, mantissa = value & 0xFF, (value >> 8) & 0x7F
+        s.src[which, bank, row, column + 2 * i] = np.uint32(
+            ((value & 0x8000) << 16) | (exponent << 23) | (mantissa << 16)
+        )
         s.src[which, bank, row, column + 2 * i + 1] = np.uint32(value & 0xFFFF0000)
 
 
@@ -182,25 +178,6 @@ def _src_row(s: Any, t: Any, which: Any, address: Any) -> Any:
     if row >= rows:
         return np.int64(refuse(s, SRC_ROW, row=row, rows=rows))
     return np.int64(row + offset if row >= 0 else row)
-
-
-@njit
-def _to_src(s: Any, t: Any, f: Any, which: Any) -> Any:
-    """Source register form: waits for the unpacker's bank inside the scalar unit."""
-    at = _short_address(s, t, f)
-    if at & 0xF0000:
-        return refuse(s, SRC_ADDRESS, address=at)
-    waits = banks.unpack_ready(s, which)
-    if waits:
-        return thread.occupy(s, t, waits)
-    thread.vacate(s)
-    row = _src_row(s, t, which, at)
-    if row < -SRCA_OFFSET:
-        return row
-    if row >= 0:
-        _cells_at(s, t, which, row, (at & 3) * 4, f.data_reg_index)
-    _advance(s, t, f)
-    return DONE
 
 
 class STOREIND(_Indirect, Instruction, opcode=0x66, unit="scalar", oracle=False):
@@ -257,7 +234,21 @@ class STOREIND(_Indirect, Instruction, opcode=0x66, unit="scalar", oracle=False)
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.mem_hier_sel == 0:
             if f.size_sel == 0:
-                return _to_src(s, t, f, f.reg_size_sel)
+                # Source register form: waits for the unpacker's bank inside the scalar unit.
+                at = _short_address(s, t, f)
+                if at & 0xF0000:
+                    return refuse(s, SRC_ADDRESS, address=at)
+                waits = banks.unpack_ready(s, f.reg_size_sel)
+                if waits:
+                    return thread.occupy(s, t, waits)
+                thread.vacate(s)
+                row = _src_row(s, t, f.reg_size_sel, at)
+                if row < -SRCA_OFFSET:
+                    return row
+                if row >= 0:
+                    _cells_at(s, t, f.reg_size_sel, row, (at & 3) * 4, f.data_reg_index)
+                _advance(s, t, f)
+                return DONE
             return MMIO_SIZE if f.reg_size_sel else _to_mmio(s, t, f)
         at = _l1_address(s, t, f)
         if at < 0:

@@ -42,16 +42,6 @@ def _l1_refused(s: Any, address: Any, count: Any) -> Any:
 
 
 @njit
-def _config_refused(s: Any, dst: Any, count: Any) -> Any:
-    """Refusals of a destination that is no L1; what lies in no region is discarded."""
-    if IRAM <= dst < IRAM_END:
-        return refuse(s, INSTRUCTION_RAM, address=dst)
-    if dst < CONFIG_SPACE and count and not config.writable((dst + count - 1) >> 2):
-        return refuse(s, CONFIG_RANGE, offset=dst, size=count)
-    return DONE
-
-
-@njit
 def _refused(s: Any, dst: Any, src: Any, count: Any, direction: Any) -> Any:
     copies = direction == L1_TO_L0 or direction == L1_TO_L1
     if copies:
@@ -59,7 +49,12 @@ def _refused(s: Any, dst: Any, src: Any, count: Any, direction: Any) -> Any:
         if status:
             return status
     if direction == L1_TO_L0 or direction == L0_TO_L0:
-        return _config_refused(s, dst, count)
+        # Refusals of a destination that is no L1; what lies in no region is discarded.
+        if IRAM <= dst < IRAM_END:
+            return refuse(s, INSTRUCTION_RAM, address=dst)
+        if dst < CONFIG_SPACE and count and not config.writable((dst + count - 1) >> 2):
+            return refuse(s, CONFIG_RANGE, offset=dst, size=count)
+        return DONE
     status = _l1_refused(s, dst, count)
     if status == 0 and copies and src != dst and abs(src - dst) < count:
         return refuse(s, OVERLAP, source=src, target=dst, size=count)

@@ -169,6 +169,9 @@ _BOTH = spaces.gpr("op_a_reg_index") | spaces.gpr("op_b_reg_index").unless("op_b
 class _Operands(Word):
     """Two operands, the second a GPR or a constant, and the GPR of the result."""
 
+    reads = _BOTH
+    writes = spaces.gpr("result_reg_index")
+
     op_a_reg_index = bits(5, 0, insn.GPR)
     op_b_reg_index = bits(11, 6, insn.GPR_OR_NUMBER)
     result_reg_index = bits(17, 12, insn.GPR)
@@ -189,9 +192,6 @@ class _Operation(_Operands):
 class ADDDMAREG(_Operands, Instruction, opcode=0x58, unit="scalar"):
     """Add two GPRs (ADDDMAREG, Wormhole ISA)."""
 
-    reads = _BOTH
-    writes = spaces.gpr("result_reg_index")
-
     def execute(s: Any, t: Any, f: Any) -> Any:
         a, b = _operands(s, t, f)
         return _set(s, t, f.result_reg_index, a + b)
@@ -199,9 +199,6 @@ class ADDDMAREG(_Operands, Instruction, opcode=0x58, unit="scalar"):
 
 class SUBDMAREG(_Operands, Instruction, opcode=0x59, unit="scalar", oracle=False):
     """Subtract a GPR or constant from a GPR (SUBDMAREG, Wormhole ISA)."""
-
-    reads = _BOTH
-    writes = spaces.gpr("result_reg_index")
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         a, b = _operands(s, t, f)
@@ -211,9 +208,6 @@ class SUBDMAREG(_Operands, Instruction, opcode=0x59, unit="scalar", oracle=False
 class MULDMAREG(_Operands, Instruction, opcode=0x5A, unit="scalar"):
     """Multiply the low halves of two GPRs (MULDMAREG, Wormhole ISA)."""
 
-    reads = _BOTH
-    writes = spaces.gpr("result_reg_index")
-
     def execute(s: Any, t: Any, f: Any) -> Any:
         a, b = _operands(s, t, f)
         return _set(s, t, f.result_reg_index, (a & 0xFFFF) * (b & 0xFFFF))
@@ -221,9 +215,6 @@ class MULDMAREG(_Operands, Instruction, opcode=0x5A, unit="scalar"):
 
 class BITWOPDMAREG(_Operation, Instruction, opcode=0x5B, unit="scalar", oracle=False):
     """And, or, exclusive-or of two GPRs (BITWOPDMAREG, Wormhole ISA)."""
-
-    reads = _BOTH
-    writes = spaces.gpr("result_reg_index")
 
     op_sel = _Operation.op_sel.meaning(choice({0: "A & B", 1: "A | B", 2: "A ^ B"}))
 
@@ -241,9 +232,6 @@ class BITWOPDMAREG(_Operation, Instruction, opcode=0x5B, unit="scalar", oracle=F
 class SHIFTDMAREG(_Operation, Instruction, opcode=0x5C, unit="scalar", oracle=False):
     """Shift a GPR, filling with zeros (SHIFTDMAREG, Wormhole ISA)."""
 
-    reads = _BOTH
-    writes = spaces.gpr("result_reg_index")
-
     op_sel = _Operation.op_sel.meaning(choice({0: "A << B", 1: "A >> B, zeros from the left"}))
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -257,9 +245,6 @@ class SHIFTDMAREG(_Operation, Instruction, opcode=0x5C, unit="scalar", oracle=Fa
 
 class CMPDMAREG(_Operation, Instruction, opcode=0x5D, unit="scalar", oracle=False):
     """Compare two GPRs as unsigned, giving 0 or 1 (CMPDMAREG, Wormhole ISA)."""
-
-    reads = _BOTH
-    writes = spaces.gpr("result_reg_index")
 
     op_sel = _Operation.op_sel.meaning(
         choice({0: "A > B", 1: "A < B", 2: "A == B"}, about="unsigned; the result is 0 or 1")
@@ -321,24 +306,6 @@ THCON_WORDS = config.SHARED - THCON_BASE
 
 WEAK = error("REG2FLOP-WEAK", UNSUPPORTED, "REG2FLOP is unsupported on Blackhole: its text calls itself weak and nothing uses it", "use WRCFG for configuration and SETADC* for counters; ub = silicon follows the text")  # fmt: skip
 INDEX = error("REG2FLOP-INDEX", UB, "REG2FLOP to THCON configuration word {index}: there are {count}", "flop_index counts from Config word 64; use WRCFG for the others")  # fmt: skip
-
-
-@njit
-def _to_config(s: Any, t: Any, index: Any, register: Any, size_sel: Any) -> Any:
-    """One word, or (size_sel 0) the four of the aligned groups of both indices."""
-    if index >= THCON_WORDS:
-        return refuse(s, INDEX, index=index, count=THCON_WORDS)
-    status = violated(s, WEAK)
-    if status:
-        return status
-    b, who = config.bank(s, t), config.by_thread(s, t)
-    if size_sel:
-        config.write(s, b, THCON_BASE + index, np.int64(s.gpr[t, register]), who)
-        return DONE
-    for i in range(4):
-        value = np.int64(s.gpr[t, (register & 0x3C) + i])
-        config.write(s, b, THCON_BASE + (index & ~3) + i, value, who)
-    return DONE
 
 
 @njit
@@ -433,7 +400,20 @@ class REG2FLOP(_Flop, Instruction, opcode=0x48, unit="scalar", oracle=False):
         if f.target_sel < 2:
             if f.target_sel | f.byte_offset | f.context_id_2:
                 return refuse(s, RESERVED_BITS, bits=f.word & _COUNTERS_ONLY)
-            return _to_config(s, t, f.flop_index, f.reg_index, f.size_sel)
+            # One word, or (size_sel 0) the four of the aligned groups of both indices.
+            if f.flop_index >= THCON_WORDS:
+                return refuse(s, INDEX, index=f.flop_index, count=THCON_WORDS)
+            status = violated(s, WEAK)
+            if status:
+                return status
+            b, who = config.bank(s, t), config.by_thread(s, t)
+            if f.size_sel:
+                config.write(s, b, THCON_BASE + f.flop_index, np.int64(s.gpr[t, f.reg_index]), who)
+                return DONE
+            for i in range(4):
+                value = np.int64(s.gpr[t, (f.reg_index & 0x3C) + i])
+                config.write(s, b, THCON_BASE + (f.flop_index & ~3) + i, value, who)
+            return DONE
         if f.word & _CONFIG_ONLY:
             return refuse(s, RESERVED_BITS, bits=_CONFIG_ONLY)
         status = violated(s, WEAK)

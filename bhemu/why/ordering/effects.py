@@ -4,9 +4,8 @@ Places are numbers: bytes of L1, then bytes of the GPRs, then bits of Config, th
 """
 
 import re
-from collections.abc import Sequence
-from functools import cache
-from types import FunctionType, ModuleType
+from functools import cache, lru_cache
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +13,6 @@ import numpy.typing as npt
 
 from bhemu.devices import niu_request as request
 from bhemu.jit.record import plain
-from bhemu.jit.subset import Compiled
 from bhemu.machine.operands import Pack, Unpack, transfer_of
 from bhemu.memmap import (
     DST_WINDOW_BASE,
@@ -29,10 +27,11 @@ from bhemu.memmap import (
     TENSIX_CFG_END,
 )
 from bhemu.tensix import config, config_fields, dest, rwc
-from bhemu.tensix.config import CONFIG_WORDS, SHARED
-from bhemu.tensix.insn import Instruction, decode
+from bhemu.tensix.config import CONFIG_WORDS, SHARED, bits_read
+from bhemu.tensix.insn import REGISTRY, Instruction, decode
+from bhemu.tensix.spaces import fields_named
 from bhemu.tensix.state import State
-from bhemu.tensix.units import pack, unpack
+from bhemu.tensix.units.unpack.unpacr import UNPACR
 from bhemu.tensix.units.vector import loadstore, schedule
 from bhemu.tensix.units.vector.sfpu import STORE
 from bhemu.why.walk import Access
@@ -107,69 +106,33 @@ def field_name(place: int) -> str:
     return f"bit {bit} of word {word}"
 
 
-# Config that the words of a unit read: the fields that its functions name
+# Config that the words of a unit read, as they declare it
 
 
-@cache
-def _fields_of(package: ModuleType) -> tuple[tuple[str, Any], ...]:
-    names: set[str] = set()
-    for module in vars(package).values():
-        if not isinstance(module, ModuleType) or not module.__name__.startswith(package.__name__):
-            continue
-        for function in vars(module).values():
-            plain_one = function.py_func if isinstance(function, Compiled) else function
-            if isinstance(plain_one, FunctionType):
-                names |= set(plain_one.__code__.co_names)
-    known = vars(config_fields)
-    found = [(one, known[one]) for one in sorted(names) if one in known]
-    return tuple((one, f) for one, f in found if isinstance(f, config_fields.Field))
-
-
-@cache
-def _config_of(formats: str, unpacker: int, context: int) -> tuple[Range, ...]:
-    """Bits of a Config bank that words read which have `formats` in force (Instruction)."""
-    if formats == "unpack":
-        others = ["SEC1_", "UNP1_"] if unpacker == 0 else ["SEC0_", "UNP0_"]
-        others += [f"cntx{n}" for n in range(8) if n != context]
-        others += ["Base_address", "Offset_address"] if context else []
-        fields = [f for title, f in _fields_of(unpack) if not any(o in title for o in others)]
-    elif formats == "pack":
-        fields = [f for _, f in _fields_of(pack)]
-    elif formats == "src":
-        known = vars(config_fields).items()
-        names = ("ALU_FORMAT_SPEC_REG0", "ALU_FORMAT_SPEC_REG1", "ALU_ACC")
-        fields = [f for title, f in known if title.startswith(names)]
-    else:
-        fields = []
-    found: list[Range] = []
-    for word, mask in sorted(_masks(fields).items()):
-        bits = np.flatnonzero([mask >> bit & 1 for bit in range(32)])
-        found += _runs(bits, 32 * word)
-    return tuple(found)
-
-
-def _masks(fields: Sequence[Any]) -> dict[int, int]:
-    """By Config word, the bits of these fields."""
-    masks: dict[int, int] = {}
-    for field in fields:
-        masks[field.word] = masks.get(field.word, 0) | field.mask << field.shift
-    return masks
+@lru_cache(4096)
+def _config_of(word: int, context: int) -> tuple[Range, ...]:
+    """Bits of a Config bank that a word reads, of an unpacker in this context."""
+    cls = REGISTRY[word >> 24]
+    read = bits_read(cls.reads, cls.operands(word), context)
+    bits = np.unpackbits(read.view(np.uint8), bitorder="little").reshape(-1, 32)
+    runs = (_runs(np.flatnonzero(bits[i]), 32 * int(i)) for i in np.flatnonzero(read))
+    return tuple(one for found in runs for one in found)
 
 
 @cache
 def _threads() -> dict[int, int]:
     """The thread whose unit alone reads a bit of Config: 0 unpacks, 2 packs."""
     read: dict[int, set[int]] = {}
-    for formats, thread in (("unpack", 0), ("pack", 2), ("src", 1)):
-        for unpacker in (0, 1):
-            for context in range(8):
-                for low, high in _config_of(formats, unpacker, context):
-                    for bit in range(low, high):
-                        read.setdefault(bit, set()).add(thread)
-    for title, field in vars(config_fields).items():
-        if title.startswith("ALU_") and isinstance(field, config_fields.Field):
-            for bit in range(field.mask.bit_length()):
-                read.setdefault(32 * field.word + field.shift + bit, set()).add(1)
+    for cls in REGISTRY.values():
+        thread = {"unpack": 0, "pack": 2}.get(cls.unit, 1)
+        for unpacker, context in product((0, 1), range(8)) if cls.formats else ():
+            word = cls.opcode << 24 | unpacker << UNPACR.unpack_block_selection.lo
+            for low, high in _config_of(word, context):
+                for bit in range(low, high):
+                    read.setdefault(bit, set()).add(thread)
+    for field in fields_named("CFG", ("ALU_*",)).values():
+        for bit in range(field.mask.bit_length()):
+            read.setdefault(32 * field.word + field.shift + bit, set()).add(1)
     return {bit: next(iter(by)) for bit, by in read.items() if len(by) == 1 and 1 not in by}
 
 
@@ -195,11 +158,11 @@ def is_address(place: int) -> bool:
     return kind(place) == "Config" and (place - CONFIG) // 32 % CONFIG_WORDS in _addresses()
 
 
-def _config_reads(s: State, t: int, cls: type[Instruction], unpacks: Unpack | None) -> list[Range]:
-    unpacker, context = (0, 0) if unpacks is None else (unpacks.unpacker, unpacks.mode.context)
+def _config_reads(s: State, t: int, word: int, unpacks: Unpack | None) -> list[Range]:
+    context = 0 if unpacks is None else int(unpacks.mode.context)
     bank = int(plain(config.bank)(s, t))
     found = []
-    for low, high in _config_of(cls.formats, unpacker, int(context)):
+    for low, high in _config_of(word, context):
         base = CONFIG + (0 if low >= 32 * SHARED else bank * 32 * CONFIG_WORDS)
         found.append((base + low, base + high))
     return found
@@ -283,7 +246,7 @@ def before_word(s: State, t: int, word: int) -> Before | None:
     if unpacks is not None:
         reads.append((unpacks.first, min(unpacks.end, L1_SIZE)))
     if cls.formats and (unpacks or cls.unit != "unpack"):
-        reads += _config_reads(s, t, cls, unpacks)
+        reads += _config_reads(s, t, word, unpacks)
     if isinstance(moves, Pack):
         reads += _dst_rows(s, moves.rows, bool(moves.mode.wide))
         writes.append((moves.first, min(moves.end, L1_SIZE)))

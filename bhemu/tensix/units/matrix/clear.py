@@ -92,18 +92,6 @@ def _zero_sixteen_rows(s: Any, t: Any, where: Any, wide: Any, valid: Any) -> Any
     return DONE
 
 
-@njit
-def _zero_region(s: Any, where: Any, mode: Any, valid: Any) -> Any:
-    if where > (1 if mode == HALF else 0):
-        status = violated(s, _BLOCK_RANGE, clear_mode=mode, where=where)
-        if status:
-            return status
-    first = (where & 1) * (dest.ROWS // 2) if mode == HALF else 0
-    for row in range(first, first + dest.ROWS // (2 if mode == HALF else 1)):
-        _flag(s, row & (dest.ROWS - 1), valid)
-    return DONE
-
-
 class ZEROACC(Instruction, opcode=0x10, unit="matrix", formats="dst"):
     """Mark rows of Dst as zero (ZEROACC, Wormhole ISA).
 
@@ -136,7 +124,14 @@ class ZEROACC(Instruction, opcode=0x10, unit="matrix", formats="dst"):
             if status:
                 return status
         if f.clear_mode >= HALF:
-            return _zero_region(s, f.where, f.clear_mode, f.clear_zero_flags)
+            if f.where > (1 if f.clear_mode == HALF else 0):
+                status = violated(s, _BLOCK_RANGE, clear_mode=f.clear_mode, where=f.where)
+                if status:
+                    return status
+            first = (f.where & 1) * (dest.ROWS // 2) if f.clear_mode == HALF else 0
+            for row in range(first, first + dest.ROWS // (2 if f.clear_mode == HALF else 1)):
+                _flag(s, row & (dest.ROWS - 1), f.clear_zero_flags)
+            return DONE
         status = rwc.addr_mod_refused(s, t, f.addr_mode)
         if status:
             return status

@@ -155,9 +155,6 @@ class DOTPV(
 ):
     """Matrix product without broadcast (DOTPV, Wormhole ISA)."""
 
-    reads = spaces.ALL_SRC | spaces.dst("dst", 8) | operands.READ
-    writes = spaces.dst("dst", 8) | operands.WRITTEN
-
     dest_accum_en = Elementwise.dest_accum_en.meaning(insn.IGNORED)
 
     instr_mod19 = Elementwise.instr_mod19.meaning(insn.IGNORED)
@@ -215,10 +212,9 @@ def _style(s: Any, t: Any, dst: Any, addr_mode: Any, phase: Any) -> Any:
     style = operands.style_of(s, t, a, b, operands.INT8_OR_BFP2)
     if style < 0:
         return style
-    status = operands.src_rows_refused(s, t, _ROWS)
-    if status:
-        return status
-    status = operands.dst_row_refused(s, _dst_row(s, t, dst), _ROWS)
+    status = operands.src_rows_refused(s, t, _ROWS) or operands.dst_row_refused(
+        s, _dst_row(s, t, dst), _ROWS
+    )
     if status:
         return status
     if phase:
@@ -305,9 +301,6 @@ class ELWADD(
 ):
     """Element-wise sum of SrcA and SrcB (ELWADD, Wormhole ISA)."""
 
-    reads = spaces.ALL_SRC | spaces.dst("dst", 8) | operands.READ
-    writes = spaces.dst("dst", 8) | operands.WRITTEN
-
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = _sum(s, t, f, False)
         return status if status else operands.finish(s, t, f.addr_mode, f.clear_dvalid)
@@ -317,9 +310,6 @@ class ELWSUB(
     Elementwise, Instruction, opcode=0x30, unit="matrix", formats="src", by_chance=operands.SUMS
 ):
     """Element-wise difference of SrcA and SrcB (ELWSUB, Wormhole ISA)."""
-
-    reads = spaces.ALL_SRC | spaces.dst("dst", 8) | operands.READ
-    writes = spaces.dst("dst", 8) | operands.WRITTEN
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = _sum(s, t, f, True)
@@ -333,9 +323,6 @@ class ELWMUL(
 
     It takes the slices of the mantissas that the fidelity phase names.
     """
-
-    reads = spaces.ALL_SRC | spaces.dst("dst", 8) | operands.READ
-    writes = spaces.dst("dst", 8) | operands.WRITTEN
 
     dest_accum_en = Elementwise.dest_accum_en.meaning(choice({0: "adds to Dst", 1: "adds to Dst"}))
 

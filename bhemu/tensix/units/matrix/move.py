@@ -104,18 +104,6 @@ def put_kind(s: Any, fmt: Any, low: Any) -> Any:
 
 
 @njit
-def _low_of_16(s: Any, fmt: Any, low_ok: Any) -> Any:
-    """How a move reads low halves of Dst with 16-bit datums, or the error.
-
-    By production kernels, MOVD2B reads those of 32-bit rows where 16-bit datums are high halves.
-    """
-    if low_ok and follows_llk(s) and dest.halves(s) and (_EIGHT_BIT >> fmt) & 1:
-        noted(s, _LOW_READ)
-        return transfer.GET_LOW
-    return _LOW_OF_16
-
-
-@njit
 def get_kind(s: Any, t: Any, fmt: Any, low: Any, low_ok: Any) -> Any:
     """How a move reads Dst for format `fmt`, or the error."""
     if not (_NAMED >> fmt) & 1:
@@ -130,7 +118,11 @@ def get_kind(s: Any, t: Any, fmt: Any, low: Any, low_ok: Any) -> Any:
             return transfer.GET_TF32
         return transfer.GET_LOW if low else transfer.GET_HIGH
     if low:
-        return _low_of_16(s, fmt, low_ok)
+        # How a move reads low halves of Dst with 16-bit datums, or the error.
+        if low_ok and follows_llk(s) and dest.halves(s) and (_EIGHT_BIT >> fmt) & 1:
+            noted(s, _LOW_READ)
+            return transfer.GET_LOW
+        return _LOW_OF_16
     if fmt == TF32:
         return _TF32_OF_16
     return transfer.GET_FP16 if (FIVE_BIT_DATUMS >> fmt) & 1 else transfer.GET_BF16
@@ -449,21 +441,6 @@ _DIRECTION = error("SHIFTXA-DIRECTION", UB, "SHIFTXA with the reserved direction
 _NO_ROW = error("SHIFTXA-ROW", MISSING, "SHIFTXA reads the block of the last instruction that named a SrcA row, and it is not known", "let a move to or from SrcA, a product, pooling or element-wise operation come right before; the ISA does not say which row MOVD2B and MOVB2D name")  # fmt: skip
 
 
-@njit
-def _shift_block(s: Any, bank: Any, first: Any, direction: Any) -> None:
-    """Rows `first` to `first` + 15, shifted, to rows 0 to 15."""
-    for i in range(_ROWS):
-        out, row = s.src[SRCA, bank, i], s.src[SRCA, bank, (first + i) & 63]
-        if direction == _RIGHT:
-            for j in range(COLUMNS - 1, 0, -1):
-                out[j] = row[j - 1]
-            out[0] = np.uint32(0)
-        else:
-            for j in range(COLUMNS - 1):
-                out[j] = row[j + 1]
-            out[COLUMNS - 1] = np.uint32(0)
-
-
 class SHIFTXA(
     Instruction, opcode=0x17, unit="matrix", oracle=False, macro=(Argument("log2_amount2", 23, 2),)
 ):
@@ -492,7 +469,18 @@ class SHIFTXA(
         bank = s.matrix_bank[SRCA] & 1
         banks.changed(s, SRCA, bank)
         banks.settle(s, bank, np.int64(0), np.int64(_ROWS))
-        _shift_block(s, bank, s.srca_row[0] & 48, f.direction)
+        # Rows `first` to `first` + 15, shifted, to rows 0 to 15.
+        first = s.srca_row[0] & 48
+        for i in range(_ROWS):
+            out, row = s.src[SRCA, bank, i], s.src[SRCA, bank, (first + i) & 63]
+            if f.direction == _RIGHT:
+                for j in range(COLUMNS - 1, 0, -1):
+                    out[j] = row[j - 1]
+                out[0] = np.uint32(0)
+            else:
+                for j in range(COLUMNS - 1):
+                    out[j] = row[j + 1]
+                out[COLUMNS - 1] = np.uint32(0)
         return DONE
 
 

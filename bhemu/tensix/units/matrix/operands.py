@@ -18,7 +18,8 @@ from bhemu.tensix.spaces import Kind
 # What most words of the matrix unit read besides cells, and write besides them.
 READ = (
     (spaces.BANKS | spaces.DST_ROW | spaces.ADDR_MODS | spaces.STOCHASTIC | spaces.DEBUG)
-    | spaces.cfg("ALU_*", "DEST_ACCESS_CFG_*")
+    | spaces.cfg("ALU_FORMAT_SPEC_REG[01]_*", "ALU_FORMAT_SPEC_REG_Src*", "ALU_ACC_CTRL_*")
+    | spaces.cfg("ALU_ROUNDING_MODE_Fpu_srnd_en", "DEST_ACCESS_CFG_*")
     | spaces.thread_cfg("FIDELITY_BASE_Phase", "FP16A_FORCE_Enable", "SFPU_DEST_FMT_*")
     | spaces.thread_cfg("DISABLE_IMPLIED_*", "CLR_DVALID_*")
 )
@@ -66,6 +67,9 @@ SUMS = (cf.ALU_ROUNDING_MODE_Fpu_srnd_en,)
 
 class Elementwise(Word):
     """Fields of the operations that broadcast SrcB or not, and add to Dst or not."""
+
+    reads = spaces.ALL_SRC | spaces.dst("dst", 8) | READ
+    writes = spaces.dst("dst", 8) | WRITTEN
 
     dst = bits(9, 0, insn.DST_ROW)
     addr_mode = bits(16, 14, insn.ADDR_MOD)

@@ -121,6 +121,9 @@ LEGACY: dict[str, Any] = {"oracle": False, "uncertain": True}
 class _Convolution(Word):
     """Fields of the legacy convolutions."""
 
+    reads = spaces.ALL_SRC | spaces.ALL_DST | operands.READ
+    writes = spaces.ALL_DST | operands.WRITTEN
+
     dst = bits(13, 0, insn.DST_ROW)
     addr_mode = bits(16, 14, insn.ADDR_MOD)
     rotate_weights = bits(21, 17, choice({0: "", 1: "no effect: the weights count as zero"}))
@@ -136,9 +139,6 @@ def _convolve(s: Any, t: Any, f: Any, eight: Any) -> Any:
 class CONV3S1(_Convolution, Instruction, opcode=0x22, unit="matrix", **LEGACY):
     """Legacy convolution: Dst += 0 on 8 rows (MatrixUnit, Wormhole ISA)."""
 
-    reads = spaces.ALL_SRC | spaces.ALL_DST | operands.READ
-    writes = spaces.ALL_DST | operands.WRITTEN
-
     def execute(s: Any, t: Any, f: Any) -> Any:
         return _convolve(s, t, f, np.int64(1))
 
@@ -146,14 +146,14 @@ class CONV3S1(_Convolution, Instruction, opcode=0x22, unit="matrix", **LEGACY):
 class CONV3S2(_Convolution, Instruction, opcode=0x23, unit="matrix", **LEGACY):
     """Legacy convolution: Dst += 0 on 8 rows (MatrixUnit, Wormhole ISA)."""
 
-    reads = spaces.ALL_SRC | spaces.ALL_DST | operands.READ
-    writes = spaces.ALL_DST | operands.WRITTEN
-
     execute = CONV3S1.execute
 
 
 class LegacyPool(Word):
     """Fields of the legacy pooling instructions."""
+
+    reads = spaces.ALL_SRC | spaces.ALL_DST | operands.READ
+    writes = spaces.ALL_DST | operands.WRITTEN
 
     dst = bits(13, 0, insn.DST_ROW)
     index_en = bits(14, 14, insn.IGNORED, mode=True)
@@ -163,9 +163,6 @@ class LegacyPool(Word):
 
 class APOOL3S1(LegacyPool, Instruction, opcode=0x25, unit="matrix", **LEGACY):
     """Legacy average pool: Dst += 0 (MatrixUnit, Wormhole ISA)."""
-
-    reads = spaces.ALL_SRC | spaces.ALL_DST | operands.READ
-    writes = spaces.ALL_DST | operands.WRITTEN
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = fields_refused(s, f.dst, f.pool_addr_mode, np.int64(0))
@@ -177,17 +174,11 @@ class APOOL3S1(LegacyPool, Instruction, opcode=0x25, unit="matrix", **LEGACY):
 class APOOL3S2(LegacyPool, Instruction, opcode=0x32, unit="matrix", **LEGACY):
     """Legacy average pool: Dst += 0 (MatrixUnit, Wormhole ISA)."""
 
-    reads = spaces.ALL_SRC | spaces.ALL_DST | operands.READ
-    writes = spaces.ALL_DST | operands.WRITTEN
-
     execute = APOOL3S1.execute
 
 
 class MFCONV3S1(_Convolution, Instruction, opcode=0x3A, unit="matrix", **LEGACY):
     """Legacy convolution: Dst += 0 (MatrixUnit, Wormhole ISA)."""
-
-    reads = spaces.ALL_SRC | spaces.ALL_DST | operands.READ
-    writes = spaces.ALL_DST | operands.WRITTEN
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         return _convolve(s, t, f, np.int64(0))
@@ -400,14 +391,6 @@ def _pool_32(s: Any, row: Any, row_a: Any, mask: Any) -> None:
 
 
 @njit
-def _legacy_refused(s: Any, t: Any, as_float: Any, column: Any, scale: Any) -> Any:
-    """The error of a legacy max pool that would scale, or has no 8-bit exponents."""
-    if as_float:
-        return refuse(s, _MAX_SCALE, scale=scale, column=column)
-    return refuse(s, _MAX_FORMATS, fmt_a=banks.format_a(s, t, SRCA), fmt_b=banks.format_b(s, t))
-
-
-@njit
 def _doubts(s: Any, row: Any, rows: Any, wide: Any, cells: Any) -> Any:
     """Not 0 when the maxima that go to Dst row `row` are in doubt."""
     found = transfer.from_dst(s, row, 1, wide)
@@ -431,7 +414,9 @@ def _pool(s: Any, t: Any, dst: Any, addr_mode: Any, clear_dvalid: Any, cells: An
     column, scale = _scaled(s, t)
     scales = not as_float or column < COLUMNS
     if scales and cells == _ZERO:
-        return _legacy_refused(s, t, as_float, column, scale)
+        if as_float:
+            return refuse(s, _MAX_SCALE, scale=scale, column=column)
+        return refuse(s, _MAX_FORMATS, fmt_a=banks.format_a(s, t, SRCA), fmt_b=banks.format_b(s, t))
     wide = wide if as_float else np.int64(style == SCALED_INT8)
     rows = (s.rwc[t, rwc.SRCA], s.rwc[t, rwc.SRCB] & 56)
     doubtful = _doubts(s, row, rows, wide, cells) if s.doubt[0] else np.int64(0)
@@ -498,9 +483,6 @@ class GAPOOL(
 class MPOOL3S1(LegacyPool, Instruction, opcode=0x24, unit="matrix", **LEGACY):
     """Legacy max pool: GMPOOL as if SrcA were zero (MatrixUnit, Wormhole ISA)."""
 
-    reads = spaces.ALL_SRC | spaces.ALL_DST | operands.READ
-    writes = spaces.ALL_DST | operands.WRITTEN
-
     index_en = LegacyPool.index_en.meaning(choice({0: "maxima alone"}))
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -512,9 +494,6 @@ class MPOOL3S1(LegacyPool, Instruction, opcode=0x24, unit="matrix", **LEGACY):
 
 class MPOOL3S2(LegacyPool, Instruction, opcode=0x31, unit="matrix", **LEGACY):
     """Legacy max pool: GMPOOL as if SrcA were zero (MatrixUnit, Wormhole ISA)."""
-
-    reads = spaces.ALL_SRC | spaces.ALL_DST | operands.READ
-    writes = spaces.ALL_DST | operands.WRITTEN
 
     index_en = LegacyPool.index_en.meaning(choice({0: "maxima alone"}))
 

@@ -96,21 +96,6 @@ def _put_16(s: Any, kind: Any, first: Any, rows: Any) -> None:
 
 
 @njit
-def _put_low(s: Any, first: Any, rows: Any) -> None:
-    """Scratch as bf16 into the low halves; high halves of rows that are not valid become zero."""
-    high = dest.adj32(first & (dest.ROWS - 1))
-    for i in range(rows):
-        if not s.dst_valid[high + i]:
-            for col in range(COLUMNS):
-                s.dst[high + i, col] = np.uint16(0)
-    cells = flat(s.dst)
-    scratch = flat(s.lane_tmp)
-    start = (high + LOW_HALF) * COLUMNS
-    for i in range(rows * COLUMNS):
-        cells[start + i] = np.uint16(dest.enc_bf16(scratch[i] >> 16))
-
-
-@njit
 def _put_32(s: Any, kind: Any, first: Any, rows: Any) -> None:
     cells = flat(s.dst)
     scratch = flat(s.lane_tmp)
@@ -132,7 +117,17 @@ def put(s: Any, kind: Any, first: Any, rows: Any) -> None:
         _put_16(s, kind, first, rows)
         return
     if kind == PUT_LOW:
-        _put_low(s, first, rows)
+        # Scratch as bf16 into the low halves; high halves of rows that are not valid become zero.
+        high = dest.adj32(first & (dest.ROWS - 1))
+        for i in range(rows):
+            if not s.dst_valid[high + i]:
+                for col in range(COLUMNS):
+                    s.dst[high + i, col] = np.uint16(0)
+        cells = flat(s.dst)
+        scratch = flat(s.lane_tmp)
+        start = (high + LOW_HALF) * COLUMNS
+        for i in range(rows * COLUMNS):
+            cells[start + i] = np.uint16(dest.enc_bf16(scratch[i] >> 16))
     else:
         _put_32(s, kind, first, rows)
     for i in range(rows):

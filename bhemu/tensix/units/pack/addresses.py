@@ -410,12 +410,6 @@ def _unwritten(s: Any, m: Any, row: Any) -> Any:
 
 
 @njit
-def _doubtful(s: Any, m: Any, row: Any) -> Any:
-    at = dest.adj32(row) if m.wide else dest.row16(s, row)
-    return unspecified.refused(s, row, at, unspecified.of_datums(s, at, lower_counts(m)))
-
-
-@njit
 def unwritten_rows_refused(s: Any, m: Any, rows: Any, values: Any) -> Any:
     """0, or the error of unwritten or doubtful datums among those of the Rows in Mode `m`.
 
@@ -441,6 +435,8 @@ def unwritten_rows_refused(s: Any, m: Any, rows: Any, values: Any) -> Any:
     count = np.int64(0)
     for i in range(chosen(s, m, rows, values)):
         if _DOUBTFUL <= values[i] < _DOUBTFUL + 4:
-            return _doubtful(s, m, row_of(rows, np.int64(values[i]) - _DOUBTFUL))
+            row = row_of(rows, np.int64(values[i]) - _DOUBTFUL)
+            at = dest.adj32(row) if m.wide else dest.row16(s, row)
+            return unspecified.refused(s, row, at, unspecified.of_datums(s, at, lower_counts(m)))
         count += values[i] == 1
     return violated(s, _UNWRITTEN, row=first, bits=width, count=count) if count else 0

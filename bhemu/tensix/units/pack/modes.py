@@ -29,9 +29,11 @@ from bhemu.tensix.rules import UB, UNIMPLEMENTED, UNSUPPORTED, error, refuse
 
 # Config that PACR reads.
 READ_CONFIG = (
-    spaces.cfg("ALU_*", "DEST_ACCESS_CFG_*", "DEST_TARGET_REG_CFG_PACK_SEC0_Offset", "STACC_RELU_*")
+    spaces.cfg("ALU_FORMAT_SPEC_REG2_Dstacc", "ALU_FORMAT_SPEC_REG_Dstacc_*")
+    | spaces.cfg("ALU_ROUNDING_MODE_[!F]*", "DEST_ACCESS_CFG_*")
+    | spaces.cfg("DEST_TARGET_REG_CFG_PACK_SEC0_*", "STACC_RELU_*")
     | spaces.cfg("INT_DESCALE_*", "PACK_COUNTERS_SEC0_*", "PCK0_*", "PCK_*")
-    | spaces.cfg("THCON_SEC0_REG1_*", "THCON_SEC0_REG9_Pack_0_2_*")
+    | spaces.cfg("THCON_SEC0_REG1_[!Uo]*", "THCON_SEC0_REG9_Pack_0_2_*")
     | spaces.thread_cfg("ENABLE_ACC_STATS_Enable", "ADDR_MOD_PACK_*")
 )
 

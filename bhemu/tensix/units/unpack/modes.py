@@ -32,14 +32,14 @@ def _section(u: int) -> Clause:
     """Config that only words of unpacker `u` read."""
     first = cf.THCON_SEC0_REG0_TileDescriptor.word + SECTION_WORDS * u
     patterns = ("REG[23457]_*", "REG1_Unp_*", "REG1_ovrd_default_throttle_mode")
-    fields = spaces.cfg(*(f"THCON_SEC{u}_{one}" for one in patterns), f"UNP{u}_*")
+    fields = spaces.cfg(*(f"THCON_SEC{u}_{one}" for one in patterns), f"UNP{u}_[!N]*")
     return spaces.config_word(str(first), 4) | fields
 
 
 def read_config(unpacker: str) -> Clause:
     """Config that a word of the unpacker in this field reads."""
     both = spaces.thread_cfg("SRCA_SET_*", "SRCB_SET_*", "UNPACK_MISC_CFG_*")
-    both |= spaces.cfg("ALU_FORMAT_SPEC_REG0_*", "ALU_ACC_CTRL_*")
+    both |= spaces.cfg("ALU_FORMAT_SPEC_REG0_*Unsigned")
     return both | _section(0).unless(unpacker) | _section(1).when(unpacker)
 
 

@@ -72,6 +72,8 @@ class UNPACR_NOP(Instruction, opcode=0x43, unit="unpack"):
     """Clear an unpack bank, hand it over, or nothing (UNPACR_NOP_ZEROSRC, _SETDVALID, _Nop)."""
 
     reads = spaces.BANKS | HANDING_OVER | read_config("unpacker_select") | spaces.TDMA
+    reads |= spaces.cfg("UNP0_NOP_*").unless("unpacker_select")
+    reads |= spaces.cfg("UNP1_NOP_*").when("unpacker_select")
     writes = (
         spaces.src("1 << unpacker_select")
         | spaces.UNPACKER

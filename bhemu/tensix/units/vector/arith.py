@@ -11,7 +11,7 @@ from bhemu.tensix.fma import ORDINARY, fma, fma_within
 from bhemu.tensix.insn import Argument, Instruction, bits
 from bhemu.tensix.rules import DONE, NCB, error, refuse, violated
 from bhemu.tensix.spaces import LANES, lreg
-from bhemu.tensix.units.vector import doubts, sfpu
+from bhemu.tensix.units.vector import sfpu
 from bhemu.tensix.units.vector.sfpu import (
     LREG,
     MAD,
@@ -66,49 +66,34 @@ def _mad(s: Any, t: Any, f: Any) -> Any:
     if status != lanes.GO:
         return status
     if mod > 3:
-        return _mad_indirect(s, f)
+        # Bit 2: LReg[7] names the first factor; bit 3: it names the destination.
+        status = sfpu.refused(s)
+        if status != DONE:
+            return status
+        if mod & VA:
+            sfpu.source(s)
+        factor = s.lane_tmp[_FACTOR] if mod & VA else s.lreg[f.lreg_src_a & 15]
+        b, c = s.lreg[f.lreg_src_b & 15], s.lreg[f.lreg_src_c & 15]
+        fma_rows(s, factor, b, c, _flip(mod, 0), _flip(mod, 1))
+        sfpu.write(s, mod, f.lreg_dest)
+        return DONE
     a, b, c = s.lreg[f.lreg_src_a & 15], s.lreg[f.lreg_src_b & 15], s.lreg[f.lreg_src_c & 15]
     fma_rows(s, a, b, c, _flip(mod, 0), _flip(mod, 1))
     lanes.write(s, dest)
     return DONE
 
 
-@njit
-def _mad_indirect(s: Any, f: Any) -> Any:
-    """As `_mad` with mod bit 2 (LReg[7] names the first factor) or 3 (it names the destination)."""
-    mod = f.instr_mod1
-    status = sfpu.refused(s)
-    if status != DONE:
-        return status
-    if mod & VA:
-        sfpu.source(s)
-    factor = s.lane_tmp[_FACTOR] if mod & VA else s.lreg[f.lreg_src_a & 15]
-    b, c = s.lreg[f.lreg_src_b & 15], s.lreg[f.lreg_src_c & 15]
-    fma_rows(s, factor, b, c, _flip(mod, 0), _flip(mod, 1))
-    sfpu.write(s, mod, f.lreg_dest)
-    return DONE
-
-
 class SFPMAD(ThreeSources, Instruction, opcode=0x84, unit="vector", facts=sfpu.FACTORS):
     """Multiply and add (SFPMAD, Blackhole ISA)."""
-
-    reads = sfpu.THREE | LANES
-    writes = sfpu.result("lreg_dest", "instr_mod1")
 
     instr_mod1 = ThreeSources.instr_mod1.meaning(_NEGATED_OR_INDIRECT)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         return _mad(s, t, f)
 
-    def doubts(s: Any, t: Any, f: Any) -> Any:
-        return doubts.factors(s, f)
-
 
 class SFPADD(ThreeSources, Instruction, opcode=0x85, unit="vector", facts=sfpu.FACTORS):
     """Add: SFPMAD, in all its modes, with one factor 1.0 (SFPADD, Blackhole ISA)."""
-
-    reads = sfpu.THREE | LANES
-    writes = sfpu.result("lreg_dest", "instr_mod1")
 
     instr_mod1 = ThreeSources.instr_mod1.meaning(_NEGATED_OR_INDIRECT)
 
@@ -118,15 +103,9 @@ class SFPADD(ThreeSources, Instruction, opcode=0x85, unit="vector", facts=sfpu.F
             return refuse(s, _NO_ONE, a=f.lreg_src_a, b=f.lreg_src_b)
         return _mad(s, t, f)
 
-    def doubts(s: Any, t: Any, f: Any) -> Any:
-        return doubts.factors(s, f)
-
 
 class SFPMUL(ThreeSources, Instruction, opcode=0x86, unit="vector", facts=sfpu.FACTORS):
     """Multiply: SFPMAD, in all its modes, with addend 0.0 (SFPMUL, Blackhole ISA)."""
-
-    reads = sfpu.THREE | LANES
-    writes = sfpu.result("lreg_dest", "instr_mod1")
 
     instr_mod1 = ThreeSources.instr_mod1.meaning(_NEGATED_OR_INDIRECT)
 
@@ -135,23 +114,15 @@ class SFPMUL(ThreeSources, Instruction, opcode=0x86, unit="vector", facts=sfpu.F
             return refuse(s, _NO_ZERO, c=f.lreg_src_c)
         return _mad(s, t, f)
 
-    def doubts(s: Any, t: Any, f: Any) -> Any:
-        return doubts.factors(s, f)
-
-
-@njit
-def _spread(s: Any, imm: Any) -> None:
-    """Scratch `_FACTOR` = the bf16 immediate in every lane."""
-    out, value = s.lane_tmp[_FACTOR], _U(imm << 16)
-    for lane in range(lanes.LANES):
-        out[lane] = value
-
 
 _WITH_IMMEDIATE = 10  # mode bits of SFPADDI and SFPMULI: NEGATE_VC, INDIRECT_VD
 
 
 class _WithImmediate(Target):
     """An operand, which is the destination as well, and a bf16 immediate."""
+
+    reads = lreg("lreg_dest") | sfpu.named_dest("instr_mod1") | LANES
+    writes = sfpu.result("lreg_dest", "instr_mod1")
 
     instr_mod1 = Target.instr_mod1.meaning(
         flags("", "the register negated", "", "LReg[7] names the destination")
@@ -170,15 +141,14 @@ def _immediate(s: Any, t: Any, f: Any) -> Any:
         refused = sfpu.refused(s)
         if refused != DONE:
             return refused
-    _spread(s, f.imm16_math)
+    out, value = s.lane_tmp[_FACTOR], _U(f.imm16_math << 16)
+    for lane in range(lanes.LANES):
+        out[lane] = value
     return lanes.GO
 
 
 class SFPADDI(_WithImmediate, Instruction, opcode=0x75, unit="vector", facts=sfpu.IMMEDIATE):
     """Add a bf16 immediate (SFPADDI, Blackhole ISA)."""
-
-    reads = lreg("lreg_dest") | sfpu.named_dest("instr_mod1") | LANES
-    writes = sfpu.result("lreg_dest", "instr_mod1")
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = _immediate(s, t, f)
@@ -189,15 +159,9 @@ class SFPADDI(_WithImmediate, Instruction, opcode=0x75, unit="vector", facts=sfp
         sfpu.write(s, f.instr_mod1, f.lreg_dest)
         return DONE
 
-    def doubts(s: Any, t: Any, f: Any) -> Any:
-        return doubts.indirect(s, f.instr_mod1, f.lreg_dest, doubts.of(s, f.lreg_dest))
-
 
 class SFPMULI(_WithImmediate, Instruction, opcode=0x74, unit="vector", facts=sfpu.IMMEDIATE):
     """Multiply by a bf16 immediate (SFPMULI, Blackhole ISA)."""
-
-    reads = lreg("lreg_dest") | sfpu.named_dest("instr_mod1") | LANES
-    writes = sfpu.result("lreg_dest", "instr_mod1")
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = _immediate(s, t, f)
@@ -207,9 +171,6 @@ class SFPMULI(_WithImmediate, Instruction, opcode=0x74, unit="vector", facts=sfp
         fma_rows(s, s.lreg[f.lreg_dest & 15], s.lane_tmp[_FACTOR], zero, flip, _U(0))
         sfpu.write(s, f.instr_mod1, f.lreg_dest)
         return DONE
-
-    def doubts(s: Any, t: Any, f: Any) -> Any:
-        return doubts.indirect(s, f.instr_mod1, f.lreg_dest, doubts.of(s, f.lreg_dest))
 
 
 # Vector unit (SFPU): multiplication of 23-bit integers on the floating-point data path.
@@ -252,9 +213,6 @@ def _shift_add(product: Any, z: Any) -> Any:
 class SFPMUL24(ThreeSources, Instruction, opcode=0x98, unit="vector", facts=sfpu.FACTORS):
     """Multiply 23-bit integers (SFPMUL24, Blackhole ISA)."""
 
-    reads = sfpu.THREE | LANES
-    writes = sfpu.result("lreg_dest", "instr_mod1")
-
     instr_mod1 = ThreeSources.instr_mod1.meaning(
         flags(
             *(
@@ -274,32 +232,24 @@ class SFPMUL24(ThreeSources, Instruction, opcode=0x98, unit="vector", facts=sfpu
             status = violated(s, _NO_ADDEND, reg=f.lreg_src_c)
             if status:
                 return status
-        return _multiply(s, f)
-
-    def doubts(s: Any, t: Any, f: Any) -> Any:
-        return doubts.factors(s, f)
-
-
-@njit
-def _multiply(s: Any, f: Any) -> Any:
-    mod = f.instr_mod1
-    if mod & (VA | VD):
-        status = sfpu.refused(s)
-        if status != DONE:
-            return status
-    if mod & VA:
-        sfpu.source(s)
-    x = s.lane_tmp[sfpu.FACTOR] if mod & VA else s.lreg[f.lreg_src_a & 15]
-    y, out = s.lreg[f.lreg_src_b & 15], s.lane_tmp[lanes.VALUE]
-    high = _ONE if mod & _UPPER else _ZERO
-    for lane in range(lanes.LANES):
-        out[lane] = _product23(x[lane], y[lane], high)
-    if f.lreg_src_c != LREG_ZERO:
-        z = s.lreg[f.lreg_src_c & 15]
+        mod = f.instr_mod1
+        if mod & (VA | VD):
+            status = sfpu.refused(s)
+            if status != DONE:
+                return status
+        if mod & VA:
+            sfpu.source(s)
+        x = s.lane_tmp[sfpu.FACTOR] if mod & VA else s.lreg[f.lreg_src_a & 15]
+        y, out = s.lreg[f.lreg_src_b & 15], s.lane_tmp[lanes.VALUE]
+        high = _ONE if mod & _UPPER else _ZERO
         for lane in range(lanes.LANES):
-            out[lane] = _shift_add(out[lane], z[lane])
-    sfpu.write(s, mod, f.lreg_dest)
-    return DONE
+            out[lane] = _product23(x[lane], y[lane], high)
+        if f.lreg_src_c != LREG_ZERO:
+            z = s.lreg[f.lreg_src_c & 15]
+            for lane in range(lanes.LANES):
+                out[lane] = _shift_add(out[lane], z[lane])
+        sfpu.write(s, mod, f.lreg_dest)
+        return DONE
 
 
 # Vector unit (SFPU): table look-ups.
@@ -382,10 +332,6 @@ class SFPLUT(
             _with_sign_of_x(s)
         sfpu.write(s, f.instr_mod0, f.lreg_ind)
         return DONE
-
-    def doubts(s: Any, t: Any, f: Any) -> Any:
-        marks = doubts.of(s, 0) | doubts.of(s, 1) | doubts.of(s, 2) | doubts.of(s, 3)
-        return doubts.indirect(s, f.instr_mod0, f.lreg_ind, marks)
 
 
 @njit(inline="always")
@@ -489,12 +435,6 @@ class SFPLUTFP32(
         sfpu.write(s, f.instr_mod1, f.lreg_dest)
         return DONE
 
-    def doubts(s: Any, t: Any, f: Any) -> Any:
-        marks = doubts.of(s, 0) | doubts.of(s, 1) | doubts.of(s, 2) | doubts.of(s, 3)
-        if f.instr_mod1 & 10 != _THREE_HALVES:
-            marks |= doubts.of(s, 4) | doubts.of(s, 5) | doubts.of(s, 6)
-        return doubts.indirect(s, f.instr_mod1, f.lreg_dest, marks)
-
 
 # Vector unit (SFPU): approximate reciprocal and exponential.
 
@@ -533,21 +473,6 @@ def _exponential(x: Any) -> Any:
     return _FLOAT_ONE if x < _LEAST else value
 
 
-@njit
-def _approximate(s: Any, mod: Any, c: Any, b: Any) -> None:
-    x, condition, out = s.lreg[c & 15], s.lreg[b & 15], s.lane_tmp[lanes.VALUE]
-    if mod == _RECIPROCAL_MODE:
-        for lane in range(lanes.LANES):
-            out[lane] = _U(_reciprocal(_U(x[lane] & ~_SIGN)) | _U(x[lane] & _SIGN))
-    elif mod == _CONDITIONAL:
-        for lane in range(lanes.LANES):
-            value = _reciprocal(_U(x[lane] & ~_SIGN))
-            out[lane] = value if condition[lane] >= _SIGN else x[lane]
-    else:
-        for lane in range(lanes.LANES):
-            out[lane] = _U(_exponential(_U(x[lane] & ~_SIGN)) | _U(x[lane] & _SIGN))
-
-
 class SFPARECIP(
     TwoSources,
     Instruction,
@@ -574,10 +499,20 @@ class SFPARECIP(
             return status
         if f.imm12_math and f.instr_mod1 != _CONDITIONAL:
             return refuse(s, lanes.IMMEDIATE, immediate=f.imm12_math, mode=f.instr_mod1)
-        _approximate(s, f.instr_mod1, f.lreg_c, f.imm12_math)
+        x, condition, out = (
+            s.lreg[f.lreg_c & 15],
+            s.lreg[f.imm12_math & 15],
+            s.lane_tmp[lanes.VALUE],
+        )
+        if f.instr_mod1 == _RECIPROCAL_MODE:
+            for lane in range(lanes.LANES):
+                out[lane] = _U(_reciprocal(_U(x[lane] & ~_SIGN)) | _U(x[lane] & _SIGN))
+        elif f.instr_mod1 == _CONDITIONAL:
+            for lane in range(lanes.LANES):
+                value = _reciprocal(_U(x[lane] & ~_SIGN))
+                out[lane] = value if condition[lane] >= _SIGN else x[lane]
+        else:
+            for lane in range(lanes.LANES):
+                out[lane] = _U(_exponential(_U(x[lane] & ~_SIGN)) | _U(x[lane] & _SIGN))
         lanes.write(s, f.lreg_dest)
         return DONE
-
-    def doubts(s: Any, t: Any, f: Any) -> Any:
-        condition = doubts.of(s, f.imm12_math) if f.instr_mod1 == _CONDITIONAL else 0
-        return doubts.result(s, f.lreg_dest, doubts.of(s, f.lreg_c) | condition)

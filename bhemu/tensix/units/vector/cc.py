@@ -6,11 +6,11 @@ import numpy as np
 
 from bhemu.bits import flags, number
 from bhemu.jit.subset import njit
-from bhemu.tensix import lanes, spaces, unspecified
+from bhemu.tensix import lanes, spaces
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.rules import DONE, UB, error, refuse
 from bhemu.tensix.spaces import CC, LANES, lreg
-from bhemu.tensix.units.vector import doubts, sfpu
+from bhemu.tensix.units.vector import sfpu
 from bhemu.tensix.units.vector.sfpu import (
     ALL_BUT_TARGET,
     NO_IMMEDIATE,
@@ -20,7 +20,6 @@ from bhemu.tensix.units.vector.sfpu import (
     Sfpu,
     Target,
 )
-from bhemu.tensix.unspecified import FLAGS, STACK
 
 _U = np.uint32
 _ZERO, _ONE, _ALL = _U(0), _U(1), _U(0xFFFFFFFF)
@@ -36,21 +35,6 @@ _IMMEDIATE, _CLEAR = 1, 8
 _OVERFLOW = error("VECTOR-CC-OVERFLOW", UB, "SFPPUSHC with {depth} entries on the condition-code stack, which holds no more", "match every SFPPUSHC with an SFPPOPC")  # fmt: skip
 _UNDERFLOW = error("VECTOR-CC-UNDERFLOW", UB, "SFPPOPC with nothing on the condition-code stack", "match every SFPPOPC with an SFPPUSHC")  # fmt: skip
 _NO_TOP = error("VECTOR-CC-TOP", UB, "SFPPUSHC mode {mode} changes the top of the condition-code stack, which is empty", "push first (mode 0)")  # fmt: skip
-
-
-@njit
-def _constant_flags(s: Any, mod: Any, imm: Any) -> Any:
-    """SFPSETCC modes 8 to 15 (clear) and 1, 3, 5, 7 (the immediate), in the enabled lanes."""
-    if imm and mod & _CLEAR:
-        return refuse(s, lanes.IMMEDIATE, immediate=imm, mode=mod)
-    if s.cc_en[0] == 0:
-        lanes.set_flags(s, 0)
-        return DONE
-    flag, value = s.lane_tmp[lanes.FLAG], _ZERO if mod & _CLEAR else _U(imm)
-    for lane in range(lanes.LANES):
-        flag[lane] = value
-    lanes.write_flags(s)
-    return DONE
 
 
 class SFPSETCC(OneSource, Instruction, opcode=0x7B, unit="vector", facts=Sfpu(notices="VC")):
@@ -70,7 +54,20 @@ class SFPSETCC(OneSource, Instruction, opcode=0x7B, unit="vector", facts=Sfpu(no
         if status != lanes.GO:
             return status
         if f.instr_mod1 & (_IMMEDIATE | _CLEAR):
-            return _constant_flags(s, f.instr_mod1, f.imm12_math)
+            # SFPSETCC modes 8 to 15 (clear) and 1, 3, 5, 7 (the immediate), in the enabled lanes.
+            if f.imm12_math and f.instr_mod1 & _CLEAR:
+                return refuse(s, lanes.IMMEDIATE, immediate=f.imm12_math, mode=f.instr_mod1)
+            if s.cc_en[0] == 0:
+                lanes.set_flags(s, 0)
+                return DONE
+            flag, value = (
+                s.lane_tmp[lanes.FLAG],
+                _ZERO if f.instr_mod1 & _CLEAR else _U(f.imm12_math),
+            )
+            for lane in range(lanes.LANES):
+                flag[lane] = value
+            lanes.write_flags(s)
+            return DONE
         if f.imm12_math:
             return refuse(s, lanes.IMMEDIATE, immediate=f.imm12_math, mode=f.instr_mod1)
         if s.cc_en[0] == 0:
@@ -87,21 +84,13 @@ class SFPSETCC(OneSource, Instruction, opcode=0x7B, unit="vector", facts=Sfpu(no
         lanes.write_flags(s)
         return DONE
 
-    def doubts(s: Any, t: Any, f: Any) -> Any:
-        if doubts.is_template(s, f.lreg_dest):
-            return doubts.template(s)
-        if s.cc_en[0] == 0:
-            return doubts.put_flags(s, np.int64(0))
-        constant = f.instr_mod1 & (_IMMEDIATE | _CLEAR)
-        return doubts.flags(s, np.int64(0) if constant else doubts.of(s, f.lreg_c))
-
 
 class SFPENCC(
     Target, Instruction, opcode=0x8A, unit="vector", facts=sfpu.CONDITION, macro=NO_SOURCE
 ):
     """Enable, disable and set the condition codes (SFPENCC, Blackhole ISA)."""
 
-    reads = LANES
+    reads = CC.when("instr_mod1 & 3 == 1") | LANES.when("lreg_dest > 11")
     writes = CC
 
     lreg_dest = Target.lreg_dest.meaning(NO_TARGET)
@@ -125,33 +114,12 @@ class SFPENCC(
         lanes.set_flags(s, (f.imm12_math >> 1) & 1 if f.instr_mod1 & _SET_FLAGS else 1)
         return DONE
 
-    def doubts(s: Any, t: Any, f: Any) -> Any:
-        if doubts.is_template(s, f.lreg_dest):
-            return doubts.template(s)
-        return doubts.put_flags(s, np.int64(0))
-
 
 # What modes 1 to 15 of SFPPUSHC and SFPPOPC make of two flags a, b: bit 2 * a + b.
 _COMBINED = (0, 0xA, 0x5, 0x8, 0xE, 0x4, 0xD, 0x2, 0xB, 0x1, 0x7, 0x6, 0x9, 0x5, 0xF, 0x0)
 _TRUTH = np.array(_COMBINED, np.int64)
 _INVERT, _TRUE = 13, 14  # from 14 on both flag and enable become constants
 _NOT_A = 0x3
-
-
-@njit
-def _change_top(s: Any, mod: Any) -> Any:
-    """SFPPUSHC modes 1 to 15: the top of the stack (a) combined with the current flags (b)."""
-    if s.cc_depth[0] == 0:
-        return refuse(s, _NO_TOP, mode=mod)
-    top = (s.cc_depth[0] - 1) & (_DEPTH - 1)
-    truth, flags, stacked = _U(_TRUTH[mod & 15]), s.cc, s.cc_stack[top]
-    for lane in range(lanes.LANES):
-        stacked[lane] = _U(truth >> _U(_U(stacked[lane] << _ONE) | flags[lane])) & _ONE
-    if mod == _INVERT:
-        for lane in range(lanes.LANES):
-            flags[lane] = stacked[lane]
-    s.cc_stack_en[top] = 1 if mod >= _TRUE else s.cc_en[0]
-    return DONE
 
 
 @njit
@@ -173,36 +141,18 @@ def _peek(s: Any, mod: Any) -> None:
         s.cc_en[0] = s.cc_stack_en[top] if depth else 0
 
 
-@njit
-def _doubts_of_top(s: Any, mod: Any) -> Any:
-    """Marks after SFPPUSHC modes 1 to 15."""
-    if s.cc_depth[0] == 0:
-        return np.int64(DONE)  # refused
-    cell = doubts.top(s)
-    marks = doubts.combined(_TRUTH[mod & 15], unspecified.of(s, cell), unspecified.of(s, FLAGS))
-    unspecified.put(s, cell, marks)
-    return doubts.put_flags(s, marks) if mod == _INVERT else np.int64(DONE)
-
-
-@njit
-def _doubts_of_popped(s: Any, mod: Any) -> Any:
-    """Marks after SFPPOPC."""
-    stacked = unspecified.of(s, doubts.top(s)) if s.cc_depth[0] else np.int64(0)
-    if mod == 0:
-        if s.cc_depth[0]:
-            unspecified.put(s, doubts.top(s), np.int64(0))
-        return doubts.put_flags(s, stacked)
-    truth = _NOT_A if mod == _INVERT else _TRUTH[mod & 15]
-    return doubts.put_flags(s, doubts.combined(truth, unspecified.of(s, FLAGS), stacked))
-
-
 class SFPPUSHC(
     Target, Instruction, opcode=0x87, unit="vector", facts=sfpu.CONDITION, macro=NO_SOURCE
 ):
     """Push the condition codes, or change the top of their stack (SFPPUSHC, Blackhole ISA)."""
 
-    reads = CC | spaces.STACK
-    writes = CC.when("instr_mod1 == 13") | spaces.STACK
+    reads = (
+        CC.unless("instr_mod1 > 13")
+        | spaces.STACK.when("2 < instr_mod1 < 13")
+        | spaces.DEPTH
+        | LANES.when("lreg_dest > 11")
+    )
+    writes = CC.when("instr_mod1 == 13") | spaces.STACK | spaces.DEPTH.unless("instr_mod1")
 
     lreg_dest = Target.lreg_dest.meaning(NO_TARGET)
 
@@ -213,7 +163,18 @@ class SFPPUSHC(
         if status != lanes.GO:
             return status
         if f.instr_mod1:
-            return _change_top(s, f.instr_mod1)
+            # SFPPUSHC modes 1 to 15: the top of the stack (a) combined with the current flags (b).
+            if s.cc_depth[0] == 0:
+                return refuse(s, _NO_TOP, mode=f.instr_mod1)
+            top = (s.cc_depth[0] - 1) & (_DEPTH - 1)
+            truth, flags, stacked = _U(_TRUTH[f.instr_mod1 & 15]), s.cc, s.cc_stack[top]
+            for lane in range(lanes.LANES):
+                stacked[lane] = _U(truth >> _U(_U(stacked[lane] << _ONE) | flags[lane])) & _ONE
+            if f.instr_mod1 == _INVERT:
+                for lane in range(lanes.LANES):
+                    flags[lane] = stacked[lane]
+            s.cc_stack_en[top] = 1 if f.instr_mod1 >= _TRUE else s.cc_en[0]
+            return DONE
         depth = s.cc_depth[0]
         if depth >= _DEPTH:
             return refuse(s, _OVERFLOW, depth=depth)
@@ -223,22 +184,19 @@ class SFPPUSHC(
         s.cc_depth[0] = depth + 1
         return DONE
 
-    def doubts(s: Any, t: Any, f: Any) -> Any:
-        if doubts.is_template(s, f.lreg_dest):
-            return doubts.template(s)
-        if f.instr_mod1:
-            return _doubts_of_top(s, f.instr_mod1)
-        unspecified.put(s, STACK + (s.cc_depth[0] & (_DEPTH - 1)), unspecified.of(s, FLAGS))
-        return DONE
-
 
 class SFPPOPC(
     Target, Instruction, opcode=0x88, unit="vector", facts=sfpu.CONDITION, macro=NO_SOURCE
 ):
     """Pop the condition codes, or combine them with the top (SFPPOPC, Blackhole ISA)."""
 
-    reads = CC | spaces.STACK
-    writes = CC | spaces.STACK.unless("instr_mod1")
+    reads = (
+        CC.when("2 < instr_mod1 < 14")
+        | spaces.STACK.unless("instr_mod1 > 12")
+        | spaces.DEPTH
+        | LANES.when("lreg_dest > 11")
+    )
+    writes = CC | spaces.DEPTH.unless("instr_mod1")
 
     lreg_dest = Target.lreg_dest.meaning(NO_TARGET)
 
@@ -260,11 +218,6 @@ class SFPPOPC(
         s.cc_depth[0] = top
         return DONE
 
-    def doubts(s: Any, t: Any, f: Any) -> Any:
-        if doubts.is_template(s, f.lreg_dest):
-            return doubts.template(s)
-        return _doubts_of_popped(s, f.instr_mod1)
-
 
 class SFPCOMPC(Instruction, opcode=0x8B, unit="vector", facts=sfpu.CONDITION, macro=ALL_BUT_TARGET):
     """Complement the condition codes (SFPCOMPC, Blackhole ISA).
@@ -272,7 +225,7 @@ class SFPCOMPC(Instruction, opcode=0x8B, unit="vector", facts=sfpu.CONDITION, ma
     All become 0 while they are not in use, or were not when the top of the stack was pushed.
     """
 
-    reads = CC | spaces.STACK
+    reads = CC | spaces.STACK | spaces.DEPTH | LANES.when("lreg_dest > 11")
     writes = CC
 
     lreg_dest = bits(7, 4, NO_TARGET)
@@ -291,15 +244,6 @@ class SFPCOMPC(Instruction, opcode=0x8B, unit="vector", facts=sfpu.CONDITION, ma
         for lane in range(lanes.LANES):
             s.cc[lane] = _U(_U(s.cc_stack[top, lane] & used) & _U(s.cc[lane] ^ _ONE))
         return DONE
-
-    def doubts(s: Any, t: Any, f: Any) -> Any:
-        if doubts.is_template(s, f.lreg_dest):
-            return doubts.template(s)
-        marks = unspecified.of_flags(s)
-        if s.cc_depth[0] and s.cc_en[0]:
-            used = s.cc_stack_en[(s.cc_depth[0] - 1) & (_DEPTH - 1)]
-            marks = marks | unspecified.of(s, doubts.top(s)) if used else np.int64(0)
-        return doubts.put_flags(s, marks)
 
 
 @njit
@@ -336,21 +280,12 @@ def _compare(s: Any, t: Any, f: Any, greater: Any) -> Any:
     return DONE
 
 
-@njit
-def _compared(s: Any, f: Any) -> Any:
-    """Marks after SFPGT and SFPLE."""
-    if doubts.is_template(s, f.lreg_dest):
-        return doubts.template(s)
-    marks = doubts.of(s, f.lreg_dest) | doubts.of(s, f.lreg_c)
-    if f.instr_mod1 & _SET_VD:
-        doubts.result(s, f.lreg_dest, marks)
-    if f.instr_mod1 & _MUTATE_STACK and s.cc_depth[0]:
-        cell = doubts.top(s)
-        unspecified.put(s, cell, unspecified.of(s, cell) | marks)
-    return doubts.flags(s, marks) if f.instr_mod1 & _SET_CC else np.int64(DONE)
-
-
-_COMPARE_READS = lreg("lreg_c") | lreg("lreg_dest") | spaces.STACK.when("instr_mod1 & 2") | LANES
+_COMPARE_READS = (
+    lreg("lreg_c")
+    | lreg("lreg_dest")
+    | (spaces.STACK.own() | spaces.DEPTH).when("instr_mod1 & 2")
+    | LANES
+)
 _COMPARE_WRITES = (
     lreg("lreg_dest").when("instr_mod1 & 8")
     | CC.when("instr_mod1 & 1")
@@ -370,9 +305,6 @@ class SFPLE(
     def execute(s: Any, t: Any, f: Any) -> Any:
         return _compare(s, t, f, 0)
 
-    def doubts(s: Any, t: Any, f: Any) -> Any:
-        return _compared(s, f)
-
 
 class SFPGT(
     OneSource, Instruction, opcode=0x97, unit="vector", facts=sfpu.NOTICES_VD_VC, macro=NO_IMMEDIATE
@@ -385,6 +317,3 @@ class SFPGT(
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         return _compare(s, t, f, 1)
-
-    def doubts(s: Any, t: Any, f: Any) -> Any:
-        return _compared(s, f)

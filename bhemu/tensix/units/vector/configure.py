@@ -14,7 +14,6 @@ from bhemu.tensix import lanes, spaces, unspecified
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.rules import DONE, MISSING, NCB, UNSUPPORTED, error, refuse, violated
 from bhemu.tensix.spaces import LANES, lreg
-from bhemu.tensix.units.vector import doubts
 from bhemu.tensix.units.vector.sfpu import Sfpu
 
 _U = np.uint32
@@ -23,6 +22,7 @@ _COLUMNS = 8
 # Registers
 _SEQUENCE, _MISC, _FIXED, _CONSTANTS, _LANE_CONFIG = 4, 8, 9, 11, 15
 _TWELVE = 12
+_FIRST_ROW = 0xFF << 32 | 0xFF  # lanes 0 to 7, as marks of both causes
 # Mode bits
 _IMMEDIATE, _OR, _AND, _XOR, _LANE_MASK = 1, 2, 4, 6, 8
 _LANE_CONFIG_BITS = lanes.ENABLE_DEST_INDEX | lanes.EXCHANGE_SRCB_SRCC
@@ -110,19 +110,6 @@ def _store(s: Any, register: Any) -> None:
             s.lane_config[lane] = s.lane_tmp[lanes.VALUE, lane]
 
 
-@njit
-def _constant(s: Any, mod: Any, register: Any) -> Any:
-    """LReg[11] to LReg[14], which may differ from lane to lane; DONE or an error."""
-    if mod & _IMMEDIATE:
-        if register == _TWELVE:
-            return _DEFAULT
-        out = s.lane_tmp[lanes.VALUE]
-        for lane in range(lanes.LANES):
-            out[lane] = _DEFAULTS[(register - _CONSTANTS) & 3]
-    lanes.write_where(s, register, lanes.VALUE)
-    return DONE
-
-
 class SFPCONFIG(Instruction, opcode=0x91, unit="vector", facts=Sfpu()):
     """Write constants, LaneConfig and macro registers (SFPCONFIG, Blackhole ISA)."""
 
@@ -185,23 +172,32 @@ class SFPCONFIG(Instruction, opcode=0x91, unit="vector", facts=Sfpu()):
         _taken(s, f.instr_mod1, f.imm16_math)
         _sources(s, f.instr_mod1 if f.config_dest >= _SEQUENCE else 0, f.imm16_math)
         if f.config_dest >= _CONSTANTS and f.config_dest != _LANE_CONFIG:
-            return _constant(s, f.instr_mod1, f.config_dest)
+            # LReg[11] to LReg[14], which may differ from lane to lane; DONE or an error.
+            if f.instr_mod1 & _IMMEDIATE:
+                if f.config_dest == _TWELVE:
+                    return _DEFAULT
+                out = s.lane_tmp[lanes.VALUE]
+                for lane in range(lanes.LANES):
+                    out[lane] = _DEFAULTS[(f.config_dest - _CONSTANTS) & 3]
+            lanes.write_where(s, f.config_dest, lanes.VALUE)
+            return DONE
         status = _new(s, f.instr_mod1, f.config_dest)
         if status == DONE:
             _store(s, f.config_dest)
         return status
 
-    def doubts(s: Any, t: Any, f: Any) -> Any:
+    def moves(s: Any, t: Any, f: Any) -> Any:
         if f.config_dest == _FIXED or f.config_dest == _FIXED + 1:
             return DONE
         immediate = f.config_dest >= _SEQUENCE and f.instr_mod1 & _IMMEDIATE
-        marks = np.int64(0) if immediate else doubts.first_row_below(doubts.of(s, 0))
+        row = np.int64(0) if immediate else unspecified.of(s, 0) & _FIRST_ROW
         _taken(s, f.instr_mod1, f.imm16_math)
         taken = unspecified.both(unspecified.lanes_of(s.lane_tmp[lanes.FLAG]))
         status = unspecified.open_refused(s)
         if status != DONE:
             return status
+        marks = (row | row << 8 | row << 16 | row << 24) & taken
         if f.config_dest >= _CONSTANTS and f.config_dest != _LANE_CONFIG:
             unspecified.write(s, f.config_dest, taken, marks)
             return DONE
-        return unspecified.lane_doubt_refused(s, np.int64(0), marks & taken)
+        return unspecified.lane_doubt_refused(s, np.int64(0), marks)

@@ -10,7 +10,7 @@ from bhemu.tensix import lanes, prng, spaces
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.rules import DONE, NCB, UNSUPPORTED, error, refuse
 from bhemu.tensix.spaces import CC, LANES, lreg
-from bhemu.tensix.units.vector import doubts, sfpu
+from bhemu.tensix.units.vector import sfpu
 from bhemu.tensix.units.vector.sfpu import (
     BIAS,
     EXPONENT,
@@ -56,9 +56,6 @@ def _insert(s: Any, c: Any, keep: Any, value: Any) -> None:
 class SFPDIVP2(SourceAndImmediate, Instruction, opcode=0x76, unit="vector", facts=sfpu.NOTICES_VC):
     """Add to or replace the exponent (SFPDIVP2, Blackhole ISA)."""
 
-    reads = lreg("lreg_c") | LANES
-    writes = lreg("lreg_dest")
-
     instr_mod1 = SourceAndImmediate.instr_mod1.meaning(
         choice({0: "exponent = imm12_math", 1: "exponent + imm12_math"})
     )
@@ -82,16 +79,13 @@ class SFPDIVP2(SourceAndImmediate, Instruction, opcode=0x76, unit="vector", fact
         lanes.write(s, f.lreg_dest)
         return DONE
 
-    def doubts(s: Any, t: Any, f: Any) -> Any:
-        return doubts.result(s, f.lreg_dest, doubts.of(s, f.lreg_c))
-
 
 class SFPEXEXP(
     OneSource, Instruction, opcode=0x77, unit="vector", facts=sfpu.NOTICES_VC, macro=NO_IMMEDIATE
 ):
     """Extract the exponent (SFPEXEXP, Blackhole ISA)."""
 
-    reads = lreg("lreg_c") | LANES
+    reads = lreg("lreg_c") | CC.when("instr_mod1 & 10 == 8") | LANES
     writes = lreg("lreg_dest") | CC.when("instr_mod1 & 10")
 
     instr_mod1 = OneSource.instr_mod1.meaning(
@@ -127,20 +121,11 @@ class SFPEXEXP(
             lanes.write_result_flags(s, f.lreg_dest)
         return DONE
 
-    def doubts(s: Any, t: Any, f: Any) -> Any:
-        mod = f.instr_mod1
-        return doubts.result_and_flags(
-            s, f.lreg_dest, doubts.of(s, f.lreg_c), mod & 10, mod & 2 == 0
-        )
-
 
 class SFPEXMAN(
     OneSource, Instruction, opcode=0x78, unit="vector", facts=sfpu.NOTICES_VC, macro=NO_IMMEDIATE
 ):
     """Extract the mantissa (SFPEXMAN, Blackhole ISA)."""
-
-    reads = lreg("lreg_c") | LANES
-    writes = lreg("lreg_dest")
 
     instr_mod1 = OneSource.instr_mod1.meaning(
         choice({0: "with the hidden bit", 1: "without the hidden bit"})
@@ -153,9 +138,6 @@ class SFPEXMAN(
         _insert(s, f.lreg_c, 0x7FFFFF, 0 if f.instr_mod1 else 0x800000)
         lanes.write(s, f.lreg_dest)
         return DONE
-
-    def doubts(s: Any, t: Any, f: Any) -> Any:
-        return doubts.result(s, f.lreg_dest, doubts.of(s, f.lreg_c))
 
 
 class SFPSETEXP(OneSource, Instruction, opcode=0x82, unit="vector", facts=sfpu.NOTICES_VD_VC):
@@ -194,10 +176,6 @@ class SFPSETEXP(OneSource, Instruction, opcode=0x82, unit="vector", facts=sfpu.N
         lanes.write(s, f.lreg_dest)
         return DONE
 
-    def doubts(s: Any, t: Any, f: Any) -> Any:
-        replaced = np.int64(0) if f.instr_mod1 & 1 else doubts.of(s, f.lreg_dest)
-        return doubts.result(s, f.lreg_dest, doubts.of(s, f.lreg_c) | replaced)
-
 
 @njit
 def _replace(s: Any, f: Any, part: Any, immediate: Any) -> Any:
@@ -210,12 +188,6 @@ def _replace(s: Any, f: Any, part: Any, immediate: Any) -> Any:
         _merge(s, f.lreg_c, part ^ 0xFFFFFFFF, f.lreg_dest, part)
     lanes.write(s, f.lreg_dest)
     return DONE
-
-
-@njit
-def _doubts_of_replacing(s: Any, f: Any) -> Any:
-    part = np.int64(0) if f.instr_mod1 else doubts.of(s, f.lreg_dest)
-    return doubts.result(s, f.lreg_dest, doubts.of(s, f.lreg_c) | part)
 
 
 class SFPSETMAN(
@@ -236,9 +208,6 @@ class SFPSETMAN(
             return status
         return _replace(s, f, 0x7FFFFF, f.imm12_math << 11)
 
-    def doubts(s: Any, t: Any, f: Any) -> Any:
-        return _doubts_of_replacing(s, f)
-
 
 class SFPSETSGN(OneSource, Instruction, opcode=0x89, unit="vector", facts=sfpu.NOTICES_VD_VC):
     """Replace the sign (SFPSETSGN, Blackhole ISA)."""
@@ -257,9 +226,6 @@ class SFPSETSGN(OneSource, Instruction, opcode=0x89, unit="vector", facts=sfpu.N
         if status != lanes.GO:
             return status
         return _replace(s, f, 0x80000000, f.imm12_math << 31)
-
-    def doubts(s: Any, t: Any, f: Any) -> Any:
-        return _doubts_of_replacing(s, f)
 
 
 # Vector unit (SFPU): conversion of integers and rounding to narrower formats, with the PRNG.
@@ -333,12 +299,6 @@ class SFPCAST(SourceC, Instruction, opcode=0x90, unit="vector", facts=sfpu.NOTIC
         lanes.write(s, f.lreg_dest)
         return DONE
 
-    def doubts(s: Any, t: Any, f: Any) -> Any:
-        if doubts.is_template(s, f.lreg_dest):
-            return doubts.template(s)
-        drawn = doubts.random(s) if f.instr_mod1 == 1 else np.int64(0)
-        return doubts.result(s, f.lreg_dest, doubts.of(s, f.lreg_src_c) | drawn)
-
 
 @njit(inline="always")
 def _narrow(x: Any, threshold: Any, discarded: Any) -> Any:
@@ -393,15 +353,6 @@ def _threshold(s: Any, rnd_mode: Any) -> None:
 
 
 @njit
-def _round_float(s: Any, c: Any, bits: Any) -> None:
-    """Scratch value = LReg[c] with its `bits` low bits rounded away."""
-    x, out, limit = s.lreg[c & 15], s.lane_tmp[lanes.VALUE], s.lane_tmp[_RANDOM]
-    discarded, drop = _U((1 << bits) - 1), _U(23 - bits)
-    for lane in range(lanes.LANES):
-        out[lane] = _narrow(x[lane], _U(limit[lane] >> drop), discarded)
-
-
-@njit
 def _round_integer(s: Any, mode: Any, c: Any, b: Any, imm: Any) -> None:
     """Scratch value = LReg[c] as a bounded integer; modes 4 and 5 take an integer, scaled down.
 
@@ -429,7 +380,10 @@ class SFP_STOCH_RND(
     """
 
     reads = (
-        lreg("lreg_src_c") | lreg("lreg_src_b").when("instr_mod1 in (4, 5)") | spaces.RANDOM | LANES
+        lreg("lreg_src_c")
+        | lreg("lreg_src_b").when("instr_mod1 in (4, 5)")
+        | (spaces.RANDOM.when("rnd_mode == 1") | spaces.RANDOM.own())
+        | LANES
     )
     writes = lreg("lreg_dest") | spaces.RANDOM
 
@@ -475,16 +429,12 @@ class SFP_STOCH_RND(
             return refuse(s, _ROUND_MODE, rnd_mode=f.rnd_mode)
         _threshold(s, f.rnd_mode)
         if mode < 2:
-            _round_float(s, f.lreg_src_c, 16 if mode == 1 else 13)
+            bits = 16 if mode == 1 else 13
+            x, out, limit = s.lreg[f.lreg_src_c & 15], s.lane_tmp[lanes.VALUE], s.lane_tmp[_RANDOM]
+            discarded, drop = _U((1 << bits) - 1), _U(23 - bits)
+            for lane in range(lanes.LANES):
+                out[lane] = _narrow(x[lane], _U(limit[lane] >> drop), discarded)
         else:
             _round_integer(s, mode, f.lreg_src_c, f.lreg_src_b, f.imm8_math if immediate else -1)
         lanes.write(s, f.lreg_dest)
         return DONE
-
-    def doubts(s: Any, t: Any, f: Any) -> Any:
-        if doubts.is_template(s, f.lreg_dest):
-            return doubts.template(s)
-        marks, drawn, mode = doubts.of(s, f.lreg_src_c), doubts.random(s), f.instr_mod1 & 7
-        if (mode == 4 or mode == 5) and f.instr_mod1 < 8:
-            marks |= doubts.of(s, f.lreg_src_b)
-        return doubts.result(s, f.lreg_dest, marks | (drawn if f.rnd_mode == 1 else 0))

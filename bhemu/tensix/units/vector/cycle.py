@@ -64,23 +64,6 @@ def _destination(s: Any, unit: Any, word: Any) -> Any:
 
 
 @njit
-def _same_datum(s: Any, t: Any, word: Any) -> Any:
-    """DONE, or the error of a regular load and a scheduled store of common cells."""
-    opcode = word >> 24
-    if not schedule.occupied(s, STORE, 0):
-        return DONE
-    if opcode != OPCODE and opcode != _LOAD:
-        return DONE
-    slot = s.macro_slot[STORE, 0]
-    load = loadstore.concrete_mode(s, t, (word >> 16) & 15)
-    store = loadstore.concrete_mode(s, t, slot[MODE])
-    row = rwc.dst_row(s, t, word & 0x3FF)
-    if load < 0 or store < 0 or not loadstore.collide(s, t, load, row, store, slot[ROW]):
-        return DONE
-    return refuse(s, _SAME_DATUM, loaded=row, stored=slot[ROW])
-
-
-@njit
 def _refused(s: Any, t: Any, word: Any, regular: Any) -> Any:
     """DONE, or why what meets in this cycle is refused."""
     simple = _effective(s, np.int64(SIMPLE), word, regular)
@@ -97,7 +80,19 @@ def _refused(s: Any, t: Any, word: Any, regular: Any) -> Any:
             return refuse(s, _PORTS, simple=x, round=y)
         if schedule.draws(simple) and schedule.draws(rounding):
             return _TWO_DRAWS
-    return _same_datum(s, t, word)
+    # DONE, or the error of a regular load and a scheduled store of common cells.
+    opcode = word >> 24
+    if not schedule.occupied(s, STORE, 0):
+        return DONE
+    if opcode != OPCODE and opcode != _LOAD:
+        return DONE
+    slot = s.macro_slot[STORE, 0]
+    load = loadstore.concrete_mode(s, t, (word >> 16) & 15)
+    store = loadstore.concrete_mode(s, t, slot[MODE])
+    row = rwc.dst_row(s, t, word & 0x3FF)
+    if load < 0 or store < 0 or not loadstore.collide(s, t, load, row, store, slot[ROW]):
+        return DONE
+    return refuse(s, _SAME_DATUM, loaded=row, stored=slot[ROW])
 
 
 @njit
@@ -116,7 +111,7 @@ def load_macro(s: Any, t: Any, word: Any) -> Any:
         status = unspecified.open_refused(s)
         if status != DONE:
             return status
-    loadstore.load_rows(s, t, mode, row, ((word & 1) << 2) | ((word >> 20) & 3))
+    loadstore.load_rows(s, t, mode, row, schedule.loaded(word))
     rwc.apply_addr_mod_sfpu(s, t, addr_mode)
     s.macro_last[LOAD_ROW] = row
     return DONE

@@ -10,7 +10,7 @@ from bhemu.tensix import lanes
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.rules import DONE, NCB, UNSUPPORTED, error, refuse, violated
 from bhemu.tensix.spaces import CC, LANES, lreg
-from bhemu.tensix.units.vector import doubts, sfpu
+from bhemu.tensix.units.vector import sfpu
 from bhemu.tensix.units.vector.sfpu import (
     LREG,
     NO_IMMEDIATE,
@@ -40,30 +40,15 @@ def signed12(imm: Any) -> Any:
     return imm - ((imm & 0x800) << 1)
 
 
-@njit
-def _sum(s: Any, f: Any) -> None:
-    """Scratch value = c plus or minus a second operand, scratch flag = its sign test."""
-    x, y, mod = s.lreg[f.lreg_c & 15], s.lreg[f.lreg_dest & 15], f.instr_mod1
-    out, flag = s.lane_tmp[lanes.VALUE], s.lane_tmp[lanes.FLAG]
-    if mod & 1:
-        second = signed12(f.imm12_math)
-        for lane in range(lanes.LANES):
-            out[lane] = _wrap(np.int64(x[lane]) + second)
-    elif mod & 2:
-        for lane in range(lanes.LANES):
-            out[lane] = _wrap(np.int64(x[lane]) - np.int64(y[lane]))
-    else:
-        for lane in range(lanes.LANES):
-            out[lane] = _wrap(np.int64(x[lane]) + np.int64(y[lane]))
-    positive = _ONE if mod & 8 else _ZERO  # flag when the sign bit is clear
-    for lane in range(lanes.LANES):
-        flag[lane] = _U(out[lane] >> _U(31)) ^ positive
-
-
 class SFPIADD(SourceAndImmediate, Instruction, opcode=0x79, unit="vector", facts=sfpu.NOTICES_VC):
     """Integer addition and subtraction (SFPIADD, Blackhole ISA)."""
 
-    reads = lreg("lreg_c") | lreg("lreg_dest").unless("instr_mod1 & 1") | LANES
+    reads = (
+        lreg("lreg_c")
+        | lreg("lreg_dest").unless("instr_mod1 & 1")
+        | CC.when("instr_mod1 > 11")
+        | LANES
+    )
     writes = lreg("lreg_dest") | CC.unless("instr_mod1 & 12 == 4")
 
     instr_mod1 = SourceAndImmediate.instr_mod1.meaning(
@@ -96,20 +81,28 @@ class SFPIADD(SourceAndImmediate, Instruction, opcode=0x79, unit="vector", facts
         status = lanes.claim(s, t, f.lreg_dest)
         if status != lanes.GO:
             return status
-        _sum(s, f)
+        # Scratch value = c plus or minus a second operand, scratch flag = its sign test.
+        x, y, mod = s.lreg[f.lreg_c & 15], s.lreg[f.lreg_dest & 15], f.instr_mod1
+        out, flag = s.lane_tmp[lanes.VALUE], s.lane_tmp[lanes.FLAG]
+        if mod & 1:
+            second = signed12(f.imm12_math)
+            for lane in range(lanes.LANES):
+                out[lane] = _wrap(np.int64(x[lane]) + second)
+        elif mod & 2:
+            for lane in range(lanes.LANES):
+                out[lane] = _wrap(np.int64(x[lane]) - np.int64(y[lane]))
+        else:
+            for lane in range(lanes.LANES):
+                out[lane] = _wrap(np.int64(x[lane]) + np.int64(y[lane]))
+        positive = _ONE if mod & 8 else _ZERO  # flag when the sign bit is clear
+        for lane in range(lanes.LANES):
+            flag[lane] = _U(out[lane] >> _U(31)) ^ positive
         lanes.write(s, f.lreg_dest)
         if f.instr_mod1 >= 12:
             lanes.complement_flags(s)
         if f.instr_mod1 & 8 or f.instr_mod1 & 4 == 0:
             lanes.write_result_flags(s, f.lreg_dest)
         return DONE
-
-    def doubts(s: Any, t: Any, f: Any) -> Any:
-        second = np.int64(0) if f.instr_mod1 & 1 else doubts.of(s, f.lreg_dest)
-        sets = f.instr_mod1 & 8 or f.instr_mod1 & 4 == 0
-        return doubts.result_and_flags(
-            s, f.lreg_dest, doubts.of(s, f.lreg_c) | second, sets, f.instr_mod1 >= 12
-        )
 
 
 @njit
@@ -174,12 +167,6 @@ class SFPSHFT(SourceAndImmediate, Instruction, opcode=0x7A, unit="vector", facts
         lanes.write(s, f.lreg_dest)
         return DONE
 
-    def doubts(s: Any, t: Any, f: Any) -> Any:
-        immediate = f.instr_mod1 & 1
-        source = f.lreg_c if f.instr_mod1 & 5 == 5 else f.lreg_dest
-        amount = np.int64(0) if immediate else doubts.of(s, f.lreg_c)
-        return doubts.result(s, f.lreg_dest, doubts.of(s, source) | amount)
-
 
 @njit
 def _bits_refused(s: Any, t: Any, f: Any) -> Any:
@@ -198,14 +185,6 @@ _OTHER = choice({0: "with LReg[lreg_dest]", 1: "with LReg[imm12_math]"})
 class SFPAND(TwoSources, Instruction, opcode=0x7E, unit="vector", facts=sfpu.LOGIC):
     """Bitwise and (SFPAND, Blackhole ISA)."""
 
-    reads = (
-        lreg("lreg_c")
-        | lreg("lreg_dest").unless("instr_mod1")
-        | lreg("imm12_math").when("instr_mod1")
-        | LANES
-    )
-    writes = lreg("lreg_dest")
-
     instr_mod1 = TwoSources.instr_mod1.meaning(_OTHER)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -219,21 +198,9 @@ class SFPAND(TwoSources, Instruction, opcode=0x7E, unit="vector", facts=sfpu.LOG
         lanes.write(s, f.lreg_dest)
         return DONE
 
-    def doubts(s: Any, t: Any, f: Any) -> Any:
-        other = f.imm12_math if f.instr_mod1 else f.lreg_dest
-        return doubts.result(s, f.lreg_dest, doubts.of(s, f.lreg_c) | doubts.of(s, other))
-
 
 class SFPOR(TwoSources, Instruction, opcode=0x7F, unit="vector", facts=sfpu.LOGIC):
     """Bitwise or (SFPOR, Blackhole ISA)."""
-
-    reads = (
-        lreg("lreg_c")
-        | lreg("lreg_dest").unless("instr_mod1")
-        | lreg("imm12_math").when("instr_mod1")
-        | LANES
-    )
-    writes = lreg("lreg_dest")
 
     instr_mod1 = TwoSources.instr_mod1.meaning(_OTHER)
 
@@ -247,10 +214,6 @@ class SFPOR(TwoSources, Instruction, opcode=0x7F, unit="vector", facts=sfpu.LOGI
             out[lane] = _U(x[lane] | y[lane])
         lanes.write(s, f.lreg_dest)
         return DONE
-
-    def doubts(s: Any, t: Any, f: Any) -> Any:
-        other = f.imm12_math if f.instr_mod1 else f.lreg_dest
-        return doubts.result(s, f.lreg_dest, doubts.of(s, f.lreg_c) | doubts.of(s, other))
 
 
 class SFPNOT(Instruction, opcode=0x80, unit="vector", facts=sfpu.NOTICES_VC, macro=NO_MODE):
@@ -272,9 +235,6 @@ class SFPNOT(Instruction, opcode=0x80, unit="vector", facts=sfpu.NOTICES_VC, mac
         lanes.write(s, f.lreg_dest)
         return DONE
 
-    def doubts(s: Any, t: Any, f: Any) -> Any:
-        return doubts.result(s, f.lreg_dest, doubts.of(s, f.lreg_c))
-
 
 class SFPXOR(Instruction, opcode=0x8D, unit="vector", facts=sfpu.NOTICES_VD_VC, macro=NO_MODE):
     """Bitwise exclusive-or (SFPXOR, Blackhole ISA)."""
@@ -295,16 +255,13 @@ class SFPXOR(Instruction, opcode=0x8D, unit="vector", facts=sfpu.NOTICES_VD_VC, 
         lanes.write(s, f.lreg_dest)
         return DONE
 
-    def doubts(s: Any, t: Any, f: Any) -> Any:
-        return doubts.result(s, f.lreg_dest, doubts.of(s, f.lreg_c) | doubts.of(s, f.lreg_dest))
-
 
 class SFPLZ(
     OneSource, Instruction, opcode=0x81, unit="vector", facts=sfpu.NOTICES_VC, macro=NO_IMMEDIATE
 ):
     """Count leading zeros (SFPLZ, Blackhole ISA)."""
 
-    reads = lreg("lreg_c") | LANES
+    reads = lreg("lreg_c") | CC.when("instr_mod1 & 10 == 8") | LANES
     writes = lreg("lreg_dest") | CC.when("instr_mod1 & 10")
 
     instr_mod1 = OneSource.instr_mod1.meaning(
@@ -339,20 +296,11 @@ class SFPLZ(
             lanes.write_result_flags(s, f.lreg_dest)
         return DONE
 
-    def doubts(s: Any, t: Any, f: Any) -> Any:
-        mod = f.instr_mod1
-        return doubts.result_and_flags(
-            s, f.lreg_dest, doubts.of(s, f.lreg_c), mod & 10, mod & 2 == 0
-        )
-
 
 class SFPABS(
     OneSource, Instruction, opcode=0x7D, unit="vector", facts=sfpu.NOTICES_VC, macro=NO_IMMEDIATE
 ):
     """Absolute value (SFPABS, Blackhole ISA)."""
-
-    reads = lreg("lreg_c") | LANES
-    writes = lreg("lreg_dest")
 
     instr_mod1 = OneSource.instr_mod1.meaning(choice({0: "of an integer", 1: "of a float"}))
 
@@ -369,6 +317,3 @@ class SFPABS(
                 out[lane] = _wrap(-np.int64(x[lane])) if x[lane] >= _SIGN else x[lane]
         lanes.write(s, f.lreg_dest)
         return DONE
-
-    def doubts(s: Any, t: Any, f: Any) -> Any:
-        return doubts.result(s, f.lreg_dest, doubts.of(s, f.lreg_c))

@@ -7,13 +7,13 @@ import numpy as np
 from bhemu.bits import choice, number
 from bhemu.jit.record import plain
 from bhemu.jit.subset import njit
-from bhemu.tensix import config, dest, formats, lanes, rules, rwc, spaces, unspecified
+from bhemu.tensix import config, dest, formats, lanes, rules, rwc, spaces, taint, unspecified
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.rules import DONE, MISSING, UB, UNIMPLEMENTED, UNSUPPORTED, error, refuse
 from bhemu.tensix.spaces import LANES, lreg
-from bhemu.tensix.units.vector import doubts, sfpu
+from bhemu.tensix.units.vector import sfpu
 from bhemu.tensix.units.vector.sfpu import LOAD, LREG, STORE, WIDE_ADDRESS, DstAccess, Sfpu
 
 # Vector unit (SFPU): datums of Dst on their way to and from the lanes.
@@ -178,13 +178,81 @@ def collide(s: Any, t: Any, load: Any, load_row: Any, store: Any, store_row: Any
     return same or ((wide_store or dest.halves(s)) and y + dest.LOW_HALF == x)
 
 
+# Doubt of Dst datums (tensix/unspecified.py) on its way to the lanes of the vector unit and back.
+#
+# Lane 8 j + k takes part in the row j of four, in column 2 k, or 2 k + 1 where `odd` is not 0.
+
+_VALID = 7  # of a row's flag: what says whether it is valid and wholly written
+_ROW = 0xFF  # lanes of a row
+
+
+@njit
+def _to_lanes(mask: Any, odd: Any) -> Any:
+    """Doubt of the columns of a row, as marks of lanes 0 to 7."""
+    marks, first = np.int64(0), 1 if odd else 0
+    for k in range(8):
+        cell = mask >> (2 * k + first)
+        marks |= (cell & 1) << k | (cell >> 16 & 1) << (32 + k)
+    return marks
+
+
+@njit
+def _to_columns(marks: Any, odd: Any) -> Any:
+    """The other way round."""
+    mask, first = np.int64(0), 1 if odd else 0
+    for k in range(8):
+        lane = marks >> k
+        mask |= ((lane & 1) | (lane >> 32 & 1) << 16) << (2 * k + first)
+    return mask
+
+
+@njit
+def _marks_of_rows(s: Any, first: Any, odd: Any, wide: Any) -> Any:
+    """Marks that the lanes take from four storage rows; `wide`: of 32-bit datums."""
+    marks = np.int64(0)
+    for j in range(4):
+        mask = unspecified.of_datums(s, first + j, wide)
+        marks |= _to_lanes(mask, odd) << (8 * j) if mask else np.int64(0)
+    return marks
+
+
+@njit
+def _validity_open(s: Any, at: Any, below: Any, lanes: Any) -> Any:
+    """True when a store decides by open `lanes` whether row `at` is valid, and written `below`."""
+    settled = s.dst_valid[at] & _VALID == 1
+    settled = settled and s.dst_valid[at + below] & _VALID <= 1
+    return not settled and unspecified.is_open(s, lanes)
+
+
+@njit
+def _hold_stored(s: Any, first: Any, odd: Any, wide: Any, marks: Any) -> Any:
+    """Before a store to four rows and those below: their doubt after it, in scratch.
+
+    `marks`: of what is stored.  Scratch 0-3: the four rows, 4-7: those below.  DONE, or an error.
+    """
+    on, flags = unspecified.enabled(s), unspecified.of_flags(s)
+    unsure = unspecified.spread(flags)
+    stored = (marks & (on | unsure)) | flags
+    low = stored if wide else (flags if dest.halves(s) else np.int64(0))
+    for j in range(4):
+        at = first + j
+        if _validity_open(s, at, dest.LOW_HALF * wide, np.int64(_ROW) << (8 * j)):
+            return unspecified.open_refused(s)
+        written = _to_columns((on & ~unsure) >> (8 * j), odd)
+        unspecified.hold(s, j, at, written)
+        unspecified.hold(s, 4 + j, at + dest.LOW_HALF, written if wide else 0)
+        s.doubt_row[8 + j] = _to_columns(stored >> (8 * j), odd)
+        s.doubt_row[12 + j] = _to_columns(low >> (8 * j), odd)
+    return np.int64(DONE)
+
+
 @njit
 def doubtful(s: Any, t: Any, mode: Any, row: Any, reg: Any) -> Any:
     """Marks of the lanes that LReg[reg] would receive from Dst row `row`."""
     if mode == _ZEROS:
         return np.int64(0)
     wide = (_WIDE_LOAD >> mode) & 1
-    marks = doubts.of_lanes(s, _first_row(s, t, mode, row, wide), row & 2, wide)
+    marks = _marks_of_rows(s, _first_row(s, t, mode, row, wide), row & 2, wide)
     half = mode == _LO16_ONLY or mode == _HI16_ONLY
     return marks | unspecified.of(s, reg & 15) if half else marks
 
@@ -204,7 +272,7 @@ def storage_rows(s: Any, t: Any, mod: Any, row: Any, *, stores: bool) -> list[in
 def load_rows(s: Any, t: Any, mode: Any, row: Any, reg: Any) -> None:
     """LReg[reg] (0-7) = the 32 datums of Dst row `row` (0-1023) in the enabled lanes."""
     if s.doubt[0]:
-        doubts.to(s, reg, doubtful(s, t, mode, row, reg))
+        taint.to(s, reg, doubtful(s, t, mode, row, reg))
     wide = (_WIDE_LOAD >> mode) & 1
     first = _first_row(s, t, mode, row, wide)
     shift = _U((row & 2) << 3)
@@ -305,18 +373,6 @@ def _mark(s: Any, first: Any, below: Any) -> None:
 
 
 @njit
-def _spoil(s: Any, first: Any, column: Any) -> None:
-    """What a 16-bit store to four rows does to their low halves."""
-    if not rules.follows_llk(s):
-        s.lane_tmp[lanes.VALUE, : lanes.LANES] = _U(dest.UNPREDICTABLE)
-        _scatter(s, first + dest.LOW_HALF, column, _ZERO)
-    for j in range(4):
-        if not dest.keeps_low(s, first + j):
-            s.dst_valid[first + dest.LOW_HALF + j] = dest.UNWRITTEN
-    dest.note_kept(s)
-
-
-@njit
 def store_rows(s: Any, t: Any, mode: Any, row: Any, reg: Any) -> Any:
     """Dst row `row` (0-1023) and the next three = LReg[reg] (0-16) in the enabled lanes.
 
@@ -327,7 +383,7 @@ def store_rows(s: Any, t: Any, mode: Any, row: Any, reg: Any) -> Any:
     column = _U((row & 2) << 3)
     if s.doubt[0]:
         marks = np.int64(0) if mode == _ZEROS else unspecified.of(s, unspecified.of_lreg(reg))
-        status = doubts.hold_stored(s, first, row & 2, wide, marks)
+        status = _hold_stored(s, first, row & 2, wide, marks)
         if status != DONE:
             return status
     _encode(s, mode, s.lreg16[0] if reg == lanes.BONUS else s.lreg[reg & 15])
@@ -337,10 +393,23 @@ def store_rows(s: Any, t: Any, mode: Any, row: Any, reg: Any) -> Any:
     else:
         _scatter(s, first, column, _ZERO)
         if dest.halves(s):
-            _spoil(s, first, column)
+            # What a 16-bit store to four rows does to their low halves.
+            if not rules.follows_llk(s):
+                s.lane_tmp[lanes.VALUE, : lanes.LANES] = _U(dest.UNPREDICTABLE)
+                _scatter(s, first + dest.LOW_HALF, column, _ZERO)
+            for j in range(4):
+                if not dest.keeps_low(s, first + j):
+                    s.dst_valid[first + dest.LOW_HALF + j] = dest.UNWRITTEN
+            dest.note_kept(s)
     _mark(s, first, dest.LOW_HALF * wide)
     if s.doubt[0]:
-        doubts.settle_stored(s, t, first)
+        # After that: what `_hold_stored` left is the doubt of the rows.
+        for i in range(8):
+            at = first + (i & 3) + (i >> 2) * dest.LOW_HALF
+            if s.doubt_row[8 + i]:
+                s.doubt_row[i] |= s.doubt_row[8 + i]
+                s.dst_doubt_pc[at] = s.gate_pc[t]
+            unspecified.settle(s, i, at)
     return DONE
 
 
@@ -486,7 +555,3 @@ class SFPLOADI(Instruction, opcode=0x71, unit="vector", facts=Sfpu(LOAD)):
             out[lane] = _U(_U(old[lane] & keep) | new)
         lanes.write(s, f.lreg_ind)
         return DONE
-
-    def doubts(s: Any, t: Any, f: Any) -> Any:
-        half = f.instr_mod0 == 8 or f.instr_mod0 == 10
-        return doubts.result(s, f.lreg_ind, doubts.of(s, f.lreg_ind) if half else np.int64(0))

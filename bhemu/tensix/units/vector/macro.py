@@ -99,14 +99,8 @@ def pass_time(s: Any, t: Any) -> Any:
 
 
 @njit
-def _loaded(word: Any) -> Any:
-    """VD of an SFPLOADMACRO: two bits in lreg_ind, the third in bit 0 of the address."""
-    return ((word & 1) << 2) | ((word >> 20) & 3)
-
-
-@njit
 def _schedule_unit(s: Any, unit: Any, word: Any, row: Any) -> Any:
-    macro, loaded = (word >> 22) & 3, _loaded(word)
+    macro, loaded = (word >> 22) & 3, schedule.loaded(word)
     byte = (np.int64(s.macro_sequence[macro]) >> (8 * unit)) & 0xFF
     delay, misc = (byte >> 3) & 7, np.int64(s.macro_misc[0])
     if byte & 7 == 0:  # nothing is forgotten either: against the ISA text, see docs/models.md
@@ -181,23 +175,6 @@ def _vector_word(s: Any, t: Any, word: Any) -> Any:
     return _cycle(s, t, word, True)
 
 
-@njit
-def _routed(s: Any, t: Any, word: Any) -> Any:
-    """Any word while something is scheduled; a negative `t`: thread -1 - t waits."""
-    s.route[0] = 0  # calls from here reach their own entries
-    status = np.int64(DONE)
-    if t < 0:
-        if -1 - t == s.macro_thread[0]:
-            status = pass_time(s, -1 - t)
-    elif word >> 24 != OPCODE and schedule.SUB_UNIT[word >> 24] == ELSEWHERE:
-        status = _elsewhere(s, t, word)
-    else:
-        status = _vector_word(s, t, word)
-    s.stage_latency[0] = s.macro_dest[0] = 0
-    s.route[0] = OPCODE if _live(s) else 0
-    return status
-
-
 class SFPLOADMACRO(
     Instruction, opcode=OPCODE, unit="vector", oracle=False, wakes=WAKES, facts=Sfpu(ELSEWHERE)
 ):
@@ -220,7 +197,19 @@ class SFPLOADMACRO(
         return _begin(s, t, word)
 
     def route(s: Any, t: Any, word: Any) -> Any:
-        return _routed(s, t, word)
+        # Any word while something is scheduled; a negative `t`: thread -1 - t waits.
+        s.route[0] = 0  # calls from here reach their own entries
+        status = np.int64(DONE)
+        if t < 0:
+            if -1 - t == s.macro_thread[0]:
+                status = pass_time(s, -1 - t)
+        elif word >> 24 != OPCODE and schedule.SUB_UNIT[word >> 24] == ELSEWHERE:
+            status = _elsewhere(s, t, word)
+        else:
+            status = _vector_word(s, t, word)
+        s.stage_latency[0] = s.macro_dest[0] = 0
+        s.route[0] = OPCODE if _live(s) else 0
+        return status
 
 
 assert SFPLOADMACRO.reserved == cycle.RESERVED

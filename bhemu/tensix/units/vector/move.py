@@ -6,11 +6,11 @@ import numpy as np
 
 from bhemu.bits import choice, number
 from bhemu.jit.subset import njit
-from bhemu.tensix import lanes, prng, spaces, unspecified
+from bhemu.tensix import lanes, prng, spaces, taint, unspecified
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.rules import DONE, MISSING, NCB, UNSUPPORTED, error, excused, refuse, violated
 from bhemu.tensix.spaces import LANES, lreg
-from bhemu.tensix.units.vector import doubts, sfpu
+from bhemu.tensix.units.vector import sfpu
 from bhemu.tensix.units.vector.integer import shift, signed12
 from bhemu.tensix.units.vector.sfpu import (
     ALL_BUT_TARGET,
@@ -36,6 +36,10 @@ _SHIFT_SOURCE = error("VECTOR-SHIFT2-SOURCE", UNSUPPORTED, "SFPSHFT2 mode 5 shif
 _FIRST = 2
 # Registers of SFPCONFIG, and what SFPMOV reads instead of 9
 _MISC, RANDOM, _LANE_CONFIG = 8, 9, 15
+# Lanes as marks of both causes
+_ROW_MARKS = 0xFF << 32 | 0xFF
+_FIRST_LANES = 0x01010101 << 32 | 0x01010101
+_FIRST_THREE_ROWS = 0xFFFFFF << 32 | 0xFFFFFF
 
 
 @njit
@@ -47,22 +51,17 @@ def _save(s: Any, reg: Any, row: Any) -> None:
 
 
 @njit
-def _random(s: Any) -> None:
-    """Scratch value = random state of each lane; the enabled lanes step."""
-    for lane in range(lanes.LANES):
-        s.lane_tmp[lanes.VALUE, lane] = s.prng[lane]
-        if lanes.enabled(s, lane):
-            s.prng[lane] = _U(prng.step(np.int64(s.prng[lane])))
-
-
-@njit
 def _special(s: Any, register: Any) -> None:
     """Scratch value = the configuration register that SFPCONFIG would write, or the random state.
 
     10 to 14 read as 0.
     """
     if register == RANDOM:
-        _random(s)
+        # Scratch value = random state of each lane; the enabled lanes step.
+        for lane in range(lanes.LANES):
+            s.lane_tmp[lanes.VALUE, lane] = s.prng[lane]
+            if lanes.enabled(s, lane):
+                s.prng[lane] = _U(prng.step(np.int64(s.prng[lane])))
         return
     out, value = s.lane_tmp[lanes.VALUE], _ZERO
     if register < 4:
@@ -80,7 +79,12 @@ class SFPMOV(
 ):
     """Copy a register (SFPMOV, Blackhole ISA)."""
 
-    reads = lreg("lreg_c").unless("instr_mod1 & 8") | sfpu.SPECIAL.when("instr_mod1 & 8") | LANES
+    reads = (
+        lreg("lreg_c").unless("instr_mod1 & 8")
+        | sfpu.SPECIAL.when("instr_mod1 & 8")
+        | LANES.unless("instr_mod1 & 11 == 2 and lreg_dest < 12")
+        | spaces.LANE_CONFIG
+    )
     writes = lreg("lreg_dest") | spaces.RANDOM.when("instr_mod1 & 8 and lreg_c == 9")
 
     instr_mod1 = OneSource.instr_mod1.meaning(
@@ -121,18 +125,6 @@ class SFPMOV(
         else:
             lanes.write(s, f.lreg_dest)
         return DONE
-
-    def doubts(s: Any, t: Any, f: Any) -> Any:
-        if doubts.is_template(s, f.lreg_dest):
-            return doubts.template(s)
-        if f.instr_mod1 & 8:
-            drawn = f.lreg_c == RANDOM
-            return doubts.result(s, f.lreg_dest, doubts.random(s) if drawn else np.int64(0))
-        if f.instr_mod1 & 3 == 2:  # in all lanes
-            every, reg = np.int64(unspecified.EVERY), lanes.target(s, f.lreg_dest)
-            unspecified.write(s, reg, every, doubts.of(s, f.lreg_c))
-            return DONE
-        return doubts.result(s, f.lreg_dest, doubts.of(s, f.lreg_c))
 
 
 _MAXIMUM_IN = np.array(sfpu.GREATER, np.uint32)
@@ -182,6 +174,16 @@ def _beyond_contract(s: Any, mod: Any) -> Any:
     return violated(s, _SWAP_MODE, mode=mod)
 
 
+@njit
+def _exchange_marks(s: Any, k: Any, here: Any, perhaps: Any, causes: Any) -> None:
+    """As `_exchange` does with values; `k`: two LRegs, and from which number on they stay."""
+    x, y = unspecified.of(s, k[0]), unspecified.of(s, k[1])
+    if k[1] < k[2]:
+        taint.write(s, k[1], x | causes, here, perhaps)
+    if k[0] < k[2]:
+        taint.write(s, k[0], y | causes, here, perhaps)
+
+
 class SFPSWAP(
     SourceC,
     Instruction,
@@ -221,12 +223,22 @@ class SFPSWAP(
             _exchange(s, f.lreg_dest, f.lreg_src_c, lanes.WRITABLE)
         return DONE
 
-    def doubts(s: Any, t: Any, f: Any) -> Any:
-        if doubts.is_template(s, f.lreg_dest):
-            return doubts.template(s)
-        mod = min(f.instr_mod1, np.int64(9))
-        _choose(s, mod, f.lreg_dest, f.lreg_src_c)
-        return doubts.swap(s, mod, f.lreg_dest, f.lreg_src_c)
+    def moves(s: Any, t: Any, f: Any) -> Any:
+        """Exchanged values take their marks along; what a mark may have exchanged has both."""
+        d, c, mod = f.lreg_dest, f.lreg_src_c, min(f.instr_mod1, np.int64(9))
+        _choose(s, mod, d, c)
+        compared = unspecified.of(s, d) | unspecified.of(s, c) if mod else np.int64(0)
+        causes = compared | unspecified.of_flags(s)
+        unsure = unspecified.spread(unspecified.of_flags(s))
+        unsure |= unspecified.spread(compared) & unspecified.enabled(s)
+        here = unspecified.both(unspecified.lanes_of(s.lane_tmp[lanes.FLAG])) & ~unsure
+        if s.lane_config[0] & _U(lanes.ENABLE_DEST_INDEX):
+            _exchange_marks(s, (d, c, 4), here, unsure, causes)
+            pair = 4 + (d & 3), 4 + (c & 3), lanes.WRITABLE
+            _exchange_marks(s, pair, here, unsure, causes)
+        else:
+            _exchange_marks(s, (d, c, lanes.WRITABLE), here, unsure, causes)
+        return DONE
 
 
 @njit
@@ -265,10 +277,18 @@ class SFPTRANSP(
                 lanes.write_where(s, 4 * group + i, _FIRST + i)
         return DONE
 
-    def doubts(s: Any, t: Any, f: Any) -> Any:
-        if doubts.is_template(s, f.lreg_dest):
-            return doubts.template(s)
-        return doubts.transpose(s)
+    def moves(s: Any, t: Any, f: Any) -> Any:
+        old = (
+            *(unspecified.of(s, 0), unspecified.of(s, 1), unspecified.of(s, 2)),
+            *(unspecified.of(s, 3), unspecified.of(s, 4), unspecified.of(s, 5)),
+            *(unspecified.of(s, 6), unspecified.of(s, 7)),
+        )
+        for reg in range(8):
+            new, shift = np.int64(0), 8 * (reg & 3)  # row j of this comes from LReg j of the group
+            for j in range(4):
+                new |= ((old[(reg & 4) + j] >> shift) & _ROW_MARKS) << (8 * j)
+            taint.to(s, np.int64(reg), new)
+        return DONE
 
 
 @njit
@@ -282,33 +302,10 @@ def _rotate(s: Any, reg: Any, around: Any) -> None:
 
 
 @njit
-def _copy4(s: Any, mod: Any, c: Any) -> None:
-    """LReg[0] to LReg[2] = LReg[1] to LReg[3]; LReg[3] = by mode.
-
-    0: zero; 1: LReg[0] of the lane eight further on, or zero; 2: LReg[c] rotated as in mode 3.
-    """
-    last = s.lane_tmp[lanes.VALUE]
-    if mod == 2:
-        _rotate(s, c, True)
-    else:
-        first = s.lreg[0]
-        for lane in range(lanes.LANES):
-            last[lane] = first[lane + 8] if mod == 1 and lane < lanes.LANES - 8 else _ZERO
-    for register in range(1, 4):
-        _save(s, np.int64(register), _FIRST + register)
-    _enabled_flags(s)
-    for register in range(3):
-        lanes.write_where(s, np.int64(register), _FIRST + 1 + register)
-    lanes.write_where(s, np.int64(3), lanes.VALUE)
-
-
-@njit
-def _shift_by_immediate(s: Any, c: Any, imm: Any) -> None:
-    """SFPSHFT2 mode 6; the low bits of the immediate name the source too, unless scheduled."""
-    amounts, same = s.lane_tmp[lanes.FLAG], _U(signed12(imm) & 0xFFFFFFFF)
-    for lane in range(lanes.LANES):
-        amounts[lane] = same
-    shift(s, c if s.macro_dest[0] else imm & 15, amounts, 0)
+def _rotated(marks: Any, around: Any) -> Any:
+    """Marks as `_rotate` moves values."""
+    kept = (marks << 1) & ~_FIRST_LANES
+    return kept | ((marks >> 7) & _FIRST_LANES) if around else kept
 
 
 class SFPSHFT2(
@@ -341,37 +338,58 @@ class SFPSHFT2(
         if f.instr_mod1 < 5 and f.imm12_math:
             return refuse(s, lanes.IMMEDIATE, immediate=f.imm12_math, mode=f.instr_mod1)
         if f.instr_mod1 < 3:
-            _copy4(s, f.instr_mod1, f.lreg_src_c)
+            # LReg[0] to LReg[2] = LReg[1] to LReg[3]; LReg[3] = by mode.
+            last = s.lane_tmp[lanes.VALUE]
+            if f.instr_mod1 == 2:
+                _rotate(s, f.lreg_src_c, True)
+            else:
+                first = s.lreg[0]
+                for lane in range(lanes.LANES):
+                    last[lane] = (
+                        first[lane + 8] if f.instr_mod1 == 1 and lane < lanes.LANES - 8 else _ZERO
+                    )
+            for register in range(1, 4):
+                _save(s, np.int64(register), _FIRST + register)
+            _enabled_flags(s)
+            for register in range(3):
+                lanes.write_where(s, np.int64(register), _FIRST + 1 + register)
+            lanes.write_where(s, np.int64(3), lanes.VALUE)
             return DONE
         if f.instr_mod1 == 5:
             shift(s, f.imm12_math & 15, s.lreg[f.lreg_src_c & 15], 0)
         elif f.instr_mod1 == 6:
-            _shift_by_immediate(s, f.lreg_src_c, f.imm12_math)
+            # SFPSHFT2 mode 6; the low bits of the immediate name the source too, unless scheduled.
+            amounts, same = s.lane_tmp[lanes.FLAG], _U(signed12(f.imm12_math) & 0xFFFFFFFF)
+            for lane in range(lanes.LANES):
+                amounts[lane] = same
+            shift(s, f.lreg_src_c if s.macro_dest[0] else f.imm12_math & 15, amounts, 0)
         else:
             _rotate(s, f.lreg_src_c, f.instr_mod1 == 3)
         lanes.write(s, f.lreg_dest)
         return DONE
 
-    def doubts(s: Any, t: Any, f: Any) -> Any:
-        if doubts.is_template(s, f.lreg_dest):
-            return doubts.template(s)
-        c = doubts.of(s, f.lreg_src_c)
-        if f.instr_mod1 < 3:
-            return doubts.copied_down(s, f.instr_mod1, f.lreg_src_c)
-        if f.instr_mod1 == 5:
-            c |= doubts.of(s, f.imm12_math)
-        elif f.instr_mod1 == 6:
-            c = c if s.macro_dest[0] else doubts.of(s, f.imm12_math)
-        else:
-            c = doubts.rotated(c, f.instr_mod1 == 3)
-        return doubts.result(s, f.lreg_dest, c)
+    def moves(s: Any, t: Any, f: Any) -> Any:
+        c, mod = unspecified.of(s, f.lreg_src_c), f.instr_mod1
+        if mod < 3:
+            last = (unspecified.of(s, 0) >> 8) & _FIRST_THREE_ROWS if mod == 1 else np.int64(0)
+            last = _rotated(c, True) if mod == 2 else last
+            old = unspecified.of(s, 1), unspecified.of(s, 2), unspecified.of(s, 3)
+            for reg in range(3):
+                taint.to(s, np.int64(reg), old[reg])
+            taint.to(s, np.int64(3), last)
+            return DONE
+        if mod < 5:
+            c = _rotated(c, mod == 3)
+        elif mod == 5:
+            c |= unspecified.of(s, f.imm12_math & 15)
+        elif s.macro_dest[0] == 0:
+            c = unspecified.of(s, f.imm12_math & 15)
+        taint.to(s, lanes.target(s, f.lreg_dest), c)
+        return DONE
 
 
 class SFPNOP(Instruction, opcode=0x8F, unit="vector", facts=Sfpu(LOAD, Form.NONE)):
     """Occupy the vector unit for one slot (SFPNOP, Blackhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
-        return DONE
-
-    def doubts(s: Any, t: Any, f: Any) -> Any:
         return DONE

@@ -282,8 +282,14 @@ def unseen_reads(word: Any) -> Any:
 
 
 @njit
+def loaded(word: Any) -> Any:
+    """VD of an SFPLOADMACRO: two bits in lreg_ind, the third in bit 0 of the address."""
+    return ((word & 1) << 2) | ((word >> 20) & 3)
+
+
+@njit
 def overwrites(word: Any) -> Any:
     """LRegs (bit mask) that a regular word writes, as its fields say."""
     if word >> 24 == _LOADMACRO:
-        return _bit(_field(word, 4))
+        return _bit(loaded(word))
     return _registers(word, _declared_of(_WRITES, word))

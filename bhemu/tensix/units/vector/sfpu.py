@@ -65,8 +65,9 @@ LOGIC = Sfpu(form=Form.LOGIC, notices="VD VC")
 # What several of them read and write.
 
 DST_ACCESS = (
-    (spaces.DST_ROW | spaces.ADDR_MODS | spaces.DEBUG | spaces.CC | spaces.LANE_CONFIG)
-    | spaces.cfg("ALU_ACC_CTRL_*", "ALU_FORMAT_SPEC_*", "DEST_SP_BASE_Base")
+    (spaces.DST_ROW | spaces.ADDR_MODS | spaces.DEBUG | spaces.LANES)
+    | spaces.cfg("ALU_ACC_CTRL_SFPU_Fp32_enabled", "DEST_SP_BASE_Base")
+    | spaces.cfg("ALU_FORMAT_SPEC_REG1_SrcB", "ALU_FORMAT_SPEC_REG_SrcB_*").unless("instr_mod0")
     | spaces.thread_cfg("SFPU_DEST_FMT_*")
 )
 THREE = (
@@ -116,11 +117,22 @@ class Target(Word):
 class OneSource(Target):
     """Also a source, which the simple sub-unit's texts call lreg_c."""
 
+    reads = lreg("lreg_c") | spaces.LANES
+    writes = lreg("lreg_dest")
+
     lreg_c = bits(11, 8, LREG)
 
 
 class TwoSources(OneSource):
     """Also a register that imm12_math names, in some modes."""
+
+    reads = (
+        lreg("lreg_c")
+        | lreg("lreg_dest").unless("instr_mod1")
+        | lreg("imm12_math").when("instr_mod1")
+        | spaces.LANES
+    )
+    writes = lreg("lreg_dest")
 
     imm12_math = bits(15, 12, number("LReg that is read in mode 1"))
 
@@ -139,6 +151,9 @@ class SourceC(Target):
 
 class ThreeSources(SourceC):
     """Also two factors."""
+
+    reads = THREE | spaces.LANES
+    writes = result("lreg_dest", "instr_mod1")
 
     lreg_src_b = bits(15, 12, LREG)
     lreg_src_a = bits(19, 16, LREG)
