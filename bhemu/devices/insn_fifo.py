@@ -26,39 +26,27 @@ _DRAIN = 1 << 16
 
 
 @njit
-def _room(s: Any, t: Any) -> Any:
-    """DONE, or why there is no room even after the coprocessor ran as far as it can.
-
-    An open sweep is one that a stop has cut short: the repeated push resumes it first.
-    """
-    if queued(s, t) < FIFO_DEPTH and s.sweep_open[0] == 0:
-        return DONE
-    call_step(s.run_tensix[0], s, np.int64(_DRAIN))
-    if s.status[0] > 0:
-        return rules.RETRY
-    return FIFO_FULL if queued(s, t) >= FIFO_DEPTH else DONE
-
-
-@njit
-def push(s: Any, c: Any, t: Any, word: Any) -> Any:
-    """Append a word of core `c` to the FIFO of thread `t`; DONE, or why not, before any effect."""
-    if debug_regs.controlled(s, t):
-        return debug_regs.CONTROLLED
-    status = _room(s, t)
-    if status == DONE:
-        put(s, t, c, word, s.pc[c])
-    return status
-
-
-@njit
 def store(s: Any, c: Any, offset: Any, value: Any) -> Any:
-    """Push `value`; offset from 0xFFE40000. Waits, before any effect, while the FIFO is full."""
+    """Push `value`; offset from 0xFFE40000. Waits, before any effect, while the FIFO is full.
+
+    Without room the coprocessor runs as far as it can. An open sweep is one that a stop has cut
+    short: the repeated push resumes it first.
+    """
     t = offset >> 16
     if c > 0:
         if t != 0:
             return TRISC_WINDOW
         t = c - 1
-    return push(s, c, t, value)
+    if debug_regs.controlled(s, t):
+        return debug_regs.CONTROLLED
+    if queued(s, t) >= FIFO_DEPTH or s.sweep_open[0]:
+        call_step(s.run_tensix[0], s, np.int64(_DRAIN))
+        if s.status[0] > 0:
+            return rules.RETRY
+        if queued(s, t) >= FIFO_DEPTH:
+            return FIFO_FULL
+    put(s, t, c, value, s.pc[c])
+    return DONE
 
 
 def _store_effect(s: Any, core: int, offset: int) -> Effect | Waits:

@@ -151,8 +151,9 @@ STORE = {1: _store(8), 2: _store(16), 4: _store(32)}
 
 # Calls through the pointers of compiled code, with interpreted twins.
 #
-# With NUMBA_DISABLE_JIT=1 the same sources run as plain Python; the calls then go to `s.py`, with
-# the methods `entry(t, word)`, `step(token, n)` and `access(token, core, address, size, value)`.
+# With NUMBA_DISABLE_JIT=1 the same sources run as plain Python; `s.py` then has what the calls go
+# to: `table.interpret(s, t, word)`, functions (s, n) in `steps` by their tokens, and
+# `access(token, core, address, size, value)`.
 
 
 def _pointer_call(codegen_args: Any, builder: Any, address: Any) -> Any:
@@ -219,11 +220,11 @@ else:
 
     def call_entry(address: Any, s: Any, t: Any, word: Any) -> Any:
         """Interpreted twin: execute one word."""
-        return s.py.entry(t, word)
+        return s.py.table.interpret(s, t, word)
 
     def call_step(address: Any, s: Any, n: Any) -> Any:
         """Interpreted twin: run a core or the coprocessor."""
-        return s.py.step(int(address), n)
+        return s.py.steps[int(address)](s, n)
 
     def call_access(address: Any, s: Any, core: Any, where: Any, size: Any, value: Any) -> Any:
         """Interpreted twin: perform a device access."""

@@ -39,7 +39,13 @@ _TOKENS = (
 _INT = ctypes.c_int64
 _ACCESS = ctypes.CFUNCTYPE(_INT, ctypes.c_void_p, _INT, _INT, _INT, _INT)
 _STEP = ctypes.CFUNCTYPE(_INT, ctypes.c_void_p, _INT)
-_DO_NOTHING = _STEP(lambda base, n: 0)
+
+
+def _do_nothing(_s: Any, _n: Any) -> int:
+    return 0
+
+
+_DO_NOTHING = _STEP(_do_nothing)
 _REST = int(ctypes.cast(_DO_NOTHING, ctypes.c_void_p).value or 0) if JIT else _NOTHING
 
 BUS = {  # device loads and stores, by the record's members
@@ -67,7 +73,7 @@ class Backend:
     def __init__(
         self, s: State, progress: compiled.Progress, engine: str, timed: bool = False
     ) -> None:
-        self._s, self._timed = s, timed
+        self._s = s
         if JIT:
             expect(core(engine))
         self.table = compiled.Table(s, progress)
@@ -88,6 +94,13 @@ class Backend:
             self._read, self._write = _ACCESS(int(s.bus_read[0])), _ACCESS(int(s.bus_write[0]))
         else:
             s.py = weakref.proxy(self)
+            self.steps = {
+                _NOTHING: _do_nothing,
+                _RUN_ROUNDS: timed_loop.run_timed if timed else loop.run_rounds,
+                _RUN_CORE: engine_entries(engine)["run_core"].function,
+                _RUN_TENSIX: loop.tensix_entry,
+                _RUN_THREAD: loop.thread_entry,
+            }
             for token, name in enumerate(_TOKENS, _RUN_ROUNDS):
                 getattr(s, name)[0] = token
             s.port_access[0] = _PORT
@@ -102,12 +115,9 @@ class Backend:
             status = int(self._rounds(self._s.base, n))
         else:
             with np.errstate(over="ignore"):
-                status = int(self._run_rounds()(self._s, n))
+                status = int(self.steps[_RUN_ROUNDS](self._s, n))
         self.surface()
         return status
-
-    def _run_rounds(self) -> Callable[[Any, Any], Any]:
-        return timed_loop.run_timed if self._timed else loop.run_rounds
 
     def observe(self, look: Look | None) -> None:
         """Call `look(core, window, store, access)` for every access of a device window.
@@ -274,23 +284,6 @@ class Backend:
         return address_map.WINDOWS.index(window), window
 
     # Interpreted twins of the pointer calls (jit/intrinsics.py)
-
-    def entry(self, t: int, word: int) -> int:
-        """Execute one word."""
-        return self.table.watched(int(t), int(word), lambda: compiled.interpret(self._s, t, word))
-
-    def step(self, token: int, n: int) -> Any:
-        """Call the STEP entry behind a token."""
-        if token == _NOTHING:
-            return 0
-        if token == _RUN_CORE:
-            return self.engine.run_core(int(n))
-        function = {
-            _RUN_ROUNDS: self._run_rounds(),
-            _RUN_TENSIX: loop.tensix_entry,
-            _RUN_THREAD: loop.thread_entry,
-        }[token]
-        return function(self._s, n)
 
     def access(self, token: int, core: int, address: int, size: int, value: int) -> Any:
         """Call the ACCESS entry behind a token."""

@@ -113,8 +113,7 @@ class RunLoop:
         ask = self._ask(until, limit, timeout_s, rounds, view)
         self.last, self._running = None, True
         try:
-            reached = self._run(ask)
-            self.last = replace(reached, clock=self.clock_of(view))
+            self.last = replace(self._loop(ask), clock=self.clock_of(view))
         except BhemuError as problem:
             if not isinstance(problem, InputError):  # that is a mistake in the caller's `until`
                 self.error = copy.copy(problem)  # without the traceback, which holds the tile
@@ -206,35 +205,32 @@ class RunLoop:
         """The time without what was spent on compiling, which is not the program's."""
         return time.monotonic() - self.rounds.compile_seconds
 
-    def _run(self, ask: _Ask) -> Stop:
+    def _loop(self, ask: _Ask) -> Stop:
         try:
             self.rounds.begin(quiet_since_now=not self.continues_last_run)
             try:
-                return self._loop(ask)
+                while True:
+                    interrupts.check()
+                    left = None if ask.rounds is None else ask.rounds - self.rounds.count
+                    stopped, round_ended = self.rounds.advance(one=ask.until is not None, most=left)
+                    if stopped is not None:
+                        return stopped
+                    if self.observer:
+                        self.observer.run_pauses()
+                    if ask.until is not None and round_ended:
+                        self.rounds.settle()
+                        if ask.until():
+                            return Stop("until", None, 0)
+                    if ask.rounds is not None and self.rounds.count >= ask.rounds:
+                        return Stop("rounds", None, 0)
+                    over = ask.deadline is not None and time.monotonic() >= ask.earliest
+                    if over and ask.deadline is not None and self._seconds() >= ask.deadline:
+                        return Stop("timeout", None, 0)
             finally:
                 self.rounds.settle()
         except KeyboardInterrupt:
             interrupts.done()
             return Stop("interrupt", None, 0)
-
-    def _loop(self, ask: _Ask) -> Stop:
-        while True:
-            interrupts.check()
-            left = None if ask.rounds is None else ask.rounds - self.rounds.count
-            stopped, round_ended = self.rounds.advance(one=ask.until is not None, most=left)
-            if stopped is not None:
-                return stopped
-            if self.observer:
-                self.observer.run_pauses()
-            if ask.until is not None and round_ended:
-                self.rounds.settle()
-                if ask.until():
-                    return Stop("until", None, 0)
-            if ask.rounds is not None and self.rounds.count >= ask.rounds:
-                return Stop("rounds", None, 0)
-            over = ask.deadline is not None and time.monotonic() >= ask.earliest
-            if over and ask.deadline is not None and self._seconds() >= ask.deadline:
-                return Stop("timeout", None, 0)
 
 
 def count_to(what: str, base: int, n: int) -> int:

@@ -76,19 +76,16 @@ def load(s: Any, c: Any, address: Any, size: Any) -> Any:
 
 
 @njit
-def _push_by_store(s: Any, c: Any, at: Any, value: Any) -> Any:
-    """What the bus does with a word for the instruction FIFO, without looking for its window."""
-    s.core_address[c] = np.uint32(at)
-    s.detail[0], s.detail[1], s.detail[2], s.detail[3] = at, value, np.int64(4), c  # rules.ACCESS
-    return insn_fifo.store(s, c, at - INSTRN_BUF_BASE, value)
-
-
-@njit
 def store(s: Any, c: Any, address: Any, size: Any, value: Any) -> Any:
-    """Status of a device store; unless DONE it did not take place."""
+    """Status of a device store; unless DONE it did not take place.
+
+    A word for the instruction FIFO goes there at once, without a look for its window.
+    """
     at, size, value = np.int64(address), np.int64(size), np.int64(value)
     if size == 4 and INSTRN_BUF_BASE <= at < INSTRN_BUF_END and c < _NCRISC:
-        status = _push_by_store(s, c, at, value)
+        s.core_address[c] = np.uint32(at)
+        s.detail[0], s.detail[1], s.detail[2], s.detail[3] = at, value, size, c  # rules.ACCESS
+        status = insn_fifo.store(s, c, at - INSTRN_BUF_BASE, value)
     else:
         status = call_access(s.bus_write[0], s, c, at, size, value)
         if s.trace[0] == WORDS_AND_STORES and status == DONE:
@@ -104,7 +101,7 @@ def push(s: Any, c: Any, word: Any) -> Any:
     if c == _NCRISC:
         fail(s, c, NCRISC_PUSH, word=word)
         return False
-    status = insn_fifo.push(s, c, max(c - 1, 0), word)
+    status = insn_fifo.store(s, c, np.int64(0), word)
     if status == DONE:
         return True
     s.detail[0] = INSTRN_BUF_BASE

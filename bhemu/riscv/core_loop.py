@@ -128,14 +128,17 @@ def _overwritten(s: Any, c: Any, at: Any) -> None:
 
 
 @njit
-def _store(s: Any, c: Any, pc: Any, word: Any, size: Any) -> Any:
+def _store(s: Any, c: Any, pc: Any, word: Any) -> Any:
     """A store to a device or beside the L0 cache, or one that is refused."""
-    base = _rs1(s, c, word)
+    base, size = _rs1(s, c, word), semantics.size(word)
     at = semantics.address(word, base)
-    if at & (size - 1):
+    if size > 0 and at & (size - 1):
         misaligned(s, c, word, size - 1, base)
         return np.int64(_STOP)
     s.stored[c] = 1
+    if size <= 0:
+        fail(s, c, ILLEGAL, word=word)
+        return np.int64(_STOP)
     if s.until_count[0]:
         s.attention[0] |= STORED
     s.fuel[c] -= 1
@@ -210,15 +213,14 @@ def _push(s: Any, c: Any, pc: Any, word: Any) -> Any:
 
 @njit
 def _special(s: Any, c: Any, pc: Any, word: Any) -> Any:
-    """Execute a word that `step` has left; the next pc, or less than 0 when the slice ends."""
+    """Execute a word that `step` has left, no store: the next pc, < 0 when the slice ends."""
     low = word & 0x7F
     if word & 3 != 3:
         return _push(s, c, pc, word)
-    if low == _STORE or low == _LOAD:
+    if low == _LOAD:
         size = semantics.size(word)
         if size > 0:
-            return _load(s, c, pc, word, size) if low == _LOAD else _store(s, c, pc, word, size)
-        s.stored[c] = 1 if low == _STORE else s.stored[c]
+            return _load(s, c, pc, word, size)
     elif low == _SYSTEM:
         return _system(s, c, pc, word)
     elif low == _AMO:
@@ -326,7 +328,8 @@ def run_slice(s: Any, c: Any) -> Any:
         s.fuel[c] = fuel
         if target < 0:
             s.pc[c] = np.uint32(pc)
-            pc = _special(s, c, pc, word)
+            is_store = word & 0x7F == _STORE
+            pc = _store(s, c, pc, word) if is_store else _special(s, c, pc, word)
         elif target >= LEAVE:
             pc = target - LEAVE
             s.fuel[c] -= 1
@@ -371,10 +374,6 @@ class CompiledEngine:
         self._s = s
         if JIT:
             s.run_core[0] = load(NATIVE["run_core"]).address
-
-    def run_core(self, core: int) -> int:
-        """One slice of a core, interpreted."""
-        return int(run_core(self._s, core))
 
     def read_register(self, core: int, number: int) -> int:
         """x0-x31."""

@@ -12,9 +12,6 @@ from bhemu.tensix.state import State
 class Engine(Protocol):
     """The cores on one state record; `s.run_core` is set to the entry that runs a turn."""
 
-    def run_core(self, core: int) -> int:
-        """One slice of a core, interpreted."""
-
     def read_register(self, core: int, number: int) -> int:
         """x0-x31."""
 

@@ -445,9 +445,8 @@ def _slice(s: Any, c: Any) -> Any:
             return error
 
 
-@njit
 def run_core(s: Any, c: Any) -> Any:
-    """Run or resume the turn of core `c`; 0 = the turn is over."""
+    """STEP entry: run or resume the turn of core `c`; 0 = the turn is over."""
     s.core[0] = c
     if still_waits(s, c):
         return np.int64(0)
@@ -560,8 +559,3 @@ def load(engine: Any, offset: Any, size: Any, s: Any) -> Any:
 def store(engine: Any, offset: Any, size: Any, value: Any, s: Any) -> None:
     """Write callback of the device region."""
     on_store(s, np.int64(offset) + DEVICE_BASE, np.int64(size), np.int64(value))
-
-
-def callbacks_run_core(s: Any, c: Any) -> Any:
-    """STEP entry: one slice of core `c`."""
-    return run_core(s, c)

@@ -34,7 +34,7 @@ NATIVE = {
     "trap": function(_TRAP, hooks.trap),
     "load": function(_LOAD, hooks.load),
     "store": function(_STORE, hooks.store),
-    "run_core": function(STEP, hooks.callbacks_run_core),
+    "run_core": function(STEP, hooks.run_core),
 }
 
 
@@ -70,10 +70,6 @@ class UnicornEngine:
         s.registers[core], s.engine[core] = unicorn_core.located(uc)
         for number in range(1, 32):
             self.write_register(core, number, int(s.regs[core, number]))
-
-    def run_core(self, core: int) -> int:
-        """One slice of a core, interpreted."""
-        return int(hooks.callbacks_run_core(self._s, core))
 
     # Registers and translated code
 

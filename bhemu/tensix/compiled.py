@@ -125,6 +125,7 @@ class Table:
         for opcode, cls in REGISTRY.items():
             s.stall[opcode] = cls.stall_mask
             s.wakes[opcode] = cls.wakes
+        self.interpret: Callable[[State, int, int], int] = interpret  # with its observers
         if not JIT:
             return
         self._escape, self._escapes = callback(_ENTRY_TYPE, self._on_escape)
@@ -173,11 +174,14 @@ class Table:
         self._observers.append((before, after))
         if JIT:
             self._s.table[:] = self._escapes
+        else:
+            self.interpret = self._interpret_observed
 
     def forget(self, before: Before) -> None:
         """That observer no more; the last one gives the words their own entries back."""
         self._observers = [one for one in self._observers if one[0] != before]
-        if JIT and not self._observers:
+        if not self._observers:
+            self.interpret = interpret
             for opcode, loaded in _addresses.items():
                 self._s.table[opcode] = loaded
 
@@ -189,6 +193,9 @@ class Table:
         for one, (_, after) in zip(seen, observers, strict=True):
             after(one, status)
         return status
+
+    def _interpret_observed(self, s: State, t: int, word: int) -> int:
+        return self.watched(int(t), int(word), lambda: interpret(s, t, word))
 
     def _on_second(self, slot: int, base: int, t: int, word: int) -> int:
         """First word that needs a second entry: compile it, then execute the word."""

@@ -227,15 +227,6 @@ def _core_turn(s: Any, c: Any) -> Any:
 
 
 @njit
-def _close_turn(s: Any, c: Any) -> None:
-    used = s.turn_given[0] - s.left[c]
-    s.turn_used[c] = used
-    s.clock[0] += used
-    s.progress[0] += used
-    s.turn_open[0] = 0
-
-
-@njit
 def idle_or_deadlock(s: Any) -> Any:
     """A round without progress: idle when nothing waits, else deadlock."""
     halted = False  # whoever halted a core may let it go on
@@ -307,39 +298,34 @@ def _coprocessor_turn(s: Any) -> Any:
     return status
 
 
-@njit
-def rounds_within(s: Any, rounds: Any) -> Any:
-    """As run_rounds, within the time slice that its caller has opened."""
-    left = rounds
-    while left > 0:
-        if left < rounds and s.look_left[0] <= 0 and time_is_over(s):
-            return np.int64(STOP_TIME)
-        whole = s.agent[0] == 0 and s.turn_open[0] == 0
-        while s.agent[0] < CORES:
-            status = _core_turn(s, s.agent[0])
-            if status != 0:
-                return status
-            _close_turn(s, s.agent[0])
-            s.agent[0] += 1
-        status = _coprocessor_turn(s)
-        if status != 0:
-            return status
-        status = _end_round(s)
-        if status != 0:
-            return status
-        left -= 1
-        if whole and left > 0:
-            left -= jump(s, left)
-    return np.int64(0)
-
-
 def run_rounds(s: Any, rounds: Any) -> Any:
     """Run up to `rounds` rounds from the current position; 0, or why it stopped.
 
     STOP_TIME: the time slice was over; calling it again goes on as if it had not returned.
     """
     open_time_slice(s)
-    status = rounds_within(s, rounds)
+    left, status = rounds, np.int64(0)
+    while left > 0 and status == 0:
+        if left < rounds and s.look_left[0] <= 0 and time_is_over(s):
+            status = np.int64(STOP_TIME)
+            break
+        whole = s.agent[0] == 0 and s.turn_open[0] == 0
+        while s.agent[0] < CORES and status == 0:
+            c = s.agent[0]
+            status = _core_turn(s, c)
+            if status == 0:
+                s.turn_open[0] = 0
+                s.turn_used[c] = used = s.turn_given[0] - s.left[c]
+                s.clock[0] += used
+                s.progress[0] += used
+                s.agent[0] += 1
+        if status == 0:
+            status = _coprocessor_turn(s)
+        if status == 0:
+            status = _end_round(s)
+        if status == 0:
+            left -= 1
+            left -= jump(s, left) if whole and left > 0 else 0
     close_time_slice(s)
     return status
 

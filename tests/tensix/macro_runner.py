@@ -11,16 +11,6 @@ from bhemu.tensix.state import FIFO_DEPTH, State
 _STEP = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
 
 
-class _Interpreted:
-    """Twin of the pointer table."""
-
-    def __init__(self, s: State) -> None:
-        self._s = s
-
-    def entry(self, t: int, word: int) -> int:
-        return compiled.interpret(self._s, t, word)
-
-
 class Thread:
     """Thread 1 of a state: words go in, `status` says what stopped it (0 = nothing)."""
 
@@ -28,7 +18,7 @@ class Thread:
         self.s, self.t = s, t
         self.table = compiled.Table(s, lambda name, seconds: None)
         if not JIT:
-            s.py = _Interpreted(s)
+            s.py = self
 
     def push(self, words: list[int]) -> int:
         """Execute the words; 0, or the status that stopped the thread."""
