@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 
-from bhemu.devices import debug_port
 from bhemu.devices.debug_port import MODES
 from bhemu.jit.build import function, load
 from bhemu.jit.intrinsics import LOAD, STORE, l1_word
@@ -13,10 +12,8 @@ from bhemu.jit.subset import JIT, njit
 from bhemu.memmap import DEVICE_BASE, DEVICE_SIZE, INSTRN_BUF_BASE, L1_SIZE, LOCAL_BASE, LOCAL_SIZES
 from bhemu.riscv import access, l0_cache, semantics, turn
 from bhemu.riscv.formats import Atomic, Csr, Fence, Load, Store
-from bhemu.riscv.isa import rv32i
 from bhemu.riscv.semantics import JUMP_SELF, LEAVE
 from bhemu.riscv.turn import (
-    ASSERT,
     FETCH_PROT,
     FETCH_UNMAPPED,
     FLUSHES,
@@ -25,10 +22,8 @@ from bhemu.riscv.turn import (
     LOOKING,
     MISALIGNED_FETCH,
     NONE,
-    PARKS,
     STORE_UNMAPPED,
     STORED,
-    SYSTEM,
     TRAP,
     atomic,
     begin,
@@ -41,7 +36,7 @@ from bhemu.riscv.turn import (
     watchful,
 )
 from bhemu.tensix.rules import DONE
-from bhemu.tensix.state import ASSERTED, LOCAL_SIZE, OFFSET, PARKED, STEP, State
+from bhemu.tensix.state import LOCAL_SIZE, OFFSET, STEP, State
 from bhemu.tensix.stops import LOOK
 
 # The cores' instructions as one compiled loop over the state record.
@@ -52,7 +47,6 @@ from bhemu.tensix.stops import LOOK
 # `step` (semantics.py) does most; devices, pushes, CSRs, atomics and refusals are done here, with
 # the pc and the fuel of the core put into the record before.
 
-_EBREAK = rv32i.EBREAK.match
 _LOAD, _STORE, _SYSTEM, _AMO, _FENCE = (kind.code() for kind in (Load, Store, Csr, Atomic, Fence))
 _LOCAL = OFFSET["local"]
 _PAGE_BITS = PAGE.bit_length() - 1
@@ -181,15 +175,7 @@ def _system(s: Any, c: Any, pc: Any, word: Any) -> Any:
             return np.int64(_STOP)
         _set(s, c, word, old)
         return pc + 4
-    if word == _EBREAK:
-        if debug_port.breaks(s, c, pc):
-            s.fuel[c] -= 1
-            s.stop_kind[c] = PARKS
-        else:
-            s.core_state[c] = ASSERTED
-            s.stop_kind[c] = ASSERT
-    else:
-        fail(s, c, SYSTEM, word=word)
+    turn.stands(s, c, pc, word)
     return np.int64(_STOP)
 
 
@@ -230,9 +216,7 @@ def _special(s: Any, c: Any, pc: Any, word: Any) -> Any:
         l0_cache.drop(s, c)
         return pc + 4
     elif word == JUMP_SELF:
-        if not (debug_port.watches(s, c) and debug_port.parks(s, c, pc)):
-            s.core_state[c] = PARKED
-        s.stop_kind[c] = PARKS
+        turn.stands(s, c, pc, word)
         return np.int64(_STOP)
     if semantics.jumps(word) > 0:  # its target is misaligned
         s.fuel[c] -= 1
@@ -347,11 +331,7 @@ def run_core(s: Any, c: Any) -> Any:
         return np.int64(0)
     s.flush[c] = 0
     s.translated[c] = 1
-    if s.fresh[c]:
-        s.fresh[c] = 0
-        l0_cache.drop(s, c)
-        for i in range(32):
-            s.regs[c, i] = np.uint32(0)
+    turn.clear_registers(s, c)
     error = np.int64(0)
     if begin(s, c):
         if turn.due(s, c):

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from bhemu.devices import debug_port
 from bhemu.devices.debug_port import MODES
 from bhemu.jit.intrinsics import l1_word
 from bhemu.jit.record import PAGE
@@ -16,20 +15,16 @@ from bhemu.jit.subset import JIT, External, intrinsic, njit, signature
 from bhemu.memmap import DEVICE_BASE, FAR_UNTIL, INSTRN_BUF_BASE, L1_SIZE
 from bhemu.riscv import access, core_loop, l0_cache, semantics, turn
 from bhemu.riscv.formats import Atomic, Csr, Fence, Load, Store
-from bhemu.riscv.isa import rv32i
 from bhemu.riscv.turn import (
-    ASSERT,
     FETCH_PROT,
     FETCH_UNMAPPED,
     ILLEGAL,
     LOAD_MASKS,
     LOOKING,
     NONE,
-    PARKS,
     REWRITTEN,
     STORE_MASKS,
     STORED,
-    SYSTEM,
     TRAP,
     atomic,
     begin,
@@ -41,7 +36,7 @@ from bhemu.riscv.turn import (
     watch_load,
 )
 from bhemu.tensix.rules import DONE
-from bhemu.tensix.state import ASSERTED, OFFSET, PARKED
+from bhemu.tensix.state import OFFSET
 from bhemu.tensix.stops import STOP_FLUSH
 
 # What the hooks ask of the engine: registers, stop, start; compiled, with interpreted twins.
@@ -183,8 +178,6 @@ def registers_into(s: Any, c: Any) -> None:
 # partition.
 
 _ILLEGAL_CAUSE = 2
-_JUMP_SELF = rv32i.JAL.assemble(0, 0)
-_EBREAK = rv32i.EBREAK.match
 _SYSTEM, _LOAD, _STORE, _AMO, _FENCE = (kind.code() for kind in (Csr, Load, Store, Atomic, Fence))
 _CACHED = 16  # attention: loads and stores of L1 go through the L0 cache
 
@@ -215,18 +208,7 @@ def _special(s: Any, c: Any, address: Any, word: Any) -> Any:
     if word & 0x7F == _SYSTEM and (word >> 12) & 7:
         _csr(s, c, address, word)
         return True
-    if word == _JUMP_SELF:
-        if not (debug_port.watches(s, c) and debug_port.parks(s, c, address)):
-            s.core_state[c] = PARKED
-        s.stop_kind[c] = PARKS
-    elif word == _EBREAK and debug_port.breaks(s, c, address):
-        s.fuel[c] -= 1
-        s.stop_kind[c] = PARKS
-    elif word == _EBREAK:
-        s.core_state[c] = ASSERTED
-        s.stop_kind[c] = ASSERT
-    else:
-        fail(s, c, SYSTEM, word=word)
+    turn.stands(s, c, address, word)
     emu_stop(s, c)
     return True
 
@@ -327,7 +309,9 @@ def on_code(s: Any, address: Any) -> None:
     elif low == _STORE:
         if _misaligned_store(s, c, address, word):
             return
-    elif (low == _SYSTEM or low == _AMO or word == _JUMP_SELF) and _special(s, c, address, word):
+    elif (low == _SYSTEM or low == _AMO or word == semantics.JUMP_SELF) and _special(
+        s, c, address, word
+    ):
         return
     s.fuel[c] -= 1
 
@@ -402,15 +386,6 @@ def on_store(s: Any, address: Any, size: Any, value: Any) -> None:
 
 
 @njit
-def _clear_registers(s: Any, c: Any) -> None:
-    s.fresh[c] = 0
-    l0_cache.drop(s, c)
-    for i in range(32):
-        s.regs[c, i] = np.uint32(0)
-    registers_into(s, c)
-
-
-@njit
 def _translated_slice(s: Any, c: Any) -> Any:
     """Run core `c` in the engine until it must stop, or gets where nothing is translated yet."""
     s.translated[c] = 1
@@ -453,8 +428,8 @@ def run_core(s: Any, c: Any) -> Any:
     if s.flush[c] and s.translated[c]:
         return np.int64(STOP_FLUSH)
     s.flush[c] = 0
-    if s.fresh[c]:
-        _clear_registers(s, c)
+    if turn.clear_registers(s, c):
+        registers_into(s, c)
     error = np.int64(0)
     if begin(s, c):
         if turn.due(s, c):

@@ -7,12 +7,23 @@ import numpy as np
 from bhemu.devices import debug_port, rules
 from bhemu.jit.subset import by_name, njit
 from bhemu.memmap import CORE_NAMES, INSTRN_BUF_BASE, L1_SIZE, LOCAL_BASE, LOCAL_SIZES
+from bhemu.riscv import l0_cache
 from bhemu.riscv.formats import Atomic, Load, NotModelled, Store
-from bhemu.riscv.isa import alignment_masks, decode, zaamo
+from bhemu.riscv.isa import alignment_masks, decode, rv32i, zaamo
+from bhemu.riscv.semantics import JUMP_SELF
 from bhemu.tensix import observe
 from bhemu.tensix.frontend import FIFO_FULL
 from bhemu.tensix.rules import GUEST, UB, UNIMPLEMENTED, error, note
-from bhemu.tensix.state import BLOCKED, FIFO_DEPTH, LOCAL_SIZE, OFFSET, RUNNING, THREADS
+from bhemu.tensix.state import (
+    ASSERTED,
+    BLOCKED,
+    FIFO_DEPTH,
+    LOCAL_SIZE,
+    OFFSET,
+    PARKED,
+    RUNNING,
+    THREADS,
+)
 from bhemu.tensix.stops import (
     INSTRUCTIONS,
     LOOK,
@@ -167,6 +178,7 @@ _LR, _SC = (cls.funct5.get(cls.match) for cls in (zaamo.LR_W, zaamo.SC_W))
 LOAD_MASKS = alignment_masks(Load)
 STORE_MASKS = alignment_masks(Store)
 _STORE, _ATOMIC = Store.code(), Atomic.code()
+_EBREAK = rv32i.EBREAK.match
 
 RESERVATION = error("RV-LRSC", UB, "lr.w and sc.w ({word:#010x}) do not exist on these cores")
 ATOMIC = error("RV-AMO", UB, "atomic access to {address:#010x}: atomics work on L1 only (word {word:#010x})")  # fmt: skip
@@ -222,6 +234,35 @@ def atomic(s: Any, c: Any, word: Any, address: Any) -> Any:
         return True
     s.stored[c] = 1
     return False
+
+
+@njit
+def stands(s: Any, c: Any, pc: Any, word: Any) -> None:
+    """The core stays at `word`: `j .`, ebreak, or what the cores do not have of SYSTEM."""
+    if word == JUMP_SELF:
+        if not (debug_port.watches(s, c) and debug_port.parks(s, c, pc)):
+            s.core_state[c] = PARKED
+        s.stop_kind[c] = PARKS
+    elif word != _EBREAK:
+        fail(s, c, SYSTEM, word=word)
+    elif debug_port.breaks(s, c, pc):
+        s.fuel[c] -= 1
+        s.stop_kind[c] = PARKS
+    else:
+        s.core_state[c] = ASSERTED
+        s.stop_kind[c] = ASSERT
+
+
+@njit
+def clear_registers(s: Any, c: Any) -> Any:
+    """After a reset x1-x31 of core `c` are 0 and its L0 cache is empty; whether that was due."""
+    due = s.fresh[c] != 0
+    if due:
+        s.fresh[c] = 0
+        l0_cache.drop(s, c)
+        for i in range(32):
+            s.regs[c, i] = np.uint32(0)
+    return due
 
 
 # A core's turn, whichever engine runs it: its length, what may stop it, what a stop means.
