@@ -141,7 +141,7 @@ def main() -> None:
         setup(s)
         mode = coverage.mode_of(s, THREAD, cls, word)
         with np.errstate(all="ignore"):
-            status = tile.backend.entry(THREAD, word)
+            status = tile.backend.table.interpret(s, THREAD, word)
         if status >= 0:
             found.setdefault(mode, "")
         elif status in RULES and RULES[status].category in (UNSUPPORTED, UNIMPLEMENTED, MISSING):
