@@ -300,16 +300,6 @@ def _sample(case: Case, name: str, engine: str) -> tuple[float, Tile]:
     return total / runs, tile
 
 
-def _golden(library: Library, case: Case, name: str, l1: Any) -> float:
-    """Seconds of one run on the golden model; its bytes must be those of `l1`."""
-    outcome = library.run(case, clocks=_CLOCKS)
-    if outcome.l1 is None:
-        raise Internal(f"benchmark {name} on ttsim: {outcome}")
-    if not np.array_equal(outcome.l1, l1):
-        raise Internal(f"benchmark {name}: L1 differs from ttsim's")
-    return outcome.seconds
-
-
 def measure(
     benchmark: Benchmark, library: Library | None, engines: Sequence[str], samples: int = _SAMPLES
 ) -> tuple[Row, ...]:
@@ -324,7 +314,14 @@ def measure(
             seconds, tile = _sample(case, name, engine)
             rates[engine].append(benchmark.count / seconds * benchmark.scale)
         if library is not None and benchmark.compared:
-            seconds = _golden(library, case, name, tile.l1)
+            # Seconds of one run on the golden model; its bytes must be those of `l1`
+            l1 = tile.l1
+            outcome = library.run(case, clocks=_CLOCKS)
+            if outcome.l1 is None:
+                raise Internal(f"benchmark {name} on ttsim: {outcome}")
+            if not np.array_equal(outcome.l1, l1):
+                raise Internal(f"benchmark {name}: L1 differs from ttsim's")
+            seconds = outcome.seconds
             golden.append(benchmark.count / seconds * benchmark.scale)
     return tuple(_row(benchmark, engine, rates[engine], golden) for engine in engines)
 

@@ -74,7 +74,24 @@ def show(problem: Exception, *, as_json: bool, more: Mapping[str, object] | None
         _tell("interrupted")
         return EXIT_INTERRUPTED
     if isinstance(problem, click.ClickException):
-        return _usage(problem, as_json)
+        if isinstance(problem, click.exceptions.NoArgsIsHelpError):
+            _tell(problem.format_message())
+            return EXIT_INPUT
+        message = " ".join(problem.format_message().split())
+        context = getattr(problem, "ctx", None)
+        hint = "" if context is None else f"{context.command_path} --help"
+        if as_json:
+            report = {
+                "error": "InputError",
+                "category": "InputError",
+                "rule": "",
+                "message": message,
+            }
+            more = {"where": {}, "hint": hint, "exit_code": EXIT_INPUT}
+            if _wrote(json.dumps({**report, **more}, indent=2)):
+                return EXIT_INPUT
+        _tell(f"{_red('error:')} {printable(message)}" + (f"\n  hint: {hint}" if hint else ""))
+        return EXIT_INPUT
     error = problem if isinstance(problem, BhemuError) else _unexpected(problem)
     if as_json and _wrote(json.dumps({**(more or {}), **error.as_dict()}, indent=2)):
         return error.exit_code
@@ -96,22 +113,6 @@ def lines(error: BhemuError) -> list[str]:
     if error.hint:
         text.append(f"  hint: {error.hint}")
     return text
-
-
-def _usage(problem: click.ClickException, as_json: bool) -> int:
-    if isinstance(problem, click.exceptions.NoArgsIsHelpError):
-        _tell(problem.format_message())
-        return EXIT_INPUT
-    message = " ".join(problem.format_message().split())
-    context = getattr(problem, "ctx", None)
-    hint = "" if context is None else f"{context.command_path} --help"
-    if as_json:
-        report = {"error": "InputError", "category": "InputError", "rule": "", "message": message}
-        more = {"where": {}, "hint": hint, "exit_code": EXIT_INPUT}
-        if _wrote(json.dumps({**report, **more}, indent=2)):
-            return EXIT_INPUT
-    _tell(f"{_red('error:')} {printable(message)}" + (f"\n  hint: {hint}" if hint else ""))
-    return EXIT_INPUT
 
 
 def _unexpected(problem: Exception) -> BhemuError:

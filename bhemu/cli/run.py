@@ -188,22 +188,19 @@ def check_command(as_json: bool, quiet: bool, **flags: Any) -> int:
         return EXIT_OK
     if not quiet:
         parts = [part.line(with_tiles=bool(program.tiles)) for part in plan.parts(launched)]
-        _show(report, parts, firmware=program.firmware is not None)
+        firmware = program.firmware is not None
+        lines = [f"{report['program']}: kind {report['kind']}, nothing wrong", *parts]
+        for tiles in report["tiles"]:
+            on = "" if len(report["tiles"]) == 1 else f"{coordinates.text(tiles['at'])} "
+            for name, core in tiles["cores"].items():
+                if firmware:
+                    lines.append(f"{on}{name:<7} started by the firmware")
+                    continue
+                released = "released by bhemu" if core["release"] else "released by another core"
+                at = core["start"]
+                where = "where that one says" if at is None else f"at 0x{at:08X}"
+                lines.append(f"{on}{name:<7} {released}, starts {where}")
+        output.say("\n".join([*lines, report["end"]]))
     for text in report["warnings"]:
         output.say(f"warning: {text}", err=True)
     return EXIT_OK
-
-
-def _show(report: dict[str, Any], parts: list[str], *, firmware: bool) -> None:
-    lines = [f"{report['program']}: kind {report['kind']}, nothing wrong", *parts]
-    for tiles in report["tiles"]:
-        on = "" if len(report["tiles"]) == 1 else f"{coordinates.text(tiles['at'])} "
-        for name, core in tiles["cores"].items():
-            if firmware:
-                lines.append(f"{on}{name:<7} started by the firmware")
-                continue
-            released = "released by bhemu" if core["release"] else "released by another core"
-            at = core["start"]
-            where = "where that one says" if at is None else f"at 0x{at:08X}"
-            lines.append(f"{on}{name:<7} {released}, starts {where}")
-    output.say("\n".join([*lines, report["end"]]))

@@ -85,14 +85,10 @@ def _script(stepper: "Stepper", lines: Iterator[str] | Any) -> int:
         except BhemuError as error:
             code = output.show(error, as_json=False)
         else:
-            code = _stop_code(stepper, code)
+            reason = None if stepper.last is None else stepper.last.reason
+            ends = {"limit": EXIT_LIMIT, "timeout": EXIT_LIMIT, "interrupt": EXIT_INTERRUPTED}
+            code = ends.get(reason or "", code)
     return code
-
-
-def _stop_code(stepper: "Stepper", code: int) -> int:
-    reason = None if stepper.last is None else stepper.last.reason
-    ends = {"limit": EXIT_LIMIT, "timeout": EXIT_LIMIT, "interrupt": EXIT_INTERRUPTED}
-    return ends.get(reason or "", code)
 
 
 def _interactive(stepper: "Stepper") -> int:

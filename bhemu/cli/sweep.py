@@ -109,7 +109,20 @@ def _report(found: "Results", folder: Path, quiet: bool, as_json: bool) -> int:
     if not found.complete:
         code = EXIT_INTERRUPTED
     if as_json:
-        return output.report(_as_dict(found, folder), code, as_json=True)
+        return output.report(
+            {
+                "sweep": found.plan.sweep.name,
+                "runs": len(found.plan.runs),
+                "done": len(found),
+                "new": found.new,
+                "seconds": found.seconds,
+                "outcomes": dict(found.counts),
+                "failures": [vars(one) for one in found.failures],
+                "results": str(folder),
+            },
+            code,
+            as_json=True,
+        )
     for one in found.failures[:_SHOWN]:
         output.say(f"{one}\n  {one.command}")
     if len(found.failures) > _SHOWN:
@@ -131,16 +144,3 @@ def _lines(found: "Results", folder: Path) -> Iterator[str]:
         yield "  no runs.parquet: pip install 'bhemu[sweep]'"
     if not found.complete:
         yield "  interrupted: --resume goes on"
-
-
-def _as_dict(found: "Results", folder: Path) -> dict[str, object]:
-    return {
-        "sweep": found.plan.sweep.name,
-        "runs": len(found.plan.runs),
-        "done": len(found),
-        "new": found.new,
-        "seconds": found.seconds,
-        "outcomes": dict(found.counts),
-        "failures": [vars(one) for one in found.failures],
-        "results": str(folder),
-    }

@@ -229,9 +229,6 @@ class _Parser:
             if inner.address is None:
                 raise InputError(f"{self._text!r}: that is in no memory")
             return Value.number(inner.address)
-        return self._postfixed()
-
-    def _postfixed(self) -> Value:
         value = self._primary()
         while self._tokens[:1] and self._tokens[0] in (".", "->", "["):
             kind = self._take()

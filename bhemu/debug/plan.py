@@ -98,7 +98,18 @@ def parts(launched: Launched) -> list[Part]:
         found.append(_tensor(launched, source, "input", what, source.tiles))
     for output in program.outputs:
         tiles = () if output.tile is None else (output.tile,)
-        found.append(_tensor(launched, output, "output", _output(output), tiles))
+        text = f"{output.name} {_form(output)}"
+        if output.expect is not None:
+            text += f", {output.compare} against {output.expect.name}"
+        found.append(
+            _tensor(
+                launched,
+                output,
+                "output",
+                text if output.save is None else f"{text}, saved to {output.save.name}",
+                tiles,
+            )
+        )
     order = {xy: i for i, xy in enumerate(xy for part in program.placed() for xy in part.at)}
 
     def key(part: Part) -> tuple[Any, ...]:
@@ -162,13 +173,6 @@ def _tensor(
 
 def _form(spec: InputSpec | OutputSpec) -> str:
     return f"{'x'.join(str(n) for n in spec.shape)} {spec.dtype} {spec.layout}"
-
-
-def _output(spec: OutputSpec) -> str:
-    text = f"{spec.name} {_form(spec)}"
-    if spec.expect is not None:
-        text += f", {spec.compare} against {spec.expect.name}"
-    return text if spec.save is None else f"{text}, saved to {spec.save.name}"
 
 
 def warnings(found: list[Part]) -> list[str]:

@@ -38,7 +38,15 @@ _INFO = ("breakpoints", "locals", "registers", "source", "threads")
 def candidates(command: str, before: Sequence[str], text: str, core: Core) -> Iterable[str]:
     """What may stand behind `before`, the arguments of a command so far; `text` begins it."""
     if command in _BREAKS:
-        return _of_break(before, core)
+        # What a breakpoint takes: code and a core, or a Tensix instruction, its fields, a thread
+        if not before:
+            return [*_code(core), *(one.name for one in REGISTRY.values())]
+        cls = next((one for one in REGISTRY.values() if one.name == before[0]), None)
+        if cls is None:
+            return (*CORE_NAMES, "if")
+        if before[-1] == "on":
+            return _T
+        return [*(f"{field.name}=" for field in cls.fields), "on", "if"]
     if command in _CODE:
         return _code(core) if not before else CORE_NAMES
     if command in _FILES:
@@ -52,18 +60,6 @@ def candidates(command: str, before: Sequence[str], text: str, core: Core) -> It
     if command in _STATE:
         return [named.name for named in NAMED] + [*_fields()]
     return {"cfg": _fields(), "info": _INFO, "src": ("a", "b")}.get(command, ())
-
-
-def _of_break(before: Sequence[str], core: Core) -> Iterable[str]:
-    """What a breakpoint takes: code and a core, or a Tensix instruction, its fields, a thread."""
-    if not before:
-        return [*_code(core), *(one.name for one in REGISTRY.values())]
-    cls = next((one for one in REGISTRY.values() if one.name == before[0]), None)
-    if cls is None:
-        return (*CORE_NAMES, "if")
-    if before[-1] == "on":
-        return _T
-    return [*(f"{field.name}=" for field in cls.fields), "on", "if"]
 
 
 def _paths(text: str) -> list[str]:

@@ -147,7 +147,11 @@ class Tracer:
 
     def _take(self, entry: Entry) -> None:
         if entry[0] >= FIRST_CORE:
-            self._take_store(entry)
+            assert self._stores is not None
+            store = self._places.store(entry)
+            own = self._thread is None or store.core == f"trisc{self._thread}"
+            if own and not self.full:
+                self._stores(store)
             return
         self._words += 1
         word = self._places.word(self._words - 1, entry)
@@ -158,10 +162,3 @@ class Tracer:
             return
         self.shown += 1
         self._show(word)
-
-    def _take_store(self, entry: Entry) -> None:
-        assert self._stores is not None
-        store = self._places.store(entry)
-        own = self._thread is None or store.core == f"trisc{self._thread}"
-        if own and not self.full:
-            self._stores(store)

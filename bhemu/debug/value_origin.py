@@ -120,7 +120,9 @@ class Chain:
         The last word has no non-finite LReg as input; an SFPLOAD took its value from Dst.
         """
         lane = _LANES_OF_ROW * (cell[0] & 3) + cell[1] // _COLUMNS_OF_LANE
-        register: Register | None = Register(_field(store, "lreg_ind"), lane)
+        register: Register | None = Register(
+            REGISTRY[store.word >> 24].operands(store.word)["lreg_ind"], lane
+        )
         links: list[Link] = []
         before = store.number
         while register is not None and len(links) < MOST:
@@ -173,10 +175,6 @@ def _writes(trial: Trial, register: Register) -> bool:
 
 def _opcode(name: str) -> int:
     return next(opcode for opcode, cls in REGISTRY.items() if cls.name == name)
-
-
-def _field(word: TracedWord, name: str) -> int:
-    return REGISTRY[word.word >> 24].operands(word.word)[name]
 
 
 def _may_write(word: TracedWord, number: int) -> bool:

@@ -97,15 +97,6 @@ def _expanded(s: Any, t: Any, index: Any, contexts: Any) -> Any:
 
 
 @njit
-def _of_mop(s: Any, t: Any, word: Any, index: Any, contexts: Any) -> Any:
-    # As `_of_template` for a MOP that has not begun.
-    mask = (word & _MASK_LOW) | (np.int64(s.mop_zmask_hi[t]) << 16)
-    steps = ((word >> _COUNT) & _COUNT_MAX) + 1
-    given = frontend.issued(s.mop_cfg[t], (word >> _TEMPLATE) & 1, mask, steps)
-    return _of_template(s.mop_cfg[t], given, index, contexts)
-
-
-@njit
 def _records(word: Any) -> Any:
     # How many of the next words a REPLAY records without executing them.
     if word & (_LOAD | _EXECUTE) != _LOAD:
@@ -131,7 +122,11 @@ def _reader(s: Any, t: Any, index: Any) -> Any:
             if _changes(word, _CONTEXTS):
                 contexts = word & 0xFFFF
             elif word >> 24 == _MOP:
-                found = _of_mop(s, t, word, index, contexts)
+                # As `_of_template` for a MOP that has not begun.
+                mask = (word & _MASK_LOW) | (np.int64(s.mop_zmask_hi[t]) << 16)
+                steps = ((word >> _COUNT) & _COUNT_MAX) + 1
+                given = frontend.issued(s.mop_cfg[t], (word >> _TEMPLATE) & 1, mask, steps)
+                found = _of_template(s.mop_cfg[t], given, index, contexts)
             elif word >> 24 == _REPLAY:
                 recorded = _records(word)
             elif _reads(word, index, contexts):

@@ -164,20 +164,6 @@ def _step(s: Any, c: Any) -> None:
 
 
 @njit
-def _access(s: Any, c: Any, action: Any) -> Any:
-    """Registers and memory, as the core."""
-    where, value = np.int64(s.debug_port[c, ARG_0]), np.int64(s.debug_port[c, ARG_1])
-    if action & (READ_GPR | WRITE_GPR) and where > PC:
-        return refuse(s, REGISTER, register=where)
-    status = call_access(s.port_access[0], s, np.int64(c), where, np.int64(action), value)
-    if status > DONE:
-        return np.int64(WAITS)
-    if status == DONE and action & (READ_GPR | READ_MEMORY):
-        s.debug_port[c, RESULT] = np.uint32(s.loaded[0])
-    return status
-
-
-@njit
 def _command(s: Any, c: Any, value: Any) -> Any:
     """What a write to DR(1) does at once."""
     action, state = value & _ACTIONS, s.core_state[c]
@@ -201,7 +187,16 @@ def _command(s: Any, c: Any, value: Any) -> Any:
     elif action & (action - 1) or action & (SET_PC | RESUME | HALT):
         return refuse(s, COMMAND, command=value, core=np.int64(c))
     else:
-        return _access(s, c, action)
+        # Registers and memory, as the core
+        where, value = np.int64(s.debug_port[c, ARG_0]), np.int64(s.debug_port[c, ARG_1])
+        if action & (READ_GPR | WRITE_GPR) and where > PC:
+            return refuse(s, REGISTER, register=where)
+        status = call_access(s.port_access[0], s, np.int64(c), where, np.int64(action), value)
+        if status > DONE:
+            return np.int64(WAITS)
+        if status == DONE and action & (READ_GPR | READ_MEMORY):
+            s.debug_port[c, RESULT] = np.uint32(s.loaded[0])
+        return status
     return DONE
 
 
@@ -334,36 +329,6 @@ def _core(s: Any, c: Any, second_group: Any, part: Any) -> Any:
 
 
 @njit
-def _rwc(s: Any, signal: Any, part: Any) -> Any:
-    """The row counters of the threads."""
-    word = np.int64(0)
-    for t in range(THREADS):
-        if signal == _SOURCES:
-            for i in range(2):
-                word |= _in_word(s.rwc[t, i], _SOURCE_AT[i][t][0], part)
-                word |= _in_word(s.rwc_cr[t, i], _SOURCE_AT[i][t][1], part)
-        elif signal == _DST:
-            word |= _in_word(s.rwc[t, 2], _DST_AT[t][0], part)
-            word |= _in_word(s.rwc_cr[t, 2], _DST_AT[t][1], part)
-        else:
-            word |= _in_word(s.rwc[t, 3] & 3, _FIDELITY_AT + 2 * t, part)
-    if signal == _SOURCES:
-        word |= _in_word(s.rwc[0, 2], _DST_AT[0][0] + 128, part)
-    return word | _in_word(np.int64(_EMPTY), _EMPTY_AT, part) if signal == _FIDELITY else word
-
-
-@njit
-def _adc(s: Any, signal: Any, part: Any) -> Any:
-    """The address counters of an unpacker for T0, or of the packer for T2."""
-    unit, channel, word = signal >> 1, signal & 1, np.int64(0)
-    t = 2 if unit == 2 else 0
-    for i in range(4):
-        word |= _in_word(s.adc[t, unit, channel, i], _ADC_AT[i][0], part)
-        word |= _in_word(s.adc_cr[t, unit, channel, i], _ADC_AT[i][1], part)
-    return word
-
-
-@njit
 def present(s: Any, chain: Any, signal: Any, part: Any) -> Any:
     """Word `part` (0-3) of the signals, or UNKNOWN."""
     if chain == _CORES and _FIRST <= signal <= _LAST:
@@ -371,9 +336,29 @@ def present(s: Any, chain: Any, signal: Any, part: Any) -> Any:
     if chain == _CORES and signal >> 1 == _NCRISC >> 1:
         return _core(s, np.int64(4), signal & 1, part)
     if chain == _RWC and _SOURCES <= signal <= _FIDELITY:
-        return _rwc(s, signal, part)
+        # The row counters of the threads
+        word = np.int64(0)
+        for t in range(THREADS):
+            if signal == _SOURCES:
+                for i in range(2):
+                    word |= _in_word(s.rwc[t, i], _SOURCE_AT[i][t][0], part)
+                    word |= _in_word(s.rwc_cr[t, i], _SOURCE_AT[i][t][1], part)
+            elif signal == _DST:
+                word |= _in_word(s.rwc[t, 2], _DST_AT[t][0], part)
+                word |= _in_word(s.rwc_cr[t, 2], _DST_AT[t][1], part)
+            else:
+                word |= _in_word(s.rwc[t, 3] & 3, _FIDELITY_AT + 2 * t, part)
+        if signal == _SOURCES:
+            word |= _in_word(s.rwc[0, 2], _DST_AT[0][0] + 128, part)
+        return word | _in_word(np.int64(_EMPTY), _EMPTY_AT, part) if signal == _FIDELITY else word
     if chain == _ADC and signal < _ADCS:
-        return _adc(s, signal, part)
+        # The address counters of an unpacker for T0, or of the packer for T2
+        unit, channel, word = signal >> 1, signal & 1, np.int64(0)
+        t = 2 if unit == 2 else 0
+        for i in range(4):
+            word |= _in_word(s.adc[t, unit, channel, i], _ADC_AT[i][0], part)
+            word |= _in_word(s.adc_cr[t, unit, channel, i], _ADC_AT[i][1], part)
+        return word
     return np.int64(UNKNOWN)
 
 

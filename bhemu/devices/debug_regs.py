@@ -220,22 +220,6 @@ def _release(s: Any, c: Any) -> None:
 
 
 @njit
-def _hold(s: Any, c: Any) -> None:
-    """Words that the core pushed and nobody took are dropped."""
-    s.core_state[c] = RESET
-    s.attention[0] |= 1
-    debug_port.clear(s, c)
-    if (np.int64(s.debug[_DISABLE_RESET]) >> _KEEP_LOCAL[c]) & 1 == 0:
-        for i in range(LOCAL_SIZE):
-            s.local[c, i] = np.uint8(0)
-    if 1 <= c <= 3:
-        s.fifo_read[c - 1] = s.fifo_write[c - 1]
-    if c <= 3:
-        for n in range(4):
-            s.mailbox_read[c, n] = s.mailbox_write[c, n]
-
-
-@njit
 def _store_soft_reset(s: Any, value: Any) -> Any:
     """SOFT_RESET_0: holds and releases the five cores; other units are refused by name.
 
@@ -252,7 +236,18 @@ def _store_soft_reset(s: Any, value: Any) -> Any:
         bit = 1 << mm.SOFT_RESET_BITS[c]
         if (value ^ before) & bit:
             if value & bit:
-                _hold(s, c)
+                # Words that the core pushed and nobody took are dropped
+                s.core_state[c] = RESET
+                s.attention[0] |= 1
+                debug_port.clear(s, c)
+                if (np.int64(s.debug[_DISABLE_RESET]) >> _KEEP_LOCAL[c]) & 1 == 0:
+                    for i in range(LOCAL_SIZE):
+                        s.local[c, i] = np.uint8(0)
+                if 1 <= c <= 3:
+                    s.fifo_read[c - 1] = s.fifo_write[c - 1]
+                if c <= 3:
+                    for n in range(4):
+                        s.mailbox_read[c, n] = s.mailbox_write[c, n]
             else:
                 _release(s, c)
     return DONE

@@ -121,29 +121,16 @@ def _from_twos(value: Any, sign: Any) -> Any:
 
 
 @njit
-def _load_int8(cell: Any, plain: Any) -> Any:
-    """Low byte of an Integer "8" datum."""
-    if plain:
-        return (cell >> 5) & 0xFF
-    magnitude = (cell >> 5) & 0x7F
-    return -magnitude & 0xFF if cell & 0x8000 else magnitude
-
-
-@njit
-def _store_int8(value: Any, plain: Any) -> Any:
-    """Integer "8" datum of a byte; the conversion of negative bytes is wrong in hardware too."""
-    if plain or value < 0x80:
-        return (value << 5) | (16 if value else 0)
-    magnitude = (0x180 - value - (1 if value == 0x80 else 0)) & 0xFF
-    return 0x8000 | (magnitude << 5) | 16
-
-
-@njit
 def _load16(cell: Any, control: Any) -> Any:
     """What a core sees of a 16-bit cell."""
     fmt, as_is, unsigned = control >> 2, control & 1, control & 2
     if fmt == _INT8:
-        return _load_int8(cell, as_is or unsigned)
+        # Low byte of an Integer "8" datum
+        plain = as_is or unsigned
+        if plain:
+            return (cell >> 5) & 0xFF
+        magnitude = (cell >> 5) & 0x7F
+        return -magnitude & 0xFF if cell & 0x8000 else magnitude
     if as_is:
         return cell
     if fmt == _FP16:
@@ -158,7 +145,12 @@ def _store16(value: Any, control: Any) -> Any:
     """The 16-bit cell of what a core stores."""
     fmt, as_is, unsigned = control >> 2, control & 1, control & 2
     if fmt == _INT8:
-        return _store_int8(value, as_is or unsigned)
+        # Integer "8" datum of a byte; the conversion of negative bytes is wrong in hardware too
+        plain = as_is or unsigned
+        if plain or value < 0x80:
+            return (value << 5) | (16 if value else 0)
+        magnitude = (0x180 - value - (1 if value == 0x80 else 0)) & 0xFF
+        return 0x8000 | (magnitude << 5) | 16
     if as_is:
         return value
     if fmt == _FP16:

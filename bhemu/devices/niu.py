@@ -103,51 +103,24 @@ def _note(s: Any, row: Any) -> None:
 
 
 @njit
-def _take(s: Any, row: Any) -> None:
-    """Copy the data of a write out of the own L1."""
-    n = request.size(row)
-    at = row[request.LOCAL]
-    if request.has_enables(row[request.CONTROL]) and not niu_check.is_register(row):
-        at &= ~15
-    base = np.int64(s.host[0])
-    move(base + _DATA + row[request.DATA], base + at, n)
-    s.noc_data_used[0] += (n + 15) & ~15
-
-
-@njit
-def _end_turn(s: Any, row: Any) -> None:
-    """A core whose multicast comes back to its tile goes on when that has arrived.
-
-    Kernels send a flag so and clear their own copy for what other tiles send next. On silicon the
-    way back is shorter than the code between, which a whole turn is not.
-    """
-    both = request.MULTICAST | request.SELF
-    if row[request.CONTROL] & both == both and row[request.CORE] < CORES:
-        s.turn_yield[0] = 1
-        s.attention[0] |= LOOK
-
-
-@njit
-def _alone(s: Any, noc: Any, i: Any) -> Any:
-    """Refuse a transfer of a tile that is on no chip."""
-    registers = s.niu_command[noc, i]
-    return np.int64(
-        refuse(
-            s,
-            niu_check.TRANSFER,
-            address=mm.NOC0_BASE + mm.NOC_SIZE * noc + mm.NOC_CMD_BUF_OFFSET * i + mm.NOC_CMD_CTRL,
-            control=np.int64(registers[mm.NOC_CTRL >> 2]),
-            target=np.int64(registers[mm.NOC_TARG_ADDR_LO >> 2]),
-            answer=np.int64(registers[mm.NOC_RET_ADDR_LO >> 2]),
-        )
-    )
-
-
-@njit
 def issue(s: Any, c: Any, noc: Any, i: Any) -> Any:
     """Send the request of initiator `i`: DONE, a rule, or the condition to wait for."""
     if s.noc_map[0] == 0:
-        return _alone(s, noc, i)
+        # Refuse a transfer of a tile that is on no chip
+        registers = s.niu_command[noc, i]
+        return np.int64(
+            refuse(
+                s,
+                niu_check.TRANSFER,
+                address=mm.NOC0_BASE
+                + mm.NOC_SIZE * noc
+                + mm.NOC_CMD_BUF_OFFSET * i
+                + mm.NOC_CMD_CTRL,
+                control=np.int64(registers[mm.NOC_CTRL >> 2]),
+                target=np.int64(registers[mm.NOC_TARG_ADDR_LO >> 2]),
+                answer=np.int64(registers[mm.NOC_RET_ADDR_LO >> 2]),
+            )
+        )
     if s.noc_requests[0] >= NOC_REQUESTS:
         return np.int64(niu_check.FULL)
     row = s.noc_request[s.noc_requests[0]]
@@ -158,11 +131,24 @@ def issue(s: Any, c: Any, noc: Any, i: Any) -> Any:
     if request.takes_data(row[request.CONTROL]):
         if s.noc_data_used[0] + request.size(row) > NOC_DATA:
             return np.int64(niu_check.FULL)
-        _take(s, row)
+        # Copy the data of a write out of the own L1
+        n = request.size(row)
+        at = row[request.LOCAL]
+        if request.has_enables(row[request.CONTROL]) and not niu_check.is_register(row):
+            at &= ~15
+        base = np.int64(s.host[0])
+        move(base + _DATA + row[request.DATA], base + at, n)
+        s.noc_data_used[0] += (n + 15) & ~15
     _note(s, row)
     _count(s, row)
     _link(s, row)
-    _end_turn(s, row)
+    # A core whose multicast comes back to its tile goes on when that has arrived. Kernels send a
+    # flag so and clear their own copy for what other tiles send next. On silicon the way back is
+    # shorter than the code between, which a whole turn is not.
+    both = request.MULTICAST | request.SELF
+    if row[request.CONTROL] & both == both and row[request.CORE] < CORES:
+        s.turn_yield[0] = 1
+        s.attention[0] |= LOOK
     s.noc_issued[0] += 1
     s.noc_requests[0] += 1
     return np.int64(DONE)
@@ -279,30 +265,25 @@ def _refused(s: Any, noc: Any, offset: Any, value: Any) -> Any:
 
 
 @njit
-def _store_configuration(s: Any, noc: Any, offset: Any, index: Any, value: Any) -> Any:
-    """Store to a configuration register: the translation is the chip firmware's."""
-    table = mm.NOC_X_ID_TRANSLATE_TABLE_0 <= offset < mm.NOC_ID_LOGICAL
-    if mm.NOC_ID_TRANSLATE_COL_MASK <= offset <= mm.DDR_COORD_TRANSLATE_COL_SWAP:
-        table = True
-    if table and s.noc_map[0] != 0 and value != np.int64(s.niu_config[noc, index]):
-        return np.int64(refuse(s, niu_check.TABLES, value=value, offset=offset))
-    if offset == mm.NIU_TRANS_COUNT_RTZ_CFG and value & 0xFFFF:
-        return np.int64(refuse(s, niu_check.INTERRUPT, value=value))
-    if offset == _CONFIG or offset == _ROUTER_CONFIG:
-        status = _refused(s, noc, offset, value)
-        if status != DONE:
-            return status
-    if offset != mm.DEBUG_COUNTER_RESET:
-        s.niu_config[noc, index] = np.uint32(value)
-    return np.int64(DONE)
-
-
-@njit
 def _store_common(s: Any, noc: Any, offset: Any, value: Any) -> Any:
     """Store to what is no request initiator."""
     index = _configuration(offset)
     if index != _NONE:
-        return _store_configuration(s, noc, offset, index, value)
+        # Store to a configuration register: the translation is the chip firmware's
+        table = mm.NOC_X_ID_TRANSLATE_TABLE_0 <= offset < mm.NOC_ID_LOGICAL
+        if mm.NOC_ID_TRANSLATE_COL_MASK <= offset <= mm.DDR_COORD_TRANSLATE_COL_SWAP:
+            table = True
+        if table and s.noc_map[0] != 0 and value != np.int64(s.niu_config[noc, index]):
+            return np.int64(refuse(s, niu_check.TABLES, value=value, offset=offset))
+        if offset == mm.NIU_TRANS_COUNT_RTZ_CFG and value & 0xFFFF:
+            return np.int64(refuse(s, niu_check.INTERRUPT, value=value))
+        if offset == _CONFIG or offset == _ROUTER_CONFIG:
+            status = _refused(s, noc, offset, value)
+            if status != DONE:
+                return status
+        if offset != mm.DEBUG_COUNTER_RESET:
+            s.niu_config[noc, index] = np.uint32(value)
+        return np.int64(DONE)
     if offset == mm.NOC_CLEAR_OUTSTANDING_REQ_CNT:
         for i in range(16):
             if (value >> i) & 1:

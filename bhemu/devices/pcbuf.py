@@ -36,31 +36,15 @@ def _override(s: Any, t: Any) -> Any:
 
 
 @njit
-def _load_brisc(s: Any, t: Any) -> Any:
-    s.loaded[0] = 0
-    if _override(s, t) & 3 == _ENABLED_BUSY:
-        return DONE
-    waits = s.core_state[t + 1] == BLOCKED and s.core_wait[t + 1] == PCBUF_EMPTY
-    if s.pcbuf_write[t] != s.pcbuf_read[t] or not waits or not drained(s, t):
-        return PCBUF_BUSY
-    return DONE
-
-
-@njit
-def _load_pcbuf(s: Any, t: Any) -> Any:
-    if s.pcbuf_write[t] == s.pcbuf_read[t]:
-        s.loaded[0] = _override(s, t) >> 2
-        return DONE if _override(s, t) & 1 else PCBUF_EMPTY
-    s.load_acted[0] = 1
-    s.loaded[0] = s.pcbuf[t, s.pcbuf_read[t] % _DEPTH]
-    s.pcbuf_read[t] += 1
-    return DONE
-
-
-@njit
 def _load_trisc(s: Any, t: Any, offset: Any) -> Any:
     if offset == 0:
-        return _load_pcbuf(s, t)
+        if s.pcbuf_write[t] == s.pcbuf_read[t]:
+            s.loaded[0] = _override(s, t) >> 2
+            return DONE if _override(s, t) & 1 else PCBUF_EMPTY
+        s.load_acted[0] = 1
+        s.loaded[0] = s.pcbuf[t, s.pcbuf_read[t] % _DEPTH]
+        s.pcbuf_read[t] += 1
+        return DONE
     if mm.PC_BUF_SEMAPHORES_OFFSET <= offset < mm.PC_BUF_SEMAPHORES_END_OFFSET:
         s.loaded[0] = s.sem[(offset - mm.PC_BUF_SEMAPHORES_OFFSET) >> 2]
         return DONE
@@ -78,24 +62,27 @@ def _load_trisc(s: Any, t: Any, offset: Any) -> Any:
 def load(s: Any, c: Any, offset: Any) -> Any:
     """A TRISC pops, syncs or reads a semaphore; for brisc a load is a barrier."""
     if c == 0:
-        return _load_brisc(s, offset >> 16)
+        t = offset >> 16
+        s.loaded[0] = 0
+        if _override(s, t) & 3 == _ENABLED_BUSY:
+            return DONE
+        waits = s.core_state[t + 1] == BLOCKED and s.core_wait[t + 1] == PCBUF_EMPTY
+        if s.pcbuf_write[t] != s.pcbuf_read[t] or not waits or not drained(s, t):
+            return PCBUF_BUSY
+        return DONE
     return _load_trisc(s, c - 1, offset) if offset < mm.PC_BUF_OTHERS else rules.WRONG_CORE
-
-
-@njit
-def _store_brisc(s: Any, t: Any, value: Any) -> Any:
-    if s.pcbuf_write[t] - s.pcbuf_read[t] >= _DEPTH:
-        return PCBUF_FULL
-    s.pcbuf[t, s.pcbuf_write[t] % _DEPTH] = np.uint32(value)
-    s.pcbuf_write[t] += 1
-    return DONE
 
 
 @njit
 def store(s: Any, c: Any, offset: Any, value: Any) -> Any:
     """brisc pushes; a TRISC's store posts (even) or takes (odd) a semaphore, else is discarded."""
     if c == 0:
-        return _store_brisc(s, offset >> 16, value)
+        t = offset >> 16
+        if s.pcbuf_write[t] - s.pcbuf_read[t] >= _DEPTH:
+            return PCBUF_FULL
+        s.pcbuf[t, s.pcbuf_write[t] % _DEPTH] = np.uint32(value)
+        s.pcbuf_write[t] += 1
+        return DONE
     if offset >= mm.PC_BUF_OTHERS:
         return rules.WRONG_CORE
     if mm.PC_BUF_SEMAPHORES_OFFSET <= offset < mm.PC_BUF_SEMAPHORES_END_OFFSET:

@@ -36,22 +36,6 @@ SIDEBAND = access_error(
 
 
 @njit
-def _write_l1(s: Any, command: Any) -> Any:
-    """32 or 64 bits from parameters 2 and 3 to the byte address in parameter 0."""
-    if command & COMPACT or command & WRITE_FORM != WRITE_FORM:
-        return refuse(s, COMMAND, command=command)
-    dst = np.int64(s.tdma_param[0])
-    size = 8 if command & WRITE_64 else 4
-    if dst >= L1_SIZE or dst & (size - 1):
-        return refuse(s, WRITE_ADDRESS, command=command, size=size, place=dst)
-    l1_words(s)[dst >> 2] = s.tdma_param[2]
-    if size == 8:
-        l1_words(s)[(dst >> 2) + 1] = s.tdma_param[3]
-    state.written(s, dst, size)
-    return 0
-
-
-@njit
 def _move(s: Any, c: Any, command: Any) -> Any:
     """A transfer: from the four parameters, or (compact) from the command itself."""
     who = config.by_core(s, c)
@@ -70,7 +54,18 @@ def _command(s: Any, c: Any, value: Any) -> Any:
     if opcode == MOVE:
         return _move(s, c, value)
     if opcode == WRITE_L1:
-        return _write_l1(s, value)
+        # 32 or 64 bits from parameters 2 and 3 to the byte address in parameter 0
+        if value & COMPACT or value & WRITE_FORM != WRITE_FORM:
+            return refuse(s, COMMAND, command=value)
+        dst = np.int64(s.tdma_param[0])
+        size = 8 if value & WRITE_64 else 4
+        if dst >= L1_SIZE or dst & (size - 1):
+            return refuse(s, WRITE_ADDRESS, command=value, size=size, place=dst)
+        l1_words(s)[dst >> 2] = s.tdma_param[2]
+        if size == 8:
+            l1_words(s)[(dst >> 2) + 1] = s.tdma_param[3]
+        state.written(s, dst, size)
+        return 0
     if opcode == WAIT or opcode == NOP:
         return DONE
     return refuse(s, COMMAND, command=value)

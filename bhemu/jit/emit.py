@@ -105,7 +105,12 @@ def _resolved(value: Any) -> Any:
         if isinstance(value, Intrinsic):
             _made[value] = numba_intrinsic(value.emitter)
         elif isinstance(value, ByName):
-            _made[value] = _by_name(value)
+            function, store = (
+                _dispatcher(Compiled(each, {}), _BARE) for each in (value.py_func, value.store)
+            )
+            _made[value] = compiled(
+                function, store, len(inspect.signature(value.py_func).parameters)
+            )
         else:
             _made[value] = _dispatcher(value, {} if "inline" in value.options else _BARE)
     return _made[value]
@@ -118,13 +123,6 @@ def _external(value: External) -> Any:
 
 def _dispatcher(value: Compiled, options: dict[str, Any]) -> Any:
     return numba.njit(**{**_ALWAYS, **options, **value.options})(copy(value))
-
-
-def _by_name(value: ByName) -> Any:
-    function, store = (
-        _dispatcher(Compiled(each, {}), _BARE) for each in (value.py_func, value.store)
-    )
-    return compiled(function, store, len(inspect.signature(value.py_func).parameters))
 
 
 def copy(function: Any) -> FunctionType:

@@ -255,7 +255,13 @@ class _Layout:
         self.jumps: dict[str, int] = {}
         self.fixes: list[Fix] = []
         self._place(writable=False)
-        self._jumps()
+        for reference in self.made.relocations:
+            name = reference.symbol.name
+            called = reference.kind in (_RELATIVE, _CALL) and reference.symbol.section == 0
+            if called and name not in self.jumps:
+                self._align(8)
+                self.jumps[name] = len(self.content)
+                self.content += bytes(8)
         self._align(mmap.PAGESIZE)
         self.writable = len(self.content)
         self._place(writable=True)
@@ -276,16 +282,6 @@ class _Layout:
                 self._align(section.align)
                 self.start[number] = len(self.content)
                 self.content += section.content or bytes(section.size)
-
-    def _jumps(self) -> None:
-        """Room for a jump to each function of another library that is called directly."""
-        for reference in self.made.relocations:
-            name = reference.symbol.name
-            called = reference.kind in (_RELATIVE, _CALL) and reference.symbol.section == 0
-            if called and name not in self.jumps:
-                self._align(8)
-                self.jumps[name] = len(self.content)
-                self.content += bytes(8)
 
     def where(self, symbol: _Symbol) -> tuple[str, int]:
         """(symbol of another library, 0) or ("", offset in the image)."""

@@ -110,9 +110,10 @@ class Launched:
         """The error of a run that ended before its end condition, None when it did not."""
         if stop.reason == "until":
             return None
-        wanted = self._unmet()
+        wanted = self._in_words(self._open())
         before = f" before {wanted}" if wanted else ""
-        tile = self._late_tile()
+        unmet = self._open()
+        tile = unmet[0][0] if unmet else self.tile
         core = next((c for c in tile.core.values() if c.state == "running"), None)
         where = None if core is None else core.where()
         if stop.reason == "limit":
@@ -139,17 +140,10 @@ class Launched:
         """The conditions that do not hold: tile, address, value wanted."""
         return [(tile, at, want) for tile, at, want in self.end_words() if tile.read32(at) != want]
 
-    def _late_tile(self) -> Tile:
-        unmet = self._open()
-        return unmet[0][0] if unmet else self.tile
-
     def _nearly(self) -> str:
         """The conditions of PROGRAM.toml whose words hold something, and another value."""
         held = [one for one in self._open() if one[0].read32(one[1])]
         return self._in_words(held) if self.program.run.until else ""
-
-    def _unmet(self) -> str:
-        return self._in_words(self._open())
 
     def _in_words(self, conditions: list[tuple[Tile, int, int]]) -> str:
         texts = []

@@ -56,10 +56,6 @@ class Controls:
         """The address of an output of the program, and its bytes."""
         raise NotImplementedError
 
-    def _view(self) -> Tile | None:
-        """The tile through which the machine is seen."""
-        return None
-
     def _check_not_running(self, what: str) -> None:
         self.check_thread()
         self.loop.check_not_running(what)
@@ -85,7 +81,7 @@ class Controls:
         run(resume=True).
         """
         self.check_thread()
-        return self.loop.run(until, limit, timeout_s, resume, rounds, self._view())
+        return self.loop.run(until, limit, timeout_s, resume, rounds)
 
     @property
     def error(self) -> BhemuError | None:

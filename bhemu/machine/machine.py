@@ -59,7 +59,18 @@ class Machine(ThreadBound, Controls):
         self.threads = chosen["threads"]
         of_tiles = {name: chosen[name] for name in SHARED}
         self._options: dict[str, Any] = {**of_tiles, "engine": self.engine, "livelock": 0}
-        seed, grid = chosen["seed"], Grid(_columns(chosen["harvest"]), chosen["dram_banks"])
+        # The harvested columns
+        harvest = chosen["harvest"]
+        try:
+            found = tuple(sorted({arguments.integer("column", x) for x in harvest}))
+        except TypeError:
+            found = (-1,)
+        if any(x not in COLUMNS for x in found) or len(found) == len(COLUMNS):
+            raise InputError(
+                f"harvest = {harvest!r} must name physical columns of Tensix tiles",
+                hint="for example (16, 15)",
+            )
+        seed, grid = chosen["seed"], Grid(found, chosen["dram_banks"])
         self.network = Network(grid, chosen["poison"], seed)
         drawn = DELIVERIES[1] if self.late is not None else chosen["delivery"]
         self.network.state.late[0] = _DELIVERY[drawn]
@@ -322,20 +333,6 @@ def _words(xy: XY, address: int, n: int) -> range:
             " whole aligned words"
         )
     return range(address, address + n, 4)
-
-
-def _columns(harvest: Any) -> tuple[int, ...]:
-    """The harvested columns."""
-    try:
-        found = tuple(sorted({arguments.integer("column", x) for x in harvest}))
-    except TypeError:
-        found = (-1,)
-    if any(x not in COLUMNS for x in found) or len(found) == len(COLUMNS):
-        raise InputError(
-            f"harvest = {harvest!r} must name physical columns of Tensix tiles",
-            hint="for example (16, 15)",
-        )
-    return found
 
 
 _DRAM_RESET = DEBUG_BASE + RISCV_DEBUG_REG_SOFT_RESET_0

@@ -101,17 +101,14 @@ def arrange(part: TileSpec, xy: XY, base: int, texts: Texts) -> Kernels:
     for name in PROCESSORS:
         core = part.cores.get(name)
         if core is not None and core.elf is not None:
-            _add_text(made, name, texts.image(core.elf), texts)
+            image = texts.image(core.elf)
+            moved = made.base + len(made.data) - block(image)[0]
+            data = texts.moved(image, moved)
+            made.add(data)
+            made.sizes[name] = len(data)
+            made.texts[name] = Placed(image, image.entry + moved, moved)
     _check_room(made, part)
     return made
-
-
-def _add_text(made: Kernels, name: str, image: Image, texts: Texts) -> None:
-    moved = made.base + len(made.data) - block(image)[0]
-    data = texts.moved(image, moved)
-    made.add(data)
-    made.sizes[name] = len(data)
-    made.texts[name] = Placed(image, image.entry + moved, moved)
 
 
 def _check_room(made: Kernels, part: TileSpec) -> None:
@@ -295,18 +292,7 @@ def place_bare(tile: Tile, part: TileSpec, grid: Grid, texts: Texts) -> Kernels:
         starts[name] = BASE + made.add(code(enter, PARK))
     write(tile, [made.write()])
     name_kernels(tile, made)
-    _preset_nius(tile)
-    for name, start in starts.items():
-        _local_words(tile, name, made, part, grid)
-        if name == "brisc":
-            write(tile, [Write(0, jal(ZERO, start).to_bytes(4, "little"), "start of brisc")])
-        else:
-            tile.core[name].set_reset_pc(start)
-    return made
-
-
-def _preset_nius(tile: Tile) -> None:
-    """Initiators as firmware leaves them: own coordinate, reads by 1, old values by 3."""
+    # Initiators as firmware leaves them: own coordinate, reads by 1, old values by 3
     own = noc_word(tile.xy)
     presets = {
         (0, mm.NOC_TARG_ADDR_LO + 8): own,
@@ -319,6 +305,13 @@ def _preset_nius(tile: Tile) -> None:
     for noc in (mm.NOC0_BASE, mm.NOC0_BASE + mm.NOC_SIZE):
         for (initiator, register), value in presets.items():
             tile.write32(noc + mm.NOC_CMD_BUF_OFFSET * initiator + register, value)
+    for name, start in starts.items():
+        _local_words(tile, name, made, part, grid)
+        if name == "brisc":
+            write(tile, [Write(0, jal(ZERO, start).to_bytes(4, "little"), "start of brisc")])
+        else:
+            tile.core[name].set_reset_pc(start)
+    return made
 
 
 def _local_words(tile: Tile, name: str, made: Kernels, part: TileSpec, grid: Grid) -> None:

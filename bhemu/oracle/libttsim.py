@@ -11,7 +11,7 @@ import struct
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryFile
 
@@ -248,7 +248,11 @@ def _run(simulator: Simulator, case: Case, clocks: int) -> bytes | None:
     for turn in range(1, clocks // POLL + 1):
         simulator.clock(POLL)
         if case.until:
-            ended = _finished(simulator, case.until)
+            until = case.until
+            ended = all(
+                simulator.read(address, 4) == struct.pack("<I", value & 0xFFFFFFFF)
+                for address, value in until
+            )
         elif turn % _GOAL_TURNS == 0:
             ended = simulator.read(0, L1_SIZE) == case.goal
         if ended:
@@ -272,10 +276,3 @@ def _set_starts(simulator: Simulator, case: Case) -> None:
         else:
             simulator.store("NCRISC_RESET_PC_OVERRIDE", 1)
     simulator.store("TRISC_RESET_PC_OVERRIDE", triscs)
-
-
-def _finished(simulator: Simulator, until: Sequence[tuple[int, int]]) -> bool:
-    return all(
-        simulator.read(address, 4) == struct.pack("<I", value & 0xFFFFFFFF)
-        for address, value in until
-    )

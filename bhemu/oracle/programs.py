@@ -92,8 +92,20 @@ def compare_program(library: Library, program: Program, *, seconds: float = 60.0
     """Run a PROGRAM.toml on both: its outputs by tile, face, row and column, then all of L1."""
     tile = launch(program)
     before = tile.read(0, L1_SIZE)
-    _check_local(tile)
-    _check_sets(tile, program)
+    for index, name in enumerate(CORE_NAMES):
+        if tile.state.local[index].any():
+            raise InputError(
+                f"{name}'s private memory holds data before the start, which nothing outside the"
+                " core can write on ttsim",
+                hint='let the start code copy it: local = "loader_init" or "lma"',
+            )
+    for spec in program.sets:
+        address = resolve(tile, spec.at, spec.core)
+        if address >= L1_SIZE:
+            raise InputError(
+                f"{spec.origin}: {address:#x} is not an address of L1; only values in L1 can be set"
+                " on both models"
+            )
     starts, held = _starts(tile)
     until = list(tile.loop.end.words)
     ours = outcome(tile, tile.run, _KINDS)
@@ -106,26 +118,6 @@ def compare_program(library: Library, program: Program, *, seconds: float = 60.0
     if pair.verdict != EQUAL:
         lines += describe(pair, case.place)
     return Verdict(program.name, pair, pair.verdict, tuple(lines))
-
-
-def _check_local(tile: Tile) -> None:
-    for index, name in enumerate(CORE_NAMES):
-        if tile.state.local[index].any():
-            raise InputError(
-                f"{name}'s private memory holds data before the start, which nothing outside the"
-                " core can write on ttsim",
-                hint='let the start code copy it: local = "loader_init" or "lma"',
-            )
-
-
-def _check_sets(tile: Tile, program: Program) -> None:
-    for spec in program.sets:
-        address = resolve(tile, spec.at, spec.core)
-        if address >= L1_SIZE:
-            raise InputError(
-                f"{spec.origin}: {address:#x} is not an address of L1; only values in L1 can be set"
-                " on both models"
-            )
 
 
 def _starts(tile: Tile) -> tuple[dict[str, int], dict[str, int]]:

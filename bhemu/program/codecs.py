@@ -137,9 +137,20 @@ def as_floats(source: NDArray[Any], fmt: Format) -> Floats:
 def to_codes(source: NDArray[Any], values: Floats, fmt: Format, convert: str) -> Words:
     """The pattern of every element of a format without shared exponents."""
     if fmt.kind == "int":
-        return _int_codes(values, fmt, convert)
+        top = 2.0 ** (fmt.bits - fmt.signed) - 1
+        whole = np.trunc(values) if convert == "truncate" else np.rint(values)
+        whole = np.clip(whole, -top if fmt.signed else 0, top)
+        magnitude = np.abs(whole).astype(np.uint32)
+        return np.where(whole < 0, magnitude | np.uint32(1 << (fmt.bits - 1)), magnitude)
     if fmt.kind == "fp8":
-        return _fp8_codes(values, fmt, convert)
+        ladder = _fp8_values(fmt)[:128].astype(np.float64)  # grows with the code
+        size = np.abs(values)
+        below = np.searchsorted(ladder, size, side="right") - 1
+        above = np.minimum(below + 1, 127)
+        middle = (ladder[below] + ladder[above]) / 2
+        up = (size > middle) | ((size == middle) & (above % 2 == 0))
+        code = below if convert == "truncate" else np.where(up, above, below)
+        return (code | np.where(np.signbit(values), 0x80, 0)).astype(np.uint32)
     if fmt.man == 23 and source.dtype == np.float32:
         return np.ascontiguousarray(source).view(np.uint32)  # keeps every NaN payload
     rounded = _limit(_round(values, fmt, convert), values, fmt, convert)
@@ -179,25 +190,6 @@ def _nan_words(source: NDArray[Any], fmt: Format) -> Words:
         words = source.astype(np.float32).view(np.uint32)
     words = words & np.uint32(0xFFFF_FFFF << (23 - fmt.man) & 0xFFFF_FFFF)
     return np.where(words & np.uint32(0x7F_FFFF), words, words | np.uint32(0x40_0000))
-
-
-def _int_codes(values: Floats, fmt: Format, convert: str) -> Words:
-    top = 2.0 ** (fmt.bits - fmt.signed) - 1
-    whole = np.trunc(values) if convert == "truncate" else np.rint(values)
-    whole = np.clip(whole, -top if fmt.signed else 0, top)
-    magnitude = np.abs(whole).astype(np.uint32)
-    return np.where(whole < 0, magnitude | np.uint32(1 << (fmt.bits - 1)), magnitude)
-
-
-def _fp8_codes(values: Floats, fmt: Format, convert: str) -> Words:
-    ladder = _fp8_values(fmt)[:128].astype(np.float64)  # grows with the code
-    size = np.abs(values)
-    below = np.searchsorted(ladder, size, side="right") - 1
-    above = np.minimum(below + 1, 127)
-    middle = (ladder[below] + ladder[above]) / 2
-    up = (size > middle) | ((size == middle) & (above % 2 == 0))
-    code = below if convert == "truncate" else np.where(up, above, below)
-    return (code | np.where(np.signbit(values), 0x80, 0)).astype(np.uint32)
 
 
 def encode_bfp(blocks: Floats, fmt: Format, convert: str) -> bytes:
@@ -247,8 +239,8 @@ def from_codes(words: Words, fmt: Format) -> NDArray[Any]:
     if fmt.kind == "raw":
         return words.astype(np.uint8)
     if fmt.kind == "fp8":
-        values: NDArray[np.float32] = _fp8_values(fmt)[words]
-        return values
+        known: NDArray[np.float32] = _fp8_values(fmt)[words]
+        return known
     if fmt.kind == "int":
         if not fmt.signed:
             return words.astype(np.uint32 if fmt.bits == 32 else np.int32)
@@ -257,10 +249,6 @@ def from_codes(words: Words, fmt: Format) -> NDArray[Any]:
         return np.where(words > top, -magnitude, magnitude)
     if fmt.ieee:
         return (words << np.uint32(32 - fmt.bits)).view(np.float32)
-    return _fp16_values(words)
-
-
-def _fp16_values(words: Words) -> NDArray[np.float32]:
     exponent = (words >> 10 & 31).astype(np.int32)
     mantissa = (words & 0x3FF).astype(np.float32) + np.where(exponent > 0, 1024, 0)
     size = np.ldexp(mantissa, np.maximum(exponent, 1) - 25)

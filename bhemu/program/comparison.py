@@ -200,17 +200,11 @@ def _pair(
     if how == "close" and fmt.kind != "raw":
         target = codecs.widen(wanted)
     values = (target, codecs.widen(decode(got, shape, dtype, layout)))
-    return _Pair(fmt, layout, values, bits, _ulp(bits, values, fmt))
-
-
-def _ulp(
-    bits: tuple[Words, Words], values: tuple[codecs.Floats, codecs.Floats], fmt: Format
-) -> NDArray[np.int64]:
-    """Distance in representable values; 0 between two NaN, _NO_ULP between NaN and a number."""
+    # Distance in representable values; 0 between two NaN, _NO_ULP between NaN and a number
     first, second = (_ordinal(words, fmt) for words in bits)
     nan = [np.isnan(v) for v in values]
     distance = np.where(nan[0] & nan[1], 0, np.abs(first - second))
-    return np.where(nan[0] ^ nan[1], _NO_ULP, distance)
+    return _Pair(fmt, layout, values, bits, np.where(nan[0] ^ nan[1], _NO_ULP, distance))
 
 
 def _ordinal(words: Words, fmt: Format) -> NDArray[np.int64]:

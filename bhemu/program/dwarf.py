@@ -113,7 +113,8 @@ class Debug:
             if self.info is None:
                 self.problem = f"{path}: no .debug_info; compile with -g"
                 return
-            self._read_units(self.info)
+            for unit in self.info.units():
+                self._walk(unit, unit.get_top_DIE(), None, self.info.files(unit), 0)
             self.info.renew()
         except RecursionError:
             self._fail(f"{path}: .debug_info is nested too deep")
@@ -167,10 +168,6 @@ class Debug:
 
     # Reading
 
-    def _read_units(self, info: Info) -> None:
-        for unit in info.units():
-            self._walk(unit, unit.get_top_DIE(), None, info.files(unit), 0)
-
     def _walk(self, unit: Any, die: Any, outer: Block | None, files: list[str], depth: int) -> None:
         for child in children(die):
             self._left -= 1
@@ -184,7 +181,13 @@ class Debug:
                 if inner is None and child.tag == _BLOCK:
                     inner = outer
             elif child.tag in _VARIABLES:
-                self._variable(child, outer)
+                if outer is not None:
+                    outer.variables.append(child)
+                elif name_of(child):
+                    if "DW_AT_location" in child.attributes:
+                        self.globals[name_of(child)] = child
+                    else:
+                        self.globals.setdefault(name_of(child), child)
             if child.has_children and (inner is not None or child.tag == "DW_TAG_namespace"):
                 self._walk(unit, child, inner, files, depth + 1)
 
@@ -199,15 +202,6 @@ class Debug:
         block = Block(die.tag, name_of(die), parts, call, outer, die)
         self.blocks.append(block)
         return block
-
-    def _variable(self, die: Any, outer: Block | None) -> None:
-        if outer is not None:
-            outer.variables.append(die)
-        elif name_of(die):
-            if "DW_AT_location" in die.attributes:
-                self.globals[name_of(die)] = die
-            else:
-                self.globals.setdefault(name_of(die), die)
 
 
 class _Code:

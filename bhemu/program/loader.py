@@ -227,36 +227,35 @@ def place(image: Image, *, local: Local, core: str, offset: int = 0) -> list[Pla
     size = LOCAL_SIZE.get(core)
     if size is None:
         raise InputError(f"no core {core!r}", hint=f"cores: {', '.join(LOCAL_SIZE)}")
-    _check_mode(local)
+    named = isinstance(local, str) and local in LOCAL_MODES
+    staged = isinstance(local, int) and not isinstance(local, bool)
+    if not named and not staged:
+        modes = ", ".join(f'"{mode}"' for mode in LOCAL_MODES)
+        raise InputError(f"local = {local!r} is not a way to place local RAM segments", hint=modes)
     placements: list[_Range] = []
     for segment in image.segments:
         if segment.is_local:
-            _check_local(image, segment, core, size)
+            if segment.vaddr - LOCAL_BASE + segment.memsz > size:
+                raise InputError(
+                    f"{image.path}: {segment} ends beyond the local RAM of {core}"
+                    f" (0x{size:X} bytes at 0x{LOCAL_BASE:08X})",
+                    hint="is this the ELF of another core?",
+                )
             placement = _place_local(image, segment, local, offset)
         else:
             length = len(segment.data) if local == "loader_init" else segment.memsz
             placement = _in_l1(image, segment, segment.paddr + offset, length)
         if placement.length:
             placements.append(placement)
-    _check_disjoint(placements)
+    ordered = sorted(placements, key=lambda p: (p.space, p.address))
+    for low, high in pairwise(ordered):
+        if low.space == high.space and high.address < low.address + low.length:
+            raise InputError(
+                f"{low.name} and {high.name} overlap in {_SPACE_NAMES[low.space]}"
+                f" at 0x{high.address:X}",
+                hint="check the load addresses in the linker script",
+            )
     return [placement.padded() for placement in placements]  # only now: all of it fits
-
-
-def _check_mode(local: Local) -> None:
-    named = isinstance(local, str) and local in LOCAL_MODES
-    staged = isinstance(local, int) and not isinstance(local, bool)
-    if not named and not staged:
-        modes = ", ".join(f'"{mode}"' for mode in LOCAL_MODES)
-        raise InputError(f"local = {local!r} is not a way to place local RAM segments", hint=modes)
-
-
-def _check_local(image: Image, segment: Segment, core: str, size: int) -> None:
-    if segment.vaddr - LOCAL_BASE + segment.memsz > size:
-        raise InputError(
-            f"{image.path}: {segment} ends beyond the local RAM of {core}"
-            f" (0x{size:X} bytes at 0x{LOCAL_BASE:08X})",
-            hint="is this the ELF of another core?",
-        )
 
 
 def _place_local(image: Image, segment: Segment, local: Local, offset: int) -> _Range:
@@ -304,17 +303,6 @@ def _in_l1(image: Image, segment: Segment, address: int, length: int) -> _Range:
             hint="check the load addresses in the linker script",
         )
     return _Range(image, segment, address, length, "l1")
-
-
-def _check_disjoint(placements: Iterable[_Range]) -> None:
-    ordered = sorted(placements, key=lambda p: (p.space, p.address))
-    for low, high in pairwise(ordered):
-        if low.space == high.space and high.address < low.address + low.length:
-            raise InputError(
-                f"{low.name} and {high.name} overlap in {_SPACE_NAMES[low.space]}"
-                f" at 0x{high.address:X}",
-                hint="check the load addresses in the linker script",
-            )
 
 
 def check_overlap(
@@ -377,7 +365,13 @@ def relocated(image: Image, offset: int) -> Image:
         return image
     found = _relocations(files.read_bytes(image.path, "ELF_BYTES"), str(image.path))
     if not found:
-        _check_free(image)
+        local = next((s for s in image.segments if s.is_local and s.data), None)
+        if local is not None:
+            raise InputError(
+                f"{image.path}: {local} is copied from where the ELF was linked, and the ELF has no"
+                " relocations to be moved by",
+                hint="link it with -Wl,--emit-relocs",
+            )
         return image
     data = [bytearray(segment.data) for segment in image.segments]
     uppers = {r.address: r.target for r in found if r.kind == _PCREL_HI20}
@@ -390,16 +384,6 @@ def relocated(image: Image, offset: int) -> Image:
         replace(segment, data=bytes(new)) for segment, new in zip(image.segments, data, strict=True)
     )
     return replace(image, segments=segments)
-
-
-def _check_free(image: Image) -> None:
-    local = next((s for s in image.segments if s.is_local and s.data), None)
-    if local is not None:
-        raise InputError(
-            f"{image.path}: {local} is copied from where the ELF was linked, and the ELF has no"
-            " relocations to be moved by",
-            hint="link it with -Wl,--emit-relocs",
-        )
 
 
 @lru_cache(maxsize=_KEPT)
@@ -417,7 +401,10 @@ def _read(data: bytes, path: str) -> Iterator[_Relocation]:
     for number, section in enumerate(table):
         if section.kind != "SHT_RELA":
             continue
-        of = _target_section(data, table, number)
+        # The section that relocation section `number` is about (sh_info)
+        start = elf.HEADER.unpack_from(data)[6]
+        (about,) = struct.unpack_from("<I", data, start + 40 * number + 28)
+        of = table[about] if 0 < about < len(table) else None
         if of is None or not of.flags & elf.SHF_ALLOC:
             continue
         for at, info, addend in _ENTRY.iter_unpack(section.bytes_of(data)[: _whole(section)]):
@@ -429,13 +416,6 @@ def _read(data: bytes, path: str) -> Iterator[_Relocation]:
 
 def _whole(section: elf.Section) -> int:
     return section.size // _ENTRY.size * _ENTRY.size
-
-
-def _target_section(data: bytes, table: list[elf.Section], number: int) -> elf.Section | None:
-    """The section that relocation section `number` is about (sh_info)."""
-    start = elf.HEADER.unpack_from(data)[6]
-    (about,) = struct.unpack_from("<I", data, start + 40 * number + 28)
-    return table[about] if 0 < about < len(table) else None
 
 
 def _place(image: Image, address: int) -> tuple[int, int] | None:

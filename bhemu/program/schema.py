@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 from bhemu import arguments
 from bhemu.errors import InputError
@@ -177,18 +176,14 @@ def saved_program(path: Path) -> Program:
     try:
         with Archive(files.read_bytes(path, "ARCHIVE_BYTES")) as archive:
             about = json.loads(str(archive.array("meta", _META_BYTES)))
-        return _of(path, about)
+        if "tiles" not in about:
+            return Program(path.stem, SAVED_STATE, {}, path=path, image=path)
+        placed = [tuple(int(n) for n in tile["tile"]) for tile in about["tiles"].values()]
+        tiles = tuple(TileSpec(((x, y),), {}) for x, y in sorted(placed))
+        chip = ChipSpec(tuple(about["harvested"]), int(about["banks"]))
+        return Program(path.stem, SAVED_STATE, {}, path=path, image=path, tiles=tiles, chip=chip)
     except (UnreadableError, LookupError, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"{path}: not a saved state: {error}", hint=_HINT) from error
-
-
-def _of(path: Path, about: dict[str, Any]) -> Program:
-    if "tiles" not in about:
-        return Program(path.stem, SAVED_STATE, {}, path=path, image=path)
-    placed = [tuple(int(n) for n in tile["tile"]) for tile in about["tiles"].values()]
-    tiles = tuple(TileSpec(((x, y),), {}) for x, y in sorted(placed))
-    chip = ChipSpec(tuple(about["harvested"]), int(about["banks"]))
-    return Program(path.stem, SAVED_STATE, {}, path=path, image=path, tiles=tiles, chip=chip)
 
 
 SCHEMA = 1
@@ -273,7 +268,12 @@ def _tile(table: Table, kind: str, at: tuple[XY, ...]) -> TileSpec:
     numbers = [buffer.index for buffer in buffers]
     if len(set(numbers)) != len(numbers):
         table.fail(f"two circular buffers have index {max(numbers, key=numbers.count)}")
-    semaphores = _semaphores(table)
+    values = table.take("semaphores", [], (list,))
+    if len(values) > SEMAPHORES or any(
+        type(n) is not int or not 0 <= n <= 0xFFFF_FFFF for n in values
+    ):
+        table.fail("semaphores is not an array of at most 16 initial values", hint="[0, 0]")
+    semaphores = tuple(values)
     if kind != "tt-metal" and (buffers or semaphores):
         table.fail(f'circular buffers and semaphores belong to kind = "tt-metal", not "{kind}"')
     sets = tuple(set_from(each) for each in table.tables("set"))
@@ -293,15 +293,6 @@ def _buffer(table: Table) -> BufferSpec:
         table.fail("at and page are multiples of 16: compute cores count in units of 16 bytes")
     check_extent(table, spec.at, spec.size)
     return spec
-
-
-def _semaphores(table: Table) -> tuple[int, ...]:
-    values = table.take("semaphores", [], (list,))
-    if len(values) > SEMAPHORES or any(
-        type(n) is not int or not 0 <= n <= 0xFFFF_FFFF for n in values
-    ):
-        table.fail("semaphores is not an array of at most 16 initial values", hint="[0, 0]")
-    return tuple(values)
 
 
 def _firmware(top: Table, kind: str) -> FirmwareSpec | None:

@@ -179,12 +179,29 @@ def as_text(kind: CType, raw: bytes, read: Read, form: str = "", depth: int = 0)
     if kind.kind == "record":
         return _record(kind, raw, read, form, depth)
     if kind.kind == "array":
-        return _array(kind, raw, read, form, depth)
+        if depth >= _DEEPEST:
+            return "{...}"
+        element, count = kind.target, kind.count or 0
+        if element.kind == "character" and not form:
+            return f'"{printable(raw.partition(bytes(1))[0].decode(errors="replace"))}"'
+        size = max(element.size, 1)
+        shown = [
+            as_text(element, raw[i * size : (i + 1) * size], read, form, depth + 1)
+            for i in range(min(count, _MOST, len(raw) // size))
+        ]
+        return "{" + ", ".join([*shown, *(["..."] if count > _MOST else [])]) + "}"
     if kind.kind == "float" and len(raw) in _FLOATS and form in ("", "f"):
         return repr(struct.unpack(_FLOATS[len(raw)], raw)[0])
     value = int.from_bytes(raw, "little", signed=kind.signed and form in ("", "d", "c"))
     if form:
-        return _formatted(value, raw, form)
+        if form == "f" and len(raw) in _FLOATS:
+            return repr(struct.unpack(_FLOATS[len(raw)], raw)[0])
+        if form == "c":
+            return repr(chr(value & 0xFF))
+        unsigned = value & (1 << 8 * len(raw)) - 1
+        return {"x": f"{unsigned:#x}", "t": f"{unsigned:#b}", "u": str(unsigned)}.get(
+            form, str(value)
+        )
     if kind.kind == "boolean":
         return str(bool(value)).lower()
     if kind.kind == "character":
@@ -192,29 +209,16 @@ def as_text(kind: CType, raw: bytes, read: Read, form: str = "", depth: int = 0)
     if kind.kind == "enum":
         return kind.enumerators.get(value, str(value))
     if kind.kind == "pointer":
-        return _pointer(kind, value, read)
+        target = kind.target
+        if value and target.kind == "character":
+            try:
+                raw = read(value, 64)
+            except ValueError:
+                return f"{value:#x}"
+            text = raw.partition(b"\0")[0].decode(errors="replace")
+            return f'{value:#x} "{printable(text)}"'
+        return f"{value:#x}"
     return str(value) if -10 < value < 10 else f"{value} ({value & (1 << 8 * len(raw)) - 1:#x})"
-
-
-def _formatted(value: int, raw: bytes, form: str) -> str:
-    if form == "f" and len(raw) in _FLOATS:
-        return repr(struct.unpack(_FLOATS[len(raw)], raw)[0])
-    if form == "c":
-        return repr(chr(value & 0xFF))
-    unsigned = value & (1 << 8 * len(raw)) - 1
-    return {"x": f"{unsigned:#x}", "t": f"{unsigned:#b}", "u": str(unsigned)}.get(form, str(value))
-
-
-def _pointer(kind: CType, value: int, read: Read) -> str:
-    target = kind.target
-    if value and target.kind == "character":
-        try:
-            raw = read(value, 64)
-        except ValueError:
-            return f"{value:#x}"
-        text = raw.partition(b"\0")[0].decode(errors="replace")
-        return f'{value:#x} "{printable(text)}"'
-    return f"{value:#x}"
 
 
 def _record(kind: CType, raw: bytes, read: Read, form: str, depth: int) -> str:
@@ -236,20 +240,6 @@ def slice_of(member: Member, raw: bytes) -> bytes:
     word = int.from_bytes(raw[member.offset : member.offset + 8], "little")
     value = word >> low & (1 << min(max(count, 0), 64)) - 1
     return value.to_bytes(8, "little")[: max(size, 1)]
-
-
-def _array(kind: CType, raw: bytes, read: Read, form: str, depth: int) -> str:
-    if depth >= _DEEPEST:
-        return "{...}"
-    element, count = kind.target, kind.count or 0
-    if element.kind == "character" and not form:
-        return f'"{printable(raw.partition(bytes(1))[0].decode(errors="replace"))}"'
-    size = max(element.size, 1)
-    shown = [
-        as_text(element, raw[i * size : (i + 1) * size], read, form, depth + 1)
-        for i in range(min(count, _MOST, len(raw) // size))
-    ]
-    return "{" + ", ".join([*shown, *(["..."] if count > _MOST else [])]) + "}"
 
 
 def readable(kind: CType) -> int:
@@ -328,26 +318,23 @@ def type_of(entry: Any) -> CType:
 def locate(frame: Frame, entry: Any, block: Block | None) -> Location:
     """Where the variable is; Gone where it is nowhere, InputError where that cannot be read."""
     with entry.dwarfinfo.reading():
-        return _locate(frame, entry, block)
-
-
-def _locate(frame: Frame, entry: Any, block: Block | None) -> Location:
-    for one in origin(entry):
-        constant = one.attributes.get("DW_AT_const_value")
-        if constant is not None:
-            return Location(value=_constant(constant.value))
-        place = one.attributes.get("DW_AT_location")
-        if place is not None:
-            expression = _expression(frame, one, place)
-            return evaluate(frame, one, block, expression)
-    address = frame.symbol(name_of(entry)) if block is None else None
-    if address is None:
-        raise Gone("optimized out")
-    return Location(address=address)
-
-
-def _constant(value: Any) -> int:
-    return value if isinstance(value, int) else int.from_bytes(bytes(value), "little")
+        for one in origin(entry):
+            constant = one.attributes.get("DW_AT_const_value")
+            if constant is not None:
+                value = constant.value
+                return Location(
+                    value=(
+                        value if isinstance(value, int) else int.from_bytes(bytes(value), "little")
+                    )
+                )
+            place = one.attributes.get("DW_AT_location")
+            if place is not None:
+                expression = _expression(frame, one, place)
+                return evaluate(frame, one, block, expression)
+        address = frame.symbol(name_of(entry)) if block is None else None
+        if address is None:
+            raise Gone("optimized out")
+        return Location(address=address)
 
 
 def _expression(frame: Frame, entry: Any, attribute: Any) -> Any:
@@ -363,7 +350,8 @@ def _expression(frame: Frame, entry: Any, attribute: Any) -> Any:
     found: Any = parser.parse_from_attribute(attribute, version, entry)
     if hasattr(found, "loc_expr"):
         return found.loc_expr
-    base = _base(entry)
+    low = entry.cu.get_top_DIE().attributes.get("DW_AT_low_pc")
+    base = 0 if low is None else int(low.value)
     for one in found:
         if hasattr(one, "base_address"):
             base = one.base_address
@@ -372,11 +360,6 @@ def _expression(frame: Frame, entry: Any, attribute: Any) -> Any:
         if start + one.begin_offset <= frame.pc < start + one.end_offset:
             return one.loc_expr
     raise Gone("optimized out here")
-
-
-def _base(entry: Any) -> int:
-    low = entry.cu.get_top_DIE().attributes.get("DW_AT_low_pc")
-    return 0 if low is None else int(low.value)
 
 
 def evaluate(frame: Frame, entry: Any, block: Block | None, expression: Any) -> Location:

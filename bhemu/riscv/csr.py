@@ -234,28 +234,6 @@ def depends_on_doubt(s: Any, number: Any) -> Any:
 
 
 @njit
-def _set_counter(s: Any, c: Any, number: Any, new: Any) -> None:
-    """Write one half; the next instruction of the core reads what was written."""
-    which = _which_counter(number)
-    old = _counter(s, c, which)
-    if number & 0x80:
-        wanted = (old & 0xFFFFFFFF) | ((new - ((new & 0x80000000) << 1)) << 32)
-    else:
-        wanted = (old & ~0xFFFFFFFF) | new
-    s.csr_offset[c, which] += wanted - old - 1
-
-
-@njit
-def _set_cfg0(s: Any, c: Any, new: Any) -> None:
-    """DisTTStatusReg freezes the status registers at what they show now."""
-    if new & _FREEZE and not np.int64(s.cfg0[c]) & _FREEZE:
-        for i in range(2):
-            shown = _status(s, c, TT_CFG_QSTATUS + i)
-            s.csr[c, _FROZEN + i] = np.uint32(max(shown, 0))
-    s.cfg0[c] = np.uint32(new)
-
-
-@njit
 def _is_kept(s: Any, c: Any, number: Any) -> Any:
     """Whether hardware keeps what is written, for a register that `value` knows.
 
@@ -275,9 +253,21 @@ def store(s: Any, c: Any, number: Any, new: Any) -> None:
         if not shows_coprocessor(number):
             noted(s, _DROPPED, csr=number)
     elif number == CFG0:
-        _set_cfg0(s, c, new)
+        # DisTTStatusReg freezes the status registers at what they show now
+        if new & _FREEZE and not np.int64(s.cfg0[c]) & _FREEZE:
+            for i in range(2):
+                shown = _status(s, c, TT_CFG_QSTATUS + i)
+                s.csr[c, _FROZEN + i] = np.uint32(max(shown, 0))
+        s.cfg0[c] = np.uint32(new)
     elif _which_counter(number) != UNKNOWN:
-        _set_counter(s, c, number, new)
+        # Write one half; the next instruction of the core reads what was written
+        which = _which_counter(number)
+        old = _counter(s, c, which)
+        if number & 0x80:
+            wanted = (old & 0xFFFFFFFF) | ((new - ((new & 0x80000000) << 1)) << 32)
+        else:
+            wanted = (old & ~0xFFFFFFFF) | new
+        s.csr_offset[c, which] += wanted - old - 1
     elif slot != UNKNOWN:
         s.csr[c, slot] = np.uint32(new)
     else:

@@ -38,23 +38,17 @@ NATIVE = {
 }
 
 
-def _translate_after() -> int:
-    """How many instructions of a page run before it is translated: BHEMU_TRANSLATE_AFTER, 0 = none.
-
-    Interpreted, the loop that would execute them is the slower one.
-    """
-    text = os.environ.get("BHEMU_TRANSLATE_AFTER") or str(_TRANSLATE_AFTER)
-    if not text.isdecimal() or len(text) > 9:
-        raise InputError(f"BHEMU_TRANSLATE_AFTER = {text!r} is no number of instructions")
-    return int(text) if JIT else 0
-
-
 class UnicornEngine:
     """The five cores of one tile (index = memmap.CORE_NAMES), running on the state record."""
 
     def __init__(self, s: State) -> None:
         self._s = s
-        s.translate_after[0] = _translate_after()
+        # How many instructions of a page run before it is translated: BHEMU_TRANSLATE_AFTER, 0 =
+        # none. Interpreted, the loop that would execute them is the slower one.
+        text = os.environ.get("BHEMU_TRANSLATE_AFTER") or str(_TRANSLATE_AFTER)
+        if not text.isdecimal() or len(text) > 9:
+            raise InputError(f"BHEMU_TRANSLATE_AFTER = {text!r} is no number of instructions")
+        s.translate_after[0] = int(text) if JIT else 0
         self._uc: list[Any] = [None] * CORES  # each is made when it has something to translate
         if JIT:
             s.run_core[0] = load(NATIVE["run_core"]).address

@@ -83,20 +83,6 @@ def _sockets() -> Temporary:
     return made
 
 
-def _begin_forkserver() -> None:
-    """Start the process that forks workers; Ctrl-C, of which the terminal tells all, is not for it.
-
-    It ignores Ctrl-C when it has imported the emulator, not before. One that comes meanwhile
-    reaches this process afterwards.
-    """
-    resource_tracker.ensure_running()  # which would let the signal through again
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        forkserver.ensure_running()
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
 class Processes:
     """Worker processes of this machine, made by a process that has imported the emulator."""
 
@@ -116,7 +102,15 @@ class Processes:
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload([worker.__name__])
         self._before = {child.pid for child in multiprocessing.active_children()}
-        _begin_forkserver()
+        # Start the process that forks workers; Ctrl-C, of which the terminal tells all, is not for
+        # it. It ignores Ctrl-C when it has imported the emulator, not before. One that comes
+        # meanwhile reaches this process afterwards.
+        resource_tracker.ensure_running()  # which would let the signal through again
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            forkserver.ensure_running()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         self._executor = ProcessPoolExecutor(self._workers, context, initializer=worker.begin)
         return self._executor
 
@@ -454,7 +448,10 @@ class Engine:
         for future in list(self.out):
             if future.done() and not future.cancelled() and future.exception() is None:
                 if not future.result().missing and not future.result().refused:
-                    self._keep_finished(future)
+                    del self.out[future]
+                    for record in future.result().records:
+                        self.take(record)
+                        self.records += 1
                     continue
             chunks.append(self.out.pop(future))
         self.breaks += 1
@@ -465,28 +462,21 @@ class Engine:
         for job in (job for chunk in chunks for job in chunk.jobs):
             self.tries[job.number] += 1
             if alone and self.tries[job.number] >= TRIES:
-                self.take(_given_up(job, problems))
+                lost = f"the worker was lost during this run {TRIES} times"
+                self.take(
+                    {
+                        "number": job.number,
+                        "outcome": OUTCOMES[70],
+                        "exit_code": 70,
+                        "category": "WorkerLost",
+                        "rule": "WorkerLost",
+                        "message": f"{lost}: {'; '.join(problems)}",
+                        "seconds": 0.0,
+                    }
+                )
             else:
                 self.lost.append(job)
         return self.pool.again()
-
-    def _keep_finished(self, future: Future[Reply]) -> None:
-        del self.out[future]
-        for record in future.result().records:
-            self.take(record)
-            self.records += 1
-
-
-def _given_up(job: Job, problems: list[str]) -> Record:
-    return {
-        "number": job.number,
-        "outcome": OUTCOMES[70],
-        "exit_code": 70,
-        "category": "WorkerLost",
-        "rule": "WorkerLost",
-        "message": f"the worker was lost during this run {TRIES} times: {'; '.join(problems)}",
-        "seconds": 0.0,
-    }
 
 
 def execute(plan: Plan, jobs: Iterable[Job], pool: Pool, take: Callable[[Record], None]) -> None:

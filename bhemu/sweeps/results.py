@@ -264,9 +264,21 @@ def _axes(plan: Plan) -> list[str]:
 
 def page(found: Results, first: View | None) -> bytes:
     """The whole file."""
-    body = [_summary(found), _failures(found)]
+    counts = ", ".join(f"{n} {outcome}" for outcome, n in found.counts.items())
+    missing = len(found.plan.runs) - len(found)
+    rest = f"; {missing} have not run" if missing else ""
+    programs = ", ".join(dict.fromkeys(run.program for run in found.plan.runs))
+    what = f"{len(found)} runs of {html.text(programs)}: {html.text(counts)}{rest}"
+    body = [f'<p id="summary">{what}</p>{html.quietly()}', _failures(found)]
     if first is not None:
-        body.append(_heat(_axes(found.plan), first))
+        axes = _axes(found.plan)
+        x, y = _select("heat-x", axes, first.x), _select("heat-y", axes, first.y)
+        value = _select("heat-value", (_FAILED, *_NUMBERS), first.value)
+        body.append(
+            f"<h2>Heat map</h2><p><label>across {x}</label><label>down {y}</label>"
+            f'<label>shown {value}</label><span id="heat-note" class="quiet"></span></p>'
+            f"{html.scrolled('', 'heat')}"
+        )
     body.append(
         '<h2>Runs</h2><p><input id="filter" placeholder="filter" aria-label="filter">'
         ' <span id="runs-note" class="quiet"></span></p>'
@@ -275,17 +287,6 @@ def page(found: Results, first: View | None) -> bytes:
     body.append(html.data("sweep", _data(found)))
     script = _SCRIPT.read_text(encoding="utf-8")
     return html.page(f"Sweep {found.plan.sweep.name}", "".join(body), _STYLE, script)
-
-
-def _summary(found: Results) -> str:
-    counts = ", ".join(f"{n} {outcome}" for outcome, n in found.counts.items())
-    missing = len(found.plan.runs) - len(found)
-    rest = f"; {missing} have not run" if missing else ""
-    programs = ", ".join(dict.fromkeys(run.program for run in found.plan.runs))
-    return (
-        f'<p id="summary">{len(found)} runs of {html.text(programs)}: {html.text(counts)}{rest}</p>'
-        f"{html.quietly()}"
-    )
 
 
 def _failures(found: Results) -> str:
@@ -299,16 +300,6 @@ def _failures(found: Results) -> str:
     heads = ("runs", "outcome", "rule", "place", "first message", "command that repeats it")
     table = html.table(heads, rows, "failures")
     return f"<h2>Failures by rule and place</h2>{html.scrolled(table)}"
-
-
-def _heat(axes: Sequence[str], first: View) -> str:
-    x, y = _select("heat-x", axes, first.x), _select("heat-y", axes, first.y)
-    value = _select("heat-value", (_FAILED, *_NUMBERS), first.value)
-    return (
-        f"<h2>Heat map</h2><p><label>across {x}</label><label>down {y}</label>"
-        f'<label>shown {value}</label><span id="heat-note" class="quiet"></span></p>'
-        f"{html.scrolled('', 'heat')}"
-    )
 
 
 def _select(name: str, values: Sequence[str], chosen: str) -> str:

@@ -303,7 +303,13 @@ class Plan:
         self.columns = tuple(dict.fromkeys(name for p in sweep.parts for name in p.parameters))
         self._check_count()
         self.runs = tuple(self._numbered())
-        self._check_first()
+        # InputError for flags of the first run of each program that cannot be read
+        seen = set()
+        for run in self.runs:
+            if run.program not in seen:
+                seen.add(run.program)
+                base: Base = pickle.loads(self.bases[run.job.base])
+                run.job.configured(base.program)
 
     def blob(self, digest: str) -> bytes:
         """The contents that a worker lacks; InputError when the file has changed since."""
@@ -436,15 +442,6 @@ class Plan:
         if not base.program.inside:
             words.append("--allow-outside")
         return shlex.join(words)
-
-    def _check_first(self) -> None:
-        """InputError for flags of the first run of each program that cannot be read."""
-        seen = set()
-        for run in self.runs:
-            if run.program not in seen:
-                seen.add(run.program)
-                base: Base = pickle.loads(self.bases[run.job.base])
-                run.job.configured(base.program)
 
 
 def _size(sweep: Sweep, part: Part) -> int:

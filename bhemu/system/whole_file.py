@@ -44,7 +44,13 @@ def write(
             scratch.unlink()
         raise
     if durable:
-        _sync(path.parent)
+        folder = path.parent
+        with suppress(OSError):
+            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
 
 
 def make(path: Path, mode: int = 0o666) -> tuple[Path, IO[bytes]]:
@@ -85,13 +91,3 @@ def _remove(scratch: Path) -> None:
     with open(os.open(scratch, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         scratch.unlink()
-
-
-def _sync(folder: Path) -> None:
-    """Bring the names in a folder to the disk, where the file system knows how."""
-    with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

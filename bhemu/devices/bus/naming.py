@@ -108,32 +108,6 @@ def config_word(index: int) -> str:
     return f"ThreadConfig T{thread} word {word} {_listed(thread_fields_at(word))}".rstrip()
 
 
-def _gpr(core: int | None, offset: int) -> str:
-    if core in (None, 0):
-        return f"GPR {offset >> 2 & 63} of T{offset >> 8}"
-    return f"GPR {offset >> 2} of T{core - 1}"
-
-
-def _stream(offset: int) -> str:
-    n, register = offset // mm.STREAM_SIZE, offset % mm.STREAM_SIZE >> 2
-    name = STREAM_REGISTERS.get(register, f"register {register}")
-    role = STREAM_ROLES.get(register)
-    return f"stream {n} {name}" + (f" ({role})" if role else "")
-
-
-def _pcbuf(core: int | None, offset: int) -> str:
-    thread = offset // mm.PC_BUF_OTHERS if core in (None, 0) else (core or 1) - 1
-    at = offset % mm.PC_BUF_OTHERS
-    if mm.PC_BUF_SEMAPHORES_OFFSET <= at < mm.PC_BUF_SEMAPHORES_END_OFFSET:
-        return f"semaphore {(at - mm.PC_BUF_SEMAPHORES_OFFSET) >> 2}"
-    named = {
-        0: f"PCBuf of T{thread}",
-        mm.PC_BUF_TTSYNC_OFFSET: "TTSync",
-        mm.PC_BUF_MOP_SYNC_OFFSET: "MOP sync",
-    }
-    return named.get(at, f"PCBuf +{at:#x}")
-
-
 def device_name(address: int, core: int | None = None) -> str:
     """What stands at a device address, as `core` (0-4) sees it; its block where it has no name."""
     register = NAMED.get(address & ~3)
@@ -142,15 +116,31 @@ def device_name(address: int, core: int | None = None) -> str:
     if mm.TENSIX_CFG_BASE <= address < mm.TENSIX_CFG_END:
         return config_word((address - mm.TENSIX_CFG_BASE) >> 2)
     if mm.GPR_BASE <= address < mm.GPR_END:
-        return _gpr(core, address - mm.GPR_BASE)
+        offset = address - mm.GPR_BASE
+        if core in (None, 0):
+            return f"GPR {offset >> 2 & 63} of T{offset >> 8}"
+        return f"GPR {offset >> 2} of T{core - 1}"
     if mm.OVERLAY_BASE <= address < mm.OVERLAY_END:
-        return _stream(address - mm.OVERLAY_BASE)
+        offset = address - mm.OVERLAY_BASE
+        n, i = offset // mm.STREAM_SIZE, offset % mm.STREAM_SIZE >> 2
+        name, role = STREAM_REGISTERS.get(i, f"register {i}"), STREAM_ROLES.get(i)
+        return f"stream {n} {name}" + (f" ({role})" if role else "")
     for noc, base in enumerate((mm.NOC0_BASE, mm.NOC1_BASE)):
         if base <= address < base + mm.NOC_SIZE:
             name = niu_register(address - base)
             return f"NoC {noc} {name or f'offset {address - base:#x}'}"
     if mm.PC_BUF_BASE <= address < mm.PC_BUF_END:
-        return _pcbuf(core, address - mm.PC_BUF_BASE)
+        offset = address - mm.PC_BUF_BASE
+        thread = offset // mm.PC_BUF_OTHERS if core in (None, 0) else (core or 1) - 1
+        at = offset % mm.PC_BUF_OTHERS
+        if mm.PC_BUF_SEMAPHORES_OFFSET <= at < mm.PC_BUF_SEMAPHORES_END_OFFSET:
+            return f"semaphore {(at - mm.PC_BUF_SEMAPHORES_OFFSET) >> 2}"
+        named = {
+            0: f"PCBuf of T{thread}",
+            mm.PC_BUF_TTSYNC_OFFSET: "TTSync",
+            mm.PC_BUF_MOP_SYNC_OFFSET: "MOP sync",
+        }
+        return named.get(at, f"PCBuf +{at:#x}")
     if mm.MOP_CFG_BASE <= address < mm.MOP_CFG_END:
         return f"MOP word {(address - mm.MOP_CFG_BASE) >> 2}"
     if mm.MAILBOX_BASE <= address < mm.MAILBOX_END:

@@ -238,7 +238,11 @@ class _Walk:
         elif issubclass(cls, Upper):
             self._set(state, rd, cls.compute(word, pc, 0, 0), _NOTHING)
         elif issubclass(cls, Branch):
-            return self._branch(state, word, cls, a, b)
+            for rs in (cls.rs1.get(word), cls.rs2.get(word)):
+                self._deciding |= state.sources[rs]
+            if a is None or b is None:
+                return None
+            return state.pc + (cls.offset.get(word) if cls.compute(word, 0, a, b) else 4)
         elif issubclass(cls, Jump | IndirectJump):
             if a is None and issubclass(cls, IndirectJump):
                 raise Escape
@@ -251,15 +255,6 @@ class _Walk:
     def _set(self, state: _State, rd: int, value: Value, sources: Sources) -> None:
         if rd:
             state.regs[rd], state.sources[rd] = value, sources
-
-    def _branch(
-        self, state: _State, word: int, cls: type[Branch], a: Value, b: Value
-    ) -> int | None:
-        for rs in (cls.rs1.get(word), cls.rs2.get(word)):
-            self._deciding |= state.sources[rs]
-        if a is None or b is None:
-            return None
-        return state.pc + (cls.offset.get(word) if cls.compute(word, 0, a, b) else 4)
 
     # Memory
 

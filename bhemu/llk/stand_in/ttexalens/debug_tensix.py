@@ -1,7 +1,5 @@
 """tt-exalens' way to inject instructions, which only a boot mode not used on Blackhole needs."""
 
-from typing import NoReturn
-
 from bhemu.errors import NotModelled
 
 from .coordinate import OnChipCoordinate
@@ -12,9 +10,6 @@ class TensixDebug:
 
     def __init__(self, coordinate: OnChipCoordinate) -> None:
         self.device = coordinate.device
-        self._refuse()
-
-    def _refuse(self) -> NoReturn:
         raise NotModelled(
             "injecting Tensix instructions through the debug port",
             hint="use the boot mode BRISC",
