@@ -4,10 +4,10 @@ import functools
 
 from bhemu.riscv.formats import Load, Pushed, Store
 from bhemu.riscv.insn import REGISTRY, Instruction
-from bhemu.riscv.isa import f, m, rv32i, ttinsn, v, zaamo, zba, zbb, zfh, zicsr
+from bhemu.riscv.isa import f, m, rv32i, ttinsn, v, zaamo, zba, zbb, zicsr
 
 # Importing them declares the instructions.
-MODULES = (rv32i, m, zicsr, zaamo, zba, zbb, f, zfh, v, ttinsn)
+MODULES = (rv32i, m, zicsr, zaamo, zba, zbb, f, v, ttinsn)
 
 
 @functools.cache

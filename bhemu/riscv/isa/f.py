@@ -1,66 +1,39 @@
-"""F: single-precision floating point (RISC-V unprivileged ISA, chapter "F").
+"""F and Zfh: floating point of single and half precision (RISC-V unprivileged ISA, both chapters).
 
-By the Blackhole text the cores have some of these instructions, without saying here which; none is
-modelled, all are declared by name.
+The Blackhole text says that the cores have some of these instructions, half precision as FP16 or
+BF16 by cfg0, but not which; none is modelled, all are declared by name.
 """
 
-from typing import ClassVar
+import types
+from typing import Any, ClassVar
 
 from bhemu.bits import bits
 from bhemu.riscv.formats import FromImmediate, NotModelled, Store
-
-SINGLE = 0
+from bhemu.riscv.insn import form
 
 
 class FloatLoad(NotModelled, abstract=True, opcode=0x07):
     """fd from rs1 + imm."""
 
     imm = FromImmediate.imm
-    text = "fd,imm(rs1)"
 
 
 class FloatStore(NotModelled, abstract=True, opcode=0x27):
     """fs2 to rs1 + imm."""
 
     imm = Store.imm
-    text = "fs2,store(rs1)"
 
 
 class Fused(NotModelled, abstract=True):
     """A product and a sum, rounded once."""
 
     fmt = bits(26, 25)
-    text = "fd,fs1,fs2,fs3,rm"
 
 
 class Float(NotModelled, abstract=True, opcode=0x53):
-    """fd from fs1 and fs2, without rounding."""
+    """fd or rd from registers."""
 
-    text = "fd,fs1,fs2"
-
-
-class Rounded(Float, abstract=True):
-    """fd from fs1 and fs2, rounded as the word or fcsr says."""
-
-    text = "fd,fs1,fs2,rm"
-
-
-class FromOne(Float, abstract=True):
-    """fd from fs1 alone, rounded."""
-
-    text = "fd,fs1,rm"
-
-
-class ToInteger(Float, abstract=True):
-    """rd from fs1, rounded."""
-
-    text = "rd,fs1,rm"
-
-
-class FromInteger(Float, abstract=True):
-    """fd from rs1, rounded."""
-
-    text = "fd,rs1,rm"
+    kind, fmt = bits(31, 27), bits(26, 25)
 
 
 class SignOf(Float, abstract=True):
@@ -75,125 +48,68 @@ class SignOf(Float, abstract=True):
         return f"{cls.same} fd,fs1" if one else super().spelled(word)
 
 
-class Compared(Float, abstract=True):
-    """rd from fs1 and fs2."""
-
-    text = "rd,fs1,fs2"
-
-
-class Moved(Float, abstract=True):
-    """Bits between the register files, or rd from fs1."""
-
-    text = "rd,fs1"
-
-
-class FLW(FloatLoad, funct3=2):
-    """fd = word."""
-
-
-class FSW(FloatStore, funct3=2):
-    """Store fs2."""
-
-
-class FMADD_S(Fused, opcode=0x43, fmt=SINGLE):
-    """fd = fs1 * fs2 + fs3."""
-
-
-class FMSUB_S(Fused, opcode=0x47, fmt=SINGLE):
-    """fd = fs1 * fs2 - fs3."""
-
-
-class FNMSUB_S(Fused, opcode=0x4B, fmt=SINGLE):
-    """fd = -(fs1 * fs2) + fs3."""
-
-
-class FNMADD_S(Fused, opcode=0x4F, fmt=SINGLE):
-    """fd = -(fs1 * fs2) - fs3."""
+# Base class, spelling with the letters of the precision (f, and x for bits), fixed fields, meaning.
+_TABLE: tuple[tuple[type[NotModelled], str, dict[str, int], str], ...] = (
+    (Fused, "fmadd.{f} fd,fs1,fs2,fs3,rm", {"opcode": 0x43}, "fd = fs1 * fs2 + fs3."),
+    (Fused, "fmsub.{f} fd,fs1,fs2,fs3,rm", {"opcode": 0x47}, "fd = fs1 * fs2 - fs3."),
+    (Fused, "fnmsub.{f} fd,fs1,fs2,fs3,rm", {"opcode": 0x4B}, "fd = -(fs1 * fs2) + fs3."),
+    (Fused, "fnmadd.{f} fd,fs1,fs2,fs3,rm", {"opcode": 0x4F}, "fd = -(fs1 * fs2) - fs3."),
+    (Float, "fadd.{f} fd,fs1,fs2,rm", {"kind": 0x00}, "fd = fs1 + fs2."),
+    (Float, "fsub.{f} fd,fs1,fs2,rm", {"kind": 0x01}, "fd = fs1 - fs2."),
+    (Float, "fmul.{f} fd,fs1,fs2,rm", {"kind": 0x02}, "fd = fs1 * fs2."),
+    (Float, "fdiv.{f} fd,fs1,fs2,rm", {"kind": 0x03}, "fd = fs1 / fs2."),
+    (Float, "fsqrt.{f} fd,fs1,rm", {"kind": 0x0B, "rs2": 0}, "fd = square root of fs1."),
+    (SignOf, "fsgnj.{f} fd,fs1,fs2", {"kind": 4, "funct3": 0}, "fd = fs1 with the sign of fs2."),
+    (SignOf, "fsgnjn.{f} fd,fs1,fs2", {"kind": 4, "funct3": 1}, "fd = fs1, signed unlike fs2."),
+    (SignOf, "fsgnjx.{f} fd,fs1,fs2", {"kind": 4, "funct3": 2}, "fd = fs1, both signs multiplied."),
+    (Float, "fmin.{f} fd,fs1,fs2", {"kind": 0x05, "funct3": 0}, "fd = the smaller."),
+    (Float, "fmax.{f} fd,fs1,fs2", {"kind": 0x05, "funct3": 1}, "fd = the larger."),
+    (Float, "fle.{f} rd,fs1,fs2", {"kind": 0x14, "funct3": 0}, "rd = 1 when fs1 <= fs2."),
+    (Float, "flt.{f} rd,fs1,fs2", {"kind": 0x14, "funct3": 1}, "rd = 1 when fs1 < fs2."),
+    (Float, "feq.{f} rd,fs1,fs2", {"kind": 0x14, "funct3": 2}, "rd = 1 when fs1 == fs2."),
+    (Float, "fcvt.w.{f} rd,fs1,rm", {"kind": 0x18, "rs2": 0}, "rd = fs1 as a signed integer."),
+    (Float, "fcvt.wu.{f} rd,fs1,rm", {"kind": 0x18, "rs2": 1}, "rd = fs1 as an unsigned integer."),
+    (Float, "fcvt.{f}.w fd,rs1,rm", {"kind": 0x1A, "rs2": 0}, "fd = rs1, signed."),
+    (Float, "fcvt.{f}.wu fd,rs1,rm", {"kind": 0x1A, "rs2": 1}, "fd = rs1, unsigned."),
+    (Float, "fmv.x.{x} rd,fs1", {"kind": 0x1C, "rs2": 0, "funct3": 0}, "rd = bits of fs1."),
+    (Float, "fclass.{f} rd,fs1", {"kind": 0x1C, "rs2": 0, "funct3": 1}, "rd = class of fs1."),
+    (Float, "fmv.{x}.x fd,rs1", {"kind": 0x1E, "rs2": 0, "funct3": 0}, "fd = bits of rs1."),
+)  # fmt: skip
+_SAME = {"fsgnj": "fmv", "fsgnjn": "fneg", "fsgnjx": "fabs"}
+SINGLE, HALF = 0, 2
 
 
-class FADD_S(Rounded, funct7=0x00):
-    """fd = fs1 + fs2."""
+def _declare(base: type[NotModelled], spelling: str, fixed: dict[str, int], meaning: str) -> None:
+    name, _, text = spelling.partition(" ")
+    first, _, rest = name.partition(".")
+    same = f"{_SAME[first]}.{rest}" if first in _SAME else ""
+    space: dict[str, Any] = {"__doc__": meaning, "__module__": __name__, "text": text, "same": same}
+    title = name.upper().replace(".", "_")
+    globals()[title] = types.new_class(title, (base,), fixed, lambda own: own.update(space))
 
 
-class FSUB_S(Rounded, funct7=0x04):
-    """fd = fs1 - fs2."""
+for _letters, _fmt, _funct3, _memory in (
+    ({"f": "s", "x": "w"}, SINGLE, 2, "word"),
+    ({"f": "h", "x": "h"}, HALF, 1, "half word"),
+):
+    _declare(
+        FloatLoad, "fl{x} fd,imm(rs1)".format(**_letters), {"funct3": _funct3}, f"fd = {_memory}."
+    )
+    _declare(
+        FloatStore, "fs{x} fs2,store(rs1)".format(**_letters), {"funct3": _funct3}, "Store fs2."
+    )
+    for _base, _spelling, _fixed, _meaning in _TABLE:
+        _declare(_base, _spelling.format(**_letters), {**_fixed, "fmt": _fmt}, _meaning)
 
 
-class FMUL_S(Rounded, funct7=0x08):
-    """fd = fs1 * fs2."""
+class FCVT_S_H(Float, kind=0x08, fmt=SINGLE, rs2=2):
+    """fd = fs1 in single precision, which is exact."""
+
+    text = "fd,fs1,rm"
+    forms = (form("fcvt.s.h fd,fs1", funct3=0),)
 
 
-class FDIV_S(Rounded, funct7=0x0C):
-    """fd = fs1 / fs2."""
+class FCVT_H_S(Float, kind=0x08, fmt=HALF, rs2=0):
+    """fd = fs1 in half precision."""
 
-
-class FSQRT_S(FromOne, funct7=0x2C, rs2=0):
-    """fd = square root of fs1."""
-
-
-class FSGNJ_S(SignOf, funct7=0x10, funct3=0):
-    """fd = fs1 with the sign of fs2."""
-
-    same = "fmv.s"
-
-
-class FSGNJN_S(SignOf, funct7=0x10, funct3=1):
-    """fd = fs1 with the other sign than fs2."""
-
-    same = "fneg.s"
-
-
-class FSGNJX_S(SignOf, funct7=0x10, funct3=2):
-    """fd = fs1 with the product of both signs."""
-
-    same = "fabs.s"
-
-
-class FMIN_S(Float, funct7=0x14, funct3=0):
-    """fd = the smaller."""
-
-
-class FMAX_S(Float, funct7=0x14, funct3=1):
-    """fd = the larger."""
-
-
-class FLE_S(Compared, funct7=0x50, funct3=0):
-    """rd = 1 when fs1 <= fs2."""
-
-
-class FLT_S(Compared, funct7=0x50, funct3=1):
-    """rd = 1 when fs1 < fs2."""
-
-
-class FEQ_S(Compared, funct7=0x50, funct3=2):
-    """rd = 1 when fs1 == fs2."""
-
-
-class FCVT_W_S(ToInteger, funct7=0x60, rs2=0):
-    """rd = fs1 as a signed integer."""
-
-
-class FCVT_WU_S(ToInteger, funct7=0x60, rs2=1):
-    """rd = fs1 as an unsigned integer."""
-
-
-class FCVT_S_W(FromInteger, funct7=0x68, rs2=0):
-    """fd = rs1, signed."""
-
-
-class FCVT_S_WU(FromInteger, funct7=0x68, rs2=1):
-    """fd = rs1, unsigned."""
-
-
-class FMV_X_W(Moved, funct7=0x70, rs2=0, funct3=0):
-    """rd = bits of fs1."""
-
-
-class FCLASS_S(Moved, funct7=0x70, rs2=0, funct3=1):
-    """rd = class of fs1."""
-
-
-class FMV_W_X(Float, funct7=0x78, rs2=0, funct3=0):
-    """fd = bits of rs1."""
-
-    text = "fd,rs1"
+    text = "fd,fs1,rm"
