@@ -16,7 +16,7 @@ import numpy as np
 
 from bhemu.devices.bus.address_map import REGISTERS
 from bhemu.errors import BhemuError, InputError
-from bhemu.launch.launch import launch
+from bhemu.launch.session import launch
 from bhemu.machine.elf_cache import Texts
 from bhemu.machine.machine import Chip
 from bhemu.machine.resolve import resolve
@@ -25,9 +25,8 @@ from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES, L1_SIZE, SOFT_RESET_ALL
 from bhemu.metal import kernels
 from bhemu.metal.firmware import Firmware, Grid, read_firmware
-from bhemu.oracle.cases import Case, Outcome
 from bhemu.oracle.compare import EQUAL, Difference, Judge, Pair, describe, failed, outcome
-from bhemu.oracle.libttsim import RESET_PCS, Library, Simulator
+from bhemu.oracle.libttsim import RESET_PCS, Case, Library, Outcome, Simulator
 from bhemu.program import coordinates, datafiles, files, tensor
 from bhemu.program.coordinates import XY
 from bhemu.program.datafiles import read_image

@@ -23,7 +23,7 @@ from bhemu.sweeps import worker
 from bhemu.sweeps.spec import Chunk, Job, Plan, Record, Reply
 from bhemu.sweeps.worker import OUTCOMES, keep, perform
 from bhemu.system import interrupts
-from bhemu.system.temporary import Temporary
+from bhemu.system.whole_file import Temporary
 
 # Where runs are executed: processes of this machine, or the workers of a Dask cluster.
 

@@ -28,7 +28,7 @@ from bhemu.program.outputs import OutputResult, collect
 from bhemu.program.specs import OutputSpec, Program
 from bhemu.sweeps.spec import Base, Chunk, Job, Record, Reply
 from bhemu.system import whole_file
-from bhemu.system.temporary import Temporary
+from bhemu.system.whole_file import Temporary
 from bhemu.tensix.rules import RULES, counted
 
 OUTCOMES = {

@@ -8,7 +8,7 @@ from elf_builder import Elf, Raw, Seg
 
 from bhemu import Program
 from bhemu.errors import Assert, Call, Where, from_dict
-from bhemu.launch.launch import launch
+from bhemu.launch.session import launch
 from bhemu.machine.status import backtrace
 from bhemu.machine.tile import Tile
 from bhemu.program import limits
