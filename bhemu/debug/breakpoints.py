@@ -8,7 +8,7 @@ from bhemu.debug import places
 from bhemu.debug.places import Commands, number
 from bhemu.debug.show import Inspecting
 from bhemu.errors import InputError
-from bhemu.machine import status
+from bhemu.machine import where
 from bhemu.machine.breakpoints import ALL, Breakpoint, WordBreakpoint, code_places
 from bhemu.machine.core import Core
 from bhemu.machine.resolve import core_name
@@ -174,7 +174,7 @@ class Breaking(Inspecting):
 
     def _info_all(self) -> None:
         self._out(f"clock {self.tile.clock}, round {int(self.tile.state.round[0])}")
-        self._print(status.where(self.tile))
+        self._print(where.lines(self.tile))
         self._print(places.sem(self.tile))
         self._list_points()
         for xy, at, value in self._stepping.loop.end.words:
@@ -199,7 +199,7 @@ class Breaking(Inspecting):
         self._print(places.regs(self.core, None))
 
     def _info_threads(self) -> None:
-        self._print(status.where(self.tile))
+        self._print(where.lines(self.tile))
 
     def _info_source(self) -> None:
         for symbols in self.core.images:

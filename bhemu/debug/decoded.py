@@ -15,7 +15,7 @@ from bhemu.devices.bus.naming import INITIATOR_REGISTERS, STREAM_REGISTERS, niu_
 from bhemu.errors import InputError
 from bhemu.machine.core import STATES
 from bhemu.machine.saved import TileState
-from bhemu.machine.status import origin
+from bhemu.machine.where import origin
 from bhemu.memmap import CORE_NAMES, DEBUG_BASE, LOCAL_BASE, LOCAL_SIZES, NIU_CFG_0
 from bhemu.riscv import csr
 from bhemu.riscv.assembly import ABI_NAMES

@@ -15,7 +15,7 @@ from bhemu.debug.rows import View
 from bhemu.devices.bus.address_map import block_name, find
 from bhemu.devices.bus.naming import device_name
 from bhemu.errors import InputError, UnknownName
-from bhemu.machine import status
+from bhemu.machine import where
 from bhemu.machine.breakpoints import Condition
 from bhemu.machine.core import Core
 from bhemu.machine.hang import explore
@@ -317,7 +317,7 @@ class Inspecting(Commands):
     def do_bt(self, args: list[str]) -> None:
         """bt [CORE]: the functions a core is in, inlined ones too."""
         self._need(args, 0, 1, "bt [CORE]")
-        self._print(status.backtrace(self._one_core(args, "bt [CORE]")))
+        self._print(where.backtrace(self._one_core(args, "bt [CORE]")))
 
 
 def _form(args: list[str]) -> tuple[str, list[str]]:

@@ -9,7 +9,7 @@ from bhemu.debug.breakpoints import Breaking, GoingBack, StateFiles, States
 from bhemu.debug.places import Pushes, Sources, address, fields, number, position
 from bhemu.debug.show import Inspecting, Looking
 from bhemu.errors import InputError
-from bhemu.machine import status
+from bhemu.machine import where
 from bhemu.machine.core import Core
 from bhemu.machine.resolve import core_name, registers
 from bhemu.machine.stop import Stop
@@ -252,13 +252,13 @@ class Stepper(GoingBack, Breaking, Looking, States):
         if len(words) > _MOST_SHOWN:
             self._out(f"  ... {len(words) - _MOST_SHOWN} words, then")
         for _, word, pc, origin, _ in words[-_MOST_SHOWN:]:
-            self._out(f"  T{thread} {disassemble(word)}{status.origin(origin)}  from pc {pc:#x}")
+            self._out(f"  T{thread} {disassemble(word)}{where.origin(origin)}  from pc {pc:#x}")
         if not words:
             self._out(f"  T{thread} executed nothing")
         self.last = stop
         if stop.reason not in ("step", "until"):
             self._out(f"stopped: {stop.reason}, clock {stop.clock}")
-        self._out(status.thread(self.tile, thread))
+        self._out(where.thread(self.tile, thread))
 
     def _stopped(self, stop: Stop, core: Core, *, whole: bool = False) -> None:
         """Say why it stopped, unless it is the step that was asked for, and where it stands.
@@ -300,7 +300,7 @@ class Stepper(GoingBack, Breaking, Looking, States):
     def do_where(self, args: list[str]) -> None:
         """where: every core and thread."""
         self._need(args, 0, 0, "where")
-        self._print(status.where(self.tile))
+        self._print(where.lines(self.tile))
 
     def do_check(self, args: list[str]) -> None:
         """check: compare the program's outputs as they are now."""

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 from bhemu import memmap
 from bhemu.errors import BhemuError, InputError, Limit, NoProgress
 from bhemu.llk import device
-from bhemu.machine.elf_cache import Texts
+from bhemu.machine.elf_cache import ElfCache
 from bhemu.machine.resolve import resolve
 from bhemu.machine.stop import End, Stop
 from bhemu.machine.tile import Tile
 from bhemu.program import coordinates, loader, schema
 from bhemu.program.coordinates import XY, At, check_l1
-from bhemu.program.datafiles import encode_values, read_image
+from bhemu.program.input_files import encode_values, read_image
 from bhemu.program.options import CHIP_ONLY, LaunchOptions
 from bhemu.program.outputs import OutputResult, check_saves, collect
 from bhemu.program.specs import CoreSpec, FirmwareSpec, SetSpec, TileSpec
@@ -225,22 +225,22 @@ def launch(
     program: schema.Program,
     *,
     boot: bool = True,
-    texts: Texts | None = None,
+    elfs: ElfCache | None = None,
     prepare: Callable[[Tile], None] | None = None,
     **options: Unpack[LaunchOptions],
 ) -> Any:
     """A Tile or Chip with `program` on it, its cores released, nothing executed yet.
 
     Of kind "llk" brisc has booted and been told to start the TRISCs, of kind "tt-metal" the
-    firmware has booted and been told to run the kernels, unless `boot` is False. `texts`: ELFs that
+    firmware has booted and been told to run the kernels, unless `boot` is False. `elfs`: ELFs that
     earlier launches have read. prepare: of each tile of the program, before anything is on it.
     options: as in Tile or Chip, where the program says nothing else. InputError for everything that
     can be found out without running: ELFs that overlap, unknown symbols, addresses outside memory,
     outputs that cannot be written.
     """
     check_saves(program)
-    texts = texts or Texts()
-    texts.read({c.elf for part in program.placed() for c in part.cores.values() if c.elf})
+    elfs = elfs or ElfCache()
+    elfs.read({c.elf for part in program.placed() for c in part.cores.values() if c.elf})
     machine: Any = _machine(program, options)
     placed = list(_tiles(machine, program))
     for tile, _ in placed:
@@ -249,7 +249,7 @@ def launch(
     if program.kind == schema.SAVED_STATE:
         end = _resume(machine, program)
     else:
-        firmware = _place(machine, placed, program, texts, boot=boot)
+        firmware = _place(machine, placed, program, elfs, boot=boot)
         words = _words(placed, program)
         _check_outputs(machine, program)
         _feed(machine, placed, program)
@@ -285,13 +285,13 @@ def _tiles(machine: Any, program: schema.Program) -> Iterator[tuple[Tile, TileSp
 
 
 def _place(
-    machine: Any, placed: Placed, program: schema.Program, texts: Texts, *, boot: bool
+    machine: Any, placed: Placed, program: schema.Program, elfs: ElfCache, *, boot: bool
 ) -> Firmware | None:
     """Everything that goes to tiles: firmware, which boots, kernels or plain ELFs, values."""
     if program.kind != "tt-metal":
         for tile, part in placed:
-            elfs = {n: texts.image(core.elf) for n, core in part.cores.items() if core.elf}
-            place(tile, part, elfs)
+            images = {n: elfs.image(core.elf) for n, core in part.cores.items() if core.elf}
+            place(tile, part, images)
         return None
     from bhemu.metal import kernels
     from bhemu.metal.firmware import Grid, read_firmware
@@ -302,11 +302,11 @@ def _place(
         kernels.boot([tile for tile, _ in placed], firmware, grid, waiter(machine))
     for tile, part in placed:
         if firmware is None:
-            kernels.place_bare(tile, part, grid, texts)
+            kernels.place_bare(tile, part, grid, elfs)
         else:
             if not boot:
                 kernels.load_firmware(tile, firmware, grid)
-            kernels.place_kernels(tile, firmware, part, texts)
+            kernels.place_kernels(tile, firmware, part, elfs)
         place_values(tile, part)
     return firmware
 

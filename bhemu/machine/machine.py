@@ -103,7 +103,7 @@ class Machine(ThreadBound, Controls):
             tile = Tile(xy=tile_at(t), **self._options)
             self._tiles[t] = tile
             self.network.join(t, tile.state)
-            tile.joined(self.network, t, self._loop)
+            tile.attach(self.network, t, self._loop)
         return self._tiles[t]
 
     def tiles_made(self) -> tuple[Tile, ...]:

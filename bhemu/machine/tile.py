@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 tile_created: list[Callable[[Any], None]] = []  # told every Tile when it has been powered up
 _INTERNAL = frozenset(
     """state bus backend inert log ranges placed add_image locate place publish_host_writes
-    drain_log loaded check_thread joined powered_up poison NOUN INTERNAL loop stepping network
+    drain_log loaded check_thread attach powered_up poison NOUN INTERNAL loop stepping network
     number tile_at_index chosen tile_at tiles_made exposed output""".split()
 )
 """What the packages own and no user needs; left out of dir(tile)."""
@@ -342,7 +342,7 @@ class Tile(ThreadBound, Controls, Tensors):
         address = self.address(spec.at)
         return address, self.read(address, spec.size)
 
-    def joined(self, network: Network, number: int, loop: RunLoop) -> None:
+    def attach(self, network: Network, number: int, loop: RunLoop) -> None:
         """The tile is tile `number` of a chip, whose run loop runs it."""
         self.network, self.number = network, number
         self.stepping = Stepping(self, loop)

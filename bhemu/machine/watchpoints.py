@@ -382,7 +382,7 @@ def _names(code: Any, member: str) -> bool:
     return member in found or (member == "l1" and bool(found & _L1))
 
 
-class Reading:
+class ReadWatch:
     """Marks the row of a watchpoint that a word or device access reads, while any asks for that."""
 
     def __init__(self, tile: Tile, watched: Watchpoints) -> None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from bhemu.errors import InputError
 from bhemu.program import comparison, tensor
 from bhemu.program.coordinates import At
-from bhemu.program.datafiles import read_array
+from bhemu.program.input_files import read_array
 from bhemu.program.loader import Local
 from bhemu.program.options import BANKS, END_OPTIONS
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from bhemu.machine.tile import Tile
 
 
-class Standing(tuple[str, ...]):
+class WhereReport(tuple[str, ...]):
     """One line for every core and thread; prints as a table."""
 
     __slots__ = ()
@@ -28,7 +28,7 @@ class Standing(tuple[str, ...]):
     __str__ = __repr__
 
 
-def where(tile: Tile) -> Iterator[str]:
+def lines(tile: Tile) -> Iterator[str]:
     """Every core, then every thread."""
     for core in tile.core.values():
         yield core_line(tile, core)
