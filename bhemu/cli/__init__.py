@@ -90,7 +90,7 @@ class Commands(click.Group):
         """Parse, run and leave with the exit code; never with a traceback for bad input."""
         given = list(sys.argv[1:] if args is None else args)
         for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-            if getattr(sys, name) is None:  # closed by who started us
+            if getattr(sys, name) is None:  # closed by the parent process
                 setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 - to the end
         extra.update(standalone_mode=False)
         try:

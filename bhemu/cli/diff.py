@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     "--reference",
     type=click.Choice(REFERENCES),
     default="ttsim",
-    help="whom bhemu follows where ttsim, tt-llk and the ISA text disagree",
+    help="which reference bhemu follows where ttsim, tt-llk and the ISA text disagree",
 )
 @click.option(
     "--workers",

@@ -165,7 +165,7 @@ def session_options(command: F) -> F:
 def flag(
     name: str, option: Option, more: str = "", words: type[click.Choice[Any]] = click.Choice
 ) -> Callable[[F], F]:
-    """The flag of an option, with `more` behind its help; `words`: the type of one of several."""
+    """The flag of an option, with `more` after its help; `words`: the type of one of several."""
     kind, metavar = option.kind, None if isinstance(option.kind, Words) else option.metavar
     value: click.ParamType[Any]
     if isinstance(kind, Words):

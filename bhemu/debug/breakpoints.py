@@ -29,12 +29,12 @@ _MNEMONICS = {cls.name for cls in REGISTRY.values()}
 
 
 def _asked(args: list[str]) -> tuple[list[str], str]:
-    """What stands before `if`, and the expression behind it."""
+    """What stands before `if`, and the expression after it."""
     if "if" not in args:
         return list(args), ""
     at = args.index("if")
     if not args[at + 1 :]:
-        raise InputError("an expression is missing behind if")
+        raise InputError("an expression is missing after if")
     return args[:at], " ".join(args[at + 1 :])
 
 

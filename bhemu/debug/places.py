@@ -394,7 +394,7 @@ def adc(tile: Tile) -> Iterator[str]:
 
 
 def sem(tile: Tile) -> Iterator[str]:
-    """Semaphores with their maxima, and who holds which mutex."""
+    """Semaphores with their maxima, and the holder of each mutex."""
     s = tile.state
     yield "  ".join(f"sem{i} {int(s.sem[i])}/{int(s.sem_max[i])}" for i in range(8))
     held = [f"mutex {i}: T{int(owner) - 1}" for i, owner in enumerate(s.mutex) if owner]

@@ -321,7 +321,7 @@ class Inspecting(Commands):
 
 
 def _form(args: list[str]) -> tuple[str, list[str]]:
-    """What stands behind the slash of the command, and the rest."""
+    """What follows the slash of the command, and the rest."""
     if args and args[0].startswith("/"):
         return args[0][1:], args[1:]
     return "", args

@@ -36,7 +36,7 @@ _INFO = ("breakpoints", "locals", "registers", "source", "threads")
 
 
 def candidates(command: str, before: Sequence[str], text: str, core: Core) -> Iterable[str]:
-    """What may stand behind `before`, the arguments of a command so far; `text` begins it."""
+    """What may follow `before`, the arguments of a command so far; `text` begins it."""
     if command in _BREAKS:
         # What a breakpoint takes: code and a core, or a Tensix instruction, its fields, a thread
         if not before:

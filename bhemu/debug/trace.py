@@ -13,9 +13,9 @@ from bhemu.program.schema import Program
 from bhemu.tensix.observe import FIRST_CORE, WORDS, WORDS_AND_STORES
 from bhemu.tensix.rules import DONE
 
-# What executed words used: their operands in words, and who set the configuration they read.
+# What executed words used: their operands in words, and what set the configuration they read.
 
-Seen = tuple[str, str]  # meaning, who set what it used
+Seen = tuple[str, str]  # meaning, what set the configuration it used
 
 
 class Operands:

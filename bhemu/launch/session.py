@@ -156,7 +156,7 @@ def _set_local(tile: Tile, spec: SetSpec, address: int, data: bytes) -> None:
     end = memmap.LOCAL_BASE + loader.LOCAL_SIZE[core.name]
     if address + len(data) > end:
         raise InputError(
-            f"{spec.origin}: {len(data)} bytes at {address:#x} end behind the local RAM"
+            f"{spec.origin}: {len(data)} bytes at {address:#x} end beyond the local RAM"
             f" of {core.name} ({end:#x})"
         )
     low, high = address & ~3, (address + len(data) + 3) & ~3

@@ -347,7 +347,7 @@ def plain_bytes(data: Any) -> npt.NDArray[np.uint8]:
 
 
 class Bank(Tensors):
-    """One memory: a bank of DRAM, or what lies behind PCIe, ARC or Ethernet; sparse."""
+    """One memory: a bank of DRAM, or the memory of PCIe, ARC or Ethernet; sparse."""
 
     def __init__(self, chip: Machine, which: int, size: int, name: str) -> None:
         self._chip, self._which, self.size, self.name = chip, which, size, name

@@ -2,8 +2,8 @@
 
 This process begins with the loop and comes to loads of the device bus last; the others begin with
 stores to the bus and go on with the program's own instructions, then with the device windows that
-it seems to access.  An entry that somebody compiles already is left to them (cache.alone); who
-needs it waits for it.
+it seems to access.  An entry that another process compiles already is left to it (cache.alone);
+what needs it waits for it.
 """
 
 import os

@@ -207,13 +207,13 @@ class Tile(ThreadBound, Controls, Tensors):
             )
         return address
 
-    def _check_access(self, status: int, verb: str, address: int, who: str = "the host") -> None:
+    def _check_access(self, status: int, verb: str, address: int, agent: str = "the host") -> None:
         if status:
             from bhemu.tensix.rules import CONDITIONS, RULES
 
             text = RULES[status].sentence(self.state.detail) if status < 0 else ""
             raise InputError(
-                f"{who} cannot {verb} {address:#010x} ({block_name(address)}): "
+                f"{agent} cannot {verb} {address:#010x} ({block_name(address)}): "
                 + (text or CONDITIONS[status].text)
             )
 

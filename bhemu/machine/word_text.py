@@ -65,8 +65,8 @@ def gpr_name(thread: int | None, index: int) -> str:
     return f"GPR {index}" + (f" ({name})" if name else "")
 
 
-def _fields(names: list[str], otherwise: str) -> str:
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if names[3:] else "") or otherwise
+def _fields(names: list[str], default: str) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if names[3:] else "") or default
 
 
 def _config(word: int, mask: int = 0xFFFFFFFF) -> str:
@@ -168,7 +168,7 @@ def _chosen(cls: type[Instruction], values: dict[str, int]) -> Iterator[str]:
 
 
 _TEXT_WIDTH = 72
-Entry = tuple[int, int, int, int, int]  # of the trace ring, and the clock behind it
+Entry = tuple[int, int, int, int, int]  # of the trace ring, and the clock after it
 
 
 class _Traced:
@@ -205,8 +205,8 @@ class TracedWord(_Traced):
     recorded word `pc` is where the recorded one came from. `function`, `file` and `line` belong to
     `pc` and are None where no ELF knows them. Where the compiler has inlined, `inlined` holds the
     calls that led to that source line, which is in `inlined_function`. `refused` is the rule that
-    refused the word: it stands at its gate, not executed. `clock` is the clock behind it. `meaning`
-    says what the operands stand for, with addresses, rows and formats, and `set_by` who set the
+    refused the word: it stands at its gate, not executed. `clock` is the clock after it. `meaning`
+    says what the operands stand for, with addresses, rows and formats, and `set_by` what wrote the
     formats and addresses; only `bhemu trace` looks at that.
     """
 
@@ -321,7 +321,7 @@ class Places:
         )
 
     def store(self, entry: Entry) -> TracedStore:
-        """The store of a core behind an entry of the trace ring (tensix/observe.py)."""
+        """The store of a core that an entry of the trace ring stands for (tensix/observe.py)."""
         core, value, pc, address, clock = entry[0] - FIRST_CORE, *entry[1:]
         source, (function, calls) = self._at(pc)
         name = device_name(address, core)
@@ -534,8 +534,8 @@ def _fields_of(s: State, thread: int, word: int) -> dict[str, int]:
     return {name: fields[name].word for name in names if name in fields}
 
 
-def who(tile: Tile, code: int) -> str:
-    """The thread or core that wrote a Config word, and from where; "" for nobody in the run."""
+def writer_of(tile: Tile, code: int) -> str:
+    """The thread or core that wrote a Config word, and from where; "" when none in the run did."""
     number, pc = code >> config.BY_SHIFT, code & (1 << config.BY_SHIFT) - 1
     if not number:
         return ""
@@ -555,18 +555,18 @@ def who(tile: Tile, code: int) -> str:
 
 
 def set_by(tile: Tile, thread: int, word: int) -> str:
-    """Who set the formats and addresses that an UNPACR or PACR would use; "" where nobody did."""
+    """The writer of the formats and addresses that an UNPACR or PACR would use; "" for none."""
     s = tile.state
     bank = int(plain(config.bank)(s, thread))
     by: dict[str, list[str]] = {}
     for name, index in _fields_of(s, thread, word).items():
-        writer = who(tile, int(s.cfg_by[bank, index]))
+        writer = writer_of(tile, int(s.cfg_by[bank, index]))
         if writer:
             by.setdefault(writer, []).append(name.partition("_REG")[2].partition("_")[2] or name)
     return "; ".join(f"{', '.join(names)} by {writer}" for writer, names in by.items())
 
 
 def told(tile: Tile, thread: int, word: int) -> str:
-    """What a word at the gate would do, and who set what it would use."""
+    """What a word at the gate would do, and the writers of what it would use."""
     parts = effective(tile.state, thread, word), set_by(tile, thread, word)
     return "; ".join(part for part in parts if part)

@@ -1,6 +1,6 @@
 """Kernels on tiles: placed and launched as a host does, or without firmware.
 
-Everything lies behind kernel_config_base in one image, as tt-metal lays it out: runtime arguments
+Everything lies from kernel_config_base on in one image, as tt-metal lays it out: runtime arguments
 of each core, common arguments, semaphores 16 bytes apart, the table of circular buffers, the texts.
 """
 
@@ -55,7 +55,7 @@ class Placed:
 
 @dataclass
 class Kernels:
-    """The image behind `base` while it grows, and where its parts are, relative to `base`."""
+    """The image from `base` on while it grows, and where its parts are, relative to `base`."""
 
     base: int
     data: bytearray = field(default_factory=bytearray)
@@ -79,7 +79,7 @@ class Kernels:
 
 
 def arrange(part: TileSpec, xy: XY, base: int, elfs: ElfCache) -> Kernels:
-    """The kernels of `part` on its tile `xy`, behind `base`; InputError when they do not fit."""
+    """The kernels of `part` on its tile `xy`, from `base` on; InputError when they do not fit."""
     made = Kernels(base)
     values = coordinates.values_of(xy, part.at)
     common = {}
@@ -114,7 +114,7 @@ def arrange(part: TileSpec, xy: XY, base: int, elfs: ElfCache) -> Kernels:
 def _check_room(made: Kernels, part: TileSpec) -> None:
     end = made.base + len(made.data)
     if end > L1_SIZE:
-        raise InputError(f"{part.origin}: the kernels end at {end:#x}, behind L1")
+        raise InputError(f"{part.origin}: the kernels end at {end:#x}, beyond L1")
     for buffer in part.buffers:
         if buffer.at < end and made.base < buffer.at + buffer.size:
             raise InputError(

@@ -171,7 +171,7 @@ Job = Callable[[Simulator], bytes | None]
 
 
 def _by_window(address: int, size: int) -> Iterator[tuple[int, int, int]]:
-    """(address, first, behind the last) of the pieces of an access that lie in one window each."""
+    """(address, first, after the last) of the pieces of an access that lie in one window each."""
     low = 0
     while low < size:
         high = min(size, low + _WINDOW - (address + low) % _WINDOW)

@@ -170,7 +170,7 @@ def first_difference(spec: OutputSpec, ours: bytes, theirs: bytes) -> str:
 
 CHIP_CLOCKS = 4_000_000  # of the library
 _POLL, _SETTLE = 200, 4_000
-_TIDY = 20_000  # bhemu's clock: firmware tidies up behind DONE
+_TIDY = 20_000  # bhemu's clock: firmware tidies up after DONE
 _SECONDS = 120.0
 _OVERRIDES = ("TRISC_RESET_PC_OVERRIDE", "NCRISC_RESET_PC_OVERRIDE")
 
@@ -191,7 +191,7 @@ def compare_chip(library: Library, program: Program) -> Verdict:
     return Verdict(program.name, pair, pair.verdict, tuple(lines))
 
 
-# What is compared: outputs in DRAM, then L1 of each tile, one behind the other
+# What is compared: outputs in DRAM, then L1 of each tile, in order
 
 
 def _size(program: Program, tiles: Sequence[XY]) -> int:

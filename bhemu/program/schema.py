@@ -126,7 +126,7 @@ def check_extent(table: Table, at: At, size: int, dram: Dram | None = None) -> N
             table.fail(f"{size} bytes in pages of {dram.page} are more than {_MOST_PAGES} pages")
         last = dram.end(size)
         if last > BANK_SIZE:
-            table.fail(f"{size} bytes at {dram.address:#x} end behind the bank ({last:#x})")
+            table.fail(f"{size} bytes at {dram.address:#x} end beyond the bank ({last:#x})")
     elif isinstance(at, int):
         check_l1(table.origin, at, size)
 

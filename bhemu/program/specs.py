@@ -55,7 +55,7 @@ class Dram:
             yield Piece(self.banks[column], address, offset, min(self.page, size - offset))
 
     def end(self, size: int) -> int:
-        """First address behind the tensor in the bank that holds most of it."""
+        """First address after the tensor in the bank that holds most of it."""
         pages = -(-size // self.page)
         return self.address + -(-pages // len(self.banks)) * self.slot
 
@@ -88,7 +88,7 @@ class CoreSpec:
 
 @dataclass(frozen=True)
 class SetSpec:
-    """Bytes written before the run; `core` names the ELF whose symbol `at` is, and who writes.
+    """Bytes written before the run; `core` names the ELF whose symbol `at` is, and the writer.
 
     `values`: as written, where some differ from tile to tile; `data` is then their size in zeros.
     """

@@ -66,7 +66,9 @@ def give(
 ) -> Future[Result]:
     """What will become of an item: a failure at once where the pool has broken meanwhile."""
     try:
-        with interrupts.later():  # it may start a process, which nobody ends who does not know it
+        with (
+            interrupts.later()
+        ):  # it may start a process, which only a caller that knows of it ends
             return executor.submit(function, item)
     except pool.refusals as problem:
         failed: Future[Result] = Future()

@@ -158,7 +158,7 @@ def moved(value: Any, moves: Mapping[str, str]) -> Any:
 
 
 def keep(path: Path, data: bytes) -> None:
-    """Write a file so that whoever else looks sees none of it, or all."""
+    """Write a file so that another process sees none of it, or all."""
     if not path.exists():
         path.parent.mkdir(exist_ok=True)
         whole_file.write(path, lambda file: file.write(data), durable=False)

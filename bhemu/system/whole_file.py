@@ -59,14 +59,14 @@ def write(
 
 
 def make(path: Path, mode: int = 0o666) -> tuple[Path, IO[bytes]]:
-    """A new file beside `path`, of a name nobody could foresee and of nobody's link, and locked."""
+    """A new file beside `path`, of a name that cannot be foreseen and is no link, and locked."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     for _ in range(_TRIES):
         scratch = path.with_name(f".{path.name[:_LONGEST]}.{os.urandom(8).hex()}")
         file = os.fdopen(os.open(scratch, flags, mode), "wb")
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:  # who clears has taken it for a dead one's
+        except BlockingIOError:  # another process has taken it for a dead one's
             file.close()
             continue
         except OSError:  # a file system without locks
@@ -89,7 +89,7 @@ def clear(folder: Path, name: str = "") -> None:
 
 
 def _remove(scratch: Path) -> None:
-    """Remove a scratch that nobody writes."""
+    """Remove a scratch that no process writes."""
     about = scratch.lstat()
     if not stat.S_ISREG(about.st_mode) or about.st_uid != os.geteuid():
         return

@@ -323,7 +323,7 @@ def test_ignored_stops_and_read_watchpoints(image) -> None:
     assert bench.tile.core["trisc0"].state == "parked"
     for line, sentence in (
         ("ignore 9 1", "no breakpoint 9"),
-        ("break main if", "missing behind if"),
+        ("break main if", "missing after if"),
         ("break PACR last", "FIELD=VALUE"),
         ("watch r", "usage: watch"),
         ("print 1 / 0", "division by 0"),
