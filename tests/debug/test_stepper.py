@@ -398,3 +398,18 @@ def test_behind_a_breakpoint_on_a_word_tstep_goes_on_with_its_thread() -> None:
     bench("break PACR on T2; continue")
     assert bench.stepper.core.name == "trisc2"
     assert bench("tstep")[0].startswith("  T2 PACR")
+
+
+@pytest.mark.parametrize(
+    ("line", "usage"),
+    [
+        ("until", r"until ADDRESS\|SYMBOL\|FILE:LINE"),
+        ("mem", r"mem ADDRESS \[N\] \[CORE\]"),
+        ("dst 0 bf16 1", r"dst \[ROW\|ROW-ROW \[FORMAT\]\]"),
+        ("ignore 1", "ignore N COUNT"),
+        ("finish now", "finish"),
+    ],
+)
+def test_a_wrong_number_of_arguments_shows_the_usage(image, line: str, usage: str) -> None:
+    with pytest.raises(InputError, match=f"^usage: {usage}$"):
+        Bench(image(PARK))(line)
