@@ -354,11 +354,11 @@ def _start(
 
 def _resume(machine: Any, program: schema.Program) -> End:
     """The machine as it was saved, which goes on to the end that it was on the way to."""
-    from bhemu.machine import saved as states
+    from bhemu.machine import saved
 
-    state = states.Snapshot.load(check_saved(program))
+    state = saved.Snapshot.load(check_saved(program))
     again = isinstance(state.error, NoProgress)  # found anew, with what waits for what
-    machine.restore(states.without_error(state) if again else state)
+    machine.restore(saved.without_error(state) if again else state)
     placed = list(_tiles(machine, program))
     _check_outputs(machine, program)
     end = machine.loop.end

@@ -262,17 +262,17 @@ class Tile(ThreadBound, Controls, Tensors):
 
         Of a tile of a chip, that of the tile.
         """
-        from bhemu.machine import saved as saved_module
+        from bhemu.machine import saved
 
         self.check_thread()
-        return saved_module.of_tile(self)
+        return saved.of_tile(self)
 
     def restore(self, snapshot: Snapshot) -> None:
         """Back to the state of a snapshot, of this or another tile; runs go on exactly as there."""
-        from bhemu.machine import saved as saved_module
+        from bhemu.machine import saved
 
         self._check_alone("restore")
-        saved_module.restore_tile(self, snapshot)
+        saved.restore_tile(self, snapshot)
 
     def _check_alone(self, what: str) -> None:
         self._check_not_running(what)
