@@ -235,13 +235,13 @@ class NoProgress(_Kind):
 
     @property
     def waits(self) -> list[str]:
-        """Who waits for whom, one line each; also of a graph that came as data."""
+        """The waits, one line each; also of a graph that came as data."""
         shown = self.graph.get("text", ()) if isinstance(self.graph, dict) else self.graph
         lines = str(shown or "").splitlines() if not isinstance(shown, list | tuple) else shown
         return [str(line) for line in lines if str(line).strip()]
 
     def __str__(self) -> str:
-        """As every error, with who waits for whom between the message and the hint."""
+        """As every error, with the waits between the message and the hint."""
         first, *hint = super().__str__().split("\n")
         return "\n".join([first, *self.waits, *hint])
 

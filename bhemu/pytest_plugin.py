@@ -102,7 +102,7 @@ def pytest_runtest_makereport(
 
 
 def _standing(tile: "Tile") -> str:
-    """Cores and threads, and who waits for whom."""
+    """Cores and threads, and what each waits for."""
     return "\n".join([str(tile.where()), *_waits(tile)])
 
 

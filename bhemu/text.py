@@ -27,7 +27,7 @@ def printable_lines(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """`text` on one line, printable; long words are cut, and the whole where nobody reads it."""
+    """`text` on one line, printable; long words are cut, and a text too long to read."""
     words = (_cut(printable(word), _WORD) for word in text.split())
     return _cut(" ".join(words), _MOST)
 

@@ -79,7 +79,7 @@ def read_state(path: Path) -> None:
 
 def read_image(path: Path) -> None:
     """A picture of L1."""
-    importlib.import_module("bhemu.program.datafiles").read_image(path)
+    importlib.import_module("bhemu.program.input_files").read_image(path)
 
 
 def read_toml(path: Path) -> None:
@@ -94,7 +94,7 @@ def read_toml(path: Path) -> None:
 
 def read_array(path: Path) -> None:
     """An array by itself."""
-    importlib.import_module("bhemu.program.datafiles").read_array(path, "bf16", "array")
+    importlib.import_module("bhemu.program.input_files").read_array(path, "bf16", "array")
 
 
 def _tolerate(action: Callable[[], Any]) -> None:

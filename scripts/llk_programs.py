@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bhemu.llk import harness
+from bhemu.llk import device
 from bhemu.llk.device import Device
 from bhemu.memmap import L1_SIZE
 from llk_sweep.recording import DATA
@@ -47,7 +47,7 @@ class Launch:
 
     def read(self, address: int, data: bytes) -> None:
         """The host reads a result."""
-        if self.starts == 1 and address not in harness.WORDS:
+        if self.starts == 1 and address not in device.WORDS:
             self.reads[address] = data
 
     def save(self, folder: Path, test: str) -> None:
@@ -96,7 +96,7 @@ def pytest_configure() -> None:
 
     def words_written(device: Device, address: int, values: Any) -> None:
         fresh(device)
-        if address in harness.COMMANDS and harness.START_TRISCS in values:
+        if address in device.COMMANDS and device.START_TRISCS in values:
             _launch[0].started()
         _launch[0].write(address, b"".join(int(one).to_bytes(4, "little") for one in values))
         words(device, address, values)

@@ -66,14 +66,14 @@ def block_rows() -> list[tuple[object, ...]]:
 
 def agents(window: Window) -> str:
     """Names of those that may access a window."""
-    if window.who == EVERYONE:
+    if window.agents == EVERYONE:
         return "all"
-    return ", ".join((*CORE_NAMES, "host")[agent] for agent in window.who)
+    return ", ".join((*CORE_NAMES, "host")[agent] for agent in window.agents)
 
 
 def widths(window: Window, store: bool) -> str:
     """Bytes that a load or store may have."""
-    if all(window.refuses(store, agent) for agent in window.who):
+    if all(window.refuses(store, agent) for agent in window.agents):
         return "-"
     return "4" if (window.stores if store else window.loads) == WORD else "1, 2, 4"
 

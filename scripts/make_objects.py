@@ -12,19 +12,19 @@ from bhemu.jit.host import LEVELS
 def compiled(number: int) -> tuple[str, bytes]:
     """Label and packed image of one entry."""
     from bhemu.jit import build
-    from bhemu.machine.manifest import entries
+    from bhemu.machine.precompile import every_entry
 
-    entry = list(entries())[number]
+    entry = list(every_entry())[number]
     return entry.label(), build.image(entry)
 
 
 def make(path: Path) -> None:
     """Write the file of the level that the environment names."""
     from bhemu.jit import host
-    from bhemu.machine.manifest import entries
+    from bhemu.machine.precompile import every_entry
     from bhemu.sweeps.engine import Lost, calls
 
-    count = len(list(entries()))
+    count = len(list(every_entry()))
     images = {}
     for number, found in calls(compiled, range(count)):
         if isinstance(found, Lost):

@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from bhemu.machine.tile import Tile
 from bhemu.memmap import L1_SIZE
-from bhemu.oracle import cases as oracle_case
+from bhemu.oracle import libttsim
 
 GOLDEN = Path(__file__).parent / "golden"
-DONE = list(oracle_case.DONE)
+DONE = list(libttsim.DONE)
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def start(case: Case, **options: Any) -> Tile:
     """A tile with the case's image loaded and TRISC0-2 released."""
     tile = Tile(**options)
     tile.write(0, case.before.tobytes())
-    for name, pc in oracle_case.TRISC_STARTS.items():
+    for name, pc in libttsim.TRISC_STARTS.items():
         tile.core[name].set_reset_pc(pc)
         tile.core[name].release()
     return tile

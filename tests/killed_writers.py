@@ -17,7 +17,7 @@ import numpy as np
 
 from bhemu import Snapshot, Tile
 from bhemu.jit import cache
-from bhemu.program import datafiles, files
+from bhemu.program import files, input_files
 from bhemu.sweeps import results
 
 STATE, ARRAY, ENTRY = "state.npz", "y.npy", "entry"
@@ -55,7 +55,7 @@ def look(folder: Path, snapshots: list[Snapshot]) -> Counter[str]:
         assert any((loaded.l1 == one.l1).all() for one in snapshots)
         found["states"] += 1
     if (folder / ARRAY).exists():
-        array = datafiles.from_npy(files.read_bytes(folder / ARRAY, "ARRAY_BYTES"))
+        array = input_files.from_npy(files.read_bytes(folder / ARRAY, "ARRAY_BYTES"))
         assert len(array) == 100_000 and (array == array[0]).all()
         found["arrays"] += 1
     if (kept := cache.read(ENTRY)) is not None:

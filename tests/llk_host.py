@@ -10,7 +10,7 @@ from typing import Any
 
 from llk_runner import ADD, ELFS, PARAMS, UNPACK_AB, A, B, C, Params, params
 
-from bhemu.llk import harness
+from bhemu.llk import device
 
 SOFT_RESET = "RISCV_DEBUG_REG_SOFT_RESET_0"
 BRISC, TRISCS = 0x800, 0x7000
@@ -48,11 +48,11 @@ class Suite:
             self.lib.load_elf(str(ELFS / "brisc.elf"), "0,0", "brisc", verify_write=True)
             store.write_register(SOFT_RESET, store.read_register(SOFT_RESET) & ~BRISC)
             self.booted = True
-        self.command(harness.RESET_TRISCS)
+        self.command(device.RESET_TRISCS)
         for i in range(3):
             path = str(ELFS / f"trisc{i}.elf")
             self.lib.load_elf(elf_file=path, location="0,0", risc_name=f"trisc{i}", neo_id=None)
-        self.command(harness.START_TRISCS)
+        self.command(device.START_TRISCS)
         waiting = {0x1FFB8, 0x1FFBC, 0x1FFC0}
         for _ in range(4):
             waiting -= {at for at in waiting if self.lib.read_word_from_device("0,0", at) == 0xFF}

@@ -4,7 +4,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from bhemu.llk import harness
+from bhemu.llk import device
 from bhemu.machine.tile import Tile
 from bhemu.program import tensor
 
@@ -118,7 +118,7 @@ def run(tile: Tile, chosen: Params, a: bytes, b: bytes = b"") -> bytes:
     tile.write(B, b)
     if chosen.l1_acc:
         tile.write(C, bytes(chosen.output_bytes))
-    harness.start(tile)
-    stop = tile.run(harness.done_words(), limit=20_000_000)
+    device.start(tile)
+    stop = tile.run(device.done_words(), limit=20_000_000)
     assert stop.reason == "until", stop
     return tile.read(C, chosen.output_bytes)

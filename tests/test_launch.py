@@ -11,7 +11,7 @@ from elf_builder import LOCAL, Elf, Sec, Seg, Sym
 from bhemu import memmap
 from bhemu.devices.bus.address_map import REGISTERS
 from bhemu.errors import InputError
-from bhemu.launch.launch import launch
+from bhemu.launch.session import launch
 from bhemu.machine.resolve import resolve
 from bhemu.program.schema import CoreSpec, InputSpec, OutputSpec, Program, RunSpec, SetSpec, Until
 from bhemu.riscv.assembly import A0, A1, PARK, T0, ZERO, addi, code, jal, li, lw, sw
@@ -133,7 +133,7 @@ def test_sets_reach_l1_local_ram_and_registers(tmp_path) -> None:
         (SetSpec("args", b"\0", "brisc"), "brisc has no ELF"),
         (SetSpec("nothing", b"\0"), "no symbol or register nothing"),
         (SetSpec(LOCAL, b"\0"), "private RAM"),
-        (SetSpec(LOCAL + 0xFFE, b"\0\0\0\0", "trisc0"), "end behind the local RAM"),
+        (SetSpec(LOCAL + 0xFFE, b"\0\0\0\0", "trisc0"), "end beyond the local RAM"),
         (SetSpec(0x17FFFF, b"\0\0"), "not inside L1"),
         (SetSpec("SOFT_RESET_0", b"\0"), "whole words"),
         (SetSpec(0xFFE00004, bytes(4)), "the host cannot write 0xffe00004 .*no access"),

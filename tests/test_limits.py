@@ -17,7 +17,7 @@ from bhemu.errors import InputError
 from bhemu.machine.saved import Snapshot
 from bhemu.memmap import L1_SIZE
 from bhemu.program import limits
-from bhemu.program.datafiles import read_array, read_image
+from bhemu.program.input_files import read_array, read_image
 from bhemu.program.loader import place, read_elf
 from bhemu.program.schema import load_program
 

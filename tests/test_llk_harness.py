@@ -9,8 +9,8 @@ from llk_runner import CORES, ELFS, PARAMS, UNPACK_AB, loaded, params, run
 
 from bhemu.cli import main
 from bhemu.errors import Assert, InputError, Limit
-from bhemu.launch.launch import launch
-from bhemu.llk import harness
+from bhemu.launch.session import launch
+from bhemu.llk import device
 from bhemu.program.schema import load_program
 from bhemu.riscv.assembly import A0, A1, A2, EBREAK, PARK, ZERO, addi, beq, code, jal, li, lw, sw
 
@@ -32,20 +32,20 @@ def test_the_kernels_run_again_and_again_on_one_tile() -> None:
     assert run(tile, chosen, a, b) == three
     for _ in range(2):
         tile.write(chosen.c, bytes(2048))
-        harness.command(tile, harness.RESET_TRISCS)
+        device.command(tile, device.RESET_TRISCS)
         assert tile.core["trisc1"].state == "reset"
-        harness.command(tile, harness.START_TRISCS)
-        assert tile.run(harness.done_words(), limit=20_000_000).reason == "until"
+        device.command(tile, device.START_TRISCS)
+        assert tile.run(device.done_words(), limit=20_000_000).reason == "until"
         assert tile.read(chosen.c, 2048) == three
-    assert tile.read32(harness.COUNTER) == 6
+    assert tile.read32(device.COUNTER) == 6
 
 
 def test_the_mailboxes_are_not_complete_before_the_run() -> None:
     tile = loaded()
-    for mailbox in harness.MAILBOXES.values():
-        tile.write32(mailbox, harness.COMPLETE)
-    harness.start(tile)
-    assert [tile.read32(at) for at in harness.MAILBOXES.values()] == [0, 0, 0]
+    for mailbox in device.MAILBOXES.values():
+        tile.write32(mailbox, device.COMPLETE)
+    device.start(tile)
+    assert [tile.read32(at) for at in device.MAILBOXES.values()] == [0, 0, 0]
     assert tile.core["trisc0"].state == "reset"
 
 
@@ -54,7 +54,7 @@ def test_data_goes_through_the_staging_area() -> None:
     tile = loaded()
     assert tile.read32(0x4000) == 0x6000
     assert tile.core["brisc"].read32(0xFFB00000) == 0
-    harness.boot(tile)
+    device.boot(tile)
     assert tile.core["brisc"].read32(0xFFB00000) == 0x6000
 
 
@@ -62,18 +62,18 @@ def test_a_brisc_that_never_listens_is_named() -> None:
     tile = loaded()
     tile.write(0, code(*FOREVER))
     with pytest.raises(Limit, match="brisc did not set the command counter at 0x1ffcc") as caught:
-        harness.start(tile)
+        device.start(tile)
     assert (caught.value.rule, caught.value.exit_code) == ("LLK-BOOT", 7)
 
 
 def test_a_command_that_is_not_carried_out_is_named() -> None:
     """BRISC clears the counter and stops listening."""
     tile = loaded()
-    tile.write(0, code(li(A0, harness.COUNTER), sw(ZERO, A0), *FOREVER))
+    tile.write(0, code(li(A0, device.COUNTER), sw(ZERO, A0), *FOREVER))
     with pytest.raises(
         Limit, match=r"did not carry out command RESET_TRISCS .* is 0, not 1"
     ) as got:
-        harness.start(tile)
+        device.start(tile)
     assert got.value.rule == "LLK-COMMAND"
 
 
@@ -83,24 +83,24 @@ def test_a_brisc_that_says_it_is_ready_listens() -> None:
     tile.write(
         0,
         code(
-            *(li(A2, harness.COMMANDS[0]), sw(ZERO, A2)),
-            *(li(A0, harness.COUNTER), li(A1, harness.READY), sw(A1, A0)),
+            *(li(A2, device.COMMANDS[0]), sw(ZERO, A2)),
+            *(li(A0, device.COUNTER), li(A1, device.READY), sw(A1, A0)),
             *(lw(A1, A2, 0), beq(A1, ZERO, -4)),  # the first command
             *(li(A1, 1), sw(A1, A0), *FOREVER),
         ),
     )
-    harness.start(tile)
-    assert tile.read32(harness.COUNTER) == 1
-    assert [tile.read32(at) for at in harness.COMMANDS] == [harness.RESET_TRISCS, 1]
+    device.start(tile)
+    assert tile.read32(device.COUNTER) == 1
+    assert [tile.read32(at) for at in device.COMMANDS] == [device.RESET_TRISCS, 1]
 
 
 def test_an_assert_in_a_kernel_stops_the_run() -> None:
     tile = loaded()
     tile.write(PARAMS, bytes(0x400))  # no tiles
     tile.write(0xB000, code(EBREAK))
-    harness.start(tile)
+    device.start(tile)
     with pytest.raises(Assert, match="trisc1"):
-        tile.run(harness.done_words(), limit=1_000_000)
+        tile.run(device.done_words(), limit=1_000_000)
 
 
 def test_the_shipped_program_runs() -> None:
@@ -146,4 +146,4 @@ def test_parking_instead_of_listening_is_named_too() -> None:
     tile = loaded()
     tile.write(0, code(PARK))
     with pytest.raises(Limit, match="does not listen"):
-        harness.start(tile)
+        device.start(tile)

@@ -21,7 +21,7 @@ from llk_runner import ELFS, PARAMS, UNPACK_A
 
 from bhemu.cli import main
 from bhemu.errors import GuestFault, InputError, NoProgress, NotModelled, Undefined
-from bhemu.llk import device, harness
+from bhemu.llk import device
 from bhemu.memmap import SOFT_RESET_BITS
 from bhemu.riscv.assembly import A0, A1, EBREAK, PARK, ZERO, code, li, sw
 
@@ -80,7 +80,7 @@ def test_a_power_up_keeps_the_start_addresses(lib: ModuleType) -> None:
     """tt-llk loads ELFs, which sets where kernels start, only when they are not in place already;
     on Blackhole its BRISC sets nothing (tests/helpers/include/boot.h)."""
     suite = failed_once(lib)
-    suite.command(harness.RESET_TRISCS)
+    suite.command(device.RESET_TRISCS)
     store = suite.registers()
     names = [f"RISCV_DEBUG_REG_TRISC{i}_RESET_PC" for i in range(3)]
     assert [store.read_register(name) for name in names] == [0x6000, 0xB000, 0x10000]
@@ -105,15 +105,15 @@ def test_a_kernel_without_an_elf_is_named(lib: ModuleType) -> None:
     lib.load_elf(str(ELFS / "brisc.elf"), "0,0", "brisc")
     store.write_register(SOFT_RESET, store.read_register(SOFT_RESET) & ~BRISC)
     with pytest.raises(GuestFault, match="no ELF was loaded"):
-        suite.command(harness.START_TRISCS)
+        suite.command(device.START_TRISCS)
 
 
 def test_an_llk_assert_is_found_by_asking_for_it(lib: ModuleType) -> None:
     suite = Suite(lib)
     suite.run(addition())
-    suite.command(harness.RESET_TRISCS)
+    suite.command(device.RESET_TRISCS)
     lib.write_to_device("0,0", 0xB000, code(EBREAK))
-    suite.command(harness.START_TRISCS)
+    suite.command(device.START_TRISCS)
     lib.read_word_from_device("0,0", 0x1FFBC)
     coordinate = lib.convert_coordinate("0,0", 0)
     block = coordinate.device.get_block(coordinate)
@@ -127,14 +127,14 @@ def test_a_kernel_may_release_ncrisc_which_has_no_code(lib: ModuleType) -> None:
     """As the end of a dump does; ncrisc goes back into reset, the kernel goes on."""
     suite = Suite(lib)
     suite.run(addition())
-    suite.command(harness.RESET_TRISCS)
+    suite.command(device.RESET_TRISCS)
     lib.write_to_device("0,0", 0x12000, bytes(64))
     for start, mailbox in ((0x6000, 0x1FFB8), (0xB000, 0x1FFBC), (0x10000, 0x1FFC0)):
         words = [*li(A0, mailbox), *li(A1, 0xFF), sw(A1, A0)]
         if start == 0xB000:
             words = [*li(A0, 0xFFB121B0), sw(ZERO, A0), *words]
         lib.write_to_device("0,0", start, code(words, PARK))
-    suite.command(harness.START_TRISCS)
+    suite.command(device.START_TRISCS)
     assert lib.read_word_from_device("0,0", 0x1FFBC) == 0xFF
     held = suite.registers().read_register(SOFT_RESET)
     assert held == 1 << SOFT_RESET_BITS[4]
@@ -155,8 +155,8 @@ def test_the_mailboxes_can_be_polled_together_as_bytes(lib: ModuleType) -> None:
     """As tt-metal's suite does (helpers/test_config.py): the tile runs inside such a read too."""
     suite = Suite(lib)
     suite.run(addition())
-    suite.command(harness.RESET_TRISCS)
-    suite.command(harness.START_TRISCS)
+    suite.command(device.RESET_TRISCS)
+    suite.command(device.START_TRISCS)
     lib.write_words_to_device("0,0", 0x1FFB8, [0xA3, 0xA3, 0xA3])
     for _ in range(4):
         data = lib.read_from_device("0,0", 0x1FFB8, 0, 12, None, noc_id=1)

@@ -12,7 +12,7 @@ from bhemu import Chip, InputError, Program, Tile
 from bhemu.cli import new
 from bhemu.cli.options import session_options
 from bhemu.program import options
-from bhemu.program.flags import with_options
+from bhemu.program.cli_overrides import with_options
 from bhemu.program.options import Option, Words
 from bhemu.program.schema import load_program
 from bhemu.sweeps.spec import load_sweep

@@ -27,8 +27,7 @@ from bhemu.memmap import (
     RISCV_DEBUG_REG_WALL_CLOCK_0,
 )
 from bhemu.oracle import generators
-from bhemu.oracle.cases import DONE, TRISC_STARTS, Case
-from bhemu.oracle.libttsim import Library
+from bhemu.oracle.libttsim import DONE, TRISC_STARTS, Case, Library
 from bhemu.program.schema import ENGINES
 from bhemu.riscv.assembly import (
     A0,

@@ -12,7 +12,7 @@ import click
 from bhemu import __version__
 from bhemu.cli import output
 from bhemu.errors import BhemuError, InputError
-from bhemu.riscv import memory_check
+from bhemu.riscv import unicorn_engine
 from bhemu.system import interrupts
 
 COMMANDS = {
@@ -73,7 +73,7 @@ class Commands(click.Group):
         """Run the command; a reader that went away (`| head`) is no error."""
         try:
             if "numpy" not in sys.modules:
-                memory_check.check_start(memory_check.ARRAYS)
+                unicorn_engine.check_start(unicorn_engine.ARRAYS)
             result = super().invoke(ctx)
             sys.stdout.flush()
         except BrokenPipeError:
@@ -90,7 +90,7 @@ class Commands(click.Group):
         """Parse, run and leave with the exit code; never with a traceback for bad input."""
         given = list(sys.argv[1:] if args is None else args)
         for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-            if getattr(sys, name) is None:  # closed by who started us
+            if getattr(sys, name) is None:  # closed by the parent process
                 setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 - to the end
         extra.update(standalone_mode=False)
         try:

@@ -15,7 +15,7 @@ from bhemu.program.options import REFERENCES
 if TYPE_CHECKING:
     from bhemu.oracle.libttsim import Library
     from bhemu.oracle.programs import Verdict
-    from bhemu.sweeps.campaign import Question
+    from bhemu.sweeps.api import Question
 
 
 @click.command("diff")
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     "--reference",
     type=click.Choice(REFERENCES),
     default="ttsim",
-    help="whom bhemu follows where ttsim, tt-llk and the ISA text disagree",
+    help="which reference bhemu follows where ttsim, tt-llk and the ISA text disagree",
 )
 @click.option(
     "--workers",
@@ -75,7 +75,7 @@ def diff_command(
     with progress.starting():
         from bhemu.oracle import generators
         from bhemu.oracle.libttsim import find
-        from bhemu.sweeps.campaign import Question
+        from bhemu.sweeps.api import Question
 
         if unit is not None:
             generators.load("campaign")
@@ -105,7 +105,7 @@ def _campaign(
         judge = Judge(library, asked.reference)
         tally: Tally = campaign.run(judge, *asked[2:], stop_after=most, progress=status)
     else:
-        from bhemu.sweeps.campaign import run
+        from bhemu.sweeps.api import run
 
         tally = run(asked, stop_after=most, workers=workers, progress=status)
     progress.status("")

@@ -196,15 +196,14 @@ def _perfetto(chosen: Settings, progress: Progress, path: Path, most: int | None
     files.check_writable(path, "trace", chosen.program.files())
     with progress.starting():
         from bhemu.cli.summary import Target
-        from bhemu.pictures import recording as perfetto
-        from bhemu.pictures.recording import Recorder
+        from bhemu.pictures.recording import MOST, Recorder, document
 
         target = Target(chosen, progress)
-    recording = Recorder(target, words=most or perfetto.MOST).run()
-    document = perfetto.document(recording, chosen.program.name)
-    data = json.dumps(document, separators=(",", ":")).encode()
+    recording = Recorder(target, words=most or MOST).run()
+    trace = document(recording, chosen.program.name)
+    data = json.dumps(trace, separators=(",", ":")).encode()
     files.write_whole(path, lambda file: file.write(data), "trace")
-    events = document["traceEvents"]
+    events = trace["traceEvents"]
     progress.say(f"{path}: {len(events)} events, clock {target.clock}")
     if recording.error is not None:
         return output.show(recording.error, as_json=chosen.as_json)

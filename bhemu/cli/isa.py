@@ -453,7 +453,7 @@ def _program(path: Path, allow_outside: bool) -> "Program":
 
 def _case(path: Path) -> "Program":
     """A case: an image of L1 that TRISC0-2 run from fixed addresses until their words are set."""
-    from bhemu.oracle.cases import DONE, TRISC_STARTS
+    from bhemu.oracle.libttsim import DONE, TRISC_STARTS
     from bhemu.program.schema import CoreSpec, Program, RunSpec, Until
 
     return Program(
@@ -467,7 +467,7 @@ def _case(path: Path) -> "Program":
 
 def _run(program: "Program") -> tuple[list[dict[str, Any]], str]:
     from bhemu.debug import coverage
-    from bhemu.launch.launch import launch
+    from bhemu.launch.session import launch
 
     tile = launch(program)
     cover = coverage.Coverage(tile)

@@ -68,7 +68,7 @@ at = "1-2,2-3"                  # "x,y", ranges, or an array of those
 semaphores = [0, 0]             # initial values, 16 bytes apart
 
 [tile.cores]
-# args: runtime arguments, common: those behind crta_l1_base. tile: index count x y column row
+# args: runtime arguments, common: those at crta_l1_base. tile: index count x y column row
 # columns rows first_x first_y last_x last_y next_x next_y.
 brisc = { elf = "brisc.elf", args = ["u32:0x100080", "tile:index"], common = [] }
 ncrisc = { elf = "ncrisc.elf" }
@@ -210,7 +210,7 @@ def template(target: Path, kind: str) -> str:
 
 
 def _key(name: str, option: Option) -> str:
-    """The line of an option in [run]: with an example, or its default behind a #."""
+    """The line of an option in [run]: with an example, or its default after a #."""
     words = getattr(option.kind, "words", ())
     value = json.dumps(words[0] if option.default is None and words else option.default)
     line = f"{name} = {option.example}" if option.example else f"# {name} = {value}"

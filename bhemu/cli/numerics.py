@@ -40,7 +40,7 @@ def numerics_command(**values: Any) -> int:
     format and include rounding: 0.5 is the best a format can do. When an output holds a NaN or an
     infinity, the program runs again to find where the first one came from: the word that wrote it
     to L1, the word that put it into Dst and, if that is an SFPSTORE, the vector instructions that
-    computed it. Distances do not affect the exit code; otherwise it is that of run.
+    computed it. Distances do not affect the exit code, which is that of run.
     """
     chosen = settings(values)
     progress = Progress(chosen.quiet or chosen.as_json)

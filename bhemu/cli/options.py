@@ -165,7 +165,7 @@ def session_options(command: F) -> F:
 def flag(
     name: str, option: Option, more: str = "", words: type[click.Choice[Any]] = click.Choice
 ) -> Callable[[F], F]:
-    """The flag of an option, with `more` behind its help; `words`: the type of one of several."""
+    """The flag of an option, with `more` after its help; `words`: the type of one of several."""
     kind, metavar = option.kind, None if isinstance(option.kind, Words) else option.metavar
     value: click.ParamType[Any]
     if isinstance(kind, Words):
@@ -203,7 +203,7 @@ def json_option(command: F) -> F:
 
 def program_of(values: dict[str, Any]) -> "Program":
     """What PROGRAM and the flags of its parts say; InputError for what cannot be read."""
-    from bhemu.program.flags import with_flags, without_expected
+    from bhemu.program.cli_overrides import with_flags, without_expected
 
     path, flags = values["program"], {name: values[name] for name in FLAGS}
     if path is not None and _is_elf(Path(path)):
@@ -237,7 +237,7 @@ def _on_a_core(path: str, cores: tuple[str, ...]) -> tuple[str, ...]:
 
 def settings(values: dict[str, Any]) -> Settings:
     """The settings of a command's parameters; InputError for what cannot be read."""
-    from bhemu.program.flags import with_options
+    from bhemu.program.cli_overrides import with_options
 
     return Settings(
         program=with_options(program_of(values), values),

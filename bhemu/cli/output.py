@@ -27,7 +27,7 @@ from bhemu.errors import (
     Limit,
     NoProgress,
 )
-from bhemu.riscv import memory_check
+from bhemu.riscv import unicorn_engine
 from bhemu.system import interrupts
 from bhemu.text import printable, printable_lines
 
@@ -100,7 +100,7 @@ def show(problem: Exception, *, as_json: bool, more: Mapping[str, object] | None
 
 
 def lines(error: BhemuError) -> list[str]:
-    """The error in words, then who waits for whom, the place and the hint."""
+    """The error in words, then the waits, the place and the hint."""
     rule = f"[{error.rule}] " if error.rule else ""
     text = [f"{_red('error:')} {rule}{error.message}"]
     if isinstance(error, NoProgress):
@@ -173,7 +173,7 @@ def _red(text: str) -> str:
     return click.style(text, fg="red", bold=True)
 
 
-# What is said while a user waits: on a terminal one status line, otherwise now and then a line.
+# What is said while a user waits: on a terminal one status line, elsewhere a line now and then.
 
 _PERIOD = 0.25  # seconds between two status lines
 _SILENT = 2.0  # after so many seconds of compiling a line is said where there is no terminal
@@ -214,7 +214,7 @@ class Progress:
     def starting(self) -> Iterator[None]:
         """Around imports and launch; says so when the core itself must be compiled."""
         if "numba" not in sys.modules:
-            memory_check.check_start(memory_check.EMULATOR)
+            unicorn_engine.check_start(unicorn_engine.EMULATOR)
         # What is imported and loaded now stays: collecting it costs a tenth of the start.
         gc.disable()
         try:

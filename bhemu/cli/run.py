@@ -52,9 +52,9 @@ def run_command(**values: Any) -> int:
         chosen.check_save()
         checks = None
         if values["checks"] is not None:
-            from bhemu.why import checks as known
+            from bhemu.why.checks import named
 
-            checks = known.named(values["checks"])
+            checks = named(values["checks"])
             if chosen.program.kind == schema.SAVED_STATE:
                 raise InputError("--check: checks begin at a launch, and a saved state has none")
         target = Target(chosen, progress)
@@ -99,12 +99,12 @@ def _found(
     if checks is None:
         return None
     from bhemu.cli.why import context, tell_skipped
-    from bhemu.why import checks as known
+    from bhemu.why.checks import findings
     from bhemu.why.kernel_lines import of_kernels
 
     asked = context(target, progress, ended)
     with progress.looking():
-        found = of_kernels(asked, known.findings(asked, checks))
+        found = of_kernels(asked, findings(asked, checks))
     tell_skipped(asked)
     return found
 

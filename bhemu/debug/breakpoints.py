@@ -8,7 +8,7 @@ from bhemu.debug import places
 from bhemu.debug.places import Commands, number
 from bhemu.debug.show import Inspecting
 from bhemu.errors import InputError
-from bhemu.machine import status
+from bhemu.machine import where
 from bhemu.machine.breakpoints import ALL, Breakpoint, WordBreakpoint, code_places
 from bhemu.machine.core import Core
 from bhemu.machine.resolve import core_name
@@ -29,12 +29,12 @@ _MNEMONICS = {cls.name for cls in REGISTRY.values()}
 
 
 def _asked(args: list[str]) -> tuple[list[str], str]:
-    """What stands before `if`, and the expression behind it."""
+    """What stands before `if`, and the expression after it."""
     if "if" not in args:
         return list(args), ""
     at = args.index("if")
     if not args[at + 1 :]:
-        raise InputError("an expression is missing behind if")
+        raise InputError("an expression is missing after if")
     return args[:at], " ".join(args[at + 1 :])
 
 
@@ -101,12 +101,12 @@ class Breaking(Inspecting):
         self._out(point.said("set"))
 
     def do_rwatch(self, args: list[str]) -> None:
-        """rwatch PLACE: stop where PLACE is read."""
+        """rwatch PLACE [if EXPRESSION]: stop where PLACE is read."""
         place, _, condition = " ".join(args).partition(" if ")
         self.do_watch([*place.split(), "r", *(("if", condition) if condition else ())])
 
     def do_awatch(self, args: list[str]) -> None:
-        """awatch PLACE: stop where PLACE is read or changes."""
+        """awatch PLACE [if EXPRESSION]: stop where PLACE is read or changes."""
         place, _, condition = " ".join(args).partition(" if ")
         self.do_watch([*place.split(), "rw", *(("if", condition) if condition else ())])
 
@@ -118,12 +118,10 @@ class Breaking(Inspecting):
 
     def do_ignore(self, args: list[str]) -> None:
         """ignore N COUNT: pass breakpoint or watchpoint N COUNT times."""
-        self._need(args, 2, 2, "ignore N COUNT")
         self._stepping.conditions.of(self._known(args[0])).ignore = number(args[1], "count")
 
     def do_commands(self, args: list[str]) -> None:
         """commands N: what follows, up to `end`, is executed at each stop at N."""
-        self._need(args, 1, 1, "commands N, then commands, then end")
         self._defining = self._known(args[0])
         self._scripts[self._defining] = []
 
@@ -136,7 +134,8 @@ class Breaking(Inspecting):
         return n
 
     def _set(self, args: list[str]) -> list[Breakpoint]:
-        self._need(args, 0, 2, "break ADDRESS|FUNCTION|FILE:LINE [CORE] [if EXPRESSION]")
+        if len(args) > 2:
+            raise InputError("usage: break ADDRESS|FUNCTION|FILE:LINE [CORE] [if EXPRESSION]")
         core = self.tile.core[core_name(args[1])] if len(args) > 1 else self.core
         at: At = self._written(core, args[0]) if args else core.pc
         places = code_places(self.tile, core, at, own=len(args) > 1)
@@ -150,7 +149,6 @@ class Breaking(Inspecting):
 
     def do_delete(self, args: list[str]) -> None:
         """delete [N]: remove breakpoint or watchpoint N, or all."""
-        self._need(args, 0, 1, "delete [N]")
         self._stepping.delete(number(args[0]) if args else None)
 
     def _hit(self, point: Breakpoint | WordBreakpoint) -> None:
@@ -165,7 +163,6 @@ class Breaking(Inspecting):
 
     def do_info(self, args: list[str]) -> None:
         """info [breakpoints|locals|registers|source|threads]: all there is to say, or one part."""
-        self._need(args, 0, 1, f"info [{'|'.join(_INFO[:-1])}]")
         wanted = args[0] if args else "all"
         named = [name for name in _INFO if name.startswith(wanted)]
         if len(named) != 1:
@@ -174,7 +171,7 @@ class Breaking(Inspecting):
 
     def _info_all(self) -> None:
         self._out(f"clock {self.tile.clock}, round {int(self.tile.state.round[0])}")
-        self._print(status.where(self.tile))
+        self._print(where.lines(self.tile))
         self._print(places.sem(self.tile))
         self._list_points()
         for xy, at, value in self._stepping.loop.end.words:
@@ -199,7 +196,7 @@ class Breaking(Inspecting):
         self._print(places.regs(self.core, None))
 
     def _info_threads(self) -> None:
-        self._print(status.where(self.tile))
+        self._print(where.lines(self.tile))
 
     def _info_source(self) -> None:
         for symbols in self.core.images:
@@ -231,15 +228,11 @@ class GoingBack(Commands):
 
     def do_reverse_tstep(self, args: list[str]) -> None:
         """reverse-tstep [N] [THREAD]: back by N Tensix words of a thread."""
-        if len(args) > 2:
-            raise InputError("usage: reverse-tstep [N] [THREAD]")
         n = number(args[0]) if args else 1
         self._back(self.tile.history.reverse_tstep(self._thread(args[1:]), n), self.core)
 
     def do_reverse_continue(self, args: list[str]) -> None:
         """reverse-continue: back to the last breakpoint or watchpoint, else to the beginning."""
-        if args:
-            raise InputError("usage: reverse-continue")
         stop = self.tile.history.reverse_continue()
         name = self.tile.stepping.stopped_core(stop)
         if name is not None:
@@ -250,8 +243,6 @@ class GoingBack(Commands):
 
     def do_goto(self, args: list[str]) -> None:
         """goto CLOCK: to the moment at which the clock was CLOCK, or will be."""
-        if len(args) != 1:
-            raise InputError("usage: goto CLOCK")
         self._back(self.tile.history.goto(number(args[0], "clock")), self.core)
 
     def _back(self, stop: Stop, core: Core) -> None:
@@ -284,7 +275,6 @@ class States(Commands):
 
     def do_save(self, args: list[str]) -> None:
         """save FILE.npz: write the state of all tiles; bhemu step FILE.npz begins there."""
-        self._need(args, 1, 1, "save FILE.npz")
         path = self._files.place(args[0])
         files.check_writable(path, "save", self._files.kept)
         self.tile.machine.snapshot().save(path)
@@ -292,7 +282,6 @@ class States(Commands):
 
     def do_load(self, args: list[str]) -> None:
         """load FILE.npz: go to a saved state; the past begins there."""
-        self._need(args, 1, 1, "load FILE.npz")
         path = self._files.place(args[0])
         self.tile.machine.restore(Snapshot.load(path))
         self._out(f"clock {self.tile.clock}")

@@ -146,8 +146,10 @@ def _address(address: int) -> Explanation:
         end = f"0 to {memmap.L1_SIZE:#x}" if address < memmap.L1_SIZE else "0xFFB00000 on"
         return Explanation("an address", f"{address:#010x}", (f"{what} ({end})",))
     lines = [device_name(address), f"block {window.name} ({window.low:#010x}..{window.high:#010x})"]
-    who = [memmap.CORE_NAMES[c] if c < 5 else "the host" for c in window.who if c <= memmap.HOST]
-    lines.append(f"accessed by {', '.join(who)}")
+    agents = [
+        memmap.CORE_NAMES[c] if c < 5 else "the host" for c in window.agents if c <= memmap.HOST
+    ]
+    lines.append(f"accessed by {', '.join(agents)}")
     register = window.register(address - window.low)
     if register is not None:
         lines.append(f"access: {register.access}")
@@ -286,9 +288,9 @@ def _sources() -> Mapping[str, tuple[ModuleType, str]]:
     return found
 
 
-def _used_by(name: str, otherwise: str = "", verb: str = "used by") -> Iterator[str]:
+def _used_by(name: str, default: str = "", verb: str = "used by") -> Iterator[str]:
     """The modules whose code holds a word, with the chapters they name."""
-    for wanted in filter(None, (name, otherwise)):
+    for wanted in filter(None, (name, default)):
         word = re.compile(rf"(?<!\w){re.escape(wanted)}(?!\w)")
         users = [m for m, text in _sources().values() if wanted in text and word.search(text)]
         for module in users[:_MOST_USERS]:

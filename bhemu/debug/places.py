@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +33,7 @@ from bhemu.text import printable
 _NUMBER = re.compile(r"0[xX][0-9a-fA-F]+|\d+")
 _SOURCE = re.compile(r"\.(c|cc|cpp|cxx|h|hh|hpp|inc|s|S)$")  # what a debugger shows
 _MOST_DIGITS = 40
+_UNLIMITED = 1 << 30
 _FOLDERS_UP = 2  # how far above an ELF its sources are looked for
 
 
@@ -223,6 +224,33 @@ class Pushes:
 # What the stepper's commands share: the tile, the selected core, printing, arguments.
 
 
+class Command(NamedTuple):
+    """A command of the stepper: how it is written, what it does, how many arguments it takes."""
+
+    usage: str
+    help: str
+    least: int
+    most: int
+    run: Callable[[Any, list[str]], None]
+
+    @classmethod
+    def of(cls, run: Callable[[Any, list[str]], None]) -> Self:
+        """By the docstring of `run`, "usage: help": the words of the usage are its arguments.
+
+        Brackets stand around what may be left out; an expression, or ..., is any number of words.
+        """
+        usage, _, text = (run.__doc__ or "").strip().partition(": ")
+        if re.search(r"EXPRESSION|\.\.\.|^x/", usage):
+            return cls(usage, text, 0, _UNLIMITED, run)
+        least = depth = 0
+        words = usage.split()[1:]
+        for word in words:
+            depth += word.count("[")
+            least += depth == 0
+            depth -= word.count("]")
+        return cls(usage, text, least, len(words), run)
+
+
 class Commands:
     """A part of the stepper (stepper.py): `do_NAME` is a command; `_out` takes each line."""
 
@@ -240,13 +268,7 @@ class Commands:
         for line in lines:
             self._out(line)
 
-    @staticmethod
-    def _need(args: list[str], least: int, most: int, usage: str) -> None:
-        if not least <= len(args) <= most:
-            raise InputError(f"usage: {usage}")
-
     def _count_and_core(self, args: list[str], default: int = 1) -> tuple[int, Core]:
-        self._need(args, 0, 2, "[N] [CORE]")
         n, core = default, self.core
         for arg in args:
             if arg in CORE_NAMES:
@@ -257,15 +279,13 @@ class Commands:
             raise InputError("the count must be 1 or more")
         return n, core
 
-    def _one_count(self, args: list[str], usage: str) -> int:
-        self._need(args, 0, 1, usage)
+    def _one_count(self, args: list[str]) -> int:
         n = number(args[0]) if args else 1
         if n < 1:
             raise InputError("the count must be 1 or more")
         return n
 
-    def _one_core(self, args: list[str], usage: str) -> Core:
-        self._need(args, 0, 1, usage)
+    def _one_core(self, args: list[str]) -> Core:
         return self.tile.core[core_name(args[0])] if args else self.core
 
     def _thread(self, args: list[str]) -> int:
@@ -394,7 +414,7 @@ def adc(tile: Tile) -> Iterator[str]:
 
 
 def sem(tile: Tile) -> Iterator[str]:
-    """Semaphores with their maxima, and who holds which mutex."""
+    """Semaphores with their maxima, and the holder of each mutex."""
     s = tile.state
     yield "  ".join(f"sem{i} {int(s.sem[i])}/{int(s.sem_max[i])}" for i in range(8))
     held = [f"mutex {i}: T{int(owner) - 1}" for i, owner in enumerate(s.mutex) if owner]

@@ -15,7 +15,7 @@ from bhemu.debug.rows import View
 from bhemu.devices.bus.address_map import block_name, find
 from bhemu.devices.bus.naming import device_name
 from bhemu.errors import InputError, UnknownName
-from bhemu.machine import status
+from bhemu.machine import where
 from bhemu.machine.breakpoints import Condition
 from bhemu.machine.core import Core
 from bhemu.machine.hang import explore
@@ -117,12 +117,10 @@ class Inspecting(Commands):
 
     def do_up(self, args: list[str]) -> None:
         """up: select the caller: list, print and info locals are about it."""
-        self._need(args, 0, 0, "up")
         self._select(self._selected + 1)
 
     def do_down(self, args: list[str]) -> None:
         """down: select the inlined function inside, as far as the pc's."""
-        self._need(args, 0, 0, "down")
         self._select(self._selected - 1)
 
     def _select(self, wanted: int) -> None:
@@ -142,14 +140,12 @@ class Inspecting(Commands):
 
     def do_frame(self, args: list[str]) -> None:
         """frame: the selected function."""
-        self._need(args, 0, 0, "frame")
         self._select(min(self._selected, len(self._frames()) - 1))
 
     # Source
 
     def do_list(self, args: list[str]) -> None:
         """list [LINE|FILE:LINE|FUNCTION]: ten lines of source around it; again: the next ten."""
-        self._need(args, 0, 1, "list [LINE|FILE:LINE|FUNCTION]")
         if args:
             file, line = self._named_line(args[0])
             first = max(line - _LIST // 2, 1)
@@ -316,12 +312,11 @@ class Inspecting(Commands):
 
     def do_bt(self, args: list[str]) -> None:
         """bt [CORE]: the functions a core is in, inlined ones too."""
-        self._need(args, 0, 1, "bt [CORE]")
-        self._print(status.backtrace(self._one_core(args, "bt [CORE]")))
+        self._print(where.backtrace(self._one_core(args)))
 
 
 def _form(args: list[str]) -> tuple[str, list[str]]:
-    """What stands behind the slash of the command, and the rest."""
+    """What follows the slash of the command, and the rest."""
     if args and args[0].startswith("/"):
         return args[0][1:], args[1:]
     return "", args
@@ -348,53 +343,44 @@ class Looking(Commands):
 
     def do_regs(self, args: list[str]) -> None:
         """regs [CORE]: registers; * marks what changed since the last dump."""
-        core = self._one_core(args, "regs [CORE]")
+        core = self._one_core(args)
         self._print(places.regs(core, self._regs.get(core.name)))
         self._regs[core.name] = core.regs
 
     def do_gpr(self, args: list[str]) -> None:
         """gpr [THREAD]: the 64 Tensix GPRs."""
-        self._need(args, 0, 1, "gpr [THREAD]")
         self._print(places.gpr(self.tile, self._thread(args)))
 
     def do_cfg(self, args: list[str]) -> None:
         """cfg [NAME|WORD]: configuration, by (part of) a field name or word index."""
-        self._need(args, 0, 1, "cfg [NAME|WORD]")
         self._print(places.cfg(self.tile, args[0] if args else None))
 
     def do_rwc(self, args: list[str]) -> None:
         """rwc: row counters."""
-        self._need(args, 0, 0, "rwc")
         self._print(places.rwc(self.tile))
 
     def do_adc(self, args: list[str]) -> None:
         """adc: address counters of unpackers and packer."""
-        self._need(args, 0, 0, "adc")
         self._print(places.adc(self.tile))
 
     def do_dst(self, args: list[str]) -> None:
         """dst [ROW|ROW-ROW [FORMAT]]: Dst decoded; bf16 fp16 fp32 int32."""
-        self._need(args, 0, 2, "dst [ROW|ROW-ROW [FORMAT]]")
         self._print(places.dst(self.tile, *[*args, None, None][:2]))
 
     def do_src(self, args: list[str]) -> None:
         """src [a|b [ROW|ROW-ROW]]: SrcA and SrcB."""
-        self._need(args, 0, 2, "src [a|b [ROW|ROW-ROW]]")
         self._print(places.src(self.tile, *[*args, None, None][:2]))
 
     def do_lreg(self, args: list[str]) -> None:
         """lreg [N]: LRegs of the vector unit."""
-        self._need(args, 0, 1, "lreg [N]")
         self._print(places.lreg(self.tile, number(args[0]) if args else None))
 
     def do_sem(self, args: list[str]) -> None:
         """sem: semaphores and mutexes."""
-        self._need(args, 0, 0, "sem")
         self._print(places.sem(self.tile))
 
     def do_mem(self, args: list[str]) -> None:
         """mem ADDRESS [N] [CORE]: N words (8) of L1, local RAM or a device, as the core sees it."""
-        self._need(args, 1, 3, "mem ADDRESS [N] [CORE]")
         n, core = self._count_and_core(args[1:], default=8)
         memory = Memory(self.tile, core)
         start = address(self.tile, core, args[0])
@@ -410,8 +396,7 @@ class Looking(Commands):
 
     def do_read32(self, args: list[str]) -> None:
         """read32 ADDRESS [CORE]: load a word as the core does, with what else the load does."""
-        self._need(args, 1, 2, "read32 ADDRESS [CORE]")
-        core = self._one_core(args[1:], "read32 ADDRESS [CORE]")
+        core = self._one_core(args[1:])
         at = address(self.tile, core, args[0])
         self._out(f"  {at:08x}:  {core.read32(at):08x}{word_of(at, core.index)}")
 
@@ -426,7 +411,6 @@ class Looking(Commands):
 
     def do_dis(self, args: list[str]) -> None:
         """dis [ADDRESS [N]]: N instructions (10) from an address (pc)."""
-        self._need(args, 0, 2, "dis [ADDRESS [N]]")
         start = address(self.tile, self.core, args[0]) if args else self.core.pc
         if start % 4 or not 0 <= start < L1_SIZE:
             raise InputError(f"{start:#x} is no code address (a multiple of 4 in L1)")

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from bhemu.debug.breakpoints import Breaking, GoingBack, StateFiles, States
-from bhemu.debug.places import Pushes, Sources, address, fields, number, position
+from bhemu.debug.places import Command, Pushes, Sources, address, fields, number, position
 from bhemu.debug.show import Inspecting, Looking
 from bhemu.errors import InputError
-from bhemu.machine import status
+from bhemu.machine import where
 from bhemu.machine.core import Core
 from bhemu.machine.resolve import core_name, registers
 from bhemu.machine.stop import Stop
@@ -36,7 +36,7 @@ _INFO = ("breakpoints", "locals", "registers", "source", "threads")
 
 
 def candidates(command: str, before: Sequence[str], text: str, core: Core) -> Iterable[str]:
-    """What may stand behind `before`, the arguments of a command so far; `text` begins it."""
+    """What may follow `before`, the arguments of a command so far; `text` begins it."""
     if command in _BREAKS:
         # What a breakpoint takes: code and a core, or a Tensix instruction, its fields, a thread
         if not before:
@@ -161,14 +161,16 @@ class Stepper(GoingBack, Breaking, Looking, States):
         if not words:
             return True
         name = _ALIASES.get(words[0], words[0])
-        action = getattr(self, f"do_{name.replace('-', '_')}", None)
-        if action is None:
+        command, args = COMMANDS.get(name), words[1:]
+        if command is None:
             near = difflib.get_close_matches(name, COMMANDS, n=1)
             mean = f"did you mean {near[0]}? " if near else ""
             raise InputError(
                 f"unknown command {words[0]!r}", hint=f"{mean}commands: {', '.join(COMMANDS)}"
             )
-        action(words[1:])
+        if not command.least <= len(args) <= command.most:
+            raise InputError(f"usage: {command.usage}")
+        command.run(self, args)
         if name in _MOVES or name.startswith("reverse"):
             self._selected, self._listed = 0, None
         return name != "quit"
@@ -204,7 +206,7 @@ class Stepper(GoingBack, Breaking, Looking, States):
 
     def do_next(self, args: list[str]) -> None:
         """next [N]: as step, over calls."""
-        for _ in range(self._one_count(args, "next [N]")):
+        for _ in range(self._one_count(args)):
             pushes = Pushes(self.tile, self.core.index)
             stop = self._stepping.next(self.core)
             self._print(pushes.lines())
@@ -213,19 +215,16 @@ class Stepper(GoingBack, Breaking, Looking, States):
         self._stopped(stop, self.core)
 
     def do_until(self, args: list[str]) -> None:
-        """until ADDRESS: run until the selected core is there."""
-        self._need(args, 1, 1, "until ADDRESS|SYMBOL|FILE:LINE")
+        """until ADDRESS|SYMBOL|FILE:LINE: run until the selected core is there."""
         target = address(self.tile, self.core, args[0])
         self._stopped(self._stepping.run_to(self.core, [target]), self.core)
 
     def do_finish(self, args: list[str]) -> None:
         """finish: run until the current function has returned."""
-        self._need(args, 0, 0, "finish")
         self._stopped(self._stepping.finish(self.core), self.core)
 
     def do_continue(self, args: list[str]) -> None:
         """continue: run to a breakpoint or to the end of the program."""
-        self._need(args, 0, 0, "continue")
         stop = self._stepping.run()
         name = self._stepping.stopped_core(stop)
         if stop.breakpoint in self._stepping.points.words and stop.where is not None:
@@ -236,13 +235,11 @@ class Stepper(GoingBack, Breaking, Looking, States):
 
     def do_tstep(self, args: list[str]) -> None:
         """tstep [N] [THREAD]: execute N Tensix words of a thread (1, the core's)."""
-        self._need(args, 0, 2, "tstep [N] [THREAD]")
         n = number(args[0]) if args else 1
         self._tensix(self._thread(args[1:]), lambda t: self._stepping.tstep(t, n))
 
     def do_tnext(self, args: list[str]) -> None:
         """tnext [THREAD]: one pushed Tensix word, over a whole MOP or REPLAY."""
-        self._need(args, 0, 1, "tnext [THREAD]")
         self._tensix(self._thread(args), self._stepping.tnext)
 
     def _tensix(self, thread: int, run: Callable[[int], Stop]) -> None:
@@ -252,13 +249,13 @@ class Stepper(GoingBack, Breaking, Looking, States):
         if len(words) > _MOST_SHOWN:
             self._out(f"  ... {len(words) - _MOST_SHOWN} words, then")
         for _, word, pc, origin, _ in words[-_MOST_SHOWN:]:
-            self._out(f"  T{thread} {disassemble(word)}{status.origin(origin)}  from pc {pc:#x}")
+            self._out(f"  T{thread} {disassemble(word)}{where.origin(origin)}  from pc {pc:#x}")
         if not words:
             self._out(f"  T{thread} executed nothing")
         self.last = stop
         if stop.reason not in ("step", "until"):
             self._out(f"stopped: {stop.reason}, clock {stop.clock}")
-        self._out(status.thread(self.tile, thread))
+        self._out(where.thread(self.tile, thread))
 
     def _stopped(self, stop: Stop, core: Core, *, whole: bool = False) -> None:
         """Say why it stopped, unless it is the step that was asked for, and where it stands.
@@ -293,34 +290,31 @@ class Stepper(GoingBack, Breaking, Looking, States):
 
     def do_core(self, args: list[str]) -> None:
         """core NAME: select a core."""
-        self._need(args, 1, 1, "core NAME")
         self.core = self.tile.core[core_name(args[0])]
         self.show()
 
     def do_where(self, args: list[str]) -> None:
         """where: every core and thread."""
-        self._need(args, 0, 0, "where")
-        self._print(status.where(self.tile))
+        self._print(where.lines(self.tile))
 
     def do_check(self, args: list[str]) -> None:
         """check: compare the program's outputs as they are now."""
-        self._need(args, 0, 0, "check")
         results = self.tile.check()
         self._print([str(result) for result in results] or ["the program names no output"])
 
     def do_help(self, args: list[str]) -> None:
-        """help: this list."""
-        for name in COMMANDS:
-            action = getattr(self, f"do_{name.replace('-', '_')}")
-            self._out(f"  {(action.__doc__ or '').strip()}")
+        """help [COMMAND]: this list, or one line of it."""
+        for name, command in COMMANDS.items():
+            if not args or name == _ALIASES.get(args[0], args[0]):
+                self._out(f"  {command.usage}: {command.help}")
 
     def do_quit(self, args: list[str]) -> None:
         """quit: end the session."""
 
 
-COMMANDS = tuple(
-    name.removeprefix("do_").replace("_", "-")
+COMMANDS = {
+    name.removeprefix("do_").replace("_", "-"): Command.of(run)
     for part in (Stepper, Breaking, Looking, Inspecting, GoingBack, States)
-    for name in vars(part)
+    for name, run in vars(part).items()
     if name.startswith("do_")
-)
+}

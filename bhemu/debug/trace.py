@@ -6,17 +6,16 @@ from dataclasses import replace
 from typing import Any
 
 from bhemu.errors import BhemuError
-from bhemu.machine.operands import effective, set_by
 from bhemu.machine.stop import Stop
 from bhemu.machine.tile import Tile
-from bhemu.machine.word_text import Entry, Places, TracedStore, TracedWord
+from bhemu.machine.word_text import Entry, Places, TracedStore, TracedWord, effective, set_by
 from bhemu.program.schema import Program
 from bhemu.tensix.observe import FIRST_CORE, WORDS, WORDS_AND_STORES
 from bhemu.tensix.rules import DONE
 
-# What executed words used: their operands in words, and who set the configuration they read.
+# What executed words used: their operands in words, and what set the configuration they read.
 
-Seen = tuple[str, str]  # meaning, who set what it used
+Seen = tuple[str, str]  # meaning, what set the configuration it used
 
 
 class Operands:

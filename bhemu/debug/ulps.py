@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bhemu.errors import InputError
-from bhemu.program import codecs, datafiles, files, tensor
+from bhemu.program import codecs, files, input_files, tensor
 
 Floats = NDArray[np.float64]
 
@@ -17,8 +17,9 @@ Floats = NDArray[np.float64]
 def read_exact(path: Path, shape: Sequence[int], name: str) -> Floats:
     """The exact values of output `name`, float64 of `shape`; InputError when they do not fit."""
     try:
-        array = datafiles.from_npy(files.read_bytes(path, "ARRAY_BYTES", f"exact values of {name}"))
-    except datafiles.UnreadableError as error:
+        content = files.read_bytes(path, "ARRAY_BYTES", f"exact values of {name}")
+        array = input_files.from_npy(content)
+    except input_files.UnreadableError as error:
         raise InputError(
             f"exact values of {name}: {path} cannot be read: {error}", hint="save them by np.save"
         ) from error

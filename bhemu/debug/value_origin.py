@@ -70,7 +70,7 @@ class Trial:
         return cells
 
 
-# The vector instructions behind a value that an SFPSTORE brought into Dst, back to the first.
+# The vector instructions that made a value which an SFPSTORE brought into Dst, back to the first.
 #
 # Each question is a run of the program up to a word, which is then tried on copies of the state.
 
@@ -114,7 +114,7 @@ class Chain:
     def __init__(self, words: list[TracedWord], stopped: Callable[[TracedWord], State]) -> None:
         self._words, self._stopped = words, stopped
 
-    def behind(self, store: TracedWord, cell: tuple[int, int]) -> tuple[tuple[Link, ...], str]:
+    def leading_to(self, store: TracedWord, cell: tuple[int, int]) -> tuple[tuple[Link, ...], str]:
         """Links from the value that `store` put into a Dst cell back to the first, and a note.
 
         The last word has no non-finite LReg as input; an SFPLOAD took its value from Dst.
@@ -264,7 +264,7 @@ class Finder:
         note = _scheduled(made[-1])
         chain: tuple[Link, ...] = ()
         if not note and _is_store(made[-1]):
-            chain, note = Chain(self._vector_words(), self._stopped).behind(made[-1], cell)
+            chain, note = Chain(self._vector_words(), self._stopped).leading_to(made[-1], cell)
         return Origin(address, writer, cell, made[-1], note, chain)
 
     def _vector_words(self) -> list[TracedWord]:

@@ -2,7 +2,7 @@
 
 ThreadConfig TENSIX_TRISC_SYNC_* of the core's thread selects what is tracked.  A store waits for
 words that read or write its resource, a load for words that write it, until they have passed the
-wait gate.  The other two orders (a push behind a load or store) hold because an access takes place
+wait gate.  The other two orders (a push after a load or store) hold because an access takes place
 at once.  Source: Auto TTSync, Blackhole ISA.
 """
 
@@ -161,7 +161,7 @@ def _pending(s: Any, c: Any, control: Any, classes: Any) -> Any:
     for i in range(s.fifo_read[t], s.fifo_write[t]):
         if s.fifo_core[t, i % FIFO_DEPTH] == c:
             word = np.int64(s.fifo[t, i % FIFO_DEPTH])
-            if word >> 16 == _SETC16 << 8:  # the words behind it may use the other bank
+            if word >> 16 == _SETC16 << 8:  # the words after it may use the other bank
                 banks = np.int64(3)
             uses |= _used(control, banks, word, classes)
     return uses

@@ -112,7 +112,7 @@ def _records(word: Any) -> Any:
 @njit
 def _reader(s: Any, t: Any, changed: Any) -> Any:
     # The first word that thread t has not executed and that reads what changes, or 0.  Words
-    # behind a change of the bank are left out.
+    # after a change of the bank are left out.
     contexts = np.int64(s.thread_cfg[t, _CONTEXTS])
     at_gate = s.fifo_read[t] - 1
     recorded = 0 if s.record_execute[t] else np.int64(s.record_left[t])  # of those that come
@@ -207,6 +207,6 @@ def store(s: Any, c: Any, offset: Any, value: Any) -> Any:
 
 WINDOW = Window(
     *("backend configuration", TENSIX_CFG_BASE, TENSIX_CFG_END, load, store),
-    who=TENSIX_CORES,
+    agents=TENSIX_CORES,
     order=TRACKED_CONFIG,
 )

@@ -18,7 +18,7 @@ from bhemu.tensix.state import ASSERTED, BLOCKED, HALTED, PARKED, RESET, RUNNING
 # Four registers of the tile lead to the debug registers DR(i) of each core. Sources:
 # DebugInterface and SoftReset (Wormhole ISA, the only text), and tt-exalens for what is otherwise
 # on Blackhole: a new pc stands in DR(3), and one instruction takes two STEPs. A core halts between
-# two instructions: before one with a breakpoint, as debuggers expect it, and behind an access that
+# two instructions: before one with a breakpoint, as debuggers expect it, and after an access that
 # is watched. The pipeline, which on hardware shifts both, does not exist here.
 
 NOT_HALTED = error("PORT-RUNNING", UB, "command {command:#x} for the debug port of core {core}, which is not halted", "halt it first: DR(1) = 0x80000001")  # fmt: skip
@@ -121,7 +121,7 @@ def parks(s: Any, c: Any, pc: Any) -> Any:
 
 @njit
 def breaks(s: Any, c: Any, pc: Any) -> Any:
-    """At an ebreak: True when the core halts behind it, because somebody uses the ports."""
+    """At an ebreak: True when the core halts after it, because a debugger uses the ports."""
     if s.port_used[0] == 0 or c >= _PORTS:
         return False
     _halt(s, c, np.int64(BY_EBREAK))
@@ -131,7 +131,7 @@ def breaks(s: Any, c: Any, pc: Any) -> Any:
 
 @njit
 def watch(s: Any, c: Any, address: Any, size: Any, reads: Any, writes: Any) -> None:
-    """Before an access of `size` bytes: a core that is watched there halts behind it."""
+    """Before an access of `size` bytes: a core that is watched there halts after it."""
     ways = (READS if reads else 0) | (WRITES if writes else 0)
     modes, hit = np.int64(s.debug_port[c, MODES]), np.int64(0)
     for i in range(POINTS):
@@ -225,7 +225,7 @@ def _read(s: Any, c: Any, i: Any) -> Any:
 
 @njit
 def adopt(s: Any) -> None:
-    """The first use of the ports: a core that stands on ebreak is halted behind it."""
+    """The first use of the ports: a core that stands on ebreak is halted after it."""
     if s.port_used[0] == 0:
         s.port_used[0] = 1
         for c in range(_PORTS):
@@ -392,7 +392,7 @@ def _refused(s: Any, control: Any) -> Any:
 
 @njit
 def _debug_bus_store_control(s: Any, value: Any) -> Any:
-    """What is presented; who asks is a debugger."""
+    """What is presented, to a debugger."""
     adopt(s)
     s.debug[_CONTROL] = np.uint32(value)
     return DONE

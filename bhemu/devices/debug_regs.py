@@ -236,7 +236,7 @@ def _store_soft_reset(s: Any, value: Any) -> Any:
         bit = 1 << mm.SOFT_RESET_BITS[c]
         if (value ^ before) & bit:
             if value & bit:
-                # Words that the core pushed and nobody took are dropped
+                # Words that the core pushed and that no thread took are dropped.
                 s.core_state[c] = RESET
                 s.attention[0] |= 1
                 debug_port.clear(s, c)

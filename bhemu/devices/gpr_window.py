@@ -43,7 +43,7 @@ def store(s: Any, c: Any, offset: Any, value: Any) -> Any:
 
 WINDOW = Window(
     *("Tensix GPRs", GPR_BASE, GPR_END, load, store),
-    who=TENSIX_CORES,
+    agents=TENSIX_CORES,
     order=TRACKED_GPRS,
     store_effect=Effect.STORAGE,
 )

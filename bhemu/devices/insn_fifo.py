@@ -59,7 +59,7 @@ def _store_effect(s: Any, core: int, offset: int) -> Effect | Waits:
 WINDOW = Window(
     *("instruction push", INSTRN_BUF_BASE, INSTRN_BUF_END),
     store=store,
-    who=TENSIX_CORES,
+    agents=TENSIX_CORES,
     order=AT_ONCE,
     store_effect=_store_effect,
 )
@@ -79,5 +79,5 @@ MOP_CFG_WINDOW = Window(
     *("MOP expander configuration", MOP_CFG_BASE, MOP_CFG_END),
     store=mop_cfg_store,
     loads=WORD,
-    who=TRISCS,
+    agents=TRISCS,
 )

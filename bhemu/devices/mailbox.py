@@ -53,6 +53,6 @@ def _load_effect(s: Any, core: int, offset: int) -> Effect:
 
 WINDOW = Window(
     *("mailboxes", MAILBOX_BASE, MAILBOX_END, load, store),
-    who=TENSIX_CORES,
+    agents=TENSIX_CORES,
     load_effect=_load_effect,
 )

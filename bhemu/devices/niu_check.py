@@ -92,7 +92,7 @@ def _control(s: Any, row: Any) -> Any:
 
 @njit
 def _others(s: Any, row: Any) -> Any:
-    """The tag, the exclusion, and who has a linked transaction open."""
+    """The tag, the exclusion, and the initiator that has a linked transaction open."""
     noc, i = row[request.NOC], row[request.INITIATOR]
     if row[request.TAG] & _OVERLAY:
         return np.int64(refuse(s, OVERLAY, tag=row[request.TAG]))
@@ -170,7 +170,7 @@ def is_register(row: Any) -> Any:
 
 @njit
 def _remote_end(row: Any) -> Any:
-    """First address behind the memory at the other end, and where that memory begins."""
+    """First address after the memory at the other end, and where that memory begins."""
     kind = noc_map.kind(row[request.ENDPOINT])
     if request.is_multicast(row[request.CONTROL]) or kind == noc_map.TENSIX:
         return np.int64(0), np.int64(mm.L1_SIZE)

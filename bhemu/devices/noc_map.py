@@ -16,12 +16,12 @@ WIDTH, HEIGHT = 17, 12  # of both NoCs
 COLUMNS = (*range(1, 8), *range(10, 17))  # of Tensix tiles
 ROWS = range(2, 12)
 
-# What answers behind endpoints that are no Tensix tile
-DRAM_SIZE = 0xFF000000  # of a bank; the tile's own registers are behind
+# What answers at endpoints that are no Tensix tile
+DRAM_SIZE = 0xFF000000  # of a bank; the tile's own registers follow
 ETHERNET_L1_SIZE = 0x80000
 PCIE_HOST, PCIE_SIZE = 1 << 60, 1 << 32  # the host's memory, which begins at bit 60
 
-# Kinds of endpoints. Those of MEMORIES are plain bytes to the NoC; behind SECURITY nothing answers.
+# Kinds of endpoints. Those of MEMORIES are plain bytes to the NoC; at SECURITY nothing answers.
 NOTHING, TENSIX, DRAM, PCIE, ARC, ETHERNET, L2CPU, SECURITY, ROUTER, HARVESTED = range(10)
 KIND_NAMES = (
     *("no tile", "Tensix tile", "DRAM bank", "PCIe tile", "ARC tile", "Ethernet tile"),

@@ -106,7 +106,7 @@ def _store_effect(s: Any, core: int, offset: int) -> Effect:
 
 WINDOW = Window(
     *("PCBuf, TTSync, semaphores", mm.PC_BUF_BASE, mm.PC_BUF_END, load, store),
-    who=TENSIX_CORES,
+    agents=TENSIX_CORES,
     load_effect=_load_effect,
     store_effect=_store_effect,
 )

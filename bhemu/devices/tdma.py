@@ -38,13 +38,13 @@ SIDEBAND = access_error(
 @njit
 def _move(s: Any, c: Any, command: Any) -> Any:
     """A transfer: from the four parameters, or (compact) from the command itself."""
-    who = config.by_core(s, c)
+    agent = config.by_core(s, c)
     if command & COMPACT:
         src = (np.int64(s.tdma_base[c]) + ((command >> 8) & 0xFF)) & 0xFFFFFFFF
         direction = mover.L1_TO_L1 if command & 1 << 30 else mover.L1_TO_L0
-        return mover.move(s, (command >> 16) & 0xFF, src, (command >> 24) & 0x3F, direction, who)
+        return mover.move(s, (command >> 16) & 0xFF, src, (command >> 24) & 0x3F, direction, agent)
     p = s.tdma_param
-    return mover.move(s, np.int64(p[1]), np.int64(p[0]), np.int64(p[2]), np.int64(p[3]) & 3, who)
+    return mover.move(s, np.int64(p[1]), np.int64(p[0]), np.int64(p[2]), np.int64(p[3]) & 3, agent)
 
 
 @njit
@@ -122,7 +122,7 @@ WINDOW = Window(
         inert(f"{_NAME}CLK_GATE_HYST", 0x28, GATING, mask=0x01FF007F),
         Register(f"{_NAME}XMOV_L1_BASE_ADDR", 0x2C, _load_base, _store_base),
     ),
-    who=TENSIX_CORES,
+    agents=TENSIX_CORES,
     order=TRACKED_TDMA,
     unknown=SIDEBAND,
 )

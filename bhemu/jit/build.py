@@ -58,11 +58,9 @@ class Entry:
         return names["entry"]
 
     def _made_from(self) -> str:
-        from bhemu.jit import (
-            keys as key_module,  # looks into code: not needed where nothing has changed
-        )
+        from bhemu.jit import keys  # looks into code: not needed where nothing has changed
 
-        return key_module.key(self.signature, self.resolved())
+        return keys.key(self.signature, self.resolved())
 
     def label(self) -> str:
         """What tells it from other entries of the same sources."""

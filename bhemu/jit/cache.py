@@ -47,7 +47,7 @@ def _folder() -> Path:
         import tempfile
 
         folder = Path(tempfile.gettempdir()) / f"bhemu-{os.getuid()}"
-        if _unusable(folder):  # somebody else was there first
+        if _unusable(folder):  # another process was there first
             folder = Path(tempfile.mkdtemp(prefix="bhemu-"))
     return folder
 
@@ -60,7 +60,7 @@ def _unusable(folder: Path) -> str:
         if not stat.S_ISDIR(state.st_mode):
             return "it is a symbolic link"
         if state.st_uid != os.geteuid():
-            return "it belongs to somebody else"
+            return "it belongs to another user"
         if state.st_mode & _OTHERS:
             folder.chmod(stat.S_IMODE(state.st_mode) & ~_OTHERS)
         if not os.access(folder, os.W_OK | os.X_OK):

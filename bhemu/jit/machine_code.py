@@ -130,7 +130,7 @@ def load(image: Image) -> int:
 
 
 def _start(image: Image) -> int:
-    """Where in its first page an image begins: behind the one before, if that were on the page.
+    """Where in its first page an image begins: after the one before, if that were on the page.
 
     Entries that all began at the start of a page would share the few lines of the processor's
     instruction cache that belong to it. What is written needs pages of its own.
@@ -146,7 +146,7 @@ def _start(image: Image) -> int:
 
 # A relocatable object of ELF for x86-64, as LLVM writes it, made into an image.
 #
-# Sections are laid out one behind the other; references between them are resolved here.  What
+# Sections are laid out in order; references between them are resolved here.  What
 # remains for loading are the addresses of other libraries' functions, through one table, and
 # absolute addresses in data.
 

@@ -44,7 +44,7 @@ _CALLBACK = "cfunc."  # how the names of functions of C begin
 
 
 class InnerLibrary(_Library):
-    """Code of one function that becomes machine code only when somebody asks for its address."""
+    """Code of one function that becomes machine code only when its address is asked for."""
 
     def add_linking_library(self, library: Any) -> None:
         """Note a callee's code."""

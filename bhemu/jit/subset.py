@@ -38,7 +38,7 @@ class Compiled:
 
     @classmethod
     def generated(cls, make: Callable[[], Any], options: dict[str, Any]) -> "Compiled":
-        """One whose text is written by a program, when somebody asks for it first."""
+        """One whose text is generated, when it is first asked for."""
         new = cls(make, options)
         new._made = make
         return new

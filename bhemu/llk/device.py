@@ -13,8 +13,7 @@ from typing import Any, Final
 from bhemu import memmap
 from bhemu.devices.bus.address_map import REGISTERS
 from bhemu.devices.debug_regs import reset_pc
-from bhemu.errors import BhemuError, GuestFault, InputError
-from bhemu.llk import harness
+from bhemu.errors import BhemuError, GuestFault, InputError, Limit
 from bhemu.machine.tile import Tile
 from bhemu.program import loader
 from bhemu.program.options import Options, SeedOr, Whole, declared
@@ -93,7 +92,7 @@ class Device:
 
     def read(self, address: int, size: int) -> bytes:
         """Bytes of L1 as they are; words of the harness are polled this way too."""
-        if address in harness.WORDS and address + size - 1 in harness.WORDS:
+        if address in WORDS and address + size - 1 in WORDS:
             self._wait(address, size)
         return self.tile.read(address, size)
 
@@ -103,7 +102,7 @@ class Device:
 
     def write_words(self, address: int, words: Sequence[int]) -> None:
         """Words into L1; a command to BRISC first makes a tile that failed usable again."""
-        if address in harness.COMMANDS and any(words):
+        if address in COMMANDS and any(words):
             if self._failed or not self._quiet():
                 self._power_up()
             self._commands += 1
@@ -124,7 +123,7 @@ class Device:
         if address == REGISTERS["SOFT_RESET_0"] and held and not value & brisc:
             self.tile.write32(address, value | brisc)
             self._commands = 0
-            harness.boot(self.tile)
+            boot(self.tile)
         else:
             self.tile.write32(address, value)
 
@@ -210,7 +209,7 @@ class Device:
 
         Such a kernel executes whatever lies there; `problem` is what came of it.
         """
-        for name in harness.KERNELS:
+        for name in KERNELS:
             core = self.tile.core[name]
             start, entry = reset_pc(self.tile.state, core.index), self._entries.get(name)
             if core.state != "reset" and start != entry:
@@ -224,7 +223,7 @@ class Device:
                 ) from problem
 
     def _quiet(self) -> bool:
-        return all(self.tile.core[core].state in _QUIET for core in harness.KERNELS)
+        return all(self.tile.core[core].state in _QUIET for core in KERNELS)
 
     def _power_up(self) -> None:
         """A fresh tile with this one's L1 and start addresses; BRISC boots and counts on.
@@ -241,9 +240,9 @@ class Device:
             self.write_register(name, value)
         for name, kept in images.items():
             self.tile.core[name].images[:] = kept
-        harness.boot(self.tile)
+        boot(self.tile)
         for _ in range(self._commands):
-            harness.command(self.tile, harness.RESET_TRISCS)
+            command(self.tile, RESET_TRISCS)
         self._failed = False
 
 
@@ -251,3 +250,95 @@ def _register(name: str) -> int:
     if name in REGISTERS:
         return REGISTERS[name]
     raise InputError(f"no register {name}", hint="names as in tt-exalens' register store")
+
+
+# The host side of tt-llk's BRISC boot protocol: mailboxes and commands in L1 (docs/llk.md).
+#
+# BRISC polls two command words in turn and counts what it has carried out; each kernel ends by
+# storing COMPLETE in its mailbox (tests/helpers/src/brisc.cpp, trisc.cpp, in tt-llk's own checkout
+# and in tt-metal's, tt_metal/tt-llk). Once it listens, the counter is 0 in the former, READY in the
+# latter, until the first command is carried out.
+
+KERNELS: Final = {"trisc0": "unpack", "trisc1": "math", "trisc2": "pack"}
+MAILBOXES: Final = {"trisc0": 0x1FFB8, "trisc1": 0x1FFBC, "trisc2": 0x1FFC0}
+COMMANDS: Final = (0x1FFC4, 0x1FFC8)
+COUNTER: Final = 0x1FFCC
+WORDS: Final = range(0x1FFB8, 0x1FFD8)  # mailboxes, commands, counter, and BRISC's two echoes
+READY: Final = 0xB001_CAFE
+COMPLETE: Final = 0xFF
+START_TRISCS: Final = 1
+RESET_TRISCS: Final = 2
+
+BOOT_LIMIT: Final = 1_000_000  # clock units; BRISC polls every 1350
+_NAMES: Final = {START_TRISCS: "START_TRISCS", RESET_TRISCS: "RESET_TRISCS"}
+_STALE: Final = 0xFFFF_FFFF  # in the counter until BRISC sets it
+_HINT: Final = "is this the brisc.elf of tt-llk's tests, for BRISC boot mode, without coverage?"
+
+
+def boot(tile: Tile) -> None:
+    """Release brisc and run until it listens; Limit (rule LLK-BOOT) when it never does."""
+    tile.write32(COUNTER, _STALE)
+    tile.core["brisc"].release()
+    if tile.run(_listens, limit=BOOT_LIMIT).reason != "until":
+        raise Limit(
+            f"brisc did not set the command counter at {COUNTER:#x} to 0 or {READY:#x} within"
+            f" {BOOT_LIMIT} clock units: its program does not listen to the harness",
+            rule="LLK-BOOT",
+            where=tile.core["brisc"].where(),
+            hint=_HINT,
+        )
+
+
+def _listens(tile: Tile) -> bool:
+    return tile.read32(COUNTER) in (0, READY)
+
+
+def _carried_out(tile: Tile) -> int:
+    """How many commands brisc has carried out."""
+    count = tile.read32(COUNTER)
+    return 0 if count == READY else count
+
+
+def send(tile: Tile, command: int) -> None:
+    """Give brisc its next command, to be carried out when the tile runs."""
+    tile.write32(COMMANDS[_carried_out(tile) % 2], command)
+
+
+def command(tile: Tile, command: int) -> None:
+    """Send and run until brisc has carried it out; Limit (rule LLK-COMMAND) when it does not."""
+    count = _carried_out(tile)
+    send(tile, command)
+    if tile.run([(COUNTER, count + 1)], limit=BOOT_LIMIT).reason != "until":
+        name = _NAMES.get(command, str(command))
+        raise Limit(
+            f"brisc did not carry out command {name} within {BOOT_LIMIT} clock units:"
+            f" the counter at {COUNTER:#x} is {tile.read32(COUNTER)}, not {count + 1}",
+            rule="LLK-COMMAND",
+            where=tile.core["brisc"].where(),
+            hint=_HINT,
+        )
+
+
+def start(tile: Tile) -> None:
+    """Boot brisc, reset the TRISCs and send START_TRISCS; the next run carries that out.
+
+    The ELFs are in place and every core is in reset. The mailboxes are 0 on return.
+    """
+    for mailbox in MAILBOXES.values():
+        tile.write32(mailbox, 0)
+    boot(tile)
+    command(tile, RESET_TRISCS)
+    send(tile, START_TRISCS)
+
+
+def done_words() -> list[tuple[int, int]]:
+    """The end condition: every mailbox holds COMPLETE."""
+    return [(mailbox, COMPLETE) for mailbox in MAILBOXES.values()]
+
+
+def word_name(address: int) -> str:
+    """How a message calls a word of L1: the kernel whose mailbox it is, or its address."""
+    for core, mailbox in MAILBOXES.items():
+        if mailbox == address:
+            return f"the mailbox of {core} ({KERNELS[core]}) at {address:#x}"
+    return f"word {address:#x}"

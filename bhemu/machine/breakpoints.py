@@ -212,7 +212,7 @@ class CodePlace(NamedTuple):
 def code_places(tile: Tile, core: Core, at: At, own: bool = False) -> list[CodePlace]:
     """Where to stop for `at`: an address, a symbol, a function or FILE:LINE; never empty.
 
-    `core` is preferred, and with `own` the only one; otherwise it may be the code of another. A
+    `core` is preferred, and with `own` the only one; without `own` it may be the code of another. A
     function has several places where the compiler has inlined it, a line too; a line without code
     stands for the next one that has some.
     """

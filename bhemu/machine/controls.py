@@ -22,8 +22,8 @@ from bhemu.program.specs import OutputSpec
 
 if TYPE_CHECKING:
     from bhemu.machine.history import History
-    from bhemu.machine.status import Standing
     from bhemu.machine.tile import Tile
+    from bhemu.machine.where import WhereReport
 
 XY = tuple[int, int]
 
@@ -272,15 +272,15 @@ class Controls:
             raise InputError("no history is kept", hint="call keep_history() before the run")
         return self.loop.observer.history(self.chosen(None))
 
-    def where(self) -> Standing:
+    def where(self) -> WhereReport:
         """Where every core and thread stands and what it waits for; prints as lines."""
-        from bhemu.machine import status
+        from bhemu.machine import where
 
         made = self.tiles_made()
         if len(made) == 1:
-            return status.Standing(status.where(made[0]))
-        return status.Standing(
-            f"({tile.xy[0]},{tile.xy[1]}) {line}" for tile in made for line in status.where(tile)
+            return where.WhereReport(where.lines(made[0]))
+        return where.WhereReport(
+            f"({tile.xy[0]},{tile.xy[1]}) {line}" for tile in made for line in where.lines(tile)
         )
 
     def check(self) -> list[OutputResult]:

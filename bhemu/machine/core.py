@@ -99,7 +99,7 @@ class Core:
         return source_text(file, line, *self.inlined(pc)) if file else ""
 
     def function(self, pc: int) -> tuple[str, int, int]:
-        """(name, first address, address behind the last) of the function that holds `pc`."""
+        """(name, first address, address after the last) of the function that holds `pc`."""
         for symbols in self.images:
             found = symbols.lookup(pc)
             if found:

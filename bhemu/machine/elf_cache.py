@@ -7,7 +7,7 @@ from bhemu.machine import precompile
 from bhemu.program.loader import Image, block, read_elf, relocated
 
 
-class Texts:
+class ElfCache:
     """ELFs, each read once, and kernels moved to each place once; kept, it serves many launches."""
 
     def __init__(self) -> None:

@@ -46,7 +46,7 @@ def where_core(tile: Tile, c: int, pc: int | None = None, **more: Any) -> Where:
 
 
 def where_thread(tile: Tile, t: int) -> Where:
-    """Place of the word at the wait gate of thread `t`: who pushed it, from where."""
+    """Place of the word at the wait gate of thread `t`: the core that pushed it, from where."""
     s = tile.state
     word = int(s.gate_word[t])
     return where_core(
@@ -95,7 +95,7 @@ def rule_error(tile: Tile, status: int) -> BhemuError:
         where = where_core(tile, c, **_core_instruction(tile, c))
         if rule.rule.startswith("MMIO"):
             text += f" ({block_name(rule.details(s.detail)['address'])})"
-        if status in REQUEST_RULES:  # the request stands behind those under way
+        if status in REQUEST_RULES:  # the request stands after those under way
             text += f"; {describe(s.noc_request[int(s.noc_requests[0])])}"
     else:
         where = Where(tile=tile.xy)
@@ -182,7 +182,7 @@ def sent_by(chip: Controls, t: int, core: int, pc: int) -> Where:
 
 
 class HostAccess(NamedTuple):
-    """A request for the host's memory behind the PCIe tile: in words, and who sent it."""
+    """A request for the host's memory at the PCIe tile: in words, and its sender."""
 
     request: str
     where: Where

@@ -1,4 +1,4 @@
-"""Going back: marks that a machine leaves behind while it runs, and the moments between them.
+"""Going back: marks that a machine leaves while it runs, and the moments between them.
 
 A run repeats exactly, so any moment is a mark restored and run on. A moment is named by the clock
 of a tile, which grows by one with every instruction and Tensix word of it.
@@ -133,7 +133,7 @@ class Marks:
     def __init__(self, loop: RunLoop, every: int = EVERY) -> None:
         self._loop = weakref.ref(loop)
         self._views: dict[int, History] = {}  # by the tile's number
-        self._owner = loop.rounds.owner  # a chip that nobody else holds stays with its tiles
+        self._owner = loop.rounds.owner  # a chip without another reference stays with its tiles
         self._every = arguments.integer("every", every, 1)
         self._seconds, self._ran, self._since = SECONDS, 0.0, time.process_time()
         self.all: list[Mark] = []

@@ -108,7 +108,7 @@ class Machine(ThreadBound, Controls):
             tile = Tile(xy=tile_at(t), **self._options)
             self._tiles[t] = tile
             self.network.join(t, tile.state)
-            tile.joined(self.network, t, self._loop)
+            tile.attach(self.network, t, self._loop)
         return self._tiles[t]
 
     def tiles_made(self) -> tuple[Tile, ...]:
@@ -352,7 +352,7 @@ def plain_bytes(data: Any) -> npt.NDArray[np.uint8]:
 
 
 class Bank(Tensors):
-    """One memory: a bank of DRAM, or what lies behind PCIe, ARC or Ethernet; sparse."""
+    """One memory: a bank of DRAM, or the memory of PCIe, ARC or Ethernet; sparse."""
 
     def __init__(self, chip: Machine, which: int, size: int, name: str) -> None:
         self._chip, self._which, self.size, self.name = chip, which, size, name

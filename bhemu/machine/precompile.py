@@ -2,8 +2,8 @@
 
 This process begins with the loop and comes to loads of the device bus last; the others begin with
 stores to the bus and go on with the program's own instructions, then with the device windows that
-it seems to access.  An entry that somebody compiles already is left to them (cache.alone); who
-needs it waits for it.
+it seems to access.  An entry that another process compiles already is left to it (cache.alone);
+what needs it waits for it.
 """
 
 import os
@@ -18,10 +18,34 @@ from bhemu.devices.bus import address_map, entries
 from bhemu.jit import cache
 from bhemu.jit.build import Entry, expect, is_kept, is_loaded, load, yield_to_others
 from bhemu.jit.subset import JIT
-from bhemu.machine.backend import BUS
+from bhemu.machine.backend import BUS, CSR, TIMED
+from bhemu.noc.network import ENTRIES as CHIP
 from bhemu.program.loader import Image
+from bhemu.program.schema import ENGINES
+from bhemu.riscv.engine import entries as engine_entries
+from bhemu.tensix import compiled, insn
 from bhemu.tensix.compiled import entry
 from bhemu.tensix.insn import REGISTRY
+
+# Everything that is compiled on its own.
+
+
+def every_entry() -> Iterator[Entry]:
+    """Every entry: loop, the engines, devices, instructions, profiling."""
+    yield from compiled.LOOP.values()
+    for engine in ENGINES:
+        yield from engine_entries(engine).values()
+    yield from BUS.values()
+    yield from (CSR, TIMED)
+    yield from entries.performed()
+    yield from CHIP.values()
+    yield from (
+        compiled.entry(opcode) for opcode, cls in REGISTRY.items() if cls.execute is not None
+    )
+    yield from map(compiled.second_entry, insn.ENTRIES)
+    yield compiled.WORD
+    yield from compiled.WRAPPERS.values()
+
 
 _running: list["subprocess.Popen[bytes]"] = []
 _MOST = 3  # processes beside this one

@@ -22,8 +22,7 @@ from bhemu.noc import record as noc_saved
 from bhemu.noc.grid import TILES, XY
 from bhemu.noc.network import Network, Pages
 from bhemu.noc.record import MEMORIES, MEMORY_PAGE, MEMORY_PAGES, ChipState
-from bhemu.program import datafiles as archives
-from bhemu.program import files, limits
+from bhemu.program import files, input_files, limits
 from bhemu.program.symbols import Move, Symbols
 from bhemu.riscv import turn
 from bhemu.tensix.state import CORES, DTYPE, HALTED, MAPPED, MEMBERS, POINTERS
@@ -118,7 +117,7 @@ class TileState:
         return buffer
 
 
-def read(archive: archives.Archive, about: Mapping[str, Any], path: Path) -> TileState:
+def read(archive: input_files.Archive, about: Mapping[str, Any], path: Path) -> TileState:
     """What `held` gave, from a file.
 
     A state of an older version may lack what only says how a host looked on, or what notes are made
@@ -132,7 +131,7 @@ def read(archive: archives.Archive, about: Mapping[str, Any], path: Path) -> Til
     return state
 
 
-def _member(archive: archives.Archive, member: Member, path: Path) -> npt.NDArray[Any]:
+def _member(archive: input_files.Archive, member: Member, path: Path) -> npt.NDArray[Any]:
     """The array of a member; nothing is unpacked unless its type and shape are right."""
     if member.name not in archive and member.name in (*HOSTS, *LATER) and REGS.name in archive:
         return np.zeros(member.shape, member.dtype)
@@ -170,7 +169,7 @@ def check_values(held: Mapping[str, npt.NDArray[Any]], path: Path) -> None:
 
 
 def images_of(
-    archive: archives.Archive, prefix: str, about: Mapping[str, Any]
+    archive: input_files.Archive, prefix: str, about: Mapping[str, Any]
 ) -> tuple[Symbols, ...]:
     """The loaded ELFs that a saved tile names, from the arrays `prefix`0, `prefix`1, ..."""
     most = limits.limit("ELF_BYTES")
@@ -297,7 +296,7 @@ def _layouts() -> dict[str, np.dtype[np.void]]:
 _META_BYTES = 16 << 20
 _HINT = "written by bhemu run --save, or Snapshot.save, of the same version"
 _DAMAGE = (
-    archives.UnreadableError,
+    input_files.UnreadableError,
     *(AttributeError, LookupError, RecursionError, TypeError, ValueError),
 )
 
@@ -399,7 +398,7 @@ class Snapshot:
         """Read what `save` wrote; InputError when it is missing, damaged or of another version."""
         path = arguments.path(path)
         try:
-            with archives.Archive(files.read_bytes(path, "ARCHIVE_BYTES")) as archive:
+            with input_files.Archive(files.read_bytes(path, "ARCHIVE_BYTES")) as archive:
                 meta: dict[str, Any] = {}
                 if "meta" in archive:
                     meta = json.loads(str(archive.array("meta", _META_BYTES)))
@@ -411,7 +410,7 @@ class Snapshot:
             raise InputError(f"{path}: not a saved state: {error}", hint=_HINT) from error
 
 
-def _read_chip(archive: archives.Archive, meta: dict[str, Any], path: Path) -> Snapshot:
+def _read_chip(archive: input_files.Archive, meta: dict[str, Any], path: Path) -> Snapshot:
     origin = str(path)
     dtype = _layouts().get(meta["layout"])
     if dtype is None:

@@ -20,7 +20,7 @@ from bhemu.machine.breakpoints import (
 )
 from bhemu.machine.run import RunLoop, count_to
 from bhemu.machine.stop import Stop, Until, now, stop
-from bhemu.machine.watchpoints import ACCESS, Reading, Watchpoint, Watchpoints, dram_place, spans
+from bhemu.machine.watchpoints import ACCESS, ReadWatch, Watchpoint, Watchpoints, dram_place, spans
 from bhemu.machine.word_text import Entry, Places, TracedWord
 from bhemu.memmap import CORE_NAMES
 from bhemu.program.coordinates import At
@@ -50,7 +50,7 @@ class Stepping:
         self.points = Breakpoints(tile.state, loop.numbers)
         self.watched = Watchpoints(tile.state, loop.numbers)
         self.seen: dict[int, int] = {}
-        self._reading = Reading(tile, self.watched)
+        self._reading = ReadWatch(tile, self.watched)
 
     @property
     def tile(self) -> Tile:

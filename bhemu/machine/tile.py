@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 tile_created: list[Callable[[Any], None]] = []  # told every Tile when it has been powered up
 _INTERNAL = frozenset(
     """state bus backend inert log ranges placed add_image locate place publish_host_writes
-    drain_log loaded check_thread joined powered_up poison NOUN INTERNAL loop stepping network
+    drain_log loaded check_thread attach powered_up poison NOUN INTERNAL loop stepping network
     number tile_at_index chosen tile_at tiles_made exposed output""".split()
 )
 """What the packages own and no user needs; left out of dir(tile)."""
@@ -209,13 +209,13 @@ class Tile(ThreadBound, Controls, Tensors):
             )
         return address
 
-    def _check_access(self, status: int, verb: str, address: int, who: str = "the host") -> None:
+    def _check_access(self, status: int, verb: str, address: int, agent: str = "the host") -> None:
         if status:
             from bhemu.tensix.rules import CONDITIONS, RULES
 
             text = RULES[status].sentence(self.state.detail) if status < 0 else ""
             raise InputError(
-                f"{who} cannot {verb} {address:#010x} ({block_name(address)}): "
+                f"{agent} cannot {verb} {address:#010x} ({block_name(address)}): "
                 + (text or CONDITIONS[status].text)
             )
 
@@ -264,17 +264,17 @@ class Tile(ThreadBound, Controls, Tensors):
 
         Of a tile of a chip, that of the tile.
         """
-        from bhemu.machine import saved as saved_module
+        from bhemu.machine import saved
 
         self.check_thread()
-        return saved_module.of_tile(self)
+        return saved.of_tile(self)
 
     def restore(self, snapshot: Snapshot) -> None:
         """Back to the state of a snapshot, of this or another tile; runs go on exactly as there."""
-        from bhemu.machine import saved as saved_module
+        from bhemu.machine import saved
 
         self._check_alone("restore")
-        saved_module.restore_tile(self, snapshot)
+        saved.restore_tile(self, snapshot)
 
     def _check_alone(self, what: str) -> None:
         self._check_not_running(what)
@@ -344,7 +344,7 @@ class Tile(ThreadBound, Controls, Tensors):
         address = self.address(spec.at)
         return address, self.read(address, spec.size)
 
-    def joined(self, network: Network, number: int, loop: RunLoop) -> None:
+    def attach(self, network: Network, number: int, loop: RunLoop) -> None:
         """The tile is tile `number` of a chip, whose run loop runs it."""
         self.network, self.number = network, number
         self.stepping = Stepping(self, loop)

@@ -343,7 +343,7 @@ class Watchpoints:
         return Change(self.points[number], before, after, where, read)
 
     def _sender(self, row: int) -> Where | None:
-        """Who wrote over the NoC to a row: it had changed before the core's turn began."""
+        """The sender of a write over the NoC to a row that had changed before the turn began."""
         s = self._s
         at, length = int(s.watchpoint[row, observe.AT]), int(s.watchpoint[row, 1])
         last = int(s.noc_arrivals[0])
@@ -382,7 +382,7 @@ def _names(code: Any, member: str) -> bool:
     return member in found or (member == "l1" and bool(found & _L1))
 
 
-class Reading:
+class ReadWatch:
     """Marks the row of a watchpoint that a word or device access reads, while any asks for that."""
 
     def __init__(self, tile: Tile, watched: Watchpoints) -> None:

@@ -255,7 +255,7 @@ def read_firmware(spec: FirmwareSpec) -> Firmware:
 
 
 def _base(brisc: Image, copied: Sequence[Copy]) -> int:
-    """Where kernels go: the symbol kernel_config_base, else behind what firmware occupies.
+    """Where kernels go: the symbol kernel_config_base, else after what firmware occupies.
 
     tt-metal has kernels begin where brisc's initial data lie while it starts.
     """

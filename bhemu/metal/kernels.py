@@ -1,6 +1,6 @@
 """Kernels on tiles: placed and launched as a host does, or without firmware.
 
-Everything lies behind kernel_config_base in one image, as tt-metal lays it out: runtime arguments
+Everything lies from kernel_config_base on in one image, as tt-metal lays it out: runtime arguments
 of each core, common arguments, semaphores 16 bytes apart, the table of circular buffers, the texts.
 """
 
@@ -16,7 +16,7 @@ from bhemu import memmap
 from bhemu import memmap as mm
 from bhemu.devices.bus.address_map import REGISTERS
 from bhemu.errors import InputError, Limit, NoProgress
-from bhemu.machine.elf_cache import Texts
+from bhemu.machine.elf_cache import ElfCache
 from bhemu.machine.stop import Stop
 from bhemu.machine.tile import Tile
 from bhemu.memmap import L1_SIZE
@@ -35,7 +35,7 @@ from bhemu.metal.firmware import (
 )
 from bhemu.program import coordinates
 from bhemu.program.coordinates import XY
-from bhemu.program.datafiles import encode_values
+from bhemu.program.input_files import encode_values
 from bhemu.program.loader import LOCAL_SIZE, Image, block
 from bhemu.program.specs import BufferSpec, TileSpec
 from bhemu.riscv.assembly import GP, PARK, RA, SP, T0, ZERO, code, jal, jalr, li
@@ -55,7 +55,7 @@ class Placed:
 
 @dataclass
 class Kernels:
-    """The image behind `base` while it grows, and where its parts are, relative to `base`."""
+    """The image from `base` on while it grows, and where its parts are, relative to `base`."""
 
     base: int
     data: bytearray = field(default_factory=bytearray)
@@ -78,8 +78,8 @@ class Kernels:
         return Write(self.base, bytes(self.data), "kernels")
 
 
-def arrange(part: TileSpec, xy: XY, base: int, texts: Texts) -> Kernels:
-    """The kernels of `part` on its tile `xy`, behind `base`; InputError when they do not fit."""
+def arrange(part: TileSpec, xy: XY, base: int, elfs: ElfCache) -> Kernels:
+    """The kernels of `part` on its tile `xy`, from `base` on; InputError when they do not fit."""
     made = Kernels(base)
     values = coordinates.values_of(xy, part.at)
     common = {}
@@ -101,9 +101,9 @@ def arrange(part: TileSpec, xy: XY, base: int, texts: Texts) -> Kernels:
     for name in PROCESSORS:
         core = part.cores.get(name)
         if core is not None and core.elf is not None:
-            image = texts.image(core.elf)
+            image = elfs.image(core.elf)
             moved = made.base + len(made.data) - block(image)[0]
-            data = texts.moved(image, moved)
+            data = elfs.moved(image, moved)
             made.add(data)
             made.sizes[name] = len(data)
             made.texts[name] = Placed(image, image.entry + moved, moved)
@@ -114,7 +114,7 @@ def arrange(part: TileSpec, xy: XY, base: int, texts: Texts) -> Kernels:
 def _check_room(made: Kernels, part: TileSpec) -> None:
     end = made.base + len(made.data)
     if end > L1_SIZE:
-        raise InputError(f"{part.origin}: the kernels end at {end:#x}, behind L1")
+        raise InputError(f"{part.origin}: the kernels end at {end:#x}, beyond L1")
     for buffer in part.buffers:
         if buffer.at < end and made.base < buffer.at + buffer.size:
             raise InputError(
@@ -242,9 +242,9 @@ def _await(tiles: Sequence[Tile], address: int, name: str, wait: Wait) -> None:
     )
 
 
-def place_kernels(tile: Tile, firmware: Firmware, part: TileSpec, texts: Texts) -> Kernels:
+def place_kernels(tile: Tile, firmware: Firmware, part: TileSpec, elfs: ElfCache) -> Kernels:
     """Kernels, arguments, buffers, launch message: all but the go message."""
-    made = arrange(part, tile.xy, firmware.base, texts)
+    made = arrange(part, tile.xy, firmware.base, elfs)
     write(tile, [made.write(), launch_message(firmware, made)])
     name_kernels(tile, made)
     return made
@@ -276,9 +276,9 @@ _CB_BYTES = 32  # of a circular buffer in local RAM
 _GP_OFFSET = 0x7F0  # of gp in local RAM, where an ELF has no symbol for it
 
 
-def place_bare(tile: Tile, part: TileSpec, grid: Grid, texts: Texts) -> Kernels:
+def place_bare(tile: Tile, part: TileSpec, grid: Grid, elfs: ElfCache) -> Kernels:
     """Kernels, stubs, local RAM and NIUs of a tile; cores are in reset."""
-    made = arrange(part, tile.xy, BASE, texts)
+    made = arrange(part, tile.xy, BASE, elfs)
     starts = {}
     for name, placed in made.texts.items():
         symbols = placed.image.symbols

@@ -1,4 +1,4 @@
-"""DRAM and host memory behind the NoC, and watchpoints on it."""
+"""DRAM and host memory on the NoC, and watchpoints on it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,14 +23,14 @@ from bhemu.noc.record import (
 )
 from bhemu.tensix.observe import CHANGES, READS
 
-# Memory behind endpoints that are no tile of ours: DRAM banks and the like, made page by page.
+# Memory at endpoints that are no Tensix tile: DRAM banks and the like, made page by page.
 
 WANT_TILE, WANT_PAGE = 0, 1
 
 
 @njit
 def number(endpoint: Any) -> Any:
-    """The memory behind an endpoint, as the record counts them."""
+    """The memory at an endpoint, as the record counts them."""
     kind = noc_map.kind(endpoint)
     if kind == noc_map.PCIE:
         return np.int64(PCIE_MEMORY)
@@ -116,7 +116,7 @@ def store(chip: Any, endpoint: Any, address: Any, value: Any) -> None:
 # Watchpoints on DRAM: bytes of a bank, compared after every request that is performed there.
 #
 # A watchpoint is a row of `chip.dram_watch`; `chip.dram_seen` holds what was last seen there.
-# A hit is kept in `chip.dram_hit`, with the bytes before and after, and delivery stops behind the
+# A hit is kept in `chip.dram_hit`, with the bytes before and after, and delivery stops after the
 # request. Nothing is compared while none is set.
 
 OWNER, NUMBER, MEMORY, AT, LENGTH, ACCESS = range(6)  # columns of a watchpoint
@@ -168,7 +168,7 @@ def _take(chip: Any, i: Any) -> None:
 
 @njit
 def _note(chip: Any, i: Any, t: Any, row: Any, read: Any) -> None:
-    """A hit: by whom, and what was there before and after."""
+    """A hit: its sender, and what was there before and after."""
     chip.dram_hit[ROW], chip.dram_hit[READ], chip.dram_hit[SENDER] = i + 1, read, t
     chip.dram_hit[CORE], chip.dram_hit[PC] = row[request.CORE], row[request.PC]
     for k in range(chip.dram_watch[i, LENGTH]):
@@ -199,7 +199,7 @@ def look(chip: Any, t: Any, row: Any, which: Any, at: Any) -> None:
 
 @dataclass(frozen=True)
 class Hit:
-    """What a watchpoint on DRAM has seen: whose it is, the values, who sent the request."""
+    """What a watchpoint on DRAM has seen: its owner, the values, the sender of the request."""
 
     owner: int
     number: int
@@ -258,7 +258,7 @@ class DramWatches:
             c.dram_watch_count[0] = count
 
     def taken(self) -> Hit:
-        """The hit that stopped the run, which goes on behind it."""
+        """The hit that stopped the run, which goes on after it."""
         c = self._memories.state
         row, read, sender, core, pc = (int(n) for n in c.dram_hit)
         owner, number, _, _, length, _ = (int(n) for n in c.dram_watch[row - 1])

@@ -25,7 +25,7 @@ from bhemu.tensix.stops import STOP_TIME
 
 _u8, _i64, _u32, _u64 = np.uint8, np.int64, np.uint32, np.uint64
 
-# Memories behind endpoints, by number: the banks of DRAM, the host behind PCIe, ARC, Ethernet tiles
+# Memories at endpoints, by number: the banks of DRAM, the host at PCIe, ARC, Ethernet tiles
 PCIE_MEMORY = BANKS
 ARC_MEMORY = PCIE_MEMORY + 1
 ETHERNET_MEMORY = ARC_MEMORY + 1
@@ -195,9 +195,9 @@ def tile_of(chip: Any, t: Any) -> Any:
     return _record(np.int64(chip.tile[t]))
 
 
-# Tiles that only poll are left out of rounds, which are counted when somebody needs the tile.
+# Tiles that only poll are left out of rounds, which are counted when the tile is needed.
 #
-# Behind a round that a tile would do again (tensix/loop.py), with nothing of its own under
+# After a round that a tile would do again (tensix/loop.py), with nothing of its own under
 # way, only a delivery or the host can change what it does. So it has no turns until then; before a
 # delivery touches it, and before Python looks, `catch_up` does what it has missed: the multiple of
 # its period by counting, the rest by running.
@@ -213,7 +213,7 @@ def is_skipped(chip: Any, t: Any) -> Any:
 
 @njit
 def begin(chip: Any) -> None:
-    """Behind a round: leave out the tiles that would only repeat it from now on."""
+    """After a round: leave out the tiles that would only repeat it from now on."""
     if chip.skipping[0] == 0:
         return
     now = chip.round[0]
@@ -251,14 +251,14 @@ def catch_up(chip: Any, t: Any) -> Any:
     if not is_skipped(chip, t):
         return np.int64(0)
     s = tile_of(chip, t)
-    behind = chip.round[0] + (0 if chip.phase[0] == BETWEEN else 1)
-    left, status = _counted(s, behind - chip.skip_from[t]), np.int64(0)
+    reached = chip.round[0] + (0 if chip.phase[0] == BETWEEN else 1)
+    left, status = _counted(s, reached - chip.skip_from[t]), np.int64(0)
     while left > 0 and (status == 0 or status == STOP_TIME):
         status = call_step(s.run_rounds[0], s, np.int64(1))
         left -= 1 if status == 0 else 0
     chip.stopped[t] = status
     if status != 0:
-        chip.skip_from[t] = behind - left
+        chip.skip_from[t] = reached - left
         return status
     if chip.phase[0] == TILES_RUN:
         chip.begun[t] = s.clock[0] - chip.skip_progress[t]

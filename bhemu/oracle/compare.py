@@ -20,8 +20,7 @@ from bhemu.errors import BhemuError, Internal, NoProgress
 from bhemu.machine.stop import Stop
 from bhemu.machine.tile import Tile
 from bhemu.memmap import L1_SIZE
-from bhemu.oracle.cases import SECONDS, Case, Outcome
-from bhemu.oracle.libttsim import Library
+from bhemu.oracle.libttsim import SECONDS, Case, Library, Outcome
 from bhemu.tensix.state import BLOCKED, HELD, RUNNING
 
 # Runs cases on bhemu, with the same outcomes as libttsim.py.

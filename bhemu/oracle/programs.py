@@ -16,8 +16,8 @@ import numpy as np
 
 from bhemu.devices.bus.address_map import REGISTERS
 from bhemu.errors import BhemuError, InputError
-from bhemu.launch.launch import launch
-from bhemu.machine.elf_cache import Texts
+from bhemu.launch.session import launch
+from bhemu.machine.elf_cache import ElfCache
 from bhemu.machine.machine import Chip
 from bhemu.machine.resolve import resolve
 from bhemu.machine.stop import Stop
@@ -25,12 +25,11 @@ from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES, L1_SIZE, SOFT_RESET_ALL
 from bhemu.metal import kernels
 from bhemu.metal.firmware import Firmware, Grid, read_firmware
-from bhemu.oracle.cases import Case, Outcome
 from bhemu.oracle.compare import EQUAL, Difference, Judge, Pair, describe, failed, outcome
-from bhemu.oracle.libttsim import RESET_PCS, Library, Simulator
-from bhemu.program import coordinates, datafiles, files, tensor
+from bhemu.oracle.libttsim import RESET_PCS, Case, Library, Outcome, Simulator
+from bhemu.program import coordinates, files, input_files, tensor
 from bhemu.program.coordinates import XY
-from bhemu.program.datafiles import read_image
+from bhemu.program.input_files import read_image
 from bhemu.program.specs import OutputSpec, Program, TileSpec
 from bhemu.tensix.state import RESET
 from bhemu.text import printable
@@ -69,7 +68,7 @@ def read_case(path: Path) -> Case:
     """
     image = read_image(path).tobytes()
     try:
-        with datafiles.Archive(files.read_bytes(path, "ARCHIVE_BYTES")) as archive:
+        with input_files.Archive(files.read_bytes(path, "ARCHIVE_BYTES")) as archive:
             text = str(archive.array("meta", _META_BYTES)) if "meta" in archive else "{}"
         regions = [
             (printable(str(n)), int(a), int(size))
@@ -171,7 +170,7 @@ def first_difference(spec: OutputSpec, ours: bytes, theirs: bytes) -> str:
 
 CHIP_CLOCKS = 4_000_000  # of the library
 _POLL, _SETTLE = 200, 4_000
-_TIDY = 20_000  # bhemu's clock: firmware tidies up behind DONE
+_TIDY = 20_000  # bhemu's clock: firmware tidies up after DONE
 _SECONDS = 120.0
 _OVERRIDES = ("TRISC_RESET_PC_OVERRIDE", "NCRISC_RESET_PC_OVERRIDE")
 
@@ -192,7 +191,7 @@ def compare_chip(library: Library, program: Program) -> Verdict:
     return Verdict(program.name, pair, pair.verdict, tuple(lines))
 
 
-# What is compared: outputs in DRAM, then L1 of each tile, one behind the other
+# What is compared: outputs in DRAM, then L1 of each tile, in order
 
 
 def _size(program: Program, tiles: Sequence[XY]) -> int:
@@ -294,18 +293,18 @@ class _Job:
 
     def _boot(self, simulator: Simulator, tiles: dict[XY, SimulatedTile]) -> None:
         assert self._firmware is not None
-        grid, texts = Grid.of(self._program.chip), Texts()
+        grid, elfs = Grid.of(self._program.chip), ElfCache()
 
         kernels.boot(
             [cast(Tile, t) for t in tiles.values()], self._firmware, grid, waiter(simulator)
         )
         for part in self._program.placed():
             for xy in part.at:
-                self._place(tiles[xy], part, texts)
+                self._place(tiles[xy], part, elfs)
 
-    def _place(self, tile: SimulatedTile, part: TileSpec, texts: Texts) -> None:
+    def _place(self, tile: SimulatedTile, part: TileSpec, elfs: ElfCache) -> None:
         assert self._firmware is not None
-        kernels.place_kernels(cast(Tile, tile), self._firmware, part, texts)
+        kernels.place_kernels(cast(Tile, tile), self._firmware, part, elfs)
         if part.sets:
             raise InputError(f"{part.sets[0].origin}: values cannot be put on ttsim here")
 

@@ -3,7 +3,7 @@
 A file of a few hundred bytes may describe a tree without end, strings and lists that are read again
 and again, or an abbreviation of a million attributes. Whatever pyelftools reads, seeks or asks is a
 step here, and so is every entry that is walked over; DWARF_STEPS and the size of the sections bound
-them. Trees are walked here too: an entry's next sibling lies behind it, whatever the file says.
+them. Trees are walked here too: an entry's next sibling lies after it, whatever the file says.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Info(DWARFInfo):
         self._most = min(limits.limit("DWARF_STEPS"), _LEAST + _PER_BYTE * self._size)
         self._texts = {name: held[name][0] for name in (_STRINGS, _LINE_STRINGS)}
         self._strings: dict[tuple[str, int], bytes] = {}
-        self._ends: dict[int, int] = {}  # where the entry behind one with children begins
+        self._ends: dict[int, int] = {}  # where the entry after one with children begins
         found = {
             name: DebugSectionDescriptor(CountedBytes(one, self._take), name, 0, len(one), address)
             if one
@@ -113,7 +113,7 @@ class Info(DWARFInfo):
         return self._files.get(place.value, []) if place is not None else []
 
     def entries(self, unit: Any) -> Iterator[Any]:
-        """All entries of a unit, one behind the other."""
+        """All entries of a unit, in order."""
         at, end = unit.cu_die_offset, unit.cu_offset + unit.size
         while at < end:
             self._take(1)
@@ -139,14 +139,14 @@ class Info(DWARFInfo):
                 at = self._next(child)
 
     def _next(self, die: Any) -> int:
-        """Where the entry behind an entry and all that is below it begins."""
-        behind: int = die.offset + die.size
+        """Where the entry after an entry and all that is below it begins."""
+        after: int = die.offset + die.size
         if not die.has_children:
-            return behind
+            return after
         sibling = die.attributes.get("DW_AT_sibling")
         if sibling is not None and sibling.form in _SIBLINGS:
             at: int = sibling.value + die.cu.cu_offset
-            if at < behind:
+            if at < after:
                 raise DamagedError("an entry's sibling lies before it")
             return at
         if die.offset not in self._ends:

@@ -252,10 +252,10 @@ def check_sizes(data: bytes, table: list[elf.Section], path: str) -> None:
     limits.check("DWARF_BYTES", total, f"{path}: bytes of debug sections")
 
 
-def number(die: Any, attribute: str, otherwise: int = 0) -> int:
+def number(die: Any, attribute: str, default: int = 0) -> int:
     """An attribute that is a number."""
     found = die.attributes.get(attribute)
-    return found.value if found is not None and isinstance(found.value, int) else otherwise
+    return found.value if found is not None and isinstance(found.value, int) else default
 
 
 def children(die: Any) -> Iterator[Any]:
@@ -328,7 +328,7 @@ _STRUCTURES = ("DW_TAG_structure_type", "DW_TAG_class_type", "DW_TAG_union_type"
 
 @dataclass(frozen=True)
 class Type:
-    """A type: `size` bytes in all, `count` elements of an array (1 otherwise), its members."""
+    """A type: `size` bytes in all, `count` elements of an array (else 1), its members."""
 
     size: int
     count: int = 1

@@ -74,7 +74,7 @@ class Section(NamedTuple):
         if self.kind == "SHT_NOBITS":
             return b""
         if self.offset + self.size > len(data):
-            raise DamagedError(f"section {self.name} ends behind the file")
+            raise DamagedError(f"section {self.name} ends beyond the file")
         return data[self.offset : self.offset + self.size]
 
 
@@ -139,7 +139,7 @@ def _table(data: bytes, what: str, first: int, want: int, limit: str) -> int:
     if count and size != want:
         raise DamagedError(f"{what.rpartition(': ')[2]} of {size} bytes")
     if offset + size * count > len(data):
-        raise DamagedError(f"{what.rpartition(': ')[2]} end behind the file")
+        raise DamagedError(f"{what.rpartition(': ')[2]} end beyond the file")
     return int(count)
 
 

@@ -85,7 +85,7 @@ class Placement:
 
     @property
     def end(self) -> int:
-        """First address behind the data."""
+        """First address after the data."""
         return self.address + len(self.data)
 
 
@@ -310,7 +310,7 @@ def check_overlap(
 ) -> None:
     """InputError when a placement in L1 covers part of an image that is already there.
 
-    `existing` holds (first address, address behind the last, name) of every range in L1. Local RAM
+    `existing` holds (first address, address after the last, name) of every range in L1. Local RAM
     is private to a core and not looked at.
     """
     for placement in placements:
@@ -484,7 +484,7 @@ def block(image: Image) -> tuple[int, bytes]:
         if segment.paddr >= LOCAL_BASE:
             raise InputError(
                 f"{image.path}: {segment} has no load address in L1",
-                hint="give .data a load address behind the text: .data : AT(...)",
+                hint="give .data a load address after the text: .data : AT(...)",
             )
     low = min(segment.paddr for segment in parts)
     data = bytearray(max(s.paddr + len(s.data) for s in parts) - low)

@@ -210,7 +210,7 @@ class Options(TypedDict, total=False):
             Words(*REFERENCES),
             "ttsim",
             _MACHINE,
-            "whom to follow where ttsim, tt-llk and the ISA text disagree",
+            "which reference to follow where ttsim, tt-llk and the ISA text disagree",
         ),
     ]
     stochastic: Annotated[

@@ -15,7 +15,13 @@ from bhemu.memmap import CORE_NAMES, L1_SIZE
 from bhemu.program import codecs, comparison, coordinates, files, limits, options, tensor, toml
 from bhemu.program.codecs import DTYPES
 from bhemu.program.coordinates import At, check_l1, read_at
-from bhemu.program.datafiles import Archive, UnreadableError, encode_values, read_array, read_image
+from bhemu.program.input_files import (
+    Archive,
+    UnreadableError,
+    encode_values,
+    read_array,
+    read_image,
+)
 from bhemu.program.loader import LOCAL_MODES, Local
 from bhemu.program.options import BANKS
 from bhemu.program.options import ENGINES as ENGINES
@@ -120,7 +126,7 @@ def check_extent(table: Table, at: At, size: int, dram: Dram | None = None) -> N
             table.fail(f"{size} bytes in pages of {dram.page} are more than {_MOST_PAGES} pages")
         last = dram.end(size)
         if last > BANK_SIZE:
-            table.fail(f"{size} bytes at {dram.address:#x} end behind the bank ({last:#x})")
+            table.fail(f"{size} bytes at {dram.address:#x} end beyond the bank ({last:#x})")
     elif isinstance(at, int):
         check_l1(table.origin, at, size)
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from bhemu.errors import InputError
 from bhemu.program import comparison, tensor
 from bhemu.program.coordinates import At
-from bhemu.program.datafiles import read_array
+from bhemu.program.input_files import read_array
 from bhemu.program.loader import Local
 from bhemu.program.options import BANKS, END_OPTIONS
 
@@ -55,7 +55,7 @@ class Dram:
             yield Piece(self.banks[column], address, offset, min(self.page, size - offset))
 
     def end(self, size: int) -> int:
-        """First address behind the tensor in the bank that holds most of it."""
+        """First address after the tensor in the bank that holds most of it."""
         pages = -(-size // self.page)
         return self.address + -(-pages // len(self.banks)) * self.slot
 
@@ -88,7 +88,7 @@ class CoreSpec:
 
 @dataclass(frozen=True)
 class SetSpec:
-    """Bytes written before the run; `core` names the ELF whose symbol `at` is, and who writes.
+    """Bytes written before the run; `core` names the ELF whose symbol `at` is, and the writer.
 
     `values`: as written, where some differ from tile to tile; `data` is then their size in zeros.
     """

@@ -75,10 +75,10 @@ def _words_of_assembler(rows: list[Row], is_word: Callable[[int], bool]) -> Iter
     Such words seem to be of the instruction before them. Where there are as many of them as lines
     up to the next instruction, each is of one of these lines. is_word: whether there is one.
     """
-    for row, behind in pairwise((*rows, None)):
+    for row, after in pairwise((*rows, None)):
         assert row is not None
         more = (row.hi - row.lo) // _WORD - 1
-        between = 0 if behind is None or behind.file != row.file else behind.line - row.line - 1
+        between = 0 if after is None or after.file != row.file else after.line - row.line - 1
         places = range(row.lo + _WORD, row.hi, _WORD)
         if not (
             row.file.endswith(_ASSEMBLER) and 0 < more == between and all(map(is_word, places))
@@ -135,7 +135,7 @@ def _headers(line: bytes, strings: dict[str, bytes]) -> Iterator[tuple[int, list
         first = at + (12 if wide else 4)
         end = first + int.from_bytes(line[first - size : first], "little")
         if end > len(line):
-            raise DamagedError("a line program ends behind its section")
+            raise DamagedError("a line program ends beyond its section")
         version = int.from_bytes(line[first : first + 2], "little")
         if not 2 <= version <= 5:
             raise DamagedError(f"a line program of DWARF version {version}")
@@ -145,7 +145,7 @@ def _headers(line: bytes, strings: dict[str, bytes]) -> Iterator[tuple[int, list
             named = _files_5(header, strings) if version == 5 else _files_2(header)
         begin = first - at + (4 if version == 5 else 2) + size + header.header_length
         if begin > end - at:
-            raise DamagedError("the header of a line program ends behind it")
+            raise DamagedError("the header of a line program ends beyond it")
         yield at, named, LineProgram(header, stream, structs, begin, end - at)
         at = end
 

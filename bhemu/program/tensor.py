@@ -4,7 +4,7 @@ Layouts: "raw" and "rows" are the elements in row-major order as they are; "face
 "tile32" 32x32 tiles, both row-major over the matrix of the last two axes; a tile is its four 16x16
 faces top left, top right, bottom left, bottom right; a face is row-major. Leading axes count
 slowest. A format with shared exponents (see codecs) keeps them per block: per tile with tile32, per
-face with faces16, once for the whole tensor otherwise.
+face with faces16, once for the whole tensor in other layouts.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ class Table:
     """The keys of one TOML table, or of one command line flag.
 
     `origin` names the place in messages, `folder` is what relative paths start from; with `inside`
-    no path may leave it. `finish` refuses the keys nobody asked for.
+    no path may leave it. `finish` refuses the keys that were not asked for.
     """
 
     def __init__(

@@ -45,7 +45,7 @@ class Member:
 
 
 class CType:
-    """A type, read when it is looked at; `kind` is that of the type behind names and qualifiers.
+    """A type, read when it is looked at; `kind` is that of the type without names and qualifiers.
 
     kind: "integer", "float", "boolean", "character", "pointer", "array", "record", "enum", "void"
     or "other".

@@ -51,6 +51,6 @@ def entries(name: str) -> dict[str, Entry]:
         from bhemu.riscv import core_loop
 
         return core_loop.NATIVE
-    from bhemu.riscv import unicorn_engine as unicorn_engine_module
+    from bhemu.riscv import unicorn_engine
 
-    return unicorn_engine_module.NATIVE
+    return unicorn_engine.NATIVE

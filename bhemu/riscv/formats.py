@@ -96,7 +96,7 @@ class Branch(Instruction, abstract=True, opcode=0x63):
 
 
 class Jump(Instruction, abstract=True):
-    """Jump by an offset, rd = address behind: execute(pc, offset) gives the target."""
+    """Jump by an offset, rd = the next pc: execute(pc, offset) gives the target."""
 
     offset = J_IMM
     text = "rd,jump"
@@ -109,7 +109,7 @@ class Jump(Instruction, abstract=True):
 
 
 class IndirectJump(FromImmediate, abstract=True):
-    """Jump to a register, rd = address behind: execute(a, offset) gives the target."""
+    """Jump to a register, rd = the next pc: execute(a, offset) gives the target."""
 
     text = "rd,imm(rs1)"
     arguments = f"a, {I_IMM.expression()}"

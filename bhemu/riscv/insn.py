@@ -90,7 +90,7 @@ class Instruction:
     with `_` for a dot.  What `execute` takes and gives is the format's.  All values are integers of
     0 to 2**32-1, in the compiled subset (int64) as in Python.
     `forms`: how words are printed, the first that fits; `text`: the operands as all others print
-    them, None = `.word`; `note`: a comment behind them.
+    them, None = `.word`; `note`: a comment after them.
     """
 
     opcode = bits(6, 0)

@@ -40,7 +40,7 @@ def drop(s: Any, c: Any) -> None:
 
 @njit
 def _ordered(s: Any, c: Any) -> Any:
-    """True when loads and stores of the core behave as if behind a fence."""
+    """True when loads and stores of the core behave as if after a fence."""
     return (s.csr[c, _PMACFG] | s.csr[c, _PMACFG + 1]) & np.uint32(1) != np.uint32(0)
 
 

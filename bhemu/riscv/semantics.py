@@ -42,7 +42,7 @@ Leaf = Callable[[type[Instruction]], str]
 _OPCODE, _FUNCT3 = 0x7F, 0x7000
 
 
-def _chain(tests: Iterable[tuple[str, list[str]]], otherwise: list[str]) -> Iterator[str]:
+def _chain(tests: Iterable[tuple[str, list[str]]], default: list[str]) -> Iterator[str]:
     """Lines of if, elif and else; a test of "" always holds."""
     word = "if"
     for test, body in tests:
@@ -53,7 +53,7 @@ def _chain(tests: Iterable[tuple[str, list[str]]], otherwise: list[str]) -> Iter
         yield from (f"    {line}" for line in body)
         word = "elif"
     yield "else:"
-    yield from (f"    {line}" for line in otherwise)
+    yield from (f"    {line}" for line in default)
 
 
 def _rest(cls: type[Instruction], tested: int) -> str:
@@ -61,12 +61,12 @@ def _rest(cls: type[Instruction], tested: int) -> str:
     return f"word & {mask:#x} == {cls.match & mask:#x}" if mask else ""
 
 
-def _cases(classes: list[type[Instruction]], leaf: Leaf, otherwise: list[str]) -> list[str]:
+def _cases(classes: list[type[Instruction]], leaf: Leaf, default: list[str]) -> list[str]:
     """Lines that choose among the classes of one opcode, by funct3 where all have one."""
 
     def bodies(chosen: list[type[Instruction]], tested: int) -> list[str]:
         tests = ((_rest(cls, tested), _body(cls, leaf)) for cls in chosen)
-        return list(_chain(tests, otherwise))
+        return list(_chain(tests, default))
 
     if not all(cls.mask & _FUNCT3 for cls in classes):
         return bodies(classes, _OPCODE)
@@ -77,7 +77,7 @@ def _cases(classes: list[type[Instruction]], leaf: Leaf, otherwise: list[str]) -
         (f"word >> 12 & 7 == {funct3}", bodies(by_funct3[funct3], _OPCODE | _FUNCT3))
         for funct3 in sorted(by_funct3)
     )
-    return list(_chain(tests, otherwise))
+    return list(_chain(tests, default))
 
 
 def _body(cls: type[Instruction], leaf: Leaf) -> list[str]:
@@ -100,17 +100,17 @@ def source(
     by_opcode: dict[int, list[type[Instruction]]] = {}
     for cls in classes:
         by_opcode.setdefault(cls.opcode.get(cls.match), []).append(cls)
-    otherwise = [f"return np.int64({NONE})"]
+    default = [f"return np.int64({NONE})"]
     tests = (
-        (f"opcode == {opcode >> 2}", _cases(by_opcode[opcode], leaf, otherwise))
+        (f"opcode == {opcode >> 2}", _cases(by_opcode[opcode], leaf, default))
         for opcode in sorted(by_opcode)
     )
     lines = [
         "if word & 3 != 3:",
-        *(f"    {line}" for line in otherwise),
+        *(f"    {line}" for line in default),
         *head.strip().splitlines(),
         "opcode = word >> 2 & 31",
-        *_chain(tests, otherwise),
+        *_chain(tests, default),
         *tail.strip().splitlines(),
     ]
     return "\n    ".join([f"def {name}({arguments}):", *lines]) + "\n"
@@ -253,7 +253,7 @@ target = pc + 4
 
 @njit
 def _stored(s: Any, c: Any, pc: Any) -> Any:
-    """The next pc behind a store; with LEAVE where it may have made the until words hold."""
+    """The next pc after a store; with LEAVE where it may have made the until words hold."""
     s.stored[c] = 1
     if s.until_count[0]:
         if l1_word(s, s.until_address[0]) == np.int64(s.until_value[0]):

@@ -23,7 +23,7 @@ from bhemu.sweeps import worker
 from bhemu.sweeps.spec import Chunk, Job, Plan, Record, Reply
 from bhemu.sweeps.worker import OUTCOMES, keep, perform
 from bhemu.system import interrupts
-from bhemu.system.temporary import Temporary
+from bhemu.system.whole_file import Temporary
 
 # Where runs are executed: processes of this machine, or the workers of a Dask cluster.
 
@@ -66,7 +66,9 @@ def give(
 ) -> Future[Result]:
     """What will become of an item: a failure at once where the pool has broken meanwhile."""
     try:
-        with interrupts.later():  # it may start a process, which nobody ends who does not know it
+        with (
+            interrupts.later()
+        ):  # it may start a process, which only a caller that knows of it ends
             return executor.submit(function, item)
     except pool.refusals as problem:
         failed: Future[Result] = Future()

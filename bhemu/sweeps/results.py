@@ -113,7 +113,7 @@ def row(run: Run, record: Mapping[str, Any]) -> Record:
 
 
 def table(plan: Plan, rows: Sequence[Record]) -> Any:
-    """The rows as a pyarrow Table: the columns of RESULTS, the parameters behind `program`."""
+    """The rows as a pyarrow Table: the columns of RESULTS, the parameters after `program`."""
     import pyarrow as pa
 
     columns = [*RESULTS[:2], *plan.columns, *RESULTS[2:]]
@@ -211,7 +211,7 @@ def counts(rows: Sequence[Record]) -> Counter[str]:
 
 
 def folder_of(sweep: Sweep) -> Path:
-    """Where the results of a SWEEP.toml go unless somebody says otherwise: beside it."""
+    """Where the results of a SWEEP.toml go by default: beside it."""
     return sweep.folder / f"{Path(sweep.origin).stem}-results"
 
 

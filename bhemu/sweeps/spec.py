@@ -19,7 +19,7 @@ from typing import Any, Final
 from bhemu import __version__, arguments
 from bhemu.errors import InputError
 from bhemu.program import files, limits, toml
-from bhemu.program.flags import with_flags, with_options, without_expected
+from bhemu.program.cli_overrides import with_flags, with_options, without_expected
 from bhemu.program.options import given_in
 from bhemu.program.schema import load_program
 from bhemu.program.specs import Program

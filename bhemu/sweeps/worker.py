@@ -22,13 +22,13 @@ from typing import Any
 from bhemu import __version__
 from bhemu.errors import BhemuError, Internal, NoProgress
 from bhemu.launch.session import Launched, RunResult
-from bhemu.machine.elf_cache import Texts
+from bhemu.machine.elf_cache import ElfCache
 from bhemu.memmap import CORE_NAMES
 from bhemu.program.outputs import OutputResult, collect
 from bhemu.program.specs import OutputSpec, Program
 from bhemu.sweeps.spec import Base, Chunk, Job, Record, Reply
 from bhemu.system import whole_file
-from bhemu.system.temporary import Temporary
+from bhemu.system.whole_file import Temporary
 from bhemu.tensix.rules import RULES, counted
 
 OUTCOMES = {
@@ -83,7 +83,7 @@ class Worker:
         self._folder = Path(store)
         self._held: set[str] = set()
         self._bases: dict[str, tuple[Program, dict[str, str]]] = {}
-        self._texts = Texts()
+        self._elfs = ElfCache()
 
     def perform(self, chunk: Chunk) -> Reply:
         """A record for each run, or what is missing."""
@@ -131,7 +131,7 @@ class Worker:
         flags = {name: [_replaced(t, own) for t in texts] for name, texts in job.flags.items()}
         chosen = job.configured(program, flags)
         chosen = replace(chosen, outputs=tuple(replace(o, save=None) for o in chosen.outputs))
-        launched = Launched(chosen, texts=self._texts)
+        launched = Launched(chosen, elfs=self._elfs)
         checks = job.options.get("check")
         if checks:
             launched.keep_history()
@@ -158,7 +158,7 @@ def moved(value: Any, moves: Mapping[str, str]) -> Any:
 
 
 def keep(path: Path, data: bytes) -> None:
-    """Write a file so that whoever else looks sees none of it, or all."""
+    """Write a file so that another process sees none of it, or all."""
     if not path.exists():
         path.parent.mkdir(exist_ok=True)
         whole_file.write(path, lambda file: file.write(data), durable=False)

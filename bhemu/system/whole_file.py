@@ -4,10 +4,15 @@ A file is made under a name of its own, brought to the disk, and then takes its 
 writer leaves is removed before the next one writes: a writer that lives has a lock on its scratch.
 """
 
+import base64
 import fcntl
 import os
 import re
+import shutil
 import stat
+import subprocess
+import tempfile
+import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -54,14 +59,14 @@ def write(
 
 
 def make(path: Path, mode: int = 0o666) -> tuple[Path, IO[bytes]]:
-    """A new file beside `path`, of a name nobody could foresee and of nobody's link, and locked."""
+    """A new file beside `path`, of a name that cannot be foreseen and is no link, and locked."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     for _ in range(_TRIES):
         scratch = path.with_name(f".{path.name[:_LONGEST]}.{os.urandom(8).hex()}")
         file = os.fdopen(os.open(scratch, flags, mode), "wb")
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:  # who clears has taken it for a dead one's
+        except BlockingIOError:  # another process has taken it for a dead one's
             file.close()
             continue
         except OSError:  # a file system without locks
@@ -84,10 +89,54 @@ def clear(folder: Path, name: str = "") -> None:
 
 
 def _remove(scratch: Path) -> None:
-    """Remove a scratch that nobody writes."""
+    """Remove a scratch that no process writes."""
     about = scratch.lstat()
     if not stat.S_ISREG(about.st_mode) or about.st_uid != os.geteuid():
         return
     with open(os.open(scratch, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         scratch.unlink()
+
+
+# A temporary folder that goes with the process that made it, even when that one is killed.
+
+# Its input ends when the process that writes there does; a session of its own, so that what is
+# sent to the terminal's processes does not reach it.
+_GUARD = ("/bin/sh", "-c", 'trap "" HUP INT TERM; read -r _; rm -rf -- "$1"', "bhemu")
+
+
+class Temporary:
+    """The folder `path`, whose name begins with `prefix`; `close` removes it."""
+
+    def __init__(self, prefix: str) -> None:
+        name = base64.b32encode(os.urandom(5)).decode().lower()
+        self.path = Path(tempfile.gettempdir()) / f"{prefix}{name}"
+        guard: subprocess.Popen[bytes] | None = None
+        none = subprocess.DEVNULL
+        with suppress(OSError):  # without a shell it stays behind when the process is killed
+            guard = subprocess.Popen(
+                [*_GUARD, str(self.path)],
+                stdin=subprocess.PIPE,
+                stdout=none,
+                stderr=none,
+                cwd="/",
+                start_new_session=True,
+            )
+        try:
+            self.path.mkdir(mode=0o700)
+        except OSError:  # what stands there is not for the guard to remove
+            if guard is not None:
+                guard.kill()
+                guard.communicate()
+            raise
+        self.close = weakref.finalize(self, _clean_up, self.path, guard, os.getpid())
+
+
+def _clean_up(path: Path, guard: "subprocess.Popen[bytes] | None", maker: int) -> None:
+    if os.getpid() != maker:  # a copy of the process by fork: it is the maker's
+        return
+    shutil.rmtree(path, ignore_errors=True)
+    if guard is not None:
+        assert guard.stdin is not None
+        guard.stdin.close()
+        guard.wait()

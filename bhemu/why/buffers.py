@@ -6,10 +6,9 @@ from typing import Any, NamedTuple
 
 from bhemu import memmap as mm
 from bhemu.devices.bus.naming import FIRST_BUFFER_STREAMS
-from bhemu.machine.operands import Pack, transfer_of
 from bhemu.machine.stop import now
 from bhemu.machine.tile import Tile
-from bhemu.machine.word_text import Entry
+from bhemu.machine.word_text import Entry, Pack, transfer_of
 from bhemu.program.specs import BufferSpec
 from bhemu.tensix.insn import decode
 from bhemu.tensix.mmio import REMOTE_DEST_BUF_SIZE, REMOTE_DEST_BUF_START

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
 from bhemu.errors import BhemuError, Limit, NoProgress, NotModelled
-from bhemu.launch.launch import Program
+from bhemu.launch.session import Program
 from bhemu.machine.machine import Chip
 from bhemu.machine.stop import Stop
 from bhemu.machine.tile import Tile

@@ -10,7 +10,7 @@ import bhemu as package
 from bhemu.debug.places import Sources
 from bhemu.debug.stepper import COMMANDS, Stepper
 from bhemu.errors import InputError, NoProgress
-from bhemu.launch.launch import launch
+from bhemu.launch.session import launch
 from bhemu.program.schema import CoreSpec, Program, RunSpec, load_program
 from bhemu.riscv.assembly import (
     A0,
@@ -323,7 +323,7 @@ def test_ignored_stops_and_read_watchpoints(image) -> None:
     assert bench.tile.core["trisc0"].state == "parked"
     for line, sentence in (
         ("ignore 9 1", "no breakpoint 9"),
-        ("break main if", "missing behind if"),
+        ("break main if", "missing after if"),
         ("break PACR last", "FIELD=VALUE"),
         ("watch r", "usage: watch"),
         ("print 1 / 0", "division by 0"),
@@ -398,3 +398,18 @@ def test_behind_a_breakpoint_on_a_word_tstep_goes_on_with_its_thread() -> None:
     bench("break PACR on T2; continue")
     assert bench.stepper.core.name == "trisc2"
     assert bench("tstep")[0].startswith("  T2 PACR")
+
+
+@pytest.mark.parametrize(
+    ("line", "usage"),
+    [
+        ("until", r"until ADDRESS\|SYMBOL\|FILE:LINE"),
+        ("mem", r"mem ADDRESS \[N\] \[CORE\]"),
+        ("dst 0 bf16 1", r"dst \[ROW\|ROW-ROW \[FORMAT\]\]"),
+        ("ignore 1", "ignore N COUNT"),
+        ("finish now", "finish"),
+    ],
+)
+def test_a_wrong_number_of_arguments_shows_the_usage(image, line: str, usage: str) -> None:
+    with pytest.raises(InputError, match=f"^usage: {usage}$"):
+        Bench(image(PARK))(line)

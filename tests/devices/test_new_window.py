@@ -33,7 +33,7 @@ WINDOW = Window(
         not_modelled("dreams", 0x40, 0x50),
     ),
     storage="debug",
-    who=TRISCS,
+    agents=TRISCS,
 )
 """
 LOOK = f"""

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from bhemu.errors import BhemuError, Internal
 from bhemu.jit.subset import JIT
-from bhemu.machine.operands import told
 from bhemu.machine.tile import Tile
+from bhemu.machine.word_text import told
 from bhemu.memmap import L1_SIZE
 from bhemu.riscv.assembly import PARK, code, ttinsn
 from bhemu.tensix.insn import REGISTRY, Instruction

@@ -15,7 +15,7 @@ import bhemu
 from bhemu.errors import Internal
 from bhemu.jit import keys
 from bhemu.jit.subset import JIT, Compiled, External, intrinsic, njit, signature
-from bhemu.machine.manifest import entries
+from bhemu.machine.precompile import every_entry
 
 pytestmark = pytest.mark.skipif(not JIT, reason="nothing is compiled in the interpreted mode")
 
@@ -23,9 +23,10 @@ PACKAGE = Path(bhemu.__file__).parent
 NUMBERS = signature("int64", "int64")
 ALL = """
 import json, sys
-from bhemu.machine.manifest import entries
+from bhemu.machine.precompile import every_entry
 from bhemu.jit import keys
-print(json.dumps({f"{e.module} {e.name}": keys.key(e.signature, e.resolved()) for e in entries()}))
+made = {f"{e.module} {e.name}": keys.key(e.signature, e.resolved()) for e in every_entry()}
+print(json.dumps(made))
 assert "numba" not in sys.modules
 """
 
@@ -245,5 +246,5 @@ def test_a_function_is_its_own_callee() -> None:
 
 def test_no_two_entries_have_one_label() -> None:
     """Keys are noted by these."""
-    labels = [entry.label() for entry in entries()]
+    labels = [entry.label() for entry in every_entry()]
     assert len(set(labels)) == len(labels)

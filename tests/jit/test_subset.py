@@ -12,7 +12,7 @@ from bhemu.jit.subset import JIT, Compiled, njit
 RUN = """
 import sys
 sys.modules["numba"] = sys.modules["llvmlite"] = None  # an import is an error
-import bhemu.machine.manifest
+import bhemu.machine.precompile
 from bhemu.cli import main
 main(["run", "-q", "elfs/add1"])
 """

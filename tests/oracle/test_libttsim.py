@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from bhemu.errors import InputError
-from bhemu.oracle.cases import Case
-from bhemu.oracle.libttsim import ENVIRONMENT, Library, find
+from bhemu.oracle.libttsim import ENVIRONMENT, Case, Library, find
 from bhemu.riscv.assembly import PARK, code, tt
 
 needs_library = pytest.mark.skipif(

@@ -1,6 +1,6 @@
 """Program pieces that move data: L1 to Src or Dst, and every Dst cell back to L1."""
 
-from bhemu.oracle.cases import DONE
+from bhemu.oracle.libttsim import DONE
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from random_programs.thread import Config, Thread

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from bhemu.oracle.cases import Outcome
+from bhemu.oracle.libttsim import Outcome
 from random_programs.plan import Step, step
 
 ALWAYS, LLK, SILICON = "always", 'reference = "llk"', 'ub = "silicon"'

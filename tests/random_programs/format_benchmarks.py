@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from bhemu.bench.measure import Benchmark
-from bhemu.oracle.cases import Case
+from bhemu.oracle.libttsim import Case
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.formats import NAMES
 from bhemu.tensix.insn import assemble

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from bhemu.oracle.cases import Case
+from bhemu.oracle.libttsim import Case
 from bhemu.tensix import units
 from bhemu.tensix.insn import REGISTRY, Instruction, decode, disassemble
 

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bhemu.oracle.cases import Case, Outcome
 from bhemu.oracle.compare import DIFFERENT, Pair
+from bhemu.oracle.libttsim import Case, Outcome
 from random_programs.plan import Blocks, Plan, step
 from random_programs.reduction import first, study
 

@@ -17,8 +17,7 @@ import numpy.typing as npt
 
 from bhemu.errors import InputError
 from bhemu.memmap import L1_SIZE
-from bhemu.oracle.cases import Outcome
-from bhemu.oracle.libttsim import Library
+from bhemu.oracle.libttsim import Library, Outcome
 from random_programs.plan import Plan
 from random_programs.units import generate
 

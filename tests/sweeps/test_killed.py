@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from bhemu.system.temporary import Temporary
+from bhemu.system.whole_file import Temporary
 
 KILLS = 20 if os.environ.get("BHEMU_LONG") else 4
 LONGEST = 4.0  # seconds until a kill: the processes begin, the first runs end, many are under way
@@ -68,7 +68,7 @@ def test_a_killed_sweep_leaves_no_process_and_no_folder(folder: Path, monkeypatc
 def test_a_temporary_folder_goes_with_its_process(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     source = (
-        "import os, signal, sys; from bhemu.system.temporary import Temporary;"
+        "import os, signal, sys; from bhemu.system.whole_file import Temporary;"
         " signal.signal(signal.SIGINT, signal.default_int_handler);"  # ignored in the background
         " made = Temporary('x-');"
         " (made.path / 'below').mkdir(); print(made.path, flush=True);"
@@ -105,7 +105,7 @@ def test_it_is_removed_by_close_and_when_it_is_forgotten(tmp_path: Path, monkeyp
 @pytest.mark.parametrize("shell", ["/no/such/shell"])
 def test_without_a_shell_it_is_removed_at_the_end(tmp_path: Path, monkeypatch, shell: str) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    monkeypatch.setattr("bhemu.system.temporary._GUARD", (shell,))
+    monkeypatch.setattr("bhemu.system.whole_file._GUARD", (shell,))
     made = Temporary("x-")
     made.close()
     assert os.listdir(tmp_path) == []

@@ -13,7 +13,7 @@ import pytest
 
 from bhemu import Chip, Tile
 from bhemu.errors import BhemuError
-from bhemu.launch.launch import Program
+from bhemu.launch.session import Program
 
 ELFS = Path(__file__).parents[2] / "elfs"
 SEEDS = range(50 if os.environ.get("BHEMU_LONG") else 4)
@@ -63,7 +63,7 @@ def test_interpreted_code_gives_the_same_clock() -> None:
     tile = launched("add1", late=5)
     tile.run()
     program = (
-        "from bhemu.launch.launch import Program\n"
+        "from bhemu.launch.session import Program\n"
         f"tile = Program.load({str(ELFS / 'add1')!r}).launch(late=5)\n"
         "tile.run()\n"
         "print(tile.clock, int(tile.state.late_choices[0]))"

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from bhemu.errors import BhemuError
-from bhemu.llk import harness
+from bhemu.llk import device
 from bhemu.llk.device import Device
 
 OUTCOMES: Final = {
@@ -81,7 +81,7 @@ class Recorder:
         Device.write, Device.write_words = written, words_written  # type: ignore[method-assign,assignment]
 
     def _note(self, address: int, data: bytes) -> None:
-        if address not in harness.WORDS:
+        if address not in device.WORDS:
             self._touched = True
             self._read.update(f"{address:x} {len(data):x}:".encode() + data)
 

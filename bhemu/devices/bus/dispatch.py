@@ -29,7 +29,7 @@ def _row(s: Any, address: Any) -> Any:
     page = (address - DEVICE_BASE) >> PAGE_SHIFT
     if page < 0 or page >= WINDOW_PAGES:
         return np.int64(GAP)
-    i = np.int64(s.window_at[page])  # the first that ends behind the start of the page
+    i = np.int64(s.window_at[page])  # the first that ends after the start of the page
     while s.window[i, HIGH] <= address:
         i += 1
     return i if s.window[i, LOW] <= address else np.int64(GAP)

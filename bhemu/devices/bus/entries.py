@@ -111,7 +111,7 @@ def source(window: Window, store: bool) -> str:
 
 
 def title(window: Window, store: bool) -> str:
-    """What is compiled, for who waits for it."""
+    """What is compiled, in words for a user who waits for it."""
     return f"{'stores to' if store else 'loads from'} {window.name}"
 
 

@@ -76,7 +76,7 @@ class Register:
 
     @property
     def end(self) -> int:
-        """Offset behind its last byte."""
+        """Offset after its last byte."""
         return self.offset + 4 * self.words
 
     @property
@@ -103,7 +103,7 @@ class Window:
     """Addresses low to high - 1 and what an access to them does.
 
     load, store: functions; a window of registers has them at its registers, and `storage` names the
-    member of the record that keeps their words. loads, stores: widths. who: agents that may access
+    member of the record that keeps their words. loads, stores: widths. agents: who may access
     it. order: what goes before an access. unknown: the rule of an offset without a register.
     load_effect, store_effect: for analyses, where the registers do not say it. power_up(s, xy):
     puts into the record what is there at power-up and is not 0.
@@ -118,7 +118,7 @@ class Window:
     storage: str = ""
     loads: int = ANY
     stores: int = WORD
-    who: tuple[int, ...] = EVERYONE
+    agents: tuple[int, ...] = EVERYONE
     order: int = AFTER_WORDS
     unknown: int = rules.NOT_MODELLED
     given: Mapping[str, int] = field(default_factory=dict)
@@ -163,4 +163,4 @@ class Window:
                 return rules.NOT_MODELLED
             if self.way(store) is None:
                 return rules.READ_ONLY if store else rules.WRITE_ONLY
-        return 0 if agent in self.who else rules.WRONG_CORE
+        return 0 if agent in self.agents else rules.WRONG_CORE

@@ -1,1 +1,1 @@
-"""Who waits for whom, who could release it, and the proof that nobody ever will."""
+"""Which agent waits for which, which could release it, and the proof that none ever will."""

@@ -89,7 +89,7 @@ def store(tile: Tile, core: int, address: int, value: int | None) -> None:
         raise Escape
 
 
-# Everywhere a core can get while nothing around it changes: the proof behind "livelock".
+# Everywhere a core can get while nothing around it changes: what proves a livelock.
 #
 # The walk follows a core from where it stands, over the memory and devices as they are.  Values
 # that change by themselves (clock, counters of instructions) are unknown, and so become values
@@ -128,7 +128,7 @@ class Loop:
 
 
 class _State:
-    """Registers and local memory of one path; `sources` names the loads behind each register."""
+    """Registers and local memory of one path; `sources` names the loads of each register."""
 
     __slots__ = ("local", "pc", "regs", "sources")
 
@@ -345,7 +345,7 @@ class _Walk:
     def _atomic(
         self, state: _State, word: int, cls: type[Atomic], address: int, operand: Value
     ) -> None:
-        """An atomic operation that changes nothing is a load: a lock that somebody else holds."""
+        """An atomic operation that changes nothing is a load: a lock that another core holds."""
         old = self._read(state, address, 4) if address < L1_SIZE else None
         if old is None or operand is None or cls.changed(old, operand) != old:
             raise Escape
@@ -550,12 +550,12 @@ class _Scan:
 
 
 def _is_return(word: int, cls: type[Instruction]) -> bool:
-    """Whether it goes back behind a call, where what a call preserves is known already."""
+    """Whether it returns to after a call, where what a call preserves is known already."""
     return issubclass(cls, IndirectJump) and not cls.rd.get(word) and cls.rs1.get(word) == RA
 
 
 def _after(word: int, pc: int, registers: Registers) -> Registers:
-    """Registers behind an instruction that goes on to the next."""
+    """Registers after an instruction that goes on to the next."""
     cls, rd = decode(word), Instruction.rd.get(word)
     if rd == 0 or (cls is not None and issubclass(cls, _NO_RESULT)):
         return registers

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from bhemu.machine.controls import Controls
     from bhemu.machine.tile import Tile
 
-# Who waits for whom: blocked cores and threads, cores that poll, and the cycle they form.
+# The graph of waits: blocked cores and threads, cores that poll, and the cycle they form.
 
 _NOTHING = (
     "found nothing that could release it: no store to a constant address, no word in a program,"
@@ -40,8 +40,8 @@ class Waiter:
 
     `kind` names the sort of resource ("semaphore", "mutex", "fifo", "src", "mailbox", "pcbuf",
     "ttsync", "l1", "stream", "clock", ...), `resource` which one with its present value,
-    `releasers` who could have released it, `place` and `where` the instruction, `detail` the
-    numbers, `history` who touched the resource last.
+    `releasers` those that could have released it, `place` and `where` the instruction, `detail` the
+    numbers, `history` the last to touch the resource.
     """
 
     who: str
@@ -61,7 +61,7 @@ class Waiter:
         return f"{text}, {self.place}" if self.place else text
 
     def lines(self) -> list[str]:
-        """The wait, then who could have ended it and who touched the resource last."""
+        """The wait, then what could have ended it and what touched the resource last."""
         more = [str(releaser) for releaser in self.releasers] or [_NOTHING]
         return [f"  {self}", *(f"      {line}" for line in [*more, self.history] if line)]
 
@@ -102,7 +102,7 @@ class WaitGraph:
         return f"{text}, which {only.who} could give ({only.how}); {only.who} {only.state}"
 
     def ring(self) -> str:
-        """The cycle in words: who needs what from whom."""
+        """The cycle in words: what each member needs, and which other can give it."""
         by_name = {waiter.who: waiter for waiter in self.waiters}
         parts = []
         for i, name in enumerate(self.cycle):
@@ -110,8 +110,8 @@ class WaitGraph:
             waiter = by_name[name]
             alone = "only " if len(waiter.releasers) == 1 else ""
             how = next(r.how for r in waiter.releasers if r.who == other)
-            whom = "itself" if other == name else other
-            parts.append(f"{name} needs {waiter.reason}: {alone}{whom} can give it ({how})")
+            giver = "itself" if other == name else other
+            parts.append(f"{name} needs {waiter.reason}: {alone}{giver} can give it ({how})")
         return "; ".join(parts)
 
     def as_dict(self) -> dict[str, object]:
@@ -187,7 +187,7 @@ def _cycle(waiters: Iterable[Waiter]) -> tuple[str, ...]:
 
 
 def _root_first(waiters: list[Waiter]) -> tuple[Waiter, ...]:
-    """The waits that nobody can end, then rings, then what only follows from waits before it."""
+    """The waits that nothing can end, then rings, then what only follows from waits before it."""
     by_name: dict[str, set[str]] = {}  # of a tile, as a sender, all that wait on it
     for waiter in waiters:
         by_name.setdefault(waiter.who, set()).add(waiter.who)
@@ -208,7 +208,7 @@ def _root_first(waiters: list[Waiter]) -> tuple[Waiter, ...]:
 
 
 def _ring_of(waiters: list[Waiter]) -> list[Waiter]:
-    """The members of the shortest ring, first who has a giver outside; all where there is none."""
+    """The members of the shortest ring, those with a giver outside first; all if there is none."""
     ring = _cycle(waiters)
     members = [waiter for waiter in waiters if waiter.who in ring]
     members.sort(key=lambda one: all(r.who in ring for r in one.releasers if r.able))
@@ -276,9 +276,9 @@ def release(graph: WaitGraph) -> str:
 
 
 def advice(tile: Tile, graph: WaitGraph) -> str:
-    """What to look at next: what is certain of the waits, otherwise the root of them.
+    """What to look at next: what is certain of the waits, or else their root.
 
-    That a semaphore has no maximum holds up who waits for it to fall below that, and nobody else.
+    A semaphore without a maximum holds up only those that wait for it to fall below that.
     """
     s = tile.state
     if graph.cycle:
@@ -328,7 +328,7 @@ def _counter(tile: Tile, address: int) -> str | None:
 
 
 def _last_writer(chip: Controls, tile: Tile, address: int) -> str:
-    """Who wrote an address last over the NoC, as far as is remembered."""
+    """The last writer of an address over the NoC, as far as is remembered."""
     s = tile.state
     count = int(s.noc_arrivals[0])
     by_number = {number(other): other for other in chip.tiles_made()}

@@ -1,4 +1,4 @@
-"""What each agent waits for in a hang, and who could end it."""
+"""What each agent waits for in a hang, and which others could end the wait."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from bhemu.tensix.units.sync import WAIT_MUTEX
 if TYPE_CHECKING:
     from bhemu.machine.tile import Tile
 
-# Who could have released a wait: threads by the words they hold, cores by what they can store.
+# Agents that could have released a wait: threads by their words, cores by what they can store.
 
 _MOST = 4  # releasers named for one wait
 _RELEASE_WIDTHS = {1: "byte ", 2: "half-word ", 4: ""}
@@ -42,7 +42,7 @@ _STATES = {
 
 @dataclass(frozen=True)
 class Releaser:
-    """One that could end a wait: who, by what, from where, and what it does at present.
+    """One that could end a wait: its name, by what, from where, and what it does at present.
 
     `able` is False for the only one that may, when no code of it was found that would; `core` and
     `pc`: the instruction of `place`, where there is one.
@@ -114,7 +114,7 @@ class Agents:
     # Tensix words
 
     def words(self) -> Iterator[Word]:
-        """Every word that a thread holds or a program pushes, with who would bring it forward."""
+        """Every word that a thread holds or a program pushes, with what would bring it forward."""
         for t in range(THREADS):
             yield from self._held(t)
         for core in range(CORES - 1):
@@ -171,7 +171,7 @@ class Agents:
         return found[:_MOST]
 
     def store(self, core: int, store: Stored) -> Releaser:
-        """The releaser behind one store instruction."""
+        """The releaser that one store instruction makes of a core."""
         what = "" if store.value is None else f" of {store.value:#x}"
         how = f"{_RELEASE_WIDTHS[store.size]}store{what} to {store.address:#x}"
         place = self.place(core, store.pc)
@@ -333,7 +333,7 @@ def _semaphore_resource(s: Any, i: int) -> Resource:
 
 
 def semaphore_releasers(agents: Agents, i: int, zero: bool) -> list[Releaser]:
-    """Who posts (zero) or takes; of one that has never been set up, who would do that."""
+    """Agents that post (zero) or take; for one never set up, those that would set it up."""
     moves, sets = (
         (Kind.POSTS, Kind.SETS_ABOVE_ZERO) if zero else (Kind.TAKES, Kind.SETS_BELOW_MAXIMUM)
     )
@@ -350,7 +350,7 @@ def semaphore_releasers(agents: Agents, i: int, zero: bool) -> list[Releaser]:
 
 
 def touched(agents: Agents, i: int) -> str:
-    """Who posted and took semaphore `i` last."""
+    """The agents that posted and took semaphore `i` last."""
     s, parts = agents.s, []
     for taken, verb in enumerate(("posted", "taken")):
         code = int(s.sem_by[i, taken]) - 1
@@ -491,7 +491,7 @@ def _poll(agents: Agents, c: int, poll: Poll, span: str) -> Wait:
 
 
 def _polled(agents: Agents, c: int, poll: Poll) -> tuple[Resource, str, list[Releaser], str]:
-    """Resource, its name, who could change it, who did last."""
+    """Resource, its name, the agents that could change it, the one that did last."""
     at = poll.address
     numbers = {"address": at} | ({} if poll.value is None else {"value": poll.value})
     if at in _SEMAPHORES and 1 <= c <= 3:

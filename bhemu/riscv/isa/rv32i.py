@@ -33,7 +33,7 @@ class AUIPC(Upper, opcode=0x17):
 
 
 class JAL(Jump, opcode=0x6F):
-    """Jump by the offset, rd = address behind."""
+    """Jump by the offset, rd = address of the next instruction."""
 
     forms = (form("j jump", rd=0), form("jal jump", rd=1))
 
@@ -42,7 +42,7 @@ class JAL(Jump, opcode=0x6F):
 
 
 class JALR(IndirectJump, opcode=0x67, funct3=0):
-    """Jump to rs1 + imm with bit 0 cleared, rd = address behind."""
+    """Jump to rs1 + imm with bit 0 cleared, rd = address of the next instruction."""
 
     forms = (
         form("ret", imm=0, rs1=1, rd=0),

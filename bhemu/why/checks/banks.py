@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bhemu.jit.record import plain
-from bhemu.machine.operands import Pack, transfer_of
 from bhemu.machine.tile import Tile
+from bhemu.machine.word_text import Pack, transfer_of
 from bhemu.tensix.dest import LOW_HALF, adj32
 from bhemu.tensix.insn import decode
 from bhemu.tensix.units.pack.modes import PackWord

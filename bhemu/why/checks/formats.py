@@ -11,10 +11,10 @@ import numpy as np
 from bhemu.errors import Where
 from bhemu.jit.record import plain
 from bhemu.machine.error_text import where_core
-from bhemu.machine.operands import transfer_of
 from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
 from bhemu.machine.watchpoints import spans
+from bhemu.machine.word_text import transfer_of
 from bhemu.memmap import CORE_NAMES, L1_SIZE
 from bhemu.program.specs import OutputSpec
 from bhemu.tensix import config, config_fields

@@ -6,7 +6,7 @@ from contextlib import suppress
 import numpy as np
 
 from bhemu.errors import BhemuError
-from bhemu.launch.launch import data_of
+from bhemu.launch.session import data_of
 from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
 from bhemu.machine.watchpoints import Change, spans

@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 from bhemu.errors import BhemuError
-from bhemu.launch.launch import data_of
+from bhemu.launch.session import data_of
 from bhemu.machine.error_text import where_core
 from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile

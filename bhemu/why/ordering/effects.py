@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from bhemu.devices import niu_request as request
 from bhemu.jit.record import plain
-from bhemu.machine.operands import Pack, Unpack, transfer_of
+from bhemu.machine.word_text import Pack, Unpack, transfer_of
 from bhemu.memmap import (
     DST_WINDOW_BASE,
     GPR_BASE,

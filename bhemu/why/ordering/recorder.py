@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from bhemu.launch.launch import data_of
+from bhemu.launch.session import data_of
 from bhemu.machine.machine import Chip
 from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile

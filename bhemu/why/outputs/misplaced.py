@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 from bhemu.errors import Where
-from bhemu.machine.operands import transfer_of
 from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
+from bhemu.machine.word_text import transfer_of
 from bhemu.program.outputs import OutputResult
 from bhemu.program.tensor import bit_offset
 from bhemu.tensix.insn import decode

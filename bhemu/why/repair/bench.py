@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from bhemu.launch.launch import launch
+from bhemu.launch.session import launch
 from bhemu.machine.machine import Chip
 from bhemu.machine.resolve import resolve as address_of
 from bhemu.machine.tile import Tile

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bhemu.errors import BhemuError, InputError
-from bhemu.launch.launch import data_of
+from bhemu.launch.session import data_of
 from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES, L1_SIZE

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bhemu.errors import BhemuError
-from bhemu.program import comparison, datafiles, tensor
+from bhemu.program import comparison, input_files, tensor
 from bhemu.program.specs import OutputSpec, Program
 from bhemu.why.repair.bench import Bench
 
@@ -129,7 +129,7 @@ def _has_words(spec: OutputSpec) -> bool:
 
 def _expected(spec: OutputSpec) -> bytes:
     assert spec.expect is not None
-    values = datafiles.read_array(spec.expect, spec.dtype, spec.origin)
+    values = input_files.read_array(spec.expect, spec.dtype, spec.origin)
     return tensor.encode(values, spec.dtype, spec.layout, "nearest")
 
 

@@ -12,7 +12,7 @@ from bhemu.errors import BhemuError, InputError
 from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
 from bhemu.program.coordinates import TILE_VALUES, At, values_of
-from bhemu.program.datafiles import encode_values
+from bhemu.program.input_files import encode_values
 from bhemu.program.schema import Program
 from bhemu.program.specs import CoreSpec, TileSpec
 from bhemu.why.repair.trial import Trials

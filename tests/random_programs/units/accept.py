@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from bhemu.oracle.cases import Case
+from bhemu.oracle.libttsim import Case
 from bhemu.tensix import config_fields as cf
 from random_programs import operands
 from random_programs.datapath import (

@@ -1,7 +1,7 @@
 """Random writes of Config words by every instruction that writes them, read back each time."""
 
 from bhemu.memmap import TENSIX_CFG_BASE
-from bhemu.oracle.cases import Case
+from bhemu.oracle.libttsim import Case
 from bhemu.tensix import config_fields
 from bhemu.tensix.config_fields import Field
 from bhemu.tensix.insn import assemble

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from bhemu.oracle.cases import Case
+from bhemu.oracle.libttsim import Case
 from bhemu.tensix.insn import assemble
 from random_programs.datapath import COMPUTED, INPUT, finish, image
 from random_programs.dice import Dice

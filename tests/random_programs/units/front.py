@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from bhemu.memmap import MOP_CFG_BASE
-from bhemu.oracle.cases import Case
+from bhemu.oracle.libttsim import Case
 from bhemu.tensix.insn import assemble
 from random_programs import gpr_dumps
 from random_programs.datapath import finish, image

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bhemu.oracle.cases import Case
+from bhemu.oracle.libttsim import Case
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from random_programs import operands

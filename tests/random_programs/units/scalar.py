@@ -1,6 +1,6 @@
 """Random arithmetic on the GPRs of all three threads, dumped every few instructions."""
 
-from bhemu.oracle.cases import Case
+from bhemu.oracle.libttsim import Case
 from bhemu.tensix.insn import assemble
 from random_programs import gpr_dumps
 from random_programs.datapath import finish, image

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from bhemu.memmap import PC_BUF_BASE
-from bhemu.oracle.cases import Case
+from bhemu.oracle.libttsim import Case
 from bhemu.tensix.insn import assemble
 from random_programs.datapath import CONFIGURED, OUTPUT, finish, image
 from random_programs.dice import Dice

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bhemu.oracle.cases import Case
+from bhemu.oracle.libttsim import Case
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from random_programs import operands

@@ -141,7 +141,7 @@ _PIECES = ("in_addr", "in_len", "in_data")
 def encode_values(
     values: Sequence[object], origin: str, place: Mapping[str, int] | None = None
 ) -> bytes:
-    """The bytes of values such as "u32:4" or "f32:1.0", one behind the other without padding.
+    """The bytes of values such as "u32:4" or "f32:1.0", in order and without padding.
 
     "tile:NAME" is a u32 that `place` gives (coordinates.TILE_VALUES), 0 without `place`. Integers
     are two's complement, in any of Python's notations; floats are rounded to nearest. All are
@@ -191,7 +191,7 @@ def read_array(path: Path, dtype: str, origin: str) -> NDArray[Any]:
 def read_image(path: Path) -> NDArray[np.uint8]:
     """A picture of L1: uint8 of (1572864,), zero where the file says nothing.
 
-    A .npz holds pieces: in_data is their bytes one behind the other, in_addr and in_len where each
+    A .npz holds pieces: in_data is their bytes in order, in_addr and in_len where each
     goes and how long it is. Any other file is the bytes of L1 from address 0. InputError when the
     file is missing or damaged, or does not fit.
     """

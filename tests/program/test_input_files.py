@@ -7,7 +7,7 @@ import pytest
 
 from bhemu.errors import InputError
 from bhemu.memmap import L1_SIZE
-from bhemu.program.datafiles import encode_values, read_array, read_image
+from bhemu.program.input_files import encode_values, read_array, read_image
 
 
 def test_values_are_packed_little_endian_without_gaps():

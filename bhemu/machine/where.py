@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from bhemu.machine import operands
+from bhemu.machine import word_text
 from bhemu.machine.word_text import meaning
 from bhemu.memmap import CORE_NAMES
 from bhemu.tensix.frontend import FROM_MOP, FROM_PUSH, FROM_REPLAY
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from bhemu.machine.tile import Tile
 
 
-class Standing(tuple[str, ...]):
+class WhereReport(tuple[str, ...]):
     """One line for every core and thread; prints as a table."""
 
     __slots__ = ()
@@ -28,7 +28,7 @@ class Standing(tuple[str, ...]):
     __str__ = __repr__
 
 
-def where(tile: Tile) -> Iterator[str]:
+def lines(tile: Tile) -> Iterator[str]:
     """Every core, then every thread."""
     for core in tile.core.values():
         yield core_line(tile, core)
@@ -62,7 +62,7 @@ def thread(tile: Tile, t: int) -> str:
     symbol = tile.core[CORE_NAMES[core]].locate(pc)[0]
     text += f", at the gate: {disassemble(int(s.gate_word[t]))}{origin(int(s.gate_from[t]))}"
     text += f" from {CORE_NAMES[core]} pc {pc:#x}" + (f" {symbol}" if symbol else "")
-    told = operands.told(tile, t, int(s.gate_word[t]))
+    told = word_text.told(tile, t, int(s.gate_word[t]))
     text += f" ({told})" if told else ""
     condition = CONDITIONS.get(int(s.gate_blocked[t]))
     if condition is not None:

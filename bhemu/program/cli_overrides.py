@@ -87,7 +87,7 @@ def with_flags(
     """`program` with the flags' meaning added, or a program made of flags alone.
 
     A --core replaces the core of that name, any --until replaces all conditions of the file, the
-    others are added behind those of the file. InputError for a flag that cannot be read.
+    others are added after those of the file. InputError for a flag that cannot be read.
     """
     base = program or Program(name="program", kind="elf", cores={})
     named = [parse_core(text, LOCAL_OF_KIND[base.kind]) for text in cores]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bhemu.errors import InputError
-from bhemu.program.flags import (
+from bhemu.program.cli_overrides import (
     parse_core,
     parse_expect,
     parse_input,
