@@ -17,6 +17,7 @@ _FACTOR, _TERM = np.uint64(6364136223846793005), np.uint64(1442695040888963407) 
 _SHIFT = np.uint64(33)
 _SLOW_AT_ONCE = 3  # agents, at most
 _SHORTEST, _LONGEST = 8, 12  # of a time in which the same agents are slow: powers of 2
+ANY = 1 << 11  # cycles: no text bounds how late it is
 _LEAST, _MOST = 3, 11  # cycles that an act is late, at most: powers of 2
 
 
@@ -52,11 +53,11 @@ def renew(s: Any) -> None:
 
 
 @njit
-def late(s: Any, agent: Any) -> Any:
-    """Cycles by which the present act of an agent is late."""
-    if s.timed[0] != DRAWN or s.late_slow[agent] == 0:
+def late(s: Any, agent: Any, most: Any) -> Any:
+    """Cycles by which the present act of an agent is late, fewer than `most`."""
+    if s.timed[0] != DRAWN or s.late_slow[agent] == 0 or most == 0:
         return np.int64(0)
-    cycles = _below(s, s.late_slow[agent])
+    cycles = _below(s, min(s.late_slow[agent], most))
     choice = s.late_choices[0]
     s.late_choices[0] = choice + 1
     if choice < LATE_CHOICES and s.late_off[choice >> 3] >> (choice & 7) & 1:

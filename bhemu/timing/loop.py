@@ -34,6 +34,7 @@ from bhemu.tensix.stops import (
 from bhemu.tensix.thread import hold, taker, time_passes, until_holds, waits
 from bhemu.tensix.units.adc import SETDVALID
 from bhemu.tensix.units.scalar import FLUSHDMA
+from bhemu.tensix.units.unpack.nop import UNPACR_NOP
 from bhemu.tensix.units.vector.macro import SFPLOADMACRO
 from bhemu.timing import core, cycles, draws, spent
 
@@ -41,9 +42,12 @@ _SHARED = tuple(
     condition(f"the {name} unit to take the next word (it works on one)")
     for name in ("scalar", "configuration")
 )
+# How late a word is at most: where a unit waits for L1 no text bounds it; else its pipeline does.
+_PIPELINE = 16
+_LATE = (draws.ANY, draws.ANY, _PIPELINE, _PIPELINE, draws.ANY, draws.ANY)
 NEVER = 1 << 60  # agent_next of one that sleeps
 FIRST_CORE, FIRST_THREAD = UNITS, UNITS + CORES  # agents; the units come first
-_SETDVALID = SETDVALID.opcode
+_SETDVALID, _UNPACR_NOP = SETDVALID.opcode, UNPACR_NOP.opcode
 _MACRO, _FLUSH = SFPLOADMACRO.opcode, FLUSHDMA.opcode
 
 
@@ -90,7 +94,9 @@ def _core(s: Any, c: Any) -> Any:
         s.woken[0] = 1
         spent.goes_on(s, agent, s.turn_pc[0], s.turn_cycles[0])
     if s.core_state[c] == RUNNING:
-        s.agent_next[agent] = s.clock[0] + s.turn_cycles[0] + draws.late(s, agent)
+        s.agent_next[agent] = (
+            s.clock[0] + s.turn_cycles[0] + draws.late(s, agent, np.int64(draws.ANY))
+        )
     elif s.core_state[c] == BLOCKED:
         spent.waits(s, agent, s.core_wait[c])
     return np.int64(0)
@@ -176,7 +182,8 @@ def _issues(s: Any, t: Any, unit: Any, opcode: Any, word: Any) -> Any:
     s.unit_debt[unit] = sixteenths % cycles.PARTS
     s.unit_last[unit] = t
     s.unit_idle[unit] = s.clock[0] + max(cycles.latency(opcode), sixteenths // cycles.PARTS)
-    s.agent_next[unit] = s.clock[0] + sixteenths // cycles.PARTS + draws.late(s, unit)
+    most = np.int64(0) if opcode == _UNPACR_NOP else np.int64(_LATE[unit])
+    s.agent_next[unit] = s.clock[0] + sixteenths // cycles.PARTS + draws.late(s, unit, most)
     spent.goes_on(s, unit, np.int64(s.gate_pc[t]), sixteenths // cycles.PARTS)
 
 
@@ -223,7 +230,7 @@ def _thread(s: Any, t: Any) -> None:
     if shared >= 0:
         s.shared_free[shared] = s.clock[0] + held
     spent.goes_on(s, agent, np.int64(s.gate_pc[t]), held)
-    s.agent_next[agent] = s.clock[0] + held + draws.late(s, agent)
+    s.agent_next[agent] = s.clock[0] + held + draws.late(s, agent, np.int64(draws.ANY))
     if unit < 0:
         _looks(s, t)
 

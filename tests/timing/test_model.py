@@ -9,7 +9,7 @@ from script_module import script
 
 from bhemu import Chip, Tile
 from bhemu.errors import InputError
-from bhemu.launch.launch import Program
+from bhemu.launch.session import Program
 from bhemu.tensix.insn import REGISTRY
 from bhemu.timing import cycles
 
