@@ -224,10 +224,10 @@ def disagreements() -> list[str]:
 def text() -> str:
     """The whole page."""
     from bhemu.devices.bus import dispatch
-    from bhemu.riscv import hooks
+    from bhemu.riscv import turn
 
     assert dispatch.STORE
-    assert hooks.NONE == 0
+    assert turn.NONE == 0
     return "\n".join([*instructions(), *registers(), *disagreements()])
 
 

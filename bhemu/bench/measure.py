@@ -14,18 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from bhemu import memmap
 from bhemu.errors import InputError, Internal
 from bhemu.jit import build
 from bhemu.jit.subset import JIT
 from bhemu.machine.tile import Tile
-from bhemu.memmap import (
-    CORE_NAMES,
-    DEBUG_BASE,
-    LOCAL_BASE,
-    OVERLAY_BASE,
-    PC_BUF_BASE,
-    RISCV_DEBUG_REG_WALL_CLOCK_0,
-)
 from bhemu.oracle import generators
 from bhemu.oracle.libttsim import DONE, TRISC_STARTS, Case, Library
 from bhemu.program.schema import ENGINES
@@ -57,7 +50,7 @@ from bhemu.tensix.mmio import REMOTE_DEST_BUF_SIZE
 
 _START = TRISC_STARTS["trisc0"]
 _DONE = DONE[0]
-_THREAD_SYNC = PC_BUF_BASE + 4  # a load waits until the thread's words are executed
+_THREAD_SYNC = memmap.PC_BUF_BASE + 4  # a load waits until the thread's words are executed
 _OPERAND_AT, _OPERANDS = 0x40000, 0x80000  # bytes of random bf16
 _MVMUL, _ELWADD, _SFPMAD, _CHAIN, _UNPACK, _PACK = range(6)  # firmware/bench/args.h
 _ROUNDS = 8
@@ -114,13 +107,18 @@ def _cold(words: int) -> Case:
 
 def _polling(time: int) -> Case:
     """brisc waits for the wall clock, the others poll L1 and registers; then the done word."""
-    clock, until = DEBUG_BASE + RISCV_DEBUG_REG_WALL_CLOCK_0, li(A2, time)
+    clock, until = memmap.DEBUG_BASE + memmap.RISCV_DEBUG_REG_WALL_CLOCK_0, li(A2, time)
     wait = [*li(A1, clock), *until, lw(T1, A1), branch(_BLTU, T1, A2, -4)]
     texts = {"brisc": code(wait, li(A1, _DONE[0]), li(A2, _DONE[1]), sw(A2, A1), PARK)}
-    polled = (0x8000, OVERLAY_BASE + _RECEIVED, LOCAL_BASE, OVERLAY_BASE + 0x1000 + _RECEIVED)
-    for core, address in zip(CORE_NAMES[1:], polled, strict=True):
+    polled = (
+        0x8000,
+        memmap.OVERLAY_BASE + _RECEIVED,
+        memmap.LOCAL_BASE,
+        memmap.OVERLAY_BASE + 0x1000 + _RECEIVED,
+    )
+    for core, address in zip(memmap.CORE_NAMES[1:], polled, strict=True):
         texts[core] = code(li(A1, address), lw(T1, A1), bne(A1, ZERO, -4))
-    starts = {core: 0x1000 * i for i, core in enumerate(CORE_NAMES)}
+    starts = {core: 0x1000 * i for i, core in enumerate(memmap.CORE_NAMES)}
     image = b"".join(text.ljust(0x1000, b"\0") for text in texts.values())
     return Case(image, starts, (_DONE,))
 

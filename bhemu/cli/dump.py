@@ -6,17 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bhemu.cli import output
-from bhemu.cli.options import (
-    FLAGS,
-    Settings,
-    outside_option,
-    program_options,
-    run_options,
-    settings,
-    tile_of,
-    tile_option,
-)
+from bhemu.cli import options, output
 from bhemu.cli.output import Progress
 from bhemu.errors import EXIT_DIFFERS, EXIT_INTERRUPTED, EXIT_OK, BhemuError, InputError
 from bhemu.program import files
@@ -46,9 +36,9 @@ _FORMATS = ("bf16", "fp16", "fp32", "int32", "raw")
 )
 @click.option("--all", "every", is_flag=True, help="also show rows that are all 0")
 @click.option("--list", "listing", is_flag=True, help="list the names")
-@run_options
-@outside_option
-@tile_option
+@options.run_options
+@options.outside_option
+@options.tile_option
 def dump_command(what: str | None, names: tuple[str, ...], **values: Any) -> int:
     """Show the state of a tile: all but memory, or named parts.
 
@@ -94,14 +84,14 @@ def _state(what: str, values: dict[str, Any]) -> "tuple[TileState, BhemuError | 
 
     path = Path(what)
     if files.is_folder(path) or path.suffix == ".toml":
-        return _run({**values, "program": what, **dict.fromkeys(FLAGS, ())})
+        return _run({**values, "program": what, **dict.fromkeys(options.FLAGS, ())})
     if files.is_file(path) and path.suffix != ".npz":
         raise InputError(f"{path}: neither .npz nor .toml", hint="bhemu run --save STATE.npz")
     flags = {name: option.flag or name for name, option in given_in("flag").items()}
     for name, flag in {**flags, "save": "save"}.items():
         if values[name] is not None:
             raise click.UsageError(f"--{flag} goes with a program", click.get_current_context())
-    return _saved(path, tile_of(values)), None, EXIT_OK
+    return _saved(path, options.tile_of(values)), None, EXIT_OK
 
 
 def _saved(path: Path, xy: XY | None) -> "TileState":
@@ -119,7 +109,7 @@ def _saved(path: Path, xy: XY | None) -> "TileState":
 
 
 def _run(values: dict[str, Any]) -> "tuple[TileState, BhemuError | None, int]":
-    chosen = settings(values)
+    chosen = options.settings(values)
     progress = Progress(chosen.quiet or chosen.as_json)
     with progress.starting():
         from bhemu.cli.summary import Target
@@ -137,7 +127,7 @@ def _run(values: dict[str, Any]) -> "tuple[TileState, BhemuError | None, int]":
 
 
 @click.command("trace")
-@program_options
+@options.program_options
 @click.option("--thread", type=click.IntRange(0, 2), metavar="N", help="only words of thread N")
 @click.option("--limit-words", type=click.IntRange(1), metavar="N", help="stop after N words")
 @click.option("--words", is_flag=True, help="words alone: no stores of cores, no meanings")
@@ -147,7 +137,7 @@ def _run(values: dict[str, Any]) -> "tuple[TileState, BhemuError | None, int]":
     type=click.Path(path_type=Path),
     help="write Chrome trace events for ui.perfetto.dev instead of text, of all tiles of a chip",
 )
-@run_options
+@options.run_options
 def trace_command(**values: Any) -> int:
     """Run a program and print every Tensix word as it was executed.
 
@@ -157,7 +147,7 @@ def trace_command(**values: Any) -> int:
     NIUs, streams, ...) stand between the words. With --json one object per line. Outputs are not
     compared; exit codes are those of run.
     """
-    chosen = settings(values)
+    chosen = options.settings(values)
     progress = Progress(chosen.quiet or chosen.as_json)
     if values["perfetto"] is not None:
         return _perfetto(chosen, progress, values["perfetto"], values["limit_words"])
@@ -191,7 +181,7 @@ def trace_command(**values: Any) -> int:
     return _finish(chosen, progress, tracer, stop, error)
 
 
-def _perfetto(chosen: Settings, progress: Progress, path: Path, most: int | None) -> int:
+def _perfetto(chosen: options.Settings, progress: Progress, path: Path, most: int | None) -> int:
     """A run as Chrome trace events."""
     files.check_writable(path, "trace", chosen.program.files())
     with progress.starting():
@@ -212,7 +202,7 @@ def _perfetto(chosen: Settings, progress: Progress, path: Path, most: int | None
 
 
 def _finish(
-    chosen: Settings,
+    chosen: options.Settings,
     progress: Progress,
     tracer: "Tracer",
     stop: "Stop | None",

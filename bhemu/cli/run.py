@@ -6,15 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bhemu.cli import output
-from bhemu.cli.options import (
-    Settings,
-    json_option,
-    program_of,
-    program_options,
-    run_options,
-    settings,
-)
+from bhemu.cli import options, output
 from bhemu.cli.output import Progress
 from bhemu.errors import EXIT_DIFFERS, EXIT_INTERRUPTED, EXIT_OK, BhemuError, InputError
 from bhemu.program import coordinates, schema
@@ -31,8 +23,8 @@ if TYPE_CHECKING:
 
 
 @click.command("run")
-@program_options
-@run_options
+@options.program_options
+@options.run_options
 @click.option(
     "--check",
     "checks",
@@ -44,7 +36,7 @@ def run_command(**values: Any) -> int:
 
     PROGRAM.toml says what to load, set, feed, run and compare; the flags add to it or stand alone.
     """
-    chosen = settings(values)
+    chosen = options.settings(values)
     progress = Progress(chosen.quiet or chosen.as_json)
     with progress.starting():
         from bhemu.cli.summary import Target
@@ -66,7 +58,7 @@ def run_command(**values: Any) -> int:
 
 
 def _run(
-    target: "Target", chosen: Settings, progress: Progress, checks: "list[Check] | None"
+    target: "Target", chosen: options.Settings, progress: Progress, checks: "list[Check] | None"
 ) -> int:
     results: list[OutputResult] = []
     with progress.running(target):
@@ -164,8 +156,8 @@ def _text_report(
 
 
 @click.command("check")
-@program_options
-@json_option
+@options.program_options
+@options.json_option
 @click.option("-q", "--quiet", is_flag=True, help="print only what is wrong")
 def check_command(as_json: bool, quiet: bool, **flags: Any) -> int:
     """Check a program without running it.
@@ -175,7 +167,7 @@ def check_command(as_json: bool, quiet: bool, **flags: Any) -> int:
     files, the address ranges of outputs, and the end condition. The first mistake ends the check
     with exit code 2. What is allowed but probably unintended is a warning.
     """
-    program = program_of(flags)
+    program = options.program_of(flags)
     with Progress(quiet or as_json).starting():
         from bhemu.debug import plan
         from bhemu.launch.session import Launched

@@ -8,18 +8,7 @@ from dataclasses import dataclass
 
 from bhemu.arguments import did_you_mean
 from bhemu.errors import InputError, UnknownName
-from bhemu.program.variables import (
-    CType,
-    Frame,
-    Gone,
-    Location,
-    as_text,
-    find,
-    locate,
-    readable,
-    slice_of,
-    type_of,
-)
+from bhemu.program import variables
 
 Read = Callable[[int, int], bytes]
 _LONGEST = 1000  # characters of a number or name
@@ -68,7 +57,7 @@ class Value:
     """A value with its type (None: a plain word) and its address (None: it is in no memory)."""
 
     raw: bytes
-    type: CType | None
+    type: variables.CType | None
     address: int | None
     read: Read
     exact: int | None = None  # of a number, which may be negative
@@ -85,9 +74,9 @@ class Value:
         return cls(read(address & ~3, 4), None, address, read)
 
     @classmethod
-    def at(cls, kind: CType, where: Location, frame: Frame) -> Value:
+    def at(cls, kind: variables.CType, where: variables.Location, frame: variables.Frame) -> Value:
         """A variable of that type at a location."""
-        size = readable(kind) or 4
+        size = variables.readable(kind) or 4
         if where.address is not None:
             return cls(frame.read(where.address, size), kind, where.address, frame.read)
         value = frame.registers[where.register] if where.register is not None else where.value or 0
@@ -95,20 +84,20 @@ class Value:
         return cls(raw, kind, None, frame.read)
 
     @classmethod
-    def variable(cls, frame: Frame, name: str, depth: int) -> Value | None:
+    def variable(cls, frame: variables.Frame, name: str, depth: int) -> Value | None:
         """The variable of that name in scope, None without one; InputError if it is gone."""
-        found = find(frame.debug, frame.pc, name, depth)
+        found = variables.find(frame.debug, frame.pc, name, depth)
         if found is None:
             return None
         try:
-            return cls.at(type_of(found[0]), locate(frame, *found), frame)
-        except Gone as reason:
+            return cls.at(variables.type_of(found[0]), variables.locate(frame, *found), frame)
+        except variables.Gone as reason:
             raise InputError(f"{name}: {reason}", hint="regs and dis show the machine") from None
 
     def text(self, form: str) -> str:
         """The value in words; `form` as in values.as_text."""
         if self.type is not None:
-            return as_text(self.type, self.raw, self.read, form)
+            return variables.as_text(self.type, self.raw, self.read, form)
         value = int.from_bytes(self.raw, "little")
         return f"{value} ({value:#x})" if not form else _plain(value, form)
 
@@ -141,8 +130,10 @@ class Value:
         one = members[name]
         address = None if self.address is None else self.address + one.offset
         if address is not None and one.bits is None:
-            return Value(self.read(address, readable(one.type) or 4), one.type, address, self.read)
-        return Value(slice_of(one, self.raw), one.type, address, self.read)
+            return Value(
+                self.read(address, variables.readable(one.type) or 4), one.type, address, self.read
+            )
+        return Value(variables.slice_of(one, self.raw), one.type, address, self.read)
 
     def _untyped(self) -> str:
         """How to look at what has no type."""
@@ -168,10 +159,10 @@ class Value:
             return Value.word(self.integer, self.read)
         return self.element(0)
 
-    def _pointed(self, address: int, kind: CType, index: int) -> Value:
+    def _pointed(self, address: int, kind: variables.CType, index: int) -> Value:
         size = kind.size or 1
         at = (address + index * size) & 0xFFFFFFFF
-        return Value(self.read(at, readable(kind) or 4), kind, at, self.read)
+        return Value(self.read(at, variables.readable(kind) or 4), kind, at, self.read)
 
 
 def _plain(value: int, form: str) -> str:

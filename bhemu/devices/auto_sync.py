@@ -27,13 +27,7 @@ from bhemu.tensix.units.unpack.nop import UNPACR_NOP
 from bhemu.tensix.units.unpack.unpacr import UNPACR
 
 WAIT = condition("queued words that use this resource to pass the wait gate (Auto TTSync)")
-DECLARED = access_error(
-    "AUTO-TTSYNC-DECL",
-    UNIMPLEMENTED,
-    "access to {address:#010x} under Auto TTSync: resources declared by RESOURCEDECL are not"
-    " modelled",
-    "leave RESOURCEDECL out, or clear TENSIX_TRISC_SYNC_TrackTensixInstructions",
-)
+DECLARED = access_error("AUTO-TTSYNC-DECL", UNIMPLEMENTED, "access to {address:#010x} under Auto TTSync: resources declared by RESOURCEDECL are not modelled", "leave RESOURCEDECL out, or clear TENSIX_TRISC_SYNC_TrackTensixInstructions")  # fmt: skip
 
 # Resources, as bits: parts of Config[0], and of Config[1] above them; the thread's GPRs; the state
 # of TDMA-RISC; Config of the bank that the thread uses, all of it or no unpacker's part.

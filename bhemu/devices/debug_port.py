@@ -24,12 +24,7 @@ from bhemu.tensix.state import ASSERTED, BLOCKED, HALTED, PARKED, RESET, RUNNING
 NOT_HALTED = error("PORT-RUNNING", UB, "command {command:#x} for the debug port of core {core}, which is not halted", "halt it first: DR(1) = 0x80000001")  # fmt: skip
 COMMAND = error("PORT-COMMAND", UNSUPPORTED, "command {command:#x} for the debug port of core {core}")  # fmt: skip
 REGISTER = error("PORT-REGISTER", UB, "the debug port has no register {register}")
-WAITS = access_error(
-    "PORT-WAITS",
-    UNSUPPORTED,
-    "the debug port would wait at {address:#010x} as the core does",
-    "look at the device from another core, or over the NoC",
-)
+WAITS = access_error("PORT-WAITS", UNSUPPORTED, "the debug port would wait at {address:#010x} as the core does", "look at the device from another core, or over the NoC")  # fmt: skip
 
 # DR(i); the row of a core in the record has one more, for STEPs
 STATUS, CONTROL, ARG_0, ARG_1, RESULT, MODES, STEPS, ADDRESSES, END = 0, 1, 2, 3, 4, 5, 6, 10, 18

@@ -20,18 +20,8 @@ from bhemu.tensix.state import CFG0_RESET, FIFO_DEPTH, LOCAL_SIZE, RESET, RUNNIN
 # Source: PushTensixInstruction, "Debug registers", Blackhole ISA.  bhemu has one FIFO per thread,
 # which stands for those before the MOP and the Replay expander.
 
-CONTROLLED = access_error(
-    "PUSH-DEBUG",
-    UB,
-    "push to {address:#010x} while the debug bus controls the FIFO: the word is likely to be lost",
-    "clear the thread's bit of INSTRN_BUF_CTRL0 first",
-)
-FULL = access_error(
-    "PUSH-DEBUG-FULL",
-    UB,
-    "INSTRN_BUF_CTRL0 = {value:#x} pushes on a FIFO that is full",
-    "wait until INSTRN_BUF_STATUS shows room",
-)
+CONTROLLED = access_error("PUSH-DEBUG", UB, "push to {address:#010x} while the debug bus controls the FIFO: the word is likely to be lost", "clear the thread's bit of INSTRN_BUF_CTRL0 first")  # fmt: skip
+FULL = access_error("PUSH-DEBUG-FULL", UB, "INSTRN_BUF_CTRL0 = {value:#x} pushes on a FIFO that is full", "wait until INSTRN_BUF_STATUS shows room")  # fmt: skip
 
 _CTRL0, _CTRL1 = mm.RISCV_DEBUG_REG_INSTRN_BUF_CTRL0, mm.RISCV_DEBUG_REG_INSTRN_BUF_CTRL1
 _PUSH = 4  # first push bit
@@ -81,12 +71,7 @@ def store_control(s: Any, value: Any) -> Any:
 START = 1
 STOP = 2
 
-COUNTING = access_error(
-    "PERF-COUNTERS",
-    UNIMPLEMENTED,
-    "{value:#x} stored to {address:#010x} starts performance counters, which are not modelled",
-    "they can be configured and stopped; time is measured with RISCV_DEBUG_REG_WALL_CLOCK_0",
-)
+COUNTING = access_error("PERF-COUNTERS", UNIMPLEMENTED, "{value:#x} stored to {address:#010x} starts performance counters, which are not modelled", "they can be configured and stopped; time is measured with RISCV_DEBUG_REG_WALL_CLOCK_0")  # fmt: skip
 
 _PREFIX = "RISCV_DEBUG_REG_"
 _BANKS = ("INSTRN_THREAD", "TDMA_UNPACK", "FPU", "L1_", "TDMA_PACK")

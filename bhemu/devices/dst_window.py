@@ -19,9 +19,7 @@ from bhemu.tensix.rules import DONE, MISSING, NCB, UB, error, follows_llk, noted
 
 FORMAT = error("DST-WINDOW-FORMAT", UB, "RISC_DEST_ACCESS_CTRL fmt {fmt} is reserved (access to {address:#010x})", "0 fp32/uint32, 1 int32, 2 fp16, 3 bf16, 4 int16, 5 int8")  # fmt: skip
 WIDTH = error("DST-WINDOW-WIDTH", UB, "{size}-byte access to {address:#010x}: this core accesses single datums, {width} bytes in this format", "match the instruction to RISC_DEST_ACCESS_CTRL fmt; only trisc2 may access several at once")  # fmt: skip
-ROWS = access_error(
-    "DST-WINDOW-ROWS", UB, "{address:#010x} lies beyond the last datum of Dst in 8-bit format"
-)
+ROWS = access_error("DST-WINDOW-ROWS", UB, "{address:#010x} lies beyond the last datum of Dst in 8-bit format")  # fmt: skip
 CLEARED = error("DST-WINDOW-CLEARED", MISSING, "access to {address:#010x}: ZEROACC marked row {row} as zero, and what a core then sees is not said", "write the whole row by SFPSTORE or a matrix instruction first")  # fmt: skip
 STORED = error("DST-WINDOW-STORED", NCB, "store to {address:#010x}, in row {row} that ZEROACC marked as zero: the row counts again from then on, with what its other datums held")  # fmt: skip
 

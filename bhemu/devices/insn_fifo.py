@@ -16,12 +16,7 @@ from bhemu.tensix.state import FIFO_DEPTH
 
 # Instruction push, 0xFFE40000 / 0xFFE50000 / 0xFFE60000 (PushTensixInstruction, Blackhole ISA).
 
-TRISC_WINDOW = access_error(
-    "PUSH-TRISC",
-    UB,
-    "a TRISC store to {address:#010x} hangs the core: a TRISC pushes to its own thread at"
-    " 0xFFE40000",
-)
+TRISC_WINDOW = access_error("PUSH-TRISC", UB, "a TRISC store to {address:#010x} hangs the core: a TRISC pushes to its own thread at 0xFFE40000")  # fmt: skip
 _DRAIN = 1 << 16
 
 

@@ -24,41 +24,15 @@ def access_error(rule: str, category: str, text: str, hint: str = "") -> int:
 
 RETRY = condition("the access to be repeated after a stop")
 
-UNMAPPED = access_error(
-    "MMIO-UNMAPPED",
-    GUEST,
-    "address {address:#010x} is not mapped for this core",
-    "check the pointer",
-)
-NOT_MODELLED = access_error(
-    "MMIO-NOT-MODELLED", UNIMPLEMENTED, "the register at {address:#010x} is not modelled"
-)
-WRONG_CORE = access_error(
-    "MMIO-CORE", UB, "this core has no access to the block at {address:#010x}"
-)
-STORE_SIZE = access_error(
-    "MMIO-STORE-SIZE", UB, "{size}-byte store to {address:#010x}: only 4-byte stores exist"
-)
-LOAD_SIZE = access_error(
-    "MMIO-LOAD-SIZE", UB, "{size}-byte load from {address:#010x}: only 4-byte loads exist"
-)
-MISALIGNED = access_error(
-    "RV-ALIGN",
-    NCB,
-    "{size}-byte access to {address:#010x} is not aligned",
-    "align the pointer, or copy byte by byte",
-)
-READ_ONLY = access_error(
-    "MMIO-READ-ONLY", UB, "store of {value:#x} to the read-only register {address:#010x}"
-)
-WRITE_ONLY = access_error(
-    "MMIO-WRITE-ONLY", UB, "load from the write-only register {address:#010x}"
-)
-FIELD = access_error(
-    "MMIO-FIELD",
-    UNSUPPORTED,
-    "value {value:#x} stored to {address:#010x} asks for what is not modelled",
-)
+UNMAPPED = access_error("MMIO-UNMAPPED", GUEST, "address {address:#010x} is not mapped for this core", "check the pointer")  # fmt: skip
+NOT_MODELLED = access_error("MMIO-NOT-MODELLED", UNIMPLEMENTED, "the register at {address:#010x} is not modelled")  # fmt: skip
+WRONG_CORE = access_error("MMIO-CORE", UB, "this core has no access to the block at {address:#010x}")  # fmt: skip
+STORE_SIZE = access_error("MMIO-STORE-SIZE", UB, "{size}-byte store to {address:#010x}: only 4-byte stores exist")  # fmt: skip
+LOAD_SIZE = access_error("MMIO-LOAD-SIZE", UB, "{size}-byte load from {address:#010x}: only 4-byte loads exist")  # fmt: skip
+MISALIGNED = access_error("RV-ALIGN", NCB, "{size}-byte access to {address:#010x} is not aligned", "align the pointer, or copy byte by byte")  # fmt: skip
+READ_ONLY = access_error("MMIO-READ-ONLY", UB, "store of {value:#x} to the read-only register {address:#010x}")  # fmt: skip
+WRITE_ONLY = access_error("MMIO-WRITE-ONLY", UB, "load from the write-only register {address:#010x}")  # fmt: skip
+FIELD = access_error("MMIO-FIELD", UNSUPPORTED, "value {value:#x} stored to {address:#010x} asks for what is not modelled")  # fmt: skip
 
 
 # Before a core looks at the coprocessor, the thread it pushes to may run until its head blocks.

@@ -27,12 +27,7 @@ WRITE_FORM, WRITE_64 = 0x600, 0x100
 
 COMMAND = error("TDMA-COMMAND", UB, "TDMA-RISC command {command:#010x} is undefined", "0x40 (move), 0x46 (wait), 0x66 with bits 10:9 set (write L1) and 0x89 (nop) exist")  # fmt: skip
 WRITE_ADDRESS = error("TDMA-WRITE", UB, "TDMA-RISC command {command:#010x} writes {size} bytes to {place:#x}, which is no aligned place in L1", "parameter 0 (0xffb11000) is a byte address")  # fmt: skip
-SIDEBAND = access_error(
-    "TDMA-SIDEBAND",
-    UNIMPLEMENTED,
-    "the TDMA-RISC register at {address:#010x} is not modelled",
-    "modelled are the mover's commands, status and base (offsets 0x00 to 0x14 and 0x2c)",
-)
+SIDEBAND = access_error("TDMA-SIDEBAND", UNIMPLEMENTED, "the TDMA-RISC register at {address:#010x} is not modelled", "modelled are the mover's commands, status and base (offsets 0x00 to 0x14 and 0x2c)")  # fmt: skip
 
 
 @njit

@@ -8,18 +8,13 @@ from typing import Any, TypeVar
 from bhemu import arguments
 from bhemu.errors import InputError
 from bhemu.program.options import ENGINES, REFERENCES, declared
+from bhemu.tensix import rules
 from bhemu.tensix.prng import DOWN, RANDOM, REFUSED, UP
-from bhemu.tensix.rules import (
-    REFERENCE_ISA,
-    REFERENCE_LLK,
-    REFERENCE_TTSIM,
-    UB_ERROR,
-    UB_SILICON,
-    UB_WARN,
-)
 
-UB = {"error": UB_ERROR, "warn": UB_WARN, "silicon": UB_SILICON}
-REFERENCE = dict(zip(REFERENCES, (REFERENCE_TTSIM, REFERENCE_LLK, REFERENCE_ISA), strict=True))
+UB = {"error": rules.UB_ERROR, "warn": rules.UB_WARN, "silicon": rules.UB_SILICON}
+REFERENCE = dict(
+    zip(REFERENCES, (rules.REFERENCE_TTSIM, rules.REFERENCE_LLK, rules.REFERENCE_ISA), strict=True)
+)
 STOCHASTIC = {"off": REFUSED, "up": UP, "down": DOWN, "seed": RANDOM}
 L0 = {"off": 0, "model": 1}
 POISON = {None: 0, "off": 0, "zero": 0, "ff": 0xFF, "random": 0}

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from bhemu import memmap
 from bhemu.arguments import did_you_mean
 from bhemu.devices.bus import entries
 from bhemu.devices.bus.address_map import block_name, find
@@ -20,22 +21,6 @@ from bhemu.devices.noc_map import DRAM_SIZE
 from bhemu.errors import InputError, UnknownName, Where
 from bhemu.jit import keys
 from bhemu.machine import error_text, resolve
-from bhemu.memmap import (
-    CORE_NAMES,
-    HOST,
-    L1_SIZE,
-    LOCAL_BASE,
-    LOCAL_SIZES,
-    NIU_COUNTERS,
-    NIU_COUNTERS_END,
-    NOC0_BASE,
-    NOC_BRCST_EXCLUDE,
-    NOC_CMD_BUF_OFFSET,
-    NOC_SIZE,
-    OVERLAY_BASE,
-    OVERLAY_END,
-    STREAM_SIZE,
-)
 from bhemu.noc.grid import tile_at
 from bhemu.noc.memory import DramWatches, Place
 from bhemu.noc.record import DRAM_WATCH_BYTES, DRAM_WATCHES
@@ -166,26 +151,29 @@ def _field_spans(name: str) -> tuple[Span, ...]:
 
 def _register(address: int) -> tuple[str, list[int]] | None:
     """The member, and the indices in it, of a register of a stream or NIU; None for others."""
-    if OVERLAY_BASE <= address < OVERLAY_END:
-        number, offset = divmod(address - OVERLAY_BASE, STREAM_SIZE)
+    if memmap.OVERLAY_BASE <= address < memmap.OVERLAY_END:
+        number, offset = divmod(address - memmap.OVERLAY_BASE, memmap.STREAM_SIZE)
         return "stream", [number, offset // 4]
-    noc, offset = divmod(address - NOC0_BASE, NOC_SIZE)
+    noc, offset = divmod(address - memmap.NOC0_BASE, memmap.NOC_SIZE)
     if noc not in (0, 1):
         return None
-    initiator, at = divmod(offset, NOC_CMD_BUF_OFFSET)
-    if NIU_COUNTERS <= offset < NIU_COUNTERS_END:
-        return "niu_counter", [noc, (offset - NIU_COUNTERS) // 4]
-    if initiator < 4 and at <= NOC_BRCST_EXCLUDE:
+    initiator, at = divmod(offset, memmap.NOC_CMD_BUF_OFFSET)
+    if memmap.NIU_COUNTERS <= offset < memmap.NIU_COUNTERS_END:
+        return "niu_counter", [noc, (offset - memmap.NIU_COUNTERS) // 4]
+    if initiator < 4 and at <= memmap.NOC_BRCST_EXCLUDE:
         return "niu_command", [noc, initiator, at // 4]
     return None
 
 
 def _address_span(tile: Tile, text: str, core: str, address: int, length: int) -> Span:
-    c = CORE_NAMES.index(core)
-    if address >= 0 and address + length <= L1_SIZE:
+    c = memmap.CORE_NAMES.index(core)
+    if address >= 0 and address + length <= memmap.L1_SIZE:
         return Span(address, length)
-    if address >= LOCAL_BASE and address + length <= LOCAL_BASE + LOCAL_SIZES[c]:
-        return Span(OFFSET["local"] + c * LOCAL_SIZE + address - LOCAL_BASE, length)
+    if (
+        address >= memmap.LOCAL_BASE
+        and address + length <= memmap.LOCAL_BASE + memmap.LOCAL_SIZES[c]
+    ):
+        return Span(OFFSET["local"] + c * LOCAL_SIZE + address - memmap.LOCAL_BASE, length)
     window = find(address)
     if window is not None and window.storage in DTYPE.fields:  # type: ignore[operator]
         return Span(OFFSET[window.storage] + (address - window.low & ~3), 4)
@@ -350,7 +338,7 @@ class Watchpoints:
         for k in range(last - 1, max(last - NOC_ARRIVED, 0) - 1, -1):
             low, n, t, core, pc, _ = (int(word) for word in s.noc_arrived[k % NOC_ARRIVED])
             if low < at + length and at < low + n:
-                name = CORE_NAMES[core] if core < CORES else None
+                name = memmap.CORE_NAMES[core] if core < CORES else None
                 return Where(tile=tile_at(t), core=name, pc=pc if name else None)
         return None
 
@@ -434,7 +422,7 @@ class ReadWatch:
             self._s.watch_read[0] = row
 
     def _access(self, core: int, window: Window, store: bool, access: Callable[[], int]) -> int:
-        rows = [] if core == HOST else list(self._rows(entries.interpreted(window, store)))
+        rows = [] if core == memmap.HOST else list(self._rows(entries.interpreted(window, store)))
         row = self._read(rows, access) if rows else 0
         status = access()
         self._after(row, status)

@@ -12,30 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from bhemu.devices import noc_map
-from bhemu.devices.noc_map import (
-    ARC,
-    COLUMNS,
-    COORDINATES,
-    DRAM,
-    ETHERNET,
-    HARVESTED,
-    HEIGHT,
-    L2CPU,
-    PCIE,
-    ROUTER,
-    ROWS,
-    SECURITY,
-    TENSIX,
-    WIDTH,
-    endpoint,
-    on_noc,
-    tile_number,
-)
 from bhemu.program.options import BANKS as BANKS
 
 XY = tuple[int, int]
 
-TILES = len(COLUMNS) * len(ROWS)
+TILES = len(noc_map.COLUMNS) * len(noc_map.ROWS)
 PORTS = 3
 _DRAM_ROWS = ((0, 1, 11), (2, 10, 3), (9, 4, 8), (5, 7, 6))  # of the ports of banks 0-3 and 4-7
 _DRAM_COLUMNS = (0, 9)
@@ -68,7 +49,7 @@ _MIRROR = (39, 35)  # NoC 1 coordinates of DRAM that a host computes from a grid
 
 def tile_at(t: int) -> XY:
     """The coordinate of Tensix tile `t`."""
-    return COLUMNS[t % len(COLUMNS)], ROWS[0] + t // len(COLUMNS)
+    return noc_map.COLUMNS[t % len(noc_map.COLUMNS)], noc_map.ROWS[0] + t // len(noc_map.COLUMNS)
 
 
 @dataclass(frozen=True)
@@ -90,19 +71,19 @@ class Grid:
 
     def columns(self) -> tuple[int, ...]:
         """The physical column of each translated one, in the order of COLUMNS."""
-        working = [x for x in COLUMNS if x not in self.harvested]
-        return (*working, *(x for x in COLUMNS if x in self.harvested))
+        working = [x for x in noc_map.COLUMNS if x not in self.harvested]
+        return (*working, *(x for x in noc_map.COLUMNS if x in self.harvested))
 
     def working(self) -> int:
         """How many columns of Tensix tiles work."""
-        return len(COLUMNS) - len(self.harvested)
+        return len(noc_map.COLUMNS) - len(self.harvested)
 
     def _tensix(self) -> Iterator[Place]:
         for k, x in enumerate(self.columns()):
-            kind = TENSIX if k < self.working() else HARVESTED
-            for y in ROWS:
-                seen = COLUMNS[k], y
-                yield Place(kind, tile_number(*seen), (x, y), seen)
+            kind = noc_map.TENSIX if k < self.working() else noc_map.HARVESTED
+            for y in noc_map.ROWS:
+                seen = noc_map.COLUMNS[k], y
+                yield Place(kind, noc_map.tile_number(*seen), (x, y), seen)
 
     def _dram(self) -> Iterator[Place]:
         """Without a bank, the others keep their order; its mirror image comes last of its column.
@@ -114,44 +95,44 @@ class Grid:
             for port in range(PORTS):
                 physical = _DRAM_COLUMNS[half], _DRAM_ROWS[row][port]
                 y = _DRAM_FIRST_ROW + PORTS * row + port
-                yield Place(DRAM, bank, physical, (_DRAM_TRANSLATED[half], y))
+                yield Place(noc_map.DRAM, bank, physical, (_DRAM_TRANSLATED[half], y))
 
     def _others(self) -> Iterator[Place]:
         for n, x in enumerate(ETHERNET_COLUMNS):
-            yield Place(ETHERNET, n, (x, 1), (_ETHERNET_FIRST + n, _ETHERNET_ROW))
-        yield Place(PCIE, 0, PCIE_AT[0], PCIE_TRANSLATED)
-        yield Place(ARC, 0, ARC_AT, ARC_AT)
-        yield Place(SECURITY, 0, _SECURITY_AT, _SECURITY_AT)
+            yield Place(noc_map.ETHERNET, n, (x, 1), (_ETHERNET_FIRST + n, _ETHERNET_ROW))
+        yield Place(noc_map.PCIE, 0, PCIE_AT[0], PCIE_TRANSLATED)
+        yield Place(noc_map.ARC, 0, ARC_AT, ARC_AT)
+        yield Place(noc_map.SECURITY, 0, _SECURITY_AT, _SECURITY_AT)
         for n, xy in enumerate(_L2CPU):
-            yield Place(L2CPU, n, xy, xy)
+            yield Place(noc_map.L2CPU, n, xy, xy)
 
     def places(self) -> list[Place]:
         """Every endpoint, router-only tiles last."""
         found = [*self._tensix(), *self._dram(), *self._others()]
         taken = {place.physical for place in found}
-        for y in range(HEIGHT):
-            for x in range(WIDTH):
+        for y in range(noc_map.HEIGHT):
+            for x in range(noc_map.WIDTH):
                 if (x, y) not in taken:
-                    found.append(Place(ROUTER, 0, (x, y), (x, y)))
+                    found.append(Place(noc_map.ROUTER, 0, (x, y), (x, y)))
         return found
 
     def fill(self, table: npt.NDArray[np.uint32]) -> None:
         """Write the table of coordinates (noc_map.py)."""
-        assert table.shape == (2, 2, COORDINATES)
+        assert table.shape == (2, 2, noc_map.COORDINATES)
         table[:] = noc_map.NOTHING
         for place in reversed(self.places()):
             for noc in (0, 1):
-                own = on_noc(noc, place.physical)
-                word = endpoint(place.kind, place.index, *own)
+                own = noc_map.on_noc(noc, place.physical)
+                word = noc_map.endpoint(place.kind, place.index, *own)
                 for physical, xy in self._names(place, noc):
                     table[physical, noc, xy[1] << 6 | xy[0]] = word
 
     def _names(self, place: Place, noc: int) -> Iterator[tuple[int, XY]]:
         """(0 with translation, 1 without; coordinate) by which software reaches an endpoint."""
-        yield 1, on_noc(noc, place.physical)
+        yield 1, noc_map.on_noc(noc, place.physical)
         yield 0, place.translated
-        if place.kind not in (TENSIX, HARVESTED):
+        if place.kind not in (noc_map.TENSIX, noc_map.HARVESTED):
             yield 0, place.physical  # these rows and columns are not translated
-        if place.kind == DRAM and noc == 1:
+        if place.kind == noc_map.DRAM and noc == 1:
             for x, y in (place.translated, place.physical):
                 yield 0, (_MIRROR[0] - x, _MIRROR[1] - y)

@@ -11,16 +11,8 @@ from bhemu.devices import niu_request as request
 from bhemu.devices import noc_map
 from bhemu.jit.intrinsics import fill, load_word, move, store_word
 from bhemu.jit.subset import njit
+from bhemu.noc import record
 from bhemu.noc.grid import Grid
-from bhemu.noc.record import (
-    ARC_MEMORY,
-    DRAM_WATCHES,
-    ETHERNET_MEMORY,
-    MEMORY_PAGE,
-    MEMORY_SHIFT,
-    PCIE_MEMORY,
-    ChipState,
-)
 from bhemu.tensix.observe import CHANGES, READS
 
 # Memory at endpoints that are no Tensix tile: DRAM banks and the like, made page by page.
@@ -33,10 +25,10 @@ def number(endpoint: Any) -> Any:
     """The memory at an endpoint, as the record counts them."""
     kind = noc_map.kind(endpoint)
     if kind == noc_map.PCIE:
-        return np.int64(PCIE_MEMORY)
+        return np.int64(record.PCIE_MEMORY)
     if kind == noc_map.ARC:
-        return np.int64(ARC_MEMORY)
-    first = ETHERNET_MEMORY if kind == noc_map.ETHERNET else 0
+        return np.int64(record.ARC_MEMORY)
+    first = record.ETHERNET_MEMORY if kind == noc_map.ETHERNET else 0
     return np.int64(noc_map.index(endpoint) + first)
 
 
@@ -49,7 +41,7 @@ def offset(endpoint: Any, address: Any) -> Any:
 @njit
 def has(chip: Any, memory: Any, at: Any, n: Any) -> Any:
     """Whether every page of a range is made; notes the first that is not."""
-    for page in range(at >> MEMORY_SHIFT, ((at + n - 1) >> MEMORY_SHIFT) + 1):
+    for page in range(at >> record.MEMORY_SHIFT, ((at + n - 1) >> record.MEMORY_SHIFT) + 1):
         if chip.page[memory, page] == 0:
             chip.wanted[0], chip.wanted[1], chip.wanted[2] = WANT_PAGE, memory, page
             return False
@@ -59,14 +51,14 @@ def has(chip: Any, memory: Any, at: Any, n: Any) -> Any:
 @njit
 def host_address(chip: Any, memory: Any, at: Any) -> Any:
     """The host address of a byte of a page that is made."""
-    return np.int64(chip.page[memory, at >> MEMORY_SHIFT]) + (at & (MEMORY_PAGE - 1))
+    return np.int64(chip.page[memory, at >> record.MEMORY_SHIFT]) + (at & (record.MEMORY_PAGE - 1))
 
 
 @njit
 def write(chip: Any, memory: Any, at: Any, source: Any, n: Any) -> None:
     """Copy bytes from a host address into pages that are made."""
     while n > 0:
-        part = min(n, MEMORY_PAGE - (at & (MEMORY_PAGE - 1)))
+        part = min(n, record.MEMORY_PAGE - (at & (record.MEMORY_PAGE - 1)))
         move(host_address(chip, memory, at), source, part)
         at, source, n = at + part, source + part, n - part
 
@@ -75,8 +67,8 @@ def write(chip: Any, memory: Any, at: Any, source: Any, n: Any) -> None:
 def read(chip: Any, memory: Any, at: Any, to: Any, n: Any) -> None:
     """Copy bytes to a host address; a page that is not made is blank."""
     while n > 0:
-        part = min(n, MEMORY_PAGE - (at & (MEMORY_PAGE - 1)))
-        if chip.page[memory, at >> MEMORY_SHIFT] == 0:
+        part = min(n, record.MEMORY_PAGE - (at & (record.MEMORY_PAGE - 1)))
+        if chip.page[memory, at >> record.MEMORY_SHIFT] == 0:
             fill(to, chip.blank[0], part)
         else:
             move(to, host_address(chip, memory, at), part)
@@ -91,7 +83,7 @@ def reach(chip: Any, row: Any) -> Any:
     """
     control, endpoint = row[request.CONTROL], row[request.ENDPOINT]
     which = number(endpoint)
-    if request.kind(control) == request.READ and chip.blank[0] >= 0 and which < PCIE_MEMORY:
+    if request.kind(control) == request.READ and chip.blank[0] >= 0 and which < record.PCIE_MEMORY:
         return True
     at = offset(endpoint, row[request.REMOTE])
     first = at & ~15  # of the line that an atomic changes, or byte enables
@@ -126,7 +118,7 @@ ROW, READ, SENDER, CORE, PC = range(5)  # of a hit; ROW counts from 1
 class Memories(Protocol):
     """What is asked of the chip's network."""
 
-    state: ChipState
+    state: record.ChipState
     grid: Grid
 
     def read(self, which: int, at: int, n: int, *, make: bool = False) -> bytes:
@@ -229,7 +221,7 @@ class DramWatches:
             (owner, number, place.bank, place.at, place.length, access)
             for number, (place, access) in wanted.items()
         ]
-        if len(kept) + len(rows) > DRAM_WATCHES:
+        if len(kept) + len(rows) > record.DRAM_WATCHES:
             return False
         for i, row in enumerate((*kept, *rows)):
             c.dram_watch[i] = row

@@ -10,30 +10,15 @@ from typing import Any, NoReturn
 
 from bhemu.errors import InputError
 from bhemu.memmap import CORE_NAMES
-from bhemu.program import options
+from bhemu.program import options, schema
 from bhemu.program.coordinates import At
 from bhemu.program.loader import Local
-from bhemu.program.schema import (
-    LOCAL_OF_KIND,
-    CoreSpec,
-    InputSpec,
-    OutputSpec,
-    Program,
-    SetSpec,
-    Until,
-    check_cores,
-    core_from,
-    input_from,
-    output_from,
-    set_from,
-    until_from,
-)
 from bhemu.program.toml import Table, suggestion
 
 _NUMBER = re.compile(r"0[xX][0-9a-fA-F]{1,32}|0|[1-9][0-9]{0,31}")
 
 
-def parse_core(text: str, local: Local = "direct") -> CoreSpec:
+def parse_core(text: str, local: Local = "direct") -> schema.CoreSpec:
     """`trisc0=unpack.elf`."""
     origin = f"--core {text}"
     name, equals, elf = text.partition("=")
@@ -41,20 +26,20 @@ def parse_core(text: str, local: Local = "direct") -> CoreSpec:
         _fail(origin, "want CORE=FILE", "for example --core trisc0=unpack.elf")
     if name not in CORE_NAMES:
         _fail(origin, f"no core {name}", suggestion(name, CORE_NAMES))
-    return core_from(name, _table(origin, {"elf": elf}), local)
+    return schema.core_from(name, _table(origin, {"elf": elf}), local)
 
 
-def parse_input(text: str) -> InputSpec:
+def parse_input(text: str) -> schema.InputSpec:
     """`a.npy@0x50000:bf16:tile32:64x96`; layout and shape may be left out."""
-    return input_from(_tensor("--in", text, "file"))
+    return schema.input_from(_tensor("--in", text, "file"))
 
 
-def parse_expect(text: str) -> OutputSpec:
+def parse_expect(text: str) -> schema.OutputSpec:
     """`c.npy@0x70000:bf16:tile32:64x64`, compared by bits; layout and shape may be left out."""
-    return output_from(_tensor("--expect", text, "expect"))
+    return schema.output_from(_tensor("--expect", text, "expect"))
 
 
-def parse_until(text: str) -> Until | None:
+def parse_until(text: str) -> schema.Until | None:
     """`0x100=0xD0E0`, a word of L1 and its value; None for `idle`."""
     if text == "idle":
         return None
@@ -62,35 +47,35 @@ def parse_until(text: str) -> Until | None:
     word, equals, value = text.partition("=")
     if not equals or _NUMBER.fullmatch(value.strip()) is None:
         _fail(origin, "want WORD=VALUE or idle", "for example --until 0x100=0xD0E0")
-    return until_from(_table(origin, {"word": _address(word), "equals": _address(value)}))
+    return schema.until_from(_table(origin, {"word": _address(word), "equals": _address(value)}))
 
 
-def parse_set(text: str) -> SetSpec:
+def parse_set(text: str) -> schema.SetSpec:
     """`0x10=u32:1`, or several values: `args=u32:4,f32:1.0`."""
     origin = f"--set {text}"
     at, equals, values = text.partition("=")
     if not equals:
         _fail(origin, "want ADDRESS=VALUE", "for example --set 0x10=u32:1")
     parts = [value.strip() for value in values.split(",")]
-    return set_from(_table(origin, {"at": _address(at), "values": parts}))
+    return schema.set_from(_table(origin, {"at": _address(at), "values": parts}))
 
 
 def with_flags(
-    program: Program | None,
+    program: schema.Program | None,
     *,
     cores: Sequence[str] = (),
     inputs: Sequence[str] = (),
     expects: Sequence[str] = (),
     until: Sequence[str] = (),
     sets: Sequence[str] = (),
-) -> Program:
+) -> schema.Program:
     """`program` with the flags' meaning added, or a program made of flags alone.
 
     A --core replaces the core of that name, any --until replaces all conditions of the file, the
     others are added after those of the file. InputError for a flag that cannot be read.
     """
-    base = program or Program(name="program", kind="elf", cores={})
-    named = [parse_core(text, LOCAL_OF_KIND[base.kind]) for text in cores]
+    base = program or schema.Program(name="program", kind="elf", cores={})
+    named = [parse_core(text, schema.LOCAL_OF_KIND[base.kind]) for text in cores]
     run = base.run
     if until:
         conditions = [parse_until(text) for text in until]
@@ -105,11 +90,11 @@ def with_flags(
         outputs=(*base.outputs, *(parse_expect(text) for text in expects)),
         run=run,
     )
-    check_cores(merged, "command line" if base.path is None else str(base.path))
+    schema.check_cores(merged, "command line" if base.path is None else str(base.path))
     return merged
 
 
-def with_options(program: Program, values: Mapping[str, Any]) -> Program:
+def with_options(program: schema.Program, values: Mapping[str, Any]) -> schema.Program:
     """`program`, run as those options say that are in `values` and not None."""
     given = {n: values[n] for n in options.given_in("flag") if values.get(n) is not None}
     on_chip = [name for name in given if name in options.CHIP_ONLY]
@@ -118,7 +103,7 @@ def with_options(program: Program, values: Mapping[str, Any]) -> Program:
     return replace(program, run=program.run.given(given))
 
 
-def without_expected(program: Program) -> Program:
+def without_expected(program: schema.Program) -> schema.Program:
     """`program` with outputs that are read and compared with nothing (--no-compare)."""
     outputs = tuple(replace(spec, expect=None) for spec in program.outputs)
     return replace(program, outputs=outputs)

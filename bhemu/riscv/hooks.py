@@ -15,26 +15,6 @@ from bhemu.jit.subset import JIT, External, intrinsic, njit, signature
 from bhemu.memmap import DEVICE_BASE, FAR_UNTIL, INSTRN_BUF_BASE, L1_SIZE
 from bhemu.riscv import access, core_loop, l0_cache, semantics, turn
 from bhemu.riscv.formats import Atomic, Csr, Fence, Load, Store
-from bhemu.riscv.turn import (
-    FETCH_PROT,
-    FETCH_UNMAPPED,
-    ILLEGAL,
-    LOAD_MASKS,
-    LOOKING,
-    NONE,
-    REWRITTEN,
-    STORE_MASKS,
-    STORED,
-    TRAP,
-    atomic,
-    begin,
-    end,
-    fail,
-    misaligned,
-    must_stop,
-    still_waits,
-    watch_load,
-)
 from bhemu.tensix.rules import DONE
 from bhemu.tensix.state import OFFSET
 from bhemu.tensix.stops import STOP_FLUSH
@@ -200,7 +180,7 @@ def _special(s: Any, c: Any, address: Any, word: Any) -> Any:
     """SYSTEM, AMO and `j .`: True when the engine must not execute the word itself."""
     if word & 0x7F == _AMO:
         at = x_register(s, c, (word >> 15) & 31)
-        if atomic(s, c, word, at):
+        if turn.atomic(s, c, word, at):
             emu_stop(s, c)
             return True
         _overwrites(s, address, at)
@@ -215,10 +195,10 @@ def _special(s: Any, c: Any, address: Any, word: Any) -> Any:
 
 @njit
 def _misaligned_load(s: Any, c: Any, word: Any) -> Any:
-    mask = (LOAD_MASKS >> (4 * ((word >> 12) & 7))) & 3
+    mask = (turn.LOAD_MASKS >> (4 * ((word >> 12) & 7))) & 3
     base = x_register(s, c, (word >> 15) & 31)
     if (base + (word >> 20)) & mask:
-        misaligned(s, c, word, mask, base)
+        turn.misaligned(s, c, word, mask, base)
         emu_stop(s, c)
         return True
     return False
@@ -228,21 +208,21 @@ def _misaligned_load(s: Any, c: Any, word: Any) -> Any:
 def _overwrites(s: Any, address: Any, at: Any) -> None:
     """The engine goes on with what it has translated of a block, wherever that is overwritten."""
     if at > address and at ^ address < PAGE:
-        s.attention[0] |= REWRITTEN
+        s.attention[0] |= turn.REWRITTEN
 
 
 @njit
 def _misaligned_store(s: Any, c: Any, address: Any, word: Any) -> Any:
-    mask = (STORE_MASKS >> (4 * ((word >> 12) & 7))) & 3
+    mask = (turn.STORE_MASKS >> (4 * ((word >> 12) & 7))) & 3
     base = x_register(s, c, (word >> 15) & 31)
     offset = (word >> 25) << 5 | (word >> 7) & 31
     if (base + offset) & mask:
-        misaligned(s, c, word, mask, base)
+        turn.misaligned(s, c, word, mask, base)
         emu_stop(s, c)
         return True
     s.stored[c] = 1
     if s.until_count[0]:
-        s.attention[0] |= STORED
+        s.attention[0] |= turn.STORED
     _overwrites(s, address, base + offset - ((offset & 0x800) << 1))
     return False
 
@@ -279,22 +259,22 @@ def on_code(s: Any, address: Any) -> None:
     c = s.core[0]
     s.pc[c] = np.uint32(address)
     if s.fuel[c] <= 0 or s.attention[0] != 0:
-        if s.attention[0] & LOOKING:
+        if s.attention[0] & turn.LOOKING:
             if turn.returns(s, c, address):
                 registers_from(s, c)
             turn.look(s, c, address)
-        if s.attention[0] & REWRITTEN:  # begin a new block with this instruction
-            s.attention[0] &= ~REWRITTEN
+        if s.attention[0] & turn.REWRITTEN:  # begin a new block with this instruction
+            s.attention[0] &= ~turn.REWRITTEN
             reg_write(s, c, REG_PC, address)
             return
-        kind = must_stop(s, c, address)
-        if kind != NONE:
+        kind = turn.must_stop(s, c, address)
+        if kind != turn.NONE:
             s.stop_kind[c] = kind
             emu_stop(s, c)
             return
         if s.watch_count[0]:
             word = l1_word(s, address)
-            watch_load(s, c, word, x_register(s, c, (word >> 15) & 31))
+            turn.watch_load(s, c, word, x_register(s, c, (word >> 15) & 31))
         if s.debug_port[c, MODES]:
             word = l1_word(s, address)
             access.announce(s, c, word, x_register(s, c, (word >> 15) & 31))
@@ -329,8 +309,8 @@ def _ttinsn(s: Any, c: Any, address: Any) -> None:
             if address & (PAGE - 1) == 0:
                 break  # the engine asks whether the next page may be executed
             if s.fuel[c] <= 0 or s.attention[0] != 0:
-                kind = must_stop(s, c, address)
-                if kind != NONE:
+                kind = turn.must_stop(s, c, address)
+                if kind != turn.NONE:
                     s.stop_kind[c] = kind
                     emu_stop(s, c)
                     break
@@ -351,7 +331,7 @@ def on_trap(s: Any, cause: Any) -> None:
     address = reg_read(s, c, REG_PC) - 4
     word = l1_word(s, address)
     if cause != _ILLEGAL_CAUSE:
-        fail(s, c, TRAP, address=address, cause=cause)
+        turn.fail(s, c, turn.TRAP, address=address, cause=cause)
         emu_stop(s, c)
     elif word & 3 != 3:
         _ttinsn(s, c, address)
@@ -362,7 +342,7 @@ def on_trap(s: Any, cause: Any) -> None:
         rd = (word >> 7) & 31
         if result < 0:
             s.fuel[c] += 1
-            fail(s, c, ILLEGAL, word=word)
+            turn.fail(s, c, turn.ILLEGAL, word=word)
             emu_stop(s, c)
         elif rd:
             reg_write(s, c, REG_X0 + rd, result)
@@ -392,8 +372,10 @@ def _translated_slice(s: Any, c: Any) -> Any:
     if s.l0[0]:
         s.attention[0] |= _CACHED
     error = emu_start(s, c)
-    if error == 0 and s.stop_kind[c] == NONE:
-        return np.int64(FETCH_UNMAPPED)  # the pc is the address at which the engine always stops
+    if error == 0 and s.stop_kind[c] == turn.NONE:
+        return np.int64(
+            turn.FETCH_UNMAPPED
+        )  # the pc is the address at which the engine always stops
     return error
 
 
@@ -413,9 +395,9 @@ def _slice(s: Any, c: Any) -> Any:
         if s.engine[c] == np.uint64(0):
             return core_loop.no_code(c, np.int64(s.pc[c]))
         error = _translated_slice(s, c)
-        if error == FETCH_PROT or error == FETCH_UNMAPPED:
+        if error == turn.FETCH_PROT or error == turn.FETCH_UNMAPPED:
             s.pc[c] = np.uint32(reg_read(s, c, REG_PC))
-        fetches = error == FETCH_PROT and s.stop_kind[c] == NONE
+        fetches = error == turn.FETCH_PROT and s.stop_kind[c] == turn.NONE
         if not fetches or core_loop.before_translation(s, c, np.int64(s.pc[c])) <= 0:
             return error
 
@@ -423,7 +405,7 @@ def _slice(s: Any, c: Any) -> Any:
 def run_core(s: Any, c: Any) -> Any:
     """STEP entry: run or resume the turn of core `c`; 0 = the turn is over."""
     s.core[0] = c
-    if still_waits(s, c):
+    if turn.still_waits(s, c):
         return np.int64(0)
     if s.flush[c] and s.translated[c]:
         return np.int64(STOP_FLUSH)
@@ -431,12 +413,12 @@ def run_core(s: Any, c: Any) -> Any:
     if turn.clear_registers(s, c):
         registers_into(s, c)
     error = np.int64(0)
-    if begin(s, c):
+    if turn.begin(s, c):
         if turn.due(s, c):
             registers_from(s, c)
             turn.polling_begin(s, c)
         error = _slice(s, c)
-    return end(s, c, error, np.int64(s.pc[c]))
+    return turn.end(s, c, error, np.int64(s.pc[c]))
 
 
 # Where the engine keeps x0-x31 of a core in memory, found by looking for values put there.

@@ -15,24 +15,14 @@ import numpy.typing as npt
 
 from bhemu import memmap as mm
 from bhemu.devices import auto_sync, inert, rules
+from bhemu.devices.bus import dispatch
 from bhemu.devices.bus.address_map import INERT, MODULE_OF, WINDOWS
-from bhemu.devices.bus.dispatch import (
-    AGENTS,
-    GAP,
-    HIGH,
-    LOAD,
-    LOW,
-    ORDER,
-    PAGE_SHIFT,
-    STORE,
-    WIDTHS,
-)
 from bhemu.devices.bus.window import ANY, EVERYONE, KEPT, Register, Window
 from bhemu.jit.build import Code, Entry, function, generated, load
 from bhemu.tensix.rules import DONE
 from bhemu.tensix.state import ACCESS, WINDOW_ROWS, State
 
-assert len(WINDOWS) < GAP < WINDOW_ROWS
+assert len(WINDOWS) < dispatch.GAP < WINDOW_ROWS
 
 _HEAD = '''"""Generated from the window {name} by bhemu/devices/bus/entries.py; do not edit."""
 
@@ -130,7 +120,7 @@ _addresses: dict[tuple[int, int], int] = {}  # [way, row] of the entries that th
 def first_use(row: int, store: bool) -> Code:
     """Load the entry of a window, for the tables of this and of every later record."""
     code = load(entry(WINDOWS[row], store))
-    _addresses[STORE if store else LOAD, row] = code.address
+    _addresses[dispatch.STORE if store else dispatch.LOAD, row] = code.address
     return code
 
 
@@ -165,20 +155,26 @@ class _Tables(NamedTuple):
 @functools.cache
 def _tables(shapes: tuple[tuple[int, ...], ...]) -> _Tables:
     made = _Tables(*(np.zeros(shape, np.int64) for shape in shapes))
-    pages = mm.DEVICE_BASE + (np.arange(made.window_at.size) << PAGE_SHIFT)
+    pages = mm.DEVICE_BASE + (np.arange(made.window_at.size) << dispatch.PAGE_SHIFT)
     made.window_at[:] = np.searchsorted([w.high - 1 for w in WINDOWS], pages)
-    made.window[:, (LOW, HIGH)] = _NEVER
-    rows = {**dict(enumerate(WINDOWS)), GAP: None}
+    made.window[:, (dispatch.LOW, dispatch.HIGH)] = _NEVER
+    rows = {**dict(enumerate(WINDOWS)), dispatch.GAP: None}
     for i, window in rows.items():
         if window is not None:
-            made.window[i, (LOW, HIGH, ORDER)] = window.low, window.high, window.order
-        for way in (LOAD, STORE):
+            made.window[i, (dispatch.LOW, dispatch.HIGH, dispatch.ORDER)] = (
+                window.low,
+                window.high,
+                window.order,
+            )
+        for way in (dispatch.LOAD, dispatch.STORE):
             sizes, why = ANY, [rules.UNMAPPED] * len(EVERYONE)
             if window is not None:
-                sizes = window.stores if way == STORE else window.loads
-                why = [window.refuses(way == STORE, agent) for agent in EVERYONE]
-            made.window[i, WIDTHS + way] = sizes
-            made.window[i, AGENTS + way] = sum(1 << n for n, rule in enumerate(why) if not rule)
+                sizes = window.stores if way == dispatch.STORE else window.loads
+                why = [window.refuses(way == dispatch.STORE, agent) for agent in EVERYONE]
+            made.window[i, dispatch.WIDTHS + way] = sizes
+            made.window[i, dispatch.AGENTS + way] = sum(
+                1 << n for n, rule in enumerate(why) if not rule
+            )
             made.window_rule[way, i] = why
     return made
 
@@ -189,6 +185,6 @@ def fill(s: State, first_load: int, first_store: int) -> None:
     made = _tables(tuple(getattr(s, name).shape for name in names))
     for name, table in zip(names, made, strict=True):
         getattr(s, name)[...] = table
-    s.window_entry[LOAD], s.window_entry[STORE] = first_load, first_store
+    s.window_entry[dispatch.LOAD], s.window_entry[dispatch.STORE] = first_load, first_store
     for place, address in _addresses.items():
         s.window_entry[place] = address
