@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from bhemu.llk import device
-from bhemu.llk.device import Device
+from bhemu.llk.device import COMMANDS, START_TRISCS, Device
 from bhemu.memmap import L1_SIZE
 from llk_sweep.recording import DATA
 
@@ -96,7 +96,7 @@ def pytest_configure() -> None:
 
     def words_written(device: Device, address: int, values: Any) -> None:
         fresh(device)
-        if address in device.COMMANDS and device.START_TRISCS in values:
+        if address in COMMANDS and START_TRISCS in values:
             _launch[0].started()
         _launch[0].write(address, b"".join(int(one).to_bytes(4, "little") for one in values))
         words(device, address, values)
