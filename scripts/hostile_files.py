@@ -72,7 +72,7 @@ def read_elf(path: Path) -> None:
 def read_state(path: Path) -> None:
     """Everything that `bhemu dump` shows."""
     dump = importlib.import_module("bhemu.debug.dump")
-    view = importlib.import_module("bhemu.debug.rows").View("", False)
+    view = importlib.import_module("bhemu.debug.decoded").View("", False)
     state = importlib.import_module("bhemu.machine.saved").Snapshot.load(path)
     list(dump.text(state, dump.select([]), view))
 

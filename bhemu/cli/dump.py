@@ -53,7 +53,7 @@ def dump_command(what: str | None, names: tuple[str, ...], **values: Any) -> int
     if what is None:
         raise click.UsageError("name a STATE.npz or a program", click.get_current_context())
     from bhemu.debug import dump
-    from bhemu.debug.rows import View
+    from bhemu.debug.decoded import View
 
     other = values["other"]
     chosen = dump.select(names, bulky=other is not None)

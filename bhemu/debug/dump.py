@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from bhemu.arguments import did_you_mean
-from bhemu.debug.decoded import ROWS
+from bhemu.debug.decoded import ROWS, Row, View, differences, values
 from bhemu.debug.places import fields
-from bhemu.debug.rows import Row, View, differences, values
 from bhemu.errors import InputError
 from bhemu.machine.saved import SAVED, TileState
 from bhemu.tensix import config_fields, thread_fields

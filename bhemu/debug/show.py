@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 from bhemu.arguments import did_you_mean
 from bhemu.debug import dump, places
+from bhemu.debug.decoded import View
 from bhemu.debug.expressions import Value, evaluate
 from bhemu.debug.places import Commands, Sources, address, instruction, listing, number
-from bhemu.debug.rows import View
 from bhemu.devices.bus.address_map import block_name, find
 from bhemu.devices.bus.naming import device_name
 from bhemu.errors import InputError, UnknownName

@@ -8,7 +8,8 @@ from bhemu.memmap import INSTRN_BUF_BASE
 from bhemu.riscv import csr
 from bhemu.riscv.formats import B_IMM, I_IMM, J_IMM, S_IMM, Atomic, Branch, Pushed
 from bhemu.riscv.insn import Instruction
-from bhemu.riscv.isa import decode, named, rv32i, zbb, zicsr
+from bhemu.riscv.isa import decode, named, rv32i, zicsr
+from bhemu.riscv.isa.b import CPOP
 from bhemu.riscv.isa.ttinsn import TTINSN
 from bhemu.tensix.insn import assemble
 
@@ -28,7 +29,7 @@ lw, lh, lhu, lb, lbu = (
 beq, bne = rv32i.BEQ.assemble, rv32i.BNE.assemble
 jal, jalr = rv32i.JAL.assemble, rv32i.JALR.assemble
 csrrs, csrrw = zicsr.CSRRS.assemble, zicsr.CSRRW.assemble
-cpop = zbb.CPOP.assemble
+cpop = CPOP.assemble
 ttinsn = TTINSN.assemble
 
 _BRANCHES: dict[int, type[Branch]] = {

@@ -154,7 +154,7 @@ def _computes(cls: type[Instruction]) -> str:
 bit_manipulation = function(
     "bit_manipulation",
     "word, a, b",
-    [cls for cls in of(*COMPUTING) if cls.extension in ("zba", "zbb")],
+    [cls for cls in of(*COMPUTING) if cls.extension == "b"],
     _computes,
 )
 

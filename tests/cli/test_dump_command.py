@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bhemu.cli import dump
-from bhemu.debug.rows import View
+from bhemu.debug.decoded import View
 from bhemu.machine.tile import Tile
 from bhemu.riscv.assembly import A0, EBREAK, PARK, ZERO, addi, tt
 from bhemu.tensix.views import NAMED

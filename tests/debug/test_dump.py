@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from bhemu.debug import dump
-from bhemu.debug.decoded import ROWS
-from bhemu.debug.rows import Row, View, differences
+from bhemu.debug.decoded import ROWS, Row, View, differences
 from bhemu.errors import InputError
 from bhemu.machine.saved import REGS, Snapshot
 from bhemu.machine.tile import Tile

@@ -65,7 +65,7 @@ RORI = 0x6005D513  # rori a0,a1,0
 def _plain(word: int, a: int, b: int) -> int:
     """The class's own `execute`, as analyses and the interpreted mode run it."""
     cls = decode(int(word))
-    if cls is None or cls.extension not in ("zba", "zbb"):
+    if cls is None or cls.extension != "b":
         return NONE
     return int(cls.compute(int(word), 0, int(a), int(b)))
 

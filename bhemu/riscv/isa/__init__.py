@@ -4,10 +4,10 @@ import functools
 
 from bhemu.riscv.formats import Load, Pushed, Store
 from bhemu.riscv.insn import REGISTRY, Instruction
-from bhemu.riscv.isa import f, m, rv32i, ttinsn, v, zaamo, zba, zbb, zicsr
+from bhemu.riscv.isa import b, f, m, rv32i, ttinsn, v, zaamo, zicsr
 
 # Importing them declares the instructions.
-MODULES = (rv32i, m, zicsr, zaamo, zba, zbb, f, v, ttinsn)
+MODULES = (rv32i, m, zicsr, zaamo, b, f, v, ttinsn)
 
 
 @functools.cache

@@ -17,6 +17,7 @@ from bhemu.riscv.formats import (
     Upper,
 )
 from bhemu.riscv.isa import decode
+from bhemu.riscv.isa.b import SH1ADD, SH2ADD, SH3ADD, ZEXT_H
 from bhemu.riscv.isa.m import DIV, DIVU, MUL, REM, REMU
 from bhemu.riscv.isa.rv32i import (
     ADD,
@@ -41,8 +42,6 @@ from bhemu.riscv.isa.rv32i import (
     SW,
     XOR,
 )
-from bhemu.riscv.isa.zba import SH1ADD, SH2ADD, SH3ADD
-from bhemu.riscv.isa.zbb import ZEXT_H
 from bhemu.tensix.insn import REGISTRY, disassemble
 from bhemu.tensix.insn import decode as decode_word
 from bhemu.why.repair.edits import NOP, Code, Edit, Lines
