@@ -260,7 +260,7 @@ class Instruction(Word):
             assert got == ["s", "t", "f"], f"{cls.name}.execute takes {got}, not s, t, f"
         datums = cls.reads.may(spaces.DST) or cls.writes.may(spaces.DST)  # marks go with them
         if cls.execute and unit == "vector" and not datums:
-            cls.doubts = taint.declared(cls)
+            cls.doubts = taint.declared(cls, _MOVE_MARKS)
         assert opcode not in REGISTRY, f"opcode {opcode:#04x} is declared twice"
         REGISTRY[opcode] = cls
 
@@ -379,7 +379,7 @@ UNKNOWN = number("nothing says what it is")
 
 # Slots; their numbers are part of compiled code.
 UNPACK_STAGES, PACK_STAGES, UNPACK_ZEROS, PACK_ACCUMULATE, UNPACK_DATUM_STREAM = range(5)
-UNPACK_EXPONENTS, UNPACK_DST_16, FPU_STOCHASTIC = 5, 6, 7
+UNPACK_EXPONENTS, UNPACK_DST_16, FPU_STOCHASTIC, LANE_MARKS = 5, 6, 7, 8
 NAMES = {
     UNPACK_STAGES: "UNPACR, stage by stage",
     PACK_STAGES: "PACR, stage by stage",
@@ -389,6 +389,7 @@ NAMES = {
     UNPACK_EXPONENTS: "UNPACR, 5-bit exponents",
     UNPACK_DST_16: "UNPACR, 16-bit datums to Dst",
     FPU_STOCHASTIC: "matrix unit, stochastic rounding",
+    LANE_MARKS: "vector unit, unspecified lanes",
 }
 ENTRIES: dict[int, tuple[Callable[..., Any], type[Word]]] = {}
 
@@ -409,3 +410,6 @@ def second_entry(slot: int, function: Callable[..., Any], layout: type[Word]) ->
         return call_entry(s.second[slot], s, t, np.uint32(word))
 
     return call
+
+
+_MOVE_MARKS = second_entry(LANE_MARKS, taint.move, taint.Cells)

@@ -24,7 +24,7 @@ THREADS = 3
 RESET, RUNNING, BLOCKED, PARKED, ASSERTED, HELD, HALTED = range(7)  # core_state
 FIFO_DEPTH = 32  # words a thread's instruction FIFO holds (first FIFO, PushTensixInstruction)
 CFG0_RESET = 16 << 13  # CSR cfg0 after reset: StMergeTimer = 16, all else 0 (CSRs, Blackhole ISA)
-SECOND_SLOTS = 8  # second entries of instructions, see insn.py
+SECOND_SLOTS = 9  # second entries of instructions, see insn.py
 WATCHPOINTS, WATCH_BYTES = 16, 128  # how many, and how much one of them watches
 WORD_BREAKPOINTS = 16  # breakpoints on Tensix words
 WINDOW_ROWS = 32  # of the tables of the device bus, see devices/bus/dispatch.py

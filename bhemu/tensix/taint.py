@@ -2,13 +2,14 @@
 
 Each class of the vector unit declares what it reads and writes (spaces.py).  From that `declared`
 makes the `doubts` of the class: the cells of unspecified.py that a word reads and those that it
-writes, as bits of two numbers, and `move` with both.
+writes, as bits of two numbers, and `move` with both, which is compiled once and where it is needed.
 """
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bhemu.bits import Word
 from bhemu.jit.subset import njit
 from bhemu.tensix import spaces, unspecified
 from bhemu.tensix.lanes import BONUS, TEMPLATES, WRITABLE, target
@@ -48,8 +49,12 @@ def _bits(term: Term, destinations: tuple[str, ...]) -> str:
     return f"({found} if {term.when} else 0)" if found and term.when else found
 
 
-def declared(cls: type["Instruction"]) -> Any:
-    """`doubts(s, t, f)` of a class: as its declaration says, or its `moves`."""
+class Cells(Word):
+    """The cells that a word writes, as bits."""
+
+
+def declared(cls: type["Instruction"], move: Any) -> Any:
+    """`doubts(s, t, f)` of a class: as its declaration says, or its `moves`; `move`: as below."""
     fields, moves = tuple(f.name for f in cls.fields), cls.moves
     kept = (term._replace(when=term.keeps, keeps="") for term in cls.writes if term.keeps)
     read = [_bits(term, ()) for term in (*cls.reads, *kept)]
@@ -137,13 +142,13 @@ def _write_stack(s: Any, marks: Any, writes: Any) -> None:
         unspecified.put(s, top, unspecified.of(s, top) | marks if writes >> STACK & 1 else 0)
 
 
-@njit
-def move(s: Any, reads: Any, writes: Any) -> Any:
-    """What a word writes takes the marks of all that it reads, lane by lane.
+def move(s: Any, reads: Any, f: Any) -> Any:
+    """What a word writes (`f`: Cells) takes the marks of all that it reads, lane by lane.
 
     The random state steps in the enabled lanes by itself.  DONE, or the error of what a mark would
     decide.
     """
+    writes = f.word
     causes = unspecified.of_flags(s) if reads >> ENABLED & 1 else np.int64(0)
     perhaps = unspecified.spread(causes)
     on = unspecified.enabled(s) if reads >> ENABLED & 1 else np.int64(unspecified.EVERY)
