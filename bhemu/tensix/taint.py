@@ -1,4 +1,4 @@
-"""Marks of unspecified lanes follow the declaration: what a word writes takes those of what it reads.
+"""Marks of unspecified lanes: a word writes those of all that it is declared to read.
 
 Each class of the vector unit declares what it reads and writes (spaces.py).  From that `declared`
 makes the `doubts` of the class: the cells of unspecified.py that a word reads and those that it
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 # Bits besides those of cells: the LRegs that LReg[7] names lane by lane; that only enabled lanes
 # take part; the depth of the stack.
 NAMED, ENABLED, DEPTH = 27, 28, 29
-_LREGS = (1 << unspecified.LREG16 + 1) - 1
 _INDEX, _NAMED_BITS = 7, 15  # LReg[7], and its bits that name a register
 
 _BITS = {
