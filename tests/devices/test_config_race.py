@@ -175,6 +175,14 @@ def test_what_is_known_to_be_read_is_declared(cls: type[Instruction]) -> None:
         assert not (unused and cls.name == "UNPACR" and found), hex(word)
 
 
+def test_words_of_other_instructions_are_not_followed() -> None:
+    for cls in REGISTRY.values():
+        if cls.name not in ("PACR", "UNPACR"):
+            word = cls.opcode << 24 | sum(field.mask for field in cls.fields)
+            for index in range(CONFIG_WORDS):
+                assert not cfg_window._reads(word, 0xFFFFFFFF << 8 | index, 0), cls.name
+
+
 def test_a_store_of_the_same_value() -> None:
     run([UNPACR], BASE, value=0)
 
