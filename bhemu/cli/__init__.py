@@ -21,6 +21,7 @@ COMMANDS = {
     "dump": "dump",
     "trace": "dump",
     "numerics": "numerics",
+    "profile": "profile",
     "why": "why",
     "report": "why",
     "explain": "isa",
