@@ -9,6 +9,7 @@ from pathlib import Path
 import bhemu
 from bhemu.devices.noc_map import COLUMNS, DRAM, L2CPU, ROUTER, ROWS, SECURITY
 from bhemu.errors import InputError
+from bhemu.hosts import libbhemu
 from bhemu.memmap import L1_SIZE
 from bhemu.noc.grid import ARC_AT, BANKS, PCIE_AT, PORTS, Grid
 from bhemu.program import files
@@ -75,7 +76,7 @@ def write(folder: Path, options: Sequence[str], cache: Path) -> None:
     `options` are those of `bhemu serve`; `cache` is where compiled code is kept. A run.sh that
     another program wrote is not replaced.
     """
-    run = folder / RUN
+    run, library = folder / RUN, libbhemu.content()
     if not files.is_missing(run) and not _is_ours(run):
         raise InputError(f"{run} is not from bhemu", hint="name a folder of its own")
     try:
@@ -83,6 +84,7 @@ def write(folder: Path, options: Sequence[str], cache: Path) -> None:
         _write(folder / DESCRIPTOR, f"{_MARK}.\n{soc_descriptor()}")
         _write(run, _script(options, cache))
         run.chmod(0o755)
+        files.write_whole(folder / libbhemu.NAME, lambda file: file.write(library), "simulator")
     except (OSError, ValueError) as problem:  # ValueError: a NUL in the name
         reason = getattr(problem, "strerror", None) or problem
         raise InputError(f"{folder}: {reason}", hint="is that folder meant?") from problem
