@@ -96,7 +96,7 @@ mutate: setup
 wheel: $(RUNTIME)
 	rm -rf build dist bhemu/data/*.code bhemu/data/*.so
 	$(PIP) -q ziglang==0.17.0
-	$(BIN)/python -c 'from bhemu.hosts import libbhemu; libbhemu.content()'
+	$(BIN)/python -c 'from bhemu.hosts import libbhemu; libbhemu.path()'
 	$(BIN)/python scripts/make_objects.py bhemu/data $(if $(LEVEL),--level $(LEVEL))
 	$(BIN)/pip wheel -q --disable-pip-version-check --no-deps -w dist .; \
 	  status=$$?; rm -f bhemu/data/*.code; exit $$status
@@ -104,7 +104,7 @@ wheel: $(RUNTIME)
 # The library that hosts load in place of a card (docs/hosts.md); made anew from its sources
 library: setup
 	rm -f bhemu/data/*.so
-	$(BIN)/python -c 'from bhemu.hosts import libbhemu; libbhemu.content()'
+	$(BIN)/python -c 'from bhemu.hosts import libbhemu; libbhemu.path()'
 
 # With the code for this machine, which is all that can be tried here.
 wheel-check: $(RUNTIME)

@@ -4,6 +4,7 @@ import functools
 import importlib.util
 import os
 import shlex
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -196,7 +197,8 @@ def _serve_library(fd: int, values: dict[str, Any]) -> int:
         code = line.fail(output.show(problem, as_json=False))
     if values["verbose"]:
         output.say(f"bhemu serve: {session}", err=True)
-    return code
+    sys.stderr.flush()
+    os._exit(code)  # at once: the host waits for it
 
 
 def _failed(chip: "Chip", values: dict[str, Any], error: BhemuError) -> int:
@@ -257,22 +259,42 @@ def _end(connection: "Connection") -> None:
 
 
 @click.command("simulator")
-@click.argument("folder", type=click.Path(path_type=Path), metavar="FOLDER")
+@click.argument("folder", type=click.Path(path_type=Path), metavar="FOLDER", required=False)
+@click.option(
+    "--library", is_flag=True, help="print only the path of libbhemu.so, in FOLDER or kept"
+)
 @serve_options
-def simulator_command(folder: Path, **values: Any) -> int:
-    """Write a simulator FOLDER for programs of Tenstorrent: run.sh and soc_descriptor.yaml.
+def simulator_command(folder: Path | None, library: bool, **values: Any) -> int:
+    """Write a simulator FOLDER for programs of Tenstorrent: libbhemu.so and what it starts.
 
-    The options are those that `bhemu serve` gets from run.sh.
+    Hosts load libbhemu.so in place of a card. Those that want a folder find run.sh and
+    soc_descriptor.yaml. The other options are those that `bhemu serve` gets from run.sh. Without
+    FOLDER `--library` keeps one where compiled code is kept.
     """
-    check_packages()
-    from bhemu.hosts import simulator
+    from bhemu.hosts import libbhemu, simulator
     from bhemu.jit.cache import root
 
-    simulator.write(folder, arguments(values), root())
-    at = shlex.quote(str(folder.resolve()))
-    output.say(f"TT_METAL_SIMULATOR={at} TT_METAL_SLOW_DISPATCH_MODE=1 python program.py")
+    if folder is None and not library:
+        raise InputError("simulator: which folder?", hint="bhemu simulator FOLDER, or --library")
+    place = root() / "simulator" if folder is None else folder
+    if library:
+        simulator.write(place, arguments(values), root(), libbhemu.path())
+        output.say(place.resolve() / libbhemu.NAME)
+        return EXIT_OK
+    check_packages()
+    at = shlex.quote(str(place.resolve()))
+    try:
+        found = libbhemu.path()
+    except InputError as problem:
+        simulator.write(place, arguments(values), root())
+        output.say(f"without {libbhemu.NAME}: {problem.message}", err=True)
+        output.say(f"TT_METAL_SIMULATOR={at} TT_METAL_SLOW_DISPATCH_MODE=1 python program.py")
+    else:
+        simulator.write(place, arguments(values), root(), found)
+        put = shlex.quote(str(place.resolve() / libbhemu.NAME))
+        output.say(f"TT_METAL_SIMULATOR={put} python program.py")
     output.say(f"tt-exalens -s {at}")
-    return 0
+    return EXIT_OK
 
 
 # `bhemu llk`: how to run tt-llk's own tests on the emulated tile.

@@ -29,10 +29,10 @@ static struct region {
 
 /* Reads of one place while nothing can change: a host that waits in vain. */
 static struct { uint64_t address; uint32_t place, count; } seen[SEEN];
-static bool any_seen;
+static bool any_seen, running;
 
 static void check_runs(void) {
-    if (shared == NULL) fatal(INPUT, "called before libttsim_init, or after libttsim_exit");
+    if (!running) fatal(INPUT, "called before libttsim_init, or after libttsim_exit");
 }
 
 static void written(void) {
@@ -91,6 +91,7 @@ static void ask_bytes(uint32_t op, uint32_t place, uint64_t address, uint8_t *da
 }
 
 static void tile_write(uint32_t place, uint64_t address, const void *data, uint32_t size) {
+    server_need();
     int tile;
     uint8_t *to = plain(place, address, size, &tile);
     written();
@@ -103,6 +104,7 @@ static void tile_write(uint32_t place, uint64_t address, const void *data, uint3
 }
 
 static void tile_read(uint32_t place, uint64_t address, void *data, uint32_t size) {
+    server_need();
     int tile;
     uint8_t *from = plain(place, address, size, &tile);
     looked(place, address);
@@ -246,7 +248,7 @@ static void read_channel(void) {
 /* The ten functions. */
 
 EXPORT void libttsim_init(void) {
-    if (shared != NULL)
+    if (running)
         fatal(INPUT, "the chip is open in this process: one process has one chip at a time");
     memset(table, 0, sizeof table);
     memset(regions, 0, sizeof regions);
@@ -254,16 +256,18 @@ EXPORT void libttsim_init(void) {
     memset(seen, 0, sizeof seen);
     any_seen = false;
     command = 0;
-    server_start();
+    server_find();
+    running = true;
 }
 
 EXPORT void libttsim_exit(void) {
     check_runs();
     server_end();
+    running = false;
 }
 
 EXPORT void libttsim_set_pci_dma_mem_callbacks(reader *read, writer *write) {
-    if (shared != NULL) fatal(INPUT, "DMA functions are given before libttsim_init");
+    if (running) fatal(INPUT, "DMA functions are given before libttsim_init");
     host_read = read;
     host_write = write;
 }
@@ -353,7 +357,9 @@ EXPORT void libttsim_pci_mem_wr_bytes(uint64_t address, const void *data, uint32
 
 EXPORT void libttsim_clock(uint32_t clocks) {
     check_runs();
-    if (shared->stands || clocks == 0) return;
+    if (shared == NULL || clocks == 0) return; /* nothing has been put on the chip */
+    server_need();
+    if (shared->stands) return;
     uint64_t rounds = (uint64_t)clocks * ROUNDS_A_CLOCK;
     struct message message = {.op = CLOCK, .address = rounds};
     server_ask(&message);

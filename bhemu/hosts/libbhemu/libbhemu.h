@@ -39,8 +39,11 @@ struct message {
 
 extern struct shared *shared;
 
-/* Start the emulator; the process ends with a message where that cannot be. */
-void server_start(void);
+/* Whether there is an emulator to start; the process ends with a message where there is none. */
+void server_find(void);
+/* Start it unless it runs; the process ends with a message where that cannot be, or in a child
+ * that was forked while it ran. */
+void server_need(void);
 /* End it, and wait until it is gone. */
 void server_end(void);
 /* Ask the emulator and serve the DMA that it asks for meanwhile. Data stand in the shared file. */

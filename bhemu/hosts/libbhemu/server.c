@@ -40,7 +40,11 @@ _Noreturn void fatal(int status, const char *format, ...) {
     _exit(status);
 }
 
-static void in_child(void) { forked = true; }
+static void in_child(void) {
+    forked = line >= 0;
+    if (forked) close(line); /* the emulator ends with the parent */
+    line = -1;
+}
 
 /* Whether FOLDER has a run.sh; its path. */
 static bool script_in(const char *path, char *script) {
@@ -123,9 +127,13 @@ static void receive_memory(const char *script) {
     close(fd);
 }
 
-void server_start(void) {
+void server_find(void) {
+    char script[PATH_MAX + sizeof SCRIPT];
+    find_script(script);
+}
+
+static void start(void) {
     static bool told;
-    if (forked) fatal(INPUT, "a forked process cannot use its parent's chip; open one after fork");
     char script[PATH_MAX + sizeof SCRIPT], assignment[32];
     find_script(script);
     int pair[2];
@@ -143,6 +151,13 @@ void server_start(void) {
     receive_memory(script);
     if (!told) pthread_atfork(NULL, NULL, in_child);
     told = true;
+}
+
+void server_need(void) {
+    if (forked)
+        fatal(INPUT, "a forked process cannot use its parent's chip; let it call libttsim_exit and "
+                     "open one of its own");
+    if (shared == NULL) start();
 }
 
 void *server_data(void) { return (char *)shared + shared->data; }
@@ -163,7 +178,6 @@ static void receive_message(struct message *message) {
 }
 
 void server_ask(struct message *message) {
-    if (forked) fatal(INPUT, "a forked process cannot use its parent's chip; open one after fork");
     send_message(message);
     for (;;) {
         receive_message(message);
@@ -177,6 +191,9 @@ void server_ask(struct message *message) {
 }
 
 void server_end(void) {
+    if (forked) shared = NULL; /* of the parent, not mapped here */
+    forked = false;
+    if (shared == NULL) return;
     struct message message = {.op = LEAVE};
     send_message(&message);
     ssize_t n;
