@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bhemu import memmap as mm
 from bhemu.devices import noc_map
 from bhemu.errors import BhemuError, Internal
 from bhemu.hosts import arc
@@ -28,6 +29,10 @@ VARIABLE = "BHEMU_LIBRARY_FD"
 _MESSAGE = Struct("<IIQII")  # op, size, address, place, status
 _GRACE = 5.0  # seconds that a chip may take to stop when its host is gone
 _STANDS = ("idle", "polling")
+_HOLD = (  # what wakes no core
+    mm.DEBUG_BASE + mm.RISCV_DEBUG_REG_SOFT_RESET_0,
+    mm.SOFT_RESET_ALL.to_bytes(4, "little"),
+)
 
 
 class Op(IntEnum):
@@ -135,7 +140,10 @@ class LibrarySession:
             data[:size] = np.frombuffer(chip.read(*xy, address, size), np.uint8)
         elif op == Op.WRITE:
             chip.take_writes()
-            chip.write(*xy, address, data[:size].tobytes())
+            written = data[:size].tobytes()
+            chip.write(*xy, address, written)
+            if (address, written) != _HOLD:
+                chip.arena.head["asleep"] = 0
             if chip.network.endpoint(0, xy) & 15 == noc_map.ARC:
                 arc.written(chip.network, address)
         elif op == Op.WAITS:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 import mmap
 import os
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
 from bhemu.devices import niu_request as request
 from bhemu.devices.noc_map import COORDINATES, DRAM_SIZE, PCIE_HOST, tile_number
-from bhemu.errors import InputError, NotModelled
+from bhemu.errors import BhemuError, InputError, NotModelled
 from bhemu.machine.error_text import host_access
 from bhemu.machine.machine import Chip
 from bhemu.machine.tile import Tile
@@ -28,10 +29,11 @@ if TYPE_CHECKING:
     from bhemu.machine.saved import Snapshot
 
 Bytes = npt.NDArray[np.uint8]
+T = TypeVar("T")
 
 # The layout of the file; libbhemu/libbhemu.h says the same.
 
-MAGIC, LAYOUT = 0x62686D75, 1
+MAGIC, LAYOUT = 0x62686D75, 2
 GRANULE = 256  # bytes of L1 that one mark is for
 _GRANULES = L1_SIZE // GRANULE
 _BANK = 1 << 32
@@ -41,11 +43,12 @@ HEAD = np.dtype(
     {
         "names": [
             *("magic", "layout", "stands", "plain", "size", "tiles", "tile_stride", "dram"),
-            *("dram_size", "marks", "data", "data_size", "touched", "map"),
+            *("dram_size", "marks", "data", "data_size", "asleep", "touched", "map"),
         ],
         "formats": [
             *["<u4"] * 4,
             *["<u8"] * 8,
+            "<u4",
             ("u1", (TILES,)),
             ("<u4", (COORDINATES,)),
         ],
@@ -89,6 +92,7 @@ class Arena:
             "layout": LAYOUT,
             "size": SIZE,
             "stands": 1,
+            "asleep": 1,
             "plain": 1,
             "tiles": TILES_AT + OFFSET["l1"],
             "tile_stride": STRIDE,
@@ -232,7 +236,7 @@ class SharedChip(Chip):
             raise InputError(
                 text, hint="leave --poison away, or use the folder without the library"
             )
-        self.arena = Arena()
+        self.arena, self._ready = Arena(), False
         super().__init__(**options)
         self.arena.head["map"] = self.network.state.map[0, 0]
 
@@ -268,8 +272,25 @@ class SharedChip(Chip):
     def run_rounds(self, rounds: int) -> str:
         """Run until only the host can go on, at most so many rounds; why it ended."""
         self.take_writes()
+        if self._ready:  # what ends a run stands in the record: nobody else drives this chip
+            return self._run_on(rounds)
+        self._ready = True
+        return self._checked(lambda: self.run("polling", rounds=rounds).reason)
+
+    def _run_on(self, rounds: int) -> str:
         try:
-            return str(self.run("polling", rounds=rounds, resume=True).reason)
+            stop = self._checked(lambda: self._rounds.straight(rounds))
+            return "rounds" if stop is None else stop.reason
+        except BhemuError as problem:
+            self.loop.error = copy.copy(problem)
+            raise
+        finally:
+            self._rounds.settle()
+
+    def _checked(self, run: Callable[[], T]) -> T:
+        """What `run` gives; an error with its place where the host's memory is asked too much."""
+        try:
+            return run()
         except _Refused as problem:
             access = host_access(self, self.network.state)
             raise NotModelled(

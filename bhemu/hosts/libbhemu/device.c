@@ -359,7 +359,7 @@ EXPORT void libttsim_clock(uint32_t clocks) {
     check_runs();
     if (shared == NULL || clocks == 0) return; /* nothing has been put on the chip */
     server_need();
-    if (shared->stands) return;
+    if (shared->stands || shared->asleep) return;
     uint64_t rounds = (uint64_t)clocks * ROUNDS_A_CLOCK;
     struct message message = {.op = CLOCK, .address = rounds};
     server_ask(&message);

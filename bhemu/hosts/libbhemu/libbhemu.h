@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 /* The layout of the shared file; bhemu/hosts/shared.py writes it and checks these numbers. */
-enum { MAGIC = 0x62686D75, LAYOUT = 1, COORDINATES = 1 << 12, TILES = 140, L1_SIZE = 1572864 };
+enum { MAGIC = 0x62686D75, LAYOUT = 2, COORDINATES = 1 << 12, TILES = 140, L1_SIZE = 1572864 };
 enum { GRANULE_SHIFT = 8, GRANULES = L1_SIZE >> GRANULE_SHIFT };
 
 struct shared {
@@ -20,6 +20,7 @@ struct shared {
     uint64_t dram_size;           /* bytes of a bank */
     uint64_t marks;               /* a byte for each granule of L1 that the host has written */
     uint64_t data, data_size;     /* bytes of the message under way */
+    uint32_t asleep;              /* 1: no core was released yet, so time changes nothing */
     uint8_t touched[TILES];       /* 1: the tile has a mark */
     uint32_t map[COORDINATES];    /* endpoints of NoC 0 by y << 6 | x */
 };
