@@ -6,15 +6,14 @@ import copy
 import mmap
 import os
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
 from bhemu.devices import niu_request as request
 from bhemu.devices.noc_map import COORDINATES, DRAM_SIZE, PCIE_HOST, tile_number
-from bhemu.errors import BhemuError, InputError, NotModelled
-from bhemu.machine.error_text import host_access
+from bhemu.errors import BhemuError, InputError
 from bhemu.machine.machine import Chip
 from bhemu.machine.tile import Tile
 from bhemu.memmap import L1_SIZE
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from bhemu.machine.saved import Snapshot
 
 Bytes = npt.NDArray[np.uint8]
-T = TypeVar("T")
 
 # The layout of the file; libbhemu/libbhemu.h says the same.
 
@@ -199,7 +197,10 @@ class SharedNetwork(Network):
         return super().make_wanted()
 
     def _serve(self, s: State, row: Any) -> None:
-        """Move the bytes of a request between the host and where the request looks for them."""
+        """Move the bytes of a request between the host and where the request looks for them.
+
+        Atomics and inline writes go to no host: the NIU has refused them.
+        """
         assert self.transfer is not None
         control, at = int(row[request.CONTROL]), int(row[request.REMOTE])
         kind, first = control & 3, int(row[request.DATA])
@@ -209,11 +210,6 @@ class SharedNetwork(Network):
             within = (at - PCIE_HOST) & (2 * MEMORY_PAGE - 1)
             place = (within + np.arange(len(data))) % len(self._window)
             self._window[place] = data
-        elif kind == request.ATOMIC:
-            raise _Refused("an atomic on the host's memory")
-        elif control & request.INLINE:
-            word = int(row[request.OPERAND]) & 0xFFFFFFFF
-            self.transfer(True, at, np.frombuffer(word.to_bytes(4, "little"), np.uint8))
         elif control & request.BYTE_ENABLES:
             at &= ~15
             for k in range(request.BE_BYTES):
@@ -221,10 +217,6 @@ class SharedNetwork(Network):
                     self.transfer(True, at + k, s.noc_data[first + k : first + k + 1])
         else:
             self.transfer(True, at, s.noc_data[first : first + int(row[request.LENGTH])])
-
-
-class _Refused(Exception):  # noqa: N818 - becomes an error of bhemu where its place is known
-    """What a request to the host's memory wants that no host gives."""
 
 
 class SharedChip(Chip):
@@ -249,11 +241,7 @@ class SharedChip(Chip):
     def share_host_memory(self, transfer: Transfer) -> None:
         """From now on `transfer` moves what kernels read and write of the host's memory."""
         assert isinstance(self.network, SharedNetwork)
-
-        def moved(write: bool, address: int, data: Bytes) -> None:
-            transfer(write, address, data)
-
-        self.network.transfer = moved
+        self.network.transfer = transfer
 
     def take_writes(self) -> None:
         """What the host has written takes effect: code is translated again, its tiles wake."""
@@ -272,27 +260,14 @@ class SharedChip(Chip):
     def run_rounds(self, rounds: int) -> str:
         """Run until only the host can go on, at most so many rounds; why it ended."""
         self.take_writes()
-        if self._ready:  # what ends a run stands in the record: nobody else drives this chip
-            return self._run_on(rounds)
-        self._ready = True
-        return self._checked(lambda: self.run("polling", rounds=rounds).reason)
-
-    def _run_on(self, rounds: int) -> str:
-        try:
-            stop = self._checked(lambda: self._rounds.straight(rounds))
+        if not self._ready:
+            self._ready = True
+            return str(self.run("polling", rounds=rounds).reason)
+        try:  # what ends a run stands in the record: nobody else drives this chip
+            stop = self._rounds.straight(rounds)
             return "rounds" if stop is None else stop.reason
         except BhemuError as problem:
             self.loop.error = copy.copy(problem)
             raise
         finally:
             self._rounds.settle()
-
-    def _checked(self, run: Callable[[], T]) -> T:
-        """What `run` gives; an error with its place where the host's memory is asked too much."""
-        try:
-            return run()
-        except _Refused as problem:
-            access = host_access(self, self.network.state)
-            raise NotModelled(
-                f"{problem}; {access.request}", rule="HOST-MEMORY", where=access.where
-            ) from None

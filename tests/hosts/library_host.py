@@ -153,6 +153,28 @@ def dma(library: str) -> None:
     card.exit()
 
 
+def without_memory(library: str) -> None:
+    """A kernel reads the host's memory, and the host gave no functions."""
+    card = Card(library)
+    card.start((1, 2), (0x6F,))
+    pcie, own = 19 | 24 << 6, 1 | 2 << 6
+    words = {0x0: 0x1100, 0x4: 1 << 28, 0x8: pcie, 0xC: 0x800, 0x10: 0, 0x14: own, 0x20: 16}
+    card.send((1, 2), {**words, 0x1C: 1 << 4})
+    card.clock()
+    say("went on")
+
+
+def waiting(library: str) -> None:
+    """A core and the host wait for each other."""
+    card = Card(library)
+    card.start((1, 2), (0x20000293, 0x0002A303, 0xFE030EE3, 0x6F))
+    window = card.window(0, (1, 2), 0x200)
+    for _ in range(6000):
+        card.read(window, 4)
+        card.clock()
+    say("went on")
+
+
 def arc(library: str) -> None:
     card = Card(library)
     control = int.from_bytes(card.load((8, 0), 0x8003042C), "little")

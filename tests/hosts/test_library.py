@@ -128,6 +128,28 @@ def test_refusal_reaches_the_host_with_its_place(folder: Path) -> None:
     assert "0x0000006b" in done.stderr.lower()
 
 
+def test_host_memory_needs_functions(folder: Path) -> None:
+    done = host(folder, "without_memory")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "the host gave no DMA functions" in done.stderr
+
+
+def test_host_that_waits_in_vain_hears_what_for(folder: Path) -> None:
+    done = host(folder, "waiting")
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "[LIVELOCK]" in done.stderr
+    assert "brisc waits for L1 word" in done.stderr
+    assert "0x200" in done.stderr
+
+
+def test_two_hosts_have_two_chips(folder: Path) -> None:
+    command = [sys.executable, HOST, folder / libbhemu.NAME, "running"]
+    hosts = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    said = [one.communicate(timeout=300)[0] for one in hosts]
+    assert said[0] == said[1]
+    assert len(said[0].splitlines()) == 4
+
+
 def test_forked_child_may_end_but_not_use_the_chip(folder: Path) -> None:
     assert lines(folder, "child") == ["0", "b'parent'"]
     done = host(folder, "child", CHILD="uses")
