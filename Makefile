@@ -7,7 +7,7 @@ PIP := $(BIN)/pip install --disable-pip-version-check --progress-bar off
 RUNTIME := $(VENV)/.runtime
 ALL := $(VENV)/.all
 
-.PHONY: setup run test test-ci test-all select timing test-pythons test-hosts reliability lint format bench docs notebooks firmware vectors vectors-check coverage \
+.PHONY: setup run test test-ci test-all select timing test-pythons test-hosts reliability lint format bench docs notebooks firmware library vectors vectors-check coverage \
   mutate wheel wheel-check clean
 
 setup: $(ALL)
@@ -94,10 +94,17 @@ mutate: setup
 # The wheel carries the machine code of every entry (docs/internals.md); the checkout does not.
 # LEVEL=x86-64-v3: for that processor level only
 wheel: $(RUNTIME)
-	rm -rf build dist bhemu/data/*.code
+	rm -rf build dist bhemu/data/*.code bhemu/data/*.so
+	$(PIP) -q ziglang==0.17.0
+	$(BIN)/python -c 'from bhemu.hosts import libbhemu; libbhemu.path()'
 	$(BIN)/python scripts/make_objects.py bhemu/data $(if $(LEVEL),--level $(LEVEL))
 	$(BIN)/pip wheel -q --disable-pip-version-check --no-deps -w dist .; \
 	  status=$$?; rm -f bhemu/data/*.code; exit $$status
+
+# The library that hosts load in place of a card (docs/hosts.md); made anew from its sources
+library: setup
+	rm -f bhemu/data/*.so
+	$(BIN)/python -c 'from bhemu.hosts import libbhemu; libbhemu.path()'
 
 # With the code for this machine, which is all that can be tried here.
 wheel-check: $(RUNTIME)

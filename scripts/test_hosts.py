@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 TTNN = ROOT / "scripts" / "stock_ttnn"
 EXALENS = ROOT / "scripts" / "stock_exalens"
 SECONDS = 900  # for all operations, their kernels' compilation and ours included
+WAYS = {"library, fast": "libbhemu.so", "library, slow": "libbhemu.so", "folder, slow": ""}
 TEST_SECONDS = 6  # in which a simulator whose host has ended must end
 
 sys.path[:0] = [str(TTNN), str(EXALENS)]
@@ -33,14 +34,17 @@ def simulator(folder: Path) -> Path:
     return folder / "simulator"
 
 
-def environment(folder: Path) -> dict[str, str]:
+def environment(folder: Path, way: str) -> dict[str, str]:
     """What ttnn needs beside the simulator; its caches stay in the folder."""
     there = {name: value for name, value in os.environ.items() if name[:3] != "TT_"}
     for name in ("home", "cache"):
         (folder / name).mkdir(exist_ok=True)
-    chosen = {"TT_METAL_SIMULATOR": simulator(folder), "TT_METAL_CACHE": folder / "cache"}
-    settings = {"TT_METAL_SLOW_DISPATCH_MODE": "1", "TT_SIMULATOR_LOCALHOST": "1"}
-    return {**there, **{k: str(v) for k, v in chosen.items()}, **settings, "HOME": f"{folder}/home"}
+    place = simulator(folder) / WAYS[way]
+    chosen = {"TT_METAL_SIMULATOR": place, "TT_METAL_CACHE": folder / "cache"}
+    settings = {"TT_SIMULATOR_LOCALHOST": "1", "HOME": f"{folder}/home"}
+    if "fast" not in way:
+        settings["TT_METAL_SLOW_DISPATCH_MODE"] = "1"
+    return {**there, **{k: str(v) for k, v in chosen.items()}, **settings}
 
 
 def servers() -> set[str]:
@@ -57,14 +61,19 @@ def servers() -> set[str]:
 
 
 def ttnn(folder: Path) -> str:
-    """Stock ttnn: every operation equal, on a device opened and closed for each."""
+    """Stock ttnn: every operation equal, on a device opened and closed for each, in every way."""
     python = install.install(folder)
+    return "; ".join(f"{way}: {operations(folder, python, way)}" for way in WAYS)
+
+
+def operations(folder: Path, python: Path, way: str) -> str:
+    """Every operation with the simulator loaded or started in one way."""
     before, begin = servers(), time.monotonic()
-    log = folder / "ttnn.log"
+    log = folder / f"ttnn-{way.replace(' ', '-')}.log"
     with log.open("w") as output:
         done = subprocess.run(
             [python, TTNN / "operations.py"],
-            env=environment(folder),
+            env=environment(folder, way),
             cwd=folder,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -82,7 +91,7 @@ def ttnn(folder: Path) -> str:
         if time.monotonic() > end:
             raise RuntimeError("a simulator is left behind")
         time.sleep(0.1)
-    return f"{'; '.join(results)}; {seconds:.1f} s"
+    return f"{', '.join(results)}, {seconds:.1f} s"
 
 
 def exalens(folder: Path) -> str:

@@ -4,6 +4,7 @@ import functools
 import importlib.util
 import os
 import shlex
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 ADDRESS = "NNG_SOCKET_ADDR"
+LIBRARY = "BHEMU_LIBRARY_FD"  # the socket of a host that has loaded libbhemu.so
 _PACKAGES = ("pynng", "flatbuffers")
 _GRACE = 5.0  # seconds that a chip may take to stop when its host is gone
 _FLAGS = ("remote", "verbose")
@@ -99,6 +101,8 @@ def serve_command(**values: Any) -> int:
 
     `bhemu simulator` writes the folder whose run.sh calls this; hosts start it themselves.
     """
+    if LIBRARY in os.environ:
+        return _serve_library(int(os.environ.pop(LIBRARY)), values)
     address = os.environ.get(ADDRESS)
     if not address:
         hint = "a host sets it and starts the run.sh that `bhemu simulator` writes"
@@ -144,21 +148,67 @@ def _serve(connect: "Callable[[], Connection]", values: dict[str, Any]) -> int:
 def _session(session: "Session", values: dict[str, Any]) -> int:
     progress = Progress(quiet=False)
     with progress.starting():
-        from bhemu.hosts.naming import Names, folders
         from bhemu.hosts.umd import Device
         from bhemu.machine.machine import Chip
-        from bhemu.program.options import silent
 
-        known = {name: values[name] for name in given_in("serve") if values[name] is not None}
-        known.setdefault("reference", _REFERENCE)
-        chip = Chip(**known, livelock=0, progress=progress if values["verbose"] else silent)
-    device = Device(chip)
-    given = [Path(folder) for folder in values["elfs"]]
-    names = Names(chip, [*given, *folders(os.environ)])
+        chip = Chip(**_options(values, progress))
+    device, names = Device(chip), _names(chip, values)
     device.look = names.look
     device.on_failure = functools.partial(_told, chip, names, values["keep"])
     session.serve(device)
     return EXIT_OK if device.failure is None else device.failure.exit_code
+
+
+def _options(values: dict[str, Any], progress: Progress) -> dict[str, Any]:
+    """The options of the session's chip."""
+    from bhemu.program.options import silent
+
+    known = {name: values[name] for name in given_in("serve") if values[name] is not None}
+    known.setdefault("reference", _REFERENCE)
+    return {**known, "livelock": 0, "progress": progress if values["verbose"] else silent}
+
+
+def _names(chip: "Chip", values: dict[str, Any]) -> "Names":
+    """Finds the ELFs of what the host runs on `chip`."""
+    from bhemu.hosts.naming import Names, folders
+
+    return Names(chip, [*map(Path, values["elfs"]), *folders(os.environ)])
+
+
+def _serve_library(fd: int, values: dict[str, Any]) -> int:
+    """A session of the host whose library is at the other end of the socket `fd`."""
+    from bhemu.hosts.library import LibrarySession, Line, end_soon
+
+    line = Line(fd)
+    line.watch(end_soon)
+    progress = Progress(quiet=False)
+    try:
+        with progress.starting():
+            from bhemu.hosts.shared import SharedChip
+
+            chip = SharedChip(**_options(values, progress))
+    except Exception as problem:  # the host waits: whatever it is, it must hear of it
+        return line.fail(output.show(problem, as_json=False))
+    line.send_memory(chip.arena.fd)
+    session = LibrarySession(line, chip, functools.partial(_failed, chip, values))
+    try:
+        code = session.serve()
+    except Exception as problem:
+        code = line.fail(output.show(problem, as_json=False))
+    if values["verbose"]:
+        output.say(f"bhemu serve: {session}", err=True)
+    sys.stderr.flush()
+    os._exit(code)  # at once: the host waits for it
+
+
+def _failed(chip: "Chip", values: dict[str, Any], error: BhemuError) -> int:
+    """Tell the error that ends a session, with names and lines; its exit code."""
+    where = error.where
+    xy = where.tile if where is not None and isinstance(where.tile, tuple) else None
+    names = _names(chip, values)
+    names.look(xy, error)
+    _told(chip, names, values["keep"], error, xy)
+    return output.show(error, as_json=False)
 
 
 def _told(
@@ -209,22 +259,42 @@ def _end(connection: "Connection") -> None:
 
 
 @click.command("simulator")
-@click.argument("folder", type=click.Path(path_type=Path), metavar="FOLDER")
+@click.argument("folder", type=click.Path(path_type=Path), metavar="FOLDER", required=False)
+@click.option(
+    "--library", is_flag=True, help="print only the path of libbhemu.so, in FOLDER or kept"
+)
 @serve_options
-def simulator_command(folder: Path, **values: Any) -> int:
-    """Write a simulator FOLDER for programs of Tenstorrent: run.sh and soc_descriptor.yaml.
+def simulator_command(folder: Path | None, library: bool, **values: Any) -> int:
+    """Write a simulator FOLDER for programs of Tenstorrent: libbhemu.so and what it starts.
 
-    The options are those that `bhemu serve` gets from run.sh.
+    Hosts load libbhemu.so in place of a card. Those that want a folder find run.sh and
+    soc_descriptor.yaml. The other options are those that `bhemu serve` gets from run.sh. Without
+    FOLDER `--library` keeps one where compiled code is kept.
     """
-    check_packages()
-    from bhemu.hosts import simulator
+    from bhemu.hosts import libbhemu, simulator
     from bhemu.jit.cache import root
 
-    simulator.write(folder, arguments(values), root())
-    at = shlex.quote(str(folder.resolve()))
-    output.say(f"TT_METAL_SIMULATOR={at} TT_METAL_SLOW_DISPATCH_MODE=1 python program.py")
+    if folder is None and not library:
+        raise InputError("simulator: which folder?", hint="bhemu simulator FOLDER, or --library")
+    place = root() / "simulator" if folder is None else folder
+    if library:
+        simulator.write(place, arguments(values), root(), libbhemu.path())
+        output.say(place.resolve() / libbhemu.NAME)
+        return EXIT_OK
+    check_packages()
+    at = shlex.quote(str(place.resolve()))
+    try:
+        found = libbhemu.path()
+    except InputError as problem:
+        simulator.write(place, arguments(values), root())
+        output.say(f"without {libbhemu.NAME}: {problem.message}", err=True)
+        output.say(f"TT_METAL_SIMULATOR={at} TT_METAL_SLOW_DISPATCH_MODE=1 python program.py")
+    else:
+        simulator.write(place, arguments(values), root(), found)
+        put = shlex.quote(str(place.resolve() / libbhemu.NAME))
+        output.say(f"TT_METAL_SIMULATOR={put} python program.py")
     output.say(f"tt-exalens -s {at}")
-    return 0
+    return EXIT_OK
 
 
 # `bhemu llk`: how to run tt-llk's own tests on the emulated tile.

@@ -9,6 +9,7 @@ from pathlib import Path
 import bhemu
 from bhemu.devices.noc_map import COLUMNS, DRAM, L2CPU, ROUTER, ROWS, SECURITY
 from bhemu.errors import InputError
+from bhemu.hosts import libbhemu
 from bhemu.memmap import L1_SIZE
 from bhemu.noc.grid import ARC_AT, BANKS, PCIE_AT, PORTS, Grid
 from bhemu.program import files
@@ -69,11 +70,11 @@ RUN, DESCRIPTOR = "run.sh", "soc_descriptor.yaml"
 _MARK = "# Written by `bhemu simulator`"
 
 
-def write(folder: Path, options: Sequence[str], cache: Path) -> None:
-    """Write both files into `folder`, which is created; InputError where that cannot be.
+def write(folder: Path, options: Sequence[str], cache: Path, library: Path | None = None) -> None:
+    """Write the files into `folder`, which is created; InputError where that cannot be.
 
-    `options` are those of `bhemu serve`; `cache` is where compiled code is kept. A run.sh that
-    another program wrote is not replaced.
+    `options` are those of `bhemu serve`; `cache` is where compiled code is kept; `library` goes
+    beside run.sh, which it starts. A run.sh that another program wrote is not replaced.
     """
     run = folder / RUN
     if not files.is_missing(run) and not _is_ours(run):
@@ -83,6 +84,10 @@ def write(folder: Path, options: Sequence[str], cache: Path) -> None:
         _write(folder / DESCRIPTOR, f"{_MARK}.\n{soc_descriptor()}")
         _write(run, _script(options, cache))
         run.chmod(0o755)
+        if library is not None:
+            content = library.read_bytes()
+            put = folder / libbhemu.NAME
+            files.write_whole(put, lambda file: file.write(content), "simulator")
     except (OSError, ValueError) as problem:  # ValueError: a NUL in the name
         reason = getattr(problem, "strerror", None) or problem
         raise InputError(f"{folder}: {reason}", hint="is that folder meant?") from problem

@@ -48,15 +48,16 @@ class Record:
     """A record, page-aligned, with a NumPy view per member as attribute.
 
     `base` is its host address, `buffer` its bytes (uint8); the views are writable.  The same object
-    is the record of interpreted code.
+    is the record of interpreted code. `memory`: bytes that it is made in, all zero where it does
+    not say else.
     """
 
     MEMBERS: ClassVar[tuple[Member, ...]]
     DTYPE: ClassVar[np.dtype[np.void]]
 
-    def __init__(self) -> None:
+    def __init__(self, memory: npt.NDArray[np.uint8] | None = None) -> None:
         size = self.DTYPE.itemsize
-        self._raw = np.zeros(size + PAGE, np.uint8)
+        self._raw = np.zeros(size + PAGE, np.uint8) if memory is None else memory
         start = -self._raw.ctypes.data % PAGE
         self.buffer: npt.NDArray[np.uint8] = self._raw[start : start + size]
         self.base: int = self.buffer.ctypes.data

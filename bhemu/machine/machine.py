@@ -76,7 +76,7 @@ class Machine(ThreadBound, Controls):
                 hint="for example (16, 15)",
             )
         seed, grid = chosen["seed"], Grid(found, chosen["dram_banks"])
-        self.network = Network(grid, chosen["poison"], seed)
+        self.network = self._lay(grid, chosen["poison"], seed)
         drawn = DELIVERIES[1] if self.late is not None else chosen["delivery"]
         self.network.state.late[0] = _DELIVERY[drawn]
         self.network.state.late_pc[0] = -1
@@ -105,11 +105,19 @@ class Machine(ThreadBound, Controls):
     def tile_at_index(self, t: int) -> Tile:
         """Tile `t`, made when it is not there yet."""
         if t not in self._tiles:
-            tile = Tile(xy=tile_at(t), **self._options)
+            tile = self._new_tile(tile_at(t))
             self._tiles[t] = tile
             self.network.join(t, tile.state)
             tile.attach(self.network, t, self._loop)
         return self._tiles[t]
+
+    def _lay(self, grid: Grid, poison: str | None, seed: int) -> Network:
+        """The network of a machine that is being made."""
+        return Network(grid, poison, seed)
+
+    def _new_tile(self, xy: XY) -> Tile:
+        """The tile at a coordinate, powered up."""
+        return Tile(xy=xy, **self._options)
 
     def tiles_made(self) -> tuple[Tile, ...]:
         """The tiles that are made, in the order of their numbers."""

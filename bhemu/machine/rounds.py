@@ -258,6 +258,19 @@ class RoundsOnNetwork(Rounds):
             self._n = min(n * 2, 1 << 20) if faster else max(n // 2, 1)
         return None, self.count != before
 
+    def straight(self, n: int) -> Stop | None:
+        """Up to `n` rounds with nothing looked at between them: a stop, None where they are over.
+
+        For a machine that nobody else drives: what ends it is as the last run() has put it.
+        """
+        end = self.count + n
+        while self.count < end:
+            status = self._run(end - self.count)
+            stopped = self._resolve(status) if status else None
+            if stopped is not None:
+                return stopped
+        return None
+
     def settle(self) -> None:
         """As of every machine: those that only poll are left out of rounds."""
         while self._network.call("catch_up", 0):
@@ -370,10 +383,12 @@ class RoundsOnNetwork(Rounds):
 
     def _look_for_livelock(self) -> None:
         """After many such rounds: NoProgress when no tile can go on."""
+        if not self.livelock:
+            return
         quiet = self._quiet()
         if quiet < self.livelock:
             self._next_look = self.livelock
-        if not self.livelock or quiet < self._next_look or self._network.under_way():
+        if quiet < self._next_look or self._network.under_way():
             return
         self._next_look = 2 * quiet
         self.settle()

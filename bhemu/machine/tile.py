@@ -71,7 +71,7 @@ class Tile(ThreadBound, Controls, Tensors):
         self.timing = chosen["timing"]
         timed = self.late is not None or self.timing == "model"
         self.engine = engine_name(chosen["engine"], ENGINES[0], timed)
-        self.state = State()
+        self.state = self._record()
         self.state.quantum[0] = chosen["quantum"]
         self.state.ub_mode[0] = UB[chosen["ub"]]
         self.state.reference[0] = REFERENCE[chosen["reference"]]
@@ -95,6 +95,10 @@ class Tile(ThreadBound, Controls, Tensors):
         self._power_up(fresh=True)
         for observe in tile_created:
             observe(self)
+
+    def _record(self) -> State:
+        """A record for a tile that is being made; of a host that shares memory, in that."""
+        return State()
 
     def _power_up(self, fresh: bool = False) -> None:
         """Registers and memory as after a reset; `fresh`: the record is new, all zero."""

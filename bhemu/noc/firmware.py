@@ -48,7 +48,7 @@ def _telemetry(grid: Grid) -> dict[int, int]:
         34: columns,  # enabled: columns of Tensix tiles, Ethernet tiles, GDDR
         35: (1 << 12) - 1,
         36: (1 << grid.banks) - 1,
-        38: 0,  # use of the PCIe tiles
+        38: 1,  # use of the PCIe tiles, two bits each: the first is an endpoint
         52: 0,  # place of the ASIC on its board
         61: 0,
         62: 1,

@@ -79,10 +79,16 @@ def read(chip: Any, memory: Any, at: Any, to: Any, n: Any) -> None:
 def reach(chip: Any, row: Any) -> Any:
     """Whether the pages of a request are there; a read of DRAM needs none where blank is one byte.
 
-    The host's memory gets a page at the first access of any kind: so Python hears of it.
+    The host's memory gets a page at the first access of any kind: so Python hears of it; of every
+    request, where a host shares it.
     """
     control, endpoint = row[request.CONTROL], row[request.ENDPOINT]
     which = number(endpoint)
+    if which == record.PCIE_MEMORY and chip.host[0] != 0:
+        served = chip.host[1] != 0
+        chip.host[1] = 0
+        chip.wanted[0], chip.wanted[1] = WANT_PAGE, record.PCIE_MEMORY
+        return served
     if request.kind(control) == request.READ and chip.blank[0] >= 0 and which < record.PCIE_MEMORY:
         return True
     at = offset(endpoint, row[request.REMOTE])

@@ -67,6 +67,7 @@ MEMBERS = (
     Member("seed", _i64, (1,), "which requests are held back, and how long"),
     Member("delivered", _i64, (1,), "requests delivered so far"),
     Member("wanted", _i64, (3,), "what Python must make: 0 tile, 1 page; which; which page"),
+    Member("host", _i64, (2,), "1 = Python serves each request to the host's memory; 1 = it has"),
     Member("refused", _i64, (4,), "a refused request: tile, place in its queue, target, status"),
     # the end of a run
     Member("until_count", _i64, (1,), "until conditions set"),
@@ -106,7 +107,7 @@ class ChipState(Record):
 
 _HOSTS = (
     *("until_count", "until_tile", "until_address", "until_value", "until_own", "limit"),
-    *("wanted", "refused"),
+    *("wanted", "host", "refused"),
 )
 _MADE = ("map", "tile", "column", "row", "page", "blank", "late", "late_pc", "seed", "place")
 _SKIPS = ("skipping", "skip_from", "skip_until", "skip_progress", "touched")

@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from bhemu.jit.record import PAGE, Member, Record, layout, offsets_of
 from bhemu.jit.subset import JIT, intrinsic, njit, signature
@@ -447,8 +448,8 @@ class State(Record):
     MEMBERS = MEMBERS
     DTYPE = DTYPE
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, memory: npt.NDArray[np.uint8] | None = None) -> None:
+        super().__init__(memory)
         self.py: Any = None  # interpreted twins of the compiled entries
         self.time_slice[0], self.look_every[0] = TIME_SLICE, LOOK_EVERY
         self.count_passes[0] = 1

@@ -17,9 +17,12 @@ VERSION = "riscv-tt-elf-g++ (tenstorrent/sfpi:7.89.0[1050]) 15.1.0\n"
 UNKNOWN = ("-ftt-", "-mno-tt", "-flto", "-fno-lto", "-Werror", "-Wno-error", "-march=")
 # Shipped for GCC 15's linker only; support.c has what kernels call of them.
 OBJECTS = ("/substitutes.o", "/noc.o", "/tdma_xmov.o")
+# Named by kernels of fast dispatch, used on Ethernet cores only
+SYMBOLS = ("-Wl,--defsym=__erisc_jump_table=0", "-Wl,--defsym=__global_pointer$=0")
 TARGET = (
     *("-march=rv32im_zba_zbb_zicsr", "-mabi=ilp32", "-fno-lto", "-fno-threadsafe-statics"),
-    *("-w", "-fpermissive"),
+    # Switches stay code: a kernel's linker script has no place for tables in front of its data.
+    *("-fno-jump-tables", "-fno-tree-switch-conversion", "-w", "-fpermissive"),
 )
 
 
@@ -39,7 +42,7 @@ def command(arguments, setup):
     given = [word for argument in arguments for word in translated(argument)]
     folder = Path(setup["include"])
     if "-c" not in given:
-        return [setup["gcc"], *TARGET, "-nostdlib", *given, setup["support"], "-lgcc"]
+        return [setup["gcc"], *TARGET, "-nostdlib", *SYMBOLS, *given, setup["support"], "-lgcc"]
     headers = [word for path in setup["headers"] for word in ("-isystem", path)]
     prefix = ("-include", str(folder / "prefix.h"), "-nostdinc++", "-isystem", str(folder))
     return [setup["gcc"], *TARGET, *prefix, *given, *headers]

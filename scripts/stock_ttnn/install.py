@@ -28,9 +28,9 @@ DEBS = (
     "libnewlib-dev",
 )
 LIBRARY_DEBS = ("libisl23", "libmpc3", "libmpfr6", "libgmp10", "libzstd1")
-# Under this number ttnn looks for the firmware of a simulator folder: a hash of, among others, the
-# text by which compiler.py states its version. No set in the wheel has it.
-FIRMWARE = "14121442395078755387"
+# Under these numbers ttnn looks for the firmware of a simulator folder and of its library: hashes
+# of, among others, the text by which compiler.py states its version. No set in the wheel has them.
+FIRMWARE = ("14121442395078755387", "2906205993819637780")
 LAYOUT = {"bank_to_dram_offset": 4 * 8, "bank_to_l1_offset": 4 * 130}  # bytes of the bank tables
 DISPATCH = 0xFFB70  # the page of the tile register that worker dispatch writes
 TOOLS = ("nm", "objcopy", "objdump", "readelf", "strip")
@@ -169,11 +169,12 @@ def firmware_sets(precompiled: Path) -> Iterator[Path]:
 
 
 def link_firmware(package: Path) -> None:
-    """Give a set in the wheel the number that ttnn asks for."""
+    """Give a set in the wheel the numbers that ttnn asks for."""
     precompiled = package / "tt_metal/pre-compiled"
-    link = precompiled / FIRMWARE
-    if not link.is_symlink():
-        link.symlink_to(next(firmware_sets(precompiled)).name)
+    for number in FIRMWARE:
+        link = precompiled / number
+        if not link.is_symlink():
+            link.symlink_to(next(firmware_sets(precompiled)).name)
 
 
 def install(folder: Path, python: str | None = None) -> Path:

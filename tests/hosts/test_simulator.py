@@ -11,8 +11,10 @@ from click.testing import CliRunner, Result
 from hosts.conftest import Host, soon
 
 from bhemu.cli import main
+from bhemu.hosts import libbhemu
 from bhemu.hosts.simulator import soc_descriptor
 from bhemu.hosts.umd import Command, Message
+from bhemu.jit.cache import root
 from bhemu.memmap import L1_SIZE
 from bhemu.noc.grid import TILES, tile_at
 from bhemu.riscv import assembly
@@ -39,15 +41,38 @@ def test_the_folder(tmp_path: Path) -> None:
     result = simulator(folder, "-v", "--ub", "warn", "--keep", tmp_path / "state.npz")
     assert result.exit_code == 0
     assert result.output.splitlines()[0] == (
-        f"TT_METAL_SIMULATOR='{folder}' TT_METAL_SLOW_DISPATCH_MODE=1 python program.py"
+        f"TT_METAL_SIMULATOR='{folder}/libbhemu.so' python program.py"
     )
-    assert sorted(path.name for path in folder.iterdir()) == ["run.sh", "soc_descriptor.yaml"]
+    written = ["libbhemu.so", "run.sh", "soc_descriptor.yaml"]
+    assert sorted(path.name for path in folder.iterdir()) == written
     assert os.access(folder / "run.sh", os.X_OK)
     script = (folder / "run.sh").read_text()
     assert f"serve --verbose --ub warn --keep {tmp_path}/state.npz" in script
     assert subprocess.run(["sh", "-n", folder / "run.sh"], check=False).returncode == 0
     assert simulator(folder).exit_code == 0, "it may be written again"
     assert "--verbose" not in (folder / "run.sh").read_text()
+
+
+def test_the_library_alone(tmp_path: Path) -> None:
+    kept = Path(simulator("--library").output.strip())
+    assert kept == root() / "simulator" / "libbhemu.so"
+    assert kept.read_bytes() == libbhemu.path().read_bytes()
+    there = Path(simulator(tmp_path / "there", "--library", "--ub", "warn").output.strip())
+    assert there == tmp_path / "there" / "libbhemu.so"
+    assert "--ub warn" in (there.parent / "run.sh").read_text()
+    assert simulator().exit_code == 2
+
+
+def test_without_a_library_for_the_machine_the_folder_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("platform.machine", lambda: "riscv64")
+    result = simulator(tmp_path / "there")
+    assert result.exit_code == 0
+    assert "there is no libbhemu.so for linux on riscv64" in result.output
+    assert "SLOW_DISPATCH_MODE=1" in result.output
+    assert not (tmp_path / "there" / "libbhemu.so").exists()
+    assert simulator(tmp_path / "there", "--library").exit_code == 2
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,206 @@
+/* The emulator's process: found beside the library, started, asked, ended. */
+#define _GNU_SOURCE
+#include "libbhemu.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { SERVER_FD = 3 };
+static const char SCRIPT[] = "/run.sh";
+static const char VARIABLE[] = "BHEMU_LIBRARY_FD=";
+
+struct shared *shared;
+static int line = -1;
+static bool forked;
+extern char **environ;
+
+_Noreturn void fatal(int status, const char *format, ...) {
+    char text[1024];
+    int used = snprintf(text, sizeof text, "libbhemu: ");
+    va_list values;
+    va_start(values, format);
+    int n = vsnprintf(text + used, sizeof text - used - 1, format, values);
+    va_end(values);
+    used += n < 0 ? 0 : n;
+    if (used > (int)sizeof text - 2) used = sizeof text - 2;
+    text[used++] = '\n';
+    if (write(STDERR_FILENO, text, used) < 0) status = INTERNAL;
+    _exit(status);
+}
+
+static void in_child(void) {
+    forked = line >= 0;
+    if (forked) close(line); /* the emulator ends with the parent */
+    line = -1;
+}
+
+/* Whether FOLDER has a run.sh; its path. */
+static bool script_in(const char *path, char *script) {
+    const char *slash = path == NULL ? NULL : strrchr(path, '/');
+    if (slash == NULL || slash - path + sizeof SCRIPT > PATH_MAX) return false;
+    memcpy(script, path, slash - path);
+    strcpy(script + (slash - path), SCRIPT);
+    return access(script, X_OK) == 0;
+}
+
+/* Beside the library; beside what TT_METAL_SIMULATOR names, for hosts that load a copy. */
+static void find_script(char *script) {
+    Dl_info info;
+    if (dladdr((void *)&find_script, &info) && script_in(info.dli_fname, script)) return;
+    if (script_in(getenv("TT_METAL_SIMULATOR"), script)) return;
+    fatal(INPUT, "no run.sh beside the library; `bhemu simulator FOLDER` writes both, leave them "
+                 "together and set TT_METAL_SIMULATOR=FOLDER/libbhemu.so");
+}
+
+/* The environment with the number of the emulator's socket. */
+static char **environment(char *assignment) {
+    size_t count = 0;
+    while (environ[count] != NULL) count++;
+    char **copy = malloc((count + 2) * sizeof *copy);
+    if (copy == NULL) fatal(INTERNAL, "out of memory");
+    memcpy(copy, environ, count * sizeof *copy);
+    copy[count] = assignment;
+    copy[count + 1] = NULL;
+    return copy;
+}
+
+/* In the child: nothing of the host but its standard files and the socket reaches the emulator. */
+_Noreturn static void become_server(const char *script, int fd, char **variables) {
+    if (fork() != 0) _exit(0); /* the host has no child to wait for */
+    setsid();                  /* Ctrl-C is for the host */
+    if (fd == SERVER_FD) fcntl(fd, F_SETFD, 0);
+    else dup2(fd, SERVER_FD);
+    syscall(SYS_close_range, SERVER_FD + 1, ~0u, 0);
+    char *const words[] = {(char *)script, NULL};
+    execve(script, words, variables);
+    _exit(127);
+}
+
+static void map_shared(int fd) {
+    struct shared head;
+    if (pread(fd, &head, sizeof head, 0) != sizeof head || head.magic != MAGIC)
+        fatal(INTERNAL, "the emulator's memory is not what it must be");
+    if (head.layout != LAYOUT)
+        fatal(INPUT, "the library and the bhemu that its run.sh starts are of different versions; "
+                     "write the folder again with `bhemu simulator`");
+    int flags = MAP_SHARED | MAP_NORESERVE;
+    shared = mmap(NULL, head.size, PROT_READ | PROT_WRITE, flags, fd, 0);
+    if (shared == MAP_FAILED)
+        fatal(INPUT, "%llu GiB of address space for the chip's memory: %s; see ulimit -v",
+              (unsigned long long)head.size >> 30, strerror(errno));
+    madvise(shared, head.size, MADV_DONTFORK); /* a forked child must not change the chip */
+}
+
+/* The emulator's first message brings the file of its memory. */
+static void receive_memory(const char *script) {
+    struct message hello;
+    struct iovec part = {&hello, sizeof hello};
+    union {
+        struct cmsghdr head;
+        char room[CMSG_SPACE(sizeof(int))];
+    } control;
+    struct msghdr head = {.msg_iov = &part, .msg_iovlen = 1,
+                          .msg_control = &control, .msg_controllen = sizeof control};
+    ssize_t n;
+    do n = recvmsg(line, &head, MSG_CMSG_CLOEXEC);
+    while (n < 0 && errno == EINTR);
+    if (n == sizeof hello && hello.op == FAILED) _exit(hello.status); /* the emulator has said why */
+    struct cmsghdr *sent = n == sizeof hello ? CMSG_FIRSTHDR(&head) : NULL;
+    if (sent == NULL || sent->cmsg_type != SCM_RIGHTS)
+        fatal(INPUT, "the emulator did not start: %s names a bhemu that is gone or too old; "
+                     "write the folder again with `bhemu simulator`", script);
+    int fd;
+    memcpy(&fd, CMSG_DATA(sent), sizeof fd);
+    map_shared(fd);
+    close(fd);
+}
+
+void server_find(void) {
+    char script[PATH_MAX + sizeof SCRIPT];
+    find_script(script);
+}
+
+static void start(void) {
+    static bool told;
+    char script[PATH_MAX + sizeof SCRIPT], assignment[32];
+    find_script(script);
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+        fatal(INTERNAL, "no socket: %s", strerror(errno));
+    snprintf(assignment, sizeof assignment, "%s%d", VARIABLE, SERVER_FD);
+    char **variables = environment(assignment);
+    pid_t child = fork();
+    if (child < 0) fatal(INTERNAL, "no process for the emulator: %s", strerror(errno));
+    if (child == 0) become_server(script, pair[1], variables);
+    while (waitpid(child, NULL, 0) < 0 && errno == EINTR) {}
+    close(pair[1]);
+    free(variables);
+    line = pair[0];
+    receive_memory(script);
+    if (!told) pthread_atfork(NULL, NULL, in_child);
+    told = true;
+}
+
+void server_need(void) {
+    if (forked)
+        fatal(INPUT, "a forked process cannot use its parent's chip; let it call libttsim_exit and "
+                     "open one of its own");
+    if (shared == NULL) start();
+}
+
+void *server_data(void) { return (char *)shared + shared->data; }
+
+static void send_message(const struct message *message) {
+    ssize_t n;
+    do n = send(line, message, sizeof *message, MSG_NOSIGNAL);
+    while (n < 0 && errno == EINTR);
+}
+
+static void receive_message(struct message *message) {
+    ssize_t n;
+    do n = recv(line, message, sizeof *message, 0);
+    while (n < 0 && errno == EINTR);
+    if (n != sizeof *message)
+        fatal(INTERNAL, "the emulator has ended; it may have run out of memory");
+    if (message->op == FAILED) _exit(message->status); /* the emulator has said why */
+}
+
+void server_ask(struct message *message) {
+    send_message(message);
+    for (;;) {
+        receive_message(message);
+        if (message->op == DONE) return;
+        if (message->op != DMA_READ && message->op != DMA_WRITE)
+            fatal(INTERNAL, "the emulator sent message %u", message->op);
+        dma(message->op == DMA_WRITE, message->address, server_data(), message->size);
+        struct message answer = {.op = DONE};
+        send_message(&answer);
+    }
+}
+
+void server_end(void) {
+    if (forked) shared = NULL; /* of the parent, not mapped here */
+    forked = false;
+    if (shared == NULL) return;
+    struct message message = {.op = LEAVE};
+    send_message(&message);
+    ssize_t n;
+    do n = recv(line, &message, sizeof message, 0);
+    while (n > 0 || (n < 0 && errno == EINTR));
+    close(line);
+    munmap(shared, shared->size);
+    line = -1;
+    shared = NULL;
+}

@@ -1,0 +1,182 @@
+"""The session of a host that has loaded libbhemu.so: its messages, answered in order."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import socket
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from enum import IntEnum
+from struct import Struct
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bhemu import memmap as mm
+from bhemu.devices import noc_map
+from bhemu.errors import BhemuError, Internal
+from bhemu.hosts import arc
+from bhemu.hosts.shared import Bytes
+
+if TYPE_CHECKING:
+    from bhemu.hosts.shared import SharedChip
+
+VARIABLE = "BHEMU_LIBRARY_FD"
+_MESSAGE = Struct("<IIQII")  # op, size, address, place, status
+_GRACE = 5.0  # seconds that a chip may take to stop when its host is gone
+_STANDS = ("idle", "polling")
+_HOLD = (  # what wakes no core
+    mm.DEBUG_BASE + mm.RISCV_DEBUG_REG_SOFT_RESET_0,
+    mm.SOFT_RESET_ALL.to_bytes(4, "little"),
+)
+
+
+class Op(IntEnum):
+    """What a message asks for, or answers; libbhemu/libbhemu.h has the same numbers."""
+
+    READ = 1
+    WRITE = 2
+    CLOCK = 3
+    LEAVE = 4
+    WAITS = 5
+    DONE = 6
+    FAILED = 7
+    DMA_READ = 8
+    DMA_WRITE = 9
+
+
+class Gone(Exception):  # noqa: N818 - the end of a session is no error
+    """The host has ended."""
+
+
+class Line:
+    """The socket to the library in the host's process."""
+
+    def __init__(self, fd: int) -> None:
+        self._socket = socket.socket(fileno=fd)
+        os.set_inheritable(fd, False)
+
+    def receive(self) -> tuple[int, int, int, int]:
+        """(op, size, address, place) of the next message; Gone when the host is."""
+        try:
+            buffer = self._socket.recv(_MESSAGE.size)
+        except OSError:
+            buffer = b""
+        if len(buffer) != _MESSAGE.size:
+            raise Gone
+        op, size, address, place, _ = _MESSAGE.unpack(buffer)
+        return op, size, address, place
+
+    def send(self, op: Op, size: int = 0, address: int = 0, status: int = 0) -> None:
+        """A message; Gone when the host is."""
+        try:
+            self._socket.send(_MESSAGE.pack(op, size, address, 0, status), socket.MSG_NOSIGNAL)
+        except OSError:
+            raise Gone from None
+
+    def send_memory(self, fd: int) -> None:
+        """The first message: the file of the chip's memory."""
+        hello = _MESSAGE.pack(Op.DONE, 0, 0, 0, 0)
+        socket.send_fds(self._socket, [hello], [fd])
+
+    def fail(self, code: int) -> int:
+        """The last message: the host ends with this exit code."""
+        with contextlib.suppress(Gone):
+            self.send(Op.FAILED, status=code)
+        return code
+
+    def watch(self, lost: Callable[[], object]) -> None:
+        """Call `lost`, in another thread, when the host is gone."""
+        threading.Thread(target=self._wait, args=(lost,), daemon=True).start()
+
+    def _wait(self, lost: Callable[[], object]) -> None:
+        poll = select.poll()
+        poll.register(self._socket.fileno(), select.POLLRDHUP)
+        poll.poll()
+        lost()
+
+
+class LibrarySession:
+    """Serves the host on `line` from `chip`, until the host leaves or is gone.
+
+    An error ends the session, and the host with it; `report` tells it and gives the exit code.
+    """
+
+    def __init__(self, line: Line, chip: SharedChip, report: Callable[[BhemuError], int]) -> None:
+        self._line, self._chip, self._report = line, chip, report
+        self._begin = time.monotonic()
+        self.count: Counter[int] = Counter()
+        self.ended = ""
+        chip.share_host_memory(self._transfer)
+
+    def serve(self) -> int:
+        """The exit code."""
+        try:
+            while True:
+                op, size, address, place = self._line.receive()
+                self.count[op] += 1
+                if op == Op.LEAVE:
+                    self.ended = "exit"
+                    return 0
+                self._answer(op, size, address, (place & 63, place >> 6 & 63))
+                self._line.send(Op.DONE)
+        except Gone:
+            self.ended = "host gone"
+            return 0
+        except BhemuError as error:
+            self.ended = "error"
+            return self._line.fail(self._report(error))
+
+    def _answer(self, op: int, size: int, address: int, xy: tuple[int, int]) -> None:
+        chip, data = self._chip, self._chip.arena.data
+        if op == Op.CLOCK:
+            chip.arena.head["stands"] = chip.run_rounds(address) in _STANDS
+        elif op == Op.READ:
+            chip.take_writes()
+            data[:size] = np.frombuffer(chip.read(*xy, address, size), np.uint8)
+        elif op == Op.WRITE:
+            chip.take_writes()
+            written = data[:size].tobytes()
+            chip.write(*xy, address, written)
+            if (address, written) != _HOLD:
+                chip.arena.head["asleep"] = 0
+            if chip.network.endpoint(0, xy) & 15 == noc_map.ARC:
+                arc.written(chip.network, address)
+        elif op == Op.WAITS:
+            self._waits(address, xy)
+        else:
+            raise Internal(f"the library sent message {op}")
+
+    def _waits(self, address: int, xy: tuple[int, int]) -> None:
+        """A host reads one place of a chip that only it can move on, again and again."""
+        if self._chip.network.endpoint(0, xy) & 15 == noc_map.TENSIX:
+            raise self._chip.standstill(xy)
+
+    def _transfer(self, write: bool, address: int, data: Bytes) -> None:
+        """Bytes of the host's memory, moved by the host; writes end before the next message."""
+        room = self._chip.arena.data[: len(data)]
+        if write:
+            room[:] = data
+        self.count[Op.DMA_WRITE if write else Op.DMA_READ] += 1
+        self._line.send(Op.DMA_WRITE if write else Op.DMA_READ, len(data), address)
+        if self._line.receive()[0] != Op.DONE:
+            raise Gone
+        if not write:
+            data[:] = room
+
+    def __str__(self) -> str:
+        """One line: what was asked, how it ended, how long it took."""
+        counts = ", ".join(f"{Op(op).name} {n}" for op, n in sorted(self.count.items()))
+        seconds = time.monotonic() - self._begin
+        return f"{counts or 'no message'}; {self.ended}, {seconds:.1f} s"
+
+
+def end_soon() -> None:
+    """End this process within a few seconds, whatever it does."""
+    timer = threading.Timer(_GRACE, os._exit, (0,))
+    timer.daemon = True
+    timer.start()

@@ -1,0 +1,273 @@
+"""A chip whose memory a host shares: L1 of its tiles and DRAM stand in one file of no folder."""
+
+from __future__ import annotations
+
+import copy
+import mmap
+import os
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Unpack
+
+import numpy as np
+import numpy.typing as npt
+
+from bhemu.devices import niu_request as request
+from bhemu.devices.noc_map import COORDINATES, DRAM_SIZE, PCIE_HOST, tile_number
+from bhemu.errors import BhemuError, InputError
+from bhemu.machine.machine import Chip
+from bhemu.machine.tile import Tile
+from bhemu.memmap import L1_SIZE
+from bhemu.noc.grid import BANKS, TILES, XY, Grid
+from bhemu.noc.memory import WANT_PAGE
+from bhemu.noc.network import Network
+from bhemu.noc.record import MEMORY_PAGE, MEMORY_PAGES, MEMORY_SHIFT, PCIE_MEMORY
+from bhemu.program.options import ChipOptions
+from bhemu.tensix.state import DTYPE, OFFSET, State
+
+if TYPE_CHECKING:
+    from bhemu.machine.saved import Snapshot
+
+Bytes = npt.NDArray[np.uint8]
+
+# The layout of the file; libbhemu/libbhemu.h says the same.
+
+MAGIC, LAYOUT = 0x62686D75, 2
+GRANULE = 256  # bytes of L1 that one mark is for
+_GRANULES = L1_SIZE // GRANULE
+_BANK = 1 << 32
+_HUGE = 2 << 20
+_NORESERVE = 0x4000  # of mmap: no room is set aside; Python 3.11 does not name it
+HEAD = np.dtype(
+    {
+        "names": [
+            *("magic", "layout", "stands", "plain", "size", "tiles", "tile_stride", "dram"),
+            *("dram_size", "marks", "data", "data_size", "asleep", "touched", "map"),
+        ],
+        "formats": [
+            *["<u4"] * 4,
+            *["<u8"] * 8,
+            "<u4",
+            ("u1", (TILES,)),
+            ("<u4", (COORDINATES,)),
+        ],
+    },
+    align=True,
+)
+DATA = 1 << 20  # bytes of the longest message
+
+
+def _up(at: int, unit: int = mmap.PAGESIZE) -> int:
+    return (at + unit - 1) & -unit
+
+
+MARKS_AT = _up(HEAD.itemsize)
+DATA_AT = _up(MARKS_AT + TILES * _GRANULES)
+TILES_AT = _up(DATA_AT + DATA, _HUGE)
+STRIDE = _up(DTYPE.itemsize)
+DRAM_AT = _up(TILES_AT + TILES * STRIDE, _HUGE)
+SIZE = DRAM_AT + BANKS * _BANK
+
+
+class Arena:
+    """The file, mapped; it is gone when no process holds it. InputError where there is no room."""
+
+    def __init__(self) -> None:
+        try:
+            self.fd = os.memfd_create("bhemu", os.MFD_CLOEXEC)
+            os.ftruncate(self.fd, SIZE)
+            flags = mmap.MAP_SHARED | _NORESERVE
+            self._map = mmap.mmap(self.fd, SIZE, flags)
+        except OSError as problem:
+            hint = f"{SIZE >> 30} GiB of address space, most of them never used: ulimit -v, -f"
+            text = f"the chip's memory cannot be made: {problem.strerror}"
+            raise InputError(text, hint=hint) from problem
+        self.bytes: Bytes = np.frombuffer(self._map, np.uint8)
+        self.head: Any = self.bytes[: HEAD.itemsize].view(HEAD)[0]
+        self.marks = self.bytes[MARKS_AT : MARKS_AT + TILES * _GRANULES].reshape(TILES, _GRANULES)
+        self.data = self.bytes[DATA_AT : DATA_AT + DATA]
+        values = {
+            "magic": MAGIC,
+            "layout": LAYOUT,
+            "size": SIZE,
+            "stands": 1,
+            "asleep": 1,
+            "plain": 1,
+            "tiles": TILES_AT + OFFSET["l1"],
+            "tile_stride": STRIDE,
+            "dram": DRAM_AT,
+            "dram_size": DRAM_SIZE,
+            "marks": MARKS_AT,
+            "data": DATA_AT,
+            "data_size": DATA,
+        }
+        for name, value in values.items():
+            self.head[name] = value
+
+    def tile(self, t: int) -> Bytes:
+        """Where the record of tile `t` is made."""
+        return self.bytes[TILES_AT + t * STRIDE : TILES_AT + (t + 1) * STRIDE]
+
+    def page(self, bank: int, page: int) -> Bytes:
+        """A page of a bank."""
+        at = DRAM_AT + bank * _BANK + (page << MEMORY_SHIFT)
+        return self.bytes[at : at + MEMORY_PAGE]
+
+    def used(self) -> Iterator[tuple[int, int]]:
+        """The pages of DRAM that anybody has touched: bank, page."""
+        at = DRAM_AT
+        while True:
+            try:
+                at = os.lseek(self.fd, at, os.SEEK_DATA)
+            except OSError:  # nothing behind
+                return
+            bank, within = divmod(at - DRAM_AT, _BANK)
+            yield bank, within >> MEMORY_SHIFT
+            at = (at - DRAM_AT & -MEMORY_PAGE) + MEMORY_PAGE + DRAM_AT
+            if at >= SIZE:
+                return
+
+    def take_marks(self) -> Iterator[tuple[int, list[tuple[int, int]]]]:
+        """Tiles whose L1 the host has written, each with (address, bytes); they are forgotten."""
+        touched = self.head["touched"]
+        for t in (int(t) for t in touched.nonzero()[0]):
+            touched[t] = 0
+            marks = self.marks[t]
+            edges = np.diff(marks, prepend=0, append=0).nonzero()[0].reshape(-1, 2) * GRANULE
+            marks[:] = 0
+            yield t, [(int(first), int(last - first)) for first, last in edges]
+
+
+class SharedTile(Tile):
+    """A tile whose record stands in the file."""
+
+    def __init__(self, arena: Arena, **options: Any) -> None:
+        self._arena = arena
+        super().__init__(**options)
+
+    def _record(self) -> State:
+        return State(self._arena.tile(tile_number(*self.xy)))
+
+
+Transfer = Callable[[bool, int, Bytes], None]  # write?, address at the PCIe tile, the bytes
+
+
+class SharedNetwork(Network):
+    """A network whose DRAM is the file's, and whose host memory the host moves itself."""
+
+    def __init__(self, arena: Arena, grid: Grid, poison: str | None, seed: int) -> None:
+        super().__init__(grid, poison, seed)
+        self._arena = arena
+        self.transfer: Transfer | None = None
+        c = self.state
+        base = arena.bytes.ctypes.data
+        pages = np.arange(MEMORY_PAGES, dtype=np.uint64) << np.uint64(MEMORY_SHIFT)
+        for bank in range(grid.banks):
+            c.page[bank] = pages + np.uint64(base + DRAM_AT + bank * _BANK)
+        # Two pages in turn are enough for one request, which is shorter than a page.
+        self._window = np.zeros(2 * MEMORY_PAGE, np.uint8)
+        turn = np.arange(MEMORY_PAGES, dtype=np.uint64) % np.uint64(2)
+        first = np.uint64(self._window.ctypes.data)
+        c.page[PCIE_MEMORY] = first + turn * np.uint64(MEMORY_PAGE)
+        c.host[0] = 1
+
+    def make_page(self, which: int, page: int) -> Bytes:
+        """As of every network; of DRAM, where it stands in the file."""
+        if which >= BANKS:
+            return super().make_page(which, page)
+        made = self.pages[which, page] = self._arena.page(which, page)
+        return made
+
+    def read(self, which: int, at: int, n: int, *, make: bool = False) -> bytes:
+        """As of every network; DRAM is all there."""
+        return super().read(which, at, n, make=make or which < BANKS)
+
+    def find_pages(self) -> None:
+        """Note the pages that hold something, before somebody asks which there are."""
+        for bank, page in self._arena.used():
+            self.make_page(bank, page)
+
+    def make_wanted(self) -> int | None:
+        """As of every network; a request for the host's memory is served."""
+        kind, which, _ = (int(word) for word in self.state.wanted)
+        if kind == WANT_PAGE and which == PCIE_MEMORY:
+            t, i = (int(word) for word in self.state.at)
+            self._serve(self.joined[t], self.joined[t].noc_request[i])
+            self.state.host[1] = 1
+            return None
+        return super().make_wanted()
+
+    def _serve(self, s: State, row: Any) -> None:
+        """Move the bytes of a request between the host and where the request looks for them.
+
+        Atomics and inline writes go to no host: the NIU has refused them.
+        """
+        assert self.transfer is not None
+        control, at = int(row[request.CONTROL]), int(row[request.REMOTE])
+        kind, first = control & 3, int(row[request.DATA])
+        if kind == request.READ:
+            data = np.zeros(int(row[request.LENGTH]), np.uint8)
+            self.transfer(False, at, data)
+            within = (at - PCIE_HOST) & (2 * MEMORY_PAGE - 1)
+            place = (within + np.arange(len(data))) % len(self._window)
+            self._window[place] = data
+        elif control & request.BYTE_ENABLES:
+            at &= ~15
+            for k in range(request.BE_BYTES):
+                if int(row[request.LENGTH]) >> k & 1:
+                    self.transfer(True, at + k, s.noc_data[first + k : first + k + 1])
+        else:
+            self.transfer(True, at, s.noc_data[first : first + int(row[request.LENGTH])])
+
+
+class SharedChip(Chip):
+    """A chip whose L1 and DRAM a host reads and writes itself; `take_writes` before it runs."""
+
+    def __init__(self, **options: Unpack[ChipOptions]) -> None:
+        if options.get("poison") not in (None, "off", "zero"):
+            text = f"poison {options.get('poison')}: memory that a host shares holds 0 at first"
+            raise InputError(
+                text, hint="leave --poison away, or use the folder without the library"
+            )
+        self.arena, self._ready = Arena(), False
+        super().__init__(**options)
+        self.arena.head["map"] = self.network.state.map[0, 0]
+
+    def _lay(self, grid: Grid, poison: str | None, seed: int) -> SharedNetwork:
+        return SharedNetwork(self.arena, grid, poison, seed)
+
+    def _new_tile(self, xy: XY) -> Tile:
+        return SharedTile(self.arena, xy=xy, **self._options)
+
+    def share_host_memory(self, transfer: Transfer) -> None:
+        """From now on `transfer` moves what kernels read and write of the host's memory."""
+        assert isinstance(self.network, SharedNetwork)
+        self.network.transfer = transfer
+
+    def take_writes(self) -> None:
+        """What the host has written takes effect: code is translated again, its tiles wake."""
+        for t, places in self.arena.take_marks():
+            tile = self.tile_at_index(t)
+            for address, n in places:
+                tile.backend.written(address, n)
+            self.network.wake(t, tile.state)
+
+    def snapshot(self) -> Snapshot:
+        """As of every chip."""
+        assert isinstance(self.network, SharedNetwork)
+        self.network.find_pages()
+        return super().snapshot()
+
+    def run_rounds(self, rounds: int) -> str:
+        """Run until only the host can go on, at most so many rounds; why it ended."""
+        self.take_writes()
+        if not self._ready:
+            self._ready = True
+            return str(self.run("polling", rounds=rounds).reason)
+        try:  # what ends a run stands in the record: nobody else drives this chip
+            stop = self._rounds.straight(rounds)
+            return "rounds" if stop is None else stop.reason
+        except BhemuError as problem:
+            self.loop.error = copy.copy(problem)
+            raise
+        finally:
+            self._rounds.settle()

@@ -1,0 +1,228 @@
+"""libbhemu.so: hosts that load it, in processes of their own, against the real chip."""
+
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from bhemu.hosts import libbhemu, simulator
+from bhemu.hosts.shared import HEAD, MAGIC, SIZE
+from bhemu.jit.cache import root
+
+HOST = Path(__file__).parent / "library_host.py"
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="a library for Linux")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("library") / "chip"
+    simulator.write(made, [], root(), libbhemu.path())
+    return made
+
+
+def host(folder: Path, scenario: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, HOST, folder / libbhemu.NAME, scenario],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "NO_COLOR": "1", **environment},
+        timeout=300,
+        check=False,
+    )
+
+
+def lines(folder: Path, scenario: str, **environment: str) -> list[str]:
+    done = host(folder, scenario, **environment)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def gone(process: int) -> bool:
+    """Whether a process ends within the seconds that it may take."""
+    for _ in range(100):
+        try:
+            os.kill(process, 0)
+        except ProcessLookupError:
+            return True
+        time.sleep(0.1)
+    return False
+
+
+def test_windows_lead_to_memory_and_registers(folder: Path) -> None:
+    assert lines(folder, "memory") == [
+        "0xb1401e52",
+        "True",
+        "b'ross'",
+        "b'bank 0' b'\\x00\\x00\\x00\\x00\\x00\\x00'",
+        "b'far'",
+        "[b'all', b'all', b'\\x00\\x00\\x00', b'\\x00\\x00\\x00']",
+        "b'\\x05\\x00\\x00\\x00' 0x2106110",
+    ]
+
+
+def test_chip_runs_in_clock_calls_only_and_sees_new_code(folder: Path) -> None:
+    zero, first, *again = lines(folder, "running")
+    assert zero == "b'\\x00\\x00\\x00\\x00'"
+    before, still, after = (int(word) for word in first.split())
+    assert before == still > 0
+    assert after == 3 * before  # as many turns, by two
+    assert again == [zero, first]  # the same calls, the same bytes
+
+
+def test_kernels_and_the_read_channel_reach_host_memory(folder: Path) -> None:
+    assert lines(folder, "dma") == [
+        "True",
+        "b\"to the host's memory\" [('read', 20736, 32), ('write', 20992, 20)]",
+        "b'channel.' b'\\x00\\x00\\x00\\x00'",
+    ]
+
+
+def test_arc_answers_messages(folder: Path) -> None:
+    one, zero = "b'\\x01\\x00\\x00\\x00'", "b'\\x00\\x00\\x00\\x00'"
+    clock = "b'\\x00\\x00\\x00\\x00\\xe8\\x03\\x00\\x00'"
+    assert lines(folder, "arc") == [f"{one} {one}", f"{clock} {zero}"]
+
+
+@pytest.mark.parametrize(
+    ("scenario", "said"),
+    [("second", "one process has one chip at a time"), ("early", "called before libttsim_init")],
+)
+def test_calls_out_of_order_end_the_host(folder: Path, scenario: str, said: str) -> None:
+    done = host(folder, scenario)
+    assert done.returncode == 2
+    assert said in done.stderr
+
+
+WILD = {
+    "0x0 4": "in no BAR",
+    f"{(1 << 32) + 0x1FFFFC:#x} 8": "leaves its window",
+    f"{(1 << 32) + (512 << 20) - 4:#x} 8": "leave their BAR",
+    f"{(1 << 32) + (1 << 21) + 0x1B1:#x} 4": "whole aligned words",
+    f"{(1 << 32) + (2 << 21):#x} 4": "(5,0)",
+    f"{(1 << 32) + (3 << 21):#x} 4": "(40,3)",
+    f"{(1 << 32) + (512 << 20) + 0x2:#x} 4": "whole words",
+    f"{(1 << 32) + (512 << 20) + 0x80:#x} 4": "BAR2",
+    f"{(1 << 32) + 0x1FD04048:#x} 4": "PCIE-NIU",
+    f"{(32 << 30) + (9 << 32):#x} 4": "in no BAR",
+}
+
+
+@pytest.mark.parametrize("access", WILD)
+def test_wild_accesses_are_errors(folder: Path, access: str) -> None:
+    done = host(folder, "wild", WILD=access)
+    assert done.returncode in (2, 4)
+    assert WILD[access] in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_refusal_reaches_the_host_with_its_place(folder: Path) -> None:
+    done = host(folder, "refused")
+    assert done.returncode in (4, 5)
+    assert "went on" not in done.stdout
+    assert "tile (3,4) brisc" in done.stderr
+    assert "0x0000006b" in done.stderr.lower()
+
+
+def test_host_memory_needs_functions(folder: Path) -> None:
+    done = host(folder, "without_memory")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "the host gave no DMA functions" in done.stderr
+
+
+def test_host_that_waits_in_vain_hears_what_for(folder: Path) -> None:
+    done = host(folder, "waiting")
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "[LIVELOCK]" in done.stderr
+    assert "brisc waits for L1 word" in done.stderr
+    assert "0x200" in done.stderr
+
+
+def test_two_hosts_have_two_chips(folder: Path) -> None:
+    command = [sys.executable, HOST, folder / libbhemu.NAME, "running"]
+    hosts = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    said = [one.communicate(timeout=300)[0] for one in hosts]
+    assert said[0] == said[1]
+    assert len(said[0].splitlines()) == 4
+
+
+def test_forked_child_may_end_but_not_use_the_chip(folder: Path) -> None:
+    assert lines(folder, "child") == ["0", "b'parent'"]
+    done = host(folder, "child", CHILD="uses")
+    assert done.stdout.splitlines() == ["2", "b'parent'"]
+    assert "a forked process cannot use" in done.stderr
+
+
+def test_host_that_is_killed_leaves_no_emulator(folder: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, HOST, folder / libbhemu.NAME, "killed"], stdout=subprocess.PIPE, text=True
+    )
+    with process:
+        assert process.stdout is not None
+        server = int(process.stdout.readline())
+        assert server
+        process.kill()
+    assert gone(server)
+
+
+def test_emulator_that_is_killed_ends_the_host(folder: Path) -> None:
+    done = host(folder, "killed", KILL="server")
+    assert done.returncode == 70
+    assert "the emulator has ended" in done.stderr
+    assert gone(int(done.stdout))
+
+
+def test_library_without_its_script_says_what_to_do(folder: Path, tmp_path: Path) -> None:
+    shutil.copy(folder / libbhemu.NAME, tmp_path)
+    done = host(tmp_path, "memory")
+    assert done.returncode == 2
+    assert "bhemu simulator FOLDER" in done.stderr
+    script = tmp_path / simulator.RUN
+    script.write_text("#!/bin/sh\nexec /nowhere/python\n")
+    script.chmod(0o755)
+    done = host(tmp_path, "memory")
+    assert done.returncode == 2
+    assert "the emulator did not start" in done.stderr
+    assert str(script) in done.stderr
+
+
+def test_loaded_copy_finds_the_folder_of_the_simulator(folder: Path, tmp_path: Path) -> None:
+    shutil.copy(folder / libbhemu.NAME, tmp_path)
+    where = str(folder / libbhemu.NAME)
+    assert lines(tmp_path, "arc", TT_METAL_SIMULATOR=where)
+
+
+def test_no_room_is_an_error(folder: Path) -> None:
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
+
+    done = subprocess.run(
+        [sys.executable, HOST, folder / libbhemu.NAME, "memory"],
+        capture_output=True,
+        text=True,
+        preexec_fn=limit,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "ulimit -v" in done.stderr
+
+
+def test_poison_is_refused(tmp_path: Path) -> None:
+    simulator.write(tmp_path / "chip", ["--poison", "ff"], root(), libbhemu.path())
+    done = host(tmp_path / "chip", "memory")
+    assert done.returncode == 2
+    assert "poison" in done.stderr
+
+
+def test_layout_is_the_one_of_the_header() -> None:
+    text = (Path(libbhemu.__file__).parent / "libbhemu.h").read_text()
+    assert f"MAGIC = {MAGIC:#X}".replace("0X", "0x") in text
+    assert HEAD.fields is not None
+    offsets = [field[1] for field in HEAD.fields.values()]
+    assert offsets == [0, 4, 8, 12, 16, 24, 32, 40, 48, 56, 64, 72, 80, 84, 224]
+    assert SIZE % 4096 == 0
