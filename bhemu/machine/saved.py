@@ -25,7 +25,7 @@ from bhemu.noc.record import MEMORIES, MEMORY_PAGE, MEMORY_PAGES, ChipState
 from bhemu.program import files, input_files, limits
 from bhemu.program.symbols import Move, Symbols
 from bhemu.riscv import turn
-from bhemu.tensix.state import CORES, DTYPE, HALTED, MAPPED, MEMBERS, POINTERS
+from bhemu.tensix.state import CORES, DTYPE, HALTED, MAPPED, MEMBERS, POINTERS, TIMED
 from bhemu.text import printable
 
 if TYPE_CHECKING:
@@ -53,8 +53,10 @@ HOSTS = (
 )
 """Members that say how a host looks on: no part of what `restore` puts back."""
 _RESTORED = tuple(m.name for m in MEMBERS if m.name not in (*POINTERS, *HOSTS))
-LATER = ("pack_sum",)
-"""Members that states of this schema may lack: what notes are made from."""
+_ADDED = (("pack_sum",), TIMED)  # in this order, since the first state of this schema
+_BEFORE = {"second": (8,)}  # shapes of pointers, before the last of them
+LATER = tuple(name for names in _ADDED for name in names)
+"""Members that states of this schema may lack: 0 is what they held."""
 _MOST = {"core_state": HALTED, "gate_core": CORES - 1, "src_fmt": 255, "cc_depth": 8, "mop_on": 2}
 _QUEUES = ("fifo", "mailbox", "pcbuf")
 _SAVED_TILE_HINT = "written by bhemu run --save of the same version"
@@ -289,8 +291,14 @@ def _name(dtype: np.dtype[np.void]) -> str:
 
 def _layouts() -> dict[str, np.dtype[np.void]]:
     """The types of a tile's record in files of this schema, by what they are called there."""
-    before = record.layout(tuple(m for m in MEMBERS if m.name not in LATER), MAPPED)
-    return {_name(dtype): dtype for dtype in (DTYPE, before)}
+    known = [DTYPE]
+    for i in range(len(_ADDED)):
+        absent = tuple(name for names in _ADDED[i:] for name in names)
+        members = tuple(
+            m._replace(shape=_BEFORE.get(m.name, m.shape)) for m in MEMBERS if m.name not in absent
+        )
+        known.append(record.layout(members, MAPPED))
+    return {_name(dtype): dtype for dtype in known}
 
 
 _META_BYTES = 16 << 20
@@ -423,7 +431,7 @@ def _read_chip(archive: input_files.Archive, meta: dict[str, Any], path: Path) -
         if held.shape != (dtype.itemsize,):
             raise InputError(f"{origin}: tile{t} has another size", hint=_HINT)
         buffer = np.zeros(DTYPE.itemsize, np.uint8)
-        for name in dtype.names or ():
+        for name in set(dtype.names or ()) - set(POINTERS):
             buffer.view(DTYPE)[name] = held.view(dtype)[name]
         error = errors.from_dict(about["error"]) if about.get("error") else None
         images = images_of(archive, f"elf{t}_", about)

@@ -436,6 +436,9 @@ POINTERS = (
     "port_access",
     "profile_table",
 )
+_NAMES = tuple(member.name for member in MEMBERS)
+TIMED = _NAMES[_NAMES.index("timed") : _NAMES.index("late_log") + 1]
+"""Members of the timed form, all 0 without it."""
 MAPPED = ("l1", "local")
 """Members that an engine maps, and that begin at a page."""
 DTYPE = layout(MEMBERS, MAPPED)
