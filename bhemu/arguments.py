@@ -13,7 +13,7 @@ _MOST_COMPARED = 10_000  # names: more would take long
 _T = TypeVar("_T")
 
 
-def integer(what: str, value: Any, least: int = 0, most: int | None = None) -> int:
+def integer(name: str, value: Any, least: int = 0, most: int | None = None) -> int:
     """`value` as an integer of `least` to `most`; NumPy's integers are integers, bools are not."""
     try:
         if isinstance(value, bool):
@@ -23,33 +23,33 @@ def integer(what: str, value: Any, least: int = 0, most: int | None = None) -> i
         number = least - 1
     if number < least or (most is not None and number > most):
         wanted = f"of {least} or more" if most is None else f"of {least} to {most}"
-        raise InputError(f"{what} = {value!r} must be an integer {wanted}")
+        raise InputError(f"{name} = {value!r} must be an integer {wanted}")
     return number
 
 
-def word(what: str, value: Any) -> int:
+def word(name: str, value: Any) -> int:
     """`value` as an unsigned 32-bit integer."""
-    number = integer(what, value, -MOST)
+    number = integer(name, value, -MOST)
     if not 0 <= number < 1 << 32:
-        raise InputError(f"{what} {number:#x} does not fit 32 bits")
+        raise InputError(f"{name} {number:#x} does not fit 32 bits")
     return number
 
 
-def seconds(what: str, value: Any) -> float:
+def seconds(name: str, value: Any) -> float:
     """`value` as a finite number of 0 or more."""
     try:
         number = float(value) if not isinstance(value, str | bool) else -1.0
     except (TypeError, ValueError):
         number = -1.0
     if not 0 <= number < float("inf"):
-        raise InputError(f"{what} = {value!r} must be a finite number of 0 or more")
+        raise InputError(f"{name} = {value!r} must be a finite number of 0 or more")
     return number
 
 
-def flag(what: str, value: Any) -> bool:
+def flag(name: str, value: Any) -> bool:
     """`value`, which must be True or False."""
     if not isinstance(value, bool):
-        raise InputError(f"{what} = {value!r} must be True or False")
+        raise InputError(f"{name} = {value!r} must be True or False")
     return value
 
 

@@ -136,10 +136,10 @@ def _kernel(folder: Path, *arguments: int) -> Case:
     return Case(tile.l1.tobytes(), {"brisc": 0}, (_DONE,))
 
 
-def _unit(elfs: Path, what: int, repeat: int) -> Callable[[], Case]:
+def _unit(elfs: Path, case: int, repeat: int) -> Callable[[], Case]:
     """One unit of the coprocessor by elfs/bench: `repeat` times in each of the rounds."""
     buffers = (_OPERAND_AT, 0x60000, 0x80000)
-    return partial(_kernel, elfs / "bench", what, _ROUNDS, repeat, *buffers)
+    return partial(_kernel, elfs / "bench", case, _ROUNDS, repeat, *buffers)
 
 
 def benchmarks(elfs: Path) -> tuple[Benchmark, ...]:

@@ -37,12 +37,12 @@ _UNLIMITED = 1 << 30
 _FOLDERS_UP = 2  # how far above an ELF its sources are looked for
 
 
-def number(text: str, what: str = "number") -> int:
+def number(text: str, name: str = "number") -> int:
     """A number in decimal or 0x notation; InputError for anything else."""
     if _NUMBER.fullmatch(text) is None:
-        raise InputError(f"{text!r} is not a {what}", hint="decimal or 0x...")
+        raise InputError(f"{text!r} is not a {name}", hint="decimal or 0x...")
     if len(text) > _MOST_DIGITS:
-        raise InputError(f"a {what} of {len(text)} digits")
+        raise InputError(f"a {name} of {len(text)} digits")
     return int(text, 16) if text[:2] in ("0x", "0X") else int(text)
 
 
@@ -329,18 +329,18 @@ def fields(module: object) -> dict[str, Field]:
     return {name: field for name, field in vars(module).items() if isinstance(field, Field)}
 
 
-def cfg(tile: Tile, what: str | None) -> list[str]:
+def cfg(tile: Tile, wanted: str | None) -> list[str]:
     """Configuration: all words that are not 0, a word by index, or fields by (part of) a name."""
-    if what is None:
+    if wanted is None:
         return list(_cfg_words(tile))
-    if what.isdecimal() or what.startswith("0x"):
-        return list(_cfg_word(tile, int(what, 0)))
+    if wanted.isdecimal() or wanted.startswith("0x"):
+        return list(_cfg_word(tile, int(wanted, 0)))
     both = (fields(config_fields), fields(thread_fields))
-    config, thread = (_matching(known, what) for known in both)
+    config, thread = (_matching(known, wanted) for known in both)
     if not config and not thread:
         known = [*both[0], *both[1]]
-        near = difflib.get_close_matches(what, known, n=3, cutoff=0.4)
-        raise InputError(f"no configuration field {what!r}", hint=f"near: {', '.join(near)}")
+        near = difflib.get_close_matches(wanted, known, n=3, cutoff=0.4)
+        raise InputError(f"no configuration field {wanted!r}", hint=f"near: {', '.join(near)}")
     lines = [*_config_lines(tile, config.items()), *_thread_lines(tile, thread.items())]
     if len(lines) > _MOST_FIELDS:
         lines[_MOST_FIELDS:] = [f"and {len(lines) - _MOST_FIELDS} more: give more of the name"]

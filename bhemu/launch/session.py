@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 from bhemu import memmap
 from bhemu.errors import BhemuError, InputError, Limit, NoProgress
 from bhemu.llk import device
-from bhemu.machine.elf_cache import ElfCache
+from bhemu.machine.precompile import ElfCache
 from bhemu.machine.resolve import resolve
 from bhemu.machine.stop import End, Stop
 from bhemu.machine.tile import Tile

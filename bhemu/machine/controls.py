@@ -56,9 +56,9 @@ class Controls:
         """The address of an output of the program, and its bytes."""
         raise NotImplementedError
 
-    def _check_not_running(self, what: str) -> None:
+    def _check_not_running(self, call: str) -> None:
         self.check_thread()
-        self.loop.check_not_running(what)
+        self.loop.check_not_running(call)
 
     def run(
         self,

@@ -371,11 +371,11 @@ class History:
                 stack.enter_context(self.tile.network.dram_watches.suspended())
             yield
 
-    def _latest(self, before: Callable[[TileMark], bool], what: str) -> Mark:
+    def _latest(self, before: Callable[[TileMark], bool], moment: str) -> Mark:
         found = [mark for mark, own in self._mine() if before(own)]
         if not found:
             raise InputError(
-                f"{what} lies before the history, which begins at clock {self.first}",
+                f"{moment} lies before the history, which begins at clock {self.first}",
                 hint=self.hint,
             )
         return found[-1]

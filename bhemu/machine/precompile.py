@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +21,7 @@ from bhemu.jit.build import Entry, expect, is_kept, is_loaded, load, yield_to_ot
 from bhemu.jit.subset import JIT
 from bhemu.machine.backend import BUS, CSR, TIMED
 from bhemu.noc.network import ENTRIES as CHIP
-from bhemu.program.loader import Image
+from bhemu.program.loader import Image, block, read_elf, relocated
 from bhemu.program.schema import ENGINES
 from bhemu.riscv.engine import entries as engine_entries
 from bhemu.tensix import compiled, insn
@@ -135,3 +136,33 @@ def main(parts: Sequence[str]) -> None:
 
 if __name__ == "__main__":
     main(sys.argv[1:])
+
+
+# The ELFs of a program, read and checked once for all of its cores, tiles and launches.
+
+
+class ElfCache:
+    """ELFs, each read once, and kernels moved to each place once; kept, it serves many launches."""
+
+    def __init__(self) -> None:
+        self._images: dict[Path, Image] = {}
+        self._moved: dict[tuple[Path, int], bytes] = {}
+
+    def image(self, path: Path) -> Image:
+        """The checked ELF at `path`."""
+        if path not in self._images:
+            self._images[path] = read_elf(path)
+        return self._images[path]
+
+    def read(self, paths: Iterable[Path]) -> None:
+        """Read and check the ELFs at `paths`; compiling what new ones use may begin."""
+        new = [self.image(path) for path in paths if path not in self._images]
+        if new:
+            start(missing(opcodes(new), new))
+
+    def moved(self, image: Image, offset: int) -> bytes:
+        """What goes to L1 of an ELF that lies `offset` bytes from where it was linked."""
+        key = (image.path, offset)
+        if key not in self._moved:
+            self._moved[key] = block(relocated(image, offset))[1]
+        return self._moved[key]

@@ -84,10 +84,10 @@ class RunLoop:
         if self.observer:
             self.observer.restored()
 
-    def check_not_running(self, what: str) -> None:
+    def check_not_running(self, call: str) -> None:
         """InputError while a run goes on: its `until` may look, and change L1, but not this."""
         if self._running:
-            raise InputError(f"{what} was called during a run", hint="call it when run() is over")
+            raise InputError(f"{call} was called during a run", hint="call it when run() is over")
 
     def run(
         self,
@@ -233,6 +233,6 @@ class RunLoop:
             return Stop("interrupt", None, 0)
 
 
-def count_to(what: str, base: int, n: int) -> int:
+def count_to(name: str, base: int, n: int) -> int:
     """`base` + `n`, at most what a counter of the record holds; InputError for no count."""
-    return min(base + arguments.integer(what, n), MOST)
+    return min(base + arguments.integer(name, n), MOST)

@@ -492,10 +492,10 @@ def of_machine(machine: Machine) -> Snapshot:
     return Snapshot(tiles, between, "the chip", loop.error, loop.end)
 
 
-def _check_kind(snapshot: object, what: str) -> Snapshot:
+def _check_kind(snapshot: object, kind: str) -> Snapshot:
     if not isinstance(snapshot, Snapshot):
         hint = "Snapshot.load(path) reads a file"
-        raise InputError(f"{snapshot!r} is no snapshot{what}", hint=hint)
+        raise InputError(f"{snapshot!r} is no snapshot{kind}", hint=hint)
     return snapshot
 
 

@@ -280,10 +280,10 @@ class Tile(ThreadBound, Controls, Tensors):
         self._check_alone("restore")
         saved.restore_tile(self, snapshot)
 
-    def _check_alone(self, what: str) -> None:
-        self._check_not_running(what)
+    def _check_alone(self, call: str) -> None:
+        self._check_not_running(call)
         if self.network is not None:
-            raise InputError(f"{what}: this tile is on a chip", hint=f"chip.{what}()")
+            raise InputError(f"{call}: this tile is on a chip", hint=f"chip.{call}()")
 
     # The machine that the tile is, or is part of
 

@@ -94,9 +94,9 @@ class Watchpoint:
     def __str__(self) -> str:
         return self.said("")
 
-    def said(self, what: str) -> str:
+    def said(self, verb: str) -> str:
         """As str, with what is to be said of it: "set", "hit"."""
-        after = f" {what}" if what else ""
+        after = f" {verb}" if verb else ""
         return f"watchpoint {self.number}{after}: {self.text}{_SHOWN[self.access]}"
 
 

@@ -16,7 +16,7 @@ from bhemu import memmap
 from bhemu import memmap as mm
 from bhemu.devices.bus.address_map import REGISTERS
 from bhemu.errors import InputError, Limit, NoProgress
-from bhemu.machine.elf_cache import ElfCache
+from bhemu.machine.precompile import ElfCache
 from bhemu.machine.stop import Stop
 from bhemu.machine.tile import Tile
 from bhemu.memmap import L1_SIZE

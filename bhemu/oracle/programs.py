@@ -17,8 +17,8 @@ import numpy as np
 from bhemu.devices.bus.address_map import REGISTERS
 from bhemu.errors import BhemuError, InputError
 from bhemu.launch.session import launch
-from bhemu.machine.elf_cache import ElfCache
 from bhemu.machine.machine import Chip
+from bhemu.machine.precompile import ElfCache
 from bhemu.machine.resolve import resolve
 from bhemu.machine.stop import Stop
 from bhemu.machine.tile import Tile

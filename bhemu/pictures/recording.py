@@ -250,8 +250,8 @@ def _tile(recording: Recording, xy: XY, pid: int) -> Iterator[Event]:
     yield from _words(recording, xy, pid)
 
 
-def _named(what: str, pid: int, tid: int, name: str) -> Event:
-    return {"ph": "M", "name": what, "pid": pid, "tid": tid, "args": {"name": name}}
+def _named(kind: str, pid: int, tid: int, name: str) -> Event:
+    return {"ph": "M", "name": kind, "pid": pid, "tid": tid, "args": {"name": name}}
 
 
 def _words(recording: Recording, xy: XY, pid: int) -> Iterator[Event]:

@@ -129,23 +129,23 @@ def _named(kind: Any) -> str:
     return kind if isinstance(kind, str) else f"{kind:#x}"
 
 
-def _table(data: bytes, what: str, first: int, want: int, limit: str) -> int:
+def _table(data: bytes, source: str, first: int, want: int, limit: str) -> int:
     """How many headers a table has, which lies in the file; `first`: of its fields in HEADER."""
     if len(data) < HEADER.size or data[:5] != b"\x7fELF\x01":
         raise DamagedError("no ELF32 header")
     header = HEADER.unpack_from(data)
     offset, size, count = header[first], *header[9 if first == 5 else 11 :][:2]
-    limits.check(limit, count, what)
+    limits.check(limit, count, source)
     if count and size != want:
-        raise DamagedError(f"{what.rpartition(': ')[2]} of {size} bytes")
+        raise DamagedError(f"{source.rpartition(': ')[2]} of {size} bytes")
     if offset + size * count > len(data):
-        raise DamagedError(f"{what.rpartition(': ')[2]} end beyond the file")
+        raise DamagedError(f"{source.rpartition(': ')[2]} end beyond the file")
     return int(count)
 
 
-def segments(data: bytes, what: str) -> list[Segment]:
+def segments(data: bytes, source: str) -> list[Segment]:
     """The program headers; DamagedError, or InputError where there are more than the limit."""
-    if not _table(data, f"{what}: program headers", 5, _SEGMENT_SIZE, "ELF_SEGMENTS"):
+    if not _table(data, f"{source}: program headers", 5, _SEGMENT_SIZE, "ELF_SEGMENTS"):
         return []
     fields = ("p_offset", "p_vaddr", "p_paddr", "p_filesz", "p_memsz", "p_flags")
     at, count = HEADER.unpack_from(data)[5], HEADER.unpack_from(data)[10]
@@ -153,9 +153,9 @@ def segments(data: bytes, what: str) -> list[Segment]:
     return [Segment(_named(h["p_type"]), *(h[name] for name in fields)) for h in found]
 
 
-def sections(data: bytes, what: str) -> list[Section]:
+def sections(data: bytes, source: str) -> list[Section]:
     """The section headers; DamagedError, or InputError where there are more than the limit."""
-    count = _table(data, f"{what}: section headers", 6, _SECTION_SIZE, "ELF_SECTIONS")
+    count = _table(data, f"{source}: section headers", 6, _SECTION_SIZE, "ELF_SECTIONS")
     if not count:
         return []
     names_at = HEADER.unpack_from(data)[13]
@@ -171,7 +171,7 @@ def sections(data: bytes, what: str) -> list[Section]:
     ]
 
 
-def symbols(data: bytes, table: list[Section], what: str) -> Iterator[Symbol]:
+def symbols(data: bytes, table: list[Section], source: str) -> Iterator[Symbol]:
     """The entries of .symtab, none without one; DamagedError, or InputError beyond a limit."""
     section = next((s for s in table if s.name == ".symtab"), None)
     if section is None:
@@ -181,7 +181,7 @@ def symbols(data: bytes, table: list[Section], what: str) -> Iterator[Symbol]:
     if not section.link < len(table) or table[section.link].kind != "SHT_STRTAB":
         raise DamagedError("the symbols have no names")
     count = len(section.bytes_of(data)) // _SYMBOL.size
-    limits.check("ELF_SYMBOLS", count, f"{what}: symbols")
+    limits.check("ELF_SYMBOLS", count, f"{source}: symbols")
     strings = table[section.link].bytes_of(data)
     kinds, places = _names_of_symbols()
     known: dict[int, str] = {}
@@ -194,7 +194,7 @@ def symbols(data: bytes, table: list[Section], what: str) -> Iterator[Symbol]:
             left -= len(name)
             if left < 0:
                 most = limits.limit("ELF_NAMES")
-                limits.check("ELF_NAMES", most - left, f"{what}: symbol names")
+                limits.check("ELF_NAMES", most - left, f"{source}: symbol names")
         if place in places:
             place = _RESERVED.get(places[place], SHN_RESERVED)
         kind = kinds.get(info & 15, f"{info & 15:#x}")

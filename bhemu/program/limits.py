@@ -55,11 +55,11 @@ def limit(name: str) -> int:
     return int(found[1]) << _UNITS[found[2]]
 
 
-def check(name: str, value: int, what: str) -> None:
-    """InputError when `value`, of `what`, is more than the limit called `name`."""
+def check(name: str, value: int, subject: str) -> None:
+    """InputError when `value`, of `subject`, is more than the limit called `name`."""
     most = limit(name)
     if value > most:
         raise InputError(
-            f"{what}: {value}, the limit is {most} ({LIMITS[name].doc})",
+            f"{subject}: {value}, the limit is {most} ({LIMITS[name].doc})",
             hint=f"{_PREFIX}{name} sets the limit",
         )

@@ -162,10 +162,10 @@ def _check_header(path: Path, data: bytes) -> None:
         _check_inside(path, name, offset, size * count, len(data))
 
 
-def _check_inside(path: Path, what: str, offset: int, size: int, total: int) -> None:
+def _check_inside(path: Path, part: str, offset: int, size: int, total: int) -> None:
     if size and offset + size > total:
         raise InputError(
-            f"{path}: truncated: {what} at 0x{offset:X}..0x{offset + size:X},"
+            f"{path}: truncated: {part} at 0x{offset:X}..0x{offset + size:X},"
             f" but the file ends at 0x{total:X}",
             hint=_AGAIN,
         )

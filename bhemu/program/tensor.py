@@ -213,10 +213,10 @@ def in_words(numbers: Sequence[int]) -> str:
     return "[" + ", ".join(str(n) for n in numbers) + "]"
 
 
-def one_of(what: str, name: str, allowed: tuple[str, ...]) -> str:
+def one_of(kind: str, name: str, allowed: tuple[str, ...]) -> str:
     """`name`, which must be allowed."""
     if name not in allowed:
-        raise InputError(f"no {what} {name!r}", hint=f"one of: {' '.join(allowed)}")
+        raise InputError(f"no {kind} {name!r}", hint=f"one of: {' '.join(allowed)}")
     return name
 
 

@@ -236,7 +236,7 @@ def check_schema(top: Table, key: str, known: int) -> None:
         top.fail(f"{key} = {version}", hint=f"this is schema version {known}")
 
 
-def check_depth(text: str, what: str) -> None:
+def check_depth(text: str, source: str) -> None:
     """InputError where brackets nest, or a dotted key is long, beyond the limit PROGRAM_DEPTH.
 
     The parser recurses for the first and takes the square of the length for the second.
@@ -254,7 +254,7 @@ def check_depth(text: str, what: str) -> None:
         elif first in "=,\n":
             parts = 0
         if depth > most or parts > most:
-            limits.check("PROGRAM_DEPTH", max(depth, parts), f"{what}: nesting")
+            limits.check("PROGRAM_DEPTH", max(depth, parts), f"{source}: nesting")
 
 
 # The line of a PROGRAM.toml that an error is about.

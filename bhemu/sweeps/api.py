@@ -126,8 +126,8 @@ def sweep(
     return perform(plan, journal, workers=workers, scheduler=scheduler, progress=progress)
 
 
-def _is_sweep(what: str | Path) -> bool:
-    path = arguments.path(what)
+def _is_sweep(source: str | Path) -> bool:
+    path = arguments.path(source)
     folder = files.is_folder(path)
     return (path.suffix == ".toml" and path.name != "PROGRAM.toml") or (
         folder and (path / "SWEEP.toml").exists() and not (path / "PROGRAM.toml").exists()

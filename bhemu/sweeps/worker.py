@@ -22,7 +22,7 @@ from typing import Any
 from bhemu import __version__
 from bhemu.errors import BhemuError, Internal, NoProgress
 from bhemu.launch.session import Launched, RunResult
-from bhemu.machine.elf_cache import ElfCache
+from bhemu.machine.precompile import ElfCache
 from bhemu.memmap import CORE_NAMES
 from bhemu.program.outputs import OutputResult, collect
 from bhemu.program.specs import OutputSpec, Program
