@@ -102,7 +102,7 @@ def serve_command(**values: Any) -> int:
     `bhemu simulator` writes the folder whose run.sh calls this; hosts start it themselves.
     """
     if LIBRARY in os.environ:
-        return _serve_library(int(os.environ.pop(LIBRARY)), values)
+        return _serve_library(os.environ.pop(LIBRARY), values)
     address = os.environ.get(ADDRESS)
     if not address:
         hint = "a host sets it and starts the run.sh that `bhemu simulator` writes"
@@ -175,7 +175,7 @@ def _names(chip: "Chip", values: dict[str, Any]) -> "Names":
     return Names(chip, [*map(Path, values["elfs"]), *folders(os.environ)])
 
 
-def _serve_library(fd: int, values: dict[str, Any]) -> int:
+def _serve_library(fd: str, values: dict[str, Any]) -> int:
     """A session of the host whose library is at the other end of the socket `fd`."""
     from bhemu.hosts.library import LibrarySession, Line, end_soon
 

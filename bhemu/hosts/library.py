@@ -18,14 +18,13 @@ import numpy as np
 
 from bhemu import memmap as mm
 from bhemu.devices import noc_map
-from bhemu.errors import BhemuError, Internal
+from bhemu.errors import BhemuError, InputError
 from bhemu.hosts import arc
-from bhemu.hosts.shared import Bytes
+from bhemu.hosts.shared import DATA, Bytes
 
 if TYPE_CHECKING:
     from bhemu.hosts.shared import SharedChip
 
-VARIABLE = "BHEMU_LIBRARY_FD"
 _MESSAGE = Struct("<IIQII")  # op, size, address, place, status
 _GRACE = 5.0  # seconds that a chip may take to stop when its host is gone
 _STANDS = ("idle", "polling")
@@ -56,9 +55,14 @@ class Gone(Exception):  # noqa: N818 - the end of a session is no error
 class Line:
     """The socket to the library in the host's process."""
 
-    def __init__(self, fd: int) -> None:
-        self._socket = socket.socket(fileno=fd)
-        os.set_inheritable(fd, False)
+    def __init__(self, fd: str) -> None:
+        """`fd`: its number; InputError where that is no socket."""
+        try:
+            self._socket = socket.socket(fileno=int(fd))
+            os.set_inheritable(self._socket.fileno(), False)
+        except (OSError, ValueError) as problem:
+            hint = "libbhemu.so sets BHEMU_LIBRARY_FD when it starts run.sh"
+            raise InputError(f"{fd!r} is no socket of a host", hint=hint) from problem
 
     def receive(self) -> tuple[int, int, int, int]:
         """(op, size, address, place) of the next message; Gone when the host is."""
@@ -133,6 +137,8 @@ class LibrarySession:
 
     def _answer(self, op: int, size: int, address: int, xy: tuple[int, int]) -> None:
         chip, data = self._chip, self._chip.arena.data
+        if size > DATA:
+            raise InputError(f"the library sent {size} bytes, at most {DATA} are possible")
         if op == Op.CLOCK:
             chip.arena.head["stands"] = chip.run_rounds(address) in _STANDS
         elif op == Op.READ:
@@ -149,7 +155,7 @@ class LibrarySession:
         elif op == Op.WAITS:
             self._waits(address, xy)
         else:
-            raise Internal(f"the library sent message {op}")
+            raise InputError(f"the library sent message {op}")
 
     def _waits(self, address: int, xy: tuple[int, int]) -> None:
         """A host reads one place of a chip that only it can move on, again and again."""
@@ -170,7 +176,8 @@ class LibrarySession:
 
     def __str__(self) -> str:
         """One line: what was asked, how it ended, how long it took."""
-        counts = ", ".join(f"{Op(op).name} {n}" for op, n in sorted(self.count.items()))
+        names = {op.value: op.name for op in Op}
+        counts = ", ".join(f"{names.get(op, op)} {n}" for op, n in sorted(self.count.items()))
         seconds = time.monotonic() - self._begin
         return f"{counts or 'no message'}; {self.ended}, {seconds:.1f} s"
 

@@ -1,0 +1,87 @@
+"""`bhemu serve` at the other end of a library: messages that no library sends end the session."""
+
+import os
+import socket
+import struct
+import subprocess
+import sys
+
+import pytest
+
+from bhemu.hosts.library import Op
+
+MESSAGE = struct.Struct("<IIQII")
+
+
+class Library:
+    """The other end of the emulator's socket, which got the file of its memory."""
+
+    def __init__(self) -> None:
+        self.line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.line.settimeout(60)
+        number = theirs.fileno()
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "bhemu", "serve", "-v"],
+            env={**os.environ, "BHEMU_LIBRARY_FD": str(number), "NO_COLOR": "1"},
+            pass_fds=[number],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        theirs.close()
+        hello, self.files, _, _ = socket.recv_fds(self.line, MESSAGE.size, 1)
+        assert MESSAGE.unpack(hello)[0] == Op.DONE
+
+    def end(self) -> tuple[int, str]:
+        """The exit code, and what was said, once this end is closed."""
+        self.line.close()
+        for file in self.files:
+            os.close(file)
+        said = self.process.communicate(timeout=60)[1]
+        return self.process.returncode, said
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        ((99, 0, 0, 0, 0), "message 99"),
+        ((Op.READ, 1 << 31, 0, 1 | 2 << 6, 0), "at most 1048576"),
+        ((Op.WRITE, 3, 0xFFB121B0, 1 | 2 << 6, 0), "whole aligned words"),
+        ((Op.READ, 4, (1 << 64) - 4, 1 | 2 << 6, 0), "must be an integer"),
+        ((Op.READ, 4, 0, 0xFFFFFFFF, 0), "coordinate of no tile"),
+    ],
+)
+def test_wrong_message_fails_the_host(message: tuple[int, ...], said: str) -> None:
+    library = Library()
+    library.line.send(MESSAGE.pack(*message))
+    op, *_, status = MESSAGE.unpack(library.line.recv(64))
+    assert (op, status) == (Op.FAILED, 2)
+    code, text = library.end()
+    assert code == 2
+    assert said in text
+    assert "Traceback" not in text
+
+
+@pytest.mark.parametrize("message", [b"", b"abc"])
+def test_no_message_is_the_end(message: bytes) -> None:
+    library = Library()
+    if message:
+        library.line.send(message)
+    code, text = library.end()
+    assert code == 0
+    assert "host gone" in text
+    assert "error" not in text
+
+
+@pytest.mark.parametrize("number", ["x", "-1", "77777", "0"])
+def test_number_that_is_no_socket(number: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "bhemu", "serve"],
+        env={**os.environ, "BHEMU_LIBRARY_FD": number, "NO_COLOR": "1"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "is no socket of a host" in done.stderr
