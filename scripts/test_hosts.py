@@ -69,7 +69,7 @@ def ttnn(folder: Path) -> str:
 def operations(folder: Path, python: Path, way: str) -> str:
     """Every operation with the simulator loaded or started in one way."""
     before, begin = servers(), time.monotonic()
-    log = folder / f"ttnn-{way.replace(' ', '-')}.log"
+    log = folder / f"ttnn-{way.replace(', ', '-')}.log"
     with log.open("w") as output:
         done = subprocess.run(
             [python, TTNN / "operations.py"],

@@ -44,7 +44,8 @@ def command(arguments, setup):
     if "-c" not in given:
         return [setup["gcc"], *TARGET, "-nostdlib", *SYMBOLS, *given, setup["support"], "-lgcc"]
     headers = [word for path in setup["headers"] for word in ("-isystem", path)]
-    prefix = ("-include", str(folder / "prefix.h"), "-nostdinc++", "-isystem", str(folder))
+    first = ("-I", str(folder / "first"), "-include", str(folder / "prefix.h"))
+    prefix = (*first, "-nostdinc++", "-isystem", str(folder))
     return [setup["gcc"], *TARGET, *prefix, *given, *headers]
 
 

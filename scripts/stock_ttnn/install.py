@@ -126,9 +126,12 @@ def install_compiler(folder: Path, package: Path, gcc: Path, libraries: str) -> 
     binaries = sfpi / "compiler/bin"
     for path in (binaries, sfpi / "include", include):
         path.mkdir(parents=True, exist_ok=True)
-    for header in (HERE / "include").iterdir():
+    for header in (HERE / "include").glob("*.h"):
         shutil.copy(header, sfpi / "include")
         shutil.copy(header, include)
+    first = include / "first/api/compute"
+    first.mkdir(parents=True, exist_ok=True)
+    shutil.copy(HERE / "include/first/compute_kernel_api.h", first)
     stock = folder / "root/usr/include"
     shutil.copytree(stock / "x86_64-linux-gnu/c++/12/bits", include / "bits", dirs_exist_ok=True)
     config = include / "bits/c++config.h"  # of a system with threads; the cores have none
