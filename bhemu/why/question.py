@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from bhemu.errors import BhemuError, Limit, NoProgress
+from bhemu.errors import BhemuError, InputError, Limit, NoProgress
 from bhemu.launch.session import Launched, RunResult
 from bhemu.machine.hang.explore import livelock
 from bhemu.machine.hang.graph import no_progress
@@ -34,10 +34,17 @@ _FOLLOWED = 2  # wrong outputs in L1 of a chip, each of which takes one more run
 _BUDGET = 20_000  # instructions that are followed to prove a livelock
 
 
+_TIMED = (
+    "why and the checks follow runs in which words are complete at the gate: no late, no timing"
+)
+
+
 def context(
     target: Launched, ended: RunResult, say: Callable[[str], None] = lambda _: None
 ) -> Context:
-    """What checks of a run work on."""
+    """What checks of a run work on; InputError for one with late words or modelled times."""
+    if target.tile.state.timed[0]:
+        raise InputError(_TIMED, hint="bhemu run --late SEED says whether the outputs hold")
     program = unsaved(target.program)
     machine = target.machine
     quantum = int(target.tile.state.quantum[0])

@@ -96,6 +96,21 @@ def test_a_saved_state_goes_on_as_the_run_would(tmp_path: Path) -> None:
     assert (again.clock, again.l1.tobytes()) == (whole.clock, whole.l1.tobytes())
 
 
+@pytest.mark.parametrize("name", ["matmul", "add1_chip"])
+def test_it_can_go_back(name: str) -> None:
+    whole = launched(name, late=7)
+    whole.run()
+    machine = launched(name, late=7)
+    history = machine.keep_history(tile=None if name == "matmul" else (1, 2))
+    machine.run()
+    end = machine.clock
+    history.goto(end // 2)
+    assert 0 < machine.clock < end
+    machine.run()
+    assert machine.clock == whole.clock
+    assert [o.name for o in machine.check() if not o.equal] == []
+
+
 def test_steps_do_not_change_it() -> None:
     whole = launched("add1", late=11)
     whole.run()
@@ -155,3 +170,14 @@ def test_a_chip_draws_differently_on_each_tile() -> None:
 def test_the_compiled_engine_runs_the_cores() -> None:
     assert Tile(late=1, engine="unicorn").engine == "compiled"
     assert Tile(late="off").late is None
+
+
+@pytest.mark.parametrize("flags", [("--late", "3"), ("--timing", "model")])
+def test_why_refuses_what_it_cannot_follow(flags: tuple[str, str]) -> None:
+    """Its record of the order takes words to be complete at the gate."""
+    done = subprocess.run(
+        [sys.executable, "-m", "bhemu", "why", str(ELFS / "add1"), *flags],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "no late, no timing" in done.stderr
