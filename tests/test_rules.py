@@ -32,7 +32,11 @@ def constants() -> dict[int, set[str]]:
     """Number of a rule -> names of the module-level constants that hold it."""
     found: dict[int, set[str]] = {}
     for module in pkgutil.walk_packages(bhemu.__path__, "bhemu."):
-        if ".stand_in" in module.name or module.name.endswith("__main__"):
+        if (
+            ".stand_in" in module.name
+            or ".data." in module.name
+            or module.name.endswith("__main__")
+        ):
             continue
         for name, value in vars(importlib.import_module(module.name)).items():
             if isinstance(value, int) and value in RULES:

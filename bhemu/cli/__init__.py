@@ -12,7 +12,7 @@ import click
 from bhemu import __version__
 from bhemu.cli import output
 from bhemu.errors import BhemuError, InputError
-from bhemu.riscv import unicorn_engine
+from bhemu.riscv import memory_check
 from bhemu.system import interrupts
 
 COMMANDS = {
@@ -74,7 +74,7 @@ class Commands(click.Group):
         """Run the command; a reader that went away (`| head`) is no error."""
         try:
             if "numpy" not in sys.modules:
-                unicorn_engine.check_start(unicorn_engine.ARRAYS)
+                memory_check.check_start(memory_check.ARRAYS)
             result = super().invoke(ctx)
             sys.stdout.flush()
         except BrokenPipeError:

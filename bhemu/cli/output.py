@@ -27,7 +27,7 @@ from bhemu.errors import (
     Limit,
     NoProgress,
 )
-from bhemu.riscv import unicorn_engine
+from bhemu.riscv import memory_check
 from bhemu.system import interrupts
 from bhemu.text import printable, printable_lines
 
@@ -214,7 +214,7 @@ class Progress:
     def starting(self) -> Iterator[None]:
         """Around imports and launch; says so when the core itself must be compiled."""
         if "numba" not in sys.modules:
-            unicorn_engine.check_start(unicorn_engine.EMULATOR)
+            memory_check.check_start(memory_check.EMULATOR)
         # What is imported and loaded now stays: collecting it costs a tenth of the start.
         gc.disable()
         try:

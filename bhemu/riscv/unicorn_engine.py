@@ -6,49 +6,17 @@ page is translated when it is clear that it runs again and again. Until then no 
 the library's Python side (unicorn_core.py) is not imported.
 """
 
-import mmap
 import os
 from typing import Any
 
 from bhemu import memmap as mm
-from bhemu.errors import InputError, Limit
+from bhemu.errors import InputError
 from bhemu.jit import machine_code
 from bhemu.jit.build import function, load
 from bhemu.jit.record import PAGE
 from bhemu.jit.subset import JIT, signature
-from bhemu.riscv import core_loop, hooks
+from bhemu.riscv import core_loop, hooks, memory_check
 from bhemu.tensix.state import CORES, DTYPE, STEP, State
-
-# Is there memory? Asked beforehand, because libraries end the process where they find none.
-
-HINT = "a tile takes about 500 MB of address space (ulimit -v)"
-ARRAYS = 160 << 20  # what importing numpy takes
-EMULATOR = 320 << 20  # what importing and loading the rest takes
-_PER_CORE = 8 << 20  # translation buffer, register file, page tables
-_SPARE = 32 << 20  # what the engine and the compiler take while a program runs
-
-
-def is_there(size: int) -> bool:
-    """Whether so many bytes of address space can be had; none is taken."""
-    try:
-        mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()
-    except OSError:
-        return False
-    return True
-
-
-def check_start(size: int) -> None:
-    """Limit when what needs `size` bytes could not be loaded."""
-    if not is_there(size):
-        raise Limit("there is not enough memory to start", rule="MEMORY", hint=HINT)
-
-
-def check_cores(cores: int) -> None:
-    """Limit when so many cores of the RISC-V engine could not be made."""
-    if not is_there(cores * _PER_CORE + _SPARE):
-        text = "there is not enough memory for the RISC-V cores"
-        raise Limit(text, rule="MEMORY", hint=HINT)
-
 
 machine_code.libraries.append(hooks.LIBRARY)  # compiled code finds uc_* by name
 
@@ -89,7 +57,7 @@ class UnicornEngine:
         """The engine of one core, which has its registers from now on."""
         from bhemu.riscv import unicorn_core
 
-        check_cores(1 + 2)  # the self-test and register_file make one each
+        memory_check.check_cores(1 + 2)  # the self-test and register_file make one each
         s = self._s
         addresses = {name: load(entry).address for name, entry in NATIVE.items()} if JIT else {}
         uc = self._uc[core] = unicorn_core.made(s, core, addresses)

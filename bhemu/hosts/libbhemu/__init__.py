@@ -10,6 +10,7 @@ from pathlib import Path
 
 import bhemu
 from bhemu.errors import InputError
+from bhemu.system import whole_file
 
 NAME = "libbhemu.so"
 _SOURCES = Path(__file__).parent
@@ -48,5 +49,6 @@ def path() -> Path:
             raise InputError(text, hint="pip install ziglang==0.17.0, then make library")
         part = made.with_suffix(f".{os.getpid()}")
         build(part)
-        os.replace(part, made)
+        whole_file.write(made, lambda file: file.write(part.read_bytes()), mode=0o755)
+        part.unlink()
     return made

@@ -113,6 +113,8 @@ def field_name(place: int) -> str:
 def _config_of(word: int, context: int) -> tuple[Range, ...]:
     """Bits of a Config bank that a word reads, of an unpacker in this context."""
     cls = REGISTRY[word >> 24]
+    if cls.formats not in ("unpack", "pack", "src"):
+        return ()  # kernels set the modes of these before they begin, and nothing orders that
     read = bits_read(cls.reads, cls.operands(word), context)
     bits = np.unpackbits(read.view(np.uint8), bitorder="little").reshape(-1, 32)
     runs = (_runs(np.flatnonzero(bits[i]), 32 * int(i)) for i in np.flatnonzero(read))
