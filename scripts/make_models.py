@@ -16,7 +16,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "scripts")]
 from models_text import CONFLICTS, REACHED, SHORT  # noqa: E402
 
 import bhemu.devices  # noqa: E402
-import bhemu.riscv  # noqa: E402
+import bhemu.riscv.core_loop  # noqa: E402
 import bhemu.tensix  # noqa: E402
 from bhemu.cli.isa import modes_of, row  # noqa: E402
 from bhemu.devices.bus.address_map import BLOCKS, INERT, NAMED, find  # noqa: E402
