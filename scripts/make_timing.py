@@ -130,8 +130,8 @@ def figures() -> str:
     """The table of cycles by instruction, alike ones in one row."""
     rows: dict[cycles.Cycles, list[str]] = {}
     for _, cls in sorted(REGISTRY.items()):
-        if cls.execute is not None:
-            rows.setdefault(cycles.of(cls), []).append(cls.name)
+        if one := cycles.of(cls):
+            rows.setdefault(one, []).append(cls.name)
     lines = ["| busy | latency | kind | source | instructions |", "|---:|---:|---|---|---|"]
     for one, names in rows.items():
         shown = f"{one.busy:g} | {one.latency:g} | {one.kind} | {one.source}"

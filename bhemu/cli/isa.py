@@ -142,11 +142,12 @@ def row(cls: "type[Instruction]") -> dict[str, Any]:
     return shown
 
 
-def _cycles(cls: "type[Instruction]") -> dict[str, Any]:
+def _cycles(cls: "type[Instruction]") -> dict[str, Any] | None:
     """What modelled times charge for it, with the source (timing/cycles.py)."""
     from bhemu.timing import cycles
 
-    return cycles.of(cls)._asdict()
+    found = cycles.of(cls)
+    return None if found is None else found._asdict()
 
 
 def modes(cls: "type[Instruction]") -> list[dict[str, Any]]:
@@ -193,11 +194,11 @@ def _explain(cls: "type[Instruction]") -> list[str]:
         lines.append(f"  bits {cls.unread:#08x} are not read: kernels set them without effect")
     arguments = ", ".join(one.name for one in cls.arguments)
     lines.append(f"  in C: TTI_{cls.name}" + (f"({arguments})" if arguments else ""))
-    time = _cycles(cls)
-    lines.append(
-        f"  cycles: the unit takes the next word after {time['busy']:g}, is done after"
-        f" {time['latency']:g} ({time['kind']}: {time['source']})"
-    )
+    if time := _cycles(cls):
+        lines.append(
+            f"  cycles: the unit takes the next word after {time['busy']:g}, is done after"
+            f" {time['latency']:g} ({time['kind']}: {time['source']})"
+        )
     cases = ", ".join(_coverage().get(cls.name, ()))
     reason = cls.refused if status(cls) == "refused" else cases
     return [*lines, f"  status: {status(cls)}" + (f" ({reason})" if reason else "")]

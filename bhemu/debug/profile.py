@@ -46,7 +46,7 @@ class Profile:
         self.estimates = {
             cls.name: int(counts[opcode])
             for opcode, cls in REGISTRY.items()
-            if counts[opcode] and cycles.of(cls).kind == cycles.ESTIMATE
+            if counts[opcode] and (one := cycles.of(cls)) and one.kind == cycles.ESTIMATE
         }
         self.rows = sorted(_rows(tile), key=lambda row: (-row.cycles, row.agent, row.pc))
 
@@ -68,6 +68,7 @@ class Profile:
             "cycles": self.cycles,
             "complete": not self.full,
             "estimates": self.estimates,
+            "not_modelled": cycles.NOT_MODELLED,
             "agents": self.by_agent(),
             "rows": [row._asdict() for row in self.rows],
         }
@@ -92,6 +93,7 @@ class Profile:
         yield ""
         named = ", ".join(f"{name} ({times})" for name, times in self.estimates.items())
         yield f"estimates: of words {named or 'none'}; of cores {_GUESSED}"
+        yield f"not modelled: {cycles.NOT_MODELLED}"
         if self.full:
             yield "the table of places is full: what was new after that is not counted"
 

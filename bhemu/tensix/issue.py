@@ -14,6 +14,7 @@ from bhemu.jit.subset import JIT, Compiled, njit
 from bhemu.tensix import banks, rwc, spaces, units
 from bhemu.tensix.in_flight import MATRIX, MOVER, PACKER, UNPACKER0, VECTOR
 from bhemu.tensix.insn import REGISTRY, Instruction
+from bhemu.tensix.units.unpack.unpacr import UNPACR
 
 assert units.MODULES  # importing the package declares the instructions
 
@@ -22,7 +23,7 @@ _UNITS = {"unpack": UNPACKER0, "matrix": MATRIX, "vector": VECTOR, "pack": PACKE
 _UNIT = np.array(
     [_UNITS.get(REGISTRY[i].unit, NO_UNIT) if i in REGISTRY else NO_UNIT for i in range(256)]
 )
-_SECOND_UNPACKER = 23  # bit of the word
+_SECOND_UNPACKER = UNPACR.unpack_block_selection.lo  # as in UNPACR_NOP
 
 
 @njit
