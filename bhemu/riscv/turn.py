@@ -207,16 +207,21 @@ def fail(s: Any, c: Any, rule: Any) -> None:
 
 
 @njit
-def misaligned(s: Any, c: Any, word: Any, mask: Any, base: Any) -> None:
-    """Refuse a load or store; the sentence needs its address, with the sign of the offset."""
+def accessed(word: Any, base: Any) -> Any:
+    """Address that a load, store or atomic names, with `base` in rs1."""
     offset = word >> 20
     if word & 0x7F == _STORE:
         offset = (word >> 25) << 5 | (word >> 7) & 31
     elif word & 0x7F == _ATOMIC:
         offset = np.int64(0)
+    return (base + offset - ((offset & 0x800) << 1)) & 0xFFFFFFFF
+
+
+@njit
+def misaligned(s: Any, c: Any, word: Any, mask: Any, base: Any) -> None:
+    """Refuse a load or store; the sentence needs its address, with the sign of the offset."""
     s.detail[2] = mask + 1  # the rule is one of the devices: address, value, size
-    address = (base + offset - ((offset & 0x800) << 1)) & 0xFFFFFFFF
-    fail(s, c, rules.MISALIGNED, address=address)
+    fail(s, c, rules.MISALIGNED, address=accessed(word, base))
 
 
 @njit
@@ -267,7 +272,7 @@ def clear_registers(s: Any, c: Any) -> Any:
 
 # A core's turn, whichever engine runs it: its length, what may stop it, what a stop means.
 
-_LOAD, _AMO = Load.code(), Atomic.code()
+_LOAD = Load.code()
 _LOCAL = OFFSET["local"]
 
 STORED = 2  # attention, as LOOK: compare the until words after a store
@@ -321,12 +326,11 @@ def must_stop(s: Any, c: Any, address: Any) -> Any:
 def watch_load(s: Any, c: Any, word: Any, base: Any) -> None:
     """Core `c` executes `word` next, with `base` in rs1: tell who watches what it loads."""
     kind, size = word & 0x7F, np.int64(4)
-    at = base
     if kind == _LOAD:
-        at = (base + (word >> 20) - ((word >> 31) << 12)) & 0xFFFFFFFF
         size = np.int64(1) << ((word >> 12) & 3)
-    elif kind != _AMO:
+    elif kind != _ATOMIC:
         return
+    at = accessed(word, base)
     if at < L1_SIZE:
         observe.loads(s, at, size)
     elif LOCAL_BASE <= at < LOCAL_BASE + LOCAL_SIZES[c]:

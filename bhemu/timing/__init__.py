@@ -1,1 +1,1 @@
-"""The timed form: words, cores and requests take time."""
+"""The timed form: words, cores and threads take time."""

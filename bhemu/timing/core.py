@@ -12,10 +12,16 @@ import numpy as np
 from bhemu.jit.intrinsics import l1_word
 from bhemu.jit.subset import njit
 from bhemu.memmap import L1_SIZE, LOCAL_BASE, LOCAL_SIZES
+from bhemu.riscv import turn
+from bhemu.riscv.formats import Atomic, Branch, Load, Register, Store
+from bhemu.riscv.isa import rv32i
+from bhemu.riscv.isa.m import MUL
 from bhemu.timing.cycles import PARTS
 
-_LOAD, _STORE, _ATOMIC, _OP, _BRANCH = 0x03, 0x23, 0x2F, 0x33, 0x63
-_NO_RS1 = (0x37, 0x17, 0x6F, 0x0F)  # lui, auipc, jal, fence
+_LOAD, _STORE, _ATOMIC = Load.code(), Store.code(), Atomic.code()
+_REGISTER, _BRANCH = Register.code(), Branch.code()
+_NO_RS1 = tuple(cls.match & 0x7F for cls in (rv32i.LUI, rv32i.AUIPC, rv32i.JAL, rv32i.FENCE))
+_M = MUL.match >> 25  # funct7 of products and, with bit 14, of divisions
 
 LOCAL_LOAD = 2  # cycles until the value: rv_load_stack 2.02
 L1_LOAD = 8  # rv_load_chase 8.13
@@ -34,13 +40,7 @@ STORES = 4  # estimate: stores to L1 that a core does not wait for
 @njit
 def _target(s: Any, c: Any, word: Any) -> Any:
     """Address that a load, store or atomic names."""
-    base = np.int64(s.regs[c, word >> 15 & 31])
-    if word & 0x7F == _ATOMIC:
-        return base
-    offset = word >> 20
-    if word & 0x7F == _STORE:
-        offset = (word >> 25) << 5 | word >> 7 & 31
-    return (base + offset - ((offset & 0x800) << 1)) & 0xFFFFFFFF
+    return turn.accessed(word, np.int64(s.regs[c, word >> 15 & 31]))
 
 
 @njit
@@ -63,7 +63,7 @@ def ready(s: Any, c: Any, word: Any) -> Any:
         return when
     if opcode not in _NO_RS1:
         when = max(when, s.core_ready[c, word >> 15 & 31])
-    if opcode == _OP or opcode == _STORE or opcode == _BRANCH or opcode == _ATOMIC:
+    if opcode == _REGISTER or opcode == _STORE or opcode == _BRANCH or opcode == _ATOMIC:
         when = max(when, s.core_ready[c, word >> 20 & 31])
     if when > s.clock[0]:
         return when
@@ -107,7 +107,7 @@ def begin(s: Any, c: Any, word: Any) -> Any:
         result = _load(s, c, _target(s, c, word))
     elif opcode == _ATOMIC:
         result = np.int64(ATOMIC)
-    elif opcode == _OP and word >> 25 == 1:
+    elif opcode == _REGISTER and word >> 25 == _M:
         if word >> 14 & 1:
             result = cycles = _divide(s, c, word)
         else:
