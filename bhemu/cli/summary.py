@@ -17,6 +17,7 @@ from bhemu.machine.stop import Stop
 from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES
 from bhemu.program import coordinates
+from bhemu.program.options import ENGINES
 from bhemu.program.outputs import OutputResult
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ class Target(Launched):
         self.chosen = chosen
         _check_tile(chosen, [xy for part in chosen.program.placed() for xy in part.at])
         super().__init__(chosen.program, chosen.tile, progress=progress)
+        if self.tile.state.timed[0] and chosen.program.run.options.get("engine") == ENGINES[0]:
+            progress.say("the compiled engine runs the cores: words and instructions take time")
 
     def of_tile(self) -> Program:
         """The program as the shown tile has it."""

@@ -23,6 +23,8 @@ from bhemu.tensix.state import ASSERTED, RUNNING
 if TYPE_CHECKING:
     from bhemu.machine.tile import Tile
 
+_NO_POLLING = "a run in which words take time is never told to be polling"
+
 
 class Observer(Protocol):
     """What is told that a run begins, pauses and ends (history.py)."""
@@ -188,6 +190,9 @@ class RunLoop:
             asked = lambda: bool(condition(target))  # noqa: E731
         elif until not in ("idle", "polling"):
             words = stop.words(until, lambda xy: self._tile_at(view, xy))
+        elif until == "polling" and count is None:
+            if any(tile.state.timed[0] for tile in self.rounds.tiles):
+                raise InputError(_NO_POLLING, hint="wait for a word, or give rounds=")
         self.rounds.put_words(words, polling=until == "polling")
         deadline = None if seconds is None else self._seconds() + seconds
         return _Ask(asked, deadline, time.monotonic() + (seconds or 0.0), count)

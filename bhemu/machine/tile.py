@@ -69,6 +69,8 @@ class Tile(ThreadBound, Controls, Tensors):
         self.xy, self.seed = coordinate(chosen["xy"]), chosen["seed"]
         self.poison, self.late = chosen["poison"], seed_of(chosen["late"])
         self.timing = chosen["timing"]
+        if self.late is not None and self.timing != "off":
+            raise InputError("late draws times, timing models them: give one of them")
         timed = self.late is not None or self.timing == "model"
         self.engine = engine_name(chosen["engine"], ENGINES[0], timed)
         self.state = self._record()

@@ -41,7 +41,7 @@ UNITS = 6  # that hold a word while they work on it, see tensix/in_flight.py
 AGENTS = UNITS + CORES + THREADS  # of the timed form
 SHARED_UNITS = 2  # scalar and configuration unit, whose words are complete at the gate
 SPENT = 1 << 13  # rows of the table of where cycles go
-LATE_CHOICES, LATE_LOG = 1 << 16, 1 << 12  # drawn delays that can be left out; that are remembered
+LATE_LOG = 1 << 12  # drawn delays that are remembered
 
 _i64, _u8, _u16, _u32, _u64 = np.int64, np.uint8, np.uint16, np.uint32, np.uint64
 _i16 = np.int16
@@ -237,7 +237,6 @@ MEMBERS = (
     Member("late_slow", _i64, (AGENTS,), "cycles that an act of an agent may be late at present"),
     Member("late_until", _i64, (1,), "cycle in which other agents become slow"),
     Member("late_choices", _i64, (1,), "delays drawn so far"),
-    Member("late_off", _u8, (LATE_CHOICES // 8,), "bit set: this one is not taken"),
     Member("late_log", _i64, (LATE_LOG, 4), "the last ones: number, agent, cycle, cycles late"),
     # counters, errors, trace
     Member("executed", _i64, (3,), "Tensix words executed by each thread"),

@@ -2,7 +2,7 @@
 
 Few agents are slow at a time, for some hundred or thousand cycles, and so much that others get
 ahead of them: what nothing orders then happens in the other order (probabilistic concurrency
-testing). Every delay has a number; one that `late_off` names is not taken.
+testing). Every delay has a number.
 """
 
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bhemu.jit.subset import njit
-from bhemu.tensix.state import AGENTS, LATE_CHOICES, LATE_LOG
+from bhemu.tensix.state import AGENTS, LATE_LOG
 
 NOMINAL, DRAWN = 1, 2  # s.timed
 _FACTOR, _TERM = np.uint64(6364136223846793005), np.uint64(1442695040888963407)  # Knuth's MMIX
@@ -26,7 +26,7 @@ def begin(s: Any, seed: int, tile: int) -> None:
     s.timed[0] = DRAWN
     s.late_random[0] = seed << 16 | tile
     s.late_choices[0] = s.late_until[0] = 0
-    for name in ("late_slow", "late_off", "late_log"):
+    for name in ("late_slow", "late_log"):
         getattr(s, name)[...] = 0
 
 
@@ -60,8 +60,6 @@ def late(s: Any, agent: Any, most: Any) -> Any:
     cycles = _below(s, min(s.late_slow[agent], most))
     choice = s.late_choices[0]
     s.late_choices[0] = choice + 1
-    if choice < LATE_CHOICES and s.late_off[choice >> 3] >> (choice & 7) & 1:
-        return np.int64(0)
     row = choice % LATE_LOG
     s.late_log[row, 0], s.late_log[row, 1] = choice, agent
     s.late_log[row, 2], s.late_log[row, 3] = s.clock[0], cycles

@@ -88,7 +88,6 @@ def _core(s: Any, c: Any) -> Any:
         return status
     used = s.turn_given[0] - s.left[c]
     s.turn_open[0] = s.agent[0] = 0
-    s.progress[0] += used
     s.agent_next[agent] = NEVER
     if used:
         s.woken[0] = 1
@@ -103,8 +102,8 @@ def _core(s: Any, c: Any) -> Any:
 
 
 @njit
-def _looks(s: Any, t: Any) -> Any:
-    """A word has been executed: whether everything stops because somebody looks at it."""
+def _looks(s: Any, t: Any) -> None:
+    """A word has been executed: stop where the user looks at what it did."""
     status = np.int64(0)
     if s.l1_written[0]:
         s.l1_written[0] = 0
@@ -117,7 +116,6 @@ def _looks(s: Any, t: Any) -> Any:
             status = np.int64(STOP_LOG)
     if status != 0:
         stop(s, t, status)
-    return status
 
 
 @njit
@@ -223,7 +221,6 @@ def _thread(s: Any, t: Any) -> None:
     s.gate_full[t] = s.gate_blocked[t] = 0
     s.op_count[t, opcode] += 1
     s.executed[t] += 1
-    s.progress[0] += 1
     s.woken[0] = 1
     s.thread_last[t] = s.clock[0]
     held = cycles.held(opcode)
@@ -262,7 +259,6 @@ def _unit(s: Any, unit: Any) -> None:
         stop(s, t, status)
         return
     if status == DONE:
-        s.progress[0] += 1
         s.woken[0] = 1
         _looks(s, t)
     in_flight.exchange(s, unit)
@@ -362,7 +358,6 @@ def run_timed(s: Any, windows: Any) -> Any:
         status = _window(s)
         if status == 0:
             s.round[0] += 1
-            s.progress[0] = 0
             left -= 1
             status = np.int64(STOP_QUIET) if quiet(s) else status
     close_time_slice(s)

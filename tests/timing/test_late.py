@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from bhemu import Chip, Tile
-from bhemu.errors import BhemuError
+from bhemu.errors import BhemuError, InputError
 from bhemu.launch.session import Program
 
 ELFS = Path(__file__).parents[2] / "elfs"
@@ -181,3 +181,35 @@ def test_why_refuses_what_it_cannot_follow(flags: tuple[str, str]) -> None:
     )  # fmt: skip
     assert done.returncode == 2
     assert "no late, no timing" in done.stderr
+
+
+def test_the_log_has_every_delay() -> None:
+    tile = launched("matmul", late=4)
+    tile.run()
+    count = int(tile.state.late_choices[0])
+    log = tile.state.late_log[:count]
+    assert 0 < count <= len(tile.state.late_log)
+    assert list(log[:, 0]) == list(range(count))
+    assert (log[1:, 2] >= log[:-1, 2]).all()  # in order of time
+    assert log[:, 3].max() < 2048
+
+
+def test_drawn_and_modelled_times_exclude_each_other() -> None:
+    with pytest.raises(InputError, match="give one of them"):
+        Tile(late=1, timing="model")
+
+
+def test_polling_is_refused_unless_rounds_bound_it() -> None:
+    tile = launched("hang_flag", late=1)
+    with pytest.raises(InputError, match="never told to be polling"):
+        tile.run("polling")
+    assert tile.run("polling", rounds=3).reason == "rounds"
+
+
+def test_it_says_once_that_unicorn_does_not_run_the_cores() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", *f"bhemu run {ELFS}/add1 --late 3 --engine unicorn".split()],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0
+    assert done.stderr.count("the compiled engine runs the cores") == 1
