@@ -37,6 +37,9 @@ SHORT = """## Where the model falls short
   unlike the ISA text, and noted: coordinates stay as they were stored (NOC-WRITE-BACK), a posted
   atomic writes its old value (NOC-POSTED-ATOMIC). NoC 1 takes the opt-out masks in columns and rows
   of NoC 0. A harvested DRAM bank is bank 7.
+* Time: a word is complete when it leaves the wait gate, unless `late` draws or `timing="model"`
+  models when units complete it. [timing.md](timing.md) says what may be late by which text, what is
+  never late, and what modelled times leave out (chips, NoC, DRAM, instruction caches, ...).
 * L0 data caches of the cores: off, loads are coherent, unless `l0="model"`: then four lines of 16
   bytes per core, which loads of L1 fill and only the core's own stores, fences and atomics drop,
   and a hit in 128. Which line makes room (the one used longest ago) and which hits drop the lines
