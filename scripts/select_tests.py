@@ -162,7 +162,8 @@ def merged(new: dict[str, Any], old: dict[str, Any]) -> dict[str, Any]:
     measured, names, seconds = new["measured"], old["tests"], dict(new["seconds"])
 
     def kept(numbers: Iterable[int]) -> list[str]:
-        chosen = [n for n in numbers if names[n].partition("::")[0] not in measured]
+        others = ((n, names[n].partition("::")[0]) for n in numbers)
+        chosen = [n for n, file in others if file not in measured and (ROOT / file).exists()]
         seconds.update({names[n]: old["seconds"][n] for n in chosen})
         return [names[n] for n in chosen]
 
@@ -172,7 +173,8 @@ def merged(new: dict[str, Any], old: dict[str, Any]) -> dict[str, Any]:
             if left := kept(numbers):
                 modules.setdefault(module, {}).setdefault(function, []).extend(left)
     default = new["default"] + kept(old["default"])
-    files = {**old["test_files"], **measured}
+    files = {file: v for file, v in old["test_files"].items() if (ROOT / file).exists()}
+    files |= measured
     return {"modules": modules, "default": default, "measured": files, "seconds": seconds}
 
 
@@ -215,7 +217,9 @@ def main() -> int:
     }
     OUT.mkdir(parents=True, exist_ok=True)
     if not arguments.write_only:
-        measure(sorted(str(path) for path in paths))
+        files = sorted(str(path) for path in paths)
+        for kind in ("compiled", "again", "interpreted"):
+            measure(files, kind)
     found = choose()
     if STORE.exists():
         found = merged(found, json.loads(lzma.decompress(STORE.read_bytes())))
