@@ -401,8 +401,9 @@ class History:
     def _arrived(self) -> Stop:
         return Stop("step", None, now(self.tile.state))
 
-    def reverse_step(self, core: Core, n: int = 1) -> Stop:
-        """To where `core` had retired `n` instructions fewer."""
+    def reverse_step(self, core: Core | str, n: int = 1) -> Stop:
+        """To where `core`, or the core of this name, had retired `n` instructions fewer."""
+        core = self.tile.core[core] if isinstance(core, str) else core
         target = self.tile.state.retired[core.index] - arguments.integer("n", n, 1)
         with self.replaying():
             self.back_to(core, int(target))
@@ -503,8 +504,9 @@ class History:
                 return
             yield stop
 
-    def reverse_next(self, core: Core) -> Stop:
+    def reverse_next(self, core: Core | str) -> Stop:
         """One instruction back; a call that has returned is gone back over as a whole."""
+        core = self.tile.core[core] if isinstance(core, str) else core
         tile, c = self.tile, core.index
         after, stack = core.pc, int(core.regs[2])
         stop = self.reverse_step(core)

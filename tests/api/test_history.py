@@ -178,3 +178,15 @@ def test_a_run_from_the_past_keeps_the_marks_that_no_host_has_touched() -> None:
         tile.run(limit=1)
         assert repr(history) == marks
     assert any(prepared), "cells were prepared for products, which publish_host_writes() forgets"
+
+
+def test_a_core_is_named_as_in_step() -> None:
+    tile = Program.load(Path(__file__).parents[2] / "elfs" / "add1").launch()
+    history = tile.keep_history()
+    tile.run(limit=600)
+    after = tile.core["brisc"].retired
+    history.reverse_step("brisc", 5)
+    assert tile.core["brisc"].retired == after - 5
+    history.reverse_next("brisc")
+    with pytest.raises(package.UnknownName):
+        history.reverse_step("brisk")
