@@ -113,8 +113,6 @@ def field_name(place: int) -> str:
 def _config_of(word: int, context: int) -> tuple[Range, ...]:
     """Bits of a Config bank that a word reads, of an unpacker in this context."""
     cls = REGISTRY[word >> 24]
-    if cls.formats not in ("unpack", "pack", "src"):
-        return ()  # kernels set the modes of these before they begin, and nothing orders that
     read = bits_read(cls.reads, cls.operands(word), context)
     bits = np.unpackbits(read.view(np.uint8), bitorder="little").reshape(-1, 32)
     runs = (_runs(np.flatnonzero(bits[i]), 32 * int(i)) for i in np.flatnonzero(read))
@@ -160,7 +158,14 @@ def is_address(place: int) -> bool:
     return kind(place) == "Config" and (place - CONFIG) // 32 % CONFIG_WORDS in _addresses()
 
 
+# Formats in force for the words whose reads of Config are followed. Kernels set the modes of ZEROACC
+# and of the vector unit once, before they begin, and nothing orders that.
+_FOLLOWED = ("unpack", "pack", "src")
+
+
 def _config_reads(s: State, t: int, word: int, unpacks: Unpack | None) -> list[Range]:
+    if REGISTRY[word >> 24].formats not in _FOLLOWED:
+        return []
     context = 0 if unpacks is None else int(unpacks.mode.context)
     bank = int(plain(config.bank)(s, t))
     found = []
