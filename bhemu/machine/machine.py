@@ -15,7 +15,7 @@ from bhemu.errors import InputError, NoProgress, UnknownName
 from bhemu.machine import saved
 from bhemu.machine.controls import Controls, ThreadBound
 from bhemu.machine.error_text import HostAccess
-from bhemu.machine.options import coordinate, engine_name, seed_of, takes
+from bhemu.machine.options import coordinate, engine_name, late_of, takes
 from bhemu.machine.rounds import RoundsOnNetwork
 from bhemu.machine.run import RunLoop
 from bhemu.machine.saved import Snapshot
@@ -24,6 +24,7 @@ from bhemu.memmap import DEBUG_BASE, L1_SIZE, RISCV_DEBUG_REG_SOFT_RESET_0, SOFT
 from bhemu.noc.grid import TILES, XY, Grid, tile_at
 from bhemu.noc.network import Network, memory_of
 from bhemu.noc.record import MEMORY_PAGE, MEMORY_SHIFT
+from bhemu.program.lateness import Lateness
 from bhemu.program.options import DELIVERIES, SHARED, ChipOptions, filled
 from bhemu.program.specs import OutputSpec
 from bhemu.program.tensor import Tensors
@@ -57,7 +58,7 @@ class Machine(ThreadBound, Controls):
     def __init__(self, *, tiles: Iterable[XY] = (), **options: Unpack[ChipOptions]) -> None:
         super().__init__()
         chosen = filled(ChipOptions, options, type(self).__name__)
-        self.late = seed_of(chosen["late"])
+        self.late = late_of(chosen["late"])
         if chosen["timing"] != "off":
             raise InputError(_NO_TIMES, hint="run the program of one tile, or without timing")
         self.engine = engine_name(chosen["engine"], "compiled", self.late is not None)
@@ -77,10 +78,11 @@ class Machine(ThreadBound, Controls):
             )
         seed, grid = chosen["seed"], Grid(found, chosen["dram_banks"])
         self.network = self._lay(grid, chosen["poison"], seed)
-        drawn = DELIVERIES[1] if self.late is not None else chosen["delivery"]
-        self.network.state.late[0] = _DELIVERY[drawn]
+        self.network.state.late[0] = _DELIVERY[chosen["delivery"]]
         self.network.state.late_pc[0] = -1
-        self.network.state.seed[0] = (seed if self.late is None else self.late) & arguments.MOST
+        self.network.state.seed[0] = seed & arguments.MOST
+        if self.late is not None:
+            self._delay_requests(self.late)
         self._tiles: dict[int, Tile] = {}
         self._reached: dict[tuple[int, int, int], Tile | Bank] = {}  # by NoC and coordinate
         self._exposed: set[int] = set()
@@ -110,6 +112,15 @@ class Machine(ThreadBound, Controls):
             self.network.join(t, tile.state)
             tile.attach(self.network, t, self._loop)
         return self._tiles[t]
+
+    def _delay_requests(self, late: Lateness) -> None:
+        """Requests that are late: all of them, those of one pc, or none."""
+        state, named = self.network.state, late.requests
+        drawn = not late.acts or bool(named)
+        state.late[0] = _DELIVERY[DELIVERIES[drawn]]
+        state.seed[0] = late.seed
+        if named and named[0].pc is not None:
+            state.late_pc[0] = named[0].pc
 
     def _lay(self, grid: Grid, poison: str | None, seed: int) -> Network:
         """The network of a machine that is being made."""

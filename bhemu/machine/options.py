@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from bhemu import arguments
 from bhemu.errors import InputError
+from bhemu.program.lateness import Lateness, lateness
 from bhemu.program.options import ENGINES, REFERENCES, declared
 from bhemu.tensix import rules
 from bhemu.tensix.prng import DOWN, RANDOM, REFUSED, UP
@@ -50,9 +51,9 @@ def takes(table: Any) -> Callable[[type[_T]], type[_T]]:
     return described
 
 
-def seed_of(word: int | str | None) -> int | None:
-    """The seed of an option that is a seed or "off"."""
-    return word if isinstance(word, int) else None
+def late_of(value: int | str) -> Lateness | None:
+    """What is late, by the value of the option; None where nothing is."""
+    return None if value == "off" else lateness("late", value)
 
 
 def engine_name(name: str | None, default: str, timed: bool = False) -> str:

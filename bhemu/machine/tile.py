@@ -23,7 +23,7 @@ from bhemu.machine.options import (
     UB,
     coordinate,
     engine_name,
-    seed_of,
+    late_of,
     takes,
 )
 from bhemu.machine.rounds import RoundsOfOneTile
@@ -67,7 +67,7 @@ class Tile(ThreadBound, Controls, Tensors):
         super().__init__()
         chosen = filled(TileOptions, options, "Tile")
         self.xy, self.seed = coordinate(chosen["xy"]), chosen["seed"]
-        self.poison, self.late = chosen["poison"], seed_of(chosen["late"])
+        self.poison, self.late = chosen["poison"], late_of(chosen["late"])
         self.timing = chosen["timing"]
         if self.late is not None and self.timing != "off":
             raise InputError("late draws times, timing models them: give one of them")
@@ -362,7 +362,7 @@ class Tile(ThreadBound, Controls, Tensors):
         if self.poison == "random":
             self._scramble_l1()
         if self.late is not None:
-            draws.begin(self.state, self.late, self.number)
+            draws.begin(self.state, self.late, self.number, self.xy)
         elif self.timing == "model":
             self.state.timed[0] = draws.NOMINAL
 

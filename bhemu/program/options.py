@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final, TypedDict
 
 from bhemu import arguments
 from bhemu.errors import InputError
+from bhemu.program.lateness import lateness
 
 ENGINES: Final = ("unicorn", "compiled")
 REFERENCES: Final = ("ttsim", "llk", "isa")
@@ -101,6 +102,31 @@ class SeedOr(Kind):
     def read(self, table: Any, name: str) -> Any:
         """The value in a table of PROGRAM.toml, None without."""
         return table.word(name, None, self.words, self.most)
+
+
+class Delays(SeedOr):
+    """A seed of 32 bits, alone or with the acts that are late (lateness.py), or "off"."""
+
+    def __init__(self) -> None:
+        super().__init__("off")
+        self.values = f'{self.values}, `"SEED:AGENT@PC#FIRST-LAST,..."`'
+
+    def check(self, name: str, value: Any) -> int | str:
+        """The value that a Python program gives."""
+        if value is None or value in self.words:
+            return self.words[0]
+        if not isinstance(value, int | str):
+            raise InputError(f"{name} = {value!r} is not known", hint="a seed, or 'off'")
+        found = lateness(name, value)
+        return str(found) if found.acts else found.seed
+
+    def read(self, table: Any, name: str) -> Any:
+        """The value in a table of PROGRAM.toml, None without."""
+        value = table.take(name, None, (str, int))
+        try:
+            return None if value is None else self.check(name, value)
+        except InputError as error:
+            table.fail(error.message, hint=error.hint)
 
 
 class Seconds(Kind):
@@ -253,7 +279,7 @@ class Options(TypedDict, total=False):
     late: Annotated[
         int | str | None,
         Option(
-            SeedOr("off"),
+            Delays(),
             None,
             ("chip", *_MACHINE),
             "let words, cores and requests be late, as hardware may, drawn from this seed",

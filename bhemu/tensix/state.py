@@ -42,6 +42,7 @@ AGENTS = UNITS + CORES + THREADS  # of the timed form
 SHARED_UNITS = 2  # scalar and configuration unit, whose words are complete at the gate
 SPENT = 1 << 13  # rows of the table of where cycles go
 LATE_LOG = 1 << 12  # drawn delays that are remembered
+LATE_ACTS = 16  # kinds of acts that a late run may be told to delay
 
 _i64, _u8, _u16, _u32, _u64 = np.int64, np.uint8, np.uint16, np.uint32, np.uint64
 _i16 = np.int16
@@ -237,7 +238,12 @@ MEMBERS = (
     Member("late_slow", _i64, (AGENTS,), "cycles that an act of an agent may be late at present"),
     Member("late_until", _i64, (1,), "cycle in which other agents become slow"),
     Member("late_choices", _i64, (1,), "delays drawn so far"),
-    Member("late_log", _i64, (LATE_LOG, 4), "the last ones: number, agent, cycle, cycles late"),
+    Member("late_named", _i64, (1,), "kinds of acts that alone are late, 0 = what the seed draws"),
+    Member("late_acts", _i64, (LATE_ACTS, 4), "each: agent, pc or -1, the first, the last of them"),
+    Member("late_seen", _i64, (LATE_ACTS,), "acts of each kind so far"),
+    Member(
+        "late_log", _i64, (LATE_LOG, 5), "the last delays: number, agent, pc, cycle, cycles late"
+    ),
     # counters, errors, trace
     Member("executed", _i64, (3,), "Tensix words executed by each thread"),
     Member("executed_limit", _i64, (3,), "stop the thread at this count, -1 = never"),

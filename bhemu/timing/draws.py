@@ -2,7 +2,8 @@
 
 Few agents are slow at a time, for some hundred or thousand cycles, and so much that others get
 ahead of them: what nothing orders then happens in the other order (probabilistic concurrency
-testing). Every delay has a number.
+testing). A run may also be told which acts alone are late (program/lateness.py): then the seed
+and the count of an act decide by how much, whatever else is late. Every delay has a number.
 """
 
 from typing import Any
@@ -10,24 +11,30 @@ from typing import Any
 import numpy as np
 
 from bhemu.jit.subset import njit
+from bhemu.program.coordinates import XY
+from bhemu.program.lateness import Lateness
 from bhemu.tensix.state import AGENTS, LATE_LOG
 
 NOMINAL, DRAWN = 1, 2  # s.timed
 _FACTOR, _TERM = np.uint64(6364136223846793005), np.uint64(1442695040888963407)  # Knuth's MMIX
-_SHIFT = np.uint64(33)
+_SHIFT, _LOW, _TILE = np.uint64(33), np.uint64(0x7FFFFFFF), np.uint64(16)
 _SLOW_AT_ONCE = 3  # agents, at most
 _SHORTEST, _LONGEST = 8, 12  # of a time in which the same agents are slow: powers of 2
 ANY = 1 << 11  # cycles: no text bounds how late it is
 _LEAST, _MOST = 3, 11  # cycles that an act is late, at most: powers of 2
 
 
-def begin(s: Any, seed: int, tile: int) -> None:
-    """Draw times from a seed of 32 bits on, differently on each tile of a chip."""
+def begin(s: Any, late: Lateness, tile: int, xy: XY) -> None:
+    """Draw times from the seed on, differently on each tile of a chip, or delay the named acts."""
     s.timed[0] = DRAWN
-    s.late_random[0] = seed << 16 | tile
+    s.late_random[0] = late.seed << 16 | tile
     s.late_choices[0] = s.late_until[0] = 0
-    for name in ("late_slow", "late_log"):
+    for name in ("late_slow", "late_log", "late_seen"):
         getattr(s, name)[...] = 0
+    s.late_named[0] = len(late.acts)
+    s.late_acts[:, 0] = -1
+    for i, acts in enumerate(late.of_tile(xy)):
+        s.late_acts[i] = acts.row
 
 
 @njit
@@ -41,7 +48,7 @@ def _below(s: Any, n: Any) -> Any:
 @njit
 def renew(s: Any) -> None:
     """Choose other slow agents where the time of the present ones is over."""
-    if s.timed[0] != DRAWN or s.clock[0] < s.late_until[0]:
+    if s.timed[0] != DRAWN or s.late_named[0] or s.clock[0] < s.late_until[0]:
         return
     s.late_until[0] = s.clock[0] + (
         np.int64(1) << (_SHORTEST + _below(s, _LONGEST - _SHORTEST + 1))
@@ -53,14 +60,46 @@ def renew(s: Any) -> None:
 
 
 @njit
-def late(s: Any, agent: Any, most: Any) -> Any:
-    """Cycles by which the present act of an agent is late, fewer than `most`."""
-    if s.timed[0] != DRAWN or s.late_slow[agent] == 0 or most == 0:
+def _mixed(x: Any, y: Any) -> Any:
+    """A number of 31 bits that two others decide."""
+    x = ((x ^ y) * 1103515245 + 12345) & 0x7FFFFFFF
+    return ((x ^ x >> 15) * 1103515245 + 12345) & 0x7FFFFFFF
+
+
+@njit
+def _named(s: Any, agent: Any, pc: Any, most: Any) -> Any:
+    """Cycles by which an act is late in a run that says which acts are: half of these are not."""
+    cycles = np.int64(0)
+    tile_agent = np.int64(s.late_random[0] & _LOW) & 0xFFFF | agent << 16
+    for i in range(s.late_acts.shape[0]):
+        acts = s.late_acts[i]
+        if acts[0] != agent or (acts[1] >= 0 and acts[1] != pc):
+            continue
+        s.late_seen[i] += 1
+        count = s.late_seen[i]
+        x = _mixed(_mixed(np.int64(s.late_random[0] >> _TILE & _LOW), tile_agent), count)
+        if acts[2] <= count <= acts[3] and x >> 30 == 0:
+            bound = np.int64(1) << (_LEAST + (x >> 16) % (_MOST - _LEAST + 1))
+            cycles = max(cycles, 1 + _mixed(x, count) % (min(bound, most) - 1))
+    return cycles
+
+
+@njit
+def late(s: Any, agent: Any, pc: Any, most: Any) -> Any:
+    """Cycles by which the present act of an agent, at `pc`, is late, fewer than `most`."""
+    if s.timed[0] != DRAWN or most == 0:
         return np.int64(0)
-    cycles = _below(s, min(s.late_slow[agent], most))
+    if s.late_named[0]:
+        cycles = _named(s, agent, pc, most)
+    elif s.late_slow[agent] == 0:
+        return np.int64(0)
+    else:
+        cycles = _below(s, min(s.late_slow[agent], most))
+    if cycles == 0:
+        return cycles
     choice = s.late_choices[0]
     s.late_choices[0] = choice + 1
     row = choice % LATE_LOG
-    s.late_log[row, 0], s.late_log[row, 1] = choice, agent
-    s.late_log[row, 2], s.late_log[row, 3] = s.clock[0], cycles
+    s.late_log[row, 0], s.late_log[row, 1], s.late_log[row, 2] = choice, agent, pc
+    s.late_log[row, 3], s.late_log[row, 4] = s.clock[0], cycles
     return cycles

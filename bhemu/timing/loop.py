@@ -94,7 +94,9 @@ def _core(s: Any, c: Any) -> Any:
         spent.goes_on(s, agent, s.turn_pc[0], s.turn_cycles[0])
     if s.core_state[c] == RUNNING:
         s.agent_next[agent] = (
-            s.clock[0] + s.turn_cycles[0] + draws.late(s, agent, np.int64(draws.ANY))
+            s.clock[0]
+            + s.turn_cycles[0]
+            + draws.late(s, agent, np.int64(s.pc[c]), np.int64(draws.ANY))
         )
     elif s.core_state[c] == BLOCKED:
         spent.waits(s, agent, s.core_wait[c])
@@ -181,8 +183,9 @@ def _issues(s: Any, t: Any, unit: Any, opcode: Any, word: Any) -> Any:
     s.unit_last[unit] = t
     s.unit_idle[unit] = s.clock[0] + max(cycles.latency(opcode), sixteenths // cycles.PARTS)
     most = np.int64(0) if opcode == _UNPACR_NOP else np.int64(_LATE[unit])
-    s.agent_next[unit] = s.clock[0] + sixteenths // cycles.PARTS + draws.late(s, unit, most)
-    spent.goes_on(s, unit, np.int64(s.gate_pc[t]), sixteenths // cycles.PARTS)
+    pc, busy = np.int64(s.gate_pc[t]), sixteenths // cycles.PARTS
+    s.agent_next[unit] = s.clock[0] + busy + draws.late(s, unit, pc, most)
+    spent.goes_on(s, unit, pc, busy)
 
 
 @njit
@@ -190,8 +193,15 @@ def _thread(s: Any, t: Any) -> None:
     """The word at the gate of thread `t` executes, goes to its unit, or waits; see s.status."""
     agent = FIRST_THREAD + t
     s.agent_next[agent] = NEVER
+    stood = s.gate_full[t]
     if not _arrives(s, t):
         spent.waits(s, agent, np.int64(spent.NO_WORD))
+        return
+    late = np.int64(0)
+    if not stood:
+        late = draws.late(s, agent, np.int64(s.gate_pc[t]), np.int64(draws.ANY))
+    if late:
+        s.agent_next[agent] = s.clock[0] + late
         return
     if s.executed[t] == s.executed_limit[t]:
         s.agent_next[agent] = s.clock[0]
@@ -227,7 +237,7 @@ def _thread(s: Any, t: Any) -> None:
     if shared >= 0:
         s.shared_free[shared] = s.clock[0] + held
     spent.goes_on(s, agent, np.int64(s.gate_pc[t]), held)
-    s.agent_next[agent] = s.clock[0] + held + draws.late(s, agent, np.int64(draws.ANY))
+    s.agent_next[agent] = s.clock[0] + held
     if unit < 0:
         _looks(s, t)
 

@@ -190,8 +190,8 @@ def test_the_log_has_every_delay() -> None:
     log = tile.state.late_log[:count]
     assert 0 < count <= len(tile.state.late_log)
     assert list(log[:, 0]) == list(range(count))
-    assert (log[1:, 2] >= log[:-1, 2]).all()  # in order of time
-    assert log[:, 3].max() < 2048
+    assert (log[1:, 3] >= log[:-1, 3]).all()  # in order of time
+    assert log[:, 4].max() < 2048
 
 
 def test_drawn_and_modelled_times_exclude_each_other() -> None:

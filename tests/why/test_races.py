@@ -1,17 +1,14 @@
 """Races: bugs that nothing orders, and their corrected twins, on cores, threads and units."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from corpus import ROOT, Line, check_bug, checked, folder, found, store
+from corpus import ROOT, Line, check_bug, folder, found, store
 
 import bhemu.tensix.units  # noqa: F401  (declares the instructions)
-from bhemu.errors import BhemuError, GuestFault, NotModelled
 from bhemu.riscv.assembly import A0, A1, T0, T1, ZERO, addi, beq, bne, li, lw, sw, tt
 from bhemu.tensix.config_fields import PCK_EDGE_OFFSET_SEC0_mask
-from bhemu.why.check import Context
 
 DATA, FLAG, OUT, DONE = 0x20000, 0x20100, 0x20200, 0x20300
 PC_BUF_SYNC, SEMAPHORES, GPR, CONFIG = 0xFFE80004, 0xFFE80020, 0xFFE00000, 0xFFEF0000
@@ -264,15 +261,3 @@ def test_a_race_is_found_and_its_twin_is_silent(bug: Bug, tmp_path: Path) -> Non
 @pytest.mark.parametrize("name", ["add1", "matmul", "eltwise", "reduce", "sfpu", "llk_like"])
 def test_nothing_is_found_in_shipped_programs(name: str) -> None:
     assert found(ROOT / "elfs" / name) == []
-
-
-@pytest.mark.parametrize(
-    ("error", "found"),
-    [(GuestFault("an illegal word"), 1), (NotModelled("a rare mode", category="Unsupported"), 0)],
-)
-def test_a_schedule_that_is_not_modelled_proves_nothing(
-    error: BhemuError, found: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    program = folder(tmp_path / "fine", {"trisc0": [store(OUT, 1)]}, outputs={OUT: [1]})
-    monkeypatch.setattr(Context, "again", lambda self, **_: replace(self.symptom, error=error))
-    assert len(checked(program, "races")) == found

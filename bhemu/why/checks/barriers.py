@@ -19,10 +19,10 @@ from bhemu.why.ordering import effects
 from bhemu.why.ordering.accesses import Conflict
 from bhemu.why.ordering.delays import loop_around
 from bhemu.why.ordering.recorder import recorded
-from bhemu.why.ordering.schedules import divergence, witness
 from bhemu.why.ordering.vector_clocks import NOC
 from bhemu.why.repair.edits import firmware_of
 from bhemu.why.walk import Step, where
+from bhemu.why.witness import of_pair
 
 _SEEDS = 4
 _SEEN = 3  # findings of a run
@@ -108,7 +108,7 @@ def _unanswered(context: Context) -> list[Finding]:
 def _unordered(context: Context) -> list[Finding]:
     """Requests whose source or target is used although nothing has looked for their answer."""
     found: dict[int, Finding] = {}
-    places: list[tuple[list[XY], int]] = []
+    pairs: dict[int, tuple[XY, Step, Step]] = {}
     walked = [recorder.units for recorder in recorded(context)]
     for races, conflict in [(one, conflict) for one in walked for conflict in one.conflicts()]:
         tile, first, second = races.tile, conflict.first, conflict.second
@@ -118,14 +118,15 @@ def _unordered(context: Context) -> list[Finding]:
         if first.owner != second.owner:
             blamed = races.release_after(first) or blamed
         kind = request.WRITE if not first.write else request.READ
-        places.append((context.named(tile), conflict.place))
         finding = _used(tile, conflict, blamed, kind)
         found.setdefault(first.step.pc, finding)
+        pairs.setdefault(first.step.pc, (tile.xy, first.step, second.step))
     found |= _overwritten(context, set(found))
-    listed = list(found.values())[:_SEEN]
-    if places and listed and (other := witness(context, late=True)) is not None:
-        told = (*other.commands(context), *divergence(context, other, *places[0]))
-        listed[0] = replace(listed[0], evidence=(*listed[0].evidence, *told))
+    listed: list[Finding] = []
+    for pc, finding in list(found.items())[:_SEEN]:
+        seen = of_pair(context, *pairs[pc], request=True) if pc in pairs else None
+        told = () if seen is None else (seen.told(context),)
+        listed.append(replace(finding, evidence=(*finding.evidence, *told)))
     return listed
 
 

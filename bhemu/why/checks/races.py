@@ -14,10 +14,10 @@ from bhemu.why.ordering import effects, first_values
 from bhemu.why.ordering.accesses import Conflict, Event, thread_of
 from bhemu.why.ordering.conflicts import Races
 from bhemu.why.ordering.delays import delay_before, nops_before
-from bhemu.why.ordering.recorder import Recorder, recorded
-from bhemu.why.ordering.schedules import Witness, divergence, witness
+from bhemu.why.ordering.recorder import recorded
 from bhemu.why.ordering.vector_clocks import HOST, NOC, unit_of
 from bhemu.why.walk import Step, Word, where
+from bhemu.why.witness import Witness, of_any, of_pair
 
 _COUNT, _CHANGES = "for its wait", "and changes"
 _WAIT = "wait for the other side before this access: SEMWAIT, TTSync, a word of L1 that it sets"
@@ -37,67 +37,37 @@ _STALL = {
 def run(context: Context) -> list[Finding]:
     """Conflicts of the plain order; those of units where there is none."""
     recorders = recorded(context)
-    found = _conflicts(context)
-    other = witness(context)
-    if found and other is not None:
-        told = (*found[0].evidence, *other.commands(context), *_parting(context, recorders, other))
-        found[0] = replace(found[0], evidence=told)
-    found = found or _conflicts(context, units=True)
+    found = _conflicts(context) or _conflicts(context, units=True)
     found += merged([r.templates.findings() for r in recorders])
     found += first_values.findings(
         context, [(r.tile, r.plain.looks.late_firsts) for r in recorders]
     )
-    if (
-        not found
-        and other is not None
-        and other.other.seed is None
-        and context.symptom.error is None
-    ):
-        found = _of_witness(context, other)
-        if not found and other.outcome.modelled:
-            found = [_seen_only(context, other)]
+    if not found and context.symptom.fine and (seen := of_any(context)) is not None:
+        found = [_seen_only(context, seen)]
     return found[:_SEEN]
 
 
 def _conflicts(context: Context, *, units: bool = False) -> list[Finding]:
     recorders = recorded(context)
     races = [recorder.units if units else recorder.plain for recorder in recorders]
-    return [finding for one in races for finding in _findings(one)]
+    return [finding for one in races for finding in _findings(context, one)]
 
 
-def _of_witness(context: Context, other: Witness) -> list[Finding]:
-    """The conflicts of the other schedule, where writes may change what here they found so."""
-    found = _conflicts(replace(context, quantum=other.other.quantum, facts={}))
-    told = other.commands(context)
-    return [replace(one, evidence=(*one.evidence, *told)) for one in found[:1]] + found[1:]
-
-
-def _parting(context: Context, recorders: list[Recorder], other: Witness) -> tuple[str, ...]:
-    """Where both schedules part, at the place of the first conflict."""
-    for recorder in recorders:
-        for conflict in recorder.plain.conflicts():
-            if conflict.first.agent < NOC:
-                tiles = context.named(recorder.tile)
-                return divergence(context, other, tiles, conflict.place)
-    return ()
-
-
-def _seen_only(context: Context, other: Witness) -> Finding:
-    """Two schedules that end otherwise, without a pair of accesses that is known."""
+def _seen_only(context: Context, seen: Witness) -> Finding:
+    """A late run that ends otherwise, without a pair of accesses that is known."""
+    (acts,), tile = seen.late.acts, context.tile
+    pc = acts.pc or 0
+    here = (core for core in tile.core.values() if core.locate(pc)[0] is not None)
+    at = where_core(tile, next(here, tile.core["brisc"]).index, pc)
     return Finding(
-        "races",
-        "warning",
-        "how the program ends depends on the speed of its cores",
-        {},
-        {},
-        other.commands(context),
-        "look where both runs part: bhemu trace with the options of either",
-        likely("speed"),
-    )
+        "races", "error", f"how the program ends depends on when the {acts.agent} acts here",
+        place(at, None, tile), {}, (seen.told(context),),
+        "what comes after it and needs it must wait for it", likely("speed"),
+    )  # fmt: skip
 
 
-def _findings(races: Races) -> list[Finding]:
-    found: dict[tuple[str, int], Finding] = {}
+def _findings(context: Context, races: Races) -> list[Finding]:
+    found: dict[tuple[str, int], tuple[Finding, Conflict]] = {}
     for conflict in races.conflicts():
         if conflict.first.agent >= NOC:
             continue  # a barrier is missing: barriers.py
@@ -105,8 +75,14 @@ def _findings(races: Races) -> list[Finding]:
         key = str(finding.culprit.get("core")), int(finding.culprit.get("pc", 0))
         if conflict.units and not isinstance(conflict.first.step, Word):
             key = "stores of", conflict.first.agent  # one wait is missing for all of them
-        found.setdefault(key, finding)
-    return list(found.values())[:_SEEN]
+        found.setdefault(key, (finding, conflict))
+    return [_witnessed(context, races, *one) for one in list(found.values())[:_SEEN]]
+
+
+def _witnessed(context: Context, races: Races, found: Finding, conflict: Conflict) -> Finding:
+    """The finding, with a late run that shows it where there is one."""
+    seen = of_pair(context, races.tile.xy, conflict.first.step, conflict.second.step)
+    return found if seen is None else replace(found, evidence=(*found.evidence, seen.told(context)))
 
 
 def _told(tile: Tile, event: Event) -> str:
@@ -385,8 +361,8 @@ CHECK = Check(
     " of a chip all"
     " tiles but four, the first of each part and the last among them; what comes after 150,000"
     " instructions and words of a tile; an order from tile to tile (see transfers)",
-    cost="one run step by step, 0.3 ms per word and 0.04 ms per instruction; 9 with other turns, on"
-    " a chip 4 with late deliveries",
+    cost="one run step by step, 0.3 ms per word and 0.04 ms per instruction; late runs for each"
+    " finding, 40 at most",
     applies=applies,
     run=run,
 )

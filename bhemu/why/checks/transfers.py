@@ -21,9 +21,9 @@ from bhemu.why.network.conflicts import pc_of
 from bhemu.why.network.initial_values import initial_value
 from bhemu.why.ordering import effects
 from bhemu.why.ordering.delays import delay_before
-from bhemu.why.ordering.schedules import witness
 from bhemu.why.repair.edits import firmware_of
 from bhemu.why.walk import Step, Word, where
+from bhemu.why.witness import of_pair
 
 _SEEN = 3
 
@@ -36,17 +36,22 @@ def run(context: Context) -> list[Finding]:
     found: dict[object, Finding] = {}
     for one in disorders(walk):
         finding = _finding(context, one)
-        who = finding.culprit
-        found.setdefault((who.get("core"), who.get("file"), who.get("line")), finding)
+        key = tuple(finding.culprit.get(name) for name in ("core", "file", "line"))
+        if key not in found and len(found) < _SEEN:
+            found[key] = _witnessed(context, one, finding)
     listed = list(found.values())[:_SEEN]
     most = listed[0].likelihood if listed else 0  # what comes later may be a consequence
     listed = [replace(one, likelihood=min(one.likelihood, most)) for one in listed]
     if context.symptom.hangs and not listed:
         listed = [_missed(walk, one) for one in missed(walk)[:1]]
-    if listed and (other := witness(context, late=True)) is not None:
-        told = (*listed[0].evidence, *other.commands(context))
-        listed[0] = replace(listed[0], evidence=told)
     return listed
+
+
+def _witnessed(context: Context, one: Disorder, found: Finding) -> Finding:
+    """The finding, with a late run that shows it where there is one."""
+    xy, sent = one.walk.tiles[one.first.home].tile.xy, one.first.sent is not None
+    seen = of_pair(context, xy, one.first.event.step, one.second.event.step, request=sent)
+    return found if seen is None else replace(found, evidence=(*found.evidence, seen.told(context)))
 
 
 def _finding(context: Context, one: Disorder) -> Finding:

@@ -158,8 +158,8 @@ def is_address(place: int) -> bool:
     return kind(place) == "Config" and (place - CONFIG) // 32 % CONFIG_WORDS in _addresses()
 
 
-# Formats in force for the words whose reads of Config are followed. Kernels set the modes of ZEROACC
-# and of the vector unit once, before they begin, and nothing orders that.
+# Formats in force for the words whose reads of Config are followed. Kernels set the modes of
+# ZEROACC and of the vector unit once, before they begin, and nothing orders that.
 _FOLLOWED = ("unpack", "pack", "src")
 
 

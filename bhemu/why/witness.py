@@ -1,0 +1,135 @@
+"""A late run in which a pair that nothing orders happens in the other order: found, then halved.
+
+The run delays some acts, as texts allow (docs/timing.md), and ends otherwise than the run that the
+user saw: so the pair decides something, and one command shows it.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from bhemu.errors import Limit
+from bhemu.memmap import CORE_NAMES
+from bhemu.program.coordinates import XY
+from bhemu.program.lateness import AGENTS, NOC, Acts, Lateness
+from bhemu.text import joined
+from bhemu.why.check import Context, Outcome
+from bhemu.why.ordering.vector_clocks import unit_of
+from bhemu.why.walk import Step, Word
+
+_SEEDS = (1, 2, 3, 4)
+_RUNS = 40  # late runs of one question
+_SLOWER = 20  # cycles of a late run, at most, for a clock unit of the plain one
+_UNITS = {
+    "unpack0": "unpacker0", "unpack1": "unpacker1", "matrix": "matrix", "vector": "vector",
+    "pack": "packer", "mover": "mover",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Witness:
+    """A late run that ends otherwise than the run that the user saw."""
+
+    late: Lateness
+    outcome: Outcome
+
+    def told(self, context: Context) -> str:
+        """The command that shows it, and how it ends."""
+        command = f"bhemu run {context.program.path or 'PROGRAM'} --late {self.late}"
+        return f"shown by {command}: {_ends(self.outcome)}"
+
+
+def of_pair(
+    context: Context, tile: XY, first: Step, second: Step, *, request: bool = False
+) -> Witness | None:
+    """A run in which the access of a pair that came first comes after the other one.
+
+    Where the run of the user went wrong, too: one in which the second comes still later.
+    request: the first is what a core asks of the NoC.
+    """
+    sides = [[Acts(NOC, first.pc)] if request else [*_of_step(first)]]
+    sides += [] if context.symptom.fine else [[*_of_step(second)]]
+    for acts in (acts for side in sides for acts in side):
+        named = context.is_chip and acts.agent != NOC
+        own = replace(acts, tile=tile) if named else acts
+        for seed in _SEEDS:
+            if (found := _differs(context, Lateness(seed, (own,)))) is not None:
+                return found if acts.agent == NOC else _halved(context, found)
+    return None
+
+
+def of_any(context: Context) -> Witness | None:
+    """A run that ends otherwise, whatever is late in it; of one tile with the act that does it."""
+    for seed in _SEEDS:
+        found = _differs(context, Lateness(seed))
+        if found is None or context.is_chip:
+            continue
+        for acts in _slow(found.outcome):
+            for other in _SEEDS:
+                alone = _differs(context, Lateness(other, (acts,)))
+                if alone is not None:
+                    return _halved(context, alone)
+    return None
+
+
+def _of_step(step: Step) -> Iterator[Acts]:
+    """What may be late of an access: the unit's word, then the thread or core that makes it."""
+    if not isinstance(step, Word):
+        yield Acts(CORE_NAMES[step.core], step.pc)
+        return
+    unit = _UNITS.get(unit_of(step.word) or "")
+    if unit is not None:
+        yield Acts(unit, step.pc)
+    yield Acts(f"T{step.thread}", step.pc)
+
+
+def _slow(seen: Outcome) -> Iterable[Acts]:
+    """The agents that were late in a run, those that were so most often first."""
+    state = seen.machine.state
+    log = state.late_log[: int(state.late_choices[0]), 1:3].tolist()
+    return [Acts(AGENTS[agent], pc) for (agent, pc), _ in Counter(map(tuple, log)).most_common()]
+
+
+def _differs(context: Context, late: Lateness) -> Witness | None:
+    """The late run, where it ends otherwise: with other outputs, an error, or in a deadlock."""
+    runs = context.facts.setdefault("late runs", [0])
+    if runs[0] >= _RUNS or context.late:
+        return None
+    runs[0] += 1
+    machine = context.launch(late=str(late), **context.alone)
+    seen = context.finish(machine, limit=_SLOWER * context.most)
+    if isinstance(seen.error, Limit) or not seen.modelled or seen.same(context.symptom):
+        return None  # a run that takes long may only be late
+    return Witness(late, seen)
+
+
+def _halved(context: Context, found: Witness) -> Witness:
+    """With as few of the acts late as it takes, one after another."""
+    (acts,) = found.late.acts
+    counts = [int(tile.state.late_seen.max()) for tile in context.tiles(found.outcome.machine)]
+    low, high = 1, max(counts)
+    while low < high:
+        middle = (low + high) // 2
+        for part in (
+            replace(acts, first=low, last=middle),
+            replace(acts, first=middle + 1, last=high),
+        ):
+            less = _differs(context, Lateness(found.late.seed, (part,)))
+            if less is not None:
+                found, low, high = less, part.first, part.last or high
+                break
+        else:
+            break
+    return found
+
+
+def _ends(seen: Outcome) -> str:
+    """How a run ended, in a line."""
+    if seen.fine:
+        return "ends as expected"
+    if seen.error is not None:
+        return str(seen.error).splitlines()[0]
+    reports: Sequence[str] = [
+        joined(str(one.report)) for one in seen.wrong if one.report is not None
+    ]
+    return "; ".join(reports) or "its outputs have other bytes"

@@ -1,0 +1,114 @@
+"""A pair that nothing orders is shown by a late run, which one command repeats."""
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from corpus import ROOT, checked, folder, shipped, store
+
+from bhemu.errors import BhemuError, GuestFault, InputError, NotModelled
+from bhemu.launch.session import Launched, Program
+from bhemu.program.lateness import AGENTS, Acts, Lateness, lateness
+from bhemu.tensix import in_flight
+from bhemu.why import witness
+from bhemu.why.check import Context
+from bhemu.why.question import context
+from bhemu.why.walk import Instruction
+
+NOP, OUT = 0x02000000, 0x20200
+STALLWAIT_PACK = 0xA2200008  # holds back what comes after PACR until it has read Dst
+
+
+def pushed(word: int) -> bytes:
+    """The `.ttinsn` of a core that pushes a word."""
+    return ((word << 2 | word >> 30) & 0xFFFFFFFF).to_bytes(4, "little")
+
+
+def without_wait(path: Path) -> Path:
+    """elfs/add1, whose pack thread does not wait for the packer."""
+    data = (ROOT / "elfs" / "add1" / "trisc2.elf").read_bytes()
+    assert data.count(pushed(STALLWAIT_PACK)) == 1
+    return shipped(path, "add1", trisc2=data.replace(pushed(STALLWAIT_PACK), pushed(NOP)))
+
+
+def test_one_late_word_shows_a_missing_wait_in_a_fresh_process(tmp_path: Path) -> None:
+    program = without_wait(tmp_path / "add1")
+    first = checked(program, "races")[0]
+    (shown,) = [line for line in first["evidence"] if line.startswith("shown by ")]
+    command, _, ends = shown.removeprefix("shown by bhemu ").partition(": ")
+    assert "--late" in command
+    assert "packer@" in command
+    done = subprocess.run(
+        [sys.executable, "-m", "bhemu", *command.split()], capture_output=True, text=True
+    )
+    assert done.returncode == 1
+    assert ends.partition(";")[0].removeprefix("y: ") in done.stdout
+    seed, _, acts = command.rpartition(" ")[2].partition(":")
+    (alone,) = lateness("late", f"{seed}:{acts}").acts
+    assert alone.first == alone.last
+    for late in (f"{seed}:{replace(alone, first=1 << 40, last=None)}", f"{seed}:mover"):
+        right = subprocess.run(
+            [sys.executable, "-m", "bhemu", "run", str(program), "--late", late],
+            capture_output=True, text=True,
+        )  # fmt: skip
+        assert right.returncode == 0, late
+
+
+@pytest.mark.parametrize(
+    ("error", "found"),
+    [(GuestFault("an illegal word"), True), (NotModelled("rare", category="Unsupported"), False)],
+)
+def test_a_late_run_that_is_not_modelled_proves_nothing(
+    error: BhemuError, found: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder(tmp_path, {"trisc0": [store(OUT, 1)]}, outputs={OUT: [1]})
+    target = Launched(Program.load(tmp_path))
+    asked = context(target, target.finish())
+    seen = replace(asked.symptom, error=error)
+    monkeypatch.setattr(Context, "finish", lambda self, machine, **_: seen)
+    step = Instruction(0, 0, 0x4000, 0x13, asked.tile.state.regs[0])
+    assert (witness.of_pair(asked, (1, 2), step, step, request=True) is not None) == found
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["7", "7:packer", "7:packer@0x18190#3", "7:1-2/T1@0x14000#2-9,noc@0x4000", "0:brisc#4-9"],
+)
+def test_what_is_late_reads_back(text: str) -> None:
+    assert str(lateness("late", text)) == text
+    assert lateness("late", text) == lateness("late", str(lateness("late", text)))
+
+
+def test_a_count_without_an_end_reads_back() -> None:
+    one = Lateness(3, (Acts("T0", None, 5),))
+    (back,) = lateness("late", str(one)).acts
+    assert back.row == one.acts[0].row
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("x", "not known"), ("7:", "not known"), ("4294967296", "not known"),
+        ("7:pack er", "names no"),
+        ("7:packet", "no agent is called 'packet'"), ("7:T0#0", "counts from 1"),
+        ("7:T0#5-4", "counts from 1"), ("7:noc@0x4000#2", "noc@PC"), ("7:noc,noc@0x4", "too many"),
+        ("7:" + ",".join(["T0"] * 17), "too many"),
+    ],
+)  # fmt: skip
+def test_what_names_nothing_is_refused(text: str, says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        lateness("late", text)
+    done = subprocess.run(
+        [sys.executable, "-m", "bhemu", "run", str(ROOT / "elfs" / "add1"), "--late", text],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+
+
+def test_agents_have_the_numbers_of_the_record() -> None:
+    named = [name.replace(" unit", "").replace(" ", "") for name in in_flight.NAMES]
+    assert list(AGENTS[: len(named)]) == named
+    assert len(AGENTS) == 14
