@@ -11,6 +11,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import noc_probes
 import numpy as np
 
 from bhemu import Tile
@@ -147,7 +148,11 @@ def main() -> None:
     parser.add_argument("--check", action="store_true")
     given = parser.parse_args()
     before = text = PAGE.read_text()
-    for name, make in (("anchors", anchors), ("figures", figures)):
+    for name, make in (
+        ("anchors", anchors),
+        ("transfers", noc_probes.table),
+        ("figures", figures),
+    ):
         head, rest = text.split(BEGIN.format(name))
         text = (
             f"{head}{BEGIN.format(name)}\n{make()}\n{END.format(name)}"

@@ -36,7 +36,7 @@ from bhemu.program.options import ENGINES, TileOptions, filled
 from bhemu.program.specs import OutputSpec
 from bhemu.program.tensor import Tensors
 from bhemu.riscv import l0_cache
-from bhemu.tensix.state import RESET, State, reset
+from bhemu.tensix.state import MODELLED, RESET, State, reset
 from bhemu.tensix.views import Tensix
 from bhemu.timing import draws
 
@@ -364,7 +364,7 @@ class Tile(ThreadBound, Controls, Tensors):
         if self.late is not None:
             draws.begin(self.state, self.late, self.number, self.xy)
         elif self.timing == "model":
-            self.state.timed[0] = draws.NOMINAL
+            self.state.timed[0] = MODELLED
 
     def _touched(self) -> None:
         """The host has changed something."""

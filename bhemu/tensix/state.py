@@ -41,6 +41,7 @@ UNITS = 6  # that hold a word while they work on it, see tensix/in_flight.py
 AGENTS = UNITS + CORES + THREADS  # of the timed form
 SHARED_UNITS = 2  # scalar and configuration unit, whose words are complete at the gate
 SPENT = 1 << 13  # rows of the table of where cycles go
+MODELLED, DRAWN = 1, 2  # of `timed`
 LATE_LOG = 1 << 12  # drawn delays that are remembered
 LATE_ACTS = 16  # kinds of acts that a late run may be told to delay
 

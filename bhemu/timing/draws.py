@@ -13,9 +13,8 @@ import numpy as np
 from bhemu.jit.subset import njit
 from bhemu.program.coordinates import XY
 from bhemu.program.lateness import Lateness
-from bhemu.tensix.state import AGENTS, LATE_LOG
+from bhemu.tensix.state import AGENTS, DRAWN, LATE_LOG
 
-NOMINAL, DRAWN = 1, 2  # s.timed
 _FACTOR, _TERM = np.uint64(6364136223846793005), np.uint64(1442695040888963407)  # Knuth's MMIX
 _SHIFT, _LOW, _TILE = np.uint64(33), np.uint64(0x7FFFFFFF), np.uint64(16)
 _SLOW_AT_ONCE = 3  # agents, at most

@@ -9,6 +9,7 @@ import pytest
 
 from bhemu import Chip, Snapshot
 from bhemu.machine import saved
+from bhemu.noc import record
 from bhemu.tensix.state import DTYPE, POINTERS
 
 LAYOUTS = saved._layouts()
@@ -21,11 +22,13 @@ def older(path: Path, layout: str) -> Path:
     meta = json.loads(str(arrays["meta"]))
     meta["layout"] = layout
     for number in meta["tiles"]:
-        record = arrays[f"tile{number}"].view(DTYPE)
+        tile = arrays[f"tile{number}"].view(DTYPE)
         held = np.zeros(1, dtype)
         for name in set(dtype.names or ()) - set(POINTERS):
-            held[name] = record[name]
+            held[name] = tile[name]
         arrays[f"tile{number}"] = held.view(np.uint8)
+    for name in record.LATER:
+        del arrays[f"chip_{name}"]
     arrays["meta"] = np.array(json.dumps(meta))
     made = path.with_name("older.npz")
     np.savez(made, **arrays)
