@@ -1,0 +1,127 @@
+"""Races that hardware has, by mechanism, in small kernels: late runs show them and spare the twins.
+
+Each kernel is equal in the plain run with and without its mistake.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import pytest
+
+from bhemu import Tile
+from bhemu.errors import BhemuError
+from bhemu.memmap import TENSIX_CFG_BASE
+from bhemu.riscv.assembly import A0, A1, PARK, T0, T1, ZERO, addi, bne, code, li, lw, sw, tt
+
+SEEDS = range(12)
+TEXT = {"brisc": 0x0, "trisc0": 0x10000, "trisc1": 0x14000, "trisc2": 0x18000}
+FLAGS, OUT, CONFIG = 0x20000, 0x20100, TENSIX_CFG_BASE + 4 * 60
+MATH, SRCA_VLD, MATH_IDLE = 1 << 6, 1 << 7, 1 << 4
+Line = int | list[int]
+Kernels = dict[str, Sequence[Line]]
+
+
+def pause(n: int) -> list[int]:
+    return [*li(A0, n), addi(A0, A0, -1), bne(A0, ZERO, -4)]
+
+
+def store(address: int, value: int) -> list[int]:
+    return [*li(A0, address), *li(A1, value), sw(A1, A0)]
+
+
+def wait(address: int, value: int) -> list[int]:
+    return [*li(A0, address), *li(A1, value), lw(T1, A0), bne(T1, A1, -4)]
+
+
+def source_banks(wrong: bool) -> Kernels:
+    """R1: the wait for SrcA sees the bank that a word at work has still to give back."""
+    fill = tt("UNPACR_NOP", set_dvalid=1, unpack_pop=1)
+    valid = tt("STALLWAIT", stall_res=MATH, wait_res=SRCA_VLD)
+    after = valid if wrong else tt("STALLWAIT", stall_res=MATH, wait_res=SRCA_VLD | MATH_IDLE)
+    back = tt("SETRWC", clear_ab_vld=1)
+    move = tt("MOVD2A", instr_mod=2)
+    return {"trisc0": [fill, pause(60), fill], "trisc1": [valid, back, after, move]}
+
+
+def shared_config_word(wrong: bool) -> Kernels:
+    """R4: two cores change fields of one Config word, each reads and writes it as a whole."""
+    take, give = tt("ATGETM"), tt("ATRELM")
+    sync: list[int] = [] if wrong else [*li(T0, 0xFFE80004), sw(ZERO, T0), lw(T1, T0), 0x00637033]
+
+    def change(bit: int, flag: int) -> list[Line]:
+        body = [*li(A0, CONFIG), lw(T1, A0), addi(T1, T1, bit), sw(T1, A0), lw(T1, A0), 0x00637033]
+        own = body if wrong else [take, *sync, *body, give]
+        return [own, store(FLAGS + flag, 1)]
+
+    read = [*li(A0, CONFIG), lw(T1, A0), *li(A0, OUT), sw(T1, A0)]
+    return {
+        "trisc0": change(1, 0), "trisc1": change(0x100, 4),
+        "brisc": [wait(FLAGS, 1), wait(FLAGS + 4, 1), read],
+    }  # fmt: skip
+
+
+def pushed_words(wrong: bool) -> Kernels:
+    """R6: a core tells another one that its pushed words are done, without TTSync."""
+    words = [tt("SETDMAREG", reg_index_16b=8, payload_sig_sel=0x1234)]
+    sync = [] if wrong else [[*li(T0, 0xFFE80004), sw(ZERO, T0), lw(T1, T0), 0x00637033]]
+    gpr = 0xFFE00000 + 4 * 4
+    read = [*li(A0, gpr), lw(T1, A0), *li(A0, OUT), sw(T1, A0)]
+    return {"trisc0": [*words, pause(4), *sync, store(FLAGS, 1)], "brisc": [wait(FLAGS, 1), read]}
+
+
+def packed_rows(wrong: bool) -> Kernels:
+    """R7: a thread hands rows of Dst over before the vector unit has read them."""
+    stall = tt("STALLWAIT", stall_res=1 << 1, wait_res=1 << 11)
+    own: list[Line] = [tt("SFPLOAD", lreg_ind=1, instr_mod0=4)]
+    own += [] if wrong else [stall]
+    own += [tt("SEMPOST", sem_sel=2)]
+    other = [
+        tt("SEMWAIT", wait_sem_cond=1, sem_sel=2, stall_res=1 << 6),
+        tt("ZEROACC", clear_mode=3),
+    ]
+    first = [tt("SEMINIT", max_value=1, sem_sel=2)]
+    return {"trisc1": [*first, pause(200), *own], "trisc2": [pause(60), *other]}
+
+
+class Mechanism(NamedTuple):
+    """How the kernels are made; what of the tile says how they ended."""
+
+    name: str
+    agent: str  # whose lateness shows it
+    make: Callable[[bool], Kernels]
+    left: Callable[[Tile], Any]
+
+
+MECHANISMS = (
+    Mechanism("R1 bank seen too early", "matrix", source_banks, lambda t: t.state.src[0].tobytes()),
+    Mechanism("R4 one Config word of two", "trisc0", shared_config_word, lambda t: t.read32(OUT)),
+    Mechanism("R6 words still to come", "T0", pushed_words, lambda t: t.read32(OUT)),
+    Mechanism(
+        "R7 rows handed over early", "vector", packed_rows, lambda t: t.state.lreg[1].tobytes()
+    ),
+)
+
+
+def ending(mechanism: Mechanism, wrong: bool, **options: Any) -> Any:
+    tile = Tile(engine="compiled", ub="silicon", **options)
+    tile.state.dst[:4] = 0x3F80
+    for core, lines in mechanism.make(wrong).items():
+        words = [word for line in lines for word in (line if isinstance(line, list) else [line])]
+        tile.write(TEXT[core], code(*words, PARK))
+        if core != "brisc":
+            tile.core[core].set_reset_pc(TEXT[core])
+        tile.core[core].release()
+    try:
+        tile.run(limit=100_000)
+    except BhemuError as error:
+        return error.rule
+    return mechanism.left(tile)
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda one: one.name)
+def test_late_runs_show_it_and_spare_its_twin(mechanism: Mechanism) -> None:
+    right = ending(mechanism, False)
+    assert ending(mechanism, True) == right
+    chosen = [f"{seed}:{mechanism.agent}" for seed in SEEDS]
+    assert {ending(mechanism, False, late=late) for late in (*SEEDS, *chosen)} == {right}
+    assert {ending(mechanism, True, late=late) for late in chosen} - {right}
