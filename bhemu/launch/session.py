@@ -19,7 +19,7 @@ from bhemu.program.coordinates import XY, At, check_l1
 from bhemu.program.input_files import encode_values, read_image
 from bhemu.program.options import CHIP_ONLY, LaunchOptions
 from bhemu.program.outputs import OutputResult, check_saves, collect
-from bhemu.program.specs import CoreSpec, FirmwareSpec, SetSpec, TileSpec
+from bhemu.program.specs import CoreSpec, FirmwareSpec, InputSpec, SetSpec, TileSpec
 
 if TYPE_CHECKING:
     from bhemu.machine.machine import Chip
@@ -252,7 +252,8 @@ def launch(
         firmware = _place(machine, placed, program, elfs, boot=boot)
         words = _words(placed, program)
         _check_outputs(machine, program)
-        _feed(machine, placed, program)
+        for source in program.inputs:
+            feed(machine, program, source)
         _start(placed, program, firmware, boot=boot)
         if firmware is not None and not words:
             words = [(tile.xy, firmware.go, 0) for tile, _ in placed]
@@ -323,19 +324,17 @@ def waiter(machine: Any) -> kernels.Wait:
     return wait
 
 
-def _feed(machine: Any, placed: Placed, program: schema.Program) -> None:
-    """The inputs, into L1 and DRAM."""
-    for source in program.inputs:
-        if source.dram is not None:
-            data = source.data()
-            source.dram.write(data, lambda b, at, d: machine.dram[b].write(at, d))
-        elif not source.tiles:
-            tile = machine.chosen(None) if program.is_alone else placed[0][0]
-            at = l1_address(tile, source.origin, source.at, source.size)
-            tile.write(at, source.data())
-        for xy in source.tiles:
-            tile = machine.tile[xy]
-            tile.write(l1_address(tile, source.origin, source.at, source.size), source.data())
+def feed(machine: Any, program: schema.Program, source: InputSpec) -> None:
+    """One input into L1 and DRAM; InputError where its values or its place do not fit."""
+    if source.dram is not None:
+        source.dram.write(source.data(), lambda b, at, d: machine.dram[b].write(at, d))
+    elif not source.tiles:
+        tile = machine.chosen(None) if program.is_alone else next(_tiles(machine, program))[0]
+        at = l1_address(tile, source.origin, source.at, source.size)
+        tile.write(at, source.data())
+    for xy in source.tiles:
+        tile = machine.tile[xy]
+        tile.write(l1_address(tile, source.origin, source.at, source.size), source.data())
 
 
 def _start(

@@ -23,6 +23,7 @@ EBREAK = rv32i.EBREAK.match
 
 addi, add = rv32i.ADDI.assemble, rv32i.ADD.assemble
 lui = rv32i.LUI.assemble
+NOP = addi(ZERO, ZERO, 0)
 lw, lh, lhu, lb, lbu = (
     cls.assemble for cls in (rv32i.LW, rv32i.LH, rv32i.LHU, rv32i.LB, rv32i.LBU)
 )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
-from bhemu.errors import BhemuError, Limit, NoProgress, NotModelled
+from bhemu.errors import BhemuError, Limit, NoProgress, NotModelled, Where
 from bhemu.launch.session import Program
 from bhemu.machine.machine import Chip
 from bhemu.machine.stop import Stop
@@ -92,7 +92,9 @@ class Context:
     """What a check works on: the program, how its run ended, and more runs of it.
 
     `tile` is the tile of that run with its history (None for a program of a chip), to be moved
-    about at will; `quantum` is that of the run. `facts` holds what checks share, by name.
+    about at will; `quantum` is that of the run. `facts` holds what checks share, by name;
+    `touched`: who made the first wrong element of each output, or met the error, and when, the
+    last first.
     """
 
     program: schema.Program
@@ -100,6 +102,7 @@ class Context:
     quantum: int
     say: Callable[[str], None]
     facts: dict[str, Any] = field(default_factory=dict)
+    touched: list[tuple[Where, int | None]] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
     work: Work = field(default_factory=Work)
     skipped: list[str] = field(default_factory=list)  # checks for which no work was left
@@ -134,10 +137,11 @@ class Context:
         """Whether the work that checks may do is done."""
         return self.work.done > WORK or time.monotonic() - self.began > AT_MOST
 
-    def launch(self, **options: Any) -> Any:
-        """The program once more, nothing of it executed yet: a Tile or a Chip."""
+    def launch(self, program: schema.Program | None = None, **options: Any) -> Any:
+        """The program, or one like it, once more, nothing of it executed yet: a Tile or a Chip."""
         self.work.launched(len(self.tiles(self.symptom.machine)))
-        return Program(**vars(self.program)).launch(**{"quantum": self.quantum, **options})
+        given = Program(**vars(program or self.program))
+        return given.launch(**{"quantum": self.quantum, **options})
 
     @property
     def alone(self) -> dict[str, Any]:

@@ -31,7 +31,7 @@ CLASSES = {
     "unwritten": ("uninit", "leaks", "powerup", "slots", "banks"),  # a value that nobody has given
     "contract": ("buffers", "formats", "stack", "jumps", "program"),  # what PROGRAM.toml declares
     "origin": ("output", "place"),  # who made the first wrong element
-    "cure": ("repair",),  # a change with which the run ends correctly
+    "cure": ("cure",),  # a change with which the run ends correctly
 }
 CLASS_OF = {name: kind for kind, names in CLASSES.items() for name in names}
 _RANKS = {kind: rank for rank, kind in enumerate(CLASSES)}
@@ -292,6 +292,14 @@ def outside_headers(where: Where) -> Where:
     return where if str(inner.file).endswith(_HEADERS) else inner
 
 
+def outside(where: Where, files: frozenset[str]) -> Where:
+    """The innermost call that stands in none of `files`; the place itself where there is none."""
+    outer = where
+    while outer.file in files and outer.inlined:
+        outer = _caller(outer)
+    return where if outer.file in files else outer
+
+
 def _caller(where: Where) -> Where:
     call, *rest = where.inlined
     return replace(
@@ -347,16 +355,17 @@ def _is_special(link: Link) -> bool:
     return link.place.startswith("dst:") and link.after & 0xFF == 0xFF and link.after < 1 << 16
 
 
-def of_output(tile: Tile | None, program: Program, result: OutputResult) -> list[Finding]:
+def of_output(
+    tile: Tile | None, program: Program, result: OutputResult, links: list[Link]
+) -> list[Finding]:
     """An output that is not what was expected: a wrong element, back to its causes.
 
-    Behind it the lines of cores that have stored what that element is made from. tile: None for an
-    output in DRAM, of which no causes are followed.
+    Behind it the lines of cores that have stored what that element is made from. links: the causes,
+    none of an output in DRAM, whose tile is None.
     """
     report = result.report
     assert report is not None
     assert report.first is not None
-    links = [] if tile is None else _followed(tile, program, result)
     made = next((link for link in links if link.where is not None), None)
     text = joined(str(report))
     special = math.isfinite(report.first.expected) and not math.isfinite(report.first.got)
@@ -374,7 +383,7 @@ def of_output(tile: Tile | None, program: Program, result: OutputResult) -> list
     return [found, *_sources(tile, links[1:], victim)]
 
 
-def _followed(tile: Tile, program: Program, result: OutputResult) -> list[Link]:
+def followed(tile: Tile, program: Program, result: OutputResult) -> list[Link]:
     """The causes of the first wrong element; of the worst, where nobody has written the first."""
     links: list[Link] = []
     for one in (result.report.first, result.report.worst) if result.report else ():

@@ -25,10 +25,10 @@ from bhemu.why.failures.limits import too_short
 from bhemu.why.failures.overwritten import overwritten
 from bhemu.why.failures.set_fields import setter
 from bhemu.why.failures.unsent import unsent
-from bhemu.why.findings import Finding, chain, of_error, of_one_hang, of_output, place
+from bhemu.why.findings import Finding, chain, followed, of_error, of_one_hang, of_output, place
 from bhemu.why.kernel_lines import of_kernels
 from bhemu.why.network import requests
-from bhemu.why.outputs import misplaced, neighbours, readings
+from bhemu.why.outputs import misplaced, neighbours
 
 _FOLLOWED = 2  # wrong outputs in L1 of a chip, each of which takes one more run
 _BUDGET = 20_000  # instructions that are followed to prove a livelock
@@ -66,23 +66,23 @@ def findings(asked: Context, target: Launched, error: BhemuError | None) -> list
     if isinstance(error, Limit):
         error = asked.symptom.error
     symptom = [] if error is None else [of_error(error, target.clock, tile)]
+    if error is not None and error.where is not None:
+        asked.touched.append((error.where, target.clock))
     if isinstance(error, NoProgress):
         symptom = [of_one_hang(symptom[0], _of_hang(asked, tile, error))]
     found = [*too_short(asked, error), *overwritten_arguments(asked)]
     if tile is not None:  # which is taken back in time by what comes now
         found += [*overwritten_address(asked, error), *setter(asked, error)]
         found += code_written(tile, asked.program)
-    cures: list[Finding] = []
     if error is None:
         for number, wrong in enumerate(asked.symptom.wrong):
             seen = tile or (_with_history(asked, wrong) if number < _FOLLOWED else None)
             symptom += _of_output(asked, seen, wrong)
         found += requests.left_out(asked)
-        cures += readings.otherwise(asked)
     if asked.program.kind == schema.SAVED_STATE:  # which has no past that a check could look at
         found += saved_state.stacks(target)
     else:
-        found = checks.findings(asked, checks.fitting(asked), found, cures)
+        found = checks.findings(asked, checks.fitting(asked), found)
     if isinstance(error, NoProgress):
         symptom, found = [with_hand_over(symptom[0], error, found)], apart(error, found)
     return of_kernels(asked, checks.ordered(explained.of_formats([*symptom, *found])))
@@ -97,7 +97,9 @@ def _of_hang(asked: Context, tile: Tile | None, error: NoProgress) -> list[Findi
 
 def _of_output(asked: Context, tile: Tile | None, result: OutputResult) -> list[Finding]:
     """A wrong output, with who wrote it, or wrote elsewhere instead."""
-    first, *others = of_output(tile, asked.program, result)
+    links = [] if tile is None else followed(tile, asked.program, result)
+    asked.touched += [(link.where, link.clock) for link in links if link.where is not None]
+    first, *others = of_output(tile, asked.program, result, links)
     first = neighbours.named(asked, tile, result, misplaced.named(asked, result, first))
     return [requests.named(asked, result, first), *others]
 

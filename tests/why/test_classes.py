@@ -9,6 +9,8 @@ import planted
 import pytest
 
 from bhemu.errors import Internal, NoProgress
+from bhemu.riscv.assembly import ttinsn
+from bhemu.tensix.insn import assemble
 from bhemu.why import checks
 from bhemu.why.check import Check
 from bhemu.why.findings import CLASS_OF, CLASSES, Finding
@@ -24,16 +26,16 @@ def test_every_check_has_a_class_and_a_cure_is_the_last_one() -> None:
     found = [told(name, likelihood) for likelihood in (1, 100) for name in reversed(CLASS_OF)]
     kinds = [one.check for one in checks.ordered(found)]
     assert kinds == sorted(kinds, key=[*CLASSES].index)
-    both = checks.ordered([told("races", 60), told("stale", 90), told("repair", 99)])
-    assert [one.found_by for one in both] == ["stale", "races", "repair"]
+    both = checks.ordered([told("races", 60), told("stale", 90), told("cure", 99)])
+    assert [one.found_by for one in both] == ["stale", "races", "cure"]
 
 
 @pytest.mark.parametrize(
     ("error", "others", "expected"),
     [
-        (None, [], ["repair"]),
-        (Internal("refused"), [], ["repair"]),
-        (NoProgress("idle"), [], ["repair"]),
+        (None, [], ["cure"]),
+        (Internal("refused"), [], ["cure"]),
+        (NoProgress("idle"), [], ["cure"]),
         (NoProgress("hangs", graph=SimpleNamespace(waiters=())), [], []),
         (None, ["races"], ["races"]),
         (None, ["formats"], ["formats"]),
@@ -54,25 +56,28 @@ def test_a_cure_is_told_where_nothing_waits_and_nothing_else_is_found(
     context: Any = SimpleNamespace(
         late=False, skipped=[], say=lambda _: None, symptom=SimpleNamespace(error=error)
     )
-    every = [check("repair", "repair"), check("stack", *others)]
+    every = [check("cure", "cure"), check("stack", *others)]
     assert [one.found_by for one in checks.findings(context, every)] == expected
-    assert ("repair" in asked) == (expected == ["repair"])  # nor is it looked for
-    given = checks.findings(
-        context, [check("stack")], [told(one) for one in others], [told("repair")]
-    )
+    assert ("cure" in asked) == (expected == ["cure"])  # nor is it looked for
+    searches = [check("cure", "cure"), check("stack")]
+    given = checks.findings(context, searches, [told(one) for one in others])
     assert [one.found_by for one in given] == expected
 
 
 def test_a_cure_is_a_note_behind_the_output_that_differs(tmp_path: Path) -> None:
-    """A number of add1 is another one: the run is wrong, and no check finds anything."""
+    """T1 of add1 goes on by 4 rows where it has to by 8: no check finds anything."""
     folder = tmp_path / "add1"
     shutil.copytree(planted.ROOT / "elfs" / "add1", folder)
-    text = (folder / planted.TOML).read_text()
-    (folder / planted.TOML).write_text(text.replace('"f32:1.0"', '"f32:2.0"'))
-    first, *others = planted.why(folder)
+    code = (folder / "trisc1.elf").read_bytes()
+    right, wrong = (
+        ttinsn(assemble("SETRWC", bit_mask=4, rwc_cr=4, rwc_d=rows)).to_bytes(4, "little")
+        for rows in (8, 4)
+    )
+    assert code.count(right) == 2
+    before, _, after = code.rpartition(right)
+    (folder / "trisc1.elf").write_bytes(before + wrong + after)
+    first, last = planted.why(folder)
     assert (first["check"], first["severity"]) == ("origin", "error")
-    kinds = [one["check"] for one in others]
-    assert "cure" in kinds and kinds == sorted(kinds, key="origin cure".split().index)
-    cures = [one for one in others if one["check"] == "cure"]
-    assert {(one["severity"], one["advice"]) for one in cures} == {("note", "")}
-    assert all(one["text"].startswith("the run also ends correctly if ") for one in cures)
+    assert (last["check"], last["severity"], last["advice"]) == ("cure", "note", "")
+    text = "the run also ends correctly if trisc1 math.c:64 is changed: SETRWC rwc_d = 0x8"
+    assert last["text"] == f"{text} instead of 0x4"

@@ -16,7 +16,7 @@ ONE, OTHER = 24, 44  # lines that set formats; another thread does so in line 30
 def use(first: int, fmt: str, by: int = OTHER, line: int = 33) -> _Use:
     step: Any = SimpleNamespace(pc=0x100 + line, clock=7, line=line)
     setter, set_up = Where(file="k.cpp", line=by), frozenset((ONE, 30, OTHER))
-    return _Use(step, "UNPACR", first, first + 0x400, fmt, setter, (64, by), set_up, 0)
+    return _Use(step, "UNPACR", first, first + 0x400, fmt, setter, (64, by), set_up)
 
 
 class Moved:

@@ -61,5 +61,5 @@ def test_a_text_with_the_place_has_the_kernels() -> None:
         tiles=lambda machine: (tile,),
     )
     texts = ("if trisc1 ckernel.h:7 is changed: left out", "T1 of ckernel.h:7: no")
-    found = of_kernels(context, [Finding("repair", "", t, WHO, {}, (), "") for t in texts])
+    found = of_kernels(context, [Finding("cure", "", t, WHO, {}, (), "") for t in texts])
     assert [one.text for one in found] == ["if trisc1 add.cpp:18 is changed: left out", texts[1]]

@@ -9,13 +9,27 @@ from corpus import ROOT, Line, check_bug, folder, found, store
 
 from bhemu import Program, Tile
 from bhemu.debug.places import Sources
-from bhemu.riscv.assembly import A0, A1, A2, T0, T1, T2, ZERO, add, addi, beq, branch, li, lw, sw
+from bhemu.riscv.assembly import (
+    A0,
+    A1,
+    A2,
+    T1,
+    T2,
+    ZERO,
+    add,
+    addi,
+    beq,
+    branch,
+    li,
+    lw,
+    sw,
+    ttinsn,
+)
 from bhemu.riscv.isa.rv32i import SUB
 from bhemu.tensix.insn import assemble
+from bhemu.why.ordering.delays import nops_before
 from bhemu.why.ordering.recorder import is_polled, spin
-from bhemu.why.repair import alternation
-from bhemu.why.repair.edits import Code, Site
-from bhemu.why.repair.instructions import changes
+from bhemu.why.walk import Word
 
 AT, FENCE = 0x8000, 0x0FF0000F
 DATA, COUNT, OUT = 0x20000, 0x20100, 0x20200
@@ -112,47 +126,6 @@ def test_the_same_loop_is_silent_where_no_cache_is_modelled(tmp_path: Path) -> N
     assert found(path) == []
 
 
-def site(word: int, count: int, *more: int) -> Site:
-    return Site(2, AT + 4 * (word >> 24), None, 1, [word, *more], count=count)
-
-
-ZERO_HALF = assemble("ZEROACC", clear_mode=2)
-OFFSET = assemble("SETC16", setc16_reg=1, setc16_value=0)
-
-
-def test_a_word_of_each_round_takes_turns() -> None:
-    """It is likelier where another word of the core takes turns, as often; never a semaphore."""
-    one, turns = site(ZERO_HALF, 4), site(OFFSET, 4, OFFSET | 0x200)
-    post = site(assemble("SEMPOST", sem_sel=2), 4)
-    code = Code({2: {each.pc: 0x13 for each in (one, turns, post)}})
-    found = list(alternation.edits(code, [one, turns, post], 2, 0x100))
-    assert {edit.at for edit in found} == {one.pc}
-    assert {edit.cost for edit in found} == {1.25}
-    assert any("where" in edit.text for edit in found)
-    alone = list(alternation.edits(code, [one, post], 2, 0x100))
-    assert {edit.cost for edit in alone} == {1.65}
-    once = site(ZERO_HALF, 1)
-    assert not list(alternation.edits(code, [once, turns], 2, 0x100))
-
-
-def test_what_takes_turns_does_so_from_the_second_time_on(tmp_path: Path) -> None:
-    """The added instructions, run three times by a core."""
-    one, two = store(OUT, 1), store(OUT, 2)
-    room = 0x30000
-    words = alternation._in_turn([T0, T1, A0, A1], room, tuple(one), tuple(two))
-    again = [*words, *li(T2, OUT), lw(A2, T2)]
-    keep = [[*again, *li(T2, OUT + 4 * n), sw(A2, T2)] for n in (1, 2, 3)]
-    inputs = {room + alternation._COUNTER: [0], OUT: [0]}
-    outputs = {OUT + 4: [1, 2, 1]}
-    assert found(folder(tmp_path / "turns", {"brisc": keep}, inputs=inputs, outputs=outputs)) == []
-
-
-def test_a_sum_goes_on_by_one() -> None:
-    assert addi(A0, A0, 1) in dict(changes(add(A0, A0, A1)))
-    assert addi(A0, A0, -1) in dict(changes(sub(A0, A0, A1)))
-    assert addi(A0, A1, 1) not in dict(changes(add(A0, A1, A2)))
-
-
 def test_a_source_of_the_program_of_that_name_is_found(tmp_path: Path) -> None:
     """Of several files of a name, beside firmware of other programs."""
     shutil.copytree(ROOT / "elfs" / "reduce", tmp_path / "mine")
@@ -183,3 +156,23 @@ def test_stores_that_end_at_a_round_place_are_named(tmp_path: Path) -> None:
         total -= (total & 0x80000000) << 1
         paths.append(folder(tmp_path / kind, {"trisc0": kernel}, outputs={OUT: [total]}))
     check_bug(*paths, "uninit", "trisc0", 1)
+
+
+def _nops_before(*code: int) -> int | None:
+    """How many instructions before a word the first NOP is pushed that only lets time pass."""
+    tile, at = Tile(), 0x8000
+    for n, word in enumerate(code):
+        tile.write(at + 4 * n, word.to_bytes(4, "little"))
+    last = at + 4 * len(code)
+    found = nops_before(tile, Word(0, 1, assemble("SFPLOAD"), last, 2, 0, 1, last))
+    return None if found is None else (last - found) // 4
+
+
+def test_nops_count_as_well_before_instructions_that_compute() -> None:
+    nop, other = ttinsn(assemble("NOP")), ttinsn(assemble("SFPMOV"))
+    assert _nops_before(other, nop, nop) == 2
+    assert _nops_before(other, nop, nop, addi(15, 0, 32), addi(14, 0, 1)) == 4
+    assert _nops_before(nop, nop, other, addi(15, 0, 32)) is None
+    assert _nops_before(other, nop, nop, sw(15, 14, 0)) is None
+    assert _nops_before(other, nop, nop, branch(0, 15, 14, -8)) is None
+    assert _nops_before(other, other, nop, addi(15, 0, 32)) is None

@@ -8,14 +8,10 @@ import pytest
 from corpus import Line, check_bug, folder, store
 
 import bhemu.tensix.units  # noqa: F401  (declares the instructions)
-from bhemu.errors import Where
 from bhemu.memmap import MOP_CFG_BASE, PC_BUF_BASE, TENSIX_CFG_BASE
 from bhemu.program.symbols import Row, _words_of_assembler
 from bhemu.riscv.assembly import T0, T1, ZERO, li, lw, sw, tt
-from bhemu.tensix.config_fields import STACC_RELU_ApplyRelu
 from bhemu.why.checks.buffers import _Look
-from bhemu.why.repair.edits import Code, Edit, Lines, Site
-from bhemu.why.repair.owners import unset
 
 OUT, NOP = 0x20200, 0x02000000
 TEMPLATE: list[Line] = [store(MOP_CFG_BASE + 4 * n, v) for n, v in enumerate((1, 1, *[NOP] * 7))]
@@ -66,37 +62,6 @@ def test_of_two_producers_the_one_like_the_consumer_is_wrong() -> None:
     assert strangers(x={"received": {"ncrisc"}, "acked": {"trisc0"}}, y={}) == {}
 
 
-RELU, RELU_ON = STACC_RELU_ApplyRelu.word, 1 << STACC_RELU_ApplyRelu.shift
-
-
-def settings(core: int, *words: int) -> list[Site]:
-    """A store to each of these Config words, at an instruction each."""
-    return [
-        Site(core, 0x1000 * core + 4 * n, TENSIX_CFG_BASE + 4 * word, n, [RELU_ON], count=1)
-        for n, word in enumerate(words)
-    ]
-
-
-@pytest.mark.parametrize(
-    ("core", "packer", "text", "named"),
-    [
-        (0, (18, 13, 12, 24, 28), "= 0x0 instead of 0x1", 0x3008),  # the nearest word
-        (0, (18, 13, RELU, 24, 28), "= 0x0 instead of 0x1", None),  # T2 sets it itself
-        (0, (18, 13), "= 0x0 instead of 0x1", None),  # T2 does not set the unit up
-        (0, (18, 13, 12, 24, 28), "= 0x1 instead of 0x3", None),  # not just left on
-        (3, (18, 13, 12, 24, 28), "= 0x0 instead of 0x1", None),  # T2's own
-    ],
-)
-def test_who_sets_the_rest_of_a_unit_is_to_put_a_field_back(
-    core: int, packer: tuple[int, ...], text: str, named: int | None
-) -> None:
-    left = Site(core, 0x100, TENSIX_CFG_BASE + 4 * RELU, 1, [RELU_ON], count=1)
-    edit = Edit(core, ((0x100, (0x13,)),), f"STACC_RELU_ApplyRelu {text}", 1.0)
-    lines: Any = SimpleNamespace(where=lambda owner, pc: Where(core=f"{owner}", pc=pc))
-    found = unset([left, *settings(3, *packer)], edit, lines)
-    assert (None if found is None else found.pc) == named
-
-
 def table(*rows: tuple[int, int, str, int], words: bool = True) -> list[tuple[int, int, str, int]]:
     return [tuple(one) for one in _words_of_assembler([Row(*one) for one in rows], lambda _: words)]
 
@@ -117,25 +82,6 @@ def test_words_of_an_assembler_have_lines_of_their_own() -> None:
         assert table(*rows) == rows
     pseudo = [(0x100, 0x108, "a.S", 22), (0x108, 0x10C, "a.S", 24)]  # of two instructions
     assert table(*pseudo, words=False) == pseudo
-
-
-@pytest.mark.parametrize("other", [0x22, 0x23])
-def test_a_loop_of_a_header_is_changed_in_all_cores_that_have_it(
-    other: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Only where all instructions that change are there as well, as far apart."""
-    code = Code({1: {0x100: 0x11, 0x108: 0x22}, 2: {0x500: 0x11, 0x508: other}})
-    lines: Any = Lines.__new__(Lines)
-    lines._code = code
-    monkeypatch.setattr(Lines, "_copies", lambda *_: [0x500])
-    edit = Edit(1, ((0x100, (0x13,)), (0x108, (0x13, 0x22))), "begin this loop earlier", 1.5)
-    found = lines.in_all_cores(edit)
-    if other == code.words[1][0x108]:
-        assert found.code == (*edit.code, (0x500, (0x13,)), (0x508, (0x13, 0x22)))
-        assert found.common
-        assert found.cost > edit.cost
-    else:
-        assert found is None
 
 
 SYNC = [*li(T0, PC_BUF_BASE + 4), sw(ZERO, T0), lw(T1, T0), 0x00637033]

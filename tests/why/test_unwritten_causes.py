@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import pytest
 from corpus import Line, check_bug, folder, found, store
 
 import bhemu.tensix.units  # noqa: F401  (declares the instructions)
@@ -24,8 +23,6 @@ from bhemu.riscv.assembly import (
     sw,
 )
 from bhemu.riscv.isa.rv32i import SUB
-from bhemu.tensix.insn import assemble
-from bhemu.why.repair.words import word_changes
 
 DATA, COUNT, OUT = 0x20000, 0x20100, 0x20200
 FENCE, BLTU = 0x0FF0000F, 6
@@ -89,15 +86,3 @@ def test_the_branch_that_leads_past_a_store_is_named(tmp_path: Path) -> None:
         paths.append(folder(tmp_path / kind, {"trisc0": [*lines, *summing(12)]}, outputs=outputs))
     check_bug(*paths, "uninit", "trisc0", 2)
     assert "a branch leads past that store" in " ".join(found(paths[0])[0]["evidence"])
-
-
-@pytest.mark.parametrize(
-    ("mode", "half", "no_number"),
-    [(8, 0x7FC0, True), (0, 0xFF80, True), (8, 0x3F80, False), (10, 0x7FC0, False)],
-)
-def test_a_constant_that_is_no_number_is_rather_another_one(
-    mode: int, half: int, no_number: bool
-) -> None:
-    word = assemble("SFPLOADI", lreg_ind=1, instr_mod0=mode, imm16=half)
-    near = [other for other, text, far in word_changes(word, {}) if far < 0 and "number" in text]
-    assert (word & ~0xFFFF | 0x4000 in near) == no_number

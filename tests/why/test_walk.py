@@ -7,11 +7,10 @@ import pytest
 from corpus import ROOT
 
 from bhemu import Program, Tile
-from bhemu.riscv.assembly import PARK, branch, code, ttinsn, word
+from bhemu.riscv.assembly import NOP, PARK, branch, code, ttinsn, word
 from bhemu.tensix.frontend import FROM_REPLAY
 from bhemu.tensix.insn import assemble
 from bhemu.why.ordering.recorder import is_one_of_two
-from bhemu.why.repair.edits import NOP
 from bhemu.why.walk import Instruction, Walk, Word, where
 
 

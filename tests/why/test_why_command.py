@@ -53,7 +53,7 @@ _KEYS = "tile core thread pc function file line inlined instant word".split()
 
 
 def test_a_finding_has_every_key_whatever_is_known() -> None:
-    found = Finding("repair", "error", "text", {"file": "PROGRAM.toml", "line": 3}, {}, ("a",), "")
+    found = Finding("cure", "error", "text", {"file": "PROGRAM.toml", "line": 3}, {}, ("a",), "")
     shown = found.as_dict()
     assert list(shown) == "check severity text culprit victim evidence advice".split()
     assert list(shown["culprit"]) == _KEYS

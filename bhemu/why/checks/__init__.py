@@ -10,7 +10,8 @@ from bhemu.program.toml import suggestion
 from bhemu.why.check import Check, Context
 from bhemu.why.findings import Finding, place_of
 
-_CURES = "repair"
+_CURES = "cure"
+_BEFORE = {"repair": _CURES}  # what a check was called in an earlier release
 
 
 @cache
@@ -26,7 +27,8 @@ def named(text: str) -> list[Check]:
     known = every()
     if text.strip() == "all":
         return list(known.values())
-    names = [name.strip() for name in text.split(",") if name.strip()]
+    given = [name.strip() for name in text.split(",") if name.strip()]
+    names = [_BEFORE.get(name, name) for name in given]
     for name in names:
         if name not in known:
             raise InputError(
@@ -42,16 +44,11 @@ def fitting(context: Context) -> list[Check]:
     return [check for fit, check in sorted(fits, key=lambda one: -one[0]) if fit > 0]
 
 
-def findings(
-    context: Context,
-    checks: list[Check],
-    found: Sequence[Finding] = (),
-    cures: Sequence[Finding] = (),
-) -> list[Finding]:
+def findings(context: Context, checks: list[Check], found: Sequence[Finding] = ()) -> list[Finding]:
     """What the checks find besides `found`; those that come too late are `skipped`.
 
-    A cure, one of `cures` or of the check "repair", is told where nothing else is and nothing
-    waits: that another program would be right proves of none of its lines that it is wrong.
+    A cure is looked for where nothing else is found and nothing waits: that another program would
+    be right proves of none of its lines that it is wrong.
     """
     told = list(found)
     searches = [one for one in checks if one.name == _CURES]
@@ -61,8 +58,7 @@ def findings(
     if told or getattr(context.symptom.error, "graph", None) is not None:
         return ordered(told)
     last = f"{len(checks)} of {len(checks)}"
-    searched = [one for check in searches if not cures for one in _of(check, context, last)]
-    return [*cures, *searched]
+    return [one for check in searches for one in _of(check, context, last)]
 
 
 def _of(check: Check, context: Context, number: str) -> Sequence[Finding]:

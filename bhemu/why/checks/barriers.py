@@ -14,13 +14,13 @@ from bhemu.noc.grid import XY, tile_at
 from bhemu.text import joined
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, likely, place
+from bhemu.why.firmware import firmware_of, in_firmware
 from bhemu.why.network import unanswered
 from bhemu.why.ordering import effects
 from bhemu.why.ordering.accesses import Conflict
 from bhemu.why.ordering.delays import loop_around
 from bhemu.why.ordering.recorder import recorded
 from bhemu.why.ordering.vector_clocks import NOC
-from bhemu.why.repair.edits import firmware_of
 from bhemu.why.walk import Step, where
 from bhemu.why.witness import of_pair
 
@@ -88,8 +88,7 @@ def _unanswered(context: Context) -> list[Finding]:
     for recorder in recorded(context):
         tile = recorder.tile
         for (core, _, kind), step in recorder.unanswered.sent.items() if recorder.ended else ():
-            images = tile.core[CORE_NAMES[core]].images
-            if any(one.data in firmware and one.lookup(step.pc) for one in images):
+            if in_firmware(firmware, tile.core[CORE_NAMES[core]], step.pc):
                 continue
             sent = in_source(where(tile, step))
             name = unanswered.KINDS[kind]

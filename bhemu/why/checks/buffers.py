@@ -1,5 +1,6 @@
 """The check "buffers": circular buffers whose pages are used without being owned."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -15,12 +16,13 @@ from bhemu.program.specs import Program, TileSpec
 from bhemu.why.buffers import COUNT_REGISTERS, COUNTS, Buffer, Event, Recorder, Wrong, first_stream
 from bhemu.why.causes.register_values import Makers, makers
 from bhemu.why.check import Check, Context, Outcome
-from bhemu.why.findings import Finding, likely, place
-from bhemu.why.repair.edits import Lines, code_of, firmware_of
-from bhemu.why.repair.tiles import TomlLines
+from bhemu.why.findings import Finding, likely, outside, place
+from bhemu.why.firmware import firmware_of, in_firmware
+from bhemu.why.toml_lines import TomlLines
 from bhemu.why.walk import Instruction
 
 _MOVERS, _TWO = ("brisc", "ncrisc"), 2
+_HEADERS = (".h", ".hpp", ".hh", ".inc")
 _TILES = 2  # of those with the same code and arguments are looked at
 _AT_ONCE = 16  # of those with the same code
 _INTERFACES, _INTERFACE = "cb_interface", 32  # the table of buffers of a core, bytes of an entry
@@ -45,11 +47,15 @@ def _kind(context: Context, chip: Any, kind: list[tuple[TileSpec, XY]]) -> Itera
     others = firmware_of(context.program)
     for (part, _), tile, recorder in zip(kind, tiles, recorders, strict=True):
         events = list(recorder.events())
-        code = code_of(tile, tile.log, others)
         first = first_stream(events, [spec.index for spec in part.buffers])
         if first is not None:
-            own = [one for one in events if one.pc in code.words.get(one.core, ())]
-            look = _Look(context, part, Lines(tile, code), tile.xy, first)
+            own = [
+                one
+                for one in events
+                if one.core < len(mm.CORE_NAMES)
+                and not in_firmware(others, tile.core[mm.CORE_NAMES[one.core]], one.pc)
+            ]
+            look = _Look(context, part, tile, first)
             yield from look.at([_numbered(one, first) for one in own])
 
 
@@ -69,15 +75,22 @@ def _numbered(event: Event, first: int) -> Event:
 class _Look:
     """Follows the events of one tile."""
 
-    def __init__(self, context: Context, part: TileSpec, lines: Lines, xy: XY, first: int) -> None:
-        self._context, self._lines, self._xy = context, lines, xy
+    def __init__(self, context: Context, part: TileSpec, tile: Tile, first: int) -> None:
+        self._context, self._tile, self._xy = context, tile, tile.xy
+        rows = [
+            {row.file for one in core.images for row in one.rows} for core in tile.core.values()
+        ]
+        used = Counter(file for files in rows for file in files if file.endswith(_HEADERS))
+        self._shared = frozenset(file for file, cores in used.items() if cores > 1)
         skips = context.symptom.fine  # what is not needed need not be read
         self.buffers = {spec.index: Buffer(spec, skips=skips) for spec in part.buffers}
         tensors: list[Any] = [*context.program.inputs, *context.program.outputs]
         self._lengths: dict[int, set[int]] = {}  # of requests to each buffer
         waiters = getattr(getattr(context.symptom.error, "graph", None), "waiters", ())
         self._awaited = set(_awaited(waiters, first))
-        self._waiting = {w.where.get("core") for w in waiters if w.where.get("tile") == list(xy)}
+        self._waiting = {
+            w.where.get("core") for w in waiters if w.where.get("tile") == list(tile.xy)
+        }
         self._ranges = [(one.at, one.at + one.size) for one in part.buffers]
         self._ranges += [(t.at, t.at + t.size) for t in tensors if isinstance(t.at, int)]
 
@@ -223,7 +236,7 @@ class _Look:
         pcs = self._origins(known, event, wrong=wrong)
         if not pcs:
             return found
-        who = where_core(self._lines.tile, event.core, pcs[0])  # a pointer wraps in a library
+        who = where_core(self._tile, event.core, pcs[0])  # a pointer wraps in a library
         evidence = (*found.evidence, f"used at {self._where(event)}")
         return replace(found, culprit=place(who, None), evidence=evidence)
 
@@ -253,7 +266,7 @@ class _Look:
 
         A compiler that knows the number leaves nothing of it in the address of the counter.
         """
-        for image in self._lines.tile.core[mm.CORE_NAMES[event.core]].images:
+        for image in self._tile.core[mm.CORE_NAMES[event.core]].images:
             with suppress(InputError):
                 low = image.address(_INTERFACES) + _INTERFACE * event.high
                 return [
@@ -264,7 +277,8 @@ class _Look:
         return []
 
     def _where(self, event: Event) -> Where:
-        return self._lines.where(event.core, event.pc)
+        """Its line; of a header that several cores use, as of a library, the line that calls it."""
+        return outside(where_core(self._tile, event.core, event.pc), self._shared)
 
 
 def _moves(core: str) -> bool:

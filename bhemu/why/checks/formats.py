@@ -23,7 +23,7 @@ from bhemu.why.causes.chain import Chain
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, likely, merged, outside_headers, place
 from bhemu.why.network.requests import Moved, log_stores
-from bhemu.why.repair.tiles import TomlLines
+from bhemu.why.toml_lines import TomlLines
 from bhemu.why.walk import Walk, Word, where
 
 _LIKE = {"fp8": ("fp8_e4m3", "fp8_e5m2"), "int8": ("int8", "uint8"), "tf32": ("fp32", "tf32")}
@@ -54,8 +54,7 @@ class _Tensor:
 class _Use(NamedTuple):
     """An UNPACR or PACR of L1 `first` to `end` as `fmt`; `setter`: who set the format.
 
-    `by`: the Config word of the format and its setter; `set_up`: all that has set formats by then;
-    `turned`: who has set whether it transposes.
+    `by`: the Config word of the format and its setter; `set_up`: all that has set formats by then.
     """
 
     step: Word
@@ -66,7 +65,6 @@ class _Use(NamedTuple):
     setter: Where | None
     by: tuple[int, int]
     set_up: frozenset[int]
-    turned: int
 
 
 class Operands:
@@ -122,7 +120,6 @@ class Operands:
                 setter,
                 by,
                 frozenset(set_up.tolist()),
-                self._by(step, config_fields.THCON_SEC0_REG2_Haloize_mode.word),
             )
             self._uses[key] = use
 
@@ -145,14 +142,6 @@ class Operands:
                 continue
             advice = f"set the format to {one.dtype}, or dtype in PROGRAM.toml to {use.fmt}"
             self._tell(use.step, use.name, "format", text, advice, use.setter)
-
-    def transposes(self, moved: Moved, spec: Any) -> Where | None:
-        """Who set whether an UNPACR that reads pages of an input transposes; else that UNPACR."""
-        for use in self._uses.values():
-            read = use.name == "UNPACR"
-            if read and spec in moved.tensors(self._tile.xy, use.first, use.end, source=True):
-                return self._storer_of(use.turned) or where(self._tile, use.step)
-        return None
 
     def _other(self, use: _Use, moved: Moved) -> Any:
         """The tensor in DRAM that a use is of, if it is of none that the format fits."""

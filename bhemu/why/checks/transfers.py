@@ -7,6 +7,7 @@ from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, likely, place
+from bhemu.why.firmware import firmware_of, in_firmware
 from bhemu.why.network.blame import (
     Blame,
     Disorder,
@@ -21,7 +22,6 @@ from bhemu.why.network.conflicts import pc_of
 from bhemu.why.network.initial_values import initial_value
 from bhemu.why.ordering import effects
 from bhemu.why.ordering.delays import delay_before
-from bhemu.why.repair.edits import firmware_of
 from bhemu.why.walk import Step, Word, where
 from bhemu.why.witness import of_pair
 
@@ -96,9 +96,9 @@ def _likely(context: Context, tile: Tile, blame: Blame, *, given: bool) -> int:
 
 
 def _is_firmware(context: Context, tile: Tile, step: Step) -> bool:
-    firmware, pc = firmware_of(context.program), pc_of(step)
-    images = tile.core[CORE_NAMES[step.core]].images if step.core < len(CORE_NAMES) else []
-    return any(one.data in firmware and one.lookup(pc) for one in images)
+    if step.core >= len(CORE_NAMES):
+        return False
+    return in_firmware(firmware_of(context.program), tile.core[CORE_NAMES[step.core]], pc_of(step))
 
 
 def _xy(one: Disorder, side: Side) -> str:

@@ -1,6 +1,6 @@
 """Words that PROGRAM.toml sets and a core writes over, which would make the run right."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 import numpy as np
@@ -10,13 +10,12 @@ from bhemu.launch.session import data_of
 from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
 from bhemu.machine.watchpoints import Change, spans
+from bhemu.riscv.assembly import NOP
 from bhemu.riscv.formats import Store
 from bhemu.riscv.isa import decode
 from bhemu.why.causes.chain import Chain
 from bhemu.why.check import Context
 from bhemu.why.findings import Finding, in_words, likely, place
-from bhemu.why.repair.edits import NOP
-from bhemu.why.repair.trial import Trials
 
 _MOST = 4  # stores that are left out
 
@@ -31,7 +30,7 @@ def overwritten_arguments(context: Context) -> Iterator[Finding]:
     tile = context.tile
     if tile.loop.observer is None:
         return
-    trials, tried = None, set[int]()
+    tried = set[int]()
     for address in _changed(context, tile):
         change, clock = _last_change(tile, address)
         where = None if change is None else change.where
@@ -41,8 +40,7 @@ def overwritten_arguments(context: Context) -> Iterator[Finding]:
         if where.pc in tried or len(tried) == _MOST or cls is None or not issubclass(cls, Store):
             continue
         tried.add(where.pc)
-        trials = trials or Trials(context.program, context.end, context.quantum)
-        if _is_right_without(trials, where.pc):
+        if context.again(_without(where.pc)).fine:
             yield _finding(tile, change, address, clock)
             return
 
@@ -69,11 +67,8 @@ def _last_change(tile: Tile, address: int) -> tuple[Change | None, int]:
     return change, clock
 
 
-def _is_right_without(trials: Trials, pc: int) -> bool:
-    def without(tile: Tile) -> None:
-        tile.state.l1.view("<u4")[pc >> 2] = NOP
-
-    return trials.is_right(without)
+def _without(pc: int) -> Callable[[Tile], None]:
+    return lambda tile: tile.write(pc, NOP.to_bytes(4, "little"))
 
 
 def _finding(tile: Tile, change: Change, address: int, clock: int) -> Finding:

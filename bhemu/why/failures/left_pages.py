@@ -1,19 +1,19 @@
 """A hang on a chip in which a core waits for pages or room, and who counts them has ended."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any
 
 from bhemu.errors import BhemuError, Call, NoProgress, Where
 from bhemu.machine.error_text import where_core
 from bhemu.machine.tile import Tile
-from bhemu.machine.word_text import Entry
 from bhemu.memmap import CORE_NAMES
+from bhemu.riscv.formats import Branch, Jump
+from bhemu.riscv.isa import decode
 from bhemu.why.buffers import COUNT_REGISTERS, Event, Recorder
 from bhemu.why.check import Context
 from bhemu.why.findings import Finding, outside_headers, place, who_waits
-from bhemu.why.repair.edits import code_of, firmware_of
-from bhemu.why.repair.turns import loops
+from bhemu.why.firmware import firmware_of, in_firmware
 
 _GIVES = {"acked": "gives pages back", "received": "announces pages"}
 
@@ -27,7 +27,7 @@ def left_pages(context: Context, error: BhemuError | None) -> Iterator[Finding]:
     graph: Any = error.graph if isinstance(error, NoProgress) else None
     if graph is None or not context.is_chip or not context.symptom.wrong:
         return
-    seen: dict[Any, tuple[list[Entry], list[Event]]] = {}
+    seen: dict[Any, list[Event]] = {}
     said: set[tuple[int, int]] = set()
     for waiter in graph.waiters:
         kind = COUNT_REGISTERS.get(waiter.resource.get("register"))
@@ -36,53 +36,61 @@ def left_pages(context: Context, error: BhemuError | None) -> Iterator[Finding]:
         xy, stream = tuple(waiter.where["tile"]), waiter.resource["stream"]
         if xy not in seen:
             seen[xy] = _events(context, xy)
-        log, events = seen[xy]
-        counted = [one for one in events if (one.kind, one.high) == (kind, stream)]
+        counted = [one for one in seen[xy] if (one.kind, one.high) == (kind, stream)]
         tile = context.symptom.machine.tile[xy]
         if not counted or not _has_ended(context, tile, counted[-1].core):
             continue
         last = counted[-1]
         if (last.core, last.pc) not in said:  # of several tiles the first
             said.add((last.core, last.pc))
-            yield _finding(context, tile, log, waiter, counted)
+            yield _finding(tile, waiter, counted)
 
 
-def _events(context: Context, xy: Any) -> tuple[list[Entry], list[Event]]:
-    """The log of one more run of a tile, and what it has done to its buffers."""
+def _events(context: Context, xy: Any) -> list[Event]:
+    """What one more run of a tile does to its buffers."""
     machine = context.launch(engine="compiled", **context.alone)
     tile = machine.tile[xy]
     recorder = Recorder(tile)
     with suppress(BhemuError):
         machine.run(limit=context.most)
-    events = list(recorder.events())
-    return tile.log, events
+    return list(recorder.events())
 
 
 def _has_ended(context: Context, tile: Tile, core: int) -> bool:
     """Whether a core is back in the firmware that has called its kernel."""
-    own, pc = tile.core[CORE_NAMES[core]], int(tile.core[CORE_NAMES[core]].pc)
-    others = firmware_of(context.program)
-    return any(image.data in others and image.lookup(pc) for image in own.images)
+    own = tile.core[CORE_NAMES[core]]
+    return in_firmware(firmware_of(context.program), own, own.pc)
 
 
-def _finding(
-    context: Context, tile: Tile, log: list[Entry], waiter: Any, counted: list[Event]
-) -> Finding:
+def _finding(tile: Tile, waiter: Any, counted: list[Event]) -> Finding:
     last = counted[-1]
-    held = code_of(tile, log, firmware_of(context.program)).words.get(last.core, {})
     calls = where_core(tile, last.core, last.pc).inlined
-    around = [one for one in loops(held) if one.head <= last.pc <= one.end]
+    around = [(head, end) for head, end in _loops(tile, last) if head <= last.pc <= end]
     # What the compiler has put behind the loop jumps back into it as well, from within other calls.
-    around = [one for one in around if _encloses(where_core(tile, last.core, one.end), calls)]
-    inner = min(around, key=lambda one: one.end - one.head, default=None)
-    has_line = inner is not None and where_core(tile, last.core, inner.end).line
-    pc = inner.end if inner is not None and has_line else last.pc
+    around = [one for one in around if _encloses(where_core(tile, last.core, one[1]), calls)]
+    _, end = min(around, key=lambda one: one[1] - one[0], default=(0, last.pc))
+    pc = end if where_core(tile, last.core, end).line else last.pc
     where = outside_headers(where_core(tile, last.core, pc))
     text = (
         f"{waiter.who} waits for {waiter.reason}; {last.who} {_GIVES[last.kind]} in this loop,"
         f" {len(counted)} times, and has ended"
     )
     return Finding("hang", "error", text, place(where, last.clock), who_waits(waiter), (), "")
+
+
+def _loops(tile: Tile, event: Event) -> Iterable[tuple[int, int]]:
+    """The loops of the function of an event: where each begins, the last branch back to there."""
+    _, low, high = tile.core[CORE_NAMES[event.core]].function(event.pc)
+    ends: dict[int, int] = {}
+    for pc in range(low, high, 4):
+        word = tile.read32(pc)
+        cls: Any = decode(word)
+        calls = cls is not None and issubclass(cls, Jump) and word >> 7 & 31
+        if cls is None or calls or not issubclass(cls, Branch | Jump):
+            continue
+        if low <= (head := pc + cls.offset.get(word)) < pc:
+            ends[head] = pc
+    return ends.items()
 
 
 def _encloses(end: Where, calls: tuple[Call, ...]) -> bool:

@@ -8,7 +8,7 @@ from bhemu.noc.grid import XY
 from bhemu.program.schema import Program
 from bhemu.why.check import Context
 from bhemu.why.findings import place
-from bhemu.why.repair.tiles import TomlLines
+from bhemu.why.toml_lines import TomlLines
 
 _OTHER = 0x5A5A5A5A  # no program starts with it
 
@@ -28,7 +28,7 @@ def _line(context: Context, program: Program, xy: XY, word: int) -> int | None:
         for one in part.sets:
             at = one.at if xy in part.at and isinstance(one.at, int) else word + 1
             if at <= word < at + len(one.data):
-                return lines.value("tile.set", sets, "values", (word - at) // 4)
+                return lines.written("tile.set", sets, "values", (word - at) // 4)[0]
             sets += 1
         if xy in part.at and _is_semaphore(context, number, xy, word):
             return lines.key("tile", number, "semaphores")

@@ -4,12 +4,11 @@ from bhemu.errors import Where
 from bhemu.machine.error_text import where_core
 from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES
-from bhemu.riscv.assembly import SP
+from bhemu.riscv.assembly import NOP, SP
 from bhemu.riscv.formats import Atomic, Branch, Fence, IndirectJump, Jump, Load, Pushed, Store
 from bhemu.riscv.isa import decode as decode_riscv
 from bhemu.tensix.insn import decode
 from bhemu.why.findings import outside_headers
-from bhemu.why.repair.edits import NOP
 from bhemu.why.walk import Step, Word
 
 _CLOSE = 32  # instructions before an access

@@ -4,7 +4,7 @@ import numpy as np
 
 from bhemu.program.schema import Program
 from bhemu.program.specs import SetSpec
-from bhemu.why.repair.tiles import TomlLines
+from bhemu.why.toml_lines import TomlLines
 
 _EXPONENT = 0x7F800000  # all ones: infinity or NaN
 

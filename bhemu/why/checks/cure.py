@@ -1,0 +1,162 @@
+"""The check "cure": the one change of a wrong program with which it ends correctly."""
+
+from collections.abc import Callable, Sequence
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from bhemu.errors import BhemuError, InputError
+from bhemu.memmap import CORE_NAMES
+from bhemu.program.schema import SAVED_STATE, Program
+from bhemu.program.specs import OutputSpec
+from bhemu.tensix.observe import WORDS_AND_STORES
+from bhemu.why.check import Check, Context, Outcome
+from bhemu.why.cure.acts import Act, Code, acts
+from bhemu.why.cure.edits import Edit, Edits, of_file
+from bhemu.why.findings import Finding, place
+from bhemu.why.firmware import firmware_of
+
+_RUNS, _MORE = 20, 1_500_000_000  # plain runs, and instructions of 2 ns, that a search may take
+_TILE = 500_000  # instructions for each further tile that is put back
+_RECORDED = 1_000_000  # clock units in which lines are seen to act
+_LEAST, _TIMES = 200_000, 2  # clock units of a changed run, and times the first run's
+_ROOM, _REACH = 1 << 10, 1 << 20  # bytes for instructions that are added, and how far a jump goes
+
+
+class _Trials:
+    """One machine on which a program is run again and again from its launch on."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._machine = context.launch(engine="compiled", livelock=0, **context.alone)
+        self._start = self._machine.snapshot()
+        self._limit = max(_LEAST, _TIMES * (context.end - int(self._machine.clock)))
+        self._tiles = context.tiles(self._machine)
+        held = [(one.state.l1 != 0).reshape(-1, _ROOM).any(axis=1) for one in self._tiles]
+        free = ~np.any(held, axis=0)[: _REACH // _ROOM]
+        self._room = int(np.flatnonzero(free)[-1]) * _ROOM  # which code reaches by one jump
+
+    def acts(self) -> list[Act]:
+        """What lines give away in the unchanged run: of an ELF that several tiles have once."""
+        self._machine.restore(self._start)
+        kinds = self._context.first(self._machine, 0)
+        for tile in kinds:
+            tile.log = []
+            tile.state.trace[0] = WORDS_AND_STORES
+        self._context.finish(self._machine, limit=_RECORDED)
+        firmware, found = firmware_of(self._context.program), dict[object, Act]()
+        for tile in kinds:
+            tile.drain_log()
+            tile.state.trace[0] = 0
+            for act in acts(tile, tile.log, firmware):
+                pc, images = min(act.held), tile.core[CORE_NAMES[act.core]].images
+                for image in (one for one in images if one.lookup(pc)):
+                    same = act.core, image.data, pc - image.offset, act.address, act.values
+                    found.setdefault(same, act)
+            tile.log = []
+        return list(found.values())
+
+    def changed(self, change: Callable[[Any], None]) -> bool:
+        """Whether the program ends well behind a change of the launched machine."""
+        self._machine.restore(self._start)
+        try:
+            change(self._machine)
+        except InputError:
+            return False
+        self._context.work.done += _TILE * (len(self._tiles) - 1)
+        return self._context.finish(self._machine, limit=self._limit).fine
+
+    def edited(self, act: Act, code: Code) -> bool:
+        """Whether it does with other instructions of a line, on all tiles that have it."""
+
+        def change(_: object) -> None:
+            for tile in self._tiles:
+                act.put(tile, code, self._room)
+
+        return self.changed(change)
+
+    def of(self, program: Program) -> bool:
+        """Whether another program ends well."""
+        try:
+            machine = self._context.launch(
+                program, engine="compiled", livelock=0, **self._context.alone
+            )
+        except BhemuError:
+            return False
+        return self._context.finish(machine, limit=self._limit).fine
+
+    def read(self, number: int, spec: OutputSpec) -> bool:
+        """Whether the unchanged run is right where an output is read as `spec` says."""
+        seen = self._context.symptom
+        others = [one for n, one in enumerate(seen.results) if n != number]
+        try:
+            report = spec.check(seen.machine.output(spec)[1])
+        except InputError:  # what is expected is not exact so, or it ends outside of memory
+            return False
+        right = report is not None and report.equal and all(one.equal for one in others)
+        return seen.error is None and right
+
+
+def _distance(context: Context, act: Act) -> tuple[int, bool, int, int]:
+    """How far a line is from those that made the first wrong element, or met the error."""
+    lines = [(one.core, one.file, one.line) for one, _ in context.touched]
+    mine = CORE_NAMES[act.core], act.where.file, act.where.line
+    at = lines.index(mine) if mine in lines else len(lines)
+    clock = next((clock for _, clock in context.touched if clock is not None), 0)
+    away = context.end if act.clock is None else abs(clock - act.clock)
+    return at, mine[0] not in [core for core, _, _ in lines], away, act.first
+
+
+def _run(context: Context) -> Sequence[Finding]:
+    judged = any(spec.expect is not None for spec in context.program.outputs)
+    if context.symptom.fine or not judged or context.program.kind == SAVED_STATE:
+        return []
+    trials, before = _Trials(context), context.work.done
+    if trials.changed(lambda _: None):
+        return []  # it needs no more than time
+    bound = context.work.done + _RUNS * (context.work.done - before) + _MORE
+    every = trials.acts()
+    code = Edits(every)
+    nearest = sorted(every, key=lambda act: _distance(context, act))
+    edits = [*of_file(context.program), *chain.from_iterable(map(code.of, nearest))]
+    found: dict[object, list[Edit]] = {}
+    tried = 0
+    for edit in edits:
+        if context.work.done > bound or len(found) > 1:
+            break
+        tried += 1
+        if edit.cures(trials):
+            line = edit.where.core, edit.where.file, edit.where.line or edit.where.pc
+            found.setdefault(line, []).append(edit)
+    most = "" if tried == len(edits) else f", the first of {len(edits)}"
+    told = f"{tried} changes were tried{most}; those that cure are all of this line"
+    return [_finding(cures, told) for cures in found.values()] if len(found) == 1 else []
+
+
+def _finding(cures: list[Edit], told: str) -> Finding:
+    where, clock, text, _ = cures[0]
+    at = f"{where.file}:{where.line}" if where.line else f"pc {where.pc or 0:#x}"
+    at = f"{where.core} {at}" if where.core else at
+    evidence = (told, *(f"with this as well: {one.text}" for one in cures[1:]))
+    text = f"the run also ends correctly if {at} is changed: {text}"
+    return Finding("cure", "note", text, place(where, clock), {}, evidence, "")
+
+
+def _applies(seen: Outcome) -> int:
+    return 0 if seen.fine else 6
+
+
+CHECK = Check(
+    name="cure",
+    proves="that the run also ends correctly with a change of one line, and with no change of"
+    " another line that was tried: a note, and the last; not that this line is the wrong one",
+    misses="whatever takes another change: tried are a word left out, a field as it stands"
+    " elsewhere in the program, two operands exchanged, a dtype or layout of PROGRAM.toml, two ELFs"
+    " exchanged, a wait or post as it stands beside another line of the same instruction; where two"
+    " lines cure, nothing is told; it is not asked where something waits, another check has found"
+    " something, or no output is compared",
+    cost="only where a run went wrong and nothing else was found: at most 20 runs and 3 s",
+    applies=_applies,
+    run=_run,
+)

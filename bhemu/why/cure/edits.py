@@ -1,0 +1,204 @@
+"""The edits that are tried: each changes one line, and what stands there instead is not made up.
+
+It is nothing, or what stands elsewhere in the same program.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import combinations, pairwise
+from operator import methodcaller
+from typing import Any, NamedTuple
+
+from bhemu.devices.bus.naming import device_name
+from bhemu.errors import Where
+from bhemu.launch.session import feed
+from bhemu.memmap import TENSIX_CFG_BASE, TENSIX_CFG_END
+from bhemu.program.codecs import DTYPES
+from bhemu.program.specs import InputSpec, OutputSpec, Program
+from bhemu.program.tensor import LAYOUTS
+from bhemu.tensix import config_fields, thread_fields
+from bhemu.tensix.config import CONFIG_WORDS
+from bhemu.tensix.config_fields import Field
+from bhemu.tensix.insn import decode, disassemble
+from bhemu.why.cure.acts import Act, Code
+from bhemu.why.toml_lines import TomlLines
+
+_MOST = 8  # values that a field has elsewhere: those of the nearest lines
+_SAME_BITS = {"fp32", "tf32"}  # read alike, the one less closely
+
+
+class Edit(NamedTuple):
+    """One change: its place, when that first acts, the advice; `cures`: asked of the trials."""
+
+    where: Where
+    clock: int | None
+    text: str
+    cures: Callable[[Any], bool]
+
+
+# PROGRAM.toml: a dtype or layout, two ELFs exchanged.
+
+
+def of_file(program: Program) -> Iterator[Edit]:
+    """The edits of a program's file, those first that take no run."""
+    if program.path is None:
+        return
+    lines = TomlLines(program.path)
+
+    def edit(line: int, text: str, cures: Callable[[Any], bool]) -> Edit:
+        return Edit(Where(file="PROGRAM.toml", line=line), None, text, cures)
+
+    for i, output in enumerate(program.outputs):
+        for key, value in _other(output):
+            given: Any = {key: value}
+            text = f"output {output.name}: {key} = {value} instead of {getattr(output, key)}"
+            if {output.dtype, value} != _SAME_BITS:
+                read = methodcaller("read", i, replace(output, **given))
+                yield edit(lines.key("output", i, key), text, read)
+    for i, source in enumerate(program.inputs):
+        for key, value in _other(source):
+            given = {key: value, "convert": "nearest"}
+            text = f"input {source.file.name}: {key} = {value} instead of {getattr(source, key)}"
+            change = partial(feed, program=program, source=replace(source, **given))
+            yield edit(lines.key("input", i, key), text, methodcaller("changed", change))
+    for number, part in enumerate(program.placed()):
+        table = ("tile.cores", number) if program.tiles else ("cores", 0)
+        for a, b in combinations(part.cores, 2):
+            one, two = part.cores[a], part.cores[b]
+            if one.elf is None or two.elf is None or one.elf == two.elf:
+                continue
+            cores = {**part.cores, a: replace(one, elf=two.elf), b: replace(two, elf=one.elf)}
+            other = replace(program, cores=cores)
+            if program.tiles:
+                tiles = [replace(part, cores=cores) if t is part else t for t in program.tiles]
+                other = replace(program, tiles=tuple(tiles))
+            line = min(lines.key(*table, name) for name in (a, b))
+            yield edit(line, f"the ELFs of {a} and {b} are exchanged", methodcaller("of", other))
+
+
+def _other(spec: InputSpec | OutputSpec) -> Iterator[tuple[str, str]]:
+    """The other dtypes and layouts of a tensor."""
+    yield from (("layout", layout) for layout in LAYOUTS if layout != spec.layout)
+    yield from (("dtype", dtype) for dtype in DTYPES if dtype != spec.dtype)
+
+
+# Code: a word left out, a field as elsewhere, two operands exchanged, a wait or post copied.
+
+
+class _Part(NamedTuple):
+    """A field of what a line gives away: those of one `kind` hold the same sort of number."""
+
+    kind: tuple[str, str]
+    name: str
+    whole: int
+    shift: int
+    mask: int
+
+    @property
+    def now(self) -> int:
+        return self.whole >> self.shift & self.mask
+
+    def put(self, value: int) -> int:
+        return self.whole & ~(self.mask << self.shift) | value << self.shift
+
+
+def _parts(act: Act) -> Iterator[_Part]:
+    """The fields of what a line always gives away: of a Tensix word, of a Config word."""
+    word, at = act.word, act.address or 0
+    if word is None:
+        if len(act.values) == 1 and TENSIX_CFG_BASE <= at < TENSIX_CFG_END:
+            number = (at - TENSIX_CFG_BASE) // 4 % CONFIG_WORDS
+            yield from _named(config_fields, number, act.values[0])
+        return
+    cls = decode(word)
+    if cls is None:
+        return
+    named: list[_Part] = []
+    if cls.name == "SETC16":
+        named = list(_named(thread_fields, cls.operands(word)["setc16_reg"], word))
+    yield from named
+    for one in cls.fields:
+        if not (named and one.name == "setc16_value"):
+            kind = cls.unit, one.name
+            yield _Part(kind, f"{cls.name} {one.name}", word, one.lo, (1 << one.width) - 1)
+
+
+def _named(space: Any, number: int, whole: int) -> Iterator[_Part]:
+    """The fields of a word of Config or ThreadConfig; those of one kind differ in numbers only."""
+    for name, one in vars(space).items():
+        if isinstance(one, Field) and one.word == number:
+            kind = space.__name__, re.sub(r"\d", "", name)
+            yield _Part(kind, name, whole, one.shift, one.mask)
+
+
+class Edits:
+    """The edits of a program's code."""
+
+    def __init__(self, acts: Sequence[Act]) -> None:
+        """acts: of all its tiles whose code differs, each tile's in the order of the run."""
+        self._known: dict[tuple[str, str], list[tuple[int, int]]] = {}
+        self._beside: dict[tuple[int, bool], Act] = {}  # by identity, before it or behind
+        self._siblings: dict[tuple[int, bool], list[Act]] = {}  # by opcode, before it or behind
+        threads: dict[object, list[Act]] = {}
+        for act in acts:
+            for part in _parts(act):
+                self._known.setdefault(part.kind, []).append((act.first, part.now))
+            if act.thread is not None and act.word is not None:
+                threads.setdefault((act.tile.xy, act.thread), []).append(act)
+        for thread in threads.values():
+            for one, two in pairwise(thread):
+                for act, other, before in ((two, one, True), (one, two, False)):
+                    self._beside[id(act), before] = other
+                    cls = decode(other.word or 0)
+                    waits = cls is not None and cls.stall == "any"  # before what it holds back
+                    if cls is not None and cls.unit == "sync" and waits == before:
+                        self._siblings.setdefault((_opcode(act), before), []).append(other)
+
+    def of(self, act: Act) -> Iterator[Edit]:
+        """Those of one line."""
+        for text, code in (*self._changed(act), *self._copied(act)):
+            yield Edit(act.where, act.clock, text, methodcaller("edited", act, code))
+
+    def _changed(self, act: Act) -> Iterator[tuple[str, Code]]:
+        what = disassemble(act.values[0])
+        if act.word is None and act.address is not None:
+            sets = [f"{part.name} = {part.now:#x}" for part in _parts(act) if part.now]
+            name = ", ".join(sets) or device_name(act.address, act.core).partition(",")[0]
+            what = f"the store of {name}" if sets else f"the store of {act.values[0]:#x} to {name}"
+        yield f"{what} is left out", act.left_out()
+        for part in _parts(act):
+            elsewhere = sorted(self._known[part.kind], key=lambda at: (abs(at[0] - act.first), at))
+            values = dict.fromkeys(n for _, n in elsewhere if n != part.now and n <= part.mask)
+            for value in [*values][:_MOST]:
+                text = f"{part.name} = {value:#x} instead of {part.now:#x}"
+                yield text, act.giving(part.put(value))
+        word = act.word
+        cls = None if word is None else decode(word)
+        for one, two in combinations(cls.fields if cls else (), 2):
+            assert word is not None
+            a, b = one.get(word), two.get(word)
+            if a != b and one.width == two.width > 1:
+                other = two.put(one.put(word, b), a)
+                yield f"{disassemble(other)} instead of {disassemble(word)}", act.giving(other)
+
+    def _copied(self, act: Act) -> Iterator[tuple[str, Code]]:
+        """A wait as it stands before another line of the same instruction, a post as behind it."""
+        if act.word is None or act.address is not None:
+            return
+        for before in (True, False):
+            beside, tried = self._beside.get((id(act), before)), set[int]()
+            for one in self._siblings.get((_opcode(act), before), ()):
+                word = one.word or 0
+                if (beside is None or _opcode(beside) != _opcode(one)) and word not in tried:
+                    tried.add(word)
+                    side, at = "before" if before else "behind", one.where
+                    name, own = disassemble(word), disassemble(act.word)
+                    text = f"{name} is added {side} {own.partition(' ')[0]}, as at"
+                    text += f" {at.file}:{at.line}" if at.line else f" pc {at.pc or 0:#x}"
+                    yield text, act.beside(word, before=before)
+
+
+def _opcode(act: Act) -> int:
+    return (act.word or 0) >> 24

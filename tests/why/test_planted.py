@@ -1,0 +1,58 @@
+"""The planted bugs that why finds, and their corrected twins, in which it finds nothing."""
+
+import os
+from pathlib import Path
+from types import ModuleType
+
+import planted
+import pytest
+
+from bhemu.why.toml_lines import TomlLines
+
+ROOT = planted.ROOT
+BUGS = planted.bugs()
+WITH_TWIN = [bug for bug in BUGS if bug.also]
+PLANTED, TWINS = BUGS[::40], WITH_TWIN[::4]  # one takes 3 to 60 s
+if os.environ.get("BHEMU_LONG"):
+    PLANTED, TWINS = BUGS, WITH_TWIN
+
+
+@pytest.mark.parametrize("bug", PLANTED, ids=lambda bug: bug.name.replace(" ", "-"))
+def test_a_planted_bug(bug: planted.Bug, compiler: ModuleType, tmp_path: Path) -> None:
+    """2 points: the first finding names it; 1: another one does; 0: none."""
+    made = planted.make(bug, tmp_path / "bug", compiler)
+    findings = planted.why(made.folder)
+    rank = planted.rank(made, findings)
+    found = findings[0]["text"] if findings else "nothing was found"
+    assert (0 if rank == 0 else 2 if rank == 1 else 1) >= bug.points, found
+
+
+@pytest.mark.parametrize("name", sorted({bug.program for bug in BUGS}))
+def test_the_corrected_twin(name: str, compiler: ModuleType, tmp_path: Path) -> None:
+    path = ROOT / "elfs" / name
+    if not path.is_dir():
+        path = tmp_path / "twin"
+        planted.own(name, path, compiler)
+    assert planted.why(path) == []
+
+
+@pytest.mark.parametrize("bug", TWINS, ids=lambda bug: bug.name.replace(" ", "-"))
+def test_a_corrected_twin_of_its_own(
+    bug: planted.Bug, compiler: ModuleType, tmp_path: Path
+) -> None:
+    assert planted.why(planted.make(bug, tmp_path / "twin", compiler, twin=True).folder) == []
+
+
+def test_lines_of_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "PROGRAM.toml"
+    path.write_text(
+        '[[set]] # first\nat = 1\nvalues = ["u32:1", # one\n  "u32:2",\n  "u32:3"]\n'
+        '[[set]]\nvalues = ["u32:4", "u32:5"]\n[run]\nlimit = 3\n'
+    )
+    lines = TomlLines(path)
+    first = [lines.written("set", 0, "values", k) for k in range(3)]
+    assert first == [(3, "u32:1"), (4, "u32:2"), (5, "u32:3")]
+    assert [lines.written("set", 1, "values", k)[0] for k in range(2)] == [7, 7]
+    assert (lines.table("set", 1), lines.key("set", 1, "at"), lines.key("run", 0, "limit")) == (
+        *(6, 6, 9),
+    )
