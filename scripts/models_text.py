@@ -39,7 +39,7 @@ SHORT = """## Where the model falls short
   of NoC 0. A harvested DRAM bank is bank 7.
 * Time: a word is complete when it leaves the wait gate, unless `late` draws or `timing="model"`
   models when units complete it. [timing.md](timing.md) says what may be late by which text, what is
-  never late, and what modelled times leave out (chips, NoC, DRAM, instruction caches, ...).
+  never late, and what modelled times leave out (instruction caches, mispredicted branches, ...).
 * L0 data caches of the cores: off, loads are coherent, unless `l0="model"`: then four lines of 16
   bytes per core, which loads of L1 fill and only the core's own stores, fences and atomics drop,
   and a hit in 128. Which line makes room (the one used longest ago) and which hits drop the lines

@@ -15,30 +15,33 @@ from bhemu.errors import BhemuError, InputError
 from bhemu.riscv import memory_check
 from bhemu.system import interrupts
 
-COMMANDS = {
-    "run": "run",
-    "step": "step",
-    "dump": "dump",
-    "trace": "dump",
-    "numerics": "numerics",
-    "profile": "profile",
-    "why": "why",
-    "report": "why",
-    "explain": "isa",
-    "disasm": "isa",
-    "isa": "isa",
-    "gdb": "step",
-    "simulator": "serve",
-    "serve": "serve",
-    "check": "run",
-    "new": "new",
-    "warm": "bench",
-    "sweep": "sweep",
-    "diff": "diff",
-    "bench": "bench",
-    "llk": "serve",
+_FIRST = {
+    "run": ("run", "Run a program and compare its outputs."),
+    "step": ("step", "Step through a program, at a prompt or from a script."),
+    "profile": ("profile", "Run a program in modelled time and show where cycles go."),
+    "why": ("why", "Run a program and tell what is wrong, or what made a place."),
+    "report": ("why", "Run a program and write a report of it, an HTML file."),
+    "trace": ("dump", "Run a program and print every Tensix word as executed."),
+    "new": ("new", "Write a commented PROGRAM.toml to start from."),
+    "explain": ("isa", "Say what a word, register, rule or opcode is."),
+    "isa": ("isa", "List the Tensix instructions, or explain one."),
+    "disasm": ("isa", "Disassemble an ELF, or words given in hexadecimal."),
+    "gdb": ("step", "Launch a program and wait for gdb."),
+    "sweep": ("sweep", "Run programs with many values of parameters."),
+    "simulator": ("serve", "Write a folder that ttnn and tt-exalens run against."),
 }
-"""The module of each command, in the order of the help text; it is NAME_command there."""
+_MORE = {
+    "check": ("run", "Check a program without running it."),
+    "dump": ("dump", "Show the state of a tile: all but memory, or named parts."),
+    "numerics": ("numerics", "Run a program and compare its outputs with exact values."),
+    "diff": ("diff", "Run a program on bhemu and on ttsim and compare L1."),
+    "bench": ("bench", "Measure the named benchmarks, or all of them."),
+    "warm": ("bench", "Compile everything into the cache before it is needed."),
+    "llk": ("serve", "Show how to run tt-llk's tests on an emulated tile."),
+    "serve": ("serve", "Serve a chip to the host that listens at an address."),
+}
+COMMANDS = _FIRST | _MORE
+"""By command: its module, which has it as NAME_command, and what the help text says of it."""
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 _BROKEN_PIPE = 141  # as a shell reports a process that SIGPIPE ended
@@ -51,11 +54,17 @@ class Commands(click.Group):
         """The commands in the order of the help text."""
         return list(COMMANDS)
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The table of commands, of which none is imported."""
+        for title, some in (("Commands", _FIRST), ("More commands", _MORE)):
+            with formatter.section(title):
+                formatter.write_dl([(name, text) for name, (_, text) in some.items()])
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command, from its module."""
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(f"bhemu.cli.{COMMANDS[cmd_name]}")
+        module = importlib.import_module(f"bhemu.cli.{COMMANDS[cmd_name][0]}")
         command: click.Command = getattr(module, f"{cmd_name}_command")
         return command
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import bhemu
+from bhemu.cli import COMMANDS
 
 
 @pytest.mark.parametrize("module", ["bhemu", "bhemu.cli"])
@@ -18,3 +19,23 @@ def test_the_package_runs_as_the_command(module: str) -> None:
     done = subprocess.run([*command, "nonsense"], cwd=root, capture_output=True, text=True)
     assert done.returncode == 2
     assert "no command 'nonsense'" in done.stderr
+
+
+def test_the_help_text_imports_no_command() -> None:
+    """It names every command, and is there before arrays could be."""
+    program = (
+        "import sys\n"
+        "from bhemu.cli import COMMANDS, main\n"
+        "try:\n"
+        "    main(['--help'])\n"
+        "except SystemExit:\n"
+        "    pass\n"
+        "print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    loaded = set(done.stdout.rstrip().rpartition("\n")[2].split())
+    assert "numpy" not in loaded
+    assert not {f"bhemu.cli.{module}" for module, _ in COMMANDS.values()} & loaded
+    assert len([name for name in loaded if name.startswith("bhemu.")]) <= 12
+    assert all(f"  {name} " in done.stdout for name in COMMANDS)
