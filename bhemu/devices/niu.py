@@ -12,7 +12,15 @@ from bhemu.devices.bus.window import WORD, Window
 from bhemu.jit.intrinsics import move
 from bhemu.jit.subset import njit
 from bhemu.tensix.rules import DONE, noted, refuse
-from bhemu.tensix.state import CORES, NOC_DATA, NOC_REQUESTS, OFFSET, State
+from bhemu.tensix.state import (
+    CORES,
+    DRAWN,
+    NOC_DATA,
+    NOC_REQUESTS,
+    OFFSET,
+    STORE_QUEUE,
+    State,
+)
 from bhemu.tensix.stops import LOOK
 
 # The store to NOC_CMD_CTRL: a request is checked whole, takes its data and goes under way.
@@ -103,6 +111,19 @@ def _note(s: Any, row: Any) -> None:
 
 
 @njit
+def _before_late_stores(s: Any, c: Any, at: Any, n: Any, first: Any) -> None:
+    """Bytes of a request that late stores of its core have still to change go as they were."""
+    for k in range(STORE_QUEUE):  # the last one first: what the first of them found counts
+        i = (s.store_next[c] - 1 - k) % STORE_QUEUE
+        if s.store_due[c, i] <= s.clock[0]:
+            continue
+        for byte in range(s.store_size[c, i]):
+            place = s.store_at[c, i] + byte - at
+            if 0 <= place < n:
+                s.noc_data[first + place] = np.uint8(s.store_old[c, i] >> (8 * byte) & 0xFF)
+
+
+@njit
 def issue(s: Any, c: Any, noc: Any, i: Any) -> Any:
     """Send the request of initiator `i`: DONE, a rule, or the condition to wait for."""
     if s.noc_map[0] == 0:
@@ -138,6 +159,8 @@ def issue(s: Any, c: Any, noc: Any, i: Any) -> Any:
             at &= ~15
         base = np.int64(s.host[0])
         move(base + _DATA + row[request.DATA], base + at, n)
+        if s.timed[0] == DRAWN and c < CORES:
+            _before_late_stores(s, c, at, n, row[request.DATA])
         s.noc_data_used[0] += (n + 15) & ~15
     _note(s, row)
     _count(s, row)

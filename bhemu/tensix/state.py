@@ -39,6 +39,8 @@ L0_LINES, L0_LINE = 4, 16  # lines of a core's data cache, bytes of each
 
 UNITS = 6  # that hold a word while they work on it, see tensix/in_flight.py
 AGENTS = UNITS + CORES + THREADS  # of the timed form
+LATE_AGENTS = AGENTS + CORES  # and the stores of each core to L1
+STORE_QUEUE = 4  # of a core: stores to L1 that it does not wait for
 SHARED_UNITS = 2  # scalar and configuration unit, whose words are complete at the gate
 SPENT = 1 << 13  # rows of the table of where cycles go
 MODELLED, DRAWN = 1, 2  # of `timed`
@@ -236,9 +238,15 @@ MEMBERS = (
     Member("spent_for", _i64, (AGENTS,), "the condition that it waits for, 0 = none"),
     # drawn times, see timing/draws.py
     Member("late_random", _u64, (1,), "generator of the draws"),
-    Member("late_slow", _i64, (AGENTS,), "cycles that an act of an agent may be late at present"),
+    Member("late_slow", _i64, (LATE_AGENTS,), "cycles that an act of an agent may be late now"),
     Member("late_until", _i64, (1,), "cycle in which other agents become slow"),
     Member("late_choices", _i64, (1,), "delays drawn so far"),
+    Member("gate_drawn", _i64, (3,), "1 = how late the word at the gate is has been drawn"),
+    Member("store_at", _i64, (CORES, STORE_QUEUE), "L1 address of the last stores of each core"),
+    Member("store_size", _i64, (CORES, STORE_QUEUE), "their bytes"),
+    Member("store_old", _i64, (CORES, STORE_QUEUE), "what was there before"),
+    Member("store_due", _i64, (CORES, STORE_QUEUE), "cycle until which the NoC sees that"),
+    Member("store_next", _i64, (CORES,), "place of the next one"),
     Member("late_named", _i64, (1,), "kinds of acts that alone are late, 0 = what the seed draws"),
     Member("late_acts", _i64, (LATE_ACTS, 4), "each: agent, pc or -1, the first, the last of them"),
     Member("late_seen", _i64, (LATE_ACTS,), "acts of each kind so far"),

@@ -16,6 +16,8 @@ from bhemu.riscv import turn
 from bhemu.riscv.formats import Atomic, Branch, Load, Register, Store
 from bhemu.riscv.isa import rv32i
 from bhemu.riscv.isa.m import MUL
+from bhemu.tensix.state import AGENTS, DRAWN, STORE_QUEUE
+from bhemu.timing import draws
 from bhemu.timing.cycles import PARTS
 
 _LOAD, _STORE, _ATOMIC = Load.code(), Store.code(), Atomic.code()
@@ -85,12 +87,44 @@ def _divide(s: Any, c: Any, word: Any) -> Any:
 
 
 @njit
+def _leaves(s: Any, c: Any, address: Any, size: Any) -> None:
+    """A store to L1 that is late: requests of its core to the NoC see what was there before."""
+    if s.timed[0] != DRAWN:
+        return
+    late = draws.late(s, np.int64(AGENTS) + c, np.int64(s.pc[c]), np.int64(draws.ANY))
+    i, last = s.store_next[c], np.int64(0)
+    for k in range(STORE_QUEUE):
+        last = max(last, s.store_due[c, k])
+    if late == 0 and last <= s.clock[0]:
+        return  # as nearly always
+    s.store_at[c, i], s.store_size[c, i] = address, size
+    s.store_due[c, i] = max(last, s.clock[0] + late)  # stores arrive in order
+    s.store_old[c, i] = 0
+    for k in range(size):
+        s.store_old[c, i] |= np.int64(s.l1[address + k]) << (8 * k)
+    s.store_next[c] = (i + 1) % STORE_QUEUE
+
+
+@njit
+def _arrived(s: Any, c: Any, address: Any) -> None:
+    """A load of what a store is on its way to waits for it, and so for the stores before it."""
+    due = np.int64(0)
+    for i in range(STORE_QUEUE):
+        if address >> 2 == s.store_at[c, i] >> 2:
+            due = max(due, s.store_due[c, i])
+    for i in range(STORE_QUEUE):
+        if s.store_due[c, i] <= due:
+            s.store_due[c, i] = 0
+
+
+@njit
 def _load(s: Any, c: Any, address: Any) -> Any:
     """Cycles until the value of a load; the next load of L1 begins later."""
     if _is_local(c, address):
         return np.int64(LOCAL_LOAD)
     if address >= L1_SIZE:
         return np.int64(DEVICE_LOAD)
+    _arrived(s, c, address)
     start = max(s.core_load[c], s.clock[0] * PARTS, s.l1_port[_LOADS])
     s.core_load[c], s.l1_port[_LOADS] = start + L1_LOAD_EVERY, start + PORT_LOAD_EVERY
     return np.int64(L1_LOAD)
@@ -115,6 +149,7 @@ def begin(s: Any, c: Any, word: Any) -> Any:
     elif opcode == _STORE:
         address = _target(s, c, word)
         if address < L1_SIZE:
+            _leaves(s, c, address, np.int64(1) << (word >> 12 & 3))
             line = (address >> 4) + 1
             if line != s.core_line[c]:
                 start = max(s.core_store[c], s.clock[0] * PARTS, s.l1_port[_STORES])

@@ -13,7 +13,7 @@ import numpy as np
 from bhemu.jit.subset import njit
 from bhemu.program.coordinates import XY
 from bhemu.program.lateness import Lateness
-from bhemu.tensix.state import AGENTS, DRAWN, LATE_LOG
+from bhemu.tensix.state import DRAWN, LATE_AGENTS, LATE_LOG
 
 _FACTOR, _TERM = np.uint64(6364136223846793005), np.uint64(1442695040888963407)  # Knuth's MMIX
 _SHIFT, _LOW, _TILE = np.uint64(33), np.uint64(0x7FFFFFFF), np.uint64(16)
@@ -28,7 +28,7 @@ def begin(s: Any, late: Lateness, tile: int, xy: XY) -> None:
     s.timed[0] = DRAWN
     s.late_random[0] = late.seed << 16 | tile
     s.late_choices[0] = s.late_until[0] = 0
-    for name in ("late_slow", "late_log", "late_seen"):
+    for name in ("late_slow", "late_log", "late_seen", "store_due"):
         getattr(s, name)[...] = 0
     s.late_named[0] = len(late.acts)
     s.late_acts[:, 0] = -1
@@ -52,10 +52,12 @@ def renew(s: Any) -> None:
     s.late_until[0] = s.clock[0] + (
         np.int64(1) << (_SHORTEST + _below(s, _LONGEST - _SHORTEST + 1))
     )
-    for agent in range(AGENTS):
+    for agent in range(LATE_AGENTS):
         s.late_slow[agent] = 0
     for _ in range(1 + _below(s, _SLOW_AT_ONCE)):
-        s.late_slow[_below(s, AGENTS)] = np.int64(1) << (_LEAST + _below(s, _MOST - _LEAST + 1))
+        s.late_slow[_below(s, LATE_AGENTS)] = np.int64(1) << (
+            _LEAST + _below(s, _MOST - _LEAST + 1)
+        )
 
 
 @njit

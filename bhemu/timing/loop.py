@@ -193,12 +193,12 @@ def _thread(s: Any, t: Any) -> None:
     """The word at the gate of thread `t` executes, goes to its unit, or waits; see s.status."""
     agent = FIRST_THREAD + t
     s.agent_next[agent] = NEVER
-    stood = s.gate_full[t]
     if not _arrives(s, t):
         spent.waits(s, agent, np.int64(spent.NO_WORD))
         return
     late = np.int64(0)
-    if not stood:
+    if s.gate_drawn[t] == 0:
+        s.gate_drawn[t] = 1
         late = draws.late(s, agent, np.int64(s.gate_pc[t]), np.int64(draws.ANY))
     if late:
         s.agent_next[agent] = s.clock[0] + late
@@ -228,7 +228,7 @@ def _thread(s: Any, t: Any) -> None:
     if status != DONE:
         _sleeps(s, t, status)
         return
-    s.gate_full[t] = s.gate_blocked[t] = 0
+    s.gate_full[t] = s.gate_blocked[t] = s.gate_drawn[t] = 0
     s.op_count[t, opcode] += 1
     s.executed[t] += 1
     s.woken[0] = 1

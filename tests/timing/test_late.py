@@ -117,7 +117,7 @@ def test_steps_do_not_change_it() -> None:
     tile = launched("add1", late=11)
     for _ in range(20):
         tile.step("brisc")
-    tile.run(limit=400)
+    tile.run(limit=150)
     for _ in range(20):
         tile.tstep(1)
     tile.run()

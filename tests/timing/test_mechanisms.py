@@ -8,14 +8,15 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from bhemu import Tile
+from bhemu import Chip, Tile
+from bhemu import memmap as mm
+from bhemu.devices import niu_request as request
 from bhemu.errors import BhemuError
-from bhemu.memmap import TENSIX_CFG_BASE
 from bhemu.riscv.assembly import A0, A1, PARK, T0, T1, ZERO, addi, bne, code, li, lw, sw, tt
 
 SEEDS = range(12)
 TEXT = {"brisc": 0x0, "trisc0": 0x10000, "trisc1": 0x14000, "trisc2": 0x18000}
-FLAGS, OUT, CONFIG = 0x20000, 0x20100, TENSIX_CFG_BASE + 4 * 60
+FLAGS, OUT, CONFIG = 0x20000, 0x20100, mm.TENSIX_CFG_BASE + 4 * 60
 MATH, SRCA_VLD, MATH_IDLE = 1 << 6, 1 << 7, 1 << 4
 Line = int | list[int]
 Kernels = dict[str, Sequence[Line]]
@@ -125,3 +126,32 @@ def test_late_runs_show_it_and_spare_its_twin(mechanism: Mechanism) -> None:
     chosen = [f"{seed}:{mechanism.agent}" for seed in SEEDS]
     assert {ending(mechanism, False, late=late) for late in (*SEEDS, *chosen)} == {right}
     assert {ending(mechanism, True, late=late) for late in chosen} - {right}
+
+
+def sent(wrong: bool, **options: Any) -> int:
+    """R10: brisc stores a word and sends it over the NoC at once; what arrives.
+
+    The twin loads the word, and uses it, before it asks for the request.
+    """
+    there, own = 5 << 6 | 1, 2 << 6 | 1
+    seen = [] if wrong else [*li(A0, OUT), lw(T1, A0), 0x00637033]
+    chip = Chip(**options)
+    tile = chip.tile[1, 2]
+    command = [
+        (mm.NOC_CTRL, request.WRITE | request.ANSWERED), (mm.NOC_TARG_ADDR_LO, OUT),
+        (mm.NOC_TARG_ADDR_LO + 8, own), (mm.NOC_RET_ADDR_LO, OUT),
+        (mm.NOC_RET_ADDR_LO + 8, there), (mm.NOC_AT_LEN_BE, 16), (mm.NOC_CMD_CTRL, 1),
+    ]  # fmt: skip
+    set_up = [word for at, value in command[:-1] for word in store(mm.NOC0_BASE + at, value)]
+    go = store(mm.NOC0_BASE + mm.NOC_CMD_CTRL, 1)
+    tile.write(0, code(*set_up, pause(60), store(OUT, 0x1234), seen, go, PARK))
+    tile.core["brisc"].release()
+    chip.run(limit=100_000)
+    return chip.tile[1, 5].read32(OUT)
+
+
+def test_a_request_overtakes_a_late_store_of_its_core() -> None:
+    chosen = [f"{seed}:brisc_stores" for seed in SEEDS]
+    assert sent(True) == sent(False) == 0x1234
+    assert {sent(False, late=late) for late in (*SEEDS, *chosen)} == {0x1234}
+    assert {sent(True, late=late) for late in chosen} == {0, 0x1234}

@@ -12,6 +12,7 @@ from bhemu.errors import BhemuError, GuestFault, InputError, NotModelled
 from bhemu.launch.session import Launched, Program
 from bhemu.program.lateness import AGENTS, Acts, Lateness, lateness
 from bhemu.tensix import in_flight
+from bhemu.tensix.state import LATE_AGENTS
 from bhemu.why import witness
 from bhemu.why.check import Context
 from bhemu.why.question import context
@@ -111,4 +112,4 @@ def test_what_names_nothing_is_refused(text: str, says: str) -> None:
 def test_agents_have_the_numbers_of_the_record() -> None:
     named = [name.replace(" unit", "").replace(" ", "") for name in in_flight.NAMES]
     assert list(AGENTS[: len(named)]) == named
-    assert len(AGENTS) == 14
+    assert len(AGENTS) == LATE_AGENTS
