@@ -79,10 +79,10 @@ def _refused(path: str | None, problem: InputError, *, as_json: bool) -> int:
     problem.where = None if path is None else toml.place(Path(path), problem)
     if problem.where is None or not as_json:
         raise problem
-    from bhemu.why.failures.refused import refusal
+    from bhemu.why.findings import of_refusal
 
     return output.show(
-        problem, as_json=True, more={"findings": [refusal(problem, problem.where).as_dict()]}
+        problem, as_json=True, more={"findings": [of_refusal(problem, problem.where).as_dict()]}
     )
 
 
@@ -110,10 +110,10 @@ def show(found: "list[Finding]", as_json: bool, told: "Told | None" = None) -> i
 
 
 def _place(target: "Target", core: str, text: str) -> int:
-    from bhemu.why.findings import chain
+    from bhemu.why.origin.chain import links_behind
 
     chosen = target.chosen
-    links = chain(target.tile, chosen.program, core, text)
+    links = links_behind(target.tile, chosen.program, core, text)
     if chosen.as_json:
         shown = {"place": text, "links": [link.as_dict() for link in links]}
         output.say(json.dumps(shown, indent=2))

@@ -1,23 +1,15 @@
 """Findings: their classes, their texts, their order."""
 
-import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bhemu.errors import BhemuError, Call, NoProgress, Where, source_text
+from bhemu.errors import BhemuError, Call, InputError, NoProgress, Where, source_text
 from bhemu.machine.core import Core
-from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
-from bhemu.program.outputs import OutputResult
-from bhemu.program.schema import Program
 from bhemu.riscv.formats import Branch, Load, Store
 from bhemu.riscv.insn import Instruction
 from bhemu.riscv.isa import decode
-from bhemu.text import joined
-from bhemu.why.causes.chain import Chain, Link
-from bhemu.why.causes.places import find
-from bhemu.why.outputs import special_values
 
 # The order of findings: by class, and within a class by how surely the named line is wrong.
 #
@@ -266,17 +258,6 @@ def in_words(who: dict[str, Any]) -> str:
     return text + (f", clock {who['instant']}" if "instant" in who else "")
 
 
-def chain(tile: Tile, program: Program, core: str, text: str) -> list[Link]:
-    """The links behind a place of a tile that keeps a history."""
-    inputs = []
-    for spec in program.inputs:
-        if spec.dram is not None or (spec.tiles and tile.xy not in spec.tiles):
-            continue
-        low = resolve(tile, spec.at)
-        inputs.append((low, low + spec.size, f"input {spec.file.name} of the host"))
-    return Chain(tile, tuple(inputs)).why(text, find(tile, program, core, text))
-
-
 _NO_WORD = "ENC-OPCODE"  # who pushes such a word is wrong
 
 
@@ -324,6 +305,12 @@ def of_error(error: BhemuError, clock: int, tile: Tile | None = None) -> Finding
     return Finding("error", "error", error.message, culprit, {}, (), error.hint, percent)
 
 
+def of_refusal(error: InputError, where: Where) -> Finding:
+    """A mistake of a PROGRAM.toml for which nothing of the program runs, at a line of it."""
+    text = f"{where.file}:{where.line}: {error.message}"
+    return Finding("error", "error", text, place(where, None), {}, (), error.hint, likely("assert"))
+
+
 def _of_hang(error: NoProgress, clock: int, tile: Tile | None) -> Finding:
     graph: Any = error.graph
     culprit, text = place(error.where, clock, tile), error.message
@@ -344,71 +331,6 @@ def of_one_hang(hang: Finding, facts: Iterable[Finding]) -> Finding:
     """A hang with what else is known of it: facts with their places, as evidence."""
     lines = [f"{one.text}: {in_words(one.culprit)}" for one in facts]
     return replace(hang, evidence=(*hang.evidence, *lines))
-
-
-def _is_special(link: Link) -> bool:
-    """Whether infinity or NaN came into a register of the vector unit or a 16-bit row of Dst."""
-    if link.where is None:
-        return False
-    if link.place.startswith("lreg:"):
-        return link.after >> 23 & 0xFF == 0xFF
-    return link.place.startswith("dst:") and link.after & 0xFF == 0xFF and link.after < 1 << 16
-
-
-def of_output(
-    tile: Tile | None, program: Program, result: OutputResult, links: list[Link]
-) -> list[Finding]:
-    """An output that is not what was expected: a wrong element, back to its causes.
-
-    Behind it the lines of cores that have stored what that element is made from. links: the causes,
-    none of an output in DRAM, whose tile is None.
-    """
-    report = result.report
-    assert report is not None
-    assert report.first is not None
-    made = next((link for link in links if link.where is not None), None)
-    text = joined(str(report))
-    special = math.isfinite(report.first.expected) and not math.isfinite(report.first.got)
-    born = next((link for link in reversed(links) if special and _is_special(link)), None)
-    if born is not None:
-        made = born
-        text += f"; infinity or NaN is first in {born.place}"
-    culprit = {} if made is None else place(made.where, made.clock, tile)
-    if born is not None and (value := special_values.given(program, born.after)) is not None:
-        culprit = place(Where(file="PROGRAM.toml", line=value[0]), None)
-        text += f", which is {value[1]} of [[set]] read as a float"
-    evidence = tuple("  " * link.depth + str(link) for link in links)
-    victim = {"output": result.spec.name, "index": list(report.first.index)}
-    found = Finding("output", "error", text, culprit, victim, evidence, "")
-    return [found, *_sources(tile, links[1:], victim)]
-
-
-def followed(tile: Tile, program: Program, result: OutputResult) -> list[Link]:
-    """The causes of the first wrong element; of the worst, where nobody has written the first."""
-    links: list[Link] = []
-    for one in (result.report.first, result.report.worst) if result.report else ():
-        if one is not None:
-            index = ",".join(str(n) for n in one.index)
-            links = chain(tile, program, "brisc", f"{result.spec.name}[{index}]")
-            if any(link.where is not None for link in links):
-                break
-    return links
-
-
-def _sources(tile: Tile | None, links: Iterable[Link], victim: dict[str, Any]) -> Iterator[Finding]:
-    """The stores of cores to L1 that a wrong element comes from: each line once."""
-    lines: set[tuple[Any, ...]] = set()
-    for link in links:
-        if link.where is None or link.where.thread is not None or not link.place.startswith("0x"):
-            continue
-        who = place(link.where, link.clock, tile)
-        line = who.get("core"), who.get("file"), who.get("line")
-        if who.get("line") and line not in lines:
-            lines.add(line)
-            text = f"a wrong element of {victim['output']} comes from what this line has stored"
-            told = (str(link),)
-            percent = likely("source of an output", len(lines))
-            yield Finding("output", "note", text, who, victim, told, "", percent)
 
 
 # What a wrong format explains: whatever else the same access does wrong.

@@ -1,9 +1,9 @@
 """The whole question, from a program to findings: for `bhemu why` and for Tile.why."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from bhemu.errors import BhemuError, InputError, Limit, NoProgress
+from bhemu.errors import BhemuError, InputError, Limit, NoProgress, Where
 from bhemu.launch.session import Launched, RunResult
 from bhemu.machine.hang.explore import livelock
 from bhemu.machine.hang.graph import no_progress
@@ -14,24 +14,23 @@ from bhemu.program.outputs import OutputResult
 from bhemu.why import checks, saved_state
 from bhemu.why import findings as explained
 from bhemu.why.check import Context, outcome, unsaved
-from bhemu.why.failures.arguments import overwritten_arguments
-from bhemu.why.failures.bad_addresses import overwritten_address
-from bhemu.why.failures.code_written import code_written
 from bhemu.why.failures.counts import unreached
 from bhemu.why.failures.ended_cores import ended_early, unread
 from bhemu.why.failures.hand_over import apart, with_hand_over
 from bhemu.why.failures.left_pages import left_pages
-from bhemu.why.failures.limits import too_short
-from bhemu.why.failures.overwritten import overwritten
-from bhemu.why.failures.set_fields import setter
 from bhemu.why.failures.unsent import unsent
-from bhemu.why.findings import Finding, chain, followed, of_error, of_one_hang, of_output, place
+from bhemu.why.findings import Finding, likely, of_error, of_one_hang, place
 from bhemu.why.kernel_lines import of_kernels
 from bhemu.why.network import requests
-from bhemu.why.outputs import misplaced, neighbours
+from bhemu.why.origin import overwritten
+from bhemu.why.origin.chain import links_behind
+from bhemu.why.origin.outputs import of_output
+from bhemu.why.origin.set_fields import setter
+from bhemu.why.toml_lines import TomlLines
 
 _FOLLOWED = 2  # wrong outputs in L1 of a chip, each of which takes one more run
 _BUDGET = 20_000  # instructions that are followed to prove a livelock
+_LEAST, _TIMES = 200_000, 3  # clock units that a run may go on beyond its limit, and times those
 
 
 _TIMED = (
@@ -70,10 +69,10 @@ def findings(asked: Context, target: Launched, error: BhemuError | None) -> list
         asked.touched.append((error.where, target.clock))
     if isinstance(error, NoProgress):
         symptom = [of_one_hang(symptom[0], _of_hang(asked, tile, error))]
-    found = [*too_short(asked, error), *overwritten_arguments(asked)]
+    found = [*_too_short(asked, error), *overwritten.arguments(asked)]
     if tile is not None:  # which is taken back in time by what comes now
-        found += [*overwritten_address(asked, error), *setter(asked, error)]
-        found += code_written(tile, asked.program)
+        found += [*overwritten.address(asked, error), *setter(asked, error)]
+        found += overwritten.code(tile, asked.program)
     if error is None:
         for number, wrong in enumerate(asked.symptom.wrong):
             seen = tile or (_with_history(asked, wrong) if number < _FOLLOWED else None)
@@ -88,19 +87,30 @@ def findings(asked: Context, target: Launched, error: BhemuError | None) -> list
     return of_kernels(asked, checks.ordered(explained.of_formats([*symptom, *found])))
 
 
+def _too_short(asked: Context, error: BhemuError | None) -> Iterator[Finding]:
+    """The line of the limit, where the unchanged program is right when it may run on."""
+    path = asked.program.path
+    if not isinstance(error, Limit) or path is None:
+        return
+    machine = asked.launch(engine="compiled", livelock=0, **asked.alone)
+    if asked.finish(machine, limit=max(_LEAST, _TIMES * asked.end)).fine:
+        line = TomlLines(path).key("run", 0, "limit")
+        text = f"PROGRAM.toml:{line}: the program is right and needs more time than its limit"
+        who = place(Where(file="PROGRAM.toml", line=line), None)
+        proof = ("run on, it ends, with all outputs as expected",)
+        yield Finding("program", "error", text, who, {}, proof, "raise the limit", likely("limit"))
+
+
 def _of_hang(asked: Context, tile: Tile | None, error: NoProgress) -> list[Finding]:
     """What is known of a hang besides who waits for whom."""
     found = [*ended_early(asked, error), *unread(asked, error)]
-    found += [] if tile is None else overwritten(tile, error)
+    found += [] if tile is None else overwritten.awaited(tile, error)
     return [*found, *unreached(asked, error), *unsent(asked, error), *left_pages(asked, error)]
 
 
 def _of_output(asked: Context, tile: Tile | None, result: OutputResult) -> list[Finding]:
     """A wrong output, with who wrote it, or wrote elsewhere instead."""
-    links = [] if tile is None else followed(tile, asked.program, result)
-    asked.touched += [(link.where, link.clock) for link in links if link.where is not None]
-    first, *others = of_output(tile, asked.program, result, links)
-    first = neighbours.named(asked, tile, result, misplaced.named(asked, result, first))
+    first, *others = of_output(asked, tile, result)
     return [requests.named(asked, result, first), *others]
 
 
@@ -128,7 +138,7 @@ def of_program(
     ended = target.finish()
     if where is None:
         return findings(context(target, ended), target, ended.error)
-    links = chain(target.tile, target.program, core, where)
+    links = links_behind(target.tile, target.program, core, where)
     made = next((link for link in links if link.where is not None), None)
     culprit = {} if made is None else place(made.where, made.clock, target.tile)
     evidence = tuple("  " * link.depth + str(link) for link in links[1:])

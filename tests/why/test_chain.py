@@ -9,9 +9,7 @@ from bhemu import InputError, Program
 from bhemu.program.schema import ENGINES, CoreSpec, RunSpec
 from bhemu.riscv.assembly import A0, A1, A2, PARK, ZERO, add, addi, bne, code, li, lw, sw, ttinsn
 from bhemu.tensix.insn import assemble
-from bhemu.why.causes.chain import Chain
-from bhemu.why.causes.places import find
-from bhemu.why.findings import chain
+from bhemu.why.origin.chain import Chain, find, links_behind
 
 ROOT = Path(package.__file__).parent.parent
 START, SECOND = 0x10000, 0x12000
@@ -41,7 +39,7 @@ def launched(tmp_path):
 
 
 def links(tile, program, place):
-    return chain(tile, program, "brisc", place)
+    return links_behind(tile, program, "brisc", place)
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -12,7 +12,7 @@ from bhemu.cli import main
 from bhemu.launch.session import Launched
 from bhemu.machine.history import History
 from bhemu.program.schema import ENGINES, load_program
-from bhemu.why.findings import chain
+from bhemu.why.origin.chain import links_behind
 
 MCAST = Path(package.__file__).parent.parent / "elfs" / "matmul_mcast"
 PAGE = 0x30880  # of a buffer of tile (2,2), which tile (1,2) fills by multicasts
@@ -29,7 +29,7 @@ def ran(engine: str | None = None) -> tuple[Launched, History]:
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_semaphore_of_a_tile(engine) -> None:
     launched, _ = ran(engine)
-    links = chain(launched.tile, launched.part((2, 2)), "brisc", "sem:1")
+    links = links_behind(launched.tile, launched.part((2, 2)), "brisc", "sem:1")
     said = [(one.where.tile, one.where.decoded.split()[0]) for one in links if one.where]
     assert said[:2] == [((2, 2), "SEMGET"), ((2, 2), "SEMPOST")]
     assert said[-1] == ((2, 2), "SEMINIT")
@@ -38,7 +38,7 @@ def test_a_semaphore_of_a_tile(engine) -> None:
 @pytest.mark.parametrize("engine", ENGINES)
 def test_what_came_over_the_noc_names_its_sender(engine) -> None:
     launched, _ = ran(engine)
-    (link,) = chain(launched.tile, launched.part((2, 2)), "brisc", f"{PAGE:#x}")
+    (link,) = links_behind(launched.tile, launched.part((2, 2)), "brisc", f"{PAGE:#x}")
     assert (link.where.tile, link.where.core) == ((1, 2), "ncrisc")
     assert link.where.file is not None
     assert link.text == "it came over the NoC"

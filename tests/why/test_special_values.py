@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 from bhemu import Program
-from bhemu.why.outputs.special_values import given
+from bhemu.why.origin.outputs import given
 
 ROOT = Path(__file__).resolve().parents[2]
 NAN = 0xFFFFFFFF

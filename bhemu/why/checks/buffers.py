@@ -14,10 +14,10 @@ from bhemu.machine.tile import Tile
 from bhemu.noc.grid import XY
 from bhemu.program.specs import Program, TileSpec
 from bhemu.why.buffers import COUNT_REGISTERS, COUNTS, Buffer, Event, Recorder, Wrong, first_stream
-from bhemu.why.causes.register_values import Makers, makers
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, likely, outside, place
 from bhemu.why.firmware import firmware_of, in_firmware
+from bhemu.why.register_values import Makers, makers
 from bhemu.why.toml_lines import TomlLines
 from bhemu.why.walk import Instruction
 

@@ -34,8 +34,8 @@ class _Trials:
         self._limit = max(_LEAST, _TIMES * (context.end - int(self._machine.clock)))
         self._tiles = context.tiles(self._machine)
         held = [(one.state.l1 != 0).reshape(-1, _ROOM).any(axis=1) for one in self._tiles]
-        free = ~np.any(held, axis=0)[: _REACH // _ROOM]
-        self._room = int(np.flatnonzero(free)[-1]) * _ROOM  # which code reaches by one jump
+        free = np.flatnonzero(~np.any(held, axis=0)[: _REACH // _ROOM])
+        self._room = int(free[-1]) * _ROOM if free.size else 0  # which code reaches by one jump
 
     def acts(self) -> list[Act]:
         """What lines give away in the unchanged run: of an ELF that several tiles have once."""
@@ -69,6 +69,9 @@ class _Trials:
 
     def edited(self, act: Act, code: Code) -> bool:
         """Whether it does with other instructions of a line, on all tiles that have it."""
+        more = 4 * sum(len(words) + 1 for words in code.values() if len(words) > 1)
+        if more > (_ROOM if self._room else 0):
+            return False
 
         def change(_: object) -> None:
             for tile in self._tiles:

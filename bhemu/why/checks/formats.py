@@ -19,10 +19,10 @@ from bhemu.memmap import CORE_NAMES, L1_SIZE
 from bhemu.program.specs import OutputSpec
 from bhemu.tensix import config, config_fields
 from bhemu.tensix.insn import decode
-from bhemu.why.causes.chain import Chain
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, likely, merged, outside_headers, place
 from bhemu.why.network.requests import Moved, log_stores
+from bhemu.why.origin.chain import Chain
 from bhemu.why.toml_lines import TomlLines
 from bhemu.why.walk import Walk, Word, where
 

@@ -10,8 +10,10 @@ from bhemu.machine.watchpoints import spans
 from bhemu.memmap import L1_SIZE
 from bhemu.tensix.insn import decode
 from bhemu.tensix.state import MEMBERS, OFFSET
-from bhemu.why.causes.chain import Chain
-from bhemu.why.causes.perturb import (
+from bhemu.why.check import Check, Context, Outcome
+from bhemu.why.findings import Finding, in_words, likely, place
+from bhemu.why.origin.chain import Chain
+from bhemu.why.perturb import (
     NOTHING,
     STRIDE,
     Fill,
@@ -21,8 +23,6 @@ from bhemu.why.causes.perturb import (
     place_name,
     together,
 )
-from bhemu.why.check import Check, Context, Outcome
-from bhemu.why.findings import Finding, in_words, likely, place
 from bhemu.why.walk import Walk, Word, where
 
 _SEEN = 3  # findings of a run

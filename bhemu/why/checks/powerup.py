@@ -6,9 +6,9 @@ import numpy as np
 
 from bhemu.machine.tile import Tile
 from bhemu.tensix.state import DTYPE, OFFSET
-from bhemu.why.causes.perturb import NOTHING, STRIDE, Fill, Reader, Trials
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, likely, outside_headers, place
+from bhemu.why.perturb import NOTHING, STRIDE, Fill, Reader, Trials
 from bhemu.why.work import tiles_of
 
 _RWC = (8, 8, 8, 1)  # rows of SrcA, SrcB and Dst, fidelity phase

@@ -19,12 +19,12 @@ from bhemu.memmap import CORE_NAMES, L1_SIZE, LOCAL_BASE, LOCAL_SIZES
 from bhemu.program import loader
 from bhemu.tensix.insn import decode
 from bhemu.tensix.state import DTYPE, LOCAL_SIZE, OFFSET
-from bhemu.why.causes.chain import Chain
-from bhemu.why.causes.perturb import NEAR, STRIDE, Fill, Reader, Trials, member_of
-from bhemu.why.causes.skipped import branch_past
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.checks.stack import data_end
 from bhemu.why.findings import Finding, likely, outside_headers, place
+from bhemu.why.origin.chain import Chain
+from bhemu.why.perturb import NEAR, STRIDE, Fill, Reader, Trials, member_of
+from bhemu.why.skipped import branch_past
 
 _SEEN = 3  # findings of a run
 _STORES = ("gpr", "dst", "src", "mop_cfg", "replay")

@@ -11,10 +11,10 @@ from bhemu.memmap import CORE_NAMES, L1_SIZE
 from bhemu.noc.grid import XY
 from bhemu.riscv.isa import decode
 from bhemu.riscv.isa.rv32i import BGE, BGEU, BLT, BLTU
-from bhemu.why.causes.register_values import makers
 from bhemu.why.check import Context
 from bhemu.why.findings import Finding, place
 from bhemu.why.ordering.recorder import comparison
+from bhemu.why.register_values import makers
 from bhemu.why.walk import Instruction
 
 _SEEN = 2  # waits that are followed

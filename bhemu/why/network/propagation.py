@@ -18,7 +18,7 @@ from bhemu.machine.stop import now
 from bhemu.machine.tile import Tile
 from bhemu.tensix.state import OFFSET
 from bhemu.tensix.stops import STOP_TIME
-from bhemu.why.causes.perturb import NOTHING, Bytes, Fill, Reader, Trials, one_step, seen
+from bhemu.why.perturb import NOTHING, Bytes, Fill, Reader, Trials, one_step, seen
 
 _HOPS = 16  # that are followed
 _UNDER_WAY = ("noc_data", "noc_request", "noc_arrived")  # what carries, of a tile's record

@@ -9,9 +9,9 @@ from bhemu.machine.watchpoints import spans
 from bhemu.tensix import config_fields, thread_fields
 from bhemu.tensix.config_fields import Field
 from bhemu.tensix.insn import decode
-from bhemu.why.causes.chain import Chain, Link
 from bhemu.why.check import Context
 from bhemu.why.findings import Finding, likely, place
+from bhemu.why.origin.chain import Chain, Link
 
 _NAME = re.compile(r"\b[A-Za-z][A-Za-z0-9]*_\w+\b")
 _COPIES = ("WRCFG",)  # words that only move a value

@@ -1,20 +1,27 @@
 """The chain of causes behind a place: its last change, what that was made from, and so on back."""
 
+import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from bhemu.debug.value_origin import datum
 from bhemu.devices.bus.address_map import block_name
-from bhemu.errors import InputError, Where
+from bhemu.errors import BhemuError, InputError, Where
 from bhemu.machine.history import History
+from bhemu.machine.resolve import resolve
 from bhemu.machine.stop import now
 from bhemu.machine.tile import Tile
 from bhemu.machine.watchpoints import Change, Span, spans
 from bhemu.memmap import CORE_NAMES
-from bhemu.why.causes.instructions import Source, sources, window
-from bhemu.why.causes.words import Words
+from bhemu.program.schema import Program
+from bhemu.program.toml import suggestion
+from bhemu.why.origin.instructions import Source, sources, window
+from bhemu.why.origin.words import Words
 
 MOST = 24  # links of a chain
+_ELEMENT = re.compile(r"(.+)\[([\d,\s]*)\]", re.DOTALL)
 DEPTH = 8
 
 
@@ -155,3 +162,48 @@ class Chain:
                 yield "computed from what the core had before its last 256 instructions"
         if values and all(one.kind == "constant" for one in values):
             yield "a constant of the code"
+
+
+def find(tile: Tile, program: Program, core: str, text: str) -> tuple[Span, ...]:
+    """The bytes of the record that `text` names: `y[3,5]`, or what watch takes."""
+    found = _ELEMENT.fullmatch(text.strip())
+    if found is None:
+        return spans(tile, core, text)
+    name, numbers = found.groups()
+    spec = next((spec for spec in program.outputs if spec.name == name), None)
+    if spec is None:
+        names = [spec.name for spec in program.outputs]
+        raise InputError(f"no output is called {name!r}", hint=suggestion(name, names))
+    if spec.dram is not None or spec.tile not in (None, tile.xy):
+        raise InputError(f"{text}: {name} does not lie in the L1 of this tile", hint="--tile x,y")
+    index = tuple(int(number) for number in numbers.split(",") if number.strip())
+    inside = all(i < n for i, n in zip(index, spec.shape, strict=False))
+    if len(index) != len(spec.shape) or not inside:
+        shape = " x ".join(str(n) for n in spec.shape)
+        raise InputError(
+            f"{text}: {name} is {shape}", hint=f"{name}[{', '.join('0' * len(shape))}]"
+        )
+    address, mask = datum(resolve(tile, spec.at), spec, index)
+    return (Span(address & ~3, 4, mask),)
+
+
+def links_behind(tile: Tile, program: Program, core: str, text: str) -> list[Link]:
+    """The links behind a place of a tile that keeps a history."""
+    inputs = []
+    for spec in program.inputs:
+        if spec.dram is not None or (spec.tiles and tile.xy not in spec.tiles):
+            continue
+        low = resolve(tile, spec.at)
+        inputs.append((low, low + spec.size, f"input {spec.file.name} of the host"))
+    return Chain(tile, tuple(inputs)).why(text, find(tile, program, core, text))
+
+
+def last_change(tile: Tile, address: int) -> tuple[Change | None, int]:
+    """The last change of a word of L1, and when it was; the tile goes back to where it stood."""
+    stood, name, change, clock = tile.clock, f"{address & ~3:#x}:4", None, 0
+    with suppress(BhemuError):  # in which the run may have ended
+        change = Chain(tile).last_change(name, spans(tile, "brisc", name))
+        clock = tile.clock
+    with suppress(BhemuError), tile.history.replaying():
+        tile.history.to(stood)
+    return change, clock

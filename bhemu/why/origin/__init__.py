@@ -1,0 +1,1 @@
+"""Where what went wrong comes from: the last writer, what that was made from, and so on back."""

@@ -1,0 +1,191 @@
+"""An output that is not what was expected: who made its first wrong element, or left it out."""
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from bhemu.errors import Where
+from bhemu.machine.resolve import resolve
+from bhemu.machine.tile import Tile
+from bhemu.machine.word_text import transfer_of
+from bhemu.program.outputs import OutputResult
+from bhemu.program.schema import Program
+from bhemu.program.tensor import bit_offset
+from bhemu.tensix.insn import decode
+from bhemu.text import joined
+from bhemu.why.check import Context
+from bhemu.why.checks.formats import Operands
+from bhemu.why.findings import Finding, likely, place
+from bhemu.why.origin.chain import Link, links_behind
+from bhemu.why.toml_lines import TomlLines
+from bhemu.why.walk import Walk, Word, where
+
+_WORD = 4
+_EXPONENT = 0x7F800000  # all ones: infinity or NaN
+
+
+def of_output(context: Context, tile: Tile | None, result: OutputResult) -> list[Finding]:
+    """A wrong element, back to its causes; behind it who has stored what it is made from.
+
+    tile: the one in whose L1 it lies, with its history; None for an output in DRAM, of which no
+    causes are followed.
+    """
+    report = result.report
+    assert report is not None
+    assert report.first is not None
+    links = [] if tile is None else _followed(tile, context.program, result)
+    context.touched += [(link.where, link.clock) for link in links if link.where is not None]
+    made = next((link for link in links if link.where is not None), None)
+    text = joined(str(report))
+    special = math.isfinite(report.first.expected) and not math.isfinite(report.first.got)
+    born = next((link for link in reversed(links) if special and _is_special(link)), None)
+    if born is not None:
+        made = born
+        text += f"; infinity or NaN is first in {born.place}"
+    culprit = {} if made is None else place(made.where, made.clock, tile)
+    if born is not None and (value := given(context.program, born.after)) is not None:
+        culprit = place(Where(file="PROGRAM.toml", line=value[0]), None)
+        text += f", which is {value[1]} of [[set]] read as a float"
+    evidence = tuple("  " * link.depth + str(link) for link in links)
+    victim = {"output": result.spec.name, "index": list(report.first.index)}
+    found = Finding("output", "error", text, culprit, victim, evidence, "")
+    if not culprit and not context.is_chip:
+        found = _packed(context, result, found)
+    if not found.culprit and tile is not None:
+        found = _beside(context, tile, result, found)
+    return [found, *_stored(tile, links[1:], victim)]
+
+
+def _followed(tile: Tile, program: Program, result: OutputResult) -> list[Link]:
+    """The causes of the first wrong element; of the worst, where nobody has written the first."""
+    links: list[Link] = []
+    for one in (result.report.first, result.report.worst) if result.report else ():
+        if one is not None:
+            index = ",".join(str(n) for n in one.index)
+            links = links_behind(tile, program, "brisc", f"{result.spec.name}[{index}]")
+            if any(link.where is not None for link in links):
+                break
+    return links
+
+
+def _stored(tile: Tile | None, links: Iterable[Link], victim: dict[str, Any]) -> Iterator[Finding]:
+    """The stores of cores to L1 that a wrong element comes from: each line once."""
+    lines: set[tuple[Any, ...]] = set()
+    for link in links:
+        if link.where is None or link.where.thread is not None or not link.place.startswith("0x"):
+            continue
+        who = place(link.where, link.clock, tile)
+        line = who.get("core"), who.get("file"), who.get("line")
+        if who.get("line") and line not in lines:
+            lines.add(line)
+            text = f"a wrong element of {victim['output']} comes from what this line has stored"
+            told = (str(link),)
+            percent = likely("source of an output", len(lines))
+            yield Finding("output", "note", text, who, victim, told, "", percent)
+
+
+# Infinity or NaN: where it is first, and whether PROGRAM.toml gives it.
+
+
+def _is_special(link: Link) -> bool:
+    """Whether infinity or NaN came into a register of the vector unit or a 16-bit row of Dst."""
+    if link.where is None:
+        return False
+    if link.place.startswith("lreg:"):
+        return link.after >> 23 & 0xFF == 0xFF
+    return link.place.startswith("dst:") and link.after & 0xFF == 0xFF and link.after < 1 << 16
+
+
+def given(program: Program, value: int) -> tuple[int, str] | None:
+    """The line and text of a value of [[set]] that is no float and these 32 bits of infinity or
+    NaN, of a program of one tile."""
+    if program.path is None or not program.is_alone or value & _EXPONENT != _EXPONENT:
+        return None
+    lines = TomlLines(program.path)
+    for number, spec in enumerate(program.sets):
+        words = [] if len(spec.data) % 4 else np.frombuffer(spec.data, "<u4").tolist()
+        for index, word in enumerate(words):
+            line, written = lines.written("set", number, "values", index)
+            if word == value and not written.startswith("f"):
+                return line, written
+    return None
+
+
+# An element that nothing has changed.
+
+
+class _Packs(Operands):
+    """The last PACR to `at`; the first that writes to no output, and who set its address."""
+
+    def __init__(self, context: Context, tile: Tile, at: int) -> None:
+        super().__init__(context, tile)
+        self._at = at
+        self.first: Finding | None = None
+        self.last: tuple[Where, int | None] | None = None
+
+    def walk(self) -> Walk:
+        """Every word."""
+        return Walk(self.tile, before=self.before)
+
+    def before(self, step: Word) -> None:
+        """A word is about to execute."""
+        cls = decode(step.word)
+        name = "" if cls is None else cls.name
+        self._follow(step, name)
+        does = transfer_of(self._tile.state, step.thread, step.word) if name == "PACR" else None
+        if name != "PACR":
+            return
+        if does is not None and does.first <= self._at < does.end:
+            self.last = where(self._tile, step), step.clock
+        tensors = self._tensors[name]
+        if does is None or self.first is not None:
+            return
+        if any(does.first < one.end and one.at < does.end for one in tensors):
+            return
+        word = where(self._tile, step)
+        by = self._setter(step, "address") or word
+        self.first = Finding(
+            "output", "error", f"PACR writes to {does.first:#x}, where no output is",
+            place(by, None, self._tile), place(word, step.clock),
+            (f"the address was set by {by}",), "",
+        )  # fmt: skip
+
+
+def _packed(context: Context, result: OutputResult, found: Finding) -> Finding:
+    """With who packed there what was there already, or packs where no output is."""
+    at = resolve(context.tile, result.spec.at) + _offset(result)
+    _, (look,) = context.walked(lambda tile: _Packs(context, tile, at))
+    if look.last is not None:
+        text = f"{found.text}; it was packed as what was there already"
+        return replace(found, text=text, culprit=place(*look.last, context.tile))
+    if look.first is None:
+        return found
+    text = f"{found.text}; nothing has written it, and {look.first.text}"
+    evidence = (*found.evidence, *look.first.evidence)
+    return replace(found, text=text, culprit=look.first.culprit, evidence=evidence)
+
+
+def _beside(context: Context, tile: Tile, result: OutputResult, found: Finding) -> Finding:
+    """With who has written the nearest word of the output that is not zero."""
+    low = resolve(tile, result.spec.at)
+    written = np.flatnonzero(np.frombuffer(tile.read(low, result.spec.size), "u1"))
+    if not written.size:
+        return found
+    near = low + int(written[np.argmin(abs(written - _offset(result)))]) & ~(_WORD - 1)
+    links = links_behind(tile, context.program, "brisc", f"{near:#x}:{_WORD}")
+    if not links or links[0].where is None:
+        return found
+    text = f"{found.text}; nothing has written it, and what is next to it this line writes"
+    culprit = place(links[0].where, links[0].clock, tile)
+    return replace(found, text=text, culprit=culprit, evidence=(*found.evidence, str(links[0])))
+
+
+def _offset(result: OutputResult) -> int:
+    """Of the first wrong element, bytes from the beginning of its output."""
+    spec, report = result.spec, result.report
+    assert report is not None
+    assert report.first is not None
+    return bit_offset(report.first.index, spec.shape, spec.dtype, spec.layout) // 8

@@ -1,1 +1,0 @@
-"""Outputs that nobody wrote: what was packed elsewhere, who writes next to them."""
