@@ -11,14 +11,14 @@ from bhemu.memmap import CORE_NAMES
 from bhemu.program.schema import SAVED_STATE, Program
 from bhemu.program.specs import OutputSpec
 from bhemu.tensix.observe import WORDS_AND_STORES
-from bhemu.why.check import Check, Context, Outcome
+from bhemu.why.check import Check, Context
 from bhemu.why.cure.acts import Act, Code, acts
 from bhemu.why.cure.edits import Edit, Edits, of_file
 from bhemu.why.findings import Finding, place
 from bhemu.why.firmware import firmware_of
 
 _RUNS, _MORE = 20, 1_500_000_000  # plain runs, and instructions of 2 ns, that a search may take
-_TILE = 500_000  # instructions for each further tile that is put back
+_TRIAL, _TILE = 1_000_000, 500_000  # instructions besides, and for each further tile
 _RECORDED = 1_000_000  # clock units in which lines are seen to act
 _LEAST, _TIMES = 200_000, 2  # clock units of a changed run, and times the first run's
 _ROOM, _REACH = 1 << 10, 1 << 20  # bytes for instructions that are added, and how far a jump goes
@@ -64,8 +64,9 @@ class _Trials:
             change(self._machine)
         except InputError:
             return False
-        self._context.work.done += _TILE * (len(self._tiles) - 1)
-        return self._context.finish(self._machine, limit=self._limit).fine
+        self._context.work.done += _TRIAL + _TILE * (len(self._tiles) - 1)
+        ended, seen = self._context.finish(self._machine, limit=self._limit), self._context.symptom
+        return (seen.error is not None or ended.outputs != seen.outputs) and ended.fine
 
     def edited(self, act: Act, code: Code) -> bool:
         """Whether it does with other instructions of a line, on all tiles that have it."""
@@ -81,10 +82,9 @@ class _Trials:
 
     def of(self, program: Program) -> bool:
         """Whether another program ends well."""
+        options = {"engine": "compiled", "livelock": 0, **self._context.alone}
         try:
-            machine = self._context.launch(
-                program, engine="compiled", livelock=0, **self._context.alone
-            )
+            machine = self._context.launch(program, **options)
         except BhemuError:
             return False
         return self._context.finish(machine, limit=self._limit).fine
@@ -146,10 +146,6 @@ def _finding(cures: list[Edit], told: str) -> Finding:
     return Finding("cure", "note", text, place(where, clock), {}, evidence, "")
 
 
-def _applies(seen: Outcome) -> int:
-    return 0 if seen.fine else 6
-
-
 CHECK = Check(
     name="cure",
     proves="that the run also ends correctly with a change of one line, and with no change of"
@@ -160,6 +156,6 @@ CHECK = Check(
     " lines cure, nothing is told; it is not asked where something waits, another check has found"
     " something, or no output is compared",
     cost="only where a run went wrong and nothing else was found: at most 20 runs and 3 s",
-    applies=_applies,
+    applies=lambda seen: 0 if seen.fine else 6,
     run=_run,
 )

@@ -116,12 +116,15 @@ def acts(tile: Tile, log: Sequence[Entry], firmware: frozenset[bytes]) -> list[A
                 where = where_core(tile, core, pc)
                 act = Act(tile, core, where, None, core - 1, len(log), None, (value,))
                 found[core, pc] = act
-    lines: dict[object, Act] = {}
+    lines, callers = dict[object, Act](), dict[object, Where]()
     for (core, pc), act in found.items():
         if in_firmware(firmware, tile.core[mm.CORE_NAMES[core]], pc):
             continue
         if act.address is not None:  # an accessor: the line that calls it
-            act.where = outside_helpers(tile, act.where)
+            inner = core, act.where.function, act.where.file, act.where.line, act.where.inlined
+            if inner not in callers:
+                callers[inner] = outside_helpers(tile, act.where)
+            act.where = callers[inner]
         line = act.where.file, act.where.line or pc
         key = core, line, act.address, act.thread, act.values
         lines.setdefault(key, act).held[pc] = tile.read32(pc)
