@@ -11,7 +11,6 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-import noc_probes
 import numpy as np
 
 from bhemu import Tile
@@ -148,11 +147,7 @@ def main() -> None:
     parser.add_argument("--check", action="store_true")
     given = parser.parse_args()
     before = text = PAGE.read_text()
-    for name, make in (
-        ("anchors", anchors),
-        ("transfers", noc_probes.table),
-        ("figures", figures),
-    ):
+    for name, make in (("anchors", anchors), ("figures", figures)):
         head, rest = text.split(BEGIN.format(name))
         text = (
             f"{head}{BEGIN.format(name)}\n{make()}\n{END.format(name)}"

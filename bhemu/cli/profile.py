@@ -17,12 +17,11 @@ from bhemu.errors import EXIT_INTERRUPTED, EXIT_OK, InputError
 )
 @run_options
 def profile_command(**values: Any) -> int:
-    """Run a program in modelled time and show where the cycles of a tile go.
+    """Run a program of one tile in modelled time and show where the cycles go.
 
     For each core, thread and unit: the cycles in which it works, and what it waits for most; then
-    the longest waits by source line. Of a chip for the tile of --tile. docs/timing.md has the
-    figures, their sources and the error against cards. A run that does not end as the program says
-    is an error, as of `bhemu run`.
+    the longest waits by source line. docs/timing.md has the figures, their sources and the error
+    against cards. A run that does not end as the program says is an error, as of `bhemu run`.
     """
     if values["late"] is not None or values["timing"] == "off":
         raise InputError("profile runs with modelled times: leave --late and --timing away")
@@ -42,13 +41,12 @@ def profile_command(**values: Any) -> int:
     found = Profile(target.tile)
     if chosen.as_json:
         return output.report(
-            {"program": target.program.name, "tile": list(target.tile.xy), **found.as_dict()},
+            {"program": target.program.name, **found.as_dict()},
             EXIT_OK,
             as_json=True,
             error=ended.error,
         )
-    of_tile = "" if target.program.is_alone else " tile ({},{})".format(*target.tile.xy)
-    output.say(f"{target.program.name}{of_tile}: " + "\n".join(found.lines(values["lines"])))
+    output.say(f"{target.program.name}: " + "\n".join(found.lines(values["lines"])))
     if ended.error is not None:
         raise ended.error
     return EXIT_INTERRUPTED if ended.interrupted else EXIT_OK

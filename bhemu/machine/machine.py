@@ -24,7 +24,6 @@ from bhemu.memmap import DEBUG_BASE, L1_SIZE, RISCV_DEBUG_REG_SOFT_RESET_0, SOFT
 from bhemu.noc.grid import TILES, XY, Grid, tile_at
 from bhemu.noc.network import Network, memory_of
 from bhemu.noc.record import MEMORY_PAGE, MEMORY_SHIFT
-from bhemu.noc.times import WINDOW
 from bhemu.program.lateness import Lateness
 from bhemu.program.options import DELIVERIES, SHARED, ChipOptions, filled
 from bhemu.program.specs import OutputSpec
@@ -39,6 +38,9 @@ _INTERNAL = frozenset(
 )
 _DELIVERY = dict(zip(DELIVERIES, (0, 8), strict=True))  # rounds by which a request may be held back
 _HINT = "Tensix tiles are at x 1-7 and 10-16, y 2-11, DRAM banks at x 17-18, y 12-23"
+
+
+_NO_TIMES = "timing = 'model' is for programs of one tile: times of NoC and DRAM are not modelled"
 
 
 @takes(ChipOptions)
@@ -57,14 +59,12 @@ class Machine(ThreadBound, Controls):
         super().__init__()
         chosen = filled(ChipOptions, options, type(self).__name__)
         self.late = late_of(chosen["late"])
-        modelled = chosen["timing"] != "off"
-        timed = self.late is not None or modelled
-        self.engine = engine_name(chosen["engine"], "compiled", timed)
+        if chosen["timing"] != "off":
+            raise InputError(_NO_TIMES, hint="run the program of one tile, or without timing")
+        self.engine = engine_name(chosen["engine"], "compiled", self.late is not None)
         self.threads = chosen["threads"]
         of_tiles = {name: chosen[name] for name in SHARED}
         self._options: dict[str, Any] = {**of_tiles, "engine": self.engine, "livelock": 0}
-        if modelled:
-            self._options["quantum"] = min(chosen["quantum"], WINDOW)
         # The harvested columns
         harvest = chosen["harvest"]
         try:

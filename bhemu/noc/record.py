@@ -7,7 +7,7 @@ import numpy as np
 
 from bhemu.devices import niu_request as request
 from bhemu.devices import noc_map
-from bhemu.devices.noc_map import COORDINATES, HEIGHT, WIDTH
+from bhemu.devices.noc_map import COORDINATES
 from bhemu.jit.intrinsics import call_step, record_at
 from bhemu.jit.record import Member, Record, layout, offsets_of
 from bhemu.jit.subset import njit, signature
@@ -66,8 +66,6 @@ MEMBERS = (
     Member("late_pc", _i64, (1,), "pc of the only requests that are held back, -1 = of all"),
     Member("seed", _i64, (1,), "which requests are held back, and how long"),
     Member("delivered", _i64, (1,), "requests delivered so far"),
-    Member("link_free", _i64, (2, WIDTH * HEIGHT, 4), "when each link is free: see noc/times.py"),
-    Member("channel_free", _i64, (BANKS,), "when each channel of DRAM is free"),
     Member("wanted", _i64, (3,), "what Python must make: 0 tile, 1 page; which; which page"),
     Member("host", _i64, (2,), "1 = Python serves each request to the host's memory; 1 = it has"),
     Member("refused", _i64, (4,), "a refused request: tile, place in its queue, target, status"),
@@ -116,8 +114,6 @@ _SKIPS = ("skipping", "skip_from", "skip_until", "skip_progress", "touched")
 _WATCHES = ("dram_watch_count", "dram_watch", "dram_seen", "dram_hit", "dram_before", "dram_after")
 SAVED = tuple(m for m in MEMBERS if m.name not in (*_HOSTS, *_MADE, *_SKIPS, *_WATCHES))
 """Members of the chip's record that a saved chip holds; the others are made with the chip."""
-LATER = ("link_free", "channel_free")
-"""Of these, members that saved chips may lack: 0 is what they held."""
 _LINE = 16
 _ADDRESSES = 1 << 32
 

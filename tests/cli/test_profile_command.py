@@ -34,4 +34,5 @@ def test_a_hang_is_an_error_and_still_shown(bhemu) -> None:
 
 
 def test_what_cannot_be_modelled_is_refused(bhemu) -> None:
+    assert bhemu("profile", ELFS / "add1_chip").exit_code == 2
     assert bhemu("profile", ELFS / "add1", "--late", 3).exit_code == 2
