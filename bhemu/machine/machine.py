@@ -24,6 +24,7 @@ from bhemu.memmap import DEBUG_BASE, L1_SIZE, RISCV_DEBUG_REG_SOFT_RESET_0, SOFT
 from bhemu.noc.grid import TILES, XY, Grid, tile_at
 from bhemu.noc.network import Network, memory_of
 from bhemu.noc.record import MEMORY_PAGE, MEMORY_SHIFT
+from bhemu.noc.times import WINDOW
 from bhemu.program.lateness import Lateness
 from bhemu.program.options import DELIVERIES, SHARED, ChipOptions, filled
 from bhemu.program.specs import OutputSpec
@@ -38,9 +39,6 @@ _INTERNAL = frozenset(
 )
 _DELIVERY = dict(zip(DELIVERIES, (0, 8), strict=True))  # rounds by which a request may be held back
 _HINT = "Tensix tiles are at x 1-7 and 10-16, y 2-11, DRAM banks at x 17-18, y 12-23"
-
-
-_NO_TIMES = "timing = 'model' is for programs of one tile: times of NoC and DRAM are not modelled"
 
 
 @takes(ChipOptions)
@@ -59,9 +57,12 @@ class Machine(ThreadBound, Controls):
         super().__init__()
         chosen = filled(ChipOptions, options, type(self).__name__)
         self.late = late_of(chosen["late"])
-        if chosen["timing"] != "off":
-            raise InputError(_NO_TIMES, hint="run the program of one tile, or without timing")
-        self.engine = engine_name(chosen["engine"], "compiled", self.late is not None)
+        self.timing = chosen["timing"]
+        modelled = self.timing == "model"
+        if modelled and (self.late is not None or chosen["delivery"] != DELIVERIES[0]):
+            raise InputError("late and delivery draw times, timing models them: give one of them")
+        timed = modelled or self.late is not None
+        self.engine = engine_name(chosen["engine"], "compiled", timed)
         self.threads = chosen["threads"]
         of_tiles = {name: chosen[name] for name in SHARED}
         self._options: dict[str, Any] = {**of_tiles, "engine": self.engine, "livelock": 0}
@@ -80,13 +81,17 @@ class Machine(ThreadBound, Controls):
         self.network = self._lay(grid, chosen["poison"], seed)
         self.network.state.late[0] = _DELIVERY[chosen["delivery"]]
         self.network.state.late_pc[0] = -1
+        self.network.state.timed[0] = int(modelled)
         self.network.state.seed[0] = seed & arguments.MOST
         if self.late is not None:
             self._delay_requests(self.late)
         self._tiles: dict[int, Tile] = {}
         self._reached: dict[tuple[int, int, int], Tile | Bank] = {}  # by NoC and coordinate
         self._exposed: set[int] = set()
-        self._rounds = RoundsOnNetwork(self, self.network, chosen["livelock"], self.threads)
+        livelock = chosen["livelock"]
+        if modelled:  # windows are shorter than rounds
+            livelock *= max(chosen["quantum"] // WINDOW, 1)
+        self._rounds = RoundsOnNetwork(self, self.network, livelock, self.threads)
         self._loop = RunLoop(self._rounds)
         for xy in tiles:
             self.tile_at_index(self.number_of(xy))

@@ -133,7 +133,7 @@ def _within(first: Any, last: Any, at: Any) -> Any:
 
 
 @njit
-def _receives(chip: Any, t: Any, u: Any, row: Any) -> Any:
+def receives(chip: Any, t: Any, u: Any, row: Any) -> Any:
     """Whether tile `u` is a receiver of a multicast that tile `t` sent."""
     x, y, box = chip.column[u], chip.row[u], row[request.RECTANGLE]
     if x < 0 or (u == t and row[request.CONTROL] & request.SELF == 0):
@@ -174,7 +174,7 @@ def _count_received(s: Any, row: Any) -> None:
 
 
 @njit
-def _count_answers(s: Any, row: Any, n: Any) -> None:
+def count_answers(s: Any, row: Any, n: Any) -> None:
     """What the sender's NIU counts as `n` answers arrive."""
     noc, control = row[request.NOC], row[request.CONTROL]
     if request.kind(control) == request.READ:
@@ -308,23 +308,27 @@ def _to_memory(chip: Any, t: Any, s: Any, row: Any) -> None:
 def _multicast(chip: Any, t: Any, s: Any, row: Any) -> Any:
     """Deliver to every receiver, once all of them are ready."""
     for u in range(TILES):
-        if _receives(chip, t, u, row):
+        if receives(chip, t, u, row):
             status = _ready(chip, u)
             if status != DONE:
                 return status
     n = np.int64(0)
     for u in range(TILES):
-        if _receives(chip, t, u, row):
+        if receives(chip, t, u, row):
             if _to_tile(chip, t, s, u, row) != DONE:
                 return np.int64(REFUSED)
             n += 1
-    _count_answers(s, row, n)
+    chip.receivers[0] = n
     return np.int64(DONE)
 
 
 @njit
-def _deliver(chip: Any, t: Any, s: Any, row: Any) -> Any:
-    """DONE, STAYS, MAKE, REFUSED or STOPPED."""
+def perform_request(chip: Any, t: Any, s: Any, row: Any) -> Any:
+    """Perform a request where it goes: DONE, STAYS, MAKE, REFUSED or STOPPED.
+
+    `chip.receivers`: how many answers it gets.
+    """
+    chip.receivers[0] = 1
     if request.is_multicast(row[request.CONTROL]):
         return _multicast(chip, t, s, row)
     if noc_map.kind(row[request.ENDPOINT]) == noc_map.TENSIX:
@@ -339,7 +343,6 @@ def _deliver(chip: Any, t: Any, s: Any, row: Any) -> Any:
         if not memory.reach(chip, row):
             return np.int64(MAKE)
         _to_memory(chip, t, s, row)
-    _count_answers(s, row, np.int64(1))
     return np.int64(DONE)
 
 
@@ -372,12 +375,13 @@ def _deliver_tile(chip: Any, t: Any, s: Any) -> Any:
         if not may_go(chip, t, s, chip.at[1]):
             chip.at[1] += 1
             continue
-        status = _deliver(chip, t, s, row)
+        status = perform_request(chip, t, s, row)
         if status == STAYS:
             break
         if status != DONE:
             chip.refused[0], chip.refused[1] = t, chip.at[1]
             return status
+        count_answers(s, row, chip.receivers[0])
         row[request.SEQUENCE] = request.GONE
         chip.delivered[0] += 1
         wake(chip, t, s)

@@ -7,7 +7,7 @@ import numpy as np
 
 from bhemu.devices import niu_request as request
 from bhemu.devices import noc_map
-from bhemu.devices.noc_map import COORDINATES
+from bhemu.devices.noc_map import COORDINATES, HEIGHT, WIDTH
 from bhemu.jit.intrinsics import call_step, record_at
 from bhemu.jit.record import Member, Record, layout, offsets_of
 from bhemu.jit.subset import njit, signature
@@ -35,6 +35,7 @@ MEMORY_PAGE = 1 << MEMORY_SHIFT  # bytes of a page of memory
 MEMORY_PAGES = (1 << 32) >> MEMORY_SHIFT
 UNTIL_WORDS = 1024
 DRAM_WATCHES, DRAM_WATCH_BYTES = 8, 64
+NOC_WAITS = 3  # what a packet may wait for: NIUs, links, a bank of DRAM
 BETWEEN, TILES_RUN, DELIVERY = range(3)  # phase of the round
 
 MEMBERS = (
@@ -69,6 +70,18 @@ MEMBERS = (
     Member("wanted", _i64, (3,), "what Python must make: 0 tile, 1 page; which; which page"),
     Member("host", _i64, (2,), "1 = Python serves each request to the host's memory; 1 = it has"),
     Member("refused", _i64, (4,), "a refused request: tile, place in its queue, target, status"),
+    Member("receivers", _i64, (1,), "answers that the request gets that was performed last"),
+    # modelled times (noc/timed.py, noc/times.py)
+    Member("timed", _i64, (1,), "1 = requests take modelled times"),
+    Member("window_end", _i64, (1,), "cycle up to which the tiles run alone"),
+    Member("event", _i64, (TILES,), "DUE of the first row of each tile's requests"),
+    Member("niu_out", _i64, (2, WIDTH * HEIGHT), "when an NIU can send: NoC; y * WIDTH + x on it"),
+    Member("niu_in", _i64, (2, WIDTH * HEIGHT), "when it can receive"),
+    Member(
+        "link", _i64, (2, 2, WIDTH * HEIGHT), "when a link is free: NoC; along x, y; from where"
+    ),
+    Member("dram_free", _i64, (BANKS, 2), "when a bank of DRAM is free for a read, a write"),
+    Member("noc_held", _i64, (NOC_WAITS,), "what the last packet waited for: NIUs, links, DRAM"),
     # the end of a run
     Member("until_count", _i64, (1,), "until conditions set"),
     Member("until_tile", _i64, (UNTIL_WORDS,), "tiles whose L1 words are compared"),
@@ -110,10 +123,14 @@ _HOSTS = (
     *("wanted", "host", "refused"),
 )
 _MADE = ("map", "tile", "column", "row", "page", "blank", "late", "late_pc", "seed", "place")
+_WITHIN = ("receivers", "timed", "noc_held")  # one delivery, or made with the chip
+_TIMES = ("window_end", "event", "niu_out", "niu_in", "link", "dram_free")
 _SKIPS = ("skipping", "skip_from", "skip_until", "skip_progress", "touched")
 _WATCHES = ("dram_watch_count", "dram_watch", "dram_seen", "dram_hit", "dram_before", "dram_after")
-SAVED = tuple(m for m in MEMBERS if m.name not in (*_HOSTS, *_MADE, *_SKIPS, *_WATCHES))
+SAVED = tuple(m for m in MEMBERS if m.name not in (*_HOSTS, *_MADE, *_WITHIN, *_SKIPS, *_WATCHES))
 """Members of the chip's record that a saved chip holds; the others are made with the chip."""
+LATER = _TIMES
+"""Those of them that a saved chip of this schema may lack: 0 is what they held."""
 _LINE = 16
 _ADDRESSES = 1 << 32
 

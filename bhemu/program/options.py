@@ -272,8 +272,8 @@ class Options(TypedDict, total=False):
         Option(
             Words("off", "model"),
             "off",
-            ("run", "flag"),
-            "let words and cores take the cycles that docs/timing.md lists (default: off)",
+            ("chip", "run", "flag"),
+            "let words, cores and transfers take the cycles of docs/timing.md (default: off)",
         ),
     ]
     late: Annotated[

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from script_module import script
 
-from bhemu import Chip, Tile
-from bhemu.errors import InputError
+from bhemu import Tile
 from bhemu.launch.session import Program
 from bhemu.tensix.insn import REGISTRY
 from bhemu.timing import cycles
@@ -54,11 +53,6 @@ def test_what_is_called_measured_was_measured() -> None:
 
 def test_the_page_lists_the_figures() -> None:
     assert make_timing.figures() in make_timing.PAGE.read_text()
-
-
-def test_a_chip_refuses_it() -> None:
-    with pytest.raises(InputError, match="NoC and DRAM are not modelled"):
-        Chip(timing="model")
 
 
 def test_the_wall_clock_counts_cycles() -> None:

@@ -1,0 +1,131 @@
+"""Modelled times of the NoCs and of DRAM: what a packet takes, and what others make it wait.
+
+A packet leaves its NIU when the one before has, goes link by link (each is taken for a cycle a
+flit: all virtual channels share it, in the order of arrival) and is there when its last flit is.
+Where it is held up its NIU stays taken. A bank of DRAM takes one read and one write at a time.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bhemu.devices.noc_map import HEIGHT, WIDTH
+from bhemu.jit.subset import njit
+
+PARTS = 64  # of a cycle, in which compiled code counts
+ROUTERS = WIDTH * HEIGHT
+_ALONG_X, _ALONG_Y = 0, 1  # links
+
+
+class Figure(NamedTuple):
+    """A time in cycles, and whence: isa, measured, derived or estimate."""
+
+    cycles: float
+    kind: str
+    source: str
+
+
+_LATENCIES = "noc_latencies_bh"
+FIGURES = {
+    "hop": Figure(8.75, "measured", "nocbench-blackhole, hops: 106 cycles in 12 hops of a way round, 149 in 17"),
+    "flit on a link": Figure(1, "isa", "NoC: 64 bytes a cycle"),
+    "flit in or out of an NIU": Figure(1.03125, "measured", "nocbench-blackhole, size: 198.3 cycles for 192 flits more"),
+    "out of an NIU": Figure(20, "derived", f"{_LATENCIES}: a write of 64 bytes on one axis, 208, less 12 hops and the program; a quarter each way"),
+    "into an NIU": Figure(20, "derived", "as out of an NIU"),
+    "read of L1": Figure(18, "derived", f"{_LATENCIES}: a read of 64 bytes takes 18 more than a write"),
+    "read of DRAM": Figure(126, "derived", f"{_LATENCIES}: a read of 64 bytes of DRAM takes 108 more than of L1"),
+    "write to DRAM": Figure(23, "derived", f"{_LATENCIES}: a write of 64 bytes to DRAM takes 23 more than to L1"),
+    "64 bytes of DRAM, read": Figure(1.375, "measured", "dramratebench-blackhole, onechan: 46.3 bytes a cycle"),
+    "64 bytes of DRAM, written": Figure(1.375, "measured", f"{_LATENCIES}: 22342 cycles for 64 writes of 16384 bytes"),
+    "a request to DRAM": Figure(10, "estimate", f"{_LATENCIES}: 98 cycles for each read of 4096 bytes, of the same address"),
+    "multicast": Figure(200, "estimate", f"{_LATENCIES}: 626 cycles to 4 tiles, 358 to one"),
+    "register or memory of another tile": Figure(18, "estimate", "as read of L1"),
+}  # fmt: skip
+
+
+def _parts(name: str) -> int:
+    return round(PARTS * FIGURES[name].cycles)
+
+
+HOP, LINK_FLIT = _parts("hop"), _parts("flit on a link")
+NIU_FLIT, OUT, IN = (
+    _parts("flit in or out of an NIU"),
+    _parts("out of an NIU"),
+    _parts("into an NIU"),
+)
+READ_L1, OTHER = _parts("read of L1"), _parts("register or memory of another tile")
+READ_DRAM, WRITE_DRAM = _parts("read of DRAM"), _parts("write to DRAM")
+READ_DRAM_FLIT, WRITE_DRAM_FLIT = (
+    _parts("64 bytes of DRAM, read"),
+    _parts("64 bytes of DRAM, written"),
+)
+DRAM_REQUEST, MULTICAST = _parts("a request to DRAM"), _parts("multicast")
+WINDOW = 32
+"""Cycles that tiles run alone at most: no packet arrives so soon."""
+assert (OUT + IN) // PARTS > WINDOW
+
+
+@njit
+def cycle(parts: Any) -> Any:
+    """The first cycle that does not begin before a time."""
+    return (parts + PARTS - 1) // PARTS
+
+
+@njit
+def hops(noc: Any, source: Any, target: Any) -> Any:
+    """Links from one place on a NoC (y << 6 | x) to another."""
+    across = ((target & 63) - (source & 63)) % WIDTH
+    return across + ((target >> 6) - (source >> 6)) % HEIGHT
+
+
+@njit
+def send(chip: Any, noc: Any, source: Any, target: Any, flits: Any, ready: Any) -> Any:
+    """A packet goes from one place on a NoC to another; the time at which its last flit is there.
+
+    `ready`: since when it waits. Times are in PARTS of a cycle. See also `chip.noc_held`.
+    """
+    x, y = source & 63, source >> 6
+    out, into = y * WIDTH + x, (target >> 6) * WIDTH + (target & 63)
+    start = max(ready, chip.niu_out[noc, out])
+    chip.noc_held[0] = start - ready
+    head, n = start + OUT, np.int64(0)
+    while x != target & 63 or y != target >> 6:
+        along_x = x != target & 63
+        if noc == 1 and y != target >> 6:
+            along_x = False
+        axis = np.int64(_ALONG_X if along_x else _ALONG_Y)
+        at = y * WIDTH + x
+        begins = max(head, chip.link[noc, axis, at])
+        chip.noc_held[1] += begins - head
+        chip.link[noc, axis, at] = begins + flits * LINK_FLIT
+        head = begins + HOP
+        n += 1
+        if along_x:
+            x = (x + 1) % WIDTH
+        else:
+            y = (y + 1) % HEIGHT
+    begins = max(head, chip.niu_in[noc, into])
+    chip.noc_held[0] += begins - head
+    tail = begins + flits * NIU_FLIT
+    chip.niu_in[noc, into] = tail
+    chip.niu_out[noc, out] = max(start + flits * NIU_FLIT, tail - n * HOP - OUT)
+    return tail + IN
+
+
+@njit
+def read_dram(chip: Any, bank: Any, flits: Any, ready: Any) -> Any:
+    """A bank reads; the time since which the answer can leave."""
+    start = max(ready, chip.dram_free[bank, 0])
+    chip.noc_held[2] += start - ready
+    done = start + flits * READ_DRAM_FLIT + DRAM_REQUEST
+    chip.dram_free[bank, 0] = done
+    return max(start, done - flits * NIU_FLIT) + READ_DRAM
+
+
+@njit
+def write_dram(chip: Any, bank: Any, flits: Any, ready: Any) -> Any:
+    """A bank takes data; the time at which it acknowledges."""
+    start = max(ready, chip.dram_free[bank, 1])
+    chip.noc_held[2] += start - ready
+    chip.dram_free[bank, 1] = start + flits * WRITE_DRAM_FLIT + DRAM_REQUEST
+    return start + WRITE_DRAM
