@@ -17,13 +17,14 @@ from bhemu.jit.intrinsics import move
 from bhemu.jit.subset import njit
 from bhemu.noc import delivery, times
 from bhemu.noc.grid import TILES
-from bhemu.noc.record import NOC_WAITS, tile_of
+from bhemu.noc.record import NOC_SPENT, NOC_WAITS, tile_of
 from bhemu.tensix import state
 from bhemu.tensix.rules import DONE
 from bhemu.tensix.state import NOC_DATA, NOC_FIELDS, OFFSET
 
 # ISSUED: the core has stored to NOC_CMD_CTRL. ARRIVES: at its target, where a write or an atomic is
-# performed. READS: the answer to a read leaves, with what is there then. ANSWERS: that, or an
+# performed. READS: the answer to a read leaves,
+# with what is there then. ANSWERS: that, or an
 # acknowledgement, is back: the own L1 and the counters change.
 ISSUED, ARRIVES, READS, ANSWERS = range(4)
 STAGES = 4
@@ -91,35 +92,80 @@ def _flits(row: Any) -> Any:
 
 
 @njit
+def _charge(chip: Any, t: Any, row: Any, now: Any) -> None:
+    """For a profile: what the request does from now to its next stage, and what it waits for."""
+    if chip.noc_counts[0] != 1:
+        return
+    what = request.kind(row[request.CONTROL]) | noc_map.kind(row[request.ENDPOINT]) << 2
+    if request.is_multicast(row[request.CONTROL]):
+        what = request.kind(row[request.CONTROL]) | noc_map.TENSIX << 2
+    key = t << 8 | row[request.CORE]
+    at = (key * 7919 + row[request.PC] * 31 + what) & (NOC_SPENT - 1)
+    for _ in range(NOC_SPENT // 4):
+        found = chip.noc_spent[at]
+        if found[0] == 0:
+            found[0], found[1], found[2] = key + 1, row[request.PC], what
+        if found[0] == key + 1 and found[1] == row[request.PC] and found[2] == what:
+            found[4] += max(row[request.DUE] // STAGES - now, 0)
+            for i in range(NOC_WAITS):
+                found[5 + i] += chip.noc_held[i] // times.PARTS
+            if row[request.DUE] % STAGES == ARRIVES:
+                found[3] += 1
+            return
+        at = (at + 1) & (NOC_SPENT - 1)
+    chip.noc_counts[0] = 2
+
+
+@njit
+def _waits(chip: Any, noc: Any, place: Any, row: Any, now: Any) -> Any:
+    """Whether an NIU is taken: the packet comes back when it is free."""
+    free = times.free_at(chip, noc, place) // times.PARTS
+    if free <= now:
+        return False
+    chip.noc_held[0] = (free - now) * times.PARTS
+    row[request.DUE] = free * STAGES + row[request.DUE] % STAGES
+    return True
+
+
+@njit
 def _leaves(chip: Any, t: Any, row: Any, now: Any) -> None:
     """The request leaves its NIU: when does it arrive?"""
     noc, kind = row[request.NOC], request.kind(row[request.CONTROL])
+    own = _place(chip, t, noc)
+    if _waits(chip, noc, own, row, now):
+        return
     ready = now * times.PARTS
     if request.is_multicast(row[request.CONTROL]):
         ready += times.MULTICAST
     flits = np.int64(1) if kind == request.READ else _flits(row)
-    own = _place(chip, t, noc)
     arrives = times.send(chip, noc, own, _farthest(chip, t, row), flits, ready)
     row[request.DUE] = _due(arrives, np.int64(ARRIVES))
 
 
 @njit
-def _answer(chip: Any, t: Any, row: Any, now: Any) -> Any:
-    """(since when the answer to a request that has arrived can leave, when it is back)."""
-    noc, kind = row[request.NOC], request.kind(row[request.CONTROL])
-    where = noc_map.kind(row[request.ENDPOINT])
+def _served(chip: Any, row: Any, now: Any) -> Any:
+    """Since when the answer to a request that has arrived can leave."""
+    kind, where = request.kind(row[request.CONTROL]), noc_map.kind(row[request.ENDPOINT])
     ready, bank = now * times.PARTS, np.int64(noc_map.index(row[request.ENDPOINT]))
-    multicast = request.is_multicast(row[request.CONTROL])
-    if where == noc_map.DRAM and not multicast:
+    if where == noc_map.DRAM and not request.is_multicast(row[request.CONTROL]):
+        flits = _flits(row) - 1
         if kind == request.READ:
-            ready = times.read_dram(chip, bank, _flits(row), ready)
-        else:
-            ready = times.write_dram(chip, bank, _flits(row), ready)
-    elif kind != request.WRITE:
+            return times.read_dram(chip, bank, flits, ready)
+        return times.write_dram(chip, bank, flits, ready)
+    if kind != request.WRITE:
         ready += times.READ_L1 if where == noc_map.TENSIX else times.OTHER
-    flits = _flits(row) if kind == request.READ else np.int64(1)
-    own = _place(chip, t, noc)
-    return ready, times.send(chip, noc, _farthest(chip, t, row), own, flits, ready)
+    return ready
+
+
+@njit
+def _answer(chip: Any, t: Any, row: Any, ready: Any) -> None:
+    """The answer leaves: when is it back?"""
+    noc = row[request.NOC]
+    read = request.kind(row[request.CONTROL]) == request.READ
+    flits = _flits(row) if read else np.int64(1)
+    place = _farthest(chip, t, row)
+    back = times.send(chip, noc, place, _place(chip, t, noc), flits, ready)
+    row[request.DUE] = _due(back, np.int64(ANSWERS))
 
 
 @njit
@@ -204,57 +250,68 @@ def _returns(chip: Any, t: Any, s: Any, row: Any) -> None:
 
 
 @njit
+def _performs(chip: Any, t: Any, s: Any, at: Any, now: Any) -> Any:
+    """A request is performed at its target; its answer leaves. DONE, MAKE, REFUSED, STOPPED."""
+    row = s.noc_request[at]
+    status = _perform(chip, t, s, row)
+    if status == delivery.STAYS:
+        row[request.DUE] += _AGAIN * STAGES
+        return np.int64(DONE)
+    if status != DONE:
+        chip.refused[0], chip.refused[1] = t, at
+        return status
+    chip.delivered[0] += 1
+    delivery.wake(chip, t, s)
+    if request.kind(row[request.CONTROL]) == request.READ:
+        _answer(chip, t, row, now * times.PARTS)
+    elif request.is_answered(row[request.CONTROL]):
+        row[request.OPERAND] = chip.receivers[0]
+        _answer(chip, t, row, _served(chip, row, now))
+    return np.int64(DONE)
+
+
+@njit
 def _event(chip: Any, t: Any, s: Any, at: Any) -> Any:
     """What is due happens to a request: DONE, MAKE, REFUSED, STOPPED."""
     row = s.noc_request[at]
     now, stage = row[request.DUE] // STAGES, row[request.DUE] % STAGES
     read = request.kind(row[request.CONTROL]) == request.READ
+    status = np.int64(DONE)
     for i in range(NOC_WAITS):
         chip.noc_held[i] = 0
     if stage == ISSUED:
         _leaves(chip, t, row, now if now > 0 else chip.clock[0])
     elif stage == ARRIVES and read:
-        ready, back = _answer(chip, t, row, now)
-        row[request.DUE] = _due(ready, np.int64(READS))
-        row[request.OPERAND] = _due(back, np.int64(ANSWERS))
+        row[request.DUE] = _due(_served(chip, row, now), np.int64(READS))
     elif stage == ANSWERS:
         _returns(chip, t, s, row)
         _drop(s, at)
-    else:
-        status = _perform(chip, t, s, row)
-        if status == delivery.STAYS:
-            row[request.DUE] += _AGAIN * STAGES
-            return np.int64(DONE)
-        if status != DONE:
-            chip.refused[0], chip.refused[1] = t, at
-            return status
-        chip.delivered[0] += 1
-        delivery.wake(chip, t, s)
-        if read:
-            row[request.DUE] = row[request.OPERAND]
-        elif request.is_answered(row[request.CONTROL]):
-            row[request.OPERAND] = chip.receivers[0]
-            row[request.DUE] = _due(_answer(chip, t, row, now)[1], np.int64(ANSWERS))
-        else:
-            _drop(s, at)
-    return np.int64(DONE)
+        return status
+    elif not read or not _waits(chip, row[request.NOC], _farthest(chip, t, row), row, now):
+        status = _performs(chip, t, s, at, now)
+    if status == DONE:
+        _charge(chip, t, row, now)
+    if status == DONE and stage == ARRIVES and not request.is_answered(row[request.CONTROL]):
+        _drop(s, at)
+    return status
 
 
 @njit
 def deliver(chip: Any) -> Any:
     """All that is due by now happens, in the order of time: 0, MAKE, REFUSED, STOPPED, WATCHED."""
     while True:
-        t = np.int64(0)
-        for u in range(TILES):
+        t = first = (chip.event_last[0] + 1) % TILES
+        for k in range(1, TILES):  # of those at the same time each tile has its turn
+            u = (first + k) % TILES
             if chip.event[u] < chip.event[t]:
-                t = np.int64(u)
+                t = u
         if chip.event[t] // STAGES > chip.clock[0]:
             return np.int64(0)
         s = tile_of(chip, t)
         status = _event(chip, t, s, next_event(s)[1])
         if status != DONE:
             return status
-        chip.event[t] = next_event(s)[0]
+        chip.event[t], chip.event_last[0] = next_event(s)[0], t
         if chip.dram_hit[0] != 0:
             return np.int64(delivery.WATCHED)
 

@@ -80,6 +80,10 @@ def _core(s: Any, c: Any) -> Any:
         s.turn_open[0] = 1
         s.turn_yield[0] = s.stored[c] = 0
         s.turn_given[0] = s.left[c] = 1
+        if s.spent[0]:
+            mark = core.mark(s, c, word)
+            if mark:
+                spent.add(s, np.int64(agent), pc, mark, np.int64(0))
         s.turn_cycles[0] = core.begin(s, c, word)
         s.turn_pc[0] = pc
     sent = s.noc_requests[0]

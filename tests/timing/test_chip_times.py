@@ -4,11 +4,14 @@ import os
 import random
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from noc_program import READ, WRITE, hi, put, send, wait
+from script_module import script
 
 from bhemu import Chip
 from bhemu.errors import InputError
@@ -179,6 +182,27 @@ def test_program_and_command_accept_it(tmp_path: Path) -> None:
         capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
+
+
+noc_probes: Any = script("scripts/noc_probes.py")
+ANCHORS = tomllib.loads(noc_probes.ANCHORS.read_text())
+
+
+@pytest.mark.parametrize("family", ["read L1", "write L1", "read DRAM", "write DRAM"])
+def test_bursts_take_what_a_card_takes(family: str) -> None:
+    """Of 1, 16 and 64 requests from 64 to 16384 bytes: half of them within 3 %."""
+    chosen = [b for b in ANCHORS["burst"] if b["family"] == family and b["requests"] in (1, 16, 64)]
+    points = list(noc_probes.bursts({"burst": chosen}))
+    assert len(points) >= 25
+    assert np.median([abs(point.error) for point in points]) < 0.03
+
+
+@pytest.mark.parametrize("family", ["size", "readport", "vc"])
+def test_flows_take_what_a_card_takes(family: str) -> None:
+    """By size, two from one NIU, and through one link on the same or another virtual channel."""
+    chosen = [flows for flows in ANCHORS["flows"] if flows["family"] == family]
+    for point in noc_probes.flows({"flows": chosen}):
+        assert abs(point.error) < 0.04, point
 
 
 def test_every_time_has_a_source() -> None:
