@@ -2,7 +2,8 @@
 
 A probe is an unrolled body of 64 instructions that a loop runs 32, 64, 96 and 128 times; its figure
 is the slope of the cycles over the number of instructions, less that of the empty loop. The figures
-of the cards stand in timing_anchors.toml, with their sources. `--check`: is the page up to date?
+of the cards stand in timing_anchors.toml, with their sources. Transfers: noc_probes.py. `--check`:
+is the page up to date?
 """
 
 import argparse
@@ -16,6 +17,7 @@ import numpy as np
 
 from bhemu import Tile
 from bhemu.memmap import DEBUG_BASE, RISCV_DEBUG_REG_WALL_CLOCK_0
+from bhemu.noc import times
 from bhemu.riscv import assembly as asm
 from bhemu.tensix.insn import REGISTRY
 from bhemu.timing import cycles
@@ -142,17 +144,40 @@ def figures() -> str:
     return "\n".join([*lines, "", f"{guessed} of {total} are estimates."])
 
 
+def noc() -> str:
+    """The error of transfers, by family; then of all of the NoC and of DRAM."""
+    found = noc_probes.points()
+    lines = ["| transfers | | points | median error | worst |", "|---|---|---:|---:|---:|"]
+    for family, calibrates, n, median, worst in noc_probes.summary(found):
+        used = "calibrates" if calibrates else ""
+        lines.append(f"| {family} | {used} | {n} | {100 * median:.1f} % | {100 * worst:.1f} % |")
+    for name, dram in (("NoC", False), ("DRAM", True)):
+        of = [point for point in found if ("DRAM" in point.family) == dram]
+        parts = []
+        for calibrates, which in ((True, "points that set figures"), (False, "others")):
+            errors = [100 * abs(point.error) for point in of if point.calibrates == calibrates]
+            median = f"median {np.median(errors):.1f} %, worst {max(errors):.1f} %"
+            parts.append(f"{len(errors)} {which}: {median}")
+        lines += ["", f"{name}: {'; '.join(parts)}."]
+    return "\n".join(lines)
+
+
+def noc_figures() -> str:
+    """The table of the times of NoC and DRAM."""
+    lines = ["| what | cycles | kind | source |", "|---|---:|---|---|"]
+    for name, one in times.FIGURES.items():
+        lines.append(f"| {name} | {one.cycles:g} | {one.kind} | {one.source} |")
+    return "\n".join(lines)
+
+
 def main() -> None:
     """Write the page, or compare it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true")
     given = parser.parse_args()
     before = text = PAGE.read_text()
-    for name, make in (
-        ("anchors", anchors),
-        ("transfers", noc_probes.table),
-        ("figures", figures),
-    ):
+    tables = {"anchors": anchors, "figures": figures, "noc": noc, "noc figures": noc_figures}
+    for name, make in tables.items():
         head, rest = text.split(BEGIN.format(name))
         text = (
             f"{head}{BEGIN.format(name)}\n{make()}\n{END.format(name)}"

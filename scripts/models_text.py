@@ -30,7 +30,8 @@ SHORT = """## Where the model falls short
   data of a write are taken when it is sent, so that counters 32-47 stay 0; data words are lengths
   divided by 64, whatever the alignment. PCIe, ARC and Ethernet tiles are memory.
 * NoC assumptions. Requests of one tile arrive in the order in which they were sent, the tiles one
-  after another; `delivery="late"` lets any pass that hardware does not keep in order, whole. Unlike
+  after another; `delivery="late"` lets any pass that hardware does not keep in order, whole, and
+  `timing="model"` performs each in the cycle in which it arrives. Unlike
   ttsim: whether a tile receives a multicast is for its own opt-out masks to say (ttsim asks the
   sender's), spans may wrap around, every counter exists, NIU_CFG_0 of a chip's tile reads bit 14
   as chip firmware leaves it (ttsim: 0), and clearing it gives physical coordinates. As ttsim,

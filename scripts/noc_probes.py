@@ -1,88 +1,188 @@
-"""Published transfers of cards, repeated in modelled time: bursts over the NoC up to their barrier.
+"""Transfers of published measurements of cards, sent again in modelled time.
 
-Brisc of tile (1,2) asks for all transfers of a burst, then polls the counter of answers. The loop
-is shorter than that of tt-metal's kernels: where transfers are so small that their loop decides,
-from four on, a row compares two loops, and is marked so.
+A probe issues its requests one by one, `pace` cycles apart, and waits for all answers; its figure
+is the time between two readings of the wall clock. Programs are unrolled. The figures of the cards
+stand in noc_anchors.toml; scripts/make_timing.py writes the tables.
 """
 
 import tomllib
-from collections import defaultdict
+from collections.abc import Iterator
+from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bhemu import Chip
-from bhemu import memmap as mm
-from bhemu.devices import niu
-from bhemu.devices import niu_request as request
+from bhemu.memmap import DEBUG_BASE, RISCV_DEBUG_REG_WALL_CLOCK_0
 from bhemu.riscv import assembly as asm
 
 ANCHORS = Path(__file__).with_name("noc_anchors.toml")
-OWN, DATA, RESULT = (1, 2), 0x20000, 0x1000
-CLOCK = mm.DEBUG_BASE + mm.RISCV_DEBUG_REG_WALL_CLOCK_0
-TARGETS = {("L1", True): (1, 5), ("L1", False): (5, 6), ("DRAM", False): (17, 13)}
-LOOP = 2048  # bytes up to which the loop decides in a burst of several transfers
-Row = dict[str, Any]
+CLOCK = DEBUG_BASE + RISCV_DEBUG_REG_WALL_CLOCK_0
+NIU, COUNTERS = (0xFFB20000, 0xFFB30000), 0x200
+TARGET, ANSWER, CONTROL, LENGTH, SEND = 0x00, 0x0C, 0x1C, 0x20, 0x40
+READ, WRITE = 0x2090, 0x2092  # answered, static virtual channel 1
+ACKS, READ_ANSWERS = 1, 2
+RESULT, DATA, DRAM_DATA = 0x160000, 0x100000, 0x100000
+LONGEST = 16384
+HARVEST = (7, 10)  # of the card of the flows
+BASE, VALUE = 11, 12
+HERE, COLUMN, BOTH = (1, 2), (1, 5), (3, 5)
+BANKS = tuple((17 + bank // 4, 12 + 3 * (bank % 4)) for bank in range(8))
+XY = tuple[int, int]
+READER_PACE = 22  # as of reads of DRAM
+READERS = 16  # of more the run takes minutes
+PACE = 34.5  # of the program of the flows: 2534 cycles for 64 requests of 64 bytes
 
 
-def program(row: Row, size: int, at: tuple[int, int], target: tuple[int, int]) -> bytes:
-    """The code of brisc of tile `at`: a burst of `row`, then its cycles are stored at RESULT."""
-    reads = row["direction"] == "read"
-    control = request.READ if reads else request.WRITE | request.ANSWERED
-    remote, own = target[1] << 6 | target[0], at[1] << 6 | at[0]
-    there, back = (remote, own) if reads else (own, remote)
-    counter = mm.NIU_COUNTERS + 4 * (niu.READ_ANSWERS if reads else niu.ACKS)
-    t0, t1, t2, a0, a1, s0 = asm.T0, asm.T1, asm.T2, asm.A0, asm.A1, 8
-    target_lo, back_lo = mm.NOC_TARG_ADDR_LO, mm.NOC_RET_ADDR_LO
-    body = [
-        asm.lw(a1, t0, mm.NOC_CMD_CTRL), asm.bne(a1, asm.ZERO, -4),
-        asm.sw(s0, t0, back_lo), asm.sw(s0, t0, target_lo),
-        asm.sw(14, t0, target_lo + 8), asm.sw(15, t0, mm.NOC_AT_LEN_BE),
-        asm.sw(9, t0, mm.NOC_CMD_CTRL), asm.addi(a0, a0, -1),
+class Flow(NamedTuple):
+    """Requests of a tile to some places, one after the other."""
+
+    at: XY
+    to: tuple[XY, ...]
+    kind: str
+    noc: int
+    requests: int
+    size: int
+    pace: float
+    channel: int = 1
+    step: int = 0  # bytes between two requests at the target
+
+
+class Point(NamedTuple):
+    """A figure of a card and of the model."""
+
+    family: str
+    name: str
+    card: float
+    model: float
+    calibrates: bool
+
+    @property
+    def error(self) -> float:
+        """Of the model, as a part of the card's figure."""
+        return self.model / self.card - 1
+
+
+def _store(at: int, value: int) -> list[int]:
+    return [*asm.li(VALUE, value), asm.sw(VALUE, BASE, at)]
+
+
+def _hi(xy: XY) -> int:
+    return xy[0] | xy[1] << 6
+
+
+def program(flow: Flow) -> bytes:
+    """The code of a flow: the two readings of the clock go to RESULT."""
+    reads = flow.kind == "read"
+    far, near = (TARGET, ANSWER) if reads else (ANSWER, TARGET)
+    control = READ if reads else WRITE & ~0xE000 | flow.channel << 13
+    parts = max(flow.size // LONGEST, 1)
+    dram = flow.to[0] in BANKS
+    words = [
+        *asm.li(BASE, NIU[flow.noc]), *asm.li(asm.T0, CLOCK),
+        *_store(near, DATA), *_store(near + 8, _hi(flow.at)), *_store(CONTROL, control),
+        *_store(far, DRAM_DATA if dram else DATA), *_store(far + 4, 0),
+        *_store(far + 8, _hi(flow.to[0])), *_store(LENGTH, min(flow.size, LONGEST)),
+        *asm.li(13, 1), asm.lw(8, asm.T0, 0), asm.add(8, 8, asm.ZERO),
     ]  # fmt: skip
-    return asm.code(
-        asm.li(t0, mm.NOC0_BASE), asm.li(s0, DATA), asm.li(9, 1), asm.li(a0, row["transfers"]),
-        asm.li(14, there), asm.li(15, size),
-        asm.li(a1, control), asm.sw(a1, t0, mm.NOC_CTRL),
-        asm.li(a1, back), asm.sw(a1, t0, back_lo + 8),
-        asm.li(13, CLOCK), asm.li(12, row["transfers"]),
-        asm.lw(t1, 13, 0), asm.add(t1, t1, asm.ZERO),
-        [*body, asm.bne(a0, asm.ZERO, -4 * len(body))],
-        [asm.lw(a1, t0, counter), asm.bne(a1, 12, -4)],
-        asm.lw(t2, 13, 0), asm.word("sub", t2, t2, t1),
-        asm.li(a1, RESULT), asm.sw(t2, a1, 0), asm.jal(asm.ZERO, 0),
-    )  # fmt: skip
+    due = [round(t) for t in accumulate([flow.pace] * flow.requests)]
+    last = 0
+    for i in range(flow.requests):
+        body: list[int] = []
+        if len(flow.to) > 1:
+            body += _store(far + 8, _hi(flow.to[i % len(flow.to)]))
+        if flow.step:
+            body += _store(far, DRAM_DATA + i * flow.step)
+        body += [asm.sw(13, BASE, SEND)] * parts
+        words += body + [asm.addi(asm.ZERO, asm.ZERO, 0)] * (due[i] - last - len(body))
+        last = due[i]
+    counter = COUNTERS + 4 * (READ_ANSWERS if reads else ACKS)
+    words += [
+        *asm.li(VALUE, flow.requests * parts), asm.lw(10, BASE, counter),
+        asm.bne(10, VALUE, -4), asm.lw(9, asm.T0, 0),
+        *asm.li(BASE, RESULT), asm.sw(8, BASE, 0), asm.sw(9, BASE, 4),
+    ]  # fmt: skip
+    return asm.code(words, asm.PARK)
 
 
-def cycles(row: Row, size: int) -> int:
-    """Cycles of a burst of transfers of `size` bytes, up to its barrier."""
-    chip = Chip(timing="model")
-    tile = chip.tile[OWN]
-    target = TARGETS[row["memory"], row["same_axis"]]
-    tile.write(0, program(row, size, OWN, target))
-    tile.core["brisc"].release()
-    chip.run(lambda _: tile.read32(RESULT) != 0, limit=2_000_000)
-    return tile.read32(RESULT)
+def run(flows: list[Flow], harvest: tuple[int, ...] = ()) -> list[int]:
+    """Cycles of each flow, all begun at once."""
+    chip = Chip(timing="model", harvest=harvest)
+    for flow in flows:
+        chip.tile[flow.at].write(0, program(flow))
+    for flow in flows:
+        chip.tile[flow.at].core["brisc"].release()
+    chip.run(timeout_s=None)
+    read = chip.tile
+    return [read[f.at].read32(RESULT + 4) - read[f.at].read32(RESULT) for f in flows]
 
 
-def table() -> str:
-    """The page's table: card and model for each burst, and the errors by family."""
-    lines = ["| burst | bytes | card | model | error | |", "|---|---:|---:|---:|---:|---|"]
-    errors: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for row in tomllib.loads(ANCHORS.read_text())["burst"]:
-        axis = "one axis" if row["same_axis"] else "two axes"
-        name = f"{row['transfers']} x {row['direction']}, {row['memory']}, {axis}"
-        for size, card in row["cycles"].items():
-            loop = row["transfers"] > 1 and int(size) <= LOOP
-            calibrates = int(size) in row["calibrates"]
-            model = cycles(row, int(size))
-            error = model / card - 1
-            used = "calibrates" if calibrates else "another loop" if loop else ""
-            errors[row["memory"], used].append(abs(error))
-            lines.append(f"| {name} | {size} | {card} | {model} | {100 * error:+.1f} % | {used} |")
-    for (memory, used), of in errors.items():
-        median, worst = 100 * float(np.median(of)), 100 * max(of)
-        which = {"calibrates": "that calibrate", "": "others"}.get(used, f"with {used}")
-        lines += ["", f"{memory}, {len(of)} {which}: median {median:.1f} %, worst {worst:.1f} %."]
-    return "\n".join(lines)
+def bursts(anchors: dict[str, Any]) -> Iterator[Point]:
+    """A tile and another tile, or DRAM: by size and number of requests."""
+    for one in anchors["burst"]:
+        kind, where = one["family"].split(" ", 1)
+        to: tuple[XY, ...] = (COLUMN if one["one_axis"] else BOTH,)
+        if where != "L1":
+            to = BANKS if where.endswith("banks") else BANKS[:1]
+        n = one["requests"]
+        for i, card in enumerate(one["cycles"]):
+            size = 64 << i
+            flow = Flow(HERE, to, kind, one["noc"], n, size, one["pace"])
+            sets = (size == 64 and n in (1, 64, 256)) or (size == LONGEST and n == 64)
+            if where == "DRAM":  # the rates of a bank, and what it keeps
+                sets = sets or (size >= 2048 and n in ((64,) if kind == "read" else (4, 64)))
+            yield Point(one["family"], f"{n} of {size}", card, run([flow])[0], sets)
+
+
+def flows(anchors: dict[str, Any]) -> Iterator[Point]:
+    """Flows of a card, some of which share links: the mean of each point."""
+    for one in anchors["flows"]:
+        made = [
+            Flow(
+                (x, y), ((u, v),), one["kind"], one["noc"], one["requests"], one["bytes"], PACE, vc
+            )
+            for x, y, u, v, vc, _ in one["flows"]
+        ]
+        for i, model in enumerate(run(made, HARVEST)):
+            family = f"flows: {one['family']}"
+            sets = one["family"] == "hops" or one["point"] == "64B"
+            yield Point(family, f"{one['point']} {i}", one["flows"][i][-1], model, sets)
+
+
+def readers(anchors: dict[str, Any]) -> Iterator[Point]:
+    """Tiles that read DRAM at once, of one bank or of all."""
+    grid = [(x, y) for y in range(2, 12) for x in (*range(1, 8), *range(10, 15))]
+    for one in anchors["readers"]:
+        n = one["readers"]
+        if n > READERS:
+            continue
+        banks = BANKS if one["family"] == "fanchan" else BANKS[:1]
+        made = [
+            Flow(at, (banks[i % len(banks)],), "read", 0, 256, 4096, READER_PACE, step=4096)
+            for i, at in enumerate(grid[:n])
+        ]
+        yield Point(
+            f"DRAM: {one['family']}",
+            f"{n} readers",
+            one["cycles"],
+            max(run(made, HARVEST)),
+            one["family"] == "onechan",
+        )
+
+
+def points() -> list[Point]:
+    """All of them."""
+    anchors = tomllib.loads(ANCHORS.read_text())
+    return [*bursts(anchors), *flows(anchors), *readers(anchors)]
+
+
+def summary(found: list[Point]) -> list[tuple[str, bool, int, float, float]]:
+    """(family, whether it calibrates, points, median error, worst error), in order of family."""
+    rows = []
+    for family in dict.fromkeys(point.family for point in found):
+        for calibrates in (True, False):
+            of = [abs(p.error) for p in found if p.family == family and p.calibrates == calibrates]
+            if of:
+                rows.append((family, calibrates, len(of), float(np.median(of)), max(of)))
+    return rows

@@ -17,12 +17,12 @@ from bhemu.errors import EXIT_INTERRUPTED, EXIT_OK, InputError
 )
 @run_options
 def profile_command(**values: Any) -> int:
-    """Run a program in modelled time and show where the cycles of a tile go.
+    """Run a program in modelled time and show where the cycles go.
 
     For each core, thread and unit: the cycles in which it works, and what it waits for most; then
-    the longest waits by source line. Of a chip for the tile of --tile. docs/timing.md has the
-    figures, their sources and the error against cards. A run that does not end as the program says
-    is an error, as of `bhemu run`.
+    the longest waits by source line; of a chip also the transfers. docs/timing.md has the figures,
+    their sources and the error against cards. A run that does not end as the program says is an
+    error, as of `bhemu run`.
     """
     if values["late"] is not None or values["timing"] == "off":
         raise InputError("profile runs with modelled times: leave --late and --timing away")
@@ -31,24 +31,29 @@ def profile_command(**values: Any) -> int:
     progress = Progress(chosen.quiet or chosen.as_json)
     with progress.starting():
         from bhemu.cli.summary import Target
-        from bhemu.debug.profile import Profile
+        from bhemu.debug.profile import ChipProfile, Profile
+        from bhemu.machine.tile import Tile
 
         chosen.check_save()
         target = Target(chosen, progress)
-        target.tile.state.spent[0] = 1
+        begun = target.machine.clock
+        for tile in target.tiles:
+            tile.state.spent[0] = 1
+        if target.machine.network is not None:
+            target.machine.network.state.noc_counts[0] = 1
     with progress.running(target):
         ended = target.finish()
     target.save()
-    found = Profile(target.tile)
+    chip = None if isinstance(target.machine, Tile) else target.machine
+    found = Profile(target.tile) if chip is None else ChipProfile(chip, begun)
     if chosen.as_json:
         return output.report(
-            {"program": target.program.name, "tile": list(target.tile.xy), **found.as_dict()},
+            {"program": target.program.name, **found.as_dict()},
             EXIT_OK,
             as_json=True,
             error=ended.error,
         )
-    of_tile = "" if target.program.is_alone else " tile ({},{})".format(*target.tile.xy)
-    output.say(f"{target.program.name}{of_tile}: " + "\n".join(found.lines(values["lines"])))
+    output.say(f"{target.program.name}: " + "\n".join(found.lines(values["lines"])))
     if ended.error is not None:
         raise ended.error
     return EXIT_INTERRUPTED if ended.interrupted else EXIT_OK

@@ -1,4 +1,4 @@
-"""Where modelled cycles went: by agent, by what it waited for, and by source line."""
+"""Where modelled cycles went: by agent, by what it waited for, and by source line; transfers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bhemu.memmap import CORE_NAMES
+from bhemu.devices import noc_map
+from bhemu.memmap import CORE_NAMES, L1_SIZE
+from bhemu.noc import times
+from bhemu.noc.grid import tile_at
+from bhemu.riscv.formats import B_IMM, Branch
 from bhemu.tensix.in_flight import NAMES
 from bhemu.tensix.insn import REGISTRY
 from bhemu.tensix.rules import CONDITIONS
@@ -14,6 +18,7 @@ from bhemu.timing import cycles, spent
 from bhemu.timing.loop import FIRST_CORE, FIRST_THREAD
 
 if TYPE_CHECKING:
+    from bhemu.machine.machine import Machine
     from bhemu.machine.tile import Tile
 
 AGENTS = (*NAMES, *CORE_NAMES, "T0", "T1", "T2")
@@ -21,7 +26,14 @@ _WAITS = {
     spent.NO_WORD: "a word (its core has pushed none)",
     spent.RESULT: "a register's value, or L1",
 }
-
+_MARKS = {
+    spent.NOC_READ: "the answers of NoC reads",
+    spent.NOC_ACK: "the acknowledgements of NoC writes, or requests of one id",
+    spent.NOC_ATOMIC: "the answers of NoC atomics",
+}
+_LOOP = 8  # instructions of a loop that waits for a counter of an NIU, at most
+_KINDS = ("read", "atomic", "write")  # by request type of NOC_CTRL
+_NOT_OF_NOC = "arbitration of routers packet by packet, row misses and refresh of DRAM"
 _GUESSED = "loads of device registers, atomics, how many stores are not waited for"
 
 
@@ -100,13 +112,38 @@ class Profile:
 
 def _rows(tile: Tile) -> Iterator[Row]:
     s = tile.state
-    for i in s.spent_key[:, 0].nonzero()[0]:
-        agent, pc, condition = (int(n) for n in s.spent_key[i])
-        agent -= 1
+    keys = [(int(i), *(int(n) for n in s.spent_key[i])) for i in s.spent_key[:, 0].nonzero()[0]]
+    loops = [
+        (agent, *loop, pc, condition)
+        for _, agent, pc, condition in keys
+        if condition in _MARKS and (loop := _loop(tile, pc)) is not None
+    ]
+    polled: dict[tuple[int, int, int], int] = defaultdict(int)
+    for i, agent, pc, condition in keys:
+        if condition in _MARKS:
+            continue
+        mark = next((p for a, first, last, *p in loops if a == agent and first <= pc <= last), None)
+        if mark is not None:
+            polled[agent - 1, mark[0], mark[1]] += int(s.spent_cycles[i])
+            continue
         waits = _WAITS.get(condition) or (CONDITIONS[condition].text if condition else "")
+        place = tile.place(_core(tile, agent - 1, pc), pc)
+        name, times_ = AGENTS[agent - 1], int(s.spent_times[i])
+        yield Row(name, pc, waits, int(s.spent_cycles[i]), times_, place)
+    marks = {(agent - 1, pc, what): i for i, agent, pc, what in keys if what in _MARKS}
+    for (agent, pc, what), taken in polled.items():
         place = tile.place(_core(tile, agent, pc), pc)
-        name = AGENTS[agent]
-        yield Row(name, pc, waits, int(s.spent_cycles[i]), int(s.spent_times[i]), place)
+        times_ = int(s.spent_times[marks[agent, pc, what]])
+        yield Row(AGENTS[agent], pc, _MARKS[what], taken, times_, place)
+
+
+def _loop(tile: Tile, pc: int) -> tuple[int, int] | None:
+    """First and last pc of a short loop around an instruction, None without one."""
+    for at in range(pc, min(pc + 4 * _LOOP, L1_SIZE - 4), 4):
+        word = int.from_bytes(tile.l1[at : at + 4].tobytes(), "little")
+        if word & 0x7F == Branch.code() and pc - 4 * _LOOP <= at + B_IMM.get(word) <= pc:
+            return at + B_IMM.get(word), at
+    return None
 
 
 def _core(tile: Tile, agent: int, pc: int) -> int:
@@ -118,3 +155,87 @@ def _core(tile: Tile, agent: int, pc: int) -> int:
         if tile.locate(core, pc)[0] is not None:
             return int(core)
     return int(first)
+
+
+class Transfer(NamedTuple):
+    """Requests to the NoC of one core at one pc: `cycles` of all, and what they waited for."""
+
+    tile: str
+    core: str
+    pc: int
+    what: str
+    requests: int
+    cycles: int
+    niu: int
+    links: int
+    dram: int
+    place: str
+
+
+class ChipProfile:
+    """A chip that has run with modelled times: each of its tiles, and all transfers.
+
+    `begun`: the clock from which cycles are counted, behind the boot of firmware.
+    """
+
+    def __init__(self, chip: Machine, begun: int = 0) -> None:
+        self.cycles, c = chip.clock - begun, chip.network.state
+        self.tiles = {f"{t.xy[0]},{t.xy[1]}": Profile(t) for t in chip.tiles_made()}
+        self.full = int(c.noc_counts[0]) > 1
+        rows = []
+        for row in c.noc_spent[c.noc_spent[:, 0] != 0]:
+            key, pc, what, requests, taken, niu, links, dram = (int(n) for n in row)
+            tile, core = chip.tile_at_index((key - 1) >> 8), (key - 1) & 0xFF
+            xy = tile_at((key - 1) >> 8)
+            named = f"{_KINDS[what & 3]} of {noc_map.KIND_NAMES[what >> 2]}"
+            by_core = core < len(CORE_NAMES)
+            name = CORE_NAMES[core] if by_core else "host"
+            place = tile.place(core, pc) if by_core else ""
+            waits = niu, links, dram
+            where = f"{xy[0]},{xy[1]}"
+            rows.append(Transfer(where, name, pc, named, requests, taken, *waits, place))
+        self.transfers = sorted(rows, key=lambda row: (-row.cycles, row.tile, row.core, row.pc))
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON-ready: cycles, tiles by "x,y" (Profile.as_dict), transfers."""
+        return {
+            "cycles": self.cycles,
+            "complete": not self.full,
+            "not_modelled": _NOT_OF_NOC,
+            "noc": {name: figure._asdict() for name, figure in times.FIGURES.items()},
+            "tiles": {xy: profile.as_dict() for xy, profile in self.tiles.items()},
+            "transfers": [row._asdict() for row in self.transfers],
+        }
+
+    def lines(self, most: int) -> Iterator[str]:
+        """What the cores of each tile wait for most, the longest waits, the longest transfers."""
+        yield f"{self.cycles} cycles in modelled time (docs/timing.md: figures and their sources)"
+        yield ""
+        yield f"{'tile':>6} {'':12} {'works':>8}  waits most for"
+        for xy, profile in self.tiles.items():
+            for name, own in profile.by_agent().items():
+                waits = {text: n for text, n in own.items() if text}
+                longest = max(waits, key=lambda text: waits[text], default="")
+                wait = f"{waits[longest]} for {longest}" if longest else ""
+                yield f"{xy:>6} {name:12} {own.get('', 0):8}  {wait}".rstrip()
+        found = [(row, xy) for xy, one in self.tiles.items() for row in one.rows if row.waits_for]
+        yield ""
+        yield f"{'cycles':>8} {'times':>6} {'tile':>6}  which waits, and for what"
+        for row, xy in sorted(found, key=lambda one: -one[0].cycles)[:most]:
+            what = f"{row.agent} for {row.waits_for}: {row.place}"
+            yield f"{row.cycles:8} {row.times:6} {xy:>6}  {what}"
+        yield ""
+        head = f"{'cycles':>8} {'requests':>8} {'NIUs':>7} {'links':>7} {'DRAM':>7} {'tile':>6}"
+        yield f"{head}  transfers, with what of their cycles they waited for"
+        for one in self.transfers[:most]:
+            waits_ = f"{one.niu:7} {one.links:7} {one.dram:7}"
+            row_ = f"{one.cycles:8} {one.requests:8} {waits_} {one.tile:>6}"
+            yield f"{row_}  {one.what}: {one.place}"
+        yield ""
+        guessed = ", ".join(name for name, f in times.FIGURES.items() if f.kind == "estimate")
+        words = {name for profile in self.tiles.values() for name in profile.estimates}
+        named = ", ".join(sorted(words)) or "none"
+        yield f"estimates: of words {named}; of cores {_GUESSED}; of the NoC {guessed}"
+        yield f"not modelled: {cycles.NOT_MODELLED}, {_NOT_OF_NOC}"
+        if self.full or any(profile.full for profile in self.tiles.values()):
+            yield "the table of places is full: what was new after that is not counted"

@@ -11,12 +11,10 @@ import numpy as np
 from bhemu import memmap as mm
 from bhemu.devices import noc_map
 from bhemu.jit.subset import njit
-from bhemu.tensix.state import MODELLED
 
 # Members of a row. CONTROL: NOC_CTRL; ENDPOINT: the target (noc_map.py); RECTANGLE: of a multicast,
 # start x, y, end x, y of 6 bits each, on this NoC; LENGTH: bytes, or byte enables, or what an
-# atomic does; DATA: where its bytes stand in `noc_data`; DUE: round of its delivery, 0 = the next,
-# in modelled time the cycle in which its present stage ends (noc/times.py);
+# atomic does; DATA: where its bytes stand in `noc_data`; DUE: round of its delivery, 0 = the next;
 # GIVEN: the target's coordinate as software gave it.
 NOC, INITIATOR, CONTROL, ENDPOINT, RECTANGLE, REMOTE, LOCAL, LENGTH = range(8)
 DATA, TAG, CORE, PC, SEQUENCE, DUE, OPERAND, GIVEN = range(8, 16)
@@ -25,7 +23,6 @@ READ, ATOMIC, WRITE, ILLEGAL = range(4)  # the request type of NOC_CTRL
 BYTE_ENABLES, INLINE, ANSWERED, MULTICAST, LINKED = 1 << 2, 1 << 3, 1 << 4, 1 << 5, 1 << 6
 STATIC_CHANNEL, DROP_ACK, SELF, ACCUMULATE = 1 << 7, 1 << 9, 1 << 17, 1 << 31
 RESERVED = 7 << 10 | 0x1FF << 18
-STAGE, STAGE_BITS = 18, 7 << 18  # reserved bits, in a row alone: its stage in modelled time
 
 _LO, _MID, _HI = 0, 1, 2  # words of an address
 _TARG, _RET = mm.NOC_TARG_ADDR_LO >> 2, mm.NOC_RET_ADDR_LO >> 2
@@ -130,8 +127,7 @@ def decode(s: Any, c: Any, noc: Any, i: Any, row: Any) -> None:
     row[TAG] = np.int64(registers[_TAG])
     row[OPERAND] = np.int64(registers[_OPERAND])
     row[CORE], row[PC] = c, np.int64(s.pc[c]) if c < mm.HOST else np.int64(0)
-    row[SEQUENCE], row[DATA] = s.noc_issued[0], s.noc_data_used[0]
-    row[DUE] = s.clock[0] if s.timed[0] == MODELLED else 0
+    row[SEQUENCE], row[DUE], row[DATA] = s.noc_issued[0], 0, s.noc_data_used[0]
 
 
 @njit

@@ -57,14 +57,15 @@ class Machine(ThreadBound, Controls):
         super().__init__()
         chosen = filled(ChipOptions, options, type(self).__name__)
         self.late = late_of(chosen["late"])
-        modelled = chosen["timing"] != "off"
-        timed = self.late is not None or modelled
+        self.timing = chosen["timing"]
+        modelled = self.timing == "model"
+        if modelled and (self.late is not None or chosen["delivery"] != DELIVERIES[0]):
+            raise InputError("late and delivery draw times, timing models them: give one of them")
+        timed = modelled or self.late is not None
         self.engine = engine_name(chosen["engine"], "compiled", timed)
         self.threads = chosen["threads"]
         of_tiles = {name: chosen[name] for name in SHARED}
         self._options: dict[str, Any] = {**of_tiles, "engine": self.engine, "livelock": 0}
-        if modelled:
-            self._options["quantum"] = min(chosen["quantum"], WINDOW)
         # The harvested columns
         harvest = chosen["harvest"]
         try:
@@ -80,13 +81,17 @@ class Machine(ThreadBound, Controls):
         self.network = self._lay(grid, chosen["poison"], seed)
         self.network.state.late[0] = _DELIVERY[chosen["delivery"]]
         self.network.state.late_pc[0] = -1
+        self.network.state.timed[0] = int(modelled)
         self.network.state.seed[0] = seed & arguments.MOST
         if self.late is not None:
             self._delay_requests(self.late)
         self._tiles: dict[int, Tile] = {}
         self._reached: dict[tuple[int, int, int], Tile | Bank] = {}  # by NoC and coordinate
         self._exposed: set[int] = set()
-        self._rounds = RoundsOnNetwork(self, self.network, chosen["livelock"], self.threads)
+        livelock = chosen["livelock"]
+        if modelled:  # windows are shorter than rounds
+            livelock *= max(chosen["quantum"] // WINDOW, 1)
+        self._rounds = RoundsOnNetwork(self, self.network, livelock, self.threads)
         self._loop = RunLoop(self._rounds)
         for xy in tiles:
             self.tile_at_index(self.number_of(xy))

@@ -443,7 +443,7 @@ def _read_chip(archive: input_files.Archive, meta: dict[str, Any], path: Path) -
         check_values(state.arrays, path)
     arrays = {}
     for member in noc_saved.SAVED:
-        if member.name in noc_saved.LATER and f"chip_{member.name}" not in archive:
+        if f"chip_{member.name}" not in archive and member.name in noc_saved.LATER:
             arrays[member.name] = np.zeros(member.shape, member.dtype)
             continue
         made = archive.array(f"chip_{member.name}", 1 << 16)

@@ -10,7 +10,7 @@ from bhemu.devices.noc_map import HEIGHT, WIDTH
 from bhemu.jit.intrinsics import call_access, load_word, move, store_word
 from bhemu.jit.subset import njit
 from bhemu.memmap import HOST, NIU_CFG_0, ROUTER_CFG_1, ROUTER_CFG_3
-from bhemu.noc import memory, record, times
+from bhemu.noc import memory, record
 from bhemu.noc.grid import TILES
 from bhemu.noc.record import tile_of
 from bhemu.tensix import state
@@ -49,8 +49,6 @@ def _in_order(a: Any, b: Any) -> Any:
 @njit
 def may_go(chip: Any, t: Any, s: Any, i: Any) -> Any:
     """Whether request `i` of tile `t` is delivered in this round."""
-    if times.is_modelled(s):
-        return times.due(chip, s, s.noc_request[i])
     if chip.late[0] == 0:
         return True
     row = s.noc_request[i]
@@ -135,7 +133,7 @@ def _within(first: Any, last: Any, at: Any) -> Any:
 
 
 @njit
-def _receives(chip: Any, t: Any, u: Any, row: Any) -> Any:
+def receives(chip: Any, t: Any, u: Any, row: Any) -> Any:
     """Whether tile `u` is a receiver of a multicast that tile `t` sent."""
     x, y, box = chip.column[u], chip.row[u], row[request.RECTANGLE]
     if x < 0 or (u == t and row[request.CONTROL] & request.SELF == 0):
@@ -176,7 +174,7 @@ def _count_received(s: Any, row: Any) -> None:
 
 
 @njit
-def _count_answers(s: Any, row: Any, n: Any) -> None:
+def count_answers(s: Any, row: Any, n: Any) -> None:
     """What the sender's NIU counts as `n` answers arrive."""
     noc, control = row[request.NOC], row[request.CONTROL]
     if request.kind(control) == request.READ:
@@ -310,19 +308,27 @@ def _to_memory(chip: Any, t: Any, s: Any, row: Any) -> None:
 def _multicast(chip: Any, t: Any, s: Any, row: Any) -> Any:
     """Deliver to every receiver, once all of them are ready."""
     for u in range(TILES):
-        if _receives(chip, t, u, row):
+        if receives(chip, t, u, row):
             status = _ready(chip, u)
             if status != DONE:
                 return status
+    n = np.int64(0)
     for u in range(TILES):
-        if _receives(chip, t, u, row) and _to_tile(chip, t, s, u, row) != DONE:
-            return np.int64(REFUSED)
+        if receives(chip, t, u, row):
+            if _to_tile(chip, t, s, u, row) != DONE:
+                return np.int64(REFUSED)
+            n += 1
+    chip.receivers[0] = n
     return np.int64(DONE)
 
 
 @njit
-def _deliver(chip: Any, t: Any, s: Any, row: Any) -> Any:
-    """DONE, STAYS, MAKE, REFUSED or STOPPED."""
+def perform_request(chip: Any, t: Any, s: Any, row: Any) -> Any:
+    """Perform a request where it goes: DONE, STAYS, MAKE, REFUSED or STOPPED.
+
+    `chip.receivers`: how many answers it gets.
+    """
+    chip.receivers[0] = 1
     if request.is_multicast(row[request.CONTROL]):
         return _multicast(chip, t, s, row)
     if noc_map.kind(row[request.ENDPOINT]) == noc_map.TENSIX:
@@ -338,20 +344,6 @@ def _deliver(chip: Any, t: Any, s: Any, row: Any) -> Any:
             return np.int64(MAKE)
         _to_memory(chip, t, s, row)
     return np.int64(DONE)
-
-
-@njit
-def _answered(chip: Any, t: Any, s: Any, row: Any) -> Any:
-    """Whether the answers of a request on which its targets have acted are there; counts them."""
-    if times.is_modelled(s) and times.answers_later(row):
-        return False
-    n = np.int64(1)
-    if request.is_multicast(row[request.CONTROL]):
-        n = np.int64(0)
-        for u in range(TILES):
-            n += 1 if _receives(chip, t, u, row) else 0
-    _count_answers(s, row, n)
-    return True
 
 
 @njit
@@ -383,18 +375,16 @@ def _deliver_tile(chip: Any, t: Any, s: Any) -> Any:
         if not may_go(chip, t, s, chip.at[1]):
             chip.at[1] += 1
             continue
-        status = np.int64(DONE)
-        if not times.is_modelled(s) or not times.has_acted(row):
-            status = _deliver(chip, t, s, row)
+        status = perform_request(chip, t, s, row)
         if status == STAYS:
             break
         if status != DONE:
             chip.refused[0], chip.refused[1] = t, chip.at[1]
             return status
-        if _answered(chip, t, s, row):
-            row[request.SEQUENCE] = request.GONE
-            chip.delivered[0] += 1
-            wake(chip, t, s)
+        count_answers(s, row, chip.receivers[0])
+        row[request.SEQUENCE] = request.GONE
+        chip.delivered[0] += 1
+        wake(chip, t, s)
         chip.at[1] += 1
         if chip.dram_hit[0] != 0:
             return np.int64(WATCHED)

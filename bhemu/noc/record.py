@@ -35,6 +35,8 @@ MEMORY_PAGE = 1 << MEMORY_SHIFT  # bytes of a page of memory
 MEMORY_PAGES = (1 << 32) >> MEMORY_SHIFT
 UNTIL_WORDS = 1024
 DRAM_WATCHES, DRAM_WATCH_BYTES = 8, 64
+NOC_SPENT = 1024  # places of a program that send requests, of which a profile knows
+NOC_WAITS = 3  # what a packet may wait for: NIUs, links, a bank of DRAM
 BETWEEN, TILES_RUN, DELIVERY = range(3)  # phase of the round
 
 MEMBERS = (
@@ -66,11 +68,29 @@ MEMBERS = (
     Member("late_pc", _i64, (1,), "pc of the only requests that are held back, -1 = of all"),
     Member("seed", _i64, (1,), "which requests are held back, and how long"),
     Member("delivered", _i64, (1,), "requests delivered so far"),
-    Member("link_free", _i64, (2, WIDTH * HEIGHT, 4), "when each link is free: see noc/times.py"),
-    Member("channel_free", _i64, (BANKS,), "when each channel of DRAM is free"),
     Member("wanted", _i64, (3,), "what Python must make: 0 tile, 1 page; which; which page"),
     Member("host", _i64, (2,), "1 = Python serves each request to the host's memory; 1 = it has"),
     Member("refused", _i64, (4,), "a refused request: tile, place in its queue, target, status"),
+    Member("receivers", _i64, (1,), "answers that the request gets that was performed last"),
+    # modelled times (noc/timed.py, noc/times.py)
+    Member("timed", _i64, (1,), "1 = requests take modelled times"),
+    Member("window_end", _i64, (1,), "cycle up to which the tiles run alone"),
+    Member("event", _i64, (TILES,), "DUE of the first row of each tile's requests"),
+    Member("event_last", _i64, (1,), "tile of the last that has happened"),
+    Member("niu_out", _i64, (2, WIDTH * HEIGHT), "when an NIU can send: NoC; y * WIDTH + x on it"),
+    Member("niu_in", _i64, (2, WIDTH * HEIGHT), "when it can receive"),
+    Member(
+        "link", _i64, (2, 2, WIDTH * HEIGHT), "when a link is free: NoC; along x, y; from where"
+    ),
+    Member("dram_free", _i64, (BANKS, 2), "when a bank of DRAM is free for a read, a write"),
+    Member("noc_held", _i64, (NOC_WAITS,), "what the last packet waited for: NIUs, links, DRAM"),
+    Member("noc_counts", _i64, (1,), "1 = count where requests spend cycles, 2 = no more room"),
+    Member(
+        "noc_spent",
+        _i64,
+        (NOC_SPENT, 5 + NOC_WAITS),
+        "1 + tile << 8 | core, pc, kind | endpoint << 2; requests, cycles, of these waits",
+    ),
     # the end of a run
     Member("until_count", _i64, (1,), "until conditions set"),
     Member("until_tile", _i64, (UNTIL_WORDS,), "tiles whose L1 words are compared"),
@@ -112,12 +132,20 @@ _HOSTS = (
     *("wanted", "host", "refused"),
 )
 _MADE = ("map", "tile", "column", "row", "page", "blank", "late", "late_pc", "seed", "place")
+_WITHIN = (
+    "receivers",
+    "timed",
+    "noc_held",
+    "noc_counts",
+    "noc_spent",
+)  # one delivery, or made with the chip
+_TIMES = ("window_end", "event", "event_last", "niu_out", "niu_in", "link", "dram_free")
 _SKIPS = ("skipping", "skip_from", "skip_until", "skip_progress", "touched")
 _WATCHES = ("dram_watch_count", "dram_watch", "dram_seen", "dram_hit", "dram_before", "dram_after")
-SAVED = tuple(m for m in MEMBERS if m.name not in (*_HOSTS, *_MADE, *_SKIPS, *_WATCHES))
+SAVED = tuple(m for m in MEMBERS if m.name not in (*_HOSTS, *_MADE, *_WITHIN, *_SKIPS, *_WATCHES))
 """Members of the chip's record that a saved chip holds; the others are made with the chip."""
-LATER = ("link_free", "channel_free")
-"""Of these, members that saved chips may lack: 0 is what they held."""
+LATER = _TIMES
+"""Those of them that a saved chip of this schema may lack: 0 is what they held."""
 _LINE = 16
 _ADDRESSES = 1 << 32
 

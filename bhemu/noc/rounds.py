@@ -16,7 +16,7 @@ import numpy as np
 
 from bhemu.jit.intrinsics import call_step, l1_word
 from bhemu.jit.subset import njit
-from bhemu.noc import delivery, record
+from bhemu.noc import delivery, record, timed
 from bhemu.noc.grid import TILES
 from bhemu.noc.record import BETWEEN, DELIVERY, TILES_RUN, tile_of
 from bhemu.tensix.loop import period
@@ -93,6 +93,8 @@ def _open(chip: Any) -> Any:
             chip.begun[t] = s.clock[0]
             if chip.limit[0] >= 0:
                 s.limit[0] = s.clock[0] + chip.limit[0] - chip.clock[0]
+    if chip.timed[0]:
+        timed.open_window(chip)
     _arm(chip)
     return np.int64(0)
 
@@ -137,7 +139,11 @@ def _stopped(chip: Any) -> Any:
 
 @njit
 def _advance(chip: Any) -> None:
-    """The clock grows by the largest progress of a tile."""
+    """The clock grows by the largest progress of a tile; in modelled time to the window's end."""
+    end = timed.close_window(chip) if chip.timed[0] else np.int64(-1)
+    if end >= 0:
+        chip.clock[0] = end
+        return
     chip.clock[0] += _progress(chip, record.most_progress(chip, np.int64(1)))
 
 
@@ -223,7 +229,7 @@ def _finish(chip: Any) -> Any:
         _advance(chip)
         delivery.begin(chip)
         chip.phase[0] = DELIVERY
-    status = delivery.deliver(chip)
+    status = timed.deliver(chip) if chip.timed[0] else delivery.deliver(chip)
     if status == delivery.MAKE:
         return np.int64(CHIP_MAKE)
     if status == delivery.STOPPED:

@@ -1,158 +1,138 @@
-"""When a request arrives in modelled time: interface units, links and routers, channels of DRAM.
+"""Modelled times of the NoCs and of DRAM: what a packet takes, and what others make it wait.
 
-A packet takes each link on its way for as long as its flits pass; its head goes on by a hop. Each
-NoC goes round in one direction, so that a request and its answer make a whole turn of every axis
-that they use. The target acts when the tail of the request is there, the sender counts the answer
-when the tail of that is there. Times are in hundredths of cycles; docs/timing.md has the sources.
+A packet leaves its NIU when the one before has, goes link by link (each is taken for a cycle a
+flit: all virtual channels share it, in the order of arrival) and is there when its last flit is.
+Where it is held up its NIU stays taken. A bank of DRAM takes one read and one write at a time.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from bhemu.devices import niu, noc_map
-from bhemu.devices import niu_request as request
 from bhemu.devices.noc_map import HEIGHT, WIDTH
 from bhemu.jit.subset import njit
-from bhemu.noc import memory
-from bhemu.tensix.state import MODELLED
 
-PARTS = 100  # of a cycle
-WINDOW = 8  # cycles between two looks at what arrives: less than the shortest way takes
-HOP = 865  # 147 cycles more for 17 hops more: noc_latencies, ONE_FROM_ONE 64 B, 373 and 226
-FLIT = 104  # 61.5 B a cycle: noc_latencies, ONE_FROM_ONE and ONE_TO_ONE of 64 KiB
-INTERFACE = 1500  # each of four passages of an interface unit: ONE_TO_ONE 64 B, 358, less the rest
-L1_READ = 2000  # ONE_FROM_ONE 64 B, 373, against 358 of the write
-DRAM_READ, DRAM_WRITE = 12700, 2600  # DRAM_SHARDED 64 B: 481 read, 381 written
-READ_CHANNEL = 145  # 64 B of a channel: 44 B a cycle, DRAM_SHARDED reads, 40 to 46
-WRITE_CHANNEL = 136  # 47 B a cycle: the same of writes, 40 to 56
-_X, _Y, _OUT, _IN = range(4)  # links of a node
-# Stages of a request: it waits for the interface of its tile; is on its way; the memory of the
-# target works on it; its answer waits for the interface there; and is on its way back.
-QUEUED, ARRIVES, SERVED, ANSWERS, BACK = range(5)
+PARTS = 64  # of a cycle, in which compiled code counts
+ROUTERS = WIDTH * HEIGHT
+_ALONG_X, _ALONG_Y = 0, 1  # links
 
 
-@njit
-def _take(link: Any, which: Any, at: Any, busy: Any) -> Any:
-    """A packet takes a link when it is free: when its head is through."""
-    at = max(at, link[which])
-    link[which] = at + busy
-    return at
+class Figure(NamedTuple):
+    """A time in cycles, and whence: isa, measured, derived or estimate."""
+
+    cycles: float
+    kind: str
+    source: str
 
 
-@njit
-def _arrives(chip: Any, noc: Any, source: Any, target: Any, flits: Any, at: Any) -> Any:
-    """When the tail of a packet that is sent at a time is at its target."""
-    links, busy = chip.link_free[noc], flits * FLIT
-    x, y = source & 63, source >> 6 & 63
-    at = _take(links[y * WIDTH + x], np.int64(_OUT), at, busy) + INTERFACE
-    for turn in range(2):
-        if turn == noc:  # NoC 0 goes along x first, NoC 1 along y
-            while x != target & 63:
-                at = _take(links[y * WIDTH + x], np.int64(_X), at, busy) + HOP
-                x = (x + 1) % WIDTH
-        else:
-            while y != target >> 6 & 63:
-                at = _take(links[y * WIDTH + x], np.int64(_Y), at, busy) + HOP
-                y = (y + 1) % HEIGHT
-    return _take(links[y * WIDTH + x], np.int64(_IN), at, busy) + INTERFACE + busy
+_LATENCIES = "noc_latencies_bh"
+FIGURES = {
+    "hop": Figure(8.75, "measured", "nocbench-blackhole, hops: 106 cycles in 12 hops of a way round, 149 in 17"),
+    "flit on a link": Figure(1, "isa", "NoC: 64 bytes a cycle"),
+    "flit in or out of an NIU": Figure(1.03125, "measured", "nocbench-blackhole, size: 198.3 cycles for 192 flits more"),
+    "out of an NIU": Figure(20, "derived", f"{_LATENCIES}: a write of 64 bytes on one axis, 208, less 12 hops and the program; a quarter each way"),
+    "into an NIU": Figure(20, "derived", "as out of an NIU"),
+    "read of L1": Figure(18, "derived", f"{_LATENCIES}: a read of 64 bytes takes 18 more than a write"),
+    "read of DRAM": Figure(126, "derived", f"{_LATENCIES}: a read of 64 bytes of DRAM takes 108 more than of L1"),
+    "write to DRAM": Figure(23, "derived", f"{_LATENCIES}: a write of 64 bytes to DRAM takes 23 more than to L1"),
+    "64 bytes of DRAM, read": Figure(1.41, "derived", f"{_LATENCIES}: 64 reads of 2048 to 16384 bytes, 1.39 to 1.55; dramratebench-blackhole, onechan: 1.38"),
+    "64 bytes of DRAM, written": Figure(1.42, "derived", f"{_LATENCIES}: 64 writes of 2048 to 16384 bytes, 1.34 to 1.51"),
+    "writes that a bank keeps": Figure(120, "estimate", f"{_LATENCIES}: 4 writes take less than the bank would"),
+    "multicast": Figure(200, "estimate", f"{_LATENCIES}: 626 cycles to 4 tiles, 358 to one"),
+    "register or memory of another tile": Figure(18, "estimate", "as read of L1"),
+}  # fmt: skip
 
 
-@njit
-def _farthest(row: Any) -> Any:
-    """The last corner of a multicast, else the target, as this NoC counts."""
-    if request.is_multicast(row[request.CONTROL]):
-        return row[request.RECTANGLE] >> 12 & 0xFFF
-    return np.int64(noc_map.place(row[request.ENDPOINT]))
+def _parts(name: str) -> int:
+    return round(PARTS * FIGURES[name].cycles)
 
 
-@njit
-def _memory(chip: Any, row: Any, at: Any) -> Any:
-    """When the memory of the target has read or written what a request that reaches it asks for."""
-    reads = request.kind(row[request.CONTROL]) == request.READ
-    if noc_map.kind(row[request.ENDPOINT]) != noc_map.DRAM:
-        return at + (L1_READ if reads else 0)
-    busy = niu.flits(request.size(row)) * (READ_CHANNEL if reads else WRITE_CHANNEL)
-    bank = memory.number(row[request.ENDPOINT])
-    at = max(at, chip.channel_free[bank])
-    chip.channel_free[bank] = at + busy
-    return at + (DRAM_READ + busy if reads else DRAM_WRITE)  # a write is taken before it is done
+HOP, LINK_FLIT = _parts("hop"), _parts("flit on a link")
+NIU_FLIT, OUT, IN = (
+    _parts("flit in or out of an NIU"),
+    _parts("out of an NIU"),
+    _parts("into an NIU"),
+)
+READ_L1, OTHER = _parts("read of L1"), _parts("register or memory of another tile")
+READ_DRAM, WRITE_DRAM = _parts("read of DRAM"), _parts("write to DRAM")
+READ_DRAM_FLIT, WRITE_DRAM_FLIT = (
+    _parts("64 bytes of DRAM, read"),
+    _parts("64 bytes of DRAM, written"),
+)
+DRAM_KEEPS, MULTICAST = _parts("writes that a bank keeps"), _parts("multicast")
+WINDOW = 32
+"""Cycles that tiles run alone at most: no packet arrives so soon."""
+assert (OUT + IN) // PARTS > WINDOW
 
 
 @njit
-def _data(row: Any) -> Any:
-    """Flits of a packet that carries the data of a request, with its header."""
-    return 1 + niu.flits(request.size(row))
+def cycle(parts: Any) -> Any:
+    """The first cycle that does not begin before a time."""
+    return (parts + PARTS - 1) // PARTS
 
 
 @njit
-def _waits(chip: Any, noc: Any, node: Any) -> Any:
-    """The cycle in which the interface of a node sends another packet, 0 = now.
+def hops(noc: Any, source: Any, target: Any) -> Any:
+    """Links from one place on a NoC (y << 6 | x) to another."""
+    across = ((target & 63) - (source & 63)) % WIDTH
+    return across + ((target >> 6) - (source >> 6)) % HEIGHT
 
-    A packet takes the links of its way when it leaves, so that it holds none long before.
+
+@njit
+def free_at(chip: Any, noc: Any, place: Any) -> Any:
+    """When the NIU at a place (y << 6 | x) can send."""
+    return chip.niu_out[noc, (place >> 6) * WIDTH + (place & 63)]
+
+
+@njit
+def send(chip: Any, noc: Any, source: Any, target: Any, flits: Any, ready: Any) -> Any:
+    """A packet goes from one place on a NoC to another; the time at which its last flit is there.
+
+    `ready`: since when it waits. Times are in PARTS of a cycle. See also `chip.noc_held`.
     """
-    free = chip.link_free[noc][(node >> 6 & 63) * WIDTH + (node & 63), _OUT] // PARTS
-    return free if free > chip.clock[0] else np.int64(0)
+    x, y = source & 63, source >> 6
+    out, into = y * WIDTH + x, (target >> 6) * WIDTH + (target & 63)
+    start = max(ready, chip.niu_out[noc, out])
+    chip.noc_held[0] = start - ready
+    head, n = start + OUT, np.int64(0)
+    while x != target & 63 or y != target >> 6:
+        along_x = x != target & 63
+        if noc == 1 and y != target >> 6:
+            along_x = False
+        axis = np.int64(_ALONG_X if along_x else _ALONG_Y)
+        at = y * WIDTH + x
+        begins = max(head, chip.link[noc, axis, at])
+        chip.noc_held[1] += begins - head
+        chip.link[noc, axis, at] = begins + flits * LINK_FLIT
+        head = begins + HOP
+        n += 1
+        if along_x:
+            x = (x + 1) % WIDTH
+        else:
+            y = (y + 1) % HEIGHT
+    begins = max(head, chip.niu_in[noc, into])
+    chip.noc_held[0] += begins - head
+    tail = begins + flits * NIU_FLIT
+    chip.niu_in[noc, into] = tail
+    chip.niu_out[noc, out] = max(start + flits * NIU_FLIT, tail - n * HOP - OUT)
+    return tail + IN
 
 
 @njit
-def _next(chip: Any, s: Any, row: Any, stage: Any) -> Any:
-    """Begin the next stage of a request, unless it must wait; the cycle in which that ends."""
-    noc, at = row[request.NOC], row[request.DUE] * PARTS
-    own, target = np.int64(s.niu_node[noc]) & 0xFFF, _farthest(row)
-    reads = request.kind(row[request.CONTROL]) == request.READ
-    if stage == ARRIVES:
-        at = _memory(chip, row, at)
-    elif stage == SERVED:
-        pass
-    else:
-        source, end = (own, target) if stage == QUEUED else (target, own)
-        waits = _waits(chip, noc, source)
-        if waits:
-            return waits
-        flits = np.int64(1)
-        if reads == (stage == ANSWERS):
-            flits = 1 + niu.flits(request.size(row))  # a header, and the data
-        if reads and flits > 1 and noc_map.kind(row[request.ENDPOINT]) == noc_map.DRAM:
-            at -= flits * FLIT  # the first of them leave before the channel has read the last
-        at = _arrives(chip, noc, source, end, flits, at)
-    row[request.CONTROL] += 1 << request.STAGE
-    return at // PARTS
+def read_dram(chip: Any, bank: Any, flits: Any, ready: Any) -> Any:
+    """A bank reads; the time since which the answer can leave."""
+    start = max(ready, chip.dram_free[bank, 0])
+    chip.noc_held[2] += start - ready
+    done = start + flits * READ_DRAM_FLIT
+    chip.dram_free[bank, 0] = done
+    return max(start, done - flits * NIU_FLIT) + READ_DRAM
 
 
 @njit
-def is_modelled(s: Any) -> Any:
-    """Whether requests of this tile take time."""
-    return s.timed[0] == MODELLED
-
-
-@njit
-def _stage(row: Any) -> Any:
-    return row[request.CONTROL] >> request.STAGE & 7
-
-
-@njit
-def due(chip: Any, s: Any, row: Any) -> Any:
-    """Whether the target acts on a request now, of a read or answer: whether it is back."""
-    reads = request.kind(row[request.CONTROL]) == request.READ
-    while row[request.DUE] <= chip.clock[0]:
-        stage = _stage(row)
-        if stage == BACK or (stage == SERVED and not reads):
-            return True
-        row[request.DUE] = _next(chip, s, row, stage)
-    return False
-
-
-@njit
-def has_acted(row: Any) -> Any:
-    """Whether the target of a request that is no read has acted on it."""
-    return request.kind(row[request.CONTROL]) != request.READ and _stage(row) > SERVED
-
-
-@njit
-def answers_later(row: Any) -> Any:
-    """Whether the answer of a request on which the target has acted now is still to come."""
-    later = _stage(row) == SERVED and request.is_answered(row[request.CONTROL])
-    if later:
-        row[request.CONTROL] += 1 << request.STAGE
-    return later
+def write_dram(chip: Any, bank: Any, flits: Any, ready: Any) -> Any:
+    """A bank takes data; the time at which it acknowledges."""
+    start = max(ready, chip.dram_free[bank, 1])
+    chip.dram_free[bank, 1] = start + flits * WRITE_DRAM_FLIT
+    taken = max(ready, start - DRAM_KEEPS)
+    chip.noc_held[2] += taken - ready
+    return taken + WRITE_DRAM

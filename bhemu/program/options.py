@@ -273,7 +273,7 @@ class Options(TypedDict, total=False):
             Words("off", "model"),
             "off",
             ("chip", "run", "flag"),
-            "let words, cores and requests take the cycles of docs/timing.md (default: off)",
+            "let words, cores and transfers take the cycles of docs/timing.md (default: off)",
         ),
     ]
     late: Annotated[

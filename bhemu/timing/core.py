@@ -9,15 +9,16 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.devices import niu
 from bhemu.jit.intrinsics import l1_word
 from bhemu.jit.subset import njit
-from bhemu.memmap import L1_SIZE, LOCAL_BASE, LOCAL_SIZES
+from bhemu.memmap import L1_SIZE, LOCAL_BASE, LOCAL_SIZES, NIU_COUNTERS, NOC0_BASE, NOC_SIZE
 from bhemu.riscv import turn
 from bhemu.riscv.formats import Atomic, Branch, Load, Register, Store
 from bhemu.riscv.isa import rv32i
 from bhemu.riscv.isa.m import MUL
 from bhemu.tensix.state import AGENTS, DRAWN, STORE_QUEUE
-from bhemu.timing import draws
+from bhemu.timing import draws, spent
 from bhemu.timing.cycles import PARTS
 
 _LOAD, _STORE, _ATOMIC = Load.code(), Store.code(), Atomic.code()
@@ -159,3 +160,19 @@ def begin(s: Any, c: Any, word: Any) -> Any:
     if opcode != _STORE and opcode != _BRANCH and rd:
         s.core_ready[c, rd] = s.clock[0] + result
     return cycles
+
+
+@njit
+def mark(s: Any, c: Any, word: Any) -> Any:
+    """What the counter of an NIU counts that an instruction loads (spent.py), 0: it loads none."""
+    if word & 0x7F != _LOAD or s.fresh[c]:
+        return np.int64(0)
+    at = _target(s, c, word) - NOC0_BASE
+    if at < 0 or at >= 2 * NOC_SIZE:
+        return np.int64(0)
+    counter = ((at % NOC_SIZE) - NIU_COUNTERS) >> 2
+    if counter == niu.READ_ANSWERS:
+        return np.int64(spent.NOC_READ)
+    if counter == niu.ACKS or niu.OUTSTANDING <= counter < niu.OUTGOING:
+        return np.int64(spent.NOC_ACK)
+    return np.int64(spent.NOC_ATOMIC if counter == niu.ATOMIC_ANSWERS else 0)

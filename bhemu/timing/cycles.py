@@ -21,8 +21,7 @@ ISA, MEASURED, DERIVED, ESTIMATE = "isa", "measured", "derived", "estimate"
 
 NOT_MODELLED = (
     "instruction caches, mispredicted branches, L1 contention of units, formats of PACR, UNPACR to"
-    " Dst, the second issue of a fused .ttinsn, virtual channels, what limits a core to a small"
-    " transfer each 24 to 35 cycles"
+    " Dst, the second issue of a fused .ttinsn"
 )
 
 

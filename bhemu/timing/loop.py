@@ -10,13 +10,15 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.devices.niu_request import DUE
 from bhemu.jit.intrinsics import call_entry, call_step
 from bhemu.jit.subset import njit
+from bhemu.noc.timed import STAGES as NOC_STAGES
 from bhemu.tensix import in_flight, issue, observe
 from bhemu.tensix.frontend import fetch
 from bhemu.tensix.loop import idle_or_deadlock, quiet
 from bhemu.tensix.rules import DONE, IDLE, condition
-from bhemu.tensix.state import AGENTS, BLOCKED, CORES, RUNNING, UNITS
+from bhemu.tensix.state import AGENTS, BLOCKED, CORES, MODELLED, RUNNING, UNITS
 from bhemu.tensix.stops import (
     STOP_BREAKPOINT,
     STOP_LIMIT,
@@ -78,12 +80,19 @@ def _core(s: Any, c: Any) -> Any:
         s.turn_open[0] = 1
         s.turn_yield[0] = s.stored[c] = 0
         s.turn_given[0] = s.left[c] = 1
+        if s.spent[0]:
+            mark = core.mark(s, c, word)
+            if mark:
+                spent.add(s, np.int64(agent), pc, mark, np.int64(0))
         s.turn_cycles[0] = core.begin(s, c, word)
         s.turn_pc[0] = pc
+    sent = s.noc_requests[0]
     while True:
         status = call_step(s.run_core[0], s, c)
         if status != STOP_TIME or time_is_over(s):
             break
+    if s.noc_requests[0] > sent and s.timed[0] == MODELLED:
+        s.noc_request[sent, DUE] = s.clock[0] * NOC_STAGES  # its first stage is now
     if status != 0:
         return status
     used = s.turn_given[0] - s.left[c]

@@ -10,6 +10,8 @@ from bhemu.tensix.state import SPENT
 WORKS = 0  # condition of cycles in which an agent works
 NO_WORD = 1  # of a thread to which no core has pushed a word
 RESULT = 2  # of a core whose instruction waits for a register or for L1
+# Marks of the places at which a core reads a counter of an NIU, with no cycles of their own
+NOC_READ, NOC_ACK, NOC_ATOMIC = 3, 4, 5
 FULL = 2  # s.spent where the table is full
 _STEP = 7
 

@@ -14,6 +14,7 @@ from bhemu.timing import cycles
 
 ROOT = Path(__file__).parents[2]
 TILES = ("add1", "eltwise", "matmul", "reduce", "sfpu")
+script("scripts/noc_probes.py")  # which the next one imports
 make_timing: Any = script("scripts/make_timing.py")
 ANCHORS = tomllib.loads(make_timing.ANCHORS.read_text())["anchor"]
 CHECKED = (("ADDDMAREG", 3), ("SFPMAD", 2), ("RDCFG", 3), ("rv_mul_dep", 1), ("rv_div", 1))
@@ -52,7 +53,9 @@ def test_what_is_called_measured_was_measured() -> None:
 
 
 def test_the_page_lists_the_figures() -> None:
-    assert make_timing.figures() in make_timing.PAGE.read_text()
+    text = make_timing.PAGE.read_text()
+    assert make_timing.figures() in text
+    assert make_timing.noc_figures() in text
 
 
 def test_the_wall_clock_counts_cycles() -> None:
