@@ -65,7 +65,6 @@ LIKELY = {
     "race of two that wait": 60,
     "message that is no address": 59,
     "field of a refused word": 58,
-    "speed": 55,  # no pair of accesses is known
     "other": 50,
     "source of an output": 40,  # what a core has stored goes into a wrong element
 }

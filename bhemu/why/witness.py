@@ -4,14 +4,13 @@ The run delays some acts, as texts allow (docs/timing.md), and ends otherwise th
 user saw: so the pair decides something, and one command shows it.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from bhemu.errors import Limit
 from bhemu.memmap import CORE_NAMES
 from bhemu.program.coordinates import XY
-from bhemu.program.lateness import AGENTS, NOC, Acts, Lateness
+from bhemu.program.lateness import NOC, Acts, Lateness
 from bhemu.text import joined
 from bhemu.why.check import Context, Outcome
 from bhemu.why.ordering.vector_clocks import unit_of
@@ -58,20 +57,6 @@ def of_pair(
     return None
 
 
-def of_any(context: Context) -> Witness | None:
-    """A run that ends otherwise, whatever is late in it; of one tile with the act that does it."""
-    for seed in _SEEDS:
-        found = _differs(context, Lateness(seed))
-        if found is None or context.is_chip:
-            continue
-        for acts in _slow(found.outcome):
-            for other in _SEEDS:
-                alone = _differs(context, Lateness(other, (acts,)))
-                if alone is not None:
-                    return _halved(context, alone)
-    return None
-
-
 def _of_step(step: Step) -> Iterator[Acts]:
     """What may be late of an access: the unit's word, then the thread or core that makes it."""
     if not isinstance(step, Word):
@@ -81,13 +66,6 @@ def _of_step(step: Step) -> Iterator[Acts]:
     if unit is not None:
         yield Acts(unit, step.pc)
     yield Acts(f"T{step.thread}", step.pc)
-
-
-def _slow(seen: Outcome) -> Iterable[Acts]:
-    """The agents that were late in a run, those that were so most often first."""
-    state = seen.machine.state
-    log = state.late_log[: int(state.late_choices[0]), 1:3].tolist()
-    return [Acts(AGENTS[agent], pc) for (agent, pc), _ in Counter(map(tuple, log)).most_common()]
 
 
 def _differs(context: Context, late: Lateness) -> Witness | None:

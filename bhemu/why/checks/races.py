@@ -17,7 +17,7 @@ from bhemu.why.ordering.delays import delay_before, nops_before
 from bhemu.why.ordering.recorder import recorded
 from bhemu.why.ordering.vector_clocks import HOST, NOC, unit_of
 from bhemu.why.walk import Step, Word, where
-from bhemu.why.witness import Witness, of_any, of_pair
+from bhemu.why.witness import of_pair
 
 _COUNT, _CHANGES = "for its wait", "and changes"
 _WAIT = "wait for the other side before this access: SEMWAIT, TTSync, a word of L1 that it sets"
@@ -42,8 +42,6 @@ def run(context: Context) -> list[Finding]:
     found += first_values.findings(
         context, [(r.tile, r.plain.looks.late_firsts) for r in recorders]
     )
-    if not found and context.symptom.fine and (seen := of_any(context)) is not None:
-        found = [_seen_only(context, seen)]
     return found[:_SEEN]
 
 
@@ -51,19 +49,6 @@ def _conflicts(context: Context, *, units: bool = False) -> list[Finding]:
     recorders = recorded(context)
     races = [recorder.units if units else recorder.plain for recorder in recorders]
     return [finding for one in races for finding in _findings(context, one)]
-
-
-def _seen_only(context: Context, seen: Witness) -> Finding:
-    """A late run that ends otherwise, without a pair of accesses that is known."""
-    (acts,), tile = seen.late.acts, context.tile
-    pc = acts.pc or 0
-    here = (core for core in tile.core.values() if core.locate(pc)[0] is not None)
-    at = where_core(tile, next(here, tile.core["brisc"]).index, pc)
-    return Finding(
-        "races", "error", f"how the program ends depends on when the {acts.agent} acts here",
-        place(at, None, tile), {}, (seen.told(context),),
-        "what comes after it and needs it must wait for it", likely("speed"),
-    )  # fmt: skip
 
 
 def _findings(context: Context, races: Races) -> list[Finding]:
