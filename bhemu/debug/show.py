@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -333,7 +334,12 @@ def _item(raw: bytes, form: str) -> str:
 
 # The stepper's commands that show registers, state and memory.
 
-_LOOKING_MOST = 4096  # words or instructions of one command
+_LOOKING_MOST = 4096  # words, instructions or lines of one command
+_DUMPED_MOST = 8  # names of one command: a range of L1 looks at all of it
+
+
+def _too_much(text: str) -> InputError:
+    return InputError(text, hint="a range, as in l1:0x100-0x1ff; bhemu dump shows all")
 
 
 class Looking(Commands):
@@ -406,8 +412,14 @@ class Looking(Commands):
             raise InputError(
                 "usage: dump NAME[:RANGE]...", hint="bhemu dump --list lists the names"
             )
-        chosen = dump.select(args)
-        self._print(dump.text(self.tile.snapshot().tiles[self.tile.xy], chosen, View()))
+        if len(args) > _DUMPED_MOST:
+            raise _too_much(f"dump shows {_DUMPED_MOST} names at most")
+        state = self.tile.snapshot().tiles[self.tile.xy]
+        shown = dump.text(state, dump.select(args), View())
+        lines = list(islice(shown, _LOOKING_MOST + 1))
+        if len(lines) > _LOOKING_MOST:
+            raise _too_much(f"dump shows {_LOOKING_MOST} lines at most")
+        self._print(lines)
 
     def do_dis(self, args: list[str]) -> None:
         """dis [ADDRESS [N]]: N instructions (10) from an address (pc)."""

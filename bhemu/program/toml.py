@@ -60,7 +60,9 @@ class Table:
         self._asked.append(key)
         if key not in self._data:
             if default is REQUIRED:
-                self.fail(f"missing key {key}")
+                near = difflib.get_close_matches(key, self._data, n=1)
+                hint = f"is {near[0]} meant for it?" if near else ""
+                self.fail(f"missing key {key}", hint=hint)
             return default
         value = self._data[key]
         # type(), not isinstance: in Python true is an integer, in a program file it is a mistake.
@@ -181,10 +183,16 @@ class Table:
 
 
 def _unquoted(key: str, value: object, kinds: Sequence[type]) -> str:
-    """What to write instead of a number in quotes; "" for anything else."""
-    if type(value) is not str or int not in kinds or not is_number(value):
+    """What to write instead of a number, array, true or false in quotes; "" for anything else."""
+    if type(value) is not str:
         return ""
-    return f"drop the quotes: {key} = {value.strip()}"
+    text = value.strip()
+    meant = (
+        (int in kinds and is_number(text))
+        or (bool in kinds and text in ("true", "false"))
+        or (list in kinds and text[:1] == "[")
+    )
+    return f"drop the quotes: {key} = {text}" if meant else ""
 
 
 def is_number(text: str) -> bool:

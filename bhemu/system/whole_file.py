@@ -101,8 +101,9 @@ def _remove(scratch: Path) -> None:
 # A temporary folder that goes with the process that made it, even when that one is killed.
 
 # Its input ends when the process that writes there does; a session of its own, so that what is
-# sent to the terminal's processes does not reach it.
-_GUARD = ("/bin/sh", "-c", 'trap "" HUP INT TERM; read -r _; rm -rf -- "$1"', "bhemu")
+# sent to the terminal's processes does not reach it; the folder's name, which has bhemu's in it, is
+# no word of the command, so that what ends processes by name does not reach it either.
+_GUARD = ("/bin/sh", "-c", 'trap "" HUP INT TERM; read -r _; rm -rf -- "$FOLDER"')
 
 
 class Temporary:
@@ -115,7 +116,8 @@ class Temporary:
         none = subprocess.DEVNULL
         with suppress(OSError):  # without a shell it stays behind when the process is killed
             guard = subprocess.Popen(
-                [*_GUARD, str(self.path)],
+                _GUARD,
+                env={**os.environ, "FOLDER": str(self.path)},
                 stdin=subprocess.PIPE,
                 stdout=none,
                 stderr=none,

@@ -93,10 +93,12 @@ def test_an_unknown_key_lists_each_allowed_key_once(add1: Callable[..., Path]) -
         ("at = 0x40000", 'at = "0x40000"', "drop the quotes: at = 0x40000"),
         ("limit = 50_000_000", 'limit = "50_000_000"', "drop the quotes: limit = 50_000_000"),
         ("word = 0x100", 'word = "0x100"', "drop the quotes: word = 0x100"),
+        ("release = false", 'release = "false"', "drop the quotes: release = false"),
+        ("shape = [32, 32]", 'shape = "[32, 32]"', "drop the quotes: shape = [32, 32]"),
     ],
 )
 @pytest.mark.parametrize("command", ["run", "check", "trace"])
-def test_a_number_in_quotes_and_its_line(
+def test_a_value_in_quotes_and_its_line(
     command: str, old: str, new: str, hint: str, add1: Callable[..., Path]
 ) -> None:
     line = (ELFS / "add1" / "PROGRAM.toml").read_text().partition(old)[0].count("\n") + 1
@@ -107,6 +109,12 @@ def test_a_number_in_quotes_and_its_line(
     if command != "trace":
         told = json.loads(said(command, "--json", folder)[1])
         assert told["where"] == {"file": "PROGRAM.toml", "line": line}
+
+
+def test_a_missing_key_names_what_may_have_been_meant_for_it(add1: Callable[..., Path]) -> None:
+    code, _, err = said("check", add1(('file = "in.npy"\ndtype', 'file = "in.npy"\ndtyp')))
+    assert code == 2
+    assert "[[input]] 1: missing key dtype" in err and "hint: is dtyp meant for it?" in err
 
 
 def test_a_mistake_that_only_a_launch_finds_has_its_line(add1: Callable[..., Path]) -> None:

@@ -169,6 +169,17 @@ def test_a_command_shows_so_much_at_most(line: str) -> None:
         target._stepper.execute(line)
 
 
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [(["l1:0-1572863"], "4096 lines"), (["l1:0"] * 9, "8 names"), (["cfg"] * 6000, "8 names")],
+)
+def test_a_dump_shows_so_much_at_most(names: list[str], told: str) -> None:
+    target = Target(Launched(Program.load(ROOT / "elfs/add1")))
+    said = target.monitor(" ".join(["dump", *names]), 0)
+    assert said.startswith(f"error: dump shows {told} at most") and len(said) < 200
+    assert target.monitor("dump l1:0-0xffff", 0).count("\n") == 1 + 0x10000 // 32
+
+
 @pytest.mark.parametrize("text", ["(" * 4000, "!" * 4000, "9" * 5000, "*" * 4000 + "0"])
 def test_an_expression_that_is_too_long_is_a_mistake_in_it(text: str) -> None:
     target = Target(Launched(Program.load(ROOT / "elfs/add1")))

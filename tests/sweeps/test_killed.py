@@ -85,6 +85,24 @@ def test_a_temporary_folder_goes_with_its_process(tmp_path: Path, monkeypatch) -
         assert os.listdir(tmp_path) == []
 
 
+def test_it_goes_when_all_of_that_name_are_killed(tmp_path: Path, monkeypatch) -> None:
+    """As `pkill -9 -f bhemu` does: each process with that word in its command."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    source = (
+        "import time; from bhemu.system.whole_file import Temporary;"
+        " made = Temporary('bhemu'); print(made.path, flush=True); time.sleep(600)"
+    )
+    command = [sys.executable, "-c", source]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as maker:
+        assert maker.stdout is not None
+        assert Path(maker.stdout.readline().strip()).is_dir()
+        named = [one.split(maxsplit=1) for one in processes(tmp_path)]
+        for number in sorted((int(n) for n, words in named if "bhemu" in words), reverse=True):
+            os.kill(number, signal.SIGKILL)  # the maker last: its end is what is waited for
+    wait_for(lambda: not os.listdir(tmp_path), 15)
+    assert os.listdir(tmp_path) == []
+
+
 def test_it_is_removed_by_close_and_when_it_is_forgotten(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     made = Temporary("x-")
