@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from bhemu.cli.summary import Target
     from bhemu.launch.session import RunResult
     from bhemu.machine.stop import Stop
-    from bhemu.program.outputs import OutputResult
+    from bhemu.program.outputs import Result
     from bhemu.why.check import Check
     from bhemu.why.findings import Finding
 
@@ -60,7 +60,7 @@ def run_command(**values: Any) -> int:
 def _run(
     target: "Target", chosen: options.Settings, progress: Progress, checks: "list[Check] | None"
 ) -> int:
-    results: list[OutputResult] = []
+    results: list[Result] = []
     with progress.running(target):
         stop, error = ended = target.finish()
     if error is None and not ended.interrupted:
@@ -101,7 +101,7 @@ def _found(
     return found
 
 
-def _code(stop: "Stop | None", results: "list[OutputResult]") -> int:
+def _code(stop: "Stop | None", results: "list[Result]") -> int:
     if stop is not None and stop.reason == "interrupt":
         return EXIT_INTERRUPTED
     return EXIT_OK if all(result.equal for result in results) else EXIT_DIFFERS
@@ -110,7 +110,7 @@ def _code(stop: "Stop | None", results: "list[OutputResult]") -> int:
 def _json_report(
     target: "Target",
     stop: "Stop | None",
-    results: "list[OutputResult]",
+    results: "list[Result]",
     error: BhemuError | None,
     look: "Look",
 ) -> int:
@@ -128,7 +128,7 @@ def _json_report(
 def _text_report(
     target: "Target",
     stop: "Stop | None",
-    results: "list[OutputResult]",
+    results: "list[Result]",
     error: BhemuError | None,
     look: "Look",
 ) -> int:

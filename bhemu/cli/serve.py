@@ -16,7 +16,7 @@ from bhemu.cli import output
 from bhemu.cli.options import flag
 from bhemu.cli.output import Progress
 from bhemu.errors import EXIT_OK, BhemuError, InputError, Internal, NoProgress
-from bhemu.program import files
+from bhemu.program import files, recorded
 from bhemu.program.options import given_in
 
 if TYPE_CHECKING:
@@ -57,6 +57,11 @@ def serve_options(command: F) -> F:
                 "--keep", metavar="STATE.npz", help="write the chip's state here when it fails"
             ),
             click.option(
+                "--record",
+                metavar="SESSION",
+                help="write what the host does to this file, which runs as a program",
+            ),
+            click.option(
                 "--elfs",
                 multiple=True,
                 metavar="FOLDER",
@@ -80,6 +85,9 @@ def arguments(values: dict[str, Any]) -> list[str]:
     if values["keep"] is not None:
         files.check_writable(Path(values["keep"]), "--keep")
         given += ["--keep", str(Path(values["keep"]).resolve())]
+    if values["record"] is not None:
+        recorded.check_target(Path(values["record"]))
+        given += ["--record", str(Path(values["record"]).resolve())]
     return given
 
 
@@ -151,11 +159,16 @@ def _session(session: "Session", values: dict[str, Any]) -> int:
         from bhemu.hosts.umd import Device
         from bhemu.machine.machine import Chip
 
-        chip = Chip(**_options(values, progress))
+        options = _options(values, progress)
+        chip = Chip(**options)
     device, names = Device(chip), _names(chip, values)
+    device.recorder = _recorder(values, options)
     device.look = names.look
     device.on_failure = functools.partial(_told, chip, names, values["keep"])
-    session.serve(device)
+    try:
+        session.serve(device)
+    finally:
+        _end_record(device.recorder, chip)
     return EXIT_OK if device.failure is None else device.failure.exit_code
 
 
@@ -166,6 +179,19 @@ def _options(values: dict[str, Any], progress: Progress) -> dict[str, Any]:
     known = {name: values[name] for name in given_in("serve") if values[name] is not None}
     known.setdefault("reference", _REFERENCE)
     return {**known, "livelock": 0, "progress": progress if values["verbose"] else silent}
+
+
+def _recorder(values: dict[str, Any], options: dict[str, Any]) -> recorded.Recorder | None:
+    """Writes the session, where that is asked for."""
+    if values["record"] is None:
+        return None
+    given = {name: value for name, value in options.items() if name != "progress"}
+    return recorded.Recorder(Path(values["record"]), given)
+
+
+def _end_record(recorder: recorded.Recorder | None, chip: "Chip") -> None:
+    if recorder is not None:
+        recorder.act(recorded.END, chip.round, (0, 0), 0, b"")
 
 
 def _names(chip: "Chip", values: dict[str, Any]) -> "Names":
@@ -186,15 +212,20 @@ def _serve_library(fd: str, values: dict[str, Any]) -> int:
         with progress.starting():
             from bhemu.hosts.shared import SharedChip
 
-            chip = SharedChip(**_options(values, progress))
+            options = _options(values, progress)
+            chip = SharedChip(**options)
+            recorder = _recorder(values, options)
+            chip.arena.head["plain"] = recorder is None  # each access of the host is a message
     except Exception as problem:  # the host waits: whatever it is, it must hear of it
         return line.fail(output.show(problem, as_json=False))
     line.send_memory(chip.arena.fd)
     session = LibrarySession(line, chip, functools.partial(_failed, chip, values))
+    session.recorder = recorder
     try:
         code = session.serve()
     except Exception as problem:
         code = line.fail(output.show(problem, as_json=False))
+    _end_record(recorder, chip)
     if values["verbose"]:
         output.say(f"bhemu serve: {session}", err=True)
     sys.stderr.flush()

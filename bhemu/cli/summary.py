@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from bhemu.cli.options import Settings
 from bhemu.cli.output import Progress
 from bhemu.devices.bus.address_map import INERT
 from bhemu.devices.bus.window import Register
 from bhemu.errors import InputError
-from bhemu.launch.session import Launched
+from bhemu.launch.session import Launched, RunResult
 from bhemu.machine.core import Core
 from bhemu.machine.stop import Stop
 from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES
 from bhemu.program import coordinates
 from bhemu.program.options import ENGINES
-from bhemu.program.outputs import OutputResult
+from bhemu.program.outputs import Result
 
 if TYPE_CHECKING:
+    from bhemu.machine.machine import Chip
     from bhemu.program.specs import Program
 
 
@@ -36,6 +38,17 @@ class Target(Launched):
         super().__init__(chosen.program, chosen.tile, progress=progress)
         if self.tile.state.timed[0] and chosen.program.run.options.get("engine") == ENGINES[0]:
             progress.say("the compiled engine runs the cores: words and instructions take time")
+
+    def finish(self) -> RunResult:
+        """As of every launch; the error of a session gets names, of ELFs that hosts leave."""
+        ended = super().finish()
+        if ended.error is not None and self.machine.loop.host is not None:
+            from bhemu.hosts.naming import Names, folders
+
+            where = ended.error.where
+            xy = where.tile if where is not None and isinstance(where.tile, tuple) else None
+            Names(cast("Chip", self.machine), folders(os.environ)).look(xy, ended.error)
+        return ended
 
     def of_tile(self) -> Program:
         """The program as the shown tile has it."""
@@ -73,9 +86,7 @@ REASONS = {
 }
 
 
-def as_dict(
-    target: Target, stop: Stop | None, results: Sequence[OutputResult]
-) -> dict[str, object]:
+def as_dict(target: Target, stop: Stop | None, results: Sequence[Result]) -> dict[str, object]:
     """The summary as JSON-ready values; `stop` None when an error ended the run.
 
     Each tile has its own under "tiles", by "x,y"; that of the only one stands on top too.
@@ -133,7 +144,7 @@ def tolerated(tile: Tile) -> dict[str, int]:
     return {rule: count for rule, count in counts.items() if count}
 
 
-def text(target: Target, stop: Stop | None, results: Sequence[OutputResult]) -> list[str]:
+def text(target: Target, stop: Stop | None, results: Sequence[Result]) -> list[str]:
     """The summary as lines: of the only tile, or of all tiles and the one of --tile."""
     lines = [str(result) for result in results]
     reason = "stopped by an error" if stop is None else REASONS.get(stop.reason, stop.reason)

@@ -19,8 +19,9 @@ import numpy as np
 from bhemu import memmap as mm
 from bhemu.devices import noc_map
 from bhemu.errors import BhemuError, InputError
-from bhemu.hosts import arc
 from bhemu.hosts.shared import DATA, Bytes
+from bhemu.noc import arc
+from bhemu.program.recorded import FETCH, READ, STORE, WRITE, Recorder
 
 if TYPE_CHECKING:
     from bhemu.hosts.shared import SharedChip
@@ -115,7 +116,8 @@ class LibrarySession:
         self._begin = time.monotonic()
         self.count: Counter[int] = Counter()
         self.ended = ""
-        chip.share_host_memory(self._transfer)
+        self.recorder: Recorder | None = None  # of what the host asks and gets
+        chip.network.share_host_memory(self._transfer)
 
     def serve(self) -> int:
         """The exit code."""
@@ -143,11 +145,14 @@ class LibrarySession:
             chip.arena.head["stands"] = chip.run_rounds(address) in _STANDS
         elif op == Op.READ:
             chip.take_writes()
-            data[:size] = np.frombuffer(chip.read(*xy, address, size), np.uint8)
+            got = chip.read(*xy, address, size)
+            data[:size] = np.frombuffer(got, np.uint8)
+            self._record(READ, xy, address, got)
         elif op == Op.WRITE:
             chip.take_writes()
             written = data[:size].tobytes()
             chip.write(*xy, address, written)
+            self._record(WRITE, xy, address, written)
             if (address, written) != _HOLD:
                 chip.arena.head["asleep"] = 0
             if chip.network.endpoint(0, xy) & 15 == noc_map.ARC:
@@ -173,6 +178,11 @@ class LibrarySession:
             raise Gone
         if not write:
             data[:] = room
+        self._record(STORE if write else FETCH, (0, 0), address, data.tobytes())
+
+    def _record(self, kind: int, xy: tuple[int, int], address: int, data: bytes) -> None:
+        if self.recorder is not None:
+            self.recorder.act(kind, self._chip.round, xy, address, data)
 
     def __str__(self) -> str:
         """One line: what was asked, how it ended, how long it took."""

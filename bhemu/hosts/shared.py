@@ -5,22 +5,20 @@ from __future__ import annotations
 import copy
 import mmap
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
-from bhemu.devices import niu_request as request
-from bhemu.devices.noc_map import COORDINATES, DRAM_SIZE, PCIE_HOST, tile_number
+from bhemu.devices.noc_map import COORDINATES, DRAM_SIZE, tile_number
 from bhemu.errors import BhemuError, InputError
 from bhemu.machine.machine import Chip
 from bhemu.machine.tile import Tile
 from bhemu.memmap import L1_SIZE
 from bhemu.noc.grid import BANKS, TILES, XY, Grid
-from bhemu.noc.memory import WANT_PAGE
 from bhemu.noc.network import Network
-from bhemu.noc.record import MEMORY_PAGE, MEMORY_PAGES, MEMORY_SHIFT, PCIE_MEMORY
+from bhemu.noc.record import MEMORY_PAGE, MEMORY_PAGES, MEMORY_SHIFT
 from bhemu.program.options import ChipOptions
 from bhemu.tensix.state import DTYPE, OFFSET, State
 
@@ -148,27 +146,17 @@ class SharedTile(Tile):
         return State(self._arena.tile(tile_number(*self.xy)))
 
 
-Transfer = Callable[[bool, int, Bytes], None]  # write?, address at the PCIe tile, the bytes
-
-
 class SharedNetwork(Network):
-    """A network whose DRAM is the file's, and whose host memory the host moves itself."""
+    """A network whose DRAM is the file's."""
 
     def __init__(self, arena: Arena, grid: Grid, poison: str | None, seed: int) -> None:
         super().__init__(grid, poison, seed)
         self._arena = arena
-        self.transfer: Transfer | None = None
         c = self.state
         base = arena.bytes.ctypes.data
         pages = np.arange(MEMORY_PAGES, dtype=np.uint64) << np.uint64(MEMORY_SHIFT)
         for bank in range(grid.banks):
             c.page[bank] = pages + np.uint64(base + DRAM_AT + bank * _BANK)
-        # Two pages in turn are enough for one request, which is shorter than a page.
-        self._window = np.zeros(2 * MEMORY_PAGE, np.uint8)
-        turn = np.arange(MEMORY_PAGES, dtype=np.uint64) % np.uint64(2)
-        first = np.uint64(self._window.ctypes.data)
-        c.page[PCIE_MEMORY] = first + turn * np.uint64(MEMORY_PAGE)
-        c.host[0] = 1
 
     def make_page(self, which: int, page: int) -> Bytes:
         """As of every network; of DRAM, where it stands in the file."""
@@ -185,38 +173,6 @@ class SharedNetwork(Network):
         """Note the pages that hold something, before somebody asks which there are."""
         for bank, page in self._arena.used():
             self.make_page(bank, page)
-
-    def make_wanted(self) -> int | None:
-        """As of every network; a request for the host's memory is served."""
-        kind, which, _ = (int(word) for word in self.state.wanted)
-        if kind == WANT_PAGE and which == PCIE_MEMORY:
-            t, i = (int(word) for word in self.state.at)
-            self._serve(self.joined[t], self.joined[t].noc_request[i])
-            self.state.host[1] = 1
-            return None
-        return super().make_wanted()
-
-    def _serve(self, s: State, row: Any) -> None:
-        """Move the bytes of a request between the host and where the request looks for them.
-
-        Atomics and inline writes go to no host: the NIU has refused them.
-        """
-        assert self.transfer is not None
-        control, at = int(row[request.CONTROL]), int(row[request.REMOTE])
-        kind, first = control & 3, int(row[request.DATA])
-        if kind == request.READ:
-            data = np.zeros(int(row[request.LENGTH]), np.uint8)
-            self.transfer(False, at, data)
-            within = (at - PCIE_HOST) & (2 * MEMORY_PAGE - 1)
-            place = (within + np.arange(len(data))) % len(self._window)
-            self._window[place] = data
-        elif control & request.BYTE_ENABLES:
-            at &= ~15
-            for k in range(request.BE_BYTES):
-                if int(row[request.LENGTH]) >> k & 1:
-                    self.transfer(True, at + k, s.noc_data[first + k : first + k + 1])
-        else:
-            self.transfer(True, at, s.noc_data[first : first + int(row[request.LENGTH])])
 
 
 class SharedChip(Chip):
@@ -237,11 +193,6 @@ class SharedChip(Chip):
 
     def _new_tile(self, xy: XY) -> Tile:
         return SharedTile(self.arena, xy=xy, **self._options)
-
-    def share_host_memory(self, transfer: Transfer) -> None:
-        """From now on `transfer` moves what kernels read and write of the host's memory."""
-        assert isinstance(self.network, SharedNetwork)
-        self.network.transfer = transfer
 
     def take_writes(self) -> None:
         """What the host has written takes effect: code is translated again, its tiles wake."""

@@ -13,6 +13,7 @@ from bhemu import memmap as mm
 from bhemu.errors import Assert, BhemuError, InputError, NoProgress, NotModelled
 from bhemu.hosts.watchdog import seen_ahead
 from bhemu.program import limits
+from bhemu.program.recorded import READ, WRITE, Recorder
 
 if TYPE_CHECKING:
     from bhemu.machine.machine import Machine
@@ -194,6 +195,7 @@ class Device:
         self.on_failure: Callable[[BhemuError, XY | None], object] = lambda error, tile: None
         self.look: Callable[[XY | None, BhemuError | None], object] = lambda tile, error: None
         self.report: Callable[[BhemuError], object] = lambda error: None
+        self.recorder: Recorder | None = None  # of what the host asks and gets
         self._rounds = rounds
         self._ended = "idle"  # how the last run did; "" when the host has written since
         self._looks: Counter[tuple[XY, int]] = Counter()
@@ -210,6 +212,8 @@ class Device:
         except InputError as problem:
             self._refused = problem
             raise
+        if self.recorder is not None:
+            self.recorder.act(WRITE, self.chip.round, core, address, bytes(data))
         if self.failure is not None and address in _DEBUGGERS:
             self._adopt(core)
 
@@ -221,7 +225,10 @@ class Device:
             self._run()
         else:
             self._check_wait(core, address)
-        return self.chip.read(*core, address, size)
+        data = self.chip.read(*core, address, size)
+        if self.recorder is not None:
+            self.recorder.act(READ, self.chip.round, core, address, data)
+        return data
 
     def _adopt(self, core: XY) -> None:
         """A debugger uses the tile: a core that stood on ebreak is halted there, and no error."""

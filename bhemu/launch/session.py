@@ -14,12 +14,12 @@ from bhemu.machine.precompile import ElfCache
 from bhemu.machine.resolve import resolve
 from bhemu.machine.stop import End, Stop
 from bhemu.machine.tile import Tile
-from bhemu.program import coordinates, loader, schema
+from bhemu.program import coordinates, loader, recorded, schema
 from bhemu.program.coordinates import XY, At, check_l1
 from bhemu.program.input_files import encode_values, read_image
 from bhemu.program.lateness import NOC
 from bhemu.program.options import CHIP_ONLY, LaunchOptions
-from bhemu.program.outputs import OutputResult, check_saves, collect
+from bhemu.program.outputs import Result, check_saves, collect
 from bhemu.program.specs import CoreSpec, FirmwareSpec, InputSpec, SetSpec, TileSpec
 
 if TYPE_CHECKING:
@@ -250,6 +250,8 @@ def launch(
             prepare(tile)
     if program.kind == schema.SAVED_STATE:
         end = _resume(machine, program)
+    elif program.kind == schema.SESSION:
+        end = _follow(machine, program, {**program.options, **options})
     else:
         firmware = _place(machine, placed, program, elfs, boot=boot)
         words = _words(placed, program)
@@ -285,6 +287,19 @@ def _tiles(machine: Any, program: schema.Program) -> Iterator[tuple[Tile, TileSp
     for part in program.placed():
         for xy in (machine.xy,) if program.is_alone else part.at:
             yield machine.tile[xy], part
+
+
+def _follow(machine: Any, program: schema.Program, given: Mapping[str, Any]) -> End:
+    """A recorded session: its host will do again what it did; nothing is on the machine yet."""
+    from bhemu.machine.recorded_host import RecordedHost
+
+    assert program.path is not None
+    session = recorded.read(program.path)
+    of_time = ("late", "timing", "quantum", "delivery")  # in which rounds something is seen
+    same = all(str(given.get(name)) == str(session.options.get(name)) for name in of_time)
+    machine.loop.host = RecordedHost(machine, session, same_times=same)
+    clock = None if program.run.limit is None else machine.clock + program.run.limit
+    return End((), clock, program.run.timeout_s)
 
 
 def _check_acts(machine: Any, placed: Placed, program: schema.Program) -> None:
@@ -488,9 +503,10 @@ class Launched:
         if self.program.kind == schema.SAVED_STATE:
             self.tile.history.hint = _NO_PAST
 
-    def check(self) -> list[OutputResult]:
-        """The outputs: saved, compared."""
-        return collect(self.program, self.machine.output)
+    def check(self) -> list[Result]:
+        """The outputs: saved, compared; what the host of a session has read."""
+        host = self.machine.loop.host
+        return [*collect(self.program, self.machine.output), *([host] if host else [])]
 
     @property
     def clock(self) -> int:

@@ -21,6 +21,7 @@ from bhemu.system import interrupts
 from bhemu.tensix.state import ASSERTED, RUNNING
 
 if TYPE_CHECKING:
+    from bhemu.machine.recorded_host import RecordedHost
     from bhemu.machine.tile import Tile
 
 _NO_POLLING = "a run in which words take time is never told to be polling"
@@ -50,6 +51,7 @@ class _Ask:
     deadline: float | None  # without what is spent on compiling
     earliest: float  # time.monotonic() at the deadline if nothing is compiled
     rounds: int | None
+    ends: bool  # where a session ends
 
 
 class RunLoop:
@@ -68,6 +70,7 @@ class RunLoop:
         self.error: BhemuError | None = None
         self.last: Stop | None = None
         self.observer: Observer | None = None
+        self.host: RecordedHost | None = None  # of a session, that acts between rounds
         self.continues_last_run = False  # look for hangs as if both were one run
         self._running = False
 
@@ -195,7 +198,8 @@ class RunLoop:
                 raise InputError(_NO_POLLING, hint="wait for a word, or give rounds=")
         self.rounds.put_words(words, polling=until == "polling")
         deadline = None if seconds is None else self._seconds() + seconds
-        return _Ask(asked, deadline, time.monotonic() + (seconds or 0.0), count)
+        ends = until is None or callable(until)
+        return _Ask(asked, deadline, time.monotonic() + (seconds or 0.0), count, ends)
 
     def _tile_at(self, view: Tile | None, xy: object) -> Tile:
         """The tile at a coordinate; without one the tile that is seen, or the only one."""
@@ -210,6 +214,14 @@ class RunLoop:
         """The time without what was spent on compiling, which is not the program's."""
         return time.monotonic() - self.rounds.compile_seconds
 
+    def _let_act(self, host: RecordedHost, ask: _Ask) -> Stop | None:
+        """What the host of a session does in this round; the stop where the session is over."""
+        if host.is_due:
+            self.rounds.settle()
+            host.act()
+            self.rounds.begin(quiet_since_now=True)
+        return Stop("until", None, 0) if host.over and ask.ends else None
+
     def _loop(self, ask: _Ask) -> Stop:
         try:
             self.rounds.begin(quiet_since_now=not self.continues_last_run)
@@ -217,8 +229,15 @@ class RunLoop:
                 while True:
                     interrupts.check()
                     left = None if ask.rounds is None else ask.rounds - self.rounds.count
+                    if self.host is not None:
+                        if (ended := self._let_act(self.host, ask)) is not None:
+                            return ended
+                        both = left, self.host.rounds
+                        left = min((n for n in both if n is not None), default=None)
                     stopped, round_ended = self.rounds.advance(one=ask.until is not None, most=left)
                     if stopped is not None:
+                        if stopped.reason == "idle" and self.host and self.host.goes_on():
+                            continue
                         return stopped
                     if self.observer:
                         self.observer.run_pauses()

@@ -3,11 +3,14 @@
 import ctypes
 import time
 import weakref
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from bhemu import memmap as mm
+from bhemu.devices import niu_request as request
 from bhemu.devices import noc_map
 from bhemu.devices.noc_map import ROWS, on_noc
 from bhemu.jit import machine_code
@@ -21,6 +24,7 @@ from bhemu.noc.record import (
     CHIP_STEP,
     ETHERNET_MEMORY,
     MEMORY_PAGE,
+    MEMORY_PAGES,
     MEMORY_SHIFT,
     OFFSET,
     PCIE_MEMORY,
@@ -40,6 +44,8 @@ _TRANSLATES = 1 << 14  # NIU_CFG_0
 _FILL = {None: 0, "off": 0, "zero": 0, "ff": 0xFF, "random": -1}
 
 Pages = dict[tuple[int, int], npt.NDArray[np.uint8]]
+Transfer = Callable[[bool, int, npt.NDArray[np.uint8]], None]
+"""Moves bytes of the host's memory: whether they are written, their address at the PCIe tile."""
 
 
 class Network:
@@ -53,6 +59,8 @@ class Network:
         self._addresses: dict[str, int] = {}
         self.joined: dict[int, State] = {}  # the records of the tiles that are made
         self.dram_watches = DramWatches(weakref.proxy(self))
+        self._transfer: Transfer | None = None
+        self._window = np.empty(0, np.uint8)  # what a request to the host's memory finds there
         self.state.blank[0] = _FILL[poison]
         grid.fill(self.state.map)
         self.state.column[:] = -1
@@ -140,6 +148,8 @@ class Network:
         """These pages and no others exist."""
         self.pages = {place: data.copy() for place, data in pages.items()}
         self.state.page[:] = 0
+        if self._transfer is not None:
+            self.share_host_memory(self._transfer)
         for (which, page), data in self.pages.items():
             self.state.page[which, page] = data.ctypes.data
 
@@ -177,12 +187,51 @@ class Network:
         return kind == memory.WANT_PAGE and which == PCIE_MEMORY
 
     def make_wanted(self) -> int | None:
-        """Make what delivery has asked for: a page; or the number of a tile, for who makes them."""
+        """Make what delivery has asked for: a page; or the number of a tile, for who makes them.
+
+        A request for the memory of a host that shares it is served.
+        """
         kind, which, page = (int(word) for word in self.state.wanted)
         if kind == memory.WANT_TILE:
             return which
+        if which == PCIE_MEMORY and self._transfer is not None:
+            t, i = (int(word) for word in self.state.at)
+            self._serve(self._transfer, self.joined[t], self.joined[t].noc_request[i])
+            self.state.host[1] = 1
+            return None
         self.make_page(which, page)
         return None
+
+    def share_host_memory(self, transfer: Transfer) -> None:
+        """From now on `transfer` moves what kernels read and write of the host's memory."""
+        self._transfer = transfer
+        # Two pages in turn are enough for one request, which is shorter than a page.
+        self._window = np.zeros(2 * MEMORY_PAGE, np.uint8)
+        turn = np.arange(MEMORY_PAGES, dtype=np.uint64) % np.uint64(2)
+        first = np.uint64(self._window.ctypes.data)
+        self.state.page[PCIE_MEMORY] = first + turn * np.uint64(MEMORY_PAGE)
+        self.state.host[0] = 1
+
+    def _serve(self, transfer: Transfer, s: State, row: Any) -> None:
+        """Move the bytes of a request between the host and where the request looks for them.
+
+        Atomics and inline writes go to no host: the NIU has refused them.
+        """
+        control, at = int(row[request.CONTROL]), int(row[request.REMOTE])
+        kind, first = control & 3, int(row[request.DATA])
+        if kind == request.READ:
+            data = np.zeros(int(row[request.LENGTH]), np.uint8)
+            transfer(False, at, data)
+            within = (at - noc_map.PCIE_HOST) & (2 * MEMORY_PAGE - 1)
+            place = (within + np.arange(len(data))) % len(self._window)
+            self._window[place] = data
+        elif control & request.BYTE_ENABLES:
+            at &= ~15
+            for k in range(request.BE_BYTES):
+                if int(row[request.LENGTH]) >> k & 1:
+                    transfer(True, at + k, s.noc_data[first + k : first + k + 1])
+        else:
+            transfer(True, at, s.noc_data[first : first + int(row[request.LENGTH])])
 
 
 def memory_of(word: int) -> int:

@@ -72,6 +72,7 @@ MEMBERS = (
     Member("host", _i64, (2,), "1 = Python serves each request to the host's memory; 1 = it has"),
     Member("refused", _i64, (4,), "a refused request: tile, place in its queue, target, status"),
     Member("receivers", _i64, (1,), "answers that the request gets that was performed last"),
+    Member("host_acts", _i64, (2,), "acts of a recorded host done so far: its own, transfers"),
     # modelled times (noc/timed.py, noc/times.py)
     Member("timed", _i64, (1,), "1 = requests take modelled times"),
     Member("window_end", _i64, (1,), "cycle up to which the tiles run alone"),
@@ -152,7 +153,7 @@ SAVED = tuple(
     m for m in MEMBERS if m.name not in (*_HOSTS, *_MADE, *_WITHIN, *_PROFILE, *_SKIPS, *_WATCHES)
 )
 """Members of the chip's record that a saved chip holds; the others are made with the chip."""
-LATER = ("window_end", "event", "event_last", "niu_out", "niu_in", "link", "dram_free")
+LATER = ("window_end", "event", "event_last", "niu_out", "niu_in", "link", "dram_free", "host_acts")
 """Those of them that a saved chip of this schema may lack: 0 is what they held."""
 _LINE = 16
 _ADDRESSES = 1 << 32

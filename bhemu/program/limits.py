@@ -36,6 +36,7 @@ LIMITS = {
     "DWARF_STEPS": Limit(8_000_000, "steps through .debug_info of an ELF"),
     "ARRAY_BYTES": Limit(64 << 20, "size of an input or expected array, and of a picture of L1"),
     "ARCHIVE_BYTES": Limit(64 << 20, "size of an .npz: a saved state, a picture of L1"),
+    "SESSION_BYTES": Limit(2 << 30, "size of a recorded session, packed and unpacked"),
     "COVERAGE_BYTES": Limit(256 << 20, "size of a file of `bhemu isa --coverage`"),
     "MESSAGE_BYTES": Limit(1 << 30, "data of one message between a host and `bhemu serve`"),
     "SWEEP_RUNS": Limit(1_000_000, "runs of a SWEEP.toml"),

@@ -11,8 +11,24 @@ from pathlib import Path
 
 from bhemu import arguments
 from bhemu.errors import InputError
-from bhemu.memmap import CORE_NAMES, L1_SIZE
-from bhemu.program import codecs, comparison, coordinates, files, limits, options, tensor, toml
+from bhemu.memmap import (
+    CORE_NAMES,
+    DEBUG_BASE,
+    L1_SIZE,
+    RISCV_DEBUG_REG_SOFT_RESET_0,
+    SOFT_RESET_ALL,
+)
+from bhemu.program import (
+    codecs,
+    comparison,
+    coordinates,
+    files,
+    limits,
+    options,
+    recorded,
+    tensor,
+    toml,
+)
 from bhemu.program.codecs import DTYPES
 from bhemu.program.coordinates import At, check_l1, read_at
 from bhemu.program.input_files import (
@@ -192,6 +208,35 @@ def saved_program(path: Path) -> Program:
         raise InputError(f"{path}: not a saved state: {error}", hint=_HINT) from error
 
 
+# A recorded session as a program: the host does again what it did.
+
+SESSION = "session"
+_RESET, _HELD = DEBUG_BASE + RISCV_DEBUG_REG_SOFT_RESET_0, SOFT_RESET_ALL.to_bytes(4, "little")
+
+
+def session_program(path: Path) -> Program:
+    """What a host did, on the chip that it was done to; InputError for no session."""
+    session = recorded.read(path)
+    begun = {
+        act.xy
+        for act in session.acts
+        if act.kind == recorded.WRITE and act.address == _RESET and act.data != _HELD
+    }
+    tiles = tuple(TileSpec((xy,), {}) for xy in sorted(begun & set(coordinates.tensix())))
+    given = dict(session.options)
+    try:
+        harvest, banks = tuple(given.pop("harvest", ())), given.pop("dram_banks", BANKS)
+        checked = {
+            name: options.OPTIONS[name].kind.check(name, value) for name, value in given.items()
+        }
+    except (LookupError, TypeError) as problem:
+        raise InputError(f"{path}: options of a chip: {problem}") from problem
+    if not tiles:
+        raise InputError(f"{path}: no core runs in this session", hint="it ended too early")
+    chip = ChipSpec(harvest, banks, checked)
+    return Program(path.stem, SESSION, {}, path=path, image=path, tiles=tiles, chip=chip)
+
+
 SCHEMA = 1
 KINDS = ("elf", "image", "llk", "tt-metal")
 LOCAL_OF_KIND: dict[str, Local] = {
@@ -200,6 +245,7 @@ LOCAL_OF_KIND: dict[str, Local] = {
     "llk": "loader_init",
     "tt-metal": "lma",
     "state": "direct",
+    "session": "direct",
 }
 BUFFERS, SEMAPHORES = 64, 16
 _OF_ONE_TILE = ("cores", "image", "set", "buffer", "semaphores")
@@ -217,6 +263,8 @@ def load_program(path: str | Path, *, allow_outside: bool = False) -> Program:
     path = arguments.path(path)
     if path.suffix == ".npz":
         return saved_program(path)
+    if recorded.is_session(path):
+        return session_program(path)
     if files.is_folder(path):
         path /= "PROGRAM.toml"
     data = toml.read(path, "bhemu new writes one")
@@ -363,7 +411,7 @@ def check_cores(program: Program, origin: str) -> None:
     """InputError when nothing would ever run, or no ELF is named where the kind needs one."""
     placed = program.placed()
     cores = [core for part in placed for core in part.cores.values()]
-    if program.kind != SAVED_STATE and not any(core.release for core in cores):
+    if program.kind not in (SAVED_STATE, SESSION) and not any(core.release for core in cores):
         hint = 'for example [cores] trisc0 = { elf = "kernel.elf" }'
         raise InputError(f"{origin}: no core is released, so nothing would run", hint=hint)
     if program.kind == "elf" and not any(core.elf for core in cores):

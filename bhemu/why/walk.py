@@ -198,14 +198,17 @@ class ChipWalk:
                 walk.tile.state.limit[0] = -1
 
     def _steps(self, most: int) -> bool:
-        ends = self._chip.loop.end.words
+        ends, session = self._chip.loop.end.words, self._chip.loop.host is not None
         limits = self._chip.loop.rounds.tile_limits
         stepwise = [walk for walk in self._walks if walk.stepwise]
         for number in range(most):
             for walk in stepwise:
                 walk.tile.state.limit[0] = now(walk.tile.state) + 1
                 limits[walk.tile.number] = now(walk.tile.state) + 1
-            reason = self._along() if number else self._chip.run("idle").reason
+            if number and not session:
+                reason = self._along()
+            else:  # of a session the host goes on as well, and ends it
+                reason = self._chip.run(None if session else "idle").reason
             for walk in stepwise:
                 walk.look()
             if self._stepped is not None:

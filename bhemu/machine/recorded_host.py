@@ -1,0 +1,153 @@
+"""The host of a recorded session: it does again what it did, when it did it, and compares."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bhemu.devices import noc_map
+from bhemu.errors import InputError
+from bhemu.noc import arc
+from bhemu.program.recorded import END, FETCH, READ, STORE, WRITE, Act, Recorded
+
+if TYPE_CHECKING:
+    from bhemu.machine.machine import Machine
+
+_OWN, _TRANSFERS = 0, 1  # of `host_acts` in the record, so that saved states hold it
+_PATIENCE = 4096  # rounds for which a host waits for what it once read, where time is another one
+_SHOWN = 3  # reads that differ
+_NAME = "host reads"
+
+
+class RecordedHost:
+    """What a session holds, done between the rounds of a machine.
+
+    same_times: each act has its round, as it was recorded. Without, as in late runs, the host waits
+    in each read until it gets what it got, and goes on then.
+    """
+
+    def __init__(self, machine: Machine, session: Recorded, *, same_times: bool) -> None:
+        self._machine, self._state = machine, machine.network.state
+        self._acts = [act for act in session.acts if act.kind not in (FETCH, STORE)]
+        self._transfers = [act for act in session.acts if act.kind in (FETCH, STORE)]
+        self._other_times = not same_times
+        self._waited = 0
+        self.reads = 0  # compared
+        self.differences: dict[int, tuple[Act, bytes]] = {}
+        if self._transfers and self._other_times:
+            text = "this session's kernels read the host's memory, which had its own time"
+            raise InputError(text, hint="record it with TT_METAL_DRAM_BACKED_CQ=1, or leave --late")
+        machine.network.share_host_memory(self._transfer)
+
+    @property
+    def over(self) -> bool:
+        """Whether it has done everything, and the last round of the session is over."""
+        last = self._next
+        return last is None or (last.kind == END and self._is_due(last))
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it does something in this round."""
+        return not self.over and self._is_due(self._next)
+
+    @property
+    def rounds(self) -> int | None:
+        """Rounds until it does something more; None: nothing is left."""
+        if self.over or self._next is None:
+            return None
+        return 1 if self._other_times else self._next.round - self._machine.round
+
+    @property
+    def _next(self) -> Act | None:
+        at = int(self._state.host_acts[_OWN])
+        return self._acts[at] if at < len(self._acts) else None
+
+    def _is_due(self, act: Act | None) -> bool:
+        return act is not None and (self._other_times or act.round <= self._machine.round)
+
+    def act(self) -> None:
+        """Do what is due."""
+        while (act := self._next) is not None and act.kind != END and self._is_due(act):
+            at = int(self._state.host_acts[_OWN])
+            if not self._do(at):
+                break
+            self._state.host_acts[_OWN] = at + 1
+
+    def goes_on(self) -> bool:
+        """Whether it does something although the chip stands: it waits no longer."""
+        if self.over or not self._other_times:
+            return False
+        self._waited = _PATIENCE
+        return True
+
+    def _do(self, at: int) -> bool:
+        """One act; False where its time has not come."""
+        act = self._acts[at]
+        if act.kind == WRITE:
+            self._machine.write(*act.xy, act.address, act.data)
+            if self._machine.network.endpoint(0, act.xy) & 15 == noc_map.ARC:
+                arc.written(self._machine.network, act.address)
+            return True
+        got = self._machine.read(*act.xy, act.address, len(act.data))
+        if got != act.data and self._other_times and self._waited < _PATIENCE:
+            self._waited += 1
+            return self._is_read_again(at)
+        self._waited = 0
+        if got != act.data:
+            self.differences[at] = act, got
+        else:
+            self.differences.pop(at, None)
+        self.reads += 1
+        return True
+
+    def _is_read_again(self, at: int) -> bool:
+        """Whether the host looked at the same place next: of a poll only the last look counts."""
+        act, following = self._acts[at], self._acts[at + 1 : at + 2]
+        return any((n.kind, n.xy, n.address) == (READ, act.xy, act.address) for n in following)
+
+    def _transfer(self, write: bool, address: int, data: npt.NDArray[np.uint8]) -> None:
+        """What a kernel reads or writes of the host's memory."""
+        at = int(self._state.host_acts[_TRANSFERS])
+        kind = STORE if write else FETCH
+        one = self._transfers[at] if at < len(self._transfers) else None
+        if one is None or (one.kind, one.address, len(one.data)) != (kind, address, len(data)):
+            raise InputError(
+                f"a kernel wants the host's memory at {address:#x}, other than in the session",
+                hint="run it with the options that it was recorded with",
+            )
+        self._state.host_acts[_TRANSFERS] = at + 1
+        if not write:
+            data[:] = np.frombuffer(one.data, np.uint8)
+
+    # How its reads compare
+
+    @property
+    def equal(self) -> bool:
+        """Whether all that it has read so far is as recorded."""
+        return not self.differences
+
+    def as_dict(self) -> dict[str, object]:
+        """JSON-ready values: how many reads, those that differ."""
+        found = [self._difference(act, got) for _, (act, got) in sorted(self.differences.items())]
+        return {"name": _NAME, "equal": self.equal, "reads": self.reads, "differences": found}
+
+    def __str__(self) -> str:
+        found = sorted(self.differences.items())
+        if not found:
+            return f"{_NAME}  {self.reads} as recorded"
+        lines = [f"{_NAME}  {len(found)} of {self.reads} differ from the session"]
+        for one in (self._difference(act, got) for _, (act, got) in found[:_SHOWN]):
+            lines.append(
+                "  ({tile[0]},{tile[1]}) {at:#x}: recorded {recorded}, got {got}".format(**one)
+            )
+        return "\n".join(lines)
+
+    @staticmethod
+    def _difference(act: Act, got: bytes) -> dict[str, Any]:
+        """Where a read first differs: the endpoint, the address, four bytes of each."""
+        first = next(n for n, (a, b) in enumerate(zip(act.data, got, strict=True)) if a != b)
+        values = {"recorded": act.data, "got": got}
+        held = {name: data[first : first + 4].hex() for name, data in values.items()}
+        return {"tile": list(act.xy), "at": act.address + first, **held}

@@ -1,0 +1,217 @@
+"""Recorded sessions: what a host did is a program, which does the same again, byte for byte."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hosts import library_host
+
+from bhemu import Chip
+from bhemu.errors import InputError
+from bhemu.hosts import libbhemu, simulator
+from bhemu.hosts.umd import Device
+from bhemu.jit.cache import root
+from bhemu.launch.session import Launched, Program
+from bhemu.program import recorded
+from bhemu.riscv.assembly import A0, A1, T0, T1, ZERO, add, beq, code, li, lw, sw
+
+TILES = ((1, 2), (2, 2))
+ASKED, DONE, RESULT = 0x300, 0x304, 0x400
+TURNS = 4
+# Waits for another number in ASKED, stores three times that number to RESULT, then it to DONE.
+KERNEL = code(
+    *li(T0, ASKED), add(A0, ZERO, ZERO),
+    lw(T1, T0, 0), beq(T1, A0, -4), add(A0, T1, ZERO),
+    add(A1, A0, A0), add(A1, A1, A0), sw(A1, T0, RESULT - ASKED), sw(A0, T0, DONE - ASKED),
+    beq(ZERO, ZERO, -28),
+)  # fmt: skip
+
+
+def word(value: int) -> bytes:
+    return value.to_bytes(4, "little")
+
+
+def used(at: Device) -> list[bytes]:
+    """A host that asks two kernels in turn; what it reads."""
+    seen = []
+    for xy in TILES:
+        at.write(xy, 0, KERNEL)
+        at.deassert_reset(xy)
+    for turn in range(1, TURNS + 1):
+        for xy in TILES:
+            at.write(xy, ASKED, word(turn))
+        for xy in TILES:
+            while at.read(xy, DONE, 4) != word(turn):
+                pass
+            seen.append(at.read(xy, RESULT, 4))
+        at.write((17, 12), 0x1000 * turn, b"to DRAM")
+    return seen
+
+
+def record(path: Path, **options: Any) -> Chip:
+    chip = Chip(livelock=0, **options)
+    at = Device(chip)
+    at.recorder = recorded.Recorder(path, {"livelock": 0, **options})
+    assert used(at) == [word(3 * turn) for turn in range(1, TURNS + 1) for _ in TILES]
+    at.recorder.act(recorded.END, chip.round, (0, 0), 0, b"")
+    return chip
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Chip]:
+    path = tmp_path_factory.mktemp("recorded") / "turns.session"
+    return path, record(path)
+
+
+def bytes_of(chip: Any) -> tuple[Any, ...]:
+    tiles = tuple(
+        (t.xy, t.clock, t.l1.tobytes(), t.state.regs.tobytes(), t.state.retired.tobytes())
+        for t in chip.tiles_made()
+    )
+    pages = tuple(sorted((at, page.tobytes()) for at, page in chip.network.pages.items()))
+    return chip.round, tiles, pages
+
+
+def test_it_runs_again_byte_for_byte(session: tuple[Path, Chip]) -> None:
+    path, chip = session
+    again = Program.load(path).launch()
+    assert again.run().reason == "until"
+    assert bytes_of(again) == bytes_of(chip)
+    assert again.run().reason == "until"
+    host = again.loop.host
+    assert host.differences == {}
+    assert host.reads >= 2 * TURNS * len(TILES)
+    assert str(host) == f"host reads  {host.reads} as recorded"
+
+
+def test_in_pieces_from_states_and_back(session: tuple[Path, Chip], tmp_path: Path) -> None:
+    path, chip = session
+    again = Program.load(path).launch()
+    while again.run(limit=700).reason == "limit" and again.clock < chip.clock // 2:
+        again.snapshot().save(tmp_path / "state.npz")
+        again = Program.load(path).launch()
+        again.restore(type(again.snapshot()).load(tmp_path / "state.npz"))
+    history = again.keep_history(tile=TILES[0])
+    again.run()
+    assert bytes_of(again) == bytes_of(chip)
+    history.goto((history.first + again.tile[TILES[0]].clock) // 2)
+    again.run()
+    assert bytes_of(again) == bytes_of(chip)
+    assert again.loop.host.differences == {}
+
+
+@pytest.mark.parametrize("options", [{"late": 3}, {"timing": "model"}, {"quantum": 100}])
+def test_with_other_times_the_host_waits_for_what_it_got(
+    session: tuple[Path, Chip], options: dict[str, Any]
+) -> None:
+    path, chip = session
+    again = Program.load(path).launch(**options)
+    assert again.run().reason == "until"
+    assert again.loop.host.differences == {}
+    for xy in TILES:
+        assert again.tile[xy].read32(RESULT) == chip.tile[xy].read32(RESULT)
+
+
+def test_a_read_that_differs_is_told(session: tuple[Path, Chip], tmp_path: Path) -> None:
+    data = recorded.read(session[0])
+    wrong = recorded.Recorder(tmp_path / "wrong", data.options)
+    at = next(n for n, a in enumerate(data.acts) if a.data == word(9) and a.kind == recorded.READ)
+    for n, act in enumerate(data.acts):
+        given = act._replace(data=word(8)) if n == at else act
+        wrong.act(given.kind, given.round, given.xy, given.address, given.data)
+    for options in ({}, {"late": 3}):
+        target = Launched(Program.load(tmp_path / "wrong"), **options)
+        assert target.finish().error is None
+        x, y = data.acts[at].xy
+        (host,) = target.check()
+        first, *told = str(host).splitlines()
+        assert first.startswith("host reads  1 of ")
+        assert told == [f"  ({x},{y}) {RESULT:#x}: recorded 08000000, got 09000000"]
+    done = subprocess.run(
+        [sys.executable, "-m", "bhemu", "run", str(tmp_path / "wrong")],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "recorded 08000000, got 09000000" in done.stdout
+
+
+def test_commands_take_it(session: tuple[Path, Chip]) -> None:
+    path = str(session[0])
+    for command in ("run", "run --json", "why -q", "check", "trace", "profile", "dump"):
+        done = subprocess.run(
+            [sys.executable, "-m", "bhemu", *command.split(), path], capture_output=True, text=True
+        )
+        assert done.returncode == 0, (command, done.stdout, done.stderr)
+        if "--json" in command:
+            (host,) = json.loads(done.stdout)["outputs"]
+            assert host["reads"] >= 2 * TURNS * len(TILES)
+            assert host["differences"] == []
+
+
+def test_what_a_killed_process_has_not_written_is_missing_at_the_end(
+    session: tuple[Path, Chip], tmp_path: Path
+) -> None:
+    whole = recorded.read(session[0]).acts
+    data = session[0].read_bytes()
+    for part in range(len(data) // 2, len(data), 7):
+        (tmp_path / "cut").write_bytes(data[:part])
+        acts = recorded.read(tmp_path / "cut").acts
+        assert acts == whole[: len(acts)]
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        (recorded.MAGIC + b'{"version": 2, "options": {}}\n', "a session of version 2"),
+        (recorded.MAGIC + b'{"version": 0, "options": {}}\n', "not a recorded session"),
+        (recorded.MAGIC + b"[", "not a recorded session"),
+        (recorded.MAGIC + b'{"version": 1, "options": {}}\nno zlib', "damaged"),
+        (recorded.MAGIC + b'{"version": 1, "options": {}}\n', "no core runs"),
+    ],
+)
+def test_other_files_are_refused_by_name(data: bytes, told: str, tmp_path: Path) -> None:
+    (tmp_path / "bad").write_bytes(data)
+    with pytest.raises(InputError, match=told):
+        Program.load(tmp_path / "bad")
+
+
+def test_options_of_a_session_are_checked(tmp_path: Path) -> None:
+    for options in ({"quantum": -1}, {"nothing": 1}, {"harvest": "all"}):
+        some = recorded.Recorder(tmp_path / "odd", options)
+        some.act(recorded.WRITE, 0, (1, 2), 0xFFB121B0, word(0x47000))
+        some.act(recorded.END, 0, (0, 0), 0, b"")
+        with pytest.raises(InputError):
+            Program.load(tmp_path / "odd").launch()
+
+
+def test_another_file_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("mine")
+    with pytest.raises(InputError, match="is there and no session"):
+        recorded.Recorder(tmp_path / "mine.txt", {})
+    assert (tmp_path / "mine.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize("scenario", ["running", "dma", "arc"])
+def test_a_host_that_loads_the_library_is_recorded(scenario: str, tmp_path: Path) -> None:
+    session = tmp_path / "of.session"
+    simulator.write(tmp_path / "chip", ["--record", str(session)], root(), libbhemu.path())
+    done = subprocess.run(
+        [sys.executable, library_host.__file__, tmp_path / "chip" / libbhemu.NAME, scenario],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    acts = recorded.read(session).acts
+    assert acts[-1].kind == recorded.END
+    if scenario == "dma":
+        kinds = [act.kind for act in acts]
+        assert recorded.FETCH in kinds
+        assert recorded.STORE in kinds
+    if any(act.kind == recorded.WRITE and act.address == 0xFFB121B0 for act in acts):
+        again = Program.load(session).launch()
+        assert again.run().reason == "until"
+        assert again.loop.host.differences == {}
+        assert np.array_equal(again.round, acts[-1].round)
