@@ -155,19 +155,52 @@ def _text_report(
 # `bhemu check`: everything about a program that can be found out without running it.
 
 
+def _tool(tool: str, chosen: options.Settings) -> int:
+    """Run a program and what belongs to a tool; print its findings as `bhemu why` does."""
+    progress = Progress(chosen.quiet or chosen.as_json)
+    with progress.starting():
+        from bhemu.cli.summary import Target
+        from bhemu.cli.why import show
+        from bhemu.why.checks import TOOLS, every
+
+        if chosen.program.kind == schema.SAVED_STATE:
+            raise InputError("--tool: checks begin at a launch, and a saved state has none")
+        target = Target(chosen, progress)
+        if target.program.is_alone:
+            target.keep_history()
+    with progress.running(target):
+        ended = target.finish()
+    found = _found(target, progress, ended, [every()[name] for name in TOOLS[tool]]) or []
+    if tool == "races":
+        found = [one for one in found if one.severity != "note"]
+    return show(found, chosen.as_json, nothing=f"{tool}: nothing was found")
+
+
 @click.command("check")
 @options.program_options
 @options.json_option
 @click.option("-q", "--quiet", is_flag=True, help="print only what is wrong")
-def check_command(as_json: bool, quiet: bool, **flags: Any) -> int:
+@click.option(
+    "--tool",
+    type=click.Choice(["races", "init", "bounds", "order"]),
+    help="run the program, and more runs of it, and look for this alone (docs/why.md)",
+)
+def check_command(as_json: bool, quiet: bool, tool: str | None, **flags: Any) -> int:
     """Check a program without running it.
 
     Shows where everything would be placed, and checks the file itself, the ELFs, their placement
     and overlaps, the symbols and values of [[set]], that inputs convert exactly, the expected
     files, the address ranges of outputs, and the end condition. The first mistake ends the check
     with exit code 2. What is allowed but probably unintended is a warning.
+
+    With --tool the program runs, and the checks of `bhemu why` that have this name elsewhere look
+    at it: races and order at accesses that nothing orders (races tells only those that a late run
+    has shown to matter), init at values that nothing has written, bounds at pages, formats, stacks
+    and jumps. Exit code 1 when something is found.
     """
     program = options.program_of(flags)
+    if tool is not None:
+        return _tool(tool, options.Settings(program, None, as_json, quiet, verbose=False))
     with Progress(quiet or as_json).starting():
         from bhemu.debug import plan
         from bhemu.launch.session import Launched

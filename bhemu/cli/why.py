@@ -93,8 +93,13 @@ def context(target: "Target", progress: Progress, ended: "RunResult") -> "Contex
     return question.context(target, ended, progress.checking)
 
 
-def show(found: "list[Finding]", as_json: bool, told: "Told | None" = None) -> int:
-    """Print findings, and what a saved state tells besides; the exit code."""
+def show(
+    found: "list[Finding]",
+    as_json: bool,
+    told: "Told | None" = None,
+    nothing: str = "nothing is wrong with this run: it ended, and no output differs",
+) -> int:
+    """Print findings, and what a saved state tells besides, or `nothing`; the exit code."""
     if as_json:
         shown: dict[str, Any] = {"findings": [one.as_dict() for one in found]}
         output.say(json.dumps(shown | (told.as_dict() if told else {}), indent=2))
@@ -103,7 +108,7 @@ def show(found: "list[Finding]", as_json: bool, told: "Told | None" = None) -> i
         for line in one.lines():
             output.say(line)
     if not found:
-        output.say("nothing is wrong with this run: it ended, and no output differs")
+        output.say(nothing)
     for line in told.lines() if told else ():
         output.say(line)
     return EXIT_DIFFERS if found else EXIT_OK
@@ -136,6 +141,9 @@ def findings(target: "Target", progress: Progress, ended: "RunResult") -> "list[
 
 def tell_skipped(asked: "Context") -> None:
     """Say on stderr, also where little is to be said, which checks were not asked."""
+    if asked.unshown:
+        text = "accesses that nothing orders, and no late run shows that it matters"
+        click.echo(f"{asked.unshown} {text}: bhemu check --tool order", err=True)
     if asked.skipped:
         names = ",".join(asked.skipped)
         text = f"not asked, all that checks may do is done: bhemu run --check {names}"

@@ -17,11 +17,12 @@ from bhemu.program.lateness import Lateness
 from bhemu.tensix.state import DRAWN, LATE_AGENTS, LATE_LOG
 
 _FACTOR, _TERM = np.uint64(6364136223846793005), np.uint64(1442695040888963407)  # Knuth's MMIX
-_SHIFT = np.uint64(33)
+_SHIFT, _TILE = np.uint64(33), np.uint64(16)
 _SLOW_AT_ONCE = 3  # agents, at most
 _SHORTEST, _LONGEST = 8, 12  # of a time in which the same agents are slow: powers of 2
 ANY = 1 << 11  # cycles: no text bounds how late it is
 _LEAST, _MOST = 3, 11  # cycles that an act is late, at most: powers of 2
+_SCALES = (64, 512, 4096, 32768)  # of named acts, by the two low bits of the seed
 
 
 def begin(s: Any, late: Lateness, tile: int, xy: XY) -> None:
@@ -63,8 +64,14 @@ def renew(s: Any) -> None:
 
 @njit
 def _named(s: Any, agent: Any, pc: Any, most: Any) -> Any:
-    """Cycles by which an act is late in a run that says which acts are: half of these are not."""
-    cycles = np.int64(0)
+    """Cycles by which an act is late in a run that says which acts are.
+
+    The seed decides up to how many cycles (_SCALES), and whether all of them are late or half. An
+    act that no text bounds may be later than in a run that draws its agents: others are not.
+    """
+    cycles, seed = np.int64(0), np.int64(s.late_random[0] >> _TILE)
+    bound = np.int64(_SCALES[seed & 3])
+    bound = bound if most == ANY else min(bound, most)
     for i in range(s.late_acts.shape[0]):
         acts = s.late_acts[i]
         if acts[0] != agent or (acts[1] >= 0 and acts[1] != pc):
@@ -72,9 +79,8 @@ def _named(s: Any, agent: Any, pc: Any, most: Any) -> Any:
         s.late_seen[i] += 1
         count = s.late_seen[i]
         x = mixed(s.late_random[0], count * LATE_AGENTS + agent)  # seed and tile; the act
-        if acts[2] <= count <= acts[3] and x >> 30 == 0:
-            bound = np.int64(1) << (_LEAST + (x >> 16) % (_MOST - _LEAST + 1))
-            cycles = max(cycles, 1 + (x & 0xFFFF) % (min(bound, most) - 1))
+        if acts[2] <= count <= acts[3] and (seed & 4 == 0 or x >> 30 == 0):
+            cycles = max(cycles, 1 + (x & 0xFFFF) % (bound - 1))
     return cycles
 
 

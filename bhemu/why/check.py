@@ -21,7 +21,7 @@ from bhemu.why.walk import MOST, ChipWalk, Walk
 from bhemu.why.work import Work, executed, tiles_of
 
 _SLICE = 20_000  # clock units
-WORK = 20_000_000_000  # of all checks of one question (work.py), some 40 s
+WORK = 12_000_000_000  # of all checks of one question (work.py), some 24 s
 AT_MOST = 900.0  # seconds on the clock, where a machine is that slow
 
 
@@ -106,6 +106,7 @@ class Context:
     began: float = field(default_factory=time.monotonic)
     work: Work = field(default_factory=Work)
     skipped: list[str] = field(default_factory=list)  # checks for which no work was left
+    unshown: int = 0  # pairs that nothing orders, of which no late run has shown that they matter
     end: int = field(init=False)  # the clock when the run ended
 
     def __post_init__(self) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Any
 
 from bhemu.errors import BhemuError, Call, InputError, NoProgress, Where, source_text
@@ -11,7 +12,7 @@ from bhemu.riscv.formats import Branch, Load, Store
 from bhemu.riscv.insn import Instruction
 from bhemu.riscv.isa import decode
 
-# The order of findings: by class, and within a class by how surely the named line is wrong.
+# The order of findings: by class, and within a class by time.
 #
 # A class says how much is known. A cure, by which only another program would be right, is the
 # last.
@@ -28,56 +29,15 @@ CLASSES = {
 CLASS_OF = {name: kind for kind, names in CLASSES.items() for name in names}
 _RANKS = {kind: rank for rank, kind in enumerate(CLASSES)}
 
-LIKELY = {
-    "stack": 100,
-    "buffer": 100,
-    "jump": 100,
-    "code written": 100,  # explains a jump out of the code as well
-    "limit": 99,  # the program is right and needs more time
-    "overwritten": 99,  # an argument, or memory of a tile that is still needed
-    "race": 98,
-    "order of tiles": 97,  # a transfer that is announced before it has arrived, or too early
-    "too early": 96,  # one that is used or written over too early
-    "too early, run wrong": 94,  # a value that is wrong explains it as well
-    "slot": 96,
-    "no instruction": 95,  # an error at a word that is none, with its line
-    "unwritten behind stores": 96,  # a loop that ends early, and its bound is a round one
-    "format of other pages": 94,  # and not of these; what the same access does wrong comes behind
-    "header": 97,  # an address that is off by the header of 16 bytes
-    "one word more": 86,  # than is recorded
-    "not ordered transfer": 92,
-    "late transfer": 90,
-    "stale": 88,
-    "assert": 88,  # the program itself says that something is wrong
-    "unwritten beside stores": 87,  # a loop that ends early, or leaves words out
-    "format, nobody set": 86,  # and an output is wrong
-    "layout": 85,
-    "unwritten, output wrong": 85,
-    "leak, output wrong": 80,
-    "format": 80,
-    "unit at work": 80,
-    "unwritten, added to": 79,  # a packer that adds to L1 where it is to write
-    "unwritten": 75,
-    "page again": 78,  # a page that is moved twice while another one never is
-    "unanswered": 72,  # a kernel that ends with requests under way
-    "leak": 70,
-    "bank": 65,
-    "race of two that wait": 60,
-    "message that is no address": 59,
-    "field of a refused word": 58,
-    "other": 50,
-    "source of an output": 40,  # what a core has stored goes into a wrong element
-}
 
+def order(found: "Finding") -> tuple[int, bool, float]:
+    """The place of a finding among others, to sort by: its class, then the time of what it tells.
 
-def likely(kind: str, rank: int = 0) -> int:
-    """Of a finding of this kind, the `rank`-th from 0 of its check."""
-    return LIKELY[kind] - rank
-
-
-def place_of(check: str, likelihood: int) -> tuple[int, int]:
-    """The place of a finding among others, to sort by."""
-    return _RANKS[CLASS_OF[check]], -likelihood
+    A note comes behind the errors and warnings of its class, what has no time behind what has one.
+    """
+    times = (who.get("instant") for who in (found.culprit, found.victim))
+    first = min((time for time in times if time is not None), default=inf)
+    return _RANKS[found.check], found.severity == "note", first
 
 
 # What is wrong with a run: an error, a hang, an output that differs; who did it.
@@ -110,7 +70,6 @@ class Finding:
     victim: dict[str, Any]
     evidence: tuple[str, ...]
     advice: str
-    likelihood: int = LIKELY["other"]  # within its class (findings.py)
     hand_over: HandOver | None = None
 
     @property
@@ -120,7 +79,7 @@ class Finding:
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready values; the culprit has every key, whether its value is known or not."""
-        own = ("found_by", "likelihood", "hand_over")
+        own = ("found_by", "hand_over")
         known = {name: value for name, value in vars(self).items() if name not in own}
         function = str(self.culprit.get("symbol") or "").partition("+")[0]
         culprit = {**_UNKNOWN, "function": function, **self.culprit}
@@ -257,9 +216,6 @@ def in_words(who: dict[str, Any]) -> str:
     return text + (f", clock {who['instant']}" if "instant" in who else "")
 
 
-_NO_WORD = "ENC-OPCODE"  # who pushes such a word is wrong
-
-
 _ASSERT = "EBREAK"
 _HEADERS = (".h", ".hpp", ".hh", ".inc")
 
@@ -298,16 +254,13 @@ def of_error(error: BhemuError, clock: int, tile: Tile | None = None) -> Finding
     if where is not None and error.rule == _ASSERT:  # the line that states the condition
         where = outside_headers(where)
     culprit = place(where, clock, tile)
-    none = error.rule == _NO_WORD and culprit.get("line")
-    fails = error.rule == _ASSERT
-    percent = likely("no instruction" if none else "assert" if fails else "other")
-    return Finding("error", "error", error.message, culprit, {}, (), error.hint, percent)
+    return Finding("error", "error", error.message, culprit, {}, (), error.hint)
 
 
 def of_refusal(error: InputError, where: Where) -> Finding:
     """A mistake of a PROGRAM.toml for which nothing of the program runs, at a line of it."""
     text = f"{where.file}:{where.line}: {error.message}"
-    return Finding("error", "error", text, place(where, None), {}, (), error.hint, likely("assert"))
+    return Finding("error", "error", text, place(where, None), {}, (), error.hint)
 
 
 def _of_hang(error: NoProgress, clock: int, tile: Tile | None) -> Finding:
@@ -330,24 +283,3 @@ def of_one_hang(hang: Finding, facts: Iterable[Finding]) -> Finding:
     """A hang with what else is known of it: facts with their places, as evidence."""
     lines = [f"{one.text}: {in_words(one.culprit)}" for one in facts]
     return replace(hang, evidence=(*hang.evidence, *lines))
-
-
-# What a wrong format explains: whatever else the same access does wrong.
-
-
-def of_formats(found: list[Finding]) -> list[Finding]:
-    """The findings; behind a wrong format for certain what that access does wrong besides.
-
-    It takes more bytes than its page has, or fewer.
-    """
-    sure = [one for one in found if one.found_by == "formats" and one.severity == "error"]
-    by = {_access(one.victim): one.likelihood - 1 for one in sure}
-    most = [min(by.get(_access(who), 101) for who in (f.culprit, f.victim)) for f in found]
-    return [
-        one if one in sure else replace(one, likelihood=min(one.likelihood, limit))
-        for one, limit in zip(found, most, strict=True)
-    ]
-
-
-def _access(who: dict[str, Any]) -> tuple[Any, ...]:
-    return tuple(who.get("tile") or ()), who.get("core"), who.get("pc", -1)

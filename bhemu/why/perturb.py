@@ -52,7 +52,10 @@ STRIDE = 1 << 32  # between the tiles of a chip and the pages of its DRAM, as a 
 
 @dataclass(frozen=True)
 class Fill:
-    """Bytes that are changed before a run: of the record of a tile, of the next, of pages."""
+    """Bytes that are changed before a run: of the record of a tile, of the next, of pages.
+
+    at: in rising order.
+    """
 
     at: Offsets
     values: npt.NDArray[np.uint8]
@@ -63,17 +66,20 @@ class Fill:
 
     def parts(self) -> Iterator[tuple[int, npt.NDArray[np.int64], npt.NDArray[np.uint8]]]:
         """(tile or page, distances within, values) of each that has some."""
-        for number in np.unique(self.at // STRIDE).tolist():
-            chosen = self.at // STRIDE == number
-            yield number, self.at[chosen] % STRIDE, self.values[chosen]
+        low = 0
+        while low < self.at.size:
+            number = int(self.at[low]) // STRIDE
+            high = int(np.searchsorted(self.at, (number + 1) * STRIDE))
+            yield number, self.at[low:high] - number * STRIDE, self.values[low:high]
+            low = high
 
 
 def together(fills: Iterable[Fill]) -> Fill:
     """All of them as one."""
     parts = list(fills)
-    return Fill(
-        np.concatenate([one.at for one in parts]), np.concatenate([one.values for one in parts])
-    )
+    at = np.concatenate([one.at for one in parts])
+    order = np.argsort(at)
+    return Fill(at[order], np.concatenate([one.values for one in parts])[order])
 
 
 NOTHING = Fill(np.empty(0, np.int64), np.empty(0, np.uint8))
@@ -181,6 +187,7 @@ class Trials:
     def begin(self, fill: Fill) -> None:
         """To the launch, these bytes changed."""
         self.runs += 1
+        self.context.work.restored(len(self.tiles), fill.at.size + self.ground.at.size)
         self.machine.restore(self._start)
         held = self.bytes() if fill.at.size or self.ground.at.size else []
         for number, at, values in (*self.ground.parts(), *fill.parts()):

@@ -12,14 +12,13 @@ from bhemu.program import schema
 from bhemu.program.coordinates import XY
 from bhemu.program.outputs import OutputResult
 from bhemu.why import checks, saved_state
-from bhemu.why import findings as explained
 from bhemu.why.check import Context, outcome, unsaved
 from bhemu.why.failures.counts import unreached
 from bhemu.why.failures.ended_cores import ended_early, unread
 from bhemu.why.failures.hand_over import apart, with_hand_over
 from bhemu.why.failures.left_pages import left_pages
 from bhemu.why.failures.unsent import unsent
-from bhemu.why.findings import Finding, likely, of_error, of_one_hang, place
+from bhemu.why.findings import Finding, of_error, of_one_hang, place
 from bhemu.why.kernel_lines import of_kernels
 from bhemu.why.network import requests
 from bhemu.why.origin import overwritten
@@ -81,10 +80,12 @@ def findings(asked: Context, target: Launched, error: BhemuError | None) -> list
     if asked.program.kind == schema.SAVED_STATE:  # which has no past that a check could look at
         found += saved_state.stacks(target)
     else:
-        found = checks.findings(asked, checks.fitting(asked), found)
+        found = checks.findings(asked, checks.fitting(asked), found, roots=True)
     if isinstance(error, NoProgress):
         symptom, found = [with_hand_over(symptom[0], error, found)], apart(error, found)
-    return of_kernels(asked, checks.ordered(explained.of_formats([*symptom, *found])))
+    shown = [one for one in found if (one.check, one.severity) != ("order", "note")]
+    asked.unshown = len(found) - len(shown)
+    return of_kernels(asked, checks.ordered([*symptom, *shown]))
 
 
 def _too_short(asked: Context, error: BhemuError | None) -> Iterator[Finding]:
@@ -98,7 +99,7 @@ def _too_short(asked: Context, error: BhemuError | None) -> Iterator[Finding]:
         text = f"PROGRAM.toml:{line}: the program is right and needs more time than its limit"
         who = place(Where(file="PROGRAM.toml", line=line), None)
         proof = ("run on, it ends, with all outputs as expected",)
-        yield Finding("program", "error", text, who, {}, proof, "raise the limit", likely("limit"))
+        yield Finding("program", "error", text, who, {}, proof, "raise the limit")
 
 
 def _of_hang(asked: Context, tile: Tile | None, error: NoProgress) -> list[Finding]:

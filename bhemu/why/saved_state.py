@@ -14,7 +14,7 @@ from bhemu.tensix import mmio
 from bhemu.tensix.banks import SRCA, SRCB
 from bhemu.tensix.insn import SEMAPHORE_NAMES
 from bhemu.why.checks.stack import data_end
-from bhemu.why.findings import Finding, likely, merged, place
+from bhemu.why.findings import Finding, merged, place
 
 _TILES = 8  # whose state is shown
 _COUNT = 0xFFFF  # counters of circular buffers wrap
@@ -128,4 +128,4 @@ def _stack(tile: Tile, clock: int) -> Iterator[Finding]:
         text = f"the stack of {core.name} is at {sp:#x}, within its data, which end at {end:#x}"
         who, victim = place(core.where(), clock, tile), {"core": core.name}
         advice = "use less of it: smaller arrays, no deep recursion; or move data to L1"
-        yield Finding("stack", "error", text, who, victim, (), advice, likely("stack"))
+        yield Finding("stack", "error", text, who, victim, (), advice)

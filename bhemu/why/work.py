@@ -9,6 +9,7 @@ from bhemu.why.walk import Walk
 
 # What a run costs besides its instructions, a Tensix word, a launch, and each further tile of it.
 _RUN, _WORD, _LAUNCH, _TILE = 500_000, 40, 10_000_000, 1_500_000
+_BYTE = 4  # that is changed before a run
 _LOOK, _LOOK_AT_WORD = 15_000, 50_000  # an instruction or word of a walk
 
 
@@ -21,6 +22,10 @@ class Work:
     def launched(self, tiles: int) -> None:
         """A program was launched."""
         self.done += _LAUNCH + _TILE * (tiles - 1)
+
+    def restored(self, tiles: int, changed: int) -> None:
+        """Tiles were put back to the launch, and so many bytes changed."""
+        self.done += _TILE * tiles + _BYTE * changed
 
     def ran(self, instructions: int) -> None:
         """A launched program was run, and executed these."""

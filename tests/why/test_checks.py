@@ -16,24 +16,24 @@ from bhemu.why.check import Check
 from bhemu.why.findings import Finding
 
 
-def told(likelihood: int) -> Finding:
-    culprit = {"core": "trisc0", "file": "k.c", "line": 3, "pc": 0x10000}
-    return Finding("stack", "error", f"{likelihood}", culprit, {}, (), "", likelihood)
+def told(instant: int) -> Finding:
+    culprit = {"core": "trisc0", "file": "k.c", "line": 3, "pc": 0x10000, "instant": instant}
+    return Finding("stack", "error", f"{instant}", culprit, {}, (), "")
 
 
 @pytest.fixture
 def mine(monkeypatch: pytest.MonkeyPatch) -> None:
     """A check that finds two things in whatever it is asked about."""
-    one = Check("mine", "p", "m", "c", lambda seen: 1, lambda context: [told(10), told(90)])
+    one = Check("mine", "p", "m", "c", lambda seen: 1, lambda context: [told(90), told(10)])
     monkeypatch.setattr(checks, "every", lambda: {"mine": one})
 
 
 @pytest.mark.usefixtures("mine")
-def test_findings_of_a_class_come_likeliest_first() -> None:
+def test_findings_of_a_class_come_in_order_of_time() -> None:
     done = CliRunner().invoke(main, ["why", "-q", "--json", str(ROOT / "elfs" / "add1")])
     assert done.exit_code == 1
     findings = json.loads(done.output)["findings"]
-    assert [one["text"] for one in findings] == ["90", "10"]
+    assert [one["text"] for one in findings] == ["10", "90"]
     assert set(findings[0]) == {
         *("check", "severity", "text", "culprit", "victim", "evidence", "advice")
     }

@@ -16,18 +16,19 @@ from bhemu.why.check import Check
 from bhemu.why.findings import CLASS_OF, CLASSES, Finding
 
 
-def told(found_by: str, likelihood: int = 50) -> Finding:
-    return Finding(found_by, "error", found_by, {}, {}, (), "", likelihood)
+def told(found_by: str, instant: int | None = None, severity: str = "error") -> Finding:
+    return Finding(found_by, severity, found_by, {}, {"instant": instant}, (), "")
 
 
 def test_every_check_has_a_class_and_a_cure_is_the_last_one() -> None:
     assert {*checks.every()} < {*CLASS_OF}
     assert [*CLASSES] == "error waiting order unwritten contract origin cure".split()
-    found = [told(name, likelihood) for likelihood in (1, 100) for name in reversed(CLASS_OF)]
+    found = [told(name, instant) for instant in (1, 100) for name in reversed(CLASS_OF)]
     kinds = [one.check for one in checks.ordered(found)]
     assert kinds == sorted(kinds, key=[*CLASSES].index)
-    both = checks.ordered([told("races", 60), told("stale", 90), told("cure", 99)])
-    assert [one.found_by for one in both] == ["stale", "races", "cure"]
+    some = [told("barriers"), told("races", 9, "note"), told("transfers", 60), told("stale", 7)]
+    ranked = [one.found_by for one in checks.ordered([told("cure", 1), *some])]
+    assert ranked == ["stale", "transfers", "barriers", "races", "cure"]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from bhemu.errors import Where
 from bhemu.why.checks import formats
 from bhemu.why.checks.formats import Operands, _Use
-from bhemu.why.findings import Finding, of_formats
+from bhemu.why.findings import Finding
 
 ONE, OTHER = 24, 44  # lines that set formats; another thread does so in line 30
 
@@ -62,18 +62,3 @@ def test_a_format_that_fits_nothing_is_wrong_where_it_is_set(
     assert found.severity == "warning"
     assert found.culprit["line"] == OTHER
     assert compared(monkeypatch, use(0x2000, "fp32"), use(0x1000, "bf16")) == []
-
-
-def finding(check: str, culprit: int, victim: int, likelihood: int, sure: str = "note") -> Finding:
-    who, other = ({"core": "trisc0", "pc": pc, "tile": [1, 2]} for pc in (culprit, victim))
-    return Finding(check, sure, "", who, other, (), "", likelihood)
-
-
-def test_what_a_wrong_format_takes_with_it_comes_behind() -> None:
-    sure = finding("formats", 0x10, 0x20, 94, "error")
-    same, target = finding("buffers", 0x20, 0x30, 100), finding("barriers", 0x40, 0x20, 92)
-    later, other = finding("races", 0x50, 0x20, 98), finding("races", 0x50, 0x60, 98)
-    ranked = of_formats([sure, same, target, later, other])
-    assert [one.likelihood for one in ranked] == [94, 93, 92, 93, 98]
-    warned = [finding("formats", 0x10, 0x20, 80, "warning"), same]
-    assert of_formats(warned) == warned

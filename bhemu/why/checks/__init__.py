@@ -8,10 +8,19 @@ from functools import cache
 from bhemu.errors import InputError
 from bhemu.program.toml import suggestion
 from bhemu.why.check import Check, Context
-from bhemu.why.findings import Finding, place_of
+from bhemu.why.findings import CLASS_OF, CLASSES, Finding, order
 
 _CURES = "cure"
 _BEFORE = {"repair": _CURES}  # what a check was called in an earlier release
+
+
+TOOLS = {
+    "races": CLASSES["order"],
+    "order": CLASSES["order"],
+    "init": CLASSES["unwritten"],
+    "bounds": tuple(name for name in CLASSES["contract"] if name != "program"),
+}
+"""By the name under which sanitizers are known: the checks that ask the same."""
 
 
 @cache
@@ -44,21 +53,29 @@ def fitting(context: Context) -> list[Check]:
     return [check for fit, check in sorted(fits, key=lambda one: -one[0]) if fit > 0]
 
 
-def findings(context: Context, checks: list[Check], found: Sequence[Finding] = ()) -> list[Finding]:
+def findings(
+    context: Context, checks: list[Check], found: Sequence[Finding] = (), *, roots: bool = False
+) -> list[Finding]:
     """What the checks find besides `found`; those that come too late are `skipped`.
 
+    roots: where an order is missing, no one asks for values that nothing has written: they may be
+    read too early.
     A cure is looked for where nothing else is found and nothing waits: that another program would
     be right proves of none of its lines that it is wrong.
     """
     told = list(found)
     searches = [one for one in checks if one.name == _CURES]
     others = [one for one in checks if one.name != _CURES]
+    others.sort(key=lambda one: [*CLASSES].index(CLASS_OF[one.name]))
     for number, check in enumerate(others, 1):
-        told += _of(check, context, f"{number} of {len(others)}")
-    if told or getattr(context.symptom.error, "graph", None) is not None:
+        early = roots and any(one.check == "order" and one.severity == "error" for one in told)
+        if not (early and CLASS_OF[check.name] == "unwritten"):
+            told += _of(check, context, f"{number} of {len(others)}")
+    sure = [one for one in told if one.severity != "note"]
+    if sure or getattr(context.symptom.error, "graph", None) is not None:
         return ordered(told)
     last = f"{len(checks)} of {len(checks)}"
-    return [one for check in searches for one in _of(check, context, last)]
+    return ordered([*told, *(one for check in searches for one in _of(check, context, last))])
 
 
 def _of(check: Check, context: Context, number: str) -> Sequence[Finding]:
@@ -71,4 +88,4 @@ def _of(check: Check, context: Context, number: str) -> Sequence[Finding]:
 
 def ordered(found: Iterable[Finding]) -> list[Finding]:
     """The findings in the order in which a user should look at them."""
-    return sorted(found, key=lambda one: place_of(one.found_by, one.likelihood))
+    return sorted(found, key=order)

@@ -13,7 +13,7 @@ from bhemu.tensix.dest import LOW_HALF, adj32
 from bhemu.tensix.insn import decode
 from bhemu.tensix.units.pack.modes import PackWord
 from bhemu.why.check import Check, Context, Outcome
-from bhemu.why.findings import Finding, HandOver, likely, merged, place
+from bhemu.why.findings import Finding, HandOver, merged, place
 from bhemu.why.walk import Walk, Word, where
 
 _FREE, _WRITTEN, _HANDED, _PACKED = range(4)
@@ -148,7 +148,6 @@ class Rows:
             victim,
             (),
             advice,
-            likely("bank", len(self.found)),
             HandOver(frozenset((step.thread, (other or step).thread, _PACK))),
         )
 

@@ -13,7 +13,7 @@ from bhemu.noc.describe import describe
 from bhemu.noc.grid import XY, tile_at
 from bhemu.text import joined
 from bhemu.why.check import Check, Context, Outcome
-from bhemu.why.findings import Finding, likely, place
+from bhemu.why.findings import Finding, place
 from bhemu.why.firmware import firmware_of, in_firmware
 from bhemu.why.ordering import effects
 from bhemu.why.ordering.accesses import Conflict
@@ -50,9 +50,9 @@ def run(context: Context) -> list[Finding]:
     return _unanswered(context)
 
 
-def _overwritten(context: Context, known: set[int]) -> dict[int, Finding]:
+def _overwritten(context: Context, known: set[int]) -> dict[int, tuple[Finding, XY, Step]]:
     """Sources of writes that another tile writes over while they may be on their way."""
-    found: dict[int, Finding] = {}
+    found: dict[int, tuple[Finding, XY, Step]] = {}
     for recorder in recorded(context):
         tile = recorder.tile
         for one in recorder.unanswered.overwritten:
@@ -72,11 +72,11 @@ def _overwritten(context: Context, known: set[int]) -> dict[int, Finding]:
                 f"written over at clock {one.clock}: {by}",
                 "no load of a counter of the NoC interface unit stands in between",
             )
-            found[step.pc] = Finding(
+            finding = Finding(
                 "barriers", "error", text, place(in_source(where(tile, step)), step.clock),
                 place(by, None), evidence, _ADVICE[request.WRITE],
-                likely("not ordered transfer"),
             )  # fmt: skip
+            found[step.pc] = finding, tile.xy, step
     return found
 
 
@@ -93,14 +93,13 @@ def _unanswered(context: Context) -> list[Finding]:
             name = request.KIND_NAMES[kind]
             text = f"{CORE_NAMES[core]} ends without a look at the answers of its last NoC {name}s"
             evidence = (f"the last of them is sent at clock {step.clock}: {where(tile, step)}",)
-            found.setdefault(
-                step.pc,
-                Finding(
-                    "barriers", "warning", text, place(_end_of(tile, sent), None),
-                    place(sent, step.clock), evidence, _ADVICE[kind], likely("unanswered"),
-                ),
-            )  # fmt: skip
-    return list(found.values())[:_SEEN]
+            if step.pc not in found and len(found) < _SEEN:
+                finding = Finding(
+                    "barriers", "error", text, place(_end_of(tile, sent), None),
+                    place(sent, step.clock), evidence, _ADVICE[kind],
+                )  # fmt: skip
+                found[step.pc] = witnessed(context, finding, tile.xy, step, step, request=True)
+    return list(found.values())
 
 
 def _unordered(context: Context) -> list[Finding]:
@@ -119,11 +118,10 @@ def _unordered(context: Context) -> list[Finding]:
         finding = _used(tile, conflict, blamed, kind)
         found.setdefault(first.step.pc, finding)
         pairs.setdefault(first.step.pc, (tile.xy, first.step, second.step))
-    found |= _overwritten(context, set(found))
-    return [
-        witnessed(context, finding, *pairs[pc], request=True) if pc in pairs else finding
-        for pc, finding in list(found.items())[:_SEEN]
-    ]
+    for pc, (finding, xy, step) in _overwritten(context, set(found)).items():
+        found[pc], pairs[pc] = finding, (xy, step, step)
+    some = list(found.items())[:_SEEN]
+    return [witnessed(context, finding, *pairs[pc], request=True) for pc, finding in some]
 
 
 def _used(tile: Tile, conflict: Conflict, blamed: Step, kind: int) -> Finding:
@@ -143,8 +141,7 @@ def _used(tile: Tile, conflict: Conflict, blamed: Step, kind: int) -> Finding:
     asker = place(in_source(where(tile, first.step)), first.step.clock)
     own = kind == request.READ and first.owner == second.owner  # its barrier stands behind it
     who, victim = (asker, user) if own else (user, asker)
-    chance = likely("not ordered transfer")
-    return Finding("barriers", "error", text, who, victim, evidence, _ADVICE[kind], chance)
+    return Finding("barriers", "error", text, who, victim, evidence, _ADVICE[kind])
 
 
 def _alone(context: Context, plain: Outcome, late: Outcome, seed: int) -> list[Finding]:
@@ -245,9 +242,7 @@ def _told(
     evidence = [f"held back by some rounds: {wrong or end}"]
     evidence.append(f"as in bhemu run {path} --delivery late --seed {seed}")
     victim = {"output": held.wrong[0].spec.name} if held.wrong else {}
-    return Finding(
-        "barriers", "error", text, culprit, victim, tuple(evidence), advice, likely("late transfer")
-    )
+    return Finding("barriers", "error", text, culprit, victim, tuple(evidence), advice)
 
 
 def applies(seen: Outcome) -> int:

@@ -15,7 +15,7 @@ from bhemu.noc.grid import XY
 from bhemu.program.specs import Program, TileSpec
 from bhemu.why.buffers import COUNT_REGISTERS, COUNTS, Buffer, Event, Recorder, Wrong, first_stream
 from bhemu.why.check import Check, Context, Outcome
-from bhemu.why.findings import Finding, likely, outside, place
+from bhemu.why.findings import Finding, outside, place
 from bhemu.why.firmware import firmware_of, in_firmware
 from bhemu.why.register_values import Makers, makers
 from bhemu.why.toml_lines import TomlLines
@@ -317,7 +317,7 @@ def _run(context: Context) -> Sequence[Finding]:
         for one in _kind(context, machine, kind):
             culprit = one.culprit
             found.setdefault((culprit.get("core"), culprit.get("pc")), one)
-    return [replace(one, likelihood=likely("buffer", n)) for n, one in enumerate(found.values())]
+    return list(found.values())
 
 
 CHECK = Check(

@@ -20,7 +20,7 @@ from bhemu.program.specs import OutputSpec
 from bhemu.tensix import config, config_fields
 from bhemu.tensix.insn import decode
 from bhemu.why.check import Check, Context, Outcome
-from bhemu.why.findings import Finding, likely, merged, outside_headers, place
+from bhemu.why.findings import Finding, merged, outside_headers, place
 from bhemu.why.network.requests import Moved, log_stores
 from bhemu.why.origin.chain import Chain
 from bhemu.why.toml_lines import TomlLines
@@ -172,7 +172,7 @@ class Operands:
         self.found[use.name, "format", use.step.pc] = Finding(
             "formats", "error", text, place(replace(there, line=line), None),
             place(word, use.step.clock), (f"set by {use.setter}",),
-            f"set the format to {dtype} before this", likely("format of other pages"),
+            f"set the format to {dtype} before this",
         )  # fmt: skip
 
     def _follow(self, step: Word, name: str) -> None:
@@ -220,7 +220,7 @@ class Operands:
             unit = unit and (step.pc, tensor.name) not in self._right
             if unit:
                 advice = "the unit adds 16 bytes for a header: give it address / 16 - 1"
-            self._report(step, name, "address", text, advice, "header" if unit else "format")
+            self._report(step, name, "address", text, advice)
         elif (does.first - tensor.at) % 16:
             text = f"{shown}, not at a multiple of 16 bytes of {kind}"
             self._report(step, name, "address", text, "look at the L1 address that was set")
@@ -239,26 +239,17 @@ class Operands:
         text = f'{shown}: faces of a tile, and {tensor.name} has layout = "rows"'
         self.found["layout", tensor.name] = Finding(
             "formats", "warning", text, place(Where(file="PROGRAM.toml", line=line), None),
-            place(where(self._tile, step), step.clock), (), _AS_TILES, likely("layout"),
+            place(where(self._tile, step), step.clock), (), _AS_TILES,
         )  # fmt: skip
 
-    def _report(
-        self, step: Word, name: str, kind: str, text: str, advice: str, sort: str = "format"
-    ) -> None:
+    def _report(self, step: Word, name: str, kind: str, text: str, advice: str) -> None:
         if (name, kind, step.pc) not in self.found:
-            self._tell(step, name, kind, text, advice, self._setter(step, kind), sort)
+            self._tell(step, name, kind, text, advice, self._setter(step, kind))
 
     def _tell(
-        self,
-        step: Word,
-        name: str,
-        kind: str,
-        text: str,
-        advice: str,
-        by: Where | None,
-        sort: str = "format",
+        self, step: Word, name: str, kind: str, text: str, advice: str, by: Where | None
     ) -> None:
-        """by: who set what is wrong; sort: see findings.py."""
+        """by: who set what is wrong."""
         if (name, kind, step.pc) in self.found:
             return
         word = where(self._tile, step)
@@ -267,10 +258,10 @@ class Operands:
         victim = place(word, step.clock) if setter is not word else {}
         evidence = f"set by {setter}"
         if beside is not None:
-            sort, evidence = "format, nobody set", f"nothing has set it; beside it: {beside}"
+            evidence = f"nothing has set it; beside it: {beside}"
         self.found[name, kind, step.pc] = Finding(
             "formats", "warning", f"{word.core} {text}", place(setter, None, self._tile), victim,
-            (evidence,), advice, likely(sort, len(self.found)),
+            (evidence,), advice,
         )  # fmt: skip
 
     def _setter(self, step: Word, kind: str) -> Where | None:

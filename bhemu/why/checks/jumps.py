@@ -6,7 +6,7 @@ from bhemu.errors import Where
 from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES
 from bhemu.why.check import Check, Context, Outcome
-from bhemu.why.findings import Finding, likely, merged, place
+from bhemu.why.findings import Finding, merged, place
 from bhemu.why.walk import Instruction, Walk, where
 
 _KINDS = ("elf", "llk")  # of these every core has its own ELF
@@ -71,7 +71,6 @@ def _finding(tile: Tile, step: Instruction, target: int) -> Finding:
     return Finding(
         "jumps", "error", text, place(at, step.clock, tile), {"place": f"L1 {target:#x}"},
         (f"the jump: {at}",), "look at the function pointer, or who overwrote the return address",
-        likely("jump"),
     )  # fmt: skip
 
 

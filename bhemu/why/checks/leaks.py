@@ -11,7 +11,7 @@ from bhemu.memmap import L1_SIZE
 from bhemu.tensix.insn import decode
 from bhemu.tensix.state import MEMBERS, OFFSET
 from bhemu.why.check import Check, Context, Outcome
-from bhemu.why.findings import Finding, in_words, likely, place
+from bhemu.why.findings import Finding, in_words, place
 from bhemu.why.origin.chain import Chain
 from bhemu.why.perturb import (
     NOTHING,
@@ -141,7 +141,6 @@ def _finding(context: Context, trials: Trials, fill: Fill) -> Finding:
         (f"run again on the coprocessor as this run leaves it, {end}",)
         + ((f"used by {in_words(who)}",) if writer.get("core") else ()),
         f"set {name} before it is used, or put it back at the end",
-        likely("leak, output wrong" if context.symptom.wrong else "leak"),
     )
 
 

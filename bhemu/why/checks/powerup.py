@@ -7,7 +7,7 @@ import numpy as np
 from bhemu.machine.tile import Tile
 from bhemu.tensix.state import DTYPE, OFFSET
 from bhemu.why.check import Check, Context, Outcome
-from bhemu.why.findings import Finding, likely, outside_headers, place
+from bhemu.why.findings import Finding, outside_headers, place
 from bhemu.why.perturb import NOTHING, STRIDE, Fill, Reader, Trials
 from bhemu.why.work import tiles_of
 
@@ -70,7 +70,6 @@ def _finding(kind: _Kind, by: Reader) -> Finding:
         {},
         ("with others than those of power-up, as another kernel may leave them, it is another",),
         f"{kind.setters} before this",
-        likely("unwritten"),
     )
 
 

@@ -7,7 +7,7 @@ from bhemu.riscv.formats import Atomic, Store
 from bhemu.riscv.isa import decode as decode_riscv
 from bhemu.tensix.insn import BLOCKS, decode
 from bhemu.why.check import Check, Context, Outcome
-from bhemu.why.findings import Finding, HandOver, likely, merged, place
+from bhemu.why.findings import Finding, HandOver, merged, order, place
 from bhemu.why.ordering import effects, first_values
 from bhemu.why.ordering.accesses import Conflict, Event, thread_of
 from bhemu.why.ordering.conflicts import Races
@@ -36,11 +36,11 @@ def run(context: Context) -> list[Finding]:
     """Conflicts of the plain order; those of units where there is none."""
     recorders = recorded(context)
     found = _conflicts(context) or _conflicts(context, units=True)
-    found += merged([r.templates.findings() for r in recorders])
+    found += merged([r.templates.findings(context) for r in recorders])
     found += first_values.findings(
         context, [(r.tile, r.plain.looks.late_firsts) for r in recorders]
     )
-    return found[:_SEEN]
+    return sorted(found, key=order)[:_SEEN]
 
 
 def _conflicts(context: Context, *, units: bool = False) -> list[Finding]:
@@ -241,7 +241,6 @@ def _raced(races: Races, conflict: Conflict) -> Finding:
             f" reach {effects.name(conflict.place)}: {_name(blamed)} of {_side(blamed)} is wrong,"
             f" {wrong}"
         )
-    owners, both = (first.owner, second.owner), first.waited and second.waited
     return Finding(
         "races",
         "error",
@@ -250,7 +249,6 @@ def _raced(races: Races, conflict: Conflict) -> Finding:
         place(where(tile, victim.step, pushed=True), victim.step.clock, tile),
         (f"one {_told(tile, first)}", f"one {_told(tile, second)}", _no_order(first, second)),
         advice,
-        likely("race of two that wait" if both and HOST not in owners else "race"),
         _hand_over(conflict, advice),
     )
 
@@ -314,7 +312,6 @@ def _stalled(races: Races, conflict: Conflict) -> Finding:
         place(where(tile, first.step, pushed=True), first.step.clock, tile),
         evidence,
         f"before it STALLWAIT with wait_res = {condition}{_stall_res(blamed)}",
-        likely("unit at work"),
     )
 
 

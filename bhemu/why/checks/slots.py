@@ -21,7 +21,7 @@ from bhemu.tensix.insn import decode as decode_word
 from bhemu.tensix.state import FIFO_DEPTH
 from bhemu.tensix.units import front
 from bhemu.why.check import Check, Context, Outcome
-from bhemu.why.findings import Finding, likely, merged, place
+from bhemu.why.findings import Finding, merged, place
 from bhemu.why.ordering.gprs import Gprs
 from bhemu.why.walk import Instruction, Walk, where
 
@@ -176,7 +176,7 @@ class Slots:
         if thread.behind is not None and thread.recording is not None:
             text = f"pushes one word more than T{t} records, which is executed at once"
             advice = "record as many words as are pushed"
-            self._report(thread.behind, thread.recording, text, advice, "one word more")
+            self._report(thread.behind, thread.recording, text, advice)
 
     def _never_recorded(self, t: int, slots: list[int], step: Instruction, *, longer: bool) -> None:
         """longer: than what a function has recorded, all of what it pushes: who plays is wrong."""
@@ -215,9 +215,7 @@ class Slots:
                 )
                 return
 
-    def _report(
-        self, by: Instruction, victim: Instruction, text: str, advice: str, kind: str = "slot"
-    ) -> None:
+    def _report(self, by: Instruction, victim: Instruction, text: str, advice: str) -> None:
         if (by.core, by.pc) in self.found:
             return
         who, other = where(self._tile, by), where(self._tile, victim)
@@ -229,7 +227,6 @@ class Slots:
             place(other, victim.clock, self._tile),
             (),
             advice,
-            likely(kind, len(self.found)),
         )
 
 

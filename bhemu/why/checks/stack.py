@@ -13,7 +13,7 @@ from bhemu.program import elf
 from bhemu.riscv.assembly import SP
 from bhemu.tensix.state import OFFSET
 from bhemu.why.check import Check, Context, Outcome
-from bhemu.why.findings import Finding, likely, merged, place
+from bhemu.why.findings import Finding, merged, place
 
 _MOST = 20_000  # changes of sp that are looked at: 0.5 s, of a chip of 140 tiles 10 s
 
@@ -65,7 +65,6 @@ class _Stack:
             {"core": self.core.name},
             (f"it began at {self.start:#x}: {free} bytes are free, {used} used",),
             "use less of it: smaller arrays, no deep recursion; or move data to L1",
-            likely("stack"),
         )
 
 

@@ -12,7 +12,7 @@ from bhemu.riscv.formats import Atomic, Fence, Load
 from bhemu.riscv.isa import decode
 from bhemu.text import joined
 from bhemu.why.check import Check, Context, Outcome
-from bhemu.why.findings import Finding, likely, place
+from bhemu.why.findings import Finding, place
 from bhemu.why.ordering.recorder import is_polled, recorded, spin
 from bhemu.why.walk import MOST, ChipWalk, Instruction, Walk, where
 
@@ -60,7 +60,7 @@ def _unfenced(context: Context) -> Iterator[Finding]:
                 f" cache: what others write is not seen there: {at}",
                 place(at, None, tile), place(where(tile, writer), writer.clock, tile),
                 ("here the word was there in time, by chance",),
-                _ADVICE, likely("stale"),
+                _ADVICE,
             )  # fmt: skip
 
 
@@ -149,7 +149,6 @@ def _finding(context: Context, tile: Tile, load: _Load, seen: Outcome, seed: int
         victim,
         evidence,
         _ADVICE,
-        likely("stale"),
     )
 
 

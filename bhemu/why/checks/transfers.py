@@ -1,13 +1,10 @@
 """What tiles send to one another, used or written over without an order from tile to tile."""
 
-from dataclasses import replace
-
 from bhemu.machine.error_text import where_core
 from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES
 from bhemu.why.check import Check, Context, Outcome
-from bhemu.why.findings import Finding, likely, place
-from bhemu.why.firmware import firmware_of, in_firmware
+from bhemu.why.findings import Finding, place
 from bhemu.why.network.blame import (
     Blame,
     Disorder,
@@ -18,7 +15,6 @@ from bhemu.why.network.blame import (
     missed,
     walked,
 )
-from bhemu.why.network.conflicts import pc_of
 from bhemu.why.network.initial_values import initial_value
 from bhemu.why.ordering import effects
 from bhemu.why.ordering.delays import delay_before
@@ -42,8 +38,6 @@ def run(context: Context) -> list[Finding]:
             pair = one.walk.tiles[first.home].tile.xy, first.event.step, second.event.step
             found[key] = witnessed(context, finding, *pair, request=first.sent is not None)
     listed = list(found.values())[:_SEEN]
-    most = listed[0].likelihood if listed else 0  # what comes later may be a consequence
-    listed = [replace(one, likelihood=min(one.likelihood, most)) for one in listed]
     if context.symptom.hangs and not listed:
         listed = [_missed(walk, one) for one in missed(walk)[:1]]
     return listed
@@ -77,23 +71,8 @@ def _finding(context: Context, one: Disorder) -> Finding:
     return Finding(
         "transfers", "error", said, culprit,
         place(where(other, victim.event.step, pushed=True), victim.event.step.clock),
-        evidence, blame.advice, _likely(context, tile, blame, given=given is not None),
+        evidence, blame.advice,
     )  # fmt: skip
-
-
-def _likely(context: Context, tile: Tile, blame: Blame, *, given: bool) -> int:
-    """Less so where a wrong address may be behind it: firmware waits for nobody."""
-    if _is_firmware(context, tile, blame.step):
-        return likely("other")
-    if blame.sure or given:
-        return likely("order of tiles")
-    return likely("too early" if context.symptom.fine else "too early, run wrong")
-
-
-def _is_firmware(context: Context, tile: Tile, step: Step) -> bool:
-    if step.core >= len(CORE_NAMES):
-        return False
-    return in_firmware(firmware_of(context.program), tile.core[CORE_NAMES[step.core]], pc_of(step))
 
 
 def _xy(one: Disorder, side: Side) -> str:
@@ -135,7 +114,6 @@ def _missed(walk: NetworkWalk, one: Missed) -> Finding:
         "transfers", "error", text, place(at, one.over.step.clock),
         place(where(waits, one.step), None), evidence,
         "wait for the answer of the other tile before the next one is asked for",
-        likely("overwritten"),
     )  # fmt: skip
 
 

@@ -21,12 +21,12 @@ from bhemu.tensix.insn import decode
 from bhemu.tensix.state import DTYPE, LOCAL_SIZE, OFFSET
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.checks.stack import data_end
-from bhemu.why.findings import Finding, likely, outside_headers, place
+from bhemu.why.findings import Finding, outside_headers, place
 from bhemu.why.origin.chain import Chain
 from bhemu.why.perturb import NEAR, STRIDE, Fill, Reader, Trials, member_of
 from bhemu.why.skipped import branch_past
 
-_SEEN = 3  # findings of a run
+_SEEN, _SEEN_ON_CHIP = 3, 1  # findings of a run
 _STORES = ("gpr", "dst", "src", "mop_cfg", "replay")
 _LREGS = 8  # those that a program writes
 _SIZE = {"dst": 2}  # bytes of a cell; 4 where not named
@@ -45,10 +45,11 @@ def run(context: Context) -> list[Finding]:
     trials = Trials(context)
     unwritten = _unwritten(context, trials)
     found: list[Finding] = []
+    most = _SEEN_ON_CHIP if context.is_chip else _SEEN
     for number in range(1, _FILLS + 1):
         fill = _filled(unwritten, number)
         while (
-            len(found) < _SEEN and not context.late and (one := _deciding(trials, fill)) is not None
+            len(found) < most and not context.late and (one := _deciding(trials, fill)) is not None
         ):
             found.append(_finding(context, trials, one, fill))
             fill = _without(trials, fill, int(one.at[0]))
@@ -174,7 +175,6 @@ def _finding(context: Context, trials: Trials, fill: Fill, whole: Fill) -> Findi
     if read is not None:
         evidence += [f"brought over the NoC by {one}" for one in read.carriers]
     victim: dict[str, object] = {"place": name}
-    wrong = "unwritten, output wrong" if context.symptom.wrong else "unwritten"
     aligned = int(fill.at[0]) % _ROW == 0
     if aligned and near is not None and not _goes_on(trials, whole, int(fill.at[0])):
         evidence.append(f"only this of what lies behind what is written by {near[0]}")
@@ -182,18 +182,14 @@ def _finding(context: Context, trials: Trials, fill: Fill, whole: Fill) -> Findi
     if near is not None:
         evidence.append(f"what lies next to it is written by {near[0]}")
         who, victim = place(*near, trials.tile_of(near[0])), who
-        if near[0].thread is None:
-            if context.symptom.wrong:
-                wrong = "unwritten behind stores" if aligned else "unwritten beside stores"
-            if aligned and not context.is_chip:
-                who = place(_loop_of(context, near[0]), near[1])
+        if near[0].thread is None and aligned and not context.is_chip:
+            who = place(_loop_of(context, near[0]), near[1])
         if past := branch_past(context, near[0], int(fill.at[0]) % STRIDE - OFFSET["l1"]):
             evidence.append(f"a branch leads past that store: {past}")
             who = place(outside_headers(past), near[1])
     if read is not None and (by := _adds(context, read)) is not None:
         evidence.append("PACR reads L1 because what it packs is added to what is there")
         who, victim = place(by.where, None, tile), place(read.where, read.clock, tile)
-        wrong = "unwritten, added to" if wrong == "unwritten" else wrong
     return Finding(
         "uninit",
         "error",
@@ -202,7 +198,6 @@ def _finding(context: Context, trials: Trials, fill: Fill, whole: Fill) -> Findi
         victim,
         tuple(evidence),
         f"write {name} before this reads it; if another place was meant, correct what is read",
-        likely(wrong),
     )
 
 

@@ -206,17 +206,13 @@ class Side:
 
 @dataclass(frozen=True)
 class Blame:
-    """Whose step is wrong and why; `word`: whose first value is, in place of the step.
-
-    sure: an address or count that is wrong would not look like this.
-    """
+    """Whose step is wrong and why; `word`: whose first value is, in place of the step."""
 
     home: int
     step: Step
     text: str
     advice: str
     word: int | None = None
-    sure: bool = False
 
 
 @dataclass(frozen=True)
@@ -245,7 +241,7 @@ class Disorder:
         if (told := self._told()) is not None:
             return Blame(
                 told.tile, told.step, f"for what it has {self._unfinished()} by then",
-                "wait for the answer of the request before it (a barrier)", sure=True,
+                "wait for the answer of the request before it (a barrier)",
             )  # fmt: skip
         passed = self._wait()
         return self._no_wait() if passed is None else self._counted(passed)
@@ -359,7 +355,7 @@ class Disorder:
         if by and self._is_early(by[-1]):
             return Blame(
                 by[-1].tile, by[-1].step, "for it lets the other tile go on too early",
-                "send it behind the last access to what the other tile will use", sure=True,
+                "send it behind the last access to what the other tile will use",
             )  # fmt: skip
         text = "for it does not wait until the other tile is done"
         advice = "count what must have arrived, and what was there at first"

@@ -19,7 +19,7 @@ from bhemu.program.specs import InputSpec, OutputSpec, Program
 from bhemu.program.tensor import bit_offset
 from bhemu.tensix.observe import FIRST_CORE, WORDS_AND_STORES
 from bhemu.why.check import Context
-from bhemu.why.findings import Finding, likely, outside_headers, place
+from bhemu.why.findings import Finding, outside_headers, place
 
 # What the cores of a tile have asked of the NoC, as the log of their stores tells.
 
@@ -337,7 +337,7 @@ def _again(tensor: Tensor, moves: Moves) -> Iterator[Finding]:
         text = f"page {missing[0]} of {name} is never {done}, and this line {verb} {what}"
         yield Finding(
             "output", "error", text, place(at, clock), {"tensor": name}, (told,),
-            "look at the address: which page has its turn", likely("page again"),
+            "look at the address: which page has its turn",
         )  # fmt: skip
 
 

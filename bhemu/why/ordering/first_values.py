@@ -11,12 +11,13 @@ from bhemu.memmap import CORE_NAMES
 from bhemu.riscv.formats import Branch
 from bhemu.riscv.isa import decode
 from bhemu.why.check import Context
-from bhemu.why.findings import Finding, likely, place
+from bhemu.why.findings import Finding, place
 from bhemu.why.network.flag_words import Look
 from bhemu.why.ordering import effects
 from bhemu.why.ordering.accesses import Event
 from bhemu.why.ordering.vector_clocks import Clock
 from bhemu.why.walk import where
+from bhemu.why.witness import witnessed
 
 _UNWRITTEN = 0xFFFFFFFF  # what a word holds that nobody writes before the launch, filled so
 
@@ -89,7 +90,8 @@ def findings(
             launched = machine.tile[tile.xy] if context.is_chip else machine
             key = event.step.core, event.step.pc
             if launched.read32(first.look.word) == _UNWRITTEN and key not in found:
-                found[key] = _finding(tile, event, first)
+                finding = _finding(tile, event, first)
+                found[key] = witnessed(context, finding, tile.xy, event.step, first.look.step)
     return list(found.values())
 
 
@@ -106,5 +108,4 @@ def _finding(tile: Any, event: Event, first: FirstLook) -> Finding:
         place(where(tile, poll), poll.clock, tile),
         (f"no order puts the store at clock {store.clock} before the poll at clock {poll.clock}",),
         f"store it before {reader} is let go",
-        likely("race"),
     )

@@ -14,12 +14,15 @@ from bhemu.memmap import (
     PC_BUF_MOP_SYNC_OFFSET,
     PC_BUF_TTSYNC_OFFSET,
 )
+from bhemu.program.lateness import Acts
 from bhemu.riscv.formats import Pushed
 from bhemu.riscv.isa import decode
 from bhemu.tensix.frontend import MOP
-from bhemu.why.findings import Finding, likely, place
+from bhemu.why.check import Context
+from bhemu.why.findings import Finding, place
 from bhemu.why.ordering.vector_clocks import Order
 from bhemu.why.walk import Access, Instruction, where
+from bhemu.why.witness import witnessed
 
 _TRISCS = range(1, 4)
 _SYNCS = PC_BUF_BASE + PC_BUF_TTSYNC_OFFSET, PC_BUF_BASE + PC_BUF_MOP_SYNC_OFFSET
@@ -67,9 +70,13 @@ class Templates:
             return access.value
         return 0
 
-    def findings(self) -> list[Finding]:
+    def findings(self, context: Context) -> list[Finding]:
         """One for each core."""
-        return [self._finding(*both) for both in self.found.values()]
+        found = []
+        for store, pushed in self.found.values():
+            pair = self._tile.xy, Acts(f"T{store.core - 1}"), store
+            found.append(witnessed(context, self._finding(store, pushed), *pair))
+        return found
 
     def _finding(self, store: Instruction, pushed: Instruction) -> Finding:
         thread = store.core - 1
@@ -83,5 +90,4 @@ class Templates:
             place(where(self._tile, pushed), pushed.clock, self._tile),
             ("neither mop_sync, TTSync nor a semaphore tells the core in between that it is done",),
             "wait for the MOP first: mop_sync (PC_BUF 0xFFE80008), or tensix_sync",
-            likely("race"),
         )

@@ -18,7 +18,7 @@ from bhemu.tensix.insn import decode
 from bhemu.text import joined
 from bhemu.why.check import Context
 from bhemu.why.checks.formats import Operands
-from bhemu.why.findings import Finding, likely, place
+from bhemu.why.findings import Finding, place
 from bhemu.why.origin.chain import Link, links_behind
 from bhemu.why.toml_lines import TomlLines
 from bhemu.why.walk import Walk, Word, where
@@ -83,8 +83,7 @@ def _stored(tile: Tile | None, links: Iterable[Link], victim: dict[str, Any]) ->
             lines.add(line)
             text = f"a wrong element of {victim['output']} comes from what this line has stored"
             told = (str(link),)
-            percent = likely("source of an output", len(lines))
-            yield Finding("output", "note", text, who, victim, told, "", percent)
+            yield Finding("output", "note", text, who, victim, told, "")
 
 
 # Infinity or NaN: where it is first, and whether PROGRAM.toml gives it.

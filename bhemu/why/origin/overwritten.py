@@ -21,7 +21,7 @@ from bhemu.riscv.formats import Atomic, Load, Store
 from bhemu.riscv.isa import decode
 from bhemu.tensix.observe import FIRST_CORE, WORDS_AND_STORES
 from bhemu.why.check import Context
-from bhemu.why.findings import Finding, in_words, likely, place
+from bhemu.why.findings import Finding, in_words, place
 from bhemu.why.ordering.recorder import comparison
 from bhemu.why.origin.chain import last_change
 from bhemu.why.origin.instructions import sources_of, window
@@ -33,13 +33,13 @@ _ADVICE = "leave the word to those who read it: look at the address of this stor
 
 def _found(
     kind: str, tile: Tile, change: Change, clock: int, address: int, text: str,
-    *told: str, advice: str = "", percent: str = "other",
+    *told: str, advice: str = "",
 ) -> Finding:  # fmt: skip
     """A word of L1 and who has changed it last."""
     who = place(change.where, clock, tile)
     evidence = (f"the last change of it: {in_words(who)}", *told) if advice else ()
     victim = {"place": f"L1 {address:#x}"}
-    return Finding(kind, "error", text, who, victim, evidence, advice, likely(percent))
+    return Finding(kind, "error", text, who, victim, evidence, advice)
 
 
 def _given(context: Context, tile: Tile) -> Iterator[tuple[int, bytes]]:
@@ -84,7 +84,7 @@ def arguments(context: Context) -> Iterator[Finding]:
                     f"{change.where.core} overwrites L1 {address:#x}, which PROGRAM.toml sets to"
                     f" {change.before:#x}, with {change.after:#x}",
                     "without this store all outputs are right",
-                    advice=_ADVICE, percent="overwritten",
+                    advice=_ADVICE,
                 )  # fmt: skip
                 return
 
@@ -117,7 +117,7 @@ def address(context: Context, error: BhemuError | None) -> Iterator[Finding]:
                 found.append(
                     _found(
                         "error", tile, change, clock, word & ~3, f"{text} accessed",
-                        f"used by {at}", advice=_ADVICE, percent="overwritten",
+                        f"used by {at}", advice=_ADVICE,
                     )
                 )  # fmt: skip
         if found:
@@ -156,7 +156,7 @@ def _sent(context: Context, reader: str, value: int, used: str) -> Iterator[Find
             text = f"{core} sends {reader} {value:#x}, from which an address comes that cannot be"
             yield Finding(
                 "error", "error", f"{text} accessed", by, {}, (f"used by {used}",),
-                "look at what is sent", likely("message that is no address"),
+                "look at what is sent",
             )  # fmt: skip
             return
 
@@ -177,7 +177,7 @@ def code(tile: Tile, program: Program) -> Iterator[Finding]:
             yield _found(
                 "error", tile, change, clock, at, f"{text}, {what}",
                 advice="look at the address: a null pointer, an index beyond its array, another"
-                " core's memory", percent="code written",
+                " core's memory",
             )  # fmt: skip
             return
 

@@ -10,7 +10,7 @@ from bhemu.tensix import config_fields, thread_fields
 from bhemu.tensix.config_fields import Field
 from bhemu.tensix.insn import decode
 from bhemu.why.check import Context
-from bhemu.why.findings import Finding, likely, place
+from bhemu.why.findings import Finding, place
 from bhemu.why.origin.chain import Chain, Link
 
 _NAME = re.compile(r"\b[A-Za-z][A-Za-z0-9]*_\w+\b")
@@ -44,7 +44,7 @@ def setter(context: Context, error: BhemuError | None) -> Iterator[Finding]:
             )
             who = place(made.where, made.clock, tile)
             yield Finding("error", "error", text, who, place(where, end, tile), evidence,
-                          error.hint, likely("field of a refused word"))  # fmt: skip
+                          error.hint)  # fmt: skip
             return
 
 
