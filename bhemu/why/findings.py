@@ -31,13 +31,14 @@ _RANKS = {kind: rank for rank, kind in enumerate(CLASSES)}
 
 
 def order(found: "Finding") -> tuple[int, bool, float]:
-    """The place of a finding among others, to sort by: its class, then the time of what it tells.
+    """The place of a finding among others, to sort by: its class, then when its culprit acted.
 
-    A note comes behind the errors and warnings of its class, what has no time behind what has one.
+    Without that time that of the victim counts. A note comes after the errors and warnings of its
+    class, and what has no time after what has one.
     """
-    times = (who.get("instant") for who in (found.culprit, found.victim))
-    first = min((time for time in times if time is not None), default=inf)
-    return _RANKS[found.check], found.severity == "note", first
+    times = [who.get("instant") for who in (found.culprit, found.victim)]
+    known = [time for time in times if time is not None]
+    return _RANKS[found.check], found.severity == "note", known[0] if known else inf
 
 
 # What is wrong with a run: an error, a hang, an output that differs; who did it.

@@ -34,7 +34,7 @@ def raced(
 ) -> Finding:
     who = {"tile": TILE, "core": "trisc2", "thread": PACK, "pc": 0x18000, "line": 5}
     given = HandOver(frozenset(threads), frozenset(semaphores), kept)
-    return Finding("races", "error", "only their speed decides", who, {}, (), "SEMGET", 50, given)
+    return Finding("races", "error", "only their speed decides", who, {}, (), "SEMGET", given)
 
 
 def test_what_is_told_of_the_hand_over_is_evidence_of_the_hang() -> None:
@@ -81,4 +81,3 @@ def test_a_get_that_is_left_out_is_the_only_finding(compiler: ModuleType, tmp_pa
     (told,) = planted.why(made.folder)
     assert told["check"] == "waiting" and planted.hit(made, told)
     assert [line for line in told["evidence"] if "only their speed decides" in line]
-    assert [line for line in told["evidence"] if "before math has handed them over" in line]

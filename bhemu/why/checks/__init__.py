@@ -66,10 +66,10 @@ def findings(
     told = list(found)
     searches = [one for one in checks if one.name == _CURES]
     others = [one for one in checks if one.name != _CURES]
-    others.sort(key=lambda one: [*CLASSES].index(CLASS_OF[one.name]))
+    others.sort(key=lambda one: [*CLASSES].index(CLASS_OF.get(one.name, _CURES)))
     for number, check in enumerate(others, 1):
         early = roots and any(one.check == "order" and one.severity == "error" for one in told)
-        if not (early and CLASS_OF[check.name] == "unwritten"):
+        if not (early and check.name in CLASSES["unwritten"]):
             told += _of(check, context, f"{number} of {len(others)}")
     sure = [one for one in told if one.severity != "note"]
     if sure or getattr(context.symptom.error, "graph", None) is not None:
