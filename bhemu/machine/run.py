@@ -7,14 +7,14 @@ import itertools
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from bhemu import arguments
 from bhemu.arguments import MOST
 from bhemu.errors import BhemuError, InputError
 from bhemu.machine import stop
 from bhemu.machine.breakpoints import Conditions
-from bhemu.machine.rounds import Rounds, Word
+from bhemu.machine.rounds import Memory, Rounds, Word
 from bhemu.machine.stop import Stop, now
 from bhemu.program.schema import Program
 from bhemu.system import interrupts
@@ -40,6 +40,23 @@ class Observer(Protocol):
 
     def restored(self) -> None:
         """The machine was reset, or put back to another state."""
+
+
+class Handover(Protocol):
+    """Takes a run to another process (cli/handover.py)."""
+
+    def is_due(self) -> bool:
+        """Whether the run is to go there."""
+
+    def hand_over(self, begun: Begun) -> None:
+        """Go there; returns when that is not possible."""
+
+
+class Begun(NamedTuple):
+    """What of a run is in no saved state: the seconds that it took so far, Rounds.memory."""
+
+    seconds: float
+    memory: Memory
 
 
 @dataclass(frozen=True)
@@ -69,6 +86,8 @@ class RunLoop:
         self.last: Stop | None = None
         self.observer: Observer | None = None
         self.continues_last_run = False  # look for hangs as if both were one run
+        self.handover: Handover | None = None
+        self.begun: Begun | None = None  # by another process: the next run goes on with that one
         self._running = False
 
     def launched(self, program: Program, end: stop.End) -> None:
@@ -194,8 +213,11 @@ class RunLoop:
             if any(tile.state.timed[0] for tile in self.rounds.tiles):
                 raise InputError(_NO_POLLING, hint="wait for a word, or give rounds=")
         self.rounds.put_words(words, polling=until == "polling")
-        deadline = None if seconds is None else self._seconds() + seconds
-        return _Ask(asked, deadline, time.monotonic() + (seconds or 0.0), count)
+        now_, left = time.monotonic(), seconds or 0.0
+        if self.begun is not None:
+            left -= self.begun.seconds
+        deadline = None if seconds is None else self._seconds() + left
+        return _Ask(asked, deadline, now_ + left, count)
 
     def _tile_at(self, view: Tile | None, xy: object) -> Tile:
         """The tile at a coordinate; without one the tile that is seen, or the only one."""
@@ -210,9 +232,24 @@ class RunLoop:
         """The time without what was spent on compiling, which is not the program's."""
         return time.monotonic() - self.rounds.compile_seconds
 
+    def _begin(self) -> float:
+        """Let the rounds begin, or go on; time.monotonic() when the run began."""
+        begun, self.begun = self.begun, None
+        if begun is None:
+            self.rounds.begin(quiet_since_now=not self.continues_last_run)
+            return time.monotonic()
+        self.rounds.go_on(begun.memory)
+        return time.monotonic() - begun.seconds
+
+    def _leave(self, handover: Handover, began: float) -> None:
+        """Hand the run over where that is due, between two words or instructions."""
+        if handover.is_due() and self.rounds.is_whole:
+            self.rounds.settle()
+            handover.hand_over(Begun(time.monotonic() - began, self.rounds.memory()))
+
     def _loop(self, ask: _Ask) -> Stop:
         try:
-            self.rounds.begin(quiet_since_now=not self.continues_last_run)
+            began = self._begin()
             try:
                 while True:
                     interrupts.check()
@@ -222,6 +259,8 @@ class RunLoop:
                         return stopped
                     if self.observer:
                         self.observer.run_pauses()
+                    if self.handover is not None:
+                        self._leave(self.handover, began)
                     if ask.until is not None and round_ended:
                         self.rounds.settle()
                         if ask.until():
