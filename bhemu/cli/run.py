@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bhemu.cli import options, output
+from bhemu.cli import handover, options, output
 from bhemu.cli.output import Progress
 from bhemu.errors import EXIT_DIFFERS, EXIT_INTERRUPTED, EXIT_OK, BhemuError, InputError
 from bhemu.program import coordinates, schema
@@ -26,6 +26,13 @@ if TYPE_CHECKING:
 @options.program_options
 @options.run_options
 @click.option(
+    "--compile",
+    "compiling",
+    type=click.Choice(handover.WAYS),
+    default=handover.WAYS[0],
+    help="begin interpreted and compile beside it, or wait for it (default: beside)",
+)
+@click.option(
     "--check",
     "checks",
     metavar="NAME,...|all",
@@ -38,6 +45,8 @@ def run_command(**values: Any) -> int:
     """
     chosen = options.settings(values)
     progress = Progress(chosen.quiet or chosen.as_json)
+    waits = values["compiling"] == "wait" or values["checks"] is not None  # checks run it often
+    start = handover.Start(chosen, progress, wait=waits)
     with progress.starting():
         from bhemu.cli.summary import Target
 
@@ -49,7 +58,8 @@ def run_command(**values: Any) -> int:
             checks = named(values["checks"])
             if chosen.program.kind == schema.SAVED_STATE:
                 raise InputError("--check: checks begin at a launch, and a saved state has none")
-        target = Target(chosen, progress)
+        target = Target(chosen, progress, **start.options())
+        start.launched(target)
         if checks is not None and target.program.is_alone:
             target.keep_history()
     code = _run(target, chosen, progress, checks)
