@@ -12,7 +12,6 @@ import json
 import os
 import signal
 import sys
-import tempfile
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,7 +27,7 @@ from bhemu.system import interrupts
 if TYPE_CHECKING:
     from bhemu.launch.session import Launched
     from bhemu.machine.beside import Watch
-    from bhemu.machine.run import Begun
+    from bhemu.machine.rounds import Memory
     from bhemu.machine.saved import Snapshot
 
 WAYS = ("beside", "wait")
@@ -81,13 +80,11 @@ class Start:
 
     def launched(self, target: "Launched") -> None:
         """What is to run is there."""
-        from bhemu.machine.run import Begun
-
         loop = target.machine.loop
         if self._watch is not None:
             self._target, loop.handover = target, self
         if self._goes_on:
-            loop.begun = Begun(self._note["seconds"], self._note["memory"])
+            loop.begun = self._note["memory"]
             with interrupts.later():  # the run, which begins now, ends by one that has come
                 signal.pthread_sigmask(signal.SIG_UNBLOCK, _INTERRUPT)
 
@@ -102,8 +99,10 @@ class Start:
             return False
         return self._watch.is_compiled(self._target.machine)
 
-    def hand_over(self, begun: "Begun") -> None:
+    def hand_over(self, memory: "Memory") -> None:
         """Run on in compiled code; returns where that is not possible."""
+        import tempfile  # takes milliseconds, which few runs need
+
         from bhemu.program.input_files import Archive, UnreadableError
 
         target = self._target
@@ -116,18 +115,17 @@ class Start:
                 file.write(data)
                 file.flush()
                 os.set_inheritable(file.fileno(), True)
-                self._progress.say(
-                    f"all of it is compiled now: compiled code from clock {target.clock} on"
-                )
-                more = {"state": file.fileno(), "seconds": begun.seconds, "memory": begun.memory}
-                self._execute(more)
-        except UnreadableError as problem:
+                self._progress.say(f"running  clock {target.clock}: compiled from here on")
+                self._execute({"state": file.fileno(), "memory": memory})
+        except (OSError, UnreadableError) as problem:
             self._stay(f"its state cannot be taken over: {problem}")
         finally:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _INTERRUPT)
 
     def _stay(self, why: str) -> None:
         self._watch = self._progress.beside = None
+        if self._target is not None:
+            self._target.machine.loop.handover = None
         self._progress.say(f"the run stays interpreted: {why}")
 
     def _execute(self, note: dict[str, Any]) -> None:

@@ -7,7 +7,7 @@ import itertools
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from bhemu import arguments
 from bhemu.arguments import MOST
@@ -48,15 +48,8 @@ class Handover(Protocol):
     def is_due(self) -> bool:
         """Whether the run is to go there."""
 
-    def hand_over(self, begun: Begun) -> None:
-        """Go there; returns when that is not possible."""
-
-
-class Begun(NamedTuple):
-    """What of a run is in no saved state: the seconds that it took so far, Rounds.memory."""
-
-    seconds: float
-    memory: Memory
+    def hand_over(self, memory: Memory) -> None:
+        """Go there; returns when that is not possible. memory: of the rounds."""
 
 
 @dataclass(frozen=True)
@@ -86,8 +79,9 @@ class RunLoop:
         self.last: Stop | None = None
         self.observer: Observer | None = None
         self.continues_last_run = False  # look for hangs as if both were one run
-        self.handover: Handover | None = None
-        self.begun: Begun | None = None  # by another process: the next run goes on with that one
+        self.handover: Handover | None = None  # while there is one, no time-out passes
+        self.begun: Memory | None = None  # the next run goes on with one of another process
+        self._waived = 0.0  # seconds of the present run that were interpreted for a handover
         self._running = False
 
     def launched(self, program: Program, end: stop.End) -> None:
@@ -213,11 +207,9 @@ class RunLoop:
             if any(tile.state.timed[0] for tile in self.rounds.tiles):
                 raise InputError(_NO_POLLING, hint="wait for a word, or give rounds=")
         self.rounds.put_words(words, polling=until == "polling")
-        now_, left = time.monotonic(), seconds or 0.0
-        if self.begun is not None:
-            left -= self.begun.seconds
-        deadline = None if seconds is None else self._seconds() + left
-        return _Ask(asked, deadline, now_ + left, count)
+        self._waived = 0.0
+        deadline = None if seconds is None else self._seconds() + seconds
+        return _Ask(asked, deadline, time.monotonic() + (seconds or 0.0), count)
 
     def _tile_at(self, view: Tile | None, xy: object) -> Tile:
         """The tile at a coordinate; without one the tile that is seen, or the only one."""
@@ -229,23 +221,24 @@ class RunLoop:
         return tile
 
     def _seconds(self) -> float:
-        """The time without what was spent on compiling, which is not the program's."""
-        return time.monotonic() - self.rounds.compile_seconds
+        """The time without what was spent on compiling, or until it was done."""
+        return time.monotonic() - self.rounds.compile_seconds - self._waived
 
     def _begin(self) -> float:
-        """Let the rounds begin, or go on; time.monotonic() when the run began."""
+        """Let the rounds begin, or go on; time.monotonic()."""
         begun, self.begun = self.begun, None
         if begun is None:
             self.rounds.begin(quiet_since_now=not self.continues_last_run)
-            return time.monotonic()
-        self.rounds.go_on(begun.memory)
-        return time.monotonic() - begun.seconds
+        else:
+            self.rounds.go_on(begun)
+        return time.monotonic()
 
     def _leave(self, handover: Handover, began: float) -> None:
         """Hand the run over where that is due, between two words or instructions."""
+        self._waived = time.monotonic() - began
         if handover.is_due() and self.rounds.is_whole:
             self.rounds.settle()
-            handover.hand_over(Begun(time.monotonic() - began, self.rounds.memory()))
+            handover.hand_over(self.rounds.memory())
 
     def _loop(self, ask: _Ask) -> Stop:
         try:

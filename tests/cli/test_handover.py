@@ -27,6 +27,7 @@ pytestmark = pytest.mark.skipif(not JIT, reason="nothing is compiled in the inte
 ROOT = Path(package.__file__).parent.parent
 ELFS = ROOT / "elfs"
 LOOP = [li(A0, 500_000), addi(A0, A0, -1), bne(A0, ZERO, -4)]  # seconds, interpreted
+FOREVER = [li(A0, 0x7FFFFFFF), addi(A0, A0, -1), bne(A0, ZERO, -4), PARK]  # as good as
 TIMES = 20 if os.environ.get("BHEMU_LONG") else 2
 RUNS = (
     # program, flags, pauses of its interpreted run
@@ -105,11 +106,20 @@ def test_a_run_is_taken_over_when_all_is_compiled(write, lacking: Path) -> None:
     path = write(tt("SEMINIT", sem_sel=1, max_value=1), *LOOP * 30, PARK)
     done = run("-m", "bhemu", "run", path, "-v", BHEMU_CACHE_DIR=str(lacking))
     assert done.returncode == 0
-    assert "interpreted, " in done.stderr and ": compiled code from clock " in done.stderr
+    assert "interpreted, " in done.stderr and ": compiled from here on" in done.stderr
     assert list(lacking.glob("SEMINIT-*"))
     again = run("-m", "bhemu", "run", path, "-v", BHEMU_CACHE_DIR=str(lacking))
     assert (again.returncode, again.stdout) == (0, done.stdout)
     assert "interpreted" not in again.stderr
+
+
+def test_a_time_out_begins_with_compiled_code(write, lacking: Path) -> None:
+    """As it begins behind compiling where a run waits: how it ends is no matter of the cache."""
+    words = "run", write(*FOREVER), "--timeout", "0.2"
+    done = run("-m", "bhemu", *words, BHEMU_CACHE_DIR=str(lacking))
+    assert done.returncode == 7
+    handed, error = done.stderr.index(": compiled from"), done.stderr.index("error: [TIMEOUT]")
+    assert handed < error
 
 
 def test_a_run_waits_where_that_is_asked_for(write, lacking: Path) -> None:
@@ -155,9 +165,6 @@ class Running:
         while self.live() and time.monotonic() < end:
             time.sleep(0.1)
         assert self.live() == []
-
-
-FOREVER = [li(A0, 0x7FFFFFFF), addi(A0, A0, -1), bne(A0, ZERO, -4), PARK]  # as good as
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="looks for children in /proc")
