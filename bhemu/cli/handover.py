@@ -45,8 +45,8 @@ class Start:
         self._program, self._progress = settings.program, progress
         self._note: dict[str, Any] = json.loads(os.environ.pop(VARIABLE, "{}"))
         self._goes_on = "state" in self._note
-        own = click.get_current_context().find_root().obj is True and bool(sys.executable)
-        self._may = own and not wait and not self._goes_on and not interpreted.disabled()
+        begins = not wait and not self._goes_on and bool(sys.executable)
+        self._may = begins and is_own_process() and not interpreted.disabled()
         if self._note:
             progress.began = self._note["began"]
         if self._may:
@@ -137,6 +137,11 @@ class Start:
             os.execve(sys.executable, sys.orig_argv, {**os.environ, VARIABLE: text})
         except OSError as problem:
             self._stay(problem.strerror or str(problem))
+
+
+def is_own_process() -> bool:
+    """Whether the command is what this process is for: no call of a test or a notebook."""
+    return click.get_current_context().find_root().obj is True
 
 
 def nothing_is_compiled() -> bool:

@@ -9,6 +9,7 @@ import click
 from bhemu.cli import handover, options, output
 from bhemu.cli.output import Progress
 from bhemu.errors import EXIT_DIFFERS, EXIT_INTERRUPTED, EXIT_OK, BhemuError, InputError
+from bhemu.jit import interpreted
 from bhemu.program import coordinates, schema
 
 if TYPE_CHECKING:
@@ -178,6 +179,7 @@ def check_command(as_json: bool, quiet: bool, **flags: Any) -> int:
     with exit code 2. What is allowed but probably unintended is a warning.
     """
     program = options.program_of(flags)
+    interpreted.chosen = handover.is_own_process()  # nothing runs that is worth compiling
     with Progress(quiet or as_json).starting():
         from bhemu.debug import plan
         from bhemu.launch.session import Launched

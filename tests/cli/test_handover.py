@@ -19,7 +19,8 @@ from bhemu.jit import cache
 from bhemu.jit.subset import JIT
 from bhemu.machine import beside
 from bhemu.machine.saved import HOSTS
-from bhemu.riscv.assembly import A0, PARK, ZERO, addi, bne, li, tt
+from bhemu.program.options import ENGINES
+from bhemu.riscv.assembly import A0, EBREAK, PARK, ZERO, addi, bne, li, tt
 from bhemu.tensix.state import DTYPE
 
 pytestmark = pytest.mark.skipif(not JIT, reason="nothing is compiled in the interpreted mode")
@@ -88,6 +89,29 @@ def test_nothing_shows_when_a_run_is_taken_over(
         assert found.keys() == state.keys()
         differing = [name for name, value in found.items() if (value != state[name]).any()]
         assert differing == [], at
+
+
+ENDS = {
+    "RV-ILLEGAL": [addi(A0, ZERO, 1), 0x0000000B],
+    "EBREAK": [addi(A0, ZERO, 1), tt("SEMINIT", sem_sel=1, max_value=1), EBREAK],
+    "ENC-RESERVED": [tt("SEMINIT", sem_sel=1, max_value=1), tt("SEMPOST") | 0x4, PARK],
+    "DEADLOCK": [tt("SEMWAIT", wait_sem_cond=1, sem_sel=1, stall_res=0x1FF), tt("NOP"), PARK],
+}
+
+
+@pytest.mark.parametrize("rule", ENDS)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_errors_are_the_same(write, report, tmp_path: Path, engine: str, rule: str) -> None:
+    """With place, hint, waits and clock, at whichever pause the run is taken over."""
+    path = write(*ENDS[rule])
+    flags = "--engine", engine
+    code, error = report("run", path, *flags)
+    assert code != 0
+    at = random.Random(f"{engine} {rule}").randrange(4)
+    driver = ROOT / "tests" / "cli" / "interpreted_first.py"
+    done = run(driver, at, "run", path, *flags, "--json")
+    assert (done.returncode, json.loads(done.stdout)) == (code, error)
+    assert error["rule"] == rule
 
 
 @pytest.fixture
@@ -184,6 +208,13 @@ def test_compilers_end_with_the_run(write, tmp_path: Path, number: int) -> None:
         at, passed = divmod(int(loaded.retired[1]) - 2, 2)[::-1]
         assert int(loaded.pc[1]) == 0x10008 + 4 * at
         assert int(loaded.regs[1, A0]) == 0x7FFFFFFF - passed - at
+
+
+def test_a_check_compiles_nothing(tmp_path: Path) -> None:
+    words = "-m", "bhemu", "check", ELFS / "add1"
+    done = run(*words, BHEMU_CACHE_DIR=str(tmp_path))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_compilers_that_fail_leave_the_run_interpreted() -> None:
