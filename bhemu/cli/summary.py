@@ -34,7 +34,8 @@ class Target(Launched):
         self.chosen = chosen
         _check_tile(chosen, [xy for part in chosen.program.placed() for xy in part.at])
         super().__init__(chosen.program, chosen.tile, progress=progress, **more)
-        if self.tile.state.timed[0] and chosen.program.run.options.get("engine") == ENGINES[0]:
+        named = "begun" not in more and chosen.program.run.options.get("engine")
+        if self.tile.state.timed[0] and named == ENGINES[0]:
             progress.say("the compiled engine runs the cores: words and instructions take time")
 
     def of_tile(self) -> Program:

@@ -157,18 +157,23 @@ def _end_with_parent() -> None:
 
 
 def main(parts: Sequence[str]) -> None:
-    """Compile these parts, those that others compile already last; a byte is written for each."""
+    """Compile these parts, those that others compile already last; a byte is written for each.
+
+    The exit code is 0 where all of them are kept.
+    """
     os.nice(_NICE)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     by_path = {entry.path: entry for entry in every_entry()}
     wanted = [by_path[part] for part in parts]
+    left = [entry for entry in wanted if not is_kept(entry)]
     for yields in (True, False):
         yield_to_others(yields)
-        for entry in wanted:
+        for entry in tuple(left):
             with contextlib.suppress(cache.BusyError):
-                if not is_kept(entry):
-                    image(entry)
-                    os.write(1, b".")
+                image(entry)
+                os.write(1, b".")
+                left.remove(entry)
+    sys.exit(not all(map(is_kept, wanted)))
 
 
 if __name__ == "__main__":

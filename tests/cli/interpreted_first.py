@@ -32,7 +32,7 @@ if interpreted.chosen:
             return self.left < 0
 
         def told(self) -> str:
-            return "at pause {pauses - self.left}"
+            return "a pause"
 
     vars(beside)["Watch"] = Watch
     vars(handover)["nothing_is_compiled"] = lambda: True
