@@ -185,17 +185,22 @@ class Progress:
     def __init__(self, quiet: bool) -> None:
         self._quiet = quiet
         self._check = ""
-        self._begin = self._said = time.monotonic()
+        self.began = self._said = time.monotonic()
+        self.beside: Callable[[], str] | None = None  # what compiles beside an interpreted run
         self._status = not quiet and sys.stderr.isatty()
 
     def __call__(self, name: str, seconds: float) -> None:
         """Something was compiled for the first time."""
         self.say(f"compiled {name} in {seconds:.1f} s (kept for next time)")
 
+    def go_on(self, began: float) -> None:
+        """The command began at that time.monotonic(), in another process."""
+        self.began = self._said = began
+
     def say(self, text: str) -> None:
         """One line, unless quiet."""
         if not self._quiet:
-            self._clear()
+            self.clear()
             say(text, err=True)
             self._said = time.monotonic()
 
@@ -208,7 +213,7 @@ class Progress:
     @property
     def seconds(self) -> float:
         """Since the object was made."""
-        return time.monotonic() - self._begin
+        return time.monotonic() - self.began
 
     @contextmanager
     def starting(self) -> Iterator[None]:
@@ -273,16 +278,18 @@ class Progress:
         finally:
             over.set()
             line.join()
-            self._clear()
+            self.clear()
 
     def _show(self, doing: Callable[[], str], over: threading.Event) -> None:
         while not over.wait(_PERIOD):
             compiled = self._compiled()
-            text = compiled or doing()
+            beside, text = self.beside, compiled or doing()
+            if beside is not None:
+                text = compiled = f"{text}: {beside()}"
             if self._status and text and (compiled or self.seconds > _PERIOD * 2):
                 self.status(f"{text}  {self.seconds:.1f} s")
             elif compiled and time.monotonic() - self._said > _SILENT:
-                self.say(f"{compiled}, after {self.seconds:.0f} s")
+                self.say(f"{text}, after {self.seconds:.0f} s")
 
     def _compiled(self) -> str:
         """What is being compiled and how much of it is done; "" where nothing is."""
@@ -290,7 +297,8 @@ class Progress:
         name, done, known = ("", 0, 0) if outlook is None else outlook()
         return f"compiling {name}: {done} of {known} parts are done" if name else ""
 
-    def _clear(self) -> None:
+    def clear(self) -> None:
+        """Take the status line of a terminal away."""
         if self._status:
             sys.stderr.write("\r\x1b[K")
 

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bhemu.cli import options, output
+from bhemu.cli import handover, options, output
 from bhemu.cli.output import Progress
 from bhemu.errors import EXIT_DIFFERS, EXIT_INTERRUPTED, EXIT_OK, BhemuError, InputError
+from bhemu.jit import interpreted
 from bhemu.program import coordinates, schema
 
 if TYPE_CHECKING:
@@ -26,6 +27,13 @@ if TYPE_CHECKING:
 @options.program_options
 @options.run_options
 @click.option(
+    "--compile",
+    "compiling",
+    type=click.Choice(handover.WAYS),
+    default=handover.WAYS[0],
+    help="begin interpreted and compile beside it, or wait for it (default: beside)",
+)
+@click.option(
     "--check",
     "checks",
     metavar="NAME,...|all",
@@ -38,6 +46,8 @@ def run_command(**values: Any) -> int:
     """
     chosen = options.settings(values)
     progress = Progress(chosen.quiet or chosen.as_json)
+    waits = values["compiling"] == "wait" or values["checks"] is not None  # checks run it often
+    start = handover.Start(chosen, progress, wait=waits)
     with progress.starting():
         from bhemu.cli.summary import Target
 
@@ -49,7 +59,8 @@ def run_command(**values: Any) -> int:
             checks = named(values["checks"])
             if chosen.program.kind == schema.SAVED_STATE:
                 raise InputError("--check: checks begin at a launch, and a saved state has none")
-        target = Target(chosen, progress)
+        target = Target(chosen, progress, **start.options())
+        start.launched(target)
         if checks is not None and target.program.is_alone:
             target.keep_history()
     code = _run(target, chosen, progress, checks)
@@ -201,6 +212,7 @@ def check_command(as_json: bool, quiet: bool, tool: str | None, **flags: Any) ->
     program = options.program_of(flags)
     if tool is not None:
         return _tool(tool, options.Settings(program, None, as_json, quiet, verbose=False))
+    interpreted.chosen = handover.is_own_process()  # nothing runs that is worth compiling
     with Progress(quiet or as_json).starting():
         from bhemu.debug import plan
         from bhemu.launch.session import Launched

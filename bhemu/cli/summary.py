@@ -32,11 +32,12 @@ if TYPE_CHECKING:
 class Target(Launched):
     """A launched program: `tile` is the one that is shown."""
 
-    def __init__(self, chosen: Settings, progress: Progress) -> None:
+    def __init__(self, chosen: Settings, progress: Progress, **more: Any) -> None:
         self.chosen = chosen
         _check_tile(chosen, [xy for part in chosen.program.placed() for xy in part.at])
-        super().__init__(chosen.program, chosen.tile, progress=progress)
-        if self.tile.state.timed[0] and chosen.program.run.options.get("engine") == ENGINES[0]:
+        super().__init__(chosen.program, chosen.tile, progress=progress, **more)
+        named = "begun" not in more and chosen.program.run.options.get("engine")
+        if self.tile.state.timed[0] and named == ENGINES[0]:
             progress.say("the compiled engine runs the cores: words and instructions take time")
 
     def finish(self) -> RunResult:

@@ -66,6 +66,11 @@ class Entry:
         """What tells it from other entries of the same sources."""
         return f"{self.module} {self.name} {hashlib.sha256(self.text.encode()).hexdigest()[:16]}"
 
+    @property
+    def path(self) -> str:
+        """What other processes call it: one name for each entry of the package."""
+        return f"{self.module}.{self.name}"
+
     def own(self) -> bool:
         """Whether its sources are those of this package, as they are now."""
         package = self.module.partition(".")[0] == __name__.partition(".")[0]
@@ -115,16 +120,17 @@ def is_kept(wanted: Entry) -> bool:
 
 def expect(wanted: Iterable[Entry]) -> None:
     """Entries that will be asked for: those that are not kept yet count in the outlook."""
-    _expected.update(one for one in wanted if not _is_there(one))
+    _expected.update(one for one in wanted if not is_there(one))
 
 
 def outlook() -> Outlook:
     """How far the compiling is, of this process and those that compile ahead for it."""
     known = list(_expected)
-    return Outlook(_now, sum(map(_is_there, known)), len(known))
+    return Outlook(_now, sum(map(is_there, known)), len(known))
 
 
-def _is_there(wanted: Entry) -> bool:
+def is_there(wanted: Entry) -> bool:
+    """As is_kept, without a look at what the file in the cache is worth."""
     carried = wanted.own() and host.find(wanted.label()) is not None
     return wanted in _loaded or carried or cache.has(_file(wanted))
 
@@ -181,7 +187,7 @@ def _compiled(wanted: Entry) -> bytes:
         _now = ""
 
 
-def yield_to_others() -> None:
-    """From now on cache.BusyError is raised for an entry that another process is compiling."""
+def yield_to_others(yields: bool = True) -> None:
+    """Whether cache.BusyError is raised for an entry that another process is compiling."""
     global _yields
-    _yields = True
+    _yields = yields

@@ -155,6 +155,11 @@ def _entries(folder: Path) -> tuple[Path, int, dict[str, Any]]:
     return path, 4 + size, head["entries"]
 
 
+def carries() -> bool:
+    """Whether there is code of a wheel that counts."""
+    return bool(_entries(FOLDER)[2])
+
+
 def find(label: str) -> bytes | None:
     """The packed image of an entry; None where there is none, or a damaged one."""
     path, begin, places = _entries(FOLDER)

@@ -2,7 +2,8 @@
 
 `njit` notes a function and the options of its compilation; `intrinsic` and `External` do the same
 for code that numba's own interfaces emit and for functions of C libraries. numba sees them when
-something must be compiled (resolve.py). With NUMBA_DISABLE_JIT=1 the functions are plain Python.
+something must be compiled (emit.py). With NUMBA_DISABLE_JIT=1, and in a run that began before its
+code was compiled (interpreted.py), the functions are plain Python.
 
 Two ways to inline: `forceinline=True` leaves it to LLVM, for large functions with few callers
 (tuples among the arguments then stay in registers); `inline="always"` copies numba's own form,
@@ -10,22 +11,14 @@ which costs compile time for every statement around the call, for small ones tha
 """
 
 import functools
-import os
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from bhemu.jit import interpreted
 
-def _disabled() -> bool:
-    """Whether NUMBA_DISABLE_JIT is set, as numba reads it."""
-    try:
-        return bool(int(os.environ.get("NUMBA_DISABLE_JIT", "0")))
-    except ValueError:
-        return False
-
-
-JIT = not _disabled()
+JIT = not (interpreted.chosen or interpreted.disabled())
 
 
 class Compiled:

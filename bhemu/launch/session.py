@@ -24,6 +24,7 @@ from bhemu.program.specs import CoreSpec, FirmwareSpec, InputSpec, SetSpec, Tile
 
 if TYPE_CHECKING:
     from bhemu.machine.machine import Chip
+    from bhemu.machine.saved import Snapshot
     from bhemu.machine.stop import Stop
     from bhemu.machine.tile import Tile
     from bhemu.metal import kernels
@@ -228,6 +229,7 @@ def launch(
     boot: bool = True,
     elfs: ElfCache | None = None,
     prepare: Callable[[Tile], None] | None = None,
+    begun: Snapshot | None = None,
     **options: Unpack[LaunchOptions],
 ) -> Any:
     """A Tile or Chip with `program` on it, its cores released, nothing executed yet.
@@ -235,6 +237,7 @@ def launch(
     Of kind "llk" brisc has booted and been told to start the TRISCs, of kind "tt-metal" the
     firmware has booted and been told to run the kernels, unless `boot` is False. `elfs`: ELFs that
     earlier launches have read. prepare: of each tile of the program, before anything is on it.
+    begun: a state of its run, in which the machine then is.
     options: as in Tile or Chip, where the program says nothing else. InputError for everything that
     can be found out without running: ELFs that overlap, unknown symbols, addresses outside memory,
     outputs that cannot be written.
@@ -248,7 +251,10 @@ def launch(
     for tile, _ in placed:
         if prepare is not None:
             prepare(tile)
-    if program.kind == schema.SAVED_STATE:
+    if begun is not None:
+        machine.restore(begun)
+        end = machine.loop.end
+    elif program.kind == schema.SAVED_STATE:
         end = _resume(machine, program)
     elif program.kind == schema.SESSION:
         end = _follow(machine, program, {**program.options, **options})

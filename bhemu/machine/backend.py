@@ -13,6 +13,7 @@ from bhemu.devices.bus import address_map, dispatch, entries
 from bhemu.devices.bus.window import Window
 from bhemu.jit import machine_code
 from bhemu.jit.build import Entry, expect, function, load
+from bhemu.jit.interpreted import used
 from bhemu.jit.intrinsics import callback
 from bhemu.jit.record import PAGE
 from bhemu.jit.subset import JIT
@@ -20,6 +21,7 @@ from bhemu.memmap import DEVICE_BASE, HOST, L1_SIZE, LOCAL_BASE, LOCAL_SIZES
 from bhemu.riscv import csr
 from bhemu.riscv.engine import entries as engine_entries
 from bhemu.riscv.engine import new_engine
+from bhemu.system import interrupts
 from bhemu.tensix import compiled, loop
 from bhemu.tensix.rules import DONE
 from bhemu.tensix.state import ACCESS, CORES, STEP, State
@@ -32,6 +34,7 @@ _RUN_ROUNDS, _RUN_CORE, _RUN_TENSIX, _RUN_THREAD, _BUS_READ, _BUS_WRITE, _SYNC, 
     1, 10
 )
 _NOTHING, _PORT = 10, 11
+LOOK_EVERY = 4  # words, of which an interpreted one takes up to 15 ms
 _TOKENS = (
     *("run_rounds", "run_core", "run_tensix", "run_thread"),
     *("bus_read", "bus_write", "sync_entry"),
@@ -94,6 +97,7 @@ class Backend:
             self._read, self._write = _ACCESS(int(s.bus_read[0])), _ACCESS(int(s.bus_write[0]))
         else:
             s.py = weakref.proxy(self)
+            s.look_every[0] = LOOK_EVERY
             self.steps = {
                 _NOTHING: _do_nothing,
                 _RUN_ROUNDS: timed_loop.run_timed if timed else loop.run_rounds,
@@ -114,7 +118,7 @@ class Backend:
         if JIT:
             status = int(self._rounds(self._s.base, n))
         else:
-            with np.errstate(over="ignore"):
+            with interrupts.later(), np.errstate(over="ignore"):
                 status = int(self.steps[_RUN_ROUNDS](self._s, n))
         self.surface()
         return status
@@ -290,11 +294,14 @@ class Backend:
         if token in _WINDOWS:
             window, store = self._window()[1], token == _WINDOWS[1]
             access = entries.interpreted(window, store)
+            used.add(entries.entry(window, store).path)
             if self._look is not None:
                 return self._look(
                     int(core), window, store, lambda: access(self._s, core, address, size, value)
                 )
         else:
+            if token == _SYNC:
+                used.add(entries.SYNC.path)
             access = {
                 _BUS_READ: dispatch.load_entry,
                 _BUS_WRITE: dispatch.store_entry,

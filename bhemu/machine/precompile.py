@@ -51,7 +51,7 @@ def every_entry() -> Iterator[Entry]:
 _running: list["subprocess.Popen[bytes]"] = []
 _MOST = 3  # processes beside this one
 _LUI = 0x37
-_LONGEST = ("matrix", "pack", "unpack", "vector")  # units whose entries take longest to compile
+LONGEST = ("matrix", "pack", "unpack", "vector")  # units whose entries take longest to compile
 
 
 def _code(images: Iterable[Image]) -> Iterator[npt.NDArray[np.uint32]]:
@@ -91,7 +91,7 @@ def missing(needed: Iterable[int], images: Iterable[Image] = ()) -> list[str]:
     """
     if not JIT:
         return []
-    order = {unit: i for i, unit in enumerate(_LONGEST)}
+    order = {unit: i for i, unit in enumerate(LONGEST)}
     lacking = [op for op in needed if not (is_loaded(entry(op)) or is_kept(entry(op)))]
     lacking.sort(key=lambda op: (order.get(REGISTRY[op].unit, len(order)), op))
     names = [REGISTRY[op].name for op in lacking]
@@ -103,16 +103,21 @@ def missing(needed: Iterable[int], images: Iterable[Image] = ()) -> list[str]:
     return ["bus_write", *names, "bus_read", *sorted(windows)]
 
 
+def processes_beside() -> int:
+    """How many processes compile beside this one: one for each processor to spare."""
+    return min(len(os.sched_getaffinity(0)) - 1, _MOST)
+
+
 def start(parts: Sequence[str]) -> None:
     """Compile the named parts in as many processes as there are processors to spare.
 
     Does nothing for fewer than two parts. When this process has ended the others finish the part
     they are at, so that a guess that was wrong is not begun again in every run.
     """
-    spare = min(len(os.sched_getaffinity(0)) - 1, _MOST, len(parts) - 1)
+    spare = min(processes_beside(), len(parts) - 1)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
     for i in range(spare):
-        command = [sys.executable, "-m", __name__, *parts[i::spare]]
+        command = [sys.executable, "-P", "-m", __name__, *parts[i::spare]]
         none = subprocess.DEVNULL
         _running.append(
             subprocess.Popen(command, env=environment, stdin=none, stdout=none, stderr=none)

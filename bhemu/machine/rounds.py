@@ -20,7 +20,7 @@ from bhemu.machine.watchpoints import Change
 from bhemu.noc import rounds
 from bhemu.noc.grid import TILES, XY
 from bhemu.noc.network import Network
-from bhemu.noc.record import TILES_RUN, UNTIL_WORDS
+from bhemu.noc.record import DELIVERY, TILES_RUN, UNTIL_WORDS
 from bhemu.tensix import observe, stops
 from bhemu.tensix.loop import period
 from bhemu.tensix.thread import ALL_THREADS
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from bhemu.machine.tile import Tile
 
 Word = tuple["Tile", int, int]  # of L1 of a tile: address, value
+Memory = dict[str, list[int]]
 
 _ROUNDS = 1 << 40  # of one call: compiled code returns when its time slice is over
 _CALL_SECONDS = 0.02  # how long compiled code of several tiles may run between two looks
@@ -92,6 +93,21 @@ class Rounds:
             i = int(s.until_count[0])
             s.until_address[i], s.until_value[i] = address, value
             s.until_count[0] = i + 1
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether a saved state and `memory` are all of it."""
+        return True
+
+    def memory(self) -> Memory:
+        """What go_on() puts back: where a run stands that no saved state tells."""
+        return {"until_count": [int(tile.state.until_count[0]) for tile in self.tiles]}
+
+    def go_on(self, memory: Memory) -> None:
+        """The run goes on whose rounds had this memory in another process."""
+        for tile, count in zip(self.tiles, memory["until_count"], strict=True):
+            tile.publish_host_writes()
+            tile.state.until_count[0] = count
 
     def begin(self, *, quiet_since_now: bool) -> None:
         """A run begins; the host may have changed everything that it can reach."""
@@ -230,6 +246,24 @@ class RoundsOnNetwork(Rounds):
             c.until_tile[i], c.until_address[i], c.until_value[i] = tile.number, address, value
             c.until_own[tile.number] += 1
         c.stopped[c.stopped == stops.STOP_UNTIL] = 0  # where the words of another run came to hold
+
+    @property
+    def is_whole(self) -> bool:
+        """As of every machine: not in the middle of a delivery."""
+        return int(self._network.state.phase[0]) != DELIVERY
+
+    def memory(self) -> Memory:
+        """As of every machine."""
+        c = self._network.state
+        quiet_since = max(self._quiet_since, int(c.touched.max()) + 1)
+        looks = [quiet_since, self._next_look]
+        return {**super().memory(), "looks": looks, "stopped": c.stopped.tolist()}
+
+    def go_on(self, memory: Memory) -> None:
+        """As of every machine."""
+        super().go_on(memory)
+        self._quiet_since, self._next_look = memory["looks"]
+        self._network.state.stopped[:] = memory["stopped"]
 
     def begin(self, *, quiet_since_now: bool) -> None:
         """As of every machine."""

@@ -14,7 +14,7 @@ from bhemu.arguments import MOST
 from bhemu.errors import BhemuError, InputError
 from bhemu.machine import stop
 from bhemu.machine.breakpoints import Conditions
-from bhemu.machine.rounds import Rounds, Word
+from bhemu.machine.rounds import Memory, Rounds, Word
 from bhemu.machine.stop import Stop, now
 from bhemu.program.schema import Program
 from bhemu.system import interrupts
@@ -41,6 +41,16 @@ class Observer(Protocol):
 
     def restored(self) -> None:
         """The machine was reset, or put back to another state."""
+
+
+class Handover(Protocol):
+    """Takes a run to another process (cli/handover.py)."""
+
+    def is_due(self) -> bool:
+        """Whether the run is to go there."""
+
+    def hand_over(self, memory: Memory) -> None:
+        """Go there; returns when that is not possible. memory: of the rounds."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +82,9 @@ class RunLoop:
         self.observer: Observer | None = None
         self.host: RecordedHost | None = None  # of a session, that acts between rounds
         self.continues_last_run = False  # look for hangs as if both were one run
+        self.handover: Handover | None = None  # while there is one, no time-out passes
+        self.begun: Memory | None = None  # the next run goes on with one of another process
+        self._waived = 0.0  # seconds of the present run that were interpreted for a handover
         self._running = False
 
     def launched(self, program: Program, end: stop.End) -> None:
@@ -197,6 +210,7 @@ class RunLoop:
             if any(tile.state.timed[0] for tile in self.rounds.tiles):
                 raise InputError(_NO_POLLING, hint="wait for a word, or give rounds=")
         self.rounds.put_words(words, polling=until == "polling")
+        self._waived = 0.0
         deadline = None if seconds is None else self._seconds() + seconds
         ends = until is None or callable(until)
         return _Ask(asked, deadline, time.monotonic() + (seconds or 0.0), count, ends)
@@ -211,8 +225,24 @@ class RunLoop:
         return tile
 
     def _seconds(self) -> float:
-        """The time without what was spent on compiling, which is not the program's."""
-        return time.monotonic() - self.rounds.compile_seconds
+        """The time without what was spent on compiling, or until it was done."""
+        return time.monotonic() - self.rounds.compile_seconds - self._waived
+
+    def _begin(self) -> float:
+        """Let the rounds begin, or go on; time.monotonic()."""
+        begun, self.begun = self.begun, None
+        if begun is None:
+            self.rounds.begin(quiet_since_now=not self.continues_last_run)
+        else:
+            self.rounds.go_on(begun)
+        return time.monotonic()
+
+    def _leave(self, handover: Handover, began: float) -> None:
+        """Hand the run over where that is due, between two words or instructions."""
+        self._waived = time.monotonic() - began
+        if handover.is_due() and self.rounds.is_whole:
+            self.rounds.settle()
+            handover.hand_over(self.rounds.memory())
 
     def _let_act(self, host: RecordedHost, ask: _Ask) -> Stop | None:
         """What the host of a session does in this round; the stop where the session is over."""
@@ -224,7 +254,7 @@ class RunLoop:
 
     def _loop(self, ask: _Ask) -> Stop:
         try:
-            self.rounds.begin(quiet_since_now=not self.continues_last_run)
+            began = self._begin()
             try:
                 while True:
                     interrupts.check()
@@ -241,6 +271,8 @@ class RunLoop:
                         return stopped
                     if self.observer:
                         self.observer.run_pauses()
+                    if self.handover is not None:
+                        self._leave(self.handover, began)
                     if ask.until is not None and round_ended:
                         self.rounds.settle()
                         if ask.until():

@@ -368,18 +368,23 @@ class Snapshot:
         Of a tile alone it holds the members by name (TileState.held). Of a chip: `chip_NAME`,
         `page_MEMORY_NUMBER`, the record of each tile as a whole in `tileNUMBER`, its ELFs.
         """
+        held = self.held()
+        files.write_whole(
+            arguments.path(path), lambda file: np.savez_compressed(file, **held), "snapshot"
+        )
+
+    def held(self) -> dict[str, Any]:
+        """The arrays of a file by name."""
         meta: dict[str, Any] = {"bhemu": __version__, "schema": SCHEMA}
         if self.network is None:
             state = next(iter(self.tiles.values()))
             meta, held = {**meta, **state.about}, state.held()
         else:
-            held = self._held(self.network, meta)
+            held = self._of_chip(self.network, meta)
         held["meta"] = np.array(json.dumps(meta))
-        files.write_whole(
-            arguments.path(path), lambda file: np.savez_compressed(file, **held), "snapshot"
-        )
+        return held
 
-    def _held(self, network: NetworkState, meta: dict[str, Any]) -> dict[str, Any]:
+    def _of_chip(self, network: NetworkState, meta: dict[str, Any]) -> dict[str, Any]:
         """The arrays of the file of a chip; what is no array goes into `meta`."""
         held: dict[str, Any] = {f"chip_{name}": value for name, value in network.arrays.items()}
         held |= {f"page_{which}_{page}": data for (which, page), data in network.pages.items()}
@@ -405,8 +410,13 @@ class Snapshot:
     def load(cls, path: str | Path) -> Snapshot:
         """Read what `save` wrote; InputError when it is missing, damaged or of another version."""
         path = arguments.path(path)
+        return cls.of_bytes(files.read_bytes(path, "ARCHIVE_BYTES"), path)
+
+    @classmethod
+    def of_bytes(cls, data: bytes, path: Path) -> Snapshot:
+        """As load(), of the content of a file."""
         try:
-            with input_files.Archive(files.read_bytes(path, "ARCHIVE_BYTES")) as archive:
+            with input_files.Archive(data) as archive:
                 meta: dict[str, Any] = {}
                 if "meta" in archive:
                     meta = json.loads(str(archive.array("meta", _META_BYTES)))

@@ -30,6 +30,7 @@ from bhemu.noc.record import (
     PCIE_MEMORY,
     ChipState,
 )
+from bhemu.system import interrupts
 from bhemu.tensix.state import State
 
 ENTRIES = {
@@ -80,7 +81,7 @@ class Network:
             status = int(_STEP(self._addresses[entry])(self.state.base, n))
             machine_code.surface()
             return status
-        with np.errstate(over="ignore"):
+        with interrupts.later(), np.errstate(over="ignore"):
             return int(ENTRIES[entry].function(self.state, n))
 
     def physical(self, t: int) -> XY:

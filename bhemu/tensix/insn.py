@@ -7,6 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from bhemu.bits import Word, bits, choice, flags, number
+from bhemu.jit.interpreted import used
 from bhemu.jit.intrinsics import call_entry
 from bhemu.jit.subset import JIT, njit
 from bhemu.memmap import L1_SIZE
@@ -403,7 +404,13 @@ def second_entry(slot: int, function: Callable[..., Any], layout: type[Word]) ->
     assert slot < SECOND_SLOTS, slot
     ENTRIES[slot] = function, layout
     if not JIT:
-        return lambda s, t, word: function(s, t, layout.decoded(int(word)))
+        path = f"{function.__module__}.{function.__name__}"
+
+        def interpret(s: Any, t: Any, word: Any) -> Any:
+            used.add(path)
+            return function(s, t, layout.decoded(int(word)))
+
+        return interpret
 
     @njit
     def call(s: Any, t: Any, word: Any) -> Any:

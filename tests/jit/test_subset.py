@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from bhemu.jit import subset
+from bhemu.jit import interpreted
 from bhemu.jit.subset import JIT, Compiled, njit
 
 RUN = """
@@ -21,7 +21,7 @@ main(["run", "-q", "elfs/add1"])
 @pytest.mark.parametrize("value", ["1", "0", "", "no"])
 def test_the_switch_is_read_as_numba_reads_it(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     monkeypatch.setenv("NUMBA_DISABLE_JIT", value)
-    assert subset._disabled() == (value == "1")
+    assert interpreted.disabled() == (value == "1")
 
 
 def test_the_interpreted_mode_needs_no_numba(pytestconfig: pytest.Config) -> None:
