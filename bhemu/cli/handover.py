@@ -22,6 +22,7 @@ from bhemu.cli.options import Settings
 from bhemu.cli.output import Progress
 from bhemu.errors import InputError
 from bhemu.jit import cache, host, interpreted
+from bhemu.program.schema import SESSION
 from bhemu.system import interrupts
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ class Start:
         self._note: dict[str, Any] = json.loads(os.environ.pop(VARIABLE, "{}"))
         self._goes_on = "state" in self._note
         begins = not wait and not self._goes_on and bool(sys.executable)
+        begins = begins and settings.program.kind != SESSION  # what its host has read stays here
         self._may = begins and is_own_process() and not interpreted.disabled()
         if self._note:
             progress.go_on(self._note["began"])
