@@ -92,17 +92,18 @@ SHORT = """## Where the model falls short
   (PACR-UNWRITTEN, selectable); other readers do not notice. The order of rows that
   DEST_ACCESS_CFG_remap_addrs and swizzle_32b give is not modelled but for strided PACRs: it does
   not show unless it changes, and then PACR refuses older rows (PACR-REORDERED), others do not.
-* First use compiles, where no wheel brought the machine code. `bhemu run` does not wait for it. On two
-  busy processors (four times as much work as they can do; processor time, which idle is half of it):
-  in a fresh clone add1 answers in 1.1 s of the process that answers (2.0 s without bytecode), where
-  compiling what it uses takes 40 s idle; matmul, which ends before that, takes 27 to 34 s, interpreted
-  alone 32 s, compiled first 140 s. What falls short: an entry that is not finished when its run ends is begun
-  anew (the loop takes 10 s idle), so short runs alone never get compiled code, `bhemu warm` or one
-  longer run does; with two processors one of them compiles, so that a run that lasts is compiled after
-  40 s instead of 25; what a run comes to for the first time after it was taken over is waited for (other modes
-  of UNPACR and PACR than whole rows: 5 and 7 s), as is a damaged entry; of a picture of L1 (kind
-  "image") nothing is foreseen but what every run needs; firmware boots before a run can be taken over.
-  `--check`, all other commands but `check`, and Python compile first.
+* First use compiles, where no wheel brought the machine code. `bhemu run` does not wait for it.
+  On two busy processors (four times as much work as they can do; processor time, which idle is
+  half of it): in a fresh clone add1 answers in 1.1 s of the process that answers (2.0 s without
+  bytecode), where compiling what it uses takes 40 s idle; matmul, which ends before that, takes
+  27 to 34 s, interpreted alone 32 s, compiled first 140 s. What falls short: an entry that is not
+  finished when its run ends is begun anew (the loop takes 10 s idle), so short runs alone never
+  get compiled code, `bhemu warm` or one longer run does; with two processors one of them
+  compiles, so that a run that lasts is compiled after 40 s instead of 25; what a run comes to for
+  the first time after it was taken over is waited for (other modes of UNPACR and PACR than whole
+  rows: 5 and 7 s), as is a damaged entry; of a picture of L1 (kind "image") nothing is foreseen
+  but what every run needs; firmware boots before a run can be taken over. `--check`, all other
+  commands but `check`, and Python compile first.
 * Where one core changes the code of another and nobody writes RISCV_IC_INVALIDATE, engine "unicorn"
   may go on with its old translation; engine "compiled" sees the new code at once.
 * MVMUL is about four times slower on processors without AVX-512.
@@ -137,7 +138,8 @@ SHORT = """## Where the model falls short
   register whose value varies, or that count in memory. "Could have been released by" knows stores
   to constant addresses only: not those through pointers, of the packer or of other tiles.
 * Everything is compared with ttsim v1.10.0; nothing was compared with silicon.
-* `bhemu why` does not name every culprit: its first finding does for 310 of 707 planted bugs. When
+* `bhemu why` does not name every culprit: its first finding does for 310 of 707 planted bugs (128 of them
+  are gone since, with the rules that found them: docs/why-corpus.md). When
   first asked it had 92 % and 77 % of the points of bugs for each pain by two authors who did not
   know it, 59 % in three sets that looked for its gaps, and 46 % in kernels on tt-metal's headers
   ([why-corpus.md](why-corpus.md)). A cure is the one line whose change makes the outputs

@@ -1,19 +1,32 @@
 """`bhemu profile`: where a card would spend the cycles of a program, by the modelled times."""
 
-from typing import Any
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from bhemu.cli import output
-from bhemu.cli.options import program_options, run_options, settings
+from bhemu.cli.options import Settings, program_options, run_options, settings
 from bhemu.cli.output import Progress
 from bhemu.errors import EXIT_INTERRUPTED, EXIT_OK, InputError
+from bhemu.program import files
+
+if TYPE_CHECKING:
+    from bhemu.cli.summary import Target
+    from bhemu.debug.profile import ChipProfile, Profile
 
 
 @click.command("profile")
 @program_options
 @click.option(
     "--lines", default=15, type=click.IntRange(0, 10_000), help="how many waits are shown"
+)
+@click.option(
+    "--diff",
+    "other",
+    metavar="OTHER",
+    help="compare with another program, or with what --json wrote: cycles by source line",
 )
 @run_options
 def profile_command(**values: Any) -> int:
@@ -29,23 +42,13 @@ def profile_command(**values: Any) -> int:
     values["timing"] = "model"
     chosen = settings(values)
     progress = Progress(chosen.quiet or chosen.as_json)
-    with progress.starting():
-        from bhemu.cli.summary import Target
-        from bhemu.debug.profile import ChipProfile, Profile
-        from bhemu.machine.tile import Tile
-
-        chosen.check_save()
-        target = Target(chosen, progress)
-        begun = target.machine.clock
-        for tile in target.tiles:
-            tile.state.spent[0] = 1
-        if target.machine.network is not None:
-            target.machine.network.state.noc_counts[0] = 1
+    target, begun = _launched(chosen, progress)
     with progress.running(target):
         ended = target.finish()
     target.save()
-    chip = None if isinstance(target.machine, Tile) else target.machine
-    found = Profile(target.tile) if chip is None else ChipProfile(chip, begun)
+    found = _profiled(target, begun)
+    if values["other"] is not None and ended.error is None:
+        return _compared(found.as_dict(), values, as_json=chosen.as_json)
     if chosen.as_json:
         return output.report(
             {"program": target.program.name, **found.as_dict()},
@@ -57,3 +60,54 @@ def profile_command(**values: Any) -> int:
     if ended.error is not None:
         raise ended.error
     return EXIT_INTERRUPTED if ended.interrupted else EXIT_OK
+
+
+def _launched(chosen: Settings, progress: Progress) -> "tuple[Target, int]":
+    """The program on its machine, whose cycles are counted from now on; its clock."""
+    with progress.starting():
+        from bhemu.cli.summary import Target
+
+        chosen.check_save()
+        target = Target(chosen, progress)
+        for tile in target.tiles:
+            tile.state.spent[0] = 1
+        if target.machine.network is not None:
+            target.machine.network.state.noc_counts[0] = 1
+    return target, target.machine.clock
+
+
+def _profiled(target: "Target", begun: int) -> "Profile | ChipProfile":
+    from bhemu.debug.profile import ChipProfile, Profile
+    from bhemu.machine.tile import Tile
+
+    machine = target.machine
+    return Profile(target.tile) if isinstance(machine, Tile) else ChipProfile(machine, begun)
+
+
+def _compared(now: dict[str, Any], values: dict[str, Any], *, as_json: bool) -> int:
+    """Show what differs from another profile; exit code 0."""
+    from bhemu.debug.profile import differing
+
+    path = Path(values["other"])
+    if path.suffix == ".json":
+        try:
+            other = json.loads(files.read_bytes(path, "COVERAGE_BYTES"))
+            lines = list(differing(now, other, values["lines"]))
+        except (ValueError, LookupError, TypeError) as problem:
+            hint = "bhemu profile PROGRAM --json writes one"
+            raise InputError(f"{path}: no profile: {problem!r}", hint=hint) from problem
+    else:
+        chosen = settings({**values, "program": values["other"], "save": None})
+        progress = Progress(chosen.quiet or chosen.as_json)
+        target, begun = _launched(chosen, progress)
+        with progress.running(target):
+            ended = target.finish()
+        if ended.error is not None:
+            raise ended.error
+        other = _profiled(target, begun).as_dict()
+        lines = list(differing(now, other, values["lines"]))
+    if as_json:
+        output.say(json.dumps({"now": now, "other": other}, indent=2))
+    else:
+        output.say("\n".join(lines))
+    return EXIT_OK

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bhemu.devices import niu_request as request
 from bhemu.devices import noc_map
+from bhemu.errors import Where
+from bhemu.machine import error_text
 from bhemu.memmap import CORE_NAMES, L1_SIZE
 from bhemu.noc import times
 from bhemu.noc.grid import tile_at
@@ -35,6 +37,10 @@ _MARKS = {
 }
 _LOOP = 8  # instructions of a loop that waits for a counter of an NIU, at most
 _NOT_OF_NOC = "arbitration of routers packet by packet, row misses and refresh of DRAM"
+_SOURCES = {
+    "isa text": times.ISA, "measured": times.MEASURED, "derived": times.DERIVED,
+    "estimate": times.ESTIMATE,
+}  # fmt: skip
 _GUESSED = "loads of device registers, atomics, how many stores are not waited for"
 
 
@@ -46,7 +52,7 @@ class Row(NamedTuple):
     waits_for: str
     cycles: int
     times: int
-    place: str
+    where: Where
 
 
 class Profile:
@@ -54,8 +60,13 @@ class Profile:
 
     def __init__(self, tile: Tile) -> None:
         s = tile.state
+        self.xy = tile.xy
         self.cycles, self.full = int(s.clock[0]), int(s.spent[0]) == spent.FULL
         counts = s.op_count.sum(axis=0)
+        self.sources = Counter[str]()  # words by where their figure is from
+        for opcode, cls in REGISTRY.items():
+            if counts[opcode] and (figure := cycles.of(cls)):
+                self.sources[figure.kind] += int(counts[opcode])
         self.estimates = {
             cls.name: int(counts[opcode])
             for opcode, cls in REGISTRY.items()
@@ -76,15 +87,8 @@ class Profile:
         return found
 
     def as_dict(self) -> dict[str, Any]:
-        """JSON-ready: cycles, agents, rows."""
-        return {
-            "cycles": self.cycles,
-            "complete": not self.full,
-            "estimates": self.estimates,
-            "not_modelled": cycles.NOT_MODELLED,
-            "agents": self.by_agent(),
-            "rows": [row._asdict() for row in self.rows],
-        }
+        """JSON-ready, as `reported`."""
+        return reported(self.cycles, [self], [], complete=not self.full)
 
     def lines(self, most: int) -> Iterator[str]:
         """A table of the agents, and the `most` longest waits by source line."""
@@ -102,7 +106,7 @@ class Profile:
             yield ""
             yield f"{'cycles':>8} {'times':>6}  which waits, and for what"
         for row in waits:
-            yield f"{row.cycles:8} {row.times:6}  {row.agent} for {row.waits_for}: {row.place}"
+            yield f"{row.cycles:8} {row.times:6}  {row.agent} for {row.waits_for}: {row.where}"
         yield ""
         named = ", ".join(f"{name} ({times})" for name, times in self.estimates.items())
         yield f"estimates: of words {named or 'none'}; of cores {_GUESSED}"
@@ -140,8 +144,8 @@ def _rows(tile: Tile) -> Iterator[Row]:
 
 
 def _row(tile: Tile, agent: int, pc: int, waits: str, taken: int, count: int) -> Row:
-    place = tile.place(_core(tile, agent - 1, pc), pc)
-    return Row(AGENTS[agent - 1], pc, waits, taken, count, place)
+    where = error_text.where_core(tile, _core(tile, agent - 1, pc), pc)
+    return Row(AGENTS[agent - 1], pc, waits, taken, count, where)
 
 
 def _loop(tile: Tile, pc: int) -> tuple[int, int] | None:
@@ -165,6 +169,85 @@ def _core(tile: Tile, agent: int, pc: int) -> int:
         if tile.locate(core, pc)[0] is not None:
             return int(core)
     return int(first)
+
+
+def reported(
+    taken: int, profiles: list[Profile], transfers: list[Transfer], *, complete: bool
+) -> dict[str, Any]:
+    """JSON-ready: agents and units by tile, lines, transfers, where figures are from, all rows.
+
+    "bound": who works most of the cycles. "sources": words by where their figure is from.
+    """
+    agents: list[dict[str, Any]] = []
+    units: list[dict[str, Any]] = []
+    for profile in profiles:
+        for name, own in profile.by_agent().items():
+            waiting = {text: n for text, n in own.items() if text}
+            one = {"tile": list(profile.xy), "name": name, "busy": own.get("", 0)}
+            (units if name in NAMES else agents).append({**one, "waiting": waiting})
+    busiest = max((*agents, *units), key=lambda one: int(one["busy"]), default=None)
+    bound = "" if busiest is None else "{name} of tile ({tile[0]},{tile[1]})".format(**busiest)
+    moved = [row._asdict() for row in transfers]
+    counts: Counter[str] = sum((profile.sources for profile in profiles), Counter())
+    return {
+        "cycles": taken,
+        "complete": complete,
+        "bound": bound,
+        "agents": agents,
+        "units": units,
+        "lines": _by_line(profiles),
+        "noc": [one for one in moved if "DRAM" not in one["what"]],
+        "dram": [one for one in moved if "DRAM" in one["what"]],
+        "sources": {name: counts[kind] for name, kind in _SOURCES.items()},
+        "estimates": dict(sum((Counter(one.estimates) for one in profiles), Counter())),
+        "not_modelled": f"{cycles.NOT_MODELLED}, {_NOT_OF_NOC}",
+        "rows": [
+            {
+                "tile": list(profile.xy),
+                **{name: v for name, v in row._asdict().items() if name != "where"},
+                "place": str(row.where),
+            }
+            for profile in profiles
+            for row in profile.rows
+        ],
+    }
+
+
+def _by_line(profiles: list[Profile]) -> list[dict[str, Any]]:
+    """Cycles of cores and threads by source line, the longest first: those of work, the waits."""
+    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for profile in profiles:
+        for row in profile.rows:
+            where = row.where
+            if row.agent in NAMES or not where.line:
+                continue
+            key = profile.xy, where.core, where.file, where.line
+            named: dict[str, Any] = {"tile": list(profile.xy), "core": where.core}
+            named |= {"file": where.file, "line": where.line, "cycles": 0, "waiting": {}}
+            one = found.setdefault(key, named)
+            one["cycles"] += row.cycles
+            if row.waits_for:
+                waiting = one["waiting"]
+                waiting[row.waits_for] = waiting.get(row.waits_for, 0) + row.cycles
+    return sorted(found.values(), key=lambda one: -int(one["cycles"]))
+
+
+def differing(now: dict[str, Any], other: dict[str, Any], most: int) -> Iterator[str]:
+    """Lines of source whose cycles differ most between two reports; `other` is subtracted."""
+    yield f"{now['cycles']} cycles, {now['cycles'] - other['cycles']:+} against {other['cycles']}"
+    yield f"{'cycles':>8} {'change':>8}  line, of all tiles"
+    held = [_cycles_of_lines(one) for one in (now, other)]
+    changes = {key: held[0][key] - held[1][key] for key in held[0] | held[1]}
+    for key in sorted(changes, key=lambda key: (-abs(changes[key]), key))[:most]:
+        if changes[key]:
+            yield f"{held[0][key]:8} {changes[key]:+8}  {key}"
+
+
+def _cycles_of_lines(report: dict[str, Any]) -> Counter[str]:
+    found = Counter[str]()
+    for one in report["lines"]:
+        found[f"{one['core']} {one['file']}:{one['line']}"] += one["cycles"]
+    return found
 
 
 class Transfer(NamedTuple):
@@ -207,15 +290,9 @@ class ChipProfile:
         self.transfers = sorted(rows, key=lambda row: (-row.cycles, row.tile, row.core, row.pc))
 
     def as_dict(self) -> dict[str, Any]:
-        """JSON-ready: cycles, tiles by "x,y" (Profile.as_dict), transfers."""
-        return {
-            "cycles": self.cycles,
-            "complete": not self.full,
-            "not_modelled": _NOT_OF_NOC,
-            "noc": {name: figure._asdict() for name, figure in times.FIGURES.items()},
-            "tiles": {xy: profile.as_dict() for xy, profile in self.tiles.items()},
-            "transfers": [row._asdict() for row in self.transfers],
-        }
+        """JSON-ready, as `reported`."""
+        full = self.full or any(profile.full for profile in self.tiles.values())
+        return reported(self.cycles, list(self.tiles.values()), self.transfers, complete=not full)
 
     def lines(self, most: int) -> Iterator[str]:
         """What the cores of each tile wait for most, the longest waits, the longest transfers."""
@@ -232,7 +309,7 @@ class ChipProfile:
         yield ""
         yield f"{'cycles':>8} {'times':>6} {'tile':>6}  which waits, and for what"
         for row, xy in sorted(found, key=lambda one: -one[0].cycles)[:most]:
-            what = f"{row.agent} for {row.waits_for}: {row.place}"
+            what = f"{row.agent} for {row.waits_for}: {row.where}"
             yield f"{row.cycles:8} {row.times:6} {xy:>6}  {what}"
         yield ""
         head = f"{'cycles':>8} {'requests':>8} {'NIUs':>7} {'links':>7} {'DRAM':>7} {'tile':>6}"

@@ -20,8 +20,15 @@ def test_cycles_add_up(bhemu) -> None:
     """What a thread works and waits is never more than the run took; words are all counted."""
     found = json.loads(bhemu("profile", ELFS / "matmul", "--json").stdout)
     assert found["complete"]
-    for agent, own in found["agents"].items():
-        assert sum(own.values()) <= found["cycles"] + 64, agent  # the last word may outlast the run
+    for one in (*found["agents"], *found["units"]):  # the last word may outlast the run
+        assert one["busy"] + sum(one["waiting"].values()) <= found["cycles"] + 64, one["name"]
+    assert found["bound"] in {f"{one['name']} of tile (1,2)" for one in found["agents"]}
+    assert set(found["sources"]) == {"isa text", "measured", "derived", "estimate"}
+    lines = {(one["core"], one["file"], one["line"]): one for one in found["lines"]}
+    assert len(lines) == len(found["lines"]) > 20
+    in_rows = sum(r["cycles"] for r in found["rows"] if r["agent"] in ("brisc", "T0", "T1", "T2"))
+    assert 0 < sum(one["cycles"] for one in found["lines"]) <= 2 * in_rows
+    assert all(sum(o["waiting"].values()) <= o["cycles"] for o in found["lines"])
     math = [row for row in found["rows"] if row["agent"] == "T1" and row["waits_for"] == ""]
     assert sum(row["times"] for row in math) == 821  # words of T1, as `bhemu run` counts them
 
@@ -40,18 +47,19 @@ def test_what_cannot_be_modelled_is_refused(bhemu) -> None:
 def test_transfers_of_a_chip_are_shown(bhemu) -> None:
     """copy_dram: 16 tiles read and write 64 pages of DRAM; each waits in a barrier."""
     found = json.loads(bhemu("profile", ELFS / "copy_dram", "--json").stdout)
-    assert found["complete"] and len(found["tiles"]) == 16
+    tiles = {tuple(one["tile"]) for one in found["agents"]}
+    assert found["complete"] and len(tiles) == 16
     for what in ("read", "write"):
-        pages = [row for row in found["transfers"] if row["what"] == f"{what} of DRAM bank"]
+        pages = [row for row in found["dram"] if row["what"] == f"{what} of DRAM bank"]
         assert sum(row["requests"] for row in pages) == 64
         assert all(row["cycles"] > 300 * row["requests"] for row in pages)
         assert all(row["niu"] + row["links"] + row["dram"] <= row["cycles"] for row in pages)
-        assert {row["tile"] for row in pages} == found["tiles"].keys()
-    waits = [row for row in found["tiles"]["1,2"]["rows"] if "NoC reads" in row["waits_for"]]
+        assert {row["tile"] for row in pages} == {f"{x},{y}" for x, y in tiles}
+    rows = [row for row in found["rows"] if row["tile"] == [1, 2]]
+    waits = [row for row in rows if "NoC reads" in row["waits_for"]]
     assert waits and all(row["agent"] == "ncrisc" and row["cycles"] > 400 for row in waits)
-    for tile in found["tiles"].values():
-        for agent, own in tile["agents"].items():
-            assert sum(own.values()) <= found["cycles"] + 64, agent
+    for one in found["agents"]:
+        assert one["busy"] + sum(one["waiting"].values()) <= found["cycles"] + 64, one["name"]
 
 
 def test_a_chip_shows_tiles_lines_and_what_is_not_modelled(bhemu) -> None:
@@ -60,3 +68,19 @@ def test_a_chip_shows_tiles_lines_and_what_is_not_modelled(bhemu) -> None:
     assert "transfers, with what of their cycles they waited for" in done.stdout
     assert sum("read of DRAM bank: " in line for line in done.stdout.splitlines()) > 0
     assert "not modelled: " in done.stdout and "arbitration of routers" in done.stdout
+
+
+def test_two_profiles_are_compared_by_line(bhemu, tmp_path: Path) -> None:
+    same = bhemu("profile", ELFS / "matmul", "--diff", ELFS / "matmul")
+    assert same.exit_code == 0
+    head, table = same.stdout.splitlines()
+    assert ", +0 against " in head
+    assert table.endswith("line, of all tiles")
+    (tmp_path / "a.json").write_text(bhemu("profile", ELFS / "add1", "--json").stdout)
+    other = bhemu("profile", ELFS / "eltwise", "--diff", tmp_path / "a.json", "--lines", 4)
+    assert other.exit_code == 0
+    assert len(other.stdout.splitlines()) == 6
+    (tmp_path / "b.json").write_text("{}")
+    bad = bhemu("profile", ELFS / "add1", "--diff", tmp_path / "b.json")
+    assert bad.exit_code == 2
+    assert "no profile" in bad.stderr
