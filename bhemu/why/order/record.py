@@ -38,8 +38,8 @@ REACHED_STORES = REACHED + THREADS * UNITS
 PLAIN = REACHED_STORES + CORES
 VECTOR = PLAIN + OWNERS
 
-# Places: words of L1, halves of GPRs, rows of Dst, bits of Config, then bytes of the words of L1 that
-# are accessed in parts.
+# Places: words of L1, halves of GPRs, rows of Dst, bits of Config, then bytes of those words of L1
+# that are accessed in parts.
 L1_WORDS = L1_SIZE // 4
 GPRS = L1_WORDS
 DST = GPRS + 2 * 64 * THREADS
