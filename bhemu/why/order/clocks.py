@@ -7,26 +7,7 @@ import numpy as np
 from bhemu.jit.subset import njit
 from bhemu.tensix.state import CORES, THREADS
 from bhemu.tensix.thread import SEM_FULL, SEM_ZERO
-from bhemu.why.order.record import (
-    AGENTS,
-    CLOCK,
-    HOST,
-    ISSUE,
-    NAMES,
-    NOC,
-    OWNER_CLOCK,
-    OWNERS,
-    PLAIN,
-    POSTS,
-    REACHED,
-    REACHED_STORES,
-    RELEASED,
-    STORED,
-    STORES,
-    UNIT,
-    UNITS,
-    VERSIONS,
-)
+from bhemu.why.order import record as r
 
 DRAINED = 32  # instructions of a core after which its stores to Config are taken as done
 # Names of what is released and acquired; device registers have their address
@@ -39,18 +20,18 @@ TRISC_CONFIG = 1 << 10
 @njit
 def owner(agent: Any) -> Any:
     """The core or the thread's issue that an agent works for; the host."""
-    if agent < UNIT or agent == HOST:
+    if agent < r.UNIT or agent == r.HOST:
         return agent
-    if agent >= NOC:
-        return (agent - NOC) % CORES
-    return agent - STORES if agent >= STORES else ISSUE + (agent - UNIT) // UNITS
+    if agent >= r.NOC:
+        return (agent - r.NOC) % CORES
+    return agent - r.STORES if agent >= r.STORES else r.ISSUE + (agent - r.UNIT) // r.UNITS
 
 
 @njit
 def row(agent: Any) -> Any:
     """Where an agent's owner stands in the plain order."""
     who = owner(agent)
-    return np.int64(OWNERS - 1) if who == HOST else np.int64(who)
+    return np.int64(r.OWNERS - 1) if who == r.HOST else np.int64(who)
 
 
 @njit
@@ -86,26 +67,26 @@ def _changed(o: Any, agent: Any, grew: Any) -> None:
     o.epoch[agent] += 1
     o.plain_epoch[row(agent)] += 1
     if agent < CORES:
-        i = o.versions[agent] % VERSIONS
+        i = o.versions[agent] % r.VERSIONS
         o.version_clock[agent, i] = o.clocks[agent, agent]
-        copy(o.version[agent, i], 0, o.clocks[agent], 0, PLAIN)
-        copy(o.version[agent, i], PLAIN, o.plain[agent], 0, OWNERS)
+        copy(o.version[agent, i], 0, o.clocks[agent], 0, r.PLAIN)
+        copy(o.version[agent, i], r.PLAIN, o.plain[agent], 0, r.OWNERS)
         o.versions[agent] += 1
 
 
 @njit
 def join(o: Any, agent: Any, vector: Any) -> None:
     """`agent` is behind what a vector says."""
-    grew = _raise(o.clocks[agent], 0, vector, 0, PLAIN)
-    grew = _raise(o.plain[row(agent)], 0, vector, PLAIN, OWNERS) or grew
+    grew = _raise(o.clocks[agent], 0, vector, 0, r.PLAIN)
+    grew = _raise(o.plain[row(agent)], 0, vector, r.PLAIN, r.OWNERS) or grew
     _changed(o, agent, grew)
 
 
 @njit
 def join_agent(o: Any, agent: Any, by: Any) -> None:
     """`agent` is behind what `by` has done so far."""
-    grew = _raise(o.clocks[agent], 0, o.clocks[by], 0, PLAIN)
-    grew = _raise(o.plain[row(agent)], 0, o.plain[row(by)], 0, OWNERS) or grew
+    grew = _raise(o.clocks[agent], 0, o.clocks[by], 0, r.PLAIN)
+    grew = _raise(o.plain[row(agent)], 0, o.plain[row(by)], 0, r.OWNERS) or grew
     o.epoch[by] += 1
     o.plain_epoch[row(by)] += 1
     _changed(o, agent, grew)
@@ -114,8 +95,8 @@ def join_agent(o: Any, agent: Any, by: Any) -> None:
 @njit
 def save(o: Any, vector: Any, agent: Any) -> None:
     """What `agent` has done is in a vector."""
-    _raise(vector, 0, o.clocks[agent], 0, PLAIN)
-    _raise(vector, PLAIN, o.plain[row(agent)], 0, OWNERS)
+    _raise(vector, 0, o.clocks[agent], 0, r.PLAIN)
+    _raise(vector, r.PLAIN, o.plain[row(agent)], 0, r.OWNERS)
     o.epoch[agent] += 1
     o.plain_epoch[row(agent)] += 1
 
@@ -125,13 +106,13 @@ def join_moment(o: Any, agent: Any, core: Any, clock: Any, plain: Any, units: An
     """`agent` is behind what `core` had done at its clock; in the orders that are named."""
     grew = False
     last = o.versions[core]
-    for back in range(min(last, VERSIONS)):
-        i = (last - 1 - back) % VERSIONS
-        if o.version_clock[core, i] <= clock or back == VERSIONS - 1:
+    for back in range(min(last, r.VERSIONS)):
+        i = (last - 1 - back) % r.VERSIONS
+        if o.version_clock[core, i] <= clock or back == r.VERSIONS - 1:
             if units:
-                grew = _raise(o.clocks[agent], 0, o.version[core, i], 0, PLAIN)
+                grew = _raise(o.clocks[agent], 0, o.version[core, i], 0, r.PLAIN)
             if plain:
-                grew = _raise(o.plain[row(agent)], 0, o.version[core, i], PLAIN, OWNERS) or grew
+                grew = _raise(o.plain[row(agent)], 0, o.version[core, i], r.PLAIN, r.OWNERS) or grew
             break
     if units and o.clocks[agent, core] < clock:
         o.clocks[agent, core] = clock
@@ -151,36 +132,36 @@ def knows(o: Any, agent: Any, by: Any, clock: Any) -> Any:
 @njit
 def before(o: Any, agent: Any, event: Any) -> Any:
     """Whether an event is before what `agent` does now, where units take time."""
-    return knows(o, agent, event[0], event[CLOCK])
+    return knows(o, agent, event[0], event[r.CLOCK])
 
 
 @njit
 def plainly(o: Any, agent: Any, event: Any) -> Any:
     """The same where all is complete at once."""
     by, now = row(event[0]), row(agent)
-    return by == now or event[OWNER_CLOCK] <= o.plain[now, by]
+    return by == now or event[r.OWNER_CLOCK] <= o.plain[now, by]
 
 
 # Acts of cores
 
 
 @njit
-def core(o: Any, c: Any) -> None:
-    """A core has executed an instruction."""
-    o.clocks[c, c] += 1
-    o.plain[c, c] += 1
+def core(o: Any, c: Any, n: Any) -> None:
+    """A core has executed `n` instructions."""
+    o.clocks[c, c] += n
+    o.plain[c, c] += n
 
 
 @njit
 def stores(o: Any, c: Any) -> Any:
     """The agent of a core's stores to Config, which makes one."""
-    agent = np.int64(STORES + c)
+    agent = np.int64(r.STORES + c)
     join_agent(o, agent, c)
     o.clocks[agent, agent] += 1
     number = o.clocks[agent, agent]
     _drain(o, c, o.clocks[c, c])
-    o.stored_at[c, number % STORED] = o.clocks[c, c]
-    o.clocks[c, REACHED_STORES + c] = number
+    o.stored_at[c, number % r.STORED] = o.clocks[c, c]
+    o.clocks[c, r.REACHED_STORES + c] = number
     _changed(o, c, True)
     return agent
 
@@ -188,9 +169,9 @@ def stores(o: Any, c: Any) -> Any:
 @njit
 def _drain(o: Any, c: Any, clock: Any) -> None:
     """Stores to Config that core `c` made long before its `clock` have taken place."""
-    last = o.clocks[STORES + c, STORES + c]
+    last = o.clocks[r.STORES + c, r.STORES + c]
     while o.stored_done[c] < last:
-        if o.stored_at[c, (o.stored_done[c] + 1) % STORED] > clock - DRAINED:
+        if o.stored_at[c, (o.stored_done[c] + 1) % r.STORED] > clock - DRAINED:
             return
         o.stored_done[c] += 1
 
@@ -209,7 +190,7 @@ def pushes(o: Any, c: Any, t: Any, number: Any) -> None:
 @njit
 def noc(o: Any, c: Any, writes: Any) -> Any:
     """The agent of the NoC reads (`writes` 0) or writes (1) that a core asks for."""
-    agent = np.int64(NOC + CORES * writes + c)
+    agent = np.int64(r.NOC + CORES * writes + c)
     join_agent(o, agent, c)
     o.clocks[agent, agent] += 1
     return agent
@@ -219,7 +200,7 @@ def noc(o: Any, c: Any, writes: Any) -> Any:
 def starts(o: Any, by: Any, c: Any) -> None:
     """Core `by` releases core `c`, which takes longer to begin than a word of `by` to end."""
     join_agent(o, c, by)
-    for agent in range(AGENTS):
+    for agent in range(r.AGENTS):
         done = o.done_by[by, agent]
         if done and done == o.clocks[agent, agent]:
             join_agent(o, c, agent)
@@ -234,15 +215,15 @@ def starts(o: Any, by: Any, c: Any) -> None:
 @njit
 def issues(o: Any, t: Any, number: Any, pusher: Any) -> None:
     """A word leaves the gate of thread `t`; it came with the word `number` of its FIFO."""
-    issue = np.int64(ISSUE + t)
+    issue = np.int64(r.ISSUE + t)
     if number >= o.push_from[t] and number != o.pushed[t]:
         i = number % o.push.shape[1]
         join_moment(o, issue, o.push[t, i, 0], o.push[t, i, 1], True, True)
         o.push_clock[t] = o.push[t, i, 1]
         o.pushed[t] = number
         c = o.push[t, i, 0]
-        if o.clocks[issue, STORES + c] < o.push[t, i, 2]:
-            o.clocks[issue, STORES + c] = o.push[t, i, 2]
+        if o.clocks[issue, r.STORES + c] < o.push[t, i, 2]:
+            o.clocks[issue, r.STORES + c] = o.push[t, i, 2]
             o.epoch[issue] += 1
     o.clocks[issue, issue] += 1
     o.plain[issue, issue] += 1
@@ -251,36 +232,36 @@ def issues(o: Any, t: Any, number: Any, pusher: Any) -> None:
 @njit
 def begins(o: Any, t: Any, unit: Any) -> Any:
     """The agent that executes what the thread issues now; `unit` -1: it is complete at once."""
-    issue = np.int64(ISSUE + t)
+    issue = np.int64(r.ISSUE + t)
     if unit < 0:
         return issue
-    agent = UNIT + t * UNITS + unit
-    _raise(o.clocks[agent], 0, o.clocks[issue], 0, PLAIN)
+    agent = r.UNIT + t * r.UNITS + unit
+    _raise(o.clocks[agent], 0, o.clocks[issue], 0, r.PLAIN)
     for other in range(THREADS):  # a unit works in the order in which words reach it
-        by = UNIT + other * UNITS + unit
-        reached = o.clocks[issue, REACHED + other * UNITS + unit]
+        by = r.UNIT + other * r.UNITS + unit
+        reached = o.clocks[issue, r.REACHED + other * r.UNITS + unit]
         if other != t and o.clocks[agent, by] < reached:
             o.clocks[agent, by] = reached
     o.clocks[agent, agent] += 1
-    o.clocks[issue, REACHED + t * UNITS + unit] = o.clocks[agent, agent]
+    o.clocks[issue, r.REACHED + t * r.UNITS + unit] = o.clocks[agent, agent]
     return agent
 
 
 @njit
 def passes(o: Any, t: Any) -> None:
     """A word goes on that the thread's wait holds back: what it waited for is before it."""
-    issue = np.int64(ISSUE + t)
+    issue = np.int64(r.ISSUE + t)
     conditions, semaphores = o.wait[t, 1], o.wait[t, 2]
     o.wait[t, 0] = 0
     for bit, unit in _CONDITIONS:
         if conditions >> bit & 1:
-            join_agent(o, issue, UNIT + t * UNITS + unit)
+            join_agent(o, issue, r.UNIT + t * r.UNITS + unit)
     if conditions & TRISC_CONFIG or semaphores:  # those behind a wait for somebody are long done
         for i in range(2):
             c = t + 1 if i else 0
-            reached = o.clocks[issue, REACHED_STORES + c]
-            if o.clocks[issue, STORES + c] < reached:
-                o.clocks[issue, STORES + c] = reached
+            reached = o.clocks[issue, r.REACHED_STORES + c]
+            if o.clocks[issue, r.STORES + c] < reached:
+                o.clocks[issue, r.STORES + c] = reached
                 o.epoch[issue] += 1
     for i in range(8):
         if semaphores >> i & 1:
@@ -295,8 +276,8 @@ def _behind(o: Any, agent: Any, i: Any, gets: Any, n: Any) -> None:
     """Behind the first `n` posts or gets, each of which is behind those before it."""
     count = o.sem_count[i, gets]
     n = min(n, count)
-    if n > max(count - POSTS, 0):
-        join(o, agent, o.sem_clock[i, gets, (n - 1) % POSTS])
+    if n > max(count - r.POSTS, 0):
+        join(o, agent, o.sem_clock[i, gets, (n - 1) % r.POSTS])
 
 
 @njit
@@ -331,9 +312,9 @@ def sem_init(o: Any, agent: Any, i: Any, value: Any, most: Any) -> None:
 def sem_change(o: Any, agent: Any, i: Any, gets: Any) -> None:
     """One is added, or taken."""
     count = o.sem_count[i, gets]
-    vector = o.sem_clock[i, gets, count % POSTS]
+    vector = o.sem_clock[i, gets, count % r.POSTS]
     if count:
-        copy(vector, 0, o.sem_clock[i, gets, (count - 1) % POSTS], 0, vector.size)
+        copy(vector, 0, o.sem_clock[i, gets, (count - 1) % r.POSTS], 0, vector.size)
     else:
         clear(vector)
     save(o, vector, agent)
@@ -356,13 +337,13 @@ def sem_seen(o: Any, agent: Any, i: Any) -> None:
 @njit
 def _named(o: Any, name: Any) -> Any:
     """The number of a name; where there are too many, some share one."""
-    i = (name * 0x9E3779B1 >> 7) % NAMES
+    i = (name * 0x9E3779B1 >> 7) % r.NAMES
     for _ in range(16):
         if o.object_name[i] == 0:
             o.object_name[i] = name
         if o.object_name[i] == name:
             return i
-        i = (i + 1) % NAMES
+        i = (i + 1) % r.NAMES
     return i
 
 
@@ -405,7 +386,7 @@ def acquired(o: Any, agent: Any) -> None:
 def released(o: Any, agent: Any) -> None:
     """An agent has let others go on."""
     by, who = owner(agent), row(agent)
-    i = o.releases[who] % RELEASED
+    i = o.releases[who] % r.RELEASED
     o.release[who, i, 0] = o.plain[who, who]
     o.release[who, i, 1], o.release[who, i, 2] = o.step[1], o.step[2]
     o.release[who, i, 3] = o.step[4]

@@ -1,9 +1,10 @@
 """What Python tells the compiled observer: what a word touches, once; what follows a load, once."""
 
-from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from bhemu.tensix import spaces, thread
 from bhemu.tensix.config import CONFIG_WORDS, SHARED
@@ -45,12 +46,16 @@ def begin(o: OrderRecord) -> None:
 
 def text(o: OrderRecord, row: int, word: int) -> None:
     """Describe a word in a row of `text`."""
-    found = o.text[row]
-    found[:] = o.text_list[row] = 0
+    o.text[row], o.text_list[row] = _text(word), 0
+
+
+@lru_cache(1 << 14)
+def _text(word: int) -> npt.NDArray[np.int64]:
+    found = np.zeros(words.COLUMNS, np.int64)
     cls = decode(word)
     if cls is None:
         found[words.AGENT_UNIT] = _UNKNOWN
-        return
+        return found
     values, unit = cls.operands(word), unit_of(word)
     found[words.AGENT_UNIT] = -1 if unit is None else UNIT_NAMES.index(unit)
     found[words.BANKS] = _BANKS.get(cls.unit, 0)
@@ -66,6 +71,7 @@ def text(o: OrderRecord, row: int, word: int) -> None:
     found[words.CONFIG_READ] = cls.formats in config_bits.FOLLOWED
     _dst(found, cls, values)
     _l1(found, cls, values)
+    return found
 
 
 def _waits(found: Any, values: dict[str, int]) -> None:
@@ -115,36 +121,42 @@ def _l1(found: Any, cls: type[Instruction], values: dict[str, int]) -> None:
 def lists(o: OrderRecord, row: int, bank: int, context: int) -> None:
     """Which bits of Config the word of a row reads at issue and later, in a bank and context."""
     word = int(o.text_word[row]) - 1
-    bits = config_bits.read_by(word, context)
-    early = [bit for bit in bits if bit // 32 in config_bits.addresses()]
-    o.text_list[row, bank, context] = (
-        _list(o, bank, early),
-        _list(o, bank, [bit for bit in bits if bit not in set(early)]),
-    )
+    o.text_list[row, bank, context] = [_list(o, bits) for bits in _bits(word, bank, context)]
 
 
-def _list(o: OrderRecord, bank: int, bits: Iterable[int]) -> int:
+@lru_cache(1 << 10)
+def _bits(word: int, bank: int, context: int) -> npt.NDArray[np.uint32]:
+    """[at issue, later][word of both banks]: the bits that a word reads."""
+    found = np.zeros((2, 2, CONFIG_WORDS), np.uint32)
+    for bit in config_bits.read_by(word, context):
+        later, at = int(bit // 32 not in config_bits.addresses()), bit // 32
+        found[later, 0 if at >= SHARED else bank, at] |= np.uint32(1 << bit % 32)
+    return found.reshape(2, -1)
+
+
+def _list(o: OrderRecord, bits: npt.NDArray[np.uint32]) -> int:
     """1 + the number of a list of these bits; what is too much shares the last one."""
-    wanted = np.zeros((2, CONFIG_WORDS), np.uint32)
-    for bit in bits:
-        word = bit // 32
-        wanted[0 if word >= SHARED else bank, word] |= np.uint32(1 << bit % 32)
-    flat, count = wanted.reshape(-1), int(o.lists[0])
-    for i in range(count):
-        if (o.list_bits[i] == flat).all():
-            return i + 1
+    count = int(o.lists[0])
+    same = np.flatnonzero((o.list_bits[:count] == bits).all(axis=1))
+    if same.size:
+        return int(same[0]) + 1
     if count == LISTS:
-        o.list_bits[count - 1] |= flat
+        o.list_bits[count - 1] |= bits
         return count
-    o.list_bits[count] = flat
+    o.list_bits[count] = bits
     o.lists[0] += 1
     return count + 1
 
 
 def site(o: OrderRecord, l1: Any, pc: int) -> None:
     """What the code behind a load does with its value."""
-    kind = polls.KNOWN
-    kind |= polls.POLLS if sites.is_polled(l1, pc) else 0
-    kind |= polls.ONE_OF_TWO if sites.is_one_of_two(l1, pc) else 0
-    kind |= polls.SPINS if sites.spin(l1, pc) is not None else 0
-    o.site[pc >> 2] = kind
+    first = max(pc - sites.REACH, 0)
+    o.site[pc >> 2] = _site(l1[first : pc + sites.REACH].tobytes(), pc - first)
+
+
+@lru_cache(1 << 14)
+def _site(code: bytes, at: int) -> int:
+    l1, kind = np.frombuffer(code, np.uint8), polls.KNOWN
+    kind |= polls.POLLS if sites.is_polled(l1, at) else 0
+    kind |= polls.ONE_OF_TWO if sites.is_one_of_two(l1, at) else 0
+    return kind | (polls.SPINS if sites.spin(l1, at) is not None else 0)

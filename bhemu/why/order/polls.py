@@ -17,7 +17,7 @@ from bhemu.riscv.formats import Branch, Csr, Register, RegisterImmediate
 from bhemu.riscv.isa import rv32i
 from bhemu.tensix.state import CORES
 from bhemu.why.order import clocks, shadow
-from bhemu.why.order.record import AGENT, CLOCK, LOG, LOOK, SITES, SLOTS, VALUES
+from bhemu.why.order import record as r
 from bhemu.why.order.words import SITE
 
 _BRANCH, _REGISTER, _IMMEDIATE = Branch.code(), Register.code(), RegisterImmediate.code()
@@ -40,7 +40,7 @@ def site(s: Any, o: Any, pc: Any) -> Any:
 def is_poll(s: Any, o: Any, c: Any, pc: Any, address: Any) -> Any:
     """Whether a load looks at one place of L1 until it changes."""
     kind, word = site(s, o, pc), address >> 2
-    last = o.site_last[c, (pc >> 2) % SITES]
+    last = o.site_last[c, (pc >> 2) % r.SITES]
     if last[0] != pc or last[1] != address:
         last[0], last[1], last[2] = pc, address, 0
     last[2] += 1
@@ -54,14 +54,14 @@ def is_poll(s: Any, o: Any, c: Any, pc: Any, address: Any) -> Any:
 @njit
 def slot_of(o: Any, word: Any) -> Any:
     """The number of a polled word; what cores have stored there so far becomes known."""
-    if o.slot[word] or o.slots[0] == SLOTS:
+    if o.slot[word] or o.slots[0] == r.SLOTS:
         return np.int64(o.slot[word]) - 1
     slot = o.slots[0]
     o.slots[0] += 1
     o.slot[word], o.slot_word[slot] = slot + 1, word
-    first = max(o.logged[0] - LOG, 0)
+    first = max(o.logged[0] - r.LOG, 0)
     for i in range(first, o.logged[0]):
-        entry = o.log[i % LOG]
+        entry = o.log[i % r.LOG]
         if entry[0] == word:
             _value(o, slot, entry[1], entry[2], entry[3])
     return slot
@@ -69,7 +69,7 @@ def slot_of(o: Any, word: Any) -> Any:
 
 @njit
 def _value(o: Any, slot: Any, value: Any, core: Any, clock: Any) -> None:
-    i = o.values[slot] % VALUES
+    i = o.values[slot] % r.VALUES
     o.value[slot, i, 0], o.value[slot, i, 1], o.value[slot, i, 2] = value, core, clock
     o.values[slot] += 1
 
@@ -79,7 +79,7 @@ def stored(s: Any, o: Any, c: Any, address: Any, size: Any, value: Any) -> None:
     """Core `c` has stored to L1; what is less than a word leaves no value that is known."""
     word, clock = address >> 2, o.clocks[c, c]
     value = value & 0xFFFFFFFF if size == 4 and address & 3 == 0 else np.int64(-1)
-    entry = o.log[o.logged[0] % LOG]
+    entry = o.log[o.logged[0] % r.LOG]
     entry[0], entry[1], entry[2], entry[3] = word, value, c, clock
     o.logged[0] += 1
     o.marks[word] |= np.uint8(_STORED)
@@ -120,7 +120,7 @@ def goes_on(s: Any, o: Any, c: Any, pc: Any, word: Any) -> None:
         look[4] |= 1 << rd & ~1
     else:
         look[4] &= ~(1 << rd)
-    if look[0] >= 0 and (look[4] == 0 or look[0] >= LOOK):
+    if look[0] >= 0 and (look[4] == 0 or look[0] >= r.LOOK):
         _proves(o, c, np.int64(_ALL), np.int64(_ALL))
 
 
@@ -149,19 +149,19 @@ def _least(s: Any, o: Any, c: Any, target: Any, plain: Any) -> Any:
     last = o.event[shadow.last_writer(o, word)]
     if count == 0:
         return np.int64(_ALL)
-    newest = o.value[slot, (count - 1) % VALUES]
-    if last[AGENT] != newest[1] or last[CLOCK] > newest[2]:
+    newest = o.value[slot, (count - 1) % r.VALUES]
+    if last[r.AGENT] != newest[1] or last[r.CLOCK] > newest[2]:
         return np.int64(_ALL)
-    first, floor = max(count - VALUES, 0), np.int64(-1)
+    first, floor = max(count - r.VALUES, 0), np.int64(-1)
     for n in range(first, count):
-        one = o.value[slot, n % VALUES]
+        one = o.value[slot, n % r.VALUES]
         if one[0] < 0:
             return np.int64(_ALL)
         known = o.plain[c, one[1]] if plain else o.clocks[c, one[1]]
         if one[1] == c or one[2] <= known:
             floor = np.int64(n)
     for n in range(max(floor, first - 1), count):
-        value = o.value[slot, n % VALUES, 0] if n >= 0 else np.int64(o.first[word])
+        value = o.value[slot, n % r.VALUES, 0] if n >= 0 else np.int64(o.first[word])
         if _goes(s, o, c, value) == target:
             return np.int64(n)
     return np.int64(_ALL)
@@ -182,7 +182,7 @@ def _proves(o: Any, c: Any, plain: Any, units: Any) -> None:
         which = units if order else plain
         which = last if which == _ALL else which
         if which >= 0:
-            one = o.value[slot, which % VALUES]
+            one = o.value[slot, which % r.VALUES]
             clocks.join_moment(o, c, one[1], one[2], order == 0, order == 1)
             clocks.acquired(o, c)
 
@@ -201,7 +201,7 @@ def all_stores(o: Any, c: Any, word: Any) -> None:
     if last == 0:
         return
     one = o.event[last]
-    if one[AGENT] < CORES:
-        clocks.join_moment(o, c, one[AGENT], one[CLOCK], True, True)
+    if one[r.AGENT] < CORES:
+        clocks.join_moment(o, c, one[r.AGENT], one[r.CLOCK], True, True)
     else:
-        clocks.join_agent(o, c, one[AGENT])
+        clocks.join_agent(o, c, one[r.AGENT])

@@ -8,47 +8,7 @@ from bhemu.jit.subset import njit
 from bhemu.memmap import L1_SIZE
 from bhemu.tensix.config import CONFIG_WORDS
 from bhemu.why.order import clocks
-from bhemu.why.order.record import (
-    ACQUIRED,
-    AGENT,
-    AGENTS,
-    BITS,
-    BY_SPEED,
-    BYTES,
-    CACHED,
-    CELLS,
-    CLOCK,
-    CONFIG,
-    CORE,
-    DST,
-    EVENT,
-    EVENTS,
-    FOREIGN,
-    GPRS,
-    KNOWN,
-    MARGIN,
-    OWNER_CLOCK,
-    OWNERS,
-    PAIRS,
-    PC,
-    PLACE,
-    POLL,
-    PUSH_CLOCK,
-    PUSHED,
-    READERS,
-    RELEASED,
-    RELEASES,
-    STORES,
-    TAKEN,
-    THREAD,
-    TIME,
-    UNIT,
-    UNITS,
-    WAIT,
-    WAITED,
-    WORD,
-    WRITE,
-)
+from bhemu.why.order import record as r
 
 # Events
 
@@ -68,23 +28,27 @@ def event(s: Any, o: Any, agent: Any, write: Any) -> Any:
     """
     who, pc, word = clocks.row(agent), o.step[0], o.step[2]
     epoch = o.epoch[agent] + o.plain_epoch[who]
-    i = (pc * 5 + (agent << 7) + (word * 0x9E3779B1 >> 9) + write) % CACHED
+    i = (pc * 5 + (agent << 7) + (word * 0x9E3779B1 >> 9) + write) % r.CACHED
     known = o.cached[i, 0] == agent and o.cached[i, 1] == pc and o.cached[i, 2] == word
     if known and o.cached[i, 3] == write and o.cached[i, 4] == epoch:
         return o.cached[i, 5]
     number = o.events[0]
     o.events[0] += 1
     one = o.event[number]
-    one[AGENT], one[CLOCK], one[OWNER_CLOCK] = agent, o.clocks[agent, agent], o.plain[who, who]
-    one[WRITE], one[WAITED], one[ACQUIRED] = write, o.waited[who], o.acquired[who]
-    one[PC], one[PUSHED], one[WORD] = pc, o.step[1], word
-    one[CORE], one[THREAD], one[TIME] = o.step[3], o.step[4], now(s)
+    one[r.AGENT], one[r.CLOCK], one[r.OWNER_CLOCK] = (
+        agent,
+        o.clocks[agent, agent],
+        o.plain[who, who],
+    )
+    one[r.WRITE], one[r.WAITED], one[r.ACQUIRED] = write, o.waited[who], o.acquired[who]
+    one[r.PC], one[r.PUSHED], one[r.WORD] = pc, o.step[1], word
+    one[r.CORE], one[r.THREAD], one[r.TIME] = o.step[3], o.step[4], now(s)
     t = o.step[4]
-    one[PUSH_CLOCK] = o.push_clock[t] if t >= 0 else 0
-    one[WAIT] = o.wait[t, 4] if t >= 0 and o.wait[t, 0] else 0
-    one[POLL], one[TAKEN] = o.poll[o.step[3]], o.taken[who]
-    for k in range(OWNERS):
-        one[KNOWN + k] = o.plain[who, k]
+    one[r.PUSH_CLOCK] = o.push_clock[t] if t >= 0 else 0
+    one[r.WAIT] = o.wait[t, 4] if t >= 0 and o.wait[t, 0] else 0
+    one[r.POLL], one[r.TAKEN] = o.poll[o.step[3]], o.taken[who]
+    for k in range(r.OWNERS):
+        one[r.KNOWN + k] = o.plain[who, k]
     o.cached[i, 0], o.cached[i, 1], o.cached[i, 2] = agent, pc, word
     o.cached[i, 3], o.cached[i, 4], o.cached[i, 5] = write, epoch, number
     return number
@@ -93,15 +57,15 @@ def event(s: Any, o: Any, agent: Any, write: Any) -> Any:
 @njit
 def make_room(o: Any) -> None:
     """Forget events that stand for no place any more; `full` where that does not help."""
-    if o.events[0] < EVENTS - MARGIN:
+    if o.events[0] < r.EVENTS - r.MARGIN:
         return
     clocks.clear(o.moved)
-    for cell in range(CELLS):
+    for cell in range(r.CELLS):
         o.moved[o.writer[cell]] = 1
-        for k in range(READERS):
+        for k in range(r.READERS):
             o.moved[o.reader[cell, k]] = 1
     for i in range(o.lists[0]):
-        for agent in range(AGENTS):
+        for agent in range(r.AGENTS):
             o.moved[o.list_event[i, agent]] = 1
     for word in range(2 * CONFIG_WORDS):
         o.moved[o.config_event[word]] = 1
@@ -109,22 +73,22 @@ def make_room(o: Any) -> None:
     o.moved[0] = 0
     for old in range(1, o.events[0]):
         if o.moved[old]:
-            clocks.copy(o.event[number], 0, o.event[old], 0, EVENT)
+            clocks.copy(o.event[number], 0, o.event[old], 0, r.EVENT)
             o.moved[old] = number
             number += np.int32(1)
     o.events[0] = number
-    for i in range(CACHED):
+    for i in range(r.CACHED):
         o.cached[i, 0] = -1
-    for cell in range(CELLS):
+    for cell in range(r.CELLS):
         o.writer[cell] = o.moved[o.writer[cell]]
-        for k in range(READERS):
+        for k in range(r.READERS):
             o.reader[cell, k] = o.moved[o.reader[cell, k]]
     for i in range(o.lists[0]):
-        for agent in range(AGENTS):
+        for agent in range(r.AGENTS):
             o.list_event[i, agent] = o.moved[o.list_event[i, agent]]
     for word in range(2 * CONFIG_WORDS):
         o.config_event[word] = o.moved[o.config_event[word]]
-    if number > EVENTS - EVENTS // 8:
+    if number > r.EVENTS - r.EVENTS // 8:
         o.full[0] = 1
 
 
@@ -134,25 +98,25 @@ def make_room(o: Any) -> None:
 @njit
 def kind(cell: Any) -> Any:
     """0 L1, 1 GPR, 2 Dst, 3 Config."""
-    if cell < GPRS or cell >= BYTES:
+    if cell < r.GPRS or cell >= r.BYTES:
         return np.int64(0)
-    return np.int64(1 if cell < DST else 2 if cell < CONFIG else 3)
+    return np.int64(1 if cell < r.DST else 2 if cell < r.CONFIG else 3)
 
 
 @njit
 def word_of_l1(cell: Any) -> Any:
     """The word of L1 that a place belongs to."""
-    return cell if cell < GPRS else (cell - BYTES) >> 2
+    return cell if cell < r.GPRS else (cell - r.BYTES) >> 2
 
 
 @njit
 def _early_releases(o: Any, pair: Any, side: Any) -> None:
     """The last release of a side's owner before its access that the other side knew of."""
-    one, other = side * EVENT, (1 - side) * EVENT
-    who, to = clocks.row(pair[one + AGENT]), RELEASES + 4 * side
-    for back in range(min(o.releases[who], RELEASED)):
-        given = o.release[who, (o.releases[who] - 1 - back) % RELEASED]
-        if given[0] <= min(pair[other + KNOWN + who], pair[one + OWNER_CLOCK]):
+    one, other = side * r.EVENT, (1 - side) * r.EVENT
+    who, to = clocks.row(pair[one + r.AGENT]), r.RELEASES + 4 * side
+    for back in range(min(o.releases[who], r.RELEASED)):
+        given = o.release[who, (o.releases[who] - 1 - back) % r.RELEASED]
+        if given[0] <= min(pair[other + r.KNOWN + who], pair[one + r.OWNER_CLOCK]):
             clocks.copy(pair, to, given, 0, 4)
             return
 
@@ -163,22 +127,22 @@ def pair(o: Any, cell: Any, old: Any, new: Any, bits: Any) -> Any:
     a, b, what = o.event[old], o.event[new], kind(cell)
     if what == 0 and o.slot[word_of_l1(cell)]:
         return False
-    if what == 1 and o.polled_gpr[cell - GPRS >> 1]:
+    if what == 1 and o.polled_gpr[cell - r.GPRS >> 1]:
         return False
-    if not clocks.plainly(o, b[AGENT], a):
-        bits |= BY_SPEED
+    if not clocks.plainly(o, b[r.AGENT], a):
+        bits |= r.BY_SPEED
     elif _steps(o, a, b, cell):
         return True
     for i in range(o.pairs[0]):
         known = o.pair[i]
-        alike = known[PUSHED] == a[PUSHED] and known[EVENT + PUSHED] == b[PUSHED]
-        if alike and known[BITS] == bits and kind(known[PLACE]) == what:
+        alike = known[r.PUSHED] == a[r.PUSHED] and known[r.EVENT + r.PUSHED] == b[r.PUSHED]
+        if alike and known[r.BITS] == bits and kind(known[r.PLACE]) == what:
             return True
-    if o.pairs[0] < PAIRS:
+    if o.pairs[0] < r.PAIRS:
         one = o.pair[o.pairs[0]]
-        clocks.copy(one, 0, a, 0, EVENT)
-        clocks.copy(one, EVENT, b, 0, EVENT)
-        one[PLACE], one[BITS] = cell, bits
+        clocks.copy(one, 0, a, 0, r.EVENT)
+        clocks.copy(one, r.EVENT, b, 0, r.EVENT)
+        one[r.PLACE], one[r.BITS] = cell, bits
         _early_releases(o, one, 0)
         _early_releases(o, one, 1)
         o.pairs[0] += 1
@@ -188,12 +152,12 @@ def pair(o: Any, cell: Any, old: Any, new: Any, bits: Any) -> Any:
 @njit
 def _steps(o: Any, a: Any, b: Any, cell: Any) -> Any:
     """Whether a thread gives its unpacker the next address, read when the word is issued."""
-    unit = (a[AGENT] - UNIT) % UNITS if UNIT <= a[AGENT] < STORES else np.int64(-1)
-    opcode = b[WORD] >> 24
-    same = a[THREAD] >= 0 and a[THREAD] == b[THREAD]
+    unit = (a[r.AGENT] - r.UNIT) % r.UNITS if r.UNIT <= a[r.AGENT] < r.STORES else np.int64(-1)
+    opcode = b[r.WORD] >> 24
+    same = a[r.THREAD] >= 0 and a[r.THREAD] == b[r.THREAD]
     steps = same and (unit == 1 or unit == 2) and o.of_config[opcode] and kind(cell) == 3
     if steps:
-        o.at_issue[(cell - CONFIG) >> 5] = 1
+        o.at_issue[(cell - r.CONFIG) >> 5] = 1
     return steps
 
 
@@ -216,19 +180,19 @@ def _read(o: Any, agent: Any, cell: Any, new: Any) -> None:
     """The place has been read: by whom, among the last readers."""
     free: Any = np.int64(-1)
     stale: Any = np.int64(-1)
-    for k in range(READERS):
+    for k in range(r.READERS):
         old = o.reader[cell, k]
         if old == new:
             return
         if old == 0:
             free = k if free < 0 else free
-        elif o.event[old, AGENT] == agent:
+        elif o.event[old, r.AGENT] == agent:
             o.reader[cell, k] = new
             return
         elif clocks.before(o, agent, o.event[old]):
             stale = k
     if free < 0:
-        free = stale if stale >= 0 else np.int64(new % READERS)
+        free = stale if stale >= 0 else np.int64(new % r.READERS)
     o.reader[cell, free] = new
 
 
@@ -239,7 +203,7 @@ def place(o: Any, agent: Any, cell: Any, new: Any, write: Any) -> None:
     if not write:
         _read(o, agent, cell, new)
         return
-    for k in range(READERS):
+    for k in range(r.READERS):
         _compare(o, agent, cell, np.int64(o.reader[cell, k]), new)
         o.reader[cell, k] = 0
     o.writer[cell] = new
@@ -261,14 +225,14 @@ def l1(o: Any, agent: Any, low: Any, high: Any, new: Any, write: Any) -> None:
         if part and o.split[word] == 0:
             o.split[word] = 1
             for k in range(4):
-                cell = BYTES + 4 * word + k
+                cell = r.BYTES + 4 * word + k
                 o.writer[cell] = o.writer[word]
-                clocks.copy(o.reader[cell], 0, o.reader[word], 0, READERS)
+                clocks.copy(o.reader[cell], 0, o.reader[word], 0, r.READERS)
         if o.split[word] == 0:
             place(o, agent, np.int64(word), new, write)
             continue
         for at in range(max(low, 4 * word), min(high, 4 * word + 4)):
-            place(o, agent, np.int64(BYTES + at), new, write)
+            place(o, agent, np.int64(r.BYTES + at), new, write)
 
 
 @njit
@@ -278,7 +242,7 @@ def last_writer(o: Any, word: Any) -> Any:
         return np.int64(o.writer[word])
     found = np.int64(0)
     for k in range(4):
-        found = max(found, np.int64(o.writer[BYTES + 4 * word + k]))
+        found = max(found, np.int64(o.writer[r.BYTES + 4 * word + k]))
     return found
 
 
@@ -297,7 +261,7 @@ def config_read(o: Any, agent: Any, which: Any, new: Any) -> None:
         bits, bit = np.int64(o.list_bits[which, word]), np.int64(0)
         while bits:
             if bits & 1:
-                cell = np.int64(CONFIG + 32 * word + bit)
+                cell = np.int64(r.CONFIG + 32 * word + bit)
                 _compare(o, agent, cell, np.int64(o.writer[cell]), new)
             bits >>= 1
             bit += 1
@@ -309,14 +273,14 @@ def config_written(o: Any, agent: Any, word: Any, changed: Any, new: Any) -> Non
     first = True
     for bit in range(32):
         if changed >> bit & 1:
-            cell = np.int64(CONFIG + 32 * word + bit)
+            cell = np.int64(r.CONFIG + 32 * word + bit)
             if first:
                 _foreign(o, cell, new)
             first = False
             _compare(o, agent, cell, np.int64(o.writer[cell]), new)
             for which in range(o.lists[0]):
                 if o.list_bits[which, word] >> bit & 1:
-                    for reader in range(AGENTS):
+                    for reader in range(r.AGENTS):
                         _compare(o, agent, cell, np.int64(o.list_event[which, reader]), new)
             o.writer[cell] = new
     o.config_epoch[0] += 1
@@ -325,20 +289,20 @@ def config_written(o: Any, agent: Any, word: Any, changed: Any, new: Any) -> Non
 @njit
 def _thread_of(one: Any) -> Any:
     """The thread that an access belongs to, of a TRISC its own; -1: none."""
-    if one[THREAD] >= 0:
-        return one[THREAD] if one[CORE] else np.int64(-1)
-    return one[CORE] - 1 if 1 <= one[CORE] <= 3 else np.int64(-1)
+    if one[r.THREAD] >= 0:
+        return one[r.THREAD] if one[r.CORE] else np.int64(-1)
+    return one[r.CORE] - 1 if 1 <= one[r.CORE] <= 3 else np.int64(-1)
 
 
 @njit
 def _foreign(o: Any, cell: Any, new: Any) -> None:
     """A thread or its core changes what the thread whose unit reads it has set."""
-    thread = np.int64(o.bit_thread[(cell - CONFIG) % (32 * CONFIG_WORDS)])
+    thread = np.int64(o.bit_thread[(cell - r.CONFIG) % (32 * CONFIG_WORDS)])
     old = np.int64(o.writer[cell])
     if thread >= 0 and old and _thread_of(o.event[old]) == thread:
         by = _thread_of(o.event[new])
         if by >= 0 and by != thread:
-            pair(o, cell, old, new, np.int64(FOREIGN))
+            pair(o, cell, old, new, np.int64(r.FOREIGN))
 
 
 @njit
@@ -346,10 +310,10 @@ def config_stored(o: Any, agent: Any, word: Any, value: Any, new: Any) -> None:
     """Two cores store other values to one word: the last of them holds, whoever that is."""
     old, held = np.int64(o.config_event[word]), o.config_value[word]
     o.config_event[word], o.config_value[word] = new, value
-    if old == 0 or o.event[old, CORE] == o.event[new, CORE] or held == value:
+    if old == 0 or o.event[old, r.CORE] == o.event[new, r.CORE] or held == value:
         return
     if not clocks.before(o, agent, o.event[old]):
         bit, differ = np.int64(0), held ^ value
         while differ >> bit & 1 == 0:
             bit += 1
-        pair(o, np.int64(CONFIG + 32 * word + bit), old, new, np.int64(0))
+        pair(o, np.int64(r.CONFIG + 32 * word + bit), old, new, np.int64(0))

@@ -20,6 +20,8 @@ from bhemu.riscv.isa.ttinsn import TTINSN
 
 Memory = npt.NDArray[np.uint8]
 _LOOK, _CLOSE = 8, 4  # instructions within which a polled word is compared, behind another one
+REACH = 4 * _LOOK
+"""Bytes of code before and behind a load that are looked at."""
 _ACTS = TTINSN | Store | Jump | IndirectJump | Atomic | Csr | NotModelled
 
 

@@ -23,21 +23,7 @@ from bhemu.tensix.units.unpack.modes import UnpackWord, mode_of_word
 from bhemu.tensix.units.vector import loadstore, schedule
 from bhemu.tensix.units.vector.sfpu import STORE
 from bhemu.why.order import clocks, shadow
-from bhemu.why.order.record import (
-    ADDRESS,
-    CORE,
-    DST,
-    GPRS,
-    ISSUE,
-    PC,
-    PUSHED,
-    RANGES,
-    TEXTS,
-    THREAD,
-    UNIT_NAMES,
-    WORD,
-    at,
-)
+from bhemu.why.order import record as r
 
 # Columns of the description of a word (describe.py fills them)
 (
@@ -45,15 +31,16 @@ from bhemu.why.order.record import (
     GPR_READ, GPR_WRITE, CONFIG_WRITE, DST_COUNT, DST_FIELD, DST_HOW, MODE, MOVES, CONFIG_READ,
     L1_WRITE, IS_ATOMIC, L1_READ, ADDRESS_GPR, OFFSET_HALF,
 ) = range(24)  # fmt: skip
+COLUMNS = 24
 WAITS, SEMINIT, SEMPOST, SEMGET, ATGETM, ATRELM, STOREREG, MACRO = range(1, 9)  # KIND
 MATRIX_ROWS, VECTOR_ROWS, ANY_ROW = 1, 2, 4  # DST_HOW, as bits
 UNPACKS, PACKS = 1, 2  # MOVES
 INDIRECT, ATOMIC_LINE, MOVER = 1, 2, 3  # L1_WRITE
 TEXT, LIST, SITE = range(3)  # what Python is asked
-_VECTOR_UNIT = UNIT_NAMES.index("vector")
+_VECTOR_UNIT = r.UNIT_NAMES.index("vector")
 _LINE = 16
-STEP_OF = (PC, PUSHED, WORD, CORE, THREAD)  # columns of an event that `step` holds
-_WRITES = RANGES // 2  # of `range`, where those written begin
+STEP_OF = (r.PC, r.PUSHED, r.WORD, r.CORE, r.THREAD)  # columns of an event that `step` holds
+_WRITES = r.RANGES // 2  # of `range`, where those written begin
 
 
 def _decoder(layout: Any) -> Any:
@@ -74,17 +61,17 @@ _unpack_fields, _pack_fields = _decoder(UnpackWord), _decoder(PackWord)
 def _described(s: Any, o: Any, w: Any) -> Any:
     """The row that describes a word; Python fills it when the word comes first. -1: nothing to."""
     key = w & o.key_mask[w >> 24]
-    i = (key * 0x9E3779B1 >> 9) % TEXTS
+    i = (key * 0x9E3779B1 >> 9) % r.TEXTS
     while o.text_word[i] != key + 1:
         if o.text_word[i] == 0:
-            if o.texts[0] > TEXTS // 2:
+            if o.texts[0] > r.TEXTS // 2:
                 clocks.clear(o.text_word)
                 o.texts[0] = 0
             call_access(o.ask[0], s, np.int64(TEXT), np.int64(i), key, np.int64(0))
             o.text_word[i] = key + 1
             o.texts[0] += 1
             break
-        i = (i + 1) % TEXTS
+        i = (i + 1) % r.TEXTS
     return i
 
 
@@ -293,7 +280,7 @@ def _config_list(s: Any, o: Any, t: Any, i: Any, context: Any, later: Any) -> An
 
 @njit
 def _reads(s: Any, o: Any, t: Any, i: Any, agent: Any, context: Any) -> None:
-    text, issue = o.text[i], np.int64(ISSUE + t)
+    text, issue = o.text[i], np.int64(r.ISSUE + t)
     if context >= 0:
         early = _config_list(s, o, t, i, context, np.int64(0))
         if early >= 0:
@@ -308,10 +295,10 @@ def _reads(s: Any, o: Any, t: Any, i: Any, agent: Any, context: Any) -> None:
     for k in range(64 if gprs else 0):
         if gprs >> np.uint64(k) & np.uint64(1):
             for at_half in range(2):
-                cell = np.int64(GPRS + 2 * (64 * t + k) + at_half)
+                cell = np.int64(r.GPRS + 2 * (64 * t + k) + at_half)
                 shadow.place(o, agent, cell, one, np.int64(0))
     for k in range(o.dst_rows[1]):
-        shadow.place(o, agent, np.int64(DST + o.dst_row[k]), one, np.int64(0))
+        shadow.place(o, agent, np.int64(r.DST + o.dst_row[k]), one, np.int64(0))
     for k in range(o.ranges[0]):
         shadow.l1(o, agent, o.range[k, 0], o.range[k, 1], one, np.int64(0))
 
@@ -336,7 +323,7 @@ def _macro_stored(s: Any, o: Any) -> None:
                 agent = clocks.begins(o, o.step[4], np.int64(_VECTOR_UNIT))
                 one = shadow.event(s, o, agent, np.int64(1))
                 shadow.begin(o)
-            shadow.place(o, agent, np.int64(DST + row), one, np.int64(1))
+            shadow.place(o, agent, np.int64(r.DST + row), one, np.int64(1))
 
 
 @njit
@@ -348,14 +335,14 @@ def _writes(s: Any, o: Any, t: Any, agent: Any, text: Any) -> None:
         if differ:
             for at_half in range(2):
                 if differ >> 16 * at_half & 0xFFFF:
-                    cell = np.int64(GPRS + 2 * (64 * t + k) + at_half)
+                    cell = np.int64(r.GPRS + 2 * (64 * t + k) + at_half)
                     shadow.place(o, agent, cell, one, np.int64(1))
             if o.polled_gpr[64 * t + k]:
                 clocks.release_quietly(o, agent, np.int64(clocks.GPR | 64 * t + k))
     for k in range(1024 if o.dst_rows[0] < 0 else max(o.dst_rows[0], 0)):
         row = np.int64(k) if o.dst_rows[0] < 0 else o.dst_row[k]
         if _row_changed(s, row, o.old_valid[row], o.old_dst[row]):
-            shadow.place(o, agent, np.int64(DST + row), one, np.int64(1))
+            shadow.place(o, agent, np.int64(r.DST + row), one, np.int64(1))
     for k in range(_WRITES, _WRITES + o.ranges[1]):
         low, high = o.range[k, 0], o.range[k, 1]
         if text[L1_WRITE] == INDIRECT or text[L1_WRITE] == ATOMIC_LINE:
@@ -399,7 +386,7 @@ def _hands_over(s: Any, o: Any, agent: Any) -> None:
 @njit
 def _after(s: Any, o: Any, t: Any, i: Any, context: Any) -> None:
     """A word has executed."""
-    text, issue = o.text[i], np.int64(ISSUE + t)
+    text, issue = o.text[i], np.int64(r.ISSUE + t)
     for u in range(2 if text[BANKS] else 0):  # behind those that gave it the banks
         clocks.acquire_quietly(o, issue, np.int64(clocks.BANK | u << 1 | (text[BANKS] == 2)))
     clocks.issues(o, t, s.fifo_read[t] - 1, o.step[3])
@@ -437,7 +424,7 @@ def _execute(s: Any, o: Any, t: Any, opcode: Any, word: Any) -> Any:
 
 def observed_word(s: Any, t: Any, word: Any) -> Any:
     """ENTRY: execute a word of thread `t`, and note what it touches; t < 0: a thread waits."""
-    o = at(s.profile_table[ADDRESS])
+    o = r.at(s.profile_table[r.ADDRESS])
     w = np.int64(word)
     opcode = taker(s, w >> 24)
     if t < 0 or o.full[0]:
