@@ -288,11 +288,12 @@ def take(o: Any, agent: Any, i: Any, condition: Any) -> None:
     if condition & SEM_ZERO:  # one post more than there were gets
         least = max(gets + 1 - o.sem_start[i, 0], 0)
         _behind(o, agent, i, 0, least)
-        o.taken[row(agent)] = 1 + (i | 8 | least << 4)
+        o.taken[row(agent), 0] = 1 + (i | 8 | least << 4)
     if condition & SEM_FULL:
         least = max(posts + o.sem_start[i, 0] - o.sem_start[i, 1] + 1, 0)
         _behind(o, agent, i, 1, least)
-        o.taken[row(agent)] = 1 + (i | least << 4)
+        o.taken[row(agent), 0] = 1 + (i | least << 4)
+    o.taken[row(agent), 1] = o.wait[agent - r.ISSUE, 6]
     acquired(o, agent)
 
 
@@ -305,7 +306,7 @@ def sem_init(o: Any, agent: Any, i: Any, value: Any, most: Any) -> None:
     o.sem_count[i, 0] = o.sem_count[i, 1] = 0
     for n in range(4):
         o.sem_init[i, n] = o.step[n]
-    released(o, agent)
+    released(o, agent, np.int64(0))
 
 
 @njit
@@ -319,7 +320,7 @@ def sem_change(o: Any, agent: Any, i: Any, gets: Any) -> None:
         clear(vector)
     save(o, vector, agent)
     o.sem_count[i, gets] = count + 1
-    released(o, agent)
+    released(o, agent, np.int64(0))
 
 
 @njit
@@ -363,14 +364,27 @@ def acquire_quietly(o: Any, agent: Any, name: Any) -> None:
 def release(o: Any, agent: Any, name: Any) -> None:
     """Whoever acquires `name` from now on is behind what `agent` has done."""
     release_quietly(o, agent, name)
-    released(o, agent)
+    released(o, agent, name)
 
 
 @njit
 def acquire(o: Any, agent: Any, name: Any) -> None:
     """Behind all releases of `name` so far."""
     acquire_quietly(o, agent, name)
+    looks(o, agent, name)
     acquired(o, agent)
+
+
+@njit
+def looks(o: Any, agent: Any, name: Any) -> None:
+    """An owner has acquired a name, perhaps for the first time."""
+    who = row(agent)
+    for i in range(r.LOOKED):
+        if o.looked[who, i] == name:
+            return
+        if o.looked[who, i] == 0:
+            o.looked[who, i] = name
+            return
 
 
 @njit
@@ -383,13 +397,12 @@ def acquired(o: Any, agent: Any) -> None:
 
 
 @njit
-def released(o: Any, agent: Any) -> None:
+def released(o: Any, agent: Any, name: Any) -> None:
     """An agent has let others go on."""
     by, who = owner(agent), row(agent)
-    i = o.releases[who] % r.RELEASED
-    o.release[who, i, 0] = o.plain[who, who]
-    o.release[who, i, 1], o.release[who, i, 2] = o.step[1], o.step[2]
-    o.release[who, i, 3] = o.step[4]
+    given = o.release[who, o.releases[who] % r.RELEASED]
+    given[0], given[6] = o.plain[who, who], name
+    copy(given, 1, o.step, 1, 5)
     o.releases[who] += 1
     o.clocks[by, by] += 1
     o.plain[who, who] += 1

@@ -14,6 +14,7 @@ from bhemu.riscv import turn
 from bhemu.riscv.formats import Atomic, Branch, Load, Register, RegisterImmediate, Store
 from bhemu.riscv.isa import rv32i
 from bhemu.tensix.config import CONFIG_WORDS
+from bhemu.tensix.frontend import MOP
 from bhemu.tensix.state import CORES, RESET, THREADS
 from bhemu.tensix.stops import STOP_STEP, STOP_TIME
 from bhemu.timing.core import word_at
@@ -24,6 +25,8 @@ _LOAD, _STORE, _ATOMIC = Load.code(), Store.code(), Atomic.code()
 _SLICE = 1 << 14  # instructions between looks at the time
 _RESETS = mm.DEBUG_BASE + mm.RISCV_DEBUG_REG_SOFT_RESET_0
 _DST_WINDOW = 0x8000
+_TTSYNC = mm.PC_BUF_BASE + mm.PC_BUF_TTSYNC_OFFSET  # then mop_sync
+assert mm.PC_BUF_MOP_SYNC_OFFSET == mm.PC_BUF_TTSYNC_OFFSET + 4
 _READS, _WRITES = 1, 2
 _QUIET = 64  # instructions that are looked at together
 _BRANCH = Branch.code()
@@ -80,7 +83,7 @@ def _touches(s: Any, o: Any, c: Any, agent: Any, way: Any, low: Any, high: Any) 
 def _l1(s: Any, o: Any, c: Any, way: Any, address: Any, size: Any, value: Any) -> None:
     agent = np.int64(c)
     if way & _READS and o.slot[address >> 2]:
-        o.poll[c] = o.step[0]
+        o.poll[c, 0], o.poll[c, 1] = o.step[0], address >> 2
         if way & _WRITES:  # an atomic, whose value is not followed
             polls.all_stores(o, c, address >> 2)
     elif way & _READS:
@@ -218,6 +221,25 @@ def _access(
 
 
 @njit
+def _template(o: Any, c: Any, pc: Any, word: Any, way: Any, address: Any, value: Any) -> None:
+    """A TRISC may change the template of a MOP that it has pushed and that is still to come."""
+    known, mop = o.plain[c, r.ISSUE + c - 1], o.mop[c]
+    pushed = (word >> 2) | (word & 3) << 30 if word & 3 != 3 else np.int64(0)
+    if way & _WRITES and mm.INSTRN_BUF_BASE <= address < mm.INSTRN_BUF_END:
+        pushed = value
+    if pushed >> 24 == MOP:
+        mop[0], mop[1], mop[2] = pc, word, known
+    elif way & _READS and (address == _TTSYNC or address == _TTSYNC + 4):
+        mop[0] = 0
+    elif way & _WRITES and mm.MOP_CFG_BASE <= address < mm.MOP_CFG_END:
+        i = (address - mm.MOP_CFG_BASE) >> 2
+        if mop[0] and o.mop_held[c, i] != value + 1 and mop[2] == known and o.mop_early[c, 0] == 0:
+            early = o.mop_early[c]
+            early[0], early[1], early[2], early[3] = pc, word, mop[0], mop[1]
+        o.mop_held[c, i] = value + 1
+
+
+@njit
 def _after(
     s: Any, o: Any, c: Any, pc: Any, word: Any, way: Any, address: Any, value: Any, sent: Any
 ) -> None:
@@ -227,9 +249,11 @@ def _after(
     clocks.core(o, c, 1)
     pushes = way & _WRITES and mm.INSTRN_BUF_BASE <= address < mm.INSTRN_BUF_END
     if way and not pushes:
-        o.step[0], o.step[1], o.step[2], o.step[3], o.step[4] = pc, pc, word, c, -1
+        shadow.steps(s, o, pc, pc, word, np.int64(c), np.int64(-1))
         _access(s, o, c, word, way, address, value, sent)
         shadow.make_room(o)
+    if 1 <= c <= THREADS:
+        _template(o, c, pc, word, way, address, value)
     for other in range(CORES):
         if s.core_state[other] == RESET:
             o.core_reset[other] = 1
@@ -321,7 +345,7 @@ def ended(s: Any, outputs: Any) -> Any:
     if last:
         o.clocks[r.HOST, r.HOST] += 1
         o.plain[r.OWNERS - 1, r.OWNERS - 1] += 1
-        for n in range(5):
+        for n in range(6):
             o.step[n] = o.event[last, words.STEP_OF[n]]
         one = shadow.event(s, o, np.int64(r.HOST), np.int64(0))
         for k in range(o.ranges[0], o.ranges[0] + outputs):

@@ -32,8 +32,7 @@ class Side:
     thread: -1 for an instruction of a core; pushed: as pc, of a word that a REPLAY gave that of the
     REPLAY; time: the clock when the first access like it was made. waited: the owner has waited for
     somebody since it last let somebody go on. wait: pc of a wait that does not hold the word, 0 =
-    none; poll: of the core's last load of a polled word. release: pc of the owner's last release
-    before the access that the other side knows of, 0 = none.
+    none.
     """
 
     agent: int
@@ -47,8 +46,6 @@ class Side:
     write: bool
     waited: bool
     wait: int
-    poll: int
-    release: int
 
     @property
     def unit(self) -> str | None:
@@ -189,23 +186,21 @@ class Observer:
         return kind(place) == "Config" and bool(o.at_issue[(place - r.CONFIG) >> 5])
 
     def _pair(self, row: list[int]) -> Pair:
-        first, second = (
-            _side(row[i * r.EVENT : (i + 1) * r.EVENT], row[r.RELEASES + 4 * i + 1]) for i in (0, 1)
-        )
+        first, second = (_side(row[i * r.EVENT : (i + 1) * r.EVENT]) for i in (0, 1))
         by_speed, foreign = (bool(row[r.BITS] & bit) for bit in (r.BY_SPEED, r.FOREIGN))
         return Pair(first, second, row[r.PLACE], by_speed, foreign)
 
 
-def _side(row: list[int], release: int) -> Side:
+def _side(row: list[int]) -> Side:
     return Side(
-        *(row[r.AGENT], _owner(row[r.AGENT]), row[r.CORE], row[r.THREAD]),
+        *(row[r.AGENT], owner_of(row[r.AGENT]), row[r.CORE], row[r.THREAD]),
         *(row[r.PC], row[r.PUSHED], row[r.WORD], row[r.TIME]),
-        *(bool(row[r.WRITE]), bool(row[r.WAITED])),
-        *(row[r.WAIT], row[r.POLL], release),
+        *(bool(row[r.WRITE]), bool(row[r.WAITED]), row[r.WAIT]),
     )
 
 
-def _owner(agent: int) -> int:
+def owner_of(agent: int) -> int:
+    """The agent that an agent works for: a core, a thread's issue, the host."""
     if agent < r.UNIT or agent == r.HOST:
         return agent
     if agent >= r.NOC:

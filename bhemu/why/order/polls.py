@@ -81,6 +81,7 @@ def stored(s: Any, o: Any, c: Any, address: Any, size: Any, value: Any) -> None:
     value = value & 0xFFFFFFFF if size == 4 and address & 3 == 0 else np.int64(-1)
     entry = o.log[o.logged[0] % r.LOG]
     entry[0], entry[1], entry[2], entry[3] = word, value, c, clock
+    entry[4], entry[5] = o.step[0], o.step[5]
     o.logged[0] += 1
     o.marks[word] |= np.uint8(_STORED)
     if o.slot[word]:

@@ -51,18 +51,21 @@ READERS = 4  # of a place that are remembered
 # Columns of an event: an access, by whom, and what its owner (core or thread) had done before.
 (
     AGENT, CLOCK, OWNER_CLOCK, WRITE, WAITED, PC, PUSHED, WORD, CORE, THREAD, TIME, PUSH_CLOCK,
-    ACQUIRED, WAIT, POLL, TAKEN, KNOWN,
-) = range(17)  # fmt: skip
+    ACQUIRED, WAIT, WAIT_WORD, POLL, POLL_WORD, TAKEN, TAKEN_BEHIND, KNOWN,
+) = range(20)  # fmt: skip
 EVENT = KNOWN + OWNERS
 EVENTS = 1 << 18
 CACHED = 1 << 13
-# Columns of a pair: both events, the place, bits, and releases of both owners that came too early
-PLACE, BITS, RELEASES = 2 * EVENT, 2 * EVENT + 1, 2 * EVENT + 2
-PAIR = RELEASES + 8
+# Columns of a pair: both events, the place, bits
+PLACE, BITS = 2 * EVENT, 2 * EVENT + 1
+PAIR = BITS + 1
 PAIRS = 64
-BY_SPEED, FOREIGN = 1, 2  # bits: not even units that take no time order it; see shadow.py
+# Bits: not even units that take no time order it; the second changes what is the first's thread's;
+# which store to Config has none of the fields that the other sets; the second has been made before.
+BY_SPEED, FOREIGN, FIRST_CLEARS, SECOND_CLEARS, AGAIN = (1 << i for i in range(5))
 
-RELEASED = 64  # releases of an owner that are remembered: (clock, pushed pc, word, thread or -1)
+RELEASED = 1 << 12  # releases of an owner that are remembered
+LOOKED = 64  # names that an owner has acquired
 VERSIONS = 512  # of a core's vector
 PUSHES, POSTS, STORED = 64, 32, 64
 NAMES = 1 << 10  # synchronizing objects by name
@@ -96,7 +99,12 @@ MEMBERS = (
     Member("push_clock", _i64, (THREADS,), "of the core, when it pushed that"),
     Member("stored_at", _i64, (CORES, STORED), "clock of the core at its stores to Config"),
     Member("stored_done", _i64, (CORES,), "how many of them have taken place for certain"),
-    Member("wait", _i64, (THREADS, 6), "blocks, conditions, semaphores, their condition, pc, word"),
+    Member(
+        "wait",
+        _i64,
+        (THREADS, 7),
+        "blocks, conditions, semaphores, their condition, pc, word; behind which pc",
+    ),
     Member("object", _i64, (NAMES, VECTOR), "what is before whoever acquires a name"),
     Member("object_name", _i64, (NAMES,), "the name, 0 = free"),
     Member("sem_base", _i64, (8, VECTOR), "of the SEMINIT"),
@@ -106,9 +114,16 @@ MEMBERS = (
     Member("sem_init", _i64, (8, 4), "the SEMINIT: pc, word, thread, core"),
     Member("waited", _i64, (OWNERS,), "1 = has acquired something since its last release"),
     Member("acquired", _i64, (OWNERS,), "its clock when it did"),
-    Member("taken", _i64, (OWNERS,), "semaphore waited for last, see clocks.take"),
-    Member("release", _i64, (OWNERS, RELEASED, 4), "releases of an owner, as a ring"),
+    Member(
+        "taken", _i64, (OWNERS, 2), "semaphore waited for last, see clocks.take; behind which pc"
+    ),
+    Member("release", _i64, (OWNERS, RELEASED, 7), "of an owner: its clock, step, name, as a ring"),
     Member("releases", _i64, (OWNERS,), "how many"),
+    Member("looked", _i64, (OWNERS, LOOKED), "names that an owner has acquired"),
+    Member("previous", _i64, (THREADS,), "pc of the last word that was no wait"),
+    Member("mop", _i64, (CORES, 3), "the last MOP of a core: pc, word, what it knew of its thread"),
+    Member("mop_held", _i64, (CORES, 9), "1 + what it has stored to the template"),
+    Member("mop_early", _i64, (CORES, 4), "a store to the template that a MOP may use: see cores"),
     Member("core_reset", _i64, (CORES,), "1 = the core is in reset"),
     Member("valid", _i64, (2, 2), "src_valid as it was"),
     # polled words
@@ -120,7 +135,7 @@ MEMBERS = (
     Member("slot_word", _i64, (SLOTS,), "which"),
     Member("value", _i64, (SLOTS, VALUES, 3), "what cores stored: value, -1 = a part; core, clock"),
     Member("values", _i64, (SLOTS,), "how many"),
-    Member("log", _i64, (LOG, 4), "stores to L1: word, value, core, clock"),
+    Member("log", _i64, (LOG, 6), "stores to L1: word, value, core, clock, pc, time"),
     Member("logged", _i64, (1,), "how many"),
     Member("site", _u8, (L1_WORDS,), "by pc of a load: 1 known, 2 polls, 4 one of two, 8 spins"),
     Member("site_last", _i64, (CORES, SITES, 3), "pc, address, how often from there"),
@@ -128,7 +143,7 @@ MEMBERS = (
     Member("look_regs", _u32, (CORES, 32), "registers before it"),
     Member("kept_regs", _u32, (32,), "scratch: registers behind it"),
     Member("look_step", _i64, (CORES, LOOK + 1, 2), "pc and word of each instruction"),
-    Member("poll", _i64, (CORES,), "pc of the last poll"),
+    Member("poll", _i64, (CORES, 2), "the last poll: pc, word of L1"),
     # places
     Member("writer", _i32, (CELLS,), "event of the last write"),
     Member("reader", _i32, (CELLS, READERS), "events of the last reads"),
@@ -164,13 +179,13 @@ MEMBERS = (
     Member("macro_dst", _u16, (64, 16), "what they hold"),
     Member("macro_valid", _i64, (64,), "and whether that counts"),
     Member("macro_rows", _i64, (1,), "how many"),
-    Member("macro_step", _i64, (5,), "the last SFPLOADMACRO: thread, pc, pushed, word, core"),
+    Member("macro_step", _i64, (6,), "the last SFPLOADMACRO, as `step`"),
     Member("old_gpr", _u32, (3, 64), "before the word"),
     Member("old_cfg", _u32, (2, CONFIG_WORDS), "the same"),
     Member("old_dst", _u16, (1024, 16), "the same, of the rows that it may touch"),
     Member("old_valid", _i64, (1024,), "the same"),
     Member("old_l1", _u8, (16,), "the 16 bytes of L1 that it may write to"),
-    Member("step", _i64, (6,), "what makes the present access: pc, pushed, word, core, thread"),
+    Member("step", _i64, (6,), "the present access: pc, pushed, word, core, thread, time"),
 )
 ORDER_DTYPE = layout(MEMBERS)
 at: Callable[[Any], Any] = record_at(ORDER_DTYPE)

@@ -14,9 +14,10 @@ from bhemu.why.order import record as r
 
 
 @njit
-def now(s: Any) -> Any:
-    """The clock, what the open turn has retired so far included."""
-    return s.clock[0] + (s.turn_given[0] - s.left[s.agent[0]] if s.turn_open[0] else 0)
+def steps(s: Any, o: Any, pc: Any, pushed: Any, word: Any, core: Any, thread: Any) -> None:
+    """What makes the accesses from now on; its time counts what the open turn has retired."""
+    o.step[0], o.step[1], o.step[2], o.step[3], o.step[4] = pc, pushed, word, core, thread
+    o.step[5] = s.clock[0] + (s.turn_given[0] - s.left[s.agent[0]] if s.turn_open[0] else 0)
 
 
 @njit
@@ -42,11 +43,13 @@ def event(s: Any, o: Any, agent: Any, write: Any) -> Any:
     )
     one[r.WRITE], one[r.WAITED], one[r.ACQUIRED] = write, o.waited[who], o.acquired[who]
     one[r.PC], one[r.PUSHED], one[r.WORD] = pc, o.step[1], word
-    one[r.CORE], one[r.THREAD], one[r.TIME] = o.step[3], o.step[4], now(s)
+    one[r.CORE], one[r.THREAD], one[r.TIME] = o.step[3], o.step[4], o.step[5]
     t = o.step[4]
     one[r.PUSH_CLOCK] = o.push_clock[t] if t >= 0 else 0
     one[r.WAIT] = o.wait[t, 4] if t >= 0 and o.wait[t, 0] else 0
-    one[r.POLL], one[r.TAKEN] = o.poll[o.step[3]], o.taken[who]
+    one[r.WAIT_WORD] = o.wait[t, 5] if one[r.WAIT] else 0
+    one[r.POLL], one[r.POLL_WORD] = o.poll[o.step[3], 0], o.poll[o.step[3], 1]
+    one[r.TAKEN], one[r.TAKEN_BEHIND] = o.taken[who, 0], o.taken[who, 1]
     for k in range(r.OWNERS):
         one[r.KNOWN + k] = o.plain[who, k]
     o.cached[i, 0], o.cached[i, 1], o.cached[i, 2] = agent, pc, word
@@ -110,15 +113,16 @@ def word_of_l1(cell: Any) -> Any:
 
 
 @njit
-def _early_releases(o: Any, pair: Any, side: Any) -> None:
-    """The last release of a side's owner before its access that the other side knew of."""
-    one, other = side * r.EVENT, (1 - side) * r.EVENT
-    who, to = clocks.row(pair[one + r.AGENT]), r.RELEASES + 4 * side
-    for back in range(min(o.releases[who], r.RELEASED)):
-        given = o.release[who, (o.releases[who] - 1 - back) % r.RELEASED]
-        if given[0] <= min(pair[other + r.KNOWN + who], pair[one + r.OWNER_CLOCK]):
-            clocks.copy(pair, to, given, 0, 4)
-            return
+def _again(o: Any, one: Any, cell: Any) -> Any:
+    """AGAIN where the owner has made the same access since it last waited."""
+    for k in range(-1, r.READERS):
+        old = o.writer[cell] if k < 0 else o.reader[cell, k]
+        if old and (k < 0) == (one[r.WRITE] != 0):
+            last = o.event[old]
+            same = clocks.row(last[r.AGENT]) == clocks.row(one[r.AGENT])
+            if same and last[r.OWNER_CLOCK] >= one[r.ACQUIRED]:
+                return np.int64(r.AGAIN)
+    return np.int64(0)
 
 
 @njit
@@ -131,26 +135,24 @@ def pair(o: Any, cell: Any, old: Any, new: Any, bits: Any) -> Any:
         return False
     if not clocks.plainly(o, b[r.AGENT], a):
         bits |= r.BY_SPEED
-    elif _steps(o, a, b, cell):
+    elif _is_address(o, a, b, cell):
         return True
     for i in range(o.pairs[0]):
         known = o.pair[i]
         alike = known[r.PUSHED] == a[r.PUSHED] and known[r.EVENT + r.PUSHED] == b[r.PUSHED]
-        if alike and known[r.BITS] == bits and kind(known[r.PLACE]) == what:
+        if alike and (known[r.BITS] ^ bits) & ~r.AGAIN == 0 and kind(known[r.PLACE]) == what:
             return True
     if o.pairs[0] < r.PAIRS:
         one = o.pair[o.pairs[0]]
         clocks.copy(one, 0, a, 0, r.EVENT)
         clocks.copy(one, r.EVENT, b, 0, r.EVENT)
-        one[r.PLACE], one[r.BITS] = cell, bits
-        _early_releases(o, one, 0)
-        _early_releases(o, one, 1)
+        one[r.PLACE], one[r.BITS] = cell, bits | _again(o, b, cell)
         o.pairs[0] += 1
     return True
 
 
 @njit
-def _steps(o: Any, a: Any, b: Any, cell: Any) -> Any:
+def _is_address(o: Any, a: Any, b: Any, cell: Any) -> Any:
     """Whether a thread gives its unpacker the next address, read when the word is issued."""
     unit = (a[r.AGENT] - r.UNIT) % r.UNITS if r.UNIT <= a[r.AGENT] < r.STORES else np.int64(-1)
     opcode = b[r.WORD] >> 24
@@ -316,4 +318,6 @@ def config_stored(o: Any, agent: Any, word: Any, value: Any, new: Any) -> None:
         bit, differ = np.int64(0), held ^ value
         while differ >> bit & 1 == 0:
             bit += 1
-        pair(o, np.int64(r.CONFIG + 32 * word + bit), old, new, np.int64(0))
+        both = held & value
+        bits = r.SECOND_CLEARS if both == value else r.FIRST_CLEARS if both == held else 0
+        pair(o, np.int64(r.CONFIG + 32 * word + bit), old, new, np.int64(bits))

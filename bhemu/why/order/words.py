@@ -39,7 +39,14 @@ INDIRECT, ATOMIC_LINE, MOVER = 1, 2, 3  # L1_WRITE
 TEXT, LIST, SITE = range(3)  # what Python is asked
 _VECTOR_UNIT = r.UNIT_NAMES.index("vector")
 _LINE = 16
-STEP_OF = (r.PC, r.PUSHED, r.WORD, r.CORE, r.THREAD)  # columns of an event that `step` holds
+STEP_OF = (
+    r.PC,
+    r.PUSHED,
+    r.WORD,
+    r.CORE,
+    r.THREAD,
+    r.TIME,
+)  # columns of an event that `step` holds
 _WRITES = r.RANGES // 2  # of `range`, where those written begin
 
 
@@ -267,6 +274,7 @@ def _waits(o: Any, t: Any, text: Any) -> None:
     wait = o.wait[t]
     wait[0], wait[1], wait[2] = text[BLOCKS], text[CONDITIONS], text[SEMAPHORES]
     wait[3], wait[4], wait[5] = text[SEM_CONDITION], o.step[1], o.step[2]
+    wait[6] = o.previous[t]
 
 
 @njit
@@ -315,7 +323,7 @@ def _row_changed(s: Any, row: Any, valid: Any, cells: Any) -> Any:
 def _macro_stored(s: Any, o: Any) -> None:
     """Rows that a macro has stored are written by the vector unit, for its SFPLOADMACRO."""
     agent, one = np.int64(-1), np.int64(0)
-    clocks.copy(o.step, 0, o.macro_step, 0, 5)
+    clocks.copy(o.step, 0, o.macro_step, 0, 6)
     for k in range(o.macro_rows[0]):
         row = o.macro_row[k]
         if _row_changed(s, row, o.macro_valid[k], o.macro_dst[k]):
@@ -394,10 +402,12 @@ def _after(s: Any, o: Any, t: Any, i: Any, context: Any) -> None:
         clocks.passes(o, t)
     if text[KIND] == WAITS:
         _waits(o, t, text)
+    else:
+        o.previous[t] = o.step[1]
     agent = clocks.begins(o, t, text[AGENT_UNIT])
     o.done_by[o.step[3], agent] = o.clocks[agent, agent]
     if text[KIND] == MACRO:
-        clocks.copy(o.macro_step, 0, o.step, 0, 5)
+        clocks.copy(o.macro_step, 0, o.step, 0, 6)
     elif text[KIND] > WAITS:
         _synchronizes(s, o, t, agent, text)
     if text[IS_ATOMIC]:
@@ -438,9 +448,8 @@ def observed_word(s: Any, t: Any, word: Any) -> Any:
     context = _before(s, o, t, w, o.text[i])
     status = _execute(s, o, t, opcode, word)
     if status == DONE and o.text[i, AGENT_UNIT] > -2:
-        o.step[0], o.step[1], o.step[2] = s.gate_pc[t], s.gate_pc[t], w
-        if s.gate_from[t] >= FROM_REPLAY:
-            o.step[1] = s.play_pc[t]
-        o.step[3], o.step[4] = s.gate_core[t], t
+        pc = np.int64(s.gate_pc[t])
+        pushed = np.int64(s.play_pc[t]) if s.gate_from[t] >= FROM_REPLAY else pc
+        shadow.steps(s, o, pc, pushed, w, s.gate_core[t], np.int64(t))
         _after(s, o, t, i, context)
     return status
