@@ -14,15 +14,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bhemu import Chip
-from bhemu.memmap import DEBUG_BASE, RISCV_DEBUG_REG_WALL_CLOCK_0
+from bhemu import memmap as mm
+from bhemu.devices import niu
+from bhemu.devices import niu_request as request
 from bhemu.riscv import assembly as asm
 
 ANCHORS = Path(__file__).with_name("noc_anchors.toml")
-CLOCK = DEBUG_BASE + RISCV_DEBUG_REG_WALL_CLOCK_0
-NIU, COUNTERS = (0xFFB20000, 0xFFB30000), 0x200
-TARGET, ANSWER, CONTROL, LENGTH, SEND = 0x00, 0x0C, 0x1C, 0x20, 0x40
-READ, WRITE = 0x2090, 0x2092  # answered, static virtual channel 1
-ACKS, READ_ANSWERS = 1, 2
+CLOCK = mm.DEBUG_BASE + mm.RISCV_DEBUG_REG_WALL_CLOCK_0
+CHANNEL = 13  # the first bit of the static virtual channel in NOC_CTRL
 RESULT, DATA, DRAM_DATA = 0x160000, 0x100000, 0x100000
 LONGEST = 16384
 HARVEST = (7, 10)  # of the card of the flows
@@ -75,15 +74,18 @@ def _hi(xy: XY) -> int:
 def program(flow: Flow) -> bytes:
     """The code of a flow: the two readings of the clock go to RESULT."""
     reads = flow.kind == "read"
-    far, near = (TARGET, ANSWER) if reads else (ANSWER, TARGET)
-    control = READ if reads else WRITE & ~0xE000 | flow.channel << 13
+    far, near = mm.NOC_TARG_ADDR_LO, mm.NOC_RET_ADDR_LO
+    if not reads:
+        far, near = near, far
+    control = request.READ if reads else request.WRITE
+    control |= request.ANSWERED | request.STATIC_CHANNEL | flow.channel << CHANNEL
     parts = max(flow.size // LONGEST, 1)
     dram = flow.to[0] in BANKS
     words = [
-        *asm.li(BASE, NIU[flow.noc]), *asm.li(asm.T0, CLOCK),
-        *_store(near, DATA), *_store(near + 8, _hi(flow.at)), *_store(CONTROL, control),
+        *asm.li(BASE, mm.NOC0_BASE + flow.noc * mm.NOC_SIZE), *asm.li(asm.T0, CLOCK),
+        *_store(near, DATA), *_store(near + 8, _hi(flow.at)), *_store(mm.NOC_CTRL, control),
         *_store(far, DRAM_DATA if dram else DATA), *_store(far + 4, 0),
-        *_store(far + 8, _hi(flow.to[0])), *_store(LENGTH, min(flow.size, LONGEST)),
+        *_store(far + 8, _hi(flow.to[0])), *_store(mm.NOC_AT_LEN_BE, min(flow.size, LONGEST)),
         *asm.li(13, 1), asm.lw(8, asm.T0, 0), asm.add(8, 8, asm.ZERO),
     ]  # fmt: skip
     due = [round(t) for t in accumulate([flow.pace] * flow.requests)]
@@ -94,10 +96,10 @@ def program(flow: Flow) -> bytes:
             body += _store(far + 8, _hi(flow.to[i % len(flow.to)]))
         if flow.step:
             body += _store(far, DRAM_DATA + i * flow.step)
-        body += [asm.sw(13, BASE, SEND)] * parts
+        body += [asm.sw(13, BASE, mm.NOC_CMD_CTRL)] * parts
         words += body + [asm.addi(asm.ZERO, asm.ZERO, 0)] * (due[i] - last - len(body))
         last = due[i]
-    counter = COUNTERS + 4 * (READ_ANSWERS if reads else ACKS)
+    counter = mm.NIU_COUNTERS + 4 * (niu.READ_ANSWERS if reads else niu.ACKS)
     words += [
         *asm.li(VALUE, flow.requests * parts), asm.lw(10, BASE, counter),
         asm.bne(10, VALUE, -4), asm.lw(9, asm.T0, 0),

@@ -18,17 +18,17 @@ from bhemu.system import interrupts
 _FIRST = {
     "run": ("run", "Run a program and compare its outputs."),
     "step": ("step", "Step through a program, at a prompt or from a script."),
-    "profile": ("profile", "Run a program in modelled time and show where cycles go."),
-    "why": ("why", "Run a program and tell what is wrong, or what made a place."),
-    "report": ("why", "Run a program and write a report of it, an HTML file."),
-    "trace": ("dump", "Run a program and print every Tensix word as executed."),
+    "profile": ("profile", "Run a program in modelled time and show where the cycles go."),
+    "why": ("why", "Run a program and tell what is wrong, or what made PLACE what it is."),
+    "report": ("why", "Run a program and write a report of it, one HTML file."),
+    "trace": ("dump", "Run a program and print every Tensix word as it was executed."),
     "new": ("new", "Write a commented PROGRAM.toml to start from."),
-    "explain": ("isa", "Say what a word, register, rule or opcode is."),
+    "explain": ("isa", "Say what something is: unit, place, meaning, and its chapter."),
     "isa": ("isa", "List the Tensix instructions, or explain one."),
     "disasm": ("isa", "Disassemble an ELF, or words given in hexadecimal."),
-    "gdb": ("step", "Launch a program and wait for gdb."),
+    "gdb": ("step", "Launch a program and wait for gdb, its five cores as threads."),
     "sweep": ("sweep", "Run programs with many values of parameters."),
-    "simulator": ("serve", "Write a folder that ttnn and tt-exalens run against."),
+    "simulator": ("serve", "Write a simulator FOLDER for programs of Tenstorrent."),
 }
 _MORE = {
     "check": ("run", "Check a program without running it."),
@@ -38,10 +38,10 @@ _MORE = {
     "bench": ("bench", "Measure the named benchmarks, or all of them."),
     "warm": ("bench", "Compile everything into the cache before it is needed."),
     "llk": ("serve", "Show how to run tt-llk's tests on an emulated tile."),
-    "serve": ("serve", "Serve a chip to the host that listens at an address."),
+    "serve": ("serve", "Serve a chip to the host that listens at NNG_SOCKET_ADDR."),
 }
 COMMANDS = _FIRST | _MORE
-"""By command: its module, which has it as NAME_command, and what the help text says of it."""
+"""By command: its module, which has it as NAME_command, and the first sentence of its help."""
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 _BROKEN_PIPE = 141  # as a shell reports a process that SIGPIPE ended

@@ -403,7 +403,7 @@ def _namer(image: "Image") -> Callable[[int], str | None]:
 @click.argument("names", nargs=-1, required=True, metavar="WORD|FIELD|ADDRESS|RULE|NAME...")
 @json_option
 def explain_command(names: tuple[str, ...], as_json: bool) -> int:
-    """Say what something is: unit, place, meaning, and the chapter it comes from.
+    """Say what something is: unit, place, meaning, and its chapter.
 
     A number is an address, a Tensix word or a core's instruction, or several of these. A name is an
     instruction, a configuration field, a register, a rule of an error, a part of the state, a data

@@ -13,7 +13,7 @@ from bhemu.arguments import MOST
 from bhemu.errors import InputError
 from bhemu.memmap import CORE_NAMES
 from bhemu.program import coordinates, files, toml
-from bhemu.program.options import Delays, Option, SeedOr, Whole, Words, given_in
+from bhemu.program.options import Option, SeedOr, Whole, Words, given_in
 
 if TYPE_CHECKING:
     from bhemu.program.specs import Program
@@ -60,17 +60,11 @@ class SeedOrWord(click.ParamType):  # type: ignore[type-arg]
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> int | str:
         """The word or the seed."""
-        words = self._kind.words
-        if value in words:
-            return str(value)
-        if isinstance(self._kind, Delays):
-            try:
-                return self._kind.check("late", value)
-            except InputError as error:
-                self.fail(f"{error.message}: {error.hint}", param, ctx)
-        if not str(value).isdecimal() or int(value) > self._kind.most:
-            self.fail(f"{value!r} is neither a seed of 32 bits nor one of {words}", param, ctx)
-        return int(value)
+        given = int(value) if str(value).isdecimal() else value
+        try:
+            return self._kind.check(str(param and param.name), given)
+        except InputError as error:
+            self.fail(": ".join(filter(None, (error.message, error.hint))), param, ctx)
 
 
 class Seconds(click.FloatRange):

@@ -97,7 +97,7 @@ def check_packages() -> None:
 @click.command("serve")
 @serve_options
 def serve_command(**values: Any) -> int:
-    """Serve a chip to the host that listens at the address in NNG_SOCKET_ADDR.
+    """Serve a chip to the host that listens at NNG_SOCKET_ADDR.
 
     `bhemu simulator` writes the folder whose run.sh calls this; hosts start it themselves.
     """
@@ -265,7 +265,7 @@ def _end(connection: "Connection") -> None:
 )
 @serve_options
 def simulator_command(folder: Path | None, library: bool, **values: Any) -> int:
-    """Write a simulator FOLDER for programs of Tenstorrent: libbhemu.so and what it starts.
+    """Write a simulator FOLDER for programs of Tenstorrent.
 
     Hosts load libbhemu.so in place of a card. Those that want a folder find run.sh and
     soc_descriptor.yaml. The other options are those that `bhemu serve` gets from run.sh. Without

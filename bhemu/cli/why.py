@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @click.option("--local", default="brisc", metavar="CORE", help="whose local memory PLACE lies in")
 @run_options
 def why_command(**values: Any) -> int:
-    """Run a program and tell what is wrong, or what made PLACE what it is at the end.
+    """Run a program and tell what is wrong, or what made PLACE what it is.
 
     PLACE is an element of an output (y[3,5]), an address or symbol with a length (0x20000:4), a
     Config field, or a part of the state (sem:1, gpr:0:5, dst:12); of a chip that of --tile, whose
@@ -152,11 +152,12 @@ def tell_skipped(asked: "Context") -> None:
 )
 @run_options
 def report_command(**values: Any) -> int:
-    """Run a program and write a report of it, one HTML file that needs no server and no network.
+    """Run a program and write a report of it, one HTML file.
 
-    It holds what bhemu why finds, with source excerpts, who waits for whom, what cores, threads and
-    the NoC did over time, the tiles, and where outputs differ. The program runs twice: once for
-    the findings, once to be looked at on the way. Exit code 0 when nothing is wrong, else 1.
+    It needs no server and no network, and holds what bhemu why finds, with source excerpts, who
+    waits for whom, what cores, threads and the NoC did over time, the tiles, and where outputs
+    differ. The program runs twice: once for the findings, once to be looked at on the way. Exit
+    code 0 when nothing is wrong, else 1.
     """
     chosen = settings({**values, "as_json": False})
     files.check_writable(values["path"], "report", chosen.program.files())

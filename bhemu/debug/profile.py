@@ -6,11 +6,13 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from bhemu.devices import niu_request as request
 from bhemu.devices import noc_map
 from bhemu.memmap import CORE_NAMES, L1_SIZE
 from bhemu.noc import times
 from bhemu.noc.grid import tile_at
-from bhemu.riscv.formats import B_IMM, Branch
+from bhemu.riscv.formats import Branch
+from bhemu.riscv.isa import decode
 from bhemu.tensix.in_flight import NAMES
 from bhemu.tensix.insn import REGISTRY
 from bhemu.tensix.rules import CONDITIONS
@@ -32,7 +34,6 @@ _MARKS = {
     spent.NOC_ATOMIC: "the answers of NoC atomics",
 }
 _LOOP = 8  # instructions of a loop that waits for a counter of an NIU, at most
-_KINDS = ("read", "atomic", "write")  # by request type of NOC_CTRL
 _NOT_OF_NOC = "arbitration of routers packet by packet, row misses and refresh of DRAM"
 _GUESSED = "loads of device registers, atomics, how many stores are not waited for"
 
@@ -58,7 +59,7 @@ class Profile:
         self.estimates = {
             cls.name: int(counts[opcode])
             for opcode, cls in REGISTRY.items()
-            if counts[opcode] and (one := cycles.of(cls)) and one.kind == cycles.ESTIMATE
+            if counts[opcode] and (one := cycles.of(cls)) and one.kind == times.ESTIMATE
         }
         self.rows = sorted(_rows(tile), key=lambda row: (-row.cycles, row.agent, row.pc))
 
@@ -111,38 +112,47 @@ class Profile:
 
 
 def _rows(tile: Tile) -> Iterator[Row]:
+    """The rows of the record; those of a loop that polls a counter of an NIU are one wait."""
     s = tile.state
-    keys = [(int(i), *(int(n) for n in s.spent_key[i])) for i in s.spent_key[:, 0].nonzero()[0]]
-    loops = [
-        (agent, *loop, pc, condition)
-        for _, agent, pc, condition in keys
+    table = [(*map(int, s.spent_key[i]), int(i)) for i in s.spent_key[:, 0].nonzero()[0]]
+    loops = {
+        (agent, pc, condition): (loop, i)
+        for agent, pc, condition, i in table
         if condition in _MARKS and (loop := _loop(tile, pc)) is not None
-    ]
+    }
     polled: dict[tuple[int, int, int], int] = defaultdict(int)
-    for i, agent, pc, condition in keys:
+    for agent, pc, condition, i in table:
         if condition in _MARKS:
             continue
-        mark = next((p for a, first, last, *p in loops if a == agent and first <= pc <= last), None)
-        if mark is not None:
-            polled[agent - 1, mark[0], mark[1]] += int(s.spent_cycles[i])
+        around = (
+            key for key, ((first, last), _) in loops.items()
+            if key[0] == agent and first <= pc <= last
+        )  # fmt: skip
+        taken, count = int(s.spent_cycles[i]), int(s.spent_times[i])
+        if (key := next(around, None)) is not None:
+            polled[key] += taken
             continue
         waits = _WAITS.get(condition) or (CONDITIONS[condition].text if condition else "")
-        place = tile.place(_core(tile, agent - 1, pc), pc)
-        name, times_ = AGENTS[agent - 1], int(s.spent_times[i])
-        yield Row(name, pc, waits, int(s.spent_cycles[i]), times_, place)
-    marks = {(agent - 1, pc, what): i for i, agent, pc, what in keys if what in _MARKS}
+        yield _row(tile, agent, pc, waits, taken, count)
     for (agent, pc, what), taken in polled.items():
-        place = tile.place(_core(tile, agent, pc), pc)
-        times_ = int(s.spent_times[marks[agent, pc, what]])
-        yield Row(AGENTS[agent], pc, _MARKS[what], taken, times_, place)
+        count = int(s.spent_times[loops[agent, pc, what][1]])
+        yield _row(tile, agent, pc, _MARKS[what], taken, count)
+
+
+def _row(tile: Tile, agent: int, pc: int, waits: str, taken: int, count: int) -> Row:
+    place = tile.place(_core(tile, agent - 1, pc), pc)
+    return Row(AGENTS[agent - 1], pc, waits, taken, count, place)
 
 
 def _loop(tile: Tile, pc: int) -> tuple[int, int] | None:
     """First and last pc of a short loop around an instruction, None without one."""
     for at in range(pc, min(pc + 4 * _LOOP, L1_SIZE - 4), 4):
-        word = int.from_bytes(tile.l1[at : at + 4].tobytes(), "little")
-        if word & 0x7F == Branch.code() and pc - 4 * _LOOP <= at + B_IMM.get(word) <= pc:
-            return at + B_IMM.get(word), at
+        word = tile.read32(at)
+        cls = decode(word)
+        if cls is not None and issubclass(cls, Branch):
+            first = at + cls.offset.get(word)
+            if pc - 4 * _LOOP <= first <= pc:
+                return first, at
     return None
 
 
@@ -187,7 +197,7 @@ class ChipProfile:
             key, pc, what, requests, taken, niu, links, dram = (int(n) for n in row)
             tile, core = chip.tile_at_index((key - 1) >> 8), (key - 1) & 0xFF
             xy = tile_at((key - 1) >> 8)
-            named = f"{_KINDS[what & 3]} of {noc_map.KIND_NAMES[what >> 2]}"
+            named = f"{request.KIND_NAMES[what & 3]} of {noc_map.KIND_NAMES[what >> 2]}"
             by_core = core < len(CORE_NAMES)
             name = CORE_NAMES[core] if by_core else "host"
             place = tile.place(core, pc) if by_core else ""
@@ -232,7 +242,7 @@ class ChipProfile:
             row_ = f"{one.cycles:8} {one.requests:8} {waits_} {one.tile:>6}"
             yield f"{row_}  {one.what}: {one.place}"
         yield ""
-        guessed = ", ".join(name for name, f in times.FIGURES.items() if f.kind == "estimate")
+        guessed = ", ".join(name for name, f in times.FIGURES.items() if f.kind == times.ESTIMATE)
         words = {name for profile in self.tiles.values() for name in profile.estimates}
         named = ", ".join(sorted(words)) or "none"
         yield f"estimates: of words {named}; of cores {_GUESSED}; of the NoC {guessed}"

@@ -14,12 +14,14 @@ from bhemu.jit.subset import njit
 
 # Members of a row. CONTROL: NOC_CTRL; ENDPOINT: the target (noc_map.py); RECTANGLE: of a multicast,
 # start x, y, end x, y of 6 bits each, on this NoC; LENGTH: bytes, or byte enables, or what an
-# atomic does; DATA: where its bytes stand in `noc_data`; DUE: round of its delivery, 0 = the next;
+# atomic does; DATA: where its bytes stand in `noc_data`; DUE: round of its delivery, 0 = the next
+# (in modelled time its next stage: noc/timed.py);
 # GIVEN: the target's coordinate as software gave it.
 NOC, INITIATOR, CONTROL, ENDPOINT, RECTANGLE, REMOTE, LOCAL, LENGTH = range(8)
 DATA, TAG, CORE, PC, SEQUENCE, DUE, OPERAND, GIVEN = range(8, 16)
 
 READ, ATOMIC, WRITE, ILLEGAL = range(4)  # the request type of NOC_CTRL
+KIND_NAMES = ("read", "atomic", "write")
 BYTE_ENABLES, INLINE, ANSWERED, MULTICAST, LINKED = 1 << 2, 1 << 3, 1 << 4, 1 << 5, 1 << 6
 STATIC_CHANNEL, DROP_ACK, SELF, ACCUMULATE = 1 << 7, 1 << 9, 1 << 17, 1 << 31
 RESERVED = 7 << 10 | 0x1FF << 18

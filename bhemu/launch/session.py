@@ -17,6 +17,7 @@ from bhemu.machine.tile import Tile
 from bhemu.program import coordinates, loader, schema
 from bhemu.program.coordinates import XY, At, check_l1
 from bhemu.program.input_files import encode_values, read_image
+from bhemu.program.lateness import NOC
 from bhemu.program.options import CHIP_ONLY, LaunchOptions
 from bhemu.program.outputs import OutputResult, check_saves, collect
 from bhemu.program.specs import CoreSpec, FirmwareSpec, InputSpec, SetSpec, TileSpec
@@ -243,6 +244,7 @@ def launch(
     elfs.read({c.elf for part in program.placed() for c in part.cores.values() if c.elf})
     machine: Any = _machine(program, options)
     placed = list(_tiles(machine, program))
+    _check_acts(machine, placed, program)
     for tile, _ in placed:
         if prepare is not None:
             prepare(tile)
@@ -283,6 +285,18 @@ def _tiles(machine: Any, program: schema.Program) -> Iterator[tuple[Tile, TileSp
     for part in program.placed():
         for xy in (machine.xy,) if program.is_alone else part.at:
             yield machine.tile[xy], part
+
+
+def _check_acts(machine: Any, placed: Placed, program: schema.Program) -> None:
+    """InputError where `late` names acts that this program cannot have."""
+    acts = () if machine.late is None else machine.late.acts
+    known = {tile.xy for tile, _ in placed}
+    for one in acts:
+        if one.tile not in (None, *known):
+            hint = "its tiles: " + ", ".join("{}-{}".format(*xy) for xy in sorted(known))
+            raise InputError(f"late: {one} is of no tile of {program.name}", hint=hint)
+        if one.agent == NOC and program.is_alone:
+            raise InputError(f"late: {program.name} is a program of one tile: it has no {one}")
 
 
 def _place(

@@ -121,8 +121,7 @@ class Machine(ThreadBound, Controls):
     def _delay_requests(self, late: Lateness) -> None:
         """Requests that are late: all of them, those of one pc, or none."""
         state, named = self.network.state, late.requests
-        drawn = not late.acts or bool(named)
-        state.late[0] = _DELIVERY[DELIVERIES[drawn]]
+        state.late[0] = _DELIVERY["late" if named or not late.acts else "round"]
         state.seed[0] = late.seed
         if named and named[0].pc is not None:
             state.late_pc[0] = named[0].pc

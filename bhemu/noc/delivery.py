@@ -27,9 +27,9 @@ _CHANNEL = 7 << 13 | request.STATIC_CHANNEL
 
 
 @njit
-def _random(chip: Any, t: Any, sequence: Any) -> Any:
-    """A number of 31 bits that the chip's seed, the tile and the request decide."""
-    x = np.uint64(chip.seed[0]) ^ np.uint64(sequence * 256 + t + 1) * np.uint64(0x9E3779B97F4A7C15)
+def mixed(seed: Any, number: Any) -> Any:
+    """A number of 31 bits that a seed and a number decide."""
+    x = np.uint64(seed) ^ np.uint64(number) * np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return np.int64((x ^ (x >> np.uint64(31))) >> np.uint64(33))
@@ -53,7 +53,7 @@ def may_go(chip: Any, t: Any, s: Any, i: Any) -> Any:
         return True
     row = s.noc_request[i]
     if row[request.DUE] == 0:
-        delay = _random(chip, t, row[request.SEQUENCE]) % (chip.late[0] + 1)
+        delay = mixed(chip.seed[0], row[request.SEQUENCE] * 256 + t + 1) % (chip.late[0] + 1)
         if chip.late_pc[0] >= 0 and chip.late_pc[0] != row[request.PC]:
             delay = np.int64(0)
         row[request.DUE] = chip.round[0] + 1 + delay
@@ -133,17 +133,24 @@ def _within(first: Any, last: Any, at: Any) -> Any:
 
 
 @njit
+def place_of(chip: Any, t: Any, noc: Any) -> Any:
+    """Where a tile is as a NoC counts, y << 6 | x."""
+    x, y = chip.column[t], chip.row[t]
+    if noc == 1:
+        x, y = WIDTH - 1 - x, HEIGHT - 1 - y
+    return y << 6 | x
+
+
+@njit
 def receives(chip: Any, t: Any, u: Any, row: Any) -> Any:
     """Whether tile `u` is a receiver of a multicast that tile `t` sent."""
     x, y, box = chip.column[u], chip.row[u], row[request.RECTANGLE]
+    own = place_of(chip, u, row[request.NOC])
     if x < 0 or (u == t and row[request.CONTROL] & request.SELF == 0):
         return False
-    own_x, own_y = x, y
-    if row[request.NOC] == 1:
-        own_x, own_y = WIDTH - 1 - x, HEIGHT - 1 - y
-    if not _within(box & 63, (box >> 12) & 63, own_x):
+    if not _within(box & 63, (box >> 12) & 63, own & 63):
         return False
-    if not _within((box >> 6) & 63, (box >> 18) & 63, own_y):
+    if not _within((box >> 6) & 63, (box >> 18) & 63, own >> 6):
         return False
     if chip.tile[u] == 0:
         return True

@@ -131,20 +131,28 @@ _HOSTS = (
     *("until_count", "until_tile", "until_address", "until_value", "until_own", "limit"),
     *("wanted", "host", "refused"),
 )
-_MADE = ("map", "tile", "column", "row", "page", "blank", "late", "late_pc", "seed", "place")
-_WITHIN = (
-    "receivers",
+_MADE = (
+    "map",
+    "tile",
+    "column",
+    "row",
+    "page",
+    "blank",
+    "late",
+    "late_pc",
+    "seed",
+    "place",
     "timed",
-    "noc_held",
-    "noc_counts",
-    "noc_spent",
-)  # one delivery, or made with the chip
-_TIMES = ("window_end", "event", "event_last", "niu_out", "niu_in", "link", "dram_free")
+)
+_WITHIN = ("receivers", "noc_held")  # one delivery
+_PROFILE = ("noc_counts", "noc_spent")
 _SKIPS = ("skipping", "skip_from", "skip_until", "skip_progress", "touched")
 _WATCHES = ("dram_watch_count", "dram_watch", "dram_seen", "dram_hit", "dram_before", "dram_after")
-SAVED = tuple(m for m in MEMBERS if m.name not in (*_HOSTS, *_MADE, *_WITHIN, *_SKIPS, *_WATCHES))
+SAVED = tuple(
+    m for m in MEMBERS if m.name not in (*_HOSTS, *_MADE, *_WITHIN, *_PROFILE, *_SKIPS, *_WATCHES)
+)
 """Members of the chip's record that a saved chip holds; the others are made with the chip."""
-LATER = _TIMES
+LATER = ("window_end", "event", "event_last", "niu_out", "niu_in", "link", "dram_free")
 """Those of them that a saved chip of this schema may lack: 0 is what they held."""
 _LINE = 16
 _ADDRESSES = 1 << 32

@@ -12,7 +12,6 @@ import numpy as np
 
 from bhemu.devices import niu, noc_map
 from bhemu.devices import niu_request as request
-from bhemu.devices.noc_map import HEIGHT, WIDTH
 from bhemu.jit.intrinsics import move
 from bhemu.jit.subset import njit
 from bhemu.noc import delivery, times
@@ -23,8 +22,7 @@ from bhemu.tensix.rules import DONE
 from bhemu.tensix.state import NOC_DATA, NOC_FIELDS, OFFSET
 
 # ISSUED: the core has stored to NOC_CMD_CTRL. ARRIVES: at its target, where a write or an atomic is
-# performed. READS: the answer to a read leaves,
-# with what is there then. ANSWERS: that, or an
+# performed. READS: the answer to a read leaves, with what is there then. ANSWERS: that, or an
 # acknowledgement, is back: the own L1 and the counters change.
 ISSUED, ARRIVES, READS, ANSWERS = range(4)
 STAGES = 4
@@ -61,25 +59,16 @@ def look(chip: Any) -> Any:
 
 
 @njit
-def _place(chip: Any, t: Any, noc: Any) -> Any:
-    """Where a tile is on a NoC, y << 6 | x."""
-    x, y = chip.column[t], chip.row[t]
-    if noc == 1:
-        x, y = WIDTH - 1 - x, HEIGHT - 1 - y
-    return y << 6 | x
-
-
-@njit
 def _farthest(chip: Any, t: Any, row: Any) -> Any:
     """The place of the target; of a multicast that of the receiver with the longest way."""
     if not request.is_multicast(row[request.CONTROL]):
         return noc_map.place(row[request.ENDPOINT])
     noc = row[request.NOC]
-    own = _place(chip, t, noc)
+    own = delivery.place_of(chip, t, noc)
     target, most = own, np.int64(-1)
     for u in range(TILES):
         if delivery.receives(chip, t, u, row):
-            place = _place(chip, u, noc)
+            place = delivery.place_of(chip, u, noc)
             n = times.hops(noc, own, place)
             if n > most:
                 target, most = place, n
@@ -131,7 +120,7 @@ def _waits(chip: Any, noc: Any, place: Any, row: Any, now: Any) -> Any:
 def _leaves(chip: Any, t: Any, row: Any, now: Any) -> None:
     """The request leaves its NIU: when does it arrive?"""
     noc, kind = row[request.NOC], request.kind(row[request.CONTROL])
-    own = _place(chip, t, noc)
+    own = delivery.place_of(chip, t, noc)
     if _waits(chip, noc, own, row, now):
         return
     ready = now * times.PARTS
@@ -164,7 +153,7 @@ def _answer(chip: Any, t: Any, row: Any, ready: Any) -> None:
     read = request.kind(row[request.CONTROL]) == request.READ
     flits = _flits(row) if read else np.int64(1)
     place = _farthest(chip, t, row)
-    back = times.send(chip, noc, place, _place(chip, t, noc), flits, ready)
+    back = times.send(chip, noc, place, delivery.place_of(chip, t, noc), flits, ready)
     row[request.DUE] = _due(back, np.int64(ANSWERS))
 
 

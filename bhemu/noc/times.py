@@ -17,8 +17,12 @@ ROUTERS = WIDTH * HEIGHT
 _ALONG_X, _ALONG_Y = 0, 1  # links
 
 
+ISA, MEASURED, DERIVED, ESTIMATE = "isa", "measured", "derived", "estimate"
+"""Where a modelled time comes from, here and in timing/cycles.py."""
+
+
 class Figure(NamedTuple):
-    """A time in cycles, and whence: isa, measured, derived or estimate."""
+    """A time in cycles, and where it comes from."""
 
     cycles: float
     kind: str
@@ -28,47 +32,47 @@ class Figure(NamedTuple):
 _LATENCIES = "noc_latencies_bh"
 FIGURES = {
     "hop": Figure(
-        8.75, "measured",
+        8.75, MEASURED,
         "nocbench-blackhole, hops: 106 cycles in 12 hops of a way round, 149 in 17",
     ),
-    "flit on a link": Figure(1, "isa", "NoC: 64 bytes a cycle"),
+    "flit on a link": Figure(1, ISA, "NoC: 64 bytes a cycle"),
     "flit in or out of an NIU": Figure(
-        1.03125, "measured",
+        1.03125, MEASURED,
         "nocbench-blackhole, size: 198.3 cycles for 192 flits more",
     ),
     "out of an NIU": Figure(
-        20, "derived",
+        20, DERIVED,
         f"{_LATENCIES}: a write of 64 bytes on one axis, 208, less 12 hops and the program;"
         " a quarter each way",
     ),
-    "into an NIU": Figure(20, "derived", "as out of an NIU"),
+    "into an NIU": Figure(20, DERIVED, "as out of an NIU"),
     "read of L1": Figure(
-        18, "derived",
+        18, DERIVED,
         f"{_LATENCIES}: a read of 64 bytes takes 18 more than a write",
     ),
     "read of DRAM": Figure(
-        126, "derived",
+        126, DERIVED,
         f"{_LATENCIES}: a read of 64 bytes of DRAM takes 108 more than of L1",
     ),
     "write to DRAM": Figure(
-        23, "derived",
+        23, DERIVED,
         f"{_LATENCIES}: a write of 64 bytes to DRAM takes 23 more than to L1",
     ),
     "64 bytes of DRAM, read": Figure(
-        1.41, "derived",
+        1.41, DERIVED,
         f"{_LATENCIES}: 64 reads of 2048 to 16384 bytes, 1.39 to 1.55;"
         " dramratebench-blackhole, onechan: 1.38",
     ),
     "64 bytes of DRAM, written": Figure(
-        1.42, "derived",
+        1.42, DERIVED,
         f"{_LATENCIES}: 64 writes of 2048 to 16384 bytes, 1.34 to 1.51",
     ),
     "writes that a bank keeps": Figure(
-        120, "estimate",
+        120, ESTIMATE,
         f"{_LATENCIES}: 4 writes take less than the bank would",
     ),
-    "multicast": Figure(200, "estimate", f"{_LATENCIES}: 626 cycles to 4 tiles, 358 to one"),
-    "register or memory of another tile": Figure(18, "estimate", "as read of L1"),
+    "multicast": Figure(200, ESTIMATE, f"{_LATENCIES}: 626 cycles to 4 tiles, 358 to one"),
+    "register or memory of another tile": Figure(18, ESTIMATE, "as read of L1"),
 }  # fmt: skip
 
 

@@ -90,7 +90,7 @@ def _divide(s: Any, c: Any, word: Any) -> Any:
 @njit
 def _leaves(s: Any, c: Any, address: Any, size: Any) -> None:
     """A store to L1 that is late: requests of its core to the NoC see what was there before."""
-    if s.timed[0] != DRAWN:
+    if s.timed[0] != DRAWN or address + size > L1_SIZE:
         return
     late = draws.late(s, np.int64(AGENTS) + c, np.int64(s.pc[c]), np.int64(draws.ANY))
     i, last = s.store_next[c], np.int64(0)
@@ -108,7 +108,7 @@ def _leaves(s: Any, c: Any, address: Any, size: Any) -> None:
 
 @njit
 def _arrived(s: Any, c: Any, address: Any) -> None:
-    """A load of what a store is on its way to waits for it, and so for the stores before it."""
+    """A load or atomic of what a store is on its way to waits for it, so for those before it."""
     due = np.int64(0)
     for i in range(STORE_QUEUE):
         if address >> 2 == s.store_at[c, i] >> 2:
@@ -141,6 +141,7 @@ def begin(s: Any, c: Any, word: Any) -> Any:
     if opcode == _LOAD:
         result = _load(s, c, _target(s, c, word))
     elif opcode == _ATOMIC:
+        _arrived(s, c, _target(s, c, word))
         result = np.int64(ATOMIC)
     elif opcode == _REGISTER and word >> 25 == _M:
         if word >> 14 & 1:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bhemu.jit.subset import njit
+from bhemu.noc.times import DERIVED, ESTIMATE, ISA, MEASURED
 from bhemu.tensix.insn import REGISTRY, Instruction
 from bhemu.tensix.units import MODULES
 from bhemu.tensix.units.adc import X
@@ -17,7 +18,6 @@ from bhemu.tensix.units.unpack.unpacr import UNPACR
 assert MODULES  # importing the units declares the instructions
 
 PARTS = 16  # of a cycle, in which compiled code counts
-ISA, MEASURED, DERIVED, ESTIMATE = "isa", "measured", "derived", "estimate"
 
 NOT_MODELLED = (
     "instruction caches, mispredicted branches, L1 contention of units, formats of PACR, UNPACR to"

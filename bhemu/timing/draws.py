@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 
 from bhemu.jit.subset import njit
+from bhemu.noc.delivery import mixed
 from bhemu.program.coordinates import XY
 from bhemu.program.lateness import Lateness
 from bhemu.tensix.state import DRAWN, LATE_AGENTS, LATE_LOG
 
 _FACTOR, _TERM = np.uint64(6364136223846793005), np.uint64(1442695040888963407)  # Knuth's MMIX
-_SHIFT, _LOW, _TILE = np.uint64(33), np.uint64(0x7FFFFFFF), np.uint64(16)
+_SHIFT = np.uint64(33)
 _SLOW_AT_ONCE = 3  # agents, at most
 _SHORTEST, _LONGEST = 8, 12  # of a time in which the same agents are slow: powers of 2
 ANY = 1 << 11  # cycles: no text bounds how late it is
@@ -61,27 +62,19 @@ def renew(s: Any) -> None:
 
 
 @njit
-def _mixed(x: Any, y: Any) -> Any:
-    """A number of 31 bits that two others decide."""
-    x = ((x ^ y) * 1103515245 + 12345) & 0x7FFFFFFF
-    return ((x ^ x >> 15) * 1103515245 + 12345) & 0x7FFFFFFF
-
-
-@njit
 def _named(s: Any, agent: Any, pc: Any, most: Any) -> Any:
     """Cycles by which an act is late in a run that says which acts are: half of these are not."""
     cycles = np.int64(0)
-    tile_agent = np.int64(s.late_random[0] & _LOW) & 0xFFFF | agent << 16
     for i in range(s.late_acts.shape[0]):
         acts = s.late_acts[i]
         if acts[0] != agent or (acts[1] >= 0 and acts[1] != pc):
             continue
         s.late_seen[i] += 1
         count = s.late_seen[i]
-        x = _mixed(_mixed(np.int64(s.late_random[0] >> _TILE & _LOW), tile_agent), count)
+        x = mixed(s.late_random[0], count * LATE_AGENTS + agent)  # seed and tile; the act
         if acts[2] <= count <= acts[3] and x >> 30 == 0:
             bound = np.int64(1) << (_LEAST + (x >> 16) % (_MOST - _LEAST + 1))
-            cycles = max(cycles, 1 + _mixed(x, count) % (min(bound, most) - 1))
+            cycles = max(cycles, 1 + (x & 0xFFFF) % (min(bound, most) - 1))
     return cycles
 
 

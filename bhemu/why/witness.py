@@ -6,6 +6,7 @@ user saw: so the pair decides something, and one command shows it.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from bhemu.errors import Limit
 from bhemu.memmap import CORE_NAMES
@@ -13,6 +14,7 @@ from bhemu.program.coordinates import XY
 from bhemu.program.lateness import NOC, Acts, Lateness
 from bhemu.text import joined
 from bhemu.why.check import Context, Outcome
+from bhemu.why.findings import Finding
 from bhemu.why.ordering.vector_clocks import unit_of
 from bhemu.why.walk import Step, Word
 
@@ -32,10 +34,15 @@ class Witness:
     late: Lateness
     outcome: Outcome
 
-    def told(self, context: Context) -> str:
-        """The command that shows it, and how it ends."""
-        command = f"bhemu run {context.program.path or 'PROGRAM'} --late {self.late}"
-        return f"shown by {command}: {_ends(self.outcome)}"
+
+def witnessed(context: Context, found: Finding, *pair: Any, request: bool = False) -> Finding:
+    """A finding of a pair (`of_pair`), with the command that shows it where there is one."""
+    seen = of_pair(context, *pair, request=request)
+    if seen is None:
+        return found
+    command = f"bhemu run {context.program.path or 'PROGRAM'} --late {seen.late}"
+    told = f"shown by {command}: {_ends(seen.outcome)}"
+    return replace(found, evidence=(*found.evidence, told))
 
 
 def of_pair(
@@ -88,13 +95,11 @@ def _halved(context: Context, found: Witness) -> Witness:
     low, high = 1, max(counts)
     while low < high:
         middle = (low + high) // 2
-        for part in (
-            replace(acts, first=low, last=middle),
-            replace(acts, first=middle + 1, last=high),
-        ):
-            less = _differs(context, Lateness(found.late.seed, (part,)))
+        for part in ((low, middle), (middle + 1, high)):
+            some = replace(acts, first=part[0], last=part[1])
+            less = _differs(context, Lateness(found.late.seed, (some,)))
             if less is not None:
-                found, low, high = less, part.first, part.last or high
+                found, (low, high) = less, part
                 break
         else:
             break

@@ -1,5 +1,6 @@
 """`python -m bhemu` is the command."""
 
+import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -39,3 +40,10 @@ def test_the_help_text_imports_no_command() -> None:
     assert not {f"bhemu.cli.{module}" for module, _ in COMMANDS.values()} & loaded
     assert len([name for name in loaded if name.startswith("bhemu.")]) <= 12
     assert all(f"  {name} " in done.stdout for name in COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_text_has_the_first_sentence_of_each_command(name: str) -> None:
+    module, text = COMMANDS[name]
+    command = getattr(importlib.import_module(f"bhemu.cli.{module}"), f"{name}_command")
+    assert command.get_short_help_str(limit=200) == text

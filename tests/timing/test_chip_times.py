@@ -14,6 +14,7 @@ from noc_program import READ, WRITE, hi, put, send, wait
 from script_module import script
 
 from bhemu import Chip
+from bhemu.devices.niu import ACKS, READ_ANSWERS, READS
 from bhemu.errors import InputError
 from bhemu.launch.session import Program
 from bhemu.memmap import DEBUG_BASE, RISCV_DEBUG_REG_WALL_CLOCK_0
@@ -24,7 +25,6 @@ ELFS = Path(__file__).parents[2] / "elfs"
 CHIPS = ("add1_chip", "copy_dram", "all_gather", "matmul_mcast")
 CLOCK = DEBUG_BASE + RISCV_DEBUG_REG_WALL_CLOCK_0
 HERE, DATA, RESULT = (1, 2), 0x30000, 0x2000
-ACKS, READ_ANSWERS = 1, 2
 A3, A4, A5 = 13, 14, 15
 
 
@@ -135,11 +135,11 @@ def test_data_and_counters_arrive_together_and_not_before() -> None:
     state = chip.tile[HERE].state
     while not state.niu_counter[0, READ_ANSWERS]:
         assert chip.tile[HERE].read32(DATA) == 0
-        if state.noc_requests[0] and state.noc_request[0, 9] >= 0:
+        if state.noc_requests[0]:
             first = chip.clock
         chip.run(limit=1)
     assert chip.tile[HERE].read32(DATA) == 0x600D
-    assert chip.tile[3, 4].state.niu_counter[0, 53] == 1  # NIU_SLV_RD_REQ_RECEIVED
+    assert chip.tile[3, 4].state.niu_counter[0, READS] == 1
     assert first > 29 * times.FIGURES["hop"].cycles
 
 

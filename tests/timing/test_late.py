@@ -213,3 +213,14 @@ def test_it_says_once_that_unicorn_does_not_run_the_cores() -> None:
     )  # fmt: skip
     assert done.returncode == 0
     assert done.stderr.count("the compiled engine runs the cores") == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "acts", "told"),
+    [("add1", "noc@0x100", "program of one tile"), ("add1", "1-9/packer", "of no tile"),
+     ("add1_chip", "9-9/packer#2", "of no tile")],
+)  # fmt: skip
+def test_acts_that_a_program_cannot_have_are_refused(name: str, acts: str, told: str) -> None:
+    with pytest.raises(InputError, match=told) as caught:
+        launched(name, late=f"7:{acts}")
+    assert acts in caught.value.message

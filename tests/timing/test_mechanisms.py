@@ -128,13 +128,17 @@ def test_late_runs_show_it_and_spare_its_twin(mechanism: Mechanism) -> None:
     assert {ending(mechanism, True, late=late) for late in chosen} - {right}
 
 
-def sent(wrong: bool, **options: Any) -> int:
-    """R10: brisc stores a word and sends it over the NoC at once; what arrives.
+USED = 0x00637033  # and x0, t1, t1
+LOADED = [*li(A0, OUT), lw(T1, A0), USED]
+ADDED = [*li(A0, OUT), A0 << 15 | 2 << 12 | T1 << 7 | 0x2F, USED]  # amoadd.w t1, zero, (a0)
 
-    The twin loads the word, and uses it, before it asks for the request.
+
+def sent(seen: list[int], **options: Any) -> int:
+    """R10: brisc stores a word and sends it over the NoC; what arrives.
+
+    seen: what it executes between both; the twins load the word or add 0 to it, and use it.
     """
     there, own = 5 << 6 | 1, 2 << 6 | 1
-    seen = [] if wrong else [*li(A0, OUT), lw(T1, A0), 0x00637033]
     chip = Chip(**options)
     tile = chip.tile[1, 2]
     command = [
@@ -152,6 +156,19 @@ def sent(wrong: bool, **options: Any) -> int:
 
 def test_a_request_overtakes_a_late_store_of_its_core() -> None:
     chosen = [f"{seed}:brisc_stores" for seed in SEEDS]
-    assert sent(True) == sent(False) == 0x1234
-    assert {sent(False, late=late) for late in (*SEEDS, *chosen)} == {0x1234}
-    assert {sent(True, late=late) for late in chosen} == {0, 0x1234}
+    assert sent([]) == sent(LOADED) == sent(ADDED) == 0x1234
+    for twin in (LOADED, ADDED):
+        assert {sent(twin, late=late) for late in (*SEEDS, *chosen)} == {0x1234}
+    assert {sent([], late=late) for late in chosen} == {0, 0x1234}
+
+
+def test_a_late_store_across_the_end_of_l1_is_refused_as_any_other() -> None:
+    def refusal(**options: Any) -> str:
+        tile = Tile(engine="compiled", **options)
+        tile.write(0, code(store(mm.L1_SIZE - 2, 0x1234), PARK))
+        tile.core["brisc"].release()
+        with pytest.raises(BhemuError) as caught:
+            tile.run(limit=1000)
+        return caught.value.message
+
+    assert refusal() == refusal(late="1:brisc_stores")

@@ -70,7 +70,7 @@ def test_a_late_run_that_is_not_modelled_proves_nothing(
     seen = replace(asked.symptom, error=error)
     monkeypatch.setattr(Context, "finish", lambda self, machine, **_: seen)
     step = Instruction(0, 0, 0x4000, 0x13, asked.tile.state.regs[0])
-    assert (witness.of_pair(asked, (1, 2), step, step, request=True) is not None) == found
+    assert (witness.of_pair(asked, (1, 2), step, step) is not None) == found
 
 
 @pytest.mark.parametrize(

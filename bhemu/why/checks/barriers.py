@@ -15,14 +15,13 @@ from bhemu.text import joined
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, likely, place
 from bhemu.why.firmware import firmware_of, in_firmware
-from bhemu.why.network import unanswered
 from bhemu.why.ordering import effects
 from bhemu.why.ordering.accesses import Conflict
 from bhemu.why.ordering.delays import loop_around
 from bhemu.why.ordering.recorder import recorded
 from bhemu.why.ordering.vector_clocks import NOC
 from bhemu.why.walk import Step, where
-from bhemu.why.witness import of_pair
+from bhemu.why.witness import witnessed
 
 _SEEDS = 4
 _SEEN = 3  # findings of a run
@@ -91,7 +90,7 @@ def _unanswered(context: Context) -> list[Finding]:
             if in_firmware(firmware, tile.core[CORE_NAMES[core]], step.pc):
                 continue
             sent = in_source(where(tile, step))
-            name = unanswered.KINDS[kind]
+            name = request.KIND_NAMES[kind]
             text = f"{CORE_NAMES[core]} ends without a look at the answers of its last NoC {name}s"
             evidence = (f"the last of them is sent at clock {step.clock}: {where(tile, step)}",)
             found.setdefault(
@@ -121,12 +120,10 @@ def _unordered(context: Context) -> list[Finding]:
         found.setdefault(first.step.pc, finding)
         pairs.setdefault(first.step.pc, (tile.xy, first.step, second.step))
     found |= _overwritten(context, set(found))
-    listed: list[Finding] = []
-    for pc, finding in list(found.items())[:_SEEN]:
-        seen = of_pair(context, *pairs[pc], request=True) if pc in pairs else None
-        told = () if seen is None else (seen.told(context),)
-        listed.append(replace(finding, evidence=(*finding.evidence, *told)))
-    return listed
+    return [
+        witnessed(context, finding, *pairs[pc], request=True) if pc in pairs else finding
+        for pc, finding in list(found.items())[:_SEEN]
+    ]
 
 
 def _used(tile: Tile, conflict: Conflict, blamed: Step, kind: int) -> Finding:

@@ -1,7 +1,5 @@
 """Accesses that nothing orders: who did not wait, who let go too early, what had to be stalled."""
 
-from dataclasses import replace
-
 from bhemu.machine.error_text import where_core
 from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES, OVERLAY_BASE, OVERLAY_END
@@ -17,7 +15,7 @@ from bhemu.why.ordering.delays import delay_before, nops_before
 from bhemu.why.ordering.recorder import recorded
 from bhemu.why.ordering.vector_clocks import HOST, NOC, unit_of
 from bhemu.why.walk import Step, Word, where
-from bhemu.why.witness import of_pair
+from bhemu.why.witness import witnessed
 
 _COUNT, _CHANGES = "for its wait", "and changes"
 _WAIT = "wait for the other side before this access: SEMWAIT, TTSync, a word of L1 that it sets"
@@ -61,13 +59,10 @@ def _findings(context: Context, races: Races) -> list[Finding]:
         if conflict.units and not isinstance(conflict.first.step, Word):
             key = "stores of", conflict.first.agent  # one wait is missing for all of them
         found.setdefault(key, (finding, conflict))
-    return [_witnessed(context, races, *one) for one in list(found.values())[:_SEEN]]
-
-
-def _witnessed(context: Context, races: Races, found: Finding, conflict: Conflict) -> Finding:
-    """The finding, with a late run that shows it where there is one."""
-    seen = of_pair(context, races.tile.xy, conflict.first.step, conflict.second.step)
-    return found if seen is None else replace(found, evidence=(*found.evidence, seen.told(context)))
+    return [
+        witnessed(context, finding, races.tile.xy, conflict.first.step, conflict.second.step)
+        for finding, conflict in list(found.values())[:_SEEN]
+    ]
 
 
 def _told(tile: Tile, event: Event) -> str:

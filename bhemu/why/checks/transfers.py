@@ -23,7 +23,7 @@ from bhemu.why.network.initial_values import initial_value
 from bhemu.why.ordering import effects
 from bhemu.why.ordering.delays import delay_before
 from bhemu.why.walk import Step, Word, where
-from bhemu.why.witness import of_pair
+from bhemu.why.witness import witnessed
 
 _SEEN = 3
 
@@ -38,20 +38,15 @@ def run(context: Context) -> list[Finding]:
         finding = _finding(context, one)
         key = tuple(finding.culprit.get(name) for name in ("core", "file", "line"))
         if key not in found and len(found) < _SEEN:
-            found[key] = _witnessed(context, one, finding)
+            first, second = one.first, one.second
+            pair = one.walk.tiles[first.home].tile.xy, first.event.step, second.event.step
+            found[key] = witnessed(context, finding, *pair, request=first.sent is not None)
     listed = list(found.values())[:_SEEN]
     most = listed[0].likelihood if listed else 0  # what comes later may be a consequence
     listed = [replace(one, likelihood=min(one.likelihood, most)) for one in listed]
     if context.symptom.hangs and not listed:
         listed = [_missed(walk, one) for one in missed(walk)[:1]]
     return listed
-
-
-def _witnessed(context: Context, one: Disorder, found: Finding) -> Finding:
-    """The finding, with a late run that shows it where there is one."""
-    xy, sent = one.walk.tiles[one.first.home].tile.xy, one.first.sent is not None
-    seen = of_pair(context, xy, one.first.event.step, one.second.event.step, request=sent)
-    return found if seen is None else replace(found, evidence=(*found.evidence, seen.told(context)))
 
 
 def _finding(context: Context, one: Disorder) -> Finding:

@@ -11,7 +11,7 @@ from bhemu.machine.tile import Tile
 from bhemu.tensix.state import NOC_ARRIVED
 from bhemu.why.walk import Access, Instruction
 
-KINDS = {request.ATOMIC: "atomic", request.WRITE: "write", request.READ: "read"}
+_KINDS = request.READ, request.ATOMIC, request.WRITE
 _SENT = 0x228  # the counter of writes that have left
 _COUNTERS = {0x200: request.ATOMIC, 0x204: request.WRITE, 0x208: request.READ}
 OUTSTANDING = range(mm.NIU_COUNTERS + 4 * niu.OUTSTANDING, mm.NIU_COUNTERS + 4 * OUTGOING)
@@ -69,7 +69,7 @@ class Unanswered:
             self.sent.pop((step.core, noc, _COUNTERS[offset]), None)
         elif access.reads and offset in OUTSTANDING:
             seen = (offset - OUTSTANDING.start) >> 2
-            known = {(step.core, noc, kind) for kind in KINDS} & self.sent.keys()
+            known = {(step.core, noc, kind) for kind in _KINDS} & self.sent.keys()
             for key in (key for key in known if self._ids[key] == seen):
                 del self.sent[key]
         elif access.writes and offset < _INITIATORS:
@@ -78,7 +78,7 @@ class Unanswered:
                 registers = self._tile.state.niu_command[noc, initiator]
                 control = int(registers[mm.NOC_CTRL >> 2])
                 read = control & 3 == request.READ
-                if read or (control & 3 in KINDS and control & request.ANSWERED):
+                if read or (control & 3 in _KINDS and control & request.ANSWERED):
                     key = step.core, noc, control & 3
                     self.sent[key], self._ids[key] = step, _transaction(registers)
                 if control & 3 == request.WRITE and not control & request.INLINE:
