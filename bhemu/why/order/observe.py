@@ -167,13 +167,16 @@ class Observer:
         o.ranges[0] = len(until)
         _STEP(load(_ENDED).address)(self.tile.state.base, len(ranges) - len(until))
 
-    def pairs(self) -> list[Pair]:
-        """What nothing orders, in the order in which it was found."""
+    def rows(self) -> list[list[int]]:
+        """What nothing orders, as the record has it."""
         if self._failure is not None:
             raise self._failure
-        o = self.record
-        found = (self._pair(o.pair[i].tolist()) for i in range(int(o.pairs[0])))
-        return [one for one in found if not self._is_polled(one.place)]
+        found: list[list[int]] = self.record.pair[: int(self.record.pairs[0])].tolist()
+        return [row for row in found if not self._is_polled(row[r.PLACE])]
+
+    def pairs(self) -> list[Pair]:
+        """What nothing orders, in the order in which it was found."""
+        return [_pair(row) for row in self.rows()]
 
     def _is_polled(self, place: int) -> bool:
         """Whether cores or threads synchronize by a place."""
@@ -185,10 +188,11 @@ class Observer:
             return bool(o.polled_gpr[(place - r.GPRS) // 2])
         return kind(place) == "Config" and bool(o.at_issue[(place - r.CONFIG) >> 5])
 
-    def _pair(self, row: list[int]) -> Pair:
-        first, second = (_side(row[i * r.EVENT : (i + 1) * r.EVENT]) for i in (0, 1))
-        by_speed, foreign = (bool(row[r.BITS] & bit) for bit in (r.BY_SPEED, r.FOREIGN))
-        return Pair(first, second, row[r.PLACE], by_speed, foreign)
+
+def _pair(row: list[int]) -> Pair:
+    first, second = (_side(row[i * r.EVENT : (i + 1) * r.EVENT]) for i in (0, 1))
+    by_speed, foreign = (bool(row[r.BITS] & bit) for bit in (r.BY_SPEED, r.FOREIGN))
+    return Pair(first, second, row[r.PLACE], by_speed, foreign)
 
 
 def _side(row: list[int]) -> Side:

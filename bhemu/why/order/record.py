@@ -51,8 +51,8 @@ READERS = 4  # of a place that are remembered
 # Columns of an event: an access, by whom, and what its owner (core or thread) had done before.
 (
     AGENT, CLOCK, OWNER_CLOCK, WRITE, WAITED, PC, PUSHED, WORD, CORE, THREAD, TIME, PUSH_CLOCK,
-    ACQUIRED, WAIT, WAIT_WORD, POLL, POLL_WORD, TAKEN, TAKEN_BEHIND, KNOWN,
-) = range(20)  # fmt: skip
+    ACQUIRED, WAIT, WAIT_WORD, POLL, POLL_WORD, TAKEN, TAKEN_BEHIND, AGAIN, KNOWN,
+) = range(21)  # fmt: skip
 EVENT = KNOWN + OWNERS
 EVENTS = 1 << 18
 CACHED = 1 << 13
@@ -61,8 +61,8 @@ PLACE, BITS = 2 * EVENT, 2 * EVENT + 1
 PAIR = BITS + 1
 PAIRS = 64
 # Bits: not even units that take no time order it; the second changes what is the first's thread's;
-# which store to Config has none of the fields that the other sets; the second has been made before.
-BY_SPEED, FOREIGN, FIRST_CLEARS, SECOND_CLEARS, AGAIN = (1 << i for i in range(5))
+# which store to Config has none of the fields that the other sets.
+BY_SPEED, FOREIGN, FIRST_CLEARS, SECOND_CLEARS = (1 << i for i in range(4))
 
 RELEASED = 1 << 12  # releases of an owner that are remembered
 LOOKED = 64  # names that an owner has acquired

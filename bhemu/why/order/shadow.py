@@ -49,6 +49,7 @@ def event(s: Any, o: Any, agent: Any, write: Any) -> Any:
     one[r.WAIT] = o.wait[t, 4] if t >= 0 and o.wait[t, 0] else 0
     one[r.WAIT_WORD] = o.wait[t, 5] if one[r.WAIT] else 0
     one[r.POLL], one[r.POLL_WORD] = o.poll[o.step[3], 0], o.poll[o.step[3], 1]
+    one[r.AGAIN] = 0
     one[r.TAKEN], one[r.TAKEN_BEHIND] = o.taken[who, 0], o.taken[who, 1]
     for k in range(r.OWNERS):
         one[r.KNOWN + k] = o.plain[who, k]
@@ -113,19 +114,6 @@ def word_of_l1(cell: Any) -> Any:
 
 
 @njit
-def _again(o: Any, one: Any, cell: Any) -> Any:
-    """AGAIN where the owner has made the same access since it last waited."""
-    for k in range(-1, r.READERS):
-        old = o.writer[cell] if k < 0 else o.reader[cell, k]
-        if old and (k < 0) == (one[r.WRITE] != 0):
-            last = o.event[old]
-            same = clocks.row(last[r.AGENT]) == clocks.row(one[r.AGENT])
-            if same and last[r.OWNER_CLOCK] >= one[r.ACQUIRED]:
-                return np.int64(r.AGAIN)
-    return np.int64(0)
-
-
-@njit
 def pair(o: Any, cell: Any, old: Any, new: Any, bits: Any) -> Any:
     """Keep two events that nothing orders, unless they are polling or known; whether kept."""
     a, b, what = o.event[old], o.event[new], kind(cell)
@@ -140,13 +128,13 @@ def pair(o: Any, cell: Any, old: Any, new: Any, bits: Any) -> Any:
     for i in range(o.pairs[0]):
         known = o.pair[i]
         alike = known[r.PUSHED] == a[r.PUSHED] and known[r.EVENT + r.PUSHED] == b[r.PUSHED]
-        if alike and (known[r.BITS] ^ bits) & ~r.AGAIN == 0 and kind(known[r.PLACE]) == what:
+        if alike and known[r.BITS] == bits and kind(known[r.PLACE]) == what:
             return True
     if o.pairs[0] < r.PAIRS:
         one = o.pair[o.pairs[0]]
         clocks.copy(one, 0, a, 0, r.EVENT)
         clocks.copy(one, r.EVENT, b, 0, r.EVENT)
-        one[r.PLACE], one[r.BITS] = cell, bits | _again(o, b, cell)
+        one[r.PLACE], one[r.BITS] = cell, bits
         o.pairs[0] += 1
     return True
 
@@ -178,6 +166,15 @@ def _compare(o: Any, agent: Any, cell: Any, old: Any, new: Any) -> None:
 
 
 @njit
+def _again(o: Any, old: Any, new: Any) -> None:
+    """Whether the owner of an event has made the same access since it last waited."""
+    a, b = o.event[old], o.event[new]
+    same = old > 0 and old != new and clocks.row(a[r.AGENT]) == clocks.row(b[r.AGENT])
+    if same and a[r.OWNER_CLOCK] >= b[r.ACQUIRED]:
+        b[r.AGAIN] = 1
+
+
+@njit
 def _read(o: Any, agent: Any, cell: Any, new: Any) -> None:
     """The place has been read: by whom, among the last readers."""
     free: Any = np.int64(-1)
@@ -189,6 +186,7 @@ def _read(o: Any, agent: Any, cell: Any, new: Any) -> None:
         if old == 0:
             free = k if free < 0 else free
         elif o.event[old, r.AGENT] == agent:
+            _again(o, old, new)
             o.reader[cell, k] = new
             return
         elif clocks.before(o, agent, o.event[old]):
@@ -201,9 +199,12 @@ def _read(o: Any, agent: Any, cell: Any, new: Any) -> None:
 @njit
 def place(o: Any, agent: Any, cell: Any, new: Any, write: Any) -> None:
     """An access of `agent`, the event `new`, to one place."""
+    if write:
+        _again(o, o.writer[cell], new)
+    else:
+        _read(o, agent, cell, new)
     _compare(o, agent, cell, np.int64(o.writer[cell]), new)
     if not write:
-        _read(o, agent, cell, new)
         return
     for k in range(r.READERS):
         _compare(o, agent, cell, np.int64(o.reader[cell, k]), new)

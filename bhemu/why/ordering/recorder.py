@@ -138,7 +138,7 @@ def _recorded(context: Context, xy: tuple[int, int]) -> Recorder:
     tile = machine.tile[xy] if context.is_chip else machine
     recorder = Recorder(tile, machine if context.is_chip else None)
     specs = () if context.is_chip else context.program.outputs
-    recorder.given(_given(context, tile))
+    recorder.given(given_words(context, tile))
     outputs = [(at, at + spec.size) for spec in specs for at in [tile.address(spec.at)]]
     most = _CHIPS if context.is_chip else MOST
     recorder.walk(_HANGS if context.symptom.hangs else most, outputs)
@@ -146,7 +146,7 @@ def _recorded(context: Context, xy: tuple[int, int]) -> Recorder:
     return recorder
 
 
-def _given(context: Context, tile: Tile) -> list[Range]:
+def given_words(context: Context, tile: Tile) -> list[Range]:
     """The words of L1 that [[set]] of PROGRAM.toml puts something into for a tile."""
     found = []
     for part in context.program.placed():

@@ -34,6 +34,11 @@ class Templates:
         self._held: dict[tuple[int, int], int] = {}  # by core and address
         self.found: dict[int, tuple[Instruction, Instruction]] = {}  # by core
 
+    @classmethod
+    def of(cls, tile: Tile) -> "Templates":
+        """Those that somebody else has found."""
+        return cls(tile, Order(units=False))
+
     def instruction(self, step: Instruction, access: Access | None) -> None:
         """A core has executed an instruction."""
         core = step.core
