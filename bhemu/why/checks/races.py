@@ -38,9 +38,8 @@ def run(context: Context) -> list[Finding]:
     seen = recorded(context) if context.is_chip else observed(context)
     found = _conflicts(context) or _conflicts(context, units=True)
     found += merged([one.templates.findings() for one in seen])
-    if context.is_chip:
-        late = [(one.tile, one.plain.looks.late_firsts) for one in recorded(context)]
-        found += first_values.findings(context, late)
+    late = [(one.tile, one.plain.looks.late_firsts) for one in seen]
+    found += first_values.findings(context, late)
     return found[:_SEEN]
 
 

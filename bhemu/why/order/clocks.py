@@ -294,6 +294,7 @@ def take(o: Any, agent: Any, i: Any, condition: Any) -> None:
         _behind(o, agent, i, 1, least)
         o.taken[row(agent), 0] = 1 + (i | least << 4)
     o.taken[row(agent), 1] = o.wait[agent - r.ISSUE, 6]
+    o.dst_word[row(agent), 1] = o.dst_word[row(agent), 0]
     acquired(o, agent)
 
 

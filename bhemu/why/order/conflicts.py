@@ -5,12 +5,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bhemu.machine.tile import Tile
+from bhemu.riscv.isa import decode
 from bhemu.why.check import Context
+from bhemu.why.network.flag_words import Look
 from bhemu.why.order import record as r
 from bhemu.why.order.observe import Observer, kind, owner_of
 from bhemu.why.ordering import effects
 from bhemu.why.ordering.accesses import Conflict, Event
 from bhemu.why.ordering.effects import Range
+from bhemu.why.ordering.first_values import FirstLook
 from bhemu.why.ordering.recorder import given_words
 from bhemu.why.ordering.templates import Templates
 from bhemu.why.ordering.vector_clocks import Clock, Semaphore, Taken
@@ -44,9 +47,45 @@ class Observed:
         self._stores: list[list[int]] = o.log[at].tolist()
 
     @property
+    def plain(self) -> "Observed":
+        """What needs no units."""
+        return self
+
+    @property
     def looks(self) -> "Observed":
         """What cores have polled."""
         return self
+
+    @property
+    def late_firsts(self) -> list[tuple[Event, FirstLook]]:
+        """Stores of a first value that come too late."""
+        found = []
+        for k in range(int(self._o.firsts[0])):
+            word, look = self._first_look(k)
+            values = [
+                (value, _store(core, clock, pc, time))
+                for at, value, core, clock, pc, time in self._stores
+                if at == word
+            ]
+            if (event := look.too_late(values)) is not None:
+                found.append((event, look))
+        return found
+
+    def _first_look(self, k: int) -> tuple[int, FirstLook]:
+        """A word, and the first look at it of a core that another one has let start."""
+        o = self._o
+        core, slot, n, starter, clock, known = o.first_look[k].tolist()
+        regs, steps = o.first_regs[k].copy(), []
+        for pc, word in o.first_step[k, : n + 1].tolist():
+            steps.append(Instruction(0, core, pc, word, regs.copy()))
+            cls: Any = decode(word)
+            value = None if cls is None else cls.computed(word, pc, regs.tolist())
+            if value is not None and (rd := word >> 7 & 31):
+                regs[rd] = value & 0xFFFFFFFF
+        seen = np.zeros(r.AGENTS, np.int64)
+        seen[starter] = known
+        look = Look(4 * int(o.slot_word[slot]), steps[0], 0, steps[1:])
+        return int(o.slot_word[slot]), FirstLook(look, seen, starter, clock)
 
     def _ring(self, who: int) -> list[list[int]]:
         count = int(self._o.releases[who])
@@ -110,7 +149,7 @@ class Observed:
 
     def _event(self, row: list[int], units: bool) -> Event:
         owner = owner_of(row[r.AGENT])
-        wait, poll, time = row[r.WAIT], row[r.POLL], row[r.TIME]
+        wait, poll, time, behind = row[r.WAIT], row[r.POLL], row[r.TIME], row[r.BEFORE]
         thread, core = row[r.THREAD], row[r.CORE]
         return Event(
             step=_step(row[r.PC], row[r.PUSHED], row[r.WORD], core, thread, time),
@@ -127,6 +166,7 @@ class Observed:
             acquired=row[r.ACQUIRED],
             poll=(row[r.POLL_WORD], self._instruction(core, poll, time)) if poll else None,
             vector=_vector(row[r.KNOWN :]),
+            before=_step(behind, behind, 0, core, thread, time) if behind else None,
         )
 
     def _instruction(self, core: int, pc: int, time: int) -> Instruction:
@@ -197,6 +237,15 @@ def _observed(context: Context) -> Observed:
 
 def _at(tile: Tile, spec: Any) -> int:
     return int(tile.address(spec.at))
+
+
+def _store(core: int, clock: int, pc: int, time: int) -> Event:
+    """A store of a core to a polled word."""
+    nothing = np.zeros(r.AGENTS, np.int64)
+    step = _step(pc, pc, 0, core, -1, time)
+    return Event(
+        *(step, core, clock, core, clock, True, False, None, 0, False, None, 0, None, nothing)
+    )
 
 
 def _row(owner: int) -> int:

@@ -218,6 +218,7 @@ def _access(
                 if o.core_reset[other] and s.core_state[other] != RESET:
                     clocks.starts(o, np.int64(c), np.int64(other))
                     o.core_reset[other] = 0
+                    o.started[other, 0], o.started[other, 1] = c + 1, o.plain[c, c]
 
 
 @njit

@@ -169,12 +169,31 @@ def _least(s: Any, o: Any, c: Any, target: Any, plain: Any) -> Any:
 
 
 @njit
+def _first(o: Any, c: Any, n: Any) -> None:
+    """The first look of a core that another core lets start, at a word."""
+    slot, k = o.look[c, 1], o.firsts[0]
+    if o.started[c, 0] == 0 or k == r.FIRSTS:
+        return
+    for i in range(k):
+        if o.first_look[i, 0] == c and o.first_look[i, 1] == slot:
+            return
+    one, starter = o.first_look[k], o.started[c, 0] - 1
+    one[0], one[1], one[2] = c, slot, n
+    one[3], one[4], one[5] = starter, o.started[c, 1], o.plain[c, starter]
+    for i in range(n + 1):
+        clocks.copy(o.first_step[k, i], 0, o.look_step[c, i], 0, 2)
+    clocks.copy(o.first_regs[k], 0, o.look_regs[c], 0, 32)
+    o.firsts[0] += 1
+
+
+@njit
 def _proves(o: Any, c: Any, plain: Any, units: Any) -> None:
     """What wrote the value that a look needed is before the core that has looked."""
-    slot = o.look[c, 1]
+    slot, n = o.look[c, 1], o.look[c, 0]
     o.look[c, 0] = -1
     if slot < 0:
         return
+    _first(o, c, n)
     last, word = o.values[slot] - 1, o.slot_word[slot]
     if (plain == _ALL or plain == last) and (units == _ALL or units == last):
         all_stores(o, c, word)

@@ -51,8 +51,8 @@ READERS = 4  # of a place that are remembered
 # Columns of an event: an access, by whom, and what its owner (core or thread) had done before.
 (
     AGENT, CLOCK, OWNER_CLOCK, WRITE, WAITED, PC, PUSHED, WORD, CORE, THREAD, TIME, PUSH_CLOCK,
-    ACQUIRED, WAIT, WAIT_WORD, POLL, POLL_WORD, TAKEN, TAKEN_BEHIND, AGAIN, KNOWN,
-) = range(21)  # fmt: skip
+    ACQUIRED, WAIT, WAIT_WORD, POLL, POLL_WORD, TAKEN, TAKEN_BEHIND, AGAIN, BEFORE, KNOWN,
+) = range(22)  # fmt: skip
 EVENT = KNOWN + OWNERS
 EVENTS = 1 << 18
 CACHED = 1 << 13
@@ -72,6 +72,7 @@ NAMES = 1 << 10  # synchronizing objects by name
 SLOTS, VALUES = 256, 64  # polled words, values of each of them
 LOG = 1 << 16  # stores of cores to L1
 LOOK = 12  # instructions behind a load until its value decides a branch
+FIRSTS = 64  # first looks that are remembered
 LISTS = 64  # sets of Config bits that words read
 SITES = 1 << 10  # loads of a core, by pc
 TEXTS = 1 << 14  # distinct words
@@ -117,6 +118,7 @@ MEMBERS = (
     Member(
         "taken", _i64, (OWNERS, 2), "semaphore waited for last, see clocks.take; behind which pc"
     ),
+    Member("dst_word", _i64, (OWNERS, 2), "pc of the last word at Dst; of that before the wait"),
     Member("release", _i64, (OWNERS, RELEASED, 7), "of an owner: its clock, step, name, as a ring"),
     Member("releases", _i64, (OWNERS,), "how many"),
     Member("looked", _i64, (OWNERS, LOOKED), "names that an owner has acquired"),
@@ -143,6 +145,11 @@ MEMBERS = (
     Member("look_regs", _u32, (CORES, 32), "registers before it"),
     Member("kept_regs", _u32, (32,), "scratch: registers behind it"),
     Member("look_step", _i64, (CORES, LOOK + 1, 2), "pc and word of each instruction"),
+    Member("started", _i64, (CORES, 2), "1 + the core that has let it start; the clock of that"),
+    Member("first_look", _i64, (FIRSTS, 6), "core, slot, instructions; starter, clock, what of it"),
+    Member("first_step", _i64, (FIRSTS, LOOK + 1, 2), "pc and word of each instruction"),
+    Member("first_regs", _u32, (FIRSTS, 32), "registers before them"),
+    Member("firsts", _i64, (1,), "how many first looks; the core knew so much of the starter"),
     Member("poll", _i64, (CORES, 2), "the last poll: pc, word of L1"),
     # places
     Member("writer", _i32, (CELLS,), "event of the last write"),

@@ -414,6 +414,8 @@ def _after(s: Any, o: Any, t: Any, i: Any, context: Any) -> None:
         clocks.acquire(o, agent, np.int64(clocks.ATOMIC))
     _reads(s, o, t, i, agent, context)
     _writes(s, o, t, agent, text)
+    if o.dst_rows[0] or o.dst_rows[1]:
+        o.dst_word[clocks.row(agent), 0] = o.step[1]
     if text[IS_ATOMIC]:
         clocks.release(o, agent, np.int64(clocks.ATOMIC))
     if text[KIND] == STOREREG:
