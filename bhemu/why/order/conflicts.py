@@ -4,7 +4,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bhemu.launch.session import data_of
+from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
+from bhemu.memmap import L1_SIZE
+from bhemu.riscv.formats import Register, RegisterImmediate, Shift, Unary, Upper
 from bhemu.riscv.isa import decode
 from bhemu.why.check import Context
 from bhemu.why.network.flag_words import Look
@@ -14,11 +18,12 @@ from bhemu.why.ordering import effects
 from bhemu.why.ordering.accesses import Conflict, Event
 from bhemu.why.ordering.effects import Range
 from bhemu.why.ordering.first_values import FirstLook
-from bhemu.why.ordering.recorder import given_words
 from bhemu.why.ordering.templates import Templates
 from bhemu.why.ordering.vector_clocks import Clock, Semaphore, Taken
 from bhemu.why.walk import Instruction, Step, Word
 
+_COMPUTING = (Register, RegisterImmediate, Shift, Unary, Upper)  # from registers to one of them
+_TILES = 32  # of a chip, one of each kind at least
 _BEHIND = 5000  # clock units behind the end of a program
 _HANGS = 100_000  # of a program that goes on for ever
 _PRICE = 60  # an observed instruction or word costs as much as so many plain ones
@@ -47,14 +52,20 @@ class Observed:
         self._stores: list[list[int]] = o.log[at].tolist()
 
     @property
-    def plain(self) -> "Observed":
-        """What needs no units."""
-        return self
+    def polls(self) -> list[tuple[int, int, int]]:
+        """(core, pc, address) of loads of L1 that look at one place until it changes."""
+        last, slot = self._o.site_last, self._o.slot
+        sites = [(core, *last[core, i].tolist()) for core, i in np.argwhere(last[:, :, 2]).tolist()]
+        return [(core, pc, at) for core, pc, at, _ in sites if slot[at >> 2]]
 
-    @property
-    def looks(self) -> "Observed":
-        """What cores have polled."""
-        return self
+    def writer(self, core: int, address: int) -> Step | None:
+        """Another core's last store to a word."""
+        stores = [one for one in self._stores if one[0] == address >> 2 and one[2] != core]
+        return (
+            _step(stores[-1][4], stores[-1][4], 0, stores[-1][2], -1, stores[-1][5])
+            if stores
+            else None
+        )
 
     @property
     def late_firsts(self) -> list[tuple[Event, FirstLook]]:
@@ -79,9 +90,8 @@ class Observed:
         for pc, word in o.first_step[k, : n + 1].tolist():
             steps.append(Instruction(0, core, pc, word, regs.copy()))
             cls: Any = decode(word)
-            value = None if cls is None else cls.computed(word, pc, regs.tolist())
-            if value is not None and (rd := word >> 7 & 31):
-                regs[rd] = value & 0xFFFFFFFF
+            if len(steps) > 1 and issubclass(cls, _COMPUTING) and (rd := word >> 7 & 31):
+                regs[rd] = cls.computed(word, pc, regs.tolist()) & 0xFFFFFFFF
         seen = np.zeros(r.AGENTS, np.int64)
         seen[starter] = known
         look = Look(4 * int(o.slot_word[slot]), steps[0], 0, steps[1:])
@@ -202,7 +212,7 @@ class Observed:
     @property
     def templates(self) -> Templates:
         """Templates of MOPs that a core has changed too early."""
-        found = Templates.of(self.tile)
+        found = Templates(self.tile)
         for core, (pc, word, pushed, mop) in enumerate(self._o.mop_early.tolist()):
             if pc:
                 store, push = (
@@ -214,25 +224,42 @@ class Observed:
 
 
 def observed(context: Context) -> list[Observed]:
-    """A run of a program of one tile; checks share it."""
+    """A run of the program, seen on its tile, of a chip on some tiles of each kind; shared."""
     if "observed" not in context.facts:
-        context.facts["observed"] = [_observed(context)]
+        context.facts["observed"] = _observed(context)
     found: list[Observed] = context.facts["observed"]
     return found
 
 
-def _observed(context: Context) -> Observed:
-    tile: Tile = context.launch(engine="compiled")
-    observer, ends = Observer(tile), [at for _, at, _ in tile.loop.end.words]
-    given = given_words(context, tile)
+def _observed(context: Context) -> list[Observed]:
+    machine = context.launch(engine="compiled", **context.alone)
+    ends = [at for _, at, _ in machine.loop.end.words]
+    observers = [Observer(tile) for tile in context.first(machine, _TILES)]
+    found = [(one, given_words(context, one.tile)) for one in observers]
     limit = _HANGS if context.symptom.hangs else context.most
-    seen = context.finish(tile, limit=limit)
-    context.work.ran((_PRICE - 1) * int(tile.state.retired.sum() + tile.state.executed.sum()))
+    seen = context.finish(machine, limit=limit)
+    for one in observers:
+        s = one.tile.state
+        context.work.ran((_PRICE - 1) * int(s.retired.sum() + s.executed.sum()))
+    if context.is_chip:
+        return [Observed(one, given, []) for one, given in found]
     if ends and seen.stop is not None and seen.stop.reason == "until":
         specs = context.program.outputs
-        observer.ended(ends, [(at, at + one.size) for one in specs for at in [_at(tile, one)]])
-        context.finish(tile, limit=_BEHIND, until="idle")
-    return Observed(observer, given, ends)
+        observers[0].ended(ends, [(at, at + s.size) for s in specs for at in [_at(machine, s)]])
+        context.finish(machine, limit=_BEHIND, until="idle")
+    return [Observed(one, given, ends) for one, given in found]
+
+
+def given_words(context: Context, tile: Tile) -> list[Range]:
+    """The words of L1 that [[set]] of PROGRAM.toml puts something into for a tile."""
+    found = []
+    for part in context.program.placed():
+        for spec in part.sets if not context.is_chip or tile.xy in part.at else ():
+            low = resolve(tile, spec.at)
+            for at in range(low, low + len(data_of(spec, tile, part)), 4):
+                if at < L1_SIZE and tile.state.l1[at : at + 4].any():
+                    found.append((at, at + 4))
+    return found
 
 
 def _at(tile: Tile, spec: Any) -> int:

@@ -97,6 +97,11 @@ def _dst(found: Any, cls: type[Instruction], values: dict[str, int]) -> None:
         vector = cls.unit == "vector"
         found[words.DST_HOW] = words.VECTOR_ROWS if vector else words.MATRIX_ROWS
     written = [one for one in cls.writes.of(values) if one.space == spaces.DST]
+    if written and cls.unit == "vector" and "dest_reg_addr" in values:  # as loadstore has it
+        found[words.DST_COUNT], found[words.MODE] = 4, values["instr_mod0"]
+        found[words.DST_FIELD] = values["dest_reg_addr"]
+        found[words.DST_HOW] = words.STORED_ROWS
+        return
     if any(not one.place for one in written) and not (count and cls.unit == "vector"):
         found[words.DST_HOW] |= words.ANY_ROW
 

@@ -33,7 +33,7 @@ from bhemu.why.order import record as r
 ) = range(24)  # fmt: skip
 COLUMNS = 24
 WAITS, SEMINIT, SEMPOST, SEMGET, ATGETM, ATRELM, STOREREG, MACRO = range(1, 9)  # KIND
-MATRIX_ROWS, VECTOR_ROWS, ANY_ROW = 1, 2, 4  # DST_HOW, as bits
+MATRIX_ROWS, VECTOR_ROWS, ANY_ROW, STORED_ROWS = 1, 2, 4, 8  # DST_HOW, as bits
 UNPACKS, PACKS = 1, 2  # MOVES
 INDIRECT, ATOMIC_LINE, MOVER = 1, 2, 3  # L1_WRITE
 TEXT, LIST, SITE = range(3)  # what Python is asked
@@ -143,11 +143,11 @@ def _rows(s: Any, o: Any, t: Any, text: Any) -> None:
     """Rows of Dst that a word of the matrix or vector unit reads or fills."""
     count, how = text[DST_COUNT], text[DST_HOW]
     row = rwc.dst_row(s, t, text[DST_FIELD]) & -count
-    if how & VECTOR_ROWS:
-        for stores in range(2):
+    if how & (VECTOR_ROWS | STORED_ROWS):
+        for stores in range(1 if how & STORED_ROWS else 0, 2):
             first = loadstore.first_of_storage(s, t, text[MODE], row, stores)
             for i in range(0 if first < 0 else 8):
-                if i < 4 or first >= loadstore.WIDE:
+                if i < 4 or first >= loadstore.WIDE or (stores and dest.halves(s)):
                     high = dest.LOW_HALF if i >= 4 else 0
                     o.dst_row[o.dst_rows[0]] = first % loadstore.WIDE + high + (i & 3)
                     o.dst_rows[0] += 1
