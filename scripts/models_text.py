@@ -140,14 +140,13 @@ SHORT = """## Where the model falls short
   register whose value varies, or that count in memory. "Could have been released by" knows stores
   to constant addresses only: not those through pointers, of the packer or of other tiles.
 * Everything is compared with ttsim v1.10.0; nothing was compared with silicon.
-* `bhemu why` does not name every culprit: its first finding does for 310 of 707 planted bugs (128 of them
-  are gone since, with the rules that found them: docs/why-corpus.md). When
-  first asked it had 92 % and 77 % of the points of bugs for each pain by two authors who did not
-  know it, 59 % in three sets that looked for its gaps, and 46 % in kernels on tt-metal's headers
-  ([why-corpus.md](why-corpus.md)). A cure is the one line whose change makes the outputs
-  right, which may be another one than the author's: a note, where nothing waits and nothing else is
-  found.
-"""
+* `bhemu why` does not name every culprit: its first finding does for 310 of 707 planted bugs (128
+  of them are gone since, with the rules that found them: docs/why-corpus.md). When first asked it
+  had 92 % and 77 % of the points of bugs for each pain by two authors who did not know it, 59 %
+  in three sets that looked for its gaps, and 46 % in kernels on tt-metal's headers
+  ([why-corpus.md](why-corpus.md)). A cure is the one line whose change makes the outputs right,
+  which may be another one than the author's: a note, where nothing waits and nothing else is
+  found. """
 
 CONFLICTS = [
     (

@@ -27,8 +27,8 @@ from bhemu.riscv.assembly import (
 )
 from bhemu.riscv.isa.rv32i import SUB
 from bhemu.tensix.insn import assemble
+from bhemu.why.order.sites import is_polled, spin
 from bhemu.why.ordering.delays import nops_before
-from bhemu.why.ordering.recorder import is_polled, spin
 from bhemu.why.walk import Word
 
 AT, FENCE = 0x8000, 0x0FF0000F
@@ -59,8 +59,8 @@ def tile_with(*words: int) -> Tile:
 def test_a_load_that_spins(words: list[int], at: int, loop: tuple[int, int] | None) -> None:
     """It waits where what is computed of its word decides a branch back, over nothing that acts."""
     tile = tile_with(*words)
-    assert spin(tile, at) == loop
-    assert is_polled(tile, at) == (loop is not None)
+    assert spin(tile.state.l1, at) == loop
+    assert is_polled(tile.state.l1, at) == (loop is not None)
 
 
 def waiting(want: int) -> list[Line]:

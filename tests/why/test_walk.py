@@ -10,7 +10,7 @@ from bhemu import Program, Tile
 from bhemu.riscv.assembly import NOP, PARK, branch, code, ttinsn, word
 from bhemu.tensix.frontend import FROM_REPLAY
 from bhemu.tensix.insn import assemble
-from bhemu.why.ordering.recorder import is_one_of_two
+from bhemu.why.order.sites import is_one_of_two
 from bhemu.why.walk import Instruction, Walk, Word, where
 
 
@@ -68,10 +68,10 @@ def test_a_load_that_only_orders_is_no_poll() -> None:
     other, away = word("lw", 12, 13, 0), branch(0, 12, 0, -16)
     for at, each in ((0x4000, (load, keep, other, away)), (0x5000, (load, other, away))):
         tile.write(at, code(*each))
-        assert not is_one_of_two(tile, at)
+        assert not is_one_of_two(tile.state.l1, at)
     both = (load, other, word("sub", 12, 12, 10), branch(0, 12, 0, -16))
     tile.write(0x6000, code(*both))
-    assert is_one_of_two(tile, 0x6000)
+    assert is_one_of_two(tile.state.l1, 0x6000)
 
 
 def test_a_played_word_was_pushed_by_its_replay() -> None:

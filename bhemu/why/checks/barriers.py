@@ -15,6 +15,7 @@ from bhemu.text import joined
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, place
 from bhemu.why.firmware import firmware_of, in_firmware
+from bhemu.why.order.conflicts import observed
 from bhemu.why.ordering import effects
 from bhemu.why.ordering.accesses import Conflict
 from bhemu.why.ordering.delays import loop_around
@@ -106,8 +107,8 @@ def _unordered(context: Context) -> list[Finding]:
     """Requests whose source or target is used although nothing has looked for their answer."""
     found: dict[int, Finding] = {}
     pairs: dict[int, tuple[XY, Step, Step]] = {}
-    walked = [recorder.units for recorder in recorded(context)]
-    for races, conflict in [(one, conflict) for one in walked for conflict in one.conflicts()]:
+    seen = observed(context)
+    for races, conflict in [(one, each) for one in seen for each in one.conflicts(units=True)]:
         tile, first, second = races.tile, conflict.first, conflict.second
         if first.agent < NOC:
             continue

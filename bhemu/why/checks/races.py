@@ -8,11 +8,10 @@ from bhemu.riscv.isa import decode as decode_riscv
 from bhemu.tensix.insn import BLOCKS, decode
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, HandOver, merged, order, place
+from bhemu.why.order.conflicts import Observed, observed
 from bhemu.why.ordering import effects, first_values
 from bhemu.why.ordering.accesses import Conflict, Event, thread_of
-from bhemu.why.ordering.conflicts import Races
 from bhemu.why.ordering.delays import delay_before, nops_before
-from bhemu.why.ordering.recorder import recorded
 from bhemu.why.ordering.vector_clocks import HOST, NOC, unit_of
 from bhemu.why.walk import Step, Word, where
 from bhemu.why.witness import witnessed
@@ -34,24 +33,21 @@ _STALL = {
 
 def run(context: Context) -> list[Finding]:
     """Conflicts of the plain order; those of units where there is none."""
-    recorders = recorded(context)
+    seen = observed(context)
     found = _conflicts(context) or _conflicts(context, units=True)
-    found += merged([r.templates.findings(context) for r in recorders])
-    found += first_values.findings(
-        context, [(r.tile, r.plain.looks.late_firsts) for r in recorders]
-    )
+    found += merged([one.templates.findings(context) for one in seen])
+    late = [(one.tile, one.late_firsts) for one in seen]
+    found += first_values.findings(context, late)
     return sorted(found, key=order)[:_SEEN]
 
 
 def _conflicts(context: Context, *, units: bool = False) -> list[Finding]:
-    recorders = recorded(context)
-    races = [recorder.units if units else recorder.plain for recorder in recorders]
-    return [finding for one in races for finding in _findings(context, one)]
+    return [one for seen in observed(context) for one in _findings(context, seen, units)]
 
 
-def _findings(context: Context, races: Races) -> list[Finding]:
+def _findings(context: Context, races: Observed, units: bool) -> list[Finding]:
     found: dict[tuple[str, int], tuple[Finding, Conflict]] = {}
-    for conflict in races.conflicts():
+    for conflict in races.conflicts(units=units):
         if conflict.first.agent >= NOC:
             continue  # a barrier is missing: barriers.py
         finding = _stalled(races, conflict) if conflict.units else _raced(races, conflict)
@@ -78,7 +74,7 @@ def _name(step: Step) -> str:
     return "a store" if stores else "a load"
 
 
-def _blamed(races: Races, conflict: Conflict) -> tuple[Step, str, str]:
+def _blamed(races: Observed, conflict: Conflict) -> tuple[Step, str, str]:
     """The step that is wrong, what is wrong with it, what to do."""
     first, second = conflict.first, conflict.second
     if conflict.foreign:
@@ -112,11 +108,11 @@ def _blamed(races: Races, conflict: Conflict) -> tuple[Step, str, str]:
         return counted
     text = f"{_COUNT} does not cover the other side's access"
     advice = "count posts and gets, and look whether both sides mean this place"
-    poll = None if isinstance(second.step, Word) else races.looks.poll_for(second, first)
+    poll = None if isinstance(second.step, Word) else races.poll_for(second, first)
     return poll or second.step, text, advice
 
 
-def _without_wait(races: Races, event: Event, other: Event) -> tuple[Step, str, str]:
+def _without_wait(races: Observed, event: Event, other: Event) -> tuple[Step, str, str]:
     """What is wrong on the side of an event whose owner has not waited for the other side."""
     if event.wait is not None:
         text = "for its block bits leave out the word that should wait"
@@ -127,9 +123,9 @@ def _without_wait(races: Races, event: Event, other: Event) -> tuple[Step, str, 
     return event.step, "for nothing makes it wait for the other side", _WAIT
 
 
-def _pushed_behind_poll(races: Races, event: Event, other: Event) -> bool:
+def _pushed_behind_poll(races: Observed, event: Event, other: Event) -> bool:
     """Whether the core of a word polled what the other side counts, before it pushed the word."""
-    return isinstance(event.step, Word) and races.looks.counts_for(event, other)
+    return isinstance(event.step, Word) and races.counts_for(event, other)
 
 
 def _before_own_word(conflict: Conflict) -> Step | None:
@@ -152,7 +148,7 @@ def _ends_early(first: Event, second: Event) -> tuple[Step, str, str] | None:
     return None
 
 
-def _over_argument(races: Races, conflict: Conflict) -> Step | None:
+def _over_argument(races: Observed, conflict: Conflict) -> Step | None:
     """Who writes to a place that the program is given, as an argument, before its reader reads."""
     first, second = conflict.first, conflict.second
     if first.write == second.write or not races.is_argument(conflict.place):
@@ -160,7 +156,7 @@ def _over_argument(races: Races, conflict: Conflict) -> Step | None:
     return first.step if first.write else second.step
 
 
-def _ignored(races: Races, first: Event, second: Event) -> bool:
+def _ignored(races: Observed, first: Event, second: Event) -> bool:
     """Whether the first side counts pages behind its access, and the other never looks."""
     order = races.order
     counts = {
@@ -199,7 +195,7 @@ def _foreign(conflict: Conflict) -> Step | None:
     return others[0] if others else None
 
 
-def _done_early(races: Races, first: Event, second: Event) -> Step | None:
+def _done_early(races: Observed, first: Event, second: Event) -> Step | None:
     """What a core told the other side behind its push of a word that had not been executed."""
     for event, other in ((first, second), (second, first)):
         if isinstance(event.step, Word):
@@ -210,7 +206,7 @@ def _done_early(races: Races, first: Event, second: Event) -> Step | None:
     return None
 
 
-def _release_before(races: Races, event: Event, other: Event) -> Step | None:
+def _release_before(races: Observed, event: Event, other: Event) -> Step | None:
     """The release by which `event`'s owner let the other side go on, before the access."""
     known = int(other.vector[event.owner])
     steps = [
@@ -221,7 +217,7 @@ def _release_before(races: Races, event: Event, other: Event) -> Step | None:
     return steps[-1] if steps else None
 
 
-def _raced(races: Races, conflict: Conflict) -> Finding:
+def _raced(races: Observed, conflict: Conflict) -> Finding:
     tile, (first, second) = races.tile, (conflict.first, conflict.second)
     blamed, wrong, advice = _blamed(races, conflict)
     victim = first if blamed is second.step or blamed.core == second.step.core else second
@@ -280,7 +276,7 @@ def _no_order(first: Event, second: Event) -> str:
 # Units that are still at work
 
 
-def _stalled(races: Races, conflict: Conflict) -> Finding:
+def _stalled(races: Observed, conflict: Conflict) -> Finding:
     tile, (first, second) = races.tile, (conflict.first, conflict.second)
     unit = unit_of(first.step.word) if isinstance(first.step, Word) else None
     condition = "TRISC_CFG (0x400)" if unit is None else _STALL[unit]
@@ -336,9 +332,8 @@ CHECK = Check(
     " orders; or a unit whose work nothing waits for",
     misses="code that this run does not reach; writes that change nothing; Src, LRegs and counters;"
     " of a chip all"
-    " tiles but four, the first of each part and the last among them; what comes after 150,000"
-    " instructions and words of a tile; an order from tile to tile (see transfers)",
-    cost="one run step by step, 0.3 ms per word and 0.04 ms per instruction; late runs for each"
+    " tiles but 32, one of each kind among them; an order from tile to tile (see transfers)",
+    cost="one run that takes 2 to 20 times as long as the plain one; late runs for each"
     " finding, 40 at most",
     applies=applies,
     run=run,

@@ -13,7 +13,8 @@ from bhemu.riscv.isa import decode
 from bhemu.text import joined
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, place
-from bhemu.why.ordering.recorder import is_polled, recorded, spin
+from bhemu.why.order.conflicts import observed
+from bhemu.why.order.sites import is_polled, spin
 from bhemu.why.walk import MOST, ChipWalk, Instruction, Walk, where
 
 _SEEDS = 3
@@ -40,11 +41,11 @@ def run(context: Context) -> list[Finding]:
 
 def _unfenced(context: Context) -> Iterator[Finding]:
     """Loops that wait for a word of another core and never drop the cache that they look into."""
-    for recorder in recorded(context):
-        tile = recorder.tile
-        for core, pc, address in recorder.polls:
-            loop = spin(tile, pc)
-            writer = recorder.plain.looks.writer(core, address)
+    for seen in observed(context):
+        tile = seen.tile
+        for core, pc, address in seen.polls:
+            loop = spin(tile.state.l1, pc)
+            writer = seen.writer(core, address)
             if loop is None or writer is None:
                 continue
             words = tile.state.l1[loop[0] : loop[1]].view(np.uint32).tolist()
@@ -120,7 +121,7 @@ class _Loads:
             load = self.stale.setdefault((step.core, step.pc), load)
             load.repeated |= key in self._since_fence
             self._since_fence.add(key)
-            load.polled = load.step is not step or is_polled(self.tile, step.pc)
+            load.polled = load.step is not step or is_polled(self.tile.state.l1, step.pc)
 
 
 def _finding(context: Context, tile: Tile, load: _Load, seen: Outcome, seed: int) -> Finding:

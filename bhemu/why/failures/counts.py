@@ -13,7 +13,7 @@ from bhemu.riscv.isa import decode
 from bhemu.riscv.isa.rv32i import BGE, BGEU, BLT, BLTU
 from bhemu.why.check import Context
 from bhemu.why.findings import Finding, place
-from bhemu.why.ordering.recorder import comparison
+from bhemu.why.order.sites import comparison
 from bhemu.why.register_values import makers
 from bhemu.why.walk import Instruction
 
@@ -59,7 +59,7 @@ def unreached(context: Context, error: BhemuError | None) -> Iterator[Finding]:
 
 def _wait(tile: Tile, core: int, pc: int, address: int) -> _Wait | None:
     """What a core waits for at the load of a poll, if it is more than there is."""
-    compared = comparison(tile, pc)
+    compared = comparison(tile.state.l1, pc)
     if compared is None or address & 3 or address >= L1_SIZE:
         return None
     branch, register = compared

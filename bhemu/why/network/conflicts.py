@@ -12,11 +12,11 @@ from bhemu.machine.tile import Tile
 from bhemu.tensix.state import CORES, THREADS
 from bhemu.why.network.flag_words import FlagWord, Look, Value
 from bhemu.why.network.transfers import Sent, Transfer, transfer
+from bhemu.why.order.sites import is_polled
 from bhemu.why.ordering import effects
 from bhemu.why.ordering.accesses import Conflict, Event
 from bhemu.why.ordering.conflicts import Races
 from bhemu.why.ordering.effects import Range, Touched
-from bhemu.why.ordering.recorder import is_polled
 from bhemu.why.ordering.vector_clocks import AGENTS, Clock, Order
 from bhemu.why.walk import Access, Instruction, Step, Word
 
@@ -352,7 +352,7 @@ class TileRaces(Races):
 
     def _polling(self, step: Instruction, access: Access) -> bool:
         if step.pc not in self._spins:
-            self._spins[step.pc] = is_polled(self.tile, step.pc)
+            self._spins[step.pc] = is_polled(self.tile.state.l1, step.pc)
         last, times = self._times.get((step.core, step.pc), (-1, 0))
         times = times + 1 if last == access.address else 1
         self._times[step.core, step.pc] = access.address, times

@@ -74,29 +74,6 @@ class Races:
         self._macro: Word | None = None  # the last SFPLOADMACRO
         self.looks = Polls(tile.state.l1)
 
-    def releases(self, owner: int) -> list[tuple[int, Step]]:
-        """(clock of the owner, step) of all by which a core or thread lets others go on."""
-        polled = [
-            (clock, step)
-            for word, clock, step in self.looks.stores
-            if step.core == owner and word in (self.polled | self._ends)
-        ]
-        return sorted([*self.order.releases[owner], *polled], key=lambda one: one[0])
-
-    def has_waited(self, event: Event) -> bool:
-        """Whether the owner of an event has let nobody go on since it last waited."""
-        since = range(event.acquired + 1, event.owner_clock + 1)
-        return event.waited and not any(clock in since for clock, _ in self.releases(event.owner))
-
-    def is_argument(self, place: int) -> bool:
-        """Whether a place of L1 is in what the program is given."""
-        return any(low <= place < high for low, high in self.given)
-
-    def release_after(self, event: Event) -> Step | None:
-        """The first by which the owner lets others go on behind an access of it."""
-        later = [step for clock, step in self.releases(event.owner) if clock >= event.owner_clock]
-        return later[0] if later else None
-
     def conflicts(self) -> list[Conflict]:
         """Those that are no polling."""
         return [
@@ -282,7 +259,6 @@ class Races:
         states = self.tile.state.core_state
         for c in np.flatnonzero((states != RESET) & (self._states == RESET)):
             self.order.start(agent, int(c))
-            self.looks.firsts.started(int(c), agent, int(self.order.clocks[agent, agent]))
         self._states[:] = states
 
     def _pcbuf(self, step: Instruction, agent: int, access: Access) -> None:
@@ -327,7 +303,6 @@ class Races:
     def _acquire_l1(self, core: int, look: Look) -> None:
         """What wrote the value that a poll needed is before the core that has read it."""
         last = self._shadow.events[int(self._shadow.written[look.word : look.word + 4].max())]
-        self.looks.firsts.looked(core, look, self.order.clocks[core])
         least = self.looks.least(look, last, self.order.clocks[core])
         if least is last:
             self._acquire_all(core, look.word)

@@ -55,30 +55,6 @@ class FirstLook:
         return event if behind and event.clock > self.seen[self.starter] else None
 
 
-class FirstLooks:
-    """The first poll of each word by each core that another core lets start."""
-
-    def __init__(self) -> None:
-        self._starts: dict[int, tuple[int, int]] = {}  # by core: who let it start, its clock then
-        self._firsts: dict[tuple[int, int], FirstLook] = {}  # by core and word
-
-    def started(self, core: int, agent: int, clock: int) -> None:
-        """An agent has let a core start."""
-        self._starts[core] = agent, clock
-
-    def looked(self, core: int, look: Look, seen: Clock) -> None:
-        """A poll is over; `seen`: what its core knew before it."""
-        if core in self._starts and (core, look.word) not in self._firsts:
-            self._firsts[core, look.word] = FirstLook(look, seen.copy(), *self._starts[core])
-
-    def late(self, values: dict[int, list[tuple[int, Event]]]) -> list[tuple[Event, FirstLook]]:
-        """First stores that come too late; `values`: by word all that cores have stored there."""
-        found = (
-            (one.too_late(values.get(one.look.word, [])), one) for one in self._firsts.values()
-        )
-        return [(event, one) for event, one in found if event is not None]
-
-
 def findings(
     context: Context, late: list[tuple[Any, list[tuple[Event, FirstLook]]]]
 ) -> list[Finding]:

@@ -14,9 +14,8 @@ from bhemu.riscv.formats import Atomic, Load
 from bhemu.riscv.isa import decode
 from bhemu.why.network.flag_words import Look
 from bhemu.why.ordering.accesses import Event
-from bhemu.why.ordering.first_values import FirstLook, FirstLooks
 from bhemu.why.ordering.vector_clocks import Clock
-from bhemu.why.walk import Access, Instruction, Step
+from bhemu.why.walk import Access, Instruction
 
 
 class Polls:
@@ -27,32 +26,13 @@ class Polls:
         self._first = l1[:L1_SIZE].view("<u4").copy()
         self._values: dict[int, list[tuple[int, Event]]] = {}
         self._looks: dict[int, Look] = {}  # by core
-        self.firsts = FirstLooks()
         self.stores: list[tuple[int, int, Instruction]] = []  # all to L1: word, clock, which
-
-    def poll_for(self, event: Event, other: Event) -> Step | None:
-        """The poll that an access stands behind, if the other side stores to its word."""
-        word, poll = event.poll or (None, None)
-        given = any(at == word and step.core == other.step.core for at, _, step in self.stores)
-        return poll if given else None
-
-    def counts_for(self, event: Event, other: Event) -> bool:
-        """Whether the core of an access last polled a word that the other side counts in."""
-        word, _ = event.poll or (None, None)
-        core = other.step.core
-        stores = [one for at, _, one in self.stores if at == word and one.core == core]
-        return core != event.step.core and len(stores) > 1
 
     def stored(self, access: Access, event: Event) -> None:
         """A core has stored to L1; what is less than a word leaves no value that is known."""
         whole = access.size == 4 and access.address % 4 == 0 and not access.reads
         value = access.value & 0xFFFFFFFF if whole else -1
         self._values.setdefault(access.address & ~3, []).append((value, event))
-
-    def writer(self, core: int, address: int) -> Step | None:
-        """Another core's last store to a word."""
-        stores = [one for at, _, one in self.stores if at == address & ~3 and one.core != core]
-        return stores[-1] if stores else None
 
     def begin(self, step: Instruction, word: int) -> None:
         """A core has loaded a polled word."""
@@ -72,11 +52,6 @@ class Polls:
         if not goes:
             look.behind.clear()
         return look
-
-    @property
-    def late_firsts(self) -> list[tuple[Event, FirstLook]]:
-        """Stores of a first value that come too late."""
-        return self.firsts.late(self._values)
 
     def least(self, look: Look, last: Event | None, seen: Clock) -> Event | None:
         """Of the stores since the last that the reader knows the first that ends the poll so.

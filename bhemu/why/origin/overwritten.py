@@ -22,7 +22,7 @@ from bhemu.riscv.isa import decode
 from bhemu.tensix.observe import FIRST_CORE, WORDS_AND_STORES
 from bhemu.why.check import Context
 from bhemu.why.findings import Finding, in_words, place
-from bhemu.why.ordering.recorder import comparison
+from bhemu.why.order.sites import comparison
 from bhemu.why.origin.chain import last_change
 from bhemu.why.origin.instructions import sources_of, window
 
@@ -238,7 +238,7 @@ def awaited(tile: Tile, error: BhemuError | None) -> Iterator[Finding]:
 
 def _goes_on(tile: Tile, poll: _Poll, values: tuple[int, int]) -> bool:
     """Whether a core's wait ends by neither of two values, as its branch compares them."""
-    compared = comparison(tile, poll.pc)
+    compared = comparison(tile.state.l1, poll.pc)
     if compared is None:
         return values[1] == values[0] + 1  # it counts, and what is left of that is waited for
     branch, other = compared

@@ -257,15 +257,27 @@ def doubtful(s: Any, t: Any, mode: Any, row: Any, reg: Any) -> Any:
     return marks | unspecified.of(s, reg & 15) if half else marks
 
 
+WIDE = dest.ROWS  # of first_of_storage
+
+
+@njit
+def first_of_storage(s: Any, t: Any, mod: Any, row: Any, stores: Any) -> Any:
+    """The first of four rows of storage that an SFPLOAD or SFPSTORE (`stores` 1) touches.
+
+    WIDE more: also the four that are LOW_HALF below. -1: its mode is refused.
+    """
+    mode = concrete_mode(s, t, mod)
+    if mode < 0:
+        return np.int64(-1)
+    wide = ((_WIDE_STORE if stores else _WIDE_LOAD) >> mode) & 1
+    return np.int64(_first_row(s, t, mode, row, wide) + WIDE * wide)
+
+
 def storage_rows(s: Any, t: Any, mod: Any, row: Any, *, stores: bool) -> list[int]:
     """The rows of storage that an SFPLOAD or SFPSTORE with this instr_mod0 reads or writes."""
-    mode = plain(concrete_mode)(s, t, mod)
-    if mode < 0:
-        return []
-    wide = ((_WIDE_STORE if stores else _WIDE_LOAD) >> mode) & 1
-    first = int(plain(_first_row)(s, t, mode, row, wide))
-    halves = (0, dest.LOW_HALF) if wide else (0,)
-    return [first + half + i for half in halves for i in range(4)]
+    first = int(plain(first_of_storage)(s, t, mod, row, int(stores)))
+    halves = (0, dest.LOW_HALF) if first >= WIDE else (0,)
+    return [] if first < 0 else [first % WIDE + half + i for half in halves for i in range(4)]
 
 
 @njit

@@ -1,0 +1,412 @@
+"""What orders agents: vector clocks, semaphores counted, names that are released and acquired."""
+
+from typing import Any
+
+import numpy as np
+
+from bhemu.jit.subset import njit
+from bhemu.tensix.state import CORES, THREADS
+from bhemu.tensix.thread import SEM_FULL, SEM_ZERO
+from bhemu.why.order import record as r
+
+DRAINED = 32  # instructions of a core after which its stores to Config are taken as done
+# Names of what is released and acquired; device registers have their address
+MAILBOX, PCBUF, MUTEX, ATOMIC, BANK, POLLED, GPR = (n << 40 for n in range(1, 8))
+# Bits of STALLWAIT's conditions, and the unit of each
+_CONDITIONS = ((0, 0), (1, 1), (2, 2), (3, 3), (4, 4), (9, 6), (11, 5))
+TRISC_CONFIG = 1 << 10
+
+
+@njit
+def owner(agent: Any) -> Any:
+    """The core or the thread's issue that an agent works for; the host."""
+    if agent < r.UNIT or agent == r.HOST:
+        return agent
+    if agent >= r.NOC:
+        return (agent - r.NOC) % CORES
+    return agent - r.STORES if agent >= r.STORES else r.ISSUE + (agent - r.UNIT) // r.UNITS
+
+
+@njit
+def row(agent: Any) -> Any:
+    """Where an agent's owner stands in the plain order."""
+    who = owner(agent)
+    return np.int64(r.OWNERS - 1) if who == r.HOST else np.int64(who)
+
+
+@njit
+def _raise(to: Any, first: Any, by: Any, by_first: Any, n: Any) -> Any:
+    """Each of `n` elements of `to` is at least that of `by`; whether one grew."""
+    grew = False
+    for i in range(n):
+        if by[by_first + i] > to[first + i]:
+            to[first + i] = by[by_first + i]
+            grew = True
+    return grew
+
+
+@njit
+def copy(to: Any, first: Any, by: Any, by_first: Any, n: Any) -> None:
+    """Copy `n` elements of a row."""
+    for i in range(n):
+        to[first + i] = by[by_first + i]
+
+
+@njit
+def clear(to: Any) -> None:
+    """A row is 0."""
+    for i in range(to.size):
+        to[i] = 0
+
+
+@njit
+def _changed(o: Any, agent: Any, grew: Any) -> None:
+    """An agent has learned something: its later accesses are others than those before."""
+    if not grew:
+        return
+    o.epoch[agent] += 1
+    o.plain_epoch[row(agent)] += 1
+    if agent < CORES:
+        i = o.versions[agent] % r.VERSIONS
+        o.version_clock[agent, i] = o.clocks[agent, agent]
+        copy(o.version[agent, i], 0, o.clocks[agent], 0, r.PLAIN)
+        copy(o.version[agent, i], r.PLAIN, o.plain[agent], 0, r.OWNERS)
+        o.versions[agent] += 1
+
+
+@njit
+def join(o: Any, agent: Any, vector: Any) -> None:
+    """`agent` is behind what a vector says."""
+    grew = _raise(o.clocks[agent], 0, vector, 0, r.PLAIN)
+    grew = _raise(o.plain[row(agent)], 0, vector, r.PLAIN, r.OWNERS) or grew
+    _changed(o, agent, grew)
+
+
+@njit
+def join_agent(o: Any, agent: Any, by: Any) -> None:
+    """`agent` is behind what `by` has done so far."""
+    grew = _raise(o.clocks[agent], 0, o.clocks[by], 0, r.PLAIN)
+    grew = _raise(o.plain[row(agent)], 0, o.plain[row(by)], 0, r.OWNERS) or grew
+    o.epoch[by] += 1
+    o.plain_epoch[row(by)] += 1
+    _changed(o, agent, grew)
+
+
+@njit
+def save(o: Any, vector: Any, agent: Any) -> None:
+    """What `agent` has done is in a vector."""
+    _raise(vector, 0, o.clocks[agent], 0, r.PLAIN)
+    _raise(vector, r.PLAIN, o.plain[row(agent)], 0, r.OWNERS)
+    o.epoch[agent] += 1
+    o.plain_epoch[row(agent)] += 1
+
+
+@njit
+def join_moment(o: Any, agent: Any, core: Any, clock: Any, plain: Any, units: Any) -> None:
+    """`agent` is behind what `core` had done at its clock; in the orders that are named."""
+    grew = False
+    last = o.versions[core]
+    for back in range(min(last, r.VERSIONS)):
+        i = (last - 1 - back) % r.VERSIONS
+        if o.version_clock[core, i] <= clock or back == r.VERSIONS - 1:
+            if units:
+                grew = _raise(o.clocks[agent], 0, o.version[core, i], 0, r.PLAIN)
+            if plain:
+                grew = _raise(o.plain[row(agent)], 0, o.version[core, i], r.PLAIN, r.OWNERS) or grew
+            break
+    if units and o.clocks[agent, core] < clock:
+        o.clocks[agent, core] = clock
+        grew = True
+    if plain and o.plain[row(agent), core] < clock:
+        o.plain[row(agent), core] = clock
+        grew = True
+    _changed(o, agent, grew)
+
+
+@njit
+def knows(o: Any, agent: Any, by: Any, clock: Any) -> Any:
+    """Whether what `by` did at its `clock` is before whatever `agent` does now."""
+    return agent == by or clock <= o.clocks[agent, by]
+
+
+@njit
+def before(o: Any, agent: Any, event: Any) -> Any:
+    """Whether an event is before what `agent` does now, where units take time."""
+    return knows(o, agent, event[0], event[r.CLOCK])
+
+
+@njit
+def plainly(o: Any, agent: Any, event: Any) -> Any:
+    """The same where all is complete at once."""
+    by, now = row(event[0]), row(agent)
+    return by == now or event[r.OWNER_CLOCK] <= o.plain[now, by]
+
+
+# Acts of cores
+
+
+@njit
+def core(o: Any, c: Any, n: Any) -> None:
+    """A core has executed `n` instructions."""
+    o.clocks[c, c] += n
+    o.plain[c, c] += n
+
+
+@njit
+def stores(o: Any, c: Any) -> Any:
+    """The agent of a core's stores to Config, which makes one."""
+    agent = np.int64(r.STORES + c)
+    join_agent(o, agent, c)
+    o.clocks[agent, agent] += 1
+    number = o.clocks[agent, agent]
+    _drain(o, c, o.clocks[c, c])
+    o.stored_at[c, number % r.STORED] = o.clocks[c, c]
+    o.clocks[c, r.REACHED_STORES + c] = number
+    _changed(o, c, True)
+    return agent
+
+
+@njit
+def _drain(o: Any, c: Any, clock: Any) -> None:
+    """Stores to Config that core `c` made long before its `clock` have taken place."""
+    last = o.clocks[r.STORES + c, r.STORES + c]
+    while o.stored_done[c] < last:
+        if o.stored_at[c, (o.stored_done[c] + 1) % r.STORED] > clock - DRAINED:
+            return
+        o.stored_done[c] += 1
+
+
+@njit
+def pushes(o: Any, c: Any, t: Any, number: Any) -> None:
+    """Core `c` is about to push the word `number` of thread `t`."""
+    clock = o.clocks[c, c] + 1
+    _drain(o, c, clock)
+    i = number % o.push.shape[1]
+    o.push[t, i, 0], o.push[t, i, 1], o.push[t, i, 2] = c, clock, o.stored_done[c]
+    o.epoch[c] += 1
+    o.plain_epoch[c] += 1
+
+
+@njit
+def noc(o: Any, c: Any, writes: Any) -> Any:
+    """The agent of the NoC reads (`writes` 0) or writes (1) that a core asks for."""
+    agent = np.int64(r.NOC + CORES * writes + c)
+    join_agent(o, agent, c)
+    o.clocks[agent, agent] += 1
+    return agent
+
+
+@njit
+def starts(o: Any, by: Any, c: Any) -> None:
+    """Core `by` releases core `c`, which takes longer to begin than a word of `by` to end."""
+    join_agent(o, c, by)
+    for agent in range(r.AGENTS):
+        done = o.done_by[by, agent]
+        if done and done == o.clocks[agent, agent]:
+            join_agent(o, c, agent)
+        elif done > o.clocks[c, agent]:
+            o.clocks[c, agent] = done
+    _changed(o, c, True)
+
+
+# Acts of threads
+
+
+@njit
+def issues(o: Any, t: Any, number: Any, pusher: Any) -> None:
+    """A word leaves the gate of thread `t`; it came with the word `number` of its FIFO."""
+    issue = np.int64(r.ISSUE + t)
+    if number >= o.push_from[t] and number != o.pushed[t]:
+        i = number % o.push.shape[1]
+        join_moment(o, issue, o.push[t, i, 0], o.push[t, i, 1], True, True)
+        o.push_clock[t] = o.push[t, i, 1]
+        o.pushed[t] = number
+        c = o.push[t, i, 0]
+        if o.clocks[issue, r.STORES + c] < o.push[t, i, 2]:
+            o.clocks[issue, r.STORES + c] = o.push[t, i, 2]
+            o.epoch[issue] += 1
+    o.clocks[issue, issue] += 1
+    o.plain[issue, issue] += 1
+
+
+@njit
+def begins(o: Any, t: Any, unit: Any) -> Any:
+    """The agent that executes what the thread issues now; `unit` -1: it is complete at once."""
+    issue = np.int64(r.ISSUE + t)
+    if unit < 0:
+        return issue
+    agent = r.UNIT + t * r.UNITS + unit
+    _raise(o.clocks[agent], 0, o.clocks[issue], 0, r.PLAIN)
+    for other in range(THREADS):  # a unit works in the order in which words reach it
+        by = r.UNIT + other * r.UNITS + unit
+        reached = o.clocks[issue, r.REACHED + other * r.UNITS + unit]
+        if other != t and o.clocks[agent, by] < reached:
+            o.clocks[agent, by] = reached
+    o.clocks[agent, agent] += 1
+    o.clocks[issue, r.REACHED + t * r.UNITS + unit] = o.clocks[agent, agent]
+    return agent
+
+
+@njit
+def passes(o: Any, t: Any) -> None:
+    """A word goes on that the thread's wait holds back: what it waited for is before it."""
+    issue = np.int64(r.ISSUE + t)
+    conditions, semaphores = o.wait[t, 1], o.wait[t, 2]
+    o.wait[t, 0] = 0
+    for bit, unit in _CONDITIONS:
+        if conditions >> bit & 1:
+            join_agent(o, issue, r.UNIT + t * r.UNITS + unit)
+    if conditions & TRISC_CONFIG or semaphores:  # those behind a wait for somebody are long done
+        for i in range(2):
+            c = t + 1 if i else 0
+            reached = o.clocks[issue, r.REACHED_STORES + c]
+            if o.clocks[issue, r.STORES + c] < reached:
+                o.clocks[issue, r.STORES + c] = reached
+                o.epoch[issue] += 1
+    for i in range(8):
+        if semaphores >> i & 1:
+            take(o, issue, np.int64(i), o.wait[t, 3])
+
+
+# Semaphores
+
+
+@njit
+def _behind(o: Any, agent: Any, i: Any, gets: Any, n: Any) -> None:
+    """Behind the first `n` posts or gets, each of which is behind those before it."""
+    count = o.sem_count[i, gets]
+    n = min(n, count)
+    if n > max(count - r.POSTS, 0):
+        join(o, agent, o.sem_clock[i, gets, (n - 1) % r.POSTS])
+
+
+@njit
+def take(o: Any, agent: Any, i: Any, condition: Any) -> None:
+    """A SEMWAIT was passed: it is behind as many posts or gets as that takes."""
+    join(o, agent, o.sem_base[i])
+    posts, gets = o.sem_count[i, 0], o.sem_count[i, 1]
+    if condition & SEM_ZERO:  # one post more than there were gets
+        least = max(gets + 1 - o.sem_start[i, 0], 0)
+        _behind(o, agent, i, 0, least)
+        o.taken[row(agent), 0] = 1 + (i | 8 | least << 4)
+    if condition & SEM_FULL:
+        least = max(posts + o.sem_start[i, 0] - o.sem_start[i, 1] + 1, 0)
+        _behind(o, agent, i, 1, least)
+        o.taken[row(agent), 0] = 1 + (i | least << 4)
+    o.taken[row(agent), 1] = o.wait[agent - r.ISSUE, 6]
+    o.dst_word[row(agent), 1] = o.dst_word[row(agent), 0]
+    acquired(o, agent)
+
+
+@njit
+def sem_init(o: Any, agent: Any, i: Any, value: Any, most: Any) -> None:
+    """SEMINIT."""
+    clear(o.sem_base[i])
+    save(o, o.sem_base[i], agent)
+    o.sem_start[i, 0], o.sem_start[i, 1] = value, most
+    o.sem_count[i, 0] = o.sem_count[i, 1] = 0
+    for n in range(4):
+        o.sem_init[i, n] = o.step[n]
+    released(o, agent, np.int64(0))
+
+
+@njit
+def sem_change(o: Any, agent: Any, i: Any, gets: Any) -> None:
+    """One is added, or taken."""
+    count = o.sem_count[i, gets]
+    vector = o.sem_clock[i, gets, count % r.POSTS]
+    if count:
+        copy(vector, 0, o.sem_clock[i, gets, (count - 1) % r.POSTS], 0, vector.size)
+    else:
+        clear(vector)
+    save(o, vector, agent)
+    o.sem_count[i, gets] = count + 1
+    released(o, agent, np.int64(0))
+
+
+@njit
+def sem_seen(o: Any, agent: Any, i: Any) -> None:
+    """A core has read the value."""
+    join(o, agent, o.sem_base[i])
+    _behind(o, agent, i, 0, o.sem_count[i, 0])
+    _behind(o, agent, i, 1, o.sem_count[i, 1])
+    acquired(o, agent)
+
+
+# Everything else that synchronizes, by a name of its own
+
+
+@njit
+def _named(o: Any, name: Any) -> Any:
+    """The number of a name; where there are too many, some share one."""
+    i = (name * 0x9E3779B1 >> 7) % r.NAMES
+    for _ in range(16):
+        if o.object_name[i] == 0:
+            o.object_name[i] = name
+        if o.object_name[i] == name:
+            return i
+        i = (i + 1) % r.NAMES
+    return i
+
+
+@njit
+def release_quietly(o: Any, agent: Any, name: Any) -> None:
+    """As release, of what no program states by itself: a Src bank that changes hands."""
+    save(o, o.object[_named(o, name)], agent)
+
+
+@njit
+def acquire_quietly(o: Any, agent: Any, name: Any) -> None:
+    """As acquire, of the same."""
+    join(o, agent, o.object[_named(o, name)])
+
+
+@njit
+def release(o: Any, agent: Any, name: Any) -> None:
+    """Whoever acquires `name` from now on is behind what `agent` has done."""
+    release_quietly(o, agent, name)
+    released(o, agent, name)
+
+
+@njit
+def acquire(o: Any, agent: Any, name: Any) -> None:
+    """Behind all releases of `name` so far."""
+    acquire_quietly(o, agent, name)
+    looks(o, agent, name)
+    acquired(o, agent)
+
+
+@njit
+def looks(o: Any, agent: Any, name: Any) -> None:
+    """An owner has acquired a name, perhaps for the first time."""
+    who = row(agent)
+    for i in range(r.LOOKED):
+        if o.looked[who, i] == name:
+            return
+        if o.looked[who, i] == 0:
+            o.looked[who, i] = name
+            return
+
+
+@njit
+def acquired(o: Any, agent: Any) -> None:
+    """An agent has waited for somebody, or looked."""
+    who = row(agent)
+    o.waited[who] = 1
+    o.acquired[who] = o.plain[who, who]
+    o.plain_epoch[who] += 1
+
+
+@njit
+def released(o: Any, agent: Any, name: Any) -> None:
+    """An agent has let others go on."""
+    by, who = owner(agent), row(agent)
+    given = o.release[who, o.releases[who] % r.RELEASED]
+    given[0], given[6] = o.plain[who, who], name
+    copy(given, 1, o.step, 1, 5)
+    o.releases[who] += 1
+    o.clocks[by, by] += 1
+    o.plain[who, who] += 1
+    o.waited[who] = 0
+    o.epoch[by] += 1
+    o.plain_epoch[who] += 1

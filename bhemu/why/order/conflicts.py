@@ -1,0 +1,301 @@
+"""What an observed run leaves unordered, as the findings of races tell it."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bhemu.launch.session import data_of
+from bhemu.machine.resolve import resolve
+from bhemu.machine.tile import Tile
+from bhemu.memmap import L1_SIZE
+from bhemu.riscv.formats import Register, RegisterImmediate, Shift, Unary, Upper
+from bhemu.riscv.isa import decode
+from bhemu.why.check import Context
+from bhemu.why.network.flag_words import Look
+from bhemu.why.order import record as r
+from bhemu.why.order.observe import Observer, kind, owner_of
+from bhemu.why.ordering import effects
+from bhemu.why.ordering.accesses import Conflict, Event
+from bhemu.why.ordering.effects import Range
+from bhemu.why.ordering.first_values import FirstLook
+from bhemu.why.ordering.templates import Templates
+from bhemu.why.ordering.vector_clocks import Clock, Semaphore, Taken
+from bhemu.why.walk import Instruction, Step, Word
+
+_COMPUTING = (Register, RegisterImmediate, Shift, Unary, Upper)  # from registers to one of them
+_TILES = 32  # of a chip, one of each kind at least
+_BEHIND = 5000  # clock units behind the end of a program
+_HANGS = 100_000  # of a program that goes on for ever
+_PRICE = 60  # an observed instruction or word costs as much as so many plain ones
+
+
+class Names(NamedTuple):
+    """By owner: what it has released, with its clock; what it has acquired."""
+
+    told: list[list[tuple[int, Any]]]
+    looked: list[set[Any]]
+
+
+class Observed:
+    """What an observer has seen of a tile."""
+
+    def __init__(self, observer: Observer, given: list[Range], ends: list[int]) -> None:
+        self.tile, self._observer, self._o = observer.tile, observer, observer.record
+        self._given, self._ends = given, {at >> 2 for at in ends}
+        o = self._o
+        self.order = Names(
+            [[(one[0], one[6]) for one in self._ring(who)] for who in range(r.OWNERS)],
+            [set(o.looked[who].tolist()) for who in range(r.OWNERS)],
+        )
+        last = int(o.logged[0])
+        at = np.arange(max(last - r.LOG, 0), last) % r.LOG
+        self._stores: list[list[int]] = o.log[at].tolist()
+
+    @property
+    def polls(self) -> list[tuple[int, int, int]]:
+        """(core, pc, address) of loads of L1 that look at one place until it changes."""
+        last, slot = self._o.site_last, self._o.slot
+        sites = [(core, *last[core, i].tolist()) for core, i in np.argwhere(last[:, :, 2]).tolist()]
+        return [(core, pc, at) for core, pc, at, _ in sites if slot[at >> 2]]
+
+    def writer(self, core: int, address: int) -> Step | None:
+        """Another core's last store to a word."""
+        stores = [one for one in self._stores if one[0] == address >> 2 and one[2] != core]
+        return (
+            _step(stores[-1][4], stores[-1][4], 0, stores[-1][2], -1, stores[-1][5])
+            if stores
+            else None
+        )
+
+    @property
+    def late_firsts(self) -> list[tuple[Event, FirstLook]]:
+        """Stores of a first value that come too late."""
+        found = []
+        for k in range(int(self._o.firsts[0])):
+            word, look = self._first_look(k)
+            values = [
+                (value, _store(core, clock, pc, time))
+                for at, value, core, clock, pc, time in self._stores
+                if at == word
+            ]
+            if (event := look.too_late(values)) is not None:
+                found.append((event, look))
+        return found
+
+    def _first_look(self, k: int) -> tuple[int, FirstLook]:
+        """A word, and the first look at it of a core that another one has let start."""
+        o = self._o
+        core, slot, n, starter, clock, known = o.first_look[k].tolist()
+        regs, steps = o.first_regs[k].copy(), []
+        for pc, word in o.first_step[k, : n + 1].tolist():
+            steps.append(Instruction(0, core, pc, word, regs.copy()))
+            cls: Any = decode(word)
+            if len(steps) > 1 and issubclass(cls, _COMPUTING) and (rd := word >> 7 & 31):
+                regs[rd] = cls.computed(word, pc, regs.tolist()) & 0xFFFFFFFF
+        seen = np.zeros(r.AGENTS, np.int64)
+        seen[starter] = known
+        look = Look(4 * int(o.slot_word[slot]), steps[0], 0, steps[1:])
+        return int(o.slot_word[slot]), FirstLook(look, seen, starter, clock)
+
+    def _ring(self, who: int) -> list[list[int]]:
+        count = int(self._o.releases[who])
+        at = np.arange(max(count - r.RELEASED, 0), count) % r.RELEASED
+        found: list[list[int]] = self._o.release[who, at].tolist()
+        return found
+
+    def releases(self, owner: int) -> list[tuple[int, Step]]:
+        """(clock of the owner, step) of all by which a core or thread lets others go on."""
+        ring = self._ring(_row(owner))
+        found = [(one[0], _step(one[1], *one[1:6])) for one in ring]
+        slots = self._o.slot
+        found += [
+            (clock, _step(pc, pc, 0, core, -1, time))
+            for word, _, core, clock, pc, time in self._stores
+            if core == owner and (word in self._ends or slots[word])
+        ]
+        return sorted(found, key=lambda one: one[0])
+
+    def has_waited(self, event: Event) -> bool:
+        """Whether the owner of an event has let nobody go on since it last waited."""
+        since = range(event.acquired + 1, event.owner_clock + 1)
+        return event.waited and not any(clock in since for clock, _ in self.releases(event.owner))
+
+    def is_argument(self, place: int) -> bool:
+        """Whether a place of L1 is in what the program is given."""
+        return any(low <= place < high for low, high in self._given)
+
+    def release_after(self, event: Event) -> Step | None:
+        """The first by which the owner lets others go on behind an access of it."""
+        later = [step for clock, step in self.releases(event.owner) if clock >= event.owner_clock]
+        return later[0] if later else None
+
+    def poll_for(self, event: Event, other: Event) -> Step | None:
+        """The poll that an access stands behind, if the other side stores to its word."""
+        word, poll = event.poll or (None, None)
+        given = any(one[0] == word and one[2] == other.step.core for one in self._stores)
+        return poll if given else None
+
+    def counts_for(self, event: Event, other: Event) -> bool:
+        """Whether the core of an access last polled a word that the other side counts in."""
+        word, core = (event.poll or (None, None))[0], other.step.core
+        stores = [one for one in self._stores if one[0] == word and one[2] == core]
+        return core != event.step.core and len(stores) > 1
+
+    def conflicts(self, *, units: bool) -> list[Conflict]:
+        """Those of units that may still be at work, or of what not even speed decides."""
+        return [
+            self._conflict(row, units)
+            for row in self._observer.rows()
+            if units or row[r.BITS] & (r.BY_SPEED | r.FOREIGN)
+        ]
+
+    def _conflict(self, row: list[int], units: bool) -> Conflict:
+        bits = row[r.BITS]
+        first = self._event(row[: r.EVENT], units)
+        second = self._event(row[r.EVENT : 2 * r.EVENT], units)
+        clears = second if bits & r.SECOND_CLEARS else first if bits & r.FIRST_CLEARS else None
+        foreign = bool(bits & r.FOREIGN)
+        return Conflict(_place(row[r.PLACE]), first, second, units, foreign, clears)
+
+    def _event(self, row: list[int], units: bool) -> Event:
+        owner = owner_of(row[r.AGENT])
+        wait, poll, time, behind = row[r.WAIT], row[r.POLL], row[r.TIME], row[r.BEFORE]
+        thread, core = row[r.THREAD], row[r.CORE]
+        return Event(
+            step=_step(row[r.PC], row[r.PUSHED], row[r.WORD], core, thread, time),
+            agent=row[r.AGENT] if units else owner,
+            clock=row[r.CLOCK] if units else row[r.OWNER_CLOCK],
+            owner=owner,
+            owner_clock=row[r.OWNER_CLOCK],
+            write=bool(row[r.WRITE]),
+            waited=bool(row[r.WAITED]),
+            wait=_step(wait, wait, row[r.WAIT_WORD], core, thread, time) if wait else None,
+            push_clock=row[r.PUSH_CLOCK],
+            again=bool(row[r.AGAIN]),
+            taken=self._taken(row),
+            acquired=row[r.ACQUIRED],
+            poll=(row[r.POLL_WORD], self._instruction(core, poll, time)) if poll else None,
+            vector=_vector(row[r.KNOWN :]),
+            before=_step(behind, behind, 0, core, thread, time) if behind else None,
+        )
+
+    def _instruction(self, core: int, pc: int, time: int) -> Instruction:
+        word = int(self.tile.state.l1.view("<u4")[pc >> 2])
+        return Instruction(time, core, pc, word, np.zeros(32, np.uint32))
+
+    def _taken(self, row: list[int]) -> Taken | None:
+        """The semaphore that the owner of an event has waited for last."""
+        packed, behind = row[r.TAKEN] - 1, row[r.TAKEN_BEHIND]
+        if packed < 0:
+            return None
+        i, count = packed & 7, packed >> 4
+        pc, pushed, word, core = self._o.sem_init[i].tolist()
+        semaphore = Semaphore(
+            np.zeros(r.AGENTS, np.int64),
+            _step(pc, pushed, word, core, max(row[r.THREAD], 0), 0) if pc else None,
+            *self._o.sem_start[i].tolist(),
+            *(self._changes(i, gets) for gets in (0, 1)),
+        )
+        before = None
+        if behind:
+            before = _step(behind, behind, 0, row[r.CORE], max(row[r.THREAD], 0), row[r.TIME])
+        return Taken(i, semaphore, bool(packed & 8), count, before)
+
+    def _changes(self, i: int, gets: int) -> list[Clock]:
+        """What each post or get of a semaphore is behind; of old ones nothing is known."""
+        count = int(self._o.sem_count[i, gets])
+        known = range(max(count - r.POSTS, 0), count)
+        ring = self._o.sem_clock[i, gets]
+        old = [np.zeros(r.AGENTS, np.int64)] * known.start
+        return [*old, *(_vector(ring[n % r.POSTS, r.PLAIN :].tolist()) for n in known)]
+
+    @property
+    def templates(self) -> Templates:
+        """Templates of MOPs that a core has changed too early."""
+        found = Templates(self.tile)
+        for core, (pc, word, pushed, mop) in enumerate(self._o.mop_early.tolist()):
+            if pc:
+                store, push = (
+                    Instruction(0, core, at, one, np.zeros(32, np.uint32))
+                    for at, one in ((pc, word), (pushed, mop))
+                )
+                found.found[core] = store, push
+        return found
+
+
+def observed(context: Context) -> list[Observed]:
+    """A run of the program, seen on its tile, of a chip on some tiles of each kind; shared."""
+    if "observed" not in context.facts:
+        context.facts["observed"] = _observed(context)
+    found: list[Observed] = context.facts["observed"]
+    return found
+
+
+def _observed(context: Context) -> list[Observed]:
+    machine = context.launch(engine="compiled", **context.alone)
+    ends = [at for _, at, _ in machine.loop.end.words]
+    observers = [Observer(tile) for tile in context.first(machine, _TILES)]
+    found = [(one, given_words(context, one.tile)) for one in observers]
+    limit = _HANGS if context.symptom.hangs else context.most
+    seen = context.finish(machine, limit=limit)
+    for one in observers:
+        s = one.tile.state
+        context.work.ran((_PRICE - 1) * int(s.retired.sum() + s.executed.sum()))
+    if context.is_chip:
+        return [Observed(one, given, []) for one, given in found]
+    if ends and seen.stop is not None and seen.stop.reason == "until":
+        specs = context.program.outputs
+        observers[0].ended(ends, [(at, at + s.size) for s in specs for at in [_at(machine, s)]])
+        context.finish(machine, limit=_BEHIND, until="idle")
+    return [Observed(one, given, ends) for one, given in found]
+
+
+def given_words(context: Context, tile: Tile) -> list[Range]:
+    """The words of L1 that [[set]] of PROGRAM.toml puts something into for a tile."""
+    found = []
+    for part in context.program.placed():
+        for spec in part.sets if not context.is_chip or tile.xy in part.at else ():
+            low = resolve(tile, spec.at)
+            for at in range(low, low + len(data_of(spec, tile, part)), 4):
+                if at < L1_SIZE and tile.state.l1[at : at + 4].any():
+                    found.append((at, at + 4))
+    return found
+
+
+def _at(tile: Tile, spec: Any) -> int:
+    return int(tile.address(spec.at))
+
+
+def _store(core: int, clock: int, pc: int, time: int) -> Event:
+    """A store of a core to a polled word."""
+    nothing = np.zeros(r.AGENTS, np.int64)
+    step = _step(pc, pc, 0, core, -1, time)
+    return Event(
+        *(step, core, clock, core, clock, True, False, None, 0, False, None, 0, None, nothing)
+    )
+
+
+def _row(owner: int) -> int:
+    return r.OWNERS - 1 if owner == r.HOST else owner
+
+
+def _vector(plain: Any) -> Clock:
+    """Clocks of cores, threads and host, by agent."""
+    found = np.zeros(r.AGENTS, np.int64)
+    found[: r.OWNERS - 1], found[r.HOST] = plain[: r.OWNERS - 1], plain[r.OWNERS - 1]
+    return found
+
+
+def _step(pc: int, pushed: int, word: int, core: int, thread: int, time: int) -> Step:
+    if thread >= 0:
+        return Word(time, thread, word, pc, core, 0, 0, pushed)
+    return Instruction(time, core, pc, word, np.zeros(32, np.uint32))
+
+
+def _place(place: int) -> int:
+    """A place as effects.py numbers it."""
+    if kind(place) == "L1":
+        return 4 * place if place < r.GPRS else place - r.BYTES
+    if place < r.DST:
+        return effects.GPRS + 2 * (place - r.GPRS)
+    return place - r.DST + effects.DST if place < r.CONFIG else place - r.CONFIG + effects.CONFIG

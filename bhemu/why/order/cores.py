@@ -1,0 +1,354 @@
+"""The engine of the cores of an observed run: one instruction at a time, and what each accesses."""
+
+from typing import Any
+
+import numpy as np
+
+from bhemu import memmap as mm
+from bhemu.devices import niu
+from bhemu.devices import niu_request as request
+from bhemu.devices.niu import ACKS, READ_ANSWERS, WRITES_SENT
+from bhemu.jit.intrinsics import call_step, l1_word
+from bhemu.jit.subset import njit
+from bhemu.riscv import turn
+from bhemu.riscv.formats import Atomic, Branch, Load, Register, RegisterImmediate, Store
+from bhemu.riscv.isa import rv32i
+from bhemu.tensix.config import CONFIG_WORDS
+from bhemu.tensix.frontend import MOP
+from bhemu.tensix.state import CORES, RESET, THREADS
+from bhemu.tensix.stops import STOP_STEP, STOP_TIME
+from bhemu.timing.core import word_at
+from bhemu.why.order import clocks, polls, shadow, words
+from bhemu.why.order import record as r
+
+_LOAD, _STORE, _ATOMIC = Load.code(), Store.code(), Atomic.code()
+_SLICE = 1 << 14  # instructions between looks at the time
+_RESETS = mm.DEBUG_BASE + mm.RISCV_DEBUG_REG_SOFT_RESET_0
+_DST_WINDOW = 0x8000
+_TTSYNC = mm.PC_BUF_BASE + mm.PC_BUF_TTSYNC_OFFSET  # then mop_sync
+assert mm.PC_BUF_MOP_SYNC_OFFSET == mm.PC_BUF_TTSYNC_OFFSET + 4
+_READS, _WRITES = 1, 2
+_QUIET = 64  # instructions that are looked at together
+_BRANCH = Branch.code()
+_COMPUTES = (Register.code(), RegisterImmediate.code(), rv32i.LUI.match & 0x7F)
+
+
+@njit
+def _way(word: Any) -> Any:
+    """Whether an instruction loads (bit 0), stores (bit 1)."""
+    opcode = word & 0x7F
+    if word & 3 != 3:
+        return np.int64(0)
+    if opcode == _ATOMIC:
+        return np.int64(_READS | _WRITES)
+    return np.int64(_READS if opcode == _LOAD else _WRITES if opcode == _STORE else 0)
+
+
+@njit
+def _width(word: Any) -> Any:
+    return np.int64(4) if word & 0x7F == _ATOMIC else np.int64(1) << (word >> 12 & 3)
+
+
+@njit
+def _before(s: Any, o: Any, c: Any, pc: Any, word: Any, way: Any, address: Any) -> None:
+    """What is needed of the state before an instruction."""
+    pushes = way & _WRITES and mm.INSTRN_BUF_BASE <= address < mm.INSTRN_BUF_END
+    if word & 3 != 3 or pushes:
+        t = c - 1 if c else (address - mm.INSTRN_BUF_BASE) >> 16 if pushes else np.int64(0)
+        if t < THREADS:
+            clocks.pushes(o, c, t, s.fifo_write[t])
+    elif way & _WRITES and mm.TENSIX_CFG_BASE <= address < mm.TENSIX_CFG_END:
+        words.keep_config(s, o)
+    elif way & _READS and address < mm.L1_SIZE:
+        if polls.is_poll(s, o, c, pc, address):
+            polls.slot_of(o, address >> 2)
+        if way == _READS and o.slot[address >> 2]:
+            if o.look[c, 0] >= 0:  # a look whose value has decided nothing so far
+                polls.proves_all(o, c)
+            polls.begins(s, o, c, pc, word, address)
+
+
+@njit
+def _touches(s: Any, o: Any, c: Any, agent: Any, way: Any, low: Any, high: Any) -> None:
+    """A load or store of places other than L1."""
+    for write in range(2):
+        if way >> write & 1:
+            one = shadow.event(s, o, agent, np.int64(write))
+            shadow.begin(o)
+            for cell in range(low, high):
+                shadow.place(o, agent, np.int64(cell), one, np.int64(write))
+
+
+@njit
+def _l1(s: Any, o: Any, c: Any, way: Any, address: Any, size: Any, value: Any) -> None:
+    agent = np.int64(c)
+    if way & _READS and o.slot[address >> 2]:
+        o.poll[c, 0], o.poll[c, 1] = o.step[0], address >> 2
+        if way & _WRITES:  # an atomic, whose value is not followed
+            polls.all_stores(o, c, address >> 2)
+    elif way & _READS:
+        one = shadow.event(s, o, agent, np.int64(0))
+        shadow.l1(o, agent, address, address + size, one, np.int64(0))
+    if way & _WRITES:
+        one = shadow.event(s, o, agent, np.int64(1))
+        shadow.l1(o, agent, address, address + size, one, np.int64(1))
+        polls.stored(s, o, c, address, size, np.int64(-1) if way & _READS else value)
+
+
+@njit
+def _gpr(s: Any, o: Any, c: Any, way: Any, address: Any) -> None:
+    """A GPR, by which a core may wait for its thread."""
+    index = (address - mm.GPR_BASE >> 2) + (0 if c == 0 else 64 * (c - 1))
+    agent, cell = np.int64(c), np.int64(r.GPRS + 2 * index)
+    if way == _READS and polls.site(s, o, o.step[0]) & polls.SPINS:
+        if o.polled_gpr[index] == 0 and o.writer[cell]:
+            clocks.join_agent(o, agent, o.event[o.writer[cell], 0])
+        o.polled_gpr[index] = 1
+        clocks.acquire(o, agent, np.int64(clocks.GPR | index))
+        return
+    _touches(s, o, c, agent, way, cell, cell + 2)
+
+
+@njit
+def _config(s: Any, o: Any, c: Any, way: Any, address: Any, size: Any, value: Any) -> None:
+    if way & _READS:
+        clocks.join_agent(o, c, r.STORES + c)
+        return
+    agent = clocks.stores(o, c)
+    one = shadow.event(s, o, agent, np.int64(1))
+    words.config_changes(s, o, agent, one)
+    if size == 4:
+        word = (address - mm.TENSIX_CFG_BASE) >> 2
+        if word < 2 * CONFIG_WORDS:
+            shadow.config_stored(o, agent, word, value, one)
+
+
+@njit
+def _requests(s: Any, o: Any, c: Any, address: Any, sent: Any) -> Any:
+    """L1 that a request moves, which a store to NOC_CMD_CTRL has sent; whether it moves any."""
+    if address % mm.NOC_CMD_BUF_OFFSET != mm.NOC_CMD_CTRL or s.noc_requests[0] <= sent:
+        return False
+    row = s.noc_request[s.noc_requests[0] - 1]
+    control, low = row[request.CONTROL], row[request.LOCAL]
+    kind = control & 3
+    reads = kind == request.READ
+    if not reads and (kind != request.WRITE or control & request.INLINE):
+        return False
+    agent = clocks.noc(o, c, np.int64(0 if reads else 1))
+    one = shadow.event(s, o, agent, np.int64(reads))
+    shadow.l1(o, agent, low, low + row[request.LENGTH], one, np.int64(reads))
+    return True
+
+
+@njit
+def _pcbuf(s: Any, o: Any, c: Any, way: Any, offset: Any, value: Any) -> None:
+    agent = np.int64(c)
+    if c == 0 or offset < mm.PC_BUF_TTSYNC_OFFSET:
+        name = np.int64(clocks.PCBUF | (offset >> 16 if c == 0 else c - 1))
+        if way & _READS:
+            clocks.acquire(o, agent, name)
+        else:
+            clocks.release(o, agent, name)
+    elif mm.PC_BUF_SEMAPHORES_OFFSET <= offset < mm.PC_BUF_SEMAPHORES_END_OFFSET:
+        i = offset - mm.PC_BUF_SEMAPHORES_OFFSET >> 2
+        if way & _READS:
+            clocks.sem_seen(o, agent, i)
+        else:
+            clocks.sem_change(o, agent, i, value & 1)
+    elif way & _READS:
+        if offset == mm.PC_BUF_TTSYNC_OFFSET:
+            t = c - 1
+            clocks.join_agent(o, agent, r.ISSUE + t)
+            for unit in range(r.UNITS):
+                clocks.join_agent(o, agent, r.UNIT + t * r.UNITS + unit)
+        clocks.join_agent(o, agent, r.STORES + c)
+
+
+@njit
+def _device(s: Any, o: Any, c: Any, way: Any, address: Any) -> None:
+    """Any other register: who reads it is behind who wrote it."""
+    agent, name = np.int64(c), address & ~3
+    if mm.MAILBOX_BASE <= address < mm.MAILBOX_END:
+        other = address - mm.MAILBOX_BASE >> 12
+        name = np.int64(clocks.MAILBOX | min(c, other) << 8 | max(c, other))
+    if way & _READS:
+        clocks.acquire(o, agent, name)
+        if mm.NOC0_BASE <= address < mm.OVERLAY_BASE:
+            _answers(o, c, ((address - mm.NOC0_BASE) % mm.NOC_SIZE - mm.NIU_COUNTERS) >> 2)
+    if way & _WRITES:
+        clocks.join_agent(o, agent, r.STORES + c)
+        clocks.release(o, agent, name)
+
+
+@njit
+def _answers(o: Any, c: Any, counter: Any) -> None:
+    """The core has looked at a counter of answers to its requests."""
+    every = niu.OUTSTANDING <= counter < niu.OUTGOING
+    if counter == READ_ANSWERS or every:
+        clocks.join_agent(o, c, r.NOC + c)
+    if counter == ACKS or counter == WRITES_SENT or every:
+        clocks.join_agent(o, c, r.NOC + CORES + c)
+
+
+@njit
+def _access(
+    s: Any, o: Any, c: Any, word: Any, way: Any, address: Any, value: Any, sent: Any
+) -> None:
+    """A core has executed a load, store or atomic."""
+    size = _width(word)
+    if mm.LOCAL_BASE <= address < mm.LOCAL_BASE + mm.LOCAL_SIZES[0]:
+        return
+    if address < mm.L1_SIZE:
+        _l1(s, o, c, way, address, size, value)
+    elif mm.PC_BUF_BASE <= address < mm.PC_BUF_END:
+        _pcbuf(s, o, c, way, address - mm.PC_BUF_BASE, value)
+    elif mm.TENSIX_CFG_BASE <= address < mm.TENSIX_CFG_END:
+        _config(s, o, c, way, address, size, value)
+    elif mm.GPR_BASE <= address < mm.GPR_END:
+        _gpr(s, o, c, way, address)
+    elif mm.DST_WINDOW_BASE <= address < mm.DST_WINDOW_BASE + _DST_WINDOW:
+        row = r.DST + (address - mm.DST_WINDOW_BASE) // 32
+        _touches(s, o, c, np.int64(c), way, row, row + 1)
+    else:
+        is_noc = mm.NOC0_BASE <= address < mm.OVERLAY_BASE and way & _WRITES
+        if not (is_noc and _requests(s, o, c, address, sent)):
+            _device(s, o, c, way, address)
+        if address == _RESETS and way & _WRITES:
+            for other in range(CORES):
+                if o.core_reset[other] and s.core_state[other] != RESET:
+                    clocks.starts(o, np.int64(c), np.int64(other))
+                    o.core_reset[other] = 0
+                    o.started[other, 0], o.started[other, 1] = c + 1, o.plain[c, c]
+
+
+@njit
+def _template(o: Any, c: Any, pc: Any, word: Any, way: Any, address: Any, value: Any) -> None:
+    """A TRISC may change the template of a MOP that it has pushed and that is still to come."""
+    known, mop = o.plain[c, r.ISSUE + c - 1], o.mop[c]
+    pushed = (word >> 2) | (word & 3) << 30 if word & 3 != 3 else np.int64(0)
+    if way & _WRITES and mm.INSTRN_BUF_BASE <= address < mm.INSTRN_BUF_END:
+        pushed = value
+    if pushed >> 24 == MOP:
+        mop[0], mop[1], mop[2] = pc, word, known
+    elif way & _READS and (address == _TTSYNC or address == _TTSYNC + 4):
+        mop[0] = 0
+    elif way & _WRITES and mm.MOP_CFG_BASE <= address < mm.MOP_CFG_END:
+        i = (address - mm.MOP_CFG_BASE) >> 2
+        if mop[0] and o.mop_held[c, i] != value + 1 and mop[2] == known and o.mop_early[c, 0] == 0:
+            early = o.mop_early[c]
+            early[0], early[1], early[2], early[3] = pc, word, mop[0], mop[1]
+        o.mop_held[c, i] = value + 1
+
+
+@njit
+def _after(
+    s: Any, o: Any, c: Any, pc: Any, word: Any, way: Any, address: Any, value: Any, sent: Any
+) -> None:
+    """A core has executed an instruction."""
+    if o.look[c, 0] >= 0 and o.look_step[c, 0, 0] != pc:
+        polls.goes_on(s, o, c, pc, word)
+    clocks.core(o, c, 1)
+    pushes = way & _WRITES and mm.INSTRN_BUF_BASE <= address < mm.INSTRN_BUF_END
+    if way and not pushes:
+        shadow.steps(s, o, pc, pc, word, np.int64(c), np.int64(-1))
+        _access(s, o, c, word, way, address, value, sent)
+        shadow.make_room(o)
+    if 1 <= c <= THREADS:
+        _template(o, c, pc, word, way, address, value)
+    for other in range(CORES):
+        if s.core_state[other] == RESET:
+            o.core_reset[other] = 1
+
+
+@njit
+def _quiet(s: Any, o: Any, c: Any) -> Any:
+    """How many instructions from the pc on only compute, the last one may branch as well."""
+    pc, n = np.int64(s.pc[c]), np.int64(0)
+    if o.look[c, 0] >= 0 or pc & 3 or pc >= mm.L1_SIZE - 4 * _QUIET:
+        return n
+    while n < _QUIET:
+        opcode = l1_word(s, pc + 4 * n) & 0x7F
+        if opcode not in _COMPUTES:
+            return n + 1 if opcode == _BRANCH else n
+        n += 1
+    return n
+
+
+@njit
+def _some(s: Any, o: Any, c: Any, most: Any) -> Any:
+    """Run an instruction of core `c`, or some, at most `most`, that only compute; why the engine
+    returned."""
+    if o.core_reset[c]:  # whoever has released it from outside knows what this tile has done
+        for agent in range(r.AGENTS):
+            clocks.join_agent(o, c, np.int64(agent))
+        o.core_reset[c] = 0
+    retired, n = s.retired[c], min(_quiet(s, o, c), most)
+    if n > 1:
+        s.retired_limit[c] = retired + n
+        status = call_step(o.run_core[0], s, c)
+        clocks.core(o, c, s.retired[c] - retired)
+        return status
+    return _one(s, o, c)
+
+
+@njit
+def _one(s: Any, o: Any, c: Any) -> Any:
+    """Run one instruction of core `c`; why the engine returned."""
+    pc, word = np.int64(s.pc[c]), word_at(s, c)
+    way, base = _way(word), np.int64(0 if s.fresh[c] else s.regs[c, word >> 15 & 31])
+    address = turn.accessed(word, base) if way else np.int64(0)
+    value = np.int64(s.regs[c, word >> 20 & 31])
+    sent, retired = s.noc_requests[0], s.retired[c]
+    looked = o.look[c, 0]
+    _before(s, o, c, pc, word, way, address)
+    s.retired_limit[c] = retired + 1
+    status = call_step(o.run_core[0], s, c)
+    if s.retired[c] != retired:
+        _after(s, o, c, pc, word, way, address, value, sent)
+    elif looked < 0:
+        o.look[c, 0] = -1
+    return status
+
+
+def observed_core(s: Any, c: Any) -> Any:
+    """STEP: run or resume the turn of core `c`, one instruction at a time; 0 = it is over."""
+    o = r.at(s.profile_table[r.ADDRESS])
+    if o.full[0]:
+        return call_step(o.run_core[0], s, c)
+    limit = s.retired_limit[c]
+    for _ in range(_SLICE):
+        retired = s.retired[c]
+        if 0 <= limit <= retired:
+            return call_step(o.run_core[0], s, c)
+        status = _some(s, o, c, limit - retired if limit >= 0 else np.int64(_QUIET))
+        s.retired_limit[c] = limit
+        if status != STOP_STEP or s.retired[c] == retired:
+            return status
+        if 0 <= limit <= s.retired[c]:
+            return status
+    return np.int64(STOP_TIME)
+
+
+def ended(s: Any, outputs: Any) -> Any:
+    """STEP: the host sees the words that end the program, which the first ranges hold, and reads
+    the `outputs` others; their number is that of both behind one another."""
+    o = r.at(s.profile_table[r.ADDRESS])
+    last = np.int64(0)
+    for k in range(o.ranges[0]):
+        seen = shadow.last_writer(o, o.range[k, 0] >> 2)
+        if seen:
+            one = o.event[seen]
+            if one[0] < CORES:
+                clocks.join_moment(o, np.int64(r.HOST), one[0], one[r.CLOCK], True, True)
+            else:
+                clocks.join_agent(o, np.int64(r.HOST), one[0])
+            last = max(last, seen)
+    if last:
+        o.clocks[r.HOST, r.HOST] += 1
+        o.plain[r.OWNERS - 1, r.OWNERS - 1] += 1
+        for n in range(6):
+            o.step[n] = o.event[last, words.STEP_OF[n]]
+        one = shadow.event(s, o, np.int64(r.HOST), np.int64(0))
+        for k in range(o.ranges[0], o.ranges[0] + outputs):
+            shadow.l1(o, np.int64(r.HOST), o.range[k, 0], o.range[k, 1], one, np.int64(0))
+    return last

@@ -1,0 +1,167 @@
+"""What Python tells the compiled observer: what a word touches, once; what follows a load, once."""
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bhemu.tensix import spaces, thread
+from bhemu.tensix.config import CONFIG_WORDS, SHARED
+from bhemu.tensix.insn import REGISTRY, Instruction, decode
+from bhemu.why.order import config_bits, polls, sites, words
+from bhemu.why.order.record import LISTS, UNIT_NAMES, OrderRecord
+
+_KINDS = {
+    "STALLWAIT": words.WAITS, "SEMWAIT": words.WAITS, "STREAMWAIT": words.WAITS,
+    "SEMINIT": words.SEMINIT, "SEMPOST": words.SEMPOST, "SEMGET": words.SEMGET,
+    "ATGETM": words.ATGETM, "ATRELM": words.ATRELM, "STOREREG": words.STOREREG,
+    "SFPLOADMACRO": words.MACRO,
+}  # fmt: skip
+_UNKNOWN = -2  # AGENT_UNIT of a word that no opcode knows
+_BANKS = {"unpack": 1, "matrix": 2}
+_DATA = "payload_sig_sel", "payload_sig_sel_size"  # fields that say no place
+
+
+def unit_of(word: int) -> str | None:
+    """The unit that executes a word some time after its issue; None: it is complete at once."""
+    cls = decode(word)
+    if cls is None:
+        return None
+    if cls.unit == "unpack":
+        return f"unpack{cls.operands(word).get('unpack_block_selection', 0)}"
+    return cls.unit if cls.unit in UNIT_NAMES else None
+
+
+def begin(o: OrderRecord) -> None:
+    """What does not depend on the program."""
+    o.bit_thread[:] = -1
+    for bit, t in config_bits.threads().items():
+        o.bit_thread[bit] = t
+    o.key_mask[:] = 0xFF000000
+    for cls in REGISTRY.values():
+        o.of_config[cls.opcode] = cls.unit == "cfg"
+        o.key_mask[cls.opcode] |= sum(f.mask for f in cls.fields if f.name not in _DATA)
+
+
+def text(o: OrderRecord, row: int, word: int) -> None:
+    """Describe a word in a row of `text`."""
+    o.text[row], o.text_list[row] = _text(word), 0
+
+
+@lru_cache(1 << 14)
+def _text(word: int) -> npt.NDArray[np.int64]:
+    found = np.zeros(words.COLUMNS, np.int64)
+    cls = decode(word)
+    if cls is None:
+        found[words.AGENT_UNIT] = _UNKNOWN
+        return found
+    values, unit = cls.operands(word), unit_of(word)
+    found[words.AGENT_UNIT] = -1 if unit is None else UNIT_NAMES.index(unit)
+    found[words.BANKS] = _BANKS.get(cls.unit, 0)
+    found[words.STALL] = cls.stall_mask
+    found[words.KIND] = _KINDS.get(cls.name, 0)
+    _waits(found, values)
+    found[words.GPR_READ] = np.array(sum(1 << n for n in cls.gives_gprs(values)), np.uint64).astype(
+        np.int64
+    )
+    found[words.GPR_WRITE] = cls.writes.may(spaces.GPR)
+    found[words.CONFIG_WRITE] = cls.writes.may(spaces.CFG)
+    found[words.MOVES] = {"unpack": words.UNPACKS, "pack": words.PACKS}.get(cls.formats, 0)
+    found[words.CONFIG_READ] = cls.formats in config_bits.FOLLOWED
+    _dst(found, cls, values)
+    _l1(found, cls, values)
+    return found
+
+
+def _waits(found: Any, values: dict[str, int]) -> None:
+    """Fields of the words that synchronize."""
+    found[words.BLOCKS] = values.get("stall_res", 0) or thread.DEFAULT_BLOCKS
+    if "wait_res" in values:
+        found[words.CONDITIONS] = values["wait_res"] or thread.DEFAULT_CONDITIONS
+    found[words.SEMAPHORES] = values.get("sem_sel", 0)
+    found[words.SEM_CONDITION] = values.get("wait_sem_cond", 0)
+    held = ("init_value", "mutex_index", "reg_addr")
+    found[words.VALUE] = next((values[name] for name in held if name in values), 0)
+    found[words.MOST] = values.get("max_value", 0)
+
+
+def _dst(found: Any, cls: type[Instruction], values: dict[str, int]) -> None:
+    """Rows of Dst that a word reads or fills: some around a field, or perhaps any."""
+    if cls.unit == "unpack":
+        return  # unpack.modes says whether to Dst
+    if count := cls.dst_rows_of(values):
+        found[words.DST_COUNT] = count
+        found[words.DST_FIELD] = values.get("dst", values.get("dest_reg_addr", 0))
+        found[words.MODE] = values.get("instr_mod0", 0)
+        vector = cls.unit == "vector"
+        found[words.DST_HOW] = words.VECTOR_ROWS if vector else words.MATRIX_ROWS
+    written = [one for one in cls.writes.of(values) if one.space == spaces.DST]
+    if written and cls.unit == "vector" and "dest_reg_addr" in values:  # as loadstore has it
+        found[words.DST_COUNT], found[words.MODE] = 4, values["instr_mod0"]
+        found[words.DST_FIELD] = values["dest_reg_addr"]
+        found[words.DST_HOW] = words.STORED_ROWS
+        return
+    if any(not one.place for one in written) and not (count and cls.unit == "vector"):
+        found[words.DST_HOW] |= words.ANY_ROW
+
+
+def _l1(found: Any, cls: type[Instruction], values: dict[str, int]) -> None:
+    """L1 that words of the scalar unit and the mover touch."""
+    stores = cls.stores()
+    found[words.ADDRESS_GPR] = values.get("addr_reg_index", 0)
+    found[words.OFFSET_HALF] = values.get("offset_half_reg", 0)
+    if stores == "atomic":
+        found[words.L1_WRITE], found[words.IS_ATOMIC] = words.ATOMIC_LINE, 1
+    elif stores and cls.unit == "mover":
+        found[words.L1_WRITE] = words.MOVER
+    elif stores and any(one.space == spaces.L1 for one in cls.writes.of(values)):
+        found[words.L1_WRITE] = words.INDIRECT
+    if cls.writes.may(spaces.GPR) and not cls.writes.may(spaces.L1):
+        for one in cls.reads.of(values):
+            if one.space == spaces.L1 and one.place and not one.awaited:
+                found[words.L1_READ] = spaces.value(one.length, values)
+
+
+def lists(o: OrderRecord, row: int, bank: int, context: int) -> None:
+    """Which bits of Config the word of a row reads at issue and later, in a bank and context."""
+    word = int(o.text_word[row]) - 1
+    o.text_list[row, bank, context] = [_list(o, bits) for bits in _bits(word, bank, context)]
+
+
+@lru_cache(1 << 10)
+def _bits(word: int, bank: int, context: int) -> npt.NDArray[np.uint32]:
+    """[at issue, later][word of both banks]: the bits that a word reads."""
+    found = np.zeros((2, 2, CONFIG_WORDS), np.uint32)
+    for bit in config_bits.read_by(word, context):
+        later, at = int(bit // 32 not in config_bits.addresses()), bit // 32
+        found[later, 0 if at >= SHARED else bank, at] |= np.uint32(1 << bit % 32)
+    return found.reshape(2, -1)
+
+
+def _list(o: OrderRecord, bits: npt.NDArray[np.uint32]) -> int:
+    """1 + the number of a list of these bits; what is too much shares the last one."""
+    count = int(o.lists[0])
+    same = np.flatnonzero((o.list_bits[:count] == bits).all(axis=1))
+    if same.size:
+        return int(same[0]) + 1
+    if count == LISTS:
+        o.list_bits[count - 1] |= bits
+        return count
+    o.list_bits[count] = bits
+    o.lists[0] += 1
+    return count + 1
+
+
+def site(o: OrderRecord, l1: Any, pc: int) -> None:
+    """What the code behind a load does with its value."""
+    first = max(pc - sites.REACH, 0)
+    o.site[pc >> 2] = _site(l1[first : pc + sites.REACH].tobytes(), pc - first)
+
+
+@lru_cache(1 << 14)
+def _site(code: bytes, at: int) -> int:
+    l1, kind = np.frombuffer(code, np.uint8), polls.KNOWN
+    kind |= polls.POLLS if sites.is_polled(l1, at) else 0
+    kind |= polls.ONE_OF_TWO if sites.is_one_of_two(l1, at) else 0
+    return kind | (polls.SPINS if sites.spin(l1, at) is not None else 0)

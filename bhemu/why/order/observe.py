@@ -1,0 +1,212 @@
+"""A tile whose run is observed: hooked before it runs, asked afterwards what nothing orders."""
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bhemu.jit.build import function, load
+from bhemu.jit.intrinsics import callback
+from bhemu.machine.tile import Tile
+from bhemu.riscv.isa import decode as decode_riscv
+from bhemu.tensix import compiled, config_fields
+from bhemu.tensix.config import CONFIG_WORDS
+from bhemu.tensix.insn import disassemble
+from bhemu.tensix.state import CORES, ENTRY, RESET, STEP
+from bhemu.why.order import cores, describe, words
+from bhemu.why.order import record as r
+from bhemu.why.order.record import OrderRecord
+
+_WORD = function(ENTRY, words.observed_word)
+_CORE = function(STEP, cores.observed_core)
+_ENDED = function(STEP, cores.ended)
+_ASKED = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, *[ctypes.c_int64] * 4)
+_STEP = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
+Range = tuple[int, int]  # first byte, byte behind the last
+ENTRIES = (_WORD, _CORE, _ENDED)
+
+
+@dataclass(frozen=True)
+class Side:
+    """One access of a pair: of `agent` (record.py), for its owner, a core or a thread's issue.
+
+    thread: -1 for an instruction of a core; pushed: as pc, of a word that a REPLAY gave that of the
+    REPLAY; time: the clock when the first access like it was made. waited: the owner has waited for
+    somebody since it last let somebody go on. wait: pc of a wait that does not hold the word, 0 =
+    none.
+    """
+
+    agent: int
+    owner: int
+    core: int
+    thread: int
+    pc: int
+    pushed: int
+    word: int
+    time: int
+    write: bool
+    waited: bool
+    wait: int
+
+    @property
+    def unit(self) -> str | None:
+        """The unit that works for a thread; None for cores and what is complete at once."""
+        if not r.UNIT <= self.agent < r.STORES:
+            return None
+        return r.UNIT_NAMES[(self.agent - r.UNIT) % r.UNITS]
+
+    @property
+    def text(self) -> str:
+        """The instruction or word."""
+        if self.thread >= 0:
+            return disassemble(self.word)
+        cls = decode_riscv(self.word)
+        return hex(self.word) if cls is None else cls.__name__.lower()
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two accesses to one place that nothing orders, one of them a write.
+
+    by_speed: not even where all is complete at once does anything order them; else the unit, store
+    or transfer of the first may still be at work. foreign: the second changes what belongs to the
+    first's thread, ordered or not.
+    """
+
+    first: Side
+    second: Side
+    place: int
+    by_speed: bool
+    foreign: bool
+
+    @property
+    def kind(self) -> str:
+        """What the place belongs to."""
+        return kind(self.place)
+
+
+def kind(place: int) -> str:
+    """ "L1", "GPR", "Dst" or "Config"."""
+    if place < r.GPRS or place >= r.BYTES:
+        return "L1"
+    return "GPR" if place < r.DST else "Dst" if place < r.CONFIG else "Config"
+
+
+def name(place: int) -> str:
+    """A place in words."""
+    if place < r.GPRS or place >= r.BYTES:
+        return f"L1 {4 * place if place < r.GPRS else place - r.BYTES:#x}"
+    if place < r.DST:
+        thread, index = divmod((place - r.GPRS) // 2, 64)
+        return f"GPR {index} of T{thread}"
+    if place < r.CONFIG:
+        return f"Dst row {place - r.DST}"
+    bank, bit = divmod(place - r.CONFIG, 32 * CONFIG_WORDS)
+    return f"{field_name(bit)} (Config word {bit >> 5} of bank {bank})"
+
+
+def field_name(place: int) -> str:
+    """The Config field that a bit of a bank belongs to."""
+    word, bit = divmod(place, 32)
+    for title, field in vars(config_fields).items():
+        if isinstance(field, config_fields.Field) and field.word == word:
+            if field.mask << field.shift >> bit & 1:
+                return title
+    return f"bit {bit} of word {word}"
+
+
+class Observer:
+    """Follows a tile (engine "compiled") from now on; to be kept as long as the tile runs."""
+
+    def __init__(self, tile: Tile) -> None:
+        assert tile.engine == "compiled"
+        self.tile, self.record = tile, OrderRecord()
+        self._failure: BaseException | None = None
+        o, s = self.record, tile.state
+        describe.begin(o)
+        self._ask, o.ask[0] = callback(_ASKED, self._answer)
+        o.first[:] = s.l1.view("<u4")
+        o.core_reset[:] = s.core_state == RESET
+        o.valid[:] = s.src_valid
+        o.push_from[:] = s.fifo_write
+        o.pushed[:] = o.look[:, 0] = o.cached[:, 0] = -1
+        o.event[0, r.AGENT] = -1
+        o.events[0] = 1
+        o.config_epoch[0] = 1
+        s.profile_table[r.ADDRESS] = o.base
+        s.profile_table[: len(s.table)] = s.table
+        o.hook[0] = s.table[:] = load(_WORD).address
+        o.run_core[0] = s.run_core[0]
+        s.run_core[0] = load(_CORE).address
+        s.count_passes[0] = 0  # a pass that is only counted would not be seen
+
+    def _answer(self, base: int, what: int, a: int, b: int, c: int) -> int:
+        """What compiled code asks."""
+        try:
+            if what == words.TEXT:
+                describe.text(self.record, a, b)
+            elif what == words.LIST:
+                describe.lists(self.record, a, b, c)
+            else:
+                describe.site(self.record, self.tile.state.l1, a)
+        except BaseException as problem:  # must not cross the compiled frames
+            self._failure, self.record.full[0] = problem, 1
+            return compiled.FAILED
+        return 0
+
+    @property
+    def full(self) -> bool:
+        """Whether it had to give up before the end."""
+        return bool(self.record.full[0])
+
+    def ended(self, until: Sequence[int], outputs: Sequence[Range]) -> None:
+        """The host sees the words that end the program, and reads its outputs."""
+        o = self.record
+        ranges = [*((at, at + 4) for at in until), *outputs][: r.RANGES]
+        for k, found in enumerate(ranges):
+            o.range[k] = found
+        o.ranges[0] = len(until)
+        _STEP(load(_ENDED).address)(self.tile.state.base, len(ranges) - len(until))
+
+    def rows(self) -> list[list[int]]:
+        """What nothing orders, as the record has it."""
+        if self._failure is not None:
+            raise self._failure
+        found: list[list[int]] = self.record.pair[: int(self.record.pairs[0])].tolist()
+        return [row for row in found if not self._is_polled(row[r.PLACE])]
+
+    def pairs(self) -> list[Pair]:
+        """What nothing orders, in the order in which it was found."""
+        return [_pair(row) for row in self.rows()]
+
+    def _is_polled(self, place: int) -> bool:
+        """Whether cores or threads synchronize by a place."""
+        o = self.record
+        if kind(place) == "L1":
+            word = place if place < r.GPRS else (place - r.BYTES) >> 2
+            return bool(o.slot[word] or o.marks[word] & 2)
+        if kind(place) == "GPR":
+            return bool(o.polled_gpr[(place - r.GPRS) // 2])
+        return kind(place) == "Config" and bool(o.at_issue[(place - r.CONFIG) >> 5])
+
+
+def _pair(row: list[int]) -> Pair:
+    first, second = (_side(row[i * r.EVENT : (i + 1) * r.EVENT]) for i in (0, 1))
+    by_speed, foreign = (bool(row[r.BITS] & bit) for bit in (r.BY_SPEED, r.FOREIGN))
+    return Pair(first, second, row[r.PLACE], by_speed, foreign)
+
+
+def _side(row: list[int]) -> Side:
+    return Side(
+        *(row[r.AGENT], owner_of(row[r.AGENT]), row[r.CORE], row[r.THREAD]),
+        *(row[r.PC], row[r.PUSHED], row[r.WORD], row[r.TIME]),
+        *(bool(row[r.WRITE]), bool(row[r.WAITED]), row[r.WAIT]),
+    )
+
+
+def owner_of(agent: int) -> int:
+    """The agent that an agent works for: a core, a thread's issue, the host."""
+    if agent < r.UNIT or agent == r.HOST:
+        return agent
+    if agent >= r.NOC:
+        return (agent - r.NOC) % CORES
+    return agent - r.STORES if agent >= r.STORES else r.ISSUE + (agent - r.UNIT) // r.UNITS

@@ -1,0 +1,210 @@
+"""The record of an observed run: clocks of all agents, who touched each place last, what was found.
+
+An agent is a core, the issue of a thread, a unit as one thread uses it, the stores of a core to
+Config, the host, or what a core asks of the NoC. A vector is a row of clocks: of each agent in the
+order in which units take time, then (PLAIN) of cores, threads and host where all is complete at
+once. The record lies beside that of the tile (tensix/state.py), which nothing here changes.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from bhemu.jit.intrinsics import record_at
+from bhemu.jit.record import Member, Record, layout
+from bhemu.memmap import L1_SIZE
+from bhemu.tensix.compiled import OUTSIDE
+from bhemu.tensix.config import CONFIG_WORDS
+from bhemu.tensix.state import CORES, DTYPE, THREADS
+
+_u8, _i16, _i32, _i64 = np.uint8, np.int16, np.int32, np.int64
+_u32, _u64, _u16 = np.uint32, np.uint64, np.uint16
+
+# Agents
+UNIT_NAMES = ("scalar", "unpack0", "unpack1", "pack", "matrix", "vector", "mover")
+UNITS = len(UNIT_NAMES)
+ISSUE = CORES
+UNIT = ISSUE + THREADS
+STORES = UNIT + THREADS * UNITS
+HOST = STORES + CORES
+NOC = HOST + 1  # reads, then writes of each core over the NoC
+AGENTS = NOC + 2 * CORES
+OWNERS = CORES + THREADS + 1  # cores, issues, the host
+# Columns of a vector. REACHED: how many words of a thread have reached a unit, how many stores of
+# a core have left for Config: a unit works in the order in which words reach it.
+REACHED = AGENTS
+REACHED_STORES = REACHED + THREADS * UNITS
+PLAIN = REACHED_STORES + CORES
+VECTOR = PLAIN + OWNERS
+
+# Places: words of L1, halves of GPRs, rows of Dst, bits of Config, then bytes of those words of L1
+# that are accessed in parts.
+L1_WORDS = L1_SIZE // 4
+GPRS = L1_WORDS
+DST = GPRS + 2 * 64 * THREADS
+CONFIG = DST + 1024
+BYTES = CONFIG + 2 * 32 * CONFIG_WORDS
+CELLS = BYTES + L1_SIZE
+READERS = 4  # of a place that are remembered
+
+# Columns of an event: an access, by whom, and what its owner (core or thread) had done before.
+(
+    AGENT, CLOCK, OWNER_CLOCK, WRITE, WAITED, PC, PUSHED, WORD, CORE, THREAD, TIME, PUSH_CLOCK,
+    ACQUIRED, WAIT, WAIT_WORD, POLL, POLL_WORD, TAKEN, TAKEN_BEHIND, AGAIN, BEFORE, KNOWN,
+) = range(22)  # fmt: skip
+EVENT = KNOWN + OWNERS
+EVENTS = 1 << 18
+CACHED = 1 << 13
+# Columns of a pair: both events, the place, bits
+PLACE, BITS = 2 * EVENT, 2 * EVENT + 1
+PAIR = BITS + 1
+PAIRS = 64
+# Bits: not even units that take no time order it; the second changes what is the first's thread's;
+# which store to Config has none of the fields that the other sets.
+BY_SPEED, FOREIGN, FIRST_CLEARS, SECOND_CLEARS = (1 << i for i in range(4))
+
+RELEASED = 1 << 12  # releases of an owner that are remembered
+LOOKED = 64  # names that an owner has acquired
+VERSIONS = 512  # of a core's vector
+PUSHES, POSTS, STORED = 64, 32, 64
+NAMES = 1 << 10  # synchronizing objects by name
+SLOTS, VALUES = 256, 64  # polled words, values of each of them
+LOG = 1 << 16  # stores of cores to L1
+LOOK = 12  # instructions behind a load until its value decides a branch
+FIRSTS = 64  # first looks that are remembered
+LISTS = 64  # sets of Config bits that words read
+SITES = 1 << 10  # loads of a core, by pc
+TEXTS = 1 << 14  # distinct words
+RANGES = 64
+KEPT_ROWS = 48
+MARGIN = 1 << 12  # events that a step may make
+
+MEMBERS = (
+    Member("run_core", _u64, (1,), "the engine's entry"),
+    Member("hook", _u64, (1,), "the entry that stands for every opcode"),
+    Member("ask", _u64, (1,), "what Python answers: describe.py"),
+    Member("full", _i64, (1,), "1 = events did not suffice, nothing is observed any more"),
+    # clocks
+    Member("clocks", _i64, (AGENTS, PLAIN), "what each agent knows of the others"),
+    Member("plain", _i64, (OWNERS, OWNERS), "the same where all is complete at once"),
+    Member("epoch", _i64, (AGENTS,), "changes when others may have seen the agent's clock"),
+    Member("plain_epoch", _i64, (OWNERS,), "the same"),
+    Member("version", _i64, (CORES, VERSIONS, VECTOR), "vectors of a core, as a ring"),
+    Member("version_clock", _i64, (CORES, VERSIONS), "from which clock of it each one holds"),
+    Member("versions", _i64, (CORES,), "how many"),
+    Member("done_by", _i64, (CORES, AGENTS), "clock of the last word that a core has pushed"),
+    Member("push", _i64, (THREADS, PUSHES, 3), "by number of the word: core, clock, stores done"),
+    Member("push_from", _i64, (THREADS,), "the first that was seen"),
+    Member("pushed", _i64, (THREADS,), "the one that the thread executes"),
+    Member("push_clock", _i64, (THREADS,), "of the core, when it pushed that"),
+    Member("stored_at", _i64, (CORES, STORED), "clock of the core at its stores to Config"),
+    Member("stored_done", _i64, (CORES,), "how many of them have taken place for certain"),
+    Member(
+        "wait",
+        _i64,
+        (THREADS, 7),
+        "blocks, conditions, semaphores, their condition, pc, word; behind which pc",
+    ),
+    Member("object", _i64, (NAMES, VECTOR), "what is before whoever acquires a name"),
+    Member("object_name", _i64, (NAMES,), "the name, 0 = free"),
+    Member("sem_base", _i64, (8, VECTOR), "of the SEMINIT"),
+    Member("sem_start", _i64, (8, 2), "its value, its maximum"),
+    Member("sem_count", _i64, (8, 2), "posts, gets since"),
+    Member("sem_clock", _i64, (8, 2, POSTS, VECTOR), "what the n-th post, get is behind"),
+    Member("sem_init", _i64, (8, 4), "the SEMINIT: pc, word, thread, core"),
+    Member("waited", _i64, (OWNERS,), "1 = has acquired something since its last release"),
+    Member("acquired", _i64, (OWNERS,), "its clock when it did"),
+    Member(
+        "taken", _i64, (OWNERS, 2), "semaphore waited for last, see clocks.take; behind which pc"
+    ),
+    Member("dst_word", _i64, (OWNERS, 2), "pc of the last word at Dst; of that before the wait"),
+    Member("release", _i64, (OWNERS, RELEASED, 7), "of an owner: its clock, step, name, as a ring"),
+    Member("releases", _i64, (OWNERS,), "how many"),
+    Member("looked", _i64, (OWNERS, LOOKED), "names that an owner has acquired"),
+    Member("previous", _i64, (THREADS,), "pc of the last word that was no wait"),
+    Member("mop", _i64, (CORES, 3), "the last MOP of a core: pc, word, what it knew of its thread"),
+    Member("mop_held", _i64, (CORES, 9), "1 + what it has stored to the template"),
+    Member("mop_early", _i64, (CORES, 4), "a store to the template that a MOP may use: see cores"),
+    Member("core_reset", _i64, (CORES,), "1 = the core is in reset"),
+    Member("valid", _i64, (2, 2), "src_valid as it was"),
+    # polled words
+    Member("first", _u32, (L1_WORDS,), "L1 when the run began"),
+    Member("slot", _i16, (L1_WORDS,), "1 + number of a word that is polled, 0 = it is not"),
+    Member("marks", _u8, (L1_WORDS,), "1 = a core has stored there, 2 = read as one of two"),
+    Member("polled_gpr", _u8, (64 * THREADS,), "1 = a core polls it"),
+    Member("slots", _i64, (1,), "polled words"),
+    Member("slot_word", _i64, (SLOTS,), "which"),
+    Member("value", _i64, (SLOTS, VALUES, 3), "what cores stored: value, -1 = a part; core, clock"),
+    Member("values", _i64, (SLOTS,), "how many"),
+    Member("log", _i64, (LOG, 6), "stores to L1: word, value, core, clock, pc, time"),
+    Member("logged", _i64, (1,), "how many"),
+    Member("site", _u8, (L1_WORDS,), "by pc of a load: 1 known, 2 polls, 4 one of two, 8 spins"),
+    Member("site_last", _i64, (CORES, SITES, 3), "pc, address, how often from there"),
+    Member("look", _i64, (CORES, 5), "instructions since a poll, -1: none; slot, word, part, held"),
+    Member("look_regs", _u32, (CORES, 32), "registers before it"),
+    Member("kept_regs", _u32, (32,), "scratch: registers behind it"),
+    Member("look_step", _i64, (CORES, LOOK + 1, 2), "pc and word of each instruction"),
+    Member("started", _i64, (CORES, 2), "1 + the core that has let it start; the clock of that"),
+    Member("first_look", _i64, (FIRSTS, 6), "core, slot, instructions; starter, clock, what of it"),
+    Member("first_step", _i64, (FIRSTS, LOOK + 1, 2), "pc and word of each instruction"),
+    Member("first_regs", _u32, (FIRSTS, 32), "registers before them"),
+    Member("firsts", _i64, (1,), "how many first looks; the core knew so much of the starter"),
+    Member("poll", _i64, (CORES, 2), "the last poll: pc, word of L1"),
+    # places
+    Member("writer", _i32, (CELLS,), "event of the last write"),
+    Member("reader", _i32, (CELLS, READERS), "events of the last reads"),
+    Member("split", _u8, (L1_WORDS,), "1 = the bytes of the word have places of their own"),
+    Member("memo", _i64, (2,), "events that were compared with the present access"),
+    Member("event", _i64, (EVENTS, EVENT), "accesses"),
+    Member("events", _i64, (1,), "how many, the first is none"),
+    Member("cached", _i64, (CACHED, 6), "events that stand for others like them"),
+    Member("moved", _i32, (EVENTS,), "scratch: numbers of events that are kept"),
+    Member("pair", _i64, (PAIRS, PAIR), "what nothing orders"),
+    Member("pairs", _i64, (1,), "how many"),
+    Member("at_issue", _u8, (2 * CONFIG_WORDS,), "1 = the word is stepped behind UNPACRs"),
+    Member("config_epoch", _i64, (1,), "writes to Config so far"),
+    Member("list_bits", _u32, (LISTS, 2 * CONFIG_WORDS), "bits of Config that words read"),
+    Member("list_event", _i32, (LISTS, AGENTS), "last read of all of them by an agent"),
+    Member("list_seen", _i64, (LISTS, AGENTS), "config_epoch then, 0 = never"),
+    Member("lists", _i64, (1,), "how many"),
+    Member("bit_thread", np.int8, (32 * CONFIG_WORDS,), "whose unit alone reads a bit, -1: none"),
+    Member("config_event", _i32, (2 * CONFIG_WORDS,), "last store of a core to the word"),
+    Member("config_value", _i64, (2 * CONFIG_WORDS,), "what it stored"),
+    # words
+    Member("of_config", _u8, (256,), "1 = a word of the configuration unit, by opcode"),
+    Member("key_mask", _i64, (256,), "bits of a word that decide what it touches"),
+    Member("text_word", _i64, (TEXTS,), "1 + word that is described, 0 = free"),
+    Member("text", _i64, (TEXTS, 24), "see describe.py"),
+    Member("text_list", _i16, (TEXTS, 2, 8, 2), "[bank][context]: 1 + list read at issue, later"),
+    Member("texts", _i64, (1,), "how many"),
+    Member("range", _i64, (RANGES, 2), "L1 that the present word reads, then writes"),
+    Member("ranges", _i64, (2,), "how many of each"),
+    Member("dst_row", _i64, (KEPT_ROWS,), "rows of Dst that it may touch"),
+    Member("dst_rows", _i64, (2,), "how many, -1 = any; of how many it reads"),
+    Member("macro_row", _i64, (64,), "rows that macros have yet to store"),
+    Member("macro_dst", _u16, (64, 16), "what they hold"),
+    Member("macro_valid", _i64, (64,), "and whether that counts"),
+    Member("macro_rows", _i64, (1,), "how many"),
+    Member("macro_step", _i64, (6,), "the last SFPLOADMACRO, as `step`"),
+    Member("old_gpr", _u32, (3, 64), "before the word"),
+    Member("old_cfg", _u32, (2, CONFIG_WORDS), "the same"),
+    Member("old_dst", _u16, (1024, 16), "the same, of the rows that it may touch"),
+    Member("old_valid", _i64, (1024,), "the same"),
+    Member("old_l1", _u8, (16,), "the 16 bytes of L1 that it may write to"),
+    Member("step", _i64, (6,), "the present access: pc, pushed, word, core, thread, time"),
+)
+ORDER_DTYPE = layout(MEMBERS)
+at: Callable[[Any], Any] = record_at(ORDER_DTYPE)
+STATE = DTYPE
+
+
+class OrderRecord(Record):
+    """The record of one tile's observed run."""
+
+    MEMBERS = MEMBERS
+    DTYPE = ORDER_DTYPE
+
+
+ADDRESS = OUTSIDE
+"""The place in the tile's `profile_table` that holds the record's address: a part without entry."""

@@ -1,0 +1,324 @@
+"""Who wrote and read each place last, and the pairs of accesses that nothing orders."""
+
+from typing import Any
+
+import numpy as np
+
+from bhemu.jit.subset import njit
+from bhemu.memmap import L1_SIZE
+from bhemu.tensix.config import CONFIG_WORDS
+from bhemu.why.order import clocks
+from bhemu.why.order import record as r
+
+# Events
+
+
+@njit
+def steps(s: Any, o: Any, pc: Any, pushed: Any, word: Any, core: Any, thread: Any) -> None:
+    """What makes the accesses from now on; its time counts what the open turn has retired."""
+    o.step[0], o.step[1], o.step[2], o.step[3], o.step[4] = pc, pushed, word, core, thread
+    o.step[5] = s.clock[0] + (s.turn_given[0] - s.left[s.agent[0]] if s.turn_open[0] else 0)
+
+
+@njit
+def event(s: Any, o: Any, agent: Any, write: Any) -> Any:
+    """The number of an access of `agent`, which o.step makes; one that none can tell apart serves.
+
+    Two accesses from one place are alike while nobody has seen the agent's clock in between, and
+    it has learned nothing.
+    """
+    who, pc, word = clocks.row(agent), o.step[0], o.step[2]
+    epoch = o.epoch[agent] + o.plain_epoch[who]
+    i = (pc * 5 + (agent << 7) + (word * 0x9E3779B1 >> 9) + write) % r.CACHED
+    known = o.cached[i, 0] == agent and o.cached[i, 1] == pc and o.cached[i, 2] == word
+    if known and o.cached[i, 3] == write and o.cached[i, 4] == epoch:
+        return o.cached[i, 5]
+    number = o.events[0]
+    o.events[0] += 1
+    one = o.event[number]
+    one[r.AGENT], one[r.CLOCK], one[r.OWNER_CLOCK] = (
+        agent,
+        o.clocks[agent, agent],
+        o.plain[who, who],
+    )
+    one[r.WRITE], one[r.WAITED], one[r.ACQUIRED] = write, o.waited[who], o.acquired[who]
+    one[r.PC], one[r.PUSHED], one[r.WORD] = pc, o.step[1], word
+    one[r.CORE], one[r.THREAD], one[r.TIME] = o.step[3], o.step[4], o.step[5]
+    t = o.step[4]
+    one[r.PUSH_CLOCK] = o.push_clock[t] if t >= 0 else 0
+    one[r.WAIT] = o.wait[t, 4] if t >= 0 and o.wait[t, 0] else 0
+    one[r.WAIT_WORD] = o.wait[t, 5] if one[r.WAIT] else 0
+    one[r.POLL], one[r.POLL_WORD] = o.poll[o.step[3], 0], o.poll[o.step[3], 1]
+    one[r.AGAIN], one[r.BEFORE] = 0, o.dst_word[who, 1]
+    one[r.TAKEN], one[r.TAKEN_BEHIND] = o.taken[who, 0], o.taken[who, 1]
+    for k in range(r.OWNERS):
+        one[r.KNOWN + k] = o.plain[who, k]
+    o.cached[i, 0], o.cached[i, 1], o.cached[i, 2] = agent, pc, word
+    o.cached[i, 3], o.cached[i, 4], o.cached[i, 5] = write, epoch, number
+    return number
+
+
+@njit
+def make_room(o: Any) -> None:
+    """Forget events that stand for no place any more; `full` where that does not help."""
+    if o.events[0] < r.EVENTS - r.MARGIN:
+        return
+    clocks.clear(o.moved)
+    for cell in range(r.CELLS):
+        o.moved[o.writer[cell]] = 1
+        for k in range(r.READERS):
+            o.moved[o.reader[cell, k]] = 1
+    for i in range(o.lists[0]):
+        for agent in range(r.AGENTS):
+            o.moved[o.list_event[i, agent]] = 1
+    for word in range(2 * CONFIG_WORDS):
+        o.moved[o.config_event[word]] = 1
+    number = np.int32(1)
+    o.moved[0] = 0
+    for old in range(1, o.events[0]):
+        if o.moved[old]:
+            clocks.copy(o.event[number], 0, o.event[old], 0, r.EVENT)
+            o.moved[old] = number
+            number += np.int32(1)
+    o.events[0] = number
+    for i in range(r.CACHED):
+        o.cached[i, 0] = -1
+    for cell in range(r.CELLS):
+        o.writer[cell] = o.moved[o.writer[cell]]
+        for k in range(r.READERS):
+            o.reader[cell, k] = o.moved[o.reader[cell, k]]
+    for i in range(o.lists[0]):
+        for agent in range(r.AGENTS):
+            o.list_event[i, agent] = o.moved[o.list_event[i, agent]]
+    for word in range(2 * CONFIG_WORDS):
+        o.config_event[word] = o.moved[o.config_event[word]]
+    if number > r.EVENTS - r.EVENTS // 8:
+        o.full[0] = 1
+
+
+# Pairs
+
+
+@njit
+def kind(cell: Any) -> Any:
+    """0 L1, 1 GPR, 2 Dst, 3 Config."""
+    if cell < r.GPRS or cell >= r.BYTES:
+        return np.int64(0)
+    return np.int64(1 if cell < r.DST else 2 if cell < r.CONFIG else 3)
+
+
+@njit
+def word_of_l1(cell: Any) -> Any:
+    """The word of L1 that a place belongs to."""
+    return cell if cell < r.GPRS else (cell - r.BYTES) >> 2
+
+
+@njit
+def pair(o: Any, cell: Any, old: Any, new: Any, bits: Any) -> Any:
+    """Keep two events that nothing orders, unless they are polling or known; whether kept."""
+    a, b, what = o.event[old], o.event[new], kind(cell)
+    if what == 0 and o.slot[word_of_l1(cell)]:
+        return False
+    if what == 1 and o.polled_gpr[cell - r.GPRS >> 1]:
+        return False
+    if not clocks.plainly(o, b[r.AGENT], a):
+        bits |= r.BY_SPEED
+    elif _is_address(o, a, b, cell):
+        return True
+    for i in range(o.pairs[0]):
+        known = o.pair[i]
+        alike = known[r.PUSHED] == a[r.PUSHED] and known[r.EVENT + r.PUSHED] == b[r.PUSHED]
+        if alike and known[r.BITS] == bits and kind(known[r.PLACE]) == what:
+            return True
+    if o.pairs[0] < r.PAIRS:
+        one = o.pair[o.pairs[0]]
+        clocks.copy(one, 0, a, 0, r.EVENT)
+        clocks.copy(one, r.EVENT, b, 0, r.EVENT)
+        one[r.PLACE], one[r.BITS] = cell, bits
+        o.pairs[0] += 1
+    return True
+
+
+@njit
+def _is_address(o: Any, a: Any, b: Any, cell: Any) -> Any:
+    """Whether a thread gives its unpacker the next address, read when the word is issued."""
+    unit = (a[r.AGENT] - r.UNIT) % r.UNITS if r.UNIT <= a[r.AGENT] < r.STORES else np.int64(-1)
+    opcode = b[r.WORD] >> 24
+    same = a[r.THREAD] >= 0 and a[r.THREAD] == b[r.THREAD]
+    steps = same and (unit == 1 or unit == 2) and o.of_config[opcode] and kind(cell) == 3
+    if steps:
+        o.at_issue[(cell - r.CONFIG) >> 5] = 1
+    return steps
+
+
+@njit
+def _compare(o: Any, agent: Any, cell: Any, old: Any, new: Any) -> None:
+    """The present access and an earlier one to its place; each is compared once."""
+    if old == 0 or old == o.memo[0] or old == o.memo[1]:
+        return
+    if clocks.before(o, agent, o.event[old]):
+        o.memo[0] = old
+    elif pair(o, cell, old, new, np.int64(0)):
+        o.memo[1] = old
+
+
+# Places
+
+
+@njit
+def _again(o: Any, old: Any, new: Any) -> None:
+    """Whether the owner of an event has made the same access since it last waited."""
+    a, b = o.event[old], o.event[new]
+    same = old > 0 and old != new and clocks.row(a[r.AGENT]) == clocks.row(b[r.AGENT])
+    if same and a[r.OWNER_CLOCK] >= b[r.ACQUIRED]:
+        b[r.AGAIN] = 1
+
+
+@njit
+def _read(o: Any, agent: Any, cell: Any, new: Any) -> None:
+    """The place has been read: by whom, among the last readers."""
+    free: Any = np.int64(-1)
+    stale: Any = np.int64(-1)
+    for k in range(r.READERS):
+        old = o.reader[cell, k]
+        if old == new:
+            return
+        if old == 0:
+            free = k if free < 0 else free
+        elif o.event[old, r.AGENT] == agent:
+            _again(o, old, new)
+            o.reader[cell, k] = new
+            return
+        elif clocks.before(o, agent, o.event[old]):
+            stale = k
+    if free < 0:
+        free = stale if stale >= 0 else np.int64(new % r.READERS)
+    o.reader[cell, free] = new
+
+
+@njit
+def place(o: Any, agent: Any, cell: Any, new: Any, write: Any) -> None:
+    """An access of `agent`, the event `new`, to one place."""
+    if write:
+        _again(o, o.writer[cell], new)
+    else:
+        _read(o, agent, cell, new)
+    _compare(o, agent, cell, np.int64(o.writer[cell]), new)
+    if not write:
+        return
+    for k in range(r.READERS):
+        _compare(o, agent, cell, np.int64(o.reader[cell, k]), new)
+        o.reader[cell, k] = 0
+    o.writer[cell] = new
+
+
+@njit
+def begin(o: Any) -> None:
+    """The next access: nothing has been compared with it."""
+    o.memo[0] = o.memo[1] = 0
+
+
+@njit
+def l1(o: Any, agent: Any, low: Any, high: Any, new: Any, write: Any) -> None:
+    """An access to the bytes `low` to `high` of L1."""
+    begin(o)
+    high = min(high, L1_SIZE)
+    for word in range(low >> 2, (high + 3) >> 2):
+        part = low > 4 * word or high < 4 * word + 4
+        if part and o.split[word] == 0:
+            o.split[word] = 1
+            for k in range(4):
+                cell = r.BYTES + 4 * word + k
+                o.writer[cell] = o.writer[word]
+                clocks.copy(o.reader[cell], 0, o.reader[word], 0, r.READERS)
+        if o.split[word] == 0:
+            place(o, agent, np.int64(word), new, write)
+            continue
+        for at in range(max(low, 4 * word), min(high, 4 * word + 4)):
+            place(o, agent, np.int64(r.BYTES + at), new, write)
+
+
+@njit
+def last_writer(o: Any, word: Any) -> Any:
+    """The event that wrote a word of L1, or one of its bytes, last; 0 = nobody."""
+    if o.split[word] == 0:
+        return np.int64(o.writer[word])
+    found = np.int64(0)
+    for k in range(4):
+        found = max(found, np.int64(o.writer[r.BYTES + 4 * word + k]))
+    return found
+
+
+# Config: words read many bits, which change seldom
+
+
+@njit
+def config_read(o: Any, agent: Any, which: Any, new: Any) -> None:
+    """A word of `agent` reads the bits of a list."""
+    begin(o)
+    o.list_event[which, agent] = new
+    if o.list_seen[which, agent] == o.config_epoch[0]:
+        return
+    o.list_seen[which, agent] = o.config_epoch[0]
+    for word in range(2 * CONFIG_WORDS):
+        bits, bit = np.int64(o.list_bits[which, word]), np.int64(0)
+        while bits:
+            if bits & 1:
+                cell = np.int64(r.CONFIG + 32 * word + bit)
+                _compare(o, agent, cell, np.int64(o.writer[cell]), new)
+            bits >>= 1
+            bit += 1
+
+
+@njit
+def config_written(o: Any, agent: Any, word: Any, changed: Any, new: Any) -> None:
+    """Bits of a Config word (of both banks, 0-447) have changed."""
+    first = True
+    for bit in range(32):
+        if changed >> bit & 1:
+            cell = np.int64(r.CONFIG + 32 * word + bit)
+            if first:
+                _foreign(o, cell, new)
+            first = False
+            _compare(o, agent, cell, np.int64(o.writer[cell]), new)
+            for which in range(o.lists[0]):
+                if o.list_bits[which, word] >> bit & 1:
+                    for reader in range(r.AGENTS):
+                        _compare(o, agent, cell, np.int64(o.list_event[which, reader]), new)
+            o.writer[cell] = new
+    o.config_epoch[0] += 1
+
+
+@njit
+def _thread_of(one: Any) -> Any:
+    """The thread that an access belongs to, of a TRISC its own; -1: none."""
+    if one[r.THREAD] >= 0:
+        return one[r.THREAD] if one[r.CORE] else np.int64(-1)
+    return one[r.CORE] - 1 if 1 <= one[r.CORE] <= 3 else np.int64(-1)
+
+
+@njit
+def _foreign(o: Any, cell: Any, new: Any) -> None:
+    """A thread or its core changes what the thread whose unit reads it has set."""
+    thread = np.int64(o.bit_thread[(cell - r.CONFIG) % (32 * CONFIG_WORDS)])
+    old = np.int64(o.writer[cell])
+    if thread >= 0 and old and _thread_of(o.event[old]) == thread:
+        by = _thread_of(o.event[new])
+        if by >= 0 and by != thread:
+            pair(o, cell, old, new, np.int64(r.FOREIGN))
+
+
+@njit
+def config_stored(o: Any, agent: Any, word: Any, value: Any, new: Any) -> None:
+    """Two cores store other values to one word: the last of them holds, whoever that is."""
+    old, held = np.int64(o.config_event[word]), o.config_value[word]
+    o.config_event[word], o.config_value[word] = new, value
+    if old == 0 or o.event[old, r.CORE] == o.event[new, r.CORE] or held == value:
+        return
+    if not clocks.before(o, agent, o.event[old]):
+        bit, differ = np.int64(0), held ^ value
+        while differ >> bit & 1 == 0:
+            bit += 1
+        both = held & value
+        bits = r.SECOND_CLEARS if both == value else r.FIRST_CLEARS if both == held else 0
+        pair(o, np.int64(r.CONFIG + 32 * word + bit), old, new, np.int64(bits))

@@ -1,0 +1,111 @@
+"""Loads by whose value a core waits: what the code around them does with it."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bhemu.riscv.formats import (
+    Atomic,
+    Branch,
+    Csr,
+    IndirectJump,
+    Jump,
+    Load,
+    NotModelled,
+    Store,
+)
+from bhemu.riscv.isa import decode
+from bhemu.riscv.isa.ttinsn import TTINSN
+
+Memory = npt.NDArray[np.uint8]
+_LOOK, _CLOSE = 8, 4  # instructions within which a polled word is compared, behind another one
+REACH = 4 * _LOOK
+"""Bytes of code before and behind a load that are looked at."""
+_ACTS = TTINSN | Store | Jump | IndirectJump | Atomic | Csr | NotModelled
+
+
+def is_polled(l1: Memory, pc: int) -> bool:
+    """Whether what the load at `pc` loads is looked at by a branch first: a word that is polled.
+
+    Or what is computed from it decides a branch back to the load, over nothing that acts.
+    """
+    return comparison(l1, pc) is not None or spin(l1, pc) is not None
+
+
+def spin(l1: Memory, pc: int) -> tuple[int, int] | None:
+    """First and last pc of the loop that a load waits in for its word, if it stands in one.
+
+    Such a loop loads, computes and branches, and the load is of one place.
+    """
+    words = l1[pc : pc + 4 * _LOOK].view(np.uint32).tolist()
+    base, made = words[0] >> 15 & 31, {words[0] >> 7 & 31}
+    for n, word in enumerate(words[1:], 1):
+        cls: Any = decode(word)
+        if not _is_quiet(cls, word, base):
+            return None
+        text = cls.text or ""
+        used = [getattr(cls, name).get(word) for name in ("rs1", "rs2") if name in text]
+        decides = not made.isdisjoint(used)
+        if issubclass(cls, Branch):
+            head, end = pc + 4 * n + int(cls.offset.get(word)), pc + 4 * n
+            if decides and max(pc - 4 * _LOOK, 0) <= head <= pc:
+                before = l1[head:pc].view(np.uint32).tolist()
+                return (head, end) if all(_is_quiet(decode(o), o, base) for o in before) else None
+            continue
+        rd = {cls.rd.get(word)} if "rd" in text else set()
+        made = made | rd if decides else made - rd
+    return None
+
+
+def _is_quiet(cls: Any, word: int, base: int) -> bool:
+    """Whether an instruction does nothing that others see, and keeps the register `base`."""
+    if cls is None or issubclass(cls, _ACTS):
+        return False
+    return not ("rd" in (cls.text or "") and base and cls.rd.get(word) == base)
+
+
+def is_one_of_two(l1: Memory, pc: int) -> bool:
+    """Whether a branch looks first at what is computed from two words, one of them that of `pc`.
+
+    So cores wait whose queue has a counter of each side.
+    """
+    words = l1[pc - 4 * _CLOSE : pc + 4 * _LOOK].view(np.uint32).tolist()
+    loaded: dict[int, set[int]] = {}  # by register, the loads that it is computed from
+    for n, word in enumerate(words):
+        cls: Any = decode(word)
+        if cls is None or issubclass(cls, TTINSN | Store | Jump | IndirectJump):
+            loaded = {}
+            if n >= _CLOSE:
+                return False
+            continue
+        names = [name for name in ("rs1", "rs2") if name in (cls.text or "")]
+        read = [loaded.get(getattr(cls, name).get(word), set()) for name in names]
+        made = {n} if issubclass(cls, Load) else set().union(*read)
+        if issubclass(cls, Branch) and n > _CLOSE:
+            return _CLOSE in made and len(made) > 1
+        if "rd" in (cls.text or "") and cls.rd.get(word):  # x0 keeps nothing
+            loaded[cls.rd.get(word)] = made
+    return False
+
+
+def comparison(l1: Memory, pc: int) -> tuple[int, int] | None:
+    """The branch that looks at a loaded word first: its pc, the register that it compares with."""
+    words = l1[pc : pc + 4 * _LOOK].view(np.uint32).tolist()
+    loaded = words[0] >> 7 & 31
+    for n, word in enumerate(words[1:], 1):
+        cls = decode(word)
+        if cls is None or cls is TTINSN:
+            return None
+        if issubclass(cls, Branch):
+            pair = [cls.rs1.get(word), cls.rs2.get(word)]
+            return (pc + 4 * n, pair[1 - pair.index(loaded)]) if loaded in pair else None
+        if issubclass(cls, Store | Jump | IndirectJump) or _uses(cls, word, loaded):
+            return None
+    return None
+
+
+def _uses(cls: Any, word: int, register: int) -> bool:
+    """Whether an instruction reads or overwrites a register."""
+    names = [name for name in ("rd", "rs1", "rs2") if hasattr(cls, name)]
+    return any(getattr(cls, name).get(word) == register for name in names)

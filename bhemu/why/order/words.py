@@ -1,0 +1,457 @@
+"""The entry that stands for every opcode of an observed run: what a word touches, and its order."""
+
+from typing import Any
+
+import numpy as np
+
+from bhemu.jit.intrinsics import call_access, call_entry, flat
+from bhemu.jit.subset import JIT, Compiled, njit
+from bhemu.memmap import LOCAL_BASE
+from bhemu.tensix import config, dest, formats, rwc
+from bhemu.tensix import config_fields as cf
+from bhemu.tensix.config import CONFIG_WORDS, SHARED
+from bhemu.tensix.frontend import FROM_REPLAY
+from bhemu.tensix.rules import DONE
+from bhemu.tensix.thread import taker
+from bhemu.tensix.units import mover
+from bhemu.tensix.units.memory import half
+from bhemu.tensix.units.pack import addresses as pack_addresses
+from bhemu.tensix.units.pack import modes as pack_modes
+from bhemu.tensix.units.pack.modes import PackWord
+from bhemu.tensix.units.unpack import addresses as unpack_addresses
+from bhemu.tensix.units.unpack.modes import UnpackWord, mode_of_word
+from bhemu.tensix.units.vector import loadstore, schedule
+from bhemu.tensix.units.vector.sfpu import STORE
+from bhemu.why.order import clocks, shadow
+from bhemu.why.order import record as r
+
+# Columns of the description of a word (describe.py fills them)
+(
+    AGENT_UNIT, BANKS, STALL, KIND, BLOCKS, CONDITIONS, SEMAPHORES, SEM_CONDITION, VALUE, MOST,
+    GPR_READ, GPR_WRITE, CONFIG_WRITE, DST_COUNT, DST_FIELD, DST_HOW, MODE, MOVES, CONFIG_READ,
+    L1_WRITE, IS_ATOMIC, L1_READ, ADDRESS_GPR, OFFSET_HALF,
+) = range(24)  # fmt: skip
+COLUMNS = 24
+WAITS, SEMINIT, SEMPOST, SEMGET, ATGETM, ATRELM, STOREREG, MACRO = range(1, 9)  # KIND
+MATRIX_ROWS, VECTOR_ROWS, ANY_ROW, STORED_ROWS = 1, 2, 4, 8  # DST_HOW, as bits
+UNPACKS, PACKS = 1, 2  # MOVES
+INDIRECT, ATOMIC_LINE, MOVER = 1, 2, 3  # L1_WRITE
+TEXT, LIST, SITE = range(3)  # what Python is asked
+_VECTOR_UNIT = r.UNIT_NAMES.index("vector")
+_LINE = 16
+STEP_OF = (
+    r.PC,
+    r.PUSHED,
+    r.WORD,
+    r.CORE,
+    r.THREAD,
+    r.TIME,
+)  # columns of an event that `step` holds
+_WRITES = r.RANGES // 2  # of `range`, where those written begin
+
+
+def _decoder(layout: Any) -> Any:
+    """The compiled function (word) -> Fields."""
+
+    def made() -> Any:
+        space: dict[str, Any] = {"_Fields": layout.Fields, "np": np}
+        exec(f"def decoded(w):\n    return {layout.source('w')}", space)
+        return space["decoded"]
+
+    return Compiled.generated(made, {}) if JIT else made()
+
+
+_unpack_fields, _pack_fields = _decoder(UnpackWord), _decoder(PackWord)
+
+
+@njit
+def _described(s: Any, o: Any, w: Any) -> Any:
+    """The row that describes a word; Python fills it when the word comes first. -1: nothing to."""
+    key = w & o.key_mask[w >> 24]
+    i = (key * 0x9E3779B1 >> 9) % r.TEXTS
+    while o.text_word[i] != key + 1:
+        if o.text_word[i] == 0:
+            if o.texts[0] > r.TEXTS // 2:
+                clocks.clear(o.text_word)
+                o.texts[0] = 0
+            call_access(o.ask[0], s, np.int64(TEXT), np.int64(i), key, np.int64(0))
+            o.text_word[i] = key + 1
+            o.texts[0] += 1
+            break
+        i = (i + 1) % r.TEXTS
+    return i
+
+
+@njit
+def _range(o: Any, write: Any, low: Any, high: Any) -> None:
+    i = _WRITES * write + o.ranges[write]
+    o.range[i, 0], o.range[i, 1] = low, high
+    o.ranges[write] += 1
+
+
+@njit
+def _unpacks(s: Any, o: Any, t: Any, w: Any) -> Any:
+    """L1 that an UNPACR reads; its context, -1: it unpacks nothing."""
+    f = _unpack_fields(w)
+    if f.cfg_context_cnt_inc or f.search_cache_flush:
+        return np.int64(-1)
+    m, u = mode_of_word(s, t, f), f.unpack_block_selection
+    if m.counters >= s.adc.shape[0]:
+        return np.int64(-1)
+    count = s.adc[m.counters, u, 1, 0] - s.adc[m.counters, u, 0, 0] + 1
+    read = unpack_addresses.source(s, t, m)
+    rows = max((count - 1) // read.row, 0)
+    bits = 8 * read.step * rows + read.bits * (count - rows * read.row)
+    _range(o, 0, read.data >> 3, read.data + bits + 7 >> 3)
+    if m.to_dst:
+        o.dst_rows[0] = -1
+    return np.int64(m.context)
+
+
+@njit
+def _storage(s: Any, o: Any, row: Any, wide: Any) -> None:
+    """Rows of storage of a row of datums."""
+    n = o.dst_rows[0]
+    if wide:
+        high = dest.adj32(row & 0x3FF)
+        o.dst_row[n], o.dst_row[n + 1] = high, high + dest.LOW_HALF
+        o.dst_rows[0] = n + 2
+    else:
+        o.dst_row[n] = dest.row16(s, row)
+        o.dst_rows[0] = n + 1
+
+
+@njit
+def _packs(s: Any, o: Any, t: Any, w: Any) -> None:
+    """Rows of Dst that a PACR reads, L1 that it writes."""
+    f = _pack_fields(w)
+    m = pack_modes.mode_of(s, t)
+    a = f.addr_cnt_context if f.ovrd_thread_id else np.int64(t)
+    if f.flush or a >= s.adc.shape[0]:
+        return
+    rows = pack_addresses.rows_of(s, a, m, f.read_intf_sel, f.dst_access_mode)
+    for k in range(rows.number):
+        _storage(s, o, pack_addresses.row_of(rows, k), m.wide)
+    o.dst_rows[1] = o.dst_rows[0]
+    data = pack_addresses.place_of(s, a, m).data
+    bits = pack_addresses.count_of(s, m, rows) * formats.datum_bits(m.out)
+    _range(o, 1, data, data + (bits + 7 >> 3))
+
+
+@njit
+def _rows(s: Any, o: Any, t: Any, text: Any) -> None:
+    """Rows of Dst that a word of the matrix or vector unit reads or fills."""
+    count, how = text[DST_COUNT], text[DST_HOW]
+    row = rwc.dst_row(s, t, text[DST_FIELD]) & -count
+    if how & (VECTOR_ROWS | STORED_ROWS):
+        for stores in range(1 if how & STORED_ROWS else 0, 2):
+            first = loadstore.first_of_storage(s, t, text[MODE], row, stores)
+            for i in range(0 if first < 0 else 8):
+                if i < 4 or first >= loadstore.WIDE or (stores and dest.halves(s)):
+                    high = dest.LOW_HALF if i >= 4 else 0
+                    o.dst_row[o.dst_rows[0]] = first % loadstore.WIDE + high + (i & 3)
+                    o.dst_rows[0] += 1
+            if not stores:
+                o.dst_rows[1] = o.dst_rows[0]
+    elif how & MATRIX_ROWS:
+        wide = config.get(s, config.bank(s, t), cf.ALU_ACC_CTRL_Fp32_enabled)
+        for k in range(count):
+            _storage(s, o, row + k, wide)
+        o.dst_rows[1] = o.dst_rows[0]
+        for k in range(count if not wide and dest.halves(s) else 0):
+            o.dst_row[o.dst_rows[0]] = dest.row16(s, row + k) + dest.LOW_HALF
+            o.dst_rows[0] += 1
+    if how & ANY_ROW:
+        o.dst_rows[0] = -1
+
+
+@njit
+def _scheduled(s: Any, o: Any) -> None:
+    """The rows of the stores that SFPLOADMACRO has scheduled."""
+    o.macro_rows[0] = 0
+    for delay in range(s.macro_slot.shape[1]):
+        slot = s.macro_slot[STORE, delay]
+        if slot[schedule.KIND] != schedule.FREE:
+            row, mode = slot[schedule.ROW], slot[schedule.MODE]
+            first = loadstore.first_of_storage(s, s.macro_thread[0], mode, row, 1)
+            for i in range(0 if first < 0 else 8):
+                if i < 4 or first >= loadstore.WIDE:
+                    high = dest.LOW_HALF if i >= 4 else 0
+                    row, k = first % loadstore.WIDE + high + (i & 3), o.macro_rows[0]
+                    o.macro_row[k], o.macro_valid[k] = row, s.dst_valid[row]
+                    clocks.copy(o.macro_dst[k], 0, s.dst[row], 0, 16)
+                    o.macro_rows[0] += 1
+
+
+@njit
+def _keep_dst(s: Any, o: Any) -> None:
+    """The rows of Dst that the word may touch, as they are."""
+    if o.dst_rows[0] < 0:
+        clocks.copy(flat(o.old_dst), 0, flat(s.dst), 0, s.dst.size)
+        clocks.copy(o.old_valid, 0, s.dst_valid, 0, s.dst_valid.size)
+        return
+    for i in range(o.dst_rows[0]):
+        row = o.dst_row[i]
+        o.old_valid[row] = s.dst_valid[row]
+        clocks.copy(o.old_dst[row], 0, s.dst[row], 0, 16)
+
+
+@njit
+def _line_of(s: Any, t: Any, text: Any) -> Any:
+    """The 16 bytes of L1 that a word of the scalar unit touches."""
+    base = np.int64(s.gpr[t, text[ADDRESS_GPR]]) * _LINE
+    if text[L1_WRITE] != ATOMIC_LINE:
+        base += half(s, t, text[OFFSET_HALF])
+    return base & 0xFFFFFFFF
+
+
+@njit
+def _moves(s: Any, o: Any, t: Any) -> None:
+    """L1 that the mover reads and writes."""
+    b = config.bank(s, t)
+    to = config.get(s, b, cf.THCON_SEC0_REG6_Destination_address) << mover.UNIT & mover.ADDRESS
+    source = config.get(s, b, cf.THCON_SEC0_REG6_Source_address) << mover.UNIT & mover.ADDRESS
+    count = (config.get(s, b, cf.THCON_SEC0_REG6_Buffer_size) & mover.COUNT) << mover.UNIT
+    direction = config.get(s, b, cf.THCON_SEC0_REG6_Transfer_direction)
+    if direction == mover.L1_TO_L0 or direction == mover.L1_TO_L1:
+        _range(o, 0, source, source + count)
+    if direction == mover.L0_TO_L1 or direction == mover.L1_TO_L1:
+        _range(o, 1, to, to + count)
+
+
+@njit
+def _before(s: Any, o: Any, t: Any, w: Any, text: Any) -> Any:
+    """What a word that is about to execute may touch; the context of an unpacker, -1: it reads no
+    Config."""
+    o.ranges[0] = o.ranges[1] = o.dst_rows[0] = o.dst_rows[1] = 0
+    context = np.int64(0)
+    if text[MOVES] == UNPACKS:
+        context = _unpacks(s, o, t, w)
+    elif text[MOVES] == PACKS:
+        _packs(s, o, t, w)
+    if text[DST_HOW]:
+        _rows(s, o, t, text)
+    if text[L1_WRITE] == MOVER:
+        _moves(s, o, t)
+    elif text[L1_READ]:
+        low = _line_of(s, t, text) & -text[L1_READ]
+        _range(o, 0, low, low + text[L1_READ])
+    elif text[L1_WRITE]:
+        low = _line_of(s, t, text) & -_LINE
+        _range(o, 1, low, low + _LINE)
+        for k in range(_LINE):
+            o.old_l1[k] = s.l1[low + k] if low + k < s.l1.size else 0
+    if o.dst_rows[0]:
+        _keep_dst(s, o)
+    if text[GPR_WRITE]:
+        clocks.copy(o.old_gpr[t], 0, s.gpr[t], 0, 64)
+    if text[CONFIG_WRITE]:
+        keep_config(s, o)
+    return context if text[CONFIG_READ] else np.int64(-1)
+
+
+# Behind the word
+
+
+@njit
+def _synchronizes(s: Any, o: Any, t: Any, agent: Any, text: Any) -> None:
+    kind = text[KIND]
+    for i in range(8):
+        if text[SEMAPHORES] >> i & 1:
+            if kind == SEMINIT:
+                clocks.sem_init(o, agent, np.int64(i), text[VALUE], text[MOST])
+            elif kind == SEMPOST or kind == SEMGET:
+                clocks.sem_change(o, agent, np.int64(i), np.int64(kind == SEMGET))
+    if kind == ATGETM:
+        clocks.acquire(o, agent, clocks.MUTEX | text[VALUE])
+    elif kind == ATRELM:
+        clocks.release(o, agent, clocks.MUTEX | text[VALUE])
+
+
+@njit
+def _waits(o: Any, t: Any, text: Any) -> None:
+    """A wait instruction has been issued."""
+    wait = o.wait[t]
+    wait[0], wait[1], wait[2] = text[BLOCKS], text[CONDITIONS], text[SEMAPHORES]
+    wait[3], wait[4], wait[5] = text[SEM_CONDITION], o.step[1], o.step[2]
+    wait[6] = o.previous[t]
+
+
+@njit
+def _config_list(s: Any, o: Any, t: Any, i: Any, context: Any, later: Any) -> Any:
+    """The list of the bits that a word reads, at issue or later; -1: none."""
+    bank = config.bank(s, t)
+    if o.text_list[i, bank, context & 7, later] == 0:
+        call_access(o.ask[0], s, np.int64(LIST), np.int64(i), np.int64(bank), np.int64(context & 7))
+    return np.int64(o.text_list[i, bank, context & 7, later]) - 1
+
+
+@njit
+def _reads(s: Any, o: Any, t: Any, i: Any, agent: Any, context: Any) -> None:
+    text, issue = o.text[i], np.int64(r.ISSUE + t)
+    if context >= 0:
+        early = _config_list(s, o, t, i, context, np.int64(0))
+        if early >= 0:
+            shadow.config_read(o, issue, early, shadow.event(s, o, issue, np.int64(0)))
+    one = shadow.event(s, o, agent, np.int64(0))
+    if context >= 0:
+        late = _config_list(s, o, t, i, context, np.int64(1))
+        if late >= 0:
+            shadow.config_read(o, agent, late, one)
+    shadow.begin(o)
+    gprs = np.uint64(text[GPR_READ])
+    for k in range(64 if gprs else 0):
+        if gprs >> np.uint64(k) & np.uint64(1):
+            for at_half in range(2):
+                cell = np.int64(r.GPRS + 2 * (64 * t + k) + at_half)
+                shadow.place(o, agent, cell, one, np.int64(0))
+    for k in range(o.dst_rows[1]):
+        shadow.place(o, agent, np.int64(r.DST + o.dst_row[k]), one, np.int64(0))
+    for k in range(o.ranges[0]):
+        shadow.l1(o, agent, o.range[k, 0], o.range[k, 1], one, np.int64(0))
+
+
+@njit
+def _row_changed(s: Any, row: Any, valid: Any, cells: Any) -> Any:
+    differs = np.int64(s.dst_valid[row] != valid)
+    for k in range(16):
+        differs |= np.int64(s.dst[row, k]) ^ np.int64(cells[k])
+    return differs != 0
+
+
+@njit
+def _macro_stored(s: Any, o: Any) -> None:
+    """Rows that a macro has stored are written by the vector unit, for its SFPLOADMACRO."""
+    agent, one = np.int64(-1), np.int64(0)
+    clocks.copy(o.step, 0, o.macro_step, 0, 6)
+    for k in range(o.macro_rows[0]):
+        row = o.macro_row[k]
+        if _row_changed(s, row, o.macro_valid[k], o.macro_dst[k]):
+            if agent < 0:
+                agent = clocks.begins(o, o.step[4], np.int64(_VECTOR_UNIT))
+                one = shadow.event(s, o, agent, np.int64(1))
+                shadow.begin(o)
+            shadow.place(o, agent, np.int64(r.DST + row), one, np.int64(1))
+
+
+@njit
+def _writes(s: Any, o: Any, t: Any, agent: Any, text: Any) -> None:
+    one = shadow.event(s, o, agent, np.int64(1))
+    shadow.begin(o)
+    for k in range(64 if text[GPR_WRITE] else 0):
+        differ = np.int64(s.gpr[t, k] ^ o.old_gpr[t, k])
+        if differ:
+            for at_half in range(2):
+                if differ >> 16 * at_half & 0xFFFF:
+                    cell = np.int64(r.GPRS + 2 * (64 * t + k) + at_half)
+                    shadow.place(o, agent, cell, one, np.int64(1))
+            if o.polled_gpr[64 * t + k]:
+                clocks.release_quietly(o, agent, np.int64(clocks.GPR | 64 * t + k))
+    for k in range(1024 if o.dst_rows[0] < 0 else max(o.dst_rows[0], 0)):
+        row = np.int64(k) if o.dst_rows[0] < 0 else o.dst_row[k]
+        if _row_changed(s, row, o.old_valid[row], o.old_dst[row]):
+            shadow.place(o, agent, np.int64(r.DST + row), one, np.int64(1))
+    for k in range(_WRITES, _WRITES + o.ranges[1]):
+        low, high = o.range[k, 0], o.range[k, 1]
+        if text[L1_WRITE] == INDIRECT or text[L1_WRITE] == ATOMIC_LINE:
+            for n in range(_LINE):
+                if low + n < s.l1.size and s.l1[low + n] != o.old_l1[n]:
+                    shadow.l1(o, agent, low + n, low + n + 1, one, np.int64(1))
+        else:
+            shadow.l1(o, agent, low, high, one, np.int64(1))
+    if text[CONFIG_WRITE]:
+        config_changes(s, o, agent, one)
+        keep_config(s, o)  # a core may be in the middle of a store that waits for the word
+
+
+@njit
+def keep_config(s: Any, o: Any) -> None:
+    """Config as it is."""
+    clocks.copy(flat(o.old_cfg), 0, flat(s.cfg), 0, s.cfg.size)
+
+
+@njit
+def config_changes(s: Any, o: Any, agent: Any, one: Any) -> None:
+    """Bits of Config that differ from those before; words of both banks stand in the first."""
+    for k in range(CONFIG_WORDS + SHARED):
+        bank, word = k // CONFIG_WORDS, k % CONFIG_WORDS
+        differ = np.int64(s.cfg[bank, word] ^ o.old_cfg[bank, word])
+        if differ:
+            shadow.begin(o)
+            shadow.config_written(o, agent, np.int64(k), differ, one)
+
+
+@njit
+def _hands_over(s: Any, o: Any, agent: Any) -> None:
+    for u in range(2):
+        for bank in range(2):
+            valid = s.src_valid[u, bank]
+            if valid != o.valid[u, bank]:
+                clocks.release_quietly(o, agent, np.int64(clocks.BANK | u << 1 | (valid != 0)))
+                o.valid[u, bank] = valid
+
+
+@njit
+def _after(s: Any, o: Any, t: Any, i: Any, context: Any) -> None:
+    """A word has executed."""
+    text, issue = o.text[i], np.int64(r.ISSUE + t)
+    for u in range(2 if text[BANKS] else 0):  # behind those that gave it the banks
+        clocks.acquire_quietly(o, issue, np.int64(clocks.BANK | u << 1 | (text[BANKS] == 2)))
+    clocks.issues(o, t, s.fifo_read[t] - 1, o.step[3])
+    if o.wait[t, 0] & text[STALL]:
+        clocks.passes(o, t)
+    if text[KIND] == WAITS:
+        _waits(o, t, text)
+    else:
+        o.previous[t] = o.step[1]
+    agent = clocks.begins(o, t, text[AGENT_UNIT])
+    o.done_by[o.step[3], agent] = o.clocks[agent, agent]
+    if text[KIND] == MACRO:
+        clocks.copy(o.macro_step, 0, o.step, 0, 6)
+    elif text[KIND] > WAITS:
+        _synchronizes(s, o, t, agent, text)
+    if text[IS_ATOMIC]:
+        clocks.acquire(o, agent, np.int64(clocks.ATOMIC))
+    _reads(s, o, t, i, agent, context)
+    _writes(s, o, t, agent, text)
+    if o.dst_rows[0] or o.dst_rows[1]:
+        o.dst_word[clocks.row(agent), 0] = o.step[1]
+    if text[IS_ATOMIC]:
+        clocks.release(o, agent, np.int64(clocks.ATOMIC))
+    if text[KIND] == STOREREG:
+        clocks.release(o, issue, np.int64(LOCAL_BASE + 4 * text[VALUE]))
+    _hands_over(s, o, agent)
+    shadow.make_room(o)
+
+
+@njit
+def _execute(s: Any, o: Any, t: Any, opcode: Any, word: Any) -> Any:
+    """As without an observer; an entry that is compiled now goes where the others are."""
+    status = call_entry(s.profile_table[opcode], s, t, word)
+    if s.table[opcode] != o.hook[0]:
+        s.profile_table[opcode] = s.table[opcode]
+        s.table[opcode] = o.hook[0]
+    return status
+
+
+def observed_word(s: Any, t: Any, word: Any) -> Any:
+    """ENTRY: execute a word of thread `t`, and note what it touches; t < 0: a thread waits."""
+    o = r.at(s.profile_table[r.ADDRESS])
+    w = np.int64(word)
+    opcode = taker(s, w >> 24)
+    if t < 0 or o.full[0]:
+        return _execute(s, o, t, opcode, word)
+    if s.route[0]:  # the word comes again, from the entry that has claimed it
+        _scheduled(s, o)
+        status = _execute(s, o, t, opcode, word)
+        _macro_stored(s, o)
+        return status
+    i = _described(s, o, w)
+    context = _before(s, o, t, w, o.text[i])
+    status = _execute(s, o, t, opcode, word)
+    if status == DONE and o.text[i, AGENT_UNIT] > -2:
+        pc = np.int64(s.gate_pc[t])
+        pushed = np.int64(s.play_pc[t]) if s.gate_from[t] >= FROM_REPLAY else pc
+        shadow.steps(s, o, pc, pushed, w, s.gate_core[t], np.int64(t))
+        _after(s, o, t, i, context)
+    return status

@@ -1,0 +1,162 @@
+"""The pairs of why/order beside those of a walk step by step, on one tile."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from bhemu.errors import BhemuError
+from bhemu.launch.session import Program
+from bhemu.machine.tile import Tile
+from bhemu.memmap import L1_SIZE
+from bhemu.why.order import sites
+from bhemu.why.order.observe import Observer, Pair, name
+from bhemu.why.ordering import effects
+from bhemu.why.ordering.accesses import Conflict
+from bhemu.why.ordering.conflicts import Races, _pushed
+from bhemu.why.walk import Access, Instruction, Walk, Word
+
+BEHIND = 5000  # clock units behind the end of a program
+Key = tuple[int, int, str]  # pc of each side, of a REPLAY where it gave the word; kind of place
+
+
+class Both(NamedTuple):
+    """Pairs by their key, in words."""
+
+    walked: dict[Key, str]
+    observed: dict[Key, str]
+
+    @property
+    def missing(self) -> dict[Key, str]:
+        return {key: text for key, text in self.walked.items() if key not in self.observed}
+
+    @property
+    def more(self) -> dict[Key, str]:
+        return {key: text for key, text in self.observed.items() if key not in self.walked}
+
+
+class Walked:
+    """A walk step by step, as the order of units and the plain one see it."""
+
+    def __init__(self, tile: Tile) -> None:
+        self.tile = tile
+        self.polled: set[int] = set()
+        counters: set[int] = set()
+        self.counters = counters
+        self.plain = Races(tile, self.polled, counters, units=False)
+        self.units = Races(tile, self.polled, counters, units=True)
+        self._polls: dict[tuple[int, int], tuple[int, int]] = {}
+        self._stored: set[int] = set()
+        self._cfg = tile.state.cfg.copy()
+
+    def walk(self, outputs: list[tuple[int, int]]) -> None:
+        walk = Walk(
+            self.tile, instruction=self._instruction, before=self._before, after=self._after
+        )
+        words = [at for _, at, _ in self.tile.loop.end.words]
+        if walk.run() and words and self.tile.loop.error is None:
+            for races in (self.plain, self.units):
+                races.ended(words, outputs)
+            walk.run(BEHIND, "idle")
+
+    def _instruction(self, step: Instruction) -> None:
+        access, found = step.access(), effects.NOTHING
+        if access is not None and not access.private:
+            found = effects.of_access(step.core, access, self._cfg, self.tile.state)
+            if access.address < L1_SIZE and access.reads:
+                self._looks(step, access)
+            if access.writes:
+                self._stored.add(access.address & ~3)
+        for races in (self.plain, self.units):
+            races.instruction(step, access, found)
+        self._cfg[:] = self.tile.state.cfg
+
+    def _looks(self, step: Instruction, access: Access) -> None:
+        l1, word = self.tile.state.l1, access.address & ~3
+        last, times = self._polls.get((step.core, step.pc), (-1, 0))
+        times = times + 1 if last == access.address else 1
+        self._polls[step.core, step.pc] = access.address, times
+        counts = sites.is_one_of_two(l1, step.pc)
+        if sites.is_polled(l1, step.pc) or (counts and word in self._stored) or times > 3:
+            self.polled.add(word)
+        elif counts:
+            self.counters.add(word)
+
+    def _before(self, step: Word) -> effects.Before | None:
+        return effects.before_word(self.tile.state, step.thread, step.word)
+
+    def _after(self, step: Word, before: effects.Before | None) -> None:
+        found = effects.NOTHING if before is None else effects.after_word(self.tile.state, before)
+        for races in (self.plain, self.units):
+            races.word(step, found)
+        self._cfg[:] = self.tile.state.cfg
+
+
+def program(path: Any) -> tuple[Callable[[], Tile], Program]:
+    """What launches a program of one tile, and the program."""
+    given = Program.load(path)
+    return lambda: given.launch(engine="compiled"), given
+
+
+def outputs_of(tile: Tile, given: Program | None) -> list[tuple[int, int]]:
+    specs = () if given is None else given.outputs
+    return [(at, at + spec.size) for spec in specs for at in [tile.address(spec.at)]]
+
+
+def _ending(tile: Tile, until: Any) -> Tile:
+    if until is not None:
+        words = tuple((tile.xy, at, value) for at, value in until)
+        tile.loop.end = replace(tile.loop.end, words=words)
+    return tile
+
+
+def observed(tile: Tile, given: Program | None = None) -> Observer:
+    """A tile run to its end and on for a while, observed."""
+    seen = Observer(tile)
+    try:
+        reason = tile.run(limit=2_000_000).reason
+    except BhemuError:
+        return seen
+    words = [at for _, at, _ in tile.loop.end.words]
+    if reason != "limit" and words and tile.loop.error is None:
+        seen.ended(words, outputs_of(tile, given))
+        with suppress(BhemuError):
+            tile.run("idle", limit=BEHIND)
+    return seen
+
+
+def both(launch: Callable[[], Tile], given: Program | None = None, until: Any = None) -> Both:
+    """Both, of two runs; `until`: as tile.run takes it, where that is not the program's own."""
+    tile = _ending(launch(), until)
+    recorder = Walked(tile)
+    recorder.walk(outputs_of(tile, given))
+    walked = {}
+    for races in (recorder.plain, recorder.units):
+        for one in races.conflicts():
+            walked[_key(one)] = _text(one)
+    pairs = observed(_ending(launch(), until), given).pairs()
+    return Both(walked, {key(one): text(one) for one in pairs})
+
+
+def key(one: Pair) -> Key:
+    return one.first.pushed, one.second.pushed, one.kind
+
+
+def text(one: Pair) -> str:
+    sides = (
+        f"{side.agent} T{side.thread} {side.pc:#x} {side.text} {'w' if side.write else 'r'}"
+        f" @{side.time}" for side in (one.first, one.second)
+    )  # fmt: skip
+    return f"{name(one.place)}{' by speed' if one.by_speed else ''}: {' | '.join(sides)}"
+
+
+def _key(one: Conflict) -> Key:
+    return _pushed(one.first.step), _pushed(one.second.step), effects.kind(one.place)
+
+
+def _text(one: Conflict) -> str:
+    sides = (
+        f"{side.agent} {side.step.pc:#x} {side.step.word:#x} {'w' if side.write else 'r'}"
+        f" @{side.step.clock}" for side in (one.first, one.second)
+    )  # fmt: skip
+    return f"{effects.name(one.place)}{'' if one.units else ' by speed'}: {' | '.join(sides)}"

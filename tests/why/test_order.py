@@ -1,0 +1,109 @@
+"""The compiled order: an observed run is the plain run, its pairs are those of a walk."""
+
+import os
+from pathlib import Path
+from types import ModuleType
+
+import golden_case
+import numpy as np
+import order_compare
+import planted
+import pytest
+import test_races
+from corpus import ROOT, Line, folder
+
+from bhemu.launch.session import Program
+from bhemu.riscv.assembly import A0, A1, T0, T1, bne, li, lw, sw, tt
+from bhemu.tensix.state import POINTERS
+from bhemu.why.order.observe import Observer
+
+ELFS = ["add1", "matmul", "eltwise", "reduce", "sfpu", "llk_like"]
+CASES = sorted(path.stem for path in golden_case.GOLDEN.glob("*.npz"))
+CASES = CASES if os.environ.get("BHEMU_LONG") else CASES[::6]
+_HOW = ("loop_", "count_passes", "profile_", "page_count", "translated", "poll_began", "acted")
+
+# Pairs that the walk, the compiled order finds alone, and who is right.
+DIFFERENCES = {
+    # A walk keeps 16 pairs, the compiled order 64: the others are of the same kind as the 16.
+    "mm_2x3x2_int": (0, 6),
+    "half cleared behind the computation": (0, 48),
+    "math begins with the second half": (0, 16),
+    # One store to Config and three words of one unit that read it: the compiled order names the
+    # first of them. One wait is missing, so one pair says all.
+    "math sets the formats as it knows them": (2, 0),
+}
+PLANTED = [
+    *("math sets the formats as it knows them", "math writes the other half"),
+    *("plain 2: the half is handed over without a wait for the matrix unit",),
+    *("next word of Config cleared", "GPR taken over from the host's value"),
+    *("the word of the other thread's place", "post does not wait for math"),
+]
+if os.environ.get("BHEMU_LONG"):
+    PLANTED += [
+        *("half cleared behind the computation", "math begins with the second half"),
+        *("packs the halves in the other order", "waits for the vector unit"),
+        *("packs what is not handed over", "target row changed while the unpacker writes"),
+        *("math thread writes the packer's relu word", "unpacks before Config is written"),
+    ]
+
+
+@pytest.mark.parametrize("name", ELFS)
+def test_an_observed_run_is_the_plain_run(name: str) -> None:
+    program = Program.load(ROOT / "elfs" / name)
+    plain, seen = program.launch(engine="compiled"), program.launch(engine="compiled")
+    observer = Observer(seen)
+    assert plain.run().reason == seen.run().reason == "until"
+    assert plain.clock == seen.clock
+    for member, held in plain.state.members():
+        if member.name not in POINTERS and not member.name.startswith(_HOW):
+            assert np.array_equal(held, getattr(seen.state, member.name)), member.name
+    assert observer.pairs() == []
+    assert observer.record.events[0] > 100
+
+
+@pytest.mark.parametrize("bug", test_races.BUGS, ids=lambda bug: bug.name.replace(" ", "-"))
+def test_the_pairs_of_a_race_are_those_of_a_walk(bug: test_races.Bug, tmp_path: Path) -> None:
+    run = f"until = [{{ word = {bug.until}, equals = 1 }}]" if bug.until else ""
+    for title, kernels in (("bad", bug.bad), ("good", bug.good)):
+        path = folder(tmp_path / title, kernels, outputs={test_races.OUT: 1}, run=run)
+        both = order_compare.both(*order_compare.program(path))
+        assert both.walked.keys() == both.observed.keys(), both
+        assert bool(both.observed) == (title == "bad")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_pairs_of_a_golden_program_are_those_of_a_walk(name: str) -> None:
+    case = golden_case.load(name)
+    both = order_compare.both(
+        lambda: golden_case.start(case, engine="compiled"), until=golden_case.DONE
+    )
+    assert (len(both.missing), len(both.more)) == DIFFERENCES.get(name, (0, 0)), both
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_the_pairs_of_a_planted_bug_are_those_of_a_walk(
+    name: str, compiler: ModuleType, tmp_path: Path
+) -> None:
+    (bug,) = (one for one in planted.bugs() if one.name == name)
+    made = planted.make(bug, tmp_path / "bug", compiler)
+    both = order_compare.both(*order_compare.program(made.folder))
+    assert (len(both.missing), len(both.more)) == DIFFERENCES.get(name, (0, 0)), both
+    assert both.observed
+
+
+def waits_for_gpr(loop: bool) -> list[Line]:
+    """A core reads what its thread sets in a GPR, waiting for it or not, and then another GPR."""
+    wait = [lw(A1, A0), bne(A1, T1, -4)] if loop else [lw(A1, A0), 0x13]
+    done = tt("STALLWAIT", wait_res=1, stall_res=1 << 5)
+    return [
+        *test_races.gpr(5, 9), done, *test_races.gpr(4, 1), [*li(A0, test_races.GPR + 16)],
+        [*li(T1, 1)], wait, [lw(T0, A0, 4)], [*li(A0, test_races.OUT), sw(T0, A0)],
+    ]  # fmt: skip
+
+
+def test_a_gpr_that_a_core_polls_orders(tmp_path: Path) -> None:
+    for loop in (True, False):
+        path = folder(tmp_path / str(loop), {"trisc0": waits_for_gpr(loop)}, outputs={0x20200: [9]})
+        launch, given = order_compare.program(path)
+        pairs = order_compare.observed(launch(), given).pairs()
+        assert {one.kind for one in pairs} == (set() if loop else {"GPR"}), pairs
