@@ -92,9 +92,20 @@ SHORT = """## Where the model falls short
   (PACR-UNWRITTEN, selectable); other readers do not notice. The order of rows that
   DEST_ACCESS_CFG_remap_addrs and swizzle_32b give is not modelled but for strided PACRs: it does
   not show unless it changes, and then PACR refuses older rows (PACR-REORDERED), others do not.
-* First use compiles, where no wheel brought the machine code: the first run of matmul ever takes
-  15 s on the two processors of docs/benchmarks.md when they have nothing else to do; other modes
-  of UNPACR and PACR than whole rows take up to 5 and 7 s when a program first needs them.
+* First use compiles, where no wheel brought the machine code. `bhemu run` does not wait for it.
+  On two busy processors (four times as much work as they can do; processor time, which idle is
+  half of it): in a fresh clone add1 answers in 1.1 s of the process that answers (2.0 s without
+  bytecode), where compiling what it uses takes 40 s idle; matmul, which ends before that, takes
+  32 to 34 s, interpreted alone 30 to 32 s (1.04 and 1.07 times in pairs), compiled first 140 s.
+  By the clock those pairs were 1.2 and 1.5 apart, with processes of others taking what was left;
+  nobody has measured it idle, where interpreted matmul takes 14.6 s. What falls short: an entry
+  that is not finished when its run ends is begun anew (the loop takes 10 s idle), so short runs
+  alone never get compiled code, `bhemu warm` or one longer run does; with two processors one of
+  them compiles, so that a run that lasts is compiled after 40 s instead of 25; what a run comes
+  to for the first time after it was taken over is waited for (other modes of UNPACR and PACR than
+  whole rows: 5 and 7 s), as is a damaged entry; of a picture of L1 (kind "image") nothing is
+  foreseen but what every run needs; firmware boots before a run can be taken over. `--check`, all
+  other commands but `check`, and Python compile first.
 * Where one core changes the code of another and nobody writes RISCV_IC_INVALIDATE, engine "unicorn"
   may go on with its old translation; engine "compiled" sees the new code at once.
 * MVMUL is about four times slower on processors without AVX-512.
