@@ -48,7 +48,7 @@ class Start:
         begins = not wait and not self._goes_on and bool(sys.executable)
         self._may = begins and is_own_process() and not interpreted.disabled()
         if self._note:
-            progress.began = self._note["began"]
+            progress.go_on(self._note["began"])
         if self._may:
             interpreted.chosen = bool(self._note) or nothing_is_compiled()
         self._target: Launched | None = None

@@ -193,6 +193,10 @@ class Progress:
         """Something was compiled for the first time."""
         self.say(f"compiled {name} in {seconds:.1f} s (kept for next time)")
 
+    def go_on(self, began: float) -> None:
+        """The command began at that time.monotonic(), in another process."""
+        self.began = self._said = began
+
     def say(self, text: str) -> None:
         """One line, unless quiet."""
         if not self._quiet:
