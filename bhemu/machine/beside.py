@@ -84,7 +84,7 @@ class Compilers:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
-                start_new_session=True,  # a Ctrl-C is the run's
+                process_group=0,  # a Ctrl-C is the run's; another session would undo `nice`
             )
             for _ in range(max(processes_beside(), 1))
         ]
