@@ -5,26 +5,32 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from bhemu.jit.host import LEVELS
+
+
+def _entries() -> list[Any]:
+    from bhemu.machine.precompile import every_entry
+    from bhemu.why.order.observe import ENTRIES
+
+    return [*every_entry(), *ENTRIES]
 
 
 def compiled(number: int) -> tuple[str, bytes]:
     """Label and packed image of one entry."""
     from bhemu.jit import build
-    from bhemu.machine.precompile import every_entry
 
-    entry = list(every_entry())[number]
+    entry = _entries()[number]
     return entry.label(), build.image(entry)
 
 
 def make(path: Path) -> None:
     """Write the file of the level that the environment names."""
     from bhemu.jit import host
-    from bhemu.machine.precompile import every_entry
     from bhemu.sweeps.engine import Lost, calls
 
-    count = len(list(every_entry()))
+    count = len(_entries())
     images = {}
     for number, found in calls(compiled, range(count)):
         if isinstance(found, Lost):

@@ -60,12 +60,10 @@ class Observed:
 
     def writer(self, core: int, address: int) -> Step | None:
         """Another core's last store to a word."""
-        stores = [one for one in self._stores if one[0] == address >> 2 and one[2] != core]
-        return (
-            _step(stores[-1][4], stores[-1][4], 0, stores[-1][2], -1, stores[-1][5])
-            if stores
-            else None
-        )
+        for word, _, by, _, pc, time in reversed(self._stores):
+            if word == address >> 2 and by != core:
+                return _step(pc, pc, 0, by, -1, time)
+        return None
 
     @property
     def late_firsts(self) -> list[tuple[Event, FirstLook]]:
@@ -239,6 +237,10 @@ def _observed(context: Context) -> list[Observed]:
     limit = _HANGS if context.symptom.hangs else context.most
     seen = context.finish(machine, limit=limit)
     for one in observers:
+        if one.full:
+            context.say(
+                f"order: the run of tile {one.tile.xy} is too long to be followed to its end"
+            )
         s = one.tile.state
         context.work.ran((_PRICE - 1) * int(s.retired.sum() + s.executed.sum()))
     if context.is_chip:
