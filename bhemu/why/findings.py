@@ -99,13 +99,18 @@ class Finding:
             yield f"  hint: {self.advice}"
 
 
+def line_of(found: Finding) -> tuple[Any, ...]:
+    """What found it, and the line of its culprit, on whatever tile."""
+    who = found.culprit
+    return found.found_by, who.get("core"), who.get("pc"), who.get("file"), who.get("line")
+
+
 def merged(by_tile: Iterable[Iterable[Finding]]) -> list[Finding]:
     """The findings of several tiles, each line once: the others that have it are its evidence."""
     first: dict[Any, Finding] = {}
     others: dict[Any, list[str]] = {}
     for one in (one for found in by_tile for one in found):
-        who = one.culprit
-        key = one.found_by, who.get("core"), who.get("pc"), who.get("file"), who.get("line")
+        who, key = one.culprit, line_of(one)
         if key in first and who.get("tile") != first[key].culprit.get("tile"):
             others.setdefault(key, []).append("({},{})".format(*who.get("tile", ("?", "?"))))
         first.setdefault(key, one)

@@ -104,16 +104,25 @@ def _unanswered(context: Context) -> list[Finding]:
 
 
 def _unordered(context: Context) -> list[Finding]:
-    """Requests whose source or target is used although nothing has looked for their answer."""
+    """Requests whose source or target is used although nothing has looked for their answer.
+
+    Those are left out whose user does not wait for who asks at all: `races` tells it.
+    """
     found: dict[int, Finding] = {}
     pairs: dict[int, tuple[XY, Step, Step]] = {}
     seen = observed(context)
+    raced = {
+        (one.tile.xy, each.first.owner, each.second.owner)
+        for one in seen
+        for each in one.conflicts(units=False)
+    }
     for races, conflict in [(one, each) for one in seen for each in one.conflicts(units=True)]:
         tile, first, second = races.tile, conflict.first, conflict.second
-        if first.agent < NOC:
+        others = first.owner != second.owner
+        if first.agent < NOC or (others and (tile.xy, first.owner, second.owner) in raced):
             continue
         blamed = second.step
-        if first.owner != second.owner:
+        if others:
             blamed = races.release_after(first) or blamed
         kind = request.WRITE if not first.write else request.READ
         finding = _used(tile, conflict, blamed, kind)

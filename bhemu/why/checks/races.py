@@ -1,13 +1,16 @@
 """Accesses that nothing orders: who did not wait, who let go too early, what had to be stalled."""
 
+from typing import Any
+
 from bhemu.machine.error_text import where_core
 from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES, OVERLAY_BASE, OVERLAY_END
+from bhemu.program.coordinates import XY
 from bhemu.riscv.formats import Atomic, Store
 from bhemu.riscv.isa import decode as decode_riscv
 from bhemu.tensix.insn import BLOCKS, decode
 from bhemu.why.check import Check, Context, Outcome
-from bhemu.why.findings import Finding, HandOver, merged, order, place
+from bhemu.why.findings import Finding, HandOver, line_of, merged, order, place
 from bhemu.why.order.conflicts import Observed, observed
 from bhemu.why.ordering import effects, first_values
 from bhemu.why.ordering.accesses import Conflict, Event, thread_of
@@ -41,12 +44,27 @@ def run(context: Context) -> list[Finding]:
     return sorted(found, key=order)[:_SEEN]
 
 
+Found = tuple[Finding, Conflict]
+
+
 def _conflicts(context: Context, *, units: bool = False) -> list[Finding]:
-    return [one for seen in observed(context) for one in _findings(context, seen, units)]
+    """Of all tiles, each line once, with the late run that shows it."""
+    by_tile = [(seen.tile.xy, _findings(seen, units)) for seen in observed(context)]
+    conflicts: dict[Any, tuple[XY, Conflict]] = {}
+    for xy, found in by_tile:
+        for finding, conflict in found:
+            conflicts.setdefault(line_of(finding), (xy, conflict))
+    lines = merged([finding for finding, _ in found] for _, found in by_tile)
+    shown = []
+    for finding in lines[:_SEEN]:
+        xy, conflict = conflicts[line_of(finding)]
+        shown.append(witnessed(context, finding, xy, conflict.first.step, conflict.second.step))
+    return shown
 
 
-def _findings(context: Context, races: Observed, units: bool) -> list[Finding]:
-    found: dict[tuple[str, int], tuple[Finding, Conflict]] = {}
+def _findings(races: Observed, units: bool) -> list[Found]:
+    """Of a tile."""
+    found: dict[tuple[str, int], Found] = {}
     for conflict in races.conflicts(units=units):
         if conflict.first.agent >= NOC:
             continue  # a barrier is missing: barriers.py
@@ -55,10 +73,7 @@ def _findings(context: Context, races: Observed, units: bool) -> list[Finding]:
         if conflict.units and not isinstance(conflict.first.step, Word):
             key = "stores of", conflict.first.agent  # one wait is missing for all of them
         found.setdefault(key, (finding, conflict))
-    return [
-        witnessed(context, finding, races.tile.xy, conflict.first.step, conflict.second.step)
-        for finding, conflict in list(found.values())[:_SEEN]
-    ]
+    return list(found.values())[:_SEEN]
 
 
 def _told(tile: Tile, event: Event) -> str:
