@@ -1,6 +1,8 @@
 """The compiled order: an observed run is the plain run, its pairs are those of a walk."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -107,3 +109,18 @@ def test_a_gpr_that_a_core_polls_orders(tmp_path: Path) -> None:
         launch, given = order_compare.program(path)
         pairs = order_compare.observed(launch(), given).pairs()
         assert {one.kind for one in pairs} == (set() if loop else {"GPR"}), pairs
+
+
+def test_without_compiled_code_it_is_refused_by_name_and_why_goes_without() -> None:
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
+    add1 = str(ROOT / "elfs" / "add1")
+    for command, code, told in (
+        (("run", "-q", "--check", "races"), 2, "is followed by compiled code alone"),
+        (("why", "-q"), 0, ""),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-m", "bhemu", *command, add1],
+            capture_output=True, text=True, env=environment,
+        )  # fmt: skip
+        assert done.returncode == code, done.stderr
+        assert told in done.stderr

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 
 from bhemu.errors import InputError
+from bhemu.jit.subset import JIT
 from bhemu.program.toml import suggestion
 from bhemu.why.check import Check, Context
 from bhemu.why.findings import CLASS_OF, CLASSES, Finding, order
@@ -48,8 +49,9 @@ def named(text: str) -> list[Check]:
 
 
 def fitting(context: Context) -> list[Check]:
-    """The checks that fit how the run ended, the best first."""
-    fits = [(check.applies(context.symptom), check) for check in every().values()]
+    """The checks that fit how the run ended, the best first; interpreted none of order."""
+    known = [one for one in every().values() if JIT or CLASS_OF.get(one.name) != "order"]
+    fits = [(check.applies(context.symptom), check) for check in known]
     return [check for fit, check in sorted(fits, key=lambda one: -one[0]) if fit > 0]
 
 

@@ -4,6 +4,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bhemu.errors import InputError
+from bhemu.jit.subset import JIT
 from bhemu.launch.session import data_of
 from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
@@ -223,6 +225,11 @@ class Observed:
 
 def observed(context: Context) -> list[Observed]:
     """A run of the program, seen on its tile, of a chip on some tiles of each kind; shared."""
+    if not JIT:
+        raise InputError(
+            "which accesses are ordered is followed by compiled code alone",
+            hint="unset NUMBA_DISABLE_JIT, or name other checks",
+        )
     if "observed" not in context.facts:
         context.facts["observed"] = _observed(context)
     found: list[Observed] = context.facts["observed"]
