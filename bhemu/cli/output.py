@@ -244,7 +244,7 @@ class Progress:
         interrupts.check()  # the compiler swallows a Ctrl-C
         if not said:
             gc.enable()
-            self.say("compiling what the program uses, once for this version (up to a minute)")
+            self.say("compiling what the program uses, once for this version (a minute or more)")
         said.append(name)
 
     @contextmanager

@@ -34,12 +34,13 @@ class RecordedHost:
         self._transfers = [act for act in session.acts if act.kind in (FETCH, STORE)]
         self._other_times = not same_times
         self._waited = 0
-        self.reads = 0  # compared
+        self._compared: set[int] = set()  # reads, by their number among the acts
         self.differences: dict[int, tuple[Act, bytes]] = {}
         if self._transfers and self._other_times:
             text = "this session's kernels read the host's memory, which had its own time"
             raise InputError(text, hint="record it with TT_METAL_DRAM_BACKED_CQ=1, or leave --late")
-        machine.network.share_host_memory(self._transfer)
+        if self._transfers:  # else kernels find there what a chip without a host's memory has
+            machine.network.share_host_memory(self._transfer)
 
     @property
     def over(self) -> bool:
@@ -99,7 +100,7 @@ class RecordedHost:
             self.differences[at] = act, got
         else:
             self.differences.pop(at, None)
-        self.reads += 1
+        self._compared.add(at)
         return True
 
     def _is_read_again(self, at: int) -> bool:
@@ -122,6 +123,11 @@ class RecordedHost:
             data[:] = np.frombuffer(one.data, np.uint8)
 
     # How its reads compare
+
+    @property
+    def reads(self) -> int:
+        """How many have been compared, those once that were done again after going back."""
+        return len(self._compared)
 
     @property
     def equal(self) -> bool:

@@ -98,8 +98,10 @@ def test_in_pieces_from_states_and_back(session: tuple[Path, Chip], tmp_path: Pa
     history = again.keep_history(tile=TILES[0])
     again.run()
     assert bytes_of(again) == bytes_of(chip)
+    reads = again.loop.host.reads
     history.goto((history.first + again.tile[TILES[0]].clock) // 2)
     again.run()
+    assert again.loop.host.reads == reads
     assert bytes_of(again) == bytes_of(chip)
     assert again.loop.host.differences == {}
 
