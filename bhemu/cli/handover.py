@@ -44,7 +44,7 @@ class Start:
 
     def __init__(self, settings: Settings, progress: Progress, *, wait: bool) -> None:
         self._program, self._progress = settings.program, progress
-        self._note: dict[str, Any] = json.loads(os.environ.pop(VARIABLE, "{}"))
+        self._note = _own_note(os.environ.pop(VARIABLE, ""))
         self._goes_on = "state" in self._note
         begins = not wait and not self._goes_on and bool(sys.executable)
         begins = begins and settings.program.kind != SESSION  # what its host has read stays here
@@ -134,11 +134,20 @@ class Start:
         """The command anew, in this process; returns where the system refuses."""
         self._progress.clear()
         sys.stdout.flush()
-        text = json.dumps({"began": self._progress.began, **note})
+        text = json.dumps({"process": os.getpid(), "began": self._progress.began, **note})
         try:
             os.execve(sys.executable, sys.orig_argv, {**os.environ, VARIABLE: text})
         except OSError as problem:
             self._stay(problem.strerror or str(problem))
+
+
+def _own_note(text: str) -> dict[str, Any]:
+    """What this process has left to itself when it executed its command anew; else nothing."""
+    with suppress(ValueError, RecursionError):
+        note = json.loads(text)
+        if isinstance(note, dict) and note.get("process") == os.getpid():
+            return note
+    return {}
 
 
 def is_own_process() -> bool:

@@ -247,3 +247,12 @@ def test_most_of_what_runs_use_is_foreseen() -> None:
     assert count > 20
     second = "bhemu.tensix.units.{}._stage_by_stage"
     assert unforeseen == [second.format("pack.pacr"), second.format("unpack.unpacr")]
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1]", '{"state": 3}', '{"process": 1, "began": 0}'])
+def test_a_variable_that_another_process_has_set_is_nothing(text: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "bhemu", "run", "-q", str(ROOT / "elfs" / "add1")],
+        capture_output=True, text=True, env={**os.environ, "BHEMU_RUN_GOES_ON": text},
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
