@@ -113,7 +113,7 @@ def ending(mechanism: Mechanism, wrong: bool, **options: Any) -> Any:
             tile.core[core].set_reset_pc(TEXT[core])
         tile.core[core].release()
     try:
-        tile.run(limit=100_000)
+        tile.run(limit=4_000_000)
     except BhemuError as error:
         return error.rule
     return mechanism.left(tile)
