@@ -159,8 +159,8 @@ def stores(o: Any, c: Any) -> Any:
     join_agent(o, agent, c)
     o.clocks[agent, agent] += 1
     number = o.clocks[agent, agent]
-    _drain(o, c, o.clocks[c, c])
     o.stored_at[c, number % r.STORED] = o.clocks[c, c]
+    _drain(o, c, o.clocks[c, c])
     o.clocks[c, r.REACHED_STORES + c] = number
     _changed(o, c, True)
     return agent
