@@ -15,7 +15,7 @@ from bhemu.program.lateness import NOC, Acts, Lateness
 from bhemu.text import joined
 from bhemu.why.check import Context, Outcome
 from bhemu.why.findings import Finding
-from bhemu.why.ordering.vector_clocks import unit_of
+from bhemu.why.order.describe import unit_of
 from bhemu.why.walk import Step, Word
 
 _NOT_SHOWN = "no late run has shown that their order matters"

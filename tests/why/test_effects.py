@@ -42,7 +42,7 @@ def test_rows_of_dst(name: str) -> None:
 
 def _config(word: int, context: int = 0) -> set[str]:
     """Names of the fields of Config that a word reads."""
-    ranges = effects._config_of(word, context)
+    ranges = effects.config_of(word, context)
     return {
         effects.field_name(effects.CONFIG + bit) for low, high in ranges for bit in range(low, high)
     }

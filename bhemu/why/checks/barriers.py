@@ -16,11 +16,11 @@ from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, place
 from bhemu.why.firmware import firmware_of, in_firmware
 from bhemu.why.order.conflicts import observed
+from bhemu.why.order.record import NOC
 from bhemu.why.ordering import effects
 from bhemu.why.ordering.accesses import Conflict
 from bhemu.why.ordering.delays import loop_around
 from bhemu.why.ordering.recorder import recorded
-from bhemu.why.ordering.vector_clocks import NOC
 from bhemu.why.walk import Step, where
 from bhemu.why.witness import witnessed
 

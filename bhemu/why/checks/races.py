@@ -12,10 +12,11 @@ from bhemu.tensix.insn import BLOCKS, decode
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, HandOver, line_of, merged, order, place
 from bhemu.why.order.conflicts import Observed, observed
+from bhemu.why.order.describe import unit_of
+from bhemu.why.order.record import HOST, NOC
 from bhemu.why.ordering import effects, first_values
 from bhemu.why.ordering.accesses import Conflict, Event, thread_of
 from bhemu.why.ordering.delays import delay_before, nops_before
-from bhemu.why.ordering.vector_clocks import HOST, NOC, unit_of
 from bhemu.why.walk import Step, Word, where
 from bhemu.why.witness import witnessed
 

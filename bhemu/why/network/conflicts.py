@@ -12,12 +12,13 @@ from bhemu.machine.tile import Tile
 from bhemu.tensix.state import CORES, THREADS
 from bhemu.why.network.flag_words import FlagWord, Look, Value
 from bhemu.why.network.transfers import Sent, Transfer, transfer
+from bhemu.why.order.record import AGENTS
 from bhemu.why.order.sites import is_polled
 from bhemu.why.ordering import effects
 from bhemu.why.ordering.accesses import Conflict, Event
 from bhemu.why.ordering.conflicts import Races
 from bhemu.why.ordering.effects import Range, Touched
-from bhemu.why.ordering.vector_clocks import AGENTS, Clock, Order
+from bhemu.why.ordering.vector_clocks import Clock, Order
 from bhemu.why.walk import Access, Instruction, Step, Word
 
 # What is ordered in a run of several tiles: vector clocks that go from tile to tile with requests.

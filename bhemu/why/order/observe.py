@@ -6,13 +6,14 @@ from dataclasses import dataclass
 
 from bhemu.jit.build import function, load
 from bhemu.jit.intrinsics import callback
+from bhemu.jit.record import plain
 from bhemu.machine.tile import Tile
 from bhemu.riscv.isa import decode as decode_riscv
 from bhemu.tensix import compiled, config_fields
 from bhemu.tensix.config import CONFIG_WORDS
 from bhemu.tensix.insn import disassemble
-from bhemu.tensix.state import CORES, ENTRY, RESET, STEP
-from bhemu.why.order import cores, describe, words
+from bhemu.tensix.state import ENTRY, RESET, STEP
+from bhemu.why.order import clocks, cores, describe, words
 from bhemu.why.order import record as r
 from bhemu.why.order.record import OrderRecord
 
@@ -21,6 +22,7 @@ _CORE = function(STEP, cores.observed_core)
 _ENDED = function(STEP, cores.ended)
 _ASKED = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, *[ctypes.c_int64] * 4)
 _STEP = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
+owner_of = plain(clocks.owner)
 Range = tuple[int, int]  # first byte, byte behind the last
 ENTRIES = (_WORD, _CORE, _ENDED)
 
@@ -201,12 +203,3 @@ def _side(row: list[int]) -> Side:
         *(row[r.PC], row[r.PUSHED], row[r.WORD], row[r.TIME]),
         *(bool(row[r.WRITE]), bool(row[r.WAITED]), row[r.WAIT]),
     )
-
-
-def owner_of(agent: int) -> int:
-    """The agent that an agent works for: a core, a thread's issue, the host."""
-    if agent < r.UNIT or agent == r.HOST:
-        return agent
-    if agent >= r.NOC:
-        return (agent - r.NOC) % CORES
-    return agent - r.STORES if agent >= r.STORES else r.ISSUE + (agent - r.UNIT) // r.UNITS

@@ -35,11 +35,12 @@ from bhemu.tensix.insn import decode
 from bhemu.tensix.state import RESET, RUNNING
 from bhemu.why.network.flag_words import Look
 from bhemu.why.network.unanswered import OUTSTANDING
+from bhemu.why.order.record import HOST
 from bhemu.why.ordering import effects
 from bhemu.why.ordering.accesses import Conflict, Event, Shadow, thread_of
 from bhemu.why.ordering.effects import Range, Touched
 from bhemu.why.ordering.polls import Polls
-from bhemu.why.ordering.vector_clocks import HOST, Order, Taken
+from bhemu.why.ordering.vector_clocks import Order, Taken
 from bhemu.why.walk import Access, Instruction, Step, Word
 
 _COUNTERS = {

@@ -3,9 +3,6 @@
 Places are numbers: bytes of L1, then bytes of the GPRs, then bits of Config, then rows of Dst.
 """
 
-import re
-from functools import cache, lru_cache
-from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,13 +24,12 @@ from bhemu.memmap import (
     TENSIX_CFG_END,
 )
 from bhemu.tensix import config, config_fields, dest, rwc
-from bhemu.tensix.config import CONFIG_WORDS, SHARED, bits_read
+from bhemu.tensix.config import CONFIG_WORDS, SHARED
 from bhemu.tensix.insn import REGISTRY, Instruction, decode
-from bhemu.tensix.spaces import fields_named
 from bhemu.tensix.state import State
-from bhemu.tensix.units.unpack.unpacr import UNPACR
 from bhemu.tensix.units.vector import loadstore, schedule
 from bhemu.tensix.units.vector.sfpu import STORE
+from bhemu.why.order import config_bits
 from bhemu.why.walk import Access
 
 GPRS = L1_SIZE
@@ -109,45 +105,20 @@ def field_name(place: int) -> str:
 # Config that the words of a unit read, as they declare it
 
 
-@lru_cache(4096)
-def _config_of(word: int, context: int) -> tuple[Range, ...]:
+def config_of(word: int, context: int) -> list[Range]:
     """Bits of a Config bank that a word reads, of an unpacker in this context."""
-    cls = REGISTRY[word >> 24]
-    read = bits_read(cls.reads, cls.operands(word), context)
-    bits = np.unpackbits(read.view(np.uint8), bitorder="little").reshape(-1, 32)
-    runs = (_runs(np.flatnonzero(bits[i]), 32 * int(i)) for i in np.flatnonzero(read))
-    return tuple(one for found in runs for one in found)
-
-
-@cache
-def _threads() -> dict[int, int]:
-    """The thread whose unit alone reads a bit of Config: 0 unpacks, 2 packs."""
-    read: dict[int, set[int]] = {}
-    for cls in REGISTRY.values():
-        thread = {"unpack": 0, "pack": 2}.get(cls.unit, 1)
-        for unpacker, context in product((0, 1), range(8)) if cls.formats else ():
-            word = cls.opcode << 24 | unpacker << UNPACR.unpack_block_selection.lo
-            for low, high in _config_of(word, context):
-                for bit in range(low, high):
-                    read.setdefault(bit, set()).add(thread)
-    for field in fields_named("CFG", ("ALU_*",)).values():
-        for bit in range(field.mask.bit_length()):
-            read.setdefault(32 * field.word + field.shift + bit, set()).add(1)
-    return {bit: next(iter(by)) for bit, by in read.items() if len(by) == 1 and 1 not in by}
+    bits = np.array(config_bits.read_by(word, context), np.int64)
+    parts = [_runs(bits[bits >> 5 == at], 0) for at in np.unique(bits >> 5)]
+    return [one for found in parts for one in found]
 
 
 def thread_of(place: int) -> int | None:
     """The thread whose unit alone reads a place of Config, None for any other."""
     return (
-        _threads().get((place - CONFIG) % (32 * CONFIG_WORDS)) if kind(place) == "Config" else None
+        config_bits.threads().get((place - CONFIG) % (32 * CONFIG_WORDS))
+        if kind(place) == "Config"
+        else None
     )
-
-
-@cache
-def _addresses() -> frozenset[int]:
-    """Words of a Config bank that say where in L1 the next UNPACR or PACR begins."""
-    names = re.compile(r"THCON_SEC[01]_REG[34]_Base_(cntx\d_)?address|THCON_SEC0_REG1_L1_Dest_addr")
-    return frozenset(f.word for title, f in vars(config_fields).items() if names.fullmatch(title))
 
 
 def is_address(place: int) -> bool:
@@ -155,21 +126,18 @@ def is_address(place: int) -> bool:
 
     Kernels give unpackers and the packer their next address while these are still at work.
     """
-    return kind(place) == "Config" and (place - CONFIG) // 32 % CONFIG_WORDS in _addresses()
-
-
-# Formats in force for the words whose reads of Config are followed. Kernels set the modes of
-# ZEROACC and of the vector unit once, before they begin, and nothing orders that.
-_FOLLOWED = ("unpack", "pack", "src")
+    return (
+        kind(place) == "Config" and (place - CONFIG) // 32 % CONFIG_WORDS in config_bits.addresses()
+    )
 
 
 def _config_reads(s: State, t: int, word: int, unpacks: Unpack | None) -> list[Range]:
-    if REGISTRY[word >> 24].formats not in _FOLLOWED:
+    if REGISTRY[word >> 24].formats not in config_bits.FOLLOWED:
         return []
     context = 0 if unpacks is None else int(unpacks.mode.context)
     bank = int(plain(config.bank)(s, t))
     found = []
-    for low, high in _config_of(word, context):
+    for low, high in config_of(word, context):
         base = CONFIG + (0 if low >= 32 * SHARED else bank * 32 * CONFIG_WORDS)
         found.append((base + low, base + high))
     return found

@@ -18,31 +18,15 @@ import numpy.typing as npt
 from bhemu.tensix import thread
 from bhemu.tensix.insn import decode
 from bhemu.tensix.state import CORES, THREADS
+from bhemu.why.order.clocks import DRAINED, TRISC_CONFIG
+from bhemu.why.order.describe import unit_of
+from bhemu.why.order.record import AGENTS, HOST, ISSUE, NOC, STORES, UNIT, UNIT_NAMES, UNITS
 from bhemu.why.walk import Step, Word
 
 Clock = npt.NDArray[np.int64]
-UNITS = ("scalar", "unpack0", "unpack1", "pack", "matrix", "vector", "mover")
-_ISSUE = CORES
-_UNIT = _ISSUE + THREADS
-_STORES = _UNIT + THREADS * len(UNITS)
-HOST = _STORES + CORES
-NOC = HOST + 1  # reads, then writes of each core over the NoC
-AGENTS = NOC + 2 * CORES
 CONDITIONS = {
     0: "scalar", 1: "unpack0", 2: "unpack1", 3: "pack", 4: "matrix", 9: "mover", 11: "vector",
 }  # fmt: skip
-_TRISC_CONFIG = 1 << 10
-_DRAINED = 32  # instructions of a core after which its stores to Config are taken as done
-
-
-def unit_of(word: int) -> str | None:
-    """The unit that executes a word some time after its issue; None: it is complete at once."""
-    cls = decode(word)
-    if cls is None:
-        return None
-    if cls.unit == "unpack":
-        return f"unpack{cls.operands(word).get('unpack_block_selection', 0)}"
-    return cls.unit if cls.unit in UNITS else None
 
 
 @dataclass
@@ -126,7 +110,7 @@ class Order:
         """The agent of a core's stores to Config."""
         if not self.units:
             return c
-        agent = _STORES + c
+        agent = STORES + c
         np.maximum(self.clocks[agent], self.clocks[c], out=self.clocks[agent])
         self.clocks[agent, agent] += 1
         self._stores[c].append((int(self.clocks[c, c]), self.clocks[agent].copy()))
@@ -147,22 +131,22 @@ class Order:
 
     def flush_stores(self, c: int) -> None:
         """The core waits until its stores have taken place."""
-        self._join(c, self.clocks[_STORES + c])
+        self._join(c, self.clocks[STORES + c])
 
     def issue(self, t: int) -> int:
         """The agent of a thread's issue."""
-        return _ISSUE + t
+        return ISSUE + t
 
     def unit(self, t: int, name: str | None) -> int:
         """The agent of a unit as thread `t` uses it, which begins what the thread issues now."""
-        issue = _ISSUE + t
+        issue = ISSUE + t
         if name is None or not self.units:
             return issue
-        agent = _UNIT + t * len(UNITS) + UNITS.index(name)
+        agent = UNIT + t * UNITS + UNIT_NAMES.index(name)
         np.maximum(self.clocks[agent], self.clocks[issue], out=self.clocks[agent])
         for other in range(THREADS):  # a unit works in the order in which words reach it
             queued = self._units.get((name, other), [])
-            known = bisect_right(queued, int(self.clocks[issue, _ISSUE + other]), key=_issued)
+            known = bisect_right(queued, int(self.clocks[issue, ISSUE + other]), key=_issued)
             if other != t and known:
                 self._join(agent, queued[known - 1][1])
         self.clocks[agent, agent] += 1
@@ -176,9 +160,9 @@ class Order:
             return agent
         if agent >= NOC:
             return (agent - NOC) % CORES
-        if agent >= _STORES:
-            return agent - _STORES
-        return _ISSUE + (agent - _UNIT) // len(UNITS) if agent >= _UNIT else agent
+        if agent >= STORES:
+            return agent - STORES
+        return ISSUE + (agent - UNIT) // UNITS if agent >= UNIT else agent
 
     def known(self, agent: int, other: int, clock: int) -> bool:
         """Whether what `other` did at its `clock` is before whatever `agent` does now."""
@@ -196,11 +180,11 @@ class Order:
     def word(self, step: Word, index: int) -> int:
         """A word leaves the gate: the agent that executes it; it was the `index`-th pushed."""
         t = step.thread
-        issue = _ISSUE + t
+        issue = ISSUE + t
         if 0 <= index < len(self._pushes[t]):
             self._join(issue, self._pushes[t][index])
             self.push_clock[t] = int(self._pushes[t][index][step.core])
-            self._join_stores(issue, step.core, self.push_clock[t] - _DRAINED)
+            self._join_stores(issue, step.core, self.push_clock[t] - DRAINED)
         self.clocks[issue, issue] += 1
         cls = decode(step.word)
         wait = self.waits[t]
@@ -227,11 +211,11 @@ class Order:
     def _pass(self, t: int, wait: Wait) -> None:
         """A word that the wait holds back goes on: what it waited for is before it."""
         self.waits[t] = None
-        issue = _ISSUE + t
+        issue = ISSUE + t
         for bit, name in CONDITIONS.items():
             if wait.conditions >> bit & 1:
-                self._join(issue, self.clocks[_UNIT + t * len(UNITS) + UNITS.index(name)])
-        if wait.conditions & _TRISC_CONFIG or wait.semaphores:
+                self._join(issue, self.clocks[UNIT + t * UNITS + UNIT_NAMES.index(name)])
+        if wait.conditions & TRISC_CONFIG or wait.semaphores:
             for c in (0, t + 1):  # those behind a wait for somebody else are long done
                 self._join_stores(issue, c, int(self.clocks[issue, c]))
         for i in range(8):
@@ -248,7 +232,7 @@ class Order:
     def drained(self, c: int, t: int) -> None:
         """Core `c` has seen by TTSync that the words of thread `t` are executed."""
         self.flush_stores(c)
-        for agent in (_ISSUE + t, *range(_UNIT + t * len(UNITS), _UNIT + (t + 1) * len(UNITS))):
+        for agent in (ISSUE + t, *range(UNIT + t * UNITS, UNIT + (t + 1) * UNITS)):
             self._join(c, self.clocks[agent])
 
     # Semaphores
