@@ -140,8 +140,8 @@ SHORT = """## Where the model falls short
   register whose value varies, or that count in memory. "Could have been released by" knows stores
   to constant addresses only: not those through pointers, of the packer or of other tiles.
 * Everything is compared with ttsim v1.10.0; nothing was compared with silicon.
-* Of the mutants of `tests/why/mutants` three are named no more (MISSED in `test_mutants.py`): of
-  one the compiled order finds no race, of two another line comes first.
+* Of the mutants of `tests/why/mutants` two are named no more (MISSED in `test_mutants.py`): another
+  line of the same race comes first.
 * `bhemu why` does not name every culprit: its first finding does for 310 of 707 planted bugs (128
   of them are gone since, with the rules that found them: docs/why-corpus.md). When first asked it
   had 92 % and 77 % of the points of bugs for each pain by two authors who did not know it, 59 %
