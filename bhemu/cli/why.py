@@ -141,6 +141,10 @@ def findings(target: "Target", progress: Progress, ended: "RunResult") -> "list[
 
 def tell_skipped(asked: "Context") -> None:
     """Say on stderr, also where little is to be said, which checks were not asked."""
+    if asked.cut:
+        tiles = ", ".join(f"({x},{y})" for x, y in asked.cut[:4])
+        text = f"order is followed up to a part of the run alone: {len(asked.cut)} tiles, {tiles}"
+        click.echo(text, err=True)
     if asked.unshown:
         text = "accesses that nothing orders, and no late run shows that it matters"
         click.echo(f"{asked.unshown} {text}: bhemu check --tool order", err=True)

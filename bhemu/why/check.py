@@ -106,6 +106,7 @@ class Context:
     began: float = field(default_factory=time.monotonic)
     work: Work = field(default_factory=Work)
     skipped: list[str] = field(default_factory=list)  # checks for which no work was left
+    cut: list[XY] = field(default_factory=list)  # tiles too long for the order to their end
     unshown: int = 0  # pairs that nothing orders, of which no late run has shown that they matter
     end: int = field(init=False)  # the clock when the run ended
 

@@ -13,8 +13,10 @@ import planted
 import pytest
 import test_mutants
 import test_races
+from click.testing import CliRunner
 from corpus import ROOT, Line, folder
 
+from bhemu.cli import main
 from bhemu.launch.session import Program
 from bhemu.riscv.assembly import A0, A1, T0, T1, bne, li, lw, sw, tt
 from bhemu.tensix.state import POINTERS
@@ -133,3 +135,10 @@ def test_without_compiled_code_it_is_refused_by_name_and_why_goes_without() -> N
         )  # fmt: skip
         assert done.returncode == code, done.stderr
         assert told in done.stderr
+
+
+def test_a_run_that_is_too_long_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Observer, "full", property(lambda self: True))
+    done = CliRunner().invoke(main, ["check", "-q", "--tool", "order", str(ROOT / "elfs" / "add1")])
+    assert done.exit_code == 0
+    assert "order is followed up to a part of the run alone: 1 tiles, (1,2)" in done.stderr

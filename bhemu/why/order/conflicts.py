@@ -245,9 +245,7 @@ def _observed(context: Context) -> list[Observed]:
     seen = context.finish(machine, limit=limit)
     for one in observers:
         if one.full:
-            context.say(
-                f"order: the run of tile {one.tile.xy} is too long to be followed to its end"
-            )
+            context.cut.append(one.tile.xy)
         s = one.tile.state
         context.work.ran((_PRICE - 1) * int(s.retired.sum() + s.executed.sum()))
     if context.is_chip:
