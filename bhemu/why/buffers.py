@@ -14,7 +14,7 @@ from bhemu.tensix.insn import decode
 from bhemu.tensix.mmio import REMOTE_DEST_BUF_SIZE, REMOTE_DEST_BUF_START
 from bhemu.tensix.observe import FIRST_CORE, WORDS_AND_STORES
 from bhemu.tensix.rules import DONE
-from bhemu.why.network.requests import Requests
+from bhemu.why.requests import Requests
 from bhemu.why.walk import MOST
 
 # What a tile does to its circular buffers, in order: counts, requests, UNPACR and PACR.

@@ -154,13 +154,26 @@ class Context:
         """The bytes where the outputs are, as a machine holds them now."""
         return tuple(_output(machine, spec)[1] for spec in self.program.outputs)
 
-    def finish(self, machine: Any, *, limit: int | None = None, until: Any = None) -> Outcome:
-        """Run a launched program to its end, or to `until`, at most `limit` clock units."""
+    def finish(
+        self,
+        machine: Any,
+        *,
+        limit: int | None = None,
+        until: Any = None,
+        each_round: Callable[[], None] | None = None,
+    ) -> Outcome:
+        """Run a launched program to its end, or to `until`, at most `limit` clock units.
+
+        each_round: called after each round of a chip.
+        """
         stop, error = None, None
         tiles = tiles_of(machine)
         before = executed(tiles)
         try:
-            stop = machine.run(until, limit=limit)
+            if each_round is None:
+                stop = machine.run(until, limit=limit)
+            else:
+                stop = _by_rounds(machine, limit, each_round)
         except BhemuError as problem:
             error = problem
         self.work.ran(executed(tiles) - before)
@@ -255,6 +268,21 @@ class Context:
                 if reason != "limit":
                     break
         return int(reached) or self.end
+
+
+def _by_rounds(machine: Any, limit: int | None, each_round: Callable[[], None]) -> Stop:
+    """Run to the program's end, one round at a time."""
+    end = machine.clock + limit if limit is not None else None
+    try:
+        while True:
+            left = None if end is None else max(end - machine.clock, 0)
+            stop: Stop = machine.run(limit=left, rounds=1)
+            each_round()
+            if stop.reason != "rounds":
+                return stop
+            machine.loop.continues_last_run = True
+    finally:
+        machine.loop.continues_last_run = False
 
 
 def unsaved(program: schema.Program) -> schema.Program:

@@ -253,7 +253,7 @@ class Trials:
     def reader(self, fill: Fill) -> Reader | None:
         """The instruction or word through which a difference spreads from memory."""
         if self.context.is_chip:
-            from bhemu.why.network.propagation import Spread
+            from bhemu.why.origin.propagation import Spread
 
             return Spread(self, fill).reader()
         self.begin(NOTHING)

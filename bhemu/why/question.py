@@ -11,7 +11,7 @@ from bhemu.machine.tile import Tile
 from bhemu.program import schema
 from bhemu.program.coordinates import XY
 from bhemu.program.outputs import OutputResult
-from bhemu.why import checks, saved_state
+from bhemu.why import checks, requests, saved_state
 from bhemu.why.check import Context, outcome, unsaved
 from bhemu.why.failures.counts import unreached
 from bhemu.why.failures.ended_cores import ended_early, unread
@@ -20,7 +20,6 @@ from bhemu.why.failures.left_pages import left_pages
 from bhemu.why.failures.unsent import unsent
 from bhemu.why.findings import Finding, of_error, of_one_hang, place
 from bhemu.why.kernel_lines import of_kernels
-from bhemu.why.network import requests
 from bhemu.why.origin import overwritten
 from bhemu.why.origin.chain import links_behind
 from bhemu.why.origin.outputs import of_output

@@ -5,15 +5,16 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from order_walk import effects
+from order_walk.accesses import Conflict
+from order_walk.conflicts import Races, _pushed
+
 from bhemu.errors import BhemuError
 from bhemu.launch.session import Program
 from bhemu.machine.tile import Tile
 from bhemu.memmap import L1_SIZE
 from bhemu.why.order import sites
 from bhemu.why.order.observe import Observer, Pair, name
-from bhemu.why.ordering import effects
-from bhemu.why.ordering.accesses import Conflict
-from bhemu.why.ordering.conflicts import Races, _pushed
 from bhemu.why.walk import Access, Instruction, Walk, Word
 
 BEHIND = 5000  # clock units behind the end of a program

@@ -24,7 +24,7 @@ BUGS = {bug.name: bug for bug in planted.bugs()}
         ("pointer wraps a page too late", "buffers"),
         ("ends with increments under way", "barriers"),
         ("writer waits some time", "races"),
-        ("credit before the page has left", "barriers"),
+        ("credit before the page has left", "transfers"),
         ("pages of half a tile", "buffers"),
     ],
 )

@@ -4,6 +4,7 @@ from itertools import product
 from types import FunctionType, ModuleType
 
 import pytest
+from order_walk import effects
 
 from bhemu.jit.subset import Compiled
 from bhemu.tensix import config_fields
@@ -12,7 +13,6 @@ from bhemu.tensix.insn import REGISTRY, assemble
 from bhemu.tensix.state import State
 from bhemu.tensix.units import matrix, pack, unpack
 from bhemu.tensix.units.unpack.unpacr import UNPACR
-from bhemu.why.ordering import effects
 
 ROWS = {
     "MOVB2D of 4 rows": (assemble("MOVB2D", dst=12, movb2d_instr_mod=4), range(12, 16)),

@@ -27,8 +27,8 @@ from bhemu.riscv.assembly import (
 )
 from bhemu.riscv.isa.rv32i import SUB
 from bhemu.tensix.insn import assemble
+from bhemu.why.order.delays import nops_before
 from bhemu.why.order.sites import is_polled, spin
-from bhemu.why.ordering.delays import nops_before
 from bhemu.why.walk import Word
 
 AT, FENCE = 0x8000, 0x0FF0000F

@@ -8,7 +8,7 @@ import planted
 from bhemu import Program
 from bhemu.errors import Where
 from bhemu.program.specs import InputSpec
-from bhemu.why.network.requests import Moves, _again
+from bhemu.why.requests import Moves, _again
 
 COPY = Program.load(planted.ROOT / "elfs" / "copy_dram")
 

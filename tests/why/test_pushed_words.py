@@ -3,7 +3,7 @@
 from typing import Any, cast
 
 from bhemu.tensix.insn import assemble
-from bhemu.why.ordering.gprs import Gprs
+from bhemu.why.checks.slots import Gprs
 
 
 class _At:

@@ -10,17 +10,16 @@ from bhemu.machine import error_text
 from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES
 from bhemu.noc.describe import describe
-from bhemu.noc.grid import XY, tile_at
+from bhemu.noc.grid import XY
 from bhemu.text import joined
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, place
 from bhemu.why.firmware import firmware_of, in_firmware
 from bhemu.why.order.conflicts import observed
+from bhemu.why.order.delays import loop_around
+from bhemu.why.order.events import Conflict
+from bhemu.why.order.observe import name
 from bhemu.why.order.record import NOC
-from bhemu.why.ordering import effects
-from bhemu.why.ordering.accesses import Conflict
-from bhemu.why.ordering.delays import loop_around
-from bhemu.why.ordering.recorder import recorded
 from bhemu.why.walk import Step, where
 from bhemu.why.witness import witnessed
 
@@ -51,48 +50,21 @@ def run(context: Context) -> list[Finding]:
     return _unanswered(context)
 
 
-def _overwritten(context: Context, known: set[int]) -> dict[int, tuple[Finding, XY, Step]]:
-    """Sources of writes that another tile writes over while they may be on their way."""
-    found: dict[int, tuple[Finding, XY, Step]] = {}
-    for recorder in recorded(context):
-        tile = recorder.tile
-        for one in recorder.unanswered.overwritten:
-            step = one.write.step
-            if step.pc in known or step.pc in found or one.core >= len(CORE_NAMES):
-                continue
-            sender = next(
-                t for t in context.tiles(context.symptom.machine) if t.xy == tile_at(one.tile)
-            )
-            by = in_source(error_text.where_core(sender, one.core, one.pc))
-            text = (
-                f"the source of a NoC write, L1 {one.write.low:#x}, is written over by another tile"
-                " while it may be on its way"
-            )
-            evidence = (
-                f"sent at clock {step.clock}: {where(tile, step)}",
-                f"written over at clock {one.clock}: {by}",
-                "no load of a counter of the NoC interface unit stands in between",
-            )
-            finding = Finding(
-                "barriers", "error", text, place(in_source(where(tile, step)), step.clock),
-                place(by, None), evidence, _ADVICE[request.WRITE],
-            )  # fmt: skip
-            found[step.pc] = finding, tile.xy, step
-    return found
-
-
 def _unanswered(context: Context) -> list[Finding]:
     """Kernels that end without a look at the answers of their last requests."""
     found: dict[int, Finding] = {}
     firmware = firmware_of(context.program)
-    for recorder in recorded(context):
-        tile = recorder.tile
-        for (core, _, kind), step in recorder.unanswered.sent.items() if recorder.ended else ():
-            if in_firmware(firmware, tile.core[CORE_NAMES[core]], step.pc):
+    observed(context)
+    tiles = context.facts["tiles"]
+    for n, one in enumerate(tiles.observers):
+        tile = one.tile
+        for last in tiles.unanswered(n):
+            step, kind = last.step, last.kind
+            if in_firmware(firmware, tile.core[CORE_NAMES[step.core]], step.pc):
                 continue
             sent = in_source(where(tile, step))
-            name = request.KIND_NAMES[kind]
-            text = f"{CORE_NAMES[core]} ends without a look at the answers of its last NoC {name}s"
+            text = f"{CORE_NAMES[step.core]} ends without a look at the answers of its last NoC"
+            text += f" {request.KIND_NAMES[kind]}s"
             evidence = (f"the last of them is sent at clock {step.clock}: {where(tile, step)}",)
             if step.pc not in found and len(found) < _SEEN:
                 finding = Finding(
@@ -128,8 +100,6 @@ def _unordered(context: Context) -> list[Finding]:
         finding = _used(tile, conflict, blamed, kind)
         found.setdefault(first.step.pc, finding)
         pairs.setdefault(first.step.pc, (tile.xy, first.step, second.step))
-    for pc, (finding, xy, step) in _overwritten(context, set(found)).items():
-        found[pc], pairs[pc] = finding, (xy, step, step)
     some = list(found.items())[:_SEEN]
     return [witnessed(context, finding, *pairs[pc], request=True) for pc, finding in some]
 
@@ -138,7 +108,7 @@ def _used(tile: Tile, conflict: Conflict, blamed: Step, kind: int) -> Finding:
     """The finding that a place is used by who does not know that the request is through."""
     first, second = conflict.first, conflict.second
     what = "source of a NoC write" if kind == request.WRITE else "target of a NoC read"
-    text = f"the {what}, {effects.name(conflict.place)}, is used while it may be on its way"
+    text = f"the {what}, {name(conflict.place)}, is used while it may be on its way"
     evidence = (
         f"asked for at clock {first.step.clock}: {where(tile, first.step)}",
         f"used at clock {second.step.clock}: {where(tile, second.step)}",

@@ -21,8 +21,8 @@ from bhemu.tensix import config, config_fields
 from bhemu.tensix.insn import decode
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, merged, outside_headers, place
-from bhemu.why.network.requests import Moved, log_stores
 from bhemu.why.origin.chain import Chain
+from bhemu.why.requests import Moved, log_stores
 from bhemu.why.toml_lines import TomlLines
 from bhemu.why.walk import Walk, Word, where
 

@@ -11,12 +11,13 @@ from bhemu.riscv.isa import decode as decode_riscv
 from bhemu.tensix.insn import BLOCKS, decode
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, HandOver, line_of, merged, order, place
+from bhemu.why.order import first_values
 from bhemu.why.order.conflicts import Observed, observed
+from bhemu.why.order.delays import delay_before, nops_before
 from bhemu.why.order.describe import unit_of
+from bhemu.why.order.events import Conflict, Event
+from bhemu.why.order.observe import kind, name
 from bhemu.why.order.record import HOST, NOC
-from bhemu.why.ordering import effects, first_values
-from bhemu.why.ordering.accesses import Conflict, Event, thread_of
-from bhemu.why.ordering.delays import delay_before, nops_before
 from bhemu.why.walk import Step, Word, where
 from bhemu.why.witness import witnessed
 
@@ -114,7 +115,7 @@ def _blamed(races: Observed, conflict: Conflict) -> tuple[Step, str, str]:
     if (over := _over_argument(races, conflict)) is not None:
         text = "for it overwrites what PROGRAM.toml has put there for the other side"
         return over, text, "leave the arguments as they are"
-    if effects.kind(conflict.place) == "L1" and _ignored(races, first, second):
+    if kind(conflict.place) == "L1" and _ignored(races, first, second):
         text = "for it never looks at the pages that the other side counts"
         return second.step, text, "wait for pages or room (cb_wait_front, cb_reserve_back) before"
     for event, other in ((second, first), (first, second)):
@@ -151,8 +152,8 @@ def _before_own_word(conflict: Conflict) -> Step | None:
     others = [event for event in sides if not isinstance(event.step, Word)]
     if len(words) != 1 or others[0].step.core != words[0].step.core:
         return None
-    kind, behind = effects.kind(conflict.place), others[0].owner_clock >= words[0].push_clock
-    return others[0].step if kind == "GPR" or (kind == "Config" and behind) else None
+    what, behind = kind(conflict.place), others[0].owner_clock >= words[0].push_clock
+    return others[0].step if what == "GPR" or (what == "Config" and behind) else None
 
 
 def _ends_early(first: Event, second: Event) -> tuple[Step, str, str] | None:
@@ -188,14 +189,13 @@ def _ignored(races: Observed, first: Event, second: Event) -> bool:
 def _miscounted(first: Event, second: Event) -> tuple[Step, str, str] | None:
     """The semaphore that lets the second side pass one time too early, if that is it."""
     taken = second.taken
-    behind = None if taken is None else taken.one_more()
+    behind = None if taken is None else taken.one_more
     if taken is None or behind is None or behind[first.agent] < first.clock:
         return None
-    semaphore = taken.semaphore
-    if semaphore.step is not None and (semaphore.value or not taken.of_posts):
+    if taken.step is not None and (taken.value or not taken.of_posts):
         text = "for its semaphore lets the other side go on one time too early"
-        return semaphore.step, text, "SEMINIT with the number of buffers that there are"
-    if not semaphore.gets and (last := second.before or taken.before) is not None:
+        return taken.step, text, "SEMINIT with the number of buffers that there are"
+    if not taken.gets and (last := second.before or taken.before) is not None:
         text = "after which nothing takes from the semaphore that it has waited for"
         return last, text, _GET
     return None
@@ -203,8 +203,8 @@ def _miscounted(first: Event, second: Event) -> tuple[Step, str, str] | None:
 
 def _foreign(conflict: Conflict) -> Step | None:
     """The one of two accesses to Config that changes what another thread's unit reads alone."""
-    owner = effects.thread_of(conflict.place)
-    sides = [(event, thread_of(event)) for event in (conflict.first, conflict.second)]
+    owner = conflict.thread
+    sides = [(event, event.thread) for event in (conflict.first, conflict.second)]
     if owner is None or owner not in [thread for _, thread in sides]:
         return None
     others = [e.step for e, t in sides if e.write and t is not None and t != owner]
@@ -243,14 +243,14 @@ def _raced(races: Observed, conflict: Conflict) -> Finding:
         wrong += ", but a loop that lets some time pass"
     who = place(at, blamed.clock, tile)
     if wrong.startswith(_CHANGES):
-        text = f"{_name(blamed)} of {_side(blamed)} writes {effects.name(conflict.place)}, {wrong}"
+        text = f"{_name(blamed)} of {_side(blamed)} writes {name(conflict.place)}, {wrong}"
     elif HOST in (first.owner, second.owner):
         what = f"{_name(blamed)} of {_side(blamed)}"
-        text = f"{what} is too early, {wrong}: {effects.name(conflict.place)}"
+        text = f"{what} is too early, {wrong}: {name(conflict.place)}"
     else:
         text = (
             f"only their speed decides in which order {_side(first.step)} and {_side(second.step)}"
-            f" reach {effects.name(conflict.place)}: {_name(blamed)} of {_side(blamed)} is wrong,"
+            f" reach {name(conflict.place)}: {_name(blamed)} of {_side(blamed)} is wrong,"
             f" {wrong}"
         )
     return Finding(
@@ -269,7 +269,7 @@ def _hand_over(conflict: Conflict, advice: str) -> HandOver | None:
     """Of accesses to a row of Dst: the threads, and the semaphores that they have waited for."""
     sides = (conflict.first, conflict.second)
     threads = frozenset(side.step.thread for side in sides if isinstance(side.step, Word))
-    if effects.kind(conflict.place) != "Dst" or not threads:
+    if kind(conflict.place) != "Dst" or not threads:
         return None
     taken = [side.taken for side in sides if side.taken is not None]
     keeps = conflict.second.taken if advice == _GET else None
@@ -299,7 +299,7 @@ def _stalled(races: Observed, conflict: Conflict) -> Finding:
     blamed = second.step
     if first.owner != second.owner and unit is not None:
         blamed = races.release_after(first) or blamed
-    place_of = effects.name(conflict.place)
+    place_of = name(conflict.place)
     text = (
         f"{_name(blamed)} does not wait for the {unit} unit, which may still be at work on"
         f" {place_of} for {_name(first.step)}"

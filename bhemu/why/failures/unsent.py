@@ -11,7 +11,7 @@ from bhemu.memmap import CORE_NAMES
 from bhemu.noc.grid import XY
 from bhemu.why.check import Context
 from bhemu.why.findings import Finding, place
-from bhemu.why.network.requests import Request, requests
+from bhemu.why.requests import Request, requests
 
 _NOTHING = "nothing was ever written there over the NoC"
 

@@ -18,6 +18,12 @@ TRISC_CONFIG = 1 << 10
 
 
 @njit
+def now(s: Any) -> Any:
+    """The tile's clock, with what the open turn has retired."""
+    return s.clock[0] + (s.turn_given[0] - s.left[s.agent[0]] if s.turn_open[0] else 0)
+
+
+@njit
 def owner(agent: Any) -> Any:
     """The core or the thread's issue that an agent works for; the host."""
     if agent < r.UNIT or agent == r.HOST:
@@ -35,7 +41,7 @@ def row(agent: Any) -> Any:
 
 
 @njit
-def _raise(to: Any, first: Any, by: Any, by_first: Any, n: Any) -> Any:
+def raised(to: Any, first: Any, by: Any, by_first: Any, n: Any) -> Any:
     """Each of `n` elements of `to` is at least that of `by`; whether one grew."""
     grew = False
     for i in range(n):
@@ -43,6 +49,25 @@ def _raise(to: Any, first: Any, by: Any, by_first: Any, n: Any) -> Any:
             to[first + i] = by[by_first + i]
             grew = True
     return grew
+
+
+@njit
+def _raise_plain(o: Any, who: Any, by: Any, first: Any) -> Any:
+    """What row `who` knows where all is complete at once is at least what `by` says."""
+    grew = raised(o.plain[who], 0, by, first, r.OWNERS)
+    far = o.width[0] - r.OWNERS
+    if far and raised(o.plain[who], r.OWNERS, by, first + r.OWNERS, far):
+        learned(o, who)
+        return True
+    return grew
+
+
+@njit
+def learned(o: Any, who: Any) -> None:
+    """An owner knows more of other tiles than before."""
+    o.far_version[who] += 1
+    held = o.far_known[who, o.far_version[who] % r.FAR_VERSIONS]
+    copy(held, 0, o.plain[who], r.OWNERS, o.width[0] - r.OWNERS)
 
 
 @njit
@@ -60,7 +85,7 @@ def clear(to: Any) -> None:
 
 
 @njit
-def _changed(o: Any, agent: Any, grew: Any) -> None:
+def changed(o: Any, agent: Any, grew: Any) -> None:
     """An agent has learned something: its later accesses are others than those before."""
     if not grew:
         return
@@ -70,33 +95,33 @@ def _changed(o: Any, agent: Any, grew: Any) -> None:
         i = o.versions[agent] % r.VERSIONS
         o.version_clock[agent, i] = o.clocks[agent, agent]
         copy(o.version[agent, i], 0, o.clocks[agent], 0, r.PLAIN)
-        copy(o.version[agent, i], r.PLAIN, o.plain[agent], 0, r.OWNERS)
+        copy(o.version[agent, i], r.PLAIN, o.plain[agent], 0, o.width[0])
         o.versions[agent] += 1
 
 
 @njit
 def join(o: Any, agent: Any, vector: Any) -> None:
     """`agent` is behind what a vector says."""
-    grew = _raise(o.clocks[agent], 0, vector, 0, r.PLAIN)
-    grew = _raise(o.plain[row(agent)], 0, vector, r.PLAIN, r.OWNERS) or grew
-    _changed(o, agent, grew)
+    grew = raised(o.clocks[agent], 0, vector, 0, r.PLAIN)
+    grew = _raise_plain(o, row(agent), vector, np.int64(r.PLAIN)) or grew
+    changed(o, agent, grew)
 
 
 @njit
 def join_agent(o: Any, agent: Any, by: Any) -> None:
     """`agent` is behind what `by` has done so far."""
-    grew = _raise(o.clocks[agent], 0, o.clocks[by], 0, r.PLAIN)
-    grew = _raise(o.plain[row(agent)], 0, o.plain[row(by)], 0, r.OWNERS) or grew
+    grew = raised(o.clocks[agent], 0, o.clocks[by], 0, r.PLAIN)
+    grew = _raise_plain(o, row(agent), o.plain[row(by)], np.int64(0)) or grew
     o.epoch[by] += 1
     o.plain_epoch[row(by)] += 1
-    _changed(o, agent, grew)
+    changed(o, agent, grew)
 
 
 @njit
 def save(o: Any, vector: Any, agent: Any) -> None:
     """What `agent` has done is in a vector."""
-    _raise(vector, 0, o.clocks[agent], 0, r.PLAIN)
-    _raise(vector, r.PLAIN, o.plain[row(agent)], 0, r.OWNERS)
+    raised(vector, 0, o.clocks[agent], 0, r.PLAIN)
+    raised(vector, r.PLAIN, o.plain[row(agent)], 0, o.width[0])
     o.epoch[agent] += 1
     o.plain_epoch[row(agent)] += 1
 
@@ -110,9 +135,9 @@ def join_moment(o: Any, agent: Any, core: Any, clock: Any, plain: Any, units: An
         i = (last - 1 - back) % r.VERSIONS
         if o.version_clock[core, i] <= clock or back == r.VERSIONS - 1:
             if units:
-                grew = _raise(o.clocks[agent], 0, o.version[core, i], 0, r.PLAIN)
+                grew = raised(o.clocks[agent], 0, o.version[core, i], 0, r.PLAIN)
             if plain:
-                grew = _raise(o.plain[row(agent)], 0, o.version[core, i], r.PLAIN, r.OWNERS) or grew
+                grew = _raise_plain(o, row(agent), o.version[core, i], np.int64(r.PLAIN)) or grew
             break
     if units and o.clocks[agent, core] < clock:
         o.clocks[agent, core] = clock
@@ -120,7 +145,7 @@ def join_moment(o: Any, agent: Any, core: Any, clock: Any, plain: Any, units: An
     if plain and o.plain[row(agent), core] < clock:
         o.plain[row(agent), core] = clock
         grew = True
-    _changed(o, agent, grew)
+    changed(o, agent, grew)
 
 
 @njit
@@ -162,7 +187,7 @@ def stores(o: Any, c: Any) -> Any:
     o.stored_at[c, number % r.STORED] = o.clocks[c, c]
     _drain(o, c, o.clocks[c, c])
     o.clocks[c, r.REACHED_STORES + c] = number
-    _changed(o, c, True)
+    changed(o, c, True)
     return agent
 
 
@@ -206,7 +231,7 @@ def starts(o: Any, by: Any, c: Any) -> None:
             join_agent(o, c, agent)
         elif done > o.clocks[c, agent]:
             o.clocks[c, agent] = done
-    _changed(o, c, True)
+    changed(o, c, True)
 
 
 # Acts of threads
@@ -236,7 +261,7 @@ def begins(o: Any, t: Any, unit: Any) -> Any:
     if unit < 0:
         return issue
     agent = r.UNIT + t * r.UNITS + unit
-    _raise(o.clocks[agent], 0, o.clocks[issue], 0, r.PLAIN)
+    raised(o.clocks[agent], 0, o.clocks[issue], 0, r.PLAIN)
     for other in range(THREADS):  # a unit works in the order in which words reach it
         by = r.UNIT + other * r.UNITS + unit
         reached = o.clocks[issue, r.REACHED + other * r.UNITS + unit]
@@ -316,7 +341,7 @@ def sem_change(o: Any, agent: Any, i: Any, gets: Any) -> None:
     count = o.sem_count[i, gets]
     vector = o.sem_clock[i, gets, count % r.POSTS]
     if count:
-        copy(vector, 0, o.sem_clock[i, gets, (count - 1) % r.POSTS], 0, vector.size)
+        copy(vector, 0, o.sem_clock[i, gets, (count - 1) % r.POSTS], 0, r.PLAIN + o.width[0])
     else:
         clear(vector)
     save(o, vector, agent)
@@ -337,7 +362,7 @@ def sem_seen(o: Any, agent: Any, i: Any) -> None:
 
 
 @njit
-def _named(o: Any, name: Any) -> Any:
+def named(o: Any, name: Any) -> Any:
     """The number of a name; where there are too many, some share one."""
     i = (name * 0x9E3779B1 >> 7) % r.NAMES
     for _ in range(16):
@@ -352,13 +377,13 @@ def _named(o: Any, name: Any) -> Any:
 @njit
 def release_quietly(o: Any, agent: Any, name: Any) -> None:
     """As release, of what no program states by itself: a Src bank that changes hands."""
-    save(o, o.object[_named(o, name)], agent)
+    save(o, o.object[named(o, name)], agent)
 
 
 @njit
 def acquire_quietly(o: Any, agent: Any, name: Any) -> None:
     """As acquire, of the same."""
-    join(o, agent, o.object[_named(o, name)])
+    join(o, agent, o.object[named(o, name)])
 
 
 @njit

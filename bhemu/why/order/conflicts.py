@@ -10,22 +10,17 @@ from bhemu.launch.session import data_of
 from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
 from bhemu.memmap import L1_SIZE
-from bhemu.riscv.formats import Register, RegisterImmediate, Shift, Unary, Upper
-from bhemu.riscv.isa import decode
 from bhemu.why.check import Context
-from bhemu.why.network.flag_words import Look
 from bhemu.why.order import record as r
-from bhemu.why.order.observe import Observer, kind, owner_of
-from bhemu.why.ordering import effects
-from bhemu.why.ordering.accesses import Conflict, Event
-from bhemu.why.ordering.effects import Range
-from bhemu.why.ordering.first_values import FirstLook
-from bhemu.why.ordering.templates import Templates
-from bhemu.why.ordering.vector_clocks import Clock, Semaphore, Taken
+from bhemu.why.order.events import Clock, Conflict, Event, Taken
+from bhemu.why.order.first_values import FirstLook
+from bhemu.why.order.looks import Look, executed
+from bhemu.why.order.observe import Observer, Range, owner_of
+from bhemu.why.order.templates import Templates
+from bhemu.why.order.tiles import Tiles
 from bhemu.why.walk import Instruction, Step, Word
 
-_COMPUTING = (Register, RegisterImmediate, Shift, Unary, Upper)  # from registers to one of them
-_TILES = 32  # of a chip, one of each kind at least
+_FEW = 32  # of a chip of more than TILES tiles, one of each kind at least
 _BEHIND = 5000  # clock units behind the end of a program
 _HANGS = 100_000  # of a program that goes on for ever
 _PRICE = 60  # an observed instruction or word costs as much as so many plain ones
@@ -86,15 +81,10 @@ class Observed:
         """A word, and the first look at it of a core that another one has let start."""
         o = self._o
         core, slot, n, starter, clock, known = o.first_look[k].tolist()
-        regs, steps = o.first_regs[k].copy(), []
-        for pc, word in o.first_step[k, : n + 1].tolist():
-            steps.append(Instruction(0, core, pc, word, regs.copy()))
-            cls: Any = decode(word)
-            if len(steps) > 1 and issubclass(cls, _COMPUTING) and (rd := word >> 7 & 31):
-                regs[rd] = cls.computed(word, pc, regs.tolist()) & 0xFFFFFFFF
+        steps = executed(o.first_step[k, : n + 1], o.first_regs[k], core)
         seen = np.zeros(r.AGENTS, np.int64)
         seen[starter] = known
-        look = Look(4 * int(o.slot_word[slot]), steps[0], 0, steps[1:])
+        look = Look(4 * int(o.slot_word[slot]), *steps)
         return int(o.slot_word[slot]), FirstLook(look, seen, starter, clock)
 
     def _ring(self, who: int) -> list[list[int]]:
@@ -155,14 +145,14 @@ class Observed:
         second = self._event(row[r.EVENT : 2 * r.EVENT], units)
         clears = second if bits & r.SECOND_CLEARS else first if bits & r.FIRST_CLEARS else None
         foreign = bool(bits & r.FOREIGN)
-        return Conflict(_place(row[r.PLACE]), first, second, units, foreign, clears)
+        return Conflict(row[r.PLACE], first, second, units, foreign, clears)
 
     def _event(self, row: list[int], units: bool) -> Event:
         owner = owner_of(row[r.AGENT])
         wait, poll, time, behind = row[r.WAIT], row[r.POLL], row[r.TIME], row[r.BEFORE]
         thread, core = row[r.THREAD], row[r.CORE]
         return Event(
-            step=_step(row[r.PC], row[r.PUSHED], row[r.WORD], core, thread, time),
+            step=step_of(row),
             agent=row[r.AGENT] if units else owner,
             clock=row[r.CLOCK] if units else row[r.OWNER_CLOCK],
             owner=owner,
@@ -190,24 +180,22 @@ class Observed:
             return None
         i, count = packed & 7, packed >> 4
         pc, pushed, word, core = self._o.sem_init[i].tolist()
-        semaphore = Semaphore(
-            np.zeros(r.AGENTS, np.int64),
-            _step(pc, pushed, word, core, max(row[r.THREAD], 0), 0) if pc else None,
-            *self._o.sem_start[i].tolist(),
-            *(self._changes(i, gets) for gets in (0, 1)),
-        )
-        before = None
+        thread, before = max(row[r.THREAD], 0), None
         if behind:
-            before = _step(behind, behind, 0, row[r.CORE], max(row[r.THREAD], 0), row[r.TIME])
-        return Taken(i, semaphore, bool(packed & 8), count, before)
+            before = _step(behind, behind, 0, row[r.CORE], thread, row[r.TIME])
+        of_posts = bool(packed & 8)
+        return Taken(
+            i, of_posts, self._change(i, int(not of_posts), count), before,
+            _step(pc, pushed, word, core, thread, 0) if pc else None,
+            int(self._o.sem_start[i, 0]), int(self._o.sem_count[i, 1]),
+        )  # fmt: skip
 
-    def _changes(self, i: int, gets: int) -> list[Clock]:
-        """What each post or get of a semaphore is behind; of old ones nothing is known."""
+    def _change(self, i: int, gets: int, n: int) -> Clock | None:
+        """What post or get `n` of a semaphore is behind; None: there is none, or it is too old."""
         count = int(self._o.sem_count[i, gets])
-        known = range(max(count - r.POSTS, 0), count)
-        ring = self._o.sem_clock[i, gets]
-        old = [np.zeros(r.AGENTS, np.int64)] * known.start
-        return [*old, *(_vector(ring[n % r.POSTS, r.PLAIN :].tolist()) for n in known)]
+        if not max(count - r.POSTS, 0) <= n < count:
+            return None
+        return _vector(self._o.sem_clock[i, gets, n % r.POSTS, r.PLAIN :].tolist())
 
     @property
     def templates(self) -> Templates:
@@ -239,10 +227,15 @@ def observed(context: Context) -> list[Observed]:
 def _observed(context: Context) -> list[Observed]:
     machine = context.launch(engine="compiled", **context.alone)
     ends = [at for _, at, _ in machine.loop.end.words]
-    observers = [Observer(tile) for tile in context.first(machine, _TILES)]
+    few = len(context.tiles(machine)) > r.TILES
+    chosen = context.first(machine, _FEW) if few else context.tiles(machine)
+    observers = [Observer(tile) for tile in chosen]
+    tiles = Tiles(machine, observers, few=few) if context.is_chip else None
+    context.facts["tiles"] = tiles
     found = [(one, given_words(context, one.tile)) for one in observers]
     limit = _HANGS if context.symptom.hangs else context.most
-    seen = context.finish(machine, limit=limit)
+    each_round = None if tiles is None else tiles.round_is_over
+    seen = context.finish(machine, limit=limit, each_round=each_round)
     for one in observers:
         if one.full:
             context.cut.append(one.tile.xy)
@@ -293,16 +286,12 @@ def _vector(plain: Any) -> Clock:
     return found
 
 
+def step_of(row: list[int]) -> Step:
+    """The step of an event."""
+    return _step(*(row[k] for k in (r.PC, r.PUSHED, r.WORD, r.CORE, r.THREAD, r.TIME)))
+
+
 def _step(pc: int, pushed: int, word: int, core: int, thread: int, time: int) -> Step:
     if thread >= 0:
         return Word(time, thread, word, pc, core, 0, 0, pushed)
     return Instruction(time, core, pc, word, np.zeros(32, np.uint32))
-
-
-def _place(place: int) -> int:
-    """A place as effects.py numbers it."""
-    if kind(place) == "L1":
-        return 4 * place if place < r.GPRS else place - r.BYTES
-    if place < r.DST:
-        return effects.GPRS + 2 * (place - r.GPRS)
-    return place - r.DST + effects.DST if place < r.CONFIG else place - r.CONFIG + effects.CONFIG

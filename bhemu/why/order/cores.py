@@ -18,7 +18,7 @@ from bhemu.tensix.frontend import MOP
 from bhemu.tensix.state import CORES, RESET, THREADS
 from bhemu.tensix.stops import STOP_STEP, STOP_TIME
 from bhemu.timing.core import word_at
-from bhemu.why.order import clocks, polls, shadow, words
+from bhemu.why.order import clocks, polls, requests, shadow, words
 from bhemu.why.order import record as r
 
 _LOAD, _STORE, _ATOMIC = Load.code(), Store.code(), Atomic.code()
@@ -66,6 +66,10 @@ def _before(s: Any, o: Any, c: Any, pc: Any, word: Any, way: Any, address: Any) 
             if o.look[c, 0] >= 0:  # a look whose value has decided nothing so far
                 polls.proves_all(o, c)
             polls.begins(s, o, c, pc, word, address)
+        elif o.tiles[0] and way == _READS:
+            polls.begins_at_data(s, o, c, pc, word, address)
+    elif o.tiles[0] and way == _READS and mm.NOC0_BASE <= address < mm.OVERLAY_BASE:
+        polls.begins_counter(s, o, c, pc, word, address - mm.NOC0_BASE)
 
 
 @njit
@@ -129,6 +133,8 @@ def _requests(s: Any, o: Any, c: Any, address: Any, sent: Any) -> Any:
     if address % mm.NOC_CMD_BUF_OFFSET != mm.NOC_CMD_CTRL or s.noc_requests[0] <= sent:
         return False
     row = s.noc_request[s.noc_requests[0] - 1]
+    if o.tiles[0]:
+        requests.sends(s, o, c, row)
     control, low = row[request.CONTROL], row[request.LOCAL]
     kind = control & 3
     reads = kind == request.READ
@@ -174,15 +180,18 @@ def _device(s: Any, o: Any, c: Any, way: Any, address: Any) -> None:
     if way & _READS:
         clocks.acquire(o, agent, name)
         if mm.NOC0_BASE <= address < mm.OVERLAY_BASE:
-            _answers(o, c, ((address - mm.NOC0_BASE) % mm.NOC_SIZE - mm.NIU_COUNTERS) >> 2)
+            noc = (address - mm.NOC0_BASE) // mm.NOC_SIZE
+            _answers(o, c, noc, ((address - mm.NOC0_BASE) % mm.NOC_SIZE - mm.NIU_COUNTERS) >> 2)
     if way & _WRITES:
         clocks.join_agent(o, agent, r.STORES + c)
         clocks.release(o, agent, name)
 
 
 @njit
-def _answers(o: Any, c: Any, counter: Any) -> None:
+def _answers(o: Any, c: Any, noc: Any, counter: Any) -> None:
     """The core has looked at a counter of answers to its requests."""
+    if 0 <= counter < 64:
+        o.counter_seen[c, noc, counter] = o.plain[c, c]
     every = niu.OUTSTANDING <= counter < niu.OUTGOING
     if counter == READ_ANSWERS or every:
         clocks.join_agent(o, c, r.NOC + c)
@@ -335,7 +344,7 @@ def ended(s: Any, outputs: Any) -> Any:
     o = r.at(s.profile_table[r.ADDRESS])
     last = np.int64(0)
     for k in range(o.ranges[0]):
-        seen = shadow.last_writer(o, o.range[k, 0] >> 2)
+        seen = requests.last_writer(o, o.range[k, 0] >> 2)
         if seen:
             one = o.event[seen]
             if one[0] < CORES:

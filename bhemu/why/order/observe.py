@@ -13,18 +13,19 @@ from bhemu.tensix import compiled, config_fields
 from bhemu.tensix.config import CONFIG_WORDS
 from bhemu.tensix.insn import disassemble
 from bhemu.tensix.state import ENTRY, RESET, STEP
-from bhemu.why.order import clocks, cores, describe, words
+from bhemu.why.order import arrivals, clocks, cores, describe, words
 from bhemu.why.order import record as r
 from bhemu.why.order.record import OrderRecord
 
 _WORD = function(ENTRY, words.observed_word)
 _CORE = function(STEP, cores.observed_core)
 _ENDED = function(STEP, cores.ended)
+_ARRIVES = function(STEP, arrivals.arrives)
 _ASKED = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, *[ctypes.c_int64] * 4)
 _STEP = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
 owner_of = plain(clocks.owner)
 Range = tuple[int, int]  # first byte, byte behind the last
-ENTRIES = (_WORD, _CORE, _ENDED)
+ENTRIES = (_WORD, _CORE, _ENDED, _ARRIVES)
 
 
 @dataclass(frozen=True)
@@ -133,7 +134,7 @@ class Observer:
         o.pushed[:] = o.look[:, 0] = o.cached[:, 0] = -1
         o.event[0, r.AGENT] = -1
         o.events[0] = 1
-        o.config_epoch[0] = 1
+        o.config_epoch[0], o.width[0] = 1, r.OWNERS
         s.profile_table[r.ADDRESS] = o.base
         s.profile_table[: len(s.table)] = s.table
         o.hook[0] = s.table[:] = load(_WORD).address
@@ -168,6 +169,10 @@ class Observer:
             o.range[k] = found
         o.ranges[0] = len(until)
         _STEP(load(_ENDED).address)(self.tile.state.base, len(ranges) - len(until))
+
+    def arrives(self, does: int) -> None:
+        """The request that the record describes reaches the tile; does: see arrivals.py."""
+        _STEP(load(_ARRIVES).address)(self.tile.state.base, does)
 
     def rows(self) -> list[list[int]]:
         """What nothing orders, as the record has it."""

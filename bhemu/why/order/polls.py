@@ -10,20 +10,25 @@ from typing import Any
 
 import numpy as np
 
-from bhemu.jit.intrinsics import call_access
+from bhemu import memmap as mm
+from bhemu.devices import niu
+from bhemu.jit.intrinsics import call_access, l1_word
 from bhemu.jit.subset import njit
 from bhemu.riscv import semantics
 from bhemu.riscv.formats import Branch, Csr, Register, RegisterImmediate
 from bhemu.riscv.isa import rv32i
 from bhemu.tensix.state import CORES
-from bhemu.why.order import clocks, shadow
+from bhemu.why.order import clocks, requests
 from bhemu.why.order import record as r
 from bhemu.why.order.words import SITE
 
 _BRANCH, _REGISTER, _IMMEDIATE = Branch.code(), Register.code(), RegisterImmediate.code()
 KNOWN, POLLS, ONE_OF_TWO, SPINS = 1, 2, 4, 8  # of a site
+_DATA = 16  # no branch has looked at what the load has brought
 _STORED, _COUNTER = 1, 2  # marks
 _REPEATS = 3  # loads of one place in a row that poll it, whatever the code
+_AT_DATA = -2  # as a slot: the word has none
+_COUNTER_LOOK = -3  # as a slot: minus that, 64 times the NoC and the number of its counter
 _ALL = -2  # what a look proves, beside the number of a store, -1 = none
 _OTHERS = (*(cls.match & 0x7F for cls in (rv32i.LUI, rv32i.AUIPC, rv32i.FENCE)), Csr.code())
 
@@ -71,6 +76,7 @@ def slot_of(o: Any, word: Any) -> Any:
 def _value(o: Any, slot: Any, value: Any, core: Any, clock: Any) -> None:
     i = o.values[slot] % r.VALUES
     o.value[slot, i, 0], o.value[slot, i, 1], o.value[slot, i, 2] = value, core, clock
+    o.value[slot, i, 3] = 0
     o.values[slot] += 1
 
 
@@ -92,9 +98,34 @@ def stored(s: Any, o: Any, c: Any, address: Any, size: Any, value: Any) -> None:
 @njit
 def begins(s: Any, o: Any, c: Any, pc: Any, word: Any, address: Any) -> None:
     """Core `c` executes the load of a polled word next."""
+    _begins(s, o, c, pc, word, slot_of(o, address >> 2), 8 * (address & 3))
+
+
+@njit
+def begins_at_data(s: Any, o: Any, c: Any, pc: Any, word: Any, address: Any) -> None:
+    """Core `c` executes the load of another word next, by which it may yet wait for a tile."""
+    if site(s, o, pc) & _DATA == 0:
+        if o.look[c, 0] >= 0:
+            proves_all(o, c)
+        _begins(s, o, c, pc, word, np.int64(_AT_DATA), 8 * (address & 3))
+        o.look[c, 5] = address >> 2
+
+
+@njit
+def begins_counter(s: Any, o: Any, c: Any, pc: Any, word: Any, offset: Any) -> None:
+    """Core `c` executes a load of its NIUs next."""
+    noc, index = offset // mm.NOC_SIZE, (offset % mm.NOC_SIZE - mm.NIU_COUNTERS) >> 2
+    if 0 <= index < 64 and requests.counted(index) != requests.NOTHING:
+        if o.look[c, 0] >= 0:
+            proves_all(o, c)
+        _begins(s, o, c, pc, word, _COUNTER_LOOK - 64 * noc - index, 8 * (offset & 3))
+
+
+@njit
+def _begins(s: Any, o: Any, c: Any, pc: Any, word: Any, slot: Any, part: Any) -> None:
     look = o.look[c]
-    look[0], look[1], look[2] = 0, slot_of(o, address >> 2), word
-    look[3], look[4] = 8 * (address & 3), 1 << (word >> 7 & 31) & ~1
+    look[0], look[1], look[2] = 0, slot, word
+    look[3], look[4] = part, 1 << (word >> 7 & 31) & ~1
     clocks.copy(o.look_regs[c], 0, s.regs[c], 0, 32)
     o.look_step[c, 0, 0], o.look_step[c, 0, 1] = pc, word
 
@@ -115,7 +146,18 @@ def goes_on(s: Any, o: Any, c: Any, pc: Any, word: Any) -> None:
     elif opcode == _BRANCH:
         if uses:
             target = np.int64(s.pc[c])
+            if look[1] == _AT_DATA:
+                value, none = l1_word(s, 4 * look[5]), np.int64(-1)
+                requests.passes(s, o, c, look[5], value, none, none)
+                look[0] = -1
+                return
+            if look[1] <= _COUNTER_LOOK:
+                look[0] = look[0] if _is_answer(s, o, c, target) else -1
+                _proves(o, c, np.int64(_ALL), np.int64(_ALL))
+                return
             plain = _least(s, o, c, target, True)
+            if o.tiles[0] and look[1] >= 0:
+                _passes(s, o, c, plain)
             _proves(o, c, plain, _least(s, o, c, target, False))
     elif computes and uses:
         look[4] |= 1 << rd & ~1
@@ -143,23 +185,91 @@ def _goes(s: Any, o: Any, c: Any, value: Any) -> Any:
 
 
 @njit
+def _is_answer(s: Any, o: Any, c: Any, target: Any) -> Any:
+    """Whether the branch on a counter goes this way only when no answer is missing."""
+    noc, index = (_COUNTER_LOOK - o.look[c, 1]) >> 6, (_COUNTER_LOOK - o.look[c, 1]) & 63
+    if index == niu.ATOMIC_ANSWERS or index == niu.ACKS or index == niu.READ_ANSWERS:
+        return _goes(s, o, c, np.int64(s.niu_counter[noc, index]) - 1 & 0xFFFFFFFF) != target
+    if niu.OUTSTANDING <= index < niu.OUTGOING + 16:
+        return _goes(s, o, c, np.int64(1)) != target
+    return True
+
+
+@njit
+def _passes(s: Any, o: Any, c: Any, least: Any) -> None:
+    """A branch on a word that other tiles may change has let core `c` go on."""
+    slot, none = o.look[c, 1], np.int64(-1)
+    word, count = o.slot_word[slot], o.values[slot]
+    if o.far_mark[word] & requests.FLAG == 0:
+        requests.passes(s, o, c, word, l1_word(s, 4 * word), none, none)
+        return
+    floor = max(count - r.VALUES, 0) - 1
+    for n in range(floor + 1, count):
+        if _is_known(o, c, o.value[slot, n % r.VALUES], True):
+            floor = np.int64(n)
+    upto = count - 1 if least == _ALL else least
+    requests.passes(s, o, c, word, o.slot_first[slot], floor, max(upto, floor))
+    one, n = o.last_look[c], o.look[c, 0]
+    one[0], one[1], one[2] = 1 + word, n, count
+    for i in range(n + 1):
+        clocks.copy(o.last_step[c, i], 0, o.look_step[c, i], 0, 2)
+    clocks.copy(o.last_regs[c], 0, o.look_regs[c], 0, 32)
+
+
+@njit
+def arrives(o: Any, word: Any, value: Any, adds: Any, column: Any, number: Any) -> None:
+    """A request changes a word: with o.arrived before that, as `number` of its tile's requests."""
+    slot = slot_of(o, word)
+    if slot < 0:
+        return
+    count = o.values[slot]
+    newest = o.value[slot, (count - 1) % r.VALUES]
+    held = newest[0] if count else np.int64(o.first[word])
+    if o.far_mark[word] & requests.FLAG == 0:
+        o.slot_first[slot] = held
+        o.far_mark[word] |= np.uint8(requests.FLAG)
+    if adds:
+        value = (held + value) & 0xFFFFFFFF if held >= 0 else np.int64(-1)
+    known = o.values_known[0] % r.KNOWN_VALUES
+    clocks.copy(o.value_known[known], 0, o.arrived, 0, r.FAR)
+    if adds and count and newest[3]:
+        clocks.raised(
+            o.value_known[known], np.int64(0), o.value_known[newest[4]], np.int64(0), r.FAR
+        )
+    elif adds and count:
+        at = requests.own_column(o, newest[1])
+        o.value_known[known, at] = max(o.value_known[known, at], newest[2])
+    o.values_known[0] += 1
+    _value(o, slot, value, column, o.arrived[column])
+    one = o.value[slot, count % r.VALUES]
+    one[3], one[4] = 1 + number, known
+
+
+@njit
+def _is_known(o: Any, c: Any, one: Any, plain: Any) -> Any:
+    """Whether core `c` is behind who made a value."""
+    if one[3]:
+        return one[2] <= o.plain[c, r.OWNERS + one[1]]
+    return one[1] == c or one[2] <= (o.plain[c, one[1]] if plain else o.clocks[c, one[1]])
+
+
+@njit
 def _least(s: Any, o: Any, c: Any, target: Any, plain: Any) -> Any:
     """The number of the first store that ends the look so, -1: none was needed, or _ALL."""
     slot = o.look[c, 1]
     word, count = o.slot_word[slot], o.values[slot]
-    last = o.event[shadow.last_writer(o, word)]
+    last = o.event[requests.last_writer(o, word)]
     if count == 0:
         return np.int64(_ALL)
     newest = o.value[slot, (count - 1) % r.VALUES]
-    if last[r.AGENT] != newest[1] or last[r.CLOCK] > newest[2]:
+    if newest[3] == 0 and (last[r.AGENT] != newest[1] or last[r.CLOCK] > newest[2]):
         return np.int64(_ALL)
     first, floor = max(count - r.VALUES, 0), np.int64(-1)
     for n in range(first, count):
         one = o.value[slot, n % r.VALUES]
         if one[0] < 0:
             return np.int64(_ALL)
-        known = o.plain[c, one[1]] if plain else o.clocks[c, one[1]]
-        if one[1] == c or one[2] <= known:
+        if _is_known(o, c, one, plain):
             floor = np.int64(n)
     for n in range(max(floor, first - 1), count):
         value = o.value[slot, n % r.VALUES, 0] if n >= 0 else np.int64(o.first[word])
@@ -191,6 +301,11 @@ def _proves(o: Any, c: Any, plain: Any, units: Any) -> None:
     """What wrote the value that a look needed is before the core that has looked."""
     slot, n = o.look[c, 1], o.look[c, 0]
     o.look[c, 0] = -1
+    if slot == _AT_DATA and n >= 0:
+        o.site[o.look_step[c, 0, 0] >> 2] |= np.uint8(_DATA)
+    if slot <= _COUNTER_LOOK and n >= 0:
+        at = _COUNTER_LOOK - slot
+        requests.answered(o, c, at >> 6, at & 63)
     if slot < 0:
         return
     _first(o, c, n)
@@ -203,6 +318,9 @@ def _proves(o: Any, c: Any, plain: Any, units: Any) -> None:
         which = last if which == _ALL else which
         if which >= 0:
             one = o.value[slot, which % r.VALUES]
+            if one[3]:
+                requests.learn(o, c, o.value_known[one[4]])
+                continue
             clocks.join_moment(o, c, one[1], one[2], order == 0, order == 1)
             clocks.acquired(o, c)
 
@@ -217,7 +335,12 @@ def proves_all(o: Any, c: Any) -> None:
 def all_stores(o: Any, c: Any, word: Any) -> None:
     """Whoever has stored to the word since it is polled, and who wrote it last, is before."""
     clocks.acquire(o, c, np.int64(clocks.POLLED | word))
-    last = shadow.last_writer(o, word)
+    slot = np.int64(o.slot[word]) - 1
+    if o.far_mark[word] & requests.FLAG and slot >= 0:
+        newest = o.value[slot, (o.values[slot] - 1) % r.VALUES]
+        if newest[3]:
+            requests.learn(o, c, o.value_known[newest[4]])
+    last = requests.last_writer(o, word)
     if last == 0:
         return
     one = o.event[last]

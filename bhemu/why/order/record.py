@@ -16,7 +16,7 @@ from bhemu.jit.record import Member, Record, layout
 from bhemu.memmap import L1_SIZE
 from bhemu.tensix.compiled import OUTSIDE
 from bhemu.tensix.config import CONFIG_WORDS
-from bhemu.tensix.state import CORES, DTYPE, THREADS
+from bhemu.tensix.state import CORES, DTYPE, NOC_FIELDS, NOC_REQUESTS, THREADS
 
 _u8, _i16, _i32, _i64 = np.uint8, np.int16, np.int32, np.int64
 _u32, _u64, _u16 = np.uint32, np.uint64, np.uint16
@@ -31,12 +31,17 @@ HOST = STORES + CORES
 NOC = HOST + 1  # reads, then writes of each core over the NoC
 AGENTS = NOC + 2 * CORES
 OWNERS = CORES + THREADS + 1  # cores, issues, the host
+# Tiles of a chip that are observed together. What they know of each other has columns of its own:
+# cores and threads of each tile, sources of the writes of each tile by NoC, channels of requests.
+TILES, SHARED, SOURCES, CHANNELS = 64, CORES + THREADS, 2, 96
+FAR = (SHARED + SOURCES) * TILES + CHANNELS
 # Columns of a vector. REACHED: how many words of a thread have reached a unit, how many stores of
 # a core have left for Config: a unit works in the order in which words reach it.
 REACHED = AGENTS
 REACHED_STORES = REACHED + THREADS * UNITS
 PLAIN = REACHED_STORES + CORES
-VECTOR = PLAIN + OWNERS
+KNOWS = OWNERS + FAR
+VECTOR = PLAIN + KNOWS
 
 # Places: words of L1, halves of GPRs, rows of Dst, bits of Config, then bytes of those words of L1
 # that are accessed in parts.
@@ -49,10 +54,13 @@ CELLS = BYTES + L1_SIZE
 READERS = 4  # of a place that are remembered
 
 # Columns of an event: an access, by whom, and what its owner (core or thread) had done before.
+# VERSION: of far_known. PREVIOUS: of a write, 1 + column and clock of who wrote there before, 0 =
+# another tile.
 (
     AGENT, CLOCK, OWNER_CLOCK, WRITE, WAITED, PC, PUSHED, WORD, CORE, THREAD, TIME, PUSH_CLOCK,
-    ACQUIRED, WAIT, WAIT_WORD, POLL, POLL_WORD, TAKEN, TAKEN_BEHIND, AGAIN, BEFORE, KNOWN,
-) = range(22)  # fmt: skip
+    ACQUIRED, WAIT, WAIT_WORD, POLL, POLL_WORD, TAKEN, TAKEN_BEHIND, AGAIN, BEFORE,
+    VERSION, PREVIOUS, KNOWN,
+) = (*range(23), 24)  # fmt: skip
 EVENT = KNOWN + OWNERS
 EVENTS = 1 << 18
 CACHED = 1 << 13
@@ -79,6 +87,20 @@ TEXTS = 1 << 14  # distinct words
 RANGES = 64
 KEPT_ROWS = 48
 MARGIN = 1 << 12  # events that a step may make
+FAR_VERSIONS, FAR_READERS, FAR_EVENTS, KNOWN_VALUES = 64, 3, 1 << 16, 1 << 12
+PASSED, FIRST_ACCESSES = 1 << 12, 1 << 12
+# Columns of a request that was sent: those of its row, then
+SENT_CORE, SENT_CLOCK, SENT_PC, SENT_WORD, SENT_TIME, SENT_VALUE = range(NOC_FIELDS, NOC_FIELDS + 6)
+SENT = NOC_FIELDS + 6
+# Columns of an access of a request: the column of its agent, its clock, the tile whose core has
+# sent it, bytes of L1, number of the request, where it was sent, the clock; as PREVIOUS
+(
+    F_COLUMN, F_CLOCK, F_HOME, F_WRITE, F_LOW, F_HIGH, F_NUMBER, F_PC, F_TIME, F_PREVIOUS,
+) = range(10)  # fmt: skip
+FAR_EVENT = F_PREVIOUS + 2
+# Columns of a pair of two tiles: address, accesses of requests (0: the core's or unit's, EVENT)
+FP_PLACE, FP_FIRST, FP_SECOND, FP_EVENT = range(4)
+FAR_PAIR = FP_EVENT + EVENT
 
 MEMBERS = (
     Member("run_core", _u64, (1,), "the engine's entry"),
@@ -87,7 +109,7 @@ MEMBERS = (
     Member("full", _i64, (1,), "1 = events did not suffice, nothing is observed any more"),
     # clocks
     Member("clocks", _i64, (AGENTS, PLAIN), "what each agent knows of the others"),
-    Member("plain", _i64, (OWNERS, OWNERS), "the same where all is complete at once"),
+    Member("plain", _i64, (OWNERS, KNOWS), "the same where all is complete at once"),
     Member("epoch", _i64, (AGENTS,), "changes when others may have seen the agent's clock"),
     Member("plain_epoch", _i64, (OWNERS,), "the same"),
     Member("version", _i64, (CORES, VERSIONS, VECTOR), "vectors of a core, as a ring"),
@@ -128,6 +150,38 @@ MEMBERS = (
     Member("mop_early", _i64, (CORES, 4), "a store to the template that a MOP may use: see cores"),
     Member("core_reset", _i64, (CORES,), "1 = the core is in reset"),
     Member("valid", _i64, (2, 2), "src_valid as it was"),
+    # other tiles, see requests.py
+    Member("tiles", _i64, (1,), "observed together, 0 = this one alone"),
+    Member("number", _i64, (1,), "of this tile among them"),
+    Member("width", _i64, (1,), "elements of a plain vector that are in use"),
+    Member("far_version", _i64, (OWNERS,), "how often an owner has learned of another tile"),
+    Member("far_known", _i64, (OWNERS, FAR_VERSIONS, FAR), "what it knew then, as a ring"),
+    Member("sent", _i64, (NOC_REQUESTS, SENT), "requests of the present round"),
+    Member("sent_known", _i64, (NOC_REQUESTS, FAR), "what their cores knew"),
+    Member("sents", _i64, (1,), "how many"),
+    Member("sends", _i64, (1,), "how many of all rounds"),
+    Member("left", _i64, (2, 17, FAR), "by NoC and tag, then of all: what has left was read"),
+    Member("answer", _i64, (2, 19, FAR), "by NoC and kind, then tag: what has been answered"),
+    Member("counter_seen", _i64, (CORES, 2, 64), "clock of a core at its last look at a counter"),
+    Member("received", _i64, (FAR,), "what other tiles have sent here"),
+    Member("arrival", _i64, (16,), "a request that arrives, see requests.py"),
+    Member("arrived", _i64, (FAR,), "what is before it"),
+    Member("far_mark", _u8, (L1_WORDS,), "1 = a request has accessed the word, 2 = it is a flag"),
+    Member("far_writer", _i32, (L1_WORDS,), "request that wrote it last"),
+    Member("far_reader", _i32, (L1_WORDS, FAR_READERS), "requests that read it last"),
+    Member("far_event", _i64, (FAR_EVENTS, FAR_EVENT), "accesses of requests"),
+    Member("far_events", _i64, (1,), "how many, the first is none"),
+    Member("far_pair", _i64, (PAIRS, FAR_PAIR), "accesses of two tiles that nothing orders"),
+    Member("far_pair_known", _i64, (PAIRS, FAR), "what the access of a core or unit is behind"),
+    Member("far_pairs", _i64, (1,), "how many"),
+    Member("value_known", _i64, (KNOWN_VALUES, FAR), "what is before values, as a ring"),
+    Member("values_known", _i64, (1,), "how many"),
+    Member("passed", _i64, (PASSED, 9), "looks that let a core go on, see requests.py"),
+    Member("passes", _i64, (1,), "how many"),
+    Member("first_access", _i64, (FIRST_ACCESSES, 3), "owner + 1, pc, clock of its first one"),
+    Member("last_look", _i64, (CORES, 3), "1 + word, instructions, values of the last look"),
+    Member("last_step", _i64, (CORES, LOOK + 1, 2), "pc and word of each instruction"),
+    Member("last_regs", _u32, (CORES, 32), "registers before them"),
     # polled words
     Member("first", _u32, (L1_WORDS,), "L1 when the run began"),
     Member("slot", _i16, (L1_WORDS,), "1 + number of a word that is polled, 0 = it is not"),
@@ -135,13 +189,25 @@ MEMBERS = (
     Member("polled_gpr", _u8, (64 * THREADS,), "1 = a core polls it"),
     Member("slots", _i64, (1,), "polled words"),
     Member("slot_word", _i64, (SLOTS,), "which"),
-    Member("value", _i64, (SLOTS, VALUES, 3), "what cores stored: value, -1 = a part; core, clock"),
+    Member(
+        "value",
+        _i64,
+        (SLOTS, VALUES, 5),
+        "what was stored: value, -1 = a part; core, clock; of a request its column, clock, 1 +"
+        " number of the request, that of value_known",
+    ),
     Member("values", _i64, (SLOTS,), "how many"),
+    Member("slot_first", _i64, (SLOTS,), "its value before other tiles changed it"),
     Member("log", _i64, (LOG, 6), "stores to L1: word, value, core, clock, pc, time"),
     Member("logged", _i64, (1,), "how many"),
-    Member("site", _u8, (L1_WORDS,), "by pc of a load: 1 known, 2 polls, 4 one of two, 8 spins"),
+    Member("site", _u8, (L1_WORDS,), "by pc of a load, see polls.py"),
     Member("site_last", _i64, (CORES, SITES, 3), "pc, address, how often from there"),
-    Member("look", _i64, (CORES, 5), "instructions since a poll, -1: none; slot, word, part, held"),
+    Member(
+        "look",
+        _i64,
+        (CORES, 6),
+        "instructions since a poll, -1: none; slot, word, part, held; word of L1 without a slot",
+    ),
     Member("look_regs", _u32, (CORES, 32), "registers before it"),
     Member("kept_regs", _u32, (32,), "scratch: registers behind it"),
     Member("look_step", _i64, (CORES, LOOK + 1, 2), "pc and word of each instruction"),

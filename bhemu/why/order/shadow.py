@@ -7,7 +7,7 @@ import numpy as np
 from bhemu.jit.subset import njit
 from bhemu.memmap import L1_SIZE
 from bhemu.tensix.config import CONFIG_WORDS
-from bhemu.why.order import clocks
+from bhemu.why.order import clocks, requests
 from bhemu.why.order import record as r
 
 # Events
@@ -15,9 +15,9 @@ from bhemu.why.order import record as r
 
 @njit
 def steps(s: Any, o: Any, pc: Any, pushed: Any, word: Any, core: Any, thread: Any) -> None:
-    """What makes the accesses from now on; its time counts what the open turn has retired."""
+    """What makes the accesses from now on."""
     o.step[0], o.step[1], o.step[2], o.step[3], o.step[4] = pc, pushed, word, core, thread
-    o.step[5] = s.clock[0] + (s.turn_given[0] - s.left[s.agent[0]] if s.turn_open[0] else 0)
+    o.step[5] = clocks.now(s)
 
 
 @njit
@@ -51,6 +51,7 @@ def event(s: Any, o: Any, agent: Any, write: Any) -> Any:
     one[r.POLL], one[r.POLL_WORD] = o.poll[o.step[3], 0], o.poll[o.step[3], 1]
     one[r.AGAIN], one[r.BEFORE] = 0, o.dst_word[who, 1]
     one[r.TAKEN], one[r.TAKEN_BEHIND] = o.taken[who, 0], o.taken[who, 1]
+    one[r.VERSION], one[r.PREVIOUS], one[r.PREVIOUS + 1] = o.far_version[who], 0, 0
     for k in range(r.OWNERS):
         one[r.KNOWN + k] = o.plain[who, k]
     o.cached[i, 0], o.cached[i, 1], o.cached[i, 2] = agent, pc, word
@@ -222,8 +223,15 @@ def begin(o: Any) -> None:
 def l1(o: Any, agent: Any, low: Any, high: Any, new: Any, write: Any) -> None:
     """An access to the bytes `low` to `high` of L1."""
     begin(o)
+    if o.tiles[0]:
+        requests.accesses(o, clocks.row(agent), o.event[new, r.PUSHED])
+        if write and requests.last_writer(o, low >> 2) != new:
+            requests.put_previous(o, o.event[new], np.int64(r.PREVIOUS), o.number[0], low >> 2)
     high = min(high, L1_SIZE)
     for word in range(low >> 2, (high + 3) >> 2):
+        if o.far_mark[word] and agent < r.HOST:
+            first, last = max(low, 4 * word), min(high, 4 * word + 4)
+            requests.local(o, agent, first, last, new, write)
         part = low > 4 * word or high < 4 * word + 4
         if part and o.split[word] == 0:
             o.split[word] = 1
@@ -236,17 +244,6 @@ def l1(o: Any, agent: Any, low: Any, high: Any, new: Any, write: Any) -> None:
             continue
         for at in range(max(low, 4 * word), min(high, 4 * word + 4)):
             place(o, agent, np.int64(r.BYTES + at), new, write)
-
-
-@njit
-def last_writer(o: Any, word: Any) -> Any:
-    """The event that wrote a word of L1, or one of its bytes, last; 0 = nobody."""
-    if o.split[word] == 0:
-        return np.int64(o.writer[word])
-    found = np.int64(0)
-    for k in range(4):
-        found = max(found, np.int64(o.writer[r.BYTES + 4 * word + k]))
-    return found
 
 
 # Config: words read many bits, which change seldom

@@ -1,0 +1,391 @@
+"""Of two accesses of different tiles that nothing orders: which should come first, who is to blame.
+
+The first of them is the write that the other one needs, unless the other one still needs what
+was there before. Who makes the first lets the second side go on by what it sends behind it. So
+either it sends that too early, or the other side does not wait for it, or for too little.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bhemu.devices import niu_request as request
+from bhemu.machine.tile import Tile
+from bhemu.why.order import record as r
+from bhemu.why.order.conflicts import step_of
+from bhemu.why.order.looks import Look, executed
+from bhemu.why.order.observe import owner_of
+from bhemu.why.order.sent import Sent
+from bhemu.why.order.tiles import Tiles
+from bhemu.why.walk import Instruction, Step, Word
+
+
+@dataclass(frozen=True)
+class Passed:
+    """A core of tile `home` has looked at a word that other tiles change, and gone on.
+
+    by: the requests that this takes; first: the value that the word had before any arrived.
+    """
+
+    home: int
+    core: int
+    epoch: int
+    word: int
+    step: Instruction
+    first: int
+    by: tuple[Sent, ...]
+
+
+@dataclass(frozen=True)
+class Side:
+    """An access to a word of L1 by `owner` of tile `home`, at that owner's clock.
+
+    sent: the request that makes it; known: what was before it, by columns of all tiles; previous:
+    column and clock of who wrote there before, if that was done for the same tile.
+    """
+
+    home: int
+    owner: int
+    epoch: int
+    write: bool
+    step: Step
+    sent: Sent | None
+    known: npt.NDArray[np.int64]
+    previous: tuple[int, int] | None
+
+    @property
+    def pc(self) -> int:
+        """The place in the code of its core that it stems from."""
+        return self.step.pushed if isinstance(self.step, Word) else self.step.pc
+
+
+class Walk:
+    """What an observed run of all tiles has shown: pairs, looks, requests."""
+
+    def __init__(self, tiles: Tiles) -> None:
+        self.sent, self.flags = tiles.sent, tiles.flags
+        self.tiles: list[Tile] = [one.tile for one in tiles.observers]
+        self.records = [one.record for one in tiles.observers]
+
+    @cached_property
+    def passed(self) -> list[list[Passed]]:
+        """The looks of each tile that have let cores go on, in order."""
+        return [self._passed(n) for n in range(len(self.records))]
+
+    def _passed(self, n: int) -> list[Passed]:
+        o, found = self.records[n], []
+        last = int(o.passes[0])
+        for i in range(max(last - r.PASSED, 0), last):
+            core, clock, word, pc, text, first, floor, upto, time = o.passed[i % r.PASSED].tolist()
+            values = self.flags[n].get(word, {})
+            by = tuple(values[k] for k in range(floor + 1, upto + 1) if k in values)
+            step = Instruction(time, core, pc, text, np.zeros(32, np.uint32))
+            found.append(Passed(n, core, clock, 4 * word, step, first, by))
+        return found
+
+    def first_access(self, n: int, owner: int, pc: int) -> int | None:
+        """The clock of the first access of an owner of tile `n` to L1 from a place in the code."""
+        found = self.records[n].first_access
+        at = np.flatnonzero((found[:, 0] == owner + 1) & (found[:, 1] == pc))
+        return int(found[at[0], 2]) if at.size else None
+
+    def sides(self, n: int) -> list[tuple[int, Side, Side]]:
+        """Address and accesses of each pair of tile `n`, in the order in which they happened."""
+        o, found = self.records[n], []
+        for i in range(int(o.far_pairs[0])):
+            row = o.far_pair[i].tolist()
+            near = self._near(n, row[r.FP_EVENT :], o.far_pair_known[i].copy())
+            first, second = (
+                self._far(n, o.far_event[row[k]].tolist()) if row[k] else near
+                for k in (r.FP_FIRST, r.FP_SECOND)
+            )
+            found.append((row[r.FP_PLACE], first, second))
+        return found
+
+    def _near(self, n: int, row: list[int], known: npt.NDArray[np.int64]) -> Side:
+        owner = owner_of(row[r.AGENT])
+        own = slice(r.SHARED * n, r.SHARED * (n + 1))
+        np.maximum(known[own], row[r.KNOWN : r.KNOWN + r.SHARED], out=known[own])
+        previous = (row[r.PREVIOUS] - 1, row[r.PREVIOUS + 1]) if row[r.PREVIOUS] else None
+        step = step_of(row)
+        return Side(n, owner, row[r.OWNER_CLOCK], bool(row[r.WRITE]), step, None, known, previous)
+
+    def _far(self, n: int, row: list[int]) -> Side:
+        sent = self.sent[row[r.F_HOME]][row[r.F_NUMBER]]
+        previous = (row[r.F_PREVIOUS] - 1, row[r.F_PREVIOUS + 1]) if row[r.F_PREVIOUS] else None
+        home, write = row[r.F_HOME], bool(row[r.F_WRITE])
+        return Side(home, sent.core, sent.epoch, write, sent.step, sent, sent.known, previous)
+
+
+@dataclass(frozen=True)
+class Blame:
+    """Whose step is wrong and why; `word`: whose first value is, in place of the step."""
+
+    home: int
+    step: Step
+    text: str
+    advice: str
+    word: int | None = None
+
+
+@dataclass(frozen=True)
+class Disorder:
+    """A conflict of two tiles: `first` should be done before `second` begins."""
+
+    walk: Walk
+    number: int
+    place: int
+    first: Side
+    second: Side
+    clock: int
+
+    @property
+    def tile(self) -> Tile:
+        """Whose L1 it is."""
+        return self.walk.tiles[self.number]
+
+    @property
+    def is_flag(self) -> bool:
+        """Whether a core stores to a word by which another tile tells it something."""
+        return _is_set(self.first, self.second) and self.place >> 2 in self.walk.flags[self.number]
+
+    def blamed(self) -> Blame:
+        """Who is wrong."""
+        if self.is_flag:
+            return Blame(
+                self.first.home, self.first.step,
+                "for the other tile may have changed the word by then",
+                "store to it before the other tile is told to go on",
+            )  # fmt: skip
+        if (told := self._told()) is not None:
+            return Blame(
+                told.tile, told.step, f"for what it has {self._unfinished()} by then",
+                "wait for the answer of the request before it (a barrier)",
+            )  # fmt: skip
+        passed = self._wait()
+        return self._no_wait() if passed is None else self._counted(passed)
+
+    def _unfinished(self) -> str:
+        sent = self.first.sent
+        if sent is not None and not self.first.write and not sent.reads:
+            return "asked the NoC to write may not have left"
+        reads = sent is not None and sent.reads
+        return f"asked the NoC to {'read' if reads else 'write'} may not have arrived"
+
+    def _told(self) -> Sent | None:
+        """What the first side has sent behind its request, and the second knows of."""
+        first, second = self.first, self.second
+        if first.sent is None:
+            return None
+        known = int(second.known[r.SHARED * first.home + first.owner])
+        later = [one for one in self.walk.sent[first.home] if one.core == first.owner]
+        return next((one for one in later if first.epoch < one.epoch <= known), None)
+
+    def _words(self) -> set[tuple[int, int]]:
+        """(tile, word) that the first side's tile sends to: by these it lets others go on."""
+        return {
+            (n, 4 * word)
+            for n, flags in enumerate(self.walk.flags)
+            for word, values in flags.items()
+            if any(one.tile == self.first.home for one in values.values())
+        }
+
+    def _wait(self) -> Passed | None:
+        """The last look of the second side at such a word, since it did the same before."""
+        second, words = self.second, self._words()
+        before = self._again()
+        looks = [one for one in self.walk.passed[second.home] if (second.home, one.word) in words]
+        own = [one for one in looks if one.core == second.owner]
+        own = [one for one in own if before <= one.epoch <= second.epoch]
+        if own or second.sent is not None:
+            return own[-1] if own and not self._is_for_another(own[-1]) else None
+        others = [one for one in looks if one.epoch <= self._knows(one.core)]
+        asked = self._asked()
+        if others and (asked is None or others[-1].epoch > asked.epoch):
+            return others[-1]
+        return None
+
+    def _is_for_another(self, look: Passed) -> bool:
+        """Whether behind a look, and before the second side, its core sends what is in order.
+
+        That is what it has waited for.
+        """
+        sent = self.second.sent
+        unordered = [
+            _in_order(self.walk, n, place, first, second)[1].sent
+            for n in range(len(self.walk.tiles))
+            for place, first, second in self.walk.sides(n)
+        ]
+        return any(
+            one.core == self.second.owner
+            and look.epoch < one.epoch < self.second.epoch
+            and not one.is_flag
+            and (sent is None or one.step.pc != sent.step.pc)
+            and not any(one is other for other in unordered)
+            for one in self.walk.sent[self.second.home]
+        )
+
+    def _knows(self, core: int) -> int:
+        """How far a core of its tile had come when the second side made its access."""
+        return int(self.second.known[r.SHARED * self.second.home + core])
+
+    def _again(self) -> int:
+        """The second side's clock when it last did what it does now; 0: it never did."""
+        second = self.second
+        if second.sent is None:
+            return 0
+        same = [
+            one.epoch
+            for one in self.walk.sent[second.home]
+            if one.core == second.owner and one.epoch < second.epoch
+            and one.step.pc == second.sent.step.pc
+        ]  # fmt: skip
+        return same[-1] if same else 0
+
+    def _no_wait(self) -> Blame:
+        text, step = "for nothing makes it wait for the other tile", self.second.step
+        asked = self._asked()
+        if asked is not None:
+            text = "for nothing waits for what it asks for"
+            step = asked.step
+        return Blame(self.second.home, step, text, "wait for a word that the other tile changes")
+
+    def _asked(self) -> Sent | None:
+        """Where a thread uses what a core gave it: what this core has asked the other tile for."""
+        second = self.second
+        if second.sent is not None:
+            return None
+        flags = [one for one in self.walk.sent[second.home] if one.is_flag]
+        sent = [
+            one
+            for one in flags
+            if one.core != second.owner
+            and one.epoch <= self._knows(one.core)
+            and self._goes_to(one, self.first.home)
+        ]
+        return sent[-1] if sent else None
+
+    def _goes_to(self, one: Sent, home: int) -> bool:
+        return one in self.walk.flags[home].get(one.remote[0] >> 2, {}).values()
+
+    def _counted(self, passed: Passed) -> Blame:
+        by = [one for one in passed.by if one.tile == self.first.home]
+        if by and self._is_early(by[-1]):
+            return Blame(
+                by[-1].tile, by[-1].step, "for it lets the other tile go on too early",
+                "send it behind the last access to what the other tile will use",
+            )  # fmt: skip
+        text = "for it does not wait until the other tile is done"
+        advice = "count what must have arrived, and what was there at first"
+        word = passed.word if not passed.by and not self._is_meant(passed) else None
+        return Blame(self.second.home, passed.step, text, advice, word)
+
+    def _is_early(self, told: Sent) -> bool:
+        """Whether such a request comes before such an access the first time.
+
+        It does not count where the first side makes its access only after an answer to it.
+        """
+        first = self.first
+        if told.core == first.owner and self._is_answered(told):
+            return False
+        sends = [one for one in self.walk.sent[first.home] if one.core == told.core]
+        same = [one for one in sends if one.remote[0] == told.remote[0]]
+        epoch = self.walk.first_access(first.home, first.owner, first.pc) or first.epoch
+        if first.sent is not None:
+            own = [one for one in self.walk.sent[first.home] if one.core == first.owner]
+            epoch = next(one.epoch for one in own if one.step.pc == first.pc)
+        if told.core == first.owner:
+            return same[0].epoch < epoch
+        return int(same[0].known[r.SHARED * first.home + first.owner]) < epoch
+
+    def _is_answered(self, told: Sent) -> bool:
+        """Whether the second side's tile knew of a request in what let the first side go on."""
+        first, column = self.first, r.SHARED * told.tile + told.core
+        return any(
+            by.tile == self.second.home and by.known[column] >= told.epoch
+            for look in self.walk.passed[first.home]
+            if look.core == told.core and told.epoch < look.epoch <= first.epoch
+            for by in look.by
+        )
+
+    def _is_meant(self, passed: Passed) -> bool:
+        """Whether the first value of a word is 0, or as many as there are places to send to."""
+        sides = [one.sent for one in (self.first, self.second) if one.sent is not None]
+        places = 0
+        for sent in sides:
+            same = [one for one in self.walk.sent[sent.tile] if one.step.pc == sent.step.pc]
+            places = max(places, len({one.remote[0] for one in same}))
+        return passed.first in (0, places, places * (len(self.walk.tiles) - 1))
+
+
+def disorders(walk: Walk) -> list[Disorder]:
+    """All pairs of a run, the earliest first."""
+    found = []
+    for n in range(len(walk.tiles)):
+        for place, one, other in walk.sides(n):
+            first, second = _in_order(walk, n, place, one, other)
+            found.append(Disorder(walk, n, place, first, second, other.step.clock))
+    return sorted(found, key=lambda one: one.clock)
+
+
+def _is_set(first: Side, second: Side) -> bool:
+    """Whether a core stores to a word that a request changes."""
+    return first.write and second.write and (first.sent is None or second.sent is None)
+
+
+def _in_order(walk: Walk, n: int, place: int, one: Side, other: Side) -> tuple[Side, Side]:
+    """Which of both should be done first."""
+    if _is_set(one, other):
+        is_flag = place >> 2 in walk.flags[n]
+        return (other, one) if is_flag and one.sent is not None else (one, other)
+    if one.write and other.write:
+        return one, other
+    write, read = (one, other) if one.write else (other, one)
+    before = write.previous
+    if before is not None and before[1] <= read.known[before[0]]:
+        return read, write  # what was there before is still needed
+    return write, read
+
+
+@dataclass(frozen=True)
+class Missed:
+    """A core of tile `home` waits for a value of a word that was there: `over` has changed it."""
+
+    home: int
+    core: int
+    step: Instruction
+    over: Sent
+
+
+def missed(walk: Walk) -> list[Missed]:
+    """Of a hang, the waits whose words other tiles have counted on."""
+    found = []
+    for n, o in enumerate(walk.records):
+        for core in range(r.ISSUE):
+            word, count, _ = o.last_look[core].tolist()
+            if not word or not any(one.core == core for one in walk.passed[n]):
+                continue
+            steps = executed(o.last_step[core, : count + 1], o.last_regs[core], core)
+            look = Look(4 * (word - 1), *steps)
+            slot = int(o.slot[word - 1]) - 1
+            last, known = int(o.values[slot]), o.plain[core]
+            numbers = range(max(last - r.VALUES, 0), last)
+            values = [o.value[slot, k % r.VALUES].tolist() for k in numbers]
+            ours = [one for one in values if _is_known(one, core, known)]
+            floor = values.index(ours[-1]) if ours else 0
+            ways = [look.ends(one[0]) != look.ended for one in values[floor:]]
+            if True in ways and not ways[-1]:
+                over = walk.flags[n][word - 1].get(numbers[floor + ways.index(True) + 1])
+                if over is not None and over.kind == request.ATOMIC:
+                    found.append(Missed(n, core, look.step, over))
+    return found
+
+
+def _is_known(value: list[int], core: int, known: Any) -> bool:
+    by, clock, number = value[1:4]
+    if number:
+        return bool(clock <= known[r.OWNERS + by])
+    return by == core or bool(clock <= known[by])

@@ -1,0 +1,362 @@
+"""What cores send to other tiles, how far they were, and what nothing orders between tiles.
+
+What the owners of all tiles know of each other goes along in columns of plain vectors behind those
+of the own tile (record.FAR): owners of each tile, then the sources of its writes by NoC, then
+channels of requests, each of them an agent. An access of a request is ordered by the column and
+clock of its agent. Python lets requests arrive behind each round (tiles.py).
+"""
+
+from typing import Any
+
+import numpy as np
+
+from bhemu.devices import niu
+from bhemu.devices import niu_request as request
+from bhemu.jit.intrinsics import load_word
+from bhemu.jit.subset import njit
+from bhemu.memmap import L1_SIZE
+from bhemu.tensix.state import NOC_FIELDS, NOC_REQUESTS
+from bhemu.why.order import clocks
+from bhemu.why.order import record as r
+
+# Columns of `passed`
+CORE, CLOCK, WORD, PC, TEXT, FIRST, FLOOR, UPTO, TIME = range(9)
+_TURN = 32  # instructions of a core within one turn of a loop that polls
+_ACCESSED, FLAG = 1, 2  # bits of far_mark
+_ALL_TAGS = 16
+
+
+@njit
+def _far(o: Any) -> Any:
+    """How many columns are in use."""
+    return o.width[0] - r.OWNERS
+
+
+@njit
+def own_column(o: Any, who: Any) -> Any:
+    """The column of an owner of this tile."""
+    return r.SHARED * o.number[0] + who
+
+
+@njit
+def export(o: Any, to: Any, who: Any) -> None:
+    """What an owner knows, by columns of all tiles."""
+    clocks.copy(to, 0, o.plain[who], r.OWNERS, _far(o))
+    for k in range(r.SHARED):
+        i = own_column(o, np.int64(k))
+        to[i] = max(to[i], o.plain[who, k])
+
+
+@njit
+def learn(o: Any, c: Any, known: Any) -> None:
+    """Core `c` is behind what columns of all tiles say."""
+    for k in range(r.SHARED):
+        clock = known[own_column(o, np.int64(k))]
+        if clock > o.plain[c, k] and k < r.ISSUE:
+            clocks.join_moment(o, c, np.int64(k), clock, True, True)
+        elif clock > o.plain[c, k]:
+            o.plain[c, k] = clock
+    grew = False
+    for i in range(_far(o)):
+        if known[i] > o.plain[c, r.OWNERS + i]:
+            o.plain[c, r.OWNERS + i] = known[i]
+            grew = True
+    if grew:
+        clocks.learned(o, c)
+        clocks.changed(o, c, True)
+
+
+@njit
+def tell(o: Any, name: Any, known: Any) -> None:
+    """Whoever acquires `name` from now on is behind what columns of all tiles say."""
+    held = o.object[clocks.named(o, name)]
+    for k in range(r.SHARED):
+        clock = known[own_column(o, np.int64(k))]
+        held[r.PLAIN + k] = max(held[r.PLAIN + k], clock)
+    for i in range(_far(o)):
+        at = r.PLAIN + r.OWNERS + i
+        held[at] = max(held[at], known[i])
+
+
+# Requests that leave
+
+
+@njit
+def sends(s: Any, o: Any, c: Any, row: Any) -> None:
+    """Core `c` has sent a request."""
+    i = o.sents[0]
+    if i == NOC_REQUESTS:
+        o.full[0] = 1
+        return
+    one, known = o.sent[i], o.sent_known[i]
+    clocks.copy(one, 0, row, 0, NOC_FIELDS)
+    one[r.SENT_CORE], one[r.SENT_CLOCK] = c, o.plain[c, c]
+    one[r.SENT_PC], one[r.SENT_WORD], one[r.SENT_TIME] = o.step[0], o.step[2], o.step[5]
+    one[r.SENT_VALUE] = row[request.OPERAND]
+    export(o, known, c)
+    o.sents[0] += 1
+    if request.takes_data(row[request.CONTROL]):
+        low, noc = row[request.LOCAL], row[request.NOC]
+        one[r.SENT_VALUE] = np.int64(load_word(np.int64(s.host[0]) + (low & ~3)))
+        column = r.SHARED * o.tiles[0] + r.SOURCES * o.number[0] + noc
+        left, tagged = o.left[noc, _ALL_TAGS], o.left[noc, request.transaction(row)]
+        _raise(o, left, known)
+        left[column] += 1
+        _raise(o, tagged, left)
+        new = _event(o, column, left[column], o.number[0], False, low, low + request.size(row))
+        o.far_event[new, r.F_NUMBER], o.far_event[new, r.F_PC] = o.sends[0], o.step[0]
+        o.far_event[new, r.F_TIME] = o.step[5]
+        remote(o, left, new)
+    o.sends[0] += 1
+    o.epoch[c] += 1  # what the core does from now on is not before the request
+    o.plain_epoch[c] += 1
+
+
+@njit
+def _raise(o: Any, to: Any, by: Any) -> None:
+    for i in range(_far(o)):
+        to[i] = max(to[i], by[i])
+
+
+@njit
+def _event(o: Any, column: Any, clock: Any, home: Any, write: Any, low: Any, high: Any) -> Any:
+    """The number of an access of a request to L1 of this tile."""
+    new = o.far_events[0]
+    if new == r.FAR_EVENTS - 1:
+        o.full[0] = 1
+        return np.int64(new)
+    o.far_events[0] += 1
+    one = o.far_event[new]
+    one[r.F_COLUMN], one[r.F_CLOCK], one[r.F_HOME] = column, clock, home
+    one[r.F_WRITE], one[r.F_LOW], one[r.F_HIGH] = np.int64(write), low, min(high, L1_SIZE)
+    return np.int64(new)
+
+
+@njit
+def arrival(o: Any) -> None:
+    """The access of the request that o.arrival describes: column, clock, home, write, low, high,
+    number, pc, time."""
+    a = o.arrival
+    new = _event(o, a[0], a[1], a[2], a[3], a[4], a[5])
+    o.far_event[new, r.F_NUMBER], o.far_event[new, r.F_PC], o.far_event[new, r.F_TIME] = (
+        a[6],
+        a[7],
+        a[8],
+    )
+    remote(o, o.arrived, new)
+
+
+# Accesses of requests
+
+
+@njit
+def put_previous(o: Any, to: Any, at: Any, home: Any, word: Any) -> None:
+    """Who wrote a word last, if that was done for tile `home`."""
+    to[at], to[at + 1] = 0, 0
+    far, near = o.far_event[o.far_writer[word]], o.event[last_writer(o, word)]
+    known = o.far_writer[word] > 0
+    if known and far[r.F_TIME] >= near[r.TIME]:
+        if far[r.F_HOME] == home:
+            to[at], to[at + 1] = 1 + far[r.F_COLUMN], far[r.F_CLOCK]
+    elif near[r.AGENT] >= 0 and home == o.number[0] and near[r.AGENT] < r.HOST:
+        who = clocks.row(near[r.AGENT])
+        to[at], to[at + 1] = 1 + own_column(o, who), near[r.OWNER_CLOCK]
+
+
+@njit
+def last_writer(o: Any, word: Any) -> Any:
+    """The event that wrote a word of L1, or one of its bytes, last; 0 = nobody."""
+    if o.split[word] == 0:
+        return np.int64(o.writer[word])
+    found = np.int64(0)
+    for k in range(4):
+        found = max(found, np.int64(o.writer[r.BYTES + 4 * word + k]))
+    return found
+
+
+@njit
+def remote(o: Any, known: Any, new: Any) -> None:
+    """A request accesses L1; `known`: what is before that."""
+    one = o.far_event[new]
+    low, high, write = one[r.F_LOW], one[r.F_HIGH], one[r.F_WRITE]
+    put_previous(o, one, r.F_PREVIOUS, one[r.F_HOME], low >> 2)
+    for word in range(low >> 2, (high + 3) >> 2):
+        if one[r.F_HOME] != o.number[0]:
+            if o.split[word]:
+                for at in range(max(low, 4 * word), min(high, 4 * word + 4)):
+                    _compare_near(o, known, np.int64(r.BYTES + at), at, new)
+            else:
+                _compare_near(o, known, np.int64(word), max(low, 4 * word), new)
+        o.far_mark[word] |= np.uint8(_ACCESSED)
+        _compare_far(o, known, o.far_writer[word], new)
+        if write:
+            for k in range(r.FAR_READERS):
+                _compare_far(o, known, o.far_reader[word, k], new)
+                o.far_reader[word, k] = 0
+            o.far_writer[word] = new
+        else:
+            _read(o, word, new)
+
+
+@njit
+def _read(o: Any, word: Any, new: Any) -> None:
+    """A request has read a word: it is among those that did so last."""
+    free = new % r.FAR_READERS
+    for k in range(r.FAR_READERS):
+        old = o.far_reader[word, k]
+        if old == 0 or o.far_event[old, r.F_COLUMN] == o.far_event[new, r.F_COLUMN]:
+            free = np.int64(k)
+    o.far_reader[word, free] = new
+
+
+@njit
+def _compare_near(o: Any, known: Any, cell: Any, place: Any, new: Any) -> None:
+    """An access of a request, and what cores and units of this tile have done there."""
+    _near(o, known, np.int64(o.writer[cell]), place, new)
+    for k in range(r.READERS if o.far_event[new, r.F_WRITE] else 0):
+        _near(o, known, np.int64(o.reader[cell, k]), place, new)
+
+
+@njit
+def _near(o: Any, known: Any, old: Any, place: Any, new: Any) -> None:
+    agent = o.event[old, r.AGENT]
+    if old == 0 or agent >= r.HOST:  # requests are accesses of their own here
+        return
+    who = clocks.row(agent)
+    if o.event[old, r.OWNER_CLOCK] <= known[own_column(o, who)]:
+        return
+    held = o.far_known[who, o.event[old, r.VERSION] % r.FAR_VERSIONS]
+    _pair(o, place, np.int64(0), new, old, held)
+
+
+@njit
+def _compare_far(o: Any, known: Any, old: Any, new: Any) -> None:
+    """Accesses of two requests."""
+    a, b = o.far_event[old], o.far_event[new]
+    if old == 0 or a[r.F_HOME] == b[r.F_HOME] or a[r.F_COLUMN] == b[r.F_COLUMN]:
+        return
+    low = max(a[r.F_LOW], b[r.F_LOW])
+    if low < min(a[r.F_HIGH], b[r.F_HIGH]) and a[r.F_CLOCK] > known[a[r.F_COLUMN]]:
+        _pair(o, low, np.int64(old), new, np.int64(0), known)
+
+
+@njit
+def local(o: Any, agent: Any, low: Any, high: Any, new: Any, write: Any) -> None:
+    """A core or unit accesses bytes of a word that requests have accessed."""
+    word, who = low >> 2, clocks.row(agent)
+    _local(o, who, low, high, np.int64(o.far_writer[word]), new)
+    if write:
+        for k in range(r.FAR_READERS):
+            _local(o, who, low, high, np.int64(o.far_reader[word, k]), new)
+            o.far_reader[word, k] = 0
+        o.far_writer[word] = 0
+        o.far_mark[word] &= np.uint8(FLAG)
+
+
+@njit
+def _local(o: Any, who: Any, low: Any, high: Any, old: Any, new: Any) -> None:
+    a = o.far_event[old]
+    if old == 0 or a[r.F_HOME] == o.number[0]:
+        return
+    low = max(low, a[r.F_LOW])
+    if low < min(high, a[r.F_HIGH]) and a[r.F_CLOCK] > o.plain[who, r.OWNERS + a[r.F_COLUMN]]:
+        clocks.copy(o.arrived, 0, o.plain[who], r.OWNERS, _far(o))
+        _pair(o, low, old, np.int64(0), new, o.arrived)
+
+
+@njit
+def _pair(o: Any, place: Any, first: Any, second: Any, event: Any, known: Any) -> None:
+    """Keep two accesses, as those of requests or as the `event` of this tile."""
+    near = o.event[event]
+    if o.far_mark[place >> 2] & FLAG:  # only a store of a core to a flag is one
+        other = o.far_event[first + second]
+        if event == 0 or near[r.WRITE] == 0 or other[r.F_WRITE] == 0:
+            return
+    a = o.far_event[first, r.F_PC] if first else near[r.PUSHED]
+    b = o.far_event[second, r.F_PC] if second else near[r.PUSHED]
+    for i in range(o.far_pairs[0]):
+        pair = o.far_pair[i]
+        old = pair[r.FP_EVENT : r.FAR_PAIR]
+        x = o.far_event[pair[r.FP_FIRST], r.F_PC] if pair[r.FP_FIRST] else old[r.PUSHED]
+        y = o.far_event[pair[r.FP_SECOND], r.F_PC] if pair[r.FP_SECOND] else old[r.PUSHED]
+        if a == x and b == y:
+            return
+    if o.far_pairs[0] < r.PAIRS:
+        pair = o.far_pair[o.far_pairs[0]]
+        pair[r.FP_PLACE], pair[r.FP_FIRST], pair[r.FP_SECOND] = place, first, second
+        clocks.copy(pair, r.FP_EVENT, near, 0, r.EVENT)
+        clocks.copy(o.far_pair_known[o.far_pairs[0]], 0, known, 0, _far(o))
+        o.far_pairs[0] += 1
+
+
+# Looks
+
+
+@njit
+def answered(o: Any, c: Any, noc: Any, index: Any) -> None:
+    """Core `c` has seen by a counter of its NIU what has left, been answered, or come."""
+    kind = counted(index)
+    if kind == RECEIVED:
+        learn(o, c, o.received)
+    elif kind >= 0:
+        learn(o, c, o.answer[noc, kind])
+        if kind >= TAGS:
+            learn(o, c, o.left[noc, kind - TAGS])
+        elif kind == request.WRITE:
+            learn(o, c, o.left[noc, _ALL_TAGS])
+    elif kind == LEFT:
+        learn(o, c, o.left[noc, _ALL_TAGS])
+    elif kind <= LEFT_TAGS:
+        learn(o, c, o.left[noc, LEFT_TAGS - kind])
+
+
+TAGS, RECEIVED = 3, 32  # of `counted`: request kinds are 0 to 2
+NOTHING, LEFT, LEFT_TAGS = -1, -2, -3
+
+
+@njit
+def counted(index: Any) -> Any:
+    """What a counter of an NIU tells of."""
+    if index == niu.READ_ANSWERS:
+        return np.int64(request.READ)
+    if index == niu.ATOMIC_ANSWERS:
+        return np.int64(request.ATOMIC)
+    if index == niu.ACKS:
+        return np.int64(request.WRITE)
+    if index == niu.WRITES_SENT or index == niu.WRITES_SENT + 1:
+        return np.int64(LEFT)
+    if niu.OUTSTANDING <= index < niu.OUTGOING:
+        return np.int64(TAGS + index - niu.OUTSTANDING)
+    if niu.OUTGOING <= index < niu.OUTGOING + 16:
+        return np.int64(LEFT_TAGS - (index - niu.OUTGOING))
+    return np.int64(RECEIVED if index >= niu.SENT_ATOMIC_ANSWERS else NOTHING)
+
+
+@njit
+def passes(s: Any, o: Any, c: Any, word: Any, first: Any, floor: Any, upto: Any) -> None:
+    """A look at a word has let core `c` go on, for its values of numbers floor + 1 to upto."""
+    n = o.passes[0]
+    if n:
+        last = o.passed[(n - 1) % r.PASSED]
+        same = last[CORE] == c and last[WORD] == word and last[PC] == o.look_step[c, 0, 0]
+        if same and last[FLOOR] == last[UPTO] and o.plain[c, c] <= last[CLOCK] + _TURN:
+            n -= 1  # it was a look in vain
+    one = o.passed[n % r.PASSED]
+    one[CORE], one[CLOCK], one[WORD] = c, o.plain[c, c], word
+    one[PC], one[TEXT] = o.look_step[c, 0, 0], o.look_step[c, 0, 1]
+    one[FIRST], one[FLOOR], one[UPTO], one[TIME] = first, floor, upto, clocks.now(s)
+    o.passes[0] = n + 1
+
+
+@njit
+def accesses(o: Any, who: Any, pc: Any) -> None:
+    """An owner accesses L1 at a pc, perhaps for the first time."""
+    i = (pc * 5 + (who << 7)) % r.FIRST_ACCESSES
+    for _ in range(8):
+        one = o.first_access[i]
+        if one[0] == who + 1 and one[1] == pc:
+            return
+        if one[0] == 0:
+            one[0], one[1], one[2] = who + 1, pc, o.plain[who, who]
+            return
+        i = (i + 1) % r.FIRST_ACCESSES

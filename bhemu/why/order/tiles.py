@@ -1,0 +1,192 @@
+"""The tiles of a chip, observed together: behind each round the requests arrive that were sent."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bhemu import memmap as mm
+from bhemu.devices import niu
+from bhemu.devices import niu_request as request
+from bhemu.machine.machine import Chip
+from bhemu.tensix.state import NOC_FIELDS
+from bhemu.why.order import arrivals
+from bhemu.why.order import record as r
+from bhemu.why.order.observe import Observer
+from bhemu.why.order.sent import Sent, targets
+from bhemu.why.walk import Instruction
+
+_VIRTUAL = 7 << 13 | request.STATIC_CHANNEL
+_COLUMNS, _ROWS = (at - mm.NIU_CFG_0 >> 2 for at in (mm.ROUTER_CFG_1, mm.ROUTER_CFG_3))
+_TAGS = 3  # of `answer`
+_COUNTERS = {
+    request.ATOMIC: niu.ATOMIC_ANSWERS,
+    request.WRITE: niu.ACKS,
+    request.READ: niu.READ_ANSWERS,
+}
+Known = npt.NDArray[np.int64]
+
+
+class Channels:
+    """The agents that make requests arrive.
+
+    A channel makes those of one kind from one tile to one place, on one NoC and static virtual
+    channel, arrive one behind the other. A linked request is before the next one whatever this is;
+    a read is behind the writes of its channel. An increment is not: no source says that it waits
+    for a write. Source: NoC Ordering, ISA.
+    """
+
+    def __init__(self, tiles: int) -> None:
+        self._first = (r.SHARED + r.SOURCES) * tiles
+        self._numbers: dict[Any, int] = {}
+        self._last: dict[Any, Known] = {}
+        self._linked: dict[Any, Known] = {}
+        self._counts = np.zeros(r.FAR, np.int64)
+        self._next = 0
+
+    def arrival(self, tile: int, row: Any, known: Known) -> tuple[int, Known]:
+        """A request arrives: the column of who makes it, what is before that and its own clock."""
+        control, kind = int(row[request.CONTROL]), int(row[request.CONTROL]) & 3
+        way = tile, int(row[request.NOC]), int(row[request.GIVEN])
+        static = bool(control & request.STATIC_CHANNEL)
+        key = (*way, control & (_VIRTUAL | request.MULTICAST), kind)
+        before = [known]
+        if static:
+            before += self._of(key)
+            if kind == request.READ:
+                before += self._of((*key[:-1], request.WRITE))
+        before += [self._linked[way]] if way in self._linked else []
+        column = self._column(key if static else (*key, self._next))
+        clock: Known = np.maximum.reduce(before)
+        self._counts[column] += 1
+        clock[column] = self._counts[column]
+        self._last[key] = clock
+        self._linked.pop(way, None)
+        if control & request.LINKED:
+            self._linked[way] = clock
+        return column, clock
+
+    def _of(self, key: Any) -> list[Known]:
+        return [self._last[key]] if key in self._last else []
+
+    def _column(self, key: Any) -> int:
+        """With too many channels some share one, which only hides what is wrong."""
+        if key not in self._numbers:
+            self._numbers[key] = self._first + self._next % r.CHANNELS
+            self._next += 1
+        return self._numbers[key]
+
+
+class Tiles:
+    """The observers of all tiles of a program, of which each knows what the others have sent.
+
+    few: they are not all of its tiles.
+    """
+
+    def __init__(self, chip: Chip, observers: Sequence[Observer], *, few: bool = False) -> None:
+        self._chip, self.observers, self.few = chip, observers, few
+        self.sent: list[list[Sent]] = [[] for _ in observers]
+        self.flags: list[dict[int, dict[int, Sent]]] = [{} for _ in observers]  # word: number: by
+        self._under_way: list[list[Sent]] = [[] for _ in observers]
+        self._numbers = [chip.number_of(one.tile.xy) for one in observers]
+        self._places = {number: n for n, number in enumerate(self._numbers)}
+        self._channels = Channels(len(observers))
+        for n, one in enumerate(observers):
+            o = one.record
+            o.tiles[0], o.number[0], o.far_events[0] = len(observers), n, 1
+            o.width[0] = r.OWNERS + (r.SHARED + r.SOURCES) * len(observers) + r.CHANNELS
+
+    def round_is_over(self) -> None:
+        """What has been sent, and what of it has arrived by now?"""
+        for n, one in enumerate(self.observers):
+            self._leave(n, one)
+        for n, one in enumerate(self.observers):
+            if self._under_way[n]:
+                s = one.tile.state
+                rows = s.noc_request[: int(s.noc_requests[0]), request.SEQUENCE]
+                waiting = set(rows.tolist())
+                for sent in self._under_way[n]:
+                    if int(sent.row[request.SEQUENCE]) not in waiting:
+                        self._arrive(sent)
+                self._under_way[n] = [sent for sent in self._under_way[n] if not sent.arrived]
+
+    def unanswered(self, n: int) -> list[Sent]:
+        """The last requests of tile `n`, by core, NoC and kind, whose answers nobody looked for."""
+        last: dict[Any, Sent] = {}
+        for one in self.sent[n]:
+            if one.reads or int(one.row[request.CONTROL]) & request.ANSWERED:
+                last[one.core, int(one.row[request.NOC]), one.kind] = one
+        seen = self.observers[n].record.counter_seen
+        found = []
+        for (core, noc, kind), one in last.items():
+            counters = _COUNTERS[kind], niu.OUTSTANDING + one.transaction
+            if all(int(seen[core, noc, at]) <= one.epoch for at in counters):
+                found.append(one)
+        return found
+
+    def _leave(self, n: int, one: Observer) -> None:
+        o = one.record
+        for i in range(int(o.sents[0])):
+            row = o.sent[i].copy()
+            core, epoch, pc, word, time, value = row[NOC_FIELDS:].tolist()
+            step = Instruction(time, core, pc, word, np.zeros(32, np.uint32))
+            known = o.sent_known[i].copy()
+            sent = Sent(n, len(self.sent[n]), core, epoch, step, row[:NOC_FIELDS], known, value)
+            self.sent[n].append(sent)
+            self._under_way[n].append(sent)
+        o.sents[0] = 0
+
+    def _arrive(self, sent: Sent) -> None:
+        column, clock = self._channels.arrival(sent.tile, sent.row, sent.known)
+        sent.arrived = True
+        for u in targets(self._chip, self._masks(sent), sent, self._numbers[sent.tile]):
+            n = self._places.get(u)
+            if n is not None and not (sent.reads and sent.is_register):
+                self._reach(n, sent, column, clock)
+        if sent.reads:
+            self._access(sent.tile, sent, column, clock, arrivals.WRITES, sent.own)
+        held = self.observers[sent.tile].record.answer[int(sent.row[request.NOC])]
+        for kind in (sent.kind, _TAGS + sent.transaction):
+            np.maximum(held[kind], clock, out=held[kind])
+
+    def _reach(self, n: int, sent: Sent, column: int, clock: Known) -> None:
+        """A request reads or writes at tile `n`."""
+        if sent.reads:
+            self._access(n, sent, column, clock, arrivals.LEAVES, sent.remote)
+            return
+        received = self.observers[n].record.received
+        np.maximum(received, clock, out=received)
+        does = arrivals.WRITES
+        if sent.is_register:
+            does = arrivals.REGISTER
+        elif sent.is_flag:
+            does = arrivals.ADDS if sent.increments else arrivals.SETS
+        self._access(n, sent, column, clock, does, sent.remote)
+
+    def _access(
+        self, n: int, sent: Sent, column: int, clock: Known, does: int, area: tuple[int, int]
+    ) -> None:
+        s, o = self.observers[n].tile.state, self.observers[n].record
+        o.arrival[:11] = (
+            *(column, clock[column], sent.tile, int(does != arrivals.LEAVES), *area),
+            *(sent.number, sent.step.pc, int(s.clock[0]), sent.value, sent.number),
+        )
+        o.arrived[:] = clock
+        self.observers[n].arrives(does)
+        if does in (arrivals.SETS, arrivals.ADDS):
+            word = area[0] >> 2
+            slot = int(o.slot[word]) - 1
+            if slot >= 0:
+                self.flags[n].setdefault(word, {})[int(o.values[slot]) - 1] = sent
+
+    def _masks(self, sent: Sent) -> dict[int, list[tuple[int, int]]]:
+        """Columns and rows that tiles leave out of multicasts, by NoC."""
+        if not int(sent.row[request.CONTROL]) & request.MULTICAST:
+            return {}
+        return {
+            number: [
+                (int(config[_COLUMNS]), int(config[_ROWS])) for config in one.tile.state.niu_config
+            ]
+            for number, one in zip(self._numbers, self.observers, strict=True)
+        }

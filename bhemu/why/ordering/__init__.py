@@ -1,1 +1,0 @@
-"""What orders the accesses of a run on one tile, and which accesses nothing orders."""
