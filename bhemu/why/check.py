@@ -84,6 +84,7 @@ class Looks(Protocol):
         """How it sees them; begun before the tile runs."""
 
 
+_AFTER_LAST = 2000  # steps of a hang that are looked at behind its last activity
 Look = TypeVar("Look", bound=Looks)
 
 
@@ -194,6 +195,8 @@ class Context:
         steps: every instruction is looked at, on a chip of as many tiles as `most` steps reach.
         """
         machine = self.launch(engine="compiled", **self.alone)
+        if self.symptom.hangs:  # what comes behind that is the same over and over
+            most = min(most, self.last_activity + _AFTER_LAST)
         tiles = self.few(machine, most) if steps else self.tiles(machine)
         looks = [look(tile) for tile in tiles]
         walks = [one.walk() for one in looks]
@@ -247,7 +250,7 @@ class Context:
         seen = self.symptom.machine
         if not self.is_chip:
             return self._last_change() if self.symptom.hangs else self.end
-        if not isinstance(self.symptom.error, Limit):
+        if not self.symptom.hangs:
             return self.end
         chip, rounds = self.launch(**self.alone), 64
         with suppress(BhemuError):

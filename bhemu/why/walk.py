@@ -22,7 +22,7 @@ from bhemu.tensix.rules import DONE
 from bhemu.tensix.stops import STOP_LIMIT, STOP_TIME
 
 MOST = 150_000  # steps of a walk, some 6 s
-_PAUSES = (STOP_LIMIT, STOP_TIME)
+_PAUSES = {STOP_LIMIT, STOP_TIME}
 _LOOK = 64  # steps between looks at whether a chip is done
 
 
@@ -228,7 +228,7 @@ class ChipWalk:
         for walk in self._walks:
             walk.tile.backend.surface()
         stopped = state.stopped[state.stopped != 0]
-        if status == CHIP_TILES and np.isin(stopped, _PAUSES).all():
+        if status == CHIP_TILES and _PAUSES.issuperset(stopped.tolist()):
             state.stopped[:] = 0
             for number, walk in zip(self._numbers, self._walks, strict=True):
                 s = walk.tile.state
