@@ -173,15 +173,10 @@ class Walk:
 
 
 class ChipWalk:
-    """Runs a launched chip to its end; `walks` see each step of their tiles.
+    """Runs a launched chip to its end; `walks` see each step of their tiles."""
 
-    stepped: called after each step of all tiles.
-    """
-
-    def __init__(
-        self, chip: Chip, walks: Sequence[Walk], stepped: Callable[[], None] | None = None
-    ) -> None:
-        self._chip, self._walks, self._stepped = chip, walks, stepped
+    def __init__(self, chip: Chip, walks: Sequence[Walk]) -> None:
+        self._chip, self._walks = chip, walks
         self._numbers = [chip.number_of(walk.tile.xy) for walk in walks]
 
     def run(self, most: int = MOST) -> bool:
@@ -211,8 +206,6 @@ class ChipWalk:
                 reason = self._chip.run(None if session else "idle").reason
             for walk in stepwise:
                 walk.look()
-            if self._stepped is not None:
-                self._stepped()
             if ends and number % _LOOK == 0:
                 if self._chip.loop.holds(ends):
                     return True
