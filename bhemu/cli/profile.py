@@ -28,6 +28,12 @@ if TYPE_CHECKING:
     metavar="OTHER",
     help="compare with another program, or with what --json wrote: cycles by source line",
 )
+@click.option(
+    "--perfetto",
+    metavar="FILE.json",
+    help="write Chrome trace events for ui.perfetto.dev: spans, counters, arrows",
+)
+@click.option("--html", "page", metavar="FILE.html", help="write a page: flame, timeline, links")
 @run_options
 def profile_command(**values: Any) -> int:
     """Run a program in modelled time and show where the cycles go.
@@ -41,12 +47,17 @@ def profile_command(**values: Any) -> int:
         raise InputError("profile runs with modelled times: leave --late and --timing away")
     values["timing"] = "model"
     chosen = settings(values)
+    written = {name: Path(values[name]) for name in ("perfetto", "page") if values[name]}
+    for path in written.values():
+        files.check_writable(path, "profile", chosen.program.files())
     progress = Progress(chosen.quiet or chosen.as_json)
-    target, begun = _launched(chosen, progress)
+    target, begun = _launched(chosen, progress, spans=bool(written))
     with progress.running(target):
         ended = target.finish()
     target.save()
     found = _profiled(target, begun)
+    if written:
+        _write(written, target, found, progress)
     if values["other"] is not None and ended.error is None:
         return _compared(found.as_dict(), values, as_json=chosen.as_json)
     if chosen.as_json:
@@ -62,8 +73,11 @@ def profile_command(**values: Any) -> int:
     return EXIT_INTERRUPTED if ended.interrupted else EXIT_OK
 
 
-def _launched(chosen: Settings, progress: Progress) -> "tuple[Target, int]":
-    """The program on its machine, whose cycles are counted from now on; its clock."""
+def _launched(chosen: Settings, progress: Progress, *, spans: bool) -> "tuple[Target, int]":
+    """The program on its machine, whose cycles are counted from now on; its clock.
+
+    spans: keep what its agents do when, too.
+    """
     with progress.starting():
         from bhemu.cli.summary import Target
 
@@ -73,6 +87,10 @@ def _launched(chosen: Settings, progress: Progress) -> "tuple[Target, int]":
             tile.state.spent[0] = 1
         if target.machine.network is not None:
             target.machine.network.state.noc_counts[0] = 1
+        if spans:
+            from bhemu.debug.spans import begin
+
+            begin(target.tiles)
     return target, target.machine.clock
 
 
@@ -82,6 +100,25 @@ def _profiled(target: "Target", begun: int) -> "Profile | ChipProfile":
 
     machine = target.machine
     return Profile(target.tile) if isinstance(machine, Tile) else ChipProfile(machine, begun)
+
+
+def _write(
+    written: dict[str, Path],
+    target: "Target",
+    found: "Profile | ChipProfile",
+    progress: Progress,
+) -> None:
+    """Write trace events, a page, or both."""
+    from bhemu.pictures.profiled import document, page, profiled
+
+    shown = profiled(target.program.name, found, target.machine)
+    if path := written.get("perfetto"):
+        data = json.dumps(document(shown), separators=(",", ":")).encode()
+        files.write_whole(path, lambda file: file.write(data), "profile")
+    if path := written.get("page"):
+        made = page(shown)
+        files.write_whole(path, lambda file: file.write(made), "profile")
+    progress.say(f"written: {', '.join(map(str, written.values()))}")
 
 
 def _compared(now: dict[str, Any], values: dict[str, Any], *, as_json: bool) -> int:
@@ -99,7 +136,7 @@ def _compared(now: dict[str, Any], values: dict[str, Any], *, as_json: bool) -> 
     else:
         chosen = settings({**values, "program": values["other"], "save": None})
         progress = Progress(chosen.quiet or chosen.as_json)
-        target, begun = _launched(chosen, progress)
+        target, begun = _launched(chosen, progress, spans=False)
         with progress.running(target):
             ended = target.finish()
         if ended.error is not None:
