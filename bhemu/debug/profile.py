@@ -65,13 +65,17 @@ class Row(NamedTuple):
 
 
 class Profile:
-    """The rows of a tile that has run with modelled times; `full`: the table had no more room."""
+    """The rows of a tile that has run with modelled times; `full`: the table had no more room.
 
-    def __init__(self, tile: Tile) -> None:
+    part: what it has spent and done since a moment: `spent_cycles`, `spent_times`, `op_count`.
+    """
+
+    def __init__(self, tile: Tile, part: tuple[Any, Any, Any] | None = None) -> None:
         s = tile.state
         self.xy = tile.xy
         self.cycles, self.full = int(s.clock[0]), int(s.spent[0]) == spent.FULL
-        counts = s.op_count.sum(axis=0)
+        taken, count, words = part or (s.spent_cycles, s.spent_times, s.op_count)
+        counts = words.sum(axis=0)
         self.sources = Counter[str]()  # words by where their figure is from
         for opcode, cls in REGISTRY.items():
             if counts[opcode] and (figure := cycles.of(cls)):
@@ -81,7 +85,8 @@ class Profile:
             for opcode, cls in REGISTRY.items()
             if counts[opcode] and (one := cycles.of(cls)) and one.kind == times.ESTIMATE
         }
-        self.rows = sorted(_sourced(_rows(tile)), key=lambda row: (-row.cycles, *row[:2], row.word))
+        rows = _sourced(_rows(tile, taken, count))
+        self.rows = sorted(rows, key=lambda row: (-row.cycles, *row[:2], row.word))
 
     def source_of(self, name: str) -> str:
         """Where the figures are from by which an agent works."""
@@ -131,10 +136,11 @@ class Profile:
             yield "the table of places is full: what was new after that is not counted"
 
 
-def _rows(tile: Tile) -> Iterator[Row]:
+def _rows(tile: Tile, spent_cycles: Any, spent_times: Any) -> Iterator[Row]:
     """The rows of the record; those of a loop that polls a counter of an NIU are one wait."""
     s = tile.state
-    table = [(*map(int, s.spent_key[i]), int(i)) for i in s.spent_key[:, 0].nonzero()[0]]
+    used = (spent_cycles != 0) | (spent_times != 0)
+    table = [(*map(int, s.spent_key[i]), int(i)) for i in used.nonzero()[0]]
     loops = {
         (agent, pc, condition): (loop, i)
         for agent, pc, condition, i in table
@@ -148,13 +154,13 @@ def _rows(tile: Tile) -> Iterator[Row]:
             key for key, ((first, last), _) in loops.items()
             if key[0] == agent and first <= pc <= last
         )  # fmt: skip
-        taken, count = int(s.spent_cycles[i]), int(s.spent_times[i])
+        taken, count = int(spent_cycles[i]), int(spent_times[i])
         if (key := next(around, None)) is not None:
             polled[key] += taken
             continue
         yield _row(tile, agent, pc, condition, taken, count)
     for (agent, pc, what), taken in polled.items():
-        count = int(s.spent_times[loops[agent, pc, what][1]])
+        count = int(spent_times[loops[agent, pc, what][1]])
         yield _row(tile, agent, pc, what, taken, count)
 
 
@@ -422,10 +428,10 @@ class ChipProfile:
         for row, xy in sorted(found, key=lambda one: -one[0].cycles)[:most]:
             what = f"{row.agent} for {row.waits_for}: {row.where}"
             yield f"{row.cycles:8} {row.times:6} {xy:>6} {row.source:9} {what}"
-        yield ""
-        head = f"{'cycles':>8} {'requests':>8} {'NIUs':>7} {'links':>7} {'DRAM':>7} {'tile':>6}"
-        head += f" {'figures':9}"
-        yield f"{head}  transfers, with what of their cycles they waited for"
+        if self.transfers:
+            yield ""
+            head = f"{'cycles':>8} {'requests':>8} {'NIUs':>7} {'links':>7} {'DRAM':>7} {'tile':>6}"
+            yield f"{head} {'figures':9}  transfers, with what of their cycles they waited for"
         for one in self.transfers[:most]:
             waits_ = f"{one.niu:7} {one.links:7} {one.dram:7}"
             row_ = f"{one.cycles:8} {one.requests:8} {waits_} {one.tile:>6}"

@@ -91,11 +91,10 @@ class _Kept(list[tuple[int, int, int, int, int]]):
             self.state.trace[0] = 0
 
 
-def begin(tiles: tuple[Tile, ...]) -> None:
-    """From now on the tiles log what their agents do, up to MOST entries in all."""
-    for tile in tiles:
-        tile.log = _Kept(tile, max(MOST // len(tiles), 1))
-        tile.state.trace[0] = observe.SPANS
+def begin(tile: Tile, tiles: int = 1) -> None:
+    """From now on the tile, one of so many, logs what its agents do, up to its share of MOST."""
+    tile.log = _Kept(tile, max(MOST // tiles, 1))
+    tile.state.trace[0] = observe.SPANS
 
 
 class Timeline:

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from bhemu.debug.operations import Operation
 from bhemu.debug.profile import AGENTS, ChipProfile, Link, Profile, Row
 from bhemu.debug.spans import Request, Timeline, requests
 from bhemu.devices.noc_map import HEIGHT, WIDTH
@@ -32,6 +33,7 @@ class Profiled(NamedTuple):
     requests: Sequence[Request]
     links: Sequence[Link]
     cut: bool  # not everything is in the timelines
+    operations: Sequence[Operation]  # of a session
 
     @property
     def profiles(self) -> tuple[Profile, ...]:
@@ -40,14 +42,19 @@ class Profiled(NamedTuple):
         return (alone,) if isinstance(alone, Profile) else tuple(alone.tiles.values())
 
 
-def profiled(name: str, profile: Profile | ChipProfile, machine: Machine | Tile) -> Profiled:
+def profiled(
+    name: str,
+    profile: Profile | ChipProfile,
+    machine: Machine | Tile,
+    operations: Sequence[Operation] = (),
+) -> Profiled:
     """What the tiles of a machine have logged, beside their profile."""
     timelines = {tile.xy: Timeline(tile) for tile in machine.tiles_made()}
     network = machine.network
     sent, whole = ([], True) if network is None else requests(network)
     used = profile.links if isinstance(profile, ChipProfile) else []
     cut = not whole or any(one.cut for one in timelines.values())
-    return Profiled(name, profile, timelines, sent, used, cut)
+    return Profiled(name, profile, timelines, sent, used, cut, operations)
 
 
 def document(found: Profiled) -> dict[str, Any]:
@@ -60,6 +67,12 @@ def document(found: Profiled) -> dict[str, Any]:
         for pid, (xy, timeline) in enumerate(found.timelines.items(), start=1)
         for event in _tile(xy, timeline, of[xy], pid)
     ]
+    for number, one in enumerate(found.operations, start=1):
+        acts = {"acts": [one.first, one.last], "tiles": len(one.profiles)}
+        event = {"ph": "X", "name": f"operation {number}", "cat": "operation", "pid": 0, "tid": 0}
+        events.append({**event, "ts": one.begin, "dur": one.end - one.begin, "args": acts})
+    if found.operations:
+        events.append(named("process_name", 0, 0, "host"))
     report = found.profile.as_dict()
     told = {"program": found.name, "unit": "1 us = 1 modelled cycle", "sources": report["sources"]}
     told |= {"not modelled": report["not_modelled"], "bound": report["bound"]}
@@ -160,6 +173,8 @@ def page(found: Profiled) -> bytes:
         " values</p>",
         *_timelines(found, report["cycles"]),
     ]  # fmt: skip
+    if found.operations:
+        body += ["<h2>Operations of the host</h2>", _operations(found.operations)]
     if found.links:
         body += ["<h2>Links</h2>", *_links(found.links, report["cycles"])]
     body += ["<h2>Waits</h2>", _waits(found)]
@@ -178,6 +193,18 @@ def _agents(report: dict[str, Any]) -> str:
         tile = "({},{})".format(*one["tile"])
         rows.append((tile, one["name"], one["busy"], share, one["source"], *wait))
     return html.scrolled(html.table(heads, rows, "agents"))
+
+
+def _operations(operations: Sequence[Operation]) -> str:
+    heads = ("number", "acts", "cycles", "tiles", "works most", "waits longest", "where")
+    rows = []
+    for number, one in enumerate(operations, start=1):
+        waits = [row for profile in one.profiles for row in profile.rows if row.waits_for]
+        longest = max(waits, key=lambda row: row.cycles, default=None)
+        told = (longest.waits_for, str(longest.where)) if longest else ("", "")
+        acts, bound = f"{one.first} to {one.last}", one.as_dict()["bound"]
+        rows.append((number, acts, one.end - one.begin, len(one.profiles), bound, *told))
+    return html.scrolled(html.table(heads, rows, "operations"))
 
 
 def _waits(found: Profiled) -> str:
