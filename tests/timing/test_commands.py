@@ -12,9 +12,30 @@ from bhemu.cli import main
 from bhemu.errors import InputError
 from bhemu.hosts.gdb.target import Target
 from bhemu.launch.session import Launched, Program
-from bhemu.riscv.assembly import A0, A1, ZERO, addi, code, jal, li, sw
+from bhemu.memmap import DEBUG_BASE, RISCV_DEBUG_REG_WALL_CLOCK_0
+from bhemu.riscv.assembly import (
+    A0,
+    A1,
+    A2,
+    A3,
+    PARK,
+    T0,
+    T1,
+    ZERO,
+    add,
+    addi,
+    code,
+    csrrs,
+    jal,
+    li,
+    lw,
+    sw,
+    word,
+)  # fmt: skip
+from bhemu.tensix.units.matrix.matmul import MVMUL
 
 ELFS = Path(__file__).parents[2] / "elfs"
+MCYCLE = 0xB00
 TIMES = ("model", 7)  # modelled, and late as of a seed
 
 
@@ -132,6 +153,47 @@ def test_a_saved_state_holds_words_under_way(timing: Any, whole: Any, tmp_path: 
 
 
 @pytest.mark.parametrize("timing", TIMES)
+def test_a_state_of_other_times_is_refused(timing: Any, tmp_path: Path) -> None:
+    tile = launched(timing)
+    tile.run(limit=500)
+    tile.snapshot().save(tmp_path / "state.npz")
+    for other in {"off", *TIMES} - {timing}:
+        with pytest.raises(InputError, match="of a machine with "):
+            launched(other).restore(Snapshot.load(tmp_path / "state.npz"))
+    with pytest.raises(InputError, match="this one is without times"):
+        Program.load(tmp_path / "state.npz").launch()
+    assert Program.load(tmp_path / "state.npz").launch(timing=timing).run().reason == "until"
+
+
+@pytest.mark.parametrize("timing", TIMES)
+def test_breakpoints_stop_before_and_watchpoints_behind(timing: Any, whole: Any) -> None:
+    """A word stops before it is issued; what changes Dst stops where the unit has completed it."""
+    tile = launched(timing)
+    point = tile.break_word("MVMUL")
+    assert tile.run().reason == "breakpoint"
+    assert tile.state.op_count[:, MVMUL.opcode].sum() == 0
+    tile.delete(point)
+    before = tile.clock
+    point = tile.watch("dst:0")
+    stop = tile.run()
+    assert stop.reason == "watchpoint" and stop.change.where.word >> 24 == MVMUL.opcode
+    assert tile.clock >= before + 1
+    tile.delete(point)
+    assert tile.run().reason == "until"
+    assert seen(tile) == whole[timing]
+
+
+@pytest.mark.parametrize("timing", TIMES)
+def test_a_trace_has_words_when_they_are_complete(timing: Any, whole: Any) -> None:
+    tile = launched(timing)
+    words = tile.trace()
+    assert len(words) == tile.state.executed.sum() - tile.state.in_flight.sum()
+    clocks = [word.clock for word in words]
+    assert clocks == sorted(clocks)
+    assert seen(tile) == whole[timing]
+
+
+@pytest.mark.parametrize("timing", TIMES)
 def test_gdb_steps_and_goes_on_in_that_time(timing: Any, whole: Any) -> None:
     target = Target(Launched(Program.load(ELFS / "matmul"), timing=timing))
     tile = target.tile
@@ -186,3 +248,23 @@ def test_the_clock_of_a_machine_is_its_cycles() -> None:
         assert machine.cycles == machine.clock > begun
     with pytest.raises(InputError, match="timing"):
         Tile().cycles  # noqa: B018
+
+
+def test_all_clocks_that_a_core_reads_tick_in_cycles() -> None:
+    """Eight divisions, of 33 cycles each, by the wall clock, its high half, mcycle, the host."""
+    tile = Tile(timing="model")
+    wall = DEBUG_BASE + RISCV_DEBUG_REG_WALL_CLOCK_0
+    divisions = [word("divu", A3, A2, A1)] * 8
+    read = [lw(T0, A0), csrrs(T1, MCYCLE)]
+    kept = [sw(T0, A1, 0), sw(T1, A1, 4)]
+    start = [*li(A0, wall), *li(A1, 0x2000), *li(A2, 0x12345678), *read, *kept]
+    again = [*read, sw(T0, A1, 8), sw(T1, A1, 12), lw(T0, A0, 4), sw(T0, A1, 16)]
+    tile.write(0, code(*start, *[add(A3, A3, A3)], *divisions, add(A3, A3, A3), *again, PARK))
+    tile.core["brisc"].release()
+    assert tile.run().reason == "idle"
+    first, mcycle, last, mcycle_last, high = (tile.read32(0x2000 + 4 * i) for i in range(5))
+    assert 0 <= mcycle - first <= 20
+    assert 0 <= mcycle_last - last <= 20
+    assert 8 * 28 <= last - first <= 8 * 40
+    assert high == 0
+    assert last <= tile.read32(wall) == tile.cycles
