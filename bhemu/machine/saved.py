@@ -254,9 +254,9 @@ def restore(tile: Tile, state: TileState) -> None:
     about, s = state.about, tile.state
     if "first" not in about:
         raise InputError(f"{state.origin} cannot be restored", hint=_SAVED_TILE_HINT)
-    held, own = (_TIMES[int(n)] for n in (state.arrays["timed"][0], s.timed[0]))
-    if held != own:
-        raise InputError(f"{state.origin} is of a machine {held}, this one is {own}")
+    kept, here = (_TIMES[int(n)] for n in (state.arrays["timed"][0], s.timed[0]))
+    if kept != here:
+        raise InputError(f"{state.origin} is of a machine {kept}, this one is {here}")
     for name in _RESTORED:
         getattr(s, name)[...] = state.arrays[name]
     engine = tile.backend.engine
