@@ -405,6 +405,7 @@ def _link(link: Link, most: int, cycles: int) -> str:
         left, top, width, height = x * _CELL + 2, y * _CELL + gap, 9, 12
     if link.noc == 1:  # the link ends where the coordinate is one less
         left, top = (left - _CELL, top) if link.axis == "x" else (left, top - _CELL)
+        left, top = left % (WIDTH * _CELL), top % (HEIGHT * _CELL)  # round the edges
     said = (
         f"from ({x},{y}) along {link.axis}: {link.flits} flits of 64 bytes, taken in"
         f" {100 * link.flits / max(cycles, 1):.1f} % of the cycles; packets waited {link.waited}"

@@ -140,10 +140,15 @@ def test_the_page_shows_flame_timeline_and_links(copy_dram: Any, tmp_path: Path)
     const n = s => document.querySelectorAll(s).length;
     document.title = [n('.flame rect'), n('.time'), n('.link'), n('#waits tbody tr'),
       n('#moved tbody tr'), [...document.querySelectorAll('.flame rect')].every(
-        r => r.getBoundingClientRect().width > 0)].join(' ');
+        r => r.getBoundingClientRect().width > 0),
+      [...document.querySelectorAll('.link')].every(l => {
+        const a = l.getBoundingClientRect(), b = l.closest('svg').getBoundingClientRect();
+        return a.left >= b.left && a.right <= b.right && a.top >= b.top && a.bottom <= b.bottom;
+      })].join(' ');
     """
-    flame, timelines, links, waits, moved, wide = title_after(page, script, tmp_path).split()
-    assert int(flame) > 50 and int(timelines) == 16 and wide == "true"
+    *numbers, wide, inside = title_after(page, script, tmp_path).split()
+    flame, timelines, links, waits, moved = numbers
+    assert int(flame) > 50 and int(timelines) == 16 and wide == inside == "true"
     assert int(links) == len(report["links"])
     assert int(waits) > 10 and int(moved) == len(report["noc"]) + len(report["dram"])
     assert "http" not in page.replace("http-equiv", "")
