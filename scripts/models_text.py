@@ -7,7 +7,8 @@ SHORT = """## Where the model falls short
   wall clock, config read port, Dst array port, PCBuf overrides, DISABLE_RESET, debug pushes, the
   debug port of brisc and the TRISCs, and of the debug daisychain the pcs, RWC and ADC counters:
   its other signals, samples at intervals, watchdog, ECC and timestamp dump are refused by name, and
-  performance counters can be configured and stopped, but not started or read. A core's local
+  performance counters count with `timing="model"` alone, and there cycles, what matrix and vector
+  unit work, and words of T0. A core's local
   memory is cleared when it enters reset, on silicon when it leaves it; the reset bits of the
   coprocessor's units are refused.
 * The mover is never busy: a transfer is complete with its XMOV or command. Overlapping copies and

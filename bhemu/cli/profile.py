@@ -1,8 +1,9 @@
 """`bhemu profile`: where a card would spend the cycles of a program, by the modelled times."""
 
 import json
+import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import click
 
@@ -14,7 +15,10 @@ from bhemu.program import files
 
 if TYPE_CHECKING:
     from bhemu.cli.summary import Target
+    from bhemu.debug.operations import Operation
     from bhemu.debug.profile import ChipProfile, Profile
+    from bhemu.launch.session import RunResult
+    from bhemu.machine.machine import Chip, Machine
 
 
 @click.command("profile")
@@ -28,6 +32,12 @@ if TYPE_CHECKING:
     metavar="OTHER",
     help="compare with another program, or with what --json wrote: cycles by source line",
 )
+@click.option(
+    "--perfetto",
+    metavar="FILE.json",
+    help="write Chrome trace events for ui.perfetto.dev: spans, counters, arrows",
+)
+@click.option("--html", "page", metavar="FILE.html", help="write a page: flame, timeline, links")
 @run_options
 def profile_command(**values: Any) -> int:
     """Run a program in modelled time and show where the cycles go.
@@ -41,47 +51,101 @@ def profile_command(**values: Any) -> int:
         raise InputError("profile runs with modelled times: leave --late and --timing away")
     values["timing"] = "model"
     chosen = settings(values)
+    written = {name: Path(values[name]) for name in ("perfetto", "page") if values[name]}
+    for path in written.values():
+        files.check_writable(path, "profile", chosen.program.files())
     progress = Progress(chosen.quiet or chosen.as_json)
-    target, begun = _launched(chosen, progress)
-    with progress.running(target):
-        ended = target.finish()
-    target.save()
-    found = _profiled(target, begun)
+    run = _run(chosen, progress, spans=bool(written))
+    ended, found = run.ended, run.profile.as_dict()
+    if run.operations:
+        found["operations"] = [one.as_dict() for one in run.operations]
+    if (host := run.target.machine.loop.host) is not None:
+        found["host"] = host.as_dict()
+    if written:
+        _write(written, run, progress)
     if values["other"] is not None and ended.error is None:
-        return _compared(found.as_dict(), values, as_json=chosen.as_json)
+        return _compared(found, values, as_json=chosen.as_json)
+    name = run.target.program.name
     if chosen.as_json:
-        return output.report(
-            {"program": target.program.name, **found.as_dict()},
-            EXIT_OK,
-            as_json=True,
-            error=ended.error,
-        )
-    output.say(f"{target.program.name}: " + "\n".join(found.lines(values["lines"])))
+        report = {"program": name, **found}
+        return output.report(report, EXIT_OK, as_json=True, error=ended.error)
+    output.say(f"{name}: " + "\n".join(run.profile.lines(values["lines"])))
+    if host is not None and host.differences:
+        output.say(f"{host}; cycles of a wait for that are no figures")
+    for number, one in enumerate(run.operations, start=1):
+        output.say("\n".join(one.lines(number)))
     if ended.error is not None:
         raise ended.error
     return EXIT_INTERRUPTED if ended.interrupted else EXIT_OK
 
 
-def _launched(chosen: Settings, progress: Progress) -> "tuple[Target, int]":
-    """The program on its machine, whose cycles are counted from now on; its clock."""
+class _Run(NamedTuple):
+    """A program that has run in modelled time; what its host asked for, of a session."""
+
+    target: "Target"
+    ended: "RunResult"
+    profile: "Profile | ChipProfile"
+    operations: "list[Operation]"
+
+
+def _run(chosen: Settings, progress: Progress, *, spans: bool = False) -> _Run:
+    """Run a program and count where its cycles go; spans: keep what agents do when, too."""
     with progress.starting():
         from bhemu.cli.summary import Target
+        from bhemu.debug.profile import ChipProfile, Profile
+        from bhemu.debug.spans import begin
+        from bhemu.machine.tile import Tile, tile_created
 
         chosen.check_save()
         target = Target(chosen, progress)
-        for tile in target.tiles:
-            tile.state.spent[0] = 1
-        if target.machine.network is not None:
-            target.machine.network.state.noc_counts[0] = 1
-    return target, target.machine.clock
-
-
-def _profiled(target: "Target", begun: int) -> "Profile | ChipProfile":
-    from bhemu.debug.profile import ChipProfile, Profile
-    from bhemu.machine.tile import Tile
-
     machine = target.machine
-    return Profile(target.tile) if isinstance(machine, Tile) else ChipProfile(machine, begun)
+    if machine.network is not None:
+        machine.network.state.noc_counts[0] = 1
+
+    def count(tile: Tile) -> None:
+        tile.state.spent[0] = 1
+        if spans:
+            begin(tile, max(len(target.tiles), 1))
+
+    begun, found = machine.clock, list["Operation"]()
+    for tile in machine.tiles_made():
+        count(tile)
+    if machine.loop.host is not None:
+        found = _operations(target)
+    tile_created.append(count)  # of those that a host or a request makes
+    try:
+        with progress.running(target):
+            ended = target.finish()
+    finally:
+        tile_created.remove(count)
+    target.save()
+    alone = isinstance(machine, Tile)
+    profile = Profile(target.tile) if alone else ChipProfile(cast("Machine", machine), begun)
+    return _Run(target, ended, profile, found)
+
+
+def _operations(target: "Target") -> "list[Operation]":
+    """Those of a session, while it runs."""
+    from bhemu.debug.operations import Operations
+    from bhemu.hosts.naming import Names, folders
+
+    chip, host = cast("Chip", target.machine), target.machine.loop.host
+    assert host is not None
+    return Operations(chip, host, Names(chip, folders(os.environ)).ran).found
+
+
+def _write(written: dict[str, Path], run: _Run, progress: Progress) -> None:
+    """Write trace events, a page, or both."""
+    from bhemu.pictures.profiled import document, page, profiled
+
+    shown = profiled(run.target.program.name, run.profile, run.target.machine, run.operations)
+    if path := written.get("perfetto"):
+        data = json.dumps(document(shown), separators=(",", ":")).encode()
+        files.write_whole(path, lambda file: file.write(data), "profile")
+    if path := written.get("page"):
+        made = page(shown)
+        files.write_whole(path, lambda file: file.write(made), "profile")
+    progress.say(f"written: {', '.join(map(str, written.values()))}")
 
 
 def _compared(now: dict[str, Any], values: dict[str, Any], *, as_json: bool) -> int:
@@ -98,13 +162,10 @@ def _compared(now: dict[str, Any], values: dict[str, Any], *, as_json: bool) -> 
             raise InputError(f"{path}: no profile: {problem!r}", hint=hint) from problem
     else:
         chosen = settings({**values, "program": values["other"], "save": None})
-        progress = Progress(chosen.quiet or chosen.as_json)
-        target, begun = _launched(chosen, progress)
-        with progress.running(target):
-            ended = target.finish()
-        if ended.error is not None:
-            raise ended.error
-        other = _profiled(target, begun).as_dict()
+        run = _run(chosen, Progress(chosen.quiet or chosen.as_json))
+        if run.ended.error is not None:
+            raise run.ended.error
+        other = run.profile.as_dict()
         lines = list(differing(now, other, values["lines"]))
     if as_json:
         output.say(json.dumps({"now": now, "other": other}, indent=2))

@@ -4,6 +4,7 @@ import functools
 import importlib.util
 import os
 import shlex
+import subprocess
 import sys
 import threading
 from collections.abc import Callable
@@ -31,7 +32,9 @@ ADDRESS = "NNG_SOCKET_ADDR"
 LIBRARY = "BHEMU_LIBRARY_FD"  # the socket of a host that has loaded libbhemu.so
 _PACKAGES = ("pynng", "flatbuffers")
 _GRACE = 5.0  # seconds that a chip may take to stop when its host is gone
-_FLAGS = ("remote", "verbose")
+_FLAGS = ("remote", "verbose", "profile")
+_TABLE, _PAGE = ".profile.txt", ".profile.html"  # beside a session
+_LAST = "last.session"  # in the folder, of a profile without --record
 _REFERENCE = "llk"  # hosts run production kernels, which some rules of ttsim refuse
 
 
@@ -60,6 +63,11 @@ def serve_options(command: F) -> F:
                 "--record",
                 metavar="SESSION",
                 help="write what the host does to this file, which runs as a program",
+            ),
+            click.option(
+                "--profile",
+                is_flag=True,
+                help="after a session, write where its cycles go beside it, or in FOLDER",
             ),
             click.option(
                 "--elfs",
@@ -168,7 +176,7 @@ def _session(session: "Session", values: dict[str, Any]) -> int:
     try:
         session.serve(device)
     finally:
-        _end_record(device.recorder, chip)
+        _end_record(device.recorder, chip, values)
     return EXIT_OK if device.failure is None else device.failure.exit_code
 
 
@@ -183,15 +191,27 @@ def _options(values: dict[str, Any], progress: Progress) -> dict[str, Any]:
 
 def _recorder(values: dict[str, Any], options: dict[str, Any]) -> recorded.Recorder | None:
     """Writes the session, where that is asked for."""
+    if values["profile"] and values["record"] is None:
+        raise InputError("--profile is of a session", hint="--record SESSION")
     if values["record"] is None:
         return None
     given = {name: value for name, value in options.items() if name != "progress"}
     return recorded.Recorder(Path(values["record"]), given)
 
 
-def _end_record(recorder: recorded.Recorder | None, chip: "Chip") -> None:
-    if recorder is not None:
-        recorder.act(recorded.END, chip.round, (0, 0), 0, b"")
+def _end_record(recorder: recorded.Recorder | None, chip: "Chip", values: dict[str, Any]) -> None:
+    """The session is over; its profile is made by a process of its own, for which no host waits."""
+    if recorder is None:
+        return
+    recorder.act(recorded.END, chip.round, (0, 0), 0, b"")
+    if values["profile"]:
+        path = Path(values["record"])
+        command = [sys.executable, "-P", "-m", "bhemu", "profile", "-q", str(path)]
+        command += ["--html", f"{path}{_PAGE}"]
+        with Path(f"{path}{_TABLE}").open("wb") as file:
+            subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True
+            )
 
 
 def _names(chip: "Chip", values: dict[str, Any]) -> "Names":
@@ -225,7 +245,7 @@ def _serve_library(fd: str, values: dict[str, Any]) -> int:
         code = session.serve()
     except Exception as problem:
         code = line.fail(output.show(problem, as_json=False))
-    _end_record(recorder, chip)
+    _end_record(recorder, chip, values)
     if values["verbose"]:
         output.say(f"bhemu serve: {session}", err=True)
     sys.stderr.flush()
@@ -308,8 +328,11 @@ def simulator_command(folder: Path | None, library: bool, **values: Any) -> int:
     if folder is None and not library:
         raise InputError("simulator: which folder?", hint="bhemu simulator FOLDER, or --library")
     place = root() / "simulator" if folder is None else folder
+    given = arguments(values)
+    if values["profile"] and values["record"] is None:
+        given += ["--record", str(place.resolve() / _LAST)]
     if library:
-        simulator.write(place, arguments(values), root(), libbhemu.path())
+        simulator.write(place, given, root(), libbhemu.path())
         output.say(place.resolve() / libbhemu.NAME)
         return EXIT_OK
     check_packages()
@@ -317,11 +340,11 @@ def simulator_command(folder: Path | None, library: bool, **values: Any) -> int:
     try:
         found = libbhemu.path()
     except InputError as problem:
-        simulator.write(place, arguments(values), root())
+        simulator.write(place, given, root())
         output.say(f"without {libbhemu.NAME}: {problem.message}", err=True)
         output.say(f"TT_METAL_SIMULATOR={at} TT_METAL_SLOW_DISPATCH_MODE=1 python program.py")
     else:
-        simulator.write(place, arguments(values), root(), found)
+        simulator.write(place, given, root(), found)
         put = shlex.quote(str(place.resolve() / libbhemu.NAME))
         output.say(f"TT_METAL_SIMULATOR={put} python program.py")
     output.say(f"tt-exalens -s {at}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bhemu.devices import niu_request as request
@@ -11,10 +11,11 @@ from bhemu.devices import noc_map
 from bhemu.errors import Where
 from bhemu.machine import error_text
 from bhemu.memmap import CORE_NAMES, L1_SIZE
-from bhemu.noc import times
-from bhemu.noc.grid import tile_at
+from bhemu.noc import timed, times
+from bhemu.noc.grid import XY, tile_at
 from bhemu.riscv.formats import Branch
 from bhemu.riscv.isa import decode
+from bhemu.tensix import in_flight
 from bhemu.tensix.in_flight import NAMES
 from bhemu.tensix.insn import REGISTRY
 from bhemu.tensix.rules import CONDITIONS
@@ -37,15 +38,21 @@ _MARKS = {
 }
 _LOOP = 8  # instructions of a loop that waits for a counter of an NIU, at most
 _NOT_OF_NOC = "arbitration of routers packet by packet, row misses and refresh of DRAM"
-_SOURCES = {
-    "isa text": times.ISA, "measured": times.MEASURED, "derived": times.DERIVED,
-    "estimate": times.ESTIMATE,
+SOURCES = {
+    times.ISA: "isa text", times.MEASURED: "measured", times.DERIVED: "derived",
+    times.ESTIMATE: "estimate",
 }  # fmt: skip
+"""Where a figure is from, in words, the most certain first. One that is made of several has the
+least certain of theirs."""
+_CERTAINTY = tuple(SOURCES.values())
 _GUESSED = "loads of device registers, atomics, how many stores are not waited for"
 
 
 class Row(NamedTuple):
-    """Cycles of one agent at one pc: `waits_for` is "" where it works."""
+    """Cycles of one agent at one pc: `waits_for` is "" where it works, `word` what it executes.
+
+    source: one of SOURCES' words.
+    """
 
     agent: str
     pc: int
@@ -53,16 +60,22 @@ class Row(NamedTuple):
     cycles: int
     times: int
     where: Where
+    word: str
+    source: str
 
 
 class Profile:
-    """The rows of a tile that has run with modelled times; `full`: the table had no more room."""
+    """The rows of a tile that has run with modelled times; `full`: the table had no more room.
 
-    def __init__(self, tile: Tile) -> None:
+    part: what it has spent and done since a moment: `spent_cycles`, `spent_times`, `op_count`.
+    """
+
+    def __init__(self, tile: Tile, part: tuple[Any, Any, Any] | None = None) -> None:
         s = tile.state
         self.xy = tile.xy
         self.cycles, self.full = int(s.clock[0]), int(s.spent[0]) == spent.FULL
-        counts = s.op_count.sum(axis=0)
+        taken, count, words = part or (s.spent_cycles, s.spent_times, s.op_count)
+        counts = words.sum(axis=0)
         self.sources = Counter[str]()  # words by where their figure is from
         for opcode, cls in REGISTRY.items():
             if counts[opcode] and (figure := cycles.of(cls)):
@@ -72,7 +85,13 @@ class Profile:
             for opcode, cls in REGISTRY.items()
             if counts[opcode] and (one := cycles.of(cls)) and one.kind == times.ESTIMATE
         }
-        self.rows = sorted(_rows(tile), key=lambda row: (-row.cycles, row.agent, row.pc))
+        rows = _sourced(_rows(tile, taken, count))
+        self.rows = sorted(rows, key=lambda row: (-row.cycles, *row[:2], row.word))
+
+    def source_of(self, name: str) -> str:
+        """Where the figures are from by which an agent works."""
+        found = (row.source for row in self.rows if row.agent == name and not row.waits_for)
+        return least_certain(found)
 
     def by_agent(self) -> dict[str, dict[str, int]]:
         """Cycles of each agent that did anything, by what it waited for; "" = it worked."""
@@ -94,19 +113,21 @@ class Profile:
         """A table of the agents, and the `most` longest waits by source line."""
         yield f"{self.cycles} cycles in modelled time (docs/timing.md: figures and their sources)"
         yield ""
-        yield f"{'':12} {'works':>8} {'':>6}  waits most for"
+        yield f"{'':12} {'works':>8} {'':>6} {'figures':9} waits most for"
         for name, own in self.by_agent().items():
             works = own.pop("", 0)
             longest = max(own, key=lambda text: own[text], default="")
             share = f"{100 * works / max(self.cycles, 1):.0f} %"
             wait = f"{own[longest]} for {longest}" if longest else ""
-            yield f"{name:12} {works:8} {share:>6}  {wait}".rstrip()
+            source = self.source_of(name) if works else ""
+            yield f"{name:12} {works:8} {share:>6} {source:9} {wait}".rstrip()
         waits = [row for row in self.rows if row.waits_for][:most]
         if waits:
             yield ""
-            yield f"{'cycles':>8} {'times':>6}  which waits, and for what"
+            yield f"{'cycles':>8} {'times':>6} {'figure':9} which waits, and for what"
         for row in waits:
-            yield f"{row.cycles:8} {row.times:6}  {row.agent} for {row.waits_for}: {row.where}"
+            told = f"{row.agent} for {row.waits_for}: {row.where}"
+            yield f"{row.cycles:8} {row.times:6} {row.source:9} {told}"
         yield ""
         named = ", ".join(f"{name} ({times})" for name, times in self.estimates.items())
         yield f"estimates: of words {named or 'none'}; of cores {_GUESSED}"
@@ -115,10 +136,11 @@ class Profile:
             yield "the table of places is full: what was new after that is not counted"
 
 
-def _rows(tile: Tile) -> Iterator[Row]:
+def _rows(tile: Tile, spent_cycles: Any, spent_times: Any) -> Iterator[Row]:
     """The rows of the record; those of a loop that polls a counter of an NIU are one wait."""
     s = tile.state
-    table = [(*map(int, s.spent_key[i]), int(i)) for i in s.spent_key[:, 0].nonzero()[0]]
+    used = (spent_cycles != 0) | (spent_times != 0)
+    table = [(*map(int, s.spent_key[i]), int(i)) for i in used.nonzero()[0]]
     loops = {
         (agent, pc, condition): (loop, i)
         for agent, pc, condition, i in table
@@ -132,20 +154,55 @@ def _rows(tile: Tile) -> Iterator[Row]:
             key for key, ((first, last), _) in loops.items()
             if key[0] == agent and first <= pc <= last
         )  # fmt: skip
-        taken, count = int(s.spent_cycles[i]), int(s.spent_times[i])
+        taken, count = int(spent_cycles[i]), int(spent_times[i])
         if (key := next(around, None)) is not None:
             polled[key] += taken
             continue
-        waits = _WAITS.get(condition) or (CONDITIONS[condition].text if condition else "")
-        yield _row(tile, agent, pc, waits, taken, count)
+        yield _row(tile, agent, pc, condition, taken, count)
     for (agent, pc, what), taken in polled.items():
-        count = int(s.spent_times[loops[agent, pc, what][1]])
-        yield _row(tile, agent, pc, _MARKS[what], taken, count)
+        count = int(spent_times[loops[agent, pc, what][1]])
+        yield _row(tile, agent, pc, what, taken, count)
 
 
-def _row(tile: Tile, agent: int, pc: int, waits: str, taken: int, count: int) -> Row:
-    where = error_text.where_core(tile, _core(tile, agent - 1, pc), pc)
-    return Row(AGENTS[agent - 1], pc, waits, taken, count, where)
+def _row(tile: Tile, agent: int, pc: int, condition: int, taken: int, count: int) -> Row:
+    """A row of work with where its figure is from, or of a wait, which `_sourced` completes."""
+    where = error_text.where_core(tile, core_of(tile, agent - 1, pc), pc)
+    word, source = "", SOURCES[times.MEASURED] if condition == 0 else ""
+    if condition < 0:
+        cls = REGISTRY[-1 - condition]
+        figure = cycles.of(cls)
+        word, source = cls.name, SOURCES[times.MEASURED]  # a word a cycle leaves the gate
+        if figure and (agent - 1 < FIRST_CORE or cycles.is_scalar(cls)):
+            source = SOURCES[figure.kind]
+    return Row(AGENTS[agent - 1], pc, reason(condition), taken, count, where, word, source)
+
+
+def reason(condition: int) -> str:
+    """What an agent waits for, in words; "" where it works."""
+    told = {**_WAITS, **_MARKS}.get(condition)
+    return told or (CONDITIONS[condition].text if condition > 0 else "")
+
+
+def least_certain(sources: Iterable[str]) -> str:
+    """Where a figure is from that is made of some of these; "" of none."""
+    return max(filter(None, sources), key=_CERTAINTY.index, default="")
+
+
+def _sourced(rows: Iterable[Row]) -> list[Row]:
+    """The rows; a wait for a unit is as certain as its words, another one as all that was timed."""
+    found = list(rows)
+    of_unit = {
+        name: least_certain(row.source for row in found if row.agent == name) for name in NAMES
+    }
+    every = least_certain(row.source for row in found)
+    by_text = {_WAITS[spent.RESULT]: SOURCES[times.ESTIMATE]}  # loads of devices are estimates
+    for unit, name in enumerate(NAMES):
+        for condition in (in_flight.WAIT_UNIT[unit], in_flight.WAIT_IDLE[unit]):
+            by_text[CONDITIONS[condition].text] = of_unit[name]
+    return [
+        row if row.source else row._replace(source=by_text.get(row.waits_for) or every)
+        for row in found
+    ]
 
 
 def _loop(tile: Tile, pc: int) -> tuple[int, int] | None:
@@ -160,7 +217,7 @@ def _loop(tile: Tile, pc: int) -> tuple[int, int] | None:
     return None
 
 
-def _core(tile: Tile, agent: int, pc: int) -> int:
+def core_of(tile: Tile, agent: int, pc: int) -> int:
     """The core whose code stands at a pc: of a word the one that pushed it."""
     if FIRST_CORE <= agent < FIRST_THREAD:
         return agent - FIRST_CORE
@@ -184,6 +241,7 @@ def reported(
         for name, own in profile.by_agent().items():
             waiting = {text: n for text, n in own.items() if text}
             one = {"tile": list(profile.xy), "name": name, "busy": own.get("", 0)}
+            one["source"] = profile.source_of(name)
             (units if name in NAMES else agents).append({**one, "waiting": waiting})
     busiest = max((*agents, *units), key=lambda one: int(one["busy"]), default=None)
     bound = "" if busiest is None else "{name} of tile ({tile[0]},{tile[1]})".format(**busiest)
@@ -198,7 +256,7 @@ def reported(
         "lines": _by_line(profiles),
         "noc": [one for one in moved if "DRAM" not in one["what"]],
         "dram": [one for one in moved if "DRAM" in one["what"]],
-        "sources": {name: counts[kind] for name, kind in _SOURCES.items()},
+        "sources": {name: counts[kind] for kind, name in SOURCES.items()},
         "estimates": dict(sum((Counter(one.estimates) for one in profiles), Counter())),
         "not_modelled": f"{cycles.NOT_MODELLED}, {_NOT_OF_NOC}",
         "rows": [
@@ -214,7 +272,10 @@ def reported(
 
 
 def _by_line(profiles: list[Profile]) -> list[dict[str, Any]]:
-    """Cycles of cores and threads by source line, the longest first: those of work, the waits."""
+    """Cycles of cores and threads by source line, the longest first: those of work, the waits.
+
+    "bound": what takes most of them; "source": where the least certain figure is from.
+    """
     found: dict[tuple[Any, ...], dict[str, Any]] = {}
     for profile in profiles:
         for row in profile.rows:
@@ -224,11 +285,17 @@ def _by_line(profiles: list[Profile]) -> list[dict[str, Any]]:
             key = profile.xy, where.core, where.file, where.line
             named: dict[str, Any] = {"tile": list(profile.xy), "core": where.core}
             named |= {"file": where.file, "line": where.line, "cycles": 0, "waiting": {}}
+            named |= {"bound": "", "source": ""}
             one = found.setdefault(key, named)
             one["cycles"] += row.cycles
             if row.waits_for:
                 waiting = one["waiting"]
                 waiting[row.waits_for] = waiting.get(row.waits_for, 0) + row.cycles
+            one["source"] = least_certain((one["source"], row.source))
+    for one in found.values():
+        worked = one["cycles"] - sum(one["waiting"].values())
+        longest = max(one["waiting"], key=one["waiting"].__getitem__, default="")
+        one["bound"] = longest if longest and one["waiting"][longest] > worked else "its own work"
     return sorted(found.values(), key=lambda one: -int(one["cycles"]))
 
 
@@ -263,6 +330,53 @@ class Transfer(NamedTuple):
     links: int
     dram: int
     place: str
+    source: str
+
+
+def asked(what: int) -> str:
+    """What a request asks for, in words, of its number in the record of a chip."""
+    kind = noc_map.KIND_NAMES[(what & ~timed.MULTICAST) >> 2]
+    many = "multicast " if what & timed.MULTICAST else ""
+    return f"{many}{request.KIND_NAMES[what & 3]} of {kind}"
+
+
+def transfer_source(what: int) -> str:
+    """Where the least certain figure of such a request is from."""
+    kind = (what & ~timed.MULTICAST) >> 2
+    used = ["hop", "flit on a link", "flit in or out of an NIU", "out of an NIU", "into an NIU"]
+    if what & timed.MULTICAST:
+        used.append("multicast")
+    elif kind == noc_map.DRAM:
+        read = what & 3 == request.READ
+        used += ["read of DRAM"] if read else ["write to DRAM", "writes that a bank keeps"]
+    elif kind != noc_map.TENSIX:
+        used.append("register or memory of another tile")
+    return least_certain(SOURCES[times.FIGURES[name].kind] for name in used)
+
+
+class Link(NamedTuple):
+    """A link of a NoC from the router at a physical coordinate, along "x" or "y".
+
+    flits: of 64 bytes, so cycles in which it is taken. waited: cycles that packets waited for it.
+    """
+
+    noc: int
+    xy: XY
+    axis: str
+    flits: int
+    waited: int
+
+
+def links(machine: Machine) -> list[Link]:
+    """The links of both NoCs that carried anything."""
+    used = machine.network.state.link_used
+    found = []
+    for noc, axis, at in zip(*(used != 0).any(axis=-1).nonzero(), strict=True):
+        y, x = divmod(int(at), noc_map.WIDTH)
+        flits, waited = (int(n) for n in used[noc, axis, at])
+        xy = noc_map.on_noc(int(noc), (x, y))
+        found.append(Link(int(noc), xy, "xy"[axis], flits, waited // times.PARTS))
+    return found
 
 
 class ChipProfile:
@@ -275,49 +389,53 @@ class ChipProfile:
         self.cycles, c = chip.clock - begun, chip.network.state
         self.tiles = {f"{t.xy[0]},{t.xy[1]}": Profile(t) for t in chip.tiles_made()}
         self.full = int(c.noc_counts[0]) > 1
+        self.links = links(chip)
         rows = []
         for row in c.noc_spent[c.noc_spent[:, 0] != 0]:
-            key, pc, what, requests, taken, niu, links, dram = (int(n) for n in row)
+            key, pc, what, requests, taken, niu, on_links, dram = (int(n) for n in row)
             tile, core = chip.tile_at_index((key - 1) >> 8), (key - 1) & 0xFF
             xy = tile_at((key - 1) >> 8)
-            named = f"{request.KIND_NAMES[what & 3]} of {noc_map.KIND_NAMES[what >> 2]}"
             by_core = core < len(CORE_NAMES)
             name = CORE_NAMES[core] if by_core else "host"
             place = tile.place(core, pc) if by_core else ""
-            waits = niu, links, dram
             where = f"{xy[0]},{xy[1]}"
-            rows.append(Transfer(where, name, pc, named, requests, taken, *waits, place))
+            head = where, name, pc, asked(what), requests, taken
+            rows.append(Transfer(*head, niu, on_links, dram, place, transfer_source(what)))
         self.transfers = sorted(rows, key=lambda row: (-row.cycles, row.tile, row.core, row.pc))
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready, as `reported`."""
         full = self.full or any(profile.full for profile in self.tiles.values())
-        return reported(self.cycles, list(self.tiles.values()), self.transfers, complete=not full)
+        tiles = list(self.tiles.values())
+        report = reported(self.cycles, tiles, self.transfers, complete=not full)
+        return {**report, "links": [link._asdict() for link in self.links]}
 
     def lines(self, most: int) -> Iterator[str]:
         """What the cores of each tile wait for most, the longest waits, the longest transfers."""
         yield f"{self.cycles} cycles in modelled time (docs/timing.md: figures and their sources)"
         yield ""
-        yield f"{'tile':>6} {'':12} {'works':>8}  waits most for"
+        yield f"{'tile':>6} {'':12} {'works':>8} {'figures':9} waits most for"
         for xy, profile in self.tiles.items():
             for name, own in profile.by_agent().items():
                 waits = {text: n for text, n in own.items() if text}
                 longest = max(waits, key=lambda text: waits[text], default="")
                 wait = f"{waits[longest]} for {longest}" if longest else ""
-                yield f"{xy:>6} {name:12} {own.get('', 0):8}  {wait}".rstrip()
+                source = profile.source_of(name) if own.get("") else ""
+                yield f"{xy:>6} {name:12} {own.get('', 0):8} {source:9} {wait}".rstrip()
         found = [(row, xy) for xy, one in self.tiles.items() for row in one.rows if row.waits_for]
         yield ""
-        yield f"{'cycles':>8} {'times':>6} {'tile':>6}  which waits, and for what"
+        yield f"{'cycles':>8} {'times':>6} {'tile':>6} {'figure':9} which waits, and for what"
         for row, xy in sorted(found, key=lambda one: -one[0].cycles)[:most]:
             what = f"{row.agent} for {row.waits_for}: {row.where}"
-            yield f"{row.cycles:8} {row.times:6} {xy:>6}  {what}"
-        yield ""
-        head = f"{'cycles':>8} {'requests':>8} {'NIUs':>7} {'links':>7} {'DRAM':>7} {'tile':>6}"
-        yield f"{head}  transfers, with what of their cycles they waited for"
+            yield f"{row.cycles:8} {row.times:6} {xy:>6} {row.source:9} {what}"
+        if self.transfers:
+            yield ""
+            head = f"{'cycles':>8} {'requests':>8} {'NIUs':>7} {'links':>7} {'DRAM':>7} {'tile':>6}"
+            yield f"{head} {'figures':9}  transfers, with what of their cycles they waited for"
         for one in self.transfers[:most]:
             waits_ = f"{one.niu:7} {one.links:7} {one.dram:7}"
             row_ = f"{one.cycles:8} {one.requests:8} {waits_} {one.tile:>6}"
-            yield f"{row_}  {one.what}: {one.place}"
+            yield f"{row_} {one.source:9}  {one.what}: {one.place}"
         yield ""
         guessed = ", ".join(name for name, f in times.FIGURES.items() if f.kind == times.ESTIMATE)
         words = {name for profile in self.tiles.values() for name in profile.estimates}

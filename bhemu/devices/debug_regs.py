@@ -1,11 +1,11 @@
-"""Debug and control registers of the tile, performance counters, snapshots of program counters."""
+"""Debug and control registers of the tile, snapshots of program counters."""
 
 from typing import Any
 
 import numpy as np
 
 from bhemu import memmap as mm
-from bhemu.devices import cfg_window, debug_port, rules
+from bhemu.devices import cfg_window, debug_port, perf_counters, rules
 from bhemu.devices.bus.window import KEPT, Effect, Register, Window, inert, not_modelled
 from bhemu.devices.rules import access_error
 from bhemu.jit.subset import njit
@@ -62,51 +62,9 @@ def store_control(s: Any, value: Any) -> Any:
     return DONE
 
 
-# The performance counters, 0xFFB12000: they can be configured and stopped, not started or read.
-#
-# Each of the five banks has a reference period, a mode and a control register, of which bit 0
-# starts and bit 1 stops (tt-metal: tt_metal/tt-llk/tools/include/perf_counters/hw.h).  Firmware
-# stops all of them at boot; as nothing here counts, that changes nothing.
-
-START = 1
-STOP = 2
-
-COUNTING = access_error("PERF-COUNTERS", UNIMPLEMENTED, "{value:#x} stored to {address:#010x} starts performance counters, which are not modelled", "they can be configured and stopped; time is measured with RISCV_DEBUG_REG_WALL_CLOCK_0")  # fmt: skip
+# Tile control, debug and status registers, 0xFFB12000.
 
 _PREFIX = "RISCV_DEBUG_REG_"
-_BANKS = ("INSTRN_THREAD", "TDMA_UNPACK", "FPU", "L1_", "TDMA_PACK")
-
-
-@njit
-def _store_control(s: Any, offset: Any, value: Any) -> Any:
-    """A control register, of one bank or of all."""
-    if value & START:
-        return COUNTING
-    if value & ~STOP:
-        return rules.FIELD
-    s.debug[offset >> 2] = np.uint32(value)
-    return DONE
-
-
-def _bank(name: str) -> tuple[Register, ...]:
-    """Reference period, mode and control of a bank."""
-    first: int = getattr(mm, f"{_PREFIX}PERF_CNT_{name}0")
-    ways = (KEPT, KEPT, _store_control)
-    return tuple(
-        Register(f"{_PREFIX}PERF_CNT_{name}{i}", first + 4 * i, KEPT, way)
-        for i, way in enumerate(ways)
-    )
-
-
-REGISTERS = (
-    *(register for name in _BANKS for register in _bank(name)),
-    Register(_PREFIX + "PERF_CNT_ALL", mm.RISCV_DEBUG_REG_PERF_CNT_ALL, KEPT, _store_control),
-    Register(_PREFIX + "PERF_CNT_MUX_CTRL", mm.RISCV_DEBUG_REG_PERF_CNT_MUX_CTRL),
-    not_modelled("values of performance counters", 0x100, 0x128),
-)
-
-
-# Tile control, debug and status registers, 0xFFB12000.
 
 ARRAY = error("DEBUG-ARRAY", UNIMPLEMENTED, "the debug array port is read with array {array}, select {select}, row {row}, or while it is not enabled", "DBG_ARRAY_RD_EN must be 1, the array 2 (Dst), select 0 to 7, row 0 to 1023")  # fmt: skip
 PACKER_RESET = error("DEBUG-PACKER-RESET", NCB, "{value:#x} stored to SOFT_RESET_0 resets packers: what one holds beside its counters and configuration while it is idle is not modelled, so nothing changes")  # fmt: skip
@@ -255,7 +213,7 @@ WINDOW = Window(
     *("tile control / debug / status", mm.DEBUG_BASE, mm.PIC_BASE),
     storage="debug",
     registers=(
-        *REGISTERS,
+        *perf_counters.REGISTERS,
         *debug_port.DEBUG_BUS_REGISTERS,
         _register("CFGREG_RD_CNTL"),
         _register("DBG_ARRAY_RD_EN", None),

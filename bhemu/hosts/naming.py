@@ -120,6 +120,20 @@ class Names:
         if error is not None and error.where is not None:
             self._place(error)
 
+    def ran(self, tile: Tile, places: Iterable[tuple[int, int]]) -> None:
+        """Name the code of a tile at these cores and pcs, in place of what it had before."""
+        cores = list(tile.core.values())
+        of_tile = {id(core.images) for core in cores}
+        for core, symbols in self._given:
+            if id(core.images) in of_tile and symbols in core.images:
+                core.images.remove(symbols)
+        self._given = [one for one in self._given if id(one[0].images) not in of_tile]
+        for c, pc in sorted(places):
+            unnamed = 0 <= pc < L1_SIZE - _CODE and cores[c].locate(pc)[0] is None
+            if unnamed and (found := self._lying(tile, cores[c].name, pc)) is not None:
+                cores[c].images.insert(0, found)
+                self._given.append((cores[c], found))
+
     def shorten(self, error: NoProgress) -> None:
         """Cores that wait in firmware come to the hint where others wait in kernels."""
         set_idle_apart(error, lambda waiter: not self._in_kernel(waiter.where))

@@ -31,6 +31,8 @@ XY = tuple[int, int]
 class Controls:
     """The part of Tile and Chip that drives their machine."""
 
+    timing: str
+
     @property
     def loop(self) -> RunLoop:
         """The run loop of the machine."""
@@ -233,6 +235,13 @@ class Controls:
         points = [tile.stepping.points for tile in self.tiles_made()]
         at: list[Breakpoint] = [p for own in points for p in own.points.values()]
         return (*at, *(p for own in points for p in own.words.values()))
+
+    @property
+    def cycles(self) -> int:
+        """Cycles of modelled time so far; InputError without timing "model"."""
+        if self.timing != "model":
+            raise InputError('cycles are those of timing = "model", which this machine has not')
+        return self.loop.rounds.clock
 
     def trace(self, limit: int | None = None, *, tile: XY | None = None) -> list[TracedWord]:
         """Run as run() does, or until a tile executed `limit` Tensix words; its words in order.

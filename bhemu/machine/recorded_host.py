@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,7 +31,8 @@ class RecordedHost:
 
     def __init__(self, machine: Machine, session: Recorded, *, same_times: bool) -> None:
         self._machine, self._state = machine, machine.network.state
-        self._acts = [act for act in session.acts if act.kind not in (FETCH, STORE)]
+        self.acts = [act for act in session.acts if act.kind not in (FETCH, STORE)]
+        self.done: Callable[[int], object] = lambda number: None  # told each act that it has done
         self._transfers = [act for act in session.acts if act.kind in (FETCH, STORE)]
         self._other_times = not same_times
         self._waited = 0
@@ -63,7 +65,7 @@ class RecordedHost:
     @property
     def _next(self) -> Act | None:
         at = int(self._state.host_acts[_OWN])
-        return self._acts[at] if at < len(self._acts) else None
+        return self.acts[at] if at < len(self.acts) else None
 
     def _is_due(self, act: Act | None) -> bool:
         return act is not None and (self._other_times or act.round <= self._machine.round)
@@ -75,6 +77,7 @@ class RecordedHost:
             if not self._do(at):
                 break
             self._state.host_acts[_OWN] = at + 1
+            self.done(at)
 
     def goes_on(self) -> bool:
         """Whether it does something although the chip stands: it waits no longer."""
@@ -85,7 +88,7 @@ class RecordedHost:
 
     def _do(self, at: int) -> bool:
         """One act; False where its time has not come."""
-        act = self._acts[at]
+        act = self.acts[at]
         if act.kind == WRITE:
             self._machine.write(*act.xy, act.address, act.data)
             if self._machine.network.endpoint(0, act.xy) & 15 == noc_map.ARC:
@@ -105,7 +108,7 @@ class RecordedHost:
 
     def _is_read_again(self, at: int) -> bool:
         """Whether the host looked at the same place next: of a poll only the last look counts."""
-        act, following = self._acts[at], self._acts[at + 1 : at + 2]
+        act, following = self.acts[at], self.acts[at + 1 : at + 2]
         return any((n.kind, n.xy, n.address) == (READ, act.xy, act.address) for n in following)
 
     def _transfer(self, write: bool, address: int, data: npt.NDArray[np.uint8]) -> None:

@@ -58,6 +58,7 @@ _BEFORE = {"second": (8,)}  # shapes of pointers, before the last of them
 LATER = tuple(name for names in _ADDED for name in names)
 """Members that states of this schema may lack: 0 is what they held."""
 _MOST = {"core_state": HALTED, "gate_core": CORES - 1, "src_fmt": 255, "cc_depth": 8, "mop_on": 2}
+_TIMES = ("without times", 'with timing = "model"', "with late")  # by `timed` of the record
 _QUEUES = ("fifo", "mailbox", "pcbuf")
 _SAVED_TILE_HINT = "written by bhemu run --save of the same version"
 
@@ -253,6 +254,9 @@ def restore(tile: Tile, state: TileState) -> None:
     about, s = state.about, tile.state
     if "first" not in about:
         raise InputError(f"{state.origin} cannot be restored", hint=_SAVED_TILE_HINT)
+    kept, here = (_TIMES[int(n)] for n in (state.arrays["timed"][0], s.timed[0]))
+    if kept != here:
+        raise InputError(f"{state.origin} is of a machine {kept}, this one is {here}")
     for name in _RESTORED:
         getattr(s, name)[...] = state.arrays[name]
     engine = tile.backend.engine

@@ -36,6 +36,7 @@ MEMORY_PAGES = (1 << 32) >> MEMORY_SHIFT
 UNTIL_WORDS = 1024
 DRAM_WATCHES, DRAM_WATCH_BYTES = 8, 64
 NOC_SPENT = 1024  # places of a program that send requests, of which a profile knows
+NOC_LOG = 1 << 16  # stages of requests that a profile keeps
 NOC_WAITS = 3  # what a packet may wait for: NIUs, links, a bank of DRAM
 BETWEEN, TILES_RUN, DELIVERY = range(3)  # phase of the round
 
@@ -92,6 +93,14 @@ MEMBERS = (
         (NOC_SPENT, 5 + NOC_WAITS),
         "1 + tile << 8 | core, pc, kind | endpoint << 2; requests, cycles, of these waits",
     ),
+    Member("link_used", _i64, (2, 2, WIDTH * HEIGHT, 2), "as link: flits; PARTS of cycles waited"),
+    Member("noc_logged", _i64, (1,), "stages of requests that were logged"),
+    Member(
+        "noc_log",
+        _i64,
+        (NOC_LOG, 10),
+        "each: tile << 8 | core, number, stage, cycle, of the next, pc, kind, NoC, endpoint, bytes",
+    ),
     # the end of a run
     Member("until_count", _i64, (1,), "until conditions set"),
     Member("until_tile", _i64, (UNTIL_WORDS,), "tiles whose L1 words are compared"),
@@ -146,7 +155,7 @@ _MADE = (
     "timed",
 )
 _WITHIN = ("receivers", "noc_held")  # one delivery
-_PROFILE = ("noc_counts", "noc_spent")
+_PROFILE = ("noc_counts", "noc_spent", "link_used", "noc_logged", "noc_log")
 _SKIPS = ("skipping", "skip_from", "skip_until", "skip_progress", "touched")
 _WATCHES = ("dram_watch_count", "dram_watch", "dram_seen", "dram_hit", "dram_before", "dram_after")
 SAVED = tuple(

@@ -16,7 +16,7 @@ from bhemu.jit.intrinsics import move
 from bhemu.jit.subset import njit
 from bhemu.noc import delivery, times
 from bhemu.noc.grid import TILES
-from bhemu.noc.record import NOC_SPENT, NOC_WAITS, tile_of
+from bhemu.noc.record import NOC_LOG, NOC_SPENT, NOC_WAITS, tile_of
 from bhemu.tensix import state
 from bhemu.tensix.rules import DONE
 from bhemu.tensix.state import NOC_DATA, NOC_FIELDS, OFFSET
@@ -26,6 +26,7 @@ from bhemu.tensix.state import NOC_DATA, NOC_FIELDS, OFFSET
 # acknowledgement, is back: the own L1 and the counters change.
 ISSUED, ARRIVES, READS, ANSWERS = range(4)
 STAGES = 4
+MULTICAST = 1 << 8  # of what a request asks for, beside its kind and the kind of its target
 NEVER = 1 << 60
 _DATA = OFFSET["noc_data"]
 _AGAIN = 16  # cycles after which a register that takes nothing is asked again
@@ -81,14 +82,28 @@ def _flits(row: Any) -> Any:
 
 
 @njit
-def _charge(chip: Any, t: Any, row: Any, now: Any) -> None:
+def _log(chip: Any, key: Any, what: Any, stage: Any, row: Any, now: Any) -> None:
+    """Log that a request has begun a stage; the log holds the first ones."""
+    i = chip.noc_logged[0]
+    chip.noc_logged[0] = i + 1
+    if i >= NOC_LOG:
+        return
+    log = chip.noc_log[i]
+    log[0], log[1], log[2], log[3] = key, row[request.SEQUENCE], stage, now
+    log[4], log[5], log[6] = row[request.DUE] // STAGES, row[request.PC], what
+    log[7], log[8], log[9] = row[request.NOC], row[request.ENDPOINT], request.size(row)
+
+
+@njit
+def _charge(chip: Any, t: Any, stage: Any, row: Any, now: Any) -> None:
     """For a profile: what the request does from now to its next stage, and what it waits for."""
     if chip.noc_counts[0] != 1:
         return
     what = request.kind(row[request.CONTROL]) | noc_map.kind(row[request.ENDPOINT]) << 2
     if request.is_multicast(row[request.CONTROL]):
-        what = request.kind(row[request.CONTROL]) | noc_map.TENSIX << 2
+        what = request.kind(row[request.CONTROL]) | noc_map.TENSIX << 2 | MULTICAST
     key = t << 8 | row[request.CORE]
+    _log(chip, key, what, stage, row, now)
     at = (key * 7919 + row[request.PC] * 31 + what) & (NOC_SPENT - 1)
     for _ in range(NOC_SPENT // 4):
         found = chip.noc_spent[at]
@@ -279,7 +294,7 @@ def _event(chip: Any, t: Any, s: Any, at: Any) -> Any:
     elif not read or not _waits(chip, row[request.NOC], _farthest(chip, t, row), row, now):
         status = _performs(chip, t, s, at, now)
     if status == DONE:
-        _charge(chip, t, row, now)
+        _charge(chip, t, stage, row, now)
     if status == DONE and stage == ARRIVES and not request.is_answered(row[request.CONTROL]):
         _drop(s, at)
     return status

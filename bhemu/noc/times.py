@@ -136,6 +136,9 @@ def send(chip: Any, noc: Any, source: Any, target: Any, flits: Any, ready: Any) 
         at = y * WIDTH + x
         begins = max(head, chip.link[noc, axis, at])
         chip.noc_held[1] += begins - head
+        if chip.noc_counts[0]:
+            chip.link_used[noc, axis, at, 0] += flits
+            chip.link_used[noc, axis, at, 1] += begins - head
         chip.link[noc, axis, at] = begins + flits * LINK_FLIT
         head = begins + HOP
         n += 1

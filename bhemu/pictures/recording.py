@@ -236,9 +236,9 @@ def document(recording: Recording, name: str) -> dict[str, Any]:
 
 
 def _tile(recording: Recording, xy: XY, pid: int) -> Iterator[Event]:
-    yield _named("process_name", pid, 0, f"tile ({xy[0]},{xy[1]})")
+    yield named("process_name", pid, 0, f"tile ({xy[0]},{xy[1]})")
     for tid, lane in enumerate(LANES, start=1):
-        yield _named("thread_name", pid, tid, lane)
+        yield named("thread_name", pid, tid, lane)
         yield {"ph": "M", "name": "thread_sort_index", "pid": pid, "tid": tid,
                "args": {"sort_index": tid}}  # fmt: skip
         for begin, end, kind, text in recording.lane(xy, lane):
@@ -250,7 +250,8 @@ def _tile(recording: Recording, xy: XY, pid: int) -> Iterator[Event]:
     yield from _words(recording, xy, pid)
 
 
-def _named(kind: str, pid: int, tid: int, name: str) -> Event:
+def named(kind: str, pid: int, tid: int, name: str) -> Event:
+    """The event that names a process or thread of the viewer."""
     return {"ph": "M", "name": kind, "pid": pid, "tid": tid, "args": {"name": name}}
 
 

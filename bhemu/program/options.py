@@ -16,6 +16,7 @@ from bhemu.program.lateness import lateness
 ENGINES: Final = ("unicorn", "compiled")
 REFERENCES: Final = ("ttsim", "llk", "isa")
 DELIVERIES: Final = ("round", "late")
+MODELS: Final = ("off", "model")  # of time
 BANKS: Final = 8  # of DRAM
 QUANTUM: Final = 1000  # instructions
 LONGEST_TURN: Final = 10_000_000  # instructions
@@ -105,18 +106,21 @@ class SeedOr(Kind):
 
 
 class Delays(SeedOr):
-    """A seed of 32 bits, alone or with the acts that are late (lateness.py), or "off"."""
+    """A seed of 32 bits, alone or with the acts that are late (lateness.py), or one of `words`."""
 
-    def __init__(self) -> None:
-        super().__init__("off")
+    def __init__(self, *words: str) -> None:
+        super().__init__(*words)
         self.values = f'{self.values}, `"SEED:AGENT@PC#FIRST-LAST,..."`'
 
     def check(self, name: str, value: Any) -> int | str:
         """The value that a Python program gives."""
         if value is None or value in self.words:
-            return self.words[0]
+            return str(value or self.words[0])
+        words = ", ".join(map(repr, self.words))
         if not isinstance(value, int | str):
-            raise InputError(f"{name} = {value!r} is not known", hint="a seed, or 'off'")
+            raise InputError(f"{name} = {value!r} is not known", hint=f"a seed, {words}")
+        if isinstance(value, str) and not value[:1].isdecimal() and len(self.words) > 1:
+            raise InputError(f"{name} = {value!r} is not known", hint=f"{words}, or a seed")
         found = lateness(name, value)
         return str(found) if found.acts else found.seed
 
@@ -268,18 +272,20 @@ class Options(TypedDict, total=False):
         ),
     ]
     timing: Annotated[
-        str,
+        int | str,
         Option(
-            Words("off", "model"),
+            Delays(*MODELS),
             "off",
             ("chip", "run", "flag"),
-            "let words, cores and transfers take the cycles of docs/timing.md (default: off)",
+            "let words, cores and transfers take the cycles of docs/timing.md; a seed: as --late"
+            " (default: off)",
+            metavar="off|model|SEED",
         ),
     ]
     late: Annotated[
         int | str | None,
         Option(
-            Delays(),
+            Delays("off"),
             None,
             ("chip", *_MACHINE),
             "let words, cores and requests be late, as hardware may, drawn from this seed",
@@ -368,7 +374,12 @@ def filled(table: Any, given: Mapping[str, Any], call: str) -> dict[str, Any]:
     for name in given:
         if name not in known:
             raise TypeError(f"{call}() got an unexpected keyword argument {name!r}")
-    return {
+    found = {
         name: option.kind.check(name, given.get(name, option.default))
         for name, option in known.items()
     }
+    if found.get("timing") not in (None, *MODELS):  # what is late, under its other name
+        if found["late"] not in ("off", found["timing"]):
+            raise InputError("late and timing both say what is late: give one of them")
+        found["late"], found["timing"] = found["timing"], MODELS[0]
+    return found

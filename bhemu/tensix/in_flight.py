@@ -23,6 +23,7 @@ _IDLE = tuple(
     condition(f"the {name} to complete the thread's word (STALLWAIT C{bit})")
     for name, bit in zip(NAMES, (1, 2, 4, 11, 3, 9), strict=True)
 )
+WAIT_IDLE = _IDLE
 _BITS = (1 << 1, 1 << 2, 1 << 4, 1 << 11, 1 << 3, 1 << 9)  # of STALLWAIT, by unit
 _ENGINE = (0, 1, -1, -1, 2, -1)  # whose address counters a unit uses
 

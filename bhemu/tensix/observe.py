@@ -7,7 +7,7 @@ import numpy as np
 from bhemu.jit.intrinsics import LOAD, l1_word
 from bhemu.jit.subset import njit
 from bhemu.tensix import dest
-from bhemu.tensix.state import LOG_SIZE, THREADS
+from bhemu.tensix.state import COUNTED, LOG_SIZE, THREADS
 from bhemu.tensix.stops import STOP_LOG, clock_reached
 
 # One place that is looked at around every traced word, and one word before which all stops.
@@ -49,25 +49,62 @@ def after(s: Any) -> None:
 # The trace ring: executed words, and device stores of cores, in the order in which they happen.
 #
 # An entry is (thread, word, pc, origin) for a word (origin: frontend.FROM_*), and
-# (FIRST_CORE + core, value, pc, address) for a store; `log_clock` is the clock behind it.  Python
-# drains the ring before it is full.
+# (FIRST_CORE + core, value, pc, address) for a store; `log_clock` is the clock behind it.  In
+# modelled time it may be (FIRST_SPAN + agent, word, pc, cycles) for what an agent does from
+# `log_clock` on, for a wait with WAITS and the semaphores above it added and the condition as the
+# word, and (FIRST_COUNTER + which, value, pc, who) for a value that has changed.  Python drains
+# the ring before it is full.
 
-WORDS, WORDS_AND_STORES = 1, 2  # s.trace
-FIRST_CORE = THREADS
+WORDS, WORDS_AND_STORES, SPANS = 1, 2, 3  # s.trace
+FIRST_CORE, FIRST_SPAN, FIRST_COUNTER = THREADS, 16, 64
+WAITS = 1 << 8
 _ROOM = 64
+
+
+@njit
+def _put(s: Any, kind: Any, value: Any, pc: Any, origin: Any, clock: Any) -> None:
+    i = s.log_write[0] % LOG_SIZE
+    s.log[i, 0], s.log[i, 1] = np.uint32(kind), np.uint32(value)
+    s.log[i, 2], s.log[i, 3] = np.uint32(pc), np.uint32(origin)
+    s.log_clock[i] = clock
+    s.log_write[0] += 1
+
+
+@njit
+def record_span(
+    s: Any, agent: Any, condition: Any, word: Any, pc: Any, begin: Any, cycles: Any
+) -> None:
+    """Log that an agent works (condition 0), or has waited, for so many cycles.
+
+    word: of a wait the semaphores, as a mask.
+    """
+    kind = FIRST_SPAN + agent
+    if condition:
+        kind, word = kind | WAITS | word << 9, condition
+    _put(s, kind, word, pc, cycles, begin)
+
+
+@njit
+def record_counters(s: Any) -> None:
+    """Log the semaphores and FIFOs whose value has changed, with who changed it last."""
+    for i in range(COUNTED):
+        fifo = i - (COUNTED - THREADS)
+        value = s.sem[i] if fifo < 0 else s.fifo_write[fifo] - s.fifo_read[fifo]
+        if value == s.counted[i]:
+            continue
+        pc, who = np.uint32(0), np.int64(0)
+        if fifo < 0:
+            taken = np.int64(value < s.counted[i])
+            pc, who = s.sem_pc[i, taken], s.sem_by[i, taken]
+        s.counted[i] = value
+        _put(s, FIRST_COUNTER + i, value, pc, who, s.clock[0])
 
 
 @njit
 def record_word(s: Any, t: Any) -> None:
     """Log the word that thread `t` has executed, and what is watched around it."""
-    i = s.log_write[0] % LOG_SIZE
-    s.log[i, 0] = np.uint32(t)
-    s.log[i, 1] = s.gate_word[t]
-    s.log[i, 2] = s.gate_pc[t]
-    s.log[i, 3] = np.uint32(s.gate_from[t])
-    s.log_clock[i] = clock_reached(s)
     after(s)
-    s.log_write[0] += 1
+    _put(s, t, s.gate_word[t], s.gate_pc[t], s.gate_from[t], clock_reached(s))
 
 
 @njit
@@ -79,13 +116,7 @@ def nearly_full(s: Any) -> Any:
 @njit
 def record_store(s: Any, c: Any, address: Any, value: Any) -> None:
     """Log a store to a device that core `c` has made; stop after it where the ring is full."""
-    i = s.log_write[0] % LOG_SIZE
-    s.log[i, 0] = np.uint32(FIRST_CORE + c)
-    s.log[i, 1] = np.uint32(value)
-    s.log[i, 2] = np.uint32(s.pc[c])
-    s.log[i, 3] = np.uint32(address)
-    s.log_clock[i] = clock_reached(s)
-    s.log_write[0] += 1
+    _put(s, FIRST_CORE + c, value, s.pc[c], address, clock_reached(s))
     if nearly_full(s) and s.status[0] == 0:
         s.status[0] = STOP_LOG
         s.status_thread[0] = s.status_core[0] = -1

@@ -43,6 +43,8 @@ LATE_AGENTS = AGENTS + CORES  # and the stores of each core to L1
 STORE_QUEUE = 4  # of a core: stores to L1 that it does not wait for
 SHARED_UNITS = 2  # scalar and configuration unit, whose words are complete at the gate
 SPENT = 1 << 13  # rows of the table of where cycles go
+COUNTED = 8 + THREADS  # semaphores and FIFOs, whose values a profile follows
+PERF_BANKS, PERF_EVENTS = 5, 6  # of performance counters; cycles, and what they count
 MODELLED, DRAWN = 1, 2  # of `timed`
 LATE_LOG = 1 << 12  # drawn delays that are remembered
 LATE_ACTS = 16  # kinds of acts that a late run may be told to delay
@@ -236,6 +238,14 @@ MEMBERS = (
     Member("spent_times", _i64, (SPENT,), "how often"),
     Member("spent_since", _i64, (AGENTS,), "cycle since which an agent waits"),
     Member("spent_for", _i64, (AGENTS,), "the condition that it waits for, 0 = none"),
+    Member("spent_of", _i64, (AGENTS,), "semaphores that it waits for, as a mask"),
+    Member("span", _i64, (CORES, 3), "open span of each core: 1 + begin (0 = none), end, pc"),
+    Member("counted", _i64, (COUNTED,), "semaphores and words in FIFOs as they were logged last"),
+    Member("unit_cycles", _i64, (UNITS,), "cycles in which each unit has worked"),
+    # performance counters, see devices/perf_counters.py
+    Member("perf_on", _i64, (PERF_BANKS,), "1 = the bank counts"),
+    Member("perf_since", _i64, (PERF_BANKS, PERF_EVENTS), "cycles, events when it was started"),
+    Member("perf_taken", _i64, (PERF_BANKS, PERF_EVENTS), "of each until it was stopped"),
     # drawn times, see timing/draws.py
     Member("late_random", _u64, (1,), "generator of the draws"),
     Member("late_slow", _i64, (LATE_AGENTS,), "cycles that an act of an agent may be late now"),

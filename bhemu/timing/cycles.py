@@ -132,6 +132,11 @@ def _shared_by(cls: type[Instruction] | None) -> int:
     return {"scalar": SCALAR, "cfg": CONFIG}.get(cls.unit, NOT_SHARED)
 
 
+def is_scalar(cls: type[Instruction]) -> bool:
+    """Whether the thread of a word issues nothing before it is complete."""
+    return _shared_by(cls) == SCALAR
+
+
 _SHARED = np.array([_shared_by(REGISTRY.get(i)) for i in range(256)], np.int64)
 _UNPACR, _UNPACKER = UNPACR.opcode, UNPACR.unpack_block_selection.lo
 _DATUMS, _WORD = 32, PARTS * 5 // 4  # of an unpacker: a cycle; sixteenths of a word besides

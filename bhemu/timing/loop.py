@@ -100,7 +100,7 @@ def _core(s: Any, c: Any) -> Any:
     s.agent_next[agent] = NEVER
     if used:
         s.woken[0] = 1
-        spent.goes_on(s, agent, s.turn_pc[0], s.turn_cycles[0])
+        spent.goes_on(s, agent, s.turn_pc[0], np.int64(-1), s.turn_cycles[0])
     if s.core_state[c] == RUNNING:
         s.agent_next[agent] = (
             s.clock[0]
@@ -121,7 +121,7 @@ def _looks(s: Any, t: Any) -> None:
         status = np.int64(STOP_UNTIL) if until_holds(s) else status
     if s.watch_count[0] and observe.changed(s):
         status = np.int64(STOP_WATCH)
-    if s.trace[0]:
+    if s.trace[0] and s.trace[0] != observe.SPANS:
         observe.record_word(s, t)
         if observe.nearly_full(s) and status == 0:
             status = np.int64(STOP_LOG)
@@ -194,7 +194,8 @@ def _issues(s: Any, t: Any, unit: Any, opcode: Any, word: Any) -> Any:
     most = np.int64(0) if opcode == _UNPACR_NOP else np.int64(_LATE[unit])
     pc, busy = np.int64(s.gate_pc[t]), sixteenths // cycles.PARTS
     s.agent_next[unit] = s.clock[0] + busy + draws.late(s, unit, pc, most)
-    spent.goes_on(s, unit, pc, busy)
+    spent.goes_on(s, unit, pc, word, busy)
+    s.unit_cycles[unit] += busy
 
 
 @njit
@@ -245,7 +246,7 @@ def _thread(s: Any, t: Any) -> None:
     held = cycles.held(opcode)
     if shared >= 0:
         s.shared_free[shared] = s.clock[0] + held
-    spent.goes_on(s, agent, np.int64(s.gate_pc[t]), held)
+    spent.goes_on(s, agent, np.int64(s.gate_pc[t]), word, held)
     s.agent_next[agent] = s.clock[0] + held
     if unit < 0:
         _looks(s, t)
@@ -319,6 +320,8 @@ def _act(s: Any, position: Any) -> Any:
 def _cycle(s: Any) -> Any:
     """Every agent that is due in the present cycle acts; 0, or why everything stops."""
     if s.agent_at[0] == 0:
+        if s.trace[0] == observe.SPANS and observe.nearly_full(s):
+            return np.int64(STOP_LOG)
         draws.renew(s)
         _order(s)
     while s.agent_at[0] < AGENTS:
@@ -329,6 +332,8 @@ def _cycle(s: Any) -> Any:
             return status
         s.agent_at[0] += 1
     s.agent_at[0] = 0
+    if s.trace[0] == observe.SPANS:
+        observe.record_counters(s)
     if s.woken[0]:
         s.woken[0] = 0
         _wake_sleepers(s)

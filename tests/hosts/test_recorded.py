@@ -1,8 +1,10 @@
 """Recorded sessions: what a host did is a program, which does the same again, byte for byte."""
 
+import itertools
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -217,3 +219,55 @@ def test_a_host_that_loads_the_library_is_recorded(scenario: str, tmp_path: Path
         assert again.run().reason == "until"
         assert again.loop.host.differences == {}
         assert np.array_equal(again.round, acts[-1].round)
+
+
+def profiled(path: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "bhemu", "profile", *options, str(path)],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+
+
+def test_a_profile_tells_the_operations_of_the_host(
+    session: tuple[Path, Chip], tmp_path: Path
+) -> None:
+    """A turn is one: the host asks both tiles, and waits for both."""
+    events, page = tmp_path / "events.json", tmp_path / "page.html"
+    given = ("--json", "--perfetto", str(events), "--html", str(page))
+    found = json.loads(profiled(session[0], *given).stdout)
+    operations = found["operations"]
+    assert len(operations) == TURNS
+    acts = [one["acts"] for one in operations]
+    assert all(a[1] + 1 == b[0] for a, b in itertools.pairwise(acts)) and acts[0][0] == 0
+    for one in operations:
+        assert {tuple(agent["tile"]) for agent in one["agents"]} == set(TILES)
+        assert one["cycles"] == one["end"] - one["begin"] > 0
+        for agent in one["agents"]:
+            assert agent["busy"] + sum(agent["waiting"].values()) <= one["cycles"] + 64
+        brisc = [agent for agent in one["agents"] if agent["name"] == "brisc"]
+        assert all(agent["busy"] >= 6 for agent in brisc)  # what stands between two polls
+    assert sum(one["cycles"] for one in operations) <= found["cycles"]
+    spans = json.loads(events.read_text())["traceEvents"]
+    assert sum(e.get("cat") == "operation" for e in spans) == TURNS
+    assert 'id="operations"' in page.read_text()
+    text = profiled(session[0]).stdout
+    assert sum(line.startswith("operation ") for line in text.splitlines()) == TURNS
+
+
+def test_a_session_is_profiled_when_it_is_over(tmp_path: Path) -> None:
+    """`bhemu simulator FOLDER --profile`: a process of its own writes a table and a page."""
+    folder = tmp_path / "chip"
+    subprocess.run(
+        [sys.executable, "-m", "bhemu", "simulator", str(folder), "--profile"], check=True
+    )
+    done = subprocess.run(
+        [sys.executable, library_host.__file__, folder / libbhemu.NAME, "running"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stderr == ""
+    table, page = (folder / f"last.session.profile.{kind}" for kind in ("txt", "html"))
+    end = time.monotonic() + 120
+    while (not page.exists() or "operation 1:" not in table.read_text()) and time.monotonic() < end:
+        time.sleep(0.2)
+    assert "cycles in modelled time" in table.read_text()
+    assert 'id="operations"' in page.read_text()
