@@ -105,3 +105,14 @@ static inline void cb_pop(struct cb *cb, uint32_t pages) {
 }
 
 #endif
+
+/* As cb_open, where no firmware has set the counters to 0: they go on from where they were left. */
+static inline struct cb cb_open_counting(uint32_t n, uint32_t counter) {
+    struct cb cb = cb_open(n);
+    cb.own = load(cb.stream + counter) & 0xFFFFu;
+    return cb;
+}
+
+static inline struct cb cb_open_producer(uint32_t n) { return cb_open_counting(n, CB_RECEIVED); }
+
+static inline struct cb cb_open_consumer(uint32_t n) { return cb_open_counting(n, CB_ACKED); }
