@@ -215,9 +215,9 @@ def _kernel(folder: Path) -> int:
         raise InputError(f"{folder} exists", hint="give another name, or remove it") from None
     except OSError as error:
         raise InputError(f"{folder} cannot be written: {error.strerror}") from error
-    runpy.run_path(str(folder / "data.py"), run_name="__main__")
+    runpy.run_path(str(folder / f"{name}_data.py"), run_name="__main__")
     output.say(
-        f"{folder} written: the kernel is in math.c, what it should compute in data.py.\n"
+        f"{folder} written: the kernel is in math.c, what it should compute in {name}_data.py.\n"
         f"bhemu build {folder} && bhemu run {folder}"
     )
     return EXIT_OK

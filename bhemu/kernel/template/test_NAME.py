@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from bhemu import Program
+from NAME_data import expected
 
 FOLDER = Path(__file__).parent
 
@@ -25,4 +26,4 @@ def test_other_values(chip):
     chip.dram[0].put_tensor(0x100000, x, "bf16", convert="nearest")
     chip.run()
     y = chip.dram[0].tensor(0x200000, (32, 32), "bf16")
-    assert (y >= 0).all() and (y[-1] > 3.5).all()
+    assert np.allclose(y, expected(x), rtol=0.01, atol=0.03)

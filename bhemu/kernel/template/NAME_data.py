@@ -1,4 +1,4 @@
-"""Writes in.npy and expected.npy: python data.py."""
+"""Writes in.npy and expected.npy: python NAME_data.py."""
 
 from pathlib import Path
 
