@@ -17,7 +17,7 @@ from bhemu.errors import EXIT_OK, InputError
 @click.option("-q", "--quiet", is_flag=True, help="print only what is wrong")
 @click.option("-v", "--verbose", is_flag=True, help="print the commands")
 def build_command(folder: Path, compiler: str | None, quiet: bool, verbose: bool) -> int:
-    """Compile and link the ELFs of a program, those whose sources have changed.
+    """Compile and link the ELFs of a program from C, if changed.
 
     Each ELF that the PROGRAM.toml in FOLDER gives to a core is made from the source of its name:
     math.elf from math.c, .cc or .S. Headers are found in lib/ of bhemu and where [build] says.

@@ -172,7 +172,7 @@ flags = []                      # more flags of the compiler, for example "-DTIL
 @click.option("--kind", type=click.Choice(KINDS), default="elf", show_default=True)
 @click.option("--kernel", is_flag=True, help="a folder with a kernel for five cores, in C")
 def new_command(path: str, kind: str, kernel: bool) -> int:
-    """Write a commented PROGRAM.toml to start from, or with --kernel sources that run.
+    """Write a commented PROGRAM.toml, or a kernel that runs.
 
     A folder that does not exist yet is made. An existing file is never overwritten.
     """

@@ -86,7 +86,10 @@ def program_options(command: F) -> F:
     for option in reversed(
         (
             click.argument(
-                "program", required=False, metavar="[PROGRAM.toml | FOLDER | STATE.npz | ELF]"
+                "program",
+                required=False,
+                type=click.Path(),
+                metavar="[PROGRAM.toml | FOLDER | STATE.npz | ELF]",
             ),
             _many("--core", "cores", "CORE=FILE", "load this ELF there; CORE alone: run ELF there"),
             _many(
