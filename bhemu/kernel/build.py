@@ -154,6 +154,7 @@ def _build(planned: Plan, elf: Elf, compiler: Compiler) -> Built:
         done = run(command, folder)
         said += _PLACE.sub("" if folder == Path() else f"{folder}/", done.stderr)
         if done.returncode:
+            (folder / elf.path).unlink(missing_ok=True)  # no run takes it for what was just built
             return Built(elf, "failed", said, commands)
     inputs = [str(elf.path), str(script)]
     for made in objects:

@@ -32,8 +32,9 @@ _GCC = (
 _GENERIC = ("-march=rv32ima_zba_zbb", "-mabi=ilp32")
 _TT = "riscv-tt-elf-gcc"
 _GCCS = (_TT, "riscv32-unknown-elf-gcc", "riscv64-unknown-elf-gcc", "riscv-none-elf-gcc")
-_CXX = {"-std=c11": "-std=c++17"}
-_OF_CXX = ("-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics")
+_OF_C = ("-std=c11", "-ffreestanding")  # under which main is an ordinary name in C++
+_OF_CXX = ("-std=c++17", "-fhosted", "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics")
+_STAND_INS = ("-idirafter", str(LIBRARY / "llk"))
 _KEPT = ("PATH", "HOME", "TMPDIR", "ZIG_GLOBAL_CACHE_DIR", "ZIG_LOCAL_CACHE_DIR", "LD_LIBRARY_PATH")
 
 
@@ -51,7 +52,7 @@ class Compiler:
         is_cxx = Path(source).suffix in (".cc", ".cpp", ".cxx")
         flags = [*(FLAGS if self.is_zig else (*_GCC, *self._machine(core)))]
         if is_cxx:
-            flags = [*(_CXX.get(flag, flag) for flag in flags), *_OF_CXX]
+            flags = [*(flag for flag in flags if flag not in _OF_C), *_OF_CXX, *_STAND_INS]
         driver = self._driver("c++" if is_cxx else "cc")
         return [*driver, *flags, f"-DCORE_{core.upper()}", *more, "-c", str(source), "-o", str(out)]
 
