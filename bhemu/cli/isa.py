@@ -436,7 +436,7 @@ def explain_command(names: tuple[str, ...], as_json: bool, **values: Any) -> int
         return EXIT_OK
     found = [one for name in names for one in _explained(name)]
     if as_json:
-        output.say(json.dumps([one.as_dict() for one in found], indent=2))
+        output.say(json.dumps([_as_dict(one) for one in found], indent=2))
     else:
         for one in found:
             for line in one.as_text():
@@ -457,17 +457,29 @@ def _is_code_file(name: str) -> bool:
 def _explained(name: str) -> "list[Explanation]":
     """What the name is; of an instruction also how C has it, its cycles and its status."""
     from bhemu.debug.explain import explain
-    from bhemu.tensix.insn import REGISTRY
 
-    known = {cls.name: cls for cls in REGISTRY.values()}
     found = explain(name)
     for n, one in enumerate(found):
-        cls = known.get(one.name)
-        if one.kind == "a Tensix instruction" and cls is not None:
+        cls = _instruction(one)
+        if cls is not None:
             more = (line.strip() for line in _explain(cls)[1:])
             said = {line.strip() for line in one.lines}
             found[n] = replace(one, lines=(*one.lines, *(m for m in more if m not in said)))
     return found
+
+
+def _instruction(one: "Explanation") -> "type[Instruction] | None":
+    from bhemu.tensix.insn import REGISTRY
+
+    if one.kind != "a Tensix instruction":
+        return None
+    return next((cls for cls in REGISTRY.values() if cls.name == one.name), None)
+
+
+def _as_dict(one: "Explanation") -> dict[str, Any]:
+    """JSON-ready values; an instruction has its row of the list, too."""
+    cls = _instruction(one)
+    return one.as_dict() if cls is None else {**one.as_dict(), "instruction": row(cls)}
 
 
 # `bhemu explain --coverage`: what a run, or a test suite, exercises, by mode and format.

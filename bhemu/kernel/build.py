@@ -19,7 +19,9 @@ from bhemu.program.toml import Table
 STATE = "build"
 """The folder of objects, of the generated header and of what was built from what."""
 _FRAMES = {"elf": "lib", "image": "lib", "tt-metal": "kernel"}  # start code, linker scripts
-_PLACE = re.compile(r"^(?=[^/\s][^\s:]*:\d+:)", re.MULTILINE)
+_PLACE = re.compile(
+    r"^((?:In file included|\s+) from )?(?:\./)?(?=[^/\s][^\s:]*:\d+)", re.MULTILINE
+)
 
 
 @dataclass(frozen=True)
@@ -149,10 +151,10 @@ def _build(planned: Plan, elf: Elf, compiler: Compiler) -> Built:
         return Built(elf, "unchanged")
     stamp.unlink(missing_ok=True)
     (folder / elf.path).parent.mkdir(parents=True, exist_ok=True)
-    said = ""
+    said, seen = "", "" if folder == Path() else f"{folder}/"
     for command in commands:
         done = run(command, folder)
-        said += _PLACE.sub("" if folder == Path() else f"{folder}/", done.stderr)
+        said += _PLACE.sub(lambda at: (at[1] or "") + seen, done.stderr)
         if done.returncode:
             (folder / elf.path).unlink(missing_ok=True)  # no run takes it for what was just built
             return Built(elf, "failed", said, commands)

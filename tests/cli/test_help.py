@@ -1,5 +1,6 @@
 """Help: the first screen, sections, one screen a command; old names; completion."""
 
+import json
 import os
 import subprocess
 import sys
@@ -66,6 +67,8 @@ def test_explain_has_what_isa_and_disasm_have(bhemu) -> None:
     assert bhemu("explain", "--c-header").stdout == bhemu("isa", "--c-header").stdout
     about = bhemu("explain", "stallwait").stdout
     assert all(line.strip() in about for line in bhemu("isa", "stallwait").stdout.splitlines()[1:])
+    told = json.loads(bhemu("explain", "stallwait", "--json").stdout)
+    assert told[0]["instruction"] == json.loads(bhemu("isa", "stallwait", "--json").stdout)
     given = ("elfs/add1", "--core", "trisc1", "--symbol", "main")
     assert bhemu("explain", *given).stdout == bhemu("disasm", *given).stdout
     assert "main" in bhemu("explain", "elfs/add1/trisc1.elf").stdout
