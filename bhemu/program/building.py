@@ -2,9 +2,13 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bhemu.program import files
 from bhemu.program.toml import Table
+
+if TYPE_CHECKING:
+    from bhemu.program.specs import Program
 
 SOURCES = (".c", ".cc", ".cpp", ".cxx", ".S")
 
@@ -45,3 +49,14 @@ def elf_file(table: Table) -> Path | None:
     if elf is not None and files.is_missing(elf) and source_of(elf, table.folder) is not None:
         table.fail(f"elf: {elf} is not built yet", hint=f"bhemu build {table.folder}")
     return table.file("elf")
+
+
+def outdated(program: "Program") -> list[str]:
+    """The ELFs of a program that are older than their sources, in words."""
+    found = []
+    folder = program.path.parent if program.path is not None else Path()
+    for elf in dict.fromkeys(program.files()):
+        source = source_of(elf, folder) if elf.suffix == ".elf" else None
+        if source is not None and source.stat().st_mtime > elf.stat().st_mtime:
+            found.append(f"{source} is newer than {elf}: bhemu build {folder}")
+    return found

@@ -99,6 +99,7 @@ def test_only_what_has_changed_is_built(bhemu: Call, relu: Path) -> None:
     assert states(bhemu("build", relu)) == unchanged
     os.utime(relu / "math.c")
     assert states(bhemu("build", relu)) == unchanged, "the time alone"
+    assert "newer" not in bhemu("dump", relu, "dst").stderr
     edit(relu / "math.c", "0x0000)", "0x3F80)")
     assert states(bhemu("build", relu)) == {**unchanged, "math": "built"}
     edit(relu / "args.h", "#define OUT 16u", "#define OUT 17u")
@@ -109,6 +110,16 @@ def test_only_what_has_changed_is_built(bhemu: Call, relu: Path) -> None:
     assert states(bhemu("build", relu)) == {**unchanged, "pack": "built"}
     edit(relu / "PROGRAM.toml", "flags = []", 'flags = ["-O1"]')
     assert states(bhemu("build", relu)) == dict.fromkeys(SOURCES, "built")
+
+
+@needs_zig
+def test_a_run_says_when_a_source_is_newer(bhemu: Call, relu: Path) -> None:
+    bhemu("build", relu)
+    assert "newer" not in bhemu("run", relu).stderr
+    os.utime(relu / "math.c", (2**32, 2**32))
+    told = "warning: relu/math.c is newer than relu/build/math.elf: bhemu build relu"
+    assert told in bhemu("run", relu).stderr.splitlines()
+    assert bhemu("run", relu, "-q").stderr == ""
 
 
 @needs_zig

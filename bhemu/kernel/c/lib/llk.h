@@ -5,10 +5,11 @@
 #define _Static_assert static_assert
 #define BHEMU_LLK /* tensix_insn.h leaves TT_OP_*, TTI_* and TT_* to ckernel_ops.h */
 
-/* tt-llk's own compiler knows this directive: a Tensix word, rotated left by 2. */
+#ifndef __riscv_xtttensixbh /* whose compiler knows this directive: a word, rotated left by 2 */
 __asm__(".macro .ttinsn word\n"
         ".4byte (((\\word) << 2) | (((\\word) & 0xFFFFFFFF) >> 30)) & 0xFFFFFFFF\n"
         ".endm");
+#endif
 
 /* What TT_* of ckernel_ops.h stores to (ckernel.h, which needs headers of tt-metal). */
 namespace ckernel {
