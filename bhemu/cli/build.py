@@ -27,6 +27,8 @@ def build_command(folder: Path, compiler: str | None, quiet: bool, verbose: bool
 
     planned = build.plan(folder)
     failed = []
+    for path in () if quiet else planned.kept:
+        output.say(f"{path}  kept  (no source)")
     for one in build.build(planned, at_hand(compiler)):
         for command in one.commands if verbose else ():
             output.say(shlex.join(command))

@@ -3,6 +3,7 @@
 import json
 import re
 import runpy
+import shlex
 from pathlib import Path
 
 import click
@@ -203,7 +204,7 @@ def new_command(path: str, kind: str, kernel: bool) -> int:
 
 def _kernel(folder: Path) -> int:
     """Write the sources, data, test and PROGRAM.toml of bhemu/kernel/template to a new folder."""
-    name = re.sub(r"\W", "_", folder.absolute().name) or "kernel"
+    name = re.sub(r"\W|^(?=\d)", "_", folder.absolute().name) or "kernel"  # of a module, too
     sources = sorted(TEMPLATE.iterdir())
     try:
         folder.mkdir()
@@ -216,9 +217,10 @@ def _kernel(folder: Path) -> int:
     except OSError as error:
         raise InputError(f"{folder} cannot be written: {error.strerror}") from error
     runpy.run_path(str(folder / f"{name}_data.py"), run_name="__main__")
+    given = shlex.quote(str(folder))
     output.say(
         f"{folder} written: the kernel is in math.c, what it should compute in {name}_data.py.\n"
-        f"bhemu build {folder} && bhemu run {folder}"
+        f"bhemu build {given} && bhemu run {given}"
     )
     return EXIT_OK
 

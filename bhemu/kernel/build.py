@@ -40,6 +40,7 @@ class Plan:
     folder: Path
     frame: str
     elfs: tuple[Elf, ...]
+    kept: tuple[Path, ...]  # ELFs that are there without a source
     include: tuple[str, ...]
     flags: tuple[str, ...]
 
@@ -92,7 +93,8 @@ def plan(path: Path) -> Plan:
     elfs = tuple(one for one in found.values() if one.source != Path())
     if not elfs:
         top.fail("no core has an ELF that is built from a source here")
-    return Plan(path.parent, _FRAMES[kind], elfs, _include(top, spec), spec.flags)
+    kept = tuple(one.path for one in found.values() if one.source == Path())
+    return Plan(path.parent, _FRAMES[kind], elfs, kept, _include(top, spec), spec.flags)
 
 
 def _include(top: Table, spec: BuildSpec) -> tuple[str, ...]:

@@ -195,6 +195,23 @@ def test_a_folder_without_a_program(bhemu: Call) -> None:
     assert "hint: bhemu new NAME --kernel" in bhemu("build", "none").stderr
 
 
+@needs_zig
+def test_an_elf_without_a_source_is_kept(bhemu: Call, relu: Path) -> None:
+    bhemu("build", relu)
+    (relu / "math.c").unlink()
+    assert states(bhemu("build", relu)) == {**dict.fromkeys(SOURCES, "unchanged"), "math": "kept"}
+
+
+@needs_zig
+def test_any_name_of_a_folder_will_do(bhemu: Call) -> None:
+    said = bhemu("new", "3 d.x", "--kernel").stdout
+    assert said.endswith("bhemu build '3 d.x' && bhemu run '3 d.x'\n")
+    assert Path("3 d.x/_3_d_x_data.py").is_file()
+    assert set(states(bhemu("build", "3 d.x")).values()) == {"built"}
+    assert set(states(bhemu("build", "3 d.x")).values()) == {"unchanged"}
+    assert bhemu("run", "3 d.x").exit_code == 0
+
+
 def test_a_kernel_is_never_written_over(bhemu: Call, relu: Path) -> None:
     edit(relu / "math.c", "operation", "mine")
     assert "relu exists" in bhemu("new", relu, "--kernel").stderr
