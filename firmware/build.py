@@ -7,24 +7,20 @@ python firmware/build.py --check    build in a scratch folder and compare; statu
 import argparse
 import hashlib
 import importlib.metadata
-import os
-import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from bhemu.kernel import compiler  # noqa: E402
+
 ZIGLANG = "0.17.0"  # another compiler gives other bytes
 
-FLAGS = (
-    "-target riscv32-freestanding-none -mcpu=generic_rv32+m+a+zba+zbb -std=c11 -O2 -g "
-    "-ffreestanding -nostdlib -nostdinc -fno-pic -fno-builtin -fno-sanitize=all "
-    "-fomit-frame-pointer -fno-stack-protector -fno-asynchronous-unwind-tables "
-    "-fforce-dwarf-frame "
-    "-Wall -Wextra -Werror -Wl,-z,max-page-size=16"
-).split()
-LINKED = "-m elf32lriscv --emit-relocs --no-relax -z max-page-size=16".split()
+FLAGS = [*compiler.FLAGS, "-Werror", "-Wl,-z,max-page-size=16"]
+LINKED = compiler.LINKED
 
 
 @dataclass(frozen=True)
@@ -106,7 +102,6 @@ PROGRAMS = [
 
 def write_header(folder: Path) -> None:
     """Write the generated instruction header into `folder`."""
-    sys.path.insert(0, str(ROOT))
     import bhemu.tensix.units  # noqa: F401  (declares the instructions)
     from bhemu.tensix.c_header import c_header
 
@@ -116,35 +111,23 @@ def write_header(folder: Path) -> None:
 def build(program: Program, out: Path, generated: Path) -> None:
     """Compile one program to `out`; the bytes depend on neither folder nor machine."""
     # The working folder is the root, so every path the compiler sees and records is relative.
-    folders = ["-Ifirmware", f"-I{generated}"]
-    recorded = [f"-ffile-prefix-map={generated}=generated", "-fdebug-compilation-dir=."]
+    zig = compiler.Compiler(compiler.zig() or Path("zig"), is_zig=True)
+    places = ["-Werror", "-Ifirmware", f"-I{generated}"]
+    places += [f"-ffile-prefix-map={generated}=generated", "-fdebug-compilation-dir=."]
     script = Path(program.sources[0]).with_name(f"{program.core}.ld")
-    flags = [*folders, *recorded, f"-DCORE_{program.core.upper()}"]
     out.parent.mkdir(parents=True, exist_ok=True)
-    if not program.moves:
-        run(program, ["cc", *FLAGS, *flags, "-T", str(script), *program.sources, "-o", str(out)])
-        return
-    # The compiler's driver does not know --emit-relocs; its linker does.
     with tempfile.TemporaryDirectory() as scratch:
         objects = [str(Path(scratch) / f"{n}.o") for n in range(len(program.sources))]
+        commands = []
         for source, target in zip(program.sources, objects, strict=True):
-            compiled = [flag for flag in FLAGS if not flag.startswith("-Wl")]
-            run(program, ["cc", *compiled, *flags, "-c", source, "-o", target])
-        run(program, ["ld.lld", *LINKED, "-T", str(script), *objects, "-o", str(out)])
-
-
-def run(program: Program, command: list[str]) -> None:
-    """Run one of the compiler's tools in the root folder."""
-    whole = [sys.executable, "-m", "ziglang", *command]
-    done = subprocess.run(whole, cwd=ROOT, capture_output=True, text=True, env=_environment())
-    if done.returncode:
-        raise SystemExit(f"{program.elf}: the compiler failed\n{done.stderr}")
-
-
-def _environment() -> dict[str, str]:
-    """Only what the compiler needs: variables such as CPATH would change what it reads."""
-    kept = ("PATH", "HOME", "TMPDIR", "ZIG_GLOBAL_CACHE_DIR", "ZIG_LOCAL_CACHE_DIR")
-    return {name: os.environ[name] for name in kept if name in os.environ}
+            # zig writes another object, as good, where no list of what is included is asked for.
+            listed = [] if program.moves else ["-MD", "-MF", f"{target}.d"]
+            commands.append(zig.compile(program.core, source, target, [*places, *listed]))
+        link = (program.core, script, objects, out, "firmware")
+        for command in (*commands, zig.link(*link, moves=program.moves)):
+            done = compiler.run(command, ROOT)
+            if done.returncode:
+                raise SystemExit(f"{program.elf}: the compiler failed\n{done.stderr}")
 
 
 def build_all(out: Path) -> dict[str, bytes]:

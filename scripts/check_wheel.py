@@ -38,7 +38,16 @@ def check(python: str, wheel: Path, programs: list[str], folder: Path, carried: 
     """Install `wheel` below `folder` and run the programs there; with `carried`, without numba."""
     run(python, "-m", "venv", folder / "env", folder=folder)
     inside = folder / "env" / "bin" / "python"
-    run(inside, "-m", "pip", "install", "-q", "--disable-pip-version-check", wheel, folder=folder)
+    run(
+        inside,
+        "-m",
+        "pip",
+        "install",
+        "-q",
+        "--disable-pip-version-check",
+        f"{wheel}[build]",
+        folder=folder,
+    )
     bhemu = inside.with_name("bhemu")
     run(bhemu, "--version", folder=folder)
     run(inside, "-c", _TYPED, folder=folder)
@@ -51,6 +60,8 @@ def check(python: str, wheel: Path, programs: list[str], folder: Path, carried: 
         run(bhemu, "check", name, folder=folder, **variables)
         code = HANGS if name.startswith("hang_") else 0
         run(bhemu, "run", name, folder=folder, code=code, **variables)
+    for command in (("new", "relu", "--kernel"), ("build", "relu"), ("run", "relu")):
+        run(bhemu, *command, folder=folder, **variables)
     check_llk(inside, folder, variables)
     if carried and (
         kept := [path.name for path in cache.iterdir() if not path.name.startswith(NOTES)]

@@ -140,8 +140,8 @@ def instructions() -> list[str]:
         "",
         "A mode is the value of the fields that select behaviour, with the formats in force."
         " Golden: a golden case or vector executes it. ISA text: it executes, without one of those."
-        " `bhemu isa NAME --json` lists them, `bhemu isa --coverage RUN` says which ones a program"
-        " uses.",
+        " `bhemu explain NAME --json` lists them, `bhemu explain --coverage RUN` says which ones a"
+        " program uses.",
         "",
         *table(("mnemonic", "golden", "ISA text", "refused", "refused by"), mode_rows()),
         "",

@@ -15,6 +15,7 @@ import bhemu  # noqa: E402
 import bhemu.devices  # noqa: E402
 from bhemu.bits import Bits  # noqa: E402
 from bhemu.cli import main  # noqa: E402
+from bhemu.cli.help import ALL  # noqa: E402
 from bhemu.cli.isa import row  # noqa: E402
 from bhemu.devices.bus.address_map import NAMED  # noqa: E402
 from bhemu.devices.bus.naming import fields_of  # noqa: E402
@@ -26,8 +27,9 @@ assert units.MODULES
 
 
 def commands() -> Iterator[str]:
-    yield "# Commands\n\nWhat `--help` prints.\n"
+    yield "# Commands\n\nWhat `--help-all`, or `--help`, prints.\n"
     group = click.Context(main, info_name="bhemu")
+    group.meta[ALL] = True
     for name in main.list_commands(group):
         command = main.get_command(group, name)
         assert command is not None

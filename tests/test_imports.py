@@ -13,7 +13,7 @@ LAYERS = (
     ("errors", "bits"),
     ("arguments", "memmap", "jit"),
     ("tensix", "program"),
-    ("devices",),
+    ("devices", "kernel"),
     ("riscv", "noc"),
     ("timing",),
     ("machine",),

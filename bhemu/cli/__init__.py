@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from bhemu import __version__
 from bhemu.cli import output
@@ -22,10 +23,9 @@ _FIRST = {
     "why": ("why", "Run a program and tell what is wrong, or what made PLACE what it is."),
     "report": ("why", "Run a program and write a report of it, one HTML file."),
     "trace": ("dump", "Run a program and print every Tensix word as it was executed."),
-    "new": ("new", "Write a commented PROGRAM.toml to start from."),
-    "explain": ("isa", "Say what something is: unit, place, meaning, and its chapter."),
-    "isa": ("isa", "List the Tensix instructions, or explain one."),
-    "disasm": ("isa", "Disassemble an ELF, or words given in hexadecimal."),
+    "build": ("build", "Compile and link the ELFs of a program from C, if changed."),
+    "new": ("new", "Write a commented PROGRAM.toml, or a kernel that runs."),
+    "explain": ("isa", "Say what something is; list the Tensix instructions; disassemble."),
     "gdb": ("step", "Launch a program and wait for gdb, its five cores as threads."),
     "sweep": ("sweep", "Run programs with many values of parameters."),
     "simulator": ("serve", "Write a simulator FOLDER for programs of Tenstorrent."),
@@ -39,8 +39,13 @@ _MORE = {
     "warm": ("bench", "Compile everything into the cache before it is needed."),
     "llk": ("serve", "Show how to run tt-llk's tests on an emulated tile."),
     "serve": ("serve", "Serve a chip to the host that listens at NNG_SOCKET_ADDR."),
+    "completion": ("completion", "Print what completes commands and options in a shell."),
 }
-COMMANDS = _FIRST | _MORE
+_OLD = {
+    "isa": ("isa", "List the Tensix instructions, or explain one."),
+    "disasm": ("isa", "Disassemble an ELF, or words given in hexadecimal."),
+}
+COMMANDS = _FIRST | _MORE | _OLD
 """By command: its module, which has it as NAME_command, and the first sentence of its help."""
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
@@ -52,7 +57,7 @@ class Commands(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The commands in the order of the help text."""
-        return list(COMMANDS)
+        return [*_FIRST, *_MORE]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The table of commands, of which none is imported."""
@@ -60,12 +65,22 @@ class Commands(click.Group):
             with formatter.section(title):
                 formatter.write_dl([(name, text) for name, (_, text) in some.items()])
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Commands and options that begin so; no command is imported."""
+        named = {**_FIRST, **_MORE}.items()
+        found = [CompletionItem(name, help=text) for name, (_, text) in named]
+        own = click.Command.shell_complete(self, ctx, incomplete)
+        return [*(one for one in found if one.value.startswith(incomplete)), *own]
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command, from its module."""
         if cmd_name not in COMMANDS:
             return None
         module = importlib.import_module(f"bhemu.cli.{COMMANDS[cmd_name][0]}")
         command: click.Command = getattr(module, f"{cmd_name}_command")
+        from bhemu.cli.help import Command
+
+        command.__class__ = Command  # as if each were declared with it
         return command
 
     def resolve_command(

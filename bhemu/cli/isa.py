@@ -1,9 +1,10 @@
-"""`bhemu isa` lists the Tensix instructions, `disasm` reads ELFs and words, `explain` one name."""
+"""`bhemu explain` says what a name is; `isa` and `disasm`, its parts, are older commands."""
 
 import json
 import re
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,10 +15,11 @@ from bhemu.cli import output
 from bhemu.cli.options import json_option, outside_option
 from bhemu.errors import EXIT_OK, BhemuError, InputError
 from bhemu.memmap import CORE_NAMES, L1_SIZE
-from bhemu.program import files
+from bhemu.program import files, toml
 from bhemu.text import printable
 
 if TYPE_CHECKING:
+    from bhemu.debug.explain import Explanation
     from bhemu.program.loader import Image, Segment
     from bhemu.program.schema import Program
     from bhemu.tensix.insn import Instruction
@@ -400,20 +402,41 @@ def _namer(image: "Image") -> Callable[[int], str | None]:
 
 
 @click.command("explain")
-@click.argument("names", nargs=-1, required=True, metavar="WORD|FIELD|ADDRESS|RULE|NAME...")
+@click.argument("names", nargs=-1, metavar="[WORD | NAME | ELF | PROGRAM]...")
 @json_option
-def explain_command(names: tuple[str, ...], as_json: bool) -> int:
-    """Say what something is: unit, place, meaning, and its chapter.
+@click.option("--core", type=click.Choice(CORE_NAMES), help="which ELF of a program")
+@click.option("--symbol", metavar="NAME", help="only this function of an ELF")
+@click.option("--riscv", is_flag=True, help="numbers are RISC-V words")
+@click.option("--meanings", is_flag=True, help="say what operands stand for in an ELF, too")
+@click.option("--c-header", is_flag=True, help="print the C header of all instructions")
+@click.option(
+    "--coverage",
+    type=click.Path(path_type=Path),
+    metavar="RUN",
+    help="show the modes that RUN uses: a program, an .npz case, what BHEMU_COVERAGE named",
+)
+@outside_option
+def explain_command(names: tuple[str, ...], as_json: bool, **values: Any) -> int:
+    """Say what something is; list the Tensix instructions; disassemble.
 
     A number is an address, a Tensix word or a core's instruction, or several of these. A name is an
     instruction, a configuration field, a register, a rule of an error, a part of the state, a data
-    format, a class or condition of STALLWAIT, a CSR or a GPR of tt-llk.
+    format, a class or condition of STALLWAIT, a CSR or a GPR of tt-llk. An ELF, or that of a core
+    of a program, is disassembled. Without a name the instructions are listed.
     """
-    from bhemu.debug.explain import explain
-
-    found = [one for name in names for one in explain(name)]
+    ctx = click.get_current_context()
+    outside = {"allow_outside": values["allow_outside"]}
+    if not names or values["c_header"] or values["coverage"] is not None:
+        about = {name: values[name] for name in ("c_header", "coverage")}
+        ctx.invoke(isa_command, mnemonic=(*names, None)[0], as_json=as_json, **about, **outside)
+        return EXIT_OK
+    if values["riscv"] or values["core"] or values["symbol"] or _is_code_file(names[0]):
+        of_elf = {name: values[name] for name in ("core", "symbol", "riscv", "meanings")}
+        ctx.invoke(disasm_command, what=names, **of_elf, **outside)
+        return EXIT_OK
+    found = [one for name in names for one in _explained(name)]
     if as_json:
-        output.say(json.dumps([one.as_dict() for one in found], indent=2))
+        output.say(json.dumps([_as_dict(one) for one in found], indent=2))
     else:
         for one in found:
             for line in one.as_text():
@@ -421,7 +444,45 @@ def explain_command(names: tuple[str, ...], as_json: bool) -> int:
     return EXIT_OK
 
 
-# `bhemu isa --coverage`: what a run, or a test suite, exercises, by mode and format.
+def _is_code_file(name: str) -> bool:
+    """Whether it is an ELF, or a program by its PROGRAM.toml."""
+    path = Path(name)
+    if files.is_folder(path):
+        return files.is_file(path / "PROGRAM.toml")
+    return path.suffix in (".elf", ".toml") or (
+        files.is_file(path) and files.begins_with(path, toml.ELF)
+    )
+
+
+def _explained(name: str) -> "list[Explanation]":
+    """What the name is; of an instruction also how C has it, its cycles and its status."""
+    from bhemu.debug.explain import explain
+
+    found = explain(name)
+    for n, one in enumerate(found):
+        cls = _instruction(one)
+        if cls is not None:
+            more = (line.strip() for line in _explain(cls)[1:])
+            said = {line.strip() for line in one.lines}
+            found[n] = replace(one, lines=(*one.lines, *(m for m in more if m not in said)))
+    return found
+
+
+def _instruction(one: "Explanation") -> "type[Instruction] | None":
+    from bhemu.tensix.insn import REGISTRY
+
+    if one.kind != "a Tensix instruction":
+        return None
+    return next((cls for cls in REGISTRY.values() if cls.name == one.name), None)
+
+
+def _as_dict(one: "Explanation") -> dict[str, Any]:
+    """JSON-ready values; an instruction has its row of the list, too."""
+    cls = _instruction(one)
+    return one.as_dict() if cls is None else {**one.as_dict(), "instruction": row(cls)}
+
+
+# `bhemu explain --coverage`: what a run, or a test suite, exercises, by mode and format.
 
 _SECONDS = 600.0
 

@@ -2,6 +2,8 @@
 
 import json
 import re
+import runpy
+import shlex
 from pathlib import Path
 
 import click
@@ -10,6 +12,8 @@ from bhemu.cli import output
 from bhemu.errors import EXIT_OK, InputError
 from bhemu.program.options import Option, SeedOr, given_in
 from bhemu.program.schema import KINDS
+
+TEMPLATE = Path(__file__).parents[1] / "kernel" / "template"
 
 _CORES = {
     "elf": """\
@@ -157,16 +161,25 @@ _RUN = """
 {until}
 {keys}"""
 
+_BUILD = """
+[build]                         # bhemu build makes x.elf from x.c, .cc or .S, where there is one
+include = []                    # more folders of headers, for example "$LLK/common/inc"
+flags = []                      # more flags of the compiler, for example "-DTILES=4"
+"""
+
 
 @click.command("new")
 @click.argument("path", metavar="[NAME.toml | FOLDER]", default="PROGRAM.toml")
 @click.option("--kind", type=click.Choice(KINDS), default="elf", show_default=True)
-def new_command(path: str, kind: str) -> int:
-    """Write a commented PROGRAM.toml to start from.
+@click.option("--kernel", is_flag=True, help="a folder with a kernel for five cores, in C")
+def new_command(path: str, kind: str, kernel: bool) -> int:
+    """Write a commented PROGRAM.toml, or a kernel that runs.
 
     A folder that does not exist yet is made. An existing file is never overwritten.
     """
     target = Path(path)
+    if kernel:
+        return _kernel(target)
     if target.is_dir() or (target.suffix == "" and not target.exists()):
         target /= "PROGRAM.toml"
     if target.suffix != ".toml":
@@ -189,6 +202,29 @@ def new_command(path: str, kind: str) -> int:
     return EXIT_OK
 
 
+def _kernel(folder: Path) -> int:
+    """Write the sources, data, test and PROGRAM.toml of bhemu/kernel/template to a new folder."""
+    name = re.sub(r"\W|^(?=\d)", "_", folder.absolute().name) or "kernel"  # of a module, too
+    sources = sorted(TEMPLATE.iterdir())
+    try:
+        folder.mkdir()
+        for source in sources:
+            if source.is_file():
+                text = source.read_text(encoding="utf-8").replace("NAME", name)
+                (folder / source.name.replace("NAME", name)).write_text(text, encoding="utf-8")
+    except FileExistsError:
+        raise InputError(f"{folder} exists", hint="give another name, or remove it") from None
+    except OSError as error:
+        raise InputError(f"{folder} cannot be written: {error.strerror}") from error
+    runpy.run_path(str(folder / f"{name}_data.py"), run_name="__main__")
+    given = shlex.quote(str(folder))
+    output.say(
+        f"{folder} written: the kernel is in math.c, what it should compute in {name}_data.py.\n"
+        f"bhemu build {given} && bhemu run {given}"
+    )
+    return EXIT_OK
+
+
 def template(target: Path, kind: str) -> str:
     """The text of a new program of `kind` at `target`."""
     from bhemu.program.codecs import DTYPES
@@ -197,6 +233,7 @@ def template(target: Path, kind: str) -> str:
     title = named.parent.name if target.name == "PROGRAM.toml" else target.stem
     name, file = _printable(title or "program"), _printable(target.name)
     template = _HEAD + (_OF_TILES if kind == "tt-metal" else _OF_ONE_TILE) + _RUN
+    template += _BUILD if kind in ("elf", "tt-metal") else ""
     return template.format(
         title=name,
         file=file,

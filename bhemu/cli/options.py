@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 
 from bhemu.arguments import MOST
+from bhemu.cli import output
 from bhemu.errors import InputError
 from bhemu.memmap import CORE_NAMES
 from bhemu.program import coordinates, files, toml
+from bhemu.program.building import outdated
 from bhemu.program.options import Option, SeedOr, Whole, Words, given_in
 
 if TYPE_CHECKING:
@@ -86,7 +88,10 @@ def program_options(command: F) -> F:
     for option in reversed(
         (
             click.argument(
-                "program", required=False, metavar="[PROGRAM.toml | FOLDER | STATE.npz | ELF]"
+                "program",
+                required=False,
+                type=click.Path(),
+                metavar="[PROGRAM.toml | FOLDER | STATE.npz | ELF]",
             ),
             _many("--core", "cores", "CORE=FILE", "load this ELF there; CORE alone: run ELF there"),
             _many(
@@ -238,8 +243,11 @@ def settings(values: dict[str, Any]) -> Settings:
     """The settings of a command's parameters; InputError for what cannot be read."""
     from bhemu.program.cli_overrides import with_options
 
+    program = with_options(program_of(values), values)
+    for text in () if values["quiet"] or values["as_json"] else outdated(program):
+        output.say(f"warning: {text}", err=True)
     return Settings(
-        program=with_options(program_of(values), values),
+        program=program,
         save=None if values["save"] is None else Path(values["save"]),
         as_json=values["as_json"],
         quiet=values["quiet"],

@@ -1,8 +1,10 @@
 """`bhemu run` runs a program and compares its outputs; `bhemu check` only reads it."""
 
 import json
+import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
@@ -39,15 +41,30 @@ if TYPE_CHECKING:
     metavar="NAME,...|all",
     help="then look for what else is wrong, by more runs (docs/why.md lists the checks)",
 )
+@click.option(
+    "--gdb",
+    is_flag=True,
+    help="stop before the first instruction, for gdb; run on when it detaches",
+)
+@click.option(
+    "--log-commits",
+    metavar="FILE",
+    help="write each RISC-V instruction as spike does (- for standard output)",
+)
 def run_command(**values: Any) -> int:
     """Run a program and compare its outputs.
 
     PROGRAM.toml says what to load, set, feed, run and compare; the flags add to it or stand alone.
     """
+    logs = values["log_commits"] is not None
+    if logs:
+        if values["engine"] == "unicorn":
+            raise click.UsageError("--log-commits looks at --engine compiled")
+        values["engine"], interpreted.chosen = "compiled", handover.is_own_process()
     chosen = options.settings(values)
     progress = Progress(chosen.quiet or chosen.as_json)
     waits = values["compiling"] == "wait" or values["checks"] is not None  # checks run it often
-    start = handover.Start(chosen, progress, wait=waits)
+    start = handover.Start(chosen, progress, wait=waits or values["gdb"] or logs)
     with progress.starting():
         from bhemu.cli.summary import Target
 
@@ -63,9 +80,28 @@ def run_command(**values: Any) -> int:
         start.launched(target)
         if checks is not None and target.program.is_alone:
             target.keep_history()
-    code = _run(target, chosen, progress, checks)
+    with ExitStack() as opened:
+        if logs:
+            from bhemu.debug.commit_log import CommitLog
+
+            CommitLog(target.tile, opened.enter_context(_opened(values["log_commits"])))
+        if values["gdb"]:
+            from bhemu.cli.step import listener, serve_gdb
+
+            if serve_gdb(target, opened.enter_context(listener()), once=True, err=True):
+                return EXIT_OK
+        code = _run(target, chosen, progress, checks)
     progress.say(f"{progress.seconds:.2f} s")
     return code
+
+
+def _opened(name: str) -> AbstractContextManager[IO[str]]:
+    """A text file to write, or standard output for -."""
+    try:
+        return nullcontext(sys.stdout) if name == "-" else open(name, "w", encoding="ascii")
+    except (OSError, ValueError) as problem:
+        reason = getattr(problem, "strerror", None) or str(problem)
+        raise InputError(f"--log-commits: {name} cannot be written: {reason}") from problem
 
 
 def _run(

@@ -3,6 +3,7 @@
 import socket
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -150,25 +151,45 @@ def gdb_command(**values: Any) -> int:
     chosen, folder = settings(values), values["allow_save"]
     if folder is not None and not files.is_folder(folder):
         raise InputError(f"--allow-save: {folder} is no folder", hint="make it first")
-    with _listener(values["host"], values["port"]) as listener:
+    with listener(values["host"], values["port"]) as listening:
         progress = Progress(chosen.quiet)
         with progress.starting():
-            from bhemu.cli.summary import Target as Launched
-            from bhemu.hosts.gdb.server import serve
-            from bhemu.hosts.gdb.target import Target
+            from bhemu.cli.summary import Target
 
-            launched = Launched(chosen, progress)
-            target = Target(launched, folder)
-        port = listener.getsockname()[1]
-        output.say(f"waiting for gdb: gdb-multiarch -ex 'target remote {values['host']}:{port}'")
-        serve(target, listener, values["once"])
+            launched = Target(chosen, progress)
+        serve_gdb(launched, listening, values["once"], folder)
     launched.save()
     return EXIT_OK
 
 
-def _listener(host: str, port: int) -> socket.socket:
+def serve_gdb(
+    launched: "Target",
+    listening: socket.socket,
+    once: bool,
+    folder: Path | None = None,
+    *,
+    err: bool = False,
+) -> bool:
+    """Print the line for gdb, to standard error with `err`, and serve it; True when it kills."""
+    from bhemu.hosts.gdb.server import serve
+    from bhemu.hosts.gdb.target import Target as Debugged
+
+    target = Debugged(launched, folder)
+    host, port = listening.getsockname()[:2]
+    output.say(f"waiting for gdb: gdb-multiarch -ex 'target remote {host}:{port}'", err=err)
+    return serve(target, listening, once)
+
+
+def listener(host: str = _HOST, port: int | None = None) -> socket.socket:
+    """The socket that gdb connects to, by default at port 3333, else at a free one.
+
+    InputError where it cannot be had.
+    """
+    if port is None:
+        with suppress(OSError):
+            return socket.create_server((host, _PORT))
     try:
-        return socket.create_server((host, port))
+        return socket.create_server((host, port or 0))
     except (OSError, UnicodeError) as problem:
         text = getattr(problem, "strerror", None) or str(problem)
         raise InputError(

@@ -37,7 +37,7 @@ LIMITS = {
     "ARRAY_BYTES": Limit(64 << 20, "size of an input or expected array, and of a picture of L1"),
     "ARCHIVE_BYTES": Limit(64 << 20, "size of an .npz: a saved state, a picture of L1"),
     "SESSION_BYTES": Limit(2 << 30, "size of a recorded session, packed and unpacked"),
-    "COVERAGE_BYTES": Limit(256 << 20, "size of a file of `bhemu isa --coverage`"),
+    "COVERAGE_BYTES": Limit(256 << 20, "size of a file of `bhemu explain --coverage`"),
     "MESSAGE_BYTES": Limit(1 << 30, "data of one message between a host and `bhemu serve`"),
     "SWEEP_RUNS": Limit(1_000_000, "runs of a SWEEP.toml"),
     "SOURCE_BYTES": Limit(4 << 20, "size of a source file whose lines are shown"),

@@ -29,6 +29,7 @@ from bhemu.program import (
     tensor,
     toml,
 )
+from bhemu.program.building import build_from, elf_file
 from bhemu.program.codecs import DTYPES
 from bhemu.program.coordinates import At, check_l1, read_at
 from bhemu.program.input_files import (
@@ -290,6 +291,7 @@ def load_program(path: str | Path, *, allow_outside: bool = False) -> Program:
         outputs=tuple(output_from(table) for table in top.tables("output")),
         run=_run(top.table("run")),
     )
+    build_from(top)  # `bhemu build` reads it again: it needs no ELF to be there
     top.finish()
     check_cores(program, str(path))
     check_tensors(program)
@@ -378,7 +380,7 @@ def _cores(top: Table, kind: str) -> dict[str, CoreSpec]:
 
 def kernel_from(name: str, table: Table, default: Local = "lma") -> CoreSpec:
     """The kernel of the core called `name`: its ELF and runtime arguments."""
-    elf, args, common = table.file("elf"), _arguments(table, "args"), _arguments(table, "common")
+    elf, args, common = elf_file(table), _arguments(table, "args"), _arguments(table, "common")
     table.finish()
     if elf is None:
         table.fail("missing key elf: which kernel runs here?")
@@ -400,7 +402,7 @@ def core_from(name: str, table: Table, default: Local = "direct") -> CoreSpec:
     if isinstance(local, int) and not 0 <= local < L1_SIZE:
         table.fail(f"local = {local:#x}: a staging address lies in L1 (below 0x{L1_SIZE:X})")
     pc = table.integer("pc", None, lo=0, hi=L1_SIZE - 4)
-    spec = CoreSpec(name, table.file("elf"), local, table.flag("release", True), pc)
+    spec = CoreSpec(name, elf_file(table), local, table.flag("release", True), pc)
     table.finish()
     if spec.elf is None and pc is None and spec.release:
         table.fail("neither elf nor pc: there is no address to start at")

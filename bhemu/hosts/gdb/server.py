@@ -264,8 +264,11 @@ class Session:
         return said.encode().hex().encode() if said else _OK
 
 
-def serve(target: Target, listener: socket.socket, once: bool) -> None:
-    """Serve debuggers, one after another, until one kills the program; with `once` only one."""
+def serve(target: Target, listener: socket.socket, once: bool) -> bool:
+    """Serve debuggers, one after another, until one kills the program; with `once` only one.
+
+    True when the program was killed.
+    """
     while True:
         interrupts.check()
         link, _ = listener.accept()
@@ -275,4 +278,4 @@ def serve(target: Target, listener: socket.socket, once: bool) -> None:
             with contextlib.suppress(Closed):
                 session.serve()
         if once or session.over:
-            return
+            return session.over

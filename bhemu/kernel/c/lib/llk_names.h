@@ -1,0 +1,13 @@
+/* p_stall, p_sfpu, p_setrwc and the like of a tt-llk checkout: included after all headers of lib,
+ * whose macros of the same names end here. */
+#pragma once
+
+#undef STALL_TDMA
+#undef STALL_SYNC
+#undef STALL_UNPACK
+#undef STALL_MATH
+#undef STALL_CFG
+#undef STALL_SFPU
+#undef WAIT_SFPU
+
+#include "ckernel_instr_params.h"
