@@ -102,12 +102,17 @@ def features() -> frozenset[str]:
     return frozenset(_flags())
 
 
+def executed() -> tuple[str, ...]:
+    """The levels of x86-64 that this processor executes, the best first."""
+    flags = set(_flags())
+    return tuple(name for name, needed in LEVELS.items() if set(needed.split()) <= flags)
+
+
 def level() -> str:
     """The level of x86-64 whose code of a wheel this machine loads, or ""."""
     if name := chosen_level():
         return name if name in CARRIED else ""
-    flags = set(_flags())
-    return next((name for name in CARRIED if set(LEVELS[name].split()) <= flags), "")
+    return next((name for name in executed() if name in CARRIED), "")
 
 
 @functools.cache
