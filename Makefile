@@ -61,8 +61,9 @@ format: setup
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+# TTSIM=libttsim.so TTSIM_FLAGS="-O2": beside that golden model
 bench: $(RUNTIME)
-	$(BIN)/bhemu bench --markdown docs/benchmarks.md
+	$(BIN)/python scripts/bench_levels.py $(if $(TTSIM),--ttsim $(TTSIM) --flags "$(TTSIM_FLAGS)")
 
 # Repeats published probes of cards in modelled time, for the tables of docs/timing.md
 timing: setup

@@ -1,8 +1,11 @@
 """The command `bhemu`, and `python -m bhemu`: Ctrl-C is no traceback, from its first line on."""
 
 import _signal  # what `signal` is made of: that one imports enum, which takes milliseconds
+import gc
 import os
 import sys
+
+_OBJECTS = 50_000  # new ones between two collections: what is imported stays, and nothing is found
 
 
 def _leave(number: int, frame: object) -> None:
@@ -13,6 +16,7 @@ def _leave(number: int, frame: object) -> None:
 
 def main() -> None:
     """Import and run the command; exit code 130 when interrupted meanwhile."""
+    gc.set_threshold(_OBJECTS)
     ours = _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler
     if ours:
         _signal.signal(_signal.SIGINT, _leave)

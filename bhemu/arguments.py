@@ -1,6 +1,5 @@
 """What a caller gave: whole numbers, switches, names; an InputError says what is wanted instead."""
 
-import difflib
 import operator
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -79,6 +78,8 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
     exact = {one.lower(): one for one in known}
     if len(exact) > _MOST_COMPARED:
         return ""
+    import difflib  # takes milliseconds, which few runs need
+
     near = difflib.get_close_matches(name.lower(), exact, n=1)
     return f"did you mean {exact[near[0]]}?" if near else ""
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from bhemu.jit.host import LEVELS
+from bhemu.jit.host import CARRIED
 
 
 def _entries() -> list[Any]:
@@ -44,9 +44,9 @@ def make(path: Path) -> None:
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("folder", type=Path, help="where the files go")
-    options.add_argument("--level", choices=LEVELS, help="only this one")
+    options.add_argument("--level", choices=CARRIED, help="only this one")
     chosen = options.parse_args()
-    for level in [chosen.level] if chosen.level else LEVELS:
+    for level in [chosen.level] if chosen.level else CARRIED:
         if os.environ.get("NUMBA_CPU_NAME") == level:
             make(chosen.folder / f"{level}.code")
             continue

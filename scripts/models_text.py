@@ -109,7 +109,11 @@ SHORT = """## Where the model falls short
   other commands but `check`, and Python compile first.
 * Where one core changes the code of another and nobody writes RISCV_IC_INVALIDATE, engine "unicorn"
   may go on with its old translation; engine "compiled" sees the new code at once.
-* MVMUL is about four times slower on processors without AVX-512.
+* MVMUL and its accumulation in a 16-bit Dst need SSE4.1 (x86-64-v2) or better to be fast; elsewhere
+  each datum is worked on alone. On x86-64-v4 the same instructions are used, without a measurement.
+* Starting is dear: `bhemu run -q elfs/add1` takes about 3 times the processor time of `import
+  numpy`, `bhemu isa X` and `bhemu why elfs/hang_cycle` 2 and 5 times; numpy, click and pyelftools
+  alone take 1.3. Every class of instructions is declared, whatever a program uses.
 * A row table of a compressed tile that decreases is refused only at the end of L1, by the rule for
   that, not as UNPACR-NOTHING.
 * A datum in Src that has no meaning in its format (exponent bits beyond 5, left there by earlier

@@ -146,7 +146,8 @@ def _aligned(cells: Sequence[str], columns: Sequence[tuple[str, int]]) -> str:
     return "".join(f"{cell:>{width}}" for cell, (_, width) in zip(cells, columns, strict=True))
 
 
-def _processor() -> str:
+def processor() -> str:
+    """The processor of this machine, as Linux names it."""
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:
@@ -167,7 +168,7 @@ def _markdown(
         f"<!-- Written by `{by}`; do not edit. -->",
         f"# Benchmarks{' of formats' if formats else ''}",
         "",
-        f"{datetime.date.today().isoformat()}; {_processor()}; {versions}.",
+        f"{datetime.date.today().isoformat()}; {processor()}; {versions}.",
         "Medians of samples of at least 0.3 s after one warm-up run; every run starts with cold"
         " translations. Where ttsim has a figure, it ran the same L1 images in turns with bhemu,"
         " and every byte of L1 was equal. Absolute rates move with the machine and its load"

@@ -18,7 +18,7 @@ from numba.core.typing.templates import AbstractTemplate, infer_global
 from numba.extending import intrinsic as numba_intrinsic
 
 from bhemu.errors import Internal
-from bhemu.jit import machine_code
+from bhemu.jit import host, machine_code
 from bhemu.jit.keys import own, parts, plain
 from bhemu.jit.machine_code import Fix, Image, image
 from bhemu.jit.subset import ByName, Compiled, External, Intrinsic, Signature
@@ -76,6 +76,10 @@ def compiled(function: Any, store: Any, fixed: int) -> Any:
 # LLVM unrolls a loop over 32 lanes before it looks for vectors, and then finds none: the copies
 # read and write through one pointer. 16 keeps short loops unrolled. (SFPAND: 65 to 15 ns.)
 binding.set_option("bhemu", "--unroll-full-max-count=16")
+
+# numba's target is made when it is first asked for, and follows its configuration.
+if _level := host.chosen_level():
+    numba.config.CPU_NAME, numba.config.CPU_FEATURES = _level, ""
 
 # numba makes functions callable from Python as well: a quarter of the time to compile them.
 _BARE = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}

@@ -13,16 +13,20 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.errors import InputError
+
 # The tools that compile and the processor that runs the code, known without loading the tools.
 
 _TOOLS = ("numba", "llvmlite")
 _NEUTRAL = {"NUMBA_CACHE_DIR", "NUMBA_DISABLE_JIT", "NUMBA_NUM_THREADS"}
 _CPU = ("vendor_id", "cpu family", "model", "stepping", "flags", "CPU part", "Features")
-# Levels of x86-64 for which a wheel carries code, the best first, with what /proc/cpuinfo calls the
-# features that they add.
-_LEVEL_3 = "cx16 lahf_lm popcnt sse4_1 sse4_2 ssse3 avx avx2 bmi1 bmi2 f16c fma abm movbe xsave"
+# Levels of x86-64, the best first, with what /proc/cpuinfo calls the features that they add.
+_LEVEL_2 = "cx16 lahf_lm popcnt sse4_1 sse4_2 ssse3"
+_LEVEL_3 = f"{_LEVEL_2} avx avx2 bmi1 bmi2 f16c fma abm movbe xsave"
 _LEVEL_4 = f"{_LEVEL_3} avx512f avx512bw avx512cd avx512dq avx512vl"
-LEVELS = {"x86-64-v4": _LEVEL_4, "x86-64-v3": _LEVEL_3}
+LEVELS = {"x86-64-v4": _LEVEL_4, "x86-64-v3": _LEVEL_3, "x86-64-v2": _LEVEL_2}
+CARRIED = ("x86-64-v4", "x86-64-v3")  # for which a wheel carries code
+_LEVEL = "BHEMU_LEVEL"
 
 
 def _version(tool: str) -> str:
@@ -58,19 +62,57 @@ def _cpuinfo() -> dict[str, str]:
     return found
 
 
+def chosen_level() -> str:
+    """The level of $BHEMU_LEVEL, for which code is compiled and loaded; "" for this machine.
+
+    InputError for a level that is unknown, or that this machine does not execute.
+    """
+    name = os.environ.get(_LEVEL, "")
+    if name and name not in LEVELS:
+        raise InputError(f"{_LEVEL}: no level {name}", hint=f"known: {', '.join(LEVELS)}")
+    if name and (missing := set(LEVELS[name].split()) - set(_flags())):
+        raise InputError(
+            f"{_LEVEL}: this processor does not execute {name}: it has no {min(missing)}",
+            hint="unset it, or name a lower level",
+        )
+    return name
+
+
 def cpu() -> str:
     """The processor that is compiled for: all that tells one from another."""
-    if chosen := os.environ.get("NUMBA_CPU_NAME"):
+    if chosen := os.environ.get("NUMBA_CPU_NAME") or chosen_level():
         return chosen
     return repr([(name, _cpuinfo().get(name)) for name in _CPU])
 
 
+def _flags() -> list[str]:
+    x86 = sys.platform == "linux" and os.uname().machine == "x86_64"
+    return _cpuinfo().get("flags", "").split() if x86 else []
+
+
+def features() -> frozenset[str]:
+    """Features of the x86-64 processor that is compiled for, as /proc/cpuinfo calls them.
+
+    Those of its level when a level is compiled for; none on other machines, and for a processor
+    that only numba's settings name.
+    """
+    named = os.environ.get("NUMBA_CPU_NAME")
+    if level := named or chosen_level():
+        return frozenset(LEVELS.get(level, "").split())
+    return frozenset(_flags())
+
+
+def executed() -> tuple[str, ...]:
+    """The levels of x86-64 that this processor executes, the best first."""
+    flags = set(_flags())
+    return tuple(name for name, needed in LEVELS.items() if set(needed.split()) <= flags)
+
+
 def level() -> str:
-    """The best level of x86-64 that this machine is known to execute, or ""."""
-    if sys.platform != "linux" or os.uname().machine != "x86_64":
-        return ""
-    flags = set(_cpuinfo().get("flags", "").split())
-    return next((name for name, needed in LEVELS.items() if set(needed.split()) <= flags), "")
+    """The level of x86-64 whose code of a wheel this machine loads, or ""."""
+    if name := chosen_level():
+        return name if name in CARRIED else ""
+    return next((name for name in executed() if name in CARRIED), "")
 
 
 @functools.cache

@@ -1,7 +1,7 @@
 """Intrinsics of compiled code: addresses, memory, calls through pointers, processor ticks."""
 
 import ctypes
-import platform
+import os
 import time
 import weakref
 from collections.abc import Callable
@@ -279,7 +279,7 @@ else:
 # The processor's time stamp counter, for compiled code; interpreted, nanoseconds.
 
 # A counter that programs may read: ARM's cycle counter is the kernel's.
-_COUNTER = "llvm.readcyclecounter" if platform.machine() == "x86_64" else "llvm.readsteadycounter"
+_COUNTER = "llvm.readcyclecounter" if os.uname().machine == "x86_64" else "llvm.readsteadycounter"
 
 if JIT:
 

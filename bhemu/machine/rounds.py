@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 import weakref
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +25,8 @@ from bhemu.tensix.loop import period
 from bhemu.tensix.thread import ALL_THREADS
 
 if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
     from bhemu.machine.controls import Controls
     from bhemu.machine.hang.explore import Loop
     from bhemu.machine.tile import Tile
@@ -195,7 +196,13 @@ class RoundsOnNetwork(Rounds):
         super().__init__(owner)
         self._network = network
         self._threads = threads
-        self._pool = ThreadPoolExecutor(threads - 1) if threads > 1 and JIT else None
+        self._pool: ThreadPoolExecutor | None = None
+        if threads > 1 and JIT:
+            from concurrent.futures import (
+                ThreadPoolExecutor,
+            )  # takes milliseconds, which few runs need
+
+            self._pool = ThreadPoolExecutor(threads - 1)
         self.livelock = livelock
         self._quiet_since, self._next_look = 0, livelock  # rounds
         self._n = 1  # rounds of the next call
@@ -326,6 +333,8 @@ class RoundsOnNetwork(Rounds):
 
     def _run_shares(self, pool: ThreadPoolExecutor, shares: int) -> None:
         """Run the due tiles, spread over the threads; this one takes a share too."""
+        from concurrent.futures import wait
+
         others = [
             pool.submit(self._network.call, "run_tiles", share | shares << 16)
             for share in range(1, shares)

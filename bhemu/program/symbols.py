@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from bisect import bisect_right
 from collections import defaultdict
@@ -300,6 +299,8 @@ class Symbols:
         """Address of a symbol; InputError when there is none, or several static ones."""
         found = self._by_name.get(name)
         if found is None:
+            import difflib  # takes milliseconds, which few runs need
+
             few = len(self._by_name) <= _MOST_SUGGESTED_FROM
             near = difflib.get_close_matches(name, self._by_name, n=3) if few else []
             hint = f"did you mean {', '.join(near)}?" if near else "list them: readelf -s"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -60,6 +59,8 @@ class Table:
         self._asked.append(key)
         if key not in self._data:
             if default is REQUIRED:
+                import difflib  # takes milliseconds, which few runs need
+
                 near = difflib.get_close_matches(key, self._data, n=1)
                 hint = f"is {near[0]} meant for it?" if near else ""
                 self.fail(f"missing key {key}", hint=hint)
@@ -202,6 +203,8 @@ def is_number(text: str) -> bool:
 
 def suggestion(name: str, allowed: Sequence[str]) -> str:
     """The nearest of the allowed names, and all of them."""
+    import difflib  # takes milliseconds, which few runs need
+
     near = difflib.get_close_matches(name, allowed, n=1)
     listed = f"allowed: {', '.join(allowed)}"
     return f"did you mean {near[0]}? {listed}" if near else listed

@@ -8,15 +8,15 @@ import base64
 import fcntl
 import os
 import re
-import shutil
 import stat
-import subprocess
-import tempfile
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import subprocess
 
 _LONGEST = 100  # characters of a name that its scratch begins with
 _SCRATCH = re.compile(r"\.(.+)\.[0-9a-f]{16}")
@@ -110,6 +110,9 @@ class Temporary:
     """The folder `path`, whose name begins with `prefix`; `close` removes it."""
 
     def __init__(self, prefix: str) -> None:
+        import subprocess  # takes milliseconds, which few runs need
+        import tempfile
+
         name = base64.b32encode(os.urandom(5)).decode().lower()
         self.path = Path(tempfile.gettempdir()) / f"{prefix}{name}"
         guard: subprocess.Popen[bytes] | None = None
@@ -137,6 +140,8 @@ class Temporary:
 def _clean_up(path: Path, guard: "subprocess.Popen[bytes] | None", maker: int) -> None:
     if os.getpid() != maker:  # a copy of the process by fork: it is the maker's
         return
+    import shutil
+
     shutil.rmtree(path, ignore_errors=True)
     if guard is not None:
         assert guard.stdin is not None

@@ -1,6 +1,5 @@
 """The instruction base class: one class declares opcode, fields, resources, effects and meaning."""
 
-import inspect
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar, NamedTuple
 
@@ -257,8 +256,9 @@ class Instruction(Word):
         cls.unread = unread
         cls.reserved = 0 if uncertain else 0xFFFFFF & ~(used | unread)
         if cls.execute is not None:
-            got = list(inspect.signature(cls.execute).parameters)
-            assert got == ["s", "t", "f"], f"{cls.name}.execute takes {got}, not s, t, f"
+            code = cls.execute.__code__
+            got = code.co_varnames[: code.co_argcount]
+            assert got == ("s", "t", "f"), f"{cls.name}.execute takes {got}, not s, t, f"
         datums = cls.reads.may(spaces.DST) or cls.writes.may(spaces.DST)  # marks go with them
         if cls.execute and unit == "vector" and not datums:
             cls.doubts = taint.declared(cls, _MOVE_MARKS)

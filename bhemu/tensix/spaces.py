@@ -10,9 +10,9 @@ leaves some lanes or bits of its place as they were is not a read. Bookkeeping f
 scratch memory are no spaces.
 """
 
+import fnmatch
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum, auto
-from fnmatch import fnmatchcase
 from functools import cache
 from types import CodeType
 from typing import Any, NamedTuple
@@ -175,12 +175,19 @@ def _bits_of(space: str, patterns: tuple[str, ...]) -> frozenset[int]:
 
 
 @cache
+def _fields_of(space: str) -> dict[str, Field]:
+    known = vars(config_fields if space == CFG.name else thread_fields)
+    return {name: field for name, field in known.items() if isinstance(field, Field)}
+
+
+@cache
 def fields_named(space: str, patterns: tuple[str, ...]) -> dict[str, Field]:
     """The fields of Config ("CFG") or ThreadConfig that the patterns name."""
-    known: dict[str, Any] = vars(config_fields if space == CFG.name else thread_fields)
+    known = _fields_of(space)
     found: dict[str, Field] = {}
     for pattern in patterns:
-        here = {n: f for n, f in known.items() if isinstance(f, Field) and fnmatchcase(n, pattern)}
+        names = [pattern] if pattern in known else fnmatch.filter(known, pattern)
+        here = {name: known[name] for name in names}
         assert here, f"no field of {space} is named {pattern}"
         found |= here
     return found

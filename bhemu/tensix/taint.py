@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bhemu.bits import Word
-from bhemu.jit.subset import njit
+from bhemu.jit.subset import JIT, Compiled, njit
 from bhemu.tensix import spaces, unspecified
 from bhemu.tensix.lanes import BONUS, TEMPLATES, WRITABLE, target
 from bhemu.tensix.rules import DONE
@@ -66,8 +66,12 @@ def declared(cls: type["Instruction"], move: Any) -> Any:
     names = {"target": target, "move": move, "moves": njit(moves) if moves else None}
     names |= {"open_refused": unspecified.open_refused, "int64": np.int64}
     text = f"def {cls.name}_doubts(s, t, f):\n    " + "\n    ".join(lines)
-    exec(compile(text, __file__, "exec"), names)
-    return names[f"{cls.name}_doubts"]
+
+    def made() -> Any:
+        exec(compile(text, __file__, "exec"), names)
+        return names[f"{cls.name}_doubts"]
+
+    return Compiled.generated(made, {}) if JIT else made()
 
 
 @njit

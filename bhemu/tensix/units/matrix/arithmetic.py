@@ -11,7 +11,7 @@ from bhemu.tensix.banks import SRCA, SRCB
 from bhemu.tensix.dest import COLUMNS, LOW_HALF
 from bhemu.tensix.insn import FPU_STOCHASTIC, second_entry
 from bhemu.tensix.rules import DONE
-from bhemu.tensix.units.matrix import operands
+from bhemu.tensix.units.matrix import operands, sixteen
 
 # Accumulate, normalise, round: floating-point terms are added to Dst and stored in its format.
 #
@@ -152,7 +152,8 @@ def group(total: Any, exponent: Any, bias: Any, least: Any) -> Any:
 
 
 @njit
-def _add_sums_16(s: Any, c: Any, first: Any, rows: Any, bias: Any) -> None:
+def add_sums_by_datum(s: Any, c: Any, first: Any, rows: Any, bias: Any) -> None:
+    """Both sums of products added to `rows` rows of 16-bit cells `c`, a loop over the datums."""
     least = max(bias, _I(0))
     dest.spoil(s, first, rows)
     for r in range(rows):
@@ -169,6 +170,22 @@ def _add_sums_16(s: Any, c: Any, first: Any, rows: Any, bias: Any) -> None:
             t = plus(t, cut(aligned(m1, s1, _I(x - x1)), s1), s1 != sign)
             cells[j] = _cell_16(c, sign, x, t)
         s.dst_valid[row] = 1
+
+
+@njit(forceinline=True)
+def add_sums_by_row(s: Any, c: Any, first: Any, rows: Any, bias: Any) -> None:
+    """The same, whole rows at once."""
+    terms = (s.term_exponent, s.term_sum)
+    dest.spoil(s, first, rows)
+    for r in range(rows):
+        row = dest.row16(s, first + r)
+        keep = np.int64(0xFFFF) if s.dst_valid[row] else np.int64(0)
+        at = np.int64((r & 7) * COLUMNS)
+        sixteen.accumulate(s.dst[row], keep, terms, at, np.int64(bias), c)
+        s.dst_valid[row] = 1
+
+
+_add_sums_16 = add_sums_by_row if sixteen.USABLE else add_sums_by_datum
 
 
 @njit
@@ -197,8 +214,10 @@ def add_sums(s: Any, wide: Any, five_bit: Any, first: Any, rows: Any, bias: Any)
     """Add both sums of products (s.term_sum, s.term_exponent + `bias`) to `rows` Dst rows."""
     if wide:
         _add_sums_32(s, first, rows, _I(bias))
+    elif five_bit:
+        _add_sums_16(s, FP16, first, rows, _I(bias))
     else:
-        _add_sums_16(s, FP16 if five_bit else BF16, first, rows, _I(bias))
+        _add_sums_16(s, BF16, first, rows, _I(bias))
 
 
 @njit
@@ -392,19 +411,19 @@ def _aligned(a: Any, b: Any, distance: Any) -> Any:
 
 
 @njit
-def sums(s: Any, bank_a: Any, row_a: Any, bank_b: Any, row_b: Any, phase: Any, rows: Any) -> None:
+def sums_by_datum(s: Any, a: Any, row_a: Any, b: Any, row_b: Any, phase: Any, rows: Any) -> None:
     """Both sums of `rows` x 16 outputs to s.term_sum, their unbiased exponents to term_exponent.
 
-    SrcA rows from `row_a` (multiple of 16), SrcB rows from `row_b`; the second sum takes k = 8-15.
+    SrcA rows from `row_a` (multiple of 16) of bank `a`, SrcB rows from `row_b` of bank `b`; the
+    second sum takes k = 8-15.
     """
-    ea, pa = s.src_exponent[SRCA, bank_a], s.src_slice[SRCA, bank_a, phase & 1]
-    eb, pb = s.src_exponent[SRCB, bank_b], s.src_slice[SRCB, bank_b, (phase >> 1) & 1]
+    ea, pa = s.src_exponent[SRCA, a], s.src_slice[SRCA, a, phase & 1]
+    eb, pb = s.src_exponent[SRCB, b], s.src_slice[SRCB, b, (phase >> 1) & 1]
     for g in range(0, 16, 8):
         out_sum, out_exponent = s.term_sum[g >> 3], s.term_exponent[g >> 3]
-        a = (row_a & 48) + g
+        top = (row_a & 48) + g
         for r in range(rows):
-            b = (row_b + r) & 63
-            x, y = eb[b], pb[b]
+            x, y = eb[(row_b + r) & 63], pb[(row_b + r) & 63]
             x0, x1, x2, x3 = x[g], x[g + 1], x[g + 2], x[g + 3]
             x4, x5, x6, x7 = x[g + 4], x[g + 5], x[g + 6], x[g + 7]
             y0, y1, y2, y3 = y[g], y[g + 1], y[g + 2], y[g + 3]
@@ -412,24 +431,37 @@ def sums(s: Any, bank_a: Any, row_a: Any, bank_b: Any, row_b: Any, phase: Any, r
             out = (r & 7) * COLUMNS
             # Written out for the eight products: the loop over columns becomes vector code.
             for j in range(COLUMNS):
-                e0 = _S(ea[a, j] + x0)
-                e1 = _S(ea[a + 1, j] + x1)
-                e2 = _S(ea[a + 2, j] + x2)
-                e3 = _S(ea[a + 3, j] + x3)
-                e4 = _S(ea[a + 4, j] + x4)
-                e5 = _S(ea[a + 5, j] + x5)
-                e6 = _S(ea[a + 6, j] + x6)
-                e7 = _S(ea[a + 7, j] + x7)
+                e0 = _S(ea[top, j] + x0)
+                e1 = _S(ea[top + 1, j] + x1)
+                e2 = _S(ea[top + 2, j] + x2)
+                e3 = _S(ea[top + 3, j] + x3)
+                e4 = _S(ea[top + 4, j] + x4)
+                e5 = _S(ea[top + 5, j] + x5)
+                e6 = _S(ea[top + 6, j] + x6)
+                e7 = _S(ea[top + 7, j] + x7)
                 e = max(max(max(e0, e1), max(e2, e3)), max(max(e4, e5), max(e6, e7)))
-                t = _S(_aligned(pa[a, j], y0, _S(e - e0)) + _aligned(pa[a + 1, j], y1, _S(e - e1)))
-                t = _S(t + _aligned(pa[a + 2, j], y2, _S(e - e2)))
-                t = _S(t + _aligned(pa[a + 3, j], y3, _S(e - e3)))
-                t = _S(t + _aligned(pa[a + 4, j], y4, _S(e - e4)))
-                t = _S(t + _aligned(pa[a + 5, j], y5, _S(e - e5)))
-                t = _S(t + _aligned(pa[a + 6, j], y6, _S(e - e6)))
-                t = _S(t + _aligned(pa[a + 7, j], y7, _S(e - e7)))
+                t = _S(
+                    _aligned(pa[top, j], y0, _S(e - e0)) + _aligned(pa[top + 1, j], y1, _S(e - e1))
+                )
+                t = _S(t + _aligned(pa[top + 2, j], y2, _S(e - e2)))
+                t = _S(t + _aligned(pa[top + 3, j], y3, _S(e - e3)))
+                t = _S(t + _aligned(pa[top + 4, j], y4, _S(e - e4)))
+                t = _S(t + _aligned(pa[top + 5, j], y5, _S(e - e5)))
+                t = _S(t + _aligned(pa[top + 6, j], y6, _S(e - e6)))
+                t = _S(t + _aligned(pa[top + 7, j], y7, _S(e - e7)))
                 out_sum[out + j] = t
                 out_exponent[out + j] = e
+
+
+@njit
+def sums_by_row(s: Any, a: Any, row_a: Any, b: Any, row_b: Any, phase: Any, rows: Any) -> None:
+    """The same, whole rows at once."""
+    bank_a = (s.src_exponent[SRCA, a], s.src_slice[SRCA, a, phase & 1])
+    bank_b = (s.src_exponent[SRCB, b], s.src_slice[SRCB, b, (phase >> 1) & 1])
+    sixteen.sums(bank_a, bank_b, row_a, row_b, rows, (s.term_exponent, s.term_sum))
+
+
+sums = sums_by_row if sixteen.USABLE else sums_by_datum
 
 
 # Element-wise operations on 8 x 16 cells of SrcA and SrcB: the term that goes to Dst.
