@@ -44,9 +44,13 @@ class Stop:
 
 
 def now(s: State) -> int:
-    """The clock, what the open turn has retired so far included: a limit counts from here."""
-    open_turn = int(s.turn_given[0] - s.left[int(s.agent[0])]) if s.turn_open[0] else 0
-    return int(s.clock[0]) + open_turn
+    """The clock, what the open turn has retired so far included: a limit counts from here.
+
+    Another thread may ask while the tile runs, and get what is a turn old.
+    """
+    agent = int(s.agent[0])
+    is_open = s.turn_open[0] and agent < len(s.left)
+    return int(s.clock[0]) + (int(s.turn_given[0] - s.left[agent]) if is_open else 0)
 
 
 def stop(tile: Tile, reason: str, number: int | None = None, change: Change | None = None) -> Stop:
