@@ -52,6 +52,8 @@ def debug(at: int, store: bool) -> str:
         return "MMIO-FIELD" if store else OK
     if at in (0x78, 0x88, 0x8C, 0xA8, *CLOCKS):
         return READ_ONLY if store else OK
+    if 0x100 <= at < 0x128:  # values of performance counters, in modelled time alone
+        return READ_ONLY if store else "PERF-VALUE"
     if at == 0x5C:
         return READ_ONLY if store else "DEBUG-BUS"  # not enabled
     if at in ARRAY:
@@ -211,7 +213,6 @@ def outcome(tile: Tile, agent: int, address: int, size: int, store: bool) -> str
     [
         (0xFFB120B0, "masks of stochastic rounding"),
         (0xFFB120B4, "FPU_STICKY_BITS"),
-        (0xFFB12100, "values of performance counters"),
         (0xFFB121D4, "ECC"),
         (0xFFB121E8, "watchdog"),
         (0xFFB12200, "timestamp dump"),
