@@ -8,7 +8,7 @@ A product is shifted and rounded by one multiplication.  With `a` doubled, p = a
 part and its sign, so that the bytes |b| and 1 give |b| * a + s.  The sign of `b` comes last.
 
 For a 16-bit Dst everything is counted in units of 2**13.  Then sums of products have 16 bits, Dst
-has 11, and both roundings of a term that is shifted by d (to a whole number, then to 2**13) are one:
+has 11, and the roundings of a term that is shifted by d (to an integer, then to 2**13) are one:
 half towards +infinity, `rounded(-v, -2**(15 - d))`, where v is greater by 1 for d = 14 and by 2 for
 d = 15, and nothing remains from 16 on.  The sum of three terms has 17 bits with its sign: the sign
 comes from a sum that saturates, the magnitude from one that wraps.
@@ -105,7 +105,7 @@ def _term(builder: Any, found: Any, bias: Any) -> Any:
 
 
 def _total(builder: Any, old: Any, sums: Any, bias: Any, c: Any) -> Any:
-    """(exponent, saturated sum, magnitude of the sum) of a row, its sign relative to that of Dst."""
+    """(exponent, saturated sum, magnitude of the sum) of a row, its sign relative to Dst."""
     zero = vectors.constant(0)
     x = builder.and_(old, c.exponent_mask)
     m = builder.and_(builder.lshr(old, c.exponent_bits), c.fraction_mask)
@@ -221,7 +221,7 @@ if JIT:
         """Add both sums of products to a row of 16-bit cells.
 
         `cells`: (16,) uint16, and-ed with `keep` first; `terms`: (exponents, sums), each (2, 128),
-        of which the row begins at `at`; `bias` is added to the exponents; `c`: the kind of cells, an
+        whose row begins at `at`; `bias` is added to the exponents; `c`: the kind of cells, an
         arithmetic.Cell.
         """
         from numba import types
