@@ -58,8 +58,9 @@ def of_pair(
     if isinstance(first, Acts):
         sides = [[first]]
     else:
-        sides = [[Acts(NOC, first.pc)] if request else [*_of_step(first)]]
-    sides += [] if context.symptom.fine else [[*_of_step(second)]]
+        sides = [[Acts(NOC, first.pc)] if request else [*_of_step(first, second)]]
+    if not context.symptom.fine:
+        sides.append([*_of_step(second, None if isinstance(first, Acts) or request else first)])
     for acts in (acts for side in sides for acts in side):
         named = context.is_chip and acts.agent != NOC
         own = replace(acts, tile=tile) if named else acts
@@ -69,15 +70,20 @@ def of_pair(
     return None
 
 
-def _of_step(step: Step) -> Iterator[Acts]:
-    """What may be late of an access: the unit's word, then the thread or core that makes it."""
-    if not isinstance(step, Word):
-        yield Acts(CORE_NAMES[step.core], step.pc)
-        return
-    unit = _UNITS.get(unit_of(step.word) or "")
+def _of_step(step: Step, other: Step | None) -> Iterator[Acts]:
+    """What may be late of an access: the unit's word, then the thread or core that makes it.
+
+    A thread or core that makes the other access too is late with both: that exchanges nothing.
+    """
+    unit = _UNITS.get(unit_of(step.word) or "") if isinstance(step, Word) else None
     if unit is not None:
         yield Acts(unit, step.pc)
-    yield Acts(f"T{step.thread}", step.pc)
+    if other is None or _maker(other) != _maker(step):
+        yield Acts(_maker(step), step.pc)
+
+
+def _maker(step: Step) -> str:
+    return f"T{step.thread}" if isinstance(step, Word) else CORE_NAMES[step.core]
 
 
 def _differs(context: Context, late: Lateness) -> Witness | None:

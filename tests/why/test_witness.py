@@ -68,7 +68,9 @@ def test_a_run_that_ends_so_with_nothing_late_proves_nothing(
     ends = iter([asked.symptom if on_time is None else refused, *[refused] * 40])
     monkeypatch.setattr(Context, "finish", lambda self, machine, **_: next(ends))
     step = Instruction(0, 0, 0x4000, 0x13, asked.tile.state.regs[0])
-    assert (witness.of_pair(asked, (1, 2), step, step) is not None) == found
+    other = replace(step, core=1)
+    assert (witness.of_pair(asked, (1, 2), step, other) is not None) == found
+    assert witness.of_pair(asked, (1, 2), step, step) is None  # late together
 
 
 @pytest.mark.parametrize(
