@@ -2,23 +2,104 @@
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from order_walk import effects
-from order_walk.accesses import Conflict
 from order_walk.conflicts import Races, _pushed
 
 from bhemu.errors import BhemuError
 from bhemu.launch.session import Program
 from bhemu.machine.tile import Tile
 from bhemu.memmap import L1_SIZE
-from bhemu.why.order import sites
-from bhemu.why.order.observe import Observer, Pair, name
+from bhemu.riscv.isa import decode as decode_riscv
+from bhemu.tensix.insn import disassemble
+from bhemu.why.order import observe, sites
+from bhemu.why.order import record as r
+from bhemu.why.order.events import Conflict
+from bhemu.why.order.observe import Observer
 from bhemu.why.walk import Access, Instruction, Walk, Word
 
 BEHIND = 5000  # clock units behind the end of a program
 Key = tuple[int, int, str]  # pc of each side, of a REPLAY where it gave the word; kind of place
+
+
+@dataclass(frozen=True)
+class Side:
+    """One access of a pair: of `agent` (record.py), for its owner, a core or a thread's issue.
+
+    thread: -1 for an instruction of a core; pushed: as pc, of a word that a REPLAY gave that of the
+    REPLAY; time: the clock when the first access like it was made. waited: the owner has waited for
+    somebody since it last let somebody go on. wait: pc of a wait that does not hold the word, 0 =
+    none.
+    """
+
+    agent: int
+    owner: int
+    core: int
+    thread: int
+    pc: int
+    pushed: int
+    word: int
+    time: int
+    write: bool
+    waited: bool
+    wait: int
+
+    @property
+    def unit(self) -> str | None:
+        """The unit that works for a thread; None for cores and what is complete at once."""
+        if not r.UNIT <= self.agent < r.STORES:
+            return None
+        return r.UNIT_NAMES[(self.agent - r.UNIT) % r.UNITS]
+
+    @property
+    def text(self) -> str:
+        """The instruction or word."""
+        if self.thread >= 0:
+            return disassemble(self.word)
+        cls = decode_riscv(self.word)
+        return hex(self.word) if cls is None else cls.__name__.lower()
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two accesses to one place that nothing orders, one of them a write.
+
+    by_speed: not even where all is complete at once does anything order them; else the unit, store
+    or transfer of the first may still be at work. foreign: the second changes what belongs to the
+    first's thread, ordered or not.
+    """
+
+    first: Side
+    second: Side
+    place: int
+    by_speed: bool
+    foreign: bool
+
+    @property
+    def kind(self) -> str:
+        """What the place belongs to."""
+        return observe.kind(self.place)
+
+
+def pairs(seen: Observer) -> list[Pair]:
+    """What nothing orders, in the order in which it was found."""
+    return [_pair(row) for row in seen.rows()]
+
+
+def _pair(row: list[int]) -> Pair:
+    first, second = (_side(row[i * r.EVENT : (i + 1) * r.EVENT]) for i in (0, 1))
+    by_speed, foreign = (bool(row[r.BITS] & bit) for bit in (r.BY_SPEED, r.FOREIGN))
+    return Pair(first, second, row[r.PLACE], by_speed, foreign)
+
+
+def _side(row: list[int]) -> Side:
+    return Side(
+        *(row[r.AGENT], observe.owner_of(row[r.AGENT]), row[r.CORE], row[r.THREAD]),
+        *(row[r.PC], row[r.PUSHED], row[r.WORD], row[r.TIME]),
+        *(bool(row[r.WRITE]), bool(row[r.WAITED]), row[r.WAIT]),
+    )
 
 
 class Both(NamedTuple):
@@ -135,8 +216,8 @@ def both(launch: Callable[[], Tile], given: Program | None = None, until: Any = 
     for races in (recorder.plain, recorder.units):
         for one in races.conflicts():
             walked[_key(one)] = _text(one)
-    pairs = observed(_ending(launch(), until), given).pairs()
-    return Both(walked, {key(one): text(one) for one in pairs})
+    seen = observed(_ending(launch(), until), given)
+    return Both(walked, {key(one): text(one) for one in pairs(seen)})
 
 
 def key(one: Pair) -> Key:
@@ -148,7 +229,7 @@ def text(one: Pair) -> str:
         f"{side.agent} T{side.thread} {side.pc:#x} {side.text} {'w' if side.write else 'r'}"
         f" @{side.time}" for side in (one.first, one.second)
     )  # fmt: skip
-    return f"{name(one.place)}{' by speed' if one.by_speed else ''}: {' | '.join(sides)}"
+    return f"{observe.name(one.place)}{' by speed' if one.by_speed else ''}: {' | '.join(sides)}"
 
 
 def _key(one: Conflict) -> Key:

@@ -2,16 +2,13 @@
 
 import ctypes
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from bhemu.jit.build import function, load
 from bhemu.jit.intrinsics import callback
 from bhemu.jit.record import plain
 from bhemu.machine.tile import Tile
-from bhemu.riscv.isa import decode as decode_riscv
 from bhemu.tensix import compiled, config_fields
 from bhemu.tensix.config import CONFIG_WORDS
-from bhemu.tensix.insn import disassemble
 from bhemu.tensix.state import ENTRY, RESET, STEP
 from bhemu.why.order import arrivals, clocks, cores, describe, words
 from bhemu.why.order import record as r
@@ -26,65 +23,6 @@ _STEP = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
 owner_of = plain(clocks.owner)
 Range = tuple[int, int]  # first byte, byte behind the last
 ENTRIES = (_WORD, _CORE, _ENDED, _ARRIVES)
-
-
-@dataclass(frozen=True)
-class Side:
-    """One access of a pair: of `agent` (record.py), for its owner, a core or a thread's issue.
-
-    thread: -1 for an instruction of a core; pushed: as pc, of a word that a REPLAY gave that of the
-    REPLAY; time: the clock when the first access like it was made. waited: the owner has waited for
-    somebody since it last let somebody go on. wait: pc of a wait that does not hold the word, 0 =
-    none.
-    """
-
-    agent: int
-    owner: int
-    core: int
-    thread: int
-    pc: int
-    pushed: int
-    word: int
-    time: int
-    write: bool
-    waited: bool
-    wait: int
-
-    @property
-    def unit(self) -> str | None:
-        """The unit that works for a thread; None for cores and what is complete at once."""
-        if not r.UNIT <= self.agent < r.STORES:
-            return None
-        return r.UNIT_NAMES[(self.agent - r.UNIT) % r.UNITS]
-
-    @property
-    def text(self) -> str:
-        """The instruction or word."""
-        if self.thread >= 0:
-            return disassemble(self.word)
-        cls = decode_riscv(self.word)
-        return hex(self.word) if cls is None else cls.__name__.lower()
-
-
-@dataclass(frozen=True)
-class Pair:
-    """Two accesses to one place that nothing orders, one of them a write.
-
-    by_speed: not even where all is complete at once does anything order them; else the unit, store
-    or transfer of the first may still be at work. foreign: the second changes what belongs to the
-    first's thread, ordered or not.
-    """
-
-    first: Side
-    second: Side
-    place: int
-    by_speed: bool
-    foreign: bool
-
-    @property
-    def kind(self) -> str:
-        """What the place belongs to."""
-        return kind(self.place)
 
 
 def kind(place: int) -> str:
@@ -181,10 +119,6 @@ class Observer:
         found: list[list[int]] = self.record.pair[: int(self.record.pairs[0])].tolist()
         return [row for row in found if not self._is_polled(row[r.PLACE])]
 
-    def pairs(self) -> list[Pair]:
-        """What nothing orders, in the order in which it was found."""
-        return [_pair(row) for row in self.rows()]
-
     def _is_polled(self, place: int) -> bool:
         """Whether cores or threads synchronize by a place."""
         o = self.record
@@ -194,17 +128,3 @@ class Observer:
         if kind(place) == "GPR":
             return bool(o.polled_gpr[(place - r.GPRS) // 2])
         return kind(place) == "Config" and bool(o.at_issue[(place - r.CONFIG) >> 5])
-
-
-def _pair(row: list[int]) -> Pair:
-    first, second = (_side(row[i * r.EVENT : (i + 1) * r.EVENT]) for i in (0, 1))
-    by_speed, foreign = (bool(row[r.BITS] & bit) for bit in (r.BY_SPEED, r.FOREIGN))
-    return Pair(first, second, row[r.PLACE], by_speed, foreign)
-
-
-def _side(row: list[int]) -> Side:
-    return Side(
-        *(row[r.AGENT], owner_of(row[r.AGENT]), row[r.CORE], row[r.THREAD]),
-        *(row[r.PC], row[r.PUSHED], row[r.WORD], row[r.TIME]),
-        *(bool(row[r.WRITE]), bool(row[r.WAITED]), row[r.WAIT]),
-    )

@@ -1,51 +1,13 @@
 """The accesses of a run to places that agents share, and who made which of them last."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from bhemu.why.walk import Step, Word
+from bhemu.why.order.events import Event
 from order_walk import effects
 from order_walk.effects import Range
-from order_walk.vector_clocks import Clock, Taken
-
-
-@dataclass(frozen=True)
-class Event:
-    """An access: who made it as whose part, and how far that agent was."""
-
-    step: Step
-    agent: int
-    clock: int
-    owner: int
-    owner_clock: int  # of the core or thread's issue
-    write: bool
-    waited: bool  # the owner has waited for somebody since it last let somebody go on
-    wait: Step | None  # a wait that the thread has issued and that does not hold this word
-    push_clock: int  # of the core that pushed a word
-    again: bool  # the owner has made the same access before, since it last waited
-    taken: Taken | None  # the semaphore that it has last waited for
-    acquired: int  # the owner's clock when it did
-    poll: tuple[int, Step] | None  # its core's last load of a word that it polls
-    vector: Clock
-    before: Step | None = None  # of an access to Dst: the owner's last one before `taken`
-
-
-@dataclass(frozen=True)
-class Conflict:
-    """Two accesses to `place` in the order in which they happened; `units`: see Order.
-
-    `clears`: of two cores' stores to a Config word the one without the fields that the other sets.
-    """
-
-    place: int
-    first: Event
-    second: Event
-    units: bool
-    foreign: bool = False  # the second has changed what belongs to the first's thread
-    clears: Event | None = None
 
 
 class Shadow:
@@ -98,11 +60,3 @@ def _place(ranges: Sequence[Range], index: int) -> int:
             return low + index
         index -= high - low
     raise IndexError(index)
-
-
-def thread_of(event: Event) -> int | None:
-    """The thread that an access belongs to: of a TRISC its own."""
-    step = event.step
-    if isinstance(step, Word):
-        return step.thread if step.core else None
-    return step.core - 1 if 1 <= step.core <= 3 else None

@@ -34,10 +34,11 @@ from bhemu.riscv.isa import decode as decode_riscv
 from bhemu.riscv.isa.ttinsn import TTINSN
 from bhemu.tensix.insn import decode
 from bhemu.tensix.state import RESET, RUNNING
+from bhemu.why.order.events import Conflict, Event
 from bhemu.why.order.record import HOST
 from bhemu.why.walk import Access, Instruction, Step, Word
 from order_walk import effects
-from order_walk.accesses import Conflict, Event, Shadow, thread_of
+from order_walk.accesses import Shadow
 from order_walk.effects import Range, Touched
 from order_walk.looks import Look
 from order_walk.polls import Polls
@@ -175,9 +176,9 @@ class Races:
     def _foreign(self, event: Event, place: int) -> None:
         """A thread or its core changes what the thread whose unit reads it has set."""
         owner, old = effects.thread_of(place), self._shadow.events[self._shadow.written[place]]
-        if owner is None or old is None or thread_of(old) != owner:
+        if owner is None or old is None or old.thread != owner:
             return
-        if thread_of(event) not in (None, owner):
+        if event.thread not in (None, owner):
             self._keep(Conflict(place, old, event, self.order.units, foreign=True))
 
     def _keep(self, conflict: Conflict) -> None:

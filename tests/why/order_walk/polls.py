@@ -12,8 +12,8 @@ import numpy.typing as npt
 from bhemu.memmap import L1_SIZE
 from bhemu.riscv.formats import Atomic, Load
 from bhemu.riscv.isa import decode
+from bhemu.why.order.events import Event
 from bhemu.why.walk import Access, Instruction
-from order_walk.accesses import Event
 from order_walk.looks import Look
 from order_walk.vector_clocks import Clock
 
@@ -36,7 +36,7 @@ class Polls:
 
     def begin(self, step: Instruction, word: int) -> None:
         """A core has loaded a polled word."""
-        self._looks[step.core] = Look(word, step, 0)
+        self._looks[step.core] = Look(word, step, [])
 
     def ended(self, step: Instruction) -> Look | None:
         """The poll of a core that is over with its next instruction, if it is."""
