@@ -15,7 +15,7 @@ from bhemu.text import joined
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, place
 from bhemu.why.firmware import firmware_of, in_firmware
-from bhemu.why.order.conflicts import observed
+from bhemu.why.order.conflicts import observed, tiles
 from bhemu.why.order.delays import loop_around
 from bhemu.why.order.events import Conflict
 from bhemu.why.order.observe import name
@@ -54,11 +54,13 @@ def _unanswered(context: Context) -> list[Finding]:
     """Kernels that end without a look at the answers of their last requests."""
     found: dict[int, Finding] = {}
     firmware = firmware_of(context.program)
-    observed(context)
-    tiles = context.facts["tiles"]
-    for n, one in enumerate(tiles.observers):
+    together = tiles(context)
+    assert together is not None
+    for n, one in enumerate(together.observers):
+        if one.full:
+            continue
         tile = one.tile
-        for last in tiles.unanswered(n):
+        for last in together.unanswered(n):
             step, kind = last.step, last.kind
             if in_firmware(firmware, tile.core[CORE_NAMES[step.core]], step.pc):
                 continue

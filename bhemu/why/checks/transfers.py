@@ -7,7 +7,7 @@ from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, place
 from bhemu.why.initial_values import initial_value
 from bhemu.why.order.blame import Blame, Disorder, Missed, Side, Walk, disorders, missed
-from bhemu.why.order.conflicts import observed
+from bhemu.why.order.conflicts import tiles
 from bhemu.why.order.delays import delay_before
 from bhemu.why.walk import Step, Word, where
 from bhemu.why.witness import witnessed
@@ -21,11 +21,10 @@ def run(context: Context) -> list[Finding]:
     What a tile does after it has gone on too early follows from that: later conflicts with it are
     left out.
     """
-    observed(context)
-    tiles = context.facts["tiles"]
-    if tiles is None or tiles.few:
+    together = tiles(context)
+    if together is None or together.few:
         return []
-    walk = Walk(tiles)
+    walk = Walk(together)
     found: dict[object, Finding] = {}
     ahead: set[int] = set()
     for one in disorders(walk):

@@ -16,9 +16,9 @@ def arrives(s: Any, does: Any) -> Any:
     o = r.at(s.profile_table[r.ADDRESS])
     a = o.arrival
     if does == REGISTER:
-        requests.tell(o, a[4] & ~3, o.arrived)
+        requests.tell(o, a[r.F_LOW] & ~3, o.arrived)
         return np.int64(0)
     if does == SETS or does == ADDS:
-        polls.arrives(o, a[4] >> 2, a[9], does == ADDS, a[0], a[10])
+        polls.arrives(o, a, does == ADDS)
     requests.arrival(o)
     return np.int64(0)

@@ -41,7 +41,7 @@ def row(agent: Any) -> Any:
 
 
 @njit
-def raised(to: Any, first: Any, by: Any, by_first: Any, n: Any) -> Any:
+def _raise(to: Any, first: Any, by: Any, by_first: Any, n: Any) -> Any:
     """Each of `n` elements of `to` is at least that of `by`; whether one grew."""
     grew = False
     for i in range(n):
@@ -54,9 +54,9 @@ def raised(to: Any, first: Any, by: Any, by_first: Any, n: Any) -> Any:
 @njit
 def _raise_plain(o: Any, who: Any, by: Any, first: Any) -> Any:
     """What row `who` knows where all is complete at once is at least what `by` says."""
-    grew = raised(o.plain[who], 0, by, first, r.OWNERS)
+    grew = _raise(o.plain[who], 0, by, first, r.OWNERS)
     far = o.width[0] - r.OWNERS
-    if far and raised(o.plain[who], r.OWNERS, by, first + r.OWNERS, far):
+    if far and _raise(o.plain[who], r.OWNERS, by, first + r.OWNERS, far):
         learned(o, who)
         return True
     return grew
@@ -102,7 +102,7 @@ def changed(o: Any, agent: Any, grew: Any) -> None:
 @njit
 def join(o: Any, agent: Any, vector: Any) -> None:
     """`agent` is behind what a vector says."""
-    grew = raised(o.clocks[agent], 0, vector, 0, r.PLAIN)
+    grew = _raise(o.clocks[agent], 0, vector, 0, r.PLAIN)
     grew = _raise_plain(o, row(agent), vector, np.int64(r.PLAIN)) or grew
     changed(o, agent, grew)
 
@@ -110,7 +110,7 @@ def join(o: Any, agent: Any, vector: Any) -> None:
 @njit
 def join_agent(o: Any, agent: Any, by: Any) -> None:
     """`agent` is behind what `by` has done so far."""
-    grew = raised(o.clocks[agent], 0, o.clocks[by], 0, r.PLAIN)
+    grew = _raise(o.clocks[agent], 0, o.clocks[by], 0, r.PLAIN)
     grew = _raise_plain(o, row(agent), o.plain[row(by)], np.int64(0)) or grew
     o.epoch[by] += 1
     o.plain_epoch[row(by)] += 1
@@ -120,8 +120,8 @@ def join_agent(o: Any, agent: Any, by: Any) -> None:
 @njit
 def save(o: Any, vector: Any, agent: Any) -> None:
     """What `agent` has done is in a vector."""
-    raised(vector, 0, o.clocks[agent], 0, r.PLAIN)
-    raised(vector, r.PLAIN, o.plain[row(agent)], 0, o.width[0])
+    _raise(vector, 0, o.clocks[agent], 0, r.PLAIN)
+    _raise(vector, r.PLAIN, o.plain[row(agent)], 0, o.width[0])
     o.epoch[agent] += 1
     o.plain_epoch[row(agent)] += 1
 
@@ -135,7 +135,7 @@ def join_moment(o: Any, agent: Any, core: Any, clock: Any, plain: Any, units: An
         i = (last - 1 - back) % r.VERSIONS
         if o.version_clock[core, i] <= clock or back == r.VERSIONS - 1:
             if units:
-                grew = raised(o.clocks[agent], 0, o.version[core, i], 0, r.PLAIN)
+                grew = _raise(o.clocks[agent], 0, o.version[core, i], 0, r.PLAIN)
             if plain:
                 grew = _raise_plain(o, row(agent), o.version[core, i], np.int64(r.PLAIN)) or grew
             break
@@ -261,7 +261,7 @@ def begins(o: Any, t: Any, unit: Any) -> Any:
     if unit < 0:
         return issue
     agent = r.UNIT + t * r.UNITS + unit
-    raised(o.clocks[agent], 0, o.clocks[issue], 0, r.PLAIN)
+    _raise(o.clocks[agent], 0, o.clocks[issue], 0, r.PLAIN)
     for other in range(THREADS):  # a unit works in the order in which words reach it
         by = r.UNIT + other * r.UNITS + unit
         reached = o.clocks[issue, r.REACHED + other * r.UNITS + unit]

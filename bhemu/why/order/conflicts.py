@@ -224,17 +224,24 @@ def observed(context: Context) -> list[Observed]:
     return found
 
 
+def tiles(context: Context) -> Tiles | None:
+    """Those of that run and what they have sent to one another; None: it is not of a chip."""
+    observed(context)
+    found: Tiles | None = context.facts["tiles"]
+    return found
+
+
 def _observed(context: Context) -> list[Observed]:
     machine = context.launch(engine="compiled", **context.alone)
     ends = [at for _, at, _ in machine.loop.end.words]
     few = len(context.tiles(machine)) > r.TILES
     chosen = context.first(machine, _FEW) if few else context.tiles(machine)
     observers = [Observer(tile) for tile in chosen]
-    tiles = Tiles(machine, observers, few=few) if context.is_chip else None
-    context.facts["tiles"] = tiles
+    together = Tiles(machine, observers, few=few) if context.is_chip else None
+    context.facts["tiles"] = together
     found = [(one, given_words(context, one.tile)) for one in observers]
     limit = _HANGS if context.symptom.hangs else context.most
-    each_round = None if tiles is None else tiles.round_is_over
+    each_round = None if together is None else together.round_is_over
     seen = context.finish(machine, limit=limit, each_round=each_round)
     for one in observers:
         if one.full:

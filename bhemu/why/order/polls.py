@@ -59,8 +59,11 @@ def is_poll(s: Any, o: Any, c: Any, pc: Any, address: Any) -> Any:
 @njit
 def slot_of(o: Any, word: Any) -> Any:
     """The number of a polled word; what cores have stored there so far becomes known."""
-    if o.slot[word] or o.slots[0] == r.SLOTS:
+    if o.slot[word]:
         return np.int64(o.slot[word]) - 1
+    if o.slots[0] == r.SLOTS:  # what orders cores would not be known
+        o.full[0] = 1
+        return np.int64(-1)
     slot = o.slots[0]
     o.slots[0] += 1
     o.slot[word], o.slot_word[slot] = slot + 1, word
@@ -217,8 +220,9 @@ def _passes(s: Any, o: Any, c: Any, least: Any) -> None:
 
 
 @njit
-def arrives(o: Any, word: Any, value: Any, adds: Any, column: Any, number: Any) -> None:
-    """A request changes a word: with o.arrived before that, as `number` of its tile's requests."""
+def arrives(o: Any, request: Any, adds: Any) -> None:
+    """A request (o.arrival) changes a word, after what o.arrived says."""
+    word, value, column = request[r.F_LOW] >> 2, request[r.A_VALUE], request[r.F_COLUMN]
     slot = slot_of(o, word)
     if slot < 0:
         return
@@ -230,19 +234,18 @@ def arrives(o: Any, word: Any, value: Any, adds: Any, column: Any, number: Any) 
         o.far_mark[word] |= np.uint8(requests.FLAG)
     if adds:
         value = (held + value) & 0xFFFFFFFF if held >= 0 else np.int64(-1)
-    known = o.values_known[0] % r.KNOWN_VALUES
+    index = o.values_known[0]
+    known = index % r.KNOWN_VALUES
     clocks.copy(o.value_known[known], 0, o.arrived, 0, r.FAR)
     if adds and count and newest[3]:
-        clocks.raised(
-            o.value_known[known], np.int64(0), o.value_known[newest[4]], np.int64(0), r.FAR
-        )
+        requests.add_value(o, index, newest[4])
     elif adds and count:
         at = requests.own_column(o, newest[1])
         o.value_known[known, at] = max(o.value_known[known, at], newest[2])
     o.values_known[0] += 1
     _value(o, slot, value, column, o.arrived[column])
     one = o.value[slot, count % r.VALUES]
-    one[3], one[4] = 1 + number, known
+    one[3], one[4] = 1 + request[r.F_NUMBER], index
 
 
 @njit
@@ -319,7 +322,7 @@ def _proves(o: Any, c: Any, plain: Any, units: Any) -> None:
         if which >= 0:
             one = o.value[slot, which % r.VALUES]
             if one[3]:
-                requests.learn(o, c, o.value_known[one[4]])
+                requests.learn_value(o, c, one[4])
                 continue
             clocks.join_moment(o, c, one[1], one[2], order == 0, order == 1)
             clocks.acquired(o, c)
@@ -339,7 +342,7 @@ def all_stores(o: Any, c: Any, word: Any) -> None:
     if o.far_mark[word] & requests.FLAG and slot >= 0:
         newest = o.value[slot, (o.values[slot] - 1) % r.VALUES]
         if newest[3]:
-            requests.learn(o, c, o.value_known[newest[4]])
+            requests.learn_value(o, c, newest[4])
     last = requests.last_writer(o, word)
     if last == 0:
         return

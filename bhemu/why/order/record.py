@@ -77,7 +77,7 @@ LOOKED = 64  # names that an owner has acquired
 VERSIONS = 512  # of a core's vector
 PUSHES, POSTS, STORED = 64, 32, 64
 NAMES = 1 << 10  # synchronizing objects by name
-SLOTS, VALUES = 256, 64  # polled words, values of each of them
+SLOTS, VALUES = 1024, 64  # polled words, values of each of them
 LOG = 1 << 16  # stores of cores to L1
 LOOK = 12  # instructions behind a load until its value decides a branch
 FIRSTS = 64  # first looks that are remembered
@@ -98,6 +98,7 @@ SENT = NOC_FIELDS + 6
     F_COLUMN, F_CLOCK, F_HOME, F_WRITE, F_LOW, F_HIGH, F_NUMBER, F_PC, F_TIME, F_PREVIOUS,
 ) = range(10)  # fmt: skip
 FAR_EVENT = F_PREVIOUS + 2
+A_VALUE = F_PREVIOUS  # of `arrival`
 # Columns of a pair of two tiles: address, accesses of requests (0: the core's or unit's, EVENT)
 FP_PLACE, FP_FIRST, FP_SECOND, FP_EVENT = range(4)
 FAR_PAIR = FP_EVENT + EVENT
@@ -164,7 +165,7 @@ MEMBERS = (
     Member("answer", _i64, (2, 19, FAR), "by NoC and kind, then tag: what has been answered"),
     Member("counter_seen", _i64, (CORES, 2, 64), "clock of a core at its last look at a counter"),
     Member("received", _i64, (FAR,), "what other tiles have sent here"),
-    Member("arrival", _i64, (16,), "a request that arrives, see requests.py"),
+    Member("arrival", _i64, (A_VALUE + 1,), "the access of a request that arrives, its value"),
     Member("arrived", _i64, (FAR,), "what is before it"),
     Member("far_mark", _u8, (L1_WORDS,), "1 = a request has accessed the word, 2 = it is a flag"),
     Member("far_writer", _i32, (L1_WORDS,), "request that wrote it last"),

@@ -24,6 +24,8 @@ CORE, CLOCK, WORD, PC, TEXT, FIRST, FLOOR, UPTO, TIME = range(9)
 _TURN = 32  # instructions of a core within one turn of a loop that polls
 _ACCESSED, FLAG = 1, 2  # bits of far_mark
 _ALL_TAGS = 16
+TAGS, RECEIVED = 3, 32  # of `counted`: request kinds are 0 to 2
+NOTHING, LEFT, LEFT_TAGS = -1, -2, -3
 
 
 @njit
@@ -67,6 +69,24 @@ def learn(o: Any, c: Any, known: Any) -> None:
 
 
 @njit
+def learn_value(o: Any, c: Any, index: Any) -> None:
+    """Core `c` is behind a value; behind all that other tiles have sent here if it is too old."""
+    if o.values_known[0] - index > r.KNOWN_VALUES:
+        learn(o, c, o.received)
+    else:
+        learn(o, c, o.value_known[index % r.KNOWN_VALUES])
+
+
+@njit
+def add_value(o: Any, to: Any, index: Any) -> None:
+    """The same, of the value `to` that is made from it."""
+    if o.values_known[0] - index > r.KNOWN_VALUES:
+        _raise(o, o.value_known[to % r.KNOWN_VALUES], o.received)
+    else:
+        _raise(o, o.value_known[to % r.KNOWN_VALUES], o.value_known[index % r.KNOWN_VALUES])
+
+
+@njit
 def tell(o: Any, name: Any, known: Any) -> None:
     """Whoever acquires `name` from now on is behind what columns of all tiles say."""
     held = o.object[clocks.named(o, name)]
@@ -103,9 +123,11 @@ def sends(s: Any, o: Any, c: Any, row: Any) -> None:
         _raise(o, left, known)
         left[column] += 1
         _raise(o, tagged, left)
-        new = _event(o, column, left[column], o.number[0], False, low, low + request.size(row))
-        o.far_event[new, r.F_NUMBER], o.far_event[new, r.F_PC] = o.sends[0], o.step[0]
-        o.far_event[new, r.F_TIME] = o.step[5]
+        new = _new_event(o)
+        read = o.far_event[new]
+        read[r.F_COLUMN], read[r.F_CLOCK], read[r.F_HOME] = column, left[column], o.number[0]
+        read[r.F_WRITE], read[r.F_LOW], read[r.F_HIGH] = 0, low, low + request.size(row)
+        read[r.F_NUMBER], read[r.F_PC], read[r.F_TIME] = o.sends[0], o.step[0], o.step[5]
         remote(o, left, new)
     o.sends[0] += 1
     o.epoch[c] += 1  # what the core does from now on is not before the request
@@ -119,30 +141,21 @@ def _raise(o: Any, to: Any, by: Any) -> None:
 
 
 @njit
-def _event(o: Any, column: Any, clock: Any, home: Any, write: Any, low: Any, high: Any) -> Any:
-    """The number of an access of a request to L1 of this tile."""
+def _new_event(o: Any) -> Any:
+    """The number of an access of a request, to be filled in; `full` where there are too many."""
     new = o.far_events[0]
     if new == r.FAR_EVENTS - 1:
         o.full[0] = 1
-        return np.int64(new)
-    o.far_events[0] += 1
-    one = o.far_event[new]
-    one[r.F_COLUMN], one[r.F_CLOCK], one[r.F_HOME] = column, clock, home
-    one[r.F_WRITE], one[r.F_LOW], one[r.F_HIGH] = np.int64(write), low, min(high, L1_SIZE)
+    else:
+        o.far_events[0] += 1
     return np.int64(new)
 
 
 @njit
 def arrival(o: Any) -> None:
-    """The access of the request that o.arrival describes: column, clock, home, write, low, high,
-    number, pc, time."""
-    a = o.arrival
-    new = _event(o, a[0], a[1], a[2], a[3], a[4], a[5])
-    o.far_event[new, r.F_NUMBER], o.far_event[new, r.F_PC], o.far_event[new, r.F_TIME] = (
-        a[6],
-        a[7],
-        a[8],
-    )
+    """The access of the request that o.arrival describes, as the columns of an access."""
+    new = _new_event(o)
+    clocks.copy(o.far_event[new], 0, o.arrival, 0, r.F_PREVIOUS)
     remote(o, o.arrived, new)
 
 
@@ -178,7 +191,7 @@ def last_writer(o: Any, word: Any) -> Any:
 def remote(o: Any, known: Any, new: Any) -> None:
     """A request accesses L1; `known`: what is before that."""
     one = o.far_event[new]
-    low, high, write = one[r.F_LOW], one[r.F_HIGH], one[r.F_WRITE]
+    low, high, write = one[r.F_LOW], min(one[r.F_HIGH], L1_SIZE), one[r.F_WRITE]
     put_previous(o, one, r.F_PREVIOUS, one[r.F_HOME], low >> 2)
     for word in range(low >> 2, (high + 3) >> 2):
         if one[r.F_HOME] != o.number[0]:
@@ -308,10 +321,6 @@ def answered(o: Any, c: Any, noc: Any, index: Any) -> None:
         learn(o, c, o.left[noc, _ALL_TAGS])
     elif kind <= LEFT_TAGS:
         learn(o, c, o.left[noc, LEFT_TAGS - kind])
-
-
-TAGS, RECEIVED = 3, 32  # of `counted`: request kinds are 0 to 2
-NOTHING, LEFT, LEFT_TAGS = -1, -2, -3
 
 
 @njit

@@ -98,7 +98,15 @@ class Tiles:
             o.width[0] = r.OWNERS + (r.SHARED + r.SOURCES) * len(observers) + r.CHANNELS
 
     def round_is_over(self) -> None:
-        """What has been sent, and what of it has arrived by now?"""
+        """What has been sent, and what of it has arrived by now?
+
+        Where one tile is not followed any more, what the others know of it would lack something:
+        so none is.
+        """
+        if any(one.full for one in self.observers):
+            for one in self.observers:
+                one.record.full[0] = 1
+            return
         for n, one in enumerate(self.observers):
             self._leave(n, one)
         for n, one in enumerate(self.observers):
@@ -168,9 +176,9 @@ class Tiles:
         self, n: int, sent: Sent, column: int, clock: Known, does: int, area: tuple[int, int]
     ) -> None:
         s, o = self.observers[n].tile.state, self.observers[n].record
-        o.arrival[:11] = (
+        o.arrival[:] = (
             *(column, clock[column], sent.tile, int(does != arrivals.LEAVES), *area),
-            *(sent.number, sent.step.pc, int(s.clock[0]), sent.value, sent.number),
+            *(sent.number, sent.step.pc, int(s.clock[0]), sent.value),
         )
         o.arrived[:] = clock
         self.observers[n].arrives(does)
