@@ -12,6 +12,7 @@ from bhemu.errors import Limit
 from bhemu.memmap import CORE_NAMES
 from bhemu.program.coordinates import XY
 from bhemu.program.lateness import NOC, Acts, Lateness
+from bhemu.program.schema import SESSION
 from bhemu.text import joined
 from bhemu.why.check import Context, Outcome
 from bhemu.why.findings import Finding
@@ -19,6 +20,7 @@ from bhemu.why.order.describe import unit_of
 from bhemu.why.walk import Step, Word
 
 _NOT_SHOWN = "no late run has shown that their order matters"
+_SESSION = "no late run was tried: the host of a session waits in each read, which takes minutes"
 _SEEDS = (3, 2, 1, 7, 6)  # all acts late, far first, then half of them (timing/draws.py)
 _RUNS = 40  # late runs of one question
 _NEVER = Acts("mover", first=1 << 40)
@@ -39,9 +41,11 @@ class Witness:
 
 def witnessed(context: Context, found: Finding, *pair: Any, request: bool = False) -> Finding:
     """A finding of a pair (`of_pair`), with the command that shows it; without one it is a note."""
-    seen = of_pair(context, *pair, request=request)
+    session = context.program.kind == SESSION
+    seen = None if session else of_pair(context, *pair, request=request)
     if seen is None:
-        return replace(found, severity="note", evidence=(*found.evidence, _NOT_SHOWN))
+        why = _SESSION if session else _NOT_SHOWN
+        return replace(found, severity="note", evidence=(*found.evidence, why))
     command = f"bhemu run {context.program.path or 'PROGRAM'} --late {seen.late}"
     told = f"shown by {command}: {_ends(seen.outcome)}"
     return replace(found, evidence=(*found.evidence, told))

@@ -11,10 +11,12 @@ from corpus import ROOT, checked, folder, shipped, store
 from bhemu.errors import GuestFault, InputError
 from bhemu.launch.session import Launched, Program
 from bhemu.program.lateness import AGENTS, Acts, Lateness, lateness
+from bhemu.program.schema import SESSION
 from bhemu.tensix import in_flight
 from bhemu.tensix.state import LATE_AGENTS
 from bhemu.why import witness
 from bhemu.why.check import Context
+from bhemu.why.findings import Finding
 from bhemu.why.question import context
 from bhemu.why.walk import Instruction
 
@@ -113,3 +115,17 @@ def test_agents_have_the_numbers_of_the_record() -> None:
     named = [name.replace(" unit", "").replace(" ", "") for name in in_flight.NAMES]
     assert list(AGENTS[: len(named)]) == named
     assert len(AGENTS) == LATE_AGENTS
+
+
+def test_of_a_session_no_late_run_is_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder(tmp_path, {"trisc0": [store(OUT, 1)]}, outputs={OUT: [1]})
+    target = Launched(Program.load(tmp_path))
+    asked = context(target, target.finish())
+    asked.program = replace(asked.program, kind=SESSION)
+    runs = iter([asked.symptom])
+    monkeypatch.setattr(Context, "finish", lambda self, machine, **_: next(runs))
+    step = Instruction(0, 0, 0x4000, 0x13, asked.tile.state.regs[0])
+    found = Finding("races", "error", "a pair", {}, {}, (), "")
+    seen = witness.witnessed(asked, found, (1, 2), step, replace(step, core=1))
+    assert seen.severity == "note" and "no late run was tried" in seen.evidence[-1]
+    assert next(runs) is asked.symptom
