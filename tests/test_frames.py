@@ -26,7 +26,7 @@ tile.state.src_valid[:] = 1
 frames = []
 
 def look(frame, event, _):
-    if event == "call" and frame.f_code.co_name == "sums" and not frames:
+    if event == "call" and frame.f_code.co_name.endswith("sums") and not frames:
         while frame is not None:
             module = frame.f_globals["__name__"].removeprefix("bhemu.")
             frames.insert(0, f"{module}: {frame.f_code.co_qualname}")

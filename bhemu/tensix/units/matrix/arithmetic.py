@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bhemu.bits import Word, bits
-from bhemu.jit.subset import njit
+from bhemu.jit.subset import JIT, njit
 from bhemu.tensix import dest, prng
 from bhemu.tensix.banks import SRCA, SRCB
 from bhemu.tensix.dest import COLUMNS, LOW_HALF
@@ -461,7 +461,8 @@ def sums_by_row(s: Any, a: Any, row_a: Any, b: Any, row_b: Any, phase: Any, rows
     sixteen.sums(bank_a, bank_b, row_a, row_b, rows, (s.term_exponent, s.term_sum))
 
 
-sums = sums_by_row if sixteen.USABLE else sums_by_datum
+_compiled_sums = sums_by_row if sixteen.USABLE else sums_by_datum
+sums = _compiled_sums if JIT else sixteen.plain_sums
 
 
 # Element-wise operations on 8 x 16 cells of SrcA and SrcB: the term that goes to Dst.

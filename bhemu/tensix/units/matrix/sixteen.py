@@ -20,6 +20,7 @@ import numpy as np
 
 from bhemu.jit import vectors
 from bhemu.jit.subset import JIT, intrinsic
+from bhemu.tensix.banks import SRCA, SRCB
 
 _GROUP = 8  # products of a sum
 _SHIFTS = (*(1 << 14 >> d for d in range(15)), 0)
@@ -252,31 +253,22 @@ if JIT:
 
         return types.void(cells, types.int64, terms, types.int64, types.int64, c), emit
 
-else:
-
-    def sums(a: Any, b: Any, row_a: Any, row_b: Any, rows: Any, out: Any) -> None:
-        """Interpreted twin."""
-        plain_sums(a, b, row_a, row_b, rows, out)
-
-    def accumulate(cells: Any, keep: Any, terms: Any, at: Any, bias: Any, c: Any) -> None:
-        """Interpreted twin."""
-        plain_accumulate(cells, keep, terms, at, bias, c)
-
-
 # The same in NumPy, without what makes it fit into 16 bits.
 
 
-def plain_sums(a: Any, b: Any, row_a: Any, row_b: Any, rows: Any, out: Any) -> None:
-    """What `sums` does."""
+def plain_sums(s: Any, a: Any, row_a: Any, b: Any, row_b: Any, phase: Any, rows: Any) -> None:
+    """What `sums` does, with the banks of a record; its terms are the result."""
     first, taken = int(row_a) & 48, (int(row_b) + np.arange(rows)) & 63
-    (ea, pa), (eb, pb) = ([each.astype(np.int32) for each in bank] for bank in (a, b))
+    ea, eb = s.src_exponent[SRCA, a].astype(np.int32), s.src_exponent[SRCB, b].astype(np.int32)
+    pa = s.src_slice[SRCA, a, phase & 1].astype(np.int32)
+    pb = s.src_slice[SRCB, b, phase >> 1 & 1].astype(np.int32)
     shape = (len(taken), 2, _GROUP, 16)
     e = (ea[first : first + 16] + eb[taken][:, :, None]).reshape(shape)
     p = (pa[first : first + 16] * pb[taken][:, :, None]).reshape(shape)
     most = e.max(axis=2)
     d = np.minimum(most[:, :, None] - e, 14)
     total = ((p + (1 << d) + (p >> 31)) >> (d + 1)).sum(axis=2)
-    for data, value in zip(out, (most, total), strict=True):
+    for data, value in ((s.term_exponent, most), (s.term_sum, total)):
         data[:, : 16 * len(taken)] = value.swapaxes(0, 1).reshape(2, -1)
 
 
@@ -310,3 +302,7 @@ def plain_accumulate(cells: Any, keep: Any, terms: Any, at: Any, bias: Any, c: A
     sign = (old >> 15) ^ (total < 0)
     some = (total != 0) & (e > 0) & (most > 0)
     cells[:] = np.where(some, sign << 15 | np.where(e >= c.limit, c.huge, bits), 0)
+
+
+if not JIT:
+    accumulate = plain_accumulate
