@@ -461,8 +461,7 @@ def sums_by_row(s: Any, a: Any, row_a: Any, b: Any, row_b: Any, phase: Any, rows
     sixteen.sums(bank_a, bank_b, row_a, row_b, rows, (s.term_exponent, s.term_sum))
 
 
-_compiled_sums = sums_by_row if sixteen.USABLE else sums_by_datum
-sums = _compiled_sums if JIT else sixteen.plain_sums
+sums = (sums_by_row if sixteen.USABLE else sums_by_datum) if JIT else sixteen.plain_sums
 
 
 # Element-wise operations on 8 x 16 cells of SrcA and SrcB: the term that goes to Dst.
