@@ -202,8 +202,20 @@ def _text_report(
 # `bhemu check`: everything about a program that can be found out without running it.
 
 
-def _tool(tool: str, chosen: options.Settings) -> int:
-    """Run a program and what belongs to a tool; print its findings as `bhemu why` does."""
+_TOOLS = ("races", "init", "bounds", "order")
+
+
+def _tools(ctx: click.Context, param: click.Parameter, value: str | None) -> list[str]:
+    """The names of --tool."""
+    names = [] if value is None else [name.strip() for name in value.split(",")]
+    for name in names:
+        if name not in _TOOLS:
+            raise click.BadParameter(f"{name!r} is not one of {', '.join(_TOOLS)}")
+    return names
+
+
+def _tool(tools: list[str], chosen: options.Settings) -> int:
+    """Run a program and what belongs to tools; print its findings as `bhemu why` does."""
     progress = Progress(chosen.quiet or chosen.as_json)
     with progress.starting():
         from bhemu.cli.summary import Target
@@ -217,10 +229,11 @@ def _tool(tool: str, chosen: options.Settings) -> int:
             target.keep_history()
     with progress.running(target):
         ended = target.finish()
-    found = _found(target, progress, ended, [every()[name] for name in TOOLS[tool]]) or []
-    if tool == "races":
-        found = [one for one in found if one.severity != "note"]
-    return show(found, chosen.as_json, nothing=f"{tool}: nothing was found")
+    names = dict.fromkeys(name for tool in tools for name in TOOLS[tool])
+    found = _found(target, progress, ended, [every()[name] for name in names]) or []
+    if "races" in tools and "order" not in tools:
+        found = [one for one in found if (one.check, one.severity) != ("order", "note")]
+    return show(found, chosen.as_json, nothing=f"{', '.join(tools)}: nothing was found")
 
 
 @click.command("check")
@@ -229,10 +242,12 @@ def _tool(tool: str, chosen: options.Settings) -> int:
 @click.option("-q", "--quiet", is_flag=True, help="print only what is wrong")
 @click.option(
     "--tool",
-    type=click.Choice(["races", "init", "bounds", "order"]),
-    help="run the program, and more runs of it, and look for this alone (docs/why.md)",
+    "tools",
+    metavar="NAME,...",
+    callback=_tools,
+    help=f"run the program, and look for this alone: {', '.join(_TOOLS)} (docs/why.md)",
 )
-def check_command(as_json: bool, quiet: bool, tool: str | None, **flags: Any) -> int:
+def check_command(as_json: bool, quiet: bool, tools: list[str], **flags: Any) -> int:
     """Check a program without running it.
 
     Shows where everything would be placed, and checks the file itself, the ELFs, their placement
@@ -246,8 +261,8 @@ def check_command(as_json: bool, quiet: bool, tool: str | None, **flags: Any) ->
     and jumps. Exit code 1 when something is found.
     """
     program = options.program_of(flags)
-    if tool is not None:
-        return _tool(tool, options.Settings(program, None, as_json, quiet, verbose=False))
+    if tools:
+        return _tool(tools, options.Settings(program, None, as_json, quiet, verbose=False))
     interpreted.chosen = handover.is_own_process()  # nothing runs that is worth compiling
     with Progress(quiet or as_json).starting():
         from bhemu.debug import plan

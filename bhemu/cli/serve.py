@@ -32,9 +32,9 @@ ADDRESS = "NNG_SOCKET_ADDR"
 LIBRARY = "BHEMU_LIBRARY_FD"  # the socket of a host that has loaded libbhemu.so
 _PACKAGES = ("pynng", "flatbuffers")
 _GRACE = 5.0  # seconds that a chip may take to stop when its host is gone
-_FLAGS = ("remote", "verbose", "profile")
-_TABLE, _PAGE = ".profile.txt", ".profile.html"  # beside a session
-_LAST = "last.session"  # in the folder, of a profile without --record
+_FLAGS = ("remote", "verbose", "profile", "check")
+_TABLE, _PAGE, _FOUND = ".profile.txt", ".profile.html", ".check.txt"  # beside a session
+_LAST = "last.session"  # in the folder, of a profile or check without --record
 _REFERENCE = "llk"  # hosts run production kernels, which some rules of ttsim refuse
 
 
@@ -68,6 +68,11 @@ def serve_options(command: F) -> F:
                 "--profile",
                 is_flag=True,
                 help="after a session, write where its cycles go beside it, or in FOLDER",
+            ),
+            click.option(
+                "--check",
+                is_flag=True,
+                help="after a session, tell what nothing orders and what nothing has written",
             ),
             click.option(
                 "--elfs",
@@ -176,7 +181,7 @@ def _session(session: "Session", values: dict[str, Any]) -> int:
     try:
         session.serve(device)
     finally:
-        _end_record(device.recorder, chip, values)
+        _end_record(device.recorder, chip, values, waits=True)
     return EXIT_OK if device.failure is None else device.failure.exit_code
 
 
@@ -191,27 +196,44 @@ def _options(values: dict[str, Any], progress: Progress) -> dict[str, Any]:
 
 def _recorder(values: dict[str, Any], options: dict[str, Any]) -> recorded.Recorder | None:
     """Writes the session, where that is asked for."""
-    if values["profile"] and values["record"] is None:
-        raise InputError("--profile is of a session", hint="--record SESSION")
+    for name in ("profile", "check"):
+        if values[name] and values["record"] is None:
+            raise InputError(f"--{name} is of a session", hint="--record SESSION")
     if values["record"] is None:
         return None
     given = {name: value for name, value in options.items() if name != "progress"}
     return recorded.Recorder(Path(values["record"]), given)
 
 
-def _end_record(recorder: recorded.Recorder | None, chip: "Chip", values: dict[str, Any]) -> None:
-    """The session is over; its profile is made by a process of its own, for which no host waits."""
+def _end_record(
+    recorder: recorded.Recorder | None, chip: "Chip", values: dict[str, Any], *, waits: bool
+) -> None:
+    """The session is over: other processes make its profile, and look at it.
+
+    waits: the host lives, and may wait until it is told what they have found.
+    """
     if recorder is None:
         return
     recorder.act(recorded.END, chip.round, (0, 0), 0, b"")
+    path = values["record"]
     if values["profile"]:
-        path = Path(values["record"])
-        command = [sys.executable, "-P", "-m", "bhemu", "profile", "-q", str(path)]
-        command += ["--html", f"{path}{_PAGE}"]
-        with Path(f"{path}{_TABLE}").open("wb") as file:
-            subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True
-            )
+        _process(Path(path + _TABLE), "profile", "-q", path, "--html", path + _PAGE)
+    if values["check"]:
+        found = Path(path + _FOUND)
+        output.say(f"bhemu looks at the session: {found}", err=True)
+        looks = _process(found, "check", "-q", "--tool", "order,init", path)
+        if waits:
+            looks.wait()
+            output.say(found.read_text(errors="replace").rstrip(), err=True)
+
+
+def _process(written: Path, *words: str) -> "subprocess.Popen[bytes]":
+    """A command of bhemu, which outlives this process; its output goes to a file."""
+    command = [sys.executable, "-P", "-m", "bhemu", *words]
+    with written.open("wb") as file:
+        return subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True
+        )
 
 
 def _names(chip: "Chip", values: dict[str, Any]) -> "Names":
@@ -245,7 +267,7 @@ def _serve_library(fd: str, values: dict[str, Any]) -> int:
         code = session.serve()
     except Exception as problem:
         code = line.fail(output.show(problem, as_json=False))
-    _end_record(recorder, chip, values)
+    _end_record(recorder, chip, values, waits=code == EXIT_OK)
     if values["verbose"]:
         output.say(f"bhemu serve: {session}", err=True)
     sys.stderr.flush()
@@ -329,7 +351,7 @@ def simulator_command(folder: Path | None, library: bool, **values: Any) -> int:
         raise InputError("simulator: which folder?", hint="bhemu simulator FOLDER, or --library")
     place = root() / "simulator" if folder is None else folder
     given = arguments(values)
-    if values["profile"] and values["record"] is None:
+    if (values["profile"] or values["check"]) and values["record"] is None:
         given += ["--record", str(place.resolve() / _LAST)]
     if library:
         simulator.write(place, given, root(), libbhemu.path())

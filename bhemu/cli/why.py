@@ -1,6 +1,7 @@
 """`bhemu why` says what is wrong with a run, `bhemu report` draws it on one HTML page."""
 
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,8 @@ from bhemu.program import files
 if TYPE_CHECKING:
     from bhemu.cli.summary import Target
     from bhemu.launch.session import RunResult
-    from bhemu.why.check import Context
+    from bhemu.machine.machine import Chip
+    from bhemu.why.check import Context, Name
     from bhemu.why.findings import Finding
     from bhemu.why.saved_state import Told
 
@@ -88,9 +90,13 @@ def _refused(path: str | None, problem: InputError, *, as_json: bool) -> int:
 
 def context(target: "Target", progress: Progress, ended: "RunResult") -> "Context":
     """What checks of this run work on."""
+    from bhemu.hosts.naming import Names, folders
     from bhemu.why import question
 
-    return question.context(target, ended, progress.checking)
+    def names(chip: "Chip") -> "Name":
+        return Names(chip, folders(os.environ)).ran
+
+    return question.context(target, ended, progress.checking, names)
 
 
 def show(

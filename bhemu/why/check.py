@@ -86,6 +86,8 @@ class Looks(Protocol):
 
 _AFTER_LAST = 2000  # steps of a hang that are looked at behind its last activity
 Look = TypeVar("Look", bound=Looks)
+Name = Callable[[Tile, set[tuple[int, int]]], object]
+"""Gives the code of a tile at (core, pc)s its symbols, in place of those that it had before."""
 
 
 @dataclass
@@ -108,6 +110,8 @@ class Context:
     work: Work = field(default_factory=Work)
     skipped: list[str] = field(default_factory=list)  # checks for which no work was left
     cut: list[XY] = field(default_factory=list)  # tiles too long for the order to their end
+    names: Callable[[Chip], Name] | None = None  # of a session, whose code has none of its own
+    libraries: dict[tuple[XY, str], frozenset[str]] = field(default_factory=dict)  # files, by core
     unshown: int = 0  # pairs that nothing orders, of which no late run has shown that they matter
     end: int = field(init=False)  # the clock when the run ended
 

@@ -1,6 +1,6 @@
 """Findings: their classes, their texts, their order."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
@@ -115,10 +115,16 @@ def merged(by_tile: Iterable[Iterable[Finding]]) -> list[Finding]:
             others.setdefault(key, []).append("({},{})".format(*who.get("tile", ("?", "?"))))
         first.setdefault(key, one)
     for key, tiles in others.items():
-        told = f"the same on {len(tiles)} more tiles: {', '.join(tiles[:_TILES])}"
+        more = f"{len(tiles)} more tile{'' if len(tiles) == 1 else 's'}"
+        told = f"the same on {more}: {', '.join(tiles[:_TILES])}"
         told += ", ..." if len(tiles) > _TILES else ""
         first[key] = replace(first[key], evidence=(*first[key].evidence, told))
     return list(first.values())
+
+
+def with_evidence(found: Finding, lines: Sequence[str]) -> Finding:
+    """A finding with more lines of evidence."""
+    return replace(found, evidence=(*found.evidence, *lines))
 
 
 def outside_helpers(tile: Tile, where: Where) -> Where:

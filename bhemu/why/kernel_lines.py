@@ -21,7 +21,8 @@ def of_kernels(context: Context, found: Sequence[Finding]) -> list[Finding]:
     @cache
     def library(xy: Any, core: str) -> frozenset[str]:
         images = tiles[xy].core[core].images if xy in tiles else ()
-        return frozenset().union(*(image.library for image in images))
+        of_session = context.libraries.get((xy, core), ())
+        return frozenset().union(of_session, *(image.library for image in images))
 
     return [_outward(one, library) for one in found]
 

@@ -7,12 +7,13 @@ from bhemu.errors import BhemuError, InputError, Limit, NoProgress, Where
 from bhemu.launch.session import Launched, RunResult
 from bhemu.machine.hang.explore import livelock
 from bhemu.machine.hang.graph import no_progress
+from bhemu.machine.machine import Chip
 from bhemu.machine.tile import Tile
 from bhemu.program import schema
 from bhemu.program.coordinates import XY
 from bhemu.program.outputs import OutputResult
 from bhemu.why import checks, requests, saved_state
-from bhemu.why.check import Context, outcome, unsaved
+from bhemu.why.check import Context, Name, outcome, unsaved
 from bhemu.why.failures.counts import unreached
 from bhemu.why.failures.ended_cores import ended_early, unread
 from bhemu.why.failures.hand_over import apart, with_hand_over
@@ -37,16 +38,23 @@ _TIMED = (
 
 
 def context(
-    target: Launched, ended: RunResult, say: Callable[[str], None] = lambda _: None
+    target: Launched,
+    ended: RunResult,
+    say: Callable[[str], None] = lambda _: None,
+    names: Callable[[Chip], Name] | None = None,
 ) -> Context:
-    """What checks of a run work on; InputError for one with late words or modelled times."""
+    """What checks of a run work on; InputError for one with late words or modelled times.
+
+    names: how the code of a session gets its names.
+    """
     if target.tile.state.timed[0]:
         raise InputError(_TIMED, hint="bhemu run --late SEED says whether the outputs hold")
     program = unsaved(target.program)
     machine = target.machine
     quantum = int(target.tile.state.quantum[0])
     seen = outcome(program, machine, ended.stop, _proved(target, ended))
-    return Context(program, seen, quantum, say)
+    own = names if program.kind == schema.SESSION else None
+    return Context(program, seen, quantum, say, names=own)
 
 
 def _proved(target: Launched, ended: RunResult) -> BhemuError | None:

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import os
 import subprocess
 import sys
 import time
@@ -10,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from elf_builder import Elf, Sec, Seg, Sym
 from hosts import library_host
 
 from bhemu import Chip
@@ -20,6 +22,7 @@ from bhemu.jit.cache import root
 from bhemu.launch.session import Launched, Program
 from bhemu.program import recorded
 from bhemu.riscv.assembly import A0, A1, T0, T1, ZERO, add, beq, code, li, lw, sw
+from bhemu.tensix.insn import assemble
 
 TILES = ((1, 2), (2, 2))
 ASKED, DONE, RESULT = 0x300, 0x304, 0x400
@@ -271,3 +274,75 @@ def test_a_session_is_profiled_when_it_is_over(tmp_path: Path) -> None:
         time.sleep(0.2)
     assert "cycles in modelled time" in table.read_text()
     assert 'id="operations"' in page.read_text()
+
+
+# Writes 0x1234 to a GPR of T0, and gives the GPR to Config before the scalar unit is done.
+UNORDERED = code(
+    *li(T0, 0xFFE40000), *li(T1, assemble("SETDMAREG", payload_sig_sel=0x1234, reg_index_16b=40)),
+    sw(T1, T0, 0), *li(T1, assemble("WRCFG", gpr_address=20, cfg_reg=60)), sw(T1, T0, 0),
+    *li(T0, DONE), *li(T1, 1), sw(T1, T0, 0), beq(ZERO, ZERO, 0),
+)  # fmt: skip
+HEADED = ("unordered", "turns")  # kernels of the cache of ELFs
+
+
+@pytest.fixture
+def overwritten(tmp_path: Path) -> Path:
+    """A session in which a kernel with a pair that nothing orders is overwritten by another one."""
+    for name, text in zip(HEADED, (UNORDERED, KERNEL), strict=True):
+        path = tmp_path / "tt-metal-cache1" / "kernels" / name / "7" / "brisc" / "brisc.elf"
+        path.parent.mkdir(parents=True)
+        symbols = [Sym(f"{name}_main", 0, len(text))]
+        elf = Elf([Seg(0, text)], [Sec(".text", 0, len(text))], symbols, entry=0)
+        path.write_bytes(bytes(elf))
+    path = tmp_path / "two.session"
+    chip = Chip(livelock=0)
+    at = Device(chip)
+    at.recorder = recorded.Recorder(path, {"livelock": 0})
+    for text, turn in ((UNORDERED, 1), (KERNEL, 2)):
+        at.write(TILES[0], ASKED, word(turn))
+        at.write(TILES[0], 0, text)
+        at.deassert_reset(TILES[0])
+        while at.read(TILES[0], DONE, 4) != word(turn):
+            pass
+        at.assert_reset(TILES[0])
+    at.recorder.act(recorded.END, chip.round, (0, 0), 0, b"")
+    return path
+
+
+def test_a_check_names_the_kernel_that_stood_there_then(overwritten: Path) -> None:
+    """Not the one that stands there when the session is over."""
+    command = [sys.executable, "-m", "bhemu", "check", "-q", "--tool", "order", "--json"]
+    for cache, kernel in ((overwritten.parent, "unordered"), (overwritten.parent / "none", None)):
+        done = subprocess.run(
+            [*command, str(overwritten)], capture_output=True, text=True,
+            env={**os.environ, "TT_METAL_CACHE": str(cache)},
+        )  # fmt: skip
+        (found,) = json.loads(done.stdout)["findings"]
+        assert done.returncode == 1
+        assert "WRCFG does not wait for the scalar unit" in found["text"]
+        assert found["culprit"]["function"] == (f"{kernel}_main+0x1c" if kernel else "")
+        runs = [line for line in found["evidence"] if " runs " in line]
+        path = f"tile (1,2) brisc runs kernels/{kernel}/7/brisc/brisc.elf"
+        assert runs == ([path] if kernel else [])
+
+
+def test_a_session_is_checked_when_it_is_over(tmp_path: Path) -> None:
+    """`bhemu simulator FOLDER --check`: the host's program ends with what was found."""
+    folder = tmp_path / "chip"
+    subprocess.run([sys.executable, "-m", "bhemu", "simulator", str(folder), "--check"], check=True)
+    done = subprocess.run(
+        [sys.executable, library_host.__file__, folder / libbhemu.NAME, "running"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    report = folder / "last.session.check.txt"
+    told = [f"bhemu looks at the session: {report}", *report.read_text().splitlines()]
+    lines = done.stderr.splitlines()
+    assert lines[: len(lines) // 2] == lines[len(lines) // 2 :] == told  # of two sessions
+    assert "L1 0x200 of tile (1,2) decides the result, and nothing has written it" in told[1]
+
+
+def test_tools_are_named_one_by_one_or_together(session: tuple[Path, Chip]) -> None:
+    command = [sys.executable, "-m", "bhemu", "check", "-q", "--tool"]
+    done = subprocess.run([*command, "order,race", str(session[0])], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "'race' is not one of races, init, bounds, order" in done.stderr

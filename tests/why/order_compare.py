@@ -85,7 +85,7 @@ class Pair:
 
 def pairs(seen: Observer) -> list[Pair]:
     """What nothing orders, in the order in which it was found."""
-    return [_pair(row) for row in seen.rows()]
+    return [_pair(row) for _, row in seen.rows()]
 
 
 def _pair(row: list[int]) -> Pair:

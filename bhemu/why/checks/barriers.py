@@ -14,7 +14,7 @@ from bhemu.noc.grid import XY
 from bhemu.program.schema import SESSION
 from bhemu.text import joined
 from bhemu.why.check import Check, Context, Outcome
-from bhemu.why.findings import Finding, place
+from bhemu.why.findings import Finding, place, with_evidence
 from bhemu.why.firmware import firmware_of, in_firmware
 from bhemu.why.order.conflicts import observed, tiles
 from bhemu.why.order.delays import loop_around
@@ -101,7 +101,8 @@ def _unordered(context: Context) -> list[Finding]:
         if others:
             blamed = races.release_after(first) or blamed
         kind = request.WRITE if not first.write else request.READ
-        finding = _used(tile, conflict, blamed, kind)
+        told = races.stand_at(context, conflict)
+        finding = with_evidence(_used(tile, conflict, blamed, kind), told)
         found.setdefault(first.step.pc, finding)
         pairs.setdefault(first.step.pc, (tile.xy, first.step, second.step))
     some = list(found.items())[:_SEEN]

@@ -10,7 +10,7 @@ from bhemu.riscv.formats import Atomic, Store
 from bhemu.riscv.isa import decode as decode_riscv
 from bhemu.tensix.insn import BLOCKS, decode
 from bhemu.why.check import Check, Context, Outcome
-from bhemu.why.findings import Finding, HandOver, line_of, merged, order, place
+from bhemu.why.findings import Finding, HandOver, line_of, merged, order, place, with_evidence
 from bhemu.why.order import first_values
 from bhemu.why.order.conflicts import Observed, observed
 from bhemu.why.order.delays import delay_before, nops_before
@@ -51,7 +51,7 @@ Found = tuple[Finding, Conflict]
 
 def _conflicts(context: Context, *, units: bool = False) -> list[Finding]:
     """Of all tiles, each line once, with the late run that shows it."""
-    by_tile = [(seen.tile.xy, _findings(seen, units)) for seen in observed(context)]
+    by_tile = [(seen.tile.xy, _findings(context, seen, units)) for seen in observed(context)]
     conflicts: dict[Any, tuple[XY, Conflict]] = {}
     for xy, found in by_tile:
         for finding, conflict in found:
@@ -64,13 +64,15 @@ def _conflicts(context: Context, *, units: bool = False) -> list[Finding]:
     return shown
 
 
-def _findings(races: Observed, units: bool) -> list[Found]:
+def _findings(context: Context, races: Observed, units: bool) -> list[Found]:
     """Of a tile."""
     found: dict[tuple[str, int], Found] = {}
     for conflict in races.conflicts(units=units):
         if conflict.first.agent >= NOC:
             continue  # a barrier is missing: barriers.py
+        told = races.stand_at(context, conflict)
         finding = _stalled(races, conflict) if conflict.units else _raced(races, conflict)
+        finding = with_evidence(finding, told)
         key = str(finding.culprit.get("core")), int(finding.culprit.get("pc", 0))
         if conflict.units and not isinstance(conflict.first.step, Word):
             key = "stores of", conflict.first.agent  # one wait is missing for all of them

@@ -4,7 +4,7 @@ from bhemu.machine.error_text import where_core
 from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES
 from bhemu.why.check import Check, Context, Outcome
-from bhemu.why.findings import Finding, place
+from bhemu.why.findings import Finding, place, with_evidence
 from bhemu.why.initial_values import initial_value
 from bhemu.why.order.blame import Blame, Disorder, Missed, Side, Walk, disorders, missed
 from bhemu.why.order.conflicts import tiles
@@ -32,7 +32,8 @@ def run(context: Context) -> list[Finding]:
             continue
         if one.blamed().home == one.second.home:
             ahead.add(one.second.home)
-        finding = _finding(context, one)
+        told = one.stand()
+        finding = with_evidence(_finding(context, one), told)
         key = tuple(finding.culprit.get(name) for name in ("core", "file", "line"))
         if key not in found and len(found) < _SEEN:
             first, second = one.first, one.second

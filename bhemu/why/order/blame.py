@@ -15,6 +15,7 @@ import numpy.typing as npt
 from bhemu.devices import niu_request as request
 from bhemu.machine.tile import Tile
 from bhemu.why.order import record as r
+from bhemu.why.order.code_then import FAR
 from bhemu.why.order.conflicts import step_of
 from bhemu.why.order.looks import Look, executed
 from bhemu.why.order.observe import owner_of
@@ -63,10 +64,13 @@ class Side:
 
 
 class Walk:
-    """What an observed run of all tiles has shown: pairs, looks, requests."""
+    """What an observed run of all tiles has shown: pairs, looks, requests.
+
+    stand: puts the code of a session back (Tiles).
+    """
 
     def __init__(self, tiles: Tiles) -> None:
-        self.sent, self.flags = tiles.sent, tiles.flags
+        self.sent, self.flags, self.stand = tiles.sent, tiles.flags, tiles.stand
         self.tiles: list[Tile] = [one.tile for one in tiles.observers]
         self.records = [one.record for one in tiles.observers]
 
@@ -141,6 +145,12 @@ class Disorder:
     first: Side
     second: Side
     clock: int
+    pair: int  # its number among those of the tile
+
+    def stand(self) -> list[str]:
+        """Of a session, put the code back that it was made by; see CodeThen."""
+        steps = [(side.home, side.step) for side in (self.first, self.second)]
+        return self.walk.stand((self.number, FAR, self.pair), steps)
 
     @property
     def tile(self) -> Tile:
@@ -325,9 +335,9 @@ def disorders(walk: Walk) -> list[Disorder]:
     """All pairs of a run, the earliest first."""
     found = []
     for n in range(len(walk.tiles)):
-        for place, one, other in walk.sides(n):
+        for i, (place, one, other) in enumerate(walk.sides(n)):
             first, second = _in_order(walk, n, place, one, other)
-            found.append(Disorder(walk, n, place, first, second, other.step.clock))
+            found.append(Disorder(walk, n, place, first, second, other.step.clock, i))
     return sorted(found, key=lambda one: one.clock)
 
 

@@ -12,6 +12,7 @@ from bhemu.machine.tile import Tile
 from bhemu.memmap import L1_SIZE
 from bhemu.why.check import Context
 from bhemu.why.order import record as r
+from bhemu.why.order.code_then import NEAR, CodeThen
 from bhemu.why.order.events import Clock, Conflict, Event, Taken
 from bhemu.why.order.first_values import FirstLook
 from bhemu.why.order.looks import Look, executed
@@ -134,18 +135,27 @@ class Observed:
     def conflicts(self, *, units: bool) -> list[Conflict]:
         """Those of units that may still be at work, or of what not even speed decides."""
         return [
-            self._conflict(row, units)
-            for row in self._observer.rows()
+            self._conflict(number, row, units)
+            for number, row in self._observer.rows()
             if units or row[r.BITS] & (r.BY_SPEED | r.FOREIGN)
         ]
 
-    def _conflict(self, row: list[int], units: bool) -> Conflict:
+    def stand_at(self, context: Context, conflict: Conflict) -> list[str]:
+        """Of a session, put the code back that a conflict was made by; see CodeThen."""
+        together: Tiles | None = context.facts["tiles"]
+        if together is None:
+            return []
+        n = together.observers.index(self._observer)
+        steps = [(n, one.step) for one in (conflict.first, conflict.second)]
+        return together.stand((n, NEAR, conflict.number), steps)
+
+    def _conflict(self, number: int, row: list[int], units: bool) -> Conflict:
         bits = row[r.BITS]
         first = self._event(row[: r.EVENT], units)
         second = self._event(row[r.EVENT : 2 * r.EVENT], units)
         clears = second if bits & r.SECOND_CLEARS else first if bits & r.FIRST_CLEARS else None
         foreign = bool(bits & r.FOREIGN)
-        return Conflict(row[r.PLACE], first, second, units, foreign, clears)
+        return Conflict(row[r.PLACE], first, second, units, foreign, clears, number)
 
     def _event(self, row: list[int], units: bool) -> Event:
         owner = owner_of(row[r.AGENT])
@@ -237,7 +247,11 @@ def _observed(context: Context) -> list[Observed]:
     few = len(context.tiles(machine)) > r.TILES
     chosen = context.first(machine, _FEW) if few else context.tiles(machine)
     observers = [Observer(tile) for tile in chosen]
-    together = Tiles(machine, observers, few=few) if context.is_chip else None
+    together = code = None
+    if context.is_chip:
+        if context.names is not None:
+            code = CodeThen(observers, context.names(machine), context.libraries)
+        together = Tiles(machine, observers, few=few, code=code)
     context.facts["tiles"] = together
     found = [(one, given_words(context, one.tile)) for one in observers]
     limit = _HANGS if context.symptom.hangs else context.most

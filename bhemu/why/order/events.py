@@ -76,6 +76,7 @@ class Conflict:
     units: bool
     foreign: bool = False
     clears: Event | None = None
+    number: int = 0  # among the pairs of its tile
 
     @property
     def thread(self) -> int | None:

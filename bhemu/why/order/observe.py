@@ -112,12 +112,12 @@ class Observer:
         """The request that the record describes reaches the tile; does: see arrivals.py."""
         _STEP(load(_ARRIVES).address)(self.tile.state.base, does)
 
-    def rows(self) -> list[list[int]]:
-        """What nothing orders, as the record has it."""
+    def rows(self) -> list[tuple[int, list[int]]]:
+        """What nothing orders, as the record has it, with its number there."""
         if self._failure is not None:
             raise self._failure
         found: list[list[int]] = self.record.pair[: int(self.record.pairs[0])].tolist()
-        return [row for row in found if not self._is_polled(row[r.PLACE])]
+        return [(n, row) for n, row in enumerate(found) if not self._is_polled(row[r.PLACE])]
 
     def _is_polled(self, place: int) -> bool:
         """Whether cores or threads synchronize by a place."""

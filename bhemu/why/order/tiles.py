@@ -1,6 +1,6 @@
 """The tiles of a chip, observed together: behind each round the requests arrive that were sent."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,10 @@ from bhemu.machine.machine import Chip
 from bhemu.tensix.state import NOC_FIELDS
 from bhemu.why.order import arrivals
 from bhemu.why.order import record as r
+from bhemu.why.order.code_then import CodeThen
 from bhemu.why.order.observe import Observer
 from bhemu.why.order.sent import Sent, targets
-from bhemu.why.walk import Instruction
+from bhemu.why.walk import Instruction, Step
 
 _VIRTUAL = 7 << 13 | request.STATIC_CHANNEL
 _COLUMNS, _ROWS = (at - mm.NIU_CFG_0 >> 2 for at in (mm.ROUTER_CFG_1, mm.ROUTER_CFG_3))
@@ -81,11 +82,18 @@ class Channels:
 class Tiles:
     """The observers of all tiles of a program, of which each knows what the others have sent.
 
-    few: they are not all of its tiles.
+    few: they are not all of its tiles. code: of a session, keeps what stood where when.
     """
 
-    def __init__(self, chip: Chip, observers: Sequence[Observer], *, few: bool = False) -> None:
-        self._chip, self.observers, self.few = chip, observers, few
+    def __init__(
+        self,
+        chip: Chip,
+        observers: Sequence[Observer],
+        *,
+        few: bool = False,
+        code: CodeThen | None = None,
+    ) -> None:
+        self._chip, self.observers, self.few, self.code = chip, observers, few, code
         self.sent: list[list[Sent]] = [[] for _ in observers]
         self.flags: list[dict[int, dict[int, Sent]]] = [{} for _ in observers]  # word: number: by
         self._under_way: list[list[Sent]] = [[] for _ in observers]
@@ -118,6 +126,12 @@ class Tiles:
                     if int(sent.row[request.SEQUENCE]) not in waiting:
                         self._arrive(sent)
                 self._under_way[n] = [sent for sent in self._under_way[n] if not sent.arrived]
+        if self.code is not None:
+            self.code.look()
+
+    def stand(self, pair: tuple[int, str, int], steps: Iterable[tuple[int, Step]]) -> list[str]:
+        """See CodeThen; nothing where the code is that of the end of the run."""
+        return [] if self.code is None else self.code.stand(pair, steps)
 
     def unanswered(self, n: int) -> list[Sent]:
         """The last requests of tile `n`, by core, NoC and kind, whose answers nobody looked for."""
