@@ -30,7 +30,8 @@ def row(name: str, option: Option) -> str:
     default = "" if option.default is None or callable(option.default) else repr(option.default)
     tables = [f"`[{where}]`" for where in ("run", "chip") if where in option.where]
     tables = ["`[chip]`"] if name == "harvest" else tables
-    commands = [c for c, where in (("run", "flag"), ("serve", "serve")) if where in option.where]
+    takes = (("run", "flag"), ("serve", "serve"), ("diff", "diff"))
+    commands = [c for c, where in takes if where in option.where]
     flag = f"`--{option.flag or name}`: {', '.join(commands)}" if commands else ""
     about = re.sub(r" \(default: (off|\d+)\)", "", option.help)
     cells = f"`{name}`", option.kind.values, about, default, ", ".join(python), " ".join(tables)

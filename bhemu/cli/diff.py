@@ -1,21 +1,31 @@
 """`bhemu diff`: the same program on bhemu and on a user's own libttsim.so."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
 from bhemu.cli import output
-from bhemu.cli.options import json_option, outside_option
+from bhemu.cli.options import flag, json_option, outside_option
 from bhemu.cli.output import Progress
 from bhemu.errors import EXIT_DIFFERS, EXIT_OK
-from bhemu.program.options import REFERENCES
+from bhemu.program.options import REFERENCES, given_in
 
 if TYPE_CHECKING:
     from bhemu.oracle.libttsim import Library
     from bhemu.oracle.programs import Verdict
     from bhemu.sweeps.api import Question
+
+    Command = Callable[..., Any]
+
+
+def _time_options(command: "Command") -> "Command":
+    """When things happen in bhemu's run."""
+    for name, option in given_in("diff").items():
+        command = flag(name, option)(command)
+    return command
 
 
 @click.command("diff")
@@ -46,6 +56,7 @@ if TYPE_CHECKING:
     metavar="N",
     help="processes of --random (default: one per processor); results are the same",
 )
+@_time_options
 @json_option
 @outside_option
 def diff_command(
@@ -60,6 +71,7 @@ def diff_command(
     workers: int | None,
     as_json: bool,
     allow_outside: bool,
+    **of_time: int | str | None,
 ) -> int:
     """Run a program on bhemu and on ttsim and compare L1.
 
@@ -67,8 +79,12 @@ def diff_command(
     0x30000 and store 0xD0E0-0xD0E2 at 0x100-0x108. --random generates programs for a unit: front,
     scalar, config, sync, adc, matrix, vector, unpack, pack, copy or accept. It needs bhemu's source
     checkout. For a program that differs it names the first instruction after which the models
-    differ, and shortens the program to the instructions that matter.
+    differ, and shortens the program to the instructions that matter. With --late or --timing
+    bhemu's run takes time, and ttsim's is as always: a program without races gives the same.
     """
+    given = {name: value for name, value in of_time.items() if value is not None}
+    if given and unit is not None:
+        raise click.UsageError(f"--{min(given)} goes with a program, not with --random")
     if (program is None) == (unit is None):
         raise click.UsageError("name a program, or a unit with --random")
     progress = Progress(as_json)
@@ -82,7 +98,7 @@ def diff_command(
         library = find(ttsim)
     if unit is None:
         assert program is not None
-        return _report(_compare(library, reference, program, allow_outside), as_json)
+        return _report(_compare(library, reference, program, allow_outside, given), as_json)
     asked = Question(library.path, reference, unit, seed, range(first, first + count))
     tally = _campaign(library, asked, most, workers, progress)
     code = EXIT_DIFFERS if tally.differences else EXIT_OK
@@ -124,15 +140,24 @@ class Tally(Protocol):
         """The counts and the differences in words."""
 
 
-def _compare(library: "Library", reference: str, program: str, allow_outside: bool) -> "Verdict":
+def _compare(
+    library: "Library",
+    reference: str,
+    program: str,
+    allow_outside: bool,
+    of_time: dict[str, int | str],
+) -> "Verdict":
     from bhemu.oracle import programs
     from bhemu.oracle.compare import Judge
     from bhemu.program.schema import load_program
 
     path = Path(program)
     if path.suffix == ".npz":
-        return programs.compare_case(Judge(library, reference), programs.read_case(path))
+        judge = Judge(library, reference, **of_time)
+        return programs.compare_case(judge, programs.read_case(path))
     loaded = load_program(path, allow_outside=allow_outside)
+    run = replace(loaded.run, options={**loaded.run.options, **of_time})
+    loaded = replace(loaded, run=run)
     if not loaded.is_alone:
         from bhemu.oracle.programs import compare_chip
 

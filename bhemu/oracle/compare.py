@@ -148,10 +148,11 @@ class Pair:
 class Judge:
     """Both models, ready to run cases."""
 
-    def __init__(self, library: Library, reference: str = "ttsim") -> None:
+    def __init__(self, library: Library, reference: str = "ttsim", **options: Any) -> None:
+        """options: more of those of Tile, for bhemu's runs."""
         self.library = library
         self.reference = reference
-        self.emulator = Emulator(reference=reference)
+        self.emulator = Emulator(reference=reference, **options)
 
     def pair(self, case: Case) -> Pair:
         """Run the case on both."""

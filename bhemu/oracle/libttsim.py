@@ -291,7 +291,7 @@ def _child(path: Path, job: Job, shared: mmap.mmap, log: int) -> None:
             os.write(1, f"its device is {simulator.device:#010x}".encode())
         else:
             code = _do(simulator, job, shared)
-    except (OSError, AttributeError, InputError) as problem:
+    except Exception as problem:  # told in the parent, which sees nothing else of this process
         os.write(1, str(problem).encode())
     finally:
         os._exit(code)

@@ -106,7 +106,7 @@ def compare_program(library: Library, program: Program, *, seconds: float = 60.0
                 " on both models"
             )
     starts, held = _starts(tile)
-    until = list(tile.loop.end.words)
+    until = [(address, value) for _, address, value in tile.loop.end.words]
     ours = outcome(tile, tile.run, _KINDS)
     goal = tile.read(0, L1_SIZE) if not until else b""
     regions = [(o.name, resolve(tile, o.at), o.size) for o in program.outputs]

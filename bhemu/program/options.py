@@ -276,7 +276,7 @@ class Options(TypedDict, total=False):
         Option(
             Delays(*MODELS),
             "off",
-            ("chip", "run", "flag"),
+            ("chip", "run", "flag", "diff"),
             "let words, cores and transfers take the cycles of docs/timing.md; a seed: as --late"
             " (default: off)",
             metavar="off|model|SEED",
@@ -287,7 +287,7 @@ class Options(TypedDict, total=False):
         Option(
             Delays("off"),
             None,
-            ("chip", *_MACHINE),
+            ("chip", *_MACHINE, "diff"),
             "let words, cores and requests be late, as hardware may, drawn from this seed",
             metavar="SEED",
         ),

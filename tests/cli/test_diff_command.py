@@ -54,6 +54,22 @@ def test_a_program_or_a_unit(bhemu) -> None:
         assert "name a program, or a unit with --random" in result.stderr
 
 
+def test_time_goes_with_a_program(bhemu) -> None:
+    for flag in ("--late", "--timing"):
+        result = bhemu("diff", "--random", "pack", flag, 3)
+        assert result.exit_code == 2
+        assert f"{flag} goes with a program, not with --random" in result.stderr
+
+
+@needs_library
+@pytest.mark.parametrize("given", [("--late", 3), ("--timing", "model")])
+@pytest.mark.parametrize("subject", [GOLDEN / "mm_lofi_bf16.npz", ELFS / "matmul"])
+def test_a_late_run_is_compared(bhemu, subject, given) -> None:
+    result = bhemu("diff", subject, *given)
+    assert result.exit_code == 0, result.stdout
+    assert result.stdout.endswith(": equal\n")
+
+
 @needs_library
 @pytest.mark.parametrize("subject", [GOLDEN / "mm_lofi_bf16.npz", ELFS / "add1"])
 def test_equal_programs(bhemu, subject) -> None:
