@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from bhemu.cli.summary import Target
     from bhemu.launch.session import RunResult
     from bhemu.machine.machine import Chip
+    from bhemu.program.schema import Program
     from bhemu.why.check import Context, Name
     from bhemu.why.findings import Finding
     from bhemu.why.saved_state import Told
@@ -136,11 +138,24 @@ def _place(target: "Target", core: str, text: str) -> int:
 
 def findings(target: "Target", progress: Progress, ended: "RunResult") -> "list[Finding]":
     """Everything that is wrong with a run, the likeliest first."""
-    from bhemu.why import question
+    from bhemu.why import late_run, question
 
-    asked = context(target, progress, ended)
-    with progress.looking():
-        found = question.findings(asked, target, ended.error)
+    def ask(program: "Program") -> "tuple[Context, list[Finding]]":
+        on_time = type(target)(replace(target.chosen, program=program), progress)
+        if program.is_alone:
+            on_time.keep_history()
+        with progress.running(on_time):
+            run = on_time.finish()
+        asked = context(on_time, progress, run)
+        with progress.looking():
+            return asked, question.findings(asked, on_time, run.error)
+
+    if target.tile.state.timed[0]:
+        asked, found = late_run.findings(target, ended, ask)
+    else:
+        asked = context(target, progress, ended)
+        with progress.looking():
+            found = question.findings(asked, target, ended.error)
     tell_skipped(asked)
     return found
 
@@ -151,9 +166,9 @@ def tell_skipped(asked: "Context") -> None:
         tiles = ", ".join(f"({x},{y})" for x, y in asked.cut[:4])
         text = f"order is followed up to a part of the run alone: {len(asked.cut)} tiles, {tiles}"
         click.echo(text, err=True)
-    if asked.unshown:
+    if asked.notes:
         text = "accesses that nothing orders, and no late run shows that it matters"
-        click.echo(f"{asked.unshown} {text}: bhemu check --tool order", err=True)
+        click.echo(f"{len(asked.notes)} {text}: bhemu check --tool order", err=True)
     if asked.skipped:
         names = ",".join(asked.skipped)
         text = f"not asked, all that checks may do is done: bhemu run --check {names}"

@@ -309,8 +309,10 @@ class Controls:
         self._check_not_running("why")
         question = importlib.import_module("bhemu.why.question")  # above the machine, much code
         one = self.chosen(tile)
+        times = {"late": None if one.late is None else str(one.late), "timing": one.timing}
+        given = {name: value for name, value in times.items() if value not in (None, "off")}
         found: list[Any] = question.of_program(
-            self._launched(), place, core, int(one.state.quantum[0]), one.xy
+            self._launched(), place, core, int(one.state.quantum[0]), one.xy, given
         )
         return found
 

@@ -112,7 +112,7 @@ class Context:
     cut: list[XY] = field(default_factory=list)  # tiles too long for the order to their end
     names: Callable[[Chip], Name] | None = None  # of a session, whose code has none of its own
     libraries: dict[tuple[XY, str], frozenset[str]] = field(default_factory=dict)  # files, by core
-    unshown: int = 0  # pairs that nothing orders, of which no late run has shown that they matter
+    notes: list[Finding] = field(default_factory=list)  # of pairs that no late run has shown
     end: int = field(init=False)  # the clock when the run ended
 
     def __post_init__(self) -> None:

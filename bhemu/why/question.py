@@ -1,6 +1,6 @@
 """The whole question, from a program to findings: for `bhemu why` and for Tile.why."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from bhemu.errors import BhemuError, InputError, Limit, NoProgress, Where
@@ -12,7 +12,7 @@ from bhemu.machine.tile import Tile
 from bhemu.program import schema
 from bhemu.program.coordinates import XY
 from bhemu.program.outputs import OutputResult
-from bhemu.why import checks, requests, saved_state
+from bhemu.why import checks, late_run, requests, saved_state
 from bhemu.why.check import Context, Name, outcome, unsaved
 from bhemu.why.failures.counts import unreached
 from bhemu.why.failures.ended_cores import ended_early, unread
@@ -32,9 +32,7 @@ _BUDGET = 20_000  # instructions that are followed to prove a livelock
 _LEAST, _TIMES = 200_000, 3  # clock units that a run may go on beyond its limit, and times those
 
 
-_TIMED = (
-    "why and the checks follow runs in which words are complete at the gate: no late, no timing"
-)
+_TIMED = "checks follow runs in which words are complete at the gate: no late, no timing"
 
 
 def context(
@@ -91,7 +89,7 @@ def findings(asked: Context, target: Launched, error: BhemuError | None) -> list
     if isinstance(error, NoProgress):
         symptom, found = [with_hand_over(symptom[0], error, found)], apart(error, found)
     shown = [one for one in found if (one.check, one.severity) != ("order", "note")]
-    asked.unshown = len(found) - len(shown)
+    asked.notes = [one for one in found if one not in shown]
     return of_kernels(asked, checks.ordered([*symptom, *shown]))
 
 
@@ -134,17 +132,33 @@ def _with_history(asked: Context, result: OutputResult) -> Tile | None:
 
 
 def of_program(
-    program: Any, where: str | None, core: str, quantum: int, xy: XY | None = None
+    program: Any,
+    where: str | None,
+    core: str,
+    quantum: int,
+    xy: XY | None = None,
+    times: Mapping[str, str] | None = None,
 ) -> list[Finding]:
     """Run a program once more and tell what is wrong, or what made the place `where` what it is.
 
-    xy: the tile on which `where` lies.
+    xy: the tile on which `where` lies. times: late and timing of the run.
     """
-    target = Launched(unsaved(program), xy, quantum=quantum)
-    if target.program.is_alone or where is not None:
-        target.keep_history()
-    ended = target.finish()
+
+    def run(program: schema.Program) -> tuple[Launched, RunResult]:
+        target = Launched(unsaved(program), xy, quantum=quantum)
+        if target.program.is_alone or where is not None:
+            target.keep_history()
+        return target, target.finish()
+
+    def ask(program: schema.Program) -> tuple[Context, list[Finding]]:
+        target, ended = run(program)
+        asked = context(target, ended)
+        return asked, findings(asked, target, ended.error)
+
+    target, ended = run(late_run.with_times(program, times or {}))
     if where is None:
+        if target.tile.state.timed[0]:
+            return late_run.findings(target, ended, ask)[1]
         return findings(context(target, ended), target, ended.error)
     links = links_behind(target.tile, target.program, core, where)
     made = next((link for link in links if link.where is not None), None)

@@ -173,14 +173,29 @@ def test_the_compiled_engine_runs_the_cores() -> None:
 
 
 @pytest.mark.parametrize("flags", [("--late", "3"), ("--timing", "model")])
-def test_why_refuses_what_it_cannot_follow(flags: tuple[str, str]) -> None:
-    """Its record of the order takes words to be complete at the gate."""
+@pytest.mark.parametrize("command", [("run", "--check", "races"), ("why", "y[0,2]")])
+def test_what_cannot_be_followed_is_refused(command: Any, flags: tuple[str, str]) -> None:
+    """Checks and causes of values take words to be complete at the gate."""
+    name, *more = command
     done = subprocess.run(
-        [sys.executable, "-m", "bhemu", "why", str(ELFS / "add1"), *flags],
+        [sys.executable, "-m", "bhemu", name, str(ELFS / "add1"), *more, *flags],
         capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 2
-    assert "no late, no timing" in done.stderr
+    assert "words are complete at the gate" in done.stderr
+
+
+def test_why_of_a_late_run_that_ends_as_always() -> None:
+    for name in ("add1", "hang_cycle"):
+        told = [
+            subprocess.run(
+                [sys.executable, "-m", "bhemu", "why", "-q", str(ELFS / name), *flags],
+                capture_output=True, text=True,
+            )
+            for flags in ((), ("--late", "3"), ("--timing", "model"))
+        ]  # fmt: skip
+        assert len({one.stdout for one in told}) == 1
+        assert {one.returncode for one in told} == {int(name == "hang_cycle")}
 
 
 def test_the_log_has_every_delay() -> None:

@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 from corpus import ROOT, checked, folder, shipped, store
 
+from bhemu import memmap as mm
 from bhemu.errors import GuestFault, InputError
 from bhemu.launch.session import Launched, Program
 from bhemu.program.lateness import AGENTS, Acts, Lateness, lateness
 from bhemu.program.schema import SESSION
+from bhemu.riscv.assembly import add, li, lw, sw
 from bhemu.tensix import in_flight
 from bhemu.tensix.state import LATE_AGENTS
 from bhemu.why import witness
@@ -20,6 +22,7 @@ from bhemu.why.findings import Finding
 from bhemu.why.question import context
 from bhemu.why.walk import Instruction
 
+WALL_CLOCK = mm.DEBUG_BASE + mm.RISCV_DEBUG_REG_WALL_CLOCK_0
 NOP, OUT = 0x02000000, 0x20200
 STALLWAIT_PACK = 0xA2200008  # holds back what comes after PACR until it has read Dst
 
@@ -57,6 +60,32 @@ def test_one_late_word_shows_a_missing_wait_in_a_fresh_process(tmp_path: Path) -
             capture_output=True, text=True,
         )  # fmt: skip
         assert right.returncode == 0, late
+
+
+def test_why_of_a_late_run_tells_its_end_and_what_nothing_orders(tmp_path: Path) -> None:
+    program = without_wait(tmp_path / "add1")
+    tile = Program.load(program).launch(late=4)
+    tile.run()
+    first, *others = tile.why()
+    assert first.check == "order" and "shown by" in first.evidence[-1]
+    (last,) = [one for one in others if one.check == "origin"]
+    assert last.text.startswith("with --late 4: y: 64 of 1024 elements differ")
+    assert last.evidence == ("without --late 4 the program ends as expected",)
+
+
+def test_a_run_in_time_that_differs_without_a_pair_says_so(tmp_path: Path) -> None:
+    """A core stores the clock: no order of accesses decides that."""
+    load = [*li(5, OUT), lw(7, 5, 0), add(7, 7, 7)]  # takes cycles
+    kernel = [*load, *li(5, WALL_CLOCK), lw(6, 5, 0), *li(5, OUT), sw(6, 5, 0)]
+    folder(tmp_path, {"trisc0": [kernel]}, outputs={OUT: 1})
+    on_time = Program.load(tmp_path).launch()
+    on_time.run()
+    folder(tmp_path, {"trisc0": [kernel]}, outputs={OUT: [on_time.read32(OUT)]})
+    tile = Program.load(tmp_path).launch(timing="model")
+    tile.run()
+    (found,) = tile.why()
+    assert found.check == "origin"
+    assert "it reads a clock or a counter" in found.evidence[-1]
 
 
 @pytest.mark.parametrize(("on_time", "found"), [(None, True), ("the same", False)])

@@ -188,7 +188,15 @@ def find(tile: Tile, program: Program, core: str, text: str) -> tuple[Span, ...]
 
 
 def links_behind(tile: Tile, program: Program, core: str, text: str) -> list[Link]:
-    """The links behind a place of a tile that keeps a history."""
+    """The links behind a place of a tile that keeps a history.
+
+    InputError where words take time: what a word has read was not there when it was complete.
+    """
+    if tile.state.timed[0]:
+        text = "causes are followed in runs in which words are complete at the gate"
+        raise InputError(
+            text, hint="leave --late and --timing away, or watch the place: bhemu step"
+        )
     inputs = []
     for spec in program.inputs:
         if spec.dram is not None or (spec.tiles and tile.xy not in spec.tiles):

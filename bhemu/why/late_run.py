@@ -1,0 +1,80 @@
+"""What is wrong with a run in which words, cores and requests take time.
+
+The checks follow runs in which a word is complete at its gate. So the same program runs once more
+without late and timing. Where both end differently, the reason is among the accesses that nothing
+orders, or the program reads clocks.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from bhemu.errors import InputError, Limit
+from bhemu.launch.session import Launched, RunResult
+from bhemu.program.schema import Program
+from bhemu.text import joined
+from bhemu.why.check import Context, Outcome, outcome
+from bhemu.why.checks import ordered
+from bhemu.why.findings import Finding, of_error
+
+OF_TIME = ("late", "timing")
+_NOTHING = (
+    "the same program ends differently when nothing is late, and no accesses without an order were"
+    " found: it reads a clock or a counter, or they are where the check does not look"
+)
+
+
+def with_times(program: Program, times: Mapping[str, Any]) -> Program:
+    """The program with `times` as its late and timing."""
+
+    def without(options: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in options.items() if name not in OF_TIME}
+
+    chip = program.chip and replace(program.chip, options=without(program.chip.options))
+    run = replace(program.run, options={**without(program.run.options), **times})
+    return replace(program, run=run, chip=chip)
+
+
+def findings(
+    late: Launched, ended: RunResult, ask: Callable[[Program], tuple[Context, list[Finding]]]
+) -> tuple[Context, list[Finding]]:
+    """What is wrong with a run that takes time, and what the checks of `ask` find of it on time.
+
+    ask: runs a program and gives its context and findings. Accesses that nothing orders are told
+    where the two runs end differently, whether another late run shows them or not.
+    """
+    if late.machine.loop.host is not None:
+        text = "the host of a session waits in each read of a late run, so that none is looked into"
+        raise InputError(text, hint="bhemu why SESSION without --late and --timing")
+    asked, found = ask(with_times(late.program, {}))
+    seen = outcome(asked.program, late.machine, ended.stop, ended.error)
+    if seen.same(asked.symptom):
+        return asked, found
+    if not any((one.check, one.severity) == ("order", "error") for one in found):
+        found = [*found, *asked.notes]
+        asked.notes = []
+    known = any(one.check == "order" for one in found)
+    symptom = [_marked(one, late, asked, known) for one in _symptom(late, seen)]
+    return asked, ordered([*symptom, *found])
+
+
+def _symptom(late: Launched, seen: Outcome) -> Iterator[Finding]:
+    if seen.error is not None:
+        yield of_error(seen.error, late.clock, late.tile if late.program.is_alone else None)
+        return
+    for result in seen.wrong:
+        text, victim = joined(str(result.report)), {"output": result.spec.name}
+        yield Finding("output", "error", text, {}, victim, (), "")
+
+
+def _marked(found: Finding, late: Launched, asked: Context, known: bool) -> Finding:
+    """The finding, with the times of its run, and how the run on time ends."""
+    given = {name: value for name, value in late.program.options.items() if name in OF_TIME}
+    times = " ".join(f"--{name} {value}" for name, value in given.items())
+    fine = "as expected" if asked.symptom.fine else f"in {asked.symptom.ending or 'other bytes'}"
+    told = f"without {times} the program ends {fine}"
+    short = isinstance(asked.symptom.error, Limit) or isinstance(late.machine.error, Limit)
+    more = () if known or short else (_NOTHING,)
+    return replace(
+        found, text=f"with {times}: {found.text}", evidence=(*found.evidence, told, *more)
+    )
