@@ -37,6 +37,12 @@ if TYPE_CHECKING:
     metavar="FILE.json",
     help="write Chrome trace events for ui.perfetto.dev: spans, counters, arrows",
 )
+@click.option(
+    "--without",
+    metavar="AGENT",
+    help="what the run takes if all that this unit, core or thread does takes a cycle (default:"
+    " the one that works most, but of a session)",
+)
 @click.option("--html", "page", metavar="FILE.html", help="write a page: flame, timeline, links")
 @run_options
 def profile_command(**values: Any) -> int:
@@ -66,10 +72,15 @@ def profile_command(**values: Any) -> int:
     if values["other"] is not None and ended.error is None:
         return _compared(found, values, as_json=chosen.as_json)
     name = run.target.program.name
+    gain = _without(run, values["without"], chosen, progress)
+    if gain is not None:
+        found["without"] = gain._asdict()
     if chosen.as_json:
         report = {"program": name, **found}
         return output.report(report, EXIT_OK, as_json=True, error=ended.error)
     output.say(f"{name}: " + "\n".join(run.profile.lines(values["lines"])))
+    if gain is not None:
+        output.say(str(gain))
     if host is not None and host.differences:
         output.say(f"{host}; cycles of a wait for that are no figures")
     for number, one in enumerate(run.operations, start=1):
@@ -88,13 +99,51 @@ class _Run(NamedTuple):
     operations: "list[Operation]"
 
 
-def _run(chosen: Settings, progress: Progress, *, spans: bool = False) -> _Run:
-    """Run a program and count where its cycles go; spans: keep what agents do when, too."""
+class _Gain(NamedTuple):
+    """What the run would take if all that an agent does took one cycle, of every tile."""
+
+    agent: str
+    cycles: int
+    gained: int
+    source: str  # where the least certain of the agent's figures is from
+
+    def __str__(self) -> str:
+        change = f"{-self.gained:+}" if self.gained else "as many"
+        head = f"if all that {self.agent} does took one cycle: {self.cycles} cycles, {change}"
+        return f"{head} (its figures: {self.source or 'none, it did nothing'})"
+
+
+def _without(run: _Run, asked: str | None, chosen: Settings, progress: Progress) -> _Gain | None:
+    """Run the program once more without the time of `asked`, else of the busiest agent."""
+    from bhemu.debug.profile import AGENTS
+
+    if asked is not None and asked not in AGENTS:
+        raise InputError(f"--without: no agent is called {asked!r}", hint=", ".join(AGENTS))
+    if run.ended.error is not None or run.ended.interrupted:
+        return None
+    of_session = run.target.machine.loop.host is not None
+    busiest = None if of_session else run.profile.busiest
+    if (agent := asked or busiest) is None:
+        return None
+    other = _run(chosen, progress, without=agent)
+    if other.ended.error is not None:
+        raise other.ended.error
+    cycles = other.profile.cycles
+    source = run.profile.source_of(agent)
+    return _Gain(agent, cycles, run.profile.cycles - cycles, source)
+
+
+def _run(chosen: Settings, progress: Progress, *, spans: bool = False, without: str = "") -> _Run:
+    """Run a program and count where its cycles go; spans: keep what agents do when, too.
+
+    without: the agent whose acts take one cycle each.
+    """
     with progress.starting():
         from bhemu.cli.summary import Target
-        from bhemu.debug.profile import ChipProfile, Profile
+        from bhemu.debug.profile import AGENTS, ChipProfile, Profile
         from bhemu.debug.spans import begin
         from bhemu.machine.tile import Tile, tile_created
+        from bhemu.timing.cycles import AT_ONCE
 
         chosen.check_save()
         target = Target(chosen, progress)
@@ -104,6 +153,8 @@ def _run(chosen: Settings, progress: Progress, *, spans: bool = False) -> _Run:
 
     def count(tile: Tile) -> None:
         tile.state.spent[0] = 1
+        if without:
+            tile.state.late_slow[AGENTS.index(without)] = AT_ONCE
         if spans:
             begin(tile, max(len(target.tiles), 1))
 
@@ -118,7 +169,8 @@ def _run(chosen: Settings, progress: Progress, *, spans: bool = False) -> _Run:
             ended = target.finish()
     finally:
         tile_created.remove(count)
-    target.save()
+    if not without:
+        target.save()
     alone = isinstance(machine, Tile)
     profile = Profile(target.tile) if alone else ChipProfile(cast("Machine", machine), begun)
     return _Run(target, ended, profile, found)

@@ -93,6 +93,11 @@ class Profile:
         found = (row.source for row in self.rows if row.agent == name and not row.waits_for)
         return least_certain(found)
 
+    @property
+    def busiest(self) -> str | None:
+        """The agent that works most of the cycles."""
+        return _busiest([self])
+
     def by_agent(self) -> dict[str, dict[str, int]]:
         """Cycles of each agent that did anything, by what it waited for; "" = it worked."""
         found: dict[str, dict[str, int]] = {}
@@ -162,6 +167,13 @@ def _rows(tile: Tile, spent_cycles: Any, spent_times: Any) -> Iterator[Row]:
     for (agent, pc, what), taken in polled.items():
         count = int(spent_times[loops[agent, pc, what][1]])
         yield _row(tile, agent, pc, what, taken, count)
+
+
+def _busiest(profiles: Iterable[Profile]) -> str | None:
+    """The agent that works most, of any tile; None where nobody does."""
+    works = [(own.get("", 0), name) for one in profiles for name, own in one.by_agent().items()]
+    taken, name = max(works, key=lambda one: one[0], default=(0, ""))
+    return name if taken else None
 
 
 def _row(tile: Tile, agent: int, pc: int, condition: int, taken: int, count: int) -> Row:
@@ -402,6 +414,15 @@ class ChipProfile:
             head = where, name, pc, asked(what), requests, taken
             rows.append(Transfer(*head, niu, on_links, dram, place, transfer_source(what)))
         self.transfers = sorted(rows, key=lambda row: (-row.cycles, row.tile, row.core, row.pc))
+
+    @property
+    def busiest(self) -> str | None:
+        """The agent that works most of the cycles, of any tile."""
+        return _busiest(self.tiles.values())
+
+    def source_of(self, name: str) -> str:
+        """Where the figures are from by which an agent works, the least certain of all tiles."""
+        return least_certain(one.source_of(name) for one in self.tiles.values())
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready, as `reported`."""

@@ -142,6 +142,15 @@ _UNPACR, _UNPACKER = UNPACR.opcode, UNPACR.unpack_block_selection.lo
 _DATUMS, _WORD = 32, PARTS * 5 // 4  # of an unpacker: a cycle; sixteenths of a word besides
 
 
+AT_ONCE = -1  # `late_slow` of an agent of which each act takes one cycle: what if it were free?
+
+
+@njit
+def is_at_once(s: Any, agent: Any) -> Any:
+    """Whether the run asks what the agent's own time costs."""
+    return s.late_slow[agent] == AT_ONCE
+
+
 @njit
 def busy(s: Any, t: Any, opcode: Any, word: Any) -> Any:
     """Sixteenths of a cycle until the unit of a word takes the next one."""

@@ -72,7 +72,7 @@ def _core(s: Any, c: Any) -> Any:
     s.agent[0] = c
     if s.turn_open[0] == 0:
         ready = core.ready(s, c, word)
-        if ready > s.clock[0]:
+        if ready > s.clock[0] and not cycles.is_at_once(s, agent):
             spent.waits(s, agent, np.int64(spent.RESULT))
             s.agent_next[agent] = ready
             s.agent[0] = 0
@@ -85,6 +85,8 @@ def _core(s: Any, c: Any) -> Any:
             if mark:
                 spent.add(s, np.int64(agent), pc, mark, np.int64(0))
         s.turn_cycles[0] = core.begin(s, c, word)
+        if cycles.is_at_once(s, agent):
+            s.turn_cycles[0] = 1
         s.turn_pc[0] = pc
     sent = s.noc_requests[0]
     while True:
@@ -186,11 +188,14 @@ def _arrives(s: Any, t: Any) -> Any:
 def _issues(s: Any, t: Any, unit: Any, opcode: Any, word: Any) -> Any:
     """The unit of the word at the gate takes it."""
     sixteenths = cycles.busy(s, t, opcode, word) + s.unit_debt[unit]
+    after = cycles.latency(opcode)
+    if cycles.is_at_once(s, unit):
+        sixteenths, after = np.int64(cycles.PARTS), np.int64(1)
     in_flight.take(s, unit, t)
     issue.advance(s, t, word)
     s.unit_debt[unit] = sixteenths % cycles.PARTS
     s.unit_last[unit] = t
-    s.unit_idle[unit] = s.clock[0] + max(cycles.latency(opcode), sixteenths // cycles.PARTS)
+    s.unit_idle[unit] = s.clock[0] + max(after, sixteenths // cycles.PARTS)
     most = np.int64(0) if opcode == _UNPACR_NOP else np.int64(_LATE[unit])
     pc, busy = np.int64(s.gate_pc[t]), sixteenths // cycles.PARTS
     s.agent_next[unit] = s.clock[0] + busy + draws.late(s, unit, pc, most)
@@ -243,7 +248,7 @@ def _thread(s: Any, t: Any) -> None:
     s.executed[t] += 1
     s.woken[0] = 1
     s.thread_last[t] = s.clock[0]
-    held = cycles.held(opcode)
+    held = np.int64(1) if cycles.is_at_once(s, agent) else cycles.held(opcode)
     if shared >= 0:
         s.shared_free[shared] = s.clock[0] + held
     spent.goes_on(s, agent, np.int64(s.gate_pc[t]), word, held)

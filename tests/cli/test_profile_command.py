@@ -84,3 +84,29 @@ def test_two_profiles_are_compared_by_line(bhemu, tmp_path: Path) -> None:
     bad = bhemu("profile", ELFS / "add1", "--diff", tmp_path / "b.json")
     assert bad.exit_code == 2
     assert "no profile" in bad.stderr
+
+
+def test_what_an_agent_costs_is_a_run_without_its_time(bhemu) -> None:
+    """The packer takes 16 cycles a PACR, the matrix unit one a MVMUL anyhow."""
+    whole = json.loads(bhemu("profile", ELFS / "matmul", "--json").stdout)
+    assert whole["without"]["agent"] == "trisc0"  # it works most
+    gains = {}
+    for name in ("packer", "matrix unit", "trisc0", "ncrisc"):
+        asked = bhemu("profile", ELFS / "matmul", "--json", "--without", name)
+        found = json.loads(asked.stdout)
+        gain = found.pop("without")
+        assert gain["cycles"] + gain["gained"] == found["cycles"] == whole["cycles"]
+        assert found == {name: value for name, value in whole.items() if name != "without"}
+        gains[name] = gain["gained"], gain["source"]
+    assert gains["trisc0"] == (whole["without"]["gained"], "measured")
+    assert gains["packer"][0] > 0 and gains["packer"][1] == "estimate"
+    assert gains["matrix unit"] == (0, "measured")
+    assert gains["ncrisc"] == (0, "")
+    text = bhemu("profile", ELFS / "matmul", "--lines", 0).stdout.splitlines()[-1]
+    assert text.startswith("if all that trisc0 does took one cycle: ")
+
+
+def test_an_agent_that_is_not_there_is_refused(bhemu) -> None:
+    result = bhemu("profile", ELFS / "matmul", "--without", "packer 0")
+    assert result.exit_code == 2
+    assert "no agent is called 'packer 0'" in result.stderr and "matrix unit" in result.stderr
