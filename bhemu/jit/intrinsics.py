@@ -1,6 +1,7 @@
 """Intrinsics of compiled code: addresses, memory, calls through pointers, processor ticks."""
 
 import ctypes
+import functools
 import os
 import time
 import weakref
@@ -16,7 +17,7 @@ from bhemu.jit.subset import JIT, External, intrinsic, signature
 # A record that interpreted code may find by its address is noted in `records`.
 
 records: "weakref.WeakValueDictionary[int, Any]" = weakref.WeakValueDictionary()
-"""What stands for the record at an address when the code is interpreted."""
+"""The record at an address: for interpreted code, and for what compiled code calls."""
 
 
 def record_at(dtype: "np.dtype[Any]") -> Any:
@@ -304,6 +305,27 @@ else:
 
 
 # Calls of compiled code into methods of Python objects that the call does not keep alive.
+
+
+@functools.cache
+def callback_of(prototype: Any, owner: str, method: str, *first: int) -> int:
+    """The address of a C function (base, ...) that calls method(*first, base, ...).
+
+    The method is that of the object to which `owner` of the record at `base` is a weak reference;
+    so one function, which stays, serves every record.
+    """
+
+    def call(base: int, *more: int) -> int:
+        target = getattr(records[base], owner)()
+        assert target is not None, "called after the end of its object"
+        return int(getattr(target, method)(*first, base, *more))
+
+    function = prototype(call)
+    _kept.append(function)
+    return int(ctypes.c_void_p.from_buffer(function).value or 0)
+
+
+_kept: list[Any] = []  # functions that compiled code may call as long as the process lives
 
 
 def callback(prototype: Any, method: Callable[..., int], *first: int) -> tuple[Any, int]:

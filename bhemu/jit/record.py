@@ -61,13 +61,17 @@ class Record:
         start = -self._raw.ctypes.data % PAGE
         self.buffer: npt.NDArray[np.uint8] = self._raw[start : start + size]
         self.base: int = self.buffer.ctypes.data
-        record = self.buffer.view(self.DTYPE)
-        for member in self.MEMBERS:
-            setattr(self, member.name, record[member.name][0])
+        self._record = self.buffer.view(self.DTYPE)
         intrinsics.records[self.base] = self
 
     def __getattr__(self, name: str) -> npt.NDArray[Any]:
-        raise AttributeError(f"{type(self).__name__} has no member {name}")
+        """The view of a member, which is made when it is first asked for."""
+        assert self.DTYPE.names is not None
+        if name not in self.DTYPE.names:
+            raise AttributeError(f"{type(self).__name__} has no member {name}")
+        view: npt.NDArray[Any] = self._record[name][0]
+        setattr(self, name, view)
+        return view
 
     def members(self) -> Iterator[tuple[Member, npt.NDArray[Any]]]:
         """(member, view) pairs in record order."""

@@ -14,7 +14,7 @@ from bhemu.devices.bus.window import Window
 from bhemu.jit import machine_code
 from bhemu.jit.build import Entry, expect, function, load
 from bhemu.jit.interpreted import used
-from bhemu.jit.intrinsics import callback
+from bhemu.jit.intrinsics import callback_of
 from bhemu.jit.record import PAGE
 from bhemu.jit.subset import JIT
 from bhemu.memmap import DEVICE_BASE, HOST, L1_SIZE, LOCAL_BASE, LOCAL_SIZES
@@ -84,10 +84,11 @@ class Backend:
         self._failure: BaseException | None = None
         self._look: Look | None = None
         if JIT:
-            self._first_load, first_load = callback(_ACCESS, self._on_first, dispatch.LOAD)
-            self._first_store, first_store = callback(_ACCESS, self._on_first, dispatch.STORE)
-            self._first_sync, s.sync_entry[0] = callback(_ACCESS, self._on_first_sync)
-            self._port, s.port_access[0] = callback(_ACCESS, self._on_port)
+            s.accesses = weakref.ref(self)
+            s.sync_entry[0] = callback_of(_ACCESS, "accesses", "_on_first_sync")
+            s.port_access[0] = callback_of(_ACCESS, "accesses", "_on_port")
+            first_load = callback_of(_ACCESS, "accesses", "_on_first", dispatch.LOAD)
+            first_store = callback_of(_ACCESS, "accesses", "_on_first", dispatch.STORE)
             self._first = first_load, first_store
             entries.fill(s, *self._first)
             s.run_rounds[0] = load(TIMED if timed else compiled.LOOP["rounds"]).address
