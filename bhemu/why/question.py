@@ -14,11 +14,6 @@ from bhemu.program.coordinates import XY
 from bhemu.program.outputs import OutputResult
 from bhemu.why import checks, late_run, requests, saved_state
 from bhemu.why.check import Context, Name, outcome, unsaved
-from bhemu.why.failures.counts import unreached
-from bhemu.why.failures.ended_cores import ended_early, unread
-from bhemu.why.failures.hand_over import apart, with_hand_over
-from bhemu.why.failures.left_pages import left_pages
-from bhemu.why.failures.unsent import unsent
 from bhemu.why.findings import Finding, of_error, of_one_hang, place
 from bhemu.why.kernel_lines import of_kernels
 from bhemu.why.origin import overwritten
@@ -26,6 +21,15 @@ from bhemu.why.origin.chain import links_behind
 from bhemu.why.origin.outputs import of_output
 from bhemu.why.origin.set_fields import setter
 from bhemu.why.toml_lines import TomlLines
+from bhemu.why.waiting import (
+    apart,
+    ended_early,
+    left_pages,
+    unreached,
+    unread,
+    unsent,
+    with_hand_over,
+)
 
 _FOLLOWED = 2  # wrong outputs in L1 of a chip, each of which takes one more run
 _BUDGET = 20_000  # instructions that are followed to prove a livelock

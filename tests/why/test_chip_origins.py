@@ -12,7 +12,7 @@ from bhemu.launch.session import Launched
 from bhemu.machine.hang.graph import WaitGraph
 from bhemu.program.schema import load_program
 from bhemu.why import question
-from bhemu.why.failures.counts import unreached
+from bhemu.why.waiting import unreached
 
 BUGS = {bug.name: bug for bug in planted.bugs()}
 

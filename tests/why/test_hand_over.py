@@ -11,8 +11,8 @@ import pytest
 from bhemu.errors import NoProgress
 from bhemu.machine.hang.graph import Waiter, WaitGraph
 from bhemu.machine.hang.waits import Releaser
-from bhemu.why.failures.hand_over import apart, with_hand_over
 from bhemu.why.findings import Finding, HandOver, of_error
+from bhemu.why.waiting import apart, with_hand_over
 
 BUGS = {bug.name: bug for bug in planted.bugs()}
 TILE = [1, 2]

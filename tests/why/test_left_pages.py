@@ -10,8 +10,8 @@ import planted
 from bhemu import Program
 from bhemu.errors import Call, Where
 from bhemu.launch.session import Launched
-from bhemu.why.failures.left_pages import _encloses, left_pages
 from bhemu.why.question import context
+from bhemu.why.waiting import _encloses, left_pages
 
 
 def found(root: Path, *changes: tuple[str, str, int]) -> list[Any]:
