@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from bhemu.cli.summary import Target
     from bhemu.launch.session import RunResult
     from bhemu.machine.machine import Chip
+    from bhemu.noc.grid import XY
     from bhemu.program.schema import Program
     from bhemu.why.check import Context, Name
     from bhemu.why.findings import Finding
@@ -204,12 +205,27 @@ def report_command(**values: Any) -> int:
     with progress.running(target):
         ended = target.finish()
     found = findings(target, progress, ended)
+    from bhemu.pictures.origins import Origin, origins
     from bhemu.pictures.page import page
     from bhemu.pictures.recording import Recorder
+    from bhemu.program import schema
+    from bhemu.why.check import outcome
+
+    def launch(xy: "XY") -> Target:
+        own = None if chosen.program.is_alone else xy
+        again = Target(replace(chosen, tile=own), progress)
+        again.keep_history()
+        again.finish()
+        return again
 
     seen = Target(chosen, progress)
     recording = Recorder(seen).run()
-    data = page(chosen.program.name, seen, recording, ended.error, found)
+    causes: list[Origin] = []
+    has_past = chosen.program.kind not in (schema.SAVED_STATE, schema.SESSION)
+    if ended.error is None and has_past and not seen.tile.state.timed[0]:
+        ran = outcome(seen.program, seen.machine, recording.stop, None)
+        causes = origins(launch, ran.results)
+    data = page(chosen.program.name, seen, recording, ended.error, found, causes)
     files.write_whole(values["path"], lambda file: file.write(data), "report")
     output.say(f"{values['path']}: {_counted(len(found))}")
     return EXIT_DIFFERS if found else EXIT_OK

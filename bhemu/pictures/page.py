@@ -4,6 +4,7 @@ import base64
 import itertools
 import math
 import struct
+import textwrap
 import zlib
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -12,10 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from bhemu.debug.places import Sources
-from bhemu.errors import BhemuError, NoProgress
+from bhemu.errors import BhemuError, NoProgress, Where
 from bhemu.launch.session import Launched
 from bhemu.noc.grid import XY
 from bhemu.pictures import html
+from bhemu.pictures.origins import Origin, tree
 from bhemu.pictures.recording import LANES, Recording
 from bhemu.program.specs import OutputSpec
 from bhemu.program.tensor import EDGE
@@ -175,10 +177,10 @@ def timeline_picture(recording: Recording, xy: XY) -> str:
 
 # The wait-for graph of a hang as a picture: who waits, for what, and who could give it.
 
-_WAITS_WIDTH, _HEIGHT = 250, 58  # of a box
+_WAITS_WIDTH, _ROW = 250, 15  # of a box, of a line in it
 _MARGIN = 30
 _MOST_WAITERS = 24  # boxes
-_LETTERS = 38
+_LETTERS = 40  # of a line
 
 
 class _Edge(NamedTuple):
@@ -222,8 +224,14 @@ def _line(where: dict[str, Any]) -> str:
 def _drawn(names: dict[str, tuple[str, str]], edges: list[_Edge], ring: list[str]) -> str:
     """`names`: of each box its state and line of source."""
     n = len(names)
+    texts = {
+        name: [("name", name), *(("state", row) for row in textwrap.wrap(state, _LETTERS))]
+        + [("line", line)] * bool(line)
+        for name, (state, line) in names.items()
+    }
+    tall = _ROW * (max(map(len, texts.values())) + 1)
     radius = 0.0 if n == 1 else max(1.5 * _WAITS_WIDTH * n / (2 * math.pi), 150.0)
-    width, height = 2 * (radius + _MARGIN) + _WAITS_WIDTH, 2 * (0.7 * radius + _MARGIN) + _HEIGHT
+    width, height = 2 * (radius + _MARGIN) + _WAITS_WIDTH, 2 * (0.7 * radius + _MARGIN) + tall
     turn = 2 * math.pi / n
     middle = {
         name: (
@@ -232,8 +240,8 @@ def _drawn(names: dict[str, tuple[str, str]], edges: list[_Edge], ring: list[str
         )
         for i, name in enumerate(names)
     }
-    parts = [_edge(edge, middle[edge.waiter], middle[edge.giver]) for edge in edges]
-    parts += [_box(name, said, middle[name], name in ring) for name, said in names.items()]
+    parts = [_edge(edge, middle[edge.waiter], middle[edge.giver], tall) for edge in edges]
+    parts += [_box(rows, middle[name], tall, name in ring) for name, rows in texts.items()]
     view = f'viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" height="{height:.0f}"'
     return (
         f'<svg id="waits" class="waits" {view} role="img" aria-label="who waits for whom"><defs>'
@@ -243,28 +251,24 @@ def _drawn(names: dict[str, tuple[str, str]], edges: list[_Edge], ring: list[str
     )
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= _LETTERS else text[: _LETTERS - 1] + "…"
-
-
-def _box(name: str, said: tuple[str, str], at: tuple[float, float], ring: bool) -> str:
-    (state, line), rows = said, (18, 34, 50)
-    x, y = at[0] - _WAITS_WIDTH / 2, at[1] - _HEIGHT / 2
+def _box(rows: Sequence[tuple[str, str]], at: tuple[float, float], tall: float, ring: bool) -> str:
+    """`rows`: what kind of text each is, and the text; `tall`: the height of every box."""
+    x, y = at[0] - _WAITS_WIDTH / 2, at[1] - tall / 2
+    top = at[1] - _ROW * (len(rows) / 2 - 0.75)
     lines = "".join(
-        f'<text x="{at[0]:.1f}" y="{y + dy:.1f}" class="{kind}">{html.text(_short(text))}</text>'
-        for dy, kind, text in zip(rows, ("name", "state", "line"), (name, state, line), strict=True)
-        if text
+        f'<text x="{at[0]:.1f}" y="{top + _ROW * i:.1f}" class="{kind}">{html.text(text)}</text>'
+        for i, (kind, text) in enumerate(rows)
     )
-    title = html.text(f"{name} {state} {line}".strip())
+    title = html.text(" ".join(text for _, text in rows))
     return (
         f'<g class="{"box ring" if ring else "box"}"><title>{title}</title>'
-        f'<rect x="{x:.1f}" y="{y:.1f}" width="{_WAITS_WIDTH}" height="{_HEIGHT}" rx="6"/>'
+        f'<rect x="{x:.1f}" y="{y:.1f}" width="{_WAITS_WIDTH}" height="{tall}" rx="6"/>'
         f"{lines}</g>"
     )
 
 
-def _edge(edge: _Edge, start: tuple[float, float], end: tuple[float, float]) -> str:
-    (x0, y0), (x1, y1) = _border(start, end), _border(end, start)
+def _edge(edge: _Edge, start: tuple[float, float], end: tuple[float, float], tall: float) -> str:
+    (x0, y0), (x1, y1) = _border(start, end, tall), _border(end, start, tall)
     # Bent to the left, so that two that wait for each other are two arrows.
     bent = (x0 + x1) / 2 + (y1 - y0) / 8, (y0 + y1) / 2 - (x1 - x0) / 8
     title = f"{edge.waiter} waits for {edge.reason}, which {edge.giver} can give"
@@ -275,12 +279,13 @@ def _edge(edge: _Edge, start: tuple[float, float], end: tuple[float, float]) -> 
     )
 
 
-def _border(inside: tuple[float, float], to: tuple[float, float]) -> tuple[float, float]:
+def _border(
+    inside: tuple[float, float], to: tuple[float, float], tall: float
+) -> tuple[float, float]:
     """Where the line between the middles of two boxes leaves the first one."""
     dx, dy = to[0] - inside[0], to[1] - inside[1]
-    part = min(
-        _WAITS_WIDTH / 2 / abs(dx) if dx else math.inf, _HEIGHT / 2 / abs(dy) if dy else math.inf
-    )
+    wide = _WAITS_WIDTH / 2 / abs(dx) if dx else math.inf
+    part = min(wide, tall / 2 / abs(dy) if dy else math.inf)
     return inside[0] + part * dx, inside[1] + part * dy
 
 
@@ -300,6 +305,11 @@ svg text { font: 11px system-ui, sans-serif; fill: CanvasText; } .tick { stroke:
 .heat { display: flex; gap: 1.5rem; align-items: flex-start;
 flex-wrap: wrap; }
 .heat img { image-rendering: pixelated; border: 1px solid var(--line); }
+.first { display: flex; flex-wrap: wrap; gap: 1.5rem; }
+.first > div { flex: 1 1 30rem; min-width: 0; } .first h2 { margin-top: 1rem; }
+.first svg.waits { max-width: 100%; height: auto; }
+.origin details { margin-left: 1rem; border-left: 1px solid var(--line); padding-left: .6rem; }
+.origin summary { cursor: pointer; }
 .finding { border-left: 4px solid var(--line); padding-left: .8rem; margin: 1rem 0; }
 .finding.error { border-color: var(--bad); } .finding.warning { border-color: #f9a825; }
 pre { background: var(--soft); padding: .5rem; overflow: auto; } pre b { color: var(--bad); }
@@ -312,31 +322,57 @@ def page(
     recording: Recording,
     error: BhemuError | None,
     findings: Sequence[Finding],
+    causes: Sequence[Origin] = (),
 ) -> bytes:
-    """The whole file; `launched` stands where the run ended."""
+    """The whole file; `launched` stands where the run ended, `causes` are of wrong elements.
+
+    It begins with the first finding, its source and the picture that shows it.
+    """
     sources = {
         tile.xy: Sources(part) for tile in launched.tiles for part in (launched.part(tile.xy),)
     }
     first = next(iter(sources))
     shown = _named_first(launched, error, findings)
-    body = [_summary(launched, recording, error, shown[:_TILES])]
-    if isinstance(error, NoProgress):
-        graph = error.as_dict()["graph"]
-        drawn = waits_picture(graph) if isinstance(graph, dict) else ""
-        if drawn:
-            told = "an arrow goes to who could end the wait; a ring is red"
-            body.append(f'<h2>Who waits for whom</h2><p class="quiet">{told}</p>')
-            body.append(f'<div class="over">{drawn}</div>')
-    body += ["<h2>Findings</h2>", *(_finding(one, sources, first) for one in findings)]
+    body = [_ended(launched, recording, error)]
     if not findings:
         body.append("<p>Nothing is wrong with this run: it ended, and no output differs.</p>")
+    told = "".join(_finding(one, sources, first) for one in findings[:1])
+    picture = "".join((*_waits(error), *_outputs(launched, differing=True)))
+    body.append(f'<div class="first"><div>{told}</div><div>{picture}</div></div>')
+    body += _causes(causes, sources)
+    if findings[1:]:
+        body += ["<h2>What else is wrong</h2>"]
+        body += [_finding(one, sources, first) for one in findings[1:]]
     body += _timelines(recording, shown)
     if not launched.program.is_alone:
         told = "the bluer, the more instructions and words a tile has executed"
         body.append(f'<h2>Tiles</h2><p class="quiet">{told}</p><div class="over">')
         body.append(f"{_chip(recording)}</div>")
-    body += ["<h2>Outputs</h2>", *_outputs(launched)]
+    body += _outputs(launched, differing=False)
+    body += ["<h2>What ran</h2>", _counts(launched, shown[:_TILES])]
     return html.page(f"bhemu report: {name}", "".join(body), _STYLE)
+
+
+def _waits(error: BhemuError | None) -> Iterator[str]:
+    """The picture of a hang."""
+    graph = error.as_dict()["graph"] if isinstance(error, NoProgress) else None
+    if isinstance(graph, dict) and (drawn := waits_picture(graph)):
+        told = "an arrow goes to what could end the wait; a ring is red"
+        yield f'<h2>Who waits for whom</h2><p class="quiet">{told}</p>'
+        yield f'<div class="over">{drawn}</div>'
+
+
+def _causes(causes: Sequence[Origin], sources: dict[XY, Sources]) -> Iterator[str]:
+    """The trees behind wrong elements."""
+
+    def excerpt(xy: XY, where: Where) -> str:
+        return "".join(_excerpts({**where.as_dict(), "tile": xy}, sources, xy))
+
+    if causes:
+        told = "what an element was made from, and that in turn: a click opens a step"
+        yield f'<h2>Where wrong elements come from</h2><p class="quiet">{told}</p>'
+    for one in causes:
+        yield tree(one, excerpt)
 
 
 def _named_first(
@@ -354,12 +390,16 @@ def _named_first(
     ]
 
 
-def _summary(
-    launched: Launched, recording: Recording, error: BhemuError | None, shown: Sequence[XY]
-) -> str:
+def _ended(launched: Launched, recording: Recording, error: BhemuError | None) -> str:
     stop = recording.stop
     ended = "" if stop is None else _ENDED.get(stop.reason, stop.reason)
     ended = ended if error is None else error.message
+    kind = "bad" if error is not None else ""
+    head = f'<p id="ended" class="{kind}">ended: {html.text(ended)}</p>'
+    return head + html.quietly(f"clock {launched.clock}")
+
+
+def _counts(launched: Launched, shown: Sequence[XY]) -> str:
     by_place = {tile.xy: tile for tile in launched.tiles}
     tiles = [by_place[xy] for xy in shown]
     rows = [
@@ -376,13 +416,8 @@ def _summary(
     ]
     heads = ("tile", "who", "state", "instructions or words", "source")
     table = html.table(heads, [*rows, *words], "counts")
-    kind = "bad" if error is not None else ""
     left = len(by_place) - len(tiles)
-    more = f"<p>and {left} tiles more</p>" if left else ""
-    return (
-        f'<p id="ended" class="{kind}">ended: {html.text(ended)}</p>'
-        f"{html.quietly(f'clock {launched.clock}')}{html.scrolled(table)}{more}"
-    )
+    return html.scrolled(table) + (f"<p>and {left} tiles more</p>" if left else "")
 
 
 def _finding(one: Finding, sources: dict[XY, Sources], first: XY) -> str:
@@ -393,9 +428,7 @@ def _finding(one: Finding, sources: dict[XY, Sources], first: XY) -> str:
             parts += _excerpts(who, sources, first)
     if one.evidence:
         lines = "\n".join(html.text(line) for line in one.evidence)
-        parts.append(
-            f"<details open><summary>how this is known</summary><pre>{lines}</pre></details>"
-        )
+        parts.append(f"<details><summary>how this is known</summary><pre>{lines}</pre></details>")
     if one.advice:
         parts.append(f"<p>hint: {html.text(one.advice)}</p>")
     kind = one.severity if one.severity in ("error", "warning", "note") else "note"
@@ -468,8 +501,16 @@ def _chip(recording: Recording) -> str:
     return f'<svg id="chip" {size} role="img" aria-label="tiles of the chip">{"".join(cells)}</svg>'
 
 
-def _outputs(launched: Launched) -> Iterator[str]:
-    for spec in launched.program.outputs:
-        yield section(spec, launched.machine.output(spec)[1])
-    if not launched.program.outputs:
-        yield "<p>The program names no output.</p>"
+def _outputs(launched: Launched, *, differing: bool) -> Iterator[str]:
+    """The outputs that differ, or the others."""
+    held = [(spec, launched.machine.output(spec)[1]) for spec in launched.program.outputs]
+    shown = []
+    for spec, data in held:
+        bad = spec.differing(data)
+        if differing == (bad is not None and bool(bad.any())):
+            shown.append(section(spec, data))
+    if shown:
+        yield f"<h2>Outputs that {'differ' if differing else 'do not differ'}</h2>"
+    yield from shown
+    if not held and not differing:
+        yield "<h2>Outputs</h2><p>The program names no output.</p>"

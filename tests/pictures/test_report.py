@@ -22,6 +22,7 @@ from bhemu.pictures.page import _named_first
 from bhemu.pictures.recording import MOST, Recorder
 from bhemu.program.schema import load_program
 from bhemu.why.findings import Finding
+from bhemu.why.origin.chain import links_behind
 
 ROOT = Path(package.__file__).parent.parent
 EVIL = "</pre><img src=x onerror='document.title=1'><script>document.title=2</script>"
@@ -218,7 +219,48 @@ def test_the_page_of_a_hang_fits_and_begins_with_who_waits_for_whom(tmp_path) ->
     assert said["boxes"] == [True] * 4
     assert sum("cycle_math.c:11" in box for box in said["wait"]) == 1
     assert said["page"] and said["time"]
-    assert said["order"][:2] == ["Who waits for whom", "Findings"]
+    assert said["order"][:2] == ["Who waits for whom", "Over time"]
+    assert not any("…" in box for box in said["wait"])  # labels are whole
+
+
+_FIRST_SCREEN = """
+const bottom = name => document.querySelector(name).getBoundingClientRect().bottom;
+const dark = getComputedStyle(document.documentElement).colorScheme;
+const steps = [...document.querySelectorAll(".origin details")];
+const closed = steps.filter(one => !one.open);
+const seen = one => one.checkVisibility ? one.checkVisibility() : one.offsetParent !== null;
+const hidden = closed[0].querySelector("p");
+const before = seen(hidden);
+closed[0].querySelector("summary").click();
+document.title = JSON.stringify({finding: bottom(".finding pre b"), picture: bottom(".heat img"),
+  height: innerHeight, dark, before, after: seen(hidden), steps: steps.length});
+"""
+
+
+@needs_browser
+def test_the_first_screen_is_the_finding_its_line_and_what_differs(tmp_path) -> None:
+    """A click leads from a wrong element to what it was made from."""
+    _, text = report(tmp_path, str(ROOT / "elfs/add1"), "--set", "runtime_args+4=f32:0.5")
+    said = json.loads(title_after(text, _FIRST_SCREEN, tmp_path))
+    assert max(said["finding"], said["picture"]) < said["height"]
+    assert said["dark"] == "light dark"
+    assert said["steps"] > 8 and (said["before"], said["after"]) == (False, True)
+
+
+def test_a_wrong_element_is_followed_back_step_by_step(tmp_path) -> None:
+    _, text = report(tmp_path, str(ROOT / "elfs/add1"), "--set", "runtime_args+4=f32:0.5")
+    program = load_program(ROOT / "elfs/add1")
+    launched = Launched(program)
+    launched.tile.write32("runtime_args+4", 0x3F000000)
+    launched.keep_history()
+    launched.run()
+    for element in ("y[0,0]", "y[7,26]"):  # the first, the worst
+        links = links_behind(launched.tile, program, "brisc", element)
+        begin = text.index(f'<div class="origin" id="{element}">')
+        tree = text[begin : text.index("</div>", begin)]
+        assert tree.count("<details") == tree.count("</details>") == len(links) > 4
+        shown = re.findall(r"<summary><code><b>(.*?)</b>", tree)
+        assert shown == [link.place for link in links]
 
 
 def test_looking_at_a_run_changes_nothing() -> None:
