@@ -137,7 +137,7 @@ class RecordedHost:
         """Whether all that it has read so far is as recorded."""
         return not self.differences
 
-    def as_dict(self) -> dict[str, object]:
+    def as_dict(self) -> dict[str, Any]:
         """JSON-ready values: how many reads, those that differ."""
         found = [self._difference(act, got) for _, (act, got) in sorted(self.differences.items())]
         return {"name": _NAME, "equal": self.equal, "reads": self.reads, "differences": found}

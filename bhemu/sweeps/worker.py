@@ -23,6 +23,7 @@ from bhemu import __version__
 from bhemu.errors import BhemuError, Internal, NoProgress
 from bhemu.launch.session import Launched, RunResult
 from bhemu.machine.precompile import ElfCache
+from bhemu.machine.recorded_host import RecordedHost
 from bhemu.memmap import CORE_NAMES
 from bhemu.program.outputs import OutputResult, collect
 from bhemu.program.specs import OutputSpec, Program
@@ -186,13 +187,25 @@ def _compared(launched: Launched) -> Record:
         digest.update(f"{spec.name} {len(data)}:".encode() + data)
         return address, data
 
-    results = collect(launched.program, read)
-    equal = all(result.equal for result in results)
+    results, host = collect(launched.program, read), launched.machine.loop.host
+    equal = all(result.equal for result in results) and (host is None or host.equal)
     code = 0 if equal else 1
     found: Record = {"outcome": OUTCOMES[code], "exit_code": code, **_differences(results)}
     if results:
         found["digest"] = digest.hexdigest()[:32]
     found["outputs"] = [_described(result) for result in results]
+    if host is not None:  # of a session: what its host has read
+        found["outputs"].append(_read(host))
+    return found
+
+
+def _read(host: RecordedHost) -> Record:
+    """The reads of a session's host as an output: how many, how many differ, the first of these."""
+    told = host.as_dict()
+    wrong = told["differences"]
+    found: Record = {"name": told["name"], "total": host.reads, "differing": len(wrong)}
+    if wrong:
+        found["first"] = "at ({tile[0]},{tile[1]}) {at:#x}".format(**wrong[0])
     return found
 
 

@@ -276,6 +276,32 @@ def test_a_session_is_profiled_when_it_is_over(tmp_path: Path) -> None:
     assert 'id="operations"' in page.read_text()
 
 
+def test_a_sweep_compares_what_the_host_reads(session: tuple[Path, Chip], tmp_path: Path) -> None:
+    """The second session has another word in the data of its last read."""
+    data = recorded.read(session[0])
+    acts = list(data.acts)
+    last = max(n for n, act in enumerate(acts) if act.kind == recorded.READ)
+    acts[last] = acts[last]._replace(data=word(1234))
+    (tmp_path / "right.session").write_bytes(session[0].read_bytes())
+    wrong = recorded.Recorder(tmp_path / "wrong.session", data.options)
+    for act in acts:
+        wrong.act(act.kind, act.round, act.xy, act.address, act.data)
+    (tmp_path / "SWEEP.toml").write_text(
+        'sweep = 1\nname = "s"\nprogram = ["right.session", "wrong.session"]\n'
+    )
+    command = [sys.executable, "-m", "bhemu", "sweep", "-q", "--workers", "1", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 1, done.stderr
+    lines = (tmp_path / "SWEEP-results/runs.jsonl").read_text().splitlines()
+    rows = [json.loads(line) for line in lines]
+    assert [row["outcome"] for row in rows] == ["ok", "differs"]
+    (read,) = rows[0]["outputs"]
+    assert read == {"name": "host reads", "total": read["total"], "differing": 0}
+    assert rows[1]["outputs"] == [
+        {**read, "differing": 1, "first": f"at ({TILES[1][0]},{TILES[1][1]}) {RESULT:#x}"}
+    ]
+
+
 # Writes 0x1234 to a GPR of T0, and gives the GPR to Config before the scalar unit is done.
 UNORDERED = code(
     *li(T0, 0xFFE40000), *li(T1, assemble("SETDMAREG", payload_sig_sel=0x1234, reg_index_16b=40)),
