@@ -87,8 +87,7 @@ def _lines(names: Sequence[str], values: dict[str, Any]) -> int:
     if total.missing:
         progress.say(f"warning: sources that were not found: {', '.join(sorted(total.missing))}")
     if values["lcov"]:
-        text = "".join(f"{line}\n" for line in total.lcov()).encode()
-        files.write_whole(Path(values["lcov"]), lambda file: file.write(text), "coverage")
+        total.write(Path(values["lcov"]))
     if values["folder"]:
         write_pages(Path(values["folder"]), total, [program.name for program in loaded])
     if values["as_json"]:

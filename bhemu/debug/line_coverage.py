@@ -6,12 +6,13 @@ of, and which function or inlined copy of one it belongs to.
 
 from __future__ import annotations
 
+import weakref
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,10 +22,9 @@ from bhemu.errors import InputError
 from bhemu.machine.tile import tile_created
 from bhemu.memmap import L1_SIZE
 from bhemu.program import files
-from bhemu.riscv.observed import ObservedRecord, settle
+from bhemu.riscv.observed import settle
 
 if TYPE_CHECKING:
-    from bhemu.machine.core import Loaded
     from bhemu.machine.tile import Tile
     from bhemu.program.symbols import Symbols
 
@@ -136,6 +136,41 @@ class LineCoverage:
         self.missing.add(file)
         return file
 
+    def as_dict(self) -> dict[str, Any]:
+        """JSON-ready, for from_dict in another process."""
+        return {
+            "sources": {
+                name: [
+                    list(source.lines.items()),
+                    [
+                        [line, *key, *pair]
+                        for line, own in source.branches.items()
+                        for key, pair in own.items()
+                    ],
+                    source.functions,
+                ]
+                for name, source in self.sources.items()
+            },
+            "without": self.without,
+            "missing": sorted(self.missing),
+        }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> LineCoverage:
+        """What as_dict has made."""
+        found = cls()
+        for name, (lines, branches, functions) in data["sources"].items():
+            own = found.sources[name] = Source(Counter(dict(lines)), {}, functions)
+            for line, digest, address, *pair in branches:
+                own.branches.setdefault(line, {})[BranchKey(digest, address)] = pair
+        found.without, found.missing = data["without"], set(data["missing"])
+        return found
+
+    def write(self, path: Path, test: str = "") -> None:
+        """Write an LCOV tracefile; InputError where that cannot be done."""
+        text = "".join(f"{line}\n" for line in self.lcov(test)).encode()
+        files.write_whole(path, lambda file: file.write(text), "coverage")
+
     def lcov(self, test: str = "") -> Iterator[str]:
         """The lines of an LCOV tracefile, as geninfo writes it."""
         for name, source in sorted(self.sources.items()):
@@ -166,43 +201,43 @@ def _calls(function: Function, counts: Executed) -> int:
     return int(counts[function.entry, 0] - counts[list(function.back), 1].sum())
 
 
-class Watched(NamedTuple):
-    """A tile whose instructions are counted: the counts, its ELFs and their files, not itself.
+class Watched:
+    """A tile whose instructions are counted from now on; keeps its record, but not the tile."""
 
-    retired, loop_length: those members of its record.
-    """
-
-    record: ObservedRecord
-    loaded: list[Loaded]
-    ranges: list[tuple[int, int, str]]
-    retired: npt.NDArray[np.int64]
-    loop_length: npt.NDArray[np.int64]
+    def __init__(self, tile: Tile) -> None:
+        self.record = tile.observe_cores()
+        self.record.counts[0] = 1
+        self.tile = weakref.ref(tile)
+        self.retired, self.loop_length = tile.state.retired, tile.state.loop_length
+        self._loaded, self._ranges, self._done = tile.loaded, tile.ranges, LineCoverage()
+        tile.before_reset.append(self._keep)
 
     def coverage(self) -> LineCoverage:
-        """What it has executed."""
+        """What it has executed so far."""
         settle(self.record, self)
         found = LineCoverage()
-        paths = {Path(name).name: Path(name) for _, _, name in self.ranges}
-        for c, own in enumerate(self.loaded):
+        found.add(self._done)
+        paths = {Path(name).name: Path(name) for _, _, name in self._ranges}
+        for c, own in enumerate(self._loaded):
             for image in own.images:
                 path = paths.get(image.path, Path(image.path))
                 found.add_image(image, path, self.record.count[c])
         return found
 
-
-def watched(tile: Tile) -> Watched:
-    """Count what the cores of a tile execute from now on."""
-    record = tile.observe_cores()
-    record.counts[0] = 1
-    s = tile.state
-    return Watched(record, tile.loaded, tile.ranges, s.retired, s.loop_length)
+    def _keep(self) -> None:
+        """The tile is reset, and its ELFs are forgotten."""
+        self._done = self.coverage()
+        self.record.count[self.record.count[:, :, 0] != 0] = 0
 
 
 @contextmanager
 def watching() -> Iterator[list[Watched]]:
     """Count on every tile that is made within the context."""
     found: list[Watched] = []
-    begin: Callable[[Tile], None] = lambda tile: found.append(watched(tile))  # noqa: E731
+
+    def begin(tile: Tile) -> None:
+        found.append(Watched(tile))
+
     tile_created.append(begin)
     try:
         yield found

@@ -49,7 +49,8 @@ tile_created: list[Callable[[Any], None]] = []  # told every Tile when it has be
 _INTERNAL = frozenset(
     """state bus backend inert log ranges placed add_image locate place publish_host_writes
     drain_log loaded check_thread attach powered_up poison NOUN INTERNAL loop stepping network
-    number tile_at_index chosen tile_at tiles_made exposed output observe_cores""".split()
+    number tile_at_index chosen tile_at tiles_made exposed output observe_cores
+    before_reset""".split()
 )
 """What the packages own and no user needs; left out of dir(tile)."""
 
@@ -95,6 +96,7 @@ class Tile(ThreadBound, Controls, Tensors):
         self.log: list[tuple[int, int, int, int, int]] = []
         self.ranges: list[tuple[int, int, str]] = []
         self.placed: list[tuple[int, bytes]] = []
+        self.before_reset: list[Callable[[], None]] = []
         self._power_up(fresh=True)
         for observe in tile_created:
             observe(self)
@@ -130,6 +132,8 @@ class Tile(ThreadBound, Controls, Tensors):
 
     def powered_up(self) -> None:
         """As after reset(); a chip does it for its tiles."""
+        for told in self.before_reset:
+            told()
         reset(self.state)
         self.backend.engine.reset()
         self._power_up()
