@@ -244,6 +244,8 @@ class Backend:
         failure = self._failure or self.table.failure
         self._failure = self.table.failure = None
         if failure is not None:
+            if self._s.status[0] == compiled.FAILED:  # nothing is wrong with the program
+                self._s.status[0] = 0
             raise failure
         machine_code.surface()
 

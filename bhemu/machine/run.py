@@ -14,6 +14,7 @@ from bhemu.arguments import MOST
 from bhemu.errors import BhemuError, InputError
 from bhemu.machine import stop
 from bhemu.machine.breakpoints import Conditions
+from bhemu.machine.callbacks import Callbacks
 from bhemu.machine.rounds import Memory, Rounds, Word
 from bhemu.machine.stop import Stop, now
 from bhemu.program.schema import Program
@@ -75,6 +76,7 @@ class RunLoop:
         self.rounds = rounds
         self.numbers = itertools.count(1)  # of breakpoints and watchpoints
         self.conditions = Conditions()
+        self.callbacks = Callbacks(rounds)
         self.program: Program | None = None
         self.end = stop.End()
         self.error: BhemuError | None = None
