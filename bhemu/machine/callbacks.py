@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bhemu import arguments
-from bhemu.errors import InputError
+from bhemu.errors import BhemuError, InputError
 from bhemu.jit.record import plain
 from bhemu.machine import error_text, word_text
 from bhemu.machine.breakpoints import word_pattern
@@ -267,13 +267,15 @@ class _OfTile:
 
 def failure(problem: BaseException, function: Callable[..., object]) -> InputError:
     """The error of a user's function, with the file and line where it was raised."""
-    told = f"{type(problem).__name__}: {problem}".rstrip(": ")
+    told, hint = f"{type(problem).__name__}: {problem}".rstrip(": "), "correct it"
+    if isinstance(problem, BhemuError):
+        told, hint = problem.message, problem.hint or hint
     code = getattr(function, "__code__", None)
     file, line, name = getattr(code, "co_filename", "?"), getattr(code, "co_firstlineno", 0), ""
     for frame in traceback.extract_tb(problem.__traceback__):
         if not frame.filename.startswith(_PACKAGE):
             file, line, name = frame.filename, frame.lineno or 0, frame.name
-    return InputError(f"{file}:{line}: {f'{name}: ' if name else ''}{told}", hint="correct it")
+    return InputError(f"{file}:{line}: {f'{name}: ' if name else ''}{told}", hint=hint)
 
 
 class Callbacks:
