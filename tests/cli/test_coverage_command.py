@@ -185,3 +185,13 @@ def test_opcodes_of_programs_add_up(bhemu) -> None:
 @pytest.mark.parametrize("more", [("-o", "x"), ("--html", "x"), ("--engine", "compiled")])
 def test_opcodes_go_alone(bhemu, more: tuple[str, str]) -> None:
     assert bhemu("coverage", "--opcodes", ELFS / "add1", *more).exit_code == 2
+
+
+def test_the_python_of_the_page_writes_a_tracefile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (ROOT / "docs" / "kernel-coverage.md").read_text()
+    (block,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    exec(block.replace('"elfs/add1"', repr(str(ELFS / "add1"))), {})
+    assert "1,main" in of_file(records(tmp_path / "add1.info"), "add1/math.c")["FNDA"]

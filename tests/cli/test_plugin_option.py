@@ -1,5 +1,6 @@
 """`bhemu run --plugin FILE.py`: functions of a user that a run calls."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -63,3 +64,12 @@ def test_what_is_wrong_names_file_and_line(bhemu, tmp_path: Path, text: str, tol
 def test_a_plugin_that_is_not_there(bhemu, tmp_path: Path) -> None:
     done = bhemu("run", ELFS / "add1", "--plugin", tmp_path / "nothing.py")
     assert done.exit_code == 2 and "nothing.py" in done.stderr
+
+
+def test_the_plugin_of_the_page_runs(bhemu, tmp_path: Path) -> None:
+    """It tells who has sent requests to the NoC, and from where."""
+    page = (ROOT / "docs" / "plugins.md").read_text()
+    (text,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    done = bhemu("run", ELFS / "matmul_mcast", "--plugin", plugin(tmp_path, text))
+    assert done.exit_code == 0
+    assert re.search(r"^\('ncrisc', 'tile \(1,2\) ncrisc pc 0x.* in .*', \d+\)$", done.stdout, re.M)
