@@ -167,6 +167,16 @@ class Backend:
             self.steps[_RUN_CORE] = observed.observed_core
         return record
 
+    def count_skipped(self) -> None:
+        """Count what a run has left out of its rounds because it repeated, where cores count."""
+        if self.observed is not None:
+            observed.settle(self.observed, self._s)
+
+    def restored(self) -> None:
+        """The record holds another state: what was retired before it is counted already."""
+        if self.observed is not None:
+            self.observed.known[:], self.observed.told[:] = self._s.retired, 0
+
     def _on_told(self, base: int, what: int, address: int, size: int, value: int) -> int:
         """Something that is asked for has happened; what: the core, and observed's kind."""
         try:

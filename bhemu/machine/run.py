@@ -101,6 +101,8 @@ class RunLoop:
     def restored(self, error: BhemuError | None, broken: int | None) -> None:
         """The machine was put back to a state in which `error` had stopped it, at tile `broken`."""
         self.error, self.rounds.broken, self.last = error, broken, None
+        for tile in self.rounds.tiles:
+            tile.backend.restored()
         if self.observer:
             self.observer.restored()
 

@@ -2,6 +2,7 @@
 
 import random
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from riscv.lockstep import test_lockstep as lockstep
 from riscv.lockstep.pair import Pair
 
 from bhemu import Program, Tile
+from bhemu.debug.line_coverage import watching
 from bhemu.memmap import CORE_NAMES
 from bhemu.riscv import observed
 from bhemu.riscv.assembly import A0, A1, A2, PARK, ZERO, addi, bne, code, jal, li, lw, sw
@@ -100,19 +102,46 @@ def test_passes_that_are_not_executed_are_counted() -> None:
     assert np.array_equal(found[0][1], found[1][1])
 
 
-@pytest.mark.parametrize("name", ["add1", "matmul", "matmul_mcast", "add1_chip"])
-def test_programs_retire_what_is_counted(name: str) -> None:
-    from bhemu.debug.line_coverage import watching
-
-    plain = Program.load(ELFS / name).launch()
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("add1", {}),
+        ("add1", {"quantum": 7}),
+        ("add1", {"l0": "model"}),
+        ("add1", {"timing": "model"}),
+        ("matmul", {"late": 3}),
+        ("matmul_mcast", {}),
+        ("matmul_mcast", {"threads": 2}),
+        ("matmul_mcast", {"timing": "model"}),
+        ("add1_chip", {}),
+    ],
+)
+def test_programs_retire_what_is_counted(name: str, options: dict[str, Any]) -> None:
+    plain = Program.load(ELFS / name).launch(**options)
     plain.run()
     with watching() as tiles:
-        machine = Program.load(ELFS / name).launch()
+        machine = Program.load(ELFS / name).launch(**options)
         machine.run()
     assert machine.clock == plain.clock and all(one.equal for one in machine.check())
     for tile, one in zip(machine.tiles_made(), tiles, strict=True):
         counts, retired = total(one.record, tile)
         assert counts == retired and sum(counts) > 100
+
+
+def test_what_a_restored_state_had_retired_is_not_counted_again() -> None:
+    tile = start(addi(A0, ZERO, 500), lw(A1, A2), bne(A1, ZERO, 8), jal(0, -8), PARK)
+    tile.state.livelock[0] = 0
+    record = counted(tile)
+    tile.run(limit=100)
+    here = tile.snapshot()
+    tile.run(limit=50_000)
+    later = tile.snapshot()
+    before = int(record.count[:, :, 0].sum())
+    assert before == tile.core["trisc1"].retired
+    tile.restore(here)
+    tile.restore(later)
+    tile.run(limit=10)
+    assert record.count[:, :, 0].sum() == before + 10
 
 
 @pytest.mark.parametrize("engine", ["unicorn", "compiled"])
