@@ -67,6 +67,8 @@ def run_command(**values: Any) -> int:
     if logs:
         if values["engine"] == "unicorn":
             raise click.UsageError("--log-commits looks at --engine compiled")
+        if values["plugins"]:
+            raise click.UsageError("--log-commits and --plugin look at the cores in one way each")
         values["engine"], interpreted.chosen = "compiled", handover.is_own_process()
     chosen = options.settings(values)
     progress = Progress(chosen.quiet or chosen.as_json)

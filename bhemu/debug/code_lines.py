@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
@@ -10,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bhemu.program import dwarf, elf, symbols
+from bhemu.program import dwarf, elf, limits, symbols
 from bhemu.program.dwarf import Block, Debug, depth_of
 from bhemu.program.symbols import Symbols, whole_path
 from bhemu.riscv.formats import Branch, Jump
@@ -61,16 +62,18 @@ class CodeLines:
 
     def _read(self, data: bytes, path: str) -> None:
         table = elf.sections(data, path)
-        values = dict(_words(data, table))
+        values = dict(_words(data, table, path))
         self.words = list(values)
         index = {at: i for i, at in enumerate(values)}
         debug = Debug(data, path)
-        copies = _copies(debug)
+        copies = _copies(debug, path)
+        rows = symbols.rows(data, table, whole_path) or []
+        starts = [row.lo for row in rows]
         of_word: dict[int, Place] = {}
-        for row in symbols.rows(data, table, whole_path) or ():
-            if row.lo in index and row.line > 0:
-                place = Place(row.file, row.line, copies.get(row.lo, -1))
-                of_word |= {index[at]: place for at in range(row.lo, row.hi, 4) if at in index}
+        for at, i in index.items():
+            k = bisect_right(starts, at) - 1
+            if k >= 0 and at < rows[k].hi and rows[k].line > 0:
+                of_word[i] = Place(rows[k].file, rows[k].line, copies.get(at, -1))
         numbers = {place: number for number, place in enumerate(dict.fromkeys(of_word.values()))}
         jumps: dict[int, list[int]] = defaultdict(list)  # by target
         for i, (at, word) in enumerate(values.items()):
@@ -85,10 +88,13 @@ class CodeLines:
             entry = min(part.lo for part in block.ranges)
             if block.function is not block or not block.name or entry not in index:
                 continue
-            line, file = _declared(block.entry, named)
+            debug.renew()
+            with block.entry.dwarfinfo.reading():
+                line, file = _declared(block.entry, named)
+                called = _called(block, named, order)
             if line:
                 back = tuple(i for i in jumps.get(entry, ()) if block.holds(self.words[i]))
-                lines = Place(file, line, order[id(block)]), _called(block, named, order)
+                lines = Place(file, line, order[id(block)]), called
                 own = tuple(numbers.setdefault(one, len(numbers)) for one in lines if one)
                 self.functions.append(Function(block.name, file, line, index[entry], back, own))
         self.places = list(numbers)
@@ -96,22 +102,27 @@ class CodeLines:
         self.place_of = np.array([numbers[place] for place in of_word.values()], np.int64)
 
 
-def _words(data: bytes, table: list[elf.Section]) -> Iterator[tuple[int, int]]:
+def _words(data: bytes, table: list[elf.Section], path: str) -> Iterator[tuple[int, int]]:
     """Address and value of each word of code, in the order of sections."""
-    executable = elf.SHF_ALLOC | elf.SHF_EXECINSTR
+    executable, total = elf.SHF_ALLOC | elf.SHF_EXECINSTR, 0
     for section in table:
         if section.flags & executable == executable:
             raw = section.bytes_of(data)
+            total += len(raw) // 4
+            limits.check("DWARF_STEPS", total, f"{path}: words of code")
             for i, word in enumerate(np.frombuffer(raw[: len(raw) & ~3], "<u4").tolist()):
                 yield section.address + 4 * i, word
 
 
-def _copies(debug: Debug) -> dict[int, int]:
+def _copies(debug: Debug, path: str) -> dict[int, int]:
     """By address the number of the innermost function, or inlined copy of one, that holds it."""
     found: dict[int, int] = {}
+    total = 0
     for number, block in sorted(enumerate(debug.blocks), key=lambda one: depth_of(one[1])):
         if block.function is block:
             for part in block.ranges:
+                total += (part.hi - part.lo) // 4
+                limits.check("DWARF_STEPS", total, f"{path}: words of functions and copies")
                 found |= dict.fromkeys(range(part.lo, part.hi, 4), number)
     return found
 
