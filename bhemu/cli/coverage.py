@@ -81,6 +81,8 @@ def _lines(names: Sequence[str], values: dict[str, Any]) -> int:
         total.add(
             _covered(Settings(program, None, values["as_json"], values["quiet"], False), ended)
         )
+        if ended.interrupted:
+            break
     for path, problem in sorted(total.without.items()):
         progress.say(f"warning: {path}: not counted: {problem}")
     line_coverage.check(total)
@@ -90,21 +92,22 @@ def _lines(names: Sequence[str], values: dict[str, Any]) -> int:
         total.write(Path(values["lcov"]))
     if values["folder"]:
         write_pages(Path(values["folder"]), total, [program.name for program in loaded])
+    code = EXIT_INTERRUPTED if ended.interrupted else EXIT_OK
     if values["as_json"]:
         report = {"programs": ended.told, **_report(total)}
-        return output.report(report, EXIT_OK, as_json=True, error=ended.error)
+        return output.report(report, code, as_json=True, error=ended.error)
     if not values["quiet"]:
         _table(total)
     if ended.error is not None:
         return output.show(ended.error, as_json=False)
-    return EXIT_INTERRUPTED if ended.interrupted else EXIT_OK
+    return code
 
 
 class _Ended:
     """How the programs ended: each in words; the first error; whether Ctrl-C stopped one."""
 
     def __init__(self) -> None:
-        self.told: dict[str, str] = {}
+        self.told: list[dict[str, str]] = []
         self.error: BhemuError | None = None
         self.interrupted = False
 
@@ -121,7 +124,8 @@ def _covered(chosen: Settings, ended: _Ended) -> "LineCoverage":
             target = Target(chosen, progress)
         with progress.running(target):
             stop, error = result = target.finish()
-    ended.told[chosen.program.name] = "error" if stop is None else stop.reason
+    reason = "error" if stop is None else stop.reason
+    ended.told.append({"program": chosen.program.name, "stop": reason})
     ended.error = ended.error or error
     ended.interrupted |= result.interrupted
     found = LineCoverage()

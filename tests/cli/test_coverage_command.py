@@ -125,7 +125,7 @@ def test_pages_of_sources(bhemu, tmp_path: Path) -> None:
 
 def test_json(bhemu) -> None:
     found = json.loads(bhemu("coverage", ELFS / "add1", "--json").stdout)
-    assert found["programs"] == {"add1": "until"} and found["exit_code"] == 0
+    assert found["programs"] == [{"program": "add1", "stop": "until"}] and found["exit_code"] == 0
     per = found["sources"].values()
     for what in ("lines", "lines_hit", "branches", "branches_hit", "functions", "functions_hit"):
         assert found[what] == sum(one[what] for one in per) > 0

@@ -78,7 +78,7 @@ def test_the_lines_of_a_kernel_are_covered(bhemu: Call, relu: Path) -> None:
     """Four tiles of 1024 datums, 32 at a time: `bhemu coverage` counts what math.c says."""
     bhemu("build", relu)
     found = json.loads(bhemu("coverage", relu, "--json").stdout)
-    assert found["programs"] == {"relu": "idle"}
+    assert found["programs"] == [{"program": "relu", "stop": "idle"}]
     own = {Path(name).name: one for name, one in found["sources"].items() if "relu" in name}
     assert own.keys() == {"math.c", "pack.c", "reader.c", "unpack.c", "writer.c"}
     assert all(one["not_executed"] == [] for one in own.values())
