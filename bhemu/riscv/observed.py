@@ -182,7 +182,8 @@ def _slice(s: Any, o: Any, c: Any) -> Any:
             if s.status[0] != 0:
                 s.stop_kind[c] = turn.FAULT
                 return np.int64(0)
-            s.attention[0] |= LOOK  # so that one Tensix word is pushed, not a run of them
+            if word & 3 != 3:
+                s.attention[0] |= LOOK  # so that one Tensix word is pushed, not a run of them
         if kinds & (READS | WRITES):
             size = _size(word)
             if size:
