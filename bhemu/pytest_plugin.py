@@ -3,7 +3,9 @@
 pytest loads this file wherever bhemu is installed, so the emulator is imported when a test asks.
 """
 
+import json
 from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
@@ -27,6 +29,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="run tests that use bhemu_tile or bhemu_chip, and report where tiles stood",
     )
     group.addoption("--bhemu-engine", metavar="NAME", help="what runs the RISC-V cores")
+    group.addoption(
+        "--bhemu-coverage",
+        metavar="FILE.info",
+        help="write which lines of kernels the tests execute, as an LCOV tracefile",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -34,6 +41,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "bhemu(**options): options of the Tile or Chip that the test gets"
     )
+    if config.getoption("--bhemu-coverage"):
+        config.pluginmanager.register(_Coverage(config), "bhemu coverage")
 
 
 def _made(request: pytest.FixtureRequest, kind: Callable[[], Callable[..., _T]]) -> _T:
@@ -115,3 +124,66 @@ def _waits(tile: "Tile") -> Iterator[str]:
     if graph:
         yield "who waits for whom:"
         yield graph
+
+
+class _Coverage:
+    """Counts what all tiles of a session execute, and writes it at its end (--bhemu-coverage)."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        from bhemu.debug.line_coverage import LineCoverage
+        from bhemu.errors import InputError
+        from bhemu.program import files
+
+        self._config, self._path = config, Path(config.getoption("--bhemu-coverage")).absolute()
+        try:
+            files.check_writable(self._path, "--bhemu-coverage")
+        except InputError as problem:
+            raise pytest.UsageError(str(problem)) from None
+        self._total, self._watched = LineCoverage(), list[Any]()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtestloop(self) -> Generator[None, object, object]:
+        """Watch tiles while tests run."""
+        from bhemu.debug.line_coverage import watching
+
+        with watching() as self._watched:
+            return (yield)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self) -> Generator[None, object, object]:
+        """After each test count what those tiles executed that it leaves to nobody."""
+        result = yield
+        self._collect([one for one in self._watched if one.tile() is None])
+        return result
+
+    def _collect(self, watched: list[Any]) -> None:
+        for one in watched:
+            self._watched.remove(one)
+            self._total.add(one.coverage())
+
+    def pytest_sessionfinish(self) -> None:
+        """Write what all tests have executed; a worker of xdist gives it to the controller."""
+        self._collect(list(self._watched))
+        if hasattr(self._config, "workeroutput"):
+            self._config.workeroutput["bhemu"] = json.dumps(self._total.as_dict())
+        else:
+            self._total.write(self._path)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """A worker of xdist has ended."""
+        from bhemu.debug.line_coverage import LineCoverage
+
+        found = getattr(node, "workeroutput", {}).get("bhemu")
+        if found is not None:
+            self._total.add(LineCoverage.from_dict(json.loads(found)))
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """How much it is, and where it stands."""
+        from bhemu.debug.line_coverage import sums
+
+        found = sums(self._total.sources.values())
+        told = f"{found['lines_hit']} of {found['lines']} lines of kernels were executed"
+        terminalreporter.write_line(f"bhemu coverage: {told}: {self._path}")
+        for path, problem in sorted(self._total.without.items()):
+            terminalreporter.write_line(f"bhemu coverage: {path}: not counted: {problem}")

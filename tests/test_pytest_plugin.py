@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from bhemu.jit import cache
+
 pytest_plugins = ["pytester"]
 
 ROOT = Path(__file__).parents[1]
+CACHE = str(cache.root())
 PAGE = (ROOT / "docs" / "pytest.md").read_text()
 WHERE = re.compile(r"brisc +running +pc 0x[0-9A-F]{8}")
 
@@ -17,6 +20,7 @@ WHERE = re.compile(r"brisc +running +pc 0x[0-9A-F]{8}")
 def _this_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(ROOT), prepend=os.pathsep)
     monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("BHEMU_CACHE_DIR", CACHE)  # pytester has a home of its own
 
 
 def run(pytester: pytest.Pytester, *options: str) -> pytest.RunResult:
@@ -110,3 +114,53 @@ def test_many_tiles_are_counted_and_a_passing_test_shows_none(pytester: pytest.P
     text = run(pytester, "--bhemu").stdout.str()
     assert len(WHERE.findall(text)) == 8
     assert "2 more tiles" in text
+
+
+COVERED = f"""
+import pytest
+from bhemu import Program, Tile
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_program(times):
+    for _ in range(times):
+        assert Program.load("{ROOT}/elfs/add1").launch().run().reason == "until"
+
+@pytest.fixture(scope="module")
+def tile():
+    return Tile()
+
+@pytest.mark.parametrize("part", [1, 2])
+def test_one_tile_that_is_reset(tile, part):
+    tile.reset()
+    for name in ("brisc", "trisc0", "trisc1", "trisc2"):
+        elf = tile.core[name].load_elf(f"{ROOT}/elfs/add1/{{name}}.elf")
+    args = elf.symbols.address("runtime_args")
+    for i, value in enumerate((1, 0x3F800000, 0x40000, 0xC0000)):
+        tile.write32(args + 4 * i, value)
+    tile.core["brisc"].release()
+    assert tile.run([(0x100, 0xD0E0)], timeout_s=10).reason == "until"
+"""
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")])
+def test_lines_that_tests_execute_add_up(
+    pytester: pytest.Pytester, workers: tuple[str, ...]
+) -> None:
+    """Five runs of add1 in four tests, on three tiles that are freed and one that is kept."""
+    pytester.makepyfile(COVERED)
+    more = ("-p", "xdist", *workers) if workers else ()
+    result = run(pytester, "--bhemu-coverage", "out.info", *more)
+    result.assert_outcomes(passed=4)
+    text = (pytester.path / "out.info").read_text()
+    record = next(one for one in text.split("end_of_record") if "/add1/math.c" in one)
+    assert "FNDA:5,main" in record
+    result.stdout.fnmatch_lines(
+        ["bhemu coverage: * of * lines of kernels were executed: *out.info"]
+    )
+
+
+def test_a_tracefile_that_cannot_be_written_is_a_mistake(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("def test(): pass")
+    result = run(pytester, "--bhemu-coverage", "nowhere/out.info")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "nowhere" in result.stderr.str()

@@ -51,6 +51,13 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="write each RISC-V instruction as spike does (- for standard output)",
 )
+@click.option(
+    "--plugin",
+    "plugins",
+    multiple=True,
+    metavar="FILE.py",
+    help="let functions of FILE.py look at words, instructions, accesses (docs/plugins.md)",
+)
 def run_command(**values: Any) -> int:
     """Run a program and compare its outputs.
 
@@ -60,10 +67,13 @@ def run_command(**values: Any) -> int:
     if logs:
         if values["engine"] == "unicorn":
             raise click.UsageError("--log-commits looks at --engine compiled")
+        if values["plugins"]:
+            raise click.UsageError("--log-commits and --plugin look at the cores in one way each")
         values["engine"], interpreted.chosen = "compiled", handover.is_own_process()
     chosen = options.settings(values)
     progress = Progress(chosen.quiet or chosen.as_json)
     waits = values["compiling"] == "wait" or values["checks"] is not None  # checks run it often
+    waits = waits or bool(values["plugins"])  # which no other process can go on with
     start = handover.Start(chosen, progress, wait=waits or values["gdb"] or logs)
     with progress.starting():
         from bhemu.cli.summary import Target
@@ -81,6 +91,10 @@ def run_command(**values: Any) -> int:
         if checks is not None and target.program.is_alone:
             target.keep_history()
     with ExitStack() as opened:
+        if values["plugins"]:
+            from bhemu.cli.plugins import install
+
+            install(values["plugins"], target.machine, opened)
         if logs:
             from bhemu.debug.commit_log import CommitLog
 

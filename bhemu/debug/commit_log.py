@@ -1,7 +1,7 @@
 """The instructions that cores retire, as spike's --log-commits prints them.
 
 The machine is interpreted, and its cores run in the loop of the compiled engine (core_loop.py),
-whose `_stop` is asked before every instruction while attention is called for. What this file sets
+whose `stop` is asked before every instruction while attention is called for. What this file sets
 changes neither schedule nor counts.
 """
 
@@ -69,7 +69,7 @@ class CommitLog:
         self._out, self._state = out, tile.state
         self._next: list[_Next | None] = [None] * len(CORE_NAMES)
         tile.state.count_passes[0] = 0  # every pass of a polling loop is executed
-        self._wrap(core_loop, "_stop", self._before)
+        self._wrap(core_loop, "stop", self._before)
         self._wrap(core_loop, "end", self._ended)
         for module in (core_loop, turn):
             module.watchful = lambda s, c: LOOK  # type: ignore[attr-defined]

@@ -11,6 +11,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -171,31 +172,46 @@ def rows(covers: Iterable[Notes]) -> Iterator[dict[str, Any]]:
 def from_environment() -> None:
     """Note what every later tile executes when $BHEMU_COVERAGE names a file; written at exit."""
     path = os.environ.get(VARIABLE)
-    if path and _observe not in tile_created:
-        tile_created.append(_observe)
-        atexit.register(_append, Path(path))
+    if path and not _whole_process:
+        _whole_process.append(noting())
+        atexit.register(_append, Path(path), _whole_process[0].__enter__())
 
 
-_noted: list[Notes] = []
+_whole_process: list[AbstractContextManager[list[Notes]]] = []
 
 
-def _observe(tile: Tile) -> None:
-    _noted.append(Coverage(tile).notes)
+@contextmanager
+def noting() -> Iterator[list[Notes]]:
+    """Note what every tile executes that is made within the context."""
+    noted: list[Notes] = []
+
+    def observe(tile: Tile) -> None:
+        noted.append(Coverage(tile).notes)
+
+    tile_created.append(observe)
+    try:
+        yield noted
+    finally:
+        tile_created.remove(observe)
 
 
-def _append(path: Path) -> None:
+def _append(path: Path, noted: list[Notes]) -> None:
     with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(list(rows(_noted))) + "\n")
+        file.write(json.dumps(list(rows(noted))) + "\n")
 
 
 def read(path: Path) -> list[dict[str, Any]]:
     """The rows of a file that processes added to, those of one mode added up."""
-    merged: dict[str, dict[str, Any]] = {}
     text = files.read_bytes(path, "COVERAGE_BYTES").decode("utf-8")
-    for line in text.splitlines():
-        for row in json.loads(line):
-            key = json.dumps([row["mnemonic"], row["fields"], row["formats"]])
-            known = merged.setdefault(key, {**row, "count": 0})
-            known["count"] += row["count"]
-            known["rule"] = known["rule"] or row["rule"]
-    return sorted(merged.values(), key=lambda row: (row["mnemonic"], json.dumps(row["fields"])))
+    return merged(row for line in text.splitlines() for row in json.loads(line))
+
+
+def merged(several: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows of several runs, those of one mode added up."""
+    found: dict[str, dict[str, Any]] = {}
+    for row in several:
+        key = json.dumps([row["mnemonic"], row["fields"], row["formats"]])
+        known = found.setdefault(key, {**row, "count": 0})
+        known["count"] += row["count"]
+        known["rule"] = known["rule"] or row["rule"]
+    return sorted(found.values(), key=lambda row: (row["mnemonic"], json.dumps(row["fields"])))

@@ -18,7 +18,8 @@ from bhemu.jit.intrinsics import callback_of
 from bhemu.jit.record import PAGE
 from bhemu.jit.subset import JIT
 from bhemu.memmap import DEVICE_BASE, HOST, L1_SIZE, LOCAL_BASE, LOCAL_SIZES
-from bhemu.riscv import csr
+from bhemu.riscv import csr, observed
+from bhemu.riscv.core_loop import CompiledEngine
 from bhemu.riscv.engine import entries as engine_entries
 from bhemu.riscv.engine import new_engine
 from bhemu.system import interrupts
@@ -28,12 +29,13 @@ from bhemu.tensix.state import ACCESS, CORES, STEP, State
 from bhemu.timing import loop as timed_loop
 
 Look = Callable[[int, Any, bool, Callable[[], int]], int]  # (core, window, store, access)
+Told = Callable[[int, int, int, int, int], None]  # (core, kind, address, bytes, value)
 
 # What the pointers of interpreted code stand for; windows[way] by the address of the access
 _RUN_ROUNDS, _RUN_CORE, _RUN_TENSIX, _RUN_THREAD, _BUS_READ, _BUS_WRITE, _SYNC, *_WINDOWS = range(
     1, 10
 )
-_NOTHING, _PORT = 10, 11
+_NOTHING, _PORT, _TOLD = 10, 11, 12
 LOOK_EVERY = 4  # words, of which an interpreted one takes up to 15 ms
 _TOKENS = (
     *("run_rounds", "run_core", "run_tensix", "run_thread"),
@@ -83,6 +85,8 @@ class Backend:
         self.engine = new_engine(engine, s)
         self._failure: BaseException | None = None
         self._look: Look | None = None
+        self._told: Told | None = None
+        self.observed: observed.ObservedRecord | None = None  # see observe_cores
         if JIT:
             s.accesses = weakref.ref(self)
             s.sync_entry[0] = callback_of(_ACCESS, "accesses", "_on_first_sync")
@@ -134,6 +138,55 @@ class Backend:
             entries.fill(self._s, *self._first)
             if look is not None:
                 self._s.window_entry[0], self._s.window_entry[1] = self._first
+
+    def observe_cores(self, told: Told | None = None) -> observed.ObservedRecord:
+        """The record in which the cores count, and which says what `told` is called for.
+
+        They run in the loop of engine "compiled" from now on. told: replaces the one that was.
+        """
+        s = self._s
+        if told is not None:  # for every pass of a polling loop, too
+            self._told, s.count_passes[0], s.loop_length[:] = told, 0, 0
+        if self.observed is not None:
+            return self.observed
+        record = self.observed = observed.ObservedRecord()
+        record.known[:] = s.retired
+        if s.translate_after[0] or s.engine.any() or not isinstance(self.engine, CompiledEngine):
+            registers = [[self.engine.read_register(c, n) for n in range(32)] for c in range(CORES)]
+            self.engine = CompiledEngine(s)
+            s.regs[:], s.engine[:], s.registers[:] = registers, 0, 0
+            s.translate_after[0] = s.code_page[:] = s.translated[:] = 0
+        s.profile_table[observed.ADDRESS] = record.base
+        if JIT:
+            record.tell[0] = callback_of(_ACCESS, "accesses", "_on_told")
+            code = load(observed.CORE)
+            if code.seconds:
+                self.table.compiled("the loop of observed cores", code.seconds)
+            s.run_core[0] = code.address
+        else:
+            record.tell[0] = _TOLD
+            self.steps[_RUN_CORE] = observed.observed_core
+        return record
+
+    def count_skipped(self) -> None:
+        """Count what a run has left out of its rounds because it repeated, where cores count."""
+        if self.observed is not None:
+            observed.settle(self.observed, self._s)
+
+    def restored(self) -> None:
+        """The record holds another state: what was retired before it is counted already."""
+        if self.observed is not None:
+            self.observed.known[:], self.observed.told[:] = self._s.retired, 0
+
+    def _on_told(self, base: int, what: int, address: int, size: int, value: int) -> int:
+        """Something that is asked for has happened; what: the core, and observed's kind."""
+        try:
+            assert self._told is not None
+            self._told(what & 0xFF, what >> 8, address, size, value)
+        except BaseException as problem:  # must not cross the compiled frames
+            self._failure = problem
+            return compiled.FAILED
+        return DONE
 
     def written(self, address: int, size: int) -> None:
         """These bytes of L1 have changed: what was translated from them must not run again."""
@@ -202,6 +255,8 @@ class Backend:
         failure = self._failure or self.table.failure
         self._failure = self.table.failure = None
         if failure is not None:
+            if self._s.status[0] == compiled.FAILED:  # nothing is wrong with the program
+                self._s.status[0] = 0
             raise failure
         machine_code.surface()
 
@@ -308,5 +363,6 @@ class Backend:
                 _BUS_WRITE: dispatch.store_entry,
                 _SYNC: auto_sync.check,
                 _PORT: self._on_port,
+                _TOLD: self._on_told,
             }[token]
         return access(self._s, core, address, size, value)

@@ -8,17 +8,22 @@ from __future__ import annotations
 
 import importlib
 import threading
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from bhemu import arguments
-from bhemu.errors import BhemuError, InputError
+from bhemu.errors import BhemuError, InputError, UnknownName
+from bhemu.machine import callbacks
 from bhemu.machine.breakpoints import ALL, Breakpoint, Condition, WordBreakpoint
+from bhemu.machine.callbacks import AccessEvent, InstructionEvent, WordEvent
+from bhemu.machine.resolve import resolve
 from bhemu.machine.run import RunLoop
 from bhemu.machine.stop import Stop, Until
 from bhemu.machine.watchpoints import Watchpoint
 from bhemu.machine.word_text import TracedWord
 from bhemu.program.outputs import OutputResult, collect
 from bhemu.program.specs import OutputSpec
+from bhemu.riscv.observed import PC
 
 if TYPE_CHECKING:
     from bhemu.machine.history import History
@@ -204,10 +209,107 @@ class Controls:
         self.loop.conditions.ask(number, condition, ignore)
         return number
 
+    def on_word(
+        self,
+        name: str | None,
+        function: Callable[[WordEvent], object],
+        *,
+        thread: int | None = None,
+        tile: XY | None = None,
+        **fields: int,
+    ) -> int:
+        """Call `function` before each Tensix word `name` (None: any) executes; its number.
+
+        fields: those that must have a value; thread: 0-2; without `tile` all tiles of the machine.
+        A word that must wait is told once. What raises in `function` ends the run as InputError.
+        """
+        self._check_not_running("on_word")
+        threads = (0, 1, 2) if thread is None else (_thread_number(thread),)
+        pattern = callbacks.word_rule(name, fields)
+        return self._call(function, tile, lambda _: {**pattern, "threads": frozenset(threads)})
+
+    def on_pc(
+        self,
+        core: str | None,
+        place: int | str | tuple[int, int],
+        function: Callable[[InstructionEvent], object],
+        *,
+        tile: XY | None = None,
+    ) -> int:
+        """Call `function` before each instruction at `place` that `core` (None: any) executes.
+
+        place: as of break_at, or first address and the one behind the last; else as on_word.
+        """
+        self._check_not_running("on_pc")
+
+        def rule(one: Tile | None) -> dict[str, Any]:
+            span = callbacks.span(place, one, lambda t, at: t.core[core or "brisc"].address(at))
+            return {**span, "kinds": PC, "cores": callbacks.cores(core)}
+
+        return self._call(function, tile, rule)
+
+    def on_access(
+        self,
+        place: int | str | tuple[int, int],
+        function: Callable[[AccessEvent], object],
+        *,
+        access: str = "rw",
+        core: str | None = None,
+        tile: XY | None = None,
+    ) -> int:
+        """Call `function` after each load or store of a core that touches `place`; its number.
+
+        place: the address of a word, as a number, register or symbol, or first address and the one
+        behind the last. access: "r" loads, "w" stores, "rw" both. Else as on_word. Words that
+        `.ttinsn` pushes, requests of the NoC and what the coprocessor accesses are no accesses.
+        """
+        self._check_not_running("on_access")
+        if access not in callbacks.ACCESSES:
+            raise InputError(f"access = {access!r}: want one of {', '.join(callbacks.ACCESSES)}")
+
+        def rule(one: Tile | None) -> dict[str, Any]:
+            span = callbacks.span(place, one, lambda t, at: resolve(t, at, core))
+            return {**span, "kinds": callbacks.ACCESSES[access], "cores": callbacks.cores(core)}
+
+        return self._call(function, tile, rule)
+
+    def _call(
+        self,
+        function: Callable[[Any], object],
+        tile: XY | None,
+        rule: Callable[[Tile | None], dict[str, Any]],
+    ) -> int:
+        """Add what calls a function: one rule, or one of each tile where names differ."""
+        if not callable(function):
+            raise InputError(f"function = {function!r} must be callable")
+        made: tuple[Tile | None, ...] = self.tiles_made() or (None,)
+        tiles = made if tile is None else (self.chosen(tile),)
+        found: dict[tuple[Any, ...], set[XY]] = {}
+        missing: UnknownName | None = None
+        for one in tiles:
+            try:
+                xys = found.setdefault(tuple(rule(one).items()), set())
+                xys |= set() if one is None else {one.xy}
+            except UnknownName as problem:
+                missing = problem
+        if missing is not None and not found:
+            raise missing
+        number = next(self.loop.numbers)
+        everywhere = tile is None and missing is None and len(found) == 1
+        self.loop.callbacks.add(
+            callbacks.Rule(number, function, None if everywhere else frozenset(xys), **dict(what))
+            for what, xys in found.items()
+        )
+        return number
+
     def delete(self, n: int | None = None) -> None:
-        """Remove breakpoint or watchpoint `n`, or all."""
+        """Remove breakpoint or watchpoint `n`, or what calls a function, or all."""
         self._check_not_running("delete")
         number = None if n is None else arguments.integer("n", n)
+        if number is None or number in self.loop.callbacks.numbers:
+            self.loop.callbacks.delete(number)
+            if number is not None:
+                return
         for tile in self.tiles_made():
             step = tile.stepping
             if number is None or number in (

@@ -116,6 +116,7 @@ class Machine(ThreadBound, Controls):
             self._tiles[t] = tile
             self.network.join(t, tile.state)
             tile.attach(self.network, t, self._loop)
+            self._loop.callbacks.joined(tile)
         return self._tiles[t]
 
     def _delay_requests(self, late: Lateness) -> None:

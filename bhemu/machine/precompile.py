@@ -23,6 +23,7 @@ from bhemu.machine.backend import BUS, CSR, TIMED
 from bhemu.noc.network import ENTRIES as CHIP
 from bhemu.program.loader import Image, block, read_elf, relocated
 from bhemu.program.schema import ENGINES
+from bhemu.riscv import observed
 from bhemu.riscv.engine import entries as engine_entries
 from bhemu.tensix import compiled, insn
 from bhemu.tensix.compiled import entry
@@ -37,7 +38,7 @@ def every_entry() -> Iterator[Entry]:
     for engine in ENGINES:
         yield from engine_entries(engine).values()
     yield from BUS.values()
-    yield from (CSR, TIMED)
+    yield from (CSR, TIMED, observed.CORE)
     yield from entries.performed()
     yield from CHIP.values()
     yield from (

@@ -133,6 +133,7 @@ class Rounds:
             tile.state.sweep_due[0], tile.state.sweep_idle[0] = ALL_THREADS, 0
         for tile in self.tiles:
             tile.state.limit[0] = -1
+            tile.backend.count_skipped()
 
     def resolve_tile(self, tile: Tile, status: int) -> Stop | None:
         """Act on the status with which a tile has stopped: None to go on."""

@@ -14,6 +14,7 @@ from bhemu.arguments import MOST
 from bhemu.errors import BhemuError, InputError
 from bhemu.machine import stop
 from bhemu.machine.breakpoints import Conditions
+from bhemu.machine.callbacks import Callbacks
 from bhemu.machine.rounds import Memory, Rounds, Word
 from bhemu.machine.stop import Stop, now
 from bhemu.program.schema import Program
@@ -75,6 +76,7 @@ class RunLoop:
         self.rounds = rounds
         self.numbers = itertools.count(1)  # of breakpoints and watchpoints
         self.conditions = Conditions()
+        self.callbacks = Callbacks(rounds)
         self.program: Program | None = None
         self.end = stop.End()
         self.error: BhemuError | None = None
@@ -99,6 +101,8 @@ class RunLoop:
     def restored(self, error: BhemuError | None, broken: int | None) -> None:
         """The machine was put back to a state in which `error` had stopped it, at tile `broken`."""
         self.error, self.rounds.broken, self.last = error, broken, None
+        for tile in self.rounds.tiles:
+            tile.backend.restored()
         if self.observer:
             self.observer.restored()
 

@@ -12,7 +12,7 @@ from bhemu import arguments, memmap
 from bhemu.devices.bus.address_map import WINDOWS, block_name
 from bhemu.errors import BhemuError, InputError
 from bhemu.machine import error_text, resolve
-from bhemu.machine.backend import Backend
+from bhemu.machine.backend import Backend, Told
 from bhemu.machine.controls import Controls, ThreadBound
 from bhemu.machine.core import Core, Cores, Loaded
 from bhemu.machine.options import (
@@ -36,6 +36,7 @@ from bhemu.program.options import ENGINES, TileOptions, filled
 from bhemu.program.specs import OutputSpec
 from bhemu.program.tensor import Tensors
 from bhemu.riscv import l0_cache
+from bhemu.riscv.observed import ObservedRecord
 from bhemu.tensix.state import MODELLED, RESET, State, reset
 from bhemu.tensix.views import Tensix
 from bhemu.timing import draws
@@ -48,7 +49,8 @@ tile_created: list[Callable[[Any], None]] = []  # told every Tile when it has be
 _INTERNAL = frozenset(
     """state bus backend inert log ranges placed add_image locate place publish_host_writes
     drain_log loaded check_thread attach powered_up poison NOUN INTERNAL loop stepping network
-    number tile_at_index chosen tile_at tiles_made exposed output""".split()
+    number tile_at_index chosen tile_at tiles_made exposed output observe_cores
+    before_reset""".split()
 )
 """What the packages own and no user needs; left out of dir(tile)."""
 
@@ -94,6 +96,7 @@ class Tile(ThreadBound, Controls, Tensors):
         self.log: list[tuple[int, int, int, int, int]] = []
         self.ranges: list[tuple[int, int, str]] = []
         self.placed: list[tuple[int, bytes]] = []
+        self.before_reset: list[Callable[[], None]] = []
         self._power_up(fresh=True)
         for observe in tile_created:
             observe(self)
@@ -129,6 +132,8 @@ class Tile(ThreadBound, Controls, Tensors):
 
     def powered_up(self) -> None:
         """As after reset(); a chip does it for its tiles."""
+        for told in self.before_reset:
+            told()
         reset(self.state)
         self.backend.engine.reset()
         self._power_up()
@@ -247,6 +252,11 @@ class Tile(ThreadBound, Controls, Tensors):
     def place(self, core: int, pc: int) -> str:
         """One line: core, pc, function, file:line."""
         return str(error_text.where_core(self, core, pc))
+
+    def observe_cores(self, told: Told | None = None) -> ObservedRecord:
+        """As of the backend; the engine is "compiled" from now on."""
+        self.engine = "compiled"
+        return self.backend.observe_cores(told)
 
     def publish_host_writes(self) -> None:
         """Host writes take effect: drop translated code when L1 may have changed."""

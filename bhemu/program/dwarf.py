@@ -134,7 +134,7 @@ class Debug:
     def at(self, address: int) -> list[Block]:
         """The blocks around `address`, the innermost first."""
         found = [block for block in self.blocks if block.holds(address)]
-        return sorted(found, key=_depth, reverse=True)
+        return sorted(found, key=depth_of, reverse=True)
 
     def calls(self, address: int) -> Inlined:
         """The innermost function, and the calls that were inlined around `address`."""
@@ -221,7 +221,8 @@ class _Code:
         return before > 0 and part.lo < part.hi <= self._ends[before - 1]
 
 
-def _depth(block: Block) -> int:
+def depth_of(block: Block) -> int:
+    """How many blocks are around it."""
     depth, outer = 0, block.outer
     while outer is not None:
         depth, outer = depth + 1, outer.outer

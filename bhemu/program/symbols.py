@@ -47,15 +47,26 @@ class File(NamedTuple):
 _UNKNOWN = File("?", "")
 
 
-def rows(data: bytes, table: list[Section]) -> list[Row] | None:
+def _name(file: File) -> str:
+    return file.name
+
+
+def whole_path(file: File) -> str:
+    """A file with its folder, as the compiler was given it."""
+    return f"{file.folder}/{file.name}" if file.folder else file.name
+
+
+def rows(
+    data: bytes, table: list[Section], shown: Callable[[File], str] = _name
+) -> list[Row] | None:
     """The rows in address order, None without a line table; DamagedError when it cannot be read.
 
-    InputError beyond a limit.
+    shown: how a file is named. InputError beyond a limit.
     """
     programs = _programs(data, table)
     if programs is None:
         return None
-    ordered = sorted(row for _, named, program in programs for row in _rows(program, named))
+    ordered = sorted(row for _, named, program in programs for row in _rows(program, named, shown))
     return list(_words_of_assembler(ordered, lambda at: _is_tensix(data, table, at)))
 
 
@@ -94,13 +105,15 @@ def files(data: bytes, table: list[Section]) -> frozenset[File]:
     return frozenset(file for _, named, _ in _programs(data, table) or () for file in named)
 
 
-def names(data: bytes, table: list[Section]) -> dict[int, list[str]]:
-    """By the offset of a line program its files as DW_AT_call_file counts them, without folders.
+def names(
+    data: bytes, table: list[Section], shown: Callable[[File], str] = _name
+) -> dict[int, list[str]]:
+    """By the offset of a line program its files as DW_AT_call_file counts them.
 
-    Errors as of `rows`.
+    shown: how a file is named, without its folder where nothing else is said. Errors as of `rows`.
     """
     found = _programs(data, table) or ()
-    return {offset: [file.name for file in named] for offset, named, _ in found}
+    return {offset: [shown(file) for file in named] for offset, named, _ in found}
 
 
 def _programs(data: bytes, table: list[Section]) -> Iterator[tuple[int, list[File], Any]] | None:
@@ -227,7 +240,7 @@ def _files_5(header: Any, strings: dict[str, bytes]) -> list[File]:
     ]
 
 
-def _rows(program: Any, named: list[File]) -> list[Row]:
+def _rows(program: Any, named: list[File], shown: Callable[[File], str]) -> list[Row]:
     """The rows of a line program: each reaches to the next one of its sequence."""
     with _reading():
         entries = program.get_entries()
@@ -237,7 +250,7 @@ def _rows(program: Any, named: list[File]) -> list[Row]:
         address = state.address & _ADDRESSES
         if last is not None and address > last.address & _ADDRESSES:
             held = named[last.file] if last.file < len(named) else _UNKNOWN
-            found.append(Row(last.address & _ADDRESSES, address, held.name, last.line))
+            found.append(Row(last.address & _ADDRESSES, address, shown(held), last.line))
         last = None if state.end_sequence else state
     return found
 
@@ -336,7 +349,7 @@ class Symbols:
 
     def entries(self, function: str) -> list[int]:
         """Where a function begins: itself and every inlined copy, in the running image."""
-        return [self._running(address) for address in self.debug.entries(function)]
+        return [self.running(address) for address in self.debug.entries(function)]
 
     def line_places(self, file: str, line: int) -> tuple[int, list[int]] | None:
         """(line, where its code begins in each function and inlined copy); None without code.
@@ -348,9 +361,9 @@ class Symbols:
         for row in self.rows:
             if (row.file, row.line) == (file, line):
                 block = self.debug.owner(row.lo)
-                owner = (self.lookup(self._running(row.lo)) or ("",))[0] if block is None else block
+                owner = (self.lookup(self.running(row.lo)) or ("",))[0] if block is None else block
                 first.setdefault(owner, row.lo)
-        return (line, [self._running(at) for at in sorted(first.values())]) if first else None
+        return (line, [self.running(at) for at in sorted(first.values())]) if first else None
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -373,7 +386,7 @@ class Symbols:
             if move.paddr <= address < move.paddr + move.size:
                 yield address - move.paddr + move.vaddr
 
-    def _running(self, address: int) -> int:
+    def running(self, address: int) -> int:
         """Where code linked at `address` runs."""
         for move in self.moves:
             if move.vaddr <= address < move.vaddr + move.size:

@@ -52,7 +52,7 @@ _LOCAL = OFFSET["local"]
 _PAGE_BITS = PAGE.bit_length() - 1
 TRANSLATE = 255  # from `run_slice`: no error
 TRANSLATED = 1 << 40  # in page_count: translated at once, after a flush too
-_STOP = -1  # from `_special`: see stop_kind; _STOP - n: error n of turn.py
+_STOP = -1  # from `special`: see stop_kind; _STOP - n: error n of turn.py
 _load_word = LOAD[4]
 _store_byte, _store_half, _store_word = STORE[1], STORE[2], STORE[4]
 
@@ -122,7 +122,7 @@ def _overwritten(s: Any, c: Any, at: Any) -> None:
 
 
 @njit
-def _store(s: Any, c: Any, pc: Any, word: Any) -> Any:
+def store(s: Any, c: Any, pc: Any, word: Any) -> Any:
     """A store to a device or beside the L0 cache, or one that is refused."""
     base, size = _rs1(s, c, word), semantics.size(word)
     at = semantics.address(word, base)
@@ -198,7 +198,7 @@ def _push(s: Any, c: Any, pc: Any, word: Any) -> Any:
 
 
 @njit
-def _special(s: Any, c: Any, pc: Any, word: Any) -> Any:
+def special(s: Any, c: Any, pc: Any, word: Any) -> Any:
     """Execute a word that `step` has left, no store: the next pc, < 0 when the slice ends."""
     low = word & 0x7F
     if word & 3 != 3:
@@ -234,7 +234,7 @@ def no_code(c: Any, pc: Any) -> Any:
 
 
 @njit
-def _fetches(s: Any, c: Any, pc: Any) -> Any:
+def fetches(s: Any, c: Any, pc: Any) -> Any:
     """0 when the word at `pc` may be executed, else the error; notes the page as code."""
     if pc < L1_SIZE:
         s.code_page[pc // PAGE] |= np.uint8(1 << c)
@@ -243,7 +243,7 @@ def _fetches(s: Any, c: Any, pc: Any) -> Any:
 
 
 @njit
-def _stop(s: Any, c: Any, pc: Any) -> Any:
+def stop(s: Any, c: Any, pc: Any) -> Any:
     """Stop kind before the instruction at `pc`; without translated code a flush is done here."""
     if s.attention[0] & LOOKING:
         turn.look(s, c, pc)
@@ -275,7 +275,7 @@ def _room(s: Any, c: Any, pc: Any, translates: Any) -> Any:
     if translates:
         most = before_translation(s, c, pc)
         return most if most > 0 else np.int64(-TRANSLATE)
-    error = _fetches(s, c, pc)
+    error = fetches(s, c, pc)
     return np.int64(1 << 62) if error == 0 else -error
 
 
@@ -295,7 +295,7 @@ def run_slice(s: Any, c: Any) -> Any:
         if most < 0:
             return -most
         if s.fuel[c] <= 0 or s.attention[0] != 0:
-            kind = _stop(s, c, pc)
+            kind = stop(s, c, pc)
             if kind != NONE:
                 s.stop_kind[c] = kind
                 return np.int64(0)
@@ -313,7 +313,7 @@ def run_slice(s: Any, c: Any) -> Any:
         if target < 0:
             s.pc[c] = np.uint32(pc)
             is_store = word & 0x7F == _STORE
-            pc = _store(s, c, pc, word) if is_store else _special(s, c, pc, word)
+            pc = store(s, c, pc, word) if is_store else special(s, c, pc, word)
         elif target >= LEAVE:
             pc = target - LEAVE
             s.fuel[c] -= 1

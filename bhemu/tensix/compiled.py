@@ -33,6 +33,7 @@ Progress = Callable[[str, float], None]  # name of what was compiled, seconds
 Before = Callable[[int, int], Any]  # (thread, word) -> what After gets with the word's status
 After = Callable[[Any, int], None]
 Observer = tuple[Before, After]
+EVERY_OPCODE = frozenset(range(256))
 
 _ENTRY_TYPE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_uint32)
 
@@ -135,6 +136,7 @@ class Table:
         self.failure: BaseException | None = None
         self.seconds = 0.0  # spent compiling so far: no time of the program's
         self._observers: list[Observer] = []
+        self._observed: list[frozenset[int]] = []  # opcodes, of each observer
         s.stall[:], s.wakes[:] = _of_opcodes("stall_mask"), _of_opcodes("wakes")
         self.interpret: Callable[[State, int, int], int] = interpret  # with its observers
         if not JIT:
@@ -170,7 +172,7 @@ class Table:
             _addresses[opcode] = address
             if seconds:
                 self.compiled(REGISTRY[opcode].name, seconds)
-        if not self._observers:
+        if not any(opcode in own for own in self._observed):
             self._s.table[opcode] = address
         return int(_ENTRY_TYPE(address)(self._s.base, t, word))
 
@@ -179,20 +181,28 @@ class Table:
         self.seconds += seconds
         self._progress(name, seconds)
 
-    def observe(self, before: Before, after: After) -> None:
-        """Call `before` and `after` around every word; words run through Python from now on."""
+    def observe(self, before: Before, after: After, opcodes: frozenset[int] = EVERY_OPCODE) -> None:
+        """Call `before` and `after` around every word of some opcodes, or of others with them.
+
+        Such words run through Python from now on.
+        """
+        routes = {opcode for opcode, cls in REGISTRY.items() if cls.route is not None}
         self._observers.append((before, after))
+        self._observed.append(opcodes | routes)
         if JIT:
-            self._s.table[:] = self._escapes
+            self._s.table[list(opcodes | routes)] = self._escapes
         else:
             self.interpret = self._interpret_observed
 
     def forget(self, before: Before) -> None:
-        """That observer no more; the last one gives the words their own entries back."""
-        self._observers = [one for one in self._observers if one[0] != before]
+        """That observer no more; words that have none get their own entries back."""
+        kept = [i for i, one in enumerate(self._observers) if one[0] != before]
+        self._observers = [self._observers[i] for i in kept]
+        self._observed = [self._observed[i] for i in kept]
         if not self._observers:
             self.interpret = interpret
-            for opcode, loaded in _addresses.items():
+        for opcode, loaded in _addresses.items():
+            if not any(opcode in own for own in self._observed):
                 self._s.table[opcode] = loaded
 
     def watched(self, t: int, word: int, execute: Callable[[], int]) -> int:

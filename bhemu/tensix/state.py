@@ -248,12 +248,7 @@ MEMBERS = (
     Member("perf_taken", _i64, (PERF_BANKS, PERF_EVENTS), "of each until it was stopped"),
     # drawn times, see timing/draws.py
     Member("late_random", _u64, (1,), "generator of the draws"),
-    Member(
-        "late_slow",
-        _i64,
-        (LATE_AGENTS,),
-        "cycles that an act of an agent may be late now; see timing/cycles.AT_ONCE",
-    ),
+    Member("late_slow", _i64, (LATE_AGENTS,), "cycles that an act may be late now, or AT_ONCE"),
     Member("late_until", _i64, (1,), "cycle in which other agents become slow"),
     Member("late_choices", _i64, (1,), "delays drawn so far"),
     Member("gate_drawn", _i64, (3,), "1 = how late the word at the gate is has been drawn"),

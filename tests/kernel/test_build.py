@@ -1,6 +1,8 @@
 """`bhemu new --kernel` and `bhemu build`: a kernel from its sources to an equal answer."""
 
+import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -69,6 +71,23 @@ def test_a_new_kernel_builds_and_runs(bhemu: Call, relu: Path) -> None:
     assert "equal (4096 of 4096)" in done.stdout
     x, y = np.load(relu / "in.npy"), np.load(relu / "expected.npy")
     assert np.array_equal(y, np.maximum(x, 0)) and (x < 0).any() and (x > 0).any()
+
+
+@needs_zig
+def test_the_lines_of_a_kernel_are_covered(bhemu: Call, relu: Path) -> None:
+    """Four tiles of 1024 datums, 32 at a time: `bhemu coverage` counts what math.c says."""
+    bhemu("build", relu)
+    found = json.loads(bhemu("coverage", relu, "--json").stdout)
+    assert found["programs"] == [{"program": "relu", "stop": "idle"}]
+    own = {Path(name).name: one for name, one in found["sources"].items() if "relu" in name}
+    assert own.keys() == {"math.c", "pack.c", "reader.c", "unpack.c", "writer.c"}
+    assert all(one["not_executed"] == [] for one in own.values())
+    assert bhemu("coverage", relu, "-q", "-o", "relu.info").exit_code == 0
+    text = Path("relu.info").read_text()
+    math = next(one for one in text.split("end_of_record") if "/math.c" in one)
+    assert {"FNDA:128,operation", "FNDA:4,math_tile", "FNDA:1,main"} <= set(math.splitlines())
+    ways = re.findall(r"^BRDA:(\d+),0,0,124\nBRDA:\1,0,1,4$", math, re.MULTILINE)
+    assert len(ways) == 1  # the loop over the datums of a tile
 
 
 @needs_zig

@@ -22,6 +22,7 @@ def named(kind: str, library: set[str], who: dict[str, Any] = WHO) -> Finding:
     context: Any = SimpleNamespace(
         program=SimpleNamespace(kind=kind),
         symptom=SimpleNamespace(machine=None),
+        libraries={},
         tiles=lambda machine: (tile,),
     )
     (found,) = of_kernels(context, [Finding("races", "error", "", who, {}, ("e",), "")])

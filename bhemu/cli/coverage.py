@@ -1,0 +1,243 @@
+"""`bhemu coverage`: which lines of kernels programs execute, or which instructions by mode."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bhemu.cli import output
+from bhemu.cli.options import Settings, flag, json_option, outside_option
+from bhemu.cli.output import Progress
+from bhemu.errors import EXIT_INTERRUPTED, EXIT_OK, BhemuError, InputError
+from bhemu.program import files
+from bhemu.program.options import ENGINES, given_in
+from bhemu.text import printable
+
+if TYPE_CHECKING:
+    from bhemu.debug.line_coverage import LineCoverage
+    from bhemu.program.schema import Program
+
+_SECONDS = 600.0
+
+
+def _run_flags(command: Any) -> Any:
+    """The options of a run, which hold for every program."""
+    for name, option in reversed(given_in("flag").items()):
+        command = flag(name, option)(command)
+    return command
+
+
+@click.command("coverage")
+@click.argument("programs", nargs=-1, required=True, metavar="PROGRAM...")
+@click.option("-o", "--lcov", "lcov", metavar="FILE.info", help="write an LCOV tracefile")
+@click.option("--html", "folder", metavar="FOLDER", help="write a page for each source, and a list")
+@click.option("--opcodes", is_flag=True, help="show Tensix instructions by mode and format instead")
+@outside_option
+@json_option
+@_run_flags
+@click.option("-q", "--quiet", is_flag=True, help="print only what went wrong")
+def coverage_command(programs: tuple[str, ...], **values: Any) -> int:
+    """Run programs and show which lines and branches of their kernels were executed.
+
+    All cores of all tiles count, and all PROGRAMs, each a PROGRAM.toml or its folder, add up; so do
+    sources that several of them share. The counts are exact. genhtml and editors read the file of
+    -o. A program that ends with an error counts up to there, and its exit code is the command's.
+    Outputs are not compared.
+
+    --opcodes shows which Tensix instructions the programs execute, in which modes and formats; then
+    a PROGRAM may also be an .npz case, or the file of a test suite (docs/kernel-coverage.md).
+    """
+    if values["opcodes"]:
+        if values["lcov"] or values["folder"]:
+            raise click.UsageError("--opcodes prints rows: leave -o and --html away")
+        given = [name for name in given_in("flag") if values[name] is not None]
+        if given:
+            raise click.UsageError("--opcodes runs programs as they say: leave their options away")
+        named = [Path(program) for program in programs]
+        show_modes(named, as_json=values["as_json"], allow_outside=values["allow_outside"])
+        return EXIT_OK
+    return _lines(programs, values)
+
+
+def _lines(names: Sequence[str], values: dict[str, Any]) -> int:
+    """Run all, write what was asked for, print a table; the exit code."""
+    from bhemu.program.cli_overrides import with_options
+
+    loaded = [with_options(_program(Path(one), values["allow_outside"]), values) for one in names]
+    kept = [file for program in loaded for file in program.files()]
+    if values["lcov"]:
+        files.check_writable(Path(values["lcov"]), "-o", kept)
+    progress = Progress(values["quiet"] or values["as_json"])
+    if any(program.run.options.get("engine") == ENGINES[0] for program in loaded):
+        progress.say("the compiled engine runs the cores: it counts what they execute")
+    with progress.starting():
+        from bhemu.debug import line_coverage
+        from bhemu.pictures.covered import write_pages
+
+    total, ended = line_coverage.LineCoverage(), _Ended()
+    for program in loaded:
+        total.add(
+            _covered(Settings(program, None, values["as_json"], values["quiet"], False), ended)
+        )
+        if ended.interrupted:
+            break
+    for path, problem in sorted(total.without.items()):
+        progress.say(f"warning: {path}: not counted: {problem}")
+    line_coverage.check(total)
+    if total.missing:
+        progress.say(f"warning: sources that were not found: {', '.join(sorted(total.missing))}")
+    if values["lcov"]:
+        total.write(Path(values["lcov"]))
+    if values["folder"]:
+        write_pages(Path(values["folder"]), total, [program.name for program in loaded])
+    code = EXIT_INTERRUPTED if ended.interrupted else EXIT_OK
+    if values["as_json"]:
+        report = {"programs": ended.told, **_report(total)}
+        return output.report(report, code, as_json=True, error=ended.error)
+    if not values["quiet"]:
+        _table(total)
+    if ended.error is not None:
+        return output.show(ended.error, as_json=False)
+    return code
+
+
+class _Ended:
+    """How the programs ended: each in words; the first error; whether Ctrl-C stopped one."""
+
+    def __init__(self) -> None:
+        self.told: list[dict[str, str]] = []
+        self.error: BhemuError | None = None
+        self.interrupted = False
+
+
+def _covered(chosen: Settings, ended: _Ended) -> "LineCoverage":
+    """Run a program and count what it executes."""
+    progress = Progress(chosen.quiet or chosen.as_json)
+    with progress.starting():
+        from bhemu.cli.summary import Target
+        from bhemu.debug.line_coverage import LineCoverage, watching
+
+    with watching() as tiles:
+        with progress.starting():
+            target = Target(chosen, progress)
+        with progress.running(target):
+            stop, error = result = target.finish()
+    reason = "error" if stop is None else stop.reason
+    ended.told.append({"program": chosen.program.name, "stop": reason})
+    ended.error = ended.error or error
+    ended.interrupted |= result.interrupted
+    found = LineCoverage()
+    for one in tiles:
+        found.add(one.coverage())
+    return found
+
+
+def _report(total: "LineCoverage") -> dict[str, Any]:
+    """JSON-ready: the sums, and those of each source with the lines that were not executed."""
+    from bhemu.debug.line_coverage import sums
+
+    sources = {
+        name: {
+            **sums([source]),
+            "not_executed": sorted(line for line, count in source.lines.items() if not count),
+        }
+        for name, source in sorted(total.sources.items())
+    }
+    return {**sums(total.sources.values()), "sources": sources, "without_lines": total.without}
+
+
+def _table(total: "LineCoverage") -> None:
+    from bhemu.debug.line_coverage import sums
+
+    rows = [(name, sums([source])) for name, source in sorted(total.sources.items())]
+    output.say(f"{'lines':>14} {'branches':>14} {'functions':>14}  source")
+    for name, one in [*rows, ("all", sums(total.sources.values()))]:
+        cells = (_share(one, what) for what in ("lines", "branches", "functions"))
+        output.say(f"{' '.join(f'{cell:>14}' for cell in cells)}  {printable(name)}")
+
+
+def _share(counts: dict[str, int], what: str) -> str:
+    return f"{counts[f'{what}_hit']} of {counts[what]}" if counts[what] else "-"
+
+
+# Tensix instructions by mode and format: of `bhemu explain --coverage` too.
+
+
+def show_modes(
+    runs: Sequence[Path], mnemonic: str | None = None, *, as_json: bool, allow_outside: bool
+) -> None:
+    """Print the modes that runs use, added up, of one instruction or of all."""
+    from bhemu.debug import coverage
+
+    measured = [_measured(run, allow_outside) for run in runs]
+    wanted = mnemonic and mnemonic.upper()
+    rows = coverage.merged(row for found, _ in measured for row in found)
+    rows = [row for row in rows if wanted in (None, row["mnemonic"])]
+    ended = ", ".join(end for _, end in measured)
+    if as_json:
+        output.say(json.dumps({"ended": ended, "rows": rows}, indent=2))
+        return
+    for row in rows:
+        row = {key: printable(one) if isinstance(one, str) else one for key, one in row.items()}
+        fields = [f"{name}={value}" for name, value in row["fields"].items() if value]
+        mode = " ".join([*fields, row["formats"]]).strip() or "plain"
+        rule = f"  refused: {row['rule']}" if row["rule"] else ""
+        output.say(f"{row['mnemonic']:<14} {row['count']:>9}  {mode}{rule}")
+    names = {row["mnemonic"] for row in rows if row["count"]}
+    counted = f"{len(names)} instructions in {len(rows)} modes"
+    output.say(f"{counted}; the run ended: {ended}", err=True)
+
+
+def _measured(path: Path, allow_outside: bool) -> tuple[list[dict[str, Any]], str]:
+    """(rows of debug.coverage, what ended the run) of a program, case or file of a test suite.
+
+    A PROGRAM.toml or folder and an .npz case are run; any other file is what processes with
+    $BHEMU_COVERAGE wrote. InputError when it cannot be read.
+    """
+    from bhemu.debug import coverage
+
+    if path.suffix not in (".toml", ".npz") and not files.is_folder(path):
+        try:
+            rows = coverage.read(path)
+            if not all(isinstance(row["fields"], dict) for row in rows):
+                raise ValueError("fields is no object")
+            return rows, "a file of a test suite"
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+            hint = "a PROGRAM.toml, its folder, an .npz case, or what $BHEMU_COVERAGE named"
+            raise InputError(f"{path}: no coverage: {error}", hint=hint) from error
+    return _run(_case(path) if path.suffix == ".npz" else _program(path, allow_outside))
+
+
+def _program(path: Path, allow_outside: bool) -> "Program":
+    from bhemu.program.schema import load_program
+
+    return load_program(path, allow_outside=allow_outside)
+
+
+def _case(path: Path) -> "Program":
+    """A case: an image of L1 that TRISC0-2 run from fixed addresses until their words are set."""
+    from bhemu.oracle.libttsim import DONE, TRISC_STARTS
+    from bhemu.program.schema import CoreSpec, Program, RunSpec, Until
+
+    return Program(
+        name=path.stem,
+        kind="image",
+        cores={name: CoreSpec(name, pc=pc) for name, pc in TRISC_STARTS.items()},
+        image=path,
+        run=RunSpec(until=tuple(Until(*word) for word in DONE), timeout_s=_SECONDS),
+    )
+
+
+def _run(program: "Program") -> tuple[list[dict[str, Any]], str]:
+    from bhemu.debug import coverage
+    from bhemu.launch.session import launch
+
+    with coverage.noting() as noted:
+        machine = launch(program)
+        try:
+            ended = machine.run().reason
+        except BhemuError as problem:
+            ended = f"{problem.rule}: {problem.message}"
+    return list(coverage.rows(noted)), ended
