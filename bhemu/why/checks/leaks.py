@@ -1,19 +1,14 @@
 """State that an earlier launch has left: the program run again on the coprocessor as it left it."""
 
-from contextlib import suppress
-
 import numpy as np
 
-from bhemu.errors import BhemuError
-from bhemu.machine.tile import Tile
 from bhemu.machine.watchpoints import spans
 from bhemu.memmap import L1_SIZE
-from bhemu.tensix.insn import decode
 from bhemu.tensix.state import MEMBERS, OFFSET
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, in_words, place
 from bhemu.why.origin.chain import Chain
-from bhemu.why.perturb import (
+from bhemu.why.unwritten.trials import (
     NOTHING,
     STRIDE,
     Fill,
@@ -23,7 +18,7 @@ from bhemu.why.perturb import (
     place_name,
     together,
 )
-from bhemu.why.walk import Walk, Word, where
+from bhemu.why.unwritten.users import Users
 
 _SEEN = 3  # findings of a run
 _KEPT = (
@@ -35,7 +30,6 @@ _KEPT = (
     *("sem", "sem_max", "mutex", "stream", "mailbox", "mailbox_read", "mailbox_write"),
 )
 """What no reset of a core clears; of streams what is left when firmware has put counters back."""
-_OPEN = "pack_open"
 _MAIL = ("mailbox_write", "mailbox_read", "mailbox")
 _ITEM = {member.name: member.dtype().itemsize for member in MEMBERS}
 
@@ -56,13 +50,15 @@ def run(context: Context) -> list[Finding]:
 def _leaks(context: Context, trials: Trials, left: dict[tuple[int, str], Fill]) -> list[Finding]:
     """What of `left` another launch uses, the likeliest decided alone."""
     found: list[Finding] = []
+    users: Users | None = None
     while left and len(found) < _SEEN and trials.differs(together(left.values())):
         name = next((n for n in left if trials.differs(left[n])), None)
         fill = together(left.values()) if name is None else left[name]
         mail = name is not None and name[1] == _MAIL[0]
         one = None if name is None or mail else trials.deciding(fill, _ITEM[name[1]])
         one = _unread(context, fill) if mail else one
-        found.append(_finding(context, trials, one or fill))
+        users = users or Users(context, trials)
+        found.append(_finding(context, trials, users, one or fill))
         if name is None:
             break
         left = {n: part for n, part in left.items() if n[1] != name[1]}
@@ -116,11 +112,10 @@ def _item(at: int) -> int:
     return 4 * writer + reader
 
 
-def _finding(context: Context, trials: Trials, fill: Fill) -> Finding:
+def _finding(context: Context, trials: Trials, users: Users, fill: Fill) -> Finding:
     number, at = divmod(int(fill.at[0]), STRIDE)
     name, member, tile = place_name(at), member_of(at)[0], trials.tiles[number]
-    read = trials.reader(fill)
-    who = {}
+    read, who = users.reader(fill), {}
     if read is not None:
         who = place(read.where, read.clock, trials.tile_of(read.where))
     changed = trials.result(fill)
@@ -128,7 +123,8 @@ def _finding(context: Context, trials: Trials, fill: Fill) -> Finding:
     end = "an output changes"
     if changed.error is not None:
         end = f"it ends so: {str(changed.error).splitlines()[0]}"
-    writer = _last_pack(context, tile) if member == _OPEN else _last_writer(context, tile, name)
+    made = users.maker(int(fill.at[0]))
+    writer = _last_writer(context, name) if made is None else place(*made, tile)
     shown = trials.name(int(fill.at[0]))
     text = f"a launch leaves {value:#x} in {shown}{field_names(at)}, which the next one uses"
     text += f" at {read.where}" if read else ""
@@ -144,46 +140,13 @@ def _finding(context: Context, trials: Trials, fill: Fill) -> Finding:
     )
 
 
-class _Packs:
-    """The last PACR of a tile."""
-
-    def __init__(self, tile: Tile) -> None:
-        self.tile = tile
-        self.last: Word | None = None
-
-    def walk(self) -> Walk:
-        """Every word."""
-        return Walk(self.tile, before=self._before)
-
-    def _before(self, step: Word) -> None:
-        cls = decode(step.word)
-        if cls is not None and cls.name == "PACR":
-            self.last = step
-
-
-def _last_pack(context: Context, tile: Tile) -> dict[str, object]:
-    """The PACR that should have ended the tile which a launch leaves open."""
-    _, looks = context.walked(_Packs)
-    look = next(one for one in looks if one.tile.xy == tile.xy)
-    last = look.last
-    return {} if last is None else place(where(look.tile, last), last.clock, look.tile)
-
-
-def _last_writer(context: Context, tile: Tile, name: str) -> dict[str, object]:
-    """Who left the value, from the history of the run that the user saw, of a chip of one more."""
-    if context.is_chip:
-        chip = context.launch(engine="compiled", **context.alone)
-        tile = chip.tile[tile.xy]
-        tile.keep_history()
-        with suppress(BhemuError):
-            chip.run()
-    else:
-        tile = context.tile
-        if tile.loop.observer is None:
-            return {"place": name}
-    links = Chain(tile).why(name, spans(tile, "brisc", name))
+def _last_writer(context: Context, name: str) -> dict[str, object]:
+    """Who left the value, from the history of the run that the user saw."""
+    if context.is_chip or context.tile.loop.observer is None:
+        return {"place": name}
+    links = Chain(context.tile).why(name, spans(context.tile, "brisc", name))
     made = next((link for link in links if link.where is not None), None)
-    return {"place": name} if made is None else place(made.where, made.clock, tile)
+    return {"place": name} if made is None else place(made.where, made.clock, context.tile)
 
 
 def applies(seen: Outcome) -> int:

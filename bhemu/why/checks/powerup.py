@@ -8,7 +8,8 @@ from bhemu.machine.tile import Tile
 from bhemu.tensix.state import DTYPE, OFFSET
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, outside_headers, place
-from bhemu.why.perturb import NOTHING, STRIDE, Fill, Reader, Trials
+from bhemu.why.unwritten.trials import NOTHING, STRIDE, Fill, Trials
+from bhemu.why.unwritten.users import Reader, Users
 from bhemu.why.work import tiles_of
 
 _RWC = (8, 8, 8, 1)  # rows of SrcA, SrcB and Dst, fidelity phase
@@ -55,7 +56,8 @@ def run(context: Context) -> list[Finding]:
     launched = context.launch(engine="compiled", prepare=_put, **context.alone)
     for kind in _KINDS:
         fill = _fill(kind, launched)
-        reader = trials.reader(fill) if fill.at.size and trials.differs(fill) else None
+        decides = bool(fill.at.size) and trials.differs(fill)
+        reader = Users(context, trials).reader(fill) if decides else None
         if reader is not None:
             found.append(_finding(kind, reader))
     return found

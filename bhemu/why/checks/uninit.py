@@ -23,8 +23,9 @@ from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.checks.stack import data_end
 from bhemu.why.findings import Finding, outside_headers, place
 from bhemu.why.origin.chain import Chain
-from bhemu.why.perturb import NEAR, STRIDE, Fill, Reader, Trials, member_of
-from bhemu.why.skipped import branch_past
+from bhemu.why.unwritten.skipped import branch_past
+from bhemu.why.unwritten.trials import STRIDE, Fill, Trials, member_of
+from bhemu.why.unwritten.users import Reader, Users
 
 _SEEN, _SEEN_ON_CHIP = 3, 1  # findings of a run
 _STORES = ("gpr", "dst", "src", "mop_cfg", "replay")
@@ -33,6 +34,7 @@ _SIZE = {"dst": 2}  # bytes of a cell; 4 where not named
 _FILLS = 2
 _LOOP = 24  # lines of one
 _WORD = 4
+_NEAR = 64  # bytes: what belongs together
 _GAP = 16  # bytes between two areas of memory
 _ADDS = "THCON_SEC0_REG1_Pack_L1_Acc"
 _TILES = 12  # of a chip
@@ -45,13 +47,16 @@ def run(context: Context) -> list[Finding]:
     trials = Trials(context)
     unwritten = _unwritten(context, trials)
     found: list[Finding] = []
+    users: Users | None = None
     most = _SEEN_ON_CHIP if context.is_chip else _SEEN
     for number in range(1, _FILLS + 1):
         fill = _filled(unwritten, number)
-        while (
-            len(found) < most and not context.late and (one := _deciding(trials, fill)) is not None
-        ):
-            found.append(_finding(context, trials, one, fill))
+        while len(found) < most and not context.late and fill.at.size and trials.differs(fill):
+            users = users or Users(context, trials)
+            one = trials.deciding(users.used(fill)) or trials.deciding(fill)
+            if one is None:
+                break
+            found.append(_finding(context, trials, users, one, fill))
             fill = _without(trials, fill, int(one.at[0]))
         if found:
             break
@@ -139,10 +144,6 @@ def _filled(at: npt.NDArray[np.int64], number: int) -> Fill:
     return Fill(at, random.integers(0, 256, at.size, dtype=np.uint8))
 
 
-def _deciding(trials: Trials, fill: Fill) -> Fill | None:
-    return trials.deciding(fill) if fill.at.size else None
-
-
 def _without(trials: Trials, fill: Fill, at: int) -> Fill:
     """Without what stands in one piece around a byte: in memory an area, else the whole member."""
     index = int(np.searchsorted(fill.at, at))
@@ -160,9 +161,9 @@ def _without(trials: Trials, fill: Fill, at: int) -> Fill:
     return Fill(fill.at[keep], fill.values[keep])
 
 
-def _finding(context: Context, trials: Trials, fill: Fill, whole: Fill) -> Finding:
+def _finding(context: Context, trials: Trials, users: Users, fill: Fill, whole: Fill) -> Finding:
     name = trials.name(int(fill.at[0]))
-    read, near = trials.reader(fill), trials.neighbour(whole, int(fill.at[0]))
+    read, near = users.reader(fill), _neighbour(trials, users, whole, int(fill.at[0]))
     tile = None if read is None else trials.tile_of(read.where)
     who = {} if read is None else place(read.where, read.clock, tile)
     changed = trials.result(fill)
@@ -203,8 +204,29 @@ def _finding(context: Context, trials: Trials, fill: Fill, whole: Fill) -> Findi
 
 def _goes_on(trials: Trials, whole: Fill, at: int) -> bool:
     """Whether what is behind an unwritten word decides something as well."""
-    behind = (whole.at >= at + _WORD) & (whole.at < at + NEAR)
+    behind = (whole.at >= at + _WORD) & (whole.at < at + _NEAR)
     return bool(behind.any()) and trials.differs(Fill(whole.at[behind], whole.values[behind]))
+
+
+def _neighbour(trials: Trials, users: Users, whole: Fill, at: int) -> tuple[Where, int] | None:
+    """Who fills the bytes of L1 next to an unwritten one, of a chip a core alone."""
+    number, rest = divmod(at, STRIDE)
+    if number >= len(trials.tiles) or rest >= L1_SIZE:
+        return None
+    laid = (whole.at // STRIDE == number) & (whole.at % STRIDE < L1_SIZE)
+    places = whole.at[laid] % STRIDE
+    changed = places[users.made(places, number)]
+    after = changed[(changed > rest) & (changed < rest + _NEAR)]
+    before = changed[(changed < rest) & (changed > rest - _NEAR)]
+    full = len(before) >= _NEAR - _WORD
+    if rest % _NEAR == 0 and not full:  # what is written before it seems to be complete
+        before = before[:0]
+    near = [*after[:1], *before[-1:]]
+    found = users.maker(number * STRIDE + int(near[0])) if near else None
+    ends = rest % _NEAR == 0 and not len(after)  # what is written up to here
+    if found is not None and found[0].thread is not None and (ends or len(trials.tiles) > 1):
+        return None
+    return found
 
 
 def _loop_of(context: Context, where: Where) -> Where:

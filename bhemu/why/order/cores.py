@@ -20,6 +20,7 @@ from bhemu.tensix.stops import STOP_STEP, STOP_TIME
 from bhemu.timing.core import word_at
 from bhemu.why.order import clocks, polls, requests, shadow, words
 from bhemu.why.order import record as r
+from bhemu.why.unwritten import shadow as contents
 
 _LOAD, _STORE, _ATOMIC = Load.code(), Store.code(), Atomic.code()
 _SLICE = 1 << 14  # instructions between looks at the time
@@ -205,6 +206,7 @@ def _access(
 ) -> None:
     """A core has executed a load, store or atomic."""
     size = _width(word)
+    contents.access(o, c, way & _READS, way & _WRITES, address, size)
     if mm.LOCAL_BASE <= address < mm.LOCAL_BASE + mm.LOCAL_SIZES[0]:
         return
     if address < mm.L1_SIZE:
