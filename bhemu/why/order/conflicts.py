@@ -54,6 +54,11 @@ class Observed:
         return self._o
 
     @property
+    def slots(self) -> tuple[Any, Any]:
+        """What MOPs issued when the run began; what cores have pushed and changed since."""
+        return self._observer.template.copy(), self._o.note[: int(self._o.notes[0])]
+
+    @property
     def polls(self) -> list[tuple[int, int, int]]:
         """(core, pc, address) of loads of L1 that look at one place until it changes."""
         last, slot = self._o.site_last, self._o.slot

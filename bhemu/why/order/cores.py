@@ -264,6 +264,7 @@ def _after(
         shadow.steps(s, o, pc, pc, word, np.int64(c), np.int64(-1))
         _access(s, o, c, word, way, address, value, sent)
         shadow.make_room(o)
+    contents.notes(s, o, c, pc, word, way, address, value)
     if 1 <= c <= THREADS:
         _template(o, c, pc, word, way, address, value)
     for other in range(CORES):

@@ -63,6 +63,7 @@ class Observer:
         self.tile, self.record = tile, OrderRecord()
         self._failure: BaseException | None = None
         o, s = self.record, tile.state
+        self.template = s.mop_cfg.copy()  # of the MOPs of each thread, when the run began
         describe.begin(o)
         self._ask, o.ask[0] = callback(_ASKED, self._answer)
         o.first[:] = s.l1.view("<u4")

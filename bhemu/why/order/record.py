@@ -90,7 +90,7 @@ MARGIN = 1 << 12  # events that a step may make
 FAR_VERSIONS, FAR_READERS, FAR_EVENTS, KNOWN_VALUES = 64, 3, 1 << 16, 1 << 12
 PASSED, FIRST_ACCESSES = 1 << 12, 1 << 12
 # What of the tile's record is used before it is written, see why/unwritten/shadow.py
-BLOCK, ACTORS, TOUCHED = 64, 1 << 13, 24
+BLOCK, ACTORS, TOUCHED, NOTES = 64, 1 << 13, 24, 1 << 17
 # Columns of a request that was sent: those of its row, then
 SENT_CORE, SENT_CLOCK, SENT_PC, SENT_WORD, SENT_TIME, SENT_VALUE = range(NOC_FIELDS, NOC_FIELDS + 6)
 SENT = NOC_FIELDS + 6
@@ -275,6 +275,9 @@ MEMBERS = (
         (TEXTS, 2, TOUCHED, 4),
         "what a word reads, writes: place, bytes, as many between threads, 1 = all of it",
     ),
+    Member("note", _i64, (NOTES, 6), "what cores push and change of MOPs: see shadow.notes"),
+    Member("notes", _i64, (1,), "how many"),
+    Member("empty", _i64, (THREADS, 2), "1 + actor that packs what nobody wrote; the first row"),
     Member("list_used", _u8, (LISTS,), "1 = the bits of Config of the list have been used"),
     Member(
         "bit_user", _u16, (2 * CONFIG_WORDS, 32), "by bit of Config: 1 + actor that used it first"

@@ -295,6 +295,8 @@ def _uses(s: Any, o: Any, t: Any, i: Any, context: Any) -> None:
         which = _config_list(s, o, t, i, context, later)
         if which >= 0:
             contents.config_list(o, which)
+    if o.text[i, MOVES] == PACKS and not _pack_fields(o.step[2]).zero_write:
+        contents.packs(s, o, t)
     for k in range(o.dst_rows[1]):
         contents.row(o, o.dst_row[k], np.int64(0))
     for k in range(o.ranges[0]):

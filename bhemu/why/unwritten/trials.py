@@ -1,6 +1,5 @@
 """Runs of a program from states that differ in few bytes: which of them decide how it ends."""
 
-import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -8,13 +7,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bhemu.errors import BhemuError, Where
+from bhemu.errors import Where
 from bhemu.machine.tile import Tile
-from bhemu.metal.kernels import AFTER_DONE
 from bhemu.noc.grid import BANKS
 from bhemu.noc.record import MEMORY_SHIFT
 from bhemu.tensix import config, config_fields, thread_fields
-from bhemu.tensix.state import DTYPE, MEMBERS, OFFSET
+from bhemu.tensix.state import MEMBERS, OFFSET
 from bhemu.why.check import Context, Outcome
 
 Offsets = npt.NDArray[np.int64]
@@ -106,12 +104,10 @@ class Trials:
         if context.is_chip:
             self.tiles = self.machine.tiles_made()
             self._make_pages()
-        self.runs = 0
         self.ground = NOTHING
         self.begin(NOTHING)
         self._laid = context.outputs(self.machine)
         self.plain = self.result(NOTHING)
-        self.clock = int(self.machine.clock)
 
     def _make_pages(self) -> None:
         """Those that the program touches exist from its beginning on."""
@@ -148,7 +144,6 @@ class Trials:
 
     def begin(self, fill: Fill) -> None:
         """To the launch, these bytes changed."""
-        self.runs += 1
         self.context.work.restored(len(self.tiles), fill.at.size + self.ground.at.size)
         self.machine.restore(self._start)
         held = self.bytes() if fill.at.size or self.ground.at.size else []
@@ -182,19 +177,6 @@ class Trials:
         self.plain = self.result(NOTHING)
         return self.plain.same(before)
 
-    def left(self, names: Sequence[str]) -> list[dict[str, Fill]]:
-        """By tile and member of its record, what the plain run leaves otherwise than it was."""
-        self.begin(NOTHING)
-        records = [tile.state.buffer.view(DTYPE) for tile in self.tiles]
-        before = [{name: one[name].copy() for name in names} for one in records]
-        self.result(NOTHING)
-        if self.context.is_chip:
-            with contextlib.suppress(BhemuError):  # its firmware puts its counters back
-                self.machine.run("polling", limit=AFTER_DONE)
-        return [
-            _changed(old, tile.state.buffer) for old, tile in zip(before, self.tiles, strict=True)
-        ]
-
     def deciding(self, fill: Fill, size: int = 4) -> Fill | None:
         """As few bytes of `fill`, `size` together, as make the same difference alone."""
         if not self.differs(fill):
@@ -213,15 +195,3 @@ class Trials:
     def tile_of(self, where: Where) -> Tile | None:
         """The tile that a place stands on."""
         return next((tile for tile in self.tiles if tile.xy == where.tile), None)
-
-
-def _changed(before: dict[str, npt.NDArray[Any]], after: npt.NDArray[np.uint8]) -> dict[str, Fill]:
-    """By member, what the record of a tile `after` holds otherwise than `before`."""
-    new, found = after.view(DTYPE), {}
-    for name, old in before.items():
-        size = np.dtype(old.dtype).itemsize
-        differ = np.flatnonzero((old != new[name]).reshape(-1))
-        at = (OFFSET[name] + differ[:, None] * size + np.arange(size)).reshape(-1).astype(np.int64)
-        if at.size:
-            found[name] = Fill(at, after[at].copy())
-    return found

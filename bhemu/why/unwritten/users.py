@@ -87,6 +87,13 @@ class Users:
         actor = int(self._seen[n].record.maker[rest >> 2]) - 1
         return None if actor < 0 else self._act(n, actor, last=True)
 
+    def empty(self) -> Iterator[tuple[Where, int, int]]:
+        """By tile and thread the first PACR that reads Dst as it was cleared; when, the row."""
+        for n, seen in enumerate(self._seen):
+            for actor, row in seen.record.empty.tolist():
+                if actor:
+                    yield *self._act(n, actor - 1), row
+
     def made(self, at: npt.NDArray[np.int64], number: int) -> npt.NDArray[np.bool_]:
         """Which bytes of a tile cores or units have written."""
         if number not in self._numbers:
@@ -100,7 +107,8 @@ class Users:
         seen = self._seen[n]
         pc, pushed, word, core, thread, first, then = seen.record.actor[actor].tolist()
         time = then - 1 if last else first
-        return where(seen.tile, made_step(pc, pushed, word, core, thread, time)), time
+        at = pc or pushed  # of a replay slot that nobody has recorded, who plays it
+        return where(seen.tile, made_step(at, pushed, word, core, thread, time)), time
 
     def _moment(self, use: Uses, row: int) -> tuple[int, bool, int]:
         """Where a use comes among others: what was carried further is used at last; its time."""
