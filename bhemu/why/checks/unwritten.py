@@ -55,7 +55,7 @@ def run(context: Context) -> list[Finding]:
     found = _never(context, trials, users, unwritten)
     if context.symptom.error is None and context.program.kind in _KINDS:
         found += _left(context, trials, users, unwritten)
-    if JIT and not context.symptom.fine and not found:
+    if JIT and not context.symptom.fine:
         found += merged([_empty(trials, *one)] for one in users().empty())
     return found
 
@@ -103,19 +103,18 @@ def _left(context: Context, trials: Trials, users: Ask, unwritten: Offsets) -> l
 def _leaks(
     context: Context, trials: Trials, users: Ask, left: dict[tuple[int, str], Fill]
 ) -> list[Finding]:
-    """What of `left` another launch uses, the likeliest decided alone."""
+    """What of `left` another launch uses."""
     found: list[Finding] = []
     while left and len(found) < _SEEN and trials.differs(together(left.values())):
-        name = next((n for n in left if trials.differs(left[n])), None)
-        fill = together(left.values()) if name is None else left[name]
-        if name is not None and name[1] == fills.MAIL[0]:
+        names = [[*left][n] for n in trials.needed([*left.values()])]
+        fill = left[names[0]]
+        if names[0][1] == fills.MAIL[0]:
             fill = _unread(context, fill)
-        elif name is not None:
-            fill = trials.deciding(fill, _ITEM[name[1]]) or fill
-        found.append(_leak(trials, users(), fill))
-        if name is None:
-            break
-        left = {n: part for n, part in left.items() if n[1] != name[1]}
+        elif len(names) == 1:
+            fill = trials.deciding(fill, _ITEM[names[0][1]]) or fill
+        with_it = [left[name] for name in names[1:]]
+        found.append(_leak(trials, users(), fill, with_it))
+        left = {n: part for n, part in left.items() if n[1] not in [one for _, one in names]}
     return found
 
 
@@ -131,12 +130,13 @@ def _unread(context: Context, fill: Fill) -> Fill:
     return fill
 
 
-def _leak(trials: Trials, users: Users, fill: Fill) -> Finding:
+def _leak(trials: Trials, users: Users, fill: Fill, others: list[Fill]) -> Finding:
+    """Of what decides together with `others`."""
     number, at = divmod(int(fill.at[0]), STRIDE)
     name, member, tile = place_name(at), member_of(at)[0], trials.tiles[number]
     read, made = users.reader(fill), users.maker(int(fill.at[0]))
     who = {} if read is None else place(read.where, read.clock, trials.tile_of(read.where))
-    changed = trials.result(fill)
+    changed = trials.result(together([fill, *others]))
     value = int.from_bytes(fill.values[: _ITEM[member]].tobytes(), "little")
     end = "an output changes"
     if changed.error is not None:
@@ -148,6 +148,9 @@ def _leak(trials: Trials, users: Users, fill: Fill) -> Finding:
     if made is not None:
         culprit, victim = place(*made, tile), who
         evidence.append(f"used by {in_words(who)}")
+    if others:
+        shown = ", ".join(trials.name(int(one.at[0])) for one in others[:_SEEN])
+        evidence.append(f"together with what it leaves in {shown}")
     advice = f"set {name} before it is used, or put it back at the end"
     return Finding("unwritten", "error", text, culprit, victim, tuple(evidence), advice)
 

@@ -295,8 +295,12 @@ def _uses(s: Any, o: Any, t: Any, i: Any, context: Any) -> None:
         which = _config_list(s, o, t, i, context, later)
         if which >= 0:
             contents.config_list(o, which)
-    if o.text[i, MOVES] == PACKS and not _pack_fields(o.step[2]).zero_write:
-        contents.packs(s, o, t)
+    if o.text[i, MOVES] == PACKS:
+        if not _pack_fields(o.step[2]).zero_write:
+            contents.packs(s, o, t)
+        if config.get(s, config.bank(s, t), cf.THCON_SEC0_REG1_Pack_L1_Acc):
+            for k in range(_WRITES, _WRITES + o.ranges[1]):  # what it adds to
+                contents.l1(o, o.range[k, 0], o.range[k, 1], np.int64(0))
     for k in range(o.dst_rows[1]):
         contents.row(o, o.dst_row[k], np.int64(0))
     for k in range(o.ranges[0]):

@@ -17,13 +17,13 @@ from bhemu.why.order import clocks
 from bhemu.why.order import record as r
 
 _L1, _LOCAL, _CFG, _GPR, _DST = (OFFSET[name] for name in ("l1", "local", "cfg", "gpr", "dst"))
-_SEM, _SENT, _STREAM, _MOP, _REPLAY = (
-    OFFSET[name] for name in ("sem", "mailbox_write", "stream", "mop_cfg", "replay")
+_SEM, _SENT, _STREAM, _MOP, _REPLAY, _VALID = (
+    OFFSET[name] for name in ("sem", "mailbox_write", "stream", "mop_cfg", "replay", "dst_valid")
 )
 _OF_THREAD, _OF_MOP, _OF_REPLAY = (
     DTYPE[name].itemsize // THREADS for name in ("gpr", "mop_cfg", "replay")
 )
-_STREAMS = DTYPE["stream"].itemsize
+_STREAM_END = mm.OVERLAY_BASE + DTYPE["stream"].itemsize
 _ROW = 32  # bytes of a row of Dst
 _TILE = 64  # rows of Dst
 _SEMAPHORE = 8  # bytes
@@ -101,11 +101,13 @@ def l1(o: Any, low: Any, high: Any, write: Any) -> None:
 @njit
 def row(o: Any, number: Any, write: Any) -> None:
     """A row of Dst is read or written."""
-    low = np.int64(_DST + _ROW * number)
+    low, flag = np.int64(_DST + _ROW * number), np.int64(_VALID + 8 * number)
     if write:
         makes(o, low, low + _ROW, np.int64(1))
+        makes(o, flag, flag + 8, np.int64(1))
     else:
         uses(o, low, low + _ROW)
+        uses(o, flag, flag + 8)
 
 
 @njit
@@ -184,7 +186,7 @@ def _place(c: Any, write: Any, address: Any) -> Any:
         return np.int64(_CFG + address - mm.TENSIX_CFG_BASE)
     if mm.GPR_BASE <= address < mm.GPR_END:
         return np.int64(_GPR + address - mm.GPR_BASE + (_OF_THREAD * (c - 1) if c else 0))
-    if mm.OVERLAY_BASE <= address < mm.OVERLAY_BASE + _STREAMS:
+    if mm.OVERLAY_BASE <= address < _STREAM_END:
         return np.int64(_STREAM + address - mm.OVERLAY_BASE)
     if mm.MOP_CFG_BASE <= address < mm.MOP_CFG_END and 1 <= c <= THREADS:
         return np.int64(_MOP + _OF_MOP * (c - 1) + address - mm.MOP_CFG_BASE)
@@ -208,8 +210,10 @@ def access(o: Any, c: Any, reads: Any, writes: Any, address: Any, size: Any) -> 
     if low >= 0:
         uses(o, low, low + size)
     low = _place(c, np.int64(1), address) if writes else np.int64(-1)
-    if low >= 0:
-        makes(o, low, low + size, np.int64(1))
+    if low >= 0:  # of what counts, a store leaves something
+        counts = mm.PC_BUF_BASE <= address < mm.MAILBOX_END
+        counts = counts or mm.OVERLAY_BASE <= address < _STREAM_END
+        makes(o, low, low + size, np.int64(0 if counts else 1))
 
 
 @njit

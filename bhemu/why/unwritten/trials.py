@@ -177,6 +177,20 @@ class Trials:
         self.plain = self.result(NOTHING)
         return self.plain.same(before)
 
+    def needed(self, parts: Sequence[Fill]) -> list[int]:
+        """The numbers of those without which the others make no difference, the first ones."""
+        found: list[int] = []
+        high = len(parts)
+        while high and not (found and self.differs(together(parts[n] for n in found))):
+            low = 0
+            while high - low > 1:
+                middle = (low + high) // 2
+                some = together(parts[n] for n in (*found, *range(middle)))
+                low, high = (low, middle) if self.differs(some) else (middle, high)
+            high -= 1
+            found.append(high)
+        return found
+
     def deciding(self, fill: Fill, size: int = 4) -> Fill | None:
         """As few bytes of `fill`, `size` together, as make the same difference alone."""
         if not self.differs(fill):
