@@ -223,11 +223,11 @@ def test_what_a_check_finds_is_the_outcome_of_a_run_that_is_else_fine(folder: Pa
     path = folder / "add1" / "PROGRAM.toml"
     before, after = path.read_text().split("[[input]]")
     path.write_text(before + "[[output]]" + after.partition("[[output]]")[2])  # nobody writes src
-    values = {"check": ["uninit"], "engine": ["compiled"]}
+    values = {"check": ["unwritten"], "engine": ["compiled"]}
     (row,) = bhemu.sweep("add1", values, compare=False, workers=1).rows
     assert (row["outcome"], row["exit_code"], row["rule"]) == ("finding", 1, "unwritten")
     assert row["core"] and row["file"] and row["findings"][0].startswith("[unwritten]")
-    assert row["command"].endswith("--check uninit --engine compiled --no-compare")
+    assert row["command"].endswith("--check unwritten --engine compiled --no-compare")
     (hang,) = bhemu.sweep("hang_cycle", values, workers=1).rows
     assert (hang["outcome"], hang["rule"]) == ("no progress", "DEADLOCK")
     with pytest.raises(InputError, match="no check is called 'unini'"):

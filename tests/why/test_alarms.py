@@ -26,13 +26,13 @@ LANES_ON = ["pipeline_mm_sfpu", *(name for name in DUMPS if name.startswith("sfp
 LANES_ON.remove("sfpu_loadstore")
 KNOWN = {
     **{name: {"races"} for name in (*CONFIG_AT_ONCE, *GPR_AT_ONCE)},
-    **{name: {"uninit"} for name in DUMPS},
-    "cfg_wide": {"races", "leaks", "slots"},
+    **{name: {"unwritten"} for name in DUMPS},
+    "cfg_wide": {"races", "unwritten", "slots"},
     "replay": {"slots"},
 }
 for name in LANES_ON:
     KNOWN[name] = {*KNOWN[name], "powerup"}
-NOC_KNOWN = {name: {"leaks"} for name in ("inline_mmio", "random_2", "random_4")}
+NOC_KNOWN = {name: {"unwritten"} for name in ("inline_mmio", "random_2", "random_4")}
 ALARMS = script("scripts/check_alarms.py")
 
 

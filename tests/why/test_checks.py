@@ -56,6 +56,10 @@ def test_an_unknown_check() -> None:
         checks.named("rases")
 
 
+def test_names_of_an_earlier_release_name_what_asks_that_now() -> None:
+    assert checks.named("uninit,leaks") == checks.named("unwritten")
+
+
 def test_every_check_is_documented_and_has_its_file() -> None:
     for name, one in checks.every().items():
         assert name == one.name

@@ -59,6 +59,7 @@ def test_a_text_with_the_place_has_the_kernels() -> None:
     context: Any = SimpleNamespace(
         program=SimpleNamespace(kind="tt-metal"),
         symptom=SimpleNamespace(machine=None),
+        libraries={},
         tiles=lambda machine: (tile,),
     )
     texts = ("if trisc1 ckernel.h:7 is changed: left out", "T1 of ckernel.h:7: no")

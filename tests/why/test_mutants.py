@@ -40,7 +40,7 @@ NAMED = [
 def test_the_bug_is_named(mutant: dict[str, Any], tmp_path: Path) -> None:
     path = mutated(tmp_path, mutant)
     whole = mutant["name"] == "math_does_not_wait"  # the others: without the checks that cure
-    first, *_ = found(path) if whole else checked(path, "races,uninit,leaks,barriers,stale")
+    first, *_ = found(path) if whole else checked(path, "races,unwritten,barriers,stale")
     culprit = first["culprit"]
     assert first["check"] == CLASS_OF[mutant["check"]], first["text"]
     assert (culprit["core"], culprit["file"]) == (mutant["core"], mutant["file"]), first["text"]

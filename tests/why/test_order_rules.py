@@ -155,7 +155,7 @@ def test_stores_that_end_at_a_round_place_are_named(tmp_path: Path) -> None:
         total = 32 * 0x1234567 & 0xFFFFFFFF
         total -= (total & 0x80000000) << 1
         paths.append(folder(tmp_path / kind, {"trisc0": kernel}, outputs={OUT: [total]}))
-    check_bug(*paths, "uninit", "trisc0", 1)
+    check_bug(*paths, "unwritten", "trisc0", 1)
 
 
 def _nops_before(*code: int) -> int | None:

@@ -104,4 +104,4 @@ def packed(path: Path, last: int) -> Path:
 
 def test_the_pack_that_leaves_a_tile_open_is_named(tmp_path: Path) -> None:
     """And not the first one of the next launch, which goes on behind it."""
-    check_bug(packed(tmp_path / "bad", 0), packed(tmp_path / "twin", 1), "leaks", "trisc2", 9)
+    check_bug(packed(tmp_path / "bad", 0), packed(tmp_path / "twin", 1), "unwritten", "trisc2", 9)

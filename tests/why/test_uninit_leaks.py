@@ -83,17 +83,17 @@ CLEAR_60 = store(CFG_AT, 0)
 CFG_TO_OUT = copy(CFG_AT, OUT)
 
 BUGS = [
-    Bug("read past the input", "uninit", sums(5), sums(4), 2),
-    Bug("flag that nobody set", "uninit", [branch_on(0x20100)],
+    Bug("read past the input", "unwritten", sums(5), sums(4), 2),
+    Bug("flag that nobody set", "unwritten", [branch_on(0x20100)],
         [store(0x20100, 0), branch_on(0x20100)], 1),
-    Bug("stack slot", "uninit", [STACK], [PUSHED, STACK], 1),
-    Bug("GPR", "uninit", [gpr(8, 1), SYNC, GPR_READ], [gpr(9, 1), SYNC, GPR_READ], 3),
-    Bug("LReg", "uninit", [*dst_cell(), dst_read()], [LOAD_1, *dst_cell(), dst_read()], 1),
-    Bug("RWC counter", "leaks",
+    Bug("stack slot", "unwritten", [STACK], [PUSHED, STACK], 1),
+    Bug("GPR", "unwritten", [gpr(8, 1), SYNC, GPR_READ], [gpr(9, 1), SYNC, GPR_READ], 3),
+    Bug("LReg", "unwritten", [*dst_cell(), dst_read()], [LOAD_1, *dst_cell(), dst_read()], 1),
+    Bug("RWC counter", "unwritten",
         [ZERO_ROWS, LOAD_1, STORE_LREG, INCREMENT, SYNC, dst_read()],
         [ZERO_ROWS, RWC_RESET, LOAD_1, STORE_LREG, INCREMENT, SYNC, dst_read()], 3),
-    Bug("Config word", "leaks", [CFG_TO_OUT, SET_60], [CLEAR_60, CFG_TO_OUT, SET_60], 1),
-    Bug("Dst offset of the last launch", "leaks",
+    Bug("Config word", "unwritten", [CFG_TO_OUT, SET_60], [CLEAR_60, CFG_TO_OUT, SET_60], 1),
+    Bug("Dst offset of the last launch", "unwritten",
         [ZERO_ROWS, LOAD_1, STORE_LREG, offset(8), SYNC, dst_read()],
         [ZERO_ROWS, offset(0), LOAD_1, STORE_LREG, offset(8), SYNC, dst_read()], 3),
 ]  # fmt: skip
@@ -117,4 +117,4 @@ def test_a_message_left_in_a_mailbox_is_named_and_the_twin_is_silent(tmp_path: P
     for kind, last in (("bad", [0x13]), ("twin", take)):
         kernels: dict[str, list[Line]] = {"brisc": [send, again], "trisc0": [take, show, last]}
         paths.append(folder(tmp_path / kind, kernels, outputs={OUT: 1}))
-    check_bug(*paths, "leaks", "brisc", 2)
+    check_bug(*paths, "unwritten", "brisc", 2)

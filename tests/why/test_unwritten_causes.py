@@ -84,5 +84,5 @@ def test_the_branch_that_leads_past_a_store_is_named(tmp_path: Path) -> None:
         lines[-1] = [bne(A2, A1, -16 - 4 * len(away))]
         outputs = {OUT: [7 * (12 - (but < 12))]}
         paths.append(folder(tmp_path / kind, {"trisc0": [*lines, *summing(12)]}, outputs=outputs))
-    check_bug(*paths, "uninit", "trisc0", 2)
+    check_bug(*paths, "unwritten", "trisc0", 2)
     assert "a branch leads past that store" in " ".join(found(paths[0])[0]["evidence"])

@@ -12,7 +12,7 @@ from bhemu.why.check import Check, Context
 from bhemu.why.findings import CLASS_OF, CLASSES, Finding, order
 
 _CURES = "cure"
-_BEFORE = {"repair": _CURES}  # what a check was called in an earlier release
+_BEFORE = {"repair": _CURES, "uninit": "unwritten", "leaks": "unwritten"}  # earlier names
 
 
 TOOLS = {
@@ -38,7 +38,7 @@ def named(text: str) -> list[Check]:
     if text.strip() == "all":
         return list(known.values())
     given = [name.strip() for name in text.split(",") if name.strip()]
-    names = [_BEFORE.get(name, name) for name in given]
+    names = [*dict.fromkeys(_BEFORE.get(name, name) for name in given)]
     for name in names:
         if name not in known:
             raise InputError(

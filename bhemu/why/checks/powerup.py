@@ -8,10 +8,12 @@ from bhemu.machine.tile import Tile
 from bhemu.tensix.state import DTYPE, OFFSET
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, outside_headers, place
-from bhemu.why.perturb import NOTHING, STRIDE, Fill, Reader, Trials
+from bhemu.why.unwritten.trials import NOTHING, STRIDE, Fill, Trials
+from bhemu.why.unwritten.users import Users
 from bhemu.why.work import tiles_of
 
 _RWC = (8, 8, 8, 1)  # rows of SrcA, SrcB and Dst, fidelity phase
+_OTHERS = "with others than those of power-up, as another kernel may leave them, it is another"
 
 
 class _Kind(NamedTuple):
@@ -55,22 +57,14 @@ def run(context: Context) -> list[Finding]:
     launched = context.launch(engine="compiled", prepare=_put, **context.alone)
     for kind in _KINDS:
         fill = _fill(kind, launched)
-        reader = trials.reader(fill) if fill.at.size and trials.differs(fill) else None
-        if reader is not None:
-            found.append(_finding(kind, reader))
+        if fill.at.size and trials.differs(fill):
+            by = Users(context, trials).reader(fill)
+            text = f"{kind.name} decide the result, and nothing has set them"
+            text += "" if by is None else f": {by.where}"
+            who = {} if by is None else place(outside_headers(by.where), by.clock)
+            advice = f"{kind.setters} before this"
+            found.append(Finding("powerup", "warning", text, who, {}, (_OTHERS,), advice))
     return found
-
-
-def _finding(kind: _Kind, by: Reader) -> Finding:
-    return Finding(
-        "powerup",
-        "warning",
-        f"{kind.name} decide the result, and nothing has set them: {by.where}",
-        place(outside_headers(by.where), by.clock),
-        {},
-        ("with others than those of power-up, as another kernel may leave them, it is another",),
-        f"{kind.setters} before this",
-    )
 
 
 def applies(seen: Outcome) -> int:
@@ -84,7 +78,7 @@ CHECK = Check(
     " output or how the program ends; named is the word that uses them first. `why` does not ask"
     " this: a first kernel may rely on power-up, which another one behind it may not",
     misses="Config and ThreadConfig; what decides nothing with the one other value that is tried",
-    cost="5 runs, and some 20 for each finding",
+    cost="5 runs, and the observed run of `races` where something decides",
     applies=applies,
     run=run,
 )

@@ -1,33 +1,27 @@
-"""The check "slots": replay slots played that nobody recorded, MOP templates and GPRs set anew."""
+"""The check "slots": replay slots that nobody recorded, GPRs set anew before they are read."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
+from bhemu.jit.subset import JIT
 from bhemu.machine.tile import Tile
-from bhemu.memmap import (
-    GPR_BASE,
-    GPR_END,
-    INSTRN_BUF_BASE,
-    INSTRN_BUF_END,
-    MOP_CFG_BASE,
-    MOP_CFG_END,
-)
 from bhemu.program.schema import SESSION
-from bhemu.riscv.formats import Pushed
-from bhemu.riscv.isa import decode
-from bhemu.tensix.frontend import MOP, REPLAY, issued
+from bhemu.tensix.frontend import MOP, MOP_CFG, REPLAY, issued
 from bhemu.tensix.insn import decode as decode_word
-from bhemu.tensix.state import FIFO_DEPTH
 from bhemu.tensix.units import front
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, merged, place
-from bhemu.why.walk import Instruction, Walk, where
+from bhemu.why.order.conflicts import Observed, observed
+from bhemu.why.unwritten.shadow import LOADED, PUSHED
+from bhemu.why.walk import Instruction, where
 
 _SLOTS = 32
 _HALVES = 128  # of the GPRs of a thread
 _WIDE = 8  # halves of four GPRs
+_NO_REGS = np.zeros(32, np.uint32)
 
 
 class Gprs:
@@ -92,54 +86,33 @@ class _Thread:
 
 
 class Slots:
-    """Follows what the cores of a tile push."""
+    """Follows what the cores of a tile push; template: what a MOP of each thread issues by then."""
 
-    def __init__(self, tile: Tile) -> None:
-        self._tile = tile
+    def __init__(self, tile: Tile, template: Any = None) -> None:
+        self._tile, self._template = tile, template
+        self._zmask = [0] * 3
         self._threads = [_Thread() for _ in range(3)]
-        self._queued: list[dict[int, Instruction]] = [{} for _ in range(3)]  # MOP words, by place
         self._gprs = Gprs()
         self.found: dict[tuple[int, int], Finding] = {}
 
-    def walk(self) -> Walk:
-        """Every instruction."""
-        return Walk(self._tile, instruction=self.instruction)
-
-    def instruction(self, step: Instruction) -> None:
-        """After an instruction of a core."""
-        cls = decode(step.word)
-        if cls is not None and issubclass(cls, Pushed):
-            if step.core < 4 and step.word:
-                self._pushed(max(step.core - 1, 0), cls.pushed(step.word), step)
-            return
-        access = step.access()
-        if access is not None and GPR_BASE <= access.address < GPR_END and 0 < step.core < 4:
-            self._gprs.loaded(step.core - 1)
-        if access is None or not access.writes:
-            return
-        if INSTRN_BUF_BASE <= access.address < INSTRN_BUF_END:
-            brisc = (access.address - INSTRN_BUF_BASE) >> 16
-            self._pushed(brisc if step.core == 0 else step.core - 1, access.value, step)
-        elif MOP_CFG_BASE <= access.address < MOP_CFG_END and 0 < step.core < 4:
-            self._template(step.core - 1, step)
-
-    def _template(self, t: int, step: Instruction) -> None:
-        """A word of the MOP template was stored: no MOP may wait for it."""
-        s = self._tile.state
-        for k in range(int(s.fifo_read[t]), int(s.fifo_write[t])):
-            if int(s.fifo[t, k % FIFO_DEPTH]) >> 24 == MOP and k in self._queued[t]:
-                self._report(
-                    step,
-                    self._queued[t][k],
-                    f"changes the MOP template of T{t} while a MOP that uses it is queued",
-                    "wait for the MOP first: mop_sync (PC_BUF 0xFFE80008), or tensix_sync",
-                )
-                return
+    def follow(self, notes: Any) -> "Slots":
+        """What an observer has noted (shadow.notes), up to the end."""
+        for what, t, value, pc, core, time in notes.tolist():
+            if what == PUSHED:
+                self._pushed(t, value, Instruction(time, core, pc, 0, _NO_REGS))
+            elif what == LOADED:
+                self._gprs.loaded(t)
+            else:
+                self._template[t, what] = value
+        for t in range(len(self._threads)):
+            self._one_more(t)
+        return self
 
     def _pushed(self, t: int, word: int, step: Instruction) -> None:
         thread, opcode = self._threads[t], word >> 24
+        if opcode == MOP_CFG:
+            self._zmask[t] = front.MOP_CFG.zmask_hi16.get(word)
         if opcode == MOP:
-            self._queued[t][int(self._tile.state.fifo_write[t]) - 1] = step
             for held in self._issued(t, word):
                 if held >> 24 == REPLAY:
                     self._replay(t, held, step)
@@ -189,11 +162,11 @@ class Slots:
 
     def _issued(self, t: int, word: int) -> Iterator[int]:
         """The words of its configuration that a MOP issues."""
-        s, low = self._tile.state, front.MOP.zmask_lo16_or_loop_count.get(word)
-        mask = np.int64(low | int(s.mop_zmask_hi[t]) << 16)
+        template, low = self._template[t], front.MOP.zmask_lo16_or_loop_count.get(word)
+        mask = np.int64(low | self._zmask[t] << 16)
         steps = front.MOP.loop_count.get(word) + 1
-        given = int(issued(s.mop_cfg[t], front.MOP.mop_type.get(word), mask, steps))
-        return (int(held) for k, held in enumerate(s.mop_cfg[t]) if given >> k & 1)
+        given = int(issued(template, front.MOP.mop_type.get(word), mask, steps))
+        return (int(held) for k, held in enumerate(template) if given >> k & 1)
 
     def _replay(self, t: int, word: int, step: Instruction) -> None:
         cls = decode_word(word)
@@ -211,11 +184,6 @@ class Slots:
         more = first == thread.first and count > thread.count
         self._never_recorded(t, slots, step, longer=more and thread.whole)
         self._mixed(t, slots, step)
-
-    def ended(self) -> None:
-        """The run is over: of what has been recorded and not been played."""
-        for t in range(len(self._threads)):
-            self._one_more(t)
 
     def _one_more(self, t: int) -> None:
         thread = self._threads[t]
@@ -277,28 +245,28 @@ class Slots:
 
 
 def _applies(seen: Outcome) -> int:
-    return 0 if seen.fine else 7
+    return 7 if JIT and not seen.fine else 0
+
+
+def _of(seen: Observed) -> list[Finding]:
+    template, notes = seen.slots
+    return list(Slots(seen.tile, template).follow(notes).found.values())
 
 
 def _run(context: Context) -> Sequence[Finding]:
-    if context.program.kind == SESSION:  # its 140 tiles take hours step by step
+    if context.program.kind == SESSION:  # a kernel sets anew what one before it has set
         return []
-    _, looks = context.walked(Slots, steps=True)
-    for look in looks:
-        look.ended()
-    return merged(look.found.values() for look in looks)
+    return merged(_of(seen) for seen in observed(context))
 
 
 CHECK = Check(
     name="slots",
     proves="that a replay slot is played that nobody recorded, or that was recorded over by another"
-    " line while the rest of what was recorded with it is still played; that the MOP template was"
-    " changed while a MOP waited for it; that a word like those recorded follows them; that a GPR"
-    " was set anew by another line before anything had read it",
+    " line while the rest of what was recorded with it is still played; that a word like those"
+    " recorded follows them; that a GPR was set anew by another line before anything had read it",
     misses="recorded sessions; what a MOP records; GPRs of a thread that records words of them;"
-    " what comes after 150,000 steps, of all tiles of a chip that are looked at: the first of each"
-    " part, and as many others as that allows",
-    cost="one more run step by step (some 6 s for 150,000 steps), where the run went wrong",
+    " what comes after 131,072 words of a tile; of a chip of more than 64 tiles all but 32",
+    cost="the observed run of `races`, where the run went wrong",
     applies=_applies,
     run=_run,
 )

@@ -50,6 +50,16 @@ class Observed:
         self._stores: list[list[int]] = o.log[at].tolist()
 
     @property
+    def record(self) -> r.OrderRecord:
+        """What was observed."""
+        return self._o
+
+    @property
+    def slots(self) -> tuple[Any, Any]:
+        """What MOPs issued when the run began; what cores have pushed and changed since."""
+        return self._observer.template.copy(), self._o.note[: int(self._o.notes[0])]
+
+    @property
     def polls(self) -> list[tuple[int, int, int]]:
         """(core, pc, address) of loads of L1 that look at one place until it changes."""
         last, slot = self._o.site_last, self._o.slot
@@ -60,7 +70,7 @@ class Observed:
         """Another core's last store to a word."""
         for word, _, by, _, pc, time in reversed(self._stores):
             if word == address >> 2 and by != core:
-                return _step(pc, pc, 0, by, -1, time)
+                return made_step(pc, pc, 0, by, -1, time)
         return None
 
     @property
@@ -97,10 +107,10 @@ class Observed:
     def releases(self, owner: int) -> list[tuple[int, Step]]:
         """(clock of the owner, step) of all by which a core or thread lets others go on."""
         ring = self._ring(_row(owner))
-        found = [(one[0], _step(one[1], *one[1:6])) for one in ring]
+        found = [(one[0], made_step(one[1], *one[1:6])) for one in ring]
         slots = self._o.slot
         found += [
-            (clock, _step(pc, pc, 0, core, -1, time))
+            (clock, made_step(pc, pc, 0, core, -1, time))
             for word, _, core, clock, pc, time in self._stores
             if core == owner and (word in self._ends or slots[word])
         ]
@@ -169,14 +179,14 @@ class Observed:
             owner_clock=row[r.OWNER_CLOCK],
             write=bool(row[r.WRITE]),
             waited=bool(row[r.WAITED]),
-            wait=_step(wait, wait, row[r.WAIT_WORD], core, thread, time) if wait else None,
+            wait=made_step(wait, wait, row[r.WAIT_WORD], core, thread, time) if wait else None,
             push_clock=row[r.PUSH_CLOCK],
             again=bool(row[r.AGAIN]),
             taken=self._taken(row),
             acquired=row[r.ACQUIRED],
             poll=(row[r.POLL_WORD], self._instruction(core, poll, time)) if poll else None,
             vector=_vector(row[r.KNOWN :]),
-            before=_step(behind, behind, 0, core, thread, time) if behind else None,
+            before=made_step(behind, behind, 0, core, thread, time) if behind else None,
         )
 
     def _instruction(self, core: int, pc: int, time: int) -> Instruction:
@@ -192,11 +202,11 @@ class Observed:
         pc, pushed, word, core = self._o.sem_init[i].tolist()
         thread, before = max(row[r.THREAD], 0), None
         if behind:
-            before = _step(behind, behind, 0, row[r.CORE], thread, row[r.TIME])
+            before = made_step(behind, behind, 0, row[r.CORE], thread, row[r.TIME])
         of_posts = bool(packed & 8)
         return Taken(
             i, of_posts, self._change(i, int(not of_posts), count), before,
-            _step(pc, pushed, word, core, thread, 0) if pc else None,
+            made_step(pc, pushed, word, core, thread, 0) if pc else None,
             int(self._o.sem_start[i, 0]), int(self._o.sem_count[i, 1]),
         )  # fmt: skip
 
@@ -290,7 +300,7 @@ def _at(tile: Tile, spec: Any) -> int:
 def _store(core: int, clock: int, pc: int, time: int) -> Event:
     """A store of a core to a polled word."""
     nothing = np.zeros(r.AGENTS, np.int64)
-    step = _step(pc, pc, 0, core, -1, time)
+    step = made_step(pc, pc, 0, core, -1, time)
     return Event(
         *(step, core, clock, core, clock, True, False, None, 0, False, None, 0, None, nothing)
     )
@@ -309,10 +319,11 @@ def _vector(plain: Any) -> Clock:
 
 def step_of(row: list[int]) -> Step:
     """The step of an event."""
-    return _step(*(row[k] for k in (r.PC, r.PUSHED, r.WORD, r.CORE, r.THREAD, r.TIME)))
+    return made_step(*(row[k] for k in (r.PC, r.PUSHED, r.WORD, r.CORE, r.THREAD, r.TIME)))
 
 
-def _step(pc: int, pushed: int, word: int, core: int, thread: int, time: int) -> Step:
+def made_step(pc: int, pushed: int, word: int, core: int, thread: int, time: int) -> Step:
+    """The step of a core, or of a thread, at `pc`."""
     if thread >= 0:
         return Word(time, thread, word, pc, core, 0, 0, pushed)
     return Instruction(time, core, pc, word, np.zeros(32, np.uint32))

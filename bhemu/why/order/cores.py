@@ -20,6 +20,7 @@ from bhemu.tensix.stops import STOP_STEP, STOP_TIME
 from bhemu.timing.core import word_at
 from bhemu.why.order import clocks, polls, requests, shadow, words
 from bhemu.why.order import record as r
+from bhemu.why.unwritten import shadow as contents
 
 _LOAD, _STORE, _ATOMIC = Load.code(), Store.code(), Atomic.code()
 _SLICE = 1 << 14  # instructions between looks at the time
@@ -205,6 +206,7 @@ def _access(
 ) -> None:
     """A core has executed a load, store or atomic."""
     size = _width(word)
+    contents.access(o, c, way & _READS, way & _WRITES, address, size)
     if mm.LOCAL_BASE <= address < mm.LOCAL_BASE + mm.LOCAL_SIZES[0]:
         return
     if address < mm.L1_SIZE:
@@ -262,6 +264,7 @@ def _after(
         shadow.steps(s, o, pc, pc, word, np.int64(c), np.int64(-1))
         _access(s, o, c, word, way, address, value, sent)
         shadow.make_room(o)
+    contents.notes(s, o, c, pc, word, way, address, value)
     if 1 <= c <= THREADS:
         _template(o, c, pc, word, way, address, value)
     for other in range(CORES):

@@ -11,6 +11,7 @@ from bhemu.tensix.config import CONFIG_WORDS, SHARED
 from bhemu.tensix.insn import REGISTRY, Instruction, decode
 from bhemu.why.order import config_bits, polls, sites, words
 from bhemu.why.order.record import LISTS, UNIT_NAMES, OrderRecord
+from bhemu.why.unwritten.places import touched
 
 _KINDS = {
     "STALLWAIT": words.WAITS, "SEMWAIT": words.WAITS, "STREAMWAIT": words.WAITS,
@@ -46,7 +47,7 @@ def begin(o: OrderRecord) -> None:
 
 def text(o: OrderRecord, row: int, word: int) -> None:
     """Describe a word in a row of `text`."""
-    o.text[row], o.text_list[row] = _text(word), 0
+    o.text[row], o.text_list[row], o.touched[row] = _text(word), 0, touched(word)
 
 
 @lru_cache(1 << 14)

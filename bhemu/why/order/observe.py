@@ -63,6 +63,7 @@ class Observer:
         self.tile, self.record = tile, OrderRecord()
         self._failure: BaseException | None = None
         o, s = self.record, tile.state
+        self.template = s.mop_cfg.copy()  # of the MOPs of each thread, when the run began
         describe.begin(o)
         self._ask, o.ask[0] = callback(_ASKED, self._answer)
         o.first[:] = s.l1.view("<u4")
@@ -72,6 +73,7 @@ class Observer:
         o.pushed[:] = o.look[:, 0] = o.cached[:, 0] = -1
         o.event[0, r.AGENT] = -1
         o.events[0] = 1
+        o.fresh[:] = -1
         o.config_epoch[0], o.width[0] = 1, r.OWNERS
         s.profile_table[r.ADDRESS] = o.base
         s.profile_table[: len(s.table)] = s.table

@@ -89,6 +89,8 @@ KEPT_ROWS = 48
 MARGIN = 1 << 12  # events that a step may make
 FAR_VERSIONS, FAR_READERS, FAR_EVENTS, KNOWN_VALUES = 64, 3, 1 << 16, 1 << 12
 PASSED, FIRST_ACCESSES = 1 << 12, 1 << 12
+# What of the tile's record is used before it is written, see why/unwritten/shadow.py
+BLOCK, ACTORS, TOUCHED, NOTES = 64, 1 << 13, 24, 1 << 17
 # Columns of a request that was sent: those of its row, then
 SENT_CORE, SENT_CLOCK, SENT_PC, SENT_WORD, SENT_TIME, SENT_VALUE = range(NOC_FIELDS, NOC_FIELDS + 6)
 SENT = NOC_FIELDS + 6
@@ -260,6 +262,26 @@ MEMBERS = (
     Member("old_valid", _i64, (1024,), "the same"),
     Member("old_l1", _u8, (16,), "the 16 bytes of L1 that it may write to"),
     Member("step", _i64, (6,), "the present access: pc, pushed, word, core, thread, time"),
+    # contents, by their place in the tile's record
+    Member(
+        "fresh", _i64, (DTYPE.itemsize // BLOCK,), "a bit for each byte: nobody used or wrote it"
+    ),
+    Member("user", _u16, (DTYPE.itemsize // 4,), "by word: 1 + actor that used it while fresh"),
+    Member("maker", _u16, (DTYPE.itemsize // 4,), "by word: 1 + actor that wrote it last"),
+    Member("actor", _i64, (ACTORS, 7), "who: as `step`, when first; 1 + when last, 0 = free"),
+    Member(
+        "touched",
+        _i64,
+        (TEXTS, 2, TOUCHED, 4),
+        "what a word reads, writes: place, bytes, as many between threads, 1 = all of it",
+    ),
+    Member("note", _i64, (NOTES, 6), "what cores push and change of MOPs: see shadow.notes"),
+    Member("notes", _i64, (1,), "how many"),
+    Member("empty", _i64, (THREADS, 2), "1 + actor that packs what nobody wrote; the first row"),
+    Member("list_used", _u8, (LISTS,), "1 = the bits of Config of the list have been used"),
+    Member(
+        "bit_user", _u16, (2 * CONFIG_WORDS, 32), "by bit of Config: 1 + actor that used it first"
+    ),
 )
 ORDER_DTYPE = layout(MEMBERS)
 at: Callable[[Any], Any] = record_at(ORDER_DTYPE)

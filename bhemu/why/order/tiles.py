@@ -16,6 +16,7 @@ from bhemu.why.order import record as r
 from bhemu.why.order.code_then import CodeThen
 from bhemu.why.order.observe import Observer
 from bhemu.why.order.sent import Sent, targets
+from bhemu.why.unwritten.moves import Moves
 from bhemu.why.walk import Instruction, Step
 
 _VIRTUAL = 7 << 13 | request.STATIC_CHANNEL
@@ -100,6 +101,7 @@ class Tiles:
         self._numbers = [chip.number_of(one.tile.xy) for one in observers]
         self._places = {number: n for n, number in enumerate(self._numbers)}
         self._channels = Channels(len(observers))
+        self.moves = Moves([one.record for one in observers])
         for n, one in enumerate(observers):
             o = one.record
             o.tiles[0], o.number[0], o.far_events[0] = len(observers), n, 1
@@ -162,10 +164,12 @@ class Tiles:
     def _arrive(self, sent: Sent) -> None:
         column, clock = self._channels.arrival(sent.tile, sent.row, sent.known)
         sent.arrived = True
-        for u in targets(self._chip, self._masks(sent), sent, self._numbers[sent.tile]):
-            n = self._places.get(u)
-            if n is not None and not (sent.reads and sent.is_register):
+        reached = targets(self._chip, self._masks(sent), sent, self._numbers[sent.tile])
+        observed = [n for u in reached if (n := self._places.get(u)) is not None]
+        for n in observed:
+            if not (sent.reads and sent.is_register):
                 self._reach(n, sent, column, clock)
+        self.moves.arrives(sent, observed)
         if sent.reads:
             self._access(sent.tile, sent, column, clock, arrivals.WRITES, sent.own)
         held = self.observers[sent.tile].record.answer[int(sent.row[request.NOC])]

@@ -24,6 +24,7 @@ from bhemu.tensix.units.vector import loadstore, schedule
 from bhemu.tensix.units.vector.sfpu import STORE
 from bhemu.why.order import clocks, shadow
 from bhemu.why.order import record as r
+from bhemu.why.unwritten import shadow as contents
 
 # Columns of the description of a word (describe.py fills them)
 (
@@ -287,6 +288,26 @@ def _config_list(s: Any, o: Any, t: Any, i: Any, context: Any, later: Any) -> An
 
 
 @njit
+def _uses(s: Any, o: Any, t: Any, i: Any, context: Any) -> None:
+    """What a word finds there: it decides what the word does."""
+    contents.reads_of(s, o, t, i)
+    for later in range(2 if context >= 0 else 0):
+        which = _config_list(s, o, t, i, context, later)
+        if which >= 0:
+            contents.config_list(o, which)
+    if o.text[i, MOVES] == PACKS:
+        if not _pack_fields(o.step[2]).zero_write:
+            contents.packs(s, o, t)
+        if config.get(s, config.bank(s, t), cf.THCON_SEC0_REG1_Pack_L1_Acc):
+            for k in range(_WRITES, _WRITES + o.ranges[1]):  # what it adds to
+                contents.l1(o, o.range[k, 0], o.range[k, 1], np.int64(0))
+    for k in range(o.dst_rows[1]):
+        contents.row(o, o.dst_row[k], np.int64(0))
+    for k in range(o.ranges[0]):
+        contents.l1(o, o.range[k, 0], o.range[k, 1], np.int64(0))
+
+
+@njit
 def _reads(s: Any, o: Any, t: Any, i: Any, agent: Any, context: Any) -> None:
     text, issue = o.text[i], np.int64(r.ISSUE + t)
     if context >= 0:
@@ -332,6 +353,7 @@ def _macro_stored(s: Any, o: Any) -> None:
                 one = shadow.event(s, o, agent, np.int64(1))
                 shadow.begin(o)
             shadow.place(o, agent, np.int64(r.DST + row), one, np.int64(1))
+            contents.row(o, row, np.int64(1))
 
 
 @njit
@@ -351,14 +373,17 @@ def _writes(s: Any, o: Any, t: Any, agent: Any, text: Any) -> None:
         row = np.int64(k) if o.dst_rows[0] < 0 else o.dst_row[k]
         if _row_changed(s, row, o.old_valid[row], o.old_dst[row]):
             shadow.place(o, agent, np.int64(r.DST + row), one, np.int64(1))
+            contents.row(o, row, np.int64(1))
     for k in range(_WRITES, _WRITES + o.ranges[1]):
         low, high = o.range[k, 0], o.range[k, 1]
         if text[L1_WRITE] == INDIRECT or text[L1_WRITE] == ATOMIC_LINE:
             for n in range(_LINE):
                 if low + n < s.l1.size and s.l1[low + n] != o.old_l1[n]:
                     shadow.l1(o, agent, low + n, low + n + 1, one, np.int64(1))
+                    contents.l1(o, low + n, low + n + 1, np.int64(1))
         else:
             shadow.l1(o, agent, low, high, one, np.int64(1))
+            contents.l1(o, low, high, np.int64(1))
     if text[CONFIG_WRITE]:
         config_changes(s, o, agent, one)
         keep_config(s, o)  # a core may be in the middle of a store that waits for the word
@@ -379,6 +404,7 @@ def config_changes(s: Any, o: Any, agent: Any, one: Any) -> None:
         if differ:
             shadow.begin(o)
             shadow.config_written(o, agent, np.int64(k), differ, one)
+            contents.config_word(o, np.int64(k))
 
 
 @njit
@@ -413,6 +439,7 @@ def _after(s: Any, o: Any, t: Any, i: Any, context: Any) -> None:
     if text[IS_ATOMIC]:
         clocks.acquire(o, agent, np.int64(clocks.ATOMIC))
     _reads(s, o, t, i, agent, context)
+    contents.writes_of(o, t, i)
     _writes(s, o, t, agent, text)
     if o.dst_rows[0] or o.dst_rows[1]:
         o.dst_word[clocks.row(agent), 0] = o.step[1]
@@ -449,9 +476,11 @@ def observed_word(s: Any, t: Any, word: Any) -> Any:
     i = _described(s, o, w)
     context = _before(s, o, t, w, o.text[i])
     status = _execute(s, o, t, opcode, word)
-    if status == DONE and o.text[i, AGENT_UNIT] > -2:
+    if status <= DONE:
         pc = np.int64(s.gate_pc[t])
         pushed = np.int64(s.play_pc[t]) if s.gate_from[t] >= FROM_REPLAY else pc
         shadow.steps(s, o, pc, pushed, w, s.gate_core[t], np.int64(t))
-        _after(s, o, t, i, context)
+        _uses(s, o, t, i, context)
+        if status == DONE and o.text[i, AGENT_UNIT] > -2:
+            _after(s, o, t, i, context)
     return status

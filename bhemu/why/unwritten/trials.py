@@ -1,49 +1,21 @@
-"""Runs of a program from states that differ in few bytes: what decides the end, who reads it."""
+"""Runs of a program from states that differ in few bytes: which of them decide how it ends."""
 
-import contextlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from bhemu.errors import BhemuError, Where
-from bhemu.machine import error_text
-from bhemu.machine.saved import HOSTS
-from bhemu.machine.stop import now
+from bhemu.errors import Where
 from bhemu.machine.tile import Tile
-from bhemu.machine.watchpoints import spans
-from bhemu.memmap import L1_SIZE
-from bhemu.metal.kernels import AFTER_DONE
 from bhemu.noc.grid import BANKS
 from bhemu.noc.record import MEMORY_SHIFT
-from bhemu.riscv.formats import Store
-from bhemu.riscv.isa import decode
 from bhemu.tensix import config, config_fields, thread_fields
-from bhemu.tensix.insn import disassemble
-from bhemu.tensix.observe import WORDS
-from bhemu.tensix.state import CORES, DTYPE, MEMBERS, OFFSET, POINTERS
+from bhemu.tensix.state import MEMBERS, OFFSET
 from bhemu.why.check import Context, Outcome
 
-NEAR = 64  # bytes: what belongs together
 Offsets = npt.NDArray[np.int64]
-_NO_STATE = (
-    *HOSTS,
-    *POINTERS,
-    *("src_prepared", "src_exponent", "src_slice", "src_wide", "term_sum", "term_exponent"),
-    *(
-        "term_magnitude",
-        "doubt_row",
-        "lane_tmp",
-        "lane_doubt_new",
-        "pack_tmp",
-        "pack_cells",
-        "unpack_tmp",
-    ),
-    *("unpack_weight", "scratch", "detail", "loaded", "sem_by", "sem_pc", "dst_doubt_pc"),
-)
-"""Members that hold nothing a program can see."""
 _THREAD_WORDS = next(member.shape[1] for member in MEMBERS if member.name == "thread_cfg")
 
 
@@ -116,18 +88,6 @@ def field_names(at: int) -> str:
     return f" ({', '.join(known[:2])})" if known else ""
 
 
-Bytes = list[npt.NDArray[np.uint8]]
-
-
-@dataclass(frozen=True)
-class Reader:
-    """Who uses a value at last, when, and who has sent it over the NoC until there."""
-
-    where: Where
-    clock: int
-    carriers: tuple[Where, ...] = ()
-
-
 class Trials:
     """A launched program that is run again and again from its beginning.
 
@@ -144,12 +104,10 @@ class Trials:
         if context.is_chip:
             self.tiles = self.machine.tiles_made()
             self._make_pages()
-        self.runs = 0
         self.ground = NOTHING
         self.begin(NOTHING)
         self._laid = context.outputs(self.machine)
         self.plain = self.result(NOTHING)
-        self.clock = int(self.machine.clock)
 
     def _make_pages(self) -> None:
         """Those that the program touches exist from its beginning on."""
@@ -186,7 +144,6 @@ class Trials:
 
     def begin(self, fill: Fill) -> None:
         """To the launch, these bytes changed."""
-        self.runs += 1
         self.context.work.restored(len(self.tiles), fill.at.size + self.ground.at.size)
         self.machine.restore(self._start)
         held = self.bytes() if fill.at.size or self.ground.at.size else []
@@ -220,18 +177,19 @@ class Trials:
         self.plain = self.result(NOTHING)
         return self.plain.same(before)
 
-    def left(self, names: Sequence[str]) -> list[dict[str, Fill]]:
-        """By tile and member of its record, what the plain run leaves otherwise than it was."""
-        self.begin(NOTHING)
-        records = [tile.state.buffer.view(DTYPE) for tile in self.tiles]
-        before = [{name: one[name].copy() for name in names} for one in records]
-        self.result(NOTHING)
-        if self.context.is_chip:
-            with contextlib.suppress(BhemuError):  # its firmware puts its counters back
-                self.machine.run("polling", limit=AFTER_DONE)
-        return [
-            _changed(old, tile.state.buffer) for old, tile in zip(before, self.tiles, strict=True)
-        ]
+    def needed(self, parts: Sequence[Fill]) -> list[int]:
+        """The numbers of those without which the others make no difference, the first ones."""
+        found: list[int] = []
+        high = len(parts)
+        while high and not (found and self.differs(together(parts[n] for n in found))):
+            low = 0
+            while high - low > 1:
+                middle = (low + high) // 2
+                some = together(parts[n] for n in (*found, *range(middle)))
+                low, high = (low, middle) if self.differs(some) else (middle, high)
+            high -= 1
+            found.append(high)
+        return found
 
     def deciding(self, fill: Fill, size: int = 4) -> Fill | None:
         """As few bytes of `fill`, `size` together, as make the same difference alone."""
@@ -248,134 +206,6 @@ class Trials:
                 break  # it takes some of both
         return fill.some(low, high)
 
-    # Who reads it
-
-    def reader(self, fill: Fill) -> Reader | None:
-        """The instruction or word through which a difference spreads from memory."""
-        if self.context.is_chip:
-            from bhemu.why.origin.propagation import Spread
-
-            return Spread(self, fill).reader()
-        self.begin(NOTHING)
-        first, buffer = now(self.tile.state), self.tile.state.buffer
-        plain = Fill(fill.at, buffer[fill.at].copy())
-        low, high = 0, max(self.clock - first, 1)
-        while high - low > 1:
-            middle = (low + high) // 2
-            if np.array_equal(self._at(plain, middle), self._at(fill, middle)):
-                low = middle
-            else:
-                high = middle
-        self._at(fill, low)
-        return Reader(one_step(self.tile, lambda: self.tile.run(limit=1)), first + high)
-
-    # Who writes next to it
-
-    def neighbour(self, whole: Fill, at: int) -> tuple[Where, int] | None:
-        """Who fills the bytes of L1 next to those at `at` that stay as `whole` has laid them."""
-        number, at = divmod(at, STRIDE)
-        if number >= len(self.tiles) or at >= L1_SIZE:
-            return None
-        self.result(whole)
-        laid = (whole.at // STRIDE == number) & (whole.at % STRIDE < L1_SIZE)
-        places, values = whole.at[laid] % STRIDE, whole.values[laid]
-        changed = places[self.tiles[number].state.l1[places] != values]
-        after = changed[(changed > at) & (changed < at + NEAR)]
-        before = changed[(changed < at) & (changed > at - NEAR)]
-        full = len(before) >= NEAR - 4  # that many that differ from what was there
-        if at % NEAR == 0 and not full:  # what is written before it seems to be complete
-            before = before[:0]
-        near = [*after[:1], *before[-1:]]
-        if not near:
-            return None
-        found = self._first_change(whole, self.tiles[number], int(near[0]) & ~3)
-        ends = at % NEAR == 0 and not len(after)  # what is written up to here
-        return None if ends and (found is None or found[0].thread is not None) else found
-
-    def _first_change(self, fill: Fill, tile: Tile, at: int) -> tuple[Where, int] | None:
-        self.begin(fill)
-        text = f"{at:#x}:4"
-        with tile.stepping.watched.alone(text, spans(tile, "brisc", text)):
-            stop = None
-            with contextlib.suppress(BhemuError):
-                stop = self.machine.run(limit=self.context.most)
-        change = None if stop is None else stop.change
-        if change is None or (self.context.is_chip and not _stored(tile, change.where, at)):
-            return None
-        return change.where, now(tile.state)
-
     def tile_of(self, where: Where) -> Tile | None:
         """The tile that a place stands on."""
         return next((tile for tile in self.tiles if tile.xy == where.tile), None)
-
-    @property
-    def tile(self) -> Tile:
-        """The first tile."""
-        return self.tiles[0]
-
-    def _at(self, fill: Fill, clock: int) -> npt.NDArray[np.uint8]:
-        self.begin(fill)
-        if clock > 0:
-            with contextlib.suppress(BhemuError):  # how the run ended is its state too
-                self.tile.run(limit=clock)
-        buffer = seen(self.tile.state.buffer)
-        left = self.tile.state.buffer[fill.at] == fill.values
-        buffer[fill.at[left]] = 0  # the difference itself, where nothing has touched it
-        return buffer
-
-
-def seen(buffer: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """A record without what no program can see."""
-    buffer = buffer.copy()
-    record = buffer.view(DTYPE)
-    for name in _NO_STATE:
-        record[name] = 0
-    return buffer
-
-
-def _stored(tile: Tile, where: Where, at: int) -> bool:
-    """Whether a core has just stored to the word at `at`, and no request has brought it."""
-    if where.core is None or where.pc is None or where.tile != tile.xy:
-        return False
-    word = tile.read32(where.pc)
-    cls = decode(word)
-    if cls is None or not issubclass(cls, Store):
-        return False
-    base = int(tile.core[where.core].regs[cls.rs1.get(word)])
-    return (base + cls.imm.get(word)) & 0xFFFFFFFC == at
-
-
-def one_step(tile: Tile, run: Callable[[], Any]) -> Where:
-    """Who goes on in `run`, which lets a tile do one step."""
-    s = tile.state
-    retired, pcs = s.retired.copy(), s.pc.copy()
-    tile.log.clear()
-    s.trace[0] = WORDS
-    try:
-        run()
-    except BhemuError as error:
-        if error.where is not None:
-            return error.where
-    finally:
-        s.trace[0] = 0
-        tile.drain_log()
-    for t, word, pc, *_ in tile.log:
-        more = {"thread": t, "word": word, "decoded": disassemble(word)}
-        return error_text.where_core(tile, int(s.gate_core[t]), pc, **more)
-    for c in range(CORES):
-        if s.retired[c] != retired[c]:
-            pc = int(pcs[c])
-            return error_text.where_core(tile, c, pc, **error_text.instruction(tile, pc))
-    return Where(tile=tile.xy)
-
-
-def _changed(before: dict[str, npt.NDArray[Any]], after: npt.NDArray[np.uint8]) -> dict[str, Fill]:
-    """By member, what the record of a tile `after` holds otherwise than `before`."""
-    new, found = after.view(DTYPE), {}
-    for name, old in before.items():
-        size = np.dtype(old.dtype).itemsize
-        differ = np.flatnonzero((old != new[name]).reshape(-1))
-        at = (OFFSET[name] + differ[:, None] * size + np.arange(size)).reshape(-1).astype(np.int64)
-        if at.size:
-            found[name] = Fill(at, after[at].copy())
-    return found

@@ -1,0 +1,169 @@
+"""Who uses what a run begins with, who writes it, who has carried it: told by one observed run."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bhemu.errors import Where
+from bhemu.jit.subset import JIT
+from bhemu.memmap import L1_SIZE
+from bhemu.why.check import Context
+from bhemu.why.order.conflicts import made_step, observed, tiles
+from bhemu.why.unwritten.moves import STRIDE as AREA
+from bhemu.why.unwritten.moves import Uses
+from bhemu.why.unwritten.trials import NOTHING, STRIDE, Fill, Trials, member_of
+from bhemu.why.walk import where
+
+_FIRST, _LAST = 5, 6  # columns of an actor: when first, 1 + when last
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Who uses a value at last, when, and who has sent it over the NoC until there."""
+
+    where: Where
+    clock: int
+    carriers: tuple[Where, ...] = ()
+
+
+class Users:
+    """Asks the observed run of a program of its bytes, as `trials` numbers them."""
+
+    def __init__(self, context: Context, trials: Trials) -> None:
+        self._trials = trials
+        self._seen = observed(context) if JIT else []
+        together = tiles(context) if JIT else None
+        self._moves = None if together is None else together.moves
+        numbers = {tile.xy: n for n, tile in enumerate(trials.tiles)}
+        self._numbers = [numbers[one.tile.xy] for one in self._seen]
+
+    def used(self, fill: Fill) -> Fill:
+        """What of it somebody has used, or carried."""
+        kept = np.isin(fill.at & ~3, self._words[0])
+        return Fill(fill.at[kept], fill.values[kept])
+
+    def reader(self, fill: Fill) -> Reader | None:
+        """Who uses one of these bytes first; who has carried them last where nobody uses them."""
+        words, uses, rows = self._words
+        hits = rows[np.isin(words, fill.at & ~3)].tolist()
+        found = [(*self._moment(uses[number], row), number, row) for number, row in hits]
+        if not found:
+            return self._of_config(fill)
+        *_, number, row = min(found)
+        use = uses[number]
+        carriers = self._carriers(int(use.hop[row]))
+        if use.tile < 0:
+            at, clock = carriers[-1]
+            return Reader(at, clock, tuple(one for one, _ in carriers[:-1]))
+        return Reader(*self._act(use.tile, int(use.actor[row])), tuple(one for one, _ in carriers))
+
+    def _of_config(self, fill: Fill) -> Reader | None:
+        """Who uses those bits of Config first that are other ones in `fill`."""
+        number, rest = divmod(int(fill.at[0]), STRIDE)
+        name, at = member_of(rest)
+        if name != "cfg" or number not in self._numbers:
+            return None
+        self._trials.begin(NOTHING)
+        now = self._trials.bytes()[number][fill.at % STRIDE]
+        bits = np.unpackbits(now ^ fill.values, bitorder="little")
+        seen = self._seen[n := self._numbers.index(number)]
+        users = seen.record.bit_user.reshape(-1)[8 * at : 8 * at + len(bits)][bits > 0]
+        actors = [int(one) - 1 for one in users if one]
+        times = seen.record.actor[:, _FIRST]
+        return (
+            Reader(*self._act(n, min(actors, key=lambda one: int(times[one])))) if actors else None
+        )
+
+    def maker(self, at: int) -> tuple[Where, int] | None:
+        """Who has written a byte of a tile last, and when, but for requests."""
+        number, rest = divmod(at, STRIDE)
+        if number not in self._numbers:
+            return None
+        n = self._numbers.index(number)
+        actor = int(self._seen[n].record.maker[rest >> 2]) - 1
+        return None if actor < 0 else self._act(n, actor, last=True)
+
+    def empty(self) -> Iterator[tuple[Where, int, int]]:
+        """By tile and thread the first PACR that reads Dst as it was cleared; when, the row."""
+        for n, seen in enumerate(self._seen):
+            for actor, row in seen.record.empty.tolist():
+                if actor:
+                    yield *self._act(n, actor - 1), row
+
+    def made(self, at: npt.NDArray[np.int64], number: int) -> npt.NDArray[np.bool_]:
+        """Which bytes of a tile cores or units have written."""
+        if number not in self._numbers:
+            return np.zeros(len(at), np.bool_)
+        found: npt.NDArray[np.bool_] = (
+            self._seen[self._numbers.index(number)].record.maker[at >> 2] > 0
+        )
+        return found
+
+    def _act(self, n: int, actor: int, *, last: bool = False) -> tuple[Where, int]:
+        seen = self._seen[n]
+        pc, pushed, word, core, thread, first, then = seen.record.actor[actor].tolist()
+        time = then - 1 if last else first
+        at = pc or pushed  # of a replay slot that nobody has recorded, who plays it
+        return where(seen.tile, made_step(at, pushed, word, core, thread, time)), time
+
+    def _moment(self, use: Uses, row: int) -> tuple[int, bool, int]:
+        """Where a use comes among others: what was carried further is used at last; its time."""
+        hops, hop, last = 0, int(use.hop[row]), None
+        while hop >= 0:
+            assert self._moves is not None
+            hops, (hop, sent) = hops - 1, self._moves.hops[hop]
+            last = last or sent
+        if use.tile < 0:
+            assert last is not None
+            return hops, True, int(last.step.clock)
+        return hops, False, int(self._seen[use.tile].record.actor[use.actor[row], _FIRST])
+
+    def _carriers(self, hop: int) -> list[tuple[Where, int]]:
+        """The requests up to a hop, the first one first, each line once."""
+        found: list[tuple[Where, int]] = []
+        while hop >= 0:
+            assert self._moves is not None
+            hop, sent = self._moves.hops[hop]
+            at = where(self._seen[sent.tile].tile, sent.step)
+            if at not in [one for one, _ in found]:
+                found.insert(0, (at, sent.step.clock))
+        return found
+
+    @cached_property
+    def _words(self) -> tuple[npt.NDArray[np.int64], list[Uses], npt.NDArray[np.int64]]:
+        """Words that were used, as `trials` numbers their first bytes; the uses, and by word its
+        use and row."""
+        uses = list(self._uses())
+        words = [np.empty(0, np.int64), *(one.origin for one in uses)]
+        rows = [np.empty((0, 2), np.int64)]
+        for number, one in enumerate(uses):
+            row = np.arange(len(one.origin))
+            rows.append(np.stack([np.full(len(row), number), row], axis=1))
+        return np.concatenate(words), uses, np.concatenate(rows)
+
+    def _uses(self) -> Iterator[Uses]:
+        for n, seen in enumerate(self._seen):
+            user: Any = seen.record.user
+            words = np.flatnonzero(user)
+            words = words[words >= L1_SIZE // 4] if self._moves is not None else words
+            origin = self._numbers[n] * STRIDE + 4 * words.astype(np.int64)
+            actors = user[words].astype(np.int64) - 1
+            yield Uses(origin, n, actors, np.full(len(words), -1, np.int32))
+        if self._moves is None:
+            return
+        pages = {key: len(self._trials.tiles) + n for n, key in enumerate(self._trials.pages)}
+        numbers = np.array(
+            [
+                self._numbers[at] if kind < 0 else pages.get((kind, at), -1)
+                for kind, at in self._moves.keys
+            ],
+            np.int64,
+        )
+        for one in self._moves.uses():
+            number = numbers[(one.origin - 1) // AREA]
+            origin = np.where(number < 0, -1, number * STRIDE + (one.origin - 1) % AREA)
+            yield one._replace(origin=origin)
