@@ -14,7 +14,7 @@ setup: $(ALL)
 
 $(RUNTIME): pyproject.toml
 	@$(SHOWN) "making $(VENV)" $(PYTHON) -m venv $(VENV)
-	@$(SHOWN) "installing bhemu and what it runs with, once" $(PIP) -e .
+	@$(SHOWN) "installing bhemu and what it runs with, once" $(PIP) -e '.[compile]'
 	@$(SHOWN) "compiling its bytecode" $(BIN)/python -m compileall -q -j 0 bhemu
 	touch $@
 
