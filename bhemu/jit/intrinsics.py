@@ -1,7 +1,6 @@
 """Intrinsics of compiled code: addresses, memory, calls through pointers, processor ticks."""
 
 import ctypes
-import os
 import time
 import weakref
 from collections.abc import Callable
@@ -278,9 +277,6 @@ else:
 
 # The processor's time stamp counter, for compiled code; interpreted, nanoseconds.
 
-# A counter that programs may read: ARM's cycle counter is the kernel's.
-_COUNTER = "llvm.readcyclecounter" if os.uname().machine == "x86_64" else "llvm.readsteadycounter"
-
 if JIT:
 
     @intrinsic
@@ -291,7 +287,7 @@ if JIT:
 
         def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             kind = ir.FunctionType(ir.IntType(64), [])
-            function = builder.module.declare_intrinsic(_COUNTER, fnty=kind)
+            function = builder.module.declare_intrinsic("llvm.readcyclecounter", fnty=kind)
             return builder.call(function, [])
 
         return types.int64(), emit
