@@ -18,6 +18,25 @@ from bhemu.jit.machine_code import Image, image
 _LINUX = {"x86-64": "x86_64-unknown-linux-gnu", "aarch64": "aarch64-unknown-linux-gnu"}
 # A counter that programs may read: ARM's cycle counter is the kernel's.
 _COUNTERS = ("llvm.readcyclecounter", "llvm.readsteadycounter")
+# numba's own text of this function has been through x86-64's code generator.
+_RELEASE = """
+declare void @NRT_MemInfo_call_dtor(ptr)
+define void @NRT_decref(ptr %counted) {
+  %none = icmp eq ptr %counted, null
+  br i1 %none, label %end, label %release
+release:
+  fence release
+  %before = atomicrmw sub ptr %counted, i64 1 monotonic
+  %last = icmp eq i64 %before, 1
+  br i1 %last, label %free, label %end
+free:
+  fence acquire
+  call void @NRT_MemInfo_call_dtor(ptr %counted)
+  br label %end
+end:
+  ret void
+}
+"""
 _TARGET_LINES = re.compile(r"^target (datalayout|triple) = .*$", re.MULTILINE)
 
 # LLVM unrolls a loop over 32 lanes before it looks for vectors, and then finds none: the copies
@@ -71,6 +90,8 @@ def lowered(source: Source, target: Target) -> Image:
     if target.machine == "aarch64":
         text = text.replace(*_COUNTERS)
     module = _parsed(text, target, machine)
+    if target.machine == "aarch64":
+        module.link_in(_parsed(_RELEASE, target, machine))
     if target.forms:
         module.link_in(_parsed(vectors.forms(target.forms), target, machine))
     for function in module.functions:
@@ -85,6 +106,10 @@ def lowered(source: Source, target: Target) -> Image:
     module.verify()
     if any(v.name.startswith("numba.dynamic.globals") for v in module.global_variables):
         raise Internal(f"{source.function} holds the address of a Python object")
+    if target.machine == "aarch64" and (
+        foreign := re.search(r"call .*@(llvm\.x86\.[\w.]+)", str(module))
+    ):
+        raise Internal(f"{source.function} needs {foreign[1]}, which is an instruction of x86-64")
     return image(machine.emit_object(module), source.function)
 
 

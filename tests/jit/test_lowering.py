@@ -160,3 +160,16 @@ def test_a_level_has_the_forms_that_its_processors_execute() -> None:
     assert lowering.target("x86-64-v4").forms == "avx2"
     assert lowering.target("x86-64-v2").forms == "sse4_1"
     assert lowering.target(ARM).forms == "neon"
+
+
+def test_an_instruction_of_another_processor_is_refused_by_name() -> None:
+    pair = "<8 x i32>"
+    text = f"""
+declare <16 x i16> @llvm.x86.avx2.packusdw({pair}, {pair})
+define <16 x i16> @entry({pair} %a, {pair} %b) {{
+  %both = call <16 x i16> @llvm.x86.avx2.packusdw({pair} %a, {pair} %b)
+  ret <16 x i16> %both
+}}
+"""
+    with pytest.raises(Internal, match=r"entry needs llvm\.x86\.avx2\.packusdw"):
+        lowered(lowering.Source(text, "entry"), target(ARM))
