@@ -50,7 +50,7 @@ test-pythons: $(RUNTIME)
 test-hosts: setup
 	$(BIN)/python scripts/test_hosts.py
 
-# Golden programs on the code for AArch64, in a process that qemu emulates; what it needs is kept in .arm (about 250 MB).
+# Golden programs on the code for AArch64, in a process that qemu emulates; what it needs is kept in .arm (about 600 MB).
 test-aarch64: setup
 	$(BIN)/python scripts/test_aarch64.py
 
