@@ -7,14 +7,14 @@ PIP := $(BIN)/pip install --disable-pip-version-check --progress-bar off
 RUNTIME := $(VENV)/.runtime
 ALL := $(VENV)/.all
 
-.PHONY: setup run test test-ci test-all select timing test-pythons test-hosts reliability lint format bench docs notebooks firmware library vectors vectors-check coverage \
+.PHONY: setup run test test-ci test-all select timing test-pythons test-hosts test-aarch64 reliability lint format bench docs notebooks firmware library vectors vectors-check coverage \
   mutate wheel wheel-check clean
 
 setup: $(ALL)
 
 $(RUNTIME): pyproject.toml
 	@$(SHOWN) "making $(VENV)" $(PYTHON) -m venv $(VENV)
-	@$(SHOWN) "installing bhemu and what it runs with, once" $(PIP) -e .
+	@$(SHOWN) "installing bhemu and what it runs with, once" $(PIP) -e '.[compile]'
 	@$(SHOWN) "compiling its bytecode" $(BIN)/python -m compileall -q -j 0 bhemu
 	touch $@
 
@@ -39,6 +39,7 @@ select: setup
 
 test-all: setup
 	BHEMU_LONG=1 $(BIN)/pytest -n 2
+	$(MAKE) test-aarch64
 	$(MAKE) reliability
 
 # PYTHONS="python3.12 /path/to/python3.13": those instead of the supported ones at hand
@@ -48,6 +49,10 @@ test-pythons: $(RUNTIME)
 # Stock ttnn from its registry drives the chip; what it needs is kept in .hosts (about 900 MB).
 test-hosts: setup
 	$(BIN)/python scripts/test_hosts.py
+
+# Golden programs on the code for AArch64, in a process that qemu emulates; what it needs is kept in .arm (about 600 MB).
+test-aarch64: setup
+	$(BIN)/python scripts/test_aarch64.py
 
 reliability: setup
 	nice $(BIN)/python scripts/hostile_campaign.py --workers 2 --write
@@ -94,7 +99,7 @@ mutate: setup
 	nice $(BIN)/python scripts/mutate.py --write
 
 # The wheel carries the machine code of every entry (docs/internals.md); the checkout does not.
-# LEVEL=x86-64-v3: for that processor level only
+# LEVEL=x86-64-v3: for those processors only (bhemu/jit/host.py, CARRIED)
 wheel: $(RUNTIME)
 	rm -rf build dist bhemu/data/*.code bhemu/data/*.so
 	$(PIP) -q ziglang==0.17.0

@@ -69,7 +69,7 @@ def main() -> None:
             print(line, flush=True)
             lines.append(line)
     tools = ", ".join(f"{name} {metadata.version(name)}" for name in ("numba", "numpy", "unicorn"))
-    absent = [level for level in host.CARRIED if level not in host.executed()]
+    absent = [level for level in host.LEVELS if level not in host.executed()]
     text = [
         "<!-- Written by `make bench`; do not edit. -->",
         "# Benchmarks",

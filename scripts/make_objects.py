@@ -1,9 +1,7 @@
-"""Compile every entry for levels of x86-64, into files that a wheel carries.  make wheel"""
+"""Compile every entry for all processors, into files that a wheel carries.  make wheel"""
 
 import argparse
-import os
-import subprocess
-import sys
+import functools
 from pathlib import Path
 from typing import Any
 
@@ -17,43 +15,41 @@ def _entries() -> list[Any]:
     return [*every_entry(), *ENTRIES]
 
 
-def compiled(number: int) -> tuple[str, bytes]:
-    """Label and packed image of one entry."""
-    from bhemu.jit import build
+def compiled(levels: list[str], number: int) -> tuple[str, dict[str, bytes]]:
+    """Label of one entry, and its packed image for each level."""
+    from bhemu.jit import emit, lowering
 
     entry = _entries()[number]
-    return entry.label(), build.image(entry)
+    source = emit.front_end(entry.signature, entry.resolved())
+    images = {name: lowering.lowered(source, lowering.target(name)).packed() for name in levels}
+    return entry.label(), images
 
 
-def make(path: Path) -> None:
-    """Write the file of the level that the environment names."""
+def make(folder: Path, levels: list[str]) -> None:
+    """Write the files of these levels."""
     from bhemu.jit import host
     from bhemu.sweeps.engine import Lost, calls
 
     count = len(_entries())
-    images = {}
-    for number, found in calls(compiled, range(count)):
+    images: dict[str, dict[str, bytes]] = {name: {} for name in levels}
+    for number, found in calls(functools.partial(compiled, levels), range(count)):
         if isinstance(found, Lost):
             raise RuntimeError(f"entry {number}: {found}") from found.problem
-        label, image = found
-        images[label] = image
-    path.write_bytes(content := host.pack(images))
-    print(f"{path}: {count} entries, {len(content) / 1e6:.1f} MB", flush=True)
+        label, made = found
+        for name, image in made.items():
+            images[name][label] = image
+    for name in levels:
+        path = folder / f"{name}.code"
+        path.write_bytes(content := host.pack(images[name]))
+        print(f"{path}: {count} entries, {len(content) / 1e6:.1f} MB", flush=True)
 
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("folder", type=Path, help="where the files go")
-    options.add_argument("--level", choices=CARRIED, help="only this one")
+    options.add_argument("--level", choices=CARRIED, action="append", help="only this one")
     chosen = options.parse_args()
-    for level in [chosen.level] if chosen.level else CARRIED:
-        if os.environ.get("NUMBA_CPU_NAME") == level:
-            make(chosen.folder / f"{level}.code")
-            continue
-        # numba reads the processor's name when it is loaded
-        target = {"NUMBA_CPU_NAME": level, "NUMBA_CPU_FEATURES": ""}
-        command = [sys.executable, *sys.argv[:1], str(chosen.folder), "--level", level]
-        subprocess.run(command, env={**os.environ, **target}, check=True)
+    make(chosen.folder, chosen.level or list(CARRIED))
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ import json
 import os
 import platform
 from collections.abc import Iterable, Sequence
-from importlib import metadata
+from importlib import metadata, util
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -161,7 +161,8 @@ def _markdown(
 ) -> str:
     from bhemu.bench.measure import select
 
-    tools = ", ".join(f"{name} {metadata.version(name)}" for name in ("numba", "numpy", "unicorn"))
+    there = [name for name in ("numba", "numpy", "unicorn") if util.find_spec(name)]
+    tools = ", ".join(f"{name} {metadata.version(name)}" for name in there)
     versions = f"bhemu {__version__}, CPython {platform.python_version()}, {tools}"
     by = "bhemu bench --formats" if formats else "make bench"
     lines = [
@@ -201,6 +202,7 @@ def warm_command(mnemonics: tuple[str, ...], as_json: bool, quiet: bool) -> int:
     progress = Progress(quiet or as_json)
     with progress.starting():
         from bhemu.devices.bus import entries
+        from bhemu.jit import interpreted
         from bhemu.jit.build import load
         from bhemu.jit.cache import root
         from bhemu.jit.subset import JIT
@@ -210,6 +212,8 @@ def warm_command(mnemonics: tuple[str, ...], as_json: bool, quiet: bool) -> int:
         from bhemu.tensix import compiled
 
         if not JIT:
+            if interpreted.lacks_compiler():
+                raise InputError("there is no compiler", hint=interpreted.COMPILER)
             raise InputError("NUMBA_DISABLE_JIT is set: nothing is compiled", hint="unset it")
         chosen = _chosen(mnemonics)
         precompile.start(precompile.missing(cls.opcode for cls in reversed(chosen)))

@@ -48,7 +48,7 @@ class Start:
         self._goes_on = "state" in self._note
         begins = not wait and not self._goes_on and bool(sys.executable)
         begins = begins and settings.program.kind != SESSION  # what its host has read stays here
-        self._may = begins and is_own_process() and not interpreted.disabled()
+        self._may = begins and is_own_process() and not interpreted.always()
         if self._note:
             progress.go_on(self._note["began"])
         if self._may:

@@ -225,8 +225,9 @@ class Progress:
         try:
             with self._told(lambda: "starting"):
                 begin = time.monotonic()
-                from bhemu.jit import build
+                from bhemu.jit import build, interpreted
 
+                interpreted.tell = self.say
                 said: list[str] = []
                 told = functools.partial(self._compiling, said)
                 build.before_compiling.append(told)

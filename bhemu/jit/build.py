@@ -2,6 +2,7 @@
 
 import functools
 import hashlib
+import importlib.util
 import json
 import threading
 import time
@@ -9,7 +10,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from bhemu.jit import cache, host, machine_code
+from bhemu.errors import InputError
+from bhemu.jit import cache, host, interpreted, machine_code
 from bhemu.jit.subset import Signature
 
 before_compiling: list[Callable[[str], None]] = []  # told the name of what is compiled next
@@ -178,6 +180,8 @@ def _compiled(wanted: Entry) -> bytes:
                 return kept
             for announce in before_compiling:
                 announce(wanted.name)
+            if importlib.util.find_spec("numba") is None:
+                raise InputError(f"{wanted.name} is not compiled yet", hint=interpreted.COMPILER)
             from bhemu.jit.emit import emit
 
             data = emit(wanted.signature, wanted.resolved()).packed()

@@ -17,10 +17,10 @@ from numba.core.typing import signature as numba_types_signature
 from numba.core.typing.templates import AbstractTemplate, infer_global
 from numba.extending import intrinsic as numba_intrinsic
 
-from bhemu.errors import Internal
 from bhemu.jit import host, machine_code
 from bhemu.jit.keys import own, parts, plain
-from bhemu.jit.machine_code import Fix, Image, image
+from bhemu.jit.lowering import Source, Target, forms, lowered
+from bhemu.jit.machine_code import Image
 from bhemu.jit.subset import ByName, Compiled, External, Intrinsic, Signature
 
 # Calls with keywords of any name, as numba compiles them (subset.by_name).
@@ -72,10 +72,6 @@ def compiled(function: Any, store: Any, fixed: int) -> Any:
 #
 # numba looks names up in a function's globals.  So every function of the subset is copied with
 # globals of its own, in which the marked functions that it calls are numba's.
-
-# LLVM unrolls a loop over 32 lanes before it looks for vectors, and then finds none: the copies
-# read and write through one pointer. 16 keeps short loops unrolled. (SFPAND: 65 to 15 ns.)
-binding.set_option("bhemu", "--unroll-full-max-count=16")
 
 # numba's target is made when it is first asked for, and follows its configuration.
 if _level := host.chosen_level():
@@ -167,32 +163,25 @@ def _faster() -> AbstractContextManager[None]:
     return lean()
 
 
-def _target() -> Any:
-    """What LLVM writes code for: position-independent, so that references need no fixing."""
+def _host() -> Target:
+    """The processor that this process compiles for."""
     processor = numba.config.CPU_NAME or binding.get_host_cpu_name()
     features = numba.config.CPU_FEATURES
     if features is None:
         features = "" if numba.config.CPU_NAME else binding.get_host_cpu_features().flatten()
-    return binding.Target.from_triple(binding.get_process_triple()).create_target_machine(
-        cpu=processor, features=features, opt=3, reloc="pic", codemodel="small"
-    )
+    if platform.machine() in ("aarch64", "arm64"):
+        return Target("aarch64", processor, f"{features},+reserve-x18".lstrip(","), "neon")
+    return Target("x86-64", processor, features, forms(host.features()))
 
 
-def emit(signature: Signature, function: Any) -> Image:
-    """Compile `function` as a function of C with this signature."""
+def front_end(signature: Signature, function: Any) -> Source:
+    """What numba makes of `function` as a function of C with this signature."""
     registry.cpu_target.target_context  # noqa: B018  # LLVM is ready once numba's target is
     with _faster():
         made = numba.cfunc(numba_signature(signature))(copy(function))
-    module = binding.parse_assembly(made.inspect_llvm())
-    if any(v.name.startswith("numba.dynamic.globals") for v in module.global_variables):
-        raise Internal(f"{function!r} holds the address of a Python object")
-    return packed_as(platform.machine(), _target().emit_object(module), module, made.native_name)
+    return Source(made.inspect_llvm(), made.native_name)
 
 
-def packed_as(machine: str, data: bytes, module: Any, name: str) -> Image:
-    """The image of an object file, or the file itself on other machines than x86-64."""
-    if machine == "x86_64":
-        return image(data, name)
-    values = (*module.functions, *module.global_variables)
-    missing = [v.name for v in values if v.is_declaration and not v.name.startswith("llvm.")]
-    return Image(0, 0, tuple(Fix(0, name, 0) for name in missing), data, object_of=name)
+def emit(signature: Signature, function: Any) -> Image:
+    """Compile `function` as a function of C with this signature, for this processor."""
+    return lowered(front_end(signature, function), _host())

@@ -25,7 +25,8 @@ _LEVEL_2 = "cx16 lahf_lm popcnt sse4_1 sse4_2 ssse3"
 _LEVEL_3 = f"{_LEVEL_2} avx avx2 bmi1 bmi2 f16c fma abm movbe xsave"
 _LEVEL_4 = f"{_LEVEL_3} avx512f avx512bw avx512cd avx512dq avx512vl"
 LEVELS = {"x86-64-v4": _LEVEL_4, "x86-64-v3": _LEVEL_3, "x86-64-v2": _LEVEL_2}
-CARRIED = ("x86-64-v4", "x86-64-v3")  # for which a wheel carries code
+ARM = "aarch64"  # every AArch64 processor
+CARRIED = (*LEVELS, ARM)  # for which a wheel carries code
 _LEVEL = "BHEMU_LEVEL"
 
 
@@ -103,13 +104,15 @@ def features() -> frozenset[str]:
 
 
 def executed() -> tuple[str, ...]:
-    """The levels of x86-64 that this processor executes, the best first."""
+    """The levels of x86-64 that this processor executes, the best first; or ARM alone."""
+    if os.uname().machine in (ARM, "arm64"):
+        return (ARM,)
     flags = set(_flags())
     return tuple(name for name, needed in LEVELS.items() if set(needed.split()) <= flags)
 
 
 def level() -> str:
-    """The level of x86-64 whose code of a wheel this machine loads, or ""."""
+    """Which of CARRIED this machine loads of a wheel, or ""."""
     if name := chosen_level():
         return name if name in CARRIED else ""
     return next((name for name in executed() if name in CARRIED), "")
@@ -158,7 +161,7 @@ def fingerprint() -> str:
     return digest.hexdigest()
 
 
-# Machine code that a wheel carries, for levels of x86-64 and exactly the sources in the wheel.
+# Machine code that a wheel carries, for processors (CARRIED) and exactly the sources in the wheel.
 #
 # It needs no key: it was made from these sources, whatever Python, NumPy or numba is here.  When a
 # source has been edited, on another processor, or when the environment asks for other code, it is

@@ -2,7 +2,6 @@
 
 import ctypes
 import functools
-import os
 import time
 import weakref
 from collections.abc import Callable
@@ -279,9 +278,6 @@ else:
 
 # The processor's time stamp counter, for compiled code; interpreted, nanoseconds.
 
-# A counter that programs may read: ARM's cycle counter is the kernel's.
-_COUNTER = "llvm.readcyclecounter" if os.uname().machine == "x86_64" else "llvm.readsteadycounter"
-
 if JIT:
 
     @intrinsic
@@ -292,7 +288,7 @@ if JIT:
 
         def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             kind = ir.FunctionType(ir.IntType(64), [])
-            function = builder.module.declare_intrinsic(_COUNTER, fnty=kind)
+            function = builder.module.declare_intrinsic("llvm.readcyclecounter", fnty=kind)
             return builder.call(function, [])
 
         return types.int64(), emit

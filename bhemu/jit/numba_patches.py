@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from llvmlite import binding
 from numba import _dynfunc, types
 from numba.core import codegen, cpu, inline_closurecall, registry
 
@@ -38,6 +39,7 @@ _Inliner: Any = inline_closurecall.InlineWorker
 _get_executable = _Context.get_executable
 _repr = _Record.__repr__
 _get_call_type = _Function.get_call_type
+_create_pass_builder = codegen.create_pass_builder
 _run_untyped_passes = _Inliner.run_untyped_passes
 _LINKONCE = "linkonce_odr"
 _CALLBACK = "cfunc."  # how the names of functions of C begin
@@ -60,22 +62,17 @@ class InnerLibrary(_Library):
         if not self._finalized and not self.defines(name):
             return 0
         if name.startswith(_CALLBACK):
-            self._finish(name)
+            self._finish()
             return 0
         return int(super().get_pointer_to_function(name))
 
-    def _finish(self, name: str) -> None:
-        """Link and optimise the outermost function; its machine code is made elsewhere."""
+    def _finish(self) -> None:
+        """Link the outermost function; its machine code is made elsewhere (lowering.py)."""
         for library in dict.fromkeys(self._linking_libraries):
             self._final_module.link_in(library._get_module_for_linking(), preserve=True)
-        for function in self._final_module.functions:
-            if not function.is_declaration and function.name != name:
-                function.linkage = "internal"
         for variable in self._final_module.global_variables:
             if variable.linkage.name == "common":
                 variable.linkage = "internal"
-        self._optimize_final_module()
-        self._final_module.verify()
 
     def _get_module_for_linking(self) -> Any:
         if self._finalized or self._shared_module is not None:
@@ -92,6 +89,13 @@ class InnerLibrary(_Library):
                 function.linkage = _LINKONCE
         self._shared_module = module
         return module
+
+
+def _passes(machine: Any, opt: int = 3, **_: bool) -> Any:
+    """numba's create_pass_builder, without what depends on a processor: vectors, unrolled loops."""
+    tuning = binding.create_pipeline_tuning_options(speed_level=opt)
+    tuning.loop_unrolling = tuning.loop_vectorization = tuning.slp_vectorization = False
+    return binding.create_pass_builder(machine, tuning)
 
 
 def _executable(context: Any, library: Any, fndesc: Any, env: Any) -> Any:
@@ -145,9 +149,11 @@ def lean() -> Iterator[None]:
     _Record.__repr__ = _name_of
     _Function.get_call_type = _signature
     _Inliner.run_untyped_passes = _untyped_passes
+    codegen.create_pass_builder = _passes
     try:
         yield
     finally:
+        codegen.create_pass_builder = _create_pass_builder
         _Inliner.run_untyped_passes = _run_untyped_passes
         _Function.get_call_type = _get_call_type
         _Record.__repr__ = _repr

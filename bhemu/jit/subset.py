@@ -18,7 +18,7 @@ import numpy as np
 
 from bhemu.jit import interpreted
 
-JIT = not (interpreted.chosen or interpreted.disabled())
+JIT = not (interpreted.chosen or interpreted.always())
 
 
 class Compiled:

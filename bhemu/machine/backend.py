@@ -11,7 +11,7 @@ import numpy as np
 from bhemu.devices import auto_sync, debug_port, rules
 from bhemu.devices.bus import address_map, dispatch, entries
 from bhemu.devices.bus.window import Window
-from bhemu.jit import machine_code
+from bhemu.jit import interpreted, machine_code
 from bhemu.jit.build import Entry, expect, function, load
 from bhemu.jit.interpreted import used
 from bhemu.jit.intrinsics import callback_of
@@ -101,6 +101,7 @@ class Backend:
                 getattr(s, name)[0] = load(entry).address
             self._read, self._write = _ACCESS(int(s.bus_read[0])), _ACCESS(int(s.bus_write[0]))
         else:
+            interpreted.announce()
             s.py = weakref.proxy(self)
             s.look_every[0] = LOOK_EVERY
             self.steps = {

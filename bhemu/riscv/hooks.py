@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,8 @@ def _library() -> str:
     found = importlib.util.find_spec("unicorn")
     if found is None or found.origin is None:
         raise ImportError("unicorn is not installed")
-    return str(Path(found.origin).parent / "lib" / "libunicorn.so.2")
+    name = "libunicorn.2.dylib" if sys.platform == "darwin" else "libunicorn.so.2"
+    return str(Path(found.origin).parent / "lib" / name)
 
 
 LIBRARY = _library()

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -71,7 +72,8 @@ def test_an_entry_is_taken_from_there(file: Path, monkeypatch: pytest.MonkeyPatc
 FLAGS = {
     "x86-64-v4": host._LEVEL_4,
     "x86-64-v3": host._LEVEL_4.replace("avx512vl", ""),
-    "": host._LEVEL_3.replace("fma", ""),
+    "x86-64-v2": host._LEVEL_3.replace("fma", ""),
+    "": host._LEVEL_2.replace("ssse3", ""),
 }
 
 
@@ -79,6 +81,8 @@ FLAGS = {
 def test_the_best_level_that_the_processor_has(monkeypatch: pytest.MonkeyPatch, level: str) -> None:
     monkeypatch.setattr(host, "_cpuinfo", lambda: {"flags": f"fpu {FLAGS[level]} sse2"})
     assert host.level() == level
+    monkeypatch.setattr(host.os, "uname", lambda: SimpleNamespace(machine="arm64"))
+    assert host.level() == "aarch64"
 
 
 def test_a_level_can_be_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,7 +95,7 @@ def test_a_level_can_be_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     assert host.features() == set(host._LEVEL_3.split())
     monkeypatch.setenv("BHEMU_LEVEL", "x86-64-v2")
     assert host.cpu() == "x86-64-v2" and "avx2" not in host.features()
-    assert host.level() == ""  # no wheel carries it
+    assert host.level() == "x86-64-v2"
     monkeypatch.setenv("BHEMU_LEVEL", "x86-64-v4")
     with pytest.raises(InputError, match="does not execute x86-64-v4: it has no avx512bw"):
         host.cpu()

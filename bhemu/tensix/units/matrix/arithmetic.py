@@ -185,7 +185,7 @@ def add_sums_by_row(s: Any, c: Any, first: Any, rows: Any, bias: Any) -> None:
         s.dst_valid[row] = 1
 
 
-_add_sums_16 = add_sums_by_row if sixteen.USABLE else add_sums_by_datum
+_add_sums_16 = add_sums_by_row
 
 
 @njit
@@ -461,7 +461,7 @@ def sums_by_row(s: Any, a: Any, row_a: Any, b: Any, row_b: Any, phase: Any, rows
     sixteen.sums(bank_a, bank_b, row_a, row_b, rows, (s.term_exponent, s.term_sum))
 
 
-sums = (sums_by_row if sixteen.USABLE else sums_by_datum) if JIT else sixteen.plain_sums
+sums = sums_by_row if JIT else sixteen.plain_sums
 
 
 # Element-wise operations on 8 x 16 cells of SrcA and SrcB: the term that goes to Dst.

@@ -1,6 +1,6 @@
 """Products and their accumulation a row of 16 columns at a time, in words of 16 bits.
 
-What arithmetic.py says of one datum, for machines with the instructions that jit/vectors.py names.
+What arithmetic.py says of one datum, with the instructions that jit/vectors.py names.
 
 A product is shifted and rounded by one multiplication.  With `a` doubled, p = a * b and s its sign
 (0 or -1), (p + s + 2**d) >> (d + 1) is half of p shifted right by d, half away from zero; that is
@@ -26,9 +26,6 @@ _GROUP = 8  # products of a sum
 _SHIFTS = (*(1 << 14 >> d for d in range(15)), 0)
 _TERM_SHIFTS = tuple(-(1 << 15 >> d) & 0xFFFF for d in range(16))
 _TWICE_ROUNDED = (0,) * 14 + (1, 2)
-
-USABLE = not JIT or bool(vectors.WIDTH)
-"""Whether these functions can be used; where not, loops over single datums do the same."""
 
 
 def _data(context: Any, builder: Any, kind: Any, array: Any) -> Any:
