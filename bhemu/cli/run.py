@@ -1,6 +1,5 @@
 """`bhemu run` runs a program and compares its outputs; `bhemu check` only reads it."""
 
-import json
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, nullcontext
@@ -220,7 +219,7 @@ def _tool(tool: str, chosen: options.Settings) -> int:
     found = _found(target, progress, ended, [every()[name] for name in TOOLS[tool]]) or []
     if tool == "races":
         found = [one for one in found if one.severity != "note"]
-    return show(found, chosen.as_json, nothing=f"{tool}: nothing was found")
+    return show(found, chosen.as_json, ended.error, nothing=f"{tool}: nothing was found")
 
 
 @click.command("check")
@@ -255,10 +254,9 @@ def check_command(as_json: bool, quiet: bool, tool: str | None, **flags: Any) ->
 
         plan.check_expected(program)
         launched = Launched(program, boot=False)
-        report = {**plan.report(launched), "exit_code": EXIT_OK}
+        report = plan.report(launched)
     if as_json:
-        output.say(json.dumps(report, indent=2))
-        return EXIT_OK
+        return output.report(report, EXIT_OK, as_json=True)
     if not quiet:
         parts = [part.line(with_tiles=bool(program.tiles)) for part in plan.parts(launched)]
         firmware = program.firmware is not None
