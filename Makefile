@@ -19,7 +19,7 @@ $(RUNTIME): pyproject.toml
 	touch $@
 
 $(ALL): $(RUNTIME)
-	@$(SHOWN) "installing what tests and documents need, once" $(PIP) -e '.[test,build,dev,hosts,docs,sweep]'
+	@$(SHOWN) "installing what tests and documents need, once" $(PIP) -e '.[test,build,dev,hosts,docs,sweep,mcp]'
 	touch $@
 
 run: $(RUNTIME)

@@ -10,7 +10,7 @@ from script_module import script
 
 from bhemu import Chip, InputError, Program, Tile
 from bhemu.cli import new
-from bhemu.cli.options import session_options
+from bhemu.cli.options import run_options
 from bhemu.program import options
 from bhemu.program.cli_overrides import with_options
 from bhemu.program.options import Option, Words
@@ -51,7 +51,7 @@ def test_a_program_says_it(tmp_path: Path) -> None:
 
 
 def test_a_flag_says_it_and_goes_before_the_program(tmp_path: Path) -> None:
-    command = click.command()(session_options(lambda **values: print(values["flavour"])))
+    command = click.command()(run_options(lambda **values: print(values["flavour"])))
     assert CliRunner().invoke(command, ["--flavour", "sour"]).output == "sour\n"
     assert CliRunner().invoke(command, ["--flavour", "salt"]).exit_code == 2
     assert "how it tastes" in CliRunner().invoke(command, ["--help"]).output

@@ -40,6 +40,7 @@ _MORE = {
     "warm": ("bench", "Compile everything into the cache before it is needed."),
     "llk": ("serve", "Show how to run tt-llk's tests on an emulated tile."),
     "serve": ("serve", "Serve a chip to the host that listens at NNG_SOCKET_ADDR."),
+    "mcp": ("mcp", "Serve run, why, profile, explain, read, step, build to an agent."),
     "completion": ("completion", "Print what completes commands and options in a shell."),
 }
 _OLD = {

@@ -1,7 +1,6 @@
 """`bhemu bench` measures what a tile does per second, `bhemu warm` compiles into the cache."""
 
 import datetime
-import json
 import os
 import platform
 from collections.abc import Iterable, Sequence
@@ -98,7 +97,7 @@ def bench_command(
             figures = _aligned(_figures(each), columns)
             click.echo(f"{each[0].name:<{width}}{figures}  {each[0].unit}")
     if as_json:
-        click.echo(json.dumps({"rows": [r.as_dict() for e in rows for r in e]}, indent=2))
+        output.report({"rows": [r.as_dict() for e in rows for r in e]}, EXIT_OK, as_json=True)
     if markdown is not None:
         text = _markdown(rows, [name for name, _ in columns], elfs, formats, load)
         files.write_whole(markdown, lambda file: file.write(text.encode()), "--markdown")
@@ -110,7 +109,7 @@ def _profile(elfs: Path, names: tuple[str, ...], engine: str, as_json: bool) -> 
     found = {each.name: list(shares(each, engine)) for each in select(elfs, names)}
     if as_json:
         rows = {name: [vars(share) for share in parts] for name, parts in found.items()}
-        click.echo(json.dumps({"profile": rows}, indent=2))
+        output.report({"profile": rows}, EXIT_OK, as_json=True)
         return
     for name, parts in found.items():
         _show(name, parts)

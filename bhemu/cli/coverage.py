@@ -1,6 +1,5 @@
 """`bhemu coverage`: which lines of kernels programs execute, or which instructions by mode."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -177,7 +176,7 @@ def show_modes(
     rows = [row for row in rows if wanted in (None, row["mnemonic"])]
     ended = ", ".join(end for _, end in measured)
     if as_json:
-        output.say(json.dumps({"ended": ended, "rows": rows}, indent=2))
+        output.report({"ended": ended, "rows": rows}, EXIT_OK, as_json=True)
         return
     for row in rows:
         row = {key: printable(one) if isinstance(one, str) else one for key, one in row.items()}

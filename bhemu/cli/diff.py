@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
-from bhemu.cli import output
+from bhemu.cli import output, verdicts
 from bhemu.cli.options import flag, json_option, outside_option
 from bhemu.cli.output import Progress
 from bhemu.errors import EXIT_DIFFERS, EXIT_OK
@@ -102,7 +102,10 @@ def diff_command(
     asked = Question(library.path, reference, unit, seed, range(first, first + count))
     tally = _campaign(library, asked, most, workers, progress)
     code = EXIT_DIFFERS if tally.differences else EXIT_OK
-    return output.report(tally.as_dict(), code, tally.lines(), as_json=as_json)
+    verdict = verdicts.NOT_MODELLED if tally.differences else verdicts.OK  # of models, no program
+    return output.report(
+        {"verdict": verdict, **tally.as_dict()}, code, tally.lines(), as_json=as_json
+    )
 
 
 def _campaign(

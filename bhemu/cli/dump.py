@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bhemu.cli import options, output
+from bhemu.cli import options, output, verdicts
 from bhemu.cli.output import Progress
 from bhemu.errors import EXIT_DIFFERS, EXIT_INTERRUPTED, EXIT_OK, BhemuError, InputError
 from bhemu.program import files, recorded
@@ -59,12 +59,13 @@ def dump_command(what: str | None, names: tuple[str, ...], **values: Any) -> int
     chosen = dump.select(names, bulky=other is not None)
     theirs = None if other is None else _saved(Path(other), None)
     state, error, code = _state(what, values)
+    error_code = code if error is None else error.exit_code  # that two states differ is no mistake
     view = View(values["fmt"] or "", values["every"])
     if theirs is not None:
         changes = list(dump.diff(state, theirs, chosen, view))
         code = code or (EXIT_DIFFERS if changes else EXIT_OK)
         lines = changes or [f"no difference to {other}"]
-        report: dict[str, object] = {"differences": changes}
+        report: dict[str, object] = {"verdict": verdicts.of(error_code), "differences": changes}
     elif values["as_json"]:
         lines, report = [], {"state": dump.as_dict(state, chosen, view)}
     else:
@@ -195,10 +196,10 @@ def _perfetto(chosen: options.Settings, progress: Progress, path: Path, most: in
     files.write_whole(path, lambda file: file.write(data), "trace")
     events = trace["traceEvents"]
     progress.say(f"{path}: {len(events)} events, clock {target.clock}")
-    if recording.error is not None:
-        return output.show(recording.error, as_json=chosen.as_json)
     interrupted = recording.stop is not None and recording.stop.reason == "interrupt"
-    return EXIT_INTERRUPTED if interrupted else EXIT_OK
+    code = EXIT_INTERRUPTED if interrupted else EXIT_OK
+    written = {"trace": str(path), "events": len(events), "clock": target.clock}
+    return output.report(written, code, as_json=chosen.as_json, error=recording.error)
 
 
 def _finish(
@@ -217,6 +218,7 @@ def _finish(
         interrupted = stop is not None and stop.reason == "interrupt"
         return EXIT_INTERRUPTED if interrupted else EXIT_OK
     if chosen.as_json:
-        output.say(json.dumps(error.as_dict()))
+        verdict = verdicts.of(error.exit_code)
+        output.say(json.dumps({"verdict": verdict, **error.as_dict()}))
         return error.exit_code
     return output.show(error, as_json=False)

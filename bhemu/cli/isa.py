@@ -66,16 +66,24 @@ def isa_command(
     if c_header:
         output.say(header(), nl=False)
         return
-    chosen = [REGISTRY[opcode] for opcode in sorted(REGISTRY)]
-    if mnemonic is not None:
-        chosen = [named(chosen, mnemonic)]
-    if as_json:
-        rows = [row(cls) for cls in chosen]
-        output.say(json.dumps(rows if mnemonic is None else rows[0], indent=2))
-    elif mnemonic is not None:
-        output.say("\n".join(_explain(chosen[0])))
-    else:
-        _table([row(cls) for cls in chosen])
+    if mnemonic is None:
+        rows = _rows()
+        if as_json:
+            output.say(json.dumps(rows, indent=2))
+        else:
+            _table(rows)
+        return
+    chosen = named(list(REGISTRY.values()), mnemonic)
+    output.say(json.dumps(row(chosen), indent=2) if as_json else "\n".join(_explain(chosen)))
+
+
+def _rows() -> list[dict[str, Any]]:
+    """Every instruction as JSON-ready values, by opcode."""
+    from bhemu.tensix import units
+    from bhemu.tensix.insn import REGISTRY
+
+    assert units.MODULES
+    return [row(REGISTRY[opcode]) for opcode in sorted(REGISTRY)]
 
 
 @cache
@@ -249,15 +257,26 @@ def disasm_command(
 
     The words are Tensix words unless --riscv is given.
     """
+    for line in _disassembled(what, core, symbol, riscv, meanings, allow_outside):
+        output.say(line)
+
+
+def _disassembled(
+    what: tuple[str, ...],
+    core: str | None,
+    symbol: str | None,
+    riscv: bool,
+    meanings: bool,
+    allow_outside: bool,
+) -> Iterator[str]:
     path = Path(what[0])
     if len(what) == 1 and (not files.is_missing(path) or _WORD.fullmatch(what[0]) is None):
-        for line in _elf(_elf_path(path, core, allow_outside), symbol, meanings):
-            output.say(line)
+        yield from _elf(_elf_path(path, core, allow_outside), symbol, meanings)
         return
     if core or symbol:
         raise click.UsageError("--core and --symbol go with a file", click.get_current_context())
     for text in what:
-        output.say(_word(text, riscv, meanings))
+        yield _word(text, riscv, meanings)
 
 
 def _word(text: str, riscv: bool, meanings: bool) -> str:
@@ -416,22 +435,23 @@ def explain_command(names: tuple[str, ...], as_json: bool, **values: Any) -> int
     """
     ctx = click.get_current_context()
     outside = {"allow_outside": values["allow_outside"]}
+    if as_json and not names and values["coverage"] is None and not values["c_header"]:
+        return output.report({"instructions": _rows()}, EXIT_OK, as_json=True)
     if not names or values["c_header"] or values["coverage"] is not None:
         about = {name: values[name] for name in ("c_header", "coverage")}
         ctx.invoke(isa_command, mnemonic=(*names, None)[0], as_json=as_json, **about, **outside)
         return EXIT_OK
     if values["riscv"] or values["core"] or values["symbol"] or _is_code_file(names[0]):
         of_elf = {name: values[name] for name in ("core", "symbol", "riscv", "meanings")}
-        ctx.invoke(disasm_command, what=names, **of_elf, **outside)
-        return EXIT_OK
-    found = [one for name in names for one in _explained(name)]
-    if as_json:
-        output.say(json.dumps([_as_dict(one) for one in found], indent=2))
-    else:
-        for one in found:
-            for line in one.as_text():
-                output.say(line)
-    return EXIT_OK
+        lines = _disassembled(names, **of_elf, **outside)
+        found = {"lines": list(lines)} if as_json else {}
+        return output.report(found, EXIT_OK, lines, as_json=as_json)
+    explained = [one for name in names for one in _explained(name)]
+    lines = (line for one in explained for line in one.as_text())
+    shown: dict[str, object] = (
+        {"explained": [_as_dict(one) for one in explained]} if as_json else {}
+    )
+    return output.report(shown, EXIT_OK, lines, as_json=as_json)
 
 
 def _is_code_file(name: str) -> bool:

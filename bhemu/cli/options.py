@@ -146,12 +146,8 @@ def _many(flag: str, name: str, metavar: str, text: str) -> Callable[[F], F]:
 
 
 def run_options(command: F) -> F:
-    """How to run and report: the flags of a command that runs a program and reports once."""
-    return session_options(json_option(command))
-
-
-def session_options(command: F) -> F:
-    """As run_options, for a command that prints as it goes: there is no --json."""
+    """How to run and report: the flags of a command that runs a program."""
+    command = json_option(command)
     for add in reversed(
         (
             *(flag(name, option) for name, option in given_in("flag").items()),

@@ -49,15 +49,24 @@ def report(
     as_json: bool,
     error: BhemuError | None = None,
 ) -> int:
-    """Print what a command found: its `lines`, or one JSON object with the exit code.
+    """Print what a command found: its `lines`, or one JSON object with verdict and exit code.
 
     An `error` that ended the run is told too. Returns the exit code, which is then the error's.
+    The verdict is that of the exit code and of `found["findings"]`, unless `found` has its own.
     """
     if error is not None and as_json:
         return show(error, as_json=True, more=found)
-    for line in (json.dumps({**found, "exit_code": code}, indent=2),) if as_json else lines:
+    for line in (document(found, code),) if as_json else lines:
         say(line)
     return code if error is None else show(error, as_json=False)
+
+
+def document(found: Mapping[str, Any], code: int) -> str:
+    """The JSON of a command: what it found, with the verdict and the exit code."""
+    from bhemu.cli import verdicts
+
+    verdict = verdicts.of(code, found.get("findings", ()))
+    return json.dumps({"verdict": verdict, **found, "exit_code": code}, indent=2)
 
 
 # What a user sees of an error: one line, its place, a hint; as JSON on request; the exit code.
@@ -81,19 +90,12 @@ def show(problem: Exception, *, as_json: bool, more: Mapping[str, object] | None
         context = getattr(problem, "ctx", None)
         hint = "" if context is None else f"{context.command_path} --help"
         if as_json:
-            report = {
-                "error": "InputError",
-                "category": "InputError",
-                "rule": "",
-                "message": message,
-            }
-            more = {"where": {}, "hint": hint, "exit_code": EXIT_INPUT}
-            if _wrote(json.dumps({**report, **more}, indent=2)):
+            if _wrote(document(InputError(message, hint=hint).as_dict(), EXIT_INPUT)):
                 return EXIT_INPUT
         _tell(f"{_red('error:')} {printable(message)}" + (f"\n  hint: {hint}" if hint else ""))
         return EXIT_INPUT
     error = problem if isinstance(problem, BhemuError) else _unexpected(problem)
-    if as_json and _wrote(json.dumps({**(more or {}), **error.as_dict()}, indent=2)):
+    if as_json and _wrote(document({**(more or {}), **error.as_dict()}, error.exit_code)):
         return error.exit_code
     _tell("\n".join(lines(error)))
     return error.exit_code

@@ -219,8 +219,4 @@ def _compared(now: dict[str, Any], values: dict[str, Any], *, as_json: bool) -> 
             raise run.ended.error
         other = run.profile.as_dict()
         lines = list(differing(now, other, values["lines"]))
-    if as_json:
-        output.say(json.dumps({"now": now, "other": other}, indent=2))
-    else:
-        output.say("\n".join(lines))
-    return EXIT_OK
+    return output.report({"now": now, "other": other}, EXIT_OK, lines, as_json=as_json)

@@ -1,6 +1,5 @@
 """`bhemu run` runs a program and compares its outputs; `bhemu check` only reads it."""
 
-import json
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, nullcontext
@@ -247,7 +246,9 @@ def _tool(tools: list[str], chosen: options.Settings) -> int:
     found = _found(target, progress, ended, [every()[name] for name in names]) or []
     if "races" in tools and "order" not in tools:
         found = [one for one in found if (one.check, one.severity) != ("order", "note")]
-    return show(found, chosen.as_json, nothing=f"{', '.join(tools)}: nothing was found")
+    return show(
+        found, chosen.as_json, ended.error, nothing=f"{', '.join(tools)}: nothing was found"
+    )
 
 
 @click.command("check")
@@ -284,10 +285,9 @@ def check_command(as_json: bool, quiet: bool, tools: list[str], **flags: Any) ->
 
         plan.check_expected(program)
         launched = Launched(program, boot=False)
-        report = {**plan.report(launched), "exit_code": EXIT_OK}
+        report = plan.report(launched)
     if as_json:
-        output.say(json.dumps(report, indent=2))
-        return EXIT_OK
+        return output.report(report, EXIT_OK, as_json=True)
     if not quiet:
         parts = [part.line(with_tiles=bool(program.tiles)) for part in plan.parts(launched)]
         firmware = program.firmware is not None

@@ -2,15 +2,15 @@
 
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from bhemu.cli import output
-from bhemu.cli.options import Settings, program_options, run_options, session_options, settings
+from bhemu.cli.options import Settings, program_options, run_options, settings
 from bhemu.cli.output import Progress, reader
 from bhemu.errors import EXIT_INTERRUPTED, EXIT_LIMIT, EXIT_OK, BhemuError, InputError
 from bhemu.program import files
@@ -26,7 +26,7 @@ _REPEATED = ("step", "next", "tstep", "tnext", "s", "n", "ts", "tn", "reverse-st
 
 @click.command("step")
 @program_options
-@session_options
+@run_options
 @click.option(
     "-x",
     "--execute",
@@ -42,23 +42,38 @@ def step_command(**values: Any) -> int:
 
     At the prompt, help lists the commands. With -x, or with input from a pipe, commands run without
     a prompt. A mistake in a command then ends the session with exit code 2. An error of the program
-    is shown and decides the exit code.
+    is shown and decides the exit code. With --json the lines that each command printed stand in one
+    object.
     """
-    chosen = settings({**values, "as_json": False})
+    chosen = settings(values)
     script, folders = values["execute"], tuple(Path(folder) for folder in values["source"])
-    target, stepper = _open(chosen, folders)
-    if script:
-        code = _script(stepper, (part for text in script for part in text.split(";")))
-    elif sys.stdin.isatty():
+    if chosen.as_json and not script and sys.stdin.isatty():
+        raise click.UsageError("--json goes with -x, or with commands from a pipe")
+    commands: list[_Command] = []
+    out = (lambda text: commands[-1].lines.extend(text.splitlines())) if chosen.as_json else None
+    target, stepper = _open(chosen, folders, out or output.say)
+    lines = (part for text in script for part in text.split(";")) if script else sys.stdin
+    if chosen.as_json:
+        code = _json(target, stepper, lines, commands)
+    elif not script and sys.stdin.isatty():
         code = _interactive(stepper)
     else:
-        code = _script(stepper, sys.stdin)
+        code = _script(stepper, lines, lambda error: output.show(error, as_json=False))
     target.save()
     return code
 
 
-def _open(chosen: Settings, folders: tuple[Path, ...]) -> "tuple[Target, Stepper]":
-    progress = Progress(chosen.quiet)
+class _Command(NamedTuple):
+    """A command of a script and the lines that it printed."""
+
+    command: str
+    lines: list[str]
+
+
+def _open(
+    chosen: Settings, folders: tuple[Path, ...], out: Callable[[str], None]
+) -> "tuple[Target, Stepper]":
+    progress = Progress(chosen.quiet or chosen.as_json)
     with progress.starting():
         from bhemu.cli.summary import Target
         from bhemu.debug.breakpoints import StateFiles
@@ -71,25 +86,52 @@ def _open(chosen: Settings, folders: tuple[Path, ...]) -> "tuple[Target, Stepper
     program = target.of_tile()
     sources = Sources(program, folders)
     states = StateFiles(tuple(target.program.files()))
-    return target, Stepper(target.tile, program, sources, output.say, states)
+    return target, Stepper(target.tile, program, sources, out, states)
 
 
-def _script(stepper: "Stepper", lines: Iterator[str] | Any) -> int:
-    """Execute commands without a prompt; exit code of the last run that failed."""
+def _script(
+    stepper: "Stepper",
+    lines: Iterable[str],
+    tell: Callable[[BhemuError], object],
+    begin: Callable[[str], None] = lambda line: None,
+) -> int:
+    """Execute commands without a prompt; exit code of the last run that failed.
+
+    `begin` is called before each command, `tell` with each error of the program.
+    """
     code = EXIT_OK
     for line in lines:
+        begin(line)
         try:
             if not stepper.execute(line):
                 break
         except InputError:
             raise
         except BhemuError as error:
-            code = output.show(error, as_json=False)
+            tell(error)
+            code = error.exit_code
         else:
             reason = None if stepper.last is None else stepper.last.reason
             ends = {"limit": EXIT_LIMIT, "timeout": EXIT_LIMIT, "interrupt": EXIT_INTERRUPTED}
             code = ends.get(reason or "", code)
     return code
+
+
+def _json(
+    target: "Target", stepper: "Stepper", lines: Iterable[str], commands: list[_Command]
+) -> int:
+    """Execute commands; print what each printed, where the program stands, its last error."""
+    errors: list[BhemuError] = []
+    try:
+        code = _script(
+            stepper, lines, errors.append, lambda line: commands.append(_Command(line.strip(), []))
+        )
+    except InputError as problem:
+        errors, code = [problem], problem.exit_code
+    last = errors[-1] if errors and errors[-1].exit_code == code else None
+    found = {"program": target.program.name, "clock": target.clock}
+    found["commands"] = [one._asdict() for one in commands if one.command]
+    return output.report(found, code, as_json=True, error=last)
 
 
 def _interactive(stepper: "Stepper") -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bhemu.cli import output
+from bhemu.cli import output, verdicts
 from bhemu.cli.options import json_option, outside_option
 from bhemu.cli.output import Progress
 from bhemu.errors import EXIT_DIFFERS, EXIT_INTERRUPTED, EXIT_OK
@@ -109,8 +109,10 @@ def _report(found: "Results", folder: Path, quiet: bool, as_json: bool) -> int:
     if not found.complete:
         code = EXIT_INTERRUPTED
     if as_json:
+        codes = [row["exit_code"] or int(row["outcome"] != "ok") for row in found.rows]
         return output.report(
             {
+                "verdict": verdicts.worst([*codes, EXIT_OK if found.complete else code]),
                 "sweep": found.plan.sweep.name,
                 "runs": len(found.plan.runs),
                 "done": len(found),

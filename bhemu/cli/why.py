@@ -1,6 +1,5 @@
 """`bhemu why` says what is wrong with a run, `bhemu report` draws it on one HTML page."""
 
-import json
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -8,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bhemu.cli import output
+from bhemu.cli import output, verdicts
 from bhemu.cli.options import program_options, run_options, settings
 from bhemu.cli.output import Progress
-from bhemu.errors import EXIT_DIFFERS, EXIT_OK, InputError
+from bhemu.errors import EXIT_DIFFERS, EXIT_OK, BhemuError, InputError
 from bhemu.program import files
 
 if TYPE_CHECKING:
@@ -52,7 +51,7 @@ def why_command(**values: Any) -> int:
     with progress.running(target):
         ended = target.finish()
     if values["place"] is not None:
-        return _place(target, values["local"], values["place"])
+        return _place(target, values["local"], values["place"], ended.error)
     from bhemu.program import schema
     from bhemu.why import saved_state
 
@@ -61,8 +60,8 @@ def why_command(**values: Any) -> int:
     except InputError as problem:  # an output that is not to be compared with what is expected
         return _refused(values["program"], problem, as_json=values["as_json"])
     if target.chosen.program.kind != schema.SAVED_STATE:
-        return show(found, values["as_json"])
-    return show(found, values["as_json"], saved_state.told(target, found))
+        return show(found, values["as_json"], ended.error)
+    return show(found, values["as_json"], ended.error, saved_state.told(target, found))
 
 
 def _launched(values: dict[str, Any]) -> "tuple[Target, Progress]":
@@ -105,14 +104,20 @@ def context(target: "Target", progress: Progress, ended: "RunResult") -> "Contex
 def show(
     found: "list[Finding]",
     as_json: bool,
+    error: BhemuError | None,
     told: "Told | None" = None,
     nothing: str = "nothing is wrong with this run: it ended, and no output differs",
 ) -> int:
-    """Print findings, and what a saved state tells besides, or `nothing`; the exit code."""
+    """Print findings, and what a saved state tells besides, or `nothing`; the exit code.
+
+    `error`: what ended the run, for the verdict.
+    """
+    code = EXIT_DIFFERS if found else EXIT_OK
     if as_json:
         shown: dict[str, Any] = {"findings": [one.as_dict() for one in found]}
-        output.say(json.dumps(shown | (told.as_dict() if told else {}), indent=2))
-        return EXIT_DIFFERS if found else EXIT_OK
+        shown |= told.as_dict() if told else {}
+        verdict = verdicts.of(error.exit_code if error else code, shown["findings"])
+        return output.report({"verdict": verdict, **shown}, code, as_json=True)
     for one in found:
         for line in one.lines():
             output.say(line)
@@ -120,21 +125,18 @@ def show(
         output.say(nothing)
     for line in told.lines() if told else ():
         output.say(line)
-    return EXIT_DIFFERS if found else EXIT_OK
+    return code
 
 
-def _place(target: "Target", core: str, text: str) -> int:
+def _place(target: "Target", core: str, text: str, error: BhemuError | None) -> int:
     from bhemu.why.origin.chain import links_behind
 
     chosen = target.chosen
     links = links_behind(target.tile, chosen.program, core, text)
-    if chosen.as_json:
-        shown = {"place": text, "links": [link.as_dict() for link in links]}
-        output.say(json.dumps(shown, indent=2))
-    else:
-        for link in links:
-            output.say("  " * link.depth + str(link))
-    return EXIT_OK
+    shown = {"place": text, "links": [link.as_dict() for link in links]}
+    verdict = verdicts.of(EXIT_OK if error is None else error.exit_code)
+    lines = ("  " * link.depth + str(link) for link in links)
+    return output.report({"verdict": verdict, **shown}, EXIT_OK, lines, as_json=chosen.as_json)
 
 
 def findings(target: "Target", progress: Progress, ended: "RunResult") -> "list[Finding]":
@@ -193,9 +195,9 @@ def report_command(**values: Any) -> int:
     differ. The program runs twice: once for the findings, once to be looked at on the way. Exit
     code 0 when nothing is wrong, else 1.
     """
-    chosen = settings({**values, "as_json": False})
+    chosen = settings(values)
     files.check_writable(values["path"], "report", chosen.program.files())
-    progress = Progress(chosen.quiet)
+    progress = Progress(chosen.quiet or chosen.as_json)
     with progress.starting():
         from bhemu.cli.summary import Target
 
@@ -227,8 +229,11 @@ def report_command(**values: Any) -> int:
         causes = origins(launch, ran.results)
     data = page(chosen.program.name, seen, recording, ended.error, found, causes)
     files.write_whole(values["path"], lambda file: file.write(data), "report")
-    output.say(f"{values['path']}: {_counted(len(found))}")
-    return EXIT_DIFFERS if found else EXIT_OK
+    code, shown = EXIT_DIFFERS if found else EXIT_OK, [one.as_dict() for one in found]
+    verdict = verdicts.of(ended.error.exit_code if ended.error else code, shown)
+    written = {"verdict": verdict, "report": str(values["path"]), "findings": shown}
+    line = f"{values['path']}: {_counted(len(found))}"
+    return output.report(written, code, [line], as_json=chosen.as_json)
 
 
 def _counted(n: int) -> str:

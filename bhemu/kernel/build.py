@@ -54,6 +54,11 @@ class Built:
     said: str = ""
     commands: Sequence[Sequence[str]] = ()
 
+    def as_dict(self) -> dict[str, object]:
+        """JSON-ready values; paths are relative to the folder of the program."""
+        elf = {"elf": str(self.elf.path), "core": self.elf.core, "source": str(self.elf.source)}
+        return {**elf, "state": self.state, "said": self.said}
+
 
 def plan(path: Path) -> Plan:
     """What the PROGRAM.toml at `path`, a file or a folder, says about its ELFs and their sources.
@@ -68,6 +73,8 @@ def plan(path: Path) -> Plan:
     if kind not in _FRAMES:
         top.fail(f'kind = "{kind}" is not built here', hint=f"one of {', '.join(_FRAMES)} is")
     spec = build_from(top)
+    if os.environ.get(files.CONFINED):
+        _check_confined(top, spec)
     found: dict[Path, Elf] = {}
     for table in (top, *top.tables("tile")):
         cores = table.table("cores")
@@ -95,6 +102,25 @@ def plan(path: Path) -> Plan:
         top.fail("no core has an ELF that is built from a source here")
     kept = tuple(one.path for one in found.values() if one.source == Path())
     return Plan(path.parent, _FRAMES[kind], elfs, kept, _include(top, spec), spec.flags)
+
+
+_HARMLESS = re.compile(
+    r"-D\w+(=[^/]*)?|-U\w+|-O[0-3sg]|-W[a-z0-9-]+(=\d+)?|-f(?!plugin)[a-z0-9-]+|-g\d?|-std=[a-z0-9+]+"
+)
+
+
+def _check_confined(top: Table, spec: BuildSpec) -> None:
+    """InputError for what lets a compiler read or write outside of the folder of the program."""
+    table = top.table("build")
+    for flag in spec.flags:
+        if _HARMLESS.fullmatch(flag) is None:
+            table.fail(f"flags: {flag} is not allowed here", hint="-D -U -O -W -f -g -std are")
+    for text in spec.include:
+        if not files.is_inside(top.folder / os.path.expandvars(text), top.folder):
+            table.fail(f"include: {text} leaves the folder of the program")
+    for path in (top.folder / STATE, *(top.folder / STATE).rglob("*")):
+        if not files.is_inside(path, top.folder):
+            table.fail(f"{path} leads out of the folder of the program", hint="remove it")
 
 
 def _include(top: Table, spec: BuildSpec) -> tuple[str, ...]:

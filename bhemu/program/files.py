@@ -13,6 +13,22 @@ from bhemu.errors import InputError
 from bhemu.program import limits
 from bhemu.system import whole_file
 
+CONFINED = "BHEMU_CONFINED"
+"""The variable that names a folder: outside of it no file of a user is read or written."""
+_PACKAGE = Path(__file__).parents[1]
+
+
+def _check_confined(path: Path, *, write: bool = False) -> None:
+    """OSError for what lies outside of $BHEMU_CONFINED, with every link followed.
+
+    The package's own files may be read.
+    """
+    folder = os.environ.get(CONFINED)
+    if not folder or is_inside(path, Path(folder)):
+        return
+    if write or not is_inside(path, _PACKAGE):
+        raise PermissionError(errno.EACCES, f"it lies outside of {folder}")
+
 
 def read_bytes(path: Path, limit: str, origin: str = "") -> bytes:
     """The contents of a file of at most the limit called `limit`; InputError, and nothing else.
@@ -36,6 +52,7 @@ class _NoRegularFileError(OSError):
 
 def open_regular(path: Path) -> IO[bytes]:
     """A file to read; OSError, for a folder, pipe or device too, on none of which it waits."""
+    _check_confined(path)
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
     descriptor = os.open(path, flags)
     mode = os.fstat(descriptor).st_mode
@@ -74,6 +91,7 @@ def begins_with(path: Path, magic: bytes) -> bool:
     What states no size, as files of a system folder, is not read: that may block.
     """
     try:
+        _check_confined(path)
         with path.open("rb") as file:
             long_enough = os.fstat(file.fileno()).st_size >= len(magic)
             return long_enough and file.read(len(magic)) == magic
@@ -147,6 +165,7 @@ def _reason(error: OSError | ValueError) -> str:
 def _check_target(path: Path, origin: str) -> None:
     """What is there, if anything, is a regular file and no link."""
     try:
+        _check_confined(path, write=True)
         mode = path.lstat().st_mode
     except FileNotFoundError:
         return

@@ -12,7 +12,7 @@ def test_text_and_json_say_the_same(bhemu) -> None:
     text = bhemu("explain", "SEMWAIT", "0xFFE80024")
     assert text.exit_code == 0
     assert text.stdout.splitlines()[0] == "SEMWAIT: a Tensix instruction"
-    found = json.loads(bhemu("explain", "SEMWAIT", "0xFFE80024", "--json").stdout)
+    found = json.loads(bhemu("explain", "SEMWAIT", "0xFFE80024", "--json").stdout)["explained"]
     assert [one["kind"] for one in found] == ["a Tensix instruction", "an address"]
     for one in found:
         assert all(f"  {line}" in text.stdout for line in one["lines"])

@@ -68,7 +68,9 @@ def test_explain_has_what_isa_and_disasm_have(bhemu) -> None:
     about = bhemu("explain", "stallwait").stdout
     assert all(line.strip() in about for line in bhemu("isa", "stallwait").stdout.splitlines()[1:])
     told = json.loads(bhemu("explain", "stallwait", "--json").stdout)
-    assert told[0]["instruction"] == json.loads(bhemu("isa", "stallwait", "--json").stdout)
+    assert told["explained"][0]["instruction"] == json.loads(
+        bhemu("isa", "stallwait", "--json").stdout
+    )
     given = ("elfs/add1", "--core", "trisc1", "--symbol", "main")
     assert bhemu("explain", *given).stdout == bhemu("disasm", *given).stdout
     assert "main" in bhemu("explain", "elfs/add1/trisc1.elf").stdout

@@ -1,5 +1,6 @@
 """`bhemu step` from the command line: scripts, pipes, exit codes."""
 
+import json
 import os
 import pty
 import subprocess
@@ -157,7 +158,10 @@ def prompt_session(program: Path, history: Path, typed: bytes) -> str:
     return shown.decode()
 
 
-def test_there_is_no_json_for_a_session(write, bhemu) -> None:
-    assert "--json" not in bhemu("step", "--help").stdout
-    assert "--json" in bhemu("run", "--help").stdout
-    assert bhemu("step", write(*WORDS), "--json", "-x", "step").exit_code == 2
+def test_a_session_of_one_document_takes_commands_from_a_pipe_too(write, bhemu) -> None:
+    path = write(*WORDS)
+    piped = json.loads(bhemu("step", path, "--json", stdin="step\n\nwhere\n").stdout)
+    given = json.loads(bhemu("step", path, "--json", "-x", "step; where").stdout)
+    assert piped == given
+    shown = bhemu("step", path, "-x", "step; where").stdout.splitlines()
+    assert [line for one in given["commands"] for line in one["lines"]] == shown

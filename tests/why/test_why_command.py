@@ -26,7 +26,10 @@ def test_nothing_is_wrong() -> None:
     assert code == 0
     assert "nothing is wrong" in shown
     code, shown = why(str(ROOT / "elfs" / "add1"), "--json")
-    assert (code, json.loads(shown)) == (0, {"findings": []})
+    assert (code, json.loads(shown)) == (
+        0,
+        {"verdict": "ok", "findings": [], "exit_code": 0},
+    )
 
 
 def test_a_wrong_element_and_its_culprit(tmp_path) -> None:

@@ -1,0 +1,178 @@
+"""`bhemu mcp`: the commands as tools of an MCP server, confined to a folder.
+
+A call of a tool runs the command with --json in a process of its own, which may crash, and is ended
+when its time is over; its document is the answer.
+"""
+
+import json
+import os
+import sys
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bhemu import __version__
+from bhemu.cli import output
+from bhemu.errors import EXIT_OK, BhemuError, InputError, Internal, Limit
+from bhemu.program import files
+
+if TYPE_CHECKING:
+    from mcp.server.mcpserver import MCPServer
+
+_MOST_SECONDS = 600.0
+_MOST_BYTES = 4_000_000  # of an answer, which an agent reads
+_SKILL = "bhemu://skill"
+_ABOUT = (
+    "bhemu emulates Tenstorrent Blackhole Tensix tiles. Each tool answers with one JSON document;"
+    " its verdict is ok, kernel bug, race, not modelled, bad input or limit. Loop: build, run, why,"
+    f" change the source, again. The resource {_SKILL} says more."
+)
+
+
+@click.command("mcp")
+@click.argument("folder", default=".", type=click.Path(path_type=Path))
+@click.option("--skill", is_flag=True, help="print what an agent has to know, and end")
+def mcp_command(folder: Path, skill: bool) -> int:
+    """Serve run, why, profile, explain, read, step, build to an agent.
+
+    An MCP server on standard input and output (docs/agents.md). Files outside of FOLDER, the
+    current one by default, are neither read nor written. It needs pip install 'bhemu[mcp]'.
+    """
+    if skill:
+        output.say(skill_text(), nl=False)
+        return EXIT_OK
+    if not files.is_folder(folder):
+        raise InputError(f"{folder} is no folder", hint="name the folder that holds the programs")
+    try:
+        import mcp.server.mcpserver
+    except ImportError as problem:
+        hint = "pip install 'bhemu[mcp]'"
+        raise InputError(f"the library mcp cannot be imported: {problem}", hint=hint) from problem
+    server = mcp.server.mcpserver.MCPServer(
+        "bhemu", version=__version__, instructions=_ABOUT, log_level="WARNING"
+    )
+    _add_tools(server, Commands(folder.resolve()))
+    server.resource(_SKILL, name="skill", mime_type="text/markdown")(skill_text)
+    server.run("stdio")
+    return EXIT_OK
+
+
+def skill_text() -> str:
+    """What an agent has to know (data/SKILL.md)."""
+    return resources.files("bhemu").joinpath("data/SKILL.md").read_text(encoding="utf-8")
+
+
+class Commands:
+    """Runs commands of bhemu in a folder, outside of which they touch no file."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def check(self, *named: str) -> None:
+        """InputError for a path, of a tool's argument, that leads out of the folder."""
+        for name in named:
+            if "\0" in name or not files.is_inside(self._folder / name, self._folder):
+                raise InputError(f"{name} lies outside of {self._folder}")
+
+    async def ask(
+        self, command: str, *arguments: str, options: dict[str, Any], seconds: float
+    ) -> dict[str, Any]:
+        """The document of a command; of one that was ended or has crashed, what happened."""
+        import anyio
+
+        flags = [f"--{name}={value}" for name, value in options.items() if value not in ("", None)]
+        line = [sys.executable, "-m", "bhemu", command, "--json", *flags, "--", *arguments]
+        environment = {**os.environ, files.CONFINED: str(self._folder)}
+        seconds = min(max(seconds, 1.0), _MOST_SECONDS)
+        try:
+            with anyio.fail_after(seconds):
+                done = await anyio.run_process(
+                    line, cwd=self._folder, env=environment, check=False, start_new_session=True
+                )
+        except TimeoutError:
+            return _told(Limit(f"bhemu {command} took more than {seconds:g} s", category="Timeout"))
+        if len(done.stdout) > _MOST_BYTES:
+            text = f"the answer of bhemu {command} has {len(done.stdout)} bytes"
+            return _told(Limit(text, hint=f"{_MOST_BYTES} are told: ask for less"))
+        try:
+            found: dict[str, Any] = json.loads(done.stdout)
+        except ValueError:
+            said = done.stderr.decode(errors="replace")[-2000:]
+            return _told(Internal(f"bhemu {command} ended with {done.returncode}: {said}"))
+        return found
+
+
+def _told(error: BhemuError) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(output.document(error.as_dict(), error.exit_code))
+    return document
+
+
+def _add_tools(server: "MCPServer", commands: Commands) -> None:
+    """Declare the tools; their docstrings are what an agent reads."""
+
+    async def ask(
+        command: str, *arguments: str, paths: tuple[str, ...], seconds: float, **options: Any
+    ) -> dict[str, Any]:
+        try:
+            commands.check(*paths)
+        except InputError as problem:
+            return _told(problem)
+        return await commands.ask(command, *arguments, options=options, seconds=seconds)
+
+    async def run(
+        program: str,
+        checks: str = "",
+        limit: int | None = None,
+        late: int | None = None,
+        seconds: float = 60,
+    ) -> dict[str, Any]:
+        """Run a program (folder or PROGRAM.toml) and compare its outputs with what is expected.
+
+        checks: "all", or names such as "races,uninit" (more runs). limit: clock units. late: a
+        seed; words, cores and transfers are then late, as hardware may be.
+        """
+        more = {"check": checks, "limit": limit, "late": late}
+        return await ask("run", program, paths=(program,), seconds=seconds, **more)
+
+    async def why(program: str, place: str = "", seconds: float = 180) -> dict[str, Any]:
+        """Run a program and tell what is wrong: findings, the likeliest first, with source lines.
+
+        place: an element of an output (y[3,5]), an address with a length (0x20000:4), a part of
+        the state (sem:1): then the chain of changes that made it what it is.
+        """
+        asked = (program, place) if place else (program,)
+        return await ask("why", *asked, paths=(program,), seconds=seconds)
+
+    async def profile(program: str, seconds: float = 180) -> dict[str, Any]:
+        """Run a program in modelled time: cycles by agent, unit and source line, and waits."""
+        return await ask("profile", program, paths=(program,), seconds=seconds)
+
+    async def explain(names: list[str]) -> dict[str, Any]:
+        """Say what words, instructions, fields, addresses, registers or rules are."""
+        return await ask("explain", *names, paths=tuple(names), seconds=60)
+
+    async def read(program: str, names: list[str], seconds: float = 60) -> dict[str, Any]:
+        """The state where a program ended, or of a STATE.npz: dst:0-7, sem, l1:0x40000-0x400ff."""
+        return await ask("dump", program, *names, paths=(program,), seconds=seconds)
+
+    async def step(
+        program: str, commands: list[str], save: str = "", seconds: float = 60
+    ) -> dict[str, Any]:
+        """Execute commands of the stepper in order, such as "break main trisc1", "continue", "bt".
+
+        save: write the state after the last one to this FILE.npz; as `program` of the next call it
+        is where that one begins. "help" lists the commands.
+        """
+        script = ";".join(commands) or "where"
+        more = {"execute": script, "save": save}
+        paths = (program, save) if save else (program,)
+        return await ask("step", program, paths=paths, seconds=seconds, **more)
+
+    async def build(folder: str, seconds: float = 120) -> dict[str, Any]:
+        """Compile and link the ELFs of a program from its C sources, those that have changed."""
+        return await ask("build", folder, paths=(folder,), seconds=seconds)
+
+    for tool in (run, why, profile, explain, read, step, build):
+        server.add_tool(tool)
