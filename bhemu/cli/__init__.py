@@ -19,13 +19,13 @@ from bhemu.system import interrupts
 _FIRST = {
     "run": ("run", "Run a program and compare its outputs."),
     "step": ("step", "Step through a program, at a prompt or from a script."),
-    "profile": ("profile", "Run a program in modelled time and show where the cycles go."),
-    "why": ("why", "Run a program and tell what is wrong, or what made PLACE what it is."),
+    "profile": ("profile", "Run a program in modelled time: where do the cycles go?"),
+    "why": ("why", "Run a program and tell what is wrong, or what made PLACE."),
     "report": ("why", "Run a program and write a report of it, one HTML file."),
-    "trace": ("dump", "Run a program and print every Tensix word as it was executed."),
+    "trace": ("dump", "Run a program and print each Tensix word that was executed."),
     "build": ("build", "Compile and link the ELFs of a program from C, if changed."),
     "new": ("new", "Write a commented PROGRAM.toml, or a kernel that runs."),
-    "explain": ("isa", "Say what something is; list the Tensix instructions; disassemble."),
+    "explain": ("isa", "Say what something is; list instructions; disassemble."),
     "gdb": ("step", "Launch a program and wait for gdb, its five cores as threads."),
     "sweep": ("sweep", "Run programs with many values of parameters."),
     "simulator": ("serve", "Write a simulator FOLDER for programs of Tenstorrent."),
@@ -63,9 +63,10 @@ class Commands(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The table of commands, of which none is imported."""
-        for title, some in (("Commands", _FIRST), ("More commands", _MORE)):
-            with formatter.section(title):
-                formatter.write_dl([(name, text) for name, (_, text) in some.items()])
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in _FIRST.items()])
+        formatter.write_paragraph()
+        formatter.write_text(f"More: {', '.join(_MORE)}")
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Commands and options that begin so; no command is imported."""
@@ -133,9 +134,4 @@ class Commands(click.Group):
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="bhemu")
 def main() -> None:
-    """Emulate a Tenstorrent Blackhole Tensix tile: run ELFs, step through them, look inside.
-
-    Exit codes: 0 ok, 1 an output differs, 2 bad input, 3 no progress, 4 not modelled, 5 undefined
-    behaviour or guest fault, 6 device assert, 7 limit or time-out, 70 internal error, 130
-    interrupted.
-    """
+    """Emulate a Tenstorrent Blackhole Tensix tile: run ELFs, step, look inside."""

@@ -140,7 +140,7 @@ def _run(values: dict[str, Any]) -> "tuple[TileState, BhemuError | None, int]":
 )
 @options.run_options
 def trace_command(**values: Any) -> int:
-    """Run a program and print every Tensix word as it was executed.
+    """Run a program and print each Tensix word that was executed.
 
     A line is number, thread, pc that pushed the word, MOP or REPLAY slot it came through, the word
     in assembly, function and source line, then what the operands stand for: of UNPACR and PACR

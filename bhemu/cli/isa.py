@@ -426,7 +426,7 @@ def _namer(image: "Image") -> Callable[[int], str | None]:
 )
 @outside_option
 def explain_command(names: tuple[str, ...], as_json: bool, **values: Any) -> int:
-    """Say what something is; list the Tensix instructions; disassemble.
+    """Say what something is; list instructions; disassemble.
 
     A number is an address, a Tensix word or a core's instruction, or several of these. A name is an
     instruction, a configuration field, a register, a rule of an error, a part of the state, a data

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 @click.option("--html", "page", metavar="FILE.html", help="write a page: flame, timeline, links")
 @run_options
 def profile_command(**values: Any) -> int:
-    """Run a program in modelled time and show where the cycles go.
+    """Run a program in modelled time: where do the cycles go?
 
     For each core, thread and unit: the cycles in which it works, and what it waits for most; then
     the longest waits by source line; of a chip also the transfers. docs/timing.md has the figures,

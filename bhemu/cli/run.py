@@ -61,6 +61,7 @@ def run_command(**values: Any) -> int:
     """Run a program and compare its outputs.
 
     PROGRAM.toml says what to load, set, feed, run and compare; the flags add to it or stand alone.
+    Exit codes: 0 ok, 1 an output differs, others are errors (docs/verdicts.md).
     """
     logs = values["log_commits"] is not None
     if logs:

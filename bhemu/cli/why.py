@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @click.option("--local", default="brisc", metavar="CORE", help="whose local memory PLACE lies in")
 @run_options
 def why_command(**values: Any) -> int:
-    """Run a program and tell what is wrong, or what made PLACE what it is.
+    """Run a program and tell what is wrong, or what made PLACE.
 
     PLACE is an element of an output (y[3,5]), an address or symbol with a length (0x20000:4), a
     Config field, or a part of the state (sem:1, gpr:0:5, dst:12); of a chip that of --tile, whose
