@@ -84,12 +84,15 @@ def test_reference_pages_hold_what_the_code_declares(site: Path) -> None:
 
 
 @needs_browser
-def test_the_search_finds_an_instruction(address: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("served", [True, False], ids=["by a server", "from a folder"])
+def test_the_search_finds_an_instruction(
+    site: Path, address: str, tmp_path: Path, served: bool
+) -> None:
     api = pytest.importorskip("playwright.sync_api", reason="the extra docs is not installed")
     with api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
         page = browser.new_page()
-        page.goto(f"{address}/index.html")
+        page.goto(f"{address}/index.html" if served else (site / "index.html").as_uri())
         page.locator(".md-search__input").click()
         page.locator(".md-search__input").press_sequentially("PACR")
         found = page.locator(".md-search-result__link")
