@@ -1,7 +1,10 @@
 """The reference pages of the documentation site, made from the code while mkdocs builds it."""
 
 import inspect
+import shutil
+import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -121,9 +124,49 @@ PAGES = {
 COPIES = {"changelog.md": "CHANGELOG.md", "security.md": "SECURITY.md"}
 
 
+PICTURES = {
+    "index.md": ("report", ("report", "-q", "elfs/hang_cycle", "-o"), "bhemu report of a deadlock"),
+    "tutorials/where-the-time-goes.md": (
+        *("profile", ("profile", "-q", "elfs/matmul", "--html"), "bhemu profile of a matmul"),
+    ),
+}
+"""By page: the name of the picture at its end, the command whose page it shows, what it is."""
+_taken: dict[str, bytes] = {}
+
+
+def _take() -> None:
+    """Take the pictures with a browser; without one the site has none, and says so."""
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        print("no playwright: the site has no pictures", file=sys.stderr)
+        return
+    names = ("chromium", "chromium-browser", "google-chrome")
+    browser = next(filter(None, map(shutil.which, names)), None)
+    if browser is None:
+        print("no browser: the site has no pictures", file=sys.stderr)
+        return
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        shown = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"])
+        for page, (name, command, _) in PICTURES.items():
+            path = Path(folder) / f"{name}.html"
+            subprocess.run(
+                [sys.executable, "-m", "bhemu", *command, str(path)], cwd=ROOT, capture_output=True
+            )
+            tab = shown.new_page(viewport={"width": 1200, "height": 800})
+            tab.goto(path.as_uri())
+            _taken[page] = tab.screenshot()
+        shown.close()
+
+
 def on_files(files: Any, config: Any) -> Any:
-    """mkdocs' hook: pages that no file under docs/ holds."""
+    """mkdocs' hook: pages and pictures that no file under docs/ holds."""
     from mkdocs.structure.files import File
+
+    _take()
+    for page, picture in _taken.items():
+        name = f"assets/{PICTURES[page][0]}.png"
+        files.append(File.generated(config, name, content=picture))
 
     texts = {name: "\n".join(page()) for name, page in PAGES.items()}
     for name, source in COPIES.items():
@@ -133,6 +176,11 @@ def on_files(files: Any, config: Any) -> Any:
     return files
 
 
-def on_page_markdown(markdown: str, **_: Any) -> str:
-    """mkdocs' hook: links to pages that stand beside docs/ in the checkout."""
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """mkdocs' hook: the page's picture, and links to pages beside docs/ in the checkout."""
+    name = page.file.src_uri
+    if name in _taken:
+        picture, _command, about = PICTURES[name]
+        up = "../" * name.count("/")
+        markdown += f"\n\n![{about}]({up}assets/{picture}.png)\n"
     return markdown.replace("](../SECURITY.md", "](security.md")

@@ -65,6 +65,17 @@ def test_every_link_of_the_site_leads_somewhere(site: Path) -> None:
     assert broken == []
 
 
+@needs_browser
+def test_the_build_takes_the_pictures(site: Path) -> None:
+    for page, picture in (
+        ("index.html", "report"),
+        ("tutorials/where-the-time-goes.html", "profile"),
+    ):
+        data = (site / "assets" / f"{picture}.png").read_bytes()
+        assert data.startswith(b"\x89PNG") and len(data) > 20_000
+        assert f"assets/{picture}.png" in (site / page).read_text(encoding="utf-8")
+
+
 def test_no_page_asks_another_server_for_anything(site: Path) -> None:
     for page in site.rglob("*.html"):
         loaded = re.findall(

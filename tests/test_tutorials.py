@@ -10,7 +10,7 @@ import pytest
 import tutorial
 
 ROOT = Path(__file__).parents[1]
-PAGES = sorted((ROOT / "docs/tutorials").glob("*.md"))
+PAGES = [*sorted((ROOT / "docs/tutorials").glob("*.md")), ROOT / "docs/index.md"]
 
 
 @pytest.fixture
