@@ -37,8 +37,9 @@ _ABOUT = (
 def mcp_command(folder: Path, skill: bool) -> int:
     """Serve run, why, profile, explain, read, step, build to an agent.
 
-    An MCP server on standard input and output (docs/agents.md). Files outside of FOLDER, the
-    current one by default, are neither read nor written. It needs pip install 'bhemu[mcp]'.
+    An MCP server on standard input and output; --skill says how to use it. Files outside of
+    FOLDER, the current one by default, are neither read nor written. It needs pip install
+    'bhemu[mcp]'.
     """
     if skill:
         output.say(skill_text(), nl=False)

@@ -205,7 +205,7 @@ def _starts(tile: Tile, program: Program, part: TileSpec) -> dict[str, dict[str,
             found[name] = {"start": None, "release": False}
             continue
         if program.kind == "tt-metal":
-            start = reset_pc(tile.state, c)
+            start = int(reset_pc(tile.state, c))
         elif start is None and spec.elf is not None:
             start = loader.read_elf(spec.elf).entry
         found[name] = {"start": 0 if name == "brisc" else start, "release": spec.release}
