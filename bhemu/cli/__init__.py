@@ -34,7 +34,10 @@ _MORE = {
     "check": ("run", "Check a program without running it."),
     "dump": ("dump", "Show the state of a tile: all but memory, or named parts."),
     "numerics": ("numerics", "Run a program and compare its outputs with exact values."),
-    "coverage": ("coverage", "Run programs and show which lines of their kernels were executed."),
+    "coverage": (
+        "coverage",
+        "Run programs and show which lines and branches of their kernels were executed.",
+    ),
     "diff": ("diff", "Run a program on bhemu and on ttsim and compare L1."),
     "bench": ("bench", "Measure the named benchmarks, or all of them."),
     "warm": ("bench", "Compile everything into the cache before it is needed."),

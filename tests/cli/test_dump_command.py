@@ -63,6 +63,7 @@ def test_json_has_names_labels_and_cells(saved, bhemu) -> None:
             "sem": {"sem1": {"value": 1, "max": 3}},
             "cfg": {"ALU_ACC_CTRL_Fp32_enabled": {"bank 0": 0, "bank 1": 0}},
         },
+        "verdict": "ok",
         "exit_code": 0,
     }
 

@@ -155,6 +155,7 @@ class Users:
             yield Uses(origin, n, actors, np.full(len(words), -1, np.int32))
         if self._moves is None:
             return
+        moved = list(self._moves.uses())  # which gives places that no request has touched a key
         pages = {key: len(self._trials.tiles) + n for n, key in enumerate(self._trials.pages)}
         numbers = np.array(
             [
@@ -163,7 +164,7 @@ class Users:
             ],
             np.int64,
         )
-        for one in self._moves.uses():
+        for one in moved:
             number = numbers[(one.origin - 1) // AREA]
             origin = np.where(number < 0, -1, number * STRIDE + (one.origin - 1) % AREA)
             yield one._replace(origin=origin)
