@@ -1,6 +1,7 @@
 """`python -m bhemu` is the command."""
 
 import importlib
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -40,7 +41,7 @@ def test_the_help_text_imports_no_command() -> None:
     assert "numpy" not in loaded
     assert not {f"bhemu.cli.{module}" for module, _ in COMMANDS.values()} & loaded
     assert len([name for name in loaded if name.startswith("bhemu.")]) <= 12
-    assert all(f"  {name} " in done.stdout for name in main.list_commands(click.Context(main)))
+    assert {*main.list_commands(click.Context(main))} <= {*re.findall(r"\w+", done.stdout)}
 
 
 @pytest.mark.parametrize("name", COMMANDS)
