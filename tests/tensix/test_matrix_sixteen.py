@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from datum_sums import add_sums_by_datum, sums_by_datum
 
 from bhemu.jit import build
 from bhemu.jit.subset import JIT, njit, signature
@@ -28,7 +29,7 @@ def _sums(s: Any, row_a: Any, row_b: Any, phase: Any, rows: Any) -> Any:
 
 @njit
 def _sums_by_datum(s: Any, row_a: Any, row_b: Any, phase: Any, rows: Any) -> Any:
-    arithmetic.sums_by_datum(s, np.int64(0), row_a, np.int64(1), row_b, phase, rows)
+    sums_by_datum(s, np.int64(0), row_a, np.int64(1), row_b, phase, rows)
     return np.int64(0)
 
 
@@ -44,7 +45,7 @@ def _add(s: Any, first: Any, rows: Any, bias: Any, five_bit: Any) -> Any:
 @njit
 def _add_by_datum(s: Any, first: Any, rows: Any, bias: Any, five_bit: Any) -> Any:
     c = FIVE_BIT if five_bit else EIGHT_BIT
-    arithmetic.add_sums_by_datum(s, c, first, rows, np.int32(bias))
+    add_sums_by_datum(s, c, first, rows, np.int32(bias))
     return np.int64(0)
 
 
