@@ -304,7 +304,7 @@ else:
 
 
 @functools.cache
-def callback_of(prototype: Any, owner: str, method: str, *first: int) -> int:
+def callback(prototype: Any, owner: str, method: str, *first: int) -> int:
     """The address of a C function (base, ...) that calls method(*first, base, ...).
 
     The method is that of the object to which `owner` of the record at `base` is a weak reference;
@@ -318,24 +318,8 @@ def callback_of(prototype: Any, owner: str, method: str, *first: int) -> int:
 
     function = prototype(call)
     _kept.append(function)
+    # ctypes.cast would make the function refer to itself
     return int(ctypes.c_void_p.from_buffer(function).value or 0)
 
 
 _kept: list[Any] = []  # functions that compiled code may call as long as the process lives
-
-
-def callback(prototype: Any, method: Callable[..., int], *first: int) -> tuple[Any, int]:
-    """(C function to keep as long as it may be called, its address): method(*first, ...).
-
-    The object of the bound `method` may hold the function: that makes no reference cycle.
-    """
-    own = weakref.WeakMethod(method)
-
-    def call(*arguments: int) -> int:
-        target = own()
-        assert target is not None, "called after the end of its object"
-        return target(*first, *arguments)
-
-    function = prototype(call)
-    # ctypes.cast would make the function refer to itself
-    return function, int(ctypes.c_void_p.from_buffer(function).value or 0)

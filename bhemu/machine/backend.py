@@ -14,7 +14,7 @@ from bhemu.devices.bus.window import Window
 from bhemu.jit import interpreted, machine_code
 from bhemu.jit.build import Entry, expect, function, load
 from bhemu.jit.interpreted import used
-from bhemu.jit.intrinsics import callback_of
+from bhemu.jit.intrinsics import callback
 from bhemu.jit.record import PAGE
 from bhemu.jit.subset import JIT
 from bhemu.memmap import DEVICE_BASE, HOST, L1_SIZE, LOCAL_BASE, LOCAL_SIZES
@@ -89,10 +89,10 @@ class Backend:
         self.observed: observed.ObservedRecord | None = None  # see observe_cores
         if JIT:
             s.accesses = weakref.ref(self)
-            s.sync_entry[0] = callback_of(_ACCESS, "accesses", "_on_first_sync")
-            s.port_access[0] = callback_of(_ACCESS, "accesses", "_on_port")
-            first_load = callback_of(_ACCESS, "accesses", "_on_first", dispatch.LOAD)
-            first_store = callback_of(_ACCESS, "accesses", "_on_first", dispatch.STORE)
+            s.sync_entry[0] = callback(_ACCESS, "accesses", "_on_first_sync")
+            s.port_access[0] = callback(_ACCESS, "accesses", "_on_port")
+            first_load = callback(_ACCESS, "accesses", "_on_first", dispatch.LOAD)
+            first_store = callback(_ACCESS, "accesses", "_on_first", dispatch.STORE)
             self._first = first_load, first_store
             entries.fill(s, *self._first)
             s.run_rounds[0] = load(TIMED if timed else compiled.LOOP["rounds"]).address
@@ -159,7 +159,7 @@ class Backend:
             s.translate_after[0] = s.code_page[:] = s.translated[:] = 0
         s.profile_table[observed.ADDRESS] = record.base
         if JIT:
-            record.tell[0] = callback_of(_ACCESS, "accesses", "_on_told")
+            record.tell[0] = callback(_ACCESS, "accesses", "_on_told")
             code = load(observed.CORE)
             if code.seconds:
                 self.table.compiled("the loop of observed cores", code.seconds)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from bhemu.bits import Word
 from bhemu.jit.build import Entry, function, generated, load
-from bhemu.jit.intrinsics import call_entry, callback_of, ticks
+from bhemu.jit.intrinsics import call_entry, callback, ticks
 from bhemu.jit.subset import JIT, njit
 from bhemu.tensix import insn, loop, units
 from bhemu.tensix.insn import REGISTRY, Instruction
@@ -142,12 +142,12 @@ class Table:
         if not JIT:
             return
         s.words = weakref.ref(self)
-        self._escapes = callback_of(_ENTRY_TYPE, "words", "_on_escape")
+        self._escapes = callback(_ENTRY_TYPE, "words", "_on_escape")
         s.table[:] = self._escapes
         for opcode, loaded in _addresses.items():
             s.table[opcode] = loaded
         for slot in insn.ENTRIES:
-            s.second[slot] = callback_of(_ENTRY_TYPE, "words", "_on_second", slot)
+            s.second[slot] = callback(_ENTRY_TYPE, "words", "_on_second", slot)
         s.run_tensix[0] = load(LOOP["tensix"]).address
         s.run_thread[0] = load(LOOP["thread"]).address
 

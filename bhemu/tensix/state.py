@@ -478,8 +478,10 @@ class State(Record):
     def __init__(self, memory: npt.NDArray[np.uint8] | None = None) -> None:
         super().__init__(memory)
         self.py: Any = None  # interpreted twins of the compiled entries
-        self.words: Any = None  # what compiled code calls, of words and of accesses (callback_of)
+        # What compiled code calls (intrinsics.callback): of words, accesses, the observed order
+        self.words: Any = None
         self.accesses: Any = None
+        self.order: Any = None
         self.time_slice[0], self.look_every[0] = TIME_SLICE, LOOK_EVERY
         self.count_passes[0] = 1
         _set(self)

@@ -1,6 +1,7 @@
 """A tile whose run is observed: hooked before it runs, asked afterwards what nothing orders."""
 
 import ctypes
+import weakref
 from collections.abc import Sequence
 
 from bhemu.jit.build import function, load
@@ -65,7 +66,8 @@ class Observer:
         o, s = self.record, tile.state
         self.template = s.mop_cfg.copy()  # of the MOPs of each thread, when the run began
         describe.begin(o)
-        self._ask, o.ask[0] = callback(_ASKED, self._answer)
+        s.order = weakref.ref(self)
+        o.ask[0] = callback(_ASKED, "order", "_answer")
         o.first[:] = s.l1.view("<u4")
         o.core_reset[:] = s.core_state == RESET
         o.valid[:] = s.src_valid
