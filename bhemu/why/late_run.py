@@ -50,10 +50,11 @@ def findings(
     seen = outcome(asked.program, late.machine, ended.stop, ended.error)
     if seen.same(asked.symptom):
         return asked, found
-    if not any((one.check, one.severity) == ("order", "error") for one in found):
+    cut = any(isinstance(one.error, Limit) for one in (seen, asked.symptom))  # it may only be late
+    if not cut and not any((one.check, one.severity) == ("order", "error") for one in found):
         found = [*found, *asked.notes]
         asked.notes = []
-    known = any(one.check == "order" for one in found)
+    known = cut or any(one.check == "order" for one in found)
     symptom = [_marked(one, late, asked, known) for one in _symptom(late, seen)]
     return asked, ordered([*symptom, *found])
 
@@ -68,13 +69,15 @@ def _symptom(late: Launched, seen: Outcome) -> Iterator[Finding]:
 
 
 def _marked(found: Finding, late: Launched, asked: Context, known: bool) -> Finding:
-    """The finding, with the times of its run, and how the run on time ends."""
+    """The finding, with the times of its run, and how the run on time ends.
+
+    known: why they differ is told, or cannot be asked.
+    """
     given = {name: value for name, value in late.program.options.items() if name in OF_TIME}
     times = " ".join(f"--{name} {value}" for name, value in given.items())
     fine = "as expected" if asked.symptom.fine else f"in {asked.symptom.ending or 'other bytes'}"
     told = f"without {times} the program ends {fine}"
-    short = isinstance(asked.symptom.error, Limit) or isinstance(late.machine.error, Limit)
-    more = () if known or short else (_NOTHING,)
+    more = () if known else (_NOTHING,)
     return replace(
         found, text=f"with {times}: {found.text}", evidence=(*found.evidence, told, *more)
     )
