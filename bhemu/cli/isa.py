@@ -245,19 +245,12 @@ Decode = Callable[[int], str]
 @click.option("--riscv", is_flag=True, help="the words are RISC-V words, not Tensix words")
 @click.option("--meanings", is_flag=True, help="say what the operands of Tensix words stand for")
 @outside_option
-def disasm_command(
-    what: tuple[str, ...],
-    core: str | None,
-    symbol: str | None,
-    riscv: bool,
-    meanings: bool,
-    allow_outside: bool,
-) -> None:
+def disasm_command(what: tuple[str, ...], **chosen: Any) -> None:
     """Disassemble an ELF, or words given in hexadecimal.
 
     The words are Tensix words unless --riscv is given.
     """
-    for line in _disassembled(what, core, symbol, riscv, meanings, allow_outside):
+    for line in _disassembled(what, **chosen):
         output.say(line)
 
 

@@ -1,7 +1,6 @@
 """`bhemu profile`: where a card would spend the cycles of a program, by the modelled times."""
 
 import json
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -179,11 +178,11 @@ def _run(chosen: Settings, progress: Progress, *, spans: bool = False, without: 
 def _operations(target: "Target") -> "list[Operation]":
     """Those of a session, while it runs."""
     from bhemu.debug.operations import Operations
-    from bhemu.hosts.naming import Names, folders
+    from bhemu.hosts.naming import of_environment
 
     chip, host = cast("Chip", target.machine), target.machine.loop.host
     assert host is not None
-    return Operations(chip, host, Names(chip, folders(os.environ)).ran).found
+    return Operations(chip, host, of_environment(chip).ran).found
 
 
 def _write(written: dict[str, Path], run: _Run, progress: Progress) -> None:

@@ -238,9 +238,9 @@ def _process(written: Path, *words: str) -> "subprocess.Popen[bytes]":
 
 def _names(chip: "Chip", values: dict[str, Any]) -> "Names":
     """Finds the ELFs of what the host runs on `chip`."""
-    from bhemu.hosts.naming import Names, folders
+    from bhemu.hosts.naming import of_environment
 
-    return Names(chip, [*map(Path, values["elfs"]), *folders(os.environ)])
+    return of_environment(chip, map(Path, values["elfs"]))
 
 
 def _serve_library(fd: str, values: dict[str, Any]) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
@@ -44,11 +43,11 @@ class Target(Launched):
         """As of every launch; the error of a session gets names, of ELFs that hosts leave."""
         ended = super().finish()
         if ended.error is not None and self.machine.loop.host is not None:
-            from bhemu.hosts.naming import Names, folders
+            from bhemu.hosts.naming import of_environment
 
             where = ended.error.where
             xy = where.tile if where is not None and isinstance(where.tile, tuple) else None
-            Names(cast("Chip", self.machine), folders(os.environ)).look(xy, ended.error)
+            of_environment(cast("Chip", self.machine)).look(xy, ended.error)
         return ended
 
     def of_tile(self) -> Program:

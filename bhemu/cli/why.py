@@ -1,6 +1,5 @@
 """`bhemu why` says what is wrong with a run, `bhemu report` draws it on one HTML page."""
 
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -92,11 +91,11 @@ def _refused(path: str | None, problem: InputError, *, as_json: bool) -> int:
 
 def context(target: "Target", progress: Progress, ended: "RunResult") -> "Context":
     """What checks of this run work on."""
-    from bhemu.hosts.naming import Names, folders
+    from bhemu.hosts.naming import of_environment
     from bhemu.why import question
 
     def names(chip: "Chip") -> "Name":
-        return Names(chip, folders(os.environ)).ran
+        return of_environment(chip).ran
 
     return question.context(target, ended, progress.checking, names)
 

@@ -188,6 +188,11 @@ class Names:
         error.where = dataclasses.replace(where, **place)
 
 
+def of_environment(chip: Machine, more: Iterable[Path] = ()) -> Names:
+    """Names from the ELFs in `more` and where this process's environment has those of tt-metal."""
+    return Names(chip, [*more, *folders(os.environ)])
+
+
 def _below(folders: Iterable[Path]) -> dict[str, list[_Code]]:
     """The code of each core's ELFs, the newest file first."""
     paths: list[tuple[float, Path]] = []
