@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from corpus import ROOT, checked, folder, shipped, store
+from corpus import ROOT, checked, folder, found, shipped, store
 
 from bhemu import memmap as mm
 from bhemu.errors import GuestFault, InputError
@@ -71,6 +71,13 @@ def test_why_of_a_late_run_tells_its_end_and_what_nothing_orders(tmp_path: Path)
     (last,) = [one for one in others if one.check == "origin"]
     assert last.text.startswith("with --late 4: y: 64 of 1024 elements differ")
     assert last.evidence == ("without --late 4 the program ends as expected",)
+
+
+def test_a_late_run_that_comes_to_its_limit_blames_nobody(tmp_path: Path) -> None:
+    """add1 ends at clock 2688, with seed 1 at 4874: it is only late."""
+    (limit,) = found(shipped(tmp_path / "add1", "add1"), "--late", "1", "--limit", "3000")
+    assert limit["text"].startswith("with --late 1: the clock limit of 3000 was reached")
+    assert limit["evidence"] == ["without --late 1 the program ends as expected"]
 
 
 def test_a_run_in_time_that_differs_without_a_pair_says_so(tmp_path: Path) -> None:
