@@ -3,7 +3,6 @@
 import builtins
 import functools
 import inspect
-import platform
 from contextlib import AbstractContextManager, nullcontext
 from types import CellType, FunctionType, ModuleType
 from typing import Any
@@ -19,7 +18,7 @@ from numba.extending import intrinsic as numba_intrinsic
 
 from bhemu.jit import host, machine_code
 from bhemu.jit.keys import own, parts, plain
-from bhemu.jit.lowering import Source, Target, forms, lowered
+from bhemu.jit.lowering import Source, lowered, target
 from bhemu.jit.machine_code import Image
 from bhemu.jit.subset import ByName, Compiled, External, Intrinsic, Signature
 
@@ -72,10 +71,6 @@ def compiled(function: Any, store: Any, fixed: int) -> Any:
 #
 # numba looks names up in a function's globals.  So every function of the subset is copied with
 # globals of its own, in which the marked functions that it calls are numba's.
-
-# numba's target is made when it is first asked for, and follows its configuration.
-if _level := host.chosen_level():
-    numba.config.CPU_NAME, numba.config.CPU_FEATURES = _level, ""
 
 # numba makes functions callable from Python as well: a quarter of the time to compile them.
 _BARE = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
@@ -163,17 +158,6 @@ def _faster() -> AbstractContextManager[None]:
     return lean()
 
 
-def _host() -> Target:
-    """The processor that this process compiles for."""
-    processor = numba.config.CPU_NAME or binding.get_host_cpu_name()
-    features = numba.config.CPU_FEATURES
-    if features is None:
-        features = "" if numba.config.CPU_NAME else binding.get_host_cpu_features().flatten()
-    if platform.machine() in ("aarch64", "arm64"):
-        return Target("aarch64", processor, f"{features},+reserve-x18".lstrip(","), "neon")
-    return Target("x86-64", processor, features, forms(host.features()))
-
-
 def front_end(signature: Signature, function: Any) -> Source:
     """What numba makes of `function` as a function of C with this signature."""
     registry.cpu_target.target_context  # noqa: B018  # LLVM is ready once numba's target is
@@ -183,5 +167,5 @@ def front_end(signature: Signature, function: Any) -> Source:
 
 
 def emit(signature: Signature, function: Any) -> Image:
-    """Compile `function` as a function of C with this signature, for this processor."""
-    return lowered(front_end(signature, function), _host())
+    """Compile `function` as a function of C with this signature, for this machine's level."""
+    return lowered(front_end(signature, function), target(host.level()))

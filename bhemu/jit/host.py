@@ -19,7 +19,6 @@ from bhemu.errors import InputError
 
 _TOOLS = ("numba", "llvmlite")
 _NEUTRAL = {"NUMBA_CACHE_DIR", "NUMBA_DISABLE_JIT", "NUMBA_NUM_THREADS"}
-_CPU = ("vendor_id", "cpu family", "model", "stepping", "flags", "CPU part", "Features")
 # Levels of x86-64, the best first, with what /proc/cpuinfo calls the features that they add.
 _LEVEL_2 = "cx16 lahf_lm popcnt sse4_1 sse4_2 ssse3"
 _LEVEL_3 = f"{_LEVEL_2} avx avx2 bmi1 bmi2 f16c fma abm movbe xsave"
@@ -63,44 +62,9 @@ def _cpuinfo() -> dict[str, str]:
     return found
 
 
-def chosen_level() -> str:
-    """The level of $BHEMU_LEVEL, for which code is compiled and loaded; "" for this machine.
-
-    InputError for a level that is unknown, or that this machine does not execute.
-    """
-    name = os.environ.get(_LEVEL, "")
-    if name and name not in LEVELS:
-        raise InputError(f"{_LEVEL}: no level {name}", hint=f"known: {', '.join(LEVELS)}")
-    if name and (missing := set(LEVELS[name].split()) - set(_flags())):
-        raise InputError(
-            f"{_LEVEL}: this processor does not execute {name}: it has no {min(missing)}",
-            hint="unset it, or name a lower level",
-        )
-    return name
-
-
-def cpu() -> str:
-    """The processor that is compiled for: all that tells one from another."""
-    if chosen := os.environ.get("NUMBA_CPU_NAME") or chosen_level():
-        return chosen
-    return repr([(name, _cpuinfo().get(name)) for name in _CPU])
-
-
 def _flags() -> list[str]:
     x86 = sys.platform == "linux" and os.uname().machine == "x86_64"
     return _cpuinfo().get("flags", "").split() if x86 else []
-
-
-def features() -> frozenset[str]:
-    """Features of the x86-64 processor that is compiled for, as /proc/cpuinfo calls them.
-
-    Those of its level when a level is compiled for; none on other machines, and for a processor
-    that only numba's settings name.
-    """
-    named = os.environ.get("NUMBA_CPU_NAME")
-    if level := named or chosen_level():
-        return frozenset(LEVELS.get(level, "").split())
-    return frozenset(_flags())
 
 
 def executed() -> tuple[str, ...]:
@@ -112,17 +76,29 @@ def executed() -> tuple[str, ...]:
 
 
 def level() -> str:
-    """Which of CARRIED this machine loads of a wheel, or ""."""
-    if name := chosen_level():
-        return name if name in CARRIED else ""
-    return next((name for name in executed() if name in CARRIED), "")
+    """Which of CARRIED this machine compiles for and loads: that of $BHEMU_LEVEL, or the best.
+
+    "" for an x86-64 of no level. InputError for a level that is unknown, or that this machine does
+    not execute.
+    """
+    name = os.environ.get(_LEVEL, "")
+    if not name:
+        return next(iter(executed()), "")
+    if name not in LEVELS:
+        raise InputError(f"{_LEVEL}: no level {name}", hint=f"known: {', '.join(LEVELS)}")
+    if missing := set(LEVELS[name].split()) - set(_flags()):
+        raise InputError(
+            f"{_LEVEL}: this processor does not execute {name}: it has no {min(missing)}",
+            hint="unset it, or name a lower level",
+        )
+    return name
 
 
 @functools.cache
 def tools() -> str:
-    """Versions of what compiles, its settings and the processor."""
+    """Versions of what compiles, its settings, and what processors it compiles for."""
     versions = [(tool, _version(tool)) for tool in _TOOLS]
-    return repr((versions, np.__version__, sys.version, settings(), os.uname().machine, cpu()))
+    return repr((versions, np.__version__, sys.version, settings(), os.uname().machine, level()))
 
 
 # Which sources this process runs, as one number.

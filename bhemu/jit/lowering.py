@@ -6,7 +6,6 @@ costs one front end.
 """
 
 import re
-from collections.abc import Container
 from typing import Any, NamedTuple
 
 from llvmlite import binding
@@ -55,18 +54,16 @@ class Target(NamedTuple):
     forms: str
 
 
-def forms(features: Container[str]) -> str:
-    """Those of vectors.FORMS that an x86-64 processor with these features executes."""
-    if "avx2" in features:
-        return "avx2"
-    return "sse4_1" if "ssse3" in features and "sse4_1" in features else ""
-
-
 def target(level: str) -> Target:
-    """The target of one of host.CARRIED; macOS keeps the register x18 for itself."""
+    """The target of one of host.CARRIED, or of every x86-64 processor for "".
+
+    macOS keeps the register x18 of AArch64 for itself.
+    """
     if level == host.ARM:
         return Target("aarch64", "generic", "+reserve-x18", "neon")
-    return Target("x86-64", level, "", forms(host.LEVELS[level].split()))
+    if not level:
+        return Target("x86-64", "x86-64", "", "")
+    return Target("x86-64", level, "", "sse4_1" if level == "x86-64-v2" else "avx2")
 
 
 class Source(NamedTuple):

@@ -11,7 +11,7 @@ from bhemu.errors import Internal
 from bhemu.jit import host, lowering, machine_code, vectors
 from bhemu.jit.emit import front_end
 from bhemu.jit.host import ARM, CARRIED
-from bhemu.jit.lowering import Target, lowered, target
+from bhemu.jit.lowering import lowered, target
 from bhemu.jit.subset import JIT, External, intrinsic, signature
 
 pytestmark = pytest.mark.skipif(not JIT, reason="nothing is compiled in the interpreted mode")
@@ -130,9 +130,8 @@ LEVELS = ("", *(name for name in CARRIED if name in host.executed()))
 def test_vectors_of_words(name: str, level: str) -> None:
     """In the form that every processor executes ("") and in those of levels."""
     emitter, count = FORMS[name]
-    every = target(level) if level else Target("x86-64", "x86-64-v2", "", "")
     kind = signature("int64", "int64", "int64", "int64")
-    image = lowered(front_end(kind, of_words(emitter, count)), every)
+    image = lowered(front_end(kind, of_words(emitter, count)), target(level))
     call = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 3)(machine_code.load(image))
     r = np.random.default_rng(3)
     for _ in range(200):
