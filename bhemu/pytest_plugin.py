@@ -151,7 +151,7 @@ class _Coverage:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self) -> Generator[None, object, object]:
-        """After each test count what those tiles executed that it leaves to nobody."""
+        """After each test count what those tiles executed that nothing else will count."""
         result = yield
         self._collect([one for one in self._watched if one.tile() is None])
         return result

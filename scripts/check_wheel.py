@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from bhemu.jit import host
@@ -62,11 +63,15 @@ def check(python: str, wheel: Path, programs: list[str], folder: Path, carried: 
     variables = {"BHEMU_CACHE_DIR": str(cache)}
     if carried:
         run(inside, "-c", _COMPILED, folder=folder, **variables)
-    for name in programs:
+
+    def program(name: str) -> None:
         shutil.copytree(ROOT / "elfs" / name, folder / name)
         run(bhemu, "check", name, folder=folder, **variables)
         code = HANGS if name.startswith("hang_") else 0
         run(bhemu, "run", name, folder=folder, code=code, **variables)
+
+    with ThreadPoolExecutor(os.cpu_count()) as several:
+        list(several.map(program, programs))
     for command in (("new", "relu", "--kernel"), ("build", "relu"), ("run", "relu")):
         run(bhemu, *command, folder=folder, **variables)
     check_llk(inside, folder, variables)

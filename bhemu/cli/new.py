@@ -104,7 +104,7 @@ kind = "{kind}"                  # what the program is
 
 _OF_ONE_TILE = """\
 # Values stored before the run, one table each: u8 u16 u32 i8 i16 i32 f32 bf16, little-endian,
-# one behind the other.
+# one after the other.
 [[set]]
 at = 0x200
 # core = "trisc0"               # whose ELF the symbol is in, and who writes (local RAM, devices)

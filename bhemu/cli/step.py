@@ -179,7 +179,7 @@ _HOST, _PORT = "127.0.0.1", 3333
     "--allow-save",
     metavar="FOLDER",
     type=click.Path(path_type=Path),
-    help="let monitor save and load touch FILE.npz there; otherwise they are refused",
+    help="let monitor save and load touch FILE.npz there; else they are refused",
 )
 @click.option("--once", is_flag=True, help="end when the first debugger leaves")
 def gdb_command(**values: Any) -> int:

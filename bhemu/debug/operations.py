@@ -44,7 +44,7 @@ class Operation(NamedTuple):
         return {**told, **{name: report[name] for name in named}}
 
     def lines(self, number: int) -> Iterator[str]:
-        """In words: how long, by whom, what was waited for longest."""
+        """In words: how long, which agents, what they waited for longest."""
         report = self.as_dict()
         tiles, cycles = len(self.profiles), report["cycles"]
         head = f"operation {number}: {cycles} cycles, {tiles} tile{'' if tiles == 1 else 's'}"

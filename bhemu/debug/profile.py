@@ -394,7 +394,7 @@ def links(machine: Machine) -> list[Link]:
 class ChipProfile:
     """A chip that has run with modelled times: each of its tiles, and all transfers.
 
-    `begun`: the clock from which cycles are counted, behind the boot of firmware.
+    `begun`: the clock from which cycles are counted, after the boot of firmware.
     """
 
     def __init__(self, chip: Machine, begun: int = 0) -> None:

@@ -236,7 +236,7 @@ class Backend:
 
     @contextmanager
     def _standing(self) -> Iterator[None]:
-        """After an error of the program no thread runs on because somebody looks at a device."""
+        """After an error of the program no thread runs on because a device is read."""
         s = self._s
         if s.status[0] == 0:
             yield
@@ -347,7 +347,7 @@ class Backend:
     # Interpreted twins of the pointer calls (jit/intrinsics.py)
 
     def access(self, token: int, core: int, address: int, size: int, value: int) -> Any:
-        """Call the ACCESS entry behind a token."""
+        """Call the ACCESS entry of a token."""
         if token in _WINDOWS:
             window, store = self._window()[1], token == _WINDOWS[1]
             access = entries.interpreted(window, store)

@@ -172,7 +172,7 @@ def cores(name: str | None) -> int:
 
 
 def span(place: object, tile: Tile | None, address: Callable[[Tile, str], int]) -> dict[str, int]:
-    """Addresses of a place: a word, or from the first byte to the one behind the last.
+    """Addresses of a place: a word, or from the first byte to the one after the last.
 
     address: of a name, on a tile; InputError where there is none yet.
     """
@@ -188,7 +188,7 @@ def span(place: object, tile: Tile | None, address: Callable[[Tile, str], int]) 
         low = number(place)
         return {"low": low, "high": low + 4}
     if len(place) != 2:
-        raise InputError(f"place = {place!r}: want (first, behind the last)")
+        raise InputError(f"place = {place!r}: want (first, after the last)")
     low, high = map(number, place)
     if low >= high:
         raise InputError(f"place = {low:#x}..{high:#x}: there is nothing between")

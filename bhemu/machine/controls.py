@@ -238,7 +238,7 @@ class Controls:
     ) -> int:
         """Call `function` before each instruction at `place` that `core` (None: any) executes.
 
-        place: as of break_at, or first address and the one behind the last; else as on_word.
+        place: as of break_at, or first address and the one after the last; else as on_word.
         """
         self._check_not_running("on_pc")
 
@@ -260,7 +260,7 @@ class Controls:
         """Call `function` after each load or store of a core that touches `place`; its number.
 
         place: the address of a word, as a number, register or symbol, or first address and the one
-        behind the last. access: "r" loads, "w" stores, "rw" both. Else as on_word. Words that
+        after the last. access: "r" loads, "w" stores, "rw" both. Else as on_word. Words that
         `.ttinsn` pushes, requests of the NoC and what the coprocessor accesses are no accesses.
         """
         self._check_not_running("on_access")

@@ -303,7 +303,7 @@ class RoundsOnNetwork(Rounds):
     def straight(self, n: int) -> Stop | None:
         """Up to `n` rounds with nothing looked at between them: a stop, None where they are over.
 
-        For a machine that nobody else drives: what ends it is as the last run() has put it.
+        For a machine that nothing else drives: what ends it is as the last run() has put it.
         """
         end = self.count + n
         while self.count < end:

@@ -249,7 +249,7 @@ def _l1(s: Any, target: Any, row: Any) -> None:
 
 @njit
 def _remember(chip: Any, t: Any, target: Any, row: Any) -> None:
-    """Note who has written what, for messages."""
+    """Note which tile has written what, for messages."""
     if request.kind(row[request.CONTROL]) == request.READ:
         return
     note = target.noc_arrived[target.noc_arrivals[0] & (NOC_ARRIVED - 1)]

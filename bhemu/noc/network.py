@@ -236,7 +236,7 @@ class Network:
 
 
 def memory_of(word: int) -> int:
-    """The memory behind an endpoint that is no tile (noc/record.py)."""
+    """The memory of an endpoint that is no tile (noc/record.py)."""
     kind, index = word & 15, word >> 4 & 0xFF
     first = {
         noc_map.DRAM: index,

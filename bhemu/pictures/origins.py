@@ -17,7 +17,7 @@ Excerpt = Callable[[XY, Where], str]
 
 
 class Origin(NamedTuple):
-    """An element of an output, "y[0,2]", and the causes behind its value."""
+    """An element of an output, "y[0,2]", and the causes of its value."""
 
     output: str
     element: str

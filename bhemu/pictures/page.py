@@ -363,7 +363,7 @@ def _waits(error: BhemuError | None) -> Iterator[str]:
 
 
 def _causes(causes: Sequence[Origin], sources: dict[XY, Sources]) -> Iterator[str]:
-    """The trees behind wrong elements."""
+    """The trees of causes of wrong elements."""
 
     def excerpt(xy: XY, where: Where) -> str:
         return "".join(_excerpts({**where.as_dict(), "tile": xy}, sources, xy))

@@ -181,7 +181,7 @@ def _system(s: Any, c: Any, pc: Any, word: Any) -> Any:
 
 @njit
 def _push(s: Any, c: Any, pc: Any, word: Any) -> Any:
-    """Push the run of `.ttinsn` words that begins at `pc`; the pc behind it."""
+    """Push the run of `.ttinsn` words that begins at `pc`; the pc after it."""
     s.stored[c] = 1
     s.core_address[c] = np.uint32(INSTRN_BUF_BASE)
     while True:

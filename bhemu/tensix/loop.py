@@ -84,7 +84,7 @@ def _divisor(a: Any, b: Any) -> Any:
 
 @njit
 def period(s: Any) -> Any:
-    """Behind a round: rounds after which only counts have changed, 0 when it would not repeat."""
+    """After a round: rounds after which only counts have changed, 0 when it would not repeat."""
     if s.watch_count[0] or not _words_wait(s):
         return np.int64(0)
     rounds = np.int64(1)
@@ -125,7 +125,7 @@ def skip(s: Any, rounds: Any) -> None:
 
 @njit
 def jump(s: Any, most: Any) -> Any:
-    """Behind a round: skip what repeats it, at most `most` rounds; how many."""
+    """After a round: skip what repeats it, at most `most` rounds; how many."""
     every = period(s)
     if every == 0:
         return np.int64(0)

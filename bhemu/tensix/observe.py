@@ -49,7 +49,7 @@ def after(s: Any) -> None:
 # The trace ring: executed words, and device stores of cores, in the order in which they happen.
 #
 # An entry is (thread, word, pc, origin) for a word (origin: frontend.FROM_*), and
-# (FIRST_CORE + core, value, pc, address) for a store; `log_clock` is the clock behind it.  In
+# (FIRST_CORE + core, value, pc, address) for a store; `log_clock` is the clock after it.  In
 # modelled time it may be (FIRST_SPAN + agent, word, pc, cycles) for what an agent does from
 # `log_clock` on, for a wait with WAITS and the semaphores above it added and the condition as the
 # word, and (FIRST_COUNTER + which, value, pc, who) for a value that has changed.  Python drains

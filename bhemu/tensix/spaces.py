@@ -24,7 +24,7 @@ Values = Mapping[str, int]
 
 
 class Kind(Enum):
-    """What a write does to its target, where somebody may wait for that."""
+    """What a write does to its target, where an agent may wait for that."""
 
     POSTS = auto()  # semaphore: incremented
     TAKES = auto()  # semaphore: decremented
@@ -60,7 +60,7 @@ class Term(NamedTuple):
 
     `place`: expression of the first, "" for all of them; `length`: of how many; `each`: the place
     is a mask, of which every bit is a place; `fields`: of Config or ThreadConfig; `when`:
-    expression of the condition, "" for always; `effect`: what somebody may wait for; `keeps`:
+    expression of the condition, "" for always; `effect`: what an agent may wait for; `keeps`:
     expression: the write leaves some bits as they were; `awaited`: the place on which the blocked
     word waits; `own`: read for nothing but what the word leaves in the same place.
     """
@@ -145,7 +145,7 @@ class Clause(tuple[Term, ...]):
         return found
 
     def effects(self, values: Values) -> Iterator[Effect]:
-        """What somebody may wait for."""
+        """What an agent may wait for."""
         for term in self.of(values):
             if term.effect is not None:
                 yield from (Effect(term.effect, n) for n in sorted(term.places(values) or ()))

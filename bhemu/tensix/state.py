@@ -281,7 +281,7 @@ MEMBERS = (
     Member("trace", _i64, (1,), "1 = log executed words, 2 = device stores of cores too"),
     Member("loaded", _i64, (1,), "value of the last device load"),
     Member("log", _u32, (LOG_SIZE, 4), "trace ring: see tensix/observe.py"),
-    Member("log_clock", _i64, (LOG_SIZE,), "clock behind each of them"),
+    Member("log_clock", _i64, (LOG_SIZE,), "clock after each of them"),
     Member("log_write", _i64, (1,), "words written to the log so far"),
     Member("log_read", _i64, (1,), "words Python has taken"),
     Member("watch", _i64, (5,), "while tracing, see tensix/observe.py: kind, place, where to stop"),
@@ -317,7 +317,7 @@ MEMBERS = (
     Member("breakpoint_count", _i64, (CORES,), "breakpoints set"),
     Member("breakpoint_skip", _i64, (CORES,), "1 = do not stop at the first instruction"),
     Member("debug_port", _u32, (CORES, 18), "DR(i) of the debug port, see devices/debug_port.py"),
-    Member("port_used", _i64, (1,), "1 = somebody uses the debug ports: ebreak halts"),
+    Member("port_used", _i64, (1,), "1 = a host uses the debug ports: ebreak halts"),
     Member("port_halt", _i64, (CORES,), "1 + count of instructions at which it halts, 0 = never"),
     Member("port_from", _i64, (CORES,), "1 + count at which it was resumed, 0 = never"),
     Member("cfg0", _u32, (CORES,), "CSR 0x7C0"),
@@ -379,7 +379,7 @@ MEMBERS = (
     Member("tdma_param", _u32, (4,), "TDMA-RISC: parameters of the next command"),
     Member("tdma_base", _u32, (4,), "TDMA-RISC: source base of brisc, trisc0-2"),
     # tables of the device bus: rows = windows by address, see devices/bus/dispatch.py
-    Member("window_at", _u8, (WINDOW_PAGES,), "first window that ends behind the page's start"),
+    Member("window_at", _u8, (WINDOW_PAGES,), "first window that ends after the page's start"),
     Member("window", _i64, (WINDOW_ROWS, 8), "low, high, order; widths and agents [load, store]"),
     Member("window_rule", _i64, (2, WINDOW_ROWS, CORES + 1), "0 or why [load, store][core, host]"),
     # scheduler

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from macro_runner import Thread
-from matrix_reference import rule, run
+from matrix_reference import rule
 from sfpu_runner import CONSTANTS
+from unit_runner import run
 
 from bhemu.tensix.insn import assemble
 from bhemu.tensix.state import State

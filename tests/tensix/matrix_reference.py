@@ -5,15 +5,11 @@ pooling) and shares nothing with the package.
 """
 
 import random
-from ctypes import CFUNCTYPE, c_int64, c_uint32, c_void_p
 from typing import Any
 
 import numpy as np
 
-from bhemu.jit.build import load
-from bhemu.jit.subset import JIT
-from bhemu.tensix import compiled, rules
-from bhemu.tensix.insn import REGISTRY
+from bhemu.tensix import rules
 from bhemu.tensix.state import State
 from bhemu.tensix.units import MODULES
 
@@ -21,16 +17,6 @@ assert MODULES
 
 FP32, FP16, TF32, BF16, BFP8, INT32, UINT16, FP8, INT8, BFP2 = 0, 1, 4, 5, 6, 8, 9, 10, 14, 15
 A, B = 0, 1
-_ENTRY = CFUNCTYPE(c_int64, c_void_p, c_int64, c_uint32)
-
-
-def run(s: State, mnemonic: str, t: int = 0, **fields: int) -> int:
-    """Status of one instruction word."""
-    cls = next(c for c in REGISTRY.values() if c.name == mnemonic)
-    word = cls.assemble(**fields)
-    if JIT:
-        return int(_ENTRY(load(compiled.entry(cls.opcode)).address)(s.base, t, word))
-    return compiled.interpret(s, t, word)
 
 
 def rule(number: int) -> str:

@@ -1,16 +1,10 @@
 """Runs PACR, compiled or interpreted, on a state with edge cases in Dst."""
 
-from collections.abc import Callable
-from functools import cache
-from typing import Any
-
 import numpy as np
 from pack_model import Pack, Packer
-from second_entries_loaded import connect
+from unit_runner import run
 
-from bhemu.jit.subset import JIT, njit
-from bhemu.tensix.state import DTYPE, State
-from bhemu.tensix.units.pack.pacr import PACR
+from bhemu.tensix.state import State
 
 # Cells whose patterns are zeros, denormals, ties, range ends, Inf, NaN in some format.
 EDGES = (0, 0x8000, 1, 0x8001, 0xFF, 0x80FF, 0x01FF, 0x7F00, 0x7FFF, 0xFFFF, 0x4070, 0x4071)
@@ -18,22 +12,14 @@ EDGES += (0x7F70, 0x7F6F, 0x7F8F, 0x7F90, 0x1F, 0x801F, 0x7FFE, 0x7FFF, 0xFFFE, 
 LOW = (0, 0x8000, 0x7FFF, 0x8001, 0x1000, 0x0FFF, 0x1001, 0xFFFF)
 
 
-@cache
-def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    return njit(cache=True)(function)
-
-
 def execute(s: State, t: int = 0, **fields: int) -> int:
     """Status of one PACR, its fields taken through its encoding."""
-    record = s.buffer.view(DTYPE)[0] if JIT else s
-    assert PACR.execute is not None
-    return int(compiled(PACR.execute)(record, t, PACR.decoded(PACR.assemble(**fields))))
+    return run(s, "PACR", t, **fields)
 
 
 def fresh(seed: int = 1) -> State:
     """A state with random L1 and Dst; a quarter of Dst are edge cells, some rows invalid."""
     s = State()
-    connect(s)
     rng = np.random.default_rng(seed)
     s.l1[:] = rng.integers(0, 256, s.l1.size, dtype=np.uint8)
     s.dst[:] = rng.integers(0, 1 << 16, s.dst.shape, dtype=np.uint16)

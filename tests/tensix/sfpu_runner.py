@@ -3,9 +3,10 @@
 import random
 
 import numpy as np
-from matrix_reference import rule, run
+from matrix_reference import rule
 from sfpu_formats import INF, LANES, M32, MAGNITUDE, NAN, SIGN
 from sfpu_reference import Model
+from unit_runner import run
 
 from bhemu.tensix.insn import REGISTRY
 from bhemu.tensix.state import State

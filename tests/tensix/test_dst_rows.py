@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from matrix_reference import BF16, filled, run
+from matrix_reference import BF16, filled
+from unit_runner import run
 
 from bhemu.tensix import rules
 from bhemu.tensix.insn import REGISTRY, Instruction

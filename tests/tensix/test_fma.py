@@ -6,10 +6,10 @@ Known bit patterns, and random operands against the literal model, all through S
 import random
 
 import pytest
-from matrix_reference import run
 from sfpu_formats import INF, LANES, NAN, SIGN
 from sfpu_formats import fma as literal
 from sfpu_runner import EDGES, operand
+from unit_runner import run
 
 from bhemu.tensix.state import State
 

@@ -7,7 +7,8 @@ from itertools import product
 
 import numpy as np
 import pytest
-from matrix_reference import BF16, FP16, INT8, TF32, filled, rule, run
+from matrix_reference import BF16, FP16, INT8, TF32, filled, rule
+from unit_runner import run
 
 from bhemu.tensix import rules
 from bhemu.tensix.state import State

@@ -19,10 +19,9 @@ from matrix_reference import (
     int32_pattern,
     int32_value,
     rule,
-    run,
     section,
 )
-from unit_runner import numbers
+from unit_runner import numbers, run
 
 from bhemu.tensix import rules
 from bhemu.tensix.state import State

@@ -18,9 +18,9 @@ from matrix_reference import (
     Model,
     filled,
     rule,
-    run,
     section,
 )
+from unit_runner import run
 
 from bhemu.tensix import rules
 from bhemu.tensix.state import State

@@ -15,10 +15,9 @@ from matrix_reference import (
     Model,
     filled,
     rule,
-    run,
     section,
 )
-from unit_runner import numbers
+from unit_runner import numbers, run
 
 from bhemu.tensix import rules
 from bhemu.tensix.state import State

@@ -8,19 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from matrix_reference import (
-    BF16,
-    BFP8,
-    FP8,
-    FP16,
-    INT8,
-    TF32,
-    A,
-    B,
-    filled,
-    rule,
-    run,
-)
+from matrix_reference import BF16, BFP8, FP8, FP16, INT8, TF32, A, B, filled, rule
+from unit_runner import run
 
 from bhemu.tensix import rules
 from bhemu.tensix.state import State

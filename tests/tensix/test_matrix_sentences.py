@@ -4,8 +4,8 @@ Blocks of rows and formats: MVMUL, ELWADD, GMPOOL and GAPOOL, Wormhole ISA.
 """
 
 import pytest
-from matrix_reference import BF16, BFP2, FP8, FP16, INT8, INT32, UINT16, A, B, filled, rule, run
-from unit_runner import numbers
+from matrix_reference import BF16, BFP2, FP8, FP16, INT8, INT32, UINT16, A, B, filled, rule
+from unit_runner import numbers, run
 
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import rules

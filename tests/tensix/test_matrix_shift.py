@@ -3,7 +3,8 @@
 from typing import Any
 
 import pytest
-from matrix_reference import BF16, A, B, Model, filled, rule, run, section
+from matrix_reference import BF16, A, B, Model, filled, rule, section
+from unit_runner import run
 
 from bhemu.tensix import rules
 

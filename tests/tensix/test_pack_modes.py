@@ -6,17 +6,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from pack_model import BITS, Pack, Packer
-from pack_runner import compiled, execute, setup
+from pack_runner import execute, setup
 from test_pack import step
-from unit_runner import count
+from unit_runner import count, run
 from unpack_model import put, put_thread
 
 from bhemu.jit.subset import JIT
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import rules
 from bhemu.tensix import thread_fields as tf
-from bhemu.tensix.state import DTYPE, State
-from bhemu.tensix.units.pack.output import CLREXPHIST
 
 
 @pytest.mark.parametrize("wide", [0, 1])
@@ -305,12 +303,6 @@ def test_a_tile_in_two_formats_stays_aligned() -> None:
     assert rules.RULES[number].rule == "PACR-L1-ALIGN"
 
 
-def clear_histogram(s: State) -> int:
-    record = s.buffer.view(DTYPE)[0] if JIT else s
-    assert CLREXPHIST.execute is not None
-    return int(compiled(CLREXPHIST.execute)(record, 0, CLREXPHIST.decoded(CLREXPHIST.assemble())))
-
-
 @pytest.mark.parametrize(
     ("wide", "fmt", "out"),
     [(0, 5, 5), (0, 1, 1), (0, 6, 6), (0, 9, 9), (1, 0, 0), (1, 8, 8), (1, 4, 1), (0, 2, 6)],
@@ -325,7 +317,7 @@ def test_exponent_histogram(wide: int, fmt: int, out: int) -> None:
         s.adc[0, 2, 0, 1] = (s.adc[0, 2, 0, 1] + 4) % 32
     assert s.pack_histogram.tolist() == model.histogram
     assert s.pack_exponent.tolist() == [model.largest, 0, 0]
-    assert clear_histogram(s) == rules.DONE
+    assert run(s, "CLREXPHIST") == rules.DONE
     assert not s.pack_histogram.any()
     assert s.pack_exponent.tolist() == [0, 0, 0]
 

@@ -12,7 +12,6 @@ import pytest
 from matrix_reference import filled, high_row
 from pack_model import BFP, PAIRS, Pack
 from pack_runner import execute, setup
-from second_entries_loaded import connect
 from test_pack_rules import change
 from unit_runner import count, run
 
@@ -46,7 +45,6 @@ def result(
     name: str, fmt: int, wide: int, mode: int, seed: int, chance: int = 0
 ) -> tuple[Array, State]:
     s = filled(seed, fmt, bool(wide))
-    connect(s)
     s.stochastic[0], s.stochastic_seed[0] = mode, chance
     s.cfg[0, 1] |= int(mode != REFUSED)
     fields: dict[str, int] = {"dst": 40}
@@ -101,7 +99,6 @@ def test_a_sum_goes_up_as_often_as_its_lost_bits_say() -> None:
     """1.0 + k/32 of the last place of bf16, some 500 times each."""
     for k in (1, 8, 16, 31):
         s = filled(0, TF32, False)
-        connect(s)
         s.stochastic[0], s.stochastic_seed[0] = RANDOM, 77 + k
         s.cfg[0, 1] |= 1
         s.src[0] = 0x3F800000

@@ -3,20 +3,17 @@
 import random
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
-from typing import Any
 
 import numpy as np
 import pytest
-from second_entries_loaded import connect
+from unit_runner import run
 from unpack_model import BFP, BITS, WIDTH, Unpack, put, put_thread
 
-from bhemu.jit.subset import JIT, njit
+from bhemu.jit.subset import JIT
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import rules
 from bhemu.tensix import thread_fields as tf
-from bhemu.tensix.state import DTYPE, State
-from bhemu.tensix.units.unpack.unpacr import UNPACR
+from bhemu.tensix.state import State
 
 TO_SRC = [(0, 1), (0, 4), (0, 5), *((f, f) for f in (1, 5, 6, 7, 9, 10, 14, 15))]
 TO_DST = [(0, 0), (0, 4), (8, 8)]
@@ -24,21 +21,9 @@ SPECIAL_32 = (0, 1 << 31, 1, 0x7FFFFF, 0x800000, 0x7F800000, 0xFF800000, 0x7FC00
 SPECIAL_32 += (0x37FFFFFF, 0x38000000, 0x47FFE000, 0x48000000, 0xC7FFFFFF)  # fp16 boundaries
 
 
-@cache
-def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    return njit(cache=True)(function)
-
-
-def execute(s: State, cls: Any, t: int = 0, **fields: int) -> int:
-    """Status of one instruction, its fields taken through its encoding."""
-    record = s.buffer.view(DTYPE)[0] if JIT else s
-    return int(compiled(cls.execute)(record, t, cls.decoded(cls.assemble(**fields))))
-
-
 def fresh(seed: int = 1) -> State:
     """A state whose L1, Src and Dst hold random bits, special fp32 patterns among them."""
     s = State()
-    connect(s)
     rng = np.random.default_rng(seed)
     words = rng.integers(0, 1 << 32, s.l1.size // 4, dtype=np.uint32)
     special = rng.integers(0, words.size, words.size // 4)
@@ -62,7 +47,7 @@ def agree(s: State, case: Unpack) -> None:
         ((0, 2, 256), (0, 1, 8192), (1, 2, 256), (1, 1, 8192))
     ):
         counters[channel, i] = (counters[channel, i] + (case.addr_mode >> 2 * shift & 3)) % wrap
-    assert execute(s, UNPACR, t, **case.operands()) == rules.DONE, case
+    assert run(s, "UNPACR", t, **case.operands()) == rules.DONE, case
     assert np.array_equal(s.src, src), case
     assert np.array_equal(s.dst, dst), case
     assert np.array_equal(s.dst_valid, valid), case
@@ -209,11 +194,11 @@ def test_it_waits_for_the_bank_before_any_effect(u: int) -> None:
     s.unpack_bank[u] = 1
     s.src_valid[u, 1] = 1
     before = s.buffer.copy()
-    waits = execute(s, UNPACR, **case.operands())
+    waits = run(s, "UNPACR", **case.operands())
     assert rules.CONDITIONS[waits].text.startswith(f"Src{'AB'[u]} bank 1")
     assert np.array_equal(s.buffer, before)
     s.src_valid[u, 1] = 0
-    assert execute(s, UNPACR, **case.operands()) == rules.DONE
+    assert run(s, "UNPACR", **case.operands()) == rules.DONE
     assert (s.src_valid[u, 1], s.unpack_bank[u], s.src_fmt[u, 1]) == (1, 0, 5)
 
 
@@ -299,7 +284,7 @@ def test_refused(rule: str, case: Unpack, change: Callable[[State], None]) -> No
     change(s)
     scratch = ("detail", "unpack_tmp", "unpack_weight")
     before = [(m.name, a.copy()) for m, a in s.members() if m.name not in scratch]
-    number = execute(s, UNPACR, **case.operands())
+    number = run(s, "UNPACR", **case.operands())
     assert rules.RULES[number].rule == rule
     assert rules.RULES[number].sentence(s.detail)
     for name, was in before:

@@ -8,14 +8,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from test_unpack import agree, execute, fresh
+from test_unpack import agree, fresh
 from unit_runner import numbers, run
 from unpack_model import Unpack, put
 
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import rules
 from bhemu.tensix.state import State
-from bhemu.tensix.units.unpack.unpacr import UNPACR
 
 BF16 = 5
 
@@ -254,7 +253,7 @@ def test_rows_of_the_set_that_the_target_is_moved_by() -> None:
     s.unpack_row[0, 0] = 32
     case = Unpack(override=0, dest=64 + 16 * 13, count=48)
     case.program(s)
-    assert execute(s, UNPACR, **case.operands()) == rules.DONE
+    assert run(s, "UNPACR", **case.operands()) == rules.DONE
     assert doubtful(s) == set(range(64)) - {45}
 
 
@@ -270,7 +269,7 @@ def test_rows_of_the_set_that_the_target_is_moved_by() -> None:
 def test_modes_in_which_no_burst_may_cross(case: Unpack, shown: list[int]) -> None:
     s = fresh()
     case.program(s)
-    number = execute(s, UNPACR, **case.operands())
+    number = run(s, "UNPACR", **case.operands())
     assert rules.RULES[number].rule == "UNPACR-BURST-MODE"
     assert numbers(s, number) == shown
     assert not s.src_doubt.any()

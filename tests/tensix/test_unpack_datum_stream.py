@@ -12,14 +12,14 @@ from math import ceil, floor
 
 import numpy as np
 import pytest
-from test_unpack import execute, fresh
+from test_unpack import fresh
+from unit_runner import run
 from unpack_model import BFP, BFP_A, BITS, Unpack, dst_cell, dst_cell_16, put, src_cell
 
 from bhemu.jit.subset import JIT
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import rules
 from bhemu.tensix.state import State
-from bhemu.tensix.units.unpack.unpacr import UNPACR
 
 
 @dataclass
@@ -154,7 +154,7 @@ def agree(s: State, odd: Odd) -> None:
             if c.haloize and c.u == 0:
                 row, column = row & ~15 | column, row & 15
             src[c.u, 0, row, column] = cell
-    assert execute(s, UNPACR, **odd.operands()) == rules.DONE, odd
+    assert run(s, "UNPACR", **odd.operands()) == rules.DONE, odd
     assert np.array_equal(s.src, src), odd
     assert np.array_equal(s.dst, dst), odd
     assert np.array_equal(s.dst_valid, valid), odd
@@ -274,7 +274,7 @@ def test_refused_before_any_effect(rule: str, odd: Odd) -> None:
     if rule == "UNPACR-NO-EXPONENTS":
         s.cfg[0, 64] |= np.uint32(0x20)
     src, dst, counters = s.src.copy(), s.dst.copy(), s.adc.copy()
-    number = execute(s, UNPACR, **odd.operands())
+    number = run(s, "UNPACR", **odd.operands())
     assert rules.RULES[number].rule == rule
     assert rules.RULES[number].sentence(s.detail)
     assert np.array_equal(s.src, src) and np.array_equal(s.dst, dst)

@@ -1,12 +1,12 @@
 """UNPACR where tolerating undefined behaviour ends (UNPACR_Regular, Wormhole ISA; LLK)."""
 
 import pytest
-from test_unpack import execute, fresh
+from test_unpack import fresh
+from unit_runner import run
 from unpack_model import BITS, Unpack
 
 from bhemu.tensix import rules
 from bhemu.tensix.rules import UB_SILICON
-from bhemu.tensix.units.unpack.unpacr import UNPACR
 
 # Pairs of the text, those that LLK's inference adds, and those its checks admit beyond that.
 TEXT = {(f, f) for f in (1, 5, 6, 7, 15, 2, 3, 11, 9, 10, 14)} | {(0, 1), (0, 5), (0, 4)}
@@ -29,6 +29,6 @@ def test_other_pairs_of_formats_are_refused_even_when_undefined_behaviour_is_tol
             s.cfg[:], s.thread_cfg[:], s.src_valid[:] = 0, 0, 0
             case = Unpack(fmt=fmt, out=out, to_dst=to_dst, count=16, forced=20)
             case.program(s)
-            number = execute(s, UNPACR, **case.operands())
+            number = run(s, "UNPACR", **case.operands())
             assert (number == rules.DONE) == ((fmt, out) in known), (fmt, out)
             assert fmt in BITS or number < 0

@@ -4,7 +4,8 @@ import random
 
 import numpy as np
 import pytest
-from test_unpack import agree, execute, fresh
+from test_unpack import agree, fresh
+from unit_runner import run
 from unpack_model import BFP_A, BITS, Unpack, put, put_thread
 
 from bhemu.tensix import config_fields as cf
@@ -12,7 +13,6 @@ from bhemu.tensix import rules
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.rules import UB_SILICON
 from bhemu.tensix.state import State
-from bhemu.tensix.units.unpack.unpacr import UNPACR
 
 DST_16 = [(0, 1), (0, 5), *((f, f) for f in (1, 5, 6, 7, 15, 2, 3, 11, 9, 10, 14))]
 
@@ -52,7 +52,7 @@ def test_every_datum_under_the_smallest_exponents(fmt: int) -> None:
             case = Unpack(fmt=fmt, out=fmt, forced=shared, count=16)
             if zeros < 8 and zeros > shared:
                 case.program(s)
-                number = execute(s, UNPACR, **case.operands())
+                number = run(s, "UNPACR", **case.operands())
                 assert rules.RULES[number].rule == "UNPACR-BFP-EXPONENT"
             elif v % 7 < 3:
                 agree(s, case)
@@ -99,7 +99,7 @@ def test_16_bit_datums_to_dst_as_high_halves(count: int, zeros: int) -> None:
     before = halves.dst.copy()
     for s in (plain, halves):
         case.program(s)
-        assert execute(s, UNPACR, **case.operands()) == 0
+        assert run(s, "UNPACR", **case.operands()) == 0
     for row in range(256):
         high = (row & 0x1F8) << 1 | row & 7
         changed = plain.dst[row] != before[row]
@@ -139,7 +139,7 @@ def test_formats_of_each_context() -> None:
         case.expect(s.l1.tobytes(), src[u, 0], s.dst, s.dst_valid)
         put(s, cf.Field(64 + 48 * u, 0, 15), 9)
         put(s, case.section("REG2_Out_data_format"), 3)
-        assert execute(s, UNPACR, **case.operands()) == rules.DONE
+        assert run(s, "UNPACR", **case.operands()) == rules.DONE
         assert np.array_equal(s.src, src), case
 
 
@@ -154,7 +154,7 @@ def test_context_counters() -> None:
         s.unpack_context[u, 0] = start
         src = s.src.copy()
         case.expect(s.l1.tobytes(), src[u, 0], s.dst, s.dst_valid)
-        assert execute(s, UNPACR, **case.operands()) == rules.DONE
+        assert run(s, "UNPACR", **case.operands()) == rules.DONE
         assert np.array_equal(s.src, src)
         assert s.unpack_context.tolist() == [[want, 0, 0], [0, 0, 0]]
 
@@ -169,7 +169,7 @@ def test_counting_a_context_without_unpacking(u: int) -> None:
     seen = []
     for _ in range(3):
         word = {"cfg_context_cnt_inc": 1, "unpack_block_selection": u, "addr_mode": 0xFF}
-        assert execute(s, UNPACR, 2, **word) == rules.DONE
+        assert run(s, "UNPACR", 2, **word) == rules.DONE
         seen.append(int(s.unpack_context[u, 2]))
     assert seen == [1, 0, 1]
     assert np.array_equal(s.src, src)
@@ -179,7 +179,7 @@ def test_counting_a_context_without_unpacking(u: int) -> None:
 def test_flushing_the_row_cache_has_no_effect() -> None:
     s = fresh()
     before = s.buffer.copy()
-    assert execute(s, UNPACR, search_cache_flush=1) == rules.DONE
+    assert run(s, "UNPACR", search_cache_flush=1) == rules.DONE
     assert np.array_equal(s.buffer, before)
 
 
@@ -199,7 +199,7 @@ def test_without_contexts(u: int) -> None:
         case.dest = 0
         src = s.src.copy()
         case.expect(s.l1.tobytes(), src[u, 0], s.dst, s.dst_valid)
-        assert execute(s, UNPACR, **case.operands()) == rules.DONE
+        assert run(s, "UNPACR", **case.operands()) == rules.DONE
         assert np.array_equal(s.src, src)
 
 
@@ -217,7 +217,7 @@ def test_the_target_bit_without_contexts(to_dst: int) -> None:
     case.add_dest = 1
     src, dst, valid = s.src.copy(), s.dst.copy(), s.dst_valid.copy()
     case.expect(s.l1.tobytes(), src[0, 0], dst, valid)
-    assert execute(s, UNPACR, **case.operands()) == rules.DONE
+    assert run(s, "UNPACR", **case.operands()) == rules.DONE
     assert np.array_equal(s.src, src)
     assert np.array_equal(s.dst, dst)
 
@@ -234,7 +234,7 @@ def test_x_and_y_of_another_thread(thread: int, xy: int) -> None:
     case.expect(s.l1.tobytes(), src[0, 0], s.dst, s.dst_valid)
     for t in {thread, xy}:
         want[t, 0] += np.array([[0, 1, 3, 0], [0, 3, 2, 0]])
-    assert execute(s, UNPACR, thread, **case.operands()) == rules.DONE
+    assert run(s, "UNPACR", thread, **case.operands()) == rules.DONE
     assert np.array_equal(s.src, src)
     assert np.array_equal(s.adc, want & np.array([0xFFFF, 0x1FFF, 0xFF, 0xFF]))
 

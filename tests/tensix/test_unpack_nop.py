@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from test_unpack import execute, fresh
+from test_unpack import fresh
+from unit_runner import run
 from unpack_model import put, put_thread
 
 from bhemu.tensix import config_fields as cf
@@ -23,7 +24,7 @@ def test_nop_clears_the_unpack_bank(u: int, minus_infinity: int, valid: int) -> 
     src = s.src.copy()
     src[u, 1] = 0xFFFFE000 if minus_infinity else 0
     word = {"unpack_pop": 1, "src_clr_val_ctrl": minus_infinity, "set_dvalid": valid}
-    assert execute(s, UNPACR_NOP, unpacker_select=u, **word) == rules.DONE
+    assert run(s, "UNPACR_NOP", unpacker_select=u, **word) == rules.DONE
     assert np.array_equal(s.src, src)
     assert (s.src_valid[u, 1], s.unpack_bank[u]) == (valid, 1 - valid)
     assert s.src_fmt[u, 1] == (6 if valid else 0)
@@ -36,10 +37,10 @@ def test_nop_waits(stall: int, waits_for: str) -> None:
     s.unpack_bank[0], s.matrix_bank[0] = 1, 0
     s.src_valid[0, 0 if waits_for == "matrix" else 1] = 1
     before = s.buffer.copy()
-    number = execute(s, UNPACR_NOP, unpack_pop=1, stall_clr_cntrl=stall)
+    number = run(s, "UNPACR_NOP", unpack_pop=1, stall_clr_cntrl=stall)
     assert "SrcA bank" in rules.CONDITIONS[number].text
     assert np.array_equal(s.buffer, before)
-    assert execute(s, UNPACR_NOP, unpack_pop=1, stall_clr_cntrl=1 - stall) == rules.DONE
+    assert run(s, "UNPACR_NOP", unpack_pop=1, stall_clr_cntrl=1 - stall) == rules.DONE
 
 
 @pytest.mark.parametrize(
@@ -58,7 +59,7 @@ def test_nop_waits(stall: int, waits_for: str) -> None:
 def test_nop_refused(rule: str, word: dict[str, int]) -> None:
     s = fresh()
     src = s.src.copy()
-    assert rules.RULES[execute(s, UNPACR_NOP, **word)].rule == rule
+    assert rules.RULES[run(s, "UNPACR_NOP", **word)].rule == rule
     assert np.array_equal(s.src, src)
 
 
@@ -71,10 +72,10 @@ def test_what_is_cleared_to_an_unknown_value_is_in_doubt(u: int, word: dict[str,
     s = fresh()
     src = s.src.copy()
     src[u, 0] = EXPONENT
-    assert execute(s, UNPACR_NOP, unpack_pop=1, unpacker_select=u, **word) == rules.DONE
+    assert run(s, "UNPACR_NOP", unpack_pop=1, unpacker_select=u, **word) == rules.DONE
     assert np.array_equal(s.src, src) and s.doubt[:2].tolist() == [1, 1]
     assert [rules.RULES[n].rule for n in counted(s)] == ["UNPACR-NOP-VALUE"]
-    assert execute(s, UNPACR_NOP, unpack_pop=1, unpacker_select=u) == rules.DONE
+    assert run(s, "UNPACR_NOP", unpack_pop=1, unpacker_select=u) == rules.DONE
     assert not s.src[u, 0].any()
 
 
@@ -88,14 +89,14 @@ def test_nop_clears_both_banks_once_both_are_free(u: int) -> None:
         s.src_valid[u, :] = 0
         s.src_valid[u, bank] = 1
         before = s.buffer.copy()
-        number = execute(s, UNPACR_NOP, **word)
+        number = run(s, "UNPACR_NOP", **word)
         assert rules.CONDITIONS[number].text.startswith(f"Src{'AB'[u]} bank {bank} to become free")
         assert np.array_equal(s.buffer, before)
     s.src_valid[:] = 0
     src, bank = s.src.copy(), int(s.unpack_bank[u])
     src[u] = 0
     s.src_prepared[:] = 7
-    assert execute(s, UNPACR_NOP, **word) == rules.DONE
+    assert run(s, "UNPACR_NOP", **word) == rules.DONE
     assert np.array_equal(s.src, src)
     assert s.src_prepared[u].tolist() == [STALE, STALE]
     assert s.src_prepared[1 - u].tolist() == [7, 7]
@@ -106,7 +107,7 @@ def test_nop_clears_both_banks_once_both_are_free(u: int) -> None:
 def test_nop_of_both_banks_takes_no_other_mode(more: str) -> None:
     s = fresh()
     s.reference[0] = REFERENCE_LLK
-    number = execute(s, UNPACR_NOP, **{"unpack_pop": 1, "bank_clr_ctrl": 1, more: 1})
+    number = run(s, "UNPACR_NOP", **{"unpack_pop": 1, "bank_clr_ctrl": 1, more: 1})
     assert rules.RULES[number].rule == "UNPACR-NOP-BANKS"
 
 
@@ -114,11 +115,11 @@ def test_nop_handing_over_a_valid_bank_is_refused_before_any_effect() -> None:
     s = fresh()
     s.src_valid[0, 0], s.matrix_bank[0] = 1, 1
     src = s.src.copy()
-    number = execute(s, UNPACR_NOP, unpack_pop=1, set_dvalid=1)
+    number = run(s, "UNPACR_NOP", unpack_pop=1, set_dvalid=1)
     assert rules.RULES[number].rule == "SRCA-ALREADY-VALID"
     assert np.array_equal(s.src, src)
     put_thread(s, 0, tf.SRCB_SET_Base, 1)
-    number = execute(s, UNPACR_NOP, unpack_pop=1, set_dvalid=1, unpacker_select=1)
+    number = run(s, "UNPACR_NOP", unpack_pop=1, set_dvalid=1, unpacker_select=1)
     assert rules.RULES[number].rule == "UNPACR-SRCB-BASE"
 
 
@@ -131,7 +132,7 @@ def test_nop_hands_a_bank_over_as_it_is(u: int) -> None:
     src = s.src.copy()
     word = UNPACR_NOP.assemble(unpack_pop=3, src_clr_val_ctrl=1, unpacker_select=u)
     assert word & 0x7FFFFF == 0x7
-    assert execute(s, UNPACR_NOP, **UNPACR_NOP.operands(word)) == rules.DONE
+    assert run(s, "UNPACR_NOP", **UNPACR_NOP.operands(word)) == rules.DONE
     assert np.array_equal(s.src, src)
     assert (s.src_valid[u, 0], s.unpack_bank[u], s.src_fmt[u, 0]) == (1, 1, 7)
 
@@ -141,5 +142,5 @@ def test_nop_that_does_nothing() -> None:
     s = fresh()
     s.src_valid[:] = 1
     before = s.buffer.copy()
-    assert execute(s, UNPACR_NOP, unpack_pop=2) == rules.DONE
+    assert run(s, "UNPACR_NOP", unpack_pop=2) == rules.DONE
     assert np.array_equal(s.buffer, before)

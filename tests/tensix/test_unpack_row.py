@@ -9,15 +9,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from test_unpack import execute, fresh
+from test_unpack import fresh
+from unit_runner import run
 from unpack_model import Unpack, put, put_thread
 
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import rules
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.state import State
-from bhemu.tensix.units.unpack.nop import UNPACR_NOP
-from bhemu.tensix.units.unpack.unpacr import UNPACR
 
 CASES = [Unpack(), Unpack(zeros=1), Unpack(fmt=6, out=6), Unpack(fmt=2, out=2, forced=20)]
 UPDATE = (cf.THCON_SEC0_REG2_Unpack_Src_Reg_Set_Upd, cf.THCON_SEC1_REG2_Unpack_Src_Reg_Set_Upd)
@@ -30,7 +29,7 @@ def unpacked(s: State, case: Unpack, moved: int) -> None:
     s.src[case.u, bank] = 0
     plain = np.zeros((64, 16), np.uint32)
     case.expect(s.l1.tobytes(), plain, s.dst.copy(), s.dst_valid.copy())
-    assert execute(s, UNPACR, **case.operands()) == rules.DONE
+    assert run(s, "UNPACR", **case.operands()) == rules.DONE
     assert np.array_equal(s.src[case.u, bank], np.roll(plain, moved, axis=0))
 
 
@@ -86,7 +85,7 @@ def test_unpacking_to_dst_goes_on_as_well() -> None:
     put(s, UPDATE[0], 1)
     case = Unpack(fmt=0, out=0, to_dst=1)
     case.program(s)
-    assert execute(s, UNPACR, **case.operands()) == rules.DONE
+    assert run(s, "UNPACR", **case.operands()) == rules.DONE
     assert s.unpack_row[0, 0] == 16
 
 
@@ -94,7 +93,7 @@ def test_nop_starts_a_bank_at_the_base() -> None:
     """UNPACR_NOP_SETDVALID sets SrcRow too."""
     s = fresh()
     put_thread(s, 1, tf.SRCA_SET_Base, 3)
-    assert execute(s, UNPACR_NOP, 1, unpack_pop=3, src_clr_val_ctrl=1) == rules.DONE
+    assert run(s, "UNPACR_NOP", 1, unpack_pop=3, src_clr_val_ctrl=1) == rules.DONE
     assert s.unpack_row[0].tolist() == [0, 48, 0]
 
 
@@ -104,5 +103,5 @@ def test_the_base_of_srcb_is_refused_where_it_would_count() -> None:
     put_thread(s, 0, tf.SRCB_SET_Base, 1)
     case = Unpack(u=1)
     case.program(s)
-    number = execute(s, UNPACR, **case.operands())
+    number = run(s, "UNPACR", **case.operands())
     assert rules.RULES[number].rule == "UNPACR-SRCB-BASE"

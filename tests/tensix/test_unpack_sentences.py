@@ -8,14 +8,12 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from test_unpack import counter, execute, field, fresh, nothing, thread_field
-from unit_runner import numbers
+from test_unpack import counter, field, fresh, nothing, thread_field
+from unit_runner import numbers, run
 from unpack_model import Unpack
 
 from bhemu.tensix import rules
 from bhemu.tensix.state import State
-from bhemu.tensix.units.unpack.nop import UNPACR_NOP
-from bhemu.tensix.units.unpack.unpacr import UNPACR
 
 DST = Unpack(fmt=0, out=0, to_dst=1)
 CASES: list[tuple[str, list[int], Unpack, Callable[[State], None]]] = [
@@ -84,7 +82,7 @@ def test_the_sentence_shows_what_is_wrong(
     case.program(s)
     change(s)
     s.detail[:] = 77
-    number = execute(s, UNPACR, **case.operands())
+    number = run(s, "UNPACR", **case.operands())
     assert rules.RULES[number].rule == rule
     assert numbers(s, number) == shown
     if "THCON" in rule:  # the field that must be zero
@@ -99,7 +97,7 @@ def test_the_base_of_srcb_that_is_handed_over(base: int) -> None:
     case = Unpack(u=1, set_dat_valid=1)
     case.program(s)
     thread_field("SRCB_SET_Base", base)(s)
-    number = execute(s, UNPACR, **case.operands())
+    number = run(s, "UNPACR", **case.operands())
     assert (rules.RULES[number].rule, numbers(s, number)) == ("UNPACR-SRCB-BASE", [base])
 
 
@@ -139,5 +137,5 @@ def test_compression_row_search_and_upsampling(
 def test_unpacr_nop(rule: str, shown: list[int], word: dict[str, int]) -> None:
     s = fresh()
     s.detail[:] = 77
-    number = execute(s, UNPACR_NOP, **word)
+    number = run(s, "UNPACR_NOP", **word)
     assert (rules.RULES[number].rule, numbers(s, number)) == (rule, shown)

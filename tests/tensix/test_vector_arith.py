@@ -4,9 +4,9 @@ destinations that are constants or templates (SFPMAD, SFPARECIP, Blackhole ISA; 
 from fractions import Fraction
 
 import pytest
-from matrix_reference import run
 from sfpu_formats import INF, SIGN
 from sfpu_runner import EDGES, MASKS, fresh, refused, same
+from unit_runner import run
 
 from bhemu.tensix.insn import assemble
 

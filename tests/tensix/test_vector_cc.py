@@ -3,8 +3,8 @@
 import random
 
 import pytest
-from matrix_reference import run
 from sfpu_runner import EDGES, MASKS, fresh, refused, same
+from unit_runner import run
 
 SEEDS = range(4)
 

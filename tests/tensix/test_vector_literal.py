@@ -9,7 +9,8 @@ from itertools import product
 
 import numpy as np
 import pytest
-from matrix_reference import rule, run
+from matrix_reference import rule
+from unit_runner import run
 from vector_literal import CONSTANTS
 from vector_literal_runner import SINGLES, batches, differences, snapshot, unit_of
 

@@ -4,10 +4,11 @@ The model computes one lane at a time on Python integers.
 """
 
 import pytest
-from matrix_reference import dec_bf16, enc_bf16, high_row, run
+from matrix_reference import dec_bf16, enc_bf16, high_row
 from sfpu_formats import LANES, M32, exponent
 from sfpu_reference import Model
 from sfpu_runner import EDGES, MASKS, fresh, refused, same
+from unit_runner import run
 
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf

@@ -6,8 +6,9 @@ import struct
 
 import numpy as np
 import pytest
-from matrix_reference import rule, run
+from matrix_reference import rule
 from sfpu_runner import MASKS, fresh
+from unit_runner import run
 from vector_literal_runner import differences, snapshot, unit_of
 
 from bhemu.tensix.insn import assemble

@@ -1,9 +1,9 @@
 """Copies, swaps, transposition, lane shifts and SFPCONFIG (SFPMOV, SFPSWAP, ..., Blackhole ISA)."""
 
 import pytest
-from matrix_reference import run
 from sfpu_formats import LANES, M32
 from sfpu_runner import EDGES, MASKS, fresh, refused, same
+from unit_runner import run
 
 from bhemu.jit.subset import JIT
 from bhemu.tensix import prng

@@ -1,27 +1,24 @@
 """Runs single instructions on a bare state record, and pushed words on a tile."""
 
-from collections.abc import Callable
+import weakref
+from ctypes import CFUNCTYPE, c_int64, c_uint32, c_void_p
 from functools import cache
 from string import Formatter
 from typing import Any
 
-from bhemu.jit.subset import JIT, njit
+from bhemu.jit.build import load
+from bhemu.jit.intrinsics import callback
+from bhemu.jit.subset import JIT
 from bhemu.machine.tile import Tile
 from bhemu.riscv.assembly import PUSH
-from bhemu.tensix import rules
-from bhemu.tensix.compiled import Table
-from bhemu.tensix.insn import LANE_MARKS, REGISTRY, assemble
+from bhemu.tensix import compiled, rules
+from bhemu.tensix.insn import ENTRIES, REGISTRY, Instruction, assemble
 from bhemu.tensix.rules import counted
 from bhemu.tensix.state import DTYPE, State
 
 WORD = 0xFFFFFFFF
 ERROR, WARN, SILICON = 0, 1, 2
-_TABLES: list[Table] = []  # whose callbacks are called
-
-
-@cache
-def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    return njit(cache=True)(function)
+_ENTRY = CFUNCTYPE(c_int64, c_void_p, c_int64, c_uint32)
 
 
 def view(s: State) -> Any:
@@ -29,17 +26,47 @@ def view(s: State) -> Any:
     return s.buffer.view(DTYPE)[0] if JIT else s
 
 
+class _Second:
+    """Loads second entries of instructions when they are needed, for records without a tile."""
+
+    def _on_second(self, slot: int, base: int, t: int, word: int) -> int:
+        return int(_ENTRY(load(compiled.second_entry(slot)).address)(base, t, word))
+
+
+_SECOND = _Second()
+
+
+@cache
+def _escapes() -> tuple[list[int], list[int]]:
+    slots = list(ENTRIES)
+    return slots, [callback(_ENTRY, "words", "_on_second", slot) for slot in slots]
+
+
+@cache
+def _entry(mnemonic: str) -> tuple[Any, type[Instruction]]:
+    """The compiled entry of an instruction, as tiles call it, and its class."""
+    cls = next(c for c in REGISTRY.values() if c.name == mnemonic)
+    return _ENTRY(load(compiled.entry(cls.opcode)).address) if JIT else None, cls
+
+
+def execute(s: State, mnemonic: str, t: int, word: int) -> int:
+    """Status of one instruction word, by what tiles call; the record's pointers stay the same."""
+    if not JIT:
+        return compiled.interpret(s, t, word)
+    entry, _ = _entry(mnemonic)
+    if s.words is not None and s.words() is not _SECOND:
+        return int(entry(s.base, t, word))
+    s.words = weakref.ref(_SECOND)
+    slots, escapes = _escapes()
+    s.second[slots] = escapes
+    status = int(entry(s.base, t, word))
+    s.second[slots] = 0
+    return status
+
+
 def run(s: State, mnemonic: str, t: int = 0, **fields: int) -> int:
     """Status of one instruction, its fields taken through its encoding."""
-    cls = next(c for c in REGISTRY.values() if c.name == mnemonic)
-    assert cls.execute is not None
-    word = cls.decoded(cls.assemble(**fields))
-    if s.doubt[2] and cls.doubts is not None:
-        if JIT and not s.second[LANE_MARKS]:
-            _TABLES.append(Table(s, lambda name, seconds: None))
-        if found := int(compiled(cls.doubts)(view(s), t, word)):
-            return found
-    return int(compiled(cls.execute)(view(s), t, word))
+    return execute(s, mnemonic, t, _entry(mnemonic)[1].assemble(**fields))
 
 
 def sentence(s: State, rule: int) -> str:

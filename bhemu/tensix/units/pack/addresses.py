@@ -145,7 +145,7 @@ class Place(NamedTuple):
 
 @njit
 def place_of(s: Any, a: Any, m: Any) -> Any:
-    """Where this PACR writes: the configured address, or behind the previous PACR."""
+    """Where this PACR writes: the configured address, or after the previous PACR."""
     if s.pack_open[0]:
         return Place(s.pack_data[0], s.pack_exp[0])
     at = s.adc[a, PACKER, 1]

@@ -50,7 +50,7 @@ def store(s: Any, m: Any, n: Any, place: Any, values: Any) -> None:
 
 @njit
 def advance(s: Any, m: Any, n: Any, place: Any, last: Any) -> None:
-    """Go on behind the n datums; `last` fills up to 16 bytes with zeros and ends the tile."""
+    """Go on after the n datums; `last` fills up to 16 bytes with zeros and ends the tile."""
     s.pack_data[0] = place.data + (n * formats.datum_bits(m.out) >> 3)
     s.pack_exp[0] = place.exponent + (n >> 4)
     s.pack_open[0] = 1 - last

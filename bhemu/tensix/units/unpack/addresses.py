@@ -74,7 +74,7 @@ def dimensions(s: Any, m: Any) -> Any:
 
 @njit
 def base(s: Any, m: Any) -> Any:
-    """Byte address behind the header of a tile: 16 bytes, and DigestSize times as many."""
+    """Byte address after the header of a tile: 16 bytes, and DigestSize times as many."""
     k = m.context
     first = word_of_context(s, m.bank, m.unpacker, k, cf.THCON_SEC0_REG3_Base_address)
     f = cf.THCON_SEC0_REG7_Offset_address

@@ -62,7 +62,7 @@ from bhemu.tensix.units.unpack.modes import (
 #
 # A compressed tile starts with a table of 16-bit numbers: the first stored datum of each row (or
 # blob).  Stored datums come in blocks of 32, each followed by 32 numbers of 4 bits: how many zeros
-# follow each datum.  Upsampling puts 1, 3 or 7 zeros behind each datum, or leaves as many cells as
+# follow each datum.  Upsampling puts 1, 3 or 7 zeros after each datum, or leaves as many cells as
 # they are.  `stages` has checked the mode and counts on afterwards.
 # Source: UNPACR_Regular, Wormhole ISA (shared with Blackhole).
 
