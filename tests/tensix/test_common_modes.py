@@ -12,6 +12,7 @@ from typing import Any
 import pack_runner
 import pytest
 import test_unpack
+import unit_runner
 from pack_model import Pack
 from unpack_model import Unpack
 
@@ -69,4 +70,4 @@ if not JIT:
             case.program(s)
             forbid(monkeypatch, unpacr)
             word = case.operands()
-            assert test_unpack.execute(s, unpacr.UNPACR, **word) == rules.DONE
+            assert unit_runner.run(s, "UNPACR", **word) == rules.DONE
