@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from bhemu.launch.session import Program as Program
     from bhemu.machine.machine import Chip as Chip
     from bhemu.machine.machine import Machine as Machine
+    from bhemu.machine.plugin import compiled as compiled
     from bhemu.machine.saved import Snapshot as Snapshot
     from bhemu.machine.stop import Stop as Stop
     from bhemu.machine.tile import Tile as Tile
@@ -45,6 +46,7 @@ _HOME |= {
     "Snapshot": ("bhemu.machine.saved", "Snapshot"),
     "Stop": ("bhemu.machine.stop", "Stop"),
     "Tile": ("bhemu.machine.tile", "Tile"),
+    "compiled": ("bhemu.machine.plugin", "compiled"),
     "sweep": ("bhemu.sweeps.api", "sweep"),
     "load_elf": ("bhemu.program.loader", "read_elf"),
 }

@@ -1,5 +1,6 @@
 """`bhemu explain` says what a name is; `isa` and `disasm`, its parts, are older commands."""
 
+import hashlib
 import json
 import re
 import sys
@@ -53,37 +54,58 @@ def isa_command(
     PROGRAM.toml, an .npz case or, for a test suite, the file that BHEMU_COVERAGE named while it
     ran.
     """
-    from bhemu.tensix import units
-    from bhemu.tensix.c_header import c_header as header
-    from bhemu.tensix.insn import REGISTRY
-
-    assert units.MODULES  # importing the package declares the instructions
     if coverage is not None:
         from bhemu.cli.coverage import show_modes
 
         show_modes([coverage], mnemonic, as_json=as_json, allow_outside=allow_outside)
         return
     if c_header:
+        from bhemu.tensix import units
+        from bhemu.tensix.c_header import c_header as header
+
+        assert units.MODULES  # importing the package declares the instructions
         output.say(header(), nl=False)
         return
-    if mnemonic is None:
-        rows = _rows()
-        if as_json:
-            output.say(json.dumps(rows, indent=2))
-        else:
-            _table(rows)
-        return
-    chosen = named(list(REGISTRY.values()), mnemonic)
-    output.say(json.dumps(row(chosen), indent=2) if as_json else "\n".join(_explain(chosen)))
+    known = _known()
+    if mnemonic is not None:
+        if mnemonic.upper() not in known:
+            raise _unknown(list(known), mnemonic)
+        chosen, text = known[mnemonic.upper()]
+        output.say(json.dumps(chosen, indent=2) if as_json else text)
+    elif as_json:
+        output.say(json.dumps([row for row, _ in known.values()], indent=2))
+    else:
+        _table([row for row, _ in known.values()])
 
 
-def _rows() -> list[dict[str, Any]]:
-    """Every instruction as JSON-ready values, by opcode."""
+def _known() -> dict[str, tuple[dict[str, Any], str]]:
+    """Every instruction by opcode: its row and what explains it, by mnemonic.
+
+    Kept in the cache for these sources: importing all classes takes longer than all else.
+    """
+    from bhemu.jit import cache as kept
+    from bhemu.jit import host
+
+    data = b"".join(path.read_bytes() for path in (_COVERAGE, _MODES) if path.is_file())
+    name = f"isa-{host.fingerprint()}-{hashlib.sha256(data).hexdigest()[:16]}"
+    if host.fingerprint() and (found := kept.read(name)) is not None:
+        known: dict[str, tuple[dict[str, Any], str]] = json.loads(found)
+        return known
+    known = declared()
+    if host.fingerprint():
+        kept.write(name, json.dumps(known).encode())
+        kept.prune("isa-", 5)
+    return known
+
+
+def declared() -> dict[str, tuple[dict[str, Any], str]]:
+    """The same, of the classes."""
     from bhemu.tensix import units
     from bhemu.tensix.insn import REGISTRY
 
     assert units.MODULES
-    return [row(REGISTRY[opcode]) for opcode in sorted(REGISTRY)]
+    classes = [REGISTRY[opcode] for opcode in sorted(REGISTRY)]
+    return {cls.name: (row(cls), "\n".join(_explain(cls))) for cls in classes}
 
 
 @cache
@@ -163,15 +185,16 @@ def modes_of(cls: "type[Instruction]") -> list[dict[str, Any]]:
 
 def named(known: "list[type[Instruction]]", mnemonic: str) -> "type[Instruction]":
     """The one of `known` with that mnemonic in any case; InputError names the nearest."""
-    from bhemu.program.toml import suggestion
-
-    name = mnemonic.upper()
     for cls in known:
-        if cls.name == name:
+        if cls.name == mnemonic.upper():
             return cls
-    near = suggestion(name, [cls.name for cls in known]).partition(" allowed:")[0]
+    raise _unknown([cls.name for cls in known], mnemonic)
+
+
+def _unknown(known: list[str], mnemonic: str) -> InputError:
+    near = toml.suggestion(mnemonic.upper(), known).partition(" allowed:")[0]
     hint = near if near.startswith("did you mean") else _elsewhere(mnemonic)
-    raise InputError(f"no Tensix instruction is called {mnemonic!r}", hint=hint)
+    return InputError(f"no Tensix instruction is called {mnemonic!r}", hint=hint)
 
 
 def _elsewhere(name: str) -> str:
@@ -429,7 +452,9 @@ def explain_command(names: tuple[str, ...], as_json: bool, **values: Any) -> int
     ctx = click.get_current_context()
     outside = {"allow_outside": values["allow_outside"]}
     if as_json and not names and values["coverage"] is None and not values["c_header"]:
-        return output.report({"instructions": _rows()}, EXIT_OK, as_json=True)
+        return output.report(
+            {"instructions": [row for row, _ in _known().values()]}, EXIT_OK, as_json=True
+        )
     if not names or values["c_header"] or values["coverage"] is not None:
         about = {name: values[name] for name in ("c_header", "coverage")}
         ctx.invoke(isa_command, mnemonic=(*names, None)[0], as_json=as_json, **about, **outside)

@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from bhemu.errors import InputError
 
 # The tools that compile and the processor that runs the code, known without loading the tools.
@@ -98,6 +96,8 @@ def level() -> str:
 def tools() -> str:
     """Versions of what compiles, its settings, and what processors it compiles for."""
     versions = [(tool, _version(tool)) for tool in _TOOLS]
+    import numpy as np  # a tenth of a second, which the sources' hash does without
+
     return repr((versions, np.__version__, sys.version, settings(), os.uname().machine, level()))
 
 

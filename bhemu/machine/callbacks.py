@@ -6,19 +6,20 @@ import threading
 import traceback
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bhemu import arguments
 from bhemu.errors import BhemuError, InputError
 from bhemu.jit.record import plain
-from bhemu.machine import error_text, word_text
+from bhemu.machine import error_text, plugin, word_text
 from bhemu.machine.breakpoints import word_pattern
 from bhemu.machine.resolve import core_name
 from bhemu.memmap import CORE_NAMES
 from bhemu.riscv.assembly import disassemble as riscv_text
-from bhemu.riscv.observed import PC, RANGES, READS, WRITES
+from bhemu.riscv.observed import FAILED_RULE, PC, RANGES, READS, WRITES
+from bhemu.tensix.hook import RULES
 from bhemu.tensix.insn import REGISTRY, decode, disassemble
 from bhemu.tensix.rules import DONE
 from bhemu.tensix.stops import clock_reached
@@ -55,6 +56,10 @@ class Event:
     @property
     def text(self) -> str:
         """What happens, in words."""
+        raise NotImplementedError
+
+    def numbers(self) -> tuple[Any, ...]:
+        """What a compiled function gets of it (plugin.py)."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -95,6 +100,21 @@ class WordEvent(Event):
         """
         return word_text.transfer_of(self.tile.state, self.thread, self.word)
 
+    def numbers(self) -> tuple[Any, ...]:
+        """As of every event; of any word without `fields`, see Rule."""
+        cls = decode(self.word)
+        fields = () if cls is None else cls.decoded(self.word)
+        some = plugin.Word(
+            self.thread, self.word, self._core, self.pc, self.clock, *self.tile.xy, fields
+        )
+        if cls is None or cls.formats not in plugin.TRANSFERS:
+            return some
+        does = self.transfer
+        if does is None:
+            return plugin.TransferWord(*some, 0, 0, 0, 0)
+        kind = does.mode.fmt if isinstance(does, word_text.Unpack) else does.mode.out
+        return plugin.TransferWord(*some, does.first, does.end, does.datums, int(kind))
+
 
 class InstructionEvent(Event):
     """An instruction that a core is about to execute: `word`."""
@@ -113,6 +133,10 @@ class InstructionEvent(Event):
         """The instruction, disassembled."""
         return riscv_text(self.word, self.pc)
 
+    def numbers(self) -> tuple[Any, ...]:
+        """As of every event."""
+        return plugin.Step(self._core, self.pc, self.word, self.clock, *self.tile.xy)
+
 
 class AccessEvent(Event):
     """A core has loaded `value`, `size` bytes at `address`, or stored it where `stores`."""
@@ -128,13 +152,18 @@ class AccessEvent(Event):
         way = f"stores {self.value:#x} to" if self.stores else f"loads {self.value:#x} from"
         return f"{way} {self.address:#x}, {self.size} bytes"
 
+    def numbers(self) -> tuple[Any, ...]:
+        """As of every event."""
+        does = self.address, self.size, self.value, int(self.stores)
+        return plugin.Access(self._core, self.pc, *does, self.clock, *self.tile.xy)
+
 
 @dataclass(frozen=True)
 class Rule:
     """What one function is called for; words and instructions, or the accesses of kinds.
 
     tiles: their coordinates, None for all; low, high: addresses, high exclusive; mask, value: the
-    bits of a word, of the threads.
+    bits of a word, of the threads; entry: address of the function's compiled form, 0 = Python's.
     """
 
     number: int
@@ -147,6 +176,24 @@ class Rule:
     mask: int = 0
     value: int = 0
     threads: frozenset[int] = frozenset((0, 1, 2))
+    entry: int = 0
+
+    def compiled(self) -> Rule:
+        """The same with the entry of a function that is marked as compiled."""
+        if not isinstance(self.function, plugin.CompiledFunction):
+            return self
+        name = REGISTRY[self.value >> 24].name if self.mask else None
+        return replace(self, entry=self.function.entry(self.kinds, name))
+
+    def call(self, event: Event) -> None:
+        """Call the function in Python."""
+        if not isinstance(self.function, plugin.CompiledFunction):
+            self.function(event)
+            return
+        numbers = event.numbers()
+        if isinstance(event, WordEvent) and not self.mask:
+            numbers = plugin.Word._make((*numbers[:7], ()))
+        self.function(numbers)
 
     def opcodes(self) -> Iterator[int]:
         """Opcodes of the words it is called for."""
@@ -203,6 +250,9 @@ class _OfTile:
         self._rules: list[Rule] = []
         self._waits: dict[int, int] = {}  # by thread, a word that was told and has not executed
         self._on_words: frozenset[int] = frozenset()
+        self._hooked: list[Rule] = []  # as the record of words numbers them
+        self._ranges: list[Rule] = []  # as that of the cores does
+        self._tables: list[Any] = []  # what compiled functions get, kept while they may be called
 
     @property
     def tile(self) -> Tile:
@@ -213,25 +263,70 @@ class _OfTile:
 
     def replace(self, rules: list[Rule]) -> None:
         """These rules hold from now on."""
-        self._rules = rules
+        words = [r for r in rules if not r.kinds]
+        self._hooked = [r for r in words if r.entry][:RULES]
+        self._ranges = [r for r in rules if r.kinds]
+        few = len(self._ranges) <= RANGES
+        told = {id(r) for r in (*self._hooked, *(self._ranges if few else ())) if r.entry}
+        self._rules, self._tables = [r for r in rules if id(r) not in told], []
+        self._hook()
+        self._observe(frozenset(o for r in self._rules for o in r.opcodes()))
+        if self._ranges or self.tile.backend.observed is not None:
+            self._tell(few)
+
+    def _hook(self) -> None:
+        """Words are told to compiled functions."""
         table = self.tile.backend.table
-        opcodes = frozenset(opcode for rule in rules for opcode in rule.opcodes())
-        if opcodes != self._on_words:
-            if self._on_words:
-                table.forget(self._word)
-            if opcodes:
-                table.observe(self._word, self._executed, opcodes)
-            self._on_words = opcodes
-        ranges = [(r.cores, r.kinds, r.low, r.high) for r in rules if r.kinds]
-        if not ranges and self.tile.backend.observed is None:
+        if not self._hooked and table.hook is None:
             return
-        if len(ranges) > RANGES:  # each rule looks again
-            ranges = [(_ALL_CORES, PC | READS | WRITES, 0, 1 << 32)]
+        opcodes = frozenset(opcode for rule in self._hooked for opcode in rule.opcodes())
+        record = table.tell(opcodes, self._word_failed)
+        record.rules[0] = len(self._hooked)
+        for i, rule in enumerate(self._hooked):
+            threads = sum(1 << t for t in rule.threads)
+            record.rule[i] = rule.mask, rule.value, threads, self._table(rule)
+            record.call[i] = rule.entry
+
+    def _observe(self, opcodes: frozenset[int]) -> None:
+        """Words are told to functions of Python."""
+        table = self.tile.backend.table
+        if opcodes == self._on_words:
+            return
+        if self._on_words:
+            table.forget(self._word)
+        if opcodes:
+            table.observe(self._word, self._executed, opcodes)
+        self._on_words = opcodes
+
+    def _tell(self, few: bool) -> None:
+        """What cores do is told; not few: Python looks again at all that happens."""
         record = self.tile.observe_cores(self._core)
-        record.ranges[0], record.kinds[0] = len(ranges), 0
+        ranges = [(r.cores, r.kinds, r.low, r.high) for r in self._ranges]
+        if not few:
+            ranges = [(_ALL_CORES, PC | READS | WRITES, 0, 1 << 32)]
+        record.ranges[0], record.kinds[0], record.call[:] = len(ranges), 0, 0
         for i, row in enumerate(ranges):
             record.range[i] = row
             record.kinds[0] |= row[1]
+        for i, rule in enumerate(self._ranges if few else ()):
+            if rule.entry:
+                record.call[i], record.at[i] = rule.entry, self._table(rule)
+
+    def _table(self, rule: Rule) -> int:
+        """The address of what a compiled function gets."""
+        assert isinstance(rule.function, plugin.CompiledFunction)
+        self._tables.append(rule.function.table(self.tile.xy))
+        return int(self._tables[-1].ctypes.data)
+
+    def _word_failed(self, t: int, word: int) -> None:
+        record = self.tile.backend.table.hook
+        assert record is not None
+        self._failed(self._hooked[int(record.failing[0])], WordEvent(self.tile, t, word))
+
+    def _failed(self, rule: Rule, event: Event) -> None:
+        """A compiled function has failed: in Python it says why."""
+        self._call(rule, event)
+        raise failure(ArithmeticError("fails compiled, not in Python"), rule.function)
 
     def _word(self, t: int, word: int) -> int:
         if t >= 0 and self._waits.get(t) != word:  # else it had to wait, and is tried again
@@ -246,21 +341,24 @@ class _OfTile:
             self._waits.pop(t, None)
 
     def _core(self, core: int, kind: int, address: int, size: int, value: int) -> None:
+        kind, failed = kind & FAILED_RULE - 1, kind >> 8 if kind & FAILED_RULE else None
+        event = (
+            InstructionEvent(self.tile, core, address, value)
+            if kind == PC
+            else AccessEvent(self.tile, core, kind == WRITES, (address, size, value))
+        )
+        if failed is not None:
+            self._failed(self._ranges[failed], event)
         for rule in self._rules:
             if not rule.kinds & kind or not rule.cores >> core & 1:
                 continue
             if rule.low < address + size and address < rule.high:
-                event = (
-                    InstructionEvent(self.tile, core, address, value)
-                    if kind == PC
-                    else AccessEvent(self.tile, core, kind == WRITES, (address, size, value))
-                )
                 self._call(rule, event)
 
     def _call(self, rule: Rule, event: Event) -> None:
         with self._lock:
             try:
-                rule.function(event)
+                rule.call(event)
             except Exception as problem:
                 raise failure(problem, rule.function) from None
 
@@ -270,7 +368,7 @@ def failure(problem: BaseException, function: Callable[..., object]) -> InputErr
     told, hint = f"{type(problem).__name__}: {problem}".rstrip(": "), "correct it"
     if isinstance(problem, BhemuError):
         told, hint = problem.message, problem.hint or hint
-    code = getattr(function, "__code__", None)
+    code = getattr(getattr(function, "function", function), "__code__", None)
     file, line, name = getattr(code, "co_filename", "?"), getattr(code, "co_firstlineno", 0), ""
     for frame in traceback.extract_tb(problem.__traceback__):
         if not frame.filename.startswith(_PACKAGE):
@@ -292,8 +390,9 @@ class Callbacks:
         return frozenset(rule.number for rule in self._rules)
 
     def add(self, rules: Iterable[Rule]) -> None:
-        """These too."""
-        self._rules += rules
+        """These too. Tiles of several threads would change an array at once: they call Python."""
+        one = self._rounds.threads == 1
+        self._rules += [rule.compiled() if one else rule for rule in rules]
         for tile in self._rounds.tiles:
             self.joined(tile)
 

@@ -52,6 +52,7 @@ class Rounds:
         self._owner = weakref.ref(owner)
         self.broken: int | None = None
         self.tile_limits: dict[int, int] = {}  # clocks; where there are any, the machine has none
+        self.threads = 1  # of Python, that run tiles
 
     @property
     def owner(self) -> Any:
@@ -196,7 +197,7 @@ class RoundsOnNetwork(Rounds):
     def __init__(self, owner: Controls, network: Network, livelock: int, threads: int) -> None:
         super().__init__(owner)
         self._network = network
-        self._threads = threads
+        self.threads = threads
         self._pool: ThreadPoolExecutor | None = None
         if threads > 1 and JIT:
             from concurrent.futures import (
@@ -328,7 +329,7 @@ class RoundsOnNetwork(Rounds):
             due = self._network.call("open_round", 0)
             if due < 0:
                 return rounds.CHIP_TILES
-            self._run_shares(self._pool, max(min(due, self._threads), 1))
+            self._run_shares(self._pool, max(min(due, self.threads), 1))
             status, n = self._network.call("finish_round", 0), n - 1
         return status
 

@@ -26,6 +26,7 @@ from bhemu.tensix.stops import LOOK
 
 RANGES = 32
 PC, READS, WRITES = 1, 2, 4  # kinds of what is told, as bits
+FAILED_RULE = 8  # what is told of a compiled function: that of range `kind >> 8` has failed
 WHOSE, KINDS, LOW, HIGH = range(4)  # columns of a range
 
 MEMBERS = (
@@ -42,6 +43,10 @@ MEMBERS = (
     Member("tell", np.uint64, (1,), "ACCESS entry: something in a range has happened"),
     Member("range", np.int64, (RANGES, 4), "cores as a mask, kinds, first byte, byte after it"),
     Member("ranges", np.int64, (1,), "how many"),
+    Member(
+        "call", np.uint64, (RANGES,), "ACCESS entry of a range's compiled function, 0 = Python's"
+    ),
+    Member("at", np.int64, (RANGES,), "what that gets: machine/plugin.py"),
     Member("kinds", np.int64, (1,), "those of all ranges"),
     Member("told", np.int64, (CORES, 2), "1 + pc that was told last, instructions retired then"),
 )
@@ -68,18 +73,27 @@ _byte = LOAD[1]
 
 @njit
 def _tell(s: Any, o: Any, c: Any, kind: Any, address: Any, size: Any, value: Any) -> None:
-    """Call Python where a range asks for it; what it raises stops the core."""
+    """Call what ranges ask for, Python once for all of its own; what is raised stops the core."""
+    is_told = False
     for i in range(o.ranges[0]):
         if o.range[i, KINDS] & kind == 0 or o.range[i, WHOSE] >> c & 1 == 0:
             continue
         if o.range[i, LOW] >= address + size or address >= o.range[i, HIGH]:
             continue
-        told = call_access(o.tell[0], s, c | kind << 8, address, size, value)
-        if told != DONE:
+        what = c | kind << 8
+        if o.call[i]:
+            if call_access(o.call[i], s, o.at[i], what | size << 16, address, value) == DONE:
+                continue
+            what |= (FAILED_RULE | i << 8) << 8
+        elif is_told:
+            continue
+        else:
+            is_told = True
+        if call_access(o.tell[0], s, what, address, size, value) != DONE:
             s.status[0] = FAILED
             s.status_core[0], s.status_thread[0] = c, -1
             s.attention[0] |= LOOK
-        return
+            return
 
 
 @njit

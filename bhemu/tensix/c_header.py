@@ -32,8 +32,10 @@ first. TT_OP_* is the word, TT_* pushes it. Define BHEMU_TT_ORDER in sources wri
 #define TT_FITS(value, bits, text) _Static_assert(((unsigned)(value) & ~(bits)) == 0, text)
 
 /* A RISC-V word whose low two bits are not 3 carries the Tensix word rotated left by 2. */
+#ifndef BHEMU_LLK
 #define TT_INSN(word) \\
     __asm__ volatile(".4byte %0" : : "i"(((word) << 2) | ((word) >> 30)) : "memory")
+#endif
 #define TT_PUSH(word) \\
     do { \\
         *(volatile unsigned *)0xFFE40000u = (word); \\

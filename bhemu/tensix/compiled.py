@@ -2,7 +2,7 @@
 
 import ctypes
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any
 
@@ -13,7 +13,7 @@ from bhemu.bits import Word
 from bhemu.jit.build import Entry, function, generated, load
 from bhemu.jit.intrinsics import call_entry, callback, ticks
 from bhemu.jit.subset import JIT, njit
-from bhemu.tensix import insn, loop, units
+from bhemu.tensix import hook, insn, loop, units
 from bhemu.tensix.insn import REGISTRY, Instruction
 from bhemu.tensix.rules import NOT_EXECUTED, RESERVED_BITS, UNKNOWN_OPCODE, error, refuse
 from bhemu.tensix.state import ACCESS, ENTRY, STEP, State
@@ -128,6 +128,12 @@ def _of_opcodes(name: str) -> npt.NDArray[np.int64]:
     return found
 
 
+@cache
+def _routes() -> frozenset[int]:
+    """Opcodes that may claim every word."""
+    return frozenset(opcode for opcode, cls in REGISTRY.items() if cls.route is not None)
+
+
 class Table:
     """Fills the pointer table of one state record; keeps the callbacks alive."""
 
@@ -139,6 +145,8 @@ class Table:
         self._observed: list[frozenset[int]] = []  # opcodes, of each observer
         s.stall[:], s.wakes[:] = _of_opcodes("stall_mask"), _of_opcodes("wakes")
         self.interpret: Callable[[State, int, int], int] = interpret  # with its observers
+        self.hook: hook.HookRecord | None = None  # see tell
+        self._hooked: frozenset[int] = frozenset()  # opcodes that are told to compiled functions
         if not JIT:
             return
         s.words = weakref.ref(self)
@@ -173,8 +181,18 @@ class Table:
             if seconds:
                 self.compiled(REGISTRY[opcode].name, seconds)
         if not any(opcode in own for own in self._observed):
-            self._s.table[opcode] = address
+            self._put([opcode], address)
         return int(_ENTRY_TYPE(address)(self._s.base, t, word))
+
+    def _put(self, opcodes: Iterable[int], address: int) -> None:
+        """Words of these opcodes run there, behind what they are told to."""
+        for opcode in opcodes:
+            table = (
+                self._s.table
+                if self.hook is None or opcode not in self._hooked
+                else self.hook.entry
+            )
+            table[opcode] = address
 
     def compiled(self, name: str, seconds: float) -> None:
         """Something was compiled within a run: no time of the program's."""
@@ -186,11 +204,10 @@ class Table:
 
         Such words run through Python from now on.
         """
-        routes = {opcode for opcode, cls in REGISTRY.items() if cls.route is not None}
         self._observers.append((before, after))
-        self._observed.append(opcodes | routes)
+        self._observed.append(opcodes | _routes())
         if JIT:
-            self._s.table[list(opcodes | routes)] = self._escapes
+            self._put(opcodes | _routes(), self._escapes)
         else:
             self.interpret = self._interpret_observed
 
@@ -203,7 +220,38 @@ class Table:
             self.interpret = interpret
         for opcode, loaded in _addresses.items():
             if not any(opcode in own for own in self._observed):
-                self._s.table[opcode] = loaded
+                self._put([opcode], loaded)
+
+    def tell(self, opcodes: frozenset[int], failed: Callable[[int, int], None]) -> hook.HookRecord:
+        """The record that says which compiled functions words are told to, of these opcodes.
+
+        `failed(t, word)` raises the error of the function whose rule the record names.
+        """
+        self._hook_failed = failed
+        told = self.hook
+        if told is None:
+            told = self.hook = hook.HookRecord()
+            told.told[:] = -1
+            told.failed[0] = callback(_ENTRY_TYPE, "words", "_on_failed")
+            self._s.profile_table[hook.PLACE] = told.base
+        code = load(hook.WORD)
+        if code.seconds:
+            self.compiled("the entry of words that plugins are told", code.seconds)
+        every = opcodes | _routes() if opcodes else opcodes
+        for opcode in self._hooked - every:
+            self._s.table[opcode] = told.entry[opcode]
+        for opcode in every - self._hooked:
+            told.entry[opcode], self._s.table[opcode] = self._s.table[opcode], code.address
+        self._hooked = every
+        return told
+
+    def _on_failed(self, base: int, t: int, word: int) -> int:
+        """A compiled function has failed."""
+        try:
+            self._hook_failed(t, word)
+        except BaseException as problem:  # must not cross the compiled frames
+            self.failure = problem
+        return FAILED
 
     def watched(self, t: int, word: int, execute: Callable[[], int]) -> int:
         """Status of `execute`, which runs `word`, with the observers around it."""

@@ -10,6 +10,15 @@ from bhemu.tensix.insn import REGISTRY
 KEYS = {"mnemonic", "opcode", "unit", "fields", "stall", "status", "modes", "summary"}
 
 
+def test_what_is_kept_is_what_the_classes_say(bhemu, monkeypatch) -> None:
+    known = json.loads(json.dumps(isa.declared()))
+    for _ in range(2):  # written, then read
+        assert json.loads(json.dumps(isa._known())) == known
+    monkeypatch.setattr(isa, "declared", lambda: 1 / 0)
+    assert json.loads(bhemu("isa", "--json").stdout) == [row for row, _ in known.values()]
+    assert bhemu("isa", "mvmul").stdout == known["MVMUL"][1] + "\n"
+
+
 def test_all_137_instructions_are_listed_once(bhemu) -> None:
     result = bhemu("isa", "--json")
     rows = json.loads(result.stdout)

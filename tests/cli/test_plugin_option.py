@@ -66,10 +66,15 @@ def test_a_plugin_that_is_not_there(bhemu, tmp_path: Path) -> None:
     assert done.exit_code == 2 and "nothing.py" in done.stderr
 
 
-def test_the_plugin_of_the_page_runs(bhemu, tmp_path: Path) -> None:
-    """It tells who has sent requests to the NoC, and from where."""
+def test_the_plugins_of_the_page_run(bhemu, tmp_path: Path) -> None:
+    """They tell who has sent requests to the NoC, and what is packed."""
     page = (ROOT / "docs" / "plugins.md").read_text()
-    (text,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    done = bhemu("run", ELFS / "matmul_mcast", "--plugin", plugin(tmp_path, text))
+    sent, packed = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    done = bhemu("run", ELFS / "matmul_mcast", "--plugin", plugin(tmp_path, sent))
     assert done.exit_code == 0
     assert re.search(r"^\('ncrisc', 'tile \(1,2\) ncrisc pc 0x.* in .*', \d+\)$", done.stdout, re.M)
+    done = bhemu("run", ELFS / "add1", "--plugin", plugin(tmp_path, packed))
+    assert done.exit_code == 0 and "2048 bytes of bf16\n" in done.stdout
+    no = packed.replace("sizes[word.l1_format]", "sizes[len([word.l1_format, word.end])]")
+    done = bhemu("run", ELFS / "add1", "--plugin", plugin(tmp_path, no))
+    assert done.exit_code == 2 and "pack: makes a list, string, array" in done.stderr

@@ -15,6 +15,7 @@ from elftools.elf.elffile import ELFFile
 
 from bhemu.cli import main
 from bhemu.kernel import compiler
+from bhemu.tensix import units
 from bhemu.tensix.insn import REGISTRY
 
 ROOT = Path(__file__).parents[2]
@@ -34,8 +35,21 @@ struct p_stall {
 pytestmark = pytest.mark.skipif(compiler.zig() is None, reason="ziglang is not installed")
 
 
-def stand_in(folder: Path) -> None:
-    """ckernel_ops.h as tt-llk writes it, and some constants."""
+NEWER_NAMES = """
+constexpr static std::uint32_t REG2FLOP_FLOP_INDEX(std::uint32_t addr) {
+    return addr - THCON_CFGREG_BASE_ADDR32;
+}
+static_assert(REG2FLOP_FLOP_INDEX(64) == 0, "THCON's registers begin at Config word 64");
+"""
+NEWER = """
+#define TTI_INSN(word) __asm__ __volatile__(".error \\"TTI_INSN in non-tensix code\\"")
+#define TT_INSN(word) __asm__ __volatile__(".error \\"TT_INSN in non-tensix code\\"")
+"""
+
+
+def stand_in(folder: Path, newer: bool) -> None:
+    """ckernel_ops.h as tt-llk writes it, and some constants; newer: as in ttnn of 2026."""
+    assert units.MODULES  # importing the package declares the instructions
     (folder / BELOW).mkdir(parents=True)
     lowest = tomllib.loads((ROOT / "tests" / "ckernel_ops.toml").read_text())
     lines = [
@@ -48,18 +62,22 @@ def stand_in(folder: Path) -> None:
         put = " + ".join(f"(({a}) << {lo})" for a, lo in zip(names, lowest[cls.name], strict=True))
         word = f"TT_OP_{cls.name}{call}"
         lines.append(f"#define {word} TT_OP({cls.opcode:#x}, ({put or 0}))")
-        lines.append(f"#define TT_{cls.name}{call} ckernel::instrn_buffer[0] = {word}")
-        lines.append(f"#define TTI_{cls.name}{call} INSTRUCTION_WORD({word})")
-    (folder / BELOW / "ckernel_ops.h").write_text("\n".join(lines) + "\n")
-    (folder / BELOW / "ckernel_instr_params.h").write_text(NAMES)
+        push = f"TT_INSN({word})" if newer else f"ckernel::instrn_buffer[0] = {word}"
+        lines.append(f"#define TT_{cls.name}{call} {push}")
+        stream = "TTI_INSN" if newer else "INSTRUCTION_WORD"
+        lines.append(f"#define TTI_{cls.name}{call} {stream}({word})")
+    (folder / BELOW / "ckernel_ops.h").write_text(
+        (NEWER if newer else "") + "\n".join(lines) + "\n"
+    )
+    (folder / BELOW / "ckernel_instr_params.h").write_text(NAMES + (NEWER_NAMES if newer else ""))
 
 
-@pytest.mark.parametrize("headers", ["stand-in", "checkout"])
+@pytest.mark.parametrize("headers", ["older", "newer", "checkout"])
 def test_the_same_kernel_with_tt_llks_macros(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, headers: str
 ) -> None:
-    if headers == "stand-in":
-        stand_in(tmp_path / "llk")
+    if headers != "checkout":
+        stand_in(tmp_path / "llk", headers == "newer")
         monkeypatch.setenv("TT_LLK", str(tmp_path / "llk"))
     elif "TT_LLK" not in os.environ:
         pytest.skip("TT_LLK names no checkout of tt-llk")

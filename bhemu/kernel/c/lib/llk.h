@@ -17,3 +17,10 @@ static volatile unsigned *const instrn_buffer = (volatile unsigned *)0xFFE40000u
 }
 
 #include "ckernel_ops.h"
+
+#ifdef TTI_INSN /* newer ones: an error unless tt-metal's compiler and defines are there */
+#undef TTI_INSN
+#undef TT_INSN
+#define TTI_INSN(word) ({ __asm__ __volatile__(".ttinsn %0" : : "i"((unsigned)(word))); })
+#define TT_INSN(word) ((void)(ckernel::instrn_buffer[0] = (unsigned)(word)))
+#endif

@@ -10,4 +10,8 @@
 #undef STALL_SFPU
 #undef WAIT_SFPU
 
+#ifndef THCON_CFGREG_BASE_ADDR32 /* of tt-metal's cfg_defines.h */
+#define THCON_CFGREG_BASE_ADDR32 THCON_SEC0_REG0_TileDescriptor_ADDR32
+#endif
+
 #include "ckernel_instr_params.h"
