@@ -29,7 +29,8 @@ SHORT = """## Where the model falls short
   the request FIFO (bits 12 and 16 of NIU_CFG_0; bits 13 and 15 do nothing in a Tensix tile),
   reserved bits, interrupts, router debug; requests to L2CPU, security and router-only tiles. The
   data of a write are taken when it is sent, so that counters 32-47 stay 0; data words are lengths
-  divided by 64, whatever the alignment. PCIe, ARC and Ethernet tiles are memory.
+  divided by 64, whatever the alignment. PCIe, ARC and Ethernet tiles are memory; of two chips the
+  Ethernet tiles have cores ([hosts.md](hosts.md)).
 * NoC assumptions. Requests of one tile arrive in the order in which they were sent, the tiles one
   after another; `delivery="late"` lets any pass that hardware does not keep in order, whole, and
   `timing="model"` performs each in the cycle in which it arrives. Unlike

@@ -23,7 +23,7 @@ from bhemu.program.options import given_in
 if TYPE_CHECKING:
     from bhemu.hosts.naming import Names
     from bhemu.hosts.session import Connection, Session
-    from bhemu.machine.machine import Chip
+    from bhemu.machine.machine import Chip, Machine
 
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -32,6 +32,8 @@ ADDRESS = "NNG_SOCKET_ADDR"
 LIBRARY = "BHEMU_LIBRARY_FD"  # the socket of a host that has loaded libbhemu.so
 _PACKAGES = ("pynng", "flatbuffers")
 _GRACE = 5.0  # seconds that a chip may take to stop when its host is gone
+CHIPS = 2
+_OF_ONE_CHIP = ("keep", "record", "profile", "check")
 _FLAGS = ("remote", "verbose", "profile", "check")
 _TABLE, _PAGE, _FOUND = ".profile.txt", ".profile.html", ".check.txt"  # beside a session
 _LAST = "last.session"  # in the folder, of a profile or check without --record
@@ -80,6 +82,13 @@ def serve_options(command: F) -> F:
                 metavar="FOLDER",
                 help="look for the ELFs of kernels and firmware here too (may be repeated)",
             ),
+            click.option(
+                "--chips",
+                type=click.IntRange(1, CHIPS),
+                default=1,
+                show_default=True,
+                help="chips that Ethernet links connect, of a host that loads the library",
+            ),
             click.option("--remote", is_flag=True, help="serve a host on another machine too"),
             click.option("-v", "--verbose", is_flag=True, help="say what a session was, and more"),
         )
@@ -91,6 +100,10 @@ def serve_options(command: F) -> F:
 def arguments(values: dict[str, Any]) -> list[str]:
     """The options as `bhemu serve` reads them; InputError for a file that cannot be written."""
     given = [f"--{name}" for name in _FLAGS if values[name]]
+    if values["chips"] > 1:
+        for name in (name for name in _OF_ONE_CHIP if values[name]):
+            raise InputError(f"--{name} is of one chip alone", hint="leave --chips away")
+        given += ["--chips", str(values["chips"])]
     for name in given_in("serve"):
         given += [] if values[name] is None else [f"--{name}", str(values[name])]
     for folder in values["elfs"]:
@@ -124,6 +137,8 @@ def serve_command(**values: Any) -> int:
     """
     if LIBRARY in os.environ:
         return _serve_library(os.environ.pop(LIBRARY), values)
+    if values["chips"] > 1:
+        raise InputError("--chips: messages know one chip", hint="load libbhemu.so instead")
     address = os.environ.get(ADDRESS)
     if not address:
         hint = "a host sets it and starts the run.sh that `bhemu simulator` writes"
@@ -236,7 +251,7 @@ def _process(written: Path, *words: str) -> "subprocess.Popen[bytes]":
         )
 
 
-def _names(chip: "Chip", values: dict[str, Any]) -> "Names":
+def _names(chip: "Machine", values: dict[str, Any]) -> "Names":
     """Finds the ELFs of what the host runs on `chip`."""
     from bhemu.hosts.naming import of_environment
 
@@ -255,13 +270,15 @@ def _serve_library(fd: str, values: dict[str, Any]) -> int:
             from bhemu.hosts.shared import SharedChip
 
             options = _options(values, progress)
-            chip = SharedChip(**options)
+            numbers = range(values["chips"]) if values["chips"] > 1 else (None,)
+            chips = [SharedChip(number, **options) for number in numbers]
+            chip = chips[0]
             recorder = _recorder(values, options)
             chip.arena.head["plain"] = recorder is None  # each access of the host is a message
     except Exception as problem:  # the host waits: whatever it is, it must hear of it
         return line.fail(output.show(problem, as_json=False))
-    line.send_memory(chip.arena.fd)
-    session = LibrarySession(line, chip, functools.partial(_failed, chip, values))
+    line.send_memory([one.arena.fd for one in chips])
+    session = LibrarySession(line, chips, functools.partial(_failed, values))
     session.recorder = recorder
     try:
         code = session.serve()
@@ -274,7 +291,7 @@ def _serve_library(fd: str, values: dict[str, Any]) -> int:
     os._exit(code)  # at once: the host waits for it
 
 
-def _failed(chip: "Chip", values: dict[str, Any], error: BhemuError) -> int:
+def _failed(values: dict[str, Any], chip: "Machine", error: BhemuError) -> int:
     """Tell the error that ends a session, with names and lines; its exit code."""
     where = error.where
     xy = where.tile if where is not None and isinstance(where.tile, tuple) else None
@@ -285,7 +302,7 @@ def _failed(chip: "Chip", values: dict[str, Any], error: BhemuError) -> int:
 
 
 def _told(
-    chip: "Chip", names: "Names", path: str | None, error: BhemuError, xy: tuple[int, int] | None
+    chip: "Machine", names: "Names", path: str | None, error: BhemuError, xy: tuple[int, int] | None
 ) -> None:
     """Save the chip that has stopped or waits in vain; the error's hint says how to go on."""
     if isinstance(error, NoProgress):
@@ -354,7 +371,7 @@ def simulator_command(folder: Path | None, library: bool, **values: Any) -> int:
     if (values["profile"] or values["check"]) and values["record"] is None:
         given += ["--record", str(place.resolve() / _LAST)]
     if library:
-        simulator.write(place, given, root(), libbhemu.path())
+        simulator.write(place, given, root(), libbhemu.path(), chips=values["chips"])
         output.say(place.resolve() / libbhemu.NAME)
         return EXIT_OK
     check_packages()
@@ -366,7 +383,7 @@ def simulator_command(folder: Path | None, library: bool, **values: Any) -> int:
         output.say(f"without {libbhemu.NAME}: {problem.message}", err=True)
         output.say(f"TT_METAL_SIMULATOR={at} TT_METAL_SLOW_DISPATCH_MODE=1 python program.py")
     else:
-        simulator.write(place, given, root(), found)
+        simulator.write(place, given, root(), found, chips=values["chips"])
         put = shlex.quote(str(place.resolve() / libbhemu.NAME))
         output.say(f"TT_METAL_SIMULATOR={put} python program.py")
     output.say(f"tt-exalens -s {at}")

@@ -152,10 +152,11 @@ _reset_pc = njit(reset_pc)
 
 
 @njit
-def _release(s: Any, c: Any) -> None:
+def release(s: Any, c: Any, pc: Any) -> None:
+    """Core `c` starts at `pc`."""
     s.core_state[c] = RUNNING
     s.core_wait[c] = 0
-    s.pc[c] = np.uint32(_reset_pc(s, c))
+    s.pc[c] = np.uint32(pc)
     s.cfg0[c] = CFG0_RESET
     s.fresh[c] = s.flush[c] = 1
     if 1 <= c <= 3:
@@ -192,7 +193,7 @@ def _store_soft_reset(s: Any, value: Any) -> Any:
                     for n in range(4):
                         s.mailbox_read[c, n] = s.mailbox_write[c, n]
             else:
-                _release(s, c)
+                release(s, c, _reset_pc(s, c))
     return DONE
 
 

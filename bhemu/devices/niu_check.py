@@ -61,6 +61,7 @@ REQUEST_RULES = frozenset(
 _OVERLAY = 1 << 6 | 1 << 9  # delivery to the overlay, header store
 _ADDRESSES = 1 << 32
 _READ_MODULO = 64  # of DRAM and PCIe
+_TENSIX_TILES = len(noc_map.COLUMNS) * len(noc_map.ROWS)
 _EXCLUDE, _CTRL, _TAG = mm.NOC_BRCST_EXCLUDE >> 2, mm.NOC_CTRL >> 2, mm.NOC_PACKET_TAG >> 2
 _ATOMICS = (
     *(request.INCREMENT, request.SWAP, request.COMPARE_AND_SWAP),
@@ -173,7 +174,8 @@ def _remote_end(row: Any) -> Any:
     """First address after the memory at the other end, and where that memory begins."""
     kind = noc_map.kind(row[request.ENDPOINT])
     if request.is_multicast(row[request.CONTROL]) or kind == noc_map.TENSIX:
-        return np.int64(0), np.int64(mm.L1_SIZE)
+        ethernet = kind == noc_map.TENSIX and noc_map.index(row[request.ENDPOINT]) >= _TENSIX_TILES
+        return np.int64(0), np.int64(noc_map.ETHERNET_L1_SIZE if ethernet else mm.L1_SIZE)
     if kind == noc_map.DRAM:
         return np.int64(0), np.int64(noc_map.DRAM_SIZE)
     if kind == noc_map.PCIE:

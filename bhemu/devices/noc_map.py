@@ -22,6 +22,7 @@ ETHERNET_L1_SIZE = 0x80000
 PCIE_HOST, PCIE_SIZE = 1 << 60, 1 << 32  # the host's memory, which begins at bit 60
 
 # Kinds of endpoints. Those of MEMORIES are plain bytes to the NoC; at SECURITY nothing answers.
+# TENSIX is any tile whose cores run: Ethernet tiles too where they do, numbered behind the others.
 NOTHING, TENSIX, DRAM, PCIE, ARC, ETHERNET, L2CPU, SECURITY, ROUTER, HARVESTED = range(10)
 KIND_NAMES = (
     *("no tile", "Tensix tile", "DRAM bank", "PCIe tile", "ARC tile", "Ethernet tile"),
@@ -53,7 +54,7 @@ def kind(word: Any) -> Any:
 
 @njit
 def index(word: Any) -> Any:
-    """Which of its kind: tile 0-139; bank, channel."""
+    """Which of its kind: tile 0-139, 140-153 with Ethernet; bank, channel."""
     return (word >> 4) & 0xFF
 
 

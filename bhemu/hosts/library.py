@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import select
 import socket
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import IntEnum
 from struct import Struct
 from typing import TYPE_CHECKING
@@ -19,16 +20,17 @@ import numpy as np
 from bhemu import memmap as mm
 from bhemu.devices import noc_map
 from bhemu.errors import BhemuError, InputError
-from bhemu.hosts.shared import DATA, Bytes
+from bhemu.hosts.shared import DATA, Bytes, SharedChips
 from bhemu.noc import arc
 from bhemu.program.recorded import FETCH, READ, STORE, WRITE, Recorder
 
 if TYPE_CHECKING:
     from bhemu.hosts.shared import SharedChip
+    from bhemu.machine.machine import Machine
 
 _MESSAGE = Struct("<IIQII")  # op, size, address, place, status
+_CHIP_SHIFT = 12  # of `place`, below it y << 6 | x
 _GRACE = 5.0  # seconds that a chip may take to stop when its host is gone
-_STANDS = ("idle", "polling")
 _HOLD = (  # what wakes no core
     mm.DEBUG_BASE + mm.RISCV_DEBUG_REG_SOFT_RESET_0,
     mm.SOFT_RESET_ALL.to_bytes(4, "little"),
@@ -76,17 +78,18 @@ class Line:
         op, size, address, place, _ = _MESSAGE.unpack(buffer)
         return op, size, address, place
 
-    def send(self, op: Op, size: int = 0, address: int = 0, status: int = 0) -> None:
+    def send(self, op: Op, size: int = 0, address: int = 0, status: int = 0, chip: int = 0) -> None:
         """A message; Gone when the host is."""
+        message = _MESSAGE.pack(op, size, address, chip << _CHIP_SHIFT, status)
         try:
-            self._socket.send(_MESSAGE.pack(op, size, address, 0, status), socket.MSG_NOSIGNAL)
+            self._socket.send(message, socket.MSG_NOSIGNAL)
         except OSError:
             raise Gone from None
 
-    def send_memory(self, fd: int) -> None:
-        """The first message: the file of the chip's memory."""
+    def send_memory(self, fds: Sequence[int]) -> None:
+        """The first message: the file of each chip's memory."""
         hello = _MESSAGE.pack(Op.DONE, 0, 0, 0, 0)
-        socket.send_fds(self._socket, [hello], [fd])
+        socket.send_fds(self._socket, [hello], fds)
 
     def fail(self, code: int) -> int:
         """The last message: the host ends with this exit code."""
@@ -106,18 +109,23 @@ class Line:
 
 
 class LibrarySession:
-    """Serves the host on `line` from `chip`, until the host leaves or is gone.
+    """Serves the host on `line` from `chips`, until the host leaves or is gone.
 
-    An error ends the session, and the host with it; `report` tells it and gives the exit code.
+    An error ends the session, and the host with it; `report` tells it, of the chip that was at
+    work, and gives the exit code.
     """
 
-    def __init__(self, line: Line, chip: SharedChip, report: Callable[[BhemuError], int]) -> None:
-        self._line, self._chip, self._report = line, chip, report
+    def __init__(
+        self, line: Line, chips: Sequence[SharedChip], report: Callable[[Machine, BhemuError], int]
+    ) -> None:
+        self._line, self._report = line, report
+        self._all = SharedChips(chips)
         self._begin = time.monotonic()
         self.count: Counter[int] = Counter()
         self.ended = ""
         self.recorder: Recorder | None = None  # of what the host asks and gets
-        chip.network.share_host_memory(self._transfer)
+        for number, chip in enumerate(chips):
+            chip.network.share_host_memory(functools.partial(self._transfer, number))
 
     def serve(self) -> int:
         """The exit code."""
@@ -128,21 +136,29 @@ class LibrarySession:
                 if op == Op.LEAVE:
                     self.ended = "exit"
                     return 0
-                self._answer(op, size, address, (place & 63, place >> 6 & 63))
+                if place >> _CHIP_SHIFT >= len(self._all.chips):
+                    raise InputError(f"the library named chip {place >> _CHIP_SHIFT}")
+                chip = self._all.chips[place >> _CHIP_SHIFT]
+                self._answer(chip, op, size, address, (place & 63, place >> 6 & 63))
                 self._line.send(Op.DONE)
         except Gone:
             self.ended = "host gone"
             return 0
         except BhemuError as error:
             self.ended = "error"
-            return self._line.fail(self._report(error))
+            stopped = (one for one in self._all.chips if one.loop.error is not None)
+            return self._line.fail(self._report(next(stopped, self._all.chips[0]), error))
 
-    def _answer(self, op: int, size: int, address: int, xy: tuple[int, int]) -> None:
-        chip, data = self._chip, self._chip.arena.data
+    def _answer(
+        self, chip: SharedChip, op: int, size: int, address: int, xy: tuple[int, int]
+    ) -> None:
+        data = chip.arena.data
         if size > DATA:
             raise InputError(f"the library sent {size} bytes, at most {DATA} are possible")
         if op == Op.CLOCK:
-            chip.arena.head["stands"] = chip.run_rounds(address) in _STANDS
+            stands = self._all.run_rounds(address)
+            for one in self._all.chips:
+                one.arena.head["stands"] = stands
         elif op == Op.READ:
             chip.take_writes()
             got = chip.read(*xy, address, size)
@@ -158,22 +174,18 @@ class LibrarySession:
             if chip.network.endpoint(0, xy) & 15 == noc_map.ARC:
                 arc.written(chip.network, address)
         elif op == Op.WAITS:
-            self._waits(address, xy)
+            if chip.network.endpoint(0, xy) & 15 == noc_map.TENSIX:
+                raise chip.standstill(xy)  # the host reads one place of it, again and again
         else:
             raise InputError(f"the library sent message {op}")
 
-    def _waits(self, address: int, xy: tuple[int, int]) -> None:
-        """A host reads one place of a chip that only it can move on, again and again."""
-        if self._chip.network.endpoint(0, xy) & 15 == noc_map.TENSIX:
-            raise self._chip.standstill(xy)
-
-    def _transfer(self, write: bool, address: int, data: Bytes) -> None:
+    def _transfer(self, chip: int, write: bool, address: int, data: Bytes) -> None:
         """Bytes of the host's memory, moved by the host; writes end before the next message."""
-        room = self._chip.arena.data[: len(data)]
+        room = self._all.chips[chip].arena.data[: len(data)]
         if write:
             room[:] = data
         self.count[Op.DMA_WRITE if write else Op.DMA_READ] += 1
-        self._line.send(Op.DMA_WRITE if write else Op.DMA_READ, len(data), address)
+        self._line.send(Op.DMA_WRITE if write else Op.DMA_READ, len(data), address, chip=chip)
         if self._line.receive()[0] != Op.DONE:
             raise Gone
         if not write:
@@ -182,7 +194,7 @@ class LibrarySession:
 
     def _record(self, kind: int, xy: tuple[int, int], address: int, data: bytes) -> None:
         if self.recorder is not None:
-            self.recorder.act(kind, self._chip.round, xy, address, data)
+            self.recorder.act(kind, self._all.chips[0].round, xy, address, data)
 
     def __str__(self) -> str:
         """One line: what was asked, how it ended, how long it took."""

@@ -5,14 +5,16 @@ from __future__ import annotations
 import copy
 import mmap
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
+from bhemu.devices import noc_map
 from bhemu.devices.noc_map import COORDINATES, DRAM_SIZE, tile_number
 from bhemu.errors import BhemuError, InputError
+from bhemu.machine.links import Links
 from bhemu.machine.machine import Chip
 from bhemu.machine.tile import Tile
 from bhemu.memmap import L1_SIZE
@@ -29,7 +31,7 @@ Bytes = npt.NDArray[np.uint8]
 
 # The layout of the file; libbhemu/libbhemu.h says the same.
 
-MAGIC, LAYOUT = 0x62686D75, 2
+MAGIC, LAYOUT = 0x62686D75, 3
 GRANULE = 256  # bytes of L1 that one mark is for
 _GRANULES = L1_SIZE // GRANULE
 _BANK = 1 << 32
@@ -52,6 +54,7 @@ HEAD = np.dtype(
     align=True,
 )
 DATA = 1 << 20  # bytes of the longest message
+_STANDS = ("idle", "polling")  # the reasons for which only a host can go on
 
 
 def _up(at: int, unit: int = mmap.PAGESIZE) -> int:
@@ -178,29 +181,47 @@ class SharedNetwork(Network):
 class SharedChip(Chip):
     """A chip whose L1 and DRAM a host reads and writes itself; `take_writes` before it runs."""
 
-    def __init__(self, **options: Unpack[ChipOptions]) -> None:
+    def __init__(self, number: int | None = None, **options: Unpack[ChipOptions]) -> None:
         if options.get("poison") not in (None, "off", "zero"):
             text = f"poison {options.get('poison')}: memory that a host shares holds 0 at first"
             raise InputError(
                 text, hint="leave --poison away, or use the folder without the library"
             )
+        self._number = number
         self.arena, self._ready = Arena(), False
+        self.touched, self._behind = True, 0  # since it stood; rounds missed since
         super().__init__(**options)
-        self.arena.head["map"] = self.network.state.map[0, 0]
+        words = self.network.state.map[0, 0]
+        runs = (words & 15 == noc_map.TENSIX) & (words >> 4 & 0xFF >= TILES)
+        self.arena.head["map"] = np.where(runs, noc_map.ETHERNET, words)  # the host asks for those
 
     def _lay(self, grid: Grid, poison: str | None, seed: int) -> SharedNetwork:
         return SharedNetwork(self.arena, grid, poison, seed)
 
     def _new_tile(self, xy: XY) -> Tile:
+        if self.network.endpoint(0, xy) >> 4 & 0xFF >= TILES:
+            return super()._new_tile(xy)
         return SharedTile(self.arena, xy=xy, **self._options)
 
     def take_writes(self) -> None:
         """What the host has written takes effect: code is translated again, its tiles wake."""
         for t, places in self.arena.take_marks():
-            tile = self.tile_at_index(t)
+            self.touched, tile = True, self.tile_at_index(t)
             for address, n in places:
                 tile.backend.written(address, n)
             self.network.wake(t, tile.state)
+
+    def write(
+        self,
+        x: int,
+        y: int,
+        address: int | str,
+        data: bytes | bytearray | memoryview,
+        noc: int = 0,
+    ) -> None:
+        """As of every chip."""
+        self.touched = True
+        super().write(x, y, address, data, noc)
 
     def snapshot(self) -> Snapshot:
         """As of every chip."""
@@ -211,6 +232,13 @@ class SharedChip(Chip):
     def run_rounds(self, rounds: int) -> str:
         """Run until only the host can go on, at most so many rounds; why it ended."""
         self.take_writes()
+        try:
+            return self.straight(rounds)
+        finally:
+            self.settle()
+
+    def straight(self, rounds: int = 1) -> str:
+        """The same; tiles that only poll are behind, until settle()."""
         if not self._ready:
             self._ready = True
             return str(self.run("polling", rounds=rounds).reason)
@@ -220,5 +248,60 @@ class SharedChip(Chip):
         except BhemuError as problem:
             self.loop.error = copy.copy(problem)
             raise
+
+    def next_round(self) -> None:
+        """A round; of a chip that stands, untouched, later."""
+        if not self.touched:
+            self._behind += 1
+            return
+        self._catch_up()
+        self.touched = self.straight(1) not in _STANDS
+
+    def _catch_up(self) -> None:
+        """The rounds that passed while the chip stood: every tile does what it did in the last."""
+        if self._behind:
+            self.network.state.until_polling[0] = 0
+            self._rounds.straight(self._behind)
+            self.network.state.until_polling[0] = 1
+            self._behind = 0
+
+    def settle(self) -> None:
+        """Every tile is where it would be if it had had all its turns."""
+        self._catch_up()
+        self._rounds.settle()
+
+
+class SharedChips:
+    """The chips of a session, in one clock: each has its round, then the links carry what waits.
+
+    A chip that stands has its rounds later: when anything touches it, or at the end of a call.
+    """
+
+    def __init__(self, chips: Sequence[SharedChip]) -> None:
+        self.chips = chips
+        self._links = Links(chips) if len(chips) > 1 else None
+
+    def run_rounds(self, rounds: int) -> bool:
+        """At most so many rounds; whether only the host can go on."""
+        if self._links is None:
+            return self.chips[0].run_rounds(rounds) in _STANDS
+        for chip in self.chips:
+            chip.take_writes()
+        try:
+            for _ in range(rounds):
+                for chip in self.chips:
+                    chip.next_round()
+                if self._links.waits():
+                    self._settle()
+                    self._links.carry()
+                    for chip in self.chips:
+                        chip.touched = True
+                elif not any(chip.touched for chip in self.chips):
+                    break
         finally:
-            self._rounds.settle()
+            self._settle()
+        return not any(chip.touched for chip in self.chips)
+
+    def _settle(self) -> None:
+        for chip in self.chips:
+            chip.settle()

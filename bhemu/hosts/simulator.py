@@ -11,7 +11,7 @@ from bhemu.devices.noc_map import COLUMNS, DRAM, L2CPU, ROUTER, ROWS, SECURITY
 from bhemu.errors import InputError
 from bhemu.hosts import libbhemu
 from bhemu.memmap import L1_SIZE
-from bhemu.noc.grid import ARC_AT, BANKS, PCIE_AT, PORTS, Grid
+from bhemu.noc.grid import ARC_AT, BANKS, ETHERNET_COLUMNS, PCIE_AT, PORTS, Grid
 from bhemu.program import files
 
 # soc_descriptor.yaml: the chip as a host sees it.
@@ -37,11 +37,12 @@ features:
 """
 
 
-def soc_descriptor() -> str:
-    """The text of the file: 140 Tensix tiles, eight banks of DRAM, no Ethernet."""
+def soc_descriptor(ethernet: bool = False) -> str:
+    """The text of the file: 140 Tensix tiles, eight banks of DRAM, Ethernet tiles if they run."""
     places = Grid().places()
     ports = [place.physical for place in places if place.kind == DRAM]
     others = {place.physical for place in places if place.kind in (ROUTER, SECURITY, L2CPU)}
+    links = ((x, 1) for x in ETHERNET_COLUMNS) if ethernet else ()
     banks = (_names(ports[PORTS * bank : PORTS * (bank + 1)]) for bank in range(BANKS))
     views = (
         f"  - {{channel: {bank}, eth_endpoint: {[*ports]}, worker_endpoint: {[*ports]}, "
@@ -52,7 +53,7 @@ def soc_descriptor() -> str:
     workers = (f"  {_names((x, y) for x in COLUMNS)[1:-1]},\n" for y in ROWS)
     return (
         f"arch_name: BLACKHOLE\ngrid: {{x_size: {GRID[0]}, y_size: {GRID[1]}}}\n"
-        f"arc: {_names([ARC_AT])}\npcie: {_names(PCIE_AT)}\neth: []\n"
+        f"arc: {_names([ARC_AT])}\npcie: {_names(PCIE_AT)}\neth: {_names(links)}\n"
         f"dram:\n{''.join(dram)}"
         f"dram_views:\n{''.join(views)}dram_view_size: {_BANK_BYTES}\n"
         f"functional_workers: [\n{''.join(workers)}]\nharvested_workers: []\n"
@@ -70,7 +71,14 @@ RUN, DESCRIPTOR = "run.sh", "soc_descriptor.yaml"
 _MARK = "# Written by `bhemu simulator`"
 
 
-def write(folder: Path, options: Sequence[str], cache: Path, library: Path | None = None) -> None:
+def write(
+    folder: Path,
+    options: Sequence[str],
+    cache: Path,
+    library: Path | None = None,
+    *,
+    chips: int = 1,
+) -> None:
     """Write the files into `folder`, which is created; InputError where that cannot be.
 
     `options` are those of `bhemu serve`; `cache` is where compiled code is kept; `library` goes
@@ -81,7 +89,7 @@ def write(folder: Path, options: Sequence[str], cache: Path, library: Path | Non
         raise InputError(f"{run} is not from bhemu", hint="name a folder of its own")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        _write(folder / DESCRIPTOR, f"{_MARK}.\n{soc_descriptor()}")
+        _write(folder / DESCRIPTOR, f"{_MARK}.\n{soc_descriptor(ethernet=chips > 1)}")
         _write(run, _script(options, cache))
         run.chmod(0o755)
         if library is not None:

@@ -32,7 +32,7 @@ Look = Callable[[int, Any, bool, Callable[[], int]], int]  # (core, window, stor
 Told = Callable[[int, int, int, int, int], None]  # (core, kind, address, bytes, value)
 
 # What the pointers of interpreted code stand for; windows[way] by the address of the access
-_RUN_ROUNDS, _RUN_CORE, _RUN_TENSIX, _RUN_THREAD, _BUS_READ, _BUS_WRITE, _SYNC, *_WINDOWS = range(
+_RUN_ROUNDS, _RUN_CORE, _RUN_TENSIX, _RUN_THREAD, _BUS_READ, _BUS_WRITE, _SYNC, *_FIRST = range(
     1, 10
 )
 _NOTHING, _PORT, _TOLD = 10, 11, 12
@@ -76,9 +76,14 @@ class Backend:
     """Runs rounds and device accesses on one record; exceptions of callbacks surface here."""
 
     def __init__(
-        self, s: State, progress: compiled.Progress, engine: str, timed: bool = False
+        self,
+        s: State,
+        progress: compiled.Progress,
+        engine: str,
+        timed: bool = False,
+        windows: tuple[Window, ...] = address_map.WINDOWS,
     ) -> None:
-        self._s = s
+        self._s, self._windows = s, windows
         if JIT:
             expect(core(engine))
         self.table = compiled.Table(s, progress)
@@ -94,7 +99,7 @@ class Backend:
             first_load = callback(_ACCESS, "accesses", "_on_first", dispatch.LOAD)
             first_store = callback(_ACCESS, "accesses", "_on_first", dispatch.STORE)
             self._first = first_load, first_store
-            entries.fill(s, *self._first)
+            entries.fill(s, windows, *self._first)
             s.run_rounds[0] = load(TIMED if timed else compiled.LOOP["rounds"]).address
             self._rounds = _STEP(int(s.run_rounds[0]))
             for name, entry in BUS.items():
@@ -114,7 +119,7 @@ class Backend:
             for token, name in enumerate(_TOKENS, _RUN_ROUNDS):
                 getattr(s, name)[0] = token
             s.port_access[0] = _PORT
-            entries.fill(s, *_WINDOWS)
+            entries.fill(s, windows, *_FIRST)
         if timed:  # threads run when it is their time, not when a core looks at them
             s.run_tensix[0] = s.run_thread[0] = _REST
             s.count_passes[0] = 0
@@ -136,7 +141,7 @@ class Backend:
         """
         self._look = look
         if JIT:
-            entries.fill(self._s, *self._first)
+            entries.fill(self._s, self._windows, *self._first)
             if look is not None:
                 self._s.window_entry[0], self._s.window_entry[1] = self._first
 
@@ -267,7 +272,7 @@ class Backend:
         """First load or store of a window: compile its entry, then make the access."""
         try:
             index, window = self._window()
-            access, seconds = entries.first_use(index, bool(store))
+            access, seconds = entries.first_use(window, bool(store))
             if seconds:
                 self.table.compiled(entries.title(window, bool(store)), seconds)
             call = _ACCESS(access)
@@ -340,16 +345,16 @@ class Backend:
 
     def _window(self) -> tuple[int, Window]:
         """Row and declaration of the window that is being accessed."""
-        window = address_map.find(int(self._s.detail[0]))
+        window = address_map.find(int(self._s.detail[0]), self._windows)
         assert window is not None
-        return address_map.WINDOWS.index(window), window
+        return self._windows.index(window), window
 
     # Interpreted twins of the pointer calls (jit/intrinsics.py)
 
     def access(self, token: int, core: int, address: int, size: int, value: int) -> Any:
         """Call the ACCESS entry of a token."""
-        if token in _WINDOWS:
-            window, store = self._window()[1], token == _WINDOWS[1]
+        if token in _FIRST:
+            window, store = self._window()[1], token == _FIRST[1]
             access = entries.interpreted(window, store)
             used.add(entries.entry(window, store).path)
             if self._look is not None:

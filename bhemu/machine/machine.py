@@ -15,6 +15,7 @@ from bhemu.errors import InputError, NoProgress, UnknownName
 from bhemu.machine import saved
 from bhemu.machine.controls import Controls, ThreadBound
 from bhemu.machine.error_text import HostAccess
+from bhemu.machine.ethernet import EthernetTile
 from bhemu.machine.options import coordinate, engine_name, late_of, takes
 from bhemu.machine.rounds import RoundsOnNetwork
 from bhemu.machine.run import RunLoop
@@ -52,6 +53,7 @@ class Machine(ThreadBound, Controls):
     """
 
     NOUN, INTERNAL = "machine", _INTERNAL
+    _number: int | None = None  # of a chip that is linked with another (links.py)
 
     def __init__(self, *, tiles: Iterable[XY] = (), **options: Unpack[ChipOptions]) -> None:
         super().__init__()
@@ -77,7 +79,7 @@ class Machine(ThreadBound, Controls):
                 f"harvest = {harvest!r} must name physical columns of Tensix tiles",
                 hint="for example (16, 15)",
             )
-        seed, grid = chosen["seed"], Grid(found, chosen["dram_banks"])
+        seed, grid = chosen["seed"], Grid(found, chosen["dram_banks"], self._number)
         self.network = self._lay(grid, chosen["poison"], seed)
         self.network.state.late[0] = _DELIVERY[chosen["delivery"]]
         self.network.state.late_pc[0] = -1
@@ -95,6 +97,8 @@ class Machine(ThreadBound, Controls):
         self._loop = RunLoop(self._rounds)
         for xy in tiles:
             self.tile_at_index(self.number_of(xy))
+        for t in range(TILES, grid.tiles):
+            self.tile_at_index(t)
 
     # Tiles and memory; views are made for each look, so that a chip is no reference cycle
 
@@ -133,6 +137,8 @@ class Machine(ThreadBound, Controls):
 
     def _new_tile(self, xy: XY) -> Tile:
         """The tile at a coordinate, powered up."""
+        if xy[0] not in COLUMNS:
+            return EthernetTile(self.network.grid, xy=xy, **self._options)
         return Tile(xy=xy, **self._options)
 
     def tiles_made(self) -> tuple[Tile, ...]:
@@ -277,7 +283,9 @@ class Machine(ThreadBound, Controls):
         """The error of a host that waits in vain: what the cores of the tile at `xy` wait for."""
         from bhemu.machine.hang.graph import standstill
 
-        return standstill(self, self.tile_at_index(self.number_of(xy)))
+        tile = self._reach(*xy, 0)
+        assert isinstance(tile, Tile)
+        return standstill(self, tile)
 
     @property
     def host_access(self) -> HostAccess | None:
@@ -448,7 +456,7 @@ class Tiles(Mapping[XY, "Tile"]):
         return (tile_at(t) for t in range(TILES) if self._chip.network.state.column[t] >= 0)
 
     def __len__(self) -> int:
-        return int((self._chip.network.state.column >= 0).sum())
+        return int((self._chip.network.state.column[:TILES] >= 0).sum())
 
     def __repr__(self) -> str:
         return f"<{len(self)} Tensix tiles, {len(self._chip.tiles_made())} of them touched>"

@@ -17,7 +17,7 @@ from bhemu.machine.stop import Stop, now
 from bhemu.machine.tile_status import resolve
 from bhemu.machine.watchpoints import Change
 from bhemu.noc import rounds
-from bhemu.noc.grid import TILES, XY
+from bhemu.noc.grid import XY
 from bhemu.noc.network import Network
 from bhemu.noc.record import DELIVERY, TILES_RUN, UNTIL_WORDS
 from bhemu.tensix import observe, stops
@@ -389,7 +389,7 @@ class RoundsOnNetwork(Rounds):
     def _resolve_tiles(self) -> Stop | None:
         """Look at the tiles that have stopped, in their order, up to one that ends the run."""
         c = self._network.state
-        for t in range(TILES):
+        for t in range(self._network.grid.tiles):
             status = int(c.stopped[t])
             if status in (0, stops.STOP_UNTIL) or not (c.due[t] or c.skip_from[t] >= 0):
                 continue

@@ -53,8 +53,8 @@ HOSTS = (
 )
 """Members that say how a host looks on: no part of what `restore` puts back."""
 _RESTORED = tuple(m.name for m in MEMBERS if m.name not in (*POINTERS, *HOSTS))
-_ADDED = (("pack_sum",), TIMED)  # in this order, since the first state of this schema
-_BEFORE = {"second": (8,)}  # shapes of pointers, before the last of them
+_ADDED = (("pack_sum",), TIMED, ("ethernet", "first_sp"))  # in this order, since the first state
+_BEFORE = {"second": (8,)}  # shapes of pointers, before TIMED was added
 LATER = tuple(name for names in _ADDED for name in names)
 """Members that states of this schema may lack: 0 is what they held."""
 _MOST = {"core_state": HALTED, "gate_core": CORES - 1, "src_fmt": 255, "cc_depth": 8, "mop_on": 2}
@@ -298,9 +298,9 @@ def _layouts() -> dict[str, np.dtype[np.void]]:
     known = [DTYPE]
     for i in range(len(_ADDED)):
         absent = tuple(name for names in _ADDED[i:] for name in names)
-        members = tuple(
-            m._replace(shape=_BEFORE.get(m.name, m.shape)) for m in MEMBERS if m.name not in absent
-        )
+        shapes = _BEFORE if TIMED[0] in absent else {}
+        kept = (m for m in MEMBERS if m.name not in absent)
+        members = tuple(m._replace(shape=shapes.get(m.name, m.shape)) for m in kept)
         known.append(record.layout(members, MAPPED))
     return {_name(dtype): dtype for dtype in known}
 
@@ -499,7 +499,7 @@ def of_machine(machine: Machine) -> Snapshot:
     network, loop = machine.network, machine.loop
     made = machine.tiles_made()
     between = NetworkState(
-        {m.name: getattr(network.state, m.name).copy() for m in noc_saved.SAVED},
+        {m.name: getattr(network.state, m.name)[: m.shape[0]].copy() for m in noc_saved.SAVED},
         {place: page.copy() for place, page in network.pages.items()},
         tuple(network.grid.harvested),
         network.grid.banks,
@@ -579,7 +579,7 @@ def put_back(machine: Machine, snapshot: Snapshot) -> None:
         restore(tile, state)
         tile.seed, tile.poison = state.about["seed"], state.about["poison"]
     for name, value in saved.arrays.items():
-        getattr(network.state, name)[...] = value
+        getattr(network.state, name)[: len(value)] = value
     network.replace_pages(saved.pages)
     machine.loop.restored(snapshot.error, saved.broken)
 
@@ -587,7 +587,7 @@ def put_back(machine: Machine, snapshot: Snapshot) -> None:
 def powered_up(network: Network) -> Snapshot:
     """The state of a chip after a reset."""
     fresh = ChipState()
-    arrays = {m.name: getattr(fresh, m.name) for m in noc_saved.SAVED}
+    arrays = {m.name: getattr(fresh, m.name)[: m.shape[0]] for m in noc_saved.SAVED}
     return Snapshot({}, NetworkState(arrays, {}, tuple(network.grid.harvested), network.grid.banks))
 
 

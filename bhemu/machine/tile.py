@@ -64,6 +64,7 @@ class Tile(ThreadBound, Controls, Tensors):
     """
 
     NOUN, INTERNAL = "tile", _INTERNAL
+    _windows, _l1_end = WINDOWS, memmap.L1_SIZE
 
     def __init__(self, **options: Unpack[TileOptions]) -> None:
         super().__init__()
@@ -86,7 +87,7 @@ class Tile(ThreadBound, Controls, Tensors):
         self.state.livelock[0] = chosen["livelock"]
         if not callable(chosen["progress"]):
             raise InputError(f"progress = {chosen['progress']!r} must be callable")
-        self.backend = Backend(self.state, chosen["progress"], self.engine, timed)
+        self.backend = Backend(self.state, chosen["progress"], self.engine, timed, self._windows)
         self.loaded = [Loaded() for _ in memmap.CORE_NAMES]
         self.tensix = Tensix(self.state)
         self._shared_l1 = False
@@ -109,7 +110,7 @@ class Tile(ThreadBound, Controls, Tensors):
         """Registers and memory as after a reset; `fresh`: the record is new, all zero."""
         self.state.core_state[:] = RESET
         l0_cache.power_up(self.state, self.seed, self.xy)
-        for window in WINDOWS:
+        for window in self._windows:
             if window.power_up is not None:
                 window.power_up(self.state, self.xy)
         if self.network is not None:
@@ -186,7 +187,7 @@ class Tile(ThreadBound, Controls, Tensors):
     def read32(self, at: int | str) -> int:
         """One word as the host over the NoC; InputError where the host may not."""
         address = self.address(at)
-        if 0 <= address < memmap.L1_SIZE:
+        if 0 <= address < self._l1_end:
             return int.from_bytes(self.read(address, 4), "little")
         status, value = self.backend.read(self._check_device(address))
         self._check_access(status, "read", address)
@@ -195,7 +196,7 @@ class Tile(ThreadBound, Controls, Tensors):
     def write32(self, at: int | str, value: int) -> None:
         """Store one word as the host over the NoC; InputError where the host may not."""
         address, value = self.address(at), arguments.word("value", value)
-        if 0 <= address < memmap.L1_SIZE:
+        if 0 <= address < self._l1_end:
             self.write(address, value.to_bytes(4, "little"))
             return
         self._touched()
@@ -205,10 +206,8 @@ class Tile(ThreadBound, Controls, Tensors):
     def _check_l1(self, at: int | str, n: int) -> int:
         self.check_thread()
         address = self.address(at)
-        if address < 0 or address + n > memmap.L1_SIZE:
-            raise InputError(
-                f"{address:#x}..{address + n:#x} is outside L1 (0..{memmap.L1_SIZE:#x})"
-            )
+        if address < 0 or address + n > self._l1_end:
+            raise InputError(f"{address:#x}..{address + n:#x} is outside L1 (0..{self._l1_end:#x})")
         return address
 
     def _check_device(self, address: int) -> int:

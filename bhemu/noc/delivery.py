@@ -313,7 +313,7 @@ def _to_memory(chip: Any, t: Any, s: Any, row: Any) -> None:
 
 @njit
 def _multicast(chip: Any, t: Any, s: Any, row: Any) -> Any:
-    """Deliver to every receiver, once all of them are ready."""
+    """Deliver to every receiver, once all of them are ready; Ethernet tiles get no multicasts."""
     for u in range(TILES):
         if receives(chip, t, u, row):
             status = _ready(chip, u)
@@ -403,7 +403,7 @@ def _deliver_tile(chip: Any, t: Any, s: Any) -> Any:
 def begin(chip: Any) -> None:
     """Note how many requests each tile has sent: what is sent from now on waits a round."""
     chip.at[0] = chip.at[1] = 0
-    for t in range(TILES):
+    for t in range(chip.tiles[0]):
         chip.left[t] = 0
         if chip.tile[t] != 0 and not record.is_skipped(chip, t):
             chip.left[t] = tile_of(chip, t).noc_requests[0]
@@ -412,7 +412,7 @@ def begin(chip: Any) -> None:
 @njit
 def deliver(chip: Any) -> Any:
     """Deliver from where it stopped; 0, MAKE, REFUSED, STOPPED or WATCHED."""
-    while chip.at[0] < TILES:
+    while chip.at[0] < chip.tiles[0]:
         t = chip.at[0]
         if chip.left[t] > 0:
             status = _deliver_tile(chip, t, tile_of(chip, t))
@@ -425,7 +425,7 @@ def deliver(chip: Any) -> Any:
 @njit
 def under_way(chip: Any) -> Any:
     """Whether any tile has a request that is not delivered."""
-    for t in range(TILES):
+    for t in range(chip.tiles[0]):
         if chip.tile[t] == 0 or record.is_skipped(chip, t):
             continue
         if tile_of(chip, t).noc_requests[0] > 0:

@@ -5,6 +5,7 @@ from typing import Any
 from bhemu.devices import niu_request as request
 from bhemu.devices import noc_map
 from bhemu.memmap import CORE_NAMES, HOST
+from bhemu.noc.grid import TILES
 
 _ATOMICS = {1: "increment", 3: "swap", 4: "compare and swap", 6: "swap", 7: "swap"}
 
@@ -31,13 +32,18 @@ def _what(row: Any) -> str:
     return f"{how} write of {n} bytes"
 
 
+def _name(endpoint: int) -> str:
+    ethernet = endpoint & 15 == noc_map.TENSIX and endpoint >> 4 & 0xFF >= TILES
+    return noc_map.KIND_NAMES[noc_map.ETHERNET if ethernet else endpoint & 15]
+
+
 def _where(row: Any) -> str:
     control, given = int(row[request.CONTROL]), int(row[request.GIVEN])
     kind, remote = control & 3, f"{row[request.REMOTE]:#x} of "
     if control & request.MULTICAST:
         remote += f"the tiles {at(given >> 12)} to {at(given)}"
     else:
-        remote += f"{noc_map.KIND_NAMES[int(row[request.ENDPOINT]) & 15]} {at(given)}"
+        remote += f"{_name(int(row[request.ENDPOINT]))} {at(given)}"
     local = f"own {row[request.LOCAL]:#x}"
     if kind == request.WRITE and control & request.INLINE:
         return f"to {remote}"

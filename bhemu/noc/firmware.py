@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from bhemu import memmap as mm
 from bhemu.devices.noc_map import on_noc
-from bhemu.noc.grid import ETHERNET_COLUMNS, Grid
+from bhemu.noc.grid import ETHERNET_COLUMNS, LINKS, Grid
 from bhemu.noc.record import ARC_MEMORY, ETHERNET_MEMORY
 
 _SCRATCH = 0x80030400
@@ -16,10 +16,14 @@ _BOOT_STATUS, _QUEUES, _VALUES_AT, _TABLE_AT = 0x08, 0x2C, 0x30, 0x34
 _READY = 5
 _TABLE, _VALUES, _CONTROL, _QUEUE = 0x10000100, 0x10000200, 0x10000300, 0x10000400
 _QUEUE_SHAPE = 8 | 4 << 8  # entries of each, queues
-_P150A, _P100A = 0x40, 0x43  # product, in the board's serial number
+_P150A, _P100A, _P300 = 0x40, 0x43, 0x44  # product, in the board's serial number
 _BUNDLE = 18 << 24 | 5 << 16  # version of the firmware
 _GDDR_TRAINED = 0b01
-_ETHERNET_STATUS, _INIT_PASSED, _PORT_DOWN = 0x7CC00, 0xC0DEA000, 2
+_ETHERNET_STATUS, _INIT_PASSED, _PORT_UP, _PORT_DOWN = 0x7CC00, 0xC0DEA000, 1, 2
+_ETHERNET_TILES = (1 << 12) - 1  # that work, by channel
+_TRAINED = 2
+_LIVE_LINK = 0x7CE04  # 1 = the receiver's link is up
+_ABOUT_OWN, _ABOUT_OTHER = 0x7CFC0, 0x7CFE0  # what each end of a link is
 _ETHERNET_VERSION = 0x7CFBC
 _SIZE = 17 << 12 | 12 << 19  # of a NoC, in NODE_ID
 _LOGICAL_ROW, _FIRST_LOGICAL = 25, 20
@@ -27,31 +31,38 @@ _LOGICAL_ROW, _FIRST_LOGICAL = 25, 20
 Word = tuple[int, int, int]  # memory (record.py), address, value
 
 
+def _board(grid: Grid) -> tuple[int, int]:
+    """The two words of the board's number."""
+    product = _P150A if grid.banks == 8 else _P100A
+    return (product if grid.number is None else _P300) << 4, 1
+
+
 def _telemetry(grid: Grid) -> dict[int, int]:
     """Values by tag."""
-    product = _P150A if grid.banks == 8 else _P100A
+    number = grid.number or 0
+    board, serial = _board(grid)
     columns = sum(1 << i for i, x in enumerate(ETHERNET_COLUMNS) if x not in grid.harvested)
     return {
-        1: product << 4,  # board, high and low word
-        2: 1,
-        3: 1,  # ASIC
+        1: board,  # high and low word
+        2: serial,
+        3: 1 + number,  # ASIC
         4: 0,
         11: 40 << 16,  # temperatures, in degrees with 16 bits of fraction
         13: 35 << 16,
         14: 1000,  # clocks in MHz: AI, AXI, ARC
         15: 900,
         16: 540,
-        21: 0,  # Ethernet links that are up
+        21: 0 if grid.number is None else _ETHERNET_TILES,  # Ethernet tiles that are alive
         22: sum(_GDDR_TRAINED << 2 * bank for bank in range(grid.banks)),
         28: _BUNDLE,
         32: 1,  # heartbeat
         34: columns,  # enabled: columns of Tensix tiles, Ethernet tiles, GDDR
-        35: (1 << 12) - 1,
+        35: _ETHERNET_TILES,
         36: (1 << grid.banks) - 1,
-        38: 1,  # use of the PCIe tiles, two bits each: the first is an endpoint
-        52: 0,  # place of the ASIC on its board
+        38: 1 << 2 * number,  # use of the PCIe tiles, two bits each: one is an endpoint
+        52: number,  # place of the ASIC on its board
         61: 0,
-        62: 1,
+        62: 1 + number,
     }
 
 
@@ -69,12 +80,29 @@ def _arc(grid: Grid) -> Iterator[Word]:
         yield ARC_MEMORY, _VALUES + 4 * i, value
 
 
+def boot_results(grid: Grid, n: int) -> dict[int, int]:
+    """What firmware has left in L1 of Ethernet tile `n`: words by address."""
+    found = {
+        _ETHERNET_STATUS: _INIT_PASSED,
+        _ETHERNET_STATUS + 4: _PORT_DOWN,
+        _ETHERNET_VERSION: 1 << 16 | 6 << 8,
+    }
+    if (grid.number, n) not in LINKS:
+        return found
+    own, other = (grid.number or 0, n), LINKS[grid.number or 0, n]
+    found |= {_ETHERNET_STATUS + 4: _PORT_UP, _ETHERNET_STATUS + 8: _TRAINED, _LIVE_LINK: 1}
+    for base, (chip, channel) in ((_ABOUT_OWN, own), (_ABOUT_OTHER, other)):
+        # Place on the board, channel as the die and as software counts it; board; ASIC.
+        found[base] = chip << 8 | channel << 16 | channel << 24
+        found[base + 4], found[base + 8] = _board(grid)
+        found[base + 24] = 1 + chip
+    return found
+
+
 def _ethernet() -> Iterator[Word]:
     for n, x in enumerate(ETHERNET_COLUMNS):
         memory = ETHERNET_MEMORY + n
-        yield memory, _ETHERNET_STATUS, _INIT_PASSED
-        yield memory, _ETHERNET_STATUS + 4, _PORT_DOWN
-        yield memory, _ETHERNET_VERSION, 1 << 16 | 6 << 8
+        yield from ((memory, place, value) for place, value in boot_results(Grid(), n).items())
         yield memory, mm.DEBUG_BASE + mm.RISCV_DEBUG_REG_SOFT_RESET_0, mm.SOFT_RESET_ALL
         for noc, base in enumerate((mm.NOC0_BASE, mm.NOC1_BASE)):
             at = on_noc(noc, (x, 1))

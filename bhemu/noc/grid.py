@@ -23,23 +23,18 @@ _DRAM_COLUMNS = (0, 9)
 _DRAM_TRANSLATED = (17, 18)
 _DRAM_FIRST_ROW = 12
 # By channel, and by bit of a harvesting mask
-ETHERNET_COLUMNS = (
-    1,
-    16,
-    2,
-    15,
-    3,
-    14,
-    4,
-    13,
-    5,
-    12,
-    6,
-    11,
-    7,
-    10,
-)  # by channel, and by bit of a harvesting mask
+ETHERNET_COLUMNS = (1, 16, 2, 15, 3, 14, 4, 13, 5, 12, 6, 11, 7, 10)
+ALL_TILES = TILES + len(ETHERNET_COLUMNS)
+"""Tiles with cores: those of Tensix, behind them the Ethernet tiles by channel."""
 _ETHERNET_ROW, _ETHERNET_FIRST = 25, 20
+CHIPS = 2  # that may stand beside each other
+_CABLES = ((2, 9), (3, 8))  # channels of chip 0 and of chip 1
+LINKS = {
+    (chip, own): (1 - chip, other)
+    for cable in _CABLES
+    for chip, (own, other) in enumerate((cable, cable[::-1]))
+}
+"""Where the links of two chips lead: (chip, channel) -> (chip, channel)."""
 PCIE_AT = ((2, 0), (11, 0))
 PCIE_TRANSLATED = (19, 24)
 ARC_AT, _SECURITY_AT = (8, 0), (8, 2)
@@ -48,7 +43,9 @@ _MIRROR = (39, 35)  # NoC 1 coordinates of DRAM that a host computes from a grid
 
 
 def tile_at(t: int) -> XY:
-    """The coordinate of Tensix tile `t`."""
+    """The translated coordinate of tile `t`."""
+    if t >= TILES:
+        return _ETHERNET_FIRST + t - TILES, _ETHERNET_ROW
     return noc_map.COLUMNS[t % len(noc_map.COLUMNS)], noc_map.ROWS[0] + t // len(noc_map.COLUMNS)
 
 
@@ -64,10 +61,27 @@ class Place:
 
 @dataclass(frozen=True)
 class Grid:
-    """A chip's tiles. harvested: physical columns of fused-off Tensix tiles; banks: 7 or 8."""
+    """A chip's tiles. harvested: physical columns of fused-off Tensix tiles; banks: 7 or 8.
+
+    number: which of two linked chips it is; their Ethernet tiles run, those of one chip alone
+    (None) do not.
+    """
 
     harvested: tuple[int, ...] = ()
     banks: int = BANKS
+    number: int | None = None
+
+    @property
+    def tiles(self) -> int:
+        """Tiles with cores that run, or may."""
+        return TILES if self.number is None else ALL_TILES
+
+    def physical(self, t: int) -> XY | None:
+        """Where tile `t` is on the die, None where it is fused off."""
+        if t >= TILES:
+            return ETHERNET_COLUMNS[t - TILES], 1
+        k, row = t % len(noc_map.COLUMNS), noc_map.ROWS[0] + t // len(noc_map.COLUMNS)
+        return (self.columns()[k], row) if k < self.working() else None
 
     def columns(self) -> tuple[int, ...]:
         """The physical column of each translated one, in the order of COLUMNS."""
@@ -99,7 +113,9 @@ class Grid:
 
     def _others(self) -> Iterator[Place]:
         for n, x in enumerate(ETHERNET_COLUMNS):
-            yield Place(noc_map.ETHERNET, n, (x, 1), (_ETHERNET_FIRST + n, _ETHERNET_ROW))
+            runs = self.number is not None
+            what = (noc_map.TENSIX, TILES + n) if runs else (noc_map.ETHERNET, n)
+            yield Place(*what, (x, 1), tile_at(TILES + n))
         yield Place(noc_map.PCIE, 0, PCIE_AT[0], PCIE_TRANSLATED)
         yield Place(noc_map.ARC, 0, ARC_AT, ARC_AT)
         yield Place(noc_map.SECURITY, 0, _SECURITY_AT, _SECURITY_AT)
@@ -131,7 +147,7 @@ class Grid:
         """(0 with translation, 1 without; coordinate) by which software reaches an endpoint."""
         yield 1, noc_map.on_noc(noc, place.physical)
         yield 0, place.translated
-        if place.kind not in (noc_map.TENSIX, noc_map.HARVESTED):
+        if place.physical[1] not in noc_map.ROWS or place.physical[0] not in noc_map.COLUMNS:
             yield 0, place.physical  # these rows and columns are not translated
         if place.kind == noc_map.DRAM and noc == 1:
             for x, y in (place.translated, place.physical):

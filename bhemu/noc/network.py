@@ -12,7 +12,7 @@ import numpy.typing as npt
 from bhemu import memmap as mm
 from bhemu.devices import niu_request as request
 from bhemu.devices import noc_map
-from bhemu.devices.noc_map import ROWS, on_noc
+from bhemu.devices.noc_map import on_noc
 from bhemu.jit import machine_code
 from bhemu.jit.build import function, load
 from bhemu.jit.subset import JIT
@@ -42,6 +42,7 @@ ENTRIES = {
 }
 _STEP = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
 _TRANSLATES = 1 << 14  # NIU_CFG_0
+_ETHERNET_TYPE = 0x0200  # of an endpoint
 _FILL = {None: 0, "off": 0, "zero": 0, "ff": 0xFF, "random": -1}
 
 Pages = dict[tuple[int, int], npt.NDArray[np.uint8]]
@@ -65,11 +66,10 @@ class Network:
         self.state.blank[0] = _FILL[poison]
         grid.fill(self.state.map)
         self.state.column[:] = -1
-        columns = grid.columns()
-        for t in range(TILES):
-            k, row = t % len(columns), ROWS[0] + t // len(columns)
-            if k < grid.working():
-                self.state.column[t], self.state.row[t] = columns[k], row
+        self.state.tiles[0] = grid.tiles
+        for t in range(grid.tiles):
+            if (at := grid.physical(t)) is not None:
+                self.state.column[t], self.state.row[t] = at
 
     def call(self, entry: str, n: int) -> int:
         """Run an entry of ENTRIES on the record."""
@@ -94,7 +94,10 @@ class Network:
         for noc in (0, 1):
             own = on_noc(noc, self.physical(t))
             s.niu_node[noc] = int(s.niu_node[noc]) & ~0xFFF | own[0] | own[1] << 6
-            s.niu_endpoint[noc] = int(s.niu_endpoint[noc]) & ~0xFF | t
+            number = int(s.niu_endpoint[noc]) & ~0xFF | t
+            if t >= TILES:
+                number = number & ~0xFFFFFF | _ETHERNET_TYPE << 8 | t - TILES
+            s.niu_endpoint[noc] = number
             s.niu_config[noc, 0] = _TRANSLATES
             s.niu_config[noc, (mm.NOC_ID_LOGICAL - mm.NIU_CFG_0) >> 2] = x | y << 6
         s.noc_map[0] = self.state.base + OFFSET["map"]

@@ -12,7 +12,7 @@ from bhemu.jit.intrinsics import call_step, record_at
 from bhemu.jit.record import Member, Record, layout, offsets_of
 from bhemu.jit.subset import njit, signature
 from bhemu.memmap import HOST, L1_SIZE, LOCAL_BASE
-from bhemu.noc.grid import BANKS, ETHERNET_COLUMNS, TILES
+from bhemu.noc.grid import ALL_TILES, BANKS, ETHERNET_COLUMNS, TILES
 from bhemu.tensix.loop import period, room, skip
 from bhemu.tensix.state import DTYPE as TILE_DTYPE
 from bhemu.tensix.state import NOC_DATA, NOC_REQUESTS
@@ -42,29 +42,36 @@ BETWEEN, TILES_RUN, DELIVERY = range(3)  # phase of the round
 
 MEMBERS = (
     Member("map", _u32, (2, 2, COORDINATES), "endpoints by coordinate (devices/noc_map.py)"),
-    Member("tile", _u64, (TILES,), "address of the tile's record, 0 = not made yet"),
-    Member("column", _i64, (TILES,), "physical coordinate of each tile: x"),
-    Member("row", _i64, (TILES,), "and y"),
+    Member("tiles", _i64, (1,), "tiles with cores that there may be (noc/grid.py)"),
+    Member("tile", _u64, (ALL_TILES,), "address of the tile's record, 0 = not made yet"),
+    Member("column", _i64, (ALL_TILES,), "physical coordinate of each tile: x"),
+    Member("row", _i64, (ALL_TILES,), "and y"),
     Member("page", _u64, (MEMORIES, MEMORY_PAGES), "address of each page, 0 = not made yet"),
     Member("blank", _i64, (1,), "byte that memory without a page holds, -1 = make the page"),
     # tiles
-    Member("awake", _i64, (TILES,), "1 = the tile takes part in the next round"),
-    Member("due", _i64, (TILES,), "1 = the tile has not finished the open round"),
-    Member("place", _i64, (TILES,), "which of the due tiles it is, to share them among threads"),
-    Member("stopped", _i64, (TILES,), "status with which the tile stopped, 0 = none"),
-    Member("asleep", _i64, (TILES,), "status with which the tile fell asleep: idle or deadlock"),
-    Member("begun", _i64, (TILES,), "the tile's clock when the round began"),
+    Member("awake", _i64, (ALL_TILES,), "1 = the tile takes part in the next round"),
+    Member("due", _i64, (ALL_TILES,), "1 = the tile has not finished the open round"),
+    Member(
+        "place", _i64, (ALL_TILES,), "which of the due tiles it is, to share them among threads"
+    ),
+    Member("stopped", _i64, (ALL_TILES,), "status with which the tile stopped, 0 = none"),
+    Member(
+        "asleep", _i64, (ALL_TILES,), "status with which the tile fell asleep: idle or deadlock"
+    ),
+    Member("begun", _i64, (ALL_TILES,), "the tile's clock when the round began"),
     Member("skipping", _i64, (1,), "1 = tiles that only poll are left out of rounds"),
-    Member("skip_from", _i64, (TILES,), "first round that the tile was left out of, -1 = none"),
-    Member("skip_until", _i64, (TILES,), "the round in which it takes part again at the latest"),
-    Member("skip_progress", _i64, (TILES,), "by how much each round moves its clock on"),
-    Member("touched", _i64, (TILES,), "the last round in which something was delivered to it"),
+    Member("skip_from", _i64, (ALL_TILES,), "first round that the tile was left out of, -1 = none"),
+    Member(
+        "skip_until", _i64, (ALL_TILES,), "the round in which it takes part again at the latest"
+    ),
+    Member("skip_progress", _i64, (ALL_TILES,), "by how much each round moves its clock on"),
+    Member("touched", _i64, (ALL_TILES,), "the last round in which something was delivered to it"),
     # the round
     Member("clock", _i64, (1,), "largest progress of a tile in each round, at least 1"),
     Member("round", _i64, (1,), "rounds completed"),
     Member("phase", _i64, (1,), "0 = between rounds, 1 = tiles run, 2 = requests are delivered"),
     Member("at", _i64, (2,), "delivery: tile, request of its queue"),
-    Member("left", _i64, (TILES,), "requests of each tile that this delivery began with"),
+    Member("left", _i64, (ALL_TILES,), "requests of each tile that this delivery began with"),
     Member("late", _i64, (1,), "rounds by which a request may be held back, 0 = none"),
     Member("late_pc", _i64, (1,), "pc of the only requests that are held back, -1 = of all"),
     Member("seed", _i64, (1,), "which requests are held back, and how long"),
@@ -77,7 +84,7 @@ MEMBERS = (
     # modelled times (noc/timed.py, noc/times.py)
     Member("timed", _i64, (1,), "1 = requests take modelled times"),
     Member("window_end", _i64, (1,), "cycle up to which the tiles run alone"),
-    Member("event", _i64, (TILES,), "DUE of the first row of each tile's requests"),
+    Member("event", _i64, (ALL_TILES,), "DUE of the first row of each tile's requests"),
     Member("event_last", _i64, (1,), "tile of the last that has happened"),
     Member("niu_out", _i64, (2, WIDTH * HEIGHT), "when an NIU can send: NoC; y * WIDTH + x on it"),
     Member("niu_in", _i64, (2, WIDTH * HEIGHT), "when it can receive"),
@@ -106,7 +113,7 @@ MEMBERS = (
     Member("until_tile", _i64, (UNTIL_WORDS,), "tiles whose L1 words are compared"),
     Member("until_address", _i64, (UNTIL_WORDS,), "their addresses"),
     Member("until_value", _u32, (UNTIL_WORDS,), "their values"),
-    Member("until_own", _i64, (TILES,), "how many of them are of each tile"),
+    Member("until_own", _i64, (ALL_TILES,), "how many of them are of each tile"),
     Member("until_polling", _i64, (1,), "1: stop when every core that runs only polls"),
     Member("limit", _i64, (1,), "clock at which to stop, -1 = never"),
     # watchpoints on DRAM (noc/memory.py)
@@ -130,7 +137,7 @@ class ChipState(Record):
 
     def __init__(self) -> None:
         super().__init__()
-        self.limit[0] = -1
+        self.limit[0], self.tiles[0] = -1, TILES
         self.begun[:] = self.skip_from[:] = self.touched[:] = -1
         self.skipping[0] = 1
 
@@ -143,6 +150,7 @@ _HOSTS = (
 )
 _MADE = (
     "map",
+    "tiles",
     "tile",
     "column",
     "row",
@@ -158,10 +166,16 @@ _WITHIN = ("receivers", "noc_held")  # one delivery
 _PROFILE = ("noc_counts", "noc_spent", "link_used", "noc_logged", "noc_log")
 _SKIPS = ("skipping", "skip_from", "skip_until", "skip_progress", "touched")
 _WATCHES = ("dram_watch_count", "dram_watch", "dram_seen", "dram_hit", "dram_before", "dram_after")
+_LEFT_OUT = (*_HOSTS, *_MADE, *_WITHIN, *_PROFILE, *_SKIPS, *_WATCHES)
 SAVED = tuple(
-    m for m in MEMBERS if m.name not in (*_HOSTS, *_MADE, *_WITHIN, *_PROFILE, *_SKIPS, *_WATCHES)
+    m._replace(shape=(TILES,)) if m.shape == (ALL_TILES,) else m
+    for m in MEMBERS
+    if m.name not in _LEFT_OUT
 )
-"""Members of the chip's record that a saved chip holds; the others are made with the chip."""
+"""Members of the chip's record that a saved chip holds; the others are made with the chip.
+
+What they say of Ethernet tiles is not saved.
+"""
 LATER = ("window_end", "event", "event_last", "niu_out", "niu_in", "link", "dram_free", "host_acts")
 """Those of them that a saved chip of this schema may lack: 0 is what they held."""
 _LINE = 16
@@ -268,7 +282,7 @@ def begin(chip: Any) -> None:
     if chip.skipping[0] == 0:
         return
     now = chip.round[0]
-    for t in range(TILES):
+    for t in range(chip.tiles[0]):
         if chip.awake[t] == 0 or is_skipped(chip, t) or chip.touched[t] == now - 1:
             continue
         s = tile_of(chip, t)
@@ -320,7 +334,7 @@ def catch_up(chip: Any, t: Any) -> Any:
 @njit
 def most_progress(chip: Any, most: Any) -> Any:
     """The largest progress of a tile in the round, those included that are left out."""
-    for t in range(TILES):
+    for t in range(chip.tiles[0]):
         if is_skipped(chip, t):
             most = max(most, chip.skip_progress[t])
     return most
@@ -332,7 +346,7 @@ def catch_up_all(chip: Any, _unused: Any) -> Any:
     Not 0: a tile has stopped on the way.
     """
     status = np.int64(0)
-    for t in range(TILES):
+    for t in range(chip.tiles[0]):
         stopped = catch_up(chip, t)
         status = stopped if stopped != 0 else status
     return status

@@ -17,7 +17,6 @@ import numpy as np
 from bhemu.jit.intrinsics import call_step, l1_word
 from bhemu.jit.subset import njit
 from bhemu.noc import delivery, record, timed
-from bhemu.noc.grid import TILES
 from bhemu.noc.record import BETWEEN, DELIVERY, TILES_RUN, tile_of
 from bhemu.tensix.loop import period
 from bhemu.tensix.stops import STOP_DEADLOCK, STOP_IDLE, STOP_UNTIL
@@ -81,11 +80,11 @@ def _takes_part(chip: Any, t: Any) -> Any:
 @njit
 def _open(chip: Any) -> Any:
     """Begin a round: every tile that is awake and not left out has a turn; 0, or CHIP_TILES."""
-    for t in range(TILES):
+    for t in range(chip.tiles[0]):
         if _takes_part(chip, t) and record.catch_up(chip, t) != 0:
             return np.int64(CHIP_TILES)
     chip.phase[0] = TILES_RUN
-    for t in range(TILES):
+    for t in range(chip.tiles[0]):
         chip.due[t] = 0
         if chip.awake[t] and not record.is_skipped(chip, t):
             s = tile_of(chip, t)
@@ -122,7 +121,7 @@ def _runs(chip: Any, t: Any) -> Any:
 def run_tiles(chip: Any, share: Any) -> Any:
     """STEP of a chip: run the due tiles of one share; `share`: which, and from bit 16 how many."""
     which, shares = share & 0xFFFF, share >> 16
-    for t in range(TILES):
+    for t in range(chip.tiles[0]):
         if _runs(chip, t) and chip.place[t] % shares == which:
             _run_tile(chip, t)
     return np.int64(0)
@@ -131,7 +130,7 @@ def run_tiles(chip: Any, share: Any) -> Any:
 @njit
 def _stopped(chip: Any) -> Any:
     """Whether a tile has stopped in the round for Python to look at."""
-    for t in range(TILES):
+    for t in range(chip.tiles[0]):
         if _runs(chip, t):
             return True
     return False
@@ -151,7 +150,7 @@ def _advance(chip: Any) -> None:
 def _progress(chip: Any, least: Any) -> Any:
     """The largest progress of a tile that has had a turn of the open round."""
     most = least
-    for t in range(TILES):
+    for t in range(chip.tiles[0]):
         if chip.begun[t] >= 0:
             most = max(most, tile_of(chip, t).clock[0] - chip.begun[t])
     return most
@@ -160,7 +159,7 @@ def _progress(chip: Any, least: Any) -> Any:
 @njit
 def _completed(chip: Any) -> Any:
     """Whether a tile stands where it has completed the conditions; those that have not go on."""
-    for t in range(TILES):
+    for t in range(chip.tiles[0]):
         while chip.due[t] and chip.stopped[t] == STOP_UNTIL:
             if _until(chip):
                 chip.stopped[t] = 0
@@ -174,7 +173,7 @@ def _completed(chip: Any) -> Any:
 def idle_or_deadlock(chip: Any) -> Any:
     """Why nothing can move: CHIP_IDLE, CHIP_DEADLOCK, or 0 when something can."""
     status = np.int64(CHIP_IDLE)
-    for t in range(TILES):
+    for t in range(chip.tiles[0]):
         if chip.awake[t]:
             return np.int64(0)
         if chip.tile[t] != 0 and chip.asleep[t] == STOP_DEADLOCK:
@@ -185,7 +184,7 @@ def idle_or_deadlock(chip: Any) -> Any:
 @njit
 def _only_polls(chip: Any) -> Any:
     """Whether every tile that is awake would do its last round again, for ever."""
-    for t in range(TILES):
+    for t in range(chip.tiles[0]):
         if record.is_skipped(chip, t):
             continue
         if chip.awake[t] and period(tile_of(chip, t)) == 0:
@@ -199,7 +198,7 @@ def _close(chip: Any) -> Any:
     chip.phase[0] = BETWEEN
     chip.round[0] += 1
     moved = _progress(chip, np.int64(0))
-    for t in range(TILES):
+    for t in range(chip.tiles[0]):
         chip.begun[t] = -1
     if _until(chip):
         return np.int64(CHIP_UNTIL)
@@ -244,7 +243,7 @@ def open_round(chip: Any, _unused: Any) -> Any:
     if chip.phase[0] == BETWEEN and _open(chip) != 0:
         return np.int64(-1)
     due = np.int64(0)
-    for t in range(TILES):
+    for t in range(chip.tiles[0]):
         chip.place[t] = due
         due += 1 if chip.due[t] else 0
     return due
@@ -260,7 +259,7 @@ def run_rounds(chip: Any, rounds: Any) -> Any:
     for _ in range(rounds):
         if chip.phase[0] == BETWEEN and _open(chip) != 0:
             return np.int64(CHIP_TILES)
-        for t in range(TILES):
+        for t in range(chip.tiles[0]):
             if _runs(chip, t):
                 _run_tile(chip, t)
         status = _finish(chip)

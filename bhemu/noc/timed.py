@@ -51,7 +51,7 @@ def next_event(s: Any) -> Any:
 def look(chip: Any) -> Any:
     """The first cycle in which something happens to any request, NEVER without one."""
     first = np.int64(NEVER)
-    for t in range(TILES):
+    for t in range(chip.tiles[0]):
         chip.event[t] = NEVER
         if chip.tile[t] != 0:
             chip.event[t] = next_event(tile_of(chip, t))[0]
@@ -304,9 +304,9 @@ def _event(chip: Any, t: Any, s: Any, at: Any) -> Any:
 def deliver(chip: Any) -> Any:
     """All that is due by now happens, in the order of time: 0, MAKE, REFUSED, STOPPED, WATCHED."""
     while True:
-        t = first = (chip.event_last[0] + 1) % TILES
-        for k in range(1, TILES):  # of those at the same time each tile has its turn
-            u = (first + k) % TILES
+        t = first = (chip.event_last[0] + 1) % chip.tiles[0]
+        for k in range(1, chip.tiles[0]):  # of those at the same time each tile has its turn
+            u = (first + k) % chip.tiles[0]
             if chip.event[u] < chip.event[t]:
                 t = u
         if chip.event[t] // STAGES > chip.clock[0]:
@@ -324,12 +324,12 @@ def deliver(chip: Any) -> Any:
 def open_window(chip: Any) -> None:
     """How far the tiles run: to what happens next, or as far as nothing that they send arrives."""
     end, awake = look(chip), False
-    for t in range(TILES):
+    for t in range(chip.tiles[0]):
         awake = awake or chip.awake[t] != 0
     if awake or end == NEVER:
         end = min(end, chip.clock[0] + times.WINDOW)
     chip.window_end[0] = max(end, chip.clock[0] + 1)
-    for t in range(TILES):
+    for t in range(chip.tiles[0]):
         if chip.due[t]:
             tile_of(chip, t).window_end[0] = chip.window_end[0]
 
@@ -338,6 +338,6 @@ def open_window(chip: Any) -> None:
 def close_window(chip: Any) -> Any:
     """The clock at the end of the window; -1 where nothing is left that could go on."""
     awake = look(chip) != NEVER
-    for t in range(TILES):
+    for t in range(chip.tiles[0]):
         awake = awake or chip.awake[t] != 0
     return chip.window_end[0] if awake else np.int64(-1)

@@ -260,13 +260,14 @@ def stands(s: Any, c: Any, pc: Any, word: Any) -> None:
 
 @njit
 def clear_registers(s: Any, c: Any) -> Any:
-    """After a reset x1-x31 of core `c` are 0 and its L0 cache is empty; whether that was due."""
+    """After a reset x1-x31 of core `c` are 0 (x2 first_sp) and its L0 cache is empty; whether that was due."""
     due = s.fresh[c] != 0
     if due:
         s.fresh[c] = 0
         l0_cache.drop(s, c)
         for i in range(32):
             s.regs[c, i] = np.uint32(0)
+        s.regs[c, 2] = s.first_sp[c]
     return due
 
 

@@ -85,9 +85,7 @@ MEMBERS = (
     Member("src", _u32, (2, 2, 64, 16), "SrcA and SrcB cells"),
     Member("src_valid", _i64, (2, 2), "1 = the bank belongs to the matrix unit"),
     Member("src_fmt", _i64, (2, 2), "format recorded when the bank was handed over"),
-    Member(
-        "src_doubt", _i64, (2, 4), "rows of SrcA, see unpack/addresses.py [bank][16 rows]: bits"
-    ),
+    Member("src_doubt", _i64, (2, 4), "rows of SrcA, see unpack/addresses.py [bank][16]: bits"),
     Member("unpack_bank", _i64, (2,), "bank the unpacker writes next"),
     Member("matrix_bank", _i64, (2,), "bank the matrix unit reads next"),
     Member("srca_row", _i64, (1,), "SrcA row of the last matrix instruction, -1 = not known"),
@@ -338,6 +336,7 @@ MEMBERS = (
     Member("scratch", _u32, (64,), "register transfers with the engine"),
     Member("core", _i64, (1,), "core whose turn it is"),
     Member("fresh", _i64, (CORES,), "1 = registers must be cleared before the first instruction"),
+    Member("first_sp", _u32, (CORES,), "what x2 holds then"),
     Member(
         "code_page",
         _u8,
@@ -359,6 +358,7 @@ MEMBERS = (
     Member("pcbuf_write", _i64, (3,), "entries put"),
     Member("stream", _u32, (64, 1024), "overlay stream registers"),
     Member("debug", _u32, (1024,), "tile control and debug registers"),
+    Member("ethernet", _u32, (130,), "of an Ethernet tile, see devices/ethernet.py"),
     Member("niu_command", _u32, (2, 4, 12), "NIU request initiators [NoC][initiator][register]"),
     Member("niu_config", _u32, (2, 32), "NIU and router configuration, from offset 0x100"),
     Member("niu_counter", _u32, (2, 64), "NIU counters, from offset 0x200"),

@@ -25,6 +25,7 @@ class Card:
     def __init__(self, library: str, *, memory: bytearray | None = None) -> None:
         self.lib = ctypes.CDLL(library)
         self.touched: list[tuple[str, int, int]] = []
+        self.chip = 0
         if memory is not None:
             room = (ctypes.c_char * len(memory)).from_buffer(memory)
             start = ctypes.addressof(room)
@@ -43,12 +44,18 @@ class Card:
 
     def read(self, address: int, n: int) -> bytes:
         room = ctypes.create_string_buffer(n)
-        self.lib.libttsim_pci_mem_rd_bytes(ctypes.c_uint64(address), room, ctypes.c_uint32(n))
+        self.lib.libttsim_pci_mem_rd_bytes(
+            ctypes.c_uint64(self.at(address)), room, ctypes.c_uint32(n)
+        )
         return room.raw
 
     def write(self, address: int, data: bytes) -> None:
         size = ctypes.c_uint32(len(data))
-        self.lib.libttsim_pci_mem_wr_bytes(ctypes.c_uint64(address), data, size)
+        self.lib.libttsim_pci_mem_wr_bytes(ctypes.c_uint64(self.at(address)), data, size)
+
+    def at(self, address: int) -> int:
+        """Where the chip that is at work has what the first one has here."""
+        return address + (self.chip << 36)
 
     def word(self, address: int, value: int) -> None:
         self.write(address, value.to_bytes(4, "little"))
@@ -244,6 +251,37 @@ def wild(library: str) -> None:
     card.window(2, (5, 0), 0)
     card.window(3, (40, 3), 0)
     card.read(address, size)
+
+
+def two(library: str) -> None:
+    """Two chips: devices, memory of their own, a copy and a register over a link."""
+    for _ in range(2):  # one after the other, in one process
+        card = Card(library)
+        config = card.lib.libttsim_pci_config_rd32
+        say(*(f"{config(n << 3, 0) & 0xFFFFFFFF:#x}" for n in range(3)), hex(config(1 << 3, 0x14)))
+        for card.chip, text in ((0, b"chip 0"), (1, b"chip 1")):
+            card.store((1, 2), 0x200, text)
+            card.store((17, 12), 0x40, text)
+            card.start((1, 2))
+        channels = {0: (22, 25), 1: (29, 25)}
+        card.chip = 0
+        card.store(channels[0], 0x8000, b"from one to other")
+        words = {0x14: 0x8000, 0x18: 16, 0x1C: 0x9000, 0x04: 2}  # TX queue 0: copy to 0x9000
+        code: list[int] = []
+        for offset, value in words.items():
+            upper, lower = (value + 0x800) >> 12, value & 0xFFF
+            code += (0xFFB90537, upper << 12 | 0x5B7, lower << 20 | 0x58593)  # a0, a1
+            code += ((offset >> 5) << 25 | 0xB52023 | (offset & 31) << 7,)  # sw a1, offset(a0)
+        card.store(channels[0], 0x1000, b"".join(w.to_bytes(4, "little") for w in (*code, 0x6F)))
+        card.store(channels[0], 0xFFB14008, (0x1000).to_bytes(4, "little"))
+        card.store(channels[0], SOFT_RESET, (0).to_bytes(4, "little"))
+        card.clock()
+        for card.chip in (0, 1):
+            counted = card.load((1, 2), 0x200) not in (b"chip", bytes(4))
+            say(counted, card.load((17, 12), 0x40, 6), card.load(channels[1], 0x9000, 16))
+        first = [card.load((1, 2), 0x200) for card.chip in (0, 1)]
+        say(first[0] == first[1])
+        card.exit()
 
 
 def refused(library: str) -> None:

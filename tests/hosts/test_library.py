@@ -65,6 +65,16 @@ def test_windows_lead_to_memory_and_registers(folder: Path) -> None:
     ]
 
 
+def test_two_chips_are_two_devices_in_one_clock(tmp_path: Path) -> None:
+    simulator.write(tmp_path, ["--chips", "2"], root(), libbhemu.path(), chips=2)
+    devices, own, linked, even, *again = lines(tmp_path, "two")
+    assert devices == "0xb1401e52 0xb1401e52 0xffffffff 0x11"
+    assert own == f"True b'chip 0' {bytes(16)}"
+    assert linked == "True b'chip 1' b'from one to othe'"
+    assert even == "True"  # as many turns on each
+    assert again == [devices, own, linked, even]
+
+
 def test_chip_runs_in_clock_calls_only_and_sees_new_code(folder: Path) -> None:
     zero, first, *again = lines(folder, "running")
     assert zero == "b'\\x00\\x00\\x00\\x00'"

@@ -47,7 +47,8 @@ class Library:
         ((Op.READ, 1 << 31, 0, 1 | 2 << 6, 0), "at most 1048576"),
         ((Op.WRITE, 3, 0xFFB121B0, 1 | 2 << 6, 0), "whole aligned words"),
         ((Op.READ, 4, (1 << 64) - 4, 1 | 2 << 6, 0), "must be an integer"),
-        ((Op.READ, 4, 0, 0xFFFFFFFF, 0), "coordinate of no tile"),
+        ((Op.READ, 4, 0, 0xFFF, 0), "coordinate of no tile"),
+        ((Op.READ, 4, 0, 1 << 12 | 1 | 2 << 6, 0), "named chip 1"),
     ],
 )
 def test_wrong_message_fails_the_host(message: tuple[int, ...], said: str) -> None:

@@ -7,23 +7,29 @@ from typing import NamedTuple
 
 from bhemu import devices
 from bhemu import memmap as mm
+from bhemu.devices import ethernet, niu
 from bhemu.devices.bus.window import Register, Window
 
 
 def _declared() -> dict[Window, str]:
     """Every window of this package's modules by address, and the module that declares it."""
-    found = {}
+    found: dict[Window, str] = {}
     for about in pkgutil.iter_modules(devices.__path__, f"{devices.__name__}."):
         if not about.ispkg:
             for value in vars(importlib.import_module(about.name)).values():
                 if isinstance(value, Window):
-                    found[value] = about.name
+                    found.setdefault(value, about.name)
     return dict(sorted(found.items(), key=lambda item: item[0].low))
 
 
 MODULE_OF = _declared()
-WINDOWS = tuple(MODULE_OF)
-assert all(a.high <= b.low for a, b in itertools.pairwise(WINDOWS)), "windows overlap"
+_OWN = tuple(window for window in ethernet.WINDOWS if window not in (niu.NOC0, niu.NOC1))
+WINDOWS = tuple(window for window in MODULE_OF if window not in _OWN)
+"""Those of a Tensix tile."""
+ETHERNET = ethernet.WINDOWS
+"""Those of an Ethernet tile."""
+for one in (WINDOWS, ETHERNET):
+    assert all(a.high <= b.low for a, b in itertools.pairwise(one)), "windows overlap"
 
 
 class Block(NamedTuple):
@@ -52,14 +58,14 @@ REGISTERS = {register.name: address for address, register in NAMED.items() if re
 REGISTERS |= {name.removeprefix("RISCV_DEBUG_REG_"): at for name, at in REGISTERS.items()}
 
 
-def find(address: int) -> Window | None:
-    """The window that holds an address."""
-    return next((window for window in WINDOWS if window.low <= address < window.high), None)
+def find(address: int, windows: tuple[Window, ...] = WINDOWS) -> Window | None:
+    """The window of a tile that holds an address."""
+    return next((window for window in windows if window.low <= address < window.high), None)
 
 
 def block_name(address: int) -> str:
     """Name of the block that holds `address`, with its part if that has no model; or "unmapped"."""
-    window = find(address)
+    window = find(address) or find(address, ETHERNET)
     if window is not None:
         register = window.register(address - window.low)
         part = [register.name] if register is not None and not register.modelled else []

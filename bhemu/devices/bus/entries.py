@@ -16,13 +16,13 @@ import numpy.typing as npt
 from bhemu import memmap as mm
 from bhemu.devices import auto_sync, inert, rules
 from bhemu.devices.bus import dispatch
-from bhemu.devices.bus.address_map import INERT, MODULE_OF, WINDOWS
+from bhemu.devices.bus.address_map import ETHERNET, INERT, MODULE_OF, WINDOWS
 from bhemu.devices.bus.window import ANY, EVERYONE, KEPT, Register, Window
 from bhemu.jit.build import Code, Entry, function, generated, load
 from bhemu.tensix.rules import DONE
 from bhemu.tensix.state import ACCESS, WINDOW_ROWS, State
 
-assert len(WINDOWS) < dispatch.GAP < WINDOW_ROWS
+assert max(len(WINDOWS), len(ETHERNET)) < dispatch.GAP < WINDOW_ROWS
 
 _HEAD = '''"""Generated from the window {name} by bhemu/devices/bus/entries.py; do not edit."""
 
@@ -114,13 +114,13 @@ def entry(window: Window, store: bool) -> Entry:
 
 SYNC = function(ACCESS, auto_sync.check)
 
-_addresses: dict[tuple[int, int], int] = {}  # [way, row] of the entries that this process has
+_addresses: dict[tuple[int, Window], int] = {}  # by way, of the entries that this process has
 
 
-def first_use(row: int, store: bool) -> Code:
+def first_use(window: Window, store: bool) -> Code:
     """Load the entry of a window, for the tables of this and of every later record."""
-    code = load(entry(WINDOWS[row], store))
-    _addresses[dispatch.STORE if store else dispatch.LOAD, row] = code.address
+    code = load(entry(window, store))
+    _addresses[dispatch.STORE if store else dispatch.LOAD, window] = code.address
     return code
 
 
@@ -153,12 +153,12 @@ class _Tables(NamedTuple):
 
 
 @functools.cache
-def _tables(shapes: tuple[tuple[int, ...], ...]) -> _Tables:
+def _tables(windows: tuple[Window, ...], shapes: tuple[tuple[int, ...], ...]) -> _Tables:
     made = _Tables(*(np.zeros(shape, np.int64) for shape in shapes))
     pages = mm.DEVICE_BASE + (np.arange(made.window_at.size) << dispatch.PAGE_SHIFT)
-    made.window_at[:] = np.searchsorted([w.high - 1 for w in WINDOWS], pages)
+    made.window_at[:] = np.searchsorted([w.high - 1 for w in windows], pages)
     made.window[:, (dispatch.LOW, dispatch.HIGH)] = _NEVER
-    rows = {**dict(enumerate(WINDOWS)), dispatch.GAP: None}
+    rows = {**dict(enumerate(windows)), dispatch.GAP: None}
     for i, window in rows.items():
         if window is not None:
             made.window[i, (dispatch.LOW, dispatch.HIGH, dispatch.ORDER)] = (
@@ -179,12 +179,13 @@ def _tables(shapes: tuple[tuple[int, ...], ...]) -> _Tables:
     return made
 
 
-def fill(s: State, first_load: int, first_store: int) -> None:
-    """Write the tables of the bus into a record; pointers until the first use."""
+def fill(s: State, windows: tuple[Window, ...], first_load: int, first_store: int) -> None:
+    """Write the tables of a tile's bus into its record; pointers until the first use."""
     names = _Tables._fields
-    made = _tables(tuple(getattr(s, name).shape for name in names))
+    made = _tables(windows, tuple(getattr(s, name).shape for name in names))
     for name, table in zip(names, made, strict=True):
         getattr(s, name)[...] = table
     s.window_entry[dispatch.LOAD], s.window_entry[dispatch.STORE] = first_load, first_store
-    for place, address in _addresses.items():
-        s.window_entry[place] = address
+    for (way, window), address in _addresses.items():
+        if window in windows:
+            s.window_entry[way, windows.index(window)] = address

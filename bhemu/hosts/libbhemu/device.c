@@ -12,6 +12,7 @@ typedef void writer(uint64_t address, const void *data, uint32_t size);
 static const uint64_t BAR0 = 1ull << 32, BAR0_SIZE = 512ull << 20;
 static const uint64_t BAR2 = (1ull << 32) + (512ull << 20), BAR2_SIZE = 1 << 20;
 static const uint64_t BAR4 = 32ull << 30, BAR4_SIZE = 32ull << 30;
+static const uint64_t BETWEEN_CHIPS = 64ull << 30; /* of the BARs of one chip and the next */
 enum { IDENTITY = 0xB1401E52, CLASS = 0x12000001, SMALL = 202, WINDOWS = 210 };
 enum { TABLE = 0x1FC00000, TABLE_END = TABLE + 12 * WINDOWS, NIU0 = 0x1FD04000, NIU1 = 0x1FD14000 };
 enum { NODE_ID = 0x44, NIU_CFG_0 = 0x100, TRANSLATES = 1 << 14 };
@@ -21,66 +22,71 @@ enum { CHUNK = 4096, LOOKS = 5000, SEEN = 1024, ROUNDS_A_CLOCK = 20 };
 
 static reader *host_read;
 static writer *host_write;
-static uint32_t table[3 * WINDOWS], dma_registers[(DMA_LAST - DMA_FIRST) / 4 + 1];
-static uint32_t command;
-static struct region {
-    uint32_t control_1, control_2, base[2], limit, target[2], control_3, limit_high;
-} regions[IATU_REGIONS];
+static bool running;
 
-/* Reads of one place while nothing can change: a host that waits in vain. */
-static struct { uint64_t address; uint32_t place, count; } seen[SEEN];
-static bool any_seen, running;
+/* What each chip has of its own. */
+static struct device {
+    uint32_t table[3 * WINDOWS], dma_registers[(DMA_LAST - DMA_FIRST) / 4 + 1], command;
+    struct region {
+        uint32_t control_1, control_2, base[2], limit, target[2], control_3, limit_high;
+    } regions[IATU_REGIONS];
+    /* Reads of one place while nothing can change: a host that waits in vain. */
+    struct { uint64_t address; uint32_t place, count; } seen[SEEN];
+    bool any_seen;
+} devices[CHIPS];
+#define device (devices + current)
 
 static void check_runs(void) {
     if (!running) fatal(INPUT, "called before libttsim_init, or after libttsim_exit");
 }
 
 static void written(void) {
-    shared->stands = 0;
-    if (any_seen) memset(seen, 0, sizeof seen);
-    any_seen = false;
+    for (uint32_t i = 0; i < chips; i++) shared_by[i]->stands = 0;
+    if (device->any_seen) memset(device->seen, 0, sizeof device->seen);
+    device->any_seen = false;
 }
 
 static void looked(uint32_t place, uint64_t address) {
-    if (!shared->stands) return;
+    if (!chip->stands) return;
     uint64_t key = (address ^ (uint64_t)place << 20) * 0x9E3779B97F4A7C15ull;
     unsigned i = key >> 54;
-    if (seen[i].address != address || seen[i].place != place) seen[i].count = 0;
-    seen[i].address = address;
-    seen[i].place = place;
-    any_seen = true;
-    if (++seen[i].count < LOOKS) return;
-    struct message message = {.op = WAITS, .address = address, .place = place};
+    if (device->seen[i].address != address || device->seen[i].place != place) device->seen[i].count = 0;
+    device->seen[i].address = address;
+    device->seen[i].place = place;
+    device->any_seen = true;
+    if (++device->seen[i].count < LOOKS) return;
+    struct message message = {.op = WAITS, .address = address, .place = place | current << CHIP_SHIFT};
     server_ask(&message);
-    seen[i].count = 0;
+    device->seen[i].count = 0;
 }
 
 /* A place on the chip. */
 
 static uint8_t *plain(uint32_t place, uint64_t address, uint32_t size, int *tile) {
-    uint32_t word = shared->map[place & (COORDINATES - 1)], index = word >> 4 & 0xFF;
+    uint32_t word = chip->map[place & (COORDINATES - 1)], index = word >> 4 & 0xFF;
     *tile = -1;
-    if (!shared->plain) return NULL;
+    if (!chip->plain) return NULL;
     if ((word & 15) == TENSIX && address < L1_SIZE && size <= L1_SIZE - address) {
         *tile = index;
-        return (uint8_t *)shared + shared->tiles + index * shared->tile_stride + address;
+        return (uint8_t *)chip + chip->tiles + index * chip->tile_stride + address;
     }
-    if ((word & 15) == DRAM && address < shared->dram_size && size <= shared->dram_size - address)
-        return (uint8_t *)shared + shared->dram + ((uint64_t)index << 32) + address;
+    if ((word & 15) == DRAM && address < chip->dram_size && size <= chip->dram_size - address)
+        return (uint8_t *)chip + chip->dram + ((uint64_t)index << 32) + address;
     return NULL;
 }
 
 static void mark(int tile, uint64_t address, uint32_t size) {
-    uint8_t *marks = (uint8_t *)shared + shared->marks + (uint64_t)tile * GRANULES;
+    uint8_t *marks = (uint8_t *)chip + chip->marks + (uint64_t)tile * GRANULES;
     uint64_t first = address >> GRANULE_SHIFT, last = (address + size - 1) >> GRANULE_SHIFT;
     memset(marks + first, 1, last - first + 1);
-    shared->touched[tile] = 1;
+    chip->touched[tile] = 1;
 }
 
 static void ask_bytes(uint32_t op, uint32_t place, uint64_t address, uint8_t *data, uint32_t size) {
     while (size > 0) {
-        uint32_t part = size < shared->data_size ? size : (uint32_t)shared->data_size;
-        struct message message = {.op = op, .size = part, .address = address, .place = place};
+        uint32_t part = size < chip->data_size ? size : (uint32_t)chip->data_size;
+        struct message message = {.op = op, .size = part, .address = address};
+        message.place = place | current << CHIP_SHIFT;
         if (op == WRITE) memcpy(server_data(), data, part);
         server_ask(&message);
         if (op == READ) memcpy(data, server_data(), part);
@@ -121,7 +127,7 @@ struct target {
 };
 
 static struct target small_window(uint32_t offset, uint32_t size) {
-    const uint32_t *word = table + 3 * (offset >> 21);
+    const uint32_t *word = device->table + 3 * (offset >> 21);
     uint32_t within = offset & ((1 << 21) - 1);
     if (within + (uint64_t)size > 1 << 21)
         fatal(INPUT, "an access of %u bytes at %#x leaves its window of 2 MiB", size, offset);
@@ -137,7 +143,7 @@ static struct target small_window(uint32_t offset, uint32_t size) {
 
 static struct target large_window(uint64_t offset, uint32_t size) {
     uint32_t index = SMALL + (uint32_t)(offset >> 32), within = (uint32_t)offset;
-    const uint32_t *word = table + 3 * index;
+    const uint32_t *word = device->table + 3 * index;
     if (within + (uint64_t)size > 1ull << 32)
         fatal(INPUT, "an access of %u bytes at %#x leaves its window of 4 GiB", size, within);
     if (word[1] & ~0x18000FFFu || word[2])
@@ -153,7 +159,7 @@ static void multicast(struct target to, const void *data, uint32_t size) {
               y1);
     for (uint32_t y = y0; y <= y1; y++)
         for (uint32_t x = x0; x <= x1; x++)
-            if ((shared->map[y << 6 | x] & 15) == TENSIX)
+            if ((chip->map[y << 6 | x] & 15) == TENSIX)
                 tile_write(y << 6 | x, to.address, data, size);
 }
 
@@ -185,7 +191,7 @@ static uint32_t niu(uint32_t offset) {
 
 static uint32_t *region_register(uint32_t offset) {
     uint32_t slot = offset >> 8, at = offset & 0xFF;
-    struct region *region = regions + (slot >> 1);
+    struct region *region = device->regions + (slot >> 1);
     uint32_t *const registers[] = {&region->control_1, &region->control_2, region->base,
                                    region->base + 1,   &region->limit,     region->target,
                                    region->target + 1, &region->control_3, &region->limit_high};
@@ -196,7 +202,7 @@ static uint32_t *region_register(uint32_t offset) {
 
 static uint32_t *bar2_register(uint64_t offset) {
     if (offset >= DMA_FIRST && offset <= DMA_LAST)
-        return dma_registers + (offset - DMA_FIRST) / 4;
+        return device->dma_registers + (offset - DMA_FIRST) / 4;
     if (offset >= IATU) return region_register(offset - IATU);
     fatal(NOT_MODELLED, "[BAR2] register %#llx", (unsigned long long)offset);
 }
@@ -205,7 +211,7 @@ static uint32_t *bar2_register(uint64_t offset) {
 
 static uint64_t translated(uint64_t offset, uint32_t size) {
     for (unsigned i = 0; i < IATU_REGIONS; i++) {
-        const struct region *region = regions + i;
+        const struct region *region = device->regions + i;
         uint64_t base = region->base[0] | (uint64_t)region->base[1] << 32;
         uint64_t limit = region->limit | (uint64_t)region->limit_high << 32;
         if (region->control_2 & ENABLE && offset >= base && offset + size - 1 <= limit)
@@ -225,7 +231,7 @@ void dma(bool write, uint64_t address, void *data, uint32_t size) {
     else host_read(at, data, size);
 }
 
-static uint32_t dma_register(uint32_t at) { return dma_registers[(at - DMA_FIRST) / 4]; }
+static uint32_t dma_register(uint32_t at) { return device->dma_registers[(at - DMA_FIRST) / 4]; }
 
 static void read_channel(void) {
     uint32_t size = dma_register(DMA_SIZE), to = dma_register(DMA_DAR);
@@ -242,7 +248,7 @@ static void read_channel(void) {
         host_read(from + at, data, part);
         small_write(to + at, data, part);
     }
-    dma_registers[(DMA_SIZE - DMA_FIRST) / 4] = 0; /* done */
+    device->dma_registers[(DMA_SIZE - DMA_FIRST) / 4] = 0; /* done */
 }
 
 /* The ten functions. */
@@ -250,12 +256,7 @@ static void read_channel(void) {
 EXPORT void libttsim_init(void) {
     if (running)
         fatal(INPUT, "the chip is open in this process: one process has one chip at a time");
-    memset(table, 0, sizeof table);
-    memset(regions, 0, sizeof regions);
-    memset(dma_registers, 0, sizeof dma_registers);
-    memset(seen, 0, sizeof seen);
-    any_seen = false;
-    command = 0;
+    memset(devices, 0, sizeof devices);
     server_find();
     running = true;
 }
@@ -276,17 +277,21 @@ static void check_config(uint32_t function, uint32_t offset) {
     check_runs();
     if (function >> 8 || function & 7 || offset & 3)
         fatal(INPUT, "configuration space %#x of bus, device and function %#x", offset, function);
+    current = 0;
+    if (function) server_need(); /* it knows how many chips there are */
 }
 
 EXPORT uint32_t libttsim_pci_config_rd32(uint32_t function, uint32_t offset) {
     check_config(function, offset);
-    if (function) return ~0u; /* no further device */
-    const uint64_t bars[] = {BAR0 | 4, BAR2 | 4, BAR4 | 4};
+    if (function && function >> 3 >= chips) return ~0u; /* no further device */
+    current = function >> 3;
+    const uint64_t first = current * BETWEEN_CHIPS;
+    const uint64_t bars[] = {(first + BAR0) | 4, (first + BAR2) | 4, (first + BAR4) | 4};
     if (offset >= 0x10 && offset < 0x28)
         return (uint32_t)(bars[(offset - 0x10) / 8] >> (offset & 4 ? 32 : 0));
     switch (offset) {
     case 0x00: return IDENTITY;
-    case 0x04: return command;
+    case 0x04: return device->command;
     case 0x08: return CLASS;
     case 0x3C: return 0xFF;
     case 0x0C: case 0x28: case 0x2C: case 0x30: case 0x34: case 0x38: return 0;
@@ -296,9 +301,10 @@ EXPORT uint32_t libttsim_pci_config_rd32(uint32_t function, uint32_t offset) {
 
 EXPORT void libttsim_pci_config_wr32(uint32_t function, uint32_t offset, uint32_t data) {
     check_config(function, offset);
-    if (function || offset != 0x04)
+    if ((function && function >> 3 >= chips) || offset != 0x04)
         fatal(NOT_MODELLED, "[PCI-CONFIG] a write of %#x to configuration space %#x", data, offset);
-    command = data & 0xFFFF;
+    current = function >> 3;
+    device->command = data & 0xFFFF;
 }
 
 static uint64_t within(uint64_t address, uint64_t base, uint64_t length, uint32_t size) {
@@ -307,8 +313,20 @@ static uint64_t within(uint64_t address, uint64_t base, uint64_t length, uint32_
     return address - base;
 }
 
-EXPORT void libttsim_pci_mem_rd_bytes(uint64_t address, void *data, uint32_t size) {
+/* Turn to the chip whose BARs hold an address; the address as the first chip has it. */
+static uint64_t turn_to(uint64_t address) {
     check_runs();
+    current = 0;
+    if (address < BETWEEN_CHIPS) return address;
+    server_need();
+    if (address / BETWEEN_CHIPS >= chips)
+        fatal(INPUT, "an access at %#llx, which is in no BAR", (unsigned long long)address);
+    current = (uint32_t)(address / BETWEEN_CHIPS);
+    return address % BETWEEN_CHIPS;
+}
+
+EXPORT void libttsim_pci_mem_rd_bytes(uint64_t address, void *data, uint32_t size) {
+    address = turn_to(address);
     if (size == 0) fatal(INPUT, "a read of no bytes");
     if (address >= BAR4 && address < BAR4 + BAR4_SIZE) {
         struct target from = large_window(within(address, BAR4, BAR4_SIZE, size), size);
@@ -321,7 +339,7 @@ EXPORT void libttsim_pci_mem_rd_bytes(uint64_t address, void *data, uint32_t siz
         if (offset >= (uint32_t)SMALL << 21) {
             uint32_t value = 0;
             word_of(&value, size, offset);
-            if (offset >= TABLE && offset < TABLE_END) value = table[(offset - TABLE) / 4];
+            if (offset >= TABLE && offset < TABLE_END) value = device->table[(offset - TABLE) / 4];
             else if ((offset & ~0x1FFFu) == NIU0 || (offset & ~0x1FFFu) == NIU1) value = niu(offset);
             else fatal(NOT_MODELLED, "[BAR0] a read at %#x", offset);
             memcpy(data, &value, 4);
@@ -336,7 +354,7 @@ EXPORT void libttsim_pci_mem_rd_bytes(uint64_t address, void *data, uint32_t siz
 }
 
 EXPORT void libttsim_pci_mem_wr_bytes(uint64_t address, const void *data, uint32_t size) {
-    check_runs();
+    address = turn_to(address);
     if (size == 0) fatal(INPUT, "a write of no bytes");
     if (address >= BAR4 && address < BAR4 + BAR4_SIZE) {
         struct target to = large_window(within(address, BAR4, BAR4_SIZE, size), size);
@@ -348,7 +366,7 @@ EXPORT void libttsim_pci_mem_wr_bytes(uint64_t address, const void *data, uint32
         uint32_t offset = within(address, BAR0, BAR0_SIZE, size);
         if (offset < (uint32_t)SMALL << 21) small_write(offset, data, size);
         else if (offset >= TABLE && offset < TABLE_END)
-            table[(offset - TABLE) / 4] = word_of(data, size, offset);
+            device->table[(offset - TABLE) / 4] = word_of(data, size, offset);
         else fatal(NOT_MODELLED, "[BAR0] a write at %#x", offset);
     } else {
         fatal(INPUT, "a write at %#llx, which is in no BAR", (unsigned long long)address);
@@ -357,9 +375,16 @@ EXPORT void libttsim_pci_mem_wr_bytes(uint64_t address, const void *data, uint32
 
 EXPORT void libttsim_clock(uint32_t clocks) {
     check_runs();
-    if (shared == NULL || clocks == 0) return; /* nothing has been put on the chip */
+    current = 0;
+    if (chip == NULL || clocks == 0) return; /* nothing has been put on the chip */
     server_need();
-    if (shared->stands || shared->asleep) return;
+    bool stand = true, asleep = true;
+    for (current = 0; current < chips; current++) {
+        stand = stand && chip->stands;
+        asleep = asleep && chip->asleep;
+    }
+    current = 0;
+    if (stand || asleep) return;
     uint64_t rounds = (uint64_t)clocks * ROUNDS_A_CLOCK;
     struct message message = {.op = CLOCK, .address = rounds};
     server_ask(&message);

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 /* The layout of the shared file; bhemu/hosts/shared.py writes it and checks these numbers. */
-enum { MAGIC = 0x62686D75, LAYOUT = 2, COORDINATES = 1 << 12, TILES = 140, L1_SIZE = 1572864 };
+enum { MAGIC = 0x62686D75, LAYOUT = 3, COORDINATES = 1 << 12, TILES = 140, L1_SIZE = 1572864 };
 enum { GRANULE_SHIFT = 8, GRANULES = L1_SIZE >> GRANULE_SHIFT };
 
 struct shared {
@@ -25,7 +25,7 @@ struct shared {
     uint32_t map[COORDINATES];    /* endpoints of NoC 0 by y << 6 | x */
 };
 
-/* Kinds of endpoints in `map` (bhemu/devices/noc_map.py). */
+/* Kinds of endpoints in `map` (bhemu/hosts/shared.py). */
 enum { NOTHING, TENSIX, DRAM };
 
 enum { READ = 1, WRITE, CLOCK, LEAVE, WAITS, DONE, FAILED, DMA_READ, DMA_WRITE };
@@ -34,11 +34,16 @@ struct message {
     uint32_t op;
     uint32_t size;
     uint64_t address;
-    uint32_t place;  /* y << 6 | x */
+    uint32_t place;  /* chip << 12 | y << 6 | x */
     uint32_t status; /* FAILED: with which the host ends */
 };
 
-extern struct shared *shared;
+enum { CHIPS = 2, CHIP_SHIFT = 12 };
+
+extern struct shared *shared_by[CHIPS];
+extern uint32_t chips;   /* how many there are, once the emulator has started */
+extern uint32_t current; /* which of them a call is for */
+#define chip (shared_by[current])
 
 /* Whether there is an emulator to start; the process ends with a message where there is none. */
 void server_find(void);
@@ -49,7 +54,7 @@ void server_need(void);
 void server_end(void);
 /* Ask the emulator and serve the DMA that it asks for meanwhile. Data stand in the shared file. */
 void server_ask(struct message *message);
-/* Bytes of the message under way. */
+/* Bytes of the message under way, of the chip that it is for. */
 void *server_data(void);
 
 /* Host memory for kernels: `address` as at the PCIe tile. */

@@ -21,7 +21,8 @@ enum { SERVER_FD = 3 };
 static const char SCRIPT[] = "/run.sh";
 static const char VARIABLE[] = "BHEMU_LIBRARY_FD=";
 
-struct shared *shared;
+struct shared *shared_by[CHIPS];
+uint32_t chips, current;
 static int line = -1;
 static bool forked;
 extern char **environ;
@@ -96,20 +97,20 @@ static void map_shared(int fd) {
         fatal(INPUT, "the library and the bhemu that its run.sh starts are of different versions; "
                      "write the folder again with `bhemu simulator`");
     int flags = MAP_SHARED | MAP_NORESERVE;
-    shared = mmap(NULL, head.size, PROT_READ | PROT_WRITE, flags, fd, 0);
-    if (shared == MAP_FAILED)
+    chip = mmap(NULL, head.size, PROT_READ | PROT_WRITE, flags, fd, 0);
+    if (chip == MAP_FAILED)
         fatal(INPUT, "%llu GiB of address space for the chip's memory: %s; see ulimit -v",
               (unsigned long long)head.size >> 30, strerror(errno));
-    madvise(shared, head.size, MADV_DONTFORK); /* a forked child must not change the chip */
+    madvise(chip, head.size, MADV_DONTFORK); /* a forked child must not change the chip */
 }
 
-/* The emulator's first message brings the file of its memory. */
+/* The emulator's first message brings the files of its memory, one for each chip. */
 static void receive_memory(const char *script) {
     struct message hello;
     struct iovec part = {&hello, sizeof hello};
     union {
         struct cmsghdr head;
-        char room[CMSG_SPACE(sizeof(int))];
+        char room[CMSG_SPACE(CHIPS * sizeof(int))];
     } control;
     struct msghdr head = {.msg_iov = &part, .msg_iovlen = 1,
                           .msg_control = &control, .msg_controllen = sizeof control};
@@ -121,10 +122,14 @@ static void receive_memory(const char *script) {
     if (sent == NULL || sent->cmsg_type != SCM_RIGHTS)
         fatal(INPUT, "the emulator did not start: %s names a bhemu that is gone or too old; "
                      "write the folder again with `bhemu simulator`", script);
-    int fd;
-    memcpy(&fd, CMSG_DATA(sent), sizeof fd);
-    map_shared(fd);
-    close(fd);
+    int fds[CHIPS];
+    chips = (sent->cmsg_len - CMSG_LEN(0)) / sizeof *fds;
+    memcpy(fds, CMSG_DATA(sent), chips * sizeof *fds);
+    for (current = 0; current < chips; current++) {
+        map_shared(fds[current]);
+        close(fds[current]);
+    }
+    current = 0;
 }
 
 void server_find(void) {
@@ -157,10 +162,10 @@ void server_need(void) {
     if (forked)
         fatal(INPUT, "a forked process cannot use its parent's chip; let it call libttsim_exit and "
                      "open one of its own");
-    if (shared == NULL) start();
+    if (shared_by[0] == NULL) start();
 }
 
-void *server_data(void) { return (char *)shared + shared->data; }
+void *server_data(void) { return (char *)chip + chip->data; }
 
 static void send_message(const struct message *message) {
     ssize_t n;
@@ -184,23 +189,29 @@ void server_ask(struct message *message) {
         if (message->op == DONE) return;
         if (message->op != DMA_READ && message->op != DMA_WRITE)
             fatal(INTERNAL, "the emulator sent message %u", message->op);
+        uint32_t asked = current;
+        current = message->place >> CHIP_SHIFT;
         dma(message->op == DMA_WRITE, message->address, server_data(), message->size);
+        current = asked;
         struct message answer = {.op = DONE};
         send_message(&answer);
     }
 }
 
 void server_end(void) {
-    if (forked) shared = NULL; /* of the parent, not mapped here */
+    if (forked) memset(shared_by, 0, sizeof shared_by); /* of the parent, not mapped here */
     forked = false;
-    if (shared == NULL) return;
+    if (shared_by[0] == NULL) return;
     struct message message = {.op = LEAVE};
     send_message(&message);
     ssize_t n;
     do n = recv(line, &message, sizeof message, 0);
     while (n > 0 || (n < 0 && errno == EINTR));
     close(line);
-    munmap(shared, shared->size);
+    for (current = 0; current < chips; current++) {
+        munmap(chip, chip->size);
+        chip = NULL;
+    }
     line = -1;
-    shared = NULL;
+    chips = current = 0;
 }
