@@ -9,7 +9,8 @@ from bhemu.memmap import CORE_NAMES
 from bhemu.program.coordinates import XY
 
 UNITS = ("unpacker0", "unpacker1", "matrix", "vector", "packer", "mover")
-AGENTS = (*UNITS, *CORE_NAMES, "T0", "T1", "T2", *(f"{core}_stores" for core in CORE_NAMES))
+_STORES = tuple(f"{core}_stores" for core in CORE_NAMES)
+AGENTS = (*UNITS, *CORE_NAMES, "T0", "T1", "T2", *_STORES, "scalar_results")
 """What acts in time, by its number in the record of a tile."""
 NOC = "noc"
 MOST_ACTS = 16

@@ -43,6 +43,7 @@ EFFECTS = {
     _DST_ORDER: spaces.ALL_DST,
 }
 assert DEST_ACCESS_CFG_swizzle_32b.word == _DST_ORDER
+_WITH_EFFECT = tuple(sorted(EFFECTS))
 _UNPACK_MISC = tf.UNPACK_MISC_CFG_CfgContextCntReset_0.word
 _OF_CONTEXT = re.compile(r"cntx(\d)|CNTX_(\d)(\d)|()_(Base|Offset)_address$")
 
@@ -106,6 +107,12 @@ def _store(s: Any, b: Any, word: Any, value: Any, who: Any) -> None:
     else:
         s.cfg[b, word] = np.uint32(value & 0xFFFFFFFF)
         s.cfg_by[b, word] = np.uint32(who)
+
+
+@njit
+def has_effect(word: Any) -> Any:
+    """Whether more than Config word `word` changes where it is written (EFFECTS)."""
+    return word in _WITH_EFFECT
 
 
 @njit

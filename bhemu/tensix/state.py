@@ -39,9 +39,11 @@ L0_LINES, L0_LINE = 4, 16  # lines of a core's data cache, bytes of each
 
 UNITS = 6  # that hold a word while they work on it, see tensix/in_flight.py
 AGENTS = UNITS + CORES + THREADS  # of the timed form
-LATE_AGENTS = AGENTS + CORES  # and the stores of each core to L1
+LATE_AGENTS = AGENTS + CORES + 1  # and the stores of each core to L1, results of the scalar unit
+SCALAR_RESULTS = LATE_AGENTS - 1
 STORE_QUEUE = 4  # of a core: stores to L1 that it does not wait for
 SHARED_UNITS = 2  # scalar and configuration unit, whose words are complete at the gate
+ANSWERS, ASKED = 16, 8  # results that may be on their way, what is known of each: see answers.py
 SPENT = 1 << 13  # rows of the table of where cycles go
 COUNTED = 8 + THREADS  # semaphores and FIFOs, whose values a profile follows
 PERF_BANKS, PERF_EVENTS = 5, 6  # of performance counters; cycles, and what they count
@@ -219,6 +221,17 @@ MEMBERS = (
     Member(
         "shared_free", _i64, (SHARED_UNITS,), "cycle in which a unit takes a thread's word again"
     ),
+    # results that come later, see tensix/answers.py
+    Member("answer_first", _i64, (1,), "number of the first request that has not arrived"),
+    Member("answer_last", _i64, (1,), "requests so far"),
+    Member("answer", _i64, (ANSWERS, ASKED), "each of them, by its number modulo ANSWERS"),
+    Member("answer_value", _u32, (ANSWERS, 1), "what the GPR gets, where that is known"),
+    # Config before the last WRCFG, see tensix/in_flight.py
+    Member("cfg_old", _u32, (3, 4), "Config words before the last WRCFG of each thread"),
+    Member("cfg_old_at", _i64, (3, 3), "their bank, the first word, how many"),
+    Member("cfg_old_until", _i64, (3,), "cycle in which a word of the thread still sees them"),
+    Member("unit_cfg", _u32, (UNITS, 4), "what the word of a unit sees of them"),
+    Member("unit_cfg_at", _i64, (UNITS, 3), "bank, first word, how many; 0 = none"),
     Member("thread_order", _i64, (3,), "threads in the order in which they act in this cycle"),
     Member("thread_last", _i64, (3,), "cycle in which a word of each thread was issued last"),
     # cores in time, see timing/core.py

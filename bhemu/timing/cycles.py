@@ -10,7 +10,7 @@ import numpy as np
 
 from bhemu.jit.subset import njit
 from bhemu.noc.times import DERIVED, ESTIMATE, ISA, MEASURED
-from bhemu.tensix.insn import REGISTRY, Instruction
+from bhemu.tensix.insn import REGISTRY, Instruction, decode
 from bhemu.tensix.units import MODULES
 from bhemu.tensix.units.adc import X
 from bhemu.tensix.units.unpack.unpacr import UNPACR
@@ -52,6 +52,7 @@ _MATRIX, _VECTOR = "MatrixUnit: throughput and latency", "VectorUnit: IPC, laten
 _SCALAR = "ScalarUnit"
 _FACES = f"{_TABLE}: 37.1 a tile of 4 faces to Src, 32 datums a cycle and 1.25 a word"
 _ROWS_OF_4 = f"{_TABLE}: 29.06 a tile of 16 words to 16 bits or bfp8; latency: a guess"
+_AFTER = f"{_SCALAR}: at least 3; the result is there after {{}} DMANOPs in most cases (its page)"
 _TWO_GROUPS = f"{_SCALAR}: 3, or 4 where two groups of GPRs are read"
 _ROWS: tuple[tuple[str, Cycles], ...] = (
     ("NOP", Cycles(1, 1, MEASURED, f"{_BENCH}: 0.998 a word, of three threads too")),
@@ -59,18 +60,22 @@ _ROWS: tuple[tuple[str, Cycles], ...] = (
     ("SETRWC INCRWC", Cycles(1, 1, MEASURED, _ONE)),
     ("SFPNOP SFPABS SFPMOV", Cycles(1, 1, MEASURED, f"{_ONE}; latency: {_VECTOR}")),
     ("SFPMAD SFPADD SFPMUL", Cycles(1, 2, MEASURED, f"{_ONE}; latency: {_VECTOR}")),
-    ("RDCFG", Cycles(1, 1, MEASURED, _ONE)),
+    ("RDCFG", Cycles(1, 2, MEASURED, f"{_ONE}; latency: ConfigurationUnit")),
     (
         "ADDDMAREG CMPDMAREG MULDMAREG SHIFTDMAREG",
         Cycles(3, 3, MEASURED, f"{_BENCH}: 2.973 a word; of three threads 8.97"),
     ),
     ("SUBDMAREG BITWOPDMAREG", _isa(3, 3, _TWO_GROUPS)),
     ("REG2FLOP FLUSHDMA", _isa(2, 2, f"{_SCALAR}: at least 2")),
-    ("LOADIND LOADREG STOREIND STOREREG ATINCGET ATSWAP", _isa(3, 3, f"{_SCALAR}: at least 3")),
+    ("STOREIND STOREREG ATSWAP", _isa(3, 3, f"{_SCALAR}: at least 3")),
+    ("LOADIND LOADREG", Cycles(3, 10, DERIVED, _AFTER.format("seven"))),
+    ("ATINCGET", Cycles(3, 27, DERIVED, _AFTER.format("24"))),
     ("ATCAS ATINCGETPTR", _isa(15, 15, f"{_SCALAR}: at least 15")),
     ("SETC16", _isa(1, 1, "ConfigurationUnit: one a cycle of each thread")),
-    ("WRCFG RMWCIB0 RMWCIB1 RMWCIB2 RMWCIB3", _isa(1, 1, "ConfigurationUnit: one a cycle")),
-    ("STREAMWRCFG CFGSHIFTMASK", _guess(1, 1, "as RMWCIB")),
+    ("RMWCIB0 RMWCIB1 RMWCIB2 RMWCIB3", _isa(1, 1, "ConfigurationUnit: one a cycle")),
+    ("WRCFG", _isa(1, 2, "ConfigurationUnit: one a cycle, latency")),
+    ("CFGSHIFTMASK", _isa(2, 2, "ConfigurationUnit: half of one a cycle, latency")),
+    ("STREAMWRCFG", _guess(1, 1, "as RMWCIB")),
     ("ATGETM ATRELM SEMINIT SEMPOST SEMGET STALLWAIT SEMWAIT", _isa(1, 1, "SyncUnit: latency")),
     ("STREAMWAIT", _guess(1, 1, "as STALLWAIT")),
     (
@@ -137,6 +142,12 @@ def is_scalar(cls: type[Instruction]) -> bool:
     return _shared_by(cls) == SCALAR
 
 
+def is_late_load(word: int) -> bool:
+    """Whether what a word loads may be late: of the scalar unit, from memory."""
+    cls = decode(word)
+    return cls is not None and is_scalar(cls) and cls.name in _LATER
+
+
 _SHARED = np.array([_shared_by(REGISTRY.get(i)) for i in range(256)], np.int64)
 _UNPACR, _UNPACKER = UNPACR.opcode, UNPACR.unpack_block_selection.lo
 _DATUMS, _WORD = 32, PARTS * 5 // 4  # of an unpacker: a cycle; sixteenths of a word besides
@@ -167,6 +178,17 @@ def latency(opcode: Any) -> Any:
     return _LATENCY[opcode] // PARTS
 
 
+_LATER = {"LOADIND", "LOADREG", "ATINCGET", "RDCFG"}
+_GIVES_LATER = np.array([i in REGISTRY and REGISTRY[i].name in _LATER for i in range(256)])
+ATOMIC_BACK = 15  # of the latency of an atomic, from L1 to the GPR: estimate, as ATCAS
+
+
+@njit
+def gives_later(opcode: Any) -> Any:
+    """Whether the result of a word is there after `latency`, later than the word is complete."""
+    return _GIVES_LATER[opcode]
+
+
 @njit
 def shared(opcode: Any) -> Any:
     """SCALAR or CONFIG of a word that keeps a unit from other threads, though it is complete."""
@@ -174,6 +196,12 @@ def shared(opcode: Any) -> Any:
 
 
 @njit
+def taken(opcode: Any) -> Any:
+    """Cycles after which a `shared` unit takes its next word."""
+    return max(_BUSY[opcode] // PARTS, 1)
+
+
+@njit
 def held(opcode: Any) -> Any:
     """Cycles after which the thread issues its next word: all of a scalar word, else one."""
-    return max(_BUSY[opcode] // PARTS, 1) if _SHARED[opcode] == SCALAR else np.int64(1)
+    return taken(opcode) if _SHARED[opcode] == SCALAR else np.int64(1)

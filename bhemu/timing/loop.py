@@ -14,11 +14,21 @@ from bhemu.devices.niu_request import DUE
 from bhemu.jit.intrinsics import call_entry, call_step
 from bhemu.jit.subset import njit
 from bhemu.noc.timed import STAGES as NOC_STAGES
-from bhemu.tensix import in_flight, issue, observe
+from bhemu.tensix import answers, in_flight, issue, observe
 from bhemu.tensix.frontend import fetch
 from bhemu.tensix.loop import idle_or_deadlock, quiet
 from bhemu.tensix.rules import DONE, IDLE, condition
-from bhemu.tensix.state import AGENTS, BLOCKED, CORES, MODELLED, RUNNING, UNITS
+from bhemu.tensix.state import (
+    AGENTS,
+    ANSWERS,
+    BLOCKED,
+    CORES,
+    MODELLED,
+    RUNNING,
+    SCALAR_RESULTS,
+    THREADS,
+    UNITS,
+)
 from bhemu.tensix.stops import (
     STOP_BREAKPOINT,
     STOP_LIMIT,
@@ -115,14 +125,21 @@ def _core(s: Any, c: Any) -> Any:
 
 
 @njit
-def _looks(s: Any, t: Any) -> None:
-    """A word has been executed: stop where the user looks at what it did."""
+def _changes(s: Any) -> Any:
+    """0, or why the run stops: until conditions hold, or a watched place has changed."""
     status = np.int64(0)
     if s.l1_written[0]:
         s.l1_written[0] = 0
         status = np.int64(STOP_UNTIL) if until_holds(s) else status
     if s.watch_count[0] and observe.changed(s):
         status = np.int64(STOP_WATCH)
+    return status
+
+
+@njit
+def _looks(s: Any, t: Any) -> None:
+    """A word has been executed: stop where the user looks at what it did."""
+    status = _changes(s)
     if s.trace[0] and s.trace[0] != observe.SPANS:
         observe.record_word(s, t)
         if observe.nearly_full(s) and status == 0:
@@ -145,9 +162,11 @@ def _unit_for(s: Any, t: Any, opcode: Any, word: Any) -> Any:
             if s.unit_thread[i]:
                 return np.int64(issue.NO_UNIT), np.int64(in_flight.WAIT_UNIT[i])
     if opcode == _FLUSH:
-        return np.int64(issue.NO_UNIT), np.int64(in_flight.waits(s, t, word & 15))
+        conditions = word & 15 if word & 15 else np.int64(15)
+        return np.int64(issue.NO_UNIT), np.int64(in_flight.waits(s, t, conditions))
     if unit < 0:
-        return np.int64(unit), np.int64(0)
+        full = cycles.gives_later(opcode) and answers.is_full(s)
+        return np.int64(unit), np.int64(answers.WAIT_ROOM if full else 0)
     if s.unit_thread[unit]:
         return np.int64(unit), np.int64(in_flight.WAIT_UNIT[unit])
     return np.int64(unit), np.int64(issue.ready(s, t, word))
@@ -204,6 +223,31 @@ def _issues(s: Any, t: Any, unit: Any, opcode: Any, word: Any) -> Any:
 
 
 @njit
+def _asked(s: Any, t: Any, opcode: Any, pc: Any) -> None:
+    """The word has sent a request: say when its result is there."""
+    due, late = s.clock[0] + cycles.latency(opcode), np.int64(0)
+    if cycles.shared(opcode) == cycles.SCALAR:
+        late = draws.late(s, np.int64(SCALAR_RESULTS), pc, np.int64(draws.ANY))
+    answers.arrives(s, due + late, due + late - cycles.ATOMIC_BACK)
+
+
+@njit
+def _results(s: Any) -> Any:
+    """Results that are due arrive; 0, or why everything stops."""
+    for n in range(s.answer_first[0], s.answer_last[0]):
+        i = n % ANSWERS
+        some = answers.arrive(s, i, s.clock[0])
+        status = _changes(s) if some > 0 else some
+        if some:
+            s.woken[0] = 1
+        if status != 0:
+            stop(s, s.answer[i, answers.THREAD], status)
+            return status
+    answers.leave(s)
+    return np.int64(0)
+
+
+@njit
 def _thread(s: Any, t: Any) -> None:
     """The word at the gate of thread `t` executes, goes to its unit, or waits; see s.status."""
     agent = FIRST_THREAD + t
@@ -235,7 +279,10 @@ def _thread(s: Any, t: Any) -> None:
         s.agent_next[agent] = s.clock[0]
         return
     if status == DONE and unit < 0:
+        asked = s.answer_last[0]
         status = call_entry(s.table[taker(s, opcode)], s, np.int64(t), s.gate_word[t])
+        if s.answer_last[0] > asked:
+            _asked(s, t, opcode, np.int64(s.gate_pc[t]))
     elif status == DONE:
         _issues(s, t, unit, opcode, word)
     elif s.route[0]:
@@ -250,7 +297,8 @@ def _thread(s: Any, t: Any) -> None:
     s.thread_last[t] = s.clock[0]
     held = np.int64(1) if cycles.is_at_once(s, agent) else cycles.held(opcode)
     if shared >= 0:
-        s.shared_free[shared] = s.clock[0] + held
+        taken = np.int64(1) if cycles.is_at_once(s, agent) else cycles.taken(opcode)
+        s.shared_free[shared] = s.clock[0] + taken
     spent.goes_on(s, agent, np.int64(s.gate_pc[t]), word, held)
     s.agent_next[agent] = s.clock[0] + held
     if unit < 0:
@@ -268,6 +316,9 @@ def _sleeps(s: Any, t: Any, status: Any) -> None:
     for unit in range(UNITS):  # a pipeline that empties wakes nobody else
         if s.unit_idle[unit] > s.clock[0]:
             s.agent_next[FIRST_THREAD + t] = min(s.agent_next[FIRST_THREAD + t], s.unit_idle[unit])
+    for i in range(THREADS):  # nor does the second cycle of a WRCFG
+        if s.cfg_old_at[i, 2] and s.cfg_old_until[i] >= s.clock[0]:
+            s.agent_next[FIRST_THREAD + t] = s.clock[0] + 1
 
 
 @njit
@@ -279,7 +330,9 @@ def _unit(s: Any, unit: Any) -> None:
     t = s.unit_thread[unit] - 1
     in_flight.exchange(s, unit)
     word = s.gate_word[t]
+    in_flight.exchange_config(s, unit)
     status = call_entry(s.table[np.int64(word) >> 24], s, np.int64(t), word)
+    in_flight.exchange_config(s, unit)
     if status < 0:  # the thread stands where the word was issued: so the error names it
         stop(s, t, status)
         return
@@ -329,6 +382,11 @@ def _cycle(s: Any) -> Any:
             return np.int64(STOP_LOG)
         draws.renew(s)
         _order(s)
+        status = _results(s)
+        if status != 0:
+            if status > 0:  # as below
+                s.status[0] = 0
+            return status
     while s.agent_at[0] < AGENTS:
         status = _act(s, s.agent_at[0])
         if status != 0:
@@ -348,7 +406,7 @@ def _cycle(s: Any) -> Any:
 @njit
 def _next_cycle(s: Any) -> Any:
     """The cycle in which an agent is due, NEVER where all sleep."""
-    first = np.int64(NEVER)
+    first = answers.next_due(s, np.int64(NEVER))
     for agent in range(AGENTS):
         first = min(first, s.agent_next[agent])
     return first

@@ -14,6 +14,7 @@ from bhemu.program.coordinates import XY
 from bhemu.program.lateness import NOC, Acts, Lateness
 from bhemu.program.schema import SESSION
 from bhemu.text import joined
+from bhemu.timing import cycles
 from bhemu.why.check import Context, Outcome
 from bhemu.why.findings import Finding
 from bhemu.why.order.describe import unit_of
@@ -82,6 +83,8 @@ def _of_step(step: Step, other: Step | None) -> Iterator[Acts]:
     unit = _UNITS.get(unit_of(step.word) or "") if isinstance(step, Word) else None
     if unit is not None:
         yield Acts(unit, step.pc)
+    if isinstance(step, Word) and cycles.is_late_load(step.word):
+        yield Acts("scalar_results", step.pc)
     if other is None or _maker(other) != _maker(step):
         yield Acts(_maker(step), step.pc)
 

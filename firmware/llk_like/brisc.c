@@ -14,12 +14,11 @@ static void wait_ticks(uint32_t ticks) {
     }
 }
 
-/* These words enter thread 0's queue ahead of T0's own; T1 and T2 depend on T0's data or on the
- * semaphore's maximum, which is 0 until the last of them. */
+/* These words enter thread 0's queue ahead of T0's own, which begins when they have been executed;
+ * T1 and T2 depend on T0's data or on the semaphore's maximum, which is 0 until the last of them. */
 static void prepare_tensix(void) {
     /* Unpacker and packer share this word and change their own bits of it. */
     cfg_write(THCON_SEC0_REG1_Downsample_mask_ADDR32, 0);
-    TT_SEMINIT(1, 0, SEM_SEL(SEMAPHORE_PACK_CONFIGURED));
     TT_SEMINIT(0, 0, SEM_SEL(SEMAPHORE_MATH_PACK));
     TT_SEMINIT(1, 0, SEM_SEL(SEMAPHORE_UNPACK_TO_DST));
     TT_ZEROACC(3, 0, 0, 0, 0); /* all of Dst */
@@ -35,6 +34,7 @@ static void start_triscs(void) {
         mailboxes.done[n] = RUNNING;
         store(RISCV_DEBUG_REG_TRISC0_RESET_PC + 4 * n, reset_pc[n]);
     }
+    mailboxes.configured = 0;
     store(RISCV_DEBUG_REG_TRISC_RESET_PC_OVERRIDE, 7);
     prepare_tensix();
     cfg_write(RISCV_IC_INVALIDATE_InvalidateAll_ADDR32,

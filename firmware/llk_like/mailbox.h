@@ -8,6 +8,7 @@ struct mailboxes {
     uint32_t done[3];    /* TRISC0-2: COMPLETE when the kernel has ended */
     uint32_t command[2]; /* from the host, in turn */
     uint32_t counter;    /* commands that BRISC has carried out */
+    uint32_t configured; /* 1: T2 has stored whole words of Config of which T0 changes bits */
 };
 
 extern volatile struct mailboxes mailboxes;
@@ -20,5 +21,4 @@ extern volatile struct mailboxes mailboxes;
 #define COMMAND_RESET_TRISCS 2u
 
 #define SEMAPHORE_UNPACK_TO_DST 2u /* tiles that the unpacker itself wrote to Dst */
-#define SEMAPHORE_PACK_CONFIGURED 3u /* T2 has stored whole words of which T0 changes bits */
 #define WAIT_SRCB_VALID 0x100u

@@ -132,7 +132,7 @@ static void pack_tile(uint32_t address, uint32_t half) {
 int main(void) {
     configure();
     load_and_wait(TENSIX_CFG_BASE + 4 * STACC_RELU_ApplyRelu_ADDR32);
-    semaphore_post(SEMAPHORE_PACK_CONFIGURED);
+    mailboxes.configured = 1;
     for (uint32_t i = 0; i < runtime_args.tiles; i++) {
         uint32_t at = runtime_args.l1_acc ? 0 : i;
         pack_tile(runtime_args.c + at * bytes_per_pass(), i % 2);

@@ -296,7 +296,9 @@ static void unpack_topk(void) {
 
 int main(void) {
     uint32_t pairs = runtime_args.tiles * runtime_args.inner;
-    while (semaphore_read(SEMAPHORE_PACK_CONFIGURED) == 0) {
+    tensix_sync(); /* stores to semaphores do not wait for the SEMINITs that BRISC has pushed */
+    while (mailboxes.configured == 0) {
+        fence();
     }
     configure_formats();
     configure_addresses();

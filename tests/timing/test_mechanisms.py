@@ -3,6 +3,7 @@
 Each kernel is equal in the plain run with and without its mistake.
 """
 
+import os
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -13,11 +14,16 @@ from bhemu import memmap as mm
 from bhemu.devices import niu_request as request
 from bhemu.errors import BhemuError
 from bhemu.riscv.assembly import A0, A1, PARK, T0, T1, ZERO, addi, bne, code, li, lw, sw, tt
+from bhemu.tensix import config_fields as cf
+from bhemu.tensix import dest
 
-SEEDS = range(12)
-NEAR = [seed for seed in range(24) if seed % 4 < 2]  # by 512 cycles at most: kernels pause longer
+LONG = bool(os.environ.get("BHEMU_LONG"))
+SEEDS = range(50 if LONG else 12)
+NEAR = [
+    seed for seed in range(100 if LONG else 24) if seed % 4 < 2
+]  # by 512 cycles at most: kernels pause longer
 TEXT = {"brisc": 0x0, "trisc0": 0x10000, "trisc1": 0x14000, "trisc2": 0x18000}
-FLAGS, OUT, CONFIG = 0x20000, 0x20100, mm.TENSIX_CFG_BASE + 4 * 60
+FLAGS, OUT, LOADED, CONFIG = 0x20000, 0x20100, 0x20200, mm.TENSIX_CFG_BASE + 4 * 60
 MATH, SRCA_VLD, MATH_IDLE = 1 << 6, 1 << 7, 1 << 4
 Line = int | list[int]
 Kernels = dict[str, Sequence[Line]]
@@ -85,6 +91,84 @@ def packed_rows(wrong: bool) -> Kernels:
     return {"trisc1": [*first, pause(200), *own], "trisc2": [pause(60), *other]}
 
 
+def zeroed_rows(wrong: bool) -> Kernels:
+    """R2: a dummy UNPACR_NOP zeroes rows of SrcA that the math thread has filled from Dst."""
+    dummy = tt("UNPACR_NOP", set_dvalid=1, unpack_pop=1)
+    handed = tt("STALLWAIT", stall_res=MATH, wait_res=SRCA_VLD | MATH_IDLE)
+    move = tt("MOVD2A", instr_mod=2)
+    return {"trisc0": [dummy], "trisc1": [pause(60), *([] if wrong else [handed]), move]}
+
+
+def half(place: int, value: int) -> int:
+    """SETDMAREG of half a GPR."""
+    size = value >> 14
+    return tt(
+        "SETDMAREG", reg_index_16b=place, payload_sig_sel=value & 0x3FFF, payload_sig_sel_size=size
+    )
+
+
+ADDRESS, LOADED_TO = 8, 12  # GPRs
+REGISTER = mm.OVERLAY_BASE + 4 * 8  # storage, of stream 0
+LATE_LOADS = {
+    "LOADIND": {"addr_reg_index": ADDRESS, "data_reg_index": LOADED_TO, "size_sel": 1},
+    "LOADREG": {"reg_addr": (REGISTER - mm.LOCAL_BASE) >> 2, "tdma_data_reg_index": LOADED_TO},
+    "ATINCGET": {"addr_reg_index": ADDRESS, "data_reg_index": LOADED_TO, "wrap_val": 31},
+}
+SYNC = [*li(T0, 0xFFE80004), sw(ZERO, T0), lw(T1, T0), 0x00637033]
+
+
+def loaded_late(name: str) -> Callable[[bool], Kernels]:
+    """R5: WRCFG reads a GPR before what the scalar unit loads into it is there."""
+
+    def kernels(wrong: bool) -> Kernels:
+        there = [half(2 * ADDRESS, LOADED >> 4), half(2 * LOADED_TO, 0)]
+        wait = tt("STALLWAIT", stall_res=1 << 7, wait_res=1 << 0)  # C0
+        use = tt("WRCFG", gpr_address=LOADED_TO, cfg_reg=60)
+        words = [*there, tt(name, **LATE_LOADS[name]), *([] if wrong else [wait]), use]
+        ready = [store(LOADED, 0x1234), store(REGISTER, 0x1234), pause(60)]
+        read = [*li(A0, CONFIG), lw(T1, A0), *li(A0, OUT), sw(T1, A0)]
+        return {"trisc0": [*ready, *words, SYNC, read]}
+
+    return kernels
+
+
+def flushed_late(wrong: bool) -> Kernels:
+    """R5, with FLUSHDMA in place of STALLWAIT, and STOREIND as what reads the GPR."""
+    address = [half(2 * ADDRESS, LOADED >> 4), half(2 * ADDRESS + 2, OUT >> 4)]
+    load = tt("LOADIND", **LATE_LOADS["LOADIND"])
+    flush = [] if wrong else [tt("FLUSHDMA", condition_mask=0)]
+    to = {"addr_reg_index": ADDRESS + 1, "data_reg_index": LOADED_TO, "mem_hier_sel": 1}
+    keep = tt("STOREIND", reg_size_sel=1, **to)
+    return {"trisc0": [store(LOADED, 0x1234), pause(60), *address, load, *flush, keep, SYNC]}
+
+
+def second_cycle(instruction: str) -> Callable[[bool], Kernels]:
+    """The word behind one that writes Config reads Config: the vector unit, how rows are stored."""
+
+    def kernels(wrong: bool) -> Kernels:
+        fp32 = 1 << cf.ALU_ACC_CTRL_SFPU_Fp32_enabled.shift
+        word = cf.ALU_ACC_CTRL_SFPU_Fp32_enabled.word
+        value = [half(2 * ADDRESS, fp32 & 0xFFFF), half(2 * ADDRESS + 1, fp32 >> 16)]
+        change = tt("WRCFG", gpr_address=ADDRESS, cfg_reg=word)
+        if instruction == "CFGSHIFTMASK":
+            value += [tt("WRCFG", gpr_address=ADDRESS, cfg_reg=cf.SCRATCH_SEC0_val.word)]
+            change = tt("CFGSHIFTMASK", cfg_reg=word, mask_width=31)
+        load = tt("SFPLOAD", lreg_ind=1, instr_mod0=0)
+        return {"trisc1": [*value, pause(60), change, *([] if wrong else [tt("NOP")]), load, SYNC]}
+
+    return kernels
+
+
+def read_back(wrong: bool) -> Kernels:
+    """A GPR is read behind the RDCFG that writes it."""
+    zero = half(2 * LOADED_TO, 0)
+    wait = tt("STALLWAIT", stall_res=1 << 5, wait_res=1 << 12)  # C12
+    read = tt("RDCFG", gpr_address=LOADED_TO, cfg_reg=60)
+    use = tt("ADDDMAREG", op_a_reg_index=LOADED_TO, op_b_is_const=1, result_reg_index=LOADED_TO + 1)
+    words = [zero, pause(60), read, *([] if wrong else [wait]), use]
+    return {"trisc0": [store(CONFIG, 0x1234), *words, SYNC]}
+
+
 class Mechanism(NamedTuple):
     """How the kernels are made; what of the tile says how they ended."""
 
@@ -101,12 +185,29 @@ MECHANISMS = (
     Mechanism(
         "R7 rows handed over early", "vector", packed_rows, lambda t: t.state.lreg[1].tobytes()
     ),
+    Mechanism("R2 rows zeroed", "T0", zeroed_rows, lambda t: t.state.src[0].tobytes()),
+    *(
+        Mechanism(f"R5 {name}", "scalar_results", loaded_late(name), lambda t: t.read32(OUT))
+        for name in LATE_LOADS
+    ),
+    Mechanism("R5 FLUSHDMA", "scalar_results", flushed_late, lambda t: t.read32(OUT)),
+    *(
+        Mechanism(
+            f"second cycle of {name}",
+            "mover",
+            second_cycle(name),
+            lambda t: t.state.lreg[1].tobytes(),
+        )
+        for name in ("WRCFG", "CFGSHIFTMASK")
+    ),
+    Mechanism("RDCFG read back", "mover", read_back, lambda t: int(t.state.gpr[0, LOADED_TO + 1])),
 )
 
 
 def ending(mechanism: Mechanism, wrong: bool, **options: Any) -> Any:
     tile = Tile(engine="compiled", ub="silicon", **options)
     tile.state.dst[:4] = 0x3F80
+    tile.state.dst[dest.LOW_HALF : dest.LOW_HALF + 4] = 0x1234
     for core, lines in mechanism.make(wrong).items():
         words = [word for line in lines for word in (line if isinstance(line, list) else [line])]
         tile.write(TEXT[core], code(*words, PARK))
@@ -130,7 +231,7 @@ def test_late_runs_show_it_and_spare_its_twin(mechanism: Mechanism) -> None:
 
 
 USED = 0x00637033  # and x0, t1, t1
-LOADED = [*li(A0, OUT), lw(T1, A0), USED]
+FOUND = [*li(A0, OUT), lw(T1, A0), USED]
 ADDED = [*li(A0, OUT), A0 << 15 | 2 << 12 | T1 << 7 | 0x2F, USED]  # amoadd.w t1, zero, (a0)
 
 
@@ -157,8 +258,8 @@ def sent(seen: list[int], **options: Any) -> int:
 
 def test_a_request_overtakes_a_late_store_of_its_core() -> None:
     chosen = [f"{seed}:brisc_stores" for seed in SEEDS]
-    assert sent([]) == sent(LOADED) == sent(ADDED) == 0x1234
-    for twin in (LOADED, ADDED):
+    assert sent([]) == sent(FOUND) == sent(ADDED) == 0x1234
+    for twin in (FOUND, ADDED):
         assert {sent(twin, late=late) for late in (*SEEDS, *chosen)} == {0x1234}
     assert {sent([], late=late) for late in chosen} == {0, 0x1234}
 

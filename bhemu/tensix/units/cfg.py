@@ -6,7 +6,7 @@ import numpy as np
 
 from bhemu.bits import choice, number
 from bhemu.jit.subset import njit
-from bhemu.tensix import config, insn, mmio, spaces, thread
+from bhemu.tensix import answers, config, in_flight, insn, mmio, spaces, thread
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.insn import Instruction, Word, bits
 from bhemu.tensix.rules import DONE, NCB, UB, error, refuse, violated
@@ -91,12 +91,16 @@ class WRCFG(Instruction, opcode=0xB0, unit="cfg"):
             return _bad_index(s, f.cfg_reg)
         b, who = config.bank(s, t), config.by_thread(s, t)
         if not f.wr128b:
+            if s.timed[0]:
+                in_flight.keep_config(s, t, b, f.cfg_reg, np.int64(1))
             config.write(s, b, f.cfg_reg, np.int64(s.gpr[t, f.gpr_address]), who)
             return DONE
         if (f.cfg_reg | f.gpr_address) & 3:
             status = violated(s, CFG_ALIGN, index=f.cfg_reg, gpr=f.gpr_address)
             if status:
                 return status
+        if s.timed[0]:
+            in_flight.keep_config(s, t, b, f.cfg_reg & 0xFC, np.int64(4))
         for i in range(4):
             value = np.int64(s.gpr[t, (f.gpr_address & 0x3C) + i])
             config.write(s, b, (f.cfg_reg & 0xFC) + i, value, who)
@@ -115,7 +119,12 @@ class RDCFG(Instruction, opcode=0xB1, unit="cfg"):
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.cfg_reg >= config.CONFIG_WORDS:
             return _bad_index(s, f.cfg_reg)
-        s.gpr[t, f.gpr_address] = s.cfg[config.bank(s, t), f.cfg_reg]
+        value = s.cfg[config.bank(s, t), f.cfg_reg]
+        if s.timed[0]:
+            i = answers.ask(s, t, answers.CONFIG, f.gpr_address, np.int64(0))
+            s.answer_value[i, 0] = value
+        else:
+            s.gpr[t, f.gpr_address] = value
         return DONE
 
 
@@ -248,5 +257,7 @@ class CFGSHIFTMASK(Instruction, opcode=0xB8, unit="cfg"):
         if not f.disable_mask_on_old_val:
             old &= ~_rotate_right(mask, f.right_cshift_amt)
         new = _combine(f.operation, old, new) & WORD
+        if s.timed[0]:
+            in_flight.keep_config(s, t, b, f.cfg_reg, np.int64(1))
         config.write(s, b, f.cfg_reg, new, config.by_thread(s, t))
         return DONE

@@ -8,7 +8,7 @@ from bhemu.bits import choice, number
 from bhemu.jit.intrinsics import l1_word
 from bhemu.jit.subset import njit
 from bhemu.memmap import L1_SIZE
-from bhemu.tensix import banks, config, insn, mmio, spaces, state, thread
+from bhemu.tensix import answers, banks, config, insn, mmio, spaces, state, thread
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.insn import Argument, Instruction, Word, bits
 from bhemu.tensix.rules import DONE, UB, UNSUPPORTED, condition, error, refuse
@@ -65,15 +65,8 @@ def _load(s: Any, t: Any, address: Any, register: Any, size: Any) -> None:
         for i in range(4):
             s.gpr[t, (register & 0x3C) + i] = np.uint32(l1_word(s, (address & ~15) + 4 * i))
         return
-    old, word = np.int64(s.gpr[t, register]), l1_word(s, address & ~3)
-    if size == 1:
-        s.gpr[t, register] = np.uint32(word)
-    elif size == 2:
-        value = (word >> (8 * (address & 2))) & 0xFFFF
-        s.gpr[t, register] = np.uint32((old & 0xFFFF0000) | value)
-    else:
-        value = (word >> (8 * (address & 3))) & 0xFF
-        s.gpr[t, register] = np.uint32((old & 0xFFFFFF00) | value)
+    word = l1_word(s, address & ~3)
+    s.gpr[t, register] = answers.merged(np.int64(s.gpr[t, register]), word, address, size)
 
 
 @njit
@@ -133,7 +126,10 @@ class LOADIND(_Indirect, Instruction, opcode=0x49, unit="scalar", oracle=False):
         if address < 0:
             return address
         _advance(s, t, f)
-        _load(s, t, address, f.data_reg_index, f.size_sel)
+        if s.timed[0]:
+            answers.ask(s, t, f.size_sel, f.data_reg_index, address)
+        else:
+            _load(s, t, address, f.data_reg_index, f.size_sel)
         return DONE
 
 
@@ -148,6 +144,10 @@ def _short_address(s: Any, t: Any, f: Any) -> Any:
 def _to_mmio(s: Any, t: Any, f: Any) -> Any:
     """MMIO form."""
     at = _short_address(s, t, f) & ~3
+    if s.timed[0]:
+        late = answers.settle_registers(s)
+        if late:
+            return late
     status = mmio.store(s, mmio.BASE + at, np.int64(s.gpr[t, f.data_reg_index]))
     if status == 0:
         _advance(s, t, f)
@@ -253,6 +253,8 @@ class STOREIND(_Indirect, Instruction, opcode=0x66, unit="scalar", oracle=False)
         at = _l1_address(s, t, f)
         if at < 0:
             return at
+        if s.timed[0]:
+            answers.settle(s, at)
         _advance(s, t, f)
         _store(s, t, at, f.data_reg_index, 2 * f.size_sel + f.reg_size_sel)
         return DONE
@@ -281,13 +283,6 @@ def _place(s: Any, t: Any, addr_reg_index: Any, offset: Any) -> Any:
 @njit
 def _fields_refused(s: Any, mem_hier_sel: Any, data_reg_index: Any) -> Any:
     return refuse(s, FIELDS, mem_hier_sel=mem_hier_sel, data_reg_index=data_reg_index)
-
-
-@njit
-def _increment(s: Any, address: Any, old: Any, increment: Any, mask: Any) -> None:
-    """Add within the bits of `mask`; the others stay."""
-    state.written(s, address, np.int64(4))
-    l1_words(s)[address >> 2] = np.uint32(((old + increment) & mask) | (old & ~mask))
 
 
 def _watched(s: Any, t: int, word: int, offset: int) -> int:
@@ -327,9 +322,14 @@ class ATINCGET(_Atomic, Instruction, opcode=0x61, unit="scalar", oracle=False):
         address = _place(s, t, f.addr_reg_index, f.sel32b)
         if address < 0:
             return address
+        added = np.int64(s.gpr[t, f.data_reg_index])
+        mask = (np.int64(2) << f.wrap_val) - 1
+        if s.timed[0]:
+            i = answers.ask(s, t, answers.ATOMIC, f.data_reg_index, address)
+            s.answer[i, answers.INCREMENT], s.answer[i, answers.MASK] = added, mask
+            return DONE
         old = l1_word(s, address)
-        increment = np.int64(s.gpr[t, f.data_reg_index])
-        _increment(s, address, old, increment, (np.int64(2) << f.wrap_val) - 1)
+        answers.increment(s, address, old, added, mask)
         s.gpr[t, f.data_reg_index] = np.uint32(old)
         return DONE
 
@@ -372,6 +372,8 @@ class ATINCGETPTR(_Atomic, Instruction, opcode=0x62, unit="scalar", oracle=False
         base = _place(s, t, f.addr_reg_index, 0)
         if base < 0:
             return base
+        if s.timed[0]:
+            answers.settle(s, base)
         size = (l1_word(s, base + 4) - l1_word(s, base)) & WORD
         if f.sel32b & 1:
             capacity = np.int64(1) << (f.wrap_val - 1) if f.wrap_val else np.int64(0x8000)
@@ -382,8 +384,8 @@ class ATINCGETPTR(_Atomic, Instruction, opcode=0x62, unit="scalar", oracle=False
         thread.vacate(s)
         address = base + 4 * f.sel32b
         old = l1_word(s, address)
-        increment = np.int64(0) if f.no_incr else np.int64(1) << f.incr_val
-        _increment(s, address, old, increment, (np.int64(1) << f.wrap_val) - 1)
+        added = np.int64(0) if f.no_incr else np.int64(1) << f.incr_val
+        answers.increment(s, address, old, added, (np.int64(1) << f.wrap_val) - 1)
         s.gpr[t, f.data_reg_index] = np.uint32(old)
         return DONE
 
@@ -425,6 +427,8 @@ class ATSWAP(
         address = _place(s, t, f.addr_reg_index, 0)
         if address < 0:
             return address
+        if s.timed[0]:
+            answers.settle(s, address)
         state.written(s, address, np.int64(16))
         for i in range(8):
             if (f.swap_mask >> i) & 1:
@@ -454,6 +458,8 @@ class ATCAS(_Atomic, Instruction, opcode=0x64, unit="scalar", oracle=False):
         address = _place(s, t, f.addr_reg_index, f.sel32b)
         if address < 0:
             return address
+        if s.timed[0]:
+            answers.settle(s, address)
         if l1_word(s, address) != f.cmp_val:
             return thread.occupy(s, t, WAIT_EQUAL)
         thread.vacate(s)

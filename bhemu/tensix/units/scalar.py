@@ -7,7 +7,7 @@ import numpy as np
 from bhemu.bits import choice, number
 from bhemu.jit.subset import njit
 from bhemu.memmap import LOCAL_BASE
-from bhemu.tensix import config, insn, mmio, spaces
+from bhemu.tensix import answers, config, insn, mmio, spaces
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.insn import (
     Instruction,
@@ -282,6 +282,10 @@ class STOREREG(_Register, Instruction, opcode=0x67, unit="scalar"):
     writes = spaces.register(f"{LOCAL_BASE} + 4 * reg_addr")
 
     def execute(s: Any, t: Any, f: Any) -> Any:
+        if s.timed[0]:
+            status = answers.settle_registers(s)
+            if status:
+                return status
         value = np.int64(s.gpr[t, f.tdma_data_reg_index])
         return mmio.store(s, mmio.BASE + 4 * f.reg_addr, value)
 
@@ -296,6 +300,10 @@ class LOADREG(_Register, Instruction, opcode=0x68, unit="scalar", oracle=False):
         status = mmio.load(s, mmio.BASE + 4 * f.reg_addr)
         if status != DONE:
             return status
+        if s.timed[0]:  # loaded once more when the answer is there
+            address = mmio.BASE + 4 * f.reg_addr
+            answers.ask(s, t, answers.REGISTERS, f.tdma_data_reg_index, address)
+            return DONE
         return _set(s, t, f.tdma_data_reg_index, s.loaded[0])
 
 

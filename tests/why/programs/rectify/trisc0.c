@@ -67,6 +67,7 @@ static void unpack(uint32_t a, uint32_t b, uint32_t context) {
 }
 
 int main(void) {
+    tensix_sync(); /* stores to semaphores do not wait for the SEMINITs that BRISC has pushed */
     formats();
     addresses();
     for (uint32_t i = 0; i < runtime_args.pairs; i++) {
