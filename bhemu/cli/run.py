@@ -153,7 +153,7 @@ def _found(
         return None
     from bhemu.cli.why import context, tell_skipped
     from bhemu.why.checks import findings
-    from bhemu.why.kernel_lines import of_kernels
+    from bhemu.why.question import of_kernels
 
     asked = context(target, progress, ended)
     with progress.looking():

@@ -2,7 +2,7 @@
 
 import itertools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -13,12 +13,50 @@ from bhemu.launch.session import Program
 from bhemu.machine.machine import Chip
 from bhemu.machine.stop import Stop
 from bhemu.machine.tile import Tile
+from bhemu.memmap import CORE_NAMES
 from bhemu.noc.grid import XY
 from bhemu.program import schema
 from bhemu.program.outputs import OutputResult
 from bhemu.why.findings import Finding
-from bhemu.why.walk import MOST, ChipWalk, Walk
-from bhemu.why.work import Work, executed, tiles_of
+from bhemu.why.walk import MOST, Walk, walk_all
+
+# What a run costs besides its instructions, a Tensix word, a launch, and each further tile of it.
+_RUN, _WORD, _LAUNCH, _TILE = 500_000, 40, 10_000_000, 1_500_000
+_BYTE = 4  # that is changed before a run
+_LOOK, _LOOK_AT_WORD = 15_000, 50_000  # an instruction or word of a walk
+
+
+@dataclass
+class Work:
+    """What has been done so far."""
+
+    done: int = 0
+
+    def launched(self, tiles: int) -> None:
+        """A program was launched."""
+        self.done += _LAUNCH + _TILE * (tiles - 1)
+
+    def restored(self, tiles: int, changed: int) -> None:
+        """Tiles were put back to the launch, and so many bytes changed."""
+        self.done += _TILE * tiles + _BYTE * changed
+
+    def ran(self, instructions: int) -> None:
+        """A launched program was run, and executed these."""
+        self.done += _RUN + instructions
+
+    def walked(self, walks: Iterable[Walk]) -> None:
+        """Steps of a program were looked at."""
+        for walk in walks:
+            self.done += _LOOK * walk.instructions + _LOOK_AT_WORD * walk.words
+
+
+def executed(machine: Any) -> int:
+    """Instructions and words that the tiles of a machine have executed, as instructions."""
+    return sum(
+        int(tile.state.retired.sum()) + _WORD * int(tile.state.executed.sum())
+        for tile in machine.tiles_made()
+    )
+
 
 _SLICE = 20_000  # clock units
 WORK = 12_000_000_000  # of all checks of one question (work.py), some 24 s
@@ -119,25 +157,46 @@ class Context:
         self.end = int(self.symptom.machine.clock)
 
     @property
-    def is_chip(self) -> bool:
-        """Whether the program runs on a chip."""
-        return isinstance(self.symptom.machine, Chip)
+    def tile(self) -> Tile:
+        """The first tile that the program names, of the run that the user saw."""
+        return self.tiles(self.symptom.machine)[0]
 
     @property
-    def tile(self) -> Tile:
-        """The tile of the run that the user saw; of a chip the first that the program names."""
-        return self.tiles(self.symptom.machine)[0]
+    def past(self) -> Tile | None:
+        """The tile of that run, where it is the only one and keeps a history."""
+        tile = self.tile
+        return tile if self.program.is_alone and tile.loop.observer is not None else None
 
     def tiles(self, machine: Any) -> tuple[Tile, ...]:
         """The tiles of the program."""
-        if isinstance(machine, Tile):
-            return (machine,)
+        if self.program.is_alone:
+            return tuple(machine.tiles_made())
         return tuple(machine.tile[xy] for part in self.program.placed() for xy in part.at)
+
+    def part(self, tile: Tile) -> schema.TileSpec:
+        """What the program puts on a tile."""
+        placed = self.program.placed()
+        return next(one for one in placed if self.program.is_alone or tile.xy in one.at)
 
     def named(self, first: Tile) -> list[tuple[int, int]]:
         """The coordinates of the program's tiles, that of `first` before the others."""
         others = [tile.xy for tile in self.tiles(self.symptom.machine) if tile.xy != first.xy]
         return [first.xy, *others]
+
+    @cached_property
+    def firmware(self) -> frozenset[bytes]:
+        """The bytes of each ELF of the program's firmware, which is taken to be right."""
+        firmware = self.program.firmware
+        return (
+            frozenset(one.read_bytes() for one in firmware.elfs.values())
+            if firmware
+            else frozenset()
+        )
+
+    def in_firmware(self, tile: Tile, core: int, pc: int) -> bool:
+        """Whether an instruction of a core is of one of those ELFs."""
+        images = tile.core[CORE_NAMES[core]].images
+        return any(one.data in self.firmware and one.lookup(pc) for one in images)
 
     @property
     def late(self) -> bool:
@@ -153,11 +212,11 @@ class Context:
     @property
     def alone(self) -> dict[str, Any]:
         """Options of a launch: everything runs in this thread."""
-        return {"threads": 1} if self.is_chip else {}
+        return {} if self.program.is_alone else {"threads": 1}
 
     def outputs(self, machine: Any) -> tuple[bytes, ...]:
         """The bytes where the outputs are, as a machine holds them now."""
-        return tuple(_output(machine, spec)[1] for spec in self.program.outputs)
+        return tuple(machine.output(spec)[1] for spec in self.program.outputs)
 
     def finish(
         self,
@@ -172,8 +231,7 @@ class Context:
         each_round: called after each round of a chip.
         """
         stop, error = None, None
-        tiles = tiles_of(machine)
-        before = executed(tiles)
+        before = executed(machine)
         try:
             if each_round is None:
                 stop = machine.run(until, limit=limit)
@@ -181,7 +239,7 @@ class Context:
                 stop = _by_rounds(machine, limit, each_round)
         except BhemuError as problem:
             error = problem
-        self.work.ran(executed(tiles) - before)
+        self.work.ran(executed(machine) - before)
         return outcome(self.program, machine, stop, error)
 
     def again(self, prepare: Callable[[Any], None] | None = None, **options: Any) -> Outcome:
@@ -204,7 +262,7 @@ class Context:
         tiles = self.few(machine, most) if steps else self.tiles(machine)
         looks = [look(tile) for tile in tiles]
         walks = [one.walk() for one in looks]
-        (ChipWalk(machine, walks) if self.is_chip else walks[0]).run(most)
+        walk_all(machine, walks, most)
         self.work.walked(walks)
         return machine, looks
 
@@ -222,19 +280,17 @@ class Context:
 
     def _by_kind(self, machine: Any) -> tuple[list[Tile], list[Tile]]:
         """The first tile of each kind; the last ones and then all others."""
-        if not self.is_chip:
-            return [machine], []
-        kinds = [[machine.tile[xy] for xy in tiles] for tiles in self.kinds]
+        kinds = self.kinds(machine)
         lasts = [kind[-1] for kind in kinds if len(kind) > 1]
         return [kind[0] for kind in kinds], lasts + [one for kind in kinds for one in kind[1:-1]]
 
-    @cached_property
-    def kinds(self) -> list[list[XY]]:
+    def kinds(self, machine: Any) -> list[list[Tile]]:
         """The tiles of the program by what their cores execute."""
-        found: dict[Any, list[XY]] = {}
-        for part in self.program.placed():
-            cores = tuple((one.name, one.elf, one.pc) for one in part.cores.values())
-            found.setdefault(cores, []).extend(part.at)
+        found: dict[Any, list[Tile]] = {}
+        for tile in self.tiles(machine):
+            cores = self.part(tile).cores.values()
+            key = tuple((one.name, one.elf, one.pc) for one in cores)
+            found.setdefault(key, []).append(tile)
         return list(found.values())
 
     def steps(self, tile: Tile) -> int:
@@ -252,10 +308,10 @@ class Context:
         """The clock at the end of the run; of one that went on for ever that, or not long after, at
         which a word was executed or L1 changed, of a chip at which a transfer was delivered."""
         seen = self.symptom.machine
-        if not self.is_chip:
-            return self._last_change() if self.symptom.hangs else self.end
         if not self.symptom.hangs:
             return self.end
+        if self.program.is_alone:
+            return self._last_change()
         chip, rounds = self.launch(**self.alone), 64
         with suppress(BhemuError):
             while chip.network.state.delivered[0] < seen.network.state.delivered[0]:
@@ -306,16 +362,9 @@ def outcome(
         error = Limit("the limit of the run was reached", rule="LIMIT")
     if error is None and stop is not None and stop.reason == "idle" and wanted:
         error = NoProgress("everything is idle or parked before its end", rule="IDLE")
-    held = [_output(machine, spec) for spec in program.outputs]
+    held = [machine.output(spec) for spec in program.outputs]
     addresses, outputs = tuple(at for at, _ in held), tuple(data for _, data in held)
     return Outcome(machine, stop, error, program, addresses, outputs)
-
-
-def _output(machine: Any, spec: schema.OutputSpec) -> tuple[int, bytes]:
-    if isinstance(machine, Chip):
-        return machine.output(spec)
-    address = machine.address(spec.at)
-    return address, machine.read(address, spec.size)
 
 
 @dataclass(frozen=True)

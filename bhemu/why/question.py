@@ -1,9 +1,11 @@
 """The whole question, from a program to findings: for `bhemu why` and for Tile.why."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
 from typing import Any
 
-from bhemu.errors import BhemuError, InputError, Limit, NoProgress, Where
+from bhemu.errors import BhemuError, Call, InputError, Limit, NoProgress, Where, source_text
 from bhemu.launch.session import Launched, RunResult
 from bhemu.machine.hang.explore import livelock
 from bhemu.machine.hang.graph import no_progress
@@ -15,18 +17,15 @@ from bhemu.program.outputs import OutputResult
 from bhemu.why import checks, late_run, requests, saved_state
 from bhemu.why.check import Context, Name, outcome, unsaved
 from bhemu.why.findings import Finding, of_error, of_one_hang, place
-from bhemu.why.kernel_lines import of_kernels
 from bhemu.why.origin import overwritten
 from bhemu.why.origin.chain import links_behind
 from bhemu.why.origin.outputs import of_output
-from bhemu.why.origin.set_fields import setter
 from bhemu.why.toml_lines import TomlLines
 from bhemu.why.waiting import (
     apart,
     ended_early,
     left_pages,
     unreached,
-    unread,
     unsent,
     with_hand_over,
 )
@@ -79,13 +78,12 @@ def findings(asked: Context, target: Launched, error: BhemuError | None) -> list
         symptom = [of_one_hang(symptom[0], _of_hang(asked, tile, error))]
     found = [*_too_short(asked, error), *overwritten.arguments(asked)]
     if tile is not None:  # which is taken back in time by what comes now
-        found += [*overwritten.address(asked, error), *setter(asked, error)]
+        found += [*overwritten.address(asked, error), *overwritten.setter(asked, error)]
         found += overwritten.code(tile, asked.program)
     if error is None:
         for number, wrong in enumerate(asked.symptom.wrong):
             seen = tile or (_with_history(asked, wrong) if number < _FOLLOWED else None)
             symptom += _of_output(asked, seen, wrong)
-        found += requests.left_out(asked)
     if asked.program.kind == schema.SAVED_STATE:  # which has no past that a check could look at
         found += saved_state.stacks(target)
     else:
@@ -113,7 +111,7 @@ def _too_short(asked: Context, error: BhemuError | None) -> Iterator[Finding]:
 
 def _of_hang(asked: Context, tile: Tile | None, error: NoProgress) -> list[Finding]:
     """What is known of a hang besides who waits for whom."""
-    found = [*ended_early(asked, error), *unread(asked, error)]
+    found = [*ended_early(asked, error)]
     found += [] if tile is None else overwritten.awaited(tile, error)
     return [*found, *unreached(asked, error), *unsent(asked, error), *left_pages(asked, error)]
 
@@ -169,3 +167,43 @@ def of_program(
     culprit = {} if made is None else place(made.where, made.clock, target.tile)
     evidence = tuple("  " * link.depth + str(link) for link in links[1:])
     return [Finding("place", "note", str(links[0]), culprit, {"place": where}, evidence, "")]
+
+
+_TESTS_LLK = "llk"  # of a program that tests tt-llk itself
+
+
+def of_kernels(context: Context, found: Sequence[Finding]) -> list[Finding]:
+    """The findings, their culprits in the kernels; where in the header is evidence."""
+    if context.program.kind == _TESTS_LLK:
+        return list(found)
+    tiles = {tile.xy: tile for tile in context.tiles(context.symptom.machine)}
+
+    @cache
+    def library(xy: Any, core: str) -> frozenset[str]:
+        images = tiles[xy].core[core].images if xy in tiles else ()
+        of_session = context.libraries.get((xy, core), ())
+        return frozenset().union(of_session, *(image.library for image in images))
+
+    return [_outward(one, library) for one in found]
+
+
+def _outward(found: Finding, library: Any) -> Finding:
+    who = found.culprit
+    if not who.get("inlined") or "core" not in who or "tile" not in who:
+        return found
+    names = library(tuple(who["tile"]), who["core"])
+    calls = [Call(**call) for call in who["inlined"]]
+    inner = source_text(who.get("file"), who.get("line"), who.get("function"), ())
+    function, file, line = who.get("function"), who.get("file"), who.get("line")
+    while file in names and calls:
+        function, file, line = (calls[0].function, calls[0].file, calls[0].line)
+        calls = calls[1:]
+    if file == who.get("file") or file in names:
+        return found
+    inlined = [call._asdict() for call in calls]
+    culprit = {**who, "function": function, "file": file, "line": line, "inlined": inlined}
+    said, core = f"{who['core']} {who.get('file')}:{who.get('line')} ", who["core"]
+    text = found.text.replace(said, f"{core} {file}:{line} ", 1)  # there as well
+    return replace(
+        found, text=text, culprit=culprit, evidence=(*found.evidence, f"there in {inner}")
+    )

@@ -13,7 +13,7 @@ from bhemu.riscv.assembly import SP
 from bhemu.tensix import mmio
 from bhemu.tensix.banks import SRCA, SRCB
 from bhemu.tensix.insn import SEMAPHORE_NAMES
-from bhemu.why.checks.stack import data_end
+from bhemu.why.checks.cores import data_end
 from bhemu.why.findings import Finding, merged, place
 
 _TILES = 8  # whose state is shown

@@ -12,7 +12,7 @@ from bhemu.machine import error_text
 from bhemu.machine.machine import Chip
 from bhemu.machine.stop import now
 from bhemu.machine.tile import Tile
-from bhemu.memmap import LOCAL_BASE, LOCAL_SIZES
+from bhemu.memmap import CORE_NAMES, LOCAL_BASE, LOCAL_SIZES
 from bhemu.noc.rounds import CHIP_TILES
 from bhemu.riscv.formats import Atomic, Load, Store
 from bhemu.riscv.isa import decode
@@ -84,6 +84,11 @@ class Word:
 
 
 Step = Instruction | Word
+
+
+def maker(step: Step) -> str:
+    """The thread or core that makes a step: "T0", "brisc"."""
+    return f"T{step.thread}" if isinstance(step, Word) else CORE_NAMES[step.core]
 
 
 def where(tile: Tile, step: Step, *, pushed: bool = False) -> Where:
@@ -170,6 +175,13 @@ class Walk:
             word = int.from_bytes(s.l1[pc : pc + 4].tobytes(), "little")
             self._instruction(Instruction(now(s), int(c), pc, word, self._regs[c]))
         self._retired, self._pcs, self._regs = s.retired.copy(), s.pc.copy(), s.regs.copy()
+
+
+def walk_all(machine: Any, walks: Sequence[Walk], most: int = MOST) -> bool:
+    """Walk.run of some tiles of a machine; `most` steps of each."""
+    if machine is walks[0].tile:
+        return walks[0].run(most)
+    return ChipWalk(machine, walks).run(most)
 
 
 class ChipWalk:

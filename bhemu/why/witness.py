@@ -1,7 +1,7 @@
 """A late run in which a pair that nothing orders happens in the other order: found, then halved.
 
-The run delays some acts, as texts allow (docs/timing.md), and ends otherwise than the run that the
-user saw: so the pair decides something, and one command shows it.
+The run delays some acts, as texts allow (docs/timing.md), and ends differently from the run that
+the user saw: so the pair decides something, and one command shows it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bhemu.errors import Limit
-from bhemu.memmap import CORE_NAMES
 from bhemu.program.coordinates import XY
 from bhemu.program.lateness import NOC, Acts, Lateness
 from bhemu.program.schema import SESSION
@@ -18,7 +17,7 @@ from bhemu.timing import cycles
 from bhemu.why.check import Context, Outcome
 from bhemu.why.findings import Finding
 from bhemu.why.order.describe import unit_of
-from bhemu.why.walk import Step, Word
+from bhemu.why.walk import Step, Word, maker
 
 _NOT_SHOWN = "no late run has shown that their order matters"
 _SESSION = "no late run was tried: the host of a session waits in each read, which takes minutes"
@@ -34,7 +33,7 @@ _UNITS = {
 
 @dataclass(frozen=True)
 class Witness:
-    """A late run that ends otherwise than the run that the user saw."""
+    """A late run that ends differently from the run that the user saw."""
 
     late: Lateness
     outcome: Outcome
@@ -67,7 +66,7 @@ def of_pair(
     if not context.symptom.fine:
         sides.append([*_of_step(second, None if isinstance(first, Acts) or request else first)])
     for acts in (acts for side in sides for acts in side):
-        named = context.is_chip and acts.agent != NOC
+        named = not context.program.is_alone and acts.agent != NOC
         own = replace(acts, tile=tile) if named else acts
         for seed in _SEEDS:
             if (found := _differs(context, Lateness(seed, (own,)))) is not None:
@@ -85,16 +84,12 @@ def _of_step(step: Step, other: Step | None) -> Iterator[Acts]:
         yield Acts(unit, step.pc)
     if isinstance(step, Word) and cycles.is_late_load(step.word):
         yield Acts("scalar_results", step.pc)
-    if other is None or _maker(other) != _maker(step):
-        yield Acts(_maker(step), step.pc)
-
-
-def _maker(step: Step) -> str:
-    return f"T{step.thread}" if isinstance(step, Word) else CORE_NAMES[step.core]
+    if other is None or maker(other) != maker(step):
+        yield Acts(maker(step), step.pc)
 
 
 def _differs(context: Context, late: Lateness) -> Witness | None:
-    """The late run, where it ends otherwise: with other outputs, an error, or in a deadlock."""
+    """The late run, where it ends differently: with other outputs, an error, or in a deadlock."""
     runs = context.facts.setdefault("late runs", [0])
     if runs[0] >= _RUNS or context.late:
         return None

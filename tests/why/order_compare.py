@@ -16,7 +16,7 @@ from bhemu.riscv.isa import decode as decode_riscv
 from bhemu.tensix.insn import disassemble
 from bhemu.why.order import observe, sites
 from bhemu.why.order import record as r
-from bhemu.why.order.events import Conflict
+from bhemu.why.order.conflicts import Conflict
 from bhemu.why.order.observe import Observer
 from bhemu.why.walk import Access, Instruction, Walk, Word
 

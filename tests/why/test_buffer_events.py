@@ -3,7 +3,7 @@
 import pytest
 
 from bhemu.program.specs import BufferSpec
-from bhemu.why.buffers import Buffer, Event, Wrong, first_stream
+from bhemu.why.checks.buffers import Buffer, Event, Wrong, first_stream
 
 
 def counts(*streams: int) -> list[Event]:
@@ -65,12 +65,6 @@ def test_a_request_may_read_several_pages() -> None:
     assert wrong_counts(skips=False, pages=2) == []
 
 
-def test_who_reads_one_page_again_is_to_blame() -> None:
-    (found,) = counted(skips=False, pages=1, times=2)
-    assert "1 of them read, and that again: " in found.text
-    assert found.by.kind == "reads"
-
-
 def announced(*lows: int) -> list[Wrong]:
     """A producer that fills pages from `lows` on and announces two."""
     buffer = Buffer(BufferSpec(16, 0x1000, 4, 0x800))
@@ -79,12 +73,6 @@ def announced(*lows: int) -> list[Wrong]:
         filled = Event(4, None, 0x20 + 4 * n, "writes", low, low + 0x800)
         assert list(buffer.accessed(filled, elsewhere=False)) == []
     return list(buffer.counted(Event(4, None, 0x10, "received", 2, 16)))
-
-
-def test_who_fills_one_page_again_is_to_blame() -> None:
-    (found,) = announced(0x1000, 0x1000)
-    assert "announces 2 pages at once, 1 of them written, and that again: " in found.text
-    assert (found.by.kind, found.by.pc) == ("writes", 0x24)
 
 
 def test_who_announces_more_than_was_filled_is_to_blame() -> None:

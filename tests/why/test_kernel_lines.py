@@ -4,7 +4,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from bhemu.why.findings import Finding
-from bhemu.why.kernel_lines import of_kernels
+from bhemu.why.question import of_kernels
 
 CALLS = [
     {"function": "add_tiles", "file": "eltwise_binary.h", "line": 268},

@@ -23,13 +23,9 @@ from bhemu.riscv.assembly import (
     li,
     lw,
     sw,
-    ttinsn,
 )
 from bhemu.riscv.isa.rv32i import SUB
-from bhemu.tensix.insn import assemble
-from bhemu.why.order.delays import nops_before
 from bhemu.why.order.sites import is_polled, spin
-from bhemu.why.walk import Word
 
 AT, FENCE = 0x8000, 0x0FF0000F
 DATA, COUNT, OUT = 0x20000, 0x20100, 0x20200
@@ -156,23 +152,3 @@ def test_stores_that_end_at_a_round_place_are_named(tmp_path: Path) -> None:
         total -= (total & 0x80000000) << 1
         paths.append(folder(tmp_path / kind, {"trisc0": kernel}, outputs={OUT: [total]}))
     check_bug(*paths, "unwritten", "trisc0", 1)
-
-
-def _nops_before(*code: int) -> int | None:
-    """How many instructions before a word the first NOP is pushed that only lets time pass."""
-    tile, at = Tile(), 0x8000
-    for n, word in enumerate(code):
-        tile.write(at + 4 * n, word.to_bytes(4, "little"))
-    last = at + 4 * len(code)
-    found = nops_before(tile, Word(0, 1, assemble("SFPLOAD"), last, 2, 0, 1, last))
-    return None if found is None else (last - found) // 4
-
-
-def test_nops_count_as_well_before_instructions_that_compute() -> None:
-    nop, other = ttinsn(assemble("NOP")), ttinsn(assemble("SFPMOV"))
-    assert _nops_before(other, nop, nop) == 2
-    assert _nops_before(other, nop, nop, addi(15, 0, 32), addi(14, 0, 1)) == 4
-    assert _nops_before(nop, nop, other, addi(15, 0, 32)) is None
-    assert _nops_before(other, nop, nop, sw(15, 14, 0)) is None
-    assert _nops_before(other, nop, nop, branch(0, 15, 14, -8)) is None
-    assert _nops_before(other, other, nop, addi(15, 0, 32)) is None

@@ -12,9 +12,9 @@ from bhemu.launch.session import Program
 from bhemu.riscv.assembly import A0, A1, li, lw, tt
 from bhemu.tensix.insn import REGISTRY, Instruction, assemble
 from bhemu.tensix.state import DTYPE, OFFSET
+from bhemu.why.order import describe
 from bhemu.why.order.observe import Observer
 from bhemu.why.order.record import TOUCHED
-from bhemu.why.unwritten import places
 from bhemu.why.unwritten.trials import Fill, Trials
 
 READ, MADE, BOTH = 0x20000, 0x20100, 0x20200
@@ -58,12 +58,12 @@ def test_all_that_a_word_is_declared_to_touch_has_room(cls: type[Instruction]) -
     for fields in (0, *(f.mask for f in cls.fields), sum(f.mask for f in cls.fields)):
         values = cls.operands(cls.opcode << 24 | fields)
         for clause in (cls.reads, cls.writes):
-            ranges = {one for term in clause.of(values) for one in places._ranges(term, values)}
-            assert len(places._joined(sorted(ranges))) <= TOUCHED
+            ranges = {one for term in clause.of(values) for one in describe._ranges(term, values)}
+            assert len(describe._joined(sorted(ranges))) <= TOUCHED
 
 
 def test_a_gpr_is_that_of_the_thread_that_reads_it() -> None:
-    reads, _ = places.touched(assemble("WRCFG", gpr_address=5))
+    reads, _ = describe.touched(assemble("WRCFG", gpr_address=5))
     at, size, of_thread, _ = next(one for one in reads.tolist() if one[0] >= OFFSET["gpr"])
     assert (at, size, of_thread) == (OFFSET["gpr"] + 20, 4, DTYPE["gpr"].itemsize // 3)
 

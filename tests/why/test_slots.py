@@ -1,9 +1,7 @@
 """The check "slots": what a MOP issues of its template, and what only stands there."""
 
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
 from corpus import Line, checked, folder, store
 
@@ -11,8 +9,6 @@ import bhemu.tensix.units  # noqa: F401  (declares the instructions)
 from bhemu.memmap import MOP_CFG_BASE
 from bhemu.riscv.assembly import tt
 from bhemu.tensix.insn import assemble
-from bhemu.why.checks.slots import Slots
-from bhemu.why.walk import Instruction
 
 NOP = 0x02000000
 RECORD = tt("REPLAY", load_mode=1, start_idx=0, len=2)
@@ -43,27 +39,3 @@ def test_only_what_a_mop_issues_counts(
 ) -> None:
     seen = checked(folder(tmp_path / "p", kernel(template, word)), "slots")
     assert [one["check"] for one in seen] == ["unwritten"] * found
-
-
-@pytest.mark.parametrize(
-    ("plays", "next_frame", "blamed"),
-    [
-        ({"len": 3}, "other", "played"),  # all that the function pushes is recorded
-        ({"len": 3}, "recorder", "recorded"),  # it goes on: one word was left out
-        ({"start_idx": 1, "len": 2}, "other", "recorded"),  # as many, from another slot on
-    ],
-)
-def test_who_is_wrong_where_more_is_played_than_recorded(
-    plays: dict[str, int], next_frame: str, blamed: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    frames = {1: "recorder", 2: "recorder", 3: next_frame, 4: "other"}
-    found: list[int] = []
-    monkeypatch.setattr(Slots, "_frame", lambda _, step: (frames[step.pc],))
-    monkeypatch.setattr(Slots, "_report", lambda _, by, *__: found.append(by.pc))
-    tile: Any = None
-    slots = Slots(tile)
-    nop, replay = assemble("NOP"), assemble("REPLAY", **plays)
-    record = assemble("REPLAY", load_mode=1, len=2)
-    for pc, word in ((1, record), (2, nop), (2, nop), (3, assemble("SETRWC")), (4, replay)):
-        slots._pushed(1, word, Instruction(0, 2, pc, 0, np.zeros(32, np.uint32)))
-    assert found == [{"recorded": 1, "played": 4}[blamed]]

@@ -7,7 +7,7 @@ from corpus import Line, checked, folder
 
 from bhemu.memmap import LOCAL_BASE
 from bhemu.riscv.assembly import A0, SP, ZERO, addi, bne, li
-from bhemu.why.checks import stack
+from bhemu.why.checks import cores
 
 CHANGES = 2 + 2 * 3000 + 1  # of sp: two set it up, each call there and back, the last one
 
@@ -23,6 +23,6 @@ def grows(path: Path) -> Path:
 def test_a_stack_that_grows_late(
     most: int, lines: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stack, "_MOST", most)
+    monkeypatch.setattr(cores, "_MOST", most)
     found = checked(grows(tmp_path / "late"), "stack")
     assert [one["culprit"]["line"] for one in found] == lines

@@ -9,11 +9,11 @@ import numpy as np
 import planted
 import pytest
 from corpus import checked
+from order_walk.looks import Look
 
 from bhemu.devices import niu_request as request
 from bhemu.riscv.assembly import addi, branch
 from bhemu.tensix.state import NOC_FIELDS
-from bhemu.why.order.looks import Look
 from bhemu.why.order.record import FAR
 from bhemu.why.order.sent import Sent
 from bhemu.why.order.tiles import Channels

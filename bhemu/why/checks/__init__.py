@@ -1,4 +1,4 @@
-"""The checks: one file each, which declares its CHECK."""
+"""The checks: each file declares one, or two that ask nearly the same."""
 
 import importlib
 import pkgutil
@@ -27,9 +27,11 @@ TOOLS = {
 @cache
 def every() -> dict[str, Check]:
     """All checks by name."""
-    names = sorted(module.name for module in pkgutil.iter_modules(__path__))
-    found = [importlib.import_module(f"{__name__}.{name}").CHECK for name in names]
-    return {check.name: check for check in found}
+    files = [
+        importlib.import_module(f"{__name__}.{one.name}") for one in pkgutil.iter_modules(__path__)
+    ]
+    found = [one for file in files for one in vars(file).values() if isinstance(one, Check)]
+    return {check.name: check for check in sorted(found, key=lambda one: one.name)}
 
 
 def named(text: str) -> list[Check]:

@@ -1,6 +1,5 @@
 """NoC transfers that are used before they have arrived: runs in which they arrive late."""
 
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -14,11 +13,9 @@ from bhemu.noc.grid import XY
 from bhemu.program.schema import SESSION
 from bhemu.text import joined
 from bhemu.why.check import Check, Context, Outcome
-from bhemu.why.findings import Finding, place, with_evidence
-from bhemu.why.firmware import firmware_of, in_firmware
-from bhemu.why.order.conflicts import observed, tiles
+from bhemu.why.findings import Finding, outside_headers, place, with_evidence
+from bhemu.why.order.conflicts import Conflict, observed, tiles
 from bhemu.why.order.delays import loop_around
-from bhemu.why.order.events import Conflict
 from bhemu.why.order.observe import name
 from bhemu.why.order.record import NOC
 from bhemu.why.walk import Step, where
@@ -26,7 +23,6 @@ from bhemu.why.witness import witnessed
 
 _SEEDS = 4
 _SEEN = 3  # findings of a run
-_HEADER = (".h", ".hpp")
 _ADVICE = {
     request.READ: "wait for its answer (noc_async_read_barrier) before its data are used",
     request.WRITE: "wait until it has been acknowledged (noc_async_write_barrier) before others are"
@@ -36,8 +32,8 @@ _ADVICE = {
 
 
 def run(context: Context) -> list[Finding]:
-    """The requests that, held back alone, make the program end otherwise."""
-    if not context.is_chip:
+    """The requests that, held back alone, make the program end differently."""
+    if context.program.is_alone:
         return []
     if found := _unordered(context):
         return found
@@ -55,7 +51,6 @@ def run(context: Context) -> list[Finding]:
 def _unanswered(context: Context) -> list[Finding]:
     """Kernels that end without a look at the answers of their last requests."""
     found: dict[int, Finding] = {}
-    firmware = firmware_of(context.program)
     together = tiles(context)
     assert together is not None
     for n, one in enumerate(together.observers):
@@ -64,9 +59,9 @@ def _unanswered(context: Context) -> list[Finding]:
         tile = one.tile
         for last in together.unanswered(n):
             step, kind = last.step, last.kind
-            if in_firmware(firmware, tile.core[CORE_NAMES[step.core]], step.pc):
+            if context.in_firmware(tile, step.core, step.pc):
                 continue
-            sent = in_source(where(tile, step))
+            sent = outside_headers(where(tile, step))
             text = f"{CORE_NAMES[step.core]} ends without a look at the answers of its last NoC"
             text += f" {request.KIND_NAMES[kind]}s"
             evidence = (f"the last of them is sent at clock {step.clock}: {where(tile, step)}",)
@@ -119,11 +114,11 @@ def _used(tile: Tile, conflict: Conflict, blamed: Step, kind: int) -> Finding:
         f"used at clock {second.step.clock}: {where(tile, second.step)}",
         "no load of a counter of the NoC interface unit stands in between",
     )
-    at = in_source(where(tile, blamed, pushed=True))
+    at = outside_headers(where(tile, blamed, pushed=True))
     if blamed is second.step and (head := loop_around(tile, blamed, first.step.pc)) is not None:
         at = head
     user = place(at, blamed.clock)
-    asker = place(in_source(where(tile, first.step)), first.step.clock)
+    asker = place(outside_headers(where(tile, first.step)), first.step.clock)
     own = kind == request.READ and first.owner == second.owner  # its barrier stands behind it
     who, victim = (asker, user) if own else (user, asker)
     return Finding("barriers", "error", text, who, victim, evidence, _ADVICE[kind])
@@ -131,58 +126,40 @@ def _used(tile: Tile, conflict: Conflict, blamed: Step, kind: int) -> Finding:
 
 def _alone(context: Context, plain: Outcome, late: Outcome, seed: int) -> list[Finding]:
     found: list[Finding] = []
-    for pc, (who, row) in sorted(_requests(context, seed).items(), key=_of_a_read):
+    for pc, (who, row) in _requests(context).items():
         if len(found) < _SEEN:
             held = context.again(partial(_hold, pc), delivery="late", seed=seed)
             if not held.same(plain):
                 found.append(_finding(context, who, row, held, seed))
     if not found:
-        text = "the program ends otherwise when NoC transfers arrive late, of several requests"
-        found = [_told(context, text, {}, late, seed, "put barriers behind requests")]
+        text = "the program ends differently when NoC transfers arrive late, of several requests"
+        found = [_told(context, text, {}, late, seed, "put barriers after requests")]
     return found
-
-
-def _of_a_read(sent: tuple[int, tuple[Where, Any]]) -> bool:
-    """Reads last: what uses their data too early has been looked for (`_unordered`)."""
-    return int(sent[1][1][request.CONTROL]) & 3 == request.READ
 
 
 def _hold(pc: int, chip: Any) -> None:
     chip.network.state.late_pc[0] = pc
 
 
-def _requests(context: Context, seed: int) -> dict[int, tuple[Where, Any]]:
-    """By the pc of its store, who sends a request and one of its rows."""
-    chip = context.launch(delivery="late", seed=seed)
+def _requests(context: Context) -> dict[int, tuple[Where, Any]]:
+    """By the pc of its store, who sends a request and one of its rows; reads last.
+
+    What uses the data of reads too early has been looked for (`_unordered`).
+    """
+    together = tiles(context)
+    assert together is not None
+    every = [one for sent in together.sent for one in sent]
     seen: dict[int, tuple[Where, Any]] = {}
-
-    def look(one: Any) -> bool:
-        for tile in context.tiles(one):
-            for row in tile.state.noc_request[: int(tile.state.noc_requests[0])]:
-                pc = int(row[request.PC])
-                if pc not in seen:
-                    seen[pc] = error_text.where_core(tile, int(row[request.CORE]), pc), row.copy()
-        words = one.loop.end.words
-        return bool(words) and one.loop.holds(words)
-
-    context.finish(chip, until=look)
+    for one in sorted(every, key=lambda one: (one.reads, one.step.pc)):
+        tile = together.observers[one.tile].tile
+        seen.setdefault(one.step.pc, (where(tile, one.step), one.row))
     return seen
-
-
-def in_source(at: Where) -> Where:
-    """The innermost inlined call that stands in a source file, not in a header."""
-    while at.inlined and str(at.file).endswith(_HEADER):
-        call, *rest = at.inlined
-        at = replace(
-            at, function=call.function, file=call.file, line=call.line, inlined=tuple(rest)
-        )
-    return at
 
 
 def _finding(context: Context, sender: Where, row: Any, held: Outcome, seed: int) -> Finding:
     text = f"what comes after a request does not wait for it: {describe(row)}"
     kind = int(row[request.CONTROL]) & 3
-    who = in_source(sender)
+    who = outside_headers(sender)
     if _is_under_way(context, held, int(row[request.PC])):
         text = f"the kernel ends while a request of it is under way: {describe(row)}"
         tile = next(tile for tile in context.tiles(held.machine) if tile.xy == who.tile)
@@ -208,7 +185,7 @@ def _end_of(tile: Tile, who: Where) -> Where:
         return who
     _, low, high = core.function(who.pc)
     ends = [error_text.where_core(tile, core.index, pc) for pc in range(low, high, 4)]
-    own = [in_source(end) for end in ends]
+    own = [outside_headers(end) for end in ends]
     return max(
         (end for end in own if end.file == who.file and not end.inlined),
         key=lambda end: end.line or 0,
@@ -238,8 +215,8 @@ def applies(seen: Outcome) -> int:
 CHECK = Check(
     "barriers",
     proves="the source or target of a NoC request that is used before a counter of answers was"
-    " read; a request whose late arrival makes the program end otherwise (the run that shows it is"
-    " named); a kernel that ends without a look at the answers of its last requests",
+    " read; a request whose late arrival makes the program end differently (the run that shows it"
+    " is named); a kernel that ends without a look at the answers of its last requests",
     misses="delays of more than 8 rounds, programs of one tile",
     cost="5 runs, and one for each place that sends requests",
     applies=applies,

@@ -1,31 +1,268 @@
 """The check "buffers": circular buffers whose pages are used without being owned."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from bhemu import memmap as mm
-from bhemu.errors import BhemuError, InputError, Where
+from bhemu.devices.bus.naming import FIRST_BUFFER_STREAMS
+from bhemu.errors import BhemuError, Where
 from bhemu.machine.error_text import where_core
+from bhemu.machine.stop import now
 from bhemu.machine.tile import Tile
+from bhemu.machine.word_text import Entry, Pack, transfer_of
 from bhemu.noc.grid import XY
-from bhemu.program.specs import Program, TileSpec
-from bhemu.why.buffers import COUNT_REGISTERS, COUNTS, Buffer, Event, Recorder, Wrong, first_stream
+from bhemu.program.specs import BufferSpec, Program, TileSpec
+from bhemu.tensix.insn import decode
+from bhemu.tensix.mmio import REMOTE_DEST_BUF_SIZE, REMOTE_DEST_BUF_START
+from bhemu.tensix.observe import FIRST_CORE, WORDS_AND_STORES
+from bhemu.tensix.rules import DONE
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, outside, place
-from bhemu.why.firmware import firmware_of, in_firmware
-from bhemu.why.register_values import Makers, makers
+from bhemu.why.requests import Requests
 from bhemu.why.toml_lines import TomlLines
-from bhemu.why.walk import Instruction
+from bhemu.why.walk import MOST
 
-_MOVERS, _TWO = ("brisc", "ncrisc"), 2
+# What a tile does to its circular buffers, in order: counts, requests, UNPACR and PACR.
+
+_STREAM = 0x1000  # bytes of the registers of one
+COUNT_REGISTERS = {REMOTE_DEST_BUF_START: "acked", REMOTE_DEST_BUF_SIZE: "received"}
+COUNTS = tuple(COUNT_REGISTERS.values())  # kinds of events that change a count
+
+
+@dataclass(frozen=True)
+class Event:
+    """One access to a buffer: by an instruction of `core` at `pc`, in thread `thread` if any."""
+
+    core: int
+    thread: int | None
+    pc: int
+    kind: str  # "received", "acked", "writes", "reads"
+    low: int  # or the new count
+    high: int = 0  # of a count the stream
+    clock: int | None = None
+
+    @property
+    def who(self) -> str:
+        """For example "trisc2"."""
+        return mm.CORE_NAMES[self.core]
+
+
+class Recorder:
+    """Notes what a tile's words touch, and its log of stores, while it runs."""
+
+    def __init__(self, tile: Tile) -> None:
+        self._tile = tile
+        self._first = int(tile.state.log_write[0])
+        self._words: dict[int, Event] = {}  # by number in the log
+        self._left = MOST
+        tile.log = []
+        tile.state.trace[0] = WORDS_AND_STORES
+        tile.backend.table.observe(self._before, self._after)
+
+    def _before(self, t: int, word: int) -> tuple[int, Event | None]:
+        s = self._tile.state
+        self._left -= 1
+        if not self._left:
+            s.limit[0] = now(s)  # the run ends: what it does for ever is not looked at for ever
+        return int(s.log_write[0]) - self._first, self._event(s, t, word)
+
+    def _event(self, s: Any, t: int, word: int) -> Event | None:
+        cls = decode(word)
+        core, pc = int(s.gate_core[t]), int(s.gate_pc[t])
+        if cls is not None and cls.name == "STOREREG":
+            values = cls.operands(word)
+            address = mm.LOCAL_BASE + 4 * values["reg_addr"]
+            value = int(s.gpr[t, values["tdma_data_reg_index"]])
+            return Event(core, t, pc, "store", address, value)
+        does = transfer_of(s, t, word)
+        if does is None or cls is None or cls.operands(word).get("zero_write2"):
+            return None
+        kind = "writes" if isinstance(does, Pack) else "reads"
+        return Event(core, t, pc, kind, does.first, does.end)
+
+    def _after(self, seen: tuple[int, Event | None], status: int) -> None:
+        number, event = seen
+        if status == DONE and event is not None:
+            self._words[number] = event
+
+    def events(self) -> Iterator[Event]:
+        """In the order in which they took place."""
+        self._tile.drain_log()
+        requests = Requests()
+        for number, entry in enumerate(self._tile.log):
+            for event in self._of(number, entry, requests):
+                yield replace(event, clock=entry[4])
+
+    def _of(self, number: int, entry: Entry, requests: Requests) -> Iterator[Event]:
+        """What one entry of the log does."""
+        if number in self._words:
+            event = self._words[number]
+            if event.kind == "store":
+                yield from _counter(event.core, event.thread, event.pc, event.low, event.high)
+            else:
+                yield event
+        elif entry[0] >= FIRST_CORE:
+            core, value, pc, address = entry[0] - FIRST_CORE, *entry[1:4]
+            yield from _counter(core, None, pc, address, value)
+            for one in requests.stored(entry):
+                kind = "writes" if one.reads else "reads"
+                yield Event(one.core, None, one.pc, kind, one.low, one.high)
+
+
+def _counter(core: int, thread: int | None, pc: int, address: int, value: int) -> Iterator[Event]:
+    """A store to a counter of a buffer."""
+    stream, offset = divmod(address - mm.OVERLAY_BASE, _STREAM)
+    kind = COUNT_REGISTERS.get(offset >> 2)
+    if mm.OVERLAY_BASE <= address < mm.OVERLAY_END and kind and not offset & 3:
+        yield Event(core, thread, pc, kind, value & 0xFFFF, stream)
+
+
+def first_stream(events: Sequence[Event], buffers: Collection[int]) -> int | None:
+    """The stream that counts buffer 0 of a build, by what is counted; None: it cannot be told."""
+    counted = {one.high for one in events if one.kind in COUNTS and one.low}
+    fits = {first: sum(one - first in buffers for one in counted) for first in FIRST_BUFFER_STREAMS}
+    best = [first for first, number in fits.items() if number == max(fits.values())]
+    return best[0] if len(best) == 1 or not counted else None
+
+
+# One circular buffer as its users count it: which pages are there, and what is a wrong use.
+
+
+class Wrong(NamedTuple):
+    """A wrong use of a buffer: who is to blame, what it does, what to write."""
+
+    by: Event
+    text: str
+    advice: str
+
+
+@dataclass
+class Buffer:
+    """One circular buffer: its counts, who counts, which pages hold something."""
+
+    spec: BufferSpec
+    counts: dict[str, int] = field(default_factory=lambda: {"received": 0, "acked": 0})
+    counters: dict[str, Event] = field(default_factory=dict)
+    last: dict[str, Event] = field(default_factory=dict)  # by "reads", "writes"
+    begun: dict[str, list[int]] = field(default_factory=dict)  # where each of them began
+    owners: dict[str, set[str]] = field(default_factory=dict)  # who counts, in the whole run
+    filled: set[int] = field(default_factory=set)  # pages written since the last were announced
+    used: set[int] = field(default_factory=set)  # pages read since the last were given back
+    skips: bool = True  # pages may be given back that nobody has read
+
+    @property
+    def held(self) -> int:
+        """Pages announced and not given back."""
+        return self.counts["received"] - self.counts["acked"]
+
+    @property
+    def producers(self) -> set[str]:
+        """Who announces pages."""
+        return self.owners.get("received", set())
+
+    def state(self) -> str:
+        """In words."""
+        announced, back = self.counts["received"], self.counts["acked"]
+        return (
+            f"buffer {self.spec.index} of {self.spec.pages} pages"
+            f" (announced so far: {announced}, given back: {back})"
+        )
+
+    def counted(self, event: Event) -> Iterator[Wrong]:
+        """What is wrong with a change of a count."""
+        kind = event.kind
+        more, done = self._moved(event)
+        first = self.counters.setdefault(kind, event)
+        if first.who != event.who:
+            does = "announces pages of" if kind == "received" else "gives back pages of"
+            yield Wrong(
+                event,
+                f"{event.who} {does} buffer {self.spec.index}, as {first.who} does",
+                "a buffer has one producer and one consumer: open another buffer here",
+            )
+        elif self.held > self.spec.pages:
+            yield Wrong(
+                event,
+                f"{event.who} announces more pages than there is room for: {self.state()}",
+                "wait for room, and announce as many pages as were waited for",
+            )
+        elif kind == "received" and 0 < done < more:
+            yield Wrong(
+                event,
+                f"{event.who} announces {more} pages at once, {done} of them written:"
+                f" {self.state()}",
+                "fill the others too, or announce as many pages as were filled",
+            )
+        elif self.held < 0:
+            yield Wrong(
+                event,
+                f"{event.who} gives back more pages than were there: {self.state()}",
+                "wait for pages, and give back as many as were waited for",
+            )
+        elif kind == "acked" and 0 < done < more and not self.skips:
+            yield Wrong(
+                event,
+                f"{event.who} gives back {more} pages at once, {done} of them read: {self.state()}",
+                "read the others too, or give back as many pages as were used",
+            )
+
+    def _moved(self, event: Event) -> tuple[int, int]:
+        """Change a count: by how much, the pages written or read before."""
+        more = event.low - self.counts[event.kind] & 0xFFFF
+        self.counts[event.kind] += more
+        pages = self.filled if event.kind == "received" else self.used
+        done = len(pages)
+        pages.clear()
+        return more, done
+
+    def accessed(self, event: Event, *, elsewhere: bool) -> Iterator[Wrong]:
+        """What is wrong with an access to its bytes, or right behind them.
+
+        elsewhere: another buffer or tensor holds them.
+        """
+        spec, end = self.spec, self.spec.at + self.spec.size
+        owner = any(event.who in who for who in self.owners.values())
+        behind = owner and end <= event.low < end + spec.page and not elsewhere
+        if (event.high <= spec.at or event.low >= end) and not behind:
+            return
+        self.last[event.kind] = event
+        self.begun.setdefault(event.kind, []).append(event.low)
+        verb = event.kind
+        if event.low < spec.at or event.high > spec.at + spec.size:
+            yield Wrong(
+                event,
+                f"{event.who} {verb} {event.low:#x} to {event.high:#x}, past buffer {spec.index}"
+                f" ({spec.at:#x} to {spec.at + spec.size:#x})",
+                "let the pointer wrap at the end of the buffer",
+            )
+            return
+        page = (event.low - spec.at) // spec.page
+        there = {(self.counts["acked"] + k) % spec.pages for k in range(min(self.held, spec.pages))}
+        touched = range(page, (event.high - 1 - spec.at) // spec.page + 1)
+        (self.filled if verb == "writes" else self.used).update(touched)
+        if verb == "writes" and page in there and event.who not in self.owners.get("acked", ()):
+            yield Wrong(
+                event,
+                f"{event.who} writes page {page}, which is not free: {self.state()}",
+                "wait for room before the page is written (cb_reserve_back)",
+            )
+        # A producer may use what it fills.
+        elif verb == "reads" and page not in there and event.who not in self.producers:
+            yield Wrong(
+                event,
+                f"{event.who} reads page {page}, which is not there: {self.state()}",
+                "wait for the page, and give it back only after its last use (cb_wait_front)",
+            )
+
+
+_MOVERS = ("brisc", "ncrisc")  # which move data, and do not compute
 _HEADERS = (".h", ".hpp", ".hh", ".inc")
 _TILES = 2  # of those with the same code and arguments are looked at
 _AT_ONCE = 16  # of those with the same code
-_INTERFACES, _INTERFACE = "cb_interface", 32  # the table of buffers of a core, bytes of an entry
 
 
 def _kinds(program: Program) -> list[list[tuple[TileSpec, XY]]]:
@@ -40,11 +277,10 @@ def _kinds(program: Program) -> list[list[tuple[TileSpec, XY]]]:
 
 
 def _kind(context: Context, chip: Any, kind: list[tuple[TileSpec, XY]]) -> Iterator[Finding]:
-    tiles = [chip if isinstance(chip, Tile) else chip.tile[xy] for _, xy in kind]
+    tiles = [chip.tile[xy] for _, xy in kind]
     recorders = [Recorder(tile) for tile in tiles]
     with suppress(BhemuError):  # what had happened before is in the log
         chip.run(limit=context.most)
-    others = firmware_of(context.program)
     for (part, _), tile, recorder in zip(kind, tiles, recorders, strict=True):
         events = list(recorder.events())
         first = first_stream(events, [spec.index for spec in part.buffers])
@@ -52,8 +288,7 @@ def _kind(context: Context, chip: Any, kind: list[tuple[TileSpec, XY]]) -> Itera
             own = [
                 one
                 for one in events
-                if one.core < len(mm.CORE_NAMES)
-                and not in_firmware(others, tile.core[mm.CORE_NAMES[one.core]], one.pc)
+                if one.core < len(mm.CORE_NAMES) and not context.in_firmware(tile, one.core, one.pc)
             ]
             look = _Look(context, part, tile, first)
             yield from look.at([_numbered(one, first) for one in own])
@@ -109,7 +344,11 @@ class _Look:
                 if (event.core, event.pc) not in said:
                     said.add((event.core, event.pc))
                     found = self._finding(buffer, by, text, advice)
-                    yield self._from_origin(buffer, event, found)
+                    past = (
+                        event.kind in ("reads", "writes")
+                        and event.high > buffer.spec.at + buffer.spec.size
+                    )
+                    yield (past and self._page(buffer, found)) or found
         if self._context.symptom.hangs and not said:
             for buffer in self.buffers.values():
                 yield from self._never(buffer)
@@ -117,9 +356,8 @@ class _Look:
     def _wrong(self, event: Event) -> Iterator[tuple[Buffer, Wrong]]:
         if event.kind in COUNTS:
             buffer = self.buffers.get(event.high)
-            for wrong in () if buffer is None else self._counted(buffer, event):
-                assert buffer is not None
-                yield buffer, wrong
+            if buffer is not None:
+                yield from ((buffer, wrong) for wrong in self._counted(buffer, event))
             return
         elsewhere = any(low <= event.low < high for low, high in self._ranges)
         for buffer in self.buffers.values():
@@ -150,45 +388,35 @@ class _Look:
         for index, buffer in self.buffers.items():
             for kind, other in (COUNTS, COUNTS[::-1]):
                 both, partners = (buffer.owners.get(one, set()) for one in (kind, other))
-                alike = [one for one in both if {_moves(one)} == {_moves(p) for p in partners}]
+                alike = [
+                    one for one in both if {one in _MOVERS} == {p in _MOVERS for p in partners}
+                ]
                 lonely = any(kind not in one.owners for one in self.buffers.values())
-                if len(both) == _TWO and len(alike) == 1 and lonely:
+                if len(both) == 2 and len(alike) == 1 and lonely:
                     found[index, kind] = alike[0]
         return found
 
     def _never(self, buffer: Buffer) -> Iterator[Finding]:
         """In a hang: pages that are used again and again, or waited for, and never counted."""
         for verb, kind, missing, advice in (
-            ("reads", "acked", "and gives none back", "cb_pop_front behind this"),
-            ("writes", "received", "and announces none", "cb_push_back behind this"),
+            ("reads", "acked", "and gives none back", "cb_pop_front after this"),
+            ("writes", "received", "and announces none", "cb_push_back after this"),
         ):
             event = buffer.last.get(verb)
             if event is None or kind in buffer.counters:
                 continue
             begun = buffer.begun[verb]
             again = len(begun) > len(set(begun))  # it waits elsewhere where there is one only
-            beside = self._beside(event, kind)
-            stuck = event.who in self._waiting and beside is None  # it may count when it goes on
+            stuck = event.who in self._waiting  # it may count when it goes on
             if again or ((buffer.spec.index, kind) in self._awaited and not stuck):
                 text = f"{event.who} {verb} pages {missing}: {buffer.state()}"
-                yield self._finding(buffer, beside or event, text, advice, outer=True)
+                yield self._finding(buffer, event, text, advice)
 
-    def _beside(self, event: Event, kind: str) -> Event | None:
-        """Where the same core counts pages of another buffer: there one count may be missing."""
-        counts = [one.counters.get(kind) for one in self.buffers.values()]
-        return next((one for one in counts if one is not None and one.core == event.core), None)
-
-    def _finding(
-        self, buffer: Buffer, event: Event, text: str, advice: str, *, outer: bool = False
-    ) -> Finding:
-        """outer: the line is that of the kernel itself, where its helpers are inlined."""
+    def _finding(self, buffer: Buffer, event: Event, text: str, advice: str) -> Finding:
         victims = [one for one in (*buffer.counters.values(), *buffer.last.values())
                    if one.who != event.who]  # fmt: skip
         victim = place(self._where(victims[0]), victims[0].clock) if victims else {}
         where = self._where(event)
-        if outer and where.inlined:
-            function, file, line = where.inlined[-1]
-            where = replace(where, function=function, file=file, line=line, inlined=())
         evidence = [f"{kind}: counted by {self._where(one)}" for kind, one in
                     buffer.counters.items()]  # fmt: skip
         culprit = place(where, event.clock)
@@ -220,70 +448,9 @@ class _Look:
         evidence = (*found.evidence, found.text)
         return replace(found, text=text, culprit=who, victim=found.culprit, evidence=evidence)
 
-    def _from_origin(self, buffer: Buffer, event: Event, found: Finding) -> Finding:
-        """With who made the address as culprit: of what lies past a buffer, of a wrong buffer."""
-        past = event.kind in ("reads", "writes") and event.high > buffer.spec.at + buffer.spec.size
-        if past and (of_page := self._page(buffer, found)) is not None:
-            return of_page
-        wrong = self._is_wrong_buffer(buffer, event)
-        if event.core >= len(mm.CORE_NAMES) or not (wrong or (past and event.thread is None)):
-            return found
-
-        def arrived(step: Instruction) -> bool:
-            return event.clock is not None and step.clock > event.clock
-
-        known = makers(self._context, self._xy, arrived)
-        pcs = self._origins(known, event, wrong=wrong)
-        if not pcs:
-            return found
-        who = where_core(self._tile, event.core, pcs[0])  # a pointer wraps in a library
-        evidence = (*found.evidence, f"used at {self._where(event)}")
-        return replace(found, culprit=place(who, None), evidence=evidence)
-
-    def _is_wrong_buffer(self, buffer: Buffer, event: Event) -> bool:
-        """It counts pages as another core does, and those of another buffer nobody counts."""
-        if self._strangers.get((buffer.spec.index, event.kind)) == event.who:
-            return True
-        first = buffer.counters.get(event.kind)
-        counted = [one for one in self.buffers.values() if event.kind in one.owners]
-        return first is not None and first.who != event.who and len(counted) < len(self.buffers)
-
-    def _origins(self, known: Makers, event: Event, *, wrong: bool) -> list[int]:
-        """The instructions that made the address of an access: of a counter from which number."""
-        made = [
-            one
-            for (core, pc, value), pair in known.stored.items()
-            for one in pair
-            if core == event.core and (pc == event.pc if wrong else value == event.low)
-        ]
-        if wrong:
-            loads = [pc for one in made for pc in sorted(one.loads)]
-            return loads or self._opened(known, event) or [one.pc for one in made if one.pc]
-        return [one.pc for one in made if one.pc]
-
-    def _opened(self, known: Makers, event: Event) -> list[int]:
-        """Who first looks up, in the core's own memory, the buffer whose pages it counts.
-
-        A compiler that knows the number leaves nothing of it in the address of the counter.
-        """
-        for image in self._tile.core[mm.CORE_NAMES[event.core]].images:
-            with suppress(InputError):
-                low = image.address(_INTERFACES) + _INTERFACE * event.high
-                return [
-                    pc
-                    for (core, at), pc in known.looked_up.items()
-                    if core == event.core and low <= at < low + _INTERFACE
-                ][:1]
-        return []
-
     def _where(self, event: Event) -> Where:
         """Its line; of a header that several cores use, as of a library, the line that calls it."""
         return outside(where_core(self._tile, event.core, event.pc), self._shared)
-
-
-def _moves(core: str) -> bool:
-    """Whether a core moves data, and does not compute."""
-    return core in _MOVERS
 
 
 def _overlaps(context: Context) -> Iterator[Finding]:

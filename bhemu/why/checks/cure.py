@@ -12,10 +12,8 @@ from bhemu.program.schema import SAVED_STATE, Program
 from bhemu.program.specs import OutputSpec
 from bhemu.tensix.observe import WORDS_AND_STORES
 from bhemu.why.check import Check, Context
-from bhemu.why.cure.acts import Act, Code, acts
-from bhemu.why.cure.edits import Edit, Edits, of_file
+from bhemu.why.edits import Act, Code, Edit, Edits, acts, of_file
 from bhemu.why.findings import Finding, place
-from bhemu.why.firmware import firmware_of
 
 _RUNS, _MORE = 20, 1_500_000_000  # plain runs, and instructions of 2 ns, that a search may take
 _TRIAL, _TILE = 1_000_000, 500_000  # instructions besides, and for each further tile
@@ -45,11 +43,11 @@ class _Trials:
             tile.log = []
             tile.state.trace[0] = WORDS_AND_STORES
         self._context.finish(self._machine, limit=_RECORDED)
-        firmware, found = firmware_of(self._context.program), dict[object, Act]()
+        found = dict[object, Act]()
         for tile in kinds:
             tile.drain_log()
             tile.state.trace[0] = 0
-            for act in acts(tile, tile.log, firmware):
+            for act in acts(self._context, tile):
                 pc, images = min(act.held), tile.core[CORE_NAMES[act.core]].images
                 for image in (one for one in images if one.lookup(pc)):
                     same = act.core, image.data, pc - image.offset, act.address, act.values

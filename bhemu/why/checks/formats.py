@@ -1,12 +1,9 @@
 """The check "formats": what UNPACR reads and PACR writes, against the tensors of the program."""
 
-import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from bhemu.errors import Where
 from bhemu.jit.record import plain
@@ -20,7 +17,7 @@ from bhemu.program.specs import OutputSpec
 from bhemu.tensix import config, config_fields
 from bhemu.tensix.insn import decode
 from bhemu.why.check import Check, Context, Outcome
-from bhemu.why.findings import Finding, merged, outside_headers, place
+from bhemu.why.findings import Finding, merged, place
 from bhemu.why.origin.chain import Chain
 from bhemu.why.requests import Moved, log_stores
 from bhemu.why.toml_lines import TomlLines
@@ -29,17 +26,10 @@ from bhemu.why.walk import Walk, Word, where
 _LIKE = {"fp8": ("fp8_e4m3", "fp8_e5m2"), "int8": ("int8", "uint8"), "tf32": ("fp32", "tf32")}
 _HEADER = 16  # bytes that both units add to an address
 _FACE, _COLUMNS = 256, 16  # datums that follow each other in a tile, those of a row
-_PC = (1 << config.BY_SHIFT) - 1
 _AS_TILES = 'layout = "tile32" in PROGRAM.toml'
+_PC = (1 << config.BY_SHIFT) - 1
 _FIELDS = {"format": ("REG0_TileDescriptor", "REG1_Out_data_format"),
            "address": ("REG3_Base_address", "REG1_L1_Dest_addr")}  # fmt: skip
-_FORMAT_WORDS = sorted(
-    {
-        one.word
-        for name, one in vars(config_fields).items()
-        if re.search("ormat|FORMAT|TileDes", name)
-    }
-)
 
 
 @dataclass(frozen=True)
@@ -52,10 +42,7 @@ class _Tensor:
 
 
 class _Use(NamedTuple):
-    """An UNPACR or PACR of L1 `first` to `end` as `fmt`; `setter`: who set the format.
-
-    `by`: the Config word of the format and its setter; `set_up`: all that has set formats by then.
-    """
+    """An UNPACR or PACR of L1 `first` to `end` as `fmt`; `setter`: who set the format."""
 
     step: Word
     name: str
@@ -63,8 +50,6 @@ class _Use(NamedTuple):
     end: int
     fmt: str
     setter: Where | None
-    by: tuple[int, int]
-    set_up: frozenset[int]
 
 
 class Operands:
@@ -72,9 +57,9 @@ class Operands:
 
     def __init__(self, context: Context, tile: Tile) -> None:
         self.tile = self._tile = tile
-        self._keeps = context.is_chip
-        self._uses: dict[tuple[Any, ...], _Use] = {}
+        self._keeps = not context.program.is_alone
         self._path = context.program.path
+        self._uses: dict[tuple[Any, ...], _Use] = {}
         self._tensors = {
             "UNPACR": list(_tensors(tile, "input", context.program.inputs)),
             "PACR": list(_tensors(tile, "output", context.program.outputs)),
@@ -82,8 +67,7 @@ class Operands:
         self._made: dict[tuple[int, int], Where] = {}  # by thread and GPR, who set it last
         self._given: dict[int, tuple[int, Where]] = {}  # by Config word: the WRCFG, its GPR
         self._stored: dict[tuple[int, int], Where | None] = {}  # by WRCFG and GPR: a core's store
-        keeps = not context.is_chip and context.tile.loop.observer is not None
-        self._history, self._end = context.tile if keeps else None, context.end
+        self._history, self._end = context.past, context.end
         self._right: set[tuple[int, str]] = set()  # words that have read a tensor from its begin
         self.found: dict[object, Finding] = {}
 
@@ -109,25 +93,13 @@ class Operands:
                 self._compare(step, name, does, fmt, tensor)
         key = name, step.pc, does.first, does.end, fmt
         if self._keeps and key not in self._uses:
-            setter, word = self._setter(step, "format"), self._word(step, "format")
-            by, set_up = (word, self._by(step, word)), np.unique(s.cfg_by[:, _FORMAT_WORDS])
-            use = _Use(
-                step,
-                name,
-                does.first,
-                does.end,
-                fmt,
-                setter,
-                by,
-                frozenset(set_up.tolist()),
-            )
-            self._uses[key] = use
+            setter = self._setter(step, "format")
+            self._uses[key] = _Use(step, name, does.first, does.end, fmt, setter)
 
     def compare(self, moved: Moved) -> None:
         """Of a chip: with the tensors in DRAM that the NoC brings to a page or takes it to."""
-        every = [(use, self._other(use, moved)) for use in self._uses.values()]
-        right = {use.by for use, one in every if one is None}
-        for use, one in every:
+        for use in self._uses.values():
+            one = self._other(use, moved)
             if one is None:
                 continue
             read = use.name == "UNPACR"
@@ -137,9 +109,6 @@ class Operands:
                 f"{use.name} {verb} {use.first:#x} to {use.end:#x} as {use.fmt}, and what is there"
             )
             text += f" {how} {_title(one)} in DRAM, which is {one.dtype}"
-            if use.by in right and use.setter is not None:
-                self._not_anew(use, text, one.dtype)
-                continue
             advice = f"set the format to {one.dtype}, or dtype in PROGRAM.toml to {use.fmt}"
             self._tell(use.step, use.name, "format", text, advice, use.setter)
 
@@ -149,31 +118,6 @@ class Operands:
         tensors = moved.tensors(self._tile.xy, use.first, use.end, source=read)
         fits = not tensors or any(_fits(one.dtype, use.fmt) for one in tensors)
         return None if fits else tensors[0]
-
-    def _not_anew(self, use: _Use, text: str, dtype: str) -> None:
-        """A format that was set for other pages, where it is right, and that nobody sets anew.
-
-        Told is the last line above the use that sets a format, of whatever thread: what is missing
-        belongs there.
-        """
-        if (use.name, "format", use.step.pc) in self.found:
-            return
-        word = where(self._tile, use.step)
-        there = outside_headers(word)
-        lines = [
-            place.line
-            for code in use.set_up
-            if (storer := self._storer_of(code)) is not None
-            for place in [outside_headers(storer)]
-            if place.file == there.file and (place.line or 0) < (there.line or 0)
-        ]
-        line = max(filter(None, lines), default=there.line)
-        text = f"{word.core} {text}; that was set for other pages, and nobody sets it anew"
-        self.found[use.name, "format", use.step.pc] = Finding(
-            "formats", "error", text, place(replace(there, line=line), None),
-            place(word, use.step.clock), (f"set by {use.setter}",),
-            f"set the format to {dtype} before this",
-        )  # fmt: skip
 
     def _follow(self, step: Word, name: str) -> None:
         """Notes GPRs, and Config words that are made from them."""
@@ -253,15 +197,11 @@ class Operands:
         if (name, kind, step.pc) in self.found:
             return
         word = where(self._tile, step)
-        beside = None if by or kind != "format" else self._beside(step)
-        setter = by or beside or word
+        setter = by or word
         victim = place(word, step.clock) if setter is not word else {}
-        evidence = f"set by {setter}"
-        if beside is not None:
-            evidence = f"nothing has set it; beside it: {beside}"
         self.found[name, kind, step.pc] = Finding(
             "formats", "warning", f"{word.core} {text}", place(setter, None, self._tile), victim,
-            (evidence,), advice,
+            (f"set by {setter}",), advice,
         )  # fmt: skip
 
     def _setter(self, step: Word, kind: str) -> Where | None:
@@ -270,14 +210,6 @@ class Operands:
         given, made = self._given.get(word, (-1, None))
         code = self._by(step, word)
         return made if given == code & _PC else self._storer_of(code)
-
-    def _beside(self, step: Word) -> Where | None:
-        """Who set what lies next to a format that nobody has set."""
-        word = self._word(step, "format")
-        if self._by(step, word):
-            return None
-        near = (self._storer_of(self._by(step, word + by)) for by in (1, -1, 2, -2))
-        return next((one for one in near if one is not None), None)
 
     @staticmethod
     def _word(step: Word, kind: str) -> int:
@@ -335,7 +267,7 @@ def _run(context: Context) -> Sequence[Finding]:
     if context.symptom.fine:
         return []
     machine, looks = context.walked(partial(Operands, context))
-    if context.is_chip:
+    if machine.network is not None:
         moved = Moved(context.program, machine, [look.tile for look in looks])
         for look in looks:
             look.compare(moved)
@@ -345,9 +277,8 @@ def _run(context: Context) -> Sequence[Finding]:
 CHECK = Check(
     name="formats",
     proves="that an UNPACR reads an input, or a PACR writes an output, in another format than its"
-    " dtype, beyond its ends, or off its 16-byte grid; that faces are read from an input of rows;"
-    " the culprit is who set the format or address; of a format that is right for other pages,"
-    " where it should have been set anew",
+    " dtype, beyond its ends, or off its 16-byte grid;"
+    " that faces are read from an input of rows; the culprit is who set the format or address",
     misses="tensors between kernels; of pages that requests of cores bring from DRAM or take there"
     " all but the format; a format that is meant to be another is a warning, and only where a run"
     " went wrong",

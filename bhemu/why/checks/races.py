@@ -4,21 +4,20 @@ from typing import Any
 
 from bhemu.machine.error_text import where_core
 from bhemu.machine.tile import Tile
-from bhemu.memmap import CORE_NAMES, OVERLAY_BASE, OVERLAY_END
+from bhemu.memmap import OVERLAY_BASE, OVERLAY_END
 from bhemu.program.coordinates import XY
+from bhemu.program.lateness import Acts
 from bhemu.riscv.formats import Atomic, Store
 from bhemu.riscv.isa import decode as decode_riscv
 from bhemu.tensix.insn import BLOCKS, decode
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, HandOver, line_of, merged, order, place, with_evidence
-from bhemu.why.order import first_values
-from bhemu.why.order.conflicts import Observed, observed
-from bhemu.why.order.delays import delay_before, nops_before
+from bhemu.why.order.conflicts import Conflict, Event, Observed, observed
+from bhemu.why.order.delays import delay_before
 from bhemu.why.order.describe import unit_of
-from bhemu.why.order.events import Conflict, Event
 from bhemu.why.order.observe import kind, name
 from bhemu.why.order.record import HOST, NOC
-from bhemu.why.walk import Step, Word, where
+from bhemu.why.walk import Step, Word, maker, where
 from bhemu.why.witness import witnessed
 
 _COUNT, _CHANGES = "for its wait", "and changes"
@@ -40,9 +39,7 @@ def run(context: Context) -> list[Finding]:
     """Conflicts of the plain order; those of units where there is none."""
     seen = observed(context)
     found = _conflicts(context) or _conflicts(context, units=True)
-    found += merged([one.templates.findings(context) for one in seen])
-    late = [(one.tile, one.late_firsts) for one in seen]
-    found += first_values.findings(context, late)
+    found += merged([_templates(context, one) for one in seen])
     return sorted(found, key=order)[:_SEEN]
 
 
@@ -80,6 +77,26 @@ def _findings(context: Context, races: Observed, units: bool) -> list[Found]:
     return list(found.values())[:_SEEN]
 
 
+def _templates(context: Context, races: Observed) -> list[Finding]:
+    """MOP templates that a core changes while a MOP that it has pushed may still use them.
+
+    Whatever has told the core since then how far its thread is, is taken as enough.
+    """
+    tile, found = races.tile, []
+    for store, pushed in races.templates:
+        thread = store.core - 1
+        text = f"a store of trisc{thread} changes the MOP template of T{thread}, which a MOP pushed"
+        finding = Finding(
+            "races", "error", f"{text} before may still use",
+            place(where(tile, store), store.clock, tile),
+            place(where(tile, pushed), pushed.clock, tile),
+            ("neither mop_sync, TTSync nor a semaphore tells the core in between that it is done",),
+            "wait for the MOP first: mop_sync (PC_BUF 0xFFE80008), or tensix_sync",
+        )  # fmt: skip
+        found.append(witnessed(context, finding, tile.xy, Acts(f"T{thread}"), store))
+    return found
+
+
 def _told(tile: Tile, event: Event) -> str:
     verb = "writes" if event.write else "reads"
     return f"{verb} at clock {event.step.clock}: {where(tile, event.step)}"
@@ -97,7 +114,7 @@ def _blamed(races: Observed, conflict: Conflict) -> tuple[Step, str, str]:
     """The step that is wrong, what is wrong with it, what to do."""
     first, second = conflict.first, conflict.second
     if conflict.foreign:
-        text = f"{_CHANGES} what {_side(first.step)} has set for its own thread"
+        text = f"{_CHANGES} what {maker(first.step)} has set for its own thread"
         return second.step, text, "leave it to the thread whose unit reads it"
     foreign = _foreign(conflict)
     if foreign is not None:
@@ -114,17 +131,15 @@ def _blamed(races: Observed, conflict: Conflict) -> tuple[Step, str, str]:
         return early, text, "load TTSync (tensix_sync) before it"
     if (end := _ends_early(first, second)) is not None:
         return end
-    if (over := _over_argument(races, conflict)) is not None:
-        text = "for it overwrites what PROGRAM.toml has put there for the other side"
-        return over, text, "leave the arguments as they are"
     if kind(conflict.place) == "L1" and _ignored(races, first, second):
         text = "for it never looks at the pages that the other side counts"
         return second.step, text, "wait for pages or room (cb_wait_front, cb_reserve_back) before"
     for event, other in ((second, first), (first, second)):
         if not races.has_waited(event) and not _pushed_behind_poll(races, event, other):
             return _without_wait(races, event, other)
-    if (counted := _miscounted(first, second)) is not None:
-        return counted
+    if second.before is not None and races.is_kept(second):
+        text = "after which nothing takes from the semaphore that it has waited for"
+        return second.before, text, _GET
     text = f"{_COUNT} does not cover the other side's access"
     advice = "count posts and gets, and look whether both sides mean this place"
     poll = None if isinstance(second.step, Word) else races.poll_for(second, first)
@@ -167,14 +182,6 @@ def _ends_early(first: Event, second: Event) -> tuple[Step, str, str] | None:
     return None
 
 
-def _over_argument(races: Observed, conflict: Conflict) -> Step | None:
-    """Who writes to a place that the program is given, as an argument, before its reader reads."""
-    first, second = conflict.first, conflict.second
-    if first.write == second.write or not races.is_argument(conflict.place):
-        return None
-    return first.step if first.write else second.step
-
-
 def _ignored(races: Observed, first: Event, second: Event) -> bool:
     """Whether the first side counts pages behind its access, and the other never looks."""
     order = races.order
@@ -186,21 +193,6 @@ def _ignored(races: Observed, first: Event, second: Event) -> bool:
         and OVERLAY_BASE <= name < OVERLAY_END
     }
     return bool(counts) and counts.isdisjoint(order.looked[second.owner])
-
-
-def _miscounted(first: Event, second: Event) -> tuple[Step, str, str] | None:
-    """The semaphore that lets the second side pass one time too early, if that is it."""
-    taken = second.taken
-    behind = None if taken is None else taken.one_more
-    if taken is None or behind is None or behind[first.agent] < first.clock:
-        return None
-    if taken.step is not None and (taken.value or not taken.of_posts):
-        text = "for its semaphore lets the other side go on one time too early"
-        return taken.step, text, "SEMINIT with the number of buffers that there are"
-    if not taken.gets and (last := second.before or taken.before) is not None:
-        text = "after which nothing takes from the semaphore that it has waited for"
-        return last, text, _GET
-    return None
 
 
 def _foreign(conflict: Conflict) -> Step | None:
@@ -245,14 +237,14 @@ def _raced(races: Observed, conflict: Conflict) -> Finding:
         wrong += ", but a loop that lets some time pass"
     who = place(at, blamed.clock, tile)
     if wrong.startswith(_CHANGES):
-        text = f"{_name(blamed)} of {_side(blamed)} writes {name(conflict.place)}, {wrong}"
+        text = f"{_name(blamed)} of {maker(blamed)} writes {name(conflict.place)}, {wrong}"
     elif HOST in (first.owner, second.owner):
-        what = f"{_name(blamed)} of {_side(blamed)}"
+        what = f"{_name(blamed)} of {maker(blamed)}"
         text = f"{what} is too early, {wrong}: {name(conflict.place)}"
     else:
         text = (
-            f"only their speed decides in which order {_side(first.step)} and {_side(second.step)}"
-            f" reach {name(conflict.place)}: {_name(blamed)} of {_side(blamed)} is wrong,"
+            f"only their speed decides in which order {maker(first.step)} and {maker(second.step)}"
+            f" reach {name(conflict.place)}: {_name(blamed)} of {maker(blamed)} is wrong,"
             f" {wrong}"
         )
     return Finding(
@@ -273,20 +265,14 @@ def _hand_over(conflict: Conflict, advice: str) -> HandOver | None:
     threads = frozenset(side.step.thread for side in sides if isinstance(side.step, Word))
     if kind(conflict.place) != "Dst" or not threads:
         return None
-    taken = [side.taken for side in sides if side.taken is not None]
-    keeps = conflict.second.taken if advice == _GET else None
-    known = frozenset(one.index for one in taken)
-    return HandOver(threads, known, None if keeps is None else keeps.index)
-
-
-def _side(step: Step) -> str:
-    return f"T{step.thread}" if isinstance(step, Word) else CORE_NAMES[step.core]
+    kept = conflict.second.taken if advice == _GET else None
+    return HandOver(threads, frozenset(s.taken for s in sides if s.taken is not None), kept)
 
 
 def _no_order(first: Event, second: Event) -> str:
     return (
         "no semaphore, hand-over, TTSync, mutex, mailbox or polled word of this run orders"
-        f" {_side(first.step)} at clock {first.step.clock} before {_side(second.step)}"
+        f" {maker(first.step)} at clock {first.step.clock} before {maker(second.step)}"
         f" at clock {second.step.clock}"
     )
 
@@ -307,12 +293,9 @@ def _stalled(races: Observed, conflict: Conflict) -> Finding:
         f" {place_of} for {_name(first.step)}"
     )
     if unit is None:
-        text = f"{_name(blamed)} does not wait until a store of {_side(first.step)} to {place_of}"
+        text = f"{_name(blamed)} does not wait until a store of {maker(first.step)} to {place_of}"
         text += " has taken place"
     at = where(tile, blamed, pushed=True)
-    if (nops := nops_before(tile, blamed)) is not None:
-        at = where_core(tile, blamed.core, nops)
-        text += "; the NOPs before it let time pass only"
     evidence = (
         f"one {_told(tile, first)}",
         f"one {_told(tile, second)}",

@@ -1,4 +1,4 @@
-"""The check "slots": replay slots that nobody recorded, GPRs set anew before they are read."""
+"""The check "slots": replay slots that nobody recorded, or another line."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -15,57 +15,11 @@ from bhemu.tensix.units import front
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, merged, place
 from bhemu.why.order.conflicts import Observed, observed
-from bhemu.why.unwritten.shadow import LOADED, PUSHED
+from bhemu.why.unwritten.shadow import PUSHED
 from bhemu.why.walk import Instruction, where
 
 _SLOTS = 32
-_HALVES = 128  # of the GPRs of a thread
-_WIDE = 8  # halves of four GPRs
 _NO_REGS = np.zeros(32, np.uint32)
-
-
-class Gprs:
-    """Halves of GPRs that one line sets and another sets anew before anything has read them.
-
-    Follows the words that the cores of a tile push, but for those that are recorded."""
-
-    def __init__(self) -> None:
-        self._set: list[dict[int, tuple[Instruction, int]]] = [{} for _ in range(3)]
-        self._recorded = [False] * 3  # words of GPRs, whose order is not followed
-
-    def recorded(self, t: int, word: int) -> None:
-        """A word goes into the replay buffer of thread `t`."""
-        cls = decode_word(word)
-        self._recorded[t] |= cls is not None and cls.unit in ("scalar", "cfg")
-
-    def pushed(self, t: int, word: int, step: Instruction) -> tuple[Instruction, int] | None:
-        """A word of thread `t`: whose value it replaces that nobody has read, and in which GPR."""
-        cls, held = decode_word(word), self._set[t]
-        if cls is None or self._recorded[t]:
-            return None
-        f = cls.operands(word)
-        if cls.name == "SETDMAREG" and not f["set_signals_mode"]:
-            half, value = f["reg_index_16b"], f["payload_sig_sel"] | f["payload_sig_sel_size"] << 14
-            old = held.get(half)
-            held[half] = step, value
-            if old is not None and old[0].pc != step.pc and old[1] != value:
-                return old[0], half >> 1
-        elif cls.name == "WRCFG":
-            first, count = 2 * f["gpr_address"], _WIDE if f["wr128b"] else 2
-            self._read(t, first & -count, count)
-        elif cls.name == "STOREREG":
-            self._read(t, 2 * f["tdma_data_reg_index"], 2)
-        elif cls.unit in ("scalar", "cfg", "mover"):
-            self._read(t, 0, _HALVES)
-        return None
-
-    def loaded(self, t: int) -> None:
-        """The core of thread `t` has looked at its GPRs."""
-        self._read(t, 0, _HALVES)
-
-    def _read(self, t: int, first: int, count: int) -> None:
-        for half in range(first, first + count):
-            self._set[t].pop(half, None)
 
 
 @dataclass
@@ -78,11 +32,8 @@ class _Thread:
     at: int = 0
     left: int = 0
     last: int = 0  # the word recorded last, until another one is pushed
-    first: int = 0  # slot of the recording
-    count: int = 0  # words of it
-    behind: Instruction | None = None  # who pushed a word like those recorded behind them
-    newest: Instruction | None = None  # who pushed the word recorded last
-    whole: bool = False  # what has recorded has ended: the next word is of another function
+    count: int = 0  # words of the recording
+    after: Instruction | None = None  # who pushed a word like those recorded after them
 
 
 class Slots:
@@ -92,7 +43,6 @@ class Slots:
         self._tile, self._template = tile, template
         self._zmask = [0] * 3
         self._threads = [_Thread() for _ in range(3)]
-        self._gprs = Gprs()
         self.found: dict[tuple[int, int], Finding] = {}
 
     def follow(self, notes: Any) -> "Slots":
@@ -100,8 +50,6 @@ class Slots:
         for what, t, value, pc, core, time in notes.tolist():
             if what == PUSHED:
                 self._pushed(t, value, Instruction(time, core, pc, 0, _NO_REGS))
-            elif what == LOADED:
-                self._gprs.loaded(t)
             else:
                 self._template[t, what] = value
         for t in range(len(self._threads)):
@@ -116,49 +64,18 @@ class Slots:
             for held in self._issued(t, word):
                 if held >> 24 == REPLAY:
                     self._replay(t, held, step)
-                self._gpr(t, held, step)
         elif thread.left:
-            self._gprs.recorded(t, word)
             if thread.slots.get(thread.at) not in (None, thread.recording):
                 thread.under[thread.at] = thread.slots[thread.at]
             assert thread.recording is not None
-            thread.slots[thread.at], thread.newest = thread.recording, step
+            thread.slots[thread.at] = thread.recording
             thread.at, thread.left, thread.last = (thread.at + 1) % _SLOTS, thread.left - 1, word
             return
         elif opcode == REPLAY:
-            self._over(thread, step)
             self._replay(t, word, step)
-        else:
-            self._over(thread, step)
-            self._gpr(t, word, step)
-            self._behind(t, word, step)
+        elif thread.last and thread.last >> 24 == opcode:  # it would not be recorded
+            thread.after = step
         thread.last = 0
-
-    def _over(self, thread: _Thread, step: Instruction) -> None:
-        """The first word behind a recording: whether the function that has recorded goes on."""
-        newest, begun = thread.newest, thread.recording
-        thread.newest = None
-        if newest is not None and begun is not None:
-            frames = [self._frame(one) for one in (begun, newest, step)]
-            thread.whole = frames[0] == frames[1] != frames[2]
-
-    def _frame(self, step: Instruction) -> tuple[object, ...]:
-        """The function of an instruction and where it was inlined."""
-        at = where(self._tile, step)
-        return at.function, at.inlined
-
-    def _behind(self, t: int, word: int, step: Instruction) -> None:
-        """No word like those of a recording may follow it: it would not be recorded."""
-        thread = self._threads[t]
-        if thread.last and thread.last >> 24 == word >> 24:
-            thread.behind = step
-
-    def _gpr(self, t: int, word: int, step: Instruction) -> None:
-        """A value of a GPR that nobody has read must not be replaced."""
-        lost = self._gprs.pushed(t, word, step)
-        if lost is not None:
-            text = f"sets GPR {lost[1]} of T{t} anew before anything has read it"
-            self._report(step, lost[0], text, "take another GPR, or read the first value before")
 
     def _issued(self, t: int, word: int) -> Iterator[int]:
         """The words of its configuration that a MOP issues."""
@@ -175,25 +92,23 @@ class Slots:
         first, count = f["start_idx"], f["len"] or 64
         if f["load_mode"]:
             thread.recording, thread.at, thread.left = step, first % _SLOTS, min(count, _SLOTS)
-            thread.first, thread.count, thread.behind = first, count, None
+            thread.count, thread.after = count, None
             return
         if count <= thread.count:
             self._one_more(t)
-        thread.behind = None
+        thread.after = None
         slots = [(first + k) % _SLOTS for k in range(min(count, _SLOTS))]
-        more = first == thread.first and count > thread.count
-        self._never_recorded(t, slots, step, longer=more and thread.whole)
+        self._never_recorded(t, slots, step)
         self._mixed(t, slots, step)
 
     def _one_more(self, t: int) -> None:
         thread = self._threads[t]
-        if thread.behind is not None and thread.recording is not None:
+        if thread.after is not None and thread.recording is not None:
             text = f"pushes one word more than T{t} records, which is executed at once"
             advice = "record as many words as are pushed"
-            self._report(thread.behind, thread.recording, text, advice)
+            self._report(thread.after, thread.recording, text, advice)
 
-    def _never_recorded(self, t: int, slots: list[int], step: Instruction, *, longer: bool) -> None:
-        """longer: than what a function has recorded, all of what it pushes: who plays is wrong."""
+    def _never_recorded(self, t: int, slots: list[int], step: Instruction) -> None:
         thread = self._threads[t]
         missing = [k for k in slots if k not in thread.slots]
         near = next(
@@ -202,10 +117,6 @@ class Slots:
         )
         if missing and near is not None:
             shown = ", ".join(map(str, missing[:4]))
-            if longer:
-                told = f"plays more replay slots than are recorded: slot {shown} of T{t} never was"
-                self._report(step, near, told, "play what is recorded: as many words")
-                return
             self._report(
                 near,
                 step,
@@ -262,9 +173,9 @@ def _run(context: Context) -> Sequence[Finding]:
 CHECK = Check(
     name="slots",
     proves="that a replay slot is played that nobody recorded, or that was recorded over by another"
-    " line while the rest of what was recorded with it is still played; that a word like those"
-    " recorded follows them; that a GPR was set anew by another line before anything had read it",
-    misses="recorded sessions; what a MOP records; GPRs of a thread that records words of them;"
+    " line while the rest of what was recorded with it is still played; that a word like"
+    " those recorded follows them",
+    misses="recorded sessions; what a MOP records;"
     " what comes after 131,072 words of a tile; of a chip of more than 64 tiles all but 32",
     cost="the observed run of `races`, where the run went wrong",
     applies=_applies,

@@ -15,7 +15,7 @@ from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, place
 from bhemu.why.order.conflicts import observed
 from bhemu.why.order.sites import is_polled, spin
-from bhemu.why.walk import MOST, ChipWalk, Instruction, Walk, where
+from bhemu.why.walk import Instruction, Walk, walk_all, where
 
 _SEEDS = 3
 _SEEN = 3  # findings of a run
@@ -90,14 +90,13 @@ class _Loads:
 
     def __init__(self, context: Context, xy: tuple[int, int], seed: int) -> None:
         machine: Any = context.launch(engine="compiled", l0="model", seed=seed)
-        self.tile: Tile = machine.tile[xy] if context.is_chip else machine
+        self.tile: Tile = machine.tile[xy]
         self.stale: dict[tuple[int, int], _Load] = {}
         self._writers: dict[int, Instruction] = {}
         self._since_fence: set[tuple[int, int]] = set()  # loads of stale bytes since the last one
         self._fenced: set[tuple[int, int]] = set()  # whose core has dropped its cache since
         self._counts = self.tile.state.l0_stale[:, 0].copy()
-        walk = Walk(self.tile, instruction=self._look)
-        (ChipWalk(machine, [walk]) if context.is_chip else walk).run(MOST)
+        walk_all(machine, [Walk(self.tile, instruction=self._look)])
 
     def _look(self, step: Instruction) -> None:
         cls: Any = decode(step.word)

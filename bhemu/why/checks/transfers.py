@@ -2,14 +2,12 @@
 
 from bhemu.machine.error_text import where_core
 from bhemu.machine.tile import Tile
-from bhemu.memmap import CORE_NAMES
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, place, with_evidence
-from bhemu.why.initial_values import initial_value
-from bhemu.why.order.blame import Blame, Disorder, Missed, Side, Walk, disorders, missed
+from bhemu.why.order.blame import Blame, Disorder, Side, Walk, disorders
 from bhemu.why.order.conflicts import tiles
 from bhemu.why.order.delays import delay_before
-from bhemu.why.walk import Step, Word, where
+from bhemu.why.walk import maker, where
 from bhemu.why.witness import witnessed
 
 _SEEN = 3
@@ -33,29 +31,23 @@ def run(context: Context) -> list[Finding]:
         if one.blamed().home == one.second.home:
             ahead.add(one.second.home)
         told = one.stand()
-        finding = with_evidence(_finding(context, one), told)
+        finding = with_evidence(_finding(one), told)
         key = tuple(finding.culprit.get(name) for name in ("core", "file", "line"))
         if key not in found and len(found) < _SEEN:
             first, second = one.first, one.second
             pair = one.walk.tiles[first.home].xy, first.step, second.step
             found[key] = witnessed(context, finding, *pair, request=first.sent is not None)
-    listed = list(found.values())[:_SEEN]
-    if context.symptom.hangs and not listed:
-        listed = [_missed(walk, one) for one in missed(walk)[:1]]
-    return listed
+    return list(found.values())
 
 
-def _finding(context: Context, one: Disorder) -> Finding:
+def _finding(one: Disorder) -> Finding:
     blame = one.blamed()
     tile = one.walk.tiles[blame.home]
     at, text = where(tile, blame.step, pushed=True), blame.text
     if (loop := delay_before(tile, blame.step)) is not None:
         at = where_core(tile, blame.step.core, loop)
         text += ", but a loop that lets some time pass"
-    culprit, given = place(at, blame.step.clock), None
-    if blame.word is not None and (given := initial_value(context, tile.xy, blame.word)):
-        culprit = given
-        text = "for the first value of the word that it looks at lets it go on at once"
+    culprit = place(at, blame.step.clock)
     first, second = one.first, one.second
     what = f"L1 {one.place:#x}"
     said = (
@@ -96,27 +88,7 @@ def _told(one: Disorder, side: Side) -> str:
 
 
 def _who(blame: Blame, tile: Tile) -> str:
-    return f"{_name(blame.step)} of tile ({tile.xy[0]},{tile.xy[1]})"
-
-
-def _name(step: Step) -> str:
-    return f"T{step.thread}" if isinstance(step, Word) else CORE_NAMES[step.core]
-
-
-def _missed(walk: Walk, one: Missed) -> Finding:
-    """A hang in which a word has gone past what a core waits for."""
-    waits, sender = walk.tiles[one.home], walk.tiles[one.over.tile]
-    text = (
-        f"{CORE_NAMES[one.core]} of tile ({waits.xy[0]},{waits.xy[1]}) waits for a value that was"
-        f" there: tile ({sender.xy[0]},{sender.xy[1]}) has counted on"
-    )
-    at = where(sender, one.over.step)
-    evidence = (f"it waits at {where(waits, one.step)}", f"counted on at {at}")
-    return Finding(
-        "transfers", "error", text, place(at, one.over.step.clock),
-        place(where(waits, one.step), None), evidence,
-        "wait for the answer of the other tile before the next one is asked for",
-    )  # fmt: skip
+    return f"{maker(blame.step)} of tile ({tile.xy[0]},{tile.xy[1]})"
 
 
 def applies(seen: Outcome) -> int:

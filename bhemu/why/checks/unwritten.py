@@ -1,41 +1,40 @@
 """Values that nothing has written, or only an earlier launch: runs with others in their place."""
 
-import re
 from collections.abc import Callable
-from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from bhemu.debug.places import Sources
 from bhemu.errors import Where
-from bhemu.jit.subset import JIT
+from bhemu.machine.tile import Tile
 from bhemu.memmap import L1_SIZE
 from bhemu.tensix import config_fields
 from bhemu.tensix.config import CONFIG_WORDS
 from bhemu.tensix.insn import decode
 from bhemu.tensix.state import MEMBERS, OFFSET
 from bhemu.why.check import Check, Context, Outcome
-from bhemu.why.findings import Finding, in_words, merged, outside_headers, place
-from bhemu.why.unwritten import fills
-from bhemu.why.unwritten.skipped import branch_past
+from bhemu.why.findings import Finding, in_words, outside_headers, place
 from bhemu.why.unwritten.trials import (
+    MAIL,
+    NOTHING,
     STRIDE,
     Fill,
     Offsets,
     Trials,
     field_names,
+    filled,
+    left_bytes,
     member_of,
     place_name,
     together,
+    unwritten_bytes,
+    without,
 )
 from bhemu.why.unwritten.users import Reader, Users
 
-_SEEN, _SEEN_ON_CHIP = 3, 1  # findings of a run
-_FILLS = 2
-_LOOP = 24  # lines of one
+_SEEN, _FILLS = 3, 2  # findings of a run, of a chip one
 _WORD = 4
 _NEAR = 64  # bytes: what belongs together
-_ROW = 32  # bytes of a row of a face in bf16: where a loop ends early
 _ITEM = {member.name: member.dtype().itemsize for member in MEMBERS}
 _KINDS = ("elf", "image", "tt-metal")  # of programs that can be launched again
 Ask = Callable[[], Users]
@@ -51,64 +50,38 @@ def run(context: Context) -> list[Finding]:
             known.append(Users(context, trials))
         return known[0]
 
-    unwritten = fills.unwritten(context, trials)
+    unwritten = unwritten_bytes(context, trials)
     found = _never(context, trials, users, unwritten)
     if context.symptom.error is None and context.program.kind in _KINDS:
-        found += _left(context, trials, users, unwritten)
-    if JIT and not context.symptom.fine:
-        found += merged([_empty(trials, *one)] for one in users().empty())
+        found += _leaks(context, trials, users)
     return found
-
-
-def _empty(trials: Trials, where: Where, clock: int, row: int) -> Finding:
-    """A PACR that reads Dst as it was cleared."""
-    text = f"{where.core} packs Dst row {row} and those behind it, which nobody has written since"
-    text += " they were cleared"
-    advice = "pack the half that math has filled: its row offset, and what it waits for"
-    who = place(where, clock, trials.tile_of(where))
-    return Finding("unwritten", "warning", text, who, {}, (), advice)
 
 
 def _never(context: Context, trials: Trials, users: Ask, unwritten: Offsets) -> list[Finding]:
     """Of what nothing has written."""
     found: list[Finding] = []
-    most = _SEEN_ON_CHIP if context.is_chip else _SEEN
+    most = _SEEN if context.program.is_alone else 1
     for number in range(1, _FILLS + 1):
-        fill = fills.filled(unwritten, number)
+        fill = filled(unwritten, number)
         while len(found) < most and not context.late and fill.at.size and trials.differs(fill):
             one = trials.deciding(users().used(fill)) or trials.deciding(fill)
             if one is None:
                 break
-            found.append(_finding(context, trials, users(), one, fill))
-            fill = fills.without(trials, fill, int(one.at[0]))
+            found.append(_finding(trials, users(), one, fill))
+            fill = without(trials, fill, int(one.at[0]))
         if found:
             break
     return found
 
 
-def _left(context: Context, trials: Trials, users: Ask, unwritten: Offsets) -> list[Finding]:
-    """Of what a launch leaves and the next one of the same program uses."""
-    left = fills.left(trials)
-    found = _leaks(context, trials, users, left)
-    if (
-        not found
-        and left
-        and not context.is_chip
-        and trials.stand(fills.results(context, unwritten))
-    ):
-        found = _leaks(context, trials, users, left)
-    return found
-
-
-def _leaks(
-    context: Context, trials: Trials, users: Ask, left: dict[tuple[int, str], Fill]
-) -> list[Finding]:
-    """What of `left` another launch uses."""
+def _leaks(context: Context, trials: Trials, users: Ask) -> list[Finding]:
+    """What a launch leaves and the next one of the same program uses."""
     found: list[Finding] = []
+    left = left_bytes(trials)
     while left and len(found) < _SEEN and trials.differs(together(left.values())):
         names = [[*left][n] for n in trials.needed([*left.values()])]
         fill = left[names[0]]
-        if names[0][1] == fills.MAIL[0]:
+        if names[0][1] == MAIL[0]:
             fill = _unread(context, fill)
         elif len(names) == 1:
             fill = trials.deciding(fill, _ITEM[names[0][1]]) or fill
@@ -120,11 +93,11 @@ def _leaks(
 
 def _unread(context: Context, fill: Fill) -> Fill:
     """Of what is left in mailboxes the count of one in which a message lies."""
-    number, name = int(fill.at[0]) // STRIDE, fills.MAIL[0]
+    number = int(fill.at[0]) // STRIDE
     s = context.tiles(context.symptom.machine)[number].state
     for n in np.flatnonzero(s.mailbox_write != s.mailbox_read):
-        low = number * STRIDE + OFFSET[name] + int(n) * _ITEM[name]
-        chosen = (fill.at >= low) & (fill.at < low + _ITEM[name])
+        low = number * STRIDE + OFFSET[MAIL[0]] + int(n) * _ITEM[MAIL[0]]
+        chosen = (fill.at >= low) & (fill.at < low + _ITEM[MAIL[0]])
         if chosen.any():
             return Fill(fill.at[chosen], fill.values[chosen])
     return fill
@@ -155,13 +128,13 @@ def _leak(trials: Trials, users: Users, fill: Fill, others: list[Fill]) -> Findi
     return Finding("unwritten", "error", text, culprit, victim, tuple(evidence), advice)
 
 
-def _finding(context: Context, trials: Trials, users: Users, fill: Fill, whole: Fill) -> Finding:
+def _finding(trials: Trials, users: Users, fill: Fill, whole: Fill) -> Finding:
     name = trials.name(int(fill.at[0]))
     read, near = users.reader(fill), _neighbour(trials, users, whole, int(fill.at[0]))
     tile = None if read is None else trials.tile_of(read.where)
     who = {} if read is None else place(read.where, read.clock, tile)
     changed = trials.result(fill)
-    what = "the program ends otherwise" if changed.error else "an output changes"
+    what = "the program ends differently" if changed.error else "an output changes"
     where = "" if read is None else f", read by {read.where}"
     text = f"{name} decides the result, and nothing has written it{where}"
     evidence = [f"with {_values(fill)} there instead of what power-up leaves, {what}"]
@@ -170,22 +143,10 @@ def _finding(context: Context, trials: Trials, users: Users, fill: Fill, whole: 
     if read is not None:
         evidence += [f"brought over the NoC by {one}" for one in read.carriers]
     victim: dict[str, object] = {"place": name}
-    aligned = int(fill.at[0]) % _ROW == 0
-    if aligned and near is not None and not _goes_on(trials, whole, int(fill.at[0])):
-        evidence.append(f"only this of what lies behind what is written by {near[0]}")
-        near = None  # who reads goes one too far
     if near is not None:
         evidence.append(f"what lies next to it is written by {near[0]}")
         who, victim = place(*near, trials.tile_of(near[0])), who
-        if near[0].thread is None and aligned and not context.is_chip:
-            who = place(_loop_of(context, near[0]), near[1])
-        if past := branch_past(context, near[0], int(fill.at[0]) % STRIDE - OFFSET["l1"]):
-            evidence.append(f"a branch leads past that store: {past}")
-            who = place(outside_headers(past), near[1])
-    if (
-        read is not None
-        and (by := _adds(context, users, read, int(fill.at[0]) // STRIDE)) is not None
-    ):
+    if read is not None and (by := _adds(users, read, int(fill.at[0]) // STRIDE)) is not None:
         evidence.append("PACR reads L1 because what it packs is added to what is there")
         who, victim = place(*by, tile), place(read.where, read.clock, tile)
     return Finding(
@@ -197,12 +158,6 @@ def _finding(context: Context, trials: Trials, users: Users, fill: Fill, whole: 
         tuple(evidence),
         f"write {name} before this reads it; if another place was meant, correct what is read",
     )
-
-
-def _goes_on(trials: Trials, whole: Fill, at: int) -> bool:
-    """Whether what is behind an unwritten word decides something as well."""
-    behind = (whole.at >= at + _WORD) & (whole.at < at + _NEAR)
-    return bool(behind.any()) and trials.differs(Fill(whole.at[behind], whole.values[behind]))
 
 
 def _neighbour(trials: Trials, users: Users, whole: Fill, at: int) -> tuple[Where, int] | None:
@@ -226,35 +181,10 @@ def _neighbour(trials: Trials, users: Users, whole: Fill, at: int) -> tuple[Wher
     return found
 
 
-def _loop_of(context: Context, where: Where) -> Where:
-    """The outermost loop around a store, as the source is indented; the store where there is none.
-
-    Compilers unroll such loops, so that the code has no branch of theirs.
-    """
-    at = outside_headers(where)
-    sources, found = Sources(context.program), at
-    if at.core is None or at.file is None or not at.line:
-        return where
-    deep = _indent(sources.line(at.core, at.file, at.line) or "")
-    for number in range(at.line - 1, max(at.line - _LOOP, 0), -1):
-        text = sources.line(at.core, at.file, number)
-        if text is None or not deep:
-            break
-        if text.strip() and _indent(text) < deep:
-            deep = _indent(text)
-            if re.match(r"\s+(for|while)\b", text):
-                found = replace(at, line=number)
-    return found
-
-
-def _indent(text: str) -> int:
-    return len(text) - len(text.lstrip())
-
-
-def _adds(context: Context, users: Users, read: Reader, number: int) -> tuple[Where, int] | None:
+def _adds(users: Users, read: Reader, number: int) -> tuple[Where, int] | None:
     """Who has told the packer to add to what is in L1, where it reads that."""
     cls = None if read.where.word is None else decode(read.where.word)
-    if context.is_chip or cls is None or cls.name != "PACR":
+    if cls is None or cls.name != "PACR":
         return None
     low = number * STRIDE + OFFSET["cfg"] + 4 * config_fields.THCON_SEC0_REG1_Pack_L1_Acc.word
     made = [users.maker(low + 4 * CONFIG_WORDS * bank) for bank in range(2)]
@@ -275,11 +205,9 @@ CHECK = Check(
     proves="bytes of L1, DRAM, local memory, GPRs, LRegs, Dst, Src, MOP or replay slots that"
     " nothing has written and that decide an output or how the program ends; named is who uses"
     " them, wherever the NoC has carried them. State of the coprocessor that a launch leaves and"
-    " that makes a second launch of the same program end otherwise: Config, ThreadConfig, GPRs,"
+    " that makes a second launch of the same program end differently: Config, ThreadConfig, GPRs,"
     " counters, banks, Dst, LRegs, lane flags, MOP and replay slots, the packer's position,"
-    " semaphores, mutexes, mailboxes, credits of circular buffers; on a chip of every tile. Where a"
-    " run went wrong, a PACR that reads tiles of Dst in which no row is written since they were"
-    " cleared: a warning",
+    " semaphores, mutexes, mailboxes, credits of circular buffers; on a chip of every tile",
     misses="Config and ThreadConfig that no launch has set, which power-up leaves at 0; counters"
     " and lanes, for which there is `powerup`; values that are read and decide nothing; what only"
     " another program leaves; low L1 where firmware boots only with zeros there; requests that are"
@@ -288,4 +216,66 @@ CHECK = Check(
     cost="7 runs; where something decides, the observed run of `races`, some 20 for each finding",
     applies=applies,
     run=run,
+)
+
+
+# Counters and lanes that a program takes over as power-up leaves them.
+
+
+_RWC = (8, 8, 8, 1)  # rows of SrcA, SrcB and Dst, fidelity phase
+_OTHERS = "with others than those of power-up, as another kernel may leave them, it is another"
+
+
+_TAKEN_OVER = (  # of power-up: what sets it, members and what they hold instead
+    ("the lanes that are on", "SFPENCC", {"cc": 0, "cc_en": 1}),
+    ("the ADC counters", "SETADC, SETADCXY, SETADCXX, SETADCZW", {"adc": 1, "adc_cr": 1}),
+    ("the RWC counters", "SETRWC", {"rwc": _RWC, "rwc_cr": _RWC}),
+)
+
+
+def _put(tile: Tile) -> None:
+    """Other counters and lanes than those of power-up."""
+    for *_, members in _TAKEN_OVER:
+        for name, value in members.items():
+            getattr(tile.state, name)[...] = value
+
+
+def _kept(members: dict[str, Any], launched: Any) -> Fill:
+    """What a launch from other ones leaves as it was, on every tile."""
+    at, values = [NOTHING.at], [NOTHING.values]
+    for number, tile in enumerate(launched.tiles_made()):
+        for name, value in members.items():
+            member = getattr(tile.state, name)
+            other = np.broadcast_to(value, member.shape).reshape(-1)
+            held = np.flatnonzero(member.reshape(-1) == other)
+            at.append(number * STRIDE + OFFSET[name] + held * _ITEM[name])
+            values.append(other[held].astype(np.uint8))
+    return Fill(np.concatenate(at), np.concatenate(values))
+
+
+def _of_power_up(context: Context) -> list[Finding]:
+    """What decides the end and is as power-up leaves it; named is who uses it first."""
+    trials, found = Trials(context), []
+    launched = context.launch(engine="compiled", prepare=_put, **context.alone)
+    for name, setters, members in _TAKEN_OVER:
+        fill = _kept(members, launched)
+        if fill.at.size and trials.differs(fill):
+            by = Users(context, trials).reader(fill)
+            text = f"{name} decide the result, and nothing has set them"
+            text += "" if by is None else f": {by.where}"
+            who = {} if by is None else place(outside_headers(by.where), by.clock)
+            advice = f"{setters} before this"
+            found.append(Finding("powerup", "warning", text, who, {}, (_OTHERS,), advice))
+    return found
+
+
+POWER_UP = Check(
+    "powerup",
+    proves="lanes of the vector unit, ADC or RWC counters that nothing has set and that decide an"
+    " output or how the program ends; named is the word that uses them first. `why` does not ask"
+    " this: a first kernel may rely on power-up, which a later one may not",
+    misses="Config and ThreadConfig; what decides nothing with the one other value that is tried",
+    cost="5 runs, and the observed run of `races` where something decides",
+    applies=lambda seen: 0,
+    run=_of_power_up,
 )

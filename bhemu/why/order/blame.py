@@ -7,20 +7,16 @@ either it sends that too early, or the other side does not wait for it, or for t
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from bhemu.devices import niu_request as request
 from bhemu.machine.tile import Tile
 from bhemu.why.order import record as r
-from bhemu.why.order.code_then import FAR
 from bhemu.why.order.conflicts import step_of
-from bhemu.why.order.looks import Look, executed
 from bhemu.why.order.observe import owner_of
 from bhemu.why.order.sent import Sent
-from bhemu.why.order.tiles import Tiles
+from bhemu.why.order.tiles import FAR, Tiles
 from bhemu.why.walk import Instruction, Step, Word
 
 
@@ -28,7 +24,7 @@ from bhemu.why.walk import Instruction, Step, Word
 class Passed:
     """A core of tile `home` has looked at a word that other tiles change, and gone on.
 
-    by: the requests that this takes; first: the value that the word had before any arrived.
+    by: the requests that this takes.
     """
 
     home: int
@@ -36,7 +32,6 @@ class Passed:
     epoch: int
     word: int
     step: Instruction
-    first: int
     by: tuple[Sent, ...]
 
 
@@ -83,11 +78,11 @@ class Walk:
         o, found = self.records[n], []
         last = int(o.passes[0])
         for i in range(max(last - r.PASSED, 0), last):
-            core, clock, word, pc, text, first, floor, upto, time = o.passed[i % r.PASSED].tolist()
+            core, clock, word, pc, text, floor, upto, time = o.passed[i % r.PASSED].tolist()
             values = self.flags[n].get(word, {})
             by = tuple(values[k] for k in range(floor + 1, upto + 1) if k in values)
             step = Instruction(time, core, pc, text, np.zeros(32, np.uint32))
-            found.append(Passed(n, core, clock, 4 * word, step, first, by))
+            found.append(Passed(n, core, clock, 4 * word, step, by))
         return found
 
     def first_access(self, n: int, owner: int, pc: int) -> int | None:
@@ -126,13 +121,12 @@ class Walk:
 
 @dataclass(frozen=True)
 class Blame:
-    """Whose step is wrong and why; `word`: whose first value is, in place of the step."""
+    """Whose step is wrong and why."""
 
     home: int
     step: Step
     text: str
     advice: str
-    word: int | None = None
 
 
 @dataclass(frozen=True)
@@ -213,10 +207,7 @@ class Disorder:
         if own or second.sent is not None:
             return own[-1] if own and not self._is_for_another(own[-1]) else None
         others = [one for one in looks if one.epoch <= self._knows(one.core)]
-        asked = self._asked()
-        if others and (asked is None or others[-1].epoch > asked.epoch):
-            return others[-1]
-        return None
+        return others[-1] if others else None
 
     def _is_for_another(self, look: Passed) -> bool:
         """Whether behind a look, and before the second side, its core sends what is in order.
@@ -256,30 +247,9 @@ class Disorder:
         return same[-1] if same else 0
 
     def _no_wait(self) -> Blame:
-        text, step = "for nothing makes it wait for the other tile", self.second.step
-        asked = self._asked()
-        if asked is not None:
-            text = "for nothing waits for what it asks for"
-            step = asked.step
-        return Blame(self.second.home, step, text, "wait for a word that the other tile changes")
-
-    def _asked(self) -> Sent | None:
-        """Where a thread uses what a core gave it: what this core has asked the other tile for."""
-        second = self.second
-        if second.sent is not None:
-            return None
-        flags = [one for one in self.walk.sent[second.home] if one.is_flag]
-        sent = [
-            one
-            for one in flags
-            if one.core != second.owner
-            and one.epoch <= self._knows(one.core)
-            and self._goes_to(one, self.first.home)
-        ]
-        return sent[-1] if sent else None
-
-    def _goes_to(self, one: Sent, home: int) -> bool:
-        return one in self.walk.flags[home].get(one.remote[0] >> 2, {}).values()
+        text = "for nothing makes it wait for the other tile"
+        advice = "wait for a word that the other tile changes"
+        return Blame(self.second.home, self.second.step, text, advice)
 
     def _counted(self, passed: Passed) -> Blame:
         by = [one for one in passed.by if one.tile == self.first.home]
@@ -290,8 +260,7 @@ class Disorder:
             )  # fmt: skip
         text = "for it does not wait until the other tile is done"
         advice = "count what must have arrived, and what was there at first"
-        word = passed.word if not passed.by and not self._is_meant(passed) else None
-        return Blame(self.second.home, passed.step, text, advice, word)
+        return Blame(self.second.home, passed.step, text, advice)
 
     def _is_early(self, told: Sent) -> bool:
         """Whether such a request comes before such an access the first time.
@@ -321,15 +290,6 @@ class Disorder:
             for by in look.by
         )
 
-    def _is_meant(self, passed: Passed) -> bool:
-        """Whether the first value of a word is 0, or as many as there are places to send to."""
-        sides = [one.sent for one in (self.first, self.second) if one.sent is not None]
-        places = 0
-        for sent in sides:
-            same = [one for one in self.walk.sent[sent.tile] if one.step.pc == sent.step.pc]
-            places = max(places, len({one.remote[0] for one in same}))
-        return passed.first in (0, places, places * (len(self.walk.tiles) - 1))
-
 
 def disorders(walk: Walk) -> list[Disorder]:
     """All pairs of a run, the earliest first."""
@@ -358,44 +318,3 @@ def _in_order(walk: Walk, n: int, place: int, one: Side, other: Side) -> tuple[S
     if before is not None and before[1] <= read.known[before[0]]:
         return read, write  # what was there before is still needed
     return write, read
-
-
-@dataclass(frozen=True)
-class Missed:
-    """A core of tile `home` waits for a value of a word that was there: `over` has changed it."""
-
-    home: int
-    core: int
-    step: Instruction
-    over: Sent
-
-
-def missed(walk: Walk) -> list[Missed]:
-    """Of a hang, the waits whose words other tiles have counted on."""
-    found = []
-    for n, o in enumerate(walk.records):
-        for core in range(r.ISSUE):
-            word, count, _ = o.last_look[core].tolist()
-            if not word or not any(one.core == core for one in walk.passed[n]):
-                continue
-            steps = executed(o.last_step[core, : count + 1], o.last_regs[core], core)
-            look = Look(4 * (word - 1), *steps)
-            slot = int(o.slot[word - 1]) - 1
-            last, known = int(o.values[slot]), o.plain[core]
-            numbers = range(max(last - r.VALUES, 0), last)
-            values = [o.value[slot, k % r.VALUES].tolist() for k in numbers]
-            ours = [one for one in values if _is_known(one, core, known)]
-            floor = values.index(ours[-1]) if ours else 0
-            ways = [look.ends(one[0]) != look.ended for one in values[floor:]]
-            if True in ways and not ways[-1]:
-                over = walk.flags[n][word - 1].get(numbers[floor + ways.index(True) + 1])
-                if over is not None and over.kind == request.ATOMIC:
-                    found.append(Missed(n, core, look.step, over))
-    return found
-
-
-def _is_known(value: list[int], core: int, known: Any) -> bool:
-    by, clock, number = value[1:4]
-    if number:
-        return bool(clock <= known[r.OWNERS + by])
-    return by == core or bool(clock <= known[by])

@@ -313,12 +313,11 @@ def take(o: Any, agent: Any, i: Any, condition: Any) -> None:
     if condition & SEM_ZERO:  # one post more than there were gets
         least = max(gets + 1 - o.sem_start[i, 0], 0)
         _behind(o, agent, i, 0, least)
-        o.taken[row(agent), 0] = 1 + (i | 8 | least << 4)
     if condition & SEM_FULL:
         least = max(posts + o.sem_start[i, 0] - o.sem_start[i, 1] + 1, 0)
         _behind(o, agent, i, 1, least)
-        o.taken[row(agent), 0] = 1 + (i | least << 4)
-    o.taken[row(agent), 1] = o.wait[agent - r.ISSUE, 6]
+    if condition & (SEM_ZERO | SEM_FULL):
+        o.taken[row(agent)] = 1 + i
     o.dst_word[row(agent), 1] = o.dst_word[row(agent), 0]
     acquired(o, agent)
 
@@ -330,8 +329,6 @@ def sem_init(o: Any, agent: Any, i: Any, value: Any, most: Any) -> None:
     save(o, o.sem_base[i], agent)
     o.sem_start[i, 0], o.sem_start[i, 1] = value, most
     o.sem_count[i, 0] = o.sem_count[i, 1] = 0
-    for n in range(4):
-        o.sem_init[i, n] = o.step[n]
     released(o, agent, np.int64(0))
 
 

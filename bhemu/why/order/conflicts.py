@@ -1,25 +1,80 @@
 """What an observed run leaves unordered, as the findings of races tell it."""
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from bhemu.errors import InputError
 from bhemu.jit.subset import JIT
-from bhemu.launch.session import data_of
-from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
-from bhemu.memmap import L1_SIZE
+from bhemu.tensix.config import CONFIG_WORDS
+from bhemu.tensix.insn import decode as decode_word
 from bhemu.why.check import Context
+from bhemu.why.order import describe
 from bhemu.why.order import record as r
-from bhemu.why.order.code_then import NEAR, CodeThen
-from bhemu.why.order.events import Clock, Conflict, Event, Taken
-from bhemu.why.order.first_values import FirstLook
-from bhemu.why.order.looks import Look, executed
-from bhemu.why.order.observe import Observer, Range, owner_of
-from bhemu.why.order.templates import Templates
-from bhemu.why.order.tiles import Tiles
+from bhemu.why.order.observe import Observer, kind, owner_of
+from bhemu.why.order.tiles import NEAR, CodeThen, Tiles
 from bhemu.why.walk import Instruction, Step, Word
+
+Clock = npt.NDArray[np.int64]
+"""How far each agent (record.py) has come; of cores, threads and host alone."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """An access: who made it as whose part, and how far that agent was."""
+
+    step: Step
+    agent: int
+    clock: int
+    owner: int
+    owner_clock: int  # of the core or thread's issue
+    write: bool
+    waited: bool  # the owner has waited for somebody since it last let somebody go on
+    wait: Step | None  # a wait that the thread has issued and that does not hold this word
+    push_clock: int  # of the core that pushed a word
+    again: bool  # the owner has made the same access before, since it last waited
+    taken: int | None  # the semaphore that it has last waited for
+    acquired: int  # the owner's clock when it did
+    poll: tuple[int, Step] | None  # its core's last load of a word that it polls
+    vector: Clock
+    before: Step | None = None  # of an access to Dst: the owner's last one before that wait
+
+    @property
+    def thread(self) -> int | None:
+        """The thread that it belongs to: of a TRISC its own."""
+        step = self.step
+        if isinstance(step, Word):
+            return step.thread if step.core else None
+        return step.core - 1 if 1 <= step.core <= 3 else None
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """Two accesses to `place` (record.py) in the order in which they happened.
+
+    units: it is one where units take time; foreign: the second has changed what belongs to the
+    first's thread; clears: of two cores' stores to a Config word the one without the fields that
+    the other sets.
+    """
+
+    place: int
+    first: Event
+    second: Event
+    units: bool
+    foreign: bool = False
+    clears: Event | None = None
+    number: int = 0  # among the pairs of its tile
+
+    @property
+    def thread(self) -> int | None:
+        """The thread whose unit alone reads the place, if it is of Config."""
+        if kind(self.place) != "Config":
+            return None
+        return describe.threads().get((self.place - r.CONFIG) % (32 * CONFIG_WORDS))
+
 
 _FEW = 32  # of a chip of more than TILES tiles, one of each kind at least
 _BEHIND = 5000  # clock units behind the end of a program
@@ -37,9 +92,9 @@ class Names(NamedTuple):
 class Observed:
     """What an observer has seen of a tile."""
 
-    def __init__(self, observer: Observer, given: list[Range], ends: list[int]) -> None:
+    def __init__(self, observer: Observer, ends: list[int]) -> None:
         self.tile, self._observer, self._o = observer.tile, observer, observer.record
-        self._given, self._ends = given, {at >> 2 for at in ends}
+        self._ends = {at >> 2 for at in ends}
         o = self._o
         self.order = Names(
             [[(one[0], one[6]) for one in self._ring(who)] for who in range(r.OWNERS)],
@@ -73,31 +128,6 @@ class Observed:
                 return made_step(pc, pc, 0, by, -1, time)
         return None
 
-    @property
-    def late_firsts(self) -> list[tuple[Event, FirstLook]]:
-        """Stores of a first value that come too late."""
-        found = []
-        for k in range(int(self._o.firsts[0])):
-            word, look = self._first_look(k)
-            values = [
-                (value, _store(core, clock, pc, time))
-                for at, value, core, clock, pc, time in self._stores
-                if at == word
-            ]
-            if (event := look.too_late(values)) is not None:
-                found.append((event, look))
-        return found
-
-    def _first_look(self, k: int) -> tuple[int, FirstLook]:
-        """A word, and the first look at it of a core that another one has let start."""
-        o = self._o
-        core, slot, n, starter, clock, known = o.first_look[k].tolist()
-        steps = executed(o.first_step[k, : n + 1], o.first_regs[k], core)
-        seen = np.zeros(r.AGENTS, np.int64)
-        seen[starter] = known
-        look = Look(4 * int(o.slot_word[slot]), *steps)
-        return int(o.slot_word[slot]), FirstLook(look, seen, starter, clock)
-
     def _ring(self, who: int) -> list[list[int]]:
         count = int(self._o.releases[who])
         at = np.arange(max(count - r.RELEASED, 0), count) % r.RELEASED
@@ -121,9 +151,18 @@ class Observed:
         since = range(event.acquired + 1, event.owner_clock + 1)
         return event.waited and not any(clock in since for clock, _ in self.releases(event.owner))
 
-    def is_argument(self, place: int) -> bool:
-        """Whether a place of L1 is in what the program is given."""
-        return any(low <= place < high for low, high in self._given)
+    def is_kept(self, event: Event) -> bool:
+        """Whether nobody takes from the semaphore whose posts the owner of an event waits for."""
+        i = event.taken
+        if i is None or self._o.sem_count[i, 1]:
+            return False
+        return not any(
+            (cls := decode_word(step.word)) is not None
+            and cls.name == "SEMPOST"
+            and cls.operands(step.word)["sem_sel"] >> i & 1
+            for _, step in self.releases(event.owner)
+            if isinstance(step, Word)
+        )
 
     def release_after(self, event: Event) -> Step | None:
         """The first by which the owner lets others go on behind an access of it."""
@@ -182,7 +221,7 @@ class Observed:
             wait=made_step(wait, wait, row[r.WAIT_WORD], core, thread, time) if wait else None,
             push_clock=row[r.PUSH_CLOCK],
             again=bool(row[r.AGAIN]),
-            taken=self._taken(row),
+            taken=row[r.TAKEN] - 1 if row[r.TAKEN] else None,
             acquired=row[r.ACQUIRED],
             poll=(row[r.POLL_WORD], self._instruction(core, poll, time)) if poll else None,
             vector=_vector(row[r.KNOWN :]),
@@ -193,42 +232,15 @@ class Observed:
         word = int(self.tile.state.l1.view("<u4")[pc >> 2])
         return Instruction(time, core, pc, word, np.zeros(32, np.uint32))
 
-    def _taken(self, row: list[int]) -> Taken | None:
-        """The semaphore that the owner of an event has waited for last."""
-        packed, behind = row[r.TAKEN] - 1, row[r.TAKEN_BEHIND]
-        if packed < 0:
-            return None
-        i, count = packed & 7, packed >> 4
-        pc, pushed, word, core = self._o.sem_init[i].tolist()
-        thread, before = max(row[r.THREAD], 0), None
-        if behind:
-            before = made_step(behind, behind, 0, row[r.CORE], thread, row[r.TIME])
-        of_posts = bool(packed & 8)
-        return Taken(
-            i, of_posts, self._change(i, int(not of_posts), count), before,
-            made_step(pc, pushed, word, core, thread, 0) if pc else None,
-            int(self._o.sem_start[i, 0]), int(self._o.sem_count[i, 1]),
-        )  # fmt: skip
-
-    def _change(self, i: int, gets: int, n: int) -> Clock | None:
-        """What post or get `n` of a semaphore is behind; None: there is none, or it is too old."""
-        count = int(self._o.sem_count[i, gets])
-        if not max(count - r.POSTS, 0) <= n < count:
-            return None
-        return _vector(self._o.sem_clock[i, gets, n % r.POSTS, r.PLAIN :].tolist())
-
     @property
-    def templates(self) -> Templates:
-        """Templates of MOPs that a core has changed too early."""
-        found = Templates(self.tile)
-        for core, (pc, word, pushed, mop) in enumerate(self._o.mop_early.tolist()):
-            if pc:
-                store, push = (
-                    Instruction(0, core, at, one, np.zeros(32, np.uint32))
-                    for at, one in ((pc, word), (pushed, mop))
-                )
-                found.found[core] = store, push
-        return found
+    def templates(self) -> list[tuple[Instruction, Instruction]]:
+        """Of each core the store that changes the template of a MOP too early, and the MOP."""
+        nothing = np.zeros(32, np.uint32)
+        return [
+            (Instruction(0, core, pc, word, nothing), Instruction(0, core, pushed, mop, nothing))
+            for core, (pc, word, pushed, mop) in enumerate(self._o.mop_early.tolist())
+            if pc
+        ]
 
 
 def observed(context: Context) -> list[Observed]:
@@ -258,12 +270,11 @@ def _observed(context: Context) -> list[Observed]:
     chosen = context.first(machine, _FEW) if few else context.tiles(machine)
     observers = [Observer(tile) for tile in chosen]
     together = code = None
-    if context.is_chip:
+    if machine.network is not None:
         if context.names is not None:
             code = CodeThen(observers, context.names(machine), context.libraries)
         together = Tiles(machine, observers, few=few, code=code)
     context.facts["tiles"] = together
-    found = [(one, given_words(context, one.tile)) for one in observers]
     limit = _HANGS if context.symptom.hangs else context.most
     each_round = None if together is None else together.round_is_over
     seen = context.finish(machine, limit=limit, each_round=each_round)
@@ -272,38 +283,17 @@ def _observed(context: Context) -> list[Observed]:
             context.cut.append(one.tile.xy)
         s = one.tile.state
         context.work.ran((_PRICE - 1) * int(s.retired.sum() + s.executed.sum()))
-    if context.is_chip:
-        return [Observed(one, given, []) for one, given in found]
+    if together is not None:
+        return [Observed(one, []) for one in observers]
     if ends and seen.stop is not None and seen.stop.reason == "until":
         specs = context.program.outputs
         observers[0].ended(ends, [(at, at + s.size) for s in specs for at in [_at(machine, s)]])
         context.finish(machine, limit=_BEHIND, until="idle")
-    return [Observed(one, given, ends) for one, given in found]
-
-
-def given_words(context: Context, tile: Tile) -> list[Range]:
-    """The words of L1 that [[set]] of PROGRAM.toml puts something into for a tile."""
-    found = []
-    for part in context.program.placed():
-        for spec in part.sets if not context.is_chip or tile.xy in part.at else ():
-            low = resolve(tile, spec.at)
-            for at in range(low, low + len(data_of(spec, tile, part)), 4):
-                if at < L1_SIZE and tile.state.l1[at : at + 4].any():
-                    found.append((at, at + 4))
-    return found
+    return [Observed(one, ends) for one in observers]
 
 
 def _at(tile: Tile, spec: Any) -> int:
     return int(tile.address(spec.at))
-
-
-def _store(core: int, clock: int, pc: int, time: int) -> Event:
-    """A store of a core to a polled word."""
-    nothing = np.zeros(r.AGENTS, np.int64)
-    step = made_step(pc, pc, 0, core, -1, time)
-    return Event(
-        *(step, core, clock, core, clock, True, False, None, 0, False, None, 0, None, nothing)
-    )
 
 
 def _row(owner: int) -> int:

@@ -229,7 +229,6 @@ def _access(
                 if o.core_reset[other] and s.core_state[other] != RESET:
                     clocks.starts(o, np.int64(c), np.int64(other))
                     o.core_reset[other] = 0
-                    o.started[other, 0], o.started[other, 1] = c + 1, o.plain[c, c]
 
 
 @njit
@@ -364,3 +363,20 @@ def ended(s: Any, outputs: Any) -> Any:
         for k in range(o.ranges[0], o.ranges[0] + outputs):
             shadow.l1(o, np.int64(r.HOST), o.range[k, 0], o.range[k, 1], one, np.int64(0))
     return last
+
+
+LEAVES, WRITES, SETS, ADDS, REGISTER = range(5)  # what a request does
+
+
+def arrives(s: Any, does: Any) -> Any:
+    """STEP: the request that o.arrival describes (requests.py) reaches this tile, after what
+    o.arrived says (tiles.py)."""
+    o = r.at(s.profile_table[r.ADDRESS])
+    a = o.arrival
+    if does == REGISTER:
+        requests.tell(o, a[r.F_LOW] & ~3, o.arrived)
+        return np.int64(0)
+    if does == SETS or does == ADDS:
+        polls.arrives(o, a, does == ADDS)
+    requests.arrival(o)
+    return np.int64(0)

@@ -1,4 +1,4 @@
-"""What stands in front of an access, and only lets time pass: a loop that counts, nops, NOPs."""
+"""What stands in front of an access, and only lets time pass: a loop that counts, nops."""
 
 from bhemu.errors import Where
 from bhemu.machine.error_text import where_core
@@ -7,12 +7,10 @@ from bhemu.memmap import CORE_NAMES
 from bhemu.riscv.assembly import NOP, SP
 from bhemu.riscv.formats import Atomic, Branch, Fence, IndirectJump, Jump, Load, Pushed, Store
 from bhemu.riscv.isa import decode as decode_riscv
-from bhemu.tensix.insn import decode
 from bhemu.why.findings import outside_headers
 from bhemu.why.walk import Step, Word
 
 _CLOSE = 32  # instructions before an access
-_BETWEEN = 8  # instructions between a NOP that is pushed and the word behind it
 _NOPS = 4  # that follow one another let time pass
 
 
@@ -44,31 +42,6 @@ def _counts(word: int) -> bool:
     if cls is None or issubclass(cls, Jump | IndirectJump | Pushed | Fence | Atomic):
         return False
     return not issubclass(cls, Load | Store) or word >> 15 & 31 == SP
-
-
-def nops_before(tile: Tile, step: Step) -> int | None:
-    """The first of several NOPs that a core pushes before a word, with no other word in between."""
-    if not isinstance(step, Word) or step.core >= len(CORE_NAMES):
-        return None
-    last = step.pushed - 4
-    while step.pushed - last < 4 * _BETWEEN and _computes(tile.read32(last)):
-        last -= 4
-    first = last + 4
-    while _is_nop(tile.read32(first - 4)):
-        first -= 4
-    return first if last + 4 - first >= 8 else None
-
-
-def _computes(word: int) -> bool:
-    """Whether an instruction does no more than compute, as where a loop is begun."""
-    cls = decode_riscv(word)
-    return cls is not None and _counts(word) and not issubclass(cls, Branch | Load | Store)
-
-
-def _is_nop(word: int) -> bool:
-    cls = decode_riscv(word)
-    pushed = decode(cls.pushed(word)) if cls is not None and issubclass(cls, Pushed) else None
-    return pushed is not None and pushed.name == "NOP"
 
 
 def loop_around(tile: Tile, step: Step, apart: int) -> Where | None:

@@ -1,17 +1,22 @@
 """What Python tells the compiled observer: what a word touches, once; what follows a load, once."""
 
-from functools import lru_cache
+import re
+from collections.abc import Iterator
+from functools import cache, lru_cache
+from itertools import product
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from bhemu.tensix import spaces, thread
-from bhemu.tensix.config import CONFIG_WORDS, SHARED
+from bhemu.tensix import config_fields, spaces, thread
+from bhemu.tensix.config import CONFIG_WORDS, SHARED, bits_read
 from bhemu.tensix.insn import REGISTRY, Instruction, decode
-from bhemu.why.order import config_bits, polls, sites, words
-from bhemu.why.order.record import LISTS, UNIT_NAMES, OrderRecord
-from bhemu.why.unwritten.places import touched
+from bhemu.tensix.spaces import Term, Values, fields_named
+from bhemu.tensix.state import DTYPE, OFFSET, THREADS
+from bhemu.tensix.units.unpack.unpacr import UNPACR
+from bhemu.why.order import polls, sites, words
+from bhemu.why.order.record import LISTS, TOUCHED, UNIT_NAMES, OrderRecord
 
 _KINDS = {
     "STALLWAIT": words.WAITS, "SEMWAIT": words.WAITS, "STREAMWAIT": words.WAITS,
@@ -37,7 +42,7 @@ def unit_of(word: int) -> str | None:
 def begin(o: OrderRecord) -> None:
     """What does not depend on the program."""
     o.bit_thread[:] = -1
-    for bit, t in config_bits.threads().items():
+    for bit, t in threads().items():
         o.bit_thread[bit] = t
     o.key_mask[:] = 0xFF000000
     for cls in REGISTRY.values():
@@ -69,7 +74,7 @@ def _text(word: int) -> npt.NDArray[np.int64]:
     found[words.GPR_WRITE] = cls.writes.may(spaces.GPR)
     found[words.CONFIG_WRITE] = cls.writes.may(spaces.CFG)
     found[words.MOVES] = {"unpack": words.UNPACKS, "pack": words.PACKS}.get(cls.formats, 0)
-    found[words.CONFIG_READ] = cls.formats in config_bits.FOLLOWED
+    found[words.CONFIG_READ] = cls.formats in FOLLOWED
     _dst(found, cls, values)
     _l1(found, cls, values)
     return found
@@ -134,8 +139,8 @@ def lists(o: OrderRecord, row: int, bank: int, context: int) -> None:
 def _bits(word: int, bank: int, context: int) -> npt.NDArray[np.uint32]:
     """[at issue, later][word of both banks]: the bits that a word reads."""
     found = np.zeros((2, 2, CONFIG_WORDS), np.uint32)
-    for bit in config_bits.read_by(word, context):
-        later, at = int(bit // 32 not in config_bits.addresses()), bit // 32
+    for bit in read_by(word, context):
+        later, at = int(bit // 32 not in addresses()), bit // 32
         found[later, 0 if at >= SHARED else bank, at] |= np.uint32(1 << bit % 32)
     return found.reshape(2, -1)
 
@@ -166,3 +171,115 @@ def _site(code: bytes, at: int) -> int:
     kind |= polls.POLLS if sites.is_polled(l1, at) else 0
     kind |= polls.ONE_OF_TWO if sites.is_one_of_two(l1, at) else 0
     return kind | (polls.SPINS if sites.spin(l1, at) is not None else 0)
+
+
+FOLLOWED = ("unpack", "pack", "src")
+"""Formats in force for the words whose reads of Config are followed. Kernels set the modes of
+ZEROACC and of the vector unit once, before they begin, and nothing orders that."""
+
+
+@lru_cache(4096)
+def read_by(word: int, context: int) -> tuple[int, ...]:
+    """Bits of a Config bank, in order, that a word reads; of an unpacker in this context."""
+    cls = REGISTRY[word >> 24]
+    read = bits_read(cls.reads, cls.operands(word), context)
+    bits = np.unpackbits(read.view(np.uint8), bitorder="little")
+    return tuple(int(bit) for bit in np.flatnonzero(bits))
+
+
+@cache
+def threads() -> dict[int, int]:
+    """The thread whose unit alone reads a bit of Config: 0 unpacks, 2 packs."""
+    read: dict[int, set[int]] = {}
+    for cls in REGISTRY.values():
+        thread = {"unpack": 0, "pack": 2}.get(cls.unit, 1)
+        for unpacker, context in product((0, 1), range(8)) if cls.formats else ():
+            word = cls.opcode << 24 | unpacker << UNPACR.unpack_block_selection.lo
+            for bit in read_by(word, context):
+                read.setdefault(bit, set()).add(thread)
+    for field in fields_named("CFG", ("ALU_*",)).values():
+        for bit in range(field.mask.bit_length()):
+            read.setdefault(32 * field.word + field.shift + bit, set()).add(1)
+    return {bit: next(iter(by)) for bit, by in read.items() if len(by) == 1 and 1 not in by}
+
+
+@cache
+def addresses() -> frozenset[int]:
+    """Words of a bank that say where in L1 the next UNPACR or PACR begins.
+
+    A unit reads them when the word is issued to it: kernels give unpackers and the packer their
+    next address while these are still at work.
+    """
+    names = re.compile(r"THCON_SEC[01]_REG[34]_Base_(cntx\d_)?address|THCON_SEC0_REG1_L1_Dest_addr")
+    return frozenset(f.word for title, f in vars(config_fields).items() if names.fullmatch(title))
+
+
+Range = tuple[int, int, int, int]  # place, bytes, bytes between threads, 1 = nothing else is left
+
+_APART = (spaces.DST, spaces.L1, spaces.CFG)  # a word's place says too little: words.py
+_BY_PLACE = {  # members, whether each thread has its own
+    spaces.GPR: (("gpr",), True),
+    spaces.LREG: (("lreg",), False),
+    spaces.THREAD_CFG: (("thread_cfg",), True),
+    spaces.ADC: (("adc", "adc_cr"), True),
+    spaces.SEM: (("sem", "sem_max"), False),
+    spaces.SRC: (("src",), False),
+}
+_RWC = ("rwc", "rwc_cr")
+_WRITABLE = 8  # LRegs
+_WHOLE = (spaces.GPR, spaces.LREG)  # whose places a word writes whole
+
+
+@lru_cache(1 << 14)
+def touched(word: int) -> npt.NDArray[np.int64]:
+    """[reads, writes][TOUCHED][4]: a Range each, 0 bytes behind the last one."""
+    found = np.zeros((2, TOUCHED, 4), np.int64)
+    cls = decode(word)
+    if cls is not None:
+        values = cls.operands(word)
+        for way, clause in enumerate((cls.reads, cls.writes)):
+            ranges = {one for term in clause.of(values) for one in _ranges(term, values)}
+            for k, one in enumerate(_joined(sorted(ranges))[:TOUCHED]):
+                found[way, k] = one
+    return found
+
+
+def _joined(ranges: list[Range]) -> list[Range]:
+    """The same, those that follow one another as one."""
+    found = ranges[:1]
+    for one in ranges[1:]:
+        place, size, *alike = found[-1]
+        if place + size == one[0] and alike == [*one[2:]]:
+            found[-1] = place, size + one[1], one[2], one[3]
+        else:
+            found.append(one)
+    return found
+
+
+def _ranges(term: Term, values: Values) -> Iterator[Range]:
+    if term.space in _APART or term.own or term.awaited:
+        return
+    if term.space not in _BY_PLACE:
+        for name in term.space.members:
+            own = name in _RWC
+            size = DTYPE[name].itemsize // (THREADS if own else 1)
+            yield OFFSET[name], size, size if own else 0, 0
+        return
+    members, own = _BY_PLACE[term.space]
+    for name in members:
+        yield from _parts(name, term, values, own=own)
+
+
+def _parts(name: str, term: Term, values: Values, *, own: bool) -> Iterator[Range]:
+    """Of a member that has a part for each place."""
+    shape = DTYPE[name].shape[1:] if own else DTYPE[name].shape
+    of_thread = DTYPE[name].itemsize // THREADS if own else 0
+    part = DTYPE[name].base.itemsize * int(np.prod(shape[1:]))
+    places = term.places(values)
+    if term.space == spaces.THREAD_CFG and term.fields:
+        places = frozenset(bit // 32 for bit in places or ())
+    most = _WRITABLE if term.space == spaces.LREG else shape[0]
+    whole = term.space in _WHOLE and not (term.keeps and spaces.value(term.keeps, values))
+    for place in range(most) if places is None else sorted(places):
+        if place < most:
+            yield OFFSET[name] + part * place, part, of_thread, int(whole)

@@ -11,14 +11,14 @@ from bhemu.machine.tile import Tile
 from bhemu.tensix import compiled, config_fields
 from bhemu.tensix.config import CONFIG_WORDS
 from bhemu.tensix.state import ENTRY, RESET, STEP
-from bhemu.why.order import arrivals, clocks, cores, describe, words
+from bhemu.why.order import clocks, cores, describe, words
 from bhemu.why.order import record as r
 from bhemu.why.order.record import OrderRecord
 
 _WORD = function(ENTRY, words.observed_word)
 _CORE = function(STEP, cores.observed_core)
 _ENDED = function(STEP, cores.ended)
-_ARRIVES = function(STEP, arrivals.arrives)
+_ARRIVES = function(STEP, cores.arrives)
 _ASKED = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, *[ctypes.c_int64] * 4)
 _STEP = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
 owner_of = plain(clocks.owner)
@@ -113,7 +113,7 @@ class Observer:
         _STEP(load(_ENDED).address)(self.tile.state.base, len(ranges) - len(until))
 
     def arrives(self, does: int) -> None:
-        """The request that the record describes reaches the tile; does: see arrivals.py."""
+        """The request that the record describes reaches the tile; does: see cores.py."""
         _STEP(load(_ARRIVES).address)(self.tile.state.base, does)
 
     def rows(self) -> list[tuple[int, list[int]]]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from bhemu import memmap as mm
 from bhemu.devices import niu
-from bhemu.jit.intrinsics import call_access, l1_word
+from bhemu.jit.intrinsics import call_access
 from bhemu.jit.subset import njit
 from bhemu.riscv import semantics
 from bhemu.riscv.formats import Branch, Csr, Register, RegisterImmediate
@@ -150,8 +150,7 @@ def goes_on(s: Any, o: Any, c: Any, pc: Any, word: Any) -> None:
         if uses:
             target = np.int64(s.pc[c])
             if look[1] == _AT_DATA:
-                value, none = l1_word(s, 4 * look[5]), np.int64(-1)
-                requests.passes(s, o, c, look[5], value, none, none)
+                requests.passes(s, o, c, look[5], np.int64(-1), np.int64(-1))
                 look[0] = -1
                 return
             if look[1] <= _COUNTER_LOOK:
@@ -201,22 +200,17 @@ def _is_answer(s: Any, o: Any, c: Any, target: Any) -> Any:
 @njit
 def _passes(s: Any, o: Any, c: Any, least: Any) -> None:
     """A branch on a word that other tiles may change has let core `c` go on."""
-    slot, none = o.look[c, 1], np.int64(-1)
+    slot = o.look[c, 1]
     word, count = o.slot_word[slot], o.values[slot]
     if o.far_mark[word] & requests.FLAG == 0:
-        requests.passes(s, o, c, word, l1_word(s, 4 * word), none, none)
+        requests.passes(s, o, c, word, np.int64(-1), np.int64(-1))
         return
     floor = max(count - r.VALUES, 0) - 1
     for n in range(floor + 1, count):
         if _is_known(o, c, o.value[slot, n % r.VALUES], True):
             floor = np.int64(n)
     upto = count - 1 if least == _ALL else least
-    requests.passes(s, o, c, word, o.slot_first[slot], floor, max(upto, floor))
-    one, n = o.last_look[c], o.look[c, 0]
-    one[0], one[1], one[2] = 1 + word, n, count
-    for i in range(n + 1):
-        clocks.copy(o.last_step[c, i], 0, o.look_step[c, i], 0, 2)
-    clocks.copy(o.last_regs[c], 0, o.look_regs[c], 0, 32)
+    requests.passes(s, o, c, word, floor, max(upto, floor))
 
 
 @njit
@@ -230,7 +224,6 @@ def arrives(o: Any, request: Any, adds: Any) -> None:
     newest = o.value[slot, (count - 1) % r.VALUES]
     held = newest[0] if count else np.int64(o.first[word])
     if o.far_mark[word] & requests.FLAG == 0:
-        o.slot_first[slot] = held
         o.far_mark[word] |= np.uint8(requests.FLAG)
     if adds:
         value = (held + value) & 0xFFFFFFFF if held >= 0 else np.int64(-1)
@@ -282,24 +275,6 @@ def _least(s: Any, o: Any, c: Any, target: Any, plain: Any) -> Any:
 
 
 @njit
-def _first(o: Any, c: Any, n: Any) -> None:
-    """The first look of a core that another core lets start, at a word."""
-    slot, k = o.look[c, 1], o.firsts[0]
-    if o.started[c, 0] == 0 or k == r.FIRSTS:
-        return
-    for i in range(k):
-        if o.first_look[i, 0] == c and o.first_look[i, 1] == slot:
-            return
-    one, starter = o.first_look[k], o.started[c, 0] - 1
-    one[0], one[1], one[2] = c, slot, n
-    one[3], one[4], one[5] = starter, o.started[c, 1], o.plain[c, starter]
-    for i in range(n + 1):
-        clocks.copy(o.first_step[k, i], 0, o.look_step[c, i], 0, 2)
-    clocks.copy(o.first_regs[k], 0, o.look_regs[c], 0, 32)
-    o.firsts[0] += 1
-
-
-@njit
 def _proves(o: Any, c: Any, plain: Any, units: Any) -> None:
     """What wrote the value that a look needed is before the core that has looked."""
     slot, n = o.look[c, 1], o.look[c, 0]
@@ -311,7 +286,6 @@ def _proves(o: Any, c: Any, plain: Any, units: Any) -> None:
         requests.answered(o, c, at >> 6, at & 63)
     if slot < 0:
         return
-    _first(o, c, n)
     last, word = o.values[slot] - 1, o.slot_word[slot]
     if (plain == _ALL or plain == last) and (units == _ALL or units == last):
         all_stores(o, c, word)

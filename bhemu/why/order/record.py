@@ -58,9 +58,8 @@ READERS = 4  # of a place that are remembered
 # another tile.
 (
     AGENT, CLOCK, OWNER_CLOCK, WRITE, WAITED, PC, PUSHED, WORD, CORE, THREAD, TIME, PUSH_CLOCK,
-    ACQUIRED, WAIT, WAIT_WORD, POLL, POLL_WORD, TAKEN, TAKEN_BEHIND, AGAIN, BEFORE,
-    VERSION, PREVIOUS, KNOWN,
-) = (*range(23), 24)  # fmt: skip
+    ACQUIRED, WAIT, WAIT_WORD, POLL, POLL_WORD, TAKEN, AGAIN, BEFORE, VERSION, PREVIOUS, KNOWN,
+) = (*range(22), 23)  # fmt: skip
 EVENT = KNOWN + OWNERS
 EVENTS = 1 << 18
 CACHED = 1 << 13
@@ -80,7 +79,6 @@ NAMES = 1 << 10  # synchronizing objects by name
 SLOTS, VALUES = 1024, 64  # polled words, values of each of them
 LOG = 1 << 16  # stores of cores to L1
 LOOK = 12  # instructions behind a load until its value decides a branch
-FIRSTS = 64  # first looks that are remembered
 LISTS = 64  # sets of Config bits that words read
 SITES = 1 << 10  # loads of a core, by pc
 TEXTS = 1 << 14  # distinct words
@@ -125,29 +123,20 @@ MEMBERS = (
     Member("push_clock", _i64, (THREADS,), "of the core, when it pushed that"),
     Member("stored_at", _i64, (CORES, STORED), "clock of the core at its stores to Config"),
     Member("stored_done", _i64, (CORES,), "how many of them have taken place for certain"),
-    Member(
-        "wait",
-        _i64,
-        (THREADS, 7),
-        "blocks, conditions, semaphores, their condition, pc, word; behind which pc",
-    ),
+    Member("wait", _i64, (THREADS, 6), "blocks, conditions, semaphores, their condition, pc, word"),
     Member("object", _i64, (NAMES, VECTOR), "what is before whoever acquires a name"),
     Member("object_name", _i64, (NAMES,), "the name, 0 = free"),
     Member("sem_base", _i64, (8, VECTOR), "of the SEMINIT"),
     Member("sem_start", _i64, (8, 2), "its value, its maximum"),
     Member("sem_count", _i64, (8, 2), "posts, gets since"),
     Member("sem_clock", _i64, (8, 2, POSTS, VECTOR), "what the n-th post, get is behind"),
-    Member("sem_init", _i64, (8, 4), "the SEMINIT: pc, word, thread, core"),
     Member("waited", _i64, (OWNERS,), "1 = has acquired something since its last release"),
     Member("acquired", _i64, (OWNERS,), "its clock when it did"),
-    Member(
-        "taken", _i64, (OWNERS, 2), "semaphore waited for last, see clocks.take; behind which pc"
-    ),
+    Member("taken", _i64, (OWNERS,), "1 + semaphore waited for last"),
     Member("dst_word", _i64, (OWNERS, 2), "pc of the last word at Dst; of that before the wait"),
     Member("release", _i64, (OWNERS, RELEASED, 7), "of an owner: its clock, step, name, as a ring"),
     Member("releases", _i64, (OWNERS,), "how many"),
     Member("looked", _i64, (OWNERS, LOOKED), "names that an owner has acquired"),
-    Member("previous", _i64, (THREADS,), "pc of the last word that was no wait"),
     Member("mop", _i64, (CORES, 3), "the last MOP of a core: pc, word, what it knew of its thread"),
     Member("mop_held", _i64, (CORES, 9), "1 + what it has stored to the template"),
     Member("mop_early", _i64, (CORES, 4), "a store to the template that a MOP may use: see cores"),
@@ -179,12 +168,9 @@ MEMBERS = (
     Member("far_pairs", _i64, (1,), "how many"),
     Member("value_known", _i64, (KNOWN_VALUES, FAR), "what is before values, as a ring"),
     Member("values_known", _i64, (1,), "how many"),
-    Member("passed", _i64, (PASSED, 9), "looks that let a core go on, see requests.py"),
+    Member("passed", _i64, (PASSED, 8), "looks that let a core go on, see requests.py"),
     Member("passes", _i64, (1,), "how many"),
     Member("first_access", _i64, (FIRST_ACCESSES, 3), "owner + 1, pc, clock of its first one"),
-    Member("last_look", _i64, (CORES, 3), "1 + word, instructions, values of the last look"),
-    Member("last_step", _i64, (CORES, LOOK + 1, 2), "pc and word of each instruction"),
-    Member("last_regs", _u32, (CORES, 32), "registers before them"),
     # polled words
     Member("first", _u32, (L1_WORDS,), "L1 when the run began"),
     Member("slot", _i16, (L1_WORDS,), "1 + number of a word that is polled, 0 = it is not"),
@@ -200,7 +186,6 @@ MEMBERS = (
         " number of the request, that of value_known",
     ),
     Member("values", _i64, (SLOTS,), "how many"),
-    Member("slot_first", _i64, (SLOTS,), "its value before other tiles changed it"),
     Member("log", _i64, (LOG, 6), "stores to L1: word, value, core, clock, pc, time"),
     Member("logged", _i64, (1,), "how many"),
     Member("site", _u8, (L1_WORDS,), "by pc of a load, see polls.py"),
@@ -214,11 +199,6 @@ MEMBERS = (
     Member("look_regs", _u32, (CORES, 32), "registers before it"),
     Member("kept_regs", _u32, (32,), "scratch: registers behind it"),
     Member("look_step", _i64, (CORES, LOOK + 1, 2), "pc and word of each instruction"),
-    Member("started", _i64, (CORES, 2), "1 + the core that has let it start; the clock of that"),
-    Member("first_look", _i64, (FIRSTS, 6), "core, slot, instructions; starter, clock, what of it"),
-    Member("first_step", _i64, (FIRSTS, LOOK + 1, 2), "pc and word of each instruction"),
-    Member("first_regs", _u32, (FIRSTS, 32), "registers before them"),
-    Member("firsts", _i64, (1,), "how many first looks; the core knew so much of the starter"),
     Member("poll", _i64, (CORES, 2), "the last poll: pc, word of L1"),
     # places
     Member("writer", _i32, (CELLS,), "event of the last write"),
@@ -277,11 +257,6 @@ MEMBERS = (
     ),
     Member("note", _i64, (NOTES, 6), "what cores push and change of MOPs: see shadow.notes"),
     Member("notes", _i64, (1,), "how many"),
-    Member("empty", _i64, (THREADS, 2), "1 + actor that packs what nobody wrote; the first row"),
-    Member("list_used", _u8, (LISTS,), "1 = the bits of Config of the list have been used"),
-    Member(
-        "bit_user", _u16, (2 * CONFIG_WORDS, 32), "by bit of Config: 1 + actor that used it first"
-    ),
 )
 ORDER_DTYPE = layout(MEMBERS)
 at: Callable[[Any], Any] = record_at(ORDER_DTYPE)

@@ -20,7 +20,7 @@ from bhemu.why.order import clocks
 from bhemu.why.order import record as r
 
 # Columns of `passed`
-CORE, CLOCK, WORD, PC, TEXT, FIRST, FLOOR, UPTO, TIME = range(9)
+CORE, CLOCK, WORD, PC, TEXT, FLOOR, UPTO, TIME = range(8)
 _TURN = 32  # instructions of a core within one turn of a loop that polls
 _ACCESSED, FLAG = 1, 2  # bits of far_mark
 _ALL_TAGS = 16
@@ -342,7 +342,7 @@ def counted(index: Any) -> Any:
 
 
 @njit
-def passes(s: Any, o: Any, c: Any, word: Any, first: Any, floor: Any, upto: Any) -> None:
+def passes(s: Any, o: Any, c: Any, word: Any, floor: Any, upto: Any) -> None:
     """A look at a word has let core `c` go on, for its values of numbers floor + 1 to upto."""
     n = o.passes[0]
     if n:
@@ -353,7 +353,7 @@ def passes(s: Any, o: Any, c: Any, word: Any, first: Any, floor: Any, upto: Any)
     one = o.passed[n % r.PASSED]
     one[CORE], one[CLOCK], one[WORD] = c, o.plain[c, c], word
     one[PC], one[TEXT] = o.look_step[c, 0, 0], o.look_step[c, 0, 1]
-    one[FIRST], one[FLOOR], one[UPTO], one[TIME] = first, floor, upto, clocks.now(s)
+    one[FLOOR], one[UPTO], one[TIME] = floor, upto, clocks.now(s)
     o.passes[0] = n + 1
 
 

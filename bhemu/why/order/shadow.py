@@ -49,8 +49,7 @@ def event(s: Any, o: Any, agent: Any, write: Any) -> Any:
     one[r.WAIT] = o.wait[t, 4] if t >= 0 and o.wait[t, 0] else 0
     one[r.WAIT_WORD] = o.wait[t, 5] if one[r.WAIT] else 0
     one[r.POLL], one[r.POLL_WORD] = o.poll[o.step[3], 0], o.poll[o.step[3], 1]
-    one[r.AGAIN], one[r.BEFORE] = 0, o.dst_word[who, 1]
-    one[r.TAKEN], one[r.TAKEN_BEHIND] = o.taken[who, 0], o.taken[who, 1]
+    one[r.AGAIN], one[r.TAKEN], one[r.BEFORE] = 0, o.taken[who], o.dst_word[who, 1]
     one[r.VERSION], one[r.PREVIOUS], one[r.PREVIOUS + 1] = o.far_version[who], 0, 0
     for k in range(r.OWNERS):
         one[r.KNOWN + k] = o.plain[who, k]

@@ -275,7 +275,6 @@ def _waits(o: Any, t: Any, text: Any) -> None:
     wait = o.wait[t]
     wait[0], wait[1], wait[2] = text[BLOCKS], text[CONDITIONS], text[SEMAPHORES]
     wait[3], wait[4], wait[5] = text[SEM_CONDITION], o.step[1], o.step[2]
-    wait[6] = o.previous[t]
 
 
 @njit
@@ -288,19 +287,12 @@ def _config_list(s: Any, o: Any, t: Any, i: Any, context: Any, later: Any) -> An
 
 
 @njit
-def _uses(s: Any, o: Any, t: Any, i: Any, context: Any) -> None:
+def _uses(s: Any, o: Any, t: Any, i: Any) -> None:
     """What a word finds there: it decides what the word does."""
     contents.reads_of(s, o, t, i)
-    for later in range(2 if context >= 0 else 0):
-        which = _config_list(s, o, t, i, context, later)
-        if which >= 0:
-            contents.config_list(o, which)
-    if o.text[i, MOVES] == PACKS:
-        if not _pack_fields(o.step[2]).zero_write:
-            contents.packs(s, o, t)
-        if config.get(s, config.bank(s, t), cf.THCON_SEC0_REG1_Pack_L1_Acc):
-            for k in range(_WRITES, _WRITES + o.ranges[1]):  # what it adds to
-                contents.l1(o, o.range[k, 0], o.range[k, 1], np.int64(0))
+    adds = config.get(s, config.bank(s, t), cf.THCON_SEC0_REG1_Pack_L1_Acc)
+    for k in range(_WRITES, _WRITES + o.ranges[1] if adds and o.text[i, MOVES] == PACKS else 0):
+        contents.l1(o, o.range[k, 0], o.range[k, 1], np.int64(0))
     for k in range(o.dst_rows[1]):
         contents.row(o, o.dst_row[k], np.int64(0))
     for k in range(o.ranges[0]):
@@ -428,8 +420,6 @@ def _after(s: Any, o: Any, t: Any, i: Any, context: Any) -> None:
         clocks.passes(o, t)
     if text[KIND] == WAITS:
         _waits(o, t, text)
-    else:
-        o.previous[t] = o.step[1]
     agent = clocks.begins(o, t, text[AGENT_UNIT])
     o.done_by[o.step[3], agent] = o.clocks[agent, agent]
     if text[KIND] == MACRO:
@@ -480,7 +470,7 @@ def observed_word(s: Any, t: Any, word: Any) -> Any:
         pc = np.int64(s.gate_pc[t])
         pushed = np.int64(s.play_pc[t]) if s.gate_from[t] >= FROM_REPLAY else pc
         shadow.steps(s, o, pc, pushed, w, s.gate_core[t], np.int64(t))
-        _uses(s, o, t, i, context)
+        _uses(s, o, t, i)
         if status == DONE and o.text[i, AGENT_UNIT] > -2:
             _after(s, o, t, i, context)
     return status

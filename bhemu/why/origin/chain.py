@@ -6,9 +6,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from bhemu.debug.value_origin import datum
 from bhemu.devices.bus.address_map import block_name
 from bhemu.errors import BhemuError, InputError, Where
+from bhemu.machine.core import Core
 from bhemu.machine.history import History
 from bhemu.machine.resolve import resolve
 from bhemu.machine.stop import now
@@ -17,8 +20,198 @@ from bhemu.machine.watchpoints import Change, Span, spans
 from bhemu.memmap import CORE_NAMES
 from bhemu.program.schema import Program
 from bhemu.program.toml import suggestion
-from bhemu.why.origin.instructions import Source, sources, window
-from bhemu.why.origin.words import Words
+from bhemu.riscv.formats import Atomic, Branch, Csr, Load, Store
+from bhemu.riscv.isa import decode
+from bhemu.tensix import compiled
+from bhemu.tensix.insn import decode as decode_word
+from bhemu.tensix.state import MEMBERS, OFFSET, State
+
+_CHANGES = (0x00, 0x55)  # bytes become 0; bytes change some of their bits
+_MOST = 2  # inputs of a kind that are named
+
+
+@dataclass(frozen=True)
+class Input:
+    """Bytes of one member of the record that decide the result."""
+
+    member: str
+    at: int  # in the record
+    length: int
+
+    @property
+    def span(self) -> Span:
+        """The same, to be watched."""
+        return Span(self.at, self.length)
+
+    @property
+    def text(self) -> str:
+        """For example "dst:12", as watch takes it; L1 by address."""
+        if self.member == "l1":
+            return f"{self.at:#x}:{self.length}"
+        member = next(m for m in MEMBERS if m.name == self.member)
+        left, indices = self.at - OFFSET[self.member], []
+        size = int(np.dtype(member.dtype).itemsize * np.prod(member.shape))
+        for n in member.shape:
+            size //= n
+            if size < self.length:
+                break
+            indices.append(left // size)
+            left %= size
+        return ":".join([self.member, *map(str, indices)])
+
+
+class Words:
+    """Tries the word that is about to execute on the state of a tile, which is put back."""
+
+    def __init__(self, state: State, thread: int, word: int, result: tuple[Span, ...]) -> None:
+        self._state, self._thread, self._word = state, thread, word
+        self._result = result
+        self._kept = state.buffer.copy()
+        self._plain = self._run()
+
+    @property
+    def followed(self) -> bool:
+        """Whether the inputs of such words are looked for."""
+        cls = decode_word(self._word)
+        return cls is not None and cls.unit != "front"
+
+    def _run(self) -> tuple[int, ...]:
+        state = self._state
+        state.trace[0] = 0
+        status = compiled.execute(state, self._thread, self._word)
+        seen = tuple(span.value(state.buffer) for span in self._result)
+        state.buffer[:] = self._kept
+        return *seen, status
+
+    def inputs(self) -> Iterator[Input]:
+        """The inputs that decide the result, of each kind the first few."""
+        cls = decode_word(self._word)
+        for member in cls.inputs() if cls else ():
+            array = getattr(self._state, member)
+            length = 4 if member == "l1" else int(array.itemsize)  # bytes that go together
+            for at in self._deciding(OFFSET[member], int(array.nbytes), length):
+                yield Input(member, at, length)
+
+    def _decides(self, low: int, high: int) -> bool:
+        for change in _CHANGES:
+            part = self._state.buffer[low:high]
+            part[:] = 0 if change == 0 else part ^ change
+            if self._run() != self._plain:
+                return True
+        return False
+
+    def _deciding(self, start: int, size: int, length: int) -> list[int]:
+        """Where the groups of `length` bytes begin that decide, found by halving."""
+        found: list[int] = []
+        parts = [(start, start + size)]
+        while parts and len(found) < _MOST:
+            low, high = parts.pop()
+            if not self._decides(low, high):
+                continue
+            if high - low <= length:
+                found.append(low)
+                continue
+            middle = low + (high - low) // 2 // length * length
+            parts += [(middle, high), (low, middle)]
+        return found
+
+
+WINDOW = 256  # instructions of the core that are looked at
+
+
+@dataclass(frozen=True)
+class Executed:
+    """One instruction: its pc and word, the clock before it, and x0-x31 before it."""
+
+    pc: int
+    word: int
+    clock: int
+    regs: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a value comes from: a load (its address and width), a constant, or not followed."""
+
+    kind: str  # "load", "constant", "csr", "earlier"
+    at: Executed | None
+    address: int = 0
+    size: int = 0
+
+
+def window(history: History, core: Core) -> list[Executed]:
+    """The last instructions that `core` has executed, the next one last; moves the tile back."""
+    s = history.tile.state
+    c, target = core.index, int(s.retired[core.index])
+    history.before(core, max(target - WINDOW, 0))
+    executed: list[Executed] = []
+    with history.unobserved():
+        while int(s.retired[c]) <= target:
+            pc = core.pc
+            word = int.from_bytes(s.l1[pc : pc + 4].tobytes(), "little") if pc < s.l1.size else 0
+            executed.append(Executed(pc, word, now(s), tuple(int(n) for n in core.regs)))
+            if int(s.retired[c]) == target:
+                break
+            history.forward(core, 1)
+    return executed
+
+
+def sources(executed: list[Executed]) -> tuple[tuple[Source, ...], Executed]:
+    """Where the value that the last instruction stores comes from."""
+    last = executed[-1]
+    cls = decode(last.word)
+    if cls is None or not issubclass(cls, Store | Atomic):
+        return (), last
+    found: dict[Source, None] = {}
+    _follow(executed, len(executed) - 1, cls.rs2.get(last.word), found, set())
+    return tuple(found), last
+
+
+def sources_of(executed: list[Executed], register: int) -> tuple[Source, ...]:
+    """Where the value comes from that a register holds before the last instruction."""
+    found: dict[Source, None] = {}
+    _follow(executed, len(executed) - 1, register, found, set())
+    return tuple(found)
+
+
+def _follow(
+    executed: list[Executed], before: int, register: int, found: dict[Source, None], seen: set[int]
+) -> None:
+    """Add the sources of the value that `register` holds before instruction number `before`."""
+    if register == 0:
+        return
+    for i in range(before - 1, -1, -1):
+        one = executed[i]
+        cls = decode(one.word)
+        if cls is None or issubclass(cls, Store | Branch) or cls.rd.get(one.word) != register:
+            continue
+        if i in seen:
+            return
+        seen.add(i)
+        if issubclass(cls, Load | Atomic):
+            offset = cls.imm.get(one.word) if issubclass(cls, Load) else 0
+            address = (one.regs[cls.rs1.get(one.word)] + offset) & 0xFFFFFFFF
+            found[Source("load", one, address, _size(one.word))] = None
+        elif issubclass(cls, Csr):
+            found[Source("csr", one)] = None
+        elif not cls.operands:
+            found[Source("constant", one)] = None
+        else:
+            names = {"a": "rs1", "b": "rs2"}
+            inputs = [
+                getattr(cls, names[operand]).get(one.word) for operand in sorted(cls.operands)
+            ]
+            if not any(inputs):
+                found[Source("constant", one)] = None
+            for number in inputs:
+                _follow(executed, i, number, found, seen)
+        return
+    found[Source("earlier", None)] = None
+
+
+def _size(word: int) -> int:
+    return 1 << (word >> 12 & 3)
+
 
 MOST = 24  # links of a chain
 _ELEMENT = re.compile(r"(.+)\[([\d,\s]*)\]", re.DOTALL)

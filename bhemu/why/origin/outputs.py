@@ -52,7 +52,7 @@ def of_output(context: Context, tile: Tile | None, result: OutputResult) -> list
     evidence = tuple("  " * link.depth + str(link) for link in links)
     victim = {"output": result.spec.name, "index": list(report.first.index)}
     found = Finding("output", "error", text, culprit, victim, evidence, "")
-    if not culprit and not context.is_chip:
+    if not culprit and context.program.is_alone:
         found = _packed(context, result, found)
     if not found.culprit and tile is not None:
         found = _beside(context, tile, result, found)

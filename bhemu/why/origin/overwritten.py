@@ -1,30 +1,30 @@
-"""Words that somebody has written over: arguments, an address, code, what a core waits for."""
+"""Who has written over arguments, an address, code, what a core waits for; who set a field."""
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from bhemu.errors import BhemuError, NoProgress
 from bhemu.launch.session import data_of
-from bhemu.machine.error_text import where_core
 from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
-from bhemu.machine.watchpoints import Change
-from bhemu.memmap import CORE_NAMES, L1_SIZE, MAILBOX_BASE, MAILBOX_END
+from bhemu.machine.watchpoints import Change, spans
+from bhemu.memmap import CORE_NAMES, L1_SIZE
 from bhemu.program.loader import Segment, read_elf
 from bhemu.program.specs import Program
 from bhemu.riscv.assembly import NOP
 from bhemu.riscv.formats import Atomic, Load, Store
 from bhemu.riscv.isa import decode
-from bhemu.tensix.observe import FIRST_CORE, WORDS_AND_STORES
+from bhemu.tensix import config_fields, thread_fields
+from bhemu.tensix.config_fields import Field
+from bhemu.tensix.insn import decode as decode_word
 from bhemu.why.check import Context
 from bhemu.why.findings import Finding, in_words, place
 from bhemu.why.order.sites import comparison
-from bhemu.why.origin.chain import last_change
-from bhemu.why.origin.instructions import sources_of, window
+from bhemu.why.origin.chain import Chain, Link, last_change, sources_of, window
 
 _MOST = 4  # stores that are left out
 _KINDS = ("elf", "llk")  # of these the host leaves every ELF where it was linked to
@@ -54,10 +54,8 @@ def arguments(context: Context) -> Iterator[Finding]:
 
     `context.tile` stands at the end of a run that went wrong, with its history.
     """
-    if context.symptom.fine or context.is_chip or not context.program.outputs:
-        return
-    tile = context.tile
-    if tile.loop.observer is None:
+    tile = context.past
+    if context.symptom.fine or tile is None or not context.program.outputs:
         return
 
     def without(pc: int) -> Callable[[Tile], None]:
@@ -90,26 +88,21 @@ def arguments(context: Context) -> Iterator[Finding]:
 
 
 def address(context: Context, error: BhemuError | None) -> Iterator[Finding]:
-    """Who overwrote or sent the word that a refused address comes from.
+    """Who overwrote the word that a refused address comes from.
 
     The tile stands at the error, with a history.
     """
-    at = None if error is None else error.where
-    if at is None or context.is_chip or at.thread is not None or at.core is None:
-        return
-    tile = context.tile
-    if at.core not in tile.core or tile.loop.observer is None:
+    at, tile = None if error is None else error.where, context.past
+    if at is None or at.core is None or at.thread is not None or tile is None:
         return
     given = [(low, low + len(data)) for low, data in _given(context, tile)]
-    end, loaded, found = tile.clock, list[tuple[int, int]](), list[Finding]()
+    end, loaded, found = tile.clock, list[int](), list[Finding]()
     with suppress(BhemuError):  # in which the run has ended
         loaded = list(_loaded_from(tile, at.core))
     with suppress(BhemuError), tile.history.replaying():
         tile.history.to(end)
-    for word, value in loaded:
-        if MAILBOX_BASE <= word < MAILBOX_END:
-            found += _sent(context, at.core, value, f"{at}")
-        elif any(low <= word < high for low, high in given):
+    for word in loaded:
+        if any(low <= word < high for low, high in given):
             change, clock = last_change(tile, word)
             if change is not None and change.where.core is not None:
                 text = f"{change.where.core} overwrites L1 {word & ~3:#x}, which PROGRAM.toml sets,"
@@ -125,40 +118,14 @@ def address(context: Context, error: BhemuError | None) -> Iterator[Finding]:
     yield from found
 
 
-def _loaded_from(tile: Tile, name: str) -> Iterator[tuple[int, int]]:
-    """Words of L1 and mailboxes from which an address comes that a core is about to access.
-
-    With each what the core has loaded there; the tile moves back.
-    """
+def _loaded_from(tile: Tile, name: str) -> Iterator[int]:
+    """Words of L1 from which an address comes that a core is about to access; moves back."""
     executed = window(tile.history, tile.core[name])
     cls: Any = decode(executed[-1].word)
-    if cls is None or not issubclass(cls, Load | Store | Atomic):
-        return
-    behind = dict(pairwise(executed))
-    for one in sources_of(executed, cls.rs1.get(executed[-1].word)):
-        if one.kind == "load" and one.at in behind:
-            if one.address < L1_SIZE or MAILBOX_BASE <= one.address < MAILBOX_END:
-                yield one.address, behind[one.at].regs[one.at.word >> 7 & 31]
-
-
-def _sent(context: Context, reader: str, value: int, used: str) -> Iterator[Finding]:
-    """Who has sent a core, last of all, a message that is no address."""
-    tile = context.launch(engine="compiled")
-    tile.log, tile.state.trace[0] = [], WORDS_AND_STORES
-    with suppress(BhemuError):
-        tile.run(limit=max(context.end - tile.clock, 1))
-    tile.drain_log()
-    for who, word, pc, at, clock in reversed(tile.log):
-        sends = who >= FIRST_CORE and MAILBOX_BASE <= at < MAILBOX_END
-        core = CORE_NAMES[who - FIRST_CORE] if sends else reader
-        if core != reader and word == value:
-            by = place(where_core(tile, CORE_NAMES.index(core), pc), clock, tile)
-            text = f"{core} sends {reader} {value:#x}, from which an address comes that cannot be"
-            yield Finding(
-                "error", "error", f"{text} accessed", by, {}, (f"used by {used}",),
-                "look at what is sent",
-            )  # fmt: skip
-            return
+    if cls is not None and issubclass(cls, Load | Store | Atomic):
+        for one in sources_of(executed, cls.rs1.get(executed[-1].word)):
+            if one.kind == "load" and one.address < L1_SIZE:
+                yield one.address
 
 
 def code(tile: Tile, program: Program) -> Iterator[Finding]:
@@ -248,3 +215,49 @@ def _goes_on(tile: Tile, poll: _Poll, values: tuple[int, int]) -> bool:
     first = cls.rs2.get(word) == other
     pairs = [(one, held) if first else (held, one) for one in values]
     return len({bool(cls.execute(*pair)) for pair in pairs}) == 1
+
+
+# A word that is refused for what a configuration field holds: who has set that field.
+
+
+_NAME = re.compile(r"\b[A-Za-z][A-Za-z0-9]*_\w+\b")
+_COPIES = ("WRCFG",)  # words that only move a value
+
+
+def setter(context: Context, error: BhemuError | None) -> Iterator[Finding]:
+    """Who gave a field that the message names its value; `context.tile` stands at the error."""
+    where = None if error is None else error.where
+    tile = context.past
+    if error is None or where is None or where.thread is None or tile is None:
+        return
+    if isinstance(error, NoProgress):
+        return
+    end = tile.clock
+    for name in dict.fromkeys(_NAME.findall(error.message)):
+        fields = (vars(one).get(name) for one in (config_fields, thread_fields))
+        if not any(isinstance(one, Field) for one in fields):
+            continue
+        chain = Chain(tile)
+        with suppress(BhemuError):  # in which the run has ended
+            chain.why(name, spans(tile, where.core or "brisc", name))
+        with suppress(BhemuError), tile.history.replaying():
+            tile.history.to(end)
+        links = chain.links
+        made = next((link for link in links if _makes(link)), None)
+        if made is not None and made.where is not None:
+            evidence = tuple("  " * link.depth + str(link) for link in links)
+            text = (
+                f"{name}, for which a word of T{where.thread} is refused, has its value from here"
+            )
+            who = place(made.where, made.clock, tile)
+            yield Finding("error", "error", text, who, place(where, end, tile), evidence,
+                          error.hint)  # fmt: skip
+            return
+
+
+def _makes(link: Link) -> bool:
+    """Whether somebody has made a value there, not only moved it."""
+    if link.where is None:
+        return False
+    cls = None if link.where.word is None else decode_word(link.where.word)
+    return cls is None or cls.name not in _COPIES

@@ -9,7 +9,6 @@ import numpy as np
 
 from bhemu import memmap as mm
 from bhemu.jit.subset import njit
-from bhemu.tensix import dest
 from bhemu.tensix.config import CONFIG_WORDS
 from bhemu.tensix.frontend import FROM_MOP, FROM_REPLAY
 from bhemu.tensix.state import DTYPE, LOCAL_SIZE, OFFSET, THREADS
@@ -25,13 +24,12 @@ _OF_THREAD, _OF_MOP, _OF_REPLAY = (
 )
 _STREAM_END = mm.OVERLAY_BASE + DTYPE["stream"].itemsize
 _ROW = 32  # bytes of a row of Dst
-_TILE = 64  # rows of Dst
 _SEMAPHORE = 8  # bytes
 _PROBES = 16
 _DST_WINDOW = 0x8000
 
 
-PUSHED, LOADED = 9, 10  # what a note is of, besides the words of the template of a MOP
+PUSHED = 9  # what a note is of, besides the words of the template of a MOP
 
 
 @njit
@@ -111,37 +109,6 @@ def row(o: Any, number: Any, write: Any) -> None:
 
 
 @njit
-def packs(s: Any, o: Any, t: Any) -> None:
-    """A PACR of thread `t` reads rows of Dst: is it the first that reads none that is written?
-
-    Where a row of a tile is written since all were cleared, the others are zeros on purpose.
-    """
-    for k in range(o.dst_rows[1]):
-        first = o.dst_row[k]
-        for n in range(_TILE):
-            flag = s.dst_valid[(first & -_TILE) + (first + n) % _TILE]
-            if flag != 0 and flag != dest.UNWRITTEN:
-                return
-    if o.dst_rows[1] and o.empty[t, 0] == 0:
-        o.empty[t, 0], o.empty[t, 1] = _actor(o), o.dst_row[0]
-
-
-@njit
-def config_list(o: Any, which: Any) -> None:
-    """A word reads the bits of Config of a list."""
-    if o.list_used[which]:
-        return
-    o.list_used[which], who = 1, _actor(o)
-    for word in range(2 * CONFIG_WORDS):
-        bits, bit = np.int64(o.list_bits[which, word]), np.int64(0)
-        while bits:
-            if bits & 1 and o.bit_user[word, bit] == 0:
-                o.bit_user[word, bit] = who
-            bits >>= 1
-            bit += 1
-
-
-@njit
 def config_word(o: Any, word: Any) -> None:
     """Some bits of a word of Config have changed."""
     low = np.int64(_CFG + 4 * word)
@@ -218,7 +185,7 @@ def access(o: Any, c: Any, reads: Any, writes: Any, address: Any, size: Any) -> 
 
 @njit
 def notes(s: Any, o: Any, c: Any, pc: Any, word: Any, way: Any, address: Any, value: Any) -> None:
-    """Keep what core `c` pushes to a thread or stores to its template, and its loads of GPRs.
+    """Keep what core `c` pushes to a thread or stores to its template.
 
     A note: what, thread, value, pc, core, time; way: 1 = a load, 2 = a store.
     """
@@ -229,8 +196,6 @@ def notes(s: Any, o: Any, c: Any, pc: Any, word: Any, way: Any, address: Any, va
         what, t = np.int64(PUSHED), t if c else (address - mm.INSTRN_BUF_BASE) >> 16
     elif way & 2 and mm.MOP_CFG_BASE <= address < mm.MOP_CFG_END:
         what = (address - mm.MOP_CFG_BASE) >> 2
-    elif way & 1 and mm.GPR_BASE <= address < mm.GPR_END:
-        what = np.int64(LOADED)
     if what >= 0 and 0 <= t < THREADS and o.notes[0] < r.NOTES:
         note = o.note[o.notes[0]]
         note[0], note[1], note[2], note[3], note[4] = what, t, value, pc, c

@@ -1,19 +1,26 @@
 """Runs of a program from states that differ in few bytes: which of them decide how it ends."""
 
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from bhemu.errors import Where
+from bhemu.errors import BhemuError, Where
 from bhemu.machine.tile import Tile
+from bhemu.memmap import CORE_NAMES, L1_SIZE, LOCAL_BASE, LOCAL_SIZES
+from bhemu.metal.kernels import AFTER_DONE
 from bhemu.noc.grid import BANKS
 from bhemu.noc.record import MEMORY_SHIFT
+from bhemu.program import loader
 from bhemu.tensix import config, config_fields, thread_fields
-from bhemu.tensix.state import MEMBERS, OFFSET
+from bhemu.tensix.state import DTYPE, LOCAL_SIZE, MEMBERS, OFFSET
 from bhemu.why.check import Context, Outcome
+from bhemu.why.checks.cores import data_end
 
 Offsets = npt.NDArray[np.int64]
 _THREAD_WORDS = next(member.shape[1] for member in MEMBERS if member.name == "thread_cfg")
@@ -91,20 +98,17 @@ def field_names(at: int) -> str:
 class Trials:
     """A launched program that is run again and again from its beginning.
 
-    `machine`: its tile or chip; `tiles`: all that it has; `pages`: those of DRAM that it touches;
-    `ground`: bytes that every run begins with.
+    `machine`: its tile or chip; `tiles`: all that it has; `pages`: those of DRAM that it touches.
     """
 
     def __init__(self, context: Context) -> None:
         self.context = context
         self.machine: Any = context.launch(engine="compiled", **context.alone)
-        self.tiles: Sequence[Tile] = [self.machine]
+        self.tiles: Sequence[Tile] = self.machine.tiles_made()
         self.pages: list[tuple[int, int]] = []
         self._start = self.machine.snapshot()
-        if context.is_chip:
-            self.tiles = self.machine.tiles_made()
+        if self.machine.network is not None:
             self._make_pages()
-        self.ground = NOTHING
         self.begin(NOTHING)
         self._laid = context.outputs(self.machine)
         self.plain = self.result(NOTHING)
@@ -123,8 +127,6 @@ class Trials:
     def bytes(self, machine: Any = None) -> list[npt.NDArray[np.uint8]]:
         """The records and pages as they are, of the machine or of another one."""
         machine = machine or self.machine
-        if not self.context.is_chip:
-            return [machine.state.buffer]
         records = [machine.tile[tile.xy].state.buffer for tile in self.tiles]
         for key in self.pages:
             if key not in machine.network.pages:
@@ -137,17 +139,15 @@ class Trials:
         if number >= len(self.tiles):
             bank, page = self.pages[number - len(self.tiles)]
             return f"DRAM bank {bank} {(page << MEMORY_SHIFT) + rest:#x}"
-        tile = self.tiles[number].xy
-        return place_name(rest) + (
-            f" of tile ({tile[0]},{tile[1]})" if self.context.is_chip else ""
-        )
+        x, y = self.tiles[number].xy
+        return place_name(rest) + ("" if self.machine.network is None else f" of tile ({x},{y})")
 
     def begin(self, fill: Fill) -> None:
         """To the launch, these bytes changed."""
-        self.context.work.restored(len(self.tiles), fill.at.size + self.ground.at.size)
+        self.context.work.restored(len(self.tiles), fill.at.size)
         self.machine.restore(self._start)
-        held = self.bytes() if fill.at.size or self.ground.at.size else []
-        for number, at, values in (*self.ground.parts(), *fill.parts()):
+        held = self.bytes() if fill.at.size else []
+        for number, at, values in fill.parts():
             held[number][at] = values
 
     def result(self, fill: Fill) -> Outcome:
@@ -170,12 +170,6 @@ class Trials:
             if ((got != was) & ((got != held) | (held == first))).any():
                 return True
         return False
-
-    def stand(self, ground: Fill) -> bool:
-        """Let every further run begin with these bytes; whether the plain run is as before."""
-        before, self.ground = self.plain, ground
-        self.plain = self.result(NOTHING)
-        return self.plain.same(before)
 
     def needed(self, parts: Sequence[Fill]) -> list[int]:
         """The numbers of those without which the others make no difference, the first ones."""
@@ -209,3 +203,142 @@ class Trials:
     def tile_of(self, where: Where) -> Tile | None:
         """The tile that a place stands on."""
         return next((tile for tile in self.tiles if tile.xy == where.tile), None)
+
+
+_STORES = ("gpr", "dst", "src", "mop_cfg", "replay")
+_LREGS = 8  # those that a program writes
+_GAP = 16  # bytes between two areas of memory
+_TILES = 12  # of a chip
+_FROM = (0, 0x10000, 0x20000, 0x40000)  # L1 below: production firmware relies on zeros there
+_KEPT = (
+    *("cfg", "thread_cfg", "gpr", "adc", "adc_cr", "unpack_row", "unpack_context", "rwc", "rwc_cr"),
+    *("src", "src_valid", "src_fmt", "unpack_bank", "matrix_bank", "dst", "dst_valid", "lreg"),
+    *("cc", "cc_en", "cc_stack", "cc_stack_en", "cc_depth", "lane_config", "macro_template"),
+    *("macro_sequence", "macro_misc", "prng", "mop_cfg", "mop_zmask_hi", "replay", "pack_open"),
+    *("pack_data", "pack_exp", "pack_datum", "pack_row", "pack_plane", "pack_histogram"),
+    *("sem", "sem_max", "mutex", "stream", "mailbox", "mailbox_read", "mailbox_write"),
+)
+"""What no reset of a core clears; of streams what is left when firmware has put counters back."""
+MAIL = ("mailbox_write", "mailbox_read", "mailbox")
+
+
+def unwritten_bytes(context: Context, trials: Trials) -> npt.NDArray[np.int64]:
+    """Bytes of records and pages that hold nothing yet when the program begins."""
+    chosen = {tile.xy for tile in context.first(trials.machine, _TILES)}
+    pages = range(len(trials.tiles), len(trials.tiles) + len(trials.pages))
+    looked = [n for n, tile in enumerate(trials.tiles) if tile.xy in chosen] + [*pages]
+
+    def bytes_of(machine: Any) -> list[npt.NDArray[np.uint8]]:
+        held = trials.bytes(machine)  # a chip of 140 tiles takes 400 MB
+        return [held[n].copy() for n in looked]
+
+    plain = bytes_of(context.launch(engine="compiled", poison="zero", **context.alone))
+    other = bytes_of(_filled_launch(context))
+    at = []
+    for n, one, two in zip(looked, plain, other, strict=True):
+        if n in pages:
+            at.append(n * STRIDE + np.flatnonzero(one != two))
+        else:
+            tile = trials.tiles[n]
+            held = np.zeros(len(one), bool)
+            for low, high in _places():
+                held[low:high] = one[low:high] != two[low:high]
+            for c in range(len(CORE_NAMES)):
+                held[_local(context, tile, c)] = True
+            at.append(n * STRIDE + np.flatnonzero(held))
+    return np.concatenate(at).astype(np.int64)
+
+
+def _filled_launch(context: Context) -> Any:
+    """A launch with other contents of all that is unwritten, as far as firmware boots with that."""
+    for low in _FROM:
+        with suppress(BhemuError):
+            fill = partial(_fill_stores, low)
+            return context.launch(engine="compiled", poison="ff", prepare=fill, **context.alone)
+    return context.launch(engine="compiled", poison="zero", **context.alone)
+
+
+def _places() -> Iterator[tuple[int, int]]:
+    """What of a record is looked at."""
+    yield OFFSET["l1"], OFFSET["l1"] + L1_SIZE
+    for name in _STORES:
+        yield OFFSET[name], OFFSET[name] + DTYPE[name].itemsize
+    yield OFFSET["lreg"], OFFSET["lreg"] + _LREGS * 32 * 4
+
+
+def _fill_stores(low: int, tile: Tile) -> None:
+    """Another content of what a program may leave unwritten, of L1 from `low` on."""
+    tile.state.l1[:low] = 0
+    for low, high in list(_places())[1:]:
+        tile.state.buffer[low:high] = 0xFF
+
+
+def _local(context: Context, tile: Tile, c: int) -> npt.NDArray[np.int64]:
+    """What no ELF has filled of a core's local memory, behind firmware what its stack may use."""
+    program, name = context.program, CORE_NAMES[c]
+    first = OFFSET["local"] + c * LOCAL_SIZE
+    free = np.zeros(LOCAL_SIZE, bool)
+    if program.kind == "tt-metal" and program.firmware is not None:
+        core = tile.core[name]
+        low, sp = data_end(core) - LOCAL_BASE, int(core.regs[2]) - LOCAL_BASE
+        if core.images and low < sp <= LOCAL_SIZES[c]:
+            free[low:sp] = True
+    if program.kind != "elf":
+        return first + np.flatnonzero(free)
+    part = context.part(tile)
+    free[: LOCAL_SIZES[c]] = True
+    spec = part.cores.get(name)
+    if spec is not None and spec.elf is not None:
+        image = loader.read_elf(spec.elf)
+        for one in loader.place(image, local=spec.local, core=spec.name, offset=0):
+            if one.space != "l1":
+                free[one.address : one.address + len(one.data)] = False
+    if any(one.core == name for one in part.sets):
+        free[:] = False  # some of it may be the host's
+    return first + np.flatnonzero(free)
+
+
+def filled(at: npt.NDArray[np.int64], number: int) -> Fill:
+    """Bytes with other values, those of `number`."""
+    random = np.random.default_rng(zlib.crc32(b"uninit") + number)
+    return Fill(at, random.integers(0, 256, at.size, dtype=np.uint8))
+
+
+def without(trials: Trials, fill: Fill, at: int) -> Fill:
+    """Without what stands in one piece around a byte: in memory an area, else the whole member."""
+    index = int(np.searchsorted(fill.at, at))
+    number, rest = divmod(at, STRIDE)
+    name = "page" if number >= len(trials.tiles) else member_of(rest)[0]
+    gaps = np.flatnonzero(np.diff(fill.at) > _GAP) + 1
+    low = int(gaps[gaps <= index][-1]) if (gaps <= index).any() else 0
+    high = int(gaps[gaps > index][0]) if (gaps > index).any() else len(fill.at)
+    keep = np.ones(len(fill.at), bool)
+    if name in ("l1", "local", "page"):
+        keep[low:high] = False
+    else:
+        first = number * STRIDE + OFFSET[name]
+        keep = (fill.at < first) | (fill.at >= first + DTYPE[name].itemsize)
+    return Fill(fill.at[keep], fill.values[keep])
+
+
+def left_bytes(trials: Trials) -> dict[tuple[int, str], Fill]:
+    """By tile and member of its record, what the program leaves otherwise than it was."""
+    trials.begin(NOTHING)
+    before = [{name: getattr(tile.state, name).copy() for name in _KEPT} for tile in trials.tiles]
+    trials.result(NOTHING)
+    if not trials.context.program.is_alone:
+        with suppress(BhemuError):  # its firmware puts its counters back
+            trials.machine.run("polling", limit=AFTER_DONE)
+    found: dict[tuple[int, str], Fill] = {}
+    for n, (tile, old) in enumerate(zip(trials.tiles, before, strict=True)):
+        for name, was in old.items():
+            differ = np.flatnonzero(was != getattr(tile.state, name)).astype(np.int64)
+            at = OFFSET[name] + differ[:, None] * was.itemsize + np.arange(was.itemsize)
+            if at.size:
+                at = at.reshape(-1)
+                found[n, name] = Fill(n * STRIDE + at, tile.state.buffer[at].copy())
+        # counts of mailboxes mean something together only
+        mail = [found.pop((n, name)) for name in MAIL if (n, name) in found]
+        if mail:
+            found[n, MAIL[0]] = together(mail)
+    return found

@@ -15,7 +15,7 @@ from bhemu.why.check import Context
 from bhemu.why.order.conflicts import made_step, observed, tiles
 from bhemu.why.unwritten.moves import STRIDE as AREA
 from bhemu.why.unwritten.moves import Uses
-from bhemu.why.unwritten.trials import NOTHING, STRIDE, Fill, Trials, member_of
+from bhemu.why.unwritten.trials import STRIDE, Fill, Trials
 from bhemu.why.walk import where
 
 _FIRST, _LAST = 5, 6  # columns of an actor: when first, 1 + when last
@@ -52,7 +52,7 @@ class Users:
         hits = rows[np.isin(words, fill.at & ~3)].tolist()
         found = [(*self._moment(uses[number], row), number, row) for number, row in hits]
         if not found:
-            return self._of_config(fill)
+            return None
         *_, number, row = min(found)
         use = uses[number]
         carriers = self._carriers(int(use.hop[row]))
@@ -60,23 +60,6 @@ class Users:
             at, clock = carriers[-1]
             return Reader(at, clock, tuple(one for one, _ in carriers[:-1]))
         return Reader(*self._act(use.tile, int(use.actor[row])), tuple(one for one, _ in carriers))
-
-    def _of_config(self, fill: Fill) -> Reader | None:
-        """Who uses those bits of Config first that are other ones in `fill`."""
-        number, rest = divmod(int(fill.at[0]), STRIDE)
-        name, at = member_of(rest)
-        if name != "cfg" or number not in self._numbers:
-            return None
-        self._trials.begin(NOTHING)
-        now = self._trials.bytes()[number][fill.at % STRIDE]
-        bits = np.unpackbits(now ^ fill.values, bitorder="little")
-        seen = self._seen[n := self._numbers.index(number)]
-        users = seen.record.bit_user.reshape(-1)[8 * at : 8 * at + len(bits)][bits > 0]
-        actors = [int(one) - 1 for one in users if one]
-        times = seen.record.actor[:, _FIRST]
-        return (
-            Reader(*self._act(n, min(actors, key=lambda one: int(times[one])))) if actors else None
-        )
 
     def maker(self, at: int) -> tuple[Where, int] | None:
         """Who has written a byte of a tile last, and when, but for requests."""
@@ -86,13 +69,6 @@ class Users:
         n = self._numbers.index(number)
         actor = int(self._seen[n].record.maker[rest >> 2]) - 1
         return None if actor < 0 else self._act(n, actor, last=True)
-
-    def empty(self) -> Iterator[tuple[Where, int, int]]:
-        """By tile and thread the first PACR that reads Dst as it was cleared; when, the row."""
-        for n, seen in enumerate(self._seen):
-            for actor, row in seen.record.empty.tolist():
-                if actor:
-                    yield *self._act(n, actor - 1), row
 
     def made(self, at: npt.NDArray[np.int64], number: int) -> npt.NDArray[np.bool_]:
         """Which bytes of a tile cores or units have written."""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from bhemu.why.order.events import Event
+from bhemu.why.order.conflicts import Event
 from order_walk import effects
 from order_walk.effects import Range
 

@@ -34,7 +34,7 @@ from bhemu.riscv.isa import decode as decode_riscv
 from bhemu.riscv.isa.ttinsn import TTINSN
 from bhemu.tensix.insn import decode
 from bhemu.tensix.state import RESET, RUNNING
-from bhemu.why.order.events import Conflict, Event
+from bhemu.why.order.conflicts import Conflict, Event
 from bhemu.why.order.record import HOST
 from bhemu.why.walk import Access, Instruction, Step, Word
 from order_walk import effects
@@ -42,7 +42,7 @@ from order_walk.accesses import Shadow
 from order_walk.effects import Range, Touched
 from order_walk.looks import Look
 from order_walk.polls import Polls
-from order_walk.vector_clocks import Order, Taken
+from order_walk.vector_clocks import Order
 
 _COUNTERS = {
     NIU_COUNTERS + 4 * n: int(n != READ_ANSWERS) for n in (ACKS, READ_ANSWERS, WRITES_SENT)
@@ -70,7 +70,6 @@ class Races:
         # Config words that a thread steps behind its UNPACRs: they are read when the word is issued
         self._at_issue: set[int] = set()
         self._last: dict[tuple[int, bool, int], int] = {}
-        self._rows: dict[int, tuple[Taken | None, Step, Step | None]] = {}  # see _before_wait
         self._config: dict[int, tuple[Event, int]] = {}  # by word, the last store of a core to it
         self._ends: set[int] = set()  # words of L1 that end the program
         self._polls: dict[int, tuple[int, Step]] = {}  # by core, its last load of a polled word
@@ -102,9 +101,7 @@ class Races:
     def _access(self, step: Step, agent: int, ranges: list[Range], write: bool) -> None:
         if not ranges:
             return
-        is_of_dst = any(effects.kind(low) == "Dst" for low, _ in ranges)
-        before = self._before_wait(step, self.order.owner(agent)) if is_of_dst else None
-        event = self._event(step, agent, ranges[0][0], write, before)
+        event = self._event(step, agent, ranges[0][0], write)
         number = self._shadow.add(event)
         some = [(low, high) for low, high in ranges if low < high]
         if some:
@@ -113,9 +110,7 @@ class Races:
         for low, high in some:
             table[low:high] = number
 
-    def _event(
-        self, step: Step, agent: int, place: int, write: bool, before: Step | None = None
-    ) -> Event:
+    def _event(self, step: Step, agent: int, place: int, write: bool) -> Event:
         order = self.order
         owner = order.owner(agent)
         wait = order.waits[step.thread] if isinstance(step, Word) else None
@@ -132,17 +127,7 @@ class Races:
             int(order.acquired[owner]),
             self._polls.get(step.core),
             order.clocks[agent].copy(),
-            before,
         )
-
-    def _before_wait(self, step: Step, owner: int) -> Step | None:
-        """The last access to Dst before the last SEMWAIT of the owner of `step`, which is one."""
-        taken = self.order.taken.get(owner)
-        known, last, before = self._rows.get(owner, (taken, step, None))
-        if known is not taken:
-            before = last
-        self._rows[owner] = taken, step, before
-        return before
 
     def _stored_config(self, step: Instruction, agent: int, access: Access) -> None:
         """Two cores store other values to one word: the last of them holds, whoever that is."""

@@ -29,7 +29,7 @@ from bhemu.tensix.insn import REGISTRY, Instruction, decode
 from bhemu.tensix.state import State
 from bhemu.tensix.units.vector import loadstore, schedule
 from bhemu.tensix.units.vector.sfpu import STORE
-from bhemu.why.order import config_bits
+from bhemu.why.order import describe
 from bhemu.why.walk import Access
 
 GPRS = L1_SIZE
@@ -107,7 +107,7 @@ def field_name(place: int) -> str:
 
 def config_of(word: int, context: int) -> list[Range]:
     """Bits of a Config bank that a word reads, of an unpacker in this context."""
-    bits = np.array(config_bits.read_by(word, context), np.int64)
+    bits = np.array(describe.read_by(word, context), np.int64)
     parts = [_runs(bits[bits >> 5 == at], 0) for at in np.unique(bits >> 5)]
     return [one for found in parts for one in found]
 
@@ -115,7 +115,7 @@ def config_of(word: int, context: int) -> list[Range]:
 def thread_of(place: int) -> int | None:
     """The thread whose unit alone reads a place of Config, None for any other."""
     return (
-        config_bits.threads().get((place - CONFIG) % (32 * CONFIG_WORDS))
+        describe.threads().get((place - CONFIG) % (32 * CONFIG_WORDS))
         if kind(place) == "Config"
         else None
     )
@@ -126,13 +126,11 @@ def is_address(place: int) -> bool:
 
     Kernels give unpackers and the packer their next address while these are still at work.
     """
-    return (
-        kind(place) == "Config" and (place - CONFIG) // 32 % CONFIG_WORDS in config_bits.addresses()
-    )
+    return kind(place) == "Config" and (place - CONFIG) // 32 % CONFIG_WORDS in describe.addresses()
 
 
 def _config_reads(s: State, t: int, word: int, unpacks: Unpack | None) -> list[Range]:
-    if REGISTRY[word >> 24].formats not in config_bits.FOLLOWED:
+    if REGISTRY[word >> 24].formats not in describe.FOLLOWED:
         return []
     context = 0 if unpacks is None else int(unpacks.mode.context)
     bank = int(plain(config.bank)(s, t))

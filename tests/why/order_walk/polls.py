@@ -12,7 +12,7 @@ import numpy.typing as npt
 from bhemu.memmap import L1_SIZE
 from bhemu.riscv.formats import Atomic, Load
 from bhemu.riscv.isa import decode
-from bhemu.why.order.events import Event
+from bhemu.why.order.conflicts import Event
 from bhemu.why.walk import Access, Instruction
 from order_walk.looks import Look
 from order_walk.vector_clocks import Clock

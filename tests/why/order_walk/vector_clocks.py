@@ -41,29 +41,12 @@ class Semaphore:
     gets: list[Clock] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
-class Taken:
-    """What a thread has passed a SEMWAIT by: so many posts or gets of a semaphore."""
-
-    index: int
-    semaphore: Semaphore
-    of_posts: bool
-    count: int
-    before: Step | None  # the word in front of the wait
-
-    def one_more(self) -> Clock | None:
-        """What one more of them would have been behind."""
-        clocks = self.semaphore.posts if self.of_posts else self.semaphore.gets
-        return clocks[self.count] if 0 <= self.count < len(clocks) else None
-
-
 @dataclass
 class Wait:
     """A wait instruction that a thread has issued and that no word it holds back has passed yet."""
 
     step: Step
     blocks: int
-    before: Step | None = None
     conditions: int = 0
     semaphores: int = 0
     semaphore_condition: int = 0
@@ -83,8 +66,7 @@ class Order:
         self.units, self._width = units, width
         self.clocks = np.zeros((AGENTS, width), np.int64)
         self.waits: list[Wait | None] = [None] * THREADS
-        self.taken: dict[int, Taken] = {}  # by agent
-        self._previous: list[Step | None] = [None] * THREADS
+        self.taken: dict[int, int] = {}  # by agent, the semaphore waited for last
         self.push_clock = [0] * THREADS  # of the core, when it pushed what the thread executes
         self.waited = np.zeros(AGENTS, bool)  # acquired something since its last release
         self.acquired = np.zeros(AGENTS, np.int64)  # its own clock when it did
@@ -192,15 +174,13 @@ class Order:
             self._pass(t, wait)
         if cls is not None and cls.name in ("STALLWAIT", "SEMWAIT", "STREAMWAIT"):
             self._wait(step, cls.operands(step.word))
-        else:
-            self._previous[t] = step
         agent = self.unit(t, unit_of(step.word))
         np.maximum(self._done[step.core], self.clocks[agent], out=self._done[step.core])
         return agent
 
     def _wait(self, step: Word, values: dict[str, int]) -> None:
         blocks = values["stall_res"] or thread.DEFAULT_BLOCKS
-        wait = Wait(step, blocks, self._previous[step.thread])
+        wait = Wait(step, blocks)
         if "wait_res" in values:
             wait.conditions = values["wait_res"] or thread.DEFAULT_CONDITIONS
         elif "sem_sel" in values:
@@ -246,11 +226,11 @@ class Order:
         if condition & 1:  # while zero: one post more than there were gets
             least = gets + 1 - semaphore.value
             self._join_first(agent, semaphore.posts, least)
-            self.taken[agent] = Taken(i, semaphore, True, max(least, 0), wait.before)
+            self.taken[agent] = i
         if condition & 2:  # while at its maximum
             least = posts + semaphore.value - semaphore.most + 1
             self._join_first(agent, semaphore.gets, least)
-            self.taken[agent] = Taken(i, semaphore, False, max(least, 0), wait.before)
+            self.taken[agent] = i
         self._acquired(agent)
 
     def _join_first(self, agent: int, clocks: list[Clock], n: int) -> None:

@@ -1,19 +1,21 @@
-"""The check "stack": a stack that grows into the data of its core."""
+"""What a core leaves: its stack the memory that is free, its pc the code of its ELFs."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any
 
 from bhemu.errors import BhemuError, Where
 from bhemu.machine.core import Core
 from bhemu.machine.tile import Tile
 from bhemu.machine.watchpoints import Span
-from bhemu.memmap import LOCAL_BASE, LOCAL_SIZES
+from bhemu.memmap import CORE_NAMES, LOCAL_BASE, LOCAL_SIZES
 from bhemu.program import elf
 from bhemu.riscv.assembly import SP
 from bhemu.tensix.state import OFFSET
-from bhemu.why.check import Check, Context, Outcome
+from bhemu.why.check import Check, Context
 from bhemu.why.findings import Finding, merged, place
+from bhemu.why.walk import Instruction, Walk, where
 
 _MOST = 20_000  # changes of sp that are looked at: 0.5 s, of a chip of 140 tiles 10 s
 
@@ -70,10 +72,8 @@ class _Stack:
 
 def _stacks(context: Context, tile: Tile) -> dict[str, _Stack]:
     """Those of the cores that the program uses, by what their watchpoints are called."""
-    part = next(
-        part for part in context.program.placed() if not context.is_chip or tile.xy in part.at
-    )
-    cores = [tile.core[name] for name in part.cores if tile.core[name].images]
+    names = context.part(tile).cores
+    cores = [tile.core[name] for name in names if tile.core[name].images]
     return {f"sp of {core.name}": _Stack(tile, core, data_end(core), _held(core)) for core in cores}
 
 
@@ -81,10 +81,6 @@ def _held(core: Core) -> int:
     """sp as a core has it that firmware has started; 0 before it has one."""
     sp = int(core.regs[SP])
     return sp if LOCAL_BASE < sp <= LOCAL_BASE + LOCAL_SIZES[core.index] else 0
-
-
-def _applies(seen: Outcome) -> int:
-    return 9
 
 
 def _run(context: Context) -> Sequence[Finding]:
@@ -118,6 +114,75 @@ CHECK = Check(
     misses="stacks in L1, frames that a function uses without moving sp; what comes after 20,000"
     " changes of an sp",
     cost="one more run, which stops at each change of an sp (0.03 ms each, 0.1 ms on 16 tiles)",
-    applies=_applies,
+    applies=lambda seen: 9,
     run=_run,
+)
+
+
+# A core that executes what is not its own code.
+
+
+_KINDS = ("elf", "llk")  # of these every core has its own ELF
+
+
+class _Look:
+    """Follows the cores of one tile until one of them leaves its ELFs."""
+
+    def __init__(self, tile: Tile) -> None:
+        self.tile, self._own = tile, cache(partial(is_own, tile))
+        self._last: dict[int, Instruction] = {}
+        self.left: dict[int, tuple[Instruction, int]] = {}
+
+    def walk(self) -> Walk:
+        """Every instruction."""
+        return Walk(self.tile, instruction=self.instruction)
+
+    def instruction(self, step: Instruction) -> None:
+        """An instruction has executed."""
+        c, last = step.core, self._last.get(step.core)
+        self._last[c] = step
+        leaves = last is not None and self._own(c, last.pc) and not self._own(c, step.pc)
+        if last is not None and leaves and c not in self.left:
+            self.left[c] = last, step.pc
+
+
+def is_own(tile: Tile, core: int, pc: int) -> bool:
+    """Whether an address lies in an ELF of a core."""
+    return any(image.lookup(pc) is not None for image in tile.core[CORE_NAMES[core]].images)
+
+
+def _astray(tile: Tile) -> list[int]:
+    """Cores that stand in what none of their ELFs holds."""
+    cores = [tile.core[name] for name in CORE_NAMES]
+    return [c for c, core in enumerate(cores)
+            if core.images and core.retired and not is_own(tile, c, core.pc)]  # fmt: skip
+
+
+def _jumps(context: Context) -> Sequence[Finding]:
+    tiles = context.tiles(context.symptom.machine)
+    if context.program.kind not in _KINDS or not any(map(_astray, tiles)):
+        return []
+    _, looks = context.walked(_Look, steps=True)
+    return merged([_left(look.tile, *one) for one in look.left.values()] for look in looks)
+
+
+def _left(tile: Tile, step: Instruction, target: int) -> Finding:
+    at: Where = where(tile, step)
+    text = f"{at.core} leaves its own code: it goes on at {target:#x}, which no ELF of it holds"
+    return Finding(
+        "jumps", "error", text, place(at, step.clock, tile), {"place": f"L1 {target:#x}"},
+        (f"the jump: {at}",), "look at the function pointer, or who overwrote the return address",
+    )  # fmt: skip
+
+
+JUMPS = Check(
+    "jumps",
+    proves="that a core went on outside all of its ELFs: a wrong function pointer, a return address"
+    " that was overwritten",
+    misses="code that another core has written; kernels under firmware; what comes after 150,000"
+    " steps, of all tiles of a chip that are looked at",
+    cost="one more run step by step (some 6 s for 150,000 steps), where a core stands outside its"
+    " ELFs",
+    applies=lambda seen: 0 if seen.fine else 85,
+    run=_jumps,
 )

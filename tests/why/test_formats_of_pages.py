@@ -1,4 +1,4 @@
-"""Formats that were set for other pages and are not set anew."""
+"""Formats of pages that come from a tensor in DRAM."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -10,13 +10,13 @@ from bhemu.why.checks import formats
 from bhemu.why.checks.formats import Operands, _Use
 from bhemu.why.findings import Finding
 
-ONE, OTHER = 24, 44  # lines that set formats; another thread does so in line 30
+SETTER = 44  # the line that sets the format
 
 
-def use(first: int, fmt: str, by: int = OTHER, line: int = 33) -> _Use:
+def use(first: int, fmt: str, line: int = 33) -> _Use:
     step: Any = SimpleNamespace(pc=0x100 + line, clock=7, line=line)
-    setter, set_up = Where(file="k.cpp", line=by), frozenset((ONE, 30, OTHER))
-    return _Use(step, "UNPACR", first, first + 0x400, fmt, setter, (64, by), set_up)
+    setter = Where(core="trisc0", file="k.cpp", line=SETTER)
+    return _Use(step, "UNPACR", first, first + 0x400, fmt, setter)
 
 
 class Moved:
@@ -31,7 +31,6 @@ class Moved:
 def compared(monkeypatch: pytest.MonkeyPatch, *uses: _Use) -> list[Finding]:
     place = lambda tile, step: Where(core="trisc0", pc=step.pc, file="k.cpp", line=step.line)  # noqa: E731
     monkeypatch.setattr(formats, "where", place)
-    monkeypatch.setattr(Operands, "_storer_of", lambda self, code: Where(file="k.cpp", line=code))
     monkeypatch.setattr(formats, "place", lambda where, clock, tile=None: where.as_dict())
     look = object.__new__(Operands)
     look._tile = look.tile = SimpleNamespace(xy=(1, 2))  # type: ignore[assignment]
@@ -40,25 +39,10 @@ def compared(monkeypatch: pytest.MonkeyPatch, *uses: _Use) -> list[Finding]:
     return list(look.found.values())
 
 
-def test_what_is_missing_belongs_behind_the_last_line_that_sets_a_format(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    (found,) = compared(monkeypatch, use(0x2000, "fp32"), use(0x1000, "fp32"))
-    assert found.severity == "error"
-    assert (found.culprit["core"], found.culprit["line"]) == ("trisc0", 30)
-    assert found.text.endswith("that was set for other pages, and nobody sets it anew")
-    assert found.victim["line"] == 33
-
-
-def test_pages_of_no_tensor_are_other_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    (found,) = compared(monkeypatch, use(0x3000, "fp32"), use(0x1000, "fp32"))
-    assert found.culprit["line"] == 30
-
-
 def test_a_format_that_fits_nothing_is_wrong_where_it_is_set(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    (found,) = compared(monkeypatch, use(0x2000, "fp32", by=ONE), use(0x1000, "fp32"))
+    (found,) = compared(monkeypatch, use(0x2000, "fp32"), use(0x1000, "fp32"))
     assert found.severity == "warning"
-    assert found.culprit["line"] == OTHER
+    assert found.culprit["line"] == SETTER
     assert compared(monkeypatch, use(0x2000, "fp32"), use(0x1000, "bf16")) == []

@@ -1,1 +1,0 @@
-"""Programs that differ from a wrong one in one place: what the check "cure" tries."""
