@@ -18,7 +18,13 @@ ROOT = Path(__file__).resolve().parents[1]
 TTNN = ROOT / "scripts" / "stock_ttnn"
 EXALENS = ROOT / "scripts" / "stock_exalens"
 SECONDS = 900  # for all operations, their kernels' compilation and ours included
-WAYS = {"library, fast": "libbhemu.so", "library, slow": "libbhemu.so", "folder, slow": ""}
+TWO = "two chips, slow"
+WAYS = {
+    "library, fast": "libbhemu.so",
+    "library, slow": "libbhemu.so",
+    "folder, slow": "",
+    TWO: "libbhemu.so",
+}
 TEST_SECONDS = 6  # in which a simulator whose host has ended must end
 
 sys.path[:0] = [str(TTNN), str(EXALENS)]
@@ -27,11 +33,12 @@ import install  # noqa: E402 - from the folders above
 import session  # noqa: E402
 
 
-def simulator(folder: Path) -> Path:
+def simulator(folder: Path, chips: int = 1) -> Path:
     """A simulator folder of this checkout."""
-    line = [sys.executable, "-m", "bhemu", "simulator", folder / "simulator", "-v"]
+    made = folder / ("simulator" if chips == 1 else f"simulator{chips}")
+    line = [sys.executable, "-m", "bhemu", "simulator", made, "-v", "--chips", str(chips)]
     subprocess.run(line, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
-    return folder / "simulator"
+    return made
 
 
 def environment(folder: Path, way: str) -> dict[str, str]:
@@ -39,7 +46,7 @@ def environment(folder: Path, way: str) -> dict[str, str]:
     there = {name: value for name, value in os.environ.items() if name[:3] != "TT_"}
     for name in ("home", "cache"):
         (folder / name).mkdir(exist_ok=True)
-    place = simulator(folder) / WAYS[way]
+    place = simulator(folder, 2 if way == TWO else 1) / WAYS[way]
     chosen = {"TT_METAL_SIMULATOR": place, "TT_METAL_CACHE": folder / "cache"}
     settings = {"TT_SIMULATOR_LOCALHOST": "1", "HOME": f"{folder}/home"}
     if "fast" not in way:
@@ -72,7 +79,7 @@ def operations(folder: Path, python: Path, way: str) -> str:
     log = folder / f"ttnn-{way.replace(', ', '-')}.log"
     with log.open("w") as output:
         done = subprocess.run(
-            [python, TTNN / "operations.py"],
+            [python, TTNN / ("mesh.py" if way == TWO else "operations.py")],
             env=environment(folder, way),
             cwd=folder,
             stdout=output,

@@ -283,9 +283,8 @@ class Machine(ThreadBound, Controls):
         """The error of a host that waits in vain: what the cores of the tile at `xy` wait for."""
         from bhemu.machine.hang.graph import standstill
 
-        tile = self._reach(*xy, 0)
-        assert isinstance(tile, Tile)
-        return standstill(self, tile)
+        tile = self._reach(*coordinate(xy), 0)
+        return standstill(self, tile if isinstance(tile, Tile) else self.tile_at(xy))
 
     @property
     def host_access(self) -> HostAccess | None:

@@ -27,6 +27,21 @@ void exit(int code) {
 
 void __cxa_pure_virtual(void) { exit(1); }
 
+/* What firmware calls of noc.o, by its C++ names: configuration registers of one of the NIUs. */
+static unsigned active_niu;
+
+static volatile unsigned *niu_configuration(unsigned number) {
+    return (volatile unsigned *)(0xFFB20100 + 0x10000 * active_niu) + number;
+}
+
+void _Z23noc_set_active_instancem(unsigned long niu) { active_niu = niu; }
+
+unsigned long _Z15noc_get_cfg_regm(unsigned long number) { return *niu_configuration(number); }
+
+void _Z15noc_set_cfg_regmm(unsigned long number, unsigned long value) {
+    *niu_configuration(number) = value;
+}
+
 /* tt-metal's start-up code, the second by its C++ name: l1_to_local_mem_copy. */
 void wzerorange(volatile unsigned *at, volatile unsigned *end) {
     while (at < end) *at++ = 0;
