@@ -1,9 +1,8 @@
-"""Results that arrive after their word is complete: what LOADIND, LOADREG, ATINCGET and RDCFG give.
+"""Results that arrive after their word is complete: what LOADIND, LOADREG and ATINCGET load.
 
-The scalar unit sends a request, and the thread goes on: the GPR is written at some later point. The
-GPR of RDCFG is written a cycle after Config was read. In the usual form all of this is done at
-once; in the timed form it waits here, in the order of the words. Sources: LOADIND, LOADREG,
-ATINCGET, Wormhole ISA; RDCFG, ConfigurationUnit, Blackhole ISA.
+The scalar unit sends a request, and the thread goes on: the GPR is written at some later point. In
+the usual form it is at once; in the timed form requests wait here, in the order of the words.
+Sources: LOADIND, LOADREG, ATINCGET, Wormhole ISA.
 """
 
 from typing import Any
@@ -19,8 +18,8 @@ from bhemu.tensix.state import ANSWERS, l1_words
 # Columns of `s.answer`: cycle in which the GPR is written, 0 when it is; cycle in which an atomic
 # reaches L1, 0 when it has; and what was asked
 DUE, REACH, THREAD, KIND, REGISTER, ADDRESS, INCREMENT, MASK = range(8)
-# Kinds: loads of 128, 32, 16 and 8 bits of L1, of a register, atomics; and of Config
-REGISTERS, ATOMIC, CONFIG = 4, 5, 6
+# Kinds: loads of 128, 32, 16 and 8 bits of L1, of a register, atomics
+REGISTERS, ATOMIC = 4, 5
 
 WAIT_MEMORY = condition("the results of the thread's loads by the scalar unit (STALLWAIT C0)")
 WAIT_ROOM = condition("the scalar unit to send another request (results are on their way)")
@@ -63,37 +62,25 @@ def is_full(s: Any) -> Any:
 
 @njit
 def arrives(s: Any, due: Any, reach: Any) -> None:
-    """When the last request arrives; those of the scalar unit do so in the order of its words."""
+    """When the last request arrives, and reaches L1; none does before an earlier one."""
     last = s.answer_last[0] - 1
     row = s.answer[last % ANSWERS]
     row[DUE], row[REACH] = due, reach if row[KIND] == ATOMIC else 0
-    if row[KIND] == CONFIG:
-        return
     for n in range(s.answer_first[0], last):
         before = s.answer[n % ANSWERS]
-        if before[DUE] and before[KIND] != CONFIG:
+        if before[DUE]:
             row[DUE] = max(row[DUE], before[DUE])
             row[REACH] = max(row[REACH], max(before[REACH], before[DUE])) if row[REACH] else 0
 
 
 @njit
 def waits(s: Any, t: Any) -> Any:
-    """Condition number while a request of the scalar unit for thread `t` is under way, or 0."""
+    """Condition number while a request of thread `t` is under way, or 0."""
     for n in range(s.answer_first[0], s.answer_last[0]):
         row = s.answer[n % ANSWERS]
-        if row[DUE] and row[THREAD] == t and row[KIND] != CONFIG:
+        if row[DUE] and row[THREAD] == t:
             return WAIT_MEMORY
     return 0
-
-
-@njit
-def reads_config(s: Any) -> Any:
-    """Whether a RDCFG of any thread has still to write its GPR."""
-    for n in range(s.answer_first[0], s.answer_last[0]):
-        row = s.answer[n % ANSWERS]
-        if row[DUE] and row[KIND] == CONFIG:
-            return True
-    return False
 
 
 @njit
@@ -169,7 +156,7 @@ def settle(s: Any, address: Any) -> None:
     for n in range(s.answer_first[0], s.answer_last[0]):
         i = n % ANSWERS
         row = s.answer[i]
-        if row[DUE] and row[KIND] <= ATOMIC and row[ADDRESS] >> 4 == address >> 4:
+        if row[DUE] and row[ADDRESS] >> 4 == address >> 4:
             if row[KIND] == ATOMIC:
                 if row[REACH]:
                     _reach(s, i)

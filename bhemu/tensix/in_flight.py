@@ -72,11 +72,11 @@ def keep_config(s: Any, t: Any, bank: Any, word: Any, count: Any) -> None:
 
 @njit
 def writes_config(s: Any) -> Any:
-    """Whether the configuration unit has a word of any thread in its pipeline."""
+    """Whether the configuration unit is in the second cycle of a word of any thread."""
     for t in range(THREADS):
         if s.cfg_old_at[t, 2] and s.cfg_old_until[t] >= s.clock[0]:
             return True
-    return answers.reads_config(s)
+    return False
 
 
 @njit

@@ -60,7 +60,7 @@ _ROWS: tuple[tuple[str, Cycles], ...] = (
     ("SETRWC INCRWC", Cycles(1, 1, MEASURED, _ONE)),
     ("SFPNOP SFPABS SFPMOV", Cycles(1, 1, MEASURED, f"{_ONE}; latency: {_VECTOR}")),
     ("SFPMAD SFPADD SFPMUL", Cycles(1, 2, MEASURED, f"{_ONE}; latency: {_VECTOR}")),
-    ("RDCFG", Cycles(1, 2, MEASURED, f"{_ONE}; latency: ConfigurationUnit")),
+    ("RDCFG", Cycles(1, 1, MEASURED, _ONE)),
     (
         "ADDDMAREG CMPDMAREG MULDMAREG SHIFTDMAREG",
         Cycles(3, 3, MEASURED, f"{_BENCH}: 2.973 a word; of three threads 8.97"),
@@ -145,7 +145,7 @@ def is_scalar(cls: type[Instruction]) -> bool:
 def is_late_load(word: int) -> bool:
     """Whether what a word loads may be late: of the scalar unit, from memory."""
     cls = decode(word)
-    return cls is not None and is_scalar(cls) and cls.name in _LATER
+    return cls is not None and cls.name in _LATER
 
 
 _SHARED = np.array([_shared_by(REGISTRY.get(i)) for i in range(256)], np.int64)
@@ -178,7 +178,7 @@ def latency(opcode: Any) -> Any:
     return _LATENCY[opcode] // PARTS
 
 
-_LATER = {"LOADIND", "LOADREG", "ATINCGET", "RDCFG"}
+_LATER = {"LOADIND", "LOADREG", "ATINCGET"}
 _GIVES_LATER = np.array([i in REGISTRY and REGISTRY[i].name in _LATER for i in range(256)])
 ATOMIC_BACK = 15  # of the latency of an atomic, from L1 to the GPR: estimate, as ATCAS
 

@@ -225,10 +225,9 @@ def _issues(s: Any, t: Any, unit: Any, opcode: Any, word: Any) -> Any:
 @njit
 def _asked(s: Any, t: Any, opcode: Any, pc: Any) -> None:
     """The word has sent a request: say when its result is there."""
-    due, late = s.clock[0] + cycles.latency(opcode), np.int64(0)
-    if cycles.shared(opcode) == cycles.SCALAR:
-        late = draws.late(s, np.int64(SCALAR_RESULTS), pc, np.int64(draws.ANY))
-    answers.arrives(s, due + late, due + late - cycles.ATOMIC_BACK)
+    late = draws.late(s, np.int64(SCALAR_RESULTS), pc, np.int64(draws.ANY))
+    due = s.clock[0] + cycles.latency(opcode) + late
+    answers.arrives(s, due, due - cycles.ATOMIC_BACK)
 
 
 @njit

@@ -159,16 +159,6 @@ def second_cycle(instruction: str) -> Callable[[bool], Kernels]:
     return kernels
 
 
-def read_back(wrong: bool) -> Kernels:
-    """A GPR is read behind the RDCFG that writes it."""
-    zero = half(2 * LOADED_TO, 0)
-    wait = tt("STALLWAIT", stall_res=1 << 5, wait_res=1 << 12)  # C12
-    read = tt("RDCFG", gpr_address=LOADED_TO, cfg_reg=60)
-    use = tt("ADDDMAREG", op_a_reg_index=LOADED_TO, op_b_is_const=1, result_reg_index=LOADED_TO + 1)
-    words = [zero, pause(60), read, *([] if wrong else [wait]), use]
-    return {"trisc0": [store(CONFIG, 0x1234), *words, SYNC]}
-
-
 class Mechanism(NamedTuple):
     """How the kernels are made; what of the tile says how they ended."""
 
@@ -200,7 +190,6 @@ MECHANISMS = (
         )
         for name in ("WRCFG", "CFGSHIFTMASK")
     ),
-    Mechanism("RDCFG read back", "mover", read_back, lambda t: int(t.state.gpr[0, LOADED_TO + 1])),
 )
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from bhemu.bits import choice, number
 from bhemu.jit.subset import njit
-from bhemu.tensix import answers, config, in_flight, insn, mmio, spaces, thread
+from bhemu.tensix import config, in_flight, insn, mmio, spaces, thread
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.insn import Instruction, Word, bits
 from bhemu.tensix.rules import DONE, NCB, UB, error, refuse, violated
@@ -119,12 +119,7 @@ class RDCFG(Instruction, opcode=0xB1, unit="cfg"):
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.cfg_reg >= config.CONFIG_WORDS:
             return _bad_index(s, f.cfg_reg)
-        value = s.cfg[config.bank(s, t), f.cfg_reg]
-        if s.timed[0]:
-            i = answers.ask(s, t, answers.CONFIG, f.gpr_address, np.int64(0))
-            s.answer_value[i, 0] = value
-        else:
-            s.gpr[t, f.gpr_address] = value
+        s.gpr[t, f.gpr_address] = s.cfg[config.bank(s, t), f.cfg_reg]
         return DONE
 
 
