@@ -5,7 +5,6 @@ declares the fields of that prefix and number 0 again for 1 to `last`, `words` o
 """
 
 import json
-import re
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,7 +26,9 @@ def declared(space: str) -> dict[str, Field]:
             fields[row[0]] = Field(row[1], row[2], int(row[3], 16))
             continue
         prefix, words, bits = row["repeat"], row.get("words", 1), row.get("bits", 0)
-        first = [(n, f) for n, f in fields.items() if re.match(prefix + r"0(\D|$)", n)]
+        after = len(prefix) + 1
+        first = [(n, f) for n, f in fields.items() if n.startswith(f"{prefix}0")]
+        first = [(n, f) for n, f in first if not n[after : after + 1].isdigit()]
         for k in range(1, row["last"] + 1):
             for name, f in first:
                 again = f"{prefix}{k}{name.removeprefix(prefix)[1:]}"

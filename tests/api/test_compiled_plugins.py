@@ -9,7 +9,9 @@ import pytest
 
 import bhemu
 from bhemu import InputError, Program
+from bhemu.jit import interpreted
 from bhemu.jit.subset import JIT
+from bhemu.machine import plugin
 
 ELFS = Path(__file__).parents[2] / "elfs"
 PROGRAMS = ["add1", "matmul", "reduce", "matmul_mcast"]
@@ -166,6 +168,17 @@ def test_words_compiled_while_they_are_told_are_told_on() -> None:
     noted = sum(n for mode, n in cover.notes.executed.items() if mode.mnemonic == "PACR")
     assert seen[0] == 16 and 0 <= noted <= 16
     tile.delete(number)
+
+
+def test_without_a_compiler_it_is_called_in_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(plugin.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(interpreted, "tell", told.append)
+    tile, seen = Program.load(ELFS / "add1").launch(), np.zeros(1, np.int64)
+    tile.on_word("PACR", bhemu.compiled(seen)(counting))
+    tile.run()
+    assert seen[0] == 16 and tile.backend.table.hook is None
+    assert told == [f"counting is called in Python; {interpreted.COMPILER} compiles it"]
 
 
 def test_tiles_of_several_threads_lose_no_count() -> None:
