@@ -16,7 +16,7 @@ from bhemu.hosts.simulator import soc_descriptor
 from bhemu.hosts.umd import Command, Message
 from bhemu.jit.cache import root
 from bhemu.memmap import L1_SIZE
-from bhemu.noc.grid import TILES, tile_at
+from bhemu.noc.grid import ETHERNET_COLUMNS, TILES, tile_at
 from bhemu.riscv import assembly
 from bhemu.riscv.assembly import code
 
@@ -80,6 +80,9 @@ def test_without_a_library_for_the_machine_the_folder_does(
     [
         (["--ub", "wran"], "'wran' is not one of error, warn, silicon"),
         (["--engine", "qemu"], "'qemu' is not one of unicorn, compiled"),
+        (["--chips", "3"], "3 is not in the range 1<=x<=2"),
+        (["--chips", "2", "--check"], "--check is of one chip alone"),
+        (["--chips", "2", "--record", "a.session"], "--record is of one chip alone"),
         (["--keep", "/nowhere/state.npz"], "--keep: /nowhere/state.npz cannot be written"),
     ],
 )
@@ -90,6 +93,25 @@ def test_a_wrong_option_is_refused_before_anything_is_written(
     assert result.exit_code == 2
     assert message in result.output
     assert not (tmp_path / "folder").exists()
+
+
+def test_a_folder_of_two_chips_has_ethernet_tiles(tmp_path: Path) -> None:
+    assert simulator(tmp_path, "--chips", 2).exit_code == 0
+    assert "serve --chips 2\n" in (tmp_path / "run.sh").read_text()
+    (line,) = (
+        line
+        for line in (tmp_path / "soc_descriptor.yaml").read_text().splitlines()
+        if line.startswith("eth: ")
+    )
+    channels = [(int(x), int(y)) for x, y in re.findall(r"(\d+)-(\d+)", line)]
+    assert channels == [(x, 1) for x in ETHERNET_COLUMNS]
+
+
+def test_messages_know_one_chip(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NNG_SOCKET_ADDR", "tcp://127.0.0.1:1")
+    result = CliRunner().invoke(main, ["serve", "--chips", "2"])
+    assert result.exit_code == 2
+    assert "messages know one chip" in result.output
 
 
 def test_what_others_wrote_is_not_replaced(tmp_path: Path) -> None:
