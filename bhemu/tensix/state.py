@@ -192,12 +192,8 @@ MEMBERS = (
     Member("wakes", _i64, (256,), "by opcode: whether it can end another thread's wait (insn.py)"),
     Member("thcon", _i64, (1,), "1 + the thread whose blocked word occupies the scalar unit"),
     # words that take time, see tensix/in_flight.py and timing/loop.py
-    Member(
-        "timed", _i64, (1,), "0 = a word is complete at the gate, 1 = modelled, 2 = drawn times"
-    ),
-    Member(
-        "agent_next", _i64, (AGENTS,), "cycle in which each agent acts next: units, cores, threads"
-    ),
+    Member("timed", _i64, (1,), "0 = words are complete at the gate, 1 = modelled, 2 = drawn"),
+    Member("agent_next", _i64, (AGENTS,), "cycle of its next act: units, cores, threads"),
     Member("agent_at", _i64, (1,), "agent that acts in the present cycle"),
     Member("window_end", _i64, (1,), "cycle in which the present window ends"),
     Member("woken", _i64, (1,), "1 = an agent did what others may wait for"),
@@ -218,9 +214,7 @@ MEMBERS = (
     Member("unit_debt", _i64, (UNITS,), "sixteenths of a cycle that a unit is behind whole ones"),
     Member("unit_idle", _i64, (UNITS,), "cycle in which the pipeline of a unit is empty"),
     Member("unit_last", _i64, (UNITS,), "thread of the last word of a unit"),
-    Member(
-        "shared_free", _i64, (SHARED_UNITS,), "cycle in which a unit takes a thread's word again"
-    ),
+    Member("shared_free", _i64, (SHARED_UNITS,), "cycle in which a unit takes a word again"),
     # results that come later, see tensix/answers.py
     Member("answer_first", _i64, (1,), "number of the first request that has not arrived"),
     Member("answer_last", _i64, (1,), "requests so far"),
@@ -271,9 +265,7 @@ MEMBERS = (
     Member("late_named", _i64, (1,), "kinds of acts that alone are late, 0 = what the seed draws"),
     Member("late_acts", _i64, (LATE_ACTS, 4), "each: agent, pc or -1, the first, the last of them"),
     Member("late_seen", _i64, (LATE_ACTS,), "acts of each kind so far"),
-    Member(
-        "late_log", _i64, (LATE_LOG, 5), "the last delays: number, agent, pc, cycle, cycles late"
-    ),
+    Member("late_log", _i64, (LATE_LOG, 5), "last delays: number, agent, pc, cycle, cycles late"),
     # counters, errors, trace
     Member("executed", _i64, (3,), "Tensix words executed by each thread"),
     Member("executed_limit", _i64, (3,), "stop the thread at this count, -1 = never"),
@@ -340,9 +332,7 @@ MEMBERS = (
     Member("l0_data", _u32, (CORES, L0_LINES, L0_LINE // 4), "what the lines hold"),
     Member("l0_uses", _i64, (CORES,), "loads through the cache"),
     Member("l0_random", _u32, (CORES,), "generators of periodic flushes"),
-    Member(
-        "l0_stale", _i64, (CORES, 3), "loads of other bytes than in L1; address, pc of the last"
-    ),
+    Member("l0_stale", _i64, (CORES, 3), "loads of older bytes than L1's; address, pc of the last"),
     Member("stop_kind", _i64, (CORES,), "why the last slice ended, see riscv/turn.py"),
     Member("engine", _u64, (CORES,), "engine handle of each core"),
     Member("registers", _u64, (CORES,), "host address of x0-x31 of each core, 0 = unknown"),
@@ -350,17 +340,10 @@ MEMBERS = (
     Member("core", _i64, (1,), "core whose turn it is"),
     Member("fresh", _i64, (CORES,), "1 = registers must be cleared before the first instruction"),
     Member("first_sp", _u32, (CORES,), "what x2 holds then"),
-    Member(
-        "code_page",
-        _u8,
-        (L1_SIZE // PAGE,),
-        "cores whose engine may hold this page's code, as a mask",
-    ),
+    Member("code_page", _u8, (L1_SIZE // PAGE,), "mask of cores whose engine may hold its code"),
     Member("flush", _i64, (CORES,), "1 = drop translated code before the next slice"),
     Member("translated", _i64, (CORES,), "1 = the engine may hold translated code of the core"),
-    Member(
-        "translate_after", _i64, (1,), "instructions of a page before it is translated, 0 = none"
-    ),
+    Member("translate_after", _i64, (1,), "instructions of a page before translation, 0 = none"),
     Member("page_count", _i64, (CORES, L1_SIZE // PAGE), "instructions before that, by page"),
     # devices with compiled access
     Member("mailbox", _u32, (4, 4, 4), "mailbox entries [writer][reader]"),
