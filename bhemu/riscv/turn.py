@@ -260,7 +260,7 @@ def stands(s: Any, c: Any, pc: Any, word: Any) -> None:
 
 @njit
 def clear_registers(s: Any, c: Any) -> Any:
-    """After a reset x1-x31 of core `c` are 0 (x2 first_sp) and its L0 cache is empty; whether that was due."""
+    """After a reset x1-x31 of core `c` are 0 (x2 first_sp), its L0 cache is empty; was it due?"""
     due = s.fresh[c] != 0
     if due:
         s.fresh[c] = 0

@@ -1,7 +1,7 @@
 """Words that are told to compiled functions of a user before they execute.
 
-An entry stands in the table for the opcodes that are asked for. It calls the functions whose rule the
-word matches, then the entry that stood there.
+An entry stands in the table for the opcodes that are asked for. It calls the functions whose rule
+the word matches, then the entry that stood there.
 """
 
 from typing import Any

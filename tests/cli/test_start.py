@@ -39,7 +39,7 @@ _ALWAYS = "numba llvmlite logging concurrent.futures"
 COMMANDS = {
     "--help": Most(11, 75, f"{_ALWAYS} numpy tomllib"),
     "isa SFPMAD": Most(27, 305, f"{_ALWAYS} numpy unicorn elftools"),
-    "run -q --compile=wait elfs/add1": Most(210, 3350, f"{_ALWAYS} rich"),
+    "run -q --compile=wait elfs/add1": Most(216, 3400, f"{_ALWAYS} rich"),
     "why elfs/hang_cycle": Most(305, 4900, "numba llvmlite logging concurrent.futures"),
 }
 

@@ -257,6 +257,7 @@ MEMBERS = (
     ),
     Member("note", _i64, (NOTES, 6), "what cores push and change of MOPs: see shadow.notes"),
     Member("notes", _i64, (1,), "how many"),
+    Member("empty", _i64, (THREADS, 2), "1 + actor that packs what nothing wrote; the first row"),
 )
 ORDER_DTYPE = layout(MEMBERS)
 at: Callable[[Any], Any] = record_at(ORDER_DTYPE)

@@ -290,9 +290,12 @@ def _config_list(s: Any, o: Any, t: Any, i: Any, context: Any, later: Any) -> An
 def _uses(s: Any, o: Any, t: Any, i: Any) -> None:
     """What a word finds there: it decides what the word does."""
     contents.reads_of(s, o, t, i)
-    adds = config.get(s, config.bank(s, t), cf.THCON_SEC0_REG1_Pack_L1_Acc)
-    for k in range(_WRITES, _WRITES + o.ranges[1] if adds and o.text[i, MOVES] == PACKS else 0):
-        contents.l1(o, o.range[k, 0], o.range[k, 1], np.int64(0))
+    if o.text[i, MOVES] == PACKS:
+        if not _pack_fields(o.step[2]).zero_write:
+            contents.packs(s, o, t)
+        if config.get(s, config.bank(s, t), cf.THCON_SEC0_REG1_Pack_L1_Acc):
+            for k in range(_WRITES, _WRITES + o.ranges[1]):  # what it adds to
+                contents.l1(o, o.range[k, 0], o.range[k, 1], np.int64(0))
     for k in range(o.dst_rows[1]):
         contents.row(o, o.dst_row[k], np.int64(0))
     for k in range(o.ranges[0]):

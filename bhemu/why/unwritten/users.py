@@ -70,6 +70,13 @@ class Users:
         actor = int(self._seen[n].record.maker[rest >> 2]) - 1
         return None if actor < 0 else self._act(n, actor, last=True)
 
+    def empty(self) -> Iterator[tuple[Where, int, int]]:
+        """By tile and thread the first PACR that reads Dst as it was cleared; when, the row."""
+        for n, seen in enumerate(self._seen):
+            for actor, row in seen.record.empty.tolist():
+                if actor:
+                    yield *self._act(n, actor - 1), row
+
     def made(self, at: npt.NDArray[np.int64], number: int) -> npt.NDArray[np.bool_]:
         """Which bytes of a tile cores or units have written."""
         if number not in self._numbers:
