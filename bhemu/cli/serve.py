@@ -32,7 +32,7 @@ ADDRESS = "NNG_SOCKET_ADDR"
 LIBRARY = "BHEMU_LIBRARY_FD"  # the socket of a host that has loaded libbhemu.so
 _PACKAGES = ("pynng", "flatbuffers")
 _GRACE = 5.0  # seconds that a chip may take to stop when its host is gone
-CHIPS = 2
+_CHIPS = 2  # that links connect (noc/grid.py)
 _OF_ONE_CHIP = ("keep", "record", "profile", "check")
 _FLAGS = ("remote", "verbose", "profile", "check")
 _TABLE, _PAGE, _FOUND = ".profile.txt", ".profile.html", ".check.txt"  # beside a session
@@ -84,7 +84,7 @@ def serve_options(command: F) -> F:
             ),
             click.option(
                 "--chips",
-                type=click.IntRange(1, CHIPS),
+                type=click.IntRange(1, _CHIPS),
                 default=1,
                 show_default=True,
                 help="chips that Ethernet links connect, of a host that loads the library",

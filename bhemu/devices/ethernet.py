@@ -23,7 +23,7 @@ from bhemu.tensix.state import RESET, State
 
 CORES = (0, 4)  # erisc 0 and 1, as the record counts cores
 CORE_STREAMS = 32
-FIRST_SP = 0xFFB02000  # the end of local memory: what the chip's firmware leaves in sp
+FIRST_SP = mm.DEVICE_BASE  # the end of local memory: what the chip's firmware leaves in sp
 _SOFT_RESET = mm.RISCV_DEBUG_REG_SOFT_RESET_0 >> 2
 _BITS = (1 << 11, 1 << 12)
 _IGNORED = 0x80046000  # bits of SOFT_RESET_0 that hosts write and that hold nothing here
@@ -40,7 +40,6 @@ TAKEN = 8  # START, SIZE, TO and DATA of the command that is under way, from her
 _RX_CONTROL, _RX_ROUTING, _RX_ADDRESS = 102, 105, 106
 _HEADERS, _HEADER_COUNT = 107, 10  # each: low and high word of the address of the other end
 LINKED, RESET_PC = 127, 128  # 1 = the tile has a link; where the two cores start
-WORDS = 130
 COMMANDS = [queue * _QUEUE_WORDS + COMMAND for queue in range(QUEUES)]
 _ONGOING = 16  # bit of STATUS: a command is not carried out
 COPY, STORE = 2, 4  # commands: bytes of L1 to L1 of the other end, a word to its register
@@ -183,7 +182,7 @@ def _power_up(s: State, xy: tuple[int, int]) -> None:
 
 
 CONTROLLER = Window(
-    *("Ethernet controller", 0xFFB90000, 0xFFB99000, _load, _store),
+    *("Ethernet controller", mm.ETHERNET_BASE, mm.ETHERNET_END, _load, _store),
     loads=WORD,
     power_up=_power_up,
 )
@@ -239,7 +238,7 @@ DEBUG = Window(
     ),
 )
 RISC_CONTROL = Window(
-    *("Ethernet core control", 0xFFB14000, 0xFFB15000),
+    *("Ethernet core control", mm.ETHERNET_RISC_BASE, mm.ETHERNET_RISC_END),
     registers=(
         Register("ETH_RISC_RESET_PC", 0x0, _load_reset_pc, _store_reset_pc),
         Register("ETH_SUBORDINATE_RISC_RESET_PC", 0x8, _load_reset_pc, _store_reset_pc),

@@ -168,6 +168,7 @@ class LibrarySession:
             chip.take_writes()
             written = data[:size].tobytes()
             chip.write(*xy, address, written)
+            chip.touched = True
             self._record(WRITE, xy, address, written)
             if (address, written) != _HOLD:
                 chip.arena.head["asleep"] = 0

@@ -211,18 +211,6 @@ class SharedChip(Chip):
                 tile.backend.written(address, n)
             self.network.wake(t, tile.state)
 
-    def write(
-        self,
-        x: int,
-        y: int,
-        address: int | str,
-        data: bytes | bytearray | memoryview,
-        noc: int = 0,
-    ) -> None:
-        """As of every chip."""
-        self.touched = True
-        super().write(x, y, address, data, noc)
-
     def snapshot(self) -> Snapshot:
         """As of every chip."""
         assert isinstance(self.network, SharedNetwork)

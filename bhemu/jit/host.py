@@ -45,24 +45,15 @@ def settings() -> list[tuple[str, str]]:
 
 
 @functools.cache
-def _cpuinfo() -> dict[str, str]:
-    """What Linux says about the first processor."""
-    found: dict[str, str] = {}
+def _flags() -> list[str]:
+    """What the first processor executes, as Linux calls it; [] on other machines than x86-64."""
+    if sys.platform != "linux" or os.uname().machine != "x86_64":
+        return []
     try:
         with open("/proc/cpuinfo") as lines:
-            for line in lines:
-                name, colon, value = line.partition(":")
-                if not colon:
-                    break
-                found[name.strip()] = value.strip()
+            return next((line.split()[2:] for line in lines if line.startswith("flags")), [])
     except OSError:
-        pass
-    return found
-
-
-def _flags() -> list[str]:
-    x86 = sys.platform == "linux" and os.uname().machine == "x86_64"
-    return _cpuinfo().get("flags", "").split() if x86 else []
+        return []
 
 
 def executed() -> tuple[str, ...]:

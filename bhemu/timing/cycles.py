@@ -10,7 +10,7 @@ import numpy as np
 
 from bhemu.jit.subset import njit
 from bhemu.noc.times import DERIVED, ESTIMATE, ISA, MEASURED
-from bhemu.tensix.insn import REGISTRY, Instruction, decode
+from bhemu.tensix.insn import REGISTRY, Instruction
 from bhemu.tensix.units import MODULES
 from bhemu.tensix.units.adc import X
 from bhemu.tensix.units.unpack.unpacr import UNPACR
@@ -137,15 +137,14 @@ def _shared_by(cls: type[Instruction] | None) -> int:
     return {"scalar": SCALAR, "cfg": CONFIG}.get(cls.unit, NOT_SHARED)
 
 
-def is_scalar(cls: type[Instruction]) -> bool:
+def is_scalar(cls: type[Instruction] | None) -> bool:
     """Whether the thread of a word issues nothing before it is complete."""
     return _shared_by(cls) == SCALAR
 
 
 def is_late_load(word: int) -> bool:
     """Whether what a word loads may be late: of the scalar unit, from memory."""
-    cls = decode(word)
-    return cls is not None and cls.name in _LATER
+    return bool(_GIVES_LATER[word >> 24])
 
 
 _SHARED = np.array([_shared_by(REGISTRY.get(i)) for i in range(256)], np.int64)
@@ -178,8 +177,7 @@ def latency(opcode: Any) -> Any:
     return _LATENCY[opcode] // PARTS
 
 
-_LATER = {"LOADIND", "LOADREG", "ATINCGET"}
-_GIVES_LATER = np.array([i in REGISTRY and REGISTRY[i].name in _LATER for i in range(256)])
+_GIVES_LATER = np.array([is_scalar(REGISTRY.get(i)) for i in range(256)]) & (_LATENCY > _BUSY)
 ATOMIC_BACK = 15  # of the latency of an atomic, from L1 to the GPR: estimate, as ATCAS
 
 

@@ -79,7 +79,7 @@ FLAGS = {
 
 @pytest.mark.parametrize("level", FLAGS)
 def test_the_best_level_that_the_processor_has(monkeypatch: pytest.MonkeyPatch, level: str) -> None:
-    monkeypatch.setattr(host, "_cpuinfo", lambda: {"flags": f"fpu {FLAGS[level]} sse2"})
+    monkeypatch.setattr(host, "_flags", lambda: f"fpu {FLAGS[level]} sse2".split())
     assert host.level() == level
     monkeypatch.setattr(host.os, "uname", lambda: SimpleNamespace(machine="arm64"))
     assert host.level() == "aarch64"
