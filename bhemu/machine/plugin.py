@@ -80,7 +80,7 @@ class Step(NamedTuple):
 
 
 class Access(NamedTuple):
-    """A load, or a store (`stores` 1), behind it: `value`, `size` bytes at `address`."""
+    """After a load, or a store (`stores` 1): `value`, `size` bytes at `address`."""
 
     core: int
     pc: int
@@ -214,7 +214,7 @@ _NO_TRANSFER = (np.int64(0), np.int64(0), np.int64(0), np.int64(0))
 
 @njit
 def _unpacked(s: Any, t: Any, f: Any) -> Any:
-    """(first byte in L1, behind the last, datums, format) of an UNPACR."""
+    """(first byte in L1, after the last, datums, format) of an UNPACR."""
     m = mode_of_word(s, t, f)
     if f.cfg_context_cnt_inc or f.search_cache_flush or m.counters >= THREADS:
         return _NO_TRANSFER

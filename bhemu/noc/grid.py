@@ -25,7 +25,7 @@ _DRAM_FIRST_ROW = 12
 # By channel, and by bit of a harvesting mask
 ETHERNET_COLUMNS = (1, 16, 2, 15, 3, 14, 4, 13, 5, 12, 6, 11, 7, 10)
 ALL_TILES = TILES + len(ETHERNET_COLUMNS)
-"""Tiles with cores: those of Tensix, behind them the Ethernet tiles by channel."""
+"""Tiles with cores: those of Tensix, then the Ethernet tiles by channel."""
 _ETHERNET_ROW, _ETHERNET_FIRST = 25, 20
 _CABLES = ((2, 9), (3, 8))  # channels of chip 0 and of chip 1
 LINKS = {
