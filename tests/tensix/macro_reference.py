@@ -5,7 +5,7 @@ instructions; MAD instructions and SFPSWAP take two cycles (SFPMAD, SFPSWAP).  P
 decide twice: a byte that schedules nothing, and the operands of SFPSWAP (docs/models.md).
 """
 
-import copy
+import pickle
 from dataclasses import dataclass, field
 
 from sfpu_formats import LANES
@@ -127,7 +127,7 @@ class Scheduler:
         """Stage what one simple, MAD or round instruction writes; flags and PRNG go to `after`."""
         if insn.name == "SFPNOP":
             return
-        work = copy.deepcopy(self.model)
+        work: Model = pickle.loads(pickle.dumps(self.model))  # a deep copy, in C
         vb = insn.vd if insn.vb is None else insn.vb
         work.reg += [list(self.bonus), list(self.register(vb))]  # 16; 17: VB, becomes VD
         left = 2 if insn.name in EXECUTES[MAD] or insn.name == "SFPSWAP" else 1
@@ -189,7 +189,7 @@ class Scheduler:
         """One cycle with the regular vector word `word`, or with none."""
         due = [e for e in self.scheduled if e.delay == 0]
         self.scheduled = [e for e in self.scheduled if e.delay > 0]
-        after, dst = copy.deepcopy(self.model), copy.deepcopy(self.model.dst)
+        after, dst = pickle.loads(pickle.dumps((self.model, list(map(list, self.model.dst)))))
         name = REGISTRY[word >> 24].__name__ if word else ""
         for entry in due:
             if entry.unit == STORE:

@@ -5,9 +5,11 @@ pooling) and shares nothing with the package.
 """
 
 import random
+from functools import cache
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from bhemu.tensix import rules
 from bhemu.tensix.state import State
@@ -348,6 +350,20 @@ def dst_word(rng: random.Random, exponents: tuple[int, ...], limit: int) -> int:
 
 def filled(seed: int, fmt: int, wide: bool) -> State:
     """A state with operands of one class in both Src and in Dst, and rows that are not valid."""
+    s = State()
+    s.src[:], s.dst[:], s.dst_valid[:] = _operands(seed, fmt, wide)
+    s.src_valid[:] = 1
+    s.src_fmt[:] = fmt
+    s.matrix_bank[:] = (1, 0)
+    s.cfg[0, 1] = int(wide) << 29 | int(fmt == INT8) << 31
+    return s
+
+
+@cache
+def _operands(
+    seed: int, fmt: int, wide: bool
+) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint16], list[int]]:
+    """Contents of Src and Dst, and the flags of rows."""
     rng = random.Random(seed)
     five_bit = fmt in (FP16, FP8)
     limit = 32 if five_bit else 256
@@ -357,7 +373,7 @@ def filled(seed: int, fmt: int, wide: bool) -> State:
         cells = [int8_cell(rng) for _ in range(s.src.size)]
     else:
         cells = [operand(rng, near, limit) for _ in range(s.src.size)]
-    s.src[:] = np.array(cells, np.uint32).reshape(s.src.shape)
+    src = np.array(cells, np.uint32).reshape(s.src.shape)
     shift = 112 if five_bit and wide else 0
     around = tuple(e + d + shift for e in near for d in (0, 3, 10) if e + d < limit)
     words = [dst_word(rng, around, 256 if wide else limit) for _ in range(512 * 16)]
@@ -370,13 +386,7 @@ def filled(seed: int, fmt: int, wide: bool) -> State:
         else:
             model.write(i // 16, i % 16, word, False, not five_bit)
             model.write(i // 16 + 512, i % 16, word ^ 0x80000000, False, not five_bit)
-    s.dst[:] = model.dst
-    s.dst_valid[:] = [int(rng.random() < 0.8) for _ in range(1024)]
-    s.src_valid[:] = 1
-    s.src_fmt[:] = fmt
-    s.matrix_bank[:] = (1, 0)
-    s.cfg[0, 1] = int(wide) << 29 | int(fmt == INT8) << 31
-    return s
+    return src, np.array(model.dst, np.uint16), [int(rng.random() < 0.8) for _ in range(1024)]
 
 
 def section(s: State, k: int) -> None:

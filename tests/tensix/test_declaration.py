@@ -26,6 +26,8 @@ WORDS = 80
 FIRST, LAST = OFFSET["cfg"], OFFSET["log"]  # of the record: what is compared
 L1_USED = 0x20000
 STATES = 24
+IN_ORDER = sorted((member.name for member in MEMBERS), key=OFFSET.__getitem__)
+STARTS = [OFFSET[name] for name in IN_ORDER]
 SPACES = [one for one in vars(spaces).values() if isinstance(one, Space)]
 SPACES += [one[0].space for one in vars(spaces).values() if isinstance(one, Clause) and one]
 PLACED = {name: space for space in SPACES for name in space.members}
@@ -256,12 +258,8 @@ def _named(text: str, wrong: Bytes) -> list[str]:
     """The members with bits in `wrong`."""
     if not wrong.any():
         return []
-    names = set()
-    for at in np.flatnonzero(wrong)[:2000]:
-        name = max(
-            (m.name for m in MEMBERS if OFFSET[m.name] <= FIRST + at), key=OFFSET.__getitem__
-        )
-        names.add(name)
+    numbers = np.searchsorted(STARTS, FIRST + np.flatnonzero(wrong), side="right") - 1
+    names = {IN_ORDER[number] for number in np.unique(numbers)}
     return [f"{name} {text}" for name in sorted(names) if name not in NOTES]
 
 

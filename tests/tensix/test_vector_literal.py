@@ -3,16 +3,16 @@
 The model is an independent reading of the text; where it and the package differ, one misread.
 """
 
-import random
 import zlib
 from itertools import product
 
 import numpy as np
 import pytest
 from matrix_reference import rule
+from numpy.random import Generator
 from unit_runner import run
 from vector_literal import CONSTANTS
-from vector_literal_runner import SINGLES, batches, differences, snapshot, unit_of
+from vector_literal_runner import SINGLES, Bits, batches, differences, pick, snapshot, unit_of
 
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
@@ -116,21 +116,20 @@ CASES: dict[str, dict[int, list[Fields]]] = {
 }
 
 
-def _prepared(s: State, rng: random.Random, name: str, registers: list[list[int]]) -> State:
+def _prepared(s: State, rng: Generator, name: str, registers: Bits) -> State:
     """Registers as given; a third of the time every lane, else random flags or flags not used."""
     s.lreg[:8] = registers
     s.lreg[8:15] = np.array(CONSTANTS, np.uint32)[:, None]
     s.lreg[15] = [2 * i for i in range(32)]
-    s.prng[:] = [rng.getrandbits(32) for _ in range(32)]
+    s.prng[:] = rng.integers(0, 1 << 32, 32)
     s.cc_en[0] = rng.random() < 0.8
-    s.cc[:] = 1 if rng.random() < 0.4 else [rng.getrandbits(1) for _ in range(32)]
+    s.cc[:] = 1 if rng.random() < 0.4 else rng.integers(0, 2, 32)
     least = 1 if name == "SFPPUSHC" or name == "SFPPOPC" else 0
-    s.cc_depth[0] = rng.randint(least, 7)
-    s.cc_stack[:] = [[rng.getrandbits(1) for _ in range(32)] for _ in range(8)]
-    s.cc_stack_en[:] = [rng.getrandbits(1) for _ in range(8)]
+    s.cc_depth[0] = rng.integers(least, 8)
+    s.cc_stack[:], s.cc_stack_en[:] = rng.integers(0, 2, (8, 32)), rng.integers(0, 2, 8)
     for register in (s.macro_template, s.macro_sequence):
-        register[:] = [rng.getrandbits(32) for _ in range(4)]
-    s.macro_misc[0] = rng.getrandbits(12)
+        register[:] = rng.integers(0, 1 << 32, 4)
+    s.macro_misc[0] = rng.integers(0, 1 << 12)
     return s
 
 
@@ -155,24 +154,21 @@ def _agree(s: State, name: str, fields: Fields, operands: str) -> None:
 
 @pytest.mark.parametrize(("name", "mod"), [(n, m) for n, modes in CASES.items() for m in modes])
 def test_values_agree_with_an_independent_reading(name: str, mod: int) -> None:
-    rng = random.Random(zlib.crc32(f"{name}{mod}".encode()))
+    rng = np.random.default_rng(zlib.crc32(f"{name}{mod}".encode()))
     s, mode = State(), {} if mod < 0 else {_mod_field(name): mod}
     for fields in CASES[name][mod]:
         for operands, registers in batches(rng, max(1, BATCHES // len(CASES[name][mod]))):
             _agree(_prepared(s, rng, name, registers), name, fields | mode, operands)
 
 
-def _with_dst(
-    s: State, rng: random.Random, registers: list[list[int]], fp32: int, srcb: int
-) -> State:
+def _with_dst(s: State, rng: Generator, registers: Bits, fp32: int, srcb: int) -> State:
     """Dst of single-operand patterns around a random address, a tenth of the rows invalid."""
     _prepared(s, rng, "", registers)
-    classes = list(SINGLES.values())
-    cells = [rng.choice(classes)(rng) >> rng.choice((0, 16)) & 0xFFFF for _ in range(512)]
-    s.dst[:] = np.random.default_rng(rng.getrandbits(32)).choice(cells, s.dst.shape)
-    s.dst_valid[:] = [rng.random() < 0.9 for _ in range(1024)]
-    s.rwc[0, 2] = 2 * rng.randrange(512)
-    s.thread_cfg[0, tf.DEST_TARGET_REG_CFG_MATH_Offset.word] = 512 * rng.randrange(2)
+    words = pick(rng, [draw(rng, 512) for draw in SINGLES.values()], 512)
+    s.dst[:] = rng.choice(words >> 16 * rng.integers(0, 2, 512) & 0xFFFF, s.dst.shape)
+    s.dst_valid[:] = rng.random(1024) < 0.9
+    s.rwc[0, 2] = 2 * rng.integers(0, 512)
+    s.thread_cfg[0, tf.DEST_TARGET_REG_CFG_MATH_Offset.word] = 512 * rng.integers(0, 2)
     fmt, enabled = cf.ALU_FORMAT_SPEC_REG1_SrcB, cf.ALU_ACC_CTRL_SFPU_Fp32_enabled
     s.cfg[0, fmt.word] = srcb << fmt.shift | fp32 << enabled.shift
     return s
@@ -186,9 +182,10 @@ def _with_dst(
 def test_loads_and_stores_agree_with_an_independent_reading(
     name: str, mods: tuple[int, ...], fp32: int, srcb: int
 ) -> None:
-    s, rng = State(), random.Random(zlib.crc32(f"{name}{fp32}{srcb}".encode()))
+    s, rng = State(), np.random.default_rng(zlib.crc32(f"{name}{fp32}{srcb}".encode()))
     for mod in mods:
         for operands, registers in batches(rng, 1):
             s = _with_dst(s, rng, registers, fp32, srcb)
-            fields = {"dest_reg_addr": 2 * rng.randrange(512), "lreg_ind": rng.randrange(12)}
+            fields = {"dest_reg_addr": 2 * int(rng.integers(0, 512))}
+            fields["lreg_ind"] = int(rng.integers(0, 12))
             _agree(s, name, fields | {"instr_mod0": mod}, operands)

@@ -3,10 +3,11 @@
 Also draws the operands: named classes of values and of triples for multiply-add.
 """
 
-import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
+import numpy.typing as npt
+from numpy.random import Generator
 from vector_literal import Dst, fma
 from vector_literal_lane import Lane
 from vector_literal_unit import Unit
@@ -15,7 +16,8 @@ from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.state import State
 
-Triple = tuple[int, int, int]
+Bits = npt.NDArray[np.int64]
+Triple = tuple[Bits, Bits, Bits]
 MEMBERS = ("lreg", "cc", "cc_en", "cc_stack", "cc_stack_en", "cc_depth", "lane_config", "prng")
 MEMBERS += ("macro_template", "macro_sequence", "macro_misc")
 MEMBERS += ("dst", "dst_valid", "rwc", "cfg", "thread_cfg")
@@ -78,73 +80,93 @@ def differences(unit: Unit, s: State) -> list[str]:
 # Operands
 
 
-def _float(rng: random.Random, low: int, high: int) -> int:
-    """A float with an exponent field in low..high."""
-    e = min(max(rng.randint(low, high), 0), 255)
-    fraction = rng.choice((0, 1, 0x400000, 0x7FFFFF, rng.getrandbits(23), rng.getrandbits(23)))
-    return rng.getrandbits(1) << 31 | e << 23 | fraction
+def pick(rng: Generator, values: Sequence[int | Bits], n: int) -> Bits:
+    """One of several values, or the elements of one of several arrays, for each of `n` lanes."""
+    rows = np.array([np.broadcast_to(np.asarray(value, np.int64), n) for value in values])
+    chosen: Bits = rows[rng.integers(0, len(values), n), np.arange(n)]
+    return chosen
 
 
-def _tie(rng: random.Random) -> int:
+def _sign(rng: Generator, n: int) -> Bits:
+    return rng.integers(0, 2, n) << 31
+
+
+def _float(rng: Generator, low: int | Bits, high: int | Bits, n: int) -> Bits:
+    """Floats with an exponent field in low..high."""
+    e = np.clip(rng.integers(low, np.asarray(high) + 1, n), 0, 255)
+    some = rng.integers(0, 1 << 23, (2, n))
+    return _sign(rng, n) | e << 23 | pick(rng, (0, 1, 0x400000, 0x7FFFFF, *some), n)
+
+
+def _tie(rng: Generator, n: int) -> Bits:
     """Halfway, or one step beside it, for an integer, a bf16 or a 24-bit mantissa."""
-    step, kind = rng.choice((-1, 0, 1)), rng.randrange(3)
-    if kind == 0:
-        e = rng.randrange(-2, 17)
-        v = (127 + e) << 23 | rng.getrandbits(23) >> (22 - e) << (22 - e) if e > -1 else 126 << 23
-        v |= 1 << (22 - e) if 0 <= e < 17 else 0
-    elif kind == 1:
-        v = rng.randrange(1, 255) << 23 | rng.getrandbits(7) << 16 | 0x8000
-    else:
-        cut = rng.randrange(1, 8)
-        v = (1 << 23 | rng.getrandbits(23)) << cut | 1 << (cut - 1)
-    return rng.getrandbits(1) << 31 | (v + step) & 0x7FFFFFFF
+    e, bits = rng.integers(-2, 17, n), rng.integers(0, 1 << 23, n)
+    down = np.minimum(22 - e, 22)
+    integer = (127 + e) << 23 | (bits >> down << down) | 1 << down
+    integer = np.where(e < 0, 126 << 23, integer)
+    bf16 = rng.integers(1, 255, n) << 23 | rng.integers(0, 128, n) << 16 | 0x8000
+    cut = rng.integers(1, 8, n)
+    long = (1 << 23 | bits) << cut | 1 << (cut - 1)
+    step = rng.integers(-1, 2, n)
+    return _sign(rng, n) | (pick(rng, (integer, bf16, long), n) + step) & 0x7FFFFFFF
 
 
-SINGLES: dict[str, Callable[[random.Random], int]] = {
-    "zeros": lambda r: r.choice((0, 0x80000000)),
-    "denormals": lambda r: r.getrandbits(1) << 31 | 1 + r.randrange(0x7FFFFF) >> r.randrange(23),
+def _of_two(rng: Generator, one: tuple[int, int], two: tuple[int, int], n: int) -> Bits:
+    return pick(rng, (_float(rng, *one, n), _float(rng, *two, n)), n)
+
+
+SINGLES: dict[str, Callable[[Generator, int], Bits]] = {
+    "zeros": _sign,
+    "denormals": lambda r, n: _sign(r, n) | 1 + r.integers(0, 0x7FFFFF, n) >> r.integers(0, 23, n),
     "ties": _tie,
-    "infinity and NaN": lambda r: r.choice((0x7F800000, 0xFF800000, 0x7FC00000, 0xFF800001)),
-    "exponent 255": lambda r: _float(r, 255, 255),
-    "exponent ends": lambda r: _float(r, *r.choice(((0, 3), (251, 254)))),
-    "fp16 exponent ends": lambda r: _float(r, *r.choice(((110, 115), (141, 146)))),
-    "near one": lambda r: _float(r, 120, 145),
-    "small integers": lambda r: r.randrange(-70, 70) & 0xFFFFFFFF,
-    "integer ends": lambda r: (r.choice((0, 0x800000, 1 << 31)) + r.randrange(-2, 3)) & 0xFFFFFFFF,
-    "random": lambda r: r.getrandbits(32),
+    "infinity and NaN": lambda r, n: pick(r, (0x7F800000, 0xFF800000, 0x7FC00000, 0xFF800001), n),
+    "exponent 255": lambda r, n: _float(r, 255, 255, n),
+    "exponent ends": lambda r, n: _of_two(r, (0, 3), (251, 254), n),
+    "fp16 exponent ends": lambda r, n: _of_two(r, (110, 115), (141, 146), n),
+    "near one": lambda r, n: _float(r, 120, 145, n),
+    "small integers": lambda r, n: r.integers(-70, 70, n) & 0xFFFFFFFF,
+    "integer ends": lambda r, n: (
+        pick(r, (0, 0x800000, 1 << 31), n) + r.integers(-2, 3, n) & 0xFFFFFFFF
+    ),
+    "random": lambda r, n: r.integers(0, 1 << 32, n),
 }
 
 
-def _gap(rng: random.Random) -> Triple:
+def _gap(rng: Generator, n: int) -> Triple:
     """Addend at a chosen distance of exponents from the product, mostly where the last bits go."""
-    x, y = _float(rng, 60, 190), _float(rng, 60, 190)
-    gap = rng.choice((rng.randint(-70, 70), rng.randint(22, 30), rng.randint(-30, -22)))
+    x, y = _float(rng, 60, 190, n), _float(rng, 60, 190, n)
+    ranges = ((-70, 71), (22, 31), (-30, -21))
+    gap = pick(rng, [rng.integers(low, high, n) for low, high in ranges], n)
     e = (x >> 23 & 255) + (y >> 23 & 255) - 127 + gap
-    return x, y, _float(rng, e, e)
+    return x, y, _float(rng, e, e, n)
 
 
-def _cancelling(rng: random.Random) -> Triple:
-    x, y = _float(rng, 70, 180), _float(rng, 70, 180)
-    return x, y, (fma(x, y, 0) ^ 0x80000000) + rng.randint(-3, 3) & 0xFFFFFFFF
+def _cancelling(rng: Generator, n: int) -> Triple:
+    x, y = _float(rng, 70, 180, n), _float(rng, 70, 180, n)
+    products = [fma(one, two, 0) for one, two in zip(x.tolist(), y.tolist(), strict=True)]
+    opposite = np.array(products) ^ 0x80000000
+    return x, y, opposite + rng.integers(-3, 4, n) & 0xFFFFFFFF
 
 
-def _at_end(rng: random.Random) -> Triple:
+def _at_end(rng: Generator, n: int) -> Triple:
     """Product exponent about 0 or 255, addend zero or of an exponent near it, often opposite."""
-    x, total = _float(rng, 1, 254), rng.choice((127, 382)) + rng.randint(-3, 3)
-    e = min(max(total - (x >> 23 & 255), 1), 254)
-    y, near = _float(rng, e, e), min(max(total - 127, 0), 254)
-    z = rng.choice((0, 1 << 31, _float(rng, near - 2, near), _float(rng, near, near + 2)))
-    return x, y, (x ^ y ^ 1 << 31) & 1 << 31 | z & 0x7FFFFFFF if rng.random() < 0.6 else z
+    x, total = _float(rng, 1, 254, n), pick(rng, (127, 382), n) + rng.integers(-3, 4, n)
+    e = np.clip(total - (x >> 23 & 255), 1, 254)
+    y, near = _float(rng, e, e, n), np.clip(total - 127, 0, 254)
+    below, above = _float(rng, near - 2, near, n), _float(rng, near, near + 2, n)
+    z = pick(rng, (0, 1 << 31, below, above), n)
+    opposite = (x ^ y ^ 1 << 31) & 1 << 31 | z & 0x7FFFFFFF
+    return x, y, np.where(rng.random(n) < 0.6, opposite, z)
 
 
-def _half(rng: random.Random) -> Triple:
+def _half(rng: Generator, n: int) -> Triple:
     """Few mantissa bits, so that the sum lies halfway or close to it."""
-    x = (127 << 23) | rng.getrandbits(12) << 11
-    y = rng.getrandbits(1) << 31 | 127 << 23 | rng.getrandbits(13) << 10
-    return x, y, rng.getrandbits(1) << 31 | rng.randint(100, 154) << 23 | rng.getrandbits(3) << 20
+    x = 127 << 23 | rng.integers(0, 1 << 12, n) << 11
+    y = _sign(rng, n) | 127 << 23 | rng.integers(0, 1 << 13, n) << 10
+    return x, y, _sign(rng, n) | rng.integers(100, 155, n) << 23 | rng.integers(0, 8, n) << 20
 
 
-TRIPLES: dict[str, Callable[[random.Random], Triple]] = {
+TRIPLES: dict[str, Callable[[Generator, int], Triple]] = {
     "gaps": _gap,
     "cancelling": _cancelling,
     "ends": _at_end,
@@ -152,27 +174,18 @@ TRIPLES: dict[str, Callable[[random.Random], Triple]] = {
 }
 
 
-def batches(rng: random.Random, count: int) -> Iterator[tuple[str, list[list[int]]]]:
+def batches(rng: Generator, count: int) -> Iterator[tuple[str, Bits]]:
     """`count` times for each class: eight registers of 32 lanes.
 
     A class fills most lanes of most registers, the rest comes from other classes.  A triple fills
     registers 4, 5, 6, and 7 with the product's addend once more.
     """
-    names = list(SINGLES)
     for name, draw in SINGLES.items():
         for _ in range(count):
-            yield (
-                name,
-                [
-                    [
-                        draw(rng) if rng.random() < 0.7 else SINGLES[rng.choice(names)](rng)
-                        for _ in range(32)
-                    ]
-                    for _ in range(8)
-                ],
-            )
+            others = pick(rng, [other(rng, 256) for other in SINGLES.values()], 256)
+            mixed = np.where(rng.random(256) < 0.7, draw(rng, 256), others)
+            yield name, mixed.reshape(8, 32)
     for name, triple in TRIPLES.items():
         for _ in range(count):
-            rows = [[SINGLES["near one"](rng) for _ in range(32)] for _ in range(4)]
-            drawn = [triple(rng) for _ in range(32)]
-            yield name, rows + [[d[i] for d in drawn] for i in (0, 1, 2, 2)]
+            x, y, z = triple(rng, 32)
+            yield name, np.concatenate((SINGLES["near one"](rng, 128).reshape(4, 32), [x, y, z, z]))
