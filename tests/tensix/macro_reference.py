@@ -189,7 +189,7 @@ class Scheduler:
         """One cycle with the regular vector word `word`, or with none."""
         due = [e for e in self.scheduled if e.delay == 0]
         self.scheduled = [e for e in self.scheduled if e.delay > 0]
-        after, dst = pickle.loads(pickle.dumps((self.model, list(map(list, self.model.dst)))))
+        after, dst = pickle.loads(pickle.dumps(self.model)), [list(row) for row in self.model.dst]
         name = REGISTRY[word >> 24].__name__ if word else ""
         for entry in due:
             if entry.unit == STORE:
