@@ -45,7 +45,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(_Coverage(config), "bhemu coverage")
 
 
-def _made(request: pytest.FixtureRequest, kind: Callable[[], Callable[..., _T]]) -> _T:
+def _new_machine(request: pytest.FixtureRequest, kind: Callable[[], Callable[..., _T]]) -> _T:
     if not request.config.getoption("--bhemu"):
         pytest.skip("needs --bhemu")
     engine = request.config.getoption("--bhemu-engine")
@@ -70,13 +70,13 @@ def _chip() -> "type[Chip]":
 @pytest.fixture
 def bhemu_tile(request: pytest.FixtureRequest) -> "Tile":
     """A Tile, powered up; `@pytest.mark.bhemu(poison="ff")` gives it options."""
-    return _made(request, _tile)
+    return _new_machine(request, _tile)
 
 
 @pytest.fixture
 def bhemu_chip(request: pytest.FixtureRequest) -> "Chip":
     """A Chip, powered up; options as for bhemu_tile."""
-    return _made(request, _chip)
+    return _new_machine(request, _chip)
 
 
 @pytest.hookimpl(wrapper=True)

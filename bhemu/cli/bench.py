@@ -12,7 +12,7 @@ import click
 
 from bhemu import __version__
 from bhemu.cli import output
-from bhemu.cli.isa import expands, named
+from bhemu.cli.isa import class_of, expands
 from bhemu.cli.options import json_option
 from bhemu.cli.output import Progress
 from bhemu.errors import EXIT_OK, InputError
@@ -253,7 +253,7 @@ def _chosen(mnemonics: Iterable[str]) -> "list[type[Instruction]]":
 
     assert units.MODULES  # importing the package declares the instructions
     known = [REGISTRY[opcode] for opcode in sorted(REGISTRY)]
-    if not (wanted := [named(known, mnemonic) for mnemonic in mnemonics]):
+    if not (wanted := [class_of(known, mnemonic) for mnemonic in mnemonics]):
         return [cls for cls in known if cls.execute is not None]
     for cls in wanted:
         if cls.execute is None:

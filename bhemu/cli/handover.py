@@ -75,7 +75,7 @@ class Start:
             entries = needed(self._program, elfs)
             if interpreted.chosen:
                 self._watch = Watch(entry.path for entry in entries)
-                self._progress.beside = self._watch.told
+                self._progress.beside = self._watch.progress_text
             elif not all(map(is_there, entries)):
                 self._execute({})
         return {"elfs": elfs}

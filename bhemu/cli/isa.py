@@ -183,7 +183,7 @@ def modes_of(cls: "type[Instruction]") -> list[dict[str, Any]]:
     return _modes().get(cls.name, [])
 
 
-def named(known: "list[type[Instruction]]", mnemonic: str) -> "type[Instruction]":
+def class_of(known: "list[type[Instruction]]", mnemonic: str) -> "type[Instruction]":
     """The one of `known` with that mnemonic in any case; InputError names the nearest."""
     for cls in known:
         if cls.name == mnemonic.upper():
@@ -316,11 +316,11 @@ def tensix_decoder(meanings: bool = False) -> Decode:
         return disassemble
     from bhemu.machine.word_text import meaning
 
-    def told(word: int) -> str:
+    def word_text(word: int) -> str:
         text = meaning(word)
         return disassemble(word) + (f"  ; {text}" if text else "")
 
-    return told
+    return word_text
 
 
 def _elf_path(path: Path, core: str | None, allow_outside: bool) -> Path:

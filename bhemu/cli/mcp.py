@@ -93,19 +93,23 @@ class Commands:
                     line, cwd=self._folder, env=environment, check=False, start_new_session=True
                 )
         except TimeoutError:
-            return _told(Limit(f"bhemu {command} took more than {seconds:g} s", category="Timeout"))
+            return _error_document(
+                Limit(f"bhemu {command} took more than {seconds:g} s", category="Timeout")
+            )
         if len(done.stdout) > _MOST_BYTES:
             text = f"the answer of bhemu {command} has {len(done.stdout)} bytes"
-            return _told(Limit(text, hint=f"{_MOST_BYTES} are told: ask for less"))
+            return _error_document(Limit(text, hint=f"{_MOST_BYTES} are told: ask for less"))
         try:
             found: dict[str, Any] = json.loads(done.stdout)
         except ValueError:
             said = done.stderr.decode(errors="replace")[-2000:]
-            return _told(Internal(f"bhemu {command} ended with {done.returncode}: {said}"))
+            return _error_document(
+                Internal(f"bhemu {command} ended with {done.returncode}: {said}")
+            )
         return found
 
 
-def _told(error: BhemuError) -> dict[str, Any]:
+def _error_document(error: BhemuError) -> dict[str, Any]:
     document: dict[str, Any] = json.loads(output.document(error.as_dict(), error.exit_code))
     return document
 
@@ -119,7 +123,7 @@ def _add_tools(server: "MCPServer", commands: Commands) -> None:
         try:
             commands.check(*paths)
         except InputError as problem:
-            return _told(problem)
+            return _error_document(problem)
         return await commands.ask(command, *arguments, options=options, seconds=seconds)
 
     async def run(

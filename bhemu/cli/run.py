@@ -138,11 +138,11 @@ def _run(
         stop,
         results,
         error,
-        lambda: _found(target, progress, ended._replace(error=error), checks),
+        lambda: _findings(target, progress, ended._replace(error=error), checks),
     )
 
 
-def _found(
+def _findings(
     target: "Target",
     progress: Progress,
     ended: "RunResult",
@@ -244,7 +244,7 @@ def _tool(tools: list[str], chosen: options.Settings) -> int:
     with progress.running(target):
         ended = target.finish()
     names = dict.fromkeys(name for tool in tools for name in TOOLS[tool])
-    found = _found(target, progress, ended, [every()[name] for name in names]) or []
+    found = _findings(target, progress, ended, [every()[name] for name in names]) or []
     if "races" in tools and "order" not in tools:
         found = [one for one in found if (one.check, one.severity) != ("order", "note")]
     return show(

@@ -192,7 +192,7 @@ def _session(session: "Session", values: dict[str, Any]) -> int:
     device, names = Device(chip), _names(chip, values)
     device.recorder = _recorder(values, options)
     device.look = names.look
-    device.on_failure = functools.partial(_told, chip, names, values["keep"])
+    device.on_failure = functools.partial(_save_stopped, chip, names, values["keep"])
     try:
         session.serve(device)
     finally:
@@ -297,11 +297,11 @@ def _failed(values: dict[str, Any], chip: "Machine", error: BhemuError) -> int:
     xy = where.tile if where is not None and isinstance(where.tile, tuple) else None
     names = _names(chip, values)
     names.look(xy, error)
-    _told(chip, names, values["keep"], error, xy)
+    _save_stopped(chip, names, values["keep"], error, xy)
     return output.show(error, as_json=False)
 
 
-def _told(
+def _save_stopped(
     chip: "Machine", names: "Names", path: str | None, error: BhemuError, xy: tuple[int, int] | None
 ) -> None:
     """Save the chip that has stopped or waits in vain; the error's hint says how to go on."""

@@ -62,7 +62,7 @@ def sweep_command(sweep: str, quiet: bool, as_json: bool, **values: Any) -> int:
         folder = folder_of(chosen) if values["out"] is None else Path(values["out"])
         journal = Journal(folder, resume=values["resume"], replace=values["replace"])
     kept = sum(run.key in journal.done for run in plan.runs)
-    with _shown(plan, kept, quiet or as_json) as step:
+    with _progress(plan, kept, quiet or as_json) as step:
         found = api.perform(
             plan,
             journal,
@@ -76,7 +76,7 @@ def sweep_command(sweep: str, quiet: bool, as_json: bool, **values: Any) -> int:
 
 
 @contextmanager
-def _shown(plan: "Plan", kept: int, quiet: bool) -> "Iterator[Step | None]":
+def _progress(plan: "Plan", kept: int, quiet: bool) -> "Iterator[Step | None]":
     """On a terminal: how many runs are done and failed, the rate, and how long it will take."""
     if quiet or not sys.stderr.isatty():
         yield None

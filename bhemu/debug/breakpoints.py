@@ -98,7 +98,7 @@ class Breaking(Inspecting):
             raise InputError("usage: watch PLACE [r|w|rw] [if EXPRESSION]")
         point = self._stepping.watch(self.core, "".join(args), access)
         self._ask(point.number, self.core, text)
-        self._out(point.said("set"))
+        self._out(point.with_verb("set"))
 
     def do_rwatch(self, args: list[str]) -> None:
         """rwatch PLACE [if EXPRESSION]: stop where PLACE is read."""

@@ -115,7 +115,7 @@ class View:
     every: bool = False
     other: TileState | None = None
 
-    def whole(self, every: bool) -> "View":
+    def with_empty_rows(self, every: bool) -> "View":
         """With or without empty rows."""
         return replace(self, every=every)
 

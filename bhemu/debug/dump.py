@@ -44,7 +44,7 @@ class Selection:
         """The selected rows; those that hold only 0 unless a range, a part or `view` wants them."""
         asked = view.every or self.low is not None or bool(self.part)
         every = ROWS.get(self.name)
-        rows = _raw(s, self.name) if every is None else every(s, view.whole(asked))
+        rows = _raw(s, self.name) if every is None else every(s, view.with_empty_rows(asked))
         for row in rows:
             if self.low is not None and not row.within(self.low, self.high or self.low):
                 continue
@@ -148,7 +148,7 @@ def diff(
         if all(np.array_equal(a, b) for a, b in pairs):
             continue
         rows = (
-            selection.rows(a, view.whole(True).against(b))
+            selection.rows(a, view.with_empty_rows(True).against(b))
             for a, b in ((ours, theirs), (theirs, ours))
         )
         lines = list(differences(*rows))

@@ -103,9 +103,9 @@ class Operations:
         self._before: dict[XY, _Counted] = {}
         self._first = self._begin = 0
         self.found: list[Operation] = []
-        host.done = self._done
+        host.done = self._note_done
 
-    def _done(self, number: int) -> None:
+    def _note_done(self, number: int) -> None:
         """The host has done an act."""
         if not self._ends or number < self._ends[0]:
             return

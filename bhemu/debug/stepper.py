@@ -67,10 +67,10 @@ def _paths(text: str) -> list[str]:
     found = sorted(Path(text).parent.glob("*") if text[-1:] != "/" else Path(text).glob("*"))
     folder = text.rpartition("/")[0] + "/" if "/" in text else ""
     names = [(f"{folder}{path.name}", path) for path in found]
-    return [f"{n}/" if path.is_dir() else n for n, path in names if _shown(path)]
+    return [f"{n}/" if path.is_dir() else n for n, path in names if _is_state_or_folder(path)]
 
 
-def _shown(path: Path) -> bool:
+def _is_state_or_folder(path: Path) -> bool:
     return path.is_dir() or path.suffix == ".npz"
 
 
@@ -277,7 +277,7 @@ class Stepper(GoingBack, Breaking, Looking, States):
         elif not whole and stop.reason == "until" and core.state not in ("running", "blocked"):
             self._out(f"{core.name} is {core.state}")
         elif stop.change is not None:
-            self._out(stop.change.watchpoint.said("hit"))
+            self._out(stop.change.watchpoint.with_verb("hit"))
             self._out(f"  {stop.change}, clock {stop.clock}")
             self._out(f"  by {stop.change.where}")
         elif stop.reason not in ("step", "breakpoint"):

@@ -123,9 +123,9 @@ class Tracer:
         word = self._places.word(
             self._words, (thread, *at_gate, self._tile.clock), error.rule or "error"
         )
-        self._show(word if self._operands is None else self._told(word))
+        self._show(word if self._operands is None else self._describe(word))
 
-    def _told(self, word: TracedWord) -> TracedWord:
+    def _describe(self, word: TracedWord) -> TracedWord:
         """The word at its gate, with what it would do."""
         tile, t = self._tile, word.thread
         told = effective(tile.state, t, word.word)

@@ -165,10 +165,10 @@ def _writes(trial: Trial, register: Register) -> bool:
     """Whether the word writes the lane at all: what stood there before must not remain."""
 
     def remains(poison: int) -> bool:
-        def put(state: State) -> None:
+        def restore(state: State) -> None:
             state.lreg[register.number, register.lane] = poison
 
-        return trial.result(put) == poison
+        return trial.result(restore) == poison
 
     return not all(remains(poison) for poison in _POISON)
 

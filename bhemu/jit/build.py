@@ -117,7 +117,7 @@ def generated(signature: Signature, name: str, module: str, text: str) -> Entry:
 
 def is_kept(wanted: Entry) -> bool:
     """Whether an entry need not be compiled."""
-    return _kept(wanted) is not None
+    return _find_image(wanted) is not None
 
 
 def expect(wanted: Iterable[Entry]) -> None:
@@ -152,7 +152,7 @@ def load(wanted: Entry) -> Code:
         if (address := _loaded.get(wanted)) is not None:
             return Code(address, 0)
         begin = time.perf_counter()
-        kept = _kept(wanted)
+        kept = _find_image(wanted)
         found = machine_code.unpacked(kept or _compiled(wanted))
         address = _loaded[wanted] = machine_code.load(found)
         return Code(address, 0 if kept else time.perf_counter() - begin)
@@ -160,10 +160,10 @@ def load(wanted: Entry) -> Code:
 
 def image(wanted: Entry) -> bytes:
     """The machine code of an entry, packed: kept, or compiled now."""
-    return _kept(wanted) or _compiled(wanted)
+    return _find_image(wanted) or _compiled(wanted)
 
 
-def _kept(wanted: Entry) -> bytes | None:
+def _find_image(wanted: Entry) -> bytes | None:
     """What the wheel carries, or the cache holds."""
     carried = host.find(wanted.label()) if wanted.own() else None
     return carried or cache.read(_file(wanted))
@@ -176,7 +176,7 @@ def _compiled(wanted: Entry) -> bytes:
     _now = wanted.name
     try:
         with cache.alone(wanted.name, wait=not _yields) as waited:
-            if waited and (kept := _kept(wanted)):
+            if waited and (kept := _find_image(wanted)):
                 return kept
             for announce in before_compiling:
                 announce(wanted.name)

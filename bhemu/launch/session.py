@@ -129,7 +129,7 @@ def _jump(target: int) -> bytes:
 
 def _set(tile: Tile, spec: SetSpec, data: bytes) -> None:
     """Write one [[set]]: to L1 or a device as host or core, to local RAM as its core."""
-    address: int = named(spec.origin, resolve, tile, spec.at, spec.core)
+    address: int = with_origin(spec.origin, resolve, tile, spec.at, spec.core)
     if address < memmap.L1_SIZE:
         check_l1(spec.origin, address, len(data))
         tile.write(address, data)
@@ -145,7 +145,7 @@ def _set(tile: Tile, spec: SetSpec, data: bytes) -> None:
     write = tile.write32 if spec.core is None else tile.core[spec.core].write32
     for i in range(0, len(data), 4):
         value = int.from_bytes(data[i : i + 4], "little")
-        named(spec.origin, write, address + i, value)
+        with_origin(spec.origin, write, address + i, value)
 
 
 def _set_local(tile: Tile, spec: SetSpec, address: int, data: bytes) -> None:
@@ -168,7 +168,7 @@ def _set_local(tile: Tile, spec: SetSpec, address: int, data: bytes) -> None:
         core.write32(low + i, int.from_bytes(merged[i : i + 4], "little"))
 
 
-def named(origin: str, action: Callable[..., Any], *values: Any) -> Any:
+def with_origin(origin: str, action: Callable[..., Any], *values: Any) -> Any:
     """`action(*values)`, its InputError naming the entry of the program."""
     try:
         return action(*values)
@@ -178,7 +178,7 @@ def named(origin: str, action: Callable[..., Any], *values: Any) -> Any:
 
 def l1_address(tile: Tile, origin: str, at: At, size: int) -> int:
     """The address of `at` on a tile; InputError unless `size` bytes there are inside L1."""
-    address: int = named(origin, resolve, tile, at)
+    address: int = with_origin(origin, resolve, tile, at)
     check_l1(origin, address, size)
     return address
 

@@ -94,7 +94,7 @@ class Compilers:
         atexit.register(self.stop)
 
     @property
-    def done(self) -> int:
+    def compiled_count(self) -> int:
         """How many parts they have compiled."""
         for process in self._running:
             assert process.stdout is not None
@@ -134,7 +134,7 @@ class Watch:
         self._next_look = time.monotonic() + _LOOK
         ended = self._compilers.ended
         if ended is not None:
-            done = self._compilers.done
+            done = self._compilers.compiled_count
             self._compilers.stop()
             self.failed = not ended
             more = used(machine) - self._known if ended else set()
@@ -145,9 +145,9 @@ class Watch:
                 self._compilers = Compilers(sorted(more))
         return self._ready
 
-    def told(self) -> str:
+    def progress_text(self) -> str:
         """For somebody who waits."""
-        done = self._before + self._compilers.done
+        done = self._before + self._compilers.compiled_count
         return f"interpreted, {done} of up to {len(self._known)} parts compiled beside it"
 
 

@@ -449,6 +449,6 @@ class RoundsOnNetwork(Rounds):
             raise self._no_progress(loops)
 
 
-def named(words: Sequence[Word]) -> tuple[tuple[XY, int, int], ...]:
+def by_coordinates(words: Sequence[Word]) -> tuple[tuple[XY, int, int], ...]:
     """Words by the coordinates of their tiles."""
     return tuple((tile.xy, address, value) for tile, address, value in words)

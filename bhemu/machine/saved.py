@@ -111,7 +111,7 @@ class TileState:
         elfs = (np.frombuffer(symbols.data, np.uint8) for symbols in self.images)
         return {**self.arrays, **{f"elf{i}": elf for i, elf in enumerate(elfs)}}
 
-    def whole(self) -> npt.NDArray[np.uint8]:
+    def record_bytes(self) -> npt.NDArray[np.uint8]:
         """The record as bytes, without host addresses."""
         buffer = np.zeros(DTYPE.itemsize, np.uint8)
         record = buffer.view(DTYPE)
@@ -405,7 +405,7 @@ class Snapshot:
             meta["end"] = [self.end.words, self.end.clock, self.end.timeout_s]
         for xy, state in self.tiles.items():
             t = tile_number(*xy)
-            held[f"tile{t}"] = state.whole()
+            held[f"tile{t}"] = state.record_bytes()
             for i, symbols in enumerate(state.images):
                 held[f"elf{t}_{i}"] = np.frombuffer(symbols.data, np.uint8)
         return held

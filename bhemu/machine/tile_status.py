@@ -67,7 +67,7 @@ def _with_operands(tile: Tile, error: BhemuError) -> BhemuError:
     """The error of a Tensix word, its place with what the word would have done."""
     where = error.where
     if where is not None and where.thread is not None and where.word is not None:
-        from bhemu.machine.word_text import told
+        from bhemu.machine.word_text import describe
 
-        error.where = replace(where, operands=told(tile, where.thread, where.word) or None)
+        error.where = replace(where, operands=describe(tile, where.thread, where.word) or None)
     return error

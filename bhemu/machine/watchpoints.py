@@ -92,9 +92,9 @@ class Watchpoint:
         return f"<{self}>"
 
     def __str__(self) -> str:
-        return self.said("")
+        return self.with_verb("")
 
-    def said(self, verb: str) -> str:
+    def with_verb(self, verb: str) -> str:
         """As str, with what is to be said of it: "set", "hit"."""
         after = f" {verb}" if verb else ""
         return f"watchpoint {self.number}{after}: {self.text}{_SHOWN[self.access]}"

@@ -62,7 +62,7 @@ def thread(tile: Tile, t: int) -> str:
     symbol = tile.core[CORE_NAMES[core]].locate(pc)[0]
     text += f", at the gate: {disassemble(int(s.gate_word[t]))}{origin(int(s.gate_from[t]))}"
     text += f" from {CORE_NAMES[core]} pc {pc:#x}" + (f" {symbol}" if symbol else "")
-    told = word_text.told(tile, t, int(s.gate_word[t]))
+    told = word_text.describe(tile, t, int(s.gate_word[t]))
     text += f" ({told})" if told else ""
     condition = CONDITIONS.get(int(s.gate_blocked[t]))
     if condition is not None:

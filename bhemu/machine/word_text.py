@@ -90,11 +90,11 @@ def _setc16(v: dict[str, int], thread: int | None) -> str:
 
 
 def _rmwcib(byte: int) -> Callable[[dict[str, int], int | None], str]:
-    def told(v: dict[str, int], thread: int | None) -> str:
+    def field_text(v: dict[str, int], thread: int | None) -> str:
         place = _config(v["cfg_reg_addr"], v["mask"] << 8 * byte)
         return f"{place}, byte {byte}: bits {v['mask']:#04x} = {v['data'] & v['mask']:#04x}"
 
-    return told
+    return field_text
 
 
 def _wrcfg(v: dict[str, int], thread: int | None) -> str:
@@ -566,7 +566,7 @@ def set_by(tile: Tile, thread: int, word: int) -> str:
     return "; ".join(f"{', '.join(names)} by {writer}" for writer, names in by.items())
 
 
-def told(tile: Tile, thread: int, word: int) -> str:
+def describe(tile: Tile, thread: int, word: int) -> str:
     """What a word at the gate would do, and the writers of what it would use."""
     parts = effective(tile.state, thread, word), set_by(tile, thread, word)
     return "; ".join(part for part in parts if part)

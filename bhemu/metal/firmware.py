@@ -192,7 +192,7 @@ class Firmware:
         if not any(s.paddr == 0 for s in brisc.segments):  # brisc starts at 0
             yield Write(0, jal(0, brisc.entry).to_bytes(4, "little"), "start of brisc")
         yield Write(self.address("go_message_index"), bytes(4), "go message index")
-        for path, value in _told(grid, xy):
+        for path, value in _host_values(grid, xy):
             if path[0] in self.layout and path[1] in self.layout[path[0]].type:
                 offset, size = place(self.layout, *path)
                 data = value.to_bytes(size, "little")
@@ -229,7 +229,7 @@ class Firmware:
                     yield Write(copy.source, TABLES[what](grid, size), what)
 
 
-def _told(grid: Grid, xy: XY) -> Iterator[tuple[tuple[str, str], int]]:
+def _host_values(grid: Grid, xy: XY) -> Iterator[tuple[tuple[str, str], int]]:
     """Single values that a host puts into the mailboxes."""
     columns = sorted({x for x, _ in grid.tiles})
     yield ("watcher", "enable"), _WATCHER_OFF

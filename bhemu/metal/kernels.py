@@ -328,13 +328,13 @@ def _local_words(tile: Tile, name: str, made: Kernels, part: TileSpec, grid: Gri
     }
     for symbol, data in words.items():
         if symbol in known:
-            _put(tile, name, known[symbol].address, data)
+            _store(tile, name, known[symbol].address, data)
     for symbol, table in TABLES.items():
         if symbol in known and known[symbol].size:
-            _put(tile, name, known[symbol].address, table(grid, known[symbol].size))
+            _store(tile, name, known[symbol].address, table(grid, known[symbol].size))
     if "cb_interface" in known and name != "trisc1":
         for index, data in interfaces(part.buffers, name):
-            _put(tile, name, known["cb_interface"].address + _CB_BYTES * index, data)
+            _store(tile, name, known["cb_interface"].address + _CB_BYTES * index, data)
 
 
 def _check_known(part: TileSpec, name: str, known: Mapping[str, Sized]) -> None:
@@ -361,7 +361,7 @@ def interfaces(buffers: tuple[BufferSpec, ...], name: str) -> Iterator[tuple[int
         yield b.index, struct.pack("<8I", size, at + size, b.page >> shift, b.pages, at, at, 0, 0)
 
 
-def _put(tile: Tile, name: str, address: int, data: bytes) -> None:
+def _store(tile: Tile, name: str, address: int, data: bytes) -> None:
     """Bytes into local RAM, which the core writes in words."""
     core = tile.core[name]
     low, high = address & ~3, (address + len(data) + 3) & ~3

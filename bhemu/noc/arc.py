@@ -38,7 +38,7 @@ def written(network: Network, address: int) -> None:
         entries, queues = shape & 0xFF, shape >> 8 & 0xFF
         for queue in range(queues):
             _answer(network, first + queue * (_HEADER + 2 * entries * _ENTRY), entries)
-        _put(network, _CONTROL, [_word(network, _CONTROL) & ~_TRIGGER])
+        _store(network, _CONTROL, [_word(network, _CONTROL) & ~_TRIGGER])
 
 
 def _answer(network: Network, queue: int, entries: int) -> None:
@@ -51,15 +51,15 @@ def _answer(network: Network, queue: int, entries: int) -> None:
             raise NotModelled(f"ARC message {code:#x}", rule="ARC-MESSAGE")
         at = queue + _HEADER + (entries + answered % entries) * _ENTRY
         # The answer's word 0 is the result, 0 = done; word 1 the value that was asked for.
-        _put(network, at, [0, _ANSWERS.get(code, 0), *[0] * (_WORDS - 2)])
+        _store(network, at, [0, _ANSWERS.get(code, 0), *[0] * (_WORDS - 2)])
         done, answered = (done + 1) % (2 * entries), (answered + 1) % (2 * entries)
-    _put(network, queue + _REQUESTS_READ, [done])
-    _put(network, queue + _ANSWERS_WRITTEN, [answered])
+    _store(network, queue + _REQUESTS_READ, [done])
+    _store(network, queue + _ANSWERS_WRITTEN, [answered])
 
 
 def _word(network: Network, address: int) -> int:
     return int.from_bytes(network.read(ARC_MEMORY, address, 4), "little")
 
 
-def _put(network: Network, address: int, words: list[int]) -> None:
+def _store(network: Network, address: int, words: list[int]) -> None:
     network.write(ARC_MEMORY, address, np.array(words, "<u4").view(np.uint8))

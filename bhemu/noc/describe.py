@@ -15,7 +15,7 @@ def at(coordinate: int) -> str:
     return f"({coordinate & 63},{coordinate >> 6 & 63})"
 
 
-def _what(row: Any) -> str:
+def _request_text(row: Any) -> str:
     control, n = int(row[request.CONTROL]), int(row[request.LENGTH])
     kind = control & 3
     if kind == request.READ:
@@ -65,4 +65,4 @@ def describe(row: Any) -> str:
         f"NOC_CTRL {control:#x}",
         "sent over the NoC" if core == HOST else f"sent by {CORE_NAMES[core]}",
     ]
-    return f"{_what(row)} {_where(row)} ({', '.join(mark for mark in marks if mark)})"
+    return f"{_request_text(row)} {_where(row)} ({', '.join(mark for mark in marks if mark)})"

@@ -56,16 +56,16 @@ def tree(one: Origin, excerpt: Excerpt) -> str:
         if above:
             children[above[-1]].append(i)
         above.append(i)
-    body = "".join(_shown(one, i, children, excerpt) for i in range(min(len(one.links), 1)))
+    body = "".join(_node(one, i, children, excerpt) for i in range(min(len(one.links), 1)))
     return f'<div class="origin" id="{html.text(one.element)}">{body}</div>'
 
 
-def _shown(one: Origin, i: int, children: list[list[int]], excerpt: Excerpt) -> str:
+def _node(one: Origin, i: int, children: list[list[int]], excerpt: Excerpt) -> str:
     link = one.links[i]
     value = f"{link.after:#x}" if link.before is None else f"{link.before:#x} → {link.after:#x}"
     head = f"<code><b>{html.text(link.place)}</b> = {html.text(value)}</code>"
     inside = "".join(_inside(one, link, excerpt))
-    inside += "".join(_shown(one, k, children, excerpt) for k in children[i])
+    inside += "".join(_node(one, k, children, excerpt) for k in children[i])
     shown = " open" if link.depth < _OPEN else ""
     return f"<details{shown}><summary>{head}</summary>{inside}</details>"
 

@@ -19,7 +19,7 @@ from bhemu.machine.machine import Machine
 from bhemu.machine.tile import Tile
 from bhemu.noc.grid import XY
 from bhemu.pictures import html
-from bhemu.pictures.recording import Event, named
+from bhemu.pictures.recording import Event, metadata_event
 
 _LANE = {name: number for number, name in enumerate((*AGENTS[6:], *AGENTS[:6]), start=1)}
 
@@ -72,7 +72,7 @@ def document(found: Profiled) -> dict[str, Any]:
         event = {"ph": "X", "name": f"operation {number}", "cat": "operation", "pid": 0, "tid": 0}
         events.append({**event, "ts": one.begin, "dur": one.end - one.begin, "args": acts})
     if found.operations:
-        events.append(named("process_name", 0, 0, "host"))
+        events.append(metadata_event("process_name", 0, 0, "host"))
     report = found.profile.as_dict()
     told = {"program": found.name, "unit": "1 us = 1 modelled cycle", "sources": report["sources"]}
     told |= {"not modelled": report["not_modelled"], "bound": report["bound"]}
@@ -82,9 +82,9 @@ def document(found: Profiled) -> dict[str, Any]:
 
 
 def _tile(xy: XY, timeline: Timeline, sent: Sequence[Request], pid: int) -> Iterator[Event]:
-    yield named("process_name", pid, 0, f"tile ({xy[0]},{xy[1]})")
+    yield metadata_event("process_name", pid, 0, f"tile ({xy[0]},{xy[1]})")
     for lane, tid in _LANE.items():
-        yield named("thread_name", pid, tid, lane)
+        yield metadata_event("thread_name", pid, tid, lane)
         yield {"ph": "M", "name": "thread_sort_index", "pid": pid, "tid": tid,
                "args": {"sort_index": tid}}  # fmt: skip
     for span in timeline.spans:

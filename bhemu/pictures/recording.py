@@ -65,7 +65,7 @@ class Recording:
         for begin, end, before, after in self._pieces(xy):
             if end == begin:
                 continue
-            kind, text = _what(name, before, after)
+            kind, text = _lane_change(name, before, after)
             if found and found[-1][2:] == (kind, text):
                 found[-1] = found[-1]._replace(end=end)
             else:
@@ -79,7 +79,7 @@ class Recording:
             yield self.clocks[late + i - 1], self.clocks[late + i], looks[i - 1], looks[i]
 
 
-def _what(name: str, before: Seen, after: Seen) -> tuple[str, str]:
+def _lane_change(name: str, before: Seen, after: Seen) -> tuple[str, str]:
     """(kind, text) of a lane between two looks."""
     if name == "NoC":
         sent = after.requests - before.requests
@@ -167,11 +167,11 @@ class Recorder:
         found = self.recording
         found.clocks.append(self._launched.clock)
         for tile in self._tiles():
-            found.seen.setdefault(tile.xy, []).append(self._seen(tile))
+            found.seen.setdefault(tile.xy, []).append(self._observe(tile))
         if self._words:
             self._take_words()
 
-    def _seen(self, tile: Tile) -> Seen:
+    def _observe(self, tile: Tile) -> Seen:
         s = tile.state
         names = tile.core
         return Seen(
@@ -236,9 +236,9 @@ def document(recording: Recording, name: str) -> dict[str, Any]:
 
 
 def _tile(recording: Recording, xy: XY, pid: int) -> Iterator[Event]:
-    yield named("process_name", pid, 0, f"tile ({xy[0]},{xy[1]})")
+    yield metadata_event("process_name", pid, 0, f"tile ({xy[0]},{xy[1]})")
     for tid, lane in enumerate(LANES, start=1):
-        yield named("thread_name", pid, tid, lane)
+        yield metadata_event("thread_name", pid, tid, lane)
         yield {"ph": "M", "name": "thread_sort_index", "pid": pid, "tid": tid,
                "args": {"sort_index": tid}}  # fmt: skip
         for begin, end, kind, text in recording.lane(xy, lane):
@@ -250,7 +250,7 @@ def _tile(recording: Recording, xy: XY, pid: int) -> Iterator[Event]:
     yield from _words(recording, xy, pid)
 
 
-def named(kind: str, pid: int, tid: int, name: str) -> Event:
+def metadata_event(kind: str, pid: int, tid: int, name: str) -> Event:
     """The event that names a process or thread of the viewer."""
     return {"ph": "M", "name": kind, "pid": pid, "tid": tid, "args": {"name": name}}
 

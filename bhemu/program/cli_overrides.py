@@ -100,7 +100,7 @@ def with_options(program: schema.Program, values: Mapping[str, Any]) -> schema.P
     on_chip = [name for name in given if name in options.CHIP_ONLY]
     if on_chip and program.is_alone:
         raise InputError(f"--{on_chip[0]} goes with a program of a chip")
-    return replace(program, run=program.run.given(given))
+    return replace(program, run=program.run.with_options(given))
 
 
 def without_expected(program: schema.Program) -> schema.Program:

@@ -124,7 +124,7 @@ def _rows(data: bytes, layout: Any, at: int, size: int, count: int) -> list[Any]
         raise DamagedError(printable(str(problem))) from problem
 
 
-def _named(kind: Any) -> str:
+def _enum_name(kind: Any) -> str:
     """The name of an enumerated value; pyelftools leaves unknown ones as numbers."""
     return kind if isinstance(kind, str) else f"{kind:#x}"
 
@@ -150,7 +150,7 @@ def segments(data: bytes, source: str) -> list[Segment]:
     fields = ("p_offset", "p_vaddr", "p_paddr", "p_filesz", "p_memsz", "p_flags")
     at, count = HEADER.unpack_from(data)[5], HEADER.unpack_from(data)[10]
     found = _rows(data, _structs().Elf_Phdr, at, _SEGMENT_SIZE, count)
-    return [Segment(_named(h["p_type"]), *(h[name] for name in fields)) for h in found]
+    return [Segment(_enum_name(h["p_type"]), *(h[name] for name in fields)) for h in found]
 
 
 def sections(data: bytes, source: str) -> list[Section]:
@@ -166,7 +166,9 @@ def sections(data: bytes, source: str) -> list[Section]:
     start, length = headers[names_at]["sh_offset"], headers[names_at]["sh_size"]
     strings = data[start : start + length]
     return [
-        Section(name_at(strings, h["sh_name"]), _named(h["sh_type"]), *(h[name] for name in fields))
+        Section(
+            name_at(strings, h["sh_name"]), _enum_name(h["sh_type"]), *(h[name] for name in fields)
+        )
         for h in headers
     ]
 

@@ -407,14 +407,16 @@ def _read(data: bytes, path: str) -> Iterator[_Relocation]:
         of = table[about] if 0 < about < len(table) else None
         if of is None or not of.flags & elf.SHF_ALLOC:
             continue
-        for at, info, addend in _ENTRY.iter_unpack(section.bytes_of(data)[: _whole(section)]):
+        for at, info, addend in _ENTRY.iter_unpack(
+            section.bytes_of(data)[: _whole_entries(section)]
+        ):
             value = symbols[info >> 8].value if info >> 8 < len(symbols) else None
             if value is None:
                 raise elf.DamagedError(f"relocation of symbol {info >> 8} of {len(symbols)}")
             yield _Relocation(at, info & 0xFF, (value + addend) & 0xFFFFFFFF, value)
 
 
-def _whole(section: elf.Section) -> int:
+def _whole_entries(section: elf.Section) -> int:
     return section.size // _ENTRY.size * _ENTRY.size
 
 
@@ -460,10 +462,10 @@ def _apply(
         return
     else:
         raise InputError(f"{image.path}: relocation of type {kind} at {base:#x} is not known")
-    struct.pack_into("<I", data, at, _put(kind, word, value & 0xFFFFFFFF))
+    struct.pack_into("<I", data, at, _relocated(kind, word, value & 0xFFFFFFFF))
 
 
-def _put(kind: int, word: int, value: int) -> int:
+def _relocated(kind: int, word: int, value: int) -> int:
     """`word` with the part of `value` that a relocation of this kind fills."""
     if kind == _R_32:
         return value

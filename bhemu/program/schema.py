@@ -506,7 +506,7 @@ def _run(table: Table) -> RunSpec:
     spec = RunSpec(tuple(until_from(condition) for condition in conditions))
     values = options.read(table, "run")
     table.finish()
-    return spec.given(values)
+    return spec.with_options(values)
 
 
 def until_from(table: Table) -> Until:

@@ -250,7 +250,7 @@ class RunSpec:
     timeout_s: float | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
 
-    def given(self, values: Mapping[str, Any]) -> RunSpec:
+    def with_options(self, values: Mapping[str, Any]) -> RunSpec:
         """With these values of options, which go before its own."""
         end = {name: value for name, value in values.items() if name in END_OPTIONS}
         machine = {name: value for name, value in values.items() if name not in END_OPTIONS}

@@ -348,7 +348,7 @@ def line_of(lines: list[str], said: str) -> int:
     file = line_of_file(lines[low:high], said) if _SEGMENT in said else None
     if file is not None:
         return low + file
-    return _named(lines, low, high if prefix else _first_table(lines), said)
+    return _line_of(lines, low, high if prefix else _first_table(lines), said)
 
 
 def line_of_file(lines: list[str], said: str) -> int | None:
@@ -423,7 +423,7 @@ def _first_table(lines: list[str]) -> int:
     return next((n for n, text in enumerate(lines) if _is_header(text)), len(lines))
 
 
-def _named(lines: list[str], low: int, high: int, said: str) -> int:
+def _line_of(lines: list[str], low: int, high: int, said: str) -> int:
     """Of some lines the one that has what a message names: a key, a value, a number, a file."""
     words = ["".join(found).rstrip(":") for found in _SAID.findall(said)]
     if words[:1] == ["two"]:  # of the same: the last of them

@@ -140,10 +140,10 @@ class CType:
 
 def of(entry: Any) -> CType:
     """The type that an entry names."""
-    return CType(None if entry is None else _named(entry))
+    return CType(None if entry is None else _name_of(entry))
 
 
-def _named(entry: Any) -> Any:
+def _name_of(entry: Any) -> Any:
     for one in origin(entry):
         if "DW_AT_type" in one.attributes:
             return referred(one, "DW_AT_type")
@@ -154,7 +154,7 @@ def _plain(entry: Any) -> Any:
     for _ in range(64):
         if entry is None or (entry.tag != "DW_TAG_typedef" and entry.tag not in _TRANSPARENT):
             return entry
-        entry = _named(entry)
+        entry = _name_of(entry)
     return None
 
 
@@ -164,12 +164,12 @@ def _spelled(entry: Any, depth: int) -> str:
     if depth > _DEEPEST:
         return "..."
     if entry.tag in _TRANSPARENT:
-        return _TRANSPARENT[entry.tag] + _spelled(_named(entry), depth + 1)
+        return _TRANSPARENT[entry.tag] + _spelled(_name_of(entry), depth + 1)
     if entry.tag in _POINTERS:
-        return f"{_spelled(_named(entry), depth + 1)} {_POINTERS[entry.tag]}"
+        return f"{_spelled(_name_of(entry), depth + 1)} {_POINTERS[entry.tag]}"
     if entry.tag == "DW_TAG_array_type":
         count = CType(entry).count
-        return f"{_spelled(_named(entry), depth + 1)}[{'' if count is None else count}]"
+        return f"{_spelled(_name_of(entry), depth + 1)}[{'' if count is None else count}]"
     words = {"DW_TAG_structure_type": "struct ", "DW_TAG_union_type": "union "}
     return words.get(entry.tag, "") + (name_of(entry) or "(no name)")
 

@@ -8,7 +8,7 @@ from bhemu.memmap import INSTRN_BUF_BASE
 from bhemu.riscv import csr
 from bhemu.riscv.formats import B_IMM, I_IMM, J_IMM, S_IMM, Atomic, Branch, Pushed
 from bhemu.riscv.insn import Instruction
-from bhemu.riscv.isa import decode, named, rv32i, zicsr
+from bhemu.riscv.isa import class_of, decode, rv32i, zicsr
 from bhemu.riscv.isa.b import CPOP
 from bhemu.riscv.isa.ttinsn import TTINSN
 from bhemu.tensix.insn import assemble
@@ -41,7 +41,7 @@ _BRANCHES: dict[int, type[Branch]] = {
 
 def word(mnemonic: str, *operands: int) -> int:
     """The word of any instruction by mnemonic: word("sh1add", A0, A1, A2)."""
-    cls: Any = named(mnemonic)
+    cls: Any = class_of(mnemonic)
     return int(cls.assemble(*operands))
 
 

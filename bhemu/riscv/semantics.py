@@ -129,7 +129,7 @@ def function(
     """The compiled function of `source`; `scope`: what its lines use; options of njit."""
     classes = list(classes)
 
-    def made() -> Any:
+    def generate() -> Any:
         text = source(name, arguments, classes, leaf, head, tail)
         executes = {f"execute_{c.__name__}": njit(c.execute) for c in classes if c.execute}
         space = {"np": np, **executes, **(scope or {}), "__name__": __name__}
@@ -138,7 +138,7 @@ def function(
         exec(compile(text, place, "exec"), space)
         return space[name]
 
-    return Compiled.generated(made, options) if JIT else made()
+    return Compiled.generated(generate, options) if JIT else generate()
 
 
 def of(*formats: type[Instruction]) -> list[type[Instruction]]:

@@ -162,7 +162,7 @@ def _attach_interpreted(uc: Any, s: State) -> None:
     uc.mmio_map(mm.DEVICE_BASE, mm.DEVICE_SIZE, read, None, write, None)
 
 
-def made(s: State, core: int, addresses: Mapping[str, int]) -> Any:
+def create(s: State, core: int, addresses: Mapping[str, int]) -> Any:
     """A core over the record's L1 and local memory.
 
     addresses: of the compiled hooks, by their names; none in the interpreted mode.

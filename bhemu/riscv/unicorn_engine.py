@@ -60,7 +60,7 @@ class UnicornEngine:
         memory_check.check_cores(1 + 2)  # the self-test and register_file make one each
         s = self._s
         addresses = {name: load(entry).address for name, entry in NATIVE.items()} if JIT else {}
-        uc = self._uc[core] = unicorn_core.made(s, core, addresses)
+        uc = self._uc[core] = unicorn_core.create(s, core, addresses)
         s.registers[core], s.engine[core] = unicorn_core.located(uc)
         for number in range(1, 32):
             self.write_register(core, number, int(s.regs[core, number]))

@@ -115,7 +115,7 @@ def sweep(
         chosen = load_sweep(what, allow_outside=allow_outside)
     else:
         several = [what] if isinstance(what, str | Path) else list(what)
-        chosen = _made(several, parameters or {}, choose, count, seed, compare, templates)
+        chosen = _sweep_of(several, parameters or {}, choose, count, seed, compare, templates)
         check(chosen)
     if resume and out is None:
         raise InputError("resume goes with out, the folder of the results")
@@ -134,7 +134,7 @@ def _is_sweep(source: str | Path) -> bool:
     )
 
 
-def _made(
+def _sweep_of(
     programs: Sequence[str | Path],
     parameters: Mapping[str, Values],
     choose: str,

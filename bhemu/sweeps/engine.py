@@ -296,7 +296,7 @@ class _Calls(Generic[Item, Result]):
 
     def _submit(self, first: int) -> None:
         """Give out calls, so many that no worker waits; what may end its worker goes alone."""
-        if self._left() == 0:
+        if self._calls_left() == 0:
             if self._out:
                 return
             self._stop()
@@ -310,11 +310,11 @@ class _Calls(Generic[Item, Result]):
             return
         last = first + _WINDOW * self.pool.slots()
         while len(self._out) < AHEAD * self.pool.slots() and self._fresh and self._fresh[0] < last:
-            if self._left() == 0:
+            if self._calls_left() == 0:
                 return
             self._give(self._fresh.popleft())
 
-    def _left(self) -> int | None:
+    def _calls_left(self) -> int | None:
         """How many calls these processes still get, None without a bound."""
         return None if self._renew is None else self._renew * self.pool.slots() - self._given
 

@@ -429,11 +429,11 @@ class Plan:
 
     def _command(self, part: Part, base: Base, job: Job) -> str:
         """The command that repeats a run."""
-        words = ["bhemu", "run", _shown(str(self.sweep.folder / part.program))]
+        words = ["bhemu", "run", _relative_path(str(self.sweep.folder / part.program))]
         for flag, name in TEMPLATES.items():
             for text in job.flags[name]:
                 for path in job.files:
-                    text = text.replace(path, _shown(path))
+                    text = text.replace(path, _relative_path(path))
                 words += [f"--{flag}", text]
         for name, value in job.options.items():
             words += [f"--{name}", str(value)]
@@ -464,7 +464,7 @@ def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:32]
 
 
-def _shown(path: str) -> str:
+def _relative_path(path: str) -> str:
     """As seen from the folder of the caller, when it lies below."""
     shown = os.path.relpath(path)
     return path if shown.startswith("..") else shown

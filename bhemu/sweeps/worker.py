@@ -141,7 +141,7 @@ class Worker:
         if ended.stop is not None:
             record["stop"] = ended.stop.reason
         record |= _counters(launched)
-        return record | _found(launched, str(checks), ended) if checks else record
+        return record | _findings(launched, str(checks), ended) if checks else record
 
 
 def moved(value: Any, moves: Mapping[str, str]) -> Any:
@@ -261,7 +261,7 @@ def _place(where: Mapping[str, Any]) -> Record:
     return {name: place[name] for name in names if place.get(name) is not None}
 
 
-def _found(launched: Launched, checks: str, ended: RunResult) -> Record:
+def _findings(launched: Launched, checks: str, ended: RunResult) -> Record:
     """What checks find; a run that was fine without them has the first finding's place."""
     from bhemu.why import checks as known
     from bhemu.why import question

@@ -81,7 +81,7 @@ def _source(name: str, default: Callable[[type[Instruction]], str]) -> Iterator[
 
 
 def _function(name: str, default: Callable[[type[Instruction]], str]) -> Any:
-    def made() -> Any:
+    def generate() -> Any:
         space: dict[str, Any] = {"__name__": __name__, "MATRIX_READY": _matrix_ready, "RWC": rwc}
         for cls in REGISTRY.values():
             own = getattr(cls, name)
@@ -91,7 +91,7 @@ def _function(name: str, default: Callable[[type[Instruction]], str]) -> Any:
         exec("\n".join(_source(name, default)), space)
         return space[name]
 
-    return Compiled.generated(made, {}) if JIT else made()
+    return Compiled.generated(generate, {}) if JIT else generate()
 
 
 ready = _function("ready", _ready)

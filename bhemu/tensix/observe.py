@@ -21,7 +21,7 @@ ANY_THREAD = -1
 
 
 @njit
-def seen(s: Any) -> Any:
+def watched_value(s: Any) -> Any:
     """The watched word of L1, or the watched 16-bit cell of Dst (0 where its row is not valid)."""
     if s.watch[KIND] == L1:
         return np.uint32(l1_word(s, s.watch[PLACE]))
@@ -33,7 +33,7 @@ def seen(s: Any) -> Any:
 @njit
 def before(s: Any, t: Any) -> Any:
     """Note what is seen before a word of thread `t`; True when the run is to stop before it."""
-    s.watch_before[0] = seen(s)
+    s.watch_before[0] = watched_value(s)
     thread = s.watch[STOP_THREAD]
     return s.log_write[0] == s.watch[STOP_AT] and (thread == t or thread == ANY_THREAD)
 
@@ -43,7 +43,7 @@ def after(s: Any) -> None:
     """Log what was seen before and what is seen after the word that is being logged."""
     i = s.log_write[0] % LOG_SIZE
     s.watch_log[i, 0] = s.watch_before[0]
-    s.watch_log[i, 1] = seen(s)
+    s.watch_log[i, 1] = watched_value(s)
 
 
 # The trace ring: executed words, and device stores of cores, in the order in which they happen.

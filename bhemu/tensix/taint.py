@@ -67,11 +67,11 @@ def declared(cls: type["Instruction"], move: Any) -> Any:
     names |= {"open_refused": unspecified.open_refused, "int64": np.int64}
     text = f"def {cls.name}_doubts(s, t, f):\n    " + "\n    ".join(lines)
 
-    def made() -> Any:
+    def generate() -> Any:
         exec(compile(text, __file__, "exec"), names)
         return names[f"{cls.name}_doubts"]
 
-    return Compiled.generated(made, {}) if JIT else made()
+    return Compiled.generated(generate, {}) if JIT else generate()
 
 
 @njit

@@ -194,7 +194,7 @@ def shared(opcode: Any) -> Any:
 
 
 @njit
-def taken(opcode: Any) -> Any:
+def occupied_cycles(opcode: Any) -> Any:
     """Cycles after which a `shared` unit takes its next word."""
     return max(_BUSY[opcode] // PARTS, 1)
 
@@ -202,4 +202,4 @@ def taken(opcode: Any) -> Any:
 @njit
 def held(opcode: Any) -> Any:
     """Cycles after which the thread issues its next word: all of a scalar word, else one."""
-    return taken(opcode) if _SHARED[opcode] == SCALAR else np.int64(1)
+    return occupied_cycles(opcode) if _SHARED[opcode] == SCALAR else np.int64(1)

@@ -63,7 +63,7 @@ def renew(s: Any) -> None:
 
 
 @njit
-def _named(s: Any, agent: Any, pc: Any, most: Any) -> Any:
+def _drawn_by_name(s: Any, agent: Any, pc: Any, most: Any) -> Any:
     """Cycles by which an act is late in a run that says which acts are.
 
     The seed decides up to how many cycles (_SCALES), and whether all of them are late or half. An
@@ -90,7 +90,7 @@ def late(s: Any, agent: Any, pc: Any, most: Any) -> Any:
     if s.timed[0] != DRAWN or most == 0:
         return np.int64(0)
     if s.late_named[0]:
-        cycles = _named(s, agent, pc, most)
+        cycles = _drawn_by_name(s, agent, pc, most)
     elif s.late_slow[agent] == 0:
         return np.int64(0)
     else:

@@ -296,7 +296,7 @@ def _thread(s: Any, t: Any) -> None:
     s.thread_last[t] = s.clock[0]
     held = np.int64(1) if cycles.is_at_once(s, agent) else cycles.held(opcode)
     if shared >= 0:
-        taken = np.int64(1) if cycles.is_at_once(s, agent) else cycles.taken(opcode)
+        taken = np.int64(1) if cycles.is_at_once(s, agent) else cycles.occupied_cycles(opcode)
         s.shared_free[shared] = s.clock[0] + taken
     spent.goes_on(s, agent, np.int64(s.gate_pc[t]), word, held)
     s.agent_next[agent] = s.clock[0] + held

@@ -21,7 +21,9 @@ def image(tmp_path: Path) -> Callable[..., Program]:
         path = tmp_path / "l1.bin"
         path.write_bytes(bytes(START) + code(*words))
         specs = {name: CoreSpec(name, pc=START) for name in cores}
-        return Program("p", "image", specs, image=path, run=RunSpec(limit=100_000).given(run))
+        return Program(
+            "p", "image", specs, image=path, run=RunSpec(limit=100_000).with_options(run)
+        )
 
     return make
 

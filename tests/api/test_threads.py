@@ -105,7 +105,7 @@ def test_what_two_threads_want_is_compiled_once(monkeypatch: pytest.MonkeyPatch)
 
     done: list[str] = []
     monkeypatch.setattr(build, "_loaded", {})
-    monkeypatch.setattr(build, "_kept", lambda wanted: None)
+    monkeypatch.setattr(build, "_find_image", lambda wanted: None)
     monkeypatch.setattr(build, "_compiled", compiled)
     monkeypatch.setattr(machine_code, "unpacked", lambda data: data)
     monkeypatch.setattr(machine_code, "load", lambda data: 1 + (data == b"one"))

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from bhemu.errors import BhemuError, Internal
 from bhemu.jit.subset import JIT
 from bhemu.machine.tile import Tile
-from bhemu.machine.word_text import told
+from bhemu.machine.word_text import describe
 from bhemu.memmap import L1_SIZE
 from bhemu.riscv.assembly import PARK, code, ttinsn
 from bhemu.tensix.insn import REGISTRY, Instruction
@@ -90,7 +90,7 @@ def test_what_a_word_would_do_is_told_whatever_the_state_is(
     numbers = np.random.default_rng(seed)
     tile.state.cfg[:] = numbers.integers(0, 2**32, tile.state.cfg.shape, dtype=np.uint32)
     tile.state.adc[:] = numbers.integers(0, 1 << 8, tile.state.adc.shape)
-    assert isinstance(told(tile, thread, word), str)
+    assert isinstance(describe(tile, thread, word), str)
 
 
 @pytest.mark.skipif(not JIT, reason="numpy checks every index in the interpreted mode")

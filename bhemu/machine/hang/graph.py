@@ -74,7 +74,7 @@ class WaitGraph:
     cycle: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        lines = [line for alike in self._alike() for line in _shown(alike)]
+        lines = [line for alike in self._alike() for line in _waiter_lines(alike)]
         return "\n".join(lines + ([f"  cycle: {self.ring()}"] if self.cycle else []))
 
     def _alike(self) -> list[list[Waiter]]:
@@ -135,7 +135,7 @@ def set_idle_apart(error: NoProgress, is_idle: Callable[[Waiter], bool]) -> None
         error.hint = f"{error.hint}; in firmware: {_some(idle)}"
 
 
-def _shown(alike: list[Waiter]) -> list[str]:
+def _waiter_lines(alike: list[Waiter]) -> list[str]:
     """The lines of waiters of which the first stands for all."""
     lines, others = alike[0].lines(), [waiter.who for waiter in alike[1:]]
     if not others:

@@ -33,7 +33,7 @@ def decode(word: int) -> type[Instruction] | None:
     return None
 
 
-def named(mnemonic: str) -> type[Instruction]:
+def class_of(mnemonic: str) -> type[Instruction]:
     """The class of a mnemonic; KeyError when there is none."""
     for cls in REGISTRY:
         if cls.name == mnemonic:

@@ -130,7 +130,7 @@ PROGRAMS = sorted(
 @pytest.mark.parametrize("name", PROGRAMS if LONG else ("add1", "hang_cycle"))
 def test_programs_of_elfs(name: str, quantum: int, translate_after: int) -> None:
     program = load_program(ELFS / name)
-    runs = [program.run.given({"engine": engine}) for engine in ("unicorn", "compiled")]
+    runs = [program.run.with_options({"engine": engine}) for engine in ("unicorn", "compiled")]
     tiles = [launch(replace(program, run=run), quantum=quantum) for run in runs]
     until = [(at, value) for _, at, value in tiles[0].loop.end.words] or None
     limit = 2_000_000 if quantum == 1 else 20_000_000

@@ -41,7 +41,7 @@ def fields_refused(s: Any, dst: Any, addr_mode: Any, rotate_weights: Any) -> Any
 
 
 @njit
-def _kept(cell: Any, low: Any, style: Any) -> Any:
+def _unchanged_by_zero(cell: Any, low: Any, style: Any) -> Any:
     """Whether adding zero leaves the cell (`low`: of its low half, 0 in 16-bit Dst) as it is."""
     if style == INT8:
         return cell != 0x8000 or low != 0
@@ -63,7 +63,7 @@ def _changed(s: Any, first: Any, style: Any, wide: Any) -> Any:
             return row
         for j in range(COLUMNS):
             cell = dest.read32(s, row, j) if wide else dest.read16(s, row, j) << 16
-            if not _kept(cell >> 16, cell & 0xFFFF, style):
+            if not _unchanged_by_zero(cell >> 16, cell & 0xFFFF, style):
                 return row
     return -1
 

@@ -38,7 +38,7 @@ _CONSTANT = error("VECTOR-CONFIG-CONSTANT", NCB, "SFPCONFIG of register {registe
 
 
 @njit
-def _taken(s: Any, mod: Any, imm: Any) -> None:
+def _mark_written(s: Any, mod: Any, imm: Any) -> None:
     """Scratch flag = 1 in the lanes that are written: by the flags of lanes 0-7 and the mask."""
     flag, on = s.lane_tmp[lanes.FLAG], lanes.unmasked(s)
     for lane in range(lanes.LANES):
@@ -169,7 +169,7 @@ class SFPCONFIG(Instruction, opcode=0x91, unit="vector", facts=Sfpu()):
             return refuse(s, lanes.IMMEDIATE, immediate=f.imm16_math, mode=f.instr_mod1)
         if f.config_dest == _FIXED or f.config_dest == _FIXED + 1:
             return violated(s, _CONSTANT, register=f.config_dest)
-        _taken(s, f.instr_mod1, f.imm16_math)
+        _mark_written(s, f.instr_mod1, f.imm16_math)
         _sources(s, f.instr_mod1 if f.config_dest >= _SEQUENCE else 0, f.imm16_math)
         if f.config_dest >= _CONSTANTS and f.config_dest != _LANE_CONFIG:
             # LReg[11] to LReg[14], which may differ from lane to lane; DONE or an error.
@@ -191,7 +191,7 @@ class SFPCONFIG(Instruction, opcode=0x91, unit="vector", facts=Sfpu()):
             return DONE
         immediate = f.config_dest >= _SEQUENCE and f.instr_mod1 & _IMMEDIATE
         row = np.int64(0) if immediate else unspecified.of(s, 0) & _FIRST_ROW
-        _taken(s, f.instr_mod1, f.imm16_math)
+        _mark_written(s, f.instr_mod1, f.imm16_math)
         taken = unspecified.both(unspecified.lanes_of(s.lane_tmp[lanes.FLAG]))
         status = unspecified.open_refused(s)
         if status != DONE:
