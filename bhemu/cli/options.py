@@ -35,6 +35,7 @@ class Settings:
     quiet: bool
     verbose: bool
     tile: coordinates.XY | None = None
+    warnings: tuple[str, ...] = ()  # files that are older than their sources
 
     def check_save(self) -> None:
         """InputError when --save cannot be written, or names a file of the program."""
@@ -240,7 +241,8 @@ def settings(values: dict[str, Any]) -> Settings:
     from bhemu.program.cli_overrides import with_options
 
     program = with_options(program_of(values), values)
-    for text in () if values["quiet"] or values["as_json"] else outdated(program):
+    warnings = outdated(program)
+    for text in () if values["quiet"] or values["as_json"] else warnings:
         output.say(f"warning: {text}", err=True)
     return Settings(
         program=program,
@@ -249,6 +251,7 @@ def settings(values: dict[str, Any]) -> Settings:
         quiet=values["quiet"],
         verbose=values["verbose"],
         tile=tile_of(values),
+        warnings=tuple(warnings),
     )
 
 

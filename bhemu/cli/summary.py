@@ -96,6 +96,7 @@ def as_dict(target: Target, stop: Stop | None, results: Sequence[Result]) -> dic
         "stop": "error" if stop is None else stop.reason,
         "clock": target.clock,
         "outputs": [result.as_dict() for result in results],
+        "warnings": list(target.chosen.warnings),
     }
     tiles = {f"{tile.xy[0]},{tile.xy[1]}": _tile_dict(tile) for tile in target.tiles}
     return {**report, **(_tile_dict(target.tile) if len(tiles) == 1 else {}), "tiles": tiles}

@@ -13,11 +13,9 @@ from bhemu.errors import InputError
 from bhemu.kernel.compiler import LIBRARY, Compiler, run
 from bhemu.memmap import CORE_NAMES
 from bhemu.program import files, toml
-from bhemu.program.building import SOURCES, BuildSpec, build_from, source_of
+from bhemu.program.building import SOURCES, STATE, BuildSpec, build_from, source_of, stamp
 from bhemu.program.toml import Table
 
-STATE = "build"
-"""The folder of objects, of the generated header and of what was built from what."""
 _FRAMES = {"elf": "lib", "image": "lib", "tt-metal": "kernel"}  # start code, linker scripts
 _PLACE = re.compile(
     r"^((?:In file included|\s+) from )?(?:\./)?(?=[^/\s][^\s:]*:\d+)", re.MULTILINE
@@ -164,21 +162,20 @@ def _write_header(path: Path) -> None:
 
 def _build(planned: Plan, elf: Elf, compiler: Compiler) -> Built:
     folder, frame = planned.folder, LIBRARY / planned.frame
-    name = "_".join(elf.path.with_suffix("").parts).removeprefix(f"{STATE}_")
-    stamp, script = folder / STATE / f"{name}.json", frame / f"{elf.core}.ld"
+    noted, script = folder / stamp(elf.path), frame / f"{elf.core}.ld"
     places = [f"-I{each}" for each in (f"{STATE}/include", LIBRARY, *planned.include)]
     commands, objects = [], []
     for source in (frame / "crt0.S", elf.source):
-        made = f"{STATE}/{name}.{source.stem}.o"
+        made = f"{STATE}/{noted.stem}.{source.stem}.o"
         more = [*places, *planned.flags, "-MD", "-MF", f"{made}.d"]
         commands.append(compiler.compile(elf.core, source, made, more))
         objects.append(made)
     moves = planned.frame == "kernel"
     commands.append(compiler.link(elf.core, script, objects, elf.path, LIBRARY, moves=moves))
-    if _is_as_stamped(stamp, folder, commands):
+    if _is_as_stamped(noted, folder, commands):
         os.utime(folder / elf.path)  # not older than its source, as far as who asks for times
         return Built(elf, "unchanged")
-    stamp.unlink(missing_ok=True)
+    noted.unlink(missing_ok=True)
     (folder / elf.path).parent.mkdir(parents=True, exist_ok=True)
     said, seen = "", "" if folder == Path() else f"{folder}/"
     for command in commands:
@@ -192,7 +189,7 @@ def _build(planned: Plan, elf: Elf, compiler: Compiler) -> Built:
         rule = (folder / f"{made}.d").read_text().replace("\\\n", " ").partition(": ")[2]
         inputs += [path.replace("\\ ", " ") for path in re.split(r"(?<!\\)\s+", rule.strip())]
     digest = _digest(folder, commands, inputs)
-    stamp.write_text(json.dumps({"inputs": inputs, "digest": digest}))
+    noted.write_text(json.dumps({"inputs": inputs, "digest": digest}))
     return Built(elf, "built", said, commands)
 
 

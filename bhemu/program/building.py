@@ -1,5 +1,7 @@
 """What a PROGRAM.toml says about its sources: the ELF x.elf is made from x.c, as [build] says."""
 
+import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +12,8 @@ from bhemu.program.toml import Table
 if TYPE_CHECKING:
     from bhemu.program.specs import Program
 
+STATE = "build"
+"""The folder of objects, of the generated header and of what was built from what."""
 SOURCES = (".c", ".cc", ".cpp", ".cxx", ".S")
 
 
@@ -52,11 +56,42 @@ def elf_file(table: Table) -> Path | None:
 
 
 def outdated(program: "Program") -> list[str]:
-    """The ELFs of a program that are older than their sources, in words."""
-    found = []
+    """Each file of a program that is older than its source, and the command that makes it anew.
+
+    Sources of x.elf are what `bhemu build` made it from, or x.c where it was built by other means;
+    the source of a .npy file is a script *_data.py of the program's folder.
+    """
     folder = program.path.parent if program.path is not None else Path()
-    for elf in dict.fromkeys(program.files()):
-        source = source_of(elf, folder) if elf.suffix == ".elf" else None
-        if source is not None and source.stat().st_mtime > elf.stat().st_mtime:
-            found.append(f"{source} is newer than {elf}: bhemu build {folder}")
-    return found
+    scripts = sorted(folder.glob("*_data.py"))
+    found: dict[str, None] = {}
+    for path in dict.fromkeys(program.files()):
+        if path.suffix == ".elf":
+            sources, command = _sources(path, folder), f"bhemu build {folder}"
+        else:
+            sources = scripts if path.suffix == ".npy" and len(scripts) == 1 else []
+            command = f"python {sources[0]}" if sources else ""
+        for source in sources if files.is_file(path) else ():
+            if files.is_file(source) and source.stat().st_mtime > path.stat().st_mtime:
+                found[f"{source} is newer than {path}: {command}"] = None
+                break
+    return list(found)
+
+
+def stamp(elf: Path) -> str:
+    """The file, below the folder of a program, in which `bhemu build` notes what an ELF was made
+    from; `elf` is relative to that folder."""
+    return f"{STATE}/{'_'.join(elf.with_suffix('').parts).removeprefix(f'{STATE}_')}.json"
+
+
+def _sources(elf: Path, folder: Path) -> list[Path]:
+    """The files of the program's folder that an ELF was made from, its own source first."""
+    source = source_of(elf, folder)
+    if source is None or not files.is_inside(elf, folder):
+        return [] if source is None else [source]
+    try:
+        noted = json.loads((folder / stamp(Path(os.path.relpath(elf, folder)))).read_text())
+        written = [str(path) for path in noted["inputs"]]
+    except (OSError, ValueError, LookupError, TypeError):
+        written = []
+    made = (folder / path for path in written if not path.startswith((STATE, os.sep)))
+    return [source, *(path for path in made if path not in (elf, source))]

@@ -139,6 +139,26 @@ def test_a_run_says_when_a_source_is_newer(bhemu: Call, relu: Path) -> None:
     told = "warning: relu/math.c is newer than relu/build/math.elf: bhemu build relu"
     assert told in bhemu("run", relu).stderr.splitlines()
     assert bhemu("run", relu, "-q").stderr == ""
+    assert json.loads(bhemu("run", relu, "--json").stdout)["warnings"] == [told.split(": ", 1)[1]]
+    os.utime(relu / "math.c")
+    assert "newer" in bhemu("run", relu).stderr
+    bhemu("build", relu)
+    assert "newer" not in bhemu("run", relu).stderr
+
+
+@needs_zig
+@pytest.mark.parametrize(("edited", "older", "command"), [
+    ("args.h", "relu/build/math.elf", "bhemu build relu"),
+    ("relu_data.py", "relu/in.npy", "python relu/relu_data.py"),
+    ("relu_data.py", "relu/expected.npy", "python relu/relu_data.py"),
+])  # fmt: skip
+def test_so_it_does_of_headers_and_of_scripts_that_make_data(
+    bhemu: Call, relu: Path, edited: str, older: str, command: str
+) -> None:
+    bhemu("build", relu)
+    os.utime(relu / edited, (2**32, 2**32))
+    told = f"warning: relu/{edited} is newer than {older}: {command}"
+    assert told in bhemu("run", relu).stderr.splitlines()
 
 
 @needs_zig
