@@ -4,7 +4,7 @@ A block with a title is a file. `sh` and `python` blocks must succeed. In a `con
 line behind "$ " is a command; what follows are lines that it must print, in order, others between
 them. A line may be cut off at its end, and the time that something took may be another.
 `console { .exit-3 }` states the exit code. A `toml` block without a title, a part of a program, is
-parsed. Other blocks are for the eye.
+loaded as one. Other blocks are for the eye.
 
 Before a block that cannot run stands `<!-- not run: WHY -->`, before one that has a test of its own
 `<!-- run by tests/FILE.py -->`; `<!-- all run by tests/FILE.py -->` is about every block of a page.
@@ -16,6 +16,10 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
+
+import numpy as np
+
+from bhemu.program.schema import load_program
 
 RUN = ("sh", "python", "console", "toml")
 _EXIT = re.compile(r"\.exit-(\d+)")
@@ -82,11 +86,29 @@ def run(page: Path, folder: Path, environment: Mapping[str, str]) -> int:
                 line = missing(printed, wanted)
                 assert line is None, f"{command}\ndoes not print\n{line}\nbut\n{printed}"
         elif language == "toml":
-            tomllib.loads(text)
+            load_part(text, folder / "part")
         else:
             continue
         count += 1
     return count
+
+
+def load_part(text: str, folder: Path) -> None:
+    """Load a part of a PROGRAM.toml, with what it leaves out and empty files of the names in it."""
+    keys = tomllib.loads(text)
+    for name in re.findall(r'"([\w./-]+\.(?:elf|npy))"', text):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).touch()
+        if name.endswith(".npy"):
+            np.save(folder / name, np.zeros((32, 32), np.float32))
+    if not {"cores", "tile"} & set(keys):
+        folder.mkdir(exist_ok=True)
+        (folder / "some.elf").touch()
+        text += '\n[cores]\nbrisc = { elf = "some.elf" }\n'
+    kind = "tt-metal" if {"tile", "firmware"} & set(keys) else "elf"
+    head = f'bhemu = 1\nname = "part"\nkind = "{kind}"\n'
+    (folder / "PROGRAM.toml").write_text(head + text, encoding="utf-8")
+    load_program(folder / "PROGRAM.toml")
 
 
 def shell(text: str, folder: Path, environment: Mapping[str, str], code: int = 0) -> str:
