@@ -157,8 +157,8 @@ def _table(total: "LineCoverage") -> None:
         output.say(f"{' '.join(f'{cell:>14}' for cell in cells)}  {printable(name)}")
 
 
-def _share(counts: dict[str, int], what: str) -> str:
-    return f"{counts[f'{what}_hit']} of {counts[what]}" if counts[what] else "-"
+def _share(counts: dict[str, int], kind: str) -> str:
+    return f"{counts[f'{kind}_hit']} of {counts[kind]}" if counts[kind] else "-"
 
 
 # Tensix instructions by mode and format: of `bhemu explain --coverage` too.

@@ -278,20 +278,20 @@ def disasm_command(what: tuple[str, ...], **chosen: Any) -> None:
 
 
 def _disassembled(
-    what: tuple[str, ...],
+    texts: tuple[str, ...],
     core: str | None,
     symbol: str | None,
     riscv: bool,
     meanings: bool,
     allow_outside: bool,
 ) -> Iterator[str]:
-    path = Path(what[0])
-    if len(what) == 1 and (not files.is_missing(path) or _WORD.fullmatch(what[0]) is None):
+    path = Path(texts[0])
+    if len(texts) == 1 and (not files.is_missing(path) or _WORD.fullmatch(texts[0]) is None):
         yield from _elf(_elf_path(path, core, allow_outside), symbol, meanings)
         return
     if core or symbol:
         raise click.UsageError("--core and --symbol go with a file", click.get_current_context())
-    for text in what:
+    for text in texts:
         yield _word(text, riscv, meanings)
 
 

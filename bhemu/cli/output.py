@@ -243,12 +243,12 @@ class Progress:
         if said:
             self("the core", time.monotonic() - begin)
 
-    def _compiling(self, said: list[str], name: str) -> None:
+    def _compiling(self, lines: list[str], name: str) -> None:
         interrupts.check()  # the compiler swallows a Ctrl-C
-        if not said:
+        if not lines:
             gc.enable()
             self.say("compiling what the program uses, once for this version (a minute or more)")
-        said.append(name)
+        lines.append(name)
 
     @contextmanager
     def running(self, target: "Target") -> Iterator[None]:

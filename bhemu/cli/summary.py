@@ -60,21 +60,21 @@ class Target(Launched):
             self.machine.snapshot().save(self.chosen.save)
 
 
-def _check_tile(chosen: Settings, named: list[coordinates.XY]) -> None:
+def _check_tile(chosen: Settings, tiles: list[coordinates.XY]) -> None:
     """--tile names one of the program's tiles, and only a program on a chip has several."""
     if chosen.tile is None:
         return
     if chosen.program.is_alone:
         raise InputError("--tile goes with a program of a chip", hint="this one has one tile")
-    if chosen.tile not in named:
+    if chosen.tile not in tiles:
         x, y = chosen.tile
         raise InputError(
-            f"--tile {x},{y}: the program has nothing there", hint=f"tiles: {_listed(named)}"
+            f"--tile {x},{y}: the program has nothing there", hint=f"tiles: {_listed(tiles)}"
         )
 
 
-def _listed(named: list[coordinates.XY]) -> str:
-    return coordinates.text(sorted(named, key=lambda xy: (xy[1], xy[0])))
+def _listed(tiles: list[coordinates.XY]) -> str:
+    return coordinates.text(sorted(tiles, key=lambda xy: (xy[1], xy[0])))
 
 
 REASONS = {

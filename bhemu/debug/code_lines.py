@@ -127,32 +127,34 @@ def _copies(debug: Debug, path: str) -> dict[int, int]:
     return found
 
 
-def _named_file(die: Any, attribute: str, named: Mapping[int, list[str]]) -> str:
+def _named_file(die: Any, attribute: str, file_names: Mapping[int, list[str]]) -> str:
     """A file that an entry names by its number, "" where there is none."""
     index = dwarf.number(die, attribute, -1)
     place = die.cu.get_top_DIE().attributes.get("DW_AT_stmt_list")
-    held = named.get(place.value, []) if place is not None else []
+    held = file_names.get(place.value, []) if place is not None else []
     return held[index] if 0 <= index < len(held) else ""
 
 
-def _declared(die: Any, named: Mapping[int, list[str]]) -> tuple[int, str]:
+def _declared(die: Any, file_names: Mapping[int, list[str]]) -> tuple[int, str]:
     """Line and file of a function; (0, "") where they are not told."""
     for one in dwarf.origin(die):
         line, file = (
             dwarf.number(one, "DW_AT_decl_line"),
-            _named_file(one, "DW_AT_decl_file", named),
+            _named_file(one, "DW_AT_decl_file", file_names),
         )
         if line and file:
             return line, file
     return 0, ""
 
 
-def _called(block: Block, named: Mapping[int, list[str]], order: Mapping[int, int]) -> Place | None:
+def _called(
+    block: Block, file_names: Mapping[int, list[str]], order: Mapping[int, int]
+) -> Place | None:
     """The place of the call that became an inlined copy; None of a function itself."""
     line, file = dwarf.number(block.entry, "DW_AT_call_line"), ""
     outer = block.outer and block.outer.function
     if block.inlined and line and outer:
-        file = _named_file(block.entry, "DW_AT_call_file", named)
+        file = _named_file(block.entry, "DW_AT_call_file", file_names)
     return Place(file, line, order[id(outer)]) if file else None
 
 

@@ -74,13 +74,13 @@ class CommitLog:
         for module in (core_loop, turn):
             module.watchful = lambda s, c: LOOK  # type: ignore[attr-defined]
 
-    def _wrap(self, module: Any, name: str, told: Callable[..., None]) -> None:
+    def _wrap(self, module: Any, name: str, callback: Callable[..., None]) -> None:
         own = getattr(module, name)
 
         def wrapped(s: Any, c: Any, *more: Any) -> Any:
             result = own(s, c, *more)
             if s is self._state or s.pc.ctypes.data == self._state.pc.ctypes.data:
-                told(s, int(c), *more)
+                callback(s, int(c), *more)
             return result
 
         setattr(module, name, wrapped)

@@ -347,8 +347,8 @@ def cfg(tile: Tile, wanted: str | None) -> list[str]:
     return lines
 
 
-def _matching(known: Mapping[str, Field], what: str) -> dict[str, Field]:
-    wanted = what.lower()
+def _matching(known: Mapping[str, Field], text: str) -> dict[str, Field]:
+    wanted = text.lower()
     exact = {name: field for name, field in known.items() if name.lower() == wanted}
     return exact or {name: field for name, field in known.items() if wanted in name.lower()}
 
@@ -357,17 +357,17 @@ def _value(words: Any, field: Field) -> int:
     return (int(words[field.word]) >> field.shift) & field.mask
 
 
-def _config_lines(tile: Tile, named: Iterable[tuple[str, Field]]) -> Iterator[str]:
+def _config_lines(tile: Tile, fields: Iterable[tuple[str, Field]]) -> Iterator[str]:
     banks = tile.tensix.cfg
-    for name, field in named:
+    for name, field in fields:
         first, second = (_value(banks[b], field) for b in range(2))
         place = f"word {field.word}, shift {field.shift}"
         yield f"{name} ({place}): bank 0 {first:#x}  bank 1 {second:#x}"
 
 
-def _thread_lines(tile: Tile, named: Iterable[tuple[str, Field]]) -> Iterator[str]:
+def _thread_lines(tile: Tile, fields: Iterable[tuple[str, Field]]) -> Iterator[str]:
     threads = tile.tensix.thread_cfg
-    for name, field in named:
+    for name, field in fields:
         values = "  ".join(f"T{t} {_value(threads[t], field):#x}" for t in range(3))
         yield f"{name} (thread word {field.word}, shift {field.shift}): {values}"
 

@@ -159,25 +159,25 @@ def _elf(spec: CoreSpec) -> Iterator[tuple[str, int, int, str, str]]:
 
 
 def _tensor(
-    launched: Launched, spec: InputSpec | OutputSpec, kind: str, what: str, tiles: tuple[XY, ...]
+    launched: Launched, spec: InputSpec | OutputSpec, kind: str, label: str, tiles: tuple[XY, ...]
 ) -> Part:
-    what = printable(what)
+    label = printable(label)
     if spec.dram is not None:
         low, high = spec.dram.address, spec.dram.end(spec.size)
-        return Part("dram", low, high, kind, what, banks=tuple(spec.dram.banks))
+        return Part("dram", low, high, kind, label, banks=tuple(spec.dram.banks))
     tiles = tiles or launched.program.placed()[0].at
     low = resolve(launched.at(tiles[0]), spec.at)
-    return Part("l1", low, low + spec.size, kind, what, tiles)
+    return Part("l1", low, low + spec.size, kind, label, tiles)
 
 
 def _form(spec: InputSpec | OutputSpec) -> str:
     return f"{'x'.join(str(n) for n in spec.shape)} {spec.dtype} {spec.layout}"
 
 
-def warnings(found: list[Part]) -> list[str]:
+def warnings(parts: list[Part]) -> list[str]:
     """What lies on top of something else in a way that is allowed and hardly ever meant."""
     texts = []
-    for one, other in combinations(found, 2):
+    for one, other in combinations(parts, 2):
         if not one.overlaps(other):
             continue
         kinds = {one.kind, other.kind}

@@ -170,7 +170,7 @@ def _rows(tile: Tile, spent_cycles: Any, spent_times: Any) -> Iterator[Row]:
 
 
 def _busiest(profiles: Iterable[Profile]) -> str | None:
-    """The agent that works most, of any tile; None where nobody does."""
+    """The agent that works most, of any tile; None when all are idle."""
     works = [(own.get("", 0), name) for one in profiles for name, own in one.by_agent().items()]
     taken, name = max(works, key=lambda one: one[0], default=(0, ""))
     return name if taken else None

@@ -168,11 +168,11 @@ class Timeline:
                 yield max(ended, key=lambda change: change.clock), span
 
 
-def _by(who: int) -> str:
+def _by(agent: int) -> str:
     """The agent of `sem_by` (tensix/semaphores.py)."""
-    if who == 0:
+    if agent == 0:
         return ""
-    thread, core = (who - 1) & 7, (who - 1) >> 3
+    thread, core = (agent - 1) & 7, (agent - 1) >> 3
     return f"T{thread}" if thread < THREADS else CORE_NAMES[core]
 
 

@@ -29,9 +29,9 @@ class Operands:
     def _before(self, t: int, word: int) -> Seen:
         return effective(self._tile.state, t, word), set_by(self._tile, t, word)
 
-    def _after(self, seen: Seen, status: int) -> None:
+    def _after(self, before: Seen, status: int) -> None:
         if status == DONE:
-            self._seen.append(seen)
+            self._seen.append(before)
 
     def next(self) -> Seen:
         """What was seen of the next executed word."""

@@ -28,7 +28,7 @@ _MORE = 1 << 16  # bytes of a message beside its data
 class Connection:
     """An NNG pair socket, connected to the host at `address` and greeted.
 
-    InputError when nobody listens there, or when it is another machine and `remote` is not set.
+    InputError when no process listens there, or when it is another machine and `remote` is not set.
     `on_lost` is called, in another thread, when the host is gone; `on_silence` within `receive`,
     once after each message that none has followed for a while.
     """
@@ -59,7 +59,7 @@ class Connection:
             except pynng.ConnectionRefused:
                 if time.monotonic() > end or os.getppid() != parent:
                     hint = "the host that starts the simulator listens there"
-                    raise InputError(f"nobody listens at {self._address}", hint=hint) from None
+                    raise InputError(f"no process listens at {self._address}", hint=hint) from None
             except pynng.NNGException:
                 raise self.no_host() from None
             time.sleep(_RETRY)

@@ -173,7 +173,7 @@ class SharedNetwork(Network):
         return super().read(which, at, n, make=make or which < BANKS)
 
     def find_pages(self) -> None:
-        """Note the pages that hold something, before somebody asks which there are."""
+        """Note the pages that hold data, before the list of pages is read."""
         for bank, page in self._arena.used():
             self.make_page(bank, page)
 

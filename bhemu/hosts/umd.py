@@ -110,8 +110,8 @@ def _fields(buffer: bytes) -> tuple[int, tuple[int, ...]]:
     return table, found
 
 
-def _check_widths(found: tuple[int, ...], length: int) -> None:
-    for offset, width in zip(found, _WIDTHS, strict=True):
+def _check_widths(widths: tuple[int, ...], length: int) -> None:
+    for offset, width in zip(widths, _WIDTHS, strict=True):
         if offset and offset + width > length:
             raise MalformedMessage("a field does not lie within its table")
 

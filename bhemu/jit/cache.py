@@ -98,7 +98,7 @@ def read_in(folder: Path, name: str) -> bytes | None:
 
 
 def has(name: str) -> bool:
-    """Whether something is kept under a name, whatever it is worth: for those who only count."""
+    """Whether an entry is kept under a name, valid or not."""
     return (root() / name).exists()
 
 

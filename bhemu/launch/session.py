@@ -91,10 +91,10 @@ def _set_start(tile: Tile, spec: CoreSpec, image: loader.Image | None, *, from_i
     if spec.name != "brisc":
         tile.core[spec.name].set_reset_pc(start)
     elif start != 0:
-        _jump_at_zero(tile, start, given=spec.pc is not None, from_image=from_image)
+        _jump_at_zero(tile, start, has_start=spec.pc is not None, from_image=from_image)
 
 
-def _jump_at_zero(tile: Tile, start: int, *, given: bool, from_image: bool) -> None:
+def _jump_at_zero(tile: Tile, start: int, *, has_start: bool, from_image: bool) -> None:
     """Brisc starts at address 0: put a jump there unless its own ELF brings the start code."""
     code = _jump(start)
     owner = next((name for low, high, name in tile.ranges if low < len(code) and high > 0), None)
@@ -104,7 +104,7 @@ def _jump_at_zero(tile: Tile, start: int, *, given: bool, from_image: bool) -> N
         tile.ranges.append((0, len(code), "the jump to brisc's entry"))
         return
     brisc = [symbols.path for symbols in tile.core["brisc"].images]
-    if owner is not None and not given and Path(owner).name in brisc:
+    if owner is not None and not has_start and Path(owner).name in brisc:
         return
     raise InputError(
         f"brisc starts at L1 address 0, where {owner or 'the image'} lies;"
@@ -295,14 +295,14 @@ def _tiles(machine: Any, program: schema.Program) -> Iterator[tuple[Tile, TileSp
             yield machine.tile[xy], part
 
 
-def _follow(machine: Any, program: schema.Program, given: Mapping[str, Any]) -> End:
+def _follow(machine: Any, program: schema.Program, options: Mapping[str, Any]) -> End:
     """A recorded session: its host will do again what it did; nothing is on the machine yet."""
     from bhemu.machine.recorded_host import RecordedHost
 
     assert program.path is not None
     session = recorded.read(program.path)
     of_time = ("late", "timing", "quantum", "delivery")  # in which rounds something is seen
-    same = all(str(given.get(name)) == str(session.options.get(name)) for name in of_time)
+    same = all(str(options.get(name)) == str(session.options.get(name)) for name in of_time)
     machine.loop.host = RecordedHost(machine, session, same_times=same)
     clock = None if program.run.limit is None else machine.clock + program.run.limit
     return End((), clock, program.run.timeout_s)

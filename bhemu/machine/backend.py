@@ -184,11 +184,11 @@ class Backend:
         if self.observed is not None:
             self.observed.known[:], self.observed.told[:] = self._s.retired, 0
 
-    def _on_told(self, base: int, what: int, address: int, size: int, value: int) -> int:
-        """Something that is asked for has happened; what: the core, and observed's kind."""
+    def _on_told(self, base: int, event: int, address: int, size: int, value: int) -> int:
+        """Something that is asked for has happened; event: the core, and observed's kind."""
         try:
             assert self._told is not None
-            self._told(what & 0xFF, what >> 8, address, size, value)
+            self._told(event & 0xFF, event >> 8, address, size, value)
         except BaseException as problem:  # must not cross the compiled frames
             self._failure = problem
             return compiled.FAILED

@@ -146,7 +146,7 @@ class Watch:
         return self._ready
 
     def progress_text(self) -> str:
-        """For somebody who waits."""
+        """The progress of the compilers, for the progress line."""
         done = self._before + self._compilers.compiled_count
         return f"interpreted, {done} of up to {len(self._known)} parts compiled beside it"
 

@@ -252,10 +252,10 @@ class Tile(ThreadBound, Controls, Tensors):
         """One line: core, pc, function, file:line."""
         return str(error_text.where_core(self, core, pc))
 
-    def observe_cores(self, told: Told | None = None) -> ObservedRecord:
+    def observe_cores(self, callback: Told | None = None) -> ObservedRecord:
         """As of the backend; the engine is "compiled" from now on."""
         self.engine = "compiled"
-        return self.backend.observe_cores(told)
+        return self.backend.observe_cores(callback)
 
     def publish_host_writes(self) -> None:
         """Host writes take effect: drop translated code when L1 may have changed."""

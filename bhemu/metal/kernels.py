@@ -111,15 +111,15 @@ def arrange(part: TileSpec, xy: XY, base: int, elfs: ElfCache) -> Kernels:
     return made
 
 
-def _check_room(made: Kernels, part: TileSpec) -> None:
-    end = made.base + len(made.data)
+def _check_room(kernels: Kernels, part: TileSpec) -> None:
+    end = kernels.base + len(kernels.data)
     if end > L1_SIZE:
         raise InputError(f"{part.origin}: the kernels end at {end:#x}, beyond L1")
     for buffer in part.buffers:
-        if buffer.at < end and made.base < buffer.at + buffer.size:
+        if buffer.at < end and kernels.base < buffer.at + buffer.size:
             raise InputError(
                 f"{part.origin}: circular buffer {buffer.index} at {buffer.at:#x} lies on the"
-                f" kernels ({made.base:#x}..{end:#x})"
+                f" kernels ({kernels.base:#x}..{end:#x})"
             )
 
 
@@ -129,27 +129,27 @@ def table(buffers: Sequence[BufferSpec]) -> bytes:
     return b"".join(rows.get(n, bytes(16)) for n in range(max(rows, default=-1) + 1))
 
 
-def launch_message(firmware: Firmware, made: Kernels) -> Write:
+def launch_message(firmware: Firmware, kernels: Kernels) -> Write:
     """The message that names everything, for the first place of the ring of messages."""
     layout = firmware.layout["launch"].type
     config = layout["kernel_config"].type if "kernel_config" in layout else layout
     record = Record(config)
     for n in range(config["kernel_config_base"].type.count):
-        record.set(made.base, "kernel_config_base", n)
-    record.set(made.semaphores, "sem_offset", 0)
-    record.set(made.buffers, "local_cb_offset")
-    record.set(made.buffers_end, "remote_cb_offset")
+        record.set(kernels.base, "kernel_config_base", n)
+    record.set(kernels.semaphores, "sem_offset", 0)
+    record.set(kernels.buffers, "local_cb_offset")
+    record.set(kernels.buffers_end, "remote_cb_offset")
     for n, name in enumerate(PROCESSORS):
-        own, common = made.args[name]
+        own, common = kernels.args[name]
         record.set(own, "rta_offset", n, "rta_offset")
         record.set(common, "rta_offset", n, "crta_offset")
-        if name in made.texts:
-            record.set(made.texts[name].entry - made.base, "kernel_text_offset", n)
-            record.set_if_there(made.sizes[name], "kernel_text_size", n)
+        if name in kernels.texts:
+            record.set(kernels.texts[name].entry - kernels.base, "kernel_text_offset", n)
+            record.set_if_there(kernels.sizes[name], "kernel_text_size", n)
     record.set(_HOST_MODE, "mode")
-    record.set(made.mask, "local_cb_mask")
+    record.set(kernels.mask, "local_cb_mask")
     record.set(8 * config["local_cb_mask"].type.size, "min_remote_cb_start_index")
-    record.set(sum(1 << PROCESSORS.index(name) for name in made.texts), "enables")
+    record.set(sum(1 << PROCESSORS.index(name) for name in kernels.texts), "enables")
     offset = place(firmware.layout, "launch", 0)[0]
     return Write(firmware.mailboxes + offset, bytes(record.data), "launch message")
 
@@ -250,9 +250,9 @@ def place_kernels(tile: Tile, firmware: Firmware, part: TileSpec, elfs: ElfCache
     return made
 
 
-def name_kernels(tile: Tile, made: Kernels) -> None:
+def name_kernels(tile: Tile, kernels: Kernels) -> None:
     """Let the tile know whose code lies where."""
-    for name, placed in made.texts.items():
+    for name, placed in kernels.texts.items():
         tile.core[name].images.insert(0, placed.image.symbols.moved(placed.moved))  # found first
         for segment in placed.image.segments:
             if segment.executable:
@@ -314,15 +314,15 @@ def place_bare(tile: Tile, part: TileSpec, grid: Grid, elfs: ElfCache) -> Kernel
     return made
 
 
-def _local_words(tile: Tile, name: str, made: Kernels, part: TileSpec, grid: Grid) -> None:
+def _local_words(tile: Tile, name: str, kernels: Kernels, part: TileSpec, grid: Grid) -> None:
     """What firmware leaves in the core's local RAM, where the kernel's ELF has a symbol for it."""
-    known = objects(made.texts[name].image)
-    own, common = made.args[name]
+    known = objects(kernels.texts[name].image)
+    own, common = kernels.args[name]
     _check_known(part, name, known)
     words = {
-        "rta_l1_base": struct.pack("<I", made.base + own),
-        "crta_l1_base": struct.pack("<I", made.base + common),
-        "sem_l1_base": struct.pack("<I", made.base + made.semaphores),
+        "rta_l1_base": struct.pack("<I", kernels.base + own),
+        "crta_l1_base": struct.pack("<I", kernels.base + common),
+        "sem_l1_base": struct.pack("<I", kernels.base + kernels.semaphores),
         "my_x": bytes((tile.xy[0],) * 2),
         "my_y": bytes((tile.xy[1],) * 2),
     }

@@ -89,7 +89,7 @@ class Network:
         return int(self.state.column[t]), int(self.state.row[t])
 
     def power_up(self, t: int, s: State) -> None:
-        """What the chip's firmware has put into the NIUs of a tile, and who it is."""
+        """What the chip's firmware has put into the NIUs of a tile, and its coordinates."""
         x, y = tile_at(t)
         for noc in (0, 1):
             own = on_noc(noc, self.physical(t))

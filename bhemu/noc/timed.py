@@ -82,7 +82,7 @@ def _flits(row: Any) -> Any:
 
 
 @njit
-def _log(chip: Any, key: Any, what: Any, stage: Any, row: Any, now: Any) -> None:
+def _log(chip: Any, key: Any, kind: Any, stage: Any, row: Any, now: Any) -> None:
     """Log that a request has begun a stage; the log holds the first ones."""
     i = chip.noc_logged[0]
     chip.noc_logged[0] = i + 1
@@ -90,7 +90,7 @@ def _log(chip: Any, key: Any, what: Any, stage: Any, row: Any, now: Any) -> None
         return
     log = chip.noc_log[i]
     log[0], log[1], log[2], log[3] = key, row[request.SEQUENCE], stage, now
-    log[4], log[5], log[6] = row[request.DUE] // STAGES, row[request.PC], what
+    log[4], log[5], log[6] = row[request.DUE] // STAGES, row[request.PC], kind
     log[7], log[8], log[9] = row[request.NOC], row[request.ENDPOINT], request.size(row)
 
 

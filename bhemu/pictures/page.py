@@ -435,16 +435,16 @@ def _finding(one: Finding, sources: dict[XY, Sources], first: XY) -> str:
     return f'<div class="finding {kind}">{"".join(parts)}</div>'
 
 
-def _excerpts(who: dict[str, Any], sources: dict[XY, Sources], first: XY) -> Iterator[str]:
+def _excerpts(where: dict[str, Any], sources: dict[XY, Sources], first: XY) -> Iterator[str]:
     """The source around a place, then around the calls that were inlined there."""
-    tile = who.get("tile")
+    tile = where.get("tile")
     xy = (int(tile[0]), int(tile[1])) if isinstance(tile, list | tuple) else first
     source = sources.get(xy)
-    lines = [(who.get("file"), who.get("line"))]
-    lines += [(call.get("file"), call.get("line")) for call in who.get("inlined", ())]
+    lines = [(where.get("file"), where.get("line"))]
+    lines += [(call.get("file"), call.get("line")) for call in where.get("inlined", ())]
     for file, line in lines:
         if source is not None and file and line:
-            shown = "\n".join(_excerpt(source, str(who["core"]), str(file), int(line)))
+            shown = "\n".join(_excerpt(source, str(where["core"]), str(file), int(line)))
             if shown:
                 yield f"<pre><i>{html.text(file)}</i>\n{shown}</pre>"
 

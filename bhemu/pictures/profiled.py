@@ -57,26 +57,30 @@ def profiled(
     return Profiled(name, profile, timelines, sent, used, cut, operations)
 
 
-def document(found: Profiled) -> dict[str, Any]:
+def document(profiled: Profiled) -> dict[str, Any]:
     """The trace events, JSON-ready."""
     of: dict[XY, list[Request]] = defaultdict(list)
-    for request in found.requests:
+    for request in profiled.requests:
         of[request.tile].append(request)
     events = [
         event
-        for pid, (xy, timeline) in enumerate(found.timelines.items(), start=1)
+        for pid, (xy, timeline) in enumerate(profiled.timelines.items(), start=1)
         for event in _tile(xy, timeline, of[xy], pid)
     ]
-    for number, one in enumerate(found.operations, start=1):
+    for number, one in enumerate(profiled.operations, start=1):
         acts = {"acts": [one.first, one.last], "tiles": len(one.profiles)}
         event = {"ph": "X", "name": f"operation {number}", "cat": "operation", "pid": 0, "tid": 0}
         events.append({**event, "ts": one.begin, "dur": one.end - one.begin, "args": acts})
-    if found.operations:
+    if profiled.operations:
         events.append(metadata_event("process_name", 0, 0, "host"))
-    report = found.profile.as_dict()
-    told = {"program": found.name, "unit": "1 us = 1 modelled cycle", "sources": report["sources"]}
+    report = profiled.profile.as_dict()
+    told = {
+        "program": profiled.name,
+        "unit": "1 us = 1 modelled cycle",
+        "sources": report["sources"],
+    }
     told |= {"not modelled": report["not_modelled"], "bound": report["bound"]}
-    if found.cut:
+    if profiled.cut:
         told["cut"] = "only the first events are here"
     return {"traceEvents": events, "displayTimeUnit": "ns", "otherData": told}
 
@@ -154,9 +158,9 @@ _KEY = (
 )
 
 
-def page(found: Profiled) -> bytes:
-    """The whole file: who works and waits, flame by source line, timeline, links, tables."""
-    report = found.profile.as_dict()
+def page(profiled: Profiled) -> bytes:
+    """The whole file: work and waits by agent, flame by source line, timeline, links, tables."""
+    report = profiled.profile.as_dict()
     of_words = ", ".join(f"{name} {n}" for name, n in report["sources"].items())
     estimates = ", ".join(f"{name} ({n})" for name, n in report["estimates"].items()) or "none"
     body = [
@@ -165,22 +169,22 @@ def page(found: Profiled) -> bytes:
         html.quietly(
             f"words by where their figure is from: {of_words}", f"estimates: {estimates}",
             f"not modelled: {report['not_modelled']}",
-            *(["the timeline holds the first events only"] if found.cut else []),
+            *(["the timeline holds the first events only"] if profiled.cut else []),
         ),
         "<h2>Cores, threads and units</h2>", _agents(report),
-        f'<h2>Source lines</h2><p>{_KEY}</p><div class="over">{_flame(found)}</div>',
+        f'<h2>Source lines</h2><p>{_KEY}</p><div class="over">{_flame(profiled)}</div>',
         f"<h2>Over time</h2><p>{_KEY} what a core works holds its polling and short waits for"
         " values</p>",
-        *_timelines(found, report["cycles"]),
+        *_timelines(profiled, report["cycles"]),
     ]  # fmt: skip
-    if found.operations:
-        body += ["<h2>Operations of the host</h2>", _operations(found.operations)]
-    if found.links:
-        body += ["<h2>Links</h2>", *_links(found.links, report["cycles"])]
-    body += ["<h2>Waits</h2>", _waits(found)]
+    if profiled.operations:
+        body += ["<h2>Operations of the host</h2>", _operations(profiled.operations)]
+    if profiled.links:
+        body += ["<h2>Links</h2>", *_links(profiled.links, report["cycles"])]
+    body += ["<h2>Waits</h2>", _waits(profiled)]
     if moved := [*report["noc"], *report["dram"]]:
         body += ["<h2>Transfers</h2>", _transfers(moved)]
-    return html.page(f"bhemu profile: {found.name}", "".join(body), _STYLE)
+    return html.page(f"bhemu profile: {profiled.name}", "".join(body), _STYLE)
 
 
 def _agents(report: dict[str, Any]) -> str:
@@ -207,13 +211,13 @@ def _operations(operations: Sequence[Operation]) -> str:
     return html.scrolled(html.table(heads, rows, "operations"))
 
 
-def _waits(found: Profiled) -> str:
+def _waits(profiled: Profiled) -> str:
     heads = ("cycles", "times", "figure", "tile", "who", "waits for", "bound of the line", "where")
     bounds = {
         (tuple(one["tile"]), one["core"], one["file"], one["line"]): one["bound"]
-        for one in found.profile.as_dict()["lines"]
+        for one in profiled.profile.as_dict()["lines"]
     }
-    rows = [(row, one.xy) for one in found.profiles for row in one.rows if row.waits_for]
+    rows = [(row, one.xy) for one in profiled.profiles for row in one.rows if row.waits_for]
     shown = []
     for row, xy in sorted(rows, key=lambda pair: -pair[0].cycles)[:_SHOWN]:
         where = row.where
@@ -263,10 +267,10 @@ def _stack(row: Row) -> Iterator[tuple[str, str]]:
         yield f"{row.word or 'works'} ({row.source})", "works"
 
 
-def _flame(found: Profiled) -> str:
+def _flame(profiled: Profiled) -> str:
     """SVG: the wider, the more cycles; of all tiles together."""
     root = _Frame()
-    for profile in found.profiles:
+    for profile in profiled.profiles:
         for row in profile.rows:
             at = root
             at.cycles += row.cycles
@@ -299,9 +303,9 @@ def _drawn(frame: _Frame, depth: int, x: float, scale: float) -> Iterator[tuple[
         x += width
 
 
-def _timelines(found: Profiled, cycles: int) -> Iterator[str]:
+def _timelines(profiled: Profiled, cycles: int) -> Iterator[str]:
     """A timeline of each tile."""
-    shown = list(found.timelines.items())
+    shown = list(profiled.timelines.items())
     for (x, y), timeline in shown[:_TILES]:
         yield f'<h3>tile ({x},{y})</h3><div class="over">{_timeline(timeline)}</div>'
     if shown[_TILES:]:

@@ -61,19 +61,19 @@ def _one(text: object, origin: str) -> list[XY]:
 
 
 def _axis(
-    what: str, first: int | None, last: int | None, allowed: Sequence[int], origin: str
+    axis: str, first: int | None, last: int | None, allowed: Sequence[int], origin: str
 ) -> list[int]:
     assert first is not None
     last = first if last is None else last
     hint = "Tensix tiles have columns 1-7 and 10-16, rows 2-11"
     if first > last:
-        raise InputError(f"{origin}: {what}s {first}-{last} go backwards", hint=hint)
+        raise InputError(f"{origin}: {axis}s {first}-{last} go backwards", hint=hint)
     if first < allowed[0] or last > allowed[-1] or (first == last and first not in allowed):
         wrong = first if first < allowed[0] or first == last else last
-        raise InputError(f"{origin}: there is no Tensix tile in {what} {wrong}", hint=hint)
+        raise InputError(f"{origin}: there is no Tensix tile in {axis} {wrong}", hint=hint)
     found = [n for n in allowed if first <= n <= last]
     if not found:
-        raise InputError(f"{origin}: there is no Tensix tile in {what}s {first}-{last}", hint=hint)
+        raise InputError(f"{origin}: there is no Tensix tile in {axis}s {first}-{last}", hint=hint)
     return found
 
 

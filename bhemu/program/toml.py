@@ -306,9 +306,9 @@ def place(path: Path, error: InputError) -> Where | None:
     return None if line is None else Where(file=path.name, line=line)
 
 
-def _of_output(lines: list[str], said: str) -> int | None:
+def _of_output(lines: list[str], message: str) -> int | None:
     """The format of the output that a message begins with: what is expected does not fit it."""
-    name = said.partition(": ")[0]
+    name = message.partition(": ")[0]
     named = [
         n for n, text in enumerate(lines) if re.match(rf'\s*name\s*=\s*"{re.escape(name)}"', text)
     ]
@@ -321,13 +321,13 @@ def _of_output(lines: list[str], said: str) -> int | None:
     return None if found is None else found[0] + 1
 
 
-def line_of(lines: list[str], said: str) -> int:
+def line_of(lines: list[str], message: str) -> int:
     """The line, from 1, that a message of a file is about: its tables by number, then its words."""
-    if (at := _SAYS_LINE.search(said)) is not None:
+    if (at := _SAYS_LINE.search(message)) is not None:
         return int(at[1])
     low, high, prefix = 0, len(lines), ""
-    while (group := _GROUP.match(said)) is not None:
-        said = said[group.end() :]
+    while (group := _GROUP.match(message)) is not None:
+        message = message[group.end() :]
         number = int(group[2] or 1)
         found = _table_lines(lines, low, high, prefix + group[1], number) or _key_lines(
             lines, low, high, group[1]
@@ -335,27 +335,27 @@ def line_of(lines: list[str], said: str) -> int:
         if found is not None:
             low, high = found
             prefix += f"{group[1]}."
-    if (missing := _MISSING.match(said)) is not None:
+    if (missing := _MISSING.match(message)) is not None:
         return _place_for(lines, low, high if prefix else _first_table(lines), missing[1])
-    if (beside := _BESIDE.match(said)) is not None:
+    if (beside := _BESIDE.match(message)) is not None:
         own = _table_lines(lines, low, high, beside[1], 1)
         own = own or _key_lines(lines, low, high, beside[1])
         return low + 1 if own is None else own[0] + 1
-    if (table := _NO_TABLE.match(said)) is not None:
+    if (table := _NO_TABLE.match(message)) is not None:
         headers = [n for n in range(low, high) if _is_header_of(lines[n], table[1])]
         if headers:
             return headers[0] + 1
-    file = line_of_file(lines[low:high], said) if _SEGMENT in said else None
+    file = line_of_file(lines[low:high], message) if _SEGMENT in message else None
     if file is not None:
         return low + file
-    return _line_of(lines, low, high if prefix else _first_table(lines), said)
+    return _line_of(lines, low, high if prefix else _first_table(lines), message)
 
 
-def line_of_file(lines: list[str], said: str) -> int | None:
+def line_of_file(lines: list[str], message: str) -> int | None:
     """The line that names a file which a message is about; of an ELF that several cores have, of
     the core that it is not called after.
     """
-    names = {Path(found).name for found in _FILE.findall(said)}
+    names = {Path(found).name for found in _FILE.findall(message)}
     found = [
         (n, Path(name).stem, key[1] if (key := _KEY.match(text)) else "")
         for n, text in enumerate(lines, 1)
@@ -423,13 +423,13 @@ def _first_table(lines: list[str]) -> int:
     return next((n for n, text in enumerate(lines) if _is_header(text)), len(lines))
 
 
-def _line_of(lines: list[str], low: int, high: int, said: str) -> int:
+def _line_of(lines: list[str], low: int, high: int, message: str) -> int:
     """Of some lines the one that has what a message names: a key, a value, a number, a file."""
-    words = ["".join(found).rstrip(":") for found in _SAID.findall(said)]
+    words = ["".join(found).rstrip(":") for found in _SAID.findall(message)]
     if words[:1] == ["two"]:  # of the same: the last of them
         values = [n for n in range(low, high) if f"{words[-2]} = {words[-1]}" in lines[n]]
         return (values or [low])[-1] + 1
-    for exact in (f'"{found[0] or found[1]}"' for found in _SAID.findall(said) if not found[2]):
+    for exact in (f'"{found[0] or found[1]}"' for found in _SAID.findall(message) if not found[2]):
         for n in range(low, high):
             if exact in lines[n].partition("#")[0] and (exact != '""' or len(words) > 1):
                 return n + 1

@@ -325,7 +325,7 @@ def must_stop(s: Any, c: Any, address: Any) -> Any:
 
 @njit
 def watch_load(s: Any, c: Any, word: Any, base: Any) -> None:
-    """Core `c` executes `word` next, with `base` in rs1: tell who watches what it loads."""
+    """Core `c` executes `word` next, with `base` in rs1: report its loads to watchpoints."""
     kind, size = word & 0x7F, np.int64(4)
     if kind == _LOAD:
         size = np.int64(1) << ((word >> 12) & 3)
@@ -340,7 +340,7 @@ def watch_load(s: Any, c: Any, word: Any, base: Any) -> None:
 
 @njit
 def still_waits(s: Any, c: Any) -> Any:
-    """A full FIFO that nobody has emptied: repeating the push would change nothing."""
+    """A full FIFO that has not been drained: repeating the push would change nothing."""
     if s.core_state[c] != BLOCKED:
         return False
     if s.core_wait[c] == FIFO_FULL:

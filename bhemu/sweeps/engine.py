@@ -54,7 +54,7 @@ class Pool(Protocol):
         """Drop it at once, with what it is doing."""
 
     def close(self) -> None:
-        """Stop, and leave nothing behind."""
+        """Stop, and leave no process or file."""
 
 
 Item = TypeVar("Item")

@@ -262,16 +262,16 @@ def _axes(plan: Plan) -> list[str]:
     return [*several, *(["program"] if len(programs) > 1 else [])]
 
 
-def page(found: Results, first: View | None) -> bytes:
+def page(results: Results, first: View | None) -> bytes:
     """The whole file."""
-    counts = ", ".join(f"{n} {outcome}" for outcome, n in found.counts.items())
-    missing = len(found.plan.runs) - len(found)
+    counts = ", ".join(f"{n} {outcome}" for outcome, n in results.counts.items())
+    missing = len(results.plan.runs) - len(results)
     rest = f"; {missing} have not run" if missing else ""
-    programs = ", ".join(dict.fromkeys(run.program for run in found.plan.runs))
-    what = f"{len(found)} runs of {html.text(programs)}: {html.text(counts)}{rest}"
-    body = [f'<p id="summary">{what}</p>{html.quietly()}', _failures(found)]
+    programs = ", ".join(dict.fromkeys(run.program for run in results.plan.runs))
+    what = f"{len(results)} runs of {html.text(programs)}: {html.text(counts)}{rest}"
+    body = [f'<p id="summary">{what}</p>{html.quietly()}', _failures(results)]
     if first is not None:
-        axes = _axes(found.plan)
+        axes = _axes(results.plan)
         x, y = _select("heat-x", axes, first.x), _select("heat-y", axes, first.y)
         value = _select("heat-value", (_FAILED, *_NUMBERS), first.value)
         body.append(
@@ -284,13 +284,13 @@ def page(found: Results, first: View | None) -> bytes:
         ' <span id="runs-note" class="quiet"></span></p>'
         + html.scrolled('<table id="runs"></table>')
     )
-    body.append(html.data("sweep", _data(found)))
+    body.append(html.data("sweep", _data(results)))
     script = _SCRIPT.read_text(encoding="utf-8")
-    return html.page(f"Sweep {found.plan.sweep.name}", "".join(body), _STYLE, script)
+    return html.page(f"Sweep {results.plan.sweep.name}", "".join(body), _STYLE, script)
 
 
-def _failures(found: Results) -> str:
-    groups = found.failures
+def _failures(results: Results) -> str:
+    groups = results.failures
     if not groups:
         return "<h2>Failures</h2><p>None: every run is ok.</p>"
     rows = [
@@ -310,18 +310,18 @@ def _select(name: str, values: Sequence[str], chosen: str) -> str:
     return f'<select id="{name}">{options}</select>'
 
 
-def _data(found: Results) -> dict[str, Any]:
+def _data(results: Results) -> dict[str, Any]:
     """What the script draws: columns by name, and which of them the table shows."""
     left_out = {"message", "where", "command", "key", "tile", "thread", "pc", "file", "line"}
-    names = ["run", "program", *found.plan.columns, *RESULTS[2:]]
-    columns = {name: [row.get(name) for row in found.rows] for name in names}
-    columns[_FAILED] = [int(row["outcome"] != "ok") for row in found.rows]
-    columns["place"] = [place(row) or None for row in found.rows]
+    names = ["run", "program", *results.plan.columns, *RESULTS[2:]]
+    columns = {name: [row.get(name) for row in results.rows] for name in names}
+    columns[_FAILED] = [int(row["outcome"] != "ok") for row in results.rows]
+    columns["place"] = [place(row) or None for row in results.rows]
     used = [
         n for n in names if n not in left_out and any(v not in (None, "", 0) for v in columns[n])
     ]
     table = [name for name in used if name not in ("core", "function")]
-    kept = {*table, *_NUMBERS, *found.plan.columns, "run", "program", "message", _FAILED, "place"}
+    kept = {*table, *_NUMBERS, *results.plan.columns, "run", "program", "message", _FAILED, "place"}
     if any(columns["place"]):
         table.insert(table.index("outcome") + 1, "place")
     return {

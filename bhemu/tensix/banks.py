@@ -1,4 +1,4 @@
-"""Src banks: who owns which bank of SrcA and SrcB, and the formats recorded with them.
+"""Src banks: the owner of each bank of SrcA and SrcB, and the formats recorded with them.
 
 Each of SrcA and SrcB has two banks.  A valid bank belongs to the matrix unit, which reads its
 `matrix_bank`; the others belong to the unpacker, which writes its `unpack_bank`.  Setting and

@@ -168,7 +168,7 @@ class Table:
             return FAILED
 
     def unobserved(self, t: int, word: int) -> int:
-        """Status of one word of thread `t`, whoever observes words."""
+        """Status of one word of thread `t`, whether words are observed or not."""
         if not JIT:
             return interpret(self._s, t, word)
         opcode = int(self._s.route[0]) or word >> 24
@@ -185,7 +185,7 @@ class Table:
         return int(_ENTRY_TYPE(address)(self._s.base, t, word))
 
     def _put(self, opcodes: Iterable[int], address: int) -> None:
-        """Words of these opcodes run there, behind what they are told to."""
+        """Words of these opcodes execute at `address` from now on."""
         for opcode in opcodes:
             table = (
                 self._s.table

@@ -88,25 +88,25 @@ def thread(s: Any, t: Any, f: Any) -> Any:
 
 @njit
 def by_thread(s: Any, t: Any) -> Any:
-    """Who writes when thread `t` executes its word: 1 to 3 in the upper 4 bits, the pc below."""
+    """The agent that writes when thread `t` executes its word: 1 to 3 in the upper 4 bits, the pc below."""
     return (1 + t) << BY_SHIFT | np.int64(s.gate_pc[t])
 
 
 @njit
 def by_core(s: Any, c: Any) -> Any:
-    """Who writes when core `c` stores: 4 to 8 in the upper 4 bits (a host: 9), the pc below."""
+    """The agent that writes when core `c` stores: 4 to 8 in the upper 4 bits (a host: 9), the pc below."""
     return (FIRST_CORE_BY + c) << BY_SHIFT | (np.int64(s.pc[c]) if c < CORES else np.int64(0))
 
 
 @njit
-def _store(s: Any, b: Any, word: Any, value: Any, who: Any) -> None:
+def _store(s: Any, b: Any, word: Any, value: Any, agent: Any) -> None:
     if word >= SHARED:
         s.cfg[0, word] = np.uint32(value & 0xFFFFFFFF)
         s.cfg[1, word] = np.uint32(value & 0xFFFFFFFF)
-        s.cfg_by[0, word] = s.cfg_by[1, word] = np.uint32(who)
+        s.cfg_by[0, word] = s.cfg_by[1, word] = np.uint32(agent)
     else:
         s.cfg[b, word] = np.uint32(value & 0xFFFFFFFF)
-        s.cfg_by[b, word] = np.uint32(who)
+        s.cfg_by[b, word] = np.uint32(agent)
 
 
 @njit
@@ -116,15 +116,15 @@ def has_effect(word: Any) -> Any:
 
 
 @njit
-def write(s: Any, b: Any, word: Any, value: Any, who: Any) -> None:
+def write(s: Any, b: Any, word: Any, value: Any, agent: Any) -> None:
     """Store one Config word of bank `b` (index < 224), with the side effects of the word."""
     if word == _DST_ORDER and (np.int64(s.cfg[0, word]) ^ value) & _DST_ORDER_BITS:
         dest.reorder(s)
-    _store(s, b, word, value, who)
+    _store(s, b, word, value, agent)
     if word == _STATE_RESET:
         for i in range(SHARED):
             s.cfg[b, i] = np.uint32(0)
-            s.cfg_by[b, i] = np.uint32(who)
+            s.cfg_by[b, i] = np.uint32(agent)
     elif word == _PRNG_SEED:
         prng.seed(s, value)
         prng.start(s, value)
@@ -139,23 +139,23 @@ def writable(index: Any) -> Any:
 
 
 @njit
-def write_mapped(s: Any, index: Any, value: Any, who: Any) -> None:
+def write_mapped(s: Any, index: Any, value: Any, agent: Any) -> None:
     """Store a `writable` word of the space that starts at TENSIX_CFG_BASE."""
     if index < 2 * CONFIG_WORDS:
-        write(s, index // CONFIG_WORDS, index % CONFIG_WORDS, value, who)
+        write(s, index // CONFIG_WORDS, index % CONFIG_WORDS, value, agent)
     else:
-        write(s, np.int64(0), index - 2 * CONFIG_WORDS, value, who)
-        write(s, np.int64(1), index - 2 * CONFIG_WORDS, value, who)
+        write(s, np.int64(0), index - 2 * CONFIG_WORDS, value, agent)
+        write(s, np.int64(1), index - 2 * CONFIG_WORDS, value, agent)
 
 
 @njit
-def modify(s: Any, b: Any, word: Any, value: Any, mask: Any, who: Any) -> None:
+def modify(s: Any, b: Any, word: Any, value: Any, mask: Any, agent: Any) -> None:
     """Replace the masked bits (RMWCIB): as `write`, but STATE_RESET_EN has no effect."""
     merged = (np.int64(s.cfg[b, word]) & ~mask) | (value & mask)
     if word == _STATE_RESET:
-        _store(s, b, word, merged, who)
+        _store(s, b, word, merged, agent)
     else:
-        write(s, b, word, merged, who)
+        write(s, b, word, merged, agent)
 
 
 @njit

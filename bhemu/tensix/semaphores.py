@@ -21,9 +21,9 @@ STORE_VALUE = error("SEM-STORE-VALUE", UNIMPLEMENTED, "store of {value:#x} to th
 
 
 @njit
-def note(s: Any, i: Any, taken: Any, who: Any, core: Any, pc: Any) -> None:
-    """Remember who touched semaphore `i` last: `who` a thread 0-2, 3 for a store of `core`."""
-    s.sem_by[i & 7, taken] = 1 + who + 8 * core
+def note(s: Any, i: Any, taken: Any, agent: Any, core: Any, pc: Any) -> None:
+    """Note the last agent that changed semaphore `i`: thread 0-2, or 3 for a store of `core`."""
+    s.sem_by[i & 7, taken] = 1 + agent + 8 * core
     s.sem_pc[i & 7, taken] = np.uint32(pc)
 
 

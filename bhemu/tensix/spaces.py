@@ -288,7 +288,7 @@ def mutex(place: str, effect: Kind | None = None) -> Clause:
 
 
 def bank(mask: str, effect: Kind | None = None) -> Clause:
-    """Who owns the banks of SrcA (0) and SrcB (1), and their formats."""
+    """The owners of the banks of SrcA (0) and SrcB (1), and their formats."""
     return Clause((Term(BANK, mask, each=True, effect=effect),))
 
 

@@ -249,7 +249,7 @@ def until_holds(s: Any) -> Any:
 
 @njit
 def _banks(s: Any) -> Any:
-    """Who owns which Src bank, as one number."""
+    """The owners of the Src banks, as one number."""
     valid = s.src_valid[0, 0] | s.src_valid[0, 1] << 1 | s.src_valid[1, 0] << 2
     units = s.unpack_bank[0] | s.unpack_bank[1] << 1 | s.matrix_bank[0] << 2
     return valid | s.src_valid[1, 1] << 3 | units << 4 | s.matrix_bank[1] << 7

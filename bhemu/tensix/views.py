@@ -55,7 +55,7 @@ NAMED = (
     Named("cfg", "Config fields of both banks", ("cfg",)),
     Named("thread_cfg", "ThreadConfig fields of each thread", ("thread_cfg",)),
     Named("sem", "semaphores: value and maximum", ("sem", "sem_max")),
-    Named("mutex", "who holds which mutex", ("mutex",)),
+    Named("mutex", "holder of each mutex", ("mutex",)),
     Named("rwc", "row counters, and what a carriage return restores", ("rwc", "rwc_cr")),
     Named("adc", "address counters, and what a carriage return restores", ("adc", "adc_cr")),
     Named(

@@ -288,7 +288,7 @@ def test_a_core_kept_in_reset_that_another_waits_for() -> None:
     tile.core["trisc1"].set_reset_pc(0x20000)
     w = waiter(hang(tile, "Livelock"), "brisc")
     assert [(r.who, r.state) for r in w.releasers] == [
-        ("trisc1", "is in reset: nobody has released it")
+        ("trisc1", "is in reset: no core or host has released it")
     ]
 
 

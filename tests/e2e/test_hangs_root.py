@@ -43,7 +43,7 @@ def test_the_wait_that_nobody_can_end_comes_first_and_its_consequences_behind_it
     assert who[0] == "thread T2"
     assert who.index("thread T1") < who.index("thread T0")
     assert sorted(who) == ["thread T0", "thread T1", "thread T2", "trisc0", "trisc1", "trisc2"]
-    assert "find who should have ended the wait of thread T2" in error.hint
+    assert "find the agent that should have ended the wait of thread T2" in error.hint
 
 
 def test_a_ring_comes_before_who_only_waits_for_its_members() -> None:
@@ -72,7 +72,7 @@ def test_nobody_is_blamed_because_it_has_ended() -> None:
     once = [tt("SEMINIT", sem_sel=2, max_value=1), tt("SEMPOST", sem_sel=2), PARK]
     release(tile, trisc1=code(once), trisc2=code(twice, PARK))
     error = stuck(tile)
-    assert error.hint.startswith("find who should have ended the wait of thread T2")
+    assert error.hint.startswith("find the agent that should have ended the wait of thread T2")
     assert error.graph.headline() == (
         "thread T2 waits for semaphore 1 to become non-zero, which trisc1 could give"
         " (SEMPOST sem_sel=0x2 in its program); trisc1 has parked"
@@ -138,7 +138,7 @@ def test_a_maximum_is_missed_by_who_waits_for_room_alone(polled: bool) -> None:
     error = stuck(tile)
     assert error.graph.waiters[0].resource == {"index": 1, "value": 0, "max": 0}
     who = "trisc1" if polled else "thread T1"
-    assert error.hint.startswith(f"find who should have ended the wait of {who}; ")
+    assert error.hint.startswith(f"find the agent that should have ended the wait of {who}; ")
 
 
 def test_the_root_of_a_chip_is_the_tile_that_waits_for_no_other_one() -> None:

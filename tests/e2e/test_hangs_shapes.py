@@ -162,7 +162,7 @@ def test_a_full_mailbox_whose_reader_looks_into_another() -> None:
     assert [(r.who, r.able) for r in w.releasers] == [("trisc1", False)]
     assert "only trisc1 may release it, and no store to 0xffec2000 was found in " in str(graph)
     assert graph.cycle == ()  # it cannot give itself what it never sends
-    assert hint(graph).startswith("find who should have ended the wait of ")
+    assert hint(graph).startswith("find the agent that should have ended the wait of ")
 
 
 @pytest.mark.parametrize("called", [False, True])
@@ -221,7 +221,7 @@ def test_a_packer_that_waits_for_a_math_that_has_ended() -> None:
     assert w.where["pc"] == 0x14008
     assert [(r.who, r.state) for r in w.releasers] == [("trisc1", "has parked")]
     assert "last taken by thread T2 at trisc2 pc 0x00014004" in w.history
-    assert hint(graph).startswith("find who should have ended the wait of thread T2")
+    assert hint(graph).startswith("find the agent that should have ended the wait of thread T2")
 
 
 def test_two_mutexes_taken_in_opposite_order() -> None:
@@ -266,7 +266,7 @@ def test_brisc_waits_for_a_trisc_that_waits_for_brisc() -> None:
     assert waiter(graph, "brisc").resource == {"trisc": 0, "held": 0}
     assert blockers(waiter(graph, "brisc")) == ["trisc0", "thread T0"]
     assert [(r.who, r.able) for r in waiter(graph, "trisc0").releasers] == [("brisc", False)]
-    assert hint(graph).startswith("find who should have ended the wait of ")
+    assert hint(graph).startswith("find the agent that should have ended the wait of ")
 
 
 def test_a_hang_on_the_command_line_ends_with_what_to_do() -> None:
@@ -275,4 +275,4 @@ def test_a_hang_on_the_command_line_ends_with_what_to_do() -> None:
     with pytest.raises(NoProgress) as caught:
         tile_with(trisc0=code(above_zero(1), post(2), PARK)).run(timeout_s=60)
     last = output.lines(caught.value)[-1]
-    assert last.startswith("  hint: find who should have ended the wait of thread T0; ")
+    assert last.startswith("  hint: find the agent that should have ended the wait of thread T0; ")

@@ -49,7 +49,7 @@ def test_brisc_waits_for_a_trisc_that_it_has_not_released() -> None:
     line = line_of("flag_trisc0.c", "report_done(void)")
     assert f"(flag_trisc0.c:{line})" in releaser.place
     assert "in report_done" in releaser.place
-    assert releaser.state == "is in reset: nobody has released it"
+    assert releaser.state == "is in reset: no core or host has released it"
 
 
 def test_a_time_out_that_starts_again() -> None:

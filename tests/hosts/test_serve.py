@@ -216,7 +216,7 @@ def test_nobody_listens(tmp_path: Path) -> None:
     silent = Host(tmp_path)
     process = silent.start()
     assert process.wait(60) == 2
-    assert "nobody listens at tcp://127.0.0.1:" in silent.said()
+    assert "no process listens at tcp://127.0.0.1:" in silent.said()
 
 
 def test_half_a_message_and_then_nothing(tmp_path: Path) -> None:

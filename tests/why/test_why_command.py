@@ -74,7 +74,7 @@ def test_a_hang_is_one_finding_and_its_root_the_headline() -> None:
     assert found["text"].startswith(
         "livelock: brisc waits for L1 word 0x104 to change, which trisc0"
     )
-    assert found["text"].endswith("trisc0 is in reset: nobody has released it")
+    assert found["text"].endswith("trisc0 is in reset: no core or host has released it")
     assert (found["culprit"]["core"], found["culprit"]["file"]) == ("brisc", "flag_brisc.c")
 
 

@@ -101,7 +101,7 @@ def source(window: Window, store: bool) -> str:
 
 
 def title(window: Window, store: bool) -> str:
-    """What is compiled, in words for a user who waits for it."""
+    """What is compiled, for the progress line."""
     return f"{'stores to' if store else 'loads from'} {window.name}"
 
 

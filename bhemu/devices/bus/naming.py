@@ -90,8 +90,8 @@ def thread_fields_at(word: int, mask: int = 0xFFFFFFFF) -> list[str]:
     return _at(_THREAD, word, mask)
 
 
-def _at(named: dict[str, Field], word: int, mask: int) -> list[str]:
-    return [n for n, f in named.items() if f.word == word and f.mask << f.shift & mask]
+def _at(fields: dict[str, Field], word: int, mask: int) -> list[str]:
+    return [n for n, f in fields.items() if f.word == word and f.mask << f.shift & mask]
 
 
 def _listed(names: list[str]) -> str:

@@ -16,7 +16,7 @@ class Closed(Exception):  # noqa: N818 (no error: the other side has gone)
 
 
 def checksum(data: bytes) -> bytes:
-    """The two hexadecimal digits behind a packet."""
+    """The two hexadecimal digits after a packet."""
     return b"%02x" % (sum(data) & 0xFF)
 
 

@@ -291,7 +291,7 @@ def _inside(folder: Path | None, name: str) -> Path:
     """The file of a saved state in `folder`; InputError for every other one."""
     if folder is None:
         raise InputError(
-            "whoever reaches the port may not save or load",
+            "a client of the port may not save or load",
             hint="bhemu gdb --allow-save FOLDER allows files FILE.npz of that folder",
         )
     path = folder / name

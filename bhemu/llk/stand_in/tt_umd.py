@@ -9,7 +9,7 @@ def __getattr__(name: str) -> NoReturn:
     if name.startswith("__"):
         raise AttributeError(name)
     raise NotModelled(
-        f"tt_umd.{name}: the tests run on a tile of bhemu, no device of UMD is behind it",
+        f"tt_umd.{name}: the tests run on a tile of bhemu, without a device of UMD",
         rule="LLK-UMD",
         hint="leave out the options of the suite that start a simulator of its own",
     )

@@ -150,10 +150,10 @@ def _some(names: list[str]) -> str:
     return f"{', '.join(names[:_NAMED])}{more}"
 
 
-def _waiter(agents: Agents, who: str, core: int, pc: int, wait: Wait) -> Waiter:
+def _waiter(agents: Agents, name: str, core: int, pc: int, wait: Wait) -> Waiter:
     where = where_core(agents.tile, core, pc, **wait.instruction).as_dict()
     return Waiter(
-        who=who,
+        who=name,
         kind=wait.resource.kind,
         reason=wait.reason,
         place=agents.tile.place(core, pc),
@@ -290,14 +290,14 @@ def advice(tile: Tile, graph: WaitGraph) -> str:
         return text
     busy = [f"T{t}" for t in range(THREADS) if s.gate_full[t]]
     look = "bhemu trace shows the words before" if busy else "bhemu step shows the loop"
-    return f"find who should have ended the wait of {graph.waiters[0].who}; {look}"
+    return f"find the agent that should have ended the wait of {graph.waiters[0].who}; {look}"
 
 
 # The wait-for graph of a chip: what the tiles wait for, and what the NoC could still bring.
 
 _BUDGET = 10_000  # steps of a look at what a core can still do
 _MOST = 4  # senders named for one wait
-_LOOK = "look at who should have sent, and at counts of destinations"
+_LOOK = "look at the core that should have sent it, and at counts of destinations"
 # What the number of answers is compared with: (answers, requests sent that are answered, in words)
 _ANSWERS = {
     niu.ATOMIC_ANSWERS: (niu.ATOMICS_SENT, "atomic results", "answered atomics"),

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _MOST = 4  # releasers named for one wait
 _RELEASE_WIDTHS = {1: "byte ", 2: "half-word ", 4: ""}
 _STATES = {
-    RESET: "is in reset: nobody has released it",
+    RESET: "is in reset: no core or host has released it",
     BLOCKED: "is blocked itself",
     PARKED: "has parked",
     ASSERTED: "stands on ebreak",
@@ -424,7 +424,7 @@ def _instruction(agents: Agents, c: int, pc: int | None = None) -> dict[str, Any
     return {"word": word, "decoded": riscv_text(word, at, None, disassemble)}
 
 
-def _mailbox(agents: Agents, c: int, number: int, n: int, shown: str) -> Wait:
+def _mailbox(agents: Agents, c: int, number: int, n: int, text: str) -> Wait:
     s = agents.s
     if number == mailbox.EMPTY:
         window = mm.MAILBOX_BASE + 0x1000 * c
@@ -432,14 +432,14 @@ def _mailbox(agents: Agents, c: int, number: int, n: int, shown: str) -> Wait:
             agents.core(n, _NO_STORE.format(window), able=False)
         ]
         reason = f"a mailbox message from {mm.CORE_NAMES[n]}"
-        return Wait(Resource("mailbox", {"writer": n, "reader": c}), reason, shown, releasers)
+        return Wait(Resource("mailbox", {"writer": n, "reader": c}), reason, text, releasers)
     full = [r for r in range(4) if s.mailbox_write[c, r] != s.mailbox_read[c, r]]
     held = ", ".join(
         f"{int(s.mailbox_write[c, r] - s.mailbox_read[c, r])} for {mm.CORE_NAMES[r]}" for r in full
     )
     releasers = [agents.core(r, "has not taken its messages") for r in full]
     reason = "room in the mailboxes it writes (4 words in all)"
-    return Wait(Resource("mailbox", {"writer": c}), reason, f"{shown}, {held}", releasers)
+    return Wait(Resource("mailbox", {"writer": c}), reason, f"{text}, {held}", releasers)
 
 
 def _pcbuf(agents: Agents, c: int, number: int, address: int, text: str, shown: str) -> Wait:

@@ -62,10 +62,10 @@ def _refused(s: Any, dst: Any, src: Any, count: Any, direction: Any) -> Any:
 
 
 @njit
-def move(s: Any, dst: Any, src: Any, count: Any, direction: Any, who: Any) -> Any:
+def move(s: Any, dst: Any, src: Any, count: Any, direction: Any, agent: Any) -> Any:
     """Transfer `count` units; all three in 16-byte units. DONE, or an error before any effect.
 
-    who: see config.by_thread.
+    agent: see config.by_thread.
     """
     dst, src = (dst << UNIT) & ADDRESS, (src << UNIT) & ADDRESS
     count = (count & COUNT) << UNIT
@@ -79,7 +79,7 @@ def move(s: Any, dst: Any, src: Any, count: Any, direction: Any, who: Any) -> An
         if to_l1:
             l1_words(s)[(dst + i) >> 2] = np.uint32(word)
         elif dst < CONFIG_SPACE:
-            config.write_mapped(s, (dst + i) >> 2, word, who)
+            config.write_mapped(s, (dst + i) >> 2, word, agent)
     if to_l1 and count:
         state.written(s, dst, count)
     return DONE
