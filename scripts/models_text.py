@@ -2,162 +2,193 @@
 
 SHORT = """## Where the model falls short
 
-* Block windows without a model: PIC; TDMA-RISC but for the mover's commands and status (packer
-  tile sizes, zero flags, SETREG scalers); in the debug block everything but resets, reset PCs,
-  wall clock, config read port, Dst array port, PCBuf overrides, DISABLE_RESET, debug pushes, the
-  debug port of brisc and the TRISCs, and of the debug daisychain the pcs, RWC and ADC counters:
-  its other signals, samples at intervals, watchdog, ECC and timestamp dump are refused by name, and
-  performance counters count with `timing="model"` alone, and there cycles, what matrix and vector
-  unit work, and words of T0. A core's local
-  memory is cleared when it enters reset, on silicon when it leaves it; the reset bits of the
-  coprocessor's units are refused.
-* The mover is never busy: a transfer is complete with its XMOV or command. Overlapping copies and
-  destinations beyond Config are refused. What the host and the coprocessor write to L1 is noticed
-  as new code; what a core stores there needs RISCV_IC_INVALIDATE, as on silicon.
-* The special form of SETDMAREG refuses the packer's tile sizes and zero flags (sources 0 to 5, 8),
-  and the largest exponent (9) after a PACR without ENABLE_ACC_STATS. REG2FLOP and SETDVALID,
-  unsupported on Blackhole, are errors unless undefined behaviour is tolerated.
-* Overlay streams are storage of an idle stream: none is ever started, so STREAMWAIT for messages
-  above 0 waits for ever. Mutex waiters have an order only where the ISA names one (two waiters).
-* NoC interface units of a tile alone: registers only; a store that starts a transfer is refused
-  (NOC-TRANSFER). On a chip they send, and a request takes effect whole at the end of the round: no
-  packet is split, delayed by others or cut short. Refused by name: transfers above 16384 bytes (the
-  ISA text allows no longer request; hardware is said to split one, but not how its counters then
-  count, and tt-metal's kernels split themselves), answers to a third tile, overlay delivery and
-  header store, exclusion from multicasts, atomics other than increment, swap, compare and swap (all
-  but increment after the ISA text alone), changes of the translation tables, the tile's clock and
-  the request FIFO (bits 12 and 16 of NIU_CFG_0; bits 13 and 15 do nothing in a Tensix tile),
-  reserved bits, interrupts, router debug; requests to L2CPU, security and router-only tiles. The
-  data of a write are taken when it is sent, so that counters 32-47 stay 0; data words are lengths
-  divided by 64, whatever the alignment. PCIe, ARC and Ethernet tiles are memory; of two chips the
-  Ethernet tiles have cores ([hosts.md](hosts.md)), whose own loads and stores beyond the 512 KiB of
-  such a tile are not refused.
-* NoC assumptions. Requests of one tile arrive in the order in which they were sent, the tiles one
-  after another; `delivery="late"` lets any pass that hardware does not keep in order, whole, and
-  `timing="model"` performs each in the cycle in which it arrives. Unlike
-  ttsim: whether a tile receives a multicast is for its own opt-out masks to say (ttsim asks the
-  sender's), spans may wrap around, every counter exists, NIU_CFG_0 of a chip's tile reads bit 14
-  as chip firmware leaves it (ttsim: 0), and clearing it gives physical coordinates. As ttsim,
-  unlike the ISA text, and noted: coordinates stay as they were stored (NOC-WRITE-BACK), a posted
-  atomic writes its old value (NOC-POSTED-ATOMIC). NoC 1 takes the opt-out masks in columns and rows
-  of NoC 0. A harvested DRAM bank is bank 7.
-* Time: a word is complete when it leaves the wait gate, unless `late` draws or `timing="model"`
-  models when units complete it. [timing.md](timing.md) says what may be late by which text, what is
-  never late, and what modelled times leave out (instruction caches, mispredicted branches, ...).
-* L0 data caches of the cores: off, loads are coherent, unless `l0="model"`: then four lines of 16
-  bytes per core, which loads of L1 fill and only the core's own stores, fences and atomics drop,
-  and a hit in 128. Which line makes room (the one used longest ago) and which hits drop the lines
-  (a generator that begins with the tile's seed) is assumed. The store queue and its order are not
-  modelled: a store is in L1 at once.
-* Dst window: a row that ZEROACC marked as zero is refused: sources disagree on what a core sees.
-  With reference `llk` a store makes such a row count (see below).
-* A misaligned load or store is refused (RV-ALIGN) wherever it goes, before it has any effect.
+Results are compared with ttsim v1.10.0. No result was compared with silicon; modelled times are
+([timing.md](timing.md)).
+
+### Windows and cores
+
+* These block windows have no model: PIC; TDMA-RISC except for the mover's commands and status
+  (packer tile sizes, zero flags and SETREG scalers are missing); the debug block except for resets,
+  reset PCs, wall clock, config read port, Dst array port, PCBuf overrides, DISABLE_RESET, debug
+  pushes, the debug port of brisc and the TRISCs, and the pcs, RWC and ADC counters of the debug
+  daisychain. Its other signals, samples at intervals, watchdog, ECC and timestamp dump are refused
+  by name. Performance counters count with `timing="model"` only: cycles, work of the matrix and
+  vector units, and words of T0.
+* A core's local memory is cleared when the core enters reset; on silicon, when it leaves reset. The
+  reset bits of the coprocessor's units are refused.
+* Overlay streams are storage of an idle stream. No stream is ever started, so STREAMWAIT for messages
+  above 0 waits for ever.
+* Mutex waiters have an order only where the ISA names one (two waiters).
+* A row of the Dst window that ZEROACC marked as zero is refused: sources disagree on what a core
+  reads there. With reference `llk` a store makes such a row valid (see below).
+* A misaligned load or store is refused (RV-ALIGN) at any address, before it has any effect.
 * The cores' floating point (parts of F and Zfh) and TRISC2's vectors (parts of V) are not modelled,
-  and which parts no text at hand says: each word is refused by name (RV-EXTENSION; RV-VECTOR on a
-  core other than TRISC2). misa shows F and V all the same, as hardware does.
+  because no text at hand says which parts exist. Each word is refused by name (RV-EXTENSION;
+  RV-VECTOR on a core other than TRISC2). misa shows F and V nevertheless, as hardware does.
 * `lr.w`, `sc.w`, and the CSRs of floating point, vectors, interrupts and performance events are
   refused, and so are the stream status CSRs of the TRISCs. Writes to mstatus, misa and mhartid are
-  dropped, as hardware drops them, and noted (RV-CSR-DROPPED); those to tt_cfg_qstatus and
+  dropped, as hardware drops them, and noted (RV-CSR-DROPPED). Writes to tt_cfg_qstatus and
   tt_cfg_bstatus last only while DisTTStatusReg is set.
-* A store to a Config word is found to race (CFG-IN-USE) with words of the core's own thread that
-  have not executed when it takes place, for UNPACR and PACR and what these read (UNPACR: of
-  its unpacker and context); not for other instructions, nor between threads.
-* Auto TTSync follows the ISA text where it is switched on, but resources declared by RESOURCEDECL
-  are refused. Where it is off, an access to GPRs or Config takes place as soon as the core's own
-  thread cannot go on.
-* Vector unit: stochastic rounding there, rounding to zero and modes that ttsim refuses follow the
-  ISA text alone, SFPLOADMACRO the text and production kernels (see below); a mode bit to which the
-  text gives no meaning is refused. Refused too: SFPLOAD and SFPSTORE mode 10, which address through
-  the RWC Sp (no text); LaneConfig other than bits 2 and 8, and what SFPCONFIG would make different
-  from lane to lane but for bit 8; the default of LReg12. A macro takes one cycle per word: what
-  text and kernels leave open is refused (VECTOR-MACRO-*). Outside macros every instruction is
-  complete before the next: the hazards that the hardware does not notice after SFPMAD (a dependent
-  SFPIADD, SFPSHFT, SFPSWAP, SFPSHFT2, SFPCONFIG in the next cycle reads the old value) are not
-  seen.
-* UNPACR refuses srcb_bcast, an input that wraps (Unpack_fifo_size), SRCB_SET_Base, compressed tiles
-  of 2-bit datums. In a burst of UNPACR over the boundary of a 16-row set of SrcA the silicon may
-  drop rows. ttsim refuses the UNPACR, bhemu executes it: every row is written, all rows of the
-  burst but its first are noted, and who reads one of them before it is written again is refused
-  (UNPACR-BURST); transposed such a burst is refused. Compressed tiles, row search, upsampling, the
-  W dimension, headers of more than 16 bytes, SRCA_SET_Base and Unpack_Src_Reg_Set_Upd follow the
-  ISA text alone.
-* PACR refuses row_pad_zero, ctxt_ctrl and cfg_context (no text), L1 as source, INT_DESCALE,
-  the metadata of finished tiles, and strided reads of other interfaces than all, 1
-  and 3. Without Disable_zero_compress silicon compresses, in a way that the text leaves open: it is
-  packed plain, as ttsim does, and noted (PACR-COMPRESSION). Counters of another thread, the base of
-  the input, a limit of the output and tiles without header follow the ISA text alone.
-  Where the text and ttsim count rows of a plane differently, edge masks follow ttsim if it takes
-  them, which is noted where another datum would be masked (PACR-EDGE-ROW), else such a mask is
-  refused; with reference = "isa" the text decides. Sums of fp16 in L1 have the errors that ttsim
-  has. A card has given NaN for others, behind a matmul of two subblocks or more: such a program is
-  noted (PACR-FP16-SUMS).
-* Dst rows that nothing has written since power-up hold zeros here. PACR refuses to pack them
-  (PACR-UNWRITTEN, selectable); other readers do not notice. The order of rows that
-  DEST_ACCESS_CFG_remap_addrs and swizzle_32b give is not modelled but for strided PACRs: it does
-  not show unless it changes, and then PACR refuses older rows (PACR-REORDERED), others do not.
-* First use compiles, where no wheel brought the machine code. `bhemu run` does not wait for it.
-  On two busy processors (four times as much work as they can do; processor time, which idle is
-  half of it): in a fresh clone add1 answers in 1.1 s of the process that answers (2.0 s without
-  bytecode), where compiling what it uses takes 40 s idle; matmul, which ends before that, takes
-  32 to 34 s, interpreted alone 30 to 32 s (1.04 and 1.07 times in pairs), compiled first 140 s.
-  By the clock those pairs were 1.2 and 1.5 apart, with processes of others taking what was left;
-  nobody has measured it idle, where interpreted matmul takes 14.6 s. What falls short: an entry
-  that is not finished when its run ends is begun anew (the loop takes 10 s idle), so short runs
-  alone never get compiled code, `bhemu warm` or one longer run does; with two processors one of
-  them compiles, so that a run that lasts is compiled after 40 s instead of 25; what a run comes
-  to for the first time after it was taken over is waited for (other modes of UNPACR and PACR than
-  whole rows: 5 and 7 s), as is a damaged entry; of a picture of L1 (kind "image") nothing is
-  foreseen but what every run needs; firmware boots before a run can be taken over. `--check`, all
-  other commands but `check`, and Python compile first.
-* Where one core changes the code of another and nobody writes RISCV_IC_INVALIDATE, engine "unicorn"
-  may go on with its old translation; engine "compiled" sees the new code at once.
-* MVMUL and its accumulation in a 16-bit Dst need SSE4.1 (x86-64-v2) or better to be fast; elsewhere
-  each datum is worked on alone. On x86-64-v4 the same instructions are used, without a measurement.
-* Starting is dear: `bhemu run -q elfs/add1` takes 3 to 3.5 times the processor time of `import
-  numpy` (wanted: 2), `bhemu why elfs/hang_cycle` 5 to 6 times (wanted: 4), on a machine with six
-  times as much work as it can do; numpy, click and pyelftools alone take 1.3. Every class of
-  instructions is declared, whatever a program uses. `--help` takes 0.7 times, `isa X` 0.9 to 1.1
-  times from the second call on: what it says is kept in the cache, for these sources.
-* A row table of a compressed tile that decreases is refused only at the end of L1, by the rule for
-  that, not as UNPACR-NOTHING.
+* L0 data caches of the cores are off, and loads are coherent, unless `l0="model"` is given. A core then
+  has four lines of 16 bytes, which loads of L1 fill. Only the core's own stores, fences and atomics
+  drop them, and one hit in 128. Two points are assumed: the line used longest ago makes room, and
+  the hits that drop the lines come from a generator that begins with the tile's seed. The store
+  queue and its order are not modelled: a store is in L1 at once.
+* New code that the host or the coprocessor writes to L1 is noticed. Code that a core stores there
+  needs RISCV_IC_INVALIDATE, as on silicon: without it engine "unicorn" may go on with its old
+  translation, while engine "compiled" executes the new code at once.
+
+### NoC and chip
+
+* On a tile alone the NoC interface units are registers only; a store that starts a transfer is refused
+  (NOC-TRANSFER). On a chip they send, and a request takes effect whole at the end of the round: no
+  packet is split, delayed by others or cut short.
+* Refused by name: transfers above 16384 bytes (the ISA text allows no longer request; hardware is said
+  to split one, but no text says how its counters then count, and tt-metal's kernels split
+  themselves), answers to a third tile, overlay delivery and header store, exclusion from multicasts,
+  atomics other than increment, swap, and compare and swap (all but increment follow the ISA text
+  alone), changes of the translation tables, the tile's clock and the request FIFO (bits 12 and 16 of
+  NIU_CFG_0; bits 13 and 15 do nothing in a Tensix tile), reserved bits, interrupts, router debug, and
+  requests to L2CPU, security and router-only tiles.
+* The data of a write are taken when it is sent, so counters 32-47 stay 0. Data words are lengths
+  divided by 64 at any alignment.
+* PCIe, ARC and Ethernet tiles are memory. With two chips the Ethernet tiles have cores
+  ([hosts.md](hosts.md)).
+* Requests of one tile arrive in the order in which they were sent, tile after tile.
+  `delivery="late"` lets a request pass every other one that hardware does not keep in order;
+  `timing="model"` performs each in the cycle in which it arrives.
+* Unlike ttsim: the opt-out masks of the receiving tile decide whether it takes a multicast (ttsim asks
+  the sender's), spans may wrap around, every counter exists, NIU_CFG_0 of a chip's tile reads bit 14
+  as chip firmware leaves it (ttsim: 0), and clearing it gives physical coordinates.
+* Like ttsim, unlike the ISA text, and noted: coordinates stay as they were stored (NOC-WRITE-BACK), and
+  a posted atomic writes its old value (NOC-POSTED-ATOMIC). NoC 1 takes the opt-out masks in columns
+  and rows of NoC 0. A harvested DRAM bank is bank 7.
+
+### Order and time
+
+* A word is complete when it leaves the wait gate, unless `late` draws or `timing="model"` models when
+  units complete it. [timing.md](timing.md) says what may be late by which text, what is never late,
+  and what modelled times leave out (instruction caches, mispredicted branches, ...).
+* The mover is never busy: a transfer is complete with its XMOV or command. Overlapping copies, and
+  destinations beyond Config, are refused.
+* A store to a Config word races (CFG-IN-USE) with those UNPACR and PACR words of the core's own thread
+  that read it and have not executed yet (UNPACR: of its unpacker and context). Races with other
+  instructions and between threads are left to `bhemu why`.
+* Auto TTSync follows the ISA text where it is switched on; resources declared by RESOURCEDECL are
+  refused. Where it is off, an access to GPRs or Config takes place as soon as the core's own thread
+  cannot go on.
+* Livelock (polling for ever) is found 2000 rounds after the last Tensix word, by following what each
+  running core can still do while nothing changes. These loops are not found and end at the limit or
+  time-out: loops that change bytes for ever (a heartbeat word), that push or store to devices, that
+  jump through a register whose value varies, or that count in memory. "Could have been released by"
+  knows stores to constant addresses only: not stores through pointers, of the packer or of other
+  tiles.
+
+### Vector unit
+
+* Stochastic rounding, rounding to zero and modes that ttsim refuses follow the ISA text alone.
+  SFPLOADMACRO follows the text and production kernels (see below). A mode bit to which the text gives
+  no meaning is refused.
+* Refused: mode 10 of SFPLOAD and SFPSTORE, which address through the RWC Sp (no text); LaneConfig bits
+  other than 2 and 8; SFPCONFIG where it would make anything but bit 8 differ from lane to lane; the
+  default of LReg12.
+* A macro takes one cycle per word. What text and kernels leave open is refused (VECTOR-MACRO-*).
+  Outside macros every instruction is complete before the next: hazards that hardware does not notice
+  after SFPMAD (a dependent SFPIADD, SFPSHFT, SFPSWAP, SFPSHFT2 or SFPCONFIG in the next cycle reads
+  the old value) are not seen.
+
+### Matrix unit
+
+* SHIFTXA after MOVB2D or MOVD2B is refused: the ISA names no SrcA row for them. The ISA does not say
+  to which cells MFCONV3S1, APOOL3S1 and APOOL3S2 add 0, so they are refused where that would show.
+  No oracle executes the legacy group, the shifts and MOVDBGA2D.
+* GMPOOL with 5-bit exponents, integers or scales other than 1.0 follows the ISA text alone. Its argmax
+  is refused, and so are 5-bit exponents into a 32-bit Dst, where the text contradicts itself.
 * A datum in Src that has no meaning in its format (exponent bits beyond 5, left there by earlier
-  work), and a denormal of SrcB in a product with Zero_Flag_disabled_src, put the results that they
-  reach in doubt, cell by cell, through Dst, SrcA, SrcB and sums, and lane by lane through LRegs
-  and condition codes of the vector unit. A doubtful cell is refused when it is packed or loaded
-  by a core (FPU-EXPONENT, FPU-DENORMALS), not before: ttsim refuses the instruction of the matrix
-  unit, whoever needs its results. The debug port of Dst shows it. A doubtful lane is refused
-  where it would decide more than values of lanes (VECTOR-DOUBT-REGISTER, VECTOR-DOUBT-LANES):
-  what SFPCONFIG takes for LaneConfig and macros, whether a row that ZEROACC cleared becomes
-  valid, which lanes scheduled instructions write, what a status register of a core shows. The
-  union of operands counts: a result that does not depend on one of them (a product with zero, a
-  table entry that is not chosen) is in doubt all the same.
+  work), and a denormal of SrcB in a product with Zero_Flag_disabled_src, make the results that they
+  reach doubtful: cell by cell through Dst, SrcA, SrcB and sums, lane by lane through LRegs and
+  condition codes of the vector unit. A doubtful cell is refused when it is packed or loaded by a core
+  (FPU-EXPONENT, FPU-DENORMALS), not before; ttsim refuses the instruction of the matrix unit. The
+  debug port of Dst shows it. A doubtful lane is refused where it would decide more than values of
+  lanes (VECTOR-DOUBT-REGISTER, VECTOR-DOUBT-LANES): the value that SFPCONFIG takes for LaneConfig and
+  macros, whether a row that ZEROACC cleared becomes valid, which lanes scheduled instructions write,
+  and what a status register of a core shows. Doubt is the union of the operands' doubts: a result
+  that does not depend on one of them (a product with zero, a table entry that is not chosen) is
+  doubtful all the same.
 * Stochastic rounding of the matrix unit's sums and of the packer is refused (FPU-STOCHASTIC,
   PACR-ALU_ROUNDING_MODE_*), because no source names the random bits. `stochastic = SEED` models it,
-  not bit-exact and noted (STOCHASTIC-MODELLED): a 32-bit shift register for sums, one for the early
-  and one for the bfp conversion, stepped once per rounded result, reseeded by PRNG_SEED; only the
-  last rounding of a sum goes by chance, the sum in L1 does not. "up" and "down" bracket it.
-* Matrix unit: SHIFTXA after MOVB2D or MOVD2B is refused (the ISA names no SrcA row for them); of
-  MFCONV3S1, APOOL3S1 and APOOL3S2 the ISA does not say which cells they add 0 to, so they are
-  refused where that would show; no oracle executes the legacy group, the shifts and MOVDBGA2D.
-  GMPOOL with 5-bit exponents, integers or scales other than 1.0 follows the ISA text alone; refused
-  are its argmax, and 5-bit exponents into 32-bit Dst, where the text contradicts itself.
-* Accumulation of int32 in L1 follows one sentence of the ISA text (sign and magnitude, saturating);
-  that a sum of zero is +0 is an assumption.
-* Livelock (polling for ever) is found by following, 2000 rounds after the last Tensix word, what
-  each running core can still do while nothing moves. Not found, so left to limit or time-out: loops
-  that change bytes for ever (a heartbeat word), that push or store to devices, that jump through a
-  register whose value varies, or that count in memory. "Could have been released by" knows stores
-  to constant addresses only: not those through pointers, of the packer or of other tiles.
-* Everything is compared with ttsim v1.10.0; nothing was compared with silicon.
-* Of the mutants of `tests/why/mutants` two are named no more (MISSED in `test_mutants.py`): another
-  line of the same race comes first.
-* `bhemu why` does not name every culprit: its first finding does for 310 of 707 planted bugs (128
-  of them are gone since, with the rules that found them: docs/why-corpus.md). When first asked it
-  had 92 % and 77 % of the points of bugs for each pain by two authors who did not know it, 59 %
-  in three sets that looked for its gaps, and 46 % in kernels on tt-metal's headers
-  ([why-corpus.md](why-corpus.md)). A cure is the one line whose change makes the outputs right,
-  which may be another one than the author's: a note, where nothing waits and nothing else is
-  found. """
+  not bit-exact and noted (STOCHASTIC-MODELLED): a 32-bit shift register for sums, and one each for the
+  early and the bfp conversion, stepped once per rounded result and reseeded by PRNG_SEED. Only the
+  last rounding of a sum is random; the sum in L1 is not. "up" and "down" bracket it.
+
+### Unpacker
+
+* UNPACR refuses srcb_bcast, an input that wraps (Unpack_fifo_size), SRCB_SET_Base, and compressed tiles
+  of 2-bit datums. Compressed tiles, row search, upsampling, the W dimension, headers of more than 16
+  bytes, SRCA_SET_Base and Unpack_Src_Reg_Set_Upd follow the ISA text alone.
+* In a burst of UNPACR across the boundary of a 16-row set of SrcA the silicon may drop rows. ttsim
+  refuses the UNPACR. bhemu executes it: every row is written, and all rows of the burst but its first
+  are marked; an instruction that reads one of them before it is written again is refused
+  (UNPACR-BURST). A transposed burst of this kind is refused.
+* A row table of a compressed tile that decreases is refused only at the end of L1, by the rule for
+  that, not as UNPACR-NOTHING.
+* REG2FLOP and SETDVALID are unsupported on Blackhole, and errors unless undefined behaviour is
+  tolerated.
+
+### Packer
+
+* The special form of SETDMAREG refuses the packer's tile sizes and zero flags (sources 0 to 5, 8), and
+  the largest exponent (9) after a PACR without ENABLE_ACC_STATS.
+* PACR refuses row_pad_zero, ctxt_ctrl and cfg_context (no text), L1 as source, INT_DESCALE, the
+  metadata of finished tiles, and strided reads of interfaces other than all, 1 and 3. Counters of
+  another thread, the base of the input, a limit of the output and tiles without header follow the ISA
+  text alone.
+* Without Disable_zero_compress silicon compresses, in a way that the text leaves open: data are packed
+  plain, as ttsim does, and noted (PACR-COMPRESSION).
+* Where the text and ttsim count rows of a plane differently, edge masks follow ttsim if it takes them,
+  which is noted where another datum would be masked (PACR-EDGE-ROW); otherwise such a mask is refused.
+  With reference = "isa" the text decides.
+* Sums of fp16 in L1 have the errors that ttsim has. A card gave NaN for others, after a matmul of two
+  subblocks or more: such a program is noted (PACR-FP16-SUMS).
+* Accumulation of int32 in L1 follows one sentence of the ISA text (sign and magnitude, saturating).
+  That a sum of zero is +0 is an assumption.
+* Dst rows that have not been written since power-up hold zeros. PACR refuses to pack them
+  (PACR-UNWRITTEN, selectable); other readers do not notice. The order of rows that
+  DEST_ACCESS_CFG_remap_addrs and swizzle_32b give is modelled for strided PACRs only. It does not
+  show unless it changes; then PACR refuses older rows (PACR-REORDERED), and other readers do not.
+
+### Compiling and starting
+
+* First use compiles, where no wheel brought the machine code. `bhemu run` does not wait for it, and
+  neither does `bhemu check`; `run --check`, all other commands and Python compile first.
+* In a fresh clone, on two processors with four times as much work as they can do (processor time, about
+  twice that of an idle machine): add1 answers in 1.1 s (2.0 s without bytecode), where compiling what
+  it uses takes 40 s idle. matmul takes 32 to 34 s, interpreted alone 30 to 32 s (1.04 and 1.07 times
+  in pairs), compiled first 140 s. By the clock these pairs were 1.2 and 1.5 apart. Idle, interpreted
+  matmul takes 14.6 s; the hand-over was not measured idle.
+* An entry that is not finished when its run ends is begun anew (the loop takes 10 s idle), so short runs
+  alone never get compiled code: `bhemu warm` or one longer run does. With two processors one of them
+  compiles, so a run that lasts is compiled after 40 s instead of 25. A run waits for code that it
+  needs for the first time after it was taken over (other modes of UNPACR and PACR than whole rows: 5
+  and 7 s), and for a damaged entry. For a picture of L1 (kind "image") only what every run needs is
+  compiled ahead. Firmware boots before a run can be taken over.
+* Starting takes longer than wanted: `bhemu run -q elfs/add1` takes 3 to 3.5 times the processor time of
+  `import numpy` (wanted: 2), `bhemu why elfs/hang_cycle` 5 to 6 times (wanted: 4), on a machine with
+  six times as much work as it can do; numpy, click and pyelftools alone take 1.3. `--help` takes 0.7
+  times, and `isa X` 0.9 to 1.1 times from the second call on.
+* MVMUL and its accumulation in a 16-bit Dst need SSE4.1 (x86-64-v2) or better to be fast; elsewhere
+  each datum is computed alone. On x86-64-v4 the same instructions are used, without a measurement.
+
+### Explanations
+
+* Of the mutants of `tests/why/mutants` two are not named any more (MISSED in `test_mutants.py`):
+  another line of the same race comes first.
+* `bhemu why` does not name every culprit. Its first finding does for 310 of 707 planted bugs (128 of
+  them have been removed, with the rules that found them: [why-corpus.md](why-corpus.md)). When first
+  asked it had 92 % and 77 % of the points of bugs for each pain by two authors who did not know it,
+  59 % in three sets that looked for its gaps, and 46 % in kernels on tt-metal's headers. A cure is the
+  one line whose change makes the outputs right, which may be another line than the author's. It is a
+  note, given where no agent waits and nothing else is found."""
 
 CONFLICTS = [
     (
