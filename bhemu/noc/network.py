@@ -38,7 +38,7 @@ ENTRIES = {
     "open_round": function(CHIP_STEP, rounds.open_round),
     "run_tiles": function(CHIP_STEP, rounds.run_tiles),
     "finish_round": function(CHIP_STEP, rounds.finish_round),
-    "catch_up": function(CHIP_STEP, record.catch_up_all),
+    "catch_up": function(CHIP_STEP, record.catch_up_some),
 }
 _STEP = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
 _TRANSLATES = 1 << 14  # NIU_CFG_0
