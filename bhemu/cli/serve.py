@@ -230,6 +230,8 @@ def _end_record(
     if recorder is None:
         return
     recorder.act(recorded.END, chip.round, (0, 0), 0, b"")
+    if chip.round == 0:
+        return  # a host may look at the chip first, in a session of its own
     path = values["record"]
     if values["profile"]:
         _process(Path(path + _TABLE), "profile", "-q", path, "--html", path + _PAGE)

@@ -191,7 +191,11 @@ class SharedChip(Chip):
             )
         self._number = number
         self.arena, self._ready = Arena(), False
-        self.touched, self._behind = True, 0  # since it stood; rounds missed since
+        self.touched, self._behind, self._idle = (
+            True,
+            0,
+            False,
+        )  # since it stood; rounds missed since
         super().__init__(**options)
         words = self.network.state.map[0, 0]
         runs = (words & 15 == noc_map.TENSIX) & (words >> 4 & 0xFF >= TILES)
@@ -252,10 +256,11 @@ class SharedChip(Chip):
     def next_round(self) -> None:
         """A round; of a chip that stands, untouched, later."""
         if not self.touched:
-            self._behind += 1
+            self._behind += not self._idle  # no time passes on an idle one
             return
         self._catch_up()
-        self.touched = self.straight(1) not in _STANDS
+        reason = self.straight(1)
+        self.touched, self._idle = reason not in _STANDS, reason == "idle"
 
     def _catch_up(self) -> None:
         """The rounds that passed while the chip stood: every tile does what it did in the last."""
