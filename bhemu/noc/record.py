@@ -265,10 +265,7 @@ def tile_of(chip: Any, t: Any) -> Any:
 # After a round that a tile would do again (tensix/loop.py), with nothing of its own under
 # way, only a delivery or the host can change what it does. So it has no turns until then; before a
 # delivery touches it, and before Python looks, `catch_up` does what it has missed: the multiple of
-# its period by counting, the rest by running.
-
-_LONGEST_PERIOD = 64  # rounds, of which one less may have to be run to catch up
-
+# its period by counting, the rest by running: never more rounds than it has missed.
 
 @njit
 def is_skipped(chip: Any, t: Any) -> Any:
@@ -287,10 +284,10 @@ def begin(chip: Any) -> None:
             continue
         s = tile_of(chip, t)
         every = period(s)
-        if every == 0 or every > _LONGEST_PERIOD or s.noc_requests[0]:
+        if every == 0 or s.noc_requests[0]:
             continue
         rounds = room(s)
-        if rounds > _LONGEST_PERIOD:
+        if rounds > every:
             chip.skip_from[t], chip.skip_until[t] = now, now + rounds
             chip.skip_progress[t] = s.round_progress[0]
 
