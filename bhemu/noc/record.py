@@ -267,6 +267,7 @@ def tile_of(chip: Any, t: Any) -> Any:
 # delivery touches it, and before Python looks, `catch_up` does what it has missed: the multiple of
 # its period by counting, the rest by running: never more rounds than it has missed.
 
+
 @njit
 def is_skipped(chip: Any, t: Any) -> Any:
     """Whether the tile has no turns."""
