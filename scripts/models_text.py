@@ -30,8 +30,7 @@ SHORT = """## Where the model falls short
   reserved bits, interrupts, router debug; requests to L2CPU, security and router-only tiles. The
   data of a write are taken when it is sent, so that counters 32-47 stay 0; data words are lengths
   divided by 64, whatever the alignment. PCIe, ARC and Ethernet tiles are memory; of two chips the
-  Ethernet tiles have cores ([hosts.md](hosts.md)), whose own loads and stores beyond the 512 KiB of
-  such a tile are not refused.
+  Ethernet tiles have cores ([hosts.md](hosts.md)).
 * NoC assumptions. Requests of one tile arrive in the order in which they were sent, the tiles one
   after another; `delivery="late"` lets any pass that hardware does not keep in order, whole, and
   `timing="model"` performs each in the cycle in which it arrives. Unlike
