@@ -1,6 +1,7 @@
 """Commands for hosts: `bhemu serve`, `bhemu simulator` and `bhemu llk`."""
 
 import functools
+import gc
 import importlib.util
 import os
 import shlex
@@ -230,6 +231,8 @@ def _end_record(
     if recorder is None:
         return
     recorder.act(recorded.END, chip.round, (0, 0), 0, b"")
+    if chip.round == 0:
+        return  # a host may look at the chip first, in a session of its own
     path = values["record"]
     if values["profile"]:
         _process(Path(path + _TABLE), "profile", "-q", path, "--html", path + _PAGE)
@@ -277,6 +280,7 @@ def _serve_library(fd: str, values: dict[str, Any]) -> int:
             chip.arena.head["plain"] = recorder is None  # each access of the host is a message
     except Exception as problem:  # the host waits: whatever it is, it must hear of it
         return line.fail(output.show(problem, as_json=False))
+    gc.freeze()  # what is there stays: no collection walks it again
     line.send_memory([one.arena.fd for one in chips])
     session = LibrarySession(line, chips, functools.partial(_failed, values))
     session.recorder = recorder

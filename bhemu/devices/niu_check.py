@@ -155,7 +155,7 @@ def _own(s: Any, row: Any) -> Any:
     n, at = request.size(row), row[request.LOCAL]
     if request.has_enables(control):
         at &= ~15
-    if at < 0 or at > mm.L1_SIZE - n:
+    if at < 0 or at > noc_map.l1_end(s) - n:
         return np.int64(refuse(s, LOCAL, address=at, length=n))
     return np.int64(DONE)
 

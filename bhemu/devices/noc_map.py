@@ -10,6 +10,7 @@ import numpy as np
 
 from bhemu.jit.intrinsics import load_word
 from bhemu.jit.subset import njit
+from bhemu.memmap import L1_SIZE
 
 COORDINATES = 1 << 12  # y << 6 | x
 WIDTH, HEIGHT = 17, 12  # of both NoCs
@@ -19,6 +20,7 @@ ROWS = range(2, 12)
 # What answers at endpoints that are no Tensix tile
 DRAM_SIZE = 0xFF000000  # of a bank; the tile's own registers follow
 ETHERNET_L1_SIZE = 0x80000
+ETHERNET_TYPE = 2  # in the upper half of NOC_ENDPOINT_ID
 PCIE_HOST, PCIE_SIZE = 1 << 60, 1 << 32  # the host's memory, which begins at bit 60
 
 # Kinds of endpoints. Those of MEMORIES are plain bytes to the NoC; at SECURITY nothing answers.
@@ -69,3 +71,10 @@ def look_up(s: Any, noc: Any, coordinate: Any, physical: Any) -> Any:
     """The endpoint at a coordinate that software gave."""
     row = 2 * physical + noc
     return load_word(np.int64(s.noc_map[0]) + 4 * (row * COORDINATES + (coordinate & 0xFFF)))
+
+
+@njit
+def l1_end(s: Any) -> Any:
+    """First address after L1 of a tile with cores."""
+    ethernet = s.niu_endpoint[0] >> 16 & 0xFF == ETHERNET_TYPE
+    return np.int64(ETHERNET_L1_SIZE if ethernet else L1_SIZE)

@@ -49,6 +49,7 @@ class Op(IntEnum):
     FAILED = 7
     DMA_READ = 8
     DMA_WRITE = 9
+    SETTLE = 10
 
 
 class Gone(Exception):  # noqa: N818 - the end of a session is no error
@@ -174,6 +175,8 @@ class LibrarySession:
                 chip.arena.head["asleep"] = 0
             if chip.network.endpoint(0, xy) & 15 == noc_map.ARC:
                 arc.written(chip.network, address)
+        elif op == Op.SETTLE:
+            chip.settle(chip.network.endpoint(0, xy) >> 4 & 0xFF)
         elif op == Op.WAITS:
             if chip.network.endpoint(0, xy) & 15 == noc_map.TENSIX:
                 raise chip.standstill(xy)  # the host reads one place of it, again and again

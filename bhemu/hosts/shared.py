@@ -25,13 +25,15 @@ from bhemu.program.options import ChipOptions
 from bhemu.tensix.state import DTYPE, OFFSET, State
 
 if TYPE_CHECKING:
+    from bhemu.errors import NoProgress
+    from bhemu.machine.machine import Bank
     from bhemu.machine.saved import Snapshot
 
 Bytes = npt.NDArray[np.uint8]
 
 # The layout of the file; libbhemu/libbhemu.h says the same.
 
-MAGIC, LAYOUT = 0x62686D75, 3
+MAGIC, LAYOUT = 0x62686D75, 4
 GRANULE = 256  # bytes of L1 that one mark is for
 _GRANULES = L1_SIZE // GRANULE
 _BANK = 1 << 32
@@ -41,13 +43,13 @@ HEAD = np.dtype(
     {
         "names": [
             *("magic", "layout", "stands", "plain", "size", "tiles", "tile_stride", "dram"),
-            *("dram_size", "marks", "data", "data_size", "asleep", "touched", "map"),
+            *("dram_size", "marks", "data", "data_size", "asleep", "touched", "behind", "map"),
         ],
         "formats": [
             *["<u4"] * 4,
             *["<u8"] * 8,
             "<u4",
-            ("u1", (TILES,)),
+            *[("u1", (TILES,))] * 2,
             ("<u4", (COORDINATES,)),
         ],
     },
@@ -189,7 +191,11 @@ class SharedChip(Chip):
             )
         self._number = number
         self.arena, self._ready = Arena(), False
-        self.touched, self._behind = True, 0  # since it stood; rounds missed since
+        self.touched, self._behind, self._idle = (
+            True,
+            0,
+            False,
+        )  # since it stood; rounds missed since
         super().__init__(**options)
         words = self.network.state.map[0, 0]
         runs = (words & 15 == noc_map.TENSIX) & (words >> 4 & 0xFF >= TILES)
@@ -214,19 +220,28 @@ class SharedChip(Chip):
     def snapshot(self) -> Snapshot:
         """As of every chip."""
         assert isinstance(self.network, SharedNetwork)
+        self.settle()
         self.network.find_pages()
         return super().snapshot()
+
+    def _reach(self, x: int, y: int, noc: int) -> Tile | Bank:
+        place = super()._reach(x, y, noc)
+        if isinstance(place, Tile):
+            self.settle(place.number)
+        return place
+
+    def standstill(self, xy: XY) -> NoProgress:
+        """As of every machine."""
+        self.settle()
+        return super().standstill(xy)
 
     def run_rounds(self, rounds: int) -> str:
         """Run until only the host can go on, at most so many rounds; why it ended."""
         self.take_writes()
-        try:
-            return self.straight(rounds)
-        finally:
-            self.settle()
+        return self.straight(rounds)
 
     def straight(self, rounds: int = 1) -> str:
-        """The same; tiles that only poll are behind, until settle()."""
+        """The same, for whom has taken writes; tiles that only poll are behind, until settle()."""
         if not self._ready:
             self._ready = True
             return str(self.run("polling", rounds=rounds).reason)
@@ -235,15 +250,17 @@ class SharedChip(Chip):
             return "rounds" if stop is None else stop.reason
         except BhemuError as problem:
             self.loop.error = copy.copy(problem)
+            self._rounds.settle()
             raise
 
     def next_round(self) -> None:
         """A round; of a chip that stands, untouched, later."""
         if not self.touched:
-            self._behind += 1
+            self._behind += not self._idle  # no time passes on an idle one
             return
         self._catch_up()
-        self.touched = self.straight(1) not in _STANDS
+        reason = self.straight(1)
+        self.touched, self._idle = reason not in _STANDS, reason == "idle"
 
     def _catch_up(self) -> None:
         """The rounds that passed while the chip stood: every tile does what it did in the last."""
@@ -253,16 +270,22 @@ class SharedChip(Chip):
             self.network.state.until_polling[0] = 1
             self._behind = 0
 
-    def settle(self) -> None:
-        """Every tile is where it would be if it had had all its turns."""
+    def settle(self, t: int | None = None) -> None:
+        """Tile `t`, or every tile, is where it would be if it had had all its turns."""
         self._catch_up()
-        self._rounds.settle()
+        if t is None or self.network.state.skip_from[t] >= 0:
+            self._rounds.settle(t)
+            self.tell_behind()
+
+    def tell_behind(self) -> None:
+        """Tell the host the tiles that it must have settled before it writes their L1."""
+        self.arena.head["behind"] = self.network.state.skip_from[:TILES] >= 0
 
 
 class SharedChips:
     """The chips of a session, in one clock: each has its round, then the links carry what waits.
 
-    A chip that stands has its rounds later: when anything touches it, or at the end of a call.
+    A chip that stands has its rounds later: when anything touches it.
     """
 
     def __init__(self, chips: Sequence[SharedChip]) -> None:
@@ -271,25 +294,26 @@ class SharedChips:
 
     def run_rounds(self, rounds: int) -> bool:
         """At most so many rounds; whether only the host can go on."""
-        if self._links is None:
-            return self.chips[0].run_rounds(rounds) in _STANDS
+        try:
+            if self._links is None:
+                return self.chips[0].run_rounds(rounds) in _STANDS
+            return self._run_linked(self._links, rounds)
+        finally:
+            for chip in self.chips:
+                chip.tell_behind()
+
+    def _run_linked(self, links: Links, rounds: int) -> bool:
         for chip in self.chips:
             chip.take_writes()
-        try:
-            for _ in range(rounds):
-                for chip in self.chips:
-                    chip.next_round()
-                if self._links.waits():
-                    self._settle()
-                    self._links.carry()
-                    for chip in self.chips:
-                        chip.touched = True
-                elif not any(chip.touched for chip in self.chips):
-                    break
-        finally:
-            self._settle()
+        for _ in range(rounds):
+            for chip in self.chips:
+                chip.next_round()
+            waiting = links.waiting()
+            for tile in waiting:
+                tile.machine.settle(tile.number)
+                tile.machine.touched = True
+            if waiting:
+                links.carry()
+            elif not any(chip.touched for chip in self.chips):
+                break
         return not any(chip.touched for chip in self.chips)
-
-    def _settle(self) -> None:
-        for chip in self.chips:
-            chip.settle()

@@ -66,8 +66,8 @@ class Record:
 
     def __getattr__(self, name: str) -> npt.NDArray[Any]:
         """The view of a member, which is made when it is first asked for."""
-        assert self.DTYPE.names is not None
-        if name not in self.DTYPE.names:
+        assert self.DTYPE.fields is not None
+        if name not in self.DTYPE.fields:
             raise AttributeError(f"{type(self).__name__} has no member {name}")
         view: npt.NDArray[Any] = self._record[name][0]
         setattr(self, name, view)

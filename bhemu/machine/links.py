@@ -31,9 +31,14 @@ class Links:
             for (chip, own), (other, channel) in sorted(LINKS.items())
         )
 
-    def waits(self) -> bool:
-        """Whether a TX queue has a command that is not carried out."""
-        return any(tile.state.ethernet[ethernet.COMMANDS].any() for tile, _ in self._ends)
+    def waiting(self) -> list[Tile]:
+        """Both ends of each link of which a TX queue has a command that is not carried out."""
+        return [
+            tile
+            for ends in self._ends
+            if ends[0].state.ethernet[ethernet.COMMANDS].any()
+            for tile in ends
+        ]
 
     def carry(self) -> None:
         """Carry out one command of each queue that has one; between rounds.

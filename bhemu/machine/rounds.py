@@ -125,8 +125,8 @@ class Rounds:
         """Run rounds, `one` or as many as are good, at most `most`: (stop, a round has ended)."""
         raise NotImplementedError
 
-    def settle(self) -> None:
-        """Every tile is where it would be if it had had all its turns."""
+    def settle(self, t: int | None = None) -> None:
+        """Tile `t`, or every tile, is where it would be if it had had all its turns."""
 
     def end(self) -> None:
         """A run is over: a host may end what threads wait for."""
@@ -314,9 +314,9 @@ class RoundsOnNetwork(Rounds):
                 return stopped
         return None
 
-    def settle(self) -> None:
+    def settle(self, t: int | None = None) -> None:
         """As of every machine: those that only poll are left out of rounds."""
-        while self._network.call("catch_up", 0):
+        while self._network.call("catch_up", 0 if t is None else t + 1):
             stopped = self._resolve_tiles()
             assert stopped is None, stopped
 

@@ -38,11 +38,10 @@ ENTRIES = {
     "open_round": function(CHIP_STEP, rounds.open_round),
     "run_tiles": function(CHIP_STEP, rounds.run_tiles),
     "finish_round": function(CHIP_STEP, rounds.finish_round),
-    "catch_up": function(CHIP_STEP, record.catch_up_all),
+    "catch_up": function(CHIP_STEP, record.catch_up_some),
 }
 _STEP = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
 _TRANSLATES = 1 << 14  # NIU_CFG_0
-_ETHERNET_TYPE = 0x0200  # of an endpoint
 _FILL = {None: 0, "off": 0, "zero": 0, "ff": 0xFF, "random": -1}
 
 Pages = dict[tuple[int, int], npt.NDArray[np.uint8]]
@@ -96,7 +95,7 @@ class Network:
             s.niu_node[noc] = int(s.niu_node[noc]) & ~0xFFF | own[0] | own[1] << 6
             number = int(s.niu_endpoint[noc]) & ~0xFF | t
             if t >= TILES:
-                number = number & ~0xFFFFFF | _ETHERNET_TYPE << 8 | t - TILES
+                number = number & ~0xFFFFFF | noc_map.ETHERNET_TYPE << 16 | t - TILES
             s.niu_endpoint[noc] = number
             s.niu_config[noc, 0] = _TRANSLATES
             s.niu_config[noc, (mm.NOC_ID_LOGICAL - mm.NIU_CFG_0) >> 2] = x | y << 6

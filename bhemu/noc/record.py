@@ -265,9 +265,7 @@ def tile_of(chip: Any, t: Any) -> Any:
 # After a round that a tile would do again (tensix/loop.py), with nothing of its own under
 # way, only a delivery or the host can change what it does. So it has no turns until then; before a
 # delivery touches it, and before Python looks, `catch_up` does what it has missed: the multiple of
-# its period by counting, the rest by running.
-
-_LONGEST_PERIOD = 64  # rounds, of which one less may have to be run to catch up
+# its period by counting, the rest by running: never more rounds than it has missed.
 
 
 @njit
@@ -287,10 +285,10 @@ def begin(chip: Any) -> None:
             continue
         s = tile_of(chip, t)
         every = period(s)
-        if every == 0 or every > _LONGEST_PERIOD or s.noc_requests[0]:
+        if every == 0 or s.noc_requests[0]:
             continue
         rounds = room(s)
-        if rounds > _LONGEST_PERIOD:
+        if rounds > every:
             chip.skip_from[t], chip.skip_until[t] = now, now + rounds
             chip.skip_progress[t] = s.round_progress[0]
 
@@ -340,13 +338,14 @@ def most_progress(chip: Any, most: Any) -> Any:
     return most
 
 
-def catch_up_all(chip: Any, _unused: Any) -> Any:
-    """STEP of a chip: every tile is where it would be; before Python looks at tiles.
+def catch_up_some(chip: Any, number: Any) -> Any:
+    """STEP of a chip: a tile is where it would be, before Python looks; its number + 1, or 0: all.
 
     Not 0: a tile has stopped on the way.
     """
     status = np.int64(0)
     for t in range(chip.tiles[0]):
-        stopped = catch_up(chip, t)
-        status = stopped if stopped != 0 else status
+        if number == 0 or number == t + 1:
+            stopped = catch_up(chip, t)
+            status = stopped if stopped != 0 else status
     return status

@@ -254,9 +254,35 @@ def finish_round(chip: Any, _unused: Any) -> Any:
     return _finish(chip)
 
 
+@njit
+def _pass(chip: Any, most: Any) -> Any:
+    """Count up to `most` rounds in which no tile has a turn and nothing is delivered; how many."""
+    looked_at = chip.until_count[0] or chip.until_polling[0] or chip.timed[0]
+    if looked_at or chip.limit[0] >= 0 or chip.phase[0] != BETWEEN or delivery.under_way(chip):
+        return np.int64(0)
+    awake = False
+    for t in range(chip.tiles[0]):
+        if record.is_skipped(chip, t):
+            most = min(most, chip.skip_until[t] - chip.round[0])
+        elif chip.awake[t]:
+            return np.int64(0)
+        awake = awake or chip.awake[t] != 0
+    if not awake or most <= 0:
+        return np.int64(0)
+    chip.round[0] += most
+    chip.clock[0] += most * record.most_progress(chip, np.int64(1))
+    return most
+
+
 def run_rounds(chip: Any, rounds: Any) -> Any:
     """STEP of a chip: run up to `rounds` rounds from where it stands; 0, or why it stopped."""
-    for _ in range(rounds):
+    left = rounds
+    while left > 0:
+        passed = _pass(chip, left)
+        if passed > 0:
+            left -= passed
+            continue
+        left -= 1
         if chip.phase[0] == BETWEEN and _open(chip) != 0:
             return np.int64(CHIP_TILES)
         for t in range(chip.tiles[0]):

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from bhemu.devices.debug_port import MODES
+from bhemu.devices.noc_map import l1_end
 from bhemu.jit.build import function, load
 from bhemu.jit.intrinsics import LOAD, STORE, l1_word
 from bhemu.jit.record import PAGE
@@ -88,7 +89,7 @@ def _load(s: Any, c: Any, pc: Any, word: Any, size: Any) -> Any:
         misaligned(s, c, word, size - 1, base)
         return np.int64(_STOP)
     s.fuel[c] -= 1
-    if at < L1_SIZE:
+    if at < l1_end(s):
         _set(s, c, word, semantics.loaded(word, l0_cache.load(s, c, at, size)))
         return pc + 4
     if not _is_device(at):
@@ -137,7 +138,7 @@ def store(s: Any, c: Any, pc: Any, word: Any) -> Any:
         s.attention[0] |= STORED
     s.fuel[c] -= 1
     value = _rs2(s, c, word) & ((1 << (8 * size)) - 1)
-    if at < L1_SIZE:
+    if at < l1_end(s):
         if s.l0[0]:
             l0_cache.stored(s, c, at)
         _store_l1(s, at, size, value)
@@ -236,10 +237,10 @@ def no_code(c: Any, pc: Any) -> Any:
 @njit
 def fetches(s: Any, c: Any, pc: Any) -> Any:
     """0 when the word at `pc` may be executed, else the error; notes the page as code."""
-    if pc < L1_SIZE:
+    if pc < l1_end(s):
         s.code_page[pc // PAGE] |= np.uint8(1 << c)
         return np.int64(0)
-    return no_code(c, pc)
+    return no_code(c, pc) if pc >= L1_SIZE else np.int64(FETCH_UNMAPPED)
 
 
 @njit
@@ -286,7 +287,7 @@ def run_slice(s: Any, c: Any) -> Any:
     TRANSLATE: it has come to a page that the other engine translates.
     """
     local, room = np.int64(_LOCAL + c * LOCAL_SIZE), np.int64(LOCAL_SIZES[c])
-    pc, word, l1 = np.int64(s.pc[c]), np.int64(0), np.int64(0 if s.l0[0] else L1_SIZE)
+    pc, word, l1 = np.int64(s.pc[c]), np.int64(0), np.int64(0 if s.l0[0] else l1_end(s))
     translates = s.translate_after[0] != 0
     code = np.uint8(1 << c if translates else 0)
     while True:

@@ -234,5 +234,5 @@ def test_layout_is_the_one_of_the_header() -> None:
     assert f"MAGIC = {MAGIC:#X}".replace("0X", "0x") in text
     assert HEAD.fields is not None
     offsets = [field[1] for field in HEAD.fields.values()]
-    assert offsets == [0, 4, 8, 12, 16, 24, 32, 40, 48, 56, 64, 72, 80, 84, 224]
+    assert offsets == [0, 4, 8, 12, 16, 24, 32, 40, 48, 56, 64, 72, 80, 84, 224, 364]
     assert SIZE % 4096 == 0

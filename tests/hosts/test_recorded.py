@@ -356,13 +356,17 @@ def test_a_session_is_checked_when_it_is_over(tmp_path: Path) -> None:
     """`bhemu simulator FOLDER --check`: the host's program ends with what was found."""
     folder = tmp_path / "chip"
     subprocess.run([sys.executable, "-m", "bhemu", "simulator", str(folder), "--check"], check=True)
-    done = subprocess.run(
-        [sys.executable, library_host.__file__, folder / libbhemu.NAME, "running"],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    report = folder / "last.session.check.txt"
+    command, report = [sys.executable, library_host.__file__], folder / "last.session.check.txt"
+
+    def host(scenario: str) -> str:
+        line = [*command, folder / libbhemu.NAME, scenario]
+        return subprocess.run(line, capture_output=True, text=True, check=True).stderr
+
+    assert host("memory") == ""  # no core runs in it
+    assert not report.exists()
+    found = host("running")
     told = [f"bhemu looks at the session: {report}", *report.read_text().splitlines()]
-    lines = done.stderr.splitlines()
+    lines = found.splitlines()
     assert lines[: len(lines) // 2] == lines[len(lines) // 2 :] == told  # of two sessions
     assert "L1 0x200 of tile (1,2) decides the result, and nothing has written it" in told[1]
 

@@ -1,5 +1,7 @@
 """Ethernet tiles of linked chips: memory, two cores, requests of the NoC, links."""
 
+from collections.abc import Callable
+
 import noc_program as p
 import pytest
 
@@ -8,7 +10,7 @@ from bhemu.errors import BhemuError, InputError, NotModelled
 from bhemu.machine.links import LinkedChip, Links
 from bhemu.machine.machine import Chip
 from bhemu.noc.grid import LINKS, XY
-from bhemu.riscv.assembly import A0, A1, A2, PARK, SP, ZERO, beq, code, li, lw, sw
+from bhemu.riscv.assembly import A0, A1, A2, PARK, SP, ZERO, beq, code, jalr, li, lw, sw
 
 OWN, HOME = (1, 2), p.hi((1, 2))
 LINKED, ALONE = (22, 25), (20, 25)  # channels 2 and 0 of chip 0
@@ -33,6 +35,10 @@ def store(address: int, value: int) -> list[int]:
 
 def load(address: int, to: int) -> list[int]:
     return [*li(A0, address), lw(A1, A0), *li(A0, to), sw(A1, A0)]
+
+
+def jump(address: int) -> list[int]:
+    return [*li(A0, address), jalr(ZERO, A0, 0)]
 
 
 def command(kind: int, start: int = DATA, size: int = 64, to: int = DATA, **more: int) -> list[int]:
@@ -75,6 +81,19 @@ def test_its_l1_ends_at_512_kib() -> None:
     assert chip.read(*LINKED, 0x7FFFC, 4) == b"last"
     with pytest.raises(InputError):
         chip.write(*LINKED, 0x7FFFC, b"too far")
+
+
+@pytest.mark.parametrize("at", [0x7FFFC, 0x80000, 0x17FFFC])
+@pytest.mark.parametrize("act", [lambda at: load(at, DATA), lambda at: store(at, 0x6F), jump])
+def test_a_core_beyond_its_l1_is_refused(act: Callable[[int], list[int]], at: int) -> None:
+    chip = LinkedChip(0)
+    chip.write(*LINKED, 0x7FFFC, code(PARK))
+    start(chip, LINKED, act(at))
+    if at < 0x80000:
+        chip.run(rounds=20)
+        return
+    with pytest.raises(BhemuError, match=f"0x0?0?0?0*{at:x}"):
+        chip.run(rounds=20)
 
 
 def test_a_chip_alone_has_no_ethernet_cores() -> None:

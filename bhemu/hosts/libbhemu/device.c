@@ -105,6 +105,10 @@ static void tile_write(uint32_t place, uint64_t address, const void *data, uint3
         ask_bytes(WRITE, place, address, (uint8_t *)data, size);
         return;
     }
+    if (tile >= 0 && chip->behind[tile]) {
+        struct message message = {.op = SETTLE, .place = place | current << CHIP_SHIFT};
+        server_ask(&message);
+    }
     memcpy(to, data, size);
     if (tile >= 0) mark(tile, address, size);
 }

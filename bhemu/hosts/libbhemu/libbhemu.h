@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 /* The layout of the shared file; bhemu/hosts/shared.py writes it and checks these numbers. */
-enum { MAGIC = 0x62686D75, LAYOUT = 3, COORDINATES = 1 << 12, TILES = 140, L1_SIZE = 1572864 };
+enum { MAGIC = 0x62686D75, LAYOUT = 4, COORDINATES = 1 << 12, TILES = 140, L1_SIZE = 1572864 };
 enum { GRANULE_SHIFT = 8, GRANULES = L1_SIZE >> GRANULE_SHIFT };
 
 struct shared {
@@ -22,13 +22,14 @@ struct shared {
     uint64_t data, data_size;     /* bytes of the message under way */
     uint32_t asleep;              /* 1: no core was released yet, so time changes nothing */
     uint8_t touched[TILES];       /* 1: the tile has a mark */
+    uint8_t behind[TILES];        /* 1: the tile is to be settled before its L1 is written */
     uint32_t map[COORDINATES];    /* endpoints of NoC 0 by y << 6 | x */
 };
 
 /* Kinds of endpoints in `map` (bhemu/hosts/shared.py). */
 enum { NOTHING, TENSIX, DRAM };
 
-enum { READ = 1, WRITE, CLOCK, LEAVE, WAITS, DONE, FAILED, DMA_READ, DMA_WRITE };
+enum { READ = 1, WRITE, CLOCK, LEAVE, WAITS, DONE, FAILED, DMA_READ, DMA_WRITE, SETTLE };
 
 struct message {
     uint32_t op;

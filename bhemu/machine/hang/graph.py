@@ -420,7 +420,8 @@ def _linked(tile: Tile) -> list[str]:
 
 def linked(chip: Controls) -> list[str]:
     """Every linked transaction of a chip that nothing has closed, a line for each."""
-    return [line for tile in chip.tiles_made() for line in _linked(tile)]
+    tiles = (tile for tile in chip.tiles_made() if tile.state.niu_linked[:, 0].any())
+    return [line for tile in tiles for line in _linked(tile)]
 
 
 def network_no_progress(chip: Controls, loops: Mapping[int, tuple[Loop, ...]]) -> NoProgress:

@@ -3,6 +3,7 @@
 #ifdef DISPATCH_TELEMETRY_ADDR
 #pragma once
 #include <cstdint>
+#include "api/debug/kernel_profiler.hpp"
 #include "ckernel.h"
 #include "ckernel_globals.h"
 #include "ckernel_debug.h"
