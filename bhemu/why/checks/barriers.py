@@ -32,7 +32,7 @@ _ADVICE = {
 
 def run(context: Context) -> list[Finding]:
     """The requests that, held back alone, make the program end differently."""
-    if context.program.is_alone:
+    if tiles(context) is None:
         return []
     if found := shown(context, _unordered(context)):
         return found

@@ -19,7 +19,6 @@ from bhemu.why.unwritten.shadow import PUSHED
 from bhemu.why.walk import Instruction, where
 
 _SLOTS = 32
-_NO_REGS = np.zeros(32, np.uint32)
 
 
 @dataclass
@@ -49,7 +48,7 @@ class Slots:
         """What an observer has noted (shadow.notes), up to the end."""
         for what, t, value, pc, core, time in notes.tolist():
             if what == PUSHED:
-                self._pushed(t, value, Instruction(time, core, pc, 0, _NO_REGS))
+                self._pushed(t, value, Instruction(time, core, pc, 0))
             else:
                 self._template[t, what] = value
         for t in range(len(self._threads)):

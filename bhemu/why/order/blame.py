@@ -82,7 +82,7 @@ class Walk:
             core, clock, word, pc, text, floor, upto, time = o.passed[i % r.PASSED].tolist()
             values = self.flags[n].get(word, {})
             by = tuple(values[k] for k in range(floor + 1, upto + 1) if k in values)
-            step = Instruction(time, core, pc, text, np.zeros(32, np.uint32))
+            step = Instruction(time, core, pc, text)
             found.append(Passed(n, core, clock, 4 * word, step, by))
         return found
 

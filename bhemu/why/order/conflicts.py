@@ -230,14 +230,19 @@ class Observed:
 
     def _instruction(self, core: int, pc: int, time: int) -> Instruction:
         word = int(self.tile.state.l1.view("<u4")[pc >> 2])
-        return Instruction(time, core, pc, word, np.zeros(32, np.uint32))
+        return Instruction(time, core, pc, word)
+
+    @property
+    def left(self) -> list[tuple[Instruction, int]]:
+        """Of each core that has left its ELFs the last instruction there, and where it went on."""
+        found = self._observer.left.items()
+        return [(self._instruction(core, pc, time), to) for core, (pc, time, to) in found]
 
     @property
     def templates(self) -> list[tuple[Instruction, Instruction]]:
         """Of each core the store that changes the template of a MOP too early, and the MOP."""
-        nothing = np.zeros(32, np.uint32)
         return [
-            (Instruction(0, core, pc, word, nothing), Instruction(0, core, pushed, mop, nothing))
+            (Instruction(0, core, pc, word), Instruction(0, core, pushed, mop))
             for core, (pc, word, pushed, mop) in enumerate(self._o.mop_early.tolist())
             if pc
         ]
@@ -316,4 +321,4 @@ def made_step(pc: int, pushed: int, word: int, core: int, thread: int, time: int
     """The step of a core, or of a thread, at `pc`."""
     if thread >= 0:
         return Word(time, thread, word, pc, core, 0, 0, pushed)
-    return Instruction(time, core, pc, word, np.zeros(32, np.uint32))
+    return Instruction(time, core, pc, word)
