@@ -174,11 +174,6 @@ class Context:
         placed = placed_tiles(tile.machine, self.program)
         return next(part for one, part in placed if one.xy == tile.xy)
 
-    def named(self, first: Tile) -> list[tuple[int, int]]:
-        """The coordinates of the program's tiles, that of `first` before the others."""
-        others = [tile.xy for tile in self.tiles(self.symptom.machine) if tile.xy != first.xy]
-        return [first.xy, *others]
-
     @cached_property
     def firmware(self) -> frozenset[bytes]:
         """The bytes of each ELF of the program's firmware, which is taken to be right."""

@@ -199,11 +199,6 @@ def _told(
     return Finding("barriers", "error", text, culprit, victim, tuple(evidence), advice)
 
 
-def applies(seen: Outcome) -> int:
-    """To programs of a chip that come to their end."""
-    return 70 if seen.error is None else 0
-
-
 CHECK = Check(
     "barriers",
     proves="the source or target of a NoC request that is used before a counter of answers was"
@@ -211,6 +206,6 @@ CHECK = Check(
     " is named); a kernel that ends without a look at the answers of its last requests",
     misses="delays of more than 8 rounds, programs of one tile",
     cost="5 runs, and one for each place that sends requests",
-    applies=applies,
+    applies=lambda seen: 70 if seen.error is None else 0,
     run=run,
 )

@@ -16,7 +16,7 @@ from bhemu.memmap import CORE_NAMES, L1_SIZE
 from bhemu.program.specs import OutputSpec, Program
 from bhemu.tensix import config, config_fields
 from bhemu.tensix.insn import decode
-from bhemu.why.check import Check, Context, Outcome
+from bhemu.why.check import Check, Context
 from bhemu.why.findings import Finding, merged, place
 from bhemu.why.origin.chain import Chain
 from bhemu.why.requests import Moved, log_stores
@@ -265,10 +265,6 @@ def _tensors(tile: Tile, table: str, specs: Sequence[Any]) -> Iterator[_Tensor]:
             yield _Tensor(_title(spec), at, at + spec.size, spec, (table, number))
 
 
-def _applies(seen: Outcome) -> int:
-    return 0 if seen.fine else 4
-
-
 def _run(context: Context) -> Sequence[Finding]:
     if context.symptom.fine:
         return []
@@ -289,6 +285,6 @@ CHECK = Check(
     " all but the format; a format that is meant to be another is a warning, and only where a run"
     " went wrong",
     cost="one more run, in which every UNPACR and PACR passes through Python (100 us each)",
-    applies=_applies,
+    applies=lambda seen: 0 if seen.fine else 4,
     run=_run,
 )

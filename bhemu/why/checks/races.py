@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from bhemu.memmap import OVERLAY_BASE, OVERLAY_END
 from bhemu.program.lateness import Acts
 from bhemu.tensix.insn import BLOCKS, decode
-from bhemu.why.check import Check, Context, Outcome
+from bhemu.why.check import Check, Context
 from bhemu.why.findings import Finding, HandOver, line_of, merged, order, place, with_evidence
 from bhemu.why.order.conflicts import Conflict, Event, Observed, observed
 from bhemu.why.order.describe import unit_of
@@ -280,11 +280,6 @@ def _stall_res(step: Step) -> str:
     return f", stall_res = {BLOCKS.names[bit]} ({1 << bit:#x})"
 
 
-def applies(seen: Outcome) -> int:
-    """To every run: what happens to come out right may be a matter of luck."""
-    return 90 if seen.wrong else 60
-
-
 CHECK = Check(
     "races",
     proves="two accesses to one place of L1, GPRs, Config or Dst, one of them a write, that no"
@@ -295,6 +290,6 @@ CHECK = Check(
     " tiles but 32, one of each kind among them; an order from tile to tile (see transfers)",
     cost="one run that takes 2 to 20 times as long as the plain one; late runs for each"
     " finding, 40 at most",
-    applies=applies,
+    applies=lambda seen: 90 if seen.wrong else 60,  # to every run: some are right by luck
     run=run,
 )

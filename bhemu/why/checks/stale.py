@@ -155,11 +155,6 @@ def _finding(context: Context, tile: Tile, load: _Load, seen: Outcome, seed: int
     )
 
 
-def applies(seen: Outcome) -> int:
-    """To programs that come to their end, or wait for ever."""
-    return 65 if not seen.refused else 0
-
-
 CHECK = Check(
     "stale",
     proves="a load that gets older bytes than L1 holds, because another agent wrote them and the"
@@ -168,6 +163,6 @@ CHECK = Check(
     misses="stale bytes that change nothing; which line is replaced and when hardware drops all of"
     " them is a model",
     cost="4 runs, and an observed one where they differ",
-    applies=applies,
+    applies=lambda seen: 0 if seen.refused else 65,
     run=run,
 )

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from bhemu.noc.grid import XY
-from bhemu.why.check import Check, Context, Outcome
+from bhemu.why.check import Check, Context
 from bhemu.why.findings import Finding, place, with_evidence
 from bhemu.why.order.blame import Disorder, Side, Walk, disorders
 from bhemu.why.order.conflicts import tiles
@@ -69,11 +69,6 @@ def _does(side: Side) -> str:
     return "sending" if leaves else f"{verb} over the NoC"
 
 
-def applies(seen: Outcome) -> int:
-    """To every run of several tiles: what comes out right may be a matter of luck."""
-    return 65
-
-
 CHECK = Check(
     "transfers",
     proves="that a tile uses what another one sends to it before this is known to have arrived, or"
@@ -81,6 +76,6 @@ CHECK = Check(
     " for too little, or lets the other side go on too early",
     misses="DRAM; words of four bytes that are data; programs of more than 64 tiles",
     cost="one observed run, shared with races; 4 with late deliveries",
-    applies=applies,
+    applies=lambda seen: 65,  # to every run: some are right by luck
     run=run,
 )
