@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from bhemu.memmap import OVERLAY_BASE, OVERLAY_END
 from bhemu.program.lateness import Acts
 from bhemu.tensix.insn import BLOCKS, decode
 from bhemu.why.check import Check, Context
@@ -114,7 +113,7 @@ def _blamed(races: Observed, conflict: Conflict) -> tuple[Step, str, str]:
         return early, text, "load TTSync (tensix_sync) before it"
     if (end := _ends_early(first, second)) is not None:
         return end
-    if kind(conflict.place) == "L1" and _ignored(races, first, second):
+    if kind(conflict.place) == "L1" and races.ignores(first, second):
         text = "for it never looks at the pages that the other side counts"
         return second.step, text, "wait for pages or room (cb_wait_front, cb_reserve_back) before"
     for event, other in ((second, first), (first, second)):
@@ -163,19 +162,6 @@ def _ends_early(first: Event, second: Event) -> tuple[Step, str, str] | None:
             text = "for it ends the program while an output is still to be written"
             return event.step, text, _END
     return None
-
-
-def _ignored(races: Observed, first: Event, second: Event) -> bool:
-    """Whether the first side counts pages behind its access, and the other never looks."""
-    order = races.order
-    counts = {
-        name
-        for clock, name in order.told[first.owner]
-        if clock >= first.owner_clock
-        and isinstance(name, int)
-        and OVERLAY_BASE <= name < OVERLAY_END
-    }
-    return bool(counts) and counts.isdisjoint(order.looked[second.owner])
 
 
 def _foreign(conflict: Conflict) -> Step | None:
