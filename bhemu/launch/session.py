@@ -246,7 +246,7 @@ def launch(
     elfs = elfs or ElfCache()
     elfs.read({c.elf for part in program.placed() for c in part.cores.values() if c.elf})
     machine: Any = _machine(program, options)
-    placed = list(_tiles(machine, program))
+    placed = list(placed_tiles(machine, program))
     _check_acts(machine, placed, program)
     for tile, _ in placed:
         if prepare is not None:
@@ -288,7 +288,7 @@ def _machine(program: schema.Program, options: LaunchOptions) -> Tile | Chip:
     return Chip(**given)
 
 
-def _tiles(machine: Any, program: schema.Program) -> Iterator[tuple[Tile, TileSpec]]:
+def placed_tiles(machine: Any, program: schema.Program) -> Iterator[tuple[Tile, TileSpec]]:
     """The tiles of the program with their parts; a tile alone is where its options say."""
     for part in program.placed():
         for xy in (machine.xy,) if program.is_alone else part.at:
@@ -364,7 +364,7 @@ def feed(machine: Any, program: schema.Program, source: InputSpec) -> None:
     if source.dram is not None:
         source.dram.write(source.data(), lambda b, at, d: machine.dram[b].write(at, d))
     elif not source.tiles:
-        tile = machine.chosen(None) if program.is_alone else next(_tiles(machine, program))[0]
+        tile = machine.chosen(None) if program.is_alone else next(placed_tiles(machine, program))[0]
         at = l1_address(tile, source.origin, source.at, source.size)
         tile.write(at, source.data())
     for xy in source.tiles:
@@ -393,7 +393,7 @@ def _resume(machine: Any, program: schema.Program) -> End:
     state = saved.Snapshot.load(check_saved(program))
     again = isinstance(state.error, NoProgress)  # found anew, with what waits for what
     machine.restore(saved.without_error(state) if again else state)
-    placed = list(_tiles(machine, program))
+    placed = list(placed_tiles(machine, program))
     _check_outputs(machine, program)
     end = machine.loop.end
     clock = end.clock if end.clock and end.clock > machine.clock else None  # reached already

@@ -1,15 +1,14 @@
 """What a check is: a question asked of a program, by runs of it beside the one of the user."""
 
-import itertools
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
 from bhemu.errors import BhemuError, Limit, NoProgress, NotModelled, Where
-from bhemu.launch.session import Program
+from bhemu.launch.session import Program, placed_tiles
 from bhemu.machine.machine import Chip
 from bhemu.machine.stop import Stop
 from bhemu.machine.tile import Tile
@@ -18,12 +17,12 @@ from bhemu.noc.grid import XY
 from bhemu.program import schema
 from bhemu.program.outputs import OutputResult
 from bhemu.why.findings import Finding
-from bhemu.why.walk import MOST, Walk, walk_all
+from bhemu.why.walk import MOST, Walk
 
 # What a run costs besides its instructions, a Tensix word, a launch, and each further tile of it.
 _RUN, _WORD, _LAUNCH, _TILE = 500_000, 40, 10_000_000, 1_500_000
 _BYTE = 4  # that is changed before a run
-_LOOK, _LOOK_AT_WORD = 15_000, 50_000  # an instruction or word of a walk
+_LOOK = 50_000  # a word of a walk
 
 
 @dataclass
@@ -44,10 +43,9 @@ class Work:
         """A launched program was run, and executed these."""
         self.done += _RUN + instructions
 
-    def walked(self, walks: Iterable[Walk]) -> None:
-        """Steps of a program were looked at."""
-        for walk in walks:
-            self.done += _LOOK * walk.instructions + _LOOK_AT_WORD * walk.words
+    def walked(self, words: int) -> None:
+        """Words of a program were looked at."""
+        self.done += _LOOK * words
 
 
 def executed(machine: Any) -> int:
@@ -169,19 +167,12 @@ class Context:
 
     def tiles(self, machine: Any) -> tuple[Tile, ...]:
         """The tiles of the program."""
-        if self.program.is_alone:
-            return tuple(machine.tiles_made())
-        return tuple(machine.tile[xy] for part in self.program.placed() for xy in part.at)
+        return tuple(tile for tile, _ in placed_tiles(machine, self.program))
 
     def part(self, tile: Tile) -> schema.TileSpec:
         """What the program puts on a tile."""
-        placed = self.program.placed()
-        return next(one for one in placed if self.program.is_alone or tile.xy in one.at)
-
-    def named(self, first: Tile) -> list[tuple[int, int]]:
-        """The coordinates of the program's tiles, that of `first` before the others."""
-        others = [tile.xy for tile in self.tiles(self.symptom.machine) if tile.xy != first.xy]
-        return [first.xy, *others]
+        placed = placed_tiles(tile.machine, self.program)
+        return next(part for one, part in placed if one.xy == tile.xy)
 
     @cached_property
     def firmware(self) -> frozenset[bytes]:
@@ -249,29 +240,17 @@ class Context:
             prepare(machine)
         return self.finish(machine, limit=self.most)
 
-    def walked(
-        self, look: Callable[[Tile], Look], most: int = MOST, *, steps: bool = False
-    ) -> tuple[Any, list[Look]]:
-        """The program step by step, as a `look` at each fresh tile sees it: its machine, the looks.
-
-        steps: every instruction is looked at, on a chip of as many tiles as `most` steps reach.
-        """
-        machine = self.launch(engine="compiled", **self.alone)
+    def walked(self, look: Callable[[Tile], Look]) -> tuple[Any, list[Look]]:
+        """The program once more, as a `look` at each fresh tile sees its words: machine, looks."""
+        machine, most = self.launch(engine="compiled", **self.alone), MOST
         if self.symptom.hangs:  # what comes behind that is the same over and over
             most = min(most, self.last_activity + _AFTER_LAST)
-        tiles = self.few(machine, most) if steps else self.tiles(machine)
-        looks = [look(tile) for tile in tiles]
+        looks = [look(tile) for tile in self.tiles(machine)]
         walks = [one.walk() for one in looks]
-        walk_all(machine, walks, most)
-        self.work.walked(walks)
+        with suppress(BhemuError):
+            machine.run(limit=16 * most)
+        self.work.walked(sum(walk.words for walk in walks))
         return machine, looks
-
-    def few(self, machine: Any, most: int) -> list[Tile]:
-        """Tiles that took no more than `most` steps together; of each kind one at least."""
-        firsts, others = self._by_kind(machine)
-        left = most - sum(map(self.steps, firsts))
-        sums = itertools.accumulate(map(self.steps, others))
-        return [*firsts, *(tile for tile, used in zip(others, sums, strict=True) if used <= left)]
 
     def first(self, machine: Any, most: int) -> list[Tile]:
         """No more than `most` tiles, but of each kind one."""
@@ -292,11 +271,6 @@ class Context:
             key = tuple((one.name, one.elf, one.pc) for one in cores)
             found.setdefault(key, []).append(tile)
         return list(found.values())
-
-    def steps(self, tile: Tile) -> int:
-        """Instructions and words of a tile in the run that the user saw."""
-        seen = next(one for one in self.tiles(self.symptom.machine) if one.xy == tile.xy)
-        return int(seen.state.retired.sum()) + int(seen.state.executed.sum())
 
     @property
     def most(self) -> int:

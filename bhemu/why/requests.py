@@ -1,6 +1,6 @@
 """Requests on the network: who sent them, and which page of which tensor they move."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from bhemu import memmap as mm
 from bhemu.devices import niu_request as niu
 from bhemu.devices import noc_map
-from bhemu.errors import BhemuError, Where
+from bhemu.errors import BhemuError
 from bhemu.machine.error_text import where_core
 from bhemu.machine.machine import Chip
 from bhemu.machine.tile import Tile
@@ -196,16 +196,6 @@ def _pieces(program: Program) -> Iterator[tuple[Any, Tensor]]:
 # Who wrote an element of an output in DRAM: the last request of a core to that place.
 
 
-@dataclass(frozen=True)
-class Sent:
-    """A write: who sent it, when, from which L1."""
-
-    where: Where
-    clock: int
-    low: int
-    tile: Any
-
-
 def named(context: Context, result: OutputResult, found: Finding) -> Finding:
     """What is said of a wrong output in DRAM, with who wrote its first wrong element."""
     spec, report = result.spec, result.report
@@ -214,39 +204,33 @@ def named(context: Context, result: OutputResult, found: Finding) -> Finding:
     at = bit_offset(report.first.index, spec.shape, spec.dtype, spec.layout) // 8
     pieces = spec.dram.pieces(spec.size)
     piece = next(one for one in pieces if one.offset <= at < one.offset + one.size)
-    sent = _last(context, piece.bank, piece.address + at - piece.offset)
-    if sent is None:
-        told = f"no request of a core has written it: DRAM bank {piece.bank}, {piece.address:#x}"
+    target = piece.address + at - piece.offset
+    last = last_sent(context, lambda chip, _, one: _reaches(chip, one, piece.bank, target))
+    if last is None:
+        told = f"no request of a core has written it: DRAM bank {piece.bank}, {target:#x}"
         return replace(found, evidence=(*found.evidence, told))
-    tile = "({},{})".format(*sent.tile.xy)
-    told = f"written at clock {sent.clock} from L1 {sent.low:#x} of tile {tile}"
-    culprit = place(sent.where, sent.clock, sent.tile)
+    tile, one, clock = last
+    low = one.low + target - one.remote
+    told = f"written at clock {clock} from L1 {low:#x} of tile ({tile.xy[0]},{tile.xy[1]})"
+    culprit = place(where_core(tile, one.core, one.pc), clock, tile)
     return replace(found, culprit=culprit, evidence=(*found.evidence, told))
 
 
-def _last(context: Context, bank: int, address: int) -> Sent | None:
-    machine, sent = requests(context)
-    found: Sent | None = None
-    for tile, one, clock in sent:
-        later = found is None or clock >= found.clock
-        if later and _reaches(machine, one, bank, address):
-            by = where_core(tile, one.core, one.pc)
-            found = Sent(by, clock, one.low + address - one.remote, tile)
-    return found
+Sent = tuple[Tile, Request, int]
+"""A request, the tile that has sent it, and when."""
 
 
-Asked = tuple[Any, list[tuple[Tile, Request, int]]]
-
-
-def requests(context: Context) -> Asked:
-    """The chip after one more run, and what its tiles have asked for: tile, request, clock."""
+def last_sent(context: Context, chosen: Callable[[Any, Tile, Request], bool]) -> Sent | None:
+    """The last request of a program that is `chosen` by chip, tile and request."""
     if "requests" not in context.facts:
         context.facts["requests"] = _requests(context)
-    found: Asked = context.facts["requests"]
-    return found
+    chip, sent = context.facts["requests"]
+    found = [one for one in sent if chosen(chip, one[0], one[1])]
+    return max(reversed(found), key=lambda one: one[2], default=None)
 
 
-def _requests(context: Context) -> Asked:
+def _requests(context: Context) -> tuple[Any, list[Sent]]:
+    """One more run: the chip behind it, and what its tiles have asked for."""
     machine = context.launch(engine="compiled", **context.alone)
     tiles = context.tiles(machine)
     for tile in tiles:
@@ -256,7 +240,7 @@ def _requests(context: Context) -> Asked:
     return machine, [one for tile in tiles for one in _of_tile(tile)]
 
 
-def _of_tile(tile: Tile) -> Iterator[tuple[Tile, Request, int]]:
+def _of_tile(tile: Tile) -> Iterator[Sent]:
     tile.drain_log()
     known = Requests()
     for entry in tile.log:

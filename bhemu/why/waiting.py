@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from bhemu.devices import noc_map
@@ -19,7 +20,7 @@ from bhemu.why.check import Context
 from bhemu.why.checks.buffers import COUNT_REGISTERS, Event, Recorder
 from bhemu.why.findings import Finding, of_one_hang, outside_headers, place, who_waits
 from bhemu.why.order.sites import comparison
-from bhemu.why.requests import Request, Sent, requests
+from bhemu.why.requests import Request, Sent, last_sent
 
 # A wait for a core that has come to its end: where that one gives.
 
@@ -98,45 +99,32 @@ def unsent(context: Context, error: BhemuError | None) -> Iterator[Finding]:
     if graph is None:
         return
     waiters = [one for one in graph.waiters if one.kind == "l1" and _NOTHING in one.history]
-    sent = _last_data(context, {tuple(one.where["tile"]) for one in waiters})
     for waiter in waiters:
-        xy = tuple(waiter.where["tile"])
-        if xy in sent:
-            yield _no_word(context, waiter, sent[xy])
+        last = last_sent(context, partial(_goes_to, tuple(waiter.where["tile"])))
+        if last is not None:
+            yield _no_word(context, waiter, last)
             return
 
 
 def _no_word(context: Context, waiter: Any, sent: Sent) -> Finding:
     xy, core, address = waiter.where["tile"], str(waiter.where["core"]), waiter.resource["address"]
+    by, one, clock = sent
+    sender = where_core(by, one.core, one.pc)
     text = (
         f"tile ({xy[0]},{xy[1]}) {core} waits for L1 {address:#x}, which nobody has written over"
-        f" the NoC; {sent.where.core} of tile ({sent.tile.xy[0]},{sent.tile.xy[1]}) sends it data,"
+        f" the NoC; {sender.core} of tile ({by.xy[0]},{by.xy[1]}) sends it data,"
         " and no word after them"
     )
     tile = context.symptom.machine.tile[tuple(xy)]
     victim = where_core(tile, CORE_NAMES.index(core), int(waiter.where["pc"]))
     return Finding(
-        "hang", "error", text, place(sent.where, sent.clock, sent.tile), place(victim, None), (), ""
+        "hang", "error", text, place(sender, clock, by), place(victim, None), (), ""
     )  # fmt: skip
 
 
-def _last_data(context: Context, wanted: set[XY]) -> dict[XY, Sent]:
-    """By tile, of those `wanted`, the last write of data of another tile to it."""
-    if not wanted:
-        return {}
-    machine, sent = requests(context)
-    found: dict[XY, Sent] = {}
-    for tile, one, clock in sent:
-        for xy in wanted - {tile.xy}:
-            old = found.get(xy)
-            if _goes_to(machine, one, xy) and (old is None or clock >= old.clock):
-                found[xy] = Sent(where_core(tile, one.core, one.pc), clock, one.low, tile)
-    return found
-
-
-def _goes_to(machine: Any, one: Request, xy: XY) -> bool:
-    """Whether a request writes to a tile."""
-    if one.reads:
+def _goes_to(xy: XY, machine: Any, sender: Tile, one: Request) -> bool:
+    """Whether a request writes to a tile, which is another one."""
+    if one.reads or sender.xy == xy:
         return False
     left, top, right, bottom = one.box()
     if one.multicast:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from order_walk import effects
 from order_walk.conflicts import Races, _pushed
+from order_walk.steps import Access, Executed, StepWalk
 
 from bhemu.errors import BhemuError
 from bhemu.launch.session import Program
@@ -18,7 +19,7 @@ from bhemu.why.order import observe, sites
 from bhemu.why.order import record as r
 from bhemu.why.order.conflicts import Conflict
 from bhemu.why.order.observe import Observer
-from bhemu.why.walk import Access, Instruction, Walk, Word
+from bhemu.why.walk import Word
 
 BEHIND = 5000  # clock units behind the end of a program
 Key = tuple[int, int, str]  # pc of each side, of a REPLAY where it gave the word; kind of place
@@ -132,7 +133,7 @@ class Walked:
         self._cfg = tile.state.cfg.copy()
 
     def walk(self, outputs: list[tuple[int, int]]) -> None:
-        walk = Walk(
+        walk = StepWalk(
             self.tile, instruction=self._instruction, before=self._before, after=self._after
         )
         words = [at for _, at, _ in self.tile.loop.end.words]
@@ -141,7 +142,7 @@ class Walked:
                 races.ended(words, outputs)
             walk.run(BEHIND, "idle")
 
-    def _instruction(self, step: Instruction) -> None:
+    def _instruction(self, step: Executed) -> None:
         access, found = step.access(), effects.NOTHING
         if access is not None and not access.private:
             found = effects.of_access(step.core, access, self._cfg, self.tile.state)
@@ -153,7 +154,7 @@ class Walked:
             races.instruction(step, access, found)
         self._cfg[:] = self.tile.state.cfg
 
-    def _looks(self, step: Instruction, access: Access) -> None:
+    def _looks(self, step: Executed, access: Access) -> None:
         l1, word = self.tile.state.l1, access.address & ~3
         last, times = self._polls.get((step.core, step.pc), (-1, 0))
         times = times + 1 if last == access.address else 1

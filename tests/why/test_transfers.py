@@ -10,6 +10,7 @@ import planted
 import pytest
 from corpus import checked
 from order_walk.looks import Look
+from order_walk.steps import Executed
 
 from bhemu.devices import niu_request as request
 from bhemu.riscv.assembly import addi, branch
@@ -17,7 +18,6 @@ from bhemu.tensix.state import NOC_FIELDS
 from bhemu.why.order.record import FAR
 from bhemu.why.order.sent import Sent
 from bhemu.why.order.tiles import Channels
-from bhemu.why.walk import Instruction
 
 TILES = ("relay", "collect", "pull", "all_gather", "credits", "scatter", "matmul_mcast")
 NAMES = {
@@ -52,11 +52,11 @@ def test_the_twin_is_silent(name: str, compiler: ModuleType, tmp_path: Path) -> 
 # What a look at a word proves
 
 
-def step(word: int, pc: int = 0, **registers: int) -> Instruction:
+def step(word: int, pc: int = 0, **registers: int) -> Executed:
     regs = np.zeros(32, np.uint32)
     for name, value in registers.items():
         regs[int(name[1:])] = value
-    return Instruction(0, 0, pc, word, regs)
+    return Executed(0, 0, pc, word, regs)
 
 
 def look(least: int, value: int, *behind: int) -> Look:

@@ -5,13 +5,14 @@ from collections import Counter
 import numpy as np
 import pytest
 from corpus import ROOT
+from order_walk.steps import Executed, StepWalk
 
 from bhemu import Program, Tile
 from bhemu.riscv.assembly import NOP, PARK, branch, code, ttinsn, word
 from bhemu.tensix.frontend import FROM_REPLAY
 from bhemu.tensix.insn import assemble
 from bhemu.why.order.sites import is_one_of_two
-from bhemu.why.walk import Instruction, Walk, Word, where
+from bhemu.why.walk import Word, where
 
 
 @pytest.mark.parametrize("name", ["add1", "llk_like"])
@@ -21,26 +22,26 @@ def test_a_walk_is_the_run(name: str) -> None:
     retired, executed = plain.state.retired.copy(), plain.state.executed.copy()
     plain.run()
     seen: Counter[tuple[type, int]] = Counter()
-    steps: list[Instruction | Word] = []
+    steps: list[Executed | Word] = []
 
-    def note(step: Instruction | Word) -> None:
+    def note(step: Executed | Word) -> None:
         seen[type(step), step.thread if isinstance(step, Word) else step.core] += 1
         steps.append(step)
 
-    assert Walk(walked, instruction=note, after=lambda word, _: note(word)).run()
+    assert StepWalk(walked, instruction=note, after=lambda word, _: note(word)).run()
     assert (walked.l1 == plain.l1).all()
     assert walked.clock == plain.clock
     for c, n in enumerate(plain.state.retired - retired):
-        assert seen[Instruction, c] == n
+        assert seen[Executed, c] == n
     for t, n in enumerate(plain.state.executed - executed):
         assert seen[Word, t] == n
-    assert len({step.clock for step in steps if isinstance(step, Instruction)}) > 100
+    assert len({step.clock for step in steps if isinstance(step, Executed)}) > 100
 
 
 def test_accesses_and_places() -> None:
     tile = Program.load(ROOT / "elfs" / "add1").launch(engine="compiled")
-    steps: list[Instruction] = []
-    Walk(tile, instruction=steps.append).run()
+    steps: list[Executed] = []
+    StepWalk(tile, instruction=steps.append).run()
     stores = [(one, one.access()) for one in steps]
     done = [one for one, to in stores if to and to.writes and to.address == 0x104]
     assert [one.core for one in done] == [0, 1]  # brisc clears it, trisc0 is done
@@ -57,7 +58,7 @@ def test_the_state_before_a_word() -> None:
     def compare(word: Word, before: np.ndarray) -> None:
         changed.append(bool((tile.state.dst != before).any()))
 
-    assert Walk(tile, before=lambda word: tile.state.dst.copy(), after=compare).run()
+    assert StepWalk(tile, before=lambda word: tile.state.dst.copy(), after=compare).run()
     assert len(changed) == tile.state.executed.sum()
     assert any(changed) and not all(changed)
 
@@ -89,7 +90,7 @@ def test_a_played_word_was_pushed_by_its_replay() -> None:
         tile.core[core].set_reset_pc(pc)
         tile.core[core].release()
     seen: list[Word] = []
-    Walk(tile, before=seen.append).run(until="idle")
+    StepWalk(tile, before=seen.append).run(until="idle")
     replayed = [one for one in seen if one.thread == 0 and one.origin >= FROM_REPLAY]
     assert [one.pushed for one in replayed] == [0x400C, 0x400C]
     assert [one.pc for one in replayed] == [0x4004, 0x4008]

@@ -105,7 +105,7 @@ def test_a_run_that_ends_so_with_nothing_late_proves_nothing(
     refused = replace(asked.symptom, error=GuestFault("an illegal word"))
     ends = iter([asked.symptom if on_time is None else refused, *[refused] * 40])
     monkeypatch.setattr(Context, "finish", lambda self, machine, **_: next(ends))
-    step = Instruction(0, 0, 0x4000, 0x13, asked.tile.state.regs[0])
+    step = Instruction(0, 0, 0x4000, 0x13)
     other = replace(step, core=1)
     assert (witness.of_pair(asked, (1, 2), step, other) is not None) == found
     assert witness.of_pair(asked, (1, 2), step, step) is None  # late together
@@ -160,7 +160,7 @@ def test_of_a_session_no_late_run_is_tried(tmp_path: Path, monkeypatch: pytest.M
     asked.program = replace(asked.program, kind=SESSION)
     runs = iter([asked.symptom])
     monkeypatch.setattr(Context, "finish", lambda self, machine, **_: next(runs))
-    step = Instruction(0, 0, 0x4000, 0x13, asked.tile.state.regs[0])
+    step = Instruction(0, 0, 0x4000, 0x13)
     found = Finding("races", "error", "a pair", {}, {}, (), "")
     seen = witness.witnessed(asked, found, (1, 2), step, replace(step, core=1))
     assert seen.severity == "note" and "no late run was tried" in seen.evidence[-1]

@@ -1,5 +1,6 @@
 """NoC transfers that are used before they have arrived: runs in which they arrive late."""
 
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -9,7 +10,6 @@ from bhemu.machine import error_text
 from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES
 from bhemu.noc.describe import describe
-from bhemu.noc.grid import XY
 from bhemu.program.schema import SESSION
 from bhemu.text import joined
 from bhemu.why.check import Check, Context, Outcome
@@ -18,11 +18,10 @@ from bhemu.why.order.conflicts import Conflict, observed, tiles
 from bhemu.why.order.delays import loop_around
 from bhemu.why.order.observe import name
 from bhemu.why.order.record import NOC
+from bhemu.why.order.told import SEEN, Act, Told, shown
 from bhemu.why.walk import Step, where
-from bhemu.why.witness import witnessed
 
 _SEEDS = 4
-_SEEN = 3  # findings of a run
 _ADVICE = {
     request.READ: "wait for its answer (noc_async_read_barrier) before its data are used",
     request.WRITE: "wait until it has been acknowledged (noc_async_write_barrier) before others are"
@@ -33,9 +32,9 @@ _ADVICE = {
 
 def run(context: Context) -> list[Finding]:
     """The requests that, held back alone, make the program end differently."""
-    if context.program.is_alone:
+    if tiles(context) is None:
         return []
-    if found := _unordered(context):
+    if found := shown(context, _unordered(context)):
         return found
     plain = context.again()
     if plain.error is not None:
@@ -45,12 +44,11 @@ def run(context: Context) -> list[Finding]:
         if not late.same(plain):
             return _alone(context, plain, late, seed)
     # of a session firmware goes on with what its kernels have asked for
-    return [] if context.program.kind == SESSION else _unanswered(context)
+    return [] if context.program.kind == SESSION else shown(context, _unanswered(context))
 
 
-def _unanswered(context: Context) -> list[Finding]:
-    """Kernels that end without a look at the answers of their last requests."""
-    found: dict[int, Finding] = {}
+def _unanswered(context: Context) -> Iterator[tuple[int, Told]]:
+    """Kernels that end without a look at the answers of their last requests, by its pc."""
     together = tiles(context)
     assert together is not None
     for n, one in enumerate(together.observers):
@@ -64,23 +62,19 @@ def _unanswered(context: Context) -> list[Finding]:
             sent = outside_headers(where(tile, step))
             text = f"{CORE_NAMES[step.core]} ends without a look at the answers of its last NoC"
             text += f" {request.KIND_NAMES[kind]}s"
-            evidence = (f"the last of them is sent at clock {step.clock}: {where(tile, step)}",)
-            if step.pc not in found and len(found) < _SEEN:
-                finding = Finding(
-                    "barriers", "error", text, place(_end_of(tile, sent), None),
-                    place(sent, step.clock), evidence, _ADVICE[kind],
-                )  # fmt: skip
-                found[step.pc] = witnessed(context, finding, tile.xy, step, step, request=True)
-    return list(found.values())
+            finding = Finding(
+                "barriers", "error", text, place(_end_of(tile, sent), None),
+                place(sent, step.clock),
+                (f"the last of them is sent {Act(tile, step)}",), _ADVICE[kind],
+            )  # fmt: skip
+            yield step.pc, Told(finding, tile.xy, step, step, request=True)
 
 
-def _unordered(context: Context) -> list[Finding]:
+def _unordered(context: Context) -> Iterator[tuple[int, Told]]:
     """Requests whose source or target is used although nothing has looked for their answer.
 
     Those are left out whose user does not wait for who asks at all: `races` tells it.
     """
-    found: dict[int, Finding] = {}
-    pairs: dict[int, tuple[XY, Step, Step]] = {}
     seen = observed(context)
     raced = {
         (one.tile.xy, each.first.owner, each.second.owner)
@@ -95,26 +89,24 @@ def _unordered(context: Context) -> list[Finding]:
         blamed = second.step
         if others:
             blamed = races.release_after(first) or blamed
-        kind = request.WRITE if not first.write else request.READ
         told = races.stand_at(context, conflict)
-        finding = with_evidence(_used(tile, conflict, blamed, kind), told)
-        found.setdefault(first.step.pc, finding)
-        pairs.setdefault(first.step.pc, (tile.xy, first.step, second.step))
-    some = list(found.items())[:_SEEN]
-    return [witnessed(context, finding, *pairs[pc], request=True) for pc, finding in some]
+        finding = with_evidence(_used(tile, conflict, blamed), told)
+        yield first.step.pc, Told(finding, tile.xy, first.step, second.step, request=True)
 
 
-def _used(tile: Tile, conflict: Conflict, blamed: Step, kind: int) -> Finding:
+def _used(tile: Tile, conflict: Conflict, blamed: Step) -> Finding:
     """The finding that a place is used by who does not know that the request is through."""
     first, second = conflict.first, conflict.second
-    what = "source of a NoC write" if kind == request.WRITE else "target of a NoC read"
+    what, kind = "target of a NoC read", request.READ
+    if not first.write:
+        what, kind = "source of a NoC write", request.WRITE
     text = f"the {what}, {name(conflict.place)}, is used while it may be on its way"
     evidence = (
-        f"asked for at clock {first.step.clock}: {where(tile, first.step)}",
-        f"used at clock {second.step.clock}: {where(tile, second.step)}",
+        f"asked for {Act(tile, first.step)}",
+        f"used {Act(tile, second.step)}",
         "no load of a counter of the NoC interface unit stands in between",
     )
-    at = outside_headers(where(tile, blamed, pushed=True))
+    at = outside_headers(Act(tile, blamed).where)
     if blamed is second.step and (head := loop_around(tile, blamed, first.step.pc)) is not None:
         at = head
     user = place(at, blamed.clock)
@@ -127,7 +119,7 @@ def _used(tile: Tile, conflict: Conflict, blamed: Step, kind: int) -> Finding:
 def _alone(context: Context, plain: Outcome, late: Outcome, seed: int) -> list[Finding]:
     found: list[Finding] = []
     for pc, (who, row) in _requests(context).items():
-        if len(found) < _SEEN:
+        if len(found) < SEEN:
             held = context.again(partial(_hold, pc), delivery="late", seed=seed)
             if not held.same(plain):
                 found.append(_finding(context, who, row, held, seed))
@@ -207,11 +199,6 @@ def _told(
     return Finding("barriers", "error", text, culprit, victim, tuple(evidence), advice)
 
 
-def applies(seen: Outcome) -> int:
-    """To programs of a chip that come to their end."""
-    return 70 if seen.error is None else 0
-
-
 CHECK = Check(
     "barriers",
     proves="the source or target of a NoC request that is used before a counter of answers was"
@@ -219,6 +206,6 @@ CHECK = Check(
     " is named); a kernel that ends without a look at the answers of its last requests",
     misses="delays of more than 8 rounds, programs of one tile",
     cost="5 runs, and one for each place that sends requests",
-    applies=applies,
+    applies=lambda seen: 70 if seen.error is None else 0,
     run=run,
 )

@@ -20,7 +20,7 @@ from bhemu.tensix.insn import decode
 from bhemu.tensix.mmio import REMOTE_DEST_BUF_SIZE, REMOTE_DEST_BUF_START
 from bhemu.tensix.observe import FIRST_CORE, WORDS_AND_STORES
 from bhemu.tensix.rules import DONE
-from bhemu.why.check import Check, Context, Outcome
+from bhemu.why.check import Check, Context
 from bhemu.why.findings import Finding, outside, place
 from bhemu.why.requests import Requests
 from bhemu.why.toml_lines import TomlLines
@@ -473,10 +473,6 @@ def _overlaps(context: Context) -> Iterator[Finding]:
         number += len(part.buffers)
 
 
-def _applies(seen: Outcome) -> int:
-    return 95  # one run: before those that take the time of all others
-
-
 def _run(context: Context) -> Sequence[Finding]:
     found: dict[tuple[Any, ...], Finding] = {(one.text,): one for one in _overlaps(context)}
     for kind in _kinds(context.program):
@@ -498,6 +494,6 @@ CHECK = Check(
     " of two builds (stream 0 or 8 for buffer 0); what comes after 150,000 words of a tile; of a"
     " chip all tiles but two of each part, and but 16 of those with the same code",
     cost="one more run, in which every Tensix word passes through Python (10 us each)",
-    applies=_applies,
+    applies=lambda seen: 95,  # one run: before those that take the time of all others
     run=_run,
 )

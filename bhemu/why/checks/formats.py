@@ -13,10 +13,10 @@ from bhemu.machine.tile import Tile
 from bhemu.machine.watchpoints import spans
 from bhemu.machine.word_text import transfer_of
 from bhemu.memmap import CORE_NAMES, L1_SIZE
-from bhemu.program.specs import OutputSpec
+from bhemu.program.specs import OutputSpec, Program
 from bhemu.tensix import config, config_fields
 from bhemu.tensix.insn import decode
-from bhemu.why.check import Check, Context, Outcome
+from bhemu.why.check import Check, Context
 from bhemu.why.findings import Finding, merged, place
 from bhemu.why.origin.chain import Chain
 from bhemu.why.requests import Moved, log_stores
@@ -57,7 +57,7 @@ class Operands:
 
     def __init__(self, context: Context, tile: Tile) -> None:
         self.tile = self._tile = tile
-        self._keeps = not context.program.is_alone
+        self._keeps = in_dram(context.program)
         self._path = context.program.path
         self._uses: dict[tuple[Any, ...], _Use] = {}
         self._tensors = {
@@ -72,7 +72,7 @@ class Operands:
         self.found: dict[object, Finding] = {}
 
     def walk(self) -> Walk:
-        """Every word; on a chip with what its cores ask of the NoC."""
+        """Every word; for tensors in DRAM with what its cores ask of the NoC."""
         if self._keeps:
             log_stores(self._tile)
         return Walk(self._tile, before=self.before)
@@ -236,6 +236,12 @@ class Operands:
         return None if owner is None else where_core(self._tile, owner, pc)
 
 
+def in_dram(program: Program) -> bool:
+    """Whether a tensor of a program lies in DRAM, from where requests bring it to pages."""
+    tensors: list[Any] = [*program.inputs, *program.outputs]
+    return any(one.dram is not None for one in tensors)
+
+
 def _fits(dtype: str, fmt: str) -> bool:
     """Whether a tensor of `dtype` may be read or written as `fmt`."""
     return dtype in ("raw", fmt, *_LIKE.get(fmt, ()))
@@ -259,15 +265,11 @@ def _tensors(tile: Tile, table: str, specs: Sequence[Any]) -> Iterator[_Tensor]:
             yield _Tensor(_title(spec), at, at + spec.size, spec, (table, number))
 
 
-def _applies(seen: Outcome) -> int:
-    return 0 if seen.fine else 4
-
-
 def _run(context: Context) -> Sequence[Finding]:
     if context.symptom.fine:
         return []
     machine, looks = context.walked(partial(Operands, context))
-    if machine.network is not None:
+    if in_dram(context.program):
         moved = Moved(context.program, machine, [look.tile for look in looks])
         for look in looks:
             look.compare(moved)
@@ -283,6 +285,6 @@ CHECK = Check(
     " all but the format; a format that is meant to be another is a warning, and only where a run"
     " went wrong",
     cost="one more run, in which every UNPACR and PACR passes through Python (100 us each)",
-    applies=_applies,
+    applies=lambda seen: 0 if seen.fine else 4,
     run=_run,
 )

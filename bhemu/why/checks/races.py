@@ -1,24 +1,17 @@
 """Accesses that nothing orders: who did not wait, who let go too early, what had to be stalled."""
 
-from typing import Any
+from collections.abc import Iterator
 
-from bhemu.machine.error_text import where_core
-from bhemu.machine.tile import Tile
-from bhemu.memmap import OVERLAY_BASE, OVERLAY_END
-from bhemu.program.coordinates import XY
 from bhemu.program.lateness import Acts
-from bhemu.riscv.formats import Atomic, Store
-from bhemu.riscv.isa import decode as decode_riscv
 from bhemu.tensix.insn import BLOCKS, decode
-from bhemu.why.check import Check, Context, Outcome
+from bhemu.why.check import Check, Context
 from bhemu.why.findings import Finding, HandOver, line_of, merged, order, place, with_evidence
 from bhemu.why.order.conflicts import Conflict, Event, Observed, observed
-from bhemu.why.order.delays import delay_before
 from bhemu.why.order.describe import unit_of
 from bhemu.why.order.observe import kind, name
 from bhemu.why.order.record import HOST, NOC
-from bhemu.why.walk import Step, Word, maker, where
-from bhemu.why.witness import witnessed
+from bhemu.why.order.told import SEEN, Act, Blame, Told, shown
+from bhemu.why.walk import Step, Word, maker
 
 _COUNT, _CHANGES = "for its wait", "and changes"
 _WAIT = "wait for the other side before this access: SEMWAIT, TTSync, a word of L1 that it sets"
@@ -27,7 +20,6 @@ _RELEASE = (
 )
 _END = "wait for every core before the word that ends the program"  # of who stores it
 _GET = "SEMGET when what was waited for is used"
-_SEEN = 3  # findings of a run: what comes later is mostly a consequence
 _STALL = {
     "scalar": "THCON (0x1)", "unpack0": "UNPACK0 (0x2)", "unpack1": "UNPACK1 (0x4)",
     "pack": "PACK (0x8)", "matrix": "MATH (0x10)", "mover": "XMOV (0x200)",
@@ -38,76 +30,66 @@ _STALL = {
 def run(context: Context) -> list[Finding]:
     """Conflicts of the plain order; those of units where there is none."""
     seen = observed(context)
-    found = _conflicts(context) or _conflicts(context, units=True)
-    found += merged([_templates(context, one) for one in seen])
-    return sorted(found, key=order)[:_SEEN]
+    for units in (False, True):
+        found = _lines(context, [one for each in seen for one in _pairs(context, each, units)])
+        if found:
+            break
+    found += _lines(context, [one for each in seen for one in _templates(each)])
+    return sorted(found, key=order)[:SEEN]
 
 
-Found = tuple[Finding, Conflict]
+def _lines(context: Context, told: list[Told]) -> list[Finding]:
+    """Each line once, with the tiles that have it and the late run that shows it."""
+    lines = {line_of(one): one for one in merged([[one.finding for one in told]])}
+    keys = [line_of(one.finding) for one in told]
+    return shown(
+        context,
+        ((key, one._replace(finding=lines[key])) for key, one in zip(keys, told, strict=True)),
+    )
 
 
-def _conflicts(context: Context, *, units: bool = False) -> list[Finding]:
-    """Of all tiles, each line once, with the late run that shows it."""
-    by_tile = [(seen.tile.xy, _findings(context, seen, units)) for seen in observed(context)]
-    conflicts: dict[Any, tuple[XY, Conflict]] = {}
-    for xy, found in by_tile:
-        for finding, conflict in found:
-            conflicts.setdefault(line_of(finding), (xy, conflict))
-    lines = merged([finding for finding, _ in found] for _, found in by_tile)
-    shown = []
-    for finding in lines[:_SEEN]:
-        xy, conflict = conflicts[line_of(finding)]
-        shown.append(witnessed(context, finding, xy, conflict.first.step, conflict.second.step))
-    return shown
-
-
-def _findings(context: Context, races: Observed, units: bool) -> list[Found]:
+def _pairs(context: Context, races: Observed, units: bool) -> list[Told]:
     """Of a tile."""
-    found: dict[tuple[str, int], Found] = {}
+    found: dict[tuple[str, int], Told] = {}
     for conflict in races.conflicts(units=units):
         if conflict.first.agent >= NOC:
             continue  # a barrier is missing: barriers.py
         told = races.stand_at(context, conflict)
         finding = _stalled(races, conflict) if conflict.units else _raced(races, conflict)
-        finding = with_evidence(finding, told)
         key = str(finding.culprit.get("core")), int(finding.culprit.get("pc", 0))
         if conflict.units and not isinstance(conflict.first.step, Word):
             key = "stores of", conflict.first.agent  # one wait is missing for all of them
-        found.setdefault(key, (finding, conflict))
-    return list(found.values())[:_SEEN]
+        pair = races.tile.xy, conflict.first.step, conflict.second.step
+        found.setdefault(key, Told(with_evidence(finding, told), *pair))
+    return list(found.values())[:SEEN]
 
 
-def _templates(context: Context, races: Observed) -> list[Finding]:
+def _templates(races: Observed) -> Iterator[Told]:
     """MOP templates that a core changes while a MOP that it has pushed may still use them.
 
     Whatever has told the core since then how far its thread is, is taken as enough.
     """
-    tile, found = races.tile, []
+    tile = races.tile
     for store, pushed in races.templates:
         thread = store.core - 1
         text = f"a store of trisc{thread} changes the MOP template of T{thread}, which a MOP pushed"
         finding = Finding(
             "races", "error", f"{text} before may still use",
-            place(where(tile, store), store.clock, tile),
-            place(where(tile, pushed), pushed.clock, tile),
+            place(Act(tile, store).where, store.clock, tile),
+            place(Act(tile, pushed).where, pushed.clock, tile),
             ("neither mop_sync, TTSync nor a semaphore tells the core in between that it is done",),
             "wait for the MOP first: mop_sync (PC_BUF 0xFFE80008), or tensix_sync",
         )  # fmt: skip
-        found.append(witnessed(context, finding, tile.xy, Acts(f"T{thread}"), store))
-    return found
+        yield Told(finding, tile.xy, Acts(f"T{thread}"), store)
 
 
-def _told(tile: Tile, event: Event) -> str:
-    verb = "writes" if event.write else "reads"
-    return f"{verb} at clock {event.step.clock}: {where(tile, event.step)}"
-
-
-def _name(step: Step) -> str:
-    cls = decode(step.word) if isinstance(step, Word) else None
-    if cls is not None:
-        return cls.name
-    stores = issubclass(decode_riscv(step.word) or object, Store | Atomic)
-    return "a store" if stores else "a load"
+def _of_both(races: Observed, conflict: Conflict) -> tuple[str, str]:
+    """What each side does, and when."""
+    one, other = (
+        f"one {'writes' if event.write else 'reads'} {Act(races.tile, event.step)}"
+        for event in (conflict.first, conflict.second)
+    )
+    return one, other
 
 
 def _blamed(races: Observed, conflict: Conflict) -> tuple[Step, str, str]:
@@ -131,7 +113,7 @@ def _blamed(races: Observed, conflict: Conflict) -> tuple[Step, str, str]:
         return early, text, "load TTSync (tensix_sync) before it"
     if (end := _ends_early(first, second)) is not None:
         return end
-    if kind(conflict.place) == "L1" and _ignored(races, first, second):
+    if kind(conflict.place) == "L1" and races.ignores(first, second):
         text = "for it never looks at the pages that the other side counts"
         return second.step, text, "wait for pages or room (cb_wait_front, cb_reserve_back) before"
     for event, other in ((second, first), (first, second)):
@@ -182,19 +164,6 @@ def _ends_early(first: Event, second: Event) -> tuple[Step, str, str] | None:
     return None
 
 
-def _ignored(races: Observed, first: Event, second: Event) -> bool:
-    """Whether the first side counts pages behind its access, and the other never looks."""
-    order = races.order
-    counts = {
-        name
-        for clock, name in order.told[first.owner]
-        if clock >= first.owner_clock
-        and isinstance(name, int)
-        and OVERLAY_BASE <= name < OVERLAY_END
-    }
-    return bool(counts) and counts.isdisjoint(order.looked[second.owner])
-
-
 def _foreign(conflict: Conflict) -> Step | None:
     """The one of two accesses to Config that changes what another thread's unit reads alone."""
     owner = conflict.thread
@@ -231,32 +200,27 @@ def _raced(races: Observed, conflict: Conflict) -> Finding:
     tile, (first, second) = races.tile, (conflict.first, conflict.second)
     blamed, wrong, advice = _blamed(races, conflict)
     victim = first if blamed is second.step or blamed.core == second.step.core else second
-    at = where(tile, blamed, pushed=True)
-    if (loop := delay_before(tile, blamed)) is not None:
-        at = where_core(tile, blamed.core, loop)
-        wrong += ", but a loop that lets some time pass"
-    who = place(at, blamed.clock, tile)
+    act, other = Act(tile, blamed), Act(tile, victim.step)
+    at, wrong = Blame(act, wrong, advice).placed()
+    one, place_of = f"{act.name} of {maker(blamed)}", name(conflict.place)
     if wrong.startswith(_CHANGES):
-        text = f"{_name(blamed)} of {maker(blamed)} writes {name(conflict.place)}, {wrong}"
+        text = f"{one} writes {place_of}, {wrong}"
     elif HOST in (first.owner, second.owner):
-        what = f"{_name(blamed)} of {maker(blamed)}"
-        text = f"{what} is too early, {wrong}: {name(conflict.place)}"
+        text = f"{one} is too early, {wrong}: {place_of}"
     else:
-        text = (
-            f"only their speed decides in which order {maker(first.step)} and {maker(second.step)}"
-            f" reach {name(conflict.place)}: {_name(blamed)} of {maker(blamed)} is wrong,"
-            f" {wrong}"
-        )
-    return Finding(
-        "races",
-        "error",
-        text,
-        who,
-        place(where(tile, victim.step, pushed=True), victim.step.clock, tile),
-        (f"one {_told(tile, first)}", f"one {_told(tile, second)}", _no_order(first, second)),
-        advice,
-        _hand_over(conflict, advice),
+        both = f"{maker(first.step)} and {maker(second.step)}"
+        text = f"only their speed decides in which order {both} reach {place_of}: {one} is wrong,"
+        text += f" {wrong}"
+    no_order = (
+        "no semaphore, hand-over, TTSync, mutex, mailbox or polled word of this run orders"
+        f" {maker(first.step)} at clock {first.step.clock} before {maker(second.step)}"
+        f" at clock {second.step.clock}"
     )
+    return Finding(
+        "races", "error", text, place(at, blamed.clock, tile),
+        place(other.where, other.step.clock, tile), (*_of_both(races, conflict), no_order),
+        advice, _hand_over(conflict, advice),
+    )  # fmt: skip
 
 
 def _hand_over(conflict: Conflict, advice: str) -> HandOver | None:
@@ -269,14 +233,6 @@ def _hand_over(conflict: Conflict, advice: str) -> HandOver | None:
     return HandOver(threads, frozenset(s.taken for s in sides if s.taken is not None), kept)
 
 
-def _no_order(first: Event, second: Event) -> str:
-    return (
-        "no semaphore, hand-over, TTSync, mutex, mailbox or polled word of this run orders"
-        f" {maker(first.step)} at clock {first.step.clock} before {maker(second.step)}"
-        f" at clock {second.step.clock}"
-    )
-
-
 # Units that are still at work
 
 
@@ -287,29 +243,18 @@ def _stalled(races: Observed, conflict: Conflict) -> Finding:
     blamed = second.step
     if first.owner != second.owner and unit is not None:
         blamed = races.release_after(first) or blamed
-    place_of = name(conflict.place)
-    text = (
-        f"{_name(blamed)} does not wait for the {unit} unit, which may still be at work on"
-        f" {place_of} for {_name(first.step)}"
-    )
+    place_of, earlier, act = name(conflict.place), Act(tile, first.step), Act(tile, blamed)
+    text = f"{act.name} does not wait for the {unit} unit, which may still be at work on"
+    text += f" {place_of} for {earlier.name}"
     if unit is None:
-        text = f"{_name(blamed)} does not wait until a store of {maker(first.step)} to {place_of}"
+        text = f"{act.name} does not wait until a store of {maker(first.step)} to {place_of}"
         text += " has taken place"
-    at = where(tile, blamed, pushed=True)
-    evidence = (
-        f"one {_told(tile, first)}",
-        f"one {_told(tile, second)}",
-        f"no STALLWAIT for {condition} holds back {_name(blamed)} in between",
-    )
+    held = f"no STALLWAIT for {condition} holds back {act.name} in between"
     return Finding(
-        "races",
-        "error",
-        text,
-        place(at, blamed.clock, tile),
-        place(where(tile, first.step, pushed=True), first.step.clock, tile),
-        evidence,
+        "races", "error", text, place(act.where, blamed.clock, tile),
+        place(earlier.where, first.step.clock, tile), (*_of_both(races, conflict), held),
         f"before it STALLWAIT with wait_res = {condition}{_stall_res(blamed)}",
-    )
+    )  # fmt: skip
 
 
 def _stall_res(step: Step) -> str:
@@ -319,11 +264,6 @@ def _stall_res(step: Step) -> str:
         return ""
     bit = cls.stall_mask.bit_length() - 1
     return f", stall_res = {BLOCKS.names[bit]} ({1 << bit:#x})"
-
-
-def applies(seen: Outcome) -> int:
-    """To every run: what happens to come out right may be a matter of luck."""
-    return 90 if seen.wrong else 60
 
 
 CHECK = Check(
@@ -336,6 +276,6 @@ CHECK = Check(
     " tiles but 32, one of each kind among them; an order from tile to tile (see transfers)",
     cost="one run that takes 2 to 20 times as long as the plain one; late runs for each"
     " finding, 40 at most",
-    applies=applies,
+    applies=lambda seen: 90 if seen.wrong else 60,  # to every run: some are right by luck
     run=run,
 )

@@ -12,14 +12,13 @@ from bhemu.program.schema import SESSION
 from bhemu.tensix.frontend import MOP, MOP_CFG, REPLAY, issued
 from bhemu.tensix.insn import decode as decode_word
 from bhemu.tensix.units import front
-from bhemu.why.check import Check, Context, Outcome
+from bhemu.why.check import Check, Context
 from bhemu.why.findings import Finding, merged, place
-from bhemu.why.order.conflicts import Observed, observed
+from bhemu.why.order.conflicts import observed
 from bhemu.why.unwritten.shadow import PUSHED
 from bhemu.why.walk import Instruction, where
 
 _SLOTS = 32
-_NO_REGS = np.zeros(32, np.uint32)
 
 
 @dataclass
@@ -49,7 +48,7 @@ class Slots:
         """What an observer has noted (shadow.notes), up to the end."""
         for what, t, value, pc, core, time in notes.tolist():
             if what == PUSHED:
-                self._pushed(t, value, Instruction(time, core, pc, 0, _NO_REGS))
+                self._pushed(t, value, Instruction(time, core, pc, 0))
             else:
                 self._template[t, what] = value
         for t in range(len(self._threads)):
@@ -155,19 +154,14 @@ class Slots:
         )
 
 
-def _applies(seen: Outcome) -> int:
-    return 7 if JIT and not seen.fine else 0
-
-
-def _of(seen: Observed) -> list[Finding]:
-    template, notes = seen.slots
-    return list(Slots(seen.tile, template).follow(notes).found.values())
-
-
 def _run(context: Context) -> Sequence[Finding]:
     if context.program.kind == SESSION:  # a kernel sets anew what one before it has set
         return []
-    return merged(_of(seen) for seen in observed(context))
+    return merged(
+        Slots(seen.tile, template).follow(notes).found.values()
+        for seen in observed(context)
+        for template, notes in [seen.slots]
+    )
 
 
 CHECK = Check(
@@ -178,6 +172,6 @@ CHECK = Check(
     misses="recorded sessions; what a MOP records;"
     " what comes after 131,072 words of a tile; of a chip of more than 64 tiles all but 32",
     cost="the observed run of `races`, where the run went wrong",
-    applies=_applies,
+    applies=lambda seen: 7 if JIT and not seen.fine else 0,
     run=_run,
 )

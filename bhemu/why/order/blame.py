@@ -17,6 +17,7 @@ from bhemu.why.order.conflicts import step_of
 from bhemu.why.order.observe import owner_of
 from bhemu.why.order.sent import Sent
 from bhemu.why.order.tiles import FAR, Tiles
+from bhemu.why.order.told import Act, Blame
 from bhemu.why.walk import Instruction, Step, Word
 
 
@@ -81,7 +82,7 @@ class Walk:
             core, clock, word, pc, text, floor, upto, time = o.passed[i % r.PASSED].tolist()
             values = self.flags[n].get(word, {})
             by = tuple(values[k] for k in range(floor + 1, upto + 1) if k in values)
-            step = Instruction(time, core, pc, text, np.zeros(32, np.uint32))
+            step = Instruction(time, core, pc, text)
             found.append(Passed(n, core, clock, 4 * word, step, by))
         return found
 
@@ -120,16 +121,6 @@ class Walk:
 
 
 @dataclass(frozen=True)
-class Blame:
-    """Whose step is wrong and why."""
-
-    home: int
-    step: Step
-    text: str
-    advice: str
-
-
-@dataclass(frozen=True)
 class Disorder:
     """A conflict of two tiles: `first` should be done before `second` begins."""
 
@@ -158,19 +149,37 @@ class Disorder:
 
     def blamed(self) -> Blame:
         """Who is wrong."""
+        first = self.first
         if self.is_flag:
-            return Blame(
-                self.first.home, self.first.step,
+            return self._blame(
+                first.home, first.step,
                 "for the other tile may have changed the word by then",
                 "store to it before the other tile is told to go on",
             )  # fmt: skip
         if (told := self._told()) is not None:
-            return Blame(
+            return self._blame(
                 told.tile, told.step, f"for what it has {self._unfinished()} by then",
                 "wait for the answer of the request before it (a barrier)",
             )  # fmt: skip
-        passed = self._wait()
-        return self._no_wait() if passed is None else self._counted(passed)
+        second, passed = self.second, self._wait()
+        if passed is None:
+            return self._blame(
+                second.home, second.step, "for nothing makes it wait for the other tile",
+                "wait for a word that the other tile changes",
+            )  # fmt: skip
+        by = [one for one in passed.by if one.tile == first.home]
+        if by and self._is_early(by[-1]):
+            return self._blame(
+                by[-1].tile, by[-1].step, "for it lets the other tile go on too early",
+                "send it behind the last access to what the other tile will use",
+            )  # fmt: skip
+        return self._blame(
+            second.home, passed.step, "for it does not wait until the other tile is done",
+            "count what must have arrived, and what was there at first",
+        )  # fmt: skip
+
+    def _blame(self, home: int, step: Step, text: str, advice: str) -> Blame:
+        return Blame(Act(self.walk.tiles[home], step), text, advice)
 
     def _unfinished(self) -> str:
         sent = self.first.sent
@@ -206,7 +215,8 @@ class Disorder:
         own = [one for one in own if before <= one.epoch <= second.epoch]
         if own or second.sent is not None:
             return own[-1] if own and not self._is_for_another(own[-1]) else None
-        others = [one for one in looks if one.epoch <= self._knows(one.core)]
+        known = second.known[r.SHARED * second.home :]  # how far the cores of its tile were
+        others = [one for one in looks if one.epoch <= int(known[one.core])]
         return others[-1] if others else None
 
     def _is_for_another(self, look: Passed) -> bool:
@@ -229,10 +239,6 @@ class Disorder:
             for one in self.walk.sent[self.second.home]
         )
 
-    def _knows(self, core: int) -> int:
-        """How far a core of its tile had come when the second side made its access."""
-        return int(self.second.known[r.SHARED * self.second.home + core])
-
     def _again(self) -> int:
         """The second side's clock when it last did what it does now; 0: it never did."""
         second = self.second
@@ -245,22 +251,6 @@ class Disorder:
             and one.step.pc == second.sent.step.pc
         ]  # fmt: skip
         return same[-1] if same else 0
-
-    def _no_wait(self) -> Blame:
-        text = "for nothing makes it wait for the other tile"
-        advice = "wait for a word that the other tile changes"
-        return Blame(self.second.home, self.second.step, text, advice)
-
-    def _counted(self, passed: Passed) -> Blame:
-        by = [one for one in passed.by if one.tile == self.first.home]
-        if by and self._is_early(by[-1]):
-            return Blame(
-                by[-1].tile, by[-1].step, "for it lets the other tile go on too early",
-                "send it behind the last access to what the other tile will use",
-            )  # fmt: skip
-        text = "for it does not wait until the other tile is done"
-        advice = "count what must have arrived, and what was there at first"
-        return Blame(self.second.home, passed.step, text, advice)
 
     def _is_early(self, told: Sent) -> bool:
         """Whether such a request comes before such an access the first time.

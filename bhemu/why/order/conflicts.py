@@ -1,7 +1,7 @@
 """What an observed run leaves unordered, as the findings of races tell it."""
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -9,6 +9,7 @@ import numpy.typing as npt
 from bhemu.errors import InputError
 from bhemu.jit.subset import JIT
 from bhemu.machine.tile import Tile
+from bhemu.memmap import OVERLAY_BASE, OVERLAY_END
 from bhemu.tensix.config import CONFIG_WORDS
 from bhemu.tensix.insn import decode as decode_word
 from bhemu.why.check import Context
@@ -82,13 +83,6 @@ _HANGS = 100_000  # of a program that goes on for ever
 _PRICE = 60  # an observed instruction or word costs as much as so many plain ones
 
 
-class Names(NamedTuple):
-    """By owner: what it has released, with its clock; what it has acquired."""
-
-    told: list[list[tuple[int, Any]]]
-    looked: list[set[Any]]
-
-
 class Observed:
     """What an observer has seen of a tile."""
 
@@ -96,10 +90,6 @@ class Observed:
         self.tile, self._observer, self._o = observer.tile, observer, observer.record
         self._ends = {at >> 2 for at in ends}
         o = self._o
-        self.order = Names(
-            [[(one[0], one[6]) for one in self._ring(who)] for who in range(r.OWNERS)],
-            [set(o.looked[who].tolist()) for who in range(r.OWNERS)],
-        )
         last = int(o.logged[0])
         at = np.arange(max(last - r.LOG, 0), last) % r.LOG
         self._stores: list[list[int]] = o.log[at].tolist()
@@ -150,6 +140,15 @@ class Observed:
         """Whether the owner of an event has let nobody go on since it last waited."""
         since = range(event.acquired + 1, event.owner_clock + 1)
         return event.waited and not any(clock in since for clock, _ in self.releases(event.owner))
+
+    def ignores(self, event: Event, other: Event) -> bool:
+        """Whether the owner of `other` never looks at what `event`'s counts in streams behind it.
+
+        False where it counts nothing there.
+        """
+        names = {one[6] for one in self._ring(_row(event.owner)) if one[0] >= event.owner_clock}
+        counts = {name for name in names if OVERLAY_BASE <= name < OVERLAY_END}
+        return bool(counts) and counts.isdisjoint(self._o.looked[_row(other.owner)].tolist())
 
     def is_kept(self, event: Event) -> bool:
         """Whether nobody takes from the semaphore whose posts the owner of an event waits for."""
@@ -230,14 +229,19 @@ class Observed:
 
     def _instruction(self, core: int, pc: int, time: int) -> Instruction:
         word = int(self.tile.state.l1.view("<u4")[pc >> 2])
-        return Instruction(time, core, pc, word, np.zeros(32, np.uint32))
+        return Instruction(time, core, pc, word)
+
+    @property
+    def left(self) -> list[tuple[Instruction, int]]:
+        """Of each core that has left its ELFs the last instruction there, and where it went on."""
+        found = self._observer.left.items()
+        return [(self._instruction(core, pc, time), to) for core, (pc, time, to) in found]
 
     @property
     def templates(self) -> list[tuple[Instruction, Instruction]]:
         """Of each core the store that changes the template of a MOP too early, and the MOP."""
-        nothing = np.zeros(32, np.uint32)
         return [
-            (Instruction(0, core, pc, word, nothing), Instruction(0, core, pushed, mop, nothing))
+            (Instruction(0, core, pc, word), Instruction(0, core, pushed, mop))
             for core, (pc, word, pushed, mop) in enumerate(self._o.mop_early.tolist())
             if pc
         ]
@@ -316,4 +320,4 @@ def made_step(pc: int, pushed: int, word: int, core: int, thread: int, time: int
     """The step of a core, or of a thread, at `pc`."""
     if thread >= 0:
         return Word(time, thread, word, pc, core, 0, 0, pushed)
-    return Instruction(time, core, pc, word, np.zeros(32, np.uint32))
+    return Instruction(time, core, pc, word)

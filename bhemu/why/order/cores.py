@@ -8,10 +8,10 @@ from bhemu import memmap as mm
 from bhemu.devices import niu
 from bhemu.devices import niu_request as request
 from bhemu.devices.niu import ACKS, READ_ANSWERS, WRITES_SENT
-from bhemu.jit.intrinsics import call_step, l1_word
+from bhemu.jit.intrinsics import call_access, call_step, l1_word
 from bhemu.jit.subset import njit
 from bhemu.riscv import turn
-from bhemu.riscv.formats import Atomic, Branch, Load, Register, RegisterImmediate, Store
+from bhemu.riscv.formats import Atomic, Branch, Fence, Load, Register, RegisterImmediate, Store
 from bhemu.riscv.isa import rv32i
 from bhemu.tensix.config import CONFIG_WORDS
 from bhemu.tensix.frontend import MOP
@@ -22,7 +22,7 @@ from bhemu.why.order import clocks, polls, requests, shadow, words
 from bhemu.why.order import record as r
 from bhemu.why.unwritten import shadow as contents
 
-_LOAD, _STORE, _ATOMIC = Load.code(), Store.code(), Atomic.code()
+_LOAD, _STORE, _ATOMIC, _FENCE = Load.code(), Store.code(), Atomic.code(), Fence.code()
 _SLICE = 1 << 14  # instructions between looks at the time
 _RESETS = mm.DEBUG_BASE + mm.RISCV_DEBUG_REG_SOFT_RESET_0
 _DST_WINDOW = 0x8000
@@ -266,6 +266,8 @@ def _after(
     contents.notes(s, o, c, pc, word, way, address, value)
     if 1 <= c <= THREADS:
         _template(o, c, pc, word, way, address, value)
+    if o.watched[0] and (way or word & 0x7F == _FENCE):
+        call_access(o.ask[0], s, np.int64(words.ACCESS), c, pc, address)
     for other in range(CORES):
         if s.core_state[other] == RESET:
             o.core_reset[other] = 1
@@ -293,11 +295,15 @@ def _some(s: Any, o: Any, c: Any, most: Any) -> Any:
         for agent in range(r.AGENTS):
             clocks.join_agent(o, c, np.int64(agent))
         o.core_reset[c] = 0
+    pc = np.int64(s.pc[c])
+    if not 0 <= pc < mm.L1_SIZE or o.own[pc >> 2] >> c & 1 == 0:
+        call_access(o.ask[0], s, np.int64(words.LEAVES), c, np.int64(o.last_pc[c]), pc)
     retired, n = s.retired[c], min(_quiet(s, o, c), most)
     if n > 1:
         s.retired_limit[c] = retired + n
         status = call_step(o.run_core[0], s, c)
         clocks.core(o, c, s.retired[c] - retired)
+        o.last_pc[c] = pc + 4 * (s.retired[c] - retired - 1)
         return status
     return _one(s, o, c)
 
@@ -315,6 +321,7 @@ def _one(s: Any, o: Any, c: Any) -> Any:
     s.retired_limit[c] = retired + 1
     status = call_step(o.run_core[0], s, c)
     if s.retired[c] != retired:
+        o.last_pc[c] = pc
         _after(s, o, c, pc, word, way, address, value, sent)
     elif looked < 0:
         o.look[c, 0] = -1

@@ -2,12 +2,14 @@
 
 import ctypes
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from bhemu.jit.build import function, load
 from bhemu.jit.intrinsics import callback
 from bhemu.jit.record import plain
+from bhemu.machine.stop import now
 from bhemu.machine.tile import Tile
+from bhemu.memmap import CORE_NAMES
 from bhemu.tensix import compiled, config_fields
 from bhemu.tensix.config import CONFIG_WORDS
 from bhemu.tensix.state import ENTRY, RESET, STEP
@@ -56,12 +58,25 @@ def field_name(place: int) -> str:
     return f"bit {bit} of word {word}"
 
 
-class Observer:
-    """Follows a tile (engine "compiled") from now on; to be kept as long as the tile runs."""
+def is_own(tile: Tile, core: int, pc: int) -> bool:
+    """Whether an address lies in an ELF of a core."""
+    return any(image.lookup(pc) is not None for image in tile.core[CORE_NAMES[core]].images)
 
-    def __init__(self, tile: Tile) -> None:
+
+Access = Callable[[int, int, int], None]
+"""Gets the core, pc and address of a load, store, atomic or fence that was executed."""
+
+
+class Observer:
+    """Follows a tile (engine "compiled") from now on; to be kept as long as the tile runs.
+
+    left: by core its last instruction within its ELFs, the clock behind it, and where it went on.
+    """
+
+    def __init__(self, tile: Tile, access: Access | None = None) -> None:
         assert tile.engine == "compiled"
-        self.tile, self.record = tile, OrderRecord()
+        self.tile, self.record, self._access = tile, OrderRecord(), access
+        self.left: dict[int, tuple[int, int, int]] = {}
         self._failure: BaseException | None = None
         o, s = self.record, tile.state
         self.template = s.mop_cfg.copy()  # of the MOPs of each thread, when the run began
@@ -74,6 +89,7 @@ class Observer:
         o.push_from[:] = s.fifo_write
         o.pushed[:] = o.look[:, 0] = o.cached[:, 0] = -1
         o.event[0, r.AGENT] = -1
+        o.last_pc[:], o.watched[0] = -1, int(access is not None)
         o.events[0] = 1
         o.fresh[:] = -1
         o.config_epoch[0], o.width[0] = 1, r.OWNERS
@@ -91,12 +107,26 @@ class Observer:
                 describe.text(self.record, a, b)
             elif what == words.LIST:
                 describe.lists(self.record, a, b, c)
-            else:
+            elif what == words.SITE:
                 describe.site(self.record, self.tile.state.l1, a)
+            elif what == words.LEAVES:
+                self._goes_on(a, b, c)
+            elif self._access is not None:
+                self._access(a, b, c)
         except BaseException as problem:  # must not cross the compiled frames
             self._failure, self.record.full[0] = problem, 1
             return compiled.FAILED
         return 0
+
+    def _goes_on(self, core: int, last: int, pc: int) -> None:
+        """A core goes on where it has not been: of its own code that is asked once a function."""
+        own, bit = self.record.own, 1 << core
+        low, high = pc, pc + 4
+        if is_own(self.tile, core, pc):
+            _, low, high = self.tile.core[CORE_NAMES[core]].function(pc)
+        elif is_own(self.tile, core, last):
+            self.left.setdefault(core, (last, now(self.tile.state), pc))
+        own[min(low, pc) >> 2 : max(high, pc + 4) + 3 >> 2] |= bit
 
     @property
     def full(self) -> bool:

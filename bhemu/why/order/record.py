@@ -140,6 +140,9 @@ MEMBERS = (
     Member("mop", _i64, (CORES, 3), "the last MOP of a core: pc, word, what it knew of its thread"),
     Member("mop_held", _i64, (CORES, 9), "1 + what it has stored to the template"),
     Member("mop_early", _i64, (CORES, 4), "a store to the template that a MOP may use: see cores"),
+    Member("own", _u8, (L1_WORDS,), "a bit for each core of whose code the word is"),
+    Member("last_pc", _i64, (CORES,), "of the last instruction of a core, -1: none"),
+    Member("watched", _i64, (1,), "1 = Python is told of each access and fence of a core"),
     Member("core_reset", _i64, (CORES,), "1 = the core is in reset"),
     Member("valid", _i64, (2, 2), "src_valid as it was"),
     # other tiles, see requests.py

@@ -250,7 +250,7 @@ class Tiles:
         for i in range(int(o.sents[0])):
             row = o.sent[i].copy()
             core, epoch, pc, word, time, value = row[NOC_FIELDS:].tolist()
-            step = Instruction(time, core, pc, word, np.zeros(32, np.uint32))
+            step = Instruction(time, core, pc, word)
             known = o.sent_known[i].copy()
             sent = Sent(n, len(self.sent[n]), core, epoch, step, row[:NOC_FIELDS], known, value)
             self.sent[n].append(sent)

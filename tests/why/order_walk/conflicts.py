@@ -36,12 +36,13 @@ from bhemu.tensix.insn import decode
 from bhemu.tensix.state import RESET, RUNNING
 from bhemu.why.order.conflicts import Conflict, Event
 from bhemu.why.order.record import HOST
-from bhemu.why.walk import Access, Instruction, Step, Word
+from bhemu.why.walk import Step, Word
 from order_walk import effects
 from order_walk.accesses import Shadow
 from order_walk.effects import Range, Touched
 from order_walk.looks import Look
 from order_walk.polls import Polls
+from order_walk.steps import Access, Executed
 from order_walk.vector_clocks import Order
 
 _COUNTERS = {
@@ -129,7 +130,7 @@ class Races:
             order.clocks[agent].copy(),
         )
 
-    def _stored_config(self, step: Instruction, agent: int, access: Access) -> None:
+    def _stored_config(self, step: Executed, agent: int, access: Access) -> None:
         """Two cores store other values to one word: the last of them holds, whoever that is."""
         word = (access.address - TENSIX_CFG_BASE) // 4
         event = self._event(step, agent, effects.CONFIG + 32 * word, write=True)
@@ -181,7 +182,7 @@ class Races:
 
     # Instructions of cores
 
-    def instruction(self, step: Instruction, access: Access | None, found: Touched) -> None:
+    def instruction(self, step: Executed, access: Access | None, found: Touched) -> None:
         """A core has executed an instruction, which touched these places."""
         if self._states[step.core] == RESET:
             self.order.start_from_outside(step.core)
@@ -202,7 +203,7 @@ class Races:
             self.order.pushed(c, int(t))
         self._written[:] = written
 
-    def _core_access(self, step: Instruction, agent: int, access: Access, found: Touched) -> None:
+    def _core_access(self, step: Executed, agent: int, access: Access, found: Touched) -> None:
         at, order, c = access.address, self.order, step.core
         if PC_BUF_BASE <= at < PC_BUF_END:
             self._pcbuf(step, agent, access)
@@ -224,7 +225,7 @@ class Races:
         else:
             self._device(step, agent, access)
 
-    def _device(self, step: Instruction, agent: int, access: Access) -> None:
+    def _device(self, step: Executed, agent: int, access: Access) -> None:
         order, at = self.order, access.address
         name: object = at & ~3
         if MAILBOX_BASE <= at < MAILBOX_END:
@@ -249,7 +250,7 @@ class Races:
             self.order.start(agent, int(c))
         self._states[:] = states
 
-    def _pcbuf(self, step: Instruction, agent: int, access: Access) -> None:
+    def _pcbuf(self, step: Executed, agent: int, access: Access) -> None:
         order, c = self.order, step.core
         offset = access.address - PC_BUF_BASE
         if c == 0 or offset < PC_BUF_TTSYNC_OFFSET:
@@ -265,7 +266,7 @@ class Races:
                 order.drained(c, c - 1)
             order.flush_stores(c)
 
-    def _semaphore(self, step: Instruction, agent: int, access: Access, i: int) -> None:
+    def _semaphore(self, step: Executed, agent: int, access: Access, i: int) -> None:
         if access.reads:
             self.order.sem_seen(agent, i)
         elif access.value & 1:
@@ -273,7 +274,7 @@ class Races:
         else:
             self.order.sem_post(agent, step, i)
 
-    def _l1(self, step: Instruction, agent: int, access: Access, found: Touched) -> None:
+    def _l1(self, step: Executed, agent: int, access: Access, found: Touched) -> None:
         word, polled = access.address & ~3, access.address & ~3 in self.polled
         if polled and access.reads:
             self._polls[step.core] = word, step
@@ -299,7 +300,7 @@ class Races:
         if least is not None:
             self.order.acquire_clock(core, least.vector)
 
-    def _poll(self, step: Instruction, agent: int, word: int) -> None:
+    def _poll(self, step: Executed, agent: int, word: int) -> None:
         self.looks.begin(step, word)
 
     def _acquire_all(self, agent: int, word: int) -> None:

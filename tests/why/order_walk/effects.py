@@ -30,7 +30,7 @@ from bhemu.tensix.state import State
 from bhemu.tensix.units.vector import loadstore, schedule
 from bhemu.tensix.units.vector.sfpu import STORE
 from bhemu.why.order import describe
-from bhemu.why.walk import Access
+from order_walk.steps import Access
 
 GPRS = L1_SIZE
 CONFIG = GPRS + 3 * 64 * 4

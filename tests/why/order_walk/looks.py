@@ -11,7 +11,7 @@ from bhemu.riscv.formats import (
     Store,
 )
 from bhemu.riscv.isa import decode
-from bhemu.why.walk import Instruction
+from order_walk.steps import Executed
 
 _CLOSE = 12  # instructions between a load and the branch that looks at its value
 
@@ -21,11 +21,11 @@ class Look:
     """The load, `step`, of a word, and all after it up to the branch that its value decides."""
 
     word: int
-    step: Instruction
-    behind: list[Instruction]
+    step: Executed
+    behind: list[Executed]
     count: int = 0  # values that the word has had by then
 
-    def goes_on(self, step: Instruction) -> bool | None:
+    def goes_on(self, step: Executed) -> bool | None:
         """The next instruction of the core; True: a branch on the value, None: none will come."""
         self.behind.append(step)
         cls: Any = decode(step.word)
@@ -71,7 +71,7 @@ def _uses(cls: Any, word: int) -> set[int]:
     return {fields[operand].get(word) for operand in cls.operands}
 
 
-def _computed(cls: Any, step: Instruction, held: dict[int, int]) -> int:
+def _computed(cls: Any, step: Executed, held: dict[int, int]) -> int:
     """What it makes of its registers, some of which hold something else."""
     a, b = (
         held.get(n, int(step.regs[n])) for n in (cls.rs1.get(step.word), cls.rs2.get(step.word))

@@ -13,8 +13,8 @@ from bhemu.memmap import L1_SIZE
 from bhemu.riscv.formats import Atomic, Load
 from bhemu.riscv.isa import decode
 from bhemu.why.order.conflicts import Event
-from bhemu.why.walk import Access, Instruction
 from order_walk.looks import Look
+from order_walk.steps import Access, Executed
 from order_walk.vector_clocks import Clock
 
 
@@ -26,7 +26,7 @@ class Polls:
         self._first = l1[:L1_SIZE].view("<u4").copy()
         self._values: dict[int, list[tuple[int, Event]]] = {}
         self._looks: dict[int, Look] = {}  # by core
-        self.stores: list[tuple[int, int, Instruction]] = []  # all to L1: word, clock, which
+        self.stores: list[tuple[int, int, Executed]] = []  # all to L1: word, clock, which
 
     def stored(self, access: Access, event: Event) -> None:
         """A core has stored to L1; what is less than a word leaves no value that is known."""
@@ -34,11 +34,11 @@ class Polls:
         value = access.value & 0xFFFFFFFF if whole else -1
         self._values.setdefault(access.address & ~3, []).append((value, event))
 
-    def begin(self, step: Instruction, word: int) -> None:
+    def begin(self, step: Executed, word: int) -> None:
         """A core has loaded a polled word."""
         self._looks[step.core] = Look(word, step, [])
 
-    def ended(self, step: Instruction) -> Look | None:
+    def ended(self, step: Executed) -> Look | None:
         """The poll of a core that is over with its next instruction, if it is."""
         look = self._looks.get(step.core)
         if look is None:

@@ -1,0 +1,83 @@
+"""Accesses that nothing orders, as findings tell them: their lines, late runs that show them."""
+
+from collections.abc import Hashable, Iterable
+from itertools import islice
+from typing import NamedTuple
+
+from bhemu.errors import Where
+from bhemu.machine.error_text import where_core
+from bhemu.machine.tile import Tile
+from bhemu.program.coordinates import XY
+from bhemu.program.lateness import Acts
+from bhemu.riscv.formats import Atomic, Store
+from bhemu.riscv.isa import decode as decode_riscv
+from bhemu.tensix.insn import decode
+from bhemu.why.check import Context
+from bhemu.why.findings import Finding
+from bhemu.why.order.delays import delay_before
+from bhemu.why.walk import Step, Word, where
+from bhemu.why.witness import witnessed
+
+SEEN = 3
+"""Findings of a check: what comes later is mostly a consequence."""
+
+
+class Act(NamedTuple):
+    """A step of a tile: an access, or what lets others go on."""
+
+    tile: Tile
+    step: Step
+
+    def __str__(self) -> str:
+        return f"at clock {self.step.clock}: {where(self.tile, self.step)}"
+
+    @property
+    def where(self) -> Where:
+        """Its place; that of the REPLAY where it gave the word."""
+        return where(self.tile, self.step, pushed=True)
+
+    @property
+    def name(self) -> str:
+        """The word, or "a load", "a store"."""
+        if isinstance(self.step, Word):
+            cls = decode(self.step.word)
+            return "a word" if cls is None else cls.name
+        stores = issubclass(decode_riscv(self.step.word) or object, Store | Atomic)
+        return "a store" if stores else "a load"
+
+
+class Blame(NamedTuple):
+    """An act that is wrong: what is wrong with it, and what to do."""
+
+    act: Act
+    text: str
+    advice: str
+
+    def placed(self) -> tuple[Where, str]:
+        """Its place and the text; a loop before it that only lets time pass is told instead."""
+        (tile, step), text = self.act, self.text
+        if (loop := delay_before(tile, step)) is None:
+            return self.act.where, text
+        at = where_core(tile, step.core, loop)
+        return at, f"{text}, but a loop that lets some time pass"
+
+
+class Told(NamedTuple):
+    """A finding, and the pair of which a late run may show that its order matters."""
+
+    finding: Finding
+    xy: XY
+    first: Step | Acts
+    second: Step
+    request: bool = False  # the first is what a core asks of the NoC
+
+
+def shown(context: Context, told: Iterable[tuple[Hashable, Told]]) -> list[Finding]:
+    """The first of each key, at most SEEN of them, each with the late run that shows it."""
+    first: dict[Hashable, Told] = {}
+    for key, one in told:
+        first.setdefault(key, one)
+    return [
+        witnessed(context, one.finding, one.xy, one.first, one.second, request=one.request)
+        for one in islice(first.values(), SEEN)
+    ]

@@ -1,0 +1,94 @@
+"""A walk of one tile step by step: every instruction of a core as well."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bhemu.errors import BhemuError
+from bhemu.machine.stop import now
+from bhemu.machine.tile import Tile
+from bhemu.memmap import LOCAL_BASE, LOCAL_SIZES
+from bhemu.riscv.formats import Atomic, Load, Store
+from bhemu.riscv.isa import decode
+from bhemu.why.walk import MOST, Instruction, Walk, Word
+
+
+@dataclass(frozen=True)
+class Access:
+    """A load or store of a core: `value` is what a store writes, before its width cuts it."""
+
+    address: int
+    size: int
+    reads: bool
+    writes: bool
+    value: int
+
+    @property
+    def private(self) -> bool:
+        """Whether it goes to the core's own memory."""
+        return LOCAL_BASE <= self.address < LOCAL_BASE + max(LOCAL_SIZES)
+
+
+@dataclass(frozen=True)
+class Executed(Instruction):
+    """An instruction with x0-x31 before it."""
+
+    regs: npt.NDArray[np.uint32]
+
+    def access(self) -> Access | None:
+        """Its load or store."""
+        cls: Any = decode(self.word)
+        if cls is None or not issubclass(cls, Load | Store | Atomic):
+            return None
+        offset = 0 if issubclass(cls, Atomic) else cls.imm.get(self.word)
+        address = int(self.regs[cls.rs1.get(self.word)]) + offset & 0xFFFFFFFF
+        writes = issubclass(cls, Store | Atomic)
+        value = int(self.regs[cls.rs2.get(self.word)]) if writes else 0
+        size = 4 if issubclass(cls, Atomic) else cls.size
+        return Access(address, size, not issubclass(cls, Store), writes, value)
+
+
+class StepWalk(Walk):
+    """As Walk, which it runs; instruction(step): called behind an instruction of a core."""
+
+    def __init__(
+        self,
+        tile: Tile,
+        *,
+        instruction: Callable[[Executed], None] | None = None,
+        before: Callable[[Word], Any] | None = None,
+        after: Callable[[Word, Any], None] | None = None,
+    ) -> None:
+        super().__init__(tile, before=before, after=after)
+        self._instruction = instruction
+        s = tile.state
+        self._retired, self._pcs, self._regs = s.retired.copy(), s.pc.copy(), s.regs.copy()
+
+    def run(self, most: int = MOST, until: str | None = None) -> bool:
+        """To the end of the program or its error; False when that is more than `most` steps.
+
+        until: "idle" goes on behind the program's own end.
+        """
+        try:
+            if self._instruction is None:
+                return self.tile.run(until, limit=16 * most).reason != "limit"
+            for _ in range(most):
+                reason = self.tile.run(until, limit=1).reason
+                self._look(self._instruction)
+                if reason != "limit":
+                    return True
+            return False
+        except BhemuError:
+            return True
+
+    def _look(self, instruction: Callable[[Executed], None]) -> None:
+        """Tell of the instructions that cores have executed since the last look, one of each."""
+        s = self.tile.state
+        for c in np.flatnonzero(s.retired != self._retired):
+            pc = int(self._pcs[c])
+            word = int.from_bytes(s.l1[pc : pc + 4].tobytes(), "little")
+            instruction(Executed(now(s), int(c), pc, word, self._regs[c]))
+        self._retired, self._pcs, self._regs = s.retired.copy(), s.pc.copy(), s.regs.copy()
