@@ -10,7 +10,7 @@ import argparse
 import sys
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import noc_probes
 import numpy as np
@@ -30,6 +30,9 @@ CORES = ("trisc0", "trisc1", "trisc2")
 RESULT, CODE, DATA = 0x100, 0x10000, 0x60000
 CLOCK = DEBUG_BASE + RISCV_DEBUG_REG_WALL_CLOCK_0
 A4, A5, S0, S1 = 14, 15, 8, 9
+
+
+RING = 64  # lines of 16 bytes, each the address of the next: more than the L0 cache holds
 
 
 def _chase(i: int) -> int:
@@ -87,10 +90,16 @@ def _program(probe: str, n: int, result: int) -> bytes:
     )  # fmt: skip
 
 
-def run(probe: str, n: int, threads: int) -> list[int]:
-    """Cycles of `n` passes on each of some cores, between its readings of the clock."""
-    tile = Tile(timing="model", ub="silicon")
-    tile.write32(DATA, DATA)
+def run(
+    probe: str, n: int, threads: int, ring: int = RING, l0: Literal["off", "model"] = "model"
+) -> list[int]:
+    """Cycles of `n` passes on each of some cores, between its readings of the clock.
+
+    ring: lines of 16 bytes that rv_load_chase goes round.
+    """
+    tile = Tile(timing="model", l0=l0, ub="silicon")
+    for i in range(ring):
+        tile.write32(DATA + 16 * i, DATA + 16 * ((i + 1) % ring))
     cores = CORES[1:2] if threads == 1 else CORES[:threads]
     for i, core in enumerate(cores):
         at = CODE + i * 0x8000

@@ -45,7 +45,7 @@ SOURCES = {
 """Where a figure is from, in words, the most certain first. One that is made of several has the
 least certain of theirs."""
 _CERTAINTY = tuple(SOURCES.values())
-_GUESSED = "loads of device registers, atomics, how many stores are not waited for"
+_GUESSED = "loads of device registers, how many stores are not waited for"
 
 
 class Row(NamedTuple):

@@ -13,7 +13,7 @@ from bhemu.devices import niu
 from bhemu.jit.intrinsics import l1_word
 from bhemu.jit.subset import njit
 from bhemu.memmap import L1_SIZE, LOCAL_BASE, LOCAL_SIZES, NIU_COUNTERS, NOC0_BASE, NOC_SIZE
-from bhemu.riscv import turn
+from bhemu.riscv import l0_cache, turn
 from bhemu.riscv.formats import Atomic, Branch, Load, Register, Store
 from bhemu.riscv.isa import rv32i
 from bhemu.riscv.isa.m import MUL
@@ -27,6 +27,7 @@ _NO_RS1 = tuple(cls.match & 0x7F for cls in (rv32i.LUI, rv32i.AUIPC, rv32i.JAL, 
 _M = MUL.match >> 25  # funct7 of products and, with bit 14, of divisions
 
 LOCAL_LOAD = 2  # cycles until the value: rv_load_stack 2.02
+L0_LOAD = 2  # isa: BabyRISCV, load latency of L1 with L0 data cache hit
 L1_LOAD = 8  # rv_load_chase 8.13
 L1_LOAD_EVERY = 29  # sixteenths between two loads of L1: rv_load_indep 1.79
 L1_STORE_EVERY = 85  # sixteenths between two stores to lines of L1: rv_store_spread 5.32
@@ -36,7 +37,7 @@ _STORES, _LOADS = 0, 1  # ports
 DEVICE_LOAD = 8  # estimate: as a load of L1
 MULTIPLY = 2  # rv_mul_dep 2.02
 DIVIDE_FIRST, DIVIDE_BIT = 9, 18  # sixteenths: 14.04 at 12 bits of the dividend, 33.10 at 29
-ATOMIC = 12  # estimate
+ATOMIC = 12  # isa: BabyRISCV, at least 12
 STORES = 4  # estimate: stores to L1 that a core does not wait for
 
 
@@ -70,8 +71,10 @@ def ready(s: Any, c: Any, word: Any) -> Any:
         when = max(when, s.core_ready[c, word >> 20 & 31])
     if when > s.clock[0]:
         return when
-    if opcode == _LOAD and _target(s, c, word) < L1_SIZE:
-        when = max(when, s.core_load[c] // PARTS)
+    if opcode == _LOAD:
+        address = _target(s, c, word)
+        if address < L1_SIZE and not l0_cache.hits(s, c, address, np.int64(L1_LOAD)):
+            when = max(when, s.core_load[c] // PARTS)
     if opcode == _STORE and _target(s, c, word) < L1_SIZE:
         when = max(when, (s.core_store[c] - STORES * L1_STORE_EVERY) // PARTS)
     return when
@@ -126,6 +129,8 @@ def _load(s: Any, c: Any, address: Any) -> Any:
     if address >= L1_SIZE:
         return np.int64(DEVICE_LOAD)
     _arrived(s, c, address)
+    if l0_cache.hits(s, c, address, np.int64(L1_LOAD)):
+        return np.int64(L0_LOAD)
     start = max(s.core_load[c], s.clock[0] * PARTS, s.l1_port[_LOADS])
     s.core_load[c], s.l1_port[_LOADS] = start + L1_LOAD_EVERY, start + PORT_LOAD_EVERY
     return np.int64(L1_LOAD)

@@ -64,6 +64,22 @@ def test_the_wall_clock_counts_cycles() -> None:
     assert 30 < slow / fast < 34
 
 
+@pytest.mark.parametrize(
+    ("ring", "l0", "cycles"),
+    [(1, "model", 2), (4, "model", 2), (5, "model", 8), (1, "off", 8)],
+)
+def test_a_load_that_hits_the_l0_cache_is_there_earlier(ring: int, l0: Any, cycles: int) -> None:
+    """Four lines fit. A hit drops them all in 0.8 % of cases, so a few more cycles are right."""
+    took = make_timing.run("rv_load_chase", 32, 1, ring, l0)[0] / (32 * make_timing.UNROLL)
+    assert cycles <= took < 1.15 * cycles
+
+
+def test_a_line_that_is_on_its_way_is_no_hit() -> None:
+    """Loads of one line, one after the other, take the port of L1 each: as rv_load_indep."""
+    hot, cold = (make_timing.run("rv_load_indep", 32, 1, l0=l0)[0] for l0 in ("model", "off"))
+    assert hot == pytest.approx(cold, rel=0.02)
+
+
 def test_a_tile_tells_its_timing() -> None:
     assert (Tile(timing="model").timing, Tile(timing="model").engine) == ("model", "compiled")
     assert Tile().timing == "off"
