@@ -5,7 +5,7 @@ import gc
 import os
 import sys
 
-_OBJECTS = 50_000  # new ones between two collections: what is imported stays, and nothing is found
+_OBJECTS = 200_000  # new ones between two collections: what is imported stays, and nothing is found
 
 
 def _leave(number: int, frame: object) -> None:

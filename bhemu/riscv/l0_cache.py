@@ -18,7 +18,7 @@ from bhemu.tensix.state import L0_LINE, L0_LINES
 
 _DISABLED, _NO_PERIODIC_FLUSH = 1 << 3, 1 << 24  # of cfg0: DisLowCash, DisLowCachePeriodicFlush
 _HITS = 128  # a hit drops all lines with a probability of one in so many: about 0.8 %
-_ADDRESS, _USED, _FILLED = 0, 1, 2  # places in l0_line; the address is one more, 0 = no line
+_ADDRESS, _USED = 0, 1  # places in l0_line; the address is one more than that, 0 = no line
 _PMACFG = 0  # place of pmacfg0 in s.csr (csr.py); pmacfg1 is the next
 
 
@@ -59,7 +59,7 @@ def hits(s: Any, c: Any, address: Any, fill: Any) -> Any:
     if s.l0[0] == 0 or _ordered(s, c) or np.int64(s.cfg0[c]) & _DISABLED:
         return False
     line = _holds(s, c, address)
-    return line >= 0 and s.clock[0] - s.l0_line[c, line, _FILLED] >= fill
+    return line >= 0 and s.clock[0] - s.l0_filled[c, line] >= fill
 
 
 @njit
@@ -85,7 +85,7 @@ def _fill(s: Any, c: Any, address: Any) -> Any:
     begin = address & -L0_LINE
     for i in range(L0_LINE // 4):
         s.l0_data[c, oldest, i] = np.uint32(l1_word(s, begin + 4 * i))
-    s.l0_line[c, oldest, _ADDRESS], s.l0_line[c, oldest, _FILLED] = begin + 1, s.clock[0]
+    s.l0_line[c, oldest, _ADDRESS], s.l0_filled[c, oldest] = begin + 1, s.clock[0]
     return oldest
 
 

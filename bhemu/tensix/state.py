@@ -328,9 +328,8 @@ MEMBERS = (
     Member("csr_offset", _i64, (CORES, 2), "what writes added to mcycle and minstret"),
     # L0 data caches, see riscv/l0_cache.py
     Member("l0", _i64, (1,), "1 = they are modelled"),
-    Member(
-        "l0_line", _i64, (CORES, L0_LINES, 3), "1 + address, 0 = none; its use; clock of its fill"
-    ),
+    Member("l0_line", _i64, (CORES, L0_LINES, 2), "1 + address, 0 = no line; when it was used"),
+    Member("l0_filled", _i64, (CORES, L0_LINES), "clock of the load that filled the line"),
     Member("l0_data", _u32, (CORES, L0_LINES, L0_LINE // 4), "what the lines hold"),
     Member("l0_uses", _i64, (CORES,), "loads through the cache"),
     Member("l0_random", _u32, (CORES,), "generators of periodic flushes"),

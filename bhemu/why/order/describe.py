@@ -184,7 +184,7 @@ def read_by(word: int, context: int) -> tuple[int, ...]:
     cls = REGISTRY[word >> 24]
     read = bits_read(cls.reads, cls.operands(word), context)
     bits = np.unpackbits(read.view(np.uint8), bitorder="little")
-    return tuple(int(bit) for bit in np.flatnonzero(bits))
+    return tuple(np.flatnonzero(bits).tolist())
 
 
 @cache
