@@ -88,8 +88,8 @@ def run_command(**values: Any) -> int:
                 raise InputError("--check: checks begin at a launch, and a saved state has none")
         target = Target(chosen, progress, **start.options())
         start.launched(target)
-        if checks is not None and target.program.is_alone:
-            target.keep_history()
+        if checks is not None:
+            target.prepare_checks()
     with ExitStack() as opened:
         if values["plugins"]:
             from bhemu.cli.plugins import install
@@ -239,8 +239,7 @@ def _tool(tools: list[str], chosen: options.Settings) -> int:
         if chosen.program.kind == schema.SAVED_STATE:
             raise InputError("--tool: checks begin at a launch, and a saved state has none")
         target = Target(chosen, progress)
-        if target.program.is_alone:
-            target.keep_history()
+        target.prepare_checks()
     with progress.running(target):
         ended = target.finish()
     names = dict.fromkeys(name for tool in tools for name in TOOLS[tool])

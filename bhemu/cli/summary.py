@@ -61,12 +61,8 @@ class Target(Launched):
 
 
 def _check_tile(chosen: Settings, tiles: list[coordinates.XY]) -> None:
-    """--tile names one of the program's tiles, and only a program on a chip has several."""
-    if chosen.tile is None:
-        return
-    if chosen.program.is_alone:
-        raise InputError("--tile goes with a program of a chip", hint="this one has one tile")
-    if chosen.tile not in tiles:
+    """--tile names one of the program's tiles."""
+    if chosen.tile is not None and chosen.tile not in tiles:
         x, y = chosen.tile
         raise InputError(
             f"--tile {x},{y}: the program has nothing there", hint=f"tiles: {_listed(tiles)}"

@@ -70,8 +70,7 @@ def _launched(values: dict[str, Any]) -> "tuple[Target, Progress]":
         from bhemu.cli.summary import Target
 
         target = Target(chosen, progress)
-        if target.program.is_alone or values["place"] is not None:
-            target.keep_history()
+        (target.prepare_checks if values["place"] is None else target.keep_history)()
     return target, progress
 
 
@@ -144,8 +143,7 @@ def findings(target: "Target", progress: Progress, ended: "RunResult") -> "list[
 
     def ask(program: "Program") -> "tuple[Context, list[Finding]]":
         on_time = type(target)(replace(target.chosen, program=program), progress)
-        if program.is_alone:
-            on_time.keep_history()
+        on_time.prepare_checks()
         with progress.running(on_time):
             run = on_time.finish()
         asked = context(on_time, progress, run)
@@ -201,8 +199,7 @@ def report_command(**values: Any) -> int:
         from bhemu.cli.summary import Target
 
         target = Target(chosen, progress)
-        if target.program.is_alone:
-            target.keep_history()
+        target.prepare_checks()
     with progress.running(target):
         ended = target.finish()
     found = findings(target, progress, ended)
@@ -213,8 +210,7 @@ def report_command(**values: Any) -> int:
     from bhemu.why.check import outcome
 
     def launch(xy: "XY") -> Target:
-        own = None if chosen.program.is_alone else xy
-        again = Target(replace(chosen, tile=own), progress)
+        again = Target(replace(chosen, tile=xy), progress)
         again.keep_history()
         again.finish()
         return again

@@ -509,6 +509,11 @@ class Launched:
         if self.program.kind == schema.SAVED_STATE:
             self.tile.history.hint = _NO_PAST
 
+    def prepare_checks(self) -> None:
+        """Keep what checks look back into: the history of the only tile; before it runs."""
+        if self.program.is_alone:
+            self.keep_history()
+
     def check(self) -> list[Result]:
         """The outputs: saved, compared; what the host of a session has read."""
         host = self.machine.loop.host

@@ -344,7 +344,7 @@ def page(
         body += ["<h2>What else is wrong</h2>"]
         body += [_finding(one, sources, first) for one in findings[1:]]
     body += _timelines(recording, shown)
-    if not launched.program.is_alone:
+    if len(recording.seen) > 1:
         told = "the bluer, the more instructions and words a tile has executed"
         body.append(f'<h2>Tiles</h2><p class="quiet">{told}</p><div class="over">')
         body.append(f"{_chip(recording)}</div>")

@@ -148,8 +148,7 @@ def of_program(
 
     def run(program: schema.Program) -> tuple[Launched, RunResult]:
         target = Launched(unsaved(program), xy, quantum=quantum)
-        if target.program.is_alone or where is not None:
-            target.keep_history()
+        (target.prepare_checks if where is None else target.keep_history)()
         return target, target.finish()
 
     def ask(program: schema.Program) -> tuple[Context, list[Finding]]:

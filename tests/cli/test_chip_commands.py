@@ -48,7 +48,7 @@ def test_a_limit_names_the_tile_that_is_late(bhemu) -> None:
         ((ADD1, "--tile", "3,3"), "--tile 3,3: the program has nothing there"),
         ((ADD1, "--tile", "8,3"), "there is no Tensix tile in column 8"),
         ((ADD1, "--tile", "1-2,3"), "stands for 2 tiles, one is shown"),
-        ((ROOT / "elfs" / "add1", "--tile", "1,2"), "--tile goes with a program of a chip"),
+        ((ROOT / "elfs" / "add1", "--tile", "3,3"), "--tile 3,3: the program has nothing there"),
         ((ROOT / "elfs" / "add1", "--threads", "2"), "--threads goes with a program of a chip"),
     ],
 )
@@ -56,6 +56,11 @@ def test_bad_tiles_are_exit_code_2(bhemu, args, message) -> None:
     result = bhemu("run", *args)
     assert result.exit_code == 2
     assert message in result.stderr
+
+
+def test_a_program_of_one_tile_has_a_tile_too(bhemu) -> None:
+    add1 = ROOT / "elfs" / "add1"
+    assert bhemu("run", add1, "--tile", "1,2", "-q").exit_code == 0
 
 
 def test_trace_is_of_one_tile(bhemu) -> None:
