@@ -81,14 +81,14 @@ def widths(window: Window, store: bool) -> str:
 def severity(number: int) -> str:
     """What breaking a rule does: "error", "selectable" where Tile(ub=...) may let it pass, "noted"
     where it is counted only."""
-    if number in handed_to("violated") | handed_to("excused"):
+    if number in handed_to("undefined") | handed_to("undefined_unless_llk"):
         return "selectable"
-    return "noted" if number in handed_to("noted") else "error"
+    return "noted" if number in handed_to("note_rule") else "error"
 
 
 @cache
 def handed_to(function: str) -> frozenset[int]:
-    """Numbers of the rules that some unit or device hands to a function of quirks.py, directly."""
+    """Numbers of the rules that some unit or device passes to a function of rules.py, directly."""
     found = set()
     rooms = tuple((r, f"{r.__name__}.") for r in (bhemu.tensix, bhemu.devices, bhemu.riscv))
     for module in itertools.chain(*(pkgutil.walk_packages(r.__path__, name) for r, name in rooms)):

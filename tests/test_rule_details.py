@@ -1,4 +1,4 @@
-"""What the sentences of rules name is exactly what the checks give them (quirks.refuse)."""
+"""What the sentences of rules name is exactly what the checks give them (rules.refuse)."""
 
 import ast
 import importlib
@@ -19,7 +19,8 @@ from bhemu.tensix.state import State
 from bhemu.tensix.units.sync import SEM_INIT
 
 ROOT = Path(__file__).parent.parent
-CHECKS = {"refuse": 1, "violated": 1, "excused": 1, "noted": 1, "fail": 2}  # position of the rule
+_OF_STATE = ("refuse", "undefined", "undefined_unless_llk", "note_rule")
+CHECKS = {**dict.fromkeys(_OF_STATE, 1), "fail": 2}  # position of the rule
 MODULES = sorted(
     p for room in ("tensix", "riscv", "devices") for p in (ROOT / "bhemu" / room).rglob("*.py")
 )

@@ -11,7 +11,7 @@ from bhemu.memmap import TENSIX_CFG_BASE, TENSIX_CFG_END
 from bhemu.tensix import config, frontend
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.config import CONFIG_WORDS, THREAD_WORDS
-from bhemu.tensix.rules import DONE, UB, error, violated
+from bhemu.tensix.rules import DONE, UB, error, undefined
 from bhemu.tensix.state import FIFO_DEPTH
 from bhemu.tensix.units.cfg import SETC16
 from bhemu.tensix.units.front import MOP, REPLAY
@@ -160,7 +160,7 @@ def refused(s: Any, c: Any, index: Any, value: Any) -> Any:
     if reader == 0:
         return 0
     address = TENSIX_CFG_BASE + 4 * index
-    return violated(s, IN_USE, address=address, value=value, word=reader, index=word)
+    return undefined(s, IN_USE, address=address, value=value, word=reader, index=word)
 
 
 # Backend configuration, 0xFFEF0000: Config[0], Config[1], dual write, ThreadConfig (read only).

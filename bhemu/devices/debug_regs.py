@@ -12,7 +12,7 @@ from bhemu.jit.subset import njit
 from bhemu.memmap import PC_SNAPSHOT_BASE, PC_SNAPSHOT_END
 from bhemu.tensix.dest import HALVES
 from bhemu.tensix.frontend import put, queued
-from bhemu.tensix.rules import DONE, NCB, UB, UNIMPLEMENTED, error, follows_llk, noted, refuse
+from bhemu.tensix.rules import DONE, NCB, UB, UNIMPLEMENTED, error, follows_llk, note_rule, refuse
 from bhemu.tensix.state import CFG0_RESET, FIFO_DEPTH, LOCAL_SIZE, RESET, RUNNING, THREADS, State
 
 # Debug access to the instruction FIFOs: INSTRN_BUF_CTRL0, CTRL1 and STATUS, 0xFFB120A0.
@@ -173,7 +173,7 @@ def _store_soft_reset(s: Any, value: Any) -> Any:
     if others & ~_PACKERS or (others and not follows_llk(s)):
         return rules.FIELD
     if others:
-        noted(s, PACKER_RESET, value=value)
+        note_rule(s, PACKER_RESET, value=value)
     before = np.int64(s.debug[_SOFT_RESET])
     s.debug[_SOFT_RESET] = np.uint32(value & (mm.SOFT_RESET_ALL | _PACKERS))
     for c in range(len(mm.SOFT_RESET_BITS)):

@@ -15,7 +15,7 @@ from bhemu.jit.subset import njit
 from bhemu.memmap import DST_WINDOW_BASE, DST_WINDOW_END
 from bhemu.tensix import config, dest, unspecified
 from bhemu.tensix import config_fields as cf
-from bhemu.tensix.rules import DONE, MISSING, NCB, UB, error, follows_llk, noted, refuse
+from bhemu.tensix.rules import DONE, MISSING, NCB, UB, error, follows_llk, note_rule, refuse
 
 FORMAT = error("DST-WINDOW-FORMAT", UB, "RISC_DEST_ACCESS_CTRL fmt {fmt} is reserved (access to {address:#010x})", "0 fp32/uint32, 1 int32, 2 fp16, 3 bf16, 4 int16, 5 int8")  # fmt: skip
 WIDTH = error("DST-WINDOW-WIDTH", UB, "{size}-byte access to {address:#010x}: this core accesses single datums, {width} bytes in this format", "match the instruction to RISC_DEST_ACCESS_CTRL fmt; only trisc2 may access several at once")  # fmt: skip
@@ -83,7 +83,7 @@ def _stored_to_cleared(s: Any, row: Any, offset: Any) -> Any:
     if not follows_llk(s):
         return _cleared(s, row, offset)
     if s.dst_valid[row] == 0:
-        noted(s, STORED, address=DST_WINDOW_BASE + offset, row=row)
+        note_rule(s, STORED, address=DST_WINDOW_BASE + offset, row=row)
     return DONE
 
 

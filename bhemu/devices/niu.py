@@ -11,7 +11,7 @@ from bhemu.devices import niu_request as request
 from bhemu.devices.bus.window import WORD, Window
 from bhemu.jit.intrinsics import move
 from bhemu.jit.subset import njit
-from bhemu.tensix.rules import DONE, noted, refuse
+from bhemu.tensix.rules import DONE, note_rule, refuse
 from bhemu.tensix.state import (
     CORES,
     DRAWN,
@@ -100,14 +100,14 @@ def _note(s: Any, row: Any) -> None:
     """Where the golden model's way is taken, and silicon has another."""
     control, given = row[request.CONTROL], row[request.GIVEN]
     if request.kind(control) == request.ATOMIC and not request.is_answered(control):
-        noted(s, niu_check.POSTED_ATOMIC)
+        note_rule(s, niu_check.POSTED_ATOMIC)
     at = row[request.RECTANGLE]
     if not request.is_multicast(control):
         at = noc_map.place(row[request.ENDPOINT])
     else:
         at = (at & 0xFFF) << 12 | at >> 12
     if at != given & (0xFFFFFF if request.is_multicast(control) else 0xFFF):
-        noted(s, niu_check.WRITE_BACK, given=given, initiator=row[request.INITIATOR])
+        note_rule(s, niu_check.WRITE_BACK, given=given, initiator=row[request.INITIATOR])
 
 
 @njit

@@ -8,7 +8,7 @@ from bhemu import memmap as mm
 from bhemu.devices import niu_request as request
 from bhemu.devices import noc_map
 from bhemu.jit.subset import njit
-from bhemu.tensix.rules import DONE, NCB, UB, UNIMPLEMENTED, condition, error, refuse, violated
+from bhemu.tensix.rules import DONE, NCB, UB, UNIMPLEMENTED, condition, error, refuse, undefined
 
 # What a request to the NoC may be refused for; every sentence ends with the whole request.
 
@@ -87,7 +87,7 @@ def _control(s: Any, row: Any) -> Any:
         return np.int64(refuse(s, MULTICAST_READ))
     class_bits = (control >> 14) & 3
     if control & request.STATIC_CHANNEL and (class_bits == 2) != many:
-        return np.int64(violated(s, CHANNEL, class_bits=class_bits))
+        return np.int64(undefined(s, CHANNEL, class_bits=class_bits))
     return np.int64(DONE)
 
 
@@ -103,7 +103,7 @@ def _others(s: Any, row: Any) -> Any:
     linked = s.niu_linked[noc]
     if linked[0] and linked[1] != row[request.GIVEN]:
         core, pc = linked[2], linked[3]
-        return np.int64(violated(s, LINKED, linked=linked[1], core=core, pc=pc))
+        return np.int64(undefined(s, LINKED, linked=linked[1], core=core, pc=pc))
     return np.int64(DONE)
 
 

@@ -10,7 +10,7 @@ from bhemu.tensix import thread_fields as tf
 from bhemu.tensix import unspecified
 from bhemu.tensix.frontend import MOP, REPLAY
 from bhemu.tensix.insn import STALL_ANY
-from bhemu.tensix.rules import UB, error, noted
+from bhemu.tensix.rules import UB, error, note_rule
 from bhemu.tensix.state import FIFO_DEPTH, THREADS
 
 # The control and status registers of the baby RISC-V cores: numbers and names.
@@ -251,7 +251,7 @@ def store(s: Any, c: Any, number: Any, new: Any) -> None:
     slot = _slot(c, number)
     if not _is_kept(s, c, number):
         if not shows_coprocessor(number):
-            noted(s, _DROPPED, csr=number)
+            note_rule(s, _DROPPED, csr=number)
     elif number == CFG0:
         # DisTTStatusReg freezes the status registers at what they show now
         if new & _FREEZE and not np.int64(s.cfg0[c]) & _FREEZE:

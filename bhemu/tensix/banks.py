@@ -15,7 +15,15 @@ from bhemu.tensix import config
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.formats import BF16, FP16
-from bhemu.tensix.rules import NCB, UNSUPPORTED, condition, error, excused, refuse, violated
+from bhemu.tensix.rules import (
+    NCB,
+    UNSUPPORTED,
+    condition,
+    error,
+    refuse,
+    undefined,
+    undefined_unless_llk,
+)
 
 SRCA, SRCB = 0, 1  # first index of s.src, s.src_valid, s.src_fmt
 NO_FORMAT = 16  # a bank that SETDVALID handed over implies no format
@@ -145,7 +153,7 @@ def hand_over(s: Any, which: Any, fmt: Any) -> Any:
     """
     bank = s.unpack_bank[which] & 1
     if s.src_valid[which, bank]:
-        status = violated(s, _HAND_OVER[which], bank=bank)
+        status = undefined(s, _HAND_OVER[which], bank=bank)
         if status:
             return status
     s.src_valid[which, bank] = 1
@@ -168,14 +176,14 @@ def releasable(s: Any, which: Any) -> Any:
     bank = s.matrix_bank[which] & 1
     if s.src_valid[which, bank]:
         return 0
-    return violated(s, _RELEASE[which], bank=bank)
+    return undefined(s, _RELEASE[which], bank=bank)
 
 
 @njit
 def taken_back(s: Any, which: Any) -> Any:
     """As `releasable`, for CLEARDVALID; tt-llk's dumps turn to the bank used last by it."""
     bank = s.matrix_bank[which] & 1
-    return 0 if s.src_valid[which, bank] else excused(s, _RELEASE[which], bank=bank)
+    return 0 if s.src_valid[which, bank] else undefined_unless_llk(s, _RELEASE[which], bank=bank)
 
 
 @njit

@@ -27,7 +27,7 @@ import numpy as np
 
 from bhemu.jit.subset import njit
 from bhemu.memmap import RISCV_DEBUG_REG_DBG_FEATURE_DISABLE
-from bhemu.tensix.rules import UB, error, follows_llk, noted
+from bhemu.tensix.rules import UB, error, follows_llk, note_rule
 
 ROWS = 1024
 COLUMNS = 16
@@ -109,7 +109,7 @@ def keeps_low(s: Any, high: Any) -> Any:
 def note_kept(s: Any) -> None:
     """Count that low halves were taken to be kept."""
     if follows_llk(s):
-        noted(s, _KEPT)
+        note_rule(s, _KEPT)
 
 
 @njit(inline="always")
@@ -178,7 +178,7 @@ def write16(s: Any, row: Any, col: Any, cell: Any) -> None:
 def spoil_one(s: Any, high: Any, col: Any) -> None:
     """What writing a 16-bit datum to storage row `high` does to its low half."""
     if keeps_low(s, high):
-        noted(s, _KEPT)
+        note_rule(s, _KEPT)
     else:
         s.dst[high + LOW_HALF, col & 15] = np.uint16(UNPREDICTABLE)
         s.dst_valid[high + LOW_HALF] = UNWRITTEN

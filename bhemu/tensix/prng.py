@@ -6,7 +6,7 @@ import numpy as np
 
 from bhemu.jit.subset import njit
 from bhemu.tensix import unspecified
-from bhemu.tensix.rules import UNSUPPORTED, error, noted
+from bhemu.tensix.rules import UNSUPPORTED, error, note_rule
 
 # The pseudo-random generator of the vector unit's lanes (SFPMOV, Blackhole ISA).
 
@@ -73,7 +73,7 @@ def modelled(s: Any) -> Any:
         return False
     if s.stochastic_state[STARTED] == 0:
         start(s, s.stochastic_seed[0])
-    noted(s, _MODELLED)
+    note_rule(s, _MODELLED)
     return True
 
 

@@ -13,10 +13,9 @@ from bhemu.jit.subset import by_name, njit
 # Status numbers of compiled code, and the sentence, category and rule id that each one stands for.
 #
 # Compiled code returns numbers only: 0 = done; > 0 = blocked on that condition, nothing changed,
-# try again; < 0 = error, nothing more may run.  Every number is handed out here, beside its
-# sentence, so that no second table of messages exists.  What a sentence names, as in "row {row} of
-# {rows}", stands in `s.detail` in the order of the names (`quirks.refuse(s, RULE, row=row,
-# rows=rows)`).
+# try again; < 0 = error, nothing more may run.  Every number is registered here with its sentence,
+# so there is no second table of messages.  The values that a sentence names, as in "row {row} of
+# {rows}", are in `s.detail` in the order of the names (`refuse(s, RULE, row=row, rows=rows)`).
 
 DONE = 0
 IDLE = -2  # the thread has no word to execute
@@ -107,12 +106,11 @@ NOT_EXECUTED = error("ISA-REFUSED", MISSING, "this instruction is refused", "not
 
 # Tolerated undefined behaviour, and the rules on which the references disagree.
 #
-# `ub_mode` of the state record: 0 = every violated rule is an error, 1 = warn, 2 = silicon; in the
-# last two the rule is counted and the instruction goes on as the ISA text says.  A rule for which
-# the
-# ISA says nothing returns its number directly and stays an error in every mode.  Where silicon has
-# another way than the golden model, whose way is taken, the rule is `noted`: counted, never an
-# error.
+# `ub_mode` of the state record: 0 = every violated rule is an error, 1 = warn, 2 = silicon.  In
+# modes 1 and 2 the rule is counted and the instruction continues as the ISA text says (`undefined`).
+# A rule for which the ISA says nothing returns its number directly and is an error in every mode.
+# Where silicon differs from the golden model, which is followed, the rule is counted and never an
+# error (`note_rule`).
 #
 # `reference`: 0 = ttsim, 1 = llk, 2 = isa.  Where the golden tests of tt-llk contradict ttsim,
 # `llk` follows the tests: MOVB2D with ALU_ACC_CTRL_Fp32_enabled writes 32-bit Dst datums, and
@@ -143,12 +141,12 @@ def note(s: Any, i: Any, value: Any) -> None:
 
 @by_name(note)
 def refuse(s: Any, rule: Any) -> Any:
-    """`rule` (a status.error number), with the values that its sentence names noted."""
+    """`rule` (a number of `error`); the values that its sentence names are kept."""
     return rule
 
 
 @by_name(note)
-def violated(s: Any, rule: Any) -> Any:
+def undefined(s: Any, rule: Any) -> Any:
     """As `refuse` when undefined behaviour is an error, else 0 after counting the rule.
 
     Only for rules where the ISA text says what the silicon does; call it once per instruction and
@@ -161,8 +159,8 @@ def violated(s: Any, rule: Any) -> Any:
 
 
 @by_name(note)
-def excused(s: Any, rule: Any) -> Any:
-    """As `violated`, but counted and 0 with reference llk too: production kernels do this."""
+def undefined_unless_llk(s: Any, rule: Any) -> Any:
+    """As `undefined`, but counted and 0 with reference llk too: production kernels do this."""
     if s.ub_mode[0] == UB_ERROR and s.reference[0] != REFERENCE_LLK:
         return np.int64(rule)
     count(s, rule)
@@ -170,8 +168,8 @@ def excused(s: Any, rule: Any) -> Any:
 
 
 @by_name(note)
-def noted(s: Any, rule: Any) -> None:
-    """Count `rule`, in every mode: here the golden model's way was taken, silicon has another."""
+def note_rule(s: Any, rule: Any) -> None:
+    """Count `rule`, in every mode: the golden model is followed, silicon differs."""
     count(s, rule)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bhemu.jit.subset import njit
-from bhemu.tensix.rules import DONE, NCB, UNIMPLEMENTED, error, follows_llk, noted, violated
+from bhemu.tensix.rules import DONE, NCB, UNIMPLEMENTED, error, follows_llk, note_rule, undefined
 
 COUNT = 8
 LIMIT = 15  # largest value a semaphore holds
@@ -48,15 +48,15 @@ def posted_full(s: Any, i: Any, limit: Any) -> Any:
     By the ISA text its maximum is for SEMWAIT alone, and production kernels post beyond it.
     """
     if follows_llk(s) and s.sem[i & 7] < LIMIT:
-        noted(s, POST_FULL, semaphore=i, value=s.sem[i & 7], limit=limit)
+        note_rule(s, POST_FULL, semaphore=i, value=s.sem[i & 7], limit=limit)
         return np.int64(0)
-    return violated(s, POST_FULL, semaphore=i, value=s.sem[i & 7], limit=limit)
+    return undefined(s, POST_FULL, semaphore=i, value=s.sem[i & 7], limit=limit)
 
 
 @njit
 def taken_empty(s: Any, i: Any) -> Any:
     """Status of taking semaphore `i`, whose value is 0."""
-    return violated(s, GET_EMPTY, semaphore=i)
+    return undefined(s, GET_EMPTY, semaphore=i)
 
 
 @njit
@@ -85,7 +85,7 @@ def store(s: Any, i: Any, data: Any) -> Any:
     """
     status = DONE
     if data & ~1:
-        status = violated(s, STORE_VALUE, semaphore=i, value=data)
+        status = undefined(s, STORE_VALUE, semaphore=i, value=data)
     elif data & 1 and s.sem[i & 7] == 0:
         status = taken_empty(s, i)
     elif data & 1 == 0 and s.sem[i & 7] >= LIMIT:

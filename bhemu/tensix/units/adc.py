@@ -13,7 +13,7 @@ from bhemu.jit.subset import njit
 from bhemu.tensix import insn, spaces
 from bhemu.tensix.banks import NO_FORMAT
 from bhemu.tensix.insn import NO_TEXT, Instruction, Word, bits
-from bhemu.tensix.rules import DONE, UNSUPPORTED, error, follows_llk, noted, refuse, violated
+from bhemu.tensix.rules import DONE, UNSUPPORTED, error, follows_llk, note_rule, refuse, undefined
 from bhemu.tensix.spaces import Kind
 from bhemu.tensix.units.unpack.handover import HANDING_OVER, hand_over
 
@@ -40,9 +40,9 @@ def width_mask(dimension: Any) -> Any:
 @njit
 def _check(s: Any, cnt_set_mask: Any, bit_mask: Any) -> Any:
     if cnt_set_mask == 0:
-        return violated(s, NO_ENGINE)
+        return undefined(s, NO_ENGINE)
     if bit_mask == 0:
-        return violated(s, NO_COUNTER)
+        return undefined(s, NO_COUNTER)
     return DONE
 
 
@@ -202,11 +202,11 @@ class SETDVALID(Instruction, opcode=0x57, unit="adc", oracle=False):
     setvalid = bits(1, 0, insn.SRC_BANKS)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
-        status = np.int64(0) if follows_llk(s) else violated(s, SETDVALID_FORMAT)
+        status = np.int64(0) if follows_llk(s) else undefined(s, SETDVALID_FORMAT)
         if status:
             return status
         if follows_llk(s):
-            noted(s, _NO_FORMAT)
+            note_rule(s, _NO_FORMAT)
         for which in range(2):
             if (f.setvalid >> which) & 1:
                 held = s.src_fmt[which, (s.unpack_bank[which] ^ 1) & 1]

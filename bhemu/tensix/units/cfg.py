@@ -9,7 +9,7 @@ from bhemu.jit.subset import njit
 from bhemu.tensix import config, in_flight, insn, mmio, spaces, thread
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.insn import Instruction, Word, bits
-from bhemu.tensix.rules import DONE, NCB, UB, error, refuse, violated
+from bhemu.tensix.rules import DONE, NCB, UB, error, refuse, undefined
 from bhemu.tensix.spaces import Clause
 from bhemu.tensix.state import WORD
 
@@ -96,7 +96,7 @@ class WRCFG(Instruction, opcode=0xB0, unit="cfg"):
             config.write(s, b, f.cfg_reg, np.int64(s.gpr[t, f.gpr_address]), who)
             return DONE
         if (f.cfg_reg | f.gpr_address) & 3:
-            status = violated(s, CFG_ALIGN, index=f.cfg_reg, gpr=f.gpr_address)
+            status = undefined(s, CFG_ALIGN, index=f.cfg_reg, gpr=f.gpr_address)
             if status:
                 return status
         if s.timed[0]:

@@ -22,7 +22,7 @@ from bhemu.tensix.rules import (
     UNSUPPORTED,
     error,
     refuse,
-    violated,
+    undefined,
 )
 from bhemu.tensix.state import WORD
 from bhemu.tensix.units.adc import ENGINES, width_mask
@@ -411,7 +411,7 @@ class REG2FLOP(_Flop, Instruction, opcode=0x48, unit="scalar", oracle=False):
             # One word, or (size_sel 0) the four of the aligned groups of both indices.
             if f.flop_index >= THCON_WORDS:
                 return refuse(s, INDEX, index=f.flop_index, count=THCON_WORDS)
-            status = violated(s, WEAK)
+            status = undefined(s, WEAK)
             if status:
                 return status
             b, who = config.bank(s, t), config.by_thread(s, t)
@@ -424,7 +424,7 @@ class REG2FLOP(_Flop, Instruction, opcode=0x48, unit="scalar", oracle=False):
             return DONE
         if f.word & _CONFIG_ONLY:
             return refuse(s, RESERVED_BITS, bits=_CONFIG_ONLY)
-        status = violated(s, WEAK)
+        status = undefined(s, WEAK)
         if status:
             return status
         value = _part(np.int64(s.gpr[t, f.reg_index]), f.size_sel, f.byte_offset)

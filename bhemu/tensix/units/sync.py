@@ -9,7 +9,7 @@ from bhemu.jit.subset import njit
 from bhemu.tensix import config, insn, semaphores, spaces, thread
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.insn import Instruction, bits
-from bhemu.tensix.rules import DONE, NCB, UB, condition, error, violated
+from bhemu.tensix.rules import DONE, NCB, UB, condition, error, undefined
 from bhemu.tensix.spaces import Kind
 
 MUTEXES = 0b11101  # Blackhole has mutexes 0, 2, 3 and 4
@@ -30,7 +30,7 @@ def _bad_mutex(s: Any, t: Any, mutex_index: Any) -> Any:
         return DONE
     if s.gate_blocked[t] == WAIT_NO_MUTEX:
         return WAIT_NO_MUTEX  # a retry: the rule is counted already
-    status = violated(s, MUTEX_INDEX, mutex=mutex_index)
+    status = undefined(s, MUTEX_INDEX, mutex=mutex_index)
     return status if status else WAIT_NO_MUTEX
 
 
@@ -55,7 +55,7 @@ class ATGETM(Instruction, opcode=0xA0, unit="sync"):
             return status
         holder = s.mutex[f.mutex_index & 7]
         if holder == t + 1:
-            return violated(s, MUTEX_TWICE, mutex=f.mutex_index, thread=t)
+            return undefined(s, MUTEX_TWICE, mutex=f.mutex_index, thread=t)
         chosen = s.mutex_next[f.mutex_index & 7]
         if holder or (chosen and chosen != t + 1):
             return WAIT_MUTEX
@@ -84,7 +84,7 @@ class ATRELM(Instruction, opcode=0xA1, unit="sync"):
         if status:
             return status
         if s.mutex[f.mutex_index & 7] != t + 1:
-            return violated(s, MUTEX_OWNER, mutex=f.mutex_index, thread=t)
+            return undefined(s, MUTEX_OWNER, mutex=f.mutex_index, thread=t)
         s.mutex[f.mutex_index & 7] = 0
         if _acquiring(s, (t + 1) % 3, f.mutex_index) and _acquiring(s, (t + 2) % 3, f.mutex_index):
             s.mutex_next[f.mutex_index & 7] = (t + 1) % 3 + 1
@@ -120,7 +120,7 @@ class SEMINIT(Instruction, opcode=0xA3, unit="sync"):
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.init_value > f.max_value:
-            status = violated(s, SEM_INIT, init_value=f.init_value, max_value=f.max_value)
+            status = undefined(s, SEM_INIT, init_value=f.init_value, max_value=f.max_value)
             if status:
                 return status
         for i in range(semaphores.COUNT):

@@ -18,9 +18,9 @@ from bhemu.tensix.rules import (
     UNSUPPORTED,
     error,
     follows_llk,
-    noted,
+    note_rule,
     refuse,
-    violated,
+    undefined,
 )
 from bhemu.tensix.spaces import Kind
 
@@ -80,9 +80,9 @@ def _zero_sixteen_rows(s: Any, t: Any, where: Any, wide: Any, valid: Any) -> Any
     if block >= blocks:
         status = np.int64(0)
         if follows_llk(s):  # production kernels name no block at all, by 255
-            noted(s, _BLOCK_RANGE, clear_mode=SIXTEEN_ROWS, where=block)
+            note_rule(s, _BLOCK_RANGE, clear_mode=SIXTEEN_ROWS, where=block)
         else:
-            status = violated(s, _BLOCK_RANGE, clear_mode=SIXTEEN_ROWS, where=block)
+            status = undefined(s, _BLOCK_RANGE, clear_mode=SIXTEEN_ROWS, where=block)
         if status or (block & 0xFF) >= blocks:  # the silicon does nothing there
             return status
         block &= 0xFF
@@ -120,12 +120,12 @@ class ZEROACC(Instruction, opcode=0x10, unit="matrix", formats="dst"):
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.clear_zero_flags and not (f.clear_mode == SIXTEEN_ROWS and f.use_32_bit_mode):
             mode, wide = f.clear_mode, f.use_32_bit_mode
-            status = violated(s, _REVERT, clear_mode=mode, use_32_bit_mode=wide)
+            status = undefined(s, _REVERT, clear_mode=mode, use_32_bit_mode=wide)
             if status:
                 return status
         if f.clear_mode >= HALF:
             if f.where > (1 if f.clear_mode == HALF else 0):
-                status = violated(s, _BLOCK_RANGE, clear_mode=f.clear_mode, where=f.where)
+                status = undefined(s, _BLOCK_RANGE, clear_mode=f.clear_mode, where=f.where)
                 if status:
                     return status
             first = (f.where & 1) * (dest.ROWS // 2) if f.clear_mode == HALF else 0

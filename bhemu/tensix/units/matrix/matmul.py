@@ -10,7 +10,7 @@ from bhemu.tensix import banks, formats, insn, prng, rwc, spaces, unspecified
 from bhemu.tensix.banks import SRCA, SRCB
 from bhemu.tensix.formats import TF32
 from bhemu.tensix.insn import NO_TEXT, Instruction, Word, bits
-from bhemu.tensix.rules import DONE, NCB, UNIMPLEMENTED, UNSUPPORTED, error, refuse, violated
+from bhemu.tensix.rules import DONE, NCB, UNIMPLEMENTED, UNSUPPORTED, error, refuse, undefined
 from bhemu.tensix.units.matrix import arithmetic, operands, transfer
 from bhemu.tensix.units.matrix.operands import FIVE_BIT, FLOAT, INT8, Elementwise
 
@@ -271,7 +271,7 @@ def _product(s: Any, t: Any, f: Any) -> Any:
     """ELWMUL up to the store; DONE or the status."""
     status = operands.waits(s)
     if status == 0 and f.dest_accum_en:
-        status = violated(s, _ACCUMULATE)
+        status = undefined(s, _ACCUMULATE)
     if status:
         return status
     style = _style(s, t, f.dst, f.addr_mode, 0)

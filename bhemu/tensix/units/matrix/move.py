@@ -32,11 +32,11 @@ from bhemu.tensix.rules import (
     UNIMPLEMENTED,
     UNSUPPORTED,
     error,
-    excused,
     follows_llk,
-    noted,
+    note_rule,
     refuse,
-    violated,
+    undefined,
+    undefined_unless_llk,
 )
 from bhemu.tensix.units.matrix import operands, transfer
 
@@ -70,9 +70,9 @@ def unaligned(s: Any, dst: Any, src: Any, rows: Any) -> Any:
     """
     status = np.int64(0)
     if dst & (rows - 1):
-        status = excused(s, _DST_ROW, row=dst, rows=rows)
+        status = undefined_unless_llk(s, _DST_ROW, row=dst, rows=rows)
     if status == 0 and (src & (rows - 1) or src >= rwc.SRC_ROWS):
-        status = excused(s, _SRC_ROW, row=src, rows=rows)
+        status = undefined_unless_llk(s, _SRC_ROW, row=src, rows=rows)
     return status
 
 
@@ -95,7 +95,7 @@ def put_kind(s: Any, fmt: Any, low: Any) -> Any:
         return refuse(s, _FORMAT, fmt=fmt)
     if fmt == TF32:
         if low:
-            status = violated(s, _TF32_LOW)
+            status = undefined(s, _TF32_LOW)
             return status if status else transfer.PUT_32_LOW
         return transfer.PUT_32
     if (FIVE_BIT_DATUMS >> fmt) & 1:
@@ -120,7 +120,7 @@ def get_kind(s: Any, t: Any, fmt: Any, low: Any, low_ok: Any) -> Any:
     if low:
         # How a move reads low halves of Dst with 16-bit datums, or the error.
         if low_ok and follows_llk(s) and dest.halves(s) and (_EIGHT_BIT >> fmt) & 1:
-            noted(s, _LOW_READ)
+            note_rule(s, _LOW_READ)
             return transfer.GET_LOW
         return _LOW_OF_16
     if fmt == TF32:
@@ -319,7 +319,7 @@ def _debug_format(s: Any, t: Any) -> Any:
         return banks.format_a(s, t, SRCA)
     if config.thread(s, t, tf.DISABLE_IMPLIED_SRCA_FMT_Base):
         return banks.format_a(s, t, SRCA)
-    status = excused(s, DEBUG_FORMAT)
+    status = undefined_unless_llk(s, DEBUG_FORMAT)
     return status if status else config.thread(s, t, tf.SFPU_DEST_FMT_Base)
 
 
@@ -405,7 +405,7 @@ class MOVB2D(Instruction, opcode=0x13, unit="matrix", formats="src"):
             return refuse(s, MODE, instr_mod=f.movb2d_instr_mod)
         status = banks.matrix_ready(s, SRCB)
         if status == 0 and f.movb2d_instr_mod < 2:
-            status = excused(s, MODE, instr_mod=f.movb2d_instr_mod)
+            status = undefined_unless_llk(s, MODE, instr_mod=f.movb2d_instr_mod)
         if status:
             return status
         rows = 8 if f.movb2d_instr_mod & 2 else (4 if f.movb2d_instr_mod & 4 else 1)

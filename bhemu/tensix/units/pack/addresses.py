@@ -16,9 +16,9 @@ from bhemu.tensix.rules import (
     UNSUPPORTED,
     error,
     follows_isa,
-    noted,
+    note_rule,
     refuse,
-    violated,
+    undefined,
 )
 from bhemu.tensix.units.adc import W, X, Y, Z
 from bhemu.tensix.units.pack.modes import lower_counts
@@ -121,7 +121,7 @@ def rows_refused(s: Any, a: Any, m: Any, rows: Any) -> Any:
     if last >= dest.ROWS:
         return refuse(s, _DST_ROWS, first=rows.first, last=last)
     if rows.step == 1 and rows.mask << (rows.first & 3) > 15:
-        return violated(s, _GROUP, read_intf_sel=rows.mask, row=rows.first)
+        return undefined(s, _GROUP, read_intf_sel=rows.mask, row=rows.first)
     return 0
 
 
@@ -356,7 +356,7 @@ def clear(s: Any, m: Any, rows: Any, values: Any) -> None:
             if (mask >> (rows.column + i)) & 1 == 0:
                 values[16 * k + rows.column + i] = fill
     if differ:
-        noted(s, _COUNTED_AS_TTSIM)
+        note_rule(s, _COUNTED_AS_TTSIM)
 
 
 @njit
@@ -439,4 +439,4 @@ def unwritten_rows_refused(s: Any, m: Any, rows: Any, values: Any) -> Any:
             at = dest.adj32(row) if m.wide else dest.row16(s, row)
             return unspecified.refused(s, row, at, unspecified.of_datums(s, at, lower_counts(m)))
         count += values[i] == 1
-    return violated(s, _UNWRITTEN, row=first, bits=width, count=count) if count else 0
+    return undefined(s, _UNWRITTEN, row=first, bits=width, count=count) if count else 0

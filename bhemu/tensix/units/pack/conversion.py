@@ -11,7 +11,7 @@ from bhemu.tensix import config, dest, formats, prng
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.dest import LOW_HALF, adj32, halves, row16
 from bhemu.tensix.formats import BF16, BFP8, BFP8A, FP8, FP16, FP32, INT8, INT32, TF32, UINT16
-from bhemu.tensix.rules import UNIMPLEMENTED, error, noted
+from bhemu.tensix.rules import UNIMPLEMENTED, error, note_rule
 from bhemu.tensix.units.matrix.matmul import MVMUL
 from bhemu.tensix.units.pack.addresses import row_of
 from bhemu.tensix.units.pack.modes import early_by_chance, lower_counts
@@ -457,7 +457,7 @@ def note(s: Any, m: Any, rows: Any, address: Any) -> None:
         for t in range(3):
             matmuls += s.op_count[t, _MVMUL]
         if last[_OPEN] and matmuls != last[_MATMULS] and address != last[_ADDRESS]:
-            noted(s, _SUBBLOCKS)
+            note_rule(s, _SUBBLOCKS)
         last[_OPEN], last[_ADDRESS], last[_OFFSET] = 1, address, offset
         last[_MATMULS] = matmuls
     last[_ROW] = rows.first

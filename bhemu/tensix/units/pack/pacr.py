@@ -16,7 +16,7 @@ from bhemu.tensix.insn import (
     bits,
     second_entry,
 )
-from bhemu.tensix.rules import DONE, MISSING, UB, UNIMPLEMENTED, error, noted, refuse
+from bhemu.tensix.rules import DONE, MISSING, UB, UNIMPLEMENTED, error, note_rule, refuse
 from bhemu.tensix.state import THREADS, l1_halves, l1_words
 from bhemu.tensix.units.pack import addresses, conversion, modes, output
 from bhemu.tensix.units.pack.conversion import relu, threshold, to_output
@@ -115,7 +115,7 @@ def _pack(s: Any, t: Any, a: Any, m: Any, f: Any) -> Any:
     if status:
         return status
     if modes.compresses(s, m.bank):
-        noted(s, _COMPRESSION)
+        note_rule(s, _COMPRESSION)
     if not zeros:
         _stages(s, m, rows, values)
     n = addresses.chosen(s, m, rows, values)

@@ -24,7 +24,7 @@ from bhemu.tensix.formats import (
     INT32,
     TF32,
 )
-from bhemu.tensix.rules import NCB, UB, UNSUPPORTED, error, refuse, violated
+from bhemu.tensix.rules import NCB, UB, UNSUPPORTED, error, refuse, undefined
 from bhemu.tensix.spaces import Clause
 
 
@@ -189,7 +189,7 @@ def modes_refused(s: Any, m: Any) -> Any:
     if m.tileize and formats.datum_bits(m.fmt) < 8:
         return refuse(s, _TILEIZE_FORMAT, fmt=m.fmt)
     if m.haloize and m.unpacker:
-        return violated(s, _HALOIZE_SRCB)
+        return undefined(s, _HALOIZE_SRCB)
     return 0
 
 
@@ -334,5 +334,5 @@ def formats_refused(s: Any, m: Any) -> Any:
     if (_OUT[m.to_dst, m.fmt] >> m.out) & 1 == 0:
         if (_OUT_ADMITTED[m.fmt] >> m.out) & 1 == 0 or (m.to_dst and m.out == TF32):
             return refuse(s, _MISMATCH, unpacker=m.unpacker, fmt=m.fmt, out=m.out)
-        return violated(s, _MISMATCH, unpacker=m.unpacker, fmt=m.fmt, out=m.out)
+        return undefined(s, _MISMATCH, unpacker=m.unpacker, fmt=m.fmt, out=m.out)
     return 0

@@ -10,7 +10,7 @@ from bhemu.jit.subset import njit
 from bhemu.tensix import banks, config, insn, spaces, unspecified
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.insn import Instruction, bits
-from bhemu.tensix.rules import DONE, MISSING, UNSUPPORTED, error, follows_llk, noted, refuse
+from bhemu.tensix.rules import DONE, MISSING, UNSUPPORTED, error, follows_llk, note_rule, refuse
 from bhemu.tensix.spaces import Kind
 from bhemu.tensix.units.unpack.handover import HANDING_OVER, hand_over, row_refused, set_first_row
 from bhemu.tensix.units.unpack.modes import read_config, section
@@ -48,7 +48,7 @@ def _clear(s: Any, t: Any, u: Any, cell: Any, like_unpacr: Any, set_dvalid: Any)
         banks.settled(s, u, bank)
         if cell & unspecified.CAUSES:
             s.doubt[0] = s.doubt[1] = 1
-            noted(s, _VALUE)
+            note_rule(s, _VALUE)
     return status
 
 

@@ -9,7 +9,7 @@ from bhemu.jit.subset import njit
 from bhemu.tensix import lanes
 from bhemu.tensix.fma import ORDINARY, fma, fma_within
 from bhemu.tensix.insn import Argument, Instruction, bits
-from bhemu.tensix.rules import DONE, NCB, error, refuse, violated
+from bhemu.tensix.rules import DONE, NCB, error, refuse, undefined
 from bhemu.tensix.spaces import LANES, lreg
 from bhemu.tensix.units.vector import sfpu
 from bhemu.tensix.units.vector.sfpu import (
@@ -229,7 +229,7 @@ class SFPMUL24(ThreeSources, Instruction, opcode=0x98, unit="vector", facts=sfpu
         if status != lanes.GO:
             return status
         if f.lreg_src_c != LREG_ZERO:
-            status = violated(s, _NO_ADDEND, reg=f.lreg_src_c)
+            status = undefined(s, _NO_ADDEND, reg=f.lreg_src_c)
             if status:
                 return status
         mod = f.instr_mod1

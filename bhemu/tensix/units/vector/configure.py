@@ -12,7 +12,7 @@ from bhemu.bits import choice, number, parts
 from bhemu.jit.subset import njit
 from bhemu.tensix import lanes, spaces, unspecified
 from bhemu.tensix.insn import Instruction, bits
-from bhemu.tensix.rules import DONE, MISSING, NCB, UNSUPPORTED, error, refuse, violated
+from bhemu.tensix.rules import DONE, MISSING, NCB, UNSUPPORTED, error, refuse, undefined
 from bhemu.tensix.spaces import LANES, lreg
 from bhemu.tensix.units.vector.sfpu import Sfpu
 
@@ -168,7 +168,7 @@ class SFPCONFIG(Instruction, opcode=0x91, unit="vector", facts=Sfpu()):
         if f.imm16_math and f.instr_mod1 & (_IMMEDIATE | _LANE_MASK) == 0:
             return refuse(s, lanes.IMMEDIATE, immediate=f.imm16_math, mode=f.instr_mod1)
         if f.config_dest == _FIXED or f.config_dest == _FIXED + 1:
-            return violated(s, _CONSTANT, register=f.config_dest)
+            return undefined(s, _CONSTANT, register=f.config_dest)
         _mark_written(s, f.instr_mod1, f.imm16_math)
         _sources(s, f.instr_mod1 if f.config_dest >= _SEQUENCE else 0, f.imm16_math)
         if f.config_dest >= _CONSTANTS and f.config_dest != _LANE_CONFIG:

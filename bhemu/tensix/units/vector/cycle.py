@@ -18,7 +18,7 @@ from bhemu.tensix.rules import (
     UNSUPPORTED,
     error,
     follows_llk,
-    noted,
+    note_rule,
     refuse,
 )
 from bhemu.tensix.units.vector import arith, loadstore, move, schedule
@@ -191,7 +191,7 @@ def _load(s: Any, t: Any, word: Any, carried: Any) -> Any:
             met = True
             lanes.yield_to(s, k, load)
     if met:
-        noted(s, _LOAD_WINS, reg=s.stage_reg[load])
+        note_rule(s, _LOAD_WINS, reg=s.stage_reg[load])
     return DONE
 
 

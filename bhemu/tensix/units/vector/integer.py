@@ -8,7 +8,7 @@ from bhemu.bits import choice, parts
 from bhemu.jit.subset import njit
 from bhemu.tensix import lanes
 from bhemu.tensix.insn import Instruction, bits
-from bhemu.tensix.rules import DONE, NCB, UNSUPPORTED, error, refuse, violated
+from bhemu.tensix.rules import DONE, NCB, UNSUPPORTED, error, refuse, undefined
 from bhemu.tensix.spaces import CC, LANES, lreg
 from bhemu.tensix.units.vector import sfpu
 from bhemu.tensix.units.vector.sfpu import (
@@ -151,7 +151,7 @@ class SFPSHFT(SourceAndImmediate, Instruction, opcode=0x7A, unit="vector", facts
         if status != lanes.GO:
             return status
         if instr_mod1 > 3 and instr_mod1 != 5 and instr_mod1 != 7:
-            status = violated(s, _SHIFT_MODE, mode=instr_mod1)
+            status = undefined(s, _SHIFT_MODE, mode=instr_mod1)
             if status:
                 return status
             instr_mod1 &= 7

@@ -8,7 +8,16 @@ from bhemu.bits import choice, number
 from bhemu.jit.subset import njit
 from bhemu.tensix import lanes, prng, spaces, taint, unspecified
 from bhemu.tensix.insn import Instruction, bits
-from bhemu.tensix.rules import DONE, MISSING, NCB, UNSUPPORTED, error, excused, refuse, violated
+from bhemu.tensix.rules import (
+    DONE,
+    MISSING,
+    NCB,
+    UNSUPPORTED,
+    error,
+    refuse,
+    undefined,
+    undefined_unless_llk,
+)
 from bhemu.tensix.spaces import LANES, lreg
 from bhemu.tensix.units.vector import sfpu
 from bhemu.tensix.units.vector.integer import shift, signed12
@@ -106,7 +115,7 @@ class SFPMOV(
         if status != lanes.GO:
             return status
         if instr_mod1 & 4:
-            status = violated(s, _MOV_MODE, mode=instr_mod1)
+            status = undefined(s, _MOV_MODE, mode=instr_mod1)
             if status:
                 return status
             instr_mod1 &= ~4
@@ -170,8 +179,8 @@ def _other_is_open(s: Any, d: Any) -> Any:
 def _beyond_contract(s: Any, mod: Any) -> Any:
     """Status of a mode above 9: conversions to uint16 of production kernels name mode 15."""
     if mod == _PRODUCTION_MODE:
-        return excused(s, _SWAP_MODE, mode=mod)
-    return violated(s, _SWAP_MODE, mode=mod)
+        return undefined_unless_llk(s, _SWAP_MODE, mode=mod)
+    return undefined(s, _SWAP_MODE, mode=mod)
 
 
 @njit
