@@ -175,7 +175,7 @@ def trace_command(**values: Any) -> int:
     try:
         stop = tracer.run()
         if not tracer.full:
-            error = target.unfinished(stop)
+            error = target.error_if_incomplete(stop)
     except BhemuError as problem:
         error = problem
     target.save()

@@ -12,7 +12,7 @@ from bhemu.errors import BhemuError, InputError, Limit, NoProgress
 from bhemu.llk import device
 from bhemu.machine.precompile import ElfCache
 from bhemu.machine.resolve import resolve
-from bhemu.machine.stop import End, Stop
+from bhemu.machine.stop import EndCondition, Stop
 from bhemu.machine.tile import Tile
 from bhemu.program import coordinates, loader, recorded, schema
 from bhemu.program.coordinates import XY, At, check_l1
@@ -133,7 +133,7 @@ def _set(tile: Tile, spec: SetSpec, data: bytes) -> None:
     if address < memmap.L1_SIZE:
         check_l1(spec.origin, address, len(data))
         tile.write(address, data)
-        tile.placed.append((address, data))
+        tile.initial_values.append((address, data))
         return
     if memmap.LOCAL_BASE <= address < memmap.DEVICE_BASE:
         _set_local(tile, spec, address, data)
@@ -268,7 +268,7 @@ def launch(
         if firmware is not None and not words:
             words = [(tile.xy, firmware.go, 0) for tile, _ in placed]
         clock = None if program.run.limit is None else machine.clock + program.run.limit
-        end = End(tuple(words), clock, program.run.timeout_s)
+        end = EndCondition(tuple(words), clock, program.run.timeout_s)
     machine.loop.launched(program, end)
     return machine
 
@@ -295,7 +295,7 @@ def placed_tiles(machine: Any, program: schema.Program) -> Iterator[tuple[Tile, 
             yield machine.tile[xy], part
 
 
-def _follow(machine: Any, program: schema.Program, options: Mapping[str, Any]) -> End:
+def _follow(machine: Any, program: schema.Program, options: Mapping[str, Any]) -> EndCondition:
     """A recorded session: its host will do again what it did; nothing is on the machine yet."""
     from bhemu.machine.recorded_host import RecordedHost
 
@@ -305,7 +305,7 @@ def _follow(machine: Any, program: schema.Program, options: Mapping[str, Any]) -
     same = all(str(options.get(name)) == str(session.options.get(name)) for name in of_time)
     machine.loop.host = RecordedHost(machine, session, same_times=same)
     clock = None if program.run.limit is None else machine.clock + program.run.limit
-    return End((), clock, program.run.timeout_s)
+    return EndCondition((), clock, program.run.timeout_s)
 
 
 def _check_acts(machine: Any, placed: Placed, program: schema.Program) -> None:
@@ -386,7 +386,7 @@ def _start(
             device.start(tile)
 
 
-def _resume(machine: Any, program: schema.Program) -> End:
+def _resume(machine: Any, program: schema.Program) -> EndCondition:
     """The machine as it was saved, which goes on to the end that it was on the way to."""
     from bhemu.machine import saved
 
@@ -400,7 +400,7 @@ def _resume(machine: Any, program: schema.Program) -> End:
     if program.run.limit is not None:
         clock = machine.clock + program.run.limit
     words = tuple(_words(placed, program)) or end.words
-    return End(words, clock, program.run.timeout_s or end.timeout_s)
+    return EndCondition(words, clock, program.run.timeout_s or end.timeout_s)
 
 
 def _words(placed: Placed, program: schema.Program) -> list[tuple[XY, int, int]]:
@@ -481,7 +481,7 @@ class Launched:
         stop: Stop | None = None
         try:
             stop = self.run()
-            return RunResult(stop, self.unfinished(stop))
+            return RunResult(stop, self.error_if_incomplete(stop))
         except BhemuError as error:
             if isinstance(error, NoProgress) and self.program.firmware is not None:
                 self._set_firmware_apart(error, self.program.firmware)
@@ -535,7 +535,7 @@ class Launched:
         part = next(p for p in self.program.placed() if xy in p.at or self.program.is_alone)
         return replace(self.program, cores=part.cores, sets=part.sets, image=part.image, tiles=())
 
-    def unfinished(self, stop: Stop) -> BhemuError | None:
+    def error_if_incomplete(self, stop: Stop) -> BhemuError | None:
         """The error of a run that ended before its end condition, None when it did not."""
         if stop.reason == "until":
             return None

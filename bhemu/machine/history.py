@@ -275,7 +275,7 @@ class Marks:
             saved.restore(owner, only.state())
             self.loop.restored(mark.error, 0 if mark.error is not None else None)
         else:
-            saved.put_back(owner, mark.snapshot())
+            saved.restore_checked(owner, mark.snapshot())
         for tile in self.loop.rounds.tiles:
             tile.stepping.seen.clear()
 

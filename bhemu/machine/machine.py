@@ -323,7 +323,7 @@ class Machine(ThreadBound, Controls):
     def reset(self) -> None:
         """Power-up again: memory, registers, clock; programs are forgotten."""
         self._check_not_running("reset")
-        saved.put_back(self, saved.powered_up(self.network))
+        saved.restore_checked(self, saved.powered_up(self.network))
         self.loop.forget()
         self._rounds.host_access = None
 

@@ -79,7 +79,7 @@ class RecordedHost:
             self._state.host_acts[_OWN] = at + 1
             self.done(at)
 
-    def goes_on(self) -> bool:
+    def continues(self) -> bool:
         """Whether it does something although the chip stands: it waits no longer."""
         if self.over or not self._other_times:
             return False

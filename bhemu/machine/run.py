@@ -78,7 +78,7 @@ class RunLoop:
         self.conditions = Conditions()
         self.callbacks = Callbacks(rounds)
         self.program: Program | None = None
-        self.end = stop.End()
+        self.end = stop.EndCondition()
         self.error: BhemuError | None = None
         self.last: Stop | None = None
         self.observer: Observer | None = None
@@ -89,14 +89,14 @@ class RunLoop:
         self._waived = 0.0  # seconds of the present run that were interpreted for a handover
         self._running = False
 
-    def launched(self, program: Program, end: stop.End) -> None:
+    def launched(self, program: Program, end: stop.EndCondition) -> None:
         """`program` is on the machine, and this is how its runs end."""
         self.program, self.end = program, end
 
     def forget(self) -> None:
         """The machine was reset."""
         self.restored(None, None)
-        self.program, self.end = None, stop.End()
+        self.program, self.end = None, stop.EndCondition()
 
     def restored(self, error: BhemuError | None, broken: int | None) -> None:
         """The machine was put back to a state in which `error` had stopped it, at tile `broken`."""
@@ -270,7 +270,7 @@ class RunLoop:
                         left = min((n for n in both if n is not None), default=None)
                     stopped, round_ended = self.rounds.advance(one=ask.until is not None, most=left)
                     if stopped is not None:
-                        if stopped.reason == "idle" and self.host and self.host.goes_on():
+                        if stopped.reason == "idle" and self.host and self.host.continues():
                             continue
                         return stopped
                     if self.observer:

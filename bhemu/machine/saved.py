@@ -17,7 +17,7 @@ from bhemu.devices.noc_map import tile_number
 from bhemu.errors import BhemuError, InputError
 from bhemu.jit import record
 from bhemu.jit.record import Member
-from bhemu.machine.stop import End
+from bhemu.machine.stop import EndCondition
 from bhemu.noc import record as noc_saved
 from bhemu.noc.grid import TILES, XY
 from bhemu.noc.network import Network, Pages
@@ -223,7 +223,7 @@ def outside(
     The end of the program is the machine's: it stands here for a tile that is alone.
     """
     cores, alone = tile.core.values(), tile.network is None
-    end = tile.loop.end if alone else End()
+    end = tile.loop.end if alone else EndCondition()
     error = tile.loop.error if alone else None
     about = {
         "seed": seed,
@@ -279,10 +279,10 @@ def restore(tile: Tile, state: TileState) -> None:
     s.breakpoint_skip[:] = s.word_break_seen[:] = 0
 
 
-def end_of(state: TileState) -> End:
+def end_of(state: TileState) -> EndCondition:
     """How the program of a tile that was alone ends."""
     words, clock, timeout_s = state.about["end"]
-    return End(tuple((state.xy, at, value) for at, value in words), clock, timeout_s)
+    return EndCondition(tuple((state.xy, at, value) for at, value in words), clock, timeout_s)
 
 
 # The state of a machine outside of it: its tiles, its memory, what is under way; one file.
@@ -340,7 +340,7 @@ class Snapshot:
     network: NetworkState | None = None
     origin: str = "the machine"
     error: BhemuError | None = None
-    end: End | None = None  # of the program's runs; a file of a chip may lack it
+    end: EndCondition | None = None  # of the program's runs; a file of a chip may lack it
 
     def __getattr__(self, name: str) -> Any:
         tiles = self.__dict__.get("tiles", {})
@@ -475,13 +475,13 @@ def _read_chip(archive: input_files.Archive, meta: dict[str, Any], path: Path) -
     return Snapshot(tiles, network, origin, error, _end(meta))
 
 
-def _end(meta: dict[str, Any]) -> End | None:
+def _end(meta: dict[str, Any]) -> EndCondition | None:
     """The end of the program that a file of a chip names."""
     if "end" not in meta:
         return None
     words, clock, timeout_s = meta["end"]
     made = tuple(((int(x), int(y)), int(at), int(value)) for (x, y), at, value in words)
-    return End(made, clock, timeout_s)
+    return EndCondition(made, clock, timeout_s)
 
 
 def of_state(state: TileState, origin: str) -> Snapshot:
@@ -530,7 +530,7 @@ def restore_tile(tile: Tile, snapshot: Snapshot) -> None:
     state = next(iter(snapshot.tiles.values()))
     restore(tile, state)
     tile.seed, tile.poison = state.about["seed"], state.about["poison"]
-    tile.loop.end = snapshot.end or End()
+    tile.loop.end = snapshot.end or EndCondition()
     tile.loop.restored(snapshot.error, 0 if snapshot.error is not None else None)
 
 
@@ -545,7 +545,7 @@ def restore_machine(machine: Machine, snapshot: Snapshot) -> None:
     _check_fits(machine.network, snapshot, snapshot.network)
     for xy in snapshot.tiles:
         machine.tile_at_index(tile_number(*xy))
-    put_back(machine, snapshot)
+    restore_checked(machine, snapshot)
     machine.loop.end = snapshot.end or machine.loop.end
 
 
@@ -568,7 +568,7 @@ def _check_fits(network: Network, snapshot: Snapshot, saved: NetworkState) -> No
         raise InputError(f"{snapshot.origin}: {next(filter(None, wrong))}", hint=_HINT)
 
 
-def put_back(machine: Machine, snapshot: Snapshot) -> None:
+def restore_checked(machine: Machine, snapshot: Snapshot) -> None:
     """Put a chip back to a state that it can hold; its other tiles are as after a reset."""
     network, saved = machine.network, snapshot.network
     assert saved is not None

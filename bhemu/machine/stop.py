@@ -74,7 +74,7 @@ _FORMS = (
 
 
 @dataclass(frozen=True)
-class End:
+class EndCondition:
     """How a program's runs end unless told otherwise.
 
     words: (tile, L1 address, value) that must all hold, none = until idle; clock: the machine's

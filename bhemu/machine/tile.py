@@ -96,7 +96,7 @@ class Tile(ThreadBound, Controls, Tensors):
         self.stepping = Stepping(self, RunLoop(RoundsOfOneTile(self)))
         self.log: list[tuple[int, int, int, int, int]] = []
         self.ranges: list[tuple[int, int, str]] = []
-        self.placed: list[tuple[int, bytes]] = []
+        self.initial_values: list[tuple[int, bytes]] = []
         self.before_reset: list[Callable[[], None]] = []
         self._power_up(fresh=True)
         for observe in tile_created:
@@ -141,7 +141,7 @@ class Tile(ThreadBound, Controls, Tensors):
         for own in self.loaded:
             own.forget()
         self.ranges.clear()
-        self.placed.clear()
+        self.initial_values.clear()
         self.stepping.forget()
         self.state.flush[:] = 1
 

@@ -133,7 +133,7 @@ class Recorder:
                 self._look()
                 over = spec.limit is not None and self._launched.clock >= spec.limit
                 if stop.reason != "limit" or over:
-                    found.error = self._launched.unfinished(stop)
+                    found.error = self._launched.error_if_incomplete(stop)
                     break
                 if len(found.clocks) > MOST:
                     period *= 2

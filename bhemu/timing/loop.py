@@ -112,7 +112,7 @@ def _core(s: Any, c: Any) -> Any:
     s.agent_next[agent] = NEVER
     if used:
         s.woken[0] = 1
-        spent.goes_on(s, agent, s.turn_pc[0], np.int64(-1), s.turn_cycles[0])
+        spent.continue_work(s, agent, s.turn_pc[0], np.int64(-1), s.turn_cycles[0])
     if s.core_state[c] == RUNNING:
         s.agent_next[agent] = (
             s.clock[0]
@@ -218,7 +218,7 @@ def _issues(s: Any, t: Any, unit: Any, opcode: Any, word: Any) -> Any:
     most = np.int64(0) if opcode == _UNPACR_NOP else np.int64(_LATE[unit])
     pc, busy = np.int64(s.gate_pc[t]), sixteenths // cycles.PARTS
     s.agent_next[unit] = s.clock[0] + busy + draws.late(s, unit, pc, most)
-    spent.goes_on(s, unit, pc, word, busy)
+    spent.continue_work(s, unit, pc, word, busy)
     s.unit_cycles[unit] += busy
 
 
@@ -298,7 +298,7 @@ def _thread(s: Any, t: Any) -> None:
     if shared >= 0:
         taken = np.int64(1) if cycles.is_at_once(s, agent) else cycles.occupied_cycles(opcode)
         s.shared_free[shared] = s.clock[0] + taken
-    spent.goes_on(s, agent, np.int64(s.gate_pc[t]), word, held)
+    spent.continue_work(s, agent, np.int64(s.gate_pc[t]), word, held)
     s.agent_next[agent] = s.clock[0] + held
     if unit < 0:
         _looks(s, t)

@@ -71,7 +71,7 @@ def _span(s: Any, agent: Any, condition: Any, word: Any, pc: Any, begin: Any, cy
 
 
 @njit
-def goes_on(s: Any, agent: Any, pc: Any, word: Any, cycles: Any) -> None:
+def continue_work(s: Any, agent: Any, pc: Any, word: Any, cycles: Any) -> None:
     """It goes on with what stands at `pc`: charge what it has waited, and the cycles of that.
 
     word: the Tensix word, -1 of a core.

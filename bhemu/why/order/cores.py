@@ -256,7 +256,7 @@ def _after(
 ) -> None:
     """A core has executed an instruction."""
     if o.look[c, 0] >= 0 and o.look_step[c, 0, 0] != pc:
-        polls.goes_on(s, o, c, pc, word)
+        polls.leaves_poll(s, o, c, pc, word)
     clocks.core(o, c, 1)
     pushes = way & _WRITES and mm.INSTRN_BUF_BASE <= address < mm.INSTRN_BUF_END
     if way and not pushes:

@@ -134,7 +134,7 @@ def _begins(s: Any, o: Any, c: Any, pc: Any, word: Any, slot: Any, part: Any) ->
 
 
 @njit
-def goes_on(s: Any, o: Any, c: Any, pc: Any, word: Any) -> None:
+def leaves_poll(s: Any, o: Any, c: Any, pc: Any, word: Any) -> None:
     """A core that looks has executed an instruction behind the load."""
     look, opcode = o.look[c], word & 0x7F
     if look[0] < 0:
