@@ -33,7 +33,7 @@ def program(*cores: CoreSpec, **parts: Any) -> Program:
 
 
 def with_run(program: Program, **changes: Any) -> Program:
-    return replace(program, run=program.run.given(changes))
+    return replace(program, run=program.run.with_options(changes))
 
 
 def copy(source: int, target: int) -> bytes:

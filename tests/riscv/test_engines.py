@@ -41,7 +41,7 @@ def test_the_environment_chooses_where_the_caller_does_not(monkeypatch: pytest.M
 def test_a_program_chooses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BHEMU_ENGINE", "unicorn")
     program = Program.load(ADD1)
-    run = program.run.given({"engine": "compiled"})
+    run = program.run.with_options({"engine": "compiled"})
     assert replace(program, run=run).launch().engine == "compiled"
 
 
