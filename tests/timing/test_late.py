@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import golden_case
+import golden_noc
 import numpy as np
 import pytest
 
@@ -47,6 +48,13 @@ def test_l1_equals_the_golden_model(name: str) -> None:
         tile = golden_case.start(case, late=seed)
         assert tile.run(golden_case.DONE, timeout_s=60).reason == "until", seed
         assert case.differences(tile.l1) == [], seed
+
+
+@pytest.mark.parametrize("name", golden_noc.names())
+def test_many_tiles_equal_the_golden_model(name: str) -> None:
+    case = golden_noc.load(name)
+    for seed in SEEDS:
+        assert golden_noc.differences(case, golden_noc.run(case, late=seed)) == [], seed
 
 
 def test_seeds_differ_and_a_seed_repeats() -> None:
