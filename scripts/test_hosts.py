@@ -18,12 +18,13 @@ ROOT = Path(__file__).resolve().parents[1]
 TTNN = ROOT / "scripts" / "stock_ttnn"
 EXALENS = ROOT / "scripts" / "stock_exalens"
 SECONDS = 900  # for all operations, their kernels' compilation and ours included
-TWO = "two chips, slow"
+TWO = "two chips"
 WAYS = {
     "library, fast": "libbhemu.so",
     "library, slow": "libbhemu.so",
     "folder, slow": "",
-    TWO: "libbhemu.so",
+    f"{TWO}, fast": "libbhemu.so",
+    f"{TWO}, slow": "libbhemu.so",
 }
 TEST_SECONDS = 6  # in which a simulator whose host has ended must end
 
@@ -46,7 +47,7 @@ def environment(folder: Path, way: str) -> dict[str, str]:
     there = {name: value for name, value in os.environ.items() if name[:3] != "TT_"}
     for name in ("home", "cache"):
         (folder / name).mkdir(exist_ok=True)
-    place = simulator(folder, 2 if way == TWO else 1) / WAYS[way]
+    place = simulator(folder, 2 if TWO in way else 1) / WAYS[way]
     chosen = {"TT_METAL_SIMULATOR": place, "TT_METAL_CACHE": folder / "cache"}
     settings = {"TT_SIMULATOR_LOCALHOST": "1", "HOME": f"{folder}/home"}
     if "fast" not in way:
@@ -79,7 +80,7 @@ def operations(folder: Path, python: Path, way: str) -> str:
     log = folder / f"ttnn-{way.replace(', ', '-')}.log"
     with log.open("w") as output:
         done = subprocess.run(
-            [python, TTNN / ("mesh.py" if way == TWO else "operations.py")],
+            [python, TTNN / ("mesh.py" if TWO in way else "operations.py")],
             env=environment(folder, way),
             cwd=folder,
             stdout=output,

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bhemu import memmap as mm
 from bhemu.devices import noc_map
 from bhemu.errors import BhemuError, InputError
 from bhemu.hosts.shared import DATA, Bytes, SharedChips
@@ -31,10 +30,6 @@ if TYPE_CHECKING:
 _MESSAGE = Struct("<IIQII")  # op, size, address, place, status
 _CHIP_SHIFT = 12  # of `place`, below it y << 6 | x
 _GRACE = 5.0  # seconds that a chip may take to stop when its host is gone
-_HOLD = (  # what wakes no core
-    mm.DEBUG_BASE + mm.RISCV_DEBUG_REG_SOFT_RESET_0,
-    mm.SOFT_RESET_ALL.to_bytes(4, "little"),
-)
 
 
 class Op(IntEnum):
@@ -156,23 +151,21 @@ class LibrarySession:
         data = chip.arena.data
         if size > DATA:
             raise InputError(f"the library sent {size} bytes, at most {DATA} are possible")
+        if op != Op.CLOCK:
+            chip.take_writes()
         if op == Op.CLOCK:
             stands = self._all.run_rounds(address)
             for one in self._all.chips:
                 one.arena.head["stands"] = stands
         elif op == Op.READ:
-            chip.take_writes()
             got = chip.read(*xy, address, size)
             data[:size] = np.frombuffer(got, np.uint8)
             self._record(READ, xy, address, got)
         elif op == Op.WRITE:
-            chip.take_writes()
             written = data[:size].tobytes()
             chip.write(*xy, address, written)
             chip.touched = True
             self._record(WRITE, xy, address, written)
-            if (address, written) != _HOLD:
-                chip.arena.head["asleep"] = 0
             if chip.network.endpoint(0, xy) & 15 == noc_map.ARC:
                 arc.written(chip.network, address)
         elif op == Op.SETTLE:

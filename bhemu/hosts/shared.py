@@ -17,8 +17,8 @@ from bhemu.errors import BhemuError, InputError
 from bhemu.machine.links import Links
 from bhemu.machine.machine import Chip
 from bhemu.machine.tile import Tile
-from bhemu.memmap import L1_SIZE
-from bhemu.noc.grid import BANKS, TILES, XY, Grid
+from bhemu.memmap import DEBUG_BASE, L1_SIZE, RISCV_DEBUG_REG_SOFT_RESET_0
+from bhemu.noc.grid import BANKS, TILES, XY, Grid, tile_at
 from bhemu.noc.network import Network
 from bhemu.noc.record import MEMORY_PAGE, MEMORY_PAGES, MEMORY_SHIFT
 from bhemu.program.options import ChipOptions
@@ -33,7 +33,7 @@ Bytes = npt.NDArray[np.uint8]
 
 # The layout of the file; libbhemu/libbhemu.h says the same.
 
-MAGIC, LAYOUT = 0x62686D75, 4
+MAGIC, LAYOUT = 0x62686D75, 5
 GRANULE = 256  # bytes of L1 that one mark is for
 _GRANULES = L1_SIZE // GRANULE
 _BANK = 1 << 32
@@ -43,19 +43,22 @@ HEAD = np.dtype(
     {
         "names": [
             *("magic", "layout", "stands", "plain", "size", "tiles", "tile_stride", "dram"),
-            *("dram_size", "marks", "data", "data_size", "asleep", "touched", "behind", "map"),
+            *("dram_size", "marks", "data", "data_size", "soft_reset", "asleep", "touched"),
+            *("behind", "made", "waits", "reset", "map"),
         ],
         "formats": [
             *["<u4"] * 4,
-            *["<u8"] * 8,
+            *["<u8"] * 9,
             "<u4",
-            *[("u1", (TILES,))] * 2,
+            *[("u1", (TILES,))] * 4,
+            ("<u4", (TILES,)),
             ("<u4", (COORDINATES,)),
         ],
     },
     align=True,
 )
 DATA = 1 << 20  # bytes of the longest message
+_SOFT_RESET = DEBUG_BASE + RISCV_DEBUG_REG_SOFT_RESET_0
 _STANDS = ("idle", "polling")  # the reasons for which only a host can go on
 
 
@@ -86,6 +89,7 @@ class Arena:
             raise InputError(text, hint=hint) from problem
         self.bytes: Bytes = np.frombuffer(self._map, np.uint8)
         self.head: Any = self.bytes[: HEAD.itemsize].view(HEAD)[0]
+        self._touched, self._waits = self.head["touched"], self.head["waits"]
         self.marks = self.bytes[MARKS_AT : MARKS_AT + TILES * _GRANULES].reshape(TILES, _GRANULES)
         self.data = self.bytes[DATA_AT : DATA_AT + DATA]
         values = {
@@ -102,6 +106,7 @@ class Arena:
             "marks": MARKS_AT,
             "data": DATA_AT,
             "data_size": DATA,
+            "soft_reset": TILES_AT + OFFSET["debug"] + RISCV_DEBUG_REG_SOFT_RESET_0,
         }
         for name, value in values.items():
             self.head[name] = value
@@ -129,15 +134,27 @@ class Arena:
             if at >= SIZE:
                 return
 
+    def take_resets(self) -> list[tuple[int, int]]:
+        """Tiles whose soft reset the host has written, each with its value; they are forgotten."""
+        if not self._waits.any():
+            return []
+        tiles = self._waits.nonzero()[0].tolist()
+        self._waits[:] = 0
+        return [(t, int(self.head["reset"][t])) for t in tiles]
+
     def take_marks(self) -> Iterator[tuple[int, list[tuple[int, int]]]]:
         """Tiles whose L1 the host has written, each with (address, bytes); they are forgotten."""
-        touched = self.head["touched"]
+        touched = self._touched
+        if not touched.any():
+            return
         for t in (int(t) for t in touched.nonzero()[0]):
             touched[t] = 0
             marks = self.marks[t]
-            edges = np.diff(marks, prepend=0, append=0).nonzero()[0].reshape(-1, 2) * GRANULE
+            edges = np.flatnonzero(marks[1:] != marks[:-1]).tolist()
+            edges = [0] * int(marks[0]) + [one + 1 for one in edges] + [_GRANULES] * int(marks[-1])
             marks[:] = 0
-            yield t, [(int(first), int(last - first)) for first, last in edges]
+            pairs = zip(edges[::2], edges[1::2], strict=True)
+            yield t, [(first * GRANULE, (last - first) * GRANULE) for first, last in pairs]
 
 
 class SharedTile(Tile):
@@ -205,12 +222,18 @@ class SharedChip(Chip):
         return SharedNetwork(self.arena, grid, poison, seed)
 
     def _new_tile(self, xy: XY) -> Tile:
-        if self.network.endpoint(0, xy) >> 4 & 0xFF >= TILES:
+        t = self.network.endpoint(0, xy) >> 4 & 0xFF
+        if t >= TILES:
             return super()._new_tile(xy)
-        return SharedTile(self.arena, xy=xy, **self._options)
+        made = SharedTile(self.arena, xy=xy, **self._options)
+        self.arena.head["made"][t] = 1
+        return made
 
     def take_writes(self) -> None:
         """What the host has written takes effect: code is translated again, its tiles wake."""
+        for t, value in self.arena.take_resets():
+            self.touched = True
+            self.write32(*tile_at(t), _SOFT_RESET, value)
         for t, places in self.arena.take_marks():
             self.touched, tile = True, self.tile_at_index(t)
             for address, n in places:

@@ -118,6 +118,7 @@ def _script(options: Sequence[str], cache: Path) -> str:
         f"{_MARK}; a host that uses the folder as its simulator starts it.",
         "unset PYTHONHOME PYTHONPATH PYTHONSTARTUP",
         *([] if home in paths else [f"export PYTHONPATH={shlex.quote(str(home))}"]),
+        "export OPENBLAS_NUM_THREADS=1",  # nothing here multiplies; its threads would spin at first
         f'[ "$BHEMU_CACHE_DIR" ] || BHEMU_CACHE_DIR={shlex.quote(str(cache))}',
         "export BHEMU_CACHE_DIR",
         f"exec {shlex.join([sys.executable, '-P', '-m', 'bhemu', 'serve', *options])}",

@@ -133,8 +133,10 @@ def outlook() -> Outlook:
 
 def is_there(wanted: Entry) -> bool:
     """As is_kept, without a look at what the file in the cache is worth."""
+    if wanted in _loaded:
+        return True
     carried = wanted.own() and host.find(wanted.label()) is not None
-    return wanted in _loaded or carried or cache.has(_file(wanted))
+    return carried or cache.has(_file(wanted))
 
 
 def is_loaded(wanted: Entry) -> bool:

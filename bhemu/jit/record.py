@@ -61,7 +61,7 @@ class Record:
         start = -self._raw.ctypes.data % PAGE
         self.buffer: npt.NDArray[np.uint8] = self._raw[start : start + size]
         self.base: int = self.buffer.ctypes.data
-        self._record = self.buffer.view(self.DTYPE)
+        self._record = np.frombuffer(self.buffer, self.DTYPE)[0]  # view() looks at each member
         intrinsics.records[self.base] = self
 
     def __getattr__(self, name: str) -> npt.NDArray[Any]:
@@ -69,7 +69,7 @@ class Record:
         assert self.DTYPE.fields is not None
         if name not in self.DTYPE.fields:
             raise AttributeError(f"{type(self).__name__} has no member {name}")
-        view: npt.NDArray[Any] = self._record[name][0]
+        view: npt.NDArray[Any] = self._record[name]
         setattr(self, name, view)
         return view
 

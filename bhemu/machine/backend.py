@@ -72,6 +72,9 @@ def core(engine: str) -> tuple[Entry, ...]:
     return (*compiled.LOOP.values(), *engine_entries(engine).values(), *BUS.values())
 
 
+_living: "weakref.WeakSet[Backend]" = weakref.WeakSet()
+
+
 class Backend:
     """Runs rounds and device accesses on one record; exceptions of callbacks surface here."""
 
@@ -100,6 +103,7 @@ class Backend:
             first_store = callback(_ACCESS, "accesses", "_on_first", dispatch.STORE)
             self._first = first_load, first_store
             entries.fill(s, windows, *self._first)
+            _living.add(self)
             s.run_rounds[0] = load(TIMED if timed else compiled.LOOP["rounds"]).address
             self._rounds = _STEP(int(s.run_rounds[0]))
             for name, entry in BUS.items():
@@ -280,7 +284,9 @@ class Backend:
                 return self._look(
                     core, window, bool(store), lambda: int(call(base, core, offset, size, value))
                 )
-            self._s.window_entry[store, index] = access
+            for one in tuple(_living):  # so no other tile comes here for it
+                if one._look is None and one._windows is self._windows:
+                    one._s.window_entry[store, index] = access
             return int(call(base, core, offset, size, value))
         except BaseException as problem:  # must not cross the compiled frames
             self._failure = problem

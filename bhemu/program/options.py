@@ -5,6 +5,7 @@ a key of [run] or [chip] in PROGRAM.toml, a flag of the commands, a parameter of
 of docs/options.md. Only the code that obeys an option stands elsewhere.
 """
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, TypedDict
@@ -340,6 +341,7 @@ class LaunchOptions(TileOptions, ChipOptions, total=False):
     """The keyword arguments of Tile and of Chip."""
 
 
+@functools.cache
 def declared(*tables: Any) -> dict[str, Option]:
     """The options of some tables by name."""
     return {

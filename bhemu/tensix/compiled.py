@@ -16,7 +16,7 @@ from bhemu.jit.subset import JIT, njit
 from bhemu.tensix import hook, insn, loop, units
 from bhemu.tensix.insn import REGISTRY, Instruction
 from bhemu.tensix.rules import NOT_EXECUTED, RESERVED_BITS, UNKNOWN_OPCODE, error, refuse
-from bhemu.tensix.state import ACCESS, ENTRY, STEP, State
+from bhemu.tensix.state import ACCESS, ENTRY, SECOND_SLOTS, STEP, State
 from bhemu.tensix.thread import taker
 
 # Compiled code on demand: one entry per opcode, the loop, and what fills the pointer table.
@@ -129,9 +129,21 @@ def _of_opcodes(name: str) -> npt.NDArray[np.int64]:
 
 
 @cache
+def _seconds() -> npt.NDArray[np.uint64]:
+    """What a table's second entries are until a word needs them."""
+    found = np.zeros(SECOND_SLOTS, np.uint64)
+    for slot in insn.ENTRIES:
+        found[slot] = callback(_ENTRY_TYPE, "words", "_on_second", slot)
+    return found
+
+
+@cache
 def _routes() -> frozenset[int]:
     """Opcodes that may claim every word."""
     return frozenset(opcode for opcode, cls in REGISTRY.items() if cls.route is not None)
+
+
+_living: "weakref.WeakSet[Table]" = weakref.WeakSet()
 
 
 class Table:
@@ -150,12 +162,12 @@ class Table:
         if not JIT:
             return
         s.words = weakref.ref(self)
+        _living.add(self)
         self._escapes = callback(_ENTRY_TYPE, "words", "_on_escape")
         s.table[:] = self._escapes
         for opcode, loaded in _addresses.items():
             s.table[opcode] = loaded
-        for slot in insn.ENTRIES:
-            s.second[slot] = callback(_ENTRY_TYPE, "words", "_on_second", slot)
+        s.second[:] = _seconds()
         s.run_tensix[0] = load(LOOP["tensix"]).address
         s.run_thread[0] = load(LOOP["thread"]).address
 
@@ -180,9 +192,15 @@ class Table:
             _addresses[opcode] = address
             if seconds:
                 self.compiled(REGISTRY[opcode].name, seconds)
+            for one in tuple(_living):  # so no other tile comes here for it
+                one._know(opcode, address)
+        self._know(opcode, address)
+        return int(_ENTRY_TYPE(address)(self._s.base, t, word))
+
+    def _know(self, opcode: int, address: int) -> None:
+        """Words of this opcode execute at `address` from now on, unless they are observed."""
         if not any(opcode in own for own in self._observed):
             self._put([opcode], address)
-        return int(_ENTRY_TYPE(address)(self._s.base, t, word))
 
     def _put(self, opcodes: Iterable[int], address: int) -> None:
         """Words of these opcodes execute at `address` from now on."""
@@ -219,8 +237,7 @@ class Table:
         if not self._observers:
             self.interpret = interpret
         for opcode, loaded in _addresses.items():
-            if not any(opcode in own for own in self._observed):
-                self._put([opcode], loaded)
+            self._know(opcode, loaded)
 
     def tell(self, opcodes: frozenset[int], failed: Callable[[int, int], None]) -> hook.HookRecord:
         """The record that says which compiled functions words are told to, of these opcodes.

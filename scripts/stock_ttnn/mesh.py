@@ -1,6 +1,8 @@
 """Operations of stock ttnn over two linked chips, compared with NumPy; run by ttnn's own Python.
 
-python mesh.py     one line each: the name and "equal", else "differ"
+python mesh.py [FABRIC]     one line each: the name and "equal", else "differ"
+
+FABRIC: a name of ttnn.FabricConfig, as FABRIC_2D; default: FABRIC_1D.
 """
 
 import sys
@@ -56,9 +58,9 @@ def all_reduce(tensor, a, b):
 OPERATIONS = (copied, add, all_gather, point_to_point, reduce_scatter, all_reduce)
 
 
-def main():
+def main(fabric="FABRIC_1D"):
     """Every operation on one mesh; 1 when one differs."""
-    ttnn.set_fabric_config(ttnn.FabricConfig.FABRIC_1D)
+    ttnn.set_fabric_config(getattr(ttnn.FabricConfig, fabric))
     mesh = ttnn.open_mesh_device(ttnn.MeshShape(1, 2))
     wrong = 0
     for operation in OPERATIONS:
@@ -73,4 +75,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(*sys.argv[1:]))

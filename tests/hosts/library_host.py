@@ -135,6 +135,30 @@ def running(library: str) -> None:
         card.exit()
 
 
+def resets(library: str) -> None:
+    """Soft resets that wait for the next message, each tile once, and what is read meanwhile."""
+    card = Card(library)
+    where, held = (1, 2), 0x47800
+    tiles = [(x, y) for x in (1, 2, 16) for y in (2, 11)]
+    for xy in tiles:
+        card.store(xy, SOFT_RESET, held.to_bytes(4, "little"))
+    say({card.load(xy, SOFT_RESET).hex() for xy in tiles})
+    card.clock()  # costs nothing: no core was ever released
+    card.start(where)  # what waits for a tile is held, so this is a message
+    say(card.load(where, SOFT_RESET).hex(), card.load((5, 5), SOFT_RESET).hex())
+    card.clock()
+    counted = int.from_bytes(card.load(where, 0x200), "little")
+    card.store(where, SOFT_RESET, held.to_bytes(4, "little"))
+    card.clock()
+    say(counted > 0, int.from_bytes(card.load(where, 0x200), "little") - counted)
+    for value in (0x47000, held, 0x47000):  # held again and released: brisc begins anew
+        card.store(where, SOFT_RESET, value.to_bytes(4, "little"))
+        say(card.load(where, SOFT_RESET).hex())
+    card.clock()
+    say(int.from_bytes(card.load(where, 0x200), "little"))
+    card.exit()
+
+
 def dma(library: str) -> None:
     host = bytearray(1 << 16)
     host[0x5100:0x5120] = bytes(range(32))

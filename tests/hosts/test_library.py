@@ -84,6 +84,22 @@ def test_chip_runs_in_clock_calls_only_and_sees_new_code(folder: Path) -> None:
     assert again == [zero, first]  # the same calls, the same bytes
 
 
+def test_soft_resets_wait_for_the_next_message(folder: Path, tmp_path: Path) -> None:
+    """As where each access is a message, with fewer of them."""
+    recorded = tmp_path / "recorded"
+    for made, more in ((recorded, ["--record", str(tmp_path / "x.session")]), (tmp_path / "v", [])):
+        simulator.write(made, ["-v", *more], root(), libbhemu.path())
+    few, many = host(tmp_path / "v", "resets"), host(recorded, "resets")
+    assert few.stdout == many.stdout
+    held, first, counted, *again, last = few.stdout.splitlines()
+    assert held == "{'00780400'}"
+    assert first == "00700400 00780400"
+    assert counted == "True 0"
+    assert again == ["00700400", "00780400", "00700400"]
+    assert int(last) > 0
+    assert "READ 1, WRITE 2, CLOCK 3," in few.stderr
+
+
 def test_kernels_and_the_read_channel_reach_host_memory(folder: Path) -> None:
     assert lines(folder, "dma") == [
         "True",
@@ -234,5 +250,6 @@ def test_layout_is_the_one_of_the_header() -> None:
     assert f"MAGIC = {MAGIC:#X}".replace("0X", "0x") in text
     assert HEAD.fields is not None
     offsets = [field[1] for field in HEAD.fields.values()]
-    assert offsets == [0, 4, 8, 12, 16, 24, 32, 40, 48, 56, 64, 72, 80, 84, 224, 364]
+    words = [0, 4, 8, 12, *range(16, 89, 8)]
+    assert offsets == [*words, *range(92, 653, 140), 1212]
     assert SIZE % 4096 == 0

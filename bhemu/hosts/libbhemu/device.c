@@ -62,6 +62,27 @@ static void looked(uint32_t place, uint64_t address) {
 
 /* A place on the chip. */
 
+/* Whether an access is of a soft reset register that needs no message; its tile. */
+static bool is_reset(uint32_t place, uint64_t address, uint32_t size, uint32_t *tile) {
+    uint32_t word = chip->map[place & (COORDINATES - 1)];
+    *tile = word >> 4 & 0xFF;
+    return address == SOFT_RESET && size == 4 && chip->plain && (word & 15) == TENSIX;
+}
+
+/* No time passes before the next message: until then the store may wait for it. */
+static bool reset_later(uint32_t tile, uint32_t value) {
+    if (value & ~HELD || (chip->waits[tile] && chip->reset[tile] != value)) return false;
+    chip->reset[tile] = value;
+    chip->waits[tile] = 1;
+    return true;
+}
+
+static bool reset_now(uint32_t tile, void *value) {
+    uint8_t *kept = (uint8_t *)chip + chip->soft_reset + tile * chip->tile_stride;
+    memcpy(value, chip->waits[tile] ? (uint8_t *)(chip->reset + tile) : kept, 4);
+    return chip->waits[tile] || chip->made[tile];
+}
+
 static uint8_t *plain(uint32_t place, uint64_t address, uint32_t size, int *tile) {
     uint32_t word = chip->map[place & (COORDINATES - 1)], index = word >> 4 & 0xFF;
     *tile = -1;
@@ -102,6 +123,10 @@ static void tile_write(uint32_t place, uint64_t address, const void *data, uint3
     uint8_t *to = plain(place, address, size, &tile);
     written();
     if (to == NULL) {
+        uint32_t which, value = 0;
+        memcpy(&value, data, size < 4 ? size : 4);
+        if (address != SOFT_RESET || size != 4 || value != HELD) chip->asleep = 0;
+        if (is_reset(place, address, size, &which) && reset_later(which, value)) return;
         ask_bytes(WRITE, place, address, (uint8_t *)data, size);
         return;
     }
@@ -118,6 +143,8 @@ static void tile_read(uint32_t place, uint64_t address, void *data, uint32_t siz
     int tile;
     uint8_t *from = plain(place, address, size, &tile);
     looked(place, address);
+    uint32_t which;
+    if (is_reset(place, address, size, &which) && reset_now(which, data)) return;
     if (from == NULL) ask_bytes(READ, place, address, data, size);
     else memcpy(data, from, size);
 }

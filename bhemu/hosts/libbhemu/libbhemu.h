@@ -7,7 +7,8 @@
 #include <stdint.h>
 
 /* The layout of the shared file; bhemu/hosts/shared.py writes it and checks these numbers. */
-enum { MAGIC = 0x62686D75, LAYOUT = 4, COORDINATES = 1 << 12, TILES = 140, L1_SIZE = 1572864 };
+enum { MAGIC = 0x62686D75, LAYOUT = 5, COORDINATES = 1 << 12, TILES = 140, L1_SIZE = 1572864 };
+enum { SOFT_RESET = 0xFFB121B0, HELD = 0x47800 }; /* the register, and all of its cores */
 enum { GRANULE_SHIFT = 8, GRANULES = L1_SIZE >> GRANULE_SHIFT };
 
 struct shared {
@@ -20,9 +21,13 @@ struct shared {
     uint64_t dram_size;           /* bytes of a bank */
     uint64_t marks;               /* a byte for each granule of L1 that the host has written */
     uint64_t data, data_size;     /* bytes of the message under way */
+    uint64_t soft_reset;          /* where the register of each tile stands, as L1 */
     uint32_t asleep;              /* 1: no core was released yet, so time changes nothing */
     uint8_t touched[TILES];       /* 1: the tile has a mark */
     uint8_t behind[TILES];        /* 1: the tile is to be settled before its L1 is written */
+    uint8_t made[TILES];          /* 1: the tile is there, with its soft reset */
+    uint8_t waits[TILES];         /* 1: `reset` is to be stored before the next message */
+    uint32_t reset[TILES];
     uint32_t map[COORDINATES];    /* endpoints of NoC 0 by y << 6 | x */
 };
 
