@@ -313,15 +313,13 @@ class Word:
 
     fields: ClassVar[tuple[Bits, ...]] = ()
     Fields: ClassVar[Any]
+    _own: ClassVar[tuple[Bits, ...]]  # those that the class itself declares
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        found = {
-            v.name: v
-            for base in reversed(cls.__mro__)
-            for v in vars(base).values()
-            if isinstance(v, Bits)
-        }
+        cls._own = tuple(v for v in vars(cls).values() if isinstance(v, Bits))
+        bases = reversed(cls.__mro__)
+        found = {v.name: v for base in bases for v in vars(base).get("_own", ())}
         cls.fields = tuple(sorted(found.values(), key=lambda field: field.lo))
         inherited = getattr(cls.__mro__[1], "fields", ())
         if [_place(f) for f in cls.fields] != [_place(f) for f in inherited]:
