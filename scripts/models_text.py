@@ -172,10 +172,10 @@ Results are compared with ttsim v1.10.0. No result was compared with silicon; mo
   needs for the first time after it was taken over (other modes of UNPACR and PACR than whole rows: 5
   and 7 s), and for a damaged entry. For a picture of L1 (kind "image") only what every run needs is
   compiled ahead. Firmware boots before a run can be taken over.
-* Starting takes longer than wanted: `bhemu run -q elfs/add1` takes 2.9 to 3.2 times the processor time
-  of `import numpy` (wanted: 2), `bhemu why elfs/hang_cycle` 4.9 to 5.7 times (wanted: 4), on a machine
-  with five times as much work as it can do; numpy, click and pyelftools alone take 1.3. `--help` takes 0.7
-  times, and `isa X` 0.9 to 1.1 times from the second call on.
+* Starting takes longer than wanted: `bhemu run -q elfs/add1` takes 2.8 to 3.1 times the processor time
+  of `import numpy` (wanted: 2), `bhemu why elfs/hang_cycle` 4.6 to 5.0 times (wanted: 4), in the medians
+  of two measurements on a machine with more work than it can do. `--help` takes 0.7 times, and `isa X`
+  0.9 to 1.1 times from the second call on (both measured before the last changes to the start).
 * MVMUL and its accumulation in a 16-bit Dst need SSE4.1 (x86-64-v2) or better to be fast; elsewhere
   each datum is computed alone. On x86-64-v4 the same instructions are used, without a measurement.
 
