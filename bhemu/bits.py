@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import namedtuple
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar, Protocol, overload
+
+from bhemu.system.records import dataclass
 
 # What the values of an operand stand for: the table that a bit field carries (bits.py).
 #
@@ -311,15 +313,13 @@ class Word:
 
     fields: ClassVar[tuple[Bits, ...]] = ()
     Fields: ClassVar[Any]
+    _own: ClassVar[tuple[Bits, ...]]  # those that the class itself declares
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        found = {
-            v.name: v
-            for base in reversed(cls.__mro__)
-            for v in vars(base).values()
-            if isinstance(v, Bits)
-        }
+        cls._own = tuple(v for v in vars(cls).values() if isinstance(v, Bits))
+        bases = reversed(cls.__mro__)
+        found = {v.name: v for base in bases for v in vars(base).get("_own", ())}
         cls.fields = tuple(sorted(found.values(), key=lambda field: field.lo))
         inherited = getattr(cls.__mro__[1], "fields", ())
         if [_place(f) for f in cls.fields] != [_place(f) for f in inherited]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import copyreg
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import ClassVar, NamedTuple, Self
 
+from bhemu.system.records import dataclass
 from bhemu.text import one_line
 
 EXIT_OK = 0

@@ -6,7 +6,6 @@ share the processor's caches and clock, so that no figure could be compared with
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -39,6 +38,7 @@ from bhemu.riscv.assembly import (
     sw,
     ttinsn,
 )
+from bhemu.system.records import dataclass
 from bhemu.tensix import compiled
 from bhemu.tensix.insn import REGISTRY, assemble
 from bhemu.tensix.mmio import REMOTE_DEST_BUF_SIZE

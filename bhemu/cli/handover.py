@@ -157,8 +157,11 @@ def is_own_process() -> bool:
 
 def nothing_is_compiled() -> bool:
     """Whether not even the loop of any version is kept, as seen without importing it."""
-    kept = (path.suffix != ".lock" for path in cache.root().glob("tensix_entry-*"))
-    return not (host.carries() or any(kept))
+    if host.carries():
+        return False
+    with os.scandir(cache.root()) as entries:  # up to the first: a folder may hold thousands
+        names = (entry.name for entry in entries)
+        return not any(n.startswith("tensix_entry-") and not n.endswith(".lock") for n in names)
 
 
 def _written(machine: Any) -> bytes:

@@ -1,4 +1,4 @@
-"""The tables of an ELF32 file as pyelftools reads them, each bounded before it is read."""
+"""The tables of an ELF32 file, each bounded before it is read, and sections for pyelftools."""
 
 from __future__ import annotations
 
@@ -7,20 +7,27 @@ import os
 import struct
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from bhemu.program import limits
 from bhemu.text import printable
 
 HEADER = struct.Struct("<16sHHIIIIIHHHHHH")
-_SYMBOL = struct.Struct("<IIIBBH")  # thousands of them: pyelftools takes 60 us each
-_SECTION_SIZE, _SEGMENT_SIZE = 40, 32
+_SEGMENT = struct.Struct("<IIIIIII4x")
+_SECTION = struct.Struct("<IIIIIII12x")
+_SYMBOL = struct.Struct("<IIIBBH")
 _LOCAL = 0  # STB_LOCAL
 
 SHF_ALLOC, SHF_EXECINSTR, SHF_COMPRESSED = 2, 4, 0x800
 SHN_UNDEF, SHN_RESERVED, SHN_ABS = 0, 0xFF00, 0xFFF1
-_RESERVED = {"SHN_UNDEF": SHN_UNDEF, "SHN_ABS": SHN_ABS}  # any other name: SHN_RESERVED
+# Names by number; another number is its own name.
+_SEGMENT_KINDS = {1: "PT_LOAD", 2: "PT_DYNAMIC", 3: "PT_INTERP", 7: "PT_TLS"}
+_SECTION_KINDS = dict(
+    enumerate(f"SHT_{name}" for name in "NULL PROGBITS SYMTAB STRTAB RELA".split())
+) | {8: "SHT_NOBITS"}
+_SYMBOL_KINDS = dict(
+    enumerate(f"STT_{name}" for name in "NOTYPE OBJECT FUNC SECTION FILE COMMON TLS".split())
+)
 DYNAMIC = ("PT_DYNAMIC", "PT_INTERP", "PT_TLS")
 LONGEST_NAME = 4096
 WORD = 16  # bytes of one read that cost a step more
@@ -101,34 +108,6 @@ class Symbol(NamedTuple):
     section: int
 
 
-@cache
-def _structs() -> Any:
-    """pyelftools' layouts of ELF32, little-endian, for RISC-V."""
-    from elftools.elf.structs import ELFStructs  # imported late: bhemu must start fast
-
-    structs = ELFStructs(little_endian=True, elfclass=32)
-    structs.create_basic_structs()
-    structs.create_advanced_structs("ET_EXEC", "EM_RISCV", "ELFOSABI_SYSV")
-    return structs
-
-
-def _rows(data: bytes, layout: Any, at: int, size: int, count: int) -> list[Any]:
-    """`count` records of a layout, `size` bytes each, from offset `at`; DamagedError."""
-    from elftools.common.exceptions import ELFError
-    from elftools.common.utils import struct_parse
-
-    stream = io.BytesIO(data)
-    try:
-        return [struct_parse(layout, stream, at + i * size) for i in range(count)]
-    except ELFError as problem:
-        raise DamagedError(printable(str(problem))) from problem
-
-
-def _enum_name(kind: Any) -> str:
-    """The name of an enumerated value; pyelftools leaves unknown ones as numbers."""
-    return kind if isinstance(kind, str) else f"{kind:#x}"
-
-
 def _table(data: bytes, source: str, first: int, want: int, limit: str) -> int:
     """How many headers a table has, which lies in the file; `first`: of its fields in HEADER."""
     if len(data) < HEADER.size or data[:5] != b"\x7fELF\x01":
@@ -145,31 +124,28 @@ def _table(data: bytes, source: str, first: int, want: int, limit: str) -> int:
 
 def segments(data: bytes, source: str) -> list[Segment]:
     """The program headers; DamagedError, or InputError where there are more than the limit."""
-    if not _table(data, f"{source}: program headers", 5, _SEGMENT_SIZE, "ELF_SEGMENTS"):
+    if not _table(data, f"{source}: program headers", 5, _SEGMENT.size, "ELF_SEGMENTS"):
         return []
-    fields = ("p_offset", "p_vaddr", "p_paddr", "p_filesz", "p_memsz", "p_flags")
     at, count = HEADER.unpack_from(data)[5], HEADER.unpack_from(data)[10]
-    found = _rows(data, _structs().Elf_Phdr, at, _SEGMENT_SIZE, count)
-    return [Segment(_enum_name(h["p_type"]), *(h[name] for name in fields)) for h in found]
+    rows = _SEGMENT.iter_unpack(data[at : at + count * _SEGMENT.size])
+    return [Segment(_name_of(kind, _SEGMENT_KINDS), *rest) for kind, *rest in rows]
 
 
 def sections(data: bytes, source: str) -> list[Section]:
     """The section headers; DamagedError, or InputError where there are more than the limit."""
-    count = _table(data, f"{source}: section headers", 6, _SECTION_SIZE, "ELF_SECTIONS")
+    count = _table(data, f"{source}: section headers", 6, _SECTION.size, "ELF_SECTIONS")
     if not count:
         return []
     names_at = HEADER.unpack_from(data)[13]
     if names_at >= count:
         raise DamagedError(f"section names in section {names_at} of {count}")
-    fields = ("sh_flags", "sh_addr", "sh_offset", "sh_size", "sh_link")
-    headers = _rows(data, _structs().Elf_Shdr, HEADER.unpack_from(data)[6], _SECTION_SIZE, count)
-    start, length = headers[names_at]["sh_offset"], headers[names_at]["sh_size"]
+    at = HEADER.unpack_from(data)[6]
+    rows = [*_SECTION.iter_unpack(data[at : at + count * _SECTION.size])]
+    start, length = rows[names_at][4:6]
     strings = data[start : start + length]
     return [
-        Section(
-            name_at(strings, h["sh_name"]), _enum_name(h["sh_type"]), *(h[name] for name in fields)
-        )
-        for h in headers
+        Section(name_at(strings, name), _name_of(kind, _SECTION_KINDS), *rest)
+        for name, kind, *rest in rows
     ]
 
 
@@ -185,7 +161,6 @@ def symbols(data: bytes, table: list[Section], source: str) -> Iterator[Symbol]:
     count = len(section.bytes_of(data)) // _SYMBOL.size
     limits.check("ELF_SYMBOLS", count, f"{source}: symbols")
     strings = table[section.link].bytes_of(data)
-    kinds, places = _names_of_symbols()
     known: dict[int, str] = {}
     left = limits.limit("ELF_NAMES")
     entries = section.bytes_of(data)[: count * _SYMBOL.size]
@@ -197,9 +172,7 @@ def symbols(data: bytes, table: list[Section], source: str) -> Iterator[Symbol]:
             if left < 0:
                 most = limits.limit("ELF_NAMES")
                 limits.check("ELF_NAMES", most - left, f"{source}: symbol names")
-        if place in places:
-            place = _RESERVED.get(places[place], SHN_RESERVED)
-        kind = kinds.get(info & 15, f"{info & 15:#x}")
+        kind = _name_of(info & 15, _SYMBOL_KINDS)
         yield Symbol(name, value, size, kind, info >> 4 == _LOCAL, place)
 
 
@@ -236,17 +209,8 @@ def _inflated(raw: bytes, size: int, name: str, limit: str) -> bytes:
     return unpacked
 
 
-@cache
-def _names_of_symbols() -> tuple[dict[int, str], dict[int, str]]:
-    """Names of the types of symbols and of the sections that are none, by number."""
-    from elftools.elf import enums
-
-    kinds, places = enums.ENUM_ST_INFO_TYPE, enums.ENUM_ST_SHNDX
-    return _by_number(kinds), _by_number(places)
-
-
-def _by_number(names: Mapping[str, int]) -> dict[int, str]:
-    return {number: name for name, number in names.items() if isinstance(number, int)}
+def _name_of(number: int, names: Mapping[int, str]) -> str:
+    return names.get(number) or f"{number:#x}"
 
 
 def name_at(strings: bytes, at: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
@@ -15,6 +15,7 @@ from bhemu.errors import InputError
 from bhemu.memmap import CORE_NAMES, L1_SIZE, LOCAL_BASE, LOCAL_SIZES, TDMA_BASE
 from bhemu.program import elf, files
 from bhemu.program.symbols import Move, Symbols
+from bhemu.system.records import dataclass
 
 LOCAL_SIZE: Mapping[str, int] = dict(zip(CORE_NAMES, LOCAL_SIZES, strict=True))
 
@@ -30,6 +31,7 @@ _AGAIN = "copy or build the file again"
 _MACHINES = {3: "x86", 8: "MIPS", 40: "ARM", 62: "x86-64", 93: "ARC", 183: "AArch64", 195: "ARC"}
 _TYPES = {1: "a relocatable object", 3: "a shared object or PIE", 4: "a core dump"}
 _PF_X = 1  # flag of a segment
+_KEPT = 32  # ELFs: a program that is launched again and again has the same ones
 _LOADER_INIT_SECTION = ".loader_init"
 _LOADER_INIT_SYMBOL = "__loader_init_start"
 
@@ -109,6 +111,9 @@ class _Range(NamedTuple):
         return Placement(self.address, data, self.space, self.name)
 
 
+_symbols = lru_cache(maxsize=_KEPT)(Symbols)  # with the tables that are parsed already
+
+
 def read_elf(path: str | Path) -> Image:
     """Read an ELF for a baby RISC-V core: ELF32, little-endian, machine 243, executable, whole.
 
@@ -127,8 +132,8 @@ def read_elf(path: str | Path) -> Image:
         raise InputError(f"{path}: damaged ELF: {error}", hint="rebuild the file") from error
     if not segments:
         raise InputError(f"{path}: no loadable segment", hint="link the program into an executable")
-    moves = [Move(s.vaddr, s.paddr, s.memsz) for s in segments if s.is_elsewhere]
-    symbols = Symbols(data, path.name, moves=moves)
+    moves = tuple(Move(s.vaddr, s.paddr, s.memsz) for s in segments if s.is_elsewhere)
+    symbols = _symbols(data, path.name, moves=moves)
     return Image(path, elf.HEADER.unpack_from(data)[4], segments, symbols, sections)
 
 
@@ -332,7 +337,6 @@ def check_overlap(
 # know where it is, as position-independent code without data does not.
 
 # RISC-V ELF psABI, chapter "Relocations".
-_KEPT = 32  # ELFs: a program that is launched again and again has the same ones
 _R_32 = 1
 _BRANCH, _JAL, _CALL, _CALL_PLT = 16, 17, 18, 19
 _PCREL_HI20, _PCREL_LO12_I, _PCREL_LO12_S = 23, 24, 25

@@ -37,10 +37,10 @@ class Most(NamedTuple):
 
 _ALWAYS = "numba llvmlite logging concurrent.futures"
 COMMANDS = {
-    "--help": Most(11, 75, f"{_ALWAYS} numpy tomllib"),
-    "isa SFPMAD": Most(27, 305, f"{_ALWAYS} numpy unicorn elftools"),
-    "run -q --compile=wait elfs/add1": Most(216, 3400, f"{_ALWAYS} rich"),
-    "why elfs/hang_cycle": Most(305, 4900, "numba llvmlite logging concurrent.futures"),
+    "--help": Most(12, 86, f"{_ALWAYS} numpy tomllib"),
+    "isa SFPMAD": Most(29, 315, f"{_ALWAYS} numpy unicorn elftools"),
+    "run -q --compile=wait elfs/add1": Most(216, 3450, f"{_ALWAYS} rich"),
+    "why elfs/hang_cycle": Most(292, 4850, "numba llvmlite logging concurrent.futures"),
 }
 
 

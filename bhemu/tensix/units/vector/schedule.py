@@ -70,10 +70,12 @@ def _declared(declares: Callable[[type[Instruction]], Clause]) -> np.ndarray[Any
         if cls.unit != "vector":
             continue
         named = {term: _place(cls, term) for term in declares(cls) if term.space == LREG}
-        for mode in range(16):
+        row, modes = opcode % _ROWS, 16 if any(field.mode for field in cls.fields) else 1
+        for mode in range(modes):
             values = {field.name: mode if field.mode else field.max for field in cls.fields}
             found = (places for term, places in named.items() if term.applies(values))
-            table[opcode % _ROWS, mode] = reduce(or_, found, 0)
+            table[row, mode] = reduce(or_, found, 0)
+        table[row, modes:] = table[row, 0]
     return table
 
 
