@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections import namedtuple
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, overload
-
-from bhemu.system.records import dataclass
 
 # What the values of an operand stand for: the table that a bit field carries (bits.py).
 #

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import copyreg
 from collections.abc import Callable, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import ClassVar, NamedTuple, Self
 
-from bhemu.system.records import dataclass
 from bhemu.text import one_line
 
 EXIT_OK = 0

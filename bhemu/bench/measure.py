@@ -6,6 +6,7 @@ share the processor's caches and clock, so that no figure could be compared with
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -38,7 +39,6 @@ from bhemu.riscv.assembly import (
     sw,
     ttinsn,
 )
-from bhemu.system.records import dataclass
 from bhemu.tensix import compiled
 from bhemu.tensix.insn import REGISTRY, assemble
 from bhemu.tensix.mmio import REMOTE_DEST_BUF_SIZE

@@ -1,5 +1,6 @@
 """`bhemu numerics`: how exact a program's outputs are, and where NaN and infinity come from."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,6 @@ from bhemu.cli import output
 from bhemu.cli.options import program_options, run_options, settings
 from bhemu.cli.output import Progress
 from bhemu.errors import EXIT_INTERRUPTED, EXIT_OK, InputError
-from bhemu.system.records import dataclass
 
 if TYPE_CHECKING:
     from bhemu.cli.summary import Target

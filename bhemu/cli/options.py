@@ -3,6 +3,7 @@
 import functools
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -15,7 +16,6 @@ from bhemu.memmap import CORE_NAMES
 from bhemu.program import coordinates, files, toml
 from bhemu.program.building import outdated
 from bhemu.program.options import Option, SeedOr, Whole, Words, given_in
-from bhemu.system.records import dataclass
 
 if TYPE_CHECKING:
     from bhemu.program.specs import Program

@@ -1,6 +1,7 @@
 """Stepper commands for breakpoints, reverse steps and saved states."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from bhemu.debug import places
@@ -19,7 +20,6 @@ from bhemu.machine.watchpoints import ACCESS
 from bhemu.memmap import CORE_NAMES
 from bhemu.program import files
 from bhemu.program.coordinates import At
-from bhemu.system.records import dataclass
 from bhemu.tensix.insn import REGISTRY
 
 # The stepper's breakpoints: break, watch, condition, ignore, commands, delete, info.

@@ -1,7 +1,7 @@
 """The rows of each named state: one function `_NAME` per name of `views.NAMED`."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any, cast
 
@@ -18,7 +18,6 @@ from bhemu.machine.where import origin
 from bhemu.memmap import CORE_NAMES, DEBUG_BASE, LOCAL_BASE, LOCAL_SIZES, NIU_CFG_0
 from bhemu.riscv import csr
 from bhemu.riscv.assembly import ABI_NAMES
-from bhemu.system.records import dataclass
 from bhemu.tensix import config_fields, formats, thread_fields
 from bhemu.tensix.insn import disassemble
 from bhemu.tensix.rules import CONDITIONS

@@ -3,6 +3,7 @@
 import difflib
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,7 +12,6 @@ from bhemu.debug.decoded import ROWS, Row, View, differences, values
 from bhemu.debug.places import fields
 from bhemu.errors import InputError
 from bhemu.machine.saved import SAVED, TileState
-from bhemu.system.records import dataclass
 from bhemu.tensix import config_fields, thread_fields
 from bhemu.tensix.views import NAMED
 

@@ -9,6 +9,7 @@ import inspect
 import pkgutil
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
 
@@ -27,7 +28,6 @@ from bhemu.machine.resolve import registers
 from bhemu.machine.word_text import GPRS, meaning
 from bhemu.riscv import csr
 from bhemu.riscv.assembly import disassemble as riscv_text
-from bhemu.system.records import dataclass
 from bhemu.tensix import config_fields, formats, thread_fields, views
 from bhemu.tensix.config import CONFIG_WORDS, SHARED
 from bhemu.tensix.insn import BLOCKS, CONDITIONS, REGISTRY, SEMAPHORE_NAMES, decode, disassemble

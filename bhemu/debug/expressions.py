@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from bhemu.arguments import did_you_mean
 from bhemu.errors import InputError, UnknownName
 from bhemu.program import variables
-from bhemu.system.records import dataclass
 
 Read = Callable[[int, int], bytes]
 _LONGEST = 1000  # characters of a number or name

@@ -10,7 +10,7 @@ import weakref
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,7 +23,6 @@ from bhemu.machine.tile import tile_created
 from bhemu.memmap import L1_SIZE
 from bhemu.program import files
 from bhemu.riscv.observed import settle
-from bhemu.system.records import dataclass
 
 if TYPE_CHECKING:
     from bhemu.machine.tile import Tile

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
@@ -16,7 +17,6 @@ from bhemu.program import coordinates, loader
 from bhemu.program.coordinates import XY
 from bhemu.program.schema import CoreSpec, OutputSpec, Program
 from bhemu.program.specs import InputSpec, TileSpec
-from bhemu.system.records import dataclass
 from bhemu.text import printable
 
 

@@ -1,6 +1,7 @@
 """How far an output is from exact values, in units of its format's last place, tile by tile."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,6 @@ from numpy.typing import NDArray
 
 from bhemu.errors import InputError
 from bhemu.program import codecs, files, input_files, tensor
-from bhemu.system.records import dataclass
 
 Floats = NDArray[np.float64]
 

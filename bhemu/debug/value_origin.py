@@ -1,6 +1,7 @@
 """Where a value comes from: the chain of words that computed it, each tried on a changed record."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,6 @@ from bhemu.machine.word_text import TracedWord
 from bhemu.program import codecs, tensor
 from bhemu.program.coordinates import XY
 from bhemu.program.schema import OutputSpec, Program
-from bhemu.system.records import dataclass
 from bhemu.tensix import compiled, observe
 from bhemu.tensix.insn import REGISTRY, decode
 from bhemu.tensix.spaces import LREG

@@ -11,6 +11,7 @@ import dataclasses
 import functools
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -24,7 +25,6 @@ from bhemu.memmap import L1_SIZE
 from bhemu.program import elf, files
 from bhemu.program.symbols import Symbols
 from bhemu.riscv.assembly import RA
-from bhemu.system.records import dataclass
 
 if TYPE_CHECKING:
     from bhemu.machine.core import Core

@@ -7,13 +7,12 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from bhemu.errors import InputError
 from bhemu.jit import cache, host, interpreted, machine_code
 from bhemu.jit.subset import Signature
-from bhemu.system.records import dataclass
 
 before_compiling: list[Callable[[str], None]] = []  # told the name of what is compiled next
 _KEYS = "keys-"  # how the names of notes about keys begin

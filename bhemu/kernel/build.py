@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 from bhemu.errors import InputError
@@ -14,7 +15,6 @@ from bhemu.memmap import CORE_NAMES
 from bhemu.program import files, toml
 from bhemu.program.building import SOURCES, STATE, BuildSpec, build_from, source_of, stamp
 from bhemu.program.toml import Table
-from bhemu.system.records import dataclass
 
 _FRAMES = {"elf": "lib", "image": "lib", "tt-metal": "kernel"}  # start code, linker scripts
 _PLACE = re.compile(

@@ -5,10 +5,10 @@ import os
 import shutil
 import subprocess
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from bhemu.errors import InputError
-from bhemu.system.records import dataclass
 
 LIBRARY = Path(__file__).parent / "c"
 """Headers, start code and linker scripts: `lib` of a tile alone, `kernel` of kernels that a host or

@@ -6,7 +6,7 @@ clock units and never by wall time, so a run gives the same values on any machin
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,7 +17,6 @@ from bhemu.errors import BhemuError, GuestFault, InputError, Limit
 from bhemu.machine.tile import Tile
 from bhemu.program import loader
 from bhemu.program.options import Options, SeedOr, Whole, declared
-from bhemu.system.records import dataclass
 
 OPTIONS: Final = "BHEMU_LLK"  # name=value,...: as Tile takes them
 SLICE: Final = 5_000  # clock units every read of a word lets pass: several polls of BRISC

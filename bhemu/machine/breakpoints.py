@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,7 +15,6 @@ from bhemu.errors import InputError
 from bhemu.machine.resolve import LINE, code_address, line_address
 from bhemu.memmap import CORE_NAMES, L1_SIZE
 from bhemu.program.coordinates import At
-from bhemu.system.records import dataclass
 from bhemu.tensix.insn import REGISTRY
 from bhemu.tensix.state import THREADS, WORD_BREAKPOINTS, State
 

@@ -6,7 +6,7 @@ import threading
 import traceback
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,6 @@ from bhemu.machine.resolve import core_name
 from bhemu.memmap import CORE_NAMES
 from bhemu.riscv.assembly import disassemble as riscv_text
 from bhemu.riscv.observed import FAILED_RULE, PC, RANGES, READS, WRITES
-from bhemu.system.records import dataclass
 from bhemu.tensix.hook import RULES
 from bhemu.tensix.insn import REGISTRY, decode, disassemble
 from bhemu.tensix.rules import DONE

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,6 @@ from bhemu.machine.resolve import code_address, core_name
 from bhemu.program import loader
 from bhemu.program.dwarf import Inlined
 from bhemu.program.symbols import Symbols
-from bhemu.system.records import dataclass
 
 if TYPE_CHECKING:
     from bhemu.machine.tile import Tile

@@ -10,7 +10,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,7 +30,6 @@ from bhemu.noc.grid import XY
 from bhemu.noc.record import SAVED
 from bhemu.program.symbols import Symbols
 from bhemu.riscv.assembly import RET
-from bhemu.system.records import dataclass
 from bhemu.tensix.state import DTYPE
 
 if TYPE_CHECKING:

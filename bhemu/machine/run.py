@@ -6,7 +6,7 @@ import copy
 import itertools
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from bhemu import arguments
@@ -19,7 +19,6 @@ from bhemu.machine.rounds import Memory, Rounds, Word
 from bhemu.machine.stop import Stop, now
 from bhemu.program.schema import Program
 from bhemu.system import interrupts
-from bhemu.system.records import dataclass
 from bhemu.tensix.state import ASSERTED, RUNNING
 
 if TYPE_CHECKING:

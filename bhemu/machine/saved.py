@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,6 @@ from bhemu.noc.record import MEMORIES, MEMORY_PAGE, MEMORY_PAGES, ChipState
 from bhemu.program import files, input_files, limits
 from bhemu.program.symbols import Move, Symbols
 from bhemu.riscv import turn
-from bhemu.system.records import dataclass
 from bhemu.tensix.state import CORES, DTYPE, HALTED, MAPPED, MEMBERS, POINTERS, TIMED
 from bhemu.text import printable
 

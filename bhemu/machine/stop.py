@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from bhemu import arguments
@@ -12,7 +13,6 @@ from bhemu.machine import error_text, resolve
 from bhemu.machine.watchpoints import Change
 from bhemu.memmap import L1_SIZE
 from bhemu.noc.grid import XY
-from bhemu.system.records import dataclass
 from bhemu.tensix.state import State
 
 if TYPE_CHECKING:

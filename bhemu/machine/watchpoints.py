@@ -6,6 +6,7 @@ import re
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +24,6 @@ from bhemu.machine import error_text, resolve
 from bhemu.noc.grid import tile_at
 from bhemu.noc.memory import DramWatches, Place
 from bhemu.noc.record import DRAM_WATCH_BYTES, DRAM_WATCHES
-from bhemu.system.records import dataclass
 from bhemu.tensix import config_fields, observe, thread_fields
 from bhemu.tensix.insn import REGISTRY
 from bhemu.tensix.rules import DONE

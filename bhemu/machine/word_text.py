@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -12,7 +13,6 @@ from bhemu.errors import Call, source_text
 from bhemu.jit.record import plain
 from bhemu.memmap import CORE_NAMES, L1_SIZE
 from bhemu.program.dwarf import Inlined
-from bhemu.system.records import dataclass
 from bhemu.tensix import config, config_fields, formats
 from bhemu.tensix.frontend import FROM_MOP, FROM_PUSH, FROM_REPLAY
 from bhemu.tensix.insn import (

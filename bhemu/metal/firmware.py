@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from bhemu.errors import InputError
@@ -23,7 +23,6 @@ from bhemu.riscv.formats import Jump, Upper
 from bhemu.riscv.insn import Instruction
 from bhemu.riscv.isa import decode
 from bhemu.riscv.semantics import COMPUTING
-from bhemu.system.records import dataclass
 
 # Bytes of a structure in memory, filled member by member after its layout.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 from bhemu import memmap
@@ -39,7 +39,6 @@ from bhemu.program.input_files import encode_values
 from bhemu.program.loader import LOCAL_SIZE, Image, block
 from bhemu.program.specs import BufferSpec, TileSpec
 from bhemu.riscv.assembly import GP, PARK, RA, SP, T0, ZERO, code, jal, jalr, li
-from bhemu.system.records import dataclass
 
 _HOST_MODE = 1
 _ALIGNMENT = 16

@@ -6,13 +6,13 @@ manager and architecture constants for Blackhole.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from bhemu.devices import noc_map
 from bhemu.program.options import BANKS as BANKS
-from bhemu.system.records import dataclass
 
 XY = tuple[int, int]
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,7 +13,6 @@ from bhemu.jit.intrinsics import fill, load_word, move, store_word
 from bhemu.jit.subset import njit
 from bhemu.noc import record
 from bhemu.noc.grid import Grid
-from bhemu.system.records import dataclass
 from bhemu.tensix.observe import CHANGES, READS
 
 # Memory at endpoints that are no Tensix tile: DRAM banks and the like, made page by page.

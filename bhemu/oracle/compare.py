@@ -10,6 +10,7 @@ A verdict is one of
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,6 @@ from bhemu.machine.stop import Stop
 from bhemu.machine.tile import Tile
 from bhemu.memmap import L1_SIZE
 from bhemu.oracle.libttsim import SECONDS, Case, Library, Outcome
-from bhemu.system.records import dataclass
 from bhemu.tensix.state import BLOCKED, HELD, RUNNING
 
 # Runs cases on bhemu, with the same outcomes as libttsim.py.

@@ -12,7 +12,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
@@ -23,7 +23,6 @@ import numpy.typing as npt
 from bhemu.devices.bus.address_map import REGISTERS
 from bhemu.errors import InputError
 from bhemu.memmap import CORE_NAMES, L1_SIZE, SOFT_RESET_ALL, SOFT_RESET_BITS
-from bhemu.system.records import dataclass
 
 # One program as both models run it: an L1 image, where the cores start, when it is finished.
 

@@ -7,6 +7,7 @@ import struct
 import time
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -30,7 +31,6 @@ from bhemu.program import coordinates, files, input_files, tensor
 from bhemu.program.coordinates import XY
 from bhemu.program.input_files import read_image
 from bhemu.program.specs import OutputSpec, Program, TileSpec
-from bhemu.system.records import dataclass
 from bhemu.tensix.state import RESET
 from bhemu.text import printable
 

@@ -6,7 +6,7 @@ too many looks every second one is forgotten and the steps become twice as long.
 
 import time
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from bhemu.errors import BhemuError
@@ -16,7 +16,6 @@ from bhemu.machine.tile import Tile
 from bhemu.machine.word_text import Entry, Places
 from bhemu.memmap import CORE_NAMES
 from bhemu.program.coordinates import XY
-from bhemu.system.records import dataclass
 from bhemu.tensix.observe import FIRST_CORE, WORDS_AND_STORES
 from bhemu.tensix.rules import CONDITIONS
 from bhemu.tensix.state import CORES, THREADS

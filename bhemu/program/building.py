@@ -2,12 +2,12 @@
 
 import json
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bhemu.program import files
 from bhemu.program.toml import Table
-from bhemu.system.records import dataclass
 
 if TYPE_CHECKING:
     from bhemu.program.specs import Program

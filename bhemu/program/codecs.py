@@ -21,13 +21,13 @@ Denormals keep their value here although the coprocessor's arithmetic reads them
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bhemu.errors import InputError
-from bhemu.system.records import dataclass
 
 Kind = Literal["float", "fp8", "int", "bfp", "raw"]
 Floats = NDArray[np.float64]

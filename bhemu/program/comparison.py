@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,6 @@ from bhemu.program.tensor import (
     number_text,
     one_of,
 )
-from bhemu.system.records import dataclass
 
 COMPARES = ("bits", "ulp", "close")
 

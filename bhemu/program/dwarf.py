@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import accumulate, pairwise
 from math import prod
@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from bhemu.errors import Call, InputError
 from bhemu.program import elf, files, limits
 from bhemu.program.elf import SHF_ALLOC, SHF_COMPRESSED, SHF_EXECINSTR, DamagedError
-from bhemu.system.records import dataclass
 from bhemu.text import printable
 
 if TYPE_CHECKING:

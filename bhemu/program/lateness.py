@@ -1,12 +1,12 @@
 """What is late in a late run: a seed alone, or a seed and the acts that it delays."""
 
 import re
+from dataclasses import dataclass
 
 from bhemu.arguments import MOST
 from bhemu.errors import InputError
 from bhemu.memmap import CORE_NAMES
 from bhemu.program.coordinates import XY
-from bhemu.system.records import dataclass
 
 UNITS = ("unpacker0", "unpacker1", "matrix", "vector", "packer", "mover")
 _STORES = tuple(f"{core}_stores" for core in CORE_NAMES)

@@ -7,12 +7,12 @@ of docs/options.md. Only the code that obeys an option stands elsewhere.
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, Final, TypedDict
 
 from bhemu import arguments
 from bhemu.errors import InputError
 from bhemu.program.lateness import lateness
-from bhemu.system.records import dataclass
 
 ENGINES: Final = ("unicorn", "compiled")
 REFERENCES: Final = ("ttsim", "llk", "isa")

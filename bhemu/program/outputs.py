@@ -1,6 +1,7 @@
 """The outputs of a program after a run: read, saved where it says so, and compared."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -9,7 +10,6 @@ import numpy as np
 from bhemu.errors import InputError
 from bhemu.program import comparison, files, tensor
 from bhemu.program.schema import OutputSpec, Program
-from bhemu.system.records import dataclass
 from bhemu.text import printable
 
 

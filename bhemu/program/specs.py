@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +16,6 @@ from bhemu.program.coordinates import At
 from bhemu.program.input_files import read_array
 from bhemu.program.loader import Local
 from bhemu.program.options import BANKS, END_OPTIONS
-from bhemu.system.records import dataclass
 
 XY = tuple[int, int]
 PAGE_ALIGNMENT = 64  # bytes, of a page in a bank

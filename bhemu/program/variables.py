@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from bhemu.program.dwarf import Block, Debug, children, name_of, number, origin, referred
 from bhemu.program.dwarf import Gone as Gone
-from bhemu.system.records import dataclass
 from bhemu.text import printable
 
 # Types of C as DWARF describes them, and values of them as text.

@@ -6,10 +6,10 @@ Sources: RISC-V unprivileged ISA, chapter "RV32I", base instruction formats.
 import functools
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from bhemu.bits import Bits, bits
-from bhemu.system.records import dataclass
 
 MASK = 0xFFFFFFFF
 SIGN = 0x80000000

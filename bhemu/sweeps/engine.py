@@ -13,7 +13,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import field
+from dataclasses import dataclass, field
 from multiprocessing import forkserver, resource_tracker
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -23,7 +23,6 @@ from bhemu.sweeps import worker
 from bhemu.sweeps.spec import Chunk, Job, Plan, Record, Reply
 from bhemu.sweeps.worker import OUTCOMES, keep, perform
 from bhemu.system import interrupts
-from bhemu.system.records import dataclass
 from bhemu.system.whole_file import Temporary
 
 # Where runs are executed: processes of this machine, or the workers of a Dask cluster.

@@ -7,6 +7,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
@@ -16,7 +17,6 @@ from bhemu.errors import InputError
 from bhemu.pictures import html
 from bhemu.program import files
 from bhemu.sweeps.spec import COUNTS, RESULTS, SCHEMA, Plan, Record, Run, Scalar, Sweep
-from bhemu.system.records import dataclass
 
 if TYPE_CHECKING:
     from bhemu.sweeps.api import Results

@@ -12,7 +12,7 @@ import re
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,7 +24,6 @@ from bhemu.program.options import given_in
 from bhemu.program.schema import load_program
 from bhemu.program.specs import Program
 from bhemu.program.toml import Table, suggestion
-from bhemu.system.records import dataclass
 from bhemu.text import printable
 
 SCHEMA = 1

@@ -3,12 +3,12 @@
 import string
 import zlib
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from bhemu.jit.subset import by_name, njit
-from bhemu.system.records import dataclass
 
 # Status numbers of compiled code, and the sentence, category and rule id that each one stands for.
 #

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
@@ -16,7 +16,6 @@ from bhemu.memmap import CORE_NAMES
 from bhemu.noc.grid import XY
 from bhemu.program import schema
 from bhemu.program.outputs import OutputResult
-from bhemu.system.records import dataclass
 from bhemu.why.findings import Finding
 from bhemu.why.walk import MOST, Walk
 

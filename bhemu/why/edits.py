@@ -5,7 +5,7 @@ It is nothing, or what stands elsewhere in the same program.
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import combinations, pairwise
 from operator import methodcaller
@@ -25,7 +25,6 @@ from bhemu.program.tensor import LAYOUTS
 from bhemu.riscv.assembly import NOP, jal, li, ttinsn
 from bhemu.riscv.formats import Pushed, Store
 from bhemu.riscv.isa import decode as decode_riscv
-from bhemu.system.records import dataclass
 from bhemu.tensix import config_fields, thread_fields
 from bhemu.tensix.config import CONFIG_WORDS
 from bhemu.tensix.config_fields import Field

@@ -1,7 +1,7 @@
 """Findings: their classes, their texts, their order."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 
@@ -11,7 +11,6 @@ from bhemu.machine.tile import Tile
 from bhemu.riscv.formats import Branch, Load, Store
 from bhemu.riscv.insn import Instruction
 from bhemu.riscv.isa import decode
-from bhemu.system.records import dataclass
 
 # The order of findings: by class, and within a class by time.
 #

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from bhemu import memmap as mm
@@ -17,7 +17,6 @@ from bhemu.noc.grid import XY
 from bhemu.program.outputs import OutputResult
 from bhemu.program.specs import InputSpec, OutputSpec, Program
 from bhemu.program.tensor import bit_offset
-from bhemu.system.records import dataclass
 from bhemu.tensix.observe import FIRST_CORE, WORDS_AND_STORES
 from bhemu.why.check import Context
 from bhemu.why.findings import Finding, place

@@ -1,6 +1,7 @@
 """What a saved state tells by itself: a state has no past, so that no check can look at a run."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from bhemu.devices.bus.naming import FIRST_BUFFER_STREAMS
@@ -9,7 +10,6 @@ from bhemu.machine.hang.waits import Agents, semaphore_releasers, touched
 from bhemu.machine.tile import Tile
 from bhemu.memmap import LOCAL_BASE, LOCAL_SIZES
 from bhemu.riscv.assembly import SP
-from bhemu.system.records import dataclass
 from bhemu.tensix import mmio
 from bhemu.tensix.banks import SRCA, SRCB
 from bhemu.tensix.insn import SEMAPHORE_NAMES

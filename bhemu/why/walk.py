@@ -1,6 +1,7 @@
 """Steps of a run: instructions of cores, Tensix words, which a walk looks at as they execute."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from bhemu.errors import Where
@@ -8,7 +9,6 @@ from bhemu.machine import error_text
 from bhemu.machine.stop import now
 from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES
-from bhemu.system.records import dataclass
 from bhemu.tensix.frontend import FROM_REPLAY
 from bhemu.tensix.insn import disassemble
 from bhemu.tensix.rules import DONE

@@ -5,14 +5,13 @@ the user saw: so the pair decides something, and one command shows it.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from bhemu.errors import Limit
 from bhemu.program.coordinates import XY
 from bhemu.program.lateness import NOC, Acts, Lateness
 from bhemu.program.schema import SESSION
-from bhemu.system.records import dataclass
 from bhemu.text import joined
 from bhemu.timing import cycles
 from bhemu.why.check import Context, Outcome

@@ -7,13 +7,12 @@ rule, before any effect; a load leaves its value in `s.loaded[0]`. All run compi
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
 from bhemu import memmap as mm
 from bhemu.devices import rules
-from bhemu.system.records import dataclass
 
 Function = Callable[..., Any]
 

@@ -1,6 +1,7 @@
 """What gdb asks of a tile, without the protocol: registers, memory, stops, steps, going back."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -14,7 +15,6 @@ from bhemu.machine.core import Core
 from bhemu.machine.stop import Stop
 from bhemu.memmap import CORE_NAMES, L1_SIZE, LOCAL_BASE, LOCAL_SIZES
 from bhemu.program import files
-from bhemu.system.records import dataclass
 from bhemu.tensix.state import LOCAL_SIZE
 
 _PIECE_S = 0.05  # of a run between two looks for Ctrl-C

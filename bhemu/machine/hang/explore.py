@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -21,7 +21,6 @@ from bhemu.riscv.insn import MASK, Instruction
 from bhemu.riscv.isa import decode
 from bhemu.riscv.isa.rv32i import EBREAK, JAL
 from bhemu.riscv.semantics import COMPUTING
-from bhemu.system.records import dataclass
 from bhemu.tensix.state import HALTED, HELD, L0_LINE, RESET, RUNNING
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from bhemu.devices import niu
@@ -18,7 +18,6 @@ from bhemu.machine.hang.explore import Loop, livelock
 from bhemu.machine.hang.waits import Agents, Releaser, Wait
 from bhemu.memmap import CORE_NAMES, HOST, L1_SIZE, NOC_CTRL, NOC_RET_ADDR_LO, NOC_TARG_ADDR_LO
 from bhemu.noc.describe import at as shown
-from bhemu.system.records import dataclass
 from bhemu.tensix.state import BLOCKED, CORES, NOC_ARRIVED, THREADS
 
 if TYPE_CHECKING:

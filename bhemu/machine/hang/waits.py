@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from bhemu import memmap as mm
@@ -14,7 +14,6 @@ from bhemu.machine.hang import explore
 from bhemu.machine.hang.explore import CodeStores, Loop, Poll, Stored, code_stores
 from bhemu.machine.word_text import meaning
 from bhemu.riscv.assembly import disassemble as riscv_text
-from bhemu.system.records import dataclass
 from bhemu.tensix import banks, mmio
 from bhemu.tensix import thread as gate
 from bhemu.tensix.frontend import FIFO_FULL

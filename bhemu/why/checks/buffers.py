@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -16,7 +16,6 @@ from bhemu.machine.tile import Tile
 from bhemu.machine.word_text import Entry, Pack, transfer_of
 from bhemu.noc.grid import XY
 from bhemu.program.specs import BufferSpec, Program, TileSpec
-from bhemu.system.records import dataclass
 from bhemu.tensix.insn import decode
 from bhemu.tensix.mmio import REMOTE_DEST_BUF_SIZE, REMOTE_DEST_BUF_START
 from bhemu.tensix.observe import FIRST_CORE, WORDS_AND_STORES

@@ -1,6 +1,7 @@
 """What a core leaves: its stack the memory that is free, its pc the code of its ELFs."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from bhemu.errors import BhemuError, Where
@@ -11,7 +12,6 @@ from bhemu.machine.watchpoints import Span
 from bhemu.memmap import CORE_NAMES, LOCAL_BASE, LOCAL_SIZES
 from bhemu.program import elf
 from bhemu.riscv.assembly import SP
-from bhemu.system.records import dataclass
 from bhemu.tensix.state import OFFSET
 from bhemu.why.check import Check, Context
 from bhemu.why.findings import Finding, merged, place

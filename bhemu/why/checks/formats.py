@@ -1,6 +1,7 @@
 """The check "formats": what UNPACR reads and PACR writes, against the tensors of the program."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -13,7 +14,6 @@ from bhemu.machine.watchpoints import spans
 from bhemu.machine.word_text import transfer_of
 from bhemu.memmap import CORE_NAMES, L1_SIZE
 from bhemu.program.specs import OutputSpec, Program
-from bhemu.system.records import dataclass
 from bhemu.tensix import config, config_fields
 from bhemu.tensix.insn import decode
 from bhemu.why.check import Check, Context

@@ -1,7 +1,7 @@
 """The check "slots": replay slots that nobody recorded, or another line."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,6 @@ import numpy as np
 from bhemu.jit.subset import JIT
 from bhemu.machine.tile import Tile
 from bhemu.program.schema import SESSION
-from bhemu.system.records import dataclass
 from bhemu.tensix.frontend import MOP, MOP_CFG, REPLAY, issued
 from bhemu.tensix.insn import decode as decode_word
 from bhemu.tensix.units import front

@@ -5,13 +5,13 @@ was there before. Who makes the first lets the second side go on by what it send
 either it sends that too early, or the other side does not wait for it, or for too little.
 """
 
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from bhemu.machine.tile import Tile
-from bhemu.system.records import dataclass
 from bhemu.why.order import record as r
 from bhemu.why.order.conflicts import step_of
 from bhemu.why.order.observe import owner_of

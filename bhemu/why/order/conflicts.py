@@ -1,5 +1,6 @@
 """What an observed run leaves unordered, as the findings of races tell it."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,6 @@ from bhemu.errors import InputError
 from bhemu.jit.subset import JIT
 from bhemu.machine.tile import Tile
 from bhemu.memmap import OVERLAY_BASE, OVERLAY_END
-from bhemu.system.records import dataclass
 from bhemu.tensix.config import CONFIG_WORDS
 from bhemu.tensix.insn import decode as decode_word
 from bhemu.why.check import Context

@@ -1,5 +1,6 @@
 """Requests to the NoC that an observed tile has sent, and which tiles they reach."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,6 @@ from bhemu.devices import niu_check, noc_map
 from bhemu.devices import niu_request as request
 from bhemu.jit.record import plain
 from bhemu.noc.grid import TILES
-from bhemu.system.records import dataclass
 from bhemu.why.walk import Instruction
 
 _WORD = 4

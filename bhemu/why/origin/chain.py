@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,6 @@ from bhemu.program.schema import Program
 from bhemu.program.toml import suggestion
 from bhemu.riscv.formats import Atomic, Branch, Csr, Load, Store
 from bhemu.riscv.isa import decode
-from bhemu.system.records import dataclass
 from bhemu.tensix import compiled
 from bhemu.tensix.insn import decode as decode_word
 from bhemu.tensix.state import MEMBERS, OFFSET, State

@@ -4,6 +4,7 @@ Words of four bytes are followed, of the tiles that are observed and of pages of
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +16,6 @@ from bhemu.jit.record import plain
 from bhemu.memmap import L1_SIZE
 from bhemu.noc import memory
 from bhemu.noc.record import MEMORY_PAGE, MEMORY_SHIFT
-from bhemu.system.records import dataclass
 from bhemu.why.order.sent import Sent
 
 Key = tuple[int, int]  # an observed tile: -1 and its number; a page: its memory and number

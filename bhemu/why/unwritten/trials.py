@@ -3,6 +3,7 @@
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -16,7 +17,6 @@ from bhemu.metal.kernels import AFTER_DONE
 from bhemu.noc.grid import BANKS
 from bhemu.noc.record import MEMORY_SHIFT
 from bhemu.program import loader
-from bhemu.system.records import dataclass
 from bhemu.tensix import config, config_fields, thread_fields
 from bhemu.tensix.state import DTYPE, LOCAL_SIZE, MEMBERS, OFFSET
 from bhemu.why.check import Context, Outcome

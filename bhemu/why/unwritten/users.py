@@ -1,6 +1,7 @@
 """Who uses what a run begins with, who writes it, who has carried it: told by one observed run."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -10,7 +11,6 @@ import numpy.typing as npt
 from bhemu.errors import Where
 from bhemu.jit.subset import JIT
 from bhemu.memmap import L1_SIZE
-from bhemu.system.records import dataclass
 from bhemu.why.check import Context
 from bhemu.why.order.conflicts import made_step, observed, tiles
 from bhemu.why.unwritten.moves import STRIDE as AREA
