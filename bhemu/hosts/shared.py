@@ -208,11 +208,8 @@ class SharedChip(Chip):
             )
         self._number = number
         self.arena, self._ready = Arena(), False
-        self.touched, self._behind, self._idle = (
-            True,
-            0,
-            False,
-        )  # since it stood; rounds missed since
+        self.touched = True  # since it stood
+        self._behind, self._idle = 0, False  # rounds missed since; nothing of it runs at all
         super().__init__(**options)
         words = self.network.state.map[0, 0]
         runs = (words & 15 == noc_map.TENSIX) & (words >> 4 & 0xFF >= TILES)
@@ -264,7 +261,7 @@ class SharedChip(Chip):
         return self.straight(rounds)
 
     def straight(self, rounds: int = 1) -> str:
-        """The same, for whom has taken writes; tiles that only poll are behind, until settle()."""
+        """As run_rounds, after take_writes; tiles that only poll lag until settle()."""
         if not self._ready:
             self._ready = True
             return str(self.run("polling", rounds=rounds).reason)
