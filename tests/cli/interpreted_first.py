@@ -31,7 +31,7 @@ if interpreted.chosen:
             self.left -= 1
             return self.left < 0
 
-        def told(self) -> str:
+        def progress_text(self) -> str:
             return "a pause"
 
     vars(beside)["Watch"] = Watch
