@@ -88,13 +88,13 @@ def thread(s: Any, t: Any, f: Any) -> Any:
 
 @njit
 def by_thread(s: Any, t: Any) -> Any:
-    """The agent that writes when thread `t` executes its word: 1 to 3 in the upper 4 bits, the pc below."""
+    """The agent that writes when thread `t` executes: 1 to 3 in the upper 4 bits, the pc below."""
     return (1 + t) << BY_SHIFT | np.int64(s.gate_pc[t])
 
 
 @njit
 def by_core(s: Any, c: Any) -> Any:
-    """The agent that writes when core `c` stores: 4 to 8 in the upper 4 bits (a host: 9), the pc below."""
+    """The agent when core `c` stores: 4 to 8 in the upper 4 bits (a host: 9), the pc below."""
     return (FIRST_CORE_BY + c) << BY_SHIFT | (np.int64(s.pc[c]) if c < CORES else np.int64(0))
 
 

@@ -86,7 +86,7 @@ def record_span(
 
 @njit
 def record_counters(s: Any) -> None:
-    """Log the semaphores and FIFOs whose value has changed, with the last agent that changed each."""
+    """Log the semaphores and FIFOs whose value has changed, with the last agent of each."""
     for i in range(COUNTED):
         fifo = i - (COUNTED - THREADS)
         value = s.sem[i] if fifo < 0 else s.fifo_write[fifo] - s.fifo_read[fifo]

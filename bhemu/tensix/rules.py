@@ -107,7 +107,7 @@ NOT_EXECUTED = error("ISA-REFUSED", MISSING, "this instruction is refused", "not
 # Tolerated undefined behaviour, and the rules on which the references disagree.
 #
 # `ub_mode` of the state record: 0 = every violated rule is an error, 1 = warn, 2 = silicon.  In
-# modes 1 and 2 the rule is counted and the instruction continues as the ISA text says (`undefined`).
+# modes 1 and 2 the rule is counted and the instruction goes on as the ISA text says (`undefined`).
 # A rule for which the ISA says nothing returns its number directly and is an error in every mode.
 # Where silicon differs from the golden model, which is followed, the rule is counted and never an
 # error (`note_rule`).

@@ -170,7 +170,7 @@ def _cells_at(s: Any, t: Any, which: Any, row: Any, column: Any, register: Any) 
 
 @njit
 def _src_row(s: Any, t: Any, which: Any, address: Any) -> Any:
-    """Row that an address names, or an error number (above -8 it is a row that no instruction reads)."""
+    """Row that an address names, or an error number (above -8: a row that no instruction reads)."""
     row = (address >> 2) - (SRCA_OFFSET if which == banks.SRCA else 0)
     rows, offset = np.int64(SET_ROWS), s.unpack_row[which, t]
     if which == banks.SRCA and config.thread(s, t, tf.SRCA_SET_SetOvrdWithAddr):

@@ -47,7 +47,7 @@ def _live(s: Any) -> Any:
 
 @njit
 def _count_down(s: Any, issued: Any) -> None:
-    """All delays count when a vector word was issued, or in every cycle when words are not counted."""
+    """All delays count when a vector word was issued, or in every cycle if words do not count."""
     if not issued and _outstanding(s, np.int64(INSTRUCTIONS)):
         return
     for unit in range(4):
