@@ -15,7 +15,7 @@ from bhemu.jit.intrinsics import call_entry, call_step
 from bhemu.jit.subset import njit
 from bhemu.noc.timed import STAGES as NOC_STAGES
 from bhemu.tensix import answers, in_flight, issue, observe
-from bhemu.tensix.frontend import fetch
+from bhemu.tensix.frontend import FROM_PUSH, expanding, fetch
 from bhemu.tensix.loop import idle_or_deadlock, quiet
 from bhemu.tensix.rules import DONE, IDLE, condition
 from bhemu.tensix.state import (
@@ -190,12 +190,14 @@ def _arrives(s: Any, t: Any) -> Any:
     """Whether a word stands at the gate of thread `t`."""
     if s.gate_full[t]:
         return True
+    follows = expanding(s, t)  # an expander gives a word a cycle, once it has begun (MOPExpander)
     status = np.int64(STOP_TIME)
     while status == STOP_TIME:  # words that the front end keeps for itself
         s.look_left[0] = max(s.look_left[0], 2)
         status = fetch(s, t)
     s.gate_blocked[t] = 0
     s.gate_full[t] = 1 if status == DONE else 0
+    s.gate_drawn[t] = 1 if follows and status == DONE and s.gate_from[t] != FROM_PUSH else 0
     if status == IDLE:
         time_passes(s, t)
     elif status != DONE:
