@@ -1,6 +1,7 @@
 """libbhemu.so: hosts that load it, in processes of their own, against the real chip."""
 
 import os
+import re
 import resource
 import shutil
 import subprocess
@@ -11,8 +12,10 @@ from pathlib import Path
 import pytest
 
 from bhemu.hosts import libbhemu, simulator
-from bhemu.hosts.shared import HEAD, MAGIC, SIZE
+from bhemu.hosts.shared import HEAD, LAYOUT, MAGIC, SIZE
 from bhemu.jit.cache import root
+from bhemu.memmap import DEBUG_BASE, L1_SIZE, RISCV_DEBUG_REG_SOFT_RESET_0, SOFT_RESET_ALL
+from bhemu.noc.grid import TILES
 
 HOST = Path(__file__).parent / "library_host.py"
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="a library for Linux")
@@ -247,7 +250,11 @@ def test_poison_is_refused(tmp_path: Path) -> None:
 
 def test_layout_is_the_one_of_the_header() -> None:
     text = (Path(libbhemu.__file__).parent / "libbhemu.h").read_text()
-    assert f"MAGIC = {MAGIC:#X}".replace("0X", "0x") in text
+    numbers = {name: int(n, 0) for name, n in re.findall(r"\b([A-Z0-9_]+) = (0x\w+|\d+)\b", text)}
+    held = {"MAGIC": MAGIC, "LAYOUT": LAYOUT, "TILES": TILES, "L1_SIZE": L1_SIZE}
+    held["SOFT_RESET"] = DEBUG_BASE + RISCV_DEBUG_REG_SOFT_RESET_0
+    held["HELD"] = SOFT_RESET_ALL
+    assert {name: numbers[name] for name in held} == held
     assert HEAD.fields is not None
     offsets = [field[1] for field in HEAD.fields.values()]
     words = [0, 4, 8, 12, *range(16, 89, 8)]
