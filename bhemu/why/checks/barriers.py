@@ -17,8 +17,8 @@ from bhemu.why.findings import Finding, outside_headers, place, with_evidence
 from bhemu.why.order.conflicts import Conflict, observed, tiles
 from bhemu.why.order.delays import loop_around
 from bhemu.why.order.observe import name
+from bhemu.why.order.pair_findings import SEEN, Act, PairFinding, with_late_runs
 from bhemu.why.order.record import NOC
-from bhemu.why.order.told import SEEN, Act, Told, shown
 from bhemu.why.walk import Step, where
 
 _SEEDS = 4
@@ -34,7 +34,7 @@ def run(context: Context) -> list[Finding]:
     """The requests that, held back alone, make the program end differently."""
     if tiles(context) is None:
         return []
-    if found := shown(context, _unordered(context)):
+    if found := with_late_runs(context, _unordered(context)):
         return found
     plain = context.again()
     if plain.error is not None:
@@ -44,10 +44,10 @@ def run(context: Context) -> list[Finding]:
         if not late.same(plain):
             return _alone(context, plain, late, seed)
     # of a session firmware goes on with what its kernels have asked for
-    return [] if context.program.kind == SESSION else shown(context, _unanswered(context))
+    return [] if context.program.kind == SESSION else with_late_runs(context, _unanswered(context))
 
 
-def _unanswered(context: Context) -> Iterator[tuple[int, Told]]:
+def _unanswered(context: Context) -> Iterator[tuple[int, PairFinding]]:
     """Kernels that end without a look at the answers of their last requests, by its pc."""
     together = tiles(context)
     assert together is not None
@@ -67,10 +67,10 @@ def _unanswered(context: Context) -> Iterator[tuple[int, Told]]:
                 place(sent, step.clock),
                 (f"the last of them is sent {Act(tile, step)}",), _ADVICE[kind],
             )  # fmt: skip
-            yield step.pc, Told(finding, tile.xy, step, step, request=True)
+            yield step.pc, PairFinding(finding, tile.xy, step, step, request=True)
 
 
-def _unordered(context: Context) -> Iterator[tuple[int, Told]]:
+def _unordered(context: Context) -> Iterator[tuple[int, PairFinding]]:
     """Requests whose source or target is used although nothing has looked for their answer.
 
     Those are left out whose user does not wait for who asks at all: `races` tells it.
@@ -91,7 +91,7 @@ def _unordered(context: Context) -> Iterator[tuple[int, Told]]:
             blamed = races.release_after(first) or blamed
         told = races.stand_at(context, conflict)
         finding = with_evidence(_used(tile, conflict, blamed), told)
-        yield first.step.pc, Told(finding, tile.xy, first.step, second.step, request=True)
+        yield first.step.pc, PairFinding(finding, tile.xy, first.step, second.step, request=True)
 
 
 def _used(tile: Tile, conflict: Conflict, blamed: Step) -> Finding:

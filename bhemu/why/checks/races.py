@@ -9,8 +9,8 @@ from bhemu.why.findings import Finding, HandOver, line_of, merged, order, place,
 from bhemu.why.order.conflicts import Conflict, Event, Observed, observed
 from bhemu.why.order.describe import unit_of
 from bhemu.why.order.observe import kind, name
+from bhemu.why.order.pair_findings import SEEN, Act, Blame, PairFinding, with_late_runs
 from bhemu.why.order.record import HOST, NOC
-from bhemu.why.order.told import SEEN, Act, Blame, Told, shown
 from bhemu.why.walk import Step, Word, maker
 
 _COUNT, _CHANGES = "for its wait", "and changes"
@@ -38,19 +38,19 @@ def run(context: Context) -> list[Finding]:
     return sorted(found, key=order)[:SEEN]
 
 
-def _lines(context: Context, told: list[Told]) -> list[Finding]:
+def _lines(context: Context, pairs: list[PairFinding]) -> list[Finding]:
     """Each line once, with the tiles that have it and the late run that shows it."""
-    lines = {line_of(one): one for one in merged([[one.finding for one in told]])}
-    keys = [line_of(one.finding) for one in told]
-    return shown(
+    lines = {line_of(one): one for one in merged([[one.finding for one in pairs]])}
+    keys = [line_of(one.finding) for one in pairs]
+    return with_late_runs(
         context,
-        ((key, one._replace(finding=lines[key])) for key, one in zip(keys, told, strict=True)),
+        ((key, one._replace(finding=lines[key])) for key, one in zip(keys, pairs, strict=True)),
     )
 
 
-def _pairs(context: Context, races: Observed, units: bool) -> list[Told]:
+def _pairs(context: Context, races: Observed, units: bool) -> list[PairFinding]:
     """Of a tile."""
-    found: dict[tuple[str, int], Told] = {}
+    found: dict[tuple[str, int], PairFinding] = {}
     for conflict in races.conflicts(units=units):
         if conflict.first.agent >= NOC:
             continue  # a barrier is missing: barriers.py
@@ -60,11 +60,11 @@ def _pairs(context: Context, races: Observed, units: bool) -> list[Told]:
         if conflict.units and not isinstance(conflict.first.step, Word):
             key = "stores of", conflict.first.agent  # one wait is missing for all of them
         pair = races.tile.xy, conflict.first.step, conflict.second.step
-        found.setdefault(key, Told(with_evidence(finding, told), *pair))
+        found.setdefault(key, PairFinding(with_evidence(finding, told), *pair))
     return list(found.values())[:SEEN]
 
 
-def _templates(races: Observed) -> Iterator[Told]:
+def _templates(races: Observed) -> Iterator[PairFinding]:
     """MOP templates that a core changes while a MOP that it has pushed may still use them.
 
     Whatever has told the core since then how far its thread is, is taken as enough.
@@ -80,7 +80,7 @@ def _templates(races: Observed) -> Iterator[Told]:
             ("neither mop_sync, TTSync nor a semaphore tells the core in between that it is done",),
             "wait for the MOP first: mop_sync (PC_BUF 0xFFE80008), or tensix_sync",
         )  # fmt: skip
-        yield Told(finding, tile.xy, Acts(f"T{thread}"), store)
+        yield PairFinding(finding, tile.xy, Acts(f"T{thread}"), store)
 
 
 def _of_both(races: Observed, conflict: Conflict) -> tuple[str, str]:

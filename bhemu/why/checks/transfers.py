@@ -7,7 +7,7 @@ from bhemu.why.check import Check, Context
 from bhemu.why.findings import Finding, place, with_evidence
 from bhemu.why.order.blame import Disorder, Side, Walk, disorders
 from bhemu.why.order.conflicts import tiles
-from bhemu.why.order.told import Act, Told, shown
+from bhemu.why.order.pair_findings import Act, PairFinding, with_late_runs
 from bhemu.why.walk import maker
 
 
@@ -16,10 +16,10 @@ def run(context: Context) -> list[Finding]:
     together = tiles(context)
     if together is None or together.few:
         return []
-    return shown(context, _pairs(Walk(together)))
+    return with_late_runs(context, _pairs(Walk(together)))
 
 
-def _pairs(walk: Walk) -> Iterator[tuple[object, Told]]:
+def _pairs(walk: Walk) -> Iterator[tuple[object, PairFinding]]:
     """By culprit. What a tile does after it has gone on too early follows from that: later
     conflicts with it are left out."""
     ahead: set[int] = set()
@@ -33,7 +33,7 @@ def _pairs(walk: Walk) -> Iterator[tuple[object, Told]]:
         finding = with_evidence(_finding(one), told)
         key = tuple(finding.culprit.get(name) for name in ("core", "file", "line"))
         pair = walk.tiles[first.home].xy, first.step, second.step
-        yield key, Told(finding, *pair, request=first.sent is not None)
+        yield key, PairFinding(finding, *pair, request=first.sent is not None)
 
 
 def _finding(one: Disorder) -> Finding:

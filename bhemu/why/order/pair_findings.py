@@ -62,7 +62,7 @@ class Blame(NamedTuple):
         return at, f"{text}, but a loop that lets some time pass"
 
 
-class Told(NamedTuple):
+class PairFinding(NamedTuple):
     """A finding, and the pair of which a late run may show that its order matters."""
 
     finding: Finding
@@ -72,10 +72,12 @@ class Told(NamedTuple):
     request: bool = False  # the first is what a core asks of the NoC
 
 
-def shown(context: Context, told: Iterable[tuple[Hashable, Told]]) -> list[Finding]:
+def with_late_runs(
+    context: Context, pairs: Iterable[tuple[Hashable, PairFinding]]
+) -> list[Finding]:
     """The first of each key, at most SEEN of them, each with the late run that shows it."""
-    first: dict[Hashable, Told] = {}
-    for key, one in told:
+    first: dict[Hashable, PairFinding] = {}
+    for key, one in pairs:
         first.setdefault(key, one)
     return [
         witnessed(context, one.finding, one.xy, one.first, one.second, request=one.request)
