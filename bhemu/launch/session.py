@@ -246,6 +246,8 @@ def launch(
     elfs = elfs or ElfCache()
     elfs.read({c.elf for part in program.placed() for c in part.cores.values() if c.elf})
     machine: Any = _machine(program, options)
+    if machine.network is None:
+        program = replace(program, xy=machine.xy)
     placed = list(placed_tiles(machine, program))
     _check_acts(machine, placed, program)
     for tile, _ in placed:
@@ -289,9 +291,9 @@ def _machine(program: schema.Program, options: LaunchOptions) -> Tile | Chip:
 
 
 def placed_tiles(machine: Any, program: schema.Program) -> Iterator[tuple[Tile, TileSpec]]:
-    """The tiles of the program with their parts; a tile alone is where its options say."""
+    """The tiles of the program with their parts."""
     for part in program.placed():
-        for xy in (machine.xy,) if program.is_alone else part.at:
+        for xy in part.at:
             yield machine.tile[xy], part
 
 
@@ -316,7 +318,7 @@ def _check_acts(machine: Any, placed: Placed, program: schema.Program) -> None:
         if one.tile not in (None, *known):
             hint = "its tiles: " + ", ".join("{}-{}".format(*xy) for xy in sorted(known))
             raise InputError(f"late: {one} is of no tile of {program.name}", hint=hint)
-        if one.agent == NOC and program.is_alone:
+        if one.agent == NOC and machine.network is None:
             raise InputError(f"late: {program.name} is a program of one tile: it has no {one}")
 
 
@@ -364,7 +366,7 @@ def feed(machine: Any, program: schema.Program, source: InputSpec) -> None:
     if source.dram is not None:
         source.dram.write(source.data(), lambda b, at, d: machine.dram[b].write(at, d))
     elif not source.tiles:
-        tile = machine.chosen(None) if program.is_alone else next(placed_tiles(machine, program))[0]
+        tile, _ = next(placed_tiles(machine, program))
         at = l1_address(tile, source.origin, source.at, source.size)
         tile.write(at, source.data())
     for xy in source.tiles:
@@ -463,14 +465,13 @@ class Launched:
     """
 
     def __init__(self, program: schema.Program, shown: XY | None = None, **options: Any) -> None:
-        self.program = program
         self.machine: Tile | Chip = launch(program, **options)
-        self.tile = self.at(shown or program.placed()[0].at[0])
+        self.program: schema.Program = self.machine.loop.program or program
+        self.tile = self.at(shown or self.program.placed()[0].at[0])
 
     def at(self, xy: XY) -> Tile:
-        """The tile at a coordinate; a program of one tile has the one."""
-        alone = self.machine.network is None  # and may be anywhere
-        return self.machine.chosen(None) if alone else self.machine.tile[xy]
+        """The tile at a coordinate."""
+        return self.machine.tile[xy]
 
     def run(self) -> Stop:
         """To the program's end condition, limit or time-out."""
@@ -532,7 +533,7 @@ class Launched:
 
     def part(self, xy: XY) -> schema.Program:
         """The program as one tile has it."""
-        part = next(p for p in self.program.placed() if xy in p.at or self.program.is_alone)
+        part = next(p for p in self.program.placed() if xy in p.at)
         return replace(self.program, cores=part.cores, sets=part.sets, image=part.image, tiles=())
 
     def error_if_incomplete(self, stop: Stop) -> BhemuError | None:

@@ -286,6 +286,7 @@ class Program:
     tiles: tuple[TileSpec, ...] = ()
     firmware: FirmwareSpec | None = None
     chip: ChipSpec | None = None
+    xy: XY = (1, 2)  # of the tile of a program of one tile
 
     @property
     def is_alone(self) -> bool:
@@ -306,9 +307,9 @@ class Program:
         return str(self.options.get("l0", "off"))
 
     def placed(self) -> tuple[TileSpec, ...]:
-        """What stands on which tiles; a program of one tile is one entry at (1, 2)."""
+        """What stands on which tiles; a program of one tile is one entry, at `xy`."""
         own = TileSpec(
-            ((1, 2),), self.cores, self.image, self.sets, self.buffers, self.semaphores, self.name
+            (self.xy,), self.cores, self.image, self.sets, self.buffers, self.semaphores, self.name
         )
         return self.tiles or (own,)
 
