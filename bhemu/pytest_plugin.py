@@ -122,7 +122,7 @@ def _waits(tile: "Tile") -> Iterator[str]:
 
     graph = str(wait_for_graph(tile, livelock(tile, _BUDGET)))
     if graph:
-        yield "who waits for whom:"
+        yield "wait-for graph:"
         yield graph
 
 

@@ -144,7 +144,7 @@ def trace_command(**values: Any) -> int:
 
     A line is number, thread, pc that pushed the word, MOP or REPLAY slot it came through, the word
     in assembly, function and source line, then what the operands stand for: of UNPACR and PACR
-    the L1 addresses, formats and rows, and who set them. Stores of cores to devices (Config, GPRs,
+    the L1 addresses, formats and rows, and what set them. Stores of cores to devices (Config, GPRs,
     NIUs, streams, ...) stand between the words. With --json one object per line. Outputs are not
     compared; exit codes are those of run.
     """

@@ -107,7 +107,7 @@ _OF_ONE_TILE = """\
 # one after the other.
 [[set]]
 at = 0x200
-# core = "trisc0"               # whose ELF the symbol is in, and who writes (local RAM, devices)
+# core = "trisc0"               # its ELF has the symbol; it writes (local RAM, devices)
 values = ["u32:1", "f32:1.0"]
 
 # Tensors put into L1 before the run, one table each.

@@ -345,7 +345,7 @@ def _end_soon(connection: "Connection") -> None:
 
 
 def _end(connection: "Connection") -> None:
-    """A chip that is still being made when its host is gone must say so if nobody asked for it."""
+    """A chip that is still being made when its host ends must say so if the host did not end it."""
     os._exit(EXIT_OK if connection.asked else output.show(connection.no_host(), as_json=False))
 
 

@@ -34,7 +34,7 @@ def why_command(**values: Any) -> int:
     PLACE is an element of an output (y[3,5]), an address or symbol with a length (0x20000:4), a
     Config field, or a part of the state (sem:1, gpr:0:5, dst:12); of a chip that of --tile, whose
     clock is shown. Each line is a cause of the one above it that stands further left: the last
-    change of a place, who made it, from which line.
+    change of a place, and the agent and line that made it.
     Without a PLACE: the error or hang that ended the run, the first wrong element of each output,
     and what the checks find that fit (docs/why.md lists them; bhemu run --check runs any of them).
     Of a saved state, which has no past: the error or hang, and what stands in the state.
@@ -187,8 +187,8 @@ def tell_skipped(asked: "Context") -> None:
 def report_command(**values: Any) -> int:
     """Run a program and write a report of it, one HTML file.
 
-    It needs no server and no network, and holds what bhemu why finds, with source excerpts, who
-    waits for whom, what cores, threads and the NoC did over time, the tiles, and where outputs
+    It needs no server and no network, and holds what bhemu why finds, with source excerpts, the
+    wait-for graph, what cores, threads and the NoC did over time, the tiles, and where outputs
     differ. The program runs twice: once for the findings, once to be looked at on the way. Exit
     code 0 when nothing is wrong, else 1.
     """

@@ -27,6 +27,7 @@ from bhemu.errors import InputError
 from bhemu.machine.resolve import registers
 from bhemu.machine.word_text import GPRS, meaning
 from bhemu.riscv import csr
+from bhemu.riscv.assembly import ABI_NAMES
 from bhemu.riscv.assembly import disassemble as riscv_text
 from bhemu.tensix import config_fields, formats, thread_fields, views
 from bhemu.tensix.config import CONFIG_WORDS, SHARED
@@ -35,6 +36,7 @@ from bhemu.tensix.rules import RULES
 
 _NUMBER = re.compile(r"0[xX][0-9a-fA-F]{1,16}|\d{1,20}")
 _SOURCE = re.compile(r"Sources?:?\s+(.+?)\s*(?:\n\n|\Z)", re.DOTALL)
+_NUMBERED = re.compile(r"(\w*[a-zA-Z])(?::?\d+|\[\d+\])")  # sem:1, LREG3, LReg[3]
 _MOST_USERS = 6
 _MOST_NEAR = 8
 _GPR_THREADS = ("unpack", "math", "pack")
@@ -63,9 +65,8 @@ def explain(text: str) -> list[Explanation]:
     if _NUMBER.fullmatch(wanted):
         return list(_number(int(wanted, 16 if wanted[:2] in ("0x", "0X") else 10)))
     found = [one for look in _LOOKS for one in look(wanted)]
-    state = wanted.partition(":")[0]
-    if not found and state in (one.name for one in views.NAMED):  # with an index: sem:1
-        found = [one for one in explain(state) if one.kind == "state"]
+    if not found and (numbered := _NUMBERED.fullmatch(wanted)):
+        found = list(_state(numbered[1]))
     if found:
         return found
     raise InputError(f"nothing is called {wanted!r}", hint=_near(wanted))
@@ -96,7 +97,7 @@ def _all_names() -> tuple[str, ...]:
     state = [one.name for one in views.NAMED]
     streams = STREAM_REGISTERS.values()
     known = (*named, *fields, *registers(), *rules, *state, *streams, *csr.NAMES.values())
-    known = (*known, *SEMAPHORE_NAMES)
+    known = (*known, *SEMAPHORE_NAMES, *memmap.CORE_NAMES)
     return tuple(dict.fromkeys(known))
 
 
@@ -171,8 +172,15 @@ def _config_address(index: int) -> Iterator[str]:
 
 
 def _instruction(name: str) -> Iterator[Explanation]:
+    wanted, _, operand = name.partition(".")
     for cls in REGISTRY.values():
-        if cls.name == name.upper():
+        if cls.name != wanted.upper():
+            continue
+        for field in cls.fields:
+            if field.name == operand.lower():
+                about = (*field.about(), *_documented(importlib.import_module(cls.__module__)))
+                yield Explanation("an operand", f"{cls.name}.{field.name}", tuple(about))
+        if not operand:
             lines = [f"opcode {cls.opcode:#04x}, {cls.unit} unit, held by {cls.stall}"]
             lines += [line.strip() for line in (cls.__doc__ or "").strip().splitlines()]
             lines += [line for f in reversed(cls.fields) for line in f.about()]
@@ -237,6 +245,34 @@ def _state(name: str) -> Iterator[Explanation]:
             yield Explanation("state", one.name, (one.doc, f"shown by {shown}"))
 
 
+def _core(name: str) -> Iterator[Explanation]:
+    """A core, a thread of the coprocessor, or a register of a core."""
+    for c, known in enumerate(memmap.CORE_NAMES):
+        if known == name.lower():
+            pushes = {"brisc": "threads T0 to T2", "ncrisc": "no thread"}
+            yield Explanation(
+                "a RISC-V core",
+                known,
+                (
+                    f"pushes Tensix words to {pushes.get(known, f'thread T{known[-1]}')}",
+                    f"local data RAM: {memmap.LOCAL_SIZES[c]:#x} bytes at {memmap.LOCAL_BASE:#x}",
+                    f"starts at {memmap.RESET_PCS[c]:#x}"
+                    + ("" if c == 0 else f", or where {known.upper()}_RESET_PC says"),
+                    f"held in reset by bit {memmap.SOFT_RESET_BITS[c]} of SOFT_RESET_0",
+                    f"bhemu step PROGRAM: regs {known}, break PLACE {known}",
+                ),
+            )
+    if name.upper() in ("T0", "T1", "T2"):
+        about = f"executes the words that trisc{name[1]} pushes (TensixCoprocessor, Blackhole ISA)"
+        shown = f"bhemu step PROGRAM: where; break PACR on {name.upper()}; tstep {name.upper()}"
+        yield Explanation("a thread of the coprocessor", name.upper(), (about, shown))
+    for i, abi in enumerate(ABI_NAMES):
+        if name.lower() in (abi, f"x{i}"):
+            yield Explanation(
+                "a register of a core", f"x{i}", (f"{abi} in the calling convention",)
+            )
+
+
 def _semaphore(name: str) -> Iterator[Explanation]:
     """What tt-llk calls a semaphore, also as semaphore::NAME and as SEMAPHORE_NAME."""
     wanted = name.upper().removeprefix("P_").removeprefix("SEMAPHORE").lstrip(":_")
@@ -271,7 +307,7 @@ def _other(name: str) -> Iterator[Explanation]:
                 yield Explanation("a Tensix GPR", known, (about,))
 
 
-_LOOKS = (_instruction, _field, _register, _rule, _state, _semaphore, _other)
+_LOOKS = (_instruction, _field, _register, _rule, _state, _core, _semaphore, _other)
 
 
 # Sources

@@ -48,7 +48,7 @@ class Operation(NamedTuple):
         report = self.as_dict()
         tiles, cycles = len(self.profiles), report["cycles"]
         head = f"operation {number}: {cycles} cycles, {tiles} tile{'' if tiles == 1 else 's'}"
-        yield f"{head}, acts {self.first} to {self.last}; works most: {report['bound'] or 'nobody'}"
+        yield f"{head}, acts {self.first} to {self.last}; works most: {report['bound'] or 'none'}"
         rows = [(row, one.xy) for one in self.profiles for row in one.rows if row.waits_for]
         for row, (x, y) in sorted(rows, key=lambda pair: -pair[0].cycles)[:_SHOWN]:
             what = f"({x},{y}) {row.agent} for {row.waits_for}: {row.where}"

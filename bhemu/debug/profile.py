@@ -245,7 +245,7 @@ def reported(
 ) -> dict[str, Any]:
     """JSON-ready: agents and units by tile, lines, transfers, where figures are from, all rows.
 
-    "bound": who works most of the cycles. "sources": words by where their figure is from.
+    "bound": the agent that works most of the cycles. "sources": words by source of their figure.
     """
     agents: list[dict[str, Any]] = []
     units: list[dict[str, Any]] = []

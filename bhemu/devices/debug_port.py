@@ -16,7 +16,7 @@ from bhemu.tensix.state import ASSERTED, BLOCKED, HALTED, PARKED, RESET, RUNNING
 # The debug interface of brisc and trisc0-2: RISC_DBG_CNTL and STATUS, 0xFFB12080.
 #
 # Four registers of the tile lead to the debug registers DR(i) of each core. Sources:
-# DebugInterface and SoftReset (Wormhole ISA, the only text), and tt-exalens for what is otherwise
+# DebugInterface and SoftReset (Wormhole ISA, the only text), and tt-exalens for what differs
 # on Blackhole: a new pc stands in DR(3), and one instruction takes two STEPs. A core halts between
 # two instructions: before one with a breakpoint, as debuggers expect it, and after an access that
 # is watched. The pipeline, which on hardware shifts both, does not exist here.

@@ -24,7 +24,7 @@ ETHERNET_TYPE = 2  # in the upper half of NOC_ENDPOINT_ID
 PCIE_HOST, PCIE_SIZE = 1 << 60, 1 << 32  # the host's memory, which begins at bit 60
 
 # Kinds of endpoints. Those of MEMORIES are plain bytes to the NoC; at SECURITY nothing answers.
-# TENSIX is any tile whose cores run: Ethernet tiles too where they do, numbered behind the others.
+# TENSIX is any tile whose cores run: Ethernet tiles too where they do, numbered after the others.
 NOTHING, TENSIX, DRAM, PCIE, ARC, ETHERNET, L2CPU, SECURITY, ROUTER, HARVESTED = range(10)
 KIND_NAMES = (
     *("no tile", "Tensix tile", "DRAM bank", "PCIe tile", "ARC tile", "Ethernet tile"),

@@ -126,7 +126,7 @@ class Arena:
         while True:
             try:
                 at = os.lseek(self.fd, at, os.SEEK_DATA)
-            except OSError:  # nothing behind
+            except OSError:  # no more bytes
                 return
             bank, within = divmod(at - DRAM_AT, _BANK)
             yield bank, within >> MEMORY_SHIFT
@@ -265,7 +265,7 @@ class SharedChip(Chip):
         if not self._ready:
             self._ready = True
             return str(self.run("polling", rounds=rounds).reason)
-        try:  # what ends a run stands in the record: nobody else drives this chip
+        try:  # what ends a run stands in the record: no other thread drives this chip
             stop = self._rounds.straight(rounds)
             return "rounds" if stop is None else stop.reason
         except BhemuError as problem:

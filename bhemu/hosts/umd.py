@@ -177,7 +177,7 @@ class Device:
     rounds, and at no other time: what a host sees depends on what it sent and never on when. A host
     waits by reading, so the chip moves on for as long as anybody waits for it.
 
-    `failure` is the error that stopped the chip. The chip still answers then, for whoever wants to
+    `failure` is the error that stopped the chip. The chip still answers then, so that users can
     look, but not a host that waits. An ebreak fails no read, for debuggers look at such a core: it
     is reported, and with the first use of the tile's debug port the core is halted behind it, as on
     hardware. Before something is told, `look` is called with the tile, and the error if there is

@@ -1,7 +1,7 @@
 """Where compiled code is kept, and why what is found there can be trusted.
 
 Machine code runs with all rights of the user.  So a file counts only if it and its folder belong to
-this user, nobody else can write to them, it is no symbolic link, and its checksum and its name are
+this user, no other user can write to them, it is no symbolic link, and its checksum and name are
 right; anything else is as if it were absent.  SECURITY.md says what this protects from.
 """
 

@@ -173,7 +173,7 @@ def _build(planned: Plan, elf: Elf, compiler: Compiler) -> Built:
     moves = planned.frame == "kernel"
     commands.append(compiler.link(elf.core, script, objects, elf.path, LIBRARY, moves=moves))
     if _is_as_stamped(noted, folder, commands):
-        os.utime(folder / elf.path)  # not older than its source, as far as who asks for times
+        os.utime(folder / elf.path)  # for tools that compare times: not older than its source
         return Built(elf, "unchanged")
     noted.unlink(missing_ok=True)
     (folder / elf.path).parent.mkdir(parents=True, exist_ok=True)

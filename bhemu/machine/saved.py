@@ -166,9 +166,9 @@ def check_values(held: Mapping[str, npt.NDArray[Any]], path: Path) -> None:
         if (held[name] < 0).any() or (held[name] > most).any():
             raise InputError(f"{path}: {name} is not within 0..{most}", hint=_SAVED_TILE_HINT)
     for name in _QUEUES:
-        first, behind = held[f"{name}_read"], held[f"{name}_write"]
+        first, end = held[f"{name}_read"], held[f"{name}_write"]
         depth = held[name].shape[-1]
-        if (first < 0).any() or (behind < first).any() or (behind - first > depth).any():
+        if (first < 0).any() or (end < first).any() or (end - first > depth).any():
             raise InputError(f"{path}: {name} holds no 0 to {depth} entries", hint=_SAVED_TILE_HINT)
 
 

@@ -75,7 +75,7 @@ _FORMS = (
 
 @dataclass(frozen=True)
 class EndCondition:
-    """How a program's runs end unless told otherwise.
+    """How a program's runs end unless the call says differently.
 
     words: (tile, L1 address, value) that must all hold, none = until idle; clock: the machine's
     clock at which it is too late; timeout_s: of each run.

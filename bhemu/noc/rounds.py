@@ -6,7 +6,7 @@ is resumed before the round goes on.
 
 A tile with until conditions stops at the store, or Tensix word, that makes its own hold
 (tensix/thread.py). When the other tiles have had their turns of the round, that ends the run if all
-conditions hold; otherwise the tile goes on. A tile whose own hold when a round begins is not
+conditions hold; if not, the tile goes on. A tile whose own hold when a round begins is not
 stopped in it.
 """
 

@@ -175,7 +175,7 @@ def timeline_picture(recording: Recording, xy: XY) -> str:
     return f'<svg class="time" {view} role="img" aria-label="{label}">{"".join(parts)}</svg>'
 
 
-# The wait-for graph of a hang as a picture: who waits, for what, and who could give it.
+# The wait-for graph of a hang as a picture: waiting agents, what they wait for, what could end it.
 
 _WAITS_WIDTH, _ROW = 250, 15  # of a box, of a line in it
 _MARGIN = 30
@@ -244,7 +244,7 @@ def _drawn(names: dict[str, tuple[str, str]], edges: list[_Edge], ring: list[str
     parts += [_box(rows, middle[name], tall, name in ring) for name, rows in texts.items()]
     view = f'viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" height="{height:.0f}"'
     return (
-        f'<svg id="waits" class="waits" {view} role="img" aria-label="who waits for whom"><defs>'
+        f'<svg id="waits" class="waits" {view} role="img" aria-label="wait-for graph"><defs>'
         '<marker id="tip" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" markerHeight="8"'
         ' orient="auto"><path d="M0 0L8 4L0 8z" fill="context-stroke"/></marker></defs>'
         f"{''.join(parts)}</svg>"
@@ -358,7 +358,7 @@ def _waits(error: BhemuError | None) -> Iterator[str]:
     graph = error.as_dict()["graph"] if isinstance(error, NoProgress) else None
     if isinstance(graph, dict) and (drawn := waits_picture(graph)):
         told = "an arrow goes to what could end the wait; a ring is red"
-        yield f'<h2>Who waits for whom</h2><p class="quiet">{told}</p>'
+        yield f'<h2>Wait-for graph</h2><p class="quiet">{told}</p>'
         yield f'<div class="over">{drawn}</div>'
 
 
@@ -414,7 +414,7 @@ def _counts(launched: Launched, shown: Sequence[XY]) -> str:
         for t, n in enumerate(tile.state.executed)
         if n
     ]
-    heads = ("tile", "who", "state", "instructions or words", "source")
+    heads = ("tile", "agent", "state", "instructions or words", "source")
     table = html.table(heads, [*rows, *words], "counts")
     left = len(by_place) - len(tiles)
     return html.scrolled(table) + (f"<p>and {left} tiles more</p>" if left else "")

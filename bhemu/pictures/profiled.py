@@ -188,7 +188,7 @@ def page(profiled: Profiled) -> bytes:
 
 
 def _agents(report: dict[str, Any]) -> str:
-    heads = ("tile", "who", "works", "share", "figures", "waits most for", "cycles")
+    heads = ("tile", "agent", "works", "share", "figures", "waits most for", "cycles")
     rows = []
     for one in (*report["agents"], *report["units"]):
         longest = max(one["waiting"], key=one["waiting"].__getitem__, default="")
@@ -212,7 +212,16 @@ def _operations(operations: Sequence[Operation]) -> str:
 
 
 def _waits(profiled: Profiled) -> str:
-    heads = ("cycles", "times", "figure", "tile", "who", "waits for", "bound of the line", "where")
+    heads = (
+        "cycles",
+        "times",
+        "figure",
+        "tile",
+        "agent",
+        "waits for",
+        "bound of the line",
+        "where",
+    )
     bounds = {
         (tuple(one["tile"]), one["core"], one["file"], one["line"]): one["bound"]
         for one in profiled.profile.as_dict()["lines"]
@@ -253,7 +262,7 @@ class _Frame:
 
 
 def _stack(row: Row) -> Iterator[tuple[str, str]]:
-    """Who, the calls from the outer to the inner one with their lines, what is done: text, kind."""
+    """The agent, its calls from the outermost in with their lines, the activity: text, kind."""
     yield row.agent, "frame"
     where = row.where
     calls = [(where.function, where.file, where.line)]

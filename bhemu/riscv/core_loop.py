@@ -343,7 +343,7 @@ def run_core(s: Any, c: Any) -> Any:
 
 # The five cores as compiled code over the state record, registers included; nothing is cached.
 #
-# Words are decoded anew each time: whoever changes code, the new words are what runs next.
+# Words are decoded again each time: after any change of code the new words run next.
 
 NATIVE = {"run_core": function(STEP, run_core)}
 

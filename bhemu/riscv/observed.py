@@ -1,6 +1,6 @@
 """The loop of core_loop.py for cores that are observed: counts by pc, and calls of Python.
 
-One instruction at a time, with the schedule, the counts and the results of a run that nobody
+One instruction at a time, with the schedule, the counts and the results of a run that nothing
 observes. Passes of a polling loop that are counted instead of executed (turn.py, tensix/loop.py)
 count here too; where Python is called for instructions or accesses, all passes are executed.
 """

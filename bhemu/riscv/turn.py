@@ -42,9 +42,9 @@ from bhemu.tensix.thread import until_holds
 
 # A core that polls: a loop that comes back to the same registers without any effect.
 #
-# Nobody else changes anything within a core's turn, so such a loop goes on until the turn is over.
+# Nothing else changes within a core's turn, so such a loop goes on until the turn is over.
 # Its passes are counted instead of executed: they are taken from the fuel, and what is left of the
-# last one is executed. Every turn begins with a pass that is executed; so whoever writes what the
+# last one is executed. Every turn begins with a pass that is executed; so code that writes what the
 # loop reads need not tell. Both engines ask `look` before each instruction while LOOKING is set.
 
 MEMBERS = (

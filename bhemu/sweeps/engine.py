@@ -183,7 +183,7 @@ class Cluster:
         """The executor of a new client, where a scheduler answers until then."""
         while True:
             try:
-                asyncio.run(self._answered())  # a Client that finds nobody leaves its thread behind
+                asyncio.run(self._answered())  # a Client without scheduler leaves its thread
                 self._client = self._distributed.Client(
                     self._address, set_as_default=False, timeout=_PATIENCE
                 )
@@ -256,8 +256,8 @@ def calls(
 
     A worker that dies costs nothing but time: what was under way is done again, one call after the
     other; one that ends its worker three times is Lost, and one that takes longer than `seconds`.
-    renew: new processes after so many calls of each. Internal when no worker begins. Whoever takes
-    no more results closes the iterator, which ends the processes.
+    renew: new processes after so many calls of each. Internal when no worker begins. A caller that
+    takes no more results closes the iterator, which ends the processes.
     """
     made = _Calls(function, items, pool or Processes(workers), seconds, renew)
     try:

@@ -229,7 +229,7 @@ def _core_turn(s: Any, c: Any) -> Any:
 @njit
 def idle_or_deadlock(s: Any) -> Any:
     """A round without progress: idle when nothing waits, else deadlock."""
-    halted = False  # whoever halted a core may let it go on
+    halted = False  # the debugger that halted a core may resume it
     for c in range(CORES):
         halted = halted or s.core_state[c] == HALTED
     for c in range(CORES):

@@ -52,7 +52,7 @@ def after(s: Any) -> None:
 # (FIRST_CORE + core, value, pc, address) for a store; `log_clock` is the clock after it.  In
 # modelled time it may be (FIRST_SPAN + agent, word, pc, cycles) for what an agent does from
 # `log_clock` on, for a wait with WAITS and the semaphores above it added and the condition as the
-# word, and (FIRST_COUNTER + which, value, pc, who) for a value that has changed.  Python drains
+# word, and (FIRST_COUNTER + which, value, pc, agent) for a value that has changed.  Python drains
 # the ring before it is full.
 
 WORDS, WORDS_AND_STORES, SPANS = 1, 2, 3  # s.trace
@@ -92,12 +92,12 @@ def record_counters(s: Any) -> None:
         value = s.sem[i] if fifo < 0 else s.fifo_write[fifo] - s.fifo_read[fifo]
         if value == s.counted[i]:
             continue
-        pc, who = np.uint32(0), np.int64(0)
+        pc, agent = np.uint32(0), np.int64(0)
         if fifo < 0:
             taken = np.int64(value < s.counted[i])
-            pc, who = s.sem_pc[i, taken], s.sem_by[i, taken]
+            pc, agent = s.sem_pc[i, taken], s.sem_by[i, taken]
         s.counted[i] = value
-        _put(s, FIRST_COUNTER + i, value, pc, who, s.clock[0])
+        _put(s, FIRST_COUNTER + i, value, pc, agent, s.clock[0])
 
 
 @njit

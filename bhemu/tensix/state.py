@@ -62,7 +62,7 @@ MEMBERS = (
     Member("cfg", _u32, (2, 224), "Config words of both banks"),
     Member("thread_cfg", _u32, (3, 68), "ThreadConfig values (low 16 bits)"),
     Member("gpr", _u32, (3, 64), "Tensix GPRs of each thread"),
-    # who wrote each of them last, for messages (never architectural): see config.by_thread
+    # the last writer of each, for messages (never architectural): see config.by_thread
     Member("cfg_by", _u32, (2, 224), "last writer of each Config word, 0 = none yet"),
     Member("thread_cfg_by", _u32, (3, 68), "last writer of each ThreadConfig value"),
     # sync unit
@@ -70,7 +70,7 @@ MEMBERS = (
     Member("sem_max", _i64, (8,), "semaphore maxima"),
     Member("mutex", _i64, (8,), "0 = free, else 1 + the thread that holds it"),
     Member("mutex_next", _i64, (8,), "0 = any, else 1 + the thread that gets the free mutex"),
-    # who touched them last, for messages (never architectural): see semaphores.note
+    # the agent that touched each last, for messages (never architectural): see semaphores.note
     Member("sem_by", _i64, (8, 2), "[semaphore][posted, taken]: last agent, 0 = none yet"),
     Member("sem_pc", _u32, (8, 2), "pc that pushed or stored it"),
     Member("mutex_core", _i64, (8,), "core that pushed the ATGETM"),

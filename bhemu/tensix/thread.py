@@ -230,7 +230,7 @@ def vacate(s: Any) -> None:
 # One thread's words: brought to the wait gate, executed by the units, counted.
 #
 # `step_thread` is exact word by word. Where nothing but words is at work (no wait is latched,
-# nobody looks on) `_run_on` executes a run of them with its counts in registers; both give the
+# nothing observes) `_run_on` executes a run of them with its counts in registers; both give the
 # same.
 
 ALL_THREADS = 0b111  # the threads, as a mask

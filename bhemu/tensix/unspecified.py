@@ -10,7 +10,7 @@ from bhemu.tensix.rules import DONE, UNSUPPORTED, error, refuse
 
 # Cells whose value no source fixes: they are computed with, and refused where they would show.
 #
-# Src banks keep what earlier work left in the rows that nobody writes again, and instructions of
+# Src banks keep what earlier work left in the rows that are not written again, and instructions of
 # the matrix unit take whole blocks, such rows among them.  Where such an operand has no known
 # meaning, as what UNPACR_NOP clears to one has none, the results that it takes part in are in
 # doubt, the others are not.  A doubtful result may lie in Dst and go through Src; it ends in a
@@ -19,8 +19,8 @@ from bhemu.tensix.rules import DONE, UNSUPPORTED, error, refuse
 #
 # A Src cell holds its causes in its low bits, which no format has.  A row of Dst that has doubtful
 # cells has the bit DOUBT in its flag, and its columns in `s.dst_doubt`, 16 bits for each cause; a
-# 32-bit datum counts with both of its rows.  Whoever writes a whole row ends doubt by its flag;
-# whoever writes single cells uses `hold` and `settle`.  Nobody looks while `s.doubt[0]` is 0, nor
+# 32-bit datum counts with both of its rows.  Code that writes a whole row ends doubt by its flag;
+# code that writes single cells uses `hold` and `settle`.  Nothing is checked while `s.doubt[0]` is 0, nor
 # for doubtful Src cells while `s.doubt[1]` is.
 
 DOUBT = 8  # bit of a row's flag

@@ -314,7 +314,7 @@ def _sleeps(s: Any, t: Any, status: Any) -> None:
         stop(s, t, status)
         return
     spent.waits(s, FIRST_THREAD + t, status)
-    for unit in range(UNITS):  # a pipeline that empties wakes nobody else
+    for unit in range(UNITS):  # a pipeline that empties wakes no other thread
         if s.unit_idle[unit] > s.clock[0]:
             s.agent_next[FIRST_THREAD + t] = min(s.agent_next[FIRST_THREAD + t], s.unit_idle[unit])
     for i in range(THREADS):  # nor does the second cycle of a WRCFG

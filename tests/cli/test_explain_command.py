@@ -18,6 +18,26 @@ def test_text_and_json_say_the_same(bhemu) -> None:
         assert all(f"  {line}" in text.stdout for line in one["lines"])
 
 
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        ("LREG3", ("lreg: state", "  LReg lanes")),
+        ("LReg[3]", ("lreg: state",)),
+        ("sem:1", ("sem: state",)),
+        ("GPR5", ("gpr: state",)),
+        ("trisc1", ("trisc1: a RISC-V core", "  held in reset by bit 13 of SOFT_RESET_0")),
+        ("NCRISC", ("ncrisc: a RISC-V core", "  local data RAM: 0x2000 bytes at 0xffb00000")),
+        ("t1", ("T1: a thread of the coprocessor", "x6: a register of a core")),
+        ("a0", ("x10: a register of a core", "  a0 in the calling convention")),
+        ("PACR.last", ("PACR.last: an operand",)),
+    ],
+)
+def test_places_are_explained_under_the_names_that_people_use(bhemu, name: str, lines) -> None:
+    result = bhemu("explain", name)
+    assert result.exit_code == 0
+    assert set(lines) <= set(result.stdout.splitlines())
+
+
 def test_an_unknown_name_is_exit_code_2(bhemu) -> None:
     result = bhemu("explain", "NOSUCHTHING")
     assert (result.exit_code, result.stdout) == (2, "")

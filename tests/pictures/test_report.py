@@ -219,7 +219,7 @@ def test_the_page_of_a_hang_fits_and_begins_with_who_waits_for_whom(tmp_path) ->
     assert said["boxes"] == [True] * 4
     assert sum("cycle_math.c:11" in box for box in said["wait"]) == 1
     assert said["page"] and said["time"]
-    assert said["order"][:2] == ["Who waits for whom", "Over time"]
+    assert said["order"][:2] == ["Wait-for graph", "Over time"]
     assert not any("…" in box for box in said["wait"])  # labels are whole
 
 

@@ -372,7 +372,7 @@ def _scatter(s: Any, first: Any, column: Any, half: Any) -> None:
 def _mark(s: Any, first: Any, below: Any) -> None:
     """A row becomes valid as soon as one of its lanes is stored, whatever the others hold.
 
-    So does, in the eyes of who asks what was written, the row `below` rows further on.
+    For readers of the written rows the row `below` rows further on becomes valid too.
     """
     for j in range(4):
         if s.dst_valid[first + j] != 1 or s.dst_valid[first + below + j] == dest.UNWRITTEN:
