@@ -7,7 +7,7 @@ what the storage holds, a *pattern* the datum in IEEE order.  Source: Dst, Black
 in ttsim's Tensix model.
 
 The flag of a row is 0 (ZEROACC marked it as zero), 1 (valid) or UNWRITTEN: valid, and nothing has
-written the row since power-up.  Code that writes cells of a row leaves 1 there, for 32-bit datums in
+written the row since power-up.  Code that writes a row leaves 1 there, for 32-bit datums in
 both rows, so that PACR can tell older bits from results; REORDERED is another mark for PACR.  Bit 0
 alone says whether cells count.
 

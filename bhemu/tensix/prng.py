@@ -43,7 +43,7 @@ def seed(s: Any, value: Any) -> None:
 # the register of a lane of the vector unit and steps once for each result; the comparison is the
 # vector unit's too: up when the lost bits, as a fraction of 23 bits, reach 23 random ones, so that
 # an exact result grows now and then.  Power-up starts the registers from the given seed, a write
-# of PRNG_SEED from what is written.  Code that rounds in this way notes the rule: none of this is bit-exact.
+# of PRNG_SEED from what is written.  Such code notes the rule: none of this is bit-exact.
 # Source: SFPSTOCHRND_FloatFloat and FormatConversion, ISA, for what they say of vector unit and
 # packer.
 

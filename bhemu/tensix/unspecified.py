@@ -20,7 +20,7 @@ from bhemu.tensix.rules import DONE, UNSUPPORTED, error, refuse
 # A Src cell holds its causes in its low bits, which no format has.  A row of Dst that has doubtful
 # cells has the bit DOUBT in its flag, and its columns in `s.dst_doubt`, 16 bits for each cause; a
 # 32-bit datum counts with both of its rows.  Code that writes a whole row ends doubt by its flag;
-# code that writes single cells uses `hold` and `settle`.  Nothing is checked while `s.doubt[0]` is 0, nor
+# code that writes single cells uses `hold` and `settle`.  No check while `s.doubt[0]` is 0, nor
 # for doubtful Src cells while `s.doubt[1]` is.
 
 DOUBT = 8  # bit of a row's flag

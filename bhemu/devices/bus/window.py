@@ -103,7 +103,7 @@ class Window:
     """Addresses low to high - 1 and what an access to them does.
 
     load, store: functions; a window of registers has them at its registers, and `storage` names the
-    member of the record that keeps their words. loads, stores: widths. agents: those that may access
+    member of the record that keeps their words. loads, stores: widths. agents: may access
     it. order: what goes before an access. unknown: the rule of an offset without a register.
     load_effect, store_effect: for analyses, where the registers do not say it. power_up(s, xy):
     puts into the record what is there at power-up and is not 0.

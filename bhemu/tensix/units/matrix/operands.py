@@ -180,7 +180,7 @@ def finish(s: Any, t: Any, addr_mode: Any, clear_dvalid: Any) -> Any:
 #
 # A multiplier takes 5 bits of SrcA and 7 bits of SrcB; the two bits of the fidelity phase choose
 # which.  The slices of a whole bank are cut once, when the first product reads it, and serve all
-# phases.  `s.src_prepared` names their form; code that writes cells of a bank calls `banks.changed`,
+# phases.  `s.src_prepared` names their form; writers of a bank call `banks.changed`,
 # which forgets them.  Source: MVMUL, Wormhole ISA; products in ttsim's Tensix model.
 
 # Forms of the cells of a bank: as bf16, as tf32, with a 5-bit exponent, as integers.

@@ -242,7 +242,7 @@ def count_on(s: Any, t: Any, u: Any, addr_mode: Any) -> None:
 # into the next may lose rows: ttsim refuses it.  Its first row arrives: tt-llk unpacks 16 rows
 # from row 0, 1, .. 15 on, each time for the sake of one row, which the next UNPACR leaves alone.
 # So every row is written as the ISA text says, and `s.src_doubt` notes those that may be lost
-# until they are written again for certain; an instruction that reads one of them is refused (banks.doubtful).
+# until they are written again for certain; reading one of them is refused (banks.doubtful).
 # Source: UNPACR_Regular, Wormhole ISA; sizes of bursts from ttsim's Tensix model.
 
 _SET = 16  # rows
@@ -274,7 +274,7 @@ def _crosses(row: Any, start: Any, burst: Any) -> Any:
 
 @njit
 def refused(s: Any, m: Any, first: Any, count: Any) -> Any:
-    """0, or the error of an UNPACR whose bursts leave a set of rows in a mode that no source confirms.
+    """0, or the error of an UNPACR whose bursts leave a set of rows, in an unconfirmed mode.
 
     `count` datums from target datum `first`, FIRST_CELL taken off.
     """
