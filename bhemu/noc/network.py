@@ -190,7 +190,7 @@ class Network:
         return kind == memory.WANT_PAGE and which == PCIE_MEMORY
 
     def make_wanted(self) -> int | None:
-        """Make the page that delivery needs; or the number of the tile that the machine has to make.
+        """Make the page that delivery needs, or say which tile the machine has to make.
 
         A request for the memory of a host that shares it is served.
         """

@@ -3,7 +3,7 @@
 While anything is scheduled, every word of every thread comes here first (`s.route`).  A word of the
 thread that scheduled, or a vector word of any thread, takes one cycle; so do the stalls that the
 hardware inserts.  When that thread waits, uses the sync unit, or its core looks at the coprocessor,
-cycles pass until nothing moves any more, so that the signalled agent sees its stores.  How the words
+cycles pass until nothing moves any more: the signalled agent sees its stores.  How the words
 were pushed does not matter.  Source: SFPLOADMACRO, SFPMAD, SFPSWAP, Blackhole ISA.
 """
 
