@@ -22,6 +22,7 @@ from bhemu.why.walk import Step, Word, maker
 _NOT_SHOWN = "no late run has shown that their order matters"
 _SESSION = "no late run was tried: the host of a session waits in each read, which takes minutes"
 _SEEDS = (3, 2, 1, 7, 6)  # all acts late, far first, then half of them (timing/draws.py)
+_FAR = (3, 2)  # those that let the second access of a pair be late, too
 _RUNS = 40  # late runs of one question
 _NEVER = Acts("mover", first=1 << 40)
 _SLOWER = 20  # cycles of a late run, at most, for a clock unit of the plain one
@@ -71,6 +72,26 @@ def of_pair(
         for seed in _SEEDS:
             if (found := _differs(context, Lateness(seed, (own,)))) is not None:
                 return found if acts.agent == NOC else _halved(context, found)
+    return None if isinstance(first, Acts) else _exchanged_on_time(context, sides[0], first, second)
+
+
+def _exchanged_on_time(
+    context: Context, acts: Sequence[Acts], first: Step, second: Step
+) -> Witness | None:
+    """A run with `acts` late, where words that take time exchange a pair without any lateness.
+
+    Then no lateness of the first access changes the end any more. The second one, late, must bring
+    back the end that the user saw.
+    """
+    seen = context.symptom
+    if not acts or not seen.fine or seen.same(_on_time(context)):
+        return None
+    for late in _of_step(second, first):
+        for seed in _FAR:
+            if (held := _tried(context, Lateness(seed, (late,)))) and held.same(seen):
+                found = Lateness(seed, (acts[0],))
+                ended = _tried(context, found)
+                return Witness(found, ended) if ended and not ended.same(seen) else None
     return None
 
 
@@ -90,17 +111,28 @@ def _of_step(step: Step, other: Step | None) -> Iterator[Acts]:
 
 def _differs(context: Context, late: Lateness) -> Witness | None:
     """The late run, where it ends differently: with other outputs, an error, or in a deadlock."""
+    seen = _tried(context, late)
+    if seen is None or seen.same(context.symptom) or seen.same(_on_time(context)):
+        return None
+    return Witness(late, seen)
+
+
+def _tried(context: Context, late: Lateness) -> Outcome | None:
+    """How the late run ends; None where it may only be late, or too many have been tried."""
     runs = context.facts.setdefault("late runs", [0])
     if runs[0] >= _RUNS or context.late:
         return None
     runs[0] += 1
-    if "on time" not in context.facts:  # words take time, and none is late
-        context.facts["on time"] = _run(context, Lateness(0, (_NEVER,)))
     seen = _run(context, late)
-    if isinstance(seen.error, Limit):  # it may only be late
-        return None
-    differs = not any(seen.same(one) for one in (context.symptom, context.facts["on time"]))
-    return Witness(late, seen) if differs else None
+    return None if isinstance(seen.error, Limit) else seen
+
+
+def _on_time(context: Context) -> Outcome:
+    """How the program ends when words take time, and none is late."""
+    if "on time" not in context.facts:
+        context.facts["on time"] = _run(context, Lateness(0, (_NEVER,)))
+    found: Outcome = context.facts["on time"]
+    return found
 
 
 def _run(context: Context, late: Lateness) -> Outcome:
