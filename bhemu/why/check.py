@@ -183,7 +183,9 @@ class Context:
         """The program, or one like it, once more, nothing of it executed yet: a Tile or a Chip."""
         self.work.launched(len(self.tiles(self.symptom.machine)))
         given = Program(**vars(program or self.program))
-        return given.launch(**{"quantum": self.quantum, **options})
+        machine = given.launch(**{"quantum": self.quantum, **options})
+        machine.loop.explains_hangs = False  # who waits for whom is known of the run of the user
+        return machine
 
     @property
     def alone(self) -> dict[str, Any]:
