@@ -84,6 +84,7 @@ class RunLoop:
         self.observer: Observer | None = None
         self.host: RecordedHost | None = None  # of a session, that acts between rounds
         self.continues_last_run = False  # look for hangs as if both were one run
+        self.explains_hangs = True  # the error of a hang has the graph of its waits
         self.handover: Handover | None = None  # while there is one, no time-out passes
         self.begun: Memory | None = None  # the next run goes on with one of another process
         self._waived = 0.0  # seconds of the present run that were interpreted for a handover

@@ -157,6 +157,7 @@ class Table:
         self._observed: list[frozenset[int]] = []  # opcodes, of each observer
         s.stall[:], s.wakes[:] = _of_opcodes("stall_mask"), _of_opcodes("wakes")
         self.interpret: Callable[[State, int, int], int] = interpret  # with its observers
+        self.entries = s.table  # where those of opcodes stand: elsewhere where each is observed
         self.hook: hook.HookRecord | None = None  # see tell
         self._hooked: frozenset[int] = frozenset()  # opcodes that are told to compiled functions
         if not JIT:
@@ -206,7 +207,7 @@ class Table:
         """Words of these opcodes execute at `address` from now on."""
         for opcode in opcodes:
             table = (
-                self._s.table
+                self.entries
                 if self.hook is None or opcode not in self._hooked
                 else self.hook.entry
             )

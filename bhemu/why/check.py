@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 from bhemu.errors import BhemuError, Limit, NoProgress, NotModelled, Where
 from bhemu.launch.session import Program, placed_tiles
@@ -17,12 +17,10 @@ from bhemu.noc.grid import XY
 from bhemu.program import schema
 from bhemu.program.outputs import OutputResult
 from bhemu.why.findings import Finding
-from bhemu.why.walk import MOST, Walk
 
 # What a run costs besides its instructions, a Tensix word, a launch, and each further tile of it.
 _RUN, _WORD, _LAUNCH, _TILE = 500_000, 40, 10_000_000, 1_500_000
 _BYTE = 4  # that is changed before a run
-_LOOK = 50_000  # a word of a walk
 
 
 @dataclass
@@ -42,10 +40,6 @@ class Work:
     def ran(self, instructions: int) -> None:
         """A launched program was run, and executed these."""
         self.done += _RUN + instructions
-
-    def walked(self, words: int) -> None:
-        """Words of a program were looked at."""
-        self.done += _LOOK * words
 
 
 def executed(machine: Any) -> int:
@@ -113,15 +107,6 @@ class Outcome:
         return None if self.error is None else type(self.error).__name__
 
 
-class Looks(Protocol):
-    """What sees the steps of one tile."""
-
-    def walk(self) -> Walk:
-        """How it sees them; begun before the tile runs."""
-
-
-_AFTER_LAST = 2000  # steps of a hang that are looked at behind its last activity
-Look = TypeVar("Look", bound=Looks)
 Name = Callable[[Tile, set[tuple[int, int]]], object]
 """Gives the code of a tile at (core, pc)s its symbols, in place of those that it had before."""
 
@@ -198,7 +183,9 @@ class Context:
         """The program, or one like it, once more, nothing of it executed yet: a Tile or a Chip."""
         self.work.launched(len(self.tiles(self.symptom.machine)))
         given = Program(**vars(program or self.program))
-        return given.launch(**{"quantum": self.quantum, **options})
+        machine = given.launch(**{"quantum": self.quantum, **options})
+        machine.loop.explains_hangs = False  # who waits for whom is known of the run of the user
+        return machine
 
     @property
     def alone(self) -> dict[str, Any]:
@@ -239,18 +226,6 @@ class Context:
         if prepare is not None:
             prepare(machine)
         return self.finish(machine, limit=self.most)
-
-    def walked(self, look: Callable[[Tile], Look]) -> tuple[Any, list[Look]]:
-        """The program once more, as a `look` at each fresh tile sees its words: machine, looks."""
-        machine, most = self.launch(engine="compiled", **self.alone), MOST
-        if self.symptom.hangs:  # what comes behind that is the same over and over
-            most = min(most, self.last_activity + _AFTER_LAST)
-        looks = [look(tile) for tile in self.tiles(machine)]
-        walks = [one.walk() for one in looks]
-        with suppress(BhemuError):
-            machine.run(limit=16 * most)
-        self.work.walked(sum(walk.words for walk in walks))
-        return machine, looks
 
     def first(self, machine: Any, most: int) -> list[Tile]:
         """No more than `most` tiles, but of each kind one."""

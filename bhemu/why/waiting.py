@@ -1,13 +1,12 @@
 """What is known of a hang besides its waits: who has ended, sent too little or never took."""
 
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from bhemu.devices import noc_map
 from bhemu.errors import BhemuError, NoProgress
+from bhemu.jit.subset import JIT
 from bhemu.machine.error_text import where_core
 from bhemu.machine.hang.waits import BELOW_MAXIMUM, Releaser
 from bhemu.machine.tile import Tile
@@ -17,10 +16,13 @@ from bhemu.riscv.isa import decode
 from bhemu.riscv.isa.rv32i import BGE, BGEU, BLT, BLTU
 from bhemu.tensix.state import PARKED
 from bhemu.why.check import Context
-from bhemu.why.checks.buffers import COUNT_REGISTERS, Event, Recorder
+from bhemu.why.checks.buffers import COUNT_REGISTERS, Event, events
 from bhemu.why.findings import Finding, of_one_hang, outside_headers, place, who_waits
+from bhemu.why.order.conflicts import observed
+from bhemu.why.order.sent import Sent
 from bhemu.why.order.sites import comparison
-from bhemu.why.requests import Request, Sent, last_sent
+from bhemu.why.requests import last_sent
+from bhemu.why.walk import where
 
 # A wait for a core that has come to its end: where that one gives.
 
@@ -96,11 +98,11 @@ _NOTHING = "nothing was ever written there over the NoC"
 def unsent(context: Context, error: BhemuError | None) -> Iterator[Finding]:
     """The line after which a word is not sent: the last that brings a waiting tile its data."""
     graph: Any = error.graph if isinstance(error, NoProgress) else None
-    if graph is None:
+    if graph is None or not JIT:
         return
     waiters = [one for one in graph.waiters if one.kind == "l1" and _NOTHING in one.history]
     for waiter in waiters:
-        last = last_sent(context, partial(_goes_to, tuple(waiter.where["tile"])))
+        last = last_sent(context, partial(_goes_to, context, tuple(waiter.where["tile"])))
         if last is not None:
             yield _no_word(context, waiter, last)
             return
@@ -108,8 +110,8 @@ def unsent(context: Context, error: BhemuError | None) -> Iterator[Finding]:
 
 def _no_word(context: Context, waiter: Any, sent: Sent) -> Finding:
     xy, core, address = waiter.where["tile"], str(waiter.where["core"]), waiter.resource["address"]
-    by, one, clock = sent
-    sender = where_core(by, one.core, one.pc)
+    by = observed(context)[sent.tile].tile
+    sender = where(by, sent.step)
     text = (
         f"tile ({xy[0]},{xy[1]}) {core} waits for L1 {address:#x}, which nobody has written over"
         f" the NoC; {sender.core} of tile ({by.xy[0]},{by.xy[1]}) sends it data,"
@@ -117,20 +119,14 @@ def _no_word(context: Context, waiter: Any, sent: Sent) -> Finding:
     )
     tile = context.symptom.machine.tile[tuple(xy)]
     victim = where_core(tile, CORE_NAMES.index(core), int(waiter.where["pc"]))
-    return Finding(
-        "hang", "error", text, place(sender, clock, by), place(victim, None), (), ""
-    )  # fmt: skip
+    who = place(sender, sent.step.clock, by)
+    return Finding("hang", "error", text, who, place(victim, None), (), "")
 
 
-def _goes_to(xy: XY, machine: Any, sender: Tile, one: Request) -> bool:
-    """Whether a request writes to a tile, which is another one."""
-    if one.reads or sender.xy == xy:
-        return False
-    left, top, right, bottom = one.box()
-    if one.multicast:
-        return one.noc == 0 and left <= xy[0] <= right and top <= xy[1] <= bottom
-    word = machine.network.endpoint(one.noc, (left, top))
-    return bool(word & 15 == noc_map.TENSIX and word >> 4 & 0xFF == machine.number_of(xy))
+def _goes_to(context: Context, xy: XY, one: Sent) -> bool:
+    """Whether a request writes bytes of L1 to a tile, which is another one."""
+    reached = [n for n in one.reached if n != one.tile] if one.takes_data else []
+    return any(observed(context)[n].tile.xy == xy for n in reached)
 
 
 # On a chip: a core waits for pages or room, and who counts them has ended.
@@ -145,18 +141,18 @@ def left_pages(context: Context, error: BhemuError | None) -> Iterator[Finding]:
     On one of several tiles it may do the work of another one, too.
     """
     graph: Any = error.graph if isinstance(error, NoProgress) else None
-    if graph is None or context.program.is_alone or not context.symptom.wrong:
+    if graph is None or context.program.is_alone or not context.symptom.wrong or not JIT:
         return
-    seen: dict[Any, list[Event]] = {}
+    seen: dict[Any, list[Event]] = {one.tile.xy: [] for one in observed(context)}
     said: set[tuple[int, int]] = set()
     for waiter in graph.waiters:
         kind = COUNT_REGISTERS.get(waiter.resource.get("register"))
         if waiter.kind != "stream" or kind is None:
             continue
         xy, stream = tuple(waiter.where["tile"]), waiter.resource["stream"]
-        if xy not in seen:
-            seen[xy] = _events(context, xy)
-        counted = [one for one in seen[xy] if (one.kind, one.high) == (kind, stream)]
+        if not seen.get(xy, True):
+            seen[xy] = next(events(one) for one in observed(context) if one.tile.xy == xy)
+        counted = [one for one in seen.get(xy, ()) if (one.kind, one.high) == (kind, stream)]
         tile = context.symptom.machine.tile[xy]
         if not counted or not _has_ended(context, tile, counted[-1].core):
             continue
@@ -164,16 +160,6 @@ def left_pages(context: Context, error: BhemuError | None) -> Iterator[Finding]:
         if (last.core, last.pc) not in said:  # of several tiles the first
             said.add((last.core, last.pc))
             yield _counted_in(tile, waiter, counted)
-
-
-def _events(context: Context, xy: Any) -> list[Event]:
-    """What one more run of a tile does to its buffers."""
-    machine = context.launch(engine="compiled", **context.alone)
-    tile = machine.tile[xy]
-    recorder = Recorder(tile)
-    with suppress(BhemuError):
-        machine.run(limit=context.most)
-    return list(recorder.events())
 
 
 def _has_ended(context: Context, tile: Tile, core: int) -> bool:

@@ -7,35 +7,38 @@ import pytest
 
 from bhemu.errors import Where
 from bhemu.why.checks import formats
-from bhemu.why.checks.formats import Operands, _Use
+from bhemu.why.checks.formats import Operands
 from bhemu.why.findings import Finding
+from bhemu.why.order.conflicts import Transfer
+from bhemu.why.walk import Word
 
 SETTER = 44  # the line that sets the format
 
 
-def use(first: int, fmt: str, line: int = 33) -> _Use:
-    step: Any = SimpleNamespace(pc=0x100 + line, clock=7, line=line)
-    setter = Where(core="trisc0", file="k.cpp", line=SETTER)
-    return _Use(step, "UNPACR", first, first + 0x400, fmt, setter)
+def use(first: int, fmt: str, line: int = 33) -> Transfer:
+    step = Word(7, 0, 0x42000000, 0x100 + line, 1, 0, 0, 0x100 + line)
+    return Transfer(step, True, first, first + 0x400, fmt, 0, 1, 0)
 
 
 class Moved:
     """What is at 0x1000 comes from a tensor of bf16, at 0x2000 of fp32, elsewhere of none."""
 
-    def tensors(self, xy: Any, first: int, end: int, *, source: bool) -> list[Any]:
+    def tensors(self, n: int, first: int, end: int, *, source: bool) -> list[Any]:
         kinds = {0x1000: "bf16", 0x2000: "fp32"}
         spec = SimpleNamespace(dtype=kinds.get(first), file=SimpleNamespace(name="a.npy"))
         return [spec] if first in kinds else []
 
 
-def compared(monkeypatch: pytest.MonkeyPatch, *uses: _Use) -> list[Finding]:
-    place = lambda tile, step: Where(core="trisc0", pc=step.pc, file="k.cpp", line=step.line)  # noqa: E731
+def compared(monkeypatch: pytest.MonkeyPatch, *uses: Transfer) -> list[Finding]:
+    place = lambda tile, step: Where(core="trisc0", pc=step.pc, file="k.cpp", line=step.pc)  # noqa: E731
     monkeypatch.setattr(formats, "where", place)
     monkeypatch.setattr(formats, "place", lambda where, clock, tile=None: where.as_dict())
-    look = object.__new__(Operands)
-    look._tile = look.tile = SimpleNamespace(xy=(1, 2))  # type: ignore[assignment]
-    look._uses, look.found = dict(enumerate(uses)), {}  # type: ignore[arg-type]
-    look.compare(Moved())  # type: ignore[arg-type]
+    setter = Where(core="trisc0", file="k.cpp", line=SETTER)
+    seen = SimpleNamespace(transfers=lambda: uses, act=lambda actor: (setter, 5), tile=None)
+    program = SimpleNamespace(path=None, inputs=(), outputs=())
+    context: Any = SimpleNamespace(program=program)
+    look = Operands(context, seen)  # type: ignore[arg-type]
+    look.compare(Moved(), 0)  # type: ignore[arg-type]
     return list(look.found.values())
 
 

@@ -250,7 +250,16 @@ def wait_for_graph(tile: Tile, loops: tuple[Loop, ...] = ()) -> WaitGraph:
 
 def no_progress(tile: Tile, loops: tuple[Loop, ...]) -> NoProgress:
     """Deadlock (no loops: everything waits) or livelock (running cores go round in `loops`)."""
+    if not tile.machine.loop.explains_hangs:
+        return _unexplained(livelock=bool(loops))
     return of_graph(tile, wait_for_graph(tile, loops), loops)
+
+
+def _unexplained(*, livelock: bool) -> NoProgress:
+    """The error without its graph, which takes longer than many runs."""
+    kind = "livelock" if livelock else "deadlock"
+    text = f"{kind}: nothing can move any more"
+    return NoProgress(text, category=kind.capitalize(), rule=kind.upper())
 
 
 def of_graph(tile: Tile, graph: WaitGraph, loops: tuple[Loop, ...]) -> NoProgress:
@@ -429,6 +438,8 @@ def network_no_progress(chip: Controls, loops: Mapping[int, tuple[Loop, ...]]) -
 
     Of a chip with one tile in use it says what it says of a tile that is alone.
     """
+    if not chip.loop.explains_hangs:
+        return _unexplained(livelock=bool(loops))
     waiters: list[Waiter] = []
     for tile in chip.tiles_made():
         graph = wait_for_graph(tile, loops.get(number(tile), ()))

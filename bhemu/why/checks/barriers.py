@@ -1,27 +1,22 @@
-"""NoC transfers that are used before they have arrived: runs in which they arrive late."""
+"""Requests to the NoC that are used before they have arrived, or that a kernel leaves behind."""
 
 from collections.abc import Iterator
-from functools import partial
-from typing import Any
 
 from bhemu.devices import niu_request as request
 from bhemu.errors import Where
 from bhemu.machine import error_text
 from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES
-from bhemu.noc.describe import describe
 from bhemu.program.schema import SESSION
-from bhemu.text import joined
-from bhemu.why.check import Check, Context, Outcome
+from bhemu.why.check import Check, Context
 from bhemu.why.findings import Finding, outside_headers, place, with_evidence
 from bhemu.why.order.conflicts import Conflict, observed, tiles
 from bhemu.why.order.delays import loop_around
 from bhemu.why.order.observe import name
-from bhemu.why.order.pair_findings import SEEN, Act, PairFinding, with_late_runs
+from bhemu.why.order.pair_findings import Act, PairFinding, with_late_runs
 from bhemu.why.order.record import NOC
 from bhemu.why.walk import Step, where
 
-_SEEDS = 4
 _ADVICE = {
     request.READ: "wait for its answer (noc_async_read_barrier) before its data are used",
     request.WRITE: "wait until it has been acknowledged (noc_async_write_barrier) before others are"
@@ -31,20 +26,14 @@ _ADVICE = {
 
 
 def run(context: Context) -> list[Finding]:
-    """The requests that, held back alone, make the program end differently."""
+    """Requests whose data are used too early; kernels that leave requests behind."""
     if tiles(context) is None:
         return []
     if found := with_late_runs(context, _unordered(context)):
         return found
-    plain = context.again()
-    if plain.error is not None:
-        return []
-    for seed in range(1, _SEEDS + 1):
-        late = context.again(delivery="late", seed=seed)
-        if not late.same(plain):
-            return _alone(context, plain, late, seed)
     # of a session firmware goes on with what its kernels have asked for
-    return [] if context.program.kind == SESSION else with_late_runs(context, _unanswered(context))
+    left = () if context.program.kind == SESSION else _unanswered(context)
+    return with_late_runs(context, left)
 
 
 def _unanswered(context: Context) -> Iterator[tuple[int, PairFinding]]:
@@ -116,58 +105,6 @@ def _used(tile: Tile, conflict: Conflict, blamed: Step) -> Finding:
     return Finding("barriers", "error", text, who, victim, evidence, _ADVICE[kind])
 
 
-def _alone(context: Context, plain: Outcome, late: Outcome, seed: int) -> list[Finding]:
-    found: list[Finding] = []
-    for pc, (who, row) in _requests(context).items():
-        if len(found) < SEEN:
-            held = context.again(partial(_hold, pc), delivery="late", seed=seed)
-            if not held.same(plain):
-                found.append(_finding(context, who, row, held, seed))
-    if not found:
-        text = "the program ends differently when NoC transfers arrive late, of several requests"
-        found = [_told(context, text, {}, late, seed, "put barriers after requests")]
-    return found
-
-
-def _hold(pc: int, chip: Any) -> None:
-    chip.network.state.late_pc[0] = pc
-
-
-def _requests(context: Context) -> dict[int, tuple[Where, Any]]:
-    """By the pc of its store, who sends a request and one of its rows; reads last.
-
-    What uses the data of reads too early has been looked for (`_unordered`).
-    """
-    together = tiles(context)
-    assert together is not None
-    every = [one for sent in together.sent for one in sent]
-    seen: dict[int, tuple[Where, Any]] = {}
-    for one in sorted(every, key=lambda one: (one.reads, one.step.pc)):
-        tile = together.observers[one.tile].tile
-        seen.setdefault(one.step.pc, (where(tile, one.step), one.row))
-    return seen
-
-
-def _finding(context: Context, sender: Where, row: Any, held: Outcome, seed: int) -> Finding:
-    text = f"what comes after a request does not wait for it: {describe(row)}"
-    kind = int(row[request.CONTROL]) & 3
-    who = outside_headers(sender)
-    if _is_under_way(context, held, int(row[request.PC])):
-        text = f"the kernel ends while a request of it is under way: {describe(row)}"
-        tile = next(tile for tile in context.tiles(held.machine) if tile.xy == who.tile)
-        who = _end_of(tile, who)
-    return _told(context, text, place(who, None), held, seed, _ADVICE.get(kind, ""))
-
-
-def _is_under_way(context: Context, held: Outcome, pc: int) -> bool:
-    """Whether a request of that place had still to arrive when the program was over."""
-    return any(
-        int(row[request.PC]) == pc
-        for tile in context.tiles(held.machine)
-        for row in tile.state.noc_request[: int(tile.state.noc_requests[0])]
-    )
-
-
 def _end_of(tile: Tile, who: Where) -> Where:
     """The last line of the function that a place stands in."""
     assert who.core is not None
@@ -185,27 +122,12 @@ def _end_of(tile: Tile, who: Where) -> Where:
     )
 
 
-def _told(
-    context: Context, text: str, culprit: dict[str, Any], held: Outcome, seed: int, advice: str
-) -> Finding:
-    wrong = "; ".join(joined(str(result)) for result in held.wrong)
-    end = "an output changes"
-    if held.error is not None:
-        end = str(held.error).splitlines()[0]
-    path = context.program.path or "PROGRAM"
-    evidence = [f"held back by some rounds: {wrong or end}"]
-    evidence.append(f"as in bhemu run {path} --delivery late --seed {seed}")
-    victim = {"output": held.wrong[0].spec.name} if held.wrong else {}
-    return Finding("barriers", "error", text, culprit, victim, tuple(evidence), advice)
-
-
 CHECK = Check(
     "barriers",
     proves="the source or target of a NoC request that is used before a counter of answers was"
-    " read; a request whose late arrival makes the program end differently (the run that shows it"
-    " is named); a kernel that ends without a look at the answers of its last requests",
-    misses="delays of more than 8 rounds, programs of one tile",
-    cost="5 runs, and one for each place that sends requests",
+    " read; a kernel that ends without a look at the answers of its last requests",
+    misses="requests for whose answers a core has looked, however early; programs of one tile",
+    cost="the observed run of `races`; late runs for each finding",
     applies=lambda seen: 70 if seen.error is None else 0,
     run=run,
 )

@@ -2,29 +2,24 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 from bhemu import memmap as mm
 from bhemu.devices.bus.naming import FIRST_BUFFER_STREAMS
-from bhemu.errors import BhemuError, Where
+from bhemu.errors import Where
+from bhemu.jit.subset import JIT
 from bhemu.machine.error_text import where_core
-from bhemu.machine.stop import now
 from bhemu.machine.tile import Tile
-from bhemu.machine.word_text import Entry, Pack, transfer_of
-from bhemu.noc.grid import XY
-from bhemu.program.specs import BufferSpec, Program, TileSpec
-from bhemu.tensix.insn import decode
+from bhemu.program.specs import BufferSpec, TileSpec
 from bhemu.tensix.mmio import REMOTE_DEST_BUF_SIZE, REMOTE_DEST_BUF_START
-from bhemu.tensix.observe import FIRST_CORE, WORDS_AND_STORES
-from bhemu.tensix.rules import DONE
 from bhemu.why.check import Check, Context
 from bhemu.why.findings import Finding, outside, place
-from bhemu.why.requests import Requests
+from bhemu.why.order import record as r
+from bhemu.why.order.conflicts import Observed, observed
+from bhemu.why.order.notes import ASKED, PACKED, STORED, UNPACKED
 from bhemu.why.toml_lines import TomlLines
-from bhemu.why.walk import MOST
 
 # What a tile does to its circular buffers, in order: counts, requests, UNPACR and PACR.
 
@@ -51,74 +46,25 @@ class Event:
         return mm.CORE_NAMES[self.core]
 
 
-class Recorder:
-    """Notes what a tile's words touch, and its log of stores, while it runs."""
+def events(seen: Observed) -> list[Event]:
+    """What an observed tile does to its buffers, in the order in which that takes place."""
+    return [one for row in seen.notes.tolist() if (one := _event(row)) is not None]
 
-    def __init__(self, tile: Tile) -> None:
-        self._tile = tile
-        self._first = int(tile.state.log_write[0])
-        self._words: dict[int, Event] = {}  # by number in the log
-        self._left = MOST
-        tile.log = []
-        tile.state.trace[0] = WORDS_AND_STORES
-        tile.backend.table.observe(self._before, self._after)
 
-    def _before(self, t: int, word: int) -> tuple[int, Event | None]:
-        s = self._tile.state
-        self._left -= 1
-        if not self._left:
-            s.limit[0] = now(s)  # the run ends: what it does for ever is not looked at for ever
-        return int(s.log_write[0]) - self._first, self._event(s, t, word)
-
-    def _event(self, s: Any, t: int, word: int) -> Event | None:
-        cls = decode(word)
-        core, pc = int(s.gate_core[t]), int(s.gate_pc[t])
-        if cls is not None and cls.name == "STOREREG":
-            values = cls.operands(word)
-            address = mm.LOCAL_BASE + 4 * values["reg_addr"]
-            value = int(s.gpr[t, values["tdma_data_reg_index"]])
-            return Event(core, t, pc, "store", address, value)
-        does = transfer_of(s, t, word)
-        if does is None or cls is None or cls.operands(word).get("zero_write2"):
+def _event(note: list[int]) -> Event | None:
+    what, core, pc, clock = (note[k] for k in (r.N_WHAT, r.N_CORE, r.N_PC, r.N_TIME))
+    thread = note[r.N_THREAD] if note[r.N_THREAD] >= 0 else None
+    low, high, value = note[r.N_LOW], note[r.N_HIGH], note[r.N_VALUE]
+    if what == STORED:  # to a counter of a buffer
+        stream, offset = divmod(low - mm.OVERLAY_BASE, _STREAM)
+        kind = COUNT_REGISTERS.get(offset >> 2)
+        if kind is None or offset & 3:
             return None
-        kind = "writes" if isinstance(does, Pack) else "reads"
-        return Event(core, t, pc, kind, does.first, does.end)
-
-    def _after(self, seen: tuple[int, Event | None], status: int) -> None:
-        number, event = seen
-        if status == DONE and event is not None:
-            self._words[number] = event
-
-    def events(self) -> Iterator[Event]:
-        """In the order in which they took place."""
-        self._tile.drain_log()
-        requests = Requests()
-        for number, entry in enumerate(self._tile.log):
-            for event in self._of(number, entry, requests):
-                yield replace(event, clock=entry[4])
-
-    def _of(self, number: int, entry: Entry, requests: Requests) -> Iterator[Event]:
-        """What one entry of the log does."""
-        if number in self._words:
-            event = self._words[number]
-            if event.kind == "store":
-                yield from _counter(event.core, event.thread, event.pc, event.low, event.high)
-            else:
-                yield event
-        elif entry[0] >= FIRST_CORE:
-            core, value, pc, address = entry[0] - FIRST_CORE, *entry[1:4]
-            yield from _counter(core, None, pc, address, value)
-            for one in requests.stored(entry):
-                kind = "writes" if one.reads else "reads"
-                yield Event(one.core, None, one.pc, kind, one.low, one.high)
-
-
-def _counter(core: int, thread: int | None, pc: int, address: int, value: int) -> Iterator[Event]:
-    """A store to a counter of a buffer."""
-    stream, offset = divmod(address - mm.OVERLAY_BASE, _STREAM)
-    kind = COUNT_REGISTERS.get(offset >> 2)
-    if mm.OVERLAY_BASE <= address < mm.OVERLAY_END and kind and not offset & 3:
-        yield Event(core, thread, pc, kind, value & 0xFFFF, stream)
+        return Event(core, thread, pc, kind, value & 0xFFFF, stream, clock)
+    if what not in (ASKED, UNPACKED, PACKED):
+        return None
+    fills = value if what == ASKED else what == PACKED  # a request that reads fills the own L1
+    return Event(core, thread, pc, "writes" if fills else "reads", low, high, clock)
 
 
 def first_stream(events: Sequence[Event], buffers: Collection[int]) -> int | None:
@@ -262,36 +208,16 @@ class Buffer:
 _MOVERS = ("brisc", "ncrisc")  # which move data, and do not compute
 _HEADERS = (".h", ".hpp", ".hh", ".inc")
 _TILES = 2  # of those with the same code and arguments are looked at
-_AT_ONCE = 16  # of those with the same code
 
 
-def _kinds(program: Program) -> list[list[tuple[TileSpec, XY]]]:
-    """Tiles to look at, in one run those that have the same code and buffers."""
-    found: dict[Any, list[tuple[TileSpec, XY]]] = {}
-    for part in program.placed():
-        cores = tuple((one.name, one.elf, one.pc) for one in part.cores.values())
-        if part.buffers:
-            chosen = found.setdefault((cores, part.buffers), [])
-            chosen += [(part, xy) for xy in part.at[:_TILES]]
-    return [chosen[:_AT_ONCE] for chosen in found.values()]
-
-
-def _kind(context: Context, chip: Any, kind: list[tuple[TileSpec, XY]]) -> Iterator[Finding]:
-    tiles = [chip.tile[xy] for _, xy in kind]
-    recorders = [Recorder(tile) for tile in tiles]
-    with suppress(BhemuError):  # what had happened before is in the log
-        chip.run(limit=context.most)
-    for (part, _), tile, recorder in zip(kind, tiles, recorders, strict=True):
-        events = list(recorder.events())
-        first = first_stream(events, [spec.index for spec in part.buffers])
-        if first is not None:
-            own = [
-                one
-                for one in events
-                if one.core < len(mm.CORE_NAMES) and not context.in_firmware(tile, one.core, one.pc)
-            ]
-            look = _Look(context, part, tile, first)
-            yield from look.at([_numbered(one, first) for one in own])
+def _of_tile(context: Context, seen: Observed) -> Iterator[Finding]:
+    tile, part = seen.tile, context.part(seen.tile)
+    every = events(seen) if tile.xy in part.at[:_TILES] and part.buffers else []
+    first = first_stream(every, [spec.index for spec in part.buffers])
+    if every and first is not None:
+        own = [one for one in every if not context.in_firmware(tile, one.core, one.pc)]
+        look = _Look(context, part, tile, first)
+        yield from look.at([_numbered(one, first) for one in own])
 
 
 def _awaited(waiters: Sequence[Any], first: int) -> Iterator[tuple[int, str]]:
@@ -475,11 +401,8 @@ def _overlaps(context: Context) -> Iterator[Finding]:
 
 def _run(context: Context) -> Sequence[Finding]:
     found: dict[tuple[Any, ...], Finding] = {(one.text,): one for one in _overlaps(context)}
-    for kind in _kinds(context.program):
-        machine = context.launch(engine="compiled")
-        for one in _kind(context, machine, kind):
-            culprit = one.culprit
-            found.setdefault((culprit.get("core"), culprit.get("pc")), one)
+    for one in (one for seen in observed(context) for one in _of_tile(context, seen)):
+        found.setdefault((one.culprit.get("core"), one.culprit.get("pc")), one)
     return list(found.values())
 
 
@@ -491,9 +414,9 @@ CHECK = Check(
     " never counted",
     misses="pages that a core itself loads and stores; pages announced before their data are there"
     " (see barriers); buffers that no [[buffer]] describes, or whose counts may be those of either"
-    " of two builds (stream 0 or 8 for buffer 0); what comes after 150,000 words of a tile; of a"
-    " chip all tiles but two of each part, and but 16 of those with the same code",
-    cost="one more run, in which every Tensix word passes through Python (10 us each)",
-    applies=lambda seen: 95,  # one run: before those that take the time of all others
+    " of two builds (stream 0 or 8 for buffer 0); what comes after 262,144 acts of a tile; of a"
+    " chip all tiles but two of each part, and of more than 64 tiles all but 32",
+    cost="the observed run of `races`",
+    applies=lambda seen: 95 if JIT else 0,
     run=_run,
 )

@@ -14,8 +14,9 @@ from bhemu.tensix.insn import decode as decode_word
 from bhemu.tensix.units import front
 from bhemu.why.check import Check, Context
 from bhemu.why.findings import Finding, merged, place
+from bhemu.why.order import record as r
 from bhemu.why.order.conflicts import observed
-from bhemu.why.unwritten.shadow import PUSHED
+from bhemu.why.order.notes import PUSHED
 from bhemu.why.walk import Instruction, where
 
 _SLOTS = 32
@@ -45,11 +46,11 @@ class Slots:
         self.found: dict[tuple[int, int], Finding] = {}
 
     def follow(self, notes: Any) -> "Slots":
-        """What an observer has noted (shadow.notes), up to the end."""
-        for what, t, value, pc, core, time in notes.tolist():
+        """What an observer has noted (notes.py), up to the end."""
+        for what, t, value, pc, core, time in notes[:, : r.N_TIME + 1].tolist():
             if what == PUSHED:
                 self._pushed(t, value, Instruction(time, core, pc, 0))
-            else:
+            elif what < PUSHED:
                 self._template[t, what] = value
         for t in range(len(self._threads)):
             self._one_more(t)
@@ -158,9 +159,8 @@ def _run(context: Context) -> Sequence[Finding]:
     if context.program.kind == SESSION:  # a kernel sets anew what one before it has set
         return []
     return merged(
-        Slots(seen.tile, template).follow(notes).found.values()
+        Slots(seen.tile, seen.template).follow(seen.notes).found.values()
         for seen in observed(context)
-        for template, notes in [seen.slots]
     )
 
 

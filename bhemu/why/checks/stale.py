@@ -1,23 +1,25 @@
 """Loads that get what L1 held before: runs with the data caches of the cores modelled."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from bhemu.machine.error_text import where_core
-from bhemu.machine.stop import now
 from bhemu.machine.tile import Tile
-from bhemu.memmap import L1_SIZE
-from bhemu.riscv.formats import Atomic, Fence, Load, Store
+from bhemu.noc.grid import XY
+from bhemu.riscv.formats import Atomic, Fence, Load
 from bhemu.riscv.isa import decode
 from bhemu.text import joined
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, place
-from bhemu.why.order.conflicts import observed
+from bhemu.why.order import record as r
+from bhemu.why.order.conflicts import Observed, observed
+from bhemu.why.order.notes import ACCESSED, DROPPED, STALE
 from bhemu.why.order.observe import Observer
 from bhemu.why.order.sites import is_polled, spin
-from bhemu.why.walk import Instruction, where
+from bhemu.why.walk import Instruction, Step, where
 
 _SEEDS = 3
 _SEEN = 3  # findings of a run
@@ -70,60 +72,58 @@ def _unfenced(context: Context) -> Iterator[Finding]:
 def _found(context: Context, seen: Outcome, seed: int) -> list[Finding]:
     for tile in context.tiles(seen.machine):
         if tile.state.l0_stale[:, 0].any():
-            loads = _Loads(context, tile.xy, seed)
-            chosen = [one for one in loads.stale.values() if not one.polled] or [
-                *loads.stale.values()
-            ]
-            return [_finding(context, loads.tile, one, seen, seed) for one in chosen[:_SEEN]]
+            again = _observed(context, tile.xy, seed)
+            loads = list(_stale_loads(again).values())
+            chosen = [one for one in loads if not one.polled] or loads
+            return [_finding(context, again.tile, one, seen, seed) for one in chosen[:_SEEN]]
     return []
 
 
+def _observed(context: Context, xy: XY, seed: int) -> Observed:
+    """A tile in one more of these runs."""
+    machine: Any = context.launch(engine="compiled", l0="model", seed=seed, **context.alone)
+    observer = Observer(machine.tile[xy])
+    context.finish(machine, limit=context.most)
+    observer.rows()  # raises what has gone wrong
+    return Observed(observer, [])
+
+
+@dataclass
 class _Load:
-    """A load of stale bytes, and who had written newer ones."""
+    """A load of stale bytes, and who had written newer ones.
 
-    def __init__(self, step: Instruction, address: int, writer: Instruction | None) -> None:
-        self.step, self.address, self.writer = step, address, writer
-        self.polled = False
-        self.repeated = False  # it got them twice, and the core dropped nothing in between
+    repeated: it got them twice, and the core dropped nothing in between.
+    """
+
+    step: Instruction
+    address: int
+    writer: Step | None
+    polled: bool = False
+    repeated: bool = False
 
 
-class _Loads:
-    """All loads of stale bytes of a tile, by core and pc, from one more run."""
-
-    def __init__(self, context: Context, xy: tuple[int, int], seed: int) -> None:
-        machine: Any = context.launch(engine="compiled", l0="model", seed=seed, **context.alone)
-        self.tile: Tile = machine.tile[xy]
-        self.stale: dict[tuple[int, int], _Load] = {}
-        self._writers: dict[int, Instruction] = {}
-        self._since_fence: set[tuple[int, int]] = set()  # loads of stale bytes since the last one
-        self._fenced: set[tuple[int, int]] = set()  # whose core has dropped its cache since
-        self._counts = self.tile.state.l0_stale[:, 0].copy()
-        observer = Observer(self.tile, self._access)
-        context.finish(machine, limit=context.most)
-        observer.rows()  # raises what has gone wrong
-
-    def _access(self, core: int, pc: int, address: int) -> None:
-        word, key = self.tile.read32(pc), (core, pc)
-        cls: Any = decode(word)
-        if issubclass(cls, Fence | Atomic):
-            self._fenced |= {other for other in self.stale if other[0] == core}
-            self._since_fence = {other for other in self._since_fence if other[0] != core}
-        if key in self._fenced and self.stale[key].polled and not self.stale[key].repeated:
-            self._fenced.discard(key)  # a turn of a poll that dropped the cache and looked again
-            del self.stale[key]
-        if issubclass(cls, Fence) or address >= L1_SIZE:
-            return
-        step = Instruction(now(self.tile.state), core, pc, word)
-        if issubclass(cls, Store | Atomic):
-            self._writers[address // 4] = step
-        counts = self.tile.state.l0_stale[:, 0]
-        if not issubclass(cls, Store) and counts[core] != self._counts[core]:
-            self._counts[:] = counts
-            load = _Load(step, address, self._writers.get(address // 4))
-            load = self.stale.setdefault(key, load)
-            load.repeated |= key in self._since_fence
-            self._since_fence.add(key)
-            load.polled = load.step is not step or is_polled(self.tile.state.l1, pc)
+def _stale_loads(seen: Observed) -> dict[tuple[int, int], _Load]:
+    """All loads of stale bytes of a tile, by core and pc."""
+    found: dict[tuple[int, int], _Load] = {}
+    since = set[tuple[int, int]]()  # loads of stale bytes since their core dropped its cache
+    dropped = set[tuple[int, int]]()  # whose core has dropped it since
+    notes = seen.notes[np.isin(seen.notes[:, r.N_WHAT], (STALE, DROPPED, ACCESSED))]
+    for what, _, _, pc, core, time, address in notes[:, : r.N_LOW + 1].tolist():
+        key = core, pc
+        if what == DROPPED:
+            dropped |= {other for other in found if other[0] == core}
+            since = {other for other in since if other[0] != core}
+        if key in dropped and found[key].polled and not found[key].repeated:
+            dropped.discard(key)  # a turn of a poll that dropped the cache and looked again
+            del found[key]
+        if what == STALE:
+            step = Instruction(time, core, pc, seen.tile.read32(pc))
+            load = _Load(step, address, seen.writer(core, address, time))
+            load = found.setdefault(key, load)
+            load.repeated |= key in since
+            since.add(key)
+            load.polled = load.step is not step or is_polled(seen.tile.state.l1, pc)
+    return found
 
 
 def _finding(context: Context, tile: Tile, load: _Load, seen: Outcome, seed: int) -> Finding:

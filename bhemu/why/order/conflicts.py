@@ -1,23 +1,27 @@
 """What an observed run leaves unordered, as the findings of races tell it."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from math import inf
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from bhemu.errors import InputError
+from bhemu.errors import InputError, Where
 from bhemu.jit.subset import JIT
 from bhemu.machine.tile import Tile
 from bhemu.memmap import OVERLAY_BASE, OVERLAY_END
+from bhemu.tensix import formats
 from bhemu.tensix.config import CONFIG_WORDS
 from bhemu.tensix.insn import decode as decode_word
 from bhemu.why.check import Context
 from bhemu.why.order import describe
 from bhemu.why.order import record as r
+from bhemu.why.order.notes import PACKED, UNPACKED
 from bhemu.why.order.observe import Observer, kind, owner_of
 from bhemu.why.order.tiles import NEAR, CodeThen, Tiles
-from bhemu.why.walk import Instruction, Step, Word
+from bhemu.why.walk import Instruction, Step, Word, where
 
 Clock = npt.NDArray[np.int64]
 """How far each agent (record.py) has come; of cores, threads and host alone."""
@@ -77,6 +81,24 @@ class Conflict:
         return describe.threads().get((self.place - r.CONFIG) % (32 * CONFIG_WORDS))
 
 
+class Transfer(NamedTuple):
+    """An UNPACR (`reads`) or PACR of L1 `first` to `end`.
+
+    datums: of an UNPACR that does not tilize. by_format, by_address: actors that have set the
+    Config words of its format and address, 0 = nobody (Observed.act).
+    """
+
+    step: Word
+    reads: bool
+    first: int
+    end: int
+    fmt: str
+    datums: int
+    by_format: int
+    by_address: int
+
+
+_STEP = (r.N_PC, r.N_VALUE, r.N_CORE, r.N_THREAD, r.N_TIME)
 _FEW = 32  # of a chip of more than TILES tiles, one of each kind at least
 _BEHIND = 5000  # clock units behind the end of a program
 _HANGS = 100_000  # of a program that goes on for ever
@@ -100,9 +122,35 @@ class Observed:
         return self._o
 
     @property
-    def slots(self) -> tuple[Any, Any]:
-        """What MOPs issued when the run began; what cores have pushed and changed since."""
-        return self._observer.template.copy(), self._o.note[: int(self._o.notes[0])]
+    def template(self) -> Any:
+        """What MOPs issued when the run began, by thread."""
+        return self._observer.template.copy()
+
+    @property
+    def notes(self) -> npt.NDArray[np.int64]:
+        """What the tile has done, in order (notes.py)."""
+        return self._o.note[: int(self._o.notes[0])]
+
+    def transfers(self, what: int | None = None) -> Iterator[Transfer]:
+        """The UNPACRs and PACRs, in order; what: UNPACKED or PACKED alone."""
+        held = self.notes
+        kinds = (UNPACKED, PACKED) if what is None else (what,)
+        for row in held[np.isin(held[:, r.N_WHAT], kinds)].tolist():
+            pc, word, core, thread, time = (row[k] for k in _STEP)
+            step = made_step(pc, pc, word, core, thread, time)
+            assert isinstance(step, Word)
+            code, reads = row[r.N_FORMAT], row[r.N_WHAT] == UNPACKED
+            fmt = formats.NAMES.get(code, f"format {code}")
+            low, high, datums = row[r.N_LOW], row[r.N_HIGH], row[r.N_DATUMS]
+            by_format, by_address = row[r.N_BY_FORMAT], row[r.N_BY_ADDRESS]
+            yield Transfer(step, reads, low, high, fmt, datums, by_format, by_address)
+
+    def act(self, actor: int, *, last: bool = False) -> tuple[Where, int]:
+        """Where an actor, of `user` and `maker`, stands, and when it acted first, or last."""
+        pc, pushed, word, core, thread, first, then = self._o.actor[actor - 1].tolist()
+        time = then - 1 if last else first
+        at = pc or pushed  # of a replay slot that nobody has recorded, who plays it
+        return where(self.tile, made_step(at, pushed, word, core, thread, time)), time
 
     @property
     def polls(self) -> list[tuple[int, int, int]]:
@@ -111,10 +159,10 @@ class Observed:
         sites = [(core, *last[core, i].tolist()) for core, i in np.argwhere(last[:, :, 2]).tolist()]
         return [(core, pc, at) for core, pc, at, _ in sites if slot[at >> 2]]
 
-    def writer(self, core: int, address: int) -> Step | None:
-        """Another core's last store to a word."""
+    def writer(self, core: int, address: int, before: float = inf) -> Step | None:
+        """Another core's last store to a word, before a clock."""
         for word, _, by, _, pc, time in reversed(self._stores):
-            if word == address >> 2 and by != core:
+            if word == address >> 2 and by != core and time <= before:
                 return made_step(pc, pc, 0, by, -1, time)
         return None
 

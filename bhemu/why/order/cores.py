@@ -18,7 +18,7 @@ from bhemu.tensix.frontend import MOP
 from bhemu.tensix.state import CORES, RESET, THREADS
 from bhemu.tensix.stops import STOP_STEP, STOP_TIME
 from bhemu.timing.core import word_at
-from bhemu.why.order import clocks, polls, requests, shadow, words
+from bhemu.why.order import clocks, notes, polls, requests, shadow, words
 from bhemu.why.order import record as r
 from bhemu.why.unwritten import shadow as contents
 
@@ -31,6 +31,7 @@ assert mm.PC_BUF_MOP_SYNC_OFFSET == mm.PC_BUF_TTSYNC_OFFSET + 4
 _READS, _WRITES = 1, 2
 _QUIET = 64  # instructions that are looked at together
 _BRANCH = Branch.code()
+_DROPS = (_FENCE, _ATOMIC)
 _COMPUTES = (Register.code(), RegisterImmediate.code(), rv32i.LUI.match & 0x7F)
 
 
@@ -121,7 +122,7 @@ def _config(s: Any, o: Any, c: Any, way: Any, address: Any, size: Any, value: An
         return
     agent = clocks.stores(o, c)
     one = shadow.event(s, o, agent, np.int64(1))
-    words.config_changes(s, o, agent, one)
+    words.config_changes(s, o, agent, one, np.int64(-1))
     if size == 4:
         word = (address - mm.TENSIX_CFG_BASE) >> 2
         if word < 2 * CONFIG_WORDS:
@@ -143,7 +144,8 @@ def _requests(s: Any, o: Any, c: Any, address: Any, sent: Any) -> Any:
         return False
     agent = clocks.noc(o, c, np.int64(0 if reads else 1))
     one = shadow.event(s, o, agent, np.int64(reads))
-    shadow.l1(o, agent, low, low + row[request.LENGTH], one, np.int64(reads))
+    shadow.l1(o, agent, low, low + request.size(row), one, np.int64(reads))
+    notes.asks(s, o, c, np.int64(reads), low, low + request.size(row))
     return True
 
 
@@ -263,11 +265,11 @@ def _after(
         shadow.steps(s, o, pc, pc, word, np.int64(c), np.int64(-1))
         _access(s, o, c, word, way, address, value, sent)
         shadow.make_room(o)
-    contents.notes(s, o, c, pc, word, way, address, value)
+    notes.core(s, o, c, pc, word, way, address, value)
     if 1 <= c <= THREADS:
         _template(o, c, pc, word, way, address, value)
-    if o.watched[0] and (way or word & 0x7F == _FENCE):
-        call_access(o.ask[0], s, np.int64(words.ACCESS), c, pc, address)
+    if s.l0_stale[c, 0] and (way or word & 0x7F == _FENCE):
+        notes.cached(s, o, c, pc, word & 0x7F in _DROPS, address)
     for other in range(CORES):
         if s.core_state[other] == RESET:
             o.core_reset[other] = 1

@@ -22,7 +22,7 @@ _KINDS = {
     "STALLWAIT": words.WAITS, "SEMWAIT": words.WAITS, "STREAMWAIT": words.WAITS,
     "SEMINIT": words.SEMINIT, "SEMPOST": words.SEMPOST, "SEMGET": words.SEMGET,
     "ATGETM": words.ATGETM, "ATRELM": words.ATRELM, "STOREREG": words.STOREREG,
-    "SFPLOADMACRO": words.MACRO,
+    "SFPLOADMACRO": words.MACRO, "WRCFG": words.WRCFG,
 }  # fmt: skip
 _UNKNOWN = -2  # AGENT_UNIT of a word that no opcode knows
 _BANKS = {"unpack": 1, "matrix": 2}
@@ -90,6 +90,7 @@ def _waits(found: Any, values: dict[str, int]) -> None:
     held = ("init_value", "mutex_index", "reg_addr")
     found[words.VALUE] = next((values[name] for name in held if name in values), 0)
     found[words.MOST] = values.get("max_value", 0)
+    found[words.DATA_GPR] = values.get("tdma_data_reg_index", 0)
 
 
 def _dst(found: Any, cls: type[Instruction], values: dict[str, int]) -> None:

@@ -2,7 +2,7 @@
 
 import ctypes
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from bhemu.jit.build import function, load
 from bhemu.jit.intrinsics import callback
@@ -63,19 +63,15 @@ def is_own(tile: Tile, core: int, pc: int) -> bool:
     return any(image.lookup(pc) is not None for image in tile.core[CORE_NAMES[core]].images)
 
 
-Access = Callable[[int, int, int], None]
-"""Gets the core, pc and address of a load, store, atomic or fence that was executed."""
-
-
 class Observer:
     """Follows a tile (engine "compiled") from now on; to be kept as long as the tile runs.
 
     left: by core its last instruction within its ELFs, the clock behind it, and where it went on.
     """
 
-    def __init__(self, tile: Tile, access: Access | None = None) -> None:
+    def __init__(self, tile: Tile) -> None:
         assert tile.engine == "compiled"
-        self.tile, self.record, self._access = tile, OrderRecord(), access
+        self.tile, self.record = tile, OrderRecord()
         self.left: dict[int, tuple[int, int, int]] = {}
         self._failure: BaseException | None = None
         o, s = self.record, tile.state
@@ -89,13 +85,14 @@ class Observer:
         o.push_from[:] = s.fifo_write
         o.pushed[:] = o.look[:, 0] = o.cached[:, 0] = -1
         o.event[0, r.AGENT] = -1
-        o.last_pc[:], o.watched[0] = -1, int(access is not None)
+        o.last_pc[:] = -1
         o.events[0] = 1
         o.fresh[:] = -1
         o.config_epoch[0], o.width[0] = 1, r.OWNERS
         s.profile_table[r.ADDRESS] = o.base
         s.profile_table[: len(s.table)] = s.table
-        o.hook[0] = s.table[:] = load(_WORD).address
+        tile.backend.table.entries = s.profile_table  # also those that are compiled from now on
+        s.table[:] = load(_WORD).address
         o.run_core[0] = s.run_core[0]
         s.run_core[0] = load(_CORE).address
         s.count_passes[0] = 0  # a pass that is only counted would not be seen
@@ -109,10 +106,8 @@ class Observer:
                 describe.lists(self.record, a, b, c)
             elif what == words.SITE:
                 describe.site(self.record, self.tile.state.l1, a)
-            elif what == words.LEAVES:
+            else:
                 self._goes_on(a, b, c)
-            elif self._access is not None:
-                self._access(a, b, c)
         except BaseException as problem:  # must not cross the compiled frames
             self._failure, self.record.full[0] = problem, 1
             return compiled.FAILED

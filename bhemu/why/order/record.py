@@ -88,7 +88,15 @@ MARGIN = 1 << 12  # events that a step may make
 FAR_VERSIONS, FAR_READERS, FAR_EVENTS, KNOWN_VALUES = 64, 3, 1 << 16, 1 << 12
 PASSED, FIRST_ACCESSES = 1 << 12, 1 << 12
 # What of the tile's record is used before it is written, see why/unwritten/shadow.py
-BLOCK, ACTORS, TOUCHED, NOTES = 64, 1 << 13, 24, 1 << 17
+BLOCK, ACTORS, TOUCHED = 64, 1 << 13, 24
+# Columns of a note (notes.py). THREAD: -1 = the core itself; VALUE: a word, what was stored, 1 = a
+# read; LOW, HIGH: bytes of L1, an address; BY: actors that have set the Config words, as `set_by`
+(
+    N_WHAT, N_THREAD, N_VALUE, N_PC, N_CORE, N_TIME, N_LOW, N_HIGH, N_FORMAT, N_DATUMS,
+    N_BY_FORMAT, N_BY_ADDRESS,
+) = range(12)  # fmt: skip
+NOTE, NOTES = 12, 1 << 18
+M_UNIT, M_FORMAT, M_DATUMS = range(3)  # of `moving`
 # Columns of a request that was sent: those of its row, then
 SENT_CORE, SENT_CLOCK, SENT_PC, SENT_WORD, SENT_TIME, SENT_VALUE = range(NOC_FIELDS, NOC_FIELDS + 6)
 SENT = NOC_FIELDS + 6
@@ -105,7 +113,6 @@ FAR_PAIR = FP_EVENT + EVENT
 
 MEMBERS = (
     Member("run_core", _u64, (1,), "the engine's entry"),
-    Member("hook", _u64, (1,), "the entry that stands for every opcode"),
     Member("ask", _u64, (1,), "what Python answers: describe.py"),
     Member("full", _i64, (1,), "1 = events did not suffice, nothing is observed any more"),
     # clocks
@@ -142,7 +149,7 @@ MEMBERS = (
     Member("mop_early", _i64, (CORES, 4), "a store to the template that a MOP may use: see cores"),
     Member("own", _u8, (L1_WORDS,), "a bit for each core of whose code the word is"),
     Member("last_pc", _i64, (CORES,), "of the last instruction of a core, -1: none"),
-    Member("watched", _i64, (1,), "1 = Python is told of each access and fence of a core"),
+    Member("stale", _i64, (CORES,), "loads of old bytes from its data cache so far"),
     Member("core_reset", _i64, (CORES,), "1 = the core is in reset"),
     Member("valid", _i64, (2, 2), "src_valid as it was"),
     # other tiles, see requests.py
@@ -227,7 +234,7 @@ MEMBERS = (
     Member("of_config", _u8, (256,), "1 = a word of the configuration unit, by opcode"),
     Member("key_mask", _i64, (256,), "bits of a word that decide what it touches"),
     Member("text_word", _i64, (TEXTS,), "1 + word that is described, 0 = free"),
-    Member("text", _i64, (TEXTS, 24), "see describe.py"),
+    Member("text", _i64, (TEXTS, 25), "see describe.py"),
     Member("text_list", _i16, (TEXTS, 2, 8, 2), "[bank][context]: 1 + list read at issue, later"),
     Member("texts", _i64, (1,), "how many"),
     Member("range", _i64, (RANGES, 2), "L1 that the present word reads, then writes"),
@@ -258,7 +265,9 @@ MEMBERS = (
         (TEXTS, 2, TOUCHED, 4),
         "what a word reads, writes: place, bytes, as many between threads, 1 = all of it",
     ),
-    Member("note", _i64, (NOTES, 6), "what cores push and change of MOPs: see shadow.notes"),
+    Member("set_by", _u16, (2 * CONFIG_WORDS,), "as maker; of a WRCFG who wrote its GPR"),
+    Member("moving", _i64, (3,), "unpacker or 2, format, -1: none; datums, 0: it tilizes"),
+    Member("note", _i64, (NOTES, NOTE), "what the tile does, see notes.py"),
     Member("notes", _i64, (1,), "how many"),
     Member("empty", _i64, (THREADS, 2), "1 + actor that packs what nothing wrote; the first row"),
 )

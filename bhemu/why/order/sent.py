@@ -1,6 +1,6 @@
 """Requests to the NoC that an observed tile has sent, and which tiles they reach."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,8 @@ class Sent:
     """The request `number` of tile `tile`, by core `core`; row: as niu_request.py has it.
 
     epoch: the core's clock when it sent it; known: what was before that, by columns of all tiles
-    (record.py); value: of four bytes; arrived: whether it has.
+    (record.py); value: of four bytes; arrived: whether it has; reached: the observed tiles that it
+    has arrived at.
     """
 
     tile: int
@@ -32,6 +33,7 @@ class Sent:
     known: npt.NDArray[np.int64]
     value: int
     arrived: bool = False
+    reached: list[int] = field(default_factory=list)
 
     @property
     def kind(self) -> int:
@@ -71,6 +73,18 @@ class Sent:
         return low, low + int(plain(request.size)(self.row))
 
     @property
+    def bank(self) -> int | None:
+        """The bank of DRAM at the other end, if one is there."""
+        endpoint = int(self.row[request.ENDPOINT])
+        goes_there = endpoint & 15 == noc_map.DRAM and not self.is_multicast
+        return endpoint >> 4 & 0xFF if goes_there else None
+
+    @property
+    def is_multicast(self) -> bool:
+        """Whether it goes to all tiles of a rectangle."""
+        return bool(int(self.row[request.CONTROL]) & request.MULTICAST)
+
+    @property
     def takes_data(self) -> bool:
         """Whether it reads its source in L1."""
         return bool(plain(request.takes_data)(int(self.row[request.CONTROL])))
@@ -92,7 +106,7 @@ def targets(chip: Any, masks: Any, sent: Sent, number: int) -> list[int]:
     masks: by number the columns and rows that a tile leaves out, of each NoC.
     """
     row, state = sent.row, chip.network.state
-    if not int(row[request.CONTROL]) & request.MULTICAST:
+    if not sent.is_multicast:
         endpoint = int(row[request.ENDPOINT])
         is_tile = endpoint & 15 == noc_map.TENSIX
         return [endpoint >> 4 & 0xFF] if is_tile else []

@@ -261,11 +261,11 @@ class Tiles:
         column, clock = self._channels.arrival(sent.tile, sent.row, sent.known)
         sent.arrived = True
         reached = targets(self._chip, self._masks(sent), sent, self._numbers[sent.tile])
-        observed = [n for u in reached if (n := self._places.get(u)) is not None]
-        for n in observed:
+        sent.reached = [n for u in reached if (n := self._places.get(u)) is not None]
+        for n in sent.reached:
             if not (sent.reads and sent.is_register):
                 self._reach(n, sent, column, clock)
-        self.moves.arrives(sent, observed)
+        self.moves.arrives(sent)
         if sent.reads:
             self._access(sent.tile, sent, column, clock, cores.WRITES, sent.own)
         held = self.observers[sent.tile].record.answer[int(sent.row[request.NOC])]
@@ -304,7 +304,7 @@ class Tiles:
 
     def _masks(self, sent: Sent) -> dict[int, list[tuple[int, int]]]:
         """Columns and rows that tiles leave out of multicasts, by NoC."""
-        if not int(sent.row[request.CONTROL]) & request.MULTICAST:
+        if not sent.is_multicast:
             return {}
         return {
             number: [

@@ -22,7 +22,7 @@ from bhemu.tensix.units.unpack import addresses as unpack_addresses
 from bhemu.tensix.units.unpack.modes import UnpackWord, mode_of_word
 from bhemu.tensix.units.vector import loadstore, schedule
 from bhemu.tensix.units.vector.sfpu import STORE
-from bhemu.why.order import clocks, shadow
+from bhemu.why.order import clocks, notes, shadow
 from bhemu.why.order import record as r
 from bhemu.why.unwritten import shadow as contents
 
@@ -30,14 +30,14 @@ from bhemu.why.unwritten import shadow as contents
 (
     AGENT_UNIT, BANKS, STALL, KIND, BLOCKS, CONDITIONS, SEMAPHORES, SEM_CONDITION, VALUE, MOST,
     GPR_READ, GPR_WRITE, CONFIG_WRITE, DST_COUNT, DST_FIELD, DST_HOW, MODE, MOVES, CONFIG_READ,
-    L1_WRITE, IS_ATOMIC, L1_READ, ADDRESS_GPR, OFFSET_HALF,
-) = range(24)  # fmt: skip
-COLUMNS = 24
-WAITS, SEMINIT, SEMPOST, SEMGET, ATGETM, ATRELM, STOREREG, MACRO = range(1, 9)  # KIND
+    L1_WRITE, IS_ATOMIC, L1_READ, ADDRESS_GPR, OFFSET_HALF, DATA_GPR,
+) = range(25)  # fmt: skip
+COLUMNS = 25
+WAITS, SEMINIT, SEMPOST, SEMGET, ATGETM, ATRELM, STOREREG, MACRO, WRCFG = range(1, 10)  # KIND
 MATRIX_ROWS, VECTOR_ROWS, ANY_ROW, STORED_ROWS = 1, 2, 4, 8  # DST_HOW, as bits
 UNPACKS, PACKS = 1, 2  # MOVES
 INDIRECT, ATOMIC_LINE, MOVER = 1, 2, 3  # L1_WRITE
-TEXT, LIST, SITE, LEAVES, ACCESS = range(5)  # what Python is asked or told
+TEXT, LIST, SITE, LEAVES = range(4)  # what Python is asked or told
 _VECTOR_UNIT = r.UNIT_NAMES.index("vector")
 _LINE = 16
 STEP_OF = (
@@ -104,6 +104,9 @@ def _unpacks(s: Any, o: Any, t: Any, w: Any) -> Any:
     rows = max((count - 1) // read.row, 0)
     bits = 8 * read.step * rows + read.bits * (count - rows * read.row)
     _range(o, 0, read.data >> 3, read.data + bits + 7 >> 3)
+    if not f.zero_write2:
+        o.moving[r.M_UNIT], o.moving[r.M_FORMAT] = u, m.fmt
+        o.moving[r.M_DATUMS] = 0 if m.tileize else count
     if m.to_dst:
         o.dst_rows[0] = -1
     return np.int64(m.context)
@@ -137,6 +140,7 @@ def _packs(s: Any, o: Any, t: Any, w: Any) -> None:
     data = pack_addresses.place_of(s, a, m).data
     bits = pack_addresses.count_of(s, m, rows) * formats.datum_bits(m.out)
     _range(o, 1, data, data + (bits + 7 >> 3))
+    o.moving[r.M_UNIT], o.moving[r.M_FORMAT], o.moving[r.M_DATUMS] = 2, m.out, 0
 
 
 @njit
@@ -225,7 +229,7 @@ def _before(s: Any, o: Any, t: Any, w: Any, text: Any) -> Any:
     """What a word that is about to execute may touch; the context of an unpacker, -1: it reads no
     Config."""
     o.ranges[0] = o.ranges[1] = o.dst_rows[0] = o.dst_rows[1] = 0
-    context = np.int64(0)
+    context, o.moving[r.M_FORMAT] = np.int64(0), -1
     if text[MOVES] == UNPACKS:
         context = _unpacks(s, o, t, w)
     elif text[MOVES] == PACKS:
@@ -296,6 +300,8 @@ def _uses(s: Any, o: Any, t: Any, i: Any) -> None:
         if config.get(s, config.bank(s, t), cf.THCON_SEC0_REG1_Pack_L1_Acc):
             for k in range(_WRITES, _WRITES + o.ranges[1]):  # what it adds to
                 contents.l1(o, o.range[k, 0], o.range[k, 1], np.int64(0))
+    if o.moving[r.M_FORMAT] >= 0:
+        notes.moves(s, o, t, np.int64(_WRITES if o.text[i, MOVES] == PACKS else 0))
     for k in range(o.dst_rows[1]):
         contents.row(o, o.dst_row[k], np.int64(0))
     for k in range(o.ranges[0]):
@@ -380,7 +386,11 @@ def _writes(s: Any, o: Any, t: Any, agent: Any, text: Any) -> None:
             shadow.l1(o, agent, low, high, one, np.int64(1))
             contents.l1(o, low, high, np.int64(1))
     if text[CONFIG_WRITE]:
-        config_changes(s, o, agent, one)
+        gpr, read = np.int64(-1), np.uint64(text[GPR_READ] if text[KIND] == WRCFG else 0)
+        for k in range(64 if read else 0):
+            if gpr < 0 and read >> np.uint64(k) & np.uint64(1):
+                gpr = np.int64(64 * t + k)
+        config_changes(s, o, agent, one, gpr)
         keep_config(s, o)  # a core may be in the middle of a store that waits for the word
 
 
@@ -391,15 +401,18 @@ def keep_config(s: Any, o: Any) -> None:
 
 
 @njit
-def config_changes(s: Any, o: Any, agent: Any, one: Any) -> None:
-    """Bits of Config that differ from those before; words of both banks stand in the first."""
+def config_changes(s: Any, o: Any, agent: Any, one: Any, gpr: Any) -> None:
+    """Bits of Config that differ from those before; words of both banks stand in the first.
+
+    gpr: of which they are a copy, -1: of none.
+    """
     for k in range(CONFIG_WORDS + SHARED):
         bank, word = k // CONFIG_WORDS, k % CONFIG_WORDS
         differ = np.int64(s.cfg[bank, word] ^ o.old_cfg[bank, word])
         if differ:
             shadow.begin(o)
             shadow.config_written(o, agent, np.int64(k), differ, one)
-            contents.config_word(o, np.int64(k))
+            contents.config_word(o, np.int64(k), gpr)
 
 
 @njit
@@ -439,19 +452,12 @@ def _after(s: Any, o: Any, t: Any, i: Any, context: Any) -> None:
     if text[IS_ATOMIC]:
         clocks.release(o, agent, np.int64(clocks.ATOMIC))
     if text[KIND] == STOREREG:
-        clocks.release(o, issue, np.int64(LOCAL_BASE + 4 * text[VALUE]))
+        address = np.int64(LOCAL_BASE + 4 * text[VALUE])
+        clocks.release(o, issue, address)
+        value = np.int64(s.gpr[t, text[DATA_GPR]])
+        notes.stores(s, o, o.step[3], np.int64(t), address, value)
     _hands_over(s, o, agent)
     shadow.make_room(o)
-
-
-@njit
-def _execute(s: Any, o: Any, t: Any, opcode: Any, word: Any) -> Any:
-    """As without an observer; an entry that is compiled now goes where the others are."""
-    status = call_entry(s.profile_table[opcode], s, t, word)
-    if s.table[opcode] != o.hook[0]:
-        s.profile_table[opcode] = s.table[opcode]
-        s.table[opcode] = o.hook[0]
-    return status
 
 
 def observed_word(s: Any, t: Any, word: Any) -> Any:
@@ -460,15 +466,15 @@ def observed_word(s: Any, t: Any, word: Any) -> Any:
     w = np.int64(word)
     opcode = taker(s, w >> 24)
     if t < 0 or o.full[0]:
-        return _execute(s, o, t, opcode, word)
+        return call_entry(s.profile_table[opcode], s, t, word)
     if s.route[0]:  # the word comes again, from the entry that has claimed it
         _scheduled(s, o)
-        status = _execute(s, o, t, opcode, word)
+        status = call_entry(s.profile_table[opcode], s, t, word)
         _macro_stored(s, o)
         return status
     i = _described(s, o, w)
     context = _before(s, o, t, w, o.text[i])
-    status = _execute(s, o, t, opcode, word)
+    status = call_entry(s.profile_table[opcode], s, t, word)
     if status <= DONE:
         pc = np.int64(s.gate_pc[t])
         pushed = np.int64(s.play_pc[t]) if s.gate_from[t] >= FROM_REPLAY else pc

@@ -8,20 +8,20 @@ from typing import Any
 import numpy as np
 
 from bhemu.errors import Where
+from bhemu.jit.subset import JIT
 from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
-from bhemu.machine.word_text import transfer_of
 from bhemu.program.outputs import OutputResult
 from bhemu.program.schema import Program
 from bhemu.program.tensor import bit_offset
-from bhemu.tensix.insn import decode
 from bhemu.text import joined
 from bhemu.why.check import Context
-from bhemu.why.checks.formats import Operands
 from bhemu.why.findings import Finding, place
+from bhemu.why.order.conflicts import observed
+from bhemu.why.order.notes import PACKED
 from bhemu.why.origin.chain import Link, links_behind
 from bhemu.why.toml_lines import TomlLines
-from bhemu.why.walk import Walk, Word, where
+from bhemu.why.walk import where
 
 _WORD = 4
 _EXPONENT = 0x7F800000  # all ones: infinity or NaN
@@ -52,7 +52,7 @@ def of_output(context: Context, tile: Tile | None, result: OutputResult) -> list
     evidence = tuple("  " * link.depth + str(link) for link in links)
     victim = {"output": result.spec.name, "index": list(report.first.index)}
     found = Finding("output", "error", text, culprit, victim, evidence, "")
-    if not culprit and context.program.is_alone:
+    if not culprit and context.program.is_alone and JIT:
         found = _packed(context, result, found)
     if not found.culprit and tile is not None:
         found = _beside(context, tile, result, found)
@@ -116,55 +116,29 @@ def given(program: Program, value: int) -> tuple[int, str] | None:
 # An element that nothing has changed.
 
 
-class _Packs(Operands):
-    """The last PACR to `at`; the first that writes to no output, and who set its address."""
-
-    def __init__(self, context: Context, tile: Tile, at: int) -> None:
-        super().__init__(context, tile)
-        self._at = at
-        self.first: Finding | None = None
-        self.last: tuple[Where, int | None] | None = None
-
-    def walk(self) -> Walk:
-        """Every word."""
-        return Walk(self.tile, before=self.before)
-
-    def before(self, step: Word) -> None:
-        """A word is about to execute."""
-        cls = decode(step.word)
-        name = "" if cls is None else cls.name
-        self._follow(step, name)
-        does = transfer_of(self._tile.state, step.thread, step.word) if name == "PACR" else None
-        if name != "PACR":
-            return
-        if does is not None and does.first <= self._at < does.end:
-            self.last = where(self._tile, step), step.clock
-        tensors = self._tensors[name]
-        if does is None or self.first is not None:
-            return
-        if any(does.first < one.end and one.at < does.end for one in tensors):
-            return
-        word = where(self._tile, step)
-        by = self._setter(step, "address") or word
-        self.first = Finding(
-            "output", "error", f"PACR writes to {does.first:#x}, where no output is",
-            place(by, None, self._tile), place(word, step.clock),
-            (f"the address was set by {by}",), "",
-        )  # fmt: skip
-
-
 def _packed(context: Context, result: OutputResult, found: Finding) -> Finding:
     """With who packed there what was there already, or packs where no output is."""
-    at = resolve(context.tile, result.spec.at) + _offset(result)
-    _, (look,) = context.walked(lambda tile: _Packs(context, tile, at))
-    if look.last is not None:
+    seen, specs = observed(context)[0], context.program.outputs
+    lows = [resolve(seen.tile, spec.at) for spec in specs]
+    at = resolve(seen.tile, result.spec.at) + _offset(result)
+    last = elsewhere = None
+    for one in seen.transfers(PACKED):
+        last = one if one.first <= at < one.end else last
+        beside = all(one.end <= low or low + spec.size <= one.first
+                     for low, spec in zip(lows, specs, strict=True))  # fmt: skip
+        elsewhere = one if elsewhere is None and beside else elsewhere
+    if last is not None:
         text = f"{found.text}; it was packed as what was there already"
-        return replace(found, text=text, culprit=place(*look.last, context.tile))
-    if look.first is None:
+        culprit = place(where(seen.tile, last.step), last.step.clock, seen.tile)
+        return replace(found, text=text, culprit=culprit)
+    if elsewhere is None:
         return found
-    text = f"{found.text}; nothing has written it, and {look.first.text}"
-    evidence = (*found.evidence, *look.first.evidence)
-    return replace(found, text=text, culprit=look.first.culprit, evidence=evidence)
+    by = elsewhere.by_address
+    setter = seen.act(by)[0] if by else where(seen.tile, elsewhere.step)
+    text = f"{found.text}; nothing has written it, and PACR writes to {elsewhere.first:#x}, where"
+    evidence = (*found.evidence, f"the address was set by {setter}")
+    culprit = place(setter, None, seen.tile)
+    return replace(found, text=f"{text} no output is", culprit=culprit, evidence=evidence)
 
 
 def _beside(context: Context, tile: Tile, result: OutputResult, found: Finding) -> Finding:

@@ -64,12 +64,13 @@ class Moves:
         self.hops: list[Hop] = []
         self._replaced: list[Uses] = []
 
-    def arrives(self, sent: Sent, targets: Sequence[int]) -> None:
-        """A request has arrived; targets: the observed tiles that it reaches."""
+    def arrives(self, sent: Sent) -> None:
+        """A request has arrived."""
         if sent.is_register:
             return
         own, size = [((-1, sent.tile), sent.own[0])], sent.remote[1] - sent.remote[0]
-        ends = [[((-1, n), sent.remote[0])] for n in targets] or [self._pages(sent, size)]
+        at = sent.remote[0]
+        ends = [[((-1, n), at)] for n in sent.reached] or [self._pages(sent, size)]
         if sent.reads:
             self._carry(sent, ends[0], own, size)
             return
@@ -80,7 +81,7 @@ class Moves:
     def _pages(self, sent: Sent, size: int) -> list[tuple[Key, int]]:
         """Where the pages of a range of memory begin that a request reaches; none: of a tile."""
         endpoint = int(sent.row[request.ENDPOINT])
-        if int(sent.row[request.CONTROL]) & request.MULTICAST or endpoint & 15 == _TENSIX:
+        if sent.is_multicast or endpoint & 15 == _TENSIX:
             return []
         which, at = int(_number(endpoint)), int(_offset(endpoint, sent.remote[0]))
         found = []

@@ -13,7 +13,6 @@ from bhemu.tensix import dest
 from bhemu.tensix.config import CONFIG_WORDS
 from bhemu.tensix.frontend import FROM_MOP, FROM_REPLAY
 from bhemu.tensix.state import DTYPE, LOCAL_SIZE, OFFSET, THREADS
-from bhemu.why.order import clocks
 from bhemu.why.order import record as r
 
 _L1, _LOCAL, _CFG, _GPR, _DST = (OFFSET[name] for name in ("l1", "local", "cfg", "gpr", "dst"))
@@ -29,9 +28,6 @@ _TILE = 64  # rows of Dst
 _SEMAPHORE = 8  # bytes
 _PROBES = 16
 _DST_WINDOW = 0x8000
-
-
-PUSHED = 9  # what a note is of, besides the words of the template of a MOP
 
 
 @njit
@@ -127,10 +123,13 @@ def packs(s: Any, o: Any, t: Any) -> None:
 
 
 @njit
-def config_word(o: Any, word: Any) -> None:
-    """Some bits of a word of Config have changed."""
+def config_word(o: Any, word: Any, gpr: Any) -> None:
+    """Some bits of a word of Config have changed; gpr: copied from there, -1: from none."""
     low = np.int64(_CFG + 4 * word)
     makes(o, low, low + 4, np.int64(0))
+    o.set_by[word] = o.maker[low >> 2]
+    if gpr >= 0 and o.maker[(_GPR >> 2) + gpr]:
+        o.set_by[word] = o.maker[(_GPR >> 2) + gpr]
 
 
 @njit
@@ -199,23 +198,3 @@ def access(o: Any, c: Any, reads: Any, writes: Any, address: Any, size: Any) -> 
         counts = mm.PC_BUF_BASE <= address < mm.MAILBOX_END
         counts = counts or mm.OVERLAY_BASE <= address < _STREAM_END
         makes(o, low, low + size, np.int64(0 if counts else 1))
-
-
-@njit
-def notes(s: Any, o: Any, c: Any, pc: Any, word: Any, way: Any, address: Any, value: Any) -> None:
-    """Keep what core `c` pushes to a thread or stores to its template.
-
-    A note: what, thread, value, pc, core, time; way: 1 = a load, 2 = a store.
-    """
-    what, t = np.int64(-1), c - 1
-    if word & 3 != 3:
-        what, value, t = np.int64(PUSHED), word >> 2 | (word & 3) << 30, max(t, np.int64(0))
-    elif way & 2 and mm.INSTRN_BUF_BASE <= address < mm.INSTRN_BUF_END:
-        what, t = np.int64(PUSHED), t if c else (address - mm.INSTRN_BUF_BASE) >> 16
-    elif way & 2 and mm.MOP_CFG_BASE <= address < mm.MOP_CFG_END:
-        what = (address - mm.MOP_CFG_BASE) >> 2
-    if what >= 0 and 0 <= t < THREADS and o.notes[0] < r.NOTES:
-        note = o.note[o.notes[0]]
-        note[0], note[1], note[2], note[3], note[4] = what, t, value, pc, c
-        note[5] = clocks.now(s)
-        o.notes[0] += 1

@@ -12,13 +12,13 @@ from bhemu.errors import Where
 from bhemu.jit.subset import JIT
 from bhemu.memmap import L1_SIZE
 from bhemu.why.check import Context
-from bhemu.why.order.conflicts import made_step, observed, tiles
+from bhemu.why.order.conflicts import observed, tiles
 from bhemu.why.unwritten.moves import STRIDE as AREA
 from bhemu.why.unwritten.moves import Uses
 from bhemu.why.unwritten.trials import STRIDE, Fill, Trials
 from bhemu.why.walk import where
 
-_FIRST, _LAST = 5, 6  # columns of an actor: when first, 1 + when last
+_FIRST = 5  # column of an actor: when it acted first
 
 
 @dataclass(frozen=True)
@@ -59,23 +59,24 @@ class Users:
         if use.tile < 0:
             at, clock = carriers[-1]
             return Reader(at, clock, tuple(one for one, _ in carriers[:-1]))
-        return Reader(*self._act(use.tile, int(use.actor[row])), tuple(one for one, _ in carriers))
+        at, clock = self._seen[use.tile].act(int(use.actor[row]) + 1)
+        return Reader(at, clock, tuple(one for one, _ in carriers))
 
     def maker(self, at: int) -> tuple[Where, int] | None:
         """Who has written a byte of a tile last, and when, but for requests."""
         number, rest = divmod(at, STRIDE)
         if number not in self._numbers:
             return None
-        n = self._numbers.index(number)
-        actor = int(self._seen[n].record.maker[rest >> 2]) - 1
-        return None if actor < 0 else self._act(n, actor, last=True)
+        seen = self._seen[self._numbers.index(number)]
+        actor = int(seen.record.maker[rest >> 2])
+        return seen.act(actor, last=True) if actor else None
 
     def empty(self) -> Iterator[tuple[Where, int, int]]:
         """By tile and thread the first PACR that reads Dst as it was cleared; when, the row."""
-        for n, seen in enumerate(self._seen):
+        for seen in self._seen:
             for actor, row in seen.record.empty.tolist():
                 if actor:
-                    yield *self._act(n, actor - 1), row
+                    yield *seen.act(actor), row
 
     def made(self, at: npt.NDArray[np.int64], number: int) -> npt.NDArray[np.bool_]:
         """Which bytes of a tile cores or units have written."""
@@ -85,13 +86,6 @@ class Users:
             self._seen[self._numbers.index(number)].record.maker[at >> 2] > 0
         )
         return found
-
-    def _act(self, n: int, actor: int, *, last: bool = False) -> tuple[Where, int]:
-        seen = self._seen[n]
-        pc, pushed, word, core, thread, first, then = seen.record.actor[actor].tolist()
-        time = then - 1 if last else first
-        at = pc or pushed  # of a replay slot that nobody has recorded, who plays it
-        return where(seen.tile, made_step(at, pushed, word, core, thread, time)), time
 
     def _moment(self, use: Uses, row: int) -> tuple[int, bool, int]:
         """Where a use comes among others: what was carried further is used at last; its time."""

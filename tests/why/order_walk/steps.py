@@ -13,7 +13,11 @@ from bhemu.machine.tile import Tile
 from bhemu.memmap import LOCAL_BASE, LOCAL_SIZES
 from bhemu.riscv.formats import Atomic, Load, Store
 from bhemu.riscv.isa import decode
-from bhemu.why.walk import MOST, Instruction, Walk, Word
+from bhemu.tensix.frontend import FROM_REPLAY
+from bhemu.tensix.rules import DONE
+from bhemu.why.walk import Instruction, Word
+
+MOST = 150_000  # words of a walk
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,39 @@ class Executed(Instruction):
         value = int(self.regs[cls.rs2.get(self.word)]) if writes else 0
         size = 4 if issubclass(cls, Atomic) else cls.size
         return Access(address, size, not issubclass(cls, Store), writes, value)
+
+
+class Walk:
+    """Sees the words of a launched tile (engine "compiled") that runs from now on.
+
+    before(word): called while the tile stands before a word, with what it would execute; the value
+    goes to after(word, value) once it has executed.
+    """
+
+    def __init__(
+        self,
+        tile: Tile,
+        *,
+        before: Callable[[Word], Any] | None = None,
+        after: Callable[[Word, Any], None] | None = None,
+    ) -> None:
+        assert tile.engine == "compiled"
+        self.tile, self.words = tile, 0  # that were looked at
+        self._before, self._after = before, after
+        tile.backend.table.observe(self._looks, self._executed)
+
+    def _looks(self, t: int, word: int) -> tuple[Word, Any]:
+        s = self.tile.state
+        self.words += 1
+        index = int(s.fifo_read[t])
+        pc, core, origin = int(s.gate_pc[t]), int(s.gate_core[t]), int(s.gate_from[t])
+        pushed = int(s.play_pc[t]) if origin >= FROM_REPLAY else pc
+        step = Word(now(s), t, word, pc, core, origin, index, pushed)
+        return step, self._before(step) if self._before else None
+
+    def _executed(self, seen: tuple[Word, Any], status: int) -> None:
+        if status == DONE and self._after:
+            self._after(*seen)
 
 
 class StepWalk(Walk):
