@@ -50,7 +50,7 @@ def why_command(**values: Any) -> int:
     with progress.running(target):
         ended = target.finish()
     if values["place"] is not None:
-        return _place(target, values["local"], values["place"], ended.error)
+        return _place(target, progress, values["local"], values["place"], ended)
     from bhemu.program import schema
     from bhemu.why import saved_state
 
@@ -126,11 +126,11 @@ def show(
     return code
 
 
-def _place(target: "Target", core: str, text: str, error: BhemuError | None) -> int:
-    from bhemu.why.origin.chain import links_behind
+def _place(target: "Target", progress: Progress, core: str, text: str, ended: "RunResult") -> int:
+    from bhemu.why.origin.sent import links_of
 
-    chosen = target.chosen
-    links = links_behind(target.tile, chosen.program, core, text)
+    chosen, error = target.chosen, ended.error
+    links = links_of(context(target, progress, ended), target.tile, core, text)
     shown = {"place": text, "links": [link.as_dict() for link in links]}
     verdict = verdicts.of(EXIT_OK if error is None else error.exit_code)
     lines = ("  " * link.depth + str(link) for link in links)
@@ -208,6 +208,7 @@ def report_command(**values: Any) -> int:
     from bhemu.pictures.recording import Recorder
     from bhemu.program import schema
     from bhemu.why.check import outcome
+    from bhemu.why.origin.sent import links_of
 
     def launch(xy: "XY") -> Target:
         again = Target(replace(chosen, tile=xy), progress)
@@ -221,7 +222,11 @@ def report_command(**values: Any) -> int:
     has_past = chosen.program.kind not in (schema.SAVED_STATE, schema.SESSION)
     if ended.error is None and has_past and not seen.tile.state.timed[0]:
         ran = outcome(seen.program, seen.machine, recording.stop, None)
-        causes = origins(launch, ran.results)
+        asked = context(target, progress, ended)
+        with progress.looking():
+            causes = origins(
+                launch, ran.results, lambda name: links_of(asked, target.tile, "brisc", name)
+            )
     data = page(chosen.program.name, seen, recording, ended.error, found, causes)
     files.write_whole(values["path"], lambda file: file.write(data), "report")
     code, shown = EXIT_DIFFERS if found else EXIT_OK, [one.as_dict() for one in found]

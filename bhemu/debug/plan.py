@@ -182,7 +182,10 @@ def warnings(parts: list[Part]) -> list[str]:
             continue
         kinds = {one.kind, other.kind}
         hidden = kinds <= {"input", "set"} or kinds == {"input", "output"}
-        if hidden or (kinds & {"input", "set", "output"} and "code" in kinds):
+        hidden = hidden or (
+            kinds == {"buffer"} and one.low != other.low
+        )  # no alias, which is meant
+        if hidden or (kinds & {"input", "set", "output", "buffer"} and "code" in kinds):
             at = max(one.low, other.low)
             both = f"{one.kind} {one.what} and {other.kind} {other.what}"
             texts.append(printable(f"{both} overlap at 0x{at:X}"))

@@ -19,13 +19,12 @@ import numpy.typing as npt
 from bhemu import arguments
 from bhemu.errors import BhemuError, InputError
 from bhemu.jit.record import PAGE
-from bhemu.machine import error_text, saved
+from bhemu.machine import saved
 from bhemu.machine.core import Core
 from bhemu.machine.run import RunLoop
 from bhemu.machine.saved import NetworkState, Snapshot
 from bhemu.machine.stepping import Stepping, is_call
 from bhemu.machine.stop import Stop, now
-from bhemu.memmap import CORE_NAMES
 from bhemu.noc.grid import XY
 from bhemu.noc.record import SAVED
 from bhemu.program.symbols import Symbols
@@ -458,18 +457,8 @@ class History:
         return self._back_to_stop(now(self.tile.state))
 
     def last_stop(self) -> Stop:
-        """As reverse_continue; a stop at this very moment counts too.
-
-        A sender of another tile is named with the source line that its own tile knows.
-        """
-        stop = self._back_to_stop(now(self.tile.state) + 1)
-        change = stop.change
-        if change is None or change.where.core is None or change.where.tile == self.tile.xy:
-            return stop
-        sender = self.tile.tile_at(change.where.tile)
-        core = CORE_NAMES.index(change.where.core)
-        where = error_text.where_core(sender, core, change.where.pc)
-        return replace(stop, change=replace(change, where=where))
+        """As reverse_continue; a stop at this very moment counts too."""
+        return self._back_to_stop(now(self.tile.state) + 1)
 
     def _back_to_stop(self, end: int) -> Stop:
         with self.replaying():

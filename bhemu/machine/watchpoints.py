@@ -330,16 +330,18 @@ class Watchpoints:
             before = after
         return Change(self.points[number], before, after, where, read)
 
-    def _sender(self, row: int) -> Where | None:
-        """The sender of a write over the NoC to a row that had changed before the turn began."""
+    def _sender(self, tile: Tile, row: int) -> Where | None:
+        """The sender of a NoC request that changed a row before the turn began, if one did."""
         s = self._s
         at, length = int(s.watchpoint[row, observe.AT]), int(s.watchpoint[row, 1])
         last = int(s.noc_arrivals[0])
         for k in range(last - 1, max(last - NOC_ARRIVED, 0) - 1, -1):
             low, n, t, core, pc, _ = (int(word) for word in s.noc_arrived[k % NOC_ARRIVED])
             if low < at + length and at < low + n:
-                name = memmap.CORE_NAMES[core] if core < CORES else None
-                return Where(tile=tile_at(t), core=name, pc=pc if name else None)
+                if core == memmap.HOST:
+                    return Where(tile=tile_at(t))
+                sender = tile if tile_at(t) == tile.xy else tile.tile_at(tile_at(t))
+                return error_text.where_core(sender, core, pc)
         return None
 
     def _where(self, tile: Tile, agent: int, row: int) -> Where:
@@ -347,7 +349,7 @@ class Watchpoints:
         if t >= 0:
             return error_text.where_thread(tile, t)
         if agent < CORES and self._s.left[agent] == self._s.turn_given[0]:
-            sender = self._sender(row)
+            sender = self._sender(tile, row)
             if sender is not None:
                 return sender
         pc = int(self._s.watch_pc[agent])

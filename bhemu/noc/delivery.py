@@ -248,14 +248,12 @@ def _l1(s: Any, target: Any, row: Any) -> None:
 
 
 @njit
-def _remember(chip: Any, t: Any, target: Any, row: Any) -> None:
-    """Note which tile has written what, for messages."""
-    if request.kind(row[request.CONTROL]) == request.READ:
-        return
-    note = target.noc_arrived[target.noc_arrivals[0] & (NOC_ARRIVED - 1)]
-    note[0], note[1], note[2] = row[request.REMOTE], request.size(row), t
+def _remember(chip: Any, t: Any, s: Any, low: Any, row: Any) -> None:
+    """Note that a request of tile `t` has written to L1 of the tile of `s`, for messages."""
+    note = s.noc_arrived[s.noc_arrivals[0] & (NOC_ARRIVED - 1)]
+    note[0], note[1], note[2] = low, request.size(row), t
     note[3], note[4], note[5] = row[request.CORE], row[request.PC], chip.round[0]
-    target.noc_arrivals[0] += 1
+    s.noc_arrivals[0] += 1
 
 
 @njit
@@ -279,7 +277,10 @@ def _to_tile(chip: Any, t: Any, s: Any, u: Any, row: Any) -> Any:
     else:
         _l1(s, target, row)
     _count_received(target, row)
-    _remember(chip, t, target, row)
+    if request.kind(row[request.CONTROL]) == request.READ:
+        _remember(chip, t, s, row[request.LOCAL], row)
+    else:
+        _remember(chip, t, target, row[request.REMOTE], row)
     wake(chip, u, target)
     return np.int64(DONE)
 
@@ -295,6 +296,7 @@ def _to_memory(chip: Any, t: Any, s: Any, row: Any) -> None:
     if request.kind(control) == request.READ:
         memory.read(chip, which, at, own + row[request.LOCAL], n)
         state.written(s, row[request.LOCAL], n)
+        _remember(chip, t, s, row[request.LOCAL], row)
     elif request.kind(control) == request.ATOMIC:
         line = memory.host_address(chip, which, at & ~15)
         old = perform(line, at & 15, row[request.LENGTH], row[request.OPERAND])

@@ -1,9 +1,10 @@
 """Where wrong elements of outputs come from: a tree of causes that opens step by step."""
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
-from bhemu.errors import Where
+from bhemu.errors import InputError, Where
 from bhemu.launch.session import Launched
 from bhemu.noc.grid import XY
 from bhemu.pictures import html
@@ -25,26 +26,44 @@ class Origin(NamedTuple):
     links: list[Link]
 
 
-def origins(launch: Callable[[XY], Launched], results: Sequence[OutputResult]) -> list[Origin]:
-    """Of each output in L1 that differs the first and the worst wrong element.
+def origins(
+    launch: Callable[[XY], Launched],
+    results: Sequence[OutputResult],
+    of_dram: Callable[[str], list[Link]],
+) -> list[Origin]:
+    """Of each output that differs the first and the worst wrong element, in DRAM the first.
 
-    launch: the program, with a history of the tile at a coordinate, run to its end.
+    launch: the program, with a history of the tile at a coordinate, run to its end. of_dram: the
+    causes of an element of an output in DRAM; InputError where they are not known.
     """
     found: list[Origin] = []
     machines: dict[Any, Launched] = {}
     for result in results:
         spec, report = result.spec, result.report
-        if report is None or report.equal or spec.dram is not None:
+        if report is None or report.equal or report.first is None:
+            continue
+        if spec.dram is not None:
+            name = element_name(spec.name, report.first.index)
+            with suppress(InputError):
+                links = of_dram(name)
+                at = links[0].where
+                if at is not None and isinstance(at.tile, tuple):
+                    found.append(Origin(spec.name, name, at.tile, links))
             continue
         if spec.tile not in machines:
             machines[spec.tile] = launch(spec.tile or (1, 2))
         target = machines[spec.tile]
         wrong = dict.fromkeys(one.index for one in (report.first, report.worst) if one is not None)
         for index in wrong:
-            name = f"{spec.name}[{','.join(str(n) for n in index)}]"
+            name = element_name(spec.name, index)
             links = links_behind(target.tile, target.program, "brisc", name)
             found.append(Origin(spec.name, name, target.tile.xy, links))
     return found
+
+
+def element_name(output: str, index: Sequence[int]) -> str:
+    """As `bhemu why` names an element of an output: "y[0,2]"."""
+    return f"{output}[{','.join(str(n) for n in index)}]"
 
 
 def tree(one: Origin, excerpt: Excerpt) -> str:

@@ -33,7 +33,7 @@ WINDOW_PAGES = ((1 << 32) - DEVICE_BASE) // PAGE
 LOG_SIZE = 1 << 14  # words the trace ring holds before Python must drain it
 NOC_REQUESTS = 256  # requests of both NIUs that may be under way, see devices/niu_request.py
 NOC_FIELDS = 16  # of each of them
-NOC_ARRIVED = 64  # writes over the NoC that a tile remembers, for messages
+NOC_ARRIVED = 64  # writes of the NoC to L1 that a tile remembers, for messages
 NOC_DATA = 1 << 18  # bytes of writes that may be under way
 L0_LINES, L0_LINE = 4, 16  # lines of a core's data cache, bytes of each
 
@@ -368,7 +368,9 @@ MEMBERS = (
     Member("noc_issued", _i64, (1,), "requests issued so far"),
     Member("noc_data", _u8, (NOC_DATA,), "data of the writes under way"),
     Member("noc_data_used", _i64, (1,), "bytes of it"),
-    Member("noc_arrived", _i64, (NOC_ARRIVED, 6), "what was written last over the NoC, as a ring:"),
+    Member(
+        "noc_arrived", _i64, (NOC_ARRIVED, 6), "what the NoC has written last to L1, as a ring:"
+    ),
     Member("noc_arrivals", _i64, (1,), "so many times: address, bytes, tile, core, pc, round"),
     Member("inert", _u32, (32,), "inert registers, in the order of their addresses"),
     Member("inert_count", _i64, (32,), "accesses to each of them"),

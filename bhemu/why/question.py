@@ -18,8 +18,8 @@ from bhemu.why import checks, late_run, requests, saved_state
 from bhemu.why.check import Context, Name, outcome, unsaved
 from bhemu.why.findings import Finding, of_error, of_one_hang, place
 from bhemu.why.origin import overwritten
-from bhemu.why.origin.chain import links_behind
 from bhemu.why.origin.outputs import of_output
+from bhemu.why.origin.sent import links_of, with_history
 from bhemu.why.toml_lines import TomlLines
 from bhemu.why.waiting import (
     apart,
@@ -82,8 +82,7 @@ def findings(asked: Context, target: Launched, error: BhemuError | None) -> list
         found += overwritten.code(tile, asked.program)
     if error is None:
         for number, wrong in enumerate(asked.symptom.wrong):
-            seen = tile or (_with_history(asked, wrong) if number < _FOLLOWED else None)
-            symptom += _of_output(asked, seen, wrong)
+            symptom += _of_output(asked, tile, wrong, follow=number < _FOLLOWED)
     if asked.program.kind == schema.SAVED_STATE:  # which has no past that a check could look at
         found += saved_state.stacks(target)
     else:
@@ -116,21 +115,27 @@ def _of_hang(asked: Context, tile: Tile | None, error: NoProgress) -> list[Findi
     return [*found, *unreached(asked, error), *unsent(asked, error), *left_pages(asked, error)]
 
 
-def _of_output(asked: Context, tile: Tile | None, result: OutputResult) -> list[Finding]:
-    """A wrong output, with who wrote it, or wrote elsewhere instead."""
-    first, *others = of_output(asked, tile, result)
-    return [requests.named(asked, result, first), *others]
+def _of_output(
+    asked: Context, tile: Tile | None, result: OutputResult, *, follow: bool
+) -> list[Finding]:
+    """A wrong output with its last writer and the causes of its first wrong element.
 
-
-def _with_history(asked: Context, result: OutputResult) -> Tile | None:
-    """The tile of a chip in whose L1 an output lies, behind one more run; None for one in DRAM."""
-    if result.spec.tile is None:
-        return None
-    chip = asked.launch(engine="compiled", **asked.alone)
-    tile: Tile = chip.tile[result.spec.tile]
-    tile.keep_history()
-    asked.finish(chip, limit=asked.most)
-    return tile
+    follow: by one more run, of a program of a chip.
+    """
+    spec, report = result.spec, result.report
+    if spec.dram is None:
+        if tile is None and follow and spec.tile is not None:
+            tile = with_history(asked, spec.tile)
+        return of_output(asked, tile, result)
+    assert report is not None
+    assert report.first is not None
+    sent, told = requests.written(asked, spec, report.first.index)
+    seen = None
+    if sent is not None and sent.low is not None and follow:
+        seen = with_history(asked, sent.tile.xy)
+    first, *others = of_output(asked, seen, result, sent)
+    evidence = ((told,) if told else ()) + first.evidence
+    return [replace(first, evidence=evidence), *others]
 
 
 def of_program(
@@ -161,7 +166,7 @@ def of_program(
         if target.tile.state.timed[0]:
             return late_run.findings(target, ended, ask)[1]
         return findings(context(target, ended), target, ended.error)
-    links = links_behind(target.tile, target.program, core, where)
+    links = links_of(context(target, ended), target.tile, core, where)
     made = next((link for link in links if link.where is not None), None)
     culprit = {} if made is None else place(made.where, made.clock, target.tile)
     evidence = tuple("  " * link.depth + str(link) for link in links[1:])

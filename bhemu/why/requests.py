@@ -1,15 +1,14 @@
 """Which page of which tensor requests of tiles move, and who has sent the last of them."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any, NamedTuple
 
+from bhemu.errors import Where
 from bhemu.jit.subset import JIT
-from bhemu.program.outputs import OutputResult
+from bhemu.machine.tile import Tile
 from bhemu.program.specs import InputSpec, OutputSpec, Program
 from bhemu.program.tensor import bit_offset
 from bhemu.why.check import Context
-from bhemu.why.findings import Finding, place
 from bhemu.why.order.conflicts import tiles
 from bhemu.why.order.sent import Sent
 from bhemu.why.order.tiles import Tiles
@@ -102,38 +101,53 @@ def _pieces(program: Program) -> Iterator[tuple[Any, Tensor]]:
                 yield piece, tensor
 
 
-# Who wrote an element of an output in DRAM: the last request of a core to that place.
+# The last request of a core that has written an element of an output in DRAM.
 
 
-def named(context: Context, result: OutputResult, found: Finding) -> Finding:
-    """What is said of a wrong output in DRAM, with who wrote its first wrong element."""
-    spec, report = result.spec, result.report
-    if spec.dram is None or report is None or report.first is None:
-        return found
-    at = bit_offset(report.first.index, spec.shape, spec.dtype, spec.layout) // 8
+class Written(NamedTuple):
+    """A request that has written an element, as it was sent by a tile.
+
+    low: the address of the element in L1 of that tile; None where no bytes were taken from there.
+    """
+
+    tile: Tile
+    where: Where
+    clock: int
+    low: int | None
+
+    def __str__(self) -> str:
+        source = "by" if self.low is None else f"from L1 {self.low:#x} of"
+        return f"written at clock {self.clock} {source} tile ({self.tile.xy[0]},{self.tile.xy[1]})"
+
+
+def written(
+    context: Context, spec: OutputSpec, index: tuple[int, ...]
+) -> tuple[Written | None, str]:
+    """The last request that has written an element of an output in DRAM, and a sentence about it.
+
+    None where no core has written it, with an empty sentence where that is not known.
+    """
+    assert spec.dram is not None
+    together = tiles(context) if JIT else None
+    if together is None:
+        return None, ""
+    at = bit_offset(index, spec.shape, spec.dtype, spec.layout) // 8
     pieces = spec.dram.pieces(spec.size)
     piece = next(one for one in pieces if one.offset <= at < one.offset + one.size)
     target = piece.address + at - piece.offset
-    together = tiles(context) if JIT else None
-    if together is None:
-        return found
 
     def writes(one: Sent) -> bool:
         low, end = one.remote
         return not one.reads and one.bank == piece.bank and low <= target < end
 
     last = last_sent(context, writes)
-    if last is None and together.few:
-        return found
     if last is None:
-        told = f"no request of a core has written it: DRAM bank {piece.bank}, {target:#x}"
-        return replace(found, evidence=(*found.evidence, told))
-    tile, clock = together.observers[last.tile].tile, last.step.clock
-    low = last.own[0] + target - last.remote[0]
-    source = f"from L1 {low:#x} of" if last.takes_data else "by"
-    told = f"written at clock {clock} {source} tile ({tile.xy[0]},{tile.xy[1]})"
-    culprit = place(where(tile, last.step), clock, tile)
-    return replace(found, culprit=culprit, evidence=(*found.evidence, told))
+        text = f"no request of a core has written it: DRAM bank {piece.bank}, {target:#x}"
+        return None, "" if together.few else text
+    tile = together.observers[last.tile].tile
+    low = last.own[0] + target - last.remote[0] if last.takes_data else None
+    found = Written(tile, where(tile, last.step), last.step.clock, low)
+    return found, str(found)
 
 
 def last_sent(context: Context, chosen: Callable[[Sent], bool]) -> Sent | None:

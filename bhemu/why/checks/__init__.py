@@ -91,5 +91,24 @@ def _of(check: Check, context: Context, number: str) -> Sequence[Finding]:
 
 
 def ordered(found: Iterable[Finding]) -> list[Finding]:
-    """The findings in the order in which a user should look at them."""
-    return sorted(found, key=order)
+    """The findings in the order in which a user should look at them.
+
+    That of its class; a value that nothing has written comes after the broken contract of the
+    instruction that reads it too early, which is the same fact.
+    """
+    known = sorted(found, key=order)
+    unwritten = [_accesses(one) for one in known if one.check == "unwritten"]
+    roots = [
+        one
+        for one in known
+        if one.check == "contract" and any(_accesses(one) & read for read in unwritten)
+    ]
+    at = next((n for n, one in enumerate(known) if one.check == "unwritten"), 0)
+    rest = [one for one in known[at:] if one not in roots]
+    return [*known[:at], *roots, *rest]
+
+
+def _accesses(found: Finding) -> set[tuple[object, object]]:
+    """The instructions of its culprit and victim, by core and pc."""
+    sides = [one for one in (found.culprit, found.victim) if one.get("pc") is not None]
+    return {(one.get("core"), one["pc"]) for one in sides}

@@ -130,7 +130,7 @@ class Buffer:
                 f"{event.who} {does} buffer {self.spec.index}, as {first.who} does",
                 "a buffer has one producer and one consumer: open another buffer here",
             )
-        elif self.held > self.spec.pages:
+        elif kind == "received" and self.held > self.spec.pages:
             yield Wrong(
                 event,
                 f"{event.who} announces more pages than there is room for: {self.state()}",
@@ -143,7 +143,7 @@ class Buffer:
                 f" {self.state()}",
                 "fill the others too, or announce as many pages as were filled",
             )
-        elif self.held < 0:
+        elif kind == "acked" and self.held < 0:
             yield Wrong(
                 event,
                 f"{event.who} gives back more pages than were there: {self.state()}",

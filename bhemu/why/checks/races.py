@@ -13,7 +13,7 @@ from bhemu.why.order.pair_findings import SEEN, Act, Blame, PairFinding, with_la
 from bhemu.why.order.record import HOST, NOC
 from bhemu.why.walk import Step, Word, maker
 
-_COUNT, _CHANGES = "for its wait", "and changes"
+_CHANGES = "and changes"
 _WAIT = "wait for the other side before this access: SEMWAIT, TTSync, a word of L1 that it sets"
 _RELEASE = (
     "post, or set the word, after the last access, behind a STALLWAIT for the unit that makes it"
@@ -122,7 +122,7 @@ def _blamed(races: Observed, conflict: Conflict) -> tuple[Step, str, str]:
     if second.before is not None and races.is_kept(second):
         text = "after which nothing takes from the semaphore that it has waited for"
         return second.before, text, _GET
-    text = f"{_COUNT} does not cover the other side's access"
+    text = "or the other side has the wrong place: its wait does not cover that access"
     advice = "count posts and gets, and look whether both sides mean this place"
     poll = None if isinstance(second.step, Word) else races.poll_for(second, first)
     return poll or second.step, text, advice

@@ -53,7 +53,7 @@ def run(context: Context) -> list[Finding]:
 
     unwritten = unwritten_bytes(context, trials)
     found = _never(context, trials, users, unwritten)
-    if context.symptom.error is None and context.program.kind in _KINDS:
+    if context.symptom.fine and context.program.kind in _KINDS:
         found += _leaks(context, trials, users)
     if JIT and not context.symptom.fine:
         found += merged([_empty(trials, *one)] for one in users().empty())
@@ -155,6 +155,10 @@ def _finding(trials: Trials, users: Users, fill: Fill, whole: Fill) -> Finding:
     if read is not None:
         evidence += [f"brought over the NoC by {one}" for one in read.carriers]
     victim: dict[str, object] = {"place": name}
+    of_dram = int(fill.at[0]) // STRIDE >= len(trials.tiles)
+    if read is not None and read.carriers and of_dram:  # the request that fetched it
+        asked = outside_headers(read.carriers[0])
+        who, victim = place(asked, None, trials.tile_of(asked)), who
     if near is not None:
         evidence.append(f"what lies next to it is written by {near[0]}")
         who, victim = place(*near, trials.tile_of(near[0])), who
@@ -220,8 +224,8 @@ CHECK = Check(
     " that makes a second launch of the same program end differently: Config, ThreadConfig, GPRs,"
     " counters, banks, Dst, LRegs, lane flags, MOP and replay slots, the packer's position,"
     " semaphores, mutexes, mailboxes, credits of circular buffers; on a chip of every tile. Where a"
-    " run went wrong, a PACR that reads tiles of Dst in which no row is written since they were"
-    " cleared: a warning",
+    " run went wrong, nothing is said of the next launch; a PACR that reads tiles of Dst in which"
+    " no row is written since they were cleared is a warning",
     misses="Config and ThreadConfig that no launch has set, which power-up leaves at 0; counters"
     " and lanes, for which there is `powerup`; values that are read and decide nothing; what only"
     " another program leaves; low L1 where firmware boots only with zeros there; requests that are"

@@ -19,6 +19,7 @@ from bhemu.machine.tile import Tile
 from bhemu.machine.watchpoints import Change, Span, spans
 from bhemu.memmap import CORE_NAMES
 from bhemu.program.schema import Program
+from bhemu.program.specs import OutputSpec
 from bhemu.program.toml import suggestion
 from bhemu.riscv.formats import Atomic, Branch, Csr, Load, Store
 from bhemu.riscv.isa import decode
@@ -27,6 +28,10 @@ from bhemu.tensix.insn import decode as decode_word
 from bhemu.tensix.state import MEMBERS, OFFSET, State
 
 _CHANGES = (0x00, 0x55)  # bytes become 0; bytes change some of their bits
+_PACR = 0x41
+_MOVES = frozenset(
+    """UNPACR PACR MOVA2D MOVB2D MOVD2A MOVD2B MOVB2A SFPLOAD SFPSTORE SFPMOV""".split()
+)
 _MOST = 2  # inputs of a kind that are named
 
 
@@ -233,6 +238,19 @@ class Link:
     where: Where | None
     text: str
 
+    @property
+    def moves(self) -> bool:
+        """Whether it only moves a value: a request of the NoC, or a word like UNPACR and PACR."""
+        if self.where is None or self.where.word is None:
+            return True
+        return str(self.where.decoded).partition(" ")[0] in _MOVES
+
+    @property
+    def leaves_dst(self) -> bool:
+        """Whether it is a request of the NoC, or a PACR."""
+        word = None if self.where is None else self.where.word
+        return word is None or word >> 24 == _PACR
+
     def __str__(self) -> str:
         value = (
             f"{self.after:#x}" if self.before is None else f"{self.before:#x} -> {self.after:#x}"
@@ -261,12 +279,15 @@ class Chain:
     def _history(self) -> History:
         return self.tile.history
 
-    def why(self, place: str, found: tuple[Span, ...]) -> list[Link]:
-        """The links behind a place as it is now, causes behind their effects.
+    def why(self, place: str, found: tuple[Span, ...], at: int | None = None) -> list[Link]:
+        """The links behind a place as it is now, or was at clock `at`, causes after their effects.
 
         The tile goes back to where it stood: others look at it there.
         """
         stood = now(self.tile.state)
+        if at is not None:
+            with self._history.replaying():
+                self._history.to(at)
         self._follow(place, found, 0)
         with self._history.replaying():
             self._history.to(stood)
@@ -320,7 +341,7 @@ class Chain:
         """((clock, place, spans) of what it was made from, a sentence); the tile stands before."""
         where = change.where
         clock = now(self.tile.state)
-        if where.tile != self.tile.xy:
+        if where.tile != self.tile.xy or (where.thread is None and where.word is None):
             return [], "it came over the NoC"
         if where.thread is not None and where.word is not None:
             tried = Words(self.tile.state, where.thread, where.word, found)
@@ -357,18 +378,19 @@ class Chain:
             yield "a constant of the code"
 
 
-def find(tile: Tile, program: Program, core: str, text: str) -> tuple[Span, ...]:
-    """The bytes of the record that `text` names: `y[3,5]`, or what watch takes."""
+def element(program: Program, text: str) -> tuple[OutputSpec | None, tuple[int, ...]]:
+    """The output and index that `y[3,5]` names; None for a text of another form.
+
+    InputError for an unknown output, or an index outside of it.
+    """
     found = _ELEMENT.fullmatch(text.strip())
     if found is None:
-        return spans(tile, core, text)
+        return None, ()
     name, numbers = found.groups()
     spec = next((spec for spec in program.outputs if spec.name == name), None)
     if spec is None:
         names = [spec.name for spec in program.outputs]
         raise InputError(f"no output is called {name!r}", hint=suggestion(name, names))
-    if spec.dram is not None or spec.tile not in (None, tile.xy):
-        raise InputError(f"{text}: {name} does not lie in the L1 of this tile", hint="--tile x,y")
     index = tuple(int(number) for number in numbers.split(",") if number.strip())
     inside = all(i < n for i, n in zip(index, spec.shape, strict=False))
     if len(index) != len(spec.shape) or not inside:
@@ -376,14 +398,33 @@ def find(tile: Tile, program: Program, core: str, text: str) -> tuple[Span, ...]
         raise InputError(
             f"{text}: {name} is {shape}", hint=f"{name}[{', '.join('0' * len(shape))}]"
         )
+    return spec, index
+
+
+def find(tile: Tile, program: Program, core: str, text: str) -> tuple[Span, ...]:
+    """The bytes of the record that `text` names: `y[3,5]`, or what watch takes."""
+    spec, index = element(program, text)
+    if spec is None:
+        return spans(tile, core, text)
+    if spec.dram is not None or spec.tile not in (None, tile.xy):
+        name = spec.name
+        raise InputError(f"{text}: {name} does not lie in the L1 of this tile", hint="--tile x,y")
     address, mask = datum(resolve(tile, spec.at), spec, index)
     return (Span(address & ~3, 4, mask),)
 
 
-def links_behind(tile: Tile, program: Program, core: str, text: str) -> list[Link]:
-    """The links behind a place of a tile that keeps a history.
+def links_behind(
+    tile: Tile,
+    program: Program,
+    core: str,
+    text: str,
+    found: tuple[Span, ...] | None = None,
+    at: int | None = None,
+) -> list[Link]:
+    """The links behind a place of a tile that keeps a history, now or at clock `at`.
 
-    InputError where words take time: what a word has read was not there when it was complete.
+    found: the place that `text` names, where that is known. InputError where words take time: what
+    a word has read was not there when it was complete.
     """
     if tile.state.timed[0]:
         text = "causes are followed in runs in which words are complete at the gate"
@@ -396,7 +437,7 @@ def links_behind(tile: Tile, program: Program, core: str, text: str) -> list[Lin
             continue
         low = resolve(tile, spec.at)
         inputs.append((low, low + spec.size, f"input {spec.file.name} of the host"))
-    return Chain(tile, tuple(inputs)).why(text, find(tile, program, core, text))
+    return Chain(tile, tuple(inputs)).why(text, found or find(tile, program, core, text), at)
 
 
 def last_change(tile: Tile, address: int) -> tuple[Change | None, int]:

@@ -20,6 +20,8 @@ from bhemu.why.findings import Finding, place
 from bhemu.why.order.conflicts import observed
 from bhemu.why.order.notes import PACKED
 from bhemu.why.origin.chain import Link, links_behind
+from bhemu.why.origin.sent import links_of_sent
+from bhemu.why.requests import Written
 from bhemu.why.toml_lines import TomlLines
 from bhemu.why.walk import where
 
@@ -27,25 +29,34 @@ _WORD = 4
 _EXPONENT = 0x7F800000  # all ones: infinity or NaN
 
 
-def of_output(context: Context, tile: Tile | None, result: OutputResult) -> list[Finding]:
-    """A wrong element, back to its causes; behind it who has stored what it is made from.
+def of_output(
+    context: Context, tile: Tile | None, result: OutputResult, sent: Written | None = None
+) -> list[Finding]:
+    """A wrong element, back to its causes; then the stores of what it is made from.
 
-    tile: the one in whose L1 it lies, with its history; None for an output in DRAM, of which no
-    causes are followed.
+    tile: the one in whose L1 it lies, with its history, or from whose L1 `sent` has written it to
+    DRAM; None where no causes are followed. The culprit is the first cause that does more than move
+    the value, else the word that brought it to Dst.
     """
     report = result.report
     assert report is not None
     assert report.first is not None
-    links = [] if tile is None else _followed(tile, context.program, result)
+    links = [] if tile is None else _followed(tile, context.program, result, sent)
     context.touched += [(link.where, link.clock) for link in links if link.where is not None]
-    made = next((link for link in links if link.where is not None), None)
+    changed = [link for link in links if link.where is not None]
+    made = next((link for link in changed if not link.moves), None)
     text = joined(str(report))
+    if changed and made is None:
+        text = f"{text}; nothing on its way does more than move it"
+        made = next((link for link in changed if not link.leaves_dst), changed[0])
     special = math.isfinite(report.first.expected) and not math.isfinite(report.first.got)
     born = next((link for link in reversed(links) if special and _is_special(link)), None)
     if born is not None:
         made = born
         text += f"; infinity or NaN is first in {born.place}"
     culprit = {} if made is None else place(made.where, made.clock, tile)
+    if sent is not None and not culprit:
+        culprit = place(sent.where, sent.clock, sent.tile)
     if born is not None and (value := given(context.program, born.after)) is not None:
         culprit = place(Where(file="PROGRAM.toml", line=value[0]), None)
         text += f", which is {value[1]} of [[set]] read as a float"
@@ -59,9 +70,13 @@ def of_output(context: Context, tile: Tile | None, result: OutputResult) -> list
     return [found, *_stored(tile, links[1:], victim)]
 
 
-def _followed(tile: Tile, program: Program, result: OutputResult) -> list[Link]:
-    """The causes of the first wrong element; of the worst, where nobody has written the first."""
+def _followed(
+    tile: Tile, program: Program, result: OutputResult, sent: Written | None
+) -> list[Link]:
+    """The causes of the first wrong element; of the worst, where nothing has written the first."""
     links: list[Link] = []
+    if sent is not None and result.report is not None and result.report.first is not None:
+        return links_of_sent(tile, program, result.spec, result.report.first.index, sent)
     for one in (result.report.first, result.report.worst) if result.report else ():
         if one is not None:
             index = ",".join(str(n) for n in one.index)
@@ -75,7 +90,9 @@ def _stored(tile: Tile | None, links: Iterable[Link], victim: dict[str, Any]) ->
     """The stores of cores to L1 that a wrong element comes from: each line once."""
     lines: set[tuple[Any, ...]] = set()
     for link in links:
-        if link.where is None or link.where.thread is not None or not link.place.startswith("0x"):
+        if link.where is None or link.where.thread is not None or link.where.word is None:
+            continue
+        if not link.place.startswith("0x"):
             continue
         who = place(link.where, link.clock, tile)
         line = who.get("core"), who.get("file"), who.get("line")

@@ -1,0 +1,133 @@
+"""What is found in the kernel of `bhemu new`, after one line of it was changed by mistake."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from bhemu.cli import main
+from bhemu.kernel import compiler
+
+pytestmark = pytest.mark.skipif(compiler.zig() is None, reason="ziglang is not installed")
+
+Edit = tuple[str, str, str]  # file, what is replaced, by what
+WAIT, NONE = "cb_wait_pages(&{}, 1);", ""
+NO_READ_BARRIER: Edit = ("reader.c", "noc_read_barrier(&noc);", NONE)
+NO_WAIT_OF_WRITER: Edit = ("writer.c", WAIT.format("out"), NONE)
+NO_WAIT_OF_UNPACK: Edit = ("unpack.c", WAIT.format("in"), NONE)
+WRONG_CONSTANT: Edit = ("math.c", "TTI_SFPLOADI(X, 0, 0x0000);", "TTI_SFPLOADI(X, 0, 0x3F80);")
+LANES_STAY_OFF: Edit = ("math.c", "TTI_SFPENCC(0, 0, 0, 0);", NONE)
+WRONG_ADDRESS: Edit = ("PROGRAM.toml", '"u32:4", "u32:0x100000"]', '"u32:4", "u32:0x108000"]')
+ONE_TILE_FEWER: Edit = (
+    "PROGRAM.toml",
+    'build/writer.elf", args = ["tile:index", "tile:count", "u32:4"',
+    'build/writer.elf", args = ["tile:index", "tile:count", "u32:3"',
+)
+OVERLAP: Edit = ("PROGRAM.toml", "at = 0x31000\n", "at = 0x30800\n")
+
+
+def call(*args: object) -> Any:
+    result = CliRunner().invoke(main, [str(arg) for arg in args])
+    assert "Traceback" not in result.output
+    return result
+
+
+@pytest.fixture(scope="module")
+def relu(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A new kernel, built."""
+    folder = tmp_path_factory.mktemp("new") / "relu"
+    assert call("new", folder, "--kernel").exit_code == 0
+    assert call("build", folder).exit_code == 0
+    return folder
+
+
+@pytest.fixture
+def changed(relu: Path, tmp_path: Path) -> Callable[[Edit], Path]:
+    """changed(edit): the folder of a kernel with this mistake, built."""
+
+    def change(edit: Edit) -> Path:
+        name, before, after = edit
+        folder = tmp_path / "relu"
+        shutil.copytree(relu, folder)
+        text = (folder / name).read_text()
+        assert before in text
+        (folder / name).write_text(text.replace(before, after, 1))
+        assert call("build", folder).exit_code == 0
+        return folder
+
+    return change
+
+
+def findings(folder: Path) -> list[dict[str, Any]]:
+    """Of `bhemu why`."""
+    found: list[dict[str, Any]] = json.loads(call("why", folder, "--json").stdout)["findings"]
+    return found
+
+
+def test_a_missing_read_barrier_is_shown_although_the_result_is_right(changed) -> None:
+    folder = changed(NO_READ_BARRIER)
+    assert call("run", "-q", folder).exit_code == 0
+    first = findings(folder)[0]
+    assert (first["check"], first["culprit"]["file"]) == ("order", "reader.c")
+    command = next(line for line in first["evidence"] if line.startswith("shown by "))
+    late = command.partition("--late ")[2].partition(": ")[0]
+    assert call("run", "-q", folder, "--late", late).exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("edit", "line"), [(NO_WAIT_OF_WRITER, "writer.c"), (NO_WAIT_OF_UNPACK, "unpack.c")]
+)
+def test_a_page_that_is_not_there_goes_before_its_unwritten_bytes(changed, edit, line) -> None:
+    first, second, *others = findings(changed(edit))
+    assert first["check"] == "contract"
+    who = first["culprit"]
+    assert line in (who["file"], *(call["file"] for call in who["inlined"]))
+    assert second["check"] == "unwritten"
+    gives_back = [one for one in others if "gives back more pages" in one["text"]]
+    assert {one["culprit"]["file"] for one in gives_back} == {line}
+
+
+def test_a_wrong_element_in_dram_leads_to_the_word_that_made_it(changed) -> None:
+    folder = changed(WRONG_CONSTANT)
+    first = findings(folder)[0]
+    assert (first["check"], first["culprit"]["file"]) == ("origin", "math.c")
+    assert "SFPLOADI imm16=0x3f80" in first["evidence"][-1]
+    index = first["victim"]["index"]
+    shown = call("why", folder, f"y[{index[0]},{index[1]}]").stdout.splitlines()
+    assert "writer.c" in shown[0]
+    assert "SFPLOADI imm16=0x3f80" in shown[-1]
+
+
+def test_a_value_that_is_only_moved_is_said_to_be(changed) -> None:
+    first = findings(changed(LANES_STAY_OFF))[0]
+    assert first["text"].endswith("nothing on its way does more than move it")
+    assert first["culprit"]["file"] == "math.c"
+    assert any("reader.c" in line and "over the NoC" in line for line in first["evidence"])
+
+
+def test_what_is_fetched_from_unwritten_dram_is_the_fault_of_the_request(changed) -> None:
+    first = findings(changed(WRONG_ADDRESS))[0]
+    assert (first["check"], first["culprit"]["file"]) == ("unwritten", "reader.c")
+
+
+def test_a_wrong_run_is_explained_before_the_next_launch(changed) -> None:
+    found = findings(changed(ONE_TILE_FEWER))
+    assert [one["check"] for one in found] == ["origin"]
+    assert "no request of a core has written it" in found[0]["evidence"][0]
+
+
+def test_check_warns_of_buffers_that_share_bytes(changed) -> None:
+    shown = call("check", changed(OVERLAP)).stderr
+    assert "circular buffer 0" in shown
+    assert "overlap at 0x30800" in shown
+
+
+def test_a_watchpoint_names_the_request_that_has_brought_bytes(relu: Path) -> None:
+    shown = call("step", "-q", relu, "-x", "watch 0x30004:4; continue").stdout
+    by = next(line for line in shown.splitlines() if line.strip().startswith("by "))
+    assert "ncrisc" in by
+    assert "reader.c" in by
