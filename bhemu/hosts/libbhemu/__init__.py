@@ -2,10 +2,10 @@
 
 import hashlib
 import importlib.util
-import os
 import platform
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import bhemu
@@ -47,8 +47,9 @@ def path() -> Path:
         if importlib.util.find_spec("ziglang") is None:
             text = f"this checkout has no {NAME}, and no compiler for it"
             raise InputError(text, hint="pip install ziglang==0.17.0, then make library")
-        part = made.with_suffix(f".{os.getpid()}")
-        build(part)
-        whole_file.write(made, lambda file: file.write(part.read_bytes()), mode=0o755)
-        part.unlink()
+        with tempfile.TemporaryDirectory() as folder:
+            part = Path(folder) / NAME
+            build(part)
+            data = part.read_bytes()
+        whole_file.write(made, lambda file: file.write(data), mode=0o755)
     return made
