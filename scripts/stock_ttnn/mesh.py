@@ -2,7 +2,10 @@
 
 python mesh.py [FABRIC]     one line each: the name and "equal", else "differ"
 
-FABRIC: a name of ttnn.FabricConfig, as FABRIC_2D; default: FABRIC_1D.
+FABRIC: a name of ttnn.FabricConfig, as FABRIC_2D; default: FABRIC_1D. FABRIC_2D goes without
+point_to_point: its kernels in ttnn 0.81.1 write a packet's route as a one-dimensional fabric reads
+it (fabric_set_unicast_route of LowLatencyPacketHeader), and a router of two dimensions drops such a
+packet, so that both ends wait for ever.
 """
 
 import sys
@@ -64,6 +67,8 @@ def main(fabric="FABRIC_1D"):
     mesh = ttnn.open_mesh_device(ttnn.MeshShape(1, 2))
     wrong = 0
     for operation in OPERATIONS:
+        if operation is point_to_point and fabric == "FABRIC_2D":
+            continue
         halves = np.split(RNG.integers(-4, 5, SHAPE).astype(np.float32), 2, axis=3)
         result, wanted = operation(put(mesh, halves), *halves)
         got = list(get(result))[: len(wanted)]
