@@ -329,6 +329,7 @@ def two(library: str) -> None:
 def refused(library: str) -> None:
     """An instruction that no core has."""
     card = Card(library)
+    card.chip = int(os.environ.get("CHIP", "0"))
     card.start((3, 4), (0x0000006B,))
     card.clock()
     say("went on")

@@ -14,6 +14,7 @@ import pytest
 from bhemu.hosts import libbhemu, simulator
 from bhemu.hosts.shared import HEAD, LAYOUT, MAGIC, SIZE
 from bhemu.jit.cache import root
+from bhemu.launch.session import Program
 from bhemu.memmap import DEBUG_BASE, L1_SIZE, RISCV_DEBUG_REG_SOFT_RESET_0, SOFT_RESET_ALL
 from bhemu.noc.grid import TILES, links
 
@@ -169,6 +170,17 @@ def test_refusal_reaches_the_host_with_its_place(folder: Path) -> None:
     assert "went on" not in done.stdout
     assert "tile (3,4) brisc" in done.stderr
     assert "0x0000006b" in done.stderr.lower()
+
+
+def test_the_chip_whose_error_ends_the_session_is_kept(tmp_path: Path) -> None:
+    state = tmp_path / "state.npz"
+    given = ["--chips", "2", "--keep", str(state)]
+    simulator.write(tmp_path / "two", given, root(), libbhemu.path(), chips=2)
+    assert host(tmp_path / "two", "refused", CHIP="1").returncode in (4, 5)
+    kept = Program.load(state).launch()
+    assert (kept.network.grid.number, kept.network.grid.chips) == (1, 2)
+    assert kept.tile[3, 4].read32(0) == 0x6B
+    assert kept.read(29, 25, 0x7CFC0, 4)[1:] == bytes((1, 9, 9))
 
 
 def test_host_memory_needs_functions(folder: Path) -> None:
