@@ -18,7 +18,7 @@ from bhemu.machine.links import Links
 from bhemu.machine.machine import Chip
 from bhemu.machine.tile import Tile
 from bhemu.memmap import DEBUG_BASE, L1_SIZE, RISCV_DEBUG_REG_SOFT_RESET_0
-from bhemu.noc.grid import BANKS, TILES, XY, Grid, tile_at
+from bhemu.noc.grid import BANKS, TILES, XY, Grid
 from bhemu.noc.network import Network
 from bhemu.noc.record import MEMORY_PAGE, MEMORY_PAGES, MEMORY_SHIFT
 from bhemu.program.options import ChipOptions
@@ -230,8 +230,9 @@ class SharedChip(Chip):
     def take_writes(self) -> None:
         """What the host has written takes effect: code is translated again, its tiles wake."""
         for t, value in self.arena.take_resets():
-            self.touched = True
-            self.write32(*tile_at(t), _SOFT_RESET, value)
+            self.touched, tile = True, self.tile_at_index(t)
+            self.settle(t)
+            tile.write32(_SOFT_RESET, value)
         for t, places in self.arena.take_marks():
             self.touched, tile = True, self.tile_at_index(t)
             for address, n in places:
