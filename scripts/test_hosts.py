@@ -25,6 +25,7 @@ WAYS = {
     "folder, slow": "",
     f"{TWO}, fast": "libbhemu.so",
     f"{TWO}, slow": "libbhemu.so",
+    f"{TWO}, FABRIC_2D, fast": "libbhemu.so",
 }
 TEST_SECONDS = 6  # in which a simulator whose host has ended must end
 
@@ -55,16 +56,17 @@ def environment(folder: Path, way: str) -> dict[str, str]:
     return {**there, **{k: str(v) for k, v in chosen.items()}, **settings}
 
 
-def servers() -> set[str]:
-    """The processes that serve a chip now."""
-    found = set()
-    for line in Path("/proc").glob("[0-9]*/cmdline"):
+def servers(place: str) -> set[str]:
+    """The processes that serve a chip to a host whose simulator is `place`."""
+    found, named = set(), f"TT_METAL_SIMULATOR={place}".encode()
+    for process in Path("/proc").glob("[0-9]*"):
         try:
-            words = line.read_bytes().split(b"\0")
+            words = (process / "cmdline").read_bytes().split(b"\0")
+            settings = (process / "environ").read_bytes().split(b"\0")
         except OSError:
             continue
-        if b"serve" in words and b"bhemu" in words:
-            found.add(line.parent.name)
+        if b"serve" in words and b"bhemu" in words and named in settings:
+            found.add(process.name)
     return found
 
 
@@ -76,12 +78,14 @@ def ttnn(folder: Path) -> str:
 
 def operations(folder: Path, python: Path, way: str) -> str:
     """Every operation with the simulator loaded or started in one way."""
-    before, begin = servers(), time.monotonic()
+    settings, begin = environment(folder, way), time.monotonic()
+    place = settings["TT_METAL_SIMULATOR"]
     log = folder / f"ttnn-{way.replace(', ', '-')}.log"
+    program = [TTNN / "mesh.py", *(f for f in way.split(", ") if f.startswith("FABRIC"))]
     with log.open("w") as output:
         done = subprocess.run(
-            [python, TTNN / ("mesh.py" if TWO in way else "operations.py")],
-            env=environment(folder, way),
+            [python, *(program if TWO in way else [TTNN / "operations.py"])],
+            env=settings,
             cwd=folder,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -95,7 +99,7 @@ def operations(folder: Path, python: Path, way: str) -> str:
         shown = [line for line in lines if " | info " not in line][-20:]
         raise RuntimeError("\n".join([f"exit code {done.returncode}", *shown, f"see {log}"]))
     end = time.monotonic() + TEST_SECONDS
-    while servers() - before:
+    while servers(place):
         if time.monotonic() > end:
             raise RuntimeError("a simulator is left behind")
         time.sleep(0.1)

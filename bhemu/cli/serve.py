@@ -8,7 +8,7 @@ import shlex
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,7 +19,7 @@ from bhemu.cli.options import flag
 from bhemu.cli.output import Progress
 from bhemu.errors import EXIT_OK, BhemuError, InputError, Internal, NoProgress
 from bhemu.program import files, recorded
-from bhemu.program.options import given_in
+from bhemu.program.options import CHIPS, given_in
 
 if TYPE_CHECKING:
     from bhemu.hosts.naming import Names
@@ -33,8 +33,7 @@ ADDRESS = "NNG_SOCKET_ADDR"
 LIBRARY = "BHEMU_LIBRARY_FD"  # the socket of a host that has loaded libbhemu.so
 _PACKAGES = ("pynng", "flatbuffers")
 _GRACE = 5.0  # seconds that a chip may take to stop when its host is gone
-_CHIPS = 2  # that links connect (noc/grid.py)
-_OF_ONE_CHIP = ("keep", "record", "profile", "check")
+_OF_ONE_CHIP = ("keep", "profile")
 _FLAGS = ("remote", "verbose", "profile", "check")
 _TABLE, _PAGE, _FOUND = ".profile.txt", ".profile.html", ".check.txt"  # beside a session
 _LAST = "last.session"  # in the folder, of a profile or check without --record
@@ -85,8 +84,9 @@ def serve_options(command: F) -> F:
             ),
             click.option(
                 "--chips",
-                type=click.IntRange(1, _CHIPS),
-                default=1,
+                type=_OneOf([str(n) for n in CHIPS]),
+                default="1",
+                callback=lambda context, parameter, value: int(value),
                 show_default=True,
                 help="chips that Ethernet links connect, of a host that loads the library",
             ),
@@ -113,7 +113,8 @@ def arguments(values: dict[str, Any]) -> list[str]:
         files.check_writable(Path(values["keep"]), "--keep")
         given += ["--keep", str(Path(values["keep"]).resolve())]
     if values["record"] is not None:
-        recorded.check_target(Path(values["record"]))
+        for path in _sessions(values):
+            recorded.check_target(path)
         given += ["--record", str(Path(values["record"]).resolve())]
     return given
 
@@ -191,13 +192,14 @@ def _session(session: "Session", values: dict[str, Any]) -> int:
         options = _options(values, progress)
         chip = Chip(**options)
     device, names = Device(chip), _names(chip, values)
-    device.recorder = _recorder(values, options)
+    device.recorder = next(iter(_recorders(values, options)), None)
     device.look = names.look
     device.on_failure = functools.partial(_save_stopped, chip, names, values["keep"])
     try:
         session.serve(device)
     finally:
-        _end_record(device.recorder, chip, values, waits=True)
+        if device.recorder is not None:
+            _end_record([device.recorder], [chip], values, waits=True)
     return EXIT_OK if device.failure is None else device.failure.exit_code
 
 
@@ -210,39 +212,50 @@ def _options(values: dict[str, Any], progress: Progress) -> dict[str, Any]:
     return {**known, "livelock": 0, "progress": progress if values["verbose"] else silent}
 
 
-def _recorder(values: dict[str, Any], options: dict[str, Any]) -> recorded.Recorder | None:
-    """Writes the session, where that is asked for."""
+def _sessions(values: dict[str, Any]) -> list[Path]:
+    """The file of each chip's session, where one is asked for."""
+    path, chips = values["record"], values["chips"]
+    if path is None:
+        return []
+    return [Path(path)] if chips == 1 else [Path(f"{path}.chip{n}") for n in range(chips)]
+
+
+def _recorders(values: dict[str, Any], options: dict[str, Any]) -> list[recorded.Recorder]:
+    """Those that write the session of each chip, where that is asked for."""
     for name in ("profile", "check"):
         if values[name] and values["record"] is None:
             raise InputError(f"--{name} is of a session", hint="--record SESSION")
-    if values["record"] is None:
-        return None
     given = {name: value for name, value in options.items() if name != "progress"}
-    return recorded.Recorder(Path(values["record"]), given)
+    chips = values["chips"]
+    return [recorded.Recorder(path, given, (n, chips)) for n, path in enumerate(_sessions(values))]
 
 
 def _end_record(
-    recorder: recorded.Recorder | None, chip: "Chip", values: dict[str, Any], *, waits: bool
+    recorders: Sequence[recorded.Recorder],
+    chips: "Sequence[Chip]",
+    values: dict[str, Any],
+    *,
+    waits: bool,
 ) -> None:
     """The session is over: other processes make its profile, and look at it.
 
     waits: the host lives, and may wait until it is told what they have found.
     """
-    if recorder is None:
-        return
-    recorder.act(recorded.END, chip.round, (0, 0), 0, b"")
-    if chip.round == 0:
-        return  # a host may look at the chip first, in a session of its own
-    path = values["record"]
-    if values["profile"]:
-        _process(Path(path + _TABLE), "profile", "-q", path, "--html", path + _PAGE)
-    if values["check"]:
-        found = Path(path + _FOUND)
-        output.say(f"bhemu looks at the session: {found}", err=True)
-        looks = _process(found, "check", "-q", "--tool", "order,init", path)
-        if waits:
-            looks.wait()
-            output.say(found.read_text(errors="replace").rstrip(), err=True)
+    ended = zip(recorders, chips, _sessions(values), strict=True)
+    for recorder, chip, path in ended:
+        recorder.act(recorded.END, chip.round, (0, 0), 0, b"")
+        if chip.round == 0:
+            continue  # a host may look at the chip first, in a session of its own
+        if values["profile"]:
+            table, page = f"{path}{_TABLE}", f"{path}{_PAGE}"
+            _process(Path(table), "profile", "-q", str(path), "--html", page)
+        if values["check"]:
+            found = Path(f"{path}{_FOUND}")
+            output.say(f"bhemu looks at the session: {found}", err=True)
+            looks = _process(found, "check", "-q", "--tool", "order,init", str(path))
+            if waits:
+                looks.wait()
+                output.say(found.read_text(errors="replace").rstrip(), err=True)
 
 
 def _process(written: Path, *words: str) -> "subprocess.Popen[bytes]":
@@ -273,22 +286,23 @@ def _serve_library(fd: str, values: dict[str, Any]) -> int:
             from bhemu.hosts.shared import SharedChip
 
             options = _options(values, progress)
-            numbers = range(values["chips"]) if values["chips"] > 1 else (None,)
-            chips = [SharedChip(number, **options) for number in numbers]
-            chip = chips[0]
-            recorder = _recorder(values, options)
-            chip.arena.head["plain"] = recorder is None  # each access of the host is a message
+            count = values["chips"]
+            chips = [SharedChip(number, count, **options) for number in range(count)]
+            recorders = _recorders(values, options)
+            for chip in chips:  # else each access of the host is a message
+                chip.arena.head["plain"] = not recorders
     except Exception as problem:  # the host waits: whatever it is, it must hear of it
         return line.fail(output.show(problem, as_json=False))
     gc.freeze()  # what is there stays: no collection walks it again
     line.send_memory([one.arena.fd for one in chips])
     session = LibrarySession(line, chips, functools.partial(_failed, values))
-    session.recorder = recorder
+    session.record(recorders)
     try:
         code = session.serve()
     except Exception as problem:
         code = line.fail(output.show(problem, as_json=False))
-    _end_record(recorder, chip, values, waits=code == EXIT_OK)
+    if recorders:
+        _end_record(recorders, chips, values, waits=code == EXIT_OK)
     if values["verbose"]:
         output.say(f"bhemu serve: {session}", err=True)
     sys.stderr.flush()

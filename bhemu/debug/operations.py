@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bhemu.debug.profile import Profile, reported
 from bhemu.memmap import L1_SIZE
-from bhemu.program.recorded import READ, WRITE, Act
+from bhemu.program.recorded import ARRIVED, READ, SENT, WRITE, Act
 from bhemu.timing import spent
 from bhemu.timing.loop import FIRST_CORE, FIRST_THREAD
 
@@ -61,6 +61,8 @@ def ends(acts: Sequence[Act]) -> list[int]:
     held: dict[tuple[XY, int], bytes] = {}
     before: tuple[int, XY, int, int] | None = None
     for number, act in enumerate(acts):
+        if act.kind in (SENT, ARRIVED):
+            continue
         if act.kind == WRITE:
             if waited >= 0:
                 found.append(waited)

@@ -119,9 +119,14 @@ class LibrarySession:
         self._begin = time.monotonic()
         self.count: Counter[int] = Counter()
         self.ended = ""
-        self.recorder: Recorder | None = None  # of what the host asks and gets
+        self._recorders: Sequence[Recorder] = ()
         for number, chip in enumerate(chips):
             chip.network.share_host_memory(functools.partial(self._transfer, number))
+
+    def record(self, recorders: Sequence[Recorder]) -> None:
+        """Keep what the host asks and gets, and what links carry: one recorder for each chip."""
+        self._recorders = recorders
+        self._all.record(recorders)
 
     def serve(self) -> int:
         """The exit code."""
@@ -134,8 +139,8 @@ class LibrarySession:
                     return 0
                 if place >> _CHIP_SHIFT >= len(self._all.chips):
                     raise InputError(f"the library named chip {place >> _CHIP_SHIFT}")
-                chip = self._all.chips[place >> _CHIP_SHIFT]
-                self._answer(chip, op, size, address, (place & 63, place >> 6 & 63))
+                xy = place & 63, place >> 6 & 63
+                self._answer(place >> _CHIP_SHIFT, op, size, address, xy)
                 self._line.send(Op.DONE)
         except Gone:
             self.ended = "host gone"
@@ -145,9 +150,8 @@ class LibrarySession:
             stopped = (one for one in self._all.chips if one.loop.error is not None)
             return self._line.fail(self._report(next(stopped, self._all.chips[0]), error))
 
-    def _answer(
-        self, chip: SharedChip, op: int, size: int, address: int, xy: tuple[int, int]
-    ) -> None:
+    def _answer(self, number: int, op: int, size: int, address: int, xy: tuple[int, int]) -> None:
+        chip = self._all.chips[number]
         data = chip.arena.data
         if size > DATA:
             raise InputError(f"the library sent {size} bytes, at most {DATA} are possible")
@@ -160,12 +164,12 @@ class LibrarySession:
         elif op == Op.READ:
             got = chip.read(*xy, address, size)
             data[:size] = np.frombuffer(got, np.uint8)
-            self._record(READ, xy, address, got)
+            self._record(number, READ, xy, address, got)
         elif op == Op.WRITE:
             written = data[:size].tobytes()
             chip.write(*xy, address, written)
             chip.touched = True
-            self._record(WRITE, xy, address, written)
+            self._record(number, WRITE, xy, address, written)
             if chip.network.endpoint(0, xy) & 15 == noc_map.ARC:
                 arc.written(chip.network, address)
         elif op == Op.SETTLE:
@@ -187,11 +191,11 @@ class LibrarySession:
             raise Gone
         if not write:
             data[:] = room
-        self._record(STORE if write else FETCH, (0, 0), address, data.tobytes())
+        self._record(chip, STORE if write else FETCH, (0, 0), address, data.tobytes())
 
-    def _record(self, kind: int, xy: tuple[int, int], address: int, data: bytes) -> None:
-        if self.recorder is not None:
-            self.recorder.act(kind, self._all.chips[0].round, xy, address, data)
+    def _record(self, chip: int, kind: int, xy: tuple[int, int], address: int, data: bytes) -> None:
+        if self._recorders:
+            self._recorders[chip].act(kind, self._all.chips[chip].round, xy, address, data)
 
     def __str__(self) -> str:
         """One line: what was asked, how it ended, how long it took."""

@@ -18,7 +18,7 @@ from bhemu.machine.links import Links
 from bhemu.machine.machine import Chip
 from bhemu.machine.tile import Tile
 from bhemu.memmap import DEBUG_BASE, L1_SIZE, RISCV_DEBUG_REG_SOFT_RESET_0
-from bhemu.noc.grid import BANKS, TILES, XY, Grid, tile_at
+from bhemu.noc.grid import BANKS, TILES, XY, Grid
 from bhemu.noc.network import Network
 from bhemu.noc.record import MEMORY_PAGE, MEMORY_PAGES, MEMORY_SHIFT
 from bhemu.program.options import ChipOptions
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from bhemu.errors import NoProgress
     from bhemu.machine.machine import Bank
     from bhemu.machine.saved import Snapshot
+    from bhemu.program.recorded import Recorder
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -200,13 +201,13 @@ class SharedNetwork(Network):
 class SharedChip(Chip):
     """A chip whose L1 and DRAM a host reads and writes itself; `take_writes` before it runs."""
 
-    def __init__(self, number: int | None = None, **options: Unpack[ChipOptions]) -> None:
+    def __init__(self, number: int = 0, chips: int = 1, **options: Unpack[ChipOptions]) -> None:
         if options.get("poison") not in (None, "off", "zero"):
             text = f"poison {options.get('poison')}: memory that a host shares holds 0 at first"
             raise InputError(
                 text, hint="leave --poison away, or use the folder without the library"
             )
-        self._number = number
+        self._place = number, chips
         self.arena, self._ready = Arena(), False
         self.touched = True  # since it stood
         self._behind, self._idle = 0, False  # rounds missed since; nothing of it runs at all
@@ -229,8 +230,9 @@ class SharedChip(Chip):
     def take_writes(self) -> None:
         """What the host has written takes effect: code is translated again, its tiles wake."""
         for t, value in self.arena.take_resets():
-            self.touched = True
-            self.write32(*tile_at(t), _SOFT_RESET, value)
+            self.touched, tile = True, self.tile_at_index(t)
+            self.settle(t)
+            tile.write32(_SOFT_RESET, value)
         for t, places in self.arena.take_marks():
             self.touched, tile = True, self.tile_at_index(t)
             for address, n in places:
@@ -311,6 +313,11 @@ class SharedChips:
     def __init__(self, chips: Sequence[SharedChip]) -> None:
         self.chips = chips
         self._links = Links(chips) if len(chips) > 1 else None
+
+    def record(self, recorders: Sequence[Recorder]) -> None:
+        """Keep what links carry: one recorder for each chip."""
+        if self._links is not None:
+            self._links.recorders = recorders
 
     def run_rounds(self, rounds: int) -> bool:
         """At most so many rounds; whether only the host can go on."""

@@ -66,11 +66,11 @@ class Record:
 
     def __getattr__(self, name: str) -> npt.NDArray[Any]:
         """The view of a member, which is made when it is first asked for."""
-        assert self.DTYPE.fields is not None
-        if name not in self.DTYPE.fields:
-            raise AttributeError(f"{type(self).__name__} has no member {name}")
-        view: npt.NDArray[Any] = self._record[name]
-        setattr(self, name, view)
+        try:
+            view: npt.NDArray[Any] = self.__dict__["_record"][name]
+        except (KeyError, ValueError):
+            raise AttributeError(f"{type(self).__name__} has no member {name}") from None
+        self.__dict__[name] = view
         return view
 
     def members(self) -> Iterator[tuple[Member, npt.NDArray[Any]]]:

@@ -18,7 +18,7 @@ from bhemu.program import coordinates, loader, recorded, schema
 from bhemu.program.coordinates import XY, At, check_l1
 from bhemu.program.input_files import encode_values, read_image
 from bhemu.program.lateness import NOC
-from bhemu.program.options import CHIP_ONLY, LaunchOptions
+from bhemu.program.options import CHIP_ONLY, OPTIONS, LaunchOptions
 from bhemu.program.outputs import Result, check_saves, collect
 from bhemu.program.specs import CoreSpec, FirmwareSpec, InputSpec, SetSpec, TileSpec
 
@@ -284,10 +284,12 @@ def _machine(program: schema.Program, options: LaunchOptions) -> Tile | Chip:
         return Tile(**given)
     if "xy" in options:
         raise InputError(f"xy: {program.name} is a program of a chip, which says where it is")
+    from bhemu.machine.links import LinkedChip
     from bhemu.machine.machine import Chip
 
     given = {**program.options, **options}
-    return Chip(**given)
+    number, chips = (0, 1) if program.chip is None else program.chip.place
+    return LinkedChip(number, chips, **given) if chips > 1 else Chip(**given)
 
 
 def placed_tiles(machine: Any, program: schema.Program) -> Iterator[tuple[Tile, TileSpec]]:
@@ -304,7 +306,10 @@ def _follow(machine: Any, program: schema.Program, options: Mapping[str, Any]) -
     assert program.path is not None
     session = recorded.read(program.path)
     of_time = ("late", "timing", "quantum", "delivery")  # in which rounds something is seen
-    same = all(str(options.get(name)) == str(session.options.get(name)) for name in of_time)
+    # Questions name the quantum: what they change changes times too, so that the host must wait.
+    usual = {name: OPTIONS[name].default for name in of_time} if session.has_one_time else {}
+    now, then = {**usual, **options}, {**usual, **session.options}
+    same = all(str(now.get(name)) == str(then.get(name)) for name in of_time)
     machine.loop.host = RecordedHost(machine, session, same_times=same)
     clock = None if program.run.limit is None else machine.clock + program.run.limit
     return EndCondition((), clock, program.run.timeout_s)

@@ -11,12 +11,11 @@ from bhemu.devices.noc_map import ETHERNET_L1_SIZE
 from bhemu.errors import NotModelled
 from bhemu.machine.tile import Tile
 from bhemu.noc import firmware
-from bhemu.noc.grid import ALL_TILES, LINKS, TILES, Grid, tile_at
+from bhemu.noc.grid import TILES, Grid, number_at
 from bhemu.program.options import TileOptions
 
 _MAILBOX, _MAILBOX_END = 0x7D000, 0x7D040  # where hosts call the chip's firmware
 _CALL = 0xCA11
-_CHANNELS = {tile_at(t): t - TILES for t in range(TILES, ALL_TILES)}
 
 
 class EthernetTile(Tile):
@@ -32,14 +31,14 @@ class EthernetTile(Tile):
     @property
     def channel(self) -> int:
         """Which Ethernet tile of its chip it is."""
-        return _CHANNELS[self.xy]
+        return number_at(self.xy) - TILES
 
     def _power_up(self, fresh: bool = False) -> None:
         super()._power_up(fresh)
         words = self.state.l1.view("<u4")
         for at, value in firmware.boot_results(self._grid, self.channel).items():
             words[at >> 2] = value
-        if (self._grid.number, self.channel) in LINKS:
+        if self.channel in self._grid.links:
             ethernet.link(self.state)
 
     def write(self, at: int | str, data: Any) -> None:

@@ -256,8 +256,7 @@ class Marks:
             between = NetworkState(
                 {m.name: getattr(network.state, m.name).copy() for m in SAVED},
                 {},
-                tuple(network.grid.harvested),
-                network.grid.banks,
+                network.grid,
                 self.loop.rounds.broken,
             )
             memory = {

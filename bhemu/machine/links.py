@@ -1,34 +1,86 @@
 """Chips that Ethernet links connect: what the TX queues of one end send arrives at the other."""
 
 from collections.abc import Sequence
-from typing import Unpack
+from typing import NamedTuple, Unpack
 
 from bhemu.devices import ethernet
 from bhemu.errors import InputError, NotModelled
 from bhemu.machine.machine import Chip, Machine
 from bhemu.machine.tile import Tile
-from bhemu.noc.grid import LINKS, TILES
+from bhemu.noc.grid import TILES, links
 from bhemu.program.options import ChipOptions
+from bhemu.program.recorded import ARRIVED, SENT, Recorder
 
 
 class LinkedChip(Chip):
-    """Chip `number` (0 or 1) of two; its Ethernet tiles exist. Options as Chip's."""
+    """Chip `number` of so many; its Ethernet tiles exist. Options as Chip's."""
 
-    def __init__(self, number: int, **options: Unpack[ChipOptions]) -> None:
-        self._number = number
+    def __init__(self, number: int, chips: int = 2, **options: Unpack[ChipOptions]) -> None:
+        self._place = number, chips
         super().__init__(**options)
 
 
+class Packet(NamedTuple):
+    """What a command of a TX queue sends: bytes of L1, or the word of a register."""
+
+    command: int
+    queue: int
+    to: int
+    data: bytes
+
+    @property
+    def place(self) -> int:
+        """All but the bytes as one number, as a session keeps it."""
+        return self.command << 40 | self.queue << 32 | self.to
+
+    def arrive(self, tile: Tile) -> None:
+        """At the other end."""
+        if self.command == ethernet.COPY:
+            tile.write(self.to, self.data)
+        else:
+            tile.write32(self.to, int.from_bytes(self.data, "little"))
+
+
+def packet_of(place: int, data: bytes) -> Packet:
+    """The packet that a session has kept; InputError for no packet."""
+    command, queue, to = place >> 40, place >> 32 & 0xFF, place & 0xFFFFFFFF
+    if command not in (ethernet.COPY, ethernet.STORE) or queue >= ethernet.QUEUES:
+        raise InputError(f"a link carries no command {command} of TX queue {queue}")
+    return Packet(command, queue, to, data)
+
+
+def waiting_packet(tile: Tile, queue: int) -> Packet | None:
+    """What a queue is to send, if it has a command."""
+    words = tile.state.ethernet[ethernet.queue(queue)]
+    command = int(words[ethernet.COMMAND])
+    if command == 0:
+        return None
+    start, size, to, value = (int(word) for word in words[ethernet.TAKEN : ethernet.TAKEN + 4])
+    copied = command == ethernet.COPY
+    data = tile.read(start, size) if copied else value.to_bytes(4, "little")
+    return Packet(command, queue, to, data)
+
+
+def set_sent(tile: Tile, queue: int) -> None:
+    """The queue's command is carried out."""
+    tile.state.ethernet[ethernet.COMMANDS[queue]] = 0
+
+
 class Links:
-    """The links between chips, which are in the order of their numbers (noc/grid.py)."""
+    """The links between chips, which are in the order of their numbers (noc/grid.py).
+
+    recorders: of what passes, one for each chip; none: nobody records it.
+    """
 
     def __init__(self, chips: Sequence[Machine]) -> None:
+        self.recorders: Sequence[Recorder] = ()
+        self._chips = chips
         self._ends = tuple(
             (
-                chips[chip].tile_at_index(TILES + own),
-                chips[other].tile_at_index(TILES + channel),
+                (chip, chips[chip].tile_at_index(TILES + own)),
+                (other, chips[other].tile_at_index(TILES + channel)),
             )
-            for (chip, own), (other, channel) in sorted(LINKS.items())
+            for (chip, own), (other, channel) in links(len(chips)).items()
         )
 
     def waiting(self) -> list[Tile]:
@@ -36,8 +88,8 @@ class Links:
         return [
             tile
             for ends in self._ends
-            if ends[0].state.ethernet[ethernet.COMMANDS].any()
-            for tile in ends
+            if ends[0][1].state.ethernet[ethernet.COMMANDS].any()
+            for _, tile in ends
         ]
 
     def carry(self) -> None:
@@ -45,22 +97,22 @@ class Links:
 
         NotModelled where the other end refuses it.
         """
-        for tile, other in self._ends:
+        for end, other in self._ends:
             for queue in range(ethernet.QUEUES):
-                _send(tile, other, tile.state.ethernet[ethernet.queue(queue)])
+                self._send(end, other, queue)
 
-
-def _send(tile: Tile, other: Tile, words: ethernet.Words) -> None:
-    command = int(words[ethernet.COMMAND])
-    if command == 0:
-        return
-    start, size, to, value = (int(word) for word in words[ethernet.TAKEN : ethernet.TAKEN + 4])
-    try:
-        if command == ethernet.COPY:
-            other.write(to, tile.read(start, size))
-        else:
-            other.write32(to, value)
-    except InputError as problem:
-        text = f"the link of Ethernet tile {tile.xy} to {other.xy}: {problem.message}"
-        raise NotModelled(text, rule="ETH-REMOTE", hint=problem.hint) from problem
-    words[ethernet.COMMAND] = 0
+    def _send(self, end: tuple[int, Tile], other: tuple[int, Tile], queue: int) -> None:
+        tile, there = end[1], other[1]
+        try:
+            packet = waiting_packet(tile, queue)
+            if packet is None:
+                return
+            packet.arrive(there)
+        except InputError as problem:
+            text = f"the link of Ethernet tile {tile.xy} to {there.xy}: {problem.message}"
+            raise NotModelled(text, rule="ETH-REMOTE", hint=problem.hint) from problem
+        set_sent(tile, queue)
+        if self.recorders:
+            for kind, (chip, one) in ((SENT, end), (ARRIVED, other)):
+                number = self._chips[chip].round
+                self.recorders[chip].act(kind, number, one.xy, packet.place, packet.data)

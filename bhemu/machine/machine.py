@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from bhemu import arguments
 from bhemu.devices import noc_map
-from bhemu.devices.noc_map import COLUMNS, tile_number
+from bhemu.devices.noc_map import COLUMNS
 from bhemu.errors import InputError, NoProgress, UnknownName
 from bhemu.machine import saved
 from bhemu.machine.controls import Controls, ThreadBound
@@ -53,7 +53,7 @@ class Machine(ThreadBound, Controls):
     """
 
     NOUN, INTERNAL = "machine", _INTERNAL
-    _number: int | None = None  # of a chip that is linked with another (links.py)
+    _place = (0, 1)  # its number, of how many chips that are linked (links.py)
 
     def __init__(self, *, tiles: Iterable[XY] = (), **options: Unpack[ChipOptions]) -> None:
         super().__init__()
@@ -79,7 +79,7 @@ class Machine(ThreadBound, Controls):
                 f"harvest = {harvest!r} must name physical columns of Tensix tiles",
                 hint="for example (16, 15)",
             )
-        seed, grid = chosen["seed"], Grid(found, chosen["dram_banks"], self._number)
+        seed, grid = chosen["seed"], Grid(found, chosen["dram_banks"], *self._place)
         self.network = self._lay(grid, chosen["poison"], seed)
         self.network.state.late[0] = _DELIVERY[chosen["delivery"]]
         self.network.state.late_pc[0] = -1
@@ -178,12 +178,12 @@ class Machine(ThreadBound, Controls):
         )
 
     def number_of(self, xy: object) -> int:
-        """The number of the Tensix tile at a translated coordinate; InputError elsewhere."""
+        """The number of the tile with cores at a translated coordinate; InputError elsewhere."""
         self.check_thread()
         x, y = coordinate(xy)
         word = self.network.endpoint(0, (x, y))
-        if x in COLUMNS and word & 15 == noc_map.TENSIX:
-            return tile_number(x, y)
+        if word & 15 == noc_map.TENSIX:
+            return word >> 4 & 0xFF
         what = noc_map.KIND_NAMES[word & 15]
         raise UnknownName(f"({x},{y}) is no Tensix tile ({what})", hint=_HINT)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,11 +11,14 @@ import numpy.typing as npt
 
 from bhemu.devices import noc_map
 from bhemu.errors import InputError
+from bhemu.machine.links import packet_of, set_sent, waiting_packet
 from bhemu.noc import arc
-from bhemu.program.recorded import END, FETCH, READ, STORE, WRITE, Act, Recorded
+from bhemu.noc.grid import number_at
+from bhemu.program.recorded import ARRIVED, END, FETCH, READ, SENT, STORE, WRITE, Act, Recorded
 
 if TYPE_CHECKING:
     from bhemu.machine.machine import Machine
+    from bhemu.machine.tile import Tile
 
 _OWN, _TRANSFERS = 0, 1  # of `host_acts` in the record, so that saved states hold it
 _PATIENCE = 4096  # rounds for which a host waits for what it once read, where time is another one
@@ -38,11 +42,19 @@ class RecordedHost:
         self._waited = 0
         self._compared: set[int] = set()  # reads, by their number among the acts
         self.differences: dict[int, tuple[Act, bytes]] = {}
-        if self._transfers and self._other_times:
-            text = "this session's kernels read the host's memory, which had its own time"
-            raise InputError(text, hint="record it with TT_METAL_DRAM_BACKED_CQ=1, or leave --late")
+        self.has_one_time = session.has_one_time
+        if self._other_times and self.has_one_time:
+            self._refuse_other_times()
         if self._transfers:  # else kernels find there what a chip without a host's memory has
             machine.network.share_host_memory(self._transfer)
+
+    def _refuse_other_times(self) -> None:
+        """InputError of a session that can be run in its own rounds alone."""
+        if self._transfers:
+            text = "this session's kernels read the host's memory, which had its own time"
+            raise InputError(text, hint="record it with TT_METAL_DRAM_BACKED_CQ=1, or leave --late")
+        text = "this session is of one of several chips, and the others had their own times"
+        raise InputError(text, hint="leave --late, --timing, --quantum and --delivery")
 
     @property
     def over(self) -> bool:
@@ -94,7 +106,13 @@ class RecordedHost:
             if self._machine.network.endpoint(0, act.xy) & 15 == noc_map.ARC:
                 arc.written(self._machine.network, act.address)
             return True
-        got = self._machine.read(*act.xy, act.address, len(act.data))
+        if act.kind == ARRIVED:
+            packet_of(act.address, act.data).arrive(self._at(act))
+            return True
+        if act.kind == SENT:
+            got = self._sent(act)
+        else:
+            got = self._machine.read(*act.xy, act.address, len(act.data))
         if got != act.data and self._other_times and self._waited < _PATIENCE:
             self._waited += 1
             return self._is_read_again(at)
@@ -105,6 +123,17 @@ class RecordedHost:
             self.differences.pop(at, None)
         self._compared.add(at)
         return True
+
+    def _at(self, act: Act) -> Tile:
+        """The Ethernet tile of an act."""
+        return self._machine.tile_at_index(number_at(act.xy))
+
+    def _sent(self, act: Act) -> bytes:
+        """What a queue has sent instead of what it sent in the session; b"" for nothing."""
+        tile, queue = self._at(act), packet_of(act.address, act.data).queue
+        packet = waiting_packet(tile, queue)
+        set_sent(tile, queue)
+        return b"" if packet is None or packet.place != act.address else packet.data
 
     def _is_read_again(self, at: int) -> bool:
         """Whether the host looked at the same place next: of a poll only the last look counts."""
@@ -156,7 +185,9 @@ class RecordedHost:
     @staticmethod
     def _difference(act: Act, got: bytes) -> dict[str, Any]:
         """Where a read first differs: the endpoint, the address, four bytes of each."""
-        first = next(n for n, (a, b) in enumerate(zip(act.data, got, strict=True)) if a != b)
+        pairs = zip_longest(act.data, got)
+        first = next(n for n, (a, b) in enumerate(pairs) if a != b)
         values = {"recorded": act.data, "got": got}
+        base = act.address & 0xFFFFFFFF if act.kind == SENT else act.address
         held = {name: data[first : first + 4].hex() for name, data in values.items()}
-        return {"tile": list(act.xy), "at": act.address + first, **held}
+        return {"tile": list(act.xy), "at": base + first, **held}

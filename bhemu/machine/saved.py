@@ -13,13 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from bhemu import __version__, arguments, errors
-from bhemu.devices.noc_map import tile_number
 from bhemu.errors import BhemuError, InputError
 from bhemu.jit import record
 from bhemu.jit.record import Member
 from bhemu.machine.stop import EndCondition
 from bhemu.noc import record as noc_saved
-from bhemu.noc.grid import TILES, XY
+from bhemu.noc.grid import XY, Grid, number_at
 from bhemu.noc.network import Network, Pages
 from bhemu.noc.record import MEMORIES, MEMORY_PAGE, MEMORY_PAGES, ChipState
 from bhemu.program import files, input_files, limits
@@ -318,13 +317,12 @@ _DAMAGE = (
 class NetworkState:
     """What lies between the tiles of a chip: its record by member, the pages of its memories.
 
-    harvested: the columns; broken: number of the tile whose error stopped the chip.
+    broken: number of the tile whose error stopped the chip.
     """
 
     arrays: Mapping[str, npt.NDArray[Any]]
     pages: Pages
-    harvested: tuple[int, ...]
-    banks: int
+    grid: Grid
     broken: int | None = None
 
 
@@ -395,17 +393,18 @@ class Snapshot:
         held |= {f"page_{which}_{page}": data for (which, page), data in network.pages.items()}
         meta |= {
             "layout": _name(DTYPE),
-            "harvested": list(network.harvested),
-            "banks": network.banks,
+            "harvested": list(network.grid.harvested),
+            "banks": network.grid.banks,
+            "place": [network.grid.number, network.grid.chips],
             "broken": network.broken,
             "error": None if self.error is None else self.error.as_dict(),
-            "tiles": {tile_number(*xy): state.about for xy, state in self.tiles.items()},
+            "tiles": {number_at(xy): state.about for xy, state in self.tiles.items()},
             "pages": list(network.pages),
         }
         if self.end is not None:
             meta["end"] = [self.end.words, self.end.clock, self.end.timeout_s]
         for xy, state in self.tiles.items():
-            t = tile_number(*xy)
+            t = number_at(xy)
             held[f"tile{t}"] = state.record_bytes()
             for i, symbols in enumerate(state.images):
                 held[f"elf{t}_{i}"] = np.frombuffer(symbols.data, np.uint8)
@@ -452,12 +451,13 @@ def _read_chip(archive: input_files.Archive, meta: dict[str, Any], path: Path) -
         images = images_of(archive, f"elf{t}_", about)
         state = of_record(buffer, about, images, error)
         state.origin = origin
-        if tile_number(*state.xy) != t:
+        if number_at(state.xy) != t:
             raise InputError(f"{origin}: tile{t} says that it is at {state.xy}", hint=_HINT)
         tiles[state.xy] = state
         check_values(state.arrays, path)
     arrays = {}
-    for member in noc_saved.SAVED:
+    grid = Grid(tuple(meta["harvested"]), meta["banks"], *meta.get("place", (0, 1)))
+    for member in noc_saved.saved(grid.tiles):
         if f"chip_{member.name}" not in archive and member.name in noc_saved.LATER:
             arrays[member.name] = np.zeros(member.shape, member.dtype)
             continue
@@ -470,8 +470,7 @@ def _read_chip(archive: input_files.Archive, meta: dict[str, Any], path: Path) -
         data = np.array(archive.array(f"page_{which}_{page}", MEMORY_PAGE), np.uint8)
         pages[which, page] = data.reshape(MEMORY_PAGE)
     error = errors.from_dict(meta["error"]) if meta.get("error") else None
-    columns = tuple(meta["harvested"])
-    network = NetworkState(arrays, pages, columns, meta["banks"], meta["broken"])
+    network = NetworkState(arrays, pages, grid, meta["broken"])
     return Snapshot(tiles, network, origin, error, _end(meta))
 
 
@@ -500,10 +499,9 @@ def of_machine(machine: Machine) -> Snapshot:
     network, loop = machine.network, machine.loop
     made = machine.tiles_made()
     between = NetworkState(
-        {m.name: getattr(network.state, m.name)[: m.shape[0]].copy() for m in noc_saved.SAVED},
+        noc_saved.held(network.state, network.grid.tiles),
         {place: page.copy() for place, page in network.pages.items()},
-        tuple(network.grid.harvested),
-        network.grid.banks,
+        network.grid,
         loop.rounds.broken,
     )
     tiles = {tile.xy: take(tile, tile.seed, tile.poison) for tile in made}
@@ -544,21 +542,20 @@ def restore_machine(machine: Machine, snapshot: Snapshot) -> None:
         )
     _check_fits(machine.network, snapshot, snapshot.network)
     for xy in snapshot.tiles:
-        machine.tile_at_index(tile_number(*xy))
+        machine.tile_at_index(number_at(xy))
     restore_checked(machine, snapshot)
     machine.loop.end = snapshot.end or machine.loop.end
 
 
 def _check_fits(network: Network, snapshot: Snapshot, saved: NetworkState) -> None:
     """InputError unless a chip of this shape can hold the state."""
-    if (tuple(network.grid.harvested), network.grid.banks) != (saved.harvested, saved.banks):
+    if network.grid != saved.grid:
         raise InputError(
-            f"{snapshot.origin} is of a chip with {list(saved.harvested) or 'no'} harvested columns"
-            f" and {saved.banks} banks of DRAM",
+            f"{snapshot.origin} is of {saved.grid}",
             hint="make the chip with the same harvest and dram_banks",
         )
-    numbers = {tile_number(*xy) for xy in snapshot.tiles}
-    working = {t for t in range(TILES) if network.state.column[t] >= 0}
+    numbers = {number_at(xy) for xy in snapshot.tiles}
+    working = {t for t in range(network.grid.tiles) if network.state.column[t] >= 0}
     if not numbers <= working:
         raise InputError(f"{snapshot.origin} has a tile that this chip has not", hint=_HINT)
     endpoints = set(np.unique(network.state.map).tolist())
@@ -588,8 +585,8 @@ def restore_checked(machine: Machine, snapshot: Snapshot) -> None:
 def powered_up(network: Network) -> Snapshot:
     """The state of a chip after a reset."""
     fresh = ChipState()
-    arrays = {m.name: getattr(fresh, m.name)[: m.shape[0]] for m in noc_saved.SAVED}
-    return Snapshot({}, NetworkState(arrays, {}, tuple(network.grid.harvested), network.grid.banks))
+    between = NetworkState(noc_saved.held(fresh, network.grid.tiles), {}, network.grid)
+    return Snapshot({}, between)
 
 
 def without_error(snapshot: Snapshot) -> Snapshot:

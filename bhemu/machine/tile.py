@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -89,7 +90,6 @@ class Tile(ThreadBound, Controls, Tensors):
             raise InputError(f"progress = {chosen['progress']!r} must be callable")
         self.backend = Backend(self.state, chosen["progress"], self.engine, timed, self._windows)
         self.loaded = [Loaded() for _ in memmap.CORE_NAMES]
-        self.tensix = Tensix(self.state)
         self._shared_l1 = False
         self.number = 0
         self.network: Network | None = None
@@ -101,6 +101,11 @@ class Tile(ThreadBound, Controls, Tensors):
         self._power_up(fresh=True)
         for observe in tile_created:
             observe(self)
+
+    @functools.cached_property
+    def tensix(self) -> Tensix:
+        """The coprocessor's state, as views of the record."""
+        return Tensix(self.state)
 
     def _record(self) -> State:
         """A record for a tile that is being made; of a host that shares memory, in that."""

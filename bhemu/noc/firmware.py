@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from bhemu import memmap as mm
 from bhemu.devices.noc_map import on_noc
-from bhemu.noc.grid import ETHERNET_COLUMNS, LINKS, Grid
+from bhemu.noc.grid import CHIPS_A_BOARD, ETHERNET_COLUMNS, Grid
 from bhemu.noc.record import ARC_MEMORY, ETHERNET_MEMORY
 
 _SCRATCH = 0x80030400
@@ -31,16 +31,16 @@ _LOGICAL_ROW, _FIRST_LOGICAL = 25, 20
 Word = tuple[int, int, int]  # memory (record.py), address, value
 
 
-def _board(grid: Grid) -> tuple[int, int]:
-    """The two words of the board's number."""
+def _board(grid: Grid, number: int) -> tuple[int, int]:
+    """The two words of the board's number, of a chip."""
     product = _P150A if grid.banks == 8 else _P100A
-    return (product if grid.number is None else _P300) << 4, 1
+    return (product if grid.chips == 1 else _P300) << 4, 1 + number // CHIPS_A_BOARD
 
 
 def _telemetry(grid: Grid) -> dict[int, int]:
     """Values by tag."""
-    number = grid.number or 0
-    board, serial = _board(grid)
+    number, on_board = grid.number, grid.number % CHIPS_A_BOARD
+    board, serial = _board(grid, number)
     columns = sum(1 << i for i, x in enumerate(ETHERNET_COLUMNS) if x not in grid.harvested)
     return {
         1: board,  # high and low word
@@ -52,15 +52,15 @@ def _telemetry(grid: Grid) -> dict[int, int]:
         14: 1000,  # clocks in MHz: AI, AXI, ARC
         15: 900,
         16: 540,
-        21: 0 if grid.number is None else _ETHERNET_TILES,  # Ethernet tiles that are alive
+        21: _ETHERNET_TILES if grid.chips > 1 else 0,  # Ethernet tiles that are alive
         22: sum(_GDDR_TRAINED << 2 * bank for bank in range(grid.banks)),
         28: _BUNDLE,
         32: 1,  # heartbeat
         34: columns,  # enabled: columns of Tensix tiles, Ethernet tiles, GDDR
         35: _ETHERNET_TILES,
         36: (1 << grid.banks) - 1,
-        38: 1 << 2 * number,  # use of the PCIe tiles, two bits each: one is an endpoint
-        52: number,  # place of the ASIC on its board
+        38: 1 << 2 * on_board,  # use of the PCIe tiles, two bits each: one is an endpoint
+        52: on_board,  # place of the ASIC on its board
         61: 0,
         62: 1 + number,
     }
@@ -87,14 +87,13 @@ def boot_results(grid: Grid, n: int) -> dict[int, int]:
         _ETHERNET_STATUS + 4: _PORT_DOWN,
         _ETHERNET_VERSION: 1 << 16 | 6 << 8,
     }
-    if (grid.number, n) not in LINKS:
+    if n not in grid.links:
         return found
-    own, other = (grid.number or 0, n), LINKS[grid.number or 0, n]
     found |= {_ETHERNET_STATUS + 4: _PORT_UP, _ETHERNET_STATUS + 8: _TRAINED, _LIVE_LINK: 1}
-    for base, (chip, channel) in ((_ABOUT_OWN, own), (_ABOUT_OTHER, other)):
+    for base, (chip, channel) in ((_ABOUT_OWN, (grid.number, n)), (_ABOUT_OTHER, grid.links[n])):
         # Place on the board, channel as the die and as software counts it; board; ASIC.
-        found[base] = chip << 8 | channel << 16 | channel << 24
-        found[base + 4], found[base + 8] = _board(grid)
+        found[base] = (chip % CHIPS_A_BOARD) << 8 | channel << 16 | channel << 24
+        found[base + 4], found[base + 8] = _board(grid, chip)
         found[base + 24] = 1 + chip
     return found
 

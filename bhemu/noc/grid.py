@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from bhemu.devices import noc_map
 from bhemu.program.options import BANKS as BANKS
+from bhemu.program.options import CHIPS
 
 XY = tuple[int, int]
 
@@ -27,13 +28,23 @@ ETHERNET_COLUMNS = (1, 16, 2, 15, 3, 14, 4, 13, 5, 12, 6, 11, 7, 10)
 ALL_TILES = TILES + len(ETHERNET_COLUMNS)
 """Tiles with cores: those of Tensix, then the Ethernet tiles by channel."""
 _ETHERNET_ROW, _ETHERNET_FIRST = 25, 20
-_CABLES = ((2, 9), (3, 8))  # channels of chip 0 and of chip 1
-LINKS = {
-    (chip, own): (1 - chip, other)
-    for cable in _CABLES
-    for chip, (own, other) in enumerate((cable, cable[::-1]))
+CHIPS_A_BOARD = 2
+_ON_BOARD = ((2, 9), (3, 8))  # channels of a board's first and of its second chip
+_BETWEEN = ((4, 4), (5, 5))  # of the same chip of two boards: four chips are a ring
+_PAIRS = {
+    2: ((0, 1, _ON_BOARD),),
+    4: ((0, 1, _ON_BOARD), (2, 3, _ON_BOARD), (0, 2, _BETWEEN), (1, 3, _BETWEEN)),
 }
-"""Where the links of two chips lead: (chip, channel) -> (chip, channel)."""
+assert (1, *_PAIRS) == CHIPS
+End = tuple[int, int]  # a chip and its channel
+
+
+def links(chips: int) -> dict[End, End]:
+    """Where the links of so many chips lead, from each end."""
+    cables = [((a, own), (b, other)) for a, b, pair in _PAIRS.get(chips, ()) for own, other in pair]
+    return dict(sorted([*cables, *((b, a) for a, b in cables)]))
+
+
 PCIE_AT = ((2, 0), (11, 0))
 PCIE_TRANSLATED = (19, 24)
 ARC_AT, _SECURITY_AT = (8, 0), (8, 2)
@@ -46,6 +57,14 @@ def tile_at(t: int) -> XY:
     if t >= TILES:
         return _ETHERNET_FIRST + t - TILES, _ETHERNET_ROW
     return noc_map.COLUMNS[t % len(noc_map.COLUMNS)], noc_map.ROWS[0] + t // len(noc_map.COLUMNS)
+
+
+_NUMBERS = {tile_at(t): t for t in range(ALL_TILES)}
+
+
+def number_at(xy: XY) -> int:
+    """The number of the tile at a translated coordinate; LookupError where none is."""
+    return _NUMBERS[xy]
 
 
 @dataclass(frozen=True)
@@ -62,18 +81,29 @@ class Place:
 class Grid:
     """A chip's tiles. harvested: physical columns of fused-off Tensix tiles; banks: 7 or 8.
 
-    number: which of two linked chips it is; their Ethernet tiles run, those of one chip alone
-    (None) do not.
+    number: which of `chips` linked ones it is; their Ethernet tiles run, those of one chip alone
+    do not.
     """
 
     harvested: tuple[int, ...] = ()
     banks: int = BANKS
-    number: int | None = None
+    number: int = 0
+    chips: int = 1
+
+    def __str__(self) -> str:
+        columns = list(self.harvested) or "no"
+        linked = f", chip {self.number} of {self.chips}" if self.chips > 1 else ""
+        return f"a chip with {columns} harvested columns and {self.banks} banks of DRAM{linked}"
+
+    @property
+    def links(self) -> dict[int, End]:
+        """Where the links of its channels lead."""
+        return {own: to for (chip, own), to in links(self.chips).items() if chip == self.number}
 
     @property
     def tiles(self) -> int:
         """Tiles with cores that run, or may."""
-        return TILES if self.number is None else ALL_TILES
+        return ALL_TILES if self.chips > 1 else TILES
 
     def physical(self, t: int) -> XY | None:
         """Where tile `t` is on the die, None where it is fused off."""
@@ -112,8 +142,7 @@ class Grid:
 
     def _others(self) -> Iterator[Place]:
         for n, x in enumerate(ETHERNET_COLUMNS):
-            runs = self.number is not None
-            what = (noc_map.TENSIX, TILES + n) if runs else (noc_map.ETHERNET, n)
+            what = (noc_map.TENSIX, TILES + n) if self.chips > 1 else (noc_map.ETHERNET, n)
             yield Place(*what, (x, 1), tile_at(TILES + n))
         yield Place(noc_map.PCIE, 0, PCIE_AT[0], PCIE_TRANSLATED)
         yield Place(noc_map.ARC, 0, ARC_AT, ARC_AT)

@@ -167,15 +167,20 @@ _PROFILE = ("noc_counts", "noc_spent", "link_used", "noc_logged", "noc_log")
 _SKIPS = ("skipping", "skip_from", "skip_until", "skip_progress", "touched")
 _WATCHES = ("dram_watch_count", "dram_watch", "dram_seen", "dram_hit", "dram_before", "dram_after")
 _LEFT_OUT = (*_HOSTS, *_MADE, *_WITHIN, *_PROFILE, *_SKIPS, *_WATCHES)
-SAVED = tuple(
-    m._replace(shape=(TILES,)) if m.shape == (ALL_TILES,) else m
-    for m in MEMBERS
-    if m.name not in _LEFT_OUT
-)
-"""Members of the chip's record that a saved chip holds; the others are made with the chip.
+SAVED = tuple(member for member in MEMBERS if member.name not in _LEFT_OUT)
+"""Members of the chip's record that a saved chip holds; the others are made with the chip."""
 
-What they say of Ethernet tiles is not saved.
-"""
+
+def saved(tiles: int) -> tuple[Member, ...]:
+    """SAVED, as a chip with so many tiles has them."""
+    return tuple(m._replace(shape=(tiles,)) if m.shape == (ALL_TILES,) else m for m in SAVED)
+
+
+def held(state: ChipState, tiles: int) -> dict[str, Any]:
+    """What a saved chip with so many tiles holds of its record."""
+    return {m.name: getattr(state, m.name)[: m.shape[0]].copy() for m in saved(tiles)}
+
+
 LATER = ("window_end", "event", "event_last", "niu_out", "niu_in", "link", "dram_free", "host_acts")
 """Those of them that a saved chip of this schema may lack: 0 is what they held."""
 _LINE = 16
@@ -235,16 +240,17 @@ def check_chip(arrays: Mapping[str, Any], tiles: Collection[int]) -> str:
     """What is wrong with the members of a chip's record that has these tiles, or ""."""
     if not BETWEEN <= int(arrays["phase"][0]) <= DELIVERY:
         return "phase is unknown"
-    made = [t in tiles for t in range(TILES)]
+    count = len(arrays["awake"])
+    made = [t in tiles for t in range(count)]
     for name in ("awake", "due"):
-        if any(arrays[name][t] not in (0, int(made[t])) for t in range(TILES)):
+        if any(arrays[name][t] not in (0, int(made[t])) for t in range(count)):
             return f"{name} names a tile that is not there"
     left, at = arrays["left"], arrays["at"]
-    if any(left[t] > 0 and not (made[t] and left[t] <= NOC_REQUESTS) for t in range(TILES)):
+    if any(left[t] > 0 and not (made[t] and left[t] <= NOC_REQUESTS) for t in range(count)):
         return "left counts requests that are not there"
-    if not 0 <= at[0] <= TILES or at[1] < 0:
+    if not 0 <= at[0] <= count or at[1] < 0:
         return "at is outside of every queue"
-    if any(arrays["begun"][t] >= 0 and not made[t] for t in range(TILES)):
+    if any(arrays["begun"][t] >= 0 and not made[t] for t in range(count)):
         return "begun names a tile that is not there"
     return ""
 

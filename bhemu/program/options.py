@@ -19,6 +19,7 @@ REFERENCES: Final = ("ttsim", "llk", "isa")
 DELIVERIES: Final = ("round", "late")
 MODELS: Final = ("off", "model")  # of time
 BANKS: Final = 8  # of DRAM
+CHIPS: Final = (1, 2, 4)  # how many a host may have
 QUANTUM: Final = 1000  # instructions
 LONGEST_TURN: Final = 10_000_000  # instructions
 

@@ -16,9 +16,11 @@ from bhemu.errors import InputError
 from bhemu.program import files, limits
 
 MAGIC = b"bhemu session\n"
-VERSION = 1
-WRITE, READ, FETCH, STORE, END = range(5)
-"""What an act is: the host writes, reads; a kernel reads, writes the host's memory; the end."""
+VERSION = 2  # of chips that are linked; that of a chip alone is 1
+WRITE, READ, FETCH, STORE, END, SENT, ARRIVED = range(7)
+"""What an act is: the host writes, reads; a kernel reads, writes the host's memory; the end; an
+Ethernet tile has sent a packet, has received one (address: machine/links.py)."""
+ALONE = (0, 1)
 _HEAD = Struct("<BBBxIQQ")  # kind, x, y, bytes, address, round
 _FLUSH = 1 << 16  # bytes of acts after which the file is brought up to date
 _HINT = "bhemu simulator FOLDER --record SESSION writes one"
@@ -36,24 +38,41 @@ class Act(NamedTuple):
 
 
 class Recorded(NamedTuple):
-    """What a file holds: options of the chip by name, the acts."""
+    """What a file holds: options of the chip by name, the acts.
+
+    place: which chip it is, of how many that are linked.
+    """
 
     options: Mapping[str, Any]
     acts: tuple[Act, ...]
+    place: tuple[int, int] = ALONE
+
+    @property
+    def has_one_time(self) -> bool:
+        """Whether others than the host act in it, so that it can be run in its own rounds alone."""
+        return any(act.kind not in (WRITE, READ, END) for act in self.acts)
 
 
 class Recorder:
     """Writes a session while it goes on."""
 
-    def __init__(self, path: Path, options: Mapping[str, Any]) -> None:
-        """InputError where the file cannot be written, or is another one than a session."""
+    def __init__(
+        self, path: Path, options: Mapping[str, Any], place: tuple[int, int] = ALONE
+    ) -> None:
+        """InputError where the file cannot be written, or is another one than a session.
+
+        place: which chip it is, of how many that are linked.
+        """
         check_target(path)
         try:
             self._file = path.open("wb")
         except OSError as problem:
             raise InputError(f"{path}: cannot be written: {problem.strerror}") from problem
         self._pack, self._since = zlib.compressobj(6), 0
-        head = json.dumps({"version": VERSION, "options": dict(options)}, sort_keys=True)
+        values: dict[str, Any] = {"version": 1, "options": dict(options)}
+        if place != ALONE:
+            values |= {"version": VERSION, "place": list(place)}
+        head = json.dumps(values, sort_keys=True)
         self._file.write(MAGIC + head.encode() + b"\n")
         self._file.flush()
 
@@ -89,6 +108,7 @@ def read(path: Path) -> Recorded:
     try:
         head = json.loads(line)
         version, options = int(head["version"]), dict(head["options"])
+        number, chips = (int(n) for n in head.get("place", ALONE))
     except (ValueError, LookupError, TypeError, RecursionError) as problem:
         raise InputError(f"{path}: not a recorded session: {problem}", hint=_HINT) from problem
     if not data.startswith(MAGIC) or version < 1:
@@ -96,7 +116,7 @@ def read(path: Path) -> Recorded:
     if version > VERSION:
         text = f"{path}: a session of version {version}, this release reads up to {VERSION}"
         raise InputError(text, hint="pip install -U bhemu")
-    return Recorded(options, tuple(_acts(path, packed)))
+    return Recorded(options, tuple(_acts(path, packed)), (number, chips))
 
 
 def _acts(path: Path, packed: bytes) -> Iterator[Act]:
@@ -111,7 +131,7 @@ def _acts(path: Path, packed: bytes) -> Iterator[Act]:
     while at + _HEAD.size <= len(data):
         kind, x, y, size, address, number = _HEAD.unpack_from(data, at)
         at += _HEAD.size
-        if kind > END or number < last:
+        if kind > ARRIVED or number < last:
             raise InputError(f"{path}: damaged at byte {at} of its acts", hint=_HINT)
         if at + size > len(data):
             return  # its last act was never written

@@ -40,7 +40,7 @@ from bhemu.program.input_files import (
     read_image,
 )
 from bhemu.program.loader import LOCAL_MODES, Local
-from bhemu.program.options import BANKS
+from bhemu.program.options import BANKS, CHIPS
 from bhemu.program.options import ENGINES as ENGINES
 from bhemu.program.specs import PAGE_ALIGNMENT
 from bhemu.program.specs import XY as XY
@@ -202,8 +202,10 @@ def saved_program(path: Path) -> Program:
         if "tiles" not in about:
             return Program(path.stem, SAVED_STATE, {}, path=path, image=path)
         placed = [tuple(int(n) for n in tile["tile"]) for tile in about["tiles"].values()]
-        tiles = tuple(TileSpec(((x, y),), {}) for x, y in sorted(placed))
-        chip = ChipSpec(tuple(about["harvested"]), int(about["banks"]))
+        tensix = coordinates.tensix()
+        tiles = tuple(TileSpec(((x, y),), {}) for x, y in sorted(placed) if (x, y) in tensix)
+        number, chips = about.get("place", (0, 1))
+        chip = ChipSpec(tuple(about["harvested"]), int(about["banks"]), {}, (number, chips))
         return Program(path.stem, SAVED_STATE, {}, path=path, image=path, tiles=tiles, chip=chip)
     except (UnreadableError, LookupError, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"{path}: not a saved state: {error}", hint=_HINT) from error
@@ -234,7 +236,10 @@ def session_program(path: Path) -> Program:
         raise InputError(f"{path}: options of a chip: {problem}") from problem
     if not tiles:
         raise InputError(f"{path}: no core runs in this session", hint="it ended too early")
-    chip = ChipSpec(harvest, banks, checked)
+    number, chips = session.place
+    if chips not in CHIPS or not 0 <= number < chips:
+        raise InputError(f"{path}: chip {number} of {chips} linked ones")
+    chip = ChipSpec(harvest, banks, checked, session.place)
     return Program(path.stem, SESSION, {}, path=path, image=path, tiles=tiles, chip=chip)
 
 

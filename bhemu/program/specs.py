@@ -222,11 +222,15 @@ class FirmwareSpec:
 
 @dataclass(frozen=True)
 class ChipSpec:
-    """What the chip is like; `options`: those of a run that [chip] gives."""
+    """What the chip is like; `options`: those of a run that [chip] gives.
+
+    place: which chip it is, of how many that are linked.
+    """
 
     harvest: tuple[int, ...] = ()
     dram_banks: int = BANKS
     options: Mapping[str, Any] = field(default_factory=dict)
+    place: tuple[int, int] = (0, 1)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """What a check is: a question asked of a program, by runs of it beside the one of the user."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -65,6 +65,7 @@ class Outcome:
     program: schema.Program
     addresses: tuple[int, ...]
     outputs: tuple[bytes, ...]
+    reads: Mapping[int, bytes]  # of the host of a session, those that were otherwise in it
 
     @cached_property
     def results(self) -> tuple[OutputResult, ...]:
@@ -99,7 +100,8 @@ class Outcome:
 
     def same(self, other: "Outcome") -> bool:
         """Whether it ended as the other one, with the same bytes."""
-        return self.ending == other.ending and self.outputs == other.outputs
+        same = self.ending == other.ending and self.reads == other.reads
+        return same and self.outputs == other.outputs
 
     @property
     def ending(self) -> str | None:
@@ -313,7 +315,9 @@ def outcome(
         error = NoProgress("everything is idle or parked before its end", rule="IDLE")
     held = [machine.output(spec) for spec in program.outputs]
     addresses, outputs = tuple(at for at, _ in held), tuple(data for _, data in held)
-    return Outcome(machine, stop, error, program, addresses, outputs)
+    host = machine.loop.host
+    reads = {} if host is None else {at: got for at, (_, got) in host.differences.items()}
+    return Outcome(machine, stop, error, program, addresses, outputs, reads)
 
 
 @dataclass(frozen=True)

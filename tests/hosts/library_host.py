@@ -277,6 +277,32 @@ def wild(library: str) -> None:
     card.read(address, size)
 
 
+def send_over_link(card: Card, xy: tuple[int, int]) -> None:
+    """Let erisc 1 copy 16 bytes from 0x8000 to 0x9000 of the other end, and stop."""
+    words = {0x14: 0x8000, 0x18: 16, 0x1C: 0x9000, 0x04: 2}  # TX queue 0: copy to 0x9000
+    code: list[int] = []
+    for offset, value in words.items():
+        upper, lower = (value + 0x800) >> 12, value & 0xFFF
+        code += (0xFFB90537, upper << 12 | 0x5B7, lower << 20 | 0x58593)  # a0, a1
+        code += ((offset >> 5) << 25 | 0xB52023 | (offset & 31) << 7,)  # sw a1, offset(a0)
+    card.store(xy, 0x1000, b"".join(w.to_bytes(4, "little") for w in (*code, 0x6F)))
+    card.store(xy, 0xFFB14008, (0x1000).to_bytes(4, "little"))
+    card.store(xy, SOFT_RESET, (0).to_bytes(4, "little"))
+
+
+def every_link(library: str) -> None:
+    """Each end of a link of LINKS sends its name; what the other end then has."""
+    ends = [tuple(map(int, one.split("."))) for one in os.environ["LINKS"].split()]
+    card = Card(library)
+    for card.chip, channel in ends:
+        card.store((20 + channel, 25), 0x8000, f"{card.chip}.{channel}".encode().ljust(16))
+        send_over_link(card, (20 + channel, 25))
+    card.chip = 0
+    card.clock()
+    for card.chip, channel in ends:
+        say(f"{card.chip}.{channel}", card.load((20 + channel, 25), 0x9000, 16).decode().strip())
+
+
 def two(library: str) -> None:
     """Two chips: devices, memory of their own, a copy and a register over a link."""
     for _ in range(2):  # one after the other, in one process
@@ -290,15 +316,7 @@ def two(library: str) -> None:
         channels = {0: (22, 25), 1: (29, 25)}
         card.chip = 0
         card.store(channels[0], 0x8000, b"from one to other")
-        words = {0x14: 0x8000, 0x18: 16, 0x1C: 0x9000, 0x04: 2}  # TX queue 0: copy to 0x9000
-        code: list[int] = []
-        for offset, value in words.items():
-            upper, lower = (value + 0x800) >> 12, value & 0xFFF
-            code += (0xFFB90537, upper << 12 | 0x5B7, lower << 20 | 0x58593)  # a0, a1
-            code += ((offset >> 5) << 25 | 0xB52023 | (offset & 31) << 7,)  # sw a1, offset(a0)
-        card.store(channels[0], 0x1000, b"".join(w.to_bytes(4, "little") for w in (*code, 0x6F)))
-        card.store(channels[0], 0xFFB14008, (0x1000).to_bytes(4, "little"))
-        card.store(channels[0], SOFT_RESET, (0).to_bytes(4, "little"))
+        send_over_link(card, channels[0])
         card.clock()
         for card.chip in (0, 1):
             counted = card.load((1, 2), 0x200) not in (b"chip", bytes(4))
@@ -311,6 +329,7 @@ def two(library: str) -> None:
 def refused(library: str) -> None:
     """An instruction that no core has."""
     card = Card(library)
+    card.chip = int(os.environ.get("CHIP", "0"))
     card.start((3, 4), (0x0000006B,))
     card.clock()
     say("went on")

@@ -14,8 +14,9 @@ import pytest
 from bhemu.hosts import libbhemu, simulator
 from bhemu.hosts.shared import HEAD, LAYOUT, MAGIC, SIZE
 from bhemu.jit.cache import root
+from bhemu.launch.session import Program
 from bhemu.memmap import DEBUG_BASE, L1_SIZE, RISCV_DEBUG_REG_SOFT_RESET_0, SOFT_RESET_ALL
-from bhemu.noc.grid import TILES
+from bhemu.noc.grid import TILES, links
 
 HOST = Path(__file__).parent / "library_host.py"
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="a library for Linux")
@@ -76,6 +77,20 @@ def test_two_chips_are_two_devices_in_one_clock(tmp_path: Path) -> None:
     assert linked == "True b'chip 1' b'from one to othe'"
     assert even == "True"  # as many turns on each
     assert again == [devices, own, linked, even]
+
+
+def test_four_chips_are_a_ring(tmp_path: Path) -> None:
+    """What each end of a link sends is at the other one, and each chip has two neighbours."""
+    simulator.write(tmp_path, ["--chips", "4"], root(), libbhemu.path(), chips=4)
+    ends = links(4)
+    named = " ".join(f"{chip}.{channel}" for chip, channel in ends)
+    for line in lines(tmp_path, "every_link", LINKS=named):
+        at, came = (tuple(map(int, one.split("."))) for one in line.split())
+        assert came == ends[at]
+    neighbours = {
+        chip: {other for (own, _), (other, _) in ends.items() if own == chip} for chip in range(4)
+    }
+    assert neighbours == {0: {1, 2}, 1: {0, 3}, 2: {0, 3}, 3: {1, 2}}
 
 
 def test_chip_runs_in_clock_calls_only_and_sees_new_code(folder: Path) -> None:
@@ -157,6 +172,17 @@ def test_refusal_reaches_the_host_with_its_place(folder: Path) -> None:
     assert "0x0000006b" in done.stderr.lower()
 
 
+def test_the_chip_whose_error_ends_the_session_is_kept(tmp_path: Path) -> None:
+    state = tmp_path / "state.npz"
+    given = ["--chips", "2", "--keep", str(state)]
+    simulator.write(tmp_path / "two", given, root(), libbhemu.path(), chips=2)
+    assert host(tmp_path / "two", "refused", CHIP="1").returncode in (4, 5)
+    kept = Program.load(state).launch()
+    assert (kept.network.grid.number, kept.network.grid.chips) == (1, 2)
+    assert kept.tile[3, 4].read32(0) == 0x6B
+    assert kept.read(29, 25, 0x7CFC0, 4)[1:] == bytes((1, 9, 9))
+
+
 def test_host_memory_needs_functions(folder: Path) -> None:
     done = host(folder, "without_memory")
     assert (done.returncode, done.stdout) == (2, "")
@@ -186,9 +212,17 @@ def test_forked_child_may_end_but_not_use_the_chip(folder: Path) -> None:
     assert "a forked process cannot use" in done.stderr
 
 
-def test_host_that_is_killed_leaves_no_emulator(folder: Path) -> None:
+@pytest.fixture(params=[1, 2])
+def some(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A folder of one chip, and one of two."""
+    given = ["--chips", str(request.param)]
+    simulator.write(tmp_path / "some", given, root(), libbhemu.path(), chips=request.param)
+    return tmp_path / "some"
+
+
+def test_host_that_is_killed_leaves_no_emulator(some: Path) -> None:
     process = subprocess.Popen(
-        [sys.executable, HOST, folder / libbhemu.NAME, "killed"], stdout=subprocess.PIPE, text=True
+        [sys.executable, HOST, some / libbhemu.NAME, "killed"], stdout=subprocess.PIPE, text=True
     )
     with process:
         assert process.stdout is not None
@@ -198,8 +232,8 @@ def test_host_that_is_killed_leaves_no_emulator(folder: Path) -> None:
     assert gone(server)
 
 
-def test_emulator_that_is_killed_ends_the_host(folder: Path) -> None:
-    done = host(folder, "killed", KILL="server")
+def test_emulator_that_is_killed_ends_the_host(some: Path) -> None:
+    done = host(some, "killed", KILL="server")
     assert done.returncode == 70
     assert "the emulator has ended" in done.stderr
     assert gone(int(done.stdout))

@@ -173,7 +173,8 @@ def test_what_a_killed_process_has_not_written_is_missing_at_the_end(
 @pytest.mark.parametrize(
     ("data", "told"),
     [
-        (recorded.MAGIC + b'{"version": 2, "options": {}}\n', "a session of version 2"),
+        (recorded.MAGIC + b'{"version": 3, "options": {}}\n', "a session of version 3"),
+        (recorded.MAGIC + b'{"version": 2, "options": {}, "place": [0]}\n', "not a recorded"),
         (recorded.MAGIC + b'{"version": 0, "options": {}}\n', "not a recorded session"),
         (recorded.MAGIC + b"[", "not a recorded session"),
         (recorded.MAGIC + b'{"version": 1, "options": {}}\nno zlib', "damaged"),
@@ -217,11 +218,88 @@ def test_a_host_that_loads_the_library_is_recorded(scenario: str, tmp_path: Path
         kinds = [act.kind for act in acts]
         assert recorded.FETCH in kinds
         assert recorded.STORE in kinds
+    quantum: Any = {"quantum": 1000}  # the default, which questions name
     if any(act.kind == recorded.WRITE and act.address == 0xFFB121B0 for act in acts):
-        again = Program.load(session).launch()
+        again = Program.load(session).launch(**(quantum if scenario == "dma" else {}))
         assert again.run().reason == "until"
         assert again.loop.host.differences == {}
         assert np.array_equal(again.round, acts[-1].round)
+
+
+@pytest.fixture(scope="module")
+def linked(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """The sessions of two chips, one of which sends the other a packet."""
+    folder = tmp_path_factory.mktemp("linked")
+    given, session = ["--chips", "2", "--record"], str(folder / "two.session")
+    simulator.write(folder / "chips", [*given, session], root(), libbhemu.path(), chips=2)
+    command = [sys.executable, library_host.__file__, str(folder / "chips" / libbhemu.NAME), "two"]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return [Path(f"{session}.chip{n}") for n in range(2)]
+
+
+def test_each_of_two_chips_has_a_session_of_its_own(linked: list[Path]) -> None:
+    """It runs alone, to the same bytes: what came over the link is among its acts."""
+    packets = []
+    for number, path in enumerate(linked):
+        held = recorded.read(path)
+        assert held.place == (number, 2)
+        packets += [act for act in held.acts if act.kind in (recorded.SENT, recorded.ARRIVED)]
+        again = Program.load(path).launch()
+        assert again.run().reason == "until"
+        assert again.loop.host.differences == {}
+        assert again.round == held.acts[-1].round
+        assert again.read(29, 25, 0x9000, 16) == (b"from one to othe" if number else bytes(16))
+    assert [act.kind for act in packets] == [recorded.SENT, recorded.ARRIVED]
+    assert [act.xy for act in packets] == [(22, 25), (29, 25)]
+
+
+def test_sessions_of_two_chips_are_programs(linked: list[Path], tmp_path: Path) -> None:
+    for path in linked:
+        again = Program.load(path).launch()
+        history = again.keep_history(tile=(1, 2))
+        again.run()
+        whole = bytes_of(again)
+        history.goto((history.first + again.tile[1, 2].clock) // 2 + 1)
+        again.snapshot().save(tmp_path / "state.npz")
+        again.run()
+        assert bytes_of(again) == whole
+        with pytest.raises(InputError, match="one of several chips"):
+            Program.load(path).launch(late=3)
+        for command in ("run", "why -q", "check", "trace", "dump"):
+            words = [sys.executable, "-m", "bhemu", *command.split(), str(path)]
+            done = subprocess.run(words, capture_output=True, text=True)
+            assert done.returncode == 0, (command, done.stdout, done.stderr)
+        state = Program.load(tmp_path / "state.npz").launch()
+        assert state.network.grid == again.network.grid
+        other = Program.load(next(one for one in linked if one != path)).launch()
+        with pytest.raises(InputError, match=f"DRAM, chip {state.network.grid.number} of 2"):
+            other.restore(again.snapshot())
+
+
+def test_a_packet_that_differs_is_told(linked: list[Path], tmp_path: Path) -> None:
+    data = recorded.read(linked[0])
+    wrong = recorded.Recorder(tmp_path / "wrong", data.options, data.place)
+    for act in data.acts:
+        sent = act.kind == recorded.SENT
+        wrong.act(
+            act.kind, act.round, act.xy, act.address, b"F" + act.data[1:] if sent else act.data
+        )
+    target = Launched(Program.load(tmp_path / "wrong"))
+    assert target.finish().error is None
+    (host,) = target.check()
+    assert str(host).splitlines()[1] == "  (22,25) 0x9000: recorded 46726f6d, got 66726f6d"
+
+
+@pytest.mark.parametrize("place", [(2, 2), (-1, 2), (0, 3), (0, 0)])
+def test_a_chip_that_is_not_linked_so_is_refused(
+    linked: list[Path], tmp_path: Path, place: tuple[int, int]
+) -> None:
+    data = recorded.read(linked[0])
+    odd = recorded.Recorder(tmp_path / "odd", data.options, place)
+    for act in data.acts:
+        odd.act(act.kind, act.round, act.xy, act.address, act.data)
+    with pytest.raises(InputError, match="linked ones"):
+        Program.load(tmp_path / "odd")
 
 
 def profiled(path: Path, *options: str) -> subprocess.CompletedProcess[str]:

@@ -80,9 +80,8 @@ def test_without_a_library_for_the_machine_the_folder_does(
     [
         (["--ub", "wran"], "'wran' is not one of error, warn, silicon"),
         (["--engine", "qemu"], "'qemu' is not one of unicorn, compiled"),
-        (["--chips", "3"], "3 is not in the range 1<=x<=2"),
-        (["--chips", "2", "--check"], "--check is of one chip alone"),
-        (["--chips", "2", "--record", "a.session"], "--record is of one chip alone"),
+        (["--chips", "3"], "'3' is not one of 1, 2, 4"),
+        (["--chips", "2", "--profile"], "--profile is of one chip alone"),
         (["--keep", "/nowhere/state.npz"], "--keep: /nowhere/state.npz cannot be written"),
     ],
 )

@@ -9,7 +9,7 @@ from bhemu.devices.ethernet import FIRST_SP
 from bhemu.errors import BhemuError, InputError, NotModelled
 from bhemu.machine.links import LinkedChip, Links
 from bhemu.machine.machine import Chip
-from bhemu.noc.grid import LINKS, XY
+from bhemu.noc.grid import XY, links
 from bhemu.riscv.assembly import A0, A1, A2, PARK, SP, ZERO, beq, code, jalr, li, lw, sw
 
 OWN, HOME = (1, 2), p.hi((1, 2))
@@ -64,7 +64,7 @@ def pair() -> tuple[list[Chip], Links]:
 def test_a_host_finds_what_the_firmware_left() -> None:
     chip = LinkedChip(1)
     for n in range(14):
-        up = (1, n) in LINKS
+        up = (1, n) in links(2)
         assert chip.read32(20 + n, 25, 0x7CC00) == 0xC0DEA000
         assert chip.read32(20 + n, 25, 0x7CC04) == (1 if up else 2)
     assert chip.read(29, 25, 0x7CFC0, 32)[1:4] == bytes((1, 9, 9))

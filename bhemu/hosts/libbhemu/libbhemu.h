@@ -44,7 +44,7 @@ struct message {
     uint32_t status; /* FAILED: with which the host ends */
 };
 
-enum { CHIPS = 2, CHIP_SHIFT = 12 };
+enum { CHIPS = 4, CHIP_SHIFT = 12 };
 
 extern struct shared *shared_by[CHIPS];
 extern uint32_t chips;   /* how many there are, once the emulator has started */

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from bhemu.devices import niu
 from bhemu.devices import niu_request as request
-from bhemu.devices.noc_map import tile_number
 from bhemu.errors import NoProgress
 from bhemu.machine.error_text import where_core
 from bhemu.machine.hang import waits
@@ -18,6 +17,7 @@ from bhemu.machine.hang.explore import Loop, livelock
 from bhemu.machine.hang.waits import Agents, Releaser, Wait
 from bhemu.memmap import CORE_NAMES, HOST, L1_SIZE, NOC_CTRL, NOC_RET_ADDR_LO, NOC_TARG_ADDR_LO
 from bhemu.noc.describe import at as shown
+from bhemu.noc.grid import number_at
 from bhemu.tensix.state import BLOCKED, CORES, NOC_ARRIVED, THREADS
 
 if TYPE_CHECKING:
@@ -352,7 +352,7 @@ def _last_writer(chip: Controls, tile: Tile, address: int) -> str:
 
 def number(tile: Tile) -> int:
     """The number of a tile by its coordinate."""
-    return tile_number(*tile.xy)
+    return number_at(tile.xy)
 
 
 def _senders(chip: Controls, tile: Tile, address: int) -> list[Releaser]:

@@ -162,7 +162,7 @@ class Trials:
         seen = self.context.finish(self.machine, limit=self.context.most)
         if seen.same(self.plain):
             return False
-        if seen.ending != self.plain.ending:
+        if seen.ending != self.plain.ending or seen.reads != self.plain.reads:
             return True
         rows = seen.outputs, self.plain.outputs, laid, self._laid
         for parts in zip(*rows, strict=True):
