@@ -10,7 +10,6 @@ all is kept (cli/handover.py).
 import atexit
 import contextlib
 import os
-import subprocess
 import sys
 import threading
 import time
@@ -72,6 +71,8 @@ class Compilers:
     """The processes that compile `parts` (Entry.path, the first one first) beside this one."""
 
     def __init__(self, parts: Sequence[str]) -> None:
+        import subprocess  # takes milliseconds, which runs with kept code do not need
+
         self.parts = parts
         self._done = 0
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}

@@ -7,10 +7,10 @@ what needs it waits for it.
 """
 
 import os
-import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -45,7 +45,7 @@ def every_entry() -> Iterator[Entry]:
     yield from compiled.WRAPPERS.values()
 
 
-_running: list["subprocess.Popen[bytes]"] = []
+_running: list[Any] = []
 _MOST = 3  # processes beside this one
 _LUI = 0x37
 _LONGEST = ("matrix", "pack", "unpack", "vector")  # units whose entries take longest to compile
@@ -117,6 +117,10 @@ def start(parts: Sequence[str]) -> None:
     they are at, so that a guess that was wrong is not begun again in every run.
     """
     spare = min(processes_beside(), len(parts) - 1)
+    if spare < 1:
+        return
+    import subprocess  # takes milliseconds, which runs with kept code do not need
+
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
     for i in range(spare):
         command = [sys.executable, "-P", "-m", __name__, *parts[i::spare]]

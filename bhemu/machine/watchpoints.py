@@ -19,7 +19,6 @@ from bhemu.devices.bus.address_map import block_name, find
 from bhemu.devices.bus.window import Window
 from bhemu.devices.noc_map import DRAM_SIZE
 from bhemu.errors import InputError, UnknownName, Where
-from bhemu.jit import keys
 from bhemu.jit.later import Later
 from bhemu.machine import resolve
 from bhemu.noc.grid import tile_at
@@ -370,6 +369,8 @@ def _member(span: Span) -> str:
 
 
 def _names(code: Any, member: str) -> bool:
+    from bhemu.jit import keys  # looks into code, which few runs need
+
     found = keys.names(code)
     return member in found or (member == "l1" and bool(found & _L1))
 

@@ -40,9 +40,9 @@ COMMANDS = {
     "--help": Most(11, 77, f"{_ALWAYS} numpy tomllib"),
     "isa SFPMAD": Most(28, 306, f"{_ALWAYS} numpy unicorn elftools"),
     "run -q --compile=wait elfs/add1": Most(
-        142, 2050, f"{_ALWAYS} rich bhemu.tensix.units bhemu.riscv.isa bhemu.timing.loop"
+        139, 2002, f"{_ALWAYS} rich bhemu.tensix.units bhemu.riscv.isa bhemu.timing.loop"
     ),
-    "why elfs/hang_cycle": Most(292, 4850, "numba llvmlite logging concurrent.futures"),
+    "why elfs/hang_cycle": Most(289, 4800, "numba llvmlite logging concurrent.futures"),
 }
 
 
