@@ -98,7 +98,7 @@ def diff_command(
         library = find(ttsim)
     if unit is None:
         assert program is not None
-        with progress.looking():
+        with progress.waiting(lambda: "comparing both runs"):
             compared = _compare(library, reference, program, allow_outside, given)
         return _report(compared, as_json)
     asked = Question(library.path, reference, unit, seed, range(first, first + count))

@@ -225,7 +225,7 @@ class Progress:
         # What is imported and loaded now stays: collecting it costs a tenth of the start.
         gc.disable()
         try:
-            with self.waiting(lambda: "starting"):
+            with self._told(lambda: "starting"):
                 begin = time.monotonic()
                 from bhemu.jit import build, interpreted
 
