@@ -21,7 +21,7 @@ import golden_case  # noqa: E402
 from bhemu.debug import coverage as modes  # noqa: E402
 from bhemu.errors import BhemuError  # noqa: E402
 from bhemu.oracle.compare import Emulator  # noqa: E402
-from bhemu.tensix.insn import REGISTRY  # noqa: E402
+from bhemu.tensix.insn import instructions  # noqa: E402
 from random_programs import vectors  # noqa: E402
 from random_programs.units import generate  # noqa: E402
 
@@ -47,7 +47,7 @@ def coverage() -> tuple[dict[str, list[str]], list[dict[str, Any]]]:
             print(f"{case.name}: differs", file=sys.stderr)
             continue
         covers.append(cover.notes)
-        for opcode, cls in REGISTRY.items():
+        for opcode, cls in instructions().items():
             if tile.state.op_count[:, opcode].any():
                 found.setdefault(cls.name, []).append(case.name)
     for name, _, _ in vectors.coverage(ROOT / "tests" / "vectors"):

@@ -21,14 +21,12 @@ import bhemu.tensix  # noqa: E402
 from bhemu.cli.isa import modes_of, row  # noqa: E402
 from bhemu.devices.bus.address_map import BLOCKS, INERT, NAMED, find  # noqa: E402
 from bhemu.devices.bus.window import EVERYONE, WORD, Window  # noqa: E402
+from bhemu.machine.sentences import RULES  # noqa: E402
 from bhemu.memmap import CORE_NAMES  # noqa: E402
-from bhemu.tensix import units  # noqa: E402
-from bhemu.tensix.insn import REGISTRY  # noqa: E402
-from bhemu.tensix.rules import RULES  # noqa: E402
+from bhemu.tensix import insn  # noqa: E402
 from random_programs.divergences import TABLE  # noqa: E402
 
 TARGET = ROOT / "docs" / "models.md"
-assert units.MODULES
 
 
 def table(head: tuple[str, ...], rows: list[tuple[object, ...]]) -> list[str]:
@@ -40,13 +38,13 @@ def table(head: tuple[str, ...], rows: list[tuple[object, ...]]) -> list[str]:
 def mode_rows() -> list[tuple[object, ...]]:
     """Number of modes of each instruction by status, and the rules that refuse some."""
     rows: list[tuple[object, ...]] = []
-    for opcode in sorted(REGISTRY):
-        modes = modes_of(REGISTRY[opcode])
+    for opcode in sorted(insn.instructions()):
+        modes = modes_of(insn.instructions()[opcode])
         counts = Counter(mode["status"] for mode in modes)
         rules = sorted({mode["reason"] for mode in modes if mode["status"] == "refused"})
         numbers = [counts[status] or "" for status in ("golden", "isa-text", "refused")]
         if modes:
-            rows.append((REGISTRY[opcode].name, *numbers, ", ".join(rules)))
+            rows.append((insn.instructions()[opcode].name, *numbers, ", ".join(rules)))
     return rows
 
 
@@ -109,7 +107,7 @@ def handed_to(function: str) -> frozenset[int]:
 
 def instructions() -> list[str]:
     """The sections of instructions and modes."""
-    entries = [row(REGISTRY[opcode]) for opcode in sorted(REGISTRY)]
+    entries = [row(cls) for _, cls in sorted(insn.instructions().items())]
     counts = Counter(e["status"] for e in entries)
     return [
         "<!-- Written by scripts/make_models.py; do not edit. -->",
@@ -215,6 +213,7 @@ def disagreements() -> list[str]:
             [
                 (r.rule, r.category, severity(r.number), r.pattern("`{}`").replace("|", "\\|"))
                 for r in sorted(RULES.values(), key=lambda r: r.rule)
+                if r.category != "Internal"  # of no program
             ],
         ),
         "",
@@ -241,7 +240,9 @@ def readme() -> str:
     page = README.read_text(encoding="utf-8")
     head, rest = page.split(MARKS[0])
     tail = rest.split(MARKS[1])[1]
-    units_of = Counter((row(cls)["unit"], row(cls)["status"]) for cls in REGISTRY.values())
+    units_of = Counter(
+        (row(cls)["unit"], row(cls)["status"]) for cls in insn.instructions().values()
+    )
     names = sorted({unit for unit, _ in units_of})
     rows = [(name, *(units_of[name, status] or "" for status in STATUSES)) for name in names]
     total = ("all 137", *(sum(units_of[n, status] for n in names) for status in STATUSES))

@@ -24,10 +24,10 @@ def compiled(levels: list[str], number: int) -> tuple[str, dict[str, bytes]]:
 
     entry = _entries()[number]
     if levels == [host.level()]:
-        return entry.label(), {levels[0]: build.image(entry)}
+        return entry.path, {levels[0]: build.image(entry)}
     source = emit.front_end(entry.signature, entry.resolved())
     images = {name: lowering.lowered(source, lowering.target(name)).packed() for name in levels}
-    return entry.label(), images
+    return entry.path, images
 
 
 def make(folder: Path, levels: list[str]) -> None:

@@ -22,9 +22,9 @@ from bhemu.cli.help import ALL  # noqa: E402
 from bhemu.cli.isa import row  # noqa: E402
 from bhemu.devices.bus.address_map import NAMED  # noqa: E402
 from bhemu.devices.bus.naming import fields_of  # noqa: E402
+from bhemu.machine.sentences import RULES  # noqa: E402
 from bhemu.tensix import config_fields, thread_fields, units  # noqa: E402
-from bhemu.tensix.insn import REGISTRY  # noqa: E402
-from bhemu.tensix.rules import RULES  # noqa: E402
+from bhemu.tensix import insn as declarations  # noqa: E402
 
 assert units.MODULES
 
@@ -72,7 +72,7 @@ def python() -> Iterator[str]:
 
 def instructions() -> Iterator[str]:
     yield "# Instructions\n\nEvery Tensix instruction, its fields, and what is modelled of it.\n"
-    for insn in sorted(REGISTRY.values(), key=lambda insn: insn.name):
+    for insn in sorted(declarations.instructions().values(), key=lambda insn: insn.name):
         about = row(insn)
         yield f"## {insn.name}\n\n{inspect.getdoc(insn) or ''}\n"
         yield f"Unit {about['unit']}, opcode 0x{insn.opcode:02X}, {about['status']}.\n"

@@ -19,7 +19,7 @@ from bhemu import Tile
 from bhemu.memmap import DEBUG_BASE, RISCV_DEBUG_REG_WALL_CLOCK_0
 from bhemu.noc import times
 from bhemu.riscv import assembly as asm
-from bhemu.tensix.insn import REGISTRY
+from bhemu.tensix.insn import instructions
 from bhemu.timing import cycles
 
 ROOT = Path(__file__).parent.parent
@@ -70,7 +70,7 @@ def _body(probe: str) -> list[int]:
         return []
     if probe in CORE_BODIES:
         return [CORE_BODIES[probe](i) for i in range(UNROLL)]
-    cls = next(cls for cls in REGISTRY.values() if cls.name == probe)
+    cls = next(cls for cls in instructions().values() if cls.name == probe)
     known = {field.name for field in cls.fields}
     values = {k: v for k, v in TENSIX_BODIES[probe].items() if k in known}
     return [asm.ttinsn(cls.assemble(**values))] * UNROLL
@@ -141,7 +141,7 @@ def anchors() -> str:
 def figures() -> str:
     """The table of cycles by instruction, alike ones in one row."""
     rows: dict[cycles.Cycles, list[str]] = {}
-    for _, cls in sorted(REGISTRY.items()):
+    for _, cls in sorted(instructions().items()):
         if one := cycles.of(cls):
             rows.setdefault(one, []).append(cls.name)
     lines = ["| busy | latency | kind | source | instructions |", "|---:|---:|---|---|---|"]

@@ -19,13 +19,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import numpy as np
 
 from bhemu.debug import coverage
+from bhemu.machine.sentences import RULES
 from bhemu.machine.tile import Tile
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.config_fields import Field
 from bhemu.tensix.formats import NAMES
-from bhemu.tensix.insn import REGISTRY, Instruction
-from bhemu.tensix.rules import MISSING, RULES, UNIMPLEMENTED, UNSUPPORTED
+from bhemu.tensix.insn import Instruction, instructions
+from bhemu.tensix.rules import MISSING, UNIMPLEMENTED, UNSUPPORTED
 
 BF16, MOST, THREAD = 5, 256, 1
 MATRIX = ("ELWADD", "ELWSUB", "ELWMUL", "MVMUL", "GAPOOL", "GMPOOL", "MOVA2D", "MOVB2D")
@@ -110,11 +111,11 @@ def words(cls: type[Instruction]) -> Iterator[int]:
 
 def probes() -> Iterator[tuple[type[Instruction], int, Setup]]:
     """(instruction, word, what to set up for it)."""
-    for cls in REGISTRY.values():
+    for cls in instructions().values():
         if cls.execute is not None:
             for word in words(cls):
                 yield cls, word, lambda s: None
-    named = {cls.name: cls for cls in REGISTRY.values()}
+    named = {cls.name: cls for cls in instructions().values()}
     codes = sorted(NAMES)
     for source, target in itertools.product(codes, codes):
         for u in range(2):

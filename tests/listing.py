@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from elftools.elf.elffile import ELFFile
 
 from bhemu.riscv.assembly import ttinsn
-from bhemu.tensix.insn import REGISTRY
+from bhemu.tensix.insn import instructions
 
 _LINE = re.compile(r"^[ \t]+([0-9a-f]+):[ \t]+(\S+)[ \t]*([^#<\n]*)", re.MULTILINE)
 _JUMPS = ("j", "jal", "beq", "bne", "blt", "bge", "bltu", "bgeu", "blez", "bgez", "bltz", "bgtz")
@@ -22,7 +22,7 @@ _CLANG = "-target riscv32-freestanding-none -mcpu=generic_rv32+m+a+zba+zbb -c".s
 
 def _tensix(mnemonic: str, operands: str) -> str:
     """`.word` of a Tensix line, whose operands are the fields from the highest bit down."""
-    cls = next(c for c in REGISTRY.values() if c.name == mnemonic.removeprefix("tt").upper())
+    cls = next(c for c in instructions().values() if c.name == mnemonic.removeprefix("tt").upper())
     fields = sorted(cls.fields, key=lambda f: f.mask, reverse=True)
     values = [int(x, 0) for x in operands.split(",")] if operands else []
     if values and len(values) != len(fields):
@@ -51,7 +51,7 @@ _SFPU = {
 
 def _vector(mnemonic: str, operands: str) -> str:
     """`.word` of a vector instruction; SFPMUL's addend and SFPADD's factor are not in the word."""
-    cls = next(c for c in REGISTRY.values() if c.name == mnemonic.upper())
+    cls = next(c for c in instructions().values() if c.name == mnemonic.upper())
     names = _SFPU[mnemonic].split()
     values = [int(x.strip().removeprefix("L"), 0) for x in operands.split(",") if x]
     if len(values) != len(names):

@@ -16,14 +16,16 @@ from bhemu.jit.subset import JIT
 from bhemu.machine import precompile
 from bhemu.program.loader import read_elf
 from bhemu.tensix import compiled
-from bhemu.tensix.insn import REGISTRY
+from bhemu.tensix.insn import instructions
 
 ELFS = Path(bhemu.__file__).parent.parent / "elfs"
 compiled_only = pytest.mark.skipif(not JIT, reason="nothing is compiled in the interpreted mode")
 
 
 def names(*elfs: str) -> set[str]:
-    return {REGISTRY[op].name for op in precompile.opcodes(read_elf(ELFS / elf) for elf in elfs)}
+    return {
+        instructions()[op].name for op in precompile.opcodes(read_elf(ELFS / elf) for elf in elfs)
+    }
 
 
 def test_pushed_words_and_those_built_by_lui_are_found() -> None:
@@ -62,7 +64,7 @@ def test_an_entry_that_another_process_compiles_is_left_to_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cache, "root", lambda: tmp_path)
-    assert REGISTRY[0xA4].name == "SEMPOST"
+    assert instructions()[0xA4].name == "SEMPOST"
     with cache.alone("SEMPOST") as waited:
         assert not waited
         assert run_ahead(tmp_path, "SEMPOST", "SEMGET").wait() == 0

@@ -23,7 +23,7 @@ from bhemu import memmap
 from bhemu.devices.bus.address_map import REGISTERS
 from bhemu.tensix import config_fields, thread_fields
 from bhemu.tensix.c_header import c_header
-from bhemu.tensix.insn import REGISTRY, assemble, decode
+from bhemu.tensix.insn import assemble, decode, instructions
 
 ROOT = Path(__file__).resolve().parent.parent
 CORES = ("brisc", "trisc0", "trisc1", "trisc2")
@@ -67,7 +67,7 @@ def samples() -> list[tuple[str, dict[str, int], int]]:
     """(mnemonic, field values, word): every instruction with random and with largest fields."""
     rng = random.Random(5)
     found = []
-    for cls in REGISTRY.values():
+    for cls in instructions().values():
         largest = {f.name: (1 << f.width) - 1 for f in cls.fields}
         for values in (largest, {name: rng.randint(0, top) for name, top in largest.items()}):
             found.append((cls.name, values, cls.assemble(**values)))
@@ -76,7 +76,7 @@ def samples() -> list[tuple[str, dict[str, int], int]]:
 
 def call(name: str, word: int) -> str:
     """An instruction's macro, without TT_OP_, TT_ or TTI_, with the arguments that give `word`."""
-    (cls,) = (cls for cls in REGISTRY.values() if cls.name == name)
+    (cls,) = (cls for cls in instructions().values() if cls.name == name)
     values = [str(word >> lo & (1 << hi - lo + 1) - 1) for _, hi, lo in cls.arguments]
     return f"{name}({', '.join(values)})" if values else name
 
@@ -112,7 +112,7 @@ def test_header_ttinsn_is_rotated_left_by_two(tmp_path: Path) -> None:
 def test_macros_have_the_arguments_of_ckernel_ops() -> None:
     """tests/ckernel_ops.toml: the lowest bit of each argument of Blackhole's TT_OP_*, in order."""
     wanted = tomllib.loads((ROOT / "tests" / "ckernel_ops.toml").read_text())
-    assert {c.name: [one.lo for one in c.arguments] for c in REGISTRY.values()} == wanted
+    assert {c.name: [one.lo for one in c.arguments] for c in instructions().values()} == wanted
     defined = re.findall(r"^#define TT_OP_(\w+)(?:\((.*?)\))? ", c_header(), re.MULTILINE)
     counts = {name: len(args.split(", ")) if args else 0 for name, args in defined}
     assert counts == {name: len(lowest) for name, lowest in wanted.items()}

@@ -27,6 +27,7 @@ LAYERS = (
     ("bench",),
     ("cli", "pytest_plugin"),
 )
+LATER = ("Later", "function_at")  # what is imported when something of it is asked for
 RANK = {room: rank for rank, rooms in enumerate(LAYERS) for room in rooms}
 
 
@@ -39,6 +40,9 @@ def imports(path: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and node.module:
             found.add(node.module)
             found |= {f"{node.module}.{name.name}" for name in node.names}
+        elif isinstance(node, ast.Call) and getattr(node.func, "id", "") in LATER:
+            constants = (one.value for one in node.args if isinstance(one, ast.Constant))
+            found |= {one for one in constants if isinstance(one, str)}
     return found
 
 

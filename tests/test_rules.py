@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 
 import bhemu
-from bhemu.tensix.rules import RULES
+from bhemu.machine.sentences import RULES
 
 TESTS = Path(__file__).parent
 EXEMPT = {

@@ -40,7 +40,7 @@ from bhemu.riscv.assembly import (
     ttinsn,
 )
 from bhemu.tensix import compiled
-from bhemu.tensix.insn import REGISTRY, assemble
+from bhemu.tensix.insn import assemble, instructions
 from bhemu.tensix.mmio import REMOTE_DEST_BUF_SIZE
 
 # The programs that are measured, each an L1 image with a fixed count of work.
@@ -372,7 +372,11 @@ def shares(benchmark: Benchmark, engine: str) -> Iterator[Share]:
         raise InputError("NUMBA_DISABLE_JIT is set: there is nothing to profile", hint="unset it")
     case = benchmark.case()
     _, warm = run_once(case, benchmark.name, engine)
-    used = [op for op in REGISTRY if warm.state.op_count[:, op].any() and REGISTRY[op].execute]
+    used = [
+        op
+        for op in instructions()
+        if warm.state.op_count[:, op].any() and instructions()[op].execute
+    ]
     tile = load(case, engine=engine)
     s = tile.state
     compiled.start(s, {op: build.load(compiled.entry(op)).address for op in used})
@@ -380,5 +384,5 @@ def shares(benchmark: Benchmark, engine: str) -> Iterator[Share]:
     total = int(s.profile_ticks.sum())
     for part in s.profile_ticks.argsort()[::-1]:
         if ticks := int(s.profile_ticks[part]):
-            name = REGISTRY[int(part)].name if part < 256 else _PARTS[int(part)]
+            name = instructions()[int(part)].name if part < 256 else _PARTS[int(part)]
             yield Share(name, ticks / total * seconds, int(s.profile_calls[part]))

@@ -249,10 +249,10 @@ def _summary(made: list[str], count: int, seconds: float) -> str:
 def _chosen(mnemonics: Iterable[str]) -> "list[type[Instruction]]":
     """The instructions with those names, or all that have a model."""
     from bhemu.tensix import units
-    from bhemu.tensix.insn import REGISTRY
+    from bhemu.tensix.insn import instructions
 
     assert units.MODULES  # importing the package declares the instructions
-    known = [REGISTRY[opcode] for opcode in sorted(REGISTRY)]
+    known = [instructions()[opcode] for opcode in sorted(instructions())]
     if not (wanted := [class_of(known, mnemonic) for mnemonic in mnemonics]):
         return [cls for cls in known if cls.execute is not None]
     for cls in wanted:

@@ -98,7 +98,9 @@ def diff_command(
         library = find(ttsim)
     if unit is None:
         assert program is not None
-        return _report(_compare(library, reference, program, allow_outside, given), as_json)
+        with progress.waiting(lambda: "comparing both runs"):
+            compared = _compare(library, reference, program, allow_outside, given)
+        return _report(compared, as_json)
     asked = Question(library.path, reference, unit, seed, range(first, first + count))
     tally = _campaign(library, asked, most, workers, progress)
     code = EXIT_DIFFERS if tally.differences else EXIT_OK
@@ -113,9 +115,29 @@ def _campaign(
 ) -> "Tally":
     """Compare generated programs, in this process or in several."""
 
+    done = 0
+
     def status(index: int) -> None:
+        nonlocal done
+        done += 1
         progress.status(f"{asked.unit} {index + 1} of {asked.indices.stop}")
 
+    def begins() -> str:
+        return "" if done else f"{asked.unit}: compiling, 0 of {len(asked.indices)} programs"
+
+    with progress.waiting(begins):
+        tally = _tally(library, asked, most, workers, status)
+    progress.status("")
+    return tally
+
+
+def _tally(
+    library: "Library",
+    asked: "Question",
+    most: int,
+    workers: int | None,
+    status: Callable[[int], None],
+) -> "Tally":
     if workers == 1 or len(asked.indices) == 1:
         from bhemu.oracle import generators
         from bhemu.oracle.compare import Judge
@@ -123,11 +145,10 @@ def _campaign(
         campaign = generators.load("campaign")
         judge = Judge(library, asked.reference)
         tally: Tally = campaign.run(judge, *asked[2:], stop_after=most, progress=status)
-    else:
-        from bhemu.sweeps.api import run
+        return tally
+    from bhemu.sweeps.api import run
 
-        tally = run(asked, stop_after=most, workers=workers, progress=status)
-    progress.status("")
+    tally = run(asked, stop_after=most, workers=workers, progress=status)
     return tally
 
 

@@ -101,10 +101,10 @@ def _known() -> dict[str, tuple[dict[str, Any], str]]:
 def declared() -> dict[str, tuple[dict[str, Any], str]]:
     """The same, of the classes."""
     from bhemu.tensix import units
-    from bhemu.tensix.insn import REGISTRY
+    from bhemu.tensix.insn import instructions
 
     assert units.MODULES
-    classes = [REGISTRY[opcode] for opcode in sorted(REGISTRY)]
+    classes = [instructions()[opcode] for opcode in sorted(instructions())]
     return {cls.name: (row(cls), "\n".join(_explain(cls))) for cls in classes}
 
 
@@ -497,11 +497,11 @@ def _explained(name: str) -> "list[Explanation]":
 
 
 def _instruction(one: "Explanation") -> "type[Instruction] | None":
-    from bhemu.tensix.insn import REGISTRY
+    from bhemu.tensix.insn import instructions
 
     if one.kind != "a Tensix instruction":
         return None
-    return next((cls for cls in REGISTRY.values() if cls.name == one.name), None)
+    return next((cls for cls in instructions().values() if cls.name == one.name), None)
 
 
 def _as_dict(one: "Explanation") -> dict[str, Any]:

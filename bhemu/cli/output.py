@@ -12,7 +12,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -178,7 +178,7 @@ def _red(text: str) -> str:
 # What is said while a user waits: on a terminal one status line, elsewhere a line now and then.
 
 _PERIOD = 0.25  # seconds between two status lines
-_SILENT = 2.0  # after so many seconds of compiling a line is said where there is no terminal
+_SILENT = 2.0  # after so many seconds of waiting a line is said where there is no terminal
 
 
 class Progress:
@@ -267,14 +267,24 @@ class Progress:
         self._check = text
         self.say(f"{text}, after {self.seconds:.1f} s")
 
+    def waiting(self, doing: Callable[[], str]) -> AbstractContextManager[None]:
+        """Show what is compiled, else what is done; without a terminal, say it now and then.
+
+        doing: "" where there is nothing to say any more.
+        """
+        return self._told(doing, says=True)
+
     @contextmanager
-    def _told(self, doing: Callable[[], str]) -> Iterator[None]:
-        """While it lasts, what is compiled, else what is done, is shown."""
+    def _told(self, doing: Callable[[], str], *, says: bool = False) -> Iterator[None]:
+        """While it lasts, what is compiled, else what is done, is shown.
+
+        Without a terminal only what is compiled, or all (`says`).
+        """
         if self._quiet:
             yield
             return
         over = threading.Event()
-        line = threading.Thread(target=self._show, args=(doing, over), daemon=True)
+        line = threading.Thread(target=self._show, args=(doing, says, over), daemon=True)
         line.start()
         try:
             yield
@@ -283,7 +293,7 @@ class Progress:
             line.join()
             self.clear()
 
-    def _show(self, doing: Callable[[], str], over: threading.Event) -> None:
+    def _show(self, doing: Callable[[], str], says: bool, over: threading.Event) -> None:
         while not over.wait(_PERIOD):
             compiled = self._compiled()
             beside, text = self.beside, compiled or doing()
@@ -291,7 +301,7 @@ class Progress:
                 text = compiled = f"{text}: {beside()}"
             if self._status and text and (compiled or self.seconds > _PERIOD * 2):
                 self.status(f"{text}  {self.seconds:.1f} s")
-            elif compiled and time.monotonic() - self._said > _SILENT:
+            elif (compiled or (says and text)) and time.monotonic() - self._said > _SILENT:
                 self.say(f"{text}, after {self.seconds:.0f} s")
 
     def _compiled(self) -> str:

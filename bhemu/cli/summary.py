@@ -135,10 +135,14 @@ def waiting(tile: Tile, t: int) -> int:
 
 def tolerated(tile: Tile) -> dict[str, int]:
     """Rule id -> how often it was broken without an error (ub = "warn" and "silicon"), or noted."""
-    from bhemu.tensix.rules import RULES, counted
+    from bhemu.tensix.rules import counted
 
-    counts = {RULES[n].rule: times for n, times in counted(tile.state).items()}
-    return {rule: count for rule, count in counts.items() if count}
+    counts = {number: times for number, times in counted(tile.state).items() if times}
+    if not counts:
+        return {}
+    from bhemu.machine.sentences import RULES  # imports every instruction
+
+    return {RULES[number].rule: times for number, times in counts.items()}
 
 
 def text(target: Target, stop: Stop | None, results: Sequence[Result]) -> list[str]:
@@ -224,7 +228,7 @@ def _tolerated(rule: str, count: int) -> str:
 
 def _reason(rule: str) -> str:
     """Sentence and hint of a rule, unless the sentence needs the numbers of one case."""
-    from bhemu.tensix.rules import RULES
+    from bhemu.machine.sentences import RULES
 
     about = next(r for r in RULES.values() if r.rule == rule)
     if "{" in about.text:
@@ -240,13 +244,13 @@ def _times(count: int, noun: str) -> str:
 
 def opcodes(tile: Tile) -> list[str]:
     """Executed words by thread and mnemonic, most frequent first."""
-    from bhemu.tensix.insn import REGISTRY
+    from bhemu.tensix.insn import instructions
 
     lines: list[str] = []
     counts: Any = tile.state.op_count
     for t in range(3):
         ranked = sorted(((int(n), op) for op, n in enumerate(counts[t]) if n), reverse=True)
         if ranked:
-            named = (f"{REGISTRY[op].name} {n}" for n, op in ranked)
+            named = (f"{instructions()[op].name} {n}" for n, op in ranked)
             lines.append(f"  T{t}      {', '.join(named)}")
     return lines

@@ -1,6 +1,7 @@
 """`bhemu sweep`: many runs of programs, on all processors or on a cluster."""
 
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -62,7 +63,7 @@ def sweep_command(sweep: str, quiet: bool, as_json: bool, **values: Any) -> int:
         folder = folder_of(chosen) if values["out"] is None else Path(values["out"])
         journal = Journal(folder, resume=values["resume"], replace=values["replace"])
     kept = sum(run.key in journal.done for run in plan.runs)
-    with _progress(plan, kept, quiet or as_json) as step:
+    with _progress(plan, kept, progress, quiet or as_json) as step:
         found = api.perform(
             plan,
             journal,
@@ -76,10 +77,16 @@ def sweep_command(sweep: str, quiet: bool, as_json: bool, **values: Any) -> int:
 
 
 @contextmanager
-def _progress(plan: "Plan", kept: int, quiet: bool) -> "Iterator[Step | None]":
-    """On a terminal: how many runs are done and failed, the rate, and how long it will take."""
+def _progress(plan: "Plan", kept: int, progress: Progress, quiet: bool) -> "Iterator[Step | None]":
+    """On a terminal: how many runs are done and failed, the rate, and how long it will take.
+
+    Without one: that none is done, until one is, because what they use may have to be compiled.
+    """
     if quiet or not sys.stderr.isatty():
-        yield None
+        begins = f"{plan.sweep.name}: 0 of {len(plan.runs) - kept} runs are done"
+        ended = threading.Event()
+        with progress.waiting(lambda: "" if ended.is_set() else begins):
+            yield lambda row: ended.set()
         return
     from rich import progress as bars
     from rich.console import Console

@@ -20,12 +20,12 @@ from bhemu.machine.watchpoints import ACCESS
 from bhemu.memmap import CORE_NAMES
 from bhemu.program import files
 from bhemu.program.coordinates import At
-from bhemu.tensix.insn import REGISTRY
+from bhemu.tensix.insn import instructions
 
 # The stepper's breakpoints: break, watch, condition, ignore, commands, delete, info.
 
 _INFO = ("breakpoints", "locals", "registers", "source", "threads", "all")
-_MNEMONICS = {cls.name for cls in REGISTRY.values()}
+_MNEMONICS = {cls.name for cls in instructions().values()}
 
 
 def _asked(args: list[str]) -> tuple[list[str], str]:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from bhemu.machine.sentences import RULES
 from bhemu.machine.tile import tile_created
 from bhemu.program import files
 from bhemu.tensix import config_fields as cf
@@ -25,7 +26,7 @@ from bhemu.tensix.config import SECTION_WORDS
 from bhemu.tensix.config_fields import Field
 from bhemu.tensix.formats import NAMES
 from bhemu.tensix.insn import Instruction, decode
-from bhemu.tensix.rules import DONE, RULES
+from bhemu.tensix.rules import DONE
 
 if TYPE_CHECKING:
     from bhemu.machine.tile import Tile

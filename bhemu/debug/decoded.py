@@ -14,13 +14,13 @@ from bhemu.devices.bus.naming import INITIATOR_REGISTERS, STREAM_REGISTERS, niu_
 from bhemu.errors import InputError
 from bhemu.machine.core import STATES
 from bhemu.machine.saved import TileState
+from bhemu.machine.sentences import CONDITIONS
 from bhemu.machine.where import origin
 from bhemu.memmap import CORE_NAMES, DEBUG_BASE, LOCAL_BASE, LOCAL_SIZES, NIU_CFG_0
 from bhemu.riscv import csr
 from bhemu.riscv.assembly import ABI_NAMES
 from bhemu.tensix import config_fields, formats, thread_fields
 from bhemu.tensix.insn import disassemble
-from bhemu.tensix.rules import CONDITIONS
 from bhemu.tensix.views import NAMED, Tensix
 
 # Rows of text: names, values and the table that a dump prints.

@@ -25,14 +25,14 @@ from bhemu.devices.bus.naming import (
 )
 from bhemu.errors import InputError
 from bhemu.machine.resolve import registers
+from bhemu.machine.sentences import RULES
 from bhemu.machine.word_text import GPRS, meaning
 from bhemu.riscv import csr
 from bhemu.riscv.assembly import ABI_NAMES
 from bhemu.riscv.assembly import disassemble as riscv_text
 from bhemu.tensix import config_fields, formats, thread_fields, views
 from bhemu.tensix.config import CONFIG_WORDS, SHARED
-from bhemu.tensix.insn import BLOCKS, CONDITIONS, REGISTRY, SEMAPHORE_NAMES, decode, disassemble
-from bhemu.tensix.rules import RULES
+from bhemu.tensix.insn import BLOCKS, CONDITIONS, SEMAPHORE_NAMES, decode, disassemble, instructions
 
 _NUMBER = re.compile(r"0[xX][0-9a-fA-F]{1,16}|\d{1,20}")
 _SOURCE = re.compile(r"Sources?:?\s+(.+?)\s*(?:\n\n|\Z)", re.DOTALL)
@@ -93,7 +93,7 @@ def _all_names() -> tuple[str, ...]:
     _sources()
     rules = [rule.rule for rule in list(RULES.values())]
     fields = (*fields_of(config_fields), *fields_of(thread_fields))
-    named = [cls.name for cls in REGISTRY.values()]
+    named = [cls.name for cls in instructions().values()]
     state = [one.name for one in views.NAMED]
     streams = STREAM_REGISTERS.values()
     known = (*named, *fields, *registers(), *rules, *state, *streams, *csr.NAMES.values())
@@ -173,7 +173,7 @@ def _config_address(index: int) -> Iterator[str]:
 
 def _instruction(name: str) -> Iterator[Explanation]:
     wanted, _, operand = name.partition(".")
-    for cls in REGISTRY.values():
+    for cls in instructions().values():
         if cls.name != wanted.upper():
             continue
         for field in cls.fields:
@@ -293,7 +293,7 @@ def _other(name: str) -> Iterator[Explanation]:
             yield Explanation("a data format", known, (f"code {code}",))
     for i, block in enumerate(BLOCKS.names):
         if wanted in (block, f"STALL_{block}", f"B{i}"):
-            held = [cls.name for cls in REGISTRY.values() if cls.stall_mask >> i & 1][:10]
+            held = [cls.name for cls in instructions().values() if cls.stall_mask >> i & 1][:10]
             about = f"bit {i} of stall_res: holds {', '.join(held)} ... (STALLWAIT, Blackhole ISA)"
             yield Explanation("a class of instructions that STALLWAIT holds", block, (about,))
     for i, condition in enumerate(CONDITIONS.names):

@@ -10,6 +10,7 @@ from bhemu.devices import niu_request as request
 from bhemu.devices import noc_map
 from bhemu.errors import Where
 from bhemu.machine import error_text
+from bhemu.machine.sentences import CONDITIONS
 from bhemu.memmap import CORE_NAMES, L1_SIZE
 from bhemu.noc import timed, times
 from bhemu.noc.grid import XY, tile_at
@@ -17,8 +18,7 @@ from bhemu.riscv.formats import Branch
 from bhemu.riscv.isa import decode
 from bhemu.tensix import in_flight
 from bhemu.tensix.in_flight import NAMES
-from bhemu.tensix.insn import REGISTRY
-from bhemu.tensix.rules import CONDITIONS
+from bhemu.tensix.insn import instructions
 from bhemu.timing import cycles, spent
 from bhemu.timing.loop import FIRST_CORE, FIRST_THREAD
 
@@ -77,12 +77,12 @@ class Profile:
         taken, count, words = part or (s.spent_cycles, s.spent_times, s.op_count)
         counts = words.sum(axis=0)
         self.sources = Counter[str]()  # words by where their figure is from
-        for opcode, cls in REGISTRY.items():
+        for opcode, cls in instructions().items():
             if counts[opcode] and (figure := cycles.of(cls)):
                 self.sources[figure.kind] += int(counts[opcode])
         self.estimates = {
             cls.name: int(counts[opcode])
-            for opcode, cls in REGISTRY.items()
+            for opcode, cls in instructions().items()
             if counts[opcode] and (one := cycles.of(cls)) and one.kind == times.ESTIMATE
         }
         rows = _sourced(_rows(tile, taken, count))
@@ -181,7 +181,7 @@ def _row(tile: Tile, agent: int, pc: int, condition: int, taken: int, count: int
     where = error_text.where_core(tile, core_of(tile, agent - 1, pc), pc)
     word, source = "", SOURCES[times.MEASURED] if condition == 0 else ""
     if condition < 0:
-        cls = REGISTRY[-1 - condition]
+        cls = instructions()[-1 - condition]
         figure = cycles.of(cls)
         word, source = cls.name, SOURCES[times.MEASURED]  # a word a cycle leaves the gate
         if figure and (agent - 1 < FIRST_CORE or cycles.is_scalar(cls)):

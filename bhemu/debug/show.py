@@ -21,12 +21,12 @@ from bhemu.machine.breakpoints import Condition
 from bhemu.machine.core import Core
 from bhemu.machine.hang import explore
 from bhemu.machine.hang.explore import Escape, Waits
+from bhemu.machine.sentences import CONDITIONS
 from bhemu.machine.tile import Tile
 from bhemu.machine.watchpoints import spans
 from bhemu.memmap import L1_SIZE, LOCAL_BASE, LOCAL_SIZES
 from bhemu.program.symbols import Symbols
 from bhemu.program.variables import Frame, Gone, locate, type_of, visible
-from bhemu.tensix.rules import CONDITIONS
 
 # Memory as a core sees it, looked at without any effect.
 

@@ -13,7 +13,7 @@ from bhemu.noc import timed
 from bhemu.noc.grid import XY, tile_at
 from bhemu.noc.record import NOC_LOG
 from bhemu.tensix import observe
-from bhemu.tensix.insn import REGISTRY
+from bhemu.tensix.insn import instructions
 from bhemu.tensix.state import CORES, THREADS, UNITS
 from bhemu.tensix.thread import WAIT_SEM_FULL, WAIT_SEM_ZERO
 
@@ -138,7 +138,7 @@ class Timeline:
         if condition:
             mask = kind >> 9 if condition in (WAIT_SEM_ZERO, WAIT_SEM_FULL) else 0
         elif not UNITS <= agent < UNITS + CORES:
-            text = REGISTRY[word >> 24].name
+            text = instructions()[word >> 24].name
         rising = condition == WAIT_SEM_ZERO
         return Span(AGENTS[agent], first, last, reason(condition), text, place, mask, rising)
 

@@ -18,7 +18,7 @@ from bhemu.memmap import CORE_NAMES
 from bhemu.program.schema import Program
 from bhemu.riscv.assembly import ABI_NAMES
 from bhemu.tensix import config_fields, thread_fields
-from bhemu.tensix.insn import REGISTRY, disassemble
+from bhemu.tensix.insn import disassemble, instructions
 from bhemu.tensix.views import NAMED
 
 # What Tab offers in the stepper: commands, cores, symbols, fields, names of state.
@@ -40,8 +40,8 @@ def candidates(command: str, before: Sequence[str], text: str, core: Core) -> It
     if command in _BREAKS:
         # What a breakpoint takes: code and a core, or a Tensix instruction, its fields, a thread
         if not before:
-            return [*_code(core), *(one.name for one in REGISTRY.values())]
-        cls = next((one for one in REGISTRY.values() if one.name == before[0]), None)
+            return [*_code(core), *(one.name for one in instructions().values())]
+        cls = next((one for one in instructions().values() if one.name == before[0]), None)
         if cls is None:
             return (*CORE_NAMES, "if")
         if before[-1] == "on":

@@ -16,7 +16,7 @@ from bhemu.program import codecs, tensor
 from bhemu.program.coordinates import XY
 from bhemu.program.schema import OutputSpec, Program
 from bhemu.tensix import compiled, observe
-from bhemu.tensix.insn import REGISTRY, decode
+from bhemu.tensix.insn import decode, instructions
 from bhemu.tensix.spaces import LREG
 from bhemu.tensix.state import LOG_SIZE, State
 
@@ -121,7 +121,7 @@ class Chain:
         """
         lane = _LANES_OF_ROW * (cell[0] & 3) + cell[1] // _COLUMNS_OF_LANE
         register: Register | None = Register(
-            REGISTRY[store.word >> 24].operands(store.word)["lreg_ind"], lane
+            instructions()[store.word >> 24].operands(store.word)["lreg_ind"], lane
         )
         links: list[Link] = []
         before = store.number
@@ -174,12 +174,12 @@ def _writes(trial: Trial, register: Register) -> bool:
 
 
 def _opcode(name: str) -> int:
-    return next(opcode for opcode, cls in REGISTRY.items() if cls.name == name)
+    return next(opcode for opcode, cls in instructions().items() if cls.name == name)
 
 
 def _may_write(word: TracedWord, number: int) -> bool:
     """False when the fields of the word exclude that it writes the LReg."""
-    cls = REGISTRY[word.word >> 24]
+    cls = instructions()[word.word >> 24]
     places = cls.writes.places(LREG, cls.operands(word.word))
     return places is None or number in places
 

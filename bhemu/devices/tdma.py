@@ -10,12 +10,14 @@ import numpy as np
 
 from bhemu.devices.bus.window import TENSIX_CORES, TRACKED_TDMA, Register, Window, inert
 from bhemu.devices.rules import access_error
+from bhemu.jit.later import Later
 from bhemu.jit.subset import njit
 from bhemu.memmap import DEBUG_BASE, L1_SIZE, TDMA_BASE
 from bhemu.tensix import config, state
 from bhemu.tensix.rules import DONE, UB, UNIMPLEMENTED, error, refuse
 from bhemu.tensix.state import l1_words
-from bhemu.tensix.units import mover
+
+mover = Later("bhemu.tensix.units.mover")
 
 # queue empty, parameter queue empty, four free entries in the queue
 IDLE = 0x8 | 0x20 | 4 << 8

@@ -2,6 +2,7 @@
 
 import functools
 import hashlib
+import importlib
 import importlib.util
 import json
 import threading
@@ -15,8 +16,8 @@ from bhemu.jit import cache, host, interpreted, machine_code
 from bhemu.jit.subset import Signature
 
 before_compiling: list[Callable[[str], None]] = []  # told the name of what is compiled next
-_KEYS = "keys-"  # how the names of notes about keys begin
-_KEPT_KEYS = 50  # of them are kept: one for each version of the sources
+_NOTES = "keys-"  # how the names of files of notes begin
+_KEPT_NOTES = 50  # of them are kept: one for each version of the sources
 _yields = False
 _loaded: dict["Entry", int] = {}  # addresses
 _expected: set["Entry"] = set()  # that had to be compiled when they were first asked for
@@ -43,20 +44,26 @@ class Code(NamedTuple):
 
 @dataclass(frozen=True)
 class Entry:
-    """What is compiled on its own: a function, or the function `entry` of a generated module."""
+    """What is compiled on its own: a function, or the function `entry` of a generated module.
+
+    `function`: it, or None for one that the module has by this name; `text`: gives the text of a
+    generated module. Nothing of that is looked at while the machine code is kept.
+    """
 
     name: str
     module: str
     signature: Signature = field(compare=False)
     function: Any = None
-    text: str = ""
+    text: Callable[[], str] | None = field(default=None, compare=False)
 
     def resolved(self) -> Any:
         """The function itself."""
         if self.function is not None:
             return self.function
+        if self.text is None:
+            return getattr(importlib.import_module(self.module), self.name)
         names: dict[str, Any] = {"__name__": self.module}
-        exec(compile(self.text, f"<{self.name}>", "exec"), names)
+        exec(compile(self.text(), f"<{self.name}>", "exec"), names)
         return names["entry"]
 
     def _made_from(self) -> str:
@@ -64,13 +71,9 @@ class Entry:
 
         return keys.key(self.signature, self.resolved())
 
-    def label(self) -> str:
-        """What tells it from other entries of the same sources."""
-        return f"{self.module} {self.name} {hashlib.sha256(self.text.encode()).hexdigest()[:16]}"
-
     @property
     def path(self) -> str:
-        """What other processes call it: one name for each entry of the package."""
+        """What tells it from other entries of the same sources, also in other processes."""
         return f"{self.module}.{self.name}"
 
     def own(self) -> bool:
@@ -82,27 +85,37 @@ class Entry:
         """The key under which its machine code is kept."""
         if not self.own():
             return self._made_from()
-        label, known = self.label(), _known_keys()
-        if label not in known:
-            known[label] = self._made_from()
-            known |= _read_keys()  # other processes find some at the same time
-            cache.write(_index_name(), json.dumps(known).encode())
-            cache.prune(_KEYS, _KEPT_KEYS)
-        return known[label]
+        return str(noted(self.path, self._made_from))
 
 
 def _index_name() -> str:
-    """Name of the list of keys that belongs to these sources and tools."""
+    """Name of the notes that belong to these sources and tools."""
     seen = f"{host.fingerprint()} {host.tools()}"
-    return f"{_KEYS}{hashlib.sha256(seen.encode()).hexdigest()[:20]}"
+    return f"{_NOTES}{hashlib.sha256(seen.encode()).hexdigest()[:20]}"
 
 
-def _read_keys() -> dict[str, str]:
+def _read_notes() -> dict[str, Any]:
     data = cache.read(_index_name())
     return dict(json.loads(data)) if data else {}
 
 
-_known_keys = functools.cache(_read_keys)
+_known_notes = functools.cache(_read_notes)
+
+
+def noted(name: str, make: Callable[[], Any]) -> Any:
+    """What `make` gives, JSON that follows from the package's sources and the tools alone.
+
+    It is kept for as long as these are the same.
+    """
+    if not host.fingerprint():
+        return make()
+    known = _known_notes()
+    if name not in known:
+        known[name] = make()
+        known |= _read_notes()  # other processes note some at the same time
+        cache.write(_index_name(), json.dumps(known).encode())
+        cache.prune(_NOTES, _KEPT_NOTES)
+    return known[name]
 
 
 def function(signature: Signature, compiled: Callable[..., Any]) -> Entry:
@@ -110,8 +123,14 @@ def function(signature: Signature, compiled: Callable[..., Any]) -> Entry:
     return Entry(compiled.__name__, compiled.__module__, signature, compiled)
 
 
-def generated(signature: Signature, name: str, module: str, text: str) -> Entry:
-    """The function `entry` of a generated module that calls into `module`."""
+def function_at(signature: Signature, path: str) -> Entry:
+    """The entry that is the function of this path, whose module is imported to compile it."""
+    module, _, name = path.rpartition(".")
+    return Entry(name, module, signature)
+
+
+def generated(signature: Signature, name: str, module: str, text: Callable[[], str]) -> Entry:
+    """The function `entry` of a generated module, given by `text`, that calls into `module`."""
     return Entry(name, module, signature, text=text)
 
 
@@ -135,13 +154,8 @@ def is_there(wanted: Entry) -> bool:
     """As is_kept, without a look at what the file in the cache is worth."""
     if wanted in _loaded:
         return True
-    carried = wanted.own() and host.find(wanted.label()) is not None
+    carried = wanted.own() and host.find(wanted.path) is not None
     return carried or cache.has(_file(wanted))
-
-
-def is_loaded(wanted: Entry) -> bool:
-    """Whether this process has it."""
-    return wanted in _loaded
 
 
 def _file(wanted: Entry) -> str:
@@ -167,7 +181,7 @@ def image(wanted: Entry) -> bytes:
 
 def _find_image(wanted: Entry) -> bytes | None:
     """What the wheel carries, or the cache holds."""
-    carried = host.find(wanted.label()) if wanted.own() else None
+    carried = host.find(wanted.path) if wanted.own() else None
     return carried or cache.read(_file(wanted))
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bhemu.errors import InputError
+from bhemu.jit import cache
 
 # The tools that compile and the processor that runs the code, known without loading the tools.
 
@@ -100,6 +101,7 @@ def tools() -> str:
 
 PACKAGE = Path(__file__).resolve().parent.parent
 _SINCE = time.time_ns()
+_TICK = 2_000_000_000  # nanoseconds, as the coarsest file system counts
 
 
 def _files(folder: str) -> Iterator[str]:
@@ -115,16 +117,28 @@ def _files(folder: str) -> Iterator[str]:
 def fingerprint() -> str:
     """Hash of every source file; "" when one has changed since this module was loaded.
 
-    What is loaded by then may be older than the files, so nothing can be said about it.
+    What is loaded by then may be older than the files, so nothing can be said about it. The hash is
+    kept under what the system says of the files, while their last change is long enough ago that
+    no other can have been in the same tick of its clock.
     """
+    found = [(path, os.stat(path)) for path in _files(str(PACKAGE))]
+    newest = max(state.st_ctime_ns for _, state in found)
+    about = [(path, s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns) for path, s in found]
+    name = f"sources-{hashlib.sha256(repr(about).encode()).hexdigest()[:32]}"
+    settled = newest < _SINCE - _TICK
+    if settled and (kept := cache.read(name)):
+        return kept.decode()
     digest = hashlib.blake2b(digest_size=16)
     start = len(str(PACKAGE))
-    for path in _files(str(PACKAGE)):
+    for path, _ in found:
         with open(path, "rb") as opened:
             if os.fstat(opened.fileno()).st_ctime_ns > _SINCE:
                 return ""
             content = opened.read()
         digest.update(f"{path[start:]} {len(content)}\n".encode() + content)
+    if settled:
+        cache.write(name, digest.hexdigest().encode())
+        cache.prune("sources-", 20)
     return digest.hexdigest()
 
 

@@ -1,5 +1,6 @@
 """Structured records in compiled code and in plain Python."""
 
+import math
 from collections.abc import Callable, Iterator
 from types import FunctionType, ModuleType
 from typing import Any, ClassVar, NamedTuple
@@ -33,7 +34,7 @@ def layout(members: tuple[Member, ...], mapped: tuple[str, ...] = ()) -> np.dtyp
         names.append(member.name)
         formats.append((member.dtype, member.shape))
         offsets.append(at)
-        at += int(np.dtype(member.dtype).itemsize * np.prod(member.shape))
+        at += np.dtype(member.dtype).itemsize * math.prod(member.shape)
     size = (at + PAGE - 1) & -PAGE
     return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": size})
 

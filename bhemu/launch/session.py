@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 from bhemu import memmap
 from bhemu.errors import BhemuError, InputError, Limit, NoProgress
-from bhemu.llk import device
 from bhemu.machine.precompile import ElfCache
 from bhemu.machine.resolve import resolve
 from bhemu.machine.stop import EndCondition, Stop
@@ -390,6 +389,8 @@ def _start(
         elif program.kind != "llk":
             release(tile, part)
         elif boot:
+            from bhemu.llk import device
+
             device.start(tile)
 
 
@@ -413,6 +414,8 @@ def _resume(machine: Any, program: schema.Program) -> EndCondition:
 def _words(placed: Placed, program: schema.Program) -> list[tuple[XY, int, int]]:
     """The end condition that the program states."""
     if program.kind == "llk" and not program.run.until:
+        from bhemu.llk import device
+
         return [(tile.xy, at, value) for tile, _ in placed for at, value in device.done_words()]
     tiles = {tile.xy: tile for tile, _ in placed}
     words = []
@@ -434,6 +437,8 @@ def _words(placed: Placed, program: schema.Program) -> list[tuple[XY, int, int]]
 def word_name(program: schema.Program, address: int) -> str:
     """How a message calls the word at `address` of an end condition."""
     if program.kind == "llk":
+        from bhemu.llk import device
+
         return device.word_name(address)
     if program.kind == "tt-metal" and not program.run.until:
         return f"the go message at {address:#x}"

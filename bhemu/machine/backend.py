@@ -4,29 +4,33 @@ import ctypes
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bhemu.devices import auto_sync, debug_port, rules
+from bhemu.devices import debug_port, rules
 from bhemu.devices.bus import address_map, dispatch, entries
 from bhemu.devices.bus.window import Window
 from bhemu.jit import interpreted, machine_code
-from bhemu.jit.build import Entry, expect, function, load
+from bhemu.jit.build import Entry, expect, function, function_at, load
 from bhemu.jit.interpreted import used
 from bhemu.jit.intrinsics import callback
+from bhemu.jit.later import Later
 from bhemu.jit.record import PAGE
 from bhemu.jit.subset import JIT
 from bhemu.memmap import DEVICE_BASE, HOST, L1_SIZE, LOCAL_BASE, LOCAL_SIZES
-from bhemu.riscv import csr, observed
-from bhemu.riscv.core_loop import CompiledEngine
+from bhemu.riscv import csr
 from bhemu.riscv.engine import entries as engine_entries
 from bhemu.riscv.engine import new_engine
 from bhemu.system import interrupts
 from bhemu.tensix import compiled, loop
 from bhemu.tensix.rules import DONE
 from bhemu.tensix.state import ACCESS, CORES, STEP, State
-from bhemu.timing import loop as timed_loop
+
+if TYPE_CHECKING:
+    from bhemu.riscv import core_loop, observed
+else:
+    core_loop, observed = Later("bhemu.riscv.core_loop"), Later("bhemu.riscv.observed")
 
 Look = Callable[[int, Any, bool, Callable[[], int]], int]  # (core, window, store, access)
 Told = Callable[[int, int, int, int, int], None]  # (core, kind, address, bytes, value)
@@ -58,7 +62,8 @@ BUS = {  # device loads and stores, by the record's members
     "bus_read": function(ACCESS, dispatch.load_entry),
 }
 
-TIMED = function(STEP, timed_loop.run_timed)
+TIMED = function_at(STEP, "bhemu.timing.loop.run_timed")
+OBSERVED = function_at(STEP, "bhemu.riscv.observed.observed_core")
 CSR = function(ACCESS, csr.host_entry)
 
 
@@ -115,8 +120,8 @@ class Backend:
             s.look_every[0] = LOOK_EVERY
             self.steps = {
                 _NOTHING: _do_nothing,
-                _RUN_ROUNDS: timed_loop.run_timed if timed else loop.run_rounds,
-                _RUN_CORE: engine_entries(engine)["run_core"].function,
+                _RUN_ROUNDS: TIMED.resolved() if timed else loop.run_rounds,
+                _RUN_CORE: engine_entries(engine)["run_core"].resolved(),
                 _RUN_TENSIX: loop.tensix_entry,
                 _RUN_THREAD: loop.thread_entry,
             }
@@ -149,7 +154,7 @@ class Backend:
             if look is not None:
                 self._s.window_entry[0], self._s.window_entry[1] = self._first
 
-    def observe_cores(self, told: Told | None = None) -> observed.ObservedRecord:
+    def observe_cores(self, told: Told | None = None) -> "observed.ObservedRecord":
         """The record in which the cores count, and which says what `told` is called for.
 
         They run in the loop of engine "compiled" from now on. told: replaces the one that was.
@@ -161,15 +166,19 @@ class Backend:
             return self.observed
         record = self.observed = observed.ObservedRecord()
         record.known[:] = s.retired
-        if s.translate_after[0] or s.engine.any() or not isinstance(self.engine, CompiledEngine):
+        if (
+            s.translate_after[0]
+            or s.engine.any()
+            or not isinstance(self.engine, core_loop.CompiledEngine)
+        ):
             registers = [[self.engine.read_register(c, n) for n in range(32)] for c in range(CORES)]
-            self.engine = CompiledEngine(s)
+            self.engine = core_loop.CompiledEngine(s)
             s.regs[:], s.engine[:], s.registers[:] = registers, 0, 0
             s.translate_after[0] = s.code_page[:] = s.translated[:] = 0
         s.profile_table[observed.ADDRESS] = record.base
         if JIT:
             record.tell[0] = callback(_ACCESS, "accesses", "_on_told")
-            code = load(observed.CORE)
+            code = load(OBSERVED)
             if code.seconds:
                 self.table.compiled("the loop of observed cores", code.seconds)
             s.run_core[0] = code.address
@@ -373,7 +382,7 @@ class Backend:
             access = {
                 _BUS_READ: dispatch.load_entry,
                 _BUS_WRITE: dispatch.store_entry,
-                _SYNC: auto_sync.check,
+                _SYNC: entries.SYNC.resolved(),
                 _PORT: self._on_port,
                 _TOLD: self._on_told,
             }[token]

@@ -10,7 +10,6 @@ all is kept (cli/handover.py).
 import atexit
 import contextlib
 import os
-import subprocess
 import sys
 import threading
 import time
@@ -22,10 +21,10 @@ from bhemu.jit.build import Entry, image, is_kept, yield_to_others
 from bhemu.machine.backend import TIMED, core
 from bhemu.machine.options import engine_name
 from bhemu.machine.precompile import (
-    LONGEST,
     ElfCache,
     accesses,
     every_entry,
+    longest_first,
     opcodes,
     processes_beside,
 )
@@ -33,7 +32,6 @@ from bhemu.noc.network import ENTRIES as CHIP
 from bhemu.program.options import ENGINES
 from bhemu.program.specs import Program
 from bhemu.tensix import compiled
-from bhemu.tensix.insn import REGISTRY
 
 _NICE = 8  # on a single processor the run keeps five sixths of it
 _LOOK = 0.1  # seconds between two looks at the processes
@@ -58,15 +56,14 @@ def needed(program: Program, elfs: ElfCache) -> list[Entry]:
     firmware = () if program.firmware is None else program.firmware.elfs.values()
     kernels = (one.elf for part in program.placed() for one in part.cores.values() if one.elf)
     images = [elfs.image(path) for path in dict.fromkeys((*kernels, *firmware))]
-    order = {unit: i for i, unit in enumerate(LONGEST)}
-    words = sorted(opcodes(images), key=lambda op: (order.get(REGISTRY[op].unit, len(order)), op))
+    words = longest_first(opcodes(images))
     return [*found, *map(compiled.entry, words), *accesses(images).values()]
 
 
 def used(machine: Any) -> set[str]:
     """The entries that the interpreted run of a machine has come to, by Entry.path."""
     counts = sum(tile.state.op_count.sum(0) for tile in machine.tiles_made())
-    executed = {op for op in REGISTRY if counts[op] and REGISTRY[op].execute is not None}
+    executed = {op for op, one in compiled.known().items() if counts[op] and one.executes}
     return {compiled.entry(op).path for op in executed} | interpreted.used
 
 
@@ -74,6 +71,8 @@ class Compilers:
     """The processes that compile `parts` (Entry.path, the first one first) beside this one."""
 
     def __init__(self, parts: Sequence[str]) -> None:
+        import subprocess  # takes milliseconds, which runs with kept code do not need
+
         self.parts = parts
         self._done = 0
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}

@@ -15,7 +15,7 @@ from bhemu.errors import InputError
 from bhemu.machine.resolve import LINE, code_address, line_address
 from bhemu.memmap import CORE_NAMES, L1_SIZE
 from bhemu.program.coordinates import At
-from bhemu.tensix.insn import REGISTRY
+from bhemu.tensix.insn import instructions
 from bhemu.tensix.state import THREADS, WORD_BREAKPOINTS, State
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class WordBreakpoint(_Numbered):
 
 def word_pattern(name: str, fields: Mapping[str, int]) -> tuple[int, int]:
     """(mask, value) of a mnemonic with values of its fields; InputError for what is not there."""
-    known_words = {cls.name: cls for cls in REGISTRY.values()}
+    known_words = {cls.name: cls for cls in instructions().values()}
     cls = known_words.get(name)
     if cls is None:
         raise InputError(f"no Tensix instruction {name}", hint=did_you_mean(name, known_words))

@@ -20,7 +20,7 @@ from bhemu.memmap import CORE_NAMES
 from bhemu.riscv.assembly import disassemble as riscv_text
 from bhemu.riscv.observed import FAILED_RULE, PC, RANGES, READS, WRITES
 from bhemu.tensix.hook import RULES
-from bhemu.tensix.insn import REGISTRY, decode, disassemble
+from bhemu.tensix.insn import decode, disassemble, instructions
 from bhemu.tensix.rules import DONE
 from bhemu.tensix.stops import clock_reached
 
@@ -182,7 +182,7 @@ class Rule:
         """The same with the entry of a function that is marked as compiled."""
         if not isinstance(self.function, plugin.CompiledFunction):
             return self
-        name = REGISTRY[self.value >> 24].name if self.mask else None
+        name = instructions()[self.value >> 24].name if self.mask else None
         return replace(self, entry=self.function.entry(self.kinds, name))
 
     def call(self, event: Event) -> None:
@@ -197,7 +197,7 @@ class Rule:
 
     def opcodes(self) -> Iterator[int]:
         """Opcodes of the words it is called for."""
-        for opcode in REGISTRY if not self.kinds else ():
+        for opcode in instructions() if not self.kinds else ():
             if (opcode << 24 ^ self.value) & self.mask >> 24 << 24 == 0:
                 yield opcode
 
@@ -207,7 +207,7 @@ def word_rule(name: str | None, fields: dict[str, int]) -> dict[str, int]:
     if name is None and fields:
         raise InputError("fields are those of an instruction: name it")
     mask, value = (0, 0) if name is None else word_pattern(name, fields)
-    if name is not None and REGISTRY[value >> 24].execute is None:
+    if name is not None and instructions()[value >> 24].execute is None:
         hint = "the words that MOP and REPLAY expand to have functions of their own"
         raise InputError(f"no word {name} executes", hint=hint)
     return {"mask": mask, "value": value}

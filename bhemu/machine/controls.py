@@ -13,22 +13,26 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from bhemu import arguments
 from bhemu.errors import BhemuError, InputError, UnknownName
-from bhemu.machine import callbacks
+from bhemu.jit.later import Later
 from bhemu.machine.breakpoints import ALL, Breakpoint, Condition, WordBreakpoint
-from bhemu.machine.callbacks import AccessEvent, InstructionEvent, WordEvent
 from bhemu.machine.resolve import resolve
 from bhemu.machine.run import RunLoop
 from bhemu.machine.stop import Stop, Until
 from bhemu.machine.watchpoints import Watchpoint
-from bhemu.machine.word_text import TracedWord
 from bhemu.program.outputs import OutputResult, collect
 from bhemu.program.specs import OutputSpec
-from bhemu.riscv.observed import PC
 
 if TYPE_CHECKING:
+    from bhemu.machine import callbacks
+    from bhemu.machine.callbacks import AccessEvent, InstructionEvent, WordEvent
     from bhemu.machine.history import History
     from bhemu.machine.tile import Tile
     from bhemu.machine.where import WhereReport
+    from bhemu.machine.word_text import TracedWord
+    from bhemu.riscv import observed
+else:
+    callbacks = Later("bhemu.machine.callbacks")
+    observed = Later("bhemu.riscv.observed")
 
 XY = tuple[int, int]
 
@@ -244,7 +248,7 @@ class Controls:
 
         def rule(one: Tile | None) -> dict[str, Any]:
             span = callbacks.span(place, one, lambda t, at: t.core[core or "brisc"].address(at))
-            return {**span, "kinds": PC, "cores": callbacks.cores(core)}
+            return {**span, "kinds": observed.PC, "cores": callbacks.cores(core)}
 
         return self._call(function, tile, rule)
 

@@ -13,14 +13,17 @@ import numpy.typing as npt
 from bhemu import arguments, memmap
 from bhemu.devices.bus.address_map import REGISTERS
 from bhemu.errors import InputError, Where, source_text
-from bhemu.machine import error_text
+from bhemu.jit.later import Later
 from bhemu.machine.resolve import code_address, core_name
 from bhemu.program import loader
 from bhemu.program.dwarf import Inlined
 from bhemu.program.symbols import Symbols
 
 if TYPE_CHECKING:
+    from bhemu.machine import error_text
     from bhemu.machine.tile import Tile
+else:
+    error_text = Later("bhemu.machine.error_text")
 
 
 Source = tuple[str | None, str | None, int | None]  # ("function+0x10", file, line)

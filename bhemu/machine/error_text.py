@@ -9,6 +9,7 @@ from bhemu.devices.bus.address_map import block_name
 from bhemu.devices.niu_check import REQUEST_RULES
 from bhemu.devices.niu_request import CORE, PC
 from bhemu.errors import BhemuError, NotModelled, Where
+from bhemu.machine.sentences import CONDITIONS, RULES
 from bhemu.memmap import CORE_NAMES, HOST, L1_SIZE, LOCAL_BASE
 from bhemu.noc.describe import describe
 from bhemu.noc.record import ChipState
@@ -18,7 +19,7 @@ from bhemu.riscv.assembly import disassemble as riscv_text
 from bhemu.riscv.formats import Load, Store
 from bhemu.riscv.isa import decode as decode_riscv
 from bhemu.tensix.insn import decode, disassemble
-from bhemu.tensix.rules import CONDITIONS, GUEST, RULES, Rule
+from bhemu.tensix.rules import GUEST, Rule
 
 if TYPE_CHECKING:
     from bhemu.machine.controls import Controls

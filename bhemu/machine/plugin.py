@@ -20,7 +20,7 @@ from bhemu.jit.intrinsics import record_at
 from bhemu.jit.subset import JIT, Compiled, njit
 from bhemu.riscv.observed import PC, WRITES
 from bhemu.tensix import formats
-from bhemu.tensix.insn import REGISTRY, Instruction
+from bhemu.tensix.insn import Instruction, instructions
 from bhemu.tensix.state import ACCESS, THREADS
 from bhemu.tensix.stops import clock_reached
 from bhemu.tensix.units.pack import addresses as output_address
@@ -272,4 +272,4 @@ def _word(name: str | None) -> Any:
 
 def instruction(name: str | None) -> type[Instruction] | None:
     """The class of a mnemonic."""
-    return next((cls for cls in REGISTRY.values() if cls.name == name), None)
+    return next((cls for cls in instructions().values() if cls.name == name), None)

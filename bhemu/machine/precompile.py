@@ -7,27 +7,25 @@ what needs it waits for it.
 """
 
 import os
-import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from bhemu.devices.bus import address_map, entries
 from bhemu.jit import cache
-from bhemu.jit.build import Entry, expect, is_kept, is_loaded, load, yield_to_others
+from bhemu.jit.build import Entry, expect, is_there, load, yield_to_others
 from bhemu.jit.subset import JIT
-from bhemu.machine.backend import BUS, CSR, TIMED
+from bhemu.machine.backend import BUS, CSR, OBSERVED, TIMED
 from bhemu.noc.network import ENTRIES as CHIP
 from bhemu.program.loader import Image, block, read_elf, relocated
 from bhemu.program.schema import ENGINES
-from bhemu.riscv import observed
 from bhemu.riscv.engine import entries as engine_entries
 from bhemu.tensix import compiled, insn
 from bhemu.tensix.compiled import entry
-from bhemu.tensix.insn import REGISTRY
 
 # Everything that is compiled on its own.
 
@@ -38,21 +36,25 @@ def every_entry() -> Iterator[Entry]:
     for engine in ENGINES:
         yield from engine_entries(engine).values()
     yield from BUS.values()
-    yield from (CSR, TIMED, observed.CORE)
+    yield from (CSR, TIMED, OBSERVED)
     yield from entries.performed()
     yield from CHIP.values()
-    yield from (
-        compiled.entry(opcode) for opcode, cls in REGISTRY.items() if cls.execute is not None
-    )
-    yield from map(compiled.second_entry, insn.ENTRIES)
+    yield from (compiled.entry(opcode) for opcode, one in compiled.known().items() if one.executes)
+    yield from map(compiled.second_entry, insn.NAMES)
     yield compiled.WORD
     yield from compiled.WRAPPERS.values()
 
 
-_running: list["subprocess.Popen[bytes]"] = []
+_running: list[Any] = []
 _MOST = 3  # processes beside this one
 _LUI = 0x37
-LONGEST = ("matrix", "pack", "unpack", "vector")  # units whose entries take longest to compile
+_LONGEST = ("matrix", "pack", "unpack", "vector")  # units whose entries take longest to compile
+
+
+def longest_first(words: Iterable[int]) -> list[int]:
+    """Opcodes in the order of how long their entries take to compile."""
+    known, order = compiled.known(), {unit: i for i, unit in enumerate(_LONGEST)}
+    return sorted(words, key=lambda op: (order.get(known[op].unit, len(order)), op))
 
 
 def _code(images: Iterable[Image]) -> Iterator[npt.NDArray[np.uint32]]:
@@ -73,7 +75,8 @@ def opcodes(images: Iterable[Image]) -> set[int]:
         pushed = rotated >> 26 | (rotated & 3) << 6
         built = words[words & 0x7F == _LUI] >> 24
         found.update(pushed.tolist(), built.tolist())
-    return {opcode for opcode in found if opcode in REGISTRY and REGISTRY[opcode].execute}
+    known = compiled.known()
+    return {opcode for opcode in found if opcode in known and known[opcode].executes}
 
 
 def accesses(images: Iterable[Image]) -> dict[str, Entry]:
@@ -92,12 +95,10 @@ def missing(needed: Iterable[int], images: Iterable[Image] = ()) -> list[str]:
     """
     if not JIT:
         return []
-    order = {unit: i for i, unit in enumerate(LONGEST)}
-    lacking = [op for op in needed if not (is_loaded(entry(op)) or is_kept(entry(op)))]
-    lacking.sort(key=lambda op: (order.get(REGISTRY[op].unit, len(order)), op))
-    names = [REGISTRY[op].name for op in lacking]
+    lacking = longest_first(op for op in needed if not is_there(entry(op)))
+    names = [compiled.known()[op].name for op in lacking]
     expect(map(entry, lacking))
-    if is_kept(BUS["bus_write"]):
+    if is_there(BUS["bus_write"]):
         return names
     windows = accesses(images)
     expect((*BUS.values(), *windows.values()))
@@ -116,6 +117,10 @@ def start(parts: Sequence[str]) -> None:
     they are at, so that a guess that was wrong is not begun again in every run.
     """
     spare = min(processes_beside(), len(parts) - 1)
+    if spare < 1:
+        return
+    import subprocess  # takes milliseconds, which runs with kept code do not need
+
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
     for i in range(spare):
         command = [sys.executable, "-P", "-m", __name__, *parts[i::spare]]
@@ -128,7 +133,7 @@ def start(parts: Sequence[str]) -> None:
 def main(parts: Sequence[str]) -> None:
     """Compile these parts, but those that others compile already, while the parent lives."""
     yield_to_others()
-    by_name = {cls.name: opcode for opcode, cls in REGISTRY.items()}
+    by_name = {one.name: opcode for opcode, one in compiled.known().items()}
     ways = BUS | {way.name: way for way in entries.performed()}
     parent = os.getppid()
     for part in parts:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from bhemu import errors
 from bhemu.errors import BhemuError, InputError
+from bhemu.jit.later import Later
 from bhemu.jit.record import plain
 from bhemu.jit.subset import JIT
-from bhemu.machine.error_text import HostAccess, host_access, refused, sent_by
 from bhemu.machine.stop import Stop, now
 from bhemu.machine.tile_status import resolve
 from bhemu.machine.watchpoints import Change
@@ -27,9 +27,12 @@ from bhemu.tensix.thread import ALL_THREADS
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
+    from bhemu.machine import error_text
     from bhemu.machine.controls import Controls
     from bhemu.machine.hang.explore import Loop
     from bhemu.machine.tile import Tile
+else:
+    error_text = Later("bhemu.machine.error_text")
 
 Word = tuple["Tile", int, int]  # of L1 of a tile: address, value
 Memory = dict[str, list[int]]
@@ -208,7 +211,7 @@ class RoundsOnNetwork(Rounds):
         self.livelock = livelock
         self._quiet_since, self._next_look = 0, livelock  # rounds
         self._n = 1  # rounds of the next call
-        self.host_access: HostAccess | None = None  # the first since power-up
+        self.host_access: error_text.HostAccess | None = None  # the first since power-up
 
     @property
     def compile_seconds(self) -> float:
@@ -364,12 +367,12 @@ class RoundsOnNetwork(Rounds):
         if status in actions:
             return actions[status]()
         if status == rounds.CHIP_REFUSED:
-            raise refused(self.owner, self._network.state)
+            raise error_text.refused(self.owner, self._network.state)
         raise self._no_progress({})
 
     def _make(self) -> None:
         if self.host_access is None and self._network.wants_host_memory():
-            self.host_access = host_access(self.owner, self._network.state)
+            self.host_access = error_text.host_access(self.owner, self._network.state)
         wanted = self._network.make_wanted()
         if wanted is not None:
             self.owner.tile_at_index(wanted)
@@ -379,7 +382,7 @@ class RoundsOnNetwork(Rounds):
         hit = self._network.dram_watches.taken()
         self.settle()
         tile: Tile = self.owner.tile_at_index(hit.owner)
-        where = sent_by(self.owner, hit.sender, hit.core, hit.pc)
+        where = error_text.sent_by(self.owner, hit.sender, hit.core, hit.pc)
         point = tile.stepping.watched.points[hit.number]
         if not tile.stepping.conditions.stops(hit.number, tile):
             return None

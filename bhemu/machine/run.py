@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import itertools
 import time
 from collections.abc import Callable
@@ -14,7 +15,6 @@ from bhemu.arguments import MOST
 from bhemu.errors import BhemuError, InputError
 from bhemu.machine import stop
 from bhemu.machine.breakpoints import Conditions
-from bhemu.machine.callbacks import Callbacks
 from bhemu.machine.rounds import Memory, Rounds, Word
 from bhemu.machine.stop import Stop, now
 from bhemu.program.schema import Program
@@ -22,6 +22,7 @@ from bhemu.system import interrupts
 from bhemu.tensix.state import ASSERTED, RUNNING
 
 if TYPE_CHECKING:
+    from bhemu.machine.callbacks import Callbacks
     from bhemu.machine.recorded_host import RecordedHost
     from bhemu.machine.tile import Tile
 
@@ -76,7 +77,6 @@ class RunLoop:
         self.rounds = rounds
         self.numbers = itertools.count(1)  # of breakpoints and watchpoints
         self.conditions = Conditions()
-        self.callbacks = Callbacks(rounds)
         self.program: Program | None = None
         self.end = stop.EndCondition()
         self.error: BhemuError | None = None
@@ -89,6 +89,13 @@ class RunLoop:
         self.begun: Memory | None = None  # the next run goes on with one of another process
         self._waived = 0.0  # seconds of the present run that were interpreted for a handover
         self._running = False
+
+    @functools.cached_property
+    def callbacks(self) -> Callbacks:
+        """The functions that the machine calls."""
+        from bhemu.machine.callbacks import Callbacks
+
+        return Callbacks(self.rounds)
 
     def launched(self, program: Program, end: stop.EndCondition) -> None:
         """`program` is on the machine, and this is how its runs end."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from bhemu import arguments
 from bhemu.errors import InputError
-from bhemu.machine import error_text
+from bhemu.jit.later import Later
 from bhemu.machine.breakpoints import (
     Breakpoint,
     Breakpoints,
@@ -21,16 +21,18 @@ from bhemu.machine.breakpoints import (
 from bhemu.machine.run import RunLoop, count_to
 from bhemu.machine.stop import Stop, Until, now, stop
 from bhemu.machine.watchpoints import ACCESS, ReadWatch, Watchpoint, Watchpoints, dram_place, spans
-from bhemu.machine.word_text import Entry, Places, TracedWord
 from bhemu.memmap import CORE_NAMES
 from bhemu.program.coordinates import At
-from bhemu.riscv.assembly import RET
 from bhemu.tensix import observe
 from bhemu.tensix.state import BLOCKED, CORES, HELD, RUNNING
 
 if TYPE_CHECKING:
+    from bhemu.machine import error_text
     from bhemu.machine.core import Core
     from bhemu.machine.tile import Tile
+    from bhemu.machine.word_text import Entry, TracedWord
+else:
+    error_text = Later("bhemu.machine.error_text")
 
 RA, SP = 1, 2
 _JAL, _JALR = 0x6F, 0x67
@@ -252,6 +254,8 @@ class Stepping:
         """Until the function that `core` is in has returned (at its `ret`, then one step)."""
         self._check_steps(core)
         name, low, high = core.function(core.pc)
+        from bhemu.riscv.assembly import RET
+
         returns = [pc for pc in range(low, high, 4) if self.tile.read32(pc) == RET]
         if not returns:
             raise InputError(f"{name} has no ret", hint="until ADDRESS")
@@ -294,7 +298,8 @@ class Stepping:
         """A list that holds the words executed within the context, once that is over."""
         tile, s = self.tile, self.tile.state
         tile.drain_log()
-        traced, log, entries = int(s.trace[0]), tile.log, list[Entry]()
+        traced, log = int(s.trace[0]), tile.log
+        entries: list[Entry] = []
         tile.log = entries
         s.trace[0] = 1
         try:
@@ -308,6 +313,8 @@ class Stepping:
     def trace(self, limit: int | None = None) -> Stop:
         """Run as run() does, or until `limit` words were executed; they are in `traced`."""
         self.loop.check_not_running("trace")
+        from bhemu.machine.word_text import Places
+
         s, places = self.tile.state, Places(self.tile)
         first = int(s.executed.sum())
         if limit is not None:

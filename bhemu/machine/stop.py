@@ -9,15 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 from bhemu import arguments
 from bhemu.errors import InputError, Where
-from bhemu.machine import error_text, resolve
+from bhemu.jit.later import Later
+from bhemu.machine import resolve
 from bhemu.machine.watchpoints import Change
 from bhemu.memmap import L1_SIZE
 from bhemu.noc.grid import XY
 from bhemu.tensix.state import State
 
 if TYPE_CHECKING:
+    from bhemu.machine import error_text
     from bhemu.machine.rounds import Word
     from bhemu.machine.tile import Tile
+else:
+    error_text = Later("bhemu.machine.error_text")
 
 
 @dataclass(frozen=True, repr=False)

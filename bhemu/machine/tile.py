@@ -12,7 +12,8 @@ import numpy.typing as npt
 from bhemu import arguments, memmap
 from bhemu.devices.bus.address_map import WINDOWS, block_name
 from bhemu.errors import BhemuError, InputError
-from bhemu.machine import error_text, resolve
+from bhemu.jit.later import Later
+from bhemu.machine import resolve
 from bhemu.machine.backend import Backend, Told
 from bhemu.machine.controls import Controls, ThreadBound
 from bhemu.machine.core import Core, Cores, Loaded
@@ -37,14 +38,17 @@ from bhemu.program.options import ENGINES, TileOptions, filled
 from bhemu.program.specs import OutputSpec
 from bhemu.program.tensor import Tensors
 from bhemu.riscv import l0_cache
-from bhemu.riscv.observed import ObservedRecord
 from bhemu.tensix.state import MODELLED, RESET, State, reset
 from bhemu.tensix.views import Tensix
 from bhemu.timing import draws
 
 if TYPE_CHECKING:
+    from bhemu.machine import error_text
     from bhemu.machine.machine import Bank
     from bhemu.machine.saved import Snapshot
+    from bhemu.riscv.observed import ObservedRecord
+else:
+    error_text = Later("bhemu.machine.error_text")
 
 tile_created: list[Callable[[Any], None]] = []  # told every Tile when it has been powered up
 _INTERNAL = frozenset(
@@ -226,7 +230,7 @@ class Tile(ThreadBound, Controls, Tensors):
 
     def _check_access(self, status: int, verb: str, address: int, agent: str = "the host") -> None:
         if status:
-            from bhemu.tensix.rules import CONDITIONS, RULES
+            from bhemu.machine.sentences import CONDITIONS, RULES
 
             text = RULES[status].sentence(self.state.detail) if status < 0 else ""
             raise InputError(

@@ -6,12 +6,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bhemu.errors import BhemuError
-from bhemu.machine import error_text
+from bhemu.jit.later import Later
 from bhemu.machine.stop import Stop, stop
 from bhemu.tensix import stops
 
 if TYPE_CHECKING:
+    from bhemu.machine import error_text
     from bhemu.machine.tile import Tile
+else:
+    error_text = Later("bhemu.machine.error_text")
 
 
 _STOPS = {

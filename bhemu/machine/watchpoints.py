@@ -19,13 +19,13 @@ from bhemu.devices.bus.address_map import block_name, find
 from bhemu.devices.bus.window import Window
 from bhemu.devices.noc_map import DRAM_SIZE
 from bhemu.errors import InputError, UnknownName, Where
-from bhemu.jit import keys
-from bhemu.machine import error_text, resolve
+from bhemu.jit.later import Later
+from bhemu.machine import resolve
 from bhemu.noc.grid import tile_at
 from bhemu.noc.memory import DramWatches, Place
 from bhemu.noc.record import DRAM_WATCH_BYTES, DRAM_WATCHES
 from bhemu.tensix import config_fields, observe, thread_fields
-from bhemu.tensix.insn import REGISTRY
+from bhemu.tensix.insn import instructions
 from bhemu.tensix.rules import DONE
 from bhemu.tensix.state import (
     CORES,
@@ -41,8 +41,11 @@ from bhemu.tensix.state import (
 )
 
 if TYPE_CHECKING:
+    from bhemu.machine import error_text
     from bhemu.machine.tile import Tile
     from bhemu.tensix.compiled import Table
+else:
+    error_text = Later("bhemu.machine.error_text")
 
 _INDEX = re.compile(r"(?:0[xX][0-9a-fA-F]+|\d+)")
 _MEMBERS = {m.name: m for m in MEMBERS if m.name not in (*POINTERS, "regs")}
@@ -368,6 +371,8 @@ def _member(span: Span) -> str:
 
 
 def _names(code: Any, member: str) -> bool:
+    from bhemu.jit import keys  # looks into code, which few runs need
+
     found = keys.names(code)
     return member in found or (member == "l1" and bool(found & _L1))
 
@@ -407,7 +412,7 @@ class ReadWatch:
 
     def _before(self, t: int, word: int) -> int:
         """1 + the row that a word reads, 0 = none."""
-        cls = REGISTRY.get(int(self._s.route[0]) or word >> 24)
+        cls = instructions().get(int(self._s.route[0]) or word >> 24)
         if cls is None or cls.execute is None:
             return 0
         rows = list(self._rows(cls.execute))

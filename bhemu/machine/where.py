@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from bhemu.machine import word_text
+from bhemu.machine.sentences import CONDITIONS
 from bhemu.machine.word_text import meaning
 from bhemu.memmap import CORE_NAMES
 from bhemu.tensix.frontend import FROM_MOP, FROM_PUSH, FROM_REPLAY
 from bhemu.tensix.insn import disassemble
-from bhemu.tensix.rules import CONDITIONS
 
 if TYPE_CHECKING:
     from bhemu.machine.core import Core

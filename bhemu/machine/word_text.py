@@ -11,6 +11,7 @@ import numpy as np
 from bhemu.devices.bus.naming import config_fields_at, device_name, thread_fields_at
 from bhemu.errors import Call, source_text
 from bhemu.jit.record import plain
+from bhemu.machine.sentences import RULES
 from bhemu.memmap import CORE_NAMES, L1_SIZE
 from bhemu.program.dwarf import Inlined
 from bhemu.tensix import config, config_fields, formats
@@ -27,7 +28,6 @@ from bhemu.tensix.insn import (
     disassemble,
 )
 from bhemu.tensix.observe import FIRST_CORE
-from bhemu.tensix.rules import RULES
 from bhemu.tensix.state import State
 from bhemu.tensix.units.pack import addresses, modes
 from bhemu.tensix.units.pack.modes import PackWord

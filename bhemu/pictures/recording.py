@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 
 from bhemu.errors import BhemuError
 from bhemu.launch.session import Launched
+from bhemu.machine.sentences import CONDITIONS
 from bhemu.machine.stop import Stop
 from bhemu.machine.tile import Tile
 from bhemu.machine.word_text import Entry, Places
 from bhemu.memmap import CORE_NAMES
 from bhemu.program.coordinates import XY
 from bhemu.tensix.observe import FIRST_CORE, WORDS_AND_STORES
-from bhemu.tensix.rules import CONDITIONS
 from bhemu.tensix.state import CORES, THREADS
 
 MOST = 800  # looks that are kept

@@ -6,12 +6,13 @@ import numpy as np
 
 from bhemu.devices.debug_port import MODES
 from bhemu.devices.noc_map import l1_end
-from bhemu.jit.build import function, load
+from bhemu.jit.build import load
 from bhemu.jit.intrinsics import LOAD, STORE, l1_word
 from bhemu.jit.record import PAGE
 from bhemu.jit.subset import JIT, njit
 from bhemu.memmap import DEVICE_BASE, DEVICE_SIZE, INSTRN_BUF_BASE, L1_SIZE, LOCAL_BASE, LOCAL_SIZES
 from bhemu.riscv import access, l0_cache, semantics, turn
+from bhemu.riscv.engine import TRANSLATED, entries
 from bhemu.riscv.formats import Atomic, Csr, Fence, Load, Store
 from bhemu.riscv.semantics import JUMP_SELF, LEAVE
 from bhemu.riscv.turn import (
@@ -37,7 +38,7 @@ from bhemu.riscv.turn import (
     watchful,
 )
 from bhemu.tensix.rules import DONE
-from bhemu.tensix.state import LOCAL_SIZE, OFFSET, STEP, State
+from bhemu.tensix.state import LOCAL_SIZE, OFFSET, State
 from bhemu.tensix.stops import LOOK
 
 # The cores' instructions as one compiled loop over the state record.
@@ -52,7 +53,6 @@ _LOAD, _STORE, _SYSTEM, _AMO, _FENCE = (kind.code() for kind in (Load, Store, Cs
 _LOCAL = OFFSET["local"]
 _PAGE_BITS = PAGE.bit_length() - 1
 TRANSLATE = 255  # from `run_slice`: no error
-TRANSLATED = 1 << 40  # in page_count: translated at once, after a flush too
 _STOP = -1  # from `special`: see stop_kind; _STOP - n: error n of turn.py
 _load_word = LOAD[4]
 _store_byte, _store_half, _store_word = STORE[1], STORE[2], STORE[4]
@@ -345,8 +345,6 @@ def run_core(s: Any, c: Any) -> Any:
 #
 # Words are decoded again each time: after any change of code the new words run next.
 
-NATIVE = {"run_core": function(STEP, run_core)}
-
 
 class CompiledEngine:
     """The five cores of one tile (index = memmap.CORE_NAMES), running on the state record."""
@@ -354,7 +352,7 @@ class CompiledEngine:
     def __init__(self, s: State) -> None:
         self._s = s
         if JIT:
-            s.run_core[0] = load(NATIVE["run_core"]).address
+            s.run_core[0] = load(entries("compiled")["run_core"]).address
 
     def read_register(self, core: int, number: int) -> int:
         """x0-x31."""

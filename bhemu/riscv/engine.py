@@ -5,8 +5,10 @@ The names are those of program/schema.py.
 
 from typing import Protocol
 
-from bhemu.jit.build import Entry
-from bhemu.tensix.state import State
+from bhemu.jit.build import Entry, function_at
+from bhemu.tensix.state import STEP, State
+
+TRANSLATED = 1 << 40  # in page_count: translated at once, after a flush too
 
 
 class Engine(Protocol):
@@ -48,9 +50,7 @@ def new_engine(name: str, s: State) -> Engine:
 def entries(name: str) -> dict[str, Entry]:
     """The entries of an engine."""
     if name == "compiled":
-        from bhemu.riscv import core_loop
-
-        return core_loop.NATIVE
+        return {"run_core": function_at(STEP, "bhemu.riscv.core_loop.run_core")}
     from bhemu.riscv import unicorn_engine
 
     return unicorn_engine.NATIVE

@@ -1,10 +1,7 @@
 """What Unicorn calls for a core: memory hooks, registers, and instructions that it does not run."""
 
-import importlib.util
 import os
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,18 +24,6 @@ from bhemu.tensix.stops import STOP_FLUSH
 REG_X0 = 1  # the engine's numbers, asserted by unicorn_core
 REG_PC = 190
 PROT_READ_WRITE, PROT_ALL = 3, 7
-
-
-def _library() -> str:
-    """The path of the engine's library, found without importing its Python side (20 ms)."""
-    found = importlib.util.find_spec("unicorn")
-    if found is None or found.origin is None:
-        raise ImportError("unicorn is not installed")
-    name = "libunicorn.2.dylib" if sys.platform == "darwin" else "libunicorn.so.2"
-    return str(Path(found.origin).parent / "lib" / name)
-
-
-LIBRARY = _library()
 _SCRATCH = np.uint64(OFFSET["scratch"])
 _FAR_UNTIL = np.uint64(FAR_UNTIL)
 

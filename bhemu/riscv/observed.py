@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from bhemu.jit.build import function
 from bhemu.jit.intrinsics import LOAD, call_access, l1_word, record_at
 from bhemu.jit.record import PAGE, Member, Record, layout, plain
 from bhemu.jit.subset import njit
@@ -21,7 +20,7 @@ from bhemu.riscv.semantics import LEAVE
 from bhemu.riscv.turn import LONGEST_PASS
 from bhemu.tensix.compiled import FAILED, RUN_CORE
 from bhemu.tensix.rules import DONE
-from bhemu.tensix.state import CORES, LOCAL_SIZE, OFFSET, STEP
+from bhemu.tensix.state import CORES, LOCAL_SIZE, OFFSET
 from bhemu.tensix.stops import LOOK
 
 RANGES = 32
@@ -249,7 +248,6 @@ def observed_core(s: Any, c: Any) -> Any:
     return status
 
 
-CORE = function(STEP, observed_core)
 _repeated = plain(repeated)
 
 

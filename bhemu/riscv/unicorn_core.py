@@ -22,6 +22,7 @@ from bhemu.jit import cache
 from bhemu.jit.record import PAGE
 from bhemu.jit.subset import JIT
 from bhemu.riscv import hooks
+from bhemu.riscv.unicorn_engine import LIBRARY
 from bhemu.tensix.state import State
 
 assert (hooks.REG_X0, hooks.REG_PC) == (rc.UC_RISCV_REG_X0, rc.UC_RISCV_REG_PC)
@@ -34,7 +35,7 @@ _EVERYWHERE = (1, 0)
 
 @functools.cache
 def _engine_library() -> ctypes.CDLL:
-    library = ctypes.CDLL(hooks.LIBRARY)
+    library = ctypes.CDLL(LIBRARY)
     pointer = ctypes.c_void_p
     arguments = (pointer, ctypes.c_uint64, ctypes.c_size_t, pointer, pointer, pointer, pointer)
     library.uc_mmio_map.argtypes = arguments
@@ -80,9 +81,9 @@ def _inspected() -> hooks.Layout:
 
     Both are found out once for every file of the engine's library.
     """
-    file = os.stat(hooks.LIBRARY)
+    file = os.stat(LIBRARY)
     seen = (
-        hooks.LIBRARY,
+        LIBRARY,
         file.st_size,
         file.st_mtime_ns,
         file.st_ctime_ns,

@@ -6,19 +6,37 @@ page is translated when it is clear that it runs again and again. Until then no 
 the library's Python side (unicorn_core.py) is not imported.
 """
 
+import importlib.util
 import os
+import sys
+from pathlib import Path
 from typing import Any
 
 from bhemu import memmap as mm
 from bhemu.errors import InputError
 from bhemu.jit import machine_code
-from bhemu.jit.build import function, load
+from bhemu.jit.build import function_at, load
+from bhemu.jit.later import Later
 from bhemu.jit.record import PAGE
 from bhemu.jit.subset import JIT, signature
-from bhemu.riscv import core_loop, hooks, memory_check
+from bhemu.riscv import memory_check
+from bhemu.riscv.engine import TRANSLATED
 from bhemu.tensix.state import CORES, DTYPE, STEP, State
 
-machine_code.libraries.append(hooks.LIBRARY)  # compiled code finds uc_* by name
+hooks = Later("bhemu.riscv.hooks")
+
+
+def _library() -> str:
+    """The path of the engine's library, found without importing its Python side (20 ms)."""
+    found = importlib.util.find_spec("unicorn")
+    if found is None or found.origin is None:
+        raise ImportError("unicorn is not installed")
+    name = "libunicorn.2.dylib" if sys.platform == "darwin" else "libunicorn.so.2"
+    return str(Path(found.origin).parent / "lib" / name)
+
+
+LIBRARY = _library()
+machine_code.libraries.append(LIBRARY)  # compiled code finds uc_* by name
 
 _TRANSLATE_AFTER = 8192  # instructions of a page; scripts/firmware_rate.py shows what it is worth
 
@@ -30,11 +48,11 @@ _STORE = signature("void", "uint64", "uint64", "uint32", "uint64", DTYPE)
 
 
 NATIVE = {
-    "code": function(_CODE, hooks.code),
-    "trap": function(_TRAP, hooks.trap),
-    "load": function(_LOAD, hooks.load),
-    "store": function(_STORE, hooks.store),
-    "run_core": function(STEP, hooks.run_core),
+    "code": function_at(_CODE, "bhemu.riscv.hooks.code"),
+    "trap": function_at(_TRAP, "bhemu.riscv.hooks.trap"),
+    "load": function_at(_LOAD, "bhemu.riscv.hooks.load"),
+    "store": function_at(_STORE, "bhemu.riscv.hooks.store"),
+    "run_core": function_at(STEP, "bhemu.riscv.hooks.run_core"),
 }
 
 
@@ -92,7 +110,7 @@ class UnicornEngine:
             self._uc[core].ctl_flush_tb()
         self._s.flush[core] = self._s.translated[core] = 0
         counts = self._s.page_count[core]
-        counts[counts < core_loop.TRANSLATED] = 0
+        counts[counts < TRANSLATED] = 0
 
     def changed(self, core: int, address: int, size: int) -> None:
         """Drop translated code of these bytes of L1, of one page or all of the core's.

@@ -24,13 +24,14 @@ from bhemu.errors import BhemuError, Internal, NoProgress
 from bhemu.launch.session import Launched, RunResult
 from bhemu.machine.precompile import ElfCache
 from bhemu.machine.recorded_host import RecordedHost
+from bhemu.machine.sentences import RULES
 from bhemu.memmap import CORE_NAMES
 from bhemu.program.outputs import OutputResult, collect
 from bhemu.program.specs import OutputSpec, Program
 from bhemu.sweeps.spec import Base, Chunk, Job, Record, Reply
 from bhemu.system import whole_file
 from bhemu.system.whole_file import Temporary
-from bhemu.tensix.rules import RULES, counted
+from bhemu.tensix.rules import counted
 
 OUTCOMES = {
     0: "ok",

@@ -81,6 +81,8 @@ def clear(folder: Path, name: str = "") -> None:
     """Remove what killed writers have left in a folder, of files of this name or of all."""
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
+            if "." not in (entry.name[-17:-16], entry.name[-13:-12]):
+                continue  # of neither pattern: a cache holds thousands of these
             found = _SCRATCH.fullmatch(entry.name)
             ours = found is not None and (not name or found[1] == name[:_LONGEST])
             if ours or (not name and _OLDER.fullmatch(entry.name)):

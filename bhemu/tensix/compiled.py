@@ -4,17 +4,17 @@ import ctypes
 import weakref
 from collections.abc import Callable, Iterable
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from bhemu.bits import Word
-from bhemu.jit.build import Entry, function, generated, load
+from bhemu.jit.build import Entry, function, generated, load, noted
 from bhemu.jit.intrinsics import call_entry, callback, ticks
 from bhemu.jit.subset import JIT, njit
-from bhemu.tensix import hook, insn, loop, units
-from bhemu.tensix.insn import REGISTRY, Instruction
+from bhemu.tensix import hook, insn, loop
+from bhemu.tensix.insn import Instruction, instructions
 from bhemu.tensix.rules import NOT_EXECUTED, RESERVED_BITS, UNKNOWN_OPCODE, error, refuse
 from bhemu.tensix.state import ACCESS, ENTRY, SECOND_SLOTS, STEP, State
 from bhemu.tensix.thread import taker
@@ -24,8 +24,6 @@ from bhemu.tensix.thread import taker
 # The pointer of an opcode starts at an escape into Python; its first word compiles the entry (or
 # loads it from the cache), puts it into the table and executes the word. What the process has
 # loaded already is in the table of the next tile from the beginning.
-
-assert units.MODULES  # importing the package declares the instructions
 
 FAILED = error("INTERNAL", "Internal", "bhemu failed while compiling or running Python code")
 
@@ -91,13 +89,42 @@ def entry_source(cls: type[Instruction]) -> str:
     return _text(cls, f"{cls.__name__}.execute", cls, route=route, first=first)
 
 
+class Known(NamedTuple):
+    """What a run takes of an instruction's class while the machine code of its entry is kept."""
+
+    name: str
+    module: str
+    unit: str
+    executes: bool
+    stall_mask: int
+    wakes: int
+
+
+def described() -> dict[str, Known]:
+    """That of every instruction, by opcode in decimal."""
+    return {
+        str(opcode): Known(
+            *(cls.__name__, cls.__module__, cls.unit, cls.execute is not None),
+            *(cls.stall_mask, cls.wakes),
+        )
+        for opcode, cls in instructions().items()
+    }
+
+
+@cache
+def known() -> dict[int, Known]:
+    """That of every instruction, by opcode; compiled code runs without an import of the classes."""
+    found = noted("instructions", described) if JIT else described()
+    return {int(opcode): Known(*one) for opcode, one in found.items()}
+
+
 _addresses: dict[int, int] = {}  # of entries that this process has, by opcode
 
 
 def entry(opcode: int) -> Entry:
     """The entry of an executable opcode."""
-    cls = REGISTRY[opcode]
-    return generated(ENTRY, cls.__name__, cls.__module__, entry_source(cls))
+    one = known()[opcode]
+    return generated(ENTRY, one.name, one.module, lambda: entry_source(instructions()[opcode]))
 
 
 LOOP = {  # scheduler, all threads, one thread
@@ -107,24 +134,42 @@ LOOP = {  # scheduler, all threads, one thread
 }
 
 
+def _described_seconds() -> list[tuple[str, str]]:
+    assert instructions()
+    return [
+        (execute.__name__, execute.__module__) for _, (execute, _) in sorted(insn.ENTRIES.items())
+    ]
+
+
+@cache
+def _second_names() -> list[tuple[str, str]]:
+    """Function and module of the second entry of each slot, noted as `known` is."""
+    return noted("second entries", _described_seconds) if JIT else _described_seconds()
+
+
 def second_entry(slot: int) -> Entry:
     """The second entry of a slot of insn.py."""
-    execute, layout = insn.ENTRIES[slot]
-    text = _text(layout, execute.__name__, execute, layout)
-    return generated(ENTRY, execute.__name__, execute.__module__, text)
+
+    def text() -> str:
+        assert instructions()
+        execute, layout = insn.ENTRIES[slot]
+        return _text(layout, execute.__name__, execute, layout)
+
+    name, module = _second_names()[slot]
+    return generated(ENTRY, name, module, text)
 
 
 def refusal(s: State, opcode: int) -> int:
     """Status of an opcode that cannot execute: unknown, or declared but not modelled."""
-    return NOT_EXECUTED if opcode in REGISTRY else int(refuse(s, UNKNOWN_OPCODE, opcode=opcode))
+    return NOT_EXECUTED if opcode in known() else int(refuse(s, UNKNOWN_OPCODE, opcode=opcode))
 
 
 @cache
 def _of_opcodes(name: str) -> npt.NDArray[np.int64]:
     """An attribute of the instructions, by opcode; 0 where there is none."""
     found = np.zeros(256, np.int64)
-    for opcode, cls in REGISTRY.items():
-        found[opcode] = getattr(cls, name)
+    for opcode, one in known().items():
+        found[opcode] = getattr(one, name)
     return found
 
 
@@ -132,7 +177,7 @@ def _of_opcodes(name: str) -> npt.NDArray[np.int64]:
 def _seconds() -> npt.NDArray[np.uint64]:
     """What a table's second entries are until a word needs them."""
     found = np.zeros(SECOND_SLOTS, np.uint64)
-    for slot in insn.ENTRIES:
+    for slot in insn.NAMES:
         found[slot] = callback(_ENTRY_TYPE, "words", "_on_second", slot)
     return found
 
@@ -140,7 +185,7 @@ def _seconds() -> npt.NDArray[np.uint64]:
 @cache
 def _routes() -> frozenset[int]:
     """Opcodes that may claim every word."""
-    return frozenset(opcode for opcode, cls in REGISTRY.items() if cls.route is not None)
+    return frozenset(op for op, cls in instructions().items() if cls.route is not None)
 
 
 _living: "weakref.WeakSet[Table]" = weakref.WeakSet()
@@ -185,14 +230,14 @@ class Table:
         if not JIT:
             return interpret(self._s, t, word)
         opcode = int(self._s.route[0]) or word >> 24
-        if opcode not in REGISTRY or REGISTRY[opcode].execute is None:
+        if opcode not in known() or not known()[opcode].executes:
             return refusal(self._s, opcode)
         address = _addresses.get(opcode, 0)
         if not address:
             address, seconds = load(entry(opcode))
             _addresses[opcode] = address
             if seconds:
-                self.compiled(REGISTRY[opcode].name, seconds)
+                self.compiled(known()[opcode].name, seconds)
             for one in tuple(_living):  # so no other tile comes here for it
                 one._know(opcode, address)
         self._know(opcode, address)
@@ -305,10 +350,10 @@ def interpret(s: State, t: int, word: int) -> int:
     """Execute one word without compiled code: the same checks as an entry."""
     w = int(word)
     if s.route[0]:
-        route = REGISTRY[int(s.route[0])].route
+        route = instructions()[int(s.route[0])].route
         assert route is not None
         return int(route(s, int(t), w))
-    cls = REGISTRY.get(w >> 24)
+    cls = instructions().get(w >> 24)
     if cls is None or cls.execute is None:
         return refusal(s, w >> 24)
     if w & cls.reserved:
@@ -385,7 +430,7 @@ def _wrapper(name: str, part: int) -> Entry:
     step = name.startswith("run_")
     call, arguments = ("call_step", "n") if step else ("call_access", "core, address, size, value")
     text = _WRAPPER.format(call=call, arguments=arguments, part=part)
-    return generated(STEP if step else ACCESS, f"profiled_{name}", __name__, text)
+    return generated(STEP if step else ACCESS, f"profiled_{name}", __name__, lambda: text)
 
 
 WORD = function(ENTRY, profiled_word)

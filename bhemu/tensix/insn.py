@@ -1,5 +1,7 @@
 """The instruction base class: one class declares opcode, fields, resources, effects and meaning."""
 
+import functools
+import importlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar, NamedTuple
 
@@ -28,6 +30,7 @@ __all__ = [
     "decode",
     "disassemble",
     "effects",
+    "instructions",
 ]
 
 REGISTRY: dict[int, type["Instruction"]] = {}
@@ -287,14 +290,21 @@ class Instruction(Word):
         return (cls.__doc__ or "").strip().splitlines()[0]
 
 
+@functools.cache
+def instructions() -> dict[int, type[Instruction]]:
+    """Every instruction by opcode; the modules of the units, which declare them, are imported."""
+    importlib.import_module("bhemu.tensix.units")
+    return REGISTRY
+
+
 def decode(word: int) -> type[Instruction] | None:
     """The class whose opcode is in bits [31:24] of `word`, or None."""
-    return REGISTRY.get(word >> 24)
+    return instructions().get(word >> 24)
 
 
 def assemble(mnemonic: str, **values: int) -> int:
     """Encode one instruction by mnemonic, e.g. assemble("SEMPOST", sem_sel=2)."""
-    for cls in REGISTRY.values():
+    for cls in instructions().values():
         if cls.name == mnemonic:
             return cls.assemble(**values)
     raise ValueError(f"no Tensix instruction is called {mnemonic}")

@@ -13,7 +13,7 @@ import numpy as np
 from bhemu.jit.subset import JIT, Compiled, njit
 from bhemu.tensix import banks, rwc, spaces, units
 from bhemu.tensix.in_flight import MATRIX, MOVER, PACKER, UNPACKER0, VECTOR
-from bhemu.tensix.insn import REGISTRY, Instruction
+from bhemu.tensix.insn import Instruction, instructions
 from bhemu.tensix.units.unpack.unpacr import UNPACR
 
 assert units.MODULES  # importing the package declares the instructions
@@ -21,7 +21,10 @@ assert units.MODULES  # importing the package declares the instructions
 NO_UNIT = -1  # of a word that is complete at the gate
 _UNITS = {"unpack": UNPACKER0, "matrix": MATRIX, "vector": VECTOR, "pack": PACKER, "mover": MOVER}
 _UNIT = np.array(
-    [_UNITS.get(REGISTRY[i].unit, NO_UNIT) if i in REGISTRY else NO_UNIT for i in range(256)]
+    [
+        _UNITS.get(instructions()[i].unit, NO_UNIT) if i in instructions() else NO_UNIT
+        for i in range(256)
+    ]
 )
 _SECOND_UNPACKER = UNPACR.unpack_block_selection.lo  # as in UNPACR_NOP
 
@@ -68,7 +71,7 @@ def _advance(cls: type[Instruction]) -> str:
 def _source(name: str, default: Callable[[type[Instruction]], str]) -> Iterator[str]:
     yield f"def {name}(s, t, word):"
     yield "    opcode = word >> 24"
-    for opcode, cls in sorted(REGISTRY.items()):
+    for opcode, cls in sorted(instructions().items()):
         own = getattr(cls, name)
         line = default(cls)
         if own is not None:
@@ -83,7 +86,7 @@ def _source(name: str, default: Callable[[type[Instruction]], str]) -> Iterator[
 def _function(name: str, default: Callable[[type[Instruction]], str]) -> Any:
     def generate() -> Any:
         space: dict[str, Any] = {"__name__": __name__, "MATRIX_READY": _matrix_ready, "RWC": rwc}
-        for cls in REGISTRY.values():
+        for cls in instructions().values():
             own = getattr(cls, name)
             if own is not None:
                 space[f"{cls.__name__}_{name}"] = njit(own)

@@ -10,7 +10,7 @@ import numpy as np
 
 from bhemu.jit.subset import njit
 from bhemu.noc.times import DERIVED, ESTIMATE, ISA, MEASURED
-from bhemu.tensix.insn import REGISTRY, Instruction
+from bhemu.tensix.insn import Instruction, instructions
 from bhemu.tensix.units import MODULES
 from bhemu.tensix.units.adc import X
 from bhemu.tensix.units.unpack.unpacr import UNPACR
@@ -121,7 +121,7 @@ def of(cls: type[Instruction]) -> Cycles | None:
 
 def _parts(which: str) -> Any:
     parts = np.zeros(256, np.int64)  # 0: of opcodes that no unit executes
-    for opcode, cls in REGISTRY.items():
+    for opcode, cls in instructions().items():
         one = of(cls)
         parts[opcode] = round(PARTS * getattr(one, which)) if one else 0
     return parts
@@ -147,7 +147,7 @@ def is_late_load(word: int) -> bool:
     return bool(_GIVES_LATER[word >> 24])
 
 
-_SHARED = np.array([_shared_by(REGISTRY.get(i)) for i in range(256)], np.int64)
+_SHARED = np.array([_shared_by(instructions().get(i)) for i in range(256)], np.int64)
 _UNPACR, _UNPACKER = UNPACR.opcode, UNPACR.unpack_block_selection.lo
 _DATUMS, _WORD = 32, PARTS * 5 // 4  # of an unpacker: a cycle; sixteenths of a word besides
 
@@ -177,7 +177,7 @@ def latency(opcode: Any) -> Any:
     return _LATENCY[opcode] // PARTS
 
 
-_GIVES_LATER = np.array([is_scalar(REGISTRY.get(i)) for i in range(256)]) & (_LATENCY > _BUSY)
+_GIVES_LATER = np.array([is_scalar(instructions().get(i)) for i in range(256)]) & (_LATENCY > _BUSY)
 ATOMIC_BACK = 15  # of the latency of an atomic, from L1 to the GPR: estimate, as ATCAS
 
 

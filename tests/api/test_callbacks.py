@@ -9,7 +9,7 @@ import pytest
 from bhemu import Chip, InputError, Program, Tile
 from bhemu.machine.callbacks import AccessEvent, InstructionEvent, WordEvent
 from bhemu.riscv.assembly import A0, A1, A2, PARK, code, li, lw, sw
-from bhemu.tensix.insn import REGISTRY, assemble
+from bhemu.tensix.insn import assemble, instructions
 
 ELFS = Path(__file__).parents[2] / "elfs"
 ADD1 = Program.load(ELFS / "add1")
@@ -56,7 +56,7 @@ def test_a_word_that_waits_is_told_once() -> None:
     tile.run()
     counts = tile.state.op_count.sum(axis=0)
     names = ("SEMWAIT", "STALLWAIT", "UNPACR")
-    opcode = {cls.name: number for number, cls in REGISTRY.items()}
+    opcode = {cls.name: number for number, cls in instructions().items()}
     assert {name: seen[name] for name in names} == {n: int(counts[opcode[n]]) for n in names}
 
 

@@ -8,7 +8,7 @@ import pytest
 import bhemu as package
 from bhemu.bench.measure import benchmarks, run_once, select
 from bhemu.jit.subset import JIT
-from bhemu.tensix.insn import REGISTRY
+from bhemu.tensix.insn import instructions
 from random_programs.format_benchmarks import sweep
 from random_programs.units import pack
 from random_programs.units.unpack_source import TO_DST, TO_SRC
@@ -31,7 +31,7 @@ def test_the_count_of_a_row_is_what_its_program_executes(name: str) -> None:
     row = next(b for b in benchmarks(ELFS) if b.name == name)
     _, tile = run_once(row.case(), name)
     mnemonic, each = COUNTED[name]
-    opcode = next(op for op, cls in REGISTRY.items() if cls.name == mnemonic)
+    opcode = next(op for op, cls in instructions().items() if cls.name == mnemonic)
     assert tile.state.op_count[:, opcode].sum() == pytest.approx(row.count * each, rel=0.01)
 
 
@@ -95,6 +95,6 @@ def test_every_pair_of_formats_that_the_golden_model_takes_has_a_row() -> None:
 def test_a_row_of_formats_counts_tiles(name: str, mnemonic: str, each: int) -> None:
     (row,) = select(ELFS, (name,))
     _, tile = run_once(row.case(), name)
-    opcode = next(op for op, cls in REGISTRY.items() if cls.name == mnemonic)
+    opcode = next(op for op, cls in instructions().items() if cls.name == mnemonic)
     executed = tile.state.op_count[:, opcode].sum()
     assert executed == pytest.approx(row.count * each, rel=0.05)

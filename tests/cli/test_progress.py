@@ -58,6 +58,21 @@ def test_without_a_terminal_a_line_is_said_now_and_then_while_something_is_compi
     assert shown(monkeypatch, io.StringIO(), Outlook("", 12, 12)) == ""
 
 
+def test_who_waits_without_a_terminal_reads_a_line_now_and_then(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Until there is nothing to say."""
+    monkeypatch.setattr(module, "_PERIOD", 0.02)
+    monkeypatch.setattr(module, "_SILENT", 0.05)
+    monkeypatch.setattr(build, "outlook", lambda: Outlook("", 0, 0))
+    left = ["0 of 3 runs are done"] * 8
+    with Progress(quiet=False).waiting(lambda: left.pop() if left else ""):
+        time.sleep(0.5)
+    lines = capsys.readouterr().err.splitlines()
+    assert 1 <= len(lines) <= 7
+    assert all(line.startswith("0 of 3 runs are done, after ") for line in lines)
+
+
 def test_quiet_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(build, "outlook", lambda: Outlook("PACR", 4, 12))
     monkeypatch.setattr(sys, "stderr", stderr := Terminal())

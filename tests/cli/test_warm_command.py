@@ -10,7 +10,7 @@ import pytest
 
 import bhemu as package
 from bhemu.jit.build import Code, Entry
-from bhemu.tensix.insn import REGISTRY
+from bhemu.tensix.insn import instructions
 
 ROOT = Path(package.__file__).parent.parent
 
@@ -22,7 +22,7 @@ class Cache:
         self.there: list[str] = []
 
     def __call__(self, wanted: Entry) -> Code:
-        if wanted.name not in {cls.name for cls in REGISTRY.values()}:  # a second entry
+        if wanted.name not in {cls.name for cls in instructions().values()}:  # a second entry
             return Code(0, 0.0)
         new = wanted.name not in self.there
         self.there.append(wanted.name)
@@ -40,7 +40,7 @@ def cache(monkeypatch) -> Cache:
 
 def test_everything_with_a_model_is_compiled_once(bhemu, cache) -> None:
     result = bhemu("warm")
-    modelled = [cls.name for _, cls in sorted(REGISTRY.items()) if cls.execute is not None]
+    modelled = [cls.name for _, cls in sorted(instructions().items()) if cls.execute is not None]
     assert result.exit_code == 0
     assert cache.there == modelled
     assert result.stdout.startswith(f"the core and {len(modelled)} instructions: compiled ")
@@ -91,7 +91,7 @@ def test_bad_input_is_exit_code_2(bhemu, cache, args, message, hint) -> None:
 
 
 def test_a_refused_instruction_says_why(bhemu, cache) -> None:
-    refused = next(cls for cls in REGISTRY.values() if cls.refused and cls.execute is None)
+    refused = next(cls for cls in instructions().values() if cls.refused and cls.execute is None)
     result = bhemu("warm", refused.name)
     assert result.exit_code == 2
     assert refused.refused.split()[0] in result.stderr

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 import pytest
 
 from bhemu.errors import GuestFault, InputError
+from bhemu.machine.sentences import RULES
 from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES
 from bhemu.riscv.assembly import A0, A1, PARK, ZERO, code, jal, li
-from bhemu.tensix.rules import RULES
 
 HOST = 5
 AGENTS = (*CORE_NAMES, "host")

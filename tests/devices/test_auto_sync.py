@@ -4,12 +4,12 @@ import re
 
 import pytest
 
-from bhemu.devices import auto_sync
+from bhemu.devices.before import auto_sync
 from bhemu.errors import InputError, NotModelled
 from bhemu.machine.tile import Tile
 from bhemu.riscv.assembly import A0, A1, PARK, addi, code, li, lw, sw, tt
 from bhemu.tensix import config_fields, units
-from bhemu.tensix.insn import REGISTRY, assemble
+from bhemu.tensix.insn import assemble, instructions
 
 assert units.MODULES
 PUSH, GPR, CFG = 0xFFE40000, 0xFFE00000, 0xFFEF0000
@@ -180,7 +180,7 @@ NAMES = {
 
 def test_every_instruction_has_the_class_of_the_page() -> None:
     listed = {name: uses for uses, names in NAMES.items() for name in names.split()}
-    for opcode, cls in REGISTRY.items():
+    for opcode, cls in instructions().items():
         uses = auto_sync.READS[opcode], auto_sync.WRITES[opcode]
         assert uses == listed.get(cls.name, (512, 0)), cls.name
 

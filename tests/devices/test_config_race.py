@@ -4,16 +4,17 @@ import random
 
 import pytest
 
-from bhemu.devices import cfg_window
+from bhemu.devices.before import config_races
 from bhemu.errors import Undefined
+from bhemu.machine.sentences import RULES
 from bhemu.machine.tile import Tile
 from bhemu.memmap import MOP_CFG_BASE, TENSIX_CFG_BASE
 from bhemu.riscv.assembly import A0, A1, PARK, code, li, sw, ttinsn
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.config import CONFIG_WORDS, SECTION_WORDS
-from bhemu.tensix.insn import REGISTRY, Instruction, assemble
-from bhemu.tensix.rules import RULES, counted
+from bhemu.tensix.insn import Instruction, assemble, instructions
+from bhemu.tensix.rules import counted
 
 START = 0x10000
 DONE = (0x100, 1)
@@ -158,7 +159,9 @@ def _read(cls: type[Instruction], **values: int) -> list[int]:
     return fixed + ([] if counted else [u + BASE + context])
 
 
-@pytest.mark.parametrize("cls", [REGISTRY[0x41], REGISTRY[0x42]], ids=lambda cls: cls.name)
+@pytest.mark.parametrize(
+    "cls", [instructions()[0x41], instructions()[0x42]], ids=lambda cls: cls.name
+)
 def test_what_is_known_to_be_read_is_declared(cls: type[Instruction]) -> None:
     modes = [field for field in cls.fields if field.width <= 3]
     rng = random.Random(1)
@@ -169,18 +172,18 @@ def test_what_is_known_to_be_read_is_declared(cls: type[Instruction]) -> None:
         index = rng.choice((index, index, PACK_BASE, PACK_FORMATS))
         known = index in _read(cls, **cls.operands(word))
         for bits in (1, 0xFFFFFFFF):
-            found = bool(cfg_window._reads(word, bits << 8 | index, 0))
+            found = bool(config_races._reads(word, bits << 8 | index, 0))
             assert found >= (known and bits != 1), hex(word)
         unused = (index - BASE) % SECTION_WORDS < 8 and not known
         assert not (unused and cls.name == "UNPACR" and found), hex(word)
 
 
 def test_words_of_other_instructions_are_not_followed() -> None:
-    for cls in REGISTRY.values():
+    for cls in instructions().values():
         if cls.name not in ("PACR", "UNPACR"):
             word = cls.opcode << 24 | sum(field.mask for field in cls.fields)
             for index in range(CONFIG_WORDS):
-                assert not cfg_window._reads(word, 0xFFFFFFFF << 8 | index, 0), cls.name
+                assert not config_races._reads(word, 0xFFFFFFFF << 8 | index, 0), cls.name
 
 
 def test_a_store_of_the_same_value() -> None:

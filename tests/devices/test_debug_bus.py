@@ -5,10 +5,10 @@ from devices.debug_port_user import START, Port
 
 from bhemu.devices.debug_port import SAMPLES
 from bhemu.errors import InputError
+from bhemu.machine.sentences import RULES
 from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES
 from bhemu.riscv.assembly import A0, EBREAK, PARK, addi
-from bhemu.tensix.rules import RULES
 
 CONTROL, DATA = 0xFFB12054, 0xFFB1205C
 TARGET, WRITING = 0xFFB12048, 0xFFB12050

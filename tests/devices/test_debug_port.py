@@ -5,9 +5,9 @@ from devices.debug_port_user import CNTL_0, CNTL_1, CORES, START, STATUS_0, Port
 
 from bhemu.devices import debug_port
 from bhemu.errors import Assert, InputError
+from bhemu.machine.sentences import RULES
 from bhemu.riscv.assembly import A0, A1, EBREAK, PARK, T0, ZERO, addi, branch, jal, li, lw, sw
 from bhemu.riscv.isa import zaamo
-from bhemu.tensix.rules import RULES
 
 pytestmark = pytest.mark.usefixtures("both_engines")
 

@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bhemu.errors import NotModelled, Undefined
+from bhemu.machine.sentences import RULES
 from bhemu.machine.tile import Tile
 from bhemu.riscv.assembly import A0, A1, A2, PARK, code, lbu, lh, lhu, li, lw, sw
-from bhemu.tensix.rules import RULES, counted
+from bhemu.tensix.rules import counted
 
 BASE = 0xFFBD8000
 START = 0x10000

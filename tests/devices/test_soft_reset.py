@@ -3,9 +3,10 @@
 import pytest
 
 from bhemu.errors import InputError
+from bhemu.machine.sentences import RULES
 from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES
-from bhemu.tensix.rules import RULES, counted
+from bhemu.tensix.rules import counted
 
 SOFT_RESET, DISABLE_RESET = 0xFFB121B0, 0xFFB12224
 SLOW = {"brisc": 0xFFB14000, "ncrisc": 0xFFB16000}

@@ -19,11 +19,11 @@ from bhemu.machine.tile import Tile
 from bhemu.machine.word_text import describe
 from bhemu.memmap import L1_SIZE
 from bhemu.riscv.assembly import PARK, code, ttinsn
-from bhemu.tensix.insn import REGISTRY, Instruction
+from bhemu.tensix.insn import Instruction, instructions
 
 STARTS = (0x10000, 0x20000, 0x30000)
 BOUNDS = Path(__file__).parent / "bounds.py"
-KNOWN = sorted(REGISTRY)
+KNOWN = sorted(instructions())
 
 
 def field_values(width: int) -> st.SearchStrategy[int]:
@@ -33,7 +33,7 @@ def field_values(width: int) -> st.SearchStrategy[int]:
 
 
 def known_word(opcode: int) -> st.SearchStrategy[int]:
-    cls: type[Instruction] = REGISTRY[opcode]
+    cls: type[Instruction] = instructions()[opcode]
     fields = {f.name: field_values(f.max.bit_length()) for f in cls.fields}
     return st.fixed_dictionaries(fields).map(lambda values: cls.assemble(**values))
 
@@ -81,7 +81,7 @@ def test_only_named_errors_come_out_and_every_run_is_the_same(
 
 
 @given(words, st.integers(0, 2), st.integers(0, 2**32 - 1))
-@example(REGISTRY[0x41].assemble(ovrd_thread_id=1, addr_cnt_context=3), 2, 0)
+@example(instructions()[0x41].assemble(ovrd_thread_id=1, addr_cnt_context=3), 2, 0)
 @campaign(400, 100_000)
 def test_what_a_word_would_do_is_told_whatever_the_state_is(
     word: int, thread: int, seed: int

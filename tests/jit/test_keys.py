@@ -248,7 +248,7 @@ def test_a_function_is_its_own_callee() -> None:
     assert isinstance(f, Compiled) and key(f)
 
 
-def test_no_two_entries_have_one_label() -> None:
+def test_no_two_entries_have_one_path() -> None:
     """Keys are noted by these."""
-    labels = [entry.label() for entry in every_entry()]
-    assert len(set(labels)) == len(labels)
+    paths = [entry.path for entry in every_entry()]
+    assert len(set(paths)) == len(paths)

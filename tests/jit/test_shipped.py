@@ -62,7 +62,7 @@ def test_it_does_not_count(file: Path, monkeypatch: pytest.MonkeyPatch, why: str
 
 def test_an_entry_is_taken_from_there(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     entry = build.Entry("one", "bhemu.one", signature("int64", "int64"), lambda x: x)
-    file.write_bytes(host.pack({entry.label(): b"carried"}))
+    file.write_bytes(host.pack({entry.path: b"carried"}))
     host._entries.cache_clear()
     assert build.image(entry) == b"carried"
     monkeypatch.setattr(host, "fingerprint", lambda: "")

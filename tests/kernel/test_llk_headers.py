@@ -16,7 +16,7 @@ from elftools.elf.elffile import ELFFile
 from bhemu.cli import main
 from bhemu.kernel import compiler
 from bhemu.tensix import units
-from bhemu.tensix.insn import REGISTRY
+from bhemu.tensix.insn import instructions
 
 ROOT = Path(__file__).parents[2]
 BELOW = "tt_llk_blackhole/common/inc"
@@ -56,7 +56,7 @@ def stand_in(folder: Path, newer: bool) -> None:
         "#define TT_OP(opcode, params) ((opcode << 24) + params)",
         '#define INSTRUCTION_WORD(x) __asm__ __volatile__(".ttinsn %0" : : "i"((x)))',
     ]
-    for cls in REGISTRY.values():
+    for cls in instructions().values():
         names = [f"a{n}" for n in range(len(lowest[cls.name]))]
         call = f"({', '.join(names)})" if names else ""
         put = " + ".join(f"(({a}) << {lo})" for a, lo in zip(names, lowest[cls.name], strict=True))

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from bhemu.oracle.libttsim import Case
 from bhemu.tensix import units
-from bhemu.tensix.insn import REGISTRY, Instruction, decode, disassemble
+from bhemu.tensix.insn import Instruction, decode, disassemble, instructions
 
 assert units, "importing the units fills the registry"
-INSTRUCTIONS: dict[str, type[Instruction]] = {cls.name: cls for cls in REGISTRY.values()}
+INSTRUCTIONS: dict[str, type[Instruction]] = {cls.name: cls for cls in instructions().values()}
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import pytest
 from bhemu.errors import InputError
 from bhemu.jit.record import PAGE
 from bhemu.machine.tile import Tile
-from bhemu.riscv import core_loop
+from bhemu.riscv import engine
 from bhemu.riscv.assembly import (
     A0,
     A1,
@@ -95,7 +95,7 @@ def test_untranslated_code_overwrites_translated_code(
     tile.write(START + 0x800, code(CALL, PARK))
     run(tile, CALLS, li(T0, STORES), jalr(ZERO, T0))
     assert tile.core["trisc0"].regs[A0] == 2
-    stores = tile.state.page_count[1] >= core_loop.TRANSLATED
+    stores = tile.state.page_count[1] >= engine.TRANSLATED
     assert list(np.flatnonzero(stores)) == [STORES // PAGE]
     assert tile.state.page_count[1, ~stores].max() < 60 and tile.state.flush[1] == 0
 

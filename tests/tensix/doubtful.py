@@ -4,7 +4,8 @@ import numpy as np
 import numpy.typing as npt
 from matrix_reference import filled, high_row
 
-from bhemu.tensix import rules, unspecified
+from bhemu.machine import sentences
+from bhemu.tensix import unspecified
 from bhemu.tensix.state import State
 
 FP16, BF16, INT8, TF32 = 1, 5, 14, 4
@@ -38,7 +39,7 @@ def datums(s: State, wide: int, rows: range) -> npt.NDArray[np.int64]:
 
 
 def rule(number: int) -> str:
-    return rules.RULES[number].rule if number < 0 else ""
+    return sentences.RULES[number].rule if number < 0 else ""
 
 
 def doubtful(wide: int = 0, row: int = 40, columns: int = 0x0020, fmt: int = BF16) -> State:

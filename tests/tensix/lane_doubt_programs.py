@@ -10,12 +10,14 @@ from sfpu_runner import fresh, operand
 
 from bhemu.memmap import RISCV_DEBUG_REG_DBG_FEATURE_DISABLE
 from bhemu.tensix import dest, unspecified
-from bhemu.tensix.insn import REGISTRY, Instruction
+from bhemu.tensix.insn import Instruction, instructions
 from bhemu.tensix.state import OFFSET, State
 
 LANES, ROWS = 32, 96
 _VECTOR = [
-    cls for _, cls in sorted(REGISTRY.items()) if cls.unit == "vector" and cls.execute is not None
+    cls
+    for _, cls in sorted(instructions().items())
+    if cls.unit == "vector" and cls.execute is not None
 ]
 _FLAGS = ("SFPSETCC", "SFPENCC", "SFPPUSHC", "SFPPOPC", "SFPCOMPC", "SFPLE", "SFPGT")
 _SAME = ("cc_en", "cc_depth", "cc_stack_en", "lane_config", "macro_template", "macro_sequence")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from sfpu_formats import LANES
 from sfpu_reference import Model
 
-from bhemu.tensix.insn import REGISTRY
+from bhemu.tensix.insn import instructions
 from bhemu.tensix.state import State
 
 BONUS = 16
@@ -44,7 +44,7 @@ class Insn:
 
 
 def parse(word: int) -> Insn:
-    name = REGISTRY[word >> 24].__name__
+    name = instructions()[word >> 24].__name__
     n = [word >> lo & 15 for lo in range(0, 24, 4)]
     if name in ("SFPSTORE", "SFPLUT"):
         return Insn(name, mod=n[4], vd=n[5])
@@ -190,7 +190,7 @@ class Scheduler:
         due = [e for e in self.scheduled if e.delay == 0]
         self.scheduled = [e for e in self.scheduled if e.delay > 0]
         after, dst = pickle.loads(pickle.dumps(self.model)), [list(row) for row in self.model.dst]
-        name = REGISTRY[word >> 24].__name__ if word else ""
+        name = instructions()[word >> 24].__name__ if word else ""
         for entry in due:
             if entry.unit == STORE:
                 self.store(entry.insn, dst)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bhemu.tensix import rules
+from bhemu.machine import sentences
 from bhemu.tensix.state import State
 from bhemu.tensix.units import MODULES
 
@@ -22,7 +22,7 @@ A, B = 0, 1
 
 
 def rule(number: int) -> str:
-    return rules.RULES[number].rule
+    return sentences.RULES[number].rule
 
 
 # Cells of Src and Dst

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from bhemu.tensix import rules
+from bhemu.machine import sentences
 from bhemu.tensix.state import State
 from bhemu.tensix.units import MODULES
 
@@ -19,7 +19,7 @@ LLK = 1
 
 
 def rule(number: int) -> str:
-    return rules.RULES[number].rule
+    return sentences.RULES[number].rule
 
 
 EXPONENTS = (0, 0, 1, 15, 16, 31, 32, 126, 127, 254, 255)

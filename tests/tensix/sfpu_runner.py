@@ -8,7 +8,7 @@ from sfpu_formats import INF, LANES, M32, MAGNITUDE, NAN, SIGN
 from sfpu_reference import Model
 from unit_runner import run
 
-from bhemu.tensix.insn import REGISTRY
+from bhemu.tensix.insn import instructions
 from bhemu.tensix.state import State
 
 MASKS = ("all", "unused", "some", "none")  # lanes enabled by the condition codes
@@ -50,7 +50,7 @@ def fresh(seed: int, mask: str = "all") -> State:
 def same(s: State, name: str, **fields: int) -> Model:
     """Execute one instruction on state and model; they must agree.  Returns the model."""
     model = Model(s)
-    values = next(c for c in REGISTRY.values() if c.name == name)
+    values = next(c for c in instructions().values() if c.name == name)
     getattr(model, name)(*values.operands(values.assemble(**fields)).values())
     assert run(s, name, **fields) == 0
     assert model.differences(s) == [], (name, fields)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from unit_runner import run
 
+from bhemu.machine import sentences
 from bhemu.tensix import rules
 from bhemu.tensix.rules import counted
 from bhemu.tensix.state import State
@@ -170,7 +171,7 @@ def test_setdvalid_is_unsupported_on_blackhole(setvalid: int) -> None:
     """ "interaction with implied data formats is ill-specified" (SETDVALID, ISA)."""
     s = State()
     assert run(s, "SETDVALID", setvalid=setvalid) == adc.SETDVALID_FORMAT
-    assert rules.RULES[adc.SETDVALID_FORMAT].category == rules.UNSUPPORTED
+    assert sentences.RULES[adc.SETDVALID_FORMAT].category == rules.UNSUPPORTED
     assert not s.src_valid.any()
     assert not s.unpack_bank.any()
 

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from bhemu.jit.subset import JIT
+from bhemu.machine import sentences
 from bhemu.tensix import banks, rules
 from bhemu.tensix.banks import SRCA, SRCB
 from bhemu.tensix.rules import counted
@@ -18,7 +19,7 @@ def view(s: State) -> Any:
 
 
 def text(number: int) -> str:
-    return rules.CONDITIONS[number].text
+    return sentences.CONDITIONS[number].text
 
 
 @pytest.mark.parametrize(("which", "name", "unit"), UNITS)
@@ -63,7 +64,7 @@ def test_release_of_a_bank_that_is_not_valid(which: int, name: str, unit: int) -
     s.src_valid[which, 1] = 1
     before = s.src_valid.copy()
     number = int(banks.release(view(s), 0, 3))
-    rule = rules.RULES[number]
+    rule = sentences.RULES[number]
     assert (rule.rule, rule.category) == (f"{name.upper()}-NOT-VALID", rules.NCB)
     assert rule.sentence(s.detail) == f"clear_dvalid releases {name} bank 0, which is not valid"
     assert (s.src_valid == before).all()
@@ -97,7 +98,7 @@ def test_hand_over_of_a_valid_bank(which: int, name: str, unit: int) -> None:
     s = State()
     s.src_valid[which, 0] = 1
     number = int(banks.hand_over(view(s), which, 5))
-    rule = rules.RULES[number]
+    rule = sentences.RULES[number]
     assert (rule.rule, rule.category) == (f"{name.upper()}-ALREADY-VALID", rules.NCB)
     assert s.src_fmt[which, 0] == 0
     assert s.unpack_bank[which] == 0

@@ -10,6 +10,7 @@ import pytest
 from matrix_reference import high_row
 from unit_runner import count, run
 
+from bhemu.machine import sentences
 from bhemu.memmap import RISCV_DEBUG_REG_DBG_FEATURE_DISABLE
 from bhemu.tensix import rules
 from bhemu.tensix.banks import NO_FORMAT
@@ -112,8 +113,8 @@ def test_a_bank_without_format_serves_moves_alone() -> None:
     assert run(s, "SETDVALID", setvalid=3) == rules.DONE
     assert s.src_fmt[:, 0].tolist() == [NO_FORMAT, NO_FORMAT]
     for name, more in (("ELWADD", {}), ("MVMUL", {}), ("GAPOOL", {"instr_mod19": 1})):
-        assert rules.RULES[run(s, name, **more)].rule == "FPU-FORMATS"
-    assert rules.RULES[run(s, "MOVA2D", instr_mod=2)].rule == "MOV-FORMAT"
+        assert sentences.RULES[run(s, name, **more)].rule == "FPU-FORMATS"
+    assert sentences.RULES[run(s, "MOVA2D", instr_mod=2)].rule == "MOV-FORMAT"
 
 
 def test_with_reference_ttsim_it_stays_unsupported() -> None:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from unit_runner import numbers, run
 
+from bhemu.machine import sentences
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import rules
 from bhemu.tensix import thread_fields as tf
@@ -95,7 +96,7 @@ def test_index_beyond_the_bank_is_undefined(
     s.ub_mode[0] = mode
     assert run(s, mnemonic, **{field: index}) == cfg.CFG_INDEX
     assert s.detail[0] == index
-    assert f"{index}" in rules.RULES[cfg.CFG_INDEX].sentence(s.detail)
+    assert f"{index}" in sentences.RULES[cfg.CFG_INDEX].sentence(s.detail)
 
 
 def test_setc16_writes_the_own_thread_only() -> None:

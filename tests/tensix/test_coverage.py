@@ -14,7 +14,7 @@ from bhemu.cli import isa, main
 from bhemu.debug import coverage
 from bhemu.errors import Undefined
 from bhemu.machine.tile import Tile
-from bhemu.tensix.insn import REGISTRY
+from bhemu.tensix.insn import instructions
 
 ROOT = Path(__file__).parents[2]
 ADD1 = ROOT / "elfs" / "add1"
@@ -135,7 +135,7 @@ def test_modes_are_shown_where_they_differ(tmp_path: Path, monkeypatch) -> None:
     path.write_text(json.dumps({"SFPMOV": [one, two], "SFPABS": [one, one]}))
     monkeypatch.setattr(isa, "_MODES", path)
     isa._modes.cache_clear()
-    classes = {cls.name: cls for cls in REGISTRY.values()}
+    classes = {cls.name: cls for cls in instructions().values()}
     assert isa.row(classes["SFPMOV"])["modes"] == [one, two]
     assert isa.row(classes["SFPABS"])["modes"] == isa.row(classes["SFPMAD"])["modes"] == []
     isa._modes.cache_clear()

@@ -16,7 +16,7 @@ import pytest
 
 from bhemu.tensix import compiled, config_fields, spaces, thread_fields
 from bhemu.tensix.config_fields import Field
-from bhemu.tensix.insn import REGISTRY, Instruction
+from bhemu.tensix.insn import Instruction, instructions
 from bhemu.tensix.spaces import Clause, Space, Values
 from bhemu.tensix.state import DTYPE, MEMBERS, OFFSET, State
 from bhemu.tensix.units import MODULES
@@ -42,7 +42,7 @@ NOTES = (
 # Those that only load and store registers beyond the coprocessor need the device bus of a tile.
 EXECUTABLE = [
     cls
-    for cls in REGISTRY.values()
+    for cls in instructions().values()
     if cls.execute is not None and cls.name not in ("STOREREG", "LOADREG")
 ]
 # Fields whose other values are mostly refused, by class.

@@ -6,7 +6,7 @@ from matrix_reference import BF16, filled
 from unit_runner import run
 
 from bhemu.tensix import rules
-from bhemu.tensix.insn import REGISTRY, Instruction
+from bhemu.tensix.insn import Instruction, instructions
 from bhemu.tensix.state import State
 
 OVERWRITE = ("MOVA2D", "MOVB2D")
@@ -20,7 +20,7 @@ def rows_of(cls: type[Instruction]) -> int:
     return cls.dst_rows_of(cls.operands(cls.assemble(**FIELDS.get(cls.name, {}))))
 
 
-DECLARED = {cls.name: cls for cls in REGISTRY.values() if rows_of(cls)}
+DECLARED = {cls.name: cls for cls in instructions().values() if rows_of(cls)}
 ROW, SIGN = 16, 0x8000
 
 

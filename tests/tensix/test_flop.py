@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from unit_runner import SILICON, WARN, WORD, count, run, sentence
 
+from bhemu.machine import sentences
 from bhemu.tensix import rules
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.insn import assemble
@@ -30,7 +31,7 @@ def test_unsupported_on_blackhole_unless_tolerated(target: int) -> None:
     s.gpr[0, 1] = 77
     f = {"target_sel": target, "size_sel": 1, "reg_index": 1}
     assert run(s, "REG2FLOP", **f) == scalar.WEAK
-    assert rules.RULES[scalar.WEAK].category == rules.UNSUPPORTED
+    assert sentences.RULES[scalar.WEAK].category == rules.UNSUPPORTED
     assert not s.cfg.any()
     assert not s.adc.any()
     s.ub_mode[0] = WARN

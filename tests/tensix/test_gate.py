@@ -6,7 +6,7 @@ import pytest
 from unit_runner import run, view
 
 from bhemu.tensix import rules, thread, units
-from bhemu.tensix.insn import REGISTRY
+from bhemu.tensix.insn import instructions
 from bhemu.tensix.state import State
 
 assert units.MODULES  # importing the units declares all instructions
@@ -41,12 +41,12 @@ HELD_BY = {
 
 
 def opcode(mnemonic: str) -> int:
-    return next(c.opcode for c in REGISTRY.values() if c.name == mnemonic)
+    return next(c.opcode for c in instructions().values() if c.name == mnemonic)
 
 
 def fresh() -> State:
     s = State()
-    for cls in REGISTRY.values():
+    for cls in instructions().values():
         s.stall[cls.opcode] = cls.stall_mask
     return s
 

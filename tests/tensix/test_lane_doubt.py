@@ -12,7 +12,7 @@ from bhemu.machine.tile import Tile
 from bhemu.riscv import csr
 from bhemu.riscv.assembly import A0, PARK, code, csrrs
 from bhemu.tensix import rules, unspecified
-from bhemu.tensix.insn import REGISTRY
+from bhemu.tensix.insn import instructions
 from bhemu.tensix.state import State
 from bhemu.tensix.unspecified import DENORMAL, EXPONENT
 
@@ -253,9 +253,9 @@ def test_a_core_that_asks_whether_any_lane_is_enabled(enabled: int, refused: boo
 def test_every_instruction_of_the_unit_says_what_it_does_to_marks() -> None:
     """Those that load or store take them with the datums."""
     own = {"SFPLOAD", "SFPSTORE", "SFPLOADMACRO"}
-    vector = [cls for cls in REGISTRY.values() if cls.unit == "vector" and cls.execute]
+    vector = [cls for cls in instructions().values() if cls.unit == "vector" and cls.execute]
     assert {cls.name for cls in vector if cls.doubts is None} == own
-    assert not [cls.name for cls in REGISTRY.values() if cls.doubts and cls.unit != "vector"]
+    assert not [cls.name for cls in instructions().values() if cls.doubts and cls.unit != "vector"]
 
 
 def test_nothing_is_marked_where_nothing_is_in_doubt() -> None:

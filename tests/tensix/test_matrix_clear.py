@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from unit_runner import run
 
+from bhemu.machine import sentences
 from bhemu.tensix import rules
 from bhemu.tensix.rules import REFERENCE_LLK, counted
 from bhemu.tensix.state import State
@@ -15,7 +16,7 @@ ABSOLUTE = 1 << 3  # Config word 220: DEST_ACCESS_CFG_zeroacc_absolute_tile_mode
 
 
 def rule(number: int) -> str:
-    return rules.RULES[number].rule
+    return sentences.RULES[number].rule
 
 
 def state(offset: int = 0, counter: int = 0) -> State:
@@ -254,7 +255,7 @@ def test_cleardvalid_of_a_bank_that_is_not_valid_as_tt_llks_dumps_use_it() -> No
     s.reference[0] = REFERENCE_LLK
     assert run(s, "CLEARDVALID", cleardvalid=1) == rules.DONE
     assert s.matrix_bank.tolist() == [1, 0] and s.src_valid.tolist() == [[0, 0], [0, 0]]
-    assert [rules.RULES[n].rule for n in counted(s)] == ["SRCA-NOT-VALID"]
+    assert [sentences.RULES[n].rule for n in counted(s)] == ["SRCA-NOT-VALID"]
     assert rule(run(s, "SETRWC", clear_ab_vld=1)) == "SRCA-NOT-VALID"
 
 

@@ -23,6 +23,7 @@ from matrix_reference import (
 )
 from unit_runner import numbers, run
 
+from bhemu.machine import sentences
 from bhemu.tensix import rules
 from bhemu.tensix.state import State
 
@@ -155,7 +156,7 @@ def test_waits_for_both_banks(name: str, which: int) -> None:
     s.src_valid[which, s.matrix_bank[which]] = 0
     model = Model(s)
     number = run(s, name, clear_dvalid=3)
-    assert rules.CONDITIONS[number].text.startswith(f"Src{'AB'[which]} bank")
+    assert sentences.CONDITIONS[number].text.startswith(f"Src{'AB'[which]} bank")
     model.check(s)
 
 

@@ -22,6 +22,7 @@ from matrix_reference import (
 )
 from unit_runner import run
 
+from bhemu.machine import sentences
 from bhemu.tensix import rules
 from bhemu.tensix.state import State
 
@@ -222,7 +223,7 @@ def test_blocks(name: str) -> None:
     s.src_valid[B, 0] = 0
     model = Model(s)
     number = run(s, name, addr_mode=1, clear_dvalid=1)
-    assert rules.CONDITIONS[number].text.startswith("SrcB bank 0")
+    assert sentences.CONDITIONS[number].text.startswith("SrcB bank 0")
     model.check(s)
 
 

@@ -25,6 +25,7 @@ from move_model import (
 )
 from unit_runner import numbers, run
 
+from bhemu.machine import sentences
 from bhemu.tensix import rules
 from bhemu.tensix.rules import counted
 from bhemu.tensix.units import MODULES
@@ -207,7 +208,7 @@ def test_blocks_without_effect_until_its_bank_is_valid(
     before = s.buffer.copy()
     number = run(s, mnemonic, **fields)
     name = f"Src{'AB'[which]} bank {s.matrix_bank[which]} to become valid"
-    assert rules.CONDITIONS[number].text.startswith(name)
+    assert sentences.CONDITIONS[number].text.startswith(name)
     assert (s.buffer == before).all()
     s.src_valid[which, s.matrix_bank[which]] = 1
     assert run(s, mnemonic, **fields) == rules.DONE
@@ -265,7 +266,7 @@ def test_rows_are_rounded_down(
     for name, value in mode.items():
         getattr(s, name)[0] = value
     assert run(s, mnemonic, **fields) == rules.DONE
-    named = {rules.RULES[n].rule for n in counted(s)}
+    named = {sentences.RULES[n].rule for n in counted(s)}
     assert named and named <= {"MOV-DST-ROW", "MOV-SRC-ROW"}
     rows = 8 if mnemonic == "MOVA2D" or fields.get("movb2d_instr_mod") == 2 else 4
     rows = 1 if fields.get("instr_mod") == 0 else rows

@@ -22,6 +22,7 @@ from matrix_reference import (
 )
 from unit_runner import run
 
+from bhemu.machine import sentences
 from bhemu.tensix import rules
 from bhemu.tensix.state import State
 
@@ -202,7 +203,7 @@ def test_blocks_until_both_banks_are_valid() -> None:
         model = Model(s)
         number = run(s, "MVMUL", addr_mode=1, clear_dvalid=3)
         assert number > 0
-        assert rules.CONDITIONS[number].text.startswith(name)
+        assert sentences.CONDITIONS[number].text.startswith(name)
         model.check(s)
         assert s.matrix_bank.tolist() == [1, 0]
 

@@ -19,6 +19,7 @@ from matrix_reference import (
 )
 from unit_runner import numbers, run
 
+from bhemu.machine import sentences
 from bhemu.tensix import rules
 from bhemu.tensix.state import State
 
@@ -139,5 +140,5 @@ def test_blocks(name: str) -> None:
     s.src_valid[A, 1] = 0
     model = Model(s)
     number = run(s, name, instr_mod19=1, clear_dvalid=2)
-    assert rules.CONDITIONS[number].text.startswith("SrcA bank 1")
+    assert sentences.CONDITIONS[number].text.startswith("SrcA bank 1")
     model.check(s)

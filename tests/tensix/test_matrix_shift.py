@@ -6,6 +6,7 @@ import pytest
 from matrix_reference import BF16, A, B, Model, filled, rule, section
 from unit_runner import run
 
+from bhemu.machine import sentences
 from bhemu.tensix import rules
 
 RIGHT, LEFT = 2, 3
@@ -136,7 +137,7 @@ def test_waits_for_its_bank(name: str, which: int) -> None:
     fields = {"direction": LEFT} if which == A else {}
     number = run(s, name, **fields)
     text = f"Src{'AB'[which]} bank {s.matrix_bank[which]} to become valid"
-    assert rules.CONDITIONS[number].text.startswith(text)
+    assert sentences.CONDITIONS[number].text.startswith(text)
     model.check(s)
 
 

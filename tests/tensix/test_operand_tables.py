@@ -18,12 +18,12 @@ from bhemu.errors import BhemuError, NoProgress
 from bhemu.machine.tile import Tile
 from bhemu.machine.word_text import meaning
 from bhemu.riscv.assembly import PARK, code, ttinsn
-from bhemu.tensix.insn import REGISTRY, Instruction, assemble
+from bhemu.tensix.insn import Instruction, assemble, instructions
 from bhemu.tensix.units.vector import cc, sfpu
 
 MODES = json.loads((Path(package.__file__).parent / "data" / "mode_coverage.json").read_text())
-NAMED = {cls.name: cls for cls in REGISTRY.values()}
-FIELDS = [(cls, field) for cls in REGISTRY.values() for field in cls.fields]
+NAMED = {cls.name: cls for cls in instructions().values()}
+FIELDS = [(cls, field) for cls in instructions().values() for field in cls.fields]
 ALONE = {  # a word with this value alone is refused; it is allowed beside others or by options
     "REG2FLOP": "by default, whatever the fields",
     "SETDMAREG set_signals_mode": "while no statistics are kept",

@@ -12,6 +12,7 @@ from unit_runner import count, run
 from unpack_model import put, put_thread
 
 from bhemu.jit.subset import JIT
+from bhemu.machine import sentences
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import rules
 from bhemu.tensix import thread_fields as tf
@@ -269,7 +270,7 @@ def test_what_silicon_would_compress_is_noted(out: int) -> None:
     """Packed plain, as the golden model does, and counted, whatever undefined behaviour may do."""
     p = Pack(out=out)
     s, model = setup(p)
-    rule = next(n for n, r in rules.RULES.items() if r.rule == "PACR-COMPRESSION")
+    rule = next(n for n, r in sentences.RULES.items() if r.rule == "PACR-COMPRESSION")
     step(s, model, p)
     assert count(s, rule) == 0
     put(s, cf.THCON_SEC0_REG1_Disable_zero_compress, 0)
@@ -300,7 +301,7 @@ def test_a_tile_in_two_formats_stays_aligned() -> None:
     step(s, model, p, 1, n=3, last=0)
     replace(p, out=1).program(s)
     number = execute(s)
-    assert rules.RULES[number].rule == "PACR-L1-ALIGN"
+    assert sentences.RULES[number].rule == "PACR-L1-ALIGN"
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from pack_model import Pack
 from pack_runner import execute, setup
 from unpack_model import put
 
+from bhemu.machine import sentences
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import rules
 from bhemu.tensix.rules import REFERENCE_ISA, REFERENCE_LLK, REFERENCE_TTSIM, counted
@@ -18,7 +19,7 @@ REFERENCES = {"ttsim": REFERENCE_TTSIM, "llk": REFERENCE_LLK, "isa": REFERENCE_I
 
 
 def noted(s: State) -> dict[str, int]:
-    return {rules.RULES[number].rule: times for number, times in counted(s).items()}
+    return {sentences.RULES[number].rule: times for number, times in counted(s).items()}
 
 
 def begun(p: Pack, reference: str) -> State:
@@ -88,7 +89,7 @@ def test_the_text_decides_masks_that_ttsim_does_not_take() -> None:
         s = begun(p, reference)
         assert execute(s, last=1) == rules.DONE
         number = execute(s, last=1)
-        assert (rules.RULES[number].rule if number else "") == want
+        assert (sentences.RULES[number].rule if number else "") == want
         assert rows(s, p) == ([0, 1, 1, 1] if reference == "isa" else [1, 1, 1, 1])
         assert noted(s) == {}
 

@@ -11,7 +11,7 @@ from pack_runner import execute, setup
 from test_pack_rules import change, columns, counter, nothing, plane
 from unit_runner import numbers, view
 
-from bhemu.tensix import rules
+from bhemu.machine import sentences
 from bhemu.tensix.state import State
 from bhemu.tensix.units.pack.modes import mode_of, zero_refused
 
@@ -111,7 +111,7 @@ def test_the_sentence_shows_what_is_wrong(
     alter(s)
     s.detail[:] = 77
     number = execute(s, **{"last": 1} | word)
-    assert rules.RULES[number].rule == rule
+    assert sentences.RULES[number].rule == rule
     assert numbers(s, number) == shown
 
 
@@ -130,8 +130,8 @@ def test_a_field_that_must_be_zero_is_shown_with_its_value(name: str, value: int
     s.adc[0, 2, 1, 0] = 15
     change(name, value)(s)
     number = execute(s, last=1)
-    assert rules.RULES[number].rule == f"PACR-{name}"
-    assert f" {name}=" in rules.RULES[number].text
+    assert sentences.RULES[number].rule == f"PACR-{name}"
+    assert f" {name}=" in sentences.RULES[number].text
     assert numbers(s, number) == [value]
 
 

@@ -12,7 +12,7 @@ from pack_runner import execute, setup
 from test_pack import step
 from test_pack_rules import change
 
-from bhemu.tensix import rules
+from bhemu.machine import sentences
 
 FP32, INT32, INT16 = 0, 8, 9
 MODES = [
@@ -43,7 +43,7 @@ def outcome(p: Pack, *switches: str) -> str:
         number = execute(s, last=1)
         if number:
             assert s.l1.tobytes() == bytes(model.l1)
-            return rules.RULES[number].rule
+            return sentences.RULES[number].rule
         s.buffer[:] = before
         step(s, model, p)
     return ""

@@ -15,6 +15,7 @@ from test_unpack import fresh as unpack_state
 from unit_runner import WARN, count, run, sentence, view
 from unpack_model import Unpack, put
 
+from bhemu.machine import sentences
 from bhemu.machine.tile import Tile
 from bhemu.memmap import RISCV_DEBUG_REG_DBG_FEATURE_DISABLE
 from bhemu.riscv.assembly import A1, PARK, ZERO, code, li, sw
@@ -230,12 +231,12 @@ def test_rows_written_in_another_order(field: cf.Field, p: Pack, rows: list[int]
     if p.wide:
         s.dst_valid[[0, 1, 2, 3]] = 1
     config.write(view(s), 0, field.word, 1 << field.shift, 0)
-    assert rules.RULES[execute(s)].rule == "PACR-REORDERED"
+    assert sentences.RULES[execute(s)].rule == "PACR-REORDERED"
     s.dst_valid[:] = 1  # written again
     config.write(view(s), 0, field.word, 1 << field.shift | 1 << 9, 0)  # another field of the word
     assert execute(s) == rules.DONE
     config.write(view(s), 0, field.word, 0, 0)
-    assert rules.RULES[execute(s)].rule == "PACR-REORDERED"
+    assert sentences.RULES[execute(s)].rule == "PACR-REORDERED"
     assert run(s, "ZEROACC", clear_mode=3) == rules.DONE
     assert execute(s) == rules.DONE
 
@@ -249,4 +250,4 @@ def test_rows_written_in_another_order_as_high_halves(row: int, rule: str) -> No
     s.dst_valid[row] = 1
     config.write(view(s), 0, ORDER[0].word, 1 << ORDER[0].shift, 0)
     status_of = execute(s)
-    assert (rules.RULES[status_of].rule if status_of else "") == rule
+    assert (sentences.RULES[status_of].rule if status_of else "") == rule

@@ -11,6 +11,7 @@ from sfpu_runner import fresh
 from unit_runner import numbers, run
 from unpack_model import put
 
+from bhemu.machine import sentences
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import rules
 from bhemu.tensix.state import State
@@ -137,7 +138,7 @@ def run_refused(case: Case, s: State) -> tuple[str, list[int]]:
     alter(s)
     s.detail[:] = 77
     number = run(s, name, **fields)
-    assert number in rules.RULES, (name, fields, number)
+    assert number in sentences.RULES, (name, fields, number)
     return rules.RULES[number].rule, numbers(s, number)
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from bhemu.machine.tile import Tile
 from bhemu.riscv import turn
 from bhemu.riscv.assembly import A0, A1, PARK, code, li, lw, tt, ttinsn
-from bhemu.tensix.insn import REGISTRY, WAKES, WAKES_BY_BANK, WAKES_NOBODY
+from bhemu.tensix.insn import WAKES, WAKES_BY_BANK, WAKES_NOBODY, instructions
 from bhemu.tensix.state import MEMBERS, POINTERS
 
 GPR = 0xFFE00000
@@ -145,10 +145,10 @@ def test_a_thread_goes_on_right_after_the_word_that_ends_its_wait(name: str, wak
 
 def test_every_condition_has_a_unit_that_ends_it() -> None:
     """Units whose words never end a wait hold no bank, semaphore, mutex, stream or L1 FIFO."""
-    kinds = {cls.name: cls.wakes for cls in REGISTRY.values()}
+    kinds = {cls.name: cls.wakes for cls in instructions().values()}
     for name in ("SEMPOST", "SEMGET", "SEMINIT", "ATRELM", "SETDVALID", "STOREIND", "SFPLOADMACRO"):
         assert kinds[name] == WAKES, name
     for name in ("SETRWC", "MVMUL", "CLEARDVALID", "UNPACR", "UNPACR_NOP", "PACR"):
         assert kinds[name] == WAKES_BY_BANK, name
-    nobody = {cls.unit for cls in REGISTRY.values() if cls.wakes == WAKES_NOBODY}
+    nobody = {cls.unit for cls in instructions().values() if cls.wakes == WAKES_NOBODY}
     assert nobody == {"vector", "front"}

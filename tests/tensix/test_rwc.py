@@ -7,6 +7,7 @@ import pytest
 from unit_runner import numbers
 
 from bhemu.jit.subset import JIT
+from bhemu.machine import sentences
 from bhemu.tensix import rules, rwc
 from bhemu.tensix.state import DTYPE, State
 
@@ -119,7 +120,7 @@ def test_sections_that_ttsim_refuses(dst: int, bias: int, rule: str) -> None:
     s = State()
     section(s, 0, 3, 0, dst, bias)
     number = int(rwc.addr_mod_refused(view(s), 0, 3))
-    assert rules.RULES[number].rule == rule
-    assert rules.RULES[number].category == rules.UNSUPPORTED
+    assert sentences.RULES[number].rule == rule
+    assert sentences.RULES[number].category == rules.UNSUPPORTED
     assert numbers(s, rule) == [3, bias or dst]
     assert rwc.addr_mod_refused(view(s), 0, 4) == 0

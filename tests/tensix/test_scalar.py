@@ -7,6 +7,7 @@ import pytest
 from unit_runner import WORD, push, run
 
 from bhemu.errors import BhemuError
+from bhemu.machine import sentences
 from bhemu.machine.tile import Tile
 from bhemu.riscv.assembly import A0, A1, A2, PARK, ZERO, addi, bne, code, li, lw, sw, tt
 from bhemu.tensix import mmio as mmio_window
@@ -35,8 +36,8 @@ def test_setdmareg_of_packer_state_is_refused_by_name(source: int) -> None:
     s = State()
     fields = {"set_signals_mode": 1, "payload_sig_sel": source << 3}
     assert run(s, "SETDMAREG", **fields) == scalar.SIGNALS
-    assert rules.RULES[scalar.SIGNALS].category == rules.UNIMPLEMENTED
-    assert f"source {source}:" in rules.RULES[scalar.SIGNALS].sentence(s.detail)
+    assert sentences.RULES[scalar.SIGNALS].category == rules.UNIMPLEMENTED
+    assert f"source {source}:" in sentences.RULES[scalar.SIGNALS].sentence(s.detail)
     assert not s.gpr.any()
 
 
@@ -87,7 +88,7 @@ def test_setdmareg_of_exponents_that_were_not_followed(source: int) -> None:
     s.pack_exponent[1 if source == 9 else 2] = 5
     fields = {"set_signals_mode": 1, "payload_sig_sel": source << 3, "reg_index_16b": 4}
     assert run(s, "SETDMAREG", **fields) == scalar.STATISTICS
-    text = rules.RULES[scalar.STATISTICS].sentence(s.detail)
+    text = sentences.RULES[scalar.STATISTICS].sentence(s.detail)
     assert "but 5 PACRs ran without them since CLREXPHIST" in text
     assert not s.gpr.any()
 
@@ -226,7 +227,7 @@ def test_wide_remote_src_is_refused() -> None:
     s.gpr[0, 1] = 0x1000000
     wide = {"reg_addr": stream(3, 0x10), "tdma_data_reg_index": 1}
     assert run(s, "STOREREG", **wide) == mmio_window.WIDE_SRC
-    text = rules.RULES[mmio_window.WIDE_SRC].sentence(s.detail)
+    text = sentences.RULES[mmio_window.WIDE_SRC].sentence(s.detail)
     assert text.startswith("0x1000000 stored to REMOTE_SRC of overlay stream 3")
     assert not s.stream.any()
 
@@ -239,7 +240,7 @@ def test_other_stream_registers_are_refused_by_name(mnemonic: str, offset: int) 
     s = State()
     fields = {"reg_addr": stream(17, offset), "tdma_data_reg_index": 1}
     assert run(s, mnemonic, **fields) == mmio_window.UNKNOWN
-    text = rules.RULES[mmio_window.UNKNOWN].sentence(s.detail)
+    text = sentences.RULES[mmio_window.UNKNOWN].sentence(s.detail)
     assert f"register {offset // 4} of overlay stream 17" in text
     assert f"{0xFFB51000 + offset:#010x}" in text
     assert not s.stream.any()
@@ -252,7 +253,7 @@ def test_core_local_memory_is_out_of_reach(mnemonic: str, address: int) -> None:
     """Below 0xFFB11000 undefined (STOREREG, LOADREG, ISA)."""
     s = State()
     assert run(s, mnemonic, reg_addr=mmio(address)) == mmio_window.LOW
-    text = rules.RULES[mmio_window.LOW].sentence(s.detail)
+    text = sentences.RULES[mmio_window.LOW].sentence(s.detail)
     assert f"{address:#010x}" in text
 
 

@@ -4,7 +4,7 @@ import pytest
 from unit_runner import run, view
 
 from bhemu.tensix import rules, thread, units
-from bhemu.tensix.insn import REGISTRY
+from bhemu.tensix.insn import instructions
 from bhemu.tensix.state import State
 
 assert units.MODULES
@@ -31,7 +31,7 @@ TABLE: dict[str, tuple[int, ...]] = {
     **dict.fromkeys("ATGETM ATRELM SEMGET SEMINIT SEMPOST".split(), (1,)),
     **dict.fromkeys(MATRIX.split(), (6,)),
     **dict.fromkeys(CONFIG.split(), (7,)),
-    **{c.name: (8,) for c in REGISTRY.values() if c.name.startswith("SFP")},
+    **{c.name: (8,) for c in instructions().values() if c.name.startswith("SFP")},
     **dict.fromkeys(WAITS.split(), tuple(range(9))),
     **dict.fromkeys(NEVER.split(), ()),
     "NOP": (),
@@ -45,7 +45,7 @@ NUMBERS = {
 
 
 def test_the_table_is_complete() -> None:
-    assert TABLE.keys() == {cls.name for cls in REGISTRY.values()}
+    assert TABLE.keys() == {cls.name for cls in instructions().values()}
     assert len(TABLE) == 137
 
 
@@ -54,12 +54,12 @@ def test_one_condition_and_one_block_bit(condition: int) -> None:
     """C5-C8 hold the instructions of the bit; C0-C4 and C9-C12 ask for work that never is."""
     for bit in range(9):
         s = State()
-        for cls in REGISTRY.values():
+        for cls in instructions().values():
             s.stall[cls.opcode] = cls.stall_mask
         s.src_valid[:] = int(condition in (5, 6))
         done = run(s, "STALLWAIT", 1, wait_res=1 << condition, stall_res=1 << bit)
         assert done == rules.DONE
-        for cls in REGISTRY.values():
+        for cls in instructions().values():
             held = condition in NUMBERS and bit in TABLE[cls.name]
             want = NUMBERS[condition] if held else 0
             assert int(thread.hold(view(s), 1, cls.opcode)) == want, cls.name
@@ -69,10 +69,10 @@ def test_one_condition_and_one_block_bit(condition: int) -> None:
 @pytest.mark.parametrize("condition", range(13))
 def test_all_nine_bits_hold_nop_too(condition: int) -> None:
     s = State()
-    for cls in REGISTRY.values():
+    for cls in instructions().values():
         s.stall[cls.opcode] = cls.stall_mask
     s.src_valid[:] = int(condition in (5, 6))
     run(s, "STALLWAIT", wait_res=1 << condition, stall_res=0x1FF)
-    for cls in REGISTRY.values():
+    for cls in instructions().values():
         held = condition in NUMBERS and cls.name not in NEVER.split()
         assert bool(thread.hold(view(s), 0, cls.opcode)) == held, cls.name

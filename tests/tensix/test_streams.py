@@ -11,7 +11,7 @@ from bhemu.machine.tile import Tile
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import mmio, rules, thread
 from bhemu.tensix import thread_fields as tf
-from bhemu.tensix.insn import REGISTRY, assemble
+from bhemu.tensix.insn import assemble, instructions
 from bhemu.tensix.state import State
 from bhemu.tensix.units import cfg
 
@@ -130,7 +130,7 @@ def test_streamwrcfg_refusals() -> None:
 
 def fresh() -> State:
     s = State()
-    for cls in REGISTRY.values():
+    for cls in instructions().values():
         s.stall[cls.opcode] = cls.stall_mask
     return s
 

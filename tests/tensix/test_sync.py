@@ -3,6 +3,7 @@
 import pytest
 from unit_runner import ERROR, SILICON, WARN, count, push, run, sentence, view
 
+from bhemu.machine import sentences
 from bhemu.machine.tile import Tile
 from bhemu.tensix import rules, semaphores
 from bhemu.tensix.state import State
@@ -192,7 +193,7 @@ def test_post_at_the_maximum(value: int, maximum: int, after: int) -> None:
 
 def test_the_hint_for_an_empty_semaphore_holds_where_another_one_was_waited_for() -> None:
     """That there was no wait is not known: it is to be the same semaphore."""
-    hint = rules.RULES[semaphores.GET_EMPTY].hint
+    hint = sentences.RULES[semaphores.GET_EMPTY].hint
     assert hint == (
         "take only from the semaphore that SEMWAIT wait_sem_cond=1, or a poll, has seen above 0"
     )

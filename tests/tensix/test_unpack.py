@@ -10,6 +10,7 @@ from unit_runner import run
 from unpack_model import BFP, BITS, WIDTH, Unpack, put, put_thread
 
 from bhemu.jit.subset import JIT
+from bhemu.machine import sentences
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import rules
 from bhemu.tensix import thread_fields as tf
@@ -195,7 +196,7 @@ def test_it_waits_for_the_bank_before_any_effect(u: int) -> None:
     s.src_valid[u, 1] = 1
     before = s.buffer.copy()
     waits = run(s, "UNPACR", **case.operands())
-    assert rules.CONDITIONS[waits].text.startswith(f"Src{'AB'[u]} bank 1")
+    assert sentences.CONDITIONS[waits].text.startswith(f"Src{'AB'[u]} bank 1")
     assert np.array_equal(s.buffer, before)
     s.src_valid[u, 1] = 0
     assert run(s, "UNPACR", **case.operands()) == rules.DONE
@@ -285,7 +286,7 @@ def test_refused(rule: str, case: Unpack, change: Callable[[State], None]) -> No
     scratch = ("detail", "unpack_tmp", "unpack_weight")
     before = [(m.name, a.copy()) for m, a in s.members() if m.name not in scratch]
     number = run(s, "UNPACR", **case.operands())
-    assert rules.RULES[number].rule == rule
-    assert rules.RULES[number].sentence(s.detail)
+    assert sentences.RULES[number].rule == rule
+    assert sentences.RULES[number].sentence(s.detail)
     for name, was in before:
         assert np.array_equal(getattr(s, name), was), name

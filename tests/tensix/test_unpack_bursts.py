@@ -12,6 +12,7 @@ from test_unpack import agree, fresh
 from unit_runner import numbers, run
 from unpack_model import Unpack, put
 
+from bhemu.machine import sentences
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import rules
 from bhemu.tensix.state import State
@@ -42,8 +43,8 @@ def unpack(s: State, row: int, count: int = 256, **more: int) -> None:
 def matrix(s: State, name: str, **fields: int) -> str:
     """The rule that an instruction of the matrix unit ends with, "" = done."""
     number = run(s, name, **fields)
-    assert number <= 0, rules.CONDITIONS.get(number)
-    return rules.RULES[number].rule if number else ""
+    assert number <= 0, sentences.CONDITIONS.get(number)
+    return sentences.RULES[number].rule if number else ""
 
 
 def handed(s: State) -> None:
@@ -270,7 +271,7 @@ def test_modes_in_which_no_burst_may_cross(case: Unpack, shown: list[int]) -> No
     s = fresh()
     case.program(s)
     number = run(s, "UNPACR", **case.operands())
-    assert rules.RULES[number].rule == "UNPACR-BURST-MODE"
+    assert sentences.RULES[number].rule == "UNPACR-BURST-MODE"
     assert numbers(s, number) == shown
     assert not s.src_doubt.any()
 

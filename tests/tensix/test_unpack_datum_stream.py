@@ -17,6 +17,7 @@ from unit_runner import run
 from unpack_model import BFP, BFP_A, BITS, Unpack, dst_cell, dst_cell_16, put, src_cell
 
 from bhemu.jit.subset import JIT
+from bhemu.machine import sentences
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import rules
 from bhemu.tensix.state import State
@@ -275,7 +276,7 @@ def test_refused_before_any_effect(rule: str, odd: Odd) -> None:
         s.cfg[0, 64] |= np.uint32(0x20)
     src, dst, counters = s.src.copy(), s.dst.copy(), s.adc.copy()
     number = run(s, "UNPACR", **odd.operands())
-    assert rules.RULES[number].rule == rule
-    assert rules.RULES[number].sentence(s.detail)
+    assert sentences.RULES[number].rule == rule
+    assert sentences.RULES[number].sentence(s.detail)
     assert np.array_equal(s.src, src) and np.array_equal(s.dst, dst)
     assert np.array_equal(s.adc, counters)

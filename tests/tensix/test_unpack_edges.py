@@ -15,7 +15,7 @@ from test_unpack_datum_stream import Odd, agree, compress
 from unit_runner import numbers, run
 from unpack_model import BFP_A, BITS, Unpack
 
-from bhemu.tensix import rules
+from bhemu.machine import sentences
 
 
 @pytest.mark.parametrize("u", [0, 1])
@@ -50,7 +50,7 @@ def test_no_datums_of_a_compressed_row(count: int) -> None:
     compress(s, odd, random.Random(1))
     before = s.src.copy()
     number = run(s, "UNPACR", **odd.operands())
-    assert rules.RULES[number].rule == "UNPACR-NOTHING"
+    assert sentences.RULES[number].rule == "UNPACR-NOTHING"
     assert np.array_equal(s.src, before)
 
 
@@ -76,7 +76,7 @@ def test_one_exponent_out_of_range(fmt: int, forced: int, fields: dict[str, int]
             s.l1[bit >> 3] = (1 << bits - 2 if forced else 1) << (bit & 7)
             src, dst = s.src.copy(), s.dst.copy()
             number = run(s, "UNPACR", **case.operands())
-            assert rules.RULES[number].rule == "UNPACR-BFP-EXPONENT", (count, bad)
+            assert sentences.RULES[number].rule == "UNPACR-BFP-EXPONENT", (count, bad)
             assert np.array_equal(s.src, src) and np.array_equal(s.dst, dst)
 
 
@@ -107,7 +107,7 @@ def test_upsampling_from_anywhere_but_the_start_of_a_set(bit: int) -> None:
     odd = Odd(Unpack(dest=64 + (1 << bit), count=16), rate=1)
     odd.program(s)
     number = run(s, "UNPACR", **odd.operands())
-    assert rules.RULES[number].rule == "UNPACR-SET-START"
+    assert sentences.RULES[number].rule == "UNPACR-SET-START"
     assert numbers(s, number) == [(1 << bit) >> 4]
 
 
@@ -116,5 +116,5 @@ def test_a_table_of_rows_beyond_the_end_of_l1() -> None:
     odd = Odd(Unpack(base=0x17FFE, x=32, y=8, count=32, counters=(0, 8, 0, 0)), compressed=1)
     odd.program(s)
     number = run(s, "UNPACR", **odd.operands())
-    assert rules.RULES[number].rule == "UNPACR-STORED-L1"
+    assert sentences.RULES[number].rule == "UNPACR-STORED-L1"
     assert numbers(s, number)[1] == 0x17FFF0 + 2 * 10  # the entry behind that of row 8

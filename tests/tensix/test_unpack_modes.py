@@ -8,6 +8,7 @@ from test_unpack import agree, fresh
 from unit_runner import run
 from unpack_model import BFP_A, BITS, Unpack, put, put_thread
 
+from bhemu.machine import sentences
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import rules
 from bhemu.tensix import thread_fields as tf
@@ -53,7 +54,7 @@ def test_every_datum_under_the_smallest_exponents(fmt: int) -> None:
             if zeros < 8 and zeros > shared:
                 case.program(s)
                 number = run(s, "UNPACR", **case.operands())
-                assert rules.RULES[number].rule == "UNPACR-BFP-EXPONENT"
+                assert sentences.RULES[number].rule == "UNPACR-BFP-EXPONENT"
             elif v % 7 < 3:
                 agree(s, case)
 

@@ -6,6 +6,7 @@ from test_unpack import fresh
 from unit_runner import run
 from unpack_model import put, put_thread
 
+from bhemu.machine import sentences
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import rules
 from bhemu.tensix import thread_fields as tf
@@ -38,7 +39,7 @@ def test_nop_waits(stall: int, waits_for: str) -> None:
     s.src_valid[0, 0 if waits_for == "matrix" else 1] = 1
     before = s.buffer.copy()
     number = run(s, "UNPACR_NOP", unpack_pop=1, stall_clr_cntrl=stall)
-    assert "SrcA bank" in rules.CONDITIONS[number].text
+    assert "SrcA bank" in sentences.CONDITIONS[number].text
     assert np.array_equal(s.buffer, before)
     assert run(s, "UNPACR_NOP", unpack_pop=1, stall_clr_cntrl=1 - stall) == rules.DONE
 
@@ -59,7 +60,7 @@ def test_nop_waits(stall: int, waits_for: str) -> None:
 def test_nop_refused(rule: str, word: dict[str, int]) -> None:
     s = fresh()
     src = s.src.copy()
-    assert rules.RULES[run(s, "UNPACR_NOP", **word)].rule == rule
+    assert sentences.RULES[run(s, "UNPACR_NOP", **word)].rule == rule
     assert np.array_equal(s.src, src)
 
 
@@ -74,7 +75,7 @@ def test_what_is_cleared_to_an_unknown_value_is_in_doubt(u: int, word: dict[str,
     src[u, 0] = EXPONENT
     assert run(s, "UNPACR_NOP", unpack_pop=1, unpacker_select=u, **word) == rules.DONE
     assert np.array_equal(s.src, src) and s.doubt[:2].tolist() == [1, 1]
-    assert [rules.RULES[n].rule for n in counted(s)] == ["UNPACR-NOP-VALUE"]
+    assert [sentences.RULES[n].rule for n in counted(s)] == ["UNPACR-NOP-VALUE"]
     assert run(s, "UNPACR_NOP", unpack_pop=1, unpacker_select=u) == rules.DONE
     assert not s.src[u, 0].any()
 
@@ -90,7 +91,8 @@ def test_nop_clears_both_banks_once_both_are_free(u: int) -> None:
         s.src_valid[u, bank] = 1
         before = s.buffer.copy()
         number = run(s, "UNPACR_NOP", **word)
-        assert rules.CONDITIONS[number].text.startswith(f"Src{'AB'[u]} bank {bank} to become free")
+        text = sentences.CONDITIONS[number].text
+        assert text.startswith(f"Src{'AB'[u]} bank {bank} to become free")
         assert np.array_equal(s.buffer, before)
     s.src_valid[:] = 0
     src, bank = s.src.copy(), int(s.unpack_bank[u])
@@ -108,7 +110,7 @@ def test_nop_of_both_banks_takes_no_other_mode(more: str) -> None:
     s = fresh()
     s.reference[0] = REFERENCE_LLK
     number = run(s, "UNPACR_NOP", **{"unpack_pop": 1, "bank_clr_ctrl": 1, more: 1})
-    assert rules.RULES[number].rule == "UNPACR-NOP-BANKS"
+    assert sentences.RULES[number].rule == "UNPACR-NOP-BANKS"
 
 
 def test_nop_handing_over_a_valid_bank_is_refused_before_any_effect() -> None:
@@ -116,11 +118,11 @@ def test_nop_handing_over_a_valid_bank_is_refused_before_any_effect() -> None:
     s.src_valid[0, 0], s.matrix_bank[0] = 1, 1
     src = s.src.copy()
     number = run(s, "UNPACR_NOP", unpack_pop=1, set_dvalid=1)
-    assert rules.RULES[number].rule == "SRCA-ALREADY-VALID"
+    assert sentences.RULES[number].rule == "SRCA-ALREADY-VALID"
     assert np.array_equal(s.src, src)
     put_thread(s, 0, tf.SRCB_SET_Base, 1)
     number = run(s, "UNPACR_NOP", unpack_pop=1, set_dvalid=1, unpacker_select=1)
-    assert rules.RULES[number].rule == "UNPACR-SRCB-BASE"
+    assert sentences.RULES[number].rule == "UNPACR-SRCB-BASE"
 
 
 @pytest.mark.parametrize("u", [0, 1])

@@ -13,6 +13,7 @@ from test_unpack import fresh
 from unit_runner import run
 from unpack_model import Unpack, put, put_thread
 
+from bhemu.machine import sentences
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import rules
 from bhemu.tensix import thread_fields as tf
@@ -104,4 +105,4 @@ def test_the_base_of_srcb_is_refused_where_it_would_count() -> None:
     case = Unpack(u=1)
     case.program(s)
     number = run(s, "UNPACR", **case.operands())
-    assert rules.RULES[number].rule == "UNPACR-SRCB-BASE"
+    assert sentences.RULES[number].rule == "UNPACR-SRCB-BASE"

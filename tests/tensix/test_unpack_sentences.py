@@ -12,7 +12,7 @@ from test_unpack import counter, field, fresh, nothing, thread_field
 from unit_runner import numbers, run
 from unpack_model import Unpack
 
-from bhemu.tensix import rules
+from bhemu.machine import sentences
 from bhemu.tensix.state import State
 
 DST = Unpack(fmt=0, out=0, to_dst=1)
@@ -83,11 +83,11 @@ def test_the_sentence_shows_what_is_wrong(
     change(s)
     s.detail[:] = 77
     number = run(s, "UNPACR", **case.operands())
-    assert rules.RULES[number].rule == rule
+    assert sentences.RULES[number].rule == rule
     assert numbers(s, number) == shown
     if "THCON" in rule:  # the field that must be zero
         assert rule.removeprefix("UNPACR-").removesuffix("-2").removesuffix("-3") in (
-            rules.RULES[number].text
+            sentences.RULES[number].text
         )
 
 
@@ -98,7 +98,7 @@ def test_the_base_of_srcb_that_is_handed_over(base: int) -> None:
     case.program(s)
     thread_field("SRCB_SET_Base", base)(s)
     number = run(s, "UNPACR", **case.operands())
-    assert (rules.RULES[number].rule, numbers(s, number)) == ("UNPACR-SRCB-BASE", [base])
+    assert (sentences.RULES[number].rule, numbers(s, number)) == ("UNPACR-SRCB-BASE", [base])
 
 
 UPSAMPLED = field("THCON_SEC0_REG2_Upsample_rate", 1)
@@ -138,4 +138,4 @@ def test_unpacr_nop(rule: str, shown: list[int], word: dict[str, int]) -> None:
     s = fresh()
     s.detail[:] = 77
     number = run(s, "UNPACR_NOP", **word)
-    assert (rules.RULES[number].rule, numbers(s, number)) == (rule, shown)
+    assert (sentences.RULES[number].rule, numbers(s, number)) == (rule, shown)

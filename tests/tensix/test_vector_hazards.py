@@ -13,7 +13,7 @@ from matrix_reference import rule
 from sfpu_runner import fresh
 from unit_runner import numbers, run, view
 
-from bhemu.tensix.insn import REGISTRY, assemble
+from bhemu.tensix.insn import assemble, instructions
 from bhemu.tensix.state import State
 from bhemu.tensix.units.vector import cycle, schedule
 
@@ -180,11 +180,11 @@ SUB_UNITS = {
 }
 
 
-@pytest.mark.parametrize("name", [c.name for c in REGISTRY.values() if c.unit == "vector"])
+@pytest.mark.parametrize("name", [c.name for c in instructions().values() if c.unit == "vector"])
 def test_cycles_of_each_instruction(name: str) -> None:
     """Two: the MAD sub-unit, SFPSWAP, and SFPSHFT2 modes 2 to 4 (SFPSHFT2, SFPSWAP, SFPMAD)."""
     fields = {"instr_mod1"} & {
-        f.name for c in REGISTRY.values() if c.name == name for f in c.fields
+        f.name for c in instructions().values() if c.name == name for f in c.fields
     }
     for mode in range(16):
         word = assemble(name, **dict.fromkeys(fields, mode))

@@ -16,7 +16,7 @@ from vector_literal_runner import SINGLES, Bits, batches, differences, pick, sna
 
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
-from bhemu.tensix.insn import REGISTRY, Instruction
+from bhemu.tensix.insn import Instruction, instructions
 from bhemu.tensix.state import State
 
 BATCHES = 6  # of 32 lanes for each operand class, divided among a mode's field sets
@@ -134,7 +134,7 @@ def _prepared(s: State, rng: Generator, name: str, registers: Bits) -> State:
 
 
 def _class(name: str) -> type[Instruction]:
-    return next(c for c in REGISTRY.values() if c.name == name)
+    return next(c for c in instructions().values() if c.name == name)
 
 
 def _mod_field(name: str) -> str:

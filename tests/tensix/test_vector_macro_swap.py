@@ -26,6 +26,7 @@ from macro_runner import Thread
 from matrix_reference import rule
 from test_vector_macro import byte, macro, prepared, refused, same, sequence
 
+from bhemu.machine import sentences
 from bhemu.tensix import rules
 from bhemu.tensix.insn import assemble
 from bhemu.tensix.state import State
@@ -115,7 +116,7 @@ def test_a_load_wins_over_an_sfpswap_where_tt_llk_decides(reg: int) -> None:
         expected, _ = meeting(NOP, llk=True)
         assert Thread(expected).push([load_word(reg)]) == 0
         assert s.lreg.tolist() == expected.lreg.tolist()
-        names = {rules.RULES[n].rule: times for n, times in rules.counted(s).items()}
+        names = {sentences.RULES[n].rule: times for n, times in rules.counted(s).items()}
         assert names == {"VECTOR-MACRO-LOAD-WINS": 1}
 
 
@@ -124,7 +125,7 @@ def test_by_default_a_load_of_what_an_sfpswap_writes_is_refused() -> None:
         s, number = meeting(second, llk=False)
         assert rule(number) == "VECTOR-MACRO-SWAP-LOAD"
         assert int(s.detail[0]) == LOADED
-        assert 'reference = "llk"' in rules.RULES[number].hint
+        assert 'reference = "llk"' in sentences.RULES[number].hint
     s, number = meeting(load_word(1), llk=False)
     assert number == 0 and not rules.counted(s)
 

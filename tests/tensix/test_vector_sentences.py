@@ -6,7 +6,7 @@ import pytest
 from sfpu_runner import fresh
 from unit_runner import run
 
-from bhemu.tensix.insn import REGISTRY, Instruction
+from bhemu.tensix.insn import Instruction, instructions
 from bhemu.tensix.rules import RULES
 
 NAMED = (
@@ -17,7 +17,7 @@ NAMED = (
 OTHERS = {"lreg_dest": 5, "lreg_c": 6, "lreg_src_a": 1, "lreg_src_b": 2, "lreg_src_c": 6}
 CLASSES = [
     cls
-    for cls in REGISTRY.values()
+    for cls in instructions().values()
     if cls.unit == "vector" and cls.execute and any(f.name == "instr_mod1" for f in cls.fields)
 ]
 

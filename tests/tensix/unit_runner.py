@@ -9,10 +9,11 @@ from typing import Any
 from bhemu.jit.build import load
 from bhemu.jit.intrinsics import callback
 from bhemu.jit.subset import JIT
+from bhemu.machine import sentences
 from bhemu.machine.tile import Tile
 from bhemu.riscv.assembly import PUSH
-from bhemu.tensix import compiled, rules
-from bhemu.tensix.insn import ENTRIES, REGISTRY, Instruction, assemble
+from bhemu.tensix import compiled
+from bhemu.tensix.insn import ENTRIES, Instruction, assemble, instructions
 from bhemu.tensix.rules import counted
 from bhemu.tensix.state import DTYPE, State
 
@@ -45,7 +46,7 @@ def _escapes() -> tuple[list[int], list[int]]:
 @cache
 def _entry(mnemonic: str) -> tuple[Any, type[Instruction]]:
     """The compiled entry of an instruction, as tiles call it, and its class."""
-    cls = next(c for c in REGISTRY.values() if c.name == mnemonic)
+    cls = next(c for c in instructions().values() if c.name == mnemonic)
     return _ENTRY(load(compiled.entry(cls.opcode)).address) if JIT else None, cls
 
 
@@ -71,12 +72,12 @@ def run(s: State, mnemonic: str, t: int = 0, **fields: int) -> int:
 
 def sentence(s: State, rule: int) -> str:
     """The sentence of a rule with the numbers the instruction left."""
-    return rules.RULES[rule].sentence(s.detail)
+    return sentences.RULES[rule].sentence(s.detail)
 
 
 def numbers(s: State, rule: int | str) -> list[int]:
     """The numbers that the sentence of a rule shows, in its order."""
-    found = next(r for r in rules.RULES.values() if rule in (r.number, r.rule))
+    found = next(r for r in sentences.RULES.values() if rule in (r.number, r.rule))
     names = [name for _, name, _, _ in Formatter().parse(found.text) if name]
     return [found.details(s.detail)[name] for name in names]
 

@@ -13,13 +13,13 @@ import pytest
 from bhemu.jit.record import plain
 from bhemu.machine.tile import Tile
 from bhemu.tensix import banks, compiled, in_flight, issue, rwc
-from bhemu.tensix.insn import REGISTRY
+from bhemu.tensix.insn import instructions
 from bhemu.tensix.rules import DONE
 from bhemu.tensix.state import MEMBERS, POINTERS, reset
 
 TAKEN = sorted(
     cls.opcode
-    for cls in REGISTRY.values()
+    for cls in instructions().values()
     if cls.execute and plain(issue.unit_of)(cls.opcode, 0) >= 0 and cls.name != "SFPLOADMACRO"
 )
 APART = ("in_flight", "host", "detail", "py", "unit_")  # what issuing itself keeps
@@ -87,10 +87,10 @@ def differences(name: str, at_gate: Any, later: Any, t: int, word: int) -> list[
     return [m for m, one, other in members if one.tobytes() != other.tobytes()]
 
 
-@pytest.mark.parametrize("opcode", TAKEN, ids=lambda opcode: REGISTRY[opcode].name)
+@pytest.mark.parametrize("opcode", TAKEN, ids=lambda opcode: instructions()[opcode].name)
 def test_a_word_does_the_same_later(tiles: tuple[Tile, Tile], opcode: int) -> None:
     """Random words, from all bits to few, until enough of them were not refused."""
-    cls, dice = REGISTRY[opcode], random.Random(opcode)
+    cls, dice = instructions()[opcode], random.Random(opcode)
     for i in range(MOST):
         bits = -1
         for _ in range(1 + i % 4):

@@ -9,7 +9,7 @@ from script_module import script
 
 from bhemu import Tile
 from bhemu.launch.session import Program
-from bhemu.tensix.insn import REGISTRY
+from bhemu.tensix.insn import instructions
 from bhemu.timing import cycles
 
 ROOT = Path(__file__).parents[2]
@@ -38,7 +38,7 @@ def test_a_probe_takes_what_the_card_takes(probe: str, threads: int) -> None:
 
 
 def test_every_word_that_executes_has_a_figure_and_no_other() -> None:
-    assert {cls.name for cls in REGISTRY.values() if cls.execute} == cycles.FIGURES.keys()
+    assert {cls.name for cls in instructions().values() if cls.execute} == cycles.FIGURES.keys()
     assert all(one.source and one.busy > 0 for one in cycles.FIGURES.values())
 
 
@@ -46,7 +46,7 @@ def test_what_is_called_measured_was_measured() -> None:
     """Each such word has an anchor in the published bursts."""
     measured = {
         cls.name
-        for cls in REGISTRY.values()
+        for cls in instructions().values()
         if (one := cycles.of(cls)) and one.kind == cycles.MEASURED
     }
     assert measured <= {anchor["probe"] for anchor in ANCHORS}

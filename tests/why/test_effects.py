@@ -9,7 +9,7 @@ from order_walk import effects
 from bhemu.jit.subset import Compiled
 from bhemu.tensix import config_fields
 from bhemu.tensix.config_fields import Field
-from bhemu.tensix.insn import REGISTRY, assemble
+from bhemu.tensix.insn import assemble, instructions
 from bhemu.tensix.state import State
 from bhemu.tensix.units import matrix, pack, unpack
 from bhemu.tensix.units.unpack.unpacr import UNPACR
@@ -74,7 +74,7 @@ def test_fields_that_functions_of_a_unit_name_are_declared(package: ModuleType) 
                 if isinstance(plain, FunctionType):
                     named |= set(plain.__code__.co_names)
     read: set[str] = set()
-    for cls in REGISTRY.values():
+    for cls in instructions().values():
         if cls.unit == package.__name__.rpartition(".")[2]:
             selects = UNPACR.unpack_block_selection.mask if cls.unit == "unpack" else 0
             for context, selected in product(range(8), (0, selects)):

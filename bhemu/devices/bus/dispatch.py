@@ -9,13 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from bhemu.devices import auto_sync, rules
+from bhemu.devices import rules
 from bhemu.devices.bus.window import AFTER_WORDS, AT_ONCE, BY_BYTES
 from bhemu.jit.intrinsics import call_access
+from bhemu.jit.later import Later
 from bhemu.jit.subset import njit
 from bhemu.memmap import DEVICE_BASE, HOST
 from bhemu.tensix.rules import DONE
 from bhemu.tensix.state import WINDOW_PAGES, WINDOW_ROWS
+
+auto_sync = Later("bhemu.devices.before.auto_sync")
 
 LOAD, STORE = 0, 1
 GAP = WINDOW_ROWS - 1  # the row of addresses between the windows

@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from bhemu import memmap as mm
-from bhemu.devices import auto_sync, inert, rules
+from bhemu.devices import inert, rules
 from bhemu.devices.bus import dispatch
 from bhemu.devices.bus.address_map import ETHERNET, INERT, MODULE_OF, WINDOWS
 from bhemu.devices.bus.window import ANY, EVERYONE, KEPT, Register, Window
-from bhemu.jit.build import Code, Entry, function, generated, load
+from bhemu.jit.build import Code, Entry, function_at, generated, load
 from bhemu.tensix.rules import DONE
 from bhemu.tensix.state import ACCESS, WINDOW_ROWS, State
 
@@ -109,10 +109,10 @@ def title(window: Window, store: bool) -> str:
 def entry(window: Window, store: bool) -> Entry:
     """The entry of a window's loads or stores."""
     name = re.sub(r"\W+", "_", f"{'store' if store else 'load'}_{window.name}")
-    return generated(ACCESS, name, MODULE_OF[window], source(window, store))
+    return generated(ACCESS, name, MODULE_OF[window], lambda: source(window, store))
 
 
-SYNC = function(ACCESS, auto_sync.check)
+SYNC = function_at(ACCESS, "bhemu.devices.before.auto_sync.check")
 
 _addresses: dict[tuple[int, Window], int] = {}  # by way, of the entries that this process has
 

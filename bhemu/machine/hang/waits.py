@@ -12,13 +12,13 @@ from bhemu.devices.bus.address_map import block_name
 from bhemu.devices.bus.naming import FIRST_BUFFER_STREAMS, STREAM_ROLES
 from bhemu.machine.hang import explore
 from bhemu.machine.hang.explore import CodeStores, Loop, Poll, Stored, code_stores
+from bhemu.machine.sentences import CONDITIONS
 from bhemu.machine.word_text import meaning
 from bhemu.riscv.assembly import disassemble as riscv_text
 from bhemu.tensix import banks, mmio
 from bhemu.tensix import thread as gate
 from bhemu.tensix.frontend import FIFO_FULL
 from bhemu.tensix.insn import decode, disassemble, effects
-from bhemu.tensix.rules import CONDITIONS
 from bhemu.tensix.spaces import Effect, Kind
 from bhemu.tensix.state import ASSERTED, BLOCKED, CORES, FIFO_DEPTH, HALTED, PARKED, RESET, THREADS
 from bhemu.tensix.thread_fields import STREAM_ID_SYNC_SEC0_BankSel

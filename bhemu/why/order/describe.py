@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from bhemu.tensix import config_fields, spaces, thread
 from bhemu.tensix.config import CONFIG_WORDS, SHARED, bits_read
-from bhemu.tensix.insn import REGISTRY, Instruction, decode
+from bhemu.tensix.insn import Instruction, decode, instructions
 from bhemu.tensix.spaces import Term, Values, fields_named
 from bhemu.tensix.state import DTYPE, OFFSET, THREADS
 from bhemu.tensix.units.unpack.unpacr import UNPACR
@@ -45,7 +45,7 @@ def begin(o: OrderRecord) -> None:
     for bit, t in threads().items():
         o.bit_thread[bit] = t
     o.key_mask[:] = 0xFF000000
-    for cls in REGISTRY.values():
+    for cls in instructions().values():
         o.of_config[cls.opcode] = cls.unit == "cfg"
         o.key_mask[cls.opcode] |= sum(f.mask for f in cls.fields if f.name not in _DATA)
 
@@ -182,7 +182,7 @@ ZEROACC and of the vector unit once, before they begin, and nothing orders that.
 @lru_cache(4096)
 def read_by(word: int, context: int) -> tuple[int, ...]:
     """Bits of a Config bank, in order, that a word reads; of an unpacker in this context."""
-    cls = REGISTRY[word >> 24]
+    cls = instructions()[word >> 24]
     read = bits_read(cls.reads, cls.operands(word), context)
     bits = np.unpackbits(read.view(np.uint8), bitorder="little")
     return tuple(np.flatnonzero(bits).tolist())
@@ -192,7 +192,7 @@ def read_by(word: int, context: int) -> tuple[int, ...]:
 def threads() -> dict[int, int]:
     """The thread whose unit alone reads a bit of Config: 0 unpacks, 2 packs."""
     read: dict[int, set[int]] = {}
-    for cls in REGISTRY.values():
+    for cls in instructions().values():
         thread = {"unpack": 0, "pack": 2}.get(cls.unit, 1)
         for unpacker, context in product((0, 1), range(8)) if cls.formats else ():
             word = cls.opcode << 24 | unpacker << UNPACR.unpack_block_selection.lo

@@ -25,7 +25,7 @@ from bhemu.memmap import (
 )
 from bhemu.tensix import config, config_fields, dest, rwc
 from bhemu.tensix.config import CONFIG_WORDS, SHARED
-from bhemu.tensix.insn import REGISTRY, Instruction, decode
+from bhemu.tensix.insn import Instruction, decode, instructions
 from bhemu.tensix.state import State
 from bhemu.tensix.units.vector import loadstore, schedule
 from bhemu.tensix.units.vector.sfpu import STORE
@@ -130,7 +130,7 @@ def is_address(place: int) -> bool:
 
 
 def _config_reads(s: State, t: int, word: int, unpacks: Unpack | None) -> list[Range]:
-    if REGISTRY[word >> 24].formats not in describe.FOLLOWED:
+    if instructions()[word >> 24].formats not in describe.FOLLOWED:
         return []
     context = 0 if unpacks is None else int(unpacks.mode.context)
     bank = int(plain(config.bank)(s, t))

@@ -17,7 +17,7 @@ from bhemu.tensix import config
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.config import CONFIG_WORDS, SHARED
 from bhemu.tensix.frontend import MOP, RESOURCEDECL
-from bhemu.tensix.insn import REGISTRY, Instruction
+from bhemu.tensix.insn import Instruction, instructions
 from bhemu.tensix.rules import DONE, UNIMPLEMENTED, condition
 from bhemu.tensix.spaces import CFG, GPR, TDMA_STATE, Clause
 from bhemu.tensix.state import FIFO_DEPTH
@@ -100,7 +100,7 @@ def _used_by(cls: type[Instruction]) -> tuple[int, int]:
 
 
 assert MODULES  # importing the units declares the instructions
-_USED = [_used_by(REGISTRY[i]) if i in REGISTRY else (OWN_REST, 0) for i in range(256)]
+_USED = [_used_by(instructions()[i]) if i in instructions() else (OWN_REST, 0) for i in range(256)]
 READS, WRITES = (tuple(used) for used in zip(*_USED, strict=True))
 
 
