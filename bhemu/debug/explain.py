@@ -36,7 +36,7 @@ from bhemu.tensix.insn import BLOCKS, CONDITIONS, SEMAPHORE_NAMES, decode, disas
 
 _NUMBER = re.compile(r"0[xX][0-9a-fA-F]{1,16}|\d{1,20}")
 _SOURCE = re.compile(r"Sources?:?\s+(.+?)\s*(?:\n\n|\Z)", re.DOTALL)
-_NUMBERED = re.compile(r"(\w*[a-zA-Z])(?::?\d+|\[\d+\])")  # sem:1, LREG3, LReg[3]
+_NUMBERED = re.compile(r"(\w*[a-zA-Z])(?:\d+|(?::\d+)+|\[\d+\])")  # LREG3, sem:1, LReg[3]
 _MOST_USERS = 6
 _MOST_NEAR = 8
 _GPR_THREADS = ("unpack", "math", "pack")

@@ -40,10 +40,12 @@ class Witness:
     outcome: Outcome
 
 
-def witnessed(context: Context, found: Finding, *pair: Any, request: bool = False) -> Finding:
+def witnessed(
+    context: Context, found: Finding, *pair: Any, request: bool = False, apart: bool = False
+) -> Finding:
     """A finding of a pair (`of_pair`), with the command that shows it; without one it is a note."""
     session = context.program.kind == SESSION
-    seen = None if session else of_pair(context, *pair, request=request)
+    seen = None if session else of_pair(context, *pair, request=request, apart=apart)
     if seen is None:
         why = _SESSION if session else _NOT_SHOWN
         return replace(found, severity="note", evidence=(*found.evidence, why))
@@ -53,17 +55,25 @@ def witnessed(context: Context, found: Finding, *pair: Any, request: bool = Fals
 
 
 def of_pair(
-    context: Context, tile: XY, first: Step | Acts, second: Step, *, request: bool = False
+    context: Context,
+    tile: XY,
+    first: Step | Acts,
+    second: Step,
+    *,
+    request: bool = False,
+    apart: bool = False,
 ) -> Witness | None:
     """A run in which the access of a pair that came first comes after the other one.
 
     Where the run of the user went wrong, too: one in which the second comes still later.
-    first: or the acts of it. request: it is what a core asks of the NoC.
+    first: or the acts of it. request: it is what a core asks of the NoC. apart: the second one is
+    of another tile.
     """
     if isinstance(first, Acts):
         sides = [[first]]
     else:
-        sides = [[Acts(NOC, first.pc)] if request else [*_of_step(first, second)]]
+        late = _of_step(first, None if apart else second)
+        sides = [[*([Acts(NOC, first.pc)] if request else []), *late]]
     if not context.symptom.fine:
         sides.append([*_of_step(second, None if isinstance(first, Acts) or request else first)])
     for acts in (acts for side in sides for acts in side):
@@ -123,6 +133,7 @@ def _tried(context: Context, late: Lateness) -> Outcome | None:
     if runs[0] >= _RUNS or context.late:
         return None
     runs[0] += 1
+    _on_time(context)
     seen = _run(context, late)
     return None if isinstance(seen.error, Limit) else seen
 

@@ -79,6 +79,8 @@ def test_the_command() -> None:
     assert result.exit_code == 0, result.output
     (link,) = json.loads(result.stdout)["links"]
     assert link["where"]["tile"] == [1, 2]
-    wrong = CliRunner().invoke(main, ["why", "-q", str(MCAST), "C[0,0]"])
-    assert wrong.exit_code == 2
-    assert "does not lie in the L1 of this tile" in wrong.stderr
+    in_dram = CliRunner().invoke(main, ["why", "-q", str(MCAST), "C[0,0]", "--json"])
+    assert in_dram.exit_code == 0
+    first, second, *_ = json.loads(in_dram.stdout)["links"]
+    assert first["where"]["core"] == "brisc"  # the request that wrote it
+    assert "PACR" in second["where"]["decoded"]

@@ -44,7 +44,7 @@ def test_a_wrong_element_and_its_culprit(tmp_path) -> None:
     assert finding["check"] == "origin"
     assert finding["victim"] == {"output": "y", "index": [3, 5]}
     culprit = finding["culprit"]
-    assert (culprit["core"], culprit["thread"], culprit["file"]) == ("trisc2", 2, "pack.c")
+    assert (culprit["core"], culprit["thread"], culprit["file"]) == ("trisc1", 1, "math.c")
     assert culprit["instant"] > 0
     assert any("UNPACR" in line for line in finding["evidence"])
     code, shown = why(str(folder))

@@ -91,21 +91,18 @@ def _of(check: Check, context: Context, number: str) -> Sequence[Finding]:
 
 
 def ordered(found: Iterable[Finding]) -> list[Finding]:
-    """The findings in the order in which a user should look at them.
+    """The findings in the order in which a user should look at them, that of their classes.
 
-    That of its class; a value that nothing has written comes after the broken contract of the
-    instruction that reads it too early, which is the same fact.
+    A value that nothing has written is no finding of its own where the instruction that reads it
+    breaks a contract: it reads too early.
     """
     known = sorted(found, key=order)
-    unwritten = [_accesses(one) for one in known if one.check == "unwritten"]
-    roots = [
+    broken = [_accesses(one) for one in known if one.check == "contract"]
+    return [
         one
         for one in known
-        if one.check == "contract" and any(_accesses(one) & read for read in unwritten)
+        if one.check != "unwritten" or not any(_accesses(one) & each for each in broken)
     ]
-    at = next((n for n, one in enumerate(known) if one.check == "unwritten"), 0)
-    rest = [one for one in known[at:] if one not in roots]
-    return [*known[:at], *roots, *rest]
 
 
 def _accesses(found: Finding) -> set[tuple[object, object]]:

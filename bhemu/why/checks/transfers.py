@@ -33,7 +33,8 @@ def _pairs(walk: Walk) -> Iterator[tuple[object, PairFinding]]:
         finding = with_evidence(_finding(one), told)
         key = tuple(finding.culprit.get(name) for name in ("core", "file", "line"))
         pair = walk.tiles[first.home].xy, first.step, second.step
-        yield key, PairFinding(finding, *pair, request=first.sent is not None)
+        apart = first.home != second.home
+        yield key, PairFinding(finding, *pair, request=first.sent is not None, apart=apart)
 
 
 def _finding(one: Disorder) -> Finding:

@@ -70,6 +70,7 @@ class PairFinding(NamedTuple):
     first: Step | Acts
     second: Step
     request: bool = False  # the first is what a core asks of the NoC
+    apart: bool = False  # the second is of another tile
 
 
 def with_late_runs(
@@ -80,6 +81,6 @@ def with_late_runs(
     for key, one in pairs:
         first.setdefault(key, one)
     return [
-        witnessed(context, one.finding, one.xy, one.first, one.second, request=one.request)
+        witnessed(context, one.finding, *one[1:4], request=one.request, apart=one.apart)
         for one in islice(first.values(), SEEN)
     ]
