@@ -207,9 +207,7 @@ class Table:
         """Words of these opcodes execute at `address` from now on."""
         for opcode in opcodes:
             table = (
-                self.entries
-                if self.hook is None or opcode not in self._hooked
-                else self.hook.entry
+                self.entries if self.hook is None or opcode not in self._hooked else self.hook.entry
             )
             table[opcode] = address
 
