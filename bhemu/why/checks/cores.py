@@ -35,7 +35,7 @@ def _overflows(seen: Observed) -> Iterator[Finding]:
 CHECK = Check(
     name="stack",
     proves="that sp of a core was below the end of the data that its ELFs have in local memory when"
-    " it loaded or stored there; the culprit is the function whose frame did it",
+    " it loaded or stored; the culprit is the function whose frame did it",
     misses="stacks in L1, frames that a function uses without moving sp; of a chip of more than 64"
     " tiles all but 32",
     cost="the observed run of `races`",

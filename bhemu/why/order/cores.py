@@ -55,7 +55,7 @@ def _width(word: Any) -> Any:
 
 @njit
 def _stack(s: Any, o: Any, c: Any, pc: Any) -> None:
-    """A core accesses memory at its sp: for the first time below the end of its data?"""
+    """A core accesses memory: is its sp for the first time below the end of its data?"""
     sp, one = np.int64(s.regs[c, SP]), o.stack[c]
     if mm.LOCAL_BASE <= sp <= mm.LOCAL_BASE + mm.LOCAL_SIZES[0]:
         one[r.S_START] = max(one[r.S_START], sp)
@@ -69,7 +69,7 @@ def _stack(s: Any, o: Any, c: Any, pc: Any) -> None:
 def _before(s: Any, o: Any, c: Any, pc: Any, word: Any, way: Any, address: Any) -> None:
     """What is needed of the state before an instruction."""
     pushes = way & _WRITES and mm.INSTRN_BUF_BASE <= address < mm.INSTRN_BUF_END
-    if way and word >> 15 & 31 == SP and s.fresh[c] == 0:
+    if way and s.fresh[c] == 0:
         _stack(s, o, c, pc)
     if word & 3 != 3 or pushes:
         t = c - 1 if c else (address - mm.INSTRN_BUF_BASE) >> 16 if pushes else np.int64(0)
