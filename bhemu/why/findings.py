@@ -1,6 +1,6 @@
 """Findings: their classes, their texts, their order."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
@@ -234,18 +234,15 @@ _HEADERS = (".h", ".hpp", ".hh", ".inc")
 
 def outside_headers(where: Where) -> Where:
     """The innermost call that stands in no header; the place itself where there is none."""
-    inner = where
-    while inner.inlined and str(inner.file).endswith(_HEADERS):
-        inner = _caller(inner)
-    return where if str(inner.file).endswith(_HEADERS) else inner
+    return outside(where, lambda file: file.endswith(_HEADERS))
 
 
-def outside(where: Where, files: frozenset[str]) -> Where:
-    """The innermost call that stands in none of `files`; the place itself where there is none."""
+def outside(where: Where, inner: Callable[[str], bool]) -> Where:
+    """The innermost call whose file is not `inner`; the place itself where there is none."""
     outer = where
-    while outer.file in files and outer.inlined:
+    while outer.inlined and inner(str(outer.file)):
         outer = _caller(outer)
-    return where if outer.file in files else outer
+    return where if inner(str(outer.file)) else outer
 
 
 def _caller(where: Where) -> Where:

@@ -23,7 +23,6 @@ from bhemu.why.origin.sent import links_of, with_history
 from bhemu.why.toml_lines import TomlLines
 from bhemu.why.waiting import (
     apart,
-    ended_early,
     left_pages,
     unreached,
     unsent,
@@ -110,8 +109,7 @@ def _too_short(asked: Context, error: BhemuError | None) -> Iterator[Finding]:
 
 def _of_hang(asked: Context, tile: Tile | None, error: NoProgress) -> list[Finding]:
     """What is known of a hang besides who waits for whom."""
-    found = [*ended_early(asked, error)]
-    found += [] if tile is None else overwritten.awaited(tile, error)
+    found = [] if tile is None else [*overwritten.awaited(tile, error)]
     return [*found, *unreached(asked, error), *unsent(asked, error), *left_pages(asked, error)]
 
 

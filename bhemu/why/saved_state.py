@@ -13,8 +13,8 @@ from bhemu.riscv.assembly import SP
 from bhemu.tensix import mmio
 from bhemu.tensix.banks import SRCA, SRCB
 from bhemu.tensix.insn import SEMAPHORE_NAMES
-from bhemu.why.checks.cores import data_end
 from bhemu.why.findings import Finding, merged, place
+from bhemu.why.order.observe import data_end
 
 _TILES = 8  # whose state is shown
 _COUNT = 0xFFFF  # counters of circular buffers wrap

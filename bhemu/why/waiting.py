@@ -8,13 +8,12 @@ from typing import Any
 from bhemu.errors import BhemuError, NoProgress
 from bhemu.jit.subset import JIT
 from bhemu.machine.error_text import where_core
-from bhemu.machine.hang.waits import BELOW_MAXIMUM, Releaser
+from bhemu.machine.hang.waits import BELOW_MAXIMUM
 from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES, L1_SIZE
 from bhemu.noc.grid import XY
 from bhemu.riscv.isa import decode
 from bhemu.riscv.isa.rv32i import BGE, BGEU, BLT, BLTU
-from bhemu.tensix.state import PARKED
 from bhemu.why.check import Context
 from bhemu.why.checks.buffers import COUNT_REGISTERS, Event, events
 from bhemu.why.findings import Finding, of_one_hang, outside_headers, place, who_waits
@@ -23,38 +22,6 @@ from bhemu.why.order.sent import Sent
 from bhemu.why.order.sites import comparison
 from bhemu.why.requests import last_sent
 from bhemu.why.walk import where
-
-# A wait for a core that has come to its end: where that one gives.
-
-
-def ended_early(context: Context, error: BhemuError | None) -> Iterator[Finding]:
-    """The line of a core that has ended, from which the first wait of a hang waits for more."""
-    graph: Any = error.graph if isinstance(error, NoProgress) else None
-    if graph is None or not context.program.is_alone or graph.cycle:
-        return
-    tile = context.tile
-    for waiter in graph.waiters:
-        able = [one for one in waiter.releasers if one.able]
-        ended = [one for one in able if _is_parked(tile, one)]
-        if not ended or len(able) != len(ended):
-            continue
-        for one in ended:
-            yield _given_by(context, waiter, one)
-        return
-
-
-def _is_parked(tile: Tile, one: Releaser) -> bool:
-    return one.core is not None and int(tile.state.core_state[one.core]) == PARKED
-
-
-def _given_by(context: Context, waiter: Any, one: Releaser) -> Finding:
-    assert one.core is not None
-    where = where_core(context.tile, one.core, one.pc or 0)
-    name = CORE_NAMES[one.core]
-    text = f"{waiter.who} waits for {waiter.reason}; {name} gives that here, and has ended"
-    who = place(where, None, context.tile)
-    return Finding("hang", "error", text, who, who_waits(waiter), (), "")
-
 
 # A core waits for a count that is not reached.
 

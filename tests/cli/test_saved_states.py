@@ -10,7 +10,7 @@ import bhemu as package
 from bhemu import Program
 from bhemu.launch.session import Launched
 from bhemu.why import saved_state
-from bhemu.why.checks.cores import data_end
+from bhemu.why.order.observe import data_end
 
 ELFS = Path(package.__file__).parent.parent / "elfs"
 EXPECTED = f"{ELFS}/add1/expected.npy@0xC0000:bf16"

@@ -376,7 +376,7 @@ class _Look:
 
     def _where(self, event: Event) -> Where:
         """Its line; of a header that several cores use, as of a library, the line that calls it."""
-        return outside(where_core(self._tile, event.core, event.pc), self._shared)
+        return outside(where_core(self._tile, event.core, event.pc), self._shared.__contains__)
 
 
 def _overlaps(context: Context) -> Iterator[Finding]:

@@ -31,9 +31,6 @@ class _Thread:
     recording: Instruction | None = None
     at: int = 0
     left: int = 0
-    last: int = 0  # the word recorded last, until another one is pushed
-    count: int = 0  # words of the recording
-    after: Instruction | None = None  # who pushed a word like those recorded after them
 
 
 class Slots:
@@ -52,8 +49,6 @@ class Slots:
                 self._pushed(t, value, Instruction(time, core, pc, 0))
             elif what < PUSHED:
                 self._template[t, what] = value
-        for t in range(len(self._threads)):
-            self._one_more(t)
         return self
 
     def _pushed(self, t: int, word: int, step: Instruction) -> None:
@@ -69,13 +64,9 @@ class Slots:
                 thread.under[thread.at] = thread.slots[thread.at]
             assert thread.recording is not None
             thread.slots[thread.at] = thread.recording
-            thread.at, thread.left, thread.last = (thread.at + 1) % _SLOTS, thread.left - 1, word
-            return
+            thread.at, thread.left = (thread.at + 1) % _SLOTS, thread.left - 1
         elif opcode == REPLAY:
             self._replay(t, word, step)
-        elif thread.last and thread.last >> 24 == opcode:  # it would not be recorded
-            thread.after = step
-        thread.last = 0
 
     def _issued(self, t: int, word: int) -> Iterator[int]:
         """The words of its configuration that a MOP issues."""
@@ -92,21 +83,10 @@ class Slots:
         first, count = f["start_idx"], f["len"] or 64
         if f["load_mode"]:
             thread.recording, thread.at, thread.left = step, first % _SLOTS, min(count, _SLOTS)
-            thread.count, thread.after = count, None
             return
-        if count <= thread.count:
-            self._one_more(t)
-        thread.after = None
         slots = [(first + k) % _SLOTS for k in range(min(count, _SLOTS))]
         self._never_recorded(t, slots, step)
         self._mixed(t, slots, step)
-
-    def _one_more(self, t: int) -> None:
-        thread = self._threads[t]
-        if thread.after is not None and thread.recording is not None:
-            text = f"pushes one word more than T{t} records, which is executed at once"
-            advice = "record as many words as are pushed"
-            self._report(thread.after, thread.recording, text, advice)
 
     def _never_recorded(self, t: int, slots: list[int], step: Instruction) -> None:
         thread = self._threads[t]
@@ -166,11 +146,10 @@ def _run(context: Context) -> Sequence[Finding]:
 
 CHECK = Check(
     name="slots",
-    proves="that a replay slot is played that nobody recorded, or that was recorded over by another"
-    " line while the rest of what was recorded with it is still played; that a word like"
-    " those recorded follows them",
-    misses="recorded sessions; what a MOP records;"
-    " what comes after 131,072 words of a tile; of a chip of more than 64 tiles all but 32",
+    proves="that a replay slot is played that nothing has recorded, or that was recorded over by"
+    " another line while the rest of what was recorded with it is still played",
+    misses="recorded sessions; what a MOP records; what comes after 262,144 acts of a tile; of a"
+    " chip of more than 64 tiles all but 32",
     cost="the observed run of `races`, where the run went wrong",
     applies=lambda seen: 7 if JIT and not seen.fine else 0,
     run=_run,

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from bhemu.errors import Where
-from bhemu.jit.subset import JIT
 from bhemu.machine.tile import Tile
 from bhemu.memmap import L1_SIZE
 from bhemu.tensix import config_fields
@@ -14,7 +13,7 @@ from bhemu.tensix.config import CONFIG_WORDS
 from bhemu.tensix.insn import decode
 from bhemu.tensix.state import MEMBERS, OFFSET
 from bhemu.why.check import Check, Context, Outcome
-from bhemu.why.findings import Finding, in_words, merged, outside_headers, place
+from bhemu.why.findings import Finding, in_words, outside_headers, place
 from bhemu.why.unwritten.trials import (
     MAIL,
     NOTHING,
@@ -55,18 +54,7 @@ def run(context: Context) -> list[Finding]:
     found = _never(context, trials, users, unwritten)
     if context.symptom.fine and context.program.kind in _KINDS:
         found += _leaks(context, trials, users)
-    if JIT and not context.symptom.fine:
-        found += merged([_empty(trials, *one)] for one in users().empty())
     return found
-
-
-def _empty(trials: Trials, where: Where, clock: int, row: int) -> Finding:
-    """A PACR that reads Dst as it was cleared."""
-    text = f"{where.core} packs Dst row {row} and those after it, which nothing has written since"
-    text += " they were cleared"
-    advice = "pack the half that math has filled: its row offset, and what it waits for"
-    who = place(where, clock, trials.tile_of(where))
-    return Finding("unwritten", "warning", text, who, {}, (), advice)
 
 
 def _never(context: Context, trials: Trials, users: Ask, unwritten: Offsets) -> list[Finding]:
@@ -224,13 +212,12 @@ CHECK = Check(
     " that makes a second launch of the same program end differently: Config, ThreadConfig, GPRs,"
     " counters, banks, Dst, LRegs, lane flags, MOP and replay slots, the packer's position,"
     " semaphores, mutexes, mailboxes, credits of circular buffers; on a chip of every tile. Where a"
-    " run went wrong, nothing is said of the next launch; a PACR that reads tiles of Dst in which"
-    " no row is written since they were cleared is a warning",
+    " run went wrong, nothing is said of the next launch",
     misses="Config and ThreadConfig that no launch has set, which power-up leaves at 0; counters"
     " and lanes, for which there is `powerup`; values that are read and decide nothing; what only"
     " another program leaves; low L1 where firmware boots only with zeros there; requests that are"
     " under way at the end (see barriers); of a chip all tiles but some ten, the first of each part"
-    " among them",
+    " among them; rows of Dst that were cleared and not written since",
     cost="7 runs; where something decides, the observed run of `races`, some 20 for each finding",
     applies=applies,
     run=run,

@@ -131,11 +131,10 @@ class Observed:
         """What the tile has done, in order (notes.py)."""
         return self._o.note[: int(self._o.notes[0])]
 
-    def transfers(self, what: int | None = None) -> Iterator[Transfer]:
-        """The UNPACRs and PACRs, in order; what: UNPACKED or PACKED alone."""
+    def transfers(self) -> Iterator[Transfer]:
+        """The UNPACRs and PACRs, in order."""
         held = self.notes
-        kinds = (UNPACKED, PACKED) if what is None else (what,)
-        for row in held[np.isin(held[:, r.N_WHAT], kinds)].tolist():
+        for row in held[np.isin(held[:, r.N_WHAT], (UNPACKED, PACKED))].tolist():
             pc, word, core, thread, time = (row[k] for k in _STEP)
             step = made_step(pc, pc, word, core, thread, time)
             assert isinstance(step, Word)

@@ -11,6 +11,7 @@ from bhemu.devices.niu import ACKS, READ_ANSWERS, WRITES_SENT
 from bhemu.jit.intrinsics import call_access, call_step, l1_word
 from bhemu.jit.subset import njit
 from bhemu.riscv import turn
+from bhemu.riscv.assembly import SP
 from bhemu.riscv.formats import Atomic, Branch, Fence, Load, Register, RegisterImmediate, Store
 from bhemu.riscv.isa import rv32i
 from bhemu.tensix.config import CONFIG_WORDS
@@ -32,6 +33,7 @@ _READS, _WRITES = 1, 2
 _QUIET = 64  # instructions that are looked at together
 _BRANCH = Branch.code()
 _DROPS = (_FENCE, _ATOMIC)
+_DEEP = 1 << 20  # bytes that no stack has
 _COMPUTES = (Register.code(), RegisterImmediate.code(), rv32i.LUI.match & 0x7F)
 
 
@@ -52,9 +54,23 @@ def _width(word: Any) -> Any:
 
 
 @njit
+def _stack(s: Any, o: Any, c: Any, pc: Any) -> None:
+    """A core accesses memory: is its sp for the first time below the end of its data?"""
+    sp, one = np.int64(s.regs[c, SP]), o.stack[c]
+    if mm.LOCAL_BASE <= sp <= mm.LOCAL_BASE + mm.LOCAL_SIZES[0]:
+        one[r.S_START] = max(one[r.S_START], sp)
+    known = one[r.S_START] > one[r.S_END]  # else its ELF counts the stack among the data
+    near = sp >= mm.LOCAL_BASE or one[r.S_START] - sp < _DEEP
+    if one[r.S_PC] == 0 and known and sp < one[r.S_END] and near:
+        one[r.S_PC], one[r.S_SP], one[r.S_TIME] = pc, sp, clocks.now(s)
+
+
+@njit
 def _before(s: Any, o: Any, c: Any, pc: Any, word: Any, way: Any, address: Any) -> None:
     """What is needed of the state before an instruction."""
     pushes = way & _WRITES and mm.INSTRN_BUF_BASE <= address < mm.INSTRN_BUF_END
+    if way and s.fresh[c] == 0:
+        _stack(s, o, c, pc)
     if word & 3 != 3 or pushes:
         t = c - 1 if c else (address - mm.INSTRN_BUF_BASE) >> 16 if pushes else np.int64(0)
         if t < THREADS:

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from bhemu.jit.build import function, load
 from bhemu.jit.intrinsics import callback
 from bhemu.jit.record import plain
+from bhemu.machine.core import Core
 from bhemu.machine.stop import now
 from bhemu.machine.tile import Tile
-from bhemu.memmap import CORE_NAMES
+from bhemu.memmap import CORE_NAMES, LOCAL_BASE, LOCAL_SIZES
+from bhemu.program import elf
 from bhemu.tensix import compiled, config_fields
 from bhemu.tensix.config import CONFIG_WORDS
 from bhemu.tensix.state import ENTRY, RESET, STEP
@@ -63,6 +65,16 @@ def is_own(tile: Tile, core: int, pc: int) -> bool:
     return any(image.lookup(pc) is not None for image in tile.core[CORE_NAMES[core]].images)
 
 
+def data_end(core: Core) -> int:
+    """Where the data of a core's ELFs in its own memory end, as their segments say."""
+    low, end = LOCAL_BASE, LOCAL_BASE
+    for symbols in core.images:
+        for one in elf.segments(symbols.data, symbols.path):
+            if one.kind == "PT_LOAD" and low <= one.vaddr < low + LOCAL_SIZES[core.index]:
+                end = max(end, one.vaddr + one.memsz)
+    return end
+
+
 class Observer:
     """Follows a tile (engine "compiled") from now on; to be kept as long as the tile runs.
 
@@ -77,6 +89,8 @@ class Observer:
         o, s = self.record, tile.state
         self.template = s.mop_cfg.copy()  # of the MOPs of each thread, when the run began
         describe.begin(o)
+        for core in (tile.core[name] for name in CORE_NAMES):
+            o.stack[core.index, r.S_END] = data_end(core) if core.images else 0
         s.order = weakref.ref(self)
         o.ask[0] = callback(_ASKED, "order", "_answer")
         o.first[:] = s.l1.view("<u4")

@@ -97,6 +97,7 @@ BLOCK, ACTORS, TOUCHED = 64, 1 << 13, 24
 ) = range(12)  # fmt: skip
 NOTE, NOTES = 12, 1 << 18
 M_UNIT, M_FORMAT, M_DATUMS = range(3)  # of `moving`
+S_START, S_END, S_PC, S_SP, S_TIME = range(5)  # of `stack`
 # Columns of a request that was sent: those of its row, then
 SENT_CORE, SENT_CLOCK, SENT_PC, SENT_WORD, SENT_TIME, SENT_VALUE = range(NOC_FIELDS, NOC_FIELDS + 6)
 SENT = NOC_FIELDS + 6
@@ -148,6 +149,9 @@ MEMBERS = (
     Member("mop_held", _i64, (CORES, 9), "1 + what it has stored to the template"),
     Member("mop_early", _i64, (CORES, 4), "a store to the template that a MOP may use: see cores"),
     Member("own", _u8, (L1_WORDS,), "a bit for each core of whose code the word is"),
+    Member(
+        "stack", _i64, (CORES, 5), "highest sp, end of its data; where sp was below: pc, sp, time"
+    ),
     Member("last_pc", _i64, (CORES,), "of the last instruction of a core, -1: none"),
     Member("stale", _i64, (CORES,), "loads of old bytes from its data cache so far"),
     Member("core_reset", _i64, (CORES,), "1 = the core is in reset"),
@@ -269,7 +273,6 @@ MEMBERS = (
     Member("moving", _i64, (3,), "unpacker or 2, format, -1: none; datums, 0: it tilizes"),
     Member("note", _i64, (NOTES, NOTE), "what the tile does, see notes.py"),
     Member("notes", _i64, (1,), "how many"),
-    Member("empty", _i64, (THREADS, 2), "1 + actor that packs what nothing wrote; the first row"),
 )
 ORDER_DTYPE = layout(MEMBERS)
 at: Callable[[Any], Any] = record_at(ORDER_DTYPE)

@@ -295,8 +295,6 @@ def _uses(s: Any, o: Any, t: Any, i: Any) -> None:
     """What a word finds there: it decides what the word does."""
     contents.reads_of(s, o, t, i)
     if o.text[i, MOVES] == PACKS:
-        if not _pack_fields(o.step[2]).zero_write:
-            contents.packs(s, o, t)
         if config.get(s, config.bank(s, t), cf.THCON_SEC0_REG1_Pack_L1_Acc):
             for k in range(_WRITES, _WRITES + o.ranges[1]):  # what it adds to
                 contents.l1(o, o.range[k, 0], o.range[k, 1], np.int64(0))

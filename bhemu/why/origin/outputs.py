@@ -18,7 +18,6 @@ from bhemu.text import joined
 from bhemu.why.check import Context
 from bhemu.why.findings import Finding, place
 from bhemu.why.order.conflicts import observed
-from bhemu.why.order.notes import PACKED
 from bhemu.why.origin.chain import Link, links_behind
 from bhemu.why.origin.sent import links_of_sent
 from bhemu.why.requests import Written
@@ -134,28 +133,14 @@ def given(program: Program, value: int) -> tuple[int, str] | None:
 
 
 def _packed(context: Context, result: OutputResult, found: Finding) -> Finding:
-    """With who packed there what was there already, or packs where no output is."""
-    seen, specs = observed(context)[0], context.program.outputs
-    lows = [resolve(seen.tile, spec.at) for spec in specs]
-    at = resolve(seen.tile, result.spec.at) + _offset(result)
-    last = elsewhere = None
-    for one in seen.transfers(PACKED):
-        last = one if one.first <= at < one.end else last
-        beside = all(one.end <= low or low + spec.size <= one.first
-                     for low, spec in zip(lows, specs, strict=True))  # fmt: skip
-        elsewhere = one if elsewhere is None and beside else elsewhere
-    if last is not None:
-        text = f"{found.text}; it was packed as what was there already"
-        culprit = place(where(seen.tile, last.step), last.step.clock, seen.tile)
-        return replace(found, text=text, culprit=culprit)
-    if elsewhere is None:
+    """With the last PACR to the element: it has packed what was there already."""
+    (seen, *_), at = observed(context), resolve(context.tile, result.spec.at) + _offset(result)
+    packs = [one for one in seen.transfers() if not one.reads and one.first <= at < one.end]
+    if not packs:
         return found
-    by = elsewhere.by_address
-    setter = seen.act(by)[0] if by else where(seen.tile, elsewhere.step)
-    text = f"{found.text}; nothing has written it, and PACR writes to {elsewhere.first:#x}, where"
-    evidence = (*found.evidence, f"the address was set by {setter}")
-    culprit = place(setter, None, seen.tile)
-    return replace(found, text=f"{text} no output is", culprit=culprit, evidence=evidence)
+    text, step = f"{found.text}; it was packed as what was there already", packs[-1].step
+    culprit = place(where(seen.tile, step), step.clock, seen.tile)
+    return replace(found, text=text, culprit=culprit)
 
 
 def _beside(context: Context, tile: Tile, result: OutputResult, found: Finding) -> Finding:

@@ -9,7 +9,6 @@ import numpy as np
 
 from bhemu import memmap as mm
 from bhemu.jit.subset import njit
-from bhemu.tensix import dest
 from bhemu.tensix.config import CONFIG_WORDS
 from bhemu.tensix.frontend import FROM_MOP, FROM_REPLAY
 from bhemu.tensix.state import DTYPE, LOCAL_SIZE, OFFSET, THREADS
@@ -24,7 +23,6 @@ _OF_THREAD, _OF_MOP, _OF_REPLAY = (
 )
 _STREAM_END = mm.OVERLAY_BASE + DTYPE["stream"].itemsize
 _ROW = 32  # bytes of a row of Dst
-_TILE = 64  # rows of Dst
 _SEMAPHORE = 8  # bytes
 _PROBES = 16
 _DST_WINDOW = 0x8000
@@ -104,22 +102,6 @@ def row(o: Any, number: Any, write: Any) -> None:
     else:
         uses(o, low, low + _ROW)
         uses(o, flag, flag + 8)
-
-
-@njit
-def packs(s: Any, o: Any, t: Any) -> None:
-    """A PACR of thread `t` reads rows of Dst: is it the first that reads none that is written?
-
-    Where a row of a tile is written since all were cleared, the others are zeros on purpose.
-    """
-    for k in range(o.dst_rows[1]):
-        first = o.dst_row[k]
-        for n in range(_TILE):
-            flag = s.dst_valid[(first & -_TILE) + (first + n) % _TILE]
-            if flag != 0 and flag != dest.UNWRITTEN:
-                return
-    if o.dst_rows[1] and o.empty[t, 0] == 0:
-        o.empty[t, 0], o.empty[t, 1] = _actor(o), o.dst_row[0]
 
 
 @njit

@@ -20,7 +20,7 @@ from bhemu.program import loader
 from bhemu.tensix import config, config_fields, thread_fields
 from bhemu.tensix.state import DTYPE, LOCAL_SIZE, MEMBERS, OFFSET
 from bhemu.why.check import Context, Outcome
-from bhemu.why.checks.cores import data_end
+from bhemu.why.order.observe import data_end
 
 Offsets = npt.NDArray[np.int64]
 _THREAD_WORDS = next(member.shape[1] for member in MEMBERS if member.name == "thread_cfg")

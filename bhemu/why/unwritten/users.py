@@ -71,13 +71,6 @@ class Users:
         actor = int(seen.record.maker[rest >> 2])
         return seen.act(actor, last=True) if actor else None
 
-    def empty(self) -> Iterator[tuple[Where, int, int]]:
-        """By tile and thread the first PACR that reads Dst as it was cleared; when, the row."""
-        for seen in self._seen:
-            for actor, row in seen.record.empty.tolist():
-                if actor:
-                    yield *seen.act(actor), row
-
     def made(self, at: npt.NDArray[np.int64], number: int) -> npt.NDArray[np.bool_]:
         """Which bytes of a tile cores or units have written."""
         if number not in self._numbers:
