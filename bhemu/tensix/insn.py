@@ -10,7 +10,7 @@ import numpy as np
 from bhemu.bits import Word, bits, choice, flags, number
 from bhemu.jit.interpreted import used
 from bhemu.jit.intrinsics import call_entry
-from bhemu.jit.subset import JIT, njit
+from bhemu.jit.subset import JIT, Compiled, njit
 from bhemu.memmap import L1_SIZE
 from bhemu.tensix import spaces, taint
 from bhemu.tensix.config_fields import Field
@@ -28,6 +28,7 @@ __all__ = [
     "assemble",
     "bits",
     "decode",
+    "decoder",
     "disassemble",
     "effects",
     "instructions",
@@ -45,6 +46,17 @@ NO_TEXT: dict[str, Any] = {"oracle": False, "uncertain": True, "refused": "no te
 # Whether executing a word can end the wait of another thread; by bank: only where it changes who
 # owns a Src bank
 WAKES, WAKES_BY_BANK, WAKES_NOBODY = 0, 1, 2
+
+
+def decoder(layout: type[Word]) -> Any:
+    """The compiled function (word) -> Fields of a layout, which several classes may share."""
+
+    def made() -> Any:
+        space: dict[str, Any] = {"__name__": __name__, "_Fields": layout.Fields, "np": np}
+        exec(f"def decoded(w):\n    return {layout.source('w')}", space)
+        return space["decoded"]
+
+    return Compiled.generated(made, {}) if JIT else made()
 
 
 class Unit(NamedTuple):

@@ -38,6 +38,7 @@ NOC_DATA = 1 << 18  # bytes of writes that may be under way
 L0_LINES, L0_LINE = 4, 16  # lines of a core's data cache, bytes of each
 
 UNITS = 6  # that hold a word while they work on it, see tensix/in_flight.py
+BEGUN = 7  # words of Config that a unit reads when it begins, see tensix/begun.py
 AGENTS = UNITS + CORES + THREADS  # of the timed form
 LATE_AGENTS = AGENTS + CORES + 1  # and the stores of each core to L1, results of the scalar unit
 SCALAR_RESULTS = LATE_AGENTS - 1
@@ -226,6 +227,8 @@ MEMBERS = (
     Member("cfg_old_until", _i64, (3,), "cycle in which a word of the thread still sees them"),
     Member("unit_cfg", _u32, (UNITS, 4), "what the word of a unit sees of them"),
     Member("unit_cfg_at", _i64, (UNITS, 3), "bank, first word, how many; 0 = none"),
+    Member("unit_begun", _u32, (UNITS, BEGUN), "what it saw of them when it began"),
+    Member("unit_begun_at", _i64, (UNITS, BEGUN), "each: 1 + place in both banks, 0 = none"),
     Member("thread_order", _i64, (3,), "threads in the order in which they act in this cycle"),
     Member("thread_last", _i64, (3,), "cycle in which a word of each thread was issued last"),
     # cores in time, see timing/core.py

@@ -21,7 +21,7 @@ def delay_before(tile: Tile, step: Step) -> int | None:
     core = tile.core[CORE_NAMES[step.core]]
     known = core.locate(step.pc)[0] is not None
     low = core.function(step.pc)[1] if known else 0
-    for pc in range(step.pc - 4, max(low, step.pc - 4 * _CLOSE), -4):
+    for pc in range(step.pc - 4, max(low + 4 * _NOPS, step.pc - 4 * _CLOSE) - 1, -4):
         if all(word == NOP for word in _words(tile, pc - 4 * _NOPS, pc)):
             return pc - 4
     for pc in range(step.pc - 4, max(low, step.pc - 4 * _CLOSE), -4):

@@ -5,12 +5,13 @@ from typing import Any
 import numpy as np
 
 from bhemu.jit.intrinsics import call_access, call_entry, flat
-from bhemu.jit.subset import JIT, Compiled, njit
+from bhemu.jit.subset import njit
 from bhemu.memmap import LOCAL_BASE
 from bhemu.tensix import config, dest, formats, rwc
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.config import CONFIG_WORDS, SHARED
 from bhemu.tensix.frontend import FROM_REPLAY
+from bhemu.tensix.insn import decoder
 from bhemu.tensix.rules import DONE
 from bhemu.tensix.thread import taker
 from bhemu.tensix.units import mover
@@ -51,18 +52,7 @@ STEP_OF = (
 _WRITES = r.RANGES // 2  # of `range`, where those written begin
 
 
-def _decoder(layout: Any) -> Any:
-    """The compiled function (word) -> Fields."""
-
-    def made() -> Any:
-        space: dict[str, Any] = {"_Fields": layout.Fields, "np": np}
-        exec(f"def decoded(w):\n    return {layout.source('w')}", space)
-        return space["decoded"]
-
-    return Compiled.generated(made, {}) if JIT else made()
-
-
-_unpack_fields, _pack_fields = _decoder(UnpackWord), _decoder(PackWord)
+_unpack_fields, _pack_fields = decoder(UnpackWord), decoder(PackWord)
 
 
 @njit
