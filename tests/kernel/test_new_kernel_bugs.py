@@ -130,3 +130,11 @@ def test_a_watchpoint_names_the_request_that_has_brought_bytes(relu: Path) -> No
     by = next(line for line in shown.splitlines() if line.strip().startswith("by "))
     assert "ncrisc" in by
     assert "reader.c" in by
+
+
+def test_buffers_that_share_bytes_are_the_root_of_their_races(changed) -> None:
+    folder = changed(OVERLAP)
+    line = (folder / "PROGRAM.toml").read_text().splitlines().index("at = 0x30800") + 1
+    first = findings(folder)[0]
+    assert (first["check"], first["culprit"]["file"]) == ("order", "PROGRAM.toml")
+    assert first["text"].startswith(f"PROGRAM.toml:{line}: buffer 16")

@@ -12,6 +12,7 @@ from bhemu.errors import Where
 from bhemu.jit.subset import JIT
 from bhemu.machine.error_text import where_core
 from bhemu.machine.tile import Tile
+from bhemu.noc.grid import XY
 from bhemu.program.specs import BufferSpec, TileSpec
 from bhemu.tensix.mmio import REMOTE_DEST_BUF_SIZE, REMOTE_DEST_BUF_START
 from bhemu.why.check import Check, Context
@@ -379,28 +380,43 @@ class _Look:
         return outside(where_core(self._tile, event.core, event.pc), self._shared.__contains__)
 
 
-def _overlaps(context: Context) -> Iterator[Finding]:
-    """Buffers of a tile that share bytes, of a run that went wrong: some share them on purpose."""
+class Shared(NamedTuple):
+    """L1 `low` to `high` of the tiles `at` belongs to two buffers that begin elsewhere."""
+
+    at: tuple[XY, ...]
+    low: int
+    high: int
+    finding: Finding
+
+
+def shared_bytes(context: Context) -> Iterator[Shared]:
+    """Buffers of a tile that share bytes; buffers that begin at one address do so on purpose."""
     path = context.program.path
-    if path is None or context.symptom.fine:
+    if path is None:
         return
     number, table = 0, "tile.buffer" if context.program.tiles else "buffer"
     for part in context.program.placed():
         for i, one in enumerate(part.buffers):
             for other in part.buffers[:i]:
-                if one.at < other.at + other.size and other.at < one.at + one.size:
+                low = max(one.at, other.at)
+                high = min(one.at + one.size, other.at + other.size)
+                if low < high and one.at != other.at:
                     line = TomlLines(path).key(table, number + i, "at")
-                    text = (
-                        f"buffer {one.index} ({one.at:#x} to {one.at + one.size:#x}) shares bytes"
-                        f" with buffer {other.index} ({other.at:#x} to {other.at + other.size:#x})"
+                    first, second = (
+                        f"buffer {b.index} ({b.at:#x} to {b.at + b.size:#x})" for b in (one, other)
                     )
+                    text = f"{path.name}:{line}: {first} shares bytes with {second}"
                     who = place(Where(file=path.name, line=line), None)
-                    yield Finding("buffers", "error", text, who, {}, (), "give it its own bytes")
+                    advice = "give it its own bytes"
+                    found = Finding("buffers", "error", text, who, {}, (), advice)
+                    yield Shared(part.at, low, high, found)
         number += len(part.buffers)
 
 
 def _run(context: Context) -> Sequence[Finding]:
-    found: dict[tuple[Any, ...], Finding] = {(one.text,): one for one in _overlaps(context)}
+    found: dict[tuple[Any, ...], Finding] = {}
+    if not context.symptom.fine:
+        found = {(one.finding.text,): one.finding for one in shared_bytes(context)}
     for one in (one for seen in observed(context) for one in _of_tile(context, seen)):
         found.setdefault((one.culprit.get("core"), one.culprit.get("pc")), one)
     return list(found.values())

@@ -1,14 +1,16 @@
 """Accesses that nothing orders: who did not wait, who let go too early, what had to be stalled."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from bhemu.program.lateness import Acts
 from bhemu.tensix.insn import BLOCKS, decode
 from bhemu.why.check import Check, Context
+from bhemu.why.checks.buffers import shared_bytes
 from bhemu.why.findings import Finding, HandOver, line_of, merged, order, place, with_evidence
 from bhemu.why.order.conflicts import Conflict, Event, Observed, observed
 from bhemu.why.order.describe import unit_of
-from bhemu.why.order.observe import kind, name
+from bhemu.why.order.observe import kind, l1_address, name
 from bhemu.why.order.pair_findings import SEEN, Act, Blame, PairFinding, with_late_runs
 from bhemu.why.order.record import HOST, NOC
 from bhemu.why.walk import Step, Word, maker
@@ -56,12 +58,30 @@ def _pairs(context: Context, races: Observed, units: bool) -> list[PairFinding]:
             continue  # a barrier is missing: barriers.py
         told = races.stand_at(context, conflict)
         finding = _stalled(races, conflict) if conflict.units else _raced(races, conflict)
+        finding = _of_shared(context, races, conflict, finding)
         key = str(finding.culprit.get("core")), int(finding.culprit.get("pc", 0))
         if conflict.units and not isinstance(conflict.first.step, Word):
             key = "stores of", conflict.first.agent  # one wait is missing for all of them
         pair = races.tile.xy, conflict.first.step, conflict.second.step
         found.setdefault(key, PairFinding(with_evidence(finding, told), *pair))
     return list(found.values())[:SEEN]
+
+
+def _of_shared(context: Context, races: Observed, conflict: Conflict, found: Finding) -> Finding:
+    """Of a place that two buffers of PROGRAM.toml share, which neither side can know."""
+    at = l1_address(conflict.place)
+    for one in shared_bytes(context) if at is not None else ():
+        if races.tile.xy in one.at and at is not None and one.low <= at < one.high:
+            both = f"{maker(conflict.first.step)} and {maker(conflict.second.step)}"
+            text = f"{one.finding.text}; only their speed decides in which order {both} reach"
+            return replace(
+                found,
+                text=f"{text} {name(conflict.place)}",
+                culprit=one.finding.culprit,
+                victim=found.culprit,
+                advice=one.finding.advice,
+            )
+    return found
 
 
 def _templates(races: Observed) -> Iterator[PairFinding]:

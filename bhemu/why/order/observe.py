@@ -37,10 +37,17 @@ def kind(place: int) -> str:
     return "GPR" if place < r.DST else "Dst" if place < r.CONFIG else "Config"
 
 
+def l1_address(place: int) -> int | None:
+    """The address of a place in L1, None elsewhere."""
+    if kind(place) != "L1":
+        return None
+    return 4 * place if place < r.GPRS else place - r.BYTES
+
+
 def name(place: int) -> str:
     """A place in words."""
-    if place < r.GPRS or place >= r.BYTES:
-        return f"L1 {4 * place if place < r.GPRS else place - r.BYTES:#x}"
+    if (address := l1_address(place)) is not None:
+        return f"L1 {address:#x}"
     if place < r.DST:
         thread, index = divmod((place - r.GPRS) // 2, 64)
         return f"GPR {index} of T{thread}"
