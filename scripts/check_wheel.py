@@ -25,7 +25,7 @@ _COMPILED = (
     "from importlib.util import find_spec; from bhemu.jit.subset import JIT;"
     " assert JIT and not find_spec('numba') and not find_spec('llvmlite')"
 )
-NOTES = ("engine-",)  # what the cache may hold: no code
+NOTES = ("engine-", "keys-", "sources-")  # what the cache may hold: no code
 
 
 def run(*command: str | Path, folder: Path, code: int = 0, **variables: str) -> None:

@@ -24,7 +24,7 @@ INPUT = "bad input"
 LIMIT = "limit"
 
 MEANINGS = {
-    OK: "it ended as the program says, no output differs, and nothing that was asked was found",
+    OK: "it ended as the program says, no output differs, and no requested check found anything",
     BUG: "the program is wrong: an output differs, it hangs, breaks a rule, faults or asserts",
     RACE: "nothing orders two accesses: their order decides, or may where the finding is a note",
     NOT_MODELLED: "bhemu cannot say: it does not model this, or is itself defective (code 70)",

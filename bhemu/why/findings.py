@@ -19,9 +19,9 @@ from bhemu.riscv.isa import decode
 
 CLASSES = {
     "error": ("error",),  # refused by a rule
-    "waiting": ("hang",),  # a cycle of waits, or one that nobody can end
+    "waiting": ("hang",),  # a cycle of waits, or one that nothing can end
     "order": ("races", "barriers", "transfers", "stale"),  # two accesses that nothing orders
-    "unwritten": ("unwritten", "powerup", "slots"),  # a value that nobody has given
+    "unwritten": ("unwritten", "powerup", "slots"),  # a value that nothing has written
     "contract": ("buffers", "formats", "stack", "jumps", "program"),  # what PROGRAM.toml declares
     "origin": ("output", "place"),  # who made the first wrong element
     "cure": ("cure",),  # a change with which the run ends correctly
