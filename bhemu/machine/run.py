@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from bhemu.machine.recorded_host import RecordedHost
     from bhemu.machine.tile import Tile
 
-_NO_POLLING = "a run in which words take time is never told to be polling"
+_NO_POLLING = 'until = "polling" has no meaning in a run in which words take time'
 
 
 class Observer(Protocol):
@@ -60,10 +60,10 @@ class _Ask:
     """What a run waits for beside what compiled code looks for, and how long."""
 
     until: Callable[[], bool] | None
-    deadline: float | None  # without what is spent on compiling
+    deadline: float | None  # of _seconds(), which leaves out what is spent on compiling
     earliest: float  # time.monotonic() at the deadline if nothing is compiled
     rounds: int | None
-    ends: bool  # where a session ends
+    ends_with_session: bool  # the end of a recorded session ends the run too
 
 
 class RunLoop:
@@ -131,7 +131,7 @@ class RunLoop:
         """Run rounds until a stop; see Controls.run.
 
         view: the tile through which the machine is seen. `limit` and the clock of the stop are in
-        units of its clock, words without a coordinate are its own, and a callable is asked with it.
+        units of its clock, words without a coordinate are its own, and a callable `until` gets it.
         """
         self.check_not_running("run")
         self._clear_error(resume)
@@ -224,8 +224,8 @@ class RunLoop:
         self.rounds.put_words(words, polling=until == "polling")
         self._waived = 0.0
         deadline = None if seconds is None else self._seconds() + seconds
-        ends = until is None or callable(until)
-        return _Ask(asked, deadline, time.monotonic() + (seconds or 0.0), count, ends)
+        with_session = until is None or callable(until)
+        return _Ask(asked, deadline, time.monotonic() + (seconds or 0.0), count, with_session)
 
     def _tile_at(self, view: Tile | None, xy: object) -> Tile:
         """The tile at a coordinate; without one the tile that is seen, or the only one."""
@@ -237,7 +237,7 @@ class RunLoop:
         return tile
 
     def _seconds(self) -> float:
-        """The time without what was spent on compiling, or until it was done."""
+        """The time without the seconds spent on compiling or, interpreted, on waiting for it."""
         return time.monotonic() - self.rounds.compile_seconds - self._waived
 
     def _begin(self) -> float:
@@ -262,7 +262,7 @@ class RunLoop:
             self.rounds.settle()
             host.act()
             self.rounds.begin(quiet_since_now=True)
-        return Stop("until", None, 0) if host.over and ask.ends else None
+        return Stop("until", None, 0) if host.over and ask.ends_with_session else None
 
     def _loop(self, ask: _Ask) -> Stop:
         try:

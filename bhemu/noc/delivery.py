@@ -83,24 +83,29 @@ def _swap(line: Any, mask: Any, operand: Any) -> None:
 
 
 @njit
-def perform(line: Any, at: Any, operands: Any, operand: Any) -> Any:
-    """Change the line at a host address; `at`: the byte of it that was addressed. The old word."""
-    opcode = request.atomic_opcode(operands)
+def perform_atomic(line: Any, at: Any, at_len_be: Any, data: Any) -> Any:
+    """Change the 16 bytes at host address `line`, of which byte `at` was addressed.
+
+    at_len_be: NOC_AT_LEN_BE, opcode and operands; data: NOC_AT_DATA. The word that was there.
+    """
+    opcode = request.atomic_opcode(at_len_be)
     if opcode == request.SWAP:
         old = load_word(line + (at & 12))
-        _swap(line, (operands >> 2) & 0xFF, operand)
+        _swap(line, (at_len_be >> 2) & 0xFF, data)
         return old
-    which = (operands >> 2) & 3 if opcode == request.SWAP_INDEX_HIGH else operands & 3
+    which = (at_len_be >> 2) & 3 if opcode == request.SWAP_INDEX_HIGH else at_len_be & 3
     word = line + 4 * which
     old = load_word(word)
     if opcode == request.INCREMENT:
-        kept = np.int64(0xFFFFFFFF) << (((operands >> 2) & 31) + 1)
-        store_word(word, (old & kept) | ((old + operand) & ~kept))
+        wrap = (at_len_be >> 2) & 31
+        kept = np.int64(0xFFFFFFFF) << (wrap + 1)
+        store_word(word, (old & kept) | ((old + data) & ~kept))
     elif opcode == request.COMPARE_AND_SWAP:
-        if old == (operands >> 2) & 15:
-            store_word(word, (operands >> 6) & 15)
+        expected, new = (at_len_be >> 2) & 15, (at_len_be >> 6) & 15
+        if old == expected:
+            store_word(word, new)
     else:
-        store_word(word, operand)
+        store_word(word, data)
     return old
 
 
@@ -109,8 +114,12 @@ def perform(line: Any, at: Any, operands: Any, operand: Any) -> Any:
 # A request that its target cannot take now stays, and with it what the same tile sent later. What
 # only Python can do (make a tile or a page of memory) is asked for before any effect.
 
-# Why a request was not delivered; STOPPED: a target that was left out of rounds must go on first
-STAYS, MAKE, REFUSED, STOPPED, WATCHED = 1, 2, 3, 4, 5
+# Why a request was not delivered
+STAYS = 1  # its target cannot take it now
+MAKE = 2  # Python must make the tile or page that it goes to
+REFUSED = 3  # by a rule of its target
+STOPPED = 4  # its target was left out of rounds, and stopped as it made up for them
+WATCHED = 5  # it touched a watchpoint on DRAM
 _DATA = OFFSET["noc_data"]
 _COLUMNS, _ROWS = (ROUTER_CFG_1 - NIU_CFG_0) >> 2, (ROUTER_CFG_3 - NIU_CFG_0) >> 2
 
@@ -236,7 +245,7 @@ def _l1(s: Any, target: Any, row: Any) -> None:
         return
     if request.kind(control) == request.ATOMIC:
         line = at & ~15
-        old = perform(other + line, at & 15, row[request.LENGTH], row[request.OPERAND])
+        old = perform_atomic(other + line, at & 15, row[request.LENGTH], row[request.OPERAND])
         _answer_word(s, row, old)
         at, n = line, np.int64(16)
     elif request.has_enables(control):
@@ -299,7 +308,7 @@ def _to_memory(chip: Any, t: Any, s: Any, row: Any) -> None:
         _remember(chip, t, s, row[request.LOCAL], row)
     elif request.kind(control) == request.ATOMIC:
         line = memory.host_address(chip, which, at & ~15)
-        old = perform(line, at & 15, row[request.LENGTH], row[request.OPERAND])
+        old = perform_atomic(line, at & 15, row[request.LENGTH], row[request.OPERAND])
         _answer_word(s, row, old)
     elif request.has_enables(control):
         for i in range(request.BE_BYTES):

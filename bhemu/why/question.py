@@ -31,10 +31,10 @@ from bhemu.why.waiting import (
 
 _FOLLOWED = 2  # wrong outputs in L1 of a chip, each of which takes one more run
 _BUDGET = 20_000  # instructions that are followed to prove a livelock
-_LEAST, _TIMES = 200_000, 3  # clock units that a run may go on beyond its limit, and times those
+_LEAST, _TIMES = 200_000, 3  # a run may go on for so many clock units, or times its length
 
 
-_TIMED = "checks follow runs in which words are complete at the gate: no late, no timing"
+_TIMED = "checks need a run without --late and --timing: words are complete at the gate there"
 
 
 def context(
@@ -175,7 +175,7 @@ _TESTS_LLK = "llk"  # of a program that tests tt-llk itself
 
 
 def of_kernels(context: Context, found: Sequence[Finding]) -> list[Finding]:
-    """The findings, their culprits in the kernels; where in the header is evidence."""
+    """The findings with their culprits in the kernels; the line of a header is evidence."""
     if context.program.kind == _TESTS_LLK:
         return list(found)
     tiles = {tile.xy: tile for tile in context.tiles(context.symptom.machine)}
