@@ -19,7 +19,7 @@ from bhemu.jit.subset import njit
 from bhemu.noc import delivery, record, timed
 from bhemu.noc.record import BETWEEN, DELIVERY, TILES_RUN, tile_of
 from bhemu.tensix.loop import period
-from bhemu.tensix.stops import STOP_DEADLOCK, STOP_IDLE, STOP_LIMIT, STOP_UNTIL
+from bhemu.tensix.stops import STOP_DEADLOCK, STOP_IDLE, STOP_UNTIL
 
 # Why `run_rounds` returned before the last of its rounds
 CHIP_TILES = 2001  # tiles have stopped: see `stopped`
@@ -107,8 +107,6 @@ def _run_tile(chip: Any, t: Any) -> None:
         chip.asleep[t] = status
         chip.awake[t] = 0
         status = np.int64(0)
-    elif status == STOP_LIMIT and s.agent[0] == 0 and s.turn_open[0] == 0:
-        status = np.int64(0)  # its round ends at the limit: the chip stops at the end of its own
     chip.stopped[t] = status
     if status == 0:
         chip.due[t] = 0
