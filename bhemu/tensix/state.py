@@ -371,9 +371,7 @@ MEMBERS = (
     Member("noc_issued", _i64, (1,), "requests issued so far"),
     Member("noc_data", _u8, (NOC_DATA,), "data of the writes under way"),
     Member("noc_data_used", _i64, (1,), "bytes of it"),
-    Member(
-        "noc_arrived", _i64, (NOC_ARRIVED, 6), "what the NoC has written last to L1, as a ring:"
-    ),
+    Member("noc_arrived", _i64, (NOC_ARRIVED, 6), "what the NoC wrote last to L1, as a ring:"),
     Member("noc_arrivals", _i64, (1,), "so many times: address, bytes, tile, core, pc, round"),
     Member("inert", _u32, (32,), "inert registers, in the order of their addresses"),
     Member("inert_count", _i64, (32,), "accesses to each of them"),
