@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.jit.record import plain
 from bhemu.jit.subset import JIT
 from bhemu.machine.tile import Tile
 from bhemu.program.schema import SESSION
@@ -73,7 +74,7 @@ class Slots:
         template, low = self._template[t], front.MOP.zmask_lo16_or_loop_count.get(word)
         mask = np.int64(low | self._zmask[t] << 16)
         steps = front.MOP.loop_count.get(word) + 1
-        given = int(issued(template, front.MOP.mop_type.get(word), mask, steps))
+        given = int(plain(issued)(template, front.MOP.mop_type.get(word), mask, steps))
         return (int(held) for k, held in enumerate(template) if given >> k & 1)
 
     def _replay(self, t: int, word: int, step: Instruction) -> None:
