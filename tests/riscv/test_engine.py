@@ -342,7 +342,7 @@ def test_an_engine_is_inspected_once_and_again_when_its_file_changes(
     assert len(tests) == 1
     library = tmp_path / "library"
     library.write_bytes(b"another")
-    monkeypatch.setattr(unicorn_core.hooks, "LIBRARY", str(library))
+    monkeypatch.setattr(unicorn_core, "LIBRARY", str(library))
     assert inspected() != [] and len(tests) == 2
 
 
