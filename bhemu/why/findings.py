@@ -93,6 +93,8 @@ class Finding:
         for name, who in (("culprit", self.culprit), ("victim", self.victim)):
             if who.get("core"):
                 yield f"  {name}: {in_words(who)}"
+            elif who.get("file"):
+                yield f"  {name}: {who['file']}:{who.get('line')}"
         for line in self.evidence:
             yield f"  {line}"
         if self.advice:

@@ -27,6 +27,9 @@ ONE_TILE_FEWER: Edit = (
     'build/writer.elf", args = ["tile:index", "tile:count", "u32:4"',
     'build/writer.elf", args = ["tile:index", "tile:count", "u32:3"',
 )
+PLACE_OF_OUT = "at = 0x31000\npages = 2\npage = "
+SMALL_PAGE: Edit = ("PROGRAM.toml", f"{PLACE_OF_OUT}2048", f"{PLACE_OF_OUT}1024")
+NO_WAIT_FOR_ROOM: Edit = ("pack.c", "cb_wait_room(&out, 1);", NONE)
 OVERLAP: Edit = ("PROGRAM.toml", "at = 0x31000\n", "at = 0x30800\n")
 
 
@@ -51,7 +54,7 @@ def changed(relu: Path, tmp_path: Path) -> Callable[[Edit], Path]:
 
     def change(edit: Edit) -> Path:
         name, before, after = edit
-        folder = tmp_path / "relu"
+        folder = tmp_path / f"relu{len(list(tmp_path.iterdir()))}"
         shutil.copytree(relu, folder)
         text = (folder / name).read_text()
         assert before in text
@@ -136,5 +139,19 @@ def test_buffers_that_share_bytes_are_the_root_of_their_races(changed) -> None:
     folder = changed(OVERLAP)
     line = (folder / "PROGRAM.toml").read_text().splitlines().index("at = 0x30800") + 1
     first = findings(folder)[0]
-    assert (first["check"], first["culprit"]["file"]) == ("order", "PROGRAM.toml")
-    assert first["text"].startswith(f"PROGRAM.toml:{line}: buffer 16")
+    culprit = first["culprit"]
+    assert (first["check"], culprit["file"], culprit["line"]) == ("order", "PROGRAM.toml", line)
+    assert first["text"].startswith("buffer 16 (0x30800 to 0x31800) shares bytes with buffer 0")
+    assert f"  culprit: PROGRAM.toml:{line}" in call("why", "-q", folder).stdout.splitlines()
+
+
+def test_pages_that_are_declared_too_small_are_the_root_of_their_races(changed) -> None:
+    found = findings(changed(SMALL_PAGE))
+    assert [one["check"] for one in found] == ["contract"]
+    assert found[0]["culprit"]["file"] == "PROGRAM.toml"
+
+
+def test_only_a_core_that_does_not_look_is_said_to_ignore_pages(changed) -> None:
+    assert "never looks" not in call("check", "--tool", "order", changed(SMALL_PAGE)).stdout
+    first = findings(changed(NO_WAIT_FOR_ROOM))[0]
+    assert "never looks at the pages that the other side counts" in first["text"]

@@ -91,18 +91,29 @@ def _of(check: Check, context: Context, number: str) -> Sequence[Finding]:
 
 
 def ordered(found: Iterable[Finding]) -> list[Finding]:
-    """The findings in the order in which a user should look at them, that of their classes.
-
-    A value that nothing has written is no finding of its own where the instruction that reads it
-    breaks a contract: it reads too early.
-    """
+    """The findings in the order in which a user should look at them, that of their classes."""
     known = sorted(found, key=order)
-    broken = [_accesses(one) for one in known if one.check == "contract"]
-    return [
-        one
-        for one in known
-        if one.check != "unwritten" or not any(_accesses(one) & each for each in broken)
-    ]
+    return [one for one in known if not any(_tells(other, one) for other in known)]
+
+
+def _tells(root: Finding, one: Finding) -> bool:
+    """Whether `one` is the fact that the finding `root` tells.
+
+    A value that nothing has written, where the instruction that reads it breaks a contract: it
+    reads too early. Accesses that nothing orders, where what PROGRAM.toml declares cannot hold for
+    one of them. A line of PROGRAM.toml that `root` names as the culprit of such accesses.
+    """
+    if root.check == "contract" and one.check in ("unwritten", "order"):
+        breaks = one.check == "unwritten" or _declared(root)
+        return breaks and not _accesses(root).isdisjoint(_accesses(one))
+    if root.check == "order" and one.check == "contract" and _declared(one):
+        return all(root.culprit.get(name) == one.culprit.get(name) for name in ("file", "line"))
+    return False
+
+
+def _declared(found: Finding) -> bool:
+    """Whether its culprit is a line of PROGRAM.toml."""
+    return "file" in found.culprit and "pc" not in found.culprit
 
 
 def _accesses(found: Finding) -> set[tuple[object, object]]:

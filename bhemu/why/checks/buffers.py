@@ -405,7 +405,7 @@ def shared_bytes(context: Context) -> Iterator[Shared]:
                     first, second = (
                         f"buffer {b.index} ({b.at:#x} to {b.at + b.size:#x})" for b in (one, other)
                     )
-                    text = f"{path.name}:{line}: {first} shares bytes with {second}"
+                    text = f"{first} shares bytes with {second}"
                     who = place(Where(file=path.name, line=line), None)
                     advice = "give it its own bytes"
                     found = Finding("buffers", "error", text, who, {}, (), advice)

@@ -189,13 +189,14 @@ class Observed:
         return event.waited and not any(clock in since for clock, _ in self.releases(event.owner))
 
     def ignores(self, event: Event, other: Event) -> bool:
-        """Whether the owner of `other` never looks at what `event`'s counts in streams behind it.
+        """Whether the owner of `other` never looks at what `event`'s counts in streams after it.
 
-        False where it counts nothing there.
+        Nor does the core that pushes the words of a thread. False where nothing is counted there.
         """
         names = {one[6] for one in self._ring(_row(event.owner)) if one[0] >= event.owner_clock}
         counts = {name for name in names if OVERLAY_BASE <= name < OVERLAY_END}
-        return bool(counts) and counts.isdisjoint(self._o.looked[_row(other.owner)].tolist())
+        rows = [_row(other.owner), other.step.core]
+        return bool(counts) and counts.isdisjoint(self._o.looked[rows].flat)
 
     def is_kept(self, event: Event) -> bool:
         """Whether nobody takes from the semaphore whose posts the owner of an event waits for."""
