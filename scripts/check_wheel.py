@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from bhemu.jit import host
+from bhemu.jit.cache import NOTES
 
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAMS = sorted(path.parent.name for path in (ROOT / "elfs").glob("*/PROGRAM.toml"))
@@ -25,7 +26,6 @@ _COMPILED = (
     "from importlib.util import find_spec; from bhemu.jit.subset import JIT;"
     " assert JIT and not find_spec('numba') and not find_spec('llvmlite')"
 )
-NOTES = ("engine-", "keys-", "sources-")  # what the cache may hold: no code
 
 
 def run(*command: str | Path, folder: Path, code: int = 0, **variables: str) -> None:
@@ -72,8 +72,8 @@ def check(python: str, wheel: Path, programs: list[str], folder: Path, carried: 
 
     with ThreadPoolExecutor(os.cpu_count()) as several:
         list(several.map(program, programs))
-    for command in (("new", "relu", "--kernel"), ("build", "relu"), ("run", "relu")):
-        run(bhemu, *command, folder=folder, **variables)
+    for command in ("new relu --kernel", "build relu", "run --check all relu", "why relu"):
+        run(bhemu, *command.split(), folder=folder, **variables)
     check_llk(inside, folder, variables)
     if carried and (
         kept := [path.name for path in cache.iterdir() if not path.name.startswith(NOTES)]

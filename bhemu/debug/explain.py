@@ -23,6 +23,7 @@ from bhemu.devices.bus.naming import (
     fields_of,
     thread_fields_at,
 )
+from bhemu.devices.bus.window import TENSIX_CORES, TRISCS
 from bhemu.errors import InputError
 from bhemu.machine.resolve import registers
 from bhemu.machine.sentences import RULES
@@ -249,12 +250,12 @@ def _core(name: str) -> Iterator[Explanation]:
     """A core, a thread of the coprocessor, or a register of a core."""
     for c, known in enumerate(memmap.CORE_NAMES):
         if known == name.lower():
-            pushes = {"brisc": "threads T0 to T2", "ncrisc": "no thread"}
+            pushes = f"thread T{c - 1}" if c in TRISCS else "threads T0 to T2"
             yield Explanation(
                 "a RISC-V core",
                 known,
                 (
-                    f"pushes Tensix words to {pushes.get(known, f'thread T{known[-1]}')}",
+                    f"pushes Tensix words to {pushes if c in TENSIX_CORES else 'no thread'}",
                     f"local data RAM: {memmap.LOCAL_SIZES[c]:#x} bytes at {memmap.LOCAL_BASE:#x}",
                     f"starts at {memmap.RESET_PCS[c]:#x}"
                     + ("" if c == 0 else f", or where {known.upper()}_RESET_PC says"),
@@ -268,9 +269,8 @@ def _core(name: str) -> Iterator[Explanation]:
         yield Explanation("a thread of the coprocessor", name.upper(), (about, shown))
     for i, abi in enumerate(ABI_NAMES):
         if name.lower() in (abi, f"x{i}"):
-            yield Explanation(
-                "a register of a core", f"x{i}", (f"{abi} in the calling convention",)
-            )
+            about = f"{abi} in the calling convention"
+            yield Explanation("a register of a core", f"x{i}", (about,))
 
 
 def _semaphore(name: str) -> Iterator[Explanation]:

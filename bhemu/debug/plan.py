@@ -182,9 +182,8 @@ def warnings(parts: list[Part]) -> list[str]:
             continue
         kinds = {one.kind, other.kind}
         hidden = kinds <= {"input", "set"} or kinds == {"input", "output"}
-        hidden = hidden or (
-            kinds == {"buffer"} and one.low != other.low
-        )  # no alias, which is meant
+        aliases = one.low == other.low  # as two buffers of one place, which are meant
+        hidden = hidden or (kinds == {"buffer"} and not aliases)
         if hidden or (kinds & {"input", "set", "output", "buffer"} and "code" in kinds):
             at = max(one.low, other.low)
             both = f"{one.kind} {one.what} and {other.kind} {other.what}"

@@ -12,13 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from bhemu.devices import noc_map
-from bhemu.devices.noc_map import COORDINATES, DRAM_SIZE, tile_number
+from bhemu.devices.noc_map import COORDINATES, DRAM_SIZE
 from bhemu.errors import BhemuError, InputError
 from bhemu.machine.links import Links
 from bhemu.machine.machine import Chip
 from bhemu.machine.tile import Tile
 from bhemu.memmap import DEBUG_BASE, L1_SIZE, RISCV_DEBUG_REG_SOFT_RESET_0
-from bhemu.noc.grid import BANKS, TILES, XY, Grid
+from bhemu.noc.grid import BANKS, TILES, XY, Grid, number_at
 from bhemu.noc.network import Network
 from bhemu.noc.record import MEMORY_PAGE, MEMORY_PAGES, MEMORY_SHIFT
 from bhemu.program.options import ChipOptions
@@ -166,7 +166,7 @@ class SharedTile(Tile):
         super().__init__(**options)
 
     def _record(self) -> State:
-        return State(self._arena.tile(tile_number(*self.xy)))
+        return State(self._arena.tile(number_at(self.xy)))
 
 
 class SharedNetwork(Network):

@@ -16,7 +16,6 @@ from bhemu.jit import cache, host, interpreted, machine_code
 from bhemu.jit.subset import Signature
 
 before_compiling: list[Callable[[str], None]] = []  # told the name of what is compiled next
-_NOTES = "keys-"  # how the names of files of notes begin
 _KEPT_NOTES = 50  # of them are kept: one for each version of the sources
 _yields = False
 _loaded: dict["Entry", int] = {}  # addresses
@@ -91,7 +90,7 @@ class Entry:
 def _index_name() -> str:
     """Name of the notes that belong to these sources and tools."""
     seen = f"{host.fingerprint()} {host.tools()}"
-    return f"{_NOTES}{hashlib.sha256(seen.encode()).hexdigest()[:20]}"
+    return f"{cache.KEYS}{hashlib.sha256(seen.encode()).hexdigest()[:20]}"
 
 
 def _read_notes() -> dict[str, Any]:
@@ -114,7 +113,7 @@ def noted(name: str, make: Callable[[], Any]) -> Any:
         known[name] = make()
         known |= _read_notes()  # other processes note some at the same time
         cache.write(_index_name(), json.dumps(known).encode())
-        cache.prune(_NOTES, _KEPT_NOTES)
+        cache.prune(cache.KEYS, _KEPT_NOTES)
     return known[name]
 
 

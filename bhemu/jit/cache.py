@@ -18,6 +18,8 @@ from bhemu.errors import InputError
 from bhemu.system import whole_file
 
 _MAGIC = b"bhemu machine code 1\n"
+KEYS, SOURCES, ENGINES = NOTES = ("keys-", "sources-", "engine-")
+"""How the names of files begin that hold no code."""
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 

@@ -124,7 +124,7 @@ def fingerprint() -> str:
     found = [(path, os.stat(path)) for path in _files(str(PACKAGE))]
     newest = max(state.st_ctime_ns for _, state in found)
     about = [(path, s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns) for path, s in found]
-    name = f"sources-{hashlib.sha256(repr(about).encode()).hexdigest()[:32]}"
+    name = f"{cache.SOURCES}{hashlib.sha256(repr(about).encode()).hexdigest()[:32]}"
     settled = newest < _SINCE - _TICK
     if settled and (kept := cache.read(name)):
         return kept.decode()
@@ -138,7 +138,7 @@ def fingerprint() -> str:
         digest.update(f"{path[start:]} {len(content)}\n".encode() + content)
     if settled:
         cache.write(name, digest.hexdigest().encode())
-        cache.prune("sources-", 20)
+        cache.prune(cache.SOURCES, 20)
     return digest.hexdigest()
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 from bhemu import memmap
 from bhemu.errors import BhemuError, InputError, Limit, NoProgress
+from bhemu.jit.later import Later
 from bhemu.machine.precompile import ElfCache
 from bhemu.machine.resolve import resolve
 from bhemu.machine.stop import EndCondition, Stop
@@ -22,12 +23,13 @@ from bhemu.program.outputs import Result, check_saves, collect
 from bhemu.program.specs import CoreSpec, FirmwareSpec, InputSpec, SetSpec, TileSpec
 
 if TYPE_CHECKING:
+    from bhemu.llk import device
     from bhemu.machine.machine import Chip
     from bhemu.machine.saved import Snapshot
-    from bhemu.machine.stop import Stop
-    from bhemu.machine.tile import Tile
     from bhemu.metal import kernels
     from bhemu.metal.firmware import Firmware
+else:
+    device = Later("bhemu.llk.device")
 
 # A program on a machine: its parts placed, its cores released, how its runs end.
 
@@ -389,8 +391,6 @@ def _start(
         elif program.kind != "llk":
             release(tile, part)
         elif boot:
-            from bhemu.llk import device
-
             device.start(tile)
 
 
@@ -414,8 +414,6 @@ def _resume(machine: Any, program: schema.Program) -> EndCondition:
 def _words(placed: Placed, program: schema.Program) -> list[tuple[XY, int, int]]:
     """The end condition that the program states."""
     if program.kind == "llk" and not program.run.until:
-        from bhemu.llk import device
-
         return [(tile.xy, at, value) for tile, _ in placed for at, value in device.done_words()]
     tiles = {tile.xy: tile for tile, _ in placed}
     words = []
@@ -437,8 +435,6 @@ def _words(placed: Placed, program: schema.Program) -> list[tuple[XY, int, int]]
 def word_name(program: schema.Program, address: int) -> str:
     """How a message calls the word at `address` of an end condition."""
     if program.kind == "llk":
-        from bhemu.llk import device
-
         return device.word_name(address)
     if program.kind == "tt-metal" and not program.run.until:
         return f"the go message at {address:#x}"

@@ -126,7 +126,7 @@ class Grid:
             kind = noc_map.TENSIX if k < self.working() else noc_map.HARVESTED
             for y in noc_map.ROWS:
                 seen = noc_map.COLUMNS[k], y
-                yield Place(kind, noc_map.tile_number(*seen), (x, y), seen)
+                yield Place(kind, number_at(seen), (x, y), seen)
 
     def _dram(self) -> Iterator[Place]:
         """Without a bank, the others keep their order; its mirror image comes last of its column.

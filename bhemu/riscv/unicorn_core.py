@@ -89,7 +89,7 @@ def _inspected() -> hooks.Layout:
         file.st_ctime_ns,
         unicorn.__version__,
     )
-    name = f"engine-{hashlib.sha256(repr(seen).encode()).hexdigest()[:20]}"
+    name = f"{cache.ENGINES}{hashlib.sha256(repr(seen).encode()).hexdigest()[:20]}"
     kept = cache.read(name) if JIT else None
     if kept is not None:
         return [(place, distance) for place, distance in json.loads(kept)]

@@ -18,8 +18,8 @@ from bhemu.why import checks, late_run, requests, saved_state
 from bhemu.why.check import Context, Name, outcome, unsaved
 from bhemu.why.findings import Finding, of_error, of_one_hang, place
 from bhemu.why.origin import overwritten
+from bhemu.why.origin.dram import links_of, with_history
 from bhemu.why.origin.outputs import of_output
-from bhemu.why.origin.sent import links_of, with_history
 from bhemu.why.toml_lines import TomlLines
 from bhemu.why.waiting import (
     apart,

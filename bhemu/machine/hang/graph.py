@@ -340,7 +340,7 @@ def _last_writer(chip: Controls, tile: Tile, address: int) -> str:
     """The last writer of an address over the NoC, as far as is remembered."""
     s = tile.state
     count = int(s.noc_arrivals[0])
-    by_number = {number(other): other for other in chip.tiles_made()}
+    by_number = {number_at(other.xy): other for other in chip.tiles_made()}
     for k in range(count - 1, max(count - NOC_ARRIVED, 0) - 1, -1):
         at, n, t, core, pc, when = (int(word) for word in s.noc_arrived[k % NOC_ARRIVED])
         if at <= address < at + n or (address < at + n and at < address + 4):
@@ -348,11 +348,6 @@ def _last_writer(chip: Controls, tile: Tile, address: int) -> str:
             by = "over the NoC" if core == HOST else sender.place(core, pc)
             return f"last written over the NoC in round {when} by tile {_name(sender)}: {by}"
     return "" if count > NOC_ARRIVED else "nothing was ever written there over the NoC"
-
-
-def number(tile: Tile) -> int:
-    """The number of a tile by its coordinate."""
-    return number_at(tile.xy)
 
 
 def _senders(chip: Controls, tile: Tile, address: int) -> list[Releaser]:
@@ -442,14 +437,14 @@ def network_no_progress(chip: Controls, loops: Mapping[int, tuple[Loop, ...]]) -
         return _unexplained(livelock=bool(loops))
     waiters: list[Waiter] = []
     for tile in chip.tiles_made():
-        graph = wait_for_graph(tile, loops.get(number(tile), ()))
+        graph = wait_for_graph(tile, loops.get(number_at(tile.xy), ()))
         waiters += [_network_waiter(chip, tile, waiter) for waiter in graph.waiters]
     names = [waiter.who for waiter in waiters]
     graph = graph_of(waiters)
     open_links = "; ".join(linked(chip))
     if len(chip.tiles_made()) == 1 and not open_links:
         (only,) = chip.tiles_made()
-        return of_graph(only, graph, loops.get(number(only), ()))
+        return of_graph(only, graph, loops.get(number_at(only.xy), ()))
     hint = open_links or release(graph) or _LOOK
     if not loops:
         text = f"deadlock: nothing can move any more on the chip ({len(names)} waiting)"
@@ -457,7 +452,7 @@ def network_no_progress(chip: Controls, loops: Mapping[int, tuple[Loop, ...]]) -
     going = [
         f"{_name(tile)} {CORE_NAMES[loop.core]}"
         for tile in chip.tiles_made()
-        for loop in loops.get(number(tile), ())
+        for loop in loops.get(number_at(tile.xy), ())
     ]
     theirs = "their loops" if len(going) > 1 else "its loop"
     text = f"livelock: {_listed(going)} can never leave {theirs}, and nothing is under way"

@@ -76,7 +76,7 @@ CHECK = Check(
     " that a tile writes over what another one may still need; named is who does not wait, waits"
     " for too little, or lets the other side go on too early",
     misses="DRAM; words of four bytes that are data; programs of more than 64 tiles",
-    cost="one observed run, shared with races; 4 with late deliveries",
+    cost="the observed run of `races`; late runs for each finding",
     applies=lambda seen: 65,  # to every run: some are right by luck
     run=run,
 )

@@ -81,6 +81,10 @@ def with_late_runs(
     for key, one in pairs:
         first.setdefault(key, one)
     return [
-        witnessed(context, one.finding, *one[1:4], request=one.request, apart=one.apart)
+        witnessed(
+            *(context, one.finding, one.xy, one.first, one.second),
+            request=one.request,
+            apart=one.apart,
+        )
         for one in islice(first.values(), SEEN)
     ]

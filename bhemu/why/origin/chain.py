@@ -28,7 +28,6 @@ from bhemu.tensix.insn import decode as decode_word
 from bhemu.tensix.state import MEMBERS, OFFSET, State
 
 _CHANGES = (0x00, 0x55)  # bytes become 0; bytes change some of their bits
-_PACR = 0x41
 _MOVES = frozenset(
     """UNPACR PACR MOVA2D MOVB2D MOVD2A MOVD2B MOVB2A SFPLOAD SFPSTORE SFPMOV""".split()
 )
@@ -241,15 +240,17 @@ class Link:
     @property
     def moves(self) -> bool:
         """Whether it only moves a value: a request of the NoC, or a word like UNPACR and PACR."""
-        if self.where is None or self.where.word is None:
-            return True
-        return str(self.where.decoded).partition(" ")[0] in _MOVES
+        return self.where is None or self.where.word is None or self._mnemonic in _MOVES
 
     @property
     def leaves_dst(self) -> bool:
         """Whether it is a request of the NoC, or a PACR."""
-        word = None if self.where is None else self.where.word
-        return word is None or word >> 24 == _PACR
+        return self.where is None or self.where.word is None or self._mnemonic == "PACR"
+
+    @property
+    def _mnemonic(self) -> str:
+        """Of its word or instruction."""
+        return str(self.where and self.where.decoded).partition(" ")[0]
 
     def __str__(self) -> str:
         value = (

@@ -19,7 +19,7 @@ from bhemu.why.check import Context
 from bhemu.why.findings import Finding, place
 from bhemu.why.order.conflicts import observed
 from bhemu.why.origin.chain import Link, links_behind
-from bhemu.why.origin.sent import links_of_sent
+from bhemu.why.origin.dram import links_of_sent
 from bhemu.why.requests import Written
 from bhemu.why.toml_lines import TomlLines
 from bhemu.why.walk import where
