@@ -472,7 +472,8 @@ class Launched:
 
     def __init__(self, program: schema.Program, shown: XY | None = None, **options: Any) -> None:
         self.machine: Tile | Chip = launch(program, **options)
-        self.program: schema.Program = self.machine.loop.program or program
+        assert self.machine.loop.program is not None  # with its tile, where it has only one
+        self.program: schema.Program = self.machine.loop.program
         self.tile = self.at(shown or self.program.placed()[0].at[0])
 
     def at(self, xy: XY) -> Tile:

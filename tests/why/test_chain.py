@@ -9,7 +9,7 @@ from bhemu import InputError, Program
 from bhemu.program.schema import ENGINES, CoreSpec, RunSpec
 from bhemu.riscv.assembly import A0, A1, A2, PARK, ZERO, add, addi, bne, code, li, lw, sw, ttinsn
 from bhemu.tensix.insn import assemble
-from bhemu.why.origin.chain import Chain, find, links_behind
+from bhemu.why.origin.chain import Chain, element, find, links_behind
 
 ROOT = Path(package.__file__).parent.parent
 START, SECOND = 0x10000, 0x12000
@@ -133,6 +133,12 @@ def test_a_place_that_is_none(place, sentence) -> None:
     tile = program.launch()
     with pytest.raises(InputError, match=sentence):
         find(tile, program, "brisc", place)
+
+
+def test_an_element_outside_is_told_how_one_is_named() -> None:
+    with pytest.raises(InputError) as raised:
+        element(Program.load(ROOT / "elfs" / "add1"), "y[0,32]")
+    assert raised.value.hint == "y[0, 0]"
 
 
 def test_words_of_the_sync_unit_and_of_the_address_counters(launched) -> None:

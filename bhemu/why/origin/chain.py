@@ -397,7 +397,7 @@ def element(program: Program, text: str) -> tuple[OutputSpec | None, tuple[int, 
     if len(index) != len(spec.shape) or not inside:
         shape = " x ".join(str(n) for n in spec.shape)
         raise InputError(
-            f"{text}: {name} is {shape}", hint=f"{name}[{', '.join('0' * len(shape))}]"
+            f"{text}: {name} is {shape}", hint=f"{name}[{', '.join('0' for _ in spec.shape)}]"
         )
     return spec, index
 
