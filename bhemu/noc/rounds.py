@@ -19,7 +19,7 @@ from bhemu.jit.subset import njit
 from bhemu.noc import delivery, record, timed
 from bhemu.noc.record import BETWEEN, DELIVERY, TILES_RUN, tile_of
 from bhemu.tensix.loop import period
-from bhemu.tensix.stops import STOP_DEADLOCK, STOP_IDLE, STOP_UNTIL
+from bhemu.tensix.stops import STOP_DEADLOCK, STOP_IDLE, STOP_LIMIT, STOP_UNTIL
 
 # Why `run_rounds` returned before the last of its rounds
 CHIP_TILES = 2001  # tiles have stopped: see `stopped`
@@ -99,10 +99,21 @@ def _open(chip: Any) -> Any:
 
 
 @njit
+def _has_closed(chip: Any, s: Any) -> Any:
+    """Whether a tile that stopped has closed its round: a resumed tile would begin the next.
+
+    In modelled time a tile stops within its window alone.
+    """
+    return chip.timed[0] == 0 and s.agent[0] == 0 and s.turn_open[0] == 0 and s.sweep_open[0] == 0
+
+
+@njit
 def _run_tile(chip: Any, t: Any) -> None:
-    """Run or resume the round of a tile."""
+    """Run or resume the round of a tile; a limit at its end is the chip's, once all have run."""
     s = tile_of(chip, t)
     status = call_step(s.run_rounds[0], s, np.int64(1))
+    if status == STOP_LIMIT and _has_closed(chip, s):
+        status = np.int64(0)
     if status == STOP_IDLE or status == STOP_DEADLOCK:
         chip.asleep[t] = status
         chip.awake[t] = 0
@@ -164,8 +175,12 @@ def _completed(chip: Any) -> Any:
             if _until(chip):
                 chip.stopped[t] = 0
                 return True
-            tile_of(chip, t).until_count[0] = 0
-            _run_tile(chip, t)
+            s = tile_of(chip, t)
+            s.until_count[0] = 0
+            if _has_closed(chip, s):
+                chip.stopped[t] = chip.due[t] = 0
+            else:
+                _run_tile(chip, t)
     return False
 
 
@@ -193,11 +208,24 @@ def _only_polls(chip: Any) -> Any:
 
 
 @njit
+def _reaches_limit(chip: Any) -> Any:
+    """Whether the round ends at the limit of the machine, or at that of a tile that took part."""
+    if chip.limit[0] >= 0:
+        return chip.clock[0] >= chip.limit[0]
+    for t in range(chip.tiles[0]):
+        if chip.begun[t] >= 0:
+            s = tile_of(chip, t)
+            if 0 <= s.limit[0] <= s.clock[0]:
+                return True
+    return False
+
+
+@njit
 def _close(chip: Any) -> Any:
     """End the round; 0, or why the run is over. A round in which nothing could happen counts 0."""
     chip.phase[0] = BETWEEN
     chip.round[0] += 1
-    moved = _progress(chip, np.int64(0))
+    moved, limited = _progress(chip, np.int64(0)), _reaches_limit(chip)
     for t in range(chip.tiles[0]):
         chip.begun[t] = -1
     if _until(chip):
@@ -208,7 +236,7 @@ def _close(chip: Any) -> Any:
         chip.round[0] -= 1
     if status == 0 and chip.until_polling[0] and _only_polls(chip):
         return np.int64(CHIP_POLLING)
-    if status == 0 and chip.limit[0] >= 0 and chip.clock[0] >= chip.limit[0]:
+    if status == 0 and limited:
         return np.int64(CHIP_LIMIT)
     if status == 0:
         record.begin(chip)

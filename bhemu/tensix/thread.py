@@ -34,7 +34,7 @@ def taker(s: Any, opcode: Any) -> Any:
 
 
 @njit
-def waits(s: Any, t: Any, status: Any) -> Any:
+def tell_waiting(s: Any, t: Any, status: Any) -> Any:
     """Tell the opcode that has claimed every word that thread `t` waits; `status` or an error.
 
     The thread is passed as -1 - t: no word is like that.
@@ -45,8 +45,8 @@ def waits(s: Any, t: Any, status: Any) -> Any:
 
 @njit
 def time_passes(s: Any, t: Any) -> None:
-    """As `waits`, for a thread that has no word at the gate; an error stops everything."""
-    told = waits(s, np.int64(t), np.int64(0)) if s.route[0] else np.int64(0)
+    """As `tell_waiting`, for a thread that has no word at the gate; an error stops everything."""
+    told = tell_waiting(s, np.int64(t), np.int64(0)) if s.route[0] else np.int64(0)
     if told != 0:
         s.status[0] = told
         s.status_thread[0] = t
@@ -230,8 +230,8 @@ def vacate(s: Any) -> None:
 # One thread's words: brought to the wait gate, executed by the units, counted.
 #
 # `step_thread` is exact word by word. Where nothing but words is at work (no wait is latched,
-# nothing observes) `_run_on` executes a run of them with its counts in registers; both give the
-# same.
+# nothing observes) `_run_plain_words` executes a run of them with its counts in registers; both
+# give the same.
 
 ALL_THREADS = 0b111  # the threads, as a mask
 
@@ -248,7 +248,7 @@ def until_holds(s: Any) -> Any:
 
 
 @njit
-def _banks(s: Any) -> Any:
+def _bank_owners(s: Any) -> Any:
     """The owners of the Src banks, as one number."""
     valid = s.src_valid[0, 0] | s.src_valid[0, 1] << 1 | s.src_valid[1, 0] << 2
     units = s.unpack_bank[0] | s.unpack_bank[1] << 1 | s.matrix_bank[0] << 2
@@ -256,16 +256,16 @@ def _banks(s: Any) -> Any:
 
 
 @njit
-def _woke(s: Any, kind: Any, banks: Any) -> Any:
-    """True when a word may have ended a wait; `banks` = _banks before it."""
+def _may_end_wait(s: Any, kind: Any, banks: Any) -> Any:
+    """True when a word may have ended a wait; `banks` = _bank_owners before it."""
     if s.route[0] or kind == WAKES:
         return True
     # A word that waits inside the scalar unit looks at L1, where the packer writes.
-    return kind == WAKES_BY_BANK and (banks != _banks(s) or s.thcon[0] != 0)
+    return kind == WAKES_BY_BANK and (banks != _bank_owners(s) or s.thcon[0] != 0)
 
 
 @njit(forceinline=True)
-def _arrives(s: Any, t: Any) -> Any:
+def _bring_to_gate(s: Any, t: Any) -> Any:
     """True when a word of thread `t` stands at the gate, which its front end brings there."""
     status = fetch(s, t)
     if status == DONE or status == STOP_TIME:
@@ -280,7 +280,7 @@ def _arrives(s: Any, t: Any) -> Any:
 
 
 @njit
-def _blocked(s: Any, t: Any, status: Any) -> None:
+def _stay_at_gate(s: Any, t: Any, status: Any) -> None:
     """The word at the gate did not execute: it waits, or `status` is an error."""
     s.gate_full[t] = 1
     s.gate_blocked[t] = max(status, 0)
@@ -290,7 +290,7 @@ def _blocked(s: Any, t: Any, status: Any) -> None:
 
 
 @njit
-def _count(s: Any, t: Any, n: Any) -> None:
+def _count_words(s: Any, t: Any, n: Any) -> None:
     """`n` words have left the gate of thread `t`, and none stands there."""
     s.executed[t] += n
     s.clock[0] += n
@@ -300,14 +300,14 @@ def _count(s: Any, t: Any, n: Any) -> None:
 
 
 @njit
-def _wake(s: Any, t: Any) -> Any:
+def _wake_threads(s: Any, t: Any) -> Any:
     """A word of thread `t` may have ended waits: True when another thread must be asked."""
     s.sweep_due[0] = ALL_THREADS & ~s.sweep_idle[0]
     return s.sweep_due[0] & ~(1 << t) != 0
 
 
 @njit
-def _ends(s: Any) -> Any:
+def _until_reached(s: Any) -> Any:
     """True when a word has written to L1 and every until condition holds."""
     if s.l1_written[0] == 0:
         return False
@@ -316,7 +316,7 @@ def _ends(s: Any) -> Any:
 
 
 @njit
-def _word(s: Any, t: Any) -> Any:
+def _step_word(s: Any, t: Any) -> Any:
     """Execute the word at the gate, looked at from all sides; True when it has left."""
     word = s.gate_word[t]
     opcode = np.int64(word) >> 24
@@ -329,20 +329,20 @@ def _word(s: Any, t: Any) -> Any:
         s.gate_full[t] = 1
         stop(s, t, STOP_BREAKPOINT)
         return False
-    banks, kind = _banks(s), s.wakes[opcode]
+    banks, kind = _bank_owners(s), s.wakes[opcode]
     if status == DONE:
         status = call_entry(s.table[taker(s, opcode)], s, np.int64(t), word)
     elif s.route[0]:
-        status = waits(s, t, status)
+        status = tell_waiting(s, t, status)
     if status != DONE:
-        _blocked(s, t, status)
+        _stay_at_gate(s, t, status)
         return False
     s.gate_full[t] = s.gate_blocked[t] = 0
     s.op_count[t, opcode] += 1
-    _count(s, t, 1)
-    if _woke(s, kind, banks) and _wake(s, t):
+    _count_words(s, t, 1)
+    if _may_end_wait(s, kind, banks) and _wake_threads(s, t):
         s.sweep_left[0] = 0
-    status = STOP_UNTIL if _ends(s) else 0
+    status = STOP_UNTIL if _until_reached(s) else 0
     if s.watch_count[0] and observe.changed(s):
         status = STOP_WATCH
     if s.trace[0]:
@@ -355,20 +355,20 @@ def _word(s: Any, t: Any) -> Any:
 
 
 @njit
-def _waits(s: Any, t: Any) -> Any:
+def _may_wait(s: Any, t: Any) -> Any:
     """True when thread `t` may have to wait, or words are looked at by more than their unit."""
     return s.latch[t] | s.thcon[0] | s.route[0] != 0
 
 
 @njit
 def _is_plain(s: Any, t: Any) -> Any:
-    """True when nothing but words is at work: see `_run_on`."""
+    """True when nothing but words is at work: see `_run_plain_words`."""
     looked_at = s.trace[0] | s.watch_count[0] | s.word_break_count[0]
-    return not (_waits(s, t) or s.gate_full[t] or looked_at)
+    return not (_may_wait(s, t) or s.gate_full[t] or looked_at)
 
 
 @njit
-def _most(s: Any, t: Any) -> Any:
+def _word_budget(s: Any, t: Any) -> Any:
     """Words that thread `t` may execute before anything must be looked at."""
     most = min(s.sweep_left[0], s.look_left[0])
     if s.executed_limit[t] >= 0:
@@ -377,37 +377,37 @@ def _most(s: Any, t: Any) -> Any:
 
 
 @njit
-def _run_on(s: Any, t: Any) -> Any:
+def _run_plain_words(s: Any, t: Any) -> Any:
     """Execute words of thread `t` while all is plain; returns how many.
 
     Over with sweep_left or look_left, where the thread cannot go on, where another must be asked.
     """
-    most, n, counted, asks = _most(s, t), np.int64(0), np.int64(0), False
+    most, n, counted, asks = _word_budget(s, t), np.int64(0), np.int64(0), False
     alone = s.sweep_idle[0] | 1 << t == ALL_THREADS
-    while n < most and _arrives(s, t):
+    while n < most and _bring_to_gate(s, t):
         word = s.gate_word[t]
         opcode = np.int64(word) >> 24
         kind = s.wakes[opcode]
         if kind == WAKES:  # it may read the clock
             s.clock[0] += n - counted
             counted = n
-        banks = _banks(s) if kind == WAKES_BY_BANK and not alone else np.int64(0)
+        banks = _bank_owners(s) if kind == WAKES_BY_BANK and not alone else np.int64(0)
         status = call_entry(s.table[opcode], s, np.int64(t), word)
         if status != DONE:
-            _blocked(s, t, status)
+            _stay_at_gate(s, t, status)
             break
         n += 1
         s.op_count[t, opcode] += 1
         if kind == WAKES_NOBODY:
             continue
-        asks = not alone and _woke(s, kind, banks) and _wake(s, t)
-        if _ends(s):
+        asks = not alone and _may_end_wait(s, kind, banks) and _wake_threads(s, t)
+        if _until_reached(s):
             stop(s, t, STOP_UNTIL)
             break
-        if asks or _waits(s, t):
+        if asks or _may_wait(s, t):
             break
     s.clock[0] -= counted
-    _count(s, t, n)
+    _count_words(s, t, n)
     if asks:
         s.sweep_left[0] = 0
     return n
@@ -424,14 +424,14 @@ def step_thread(s: Any, t: Any) -> Any:
     n = np.int64(0)
     while s.sweep_left[0] > 0 and s.sweep_due[0] >> t & 1 and s.status[0] == 0:
         if _is_plain(s, t):
-            done = _run_on(s, t)
+            done = _run_plain_words(s, t)
             n += done
             if done > 0:
                 continue
             if s.sweep_due[0] >> t & 1 == 0:
                 return n
         if s.gate_full[t] == 0:
-            if not _arrives(s, t):
+            if not _bring_to_gate(s, t):
                 return n
             s.gate_full[t] = 1
         if s.look_left[0] <= 0:
@@ -439,5 +439,5 @@ def step_thread(s: Any, t: Any) -> Any:
         if s.executed[t] == s.executed_limit[t]:
             stop(s, t, STOP_STEP)
             return n
-        n += 1 if _word(s, t) else 0
+        n += 1 if _step_word(s, t) else 0
     return n

@@ -43,7 +43,7 @@ from bhemu.tensix.stops import (
     stop,
     time_is_over,
 )
-from bhemu.tensix.thread import hold, taker, time_passes, until_holds, waits
+from bhemu.tensix.thread import hold, taker, tell_waiting, time_passes, until_holds
 from bhemu.tensix.units.adc import SETDVALID
 from bhemu.tensix.units.scalar import FLUSHDMA
 from bhemu.tensix.units.unpack.nop import UNPACR_NOP
@@ -288,7 +288,7 @@ def _thread(s: Any, t: Any) -> None:
     elif status == DONE:
         _issues(s, t, unit, opcode, word)
     elif s.route[0]:
-        status = waits(s, t, status)
+        status = tell_waiting(s, t, status)
     if status != DONE:
         _sleeps(s, t, status)
         return
