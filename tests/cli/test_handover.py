@@ -183,6 +183,13 @@ class Running:
         text = Path(f"/proc/{number}/task/{number}/children").read_text()
         self.compilers = [int(child) for child in text.split()]
 
+    def __enter__(self) -> "Running":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.wait()
+
     def live(self) -> list[int]:
         return [pid for pid in self.compilers if Path(f"/proc/{pid}").exists()]
 
@@ -198,13 +205,13 @@ class Running:
 def test_compilers_end_with_the_run(write, tmp_path: Path, number: int) -> None:
     """However it ends; a Ctrl-C leaves a state between two instructions."""
     state, folder = tmp_path / "state.npz", tmp_path / "cache"
-    running = Running(write(*FOREVER), folder, "--save", state)
-    assert RUNS_ON.search(running.said)
-    assert running.compilers and running.live() == running.compilers
-    running.process.send_signal(number)
-    code = running.process.wait(60)
-    assert code == (130 if number == signal.SIGINT else -number)
-    running.wait_for_compilers()
+    with Running(write(*FOREVER), folder, "--save", state) as running:
+        assert RUNS_ON.search(running.said)
+        assert running.compilers and running.live() == running.compilers
+        running.process.send_signal(number)
+        code = running.process.wait(60)
+        assert code == (130 if number == signal.SIGINT else -number)
+        running.wait_for_compilers()
     if number == signal.SIGINT:
         loaded = package.Snapshot.load(state)
         at, passed = divmod(int(loaded.retired[1]) - 2, 2)[::-1]

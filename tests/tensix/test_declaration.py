@@ -13,6 +13,7 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 import pytest
+from fuzz.campaign import LONG
 
 from bhemu.tensix import compiled, config_fields, spaces, thread_fields
 from bhemu.tensix.config_fields import Field
@@ -22,10 +23,10 @@ from bhemu.tensix.state import DTYPE, MEMBERS, OFFSET, State
 from bhemu.tensix.units import MODULES
 
 assert MODULES
-WORDS = 80
+WORDS = 80 if LONG else 30
 FIRST, LAST = OFFSET["cfg"], OFFSET["log"]  # of the record: what is compared
 L1_USED = 0x20000
-STATES = 24
+STATES = 24 if LONG else 9
 IN_ORDER = sorted((member.name for member in MEMBERS), key=OFFSET.__getitem__)
 STARTS = [OFFSET[name] for name in IN_ORDER]
 SPACES = [one for one in vars(spaces).values() if isinstance(one, Space)]
@@ -275,4 +276,4 @@ def test_nothing_undeclared_is_read_or_written(tried: Tried, cls: type[Instructi
     for i in range(WORDS):
         found += tried.run(cls, start + i)
     assert not found, "\n".join(found[:5])
-    assert cls.name in SELDOM or tried.done.get(cls.name, 0) >= 5
+    assert cls.name in SELDOM or tried.done.get(cls.name, 0) >= WORDS // 16

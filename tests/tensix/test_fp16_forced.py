@@ -7,6 +7,7 @@ ELWMUL, GMPOOL, MOVD2A, MOVD2B, MOVA2D, MOVB2D, Wormhole ISA). ttsim refuses the
 
 import numpy as np
 import pytest
+from fuzz.campaign import LONG
 from matrix_reference import filled
 from unit_runner import run
 
@@ -43,7 +44,7 @@ def states(seed: int, fmt: int, flags: int) -> tuple[State, State]:
 @pytest.mark.parametrize("fmt", [BF16, INT8, TF32])
 def test_it_goes_before_formats_and_widths(name: str, fmt: int) -> None:
     for flags in (0, FP32_ENABLED, INT8_MATH, FP32_ENABLED | INT8_MATH):
-        for seed in range(3):
+        for seed in range(3 if LONG else 1):
             plain, forced = states(seed, fmt, flags)
             for s in (plain, forced):
                 assert run(s, name, **INSTRUCTIONS[name]) == rules.DONE

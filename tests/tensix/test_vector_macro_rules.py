@@ -6,6 +6,7 @@ Sources: SFPLOADMACRO, SFPMAD, SFPSWAP, SFPSHFT2, Blackhole ISA.
 import random
 
 import pytest
+from fuzz.campaign import LONG
 from macro_reference import Scheduler
 from macro_runner import Thread
 from matrix_reference import rule
@@ -84,7 +85,7 @@ def some_word(rng: random.Random, row: int) -> int:
 def test_random_macros() -> None:
     """Whatever is accepted equals the literal scheduler; what is refused has a named reason."""
     accepted, rng = 0, random.Random(38)
-    for _ in range(150):
+    for _ in range(500 if LONG else 50):
         s = some_macros(rng)
         words = [some_word(rng, row) for row in range(10)] + [NOP] * 9
         want = Scheduler.of(s)

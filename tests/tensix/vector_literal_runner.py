@@ -82,7 +82,9 @@ def differences(unit: Unit, s: State) -> list[str]:
 
 def pick(rng: Generator, values: Sequence[int | Bits], n: int) -> Bits:
     """One of several values, or the elements of one of several arrays, for each of `n` lanes."""
-    rows = np.array([np.broadcast_to(np.asarray(value, np.int64), n) for value in values])
+    rows = np.empty((len(values), n), np.int64)
+    for i, value in enumerate(values):
+        rows[i] = value
     chosen: Bits = rows[rng.integers(0, len(values), n), np.arange(n)]
     return chosen
 
