@@ -1,5 +1,6 @@
 """What `make test` chooses (selected.py), of a small package and of this one."""
 
+import ast
 import json
 import lzma
 import shutil
@@ -179,3 +180,26 @@ def test_the_committed_selection_is_small_and_of_tests_that_are_there() -> None:
 def test_every_test_has_a_bound(request: pytest.FixtureRequest) -> None:
     bound = request.node.get_closest_marker("timeout")
     assert (bound.args, bound.kwargs) == ((600,), {"method": "thread"})
+
+
+def _makes_machine(node: ast.AST) -> bool:
+    """Whether a statement makes one as its module is imported."""
+    if isinstance(node, ast.Lambda):
+        return False
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return any(_makes_machine(one) for one in node.decorator_list)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        if node.func.id in ("Tile", "Chip"):
+            return True
+    return any(_makes_machine(child) for child in ast.iter_child_nodes(node))
+
+
+def test_no_file_makes_a_machine_while_tests_are_collected() -> None:
+    """Nothing is compiled before the first test begins."""
+    found = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in sorted((ROOT / "tests").rglob("test_*.py"))
+        for node in ast.parse(path.read_text()).body
+        if _makes_machine(node)
+    ]
+    assert found == []

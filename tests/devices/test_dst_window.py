@@ -1,5 +1,6 @@
 """The Dst window against a literal transcription of the functional model in Dst, Blackhole ISA."""
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,14 @@ from bhemu.tensix.rules import counted
 BASE = 0xFFBD8000
 START = 0x10000
 WIDTH = {0: 4, 1: 4, 2: 2, 3: 2, 4: 2, 5: 1}
-TILE = Tile()  # one tile for all examples: building one is slower than an access
 CORES = ("trisc0", "trisc1", "trisc2")
 FORMATS = st.sampled_from(sorted(WIDTH))
+
+
+@cache
+def one_tile() -> Tile:
+    """For all examples: making one is slower than an access."""
+    return Tile()
 
 
 def control(tile: Tile, core: int, fmt: int, no_swizzle: int, unsigned: int) -> None:
@@ -140,7 +146,7 @@ VALUES = st.one_of(EDGES, st.integers(0, 0xFFFFFFFF))
 def test_a_load_sees_the_datum_in_the_cores_layout(
     core: int, fmt: int, flags: tuple[int, int], index: int, cells: tuple[int, int]
 ) -> None:
-    tile, address = TILE, BASE + index * WIDTH[fmt]
+    tile, address = one_tile(), BASE + index * WIDTH[fmt]
     control(tile, core, fmt, *flags)
     row = adj32(index // 16) if WIDTH[fmt] == 4 else index // 16
     tile.state.dst[row, index % 16] = cells[0] & 0xFFFF
@@ -160,7 +166,7 @@ def test_a_load_sees_the_datum_in_the_cores_layout(
 def test_a_store_writes_one_datum_and_nothing_else(
     core: int, fmt: int, flags: tuple[int, int], index: int, value: int
 ) -> None:
-    tile, width = TILE, WIDTH[fmt]
+    tile, width = one_tile(), WIDTH[fmt]
     value &= (1 << (8 * width)) - 1
     control(tile, core, fmt, *flags)
     want = tile.state.dst.copy()
@@ -180,7 +186,7 @@ def test_a_store_writes_one_datum_and_nothing_else(
 def test_trisc2_accesses_several_datums_at_once(
     fmt: int, flags: tuple[int, int], size: int, place: int, value: int
 ) -> None:
-    tile, width = TILE, WIDTH[fmt]
+    tile, width = one_tile(), WIDTH[fmt]
     address, value = BASE + size * place, value & ((1 << (8 * size)) - 1)
     control(tile, 2, fmt, *flags)
     want = tile.state.dst.copy()

@@ -1,6 +1,7 @@
 """Random programs of every RV32IM, Zaamo, Zba and Zbb instruction against a literal model."""
 
 import random
+from functools import cache
 
 import pytest
 import rv32_model as model
@@ -15,7 +16,6 @@ START, DATA, SIZE = 0x20000, 0x40000, 0x1000
 MIDDLE = DATA + SIZE // 2
 CORES = ("brisc", "trisc0", "trisc1", "trisc2", "ncrisc")
 BASE, LINK, POINTER = 31, 30, 28  # hold MIDDLE, a jump's base, an atomic's address
-TILE = Tile()
 MOST_UNITS = 400
 
 EDGES = (0, 1, 2, 31, 32, 0x7F, 0x80, 0xFF, 0x8000, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF)
@@ -112,17 +112,24 @@ def setup(registers: list[int]) -> list[model.Step]:
     return steps
 
 
+@cache
+def one_tile() -> Tile:
+    """For all examples."""
+    return Tile()
+
+
 def run(core: str, steps: list[model.Step], data: bytes) -> Tile:
-    TILE.reset()
+    tile = one_tile()
+    tile.reset()
     words = [step.word for step in steps] + [PARK]
-    TILE.write(START, b"".join(word.to_bytes(4, "little") for word in words))
-    TILE.write(DATA, data)
+    tile.write(START, b"".join(word.to_bytes(4, "little") for word in words))
+    tile.write(DATA, data)
     if core == "brisc":
-        TILE.write32(0, model.encode_jal(0, START))
-    TILE.core[core].set_reset_pc(0 if core == "brisc" else START)
-    TILE.core[core].release()
-    assert TILE.run(limit=100_000).reason == "idle"
-    return TILE
+        tile.write32(0, model.encode_jal(0, START))
+    tile.core[core].set_reset_pc(0 if core == "brisc" else START)
+    tile.core[core].release()
+    assert tile.run(limit=100_000).reason == "idle"
+    return tile
 
 
 def compare(core: str, steps: list[model.Step], seed: int) -> None:
