@@ -1,6 +1,7 @@
 """Random RISC-V words on all five cores: whatever they are, only bhemu's own errors come out."""
 
 import random
+from functools import cache
 
 from campaign import campaign
 from hypothesis import given
@@ -16,7 +17,6 @@ STARTS = {"brisc": 0, "trisc0": 0x10000, "trisc1": 0x20000, "trisc2": 0x30000, "
 OPCODES = (0x03, 0x0F, 0x13, 0x17, 0x23, 0x2F, 0x33, 0x37, 0x63, 0x67, 0x6F, 0x73)
 POINTERS = [x for low, high, _ in BLOCKS for x in (low, high - 4, high, (low + high) // 2)]
 WORDS = 60
-TILE = Tile()
 
 
 def word(r: random.Random) -> int:
@@ -41,34 +41,40 @@ def program(r: random.Random) -> bytes:
     return code(*loads, [word(r) for _ in range(WORDS)], PARK)
 
 
-def run() -> BhemuError | str:
+@cache
+def one_tile() -> Tile:
+    """For all examples."""
+    return Tile()
+
+
+def run(tile: Tile) -> BhemuError | str:
     """The error that ended the run, or the reason of its stop."""
     try:
-        return TILE.run(limit=20_000, timeout_s=60, resume=True).reason
+        return tile.run(limit=20_000, timeout_s=60, resume=True).reason
     except BhemuError as problem:
         return problem
 
 
 def execute(seed: int) -> tuple[str, int, list[int]]:
     """(outcome, clock, instructions retired) of one program per core."""
-    r = random.Random(seed)
-    TILE.reset()
+    r, tile = random.Random(seed), one_tile()
+    tile.reset()
     for name in CORE_NAMES:
-        TILE.write(STARTS[name], program(r))
-        TILE.core[name].set_reset_pc(STARTS[name])
-        TILE.core[name].release()
+        tile.write(STARTS[name], program(r))
+        tile.core[name].set_reset_pc(STARTS[name])
+        tile.core[name].release()
     outcomes = []
     for _ in range(20):  # an error of one core does not end the others
-        outcome = run()
+        outcome = run(tile)
         outcomes.append(str(outcome))
         if isinstance(outcome, str):
             break
         assert not isinstance(outcome, Internal), outcome
         assert outcome.rule, outcome
-        stopped = int(TILE.state.status_core[0])
+        stopped = int(tile.state.status_core[0])
         for c in [stopped] if stopped >= 0 else range(5):
-            TILE.core[CORE_NAMES[c]].hold()
-    return "\n".join(outcomes), TILE.clock, [core.retired for core in TILE.core.values()]
+            tile.core[CORE_NAMES[c]].hold()
+    return "\n".join(outcomes), tile.clock, [core.retired for core in tile.core.values()]
 
 
 @campaign(40, 5_000)
