@@ -150,7 +150,14 @@ def choose() -> dict[str, Any]:
     files: dict[str, float] = defaultdict(float)
     for test, seconds in cost.items():
         files[test.partition("::")[0]] += seconds
-    return {"modules": found, "default": default, "measured": files, "seconds": cost}
+    plain = test_cover.plain(OUT)
+    return {
+        "modules": found,
+        "default": default,
+        "measured": files,
+        "seconds": cost,
+        "plain": plain,
+    }
 
 
 def _other(test: str) -> bool:
@@ -175,7 +182,14 @@ def merged(new: dict[str, Any], old: dict[str, Any]) -> dict[str, Any]:
     default = new["default"] + kept(old["default"])
     files = {file: v for file, v in old["test_files"].items() if (ROOT / file).exists()}
     files |= measured
-    return {"modules": modules, "default": default, "measured": files, "seconds": seconds}
+    plain = dict.fromkeys(old.get("plain", ()), True) | new["plain"]
+    return {
+        "modules": modules,
+        "default": default,
+        "measured": files,
+        "seconds": seconds,
+        "plain": plain,
+    }
 
 
 def write(found: dict[str, Any]) -> None:
@@ -195,6 +209,7 @@ def write(found: dict[str, Any]) -> None:
             name: round(found["measured"].get(name, UNKNOWN), 1)
             for name in test_files([ROOT / "tests"])
         },
+        "plain": sorted(name for name, is_plain in found["plain"].items() if is_plain),
     }
     text = json.dumps(store, separators=(",", ":"), sort_keys=True)
     STORE.write_bytes(lzma.compress(text.encode(), preset=9))

@@ -14,11 +14,12 @@ import hashlib
 import json
 import os
 import signal
+import subprocess
 import sys
 import time
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -26,6 +27,8 @@ from typing import Any
 
 import coverage
 import pytest
+
+from bhemu.tensix.state import State
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "bhemu"
@@ -98,9 +101,24 @@ class Measure:
         self.running = False
         self.failed: set[str] = set()
         self.seconds: dict[str, float] = {}
+        self.compiled = False  # the test file has used a machine, or a process that may
+
+    def note_machines(self) -> None:
+        """Notice whatever needs compiled code."""
+        for cls in (State, subprocess.Popen):
+            cls.__init__ = self._noticed(cls.__init__)  # type: ignore[misc, assignment]
+
+    def _noticed(self, make: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(make)
+        def noticed(*arguments: Any, **options: Any) -> None:
+            self.compiled = True
+            make(*arguments, **options)
+
+        return noticed
 
     def pytest_configure(self) -> None:
         """Let hypothesis stop at the first example that fails, as one that is ended does."""
+        self.note_machines()
         from hypothesis import Phase, settings  # pytest loads its plugin first
 
         fast = tuple(phase for phase in Phase if phase not in (Phase.shrink, Phase.explain))
@@ -142,6 +160,7 @@ class Measure:
     def _file(self, name: str, items: list[pytest.Item]) -> None:
         self.failed.clear()
         self.seconds.clear()
+        self.compiled = False
         groups: dict[str, list[pytest.Item]] = defaultdict(list)
         for item in items:
             groups[item.nodeid.partition("[")[0]].append(item)
@@ -228,6 +247,7 @@ class Measure:
         entry = {
             "text": digest(ROOT / name),
             "again": False,
+            "compiled": self.compiled,
             "places": places,
             "sets": list(sets),
             "tests": rows,
@@ -245,6 +265,16 @@ def rows(folder: Path, interpreted: bool) -> Iterator[tuple[str, float, list[str
             entry = json.loads(path.read_text())
             for test, seconds, number in entry["tests"]:
                 yield test, seconds, [entry["places"][i] for i in entry["sets"][number]]
+
+
+def plain(folder: Path) -> dict[str, bool]:
+    """Of every test file that was measured compiled: whether it needs no compiled code."""
+    found = {}
+    for path in folder.glob("*.json"):
+        entry = json.loads(path.read_text())
+        if entry["tests"] and not path.name.endswith(".interpreted.json"):
+            found[entry["tests"][0][0].partition("::")[0]] = not entry.get("compiled", True)
+    return found
 
 
 def main() -> int:

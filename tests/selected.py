@@ -4,7 +4,8 @@ tests/selection.json.xz (scripts/select_tests.py) holds, for every function of t
 quick tests that execute its statements.  Chosen are those of the functions, modules and folders
 that differ from main, in this order until the seconds are spent; without a difference, a choice for
 the whole package.  Test files that differ or are new run whole, in at most half of the seconds, and
-some tests always run.
+some tests always run.  Test files that need no compiled code come first; where nothing was ever
+compiled, another process compiles meanwhile.
 """
 
 import ast
@@ -12,12 +13,16 @@ import json
 import lzma
 import re
 import subprocess
+import sys
 from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from bhemu.jit import cache
+from bhemu.jit.subset import JIT
 
 ROOT = Path(__file__).resolve().parents[1]
 STORE = ROOT / "tests" / "selection.json.xz"
@@ -104,6 +109,7 @@ class Selection:
         store = json.loads(lzma.decompress(STORE.read_bytes()))
         self.ids, self.costs, self._known = store["tests"], store["seconds"], store["modules"]
         present = {p.relative_to(ROOT).as_posix() for p in (ROOT / "tests").rglob("test_*.py")}
+        self.plain = frozenset(store.get("plain", ()))
         known: dict[str, float] = store["test_files"]
         modules = [n for n in changed if n.startswith("bhemu/") and n.endswith(".py")]
         moved = {Path(n).name: n for n in sorted(present - known.keys())}
@@ -178,6 +184,23 @@ class Selected:
         told = getattr(config, "workerinput", {}).get("selected")
         self.changed = differences() if told is None else told
         self.chosen, self.unknown = Selection(self.changed), 0
+        self.done = {True: 0, False: 0}  # tests that have run, by whether compiled code is needed
+        self.compiler: subprocess.Popen[bytes] | None = None
+
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        """Compile beside the first tests."""
+        first = not hasattr(session.config, "workerinput")
+        if first and JIT and not any(cache.root().glob("run_rounds-*")):
+            self.compiler = subprocess.Popen([sys.executable, "-m", "bhemu", "warm", "-q"])
+
+    def _compiled(self, nodeid: str) -> bool:
+        """Whether a test is of a file that needs compiled code."""
+        return nodeid.partition("::")[0] not in self.chosen.plain
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Count the tests that have run."""
+        if report.when == "call":
+            self.done[self._compiled(report.nodeid)] += 1
 
     def pytest_report_header(self) -> str:
         """How many tests, and why these."""
@@ -211,10 +234,14 @@ class Selected:
                 dropped.append(item)
         gone = set(dropped)
         items[:] = [item for item in items if item not in gone]
+        items.sort(key=lambda item: self._compiled(item.nodeid))
         config.hook.pytest_deselected(items=dropped)
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Tell the first process how many were unknown."""
+        """Tell the first process how many were unknown; nothing is compiled any more."""
+        if self.compiler is not None:
+            self.compiler.terminate()
+            self.compiler.wait()
         if (output := getattr(session.config, "workeroutput", None)) is not None:
             output["unknown"] = self.unknown
 
@@ -224,7 +251,10 @@ class Selected:
         self.unknown = max(self.unknown, getattr(node, "workeroutput", {}).get("unknown", 0))
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Say when the selection is too old."""
+        """Count the tests of both kinds; say when the selection is too old."""
+        terminalreporter.write_line(
+            f"{self.done[False]} tests that need no compiled code, then {self.done[True]} others"
+        )
         if self.unknown:
             text = (
                 f"{self.unknown} of {len(self.chosen.tests)} selected tests do not exist any more"

@@ -56,6 +56,7 @@ STORE: dict[str, Any] = {
     },
     "default": [8, 12],
     "test_files": {f"tests/test_{file}.py": 4.0 for file in "abcd"},
+    "plain": ["tests/test_b.py", "tests/test_d.py"],
 }
 A, B, C, D = (f"tests/test_{file}.py::test_it" for file in "abcd")
 
@@ -153,6 +154,13 @@ def test_the_chosen_tests_run(house: Path, options: tuple[str, ...]) -> None:
     shown = run(house, *options)
     assert "selected: 4 tests for bhemu/room/m.py, 4 s" in shown
     assert "4 passed" in shown and "do not exist" not in shown
+
+
+@pytest.mark.parametrize("options", [("-n", "0"), ("-n", "2")])
+def test_what_needs_no_compiled_code_comes_first(house: Path, options: tuple[str, ...]) -> None:
+    shown = run(house, "-v", *options)
+    assert shown.index("test_d.py::test_it") < shown.index("test_c.py::test_it")
+    assert "1 tests that need no compiled code, then 1 others" in shown
 
 
 @pytest.mark.parametrize("options", [("-n", "0"), ("-n", "2")])
