@@ -233,7 +233,7 @@ def _tool(tools: list[str], chosen: options.Settings) -> int:
     progress = Progress(chosen.quiet or chosen.as_json)
     with progress.starting():
         from bhemu.cli.summary import Target
-        from bhemu.cli.why import show
+        from bhemu.cli.why import pairs, show
         from bhemu.why.checks import TOOLS, every
 
         if chosen.program.kind == schema.SAVED_STATE:
@@ -244,11 +244,12 @@ def _tool(tools: list[str], chosen: options.Settings) -> int:
         ended = target.finish()
     names = dict.fromkeys(name for tool in tools for name in TOOLS[tool])
     found = _findings(target, progress, ended, [every()[name] for name in names]) or []
+    nothing = f"{', '.join(tools)}: nothing was found"
     if "races" in tools and "order" not in tools:
-        found = [one for one in found if (one.check, one.severity) != ("order", "note")]
-    return show(
-        found, chosen.as_json, ended.error, nothing=f"{', '.join(tools)}: nothing was found"
-    )
+        notes = [one for one in found if (one.check, one.severity) == ("order", "note")]
+        found = [one for one in found if one not in notes]
+        nothing += f" but {pairs(notes, chosen.program)}" if notes else ""
+    return show(found, chosen.as_json, ended.error, nothing=nothing)
 
 
 @click.command("check")

@@ -33,6 +33,10 @@ NO_WAIT_FOR_ROOM: Edit = ("pack.c", "cb_wait_room(&out, 1);", NONE)
 OVERLAP: Edit = ("PROGRAM.toml", "at = 0x31000\n", "at = 0x30800\n")
 
 
+NO_WAIT_FOR_MOVES: Edit = ("math.c", "TTI_STALLWAIT(STALL_SFPU, WAIT_MATH);", NONE)
+NO_WAIT_FOR_STORES: Edit = ("math.c", "TTI_STALLWAIT(STALL_SYNC, WAIT_SFPU);", NONE)
+
+
 def call(*args: object) -> Any:
     result = CliRunner().invoke(main, [str(arg) for arg in args])
     assert "Traceback" not in result.output
@@ -69,6 +73,37 @@ def findings(folder: Path) -> list[dict[str, Any]]:
     """Of `bhemu why`."""
     found: list[dict[str, Any]] = json.loads(call("why", folder, "--json").stdout)["findings"]
     return found
+
+
+@pytest.mark.parametrize(
+    ("edit", "told"),
+    [
+        (NO_WAIT_FOR_MOVES, ["SFPLOAD does not wait for the matrix unit", "SFPSTORE does not"]),
+        (NO_WAIT_FOR_STORES, ["SEMPOST does not wait for the vector unit"]),
+    ],
+)
+def test_a_missing_wait_that_no_late_run_shows_is_said_with_where_to_look(
+    changed, edit, told
+) -> None:
+    """The ISA asks for the wait; the words before it are done long before what it holds back."""
+    folder = changed(edit)
+    pairs = "1 pair" if len(told) == 1 else f"{len(told)} pairs"
+    said = call("why", "-q", folder)
+    assert (said.exit_code, said.stderr) == (0, "")
+    assert said.stdout == (
+        f"the run ended as it should, and no output differs; {pairs} of accesses that nothing"
+        " orders, not seen to change the result: bhemu check --tool order"
+        f" {folder / 'PROGRAM.toml'}\n"
+    )
+    shown = json.loads(call("why", folder, "--json").stdout)
+    starts = zip(shown["notes"], told, strict=True)
+    assert all(one["text"].startswith(start) for one, start in starts)
+    assert (shown["findings"], shown["verdict"]) == ([], "ok")
+    assert pairs in call("report", folder, "-o", folder / "relu.html").stdout
+    looked = call("check", "--tool", "races", folder)
+    assert pairs in looked.stdout
+    assert looked.exit_code == 0
+    assert call("check", "--tool", "order", folder).exit_code == 1
 
 
 def test_a_missing_read_barrier_is_shown_although_the_result_is_right(changed) -> None:

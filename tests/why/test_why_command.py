@@ -28,7 +28,7 @@ def test_nothing_is_wrong() -> None:
     code, shown = why(str(ROOT / "elfs" / "add1"), "--json")
     assert (code, json.loads(shown)) == (
         0,
-        {"verdict": "ok", "findings": [], "exit_code": 0},
+        {"verdict": "ok", "findings": [], "notes": [], "exit_code": 0},
     )
 
 
