@@ -33,6 +33,9 @@ NO_WAIT_FOR_ROOM: Edit = ("pack.c", "cb_wait_room(&out, 1);", NONE)
 OVERLAP: Edit = ("PROGRAM.toml", "at = 0x31000\n", "at = 0x30800\n")
 
 
+NO_POP_OF_IN: Edit = ("unpack.c", "cb_pop(&in, 1);", NONE)
+NO_PUSH_OF_IN: Edit = ("reader.c", "cb_push(&in, 1);", NONE)
+NO_POP_OF_OUT: Edit = ("writer.c", "cb_pop(&out, 1);", NONE)
 NO_WAIT_FOR_MOVES: Edit = ("math.c", "TTI_STALLWAIT(STALL_SFPU, WAIT_MATH);", NONE)
 NO_WAIT_FOR_STORES: Edit = ("math.c", "TTI_STALLWAIT(STALL_SYNC, WAIT_SFPU);", NONE)
 
@@ -104,6 +107,50 @@ def test_a_missing_wait_that_no_late_run_shows_is_said_with_where_to_look(
     assert pairs in looked.stdout
     assert looked.exit_code == 0
     assert call("check", "--tool", "order", folder).exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("edit", "waits", "does", "advice"),
+    [
+        (
+            NO_POP_OF_IN,
+            "ncrisc waits for pages of buffer 0 to be given back (tiles acked, register 8 of"
+            " stream 8)",
+            "trisc0 reads pages and gives none back",
+            "cb_pop_front (in lib/cb.h cb_pop) after this",
+        ),
+        (
+            NO_POP_OF_OUT,
+            "trisc2 waits for pages of buffer 16 to be given back (tiles acked, register 8 of"
+            " stream 24)",
+            "brisc reads pages and gives none back",
+            "cb_pop_front (in lib/cb.h cb_pop) after this",
+        ),
+        (
+            NO_PUSH_OF_IN,
+            "trisc0 waits for pages of buffer 0 to be announced (tiles received, register 10 of"
+            " stream 8)",
+            "ncrisc writes pages and announces none",
+            "cb_push_back (in lib/cb.h cb_push) after this",
+        ),
+    ],
+)
+def test_who_leaves_a_count_out_leads_the_hang_that_it_makes(
+    changed, edit, waits, does, advice
+) -> None:
+    """One finding; buffers have the numbers that PROGRAM.toml declares."""
+    folder = changed(edit)
+    assert waits in call("run", folder).stderr
+    (found,) = findings(folder)
+    lost = "and nothing that could give it was found"
+    assert found["text"] == f"livelock: {waits}, {lost}: {does}"
+    assert (found["check"], found["advice"]) == ("waiting", advice)
+    assert (found["culprit"]["core"], found["victim"]["core"]) == (
+        does.split()[0],
+        waits.split()[0],
+    )
+    last = found["culprit"]["inlined"][-1:] or [found["culprit"]]
+    assert last[0]["file"] == edit[0]
 
 
 def test_a_missing_read_barrier_is_shown_although_the_result_is_right(changed) -> None:
