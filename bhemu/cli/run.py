@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 from typing import IO, TYPE_CHECKING, Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from bhemu.cli import handover, options, output
 from bhemu.cli.output import Progress
@@ -228,6 +229,15 @@ def _tools(ctx: click.Context, param: click.Parameter, value: str | None) -> lis
     return names
 
 
+def _complete_tools(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """The names of --tool that begin so, behind those that are there."""
+    before, comma, begun = incomplete.rpartition(",")
+    names = (name for name in _TOOLS if name.startswith(begun))
+    return [CompletionItem(f"{before}{comma}{name}") for name in names]
+
+
 def _tool(tools: list[str], chosen: options.Settings) -> int:
     """Run a program and what belongs to tools; print its findings as `bhemu why` does."""
     progress = Progress(chosen.quiet or chosen.as_json)
@@ -261,6 +271,7 @@ def _tool(tools: list[str], chosen: options.Settings) -> int:
     "tools",
     metavar="NAME,...",
     callback=_tools,
+    shell_complete=_complete_tools,
     help=f"run the program, and look for this alone: {', '.join(_TOOLS)} (docs/why.md)",
 )
 def check_command(as_json: bool, quiet: bool, tools: list[str], **flags: Any) -> int:

@@ -77,6 +77,12 @@ def explain(text: str) -> list[Explanation]:
     raise InputError(f"nothing is called {wanted!r}", hint=_near(wanted))
 
 
+def names_that_begin(text: str) -> list[str]:
+    """Names that begin with `text`, whatever its case."""
+    wanted = text.lower()
+    return [name for name in _all_names() if name.lower().startswith(wanted)]
+
+
 def near_names(text: str) -> list[str]:
     """Names that hold `text`, whatever its case."""
     wanted = text.lower()
