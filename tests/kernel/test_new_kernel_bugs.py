@@ -36,6 +36,9 @@ OVERLAP: Edit = ("PROGRAM.toml", "at = 0x31000\n", "at = 0x30800\n")
 NO_POP_OF_IN: Edit = ("unpack.c", "cb_pop(&in, 1);", NONE)
 NO_PUSH_OF_IN: Edit = ("reader.c", "cb_push(&in, 1);", NONE)
 NO_POP_OF_OUT: Edit = ("writer.c", "cb_pop(&out, 1);", NONE)
+NO_ADDRESS: Edit = ("PROGRAM.toml", ', "u32:0x100000"]', "]")
+NO_END: Edit = ("PROGRAM.toml", 'math.elf", args = ["tile:index", "tile:count", "u32:4"]',
+                'math.elf", args = ["tile:index", "tile:count"]')  # fmt: skip
 NO_WAIT_FOR_MOVES: Edit = ("math.c", "TTI_STALLWAIT(STALL_SFPU, WAIT_MATH);", NONE)
 NO_WAIT_FOR_STORES: Edit = ("math.c", "TTI_STALLWAIT(STALL_SYNC, WAIT_SFPU);", NONE)
 
@@ -151,6 +154,22 @@ def test_who_leaves_a_count_out_leads_the_hang_that_it_makes(
     )
     last = found["culprit"]["inlined"][-1:] or [found["culprit"]]
     assert last[0]["file"] == edit[0]
+
+
+@pytest.mark.parametrize(
+    ("edit", "core", "held", "at", "line"),
+    [(NO_ADDRESS, "ncrisc", 3, "0xc", "reader.c"), (NO_END, "trisc1", 2, "0x8", "math.c")],
+)
+def test_an_argument_that_the_program_does_not_give_is_told_with_who_reads_it(
+    changed, edit, core, held, at, line
+) -> None:
+    (found,) = [one for one in findings(changed(edit)) if one["check"] == "contract"]
+    assert f"{core} has {held} arguments, and its kernel reads the word at {at}" in found["text"]
+    assert (found["culprit"]["file"], found["victim"]["file"]) == ("PROGRAM.toml", line)
+    assert (
+        f"{core} = "
+        in (changed(edit) / "PROGRAM.toml").read_text().splitlines()[found["culprit"]["line"] - 1]
+    )
 
 
 def test_a_missing_read_barrier_is_shown_although_the_result_is_right(changed) -> None:
