@@ -24,6 +24,12 @@ if TYPE_CHECKING:
     from bhemu.why.saved_state import Told
 
 
+_INTERPRETED = (
+    "the order of accesses was not checked, because nothing is compiled here: pip install"
+    " 'bhemu[compile]'"
+)
+
+
 @click.command("why")
 @program_options
 @click.argument("place", required=False)
@@ -176,10 +182,16 @@ def pairs(notes: "list[Finding]", program: "Program") -> str:
 
 
 def _nothing(asked: "Context") -> str:
-    """What is said of a run of which nothing is known to be wrong."""
+    """What is said of a run of which nothing is known to be wrong, as far as was asked."""
+    from bhemu.jit.subset import JIT
+
+    ended = "the run ended as it should, and no output differs"
     if asked.notes:
-        ended = "the run ended as it should, and no output differs"
         return f"{ended}; {pairs(asked.notes, asked.program)}"
+    if not JIT:
+        return f"{ended}; {_INTERPRETED}"
+    if asked.skipped or asked.cut:
+        return f"{ended}; not all of the checks were asked to their end"
     return "nothing is wrong with this run: it ended, and no output differs"
 
 
