@@ -260,6 +260,9 @@ def _in_folder(values: dict[str, Any]) -> None:
 def _check_kind(path: Path) -> None:
     """InputError for a file that belongs to a program and is none: a source, a tensor."""
     kind = _KINDS.get(path.suffix)
+    if kind is not None and files.is_missing(path):
+        hint = "a program is a PROGRAM.toml, or its folder: bhemu new NAME --kernel writes one"
+        raise InputError(f"{path}: no such file", hint=hint)
     if kind is None or not files.is_file(path):
         return
     folder = path.parent

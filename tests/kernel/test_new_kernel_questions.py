@@ -56,6 +56,8 @@ def test_a_source_or_tensor_is_no_program_and_the_hint_says_what_is(relu, tmp_pa
     assert f"{relu / 'math.c'} is a source of C or assembly, no program" in said
     assert f"bhemu build {relu} compiles it; bhemu run {relu} runs the program there" in said
     assert f"hint: bhemu run {relu} runs" in call("run", relu / "in.npy").stderr
+    said = call("run", relu / "x.npy").stderr
+    assert "x.npy: no such file" in said and "a program is a PROGRAM.toml, or its folder" in said
     alone = shutil.copy(relu / "in.npy", tmp_path / "x.npy")
     assert "bhemu new NAME --kernel writes a program" in call("why", alone).stderr
 
