@@ -15,10 +15,11 @@ from bhemu.program.options import ENGINES, given_in
 from bhemu.text import printable
 
 if TYPE_CHECKING:
-    from bhemu.debug.line_coverage import LineCoverage
+    from bhemu.debug.line_coverage import LineCoverage, Source
     from bhemu.program.schema import Program
 
 _SECONDS = 600.0
+_WHOSE = {"library": "all of bhemu's C library", "own": "all but bhemu's C library"}
 
 
 def _run_flags(command: Any) -> Any:
@@ -144,7 +145,20 @@ def _report(total: "LineCoverage") -> dict[str, Any]:
         }
         for name, source in sorted(total.sources.items())
     }
-    return {**sums(total.sources.values()), "sources": sources, "without_lines": total.without}
+    parts = {name: sums(found) for name, found in _parts(total).items()}
+    whole = {**sums(total.sources.values()), **parts}
+    return {**whole, "sources": sources, "without_lines": total.without}
+
+
+def _parts(total: "LineCoverage") -> "dict[str, list[Source]]":
+    """The sources of the programs themselves, and those of bhemu's C library."""
+    from bhemu.kernel.compiler import LIBRARY
+
+    found: dict[str, list[Source]] = {"library": [], "own": []}
+    for name, source in total.sources.items():
+        of_library = Path(name).is_relative_to(LIBRARY.resolve())
+        found["library" if of_library else "own"].append(source)
+    return found
 
 
 def _table(total: "LineCoverage") -> None:
@@ -152,7 +166,12 @@ def _table(total: "LineCoverage") -> None:
 
     rows = [(name, sums([source])) for name, source in sorted(total.sources.items())]
     output.say(f"{'lines':>14} {'branches':>14} {'functions':>14}  source")
-    for name, one in [*rows, ("all", sums(total.sources.values()))]:
+    parts = _parts(total)
+    if all(parts.values()):
+        rows += [(_WHOSE[part], sums(found)) for part, found in parts.items()]
+    else:
+        rows.append(("all", sums(total.sources.values())))
+    for name, one in rows:
         cells = (_share(one, what) for what in ("lines", "branches", "functions"))
         output.say(f"{' '.join(f'{cell:>14}' for cell in cells)}  {printable(name)}")
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from bhemu.arguments import did_you_mean
 from bhemu.cli import options, output, verdicts
 from bhemu.cli.output import Progress
 from bhemu.errors import EXIT_DIFFERS, EXIT_INTERRUPTED, EXIT_OK, BhemuError, InputError
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from bhemu.machine.word_text import TracedStore, TracedWord
 
 
+_NAMED = 8  # files
 _FORMATS = ("bf16", "fp16", "fp32", "int32", "raw")
 
 
@@ -99,6 +101,8 @@ def _saved(path: Path, xy: XY | None) -> "TileState":
     """The state of a tile in a file: of the one, or of one of several."""
     from bhemu.machine.saved import Snapshot
 
+    if files.is_missing(path):
+        raise InputError(f"{path}: no such file", hint=_near(path))
     saved = Snapshot.load(path)
     if saved.network is None and xy is not None:
         raise InputError(f"{path}: --tile goes with the state of a chip")
@@ -107,6 +111,15 @@ def _saved(path: Path, xy: XY | None) -> "TileState":
     if xy not in saved.tiles:
         raise InputError(f"{path} has no tile {xy[0]},{xy[1]}", hint=text_of(sorted(saved.tiles)))
     return saved.tiles[xy]
+
+
+def _near(path: Path) -> str:
+    """The saved states in the folder of a file that is not there: the nearest name, else some."""
+    states = sorted(one.name for one in path.parent.glob("*.npz")) if path.parent.is_dir() else []
+    if not states:
+        return "bhemu run PROGRAM --save STATE.npz writes one"
+    mean = did_you_mean(path.name, states)
+    return mean or f"there are {', '.join(states[:_NAMED])}"
 
 
 def _run(values: dict[str, Any]) -> "tuple[TileState, BhemuError | None, int]":
@@ -129,7 +142,9 @@ def _run(values: dict[str, Any]) -> "tuple[TileState, BhemuError | None, int]":
 
 @click.command("trace")
 @options.program_options
-@click.option("--thread", type=click.IntRange(0, 2), metavar="N", help="only words of thread N")
+@click.option(
+    "--thread", type=options.Thread(), metavar="N", help="only words of thread N (1, or T1)"
+)
 @click.option("--limit-words", type=click.IntRange(1), metavar="N", help="stop after N words")
 @click.option("--words", is_flag=True, help="words alone: no stores of cores, no meanings")
 @click.option(

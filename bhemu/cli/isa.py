@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from bhemu.cli import output
 from bhemu.cli.options import json_option, outside_option
@@ -426,8 +427,23 @@ def _namer(image: "Image") -> Callable[[int], str | None]:
 # `bhemu explain`: what a word, an instruction, a field, an address, a register or a rule is.
 
 
+def _complete_names(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Names that begin so, in whatever case; without any letter none of the thousands."""
+    from bhemu.debug.explain import names_that_begin
+
+    named = names_that_begin(incomplete) if incomplete else ()
+    return [*map(CompletionItem, named), *click.Path().shell_complete(ctx, param, incomplete)]
+
+
 @click.command("explain")
-@click.argument("names", nargs=-1, metavar="[WORD | NAME | ELF | PROGRAM]...")
+@click.argument(
+    "names",
+    nargs=-1,
+    metavar="[WORD | NAME | ELF | PROGRAM]...",
+    shell_complete=_complete_names,
+)
 @json_option
 @click.option("--core", type=click.Choice(CORE_NAMES), help="which ELF of a program")
 @click.option("--symbol", metavar="NAME", help="only this function of an ELF")

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_HERE = "PROGRAM.toml"
+_PROGRAMS = (".toml", ".npz", ".elf", *(_SOURCES := (".c", ".cc", ".cpp", ".cxx", ".S", ".h")))
+_KINDS = {".npy": "a tensor", **dict.fromkeys(_SOURCES, "a source of C or assembly")}
 FLAGS = ("cores", "inputs", "expects", "until", "sets")
 
 
@@ -50,6 +53,18 @@ class Count(click.IntRange):
     def _describe_range(self) -> str:
         """The help text says nothing of an upper end that no count reaches."""
         return f"x>={self.min}" if self.max == MOST else super()._describe_range()
+
+
+class Thread(click.IntRange):
+    """Type of an option that names a thread of the coprocessor: 1, or T1."""
+
+    def __init__(self) -> None:
+        super().__init__(0, 2)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The number of the thread."""
+        number: Any = str(value).removeprefix("T").removeprefix("t")
+        return int(super().convert(number, param, ctx))
 
 
 class SeedOrWord(click.ParamType):  # type: ignore[type-arg]
@@ -206,11 +221,16 @@ def program_of(values: dict[str, Any]) -> "Program":
     """What PROGRAM and the flags of its parts say; InputError for what cannot be read."""
     from bhemu.program.cli_overrides import with_flags, without_expected
 
+    _in_folder(values)
     path, flags = values["program"], {name: values[name] for name in FLAGS}
+    if path is not None:
+        _check_kind(Path(path))
     if path is not None and _is_elf(Path(path)):
         flags["cores"], path = _on_a_core(path, flags["cores"]), None
     if path is None and not flags["cores"]:
-        raise click.UsageError("no program: name a PROGRAM.toml, or give --core CORE=FILE")
+        raise click.UsageError(
+            "no program: name a PROGRAM.toml, go to its folder, or give --core CORE=FILE"
+        )
     from bhemu.program.schema import load_program
 
     program = (
@@ -219,6 +239,38 @@ def program_of(values: dict[str, Any]) -> "Program":
     if program is not None and values.get("no_compare"):
         program = without_expected(program)
     return with_flags(program, **flags)
+
+
+def _in_folder(values: dict[str, Any]) -> None:
+    """Where no program is named, it is that of the current folder.
+
+    What is given in its place may be a PLACE of `bhemu why`: no file, and no name of one.
+    """
+    if not files.is_file(Path(_HERE)):
+        return
+    path = values["program"]
+    if path is None and not values["cores"]:
+        values["program"] = _HERE
+    elif path is not None and "place" in values and values["place"] is None:
+        given = Path(path)
+        if files.is_missing(given) and len(given.parts) == 1 and given.suffix not in _PROGRAMS:
+            values["program"], values["place"] = _HERE, path
+
+
+def _check_kind(path: Path) -> None:
+    """InputError for a file that belongs to a program and is none: a source, a tensor."""
+    kind = _KINDS.get(path.suffix)
+    if kind is not None and files.is_missing(path):
+        hint = "a program is a PROGRAM.toml, or its folder: bhemu new NAME --kernel writes one"
+        raise InputError(f"{path}: no such file", hint=hint)
+    if kind is None or not files.is_file(path):
+        return
+    folder = path.parent
+    hint = "bhemu new NAME --kernel writes a program"
+    if files.is_file(folder / _HERE):
+        hint = f"bhemu run {folder} runs the program there"
+        hint = f"bhemu build {folder} compiles it; {hint}" if kind.startswith("a source") else hint
+    raise InputError(f"{path} is {kind}, no program", hint=hint)
 
 
 def _is_elf(path: Path) -> bool:
@@ -242,8 +294,10 @@ def settings(values: dict[str, Any]) -> Settings:
 
     program = with_options(program_of(values), values)
     warnings = outdated(program)
-    for text in () if values["quiet"] or values["as_json"] else warnings:
-        output.say(f"warning: {text}", err=True)
+    shown = [] if values["as_json"] else warnings[: 1 if values["quiet"] else None]
+    for text in shown:
+        more = f" (and {len(warnings) - 1} more)" if len(shown) < len(warnings) else ""
+        output.say(f"warning: {text}{more}", err=True)
     return Settings(
         program=program,
         save=None if values["save"] is None else Path(values["save"]),

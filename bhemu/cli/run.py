@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 from typing import IO, TYPE_CHECKING, Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from bhemu.cli import handover, options, output
 from bhemu.cli.output import Progress
@@ -228,12 +229,21 @@ def _tools(ctx: click.Context, param: click.Parameter, value: str | None) -> lis
     return names
 
 
+def _complete_tools(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """The names of --tool that begin so, behind those that are there."""
+    before, comma, begun = incomplete.rpartition(",")
+    names = (name for name in _TOOLS if name.startswith(begun))
+    return [CompletionItem(f"{before}{comma}{name}") for name in names]
+
+
 def _tool(tools: list[str], chosen: options.Settings) -> int:
     """Run a program and what belongs to tools; print its findings as `bhemu why` does."""
     progress = Progress(chosen.quiet or chosen.as_json)
     with progress.starting():
         from bhemu.cli.summary import Target
-        from bhemu.cli.why import show
+        from bhemu.cli.why import pairs, show
         from bhemu.why.checks import TOOLS, every
 
         if chosen.program.kind == schema.SAVED_STATE:
@@ -244,11 +254,12 @@ def _tool(tools: list[str], chosen: options.Settings) -> int:
         ended = target.finish()
     names = dict.fromkeys(name for tool in tools for name in TOOLS[tool])
     found = _findings(target, progress, ended, [every()[name] for name in names]) or []
+    nothing = f"{', '.join(tools)}: nothing was found"
     if "races" in tools and "order" not in tools:
-        found = [one for one in found if (one.check, one.severity) != ("order", "note")]
-    return show(
-        found, chosen.as_json, ended.error, nothing=f"{', '.join(tools)}: nothing was found"
-    )
+        notes = [one for one in found if (one.check, one.severity) == ("order", "note")]
+        found = [one for one in found if one not in notes]
+        nothing += f" but {pairs(notes, chosen.program)}" if notes else ""
+    return show(found, chosen.as_json, ended.error, nothing=nothing)
 
 
 @click.command("check")
@@ -260,6 +271,7 @@ def _tool(tools: list[str], chosen: options.Settings) -> int:
     "tools",
     metavar="NAME,...",
     callback=_tools,
+    shell_complete=_complete_tools,
     help=f"run the program, and look for this alone: {', '.join(_TOOLS)} (docs/why.md)",
 )
 def check_command(as_json: bool, quiet: bool, tools: list[str], **flags: Any) -> int:

@@ -1,5 +1,6 @@
 """`bhemu why` says what is wrong with a run, `bhemu report` draws it on one HTML page."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,12 @@ if TYPE_CHECKING:
     from bhemu.why.check import Context, Name
     from bhemu.why.findings import Finding
     from bhemu.why.saved_state import Told
+
+
+_INTERPRETED = (
+    "the order of accesses was not checked, because nothing is compiled here: pip install"
+    " 'bhemu[compile]'"
+)
 
 
 @click.command("why")
@@ -55,12 +62,13 @@ def why_command(**values: Any) -> int:
     from bhemu.why import saved_state
 
     try:
-        found = findings(target, progress, ended)
+        asked, found = findings(target, progress, ended)
     except InputError as problem:  # an output that is not to be compared with what is expected
         return _refused(values["program"], problem, as_json=values["as_json"])
-    if target.chosen.program.kind != schema.SAVED_STATE:
-        return show(found, values["as_json"], ended.error)
-    return show(found, values["as_json"], ended.error, saved_state.told(target, found))
+    told = None
+    if target.chosen.program.kind == schema.SAVED_STATE:
+        told = saved_state.told(target, found)
+    return show(found, values["as_json"], ended.error, told, _nothing(asked), asked.notes)
 
 
 def _launched(values: dict[str, Any]) -> "tuple[Target, Progress]":
@@ -104,15 +112,17 @@ def show(
     as_json: bool,
     error: BhemuError | None,
     told: "Told | None" = None,
-    nothing: str = "nothing is wrong with this run: it ended, and no output differs",
+    nothing: str = "",
+    notes: "Sequence[Finding] | None" = None,
 ) -> int:
     """Print findings, and what a saved state tells besides, or `nothing`; the exit code.
 
-    `error`: what ended the run, for the verdict.
+    `error`: what ended the run, for the verdict. notes: what JSON has beside the findings.
     """
     code = EXIT_DIFFERS if found else EXIT_OK
     if as_json:
         shown: dict[str, Any] = {"findings": [one.as_dict() for one in found]}
+        shown |= {} if notes is None else {"notes": [one.as_dict() for one in notes]}
         shown |= told.as_dict() if told else {}
         verdict = verdicts.of(error.exit_code if error else code, shown["findings"])
         return output.report({"verdict": verdict, **shown}, code, as_json=True)
@@ -137,8 +147,10 @@ def _place(target: "Target", progress: Progress, core: str, text: str, ended: "R
     return output.report({"verdict": verdict, **shown}, EXIT_OK, lines, as_json=chosen.as_json)
 
 
-def findings(target: "Target", progress: Progress, ended: "RunResult") -> "list[Finding]":
-    """Everything that is wrong with a run, the likeliest first."""
+def findings(
+    target: "Target", progress: Progress, ended: "RunResult"
+) -> "tuple[Context, list[Finding]]":
+    """Everything that is wrong with a run, the likeliest first; what it was asked of."""
     from bhemu.why import late_run, question
 
     def ask(program: "Program") -> "tuple[Context, list[Finding]]":
@@ -157,7 +169,30 @@ def findings(target: "Target", progress: Progress, ended: "RunResult") -> "list[
         with progress.looking():
             found = question.findings(asked, target, ended.error)
     tell_skipped(asked)
-    return found
+    if asked.notes and found:
+        click.echo(pairs(asked.notes, target.program), err=True)
+    return asked, found
+
+
+def pairs(notes: "list[Finding]", program: "Program") -> str:
+    """How many accesses that nothing orders no late run has shown to matter, and who tells them."""
+    number = "1 pair" if len(notes) == 1 else f"{len(notes)} pairs"
+    text = f"{number} of accesses that nothing orders, not seen to change the result"
+    return f"{text}: bhemu check --tool order {program.path or 'PROGRAM'}"
+
+
+def _nothing(asked: "Context") -> str:
+    """What is said of a run of which nothing is known to be wrong, as far as was asked."""
+    from bhemu.jit.subset import JIT
+
+    ended = "the run ended as it should, and no output differs"
+    if asked.notes:
+        return f"{ended}; {pairs(asked.notes, asked.program)}"
+    if not JIT:
+        return f"{ended}; {_INTERPRETED}"
+    if asked.skipped or asked.cut:
+        return f"{ended}; not all of the checks were asked to their end"
+    return "nothing is wrong with this run: it ended, and no output differs"
 
 
 def tell_skipped(asked: "Context") -> None:
@@ -166,9 +201,6 @@ def tell_skipped(asked: "Context") -> None:
         tiles = ", ".join(f"({x},{y})" for x, y in asked.cut[:4])
         text = f"order is followed up to a part of the run alone: {len(asked.cut)} tiles, {tiles}"
         click.echo(text, err=True)
-    if asked.notes:
-        text = "accesses that nothing orders, and no late run shows that it matters"
-        click.echo(f"{len(asked.notes)} {text}: bhemu check --tool order", err=True)
     if asked.skipped:
         names = ",".join(asked.skipped)
         text = f"not asked, all that checks may do is done: bhemu run --check {names}"
@@ -202,7 +234,7 @@ def report_command(**values: Any) -> int:
         target.prepare_checks()
     with progress.running(target):
         ended = target.finish()
-    found = findings(target, progress, ended)
+    asked, found = findings(target, progress, ended)
     from bhemu.pictures.origins import Origin, origins
     from bhemu.pictures.page import page
     from bhemu.pictures.recording import Recorder
@@ -222,19 +254,16 @@ def report_command(**values: Any) -> int:
     has_past = chosen.program.kind not in (schema.SAVED_STATE, schema.SESSION)
     if ended.error is None and has_past and not seen.tile.state.timed[0]:
         ran = outcome(seen.program, seen.machine, recording.stop, None)
-        asked = context(target, progress, ended)
+        unasked = context(target, progress, ended)
         with progress.looking():
             causes = origins(
-                launch, ran.results, lambda name: links_of(asked, target.tile, "brisc", name)
+                launch, ran.results, lambda name: links_of(unasked, target.tile, "brisc", name)
             )
     data = page(chosen.program.name, seen, recording, ended.error, found, causes)
     files.write_whole(values["path"], lambda file: file.write(data), "report")
     code, shown = EXIT_DIFFERS if found else EXIT_OK, [one.as_dict() for one in found]
     verdict = verdicts.of(ended.error.exit_code if ended.error else code, shown)
     written = {"verdict": verdict, "report": str(values["path"]), "findings": shown}
-    line = f"{values['path']}: {_counted(len(found))}"
+    number = f"{len(found)} finding{'' if len(found) == 1 else 's'}"
+    line = f"{values['path']}: {number if found else _nothing(asked)}"
     return output.report(written, code, [line], as_json=chosen.as_json)
-
-
-def _counted(n: int) -> str:
-    return "nothing is wrong" if not n else f"{n} finding{'' if n == 1 else 's'}"

@@ -1,13 +1,14 @@
 """Stepper commands for breakpoints, reverse steps and saved states."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from bhemu.debug import places
 from bhemu.debug.places import Commands, number
 from bhemu.debug.show import Inspecting
-from bhemu.errors import InputError
+from bhemu.errors import InputError, UnknownName
 from bhemu.machine import where
 from bhemu.machine.breakpoints import ALL, Breakpoint, WordBreakpoint, code_places
 from bhemu.machine.core import Core
@@ -24,7 +25,11 @@ from bhemu.tensix.insn import instructions
 
 # The stepper's breakpoints: break, watch, condition, ignore, commands, delete, info.
 
-_INFO = ("breakpoints", "locals", "registers", "source", "threads", "all")
+_INFO = ("breakpoints", "watchpoints", "locals", "registers", "source", "threads", "all")
+_PLACES = (
+    "an address or a symbol with its length (0x20000:4), sem:1, lreg:3:7, dst:12, a Config field,"
+    " an element of an output (y[3,5]); of a variable of C print &NAME gives the address"
+)
 _MNEMONICS = {cls.name for cls in instructions().values()}
 
 
@@ -91,12 +96,18 @@ class Breaking(Inspecting):
         return self._stepping.break_word(name, threads, **fields)
 
     def do_watch(self, args: list[str]) -> None:
-        """watch PLACE [r|w|rw] [if EXPRESSION]: stop where PLACE (sem:1, a field) changes."""
+        """watch PLACE [r|w|rw] [if EXPRESSION]: stop where PLACE (sem:1, y[0,3]) changes."""
         args, text = _asked(args)
         access = args.pop() if args and args[-1] in ACCESS else "w"
         if not args:
             raise InputError("usage: watch PLACE [r|w|rw] [if EXPRESSION]")
-        point = self._stepping.watch(self.core, "".join(args), access)
+        from bhemu.debug.value_origin import watched_text
+
+        try:
+            point = self._stepping.watch(self.core, watched_text(self.tile, "".join(args)), access)
+        except UnknownName as unknown:
+            near = unknown.hint if unknown.hint.startswith("did you mean") else _PLACES
+            raise UnknownName(unknown.message, hint=near) from None
         self._ask(point.number, self.core, text)
         self._out(point.with_verb("set"))
 
@@ -162,7 +173,7 @@ class Breaking(Inspecting):
     # info
 
     def do_info(self, args: list[str]) -> None:
-        """info [breakpoints|locals|registers|source|threads]: all there is to say, or one part."""
+        """info [PART]: breakpoints, watchpoints, locals, registers, source, threads, or all."""
         wanted = args[0] if args else "all"
         named = [name for name in _INFO if name.startswith(wanted)]
         if len(named) != 1:
@@ -183,14 +194,20 @@ class Breaking(Inspecting):
         if not self._list_points():
             self._out("no breakpoints or watchpoints")
 
-    def _list_points(self) -> bool:
-        stepping, lines = self._stepping, []
-        for points in (stepping.points.points, stepping.points.words, stepping.watched.points):
+    def _list_points(self, *kinds: Mapping[int, Any]) -> bool:
+        stepping, lines = self._stepping, list[str]()
+        every = (stepping.points.points, stepping.points.words, stepping.watched.points)
+        for points in kinds or every:
             for n, point in points.items():
                 lines += [str(point), *stepping.conditions.of(n).lines()]
                 lines += [f"  {line}" for line in self._scripts.get(n, ())]
         self._print(lines)
         return bool(lines)
+
+    def _info_watchpoints(self) -> None:
+        points = self._stepping.watched.points
+        if not self._list_points(points):
+            self._out("no watchpoints")
 
     def _info_registers(self) -> None:
         self._print(places.regs(self.core, None))

@@ -15,6 +15,7 @@ from types import ModuleType
 
 from bhemu import devices, memmap, riscv, tensix
 from bhemu.arguments import did_you_mean
+from bhemu.debug.kernel_names import kernel_names
 from bhemu.devices.bus.address_map import MODULE_OF, find
 from bhemu.devices.bus.naming import (
     STREAM_REGISTERS,
@@ -38,6 +39,9 @@ from bhemu.tensix.insn import BLOCKS, CONDITIONS, SEMAPHORE_NAMES, decode, disas
 _NUMBER = re.compile(r"0[xX][0-9a-fA-F]{1,16}|\d{1,20}")
 _SOURCE = re.compile(r"Sources?:?\s+(.+?)\s*(?:\n\n|\Z)", re.DOTALL)
 _NUMBERED = re.compile(r"(\w*[a-zA-Z])(?:\d+|(?::\d+)+|\[\d+\])")  # LREG3, sem:1, LReg[3]
+_MACRO = re.compile(
+    r"(?:TTI|TT_OP|TT|TTO)_(?P<name>\w+?)|TTF_(?P<of>[A-Z0-9]+)_(?P<operand>\w+)", re.IGNORECASE
+)
 _MOST_USERS = 6
 _MOST_NEAR = 8
 _GPR_THREADS = ("unpack", "math", "pack")
@@ -73,6 +77,12 @@ def explain(text: str) -> list[Explanation]:
     raise InputError(f"nothing is called {wanted!r}", hint=_near(wanted))
 
 
+def names_that_begin(text: str) -> list[str]:
+    """Names that begin with `text`, whatever its case."""
+    wanted = text.lower()
+    return [name for name in _all_names() if name.lower().startswith(wanted)]
+
+
 def near_names(text: str) -> list[str]:
     """Names that hold `text`, whatever its case."""
     wanted = text.lower()
@@ -98,7 +108,7 @@ def _all_names() -> tuple[str, ...]:
     state = [one.name for one in views.NAMED]
     streams = STREAM_REGISTERS.values()
     known = (*named, *fields, *registers(), *rules, *state, *streams, *csr.NAMES.values())
-    known = (*known, *SEMAPHORE_NAMES, *memmap.CORE_NAMES)
+    known = (*known, *SEMAPHORE_NAMES, *memmap.CORE_NAMES, *_ENDINGS, *kernel_names())
     return tuple(dict.fromkeys(known))
 
 
@@ -173,7 +183,10 @@ def _config_address(index: int) -> Iterator[str]:
 
 
 def _instruction(name: str) -> Iterator[Explanation]:
+    """By its mnemonic, or by a macro of the C header: TTI_NAME, TT_OP_NAME, TTF_NAME_operand."""
     wanted, _, operand = name.partition(".")
+    if macro := _MACRO.fullmatch(name):
+        wanted, operand = macro["name"] or macro["of"], macro["operand"] or ""
     for cls in instructions().values():
         if cls.name != wanted.upper():
             continue
@@ -246,6 +259,32 @@ def _state(name: str) -> Iterator[Explanation]:
             yield Explanation("state", one.name, (one.doc, f"shown by {shown}"))
 
 
+_LREG = re.compile(r"lreg:?\[?(\d{1,2})\]?", re.IGNORECASE)
+_GENERAL = "instructions write and read it"
+_SET = "a constant for instructions; SFPCONFIG sets it, at power-up it is"
+_LREGS = (
+    *(_GENERAL,) * 7,
+    f"{_GENERAL}; where a mode says so, its low four bits name another LReg, lane by lane",
+    "the constant 0.837323 (0x3f56594b)",
+    "the constant 0.0",
+    "the constant 1.0 (0x3f800000)",
+    f"{_SET} -1.0 (0xbf800000)",
+    f"{_SET} 2 to the -9 (0x3b000000)",
+    f"{_SET} -0.674878 (0xbf2cc4c7)",
+    f"{_SET} -0.344847 (0xbeb08ff9)",
+    "a constant: twice the number of the lane, as an integer",
+)
+
+
+def _lreg(name: str) -> Iterator[Explanation]:
+    """A register of the vector unit: LREG3, LReg[3], lreg:3."""
+    found = _LREG.fullmatch(name)
+    if found is not None and (n := int(found[1])) < len(_LREGS):
+        about = "a register of the vector unit: 32 lanes of 32 bits"
+        shown = f"bhemu step PROGRAM: lreg {n}, watch lreg:{n}; bhemu dump PROGRAM lreg"
+        yield Explanation(about, f"LReg[{n}]", (_LREGS[n], shown))
+
+
 def _core(name: str) -> Iterator[Explanation]:
     """A core, a thread of the coprocessor, or a register of a core."""
     for c, known in enumerate(memmap.CORE_NAMES):
@@ -294,11 +333,13 @@ def _other(name: str) -> Iterator[Explanation]:
     for i, block in enumerate(BLOCKS.names):
         if wanted in (block, f"STALL_{block}", f"B{i}"):
             held = [cls.name for cls in instructions().values() if cls.stall_mask >> i & 1][:10]
-            about = f"bit {i} of stall_res: holds {', '.join(held)} ... (STALLWAIT, Blackhole ISA)"
+            about = f"bit {i} of stall_res, {1 << i:#x}: holds {', '.join(held)} ..."
+            about += " (STALLWAIT, Blackhole ISA)"
             yield Explanation("a class of instructions that STALLWAIT holds", block, (about,))
     for i, condition in enumerate(CONDITIONS.names):
-        if wanted in (condition.upper(), condition.upper().removesuffix(" IDLE"), f"C{i}"):
-            about = f"bit {i} of wait_res (STALLWAIT, Blackhole ISA)"
+        short = condition.upper().removesuffix(" IDLE")
+        if wanted in (condition.upper(), short, f"WAIT_{short}", f"C{i}"):
+            about = f"bit {i} of wait_res, {1 << i:#x} (STALLWAIT, Blackhole ISA)"
             yield Explanation("a condition of STALLWAIT", condition, (about,))
     for thread, names in enumerate(GPRS):
         for index, known in names.items():
@@ -307,7 +348,49 @@ def _other(name: str) -> Iterator[Explanation]:
                 yield Explanation("a Tensix GPR", known, (about,))
 
 
-_LOOKS = (_instruction, _field, _register, _rule, _state, _core, _semaphore, _other)
+def _ending(name: str) -> Iterator[Explanation]:
+    """What ends a run and is no rule of an instruction."""
+    for rule, (kind, *about) in _ENDINGS.items():
+        if rule == name.upper():
+            yield Explanation("how a run ends", rule, (kind, *about))
+
+
+_WHO = "bhemu why PROGRAM says who waits for whom, and what could have ended the waits"
+_ENDINGS = {
+    "DEADLOCK": (
+        "NoProgress, exit code 3: every core and thread waits, is parked or in reset, so that"
+        " nothing can happen any more",
+        _WHO,
+    ),
+    "LIVELOCK": (
+        "NoProgress, exit code 3: the cores that run are in loops that they can never leave,"
+        " whatever time passes; all others wait",
+        _WHO,
+        "where a host is to answer, --livelock 0 lets them go on",
+    ),
+    "IDLE": (
+        "NoProgress, exit code 3: everything is idle or parked, and [run] until does not hold",
+        "bhemu run PROGRAM shows how many instructions each core has retired",
+    ),
+    "LIMIT": (
+        "Limit, exit code 7: the clock has come to [run] limit before the end",
+        "bhemu why PROGRAM says whether the program is right and needs more time",
+    ),
+    "TIMEOUT": ("Limit, exit code 7: [run] timeout_s, in seconds, came before the end",),
+}
+
+
+def _kernel_name(name: str) -> Iterator[Explanation]:
+    """A name of the C library of kernels (lib/cb.h, ...)."""
+    for one in kernel_names().get(name, ()):
+        lines = (f"{one.header}:{one.line}: {one.declared}", *([one.about] if one.about else []))
+        yield Explanation("a name of bhemu's C library", one.name, lines)
+
+
+_LOOKS = (
+    *(_instruction, _field, _register, _rule, _state, _lreg, _core, _semaphore, _other, _ending),
+    _kernel_name,
+)
 
 
 # Sources

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bhemu.arguments import did_you_mean
 from bhemu.errors import InputError, UnknownName
@@ -23,7 +23,7 @@ _OPERATORS: tuple[dict[str, Callable[[int, int], int]], ...] = (  # from the wea
     {"|": lambda a, b: a | b},
     {"^": lambda a, b: a ^ b},
     {"&": lambda a, b: a & b},
-    {"==": lambda a, b: int(a == b), "!=": lambda a, b: int(a != b)},
+    {"==": lambda a, b: int(_equal(a, b)), "!=": lambda a, b: int(not _equal(a, b))},
     {
         "<": lambda a, b: int(a < b),
         "<=": lambda a, b: int(a <= b),
@@ -52,6 +52,12 @@ def _divided(a: int, b: int) -> tuple[int, int]:
     return quotient, a - b * quotient
 
 
+def _equal(a: int, b: int) -> bool:
+    """As in C: a negative number of 32 bits equals the unsigned one with its bits."""
+    low, high = sorted((a, b))
+    return low == high or (-(1 << 31) <= low < 0 and low + (1 << 32) == high)
+
+
 @dataclass(frozen=True)
 class Value:
     """A value with its type (None: a plain word) and its address (None: it is in no memory)."""
@@ -67,6 +73,11 @@ class Value:
         """A number without a type."""
         raw = (value & 0xFFFFFFFF).to_bytes(4, "little")
         return cls(raw, None, None, lambda a, n: bytes(n), value)
+
+    @classmethod
+    def lane(cls, value: int) -> Value:
+        """A lane of an LReg: the sign of its bits is that of a float and of an integer."""
+        return replace(cls.number(value), exact=value - ((value & 1 << 31) << 1))
 
     @classmethod
     def word(cls, address: int, read: Read) -> Value:

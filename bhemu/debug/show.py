@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -26,7 +27,7 @@ from bhemu.machine.tile import Tile
 from bhemu.machine.watchpoints import spans
 from bhemu.memmap import L1_SIZE, LOCAL_BASE, LOCAL_SIZES
 from bhemu.program.symbols import Symbols
-from bhemu.program.variables import Frame, Gone, locate, type_of, visible
+from bhemu.program.variables import Frame, Gone, locate, owners, type_of, visible
 
 # Memory as a core sees it, looked at without any effect.
 
@@ -82,6 +83,7 @@ _EXAMINE = re.compile(r"(\d*)([xduotcfis]?)([bhw]?)")
 _SIZES = {"b": 1, "h": 2, "w": 4, "": 4}
 _LIST = 10  # lines of source
 _MOST = 1024
+_NAMED = 3  # functions that have a variable
 
 
 class NoFrame(InputError):  # noqa: N818 (as its sisters)
@@ -219,9 +221,8 @@ class Inspecting(Commands):
     def _lookup(self, name: str) -> Value:
         """A register ($a0), a variable in scope, or a symbol of the ELFs."""
         if ":" in name:
-            return Value.number(
-                spans(self.tile, self.core.name, name)[0].value(self.tile.state.buffer)
-            )
+            value = spans(self.tile, self.core.name, name)[0].value(self.tile.state.buffer)
+            return Value.lane(value) if name.startswith("lreg") else Value.number(value)
         if name.startswith("$"):
             return Value.number(address(self.tile, self.core, name))
         read = Memory(self.tile, self.core).read
@@ -243,16 +244,32 @@ class Inspecting(Commands):
                 one for one, _, _ in visible(self._frame().debug, self.core.pc, self._selected)
             ]
         except NoFrame:
-            return unknown
+            return self._elsewhere(name) or unknown
         frames = self._frames()
         here = frames[min(self._selected, len(frames) - 1)].function
         near = did_you_mean(name, known)
         if not near and unknown.hint.startswith("did you mean"):
             near = unknown.hint
-        return UnknownName(
+        return self._elsewhere(name) or UnknownName(
             f"{name} is not in scope here, in {here}, and no symbol or register has that name",
             hint=near or "info locals lists what is; up selects the caller",
         )
+
+    def _elsewhere(self, name: str) -> InputError | None:
+        """That a name is a variable of other functions, where a core has one of that name."""
+        around = self._frames()[self._selected + 1 :]
+        for core in (self.core, *self.tile.core.values()):
+            for symbols in core.images:
+                with suppress(InputError):  # of debug information that is damaged, or too much
+                    functions = list(dict.fromkeys(owners(symbols.debug, name)))
+                    if functions:
+                        of = f"{', '.join(functions[:_NAMED])} ({core.name})"
+                        text = f"{name} is not in scope here; it is a variable of {of}"
+                        hint = f"break {functions[0]} {core.name}; continue; print {name}"
+                        if core is self.core and {one.function for one in around} & {*functions}:
+                            hint = f"up selects the caller: up; print {name}"
+                        return UnknownName(text, hint=hint)
+        return None
 
     def _condition(self, core: Core, text: str) -> Condition:
         """What a breakpoint asks: the expression, as `core` sees it where it stands then."""

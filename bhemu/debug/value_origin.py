@@ -1,5 +1,6 @@
 """Where a value comes from: the chain of words that computed it, each tried on a changed record."""
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -8,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bhemu.debug.trace import Tracer
+from bhemu.errors import InputError
 from bhemu.launch.session import Launched
 from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
@@ -15,6 +17,7 @@ from bhemu.machine.word_text import TracedWord
 from bhemu.program import codecs, tensor
 from bhemu.program.coordinates import XY
 from bhemu.program.schema import OutputSpec, Program
+from bhemu.program.toml import suggestion
 from bhemu.tensix import compiled, observe
 from bhemu.tensix.insn import decode, instructions
 from bhemu.tensix.spaces import LREG
@@ -349,3 +352,49 @@ def datum(base: int, spec: OutputSpec, index: tuple[int, ...]) -> tuple[int, int
     address = base + at // 8
     bits = codecs.FORMATS[spec.dtype].bits
     return address, ((1 << bits) - 1) << (8 * (address & 3) + at % 8)
+
+
+_ELEMENT = re.compile(r"(.+)\[([\d,\s]*)\]", re.DOTALL)
+
+
+def element(program: Program, text: str) -> tuple[OutputSpec | None, tuple[int, ...]]:
+    """The output and index that `y[3,5]` names; None for a text of another form.
+
+    InputError for an unknown output, or an index outside of it.
+    """
+    found = _ELEMENT.fullmatch(text.strip())
+    if found is None:
+        return None, ()
+    name, numbers = found.groups()
+    spec = next((spec for spec in program.outputs if spec.name == name), None)
+    if spec is None:
+        names = [spec.name for spec in program.outputs]
+        raise InputError(f"no output is called {name!r}", hint=suggestion(name, names))
+    index = tuple(int(number) for number in numbers.split(",") if number.strip())
+    inside = all(i < n for i, n in zip(index, spec.shape, strict=False))
+    if len(index) != len(spec.shape) or not inside:
+        shape = " x ".join(str(n) for n in spec.shape)
+        raise InputError(
+            f"{text}: {name} is {shape}", hint=f"{name}[{', '.join('0' for _ in spec.shape)}]"
+        )
+    return spec, index
+
+
+def watched_text(tile: Tile, text: str) -> str:
+    """A place as `watch` takes it: the bytes of an element of an output (y[3,5]), else `text`.
+
+    InputError for an output in the L1 of another tile.
+    """
+    program = tile.machine.loop.program
+    spec, index = (None, ()) if program is None else element(program, text)
+    if spec is None:
+        return text
+    offset, length = datum(0, spec, index)[0], max(codecs.FORMATS[spec.dtype].bits // 8, 1)
+    if spec.dram is None:
+        if spec.tile not in (None, tile.xy):
+            raise InputError(f"{text} does not lie in the L1 of this tile", hint="--tile x,y")
+        return f"{resolve(tile, spec.at) + offset:#x}:{length}"
+    for piece in spec.dram.pieces(spec.size):
+        if piece.offset <= offset < piece.offset + piece.size:
+            return f"dram:{piece.bank}:{piece.address + offset - piece.offset:#x}:{length}"
+    return text

@@ -225,7 +225,8 @@ def code_places(tile: Tile, core: Core, at: At, own: bool = False) -> list[CodeP
             found = [one for one in group if _entries(one, at)]
             if len(found) > 1:
                 names = ", ".join(one.name for one in found)
-                raise InputError(f"{at} is a function of several cores: {names}", hint="name one")
+                text = f"{at} is a function of several cores: {names}"
+                raise InputError(text, hint=f"name one: break {at} {found[0].name}")
             if found:
                 return [CodePlace(found[0], address) for address in _entries(found[0], at)]
     address = code_address(tile, core, at)
@@ -282,7 +283,9 @@ class Asked:
         """As `info breakpoints` shows it."""
         shown = [f"  only if {self.text}"] if self.condition is not None else []
         shown += [f"  the next {self.ignore} are ignored"] if self.ignore else []
-        return shown + ([f"  hit {self.hits} times"] if self.hits else [])
+        return shown + (
+            [f"  hit {self.hits} time{'' if self.hits == 1 else 's'}"] if self.hits else []
+        )
 
 
 class Conditions:

@@ -93,8 +93,10 @@ class Report:
         if self.first is None or self.worst is None:
             return f"{self.name}: all {self.total} elements agree ({rule})"
         lines = [f"{self.name}: {self.differing} of {self.total} elements differ ({rule})"]
-        lines.append(f"  first: {self.first}")
-        lines.append(f"  worst: {self.worst}")
+        if self.first == self.worst:
+            lines.append(f"  first and worst: {self.first}")
+        else:
+            lines += [f"  first: {self.first}", f"  worst: {self.worst}"]
         return "\n".join(lines)
 
 

@@ -310,6 +310,18 @@ def find(debug: Debug, pc: int, name: str, depth: int = 0) -> tuple[Any, Block |
     return None if entry is None else (entry, None)
 
 
+def owners(debug: Debug, name: str) -> Iterator[str]:
+    """The functions that have a variable of that name, wherever it is in scope."""
+    debug.renew()
+    for block in debug.blocks:
+        if any(name_of(entry) == name for entry in block.variables):
+            around: Block | None = block
+            while around is not None and around.kind == "DW_TAG_lexical_block":
+                around = around.outer
+            if around is not None:
+                yield around.name
+
+
 def type_of(entry: Any) -> CType:
     """The type of a variable; InputError where it cannot be read."""
     return of(entry)

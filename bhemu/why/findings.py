@@ -8,6 +8,7 @@ from typing import Any
 from bhemu.errors import BhemuError, Call, InputError, NoProgress, Where, source_text
 from bhemu.machine.core import Core
 from bhemu.machine.tile import Tile
+from bhemu.noc.grid import XY
 from bhemu.riscv.formats import Branch, Load, Store
 from bhemu.riscv.insn import Instruction
 from bhemu.riscv.isa import decode
@@ -61,6 +62,16 @@ class HandOver:
 
 
 @dataclass(frozen=True)
+class Uncounted:
+    """Of a finding about pages that are never counted: the counter, and what is not done."""
+
+    tile: XY
+    buffer: int
+    register: int
+    text: str
+
+
+@dataclass(frozen=True)
 class Finding:
     """One thing that is wrong: who did it, what it happened to, how that is known, what to do."""
 
@@ -72,6 +83,7 @@ class Finding:
     evidence: tuple[str, ...]
     advice: str
     hand_over: HandOver | None = None
+    uncounted: Uncounted | None = None
 
     @property
     def check(self) -> str:
@@ -80,7 +92,7 @@ class Finding:
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready values; the culprit has every key, whether its value is known or not."""
-        own = ("found_by", "hand_over")
+        own = ("found_by", "hand_over", "uncounted")
         known = {name: value for name, value in vars(self).items() if name not in own}
         function = str(self.culprit.get("symbol") or "").partition("+")[0]
         culprit = {**_UNKNOWN, "function": function, **self.culprit}

@@ -14,7 +14,7 @@ from bhemu.machine.tile import Tile
 from bhemu.program import schema
 from bhemu.program.coordinates import XY
 from bhemu.program.outputs import OutputResult
-from bhemu.why import checks, late_run, requests, saved_state
+from bhemu.why import arguments, checks, late_run, requests, saved_state
 from bhemu.why.check import Context, Name, outcome, unsaved
 from bhemu.why.findings import Finding, of_error, of_one_hang, place
 from bhemu.why.origin import overwritten
@@ -75,7 +75,7 @@ def findings(asked: Context, target: Launched, error: BhemuError | None) -> list
         asked.touched.append((error.where, target.clock))
     if isinstance(error, NoProgress):
         symptom = [of_one_hang(symptom[0], _of_hang(asked, tile, error))]
-    found = [*_too_short(asked, error), *overwritten.arguments(asked)]
+    found = [*_too_short(asked, error), *overwritten.arguments(asked), *arguments.missing(asked)]
     if tile is not None:  # which is taken back in time by what comes now
         found += [*overwritten.address(asked, error), *overwritten.setter(asked, error)]
         found += overwritten.code(tile, asked.program)

@@ -151,10 +151,15 @@ def with_hand_over(hang: Finding, error: NoProgress, found: Iterable[Finding]) -
     """The hang with what the findings say of the hand-over that its root waits for.
 
     Where nothing was found that could take from the semaphore, who has waited for it and does not
-    take from it is the culprit.
+    take from it is the culprit; who uses pages of the buffer that the root waits for, and never
+    counts them, is so too.
     """
     of_it = [one for one in found if _is_of_hang(error, one)]
     told = of_one_hang(hang, of_it)
+    if user := next((one for one in of_it if one.uncounted), None):
+        assert user.uncounted is not None
+        told = replace(told, text=f"{hang.text}: {user.uncounted.text}", advice=user.advice)
+        return replace(told, culprit=user.culprit, victim=hang.culprit)
     if keeper := next((one for one in of_it if _keeps(error, one)), None):
         text = f"{hang.text}: {keeper.culprit['core']} has waited for it and takes nothing"
         told = replace(told, text=text, advice=keeper.advice)
@@ -168,8 +173,12 @@ def apart(error: NoProgress, found: Iterable[Finding]) -> list[Finding]:
 
 
 def _is_of_hang(error: NoProgress, one: Finding) -> bool:
-    """Whether a finding is about the hand-over that the root of a hang waits for."""
+    """Whether a finding is about the hand-over or counter that the root of a hang waits for."""
     waiters = getattr(error.graph, "waiters", ())
+    if waiters and (counter := one.uncounted) is not None:
+        root = waiters[0]
+        awaited = root.where.get("tile"), *map(root.resource.get, ("buffer", "register"))
+        return awaited == (list(counter.tile), counter.buffer, counter.register)
     if one.hand_over is None or not waiters or waiters[0].kind != "semaphore":
         return False
     where, semaphores = waiters[0].where, one.hand_over.semaphores

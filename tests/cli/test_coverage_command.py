@@ -64,7 +64,15 @@ def test_counts_are_those_of_the_commit_log(tmp_path: Path) -> None:
 def test_a_tracefile_of_lines_branches_and_functions(bhemu, tmp_path: Path) -> None:
     path = tmp_path / "add1.info"
     done = bhemu("coverage", ELFS / "add1", "-o", path)
-    assert done.exit_code == 0 and done.stdout.splitlines()[-1].endswith("  all")
+    assert done.exit_code == 0 and done.stdout.splitlines()[-1].endswith(
+        "  all but bhemu's C library"
+    )
+    rows = [line.split()[:3:2] for line in done.stdout.splitlines() if line.endswith(".c")]
+    mine = [sum(int(row[n]) for row in rows) for n in range(2)]
+    assert done.stdout.splitlines()[-1].split()[:3:2] == [str(n) for n in mine]
+    shown = json.loads(bhemu("coverage", ELFS / "add1", "--json").stdout)
+    assert [shown["own"]["lines_hit"], shown["own"]["lines"]] == mine
+    assert shown["own"]["lines"] + shown["library"]["lines"] == shown["lines"]
     found = records(path)
     for own in found.values():
         counts = lines(own)

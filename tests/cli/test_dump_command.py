@@ -100,7 +100,7 @@ def test_every_format_of_the_command_is_one_of_dst() -> None:
     ("args", "message"),
     [
         ((), "name a STATE.npz or a program"),
-        (("none.npz",), "none.npz: cannot be read: No such file"),
+        (("none.npz",), "none.npz: no such file"),
         (("none.toml",), "none.toml: no such file"),
         (("text.npz",), "text.npz: not a saved state"),
         (("other.npz",), "other.npz: no array l1"),

@@ -21,8 +21,8 @@ def test_text_and_json_say_the_same(bhemu) -> None:
 @pytest.mark.parametrize(
     ("name", "lines"),
     [
-        ("LREG3", ("lreg: state", "  LReg lanes")),
-        ("LReg[3]", ("lreg: state",)),
+        ("LREG3", ("LReg[3]: a register of the vector unit: 32 lanes of 32 bits",)),
+        ("lreg", ("lreg: state", "  LReg lanes")),
         ("sem:1", ("sem: state",)),
         ("GPR5", ("gpr: state",)),
         ("trisc1", ("trisc1: a RISC-V core", "  held in reset by bit 13 of SOFT_RESET_0")),

@@ -75,8 +75,9 @@ def test_what_belongs_to_a_tile_of_a_chip_is_named_where_it_stands(
     assert f"{key} beside [[tile]]" in err and f"\n  at PROGRAM.toml:{line}\n" in err
 
 
-def test_what_is_no_text_is_no_program() -> None:
-    code, _, err = said("run", ELFS / "add1" / "in.npy")
+def test_what_is_no_text_is_no_program(tmp_path: Path) -> None:
+    path = shutil.copy(ELFS / "add1" / "in.npy", tmp_path / "program")
+    code, _, err = said("run", path)
     assert code == 2 and "not TOML, but no text, from byte 0 on" in err
 
 

@@ -95,3 +95,5 @@ def test_a_shell_completes_commands_options_values_and_files(bhemu) -> None:
     assert complete("bhemu run --tim") == ["plain,--timeout", "plain,--timing"]
     assert complete("bhemu run --engine u") == ["plain,unicorn"]
     assert complete("bhemu run elfs/a") == ["file,elfs/a"]
+    assert complete("bhemu check --tool races,or") == ["plain,races,order"]
+    assert complete("bhemu explain cb_po") == ["plain,cb_pop", "file,cb_po"]

@@ -64,7 +64,7 @@ def test_what_a_state_held_at_first_is_not_said_to_be_of_power_up(bhemu, tmp_pat
     state = tmp_path / "half.npz"
     assert bhemu("run", ELFS / "add1", "--limit", "1500", "--save", state).exit_code == 7
     result = bhemu("why", state, "0x40004:4")
-    assert "nothing has written it since clock 1500, where the history begins" in result.stdout
+    assert "nothing has changed it since clock 1500, where the history begins" in result.stdout
     result = bhemu("step", state, "-x", "goto 5")
     assert "a saved state has no past: begin with the program" in result.output
 

@@ -1,13 +1,22 @@
 """`bhemu explain`: everything that has a name, from its declaration, with its chapter."""
 
+import re
+from pathlib import Path
+
+import numpy as np
 import pytest
 
+import bhemu.kernel
+from bhemu import Tile
 from bhemu.debug.explain import explain
+from bhemu.debug.kernel_names import kernel_names
 from bhemu.debug.places import fields
 from bhemu.errors import InputError
 from bhemu.tensix import config_fields, thread_fields
 from bhemu.tensix.insn import assemble, instructions
 from bhemu.tensix.rules import RULES
+
+C = Path(bhemu.kernel.__file__).parent / "c"
 
 
 def lines(text: str) -> str:
@@ -51,10 +60,22 @@ def lines(text: str) -> str:
         ("sem", ["semaphores: value and maximum", "dump sem"]),
         ("mhartid", ["number 0xf14"]),
         ("SRCA_VLD", ["bit 7 of wait_res"]),
-        ("STALL_MATH", ["bit 6 of stall_res: holds"]),
+        ("STALL_MATH", ["bit 6 of stall_res, 0x40: holds"]),
         ("OUTPUT_ADDR", ["GPR 12 of T2"]),
         ("bf16", ["code 5"]),
         ("0x00a50513", ["addi a0,a0,10"]),
+        ("LIVELOCK", ["how a run ends", "NoProgress, exit code 3", "bhemu why PROGRAM"]),
+        ("deadlock", ["how a run ends", "bhemu why PROGRAM"]),
+        ("WAIT_MATH", ["bit 4 of wait_res, 0x10", "lib/tensix.h", "#define WAIT_MATH 0x010u"]),
+        ("CLEAR_SRCA", ["lib/math_half.h", "Bits of SETRWC's bit_mask and clear_ab_vld."]),
+        ("cb_pop", ["static inline void cb_pop(struct cb *cb, uint32_t pages)", "been read"]),
+        ("cb_wait_room", ["lib/cb.h:", "Returns when there is room for `pages` more."]),
+        ("EACH_TILE", ["args.h of a new kernel:", "tile < (args)->end"]),
+        ("TTI_SFPLOAD", ["SFPLOAD: a Tensix instruction"]),
+        ("TT_OP_SFPLOAD", ["SFPLOAD: a Tensix instruction"]),
+        ("TTF_PACR_addr_mode", ["PACR.addr_mode: an operand"]),
+        ("LREG3", ["LReg[3]: a register of the vector unit: 32 lanes", "step PROGRAM: lreg 3"]),
+        ("LReg[10]", ["the constant 1.0"]),
     ],
 )
 def test_what_has_a_name_is_explained(name: str, said: list[str]) -> None:
@@ -120,7 +141,7 @@ def test_state_with_an_index_is_that_state() -> None:
 
 @pytest.mark.parametrize("name", ["MATH_PACK", "semaphore::MATH_PACK", "SEMAPHORE_MATH_PACK"])
 def test_semaphores_have_the_names_that_kernels_give_them(name: str) -> None:
-    (found,) = explain(name)
+    found = explain(name)[0]
     assert (found.kind, found.name) == ("a semaphore", "MATH_PACK")
     assert "semaphore 1 " in found.lines[0] and "sem_sel = 0x2" in found.lines[0]
 
@@ -129,3 +150,27 @@ def test_a_misspelt_semaphore_is_suggested() -> None:
     with pytest.raises(InputError) as caught:
         explain("UNPACK_SYNK")
     assert "UNPACK_SYNC" in caught.value.hint
+
+
+def test_constants_of_the_vector_unit_are_those_of_power_up() -> None:
+    lreg = Tile().tensix.lreg
+    for n in range(8, 15):
+        said = lines(f"LREG{n}")
+        number = float(lreg[n, 0].view("<f4"))
+        assert (lreg[n] == lreg[n, 0]).all()
+        assert f"{number:.6g}" in said or f"({lreg[n, 0]:#010x})" in said or "0.0" in said
+    assert (lreg[15] == 2 * np.arange(32)).all()
+
+
+def test_every_name_of_the_kernel_library_is_explained() -> None:
+    names = kernel_names()
+    texts = [path.read_text() for path in (C / "lib").glob("*.h")]
+    defined = {n for text in texts for n in re.findall(r"^#define (\w+)", text, re.MULTILINE)}
+    called = {n for text in texts for n in re.findall(r"^static inline .*?(\w+)\(", text, re.M)}
+    assert len(defined) > 50 and len(called) > 50
+    assert defined | called <= names.keys()
+    for one in (one for several in names.values() for one in several):
+        assert one.name in one.declared
+        assert "/*" not in one.declared and "{" not in one.declared.removesuffix("{")[-1:]
+        said = lines(one.name)
+        assert f"{one.header}:{one.line}" in said

@@ -33,6 +33,16 @@ NO_WAIT_FOR_ROOM: Edit = ("pack.c", "cb_wait_room(&out, 1);", NONE)
 OVERLAP: Edit = ("PROGRAM.toml", "at = 0x31000\n", "at = 0x30800\n")
 
 
+NO_POP_OF_IN: Edit = ("unpack.c", "cb_pop(&in, 1);", NONE)
+NO_PUSH_OF_IN: Edit = ("reader.c", "cb_push(&in, 1);", NONE)
+NO_POP_OF_OUT: Edit = ("writer.c", "cb_pop(&out, 1);", NONE)
+NO_ADDRESS: Edit = ("PROGRAM.toml", ', "u32:0x100000"]', "]")
+NO_END: Edit = ("PROGRAM.toml", 'math.elf", args = ["tile:index", "tile:count", "u32:4"]',
+                'math.elf", args = ["tile:index", "tile:count"]')  # fmt: skip
+NO_WAIT_FOR_MOVES: Edit = ("math.c", "TTI_STALLWAIT(STALL_SFPU, WAIT_MATH);", NONE)
+NO_WAIT_FOR_STORES: Edit = ("math.c", "TTI_STALLWAIT(STALL_SYNC, WAIT_SFPU);", NONE)
+
+
 def call(*args: object) -> Any:
     result = CliRunner().invoke(main, [str(arg) for arg in args])
     assert "Traceback" not in result.output
@@ -69,6 +79,97 @@ def findings(folder: Path) -> list[dict[str, Any]]:
     """Of `bhemu why`."""
     found: list[dict[str, Any]] = json.loads(call("why", folder, "--json").stdout)["findings"]
     return found
+
+
+@pytest.mark.parametrize(
+    ("edit", "told"),
+    [
+        (NO_WAIT_FOR_MOVES, ["SFPLOAD does not wait for the matrix unit", "SFPSTORE does not"]),
+        (NO_WAIT_FOR_STORES, ["SEMPOST does not wait for the vector unit"]),
+    ],
+)
+def test_a_missing_wait_that_no_late_run_shows_is_said_with_where_to_look(
+    changed, edit, told
+) -> None:
+    """The ISA asks for the wait; the words before it are done long before what it holds back."""
+    folder = changed(edit)
+    pairs = "1 pair" if len(told) == 1 else f"{len(told)} pairs"
+    said = call("why", "-q", folder)
+    assert (said.exit_code, said.stderr) == (0, "")
+    assert said.stdout == (
+        f"the run ended as it should, and no output differs; {pairs} of accesses that nothing"
+        " orders, not seen to change the result: bhemu check --tool order"
+        f" {folder / 'PROGRAM.toml'}\n"
+    )
+    shown = json.loads(call("why", folder, "--json").stdout)
+    starts = zip(shown["notes"], told, strict=True)
+    assert all(one["text"].startswith(start) for one, start in starts)
+    assert (shown["findings"], shown["verdict"]) == ([], "ok")
+    assert pairs in call("report", folder, "-o", folder / "relu.html").stdout
+    looked = call("check", "--tool", "races", folder)
+    assert pairs in looked.stdout
+    assert looked.exit_code == 0
+    assert call("check", "--tool", "order", folder).exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("edit", "waits", "does", "advice"),
+    [
+        (
+            NO_POP_OF_IN,
+            "ncrisc waits for pages of buffer 0 to be given back (tiles acked, register 8 of"
+            " stream 8)",
+            "trisc0 reads pages and gives none back",
+            "cb_pop_front (in lib/cb.h cb_pop) after this",
+        ),
+        (
+            NO_POP_OF_OUT,
+            "trisc2 waits for pages of buffer 16 to be given back (tiles acked, register 8 of"
+            " stream 24)",
+            "brisc reads pages and gives none back",
+            "cb_pop_front (in lib/cb.h cb_pop) after this",
+        ),
+        (
+            NO_PUSH_OF_IN,
+            "trisc0 waits for pages of buffer 0 to be announced (tiles received, register 10 of"
+            " stream 8)",
+            "ncrisc writes pages and announces none",
+            "cb_push_back (in lib/cb.h cb_push) after this",
+        ),
+    ],
+)
+def test_who_leaves_a_count_out_leads_the_hang_that_it_makes(
+    changed, edit, waits, does, advice
+) -> None:
+    """One finding; buffers have the numbers that PROGRAM.toml declares."""
+    folder = changed(edit)
+    assert waits in call("run", folder).stderr
+    (found,) = findings(folder)
+    lost = "and nothing that could give it was found"
+    assert found["text"] == f"livelock: {waits}, {lost}: {does}"
+    assert (found["check"], found["advice"]) == ("waiting", advice)
+    assert (found["culprit"]["core"], found["victim"]["core"]) == (
+        does.split()[0],
+        waits.split()[0],
+    )
+    last = found["culprit"]["inlined"][-1:] or [found["culprit"]]
+    assert last[0]["file"] == edit[0]
+
+
+@pytest.mark.parametrize(
+    ("edit", "core", "held", "at", "line"),
+    [(NO_ADDRESS, "ncrisc", 3, "0xc", "reader.c"), (NO_END, "trisc1", 2, "0x8", "math.c")],
+)
+def test_an_argument_that_the_program_does_not_give_is_told_with_who_reads_it(
+    changed, edit, core, held, at, line
+) -> None:
+    (found,) = [one for one in findings(changed(edit)) if one["check"] == "contract"]
+    assert f"{core} has {held} arguments, and its kernel reads the word at {at}" in found["text"]
+    assert (found["culprit"]["file"], found["victim"]["file"]) == ("PROGRAM.toml", line)
+    assert (
+        f"{core} = "
+        in (changed(edit) / "PROGRAM.toml").read_text().splitlines()[found["culprit"]["line"] - 1]
+    )
 
 
 def test_a_missing_read_barrier_is_shown_although_the_result_is_right(changed) -> None:

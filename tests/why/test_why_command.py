@@ -1,7 +1,10 @@
 """`bhemu why`: findings with their culprit, exit codes, JSON."""
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,8 +31,21 @@ def test_nothing_is_wrong() -> None:
     code, shown = why(str(ROOT / "elfs" / "add1"), "--json")
     assert (code, json.loads(shown)) == (
         0,
-        {"verdict": "ok", "findings": [], "exit_code": 0},
+        {"verdict": "ok", "findings": [], "notes": [], "exit_code": 0},
     )
+
+
+def test_what_was_not_checked_is_said_where_nothing_is_compiled() -> None:
+    """The checks of order need an observed run, which interpreted takes too long."""
+    done = subprocess.run(
+        [sys.executable, "-m", "bhemu", "why", "-q", str(ROOT / "elfs" / "add1")],
+        env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("the run ended as it should, and no output differs; the order of")
+    assert "pip install 'bhemu[compile]'" in done.stdout
 
 
 def test_a_wrong_element_and_its_culprit(tmp_path) -> None:

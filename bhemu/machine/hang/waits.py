@@ -508,11 +508,8 @@ def _polled(agents: Agents, c: int, poll: Poll) -> tuple[Resource, str, list[Rel
         stream, register = (at - mm.OVERLAY_BASE) >> 12, (at & 0xFFF) >> 2
         releasers += agents.by_words(Effect(Kind.STORES, at))
         numbers |= {"stream": stream, "register": register}
-        role = STREAM_ROLES.get(register)
-        then = stream - FIRST_BUFFER_STREAMS[1]
-        older = f", in older builds {then}" if then >= 0 else ""
-        of = f" ({role}; in tt-metal of circular buffer {stream}{older})" if role else ""
-        name = f"register {register} of stream {stream}{of} to change"
+        buffer, name = _counter(agents.tile, stream, register)
+        numbers |= {} if buffer is None else {"buffer": buffer}
         return Resource("stream", numbers), name, releasers, ""
     if mm.MAILBOX_BASE <= at < mm.MAILBOX_END and c < 4:
         wait = _mailbox(agents, c, mailbox.EMPTY, (at - mm.MAILBOX_BASE) >> 12, "")
@@ -522,3 +519,39 @@ def _polled(agents: Agents, c: int, poll: Poll) -> tuple[Resource, str, list[Rel
         near = range(3) if c == 0 or at >= mm.TENSIX_CFG_BASE else (c - 1,)
         releasers += [agents.thread(t) for t in near if agents.s.gate_full[t]]
     return Resource("register", numbers), f"{block} word {at & ~3:#x} to change", releasers, ""
+
+
+# Registers of streams count the pages of circular buffers.
+
+_PAGES = {
+    mmio.REMOTE_DEST_BUF_START: "to be given back (tiles acked",
+    mmio.REMOTE_DEST_BUF_SIZE: "to be announced (tiles received",
+}
+
+
+def _counter(tile: Tile, stream: int, register: int) -> tuple[int | None, str]:
+    """The circular buffer that a register of a stream counts, where it is known; in words."""
+    role, at = STREAM_ROLES.get(register), f"register {register} of stream {stream}"
+    if role is None:
+        return None, f"{at} to change"
+    buffer = buffer_of(tile, stream)
+    if buffer is not None:
+        return buffer, f"pages of buffer {buffer} {_PAGES[register]}, {at})"
+    then = stream - FIRST_BUFFER_STREAMS[1]
+    older = f", in older builds {then}" if then >= 0 else ""
+    return None, f"{at} ({role}; in tt-metal of circular buffer {stream}{older}) to change"
+
+
+def buffer_of(tile: Tile, stream: int) -> int | None:
+    """The circular buffer of the launched program that a stream counts; None: it cannot be told.
+
+    The builds of a program begin at one of FIRST_BUFFER_STREAMS: at the only one by which every
+    stream that counts something, this one included, is that of a declared buffer.
+    """
+    program = tile.machine.loop.program
+    parts = () if program is None else program.placed()
+    declared = {b.index for part in parts if tile.xy in part.at for b in part.buffers}
+    counts = tile.state.stream[:, list(_PAGES)]
+    used = {stream, *(n for n in range(mmio.STREAMS) if counts[n].any())}
+    fits = [first for first in FIRST_BUFFER_STREAMS if {n - first for n in used} <= declared]
+    return stream - fits[0] if len(fits) == 1 else None

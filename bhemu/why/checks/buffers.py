@@ -16,7 +16,7 @@ from bhemu.noc.grid import XY
 from bhemu.program.specs import BufferSpec, TileSpec
 from bhemu.tensix.mmio import REMOTE_DEST_BUF_SIZE, REMOTE_DEST_BUF_START
 from bhemu.why.check import Check, Context
-from bhemu.why.findings import Finding, outside, place
+from bhemu.why.findings import Finding, Uncounted, outside, place
 from bhemu.why.order import record as r
 from bhemu.why.order.conflicts import Observed, observed
 from bhemu.why.order.notes import ASKED, PACKED, STORED, UNPACKED
@@ -26,6 +26,7 @@ from bhemu.why.toml_lines import TomlLines
 
 _STREAM = 0x1000  # bytes of the registers of one
 COUNT_REGISTERS = {REMOTE_DEST_BUF_START: "acked", REMOTE_DEST_BUF_SIZE: "received"}
+REGISTERS = {kind: register for register, kind in COUNT_REGISTERS.items()}
 COUNTS = tuple(COUNT_REGISTERS.values())  # kinds of events that change a count
 
 
@@ -208,6 +209,7 @@ class Buffer:
 
 _MOVERS = ("brisc", "ncrisc")  # which move data, and do not compute
 _HEADERS = (".h", ".hpp", ".hh", ".inc")
+_OWN = "(in lib/cb.h {}) after this"  # the library of `bhemu new --kernel`
 _TILES = 2  # of those with the same code and arguments are looked at
 
 
@@ -226,7 +228,7 @@ def _awaited(waiters: Sequence[Any], first: int) -> Iterator[tuple[int, str]]:
     for waiter in waiters:
         if waiter.kind == "stream" and waiter.resource.get("register") in COUNT_REGISTERS:
             kind = COUNT_REGISTERS[waiter.resource["register"]]
-            yield waiter.resource["stream"] - first, kind
+            yield waiter.resource.get("buffer", waiter.resource["stream"] - first), kind
 
 
 def _numbered(event: Event, first: int) -> Event:
@@ -326,8 +328,8 @@ class _Look:
     def _never(self, buffer: Buffer) -> Iterator[Finding]:
         """In a hang: pages that are used again and again, or waited for, and never counted."""
         for verb, kind, missing, advice in (
-            ("reads", "acked", "and gives none back", "cb_pop_front after this"),
-            ("writes", "received", "and announces none", "cb_push_back after this"),
+            ("reads", "acked", "and gives none back", f"cb_pop_front {_OWN.format('cb_pop')}"),
+            ("writes", "received", "and announces none", f"cb_push_back {_OWN.format('cb_push')}"),
         ):
             event = buffer.last.get(verb)
             if event is None or kind in buffer.counters:
@@ -337,7 +339,9 @@ class _Look:
             stuck = event.who in self._waiting  # it may count when it goes on
             if again or ((buffer.spec.index, kind) in self._awaited and not stuck):
                 text = f"{event.who} {verb} pages {missing}: {buffer.state()}"
-                yield self._finding(buffer, event, text, advice)
+                short = f"{event.who} {verb} pages {missing}"
+                counter = Uncounted(self._xy, buffer.spec.index, REGISTERS[kind], short)
+                yield replace(self._finding(buffer, event, text, advice), uncounted=counter)
 
     def _finding(self, buffer: Buffer, event: Event, text: str, advice: str) -> Finding:
         victims = [one for one in (*buffer.counters.values(), *buffer.last.values())

@@ -1,6 +1,5 @@
 """The chain of causes behind a place: its last change, what that was made from, and so on back."""
 
-import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -8,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bhemu.debug.value_origin import datum
+from bhemu.debug.value_origin import datum, element
 from bhemu.devices.bus.address_map import block_name
 from bhemu.errors import BhemuError, InputError, Where
 from bhemu.machine.core import Core
@@ -19,8 +18,6 @@ from bhemu.machine.tile import Tile
 from bhemu.machine.watchpoints import Change, Span, spans
 from bhemu.memmap import CORE_NAMES
 from bhemu.program.schema import Program
-from bhemu.program.specs import OutputSpec
-from bhemu.program.toml import suggestion
 from bhemu.riscv.formats import Atomic, Branch, Csr, Load, Store
 from bhemu.riscv.isa import decode
 from bhemu.tensix import compiled
@@ -218,7 +215,6 @@ def _size(word: int) -> int:
 
 
 MOST = 24  # links of a chain
-_ELEMENT = re.compile(r"(.+)\[([\d,\s]*)\]", re.DOTALL)
 DEPTH = 8
 
 
@@ -334,7 +330,7 @@ class Chain:
                 return f"{name}, {span.at - low:#x} bytes from its beginning"
         first = self._history.first
         since = f"clock {first}, where the history begins" if first else "power-up"
-        return f"nothing has written it since {since}"
+        return f"nothing has changed it since {since}"
 
     def _causes(
         self, change: Change, found: tuple[Span, ...]
@@ -377,29 +373,6 @@ class Chain:
                 yield "computed from what the core had before its last 256 instructions"
         if values and all(one.kind == "constant" for one in values):
             yield "a constant of the code"
-
-
-def element(program: Program, text: str) -> tuple[OutputSpec | None, tuple[int, ...]]:
-    """The output and index that `y[3,5]` names; None for a text of another form.
-
-    InputError for an unknown output, or an index outside of it.
-    """
-    found = _ELEMENT.fullmatch(text.strip())
-    if found is None:
-        return None, ()
-    name, numbers = found.groups()
-    spec = next((spec for spec in program.outputs if spec.name == name), None)
-    if spec is None:
-        names = [spec.name for spec in program.outputs]
-        raise InputError(f"no output is called {name!r}", hint=suggestion(name, names))
-    index = tuple(int(number) for number in numbers.split(",") if number.strip())
-    inside = all(i < n for i, n in zip(index, spec.shape, strict=False))
-    if len(index) != len(spec.shape) or not inside:
-        shape = " x ".join(str(n) for n in spec.shape)
-        raise InputError(
-            f"{text}: {name} is {shape}", hint=f"{name}[{', '.join('0' for _ in spec.shape)}]"
-        )
-    return spec, index
 
 
 def find(tile: Tile, program: Program, core: str, text: str) -> tuple[Span, ...]:

@@ -2,8 +2,11 @@
 
 from dataclasses import replace
 
-from bhemu.debug.value_origin import datum
+from bhemu.debug.value_origin import datum, element
 from bhemu.errors import InputError
+from bhemu.jit.subset import JIT
+from bhemu.machine.error_text import where_core
+from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
 from bhemu.machine.watchpoints import Span
 from bhemu.program.coordinates import XY
@@ -11,7 +14,9 @@ from bhemu.program.schema import Program
 from bhemu.program.specs import OutputSpec
 from bhemu.program.tensor import bit_offset
 from bhemu.why.check import Context
-from bhemu.why.origin.chain import Link, element, links_behind
+from bhemu.why.findings import in_words, place
+from bhemu.why.order.conflicts import observed
+from bhemu.why.origin.chain import Link, links_behind
 from bhemu.why.requests import Written, written
 
 
@@ -35,11 +40,36 @@ def links_of_sent(
     return links_behind(tile, program, "brisc", f"{address:#x}", found, sent.clock)
 
 
+def _packed_as_it_was(context: Context, tile: Tile, link: Link, at: int, clock: int) -> Link:
+    """The link of L1 `at` on a tile; where nothing has changed it, with the last PACR there.
+
+    clock: the link is about what was there then.
+    """
+    if link.where is not None or not JIT:
+        return link
+    seen = (one.transfers() for one in observed(context) if one.tile.xy == tile.xy)
+    packs = [
+        one
+        for transfers in seen
+        for one in transfers
+        if not one.reads and one.first <= at < one.end and one.step.clock <= clock
+    ]
+    if not packs:
+        return link
+    step = packs[-1].step
+    who = in_words(place(where_core(tile, step.core, step.pc), step.clock))
+    return replace(link, text=f"{link.text}; the last PACR there has left it so: {who}")
+
+
 def links_of(context: Context, tile: Tile, core: str, text: str) -> list[Link]:
     """As links_behind; of an element of an output in DRAM too, which any tile may have written."""
     spec, index = element(context.program, text)
     if spec is None or spec.dram is None:
-        return links_behind(tile, context.program, core, text)
+        links = links_behind(tile, context.program, core, text)
+        if spec is not None:
+            at = datum(resolve(tile, spec.at), spec, index)[0]
+            links[0] = _packed_as_it_was(context, tile, links[0], at, context.end)
+        return links
     sent, told = written(context, spec, index)
     if sent is None:
         raise InputError(f"{text}: {told or 'which request has written it is not known'}")
@@ -51,4 +81,5 @@ def links_of(context: Context, tile: Tile, core: str, text: str) -> list[Link]:
         return [first]
     seen = with_history(context, sent.tile.xy)
     links = links_of_sent(seen, context.program, spec, index, sent)
+    links[0] = _packed_as_it_was(context, sent.tile, links[0], sent.low, sent.clock)
     return [first, *(replace(link, depth=link.depth + 1) for link in links)]
