@@ -12,7 +12,7 @@ from bhemu.why.check import Context
 from bhemu.why.order.conflicts import tiles
 from bhemu.why.order.sent import Sent
 from bhemu.why.order.tiles import Tiles
-from bhemu.why.walk import where
+from bhemu.why.steps import where
 
 # Which tensors of DRAM the NoC brings to L1 of which tile, or takes from there, in a whole run.
 

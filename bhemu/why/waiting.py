@@ -21,7 +21,7 @@ from bhemu.why.order.conflicts import observed
 from bhemu.why.order.sent import Sent
 from bhemu.why.order.sites import comparison
 from bhemu.why.requests import last_sent
-from bhemu.why.walk import where
+from bhemu.why.steps import where
 
 # A core waits for a count that is not reached.
 

@@ -17,7 +17,7 @@ from bhemu.timing import cycles
 from bhemu.why.check import Context, Outcome
 from bhemu.why.findings import Finding
 from bhemu.why.order.describe import unit_of
-from bhemu.why.walk import Step, Word, maker
+from bhemu.why.steps import Step, Word, maker
 
 _NOT_SHOWN = "no late run has shown that their order matters"
 _SESSION = "no late run was tried: the host of a session waits in each read, which takes minutes"

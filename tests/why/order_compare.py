@@ -19,7 +19,7 @@ from bhemu.why.order import observe, sites
 from bhemu.why.order import record as r
 from bhemu.why.order.conflicts import Conflict
 from bhemu.why.order.observe import Observer
-from bhemu.why.walk import Word
+from bhemu.why.steps import Word
 
 BEHIND = 5000  # clock units behind the end of a program
 Key = tuple[int, int, str]  # pc of each side, of a REPLAY where it gave the word; kind of place

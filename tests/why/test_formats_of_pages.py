@@ -10,7 +10,7 @@ from bhemu.why.checks import formats
 from bhemu.why.checks.formats import Operands
 from bhemu.why.findings import Finding
 from bhemu.why.order.conflicts import Transfer
-from bhemu.why.walk import Word
+from bhemu.why.steps import Word
 
 SETTER = 44  # the line that sets the format
 

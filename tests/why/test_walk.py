@@ -12,7 +12,7 @@ from bhemu.riscv.assembly import NOP, PARK, branch, code, ttinsn, word
 from bhemu.tensix.frontend import FROM_REPLAY
 from bhemu.tensix.insn import assemble
 from bhemu.why.order.sites import is_one_of_two
-from bhemu.why.walk import Word, where
+from bhemu.why.steps import Word, where
 
 
 @pytest.mark.parametrize("name", ["add1", "llk_like"])

@@ -20,7 +20,7 @@ from bhemu.why import witness
 from bhemu.why.check import Context
 from bhemu.why.findings import Finding
 from bhemu.why.question import context
-from bhemu.why.walk import Instruction
+from bhemu.why.steps import Instruction
 
 WALL_CLOCK = mm.DEBUG_BASE + mm.RISCV_DEBUG_REG_WALL_CLOCK_0
 NOP, OUT = 0x02000000, 0x20200

@@ -15,7 +15,7 @@ from bhemu.why.order.delays import loop_around
 from bhemu.why.order.observe import name
 from bhemu.why.order.pair_findings import Act, PairFinding, with_late_runs
 from bhemu.why.order.record import NOC
-from bhemu.why.walk import Step, where
+from bhemu.why.steps import Step, where
 
 _ADVICE = {
     request.READ: "wait for its answer (noc_async_read_barrier) before its data are used",

@@ -10,7 +10,7 @@ from bhemu.why.check import Check, Context
 from bhemu.why.findings import Finding, merged, place
 from bhemu.why.order.conflicts import Observed, observed
 from bhemu.why.order.observe import is_own
-from bhemu.why.walk import Instruction, where
+from bhemu.why.steps import Instruction, where
 
 
 def _stacks(context: Context) -> Sequence[Finding]:

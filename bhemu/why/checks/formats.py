@@ -13,8 +13,8 @@ from bhemu.why.check import Check, Context
 from bhemu.why.findings import Finding, merged, place
 from bhemu.why.order.conflicts import Observed, Transfer, observed, tiles
 from bhemu.why.requests import Moved
+from bhemu.why.steps import where
 from bhemu.why.toml_lines import TomlLines
-from bhemu.why.walk import where
 
 _LIKE = {"fp8": ("fp8_e4m3", "fp8_e5m2"), "int8": ("int8", "uint8"), "tf32": ("fp32", "tf32")}
 _HEADER = 16  # bytes that both units add to an address

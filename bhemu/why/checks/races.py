@@ -13,7 +13,7 @@ from bhemu.why.order.describe import unit_of
 from bhemu.why.order.observe import kind, l1_address, name
 from bhemu.why.order.pair_findings import SEEN, Act, Blame, PairFinding, with_late_runs
 from bhemu.why.order.record import HOST, NOC
-from bhemu.why.walk import Step, Word, maker
+from bhemu.why.steps import Step, Word, maker
 
 _CHANGES = "and changes"
 _WAIT = "wait for the other side before this access: SEMWAIT, TTSync, a word of L1 that it sets"

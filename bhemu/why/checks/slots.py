@@ -18,7 +18,7 @@ from bhemu.why.findings import Finding, merged, place
 from bhemu.why.order import record as r
 from bhemu.why.order.conflicts import observed
 from bhemu.why.order.notes import PUSHED
-from bhemu.why.walk import Instruction, where
+from bhemu.why.steps import Instruction, where
 
 _SLOTS = 32
 

@@ -19,7 +19,7 @@ from bhemu.why.order.conflicts import Observed, observed
 from bhemu.why.order.notes import ACCESSED, DROPPED, STALE
 from bhemu.why.order.observe import Observer
 from bhemu.why.order.sites import is_polled, spin
-from bhemu.why.walk import Instruction, Step, where
+from bhemu.why.steps import Instruction, Step, where
 
 _SEEDS = 3
 _SEEN = 3  # findings of a run

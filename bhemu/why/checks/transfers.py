@@ -8,7 +8,7 @@ from bhemu.why.findings import Finding, place, with_evidence
 from bhemu.why.order.blame import Disorder, Side, Walk, disorders
 from bhemu.why.order.conflicts import tiles
 from bhemu.why.order.pair_findings import Act, PairFinding, with_late_runs
-from bhemu.why.walk import maker
+from bhemu.why.steps import maker
 
 
 def run(context: Context) -> list[Finding]:

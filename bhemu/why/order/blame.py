@@ -18,7 +18,7 @@ from bhemu.why.order.observe import owner_of
 from bhemu.why.order.pair_findings import Act, Blame
 from bhemu.why.order.sent import Sent
 from bhemu.why.order.tiles import FAR, Tiles
-from bhemu.why.walk import Instruction, Step, Word
+from bhemu.why.steps import Instruction, Step, Word
 
 
 @dataclass(frozen=True)

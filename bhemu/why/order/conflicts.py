@@ -21,7 +21,7 @@ from bhemu.why.order import record as r
 from bhemu.why.order.notes import PACKED, UNPACKED
 from bhemu.why.order.observe import Observer, kind, owner_of
 from bhemu.why.order.tiles import NEAR, CodeThen, Tiles
-from bhemu.why.walk import Instruction, Step, Word, where
+from bhemu.why.steps import Instruction, Step, Word, where
 
 Clock = npt.NDArray[np.int64]
 """How far each agent (record.py) has come; of cores, threads and host alone."""

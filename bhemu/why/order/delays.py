@@ -8,7 +8,7 @@ from bhemu.riscv.assembly import NOP, SP
 from bhemu.riscv.formats import Atomic, Branch, Fence, IndirectJump, Jump, Load, Pushed, Store
 from bhemu.riscv.isa import decode as decode_riscv
 from bhemu.why.findings import outside_headers
-from bhemu.why.walk import Step, Word
+from bhemu.why.steps import Step, Word
 
 _CLOSE = 32  # instructions before an access
 _NOPS = 4  # that follow one another let time pass

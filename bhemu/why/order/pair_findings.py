@@ -15,7 +15,7 @@ from bhemu.tensix.insn import decode
 from bhemu.why.check import Context
 from bhemu.why.findings import Finding
 from bhemu.why.order.delays import delay_before
-from bhemu.why.walk import Step, Word, where
+from bhemu.why.steps import Step, Word, where
 from bhemu.why.witness import witnessed
 
 SEEN = 3

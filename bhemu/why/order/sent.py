@@ -10,7 +10,7 @@ from bhemu.devices import niu_check, noc_map
 from bhemu.devices import niu_request as request
 from bhemu.jit.record import plain
 from bhemu.noc.grid import TILES
-from bhemu.why.walk import Instruction
+from bhemu.why.steps import Instruction
 
 _WORD = 4
 

@@ -24,8 +24,8 @@ from bhemu.why.order import cores
 from bhemu.why.order import record as r
 from bhemu.why.order.observe import Observer
 from bhemu.why.order.sent import Sent, targets
+from bhemu.why.steps import Instruction, Step
 from bhemu.why.unwritten.moves import Moves
-from bhemu.why.walk import Instruction, Step
 
 NEAR, FAR = "pair", "far"  # accesses of one tile, of two tiles
 _EXPANDED = ("MOP", "REPLAY")  # one pushed word gives many

@@ -21,8 +21,8 @@ from bhemu.why.order.conflicts import observed
 from bhemu.why.origin.chain import Link, links_behind
 from bhemu.why.origin.dram import links_of_sent
 from bhemu.why.requests import Written
+from bhemu.why.steps import where
 from bhemu.why.toml_lines import TomlLines
-from bhemu.why.walk import where
 
 _WORD = 4
 _EXPONENT = 0x7F800000  # all ones: infinity or NaN

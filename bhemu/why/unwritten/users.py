@@ -13,10 +13,10 @@ from bhemu.jit.subset import JIT
 from bhemu.memmap import L1_SIZE
 from bhemu.why.check import Context
 from bhemu.why.order.conflicts import observed, tiles
+from bhemu.why.steps import where
 from bhemu.why.unwritten.moves import STRIDE as AREA
 from bhemu.why.unwritten.moves import Uses
 from bhemu.why.unwritten.trials import STRIDE, Fill, Trials
-from bhemu.why.walk import where
 
 _FIRST = 5  # column of an actor: when it acted first
 

@@ -36,7 +36,7 @@ from bhemu.tensix.insn import decode
 from bhemu.tensix.state import RESET, RUNNING
 from bhemu.why.order.conflicts import Conflict, Event
 from bhemu.why.order.record import HOST
-from bhemu.why.walk import Step, Word
+from bhemu.why.steps import Step, Word
 from order_walk import effects
 from order_walk.accesses import Shadow
 from order_walk.effects import Range, Touched

@@ -15,7 +15,7 @@ from bhemu.riscv.formats import Atomic, Load, Store
 from bhemu.riscv.isa import decode
 from bhemu.tensix.frontend import FROM_REPLAY
 from bhemu.tensix.rules import DONE
-from bhemu.why.walk import Instruction, Word
+from bhemu.why.steps import Instruction, Word
 
 MOST = 150_000  # words of a walk
 
