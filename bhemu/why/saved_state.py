@@ -1,4 +1,4 @@
-"""What a saved state tells by itself: a state has no past, so that no check can look at a run."""
+"""Facts that a saved state alone tells: it has no past, so no check can follow a run."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ _NOT_KNOWN = (
 
 @dataclass(frozen=True)
 class Told:
-    """What stands in a state, by tile, and what cannot be known of it."""
+    """The contents of a state, by tile, and what a state does not tell."""
 
     tiles: dict[tuple[int, int], list[str]]
     more: int
@@ -69,7 +69,7 @@ def _standing(tile: Tile) -> Iterator[str]:
 
 
 def _semaphores(tile: Tile) -> Iterator[str]:
-    """Those that somebody has set up or used; who can still change them, where any thread waits."""
+    """The semaphores that were set up or used, and what can still change them."""
     s, agents = tile.state, Agents(tile, ())
     for i, name in enumerate(SEMAPHORE_NAMES):
         value, most = int(s.sem[i]), int(s.sem_max[i])
@@ -113,7 +113,7 @@ def _banks(tile: Tile) -> Iterator[str]:
 
 
 def stacks(target: Launched) -> list[Finding]:
-    """Cores whose sp stands within the data of their own memory."""
+    """Cores whose sp is within the data of their own memory."""
     return merged([_stack(tile, target.clock) for tile in target.tiles])
 
 

@@ -1,4 +1,4 @@
-"""What is known of a hang besides its waits: who has ended, sent too little or never took."""
+"""Facts about a hang besides its waits: ended cores, missing requests, semaphores never taken."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -29,7 +29,7 @@ _TOLD = 2  # such waits
 
 
 def unreached(context: Context, error: BhemuError | None) -> Iterator[Finding]:
-    """Of a hang: counts that others have begun and do not go on with."""
+    """Counts that a core waits for and that other cores have begun and do not continue."""
     graph: Any = error.graph if isinstance(error, NoProgress) else None
     waiters = [] if graph is None else [one for one in graph.waiters if one.kind == "l1"]
     said = set[tuple[str, int]]()
@@ -52,18 +52,18 @@ def unreached(context: Context, error: BhemuError | None) -> Iterator[Finding]:
 
 
 def _is_ordered(branch: int) -> bool:
-    """Whether a branch asks which of two numbers is greater: others stand for something."""
+    """Whether a branch compares two numbers by size, as counts are compared."""
     cls = decode(branch)
     return cls is not None and issubclass(cls, BLT | BGE | BLTU | BGEU)
 
 
-# On a chip: a core waits for a word that nobody sends: who sent its data last.
+# On a chip: a core waits for a flag that nothing sends after its data.
 
 _NOTHING = "nothing was ever written there over the NoC"
 
 
 def unsent(context: Context, error: BhemuError | None) -> Iterator[Finding]:
-    """The line after which a word is not sent: the last that brings a waiting tile its data."""
+    """The line after which a flag is missing: the last one that sends a waiting tile its data."""
     graph: Any = error.graph if isinstance(error, NoProgress) else None
     if graph is None or not JIT:
         return
@@ -91,21 +91,20 @@ def _no_word(context: Context, waiter: Any, sent: Sent) -> Finding:
 
 
 def _goes_to(context: Context, xy: XY, one: Sent) -> bool:
-    """Whether a request writes bytes of L1 to a tile, which is another one."""
+    """Whether a request writes bytes of L1 to tile `xy`, from another tile."""
     reached = [n for n in one.reached if n != one.tile] if one.takes_data else []
     return any(observed(context)[n].tile.xy == xy for n in reached)
 
 
-# On a chip: a core waits for pages or room, and who counts them has ended.
+# On a chip: a core waits for pages or room, and the core that counts them has ended.
 
 _GIVES = {"acked": "gives pages back", "received": "announces pages"}
 
 
 def left_pages(context: Context, error: BhemuError | None) -> Iterator[Finding]:
-    """Where a core that has ended counted pages that another core waits for.
+    """The line where a core that has ended counted pages that another core waits for.
 
-    Where the outputs are as expected, it is the one that waits which does more than there is to do.
-    On one of several tiles it may do the work of another one, too.
+    If the outputs are as expected, the waiting core is wrong: it does more than there is to do.
     """
     graph: Any = error.graph if isinstance(error, NoProgress) else None
     if graph is None or context.program.is_alone or not context.symptom.wrong or not JIT:
@@ -130,7 +129,7 @@ def left_pages(context: Context, error: BhemuError | None) -> Iterator[Finding]:
 
 
 def _has_ended(context: Context, tile: Tile, core: int) -> bool:
-    """Whether a core is back in the firmware that has called its kernel."""
+    """Whether a core is back in the firmware that called its kernel."""
     return context.in_firmware(tile, core, tile.core[CORE_NAMES[core]].pc)
 
 
@@ -148,10 +147,10 @@ def _counted_in(tile: Tile, waiter: Any, counted: list[Event]) -> Finding:
 
 
 def with_hand_over(hang: Finding, error: NoProgress, found: Iterable[Finding]) -> Finding:
-    """The hang with what the findings say of the hand-over that its root waits for.
+    """The hang with the findings about the hand-over that its root waits for.
 
-    Where nothing was found that could take from the semaphore, who has waited for it and does not
-    take from it is the culprit.
+    If nothing can take from the semaphore, the culprit is the one that has waited for it and does
+    not take from it.
     """
     of_it = [one for one in found if _is_of_hang(error, one)]
     told = of_one_hang(hang, of_it)
@@ -163,7 +162,7 @@ def with_hand_over(hang: Finding, error: NoProgress, found: Iterable[Finding]) -
 
 
 def apart(error: NoProgress, found: Iterable[Finding]) -> list[Finding]:
-    """The findings that say something else."""
+    """The findings that are about something else."""
     return [one for one in found if not _is_of_hang(error, one)]
 
 
@@ -180,7 +179,7 @@ def _is_of_hang(error: NoProgress, one: Finding) -> bool:
 
 
 def _keeps(error: NoProgress, one: Finding) -> bool:
-    """Whether the culprit leaves out to take what the root of a hang waits for."""
+    """Whether the culprit does not take from the semaphore that the root of a hang waits for."""
     graph: Any = error.graph
     root, told = graph.waiters[0], one.hand_over
     is_same = told is not None and told.kept == root.resource["index"]

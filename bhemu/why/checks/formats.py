@@ -1,4 +1,4 @@
-"""The check "formats": what UNPACR reads and PACR writes, against the tensors of the program."""
+"""The check "formats": compares what UNPACR reads and PACR writes with the program's tensors."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ class Operands:
         self.found: dict[object, Finding] = {}
 
     def compare(self, moved: Moved | None, n: int) -> None:
-        """With the tensors in its L1, and those in DRAM that the NoC moves to tile `n`, or off."""
+        """Compare with tensors in L1, and with those in DRAM that the NoC moves to or from it."""
         distinct: dict[object, Transfer] = {}
         for one in self._seen.transfers():
             distinct.setdefault((one.step.pc, *one[1:6]), one)
@@ -82,7 +82,7 @@ class Operands:
             self._layout(one, tensor)
 
     def _layout(self, one: Transfer, tensor: _Tensor) -> None:
-        """Faces are read where the file says that rows lie."""
+        """Report that faces are read from an input whose layout is rows."""
         if self._path is None or ("layout", tensor.name) in self.found:
             return
         line = TomlLines(self._path).key(*tensor.table, "layout")
@@ -127,7 +127,7 @@ def _fits(dtype: str, fmt: str) -> bool:
 
 
 def _is_of_rows(spec: Any) -> bool:
-    """Whether rows lie otherwise in L1 than faces: those of 16 numbers are faces."""
+    """Whether rows lie differently in L1 than faces; rows of 16 numbers do not."""
     return bool(spec.layout == "rows" and spec.shape[-1] != _COLUMNS)
 
 
@@ -136,7 +136,7 @@ def _title(spec: Any) -> str:
 
 
 def _tensors(tile: Tile, table: str, specs: Sequence[Any]) -> Iterator[_Tensor]:
-    """Those in the tile's L1."""
+    """The tensors in the tile's L1."""
     for number, spec in enumerate(specs):
         tiles = (spec.tile,) if isinstance(spec, OutputSpec) else spec.tiles
         if spec.dram is None and (not any(tiles) or tile.xy in tiles):

@@ -1,4 +1,4 @@
-"""Loads that get what L1 held before: runs with the data caches of the cores modelled."""
+"""Loads that get old bytes of L1, in runs with modelled data caches of the cores."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ _ADVICE = "fence (invalidate_l1_cache) before the load: a cache does not see wha
 
 
 def run(context: Context) -> list[Finding]:
-    """The loads of stale bytes in a run that ends otherwise than without caches."""
+    """The loads of stale bytes in a run that ends differently from one without caches."""
     plain = context.again(l0="off")
     if context.program.l0 == "model":  # then every stale load is the user's business
         seed = context.program.options.get("seed", 0)
@@ -44,7 +44,7 @@ def run(context: Context) -> list[Finding]:
 
 
 def _unfenced(context: Context) -> Iterator[Finding]:
-    """Loops that wait for a word of another core and never drop the cache that they look into."""
+    """Loops that wait for a word of another core and never drop their data cache."""
     for seen in observed(context):
         tile = seen.tile
         for core, pc, address in seen.polls:
@@ -80,7 +80,7 @@ def _found(context: Context, seen: Outcome, seed: int) -> list[Finding]:
 
 
 def _observed(context: Context, xy: XY, seed: int) -> Observed:
-    """A tile in one more of these runs."""
+    """A tile in another run with this seed, observed."""
     machine: Any = context.launch(engine="compiled", l0="model", seed=seed, **context.alone)
     observer = Observer(machine.tile[xy])
     context.finish(machine, limit=context.most)
@@ -90,9 +90,9 @@ def _observed(context: Context, xy: XY, seed: int) -> Observed:
 
 @dataclass
 class _Load:
-    """A load of stale bytes, and who had written newer ones.
+    """A load of stale bytes, and the step that wrote newer ones.
 
-    repeated: it got them twice, and the core dropped nothing in between.
+    repeated: the load got them twice, and the core did not drop its cache in between.
     """
 
     step: Instruction

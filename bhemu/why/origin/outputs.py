@@ -1,4 +1,4 @@
-"""An output that is not what was expected: who made its first wrong element, or left it out."""
+"""A wrong output: the line that made its first wrong element, or that left it out."""
 
 import math
 from collections.abc import Iterable, Iterator
@@ -31,10 +31,10 @@ _EXPONENT = 0x7F800000  # all ones: infinity or NaN
 def of_output(
     context: Context, tile: Tile | None, result: OutputResult, sent: Written | None = None
 ) -> list[Finding]:
-    """A wrong element, back to its causes; then the stores of what it is made from.
+    """The finding of a wrong element with its causes, then notes of the stores among them.
 
-    tile: the one in whose L1 it lies, with its history, or from whose L1 `sent` has written it to
-    DRAM; None where no causes are followed. The culprit is the first cause that does more than move
+    tile: the one whose L1 holds the element, with its history, or from which `sent` wrote it to
+    DRAM; None if no causes are followed. The culprit is the first cause that does more than move
     the value, else the word that brought it to Dst.
     """
     report = result.report
@@ -72,7 +72,7 @@ def of_output(
 def _followed(
     tile: Tile, program: Program, result: OutputResult, sent: Written | None
 ) -> list[Link]:
-    """The causes of the first wrong element; of the worst, where nothing has written the first."""
+    """The causes of the first wrong element, or of the worst if nothing has written the first."""
     links: list[Link] = []
     if sent is not None and result.report is not None and result.report.first is not None:
         return links_of_sent(tile, program, result.spec, result.report.first.index, sent)
@@ -86,7 +86,7 @@ def _followed(
 
 
 def _stored(tile: Tile | None, links: Iterable[Link], victim: dict[str, Any]) -> Iterator[Finding]:
-    """The stores of cores to L1 that a wrong element comes from: each line once."""
+    """Notes of the stores of cores to L1 among the causes, each line once."""
     lines: set[tuple[Any, ...]] = set()
     for link in links:
         if link.where is None or link.where.thread is not None or link.where.word is None:
@@ -133,7 +133,7 @@ def given(program: Program, value: int) -> tuple[int, str] | None:
 
 
 def _packed(context: Context, result: OutputResult, found: Finding) -> Finding:
-    """With the last PACR to the element: it has packed what was there already."""
+    """The finding with the last PACR to the element, which has packed the value that it had."""
     (seen, *_), at = observed(context), resolve(context.tile, result.spec.at) + _offset(result)
     packs = [one for one in seen.transfers() if not one.reads and one.first <= at < one.end]
     if not packs:
@@ -144,7 +144,7 @@ def _packed(context: Context, result: OutputResult, found: Finding) -> Finding:
 
 
 def _beside(context: Context, tile: Tile, result: OutputResult, found: Finding) -> Finding:
-    """With who has written the nearest word of the output that is not zero."""
+    """The finding with the writer of the nearest word of the output that is not zero."""
     low = resolve(tile, result.spec.at)
     written = np.flatnonzero(np.frombuffer(tile.read(low, result.spec.size), "u1"))
     if not written.size:
@@ -159,7 +159,7 @@ def _beside(context: Context, tile: Tile, result: OutputResult, found: Finding) 
 
 
 def _offset(result: OutputResult) -> int:
-    """Of the first wrong element, bytes from the beginning of its output."""
+    """The offset of the first wrong element in its output, in bytes."""
     spec, report = result.spec, result.report
     assert report is not None
     assert report.first is not None
