@@ -230,23 +230,13 @@ class Context:
 
     def first(self, machine: Any, most: int) -> list[Tile]:
         """At most `most` tiles, but at least one of each kind."""
-        firsts, others = self._by_kind(machine)
-        return [*firsts, *others[: max(most - len(firsts), 0)]]
-
-    def _by_kind(self, machine: Any) -> tuple[list[Tile], list[Tile]]:
-        """The first tile of each kind; the last ones and then all others."""
-        kinds = self.kinds(machine)
-        lasts = [kind[-1] for kind in kinds if len(kind) > 1]
-        return [kind[0] for kind in kinds], lasts + [one for kind in kinds for one in kind[1:-1]]
-
-    def kinds(self, machine: Any) -> list[list[Tile]]:
-        """The tiles of the program by what their cores execute."""
-        found: dict[Any, list[Tile]] = {}
+        kinds: dict[Any, list[Tile]] = {}  # by what their cores execute
         for tile in self.tiles(machine):
             cores = self.part(tile).cores.values()
-            key = tuple((one.name, one.elf, one.pc) for one in cores)
-            found.setdefault(key, []).append(tile)
-        return list(found.values())
+            kinds.setdefault(tuple((one.name, one.elf, one.pc) for one in cores), []).append(tile)
+        lasts = [kind[-1] for kind in kinds.values() if len(kind) > 1]
+        others = [*lasts, *(one for kind in kinds.values() for one in kind[1:-1])]
+        return [*(kind[0] for kind in kinds.values()), *others[: max(most - len(kinds), 0)]]
 
     @property
     def most(self) -> int:

@@ -74,7 +74,9 @@ def findings(asked: Context, target: Launched, error: BhemuError | None) -> list
     if error is not None and error.where is not None:
         asked.touched.append((error.where, target.clock))
     if isinstance(error, NoProgress):
-        symptom = [of_one_hang(symptom[0], _of_hang(asked, tile, error))]
+        facts = [] if tile is None else [*overwritten.awaited(tile, error)]
+        facts += [*unreached(asked, error), *unsent(asked, error), *left_pages(asked, error)]
+        symptom = [of_one_hang(symptom[0], facts)]
     found = [*_too_short(asked, error), *overwritten.arguments(asked)]
     if tile is not None:  # which is taken back in time by what comes now
         found += [*overwritten.address(asked, error), *overwritten.setter(asked, error)]
@@ -105,12 +107,6 @@ def _too_short(asked: Context, error: BhemuError | None) -> Iterator[Finding]:
         who = place(Where(file="PROGRAM.toml", line=line), None)
         proof = ("run on, it ends, with all outputs as expected",)
         yield Finding("program", "error", text, who, {}, proof, "raise the limit")
-
-
-def _of_hang(asked: Context, tile: Tile | None, error: NoProgress) -> list[Finding]:
-    """Facts about a hang besides its waits."""
-    found = [] if tile is None else [*overwritten.awaited(tile, error)]
-    return [*found, *unreached(asked, error), *unsent(asked, error), *left_pages(asked, error)]
 
 
 def _of_output(

@@ -53,19 +53,14 @@ def told(target: Launched, found: Iterable[Finding] = ()) -> Told:
     named = {tuple(one.culprit.get("tile") or ()) for one in found}
     used = [tile for tile in target.tiles if tile.xy in named or _used(tile)]
     first = sorted(used, key=lambda tile: tile.xy not in named)[:_TILES]
-    return Told({tile.xy: [*_standing(tile)] for tile in first}, len(used) - len(first))
+    shown = {tile.xy: [*_semaphores(tile), *_buffers(tile), *_banks(tile)] for tile in first}
+    return Told(shown, len(used) - len(first))
 
 
 def _used(tile: Tile) -> bool:
     s = tile.state
     counts = s.stream[:, [mmio.REMOTE_DEST_BUF_SIZE, mmio.REMOTE_DEST_BUF_START]]
     return bool(s.sem.any() or s.sem_by.any() or s.src_valid.any() or counts.any())
-
-
-def _standing(tile: Tile) -> Iterator[str]:
-    yield from _semaphores(tile)
-    yield from _buffers(tile)
-    yield from _banks(tile)
 
 
 def _semaphores(tile: Tile) -> Iterator[str]:

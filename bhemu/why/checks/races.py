@@ -130,13 +130,16 @@ def _blamed(races: Observed, conflict: Conflict) -> tuple[Step, str, str]:
     if (early := _done_early(races, first, second)) is not None:
         text = "for it lets others go on while words that its core has pushed are still to come"
         return early, text, "load TTSync (tensix_sync) before it"
-    if (end := _ends_early(first, second)) is not None:
-        return end
+    for event in (first, second):
+        if event.owner == HOST:
+            text = "for it ends the program while an output is still to be written"
+            return event.step, text, _END
     if kind(conflict.place) == "L1" and races.ignores(first, second):
         text = "for it never looks at the pages that the other side counts"
         return second.step, text, "wait for pages or room (cb_wait_front, cb_reserve_back) before"
     for event, other in ((second, first), (first, second)):
-        if not races.has_waited(event) and not _pushed_behind_poll(races, event, other):
+        pushed = isinstance(event.step, Word) and races.counts_for(event, other)
+        if not races.has_waited(event) and not pushed:  # nor has its core, before it pushed
             return _without_wait(races, event, other)
     if second.before is not None and races.is_kept(second):
         text = "after which nothing takes from the semaphore that it has waited for"
@@ -158,11 +161,6 @@ def _without_wait(races: Observed, event: Event, other: Event) -> tuple[Step, st
     return event.step, "for nothing makes it wait for the other side", _WAIT
 
 
-def _pushed_behind_poll(races: Observed, event: Event, other: Event) -> bool:
-    """Whether the core of a word polled what the other side counts, before it pushed the word."""
-    return isinstance(event.step, Word) and races.counts_for(event, other)
-
-
 def _before_own_word(conflict: Conflict) -> Step | None:
     """The access of a core to a GPR or Config word that a word it has pushed has yet to use."""
     sides = (conflict.first, conflict.second)
@@ -172,15 +170,6 @@ def _before_own_word(conflict: Conflict) -> Step | None:
         return None
     what, after = kind(conflict.place), others[0].owner_clock >= words[0].push_clock
     return others[0].step if what == "GPR" or (what == "Config" and after) else None
-
-
-def _ends_early(first: Event, second: Event) -> tuple[Step, str, str] | None:
-    """The access to a word that ends the program while somebody is still at work."""
-    for event in (first, second):
-        if event.owner == HOST:
-            text = "for it ends the program while an output is still to be written"
-            return event.step, text, _END
-    return None
 
 
 def _foreign(conflict: Conflict) -> Step | None:

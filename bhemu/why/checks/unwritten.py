@@ -54,7 +54,7 @@ def run(context: Context) -> list[Finding]:
     found = _never(context, trials, users, unwritten)
     if context.symptom.fine and context.program.kind in _KINDS:
         if not found:  # then memory of the next launch may hold anything
-            trials.ground = filled(unwritten, 1)
+            trials.stand_on(filled(unwritten, 1))
         found += _leaks(context, trials, users)
     return found
 
@@ -141,7 +141,8 @@ def _finding(trials: Trials, users: Users, fill: Fill, whole: Fill) -> Finding:
     what = "the program ends differently" if changed.error else "an output changes"
     where = "" if read is None else f", read by {read.where}"
     text = f"{name} decides the result, and nothing has written it{where}"
-    evidence = [f"with {_values(fill)} there instead of what power-up leaves, {what}"]
+    values = " ".join(f"{value:02x}" for value in fill.values[:8])
+    evidence = [f"with {values} there instead of what power-up leaves, {what}"]
     if changed.error is not None:
         evidence.append(str(changed.error).splitlines()[0])
     if read is not None:
@@ -199,10 +200,6 @@ def _adds(users: Users, read: Reader, number: int) -> tuple[Where, int] | None:
     return next((one for one in made if one is not None), None)
 
 
-def _values(fill: Fill) -> str:
-    return " ".join(f"{value:02x}" for value in fill.values[:8])
-
-
 def applies(seen: Outcome) -> int:
     """To every run: zeros of an emulator hide what is missing."""
     return 80 if not seen.refused else 40
@@ -222,7 +219,7 @@ CHECK = Check(
     " another program leaves; low L1 where firmware boots only with zeros there; requests that are"
     " under way at the end (see barriers); of a chip all tiles but some ten, the first of each part"
     " among them; rows of Dst that were cleared and not written since",
-    cost="7 runs; where something decides, the observed run of `races`, some 20 for each finding",
+    cost="6 runs; where something decides, the observed run of `races`, some 20 for each finding",
     applies=applies,
     run=run,
 )

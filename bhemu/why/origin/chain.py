@@ -195,7 +195,7 @@ def _follow(
         if issubclass(cls, Load | Atomic):
             offset = cls.imm.get(one.word) if issubclass(cls, Load) else 0
             address = (one.regs[cls.rs1.get(one.word)] + offset) & 0xFFFFFFFF
-            found[Source("load", one, address, _size(one.word))] = None
+            found[Source("load", one, address, 1 << (one.word >> 12 & 3))] = None
         elif issubclass(cls, Csr):
             found[Source("csr", one)] = None
         elif not cls.operands:
@@ -211,10 +211,6 @@ def _follow(
                 _follow(executed, i, number, found, seen)
         return
     found[Source("earlier", None)] = None
-
-
-def _size(word: int) -> int:
-    return 1 << (word >> 12 & 3)
 
 
 MOST = 24  # links of a chain
@@ -300,7 +296,9 @@ class Chain:
         value = found[0].value(self.tile.state.buffer)
         change = self.last_change(place, found)
         if change is None:
-            self._add(Link(depth, place, None, value, None, None, self._untouched(found[0])))
+            self.links.append(
+                Link(depth, place, None, value, None, None, self._untouched(found[0]))
+            )
             return
         clock = now(self.tile.state)
         key = (clock, found[0].at, found[0].length)
@@ -310,14 +308,13 @@ class Chain:
         with self._history.replaying():
             self._history.to(clock - 1)
             causes, text = self._causes(change, found)
-        self._add(Link(depth, place, change.before, change.after, clock, change.where, text))
+        self.links.append(
+            Link(depth, place, change.before, change.after, clock, change.where, text)
+        )
         for at, name, spans_of in causes:
             with self._history.replaying():
                 self._history.to(at)
             self._follow(name, spans_of, depth + 1)
-
-    def _add(self, link: Link) -> None:
-        self.links.append(link)
 
     def last_change(self, place: str, found: tuple[Span, ...]) -> Change | None:
         """The last change before now; the tile is then right after it."""

@@ -6,14 +6,17 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from bhemu.errors import Where
 from bhemu.jit.subset import JIT
 from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
+from bhemu.program.codecs import widen
+from bhemu.program.input_files import read_array
 from bhemu.program.outputs import OutputResult
 from bhemu.program.schema import Program
-from bhemu.program.tensor import bit_offset
+from bhemu.program.tensor import bit_offset, decode
 from bhemu.text import joined
 from bhemu.why.check import Context
 from bhemu.why.findings import Finding, place
@@ -25,6 +28,7 @@ from bhemu.why.steps import where
 from bhemu.why.toml_lines import TomlLines
 
 _WORD = 4
+_RUN, _ALIKE = 16, 1e-3  # neighbours that are compared, by this relative distance
 _EXPONENT = 0x7F800000  # all ones: infinity or NaN
 
 
@@ -34,8 +38,9 @@ def of_output(
     """The finding of a wrong element with its causes, then notes of the stores among them.
 
     tile: the one whose L1 holds the element, with its history, or from which `sent` wrote it to
-    DRAM; None if no causes are followed. The culprit is the first cause that does more than move
-    the value, else the word that brought it to Dst.
+    DRAM; None if no causes are followed. The culprit is the last writer if the value belongs at
+    another index; else the first cause that does more than move the value, else the word that
+    brought it to Dst.
     """
     report = result.report
     assert report is not None
@@ -45,7 +50,10 @@ def of_output(
     changed = [link for link in links if link.where is not None]
     made = next((link for link in changed if not link.moves), None)
     text = joined(str(report))
-    if changed and made is None:
+    if (belongs := _belongs(context, result)) is not None:
+        text = f"{text}; what is there belongs at {belongs}: it was made right and moved wrongly"
+        made = None if sent is not None else next(iter(changed), None)
+    elif changed and made is None:
         text = f"{text}; nothing on its way does more than move it"
         made = next((link for link in changed if not link.leaves_dst), changed[0])
     special = math.isfinite(report.first.expected) and not math.isfinite(report.first.got)
@@ -100,6 +108,23 @@ def _stored(tile: Tile | None, links: Iterable[Link], victim: dict[str, Any]) ->
             text = f"a wrong element of {victim['output']} comes from what this line has stored"
             told = (str(link),)
             yield Finding("output", "note", text, who, victim, told, "")
+
+
+def _belongs(context: Context, result: OutputResult) -> list[int] | None:
+    """The only index at which the first wrong element and its neighbours are expected, if any."""
+    spec, report = result.spec, result.report
+    if spec.expect is None or report is None or report.first is None or len(spec.shape) < 1:
+        return None
+    data = context.symptom.outputs[context.program.outputs.index(spec)]
+    got = widen(decode(data, spec.shape, spec.dtype, spec.layout))
+    *row, column = report.first.index
+    run = got[tuple(row)][column : column + _RUN]
+    if len(run) < _RUN or (run == run[0]).all():
+        return None
+    wanted = widen(read_array(spec.expect, spec.dtype, spec.origin)).reshape(spec.shape)
+    alike = np.isclose(sliding_window_view(wanted, _RUN, axis=-1), run, rtol=_ALIKE, atol=0)
+    places = np.argwhere(alike.all(axis=-1)).tolist()
+    return places[0] if len(places) == 1 else None
 
 
 # Infinity or NaN: where it is first, and whether PROGRAM.toml gives it.

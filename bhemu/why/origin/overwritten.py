@@ -183,9 +183,9 @@ def _polls(error: NoProgress, tile: Tile) -> Iterator[_Poll]:
             yield _Poll(-1, at & ~3, 0, (want,))
 
 
-def awaited(tile: Tile, error: BhemuError | None) -> Iterator[Finding]:
+def awaited(tile: Tile, error: NoProgress) -> Iterator[Finding]:
     """The step that overwrote an awaited word; `tile` is in the hang, with its history."""
-    if not isinstance(error, NoProgress) or tile.loop.observer is None:
+    if tile.loop.observer is None:
         return
     polls = list(_polls(error, tile))
     for one in polls:

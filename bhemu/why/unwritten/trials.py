@@ -107,13 +107,18 @@ class Trials:
         self.machine: Any = context.launch(engine="compiled", **context.alone)
         self.tiles: Sequence[Tile] = self.machine.tiles_made()
         self.pages: list[tuple[int, int]] = []
-        self.ground = NOTHING
         self._start = self.machine.snapshot()
         if self.machine.network is not None:
             self._make_pages()
+        self.stand_on(NOTHING)
+        seen = context.symptom  # of a hang the limit of a trial may end otherwise
+        self.plain = seen if seen.fine else self.result(NOTHING)
+
+    def stand_on(self, ground: Fill) -> None:
+        """Begin every run with these bytes changed; `plain` is then to be run again."""
+        self.ground = ground
         self.begin(NOTHING)
-        self._laid = context.outputs(self.machine)
-        self.plain = self.result(NOTHING)
+        self._laid = self.context.outputs(self.machine)
 
     def _make_pages(self) -> None:
         """Make the pages that the program touches exist from its beginning."""
@@ -328,7 +333,7 @@ def left_bytes(trials: Trials) -> dict[tuple[int, str], Fill]:
     """By tile and member of its record, the bytes that the program leaves changed."""
     trials.begin(NOTHING)
     before = [{name: getattr(tile.state, name).copy() for name in _KEPT} for tile in trials.tiles]
-    trials.result(NOTHING)
+    trials.plain = trials.result(NOTHING)
     if not trials.context.program.is_alone:
         with suppress(BhemuError):  # its firmware puts its counters back
             trials.machine.run("polling", limit=AFTER_DONE)
