@@ -8,7 +8,7 @@ from bhemu.errors import Where
 from bhemu.jit.subset import JIT
 from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
-from bhemu.program.specs import OutputSpec, Program
+from bhemu.program.specs import OutputSpec
 from bhemu.why.check import Check, Context
 from bhemu.why.findings import Finding, merged, place
 from bhemu.why.order.conflicts import Observed, Transfer, observed, tiles
@@ -115,12 +115,6 @@ def _format_of(spec: Any, one: Transfer) -> str:
     return f"set the format to {spec.dtype}, or dtype in PROGRAM.toml to {one.fmt}"
 
 
-def in_dram(program: Program) -> bool:
-    """Whether a tensor of a program lies in DRAM, from where requests bring it to pages."""
-    tensors: list[Any] = [*program.inputs, *program.outputs]
-    return any(one.dram is not None for one in tensors)
-
-
 def _fits(dtype: str, fmt: str) -> bool:
     """Whether a tensor of `dtype` may be read or written as `fmt`."""
     return dtype in ("raw", fmt, *_LIKE.get(fmt, ()))
@@ -146,7 +140,9 @@ def _tensors(tile: Tile, table: str, specs: Sequence[Any]) -> Iterator[_Tensor]:
 
 def _run(context: Context) -> Sequence[Finding]:
     moved = None
-    if in_dram(context.program) and (together := tiles(context)) is not None:
+    tensors: list[Any] = [*context.program.inputs, *context.program.outputs]
+    in_dram = any(one.dram is not None for one in tensors)  # requests bring it to pages
+    if in_dram and (together := tiles(context)) is not None:
         moved = Moved(context.program, together)
     looks = [Operands(context, seen) for seen in observed(context)]
     for n, look in enumerate(looks):

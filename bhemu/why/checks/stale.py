@@ -8,7 +8,6 @@ import numpy as np
 
 from bhemu.machine.error_text import where_core
 from bhemu.machine.tile import Tile
-from bhemu.noc.grid import XY
 from bhemu.riscv.formats import Atomic, Fence, Load
 from bhemu.riscv.isa import decode
 from bhemu.text import joined
@@ -71,20 +70,16 @@ def _unfenced(context: Context) -> Iterator[Finding]:
 def _found(context: Context, seen: Outcome, seed: int) -> list[Finding]:
     for tile in context.tiles(seen.machine):
         if tile.state.l0_stale[:, 0].any():
-            again = _observed(context, tile.xy, seed)
+            options = {"engine": "compiled", "l0": "model", "seed": seed, **context.alone}
+            machine = context.launch(**options)
+            observer = Observer(machine.tile[tile.xy])
+            context.finish(machine, limit=context.most)
+            observer.rows()  # raises what has gone wrong
+            again = Observed(observer, [])
             loads = list(_stale_loads(again).values())
             chosen = [one for one in loads if not one.polled] or loads
             return [_finding(context, again.tile, one, seen, seed) for one in chosen[:_SEEN]]
     return []
-
-
-def _observed(context: Context, xy: XY, seed: int) -> Observed:
-    """A tile in another run with this seed, observed."""
-    machine: Any = context.launch(engine="compiled", l0="model", seed=seed, **context.alone)
-    observer = Observer(machine.tile[xy])
-    context.finish(machine, limit=context.most)
-    observer.rows()  # raises what has gone wrong
-    return Observed(observer, [])
 
 
 @dataclass

@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from bhemu.errors import InputError, Where
 from bhemu.jit.subset import JIT
-from bhemu.machine.tile import Tile
 from bhemu.memmap import OVERLAY_BASE, OVERLAY_END
 from bhemu.tensix import formats
 from bhemu.tensix.config import CONFIG_WORDS
@@ -98,7 +97,6 @@ class Transfer(NamedTuple):
     by_address: int
 
 
-_STEP = (r.N_PC, r.N_VALUE, r.N_CORE, r.N_THREAD, r.N_TIME)
 _FEW = 32  # of a chip of more than TILES tiles, one of each kind at least
 _AFTER_END = 5000  # clock units after the end of a program
 _HANGS = 100_000  # of a program that goes on for ever
@@ -135,9 +133,8 @@ class Observed:
         """The UNPACRs and PACRs, in order."""
         held = self.notes
         for row in held[np.isin(held[:, r.N_WHAT], (UNPACKED, PACKED))].tolist():
-            pc, word, core, thread, time = (row[k] for k in _STEP)
-            step = made_step(pc, pc, word, core, thread, time)
-            assert isinstance(step, Word)
+            pc, thread = row[r.N_PC], row[r.N_THREAD]
+            step = Word(row[r.N_TIME], thread, row[r.N_VALUE], pc, row[r.N_CORE], pc)
             code, reads = row[r.N_FORMAT], row[r.N_WHAT] == UNPACKED
             fmt = formats.NAMES.get(code, f"format {code}")
             low, high, datums = row[r.N_LOW], row[r.N_HIGH], row[r.N_DATUMS]
@@ -339,13 +336,11 @@ def _observed(context: Context) -> list[Observed]:
         return [Observed(one, []) for one in observers]
     if ends and seen.stop is not None and seen.stop.reason == "until":
         specs = context.program.outputs
-        observers[0].ended(ends, [(at, at + s.size) for s in specs for at in [_at(machine, s)]])
+        starts = [int(machine.address(one.at)) for one in specs]
+        outputs = [(at, at + one.size) for at, one in zip(starts, specs, strict=True)]
+        observers[0].ended(ends, outputs)
         context.finish(machine, limit=_AFTER_END, until="idle")
     return [Observed(one, ends) for one in observers]
-
-
-def _at(tile: Tile, spec: Any) -> int:
-    return int(tile.address(spec.at))
 
 
 def _row(owner: int) -> int:

@@ -15,7 +15,7 @@ from bhemu.program import elf
 from bhemu.tensix import compiled, config_fields
 from bhemu.tensix.config import CONFIG_WORDS
 from bhemu.tensix.state import ENTRY, RESET, STEP
-from bhemu.why.order import clocks, cores, describe, words
+from bhemu.why.order import clocks, cores, describe, shadow, words
 from bhemu.why.order import record as r
 from bhemu.why.order.record import OrderRecord
 
@@ -30,11 +30,12 @@ Range = tuple[int, int]  # first byte, byte after the last
 ENTRIES = (_WORD, _CORE, _ENDED, _ARRIVES)
 
 
+_kind = plain(shadow.kind)
+
+
 def kind(place: int) -> str:
     """ "L1", "GPR", "Dst" or "Config"."""
-    if place < r.GPRS or place >= r.BYTES:
-        return "L1"
-    return "GPR" if place < r.DST else "Dst" if place < r.CONFIG else "Config"
+    return ("L1", "GPR", "Dst", "Config")[_kind(place)]
 
 
 def l1_address(place: int) -> int | None:

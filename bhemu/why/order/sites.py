@@ -100,12 +100,7 @@ def comparison(l1: Memory, pc: int) -> tuple[int, int] | None:
         if issubclass(cls, Branch):
             pair = [cls.rs1.get(word), cls.rs2.get(word)]
             return (pc + 4 * n, pair[1 - pair.index(loaded)]) if loaded in pair else None
-        if issubclass(cls, Store | Jump | IndirectJump) or _uses(cls, word, loaded):
+        used = [getattr(cls, one).get(word) for one in ("rd", "rs1", "rs2") if hasattr(cls, one)]
+        if issubclass(cls, Store | Jump | IndirectJump) or loaded in used:
             return None
     return None
-
-
-def _uses(cls: Any, word: int, register: int) -> bool:
-    """Whether an instruction reads or overwrites a register."""
-    names = [name for name in ("rd", "rs1", "rs2") if hasattr(cls, name)]
-    return any(getattr(cls, name).get(word) == register for name in names)
