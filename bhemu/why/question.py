@@ -74,9 +74,12 @@ def findings(asked: Context, target: Launched, error: BhemuError | None) -> list
     if error is not None and error.where is not None:
         asked.touched.append((error.where, target.clock))
     if isinstance(error, NoProgress):
-        facts = [] if tile is None else [*overwritten.awaited(tile, error)]
-        facts += [*unreached(asked, error), *unsent(asked, error), *left_pages(asked, error)]
-        symptom = [of_one_hang(symptom[0], facts)]
+        stores = [] if tile is None else [*overwritten.awaited(tile, error)]
+        facts = [*unreached(asked, error), *unsent(asked, error), *left_pages(asked, error)]
+        hang = of_one_hang(symptom[0], [*stores, *facts])
+        if stores:  # what was waited for had come
+            hang = replace(hang, culprit=stores[0].culprit, victim=hang.culprit)
+        symptom = [hang]
     found = [*_too_short(asked, error), *overwritten.arguments(asked)]
     if tile is not None:  # which is taken back in time by what comes now
         found += [*overwritten.address(asked, error), *overwritten.setter(asked, error)]
