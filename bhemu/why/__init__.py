@@ -1,1 +1,1 @@
-"""Why a place of a tile holds what it holds: the last change of it, and what that was made from."""
+"""What is wrong with a program, and which line causes it: checks, late runs, origins of values."""

@@ -1,4 +1,4 @@
-"""What a check is: a question asked of a program, by runs of it beside the one of the user."""
+"""Checks: questions about a program, answered by more runs besides the user's."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +25,7 @@ _BYTE = 4  # that is changed before a run
 
 @dataclass
 class Work:
-    """What has been done so far."""
+    """The work that was done so far, in instructions."""
 
     done: int = 0
 
@@ -34,7 +34,7 @@ class Work:
         self.done += _LAUNCH + _TILE * (tiles - 1)
 
     def restored(self, tiles: int, changed: int) -> None:
-        """Tiles were put back to the launch, and so many bytes changed."""
+        """Tiles were restored to the launch, and `changed` bytes were changed."""
         self.done += _TILE * tiles + _BYTE * changed
 
     def ran(self, instructions: int) -> None:
@@ -43,7 +43,7 @@ class Work:
 
 
 def executed(machine: Any) -> int:
-    """Instructions and words that the tiles of a machine have executed, as instructions."""
+    """The instructions and words that the tiles of a machine have executed, in instructions."""
     return sum(
         int(tile.state.retired.sum()) + _WORD * int(tile.state.executed.sum())
         for tile in machine.tiles_made()
@@ -65,7 +65,7 @@ class Outcome:
     program: schema.Program
     addresses: tuple[int, ...]
     outputs: tuple[bytes, ...]
-    reads: Mapping[int, bytes]  # of the host of a session, those that were otherwise in it
+    reads: Mapping[int, bytes]  # of a session's host, those that differ from the session
 
     @cached_property
     def results(self) -> tuple[OutputResult, ...]:
@@ -90,7 +90,7 @@ class Outcome:
 
     @property
     def modelled(self) -> bool:
-        """Whether it has not come to what the emulator does not do."""
+        """Whether it has met nothing that the emulator does not model."""
         return not isinstance(self.error, NotModelled)
 
     @property
@@ -99,7 +99,7 @@ class Outcome:
         return self.error is None and not self.wrong
 
     def same(self, other: "Outcome") -> bool:
-        """Whether it ended as the other one, with the same bytes."""
+        """Whether it ended as the other one did, with the same bytes."""
         same = self.ending == other.ending and self.reads == other.reads
         return same and self.outputs == other.outputs
 
@@ -110,17 +110,16 @@ class Outcome:
 
 
 Name = Callable[[Tile, set[tuple[int, int]]], object]
-"""Gives the code of a tile at (core, pc)s its symbols, in place of those that it had before."""
+"""Replaces the symbols of a tile's code at each (core, pc)."""
 
 
 @dataclass
 class Context:
-    """What a check works on: the program, how its run ended, and more runs of it.
+    """What a check works on: the program, the end of its run, and more runs.
 
-    `tile` is the tile of that run with its history (None for a program of a chip), to be moved
-    about at will; `quantum` is that of the run. `facts` holds what checks share, by name;
-    `touched`: who made the first wrong element of each output, or met the error, and when, the
-    last first.
+    `symptom`: the end of the user's run; `quantum`: of that run. `facts`: what checks share, by
+    name. `touched`: the lines that made the first wrong element of each output or met the error,
+    and their clocks, the last one first.
     """
 
     program: schema.Program
@@ -133,7 +132,7 @@ class Context:
     work: Work = field(default_factory=Work)
     skipped: list[str] = field(default_factory=list)  # checks for which no work was left
     cut: list[XY] = field(default_factory=list)  # tiles too long for the order to their end
-    names: Callable[[Chip], Name] | None = None  # of a session, whose code has none of its own
+    names: Callable[[Chip], Name] | None = None  # of a session, whose code has no symbols
     libraries: dict[tuple[XY, str], frozenset[str]] = field(default_factory=dict)  # files, by core
     notes: list[Finding] = field(default_factory=list)  # of pairs that no late run has shown
     end: int = field(init=False)  # the clock when the run ended
@@ -143,12 +142,12 @@ class Context:
 
     @property
     def tile(self) -> Tile:
-        """The first tile that the program names, of the run that the user saw."""
+        """The first tile that the program names, of the user's run."""
         return self.tiles(self.symptom.machine)[0]
 
     @property
     def past(self) -> Tile | None:
-        """The tile of that run, where it is the only one and keeps a history."""
+        """The tile of the user's run if it is the only one and keeps a history."""
         tile = self.tile
         return tile if self.program.is_alone and tile.loop.observer is not None else None
 
@@ -157,13 +156,13 @@ class Context:
         return tuple(tile for tile, _ in placed_tiles(machine, self.program))
 
     def part(self, tile: Tile) -> schema.TileSpec:
-        """What the program puts on a tile."""
+        """The part of the program that a tile has."""
         placed = placed_tiles(tile.machine, self.program)
         return next(part for one, part in placed if one.xy == tile.xy)
 
     @cached_property
     def firmware(self) -> frozenset[bytes]:
-        """The bytes of each ELF of the program's firmware, which is taken to be right."""
+        """The bytes of the ELFs of the program's firmware, which counts as correct."""
         firmware = self.program.firmware
         return (
             frozenset(one.read_bytes() for one in firmware.elfs.values())
@@ -172,26 +171,26 @@ class Context:
         )
 
     def in_firmware(self, tile: Tile, core: int, pc: int) -> bool:
-        """Whether an instruction of a core is of one of those ELFs."""
+        """Whether an instruction of a core belongs to firmware."""
         images = tile.core[CORE_NAMES[core]].images
         return any(one.data in self.firmware and one.lookup(pc) for one in images)
 
     @property
     def late(self) -> bool:
-        """Whether the work that checks may do is done."""
+        """Whether the checks have used up their work or time."""
         return self.work.done > WORK or time.monotonic() - self.began > AT_MOST
 
     def launch(self, program: schema.Program | None = None, **options: Any) -> Any:
-        """The program, or one like it, once more, nothing of it executed yet: a Tile or a Chip."""
+        """Launch the program, or a similar one; nothing of it has executed yet."""
         self.work.launched(len(self.tiles(self.symptom.machine)))
         given = Program(**vars(program or self.program))
         machine = given.launch(**{"quantum": self.quantum, **options})
-        machine.loop.explains_hangs = False  # who waits for whom is known of the run of the user
+        machine.loop.explains_hangs = False  # the waits are known of the user's run
         return machine
 
     @property
     def alone(self) -> dict[str, Any]:
-        """Options of a launch: everything runs in this thread."""
+        """Options of a launch that runs everything in this thread."""
         return {} if self.program.is_alone else {"threads": 1}
 
     def outputs(self, machine: Any) -> tuple[bytes, ...]:
@@ -230,34 +229,24 @@ class Context:
         return self.finish(machine, limit=self.most)
 
     def first(self, machine: Any, most: int) -> list[Tile]:
-        """No more than `most` tiles, but of each kind one."""
-        firsts, others = self._by_kind(machine)
-        return [*firsts, *others[: max(most - len(firsts), 0)]]
-
-    def _by_kind(self, machine: Any) -> tuple[list[Tile], list[Tile]]:
-        """The first tile of each kind; the last ones and then all others."""
-        kinds = self.kinds(machine)
-        lasts = [kind[-1] for kind in kinds if len(kind) > 1]
-        return [kind[0] for kind in kinds], lasts + [one for kind in kinds for one in kind[1:-1]]
-
-    def kinds(self, machine: Any) -> list[list[Tile]]:
-        """The tiles of the program by what their cores execute."""
-        found: dict[Any, list[Tile]] = {}
+        """At most `most` tiles, but at least one of each kind."""
+        kinds: dict[Any, list[Tile]] = {}  # by what their cores execute
         for tile in self.tiles(machine):
             cores = self.part(tile).cores.values()
-            key = tuple((one.name, one.elf, one.pc) for one in cores)
-            found.setdefault(key, []).append(tile)
-        return list(found.values())
+            kinds.setdefault(tuple((one.name, one.elf, one.pc) for one in cores), []).append(tile)
+        lasts = [kind[-1] for kind in kinds.values() if len(kind) > 1]
+        others = [*lasts, *(one for kind in kinds.values() for one in kind[1:-1])]
+        return [*(kind[0] for kind in kinds.values()), *others[: max(most - len(kinds), 0)]]
 
     @property
     def most(self) -> int:
-        """Clock units that a run may take which is meant to do what the seen one did."""
+        """The limit, in clock units, of a run that should do what the user's run did."""
         return 4 * self.last_activity + 100_000
 
     @cached_property
     def last_activity(self) -> int:
-        """The clock at the end of the run; of one that went on for ever that, or not long after, at
-        which a word was executed or L1 changed, of a chip at which a transfer was delivered."""
+        """The clock at the end of the run; of a hang soon after the last word, change of L1, or (on
+        a chip) delivery of a transfer."""
         seen = self.symptom.machine
         if not self.symptom.hangs:
             return self.end
@@ -300,14 +289,14 @@ def _by_rounds(machine: Any, limit: int | None, each_round: Callable[[], None]) 
 
 
 def unsaved(program: schema.Program) -> schema.Program:
-    """The program without the files that its outputs are saved to."""
+    """The program without the files to which its outputs are saved."""
     return replace(program, outputs=tuple(replace(one, save=None) for one in program.outputs))
 
 
 def outcome(
     program: schema.Program, machine: Any, stop: Stop | None, error: BhemuError | None
 ) -> Outcome:
-    """What a run has left."""
+    """The outcome of a run."""
     wanted = machine.loop.end.words
     if error is None and stop is not None and (stop.reason in ("limit", "timeout")):
         error = Limit("the limit of the run was reached", rule="LIMIT")
@@ -322,10 +311,10 @@ def outcome(
 
 @dataclass(frozen=True)
 class Check:
-    """One check, as the file of its name in `checks/` declares it.
+    """One check, declared in a file of `checks/`.
 
-    proves, misses, cost: sentences for the user. applies: how well it fits how the run ended, 0 =
-    not at all; those that fit best come first. run: what it finds, nothing for a correct program.
+    proves, misses, cost: sentences for the user. applies: how well the check fits the end of the
+    run, 0 = not at all; the best come first. run: its findings, none for a correct program.
     """
 
     name: str

@@ -1,6 +1,6 @@
-"""The edits that are tried: each changes one line, and what stands there instead is not made up.
+"""The edits that `cure` tries: each changes one line, and invents nothing.
 
-It is nothing, or what stands elsewhere in the same program.
+It removes the line's act, or replaces it by what stands elsewhere in the same program.
 """
 
 import re
@@ -42,11 +42,11 @@ Code = Mapping[int, tuple[int, ...]]  # by pc the instructions that stand there 
 
 @dataclass
 class Act:
-    """A line that pushes a word or stores to a device, with all copies that a compiler has made.
+    """A line that pushes a word or stores to a device, with all copies that the compiler has made.
 
-    `address`: where it stores, None for a word of the code itself; `thread`: that of a word;
-    `values`: what it gives away, at most two; `held`: its instructions by pc; `first`: the number
-    of its first action; `clock`: when that was, None where no log has it.
+    `address`: of the store, None for a word of the code itself. `thread`: that of a word. `values`:
+    at most two that it pushes or stores. `held`: its instructions by pc. `first`, `clock`: number
+    and clock of its first act; clock None if no log has it.
     """
 
     tile: Tile
@@ -61,7 +61,7 @@ class Act:
 
     @property
     def word(self) -> int | None:
-        """The Tensix word that it pushes or puts into the template of a MOP, if always the same."""
+        """The Tensix word that it pushes or stores to a MOP's template, if always the same."""
         at, words = self.address, (mm.INSTRN_BUF_BASE, mm.INSTRN_BUF_END)
         if at is not None and mm.MOP_CFG_BASE <= at < mm.MOP_CFG_END:
             words = mm.MOP_CFG_BASE + 8, mm.MOP_CFG_END
@@ -69,23 +69,23 @@ class Act:
         return self.values[0] if pushes and len(self.values) == 1 else None
 
     def left_out(self) -> Code:
-        """Without it."""
+        """The code without the act."""
         return dict.fromkeys(self.held, (NOP,))
 
     def giving(self, value: int) -> Code:
-        """With another value."""
+        """The code with another value."""
         if self.address is None:
             return dict.fromkeys(self.held, (ttinsn(value),))
         load, rs2 = li(_TP, value), 31 << 20
         return {pc: (*load, word & ~rs2 | _TP << 20) for pc, word in self.held.items()}
 
     def beside(self, word: int, *, before: bool) -> Code:
-        """With a word pushed before or after it."""
+        """The code with a word pushed before or after the act."""
         pushed = ttinsn(word)
         return {pc: (pushed, own) if before else (own, pushed) for pc, own in self.held.items()}
 
     def put(self, tile: Tile, code: Code, room: int) -> None:
-        """Change a tile that has the same ELF; `room`: where instructions go that do not fit."""
+        """Change a tile that has the same ELF; `room`: the address for code that does not fit."""
         name, words = mm.CORE_NAMES[self.core], tile.state.l1.view("<u4")
         mine = self.tile.core[name].images
         for pc, instead in code.items():
@@ -105,7 +105,7 @@ class Act:
 
 
 def acts(context: Context, tile: Tile) -> list[Act]:
-    """The lines of a tile's code, not of firmware, that act in a run, in the order of its log."""
+    """The lines of a tile's code that act in a run, in the order of its log, without firmware."""
     found: dict[tuple[int, int], Act] = {}
     for number, (agent, value, pc, origin, clock) in enumerate(tile.log):
         core, address, thread = agent - FIRST_CORE, origin, None
@@ -153,7 +153,7 @@ _SAME_BITS = {"fp32", "tf32"}  # read alike, the one less closely
 
 
 class Edit(NamedTuple):
-    """One change: its place, when that first acts, the advice; `cures`: asked of the trials."""
+    """One change: its place, the clock of its first act, a text; `cures`: asks the trials."""
 
     where: Where
     clock: int | None
@@ -165,7 +165,7 @@ class Edit(NamedTuple):
 
 
 def of_file(program: Program) -> Iterator[Edit]:
-    """The edits of a program's file, those first that take no run."""
+    """The edits of PROGRAM.toml, first those that need no run."""
     if program.path is None:
         return
     lines = TomlLines(program.path)
@@ -211,7 +211,7 @@ def _other(spec: InputSpec | OutputSpec) -> Iterator[tuple[str, str]]:
 
 
 class _Part(NamedTuple):
-    """A field of what a line gives away: those of one `kind` hold the same sort of number."""
+    """A field of a word or store; fields of one `kind` hold the same sort of number."""
 
     kind: tuple[str, str]
     name: str
@@ -228,7 +228,7 @@ class _Part(NamedTuple):
 
 
 def _parts(act: Act) -> Iterator[_Part]:
-    """The fields of what a line always gives away: of a Tensix word, of a Config word."""
+    """The fields of a line's constant value: of a Tensix word, of a Config word."""
     word, at = act.word, act.address or 0
     if word is None:
         if len(act.values) == 1 and TENSIX_CFG_BASE <= at < TENSIX_CFG_END:
@@ -249,7 +249,7 @@ def _parts(act: Act) -> Iterator[_Part]:
 
 
 def _named(space: Any, number: int, whole: int) -> Iterator[_Part]:
-    """The fields of a word of Config or ThreadConfig; those of one kind differ in numbers only."""
+    """The fields of a word of Config or ThreadConfig; names of one kind differ only in digits."""
     for name, one in vars(space).items():
         if isinstance(one, Field) and one.word == number:
             kind = space.__name__, re.sub(r"\d", "", name)
@@ -262,8 +262,8 @@ class Edits:
     def __init__(self, acts: Sequence[Act]) -> None:
         """acts: of all its tiles whose code differs, each tile's in the order of the run."""
         self._known: dict[tuple[str, str], list[tuple[int, int]]] = {}
-        self._beside: dict[tuple[int, bool], Act] = {}  # by identity, before it or behind
-        self._siblings: dict[tuple[int, bool], list[Act]] = {}  # by opcode, before it or behind
+        self._beside: dict[tuple[int, bool], Act] = {}  # by identity, before it or after
+        self._siblings: dict[tuple[int, bool], list[Act]] = {}  # by opcode, before it or after
         threads: dict[object, list[Act]] = {}
         for act in acts:
             for part in _parts(act):
@@ -280,7 +280,7 @@ class Edits:
                         self._siblings.setdefault((_opcode(act), before), []).append(other)
 
     def of(self, act: Act) -> Iterator[Edit]:
-        """Those of one line."""
+        """The edits of one line."""
         for text, code in (*self._changed(act), *self._copied(act)):
             yield Edit(act.where, act.clock, text, methodcaller("edited", act, code))
 
@@ -307,7 +307,7 @@ class Edits:
                 yield f"{disassemble(other)} instead of {disassemble(word)}", act.giving(other)
 
     def _copied(self, act: Act) -> Iterator[tuple[str, Code]]:
-        """A wait as it stands before another line of the same instruction, a post as behind it."""
+        """A wait or post as it stands before or after another line with the same instruction."""
         if act.word is None or act.address is not None:
             return
         for before in (True, False):
@@ -316,7 +316,7 @@ class Edits:
                 word = one.word or 0
                 if (beside is None or _opcode(beside) != _opcode(one)) and word not in tried:
                     tried.add(word)
-                    side, at = "before" if before else "behind", one.where
+                    side, at = "before" if before else "after", one.where
                     name, own = disassemble(word), disassemble(act.word)
                     text = f"{name} is added {side} {own.partition(' ')[0]}, as at"
                     text += f" {at.file}:{at.line}" if at.line else f" pc {at.pc or 0:#x}"

@@ -32,17 +32,17 @@ _RANKS = {kind: rank for rank, kind in enumerate(CLASSES)}
 
 
 def order(found: "Finding") -> tuple[int, bool, float]:
-    """The place of a finding among others, to sort by: its class, then when its culprit acted.
+    """The sort key of a finding: its class, then the clock of its culprit, else of its victim.
 
-    Without that time that of the victim counts. A note comes after the errors and warnings of its
-    class, and what has no time after what has one.
+    A note comes after the errors and warnings of its class, a finding without a clock after those
+    that have one.
     """
     times = [who.get("instant") for who in (found.culprit, found.victim)]
     known = [time for time in times if time is not None]
     return _RANKS[found.check], found.severity == "note", known[0] if known else inf
 
 
-# What is wrong with a run: an error, a hang, an output that differs; who did it.
+# What is wrong with a run: an error, a hang, an output that differs; and its culprit.
 
 _ACCESSES = 2  # of an accessor
 _TILES = 4  # that are named where several have the same finding
@@ -54,11 +54,11 @@ _UNKNOWN: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class HandOver:
-    """Of a finding about rows of Dst, which threads hand over to each other by semaphores."""
+    """The hand-over of Dst between threads by semaphores, of a finding about rows of Dst."""
 
-    threads: frozenset[int]  # who takes part
-    semaphores: frozenset[int] = frozenset()  # what they have waited for, where that is known
-    kept: int | None = None  # the one that the culprit has waited for and that nobody takes from
+    threads: frozenset[int]  # that take part
+    semaphores: frozenset[int] = frozenset()  # that they have waited for, if known
+    kept: int | None = None  # that the culprit has waited for, and that nothing takes from
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Uncounted:
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is wrong: who did it, what it happened to, how that is known, what to do."""
+    """One thing that is wrong: its culprit, its victim, the evidence, and the advice."""
 
     found_by: str  # "error", "hang", "program", "output", "place" or the name of a check
     severity: str  # "error", "warning" or "note"
@@ -100,7 +100,7 @@ class Finding:
         return {"check": self.check, **known, **more}
 
     def lines(self) -> Iterator[str]:
-        """As text."""
+        """The finding as text."""
         yield f"[{self.check}] {self.text}"
         for name, who in (("culprit", self.culprit), ("victim", self.victim)):
             if who.get("core"):
@@ -114,13 +114,13 @@ class Finding:
 
 
 def line_of(found: Finding) -> tuple[Any, ...]:
-    """What found it, and the line of its culprit, on whatever tile."""
+    """The check that found it, and the line of its culprit, on any tile."""
     who = found.culprit
     return found.found_by, who.get("core"), who.get("pc"), who.get("file"), who.get("line")
 
 
 def merged(by_tile: Iterable[Iterable[Finding]]) -> list[Finding]:
-    """The findings of several tiles, each line once: the others that have it are its evidence."""
+    """The findings of several tiles, one for each line; its evidence names the other tiles."""
     first: dict[Any, Finding] = {}
     others: dict[Any, list[str]] = {}
     for one in (one for found in by_tile for one in found):
@@ -137,19 +137,19 @@ def merged(by_tile: Iterable[Iterable[Finding]]) -> list[Finding]:
 
 
 def with_evidence(found: Finding, lines: Sequence[str]) -> Finding:
-    """A finding with more lines of evidence."""
+    """The finding with more lines of evidence."""
     return replace(found, evidence=(*found.evidence, *lines))
 
 
 def outside_helpers(tile: Tile, where: Where) -> Where:
-    """The place of a load or store without inlined accessors: one line, no poll, as `store`."""
+    """The place of a load or store outside of inlined accessors: of one line, no polls."""
     while where.thread is None and where.inlined and where.function and _is_accessor(tile, where):
         where = _caller(where)
     return where
 
 
 def _is_accessor(tile: Tile, where: Where) -> bool:
-    """Whether all code of the inlined function of a place stems from one line, and is no poll."""
+    """Whether all code of the inlined function of a place is from one line, and is no poll."""
     if where.core is None or where.pc is None:
         return False
     core = tile.core[where.core]
@@ -169,7 +169,7 @@ def _is_accessor(tile: Tile, where: Where) -> bool:
 
 
 def _does_much(tile: Tile, core: Core, where: Where, low: int, high: int) -> bool:
-    """Whether a function of its caller's file accesses memory more than twice: no accessor."""
+    """Whether a function in its caller's file accesses memory too often for an accessor."""
     if where.file != where.inlined[0].file:
         return False
     accesses = 0
@@ -184,7 +184,7 @@ def _does_much(tile: Tile, core: Core, where: Where, low: int, high: int) -> boo
 
 
 def _loops(tile: Tile, core: Core, pc: int) -> bool:
-    """Whether the instruction is a branch back to code of the same call of an inlined function."""
+    """Whether the instruction branches back within the same call of an inlined function."""
     if not _is(tile, pc, Branch) or (offset := Branch.offset.get(tile.read32(pc))) > 0:
         return False
     name, calls = core.inlined(pc)
@@ -199,9 +199,9 @@ def _is(tile: Tile, pc: int, kind: type[Instruction]) -> bool:
 
 
 def place(where: Where | None, instant: int | None, tile: Tile | None = None) -> dict[str, Any]:
-    """Who and where, as findings name it; what is unknown is left out.
+    """A culprit or victim, as findings have it; unknown values are left out.
 
-    tile: the line is that of the caller where a helper of one line was inlined.
+    tile: if given, the line of the caller stands for an inlined accessor.
     """
     if where is None:
         return {}
@@ -212,7 +212,7 @@ def place(where: Where | None, instant: int | None, tile: Tile | None = None) ->
 
 
 def _with_line(tile: Tile, where: Where) -> Where:
-    """The place; of code that the compiler gives no line, as where a frame is set up, the next."""
+    """The place; code without a line, as a function's prologue, gets the next line."""
     if where.line != 0 or where.core is None or where.pc is None:
         return where
     core = tile.core[where.core]
@@ -224,7 +224,9 @@ def _with_line(tile: Tile, where: Where) -> Where:
             function, calls = core.inlined(pc)
             found = replace(where, file=file, line=line, function=function, inlined=calls)
             first = first or found
-            if function == where.function:  # what was merged from copies is of the same one
+            if (
+                function == where.function
+            ):  # code that was merged from copies belongs to the same one
                 return found
     return first or where
 
@@ -247,12 +249,12 @@ _HEADERS = (".h", ".hpp", ".hh", ".inc")
 
 
 def outside_headers(where: Where) -> Where:
-    """The innermost call that stands in no header; the place itself where there is none."""
+    """The innermost call that is not in a header; the place itself if there is none."""
     return outside(where, lambda file: file.endswith(_HEADERS))
 
 
 def outside(where: Where, inner: Callable[[str], bool]) -> Where:
-    """The innermost call whose file is not `inner`; the place itself where there is none."""
+    """The innermost call whose file is not `inner`; the place itself if there is none."""
     outer = where
     while outer.inlined and inner(str(outer.file)):
         outer = _caller(outer)
@@ -267,7 +269,7 @@ def _caller(where: Where) -> Where:
 
 
 def of_error(error: BhemuError, clock: int, tile: Tile | None = None) -> Finding:
-    """The error that ended the run; of a hang the root of its waits, with all of them as evidence.
+    """The finding of the error that ended the run; of a hang its root, with all waits as evidence.
 
     tile: as in `place`.
     """
@@ -281,7 +283,7 @@ def of_error(error: BhemuError, clock: int, tile: Tile | None = None) -> Finding
 
 
 def of_refusal(error: InputError, where: Where) -> Finding:
-    """A mistake of a PROGRAM.toml for which nothing of the program runs, at a line of it."""
+    """The finding of a mistake in PROGRAM.toml that keeps the program from running."""
     text = f"{where.file}:{where.line}: {error.message}"
     return Finding("error", "error", text, place(where, None), {}, (), error.hint)
 
@@ -297,12 +299,12 @@ def _of_hang(error: NoProgress, clock: int, tile: Tile | None) -> Finding:
 
 
 def who_waits(waiter: Any) -> dict[str, Any]:
-    """A waiter of a hang as findings name who and where."""
+    """A waiter of a hang, as a culprit or victim."""
     known = dict(waiter.where)
     return {"function": known.pop("symbol", None), **known}
 
 
 def of_one_hang(hang: Finding, facts: Iterable[Finding]) -> Finding:
-    """A hang with what else is known of it: facts with their places, as evidence."""
+    """The hang, with more facts and their places as evidence."""
     lines = [f"{one.text}: {in_words(one.culprit)}" for one in facts]
     return replace(hang, evidence=(*hang.evidence, *lines))

@@ -1,8 +1,8 @@
 """What is wrong with a run in which words, cores and requests take time.
 
-The checks follow runs in which a word is complete at its gate. So the same program runs once more
-without late and timing. Where both end differently, the reason is among the accesses that nothing
-orders, or the program reads clocks.
+The checks follow runs in which a word is complete at its gate. So the same program runs again
+without late and timing. If both end differently, the reason is an unordered access, or the program
+reads clocks.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -25,7 +25,7 @@ _NOTHING = (
 
 
 def with_times(program: Program, times: Mapping[str, Any]) -> Program:
-    """The program with `times` as its late and timing."""
+    """The program with `times` as its options late and timing."""
 
     def without(options: Mapping[str, Any]) -> dict[str, Any]:
         return {name: value for name, value in options.items() if name not in OF_TIME}
@@ -38,10 +38,10 @@ def with_times(program: Program, times: Mapping[str, Any]) -> Program:
 def findings(
     late: Launched, ended: RunResult, ask: Callable[[Program], tuple[Context, list[Finding]]]
 ) -> tuple[Context, list[Finding]]:
-    """What is wrong with a run that takes time, and what the checks of `ask` find of it on time.
+    """The findings of a run in which words take time, and of the same run without that.
 
-    ask: runs a program and gives its context and findings. Accesses that nothing orders are told
-    where the two runs end differently, whether another late run shows them or not.
+    ask: runs a program and returns its context and findings. If the two runs end differently,
+    unordered accesses are findings even if no other late run shows them.
     """
     if late.machine.loop.host is not None:
         text = "the host of a session waits in each read of a late run, so that none is looked into"
@@ -69,9 +69,9 @@ def _symptom(late: Launched, seen: Outcome) -> Iterator[Finding]:
 
 
 def _marked(found: Finding, late: Launched, asked: Context, known: bool) -> Finding:
-    """The finding, with the times of its run, and how the run on time ends.
+    """The finding, with the options of its run, and the end of the run without them.
 
-    known: why they differ is told, or cannot be asked.
+    known: another finding tells the reason, or it cannot be found.
     """
     given = {name: value for name, value in late.program.options.items() if name in OF_TIME}
     times = " ".join(f"--{name} {value}" for name, value in given.items())

@@ -1,4 +1,4 @@
-"""The whole question, from a program to findings: for `bhemu why` and for Tile.why."""
+"""From a program to its findings: for `bhemu why` and Tile.why."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -43,9 +43,9 @@ def context(
     say: Callable[[str], None] = lambda _: None,
     names: Callable[[Chip], Name] | None = None,
 ) -> Context:
-    """What checks of a run work on; InputError for one with late words or modelled times.
+    """The context of checks of a run; InputError if the run has late words or modelled times.
 
-    names: how the code of a session gets its names.
+    names: gives the code of a session its symbols.
     """
     if target.tile.state.timed[0]:
         raise InputError(_TIMED, hint="bhemu run --late SEED says whether the outputs hold")
@@ -58,7 +58,7 @@ def context(
 
 
 def _proved(target: Launched, ended: RunResult) -> BhemuError | None:
-    """The error of a run; of one that came to its limit the hang that it was in by then."""
+    """The error of a run; if it came to its limit in a livelock, that hang."""
     if target.program.is_alone and isinstance(ended.error, Limit):
         if loops := livelock(target.tile, _BUDGET):
             return no_progress(target.tile, loops)
@@ -74,7 +74,7 @@ def findings(asked: Context, target: Launched, error: BhemuError | None) -> list
     if error is not None and error.where is not None:
         asked.touched.append((error.where, target.clock))
     if isinstance(error, NoProgress):
-        symptom = [of_one_hang(symptom[0], _of_hang(asked, tile, error))]
+        symptom = [_hang(asked, tile, error, symptom[0])]
     found = [*_too_short(asked, error), *overwritten.arguments(asked), *arguments.missing(asked)]
     if tile is not None:  # which is taken back in time by what comes now
         found += [*overwritten.address(asked, error), *overwritten.setter(asked, error)]
@@ -94,7 +94,7 @@ def findings(asked: Context, target: Launched, error: BhemuError | None) -> list
 
 
 def _too_short(asked: Context, error: BhemuError | None) -> Iterator[Finding]:
-    """The line of the limit, where the unchanged program is right when it may run on."""
+    """The line of the limit, if the unchanged program is right with a higher one."""
     path = asked.program.path
     if not isinstance(error, Limit) or path is None:
         return
@@ -107,10 +107,14 @@ def _too_short(asked: Context, error: BhemuError | None) -> Iterator[Finding]:
         yield Finding("program", "error", text, who, {}, proof, "raise the limit")
 
 
-def _of_hang(asked: Context, tile: Tile | None, error: NoProgress) -> list[Finding]:
-    """What is known of a hang besides who waits for whom."""
-    found = [] if tile is None else [*overwritten.awaited(tile, error)]
-    return [*found, *unreached(asked, error), *unsent(asked, error), *left_pages(asked, error)]
+def _hang(asked: Context, tile: Tile | None, error: NoProgress, found: Finding) -> Finding:
+    """A hang with what is known of it besides who waits for whom."""
+    stores = [] if tile is None else [*overwritten.awaited(tile, error)]
+    facts = [*unreached(asked, error), *unsent(asked, error), *left_pages(asked, error)]
+    hang = of_one_hang(found, [*stores, *facts])
+    if stores:  # what was waited for had come
+        return replace(hang, culprit=stores[0].culprit, victim=hang.culprit)
+    return hang
 
 
 def _of_output(
@@ -118,7 +122,7 @@ def _of_output(
 ) -> list[Finding]:
     """A wrong output with its last writer and the causes of its first wrong element.
 
-    follow: by one more run, of a program of a chip.
+    follow: find the causes by another run, for a program of a chip.
     """
     spec, report = result.spec, result.report
     if spec.dram is None:
@@ -144,9 +148,9 @@ def of_program(
     xy: XY | None = None,
     times: Mapping[str, str] | None = None,
 ) -> list[Finding]:
-    """Run a program once more and tell what is wrong, or what made the place `where` what it is.
+    """Run a program again; its findings, or the causes of the value at the place `where`.
 
-    xy: the tile on which `where` lies. times: late and timing of the run.
+    xy: the tile of `where`. times: the options late and timing of the run.
     """
 
     def run(program: schema.Program) -> tuple[Launched, RunResult]:
@@ -175,7 +179,7 @@ _TESTS_LLK = "llk"  # of a program that tests tt-llk itself
 
 
 def of_kernels(context: Context, found: Sequence[Finding]) -> list[Finding]:
-    """The findings with their culprits in the kernels; the line of a header is evidence."""
+    """The findings with culprits in kernels; a line of a library's header becomes evidence."""
     if context.program.kind == _TESTS_LLK:
         return list(found)
     tiles = {tile.xy: tile for tile in context.tiles(context.symptom.machine)}

@@ -1,4 +1,4 @@
-"""Which page of which tensor requests of tiles move, and who has sent the last of them."""
+"""Tensors in DRAM that requests of tiles move, and the last request that wrote an element."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ from bhemu.why.check import Context
 from bhemu.why.order.conflicts import tiles
 from bhemu.why.order.sent import Sent
 from bhemu.why.order.tiles import Tiles
-from bhemu.why.walk import where
+from bhemu.why.steps import where
 
 # Which tensors of DRAM the NoC brings to L1 of which tile, or takes from there, in a whole run.
 
@@ -39,9 +39,9 @@ class _Move(NamedTuple):
 
 
 class Moved:
-    """What requests of observed tiles have moved; tiles have the numbers of their observers.
+    """The tensors that requests of observed tiles have moved, by tile (number of its observer).
 
-    When something was moved does not count: a range belongs to every tensor that was ever there.
+    Time does not count: a range belongs to every tensor that was ever there.
     """
 
     def __init__(self, program: Program, tiles: Tiles) -> None:
@@ -57,7 +57,7 @@ class Moved:
                 break
 
     def tensors(self, n: int, low: int, high: int, *, source: bool) -> list[Tensor]:
-        """What L1 `low` to `high` of a tile was read from (`source`), or is written to."""
+        """The tensors from which L1 `low` to `high` came (`source`), or to which it goes."""
         held = (self._from if source else self._to)[n]
         found = [one.tensor for one in held if one.low < high and low < one.high]
         return list({id(one): one for one in found}.values())
@@ -79,7 +79,7 @@ class Moved:
                 held.add(_Held(low, high, tensor))
 
     def _carry(self, move: _Move) -> None:
-        """What is known of one end holds for the other."""
+        """Carry the tensors of one end of a move over to the other."""
         ahead = move.to - move.low
         for held, near, far, by in (
             (self._from, move.source, move.target, ahead),
@@ -105,9 +105,9 @@ def _pieces(program: Program) -> Iterator[tuple[Any, Tensor]]:
 
 
 class Written(NamedTuple):
-    """A request that has written an element, as it was sent by a tile.
+    """A request of a tile that has written an element.
 
-    low: the address of the element in L1 of that tile; None where no bytes were taken from there.
+    low: the address of the element in L1 of that tile; None if it took no bytes from there.
     """
 
     tile: Tile
@@ -125,7 +125,7 @@ def written(
 ) -> tuple[Written | None, str]:
     """The last request that has written an element of an output in DRAM, and a sentence about it.
 
-    None where no core has written it, with an empty sentence where that is not known.
+    None if no core has written it; the sentence is empty if that is not known.
     """
     assert spec.dram is not None
     together = tiles(context) if JIT else None

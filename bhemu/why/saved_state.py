@@ -1,4 +1,4 @@
-"""What a saved state tells by itself: a state has no past, so that no check can look at a run."""
+"""Facts that a saved state alone tells: it has no past, so no check can follow a run."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ _NOT_KNOWN = (
 
 @dataclass(frozen=True)
 class Told:
-    """What stands in a state, by tile, and what cannot be known of it."""
+    """The contents of a state, by tile, and what a state does not tell."""
 
     tiles: dict[tuple[int, int], list[str]]
     more: int
@@ -53,7 +53,8 @@ def told(target: Launched, found: Iterable[Finding] = ()) -> Told:
     named = {tuple(one.culprit.get("tile") or ()) for one in found}
     used = [tile for tile in target.tiles if tile.xy in named or _used(tile)]
     first = sorted(used, key=lambda tile: tile.xy not in named)[:_TILES]
-    return Told({tile.xy: [*_standing(tile)] for tile in first}, len(used) - len(first))
+    shown = {tile.xy: [*_semaphores(tile), *_buffers(tile), *_banks(tile)] for tile in first}
+    return Told(shown, len(used) - len(first))
 
 
 def _used(tile: Tile) -> bool:
@@ -62,14 +63,8 @@ def _used(tile: Tile) -> bool:
     return bool(s.sem.any() or s.sem_by.any() or s.src_valid.any() or counts.any())
 
 
-def _standing(tile: Tile) -> Iterator[str]:
-    yield from _semaphores(tile)
-    yield from _buffers(tile)
-    yield from _banks(tile)
-
-
 def _semaphores(tile: Tile) -> Iterator[str]:
-    """Those that somebody has set up or used; who can still change them, where any thread waits."""
+    """The semaphores that were set up or used, and what can still change them."""
     s, agents = tile.state, Agents(tile, ())
     for i, name in enumerate(SEMAPHORE_NAMES):
         value, most = int(s.sem[i]), int(s.sem_max[i])
@@ -113,7 +108,7 @@ def _banks(tile: Tile) -> Iterator[str]:
 
 
 def stacks(target: Launched) -> list[Finding]:
-    """Cores whose sp stands within the data of their own memory."""
+    """Cores whose sp is within the data of their own memory."""
     return merged([_stack(tile, target.clock) for tile in target.tiles])
 
 

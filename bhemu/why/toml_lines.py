@@ -1,4 +1,4 @@
-"""Where in the text of a PROGRAM.toml a table, a key or a value of an array stands."""
+"""The lines of a PROGRAM.toml that hold a table, a key or a value of an array."""
 
 import re
 from pathlib import Path
@@ -14,7 +14,7 @@ class TomlLines:
         self._lines = path.read_text().splitlines()
 
     def table(self, name: str, number: int = 0) -> int:
-        """The header of table `name`, the `number`-th of that name; 1 where it has none."""
+        """The header of the `number`-th table `name`; 1 if there is none."""
         for line, text in enumerate(self._lines, 1):
             found = _HEADER.match(text)
             if found and found[1] == name:
@@ -24,7 +24,7 @@ class TomlLines:
         return 1
 
     def key(self, name: str, number: int, key: str) -> int:
-        """A key of a table; the table's header where the key is not given."""
+        """A key of a table; the table's header if it lacks the key."""
         header = self.table(name, number)
         for line in range(header, len(self._lines)):
             text = self._lines[line]
@@ -35,7 +35,7 @@ class TomlLines:
         return header
 
     def written(self, name: str, number: int, key: str, index: int) -> tuple[int, str]:
-        """Its line and how it is written, "" where there is none."""
+        """The line of a value of an array, and its text; "" if there is none."""
         line = self.key(name, number, key)
         left = index
         text = self._lines[line - 1].partition("=")[2]

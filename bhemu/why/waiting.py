@@ -1,11 +1,11 @@
-"""What is known of a hang besides its waits: who has ended, sent too little or never took."""
+"""Facts about a hang besides its waits: ended cores, missing requests, semaphores never taken."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from bhemu.errors import BhemuError, NoProgress
+from bhemu.errors import NoProgress
 from bhemu.jit.subset import JIT
 from bhemu.machine.error_text import where_core
 from bhemu.machine.hang.waits import BELOW_MAXIMUM
@@ -21,19 +21,22 @@ from bhemu.why.order.conflicts import observed
 from bhemu.why.order.sent import Sent
 from bhemu.why.order.sites import comparison
 from bhemu.why.requests import last_sent
-from bhemu.why.walk import where
+from bhemu.why.steps import where
 
 # A core waits for a count that is not reached.
 
 _TOLD = 2  # such waits
 
 
-def unreached(context: Context, error: BhemuError | None) -> Iterator[Finding]:
-    """Of a hang: counts that others have begun and do not go on with."""
-    graph: Any = error.graph if isinstance(error, NoProgress) else None
-    waiters = [] if graph is None else [one for one in graph.waiters if one.kind == "l1"]
+def _waiters(error: NoProgress, kind: str) -> list[Any]:
+    """The waiters of a hang that wait for a resource of a kind."""
+    return [one for one in getattr(error.graph, "waiters", ()) if one.kind == kind]
+
+
+def unreached(context: Context, error: NoProgress) -> Iterator[Finding]:
+    """Counts that a core waits for and that other cores have begun and do not continue."""
     said = set[tuple[str, int]]()
-    for waiter in waiters:
+    for waiter in _waiters(error, "l1"):
         core, pc = str(waiter.where["core"]), int(waiter.where["pc"])
         address = int(waiter.resource["address"])
         tile = context.symptom.machine.tile[tuple(waiter.where.get("tile") or context.tile.xy)]
@@ -43,7 +46,9 @@ def unreached(context: Context, error: BhemuError | None) -> Iterator[Finding]:
         branch, register = compared
         have, want = int(words[address >> 2]), int(tile.core[core].regs[register])
         by_noc = "last written over the NoC" in waiter.history
-        counts = by_noc or (context.program.is_alone and _is_ordered(int(words[branch >> 2])))
+        cls = decode(int(words[branch >> 2]))  # only counts are compared by size
+        by_size = cls is not None and issubclass(cls, BLT | BGE | BLTU | BGEU)
+        counts = by_noc or (context.program.is_alone and by_size)
         if counts and register and 0 < have < want and len(said) < _TOLD:
             said.add((core, pc))
             text = f"{core} waits until L1 {address:#x} is {want:#x}; others have counted to"
@@ -51,24 +56,16 @@ def unreached(context: Context, error: BhemuError | None) -> Iterator[Finding]:
             yield Finding("hang", "error", text, who_waits(waiter), {}, (), "")
 
 
-def _is_ordered(branch: int) -> bool:
-    """Whether a branch asks which of two numbers is greater: others stand for something."""
-    cls = decode(branch)
-    return cls is not None and issubclass(cls, BLT | BGE | BLTU | BGEU)
-
-
-# On a chip: a core waits for a word that nobody sends: who sent its data last.
+# On a chip: a core waits for a flag that nothing sends after its data.
 
 _NOTHING = "nothing was ever written there over the NoC"
 
 
-def unsent(context: Context, error: BhemuError | None) -> Iterator[Finding]:
-    """The line after which a word is not sent: the last that brings a waiting tile its data."""
-    graph: Any = error.graph if isinstance(error, NoProgress) else None
-    if graph is None or not JIT:
-        return
-    waiters = [one for one in graph.waiters if one.kind == "l1" and _NOTHING in one.history]
-    for waiter in waiters:
+def unsent(context: Context, error: NoProgress) -> Iterator[Finding]:
+    """The line after which a flag is missing: the last one that sends a waiting tile its data."""
+    for waiter in _waiters(error, "l1") if JIT else ():
+        if _NOTHING not in waiter.history:
+            continue
         last = last_sent(context, partial(_goes_to, context, tuple(waiter.where["tile"])))
         if last is not None:
             yield _no_word(context, waiter, last)
@@ -91,47 +88,41 @@ def _no_word(context: Context, waiter: Any, sent: Sent) -> Finding:
 
 
 def _goes_to(context: Context, xy: XY, one: Sent) -> bool:
-    """Whether a request writes bytes of L1 to a tile, which is another one."""
+    """Whether a request writes bytes of L1 to tile `xy`, from another tile."""
     reached = [n for n in one.reached if n != one.tile] if one.takes_data else []
     return any(observed(context)[n].tile.xy == xy for n in reached)
 
 
-# On a chip: a core waits for pages or room, and who counts them has ended.
+# On a chip: a core waits for pages or room, and the core that counts them has ended.
 
 _GIVES = {"acked": "gives pages back", "received": "announces pages"}
 
 
-def left_pages(context: Context, error: BhemuError | None) -> Iterator[Finding]:
-    """Where a core that has ended counted pages that another core waits for.
+def left_pages(context: Context, error: NoProgress) -> Iterator[Finding]:
+    """The line where a core that has ended counted pages that another core waits for.
 
-    Where the outputs are as expected, it is the one that waits which does more than there is to do.
-    On one of several tiles it may do the work of another one, too.
+    If the outputs are as expected, the waiting core is wrong: it does more than there is to do.
     """
-    graph: Any = error.graph if isinstance(error, NoProgress) else None
-    if graph is None or context.program.is_alone or not context.symptom.wrong or not JIT:
+    if context.program.is_alone or not context.symptom.wrong or not JIT:
         return
     seen: dict[Any, list[Event]] = {one.tile.xy: [] for one in observed(context)}
     said: set[tuple[int, int]] = set()
-    for waiter in graph.waiters:
+    for waiter in _waiters(error, "stream"):
         kind = COUNT_REGISTERS.get(waiter.resource.get("register"))
-        if waiter.kind != "stream" or kind is None:
+        if kind is None:
             continue
         xy, stream = tuple(waiter.where["tile"]), waiter.resource["stream"]
         if not seen.get(xy, True):
             seen[xy] = next(events(one) for one in observed(context) if one.tile.xy == xy)
         counted = [one for one in seen.get(xy, ()) if (one.kind, one.high) == (kind, stream)]
         tile = context.symptom.machine.tile[xy]
-        if not counted or not _has_ended(context, tile, counted[-1].core):
+        if not counted:
             continue
-        last = counted[-1]
-        if (last.core, last.pc) not in said:  # of several tiles the first
+        last = counted[-1]  # whose core has ended if it is back in the firmware that called it
+        ended = context.in_firmware(tile, last.core, tile.core[last.who].pc)
+        if ended and (last.core, last.pc) not in said:  # of several tiles the first
             said.add((last.core, last.pc))
             yield _counted_in(tile, waiter, counted)
-
-
-def _has_ended(context: Context, tile: Tile, core: int) -> bool:
-    """Whether a core is back in the firmware that has called its kernel."""
-    return context.in_firmware(tile, core, tile.core[CORE_NAMES[core]].pc)
 
 
 def _counted_in(tile: Tile, waiter: Any, counted: list[Event]) -> Finding:
@@ -148,11 +139,11 @@ def _counted_in(tile: Tile, waiter: Any, counted: list[Event]) -> Finding:
 
 
 def with_hand_over(hang: Finding, error: NoProgress, found: Iterable[Finding]) -> Finding:
-    """The hang with what the findings say of the hand-over that its root waits for.
+    """The hang with the findings about the hand-over that its root waits for.
 
-    Where nothing was found that could take from the semaphore, who has waited for it and does not
-    take from it is the culprit; who uses pages of the buffer that the root waits for, and never
-    counts them, is so too.
+    If nothing can take from the semaphore, the culprit is the one that has waited for it and does
+    not take from it. So is one that uses pages of the buffer that the root waits for and never
+    counts them.
     """
     of_it = [one for one in found if _is_of_hang(error, one)]
     told = of_one_hang(hang, of_it)
@@ -168,7 +159,7 @@ def with_hand_over(hang: Finding, error: NoProgress, found: Iterable[Finding]) -
 
 
 def apart(error: NoProgress, found: Iterable[Finding]) -> list[Finding]:
-    """The findings that say something else."""
+    """The findings that are about something else."""
     return [one for one in found if not _is_of_hang(error, one)]
 
 
@@ -189,7 +180,7 @@ def _is_of_hang(error: NoProgress, one: Finding) -> bool:
 
 
 def _keeps(error: NoProgress, one: Finding) -> bool:
-    """Whether the culprit leaves out to take what the root of a hang waits for."""
+    """Whether the culprit does not take from the semaphore that the root of a hang waits for."""
     graph: Any = error.graph
     root, told = graph.waiters[0], one.hand_over
     is_same = told is not None and told.kept == root.resource["index"]

@@ -1,12 +1,12 @@
-"""A late run in which a pair that nothing orders happens in the other order: found, then halved.
+"""A late run in which an unordered pair happens in the other order: found, then halved.
 
-The run delays some acts, as texts allow (docs/timing.md), and ends differently from the run that
-the user saw: so the pair decides something, and one command shows it.
+The run delays some acts, as texts allow (docs/timing.md), and ends differently from the user's run.
+So the order of the pair matters, and one command shows it.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import NamedTuple
 
 from bhemu.errors import Limit
 from bhemu.program.coordinates import XY
@@ -17,7 +17,7 @@ from bhemu.timing import cycles
 from bhemu.why.check import Context, Outcome
 from bhemu.why.findings import Finding
 from bhemu.why.order.describe import unit_of
-from bhemu.why.walk import Step, Word, maker
+from bhemu.why.steps import Step, Word, maker
 
 _NOT_SHOWN = "no late run has shown that their order matters"
 _SESSION = "no late run was tried: the host of a session waits in each read, which takes minutes"
@@ -34,18 +34,29 @@ _UNITS = {
 
 @dataclass(frozen=True)
 class Witness:
-    """A late run that ends differently from the run that the user saw."""
+    """A late run that ends differently from the user's run."""
 
     late: Lateness
     outcome: Outcome
 
 
-def witnessed(
-    context: Context, found: Finding, *pair: Any, request: bool = False, apart: bool = False
-) -> Finding:
-    """A finding of a pair (`of_pair`), with the command that shows it; without one it is a note."""
+class Pair(NamedTuple):
+    """Two accesses that nothing orders, of tile `xy`; first: or the acts by which it is late.
+
+    request: the first is a request of a core to the NoC. apart: the second is of another tile.
+    """
+
+    xy: XY
+    first: Step | Acts
+    second: Step
+    request: bool = False
+    apart: bool = False
+
+
+def witnessed(context: Context, found: Finding, pair: Pair) -> Finding:
+    """A finding of a pair, with the command that shows it; without such a command it is a note."""
     session = context.program.kind == SESSION
-    seen = None if session else of_pair(context, *pair, request=request, apart=apart)
+    seen = None if session else of_pair(context, pair)
     if seen is None:
         why = _SESSION if session else _NOT_SHOWN
         return replace(found, severity="note", evidence=(*found.evidence, why))
@@ -54,21 +65,12 @@ def witnessed(
     return replace(found, evidence=(*found.evidence, told))
 
 
-def of_pair(
-    context: Context,
-    tile: XY,
-    first: Step | Acts,
-    second: Step,
-    *,
-    request: bool = False,
-    apart: bool = False,
-) -> Witness | None:
-    """A run in which the access of a pair that came first comes after the other one.
+def of_pair(context: Context, pair: Pair) -> Witness | None:
+    """A run in which the first access of a pair comes after the second one.
 
-    Where the run of the user went wrong, too: one in which the second comes still later.
-    first: or the acts of it. request: it is what a core asks of the NoC. apart: the second one is
-    of another tile.
+    Where the run of the user went wrong, a run in which the second comes still later is tried, too.
     """
+    tile, first, second, request, apart = pair
     if isinstance(first, Acts):
         sides = [[first]]
     else:
@@ -88,10 +90,10 @@ def of_pair(
 def _exchanged_on_time(
     context: Context, acts: Sequence[Acts], first: Step, second: Step
 ) -> Witness | None:
-    """A run with `acts` late, where words that take time exchange a pair without any lateness.
+    """A run with `acts` late, if words that take time exchange a pair without any lateness.
 
-    Then no lateness of the first access changes the end any more. The second one, late, must bring
-    back the end that the user saw.
+    Then no lateness of the first access changes the end any more. The second one, if late, must
+    bring back the end of the user's run.
     """
     seen = context.symptom
     if not acts or not seen.fine or seen.same(_on_time(context)):
@@ -106,9 +108,9 @@ def _exchanged_on_time(
 
 
 def _of_step(step: Step, other: Step | None) -> Iterator[Acts]:
-    """What may be late of an access: the unit's word, then the thread or core that makes it.
+    """The acts of a step that may be late: the unit's word, then the thread or core.
 
-    A thread or core that makes the other access too is late with both: that exchanges nothing.
+    If the thread or core makes the other access too, both are late, which exchanges nothing.
     """
     unit = _UNITS.get(unit_of(step.word) or "") if isinstance(step, Word) else None
     if unit is not None:
@@ -120,7 +122,7 @@ def _of_step(step: Step, other: Step | None) -> Iterator[Acts]:
 
 
 def _differs(context: Context, late: Lateness) -> Witness | None:
-    """The late run, where it ends differently: with other outputs, an error, or in a deadlock."""
+    """The late run if it ends differently: with other outputs, an error, or in a deadlock."""
     seen = _tried(context, late)
     if seen is None or seen.same(context.symptom) or seen.same(_on_time(context)):
         return None
@@ -128,7 +130,7 @@ def _differs(context: Context, late: Lateness) -> Witness | None:
 
 
 def _tried(context: Context, late: Lateness) -> Outcome | None:
-    """How the late run ends; None where it may only be late, or too many have been tried."""
+    """The end of the late run; None if it came to its limit, or too many were tried."""
     runs = context.facts.setdefault("late runs", [0])
     if runs[0] >= _RUNS or context.late:
         return None
@@ -139,7 +141,7 @@ def _tried(context: Context, late: Lateness) -> Outcome | None:
 
 
 def _on_time(context: Context) -> Outcome:
-    """How the program ends when words take time, and none is late."""
+    """The end of the program if words take time and none is late."""
     if "on time" not in context.facts:
         context.facts["on time"] = _run(context, Lateness(0, (_NEVER,)))
     found: Outcome = context.facts["on time"]
@@ -152,7 +154,7 @@ def _run(context: Context, late: Lateness) -> Outcome:
 
 
 def _halved(context: Context, found: Witness) -> Witness:
-    """With as few of the acts late as it takes, one after another."""
+    """The witness with as few consecutive acts late as possible."""
     (acts,) = found.late.acts
     counts = [int(tile.state.late_seen.max()) for tile in context.tiles(found.outcome.machine)]
     low, high = 1, max(counts)
@@ -170,7 +172,7 @@ def _halved(context: Context, found: Witness) -> Witness:
 
 
 def _ends(seen: Outcome) -> str:
-    """How a run ended, in a line."""
+    """The end of a run, in a line."""
     if seen.fine:
         return "ends as expected"
     if seen.error is not None:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from order_walk import effects
 from order_walk.conflicts import Races, _pushed
-from order_walk.steps import Access, Executed, StepWalk
+from order_walk.steps import Access, Executed, StepWalk, Taken
 
 from bhemu.errors import BhemuError
 from bhemu.launch.session import Program
@@ -19,7 +19,6 @@ from bhemu.why.order import observe, sites
 from bhemu.why.order import record as r
 from bhemu.why.order.conflicts import Conflict
 from bhemu.why.order.observe import Observer
-from bhemu.why.walk import Word
 
 BEHIND = 5000  # clock units behind the end of a program
 Key = tuple[int, int, str]  # pc of each side, of a REPLAY where it gave the word; kind of place
@@ -165,10 +164,10 @@ class Walked:
         elif counts:
             self.counters.add(word)
 
-    def _before(self, step: Word) -> effects.Before | None:
+    def _before(self, step: Taken) -> effects.Before | None:
         return effects.before_word(self.tile.state, step.thread, step.word)
 
-    def _after(self, step: Word, before: effects.Before | None) -> None:
+    def _after(self, step: Taken, before: effects.Before | None) -> None:
         found = effects.NOTHING if before is None else effects.after_word(self.tile.state, before)
         for races in (self.plain, self.units):
             races.word(step, found)

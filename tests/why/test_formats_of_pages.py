@@ -10,13 +10,13 @@ from bhemu.why.checks import formats
 from bhemu.why.checks.formats import Operands
 from bhemu.why.findings import Finding
 from bhemu.why.order.conflicts import Transfer
-from bhemu.why.walk import Word
+from bhemu.why.steps import Word
 
 SETTER = 44  # the line that sets the format
 
 
 def use(first: int, fmt: str, line: int = 33) -> Transfer:
-    step = Word(7, 0, 0x42000000, 0x100 + line, 1, 0, 0, 0x100 + line)
+    step = Word(7, 0, 0x42000000, 0x100 + line, 1, 0x100 + line)
     return Transfer(step, True, first, first + 0x400, fmt, 0, 1, 0)
 
 

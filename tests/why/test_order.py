@@ -126,7 +126,7 @@ def test_without_compiled_code_it_is_refused_by_name_and_why_goes_without() -> N
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
     add1 = str(ROOT / "elfs" / "add1")
     for command, code, told in (
-        (("run", "-q", "--check", "races"), 2, "is followed by compiled code alone"),
+        (("run", "-q", "--check", "races"), 2, "only compiled code can follow the order"),
         (("why", "-q"), 0, ""),
     ):
         done = subprocess.run(

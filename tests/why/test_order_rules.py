@@ -91,6 +91,8 @@ def test_a_word_that_was_there_and_is_overwritten_is_still_named(tmp_path: Path)
     first = found(path)[0]
     (told,) = [line for line in first["evidence"] if "overwrote it with 0x1" in line]
     assert "(brisc.s:2" in told
+    assert (first["culprit"]["core"], first["culprit"]["line"]) == ("brisc", 2)
+    assert first["victim"]["core"] == "trisc0"
 
 
 def polling(fence: int) -> list[int]:

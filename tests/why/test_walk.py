@@ -5,14 +5,14 @@ from collections import Counter
 import numpy as np
 import pytest
 from corpus import ROOT
-from order_walk.steps import Executed, StepWalk
+from order_walk.steps import Executed, StepWalk, Taken
 
 from bhemu import Program, Tile
 from bhemu.riscv.assembly import NOP, PARK, branch, code, ttinsn, word
 from bhemu.tensix.frontend import FROM_REPLAY
 from bhemu.tensix.insn import assemble
 from bhemu.why.order.sites import is_one_of_two
-from bhemu.why.walk import Word, where
+from bhemu.why.steps import where
 
 
 @pytest.mark.parametrize("name", ["add1", "llk_like"])
@@ -22,10 +22,10 @@ def test_a_walk_is_the_run(name: str) -> None:
     retired, executed = plain.state.retired.copy(), plain.state.executed.copy()
     plain.run()
     seen: Counter[tuple[type, int]] = Counter()
-    steps: list[Executed | Word] = []
+    steps: list[Executed | Taken] = []
 
-    def note(step: Executed | Word) -> None:
-        seen[type(step), step.thread if isinstance(step, Word) else step.core] += 1
+    def note(step: Executed | Taken) -> None:
+        seen[type(step), step.thread if isinstance(step, Taken) else step.core] += 1
         steps.append(step)
 
     assert StepWalk(walked, instruction=note, after=lambda word, _: note(word)).run()
@@ -34,7 +34,7 @@ def test_a_walk_is_the_run(name: str) -> None:
     for c, n in enumerate(plain.state.retired - retired):
         assert seen[Executed, c] == n
     for t, n in enumerate(plain.state.executed - executed):
-        assert seen[Word, t] == n
+        assert seen[Taken, t] == n
     assert len({step.clock for step in steps if isinstance(step, Executed)}) > 100
 
 
@@ -55,7 +55,7 @@ def test_the_state_before_a_word() -> None:
     tile = Program.load(ROOT / "elfs" / "add1").launch(engine="compiled")
     changed = []
 
-    def compare(word: Word, before: np.ndarray) -> None:
+    def compare(word: Taken, before: np.ndarray) -> None:
         changed.append(bool((tile.state.dst != before).any()))
 
     assert StepWalk(tile, before=lambda word: tile.state.dst.copy(), after=compare).run()
@@ -89,7 +89,7 @@ def test_a_played_word_was_pushed_by_its_replay() -> None:
     for core, pc in (("trisc0", 0x4000), ("trisc1", 0x6000)):
         tile.core[core].set_reset_pc(pc)
         tile.core[core].release()
-    seen: list[Word] = []
+    seen: list[Taken] = []
     StepWalk(tile, before=seen.append).run(until="idle")
     replayed = [one for one in seen if one.thread == 0 and one.origin >= FROM_REPLAY]
     assert [one.pushed for one in replayed] == [0x400C, 0x400C]

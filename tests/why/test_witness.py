@@ -20,7 +20,8 @@ from bhemu.why import witness
 from bhemu.why.check import Context
 from bhemu.why.findings import Finding
 from bhemu.why.question import context
-from bhemu.why.walk import Instruction
+from bhemu.why.steps import Instruction
+from bhemu.why.witness import Pair
 
 WALL_CLOCK = mm.DEBUG_BASE + mm.RISCV_DEBUG_REG_WALL_CLOCK_0
 NOP, OUT = 0x02000000, 0x20200
@@ -107,8 +108,8 @@ def test_a_run_that_ends_so_with_nothing_late_proves_nothing(
     monkeypatch.setattr(Context, "finish", lambda self, machine, **_: next(ends))
     step = Instruction(0, 0, 0x4000, 0x13)
     other = replace(step, core=1)
-    assert (witness.of_pair(asked, (1, 2), step, other) is not None) == found
-    assert witness.of_pair(asked, (1, 2), step, step) is None  # late together
+    assert (witness.of_pair(asked, Pair((1, 2), step, other)) is not None) == found
+    assert witness.of_pair(asked, Pair((1, 2), step, step)) is None  # late together
 
 
 @pytest.mark.parametrize(
@@ -162,6 +163,6 @@ def test_of_a_session_no_late_run_is_tried(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(Context, "finish", lambda self, machine, **_: next(runs))
     step = Instruction(0, 0, 0x4000, 0x13)
     found = Finding("races", "error", "a pair", {}, {}, (), "")
-    seen = witness.witnessed(asked, found, (1, 2), step, replace(step, core=1))
+    seen = witness.witnessed(asked, found, Pair((1, 2), step, replace(step, core=1)))
     assert seen.severity == "note" and "no late run was tried" in seen.evidence[-1]
     assert next(runs) is asked.symptom

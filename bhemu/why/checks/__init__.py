@@ -1,4 +1,4 @@
-"""The checks: each file declares one, or two that ask nearly the same."""
+"""The checks: each file declares one, or two that ask nearly the same question."""
 
 import importlib
 import pkgutil
@@ -21,7 +21,7 @@ TOOLS = {
     "init": CLASSES["unwritten"],
     "bounds": tuple(name for name in CLASSES["contract"] if name != "program"),
 }
-"""By the name under which sanitizers are known: the checks that ask the same."""
+"""By the usual name of a sanitizer: the checks that ask the same question."""
 
 
 @cache
@@ -51,7 +51,7 @@ def named(text: str) -> list[Check]:
 
 
 def fitting(context: Context) -> list[Check]:
-    """The checks that fit how the run ended, the best first; interpreted none of order."""
+    """The checks that fit how the run ended, the best first; those of order only compiled."""
     known = [one for one in every().values() if JIT or CLASS_OF.get(one.name) != "order"]
     fits = [(check.applies(context.symptom), check) for check in known]
     return [check for fit, check in sorted(fits, key=lambda one: -one[0]) if fit > 0]
@@ -60,12 +60,11 @@ def fitting(context: Context) -> list[Check]:
 def findings(
     context: Context, checks: list[Check], found: Sequence[Finding] = (), *, roots: bool = False
 ) -> list[Finding]:
-    """What the checks find besides `found`; those that come too late are `skipped`.
+    """The findings of the checks and `found`; checks for which no work is left are `skipped`.
 
-    roots: where an order is missing, no one asks for values that nothing has written: they may be
-    read too early.
-    A cure is looked for where nothing else is found and nothing waits: that another program would
-    be right proves of none of its lines that it is wrong.
+    roots: after an error of order unwritten values are not looked for: they may be read too early.
+    A cure is looked for only if nothing else is found and nothing waits: that another program is
+    right does not prove that a line of this one is wrong.
     """
     told = list(found)
     searches = [one for one in checks if one.name == _CURES]
@@ -91,17 +90,17 @@ def _of(check: Check, context: Context, number: str) -> Sequence[Finding]:
 
 
 def ordered(found: Iterable[Finding]) -> list[Finding]:
-    """The findings in the order in which a user should look at them, that of their classes."""
+    """The findings in the order of their classes, in which a user should read them."""
     known = sorted(found, key=order)
     return [one for one in known if not any(_tells(other, one) for other in known)]
 
 
 def _tells(root: Finding, one: Finding) -> bool:
-    """Whether `one` is the fact that the finding `root` tells.
+    """Whether the finding `root` already tells the fact of `one`.
 
-    A value that nothing has written, where the instruction that reads it breaks a contract: it
-    reads too early. Accesses that nothing orders, where what PROGRAM.toml declares cannot hold for
-    one of them. A line of PROGRAM.toml that `root` names as the culprit of such accesses.
+    An unwritten value, if the instruction that reads it breaks a contract: it reads too early.
+    Unordered accesses, if one of them contradicts a declaration of PROGRAM.toml. A line of
+    PROGRAM.toml that `root` names as the culprit of unordered accesses.
     """
     if root.check == "contract" and one.check in ("unwritten", "order"):
         breaks = one.check == "unwritten" or _declared(root)

@@ -1,4 +1,4 @@
-"""Requests to the NoC that are used before they have arrived, or that a kernel leaves behind."""
+"""NoC requests whose data are used before they arrive, or that a kernel leaves behind."""
 
 from collections.abc import Iterator
 
@@ -15,7 +15,8 @@ from bhemu.why.order.delays import loop_around
 from bhemu.why.order.observe import name
 from bhemu.why.order.pair_findings import Act, PairFinding, with_late_runs
 from bhemu.why.order.record import NOC
-from bhemu.why.walk import Step, where
+from bhemu.why.steps import Step, where
+from bhemu.why.witness import Pair
 
 _ADVICE = {
     request.READ: "wait for its answer (noc_async_read_barrier) before its data are used",
@@ -37,7 +38,7 @@ def run(context: Context) -> list[Finding]:
 
 
 def _unanswered(context: Context) -> Iterator[tuple[int, PairFinding]]:
-    """Kernels that end without a look at the answers of their last requests, by its pc."""
+    """Kernels that end without a look at the answers of their last requests, by pc."""
     together = tiles(context)
     assert together is not None
     for n, one in enumerate(together.observers):
@@ -56,13 +57,13 @@ def _unanswered(context: Context) -> Iterator[tuple[int, PairFinding]]:
                 place(sent, step.clock),
                 (f"the last of them is sent {Act(tile, step)}",), _ADVICE[kind],
             )  # fmt: skip
-            yield step.pc, PairFinding(finding, tile.xy, step, step, request=True)
+            yield step.pc, PairFinding(finding, Pair(tile.xy, step, step, request=True))
 
 
 def _unordered(context: Context) -> Iterator[tuple[int, PairFinding]]:
-    """Requests whose source or target is used although nothing has looked for their answer.
+    """Requests whose source or target is used although no core has looked for their answer.
 
-    Those are left out whose user does not wait for who asks at all: `races` tells it.
+    A user that does not wait for the sender of the request at all is left out: `races` tells it.
     """
     seen = observed(context)
     raced = {
@@ -80,11 +81,12 @@ def _unordered(context: Context) -> Iterator[tuple[int, PairFinding]]:
             blamed = races.release_after(first) or blamed
         told = races.stand_at(context, conflict)
         finding = with_evidence(_used(tile, conflict, blamed), told)
-        yield first.step.pc, PairFinding(finding, tile.xy, first.step, second.step, request=True)
+        pair = Pair(tile.xy, first.step, second.step, request=True)
+        yield first.step.pc, PairFinding(finding, pair)
 
 
 def _used(tile: Tile, conflict: Conflict, blamed: Step) -> Finding:
-    """The finding that a place is used by who does not know that the request is through."""
+    """The finding of a place that is used while a request may still read or write it."""
     first, second = conflict.first, conflict.second
     what, kind = "target of a NoC read", request.READ
     if not first.write:
@@ -100,7 +102,7 @@ def _used(tile: Tile, conflict: Conflict, blamed: Step) -> Finding:
         at = head
     user = place(at, blamed.clock)
     asker = place(outside_headers(where(tile, first.step)), first.step.clock)
-    own = kind == request.READ and first.owner == second.owner  # its barrier stands behind it
+    own = kind == request.READ and first.owner == second.owner  # its barrier stands after it
     who, victim = (asker, user) if own else (user, asker)
     return Finding("barriers", "error", text, who, victim, evidence, _ADVICE[kind])
 

@@ -49,7 +49,7 @@ class Event:
 
 
 def events(seen: Observed) -> list[Event]:
-    """What an observed tile does to its buffers, in the order in which that takes place."""
+    """The accesses of an observed tile to its buffers, in order."""
     return [one for row in seen.notes.tolist() if (one := _event(row)) is not None]
 
 
@@ -70,7 +70,7 @@ def _event(note: list[int]) -> Event | None:
 
 
 def first_stream(events: Sequence[Event], buffers: Collection[int]) -> int | None:
-    """The stream that counts buffer 0 of a build, by what is counted; None: it cannot be told."""
+    """The stream that counts buffer 0, by the streams in use; None if it is ambiguous."""
     counted = {one.high for one in events if one.kind in COUNTS and one.low}
     fits = {first: sum(one - first in buffers for one in counted) for first in FIRST_BUFFER_STREAMS}
     best = [first for first, number in fits.items() if number == max(fits.values())]
@@ -81,7 +81,7 @@ def first_stream(events: Sequence[Event], buffers: Collection[int]) -> int | Non
 
 
 class Wrong(NamedTuple):
-    """A wrong use of a buffer: who is to blame, what it does, what to write."""
+    """A wrong use of a buffer: the event that is wrong, a text, the advice."""
 
     by: Event
     text: str
@@ -90,7 +90,7 @@ class Wrong(NamedTuple):
 
 @dataclass
 class Buffer:
-    """One circular buffer: its counts, who counts, which pages hold something."""
+    """One circular buffer: its counts, the cores that count, the pages in use."""
 
     spec: BufferSpec
     counts: dict[str, int] = field(default_factory=lambda: {"received": 0, "acked": 0})
@@ -104,16 +104,16 @@ class Buffer:
 
     @property
     def held(self) -> int:
-        """Pages announced and not given back."""
+        """Pages that were announced and not given back."""
         return self.counts["received"] - self.counts["acked"]
 
     @property
     def producers(self) -> set[str]:
-        """Who announces pages."""
+        """The cores that announce pages."""
         return self.owners.get("received", set())
 
     def state(self) -> str:
-        """In words."""
+        """Its counts in words."""
         announced, back = self.counts["received"], self.counts["acked"]
         return (
             f"buffer {self.spec.index} of {self.spec.pages} pages"
@@ -159,7 +159,7 @@ class Buffer:
             )
 
     def _moved(self, event: Event) -> tuple[int, int]:
-        """Change a count: by how much, the pages written or read before."""
+        """Change a count; by how much, and the number of pages written or read since."""
         more = event.low - self.counts[event.kind] & 0xFFFF
         self.counts[event.kind] += more
         pages = self.filled if event.kind == "received" else self.used
@@ -168,14 +168,14 @@ class Buffer:
         return more, done
 
     def accessed(self, event: Event, *, elsewhere: bool) -> Iterator[Wrong]:
-        """What is wrong with an access to its bytes, or right behind them.
+        """What is wrong with an access to its bytes, or right after them.
 
         elsewhere: another buffer or tensor holds them.
         """
         spec, end = self.spec, self.spec.at + self.spec.size
         owner = any(event.who in who for who in self.owners.values())
-        behind = owner and end <= event.low < end + spec.page and not elsewhere
-        if (event.high <= spec.at or event.low >= end) and not behind:
+        after = owner and end <= event.low < end + spec.page and not elsewhere
+        if (event.high <= spec.at or event.low >= end) and not after:
             return
         self.last[event.kind] = event
         self.begun.setdefault(event.kind, []).append(event.low)
@@ -295,7 +295,7 @@ class _Look:
                     yield buffer, wrong
 
     def _counted(self, buffer: Buffer, event: Event) -> Iterator[Wrong]:
-        """What is wrong with a change of a count: that of a core which has another buffer."""
+        """What is wrong with a change of a count; if two cores count, the one that should not."""
         stranger = self._strangers.get((buffer.spec.index, event.kind))
         found = list(buffer.counted(event))
         if stranger is None:
@@ -308,10 +308,10 @@ class _Look:
 
     @cached_property
     def _strangers(self) -> dict[tuple[int, str], str]:
-        """By buffer and count which of two cores that count there has another buffer.
+        """By buffer and count the core that should count in another buffer, if two cores count.
 
-        Pages go from a core that moves data to one that computes, or back: who counts at the same
-        side as its partner is wrong, where another buffer has nobody who counts there.
+        Pages go from a core that moves data to one that computes, or back. So the core that is of
+        the same sort as its partner is wrong, if another buffer has no core that counts there.
         """
         found: dict[tuple[int, str], str] = {}
         for index, buffer in self.buffers.items():
@@ -326,7 +326,7 @@ class _Look:
         return found
 
     def _never(self, buffer: Buffer) -> Iterator[Finding]:
-        """In a hang: pages that are used again and again, or waited for, and never counted."""
+        """In a hang: pages that are used repeatedly, or waited for, and never counted."""
         for verb, kind, missing, advice in (
             ("reads", "acked", "and gives none back", f"cb_pop_front {_OWN.format('cb_pop')}"),
             ("writes", "received", "and announces none", f"cb_push_back {_OWN.format('cb_push')}"),
@@ -361,7 +361,7 @@ class _Look:
         return next((s.index for s in specs if s.at <= event.low < s.at + s.size), -1)
 
     def _page(self, buffer: Buffer, found: Finding) -> Finding | None:
-        """The size of its pages as culprit, where every request to the buffer is longer."""
+        """The finding with the page size as culprit, if every request to the buffer is longer."""
         path, lengths = self._context.program.path, self._lengths.get(buffer.spec.index, ())
         if path is None or not lengths or min(lengths) <= buffer.spec.page:
             return None
@@ -380,7 +380,7 @@ class _Look:
         return replace(found, text=text, culprit=who, victim=found.culprit, evidence=evidence)
 
     def _where(self, event: Event) -> Where:
-        """Its line; of a header that several cores use, as of a library, the line that calls it."""
+        """Its line; in a header that several cores use, the line that calls it."""
         return outside(where_core(self._tile, event.core, event.pc), self._shared.__contains__)
 
 
@@ -394,7 +394,7 @@ class Shared(NamedTuple):
 
 
 def shared_bytes(context: Context) -> Iterator[Shared]:
-    """Buffers of a tile that share bytes; buffers that begin at one address do so on purpose."""
+    """Buffers of a tile that share bytes, except those that begin at one address on purpose."""
     path = context.program.path
     if path is None:
         return

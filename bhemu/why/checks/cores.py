@@ -1,4 +1,4 @@
-"""What a core leaves: its stack the memory that is free, its pc the code of its ELFs."""
+"""Cores that leave their memory: a stack that grows into data, a pc outside of all ELFs."""
 
 from collections.abc import Iterator, Sequence
 
@@ -10,7 +10,7 @@ from bhemu.why.check import Check, Context
 from bhemu.why.findings import Finding, merged, place
 from bhemu.why.order.conflicts import Observed, observed
 from bhemu.why.order.observe import is_own
-from bhemu.why.walk import Instruction, where
+from bhemu.why.steps import Instruction, where
 
 
 def _stacks(context: Context) -> Sequence[Finding]:
@@ -18,7 +18,7 @@ def _stacks(context: Context) -> Sequence[Finding]:
 
 
 def _overflows(seen: Observed) -> Iterator[Finding]:
-    """The cores of a tile whose sp was within their data when they used it."""
+    """The cores of a tile whose sp was within their data when they accessed memory."""
     for core, (start, end, pc, sp, time) in enumerate(seen.record.stack.tolist()):
         if pc:
             at = where(seen.tile, Instruction(time, core, pc, 0))
@@ -51,7 +51,7 @@ _KINDS = ("elf", "llk")  # of these every core has its own ELF
 
 
 def _astray(tile: Tile) -> list[int]:
-    """Cores that stand in what none of their ELFs holds."""
+    """Cores whose pc is outside of all of their ELFs."""
     cores = [tile.core[name] for name in CORE_NAMES]
     return [c for c, core in enumerate(cores)
             if core.images and core.retired and not is_own(tile, c, core.pc)]  # fmt: skip

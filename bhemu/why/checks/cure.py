@@ -36,7 +36,7 @@ class _Trials:
         self._room = int(free[-1]) * _ROOM if free.size else 0  # which code reaches by one jump
 
     def acts(self) -> list[Act]:
-        """What lines give away in the unchanged run: of an ELF that several tiles have once."""
+        """The acts of lines in the unchanged run; an ELF of several tiles counts once."""
         self._machine.restore(self._start)
         kinds = self._context.first(self._machine, 0)
         for tile in kinds:
@@ -56,7 +56,7 @@ class _Trials:
         return list(found.values())
 
     def changed(self, change: Callable[[Any], None]) -> bool:
-        """Whether the program ends well behind a change of the launched machine."""
+        """Whether the program ends correctly after a change of the launched machine."""
         self._machine.restore(self._start)
         try:
             change(self._machine)
@@ -67,7 +67,7 @@ class _Trials:
         return (seen.error is not None or ended.outputs != seen.outputs) and ended.fine
 
     def edited(self, act: Act, code: Code) -> bool:
-        """Whether it does with other instructions of a line, on all tiles that have it."""
+        """Whether it ends correctly with other code for a line, on all tiles that have the line."""
         more = 4 * sum(len(words) + 1 for words in code.values() if len(words) > 1)
         if more > (_ROOM if self._room else 0):
             return False
@@ -79,7 +79,7 @@ class _Trials:
         return self.changed(change)
 
     def of(self, program: Program) -> bool:
-        """Whether another program ends well."""
+        """Whether another program ends correctly."""
         options = {"engine": "compiled", "livelock": 0, **self._context.alone}
         try:
             machine = self._context.launch(program, **options)
@@ -88,7 +88,7 @@ class _Trials:
         return self._context.finish(machine, limit=self._limit).fine
 
     def read(self, number: int, spec: OutputSpec) -> bool:
-        """Whether the unchanged run is right where an output is read as `spec` says."""
+        """Whether the unchanged run is right if an output is read as `spec` says."""
         seen = self._context.symptom
         others = [one for n, one in enumerate(seen.results) if n != number]
         try:
@@ -100,7 +100,7 @@ class _Trials:
 
 
 def _distance(context: Context, act: Act) -> tuple[int, bool, int, int]:
-    """How far a line is from those that made the first wrong element, or met the error."""
+    """The distance of a line from those that made the first wrong element or met the error."""
     lines = [(one.core, one.file, one.line) for one, _ in context.touched]
     mine = CORE_NAMES[act.core], act.where.file, act.where.line
     at = lines.index(mine) if mine in lines else len(lines)

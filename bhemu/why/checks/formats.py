@@ -1,4 +1,4 @@
-"""The check "formats": what UNPACR reads and PACR writes, against the tensors of the program."""
+"""The check "formats": compares what UNPACR reads and PACR writes with the program's tensors."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -8,13 +8,13 @@ from bhemu.errors import Where
 from bhemu.jit.subset import JIT
 from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
-from bhemu.program.specs import OutputSpec, Program
+from bhemu.program.specs import OutputSpec
 from bhemu.why.check import Check, Context
 from bhemu.why.findings import Finding, merged, place
 from bhemu.why.order.conflicts import Observed, Transfer, observed, tiles
 from bhemu.why.requests import Moved
+from bhemu.why.steps import where
 from bhemu.why.toml_lines import TomlLines
-from bhemu.why.walk import where
 
 _LIKE = {"fp8": ("fp8_e4m3", "fp8_e5m2"), "int8": ("int8", "uint8"), "tf32": ("fp32", "tf32")}
 _HEADER = 16  # bytes that both units add to an address
@@ -43,7 +43,7 @@ class Operands:
         self.found: dict[object, Finding] = {}
 
     def compare(self, moved: Moved | None, n: int) -> None:
-        """With the tensors in its L1, and those in DRAM that the NoC moves to tile `n`, or off."""
+        """Compare with tensors in L1, and with those in DRAM that the NoC moves to or from it."""
         distinct: dict[object, Transfer] = {}
         for one in self._seen.transfers():
             distinct.setdefault((one.step.pc, *one[1:6]), one)
@@ -82,7 +82,7 @@ class Operands:
             self._layout(one, tensor)
 
     def _layout(self, one: Transfer, tensor: _Tensor) -> None:
-        """Faces are read where the file says that rows lie."""
+        """Report that faces are read from an input whose layout is rows."""
         if self._path is None or ("layout", tensor.name) in self.found:
             return
         line = TomlLines(self._path).key(*tensor.table, "layout")
@@ -115,19 +115,13 @@ def _format_of(spec: Any, one: Transfer) -> str:
     return f"set the format to {spec.dtype}, or dtype in PROGRAM.toml to {one.fmt}"
 
 
-def in_dram(program: Program) -> bool:
-    """Whether a tensor of a program lies in DRAM, from where requests bring it to pages."""
-    tensors: list[Any] = [*program.inputs, *program.outputs]
-    return any(one.dram is not None for one in tensors)
-
-
 def _fits(dtype: str, fmt: str) -> bool:
     """Whether a tensor of `dtype` may be read or written as `fmt`."""
     return dtype in ("raw", fmt, *_LIKE.get(fmt, ()))
 
 
 def _is_of_rows(spec: Any) -> bool:
-    """Whether rows lie otherwise in L1 than faces: those of 16 numbers are faces."""
+    """Whether rows lie differently in L1 than faces; rows of 16 numbers do not."""
     return bool(spec.layout == "rows" and spec.shape[-1] != _COLUMNS)
 
 
@@ -136,7 +130,7 @@ def _title(spec: Any) -> str:
 
 
 def _tensors(tile: Tile, table: str, specs: Sequence[Any]) -> Iterator[_Tensor]:
-    """Those in the tile's L1."""
+    """The tensors in the tile's L1."""
     for number, spec in enumerate(specs):
         tiles = (spec.tile,) if isinstance(spec, OutputSpec) else spec.tiles
         if spec.dram is None and (not any(tiles) or tile.xy in tiles):
@@ -146,7 +140,9 @@ def _tensors(tile: Tile, table: str, specs: Sequence[Any]) -> Iterator[_Tensor]:
 
 def _run(context: Context) -> Sequence[Finding]:
     moved = None
-    if in_dram(context.program) and (together := tiles(context)) is not None:
+    tensors: list[Any] = [*context.program.inputs, *context.program.outputs]
+    in_dram = any(one.dram is not None for one in tensors)  # requests bring it to pages
+    if in_dram and (together := tiles(context)) is not None:
         moved = Moved(context.program, together)
     looks = [Operands(context, seen) for seen in observed(context)]
     for n, look in enumerate(looks):

@@ -1,4 +1,4 @@
-"""Accesses that nothing orders: who did not wait, who let go too early, what had to be stalled."""
+"""Unordered accesses: a missing wait, a release that is too early, a missing STALLWAIT."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,13 +13,12 @@ from bhemu.why.order.describe import unit_of
 from bhemu.why.order.observe import kind, l1_address, name
 from bhemu.why.order.pair_findings import SEEN, Act, Blame, PairFinding, with_late_runs
 from bhemu.why.order.record import HOST, NOC
-from bhemu.why.walk import Step, Word, maker
+from bhemu.why.steps import Step, Word, maker
+from bhemu.why.witness import Pair
 
 _CHANGES = "and changes"
 _WAIT = "wait for the other side before this access: SEMWAIT, TTSync, a word of L1 that it sets"
-_RELEASE = (
-    "post, or set the word, after the last access, behind a STALLWAIT for the unit that makes it"
-)
+_RELEASE = "post, or set the word, after the last access and a STALLWAIT for the unit that makes it"
 _END = "wait for every core before the word that ends the program"  # of who stores it
 _GET = "SEMGET when what was waited for is used"
 _STALL = {
@@ -30,7 +29,7 @@ _STALL = {
 
 
 def run(context: Context) -> list[Finding]:
-    """Conflicts of the plain order; those of units where there is none."""
+    """Conflicts of the plain order; if there are none, those of units."""
     seen = observed(context)
     for units in (False, True):
         found = _lines(context, [one for each in seen for one in _pairs(context, each, units)])
@@ -41,7 +40,7 @@ def run(context: Context) -> list[Finding]:
 
 
 def _lines(context: Context, pairs: list[PairFinding]) -> list[Finding]:
-    """Each line once, with the tiles that have it and the late run that shows it."""
+    """One finding for each line, with its tiles and the late run that shows it."""
     lines = {line_of(one): one for one in merged([[one.finding for one in pairs]])}
     keys = [line_of(one.finding) for one in pairs]
     return with_late_runs(
@@ -62,13 +61,13 @@ def _pairs(context: Context, races: Observed, units: bool) -> list[PairFinding]:
         key = str(finding.culprit.get("core")), int(finding.culprit.get("pc", 0))
         if conflict.units and not isinstance(conflict.first.step, Word):
             key = "stores of", conflict.first.agent  # one wait is missing for all of them
-        pair = races.tile.xy, conflict.first.step, conflict.second.step
-        found.setdefault(key, PairFinding(with_evidence(finding, told), *pair))
+        pair = Pair(races.tile.xy, conflict.first.step, conflict.second.step)
+        found.setdefault(key, PairFinding(with_evidence(finding, told), pair))
     return list(found.values())[:SEEN]
 
 
 def _of_shared(context: Context, races: Observed, conflict: Conflict, found: Finding) -> Finding:
-    """Of a place that two buffers of PROGRAM.toml share, which neither side can know."""
+    """The finding; if two buffers of PROGRAM.toml share the place, their line is the culprit."""
     at = l1_address(conflict.place)
     for one in shared_bytes(context) if at is not None else ():
         if races.tile.xy in one.at and at is not None and one.low <= at < one.high:
@@ -87,7 +86,7 @@ def _of_shared(context: Context, races: Observed, conflict: Conflict, found: Fin
 def _templates(races: Observed) -> Iterator[PairFinding]:
     """MOP templates that a core changes while a MOP that it has pushed may still use them.
 
-    Whatever has told the core since then how far its thread is, is taken as enough.
+    Any order since then that tells the core how far its thread is counts as enough.
     """
     tile = races.tile
     for store, pushed in races.templates:
@@ -100,7 +99,7 @@ def _templates(races: Observed) -> Iterator[PairFinding]:
             ("neither mop_sync, TTSync nor a semaphore tells the core in between that it is done",),
             "wait for the MOP first: mop_sync (PC_BUF 0xFFE80008), or tensix_sync",
         )  # fmt: skip
-        yield PairFinding(finding, tile.xy, Acts(f"T{thread}"), store)
+        yield PairFinding(finding, Pair(tile.xy, Acts(f"T{thread}"), store))
 
 
 def _of_both(races: Observed, conflict: Conflict) -> tuple[str, str]:
@@ -131,13 +130,16 @@ def _blamed(races: Observed, conflict: Conflict) -> tuple[Step, str, str]:
     if (early := _done_early(races, first, second)) is not None:
         text = "for it lets others go on while words that its core has pushed are still to come"
         return early, text, "load TTSync (tensix_sync) before it"
-    if (end := _ends_early(first, second)) is not None:
-        return end
+    for event in (first, second):
+        if event.owner == HOST:
+            text = "for it ends the program while an output is still to be written"
+            return event.step, text, _END
     if kind(conflict.place) == "L1" and races.ignores(first, second):
         text = "for it never looks at the pages that the other side counts"
         return second.step, text, "wait for pages or room (cb_wait_front, cb_reserve_back) before"
     for event, other in ((second, first), (first, second)):
-        if not races.has_waited(event) and not _pushed_behind_poll(races, event, other):
+        pushed = isinstance(event.step, Word) and races.counts_for(event, other)
+        if not races.has_waited(event) and not pushed:  # nor has its core, before it pushed
             return _without_wait(races, event, other)
     if second.before is not None and races.is_kept(second):
         text = "after which nothing takes from the semaphore that it has waited for"
@@ -149,7 +151,7 @@ def _blamed(races: Observed, conflict: Conflict) -> tuple[Step, str, str]:
 
 
 def _without_wait(races: Observed, event: Event, other: Event) -> tuple[Step, str, str]:
-    """What is wrong on the side of an event whose owner has not waited for the other side."""
+    """What is wrong with an event whose owner has not waited for the other side."""
     if event.wait is not None:
         text = "for its block bits leave out the word that should wait"
         return event.wait, text, "name the unit of the words that must wait in stall_res"
@@ -159,33 +161,19 @@ def _without_wait(races: Observed, event: Event, other: Event) -> tuple[Step, st
     return event.step, "for nothing makes it wait for the other side", _WAIT
 
 
-def _pushed_behind_poll(races: Observed, event: Event, other: Event) -> bool:
-    """Whether the core of a word polled what the other side counts, before it pushed the word."""
-    return isinstance(event.step, Word) and races.counts_for(event, other)
-
-
 def _before_own_word(conflict: Conflict) -> Step | None:
-    """The access of a core to a GPR or Config word that a word pushed by itself has yet to use."""
+    """The access of a core to a GPR or Config word that a word it has pushed has yet to use."""
     sides = (conflict.first, conflict.second)
     words = [event for event in sides if isinstance(event.step, Word)]
     others = [event for event in sides if not isinstance(event.step, Word)]
     if len(words) != 1 or others[0].step.core != words[0].step.core:
         return None
-    what, behind = kind(conflict.place), others[0].owner_clock >= words[0].push_clock
-    return others[0].step if what == "GPR" or (what == "Config" and behind) else None
-
-
-def _ends_early(first: Event, second: Event) -> tuple[Step, str, str] | None:
-    """The access to a word that ends the program while somebody is still at work."""
-    for event in (first, second):
-        if event.owner == HOST:
-            text = "for it ends the program while an output is still to be written"
-            return event.step, text, _END
-    return None
+    what, after = kind(conflict.place), others[0].owner_clock >= words[0].push_clock
+    return others[0].step if what == "GPR" or (what == "Config" and after) else None
 
 
 def _foreign(conflict: Conflict) -> Step | None:
-    """The one of two accesses to Config that changes what another thread's unit reads alone."""
+    """The access to Config that changes what only another thread's unit reads."""
     owner = conflict.thread
     sides = [(event, event.thread) for event in (conflict.first, conflict.second)]
     if owner is None or owner not in [thread for _, thread in sides]:
@@ -195,7 +183,7 @@ def _foreign(conflict: Conflict) -> Step | None:
 
 
 def _done_early(races: Observed, first: Event, second: Event) -> Step | None:
-    """What a core told the other side behind its push of a word that had not been executed."""
+    """The release of a core after it pushed a word that had not executed by then."""
     for event, other in ((first, second), (second, first)):
         if isinstance(event.step, Word):
             core = event.step.core
@@ -244,7 +232,7 @@ def _raced(races: Observed, conflict: Conflict) -> Finding:
 
 
 def _hand_over(conflict: Conflict, advice: str) -> HandOver | None:
-    """Of accesses to a row of Dst: the threads, and the semaphores that they have waited for."""
+    """Of accesses to a row of Dst the threads, and the semaphores that they have waited for."""
     sides = (conflict.first, conflict.second)
     threads = frozenset(side.step.thread for side in sides if isinstance(side.step, Word))
     if kind(conflict.place) != "Dst" or not threads:
@@ -278,7 +266,7 @@ def _stalled(races: Observed, conflict: Conflict) -> Finding:
 
 
 def _stall_res(step: Step) -> str:
-    """The class of a word by which a STALLWAIT holds it back: the narrowest that it is in."""
+    """The narrowest class of words, as stall_res names it, that holds a step's word back."""
     cls = decode(step.word) if isinstance(step, Word) else None
     if cls is None or not cls.stall.startswith("B"):
         return ""

@@ -1,4 +1,4 @@
-"""The check "slots": replay slots that nobody recorded, or another line."""
+"""The check "slots": replay slots that nothing has recorded, or that another line has replaced."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -18,14 +18,14 @@ from bhemu.why.findings import Finding, merged, place
 from bhemu.why.order import record as r
 from bhemu.why.order.conflicts import observed
 from bhemu.why.order.notes import PUSHED
-from bhemu.why.walk import Instruction, where
+from bhemu.why.steps import Instruction, where
 
 _SLOTS = 32
 
 
 @dataclass
 class _Thread:
-    """The replay buffer of a thread: which recording, begun by which push, each slot is of."""
+    """The replay buffer of a thread: by slot the push that began its recording."""
 
     slots: dict[int, Instruction] = field(default_factory=dict)
     under: dict[int, Instruction] = field(default_factory=dict)  # what a recording replaced
@@ -35,7 +35,7 @@ class _Thread:
 
 
 class Slots:
-    """Follows what the cores of a tile push; template: what a MOP of each thread issues by then."""
+    """Follows the pushes of a tile's cores; template: of the MOPs of each thread, at the start."""
 
     def __init__(self, tile: Tile, template: Any = None) -> None:
         self._tile, self._template = tile, template
@@ -44,7 +44,7 @@ class Slots:
         self.found: dict[tuple[int, int], Finding] = {}
 
     def follow(self, notes: Any) -> "Slots":
-        """What an observer has noted (notes.py), up to the end."""
+        """Follow all notes of an observer (notes.py)."""
         for what, t, value, pc, core, time in notes[:, : r.N_TIME + 1].tolist():
             if what == PUSHED:
                 self._pushed(t, value, Instruction(time, core, pc, 0))

@@ -1,4 +1,4 @@
-"""Loads that get what L1 held before: runs with the data caches of the cores modelled."""
+"""Loads that get old bytes of L1, in runs with modelled data caches of the cores."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,7 +8,6 @@ import numpy as np
 
 from bhemu.machine.error_text import where_core
 from bhemu.machine.tile import Tile
-from bhemu.noc.grid import XY
 from bhemu.riscv.formats import Atomic, Fence, Load
 from bhemu.riscv.isa import decode
 from bhemu.text import joined
@@ -19,7 +18,7 @@ from bhemu.why.order.conflicts import Observed, observed
 from bhemu.why.order.notes import ACCESSED, DROPPED, STALE
 from bhemu.why.order.observe import Observer
 from bhemu.why.order.sites import is_polled, spin
-from bhemu.why.walk import Instruction, Step, where
+from bhemu.why.steps import Instruction, Step, where
 
 _SEEDS = 3
 _SEEN = 3  # findings of a run
@@ -28,23 +27,22 @@ _ADVICE = "fence (invalidate_l1_cache) before the load: a cache does not see wha
 
 
 def run(context: Context) -> list[Finding]:
-    """The loads of stale bytes in a run that ends otherwise than without caches."""
-    plain = context.again(l0="off")
+    """The loads of stale bytes in a run that ends differently from one without caches."""
     if context.program.l0 == "model":  # then every stale load is the user's business
         seed = context.program.options.get("seed", 0)
         found = _found(context, context.again(l0="model", seed=seed), seed)
         return found or list(_unfenced(context))[:_SEEN]
-    if plain.error is not None:
+    if context.symptom.error is not None:
         return []
     for seed in range(1, _SEEDS + 1):
         seen = context.again(l0="model", seed=seed)
-        if not seen.same(plain):
+        if not seen.same(context.symptom):
             return _found(context, seen, seed)
     return []
 
 
 def _unfenced(context: Context) -> Iterator[Finding]:
-    """Loops that wait for a word of another core and never drop the cache that they look into."""
+    """Loops that wait for a word of another core and never drop their data cache."""
     for seen in observed(context):
         tile = seen.tile
         for core, pc, address in seen.polls:
@@ -72,27 +70,23 @@ def _unfenced(context: Context) -> Iterator[Finding]:
 def _found(context: Context, seen: Outcome, seed: int) -> list[Finding]:
     for tile in context.tiles(seen.machine):
         if tile.state.l0_stale[:, 0].any():
-            again = _observed(context, tile.xy, seed)
+            options = {"engine": "compiled", "l0": "model", "seed": seed, **context.alone}
+            machine = context.launch(**options)
+            observer = Observer(machine.tile[tile.xy])
+            context.finish(machine, limit=context.most)
+            observer.rows()  # raises what has gone wrong
+            again = Observed(observer, [])
             loads = list(_stale_loads(again).values())
             chosen = [one for one in loads if not one.polled] or loads
             return [_finding(context, again.tile, one, seen, seed) for one in chosen[:_SEEN]]
     return []
 
 
-def _observed(context: Context, xy: XY, seed: int) -> Observed:
-    """A tile in one more of these runs."""
-    machine: Any = context.launch(engine="compiled", l0="model", seed=seed, **context.alone)
-    observer = Observer(machine.tile[xy])
-    context.finish(machine, limit=context.most)
-    observer.rows()  # raises what has gone wrong
-    return Observed(observer, [])
-
-
 @dataclass
 class _Load:
-    """A load of stale bytes, and who had written newer ones.
+    """A load of stale bytes, and the step that wrote newer ones.
 
-    repeated: it got them twice, and the core dropped nothing in between.
+    repeated: the load got them twice, and the core did not drop its cache in between.
     """
 
     step: Instruction
@@ -162,7 +156,7 @@ CHECK = Check(
     " loop that waits for a word of another core without a fence",
     misses="stale bytes that change nothing; which line is replaced and when hardware drops all of"
     " them is a model",
-    cost="4 runs, and an observed one where they differ",
+    cost="3 runs, and an observed one where they differ",
     applies=lambda seen: 0 if seen.refused else 65,
     run=run,
 )

@@ -1,4 +1,4 @@
-"""What tiles send to one another, used or written over without an order from tile to tile."""
+"""Bytes that tiles send to each other, used or overwritten without an order between tiles."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,8 @@ from bhemu.why.findings import Finding, place, with_evidence
 from bhemu.why.order.blame import Disorder, Side, Walk, disorders
 from bhemu.why.order.conflicts import tiles
 from bhemu.why.order.pair_findings import Act, PairFinding, with_late_runs
-from bhemu.why.walk import maker
+from bhemu.why.steps import maker
+from bhemu.why.witness import Pair
 
 
 def run(context: Context) -> list[Finding]:
@@ -20,8 +21,7 @@ def run(context: Context) -> list[Finding]:
 
 
 def _pairs(walk: Walk) -> Iterator[tuple[object, PairFinding]]:
-    """By culprit. What a tile does after it has gone on too early follows from that: later
-    conflicts with it are left out."""
+    """The conflicts by culprit; later ones of a tile that has gone on too early are left out."""
     ahead: set[int] = set()
     for one in disorders(walk):
         first, second = one.first, one.second
@@ -32,9 +32,9 @@ def _pairs(walk: Walk) -> Iterator[tuple[object, PairFinding]]:
         told = one.stand()
         finding = with_evidence(_finding(one), told)
         key = tuple(finding.culprit.get(name) for name in ("core", "file", "line"))
-        pair = walk.tiles[first.home].xy, first.step, second.step
+        xy, request = walk.tiles[first.home].xy, first.sent is not None
         apart = first.home != second.home
-        yield key, PairFinding(finding, *pair, request=first.sent is not None, apart=apart)
+        yield key, PairFinding(finding, Pair(xy, first.step, second.step, request, apart))
 
 
 def _finding(one: Disorder) -> Finding:

@@ -1,4 +1,4 @@
-"""Values that nothing has written, or only an earlier launch: runs with others in their place."""
+"""Values that nothing has written, or only an earlier launch, found by runs with other values."""
 
 from collections.abc import Callable
 from typing import Any
@@ -41,7 +41,7 @@ Ask = Callable[[], Users]
 
 
 def run(context: Context) -> list[Finding]:
-    """What decides an output or the end although nothing, or the launch before, has written it."""
+    """Bytes that decide an output or the end, and that nothing or an earlier launch has written."""
     trials = Trials(context)
     known: list[Users] = []
 
@@ -53,12 +53,14 @@ def run(context: Context) -> list[Finding]:
     unwritten = unwritten_bytes(context, trials)
     found = _never(context, trials, users, unwritten)
     if context.symptom.fine and context.program.kind in _KINDS:
+        if not found:  # then memory of the next launch may hold anything
+            trials.stand_on(filled(unwritten, 1))
         found += _leaks(context, trials, users)
     return found
 
 
 def _never(context: Context, trials: Trials, users: Ask, unwritten: Offsets) -> list[Finding]:
-    """Of what nothing has written."""
+    """Findings of bytes that nothing has written."""
     found: list[Finding] = []
     most = _SEEN if context.program.is_alone else 1
     for number in range(1, _FILLS + 1):
@@ -75,7 +77,7 @@ def _never(context: Context, trials: Trials, users: Ask, unwritten: Offsets) -> 
 
 
 def _leaks(context: Context, trials: Trials, users: Ask) -> list[Finding]:
-    """What a launch leaves and the next one of the same program uses."""
+    """Findings of state that a launch leaves and the next one of the same program uses."""
     found: list[Finding] = []
     left = left_bytes(trials)
     while left and len(found) < _SEEN and trials.differs(together(left.values())):
@@ -92,7 +94,7 @@ def _leaks(context: Context, trials: Trials, users: Ask) -> list[Finding]:
 
 
 def _unread(context: Context, fill: Fill) -> Fill:
-    """Of what is left in mailboxes the count of one in which a message lies."""
+    """Of the state left in mailboxes the count of a mailbox that holds a message."""
     number = int(fill.at[0]) // STRIDE
     s = context.tiles(context.symptom.machine)[number].state
     for n in np.flatnonzero(s.mailbox_write != s.mailbox_read):
@@ -104,7 +106,7 @@ def _unread(context: Context, fill: Fill) -> Fill:
 
 
 def _leak(trials: Trials, users: Users, fill: Fill, others: list[Fill]) -> Finding:
-    """Of what decides together with `others`."""
+    """The finding of state that decides together with `others`."""
     number, at = divmod(int(fill.at[0]), STRIDE)
     name, member, tile = place_name(at), member_of(at)[0], trials.tiles[number]
     read, made = users.reader(fill), users.maker(int(fill.at[0]))
@@ -117,10 +119,12 @@ def _leak(trials: Trials, users: Users, fill: Fill, others: list[Fill]) -> Findi
     text = f"a launch leaves {value:#x} in {trials.name(int(fill.at[0]))}{field_names(at)}"
     text += ", which the next one uses" + (f" at {read.where}" if read else "")
     evidence = [f"run again on the coprocessor as this run leaves it, {end}"]
+    if trials.ground.at.size:
+        evidence = [f"{evidence[0]}; what nothing has written holds other bytes there"]
     culprit, victim = who, {"place": name}
     if made is not None:
         culprit, victim = place(*made, tile), who
-        evidence.append(f"used by {in_words(who)}")
+        evidence += [f"used by {in_words(who)}"] if who else []
     if others:
         shown = ", ".join(trials.name(int(one.at[0])) for one in others[:_SEEN])
         evidence.append(f"together with what it leaves in {shown}")
@@ -137,7 +141,8 @@ def _finding(trials: Trials, users: Users, fill: Fill, whole: Fill) -> Finding:
     what = "the program ends differently" if changed.error else "an output changes"
     where = "" if read is None else f", read by {read.where}"
     text = f"{name} decides the result, and nothing has written it{where}"
-    evidence = [f"with {_values(fill)} there instead of what power-up leaves, {what}"]
+    values = " ".join(f"{value:02x}" for value in fill.values[:8])
+    evidence = [f"with {values} there instead of what power-up leaves, {what}"]
     if changed.error is not None:
         evidence.append(str(changed.error).splitlines()[0])
     if read is not None:
@@ -165,7 +170,7 @@ def _finding(trials: Trials, users: Users, fill: Fill, whole: Fill) -> Finding:
 
 
 def _neighbour(trials: Trials, users: Users, whole: Fill, at: int) -> tuple[Where, int] | None:
-    """Who fills the bytes of L1 next to an unwritten one, of a chip a core alone."""
+    """The step that writes L1 next to an unwritten byte; on a chip only a core's."""
     number, rest = divmod(at, STRIDE)
     if number >= len(trials.tiles) or rest >= L1_SIZE:
         return None
@@ -186,17 +191,13 @@ def _neighbour(trials: Trials, users: Users, whole: Fill, at: int) -> tuple[Wher
 
 
 def _adds(users: Users, read: Reader, number: int) -> tuple[Where, int] | None:
-    """Who has told the packer to add to what is in L1, where it reads that."""
+    """The step that made the packer add to L1, if the reader is a PACR."""
     cls = None if read.where.word is None else decode(read.where.word)
     if cls is None or cls.name != "PACR":
         return None
     low = number * STRIDE + OFFSET["cfg"] + 4 * config_fields.THCON_SEC0_REG1_Pack_L1_Acc.word
     made = [users.maker(low + 4 * CONFIG_WORDS * bank) for bank in range(2)]
     return next((one for one in made if one is not None), None)
-
-
-def _values(fill: Fill) -> str:
-    return " ".join(f"{value:02x}" for value in fill.values[:8])
 
 
 def applies(seen: Outcome) -> int:
@@ -218,7 +219,7 @@ CHECK = Check(
     " another program leaves; low L1 where firmware boots only with zeros there; requests that are"
     " under way at the end (see barriers); of a chip all tiles but some ten, the first of each part"
     " among them; rows of Dst that were cleared and not written since",
-    cost="7 runs; where something decides, the observed run of `races`, some 20 for each finding",
+    cost="6 runs; where something decides, the observed run of `races`, some 20 for each finding",
     applies=applies,
     run=run,
 )
@@ -239,14 +240,14 @@ _TAKEN_OVER = (  # of power-up: what sets it, members and what they hold instead
 
 
 def _put(tile: Tile) -> None:
-    """Other counters and lanes than those of power-up."""
+    """Set counters and lanes that differ from those of power-up."""
     for *_, members in _TAKEN_OVER:
         for name, value in members.items():
             getattr(tile.state, name)[...] = value
 
 
 def _kept(members: dict[str, Any], launched: Any) -> Fill:
-    """What a launch from other ones leaves as it was, on every tile."""
+    """The counters and lanes that a launch keeps, on every tile."""
     at, values = [NOTHING.at], [NOTHING.values]
     for number, tile in enumerate(launched.tiles_made()):
         for name, value in members.items():
@@ -259,7 +260,7 @@ def _kept(members: dict[str, Any], launched: Any) -> Fill:
 
 
 def _of_power_up(context: Context) -> list[Finding]:
-    """What decides the end and is as power-up leaves it; named is who uses it first."""
+    """Counters and lanes of power-up that decide the end, and the step that uses them first."""
     trials, found = Trials(context), []
     launched = context.launch(engine="compiled", prepare=_put, **context.alone)
     for name, setters, members in _TAKEN_OVER:

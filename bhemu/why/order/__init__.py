@@ -1,1 +1,1 @@
-"""What is ordered in a run, compiled: happens-before of all agents of a tile, beside the run."""
+"""The order of a run: a compiled observer keeps happens-before of all agents of a tile."""

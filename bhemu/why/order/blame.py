@@ -1,8 +1,8 @@
-"""Of two accesses of different tiles that nothing orders: which should come first, who is to blame.
+"""Two unordered accesses of different tiles: which of them should come first, which line is wrong.
 
-The first of them is the write that the other one needs, unless the other one still needs what
-was there before. Who makes the first lets the second side go on by what it sends behind it. So
-either it sends that too early, or the other side does not wait for it, or for too little.
+The write comes first, and the read needs it, unless the read still needs the bytes from before. The
+first side lets the second side go on with a request that it sends after its access. So the first
+side sends that request too early, or the second side does not wait for it, or not for enough.
 """
 
 from dataclasses import dataclass
@@ -18,14 +18,14 @@ from bhemu.why.order.observe import owner_of
 from bhemu.why.order.pair_findings import Act, Blame
 from bhemu.why.order.sent import Sent
 from bhemu.why.order.tiles import FAR, Tiles
-from bhemu.why.walk import Instruction, Step, Word
+from bhemu.why.steps import Instruction, Step, Word
 
 
 @dataclass(frozen=True)
 class Passed:
-    """A core of tile `home` has looked at a word that other tiles change, and gone on.
+    """A core of tile `home` has read a word that other tiles change, and gone on.
 
-    by: the requests that this takes.
+    by: the requests that the core needed for this.
     """
 
     home: int
@@ -40,8 +40,8 @@ class Passed:
 class Side:
     """An access to a word of L1 by `owner` of tile `home`, at that owner's clock.
 
-    sent: the request that makes it; known: what was before it, by columns of all tiles; previous:
-    column and clock of who wrote there before, if that was done for the same tile.
+    sent: the request that makes the access. known: what came before it, by columns of all tiles.
+    previous: column and clock of the writer before it, if that wrote for the same tile.
     """
 
     home: int
@@ -55,12 +55,12 @@ class Side:
 
     @property
     def pc(self) -> int:
-        """The place in the code of its core that it stems from."""
+        """The pc of the access; the REPLAY's pc for a word that a REPLAY plays."""
         return self.step.pushed if isinstance(self.step, Word) else self.step.pc
 
 
 class Walk:
-    """What an observed run of all tiles has shown: pairs, looks, requests.
+    """The results of an observed run of all tiles: pairs, reads of flags, requests.
 
     stand: puts the code of a session back (Tiles).
     """
@@ -72,7 +72,7 @@ class Walk:
 
     @cached_property
     def passed(self) -> list[list[Passed]]:
-        """The looks of each tile that have let cores go on, in order."""
+        """The reads of each tile after which its cores went on, in order."""
         return [self._passed(n) for n in range(len(self.records))]
 
     def _passed(self, n: int) -> list[Passed]:
@@ -93,7 +93,7 @@ class Walk:
         return int(found[at[0], 2]) if at.size else None
 
     def sides(self, n: int) -> list[tuple[int, Side, Side]]:
-        """Address and accesses of each pair of tile `n`, in the order in which they happened."""
+        """The address and both accesses of each pair of tile `n`, the earlier access first."""
         o, found = self.records[n], []
         for i in range(int(o.far_pairs[0])):
             row = o.far_pair[i].tolist()
@@ -133,49 +133,49 @@ class Disorder:
     pair: int  # its number among those of the tile
 
     def stand(self) -> list[str]:
-        """Of a session, put the code back that it was made by; see CodeThen."""
+        """Restore the code that made the pair, of a session; see CodeThen."""
         steps = [(side.home, side.step) for side in (self.first, self.second)]
         return self.walk.stand((self.number, FAR, self.pair), steps)
 
     @property
     def tile(self) -> Tile:
-        """Whose L1 it is."""
+        """The tile whose L1 holds the place."""
         return self.walk.tiles[self.number]
 
     @property
     def is_flag(self) -> bool:
-        """Whether a core stores to a word by which another tile tells it something."""
+        """Whether a core stores to a flag: a word by which another tile tells it something."""
         return _is_set(self.first, self.second) and self.place >> 2 in self.walk.flags[self.number]
 
     def blamed(self) -> Blame:
-        """Who is wrong."""
+        """The act that is wrong."""
         first = self.first
         if self.is_flag:
             return self._blame(
                 first.home, first.step,
-                "for the other tile may have changed the word by then",
+                "because the other tile may have changed the word by then",
                 "store to it before the other tile is told to go on",
             )  # fmt: skip
         if (told := self._told()) is not None:
             return self._blame(
-                told.tile, told.step, f"for what it has {self._unfinished()} by then",
+                told.tile, told.step, f"because what it has {self._unfinished()} by then",
                 "wait for the answer of the request before it (a barrier)",
             )  # fmt: skip
         second, passed = self.second, self._wait()
         if passed is None:
             return self._blame(
-                second.home, second.step, "for nothing makes it wait for the other tile",
+                second.home, second.step, "because nothing makes it wait for the other tile",
                 "wait for a word that the other tile changes",
             )  # fmt: skip
         by = [one for one in passed.by if one.tile == first.home]
         if by and self._is_early(by[-1]):
             return self._blame(
-                by[-1].tile, by[-1].step, "for it lets the other tile go on too early",
-                "send it behind the last access to what the other tile will use",
+                by[-1].tile, by[-1].step, "because it lets the other tile go on too early",
+                "send it after the last access to the bytes that the other tile uses",
             )  # fmt: skip
         return self._blame(
-            second.home, passed.step, "for it does not wait until the other tile is done",
-            "count what must have arrived, and what was there at first",
+            second.home, passed.step, "because it does not wait until the other tile is done",
+            "compare the count with its value at the start plus the number of expected requests",
         )  # fmt: skip
 
     def _blame(self, home: int, step: Step, text: str, advice: str) -> Blame:
@@ -189,7 +189,7 @@ class Disorder:
         return f"asked the NoC to {'read' if reads else 'write'} may not have arrived"
 
     def _told(self) -> Sent | None:
-        """What the first side has sent behind its request, and the second knows of."""
+        """A request that the first side sent after its access and that the second side knows of."""
         first, second = self.first, self.second
         if first.sent is None:
             return None
@@ -198,7 +198,7 @@ class Disorder:
         return next((one for one in later if first.epoch < one.epoch <= known), None)
 
     def _words(self) -> set[tuple[int, int]]:
-        """(tile, word) that the first side's tile sends to: by these it lets others go on."""
+        """(tile, word) of the flags that the first side's tile sends to."""
         return {
             (n, 4 * word)
             for n, flags in enumerate(self.walk.flags)
@@ -207,7 +207,7 @@ class Disorder:
         }
 
     def _wait(self) -> Passed | None:
-        """The last look of the second side at such a word, since it did the same before."""
+        """The second side's last read of such a flag, since it last made the same access."""
         second, words = self.second, self._words()
         before = self._again()
         looks = [one for one in self.walk.passed[second.home] if (second.home, one.word) in words]
@@ -220,9 +220,9 @@ class Disorder:
         return others[-1] if others else None
 
     def _is_for_another(self, look: Passed) -> bool:
-        """Whether behind a look, and before the second side, its core sends what is in order.
+        """Whether the core waited for another request that it sent after this read.
 
-        That is what it has waited for.
+        Then that request is in order, and the read says nothing of the second side.
         """
         sent = self.second.sent
         unordered = [
@@ -240,7 +240,7 @@ class Disorder:
         )
 
     def _again(self) -> int:
-        """The second side's clock when it last did what it does now; 0: it never did."""
+        """The second side's clock when it last sent the same request; 0: it never did."""
         second = self.second
         if second.sent is None:
             return 0
@@ -253,9 +253,9 @@ class Disorder:
         return same[-1] if same else 0
 
     def _is_early(self, told: Sent) -> bool:
-        """Whether such a request comes before such an access the first time.
+        """Whether the first such request comes before the first such access.
 
-        It does not count where the first side makes its access only after an answer to it.
+        A request does not count if the first side waits for its answer before the access.
         """
         first = self.first
         if told.core == first.owner and self._is_answered(told):
@@ -271,7 +271,7 @@ class Disorder:
         return int(same[0].known[r.SHARED * first.home + first.owner]) < epoch
 
     def _is_answered(self, told: Sent) -> bool:
-        """Whether the second side's tile knew of a request in what let the first side go on."""
+        """Whether the second side's tile had the request when it let the first side go on."""
         first, column = self.first, r.SHARED * told.tile + told.core
         return any(
             by.tile == self.second.home and by.known[column] >= told.epoch
@@ -297,7 +297,7 @@ def _is_set(first: Side, second: Side) -> bool:
 
 
 def _in_order(walk: Walk, n: int, place: int, one: Side, other: Side) -> tuple[Side, Side]:
-    """Which of both should be done first."""
+    """Both accesses, the one that should come first at the beginning."""
     if _is_set(one, other):
         is_flag = place >> 2 in walk.flags[n]
         return (other, one) if is_flag and one.sent is not None else (one, other)

@@ -1,4 +1,4 @@
-"""What orders agents: vector clocks, semaphores counted, names that are released and acquired."""
+"""The order of agents: vector clocks, counts of semaphores, names to release and acquire."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ def now(s: Any) -> Any:
 
 @njit
 def owner(agent: Any) -> Any:
-    """The core or the thread's issue that an agent works for; the host."""
+    """The owner of an agent: the core or thread for which it works, or the host."""
     if agent < r.UNIT or agent == r.HOST:
         return agent
     if agent >= r.NOC:
@@ -35,14 +35,14 @@ def owner(agent: Any) -> Any:
 
 @njit
 def row(agent: Any) -> Any:
-    """Where an agent's owner stands in the plain order."""
+    """The row of an agent's owner in the plain order."""
     who = owner(agent)
     return np.int64(r.OWNERS - 1) if who == r.HOST else np.int64(who)
 
 
 @njit
 def _raise(to: Any, first: Any, by: Any, by_first: Any, n: Any) -> Any:
-    """Each of `n` elements of `to` is at least that of `by`; whether one grew."""
+    """Raise `n` elements of `to` to those of `by` where these are greater; whether one grew."""
     grew = False
     for i in range(n):
         if by[by_first + i] > to[first + i]:
@@ -53,7 +53,7 @@ def _raise(to: Any, first: Any, by: Any, by_first: Any, n: Any) -> Any:
 
 @njit
 def _raise_plain(o: Any, who: Any, by: Any, first: Any) -> Any:
-    """What row `who` knows where all is complete at once is at least what `by` says."""
+    """The same for row `who` of the plain order, in which everything is complete at once."""
     grew = _raise(o.plain[who], 0, by, first, r.OWNERS)
     far = o.width[0] - r.OWNERS
     if far and _raise(o.plain[who], r.OWNERS, by, first + r.OWNERS, far):
@@ -64,7 +64,7 @@ def _raise_plain(o: Any, who: Any, by: Any, first: Any) -> Any:
 
 @njit
 def learned(o: Any, who: Any) -> None:
-    """An owner knows more of other tiles than before."""
+    """An owner has learned more of other tiles: keep this version."""
     o.far_version[who] += 1
     held = o.far_known[who, o.far_version[who] % r.FAR_VERSIONS]
     copy(held, 0, o.plain[who], r.OWNERS, o.width[0] - r.OWNERS)
@@ -79,14 +79,14 @@ def copy(to: Any, first: Any, by: Any, by_first: Any, n: Any) -> None:
 
 @njit
 def clear(to: Any) -> None:
-    """A row is 0."""
+    """Set a row to 0."""
     for i in range(to.size):
         to[i] = 0
 
 
 @njit
 def changed(o: Any, agent: Any, grew: Any) -> None:
-    """An agent has learned something: its later accesses are others than those before."""
+    """An agent has learned something: its later accesses are different events."""
     if not grew:
         return
     o.epoch[agent] += 1
@@ -101,7 +101,7 @@ def changed(o: Any, agent: Any, grew: Any) -> None:
 
 @njit
 def join(o: Any, agent: Any, vector: Any) -> None:
-    """`agent` is behind what a vector says."""
+    """`agent` comes after everything in a vector."""
     grew = _raise(o.clocks[agent], 0, vector, 0, r.PLAIN)
     grew = _raise_plain(o, row(agent), vector, np.int64(r.PLAIN)) or grew
     changed(o, agent, grew)
@@ -109,7 +109,7 @@ def join(o: Any, agent: Any, vector: Any) -> None:
 
 @njit
 def join_agent(o: Any, agent: Any, by: Any) -> None:
-    """`agent` is behind what `by` has done so far."""
+    """`agent` comes after everything that `by` has done so far."""
     grew = _raise(o.clocks[agent], 0, o.clocks[by], 0, r.PLAIN)
     grew = _raise_plain(o, row(agent), o.plain[row(by)], np.int64(0)) or grew
     o.epoch[by] += 1
@@ -119,7 +119,7 @@ def join_agent(o: Any, agent: Any, by: Any) -> None:
 
 @njit
 def save(o: Any, vector: Any, agent: Any) -> None:
-    """What `agent` has done is in a vector."""
+    """Raise a vector to what `agent` has done."""
     _raise(vector, 0, o.clocks[agent], 0, r.PLAIN)
     _raise(vector, r.PLAIN, o.plain[row(agent)], 0, o.width[0])
     o.epoch[agent] += 1
@@ -128,7 +128,7 @@ def save(o: Any, vector: Any, agent: Any) -> None:
 
 @njit
 def join_moment(o: Any, agent: Any, core: Any, clock: Any, plain: Any, units: Any) -> None:
-    """`agent` is behind what `core` had done at its clock; in the orders that are named."""
+    """`agent` comes after what `core` had done at its clock, in the orders that are named."""
     grew = False
     last = o.versions[core]
     for back in range(min(last, r.VERSIONS)):
@@ -150,19 +150,19 @@ def join_moment(o: Any, agent: Any, core: Any, clock: Any, plain: Any, units: An
 
 @njit
 def knows(o: Any, agent: Any, by: Any, clock: Any) -> Any:
-    """Whether what `by` did at its `clock` is before whatever `agent` does now."""
+    """Whether the act of `by` at its `clock` comes before what `agent` does now."""
     return agent == by or clock <= o.clocks[agent, by]
 
 
 @njit
 def before(o: Any, agent: Any, event: Any) -> Any:
-    """Whether an event is before what `agent` does now, where units take time."""
+    """Whether an event comes before what `agent` does now, where units take time."""
     return knows(o, agent, event[0], event[r.CLOCK])
 
 
 @njit
 def plainly(o: Any, agent: Any, event: Any) -> Any:
-    """The same where all is complete at once."""
+    """The same in the plain order."""
     by, now = row(event[0]), row(agent)
     return by == now or event[r.OWNER_CLOCK] <= o.plain[now, by]
 
@@ -179,7 +179,7 @@ def core(o: Any, c: Any, n: Any) -> None:
 
 @njit
 def stores(o: Any, c: Any) -> Any:
-    """The agent of a core's stores to Config, which makes one."""
+    """Core `c` stores to Config: the agent of these stores."""
     agent = np.int64(r.STORES + c)
     join_agent(o, agent, c)
     o.clocks[agent, agent] += 1
@@ -193,7 +193,7 @@ def stores(o: Any, c: Any) -> Any:
 
 @njit
 def _drain(o: Any, c: Any, clock: Any) -> None:
-    """Stores to Config that core `c` made long before its `clock` have taken place."""
+    """Take the stores to Config as done that core `c` made long before its `clock`."""
     last = o.clocks[r.STORES + c, r.STORES + c]
     while o.stored_done[c] < last:
         if o.stored_at[c, (o.stored_done[c] + 1) % r.STORED] > clock - DRAINED:
@@ -214,7 +214,7 @@ def pushes(o: Any, c: Any, t: Any, number: Any) -> None:
 
 @njit
 def noc(o: Any, c: Any, writes: Any) -> Any:
-    """The agent of the NoC reads (`writes` 0) or writes (1) that a core asks for."""
+    """Core `c` sends a NoC read (`writes` 0) or write (1): the agent of these requests."""
     agent = np.int64(r.NOC + CORES * writes + c)
     join_agent(o, agent, c)
     o.clocks[agent, agent] += 1
@@ -223,7 +223,7 @@ def noc(o: Any, c: Any, writes: Any) -> Any:
 
 @njit
 def starts(o: Any, by: Any, c: Any) -> None:
-    """Core `by` releases core `c`, which takes longer to begin than a word of `by` to end."""
+    """Core `by` starts core `c`, which takes longer than the last words of `by` need to end."""
     join_agent(o, c, by)
     for agent in range(r.AGENTS):
         done = o.done_by[by, agent]
@@ -239,7 +239,7 @@ def starts(o: Any, by: Any, c: Any) -> None:
 
 @njit
 def issues(o: Any, t: Any, number: Any, pusher: Any) -> None:
-    """A word leaves the gate of thread `t`; it came with the word `number` of its FIFO."""
+    """A word leaves the gate of thread `t`; it comes from the word `number` of its FIFO."""
     issue = np.int64(r.ISSUE + t)
     if number >= o.push_from[t] and number != o.pushed[t]:
         i = number % o.push.shape[1]
@@ -256,7 +256,7 @@ def issues(o: Any, t: Any, number: Any, pusher: Any) -> None:
 
 @njit
 def begins(o: Any, t: Any, unit: Any) -> Any:
-    """The agent that executes what the thread issues now; `unit` -1: it is complete at once."""
+    """The agent that executes the word that the thread issues; `unit` -1: complete at once."""
     issue = np.int64(r.ISSUE + t)
     if unit < 0:
         return issue
@@ -274,14 +274,14 @@ def begins(o: Any, t: Any, unit: Any) -> Any:
 
 @njit
 def passes(o: Any, t: Any) -> None:
-    """A word goes on that the thread's wait holds back: what it waited for is before it."""
+    """A word passes the thread's wait: it comes after everything that the wait names."""
     issue = np.int64(r.ISSUE + t)
     conditions, semaphores = o.wait[t, 1], o.wait[t, 2]
     o.wait[t, 0] = 0
     for bit, unit in _CONDITIONS:
         if conditions >> bit & 1:
             join_agent(o, issue, r.UNIT + t * r.UNITS + unit)
-    if conditions & TRISC_CONFIG or semaphores:  # those behind a wait for somebody are long done
+    if conditions & TRISC_CONFIG or semaphores:  # stores before such a wait are long done
         for i in range(2):
             c = t + 1 if i else 0
             reached = o.clocks[issue, r.REACHED_STORES + c]
@@ -298,7 +298,7 @@ def passes(o: Any, t: Any) -> None:
 
 @njit
 def _behind(o: Any, agent: Any, i: Any, gets: Any, n: Any) -> None:
-    """Behind the first `n` posts or gets, each of which is behind those before it."""
+    """`agent` comes after the first `n` posts or gets; each comes after the earlier ones."""
     count = o.sem_count[i, gets]
     n = min(n, count)
     if n > max(count - r.POSTS, 0):
@@ -307,7 +307,7 @@ def _behind(o: Any, agent: Any, i: Any, gets: Any, n: Any) -> None:
 
 @njit
 def take(o: Any, agent: Any, i: Any, condition: Any) -> None:
-    """A SEMWAIT was passed: it is behind as many posts or gets as that takes."""
+    """A SEMWAIT was passed: `agent` comes after as many posts or gets as the wait needs."""
     join(o, agent, o.sem_base[i])
     posts, gets = o.sem_count[i, 0], o.sem_count[i, 1]
     if condition & SEM_ZERO:  # one post more than there were gets
@@ -334,7 +334,7 @@ def sem_init(o: Any, agent: Any, i: Any, value: Any, most: Any) -> None:
 
 @njit
 def sem_change(o: Any, agent: Any, i: Any, gets: Any) -> None:
-    """One is added, or taken."""
+    """A semaphore is posted, or taken."""
     count = o.sem_count[i, gets]
     vector = o.sem_clock[i, gets, count % r.POSTS]
     if count:
@@ -348,7 +348,7 @@ def sem_change(o: Any, agent: Any, i: Any, gets: Any) -> None:
 
 @njit
 def sem_seen(o: Any, agent: Any, i: Any) -> None:
-    """A core has read the value."""
+    """A core has read a semaphore's value."""
     join(o, agent, o.sem_base[i])
     _behind(o, agent, i, 0, o.sem_count[i, 0])
     _behind(o, agent, i, 1, o.sem_count[i, 1])
@@ -360,7 +360,7 @@ def sem_seen(o: Any, agent: Any, i: Any) -> None:
 
 @njit
 def named(o: Any, name: Any) -> Any:
-    """The number of a name; where there are too many, some share one."""
+    """The number of a name; when there are too many names, some share a number."""
     i = (name * 0x9E3779B1 >> 7) % r.NAMES
     for _ in range(16):
         if o.object_name[i] == 0:
@@ -373,26 +373,26 @@ def named(o: Any, name: Any) -> Any:
 
 @njit
 def release_quietly(o: Any, agent: Any, name: Any) -> None:
-    """As release, of what no program states by itself: a Src bank that changes hands."""
+    """As release, for an order that no instruction names: a Src bank changes hands."""
     save(o, o.object[named(o, name)], agent)
 
 
 @njit
 def acquire_quietly(o: Any, agent: Any, name: Any) -> None:
-    """As acquire, of the same."""
+    """As acquire, for the same."""
     join(o, agent, o.object[named(o, name)])
 
 
 @njit
 def release(o: Any, agent: Any, name: Any) -> None:
-    """Whoever acquires `name` from now on is behind what `agent` has done."""
+    """An agent that acquires `name` later comes after what `agent` has done."""
     release_quietly(o, agent, name)
     released(o, agent, name)
 
 
 @njit
 def acquire(o: Any, agent: Any, name: Any) -> None:
-    """Behind all releases of `name` so far."""
+    """`agent` comes after all releases of `name` so far."""
     acquire_quietly(o, agent, name)
     looks(o, agent, name)
     acquired(o, agent)
@@ -400,7 +400,7 @@ def acquire(o: Any, agent: Any, name: Any) -> None:
 
 @njit
 def looks(o: Any, agent: Any, name: Any) -> None:
-    """An owner has acquired a name, perhaps for the first time."""
+    """Keep the names that an owner has acquired."""
     who = row(agent)
     for i in range(r.LOOKED):
         if o.looked[who, i] == name:
@@ -412,7 +412,7 @@ def looks(o: Any, agent: Any, name: Any) -> None:
 
 @njit
 def acquired(o: Any, agent: Any) -> None:
-    """An agent has waited for somebody, or looked."""
+    """An agent has waited for another one, or read what another one has set."""
     who = row(agent)
     o.waited[who] = 1
     o.acquired[who] = o.plain[who, who]
@@ -421,7 +421,7 @@ def acquired(o: Any, agent: Any) -> None:
 
 @njit
 def released(o: Any, agent: Any, name: Any) -> None:
-    """An agent has let others go on."""
+    """An agent has let others go on: a post, a store to a flag."""
     by, who = owner(agent), row(agent)
     given = o.release[who, o.releases[who] % r.RELEASED]
     given[0], given[6] = o.plain[who, who], name

@@ -1,4 +1,4 @@
-"""What an observed run leaves unordered, as the findings of races tell it."""
+"""The results of an observed run: unordered accesses, transfers, polls, releases."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from bhemu.errors import InputError, Where
 from bhemu.jit.subset import JIT
-from bhemu.machine.tile import Tile
 from bhemu.memmap import OVERLAY_BASE, OVERLAY_END
 from bhemu.tensix import formats
 from bhemu.tensix.config import CONFIG_WORDS
@@ -21,15 +20,15 @@ from bhemu.why.order import record as r
 from bhemu.why.order.notes import PACKED, UNPACKED
 from bhemu.why.order.observe import Observer, kind, owner_of
 from bhemu.why.order.tiles import NEAR, CodeThen, Tiles
-from bhemu.why.walk import Instruction, Step, Word, where
+from bhemu.why.steps import Instruction, Step, Word, where
 
 Clock = npt.NDArray[np.int64]
-"""How far each agent (record.py) has come; of cores, threads and host alone."""
+"""The clock of each agent (record.py); only cores, threads and the host have one."""
 
 
 @dataclass(frozen=True)
 class Event:
-    """An access: who made it as whose part, and how far that agent was."""
+    """An access: the agent that made it, for which owner, and their clocks."""
 
     step: Step
     agent: int
@@ -37,19 +36,19 @@ class Event:
     owner: int
     owner_clock: int  # of the core or thread's issue
     write: bool
-    waited: bool  # the owner has waited for somebody since it last let somebody go on
-    wait: Step | None  # a wait that the thread has issued and that does not hold this word
+    waited: bool  # the owner has waited since it last let another agent go on
+    wait: Step | None  # a wait of the thread that does not hold this word back
     push_clock: int  # of the core that pushed a word
     again: bool  # the owner has made the same access before, since it last waited
-    taken: int | None  # the semaphore that it has last waited for
+    taken: int | None  # the semaphore that the owner last waited for
     acquired: int  # the owner's clock when it did
     poll: tuple[int, Step] | None  # its core's last load of a word that it polls
     vector: Clock
-    before: Step | None = None  # of an access to Dst: the owner's last one before that wait
+    before: Step | None = None  # the owner's last access to Dst before that wait
 
     @property
     def thread(self) -> int | None:
-        """The thread that it belongs to: of a TRISC its own."""
+        """The thread that it belongs to; a TRISC belongs to its own thread."""
         step = self.step
         if isinstance(step, Word):
             return step.thread if step.core else None
@@ -60,9 +59,9 @@ class Event:
 class Conflict:
     """Two accesses to `place` (record.py) in the order in which they happened.
 
-    units: it is one where units take time; foreign: the second has changed what belongs to the
-    first's thread; clears: of two cores' stores to a Config word the one without the fields that
-    the other sets.
+    units: they are unordered only because units take time. foreign: the second one changes a field
+    that belongs to the first one's thread. clears: the store of a core to a Config word that clears
+    the fields which another core's store sets.
     """
 
     place: int
@@ -84,8 +83,8 @@ class Conflict:
 class Transfer(NamedTuple):
     """An UNPACR (`reads`) or PACR of L1 `first` to `end`.
 
-    datums: of an UNPACR that does not tilize. by_format, by_address: actors that have set the
-    Config words of its format and address, 0 = nobody (Observed.act).
+    datums: of an UNPACR that does not tilize. by_format, by_address: the actors that set the Config
+    words of the format and address, 0 = none (Observed.act).
     """
 
     step: Word
@@ -98,15 +97,14 @@ class Transfer(NamedTuple):
     by_address: int
 
 
-_STEP = (r.N_PC, r.N_VALUE, r.N_CORE, r.N_THREAD, r.N_TIME)
 _FEW = 32  # of a chip of more than TILES tiles, one of each kind at least
-_BEHIND = 5000  # clock units behind the end of a program
+_AFTER_END = 5000  # clock units after the end of a program
 _HANGS = 100_000  # of a program that goes on for ever
 _PRICE = 60  # an observed instruction or word costs as much as so many plain ones
 
 
 class Observed:
-    """What an observer has seen of a tile."""
+    """What an observer has recorded of a tile."""
 
     def __init__(self, observer: Observer, ends: list[int]) -> None:
         self.tile, self._observer, self._o = observer.tile, observer, observer.record
@@ -118,26 +116,25 @@ class Observed:
 
     @property
     def record(self) -> r.OrderRecord:
-        """What was observed."""
+        """The observer's record."""
         return self._o
 
     @property
     def template(self) -> Any:
-        """What MOPs issued when the run began, by thread."""
+        """The MOP templates of each thread when the run began."""
         return self._observer.template.copy()
 
     @property
     def notes(self) -> npt.NDArray[np.int64]:
-        """What the tile has done, in order (notes.py)."""
+        """The acts of the tile, in order (notes.py)."""
         return self._o.note[: int(self._o.notes[0])]
 
     def transfers(self) -> Iterator[Transfer]:
         """The UNPACRs and PACRs, in order."""
         held = self.notes
         for row in held[np.isin(held[:, r.N_WHAT], (UNPACKED, PACKED))].tolist():
-            pc, word, core, thread, time = (row[k] for k in _STEP)
-            step = made_step(pc, pc, word, core, thread, time)
-            assert isinstance(step, Word)
+            pc, thread = row[r.N_PC], row[r.N_THREAD]
+            step = Word(row[r.N_TIME], thread, row[r.N_VALUE], pc, row[r.N_CORE], pc)
             code, reads = row[r.N_FORMAT], row[r.N_WHAT] == UNPACKED
             fmt = formats.NAMES.get(code, f"format {code}")
             low, high, datums = row[r.N_LOW], row[r.N_HIGH], row[r.N_DATUMS]
@@ -145,7 +142,7 @@ class Observed:
             yield Transfer(step, reads, low, high, fmt, datums, by_format, by_address)
 
     def act(self, actor: int, *, last: bool = False) -> tuple[Where, int]:
-        """Where an actor, of `user` and `maker`, stands, and when it acted first, or last."""
+        """The place of an actor of `user` or `maker`, and the clock of its first or last act."""
         pc, pushed, word, core, thread, first, then = self._o.actor[actor - 1].tolist()
         time = then - 1 if last else first
         at = pc or pushed  # of a replay slot that nobody has recorded, who plays it
@@ -153,7 +150,7 @@ class Observed:
 
     @property
     def polls(self) -> list[tuple[int, int, int]]:
-        """(core, pc, address) of loads of L1 that look at one place until it changes."""
+        """(core, pc, address) of loads that read one word of L1 until it changes."""
         last, slot = self._o.site_last, self._o.slot
         sites = [(core, *last[core, i].tolist()) for core, i in np.argwhere(last[:, :, 2]).tolist()]
         return [(core, pc, at) for core, pc, at, _ in sites if slot[at >> 2]]
@@ -172,7 +169,7 @@ class Observed:
         return found
 
     def releases(self, owner: int) -> list[tuple[int, Step]]:
-        """(clock of the owner, step) of all by which a core or thread lets others go on."""
+        """(clock of the owner, step) of all acts by which an owner lets others go on."""
         ring = self._ring(_row(owner))
         found = [(one[0], made_step(one[1], *one[1:6])) for one in ring]
         slots = self._o.slot
@@ -184,14 +181,14 @@ class Observed:
         return sorted(found, key=lambda one: one[0])
 
     def has_waited(self, event: Event) -> bool:
-        """Whether the owner of an event has let nobody go on since it last waited."""
+        """Whether the owner of an event has waited, and let nothing go on since."""
         since = range(event.acquired + 1, event.owner_clock + 1)
         return event.waited and not any(clock in since for clock, _ in self.releases(event.owner))
 
     def ignores(self, event: Event, other: Event) -> bool:
-        """Whether the owner of `other` never looks at what `event`'s counts in streams after it.
+        """Whether the owner of `other` never reads the streams that `event`'s owner changes.
 
-        Nor does the core that pushes the words of a thread. False where nothing is counted there.
+        The core that pushes a thread's words is asked, too. False if nothing is counted.
         """
         names = {one[6] for one in self._ring(_row(event.owner)) if one[0] >= event.owner_clock}
         counts = {name for name in names if OVERLAY_BASE <= name < OVERLAY_END}
@@ -199,7 +196,7 @@ class Observed:
         return bool(counts) and counts.isdisjoint(self._o.looked[rows].flat)
 
     def is_kept(self, event: Event) -> bool:
-        """Whether nobody takes from the semaphore whose posts the owner of an event waits for."""
+        """Whether nothing takes from the semaphore whose posts the owner of an event waits for."""
         i = event.taken
         if i is None or self._o.sem_count[i, 1]:
             return False
@@ -212,24 +209,24 @@ class Observed:
         )
 
     def release_after(self, event: Event) -> Step | None:
-        """The first by which the owner lets others go on behind an access of it."""
+        """The owner's first act after an access by which it lets others go on."""
         later = [step for clock, step in self.releases(event.owner) if clock >= event.owner_clock]
         return later[0] if later else None
 
     def poll_for(self, event: Event, other: Event) -> Step | None:
-        """The poll that an access stands behind, if the other side stores to its word."""
+        """The poll before an access, if the other side stores to the polled word."""
         word, poll = event.poll or (None, None)
         given = any(one[0] == word and one[2] == other.step.core for one in self._stores)
         return poll if given else None
 
     def counts_for(self, event: Event, other: Event) -> bool:
-        """Whether the core of an access last polled a word that the other side counts in."""
+        """Whether the core of an access last polled a word in which the other side counts."""
         word, core = (event.poll or (None, None))[0], other.step.core
         stores = [one for one in self._stores if one[0] == word and one[2] == core]
         return core != event.step.core and len(stores) > 1
 
     def conflicts(self, *, units: bool) -> list[Conflict]:
-        """Those of units that may still be at work, or of what not even speed decides."""
+        """Pairs that are unordered if units take time, or (`units` False) even if none does."""
         return [
             self._conflict(number, row, units)
             for number, row in self._observer.rows()
@@ -237,7 +234,7 @@ class Observed:
         ]
 
     def stand_at(self, context: Context, conflict: Conflict) -> list[str]:
-        """Of a session, put the code back that a conflict was made by; see CodeThen."""
+        """Restore the code that made a conflict, of a session; see CodeThen."""
         together: Tiles | None = context.facts["tiles"]
         if together is None:
             return []
@@ -255,7 +252,7 @@ class Observed:
 
     def _event(self, row: list[int], units: bool) -> Event:
         owner = owner_of(row[r.AGENT])
-        wait, poll, time, behind = row[r.WAIT], row[r.POLL], row[r.TIME], row[r.BEFORE]
+        wait, poll, time, before = row[r.WAIT], row[r.POLL], row[r.TIME], row[r.BEFORE]
         thread, core = row[r.THREAD], row[r.CORE]
         return Event(
             step=step_of(row),
@@ -272,7 +269,7 @@ class Observed:
             acquired=row[r.ACQUIRED],
             poll=(row[r.POLL_WORD], self._instruction(core, poll, time)) if poll else None,
             vector=_vector(row[r.KNOWN :]),
-            before=made_step(behind, behind, 0, core, thread, time) if behind else None,
+            before=made_step(before, before, 0, core, thread, time) if before else None,
         )
 
     def _instruction(self, core: int, pc: int, time: int) -> Instruction:
@@ -281,13 +278,13 @@ class Observed:
 
     @property
     def left(self) -> list[tuple[Instruction, int]]:
-        """Of each core that has left its ELFs the last instruction there, and where it went on."""
+        """The last instruction of each core that left its ELFs, and the next address."""
         found = self._observer.left.items()
         return [(self._instruction(core, pc, time), to) for core, (pc, time, to) in found]
 
     @property
     def templates(self) -> list[tuple[Instruction, Instruction]]:
-        """Of each core the store that changes the template of a MOP too early, and the MOP."""
+        """The store of each core that changes a MOP's template too early, and the MOP."""
         return [
             (Instruction(0, core, pc, word), Instruction(0, core, pushed, mop))
             for core, (pc, word, pushed, mop) in enumerate(self._o.mop_early.tolist())
@@ -296,10 +293,10 @@ class Observed:
 
 
 def observed(context: Context) -> list[Observed]:
-    """A run of the program, seen on its tile, of a chip on some tiles of each kind; shared."""
+    """The tiles of the observed run, which all checks share: at least one of each kind."""
     if not JIT:
         raise InputError(
-            "which accesses are ordered is followed by compiled code alone",
+            "only compiled code can follow the order of accesses",
             hint="unset NUMBA_DISABLE_JIT, or name other checks",
         )
     if "observed" not in context.facts:
@@ -309,7 +306,7 @@ def observed(context: Context) -> list[Observed]:
 
 
 def tiles(context: Context) -> Tiles | None:
-    """Those of that run and what they have sent to one another; None: it is not of a chip."""
+    """The tiles of that run and the requests between them; None for a tile alone."""
     observed(context)
     found: Tiles | None = context.facts["tiles"]
     return found
@@ -339,13 +336,11 @@ def _observed(context: Context) -> list[Observed]:
         return [Observed(one, []) for one in observers]
     if ends and seen.stop is not None and seen.stop.reason == "until":
         specs = context.program.outputs
-        observers[0].ended(ends, [(at, at + s.size) for s in specs for at in [_at(machine, s)]])
-        context.finish(machine, limit=_BEHIND, until="idle")
+        starts = [int(machine.address(one.at)) for one in specs]
+        outputs = [(at, at + one.size) for at, one in zip(starts, specs, strict=True)]
+        observers[0].ended(ends, outputs)
+        context.finish(machine, limit=_AFTER_END, until="idle")
     return [Observed(one, ends) for one in observers]
-
-
-def _at(tile: Tile, spec: Any) -> int:
-    return int(tile.address(spec.at))
 
 
 def _row(owner: int) -> int:
@@ -353,7 +348,7 @@ def _row(owner: int) -> int:
 
 
 def _vector(plain: Any) -> Clock:
-    """Clocks of cores, threads and host, by agent."""
+    """The clocks of cores, threads and the host, by agent."""
     found = np.zeros(r.AGENTS, np.int64)
     found[: r.OWNERS - 1], found[r.HOST] = plain[: r.OWNERS - 1], plain[r.OWNERS - 1]
     return found
@@ -367,5 +362,5 @@ def step_of(row: list[int]) -> Step:
 def made_step(pc: int, pushed: int, word: int, core: int, thread: int, time: int) -> Step:
     """The step of a core, or of a thread, at `pc`."""
     if thread >= 0:
-        return Word(time, thread, word, pc, core, 0, 0, pushed)
+        return Word(time, thread, word, pc, core, pushed)
     return Instruction(time, core, pc, word)

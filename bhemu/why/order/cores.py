@@ -1,4 +1,4 @@
-"""The engine of the cores of an observed run: one instruction at a time, and what each accesses."""
+"""The engine of the cores in an observed run: single instructions, and the places they access."""
 
 from typing import Any
 
@@ -55,7 +55,7 @@ def _width(word: Any) -> Any:
 
 @njit
 def _stack(s: Any, o: Any, c: Any, pc: Any) -> None:
-    """A core accesses memory: is its sp for the first time below the end of its data?"""
+    """A core accesses memory: note the first time that its sp is below the end of its data."""
     sp, one = np.int64(s.regs[c, SP]), o.stack[c]
     if mm.LOCAL_BASE <= sp <= mm.LOCAL_BASE + mm.LOCAL_SIZES[0]:
         one[r.S_START] = max(one[r.S_START], sp)
@@ -67,7 +67,7 @@ def _stack(s: Any, o: Any, c: Any, pc: Any) -> None:
 
 @njit
 def _before(s: Any, o: Any, c: Any, pc: Any, word: Any, way: Any, address: Any) -> None:
-    """What is needed of the state before an instruction."""
+    """Keep what is needed of the state before an instruction."""
     pushes = way & _WRITES and mm.INSTRN_BUF_BASE <= address < mm.INSTRN_BUF_END
     if way and s.fresh[c] == 0:
         _stack(s, o, c, pc)
@@ -119,7 +119,7 @@ def _l1(s: Any, o: Any, c: Any, way: Any, address: Any, size: Any, value: Any) -
 
 @njit
 def _gpr(s: Any, o: Any, c: Any, way: Any, address: Any) -> None:
-    """A GPR, by which a core may wait for its thread."""
+    """A core accesses a GPR; by a poll of it the core may wait for its thread."""
     index = (address - mm.GPR_BASE >> 2) + (0 if c == 0 else 64 * (c - 1))
     agent, cell = np.int64(c), np.int64(r.GPRS + 2 * index)
     if way == _READS and polls.site(s, o, o.step[0]) & polls.SPINS:
@@ -147,7 +147,7 @@ def _config(s: Any, o: Any, c: Any, way: Any, address: Any, size: Any, value: An
 
 @njit
 def _requests(s: Any, o: Any, c: Any, address: Any, sent: Any) -> Any:
-    """L1 that a request moves, which a store to NOC_CMD_CTRL has sent; whether it moves any."""
+    """A store to NOC_CMD_CTRL may have sent a request: note its L1; whether it moves any."""
     if address % mm.NOC_CMD_BUF_OFFSET != mm.NOC_CMD_CTRL or s.noc_requests[0] <= sent:
         return False
     row = s.noc_request[s.noc_requests[0] - 1]
@@ -191,7 +191,7 @@ def _pcbuf(s: Any, o: Any, c: Any, way: Any, offset: Any, value: Any) -> None:
 
 @njit
 def _device(s: Any, o: Any, c: Any, way: Any, address: Any) -> None:
-    """Any other register: who reads it is behind who wrote it."""
+    """Any other register: its reader comes after its writer."""
     agent, name = np.int64(c), address & ~3
     if mm.MAILBOX_BASE <= address < mm.MAILBOX_END:
         other = address - mm.MAILBOX_BASE >> 12
@@ -208,7 +208,7 @@ def _device(s: Any, o: Any, c: Any, way: Any, address: Any) -> None:
 
 @njit
 def _answers(o: Any, c: Any, noc: Any, counter: Any) -> None:
-    """The core has looked at a counter of answers to its requests."""
+    """A core has read a counter of answers to its requests."""
     if 0 <= counter < 64:
         o.counter_seen[c, noc, counter] = o.plain[c, c]
     every = niu.OUTSTANDING <= counter < niu.OUTGOING
@@ -251,7 +251,7 @@ def _access(
 
 @njit
 def _template(o: Any, c: Any, pc: Any, word: Any, way: Any, address: Any, value: Any) -> None:
-    """A TRISC may change the template of a MOP that it has pushed and that is still to come."""
+    """Note a store of a TRISC to the template of a MOP that may still be running."""
     known, mop = o.plain[c, r.ISSUE + c - 1], o.mop[c]
     pushed = (word >> 2) | (word & 3) << 30 if word & 3 != 3 else np.int64(0)
     if way & _WRITES and mm.INSTRN_BUF_BASE <= address < mm.INSTRN_BUF_END:
@@ -293,7 +293,7 @@ def _after(
 
 @njit
 def _quiet(s: Any, o: Any, c: Any) -> Any:
-    """How many instructions from the pc on only compute, the last one may branch as well."""
+    """How many instructions from the pc on only compute; the last one may be a branch."""
     pc, n = np.int64(s.pc[c]), np.int64(0)
     if o.look[c, 0] >= 0 or pc & 3 or pc >= mm.L1_SIZE - 4 * _QUIET:
         return n
@@ -307,9 +307,8 @@ def _quiet(s: Any, o: Any, c: Any) -> Any:
 
 @njit
 def _some(s: Any, o: Any, c: Any, most: Any) -> Any:
-    """Run an instruction of core `c`, or some, at most `most`, that only compute; why the engine
-    returned."""
-    if o.core_reset[c]:  # whoever has released it from outside knows what this tile has done
+    """Run an instruction of core `c`, or up to `most` that only compute; why the engine stopped."""
+    if o.core_reset[c]:  # the one that released it from outside knows what this tile has done
         for agent in range(r.AGENTS):
             clocks.join_agent(o, c, np.int64(agent))
         o.core_reset[c] = 0
@@ -366,8 +365,10 @@ def observed_core(s: Any, c: Any) -> Any:
 
 
 def ended(s: Any, outputs: Any) -> Any:
-    """STEP: the host sees the words that end the program, which the first ranges hold, and reads
-    the `outputs` others; their number is that of both behind one another."""
+    """STEP: the host reads the words that end the program (o.ranges[0] ranges), then the outputs.
+
+    outputs: how many ranges these are, after the others.
+    """
     o = r.at(s.profile_table[r.ADDRESS])
     last = np.int64(0)
     for k in range(o.ranges[0]):
@@ -394,8 +395,7 @@ LEAVES, WRITES, SETS, ADDS, REGISTER = range(5)  # what a request does
 
 
 def arrives(s: Any, does: Any) -> Any:
-    """STEP: the request that o.arrival describes (requests.py) reaches this tile, after what
-    o.arrived says (tiles.py)."""
+    """STEP: a request reaches this tile: o.arrival describes it, o.arrived came before it."""
     o = r.at(s.profile_table[r.ADDRESS])
     a = o.arrival
     if does == REGISTER:

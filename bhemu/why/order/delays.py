@@ -1,4 +1,4 @@
-"""What stands in front of an access, and only lets time pass: a loop that counts, nops."""
+"""Code before an access that only lets time pass: a loop that counts, nops."""
 
 from bhemu.errors import Where
 from bhemu.machine.error_text import where_core
@@ -8,14 +8,14 @@ from bhemu.riscv.assembly import NOP, SP
 from bhemu.riscv.formats import Atomic, Branch, Fence, IndirectJump, Jump, Load, Pushed, Store
 from bhemu.riscv.isa import decode as decode_riscv
 from bhemu.why.findings import outside_headers
-from bhemu.why.walk import Step, Word
+from bhemu.why.steps import Step, Word
 
 _CLOSE = 32  # instructions before an access
 _NOPS = 4  # that follow one another let time pass
 
 
 def delay_before(tile: Tile, step: Step) -> int | None:
-    """The end of a loop closely before a core's access that does nothing but count, or nops."""
+    """The last pc of a loop that only counts, or of nops, shortly before a core's access."""
     if isinstance(step, Word) or step.core >= len(CORE_NAMES):
         return None
     core = tile.core[CORE_NAMES[step.core]]
@@ -37,7 +37,7 @@ def _words(tile: Tile, low: int, high: int) -> list[int]:
 
 
 def _counts(word: int) -> bool:
-    """Whether an instruction computes, or accesses the stack."""
+    """Whether an instruction only computes, or accesses the stack."""
     cls = decode_riscv(word)
     if cls is None or issubclass(cls, Jump | IndirectJump | Pushed | Fence | Atomic):
         return False
@@ -45,9 +45,9 @@ def _counts(word: int) -> bool:
 
 
 def loop_around(tile: Tile, step: Step, apart: int) -> Where | None:
-    """The line at which the loop begins that an access stands in and the one at `apart` does not.
+    """The first line of the outermost loop around an access that does not contain the pc `apart`.
 
-    Of several the outermost: what has to be waited for is waited for in front of it.
+    The wait that is missing belongs before that loop.
     """
     if isinstance(step, Word) or step.core >= len(CORE_NAMES):
         return None

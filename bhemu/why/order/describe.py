@@ -1,4 +1,4 @@
-"""What Python tells the compiled observer: what a word touches, once; what follows a load, once."""
+"""Answers of Python to the compiled observer: what a word touches, what follows a load."""
 
 import re
 from collections.abc import Iterator
@@ -40,7 +40,7 @@ def unit_of(word: int) -> str | None:
 
 
 def begin(o: OrderRecord) -> None:
-    """What does not depend on the program."""
+    """Fill the parts of a record that do not depend on the program."""
     o.bit_thread[:] = -1
     for bit, t in threads().items():
         o.bit_thread[bit] = t
@@ -81,7 +81,7 @@ def _text(word: int) -> npt.NDArray[np.int64]:
 
 
 def _waits(found: Any, values: dict[str, int]) -> None:
-    """Fields of the words that synchronize."""
+    """Describe the fields of words that synchronize."""
     found[words.BLOCKS] = values.get("stall_res", 0) or thread.DEFAULT_BLOCKS
     if "wait_res" in values:
         found[words.CONDITIONS] = values["wait_res"] or thread.DEFAULT_CONDITIONS
@@ -94,7 +94,7 @@ def _waits(found: Any, values: dict[str, int]) -> None:
 
 
 def _dst(found: Any, cls: type[Instruction], values: dict[str, int]) -> None:
-    """Rows of Dst that a word reads or fills: some around a field, or perhaps any."""
+    """Describe the rows of Dst that a word reads or fills: some that a field gives, or any."""
     if cls.unit == "unpack":
         return  # unpack.modes says whether to Dst
     if count := cls.dst_rows_of(values):
@@ -114,7 +114,7 @@ def _dst(found: Any, cls: type[Instruction], values: dict[str, int]) -> None:
 
 
 def _l1(found: Any, cls: type[Instruction], values: dict[str, int]) -> None:
-    """L1 that words of the scalar unit and the mover touch."""
+    """Describe the L1 that a word of the scalar unit or the mover touches."""
     stores = cls.stores()
     found[words.ADDRESS_GPR] = values.get("addr_reg_index", 0)
     found[words.OFFSET_HALF] = values.get("offset_half_reg", 0)
@@ -131,7 +131,7 @@ def _l1(found: Any, cls: type[Instruction], values: dict[str, int]) -> None:
 
 
 def lists(o: OrderRecord, row: int, bank: int, context: int) -> None:
-    """Which bits of Config the word of a row reads at issue and later, in a bank and context."""
+    """Describe the bits of Config that a word reads at issue and later, in a bank and context."""
     word = int(o.text_word[row]) - 1
     o.text_list[row, bank, context] = [_list(o, bits) for bits in _bits(word, bank, context)]
 
@@ -147,7 +147,7 @@ def _bits(word: int, bank: int, context: int) -> npt.NDArray[np.uint32]:
 
 
 def _list(o: OrderRecord, bits: npt.NDArray[np.uint32]) -> int:
-    """1 + the number of a list of these bits; what is too much shares the last one."""
+    """1 + the number of the list of these bits; too many lists share the last one."""
     count = int(o.lists[0])
     same = np.flatnonzero((o.list_bits[:count] == bits).all(axis=1))
     if same.size:
@@ -161,7 +161,7 @@ def _list(o: OrderRecord, bits: npt.NDArray[np.uint32]) -> int:
 
 
 def site(o: OrderRecord, l1: Any, pc: int) -> None:
-    """What the code behind a load does with its value."""
+    """Describe what the code after a load does with the loaded value."""
     first = max(pc - sites.REACH, 0)
     o.site[pc >> 2] = _site(l1[first : pc + sites.REACH].tobytes(), pc - first)
 
@@ -175,13 +175,13 @@ def _site(code: bytes, at: int) -> int:
 
 
 FOLLOWED = ("unpack", "pack", "src")
-"""Formats in force for the words whose reads of Config are followed. Kernels set the modes of
-ZEROACC and of the vector unit once, before they begin, and nothing orders that."""
+"""Kinds of words whose reads of Config are followed (`formats` of their classes). Kernels set the
+modes of ZEROACC and of the vector unit once, at their start, and nothing orders that."""
 
 
 @lru_cache(4096)
 def read_by(word: int, context: int) -> tuple[int, ...]:
-    """Bits of a Config bank, in order, that a word reads; of an unpacker in this context."""
+    """The bits of a Config bank that a word reads, in order; context: of an unpacker."""
     cls = instructions()[word >> 24]
     read = bits_read(cls.reads, cls.operands(word), context)
     bits = np.unpackbits(read.view(np.uint8), bitorder="little")
@@ -190,7 +190,7 @@ def read_by(word: int, context: int) -> tuple[int, ...]:
 
 @cache
 def threads() -> dict[int, int]:
-    """The thread whose unit alone reads a bit of Config: 0 unpacks, 2 packs."""
+    """By bit of Config: the only thread whose unit reads it, 0 (unpackers) or 2 (packer)."""
     read: dict[int, set[int]] = {}
     for cls in instructions().values():
         thread = {"unpack": 0, "pack": 2}.get(cls.unit, 1)
@@ -206,10 +206,9 @@ def threads() -> dict[int, int]:
 
 @cache
 def addresses() -> frozenset[int]:
-    """Words of a bank that say where in L1 the next UNPACR or PACR begins.
+    """The words of a bank that hold L1 addresses of the next UNPACR or PACR.
 
-    A unit reads them when the word is issued to it: kernels give unpackers and the packer their
-    next address while these are still at work.
+    A unit reads them when a word is issued: kernels set the next one while the unit works.
     """
     names = re.compile(r"THCON_SEC[01]_REG[34]_Base_(cntx\d_)?address|THCON_SEC0_REG1_L1_Dest_addr")
     return frozenset(f.word for title, f in vars(config_fields).items() if names.fullmatch(title))
@@ -233,7 +232,7 @@ _WHOLE = (spaces.GPR, spaces.LREG)  # whose places a word writes whole
 
 @lru_cache(1 << 14)
 def touched(word: int) -> npt.NDArray[np.int64]:
-    """[reads, writes][TOUCHED][4]: a Range each, 0 bytes behind the last one."""
+    """[reads, writes][TOUCHED][4]: a Range each, 0 bytes after the last one."""
     found = np.zeros((2, TOUCHED, 4), np.int64)
     cls = decode(word)
     if cls is not None:
@@ -246,7 +245,7 @@ def touched(word: int) -> npt.NDArray[np.int64]:
 
 
 def _joined(ranges: list[Range]) -> list[Range]:
-    """The same, those that follow one another as one."""
+    """The same ranges, adjacent ones joined."""
     found = ranges[:1]
     for one in ranges[1:]:
         place, size, *alike = found[-1]
@@ -272,7 +271,7 @@ def _ranges(term: Term, values: Values) -> Iterator[Range]:
 
 
 def _parts(name: str, term: Term, values: Values, *, own: bool) -> Iterator[Range]:
-    """Of a member that has a part for each place."""
+    """The ranges of a term in a member that has a part for each place."""
     shape = DTYPE[name].shape[1:] if own else DTYPE[name].shape
     of_thread = DTYPE[name].itemsize // THREADS if own else 0
     part = DTYPE[name].base.itemsize * int(np.prod(shape[1:]))

@@ -1,5 +1,5 @@
-"""What an observed tile does, in order: words pushed, counters stored to, requests, words that move
-L1. Checks read it behind the run (conflicts.Observed)."""
+"""Notes of what an observed tile does, in order: pushed words, stores to counters, requests, words
+that move L1. Checks read them after the run (conflicts.Observed)."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ _ADDRESSES = tuple(
         cf.THCON_SEC0_REG1_L1_Dest_addr,
     )
 )
-_PACKER = 2  # of both, behind two unpackers
+_PACKER = 2  # of both, after two unpackers
 
 
 @njit
@@ -83,9 +83,9 @@ def asks(s: Any, o: Any, c: Any, reads: Any, low: Any, high: Any) -> None:
 
 @njit
 def cached(s: Any, o: Any, c: Any, pc: Any, drops: Any, address: Any) -> None:
-    """Core `c` has got old bytes from its data cache, or accesses memory after that.
+    """Core `c` gets old bytes from its data cache, or accesses memory after that.
 
-    drops: it is a fence or an atomic, which empties the cache.
+    drops: the instruction is a fence or an atomic, which empties the cache.
     """
     what = np.int64(DROPPED if drops else ACCESSED)
     if s.l0_stale[c, 0] != o.stale[c]:

@@ -1,4 +1,4 @@
-"""A tile whose run is observed: hooked before it runs, asked afterwards what nothing orders."""
+"""The observer of a tile: it hooks the tile before a run, and gives unordered pairs after it."""
 
 import ctypes
 import weakref
@@ -15,7 +15,7 @@ from bhemu.program import elf
 from bhemu.tensix import compiled, config_fields
 from bhemu.tensix.config import CONFIG_WORDS
 from bhemu.tensix.state import ENTRY, RESET, STEP
-from bhemu.why.order import clocks, cores, describe, words
+from bhemu.why.order import clocks, cores, describe, shadow, words
 from bhemu.why.order import record as r
 from bhemu.why.order.record import OrderRecord
 
@@ -26,15 +26,16 @@ _ARRIVES = function(STEP, cores.arrives)
 _ASKED = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, *[ctypes.c_int64] * 4)
 _STEP = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
 owner_of = plain(clocks.owner)
-Range = tuple[int, int]  # first byte, byte behind the last
+Range = tuple[int, int]  # first byte, byte after the last
 ENTRIES = (_WORD, _CORE, _ENDED, _ARRIVES)
+
+
+_kind = plain(shadow.kind)
 
 
 def kind(place: int) -> str:
     """ "L1", "GPR", "Dst" or "Config"."""
-    if place < r.GPRS or place >= r.BYTES:
-        return "L1"
-    return "GPR" if place < r.DST else "Dst" if place < r.CONFIG else "Config"
+    return ("L1", "GPR", "Dst", "Config")[_kind(place)]
 
 
 def l1_address(place: int) -> int | None:
@@ -83,9 +84,9 @@ def data_end(core: Core) -> int:
 
 
 class Observer:
-    """Follows a tile (engine "compiled") from now on; to be kept as long as the tile runs.
+    """Follows a tile (engine "compiled") from now on; keep it as long as the tile runs.
 
-    left: by core its last instruction within its ELFs, the clock behind it, and where it went on.
+    left: by core the last instruction within its ELFs, the clock after it, and the next address.
     """
 
     def __init__(self, tile: Tile) -> None:
@@ -119,7 +120,7 @@ class Observer:
         s.count_passes[0] = 0  # a pass that is only counted would not be seen
 
     def _answer(self, base: int, what: int, a: int, b: int, c: int) -> int:
-        """What compiled code asks."""
+        """Answer a question of compiled code."""
         try:
             if what == words.TEXT:
                 describe.text(self.record, a, b)
@@ -135,7 +136,7 @@ class Observer:
         return 0
 
     def _goes_on(self, core: int, last: int, pc: int) -> None:
-        """A core goes on where it has not been: of its own code that is asked once a function."""
+        """A core goes on at a new address: mark its function, or note that the core has left."""
         own, bit = self.record.own, 1 << core
         low, high = pc, pc + 4
         if is_own(self.tile, core, pc):
@@ -146,11 +147,11 @@ class Observer:
 
     @property
     def full(self) -> bool:
-        """Whether it had to give up before the end."""
+        """Whether the observer gave up before the end."""
         return bool(self.record.full[0])
 
     def ended(self, until: Sequence[int], outputs: Sequence[Range]) -> None:
-        """The host sees the words that end the program, and reads its outputs."""
+        """The host reads the words that end the program, and then its outputs."""
         o = self.record
         ranges = [*((at, at + 4) for at in until), *outputs][: r.RANGES]
         for k, found in enumerate(ranges):
@@ -159,11 +160,11 @@ class Observer:
         _STEP(load(_ENDED).address)(self.tile.state.base, len(ranges) - len(until))
 
     def arrives(self, does: int) -> None:
-        """The request that the record describes reaches the tile; does: see cores.py."""
+        """The request in `arrival` of the record reaches the tile; does: see cores.py."""
         _STEP(load(_ARRIVES).address)(self.tile.state.base, does)
 
     def rows(self) -> list[tuple[int, list[int]]]:
-        """What nothing orders, as the record has it, with its number there."""
+        """The unordered pairs of the record, with their numbers there."""
         if self._failure is not None:
             raise self._failure
         found: list[list[int]] = self.record.pair[: int(self.record.pairs[0])].tolist()

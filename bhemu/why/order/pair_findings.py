@@ -1,4 +1,4 @@
-"""Accesses that nothing orders, as findings tell them: their lines, late runs that show them."""
+"""Findings of unordered accesses: their lines, and the late runs that show them."""
 
 from collections.abc import Hashable, Iterable
 from itertools import islice
@@ -7,23 +7,21 @@ from typing import NamedTuple
 from bhemu.errors import Where
 from bhemu.machine.error_text import where_core
 from bhemu.machine.tile import Tile
-from bhemu.program.coordinates import XY
-from bhemu.program.lateness import Acts
 from bhemu.riscv.formats import Atomic, Store
 from bhemu.riscv.isa import decode as decode_riscv
 from bhemu.tensix.insn import decode
 from bhemu.why.check import Context
 from bhemu.why.findings import Finding
 from bhemu.why.order.delays import delay_before
-from bhemu.why.walk import Step, Word, where
-from bhemu.why.witness import witnessed
+from bhemu.why.steps import Step, Word, where
+from bhemu.why.witness import Pair, witnessed
 
 SEEN = 3
-"""Findings of a check: what comes later is mostly a consequence."""
+"""Findings of a check at most: later ones are mostly consequences."""
 
 
 class Act(NamedTuple):
-    """A step of a tile: an access, or what lets others go on."""
+    """A step of a tile: an access, or an act that lets others go on."""
 
     tile: Tile
     step: Step
@@ -33,7 +31,7 @@ class Act(NamedTuple):
 
     @property
     def where(self) -> Where:
-        """Its place; that of the REPLAY where it gave the word."""
+        """Its place; for a word that a REPLAY plays the place of the REPLAY."""
         return where(self.tile, self.step, pushed=True)
 
     @property
@@ -47,14 +45,14 @@ class Act(NamedTuple):
 
 
 class Blame(NamedTuple):
-    """An act that is wrong: what is wrong with it, and what to do."""
+    """An act that is wrong, the reason, and the advice."""
 
     act: Act
     text: str
     advice: str
 
     def placed(self) -> tuple[Where, str]:
-        """Its place and the text; a loop before it that only lets time pass is told instead."""
+        """Its place and the text; or those of a loop before it that only lets time pass."""
         (tile, step), text = self.act, self.text
         if (loop := delay_before(tile, step)) is None:
             return self.act.where, text
@@ -63,14 +61,10 @@ class Blame(NamedTuple):
 
 
 class PairFinding(NamedTuple):
-    """A finding, and the pair of which a late run may show that its order matters."""
+    """A finding, and the pair whose order a late run may show to matter."""
 
     finding: Finding
-    xy: XY
-    first: Step | Acts
-    second: Step
-    request: bool = False  # the first is what a core asks of the NoC
-    apart: bool = False  # the second is of another tile
+    pair: Pair
 
 
 def with_late_runs(
@@ -80,11 +74,4 @@ def with_late_runs(
     first: dict[Hashable, PairFinding] = {}
     for key, one in pairs:
         first.setdefault(key, one)
-    return [
-        witnessed(
-            *(context, one.finding, one.xy, one.first, one.second),
-            request=one.request,
-            apart=one.apart,
-        )
-        for one in islice(first.values(), SEEN)
-    ]
+    return [witnessed(context, *one) for one in islice(first.values(), SEEN)]

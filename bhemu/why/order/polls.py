@@ -1,9 +1,8 @@
-"""Words of L1 by which cores tell each other how far they are, and what a look at one proves.
+"""Polled words of L1: what the value that a core has read proves about other agents.
 
-A word that counts proves no more than it must have reached for the code behind the load to go as it
-did: of the values that cores have stored since the last one that the reader knows of, the first
-with which the branch goes the same way. So the instructions from the load to the branch are
-executed once more with other values.
+A count proves only what the branch after the load needs: the first value with which the branch goes
+the same way, among the values stored since the last one that the reader knows of. To find it, the
+instructions from the load to the branch are executed again with each of these values.
 """
 
 from typing import Any
@@ -35,7 +34,7 @@ _OTHERS = (*(cls.match & 0x7F for cls in (rv32i.LUI, rv32i.AUIPC, rv32i.FENCE)),
 
 @njit
 def site(s: Any, o: Any, pc: Any) -> Any:
-    """What the code behind the load at `pc` does with its value."""
+    """What the code after the load at `pc` does with the loaded value."""
     if o.site[pc >> 2] == 0:
         call_access(o.ask[0], s, np.int64(SITE), np.int64(pc), np.int64(0), np.int64(0))
     return np.int64(o.site[pc >> 2])
@@ -43,7 +42,7 @@ def site(s: Any, o: Any, pc: Any) -> Any:
 
 @njit
 def is_poll(s: Any, o: Any, c: Any, pc: Any, address: Any) -> Any:
-    """Whether a load looks at one place of L1 until it changes."""
+    """Whether a load reads one place of L1 until it changes."""
     kind, word = site(s, o, pc), address >> 2
     last = o.site_last[c, (pc >> 2) % r.SITES]
     if last[0] != pc or last[1] != address:
@@ -58,7 +57,7 @@ def is_poll(s: Any, o: Any, c: Any, pc: Any, address: Any) -> Any:
 
 @njit
 def slot_of(o: Any, word: Any) -> Any:
-    """The number of a polled word; what cores have stored there so far becomes known."""
+    """The slot of a polled word; a new slot gets the values that cores have stored there so far."""
     if o.slot[word]:
         return np.int64(o.slot[word]) - 1
     if o.slots[0] == r.SLOTS:  # what orders cores would not be known
@@ -85,7 +84,7 @@ def _value(o: Any, slot: Any, value: Any, core: Any, clock: Any) -> None:
 
 @njit
 def stored(s: Any, o: Any, c: Any, address: Any, size: Any, value: Any) -> None:
-    """Core `c` has stored to L1; what is less than a word leaves no value that is known."""
+    """Core `c` has stored to L1; a store of less than a word leaves no known value."""
     word, clock = address >> 2, o.clocks[c, c]
     value = value & 0xFFFFFFFF if size == 4 and address & 3 == 0 else np.int64(-1)
     entry = o.log[o.logged[0] % r.LOG]
@@ -106,7 +105,7 @@ def begins(s: Any, o: Any, c: Any, pc: Any, word: Any, address: Any) -> None:
 
 @njit
 def begins_at_data(s: Any, o: Any, c: Any, pc: Any, word: Any, address: Any) -> None:
-    """Core `c` executes the load of another word next, by which it may yet wait for a tile."""
+    """Core `c` executes the load of a word next that is not polled, but may be a flag of a tile."""
     if site(s, o, pc) & _DATA == 0:
         if o.look[c, 0] >= 0:
             proves_all(o, c)
@@ -135,7 +134,7 @@ def _begins(s: Any, o: Any, c: Any, pc: Any, word: Any, slot: Any, part: Any) ->
 
 @njit
 def leaves_poll(s: Any, o: Any, c: Any, pc: Any, word: Any) -> None:
-    """A core that looks has executed an instruction behind the load."""
+    """A core has executed an instruction after a load whose value is followed."""
     look, opcode = o.look[c], word & 0x7F
     if look[0] < 0:
         return
@@ -171,7 +170,7 @@ def leaves_poll(s: Any, o: Any, c: Any, pc: Any, word: Any) -> None:
 
 @njit
 def _goes(s: Any, o: Any, c: Any, value: Any) -> Any:
-    """The pc behind the branch, had the load given another value."""
+    """The pc after the branch if the load had given `value`."""
     n, word = o.look[c, 0], o.look[c, 2]
     clocks.copy(o.kept_regs, 0, s.regs[c], 0, 32)
     clocks.copy(s.regs[c], 0, o.look_regs[c], 0, 32)
@@ -188,7 +187,7 @@ def _goes(s: Any, o: Any, c: Any, value: Any) -> Any:
 
 @njit
 def _is_answer(s: Any, o: Any, c: Any, target: Any) -> Any:
-    """Whether the branch on a counter goes this way only when no answer is missing."""
+    """Whether the branch on a counter goes this way only if no answer is missing."""
     noc, index = (_COUNTER_LOOK - o.look[c, 1]) >> 6, (_COUNTER_LOOK - o.look[c, 1]) & 63
     if index == niu.ATOMIC_ANSWERS or index == niu.ACKS or index == niu.READ_ANSWERS:
         return _goes(s, o, c, np.int64(s.niu_counter[noc, index]) - 1 & 0xFFFFFFFF) != target
@@ -199,7 +198,7 @@ def _is_answer(s: Any, o: Any, c: Any, target: Any) -> Any:
 
 @njit
 def _passes(s: Any, o: Any, c: Any, least: Any) -> None:
-    """A branch on a word that other tiles may change has let core `c` go on."""
+    """Core `c` has gone on after a branch on a word that other tiles may change."""
     slot = o.look[c, 1]
     word, count = o.slot_word[slot], o.values[slot]
     if o.far_mark[word] & requests.FLAG == 0:
@@ -215,7 +214,7 @@ def _passes(s: Any, o: Any, c: Any, least: Any) -> None:
 
 @njit
 def arrives(o: Any, request: Any, adds: Any) -> None:
-    """A request (o.arrival) changes a word, after what o.arrived says."""
+    """A request (o.arrival) changes a word; o.arrived is what came before it."""
     word, value, column = request[r.F_LOW] >> 2, request[r.A_VALUE], request[r.F_COLUMN]
     slot = slot_of(o, word)
     if slot < 0:
@@ -243,7 +242,7 @@ def arrives(o: Any, request: Any, adds: Any) -> None:
 
 @njit
 def _is_known(o: Any, c: Any, one: Any, plain: Any) -> Any:
-    """Whether core `c` is behind who made a value."""
+    """Whether core `c` comes after the store of a value."""
     if one[3]:
         return one[2] <= o.plain[c, r.OWNERS + one[1]]
     return one[1] == c or one[2] <= (o.plain[c, one[1]] if plain else o.clocks[c, one[1]])
@@ -251,7 +250,7 @@ def _is_known(o: Any, c: Any, one: Any, plain: Any) -> Any:
 
 @njit
 def _least(s: Any, o: Any, c: Any, target: Any, plain: Any) -> Any:
-    """The number of the first store that ends the look so, -1: none was needed, or _ALL."""
+    """The number of the first store with which the branch goes this way; -1: none, or _ALL."""
     slot = o.look[c, 1]
     word, count = o.slot_word[slot], o.values[slot]
     last = o.event[requests.last_writer(o, word)]
@@ -276,7 +275,7 @@ def _least(s: Any, o: Any, c: Any, target: Any, plain: Any) -> Any:
 
 @njit
 def _proves(o: Any, c: Any, plain: Any, units: Any) -> None:
-    """What wrote the value that a look needed is before the core that has looked."""
+    """The core comes after the stores of the values that its branch needed."""
     slot, n = o.look[c, 1], o.look[c, 0]
     o.look[c, 0] = -1
     if slot == _AT_DATA and n >= 0:
@@ -304,13 +303,13 @@ def _proves(o: Any, c: Any, plain: Any, units: Any) -> None:
 
 @njit
 def proves_all(o: Any, c: Any) -> None:
-    """A look is over whose value has decided nothing that is known."""
+    """A loaded value is no longer followed: its core comes after all stores to the word."""
     _proves(o, c, np.int64(_ALL), np.int64(_ALL))
 
 
 @njit
 def all_stores(o: Any, c: Any, word: Any) -> None:
-    """Whoever has stored to the word since it is polled, and who wrote it last, is before."""
+    """Core `c` comes after all stores to a polled word, and after its last writer."""
     clocks.acquire(o, c, np.int64(clocks.POLLED | word))
     slot = np.int64(o.slot[word]) - 1
     if o.far_mark[word] & requests.FLAG and slot >= 0:

@@ -1,9 +1,10 @@
-"""The record of an observed run: clocks of all agents, who touched each place last, what was found.
+"""The record of an observed run: clocks of agents, last accesses of places, unordered pairs.
 
 An agent is a core, the issue of a thread, a unit as one thread uses it, the stores of a core to
-Config, the host, or what a core asks of the NoC. A vector is a row of clocks: of each agent in the
-order in which units take time, then (PLAIN) of cores, threads and host where all is complete at
-once. The record lies beside that of the tile (tensix/state.py), which nothing here changes.
+Config, the host, or the NoC reads or writes of a core. A vector is a row of clocks: first those of
+all agents in the order in which units take time, then (from PLAIN on) those of cores, threads and
+the host in the plain order, in which everything is complete at once. The record lies beside that of
+the tile (tensix/state.py), which nothing here changes.
 """
 
 from collections.abc import Callable
@@ -78,7 +79,7 @@ PUSHES, POSTS, STORED = 64, 32, 64
 NAMES = 1 << 10  # synchronizing objects by name
 SLOTS, VALUES = 1024, 64  # polled words, values of each of them
 LOG = 1 << 16  # stores of cores to L1
-LOOK = 12  # instructions behind a load until its value decides a branch
+LOOK = 12  # instructions after a load until its value decides a branch
 LISTS = 64  # sets of Config bits that words read
 SITES = 1 << 10  # loads of a core, by pc
 TEXTS = 1 << 14  # distinct words
@@ -137,7 +138,7 @@ MEMBERS = (
     Member("sem_base", _i64, (8, VECTOR), "of the SEMINIT"),
     Member("sem_start", _i64, (8, 2), "its value, its maximum"),
     Member("sem_count", _i64, (8, 2), "posts, gets since"),
-    Member("sem_clock", _i64, (8, 2, POSTS, VECTOR), "what the n-th post, get is behind"),
+    Member("sem_clock", _i64, (8, 2, POSTS, VECTOR), "what the n-th post, get comes after"),
     Member("waited", _i64, (OWNERS,), "1 = has acquired something since its last release"),
     Member("acquired", _i64, (OWNERS,), "its clock when it did"),
     Member("taken", _i64, (OWNERS,), "1 + semaphore waited for last"),
@@ -178,7 +179,7 @@ MEMBERS = (
     Member("far_event", _i64, (FAR_EVENTS, FAR_EVENT), "accesses of requests"),
     Member("far_events", _i64, (1,), "how many, the first is none"),
     Member("far_pair", _i64, (PAIRS, FAR_PAIR), "accesses of two tiles that nothing orders"),
-    Member("far_pair_known", _i64, (PAIRS, FAR), "what the access of a core or unit is behind"),
+    Member("far_pair_known", _i64, (PAIRS, FAR), "what the access of a core or unit comes after"),
     Member("far_pairs", _i64, (1,), "how many"),
     Member("value_known", _i64, (KNOWN_VALUES, FAR), "what is before values, as a ring"),
     Member("values_known", _i64, (1,), "how many"),
@@ -211,7 +212,7 @@ MEMBERS = (
         "instructions since a poll, -1: none; slot, word, part, held; word of L1 without a slot",
     ),
     Member("look_regs", _u32, (CORES, 32), "registers before it"),
-    Member("kept_regs", _u32, (32,), "scratch: registers behind it"),
+    Member("kept_regs", _u32, (32,), "scratch: registers after it"),
     Member("look_step", _i64, (CORES, LOOK + 1, 2), "pc and word of each instruction"),
     Member("poll", _i64, (CORES, 2), "the last poll: pc, word of L1"),
     # places
@@ -225,7 +226,7 @@ MEMBERS = (
     Member("moved", _i32, (EVENTS,), "scratch: numbers of events that are kept"),
     Member("pair", _i64, (PAIRS, PAIR), "what nothing orders"),
     Member("pairs", _i64, (1,), "how many"),
-    Member("at_issue", _u8, (2 * CONFIG_WORDS,), "1 = the word is stepped behind UNPACRs"),
+    Member("at_issue", _u8, (2 * CONFIG_WORDS,), "1 = the word is stepped after UNPACRs"),
     Member("config_epoch", _i64, (1,), "writes to Config so far"),
     Member("list_bits", _u32, (LISTS, 2 * CONFIG_WORDS), "bits of Config that words read"),
     Member("list_event", _i32, (LISTS, AGENTS), "last read of all of them by an agent"),

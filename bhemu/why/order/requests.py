@@ -1,9 +1,9 @@
-"""What cores send to other tiles, how far they were, and what nothing orders between tiles.
+"""Requests between tiles: what their senders knew, and the unordered accesses of two tiles.
 
-What the owners of all tiles know of each other goes along in columns of plain vectors behind those
-of the own tile (record.FAR): owners of each tile, then the sources of its writes by NoC, then
-channels of requests, each of them an agent. An access of a request is ordered by the column and
-clock of its agent. Python lets requests arrive behind each round (tiles.py).
+The plain vectors of a tile have columns for all tiles (record.FAR): the owners of each tile, then
+the sources of its writes by NoC, then channels of requests. Each column is an agent. An access of a
+request is ordered by the column and clock of its agent. Python lets requests arrive at the end of
+each round (tiles.py).
 """
 
 from typing import Any
@@ -42,7 +42,7 @@ def own_column(o: Any, who: Any) -> Any:
 
 @njit
 def export(o: Any, to: Any, who: Any) -> None:
-    """What an owner knows, by columns of all tiles."""
+    """Write what an owner knows to a row of columns of all tiles."""
     clocks.copy(to, 0, o.plain[who], r.OWNERS, _far(o))
     for k in range(r.SHARED):
         i = own_column(o, np.int64(k))
@@ -51,7 +51,7 @@ def export(o: Any, to: Any, who: Any) -> None:
 
 @njit
 def learn(o: Any, c: Any, known: Any) -> None:
-    """Core `c` is behind what columns of all tiles say."""
+    """Core `c` comes after everything in a row of columns of all tiles."""
     for k in range(r.SHARED):
         clock = known[own_column(o, np.int64(k))]
         if clock > o.plain[c, k] and k < r.ISSUE:
@@ -70,7 +70,7 @@ def learn(o: Any, c: Any, known: Any) -> None:
 
 @njit
 def learn_value(o: Any, c: Any, index: Any) -> None:
-    """Core `c` is behind a value; behind all that other tiles have sent here if it is too old."""
+    """Core `c` comes after a value; after all that other tiles have sent here if it is too old."""
     if o.values_known[0] - index > r.KNOWN_VALUES:
         learn(o, c, o.received)
     else:
@@ -79,7 +79,7 @@ def learn_value(o: Any, c: Any, index: Any) -> None:
 
 @njit
 def add_value(o: Any, to: Any, index: Any) -> None:
-    """The same, of the value `to` that is made from it."""
+    """The value `to` is made from a value, so it comes after that."""
     if o.values_known[0] - index > r.KNOWN_VALUES:
         _raise(o, o.value_known[to % r.KNOWN_VALUES], o.received)
     else:
@@ -88,7 +88,7 @@ def add_value(o: Any, to: Any, index: Any) -> None:
 
 @njit
 def tell(o: Any, name: Any, known: Any) -> None:
-    """Whoever acquires `name` from now on is behind what columns of all tiles say."""
+    """An agent that acquires `name` later comes after everything in a row of columns."""
     held = o.object[clocks.named(o, name)]
     for k in range(r.SHARED):
         clock = known[own_column(o, np.int64(k))]
@@ -142,7 +142,7 @@ def _raise(o: Any, to: Any, by: Any) -> None:
 
 @njit
 def _new_event(o: Any) -> Any:
-    """The number of an access of a request, to be filled in; `full` where there are too many."""
+    """The number of a new access of a request; sets `full` if there are too many."""
     new = o.far_events[0]
     if new == r.FAR_EVENTS - 1:
         o.full[0] = 1
@@ -153,7 +153,7 @@ def _new_event(o: Any) -> Any:
 
 @njit
 def arrival(o: Any) -> None:
-    """The access of the request that o.arrival describes, as the columns of an access."""
+    """The request that o.arrival describes accesses L1."""
     new = _new_event(o)
     clocks.copy(o.far_event[new], 0, o.arrival, 0, r.F_PREVIOUS)
     remote(o, o.arrived, new)
@@ -164,7 +164,7 @@ def arrival(o: Any) -> None:
 
 @njit
 def put_previous(o: Any, to: Any, at: Any, home: Any, word: Any) -> None:
-    """Who wrote a word last, if that was done for tile `home`."""
+    """Note the last writer of a word, if that wrote for tile `home`."""
     to[at], to[at + 1] = 0, 0
     far, near = o.far_event[o.far_writer[word]], o.event[last_writer(o, word)]
     known = o.far_writer[word] > 0
@@ -189,7 +189,7 @@ def last_writer(o: Any, word: Any) -> Any:
 
 @njit
 def remote(o: Any, known: Any, new: Any) -> None:
-    """A request accesses L1; `known`: what is before that."""
+    """A request accesses L1; `known`: what came before it."""
     one = o.far_event[new]
     low, high, write = one[r.F_LOW], min(one[r.F_HIGH], L1_SIZE), one[r.F_WRITE]
     put_previous(o, one, r.F_PREVIOUS, one[r.F_HOME], low >> 2)
@@ -213,7 +213,7 @@ def remote(o: Any, known: Any, new: Any) -> None:
 
 @njit
 def _read(o: Any, word: Any, new: Any) -> None:
-    """A request has read a word: it is among those that did so last."""
+    """Note that a request has read a word."""
     free = new % r.FAR_READERS
     for k in range(r.FAR_READERS):
         old = o.far_reader[word, k]
@@ -224,7 +224,7 @@ def _read(o: Any, word: Any, new: Any) -> None:
 
 @njit
 def _compare_near(o: Any, known: Any, cell: Any, place: Any, new: Any) -> None:
-    """An access of a request, and what cores and units of this tile have done there."""
+    """Compare an access of a request with the last ones of cores and units at a place."""
     _near(o, known, np.int64(o.writer[cell]), place, new)
     for k in range(r.READERS if o.far_event[new, r.F_WRITE] else 0):
         _near(o, known, np.int64(o.reader[cell, k]), place, new)
@@ -244,7 +244,7 @@ def _near(o: Any, known: Any, old: Any, place: Any, new: Any) -> None:
 
 @njit
 def _compare_far(o: Any, known: Any, old: Any, new: Any) -> None:
-    """Accesses of two requests."""
+    """Compare the accesses of two requests."""
     a, b = o.far_event[old], o.far_event[new]
     if old == 0 or a[r.F_HOME] == b[r.F_HOME] or a[r.F_COLUMN] == b[r.F_COLUMN]:
         return
@@ -307,7 +307,7 @@ def _pair(o: Any, place: Any, first: Any, second: Any, event: Any, known: Any) -
 
 @njit
 def answered(o: Any, c: Any, noc: Any, index: Any) -> None:
-    """Core `c` has seen by a counter of its NIU what has left, been answered, or come."""
+    """Core `c` learns from a counter of its NIU what has left, was answered, or has arrived."""
     kind = counted(index)
     if kind == RECEIVED:
         learn(o, c, o.received)
@@ -325,7 +325,7 @@ def answered(o: Any, c: Any, noc: Any, index: Any) -> None:
 
 @njit
 def counted(index: Any) -> Any:
-    """What a counter of an NIU tells of."""
+    """What a counter of an NIU counts."""
     if index == niu.READ_ANSWERS:
         return np.int64(request.READ)
     if index == niu.ATOMIC_ANSWERS:
@@ -343,13 +343,13 @@ def counted(index: Any) -> Any:
 
 @njit
 def passes(s: Any, o: Any, c: Any, word: Any, floor: Any, upto: Any) -> None:
-    """A look at a word has let core `c` go on, for its values of numbers floor + 1 to upto."""
+    """Core `c` has read a word and gone on, because of its values of numbers floor + 1 to upto."""
     n = o.passes[0]
     if n:
         last = o.passed[(n - 1) % r.PASSED]
         same = last[CORE] == c and last[WORD] == word and last[PC] == o.look_step[c, 0, 0]
         if same and last[FLOOR] == last[UPTO] and o.plain[c, c] <= last[CLOCK] + _TURN:
-            n -= 1  # it was a look in vain
+            n -= 1  # that read did not let the core go on
     one = o.passed[n % r.PASSED]
     one[CORE], one[CLOCK], one[WORD] = c, o.plain[c, c], word
     one[PC], one[TEXT] = o.look_step[c, 0, 0], o.look_step[c, 0, 1]
@@ -359,7 +359,7 @@ def passes(s: Any, o: Any, c: Any, word: Any, floor: Any, upto: Any) -> None:
 
 @njit
 def accesses(o: Any, who: Any, pc: Any) -> None:
-    """An owner accesses L1 at a pc, perhaps for the first time."""
+    """Note the first access of an owner to L1 at each pc."""
     i = (pc * 5 + (who << 7)) % r.FIRST_ACCESSES
     for _ in range(8):
         one = o.first_access[i]

@@ -1,4 +1,4 @@
-"""Requests to the NoC that an observed tile has sent, and which tiles they reach."""
+"""NoC requests that observed tiles have sent, and the tiles that they reach."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,18 +10,17 @@ from bhemu.devices import niu_check, noc_map
 from bhemu.devices import niu_request as request
 from bhemu.jit.record import plain
 from bhemu.noc.grid import TILES
-from bhemu.why.walk import Instruction
+from bhemu.why.steps import Instruction
 
 _WORD = 4
 
 
 @dataclass(eq=False)
 class Sent:
-    """The request `number` of tile `tile`, by core `core`; row: as niu_request.py has it.
+    """Request `number` of tile `tile`, sent by core `core`; row: as niu_request.py defines it.
 
-    epoch: the core's clock when it sent it; known: what was before that, by columns of all tiles
-    (record.py); value: of four bytes; arrived: whether it has; reached: the observed tiles that it
-    has arrived at.
+    epoch: the core's clock then. known: what came before it, by columns of all tiles (record.py).
+    value: the first four bytes. reached: the observed tiles at which it has arrived.
     """
 
     tile: int
@@ -42,7 +41,7 @@ class Sent:
 
     @property
     def reads(self) -> bool:
-        """Whether it brings what it asks for."""
+        """Whether it is a read."""
         return self.kind == request.READ
 
     @property
@@ -58,13 +57,13 @@ class Sent:
 
     @property
     def own(self) -> tuple[int, int]:
-        """The range of the sender's L1."""
+        """Its range of the sender's L1: first byte, byte after the last."""
         low = int(self.row[request.LOCAL])
         return low, low + int(plain(request.size)(self.row))
 
     @property
     def remote(self) -> tuple[int, int]:
-        """The range at the other end."""
+        """Its range at the other end."""
         low = int(self.row[request.REMOTE])
         if plain(request.has_enables)(int(self.row[request.CONTROL])):
             mask, line = int(self.row[request.LENGTH]), low & ~15
@@ -74,7 +73,7 @@ class Sent:
 
     @property
     def bank(self) -> int | None:
-        """The bank of DRAM at the other end, if one is there."""
+        """The DRAM bank at the other end, None elsewhere."""
         endpoint = int(self.row[request.ENDPOINT])
         goes_there = endpoint & 15 == noc_map.DRAM and not self.is_multicast
         return endpoint >> 4 & 0xFF if goes_there else None
@@ -91,12 +90,12 @@ class Sent:
 
     @property
     def is_flag(self) -> bool:
-        """Whether it changes one word: such words tell others something."""
+        """Whether it changes a single word, as flags and counts are changed."""
         return not self.reads and self.remote[1] - self.remote[0] <= _WORD
 
     @property
     def is_register(self) -> bool:
-        """Whether it goes to a device of another tile."""
+        """Whether it accesses a device of another tile."""
         return bool(plain(niu_check.is_register)(self.row))
 
 

@@ -1,4 +1,4 @@
-"""Who wrote and read each place last, and the pairs of accesses that nothing orders."""
+"""The last writer and readers of each place, and the unordered pairs of accesses."""
 
 from typing import Any
 
@@ -15,17 +15,17 @@ from bhemu.why.order import record as r
 
 @njit
 def steps(s: Any, o: Any, pc: Any, pushed: Any, word: Any, core: Any, thread: Any) -> None:
-    """What makes the accesses from now on."""
+    """Set the step that makes the next accesses."""
     o.step[0], o.step[1], o.step[2], o.step[3], o.step[4] = pc, pushed, word, core, thread
     o.step[5] = clocks.now(s)
 
 
 @njit
 def event(s: Any, o: Any, agent: Any, write: Any) -> Any:
-    """The number of an access of `agent`, which o.step makes; one that none can tell apart serves.
+    """The number of an access of `agent` by o.step; indistinguishable accesses share an event.
 
-    Two accesses from one place are alike while nobody has seen the agent's clock in between, and
-    it has learned nothing.
+    Two accesses from one pc are indistinguishable if between them no agent has seen the clock of
+    this one, and this one has learned nothing.
     """
     who, pc, word = clocks.row(agent), o.step[0], o.step[2]
     epoch = o.epoch[agent] + o.plain_epoch[who]
@@ -60,7 +60,7 @@ def event(s: Any, o: Any, agent: Any, write: Any) -> Any:
 
 @njit
 def make_room(o: Any) -> None:
-    """Forget events that stand for no place any more; `full` where that does not help."""
+    """Drop the events that no place refers to; sets `full` if that does not help."""
     if o.events[0] < r.EVENTS - r.MARGIN:
         return
     clocks.clear(o.moved)
@@ -115,7 +115,7 @@ def word_of_l1(cell: Any) -> Any:
 
 @njit
 def pair(o: Any, cell: Any, old: Any, new: Any, bits: Any) -> Any:
-    """Keep two events that nothing orders, unless they are polling or known; whether kept."""
+    """Keep two unordered events, unless they poll or are known; whether they are kept."""
     a, b, what = o.event[old], o.event[new], kind(cell)
     if what == 0 and o.slot[word_of_l1(cell)]:
         return False
@@ -141,7 +141,7 @@ def pair(o: Any, cell: Any, old: Any, new: Any, bits: Any) -> Any:
 
 @njit
 def _is_address(o: Any, a: Any, b: Any, cell: Any) -> Any:
-    """Whether a thread gives its unpacker the next address, read when the word is issued."""
+    """Whether a thread sets the next address of its unpacker, which is read at issue."""
     unit = (a[r.AGENT] - r.UNIT) % r.UNITS if r.UNIT <= a[r.AGENT] < r.STORES else np.int64(-1)
     opcode = b[r.WORD] >> 24
     same = a[r.THREAD] >= 0 and a[r.THREAD] == b[r.THREAD]
@@ -153,7 +153,7 @@ def _is_address(o: Any, a: Any, b: Any, cell: Any) -> Any:
 
 @njit
 def _compare(o: Any, agent: Any, cell: Any, old: Any, new: Any) -> None:
-    """The present access and an earlier one to its place; each is compared once."""
+    """Compare the present access with an earlier one to its place, each once."""
     if old == 0 or old == o.memo[0] or old == o.memo[1]:
         return
     if clocks.before(o, agent, o.event[old]):
@@ -167,7 +167,7 @@ def _compare(o: Any, agent: Any, cell: Any, old: Any, new: Any) -> None:
 
 @njit
 def _again(o: Any, old: Any, new: Any) -> None:
-    """Whether the owner of an event has made the same access since it last waited."""
+    """Note whether the owner of an event has made the same access since it last waited."""
     a, b = o.event[old], o.event[new]
     same = old > 0 and old != new and clocks.row(a[r.AGENT]) == clocks.row(b[r.AGENT])
     if same and a[r.OWNER_CLOCK] >= b[r.ACQUIRED]:
@@ -176,7 +176,7 @@ def _again(o: Any, old: Any, new: Any) -> None:
 
 @njit
 def _read(o: Any, agent: Any, cell: Any, new: Any) -> None:
-    """The place has been read: by whom, among the last readers."""
+    """Note a reader of a place, among the last ones."""
     free: Any = np.int64(-1)
     stale: Any = np.int64(-1)
     for k in range(r.READERS):
@@ -214,7 +214,7 @@ def place(o: Any, agent: Any, cell: Any, new: Any, write: Any) -> None:
 
 @njit
 def begin(o: Any) -> None:
-    """The next access: nothing has been compared with it."""
+    """The next access begins: nothing has been compared with it."""
     o.memo[0] = o.memo[1] = 0
 
 
@@ -287,7 +287,7 @@ def config_written(o: Any, agent: Any, word: Any, changed: Any, new: Any) -> Non
 
 @njit
 def _thread_of(one: Any) -> Any:
-    """The thread that an access belongs to, of a TRISC its own; -1: none."""
+    """The thread that an access belongs to; a TRISC belongs to its own thread; -1: none."""
     if one[r.THREAD] >= 0:
         return one[r.THREAD] if one[r.CORE] else np.int64(-1)
     return one[r.CORE] - 1 if 1 <= one[r.CORE] <= 3 else np.int64(-1)
@@ -295,7 +295,7 @@ def _thread_of(one: Any) -> Any:
 
 @njit
 def _foreign(o: Any, cell: Any, new: Any) -> None:
-    """A thread or its core changes what the thread whose unit reads it has set."""
+    """Note that a thread changes a field that another thread has set for its own unit."""
     thread = np.int64(o.bit_thread[(cell - r.CONFIG) % (32 * CONFIG_WORDS)])
     old = np.int64(o.writer[cell])
     if thread >= 0 and old and _thread_of(o.event[old]) == thread:
@@ -306,7 +306,7 @@ def _foreign(o: Any, cell: Any, new: Any) -> None:
 
 @njit
 def config_stored(o: Any, agent: Any, word: Any, value: Any, new: Any) -> None:
-    """Two cores store other values to one word: the last of them holds, whoever that is."""
+    """Two cores store different values to one word of Config: the order decides which one stays."""
     old, held = np.int64(o.config_event[word]), o.config_value[word]
     o.config_event[word], o.config_value[word] = new, value
     if old == 0 or o.event[old, r.CORE] == o.event[new, r.CORE] or held == value:

@@ -1,4 +1,4 @@
-"""Loads by whose value a core waits: what the code around them does with it."""
+"""Loads by which a core waits: what the code around a load does with its value."""
 
 from typing import Any
 
@@ -19,24 +19,24 @@ from bhemu.riscv.isa import decode
 from bhemu.riscv.isa.ttinsn import TTINSN
 
 Memory = npt.NDArray[np.uint8]
-_LOOK, _CLOSE = 8, 4  # instructions within which a polled word is compared, behind another one
+_LOOK, _CLOSE = 8, 4  # instructions within which a polled word is compared, after another one
 REACH = 4 * _LOOK
-"""Bytes of code before and behind a load that are looked at."""
+"""Bytes of code before and after a load that are looked at."""
 _ACTS = TTINSN | Store | Jump | IndirectJump | Atomic | Csr | NotModelled
 
 
 def is_polled(l1: Memory, pc: int) -> bool:
-    """Whether what the load at `pc` loads is looked at by a branch first: a word that is polled.
+    """Whether the load at `pc` polls a word: a branch uses the loaded value first.
 
-    Or what is computed from it decides a branch back to the load, over nothing that acts.
+    Or a value that is computed from it decides a branch back to the load, and the loop only waits.
     """
     return comparison(l1, pc) is not None or spin(l1, pc) is not None
 
 
 def spin(l1: Memory, pc: int) -> tuple[int, int] | None:
-    """First and last pc of the loop that a load waits in for its word, if it stands in one.
+    """First and last pc of the loop in which a load waits for its word; None if there is none.
 
-    Such a loop loads, computes and branches, and the load is of one place.
+    Such a loop only loads, computes and branches, and the load reads one place.
     """
     words = l1[pc : pc + 4 * _LOOK].view(np.uint32).tolist()
     base, made = words[0] >> 15 & 31, {words[0] >> 7 & 31}
@@ -59,16 +59,16 @@ def spin(l1: Memory, pc: int) -> tuple[int, int] | None:
 
 
 def _is_quiet(cls: Any, word: int, base: int) -> bool:
-    """Whether an instruction does nothing that others see, and keeps the register `base`."""
+    """Whether an instruction has no effect outside of its core, and keeps the register `base`."""
     if cls is None or issubclass(cls, _ACTS):
         return False
     return not ("rd" in (cls.text or "") and base and cls.rd.get(word) == base)
 
 
 def is_one_of_two(l1: Memory, pc: int) -> bool:
-    """Whether a branch looks first at what is computed from two words, one of them that of `pc`.
+    """Whether a branch first uses a value computed from two words, one of them loaded at `pc`.
 
-    So cores wait whose queue has a counter of each side.
+    Cores wait so for a queue that has a counter of each side.
     """
     words = l1[pc - 4 * _CLOSE : pc + 4 * _LOOK].view(np.uint32).tolist()
     loaded: dict[int, set[int]] = {}  # by register, the loads that it is computed from
@@ -90,7 +90,7 @@ def is_one_of_two(l1: Memory, pc: int) -> bool:
 
 
 def comparison(l1: Memory, pc: int) -> tuple[int, int] | None:
-    """The branch that looks at a loaded word first: its pc, the register that it compares with."""
+    """The first branch that compares a loaded word: its pc, and the other register."""
     words = l1[pc : pc + 4 * _LOOK].view(np.uint32).tolist()
     loaded = words[0] >> 7 & 31
     for n, word in enumerate(words[1:], 1):
@@ -100,12 +100,7 @@ def comparison(l1: Memory, pc: int) -> tuple[int, int] | None:
         if issubclass(cls, Branch):
             pair = [cls.rs1.get(word), cls.rs2.get(word)]
             return (pc + 4 * n, pair[1 - pair.index(loaded)]) if loaded in pair else None
-        if issubclass(cls, Store | Jump | IndirectJump) or _uses(cls, word, loaded):
+        used = [getattr(cls, one).get(word) for one in ("rd", "rs1", "rs2") if hasattr(cls, one)]
+        if issubclass(cls, Store | Jump | IndirectJump) or loaded in used:
             return None
     return None
-
-
-def _uses(cls: Any, word: int, register: int) -> bool:
-    """Whether an instruction reads or overwrites a register."""
-    names = [name for name in ("rd", "rs1", "rs2") if hasattr(cls, name)]
-    return any(getattr(cls, name).get(word) == register for name in names)

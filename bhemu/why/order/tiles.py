@@ -1,4 +1,4 @@
-"""The tiles of a chip, observed together: behind each round the requests arrive that were sent."""
+"""The tiles of a chip, observed together: requests arrive at the end of each round."""
 
 import zlib
 from collections.abc import Iterable, Sequence
@@ -24,15 +24,15 @@ from bhemu.why.order import cores
 from bhemu.why.order import record as r
 from bhemu.why.order.observe import Observer
 from bhemu.why.order.sent import Sent, targets
+from bhemu.why.steps import Instruction, Step
 from bhemu.why.unwritten.moves import Moves
-from bhemu.why.walk import Instruction, Step
 
 NEAR, FAR = "pair", "far"  # accesses of one tile, of two tiles
 _EXPANDED = ("MOP", "REPLAY")  # one pushed word gives many
 
 
 class CodeThen:
-    """L1 of the tiles of a session, as it was at the end of the round in which a pair was found."""
+    """Copies of L1 of a session's tiles, from the end of the round in which each pair was found."""
 
     def __init__(
         self,
@@ -40,13 +40,13 @@ class CodeThen:
         name: Name,
         libraries: dict[tuple[XY, str], frozenset[str]],
     ) -> None:
-        """libraries: gets the files of headers that kernels call, by tile and core."""
+        """libraries: gets the header files that kernels call, by tile and core."""
         self._observers, self._name, self._libraries = observers, name, libraries
         self._counts: dict[Any, int] = {}
         self._kept: dict[Any, bytes] = {}
 
     def look(self) -> None:
-        """A round is over: keep the code of the tiles of new pairs."""
+        """A round is over: keep L1 of the tiles of new pairs."""
         now: dict[int, bytes] = {}
         for n, one in enumerate(self._observers):
             for kind, count in (
@@ -63,9 +63,9 @@ class CodeThen:
                 self._counts[n, kind] = count
 
     def stand(self, pair: tuple[int, str, int], steps: Iterable[tuple[int, Step]]) -> list[str]:
-        """Put the code back that a pair was made by; the steps of (tile, step) get their names.
+        """Restore the code that made a pair, and name the places of its steps (tile, step).
 
-        Which ELFs these are of, a line each.
+        Returns a line for each ELF that holds one of them.
         """
         by_tile: dict[int, list[Step]] = {}
         told: list[str] = []
@@ -101,7 +101,7 @@ def _pcs(step: Step) -> set[int]:
 
 
 def _stands(tile: Tile, step: Step) -> bool:
-    """Whether the instruction that a step comes from stands in L1; as far as can be seen."""
+    """Whether L1 holds the instruction of a step, as far as its word tells."""
     if not 0 <= (at := max(_pcs(step))) <= L1_SIZE - 4:
         return False
     there = tile.read32(at)
@@ -127,12 +127,12 @@ Known = npt.NDArray[np.int64]
 
 
 class Channels:
-    """The agents that make requests arrive.
+    """The agents that let requests arrive.
 
-    A channel makes those of one kind from one tile to one place, on one NoC and static virtual
-    channel, arrive one behind the other. A linked request is before the next one whatever this is;
-    a read is behind the writes of its channel. An increment is not: no source says that it waits
-    for a write. Source: NoC Ordering, ISA.
+    Requests of one kind from one tile to one place, on one NoC and static virtual channel, form a
+    channel and arrive in order. A linked request comes before the next one of any kind. A read
+    comes after the writes of its channel. An increment does not: no source says that it waits.
+    Source: NoC Ordering, ISA.
     """
 
     def __init__(self, tiles: int) -> None:
@@ -144,7 +144,7 @@ class Channels:
         self._next = 0
 
     def arrival(self, tile: int, row: Any, known: Known) -> tuple[int, Known]:
-        """A request arrives: the column of who makes it, what is before that and its own clock."""
+        """A request arrives: its agent's column, and what came before it with its own clock."""
         control, kind = int(row[request.CONTROL]), int(row[request.CONTROL]) & 3
         way = tile, int(row[request.NOC]), int(row[request.GIVEN])
         static = bool(control & request.STATIC_CHANNEL)
@@ -169,7 +169,7 @@ class Channels:
         return [self._last[key]] if key in self._last else []
 
     def _column(self, key: Any) -> int:
-        """With too many channels some share one, which only hides what is wrong."""
+        """The column of a channel; too many channels share columns, which only hides findings."""
         if key not in self._numbers:
             self._numbers[key] = self._first + self._next % r.CHANNELS
             self._next += 1
@@ -177,9 +177,9 @@ class Channels:
 
 
 class Tiles:
-    """The observers of all tiles of a program, of which each knows what the others have sent.
+    """The observers of a program's tiles; each gets the requests that the others send.
 
-    few: they are not all of its tiles. code: of a session, keeps what stood where when.
+    few: not all tiles are observed. code: of a session, keeps the code of pairs.
     """
 
     def __init__(
@@ -204,10 +204,9 @@ class Tiles:
             o.width[0] = r.OWNERS + (r.SHARED + r.SOURCES) * len(observers) + r.CHANNELS
 
     def round_is_over(self) -> None:
-        """What has been sent, and what of it has arrived by now?
+        """Take the requests that were sent, and let those arrive that have left the tiles.
 
-        Where one tile is not followed any more, what the others know of it would lack something:
-        so none is.
+        If one tile is no longer followed, the others miss what it orders, so all are given up.
         """
         if any(one.full for one in self.observers):
             for one in self.observers:
@@ -228,11 +227,11 @@ class Tiles:
             self.code.look()
 
     def stand(self, pair: tuple[int, str, int], steps: Iterable[tuple[int, Step]]) -> list[str]:
-        """See CodeThen; nothing where the code is that of the end of the run."""
+        """See CodeThen.stand; nothing for a program, whose code never changes."""
         return [] if self.code is None else self.code.stand(pair, steps)
 
     def unanswered(self, n: int) -> list[Sent]:
-        """The last requests of tile `n`, by core, NoC and kind, whose answers nobody looked for."""
+        """The last requests of tile `n`, by core, NoC and kind, whose answers nothing looks for."""
         last: dict[Any, Sent] = {}
         for one in self.sent[n]:
             if one.reads or int(one.row[request.CONTROL]) & request.ANSWERED:
@@ -303,7 +302,7 @@ class Tiles:
                 self.flags[n].setdefault(word, {})[int(o.values[slot]) - 1] = sent
 
     def _masks(self, sent: Sent) -> dict[int, list[tuple[int, int]]]:
-        """Columns and rows that tiles leave out of multicasts, by NoC."""
+        """By tile and NoC the columns and rows that the tile leaves out of multicasts."""
         if not sent.is_multicast:
             return {}
         return {

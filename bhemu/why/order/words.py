@@ -1,4 +1,4 @@
-"""The entry that stands for every opcode of an observed run: what a word touches, and its order."""
+"""The entry of every opcode in an observed run: what a word touches, and how it is ordered."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ WAITS, SEMINIT, SEMPOST, SEMGET, ATGETM, ATRELM, STOREREG, MACRO, WRCFG = range(
 MATRIX_ROWS, VECTOR_ROWS, ANY_ROW, STORED_ROWS = 1, 2, 4, 8  # DST_HOW, as bits
 UNPACKS, PACKS = 1, 2  # MOVES
 INDIRECT, ATOMIC_LINE, MOVER = 1, 2, 3  # L1_WRITE
-TEXT, LIST, SITE, LEAVES = range(4)  # what Python is asked or told
+TEXT, LIST, SITE, LEAVES = range(4)  # questions and messages to Python
 _VECTOR_UNIT = r.UNIT_NAMES.index("vector")
 _LINE = 16
 STEP_OF = (
@@ -57,7 +57,7 @@ _unpack_fields, _pack_fields = decoder(UnpackWord), decoder(PackWord)
 
 @njit
 def _described(s: Any, o: Any, w: Any) -> Any:
-    """The row that describes a word; Python fills it when the word comes first. -1: nothing to."""
+    """The row that describes a word; Python fills it when the word comes first."""
     key = w & o.key_mask[w >> 24]
     i = (key * 0x9E3779B1 >> 9) % r.TEXTS
     while o.text_word[i] != key + 1:
@@ -82,7 +82,7 @@ def _range(o: Any, write: Any, low: Any, high: Any) -> None:
 
 @njit
 def _unpacks(s: Any, o: Any, t: Any, w: Any) -> Any:
-    """L1 that an UNPACR reads; its context, -1: it unpacks nothing."""
+    """Note the L1 that an UNPACR reads; returns its context, -1 if it unpacks nothing."""
     f = _unpack_fields(w)
     if f.cfg_context_cnt_inc or f.search_cache_flush:
         return np.int64(-1)
@@ -104,7 +104,7 @@ def _unpacks(s: Any, o: Any, t: Any, w: Any) -> Any:
 
 @njit
 def _storage(s: Any, o: Any, row: Any, wide: Any) -> None:
-    """Rows of storage of a row of datums."""
+    """Note the rows of storage that hold a row of datums."""
     n = o.dst_rows[0]
     if wide:
         high = dest.adj32(row & 0x3FF)
@@ -117,7 +117,7 @@ def _storage(s: Any, o: Any, row: Any, wide: Any) -> None:
 
 @njit
 def _packs(s: Any, o: Any, t: Any, w: Any) -> None:
-    """Rows of Dst that a PACR reads, L1 that it writes."""
+    """Note the rows of Dst that a PACR reads, and the L1 that it writes."""
     f = _pack_fields(w)
     m = pack_modes.mode_of(s, t)
     a = f.addr_cnt_context if f.ovrd_thread_id else np.int64(t)
@@ -135,7 +135,7 @@ def _packs(s: Any, o: Any, t: Any, w: Any) -> None:
 
 @njit
 def _rows(s: Any, o: Any, t: Any, text: Any) -> None:
-    """Rows of Dst that a word of the matrix or vector unit reads or fills."""
+    """Note the rows of Dst that a word of the matrix or vector unit reads or fills."""
     count, how = text[DST_COUNT], text[DST_HOW]
     row = rwc.dst_row(s, t, text[DST_FIELD]) & -count
     if how & (VECTOR_ROWS | STORED_ROWS):
@@ -162,7 +162,7 @@ def _rows(s: Any, o: Any, t: Any, text: Any) -> None:
 
 @njit
 def _scheduled(s: Any, o: Any) -> None:
-    """The rows of the stores that SFPLOADMACRO has scheduled."""
+    """Keep the rows that scheduled stores of SFPLOADMACRO may write."""
     o.macro_rows[0] = 0
     for delay in range(s.macro_slot.shape[1]):
         slot = s.macro_slot[STORE, delay]
@@ -180,7 +180,7 @@ def _scheduled(s: Any, o: Any) -> None:
 
 @njit
 def _keep_dst(s: Any, o: Any) -> None:
-    """The rows of Dst that the word may touch, as they are."""
+    """Keep the rows of Dst that the word may touch."""
     if o.dst_rows[0] < 0:
         clocks.copy(flat(o.old_dst), 0, flat(s.dst), 0, s.dst.size)
         clocks.copy(o.old_valid, 0, s.dst_valid, 0, s.dst_valid.size)
@@ -202,7 +202,7 @@ def _line_of(s: Any, t: Any, text: Any) -> Any:
 
 @njit
 def _moves(s: Any, o: Any, t: Any) -> None:
-    """L1 that the mover reads and writes."""
+    """Note the L1 that the mover reads and writes."""
     b = config.bank(s, t)
     to = config.get(s, b, cf.THCON_SEC0_REG6_Destination_address) << mover.UNIT & mover.ADDRESS
     source = config.get(s, b, cf.THCON_SEC0_REG6_Source_address) << mover.UNIT & mover.ADDRESS
@@ -216,8 +216,7 @@ def _moves(s: Any, o: Any, t: Any) -> None:
 
 @njit
 def _before(s: Any, o: Any, t: Any, w: Any, text: Any) -> Any:
-    """What a word that is about to execute may touch; the context of an unpacker, -1: it reads no
-    Config."""
+    """Keep what a word may touch before it executes; its context, -1 if it reads no Config."""
     o.ranges[0] = o.ranges[1] = o.dst_rows[0] = o.dst_rows[1] = 0
     context, o.moving[r.M_FORMAT] = np.int64(0), -1
     if text[MOVES] == UNPACKS:
@@ -245,7 +244,7 @@ def _before(s: Any, o: Any, t: Any, w: Any, text: Any) -> Any:
     return context if text[CONFIG_READ] else np.int64(-1)
 
 
-# Behind the word
+# After the word
 
 
 @njit
@@ -273,7 +272,7 @@ def _waits(o: Any, t: Any, text: Any) -> None:
 
 @njit
 def _config_list(s: Any, o: Any, t: Any, i: Any, context: Any, later: Any) -> Any:
-    """The list of the bits that a word reads, at issue or later; -1: none."""
+    """The list of Config bits that a word reads, at issue or later; -1: none."""
     bank = config.bank(s, t)
     if o.text_list[i, bank, context & 7, later] == 0:
         call_access(o.ask[0], s, np.int64(LIST), np.int64(i), np.int64(bank), np.int64(context & 7))
@@ -282,7 +281,7 @@ def _config_list(s: Any, o: Any, t: Any, i: Any, context: Any, later: Any) -> An
 
 @njit
 def _uses(s: Any, o: Any, t: Any, i: Any) -> None:
-    """What a word finds there: it decides what the word does."""
+    """The word uses what it reads, which decides what it does."""
     contents.reads_of(s, o, t, i)
     if o.text[i, MOVES] == PACKS:
         if config.get(s, config.bank(s, t), cf.THCON_SEC0_REG1_Pack_L1_Acc):
@@ -331,7 +330,7 @@ def _row_changed(s: Any, row: Any, valid: Any, cells: Any) -> Any:
 
 @njit
 def _macro_stored(s: Any, o: Any) -> None:
-    """Rows that a macro has stored are written by the vector unit, for its SFPLOADMACRO."""
+    """The vector unit has written the rows that a macro stores, for its SFPLOADMACRO."""
     agent, one = np.int64(-1), np.int64(0)
     clocks.copy(o.step, 0, o.macro_step, 0, 6)
     for k in range(o.macro_rows[0]):
@@ -379,20 +378,20 @@ def _writes(s: Any, o: Any, t: Any, agent: Any, text: Any) -> None:
             if gpr < 0 and read >> np.uint64(k) & np.uint64(1):
                 gpr = np.int64(64 * t + k)
         config_changes(s, o, agent, one, gpr)
-        keep_config(s, o)  # a core may be in the middle of a store that waits for the word
+        keep_config(s, o)  # a store of a core may be waiting for this word
 
 
 @njit
 def keep_config(s: Any, o: Any) -> None:
-    """Config as it is."""
+    """Keep Config."""
     clocks.copy(flat(o.old_cfg), 0, flat(s.cfg), 0, s.cfg.size)
 
 
 @njit
 def config_changes(s: Any, o: Any, agent: Any, one: Any, gpr: Any) -> None:
-    """Bits of Config that differ from those before; words of both banks stand in the first.
+    """Note the bits of Config that have changed; shared words stand in the first bank.
 
-    gpr: of which they are a copy, -1: of none.
+    gpr: the GPR from which they are copied, -1: none.
     """
     for k in range(CONFIG_WORDS + SHARED):
         bank, word = k // CONFIG_WORDS, k % CONFIG_WORDS
@@ -417,7 +416,7 @@ def _hands_over(s: Any, o: Any, agent: Any) -> None:
 def _after(s: Any, o: Any, t: Any, i: Any, context: Any) -> None:
     """A word has executed."""
     text, issue = o.text[i], np.int64(r.ISSUE + t)
-    for u in range(2 if text[BANKS] else 0):  # behind those that gave it the banks
+    for u in range(2 if text[BANKS] else 0):  # it comes after the words that gave it the banks
         clocks.acquire_quietly(o, issue, np.int64(clocks.BANK | u << 1 | (text[BANKS] == 2)))
     clocks.issues(o, t, s.fifo_read[t] - 1, o.step[3])
     if o.wait[t, 0] & text[STALL]:
@@ -449,7 +448,7 @@ def _after(s: Any, o: Any, t: Any, i: Any, context: Any) -> None:
 
 
 def observed_word(s: Any, t: Any, word: Any) -> Any:
-    """ENTRY: execute a word of thread `t`, and note what it touches; t < 0: a thread waits."""
+    """ENTRY: execute a word of thread `t` and note what it touches; t < 0: a thread waits."""
     o = r.at(s.profile_table[r.ADDRESS])
     w = np.int64(word)
     opcode = taker(s, w >> 24)

@@ -1,1 +1,1 @@
-"""Where what went wrong comes from: the last writer, what that was made from, and so on back."""
+"""The origin of a wrong value: its last writer, the values that it was made from, and so on."""

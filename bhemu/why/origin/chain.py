@@ -1,4 +1,4 @@
-"""The chain of causes behind a place: its last change, what that was made from, and so on back."""
+"""The chain of causes of a place's value: its last change, the inputs of that, and so on."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -33,7 +33,7 @@ _MOST = 2  # inputs of a kind that are named
 
 @dataclass(frozen=True)
 class Input:
-    """Bytes of one member of the record that decide the result."""
+    """Bytes of one member of the record that decide the result of a word."""
 
     member: str
     at: int  # in the record
@@ -41,12 +41,12 @@ class Input:
 
     @property
     def span(self) -> Span:
-        """The same, to be watched."""
+        """Its bytes, to be watched."""
         return Span(self.at, self.length)
 
     @property
     def text(self) -> str:
-        """For example "dst:12", as watch takes it; L1 by address."""
+        """Its name as `watch` takes it, for example "dst:12"; L1 by address."""
         if self.member == "l1":
             return f"{self.at:#x}:{self.length}"
         member = next(m for m in MEMBERS if m.name == self.member)
@@ -62,7 +62,7 @@ class Input:
 
 
 class Words:
-    """Tries the word that is about to execute on the state of a tile, which is put back."""
+    """Tries the word that is about to execute on the state of a tile, and restores the state."""
 
     def __init__(self, state: State, thread: int, word: int, result: tuple[Span, ...]) -> None:
         self._state, self._thread, self._word = state, thread, word
@@ -72,7 +72,7 @@ class Words:
 
     @property
     def followed(self) -> bool:
-        """Whether the inputs of such words are looked for."""
+        """Whether the inputs of such words are followed."""
         cls = decode_word(self._word)
         return cls is not None and cls.unit != "front"
 
@@ -85,7 +85,7 @@ class Words:
         return *seen, status
 
     def inputs(self) -> Iterator[Input]:
-        """The inputs that decide the result, of each kind the first few."""
+        """The inputs that decide the result, a few of each kind."""
         cls = decode_word(self._word)
         for member in cls.inputs() if cls else ():
             array = getattr(self._state, member)
@@ -102,7 +102,7 @@ class Words:
         return False
 
     def _deciding(self, start: int, size: int, length: int) -> list[int]:
-        """Where the groups of `length` bytes begin that decide, found by halving."""
+        """The offsets of the groups of `length` bytes that decide, found by halving."""
         found: list[int] = []
         parts = [(start, start + size)]
         while parts and len(found) < _MOST:
@@ -132,7 +132,7 @@ class Executed:
 
 @dataclass(frozen=True)
 class Source:
-    """Where a value comes from: a load (its address and width), a constant, or not followed."""
+    """The source of a value: a load (its address and width), a constant, a CSR, or not followed."""
 
     kind: str  # "load", "constant", "csr", "earlier"
     at: Executed | None
@@ -141,7 +141,7 @@ class Source:
 
 
 def window(history: History, core: Core) -> list[Executed]:
-    """The last instructions that `core` has executed, the next one last; moves the tile back."""
+    """The last instructions that `core` has executed, then the next one; moves the tile back."""
     s = history.tile.state
     c, target = core.index, int(s.retired[core.index])
     history.before(core, max(target - WINDOW, 0))
@@ -158,7 +158,7 @@ def window(history: History, core: Core) -> list[Executed]:
 
 
 def sources(executed: list[Executed]) -> tuple[tuple[Source, ...], Executed]:
-    """Where the value that the last instruction stores comes from."""
+    """The sources of the value that the last instruction stores, and that instruction."""
     last = executed[-1]
     cls = decode(last.word)
     if cls is None or not issubclass(cls, Store | Atomic):
@@ -169,7 +169,7 @@ def sources(executed: list[Executed]) -> tuple[tuple[Source, ...], Executed]:
 
 
 def sources_of(executed: list[Executed], register: int) -> tuple[Source, ...]:
-    """Where the value comes from that a register holds before the last instruction."""
+    """The sources of the value that a register holds before the last instruction."""
     found: dict[Source, None] = {}
     _follow(executed, len(executed) - 1, register, found, set())
     return tuple(found)
@@ -192,7 +192,7 @@ def _follow(
         if issubclass(cls, Load | Atomic):
             offset = cls.imm.get(one.word) if issubclass(cls, Load) else 0
             address = (one.regs[cls.rs1.get(one.word)] + offset) & 0xFFFFFFFF
-            found[Source("load", one, address, _size(one.word))] = None
+            found[Source("load", one, address, 1 << (one.word >> 12 & 3))] = None
         elif issubclass(cls, Csr):
             found[Source("csr", one)] = None
         elif not cls.operands:
@@ -210,19 +210,15 @@ def _follow(
     found[Source("earlier", None)] = None
 
 
-def _size(word: int) -> int:
-    return 1 << (word >> 12 & 3)
-
-
 MOST = 24  # links of a chain
 DEPTH = 8
 
 
 @dataclass(frozen=True)
 class Link:
-    """One cause: what changed, who did it and when, what it was made from.
+    """One cause: a place, its change, the step and clock of the change, a sentence.
 
-    `where` is None where nothing in the run changed the place: `text` then says what that means.
+    `where` is None if nothing in the run changed the place; then `text` says what that means.
     """
 
     depth: int
@@ -235,17 +231,17 @@ class Link:
 
     @property
     def moves(self) -> bool:
-        """Whether it only moves a value: a request of the NoC, or a word like UNPACR and PACR."""
+        """Whether it only moves a value: a NoC request, or a word as UNPACR and PACR."""
         return self.where is None or self.where.word is None or self._mnemonic in _MOVES
 
     @property
     def leaves_dst(self) -> bool:
-        """Whether it is a request of the NoC, or a PACR."""
+        """Whether it is a NoC request, or a PACR."""
         return self.where is None or self.where.word is None or self._mnemonic == "PACR"
 
     @property
     def _mnemonic(self) -> str:
-        """Of its word or instruction."""
+        """The name of its word or instruction."""
         return str(self.where and self.where.decoded).partition(" ")[0]
 
     def __str__(self) -> str:
@@ -265,7 +261,7 @@ class Link:
 
 @dataclass
 class Chain:
-    """Follows causes on a tile that keeps a history, which is moved about meanwhile."""
+    """Follows causes on a tile that keeps a history; meanwhile the tile moves in time."""
 
     tile: Tile
     inputs: tuple[tuple[int, int, str], ...] = ()  # [low, high) of L1 that the host filled
@@ -277,9 +273,9 @@ class Chain:
         return self.tile.history
 
     def why(self, place: str, found: tuple[Span, ...], at: int | None = None) -> list[Link]:
-        """The links behind a place as it is now, or was at clock `at`, causes after their effects.
+        """The causes of a place's value now or at clock `at`, each after its effect.
 
-        The tile goes back to where it stood: others look at it there.
+        The tile goes back to the clock at which it was.
         """
         stood = now(self.tile.state)
         if at is not None:
@@ -296,7 +292,9 @@ class Chain:
         value = found[0].value(self.tile.state.buffer)
         change = self.last_change(place, found)
         if change is None:
-            self._add(Link(depth, place, None, value, None, None, self._untouched(found[0])))
+            self.links.append(
+                Link(depth, place, None, value, None, None, self._untouched(found[0]))
+            )
             return
         clock = now(self.tile.state)
         key = (clock, found[0].at, found[0].length)
@@ -306,22 +304,21 @@ class Chain:
         with self._history.replaying():
             self._history.to(clock - 1)
             causes, text = self._causes(change, found)
-        self._add(Link(depth, place, change.before, change.after, clock, change.where, text))
+        self.links.append(
+            Link(depth, place, change.before, change.after, clock, change.where, text)
+        )
         for at, name, spans_of in causes:
             with self._history.replaying():
                 self._history.to(at)
             self._follow(name, spans_of, depth + 1)
 
-    def _add(self, link: Link) -> None:
-        self.links.append(link)
-
     def last_change(self, place: str, found: tuple[Span, ...]) -> Change | None:
-        """The last change before now; the tile stands right behind it then."""
+        """The last change before now; the tile is then right after it."""
         with self.tile.stepping.watched.alone(place, found):
             return self._history.last_stop().change
 
     def _untouched(self, span: Span) -> str:
-        """What it means that nothing in the run changed a place."""
+        """A sentence about a place that nothing in the run has changed."""
         for low, high, name in self.tile.ranges:
             if low <= span.at < high:
                 return f"as loaded from {name}; nothing has changed it since"
@@ -335,7 +332,7 @@ class Chain:
     def _causes(
         self, change: Change, found: tuple[Span, ...]
     ) -> tuple[list[tuple[int, str, tuple[Span, ...]]], str]:
-        """((clock, place, spans) of what it was made from, a sentence); the tile stands before."""
+        """(clock, place, spans) of each input of a change, and a sentence; the tile is before."""
         where = change.where
         clock = now(self.tile.state)
         if where.tile != self.tile.xy or (where.thread is None and where.word is None):
@@ -376,7 +373,7 @@ class Chain:
 
 
 def find(tile: Tile, program: Program, core: str, text: str) -> tuple[Span, ...]:
-    """The bytes of the record that `text` names: `y[3,5]`, or what watch takes."""
+    """The bytes of the record that `text` names: `y[3,5]`, or a place as `watch` takes it."""
     spec, index = element(program, text)
     if spec is None:
         return spans(tile, core, text)
@@ -395,10 +392,10 @@ def links_behind(
     found: tuple[Span, ...] | None = None,
     at: int | None = None,
 ) -> list[Link]:
-    """The links behind a place of a tile that keeps a history, now or at clock `at`.
+    """The causes of a place's value on a tile that keeps a history, now or at clock `at`.
 
-    found: the place that `text` names, where that is known. InputError where words take time: what
-    a word has read was not there when it was complete.
+    found: the bytes that `text` names, if known. InputError if words take time: then the inputs of
+    a word may be gone when it is complete.
     """
     if tile.state.timed[0]:
         text = "causes are followed in runs in which words are complete at the gate"
@@ -415,7 +412,7 @@ def links_behind(
 
 
 def last_change(tile: Tile, address: int) -> tuple[Change | None, int]:
-    """The last change of a word of L1, and when it was; the tile goes back to where it stood."""
+    """The last change of a word of L1, and its clock; the tile goes back to its clock."""
     stood, name, change, clock = tile.clock, f"{address & ~3:#x}:4", None, 0
     with suppress(BhemuError):  # in which the run may have ended
         change = Chain(tile).last_change(name, spans(tile, "brisc", name))

@@ -32,7 +32,7 @@ def with_history(context: Context, xy: XY) -> Tile:
 def links_of_sent(
     tile: Tile, program: Program, spec: OutputSpec, index: tuple[int, ...], sent: Written
 ) -> list[Link]:
-    """The causes of an element in L1 of `tile`, as they were when `sent` took it from there."""
+    """The causes of an element in L1 of `tile` at the clock when `sent` took it from there."""
     assert sent.low is not None
     base = sent.low - bit_offset(index, spec.shape, spec.dtype, spec.layout) // 8
     address, mask = datum(base, spec, index)
@@ -62,7 +62,7 @@ def _packed_as_it_was(context: Context, tile: Tile, link: Link, at: int, clock: 
 
 
 def links_of(context: Context, tile: Tile, core: str, text: str) -> list[Link]:
-    """As links_behind; of an element of an output in DRAM too, which any tile may have written."""
+    """As links_behind; also for an element of an output in DRAM, of whatever tile wrote it."""
     spec, index = element(context.program, text)
     if spec is None or spec.dram is None:
         links = links_behind(tile, context.program, core, text)

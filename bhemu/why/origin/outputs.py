@@ -1,4 +1,4 @@
-"""An output that is not what was expected: who made its first wrong element, or left it out."""
+"""A wrong output: the line that made its first wrong element, or that left it out."""
 
 import math
 from collections.abc import Iterable, Iterator
@@ -6,14 +6,17 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from bhemu.errors import Where
 from bhemu.jit.subset import JIT
 from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
+from bhemu.program.codecs import widen
+from bhemu.program.input_files import read_array
 from bhemu.program.outputs import OutputResult
 from bhemu.program.schema import Program
-from bhemu.program.tensor import bit_offset
+from bhemu.program.tensor import bit_offset, decode
 from bhemu.text import joined
 from bhemu.why.check import Context
 from bhemu.why.findings import Finding, place
@@ -21,21 +24,23 @@ from bhemu.why.order.conflicts import observed
 from bhemu.why.origin.chain import Link, links_behind
 from bhemu.why.origin.dram import links_of_sent
 from bhemu.why.requests import Written
+from bhemu.why.steps import where
 from bhemu.why.toml_lines import TomlLines
-from bhemu.why.walk import where
 
 _WORD = 4
+_RUN, _ALIKE = 16, 1e-3  # neighbours that are compared, by this relative distance
 _EXPONENT = 0x7F800000  # all ones: infinity or NaN
 
 
 def of_output(
     context: Context, tile: Tile | None, result: OutputResult, sent: Written | None = None
 ) -> list[Finding]:
-    """A wrong element, back to its causes; then the stores of what it is made from.
+    """The finding of a wrong element with its causes, then notes of the stores among them.
 
-    tile: the one in whose L1 it lies, with its history, or from whose L1 `sent` has written it to
-    DRAM; None where no causes are followed. The culprit is the first cause that does more than move
-    the value, else the word that brought it to Dst.
+    tile: the one whose L1 holds the element, with its history, or from which `sent` wrote it to
+    DRAM; None if no causes are followed. The culprit is the last writer if the value belongs at
+    another index; else the first cause that does more than move the value, else the word that
+    brought it to Dst.
     """
     report = result.report
     assert report is not None
@@ -45,7 +50,10 @@ def of_output(
     changed = [link for link in links if link.where is not None]
     made = next((link for link in changed if not link.moves), None)
     text = joined(str(report))
-    if changed and made is None:
+    if (belongs := _belongs(context, result)) is not None:
+        text = f"{text}; what is there belongs at {belongs}: it was made right and moved wrongly"
+        made = None if sent is not None else next(iter(changed), None)
+    elif changed and made is None:
         text = f"{text}; nothing on its way does more than move it"
         made = next((link for link in changed if not link.leaves_dst), changed[0])
     special = math.isfinite(report.first.expected) and not math.isfinite(report.first.got)
@@ -72,7 +80,7 @@ def of_output(
 def _followed(
     tile: Tile, program: Program, result: OutputResult, sent: Written | None
 ) -> list[Link]:
-    """The causes of the first wrong element; of the worst, where nothing has written the first."""
+    """The causes of the first wrong element, or of the worst if nothing has written the first."""
     links: list[Link] = []
     if sent is not None and result.report is not None and result.report.first is not None:
         return links_of_sent(tile, program, result.spec, result.report.first.index, sent)
@@ -86,7 +94,7 @@ def _followed(
 
 
 def _stored(tile: Tile | None, links: Iterable[Link], victim: dict[str, Any]) -> Iterator[Finding]:
-    """The stores of cores to L1 that a wrong element comes from: each line once."""
+    """Notes of the stores of cores to L1 among the causes, each line once."""
     lines: set[tuple[Any, ...]] = set()
     for link in links:
         if link.where is None or link.where.thread is not None or link.where.word is None:
@@ -100,6 +108,23 @@ def _stored(tile: Tile | None, links: Iterable[Link], victim: dict[str, Any]) ->
             text = f"a wrong element of {victim['output']} comes from what this line has stored"
             told = (str(link),)
             yield Finding("output", "note", text, who, victim, told, "")
+
+
+def _belongs(context: Context, result: OutputResult) -> list[int] | None:
+    """The only index at which the first wrong element and its neighbours are expected, if any."""
+    spec, report = result.spec, result.report
+    if spec.expect is None or report is None or report.first is None or len(spec.shape) < 1:
+        return None
+    data = context.symptom.outputs[context.program.outputs.index(spec)]
+    got = widen(decode(data, spec.shape, spec.dtype, spec.layout))
+    *row, column = report.first.index
+    run = got[tuple(row)][column : column + _RUN]
+    if len(run) < _RUN or (run == run[0]).all():
+        return None
+    wanted = widen(read_array(spec.expect, spec.dtype, spec.origin)).reshape(spec.shape)
+    alike = np.isclose(sliding_window_view(wanted, _RUN, axis=-1), run, rtol=_ALIKE, atol=0)
+    places = np.argwhere(alike.all(axis=-1)).tolist()
+    return places[0] if len(places) == 1 else None
 
 
 # Infinity or NaN: where it is first, and whether PROGRAM.toml gives it.
@@ -133,7 +158,7 @@ def given(program: Program, value: int) -> tuple[int, str] | None:
 
 
 def _packed(context: Context, result: OutputResult, found: Finding) -> Finding:
-    """With the last PACR to the element: it has packed what was there already."""
+    """The finding with the last PACR to the element, which has packed the value that it had."""
     (seen, *_), at = observed(context), resolve(context.tile, result.spec.at) + _offset(result)
     packs = [one for one in seen.transfers() if not one.reads and one.first <= at < one.end]
     if not packs:
@@ -144,7 +169,7 @@ def _packed(context: Context, result: OutputResult, found: Finding) -> Finding:
 
 
 def _beside(context: Context, tile: Tile, result: OutputResult, found: Finding) -> Finding:
-    """With who has written the nearest word of the output that is not zero."""
+    """The finding with the writer of the nearest word of the output that is not zero."""
     low = resolve(tile, result.spec.at)
     written = np.flatnonzero(np.frombuffer(tile.read(low, result.spec.size), "u1"))
     if not written.size:
@@ -159,7 +184,7 @@ def _beside(context: Context, tile: Tile, result: OutputResult, found: Finding) 
 
 
 def _offset(result: OutputResult) -> int:
-    """Of the first wrong element, bytes from the beginning of its output."""
+    """The offset of the first wrong element in its output, in bytes."""
     spec, report = result.spec, result.report
     assert report is not None
     assert report.first is not None

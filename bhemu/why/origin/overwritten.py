@@ -1,4 +1,4 @@
-"""Who has written over arguments, an address, code, what a core waits for; who set a field."""
+"""Steps that overwrite arguments, addresses, code or awaited words, or set a refused field."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -35,7 +35,7 @@ def _found(
     kind: str, tile: Tile, change: Change, clock: int, address: int, text: str,
     *told: str, advice: str = "",
 ) -> Finding:  # fmt: skip
-    """A word of L1 and who has changed it last."""
+    """The finding of a word of L1 and its last change."""
     who = place(change.where, clock, tile)
     evidence = (f"the last change of it: {in_words(who)}", *told) if advice else ()
     victim = {"place": f"L1 {address:#x}"}
@@ -43,16 +43,16 @@ def _found(
 
 
 def _given(context: Context, tile: Tile) -> Iterator[tuple[int, bytes]]:
-    """What [[set]] of PROGRAM.toml puts into L1."""
+    """The address and bytes of each [[set]] of PROGRAM.toml."""
     part = context.program.placed()[0]
     for spec in part.sets:
         yield resolve(tile, spec.at), data_of(spec, tile, part)
 
 
 def arguments(context: Context) -> Iterator[Finding]:
-    """Who has written over a word of [[set]], where without that store all outputs are right.
+    """The store that overwrites a word of [[set]], if all outputs are right without it.
 
-    `context.tile` stands at the end of a run that went wrong, with its history.
+    `context.tile` is at the end of a wrong run, with its history.
     """
     tile = context.past
     if context.symptom.fine or tile is None or not context.program.outputs:
@@ -88,9 +88,9 @@ def arguments(context: Context) -> Iterator[Finding]:
 
 
 def address(context: Context, error: BhemuError | None) -> Iterator[Finding]:
-    """Who overwrote the word that a refused address comes from.
+    """The step that overwrote the word from which a refused address comes.
 
-    The tile stands at the error, with a history.
+    The tile is at the error, with a history.
     """
     at, tile = None if error is None else error.where, context.past
     if at is None or at.core is None or at.thread is not None or tile is None:
@@ -119,7 +119,7 @@ def address(context: Context, error: BhemuError | None) -> Iterator[Finding]:
 
 
 def _loaded_from(tile: Tile, name: str) -> Iterator[int]:
-    """Words of L1 from which an address comes that a core is about to access; moves back."""
+    """Words of L1 from which the next address of a core comes; moves the tile back."""
     executed = window(tile.history, tile.core[name])
     cls: Any = decode(executed[-1].word)
     if cls is not None and issubclass(cls, Load | Store | Atomic):
@@ -129,7 +129,7 @@ def _loaded_from(tile: Tile, name: str) -> Iterator[int]:
 
 
 def code(tile: Tile, program: Program) -> Iterator[Finding]:
-    """Who has written over code, first in memory; `tile` stands at the end, with its history."""
+    """The step that overwrote code; `tile` is at the end of the run, with its history."""
     if program.kind not in _KINDS or tile.loop.observer is None:
         return
     for core, spec in program.cores.items():
@@ -150,7 +150,7 @@ def code(tile: Tile, program: Program) -> Iterator[Finding]:
 
 
 def _changed(tile: Tile, core: str, segment: Segment) -> int | None:
-    """The first instruction of a segment that is another one now; data beside the code may be."""
+    """The first instruction of a segment that has changed; data beside the code may change."""
     size = len(segment.data) & ~3
     if not segment.executable or segment.vaddr != segment.paddr or segment.vaddr + size > L1_SIZE:
         return None
@@ -183,9 +183,9 @@ def _polls(error: NoProgress, tile: Tile) -> Iterator[_Poll]:
             yield _Poll(-1, at & ~3, 0, (want,))
 
 
-def awaited(tile: Tile, error: BhemuError | None) -> Iterator[Finding]:
-    """Who overwrote what is waited for; `tile` stands in the hang, with its history."""
-    if not isinstance(error, NoProgress) or tile.loop.observer is None:
+def awaited(tile: Tile, error: NoProgress) -> Iterator[Finding]:
+    """The step that overwrote an awaited word; `tile` is in the hang, with its history."""
+    if tile.loop.observer is None:
         return
     polls = list(_polls(error, tile))
     for one in polls:
@@ -204,7 +204,7 @@ def awaited(tile: Tile, error: BhemuError | None) -> Iterator[Finding]:
 
 
 def _goes_on(tile: Tile, poll: _Poll, values: tuple[int, int]) -> bool:
-    """Whether a core's wait ends by neither of two values, as its branch compares them."""
+    """Whether the branch of a core's wait goes the same way for both values."""
     compared = comparison(tile.state.l1, poll.pc)
     if compared is None:
         return values[1] == values[0] + 1  # it counts, and what is left of that is waited for
@@ -225,7 +225,7 @@ _COPIES = ("WRCFG",)  # words that only move a value
 
 
 def setter(context: Context, error: BhemuError | None) -> Iterator[Finding]:
-    """Who gave a field that the message names its value; `context.tile` stands at the error."""
+    """The step that set a field which the message names; `context.tile` is at the error."""
     where = None if error is None else error.where
     tile = context.past
     if error is None or where is None or where.thread is None or tile is None:
@@ -256,7 +256,7 @@ def setter(context: Context, error: BhemuError | None) -> Iterator[Finding]:
 
 
 def _makes(link: Link) -> bool:
-    """Whether somebody has made a value there, not only moved it."""
+    """Whether the link made a value, and did not only move it."""
     if link.where is None:
         return False
     cls = None if link.where.word is None else decode_word(link.where.word)

@@ -1,1 +1,1 @@
-"""Values that nothing has written, or only an earlier launch, and that decide something."""
+"""Values that nothing has written, or only an earlier launch, and that affect the result."""

@@ -1,6 +1,6 @@
-"""What requests carry over the NoC: words that stay unwritten are followed to where they lie.
+"""Unwritten words that NoC requests carry: where each word in L1 or DRAM comes from.
 
-Words of four bytes are followed, of the tiles that are observed and of pages of DRAM.
+Words of four bytes are followed, through observed tiles and pages of DRAM.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,7 +26,7 @@ _number, _offset = plain(memory.number), plain(memory.offset)
 
 
 class Hop(NamedTuple):
-    """A request that has carried a word, and the hop before it, -1: none."""
+    """A request that has carried a word; before: the hop before it, -1: none."""
 
     before: int
     sent: Sent
@@ -36,8 +36,8 @@ class Hop(NamedTuple):
 class _Area:
     """Words of the L1 of a tile, or of a page.
 
-    origin: 1 + the byte where a word comes from, 0 = from no request; hop: the request; written:
-    by a request whose source is written.
+    origin: 1 + the byte from which a request has carried the word, 0 = no request has. hop: that
+    request. written: a request has carried written bytes here.
     """
 
     origin: npt.NDArray[np.int64]
@@ -46,7 +46,7 @@ class _Area:
 
 
 class Uses(NamedTuple):
-    """Words that were used: where they come from, by which tile, actor (-1: carried) and hop."""
+    """Used words: their origins, the tile and actor that used them (-1: carried), hops."""
 
     origin: npt.NDArray[np.int64]
     tile: int
@@ -79,7 +79,7 @@ class Moves:
             self._carry(sent, own if takes else [], end, size)
 
     def _pages(self, sent: Sent, size: int) -> list[tuple[Key, int]]:
-        """Where the pages of a range of memory begin that a request reaches; none: of a tile."""
+        """The parts of memory pages that a request reaches; none if it reaches a tile."""
         endpoint = int(sent.row[request.ENDPOINT])
         if sent.is_multicast or endpoint & 15 == _TENSIX:
             return []
@@ -92,9 +92,9 @@ class Moves:
         return found
 
     def _carry(self, sent: Sent, source: Any, target: Any, size: int) -> None:
-        """Words from a place to another one; no source: they are written."""
+        """Carry words from one place to another; without a source they are written."""
         if len(source) > 1 or len(target) > 1 or size <= 0:
-            return  # over the end of a page
+            return  # beyond the end of a page
         for key, low in target:
             words = (low + size + 3 >> 2) - (low >> 2)
             origin, hop = np.zeros(words, np.int64), np.full(words, -1, np.int32)
@@ -115,14 +115,14 @@ class Moves:
         return self.keys.index(key), self._areas[key]
 
     def _origins(self, key: Key, words: Any) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
-        """Where words come from, written or not, and the requests, -1: none."""
+        """The origins of words, written or not, and the requests, -1: none."""
         number, area = self._area(key)
         at = np.arange(len(area.origin), dtype=np.int64)[words]
         held, own = area.origin[words], number * STRIDE + 4 * at + 1
         return np.where(held > 0, held, own), np.where(held > 0, area.hop[words], -1)
 
     def _taken(self, key: Key, first: int, count: int) -> Any:
-        """The origins of words, 0 = they are written; the requests that have brought them."""
+        """The origins of words, 0 = written; the requests that have brought them."""
         words = slice(first, first + count)
         origin, hop = self._origins(key, words)
         written = self._areas[key].written[words]

@@ -1,6 +1,6 @@
-"""What of a tile's record a run uses before it writes it, by whom; who writes each word last.
+"""Bytes of a tile's record that a run uses before it writes them; the last writer of each word.
 
-A byte is fresh until it is used or written. Places are distances in the record of the tile.
+A byte is fresh until it is used or written. Places are offsets in the record of the tile.
 """
 
 from typing import Any
@@ -30,7 +30,7 @@ _DST_WINDOW = 0x8000
 
 @njit
 def _actor(o: Any) -> Any:
-    """1 + the number of who makes the present access; 0: there are too many."""
+    """1 + the number of the actor of the present access; 0: there are too many actors."""
     step = o.step
     i = (step[0] * 5 + (step[2] * 0x9E3779B1 >> 9) + step[4]) % r.ACTORS
     for _ in range(_PROBES):
@@ -60,7 +60,7 @@ def _within(block: Any, low: Any, high: Any) -> Any:
 
 @njit
 def uses(o: Any, low: Any, high: Any) -> None:
-    """The bytes `low` to `high` are read for what they decide."""
+    """The bytes `low` to `high` are used."""
     for block in range(low // r.BLOCK, (high + r.BLOCK - 1) // r.BLOCK):
         hit = o.fresh[block] & _within(block, low, high)
         if hit:
@@ -74,7 +74,7 @@ def uses(o: Any, low: Any, high: Any) -> None:
 
 @njit
 def makes(o: Any, low: Any, high: Any, whole: Any) -> None:
-    """They are written; whole: nothing of what was there before is left."""
+    """The bytes are written; whole: nothing of their old value is left."""
     who = _actor(o)
     for word in range(low >> 2, (high + 3) >> 2):
         o.maker[word] = who
@@ -106,7 +106,7 @@ def row(o: Any, number: Any, write: Any) -> None:
 
 @njit
 def config_word(o: Any, word: Any, gpr: Any) -> None:
-    """Some bits of a word of Config have changed; gpr: copied from there, -1: from none."""
+    """Some bits of a word of Config have changed; gpr: they are copied from it, -1: from none."""
     low = np.int64(_CFG + 4 * word)
     makes(o, low, low + 4, np.int64(0))
     o.set_by[word] = o.maker[low >> 2]
@@ -116,7 +116,7 @@ def config_word(o: Any, word: Any, gpr: Any) -> None:
 
 @njit
 def reads_of(s: Any, o: Any, t: Any, i: Any) -> None:
-    """What a word of thread `t` reads as it is declared, and where it comes from itself."""
+    """A word of thread `t` uses its declared reads, and the slot or template that gave the word."""
     for k in range(r.TOUCHED):
         one = o.touched[i, 0, k]
         if one[1] == 0:
@@ -133,7 +133,7 @@ def reads_of(s: Any, o: Any, t: Any, i: Any) -> None:
 
 @njit
 def writes_of(o: Any, t: Any, i: Any) -> None:
-    """What a word of thread `t` writes as it is declared."""
+    """A word of thread `t` makes its declared writes."""
     for k in range(r.TOUCHED):
         one = o.touched[i, 1, k]
         if one[1] == 0:
@@ -143,7 +143,7 @@ def writes_of(o: Any, t: Any, i: Any) -> None:
 
 @njit
 def _place(c: Any, write: Any, address: Any) -> Any:
-    """Where an address of core `c` stands in the record, -1: nowhere."""
+    """The place of an address of core `c` in the record, -1: none."""
     if address < mm.L1_SIZE:
         return np.int64(_L1 + address)
     if mm.LOCAL_BASE <= address < mm.LOCAL_BASE + mm.LOCAL_SIZES[0]:

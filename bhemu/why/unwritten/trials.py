@@ -1,4 +1,4 @@
-"""Runs of a program from states that differ in few bytes: which of them decide how it ends."""
+"""Runs of a program from launches with other bytes: which bytes decide how it ends."""
 
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -31,7 +31,7 @@ STRIDE = 1 << 32  # between the tiles of a chip and the pages of its DRAM, as a 
 
 @dataclass(frozen=True)
 class Fill:
-    """Bytes that are changed before a run: of the record of a tile, of the next, of pages.
+    """Bytes that are changed before a run, of the records of tiles and then of pages of DRAM.
 
     at: in rising order.
     """
@@ -40,11 +40,11 @@ class Fill:
     values: npt.NDArray[np.uint8]
 
     def some(self, low: int, high: int) -> "Fill":
-        """Part of it."""
+        """A part of it."""
         return Fill(self.at[low:high], self.values[low:high])
 
     def parts(self) -> Iterator[tuple[int, npt.NDArray[np.int64], npt.NDArray[np.uint8]]]:
-        """(tile or page, distances within, values) of each that has some."""
+        """(tile or page, offsets within, values) of each tile or page that has some."""
         low = 0
         while low < self.at.size:
             number = int(self.at[low]) // STRIDE
@@ -65,7 +65,7 @@ NOTHING = Fill(np.empty(0, np.int64), np.empty(0, np.uint8))
 
 
 def member_of(at: int) -> tuple[str, int]:
-    """The member of the record that a byte belongs to, and its distance within."""
+    """The member of the record that a byte belongs to, and its offset within."""
     name = max((m.name for m in MEMBERS if OFFSET[m.name] <= at), key=lambda one: OFFSET[one])
     return name, at - OFFSET[name]
 
@@ -98,7 +98,8 @@ def field_names(at: int) -> str:
 class Trials:
     """A launched program that is run again and again from its beginning.
 
-    `machine`: its tile or chip; `tiles`: all that it has; `pages`: those of DRAM that it touches.
+    `machine`: its tile or chip; `tiles`: all that it has; `pages`: those of DRAM that it touches;
+    `ground`: bytes that every run begins with.
     """
 
     def __init__(self, context: Context) -> None:
@@ -109,12 +110,18 @@ class Trials:
         self._start = self.machine.snapshot()
         if self.machine.network is not None:
             self._make_pages()
+        self.stand_on(NOTHING)
+        seen = context.symptom  # of a hang the limit of a trial may end otherwise
+        self.plain = seen if seen.fine else self.result(NOTHING)
+
+    def stand_on(self, ground: Fill) -> None:
+        """Begin every run with these bytes changed; `plain` is then to be run again."""
+        self.ground = ground
         self.begin(NOTHING)
-        self._laid = context.outputs(self.machine)
-        self.plain = self.result(NOTHING)
+        self._laid = self.context.outputs(self.machine)
 
     def _make_pages(self) -> None:
-        """Those that the program touches exist from its beginning on."""
+        """Make the pages that the program touches exist from its beginning."""
         network = self.machine.network
         self.context.finish(self.machine, limit=self.context.most)
         self.pages = sorted(key for key in network.pages if key[0] < BANKS)
@@ -143,11 +150,12 @@ class Trials:
         return place_name(rest) + ("" if self.machine.network is None else f" of tile ({x},{y})")
 
     def begin(self, fill: Fill) -> None:
-        """To the launch, these bytes changed."""
-        self.context.work.restored(len(self.tiles), fill.at.size)
+        """Go back to the launch, with the ground and then these bytes changed."""
+        changed = self.ground.at.size + fill.at.size
+        self.context.work.restored(len(self.tiles), changed)
         self.machine.restore(self._start)
-        held = self.bytes() if fill.at.size else []
-        for number, at, values in fill.parts():
+        held = self.bytes() if changed else []
+        for number, at, values in (*self.ground.parts(), *fill.parts()):
             held[number][at] = values
 
     def result(self, fill: Fill) -> Outcome:
@@ -156,7 +164,7 @@ class Trials:
         return self.context.finish(self.machine, limit=self.context.most)
 
     def differs(self, fill: Fill) -> bool:
-        """Whether that is another end or another output; bytes that are left alone do not count."""
+        """Whether the end or an output is then different; untouched bytes do not count."""
         self.begin(fill)
         laid = self.context.outputs(self.machine)
         seen = self.context.finish(self.machine, limit=self.context.most)
@@ -172,7 +180,7 @@ class Trials:
         return False
 
     def needed(self, parts: Sequence[Fill]) -> list[int]:
-        """The numbers of those without which the others make no difference, the first ones."""
+        """The numbers of the first parts that together make a difference, all of them needed."""
         found: list[int] = []
         high = len(parts)
         while high and not (found and self.differs(together(parts[n] for n in found))):
@@ -186,7 +194,7 @@ class Trials:
         return found
 
     def deciding(self, fill: Fill, size: int = 4) -> Fill | None:
-        """As few bytes of `fill`, `size` together, as make the same difference alone."""
+        """The fewest bytes of `fill`, in groups of `size`, that alone make a difference."""
         if not self.differs(fill):
             return None
         low, high = 0, len(fill.at)
@@ -201,7 +209,7 @@ class Trials:
         return fill.some(low, high)
 
     def tile_of(self, where: Where) -> Tile | None:
-        """The tile that a place stands on."""
+        """The tile of a place."""
         return next((tile for tile in self.tiles if tile.xy == where.tile), None)
 
 
@@ -218,12 +226,12 @@ _KEPT = (
     *("pack_data", "pack_exp", "pack_datum", "pack_row", "pack_plane", "pack_histogram"),
     *("sem", "sem_max", "mutex", "stream", "mailbox", "mailbox_read", "mailbox_write"),
 )
-"""What no reset of a core clears; of streams what is left when firmware has put counters back."""
+"""State that no reset of a core clears; of streams what firmware leaves at the end."""
 MAIL = ("mailbox_write", "mailbox_read", "mailbox")
 
 
 def unwritten_bytes(context: Context, trials: Trials) -> npt.NDArray[np.int64]:
-    """Bytes of records and pages that hold nothing yet when the program begins."""
+    """Bytes of records and pages that nothing has written when the program begins."""
     chosen = {tile.xy for tile in context.first(trials.machine, _TILES)}
     pages = range(len(trials.tiles), len(trials.tiles) + len(trials.pages))
     looked = [n for n, tile in enumerate(trials.tiles) if tile.xy in chosen] + [*pages]
@@ -250,7 +258,7 @@ def unwritten_bytes(context: Context, trials: Trials) -> npt.NDArray[np.int64]:
 
 
 def _filled_launch(context: Context) -> Any:
-    """A launch with other contents of all that is unwritten, as far as firmware boots with that."""
+    """A launch with other contents of all unwritten bytes, as far as firmware boots with them."""
     for low in _FROM:
         with suppress(BhemuError):
             fill = partial(_fill_stores, low)
@@ -259,7 +267,7 @@ def _filled_launch(context: Context) -> Any:
 
 
 def _places() -> Iterator[tuple[int, int]]:
-    """What of a record is looked at."""
+    """The ranges of a record that are looked at."""
     yield OFFSET["l1"], OFFSET["l1"] + L1_SIZE
     for name in _STORES:
         yield OFFSET[name], OFFSET[name] + DTYPE[name].itemsize
@@ -267,14 +275,14 @@ def _places() -> Iterator[tuple[int, int]]:
 
 
 def _fill_stores(low: int, tile: Tile) -> None:
-    """Another content of what a program may leave unwritten, of L1 from `low` on."""
+    """Fill what a program may leave unwritten, of L1 from `low` on."""
     tile.state.l1[:low] = 0
     for low, high in list(_places())[1:]:
         tile.state.buffer[low:high] = 0xFF
 
 
 def _local(context: Context, tile: Tile, c: int) -> npt.NDArray[np.int64]:
-    """What no ELF has filled of a core's local memory, behind firmware what its stack may use."""
+    """Bytes of a core's local memory that no ELF has filled; with firmware those of its stack."""
     program, name = context.program, CORE_NAMES[c]
     first = OFFSET["local"] + c * LOCAL_SIZE
     free = np.zeros(LOCAL_SIZE, bool)
@@ -299,13 +307,13 @@ def _local(context: Context, tile: Tile, c: int) -> npt.NDArray[np.int64]:
 
 
 def filled(at: npt.NDArray[np.int64], number: int) -> Fill:
-    """Bytes with other values, those of `number`."""
+    """Other values for bytes: the random ones of `number`."""
     random = np.random.default_rng(zlib.crc32(b"uninit") + number)
     return Fill(at, random.integers(0, 256, at.size, dtype=np.uint8))
 
 
 def without(trials: Trials, fill: Fill, at: int) -> Fill:
-    """Without what stands in one piece around a byte: in memory an area, else the whole member."""
+    """The fill without the piece around a byte: in memory an area, else the whole member."""
     index = int(np.searchsorted(fill.at, at))
     number, rest = divmod(at, STRIDE)
     name = "page" if number >= len(trials.tiles) else member_of(rest)[0]
@@ -322,10 +330,10 @@ def without(trials: Trials, fill: Fill, at: int) -> Fill:
 
 
 def left_bytes(trials: Trials) -> dict[tuple[int, str], Fill]:
-    """By tile and member of its record, what the program leaves otherwise than it was."""
+    """By tile and member of its record, the bytes that the program leaves changed."""
     trials.begin(NOTHING)
     before = [{name: getattr(tile.state, name).copy() for name in _KEPT} for tile in trials.tiles]
-    trials.result(NOTHING)
+    trials.plain = trials.result(NOTHING)
     if not trials.context.program.is_alone:
         with suppress(BhemuError):  # its firmware puts its counters back
             trials.machine.run("polling", limit=AFTER_DONE)

@@ -1,4 +1,4 @@
-"""Who uses what a run begins with, who writes it, who has carried it: told by one observed run."""
+"""Which step uses, writes or carries a byte, as the observed run tells."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,17 +13,17 @@ from bhemu.jit.subset import JIT
 from bhemu.memmap import L1_SIZE
 from bhemu.why.check import Context
 from bhemu.why.order.conflicts import observed, tiles
+from bhemu.why.steps import where
 from bhemu.why.unwritten.moves import STRIDE as AREA
 from bhemu.why.unwritten.moves import Uses
 from bhemu.why.unwritten.trials import STRIDE, Fill, Trials
-from bhemu.why.walk import where
 
 _FIRST = 5  # column of an actor: when it acted first
 
 
 @dataclass(frozen=True)
 class Reader:
-    """Who uses a value at last, when, and who has sent it over the NoC until there."""
+    """The step that uses a value, its clock, and the requests that have carried the value there."""
 
     where: Where
     clock: int
@@ -31,7 +31,7 @@ class Reader:
 
 
 class Users:
-    """Asks the observed run of a program of its bytes, as `trials` numbers them."""
+    """Answers questions about bytes, as `trials` numbers them, from the observed run."""
 
     def __init__(self, context: Context, trials: Trials) -> None:
         self._trials = trials
@@ -42,12 +42,12 @@ class Users:
         self._numbers = [numbers[one.tile.xy] for one in self._seen]
 
     def used(self, fill: Fill) -> Fill:
-        """What of it somebody has used, or carried."""
+        """The bytes of a fill that were used or carried."""
         kept = np.isin(fill.at & ~3, self._words[0])
         return Fill(fill.at[kept], fill.values[kept])
 
     def reader(self, fill: Fill) -> Reader | None:
-        """Who uses one of these bytes first; who has carried them last where nobody uses them."""
+        """The first step that uses one of these bytes; the last that carries them if none does."""
         words, uses, rows = self._words
         hits = rows[np.isin(words, fill.at & ~3)].tolist()
         found = [(*self._moment(uses[number], row), number, row) for number, row in hits]
@@ -63,7 +63,7 @@ class Users:
         return Reader(at, clock, tuple(one for one, _ in carriers))
 
     def maker(self, at: int) -> tuple[Where, int] | None:
-        """Who has written a byte of a tile last, and when, but for requests."""
+        """The last step, not a request, that wrote a byte of a tile, and its clock."""
         number, rest = divmod(at, STRIDE)
         if number not in self._numbers:
             return None
@@ -72,7 +72,7 @@ class Users:
         return seen.act(actor, last=True) if actor else None
 
     def made(self, at: npt.NDArray[np.int64], number: int) -> npt.NDArray[np.bool_]:
-        """Which bytes of a tile cores or units have written."""
+        """Which bytes of a tile a core or unit has written."""
         if number not in self._numbers:
             return np.zeros(len(at), np.bool_)
         found: npt.NDArray[np.bool_] = (
@@ -81,7 +81,7 @@ class Users:
         return found
 
     def _moment(self, use: Uses, row: int) -> tuple[int, bool, int]:
-        """Where a use comes among others: what was carried further is used at last; its time."""
+        """The order of a use among others: values with more hops come last; then its clock."""
         hops, hop, last = 0, int(use.hop[row]), None
         while hop >= 0:
             assert self._moves is not None
@@ -93,7 +93,7 @@ class Users:
         return hops, False, int(self._seen[use.tile].record.actor[use.actor[row], _FIRST])
 
     def _carriers(self, hop: int) -> list[tuple[Where, int]]:
-        """The requests up to a hop, the first one first, each line once."""
+        """The requests up to a hop, in order, each line once."""
         found: list[tuple[Where, int]] = []
         while hop >= 0:
             assert self._moves is not None
@@ -105,8 +105,7 @@ class Users:
 
     @cached_property
     def _words(self) -> tuple[npt.NDArray[np.int64], list[Uses], npt.NDArray[np.int64]]:
-        """Words that were used, as `trials` numbers their first bytes; the uses, and by word its
-        use and row."""
+        """Used words, as `trials` numbers their first bytes; the uses; by word its use and row."""
         uses = list(self._uses())
         words = [np.empty(0, np.int64), *(one.origin for one in uses)]
         rows = [np.empty((0, 2), np.int64)]
@@ -125,7 +124,7 @@ class Users:
             yield Uses(origin, n, actors, np.full(len(words), -1, np.int32))
         if self._moves is None:
             return
-        moved = list(self._moves.uses())  # which gives places that no request has touched a key
+        moved = list(self._moves.uses())  # this gives a key to places that no request has touched
         pages = {key: len(self._trials.tiles) + n for n, key in enumerate(self._trials.pages)}
         numbers = np.array(
             [

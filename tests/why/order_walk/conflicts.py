@@ -36,13 +36,13 @@ from bhemu.tensix.insn import decode
 from bhemu.tensix.state import RESET, RUNNING
 from bhemu.why.order.conflicts import Conflict, Event
 from bhemu.why.order.record import HOST
-from bhemu.why.walk import Step, Word
+from bhemu.why.steps import Step, Word
 from order_walk import effects
 from order_walk.accesses import Shadow
 from order_walk.effects import Range, Touched
 from order_walk.looks import Look
 from order_walk.polls import Polls
-from order_walk.steps import Access, Executed
+from order_walk.steps import Access, Executed, Taken
 from order_walk.vector_clocks import Order
 
 _COUNTERS = {
@@ -312,7 +312,7 @@ class Races:
 
     # Tensix words
 
-    def word(self, step: Word, found: Touched) -> None:
+    def word(self, step: Taken, found: Touched) -> None:
         """A word has executed, which touched these places."""
         order, t = self.order, step.thread
         cls = decode(step.word)

@@ -15,7 +15,7 @@ from bhemu.riscv.formats import Atomic, Load, Store
 from bhemu.riscv.isa import decode
 from bhemu.tensix.frontend import FROM_REPLAY
 from bhemu.tensix.rules import DONE
-from bhemu.why.walk import Instruction, Word
+from bhemu.why.steps import Instruction, Word
 
 MOST = 150_000  # words of a walk
 
@@ -55,6 +55,14 @@ class Executed(Instruction):
         return Access(address, size, not issubclass(cls, Store), writes, value)
 
 
+@dataclass(frozen=True)
+class Taken(Word):
+    """A word with its `origin` as `gate_from`, and how many words its thread has taken by then."""
+
+    origin: int
+    index: int
+
+
 class Walk:
     """Sees the words of a launched tile (engine "compiled") that runs from now on.
 
@@ -66,24 +74,24 @@ class Walk:
         self,
         tile: Tile,
         *,
-        before: Callable[[Word], Any] | None = None,
-        after: Callable[[Word, Any], None] | None = None,
+        before: Callable[[Taken], Any] | None = None,
+        after: Callable[[Taken, Any], None] | None = None,
     ) -> None:
         assert tile.engine == "compiled"
         self.tile, self.words = tile, 0  # that were looked at
         self._before, self._after = before, after
         tile.backend.table.observe(self._looks, self._executed)
 
-    def _looks(self, t: int, word: int) -> tuple[Word, Any]:
+    def _looks(self, t: int, word: int) -> tuple[Taken, Any]:
         s = self.tile.state
         self.words += 1
         index = int(s.fifo_read[t])
         pc, core, origin = int(s.gate_pc[t]), int(s.gate_core[t]), int(s.gate_from[t])
         pushed = int(s.play_pc[t]) if origin >= FROM_REPLAY else pc
-        step = Word(now(s), t, word, pc, core, origin, index, pushed)
+        step = Taken(now(s), t, word, pc, core, pushed, origin, index)
         return step, self._before(step) if self._before else None
 
-    def _executed(self, seen: tuple[Word, Any], status: int) -> None:
+    def _executed(self, seen: tuple[Taken, Any], status: int) -> None:
         if status == DONE and self._after:
             self._after(*seen)
 
@@ -96,8 +104,8 @@ class StepWalk(Walk):
         tile: Tile,
         *,
         instruction: Callable[[Executed], None] | None = None,
-        before: Callable[[Word], Any] | None = None,
-        after: Callable[[Word, Any], None] | None = None,
+        before: Callable[[Taken], Any] | None = None,
+        after: Callable[[Taken, Any], None] | None = None,
     ) -> None:
         super().__init__(tile, before=before, after=after)
         self._instruction = instruction

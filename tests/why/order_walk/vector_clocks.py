@@ -21,7 +21,7 @@ from bhemu.tensix.state import CORES, THREADS
 from bhemu.why.order.clocks import DRAINED, TRISC_CONFIG
 from bhemu.why.order.describe import unit_of
 from bhemu.why.order.record import AGENTS, HOST, ISSUE, NOC, STORES, UNIT, UNIT_NAMES, UNITS
-from bhemu.why.walk import Step, Word
+from bhemu.why.steps import Step, Word
 
 Clock = npt.NDArray[np.int64]
 CONDITIONS = {

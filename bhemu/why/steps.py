@@ -1,4 +1,4 @@
-"""Steps of a run: instructions of cores, Tensix words, which a walk looks at as they execute."""
+"""Steps of an observed run: instructions of cores, and Tensix words."""
 
 from dataclasses import dataclass
 
@@ -21,10 +21,9 @@ class Instruction:
 
 @dataclass(frozen=True)
 class Word:
-    """A Tensix word of thread 0-2 that `core` pushed at `pc`; `origin` as `gate_from`.
+    """A Tensix word of thread 0-2 that `core` pushed at `pc`.
 
-    `index`: how many words the thread had taken from its FIFO by then; `pushed` as `pc`, but of a
-    word that a REPLAY gave that of the REPLAY.
+    `pushed`: the same as `pc`, but the REPLAY's pc for a word that a REPLAY plays.
     """
 
     clock: int
@@ -32,8 +31,6 @@ class Word:
     word: int
     pc: int
     core: int
-    origin: int
-    index: int
     pushed: int
 
 
