@@ -20,17 +20,17 @@ from bhemu.jit.record import PAGE
 from bhemu.jit.subset import JIT
 from bhemu.memmap import DEVICE_BASE, HOST, L1_SIZE, LOCAL_BASE, LOCAL_SIZES
 from bhemu.riscv import csr
+from bhemu.riscv.engine import CompiledEngine, new_engine
 from bhemu.riscv.engine import entries as engine_entries
-from bhemu.riscv.engine import new_engine
 from bhemu.system import interrupts
 from bhemu.tensix import compiled, loop
 from bhemu.tensix.rules import DONE
 from bhemu.tensix.state import ACCESS, CORES, STEP, State
 
 if TYPE_CHECKING:
-    from bhemu.riscv import core_loop, observed
+    from bhemu.riscv import observed
 else:
-    core_loop, observed = Later("bhemu.riscv.core_loop"), Later("bhemu.riscv.observed")
+    observed = Later("bhemu.riscv.observed")
 
 Look = Callable[[int, Any, bool, Callable[[], int]], int]  # (core, window, store, access)
 Told = Callable[[int, int, int, int, int], None]  # (core, kind, address, bytes, value)
@@ -166,13 +166,9 @@ class Backend:
             return self.observed
         record = self.observed = observed.ObservedRecord()
         record.known[:] = s.retired
-        if (
-            s.translate_after[0]
-            or s.engine.any()
-            or not isinstance(self.engine, core_loop.CompiledEngine)
-        ):
+        if s.translate_after[0] or s.engine.any() or not isinstance(self.engine, CompiledEngine):
             registers = [[self.engine.read_register(c, n) for n in range(32)] for c in range(CORES)]
-            self.engine = core_loop.CompiledEngine(s)
+            self.engine = CompiledEngine(s)
             s.regs[:], s.engine[:], s.registers[:] = registers, 0, 0
             s.translate_after[0] = s.code_page[:] = s.translated[:] = 0
         s.profile_table[observed.ADDRESS] = record.base

@@ -33,9 +33,7 @@ from bhemu.machine.run import RunLoop
 from bhemu.machine.stepping import Stepping
 from bhemu.machine.stop import now
 from bhemu.noc.network import Network
-from bhemu.program import loader
 from bhemu.program.options import ENGINES, TileOptions, filled
-from bhemu.program.specs import OutputSpec
 from bhemu.program.tensor import Tensors
 from bhemu.riscv import l0_cache
 from bhemu.tensix.state import MODELLED, RESET, State, reset
@@ -46,9 +44,12 @@ if TYPE_CHECKING:
     from bhemu.machine import error_text
     from bhemu.machine.machine import Bank
     from bhemu.machine.saved import Snapshot
+    from bhemu.program import loader
+    from bhemu.program.specs import OutputSpec
     from bhemu.riscv.observed import ObservedRecord
 else:
     error_text = Later("bhemu.machine.error_text")
+    loader = Later("bhemu.program.loader")
 
 tile_created: list[Callable[[Any], None]] = []  # told every Tile when it has been powered up
 _INTERNAL = frozenset(

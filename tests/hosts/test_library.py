@@ -220,6 +220,23 @@ def some(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return tmp_path / "some"
 
 
+def test_devices_are_counted_without_an_emulator(some: Path) -> None:
+    counted = lines(some, "devices")
+    script = some / simulator.RUN
+    script.write_text(script.read_text().replace("exec ", "exec /nowhere"))
+    assert lines(some, "devices") == counted
+    chips = 2 if "--chips 2" in script.read_text() else 1
+    assert counted == [" ".join(["0xb1401e52"] * chips + ["0xffffffff"] * (5 - chips))]
+
+
+def test_script_of_another_is_asked_how_many_chips_there_are(some: Path) -> None:
+    counted, ours = lines(some, "devices"), some / simulator.RUN
+    ours.rename(some / "ours.sh")
+    ours.write_text(f"#!/bin/sh\nexec {some}/ours.sh\n")
+    ours.chmod(0o755)
+    assert lines(some, "devices") == counted
+
+
 def test_host_that_is_killed_leaves_no_emulator(some: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, HOST, some / libbhemu.NAME, "killed"], stdout=subprocess.PIPE, text=True
