@@ -92,7 +92,7 @@ class Backend:
         windows: tuple[Window, ...] = address_map.WINDOWS,
     ) -> None:
         self._s, self._windows = s, windows
-        if JIT:
+        if JIT and not s.is_copy:
             expect(core(engine))
         self.table = compiled.Table(s, progress)
         self.engine = new_engine(engine, s)
@@ -102,17 +102,15 @@ class Backend:
         self.observed: observed.ObservedRecord | None = None  # see observe_cores
         if JIT:
             s.accesses = weakref.ref(self)
-            s.sync_entry[0] = callback(_ACCESS, "accesses", "_on_first_sync")
-            s.port_access[0] = callback(_ACCESS, "accesses", "_on_port")
             first_load = callback(_ACCESS, "accesses", "_on_first", dispatch.LOAD)
             first_store = callback(_ACCESS, "accesses", "_on_first", dispatch.STORE)
             self._first = first_load, first_store
-            entries.fill(s, windows, *self._first)
             _living.add(self)
-            s.run_rounds[0] = load(TIMED if timed else compiled.LOOP["rounds"]).address
+            if s.is_copy:
+                entries.put_loaded(s, windows)
+            else:
+                self._point(timed)
             self._rounds = _STEP(int(s.run_rounds[0]))
-            for name, entry in BUS.items():
-                getattr(s, name)[0] = load(entry).address
             self._read, self._write = _ACCESS(int(s.bus_read[0])), _ACCESS(int(s.bus_write[0]))
         else:
             interpreted.announce()
@@ -129,9 +127,21 @@ class Backend:
                 getattr(s, name)[0] = token
             s.port_access[0] = _PORT
             entries.fill(s, windows, *_FIRST)
-        if timed:  # threads run when it is their time, not when a core looks at them
+        if (
+            timed and not s.is_copy
+        ):  # threads run when it is their time, not when a core looks at them
             s.run_tensix[0] = s.run_thread[0] = _REST
             s.count_passes[0] = 0
+
+    def _point(self, timed: bool) -> None:
+        """Write the addresses of compiled code into the record."""
+        s = self._s
+        s.sync_entry[0] = callback(_ACCESS, "accesses", "_on_first_sync")
+        s.port_access[0] = callback(_ACCESS, "accesses", "_on_port")
+        entries.fill(s, self._windows, *self._first)
+        s.run_rounds[0] = load(TIMED if timed else compiled.LOOP["rounds"]).address
+        for name, entry in BUS.items():
+            getattr(s, name)[0] = load(entry).address
 
     def rounds(self, n: int) -> int:
         """Run up to `n` rounds from the current position; 0 or why it stopped."""

@@ -83,14 +83,8 @@ class Tile(ThreadBound, Controls, Tensors):
         timed = self.late is not None or self.timing == "model"
         self.engine = engine_name(chosen["engine"], ENGINES[0], timed)
         self.state = self._record()
-        self.state.quantum[0] = chosen["quantum"]
-        self.state.ub_mode[0] = UB[chosen["ub"]]
-        self.state.reference[0] = REFERENCE[chosen["reference"]]
-        model = chosen["stochastic"]
-        self.state.stochastic[0] = STOCHASTIC["seed" if isinstance(model, int) else model]
-        self.state.stochastic_seed[0] = model if isinstance(model, int) else 0
-        self.state.l0[0] = L0[chosen["l0"]]
-        self.state.livelock[0] = chosen["livelock"]
+        if not self.state.is_copy:
+            self._choose(**chosen)
         if not callable(chosen["progress"]):
             raise InputError(f"progress = {chosen['progress']!r} must be callable")
         self.backend = Backend(self.state, chosen["progress"], self.engine, timed, self._windows)
@@ -115,6 +109,15 @@ class Tile(ThreadBound, Controls, Tensors):
     def _record(self) -> State:
         """A record for a tile that is being made; of a host that shares memory, in that."""
         return State()
+
+    def _choose(self, quantum: int, stochastic: str | int, livelock: int, **chosen: Any) -> None:
+        """Write the options that the record holds."""
+        s = self.state
+        s.quantum[0], s.livelock[0] = quantum, livelock
+        s.ub_mode[0], s.reference[0] = UB[chosen["ub"]], REFERENCE[chosen["reference"]]
+        s.stochastic[0] = STOCHASTIC["seed" if isinstance(stochastic, int) else stochastic]
+        s.stochastic_seed[0] = stochastic if isinstance(stochastic, int) else 0
+        s.l0[0] = L0[chosen["l0"]]
 
     def _power_up(self, fresh: bool = False) -> None:
         """Registers and memory as after a reset; `fresh`: the record is new, all zero."""

@@ -43,7 +43,7 @@ class CompiledEngine:
 
     def __init__(self, s: State) -> None:
         self._s = s
-        if JIT:
+        if JIT and not s.is_copy:
             s.run_core[0] = load(entries("compiled")["run_core"]).address
 
     def read_register(self, core: int, number: int) -> int:
