@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from bhemu.errors import InputError
 from bhemu.hosts import libbhemu, simulator
 from bhemu.hosts.shared import HEAD, LAYOUT, MAGIC, SIZE
 from bhemu.jit.cache import root
@@ -268,6 +269,26 @@ def test_library_without_its_script_says_what_to_do(folder: Path, tmp_path: Path
     assert done.returncode == 2
     assert "the emulator did not start" in done.stderr
     assert str(script) in done.stderr
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="the machine has no C compiler")
+def test_machine_without_ziglang_makes_the_library_with_its_own_compiler(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(libbhemu, "_DATA", tmp_path)
+    monkeypatch.setattr(libbhemu, "root", lambda: tmp_path / "cache")
+    monkeypatch.setattr(libbhemu.importlib.util, "find_spec", lambda name: None)
+    (tmp_path / "cache").mkdir()
+    made = libbhemu.path()
+    assert made.parent == tmp_path / "cache"
+    simulator.write(tmp_path / "chip", [], root(), made)
+    monkeypatch.setattr(libbhemu.shutil, "which", lambda name: None)
+    assert libbhemu.path() == made
+    made.unlink()
+    with pytest.raises(InputError, match="no compiler for it"):
+        libbhemu.path()
+    monkeypatch.undo()
+    assert lines(tmp_path / "chip", "memory")[0] == "0xb1401e52"
 
 
 def test_loaded_copy_finds_the_folder_of_the_simulator(folder: Path, tmp_path: Path) -> None:
