@@ -240,6 +240,7 @@ class SharedChip(Chip):
         self.arena, self._ready = Arena(), False
         self.touched = True  # since it stood
         self._behind, self._idle = 0, False  # rounds missed since; nothing of it runs at all
+        self._asked = False  # whether the host has had a tile settled since time passed
         super().__init__(**options)
         words = self.network.state.map[0, 0]
         runs = (words & 15 == noc_map.TENSIX) & (words >> 4 & 0xFF >= TILES)
@@ -296,6 +297,7 @@ class SharedChip(Chip):
 
     def straight(self, rounds: int = 1) -> str:
         """As run_rounds, after take_writes; tiles that only poll lag until settle()."""
+        self._asked = False
         if not self._ready:
             self._ready = True
             return str(self.run("polling", rounds=rounds).reason)
@@ -330,6 +332,11 @@ class SharedChip(Chip):
         if t is None or self.network.state.skip_from[t] >= 0:
             self._rounds.settle(t)
             self.tell_behind()
+
+    def settle_for_host(self, t: int) -> None:
+        """The host is to write L1 of tile `t`; a second one before time passes settles all."""
+        self.settle(None if self._asked else t)
+        self._asked = True
 
     def tell_behind(self) -> None:
         """Tell the host the tiles that it must have settled before it writes their L1."""
