@@ -33,7 +33,6 @@ ADDRESS = "NNG_SOCKET_ADDR"
 LIBRARY = "BHEMU_LIBRARY_FD"  # the socket of a host that has loaded libbhemu.so
 _PACKAGES = ("pynng", "flatbuffers")
 _GRACE = 5.0  # seconds that a chip may take to stop when its host is gone
-_OF_ONE_CHIP = ("keep", "profile")
 _FLAGS = ("remote", "verbose", "profile", "check")
 _TABLE, _PAGE, _FOUND = ".profile.txt", ".profile.html", ".check.txt"  # beside a session
 _LAST = "last.session"  # in the folder, of a profile or check without --record
@@ -102,8 +101,11 @@ def arguments(values: dict[str, Any]) -> list[str]:
     """The options as `bhemu serve` reads them; InputError for a file that cannot be written."""
     given = [f"--{name}" for name in _FLAGS if values[name]]
     if values["chips"] > 1:
-        for name in (name for name in _OF_ONE_CHIP if values[name]):
-            raise InputError(f"--{name} is of one chip alone", hint="leave --chips away")
+        if values["profile"]:
+            raise InputError(
+                "--profile: linked chips have no modelled time, so no profile",
+                hint="without --chips for what one chip runs alone; --record, --check, --keep work",
+            )
         given += ["--chips", str(values["chips"])]
     for name in given_in("serve"):
         given += [] if values[name] is None else [f"--{name}", str(values[name])]

@@ -173,7 +173,7 @@ class LibrarySession:
             if chip.network.endpoint(0, xy) & 15 == noc_map.ARC:
                 arc.written(chip.network, address)
         elif op == Op.SETTLE:
-            chip.settle(chip.network.endpoint(0, xy) >> 4 & 0xFF)
+            chip.settle_for_host(chip.network.endpoint(0, xy) >> 4 & 0xFF)
         elif op == Op.WAITS:
             if chip.network.endpoint(0, xy) & 15 == noc_map.TENSIX:
                 raise chip.standstill(xy)  # the host reads one place of it, again and again

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from bhemu.devices import noc_map
 from bhemu.devices.noc_map import COORDINATES, DRAM_SIZE
 from bhemu.errors import BhemuError, InputError
+from bhemu.jit.record import Record
 from bhemu.machine.links import Links
 from bhemu.machine.machine import Chip
 from bhemu.machine.tile import Tile
@@ -71,6 +72,7 @@ MARKS_AT = _up(HEAD.itemsize)
 DATA_AT = _up(MARKS_AT + TILES * _GRANULES)
 TILES_AT = _up(DATA_AT + DATA, _HUGE)
 STRIDE = _up(DTYPE.itemsize)
+_L1_END = _up(OFFSET["l1"] + L1_SIZE)
 DRAM_AT = _up(TILES_AT + TILES * STRIDE, _HUGE)
 SIZE = DRAM_AT + BANKS * _BANK
 
@@ -90,6 +92,7 @@ class Arena:
             raise InputError(text, hint=hint) from problem
         self.bytes: Bytes = np.frombuffer(self._map, np.uint8)
         self.head: Any = self.bytes[: HEAD.itemsize].view(HEAD)[0]
+        self.new_tile: tuple[npt.NDArray[np.intp], Bytes] | None = None
         self._touched, self._waits = self.head["touched"], self.head["waits"]
         self.marks = self.bytes[MARKS_AT : MARKS_AT + TILES * _GRANULES].reshape(TILES, _GRANULES)
         self.data = self.bytes[DATA_AT : DATA_AT + DATA]
@@ -123,17 +126,29 @@ class Arena:
 
     def used(self) -> Iterator[tuple[int, int]]:
         """The pages of DRAM that anybody has touched: bank, page."""
-        at = DRAM_AT
-        while True:
+        for at in self._touched_in(DRAM_AT, SIZE, MEMORY_PAGE):
+            bank, within = divmod(at - DRAM_AT, _BANK)
+            yield bank, within >> MEMORY_SHIFT
+
+    def keep_new_tile(self, t: int) -> None:
+        """Tile `t` is new: the others begin as copies of all of it but L1."""
+        start = TILES_AT + t * STRIDE
+        touched = self._touched_in(start + _L1_END, start + STRIDE, mmap.PAGESIZE)
+        at = np.array([(one - start) // mmap.PAGESIZE for one in touched])
+        self.new_tile = at, self.tile(t).reshape(-1, mmap.PAGESIZE)[at]
+
+    def _touched_in(self, at: int, end: int, unit: int) -> Iterator[int]:
+        """Where `unit` bytes of the file begin of which anybody has touched some; `at` is one."""
+        start = at
+        while at < end:
             try:
                 at = os.lseek(self.fd, at, os.SEEK_DATA)
             except OSError:  # no more bytes
                 return
-            bank, within = divmod(at - DRAM_AT, _BANK)
-            yield bank, within >> MEMORY_SHIFT
-            at = (at - DRAM_AT & -MEMORY_PAGE) + MEMORY_PAGE + DRAM_AT
-            if at >= SIZE:
-                return
+            at -= (at - start) % unit
+            if at < end:
+                yield at
+            at += unit
 
     def take_resets(self) -> list[tuple[int, int]]:
         """Tiles whose soft reset the host has written, each with its value; they are forgotten."""
@@ -151,11 +166,24 @@ class Arena:
         for t in (int(t) for t in touched.nonzero()[0]):
             touched[t] = 0
             marks = self.marks[t]
-            edges = np.flatnonzero(marks[1:] != marks[:-1]).tolist()
+            edges = (marks[1:] != marks[:-1]).nonzero()[0].tolist()
             edges = [0] * int(marks[0]) + [one + 1 for one in edges] + [_GRANULES] * int(marks[-1])
             marks[:] = 0
             pairs = zip(edges[::2], edges[1::2], strict=True)
             yield t, [(first * GRANULE, (last - first) * GRANULE) for first, last in pairs]
+
+
+class _Copy(State):
+    """The record of a new tile, as `pages` of another new one say."""
+
+    is_copy = True
+
+    def __init__(self, memory: Bytes, pages: tuple[npt.NDArray[np.intp], Bytes]) -> None:
+        Record.__init__(self, memory)
+        self.py = self.words = self.accesses = self.order = None
+        at, held = pages
+        self.buffer.reshape(-1, mmap.PAGESIZE)[at] = held
+        self.host[0] = self.base
 
 
 class SharedTile(Tile):
@@ -166,7 +194,8 @@ class SharedTile(Tile):
         super().__init__(**options)
 
     def _record(self) -> State:
-        return State(self._arena.tile(number_at(self.xy)))
+        room, pages = self._arena.tile(number_at(self.xy)), self._arena.new_tile
+        return State(room) if pages is None else _Copy(room, pages)
 
 
 class SharedNetwork(Network):
@@ -211,6 +240,7 @@ class SharedChip(Chip):
         self.arena, self._ready = Arena(), False
         self.touched = True  # since it stood
         self._behind, self._idle = 0, False  # rounds missed since; nothing of it runs at all
+        self._asked = False  # whether the host has had a tile settled since time passed
         super().__init__(**options)
         words = self.network.state.map[0, 0]
         runs = (words & 15 == noc_map.TENSIX) & (words >> 4 & 0xFF >= TILES)
@@ -224,6 +254,8 @@ class SharedChip(Chip):
         if t >= TILES:
             return super()._new_tile(xy)
         made = SharedTile(self.arena, xy=xy, **self._options)
+        if self.arena.new_tile is None:
+            self.arena.keep_new_tile(t)
         self.arena.head["made"][t] = 1
         return made
 
@@ -232,10 +264,11 @@ class SharedChip(Chip):
         for t, value in self.arena.take_resets():
             self.touched, tile = True, self.tile_at_index(t)
             self.settle(t)
-            tile.write32(_SOFT_RESET, value)
+            self.network.wake(t, tile.state)
+            tile.backend.write(_SOFT_RESET, value)
         for t, places in self.arena.take_marks():
             self.touched, tile = True, self.tile_at_index(t)
-            for address, n in places:
+            for address, n in places if tile.state.code_page.any() else ():
                 tile.backend.written(address, n)
             self.network.wake(t, tile.state)
 
@@ -264,6 +297,7 @@ class SharedChip(Chip):
 
     def straight(self, rounds: int = 1) -> str:
         """As run_rounds, after take_writes; tiles that only poll lag until settle()."""
+        self._asked = False
         if not self._ready:
             self._ready = True
             return str(self.run("polling", rounds=rounds).reason)
@@ -298,6 +332,11 @@ class SharedChip(Chip):
         if t is None or self.network.state.skip_from[t] >= 0:
             self._rounds.settle(t)
             self.tell_behind()
+
+    def settle_for_host(self, t: int) -> None:
+        """The host is to write L1 of tile `t`; a second one before time passes settles all."""
+        self.settle(None if self._asked else t)
+        self._asked = True
 
     def tell_behind(self) -> None:
         """Tell the host the tiles that it must have settled before it writes their L1."""

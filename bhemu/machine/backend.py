@@ -20,17 +20,17 @@ from bhemu.jit.record import PAGE
 from bhemu.jit.subset import JIT
 from bhemu.memmap import DEVICE_BASE, HOST, L1_SIZE, LOCAL_BASE, LOCAL_SIZES
 from bhemu.riscv import csr
+from bhemu.riscv.engine import CompiledEngine, new_engine
 from bhemu.riscv.engine import entries as engine_entries
-from bhemu.riscv.engine import new_engine
 from bhemu.system import interrupts
 from bhemu.tensix import compiled, loop
 from bhemu.tensix.rules import DONE
 from bhemu.tensix.state import ACCESS, CORES, STEP, State
 
 if TYPE_CHECKING:
-    from bhemu.riscv import core_loop, observed
+    from bhemu.riscv import observed
 else:
-    core_loop, observed = Later("bhemu.riscv.core_loop"), Later("bhemu.riscv.observed")
+    observed = Later("bhemu.riscv.observed")
 
 Look = Callable[[int, Any, bool, Callable[[], int]], int]  # (core, window, store, access)
 Told = Callable[[int, int, int, int, int], None]  # (core, kind, address, bytes, value)
@@ -92,7 +92,7 @@ class Backend:
         windows: tuple[Window, ...] = address_map.WINDOWS,
     ) -> None:
         self._s, self._windows = s, windows
-        if JIT:
+        if JIT and not s.is_copy:
             expect(core(engine))
         self.table = compiled.Table(s, progress)
         self.engine = new_engine(engine, s)
@@ -102,17 +102,15 @@ class Backend:
         self.observed: observed.ObservedRecord | None = None  # see observe_cores
         if JIT:
             s.accesses = weakref.ref(self)
-            s.sync_entry[0] = callback(_ACCESS, "accesses", "_on_first_sync")
-            s.port_access[0] = callback(_ACCESS, "accesses", "_on_port")
             first_load = callback(_ACCESS, "accesses", "_on_first", dispatch.LOAD)
             first_store = callback(_ACCESS, "accesses", "_on_first", dispatch.STORE)
             self._first = first_load, first_store
-            entries.fill(s, windows, *self._first)
             _living.add(self)
-            s.run_rounds[0] = load(TIMED if timed else compiled.LOOP["rounds"]).address
+            if s.is_copy:
+                entries.put_loaded(s, windows)
+            else:
+                self._point(timed)
             self._rounds = _STEP(int(s.run_rounds[0]))
-            for name, entry in BUS.items():
-                getattr(s, name)[0] = load(entry).address
             self._read, self._write = _ACCESS(int(s.bus_read[0])), _ACCESS(int(s.bus_write[0]))
         else:
             interpreted.announce()
@@ -129,9 +127,21 @@ class Backend:
                 getattr(s, name)[0] = token
             s.port_access[0] = _PORT
             entries.fill(s, windows, *_FIRST)
-        if timed:  # threads run when it is their time, not when a core looks at them
+        if (
+            timed and not s.is_copy
+        ):  # threads run when it is their time, not when a core looks at them
             s.run_tensix[0] = s.run_thread[0] = _REST
             s.count_passes[0] = 0
+
+    def _point(self, timed: bool) -> None:
+        """Write the addresses of compiled code into the record."""
+        s = self._s
+        s.sync_entry[0] = callback(_ACCESS, "accesses", "_on_first_sync")
+        s.port_access[0] = callback(_ACCESS, "accesses", "_on_port")
+        entries.fill(s, self._windows, *self._first)
+        s.run_rounds[0] = load(TIMED if timed else compiled.LOOP["rounds"]).address
+        for name, entry in BUS.items():
+            getattr(s, name)[0] = load(entry).address
 
     def rounds(self, n: int) -> int:
         """Run up to `n` rounds from the current position; 0 or why it stopped."""
@@ -166,13 +176,9 @@ class Backend:
             return self.observed
         record = self.observed = observed.ObservedRecord()
         record.known[:] = s.retired
-        if (
-            s.translate_after[0]
-            or s.engine.any()
-            or not isinstance(self.engine, core_loop.CompiledEngine)
-        ):
+        if s.translate_after[0] or s.engine.any() or not isinstance(self.engine, CompiledEngine):
             registers = [[self.engine.read_register(c, n) for n in range(32)] for c in range(CORES)]
-            self.engine = core_loop.CompiledEngine(s)
+            self.engine = CompiledEngine(s)
             s.regs[:], s.engine[:], s.registers[:] = registers, 0, 0
             s.translate_after[0] = s.code_page[:] = s.translated[:] = 0
         s.profile_table[observed.ADDRESS] = record.base

@@ -19,8 +19,6 @@ from bhemu.machine.resolve import resolve
 from bhemu.machine.run import RunLoop
 from bhemu.machine.stop import Stop, Until
 from bhemu.machine.watchpoints import Watchpoint
-from bhemu.program.outputs import OutputResult, collect
-from bhemu.program.specs import OutputSpec
 
 if TYPE_CHECKING:
     from bhemu.machine import callbacks
@@ -29,6 +27,8 @@ if TYPE_CHECKING:
     from bhemu.machine.tile import Tile
     from bhemu.machine.where import WhereReport
     from bhemu.machine.word_text import TracedWord
+    from bhemu.program.outputs import OutputResult
+    from bhemu.program.specs import OutputSpec
     from bhemu.riscv import observed
 else:
     callbacks = Later("bhemu.machine.callbacks")
@@ -400,6 +400,8 @@ class Controls:
 
     def check(self) -> list[OutputResult]:
         """The outputs of the launched program: saved where it says so, and compared."""
+        from bhemu.program.outputs import collect
+
         return collect(self._launched(), self.output)
 
     def why(

@@ -15,15 +15,15 @@ from bhemu.devices.bus.address_map import REGISTERS
 from bhemu.errors import InputError, Where, source_text
 from bhemu.jit.later import Later
 from bhemu.machine.resolve import code_address, core_name
-from bhemu.program import loader
-from bhemu.program.dwarf import Inlined
-from bhemu.program.symbols import Symbols
 
 if TYPE_CHECKING:
     from bhemu.machine import error_text
     from bhemu.machine.tile import Tile
+    from bhemu.program import dwarf, loader
+    from bhemu.program.symbols import Symbols
 else:
     error_text = Later("bhemu.machine.error_text")
+    dwarf, loader = Later("bhemu.program.dwarf"), Later("bhemu.program.loader")
 
 
 Source = tuple[str | None, str | None, int | None]  # ("function+0x10", file, line)
@@ -89,12 +89,12 @@ class Core:
                 return (f"{name}+{offset:#x}" if offset else name), file, number
         return None, None, None
 
-    def inlined(self, pc: int) -> Inlined:
+    def inlined(self, pc: int) -> dwarf.Inlined:
         """The function of the source line of `pc`, and the inlined calls that led there."""
         for symbols in self.images:
             if symbols.lookup(pc) is not None:
                 return symbols.inlined(pc)
-        return Inlined(None, ())
+        return dwarf.Inlined(None, ())
 
     def source(self, pc: int) -> str:
         """The source line of `pc` with inlined calls: "k.h:9 helper, inlined at k.c:41"."""

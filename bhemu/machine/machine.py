@@ -12,27 +12,29 @@ from bhemu import arguments
 from bhemu.devices import noc_map
 from bhemu.devices.noc_map import COLUMNS
 from bhemu.errors import InputError, NoProgress, UnknownName
-from bhemu.machine import saved
+from bhemu.jit.later import Later
 from bhemu.machine.controls import Controls, ThreadBound
-from bhemu.machine.error_text import HostAccess
 from bhemu.machine.ethernet import EthernetTile
 from bhemu.machine.options import coordinate, engine_name, late_of, takes
 from bhemu.machine.rounds import RoundsOnNetwork
 from bhemu.machine.run import RunLoop
-from bhemu.machine.saved import Snapshot
 from bhemu.machine.tile import Tile
 from bhemu.memmap import DEBUG_BASE, L1_SIZE, RISCV_DEBUG_REG_SOFT_RESET_0, SOFT_RESET_ALL
 from bhemu.noc.grid import TILES, XY, Grid, tile_at
 from bhemu.noc.network import Network, memory_of
 from bhemu.noc.record import MEMORY_PAGE, MEMORY_SHIFT
 from bhemu.noc.times import WINDOW
-from bhemu.program.lateness import Lateness
 from bhemu.program.options import DELIVERIES, SHARED, ChipOptions, filled
-from bhemu.program.specs import OutputSpec
 from bhemu.program.tensor import Tensors
 
 if TYPE_CHECKING:
-    from bhemu.machine.tile import Tile
+    from bhemu.machine import saved
+    from bhemu.machine.error_text import HostAccess
+    from bhemu.machine.saved import Snapshot
+    from bhemu.program.lateness import Lateness
+    from bhemu.program.specs import OutputSpec
+else:
+    saved = Later("bhemu.machine.saved")
 
 _INTERNAL = frozenset(
     """loop network host_access tiles_made tile_at_index number_of expose exposed chosen tile_at
@@ -120,7 +122,7 @@ class Machine(ThreadBound, Controls):
             self._tiles[t] = tile
             self.network.join(t, tile.state)
             tile.attach(self.network, t, self._loop)
-            self._loop.callbacks.joined(tile)
+            self._loop.joined(tile)
         return self._tiles[t]
 
     def _delay_requests(self, late: Lateness) -> None:

@@ -54,7 +54,8 @@ class RecordedHost:
             text = "this session's kernels read the host's memory, which had its own time"
             raise InputError(text, hint="record it with TT_METAL_DRAM_BACKED_CQ=1, or leave --late")
         text = "this session is of one of several chips, and the others had their own times"
-        raise InputError(text, hint="leave --late, --timing, --quantum and --delivery")
+        hint = "run, why, check, trace and step take it, without --late, --timing, --quantum and"
+        raise InputError(text, hint=f"{hint} --delivery; profile takes a session of one chip alone")
 
     @property
     def over(self) -> bool:

@@ -17,7 +17,6 @@ from bhemu.machine import stop
 from bhemu.machine.breakpoints import Conditions
 from bhemu.machine.rounds import Memory, Rounds, Word
 from bhemu.machine.stop import Stop, now
-from bhemu.program.schema import Program
 from bhemu.system import interrupts
 from bhemu.tensix.state import ASSERTED, RUNNING
 
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from bhemu.machine.callbacks import Callbacks
     from bhemu.machine.recorded_host import RecordedHost
     from bhemu.machine.tile import Tile
+    from bhemu.program.schema import Program
 
 _NO_POLLING = 'until = "polling" has no meaning in a run in which words take time'
 
@@ -96,6 +96,11 @@ class RunLoop:
         from bhemu.machine.callbacks import Callbacks
 
         return Callbacks(self.rounds)
+
+    def joined(self, tile: Tile) -> None:
+        """A tile was made: it has the callbacks of the others, if there are any."""
+        if "callbacks" in self.__dict__:
+            self.callbacks.joined(tile)
 
     def launched(self, program: Program, end: stop.EndCondition) -> None:
         """`program` is on the machine, and this is how its runs end."""

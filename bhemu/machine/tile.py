@@ -33,9 +33,7 @@ from bhemu.machine.run import RunLoop
 from bhemu.machine.stepping import Stepping
 from bhemu.machine.stop import now
 from bhemu.noc.network import Network
-from bhemu.program import loader
 from bhemu.program.options import ENGINES, TileOptions, filled
-from bhemu.program.specs import OutputSpec
 from bhemu.program.tensor import Tensors
 from bhemu.riscv import l0_cache
 from bhemu.tensix.state import MODELLED, RESET, State, reset
@@ -46,9 +44,12 @@ if TYPE_CHECKING:
     from bhemu.machine import error_text
     from bhemu.machine.machine import Bank
     from bhemu.machine.saved import Snapshot
+    from bhemu.program import loader
+    from bhemu.program.specs import OutputSpec
     from bhemu.riscv.observed import ObservedRecord
 else:
     error_text = Later("bhemu.machine.error_text")
+    loader = Later("bhemu.program.loader")
 
 tile_created: list[Callable[[Any], None]] = []  # told every Tile when it has been powered up
 _INTERNAL = frozenset(
@@ -82,14 +83,8 @@ class Tile(ThreadBound, Controls, Tensors):
         timed = self.late is not None or self.timing == "model"
         self.engine = engine_name(chosen["engine"], ENGINES[0], timed)
         self.state = self._record()
-        self.state.quantum[0] = chosen["quantum"]
-        self.state.ub_mode[0] = UB[chosen["ub"]]
-        self.state.reference[0] = REFERENCE[chosen["reference"]]
-        model = chosen["stochastic"]
-        self.state.stochastic[0] = STOCHASTIC["seed" if isinstance(model, int) else model]
-        self.state.stochastic_seed[0] = model if isinstance(model, int) else 0
-        self.state.l0[0] = L0[chosen["l0"]]
-        self.state.livelock[0] = chosen["livelock"]
+        if not self.state.is_copy:
+            self._choose(**chosen)
         if not callable(chosen["progress"]):
             raise InputError(f"progress = {chosen['progress']!r} must be callable")
         self.backend = Backend(self.state, chosen["progress"], self.engine, timed, self._windows)
@@ -114,6 +109,15 @@ class Tile(ThreadBound, Controls, Tensors):
     def _record(self) -> State:
         """A record for a tile that is being made; of a host that shares memory, in that."""
         return State()
+
+    def _choose(self, quantum: int, stochastic: str | int, livelock: int, **chosen: Any) -> None:
+        """Write the options that the record holds."""
+        s = self.state
+        s.quantum[0], s.livelock[0] = quantum, livelock
+        s.ub_mode[0], s.reference[0] = UB[chosen["ub"]], REFERENCE[chosen["reference"]]
+        s.stochastic[0] = STOCHASTIC["seed" if isinstance(stochastic, int) else stochastic]
+        s.stochastic_seed[0] = stochastic if isinstance(stochastic, int) else 0
+        s.l0[0] = L0[chosen["l0"]]
 
     def _power_up(self, fresh: bool = False) -> None:
         """Registers and memory as after a reset; `fresh`: the record is new, all zero."""

@@ -6,13 +6,12 @@ import numpy as np
 
 from bhemu.devices.debug_port import MODES
 from bhemu.devices.noc_map import l1_end
-from bhemu.jit.build import load
 from bhemu.jit.intrinsics import LOAD, STORE, l1_word
 from bhemu.jit.record import PAGE
-from bhemu.jit.subset import JIT, njit
+from bhemu.jit.subset import njit
 from bhemu.memmap import DEVICE_BASE, DEVICE_SIZE, INSTRN_BUF_BASE, L1_SIZE, LOCAL_BASE, LOCAL_SIZES
 from bhemu.riscv import access, l0_cache, semantics, turn
-from bhemu.riscv.engine import TRANSLATED, entries
+from bhemu.riscv.engine import TRANSLATED
 from bhemu.riscv.formats import Atomic, Csr, Fence, Load, Store
 from bhemu.riscv.semantics import JUMP_SELF, LEAVE
 from bhemu.riscv.turn import (
@@ -38,7 +37,7 @@ from bhemu.riscv.turn import (
     watchful,
 )
 from bhemu.tensix.rules import DONE
-from bhemu.tensix.state import LOCAL_SIZE, OFFSET, State
+from bhemu.tensix.state import LOCAL_SIZE, OFFSET
 from bhemu.tensix.stops import LOOK
 
 # The cores' instructions as one compiled loop over the state record.
@@ -344,39 +343,3 @@ def run_core(s: Any, c: Any) -> Any:
 # The five cores as compiled code over the state record, registers included; nothing is cached.
 #
 # Words are decoded again each time: after any change of code the new words run next.
-
-
-class CompiledEngine:
-    """The five cores of one tile (index = memmap.CORE_NAMES), running on the state record."""
-
-    def __init__(self, s: State) -> None:
-        self._s = s
-        if JIT:
-            s.run_core[0] = load(entries("compiled")["run_core"]).address
-
-    def read_register(self, core: int, number: int) -> int:
-        """x0-x31."""
-        return int(self._s.regs[core, number])
-
-    def write_register(self, core: int, number: int, value: int) -> None:
-        """x1-x31; writes to x0 are dropped."""
-        if number:
-            self._s.regs[core, number] = value & 0xFFFFFFFF
-
-    def reset(self) -> None:
-        """Power-up: the registers are in the record, which is reset elsewhere."""
-
-    def flush(self, core: int) -> None:
-        """What L1 holds now is what runs next, as always."""
-        self._s.flush[core] = self._s.translated[core] = 0
-
-    def changed(self, core: int, address: int, size: int) -> None:
-        """As after a flush."""
-
-    def make_executable(self, core: int, address: int) -> bool:
-        """Whether code may execute at `address`: in L1."""
-        return address < L1_SIZE
-
-    def forget_code(self) -> None:
-        """Nothing is kept of code but where it was."""
-        self._s.code_page[:] = 0

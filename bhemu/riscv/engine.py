@@ -5,7 +5,9 @@ The names are those of program/schema.py.
 
 from typing import Protocol
 
-from bhemu.jit.build import Entry, function_at
+from bhemu.jit.build import Entry, function_at, load
+from bhemu.jit.subset import JIT
+from bhemu.memmap import L1_SIZE
 from bhemu.tensix.state import STEP, State
 
 TRANSLATED = 1 << 40  # in page_count: translated at once, after a flush too
@@ -36,11 +38,45 @@ class Engine(Protocol):
         """No page has been executed yet, and nothing is translated."""
 
 
+class CompiledEngine:
+    """The five cores of one tile, in the loop of core_loop.py on the state record."""
+
+    def __init__(self, s: State) -> None:
+        self._s = s
+        if JIT and not s.is_copy:
+            s.run_core[0] = load(entries("compiled")["run_core"]).address
+
+    def read_register(self, core: int, number: int) -> int:
+        """x0-x31."""
+        return int(self._s.regs[core, number])
+
+    def write_register(self, core: int, number: int, value: int) -> None:
+        """x1-x31; writes to x0 are dropped."""
+        if number:
+            self._s.regs[core, number] = value & 0xFFFFFFFF
+
+    def reset(self) -> None:
+        """Power-up: the registers are in the record, which is reset elsewhere."""
+
+    def flush(self, core: int) -> None:
+        """What L1 holds now is what runs next, as always."""
+        self._s.flush[core] = self._s.translated[core] = 0
+
+    def changed(self, core: int, address: int, size: int) -> None:
+        """As after a flush."""
+
+    def make_executable(self, core: int, address: int) -> bool:
+        """Whether code may execute at `address`: in L1."""
+        return address < L1_SIZE
+
+    def forget_code(self) -> None:
+        """Nothing is kept of code but where it was."""
+        self._s.code_page[:] = 0
+
+
 def new_engine(name: str, s: State) -> Engine:
     """The engine "unicorn" or "compiled" on a record; only the one that is asked for is loaded."""
     if name == "compiled":
-        from bhemu.riscv.core_loop import CompiledEngine
-
         return CompiledEngine(s)
     from bhemu.riscv.unicorn_engine import UnicornEngine
 

@@ -200,19 +200,23 @@ class Table:
         self.seconds = 0.0  # spent compiling so far: no time of the program's
         self._observers: list[Observer] = []
         self._observed: list[frozenset[int]] = []  # opcodes, of each observer
-        s.stall[:], s.wakes[:] = _of_opcodes("stall_mask"), _of_opcodes("wakes")
         self.interpret: Callable[[State, int, int], int] = interpret  # with its observers
         self.entries = s.table  # where those of opcodes stand: elsewhere where each is observed
         self.hook: hook.HookRecord | None = None  # see tell
         self._hooked: frozenset[int] = frozenset()  # opcodes that are told to compiled functions
+        if JIT:
+            s.words = weakref.ref(self)
+            _living.add(self)
+            self._escapes = callback(_ENTRY_TYPE, "words", "_on_escape")
+            if not s.is_copy:
+                s.table[:] = self._escapes
+            for opcode, loaded in _addresses.items():
+                s.table[opcode] = loaded
+        if s.is_copy:
+            return
+        s.stall[:], s.wakes[:] = _of_opcodes("stall_mask"), _of_opcodes("wakes")
         if not JIT:
             return
-        s.words = weakref.ref(self)
-        _living.add(self)
-        self._escapes = callback(_ENTRY_TYPE, "words", "_on_escape")
-        s.table[:] = self._escapes
-        for opcode, loaded in _addresses.items():
-            s.table[opcode] = loaded
         s.second[:] = _seconds()
         s.run_tensix[0] = load(LOOP["tensix"]).address
         s.run_thread[0] = load(LOOP["thread"]).address

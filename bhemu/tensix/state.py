@@ -474,6 +474,7 @@ class State(Record):
 
     MEMBERS = MEMBERS
     DTYPE = DTYPE
+    is_copy = False  # of the record of another new tile: nobody need fill it
 
     def __init__(self, memory: npt.NDArray[np.uint8] | None = None) -> None:
         super().__init__(memory)

@@ -326,6 +326,12 @@ def two(library: str) -> None:
         card.exit()
 
 
+def devices(library: str) -> None:
+    """What a host sees before it reaches any chip."""
+    config = Card(library).lib.libttsim_pci_config_rd32
+    say(*(f"{config(n << 3, 0) & 0xFFFFFFFF:#x}" for n in range(5)))
+
+
 def refused(library: str) -> None:
     """An instruction that no core has."""
     card = Card(library)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from bhemu.errors import InputError
 from bhemu.hosts import libbhemu, simulator
 from bhemu.hosts.shared import HEAD, LAYOUT, MAGIC, SIZE
 from bhemu.jit.cache import root
@@ -220,6 +221,23 @@ def some(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return tmp_path / "some"
 
 
+def test_devices_are_counted_without_an_emulator(some: Path) -> None:
+    counted = lines(some, "devices")
+    script = some / simulator.RUN
+    script.write_text(script.read_text().replace("exec ", "exec /nowhere"))
+    assert lines(some, "devices") == counted
+    chips = 2 if "--chips 2" in script.read_text() else 1
+    assert counted == [" ".join(["0xb1401e52"] * chips + ["0xffffffff"] * (5 - chips))]
+
+
+def test_script_of_another_is_asked_how_many_chips_there_are(some: Path) -> None:
+    counted, ours = lines(some, "devices"), some / simulator.RUN
+    ours.rename(some / "ours.sh")
+    ours.write_text(f"#!/bin/sh\nexec {some}/ours.sh\n")
+    ours.chmod(0o755)
+    assert lines(some, "devices") == counted
+
+
 def test_host_that_is_killed_leaves_no_emulator(some: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, HOST, some / libbhemu.NAME, "killed"], stdout=subprocess.PIPE, text=True
@@ -251,6 +269,26 @@ def test_library_without_its_script_says_what_to_do(folder: Path, tmp_path: Path
     assert done.returncode == 2
     assert "the emulator did not start" in done.stderr
     assert str(script) in done.stderr
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="the machine has no C compiler")
+def test_machine_without_ziglang_makes_the_library_with_its_own_compiler(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(libbhemu, "_DATA", tmp_path)
+    monkeypatch.setattr(libbhemu, "root", lambda: tmp_path / "cache")
+    monkeypatch.setattr(libbhemu.importlib.util, "find_spec", lambda name: None)
+    (tmp_path / "cache").mkdir()
+    made = libbhemu.path()
+    assert made.parent == tmp_path / "cache"
+    simulator.write(tmp_path / "chip", [], root(), made)
+    monkeypatch.setattr(libbhemu.shutil, "which", lambda name: None)
+    assert libbhemu.path() == made
+    made.unlink()
+    with pytest.raises(InputError, match="no compiler for it"):
+        libbhemu.path()
+    monkeypatch.undo()
+    assert lines(tmp_path / "chip", "memory")[0] == "0xb1401e52"
 
 
 def test_loaded_copy_finds_the_folder_of_the_simulator(folder: Path, tmp_path: Path) -> None:

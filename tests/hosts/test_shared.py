@@ -38,7 +38,7 @@ def put(made: SharedChip, xy: XY, address: int, data: bytes) -> None:
     """As libbhemu.so writes L1."""
     t = tile_number(*xy)
     if made.arena.head["behind"][t]:
-        made.settle(t)
+        made.settle_for_host(t)
     at = OFFSET["l1"] + address
     made.arena.tile(t)[at : at + len(data)] = np.frombuffer(data, np.uint8)
     made.arena.marks[t, address // GRANULE] = made.arena.head["touched"][t] = 1
@@ -61,3 +61,21 @@ def test_who_stays_behind_does_what_it_would(seed: int) -> None:
         if value % 10 == 0:
             lazy.settle()
             assert differences([lazy, settled]) == []
+
+
+def test_host_that_writes_many_tiles_has_them_settled_at_once() -> None:
+    made = chip()
+    clock = SharedChips([made])
+    for _ in range(3):
+        clock.run_rounds(150)
+    first, second, *_ = (tile_number(*xy) for xy in POLLERS)
+    behind = made.arena.head["behind"]
+    assert behind[[first, second]].all()
+    made.settle_for_host(first)
+    assert (behind[first], behind[second]) == (0, 1)
+    made.settle_for_host(second)
+    assert not behind.any()
+    for _ in range(3):
+        clock.run_rounds(150)
+    made.settle_for_host(first)
+    assert (behind[first], behind[second]) == (0, 1)

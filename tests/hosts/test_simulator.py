@@ -81,7 +81,7 @@ def test_without_a_library_for_the_machine_the_folder_does(
         (["--ub", "wran"], "'wran' is not one of error, warn, silicon"),
         (["--engine", "qemu"], "'qemu' is not one of unicorn, compiled"),
         (["--chips", "3"], "'3' is not one of 1, 2, 4"),
-        (["--chips", "2", "--profile"], "--profile is of one chip alone"),
+        (["--chips", "2", "--profile"], "--profile: linked chips have no modelled time"),
         (["--keep", "/nowhere/state.npz"], "--keep: /nowhere/state.npz cannot be written"),
     ],
 )
@@ -95,8 +95,9 @@ def test_a_wrong_option_is_refused_before_anything_is_written(
 
 
 def test_a_folder_of_two_chips_has_ethernet_tiles(tmp_path: Path) -> None:
-    assert simulator(tmp_path, "--chips", 2).exit_code == 0
-    assert "serve --chips 2\n" in (tmp_path / "run.sh").read_text()
+    state = tmp_path / "state.npz"
+    assert simulator(tmp_path, "--chips", 2, "--keep", state).exit_code == 0
+    assert f"serve --chips 2 --keep {state}\n" in (tmp_path / "run.sh").read_text()
     (line,) = (
         line
         for line in (tmp_path / "soc_descriptor.yaml").read_text().splitlines()

@@ -186,6 +186,11 @@ def fill(s: State, windows: tuple[Window, ...], first_load: int, first_store: in
     for name, table in zip(names, made, strict=True):
         getattr(s, name)[...] = table
     s.window_entry[dispatch.LOAD], s.window_entry[dispatch.STORE] = first_load, first_store
+    put_loaded(s, windows)
+
+
+def put_loaded(s: State, windows: tuple[Window, ...]) -> None:
+    """Write the pointers of the windows that have been used already."""
     for (way, window), address in _addresses.items():
         if window in windows:
             s.window_entry[way, windows.index(window)] = address

@@ -309,12 +309,11 @@ static void check_config(uint32_t function, uint32_t offset) {
     if (function >> 8 || function & 7 || offset & 3)
         fatal(INPUT, "configuration space %#x of bus, device and function %#x", offset, function);
     current = 0;
-    if (function) server_need(); /* it knows how many chips there are */
 }
 
 EXPORT uint32_t libttsim_pci_config_rd32(uint32_t function, uint32_t offset) {
     check_config(function, offset);
-    if (function && function >> 3 >= chips) return ~0u; /* no further device */
+    if (function && function >> 3 >= server_count()) return ~0u; /* no further device */
     current = function >> 3;
     const uint64_t first = current * BETWEEN_CHIPS;
     const uint64_t bars[] = {(first + BAR0) | 4, (first + BAR2) | 4, (first + BAR4) | 4};
@@ -332,7 +331,7 @@ EXPORT uint32_t libttsim_pci_config_rd32(uint32_t function, uint32_t offset) {
 
 EXPORT void libttsim_pci_config_wr32(uint32_t function, uint32_t offset, uint32_t data) {
     check_config(function, offset);
-    if ((function && function >> 3 >= chips) || offset != 0x04)
+    if ((function && function >> 3 >= server_count()) || offset != 0x04)
         fatal(NOT_MODELLED, "[PCI-CONFIG] a write of %#x to configuration space %#x", data, offset);
     current = function >> 3;
     device->command = data & 0xFFFF;

@@ -56,6 +56,8 @@ void server_find(void);
 /* Start it unless it runs; the process ends with a message where that cannot be, or in a child
  * that was forked while it ran. */
 void server_need(void);
+/* How many chips there are, or will be once it has started. */
+uint32_t server_count(void);
 /* End it, and wait until it is gone. */
 void server_end(void);
 /* Ask the emulator and serve the DMA that it asks for meanwhile. Data stand in the shared file. */

@@ -137,6 +137,24 @@ void server_find(void) {
     find_script(script);
 }
 
+/* As run.sh says, so that a host may ask without an emulator; one that is not bhemu's is asked. */
+uint32_t server_count(void) {
+    static const char SERVES[] = " -m bhemu serve", OPTION[] = " --chips ";
+    char script[PATH_MAX + sizeof SCRIPT], text[1 << 14];
+    if (shared_by[0] != NULL) return chips;
+    find_script(script);
+    FILE *file = fopen(script, "re");
+    size_t n = file == NULL ? 0 : fread(text, 1, sizeof text - 1, file);
+    if (file != NULL) fclose(file);
+    text[n] = 0;
+    const char *serves = strstr(text, SERVES);
+    if (serves == NULL) server_need();
+    if (serves == NULL) return chips;
+    const char *option = strstr(serves, OPTION);
+    unsigned long count = option == NULL ? 1 : strtoul(option + strlen(OPTION), NULL, 10);
+    return count < CHIPS ? count : CHIPS;
+}
+
 static void start(void) {
     static bool told;
     char script[PATH_MAX + sizeof SCRIPT], assignment[32];
