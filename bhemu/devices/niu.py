@@ -80,9 +80,8 @@ def _count(s: Any, row: Any) -> None:
         add(s, noc, ATOMICS_SENT + posted, np.int64(1))
     else:
         add(s, noc, WRITES_STARTED + posted, np.int64(1))
-        add(s, noc, WRITES_SENT + posted, np.int64(1))
-        if request.takes_data(control):
-            add(s, noc, WRITE_WORDS + posted, flits(request.size(row)))
+        if not request.takes_data(control):
+            add(s, noc, WRITES_SENT + posted, np.int64(1))
 
 
 @njit
@@ -124,6 +123,64 @@ def _before_late_stores(s: Any, c: Any, at: Any, n: Any, first: Any) -> None:
 
 
 @njit
+def _add_outgoing(s: Any, row: Any, n: Any) -> None:
+    """Change the count of writes of the row's id that still read their source, 8 bits."""
+    i = OUTGOING + request.transaction(row)
+    total = np.int64(s.niu_counter[row[request.NOC], i]) + n
+    s.niu_counter[row[request.NOC], i] = np.uint32(total & 0xFF)
+
+
+@njit
+def take_source(s: Any, i: Any) -> None:
+    """Request `i` under way takes the bytes of its source: it counts as sent.
+
+    Source: NIU Counters. The count of requests sent grows before the last byte is read, the one of
+    writes that are outgoing falls afterwards. Kernels reuse the source after either, so both are
+    one moment here.
+    """
+    row = s.noc_request[i]
+    control, n, at = row[request.CONTROL], request.size(row), row[request.LOCAL]
+    if request.has_enables(control) and not niu_check.is_register(row):
+        at &= ~15
+    base = np.int64(s.host[0])
+    move(base + _DATA + row[request.DATA], base + at, n)
+    if s.timed[0] == DRAWN and row[request.CORE] < CORES:
+        _before_late_stores(s, row[request.CORE], at, n, row[request.DATA])
+    posted = np.int64(0 if request.is_answered(control) else 1)
+    add(s, row[request.NOC], WRITES_SENT + posted, np.int64(1))
+    add(s, row[request.NOC], WRITE_WORDS + posted, flits(n))
+    if s.noc_source[i]:
+        _add_outgoing(s, row, np.int64(-1))
+        s.noc_source[i] = 0
+
+
+@njit
+def take_sources(s: Any) -> None:
+    """In drawn times: the requests that are to take their bytes by now do so."""
+    s.noc_source_next[0] = 0
+    for i in range(s.noc_requests[0]):
+        if 0 < s.noc_source[i] <= s.clock[0]:
+            take_source(s, np.int64(i))
+        elif s.noc_source[i] and not 0 < s.noc_source_next[0] <= s.noc_source[i]:
+            s.noc_source_next[0] = s.noc_source[i]
+
+
+@njit
+def delay_source(s: Any, i: Any, cycles: Any) -> None:
+    """In drawn times: request `i` takes its bytes so many cycles late, and after those before it.
+
+    An NIU reads for one request after another: then no count of requests sent includes one that
+    is not.
+    """
+    due = s.clock[0] + cycles
+    for k in range(i):
+        if s.noc_request[k, request.NOC] == s.noc_request[i, request.NOC]:
+            due = max(due, s.noc_source[k])
+    s.noc_source[i] = max(due, 1)
+    take_sources(s)
+
+
+@njit
 def issue(s: Any, c: Any, noc: Any, i: Any) -> Any:
     """Send the request of initiator `i`: DONE, a rule, or the condition to wait for."""
     if s.noc_map[0] == 0:
@@ -152,19 +209,17 @@ def issue(s: Any, c: Any, noc: Any, i: Any) -> Any:
     if request.takes_data(row[request.CONTROL]):
         if s.noc_data_used[0] + request.size(row) > NOC_DATA:
             return np.int64(niu_check.FULL)
-        # Copy the data of a write out of the own L1
-        n = request.size(row)
-        at = row[request.LOCAL]
-        if request.has_enables(row[request.CONTROL]) and not niu_check.is_register(row):
-            at &= ~15
-        base = np.int64(s.host[0])
-        move(base + _DATA + row[request.DATA], base + at, n)
-        if s.timed[0] == DRAWN and c < CORES:
-            _before_late_stores(s, c, at, n, row[request.DATA])
-        s.noc_data_used[0] += (n + 15) & ~15
+        s.noc_data_used[0] += (request.size(row) + 15) & ~15
     _note(s, row)
     _count(s, row)
     _link(s, row)
+    s.noc_source[s.noc_requests[0]] = 0
+    if request.takes_data(row[request.CONTROL]):
+        if s.timed[0] and c < CORES:  # it takes them later (timing/loop.py, noc/timed.py)
+            s.noc_source[s.noc_requests[0]] = 1
+            _add_outgoing(s, row, np.int64(1))
+        else:
+            take_source(s, s.noc_requests[0])
     # A core whose multicast comes back to its tile goes on when that has arrived. Kernels send a
     # flag so and clear their own copy for what other tiles send next. On silicon the way back is
     # shorter than the code between, which a whole turn is not.

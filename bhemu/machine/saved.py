@@ -53,8 +53,9 @@ HOSTS = (
 """Members that say how a host looks on: no part of what `restore` puts back."""
 _RESTORED = tuple(m.name for m in MEMBERS if m.name not in (*POINTERS, *HOSTS))
 _BEGUN = ("unit_begun", "unit_begun_at")
+_SOURCES = ("noc_source", "noc_source_next", "noc_source_late")
 # In this order, since the first state.
-_ADDED = (("pack_sum",), TIMED, ("ethernet", "first_sp"), ("l0_filled",), _BEGUN)
+_ADDED = (("pack_sum",), TIMED, ("ethernet", "first_sp"), ("l0_filled",), _BEGUN, _SOURCES)
 _BEFORE = {"second": (8,)}  # shapes of pointers, before TIMED was added
 LATER = tuple(name for names in _ADDED for name in names)
 """Members that states of this schema may lack: 0 is what they held."""

@@ -49,15 +49,15 @@ def _in_order(a: Any, b: Any) -> Any:
 @njit
 def may_go(chip: Any, t: Any, s: Any, i: Any) -> Any:
     """Whether request `i` of tile `t` is delivered in this round."""
+    row, leaves = s.noc_request[i], s.noc_source[i] == 0
     if chip.late[0] == 0:
-        return True
-    row = s.noc_request[i]
+        return leaves
     if row[request.DUE] == 0:
         delay = mixed(chip.seed[0], row[request.SEQUENCE] * 256 + t + 1) % (chip.late[0] + 1)
         if chip.late_pc[0] >= 0 and chip.late_pc[0] != row[request.PC]:
             delay = np.int64(0)
         row[request.DUE] = chip.round[0] + 1 + delay
-    if row[request.DUE] > chip.round[0] + 1:
+    if row[request.DUE] > chip.round[0] + 1 or not leaves:
         return False
     for k in range(i):
         earlier = s.noc_request[k]
@@ -381,6 +381,7 @@ def _compact(s: Any) -> None:
         if kept != i:
             for k in range(NOC_FIELDS):
                 s.noc_request[kept, k] = row[k]
+            s.noc_source[kept] = s.noc_source[i]
         kept += 1
     s.noc_requests[0], s.noc_data_used[0] = kept, used
 

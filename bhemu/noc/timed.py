@@ -29,6 +29,7 @@ STAGES = 4
 MULTICAST = 1 << 8  # of what a request asks for, beside its kind and the kind of its target
 NEVER = 1 << 60
 _DATA = OFFSET["noc_data"]
+_TO_LEAVE = 1  # `noc_source` of a write that has not begun to leave; then DUE of its arrival
 _AGAIN = 16  # cycles after which a register that takes nothing is asked again
 
 
@@ -132,8 +133,13 @@ def _waits(chip: Any, noc: Any, place: Any, row: Any, now: Any) -> Any:
 
 
 @njit
-def _leaves(chip: Any, t: Any, row: Any, now: Any) -> None:
-    """The request leaves its NIU: when does it arrive?"""
+def _leaves(chip: Any, t: Any, s: Any, at: Any, now: Any) -> None:
+    """The request leaves its NIU: when does it arrive? A write has left when its last flit has."""
+    row = s.noc_request[at]
+    if s.noc_source[at] > _TO_LEAVE:
+        row[request.DUE] = s.noc_source[at]
+        niu.take_source(s, at)
+        return
     noc, kind = row[request.NOC], request.kind(row[request.CONTROL])
     own = delivery.place_of(chip, t, noc)
     if _waits(chip, noc, own, row, now):
@@ -144,6 +150,9 @@ def _leaves(chip: Any, t: Any, row: Any, now: Any) -> None:
     flits = np.int64(1) if kind == request.READ else _flits(row)
     arrives = times.send(chip, noc, own, _farthest(chip, t, row), flits, ready)
     row[request.DUE] = _due(arrives, np.int64(ARRIVES))
+    if s.noc_source[at]:
+        s.noc_source[at] = row[request.DUE]
+        row[request.DUE] = _due(times.free_at(chip, noc, own) + times.OUT, np.int64(ISSUED))
 
 
 @njit
@@ -208,6 +217,7 @@ def _drop(s: Any, at: Any) -> None:
     for i in range(at, last):
         for k in range(NOC_FIELDS):
             s.noc_request[i, k] = s.noc_request[i + 1, k]
+        s.noc_source[i] = s.noc_source[i + 1]
     s.noc_requests[0] = last
     if last == 0:
         s.noc_data_used[0] = 0
@@ -284,7 +294,7 @@ def _event(chip: Any, t: Any, s: Any, at: Any) -> Any:
     for i in range(NOC_WAITS):
         chip.noc_held[i] = 0
     if stage == ISSUED:
-        _leaves(chip, t, row, now if now > 0 else chip.clock[0])
+        _leaves(chip, t, s, at, now if now > 0 else chip.clock[0])
     elif stage == ARRIVES and read:
         row[request.DUE] = _due(_served(chip, row, now), np.int64(READS))
     elif stage == ANSWERS:

@@ -36,7 +36,6 @@ NOC_FIELDS = 16  # of each of them
 NOC_ARRIVED = 64  # writes of the NoC to L1 that a tile remembers, for messages
 NOC_DATA = 1 << 18  # bytes of writes that may be under way
 L0_LINES, L0_LINE = 4, 16  # lines of a core's data cache, bytes of each
-
 UNITS = 6  # that hold a word while they work on it, see tensix/in_flight.py
 BEGUN = 7  # words of Config that a unit reads when it begins, see tensix/begun.py
 AGENTS = UNITS + CORES + THREADS  # of the timed form
@@ -54,7 +53,6 @@ LATE_ACTS = 16  # kinds of acts that a late run may be told to delay
 
 _i64, _u8, _u16, _u32, _u64 = np.int64, np.uint8, np.uint16, np.uint32, np.uint64
 _i16 = np.int16
-
 
 MEMBERS = (
     Member("l1", _u8, (L1_SIZE,), "L1 memory"),
@@ -371,6 +369,9 @@ MEMBERS = (
     Member("noc_issued", _i64, (1,), "requests issued so far"),
     Member("noc_data", _u8, (NOC_DATA,), "data of the writes under way"),
     Member("noc_data_used", _i64, (1,), "bytes of it"),
+    Member("noc_source", _i64, (NOC_REQUESTS,), "when each takes its source's bytes, 0 = it has"),
+    Member("noc_source_next", _i64, (1,), "drawn times: the first of these cycles, 0 = none"),
+    Member("noc_source_late", _i64, (2,), "drawn times: 1 + seed << 16 | tile, 0 = none; pc or -1"),
     Member("noc_arrived", _i64, (NOC_ARRIVED, 6), "what the NoC wrote last to L1, as a ring:"),
     Member("noc_arrivals", _i64, (1,), "so many times: address, bytes, tile, core, pc, round"),
     Member("inert", _u32, (32,), "inert registers, in the order of their addresses"),

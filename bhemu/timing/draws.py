@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.devices.niu_request import PC, SEQUENCE
 from bhemu.jit.subset import njit
 from bhemu.noc.delivery import mixed
 from bhemu.program.coordinates import XY
@@ -33,6 +34,9 @@ def begin(s: Any, late: Lateness, tile: int, xy: XY) -> None:
     for name in ("late_slow", "late_log", "late_seen", "store_due"):
         getattr(s, name)[...] = 0
     s.late_named[0] = len(late.acts)
+    s.noc_source_late[0] = 1 + (late.seed << 16 | tile) if late.requests or not late.acts else 0
+    pcs = [acts.pc for acts in late.requests if acts.pc is not None]
+    s.noc_source_late[1] = pcs[0] if pcs else -1
     s.late_acts[:, 0] = -1
     for i, acts in enumerate(late.of_tile(xy)):
         s.late_acts[i] = acts.row
@@ -82,6 +86,24 @@ def _drawn_by_name(s: Any, agent: Any, pc: Any, most: Any) -> Any:
         if acts[2] <= count <= acts[3] and (seed & 4 == 0 or x >> 30 == 0):
             cycles = max(cycles, 1 + (x & 0xFFFF) % (bound - 1))
     return cycles
+
+
+@njit
+def source_late(s: Any, i: Any) -> Any:
+    """Cycles by which request `i` takes the bytes of its source late.
+
+    Every second request of a seed alone is late, up to a power of 2 of its own.
+    """
+    pc, seed = s.noc_source_late[1], s.noc_source_late[0] - 1
+    if seed < 0 or (pc >= 0 and pc != s.noc_request[i, PC]):
+        return np.int64(0)
+    x = mixed(seed, s.noc_request[i, SEQUENCE] + 1)
+    if s.late_named[0]:
+        seed >>= np.int64(_TILE)
+        bound, some = np.int64(_SCALES[seed & 3]), seed & 4 == 0
+        return 1 + (x & 0xFFFF) % (bound - 1) if some or x >> 30 == 0 else np.int64(0)
+    bound = np.int64(1) << (_LEAST + (x & 0xFF) % (_MOST - _LEAST + 1))
+    return (x >> 8 & 0xFFFF) % bound if x >> 30 == 0 else np.int64(0)
 
 
 @njit

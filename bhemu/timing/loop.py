@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.devices import niu
 from bhemu.devices.niu_request import DUE
 from bhemu.jit.intrinsics import call_entry, call_step
 from bhemu.jit.subset import njit
@@ -72,6 +73,15 @@ def _wake_sleepers(s: Any) -> None:
 
 
 @njit
+def _sent(s: Any, i: Any) -> None:
+    """A core has sent request `i`."""
+    if s.timed[0] == MODELLED:
+        s.noc_request[i, DUE] = s.clock[0] * NOC_STAGES  # its first stage is now
+    elif s.noc_source[i]:
+        niu.delay_source(s, i, draws.source_late(s, i))
+
+
+@njit
 def _core(s: Any, c: Any) -> Any:
     """An instruction of core `c`; 0, or why everything stops (the instruction is resumed)."""
     agent = FIRST_CORE + c
@@ -103,8 +113,8 @@ def _core(s: Any, c: Any) -> Any:
         status = call_step(s.run_core[0], s, c)
         if status != STOP_TIME or time_is_over(s):
             break
-    if s.noc_requests[0] > sent and s.timed[0] == MODELLED:
-        s.noc_request[sent, DUE] = s.clock[0] * NOC_STAGES  # its first stage is now
+    if s.noc_requests[0] > sent:
+        _sent(s, sent)
     if status != 0:
         return status
     used = s.turn_given[0] - s.left[c]
@@ -386,6 +396,8 @@ def _cycle(s: Any) -> Any:
             return np.int64(STOP_LOG)
         draws.renew(s)
         _order(s)
+        if 0 < s.noc_source_next[0] <= s.clock[0]:
+            niu.take_sources(s)
         status = _results(s)
         if status != 0:
             if status > 0:  # as below
@@ -411,6 +423,8 @@ def _cycle(s: Any) -> Any:
 def _next_cycle(s: Any) -> Any:
     """The cycle in which an agent is due, NEVER where all sleep."""
     first = answers.next_due(s, np.int64(NEVER))
+    if s.noc_source_next[0]:
+        first = min(first, s.noc_source_next[0])
     for agent in range(AGENTS):
         first = min(first, s.agent_next[agent])
     return first
