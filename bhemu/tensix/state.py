@@ -36,6 +36,7 @@ NOC_FIELDS = 16  # of each of them
 NOC_ARRIVED = 64  # writes of the NoC to L1 that a tile remembers, for messages
 NOC_DATA = 1 << 18  # bytes of writes that may be under way
 L0_LINES, L0_LINE = 4, 16  # lines of a core's data cache, bytes of each
+
 UNITS = 6  # that hold a word while they work on it, see tensix/in_flight.py
 BEGUN = 7  # words of Config that a unit reads when it begins, see tensix/begun.py
 AGENTS = UNITS + CORES + THREADS  # of the timed form
@@ -51,8 +52,7 @@ MODELLED, DRAWN = 1, 2  # of `timed`
 LATE_LOG = 1 << 12  # drawn delays that are remembered
 LATE_ACTS = 16  # kinds of acts that a late run may be told to delay
 
-_i64, _u8, _u16, _u32, _u64 = np.int64, np.uint8, np.uint16, np.uint32, np.uint64
-_i16 = np.int16
+_i64, _i16, _u8, _u16, _u32, _u64 = np.int64, np.int16, np.uint8, np.uint16, np.uint32, np.uint64
 
 MEMBERS = (
     Member("l1", _u8, (L1_SIZE,), "L1 memory"),
@@ -458,8 +458,7 @@ MEMBERS = (
 POINTERS = (
     *("host", "engine", "registers", "table", "second", "noc_map", "run_rounds", "run_core"),
     *("run_tensix", "run_thread", "bus_read", "bus_write", "window_entry", "sync_entry"),
-    "port_access",
-    "profile_table",
+    *("port_access", "profile_table"),
 )
 _NAMES = tuple(member.name for member in MEMBERS)
 TIMED = _NAMES[_NAMES.index("timed") : _NAMES.index("late_log") + 1]

@@ -46,5 +46,5 @@ def test_a_state_of_each_layout_loads(tmp_path: Path, layout: str) -> None:
     assert again.tile[1, 2].read(0x100, 9) == b"as it was"
 
 
-def test_six_layouts_are_known() -> None:
-    assert len(LAYOUTS) == 6
+def test_seven_layouts_are_known() -> None:
+    assert len(LAYOUTS) == 7

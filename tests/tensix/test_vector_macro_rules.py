@@ -85,7 +85,8 @@ def some_word(rng: random.Random, row: int) -> int:
 def test_random_macros() -> None:
     """Whatever is accepted equals the literal scheduler; what is refused has a named reason."""
     accepted, rng = 0, random.Random(38)
-    for _ in range(500 if LONG else 50):
+    tries = 500 if LONG else 50
+    for _ in range(tries):
         s = some_macros(rng)
         words = [some_word(rng, row) for row in range(10)] + [NOP] * 9
         want = Scheduler.of(s)
@@ -99,7 +100,7 @@ def test_random_macros() -> None:
             assert want.model.differences(s) == []
             assert s.lreg16[0].tolist() == want.bonus
             accepted += 1
-    assert accepted > 900
+    assert accepted > 6 * tries
 
 
 def test_a_regular_mad_holds_the_word_that_reads_it() -> None:
