@@ -75,7 +75,7 @@ def compiled(program: str, flags: str, folder: Path) -> tuple[int, str, str, dic
     return done.returncode, done.stdout, done.stderr, members(state)
 
 
-@pytest.mark.parametrize(("program", "flags", "pauses"), RUNS)
+@pytest.mark.parametrize(("program", "flags", "pauses"), RUNS if TIMES > 1 else RUNS[::2])
 def test_nothing_shows_when_a_run_is_taken_over(
     tmp_path: Path, program: str, flags: str, pauses: int
 ) -> None:
