@@ -187,11 +187,16 @@ class Selected:
         self.done = {True: 0, False: 0}  # tests that have run, by whether compiled code is needed
         self.compiler: subprocess.Popen[bytes] | None = None
 
-    def pytest_sessionstart(self, session: pytest.Session) -> None:
-        """Compile beside the first tests."""
-        first = not hasattr(session.config, "workerinput")
-        if first and JIT and not any(cache.root().glob("run_rounds-*")):
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self) -> None:
+        """Compile beside the first tests, once a worker has collected them."""
+        if self.compiler is None and JIT and not any(cache.root().glob("run_rounds-*")):
             self.compiler = subprocess.Popen([sys.executable, "-m", "bhemu", "warm", "-q"])
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """The same without workers."""
+        if not hasattr(session.config, "workerinput"):
+            self.pytest_xdist_node_collection_finished()
 
     def _compiled(self, nodeid: str) -> bool:
         """Whether a test is of a file that needs compiled code."""
