@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 _HERE = "PROGRAM.toml"
-_PROGRAMS = (".toml", ".npz", ".elf", *(_SOURCES := (".c", ".cc", ".cpp", ".cxx", ".S", ".h")))
+_SOURCES = (".c", ".cc", ".cpp", ".cxx", ".S", ".h")
+_FILES = (".toml", ".npz", ".elf", *_SOURCES)  # endings of what is no PLACE of `bhemu why`
 _KINDS = {".npy": "a tensor", **dict.fromkeys(_SOURCES, "a source of C or assembly")}
 FLAGS = ("cores", "inputs", "expects", "until", "sets")
 
@@ -253,7 +254,7 @@ def _in_folder(values: dict[str, Any]) -> None:
         values["program"] = _HERE
     elif path is not None and "place" in values and values["place"] is None:
         given = Path(path)
-        if files.is_missing(given) and len(given.parts) == 1 and given.suffix not in _PROGRAMS:
+        if files.is_missing(given) and len(given.parts) == 1 and given.suffix not in _FILES:
             values["program"], values["place"] = _HERE, path
 
 

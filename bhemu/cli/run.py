@@ -232,7 +232,7 @@ def _tools(ctx: click.Context, param: click.Parameter, value: str | None) -> lis
 def _complete_tools(
     ctx: click.Context, param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """The names of --tool that begin so, behind those that are there."""
+    """The names of --tool that begin so, after those that are there."""
     before, comma, begun = incomplete.rpartition(",")
     names = (name for name in _TOOLS if name.startswith(begun))
     return [CompletionItem(f"{before}{comma}{name}") for name in names]

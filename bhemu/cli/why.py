@@ -24,12 +24,6 @@ if TYPE_CHECKING:
     from bhemu.why.saved_state import Told
 
 
-_INTERPRETED = (
-    "the order of accesses was not checked, because nothing is compiled here: pip install"
-    " 'bhemu[compile]'"
-)
-
-
 @click.command("why")
 @program_options
 @click.argument("place", required=False)
@@ -175,7 +169,7 @@ def findings(
 
 
 def pairs(notes: "list[Finding]", program: "Program") -> str:
-    """How many accesses that nothing orders no late run has shown to matter, and who tells them."""
+    """How many unordered accesses no late run has shown to matter, and the command for them."""
     number = "1 pair" if len(notes) == 1 else f"{len(notes)} pairs"
     text = f"{number} of accesses that nothing orders, not seen to change the result"
     return f"{text}: bhemu check --tool order {program.path or 'PROGRAM'}"
@@ -183,13 +177,14 @@ def pairs(notes: "list[Finding]", program: "Program") -> str:
 
 def _nothing(asked: "Context") -> str:
     """What is said of a run of which nothing is known to be wrong, as far as was asked."""
+    from bhemu.jit.interpreted import COMPILER
     from bhemu.jit.subset import JIT
 
     ended = "the run ended as it should, and no output differs"
     if asked.notes:
         return f"{ended}; {pairs(asked.notes, asked.program)}"
     if not JIT:
-        return f"{ended}; {_INTERPRETED}"
+        return f"{ended}; the order of accesses is followed in compiled code alone: {COMPILER}"
     if asked.skipped or asked.cut:
         return f"{ended}; not all of the checks were asked to their end"
     return "nothing is wrong with this run: it ended, and no output differs"

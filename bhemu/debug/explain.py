@@ -8,6 +8,7 @@ import importlib
 import inspect
 import pkgutil
 import re
+import struct
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -25,7 +26,7 @@ from bhemu.devices.bus.naming import (
     thread_fields_at,
 )
 from bhemu.devices.bus.window import TENSIX_CORES, TRISCS
-from bhemu.errors import InputError
+from bhemu.errors import EXIT_LIMIT, EXIT_NO_PROGRESS, InputError
 from bhemu.machine.resolve import registers
 from bhemu.machine.sentences import RULES
 from bhemu.machine.word_text import GPRS, meaning
@@ -35,6 +36,7 @@ from bhemu.riscv.assembly import disassemble as riscv_text
 from bhemu.tensix import config_fields, formats, thread_fields, views
 from bhemu.tensix.config import CONFIG_WORDS, SHARED
 from bhemu.tensix.insn import BLOCKS, CONDITIONS, SEMAPHORE_NAMES, decode, disassemble, instructions
+from bhemu.tensix.state import LREG_CONSTANTS
 
 _NUMBER = re.compile(r"0[xX][0-9a-fA-F]{1,16}|\d{1,20}")
 _SOURCE = re.compile(r"Sources?:?\s+(.+?)\s*(?:\n\n|\Z)", re.DOTALL)
@@ -261,28 +263,31 @@ def _state(name: str) -> Iterator[Explanation]:
 
 _LREG = re.compile(r"lreg:?\[?(\d{1,2})\]?", re.IGNORECASE)
 _GENERAL = "instructions write and read it"
-_SET = "a constant for instructions; SFPCONFIG sets it, at power-up it is"
-_LREGS = (
-    *(_GENERAL,) * 7,
-    f"{_GENERAL}; where a mode says so, its low four bits name another LReg, lane by lane",
-    "the constant 0.837323 (0x3f56594b)",
-    "the constant 0.0",
-    "the constant 1.0 (0x3f800000)",
-    f"{_SET} -1.0 (0xbf800000)",
-    f"{_SET} 2 to the -9 (0x3b000000)",
-    f"{_SET} -0.674878 (0xbf2cc4c7)",
-    f"{_SET} -0.344847 (0xbeb08ff9)",
-    "a constant: twice the number of the lane, as an integer",
-)
+_FIXED = range(8, 11)  # those that SFPCONFIG does not set
+_LANES = 15
+
+
+def _role(n: int) -> str:
+    """What instructions do with an LReg."""
+    if n < 7:
+        return _GENERAL
+    if n == 7:
+        return f"{_GENERAL}; where a mode says so, its low four bits name another LReg of each lane"
+    if n == _LANES:
+        return "a constant: twice the number of the lane, as an integer"
+    bits = LREG_CONSTANTS[n - _FIXED.start]
+    (value,) = struct.unpack("<f", struct.pack("<I", bits))
+    set_ = "" if n in _FIXED else "SFPCONFIG sets it, at power-up it is "
+    return f"a constant for instructions: {set_}{float(f'{value:.6g}')} ({bits:#010x})"
 
 
 def _lreg(name: str) -> Iterator[Explanation]:
     """A register of the vector unit: LREG3, LReg[3], lreg:3."""
     found = _LREG.fullmatch(name)
-    if found is not None and (n := int(found[1])) < len(_LREGS):
+    if found is not None and (n := int(found[1])) <= _LANES:
         about = "a register of the vector unit: 32 lanes of 32 bits"
         shown = f"bhemu step PROGRAM: lreg {n}, watch lreg:{n}; bhemu dump PROGRAM lreg"
-        yield Explanation(about, f"LReg[{n}]", (_LREGS[n], shown))
+        yield Explanation(about, f"LReg[{n}]", (_role(n), shown))
 
 
 def _core(name: str) -> Iterator[Explanation]:
@@ -355,28 +360,31 @@ def _ending(name: str) -> Iterator[Explanation]:
             yield Explanation("how a run ends", rule, (kind, *about))
 
 
-_WHO = "bhemu why PROGRAM says who waits for whom, and what could have ended the waits"
+_WAITS = "bhemu why PROGRAM says which agent waits for which, and what could have ended the waits"
 _ENDINGS = {
     "DEADLOCK": (
-        "NoProgress, exit code 3: every core and thread waits, is parked or in reset, so that"
-        " nothing can happen any more",
-        _WHO,
+        f"NoProgress, exit code {EXIT_NO_PROGRESS}: every core and thread waits, is parked or in"
+        " reset, so that nothing can happen any more",
+        _WAITS,
     ),
     "LIVELOCK": (
-        "NoProgress, exit code 3: the cores that run are in loops that they can never leave,"
-        " whatever time passes; all others wait",
-        _WHO,
+        f"NoProgress, exit code {EXIT_NO_PROGRESS}: the cores that run are in loops that they can"
+        " never leave, whatever time passes; all others wait",
+        _WAITS,
         "where a host is to answer, --livelock 0 lets them go on",
     ),
     "IDLE": (
-        "NoProgress, exit code 3: everything is idle or parked, and [run] until does not hold",
+        f"NoProgress, exit code {EXIT_NO_PROGRESS}: everything is idle or parked, and [run] until"
+        " does not hold",
         "bhemu run PROGRAM shows how many instructions each core has retired",
     ),
     "LIMIT": (
-        "Limit, exit code 7: the clock has come to [run] limit before the end",
+        f"Limit, exit code {EXIT_LIMIT}: the clock has come to [run] limit before the end",
         "bhemu why PROGRAM says whether the program is right and needs more time",
     ),
-    "TIMEOUT": ("Limit, exit code 7: [run] timeout_s, in seconds, came before the end",),
+    "TIMEOUT": (
+        f"Limit, exit code {EXIT_LIMIT}: [run] timeout_s, in seconds, came before the end",
+    ),
 }
 
 

@@ -72,7 +72,7 @@ def _declared(lines: list[str], header: str) -> list[KernelName]:
 
 
 def _conditions(line: str, before: list[str]) -> list[str]:
-    """The conditions of the preprocessor behind a line, given those before it."""
+    """The conditions of the preprocessor after a line, given those before it."""
     word, _, text = line.partition(" ")
     if word.startswith("#if"):
         return [*before, re.sub(r"defined\((\w+)\)", r"\1", text).replace("||", "or")]

@@ -127,9 +127,8 @@ class Backend:
                 getattr(s, name)[0] = token
             s.port_access[0] = _PORT
             entries.fill(s, windows, *_FIRST)
-        if (
-            timed and not s.is_copy
-        ):  # threads run when it is their time, not when a core looks at them
+        # In timed runs threads run when it is their time, not when a core looks at them
+        if timed and not s.is_copy:
             s.run_tensix[0] = s.run_thread[0] = _REST
             s.count_passes[0] = 0
 

@@ -50,6 +50,7 @@ COUNTED = 8 + THREADS  # semaphores and FIFOs, whose values a profile follows
 PERF_BANKS, PERF_EVENTS = 5, 6  # of performance counters; cycles, and what they count
 MODELLED, DRAWN = 1, 2  # of `timed`
 LATE_LOG = 1 << 12  # drawn delays that are remembered
+LREG_CONSTANTS = (0x3F56594B, 0, 0x3F800000, 0xBF800000, 0x3B000000, 0xBF2CC4C7, 0xBEB08FF9)
 LATE_ACTS = 16  # kinds of acts that a late run may be told to delay
 
 _i64, _i16, _u8, _u16, _u32, _u64 = np.int64, np.int16, np.uint8, np.uint16, np.uint32, np.uint64
@@ -506,8 +507,7 @@ def _set(s: Any) -> None:
     """What is not 0 at power-up; a new record has never been touched beyond that."""
     s.host[0] = s.base
     s.dst_valid[:] = UNWRITTEN
-    constants = (0x3F56594B, 0, 0x3F800000, 0xBF800000, 0x3B000000, 0xBF2CC4C7, 0xBEB08FF9)
-    s.lreg[8:15] = np.array(constants, np.uint32)[:, None]
+    s.lreg[8:15] = np.array(LREG_CONSTANTS, np.uint32)[:, None]
     s.lreg[15] = 2 * np.arange(32)
     s.cc[:] = 1
     s.cc_en[0] = 1

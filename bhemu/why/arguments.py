@@ -30,7 +30,7 @@ class _Args(NamedTuple):
 
 
 def missing(context: Context) -> Iterator[Finding]:
-    """The first load behind the arguments of each core, of a run that went wrong.
+    """The first load after the arguments of each core, of a run that went wrong.
 
     Looked at are the bytes up to the end of the last core's arguments: nothing else lies there that
     a kernel of this core may load. Programs under firmware have their arguments elsewhere.

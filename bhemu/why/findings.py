@@ -224,9 +224,7 @@ def _with_line(tile: Tile, where: Where) -> Where:
             function, calls = core.inlined(pc)
             found = replace(where, file=file, line=line, function=function, inlined=calls)
             first = first or found
-            if (
-                function == where.function
-            ):  # code that was merged from copies belongs to the same one
+            if function == where.function:  # code merged from copies is of the same function
                 return found
     return first or where
 

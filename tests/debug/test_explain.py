@@ -75,7 +75,7 @@ def lines(text: str) -> str:
         ("TT_OP_SFPLOAD", ["SFPLOAD: a Tensix instruction"]),
         ("TTF_PACR_addr_mode", ["PACR.addr_mode: an operand"]),
         ("LREG3", ["LReg[3]: a register of the vector unit: 32 lanes", "step PROGRAM: lreg 3"]),
-        ("LReg[10]", ["the constant 1.0"]),
+        ("LReg[10]", ["a constant for instructions: 1.0 (0x3f800000)"]),
     ],
 )
 def test_what_has_a_name_is_explained(name: str, said: list[str]) -> None:

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
+from kernel.conftest import call
 
-from bhemu.cli import main
 from bhemu.kernel import compiler
 
 pytestmark = pytest.mark.skipif(compiler.zig() is None, reason="ziglang is not installed")
@@ -43,29 +42,14 @@ NO_WAIT_FOR_MOVES: Edit = ("math.c", "TTI_STALLWAIT(STALL_SFPU, WAIT_MATH);", NO
 NO_WAIT_FOR_STORES: Edit = ("math.c", "TTI_STALLWAIT(STALL_SYNC, WAIT_SFPU);", NONE)
 
 
-def call(*args: object) -> Any:
-    result = CliRunner().invoke(main, [str(arg) for arg in args])
-    assert "Traceback" not in result.output
-    return result
-
-
-@pytest.fixture(scope="module")
-def relu(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A new kernel, built."""
-    folder = tmp_path_factory.mktemp("new") / "relu"
-    assert call("new", folder, "--kernel").exit_code == 0
-    assert call("build", folder).exit_code == 0
-    return folder
-
-
 @pytest.fixture
-def changed(relu: Path, tmp_path: Path) -> Callable[[Edit], Path]:
+def changed(built: Path, tmp_path: Path) -> Callable[[Edit], Path]:
     """changed(edit): the folder of a kernel with this mistake, built."""
 
     def change(edit: Edit) -> Path:
         name, before, after = edit
         folder = tmp_path / f"relu{len(list(tmp_path.iterdir()))}"
-        shutil.copytree(relu, folder)
+        shutil.copytree(built, folder)
         text = (folder / name).read_text()
         assert before in text
         (folder / name).write_text(text.replace(before, after, 1))
@@ -229,8 +213,8 @@ def test_check_warns_of_buffers_that_share_bytes(changed) -> None:
     assert "overlap at 0x30800" in shown
 
 
-def test_a_watchpoint_names_the_request_that_has_brought_bytes(relu: Path) -> None:
-    shown = call("step", "-q", relu, "-x", "watch 0x30004:4; continue").stdout
+def test_a_watchpoint_names_the_request_that_has_brought_bytes(built: Path) -> None:
+    shown = call("step", "-q", built, "-x", "watch 0x30004:4; continue").stdout
     by = next(line for line in shown.splitlines() if line.strip().startswith("by "))
     assert "ncrisc" in by
     assert "reader.c" in by

@@ -5,27 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
+from kernel.conftest import call
 
-from bhemu.cli import main
 from bhemu.kernel import compiler
 
 pytestmark = pytest.mark.skipif(compiler.zig() is None, reason="ziglang is not installed")
 ELFS = Path(__file__).parents[2] / "elfs"
-
-
-def call(*args: object) -> Any:
-    result = CliRunner().invoke(main, [str(arg) for arg in args])
-    assert "Traceback" not in result.output
-    return result
-
-
-@pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("asked") / "relu"
-    assert call("new", folder, "--kernel").exit_code == 0
-    assert call("build", folder).exit_code == 0
-    return folder
 
 
 @pytest.fixture
