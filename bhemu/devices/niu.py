@@ -36,6 +36,7 @@ SENT_ATOMIC_ANSWERS, SENT_ACKS, SENT_READ_ANSWERS, SENT_READ_WORDS = range(48, 5
 REQUESTS, READS, ATOMICS, RECEIVED_WORDS, WRITES, WRITES_BEGUN = 52, 53, 54, 56, 58, 60
 _FLIT = 64
 _DATA = OFFSET["noc_data"]
+TO_LEAVE = 1  # `noc_source` of a write whose bytes are still to be taken, with no time for it yet
 
 
 @njit
@@ -216,7 +217,7 @@ def issue(s: Any, c: Any, noc: Any, i: Any) -> Any:
     s.noc_source[s.noc_requests[0]] = 0
     if request.takes_data(row[request.CONTROL]):
         if s.timed[0] and c < CORES:  # it takes them later (timing/loop.py, noc/timed.py)
-            s.noc_source[s.noc_requests[0]] = 1
+            s.noc_source[s.noc_requests[0]] = TO_LEAVE
             _add_outgoing(s, row, np.int64(1))
         else:
             take_source(s, s.noc_requests[0])

@@ -29,7 +29,6 @@ STAGES = 4
 MULTICAST = 1 << 8  # of what a request asks for, beside its kind and the kind of its target
 NEVER = 1 << 60
 _DATA = OFFSET["noc_data"]
-_TO_LEAVE = 1  # `noc_source` of a write that has not begun to leave; then DUE of its arrival
 _AGAIN = 16  # cycles after which a register that takes nothing is asked again
 
 
@@ -136,7 +135,7 @@ def _waits(chip: Any, noc: Any, place: Any, row: Any, now: Any) -> Any:
 def _leaves(chip: Any, t: Any, s: Any, at: Any, now: Any) -> None:
     """The request leaves its NIU: when does it arrive? A write has left when its last flit has."""
     row = s.noc_request[at]
-    if s.noc_source[at] > _TO_LEAVE:
+    if s.noc_source[at] > niu.TO_LEAVE:  # DUE of its arrival
         row[request.DUE] = s.noc_source[at]
         niu.take_source(s, at)
         return
