@@ -79,7 +79,7 @@ static inline void cb_pop(struct cb *cb, uint32_t pages) {
 
 #else
 
-/* The thread itself stores the counter, behind the words that use the pages. */
+/* The thread itself stores the counter, after the words that use the pages. */
 #define CB_GPR 60u
 #define STOREREG_BASE 0xFFB00000u
 

@@ -37,7 +37,7 @@ static inline void set_up_buffers(volatile struct kernel_config_msg_t *launch, u
     }
 }
 
-/* Calls the kernel of `core`, position-independent text behind kernel_config_base. */
+/* Calls the kernel of `core`, position-independent text after kernel_config_base. */
 static inline void run_kernel(volatile struct kernel_config_msg_t *launch, uint32_t core) {
     uint32_t base = launch->kernel_config_base[0];
     rta_l1_base = base + launch->rta_offset[core].rta_offset;
