@@ -6,9 +6,10 @@ SHOWN := $(PYTHON) scripts/shown.py
 PIP := $(BIN)/pip install --disable-pip-version-check --progress-bar off
 RUNTIME := $(VENV)/.runtime
 ALL := $(VENV)/.all
+ZIG := $(VENV)/.zig
 
 .PHONY: setup run test test-ci test-all select timing test-pythons test-hosts test-aarch64 reliability lint format bench docs notebooks firmware library vectors vectors-check coverage \
-  mutate wheel wheel-check clean
+  mutate wheel wheel-own wheel-check clean
 
 setup: $(ALL)
 
@@ -20,6 +21,10 @@ $(RUNTIME): pyproject.toml
 
 $(ALL): $(RUNTIME)
 	@$(SHOWN) "installing what tests and documents need, once" $(PIP) -e '.[test,build,dev,hosts,docs,sweep,mcp]'
+	touch $@
+
+$(ZIG): $(RUNTIME)
+	$(PIP) -q ziglang==0.17.0
 	touch $@
 
 run: $(RUNTIME)
@@ -100,9 +105,8 @@ mutate: setup
 
 # The wheel carries the machine code of every entry (docs/internals.md); the checkout does not.
 # LEVEL=x86-64-v3: for those processors only (bhemu/jit/host.py, CARRIED)
-wheel: $(RUNTIME)
+wheel: $(ZIG)
 	rm -rf build dist bhemu/data/*.code bhemu/data/*.so
-	$(PIP) -q ziglang==0.17.0
 	$(BIN)/python -c 'from bhemu.hosts import libbhemu; libbhemu.path()'
 	$(BIN)/python scripts/make_objects.py bhemu/data $(if $(LEVEL),--level $(LEVEL))
 	$(BIN)/pip wheel -q --disable-pip-version-check --no-deps -w dist .; \
@@ -114,8 +118,10 @@ library: setup
 	$(BIN)/python -c 'from bhemu.hosts import libbhemu; libbhemu.path()'
 
 # With the code for this machine, which is all that can be tried here.
-wheel-check: $(RUNTIME)
+wheel-own: $(RUNTIME)
 	$(MAKE) wheel LEVEL=$$($(BIN)/python -c 'from bhemu.jit import host; print(host.level())')
+
+wheel-check: wheel-own
 	$(BIN)/python scripts/check_wheel.py
 
 clean:

@@ -5,7 +5,6 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +20,6 @@ from bhemu.program import files, toml
 from bhemu.text import printable
 
 if TYPE_CHECKING:
-    from bhemu.debug.explain import Explanation
     from bhemu.program.loader import Image, Segment
     from bhemu.tensix.insn import Instruction
 
@@ -71,16 +69,16 @@ def isa_command(
     if mnemonic is not None:
         if mnemonic.upper() not in known:
             raise _unknown(list(known), mnemonic)
-        chosen, text = known[mnemonic.upper()]
-        output.say(json.dumps(chosen, indent=2) if as_json else text)
+        chosen = known[mnemonic.upper()]
+        output.say(json.dumps(chosen["row"], indent=2) if as_json else chosen["text"])
     elif as_json:
-        output.say(json.dumps([row for row, _ in known.values()], indent=2))
+        output.say(json.dumps([one["row"] for one in known.values()], indent=2))
     else:
-        _table([row for row, _ in known.values()])
+        _table([one["row"] for one in known.values()])
 
 
-def _known() -> dict[str, tuple[dict[str, Any], str]]:
-    """Every instruction by opcode: its row and what explains it, by mnemonic.
+def _known() -> dict[str, dict[str, Any]]:
+    """Every instruction by opcode: `row`, `text` of isa, and what is `explained`, by mnemonic.
 
     Kept in the cache for these sources: importing all classes takes longer than all else.
     """
@@ -90,7 +88,7 @@ def _known() -> dict[str, tuple[dict[str, Any], str]]:
     data = b"".join(path.read_bytes() for path in (_COVERAGE, _MODES) if path.is_file())
     name = f"isa-{host.fingerprint()}-{hashlib.sha256(data).hexdigest()[:16]}"
     if host.fingerprint() and (found := kept.read(name)) is not None:
-        known: dict[str, tuple[dict[str, Any], str]] = json.loads(found)
+        known: dict[str, dict[str, Any]] = json.loads(found)
         return known
     known = declared()
     if host.fingerprint():
@@ -99,14 +97,21 @@ def _known() -> dict[str, tuple[dict[str, Any], str]]:
     return known
 
 
-def declared() -> dict[str, tuple[dict[str, Any], str]]:
+def declared() -> dict[str, dict[str, Any]]:
     """The same, of the classes."""
     from bhemu.tensix import units
     from bhemu.tensix.insn import instructions
 
     assert units.MODULES
     classes = [instructions()[opcode] for opcode in sorted(instructions())]
-    return {cls.name: (row(cls), "\n".join(_explain(cls))) for cls in classes}
+    return {
+        cls.name: {
+            "row": row(cls),
+            "text": "\n".join(_explain(cls)),
+            "explained": _explained(cls.name),
+        }
+        for cls in classes
+    }
 
 
 @cache
@@ -469,7 +474,7 @@ def explain_command(names: tuple[str, ...], as_json: bool, **values: Any) -> int
     outside = {"allow_outside": values["allow_outside"]}
     if as_json and not names and values["coverage"] is None and not values["c_header"]:
         return output.report(
-            {"instructions": [row for row, _ in _known().values()]}, EXIT_OK, as_json=True
+            {"instructions": [one["row"] for one in _known().values()]}, EXIT_OK, as_json=True
         )
     if not names or values["c_header"] or values["coverage"] is not None:
         about = {name: values[name] for name in ("c_header", "coverage")}
@@ -480,12 +485,20 @@ def explain_command(names: tuple[str, ...], as_json: bool, **values: Any) -> int
         lines = _disassembled(names, **of_elf, **outside)
         found = {"lines": list(lines)} if as_json else {}
         return output.report(found, EXIT_OK, lines, as_json=as_json)
-    explained = [one for name in names for one in _explained(name)]
-    lines = (line for one in explained for line in one.as_text())
-    shown: dict[str, object] = (
-        {"explained": [_as_dict(one) for one in explained]} if as_json else {}
+    known = {} if names[0][:1].isdigit() else _known()
+    explained = [
+        one
+        for name in names
+        for one in (known[name]["explained"] if name in known else _explained(name))
+    ]
+    lines = (
+        line
+        for one in explained
+        for line in (f"{one['name']}: {one['kind']}", *(f"  {line}" for line in one["lines"]))
     )
-    return output.report(shown, EXIT_OK, lines, as_json=as_json)
+    return output.report(
+        {"explained": explained} if as_json else {}, EXIT_OK, lines, as_json=as_json
+    )
 
 
 def _is_code_file(name: str) -> bool:
@@ -498,29 +511,23 @@ def _is_code_file(name: str) -> bool:
     )
 
 
-def _explained(name: str) -> "list[Explanation]":
-    """What the name is; of an instruction also how C has it, its cycles and its status."""
+def _explained(name: str) -> list[dict[str, Any]]:
+    """What the name is, JSON-ready.
+
+    An instruction has its row of the list, too, and in its lines how C has it, its cycles and its
+    status.
+    """
     from bhemu.debug.explain import explain
-
-    found = explain(name)
-    for n, one in enumerate(found):
-        cls = _instruction(one)
-        if cls is not None:
-            more = (line.strip() for line in _explain(cls)[1:])
-            said = {line.strip() for line in one.lines}
-            found[n] = replace(one, lines=(*one.lines, *(m for m in more if m not in said)))
-    return found
-
-
-def _instruction(one: "Explanation") -> "type[Instruction] | None":
     from bhemu.tensix.insn import instructions
 
-    if one.kind != "a Tensix instruction":
-        return None
-    return next((cls for cls in instructions().values() if cls.name == one.name), None)
-
-
-def _as_dict(one: "Explanation") -> dict[str, Any]:
-    """JSON-ready values; an instruction has its row of the list, too."""
-    cls = _instruction(one)
-    return one.as_dict() if cls is None else {**one.as_dict(), "instruction": row(cls)}
+    found = []
+    for one in explain(name):
+        shown = one.as_dict()
+        if one.kind == "a Tensix instruction":
+            cls = next(cls for cls in instructions().values() if cls.name == one.name)
+            said = {line.strip() for line in one.lines}
+            more = (line.strip() for line in _explain(cls)[1:])
+            shown["lines"] = [*one.lines, *(line for line in more if line not in said)]
+            shown["instruction"] = row(cls)
+        found.append(shown)
+    return found

@@ -57,10 +57,6 @@ class Explanation:
     name: str
     lines: tuple[str, ...]
 
-    def as_text(self) -> list[str]:
-        """The heading and the lines, indented."""
-        return [f"{self.name}: {self.kind}", *(f"  {line}" for line in self.lines)]
-
     def as_dict(self) -> dict[str, object]:
         """JSON-ready values."""
         return {"kind": self.kind, "name": self.name, "lines": list(self.lines)}

@@ -15,8 +15,11 @@ def test_what_is_kept_is_what_the_classes_say(bhemu, monkeypatch) -> None:
     for _ in range(2):  # written, then read
         assert json.loads(json.dumps(isa._known())) == known
     monkeypatch.setattr(isa, "declared", lambda: 1 / 0)
-    assert json.loads(bhemu("isa", "--json").stdout) == [row for row, _ in known.values()]
-    assert bhemu("isa", "mvmul").stdout == known["MVMUL"][1] + "\n"
+    assert json.loads(bhemu("isa", "--json").stdout) == [one["row"] for one in known.values()]
+    assert bhemu("isa", "mvmul").stdout == known["MVMUL"]["text"] + "\n"
+    for name in ("MVMUL", "XMOV"):  # XMOV is other things, too
+        said = json.loads(bhemu("explain", "--json", name).stdout)["explained"]
+        assert said == isa._explained(name) == known[name]["explained"]
 
 
 def test_all_137_instructions_are_listed_once(bhemu) -> None:

@@ -39,6 +39,7 @@ _ALWAYS = "numba llvmlite logging concurrent.futures"
 COMMANDS = {
     "--help": Most(11, 77, f"{_ALWAYS} numpy tomllib"),
     "isa SFPMAD": Most(28, 306, f"{_ALWAYS} numpy unicorn elftools"),
+    "explain SFPMAD": Most(28, 306, f"{_ALWAYS} numpy unicorn elftools"),
     "run -q --compile=wait elfs/add1": Most(
         139, 2002, f"{_ALWAYS} rich bhemu.tensix.units bhemu.riscv.isa bhemu.timing.loop"
     ),

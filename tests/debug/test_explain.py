@@ -20,7 +20,7 @@ C = Path(bhemu.kernel.__file__).parent / "c"
 
 
 def lines(text: str) -> str:
-    return "\n".join(line for one in explain(text) for line in one.as_text())
+    return "\n".join(f"{one.name}: {one.kind}\n" + "\n".join(one.lines) for one in explain(text))
 
 
 @pytest.mark.parametrize(
