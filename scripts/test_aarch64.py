@@ -113,9 +113,8 @@ def main(names: Sequence[str]) -> int:
     paths = os.pathsep.join(map(str, (copy, copy / "tests", FOLDER / "site")))
     variables = {**os.environ, "PYTHONPATH": paths, "BHEMU_CACHE_DIR": str(FOLDER / "cache")}
     cases = names or sorted(path.stem for path in (ROOT / "tests" / "golden").glob("*.npz"))
-    done = subprocess.run(
-        [*python, "-c", CASES, *cases], env=variables, stdout=subprocess.PIPE, text=True
-    )
+    ran = [*python, "-c", CASES, *cases]
+    done = subprocess.run(ran, cwd=copy, env=variables, stdout=subprocess.PIPE, text=True)
     lines = done.stdout.splitlines()
     equal = sum(line.endswith(" equal") for line in lines)
     print("\n".join(line for line in lines if not line.endswith(" equal")))
