@@ -18,6 +18,7 @@ from bhemu.riscv.assembly import RA, SP
 from bhemu.riscv.assembly import disassemble as riscv_text
 from bhemu.riscv.formats import Load, Store
 from bhemu.riscv.isa import decode as decode_riscv
+from bhemu.tensix.frontend import FROM_REPLAY
 from bhemu.tensix.insn import decode, disassemble
 from bhemu.tensix.rules import GUEST, Rule
 
@@ -47,13 +48,18 @@ def where_core(tile: Tile, c: int, pc: int | None = None, **more: Any) -> Where:
 
 
 def where_thread(tile: Tile, t: int) -> Where:
-    """Place of the word at the wait gate of thread `t`: the core that pushed it, from where."""
+    """Place of the word at the wait gate of thread `t`: the core that pushed it, from where.
+
+    Of a replay slot that nothing has recorded it is the REPLAY that plays it.
+    """
     s = tile.state
-    word = int(s.gate_word[t])
+    word, pc = int(s.gate_word[t]), int(s.gate_pc[t])
+    if pc == 0 and s.gate_from[t] >= FROM_REPLAY:
+        pc = int(s.play_pc[t])
     return where_core(
         tile,
         int(s.gate_core[t]),
-        int(s.gate_pc[t]),
+        pc,
         thread=t,
         word=word,
         decoded=disassemble(word),

@@ -103,6 +103,15 @@ class Outcome:
         same = self.ending == other.ending and self.reads == other.reads
         return same and self.outputs == other.outputs
 
+    def alike(self, other: "Outcome") -> bool:
+        """The same, or refused for the same act: when that came decides what outputs hold then."""
+        if not (self.refused and other.refused):
+            return self.same(other)
+        one, two = self.error, other.error
+        assert one is not None
+        assert two is not None
+        return (one.rule, one.message, one.where) == (two.rule, two.message, two.where)
+
     @property
     def ending(self) -> str | None:
         """The kind of error that ended it."""

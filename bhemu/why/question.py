@@ -88,6 +88,8 @@ def findings(asked: Context, target: Launched, error: BhemuError | None) -> list
         found = checks.findings(asked, checks.fitting(asked), found, roots=True)
     if isinstance(error, NoProgress):
         symptom, found = [with_hand_over(symptom[0], error, found)], apart(error, found)
+    elif error is not None and symptom:
+        symptom, found = [], checks.explained(symptom[0], found)
     shown = [one for one in found if (one.check, one.severity) != ("order", "note")]
     asked.notes = [one for one in found if one not in shown]
     return of_kernels(asked, checks.ordered([*symptom, *shown]))

@@ -124,7 +124,7 @@ def _of_step(step: Step, other: Step | None) -> Iterator[Acts]:
 def _differs(context: Context, late: Lateness) -> Witness | None:
     """The late run if it ends differently: with other outputs, an error, or in a deadlock."""
     seen = _tried(context, late)
-    if seen is None or seen.same(context.symptom) or seen.same(_on_time(context)):
+    if seen is None or seen.alike(context.symptom) or seen.alike(_on_time(context)):
         return None
     return Witness(late, seen)
 

@@ -3,6 +3,7 @@
 import importlib
 import pkgutil
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import cache
 
 from bhemu.errors import InputError
@@ -72,7 +73,7 @@ def findings(
     others.sort(key=lambda one: [*CLASSES].index(CLASS_OF.get(one.name, _CURES)))
     for number, check in enumerate(others, 1):
         early = roots and any(one.check == "order" and one.severity == "error" for one in told)
-        if not (early and check.name in CLASSES["unwritten"]):
+        if not (early and check.name == "unwritten"):
             told += _of(check, context, f"{number} of {len(others)}")
     sure = [one for one in told if one.severity != "note"]
     if sure or getattr(context.symptom.error, "graph", None) is not None:
@@ -108,6 +109,23 @@ def _tells(root: Finding, one: Finding) -> bool:
     if root.check == "order" and one.check == "contract" and _declared(one):
         return all(root.culprit.get(name) == one.culprit.get(name) for name in ("file", "line"))
     return False
+
+
+def explained(refused: Finding, found: Sequence[Finding]) -> list[Finding]:
+    """A refused word, and the findings; that of a value it uses which nothing has written is one
+    with it."""
+    for one in found:
+        if one.check == "unwritten" and _accesses(refused) & _accesses(one):
+            told = replace(
+                refused,
+                text=f"{refused.text}: {one.text}",
+                culprit=one.culprit,
+                victim=refused.culprit,
+                evidence=(*refused.evidence, *one.evidence),
+                advice=one.advice,
+            )
+            return [told, *(other for other in found if other is not one)]
+    return [refused, *found]
 
 
 def _declared(found: Finding) -> bool:

@@ -17,6 +17,8 @@ from bhemu.why.steps import Step, Word, maker
 from bhemu.why.witness import Pair
 
 _CHANGES = "and changes"
+_BOTH = "count posts and gets, and look whether both sides mean this place"
+_EITHER = "each has waited, not for the other's access: one of both has the wrong place or count"
 _WAIT = "wait for the other side before this access: SEMWAIT, TTSync, a word of L1 that it sets"
 _RELEASE = "post, or set the word, after the last access and a STALLWAIT for the unit that makes it"
 _END = "wait for every core before the word that ends the program"  # of who stores it
@@ -61,6 +63,8 @@ def _pairs(context: Context, races: Observed, units: bool) -> list[PairFinding]:
         key = str(finding.culprit.get("core")), int(finding.culprit.get("pc", 0))
         if conflict.units and not isinstance(conflict.first.step, Word):
             key = "stores of", conflict.first.agent  # one wait is missing for all of them
+        elif finding.advice == _BOTH:  # and one place is wrong for all rows or words
+            key = "both", 1 << conflict.first.owner | 1 << conflict.second.owner
         pair = Pair(races.tile.xy, conflict.first.step, conflict.second.step)
         found.setdefault(key, PairFinding(with_evidence(finding, told), pair))
     return list(found.values())[:SEEN]
@@ -144,10 +148,8 @@ def _blamed(races: Observed, conflict: Conflict) -> tuple[Step, str, str]:
     if second.before is not None and races.is_kept(second):
         text = "after which nothing takes from the semaphore that it has waited for"
         return second.before, text, _GET
-    text = "or the other side has the wrong place: its wait does not cover that access"
-    advice = "count posts and gets, and look whether both sides mean this place"
     poll = None if isinstance(second.step, Word) else races.poll_for(second, first)
-    return poll or second.step, text, advice
+    return poll or second.step, _EITHER, _BOTH
 
 
 def _without_wait(races: Observed, event: Event, other: Event) -> tuple[Step, str, str]:
@@ -217,8 +219,8 @@ def _raced(races: Observed, conflict: Conflict) -> Finding:
         text = f"{one} is too early, {wrong}: {place_of}"
     else:
         both = f"{maker(first.step)} and {maker(second.step)}"
-        text = f"only their speed decides in which order {both} reach {place_of}: {one} is wrong,"
-        text += f" {wrong}"
+        text = f"only their speed decides in which order {both} reach {place_of}: "
+        text += wrong if wrong.startswith(_EITHER) else f"{one} is wrong, {wrong}"
     no_order = (
         "no semaphore, hand-over, TTSync, mutex, mailbox or polled word of this run orders"
         f" {maker(first.step)} at clock {first.step.clock} before {maker(second.step)}"
