@@ -13,12 +13,11 @@ from bhemu.machine.machine import Chip
 from bhemu.machine.tile import Tile
 from bhemu.program import schema
 from bhemu.program.coordinates import XY
-from bhemu.program.outputs import OutputResult
-from bhemu.why import arguments, checks, late_run, requests, saved_state
+from bhemu.why import arguments, checks, late_run, saved_state
 from bhemu.why.check import Context, Name, outcome, unsaved
 from bhemu.why.findings import Finding, of_error, of_one_hang, place
 from bhemu.why.origin import overwritten
-from bhemu.why.origin.dram import links_of, with_history
+from bhemu.why.origin.elements import links_of
 from bhemu.why.origin.outputs import of_output
 from bhemu.why.toml_lines import TomlLines
 from bhemu.why.waiting import (
@@ -81,7 +80,7 @@ def findings(asked: Context, target: Launched, error: BhemuError | None) -> list
         found += overwritten.code(tile, asked.program)
     if error is None:
         for number, wrong in enumerate(asked.symptom.wrong):
-            symptom += _of_output(asked, tile, wrong, follow=number < _FOLLOWED)
+            symptom += of_output(asked, tile, wrong, follow=number < _FOLLOWED)
     if asked.program.kind == schema.SAVED_STATE:  # which has no past that a check could look at
         found += saved_state.stacks(target)
     else:
@@ -117,29 +116,6 @@ def _hang(asked: Context, tile: Tile | None, error: NoProgress, found: Finding) 
     if stores:  # what was waited for had come
         return replace(hang, culprit=stores[0].culprit, victim=hang.culprit)
     return hang
-
-
-def _of_output(
-    asked: Context, tile: Tile | None, result: OutputResult, *, follow: bool
-) -> list[Finding]:
-    """A wrong output with its last writer and the causes of its first wrong element.
-
-    follow: find the causes by another run, for a program of a chip.
-    """
-    spec, report = result.spec, result.report
-    if spec.dram is None:
-        if tile is None and follow and spec.tile is not None:
-            tile = with_history(asked, spec.tile)
-        return of_output(asked, tile, result)
-    assert report is not None
-    assert report.first is not None
-    sent, told = requests.written(asked, spec, report.first.index)
-    seen = None
-    if sent is not None and sent.low is not None and follow:
-        seen = with_history(asked, sent.tile.xy)
-    first, *others = of_output(asked, seen, result, sent)
-    evidence = ((told,) if told else ()) + first.evidence
-    return [replace(first, evidence=evidence), *others]
 
 
 def of_program(

@@ -2,17 +2,18 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from bhemu.errors import Where
 from bhemu.jit.subset import JIT
 from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
-from bhemu.program.specs import OutputSpec
+from bhemu.program.specs import InputSpec, OutputSpec, Program
 from bhemu.why.check import Check, Context
 from bhemu.why.findings import Finding, merged, place
 from bhemu.why.order.conflicts import Observed, Transfer, observed, tiles
-from bhemu.why.requests import Moved
+from bhemu.why.order.sent import Sent
+from bhemu.why.order.tiles import Tiles
 from bhemu.why.steps import where
 from bhemu.why.toml_lines import TomlLines
 
@@ -20,6 +21,96 @@ _LIKE = {"fp8": ("fp8_e4m3", "fp8_e5m2"), "int8": ("int8", "uint8"), "tf32": ("f
 _HEADER = 16  # bytes that both units add to an address
 _FACE, _COLUMNS = 256, 16  # datums that follow each other in a tile, those of a row
 _AS_TILES = 'layout = "tile32" in PROGRAM.toml'
+
+
+# Which tensors of DRAM the NoC brings to L1 of which tile, or takes from there, in a whole run.
+
+_HOPS = 32  # tiles on the way
+Tensor = InputSpec | OutputSpec
+
+
+class _Held(NamedTuple):
+    """L1 `low` to `high` holds bytes of a tensor."""
+
+    low: int
+    high: int
+    tensor: Tensor
+
+
+class _Move(NamedTuple):
+    """Between L1 of two observed tiles."""
+
+    source: int
+    target: int
+    low: int
+    high: int
+    to: int
+
+
+class Moved:
+    """The tensors that requests of observed tiles have moved, by tile (number of its observer).
+
+    Time does not count: a range belongs to every tensor that was ever there.
+    """
+
+    def __init__(self, program: Program, tiles: Tiles) -> None:
+        self._pieces = list(_pieces(program))
+        self._from: list[set[_Held]] = [set() for _ in tiles.observers]
+        self._to: list[set[_Held]] = [set() for _ in tiles.observers]
+        moves = {move for sent in tiles.sent for one in sent for move in self._moves(one)}
+        for _ in range(_HOPS):
+            known = sum(map(len, (*self._from, *self._to)))
+            for move in moves:
+                self._carry(move)
+            if known == sum(map(len, (*self._from, *self._to))):
+                break
+
+    def tensors(self, n: int, low: int, high: int, *, source: bool) -> list[Tensor]:
+        """The tensors from which L1 `low` to `high` came (`source`), or to which it goes."""
+        held = (self._from if source else self._to)[n]
+        found = [one.tensor for one in held if one.low < high and low < one.high]
+        return list({id(one): one for one in found}.values())
+
+    def _moves(self, one: Sent) -> Iterator[_Move]:
+        if not (one.reads or one.takes_data):
+            return
+        (low, high), (there, end) = one.own, one.remote
+        for n in one.reached:
+            if one.reads:
+                yield _Move(n, one.tile, there, end, low)
+            else:
+                yield _Move(one.tile, n, low, high, there)
+        bank = one.bank
+        for piece, tensor in self._pieces if bank is not None else ():
+            meet = piece.address < end and there < piece.address + piece.size
+            if meet and piece.bank == bank and one.reads == isinstance(tensor, InputSpec):
+                held = (self._from if one.reads else self._to)[one.tile]
+                held.add(_Held(low, high, tensor))
+
+    def _carry(self, move: _Move) -> None:
+        """Carry the tensors of one end of a move over to the other."""
+        ahead = move.to - move.low
+        for held, near, far, by in (
+            (self._from, move.source, move.target, ahead),
+            (self._to, move.target, move.source, -ahead),
+        ):
+            first, last = (move.low, move.high) if by == ahead else (move.to, move.high + ahead)
+            for one in list(held[near]):
+                if one.low < last and first < one.high:
+                    low, high = max(one.low, first) + by, min(one.high, last) + by
+                    held[far].add(_Held(low, high, one.tensor))
+
+
+def _pieces(program: Program) -> Iterator[tuple[Any, Tensor]]:
+    """The pages of the tensors in DRAM."""
+    tensors: list[Tensor] = [*program.inputs, *program.outputs]
+    for tensor in tensors:
+        if tensor.dram is not None:
+            for piece in tensor.dram.pieces(tensor.size):
+                yield piece, tensor
+
+
+# Each UNPACR and PACR beside the tensors that it touches.
 
 
 @dataclass(frozen=True)

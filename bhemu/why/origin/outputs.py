@@ -9,7 +9,6 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from bhemu.errors import Where
-from bhemu.jit.subset import JIT
 from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
 from bhemu.program.codecs import widen
@@ -20,11 +19,8 @@ from bhemu.program.tensor import bit_offset, decode
 from bhemu.text import joined
 from bhemu.why.check import Context
 from bhemu.why.findings import Finding, place
-from bhemu.why.order.conflicts import observed
 from bhemu.why.origin.chain import Link, links_behind
-from bhemu.why.origin.dram import links_of_sent
-from bhemu.why.requests import Written
-from bhemu.why.steps import where
+from bhemu.why.origin.elements import causes
 from bhemu.why.toml_lines import TomlLines
 
 _WORD = 4
@@ -33,21 +29,24 @@ _EXPONENT = 0x7F800000  # all ones: infinity or NaN
 
 
 def of_output(
-    context: Context, tile: Tile | None, result: OutputResult, sent: Written | None = None
+    context: Context, tile: Tile | None, result: OutputResult, *, follow: bool
 ) -> list[Finding]:
     """The finding of a wrong element with its causes, then notes of the stores among them.
 
-    tile: the one whose L1 holds the element, with its history, or from which `sent` wrote it to
-    DRAM; None if no causes are followed. The culprit is the last writer if the value belongs at
-    another index; else the first cause that does more than move the value, else the word that
-    brought it to Dst.
+    tile: the only one of a program, with its history; follow: of a chip find the causes by another
+    run. The culprit is the last writer if the value belongs at another index; else the first cause
+    that does more than move the value, else the word that brought the value to Dst.
     """
-    report = result.report
+    report, spec = result.report, result.spec
     assert report is not None
     assert report.first is not None
-    links = [] if tile is None else _followed(tile, context.program, result, sent)
+    found = causes(context, tile, spec, report.first.index, follow=follow)
+    if not _changes(found.links) and spec.dram is None and report.worst is not None:
+        worst = causes(context, found.tile, spec, report.worst.index, follow=False)
+        found = worst if _changes(worst.links) else found
+    links, sent, tile = found.links, found.sent, found.tile
     context.touched += [(link.where, link.clock) for link in links if link.where is not None]
-    changed = [link for link in links if link.where is not None]
+    changed = _changes(links)
     made = next((link for link in changed if not link.moves), None)
     text = joined(str(report))
     if (belongs := _belongs(context, result)) is not None:
@@ -67,30 +66,20 @@ def of_output(
     if born is not None and (value := given(context.program, born.after)) is not None:
         culprit = place(Where(file="PROGRAM.toml", line=value[0]), None)
         text += f", which is {value[1]} of [[set]] read as a float"
-    evidence = tuple("  " * link.depth + str(link) for link in links)
-    victim = {"output": result.spec.name, "index": list(report.first.index)}
-    found = Finding("output", "error", text, culprit, victim, evidence, "")
-    if not culprit and context.program.is_alone and JIT:
-        found = _packed(context, result, found)
-    if not found.culprit and tile is not None:
-        found = _beside(context, tile, result, found)
-    return [found, *_stored(tile, links[1:], victim)]
+    if not culprit and found.packed is not None:
+        text += "; it was packed as what was there already"
+        culprit = place(*found.packed, tile)
+    told = (found.told,) if found.told else ()
+    evidence = (*told, *("  " * link.depth + str(link) for link in links))
+    victim = {"output": spec.name, "index": list(report.first.index)}
+    output = Finding("output", "error", text, culprit, victim, evidence, "")
+    if not culprit and tile is not None:
+        output = _beside(context, tile, result, output)
+    return [output, *_stored(tile, links[1:], victim)]
 
 
-def _followed(
-    tile: Tile, program: Program, result: OutputResult, sent: Written | None
-) -> list[Link]:
-    """The causes of the first wrong element, or of the worst if nothing has written the first."""
-    links: list[Link] = []
-    if sent is not None and result.report is not None and result.report.first is not None:
-        return links_of_sent(tile, program, result.spec, result.report.first.index, sent)
-    for one in (result.report.first, result.report.worst) if result.report else ():
-        if one is not None:
-            index = ",".join(str(n) for n in one.index)
-            links = links_behind(tile, program, "brisc", f"{result.spec.name}[{index}]")
-            if any(link.where is not None for link in links):
-                break
-    return links
+def _changes(links: list[Link]) -> list[Link]:
+    return [link for link in links if link.where is not None]
 
 
 def _stored(tile: Tile | None, links: Iterable[Link], victim: dict[str, Any]) -> Iterator[Finding]:
@@ -157,35 +146,18 @@ def given(program: Program, value: int) -> tuple[int, str] | None:
 # An element that nothing has changed.
 
 
-def _packed(context: Context, result: OutputResult, found: Finding) -> Finding:
-    """The finding with the last PACR to the element, which has packed the value that it had."""
-    (seen, *_), at = observed(context), resolve(context.tile, result.spec.at) + _offset(result)
-    packs = [one for one in seen.transfers() if not one.reads and one.first <= at < one.end]
-    if not packs:
-        return found
-    text, step = f"{found.text}; it was packed as what was there already", packs[-1].step
-    culprit = place(where(seen.tile, step), step.clock, seen.tile)
-    return replace(found, text=text, culprit=culprit)
-
-
 def _beside(context: Context, tile: Tile, result: OutputResult, found: Finding) -> Finding:
     """The finding with the writer of the nearest word of the output that is not zero."""
     low = resolve(tile, result.spec.at)
-    written = np.flatnonzero(np.frombuffer(tile.read(low, result.spec.size), "u1"))
+    spec, index = result.spec, found.victim["index"]
+    written = np.flatnonzero(np.frombuffer(tile.read(low, spec.size), "u1"))
     if not written.size:
         return found
-    near = low + int(written[np.argmin(abs(written - _offset(result)))]) & ~(_WORD - 1)
+    at = bit_offset(tuple(index), spec.shape, spec.dtype, spec.layout) // 8
+    near = low + int(written[np.argmin(abs(written - at))]) & ~(_WORD - 1)
     links = links_behind(tile, context.program, "brisc", f"{near:#x}:{_WORD}")
     if not links or links[0].where is None:
         return found
     text = f"{found.text}; nothing has written it, and what is next to it this line writes"
     culprit = place(links[0].where, links[0].clock, tile)
     return replace(found, text=text, culprit=culprit, evidence=(*found.evidence, str(links[0])))
-
-
-def _offset(result: OutputResult) -> int:
-    """The offset of the first wrong element in its output, in bytes."""
-    spec, report = result.spec, result.report
-    assert report is not None
-    assert report.first is not None
-    return bit_offset(report.first.index, spec.shape, spec.dtype, spec.layout) // 8
