@@ -499,7 +499,8 @@ class Launched:
 
     def _set_firmware_apart(self, error: NoProgress, firmware: FirmwareSpec) -> None:
         """Cores that wait for the next kernel in firmware explain no hang."""
-        from bhemu.machine.hang.graph import Waiter, set_idle_apart
+        from bhemu.machine.hang.graph import set_idle_apart
+        from bhemu.machine.hang.waits import Waiter
 
         paths = {str(path) for path in firmware.elfs.values()}
         tiles = {str(list(tile.xy)): tile for tile in self.tiles}

@@ -7,7 +7,8 @@ import pytest
 from released import release
 
 from bhemu.errors import EXIT_NO_PROGRESS, NoProgress
-from bhemu.machine.hang.graph import Waiter, WaitGraph
+from bhemu.machine.hang.graph import WaitGraph
+from bhemu.machine.hang.waits import Waiter
 from bhemu.machine.tile import Tile
 from bhemu.riscv.assembly import (
     A0,

@@ -6,8 +6,8 @@ import pytest
 from released import release
 
 from bhemu.errors import NoProgress, from_dict
-from bhemu.machine.hang.graph import Waiter, WaitGraph, graph_of
-from bhemu.machine.hang.waits import Releaser
+from bhemu.machine.hang.graph import WaitGraph, graph_of
+from bhemu.machine.hang.waits import Releaser, Waiter
 from bhemu.machine.tile import Tile
 from bhemu.riscv.assembly import A0, A1, PARK, ZERO, addi, beq, code, li, lw, sw, tt
 

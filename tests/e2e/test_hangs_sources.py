@@ -9,7 +9,8 @@ import pytest
 
 from bhemu.errors import EXIT_NO_PROGRESS, NoProgress
 from bhemu.launch.session import launch
-from bhemu.machine.hang.graph import Waiter, WaitGraph
+from bhemu.machine.hang.graph import WaitGraph
+from bhemu.machine.hang.waits import Waiter
 from bhemu.program.schema import load_program
 
 ROOT = Path(__file__).parents[2]

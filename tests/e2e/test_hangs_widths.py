@@ -4,7 +4,8 @@ import pytest
 from released import release
 
 from bhemu.errors import NoProgress
-from bhemu.machine.hang.graph import Waiter, WaitGraph
+from bhemu.machine.hang.graph import WaitGraph
+from bhemu.machine.hang.waits import Waiter
 from bhemu.machine.tile import Tile
 from bhemu.riscv.assembly import A0, A1, PARK, ZERO, addi, beq, code, lbu, lhu, li, lw, sw
 

@@ -9,8 +9,8 @@ import planted
 import pytest
 
 from bhemu.errors import NoProgress
-from bhemu.machine.hang.graph import Waiter, WaitGraph
-from bhemu.machine.hang.waits import Releaser
+from bhemu.machine.hang.graph import WaitGraph
+from bhemu.machine.hang.waits import Releaser, Waiter
 from bhemu.why.findings import Finding, HandOver, of_error
 from bhemu.why.waiting import apart, with_hand_over
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from bhemu.devices import niu
@@ -14,7 +13,7 @@ from bhemu.errors import NoProgress
 from bhemu.machine.error_text import where_core
 from bhemu.machine.hang import waits
 from bhemu.machine.hang.explore import Loop, livelock
-from bhemu.machine.hang.waits import Agents, Releaser, Wait
+from bhemu.machine.hang.waits import Agents, Releaser, Waiter
 from bhemu.memmap import CORE_NAMES, HOST, L1_SIZE, NOC_CTRL, NOC_RET_ADDR_LO, NOC_TARG_ADDR_LO
 from bhemu.noc.describe import at as shown
 from bhemu.noc.grid import number_at
@@ -26,44 +25,8 @@ if TYPE_CHECKING:
 
 # The graph of waits: blocked cores and threads, cores that poll, and the cycle they form.
 
-_NOTHING = (
-    "found nothing that could release it: no store to a constant address, no word in a program,"
-    " queue, MOP or replay buffer"
-)
 _TRISC = re.compile(r"\btrisc(\d)$")  # pushes the words of its thread: the same giver
 _NAMED = 4  # waiters that are named where more do the same
-
-
-@dataclass(frozen=True)
-class Waiter:
-    """One that waits, or goes round in a loop.
-
-    `kind` names the sort of resource ("semaphore", "mutex", "fifo", "src", "mailbox", "pcbuf",
-    "ttsync", "l1", "stream", "clock", ...), `resource` which one with its present value,
-    `releasers` those that could have released it, `place` and `where` the instruction, `detail` the
-    numbers, `history` the last to touch the resource.
-    """
-
-    who: str
-    kind: str
-    reason: str
-    place: str
-    detail: str
-    resource: dict[str, int] = field(default_factory=dict)
-    releasers: tuple[Releaser, ...] = ()
-    where: dict[str, object] = field(default_factory=dict)
-    history: str = ""
-
-    def __str__(self) -> str:
-        text = f"{self.who} waits for {self.reason}"
-        if self.detail:
-            text += f" ({self.detail})"
-        return f"{text}, {self.place}" if self.place else text
-
-    def lines(self) -> list[str]:
-        """The wait, then what could have ended it and what touched the resource last."""
-        more = [str(releaser) for releaser in self.releasers] or [_NOTHING]
-        return [f"  {self}", *(f"      {line}" for line in [*more, self.history] if line)]
 
 
 @dataclass(frozen=True)
@@ -150,19 +113,10 @@ def _some(names: list[str]) -> str:
     return f"{', '.join(names[:_NAMED])}{more}"
 
 
-def _waiter(agents: Agents, name: str, core: int, pc: int, wait: Wait) -> Waiter:
-    where = where_core(agents.tile, core, pc, **wait.instruction).as_dict()
-    return Waiter(
-        who=name,
-        kind=wait.resource.kind,
-        reason=wait.reason,
-        place=agents.tile.place(core, pc),
-        detail=wait.detail,
-        resource=wait.resource.numbers,
-        releasers=tuple(wait.releasers),
-        where=where,
-        history=wait.history,
-    )
+def _waiter(agents: Agents, name: str, core: int, pc: int, wait: Waiter) -> Waiter:
+    """A wait with the name and place of who waits."""
+    where = where_core(agents.tile, core, pc, **wait.where).as_dict()
+    return replace(wait, who=name, place=agents.tile.place(core, pc), where=where)
 
 
 def _cycle(waiters: Iterable[Waiter]) -> tuple[str, ...]:
@@ -396,7 +350,7 @@ def _network_waiter(chip: Controls, tile: Tile, waiter: Waiter) -> Waiter:
     """A waiter of one tile as the chip's graph shows it."""
     alone = len(chip.tiles_made()) == 1
     of = "" if alone else f"{_name(tile)} "
-    own = tuple(dataclasses.replace(r, who=f"{of}{r.who}", able=r.able) for r in waiter.releasers)
+    own = tuple(replace(r, who=f"{of}{r.who}", able=r.able) for r in waiter.releasers)
     address = waiter.resource.get("address", -1)
     reason, history = waiter.reason, waiter.history
     if waiter.kind == "l1" and 0 <= address < L1_SIZE:
@@ -405,7 +359,7 @@ def _network_waiter(chip: Controls, tile: Tile, waiter: Waiter) -> Waiter:
         history = "; ".join(part for part in (history, by_noc) if part)
     reason = _counter(tile, address) or reason
     who = f"{of}{waiter.who}"
-    return dataclasses.replace(waiter, who=who, releasers=own, reason=reason, history=history)
+    return replace(waiter, who=who, releasers=own, reason=reason, history=history)
 
 
 def _linked(tile: Tile) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from bhemu import memmap as mm
@@ -216,24 +216,54 @@ _NO_STORE = "no store to {:#x} was found in as much of its code as could be foll
 _WIDTHS = {1: "byte", 2: "half-word", 4: "word"}
 
 
-@dataclass(frozen=True)
-class Resource:
-    """What is waited for: its sort and its numbers (which one, value, maximum, owner, ...)."""
+_NOTHING = (
+    "found nothing that could release it: no store to a constant address, no word in a program,"
+    " queue, MOP or replay buffer"
+)
 
+
+@dataclass(frozen=True)
+class Waiter:
+    """One that waits, or goes round in a loop.
+
+    `kind` names the sort of resource ("semaphore", "mutex", "fifo", "src", "mailbox", "pcbuf",
+    "ttsync", "l1", "stream", "clock", ...), `resource` which one with its present value,
+    `releasers` those that could have released it, `place` and `where` the instruction, `detail` the
+    numbers, `history` the last to touch the resource.
+    """
+
+    who: str
     kind: str
-    numbers: dict[str, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Wait:
-    """A wait in words, before it has a name and a place."""
-
-    resource: Resource
     reason: str
-    detail: str
-    releasers: list[Releaser]
-    instruction: dict[str, Any] = field(default_factory=dict)
+    place: str = ""
+    detail: str = ""
+    resource: dict[str, int] = field(default_factory=dict)
+    releasers: tuple[Releaser, ...] = ()
+    where: dict[str, object] = field(default_factory=dict)
     history: str = ""
+
+    def __str__(self) -> str:
+        text = f"{self.who} waits for {self.reason}"
+        if self.detail:
+            text += f" ({self.detail})"
+        return f"{text}, {self.place}" if self.place else text
+
+    def lines(self) -> list[str]:
+        """The wait, then what could have ended it and what touched the resource last."""
+        more = [str(releaser) for releaser in self.releasers] or [_NOTHING]
+        return [f"  {self}", *(f"      {line}" for line in [*more, self.history] if line)]
+
+
+def _wait(
+    kind: str,
+    numbers: dict[str, int],
+    reason: str,
+    detail: str = "",
+    releasers: Iterable[Releaser] = (),
+    history: str = "",
+) -> Waiter:
+    """A wait in words, before it has a name and a place."""
+    return Waiter("", kind, reason, "", detail, numbers, tuple(releasers), {}, history)
 
 
 # Threads
@@ -258,7 +288,7 @@ def _head(s: Any, t: int) -> tuple[str, dict[str, Any]]:
     return text, shown
 
 
-def thread(agents: Agents, t: int) -> Wait:
+def thread(agents: Agents, t: int) -> Waiter:
     """What thread `t`, which has a word at its gate, waits for."""
     s = agents.s
     number = int(s.gate_blocked[t])
@@ -277,15 +307,15 @@ def thread(agents: Agents, t: int) -> Wait:
         wait = _stream(agents, t, CONDITIONS[number].text)
     elif number == gate.WAIT_SCALAR:
         owner = int(s.thcon[0]) - 1
-        resource = Resource("scalar", {"owner": owner})
-        wait = Wait(resource, CONDITIONS[number].text, "", [agents.thread(owner)])
+        text = CONDITIONS[number].text
+        wait = _wait("scalar", {"owner": owner}, text, "", [agents.thread(owner)])
     else:
         wait = _word_of_l1(agents, t, number)
     detail = "; ".join(part for part in (wait.detail, head) if part)
-    return Wait(wait.resource, wait.reason, detail, wait.releasers, instruction, wait.history)
+    return replace(wait, detail=detail, where=instruction)
 
 
-def _stream(agents: Agents, t: int, text: str) -> Wait:
+def _stream(agents: Agents, t: int, text: str) -> Waiter:
     """A latched STREAMWAIT: the register of the stream that its selector names now."""
     s, target = agents.s, int(agents.s.latch_target[t])
     selector = STREAM_ID_SYNC_SEC0_BankSel.word + int(s.latch_stream[t])
@@ -298,23 +328,23 @@ def _stream(agents: Agents, t: int, text: str) -> Wait:
     at = mmio.STREAMS_BASE + 0x1000 * n + 4 * register
     releasers = agents.by_stores(at, _NOBODY)
     releasers += agents.by_words(Effect(Kind.STORES, at))
-    resource = Resource("stream", {"stream": n, "register": register, "value": value})
-    return Wait(resource, text, f"stream {n} = {value}, awaited {target}", releasers)
+    numbers = {"stream": n, "register": register, "value": value}
+    return _wait("stream", numbers, text, f"stream {n} = {value}, awaited {target}", releasers)
 
 
-def _word_of_l1(agents: Agents, t: int, number: int) -> Wait:
+def _word_of_l1(agents: Agents, t: int, number: int) -> Waiter:
     """Any other word: what its class says of it, and the word of L1 that it looks at."""
     s, word = agents.s, int(agents.s.gate_word[t])
     text = CONDITIONS[number].text if number in CONDITIONS else "its turn"
     cls = decode(word)
     at = cls.looks_at(s, t, word) if cls else None
     if cls is None or at is None:
-        return Wait(Resource("other"), text, "", [])
-    resource = Resource("l1", {"address": at})
-    return Wait(resource, text, cls.explain(s, t, word), agents.by_stores(at, _NOBODY))
+        return _wait("other", {}, text)
+    told = cls.explain(s, t, word)
+    return _wait("l1", {"address": at}, text, told, agents.by_stores(at, _NOBODY))
 
 
-def _semaphore(agents: Agents, t: int, zero: bool) -> Wait:
+def _semaphore(agents: Agents, t: int, zero: bool) -> Waiter:
     s = agents.s
     selected = [i for i in range(8) if int(s.latch_sem[t]) >> i & 1]
     waited = [i for i in selected if (s.sem[i] == 0 if zero else s.sem[i] >= s.sem_max[i])]
@@ -324,12 +354,11 @@ def _semaphore(agents: Agents, t: int, zero: bool) -> Wait:
     releasers = semaphore_releasers(agents, i, zero)
     if not zero and not s.sem_max[i]:  # never set up: no SEMGET lets it fall below 0
         releasers = agents.by_words(Effect(Kind.SETS_BELOW_MAXIMUM, i))
-    return Wait(_semaphore_resource(s, i), reason, shown, releasers, history=touched(agents, i))
+    return _wait("semaphore", _numbers(s, i), reason, shown, releasers, touched(agents, i))
 
 
-def _semaphore_resource(s: Any, i: int) -> Resource:
-    numbers = {"index": i, "value": int(s.sem[i]), "max": int(s.sem_max[i])}
-    return Resource("semaphore", numbers)
+def _numbers(s: Any, i: int) -> dict[str, int]:
+    return {"index": i, "value": int(s.sem[i]), "max": int(s.sem_max[i])}
 
 
 def semaphore_releasers(agents: Agents, i: int, zero: bool) -> list[Releaser]:
@@ -363,7 +392,7 @@ def touched(agents: Agents, i: int) -> str:
     return f"semaphore {i} was {', '.join(parts)}"
 
 
-def _mutex(agents: Agents, t: int) -> Wait:
+def _mutex(agents: Agents, t: int) -> Waiter:
     s = agents.s
     cls = decode(int(s.gate_word[t]))
     assert cls is not None
@@ -381,24 +410,24 @@ def _mutex(agents: Agents, t: int) -> Wait:
             r for r in agents.by_words(released) if r.who in (thread_name(owner), mine.who)
         ]
         history = f"thread T{owner} acquired it at {taken}"
-    resource = Resource("mutex", {"index": i, "owner": owner})
-    return Wait(resource, f"mutex {i}", f"held by thread T{owner}", releasers, history=history)
+    numbers, held = {"index": i, "owner": owner}, f"held by thread T{owner}"
+    return _wait("mutex", numbers, f"mutex {i}", held, releasers, history)
 
 
-def _bank(agents: Agents, which: int, bank: int, valid: bool) -> Wait:
+def _bank(agents: Agents, which: int, bank: int, valid: bool) -> Waiter:
     name = _SRC[which]
     wanted = Effect(Kind.HANDS_OVER if valid else Kind.FREES, which)
     owner = "the unpacker" if valid else "the matrix unit"
     reason = f"{name} bank {bank} to become {'valid' if valid else 'free'}"
     releasers = agents.by_words(wanted)
-    resource = Resource("src", {"which": which, "bank": bank, "valid": int(not valid)})
-    return Wait(resource, reason, f"{owner} has it", releasers)
+    numbers = {"which": which, "bank": bank, "valid": int(not valid)}
+    return _wait("src", numbers, reason, f"{owner} has it", releasers)
 
 
 # Blocked cores
 
 
-def core(agents: Agents, c: int, number: int, address: int) -> Wait:
+def core(agents: Agents, c: int, number: int, address: int) -> Waiter:
     """What core `c` waits for: condition `number` of its access to `address`."""
     text = CONDITIONS[number].text if number in CONDITIONS else "a device"
     shown = f"address {address:#010x}"
@@ -407,15 +436,15 @@ def core(agents: Agents, c: int, number: int, address: int) -> Wait:
         queued = int(agents.s.fifo_write[t] - agents.s.fifo_read[t])
         reason = f"room in the instruction FIFO of T{t}"
         shown += f", {queued} words queued for T{t}"
-        resource = Resource("fifo", {"thread": t, "queued": queued})
-        wait = Wait(resource, reason, shown, [agents.thread(t)])
+        numbers = {"thread": t, "queued": queued}
+        wait = _wait("fifo", numbers, reason, shown, [agents.thread(t)])
     elif number in _TTSYNC:
-        wait = Wait(Resource("ttsync", {"thread": c - 1}), text, shown, [agents.thread(c - 1)])
+        wait = _wait("ttsync", {"thread": c - 1}, text, shown, [agents.thread(c - 1)])
     elif number in (mailbox.EMPTY, mailbox.FULL):
         wait = _mailbox(agents, c, number, (address - mm.MAILBOX_BASE) >> 12, shown)
     else:
         wait = _pcbuf(agents, c, number, address, text, shown)
-    return Wait(wait.resource, wait.reason, wait.detail, wait.releasers, _instruction(agents, c))
+    return replace(wait, where=_instruction(agents, c))
 
 
 def _instruction(agents: Agents, c: int, pc: int | None = None) -> dict[str, Any]:
@@ -424,7 +453,7 @@ def _instruction(agents: Agents, c: int, pc: int | None = None) -> dict[str, Any
     return {"word": word, "decoded": riscv_text(word, at, None, disassemble)}
 
 
-def _mailbox(agents: Agents, c: int, number: int, n: int, text: str) -> Wait:
+def _mailbox(agents: Agents, c: int, number: int, n: int, text: str) -> Waiter:
     s = agents.s
     if number == mailbox.EMPTY:
         window = mm.MAILBOX_BASE + 0x1000 * c
@@ -432,38 +461,38 @@ def _mailbox(agents: Agents, c: int, number: int, n: int, text: str) -> Wait:
             agents.core(n, _NO_STORE.format(window), able=False)
         ]
         reason = f"a mailbox message from {mm.CORE_NAMES[n]}"
-        return Wait(Resource("mailbox", {"writer": n, "reader": c}), reason, text, releasers)
+        return _wait("mailbox", {"writer": n, "reader": c}, reason, text, releasers)
     full = [r for r in range(4) if s.mailbox_write[c, r] != s.mailbox_read[c, r]]
     held = ", ".join(
         f"{int(s.mailbox_write[c, r] - s.mailbox_read[c, r])} for {mm.CORE_NAMES[r]}" for r in full
     )
     releasers = [agents.core(r, "has not taken its messages") for r in full]
     reason = "room in the mailboxes it writes (4 words in all)"
-    return Wait(Resource("mailbox", {"writer": c}), reason, f"{text}, {held}", releasers)
+    return _wait("mailbox", {"writer": c}, reason, f"{text}, {held}", releasers)
 
 
-def _pcbuf(agents: Agents, c: int, number: int, address: int, text: str, shown: str) -> Wait:
+def _pcbuf(agents: Agents, c: int, number: int, address: int, text: str, shown: str) -> Waiter:
     if number == pcbuf.PCBUF_EMPTY:
         window = mm.PC_BUF_BASE + mm.PC_BUF_OTHERS * (c - 1)
         stores = agents.stores(0).storing(window)
         releasers = [agents.store(0, store) for store in stores][:1]
         releasers = releasers or [agents.core(0, _NO_STORE.format(window), able=False)]
-        return Wait(Resource("pcbuf", {"trisc": c - 1}), text, shown, releasers)
+        return _wait("pcbuf", {"trisc": c - 1}, text, shown, releasers)
     if number in (pcbuf.PCBUF_FULL, pcbuf.PCBUF_BUSY):
         t = (address - mm.PC_BUF_BASE) // mm.PC_BUF_OTHERS
         held = int(agents.s.pcbuf_write[t] - agents.s.pcbuf_read[t])
         releasers = [agents.core(t + 1, "reads that PCBuf")]
         if number == pcbuf.PCBUF_BUSY and agents.s.gate_full[t]:
             releasers.append(agents.thread(t))
-        resource = Resource("pcbuf", {"trisc": t, "held": held})
-        return Wait(resource, text, f"{shown}, {held} entries for trisc{t}", releasers)
-    return Wait(Resource("other"), text, shown, [])
+        shown += f", {held} entries for trisc{t}"
+        return _wait("pcbuf", {"trisc": t, "held": held}, text, shown, releasers)
+    return _wait("other", {}, text, shown)
 
 
 # Cores that poll
 
 
-def loop(agents: Agents, found: Loop) -> Iterator[tuple[int, Wait]]:
+def loop(agents: Agents, found: Loop) -> Iterator[tuple[int, Waiter]]:
     """(pc, wait) of everything that decides about the loop of a core; the clock only if alone."""
     span = f"its loop is 0x{found.pcs[0]:08X}..0x{found.pcs[-1]:08X}"
     if found.waits is not None:
@@ -479,46 +508,44 @@ def loop(agents: Agents, found: Loop) -> Iterator[tuple[int, Wait]]:
     if not polls:
         what = "nothing but the clock" if clocks else "nothing"
         pc = int(agents.s.pc[found.core])
-        wait = Wait(Resource("clock" if clocks else "loop"), f"{what}: it goes round", span, [])
-        yield pc, Wait(wait.resource, wait.reason, span, [], _instruction(agents, found.core))
+        wait = _wait("clock" if clocks else "loop", {}, f"{what}: it goes round", span)
+        yield pc, replace(wait, where=_instruction(agents, found.core))
 
 
-def _poll(agents: Agents, c: int, poll: Poll, span: str) -> Wait:
-    resource, name, releasers, history = _polled(agents, c, poll)
+def _poll(agents: Agents, c: int, poll: Poll, span: str) -> Waiter:
     value = "varies" if poll.value is None else f"is {poll.value:#x}"
     detail = f"it polls {poll.address:#x}, which {value}; {span}"
-    return Wait(resource, name, detail, releasers, _instruction(agents, c, poll.pc), history)
+    return replace(_polled(agents, c, poll), detail=detail, where=_instruction(agents, c, poll.pc))
 
 
-def _polled(agents: Agents, c: int, poll: Poll) -> tuple[Resource, str, list[Releaser], str]:
-    """Resource, its name, the agents that could change it, the one that did last."""
+def _polled(agents: Agents, c: int, poll: Poll) -> Waiter:
+    """The wait for a polled word, by what could change it and who did last."""
     at = poll.address
     numbers = {"address": at} | ({} if poll.value is None else {"value": poll.value})
     if at in _SEMAPHORES and 1 <= c <= 3:
         i = (at - _SEMAPHORES.start) >> 2
         both = semaphore_releasers(agents, i, True) + semaphore_releasers(agents, i, False)
-        releasers = list({r.who: r for r in both if r.who != mm.CORE_NAMES[c]}.values())
-        resource = _semaphore_resource(agents.s, i)
-        return resource, f"semaphore {i} to change", releasers, touched(agents, i)
+        others = {r.who: r for r in both if r.who != mm.CORE_NAMES[c]}.values()
+        numbers, history = _numbers(agents.s, i), touched(agents, i)
+        return _wait("semaphore", numbers, f"semaphore {i} to change", "", others, history)
     releasers = agents.by_stores(at, c, poll.size, poll.value)
     if at < mm.L1_SIZE:
         name = f"L1 {_WIDTHS[poll.size]} {at:#x} to change"
-        return Resource("l1", numbers), name, releasers, ""
+        return _wait("l1", numbers, name, "", releasers)
     if mm.OVERLAY_BASE <= at < mm.OVERLAY_END:
         stream, register = (at - mm.OVERLAY_BASE) >> 12, (at & 0xFFF) >> 2
         releasers += agents.by_words(Effect(Kind.STORES, at))
         numbers |= {"stream": stream, "register": register}
         buffer, name = _counter(agents.tile, stream, register)
         numbers |= {} if buffer is None else {"buffer": buffer}
-        return Resource("stream", numbers), name, releasers, ""
+        return _wait("stream", numbers, name, "", releasers)
     if mm.MAILBOX_BASE <= at < mm.MAILBOX_END and c < 4:
-        wait = _mailbox(agents, c, mailbox.EMPTY, (at - mm.MAILBOX_BASE) >> 12, "")
-        return wait.resource, wait.reason, wait.releasers, ""
+        return _mailbox(agents, c, mailbox.EMPTY, (at - mm.MAILBOX_BASE) >> 12, "")
     block = block_name(at)
     if at >= mm.GPR_BASE:  # GPRs and Config: what a thread still holds may write them
         near = range(3) if c == 0 or at >= mm.TENSIX_CFG_BASE else (c - 1,)
         releasers += [agents.thread(t) for t in near if agents.s.gate_full[t]]
-    return Resource("register", numbers), f"{block} word {at & ~3:#x} to change", releasers, ""
+    return _wait("register", numbers, f"{block} word {at & ~3:#x} to change", "", releasers)
 
 
 # Registers of streams count the pages of circular buffers.
