@@ -141,6 +141,12 @@ def _blamed(races: Observed, conflict: Conflict) -> tuple[Step, str, str]:
     if kind(conflict.place) == "L1" and races.ignores(first, second):
         text = "for it never looks at the pages that the other side counts"
         return second.step, text, "wait for pages or room (cb_wait_front, cb_reserve_back) before"
+    for event in (one for one in (first, second) if not one.write):
+        if (begun := races.begun(event)) is not None:
+            text = (
+                f"for semaphore {event.taken}, for which {maker(event.step)} waits, is {begun[1]}"
+            )
+            return begun[0], f"{text} before anything is posted", "begin at 0 what the others post"
     for event, other in ((second, first), (first, second)):
         pushed = isinstance(event.step, Word) and races.counts_for(event, other)
         if not races.has_waited(event) and not pushed:  # nor has its core, before it pushed

@@ -152,6 +152,7 @@ def _finding(trials: Trials, users: Users, fill: Fill, whole: Fill) -> Finding:
     if read is not None and read.carriers and of_dram:  # the request that fetched it
         asked = outside_headers(read.carriers[0])
         who, victim = place(asked, None, trials.tile_of(asked)), who
+    near = near or (None if of_dram else users.request_up_to(int(fill.at[0])))
     if near is not None:
         evidence.append(f"what lies next to it is written by {near[0]}")
         who, victim = place(*near, trials.tile_of(near[0])), who

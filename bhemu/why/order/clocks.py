@@ -309,15 +309,16 @@ def _behind(o: Any, agent: Any, i: Any, gets: Any, n: Any) -> None:
 def take(o: Any, agent: Any, i: Any, condition: Any) -> None:
     """A SEMWAIT was passed: `agent` comes after as many posts or gets as the wait needs."""
     join(o, agent, o.sem_base[i])
-    posts, gets = o.sem_count[i, 0], o.sem_count[i, 1]
+    posts, gets, free = o.sem_count[i, 0], o.sem_count[i, 1], np.int64(0)
     if condition & SEM_ZERO:  # one post more than there were gets
         least = max(gets + 1 - o.sem_start[i, 0], 0)
+        free = np.int64(least == 0)
         _behind(o, agent, i, 0, least)
     if condition & SEM_FULL:
         least = max(posts + o.sem_start[i, 0] - o.sem_start[i, 1] + 1, 0)
         _behind(o, agent, i, 1, least)
     if condition & (SEM_ZERO | SEM_FULL):
-        o.taken[row(agent)] = 1 + i
+        o.taken[row(agent)] = 1 + i + 8 * free
     o.dst_word[row(agent), 1] = o.dst_word[row(agent), 0]
     acquired(o, agent)
 
@@ -328,6 +329,7 @@ def sem_init(o: Any, agent: Any, i: Any, value: Any, most: Any) -> None:
     clear(o.sem_base[i])
     save(o, o.sem_base[i], agent)
     o.sem_start[i, 0], o.sem_start[i, 1] = value, most
+    copy(o.sem_init[i], 0, o.step, 0, 6)
     o.sem_count[i, 0] = o.sem_count[i, 1] = 0
     released(o, agent, np.int64(0))
 

@@ -45,6 +45,7 @@ class Event:
     poll: tuple[int, Step] | None  # its core's last load of a word that it polls
     vector: Clock
     before: Step | None = None  # the owner's last access to Dst before that wait
+    given: bool = False  # the first value of that semaphore let it pass
 
     @property
     def thread(self) -> int | None:
@@ -208,6 +209,14 @@ class Observed:
             if isinstance(step, Word)
         )
 
+    def begun(self, event: Event) -> tuple[Step, int] | None:
+        """The SEMINIT of the semaphore that let an event's owner pass without a post; its value."""
+        if event.taken is None or not event.given:
+            return None
+        return made_step(*self._o.sem_init[event.taken].tolist()), int(
+            self._o.sem_start[event.taken, 0]
+        )
+
     def release_after(self, event: Event) -> Step | None:
         """The owner's first act after an access by which it lets others go on."""
         later = [step for clock, step in self.releases(event.owner) if clock >= event.owner_clock]
@@ -265,7 +274,8 @@ class Observed:
             wait=made_step(wait, wait, row[r.WAIT_WORD], core, thread, time) if wait else None,
             push_clock=row[r.PUSH_CLOCK],
             again=bool(row[r.AGAIN]),
-            taken=row[r.TAKEN] - 1 if row[r.TAKEN] else None,
+            taken=(row[r.TAKEN] - 1) % 8 if row[r.TAKEN] else None,
+            given=row[r.TAKEN] > 8,
             acquired=row[r.ACQUIRED],
             poll=(row[r.POLL_WORD], self._instruction(core, poll, time)) if poll else None,
             vector=_vector(row[r.KNOWN :]),

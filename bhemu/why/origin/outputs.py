@@ -9,22 +9,26 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from bhemu.errors import Where
+from bhemu.jit.subset import JIT
 from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
 from bhemu.program.codecs import widen
 from bhemu.program.input_files import read_array
 from bhemu.program.outputs import OutputResult
 from bhemu.program.schema import Program
+from bhemu.program.specs import InputSpec, OutputSpec
 from bhemu.program.tensor import bit_offset, decode
 from bhemu.text import joined
 from bhemu.why.check import Context
 from bhemu.why.findings import Finding, place
+from bhemu.why.order.conflicts import observed, tiles
 from bhemu.why.origin.chain import Link, links_behind
-from bhemu.why.origin.elements import causes
+from bhemu.why.origin.elements import Causes, Written, causes
 from bhemu.why.toml_lines import TomlLines
 
 _WORD = 4
 _RUN, _ALIKE = 16, 1e-3  # neighbours that are compared, by this relative distance
+_PART = 16  # bytes of a tensor that are moved together
 _EXPONENT = 0x7F800000  # all ones: infinity or NaN
 
 
@@ -34,8 +38,8 @@ def of_output(
     """The finding of a wrong element with its causes, then notes of the stores among them.
 
     tile: the only one of a program, with its history; follow: of a chip find the causes by another
-    run. The culprit is the last writer if the value belongs at another index; else the first cause
-    that does more than move the value, else the word that brought the value to Dst.
+    run. The culprit is the move that is wrong if the value belongs at another index, if that can be
+    told; else the first cause that does more than move it, else the word that brought it to Dst.
     """
     report, spec = result.report, result.spec
     assert report is not None
@@ -51,7 +55,7 @@ def of_output(
     text = joined(str(report))
     if (belongs := _belongs(context, result)) is not None:
         text = f"{text}; what is there belongs at {belongs}: it was made right and moved wrongly"
-        made = None if sent is not None else next(iter(changed), None)
+        made, sent = _move_at_fault(context, found, spec)
     elif changed and made is None:
         text = f"{text}; nothing on its way does more than move it"
         made = next((link for link in changed if not link.leaves_dst), changed[0])
@@ -73,7 +77,7 @@ def of_output(
     evidence = (*told, *("  " * link.depth + str(link) for link in links))
     victim = {"output": spec.name, "index": list(report.first.index)}
     output = Finding("output", "error", text, culprit, victim, evidence, "")
-    if not culprit and tile is not None:
+    if not culprit and not changed and tile is not None:
         output = _beside(context, tile, result, output)
     return [output, *_stored(tile, links[1:], victim)]
 
@@ -114,6 +118,49 @@ def _belongs(context: Context, result: OutputResult) -> list[int] | None:
     alike = np.isclose(sliding_window_view(wanted, _RUN, axis=-1), run, rtol=_ALIKE, atol=0)
     places = np.argwhere(alike.all(axis=-1)).tolist()
     return places[0] if len(places) == 1 else None
+
+
+def _move_at_fault(
+    context: Context, found: Causes, spec: OutputSpec
+) -> tuple[Link | None, Written | None]:
+    """The move of a value that is wrong: one in, if inputs are read unevenly and the output is
+    written evenly; that out, if it is the other way round; none if that does not tell."""
+    evenly = [_is_even(context, one) for one in context.program.inputs]
+    reads, writes = False not in evenly, _is_even(context, spec)
+    moves = [link for link in found.links if link.where is not None and link.moves]
+    if reads and writes is False:
+        return (None, found.sent) if found.sent is not None else (next(iter(moves), None), None)
+    if writes and not reads:
+        by_noc = context.program.inputs[evenly.index(False)].dram is not None
+        for link in moves[1:] if found.sent is None else moves:
+            if link.where is not None and (link.where.thread is None) == by_noc:
+                return link, None
+    return None, None
+
+
+def _is_even(context: Context, tensor: InputSpec | OutputSpec) -> bool | None:
+    """Whether all parts of a tensor are moved equally often: by UNPACR or PACR in L1, by requests
+    in DRAM. None if they are not moved, or that is not known."""
+    counts = np.zeros(-(-tensor.size // _PART), np.int64)
+    for low, high in _moves_of(context, tensor):
+        counts[low // _PART : high // _PART] += 1
+    return bool((counts == counts[0]).all()) if counts.any() else None
+
+
+def _moves_of(context: Context, tensor: InputSpec | OutputSpec) -> Iterator[tuple[int, int]]:
+    """The bytes of a tensor that each move takes or brings, in order; none if not all are seen."""
+    reads, together = isinstance(tensor, InputSpec), tiles(context) if JIT else None
+    if tensor.dram is None and JIT and context.program.is_alone:
+        at = resolve(context.tile, tensor.at)
+        for move in (one for one in observed(context)[0].transfers() if one.reads == reads):
+            yield max(move.first - at, 0), max(move.end - at, 0)
+    if tensor.dram is None or together is None or together.few:
+        return
+    sent = [one for of_tile in together.sent for one in of_tile if one.reads == reads]
+    for piece in tensor.dram.pieces(tensor.size):
+        for request in (one for one in sent if one.bank == piece.bank):
+            low, high = (min(max(at - piece.address, 0), piece.size) for at in request.remote)
+            yield piece.offset + low, piece.offset + high
 
 
 # Infinity or NaN: where it is first, and whether PROGRAM.toml gives it.

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,7 @@ class Users:
     def __init__(self, context: Context, trials: Trials) -> None:
         self._trials = trials
         self._seen = observed(context) if JIT else []
-        together = tiles(context) if JIT else None
+        self._together = together = tiles(context) if JIT else None
         self._moves = None if together is None else together.moves
         numbers = {tile.xy: n for n, tile in enumerate(trials.tiles)}
         self._numbers = [numbers[one.tile.xy] for one in self._seen]
@@ -79,6 +80,20 @@ class Users:
             self._seen[self._numbers.index(number)].record.maker[at >> 2] > 0
         )
         return found
+
+    def request_up_to(self, at: int) -> tuple[Where, int] | None:
+        """The last request that brought to a tile what ends before a byte, and its clock."""
+        number, rest = divmod(at, STRIDE)
+        found = [
+            one
+            for one in (() if self._together is None else chain(*self._together.sent))
+            for n in ([one.tile] if one.reads else one.reached if one.takes_data else [])
+            if self._numbers[n] == number and (one.own if one.reads else one.remote)[1] == rest
+        ]
+        if not found:
+            return None
+        last = max(found, key=lambda one: one.step.clock)
+        return where(self._seen[last.tile].tile, last.step), last.step.clock
 
     def _moment(self, use: Uses, row: int) -> tuple[int, bool, int]:
         """The order of a use among others: values with more hops come last; then its clock."""
