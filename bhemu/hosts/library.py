@@ -7,6 +7,7 @@ import functools
 import os
 import select
 import socket
+import sys
 import threading
 import time
 from collections import Counter
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 _MESSAGE = Struct("<IIQII")  # op, size, address, place, status
 _CHIP_SHIFT = 12  # of `place`, below it y << 6 | x
+_OF_CHILD = 4  # files that a forked child sends: line, branch, standard output and error
 _GRACE = 5.0  # seconds that a chip may take to stop when its host is gone
 
 
@@ -45,6 +47,7 @@ class Op(IntEnum):
     DMA_READ = 8
     DMA_WRITE = 9
     SETTLE = 10
+    COPY = 11  # on the branch, not the line: by a forked child of the host, with its sockets
 
 
 class Gone(Exception):  # noqa: N818 - the end of a session is no error
@@ -52,16 +55,43 @@ class Gone(Exception):  # noqa: N818 - the end of a session is no error
 
 
 class Line:
-    """The socket to the library in the host's process."""
+    """The socket to the library in the host's process, and that to its forked children."""
 
-    def __init__(self, fd: str) -> None:
-        """`fd`: its number; InputError where that is no socket."""
+    def __init__(self, fds: str) -> None:
+        """`fds`: their numbers, the second may be missing; InputError where one is no socket."""
         try:
-            self._socket = socket.socket(fileno=int(fd))
-            os.set_inheritable(self._socket.fileno(), False)
+            self._socket, *more = (socket.socket(fileno=int(fd)) for fd in fds.split(","))
+            self._branch = more[0] if more else None
+            for one in (self._socket, *more):
+                os.set_inheritable(one.fileno(), False)
         except (OSError, ValueError) as problem:
             hint = "libbhemu.so sets BHEMU_LIBRARY_FD when it starts run.sh"
-            raise InputError(f"{fd!r} is no socket of a host", hint=hint) from problem
+            raise InputError(f"{fds!r} is no socket of a host", hint=hint) from problem
+        self._poll = select.poll()
+        self._poll.register(self._socket, select.POLLIN)
+        if self._branch is not None:
+            self._poll.register(self._branch, select.POLLIN)
+
+    def wait(self) -> list[int] | None:
+        """Until a message is there: None; or until a child of the host asks: the files it sent."""
+        while self._branch is not None:
+            ready = [fd for fd, _ in self._poll.poll()]
+            if self._socket.fileno() in ready:
+                return None
+            asked, fds, _, _ = socket.recv_fds(self._branch, _MESSAGE.size, _OF_CHILD)
+            if len(fds) == _OF_CHILD:
+                return fds
+            for fd in fds:
+                os.close(fd)
+            if not asked:  # nobody holds the other end
+                self._branch = None
+        return None
+
+    def close(self) -> None:
+        """Leave both sockets to whoever else holds them."""
+        self._socket.close()
+        if self._branch is not None:
+            self._branch.close()
 
     def receive(self) -> tuple[int, int, int, int]:
         """(op, size, address, place) of the next message; Gone when the host is."""
@@ -132,6 +162,10 @@ class LibrarySession:
         """The exit code."""
         try:
             while True:
+                child = self._line.wait()
+                if child is not None:
+                    self._serve_child(child)
+                    continue
                 op, size, address, place = self._line.receive()
                 self.count[op] += 1
                 if op == Op.LEAVE:
@@ -149,6 +183,27 @@ class LibrarySession:
             self.ended = "error"
             stopped = (one for one in self._all.chips if one.loop.error is not None)
             return self._line.fail(self._report(next(stopped, self._all.chips[0]), error))
+
+    def _serve_child(self, fds: list[int]) -> None:
+        """A copy of this process serves a forked child of the host; it returns from here too."""
+        if copied():
+            self._line.close()
+            self._line = Line(f"{fds[0]},{fds[1]}")
+            self._line.watch(end_soon)
+            for to, fd in enumerate(fds[2:], start=1):
+                os.dup2(fd, to)
+                os.close(fd)
+            self.count.clear()
+            self._begin = time.monotonic()
+            if self._recorders:
+                hint = "record a host that does not fork, or one that opens the chip in the child"
+                raise InputError("a chip that is recorded is not copied for a child", hint=hint)
+            for chip in self._all.chips:
+                chip.arena.detach()
+            self._line.send_memory([chip.arena.fd for chip in self._all.chips])
+        else:
+            for fd in fds:
+                os.close(fd)
 
     def _answer(self, number: int, op: int, size: int, address: int, xy: tuple[int, int]) -> None:
         chip = self._all.chips[number]
@@ -203,6 +258,20 @@ class LibrarySession:
         counts = ", ".join(f"{names.get(op, op)} {n}" for op, n in sorted(self.count.items()))
         seconds = time.monotonic() - self._begin
         return f"{counts or 'no message'}; {self.ended}, {seconds:.1f} s"
+
+
+def copied() -> bool:
+    """Whether this is the copy of the process that is made here, no child of the first."""
+    try:
+        child = os.fork()
+        if child == 0:
+            if os.fork():
+                os._exit(0)
+            return True
+        os.waitpid(child, 0)
+    except OSError as problem:
+        print(f"bhemu serve: no copy for a forked child: {problem.strerror}", file=sys.stderr)
+    return False
 
 
 def end_soon() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import ctypes
 import mmap
 import os
 from collections.abc import Iterator, Sequence
@@ -35,12 +37,13 @@ Bytes = npt.NDArray[np.uint8]
 
 # The layout of the file; libbhemu/libbhemu.h says the same.
 
-MAGIC, LAYOUT = 0x62686D75, 5
+MAGIC, LAYOUT = 0x62686D75, 6
 GRANULE = 256  # bytes of L1 that one mark is for
 _GRANULES = L1_SIZE // GRANULE
 _BANK = 1 << 32
 _HUGE = 2 << 20
 _NORESERVE = 0x4000  # of mmap: no room is set aside; Python 3.11 does not name it
+_FIXED = 0x10  # of mmap: in place of what is mapped there
 HEAD = np.dtype(
     {
         "names": [
@@ -114,6 +117,36 @@ class Arena:
         }
         for name, value in values.items():
             self.head[name] = value
+
+    def detach(self) -> None:
+        """In a process that was forked: go on with a copy of the file, mapped where it was."""
+        fd, size = os.memfd_create("bhemu", os.MFD_CLOEXEC), ctypes.c_size_t(SIZE)
+        os.ftruncate(fd, SIZE)
+        for at, end in self._held():
+            os.lseek(fd, at, os.SEEK_SET)
+            while at < end:
+                at += os.sendfile(fd, self.fd, at, end - at)
+        base = ctypes.c_void_p(self.bytes.ctypes.data)
+        access, flags = mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED | _NORESERVE | _FIXED
+        library = ctypes.CDLL(None)
+        library.mmap.restype = ctypes.c_void_p
+        if library.mmap(base, size, access, flags, fd, ctypes.c_long(0)) != base.value:
+            raise InputError("the copy of the chip's memory cannot be mapped")
+        file = os.fstat(self.fd)
+        for name in os.listdir("/proc/self/fd"):  # Python's map holds one of its own
+            with contextlib.suppress(OSError):
+                if os.path.samestat(os.fstat(int(name)), file):
+                    os.dup2(fd, int(name), inheritable=False)
+        os.close(fd)
+
+    def _held(self) -> Iterator[tuple[int, int]]:
+        """What of the file is there: from, to."""
+        end = 0
+        with contextlib.suppress(OSError):  # no more
+            while end < SIZE:
+                at = os.lseek(self.fd, end, os.SEEK_DATA)
+                end = os.lseek(self.fd, at, os.SEEK_HOLE)
+                yield at, end
 
     def tile(self, t: int) -> Bytes:
         """Where the record of tile `t` is made."""

@@ -9,6 +9,7 @@ import ctypes
 import os
 import sys
 import time
+from collections.abc import Callable
 
 BAR0, BAR2, BAR4 = 1 << 32, (1 << 32) + (512 << 20), 32 << 30
 TABLE = BAR0 + 0x1FC00000
@@ -254,17 +255,73 @@ def early(library: str) -> None:
     ctypes.CDLL(library).libttsim_clock(1)
 
 
-def child(library: str) -> None:
+def number(card: Card) -> int:
+    return int.from_bytes(card.load((1, 2), 0x200), "little")
+
+
+def counting(library: str) -> Card:
+    """A chip whose brisc at (1, 2) has counted, and DRAM that holds a word."""
     card = Card(library)
-    card.store((1, 2), 0, b"parent")
+    card.start((1, 2))
+    card.store((17, 12), 0x40, b"parent")
+    card.clock()
+    return card
+
+
+def of_child(work: Callable[[], None]) -> int:
+    """The exit code of a forked child that does `work`."""
     if os.fork() == 0:
-        if os.environ.get("CHILD") == "uses":
-            card.load((1, 2), 0)
-        card.exit()
+        work()
         os._exit(0)
-    say(os.waitstatus_to_exitcode(os.wait()[1]))
-    say(card.load((1, 2), 0, 6))
+    return os.waitstatus_to_exitcode(os.wait()[1])
+
+
+def child(library: str) -> None:
+    """A child and its child go on with chips of their own, and the parent with its own."""
+    card = counting(library)
+    then = number(card)
+
+    def works() -> None:
+        card.clock()
+        say(number(card) > then, card.load((17, 12), 0x40, 6))
+        card.store((17, 12), 0x40, b"child!")
+        of_child(lambda: say(number(card) > then, card.load((17, 12), 0x40, 6)))
+        card.exit()
+        again = counting(library)  # a new chip, no copy
+        say(number(again) == then)
+        again.exit()
+
+    say(of_child(works))
+    say(number(card) == then, card.load((17, 12), 0x40, 6))
+    say(of_child(card.exit), of_child(lambda: card.start((3, 4), (0x6B,)) or card.clock()))
+    card.clock()
+    say(number(card) > then)
     card.exit()
+
+
+def child_alone(library: str) -> None:
+    """The parent goes on, or ends its session, before its child asks for a copy."""
+    card = counting(library)
+    reader, writer = os.pipe()
+    if os.fork() == 0:
+        os.read(reader, 1)
+        card.clock()
+        os._exit(0)
+    card.exit() if os.environ.get("PARENT") == "exits" else card.clock()
+    os.write(writer, b"!")
+    say(os.waitstatus_to_exitcode(os.wait()[1]))
+
+
+def killed_child(library: str) -> None:
+    """A child that uses the chip waits to be killed."""
+    libc = ctypes.CDLL(None)
+    libc.setenv(b"BHEMU_TEST", str(os.getpid()).encode(), 1)
+    card = counting(library)
+    if os.fork() == 0:
+        card.clock()
+        say(os.getpid())
+        time.sleep(60)
+    time.sleep(60)
 
 
 def wild(library: str) -> None:

@@ -1,15 +1,18 @@
 """libbhemu.so: hosts that load it, in processes of their own, against the real chip."""
 
+import contextlib
 import os
 import re
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
+from hosts.conftest import soon
 
 from bhemu.errors import InputError
 from bhemu.hosts import libbhemu, simulator
@@ -206,19 +209,65 @@ def test_two_hosts_have_two_chips(folder: Path) -> None:
     assert len(said[0].splitlines()) == 4
 
 
-def test_forked_child_may_end_but_not_use_the_chip(folder: Path) -> None:
-    assert lines(folder, "child") == ["0", "b'parent'"]
-    done = host(folder, "child", CHILD="uses")
-    assert done.stdout.splitlines() == ["2", "b'parent'"]
-    assert "a forked process cannot use" in done.stderr
-
-
 @pytest.fixture(params=[1, 2])
 def some(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A folder of one chip, and one of two."""
     given = ["--chips", str(request.param)]
     simulator.write(tmp_path / "some", given, root(), libbhemu.path(), chips=request.param)
     return tmp_path / "some"
+
+
+def test_forked_child_goes_on_with_a_copy_of_the_chip(some: Path) -> None:
+    done = host(some, "child")
+    in_child = ["True b'parent'", "True b'child!'", "True"]
+    in_parent = ["0", "True b'parent'", "0 5", "True"]
+    assert done.stdout.splitlines() == [*in_child, *in_parent], done.stderr
+    assert "[RV-ILLEGAL]" in done.stderr  # of the child that ends with 5
+
+
+@pytest.mark.parametrize("parent", ["goes on", "exits"])
+def test_forked_child_whose_parent_goes_on_is_refused(folder: Path, parent: str) -> None:
+    done = host(folder, "child_alone", PARENT=parent)
+    assert (done.returncode, done.stdout) == (0, "2\n")
+    assert "the parent has used its chip since" in done.stderr
+
+
+def test_recorded_chip_is_not_copied(tmp_path: Path) -> None:
+    given = ["--record", str(tmp_path / "session")]
+    simulator.write(tmp_path / "chip", given, root(), libbhemu.path())
+    done = host(tmp_path / "chip", "child")
+    assert done.stdout.splitlines() == ["2", "True b'parent'", "0 2", "True"]
+    assert "a chip that is recorded is not copied" in done.stderr
+
+
+def servers(process: int) -> list[int]:
+    """The emulators of a host that has marked its environment with its number."""
+    found, mark = [], f"BHEMU_TEST={process}".encode()
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            marked = mark in (folder / "environ").read_bytes().split(b"\0")
+            if marked and b"serve" in (folder / "cmdline").read_bytes():
+                found.append(int(folder.name))
+    return found
+
+
+@pytest.mark.parametrize("first", ["child", "parent"])
+def test_killed_hosts_that_forked_leave_no_emulator(folder: Path, first: str) -> None:
+    process = subprocess.Popen(
+        [sys.executable, HOST, folder / libbhemu.NAME, "killed_child"],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        assert process.stdout is not None
+        child = int(process.stdout.readline())
+        both = servers(process.pid)
+        assert len(both) == 2
+        for one in (child, process.pid) if first == "child" else (process.pid, child):
+            os.kill(one, signal.SIGKILL)
+            assert soon(lambda: len(servers(process.pid)) < len(both))
+            both.pop()
+        assert not both
 
 
 def test_devices_are_counted_without_an_emulator(some: Path) -> None:

@@ -19,21 +19,24 @@ class Library:
     def __init__(self) -> None:
         self.line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.line.settimeout(60)
-        number = theirs.fileno()
+        self.branch, asks = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        numbers = [theirs.fileno(), asks.fileno()]
         self.process = subprocess.Popen(
             [sys.executable, "-m", "bhemu", "serve", "-v"],
-            env={**os.environ, "BHEMU_LIBRARY_FD": str(number), "NO_COLOR": "1"},
-            pass_fds=[number],
+            env={**os.environ, "BHEMU_LIBRARY_FD": "{},{}".format(*numbers), "NO_COLOR": "1"},
+            pass_fds=numbers,
             stderr=subprocess.PIPE,
             text=True,
         )
         theirs.close()
+        asks.close()
         hello, self.files, _, _ = socket.recv_fds(self.line, MESSAGE.size, 1)
         assert MESSAGE.unpack(hello)[0] == Op.DONE
 
     def end(self) -> tuple[int, str]:
         """The exit code, and what was said, once this end is closed."""
         self.line.close()
+        self.branch.close()
         for file in self.files:
             os.close(file)
         said = self.process.communicate(timeout=60)[1]
@@ -73,7 +76,30 @@ def test_no_message_is_the_end(message: bytes) -> None:
     assert "error" not in text
 
 
-@pytest.mark.parametrize("number", ["x", "-1", "77777", "0"])
+@pytest.mark.parametrize("files", [0, 1, 3, 9])
+def test_branch_that_brings_other_files_is_no_child(files: int) -> None:
+    library = Library()
+    given = [library.branch.fileno()] * files
+    socket.send_fds(library.branch, [MESSAGE.pack(Op.COPY, 0, 0, 0, 0)], given)
+    library.line.send(MESSAGE.pack(Op.READ, 4, 0, 1 | 2 << 6, 0))
+    assert MESSAGE.unpack(library.line.recv(64))[0] == Op.DONE
+    assert library.end()[0] == 0
+
+
+def test_child_that_is_gone_at_once_ends_its_copy_only() -> None:
+    library = Library()
+    ends = [socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(2)]
+    given = [*(theirs.fileno() for _, theirs in ends), 1, 2]
+    socket.send_fds(library.branch, [MESSAGE.pack(Op.COPY, 0, 0, 0, 0)], given)
+    for pair in ends:
+        for end in pair:
+            end.close()
+    library.line.send(MESSAGE.pack(Op.READ, 4, 0, 1 | 2 << 6, 0))
+    assert MESSAGE.unpack(library.line.recv(64))[0] == Op.DONE
+    assert library.end()[0] == 0
+
+
+@pytest.mark.parametrize("number", ["x", "-1", "77777", "0", "0,x", "1,2,3"])
 def test_number_that_is_no_socket(number: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "bhemu", "serve"],

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 /* The layout of the shared file; bhemu/hosts/shared.py writes it and checks these numbers. */
-enum { MAGIC = 0x62686D75, LAYOUT = 5, COORDINATES = 1 << 12, TILES = 140, L1_SIZE = 1572864 };
+enum { MAGIC = 0x62686D75, LAYOUT = 6, COORDINATES = 1 << 12, TILES = 140, L1_SIZE = 1572864 };
 enum { SOFT_RESET = 0xFFB121B0, HELD = 0x47800 }; /* the register, and all of its cores */
 enum { GRANULE_SHIFT = 8, GRANULES = L1_SIZE >> GRANULE_SHIFT };
 
@@ -34,7 +34,7 @@ struct shared {
 /* Kinds of endpoints in `map` (bhemu/hosts/shared.py). */
 enum { NOTHING, TENSIX, DRAM };
 
-enum { READ = 1, WRITE, CLOCK, LEAVE, WAITS, DONE, FAILED, DMA_READ, DMA_WRITE, SETTLE };
+enum { READ = 1, WRITE, CLOCK, LEAVE, WAITS, DONE, FAILED, DMA_READ, DMA_WRITE, SETTLE, COPY };
 
 struct message {
     uint32_t op;
@@ -53,8 +53,8 @@ extern uint32_t current; /* which of them a call is for */
 
 /* Whether there is an emulator to start; the process ends with a message where there is none. */
 void server_find(void);
-/* Start it unless it runs; the process ends with a message where that cannot be, or in a child
- * that was forked while it ran. */
+/* Before each call for the chip: start the emulator unless it runs; in a child that was forked
+ * while it ran, have it copied. The process ends with a message where that cannot be. */
 void server_need(void);
 /* How many chips there are, or will be once it has started. */
 uint32_t server_count(void);

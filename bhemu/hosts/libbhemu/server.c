@@ -17,14 +17,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { SERVER_FD = 3 };
+enum { SERVER_FD = 3, BRANCH_FD, HIGH_FD = 10 };
 static const char SCRIPT[] = "/run.sh";
-static const char VARIABLE[] = "BHEMU_LIBRARY_FD=";
+static const char VARIABLE[] = "BHEMU_LIBRARY_FD=%d,%d";
 
 struct shared *shared_by[CHIPS];
 uint32_t chips, current;
 static int line = -1;
-static bool forked;
+static int branch = -1;  /* where a forked child asks the emulator for a copy of it */
+static bool forked;      /* the chip is the parent's still */
+static uint64_t *calls;  /* of this process for its chip; a forked child sees the parent's go on */
+static uint64_t calls_then;
 extern char **environ;
 
 _Noreturn void fatal(int status, const char *format, ...) {
@@ -41,10 +44,15 @@ _Noreturn void fatal(int status, const char *format, ...) {
     _exit(status);
 }
 
+static void before_fork(void) {
+    if (line >= 0 && calls != NULL) calls_then = *calls;
+}
+
 static void in_child(void) {
-    forked = line >= 0;
-    if (forked) close(line); /* the emulator ends with the parent */
+    if (line < 0) return;
+    close(line); /* the emulator ends with the parent */
     line = -1;
+    forked = true;
 }
 
 /* Whether FOLDER has a run.sh; its path. */
@@ -65,7 +73,7 @@ static void find_script(char *script) {
                  "together and set TT_METAL_SIMULATOR=FOLDER/libbhemu.so");
 }
 
-/* The environment with the number of the emulator's socket. */
+/* The environment with the numbers of the emulator's sockets. */
 static char **environment(char *assignment) {
     size_t count = 0;
     while (environ[count] != NULL) count++;
@@ -77,13 +85,14 @@ static char **environment(char *assignment) {
     return copy;
 }
 
-/* In the child: nothing of the host but its standard files and the socket reaches the emulator. */
-_Noreturn static void become_server(const char *script, int fd, char **variables) {
+/* In the child: nothing of the host but its standard files and two sockets reaches the emulator. */
+_Noreturn static void become_server(const char *script, const int fds[2], char **variables) {
     if (fork() != 0) _exit(0); /* the host has no child to wait for */
     setsid();                  /* Ctrl-C is for the host */
-    if (fd == SERVER_FD) fcntl(fd, F_SETFD, 0);
-    else dup2(fd, SERVER_FD);
-    syscall(SYS_close_range, SERVER_FD + 1, ~0u, 0);
+    int high[] = {fcntl(fds[0], F_DUPFD, HIGH_FD), fcntl(fds[1], F_DUPFD, HIGH_FD)};
+    dup2(high[0], SERVER_FD);
+    dup2(high[1], BRANCH_FD);
+    syscall(SYS_close_range, BRANCH_FD + 1, ~0u, 0);
     char *const words[] = {(char *)script, NULL};
     execve(script, words, variables);
     _exit(127);
@@ -104,8 +113,8 @@ static void map_shared(int fd) {
     madvise(chip, head.size, MADV_DONTFORK); /* a forked child must not change the chip */
 }
 
-/* The emulator's first message brings the files of its memory, one for each chip. */
-static void receive_memory(const char *script) {
+/* The emulator's first message brings the files of its memory, one of each chip; or false. */
+static bool receive_memory(void) {
     struct message hello;
     struct iovec part = {&hello, sizeof hello};
     union {
@@ -119,9 +128,7 @@ static void receive_memory(const char *script) {
     while (n < 0 && errno == EINTR);
     if (n == sizeof hello && hello.op == FAILED) _exit(hello.status); /* the emulator has said why */
     struct cmsghdr *sent = n == sizeof hello ? CMSG_FIRSTHDR(&head) : NULL;
-    if (sent == NULL || sent->cmsg_type != SCM_RIGHTS)
-        fatal(INPUT, "the emulator did not start: %s names a bhemu that is gone or too old; "
-                     "write the folder again with `bhemu simulator`", script);
+    if (sent == NULL || sent->cmsg_type != SCM_RIGHTS) return false;
     int fds[CHIPS];
     chips = (sent->cmsg_len - CMSG_LEN(0)) / sizeof *fds;
     memcpy(fds, CMSG_DATA(sent), chips * sizeof *fds);
@@ -130,6 +137,62 @@ static void receive_memory(const char *script) {
         close(fds[current]);
     }
     current = 0;
+    return true;
+}
+
+/* The two sockets to an emulator: ends of this process, and those of the emulator. */
+static void make_sockets(int theirs[2]) {
+    int pair[2], side[2], kind = SOCK_SEQPACKET | SOCK_CLOEXEC;
+    if (socketpair(AF_UNIX, kind, 0, pair) || socketpair(AF_UNIX, kind, 0, side))
+        fatal(INTERNAL, "no socket: %s", strerror(errno));
+    line = pair[0];
+    branch = side[0];
+    theirs[0] = pair[1];
+    theirs[1] = side[1];
+}
+
+static void count_calls(void) {
+    int flags = MAP_SHARED | MAP_ANONYMOUS;
+    calls = mmap(NULL, sizeof *calls, PROT_READ | PROT_WRITE, flags, -1, 0);
+    if (calls == MAP_FAILED) fatal(INTERNAL, "out of memory");
+}
+
+/* A forked child must not see what its parent does to the chip after the fork. */
+static void check_parent(void) {
+    if (*calls != calls_then)
+        fatal(INPUT, "the parent has used its chip since this process was forked: a child may use the "
+                     "chip while its parent waits for it, or call libttsim_exit and open its own");
+}
+
+/* In a forked child: let the parent's emulator make a copy of itself for this process. */
+static void adopt(void) {
+    check_parent();
+    int asks = branch, fds[4] = {[2] = STDOUT_FILENO, STDERR_FILENO};
+    make_sockets(fds);
+    struct message message = {.op = COPY};
+    struct iovec part = {&message, sizeof message};
+    union {
+        struct cmsghdr head;
+        char room[CMSG_SPACE(sizeof fds)];
+    } control = {.head = {.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS,
+                          .cmsg_len = CMSG_LEN(sizeof fds)}};
+    memcpy(CMSG_DATA(&control.head), fds, sizeof fds);
+    struct msghdr head = {.msg_iov = &part, .msg_iovlen = 1,
+                          .msg_control = &control, .msg_controllen = sizeof control};
+    ssize_t n;
+    do n = sendmsg(asks, &head, MSG_NOSIGNAL);
+    while (n < 0 && errno == EINTR);
+    close(fds[0]);
+    close(fds[1]);
+    close(asks);
+    memset(shared_by, 0, sizeof shared_by); /* of the parent, not mapped here */
+    if (n < 0 || !receive_memory())
+        fatal(INTERNAL, "there is no copy of the parent's emulator for this forked process: it has "
+                        "ended, or the machine has no memory for one");
+    check_parent();
+    munmap(calls, sizeof *calls);
+    count_calls();
+    forked = false;
 }
 
 void server_find(void) {
@@ -159,28 +222,29 @@ static void start(void) {
     static bool told;
     char script[PATH_MAX + sizeof SCRIPT], assignment[32];
     find_script(script);
-    int pair[2];
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
-        fatal(INTERNAL, "no socket: %s", strerror(errno));
-    snprintf(assignment, sizeof assignment, "%s%d", VARIABLE, SERVER_FD);
+    int fds[2];
+    make_sockets(fds);
+    snprintf(assignment, sizeof assignment, VARIABLE, SERVER_FD, BRANCH_FD);
     char **variables = environment(assignment);
     pid_t child = fork();
     if (child < 0) fatal(INTERNAL, "no process for the emulator: %s", strerror(errno));
-    if (child == 0) become_server(script, pair[1], variables);
+    if (child == 0) become_server(script, fds, variables);
     while (waitpid(child, NULL, 0) < 0 && errno == EINTR) {}
-    close(pair[1]);
+    close(fds[0]);
+    close(fds[1]);
     free(variables);
-    line = pair[0];
-    receive_memory(script);
-    if (!told) pthread_atfork(NULL, NULL, in_child);
+    if (!receive_memory())
+        fatal(INPUT, "the emulator did not start: %s names a bhemu that is gone or too old; "
+                     "write the folder again with `bhemu simulator`", script);
+    count_calls();
+    if (!told) pthread_atfork(before_fork, NULL, in_child);
     told = true;
 }
 
 void server_need(void) {
-    if (forked)
-        fatal(INPUT, "a forked process cannot use its parent's chip; let it call libttsim_exit and "
-                     "open one of its own");
+    if (forked) adopt();
     if (shared_by[0] == NULL) start();
+    ++*calls;
 }
 
 void *server_data(void) { return (char *)chip + chip->data; }
@@ -216,10 +280,22 @@ void server_ask(struct message *message) {
     }
 }
 
+static void forget(void) {
+    if (calls != NULL) munmap(calls, sizeof *calls);
+    if (branch >= 0) close(branch);
+    branch = line = -1;
+    calls = NULL;
+    chips = current = 0;
+}
+
 void server_end(void) {
-    if (forked) memset(shared_by, 0, sizeof shared_by); /* of the parent, not mapped here */
+    if (forked) {
+        memset(shared_by, 0, sizeof shared_by); /* of the parent, not mapped here */
+        forget();
+    }
     forked = false;
     if (shared_by[0] == NULL) return;
+    ++*calls; /* a child that was forked from here has no chip to copy */
     struct message message = {.op = LEAVE};
     send_message(&message);
     ssize_t n;
@@ -230,6 +306,5 @@ void server_end(void) {
         munmap(chip, chip->size);
         chip = NULL;
     }
-    line = -1;
-    chips = current = 0;
+    forget();
 }
