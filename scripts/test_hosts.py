@@ -107,10 +107,11 @@ def operations(folder: Path, python: Path, way: str) -> str:
 
 
 def exalens(folder: Path) -> str:
-    """Stock tt-exalens: its commands say what they must, and its gdb server serves stock gdb."""
+    """Stock tt-exalens, both ways: its commands say what they must, its gdb server serves gdb."""
     folder.mkdir(exist_ok=True)
-    begin = time.monotonic()
-    done = session.check(folder, simulator(folder))
+    begin, place = time.monotonic(), simulator(folder)
+    ways = {"folder": place, "library": place / "libbhemu.so"}
+    done = "; ".join(f"{way}: {session.check(folder, at)}" for way, at in ways.items())
     return f"{done}; {time.monotonic() - begin:.1f} s"
 
 

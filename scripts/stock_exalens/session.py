@@ -138,7 +138,7 @@ def call(program: Path, simulator: Path, *words: str) -> list[str]:
 
 def environment() -> dict[str, str]:
     """UMD listens on this machine only."""
-    return {**os.environ, "TT_SIMULATOR_LOCALHOST": "1", "NO_COLOR": "1"}
+    return {**os.environ, "TT_SIMULATOR_LOCALHOST": "1", "NO_COLOR": "1", "PYTHONUNBUFFERED": "1"}
 
 
 def check_commands(program: Path, simulator: Path, elf: Path) -> str:
@@ -166,12 +166,17 @@ def check_gdb(program: Path, simulator: Path, elf: Path) -> str:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    line = call(program, simulator, f"--start-gdb={port}", "--commands", f"re {elf} {AT}")
+    words = f"re {elf} {AT};rv status {AT}"  # the second is announced once brisc runs
+    line = call(program, simulator, f"--start-gdb={port}", "--commands", words)
     server = subprocess.Popen(
         line, env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     try:
         _wait_for(port, server)
+        assert server.stdout is not None
+        for text in server.stdout:
+            if "rv status" in text:
+                break
         words = GDB.format(port=port, elf=elf).strip().splitlines()
         options = [word for line in words for word in ("-ex", line)]
         done = subprocess.run(
