@@ -26,12 +26,12 @@ from bhemu.noc.record import MEMORY_PAGE, MEMORY_SHIFT
 from bhemu.noc.times import WINDOW
 from bhemu.program.options import DELIVERIES, SHARED, ChipOptions, filled
 from bhemu.program.tensor import Tensors
+from bhemu.tensix.state import DRAWN, MODELLED
 
 if TYPE_CHECKING:
     from bhemu.machine import saved
     from bhemu.machine.error_text import HostAccess
     from bhemu.machine.saved import Snapshot
-    from bhemu.program.lateness import Lateness
     from bhemu.program.specs import OutputSpec
 else:
     saved = Later("bhemu.machine.saved")
@@ -84,16 +84,13 @@ class Machine(ThreadBound, Controls):
         seed, grid = chosen["seed"], Grid(found, chosen["dram_banks"], *self._place)
         self.network = self._lay(grid, chosen["poison"], seed)
         self.network.state.late[0] = _DELIVERY[chosen["delivery"]]
-        self.network.state.late_pc[0] = -1
-        self.network.state.timed[0] = int(modelled)
+        self.network.state.timed[0] = (MODELLED if modelled else DRAWN) if timed else 0
         self.network.state.seed[0] = seed & arguments.MOST
-        if self.late is not None:
-            self._delay_requests(self.late)
         self._tiles: dict[int, Tile] = {}
         self._reached: dict[tuple[int, int, int], Tile | Bank] = {}  # by NoC and coordinate
         self._exposed: set[int] = set()
         livelock = chosen["livelock"]
-        if modelled:  # windows are shorter than rounds
+        if timed:  # windows are shorter than rounds
             livelock *= max(chosen["quantum"] // WINDOW, 1)
         self._rounds = RoundsOnNetwork(self, self.network, livelock, self.threads)
         self._loop = RunLoop(self._rounds)
@@ -124,14 +121,6 @@ class Machine(ThreadBound, Controls):
             tile.attach(self.network, t, self._loop)
             self._loop.joined(tile)
         return self._tiles[t]
-
-    def _delay_requests(self, late: Lateness) -> None:
-        """Requests that are late: all of them, those of one pc, or none."""
-        state, named = self.network.state, late.requests
-        state.late[0] = _DELIVERY["late" if named or not late.acts else "round"]
-        state.seed[0] = late.seed
-        if named and named[0].pc is not None:
-            state.late_pc[0] = named[0].pc
 
     def _lay(self, grid: Grid, poison: str | None, seed: int) -> Network:
         """The network of a machine that is being made."""

@@ -21,6 +21,7 @@ from bhemu.noc.grid import XY
 from bhemu.noc.network import Network
 from bhemu.noc.record import DELIVERY, TILES_RUN, UNTIL_WORDS
 from bhemu.tensix import observe, stops
+from bhemu.tensix.in_flight import ask_sleepers
 from bhemu.tensix.loop import period
 from bhemu.tensix.thread import ALL_THREADS
 
@@ -121,6 +122,8 @@ class Rounds:
                 tile.state.quiet[0] = tile.state.quiet_next[0] = 0
         for tile in self.owner.exposed():
             tile.publish_host_writes()
+            if tile.state.timed[0]:
+                plain(ask_sleepers)(tile.state)
             observe.refresh(tile.state)
             tile.stepping.leave_breakpoints()
 
@@ -257,7 +260,20 @@ class RoundsOnNetwork(Rounds):
         for i, (tile, address, value) in enumerate(words):
             c.until_tile[i], c.until_address[i], c.until_value[i] = tile.number, address, value
             c.until_own[tile.number] += 1
-        c.stopped[c.stopped == stops.STOP_UNTIL] = 0  # where the words of another run came to hold
+        if c.phase[0] == TILES_RUN:
+            self._go_on_with(words)
+
+    def _go_on_with(self, words: Sequence[Word]) -> None:
+        """In the middle of a round: a tile stands where its words have come to hold in it."""
+        c, own = self._network.state, dict[int, bool]()
+        for tile, address, value in words:
+            own[tile.number] = own.get(tile.number, True) and tile.read32(address) == value
+        stand = [int(t) for t in (c.stopped == stops.STOP_UNTIL).nonzero()[0]]
+        for t in stand:
+            c.stopped[t] = stops.STOP_UNTIL if own.get(t) else 0
+        if any(own.get(t) for t in stand) or not all(own.values()):
+            for t in (t for t, holds in own.items() if holds):
+                self.owner.tile_at_index(t).state.until_count[0] = 0
 
     @property
     def is_whole(self) -> bool:

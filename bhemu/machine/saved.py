@@ -561,7 +561,8 @@ def _check_fits(network: Network, snapshot: Snapshot, saved: NetworkState) -> No
     if not numbers <= working:
         raise InputError(f"{snapshot.origin} has a tile that this chip has not", hint=_HINT)
     endpoints = set(np.unique(network.state.map).tolist())
-    wrong = [noc_saved.check_tile(state.arrays, endpoints) for state in snapshot.tiles.values()]
+    states, clock = snapshot.tiles.values(), int(saved.arrays["clock"][0])
+    wrong = [noc_saved.check_tile(state.arrays, endpoints, clock) for state in states]
     wrong.append(noc_saved.check_chip(saved.arrays, numbers))
     if any(wrong):
         raise InputError(f"{snapshot.origin}: {next(filter(None, wrong))}", hint=_HINT)

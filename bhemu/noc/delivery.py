@@ -13,7 +13,7 @@ from bhemu.memmap import HOST, NIU_CFG_0, ROUTER_CFG_1, ROUTER_CFG_3
 from bhemu.noc import memory, record
 from bhemu.noc.grid import TILES
 from bhemu.noc.record import tile_of
-from bhemu.tensix import state
+from bhemu.tensix import in_flight, state
 from bhemu.tensix.rules import DONE
 from bhemu.tensix.state import NOC_ARRIVED, NOC_FIELDS, OFFSET
 
@@ -36,7 +36,7 @@ def mixed(seed: Any, number: Any) -> Any:
 
 
 @njit
-def _in_order(a: Any, b: Any) -> Any:
+def in_order(a: Any, b: Any) -> Any:
     """Whether `b`, which was sent after `a`, must arrive after it."""
     if a[request.NOC] != b[request.NOC] or a[request.GIVEN] != b[request.GIVEN]:
         return False
@@ -49,19 +49,17 @@ def _in_order(a: Any, b: Any) -> Any:
 @njit
 def may_go(chip: Any, t: Any, s: Any, i: Any) -> Any:
     """Whether request `i` of tile `t` is delivered in this round."""
-    row, leaves = s.noc_request[i], s.noc_source[i] == 0
+    row = s.noc_request[i]
     if chip.late[0] == 0:
-        return leaves
+        return True
     if row[request.DUE] == 0:
         delay = mixed(chip.seed[0], row[request.SEQUENCE] * 256 + t + 1) % (chip.late[0] + 1)
-        if chip.late_pc[0] >= 0 and chip.late_pc[0] != row[request.PC]:
-            delay = np.int64(0)
         row[request.DUE] = chip.round[0] + 1 + delay
-    if row[request.DUE] > chip.round[0] + 1 or not leaves:
+    if row[request.DUE] > chip.round[0] + 1:
         return False
     for k in range(i):
         earlier = s.noc_request[k]
-        if earlier[request.SEQUENCE] != request.GONE and _in_order(earlier, row):
+        if earlier[request.SEQUENCE] != request.GONE and in_order(earlier, row):
             return False
     return True
 
@@ -131,6 +129,8 @@ def wake(chip: Any, t: Any, s: Any) -> None:
     if chip.awake[t] == 0:
         chip.awake[t] = 1
         s.clock[0] = max(s.clock[0], chip.clock[0])
+    if s.timed[0]:
+        in_flight.ask_sleepers(s)
 
 
 @njit

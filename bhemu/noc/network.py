@@ -15,6 +15,7 @@ from bhemu.devices import noc_map
 from bhemu.devices.noc_map import on_noc
 from bhemu.jit import machine_code
 from bhemu.jit.build import function, load
+from bhemu.jit.record import plain
 from bhemu.jit.subset import JIT
 from bhemu.noc import firmware, memory, record, rounds
 from bhemu.noc.grid import TILES, XY, Grid, tile_at
@@ -31,6 +32,7 @@ from bhemu.noc.record import (
     ChipState,
 )
 from bhemu.system import interrupts
+from bhemu.tensix.in_flight import ask_sleepers
 from bhemu.tensix.state import State
 
 ENTRIES = {
@@ -113,6 +115,8 @@ class Network:
         if not self.state.awake[t]:
             self.state.awake[t] = 1
             s.clock[0] = max(int(s.clock[0]), int(self.state.clock[0]))
+        if s.timed[0]:
+            plain(ask_sleepers)(s)
 
     def under_way(self) -> bool:
         """Whether a request is not delivered yet."""
@@ -198,7 +202,7 @@ class Network:
         if kind == memory.WANT_TILE:
             return which
         if which == PCIE_MEMORY and self._transfer is not None:
-            t, i = (int(word) for word in self.state.at)
+            t, i = (int(word) for word in self.state.refused[:2])
             self._serve(self._transfer, self.joined[t], self.joined[t].noc_request[i])
             self.state.host[1] = 1
             return None

@@ -12,6 +12,7 @@ from bhemu.jit.intrinsics import call_step, record_at
 from bhemu.jit.record import Member, Record, layout, offsets_of
 from bhemu.jit.subset import njit, signature
 from bhemu.memmap import HOST, L1_SIZE, LOCAL_BASE
+from bhemu.noc import times
 from bhemu.noc.grid import ALL_TILES, BANKS, ETHERNET_COLUMNS, TILES
 from bhemu.tensix.loop import period, room, skip
 from bhemu.tensix.state import DTYPE as TILE_DTYPE
@@ -73,7 +74,6 @@ MEMBERS = (
     Member("at", _i64, (2,), "delivery: tile, request of its queue"),
     Member("left", _i64, (ALL_TILES,), "requests of each tile that this delivery began with"),
     Member("late", _i64, (1,), "rounds by which a request may be held back, 0 = none"),
-    Member("late_pc", _i64, (1,), "pc of the only requests that are held back, -1 = of all"),
     Member("seed", _i64, (1,), "which requests are held back, and how long"),
     Member("delivered", _i64, (1,), "requests delivered so far"),
     Member("wanted", _i64, (3,), "what Python must make: 0 tile, 1 page; which; which page"),
@@ -82,7 +82,7 @@ MEMBERS = (
     Member("receivers", _i64, (1,), "answers that the request gets that was performed last"),
     Member("host_acts", _i64, (2,), "acts of a recorded host done so far: its own, transfers"),
     # modelled times (noc/timed.py, noc/times.py)
-    Member("timed", _i64, (1,), "1 = requests take modelled times"),
+    Member("timed", _i64, (1,), "0 = requests arrive between rounds, 1 = modelled, 2 = drawn"),
     Member("window_end", _i64, (1,), "cycle up to which the tiles run alone"),
     Member("event", _i64, (ALL_TILES,), "DUE of the first row of each tile's requests"),
     Member("event_last", _i64, (1,), "tile of the last that has happened"),
@@ -157,7 +157,6 @@ _MADE = (
     "page",
     "blank",
     "late",
-    "late_pc",
     "seed",
     "place",
     "timed",
@@ -223,8 +222,8 @@ def _fine(row: list[int], endpoints: set[int]) -> bool:
     )
 
 
-def check_tile(arrays: Mapping[str, Any], endpoints: set[int]) -> str:
-    """What is wrong with the requests of a tile, or ""."""
+def check_tile(arrays: Mapping[str, Any], endpoints: set[int], clock: int) -> str:
+    """What is wrong with the requests of a tile, or "". clock: of the chip."""
     count, used = int(arrays["noc_requests"][0]), int(arrays["noc_data_used"][0])
     if not 0 <= count <= NOC_REQUESTS or not 0 <= used <= NOC_DATA:
         return f"noc_requests is {count}, noc_data_used is {used}"
@@ -233,6 +232,11 @@ def check_tile(arrays: Mapping[str, Any], endpoints: set[int]) -> str:
     for i in range(count):
         if not _fine([int(word) for word in arrays["noc_request"][i]], endpoints):
             return f"noc_request {i} is no request"
+        due = int(arrays["noc_request"][i, request.DUE])
+        if arrays["timed"][0] and 0 < due < (clock - times.WINDOW) * times.STAGES:
+            return (
+                f"noc_request {i} was due long ago (late runs of older versions had rounds there)"
+            )
     return ""
 
 

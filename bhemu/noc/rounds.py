@@ -173,7 +173,9 @@ def _completed(chip: Any) -> Any:
     for t in range(chip.tiles[0]):
         while chip.due[t] and chip.stopped[t] == STOP_UNTIL:
             if _until(chip):
-                chip.stopped[t] = 0
+                for u in range(chip.tiles[0]):
+                    if chip.stopped[u] == STOP_UNTIL:
+                        chip.stopped[u] = 0
                 return True
             s = tile_of(chip, t)
             s.until_count[0] = 0

@@ -1,4 +1,7 @@
-"""NoC requests in modelled time: each is performed in the cycle in which it arrives.
+"""NoC requests in time: each is performed in the cycle in which it arrives.
+
+In drawn times it arrives later than in modelled ones, by what is drawn for it, in any order that
+its virtual channel allows.
 
 The tiles of a chip run alone up to the next cycle in which something arrives, and for at most
 times.WINDOW cycles, in which nothing that they send can arrive: so no tile sees what comes from a
@@ -18,23 +21,23 @@ from bhemu.noc import delivery, times
 from bhemu.noc.grid import TILES
 from bhemu.noc.record import NOC_LOG, NOC_SPENT, NOC_WAITS, tile_of
 from bhemu.tensix import state
+from bhemu.tensix.in_flight import NEVER
 from bhemu.tensix.rules import DONE
-from bhemu.tensix.state import NOC_DATA, NOC_FIELDS, OFFSET
+from bhemu.tensix.state import DRAWN, NOC_DATA, NOC_FIELDS, OFFSET
+from bhemu.timing import draws
 
 # ISSUED: the core has stored to NOC_CMD_CTRL. ARRIVES: at its target, where a write or an atomic is
 # performed. READS: the answer to a read leaves, with what is there then. ANSWERS: that, or an
 # acknowledgement, is back: the own L1 and the counters change.
 ISSUED, ARRIVES, READS, ANSWERS = range(4)
-STAGES = 4
 MULTICAST = 1 << 8  # of what a request asks for, beside its kind and the kind of its target
-NEVER = 1 << 60
 _DATA = OFFSET["noc_data"]
 _AGAIN = 16  # cycles after which a register that takes nothing is asked again
 
 
 @njit
 def _due(parts: Any, stage: Any) -> Any:
-    return times.cycle(parts) * STAGES + stage
+    return times.cycle(parts) * times.STAGES + stage
 
 
 @njit
@@ -55,7 +58,7 @@ def look(chip: Any) -> Any:
         chip.event[t] = NEVER
         if chip.tile[t] != 0:
             chip.event[t] = next_event(tile_of(chip, t))[0]
-            first = min(first, chip.event[t] // STAGES)
+            first = min(first, chip.event[t] // times.STAGES)
     return first
 
 
@@ -90,7 +93,7 @@ def _log(chip: Any, key: Any, kind: Any, stage: Any, row: Any, now: Any) -> None
         return
     log = chip.noc_log[i]
     log[0], log[1], log[2], log[3] = key, row[request.SEQUENCE], stage, now
-    log[4], log[5], log[6] = row[request.DUE] // STAGES, row[request.PC], kind
+    log[4], log[5], log[6] = row[request.DUE] // times.STAGES, row[request.PC], kind
     log[7], log[8], log[9] = row[request.NOC], row[request.ENDPOINT], request.size(row)
 
 
@@ -110,10 +113,10 @@ def _charge(chip: Any, t: Any, stage: Any, row: Any, now: Any) -> None:
         if found[0] == 0:
             found[0], found[1], found[2] = key + 1, row[request.PC], what
         if found[0] == key + 1 and found[1] == row[request.PC] and found[2] == what:
-            found[4] += max(row[request.DUE] // STAGES - now, 0)
+            found[4] += max(row[request.DUE] // times.STAGES - now, 0)
             for i in range(NOC_WAITS):
                 found[5 + i] += chip.noc_held[i] // times.PARTS
-            if row[request.DUE] % STAGES == ARRIVES:
+            if row[request.DUE] % times.STAGES == ARRIVES:
                 found[3] += 1
             return
         at = (at + 1) & (NOC_SPENT - 1)
@@ -127,7 +130,7 @@ def _waits(chip: Any, noc: Any, place: Any, row: Any, now: Any) -> Any:
     if free <= now:
         return False
     chip.noc_held[0] = (free - now) * times.PARTS
-    row[request.DUE] = free * STAGES + row[request.DUE] % STAGES
+    row[request.DUE] = free * times.STAGES + row[request.DUE] % times.STAGES
     return True
 
 
@@ -135,6 +138,10 @@ def _waits(chip: Any, noc: Any, place: Any, row: Any, now: Any) -> Any:
 def _leaves(chip: Any, t: Any, s: Any, at: Any, now: Any) -> None:
     """The request leaves its NIU: when does it arrive? A write has left when its last flit has."""
     row = s.noc_request[at]
+    drawn = s.timed[0] == DRAWN
+    if drawn and s.noc_source[at]:  # the tile takes the bytes in that cycle
+        row[request.DUE] = (max(s.noc_source[at], now) + 1) * times.STAGES
+        return
     if s.noc_source[at] > niu.TO_LEAVE:  # DUE of its arrival
         row[request.DUE] = s.noc_source[at]
         niu.take_source(s, at)
@@ -148,10 +155,24 @@ def _leaves(chip: Any, t: Any, s: Any, at: Any, now: Any) -> None:
         ready += times.MULTICAST
     flits = np.int64(1) if kind == request.READ else _flits(row)
     arrives = times.send(chip, noc, own, _farthest(chip, t, row), flits, ready)
+    if drawn:
+        arrives += draws.request_late(s, at, np.int64(draws.ARRIVES)) * times.PARTS
     row[request.DUE] = _due(arrives, np.int64(ARRIVES))
     if s.noc_source[at]:
         s.noc_source[at] = row[request.DUE]
         row[request.DUE] = _due(times.free_at(chip, noc, own) + times.OUT, np.int64(ISSUED))
+
+
+@njit
+def _held_back(s: Any, at: Any) -> Any:
+    """In drawn times: whether a request waits for an earlier one whose order it keeps."""
+    row = s.noc_request[at]
+    for i in range(at):
+        earlier = s.noc_request[i]
+        if earlier[request.DUE] % times.STAGES != ANSWERS and delivery.in_order(earlier, row):
+            row[request.DUE] = (earlier[request.DUE] // times.STAGES + 1) * times.STAGES + ARRIVES
+            return True
+    return False
 
 
 @njit
@@ -203,7 +224,7 @@ def _pack(s: Any) -> None:
 @njit
 def _holds_data(row: Any) -> Any:
     """Whether the row has bytes in `noc_data`: a write until it arrives, else its answer."""
-    stage, control = row[request.DUE] % STAGES, row[request.CONTROL]
+    stage, control = row[request.DUE] % times.STAGES, row[request.CONTROL]
     if request.takes_data(control):
         return stage != ANSWERS
     return stage == ANSWERS and request.kind(control) != request.WRITE
@@ -268,7 +289,7 @@ def _performs(chip: Any, t: Any, s: Any, at: Any, now: Any) -> Any:
     row = s.noc_request[at]
     status = _perform(chip, t, s, row)
     if status == delivery.STAYS:
-        row[request.DUE] += _AGAIN * STAGES
+        row[request.DUE] += _AGAIN * times.STAGES
         return np.int64(DONE)
     if status != DONE:
         chip.refused[0], chip.refused[1] = t, at
@@ -287,13 +308,15 @@ def _performs(chip: Any, t: Any, s: Any, at: Any, now: Any) -> Any:
 def _event(chip: Any, t: Any, s: Any, at: Any) -> Any:
     """What is due happens to a request: DONE, MAKE, REFUSED, STOPPED."""
     row = s.noc_request[at]
-    now, stage = row[request.DUE] // STAGES, row[request.DUE] % STAGES
+    now, stage = row[request.DUE] // times.STAGES, row[request.DUE] % times.STAGES
     read = request.kind(row[request.CONTROL]) == request.READ
     status = np.int64(DONE)
     for i in range(NOC_WAITS):
         chip.noc_held[i] = 0
     if stage == ISSUED:
         _leaves(chip, t, s, at, now if now > 0 else chip.clock[0])
+    elif stage == ARRIVES and s.timed[0] == DRAWN and _held_back(s, at):
+        return status
     elif stage == ARRIVES and read:
         row[request.DUE] = _due(_served(chip, row, now), np.int64(READS))
     elif stage == ANSWERS:
@@ -318,7 +341,7 @@ def deliver(chip: Any) -> Any:
             u = (first + k) % chip.tiles[0]
             if chip.event[u] < chip.event[t]:
                 t = u
-        if chip.event[t] // STAGES > chip.clock[0]:
+        if chip.event[t] // times.STAGES > chip.clock[0]:
             return np.int64(0)
         s = tile_of(chip, t)
         status = _event(chip, t, s, next_event(s)[1])

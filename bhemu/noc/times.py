@@ -93,6 +93,7 @@ READ_DRAM_FLIT, WRITE_DRAM_FLIT = (
     _parts("64 bytes of DRAM, written"),
 )
 DRAM_KEEPS, MULTICAST = _parts("writes that a bank keeps"), _parts("multicast")
+STAGES = 4  # of a request on its way (noc/timed.py), in DUE of its row
 WINDOW = 32
 """Cycles that tiles run alone at most: no packet arrives so soon."""
 assert (OUT + IN) // PARTS > WINDOW

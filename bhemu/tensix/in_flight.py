@@ -17,6 +17,7 @@ from bhemu.tensix import answers, config
 from bhemu.tensix.rules import condition
 from bhemu.tensix.state import THREADS
 
+NEVER = 1 << 60  # `agent_next` of an agent that sleeps until others do something
 UNPACKER0, UNPACKER1, MATRIX, VECTOR, PACKER, MOVER = range(6)
 NAMES = ("unpacker 0", "unpacker 1", "matrix unit", "vector unit", "packer", "mover")
 
@@ -34,6 +35,14 @@ _WAIT_CONFIG = condition(
 _MEMORY, _CONFIG = 1 << 0, 1 << 12  # of STALLWAIT
 _BITS = (1 << 1, 1 << 2, 1 << 4, 1 << 11, 1 << 3, 1 << 9)  # of STALLWAIT, by unit
 _ENGINE = (0, 1, -1, -1, 2, -1)  # whose address counters a unit uses
+
+
+@njit
+def ask_sleepers(s: Any) -> None:
+    """What is outside of the tile may have changed it: each agent is asked in the next cycle."""
+    for agent in range(s.agent_next.size):
+        if s.agent_next[agent] == NEVER:
+            s.agent_next[agent] = s.clock[0]
 
 
 @njit

@@ -14,7 +14,7 @@ from bhemu.jit.intrinsics import l1_word
 from bhemu.jit.subset import njit
 from bhemu.memmap import L1_SIZE, LOCAL_BASE, LOCAL_SIZES, NIU_COUNTERS, NOC0_BASE, NOC_SIZE
 from bhemu.riscv import l0_cache, turn
-from bhemu.riscv.formats import Atomic, Branch, Load, Register, Store
+from bhemu.riscv.formats import Atomic, Branch, Load, Register, RegisterImmediate, Store
 from bhemu.riscv.isa import rv32i
 from bhemu.riscv.isa.m import MUL
 from bhemu.tensix.state import AGENTS, DRAWN, STORE_QUEUE
@@ -24,6 +24,7 @@ from bhemu.timing.cycles import PARTS
 _LOAD, _STORE, _ATOMIC = Load.code(), Store.code(), Atomic.code()
 _REGISTER, _BRANCH = Register.code(), Branch.code()
 _NO_RS1 = tuple(cls.match & 0x7F for cls in (rv32i.LUI, rv32i.AUIPC, rv32i.JAL, rv32i.FENCE))
+_ALONE = (_REGISTER, _BRANCH, RegisterImmediate.code(), rv32i.JALR.match & 0x7F, *_NO_RS1[:3])
 _M = MUL.match >> 25  # funct7 of products and, with bit 14, of divisions
 
 LOCAL_LOAD = 2  # cycles until the value: rv_load_stack 2.02
@@ -78,6 +79,18 @@ def ready(s: Any, c: Any, word: Any) -> Any:
     if opcode == _STORE and _target(s, c, word) < L1_SIZE:
         when = max(when, (s.core_store[c] - STORES * L1_STORE_EVERY) // PARTS)
     return when
+
+
+@njit
+def tells(s: Any, c: Any, word: Any) -> Any:
+    """Whether what waits for others is to be asked after an instruction: not after one of L1."""
+    opcode = word & 0x7F
+    if word & 3 != 3 or s.fresh[c]:
+        return True
+    if opcode == _LOAD or opcode == _STORE or opcode == _ATOMIC:
+        address = _target(s, c, word)
+        return address >= L1_SIZE and not _is_local(c, address)
+    return opcode not in _ALONE
 
 
 @njit
@@ -166,6 +179,14 @@ def begin(s: Any, c: Any, word: Any) -> Any:
     if opcode != _STORE and opcode != _BRANCH and rd:
         s.core_ready[c, rd] = s.clock[0] + result
     return cycles
+
+
+@njit
+def give_up(s: Any, c: Any, word: Any) -> None:
+    """The instruction that has begun waits for others: it begins anew, and gives no result yet."""
+    opcode = word & 0x7F
+    if opcode == _LOAD or opcode == _ATOMIC:
+        s.core_ready[c, word >> 7 & 31] = 0
 
 
 @njit

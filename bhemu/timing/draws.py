@@ -23,6 +23,7 @@ _SLOW_AT_ONCE = 3  # agents, at most
 _SHORTEST, _LONGEST = 8, 12  # of a time in which the same agents are slow: powers of 2
 ANY = 1 << 11  # cycles: no text bounds how late it is
 _LEAST, _MOST = 3, 11  # cycles that an act is late, at most: powers of 2
+SOURCE, ARRIVES = 0, 1 << 32  # of a request: what is late
 _SCALES = (64, 512, 4096, 32768)  # of named acts, by the two low bits of the seed
 
 
@@ -53,17 +54,16 @@ def _below(s: Any, n: Any) -> Any:
 @njit
 def renew(s: Any) -> None:
     """Choose other slow agents where the time of the present ones is over."""
-    if s.timed[0] != DRAWN or s.late_named[0] or s.clock[0] < s.late_until[0]:
+    if s.timed[0] != DRAWN or s.late_named[0]:
         return
-    s.late_until[0] = s.clock[0] + (
-        np.int64(1) << (_SHORTEST + _below(s, _LONGEST - _SHORTEST + 1))
-    )
-    for agent in range(LATE_AGENTS):
-        s.late_slow[agent] = 0
-    for _ in range(1 + _below(s, _SLOW_AT_ONCE)):
-        s.late_slow[_below(s, LATE_AGENTS)] = np.int64(1) << (
-            _LEAST + _below(s, _MOST - _LEAST + 1)
-        )
+    while s.clock[0] >= s.late_until[0]:  # whatever cycles were looked at between
+        s.late_until[0] += np.int64(1) << (_SHORTEST + _below(s, _LONGEST - _SHORTEST + 1))
+        for agent in range(LATE_AGENTS):
+            s.late_slow[agent] = 0
+        for _ in range(1 + _below(s, _SLOW_AT_ONCE)):
+            s.late_slow[_below(s, LATE_AGENTS)] = np.int64(1) << (
+                _LEAST + _below(s, _MOST - _LEAST + 1)
+            )
 
 
 @njit
@@ -89,15 +89,15 @@ def _drawn_by_name(s: Any, agent: Any, pc: Any, most: Any) -> Any:
 
 
 @njit
-def source_late(s: Any, i: Any) -> Any:
-    """Cycles by which request `i` takes the bytes of its source late.
+def request_late(s: Any, i: Any, what: Any) -> Any:
+    """Cycles by which request `i` takes the bytes of its SOURCE, or ARRIVES, late.
 
     Every second request of a seed alone is late, up to a power of 2 of its own.
     """
     pc, seed = s.noc_source_late[1], s.noc_source_late[0] - 1
     if seed < 0 or (pc >= 0 and pc != s.noc_request[i, PC]):
         return np.int64(0)
-    x = mixed(seed, s.noc_request[i, SEQUENCE] + 1)
+    x = mixed(seed, s.noc_request[i, SEQUENCE] + 1 + what)
     if s.late_named[0]:
         seed >>= np.int64(_TILE)
         bound, some = np.int64(_SCALES[seed & 3]), seed & 4 == 0

@@ -1,9 +1,11 @@
 """The timed form of the compiled loop: cores, threads and units act in order of time.
 
-A cycle goes over the agents that are due: the cores (one instruction each), the threads (one word
-at the wait gate), the units (which complete the word that they have taken). An agent that cannot
-go on sleeps until another one has done something. The clock counts cycles. Every position is kept
-in the record, so that a stop resumes the same cycle.
+A cycle goes over the agents that are due: the units (which complete the word that they have taken),
+the cores (one instruction each), the threads (one word at the wait gate). An agent that cannot go
+on sleeps until another one has done something: it is asked again in the same cycle where it comes
+after that one, else in the next. So to ask it in vain changes nothing, and a run in pieces is the
+same run. The clock counts cycles. Every position is kept in the record, so that a stop resumes the
+same cycle.
 """
 
 from typing import Any
@@ -14,9 +16,10 @@ from bhemu.devices import niu
 from bhemu.devices.niu_request import DUE
 from bhemu.jit.intrinsics import call_entry, call_step
 from bhemu.jit.subset import njit
-from bhemu.noc.timed import STAGES as NOC_STAGES
+from bhemu.noc.times import STAGES as NOC_STAGES
 from bhemu.tensix import answers, begun, in_flight, issue, observe
-from bhemu.tensix.frontend import FROM_PUSH, expanding, fetch
+from bhemu.tensix.frontend import FROM_PUSH, expanding, fetch, queued
+from bhemu.tensix.in_flight import NEVER
 from bhemu.tensix.loop import idle_or_deadlock, quiet
 from bhemu.tensix.rules import DONE, IDLE, condition
 from bhemu.tensix.state import (
@@ -24,7 +27,7 @@ from bhemu.tensix.state import (
     ANSWERS,
     BLOCKED,
     CORES,
-    MODELLED,
+    DRAWN,
     RUNNING,
     SCALAR_RESULTS,
     THREADS,
@@ -58,27 +61,23 @@ _SHARED = tuple(
 # How late a word is at most: where a unit waits for L1 no text bounds it; else its pipeline does.
 _PIPELINE = 16
 _LATE = (draws.ANY, draws.ANY, _PIPELINE, _PIPELINE, draws.ANY, draws.ANY)
-NEVER = 1 << 60  # agent_next of one that sleeps
 FIRST_CORE, FIRST_THREAD = UNITS, UNITS + CORES  # agents; the units come first
 _SETDVALID, _UNPACR_NOP = SETDVALID.opcode, UNPACR_NOP.opcode
 _MACRO, _FLUSH = SFPLOADMACRO.opcode, FLUSHDMA.opcode
 
 
 @njit
-def _wake_sleepers(s: Any) -> None:
-    """Something may have happened: what sleeps is asked again in the next cycle."""
-    for agent in range(AGENTS):
-        if s.agent_next[agent] == NEVER and (agent >= FIRST_CORE or s.unit_thread[agent]):
-            s.agent_next[agent] = s.clock[0] + 1
+def _did(s: Any) -> None:
+    """The agent that acts has done what others may wait for."""
+    s.woken[0] = s.agent_at[0] + 1
 
 
 @njit
 def _sent(s: Any, i: Any) -> None:
     """A core has sent request `i`."""
-    if s.timed[0] == MODELLED:
-        s.noc_request[i, DUE] = s.clock[0] * NOC_STAGES  # its first stage is now
-    elif s.noc_source[i]:
-        niu.delay_source(s, i, draws.source_late(s, i))
+    s.noc_request[i, DUE] = s.clock[0] * NOC_STAGES  # its first stage is now
+    if s.timed[0] == DRAWN and s.noc_source[i]:
+        niu.delay_source(s, i, draws.request_late(s, i, np.int64(draws.SOURCE)))
 
 
 @njit
@@ -90,6 +89,7 @@ def _core(s: Any, c: Any) -> Any:
         return np.int64(0)
     word, pc = core.word_at(s, c), np.int64(s.pc[c])
     s.agent[0] = c
+    tells = True
     if s.turn_open[0] == 0:
         ready = core.ready(s, c, word)
         if ready > s.clock[0] and not cycles.is_at_once(s, agent):
@@ -104,6 +104,7 @@ def _core(s: Any, c: Any) -> Any:
             mark = core.mark(s, c, word)
             if mark:
                 spent.add(s, np.int64(agent), pc, mark, np.int64(0))
+        tells = core.tells(s, c, word)
         s.turn_cycles[0] = core.begin(s, c, word)
         if cycles.is_at_once(s, agent):
             s.turn_cycles[0] = 1
@@ -121,7 +122,8 @@ def _core(s: Any, c: Any) -> Any:
     s.turn_open[0] = s.agent[0] = 0
     s.agent_next[agent] = NEVER
     if used:
-        s.woken[0] = 1
+        if tells:
+            _did(s)
         spent.continue_work(s, agent, s.turn_pc[0], np.int64(-1), s.turn_cycles[0])
     if s.core_state[c] == RUNNING:
         s.agent_next[agent] = (
@@ -130,6 +132,7 @@ def _core(s: Any, c: Any) -> Any:
             + draws.late(s, agent, np.int64(s.pc[c]), np.int64(draws.ANY))
         )
     elif s.core_state[c] == BLOCKED:
+        core.give_up(s, c, word)
         spent.waits(s, agent, s.core_wait[c])
     return np.int64(0)
 
@@ -201,6 +204,8 @@ def _arrives(s: Any, t: Any) -> Any:
     if s.gate_full[t]:
         return True
     follows = expanding(s, t)  # an expander gives a word a cycle, once it has begun (MOPExpander)
+    if follows or queued(s, t):
+        _did(s)  # a FIFO has a place more, or the expander is done
     status = np.int64(STOP_TIME)
     while status == STOP_TIME:  # words that the front end keeps for itself
         s.look_left[0] = max(s.look_left[0], 2)
@@ -305,7 +310,7 @@ def _thread(s: Any, t: Any) -> None:
     s.gate_full[t] = s.gate_blocked[t] = s.gate_drawn[t] = 0
     s.op_count[t, opcode] += 1
     s.executed[t] += 1
-    s.woken[0] = 1
+    _did(s)
     s.thread_last[t] = s.clock[0]
     held = np.int64(1) if cycles.is_at_once(s, agent) else cycles.held(opcode)
     if shared >= 0:
@@ -351,7 +356,7 @@ def _unit(s: Any, unit: Any) -> None:
         stop(s, t, status)
         return
     if status == DONE:
-        s.woken[0] = 1
+        _did(s)
         _looks(s, t)
     in_flight.exchange(s, unit)
     if status == DONE:
@@ -372,12 +377,19 @@ def _order(s: Any) -> None:
 
 
 @njit
+def _agent(s: Any, position: Any) -> Any:
+    """The agent at a position of the cycle."""
+    if position >= FIRST_THREAD:
+        return FIRST_THREAD + s.thread_order[position - FIRST_THREAD]
+    return position
+
+
+@njit
 def _act(s: Any, position: Any) -> Any:
     """The agent at a position of the cycle acts, if it is due; 0, or why everything stops."""
-    agent = position
-    if position >= FIRST_THREAD:
-        agent = FIRST_THREAD + s.thread_order[position - FIRST_THREAD]
-    if s.agent_next[agent] > s.clock[0]:
+    agent = _agent(s, position)
+    due = s.agent_next[agent]
+    if due > s.clock[0] and (due != NEVER or s.woken[0] == 0):
         return np.int64(0)
     if FIRST_CORE <= agent < FIRST_THREAD:
         return _core(s, agent - FIRST_CORE)
@@ -413,9 +425,11 @@ def _cycle(s: Any) -> Any:
     s.agent_at[0] = 0
     if s.trace[0] == observe.SPANS:
         observe.record_counters(s)
-    if s.woken[0]:
-        s.woken[0] = 0
-        _wake_sleepers(s)
+    for position in range(s.woken[0] - 1):  # those after the last that did something were asked
+        agent = _agent(s, position)
+        if s.agent_next[agent] == NEVER and (agent >= FIRST_CORE or s.unit_thread[agent]):
+            s.agent_next[agent] = s.clock[0] + 1
+    s.woken[0] = 0
     return np.int64(0)
 
 
@@ -456,7 +470,6 @@ def run_timed(s: Any, windows: Any) -> Any:
     """STEP: run up to `windows` windows of `quantum` cycles; 0, or why it stopped."""
     open_time_slice(s)
     status, left = np.int64(0), windows
-    _wake_sleepers(s)
     while left > 0 and status == 0:
         if s.window_end[0] <= s.clock[0]:
             s.window_end[0] = s.clock[0] + s.quantum[0]

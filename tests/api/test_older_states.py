@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 
 from bhemu import Chip, Snapshot
+from bhemu.devices.niu_request import DUE
+from bhemu.errors import InputError
+from bhemu.launch.session import Program
 from bhemu.machine import saved
 from bhemu.noc import record
 from bhemu.tensix.state import DTYPE, POINTERS
@@ -48,3 +51,18 @@ def test_a_state_of_each_layout_loads(tmp_path: Path, layout: str) -> None:
 
 def test_seven_layouts_are_known() -> None:
     assert len(LAYOUTS) == 7
+
+
+def test_a_late_run_with_rounds_in_its_requests_is_refused(tmp_path: Path) -> None:
+    """Requests of late runs were due in rounds once; now the number says a cycle and a stage."""
+    program = Path(__file__).parents[2] / "elfs" / "copy_dram"
+    chip = Program.load(program).launch(late=6)
+    while not any(tile.state.noc_requests[0] for tile in chip.tiles_made()):
+        chip.run(limit=100)
+    found = chip.snapshot()
+    again = Program.load(program).launch(late=6)
+    again.restore(found)
+    for state in found.tiles.values():
+        state.arrays["noc_request"][:, DUE] = 9
+    with pytest.raises(InputError, match="due long ago"):
+        again.restore(found)
