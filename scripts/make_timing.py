@@ -2,8 +2,8 @@
 
 A probe is an unrolled body of 64 instructions that a loop runs 32, 64, 96 and 128 times; its figure
 is the slope of the cycles over the number of instructions, less that of the empty loop. The figures
-of the cards stand in timing_anchors.toml, with their sources. Transfers: noc_probes.py. `--check`:
-is the page up to date?
+of the cards stand in timing_anchors.toml, with their sources. Transfers: noc_probes.py; tiles:
+tile_probes.py. `--check`: is the page up to date?
 """
 
 import argparse
@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import noc_probes
 import numpy as np
+import tile_probes
 
 from bhemu import Tile
 from bhemu.memmap import DEBUG_BASE, RISCV_DEBUG_REG_WALL_CLOCK_0
@@ -171,6 +172,21 @@ def noc() -> str:
     return "\n".join(lines)
 
 
+def tiles() -> str:
+    """The error of tiles that one unit packs or unpacks, by operation."""
+    found: dict[tuple[str, bool], list[float]] = {}
+    for row in tile_probes.rows():
+        name = row.op + {"pack_tile": ", pack"}.get(row.op, ", unpack")
+        name += " to Dst" if row.to_dst else ""
+        error = 100 * abs(tile_probes.slope(row) / row.cycles - 1)
+        found.setdefault((name, row.calibrates), []).append(error)
+    lines = ["| tiles | | rows | median error | worst |", "|---|---|---:|---:|---:|"]
+    for (name, calibrates), of in sorted(found.items(), key=lambda one: (one[0][0], not one[0][1])):
+        used = "calibrates" if calibrates else ""
+        lines.append(f"| {name} | {used} | {len(of)} | {np.median(of):.1f} % | {max(of):.1f} % |")
+    return "\n".join(lines)
+
+
 def noc_figures() -> str:
     """The table of the times of NoC and DRAM."""
     lines = ["| what | cycles | kind | source |", "|---|---:|---|---|"]
@@ -185,7 +201,13 @@ def main() -> None:
     parser.add_argument("--check", action="store_true")
     given = parser.parse_args()
     before = text = PAGE.read_text()
-    tables = {"anchors": anchors, "figures": figures, "noc": noc, "noc figures": noc_figures}
+    tables = {
+        "anchors": anchors,
+        "tiles": tiles,
+        "figures": figures,
+        "noc": noc,
+        "noc figures": noc_figures,
+    }
     for name, make in tables.items():
         head, rest = text.split(BEGIN.format(name))
         text = (

@@ -10,9 +10,14 @@ import numpy as np
 
 from bhemu.jit.subset import njit
 from bhemu.noc.times import DERIVED, ESTIMATE, ISA, MEASURED
-from bhemu.tensix.insn import Instruction, instructions
+from bhemu.tensix import formats
+from bhemu.tensix.insn import Instruction, decoder, instructions
 from bhemu.tensix.units import MODULES
 from bhemu.tensix.units.adc import X
+from bhemu.tensix.units.pack import modes as pack
+from bhemu.tensix.units.pack.pacr import PACR
+from bhemu.tensix.units.unpack import modes as unpack
+from bhemu.tensix.units.unpack.modes import UnpackWord
 from bhemu.tensix.units.unpack.unpacr import UNPACR
 
 assert MODULES  # importing the units declares the instructions
@@ -20,8 +25,8 @@ assert MODULES  # importing the units declares the instructions
 PARTS = 16  # of a cycle, in which compiled code counts
 
 NOT_MODELLED = (
-    "instruction caches, mispredicted branches, L1 contention of units, formats of PACR, UNPACR to"
-    " Dst, the second issue of a fused .ttinsn"
+    "instruction caches, mispredicted branches, L1 contention of units, the second issue of a fused"
+    " .ttinsn"
 )
 
 
@@ -50,8 +55,13 @@ def _guess(busy: float, latency: float, text: str) -> Cycles:
 _ONE = f"{_BENCH}: 0.998 a word, of two and three threads 1.97 and 2.97"
 _MATRIX, _VECTOR = "MatrixUnit: throughput and latency", "VectorUnit: IPC, latency"
 _SCALAR = "ScalarUnit"
-_FACES = f"{_TABLE}: 37.1 a tile of 4 faces to Src, 32 datums a cycle and 1.25 a word"
-_ROWS_OF_4 = f"{_TABLE}: 29.06 a tile of 16 words to 16 bits or bfp8; latency: a guess"
+_FACES = (
+    f"{_TABLE}: a tile of 4 words 37.1 to Src, from 32 bits 37.75 or (to 16 bits) 40.1; 121 to Dst"
+    " (from 16 bits an estimate); other words by their datums, and 1.25"
+)
+_ROWS_OF_4 = (
+    f"{_TABLE}: 29.06 to 71.04 a tile of 16 words, by formats (docs/timing.md); latency: a guess"
+)
 _AFTER = f"{_SCALAR}: at least 3; the result is there after {{}} DMANOPs in most cases (its page)"
 _TWO_GROUPS = f"{_SCALAR}: 3, or 4 where two groups of GPRs are read"
 _ROWS: tuple[tuple[str, Cycles], ...] = (
@@ -107,7 +117,7 @@ _ROWS: tuple[tuple[str, Cycles], ...] = (
         Cycles(9.25, 9.25, DERIVED, _FACES),
     ),
     ("UNPACR_NOP", _guess(2, 2, "as the least of UNPACR")),
-    ("PACR", _guess(1.82, 8, _ROWS_OF_4)),
+    ("PACR", _guess(29.84 / PARTS, 8, _ROWS_OF_4)),
     ("XMOV", _guess(16, 16, "no measurement")),
 )
 FIGURES = {name: one for names, one in _ROWS for name in names.split()}
@@ -148,9 +158,21 @@ def is_late_load(word: int) -> bool:
 
 
 _SHARED = np.array([_shared_by(instructions().get(i)) for i in range(256)], np.int64)
-_UNPACR, _UNPACKER = UNPACR.opcode, UNPACR.unpack_block_selection.lo
-_DATUMS, _WORD = 32, PARTS * 5 // 4  # of an unpacker: a cycle; sixteenths of a word besides
+_UNPACR, _PACR = UNPACR.opcode, PACR.opcode
+_unpack_fields = decoder(UnpackWord)
 
+# Of an unpacker: datums a cycle to Src, sixteenths of a datum to Dst, of a word besides, and more
+# of those from 32 bits to Src, where they stay 19 bits or become 16.
+_DATUMS, _TO_DST, _WORD, _FROM_32, _TO_16 = 32, 1.8, PARTS * 5 // 4, 3, 12
+
+# Of the packer: sixteenths of a word, or cycles of a tile of 16 words, from Dst in 16 and 32 bits,
+# from a float or a bfp as intermediate format, to 16 bits, to 32 bits, to bfp.
+_PACKED = np.round(
+    (
+        ((29.84, 39.1, 29.97), (38.93, 71.04, 29.97)),
+        ((29.06, 43.97, 29.2), (29.07, 43.85, 29.2)),
+    )
+).astype(np.int64)
 
 AT_ONCE = -1  # `late_slow` of an agent of which each act takes one cycle: what if it were free?
 
@@ -165,10 +187,25 @@ def is_at_once(s: Any, agent: Any) -> Any:
 def busy(s: Any, t: Any, opcode: Any, word: Any) -> Any:
     """Sixteenths of a cycle until the unit of a word takes the next one."""
     if opcode == _UNPACR:
-        u = word >> _UNPACKER & 1
-        datums = max(s.adc[t, u, 1, X] - s.adc[t, u, 0, X] + 1, 1)
-        return max(PARTS * datums // _DATUMS + _WORD, 2 * PARTS)
+        return _unpacker_busy(s, t, word)
+    if opcode == _PACR:
+        m = pack.mode_of(s, t)
+        width = 2 if formats.is_bfp(m.out) else np.int64(formats.datum_bits(m.out) == 32)
+        return _PACKED[m.wide, np.int64(formats.is_bfp(m.fmt)), width]
     return _BUSY[opcode]
+
+
+@njit
+def _unpacker_busy(s: Any, t: Any, word: Any) -> Any:
+    m = unpack.mode_of_word(s, t, _unpack_fields(word))
+    u = m.unpacker
+    datums = max(s.adc[m.counters, u, 1, X] - s.adc[m.counters, u, 0, X] + 1, 1)
+    if m.to_dst:
+        return np.int64(_TO_DST * datums) + _WORD
+    more = 0
+    if formats.datum_bits(m.fmt) == 32:
+        more = _FROM_32 if m.out == formats.TF32 else _TO_16
+    return max(PARTS * datums // _DATUMS + _WORD + more, 2 * PARTS)
 
 
 @njit

@@ -385,11 +385,18 @@ def _agent(s: Any, position: Any) -> Any:
 
 
 @njit
+def _sleeps_on(s: Any, agent: Any) -> Any:
+    """Whether an agent waits for others, though it may be due by time as well."""
+    if agent >= FIRST_THREAD and s.gate_blocked[agent - FIRST_THREAD]:
+        return True
+    return s.agent_next[agent] == NEVER and (agent >= FIRST_CORE or s.unit_thread[agent] != 0)
+
+
+@njit
 def _act(s: Any, position: Any) -> Any:
     """The agent at a position of the cycle acts, if it is due; 0, or why everything stops."""
     agent = _agent(s, position)
-    due = s.agent_next[agent]
-    if due > s.clock[0] and (due != NEVER or s.woken[0] == 0):
+    if s.agent_next[agent] > s.clock[0] and not (s.woken[0] and _sleeps_on(s, agent)):
         return np.int64(0)
     if FIRST_CORE <= agent < FIRST_THREAD:
         return _core(s, agent - FIRST_CORE)
@@ -427,7 +434,7 @@ def _cycle(s: Any) -> Any:
         observe.record_counters(s)
     for position in range(s.woken[0] - 1):  # those after the last that did something were asked
         agent = _agent(s, position)
-        if s.agent_next[agent] == NEVER and (agent >= FIRST_CORE or s.unit_thread[agent]):
+        if _sleeps_on(s, agent):
             s.agent_next[agent] = s.clock[0] + 1
     s.woken[0] = 0
     return np.int64(0)

@@ -14,7 +14,8 @@ from bhemu.timing import cycles
 
 ROOT = Path(__file__).parents[2]
 TILES = ("add1", "eltwise", "matmul", "reduce", "sfpu")
-script("scripts/noc_probes.py")  # which the next one imports
+script("scripts/noc_probes.py")  # which make_timing.py imports, as the next one
+tile_probes: Any = script("scripts/tile_probes.py")
 make_timing: Any = script("scripts/make_timing.py")
 ANCHORS = tomllib.loads(make_timing.ANCHORS.read_text())["anchor"]
 CHECKED = (("ADDDMAREG", 3), ("SFPMAD", 2), ("RDCFG", 3), ("rv_mul_dep", 1), ("rv_div", 1))
@@ -35,6 +36,12 @@ def test_a_right_program_is_right_and_repeats(name: str) -> None:
 def test_a_probe_takes_what_the_card_takes(probe: str, threads: int) -> None:
     card = next(a for a in ANCHORS if (a["probe"], a["threads"]) == (probe, threads))
     assert make_timing.slope(probe, threads) == pytest.approx(card["cycles"], rel=0.02)
+
+
+@pytest.mark.parametrize("row", [r for r in tile_probes.rows() if r.op != "copy_tile"], ids=str)
+def test_a_tile_takes_what_the_card_takes(row: Any) -> None:
+    """A thread that waits for its unit goes on as soon as that has executed the word before."""
+    assert tile_probes.slope(row) == pytest.approx(row.cycles, rel=0.02)
 
 
 def test_every_word_that_executes_has_a_figure_and_no_other() -> None:
