@@ -53,22 +53,16 @@ _UNKNOWN: dict[str, Any] = {
 
 
 @dataclass(frozen=True)
-class HandOver:
-    """The hand-over of Dst between threads by semaphores, of a finding about rows of Dst."""
+class Ends:
+    """What a finding has to do with waits on a tile: those for these things.
 
-    threads: frozenset[int]  # that take part
-    semaphores: frozenset[int] = frozenset()  # that they have waited for, if known
-    kept: int | None = None  # that the culprit has waited for, and that nothing takes from
-
-
-@dataclass(frozen=True)
-class Uncounted:
-    """Of a finding about pages that are never counted: the counter, and what is not done."""
+    A thing is ("semaphore", index) or ("buffer", index, register). text: what the culprit has not
+    done that would end such a wait, "" if it is only about the same hand-over.
+    """
 
     tile: XY
-    buffer: int
-    register: int
-    text: str
+    things: frozenset[tuple[str | int, ...]]
+    text: str = ""
 
 
 @dataclass(frozen=True)
@@ -82,8 +76,7 @@ class Finding:
     victim: dict[str, Any]
     evidence: tuple[str, ...]
     advice: str
-    hand_over: HandOver | None = None
-    uncounted: Uncounted | None = None
+    ends: Ends | None = None
 
     @property
     def check(self) -> str:
@@ -92,7 +85,7 @@ class Finding:
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready values; the culprit has every key, whether its value is known or not."""
-        own = ("found_by", "hand_over", "uncounted")
+        own = ("found_by", "ends")
         known = {name: value for name, value in vars(self).items() if name not in own}
         function = str(self.culprit.get("symbol") or "").partition("+")[0]
         culprit = {**_UNKNOWN, "function": function, **self.culprit}

@@ -135,26 +135,21 @@ def _counted_in(tile: Tile, waiter: Any, counted: list[Event]) -> Finding:
     return Finding("hang", "error", text, place(where, last.clock), who_waits(waiter), (), "")
 
 
-# A semaphore that hands over Dst: what else is known of that hand-over belongs to the hang.
+# What else is known of the semaphore or counter that the root of a hang waits for.
 
 
 def with_hand_over(hang: Finding, error: NoProgress, found: Iterable[Finding]) -> Finding:
-    """The hang with the findings about the hand-over that its root waits for.
+    """The hang with the findings about what its root waits for.
 
-    If nothing can take from the semaphore, the culprit is the one that has waited for it and does
-    not take from it. So is one that uses pages of the buffer that the root waits for and never
-    counts them.
+    The culprit is the one that should have ended the wait, if one of them names it.
     """
     of_it = [one for one in found if _is_of_hang(error, one)]
     told = of_one_hang(hang, of_it)
-    if user := next((one for one in of_it if one.uncounted), None):
-        assert user.uncounted is not None
-        told = replace(told, text=f"{hang.text}: {user.uncounted.text}", advice=user.advice)
-        return replace(told, culprit=user.culprit, victim=hang.culprit)
-    if keeper := next((one for one in of_it if _keeps(error, one)), None):
-        text = f"{hang.text}: {keeper.culprit['core']} has waited for it and takes nothing"
-        told = replace(told, text=text, advice=keeper.advice)
-        return replace(told, culprit=keeper.culprit, victim=hang.culprit)
+    for one in of_it:
+        assert one.ends is not None
+        if one.ends.text and _is_lost(error):
+            told = replace(told, text=f"{hang.text}: {one.ends.text}", advice=one.advice)
+            return replace(told, culprit=one.culprit, victim=hang.culprit)
     return told
 
 
@@ -164,25 +159,19 @@ def apart(error: NoProgress, found: Iterable[Finding]) -> list[Finding]:
 
 
 def _is_of_hang(error: NoProgress, one: Finding) -> bool:
-    """Whether a finding is about the hand-over or counter that the root of a hang waits for."""
+    """Whether a finding is about what the root of a hang waits for."""
     waiters = getattr(error.graph, "waiters", ())
-    if waiters and (counter := one.uncounted) is not None:
-        root = waiters[0]
-        awaited = root.where.get("tile"), *map(root.resource.get, ("buffer", "register"))
-        return awaited == (list(counter.tile), counter.buffer, counter.register)
-    if one.hand_over is None or not waiters or waiters[0].kind != "semaphore":
+    if not waiters or one.ends is None or waiters[0].where.get("tile") != list(one.ends.tile):
         return False
-    where, semaphores = waiters[0].where, one.hand_over.semaphores
-    if where.get("tile") != one.culprit.get("tile"):
-        return False
-    is_same = not semaphores or waiters[0].resource["index"] in semaphores
-    return is_same and where.get("thread") in one.hand_over.threads
+    held = waiters[0].resource
+    things = {(waiters[0].kind, held.get("index"))}
+    things.add(("buffer", *map(held.get, ("buffer", "register"))))
+    return not things.isdisjoint(one.ends.things)
 
 
-def _keeps(error: NoProgress, one: Finding) -> bool:
-    """Whether the culprit does not take from the semaphore that the root of a hang waits for."""
+def _is_lost(error: NoProgress) -> bool:
+    """Whether the root of a hang waits for a counter, or that somebody takes from a semaphore."""
     graph: Any = error.graph
-    root, told = graph.waiters[0], one.hand_over
-    is_same = told is not None and told.kept == root.resource["index"]
+    root = graph.waiters[0]
     is_lost = not any(releaser.able for releaser in root.releasers)
-    return is_same and is_lost and root.reason.endswith(BELOW_MAXIMUM)
+    return root.kind != "semaphore" or (is_lost and root.reason.endswith(BELOW_MAXIMUM))

@@ -11,7 +11,7 @@ import pytest
 from bhemu.errors import NoProgress
 from bhemu.machine.hang.graph import WaitGraph
 from bhemu.machine.hang.waits import Releaser, Waiter
-from bhemu.why.findings import Finding, HandOver, of_error
+from bhemu.why.findings import Ends, Finding, of_error
 from bhemu.why.waiting import apart, with_hand_over
 
 BUGS = {bug.name: bug for bug in planted.bugs()}
@@ -29,42 +29,42 @@ def hang(kind: str = "semaphore", index: int = 7, giver: str = "") -> NoProgress
     return NoProgress("deadlock", graph=WaitGraph((waiter,)), category="Deadlock", hint="look")
 
 
-def raced(
-    kept: int | None = None, semaphores: tuple[int, ...] = (7,), threads: tuple[int, ...] = (1, 2)
-) -> Finding:
+def raced(text: str = "", semaphores: tuple[int, ...] = (7,), tile: int = 2) -> Finding:
     who = {"tile": TILE, "core": "trisc2", "thread": PACK, "pc": 0x18000, "line": 5}
-    given = HandOver(frozenset(threads), frozenset(semaphores), kept)
+    given = Ends((1, tile), frozenset(("semaphore", i) for i in semaphores), text)
     return Finding("races", "error", "only their speed decides", who, {}, (), "SEMGET", given)
+
+
+KEPT = "trisc2 has waited for it and takes nothing"
 
 
 def test_what_is_told_of_the_hand_over_is_evidence_of_the_hang() -> None:
     error = hang()
-    told = with_hand_over(of_error(error, 9), error, [raced(), raced(semaphores=())])
+    told = with_hand_over(of_error(error, 9), error, [raced(), raced(semaphores=(1, 7))])
     assert [line.partition(":")[0] for line in told.evidence[-2:]] == [
         "only their speed decides"
     ] * 2
     assert told.culprit["core"] == "trisc1" and told.advice == "look"
-    assert apart(error, [raced(), raced(semaphores=())]) == []
+    assert apart(error, [raced(), raced(semaphores=(1, 7))]) == []
 
 
 def test_who_does_not_take_from_the_semaphore_is_the_culprit() -> None:
     error = hang()
-    told = with_hand_over(of_error(error, 9), error, [raced(), raced(kept=7)])
+    told = with_hand_over(of_error(error, 9), error, [raced(), raced(KEPT)])
     assert told.text.endswith("nothing that could give it was found: trisc2 has waited for it and"
                               " takes nothing")  # fmt: skip
     assert (told.culprit["core"], told.victim["core"]) == ("trisc2", "trisc1")
     assert told.advice == "SEMGET"
     given = hang(giver="thread T2")
-    assert with_hand_over(of_error(given, 9), given, [raced(kept=7)]).culprit["core"] == "trisc1"
+    assert with_hand_over(of_error(given, 9), given, [raced(KEPT)]).culprit["core"] == "trisc1"
 
 
 @pytest.mark.parametrize(
     ("error", "other"),
     [
         (hang(), raced(semaphores=(1,))),
-        (hang(), raced(threads=(0, 2))),
-        (hang(), replace(raced(), culprit={"tile": [2, 2], "core": "trisc2"})),
-        (hang(), replace(raced(), hand_over=None)),
+        (hang(), raced(tile=3)),
+        (hang(), replace(raced(), ends=None)),
         (hang(kind="src"), raced()),
         (NoProgress("idle"), raced()),
     ],

@@ -1,8 +1,6 @@
-"""Who changes a MOP template too early, which of two consumers is wrong."""
+"""Who changes a MOP template too early, lines of assembler, who leaves a tile open."""
 
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from corpus import Line, check_bug, folder, store
@@ -11,7 +9,6 @@ import bhemu.tensix.units  # noqa: F401  (declares the instructions)
 from bhemu.memmap import MOP_CFG_BASE, PC_BUF_BASE, TENSIX_CFG_BASE
 from bhemu.program.symbols import Row, _words_of_assembler
 from bhemu.riscv.assembly import T0, T1, ZERO, li, lw, sw, tt
-from bhemu.why.checks.buffers import _Look
 
 OUT, NOP = 0x20200, 0x02000000
 TEMPLATE: list[Line] = [store(MOP_CFG_BASE + 4 * n, v) for n, v in enumerate((1, 1, *[NOP] * 7))]
@@ -37,29 +34,6 @@ def test_a_template_that_changes_behind_a_mop(wait: str, tmp_path: Path) -> None
 def test_the_same_value_once_more_changes_nothing(tmp_path: Path) -> None:
     same = programmed(tmp_path / "same", WAITS["neither"], 1)
     check_bug(programmed(tmp_path / "bad", WAITS["neither"], 3), same, "races", "trisc1", 12)
-
-
-def strangers(**owners: dict[str, set[str]]) -> dict[tuple[int, str], str]:
-    """What is said of buffers, by who counts at each."""
-    look: Any = _Look.__new__(_Look)
-    look.buffers = {n: SimpleNamespace(owners=one) for n, one in enumerate(owners.values())}
-    return dict(look._strangers)
-
-
-def test_of_two_consumers_the_one_like_the_producer_is_wrong() -> None:
-    """Where another buffer has none."""
-    shared = {"received": {"ncrisc"}, "acked": {"brisc", "trisc0"}}
-    lonely, full = {"received": {"trisc2"}}, {"received": {"trisc2"}, "acked": {"brisc"}}
-    assert strangers(x=shared, y=lonely) == {(0, "acked"): "brisc"}
-    assert strangers(x=shared, y=full) == {}
-    both = {"received": {"ncrisc"}, "acked": {"trisc1", "trisc0"}}
-    assert strangers(x=both, y=lonely) == {}
-
-
-def test_of_two_producers_the_one_like_the_consumer_is_wrong() -> None:
-    shared = {"received": {"ncrisc", "trisc2"}, "acked": {"trisc0"}}
-    assert strangers(x=shared, y={}) == {(0, "received"): "trisc2"}
-    assert strangers(x={"received": {"ncrisc"}, "acked": {"trisc0"}}, y={}) == {}
 
 
 def table(*rows: tuple[int, int, str, int], words: bool = True) -> list[tuple[int, int, str, int]]:

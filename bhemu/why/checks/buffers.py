@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, NamedTuple
 
 from bhemu import memmap as mm
@@ -16,7 +15,7 @@ from bhemu.noc.grid import XY
 from bhemu.program.specs import BufferSpec, TileSpec
 from bhemu.tensix.mmio import REMOTE_DEST_BUF_SIZE, REMOTE_DEST_BUF_START
 from bhemu.why.check import Check, Context
-from bhemu.why.findings import Finding, Uncounted, outside, place
+from bhemu.why.findings import Ends, Finding, outside, place
 from bhemu.why.order import record as r
 from bhemu.why.order.conflicts import Observed, observed
 from bhemu.why.order.notes import ASKED, PACKED, STORED, UNPACKED
@@ -207,7 +206,6 @@ class Buffer:
             )
 
 
-_MOVERS = ("brisc", "ncrisc")  # which move data, and do not compute
 _HEADERS = (".h", ".hpp", ".hh", ".inc")
 _OWN = "(in lib/cb.h {}) after this"  # the library of `bhemu new --kernel`
 _TILES = 2  # of those with the same code and arguments are looked at
@@ -240,7 +238,7 @@ class _Look:
     """Follows the events of one tile."""
 
     def __init__(self, context: Context, part: TileSpec, tile: Tile, first: int) -> None:
-        self._context, self._tile, self._xy = context, tile, tile.xy
+        self._context, self._tile = context, tile
         rows = [
             {row.file for one in core.images for row in one.rows} for core in tile.core.values()
         ]
@@ -286,44 +284,11 @@ class _Look:
         if event.kind in COUNTS:
             buffer = self.buffers.get(event.high)
             if buffer is not None:
-                yield from ((buffer, wrong) for wrong in self._counted(buffer, event))
+                yield from ((buffer, wrong) for wrong in buffer.counted(event))
             return
         elsewhere = any(low <= event.low < high for low, high in self._ranges)
         for buffer in self.buffers.values():
-            for wrong in buffer.accessed(event, elsewhere=elsewhere):
-                if not self._strangers.keys() & {(buffer.spec.index, kind) for kind in COUNTS}:
-                    yield buffer, wrong
-
-    def _counted(self, buffer: Buffer, event: Event) -> Iterator[Wrong]:
-        """What is wrong with a change of a count; if two cores count, the one that should not."""
-        stranger = self._strangers.get((buffer.spec.index, event.kind))
-        found = list(buffer.counted(event))
-        if stranger is None:
-            yield from found
-        elif stranger == event.who:
-            others = " and ".join(sorted(buffer.owners[event.kind] - {stranger}))
-            does = "announces pages of" if event.kind == "received" else "gives back pages of"
-            text = f"{stranger} {does} buffer {buffer.spec.index}, as {others} does"
-            yield Wrong(event, text, "open the buffer here whose pages nobody counts")
-
-    @cached_property
-    def _strangers(self) -> dict[tuple[int, str], str]:
-        """By buffer and count the core that should count in another buffer, if two cores count.
-
-        Pages go from a core that moves data to one that computes, or back. So the core that is of
-        the same sort as its partner is wrong, if another buffer has no core that counts there.
-        """
-        found: dict[tuple[int, str], str] = {}
-        for index, buffer in self.buffers.items():
-            for kind, other in (COUNTS, COUNTS[::-1]):
-                both, partners = (buffer.owners.get(one, set()) for one in (kind, other))
-                alike = [
-                    one for one in both if {one in _MOVERS} == {p in _MOVERS for p in partners}
-                ]
-                lonely = any(kind not in one.owners for one in self.buffers.values())
-                if len(both) == 2 and len(alike) == 1 and lonely:
-                    found[index, kind] = alike[0]
-        return found
+            yield from ((buffer, wrong) for wrong in buffer.accessed(event, elsewhere=elsewhere))
 
     def _never(self, buffer: Buffer) -> Iterator[Finding]:
         """In a hang: pages that are used repeatedly, or waited for, and never counted."""
@@ -340,10 +305,18 @@ class _Look:
             if again or ((buffer.spec.index, kind) in self._awaited and not stuck):
                 text = f"{event.who} {verb} pages {missing}: {buffer.state()}"
                 short = f"{event.who} {verb} pages {missing}"
-                counter = Uncounted(self._xy, buffer.spec.index, REGISTERS[kind], short)
-                yield replace(self._finding(buffer, event, text, advice), uncounted=counter)
+                yield self._finding(buffer, event, text, advice, short, (kind,))
 
-    def _finding(self, buffer: Buffer, event: Event, text: str, advice: str) -> Finding:
+    def _finding(
+        self,
+        buffer: Buffer,
+        event: Event,
+        text: str,
+        advice: str,
+        short: str = "",
+        counts: Sequence[str] = COUNTS,
+    ) -> Finding:
+        """counts: those of the buffer that it makes others wait for; short: what a hang says."""
         victims = [one for one in (*buffer.counters.values(), *buffer.last.values())
                    if one.who != event.who]  # fmt: skip
         victim = place(self._where(victims[0]), victims[0].clock) if victims else {}
@@ -353,7 +326,9 @@ class _Look:
         culprit = place(where, event.clock)
         if event.thread is not None:
             culprit["thread"] = event.thread
-        return Finding("buffers", "error", text, culprit, victim, tuple(evidence), advice)
+        things = frozenset(("buffer", buffer.spec.index, REGISTERS[kind]) for kind in counts)
+        ends = Ends(self._tile.xy, things, short or text)
+        return Finding("buffers", "error", text, culprit, victim, tuple(evidence), advice, ends)
 
     def _index(self, event: Event) -> int:
         """The buffer in which an access begins, -1 for none."""

@@ -3,11 +3,13 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
+from bhemu.memmap import CORE_NAMES
+from bhemu.noc.grid import XY
 from bhemu.program.lateness import Acts
 from bhemu.tensix.insn import BLOCKS, decode
 from bhemu.why.check import Check, Context
 from bhemu.why.checks.buffers import shared_bytes
-from bhemu.why.findings import Finding, HandOver, line_of, merged, order, place, with_evidence
+from bhemu.why.findings import Ends, Finding, line_of, merged, order, place, with_evidence
 from bhemu.why.order.conflicts import Conflict, Event, Observed, observed
 from bhemu.why.order.describe import unit_of
 from bhemu.why.order.observe import kind, l1_address, name
@@ -235,18 +237,18 @@ def _raced(races: Observed, conflict: Conflict) -> Finding:
     return Finding(
         "races", "error", text, place(at, blamed.clock, tile),
         place(other.where, other.step.clock, tile), (*_of_both(races, conflict), no_order),
-        advice, _hand_over(conflict, advice),
+        advice, _ends(tile.xy, conflict, blamed, advice),
     )  # fmt: skip
 
 
-def _hand_over(conflict: Conflict, advice: str) -> HandOver | None:
-    """Of accesses to a row of Dst the threads, and the semaphores that they have waited for."""
+def _ends(tile: XY, conflict: Conflict, blamed: Step, advice: str) -> Ends | None:
+    """Of accesses to a row of Dst the semaphores that both sides have waited for."""
     sides = (conflict.first, conflict.second)
-    threads = frozenset(side.step.thread for side in sides if isinstance(side.step, Word))
-    if kind(conflict.place) != "Dst" or not threads:
+    if kind(conflict.place) != "Dst":
         return None
-    kept = conflict.second.taken if advice == _GET else None
-    return HandOver(threads, frozenset(s.taken for s in sides if s.taken is not None), kept)
+    taken = frozenset(("semaphore", side.taken) for side in sides if side.taken is not None)
+    text = f"{CORE_NAMES[blamed.core]} has waited for it and takes nothing"
+    return Ends(tile, taken, text if advice == _GET else "")
 
 
 # Units that are still at work

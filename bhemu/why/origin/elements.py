@@ -11,7 +11,7 @@ from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
 from bhemu.machine.watchpoints import Span
 from bhemu.program.coordinates import XY
-from bhemu.program.specs import OutputSpec
+from bhemu.program.specs import OutputSpec, Piece
 from bhemu.program.tensor import bit_offset
 from bhemu.why.check import Context
 from bhemu.why.findings import in_words, place
@@ -19,6 +19,8 @@ from bhemu.why.order.conflicts import observed, tiles
 from bhemu.why.order.sent import Sent
 from bhemu.why.origin.chain import Link, links_behind
 from bhemu.why.steps import where
+
+_NEAR = 32  # pieces of an output
 
 
 class Written(NamedTuple):
@@ -67,6 +69,24 @@ def written(
     return found, str(found)
 
 
+def beside(context: Context, spec: OutputSpec, index: tuple[int, ...]) -> Written | None:
+    """The last request that wrote the piece of an output in DRAM nearest to an element."""
+    assert spec.dram is not None
+    at = bit_offset(index, spec.shape, spec.dtype, spec.layout) // 8
+    pieces = sorted(spec.dram.pieces(spec.size), key=lambda one: abs(one.offset - at))
+    for piece in pieces[:_NEAR]:
+        end = piece.address + piece.size
+
+        def writes(one: Sent, piece: Piece = piece, end: int = end) -> bool:
+            meets = one.remote[0] < end and piece.address < one.remote[1]
+            return not one.reads and one.bank == piece.bank and meets
+
+        if (last := last_sent(context, writes)) is not None:
+            tile = observed(context)[last.tile].tile
+            return Written(tile, where(tile, last.step), last.step.clock, None)
+    return None
+
+
 def last_sent(context: Context, chosen: Callable[[Sent], bool]) -> Sent | None:
     """The last request of the observed tiles that is `chosen`."""
     together = tiles(context)
@@ -85,17 +105,12 @@ def with_history(context: Context, xy: XY) -> Tile:
 
 @dataclass(frozen=True)
 class Causes:
-    """Of an element: its causes, the tile of these, and what is said of the request that wrote it.
-
-    sent: that request; packed: the place and clock of the last PACR to the element in L1, if no
-    step has changed it.
-    """
+    """Of an element: its causes, their tile, the request that wrote it and what is said of that."""
 
     tile: Tile | None
     links: list[Link]
     sent: Written | None = None
     told: str = ""
-    packed: tuple[Where, int] | None = None
 
 
 def causes(
@@ -127,11 +142,11 @@ def causes(
     at, mask = datum(base, spec, index)
     name = name if sent is None else f"{at:#x}"
     found = (Span(at & ~3, 4, mask),)
-    links, packed = links_behind(tile, context.program, "brisc", name, found, then), None
+    links = links_behind(tile, context.program, "brisc", name, found, then)
     if links[0].where is None and (packed := _last_pack(context, tile, at, clock)) is not None:
         text = f"the last PACR there has left it so: {in_words(place(*packed))}"
         links[0] = replace(links[0], text=f"{links[0].text}; {text}")
-    return Causes(tile, links, sent, told, packed)
+    return Causes(tile, links, sent, told)
 
 
 def _last_pack(context: Context, tile: Tile, at: int, clock: int) -> tuple[Where, int] | None:

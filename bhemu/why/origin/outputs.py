@@ -23,12 +23,13 @@ from bhemu.why.check import Context
 from bhemu.why.findings import Finding, place
 from bhemu.why.order.conflicts import observed, tiles
 from bhemu.why.origin.chain import Link, links_behind
-from bhemu.why.origin.elements import Causes, Written, causes
+from bhemu.why.origin.elements import Causes, Written, beside, causes
 from bhemu.why.toml_lines import TomlLines
 
 _WORD = 4
 _RUN, _ALIKE = 16, 1e-3  # neighbours that are compared, by this relative distance
 _PART = 16  # bytes of a tensor that are moved together
+_NEXT = "nothing has written it, and what is next to it this line writes"
 _EXPONENT = 0x7F800000  # all ones: infinity or NaN
 
 
@@ -70,9 +71,9 @@ def of_output(
     if born is not None and (value := given(context.program, born.after)) is not None:
         culprit = place(Where(file="PROGRAM.toml", line=value[0]), None)
         text += f", which is {value[1]} of [[set]] read as a float"
-    if not culprit and found.packed is not None:
-        text += "; it was packed as what was there already"
-        culprit = place(*found.packed, tile)
+    if spec.dram is not None and found.sent is None and found.told:
+        if (near := beside(context, spec, report.first.index)) is not None:
+            text, culprit = f"{text}; {_NEXT}", place(near.where, near.clock, near.tile)
     told = (found.told,) if found.told else ()
     evidence = (*told, *("  " * link.depth + str(link) for link in links))
     victim = {"output": spec.name, "index": list(report.first.index)}
@@ -205,6 +206,6 @@ def _beside(context: Context, tile: Tile, result: OutputResult, found: Finding) 
     links = links_behind(tile, context.program, "brisc", f"{near:#x}:{_WORD}")
     if not links or links[0].where is None:
         return found
-    text = f"{found.text}; nothing has written it, and what is next to it this line writes"
+    text = f"{found.text}; {_NEXT}"
     culprit = place(links[0].where, links[0].clock, tile)
     return replace(found, text=text, culprit=culprit, evidence=(*found.evidence, str(links[0])))
