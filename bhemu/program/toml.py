@@ -271,6 +271,7 @@ def check_depth(text: str, source: str) -> None:
 # The line of a PROGRAM.toml that an error is about.
 
 _GROUP = re.compile(r"\[\[?([\w.]+)\]\]?(?: (\d+))?:? ")
+_VALUE = re.compile(r'"[^"]*"|[^\s,\[\]#]+')
 _HEADER = re.compile(r"\s*\[\[?\s*([\w.-]+)\s*\]\]?\s*(?:#.*)?$")
 _KEY = re.compile(r"\s*([\w-]+)\s*=")
 _SAYS_LINE = re.compile(r"\(at line (\d+)")
@@ -367,6 +368,29 @@ def line_of_file(lines: list[str], message: str) -> int | None:
     if odd and called:
         return odd[0]
     return found[0][0] if found else None
+
+
+def line_of_key(path: Path, table: str, number: int, key: str) -> int:
+    """The line of a key of a file's table, by its name and number; its header's without the key."""
+    return _key_of(path.read_text().splitlines(), table, number, key)[0] + 1
+
+
+def line_of_value(path: Path, table: str, number: int, key: str, index: int) -> tuple[int, str]:
+    """The line of a value of an array, and its text; "" if there is none."""
+    lines = path.read_text().splitlines()
+    low, high = _key_of(lines, table, number, key)
+    codes = [lines[n].partition("#")[0].rpartition("=")[2] for n in range(low, high)]
+    values = [(low + n + 1, text) for n, code in enumerate(codes) for text in _VALUE.findall(code)]
+    return (values[index][0], values[index][1].strip('"')) if index < len(values) else (low + 1, "")
+
+
+def _key_of(lines: list[str], table: str, number: int, key: str) -> tuple[int, int]:
+    held = _table_lines(lines, 0, len(lines), table, number + 1)
+    if held is None:
+        return 0, 1
+    low = held[0]
+    high = next((n for n in range(low + 1, len(lines)) if _is_header(lines[n])), len(lines))
+    return _key_lines(lines, low, high, key) or (low, low + 1)
 
 
 def _place_for(lines: list[str], low: int, high: int, key: str) -> int:

@@ -10,12 +10,12 @@ from bhemu.machine.error_text import where_core
 from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES
+from bhemu.program import toml
 from bhemu.program.coordinates import values_of
 from bhemu.program.input_files import encode_values
 from bhemu.program.specs import TileSpec
 from bhemu.why.check import Context
 from bhemu.why.findings import Finding, place
-from bhemu.why.toml_lines import TomlLines
 
 _BASE = "rta_l1_base"  # the word in a core's local memory that says where its arguments are
 _ALIGNMENT = 16  # of the arguments of each core
@@ -55,7 +55,7 @@ def missing(context: Context) -> Iterator[Finding]:
     for key, (pc, address, clock) in seen.items():
         tile, number, low = parts[key]
         name = key.partition(" ")[2]
-        line = TomlLines(path).key("tile.cores" if program.tiles else "cores", number, name)
+        line = toml.line_of_key(path, "tile.cores" if program.tiles else "cores", number, name)
         held = len(program.placed()[number].cores[name].args)
         text = f"PROGRAM.toml:{line}: {name} has {held} arguments, and its kernel reads the word"
         text += f" at {address - low:#x} from the first, which is none of them"

@@ -19,6 +19,7 @@ from bhemu.machine.error_text import where_core
 from bhemu.machine.hang.explore import reachable
 from bhemu.machine.tile import Tile
 from bhemu.memmap import TENSIX_CFG_BASE, TENSIX_CFG_END
+from bhemu.program import toml
 from bhemu.program.codecs import DTYPES
 from bhemu.program.specs import InputSpec, OutputSpec, Program
 from bhemu.program.tensor import LAYOUTS
@@ -33,7 +34,6 @@ from bhemu.tensix.insn import decode, disassemble
 from bhemu.tensix.observe import FIRST_CORE
 from bhemu.why.check import Context
 from bhemu.why.findings import outside_helpers
-from bhemu.why.toml_lines import TomlLines
 
 _TP = 4  # the register that no compiler uses
 _VALUES = 2  # of a line that are kept: one more than of a line that always gives away the same
@@ -168,7 +168,7 @@ def of_file(program: Program) -> Iterator[Edit]:
     """The edits of PROGRAM.toml, first those that need no run."""
     if program.path is None:
         return
-    lines = TomlLines(program.path)
+    at = partial(toml.line_of_key, program.path)
 
     def edit(line: int, text: str, cures: Callable[[Any], bool]) -> Edit:
         return Edit(Where(file="PROGRAM.toml", line=line), None, text, cures)
@@ -179,13 +179,13 @@ def of_file(program: Program) -> Iterator[Edit]:
             text = f"output {output.name}: {key} = {value} instead of {getattr(output, key)}"
             if {output.dtype, value} != _SAME_BITS:
                 read = methodcaller("read", i, replace(output, **given))
-                yield edit(lines.key("output", i, key), text, read)
+                yield edit(at("output", i, key), text, read)
     for i, source in enumerate(program.inputs):
         for key, value in _other(source):
             given = {key: value, "convert": "nearest"}
             text = f"input {source.file.name}: {key} = {value} instead of {getattr(source, key)}"
             change = partial(feed, program=program, source=replace(source, **given))
-            yield edit(lines.key("input", i, key), text, methodcaller("changed", change))
+            yield edit(at("input", i, key), text, methodcaller("changed", change))
     for number, part in enumerate(program.placed()):
         table = ("tile.cores", number) if program.tiles else ("cores", 0)
         for a, b in combinations(part.cores, 2):
@@ -197,7 +197,7 @@ def of_file(program: Program) -> Iterator[Edit]:
             if program.tiles:
                 tiles = [replace(part, cores=cores) if t is part else t for t in program.tiles]
                 other = replace(program, tiles=tuple(tiles))
-            line = min(lines.key(*table, name) for name in (a, b))
+            line = min(at(*table, name) for name in (a, b))
             yield edit(line, f"the ELFs of {a} and {b} are exchanged", methodcaller("of", other))
 
 

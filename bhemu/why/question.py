@@ -11,7 +11,7 @@ from bhemu.machine.hang.explore import livelock
 from bhemu.machine.hang.graph import no_progress
 from bhemu.machine.machine import Chip
 from bhemu.machine.tile import Tile
-from bhemu.program import schema
+from bhemu.program import schema, toml
 from bhemu.program.coordinates import XY
 from bhemu.why import arguments, checks, late_run, saved_state
 from bhemu.why.check import Context, Name, outcome, unsaved
@@ -19,7 +19,6 @@ from bhemu.why.findings import Finding, of_error, of_one_hang, place
 from bhemu.why.origin import overwritten
 from bhemu.why.origin.elements import links_of
 from bhemu.why.origin.outputs import of_output
-from bhemu.why.toml_lines import TomlLines
 from bhemu.why.waiting import (
     apart,
     left_pages,
@@ -101,7 +100,7 @@ def _too_short(asked: Context, error: BhemuError | None) -> Iterator[Finding]:
         return
     machine = asked.launch(engine="compiled", livelock=0, **asked.alone)
     if asked.finish(machine, limit=max(_LEAST, _TIMES * asked.end)).fine:
-        line = TomlLines(path).key("run", 0, "limit")
+        line = toml.line_of_key(path, "run", 0, "limit")
         text = f"PROGRAM.toml:{line}: the program is right and needs more time than its limit"
         who = place(Where(file="PROGRAM.toml", line=line), None)
         proof = ("run on, it ends, with all outputs as expected",)

@@ -12,6 +12,7 @@ from bhemu.jit.subset import JIT
 from bhemu.machine.error_text import where_core
 from bhemu.machine.tile import Tile
 from bhemu.noc.grid import XY
+from bhemu.program import toml
 from bhemu.program.specs import BufferSpec, TileSpec
 from bhemu.tensix.mmio import REMOTE_DEST_BUF_SIZE, REMOTE_DEST_BUF_START
 from bhemu.why.check import Check, Context
@@ -19,7 +20,6 @@ from bhemu.why.findings import Ends, Finding, outside, place
 from bhemu.why.order import record as r
 from bhemu.why.order.conflicts import Observed, observed
 from bhemu.why.order.notes import ASKED, PACKED, STORED, UNPACKED
-from bhemu.why.toml_lines import TomlLines
 
 # What a tile does to its circular buffers, in order: counts, requests, UNPACR and PACR.
 
@@ -347,7 +347,7 @@ class _Look:
             if one is buffer.spec
         )
         table = "tile.buffer" if self._context.program.tiles else "buffer"
-        line = TomlLines(path).key(table, number, "page")
+        line = toml.line_of_key(path, table, number, "page")
         text = f"a page of buffer {buffer.spec.index} has {buffer.spec.page} bytes, and every"
         text += f" request to it {min(lengths)} or more"
         who = place(Where(file=path.name, line=line), None)
@@ -380,7 +380,7 @@ def shared_bytes(context: Context) -> Iterator[Shared]:
                 low = max(one.at, other.at)
                 high = min(one.at + one.size, other.at + other.size)
                 if low < high and one.at != other.at:
-                    line = TomlLines(path).key(table, number + i, "at")
+                    line = toml.line_of_key(path, table, number + i, "at")
                     first, second = (
                         f"buffer {b.index} ({b.at:#x} to {b.at + b.size:#x})" for b in (one, other)
                     )

@@ -8,6 +8,7 @@ from bhemu.errors import Where
 from bhemu.jit.subset import JIT
 from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
+from bhemu.program import toml
 from bhemu.program.specs import InputSpec, OutputSpec, Program
 from bhemu.why.check import Check, Context
 from bhemu.why.findings import Finding, merged, place
@@ -15,7 +16,6 @@ from bhemu.why.order.conflicts import Observed, Transfer, observed, tiles
 from bhemu.why.order.sent import Sent
 from bhemu.why.order.tiles import Tiles
 from bhemu.why.steps import where
-from bhemu.why.toml_lines import TomlLines
 
 _LIKE = {"fp8": ("fp8_e4m3", "fp8_e5m2"), "int8": ("int8", "uint8"), "tf32": ("fp32", "tf32")}
 _HEADER = 16  # bytes that both units add to an address
@@ -176,7 +176,7 @@ class Operands:
         """Report that faces are read from an input whose layout is rows."""
         if self._path is None or ("layout", tensor.name) in self.found:
             return
-        line = TomlLines(self._path).key(*tensor.table, "layout")
+        line = toml.line_of_key(self._path, *tensor.table, "layout")
         text = f'{_shown(one)}: faces of a tile, and {tensor.name} has layout = "rows"'
         self.found["layout", tensor.name] = Finding(
             "formats", "warning", text, place(Where(file="PROGRAM.toml", line=line), None),

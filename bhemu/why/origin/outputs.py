@@ -12,6 +12,7 @@ from bhemu.errors import Where
 from bhemu.jit.subset import JIT
 from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
+from bhemu.program import toml
 from bhemu.program.codecs import widen
 from bhemu.program.input_files import read_array
 from bhemu.program.outputs import OutputResult
@@ -24,7 +25,6 @@ from bhemu.why.findings import Finding, place
 from bhemu.why.order.conflicts import observed, tiles
 from bhemu.why.origin.chain import Link, links_behind
 from bhemu.why.origin.elements import Causes, Written, beside, causes
-from bhemu.why.toml_lines import TomlLines
 
 _WORD = 4
 _RUN, _ALIKE = 16, 1e-3  # neighbours that are compared, by this relative distance
@@ -118,7 +118,7 @@ def _belongs(context: Context, result: OutputResult) -> list[int] | None:
     wanted = widen(read_array(spec.expect, spec.dtype, spec.origin)).reshape(spec.shape)
     alike = np.isclose(sliding_window_view(wanted, _RUN, axis=-1), run, rtol=_ALIKE, atol=0)
     places = np.argwhere(alike.all(axis=-1)).tolist()
-    return places[0] if len(places) == 1 else None
+    return places[0] if len(places) == 1 and places[0] != [*row, column] else None
 
 
 def _move_at_fault(
@@ -181,11 +181,10 @@ def given(program: Program, value: int) -> tuple[int, str] | None:
     NaN, of a program of one tile."""
     if program.path is None or not program.is_alone or value & _EXPONENT != _EXPONENT:
         return None
-    lines = TomlLines(program.path)
     for number, spec in enumerate(program.sets):
         words = [] if len(spec.data) % 4 else np.frombuffer(spec.data, "<u4").tolist()
         for index, word in enumerate(words):
-            line, written = lines.written("set", number, "values", index)
+            line, written = toml.line_of_value(program.path, "set", number, "values", index)
             if word == value and not written.startswith("f"):
                 return line, written
     return None
