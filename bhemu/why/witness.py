@@ -4,8 +4,9 @@ The run delays some acts, as texts allow (docs/timing.md), and ends differently 
 So the order of the pair matters, and one command shows it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import NamedTuple
 
 from bhemu.errors import Limit
@@ -181,3 +182,26 @@ def _ends(seen: Outcome) -> str:
         joined(str(one.report)) for one in seen.wrong if one.report is not None
     ]
     return "; ".join(reports) or "its outputs have other bytes"
+
+
+# The findings of a check, each with its late run.
+
+SEEN = 3
+"""Findings of a check at most: later ones are mostly consequences."""
+
+
+class PairFinding(NamedTuple):
+    """A finding, and the pair whose order a late run may show to matter."""
+
+    finding: Finding
+    pair: Pair
+
+
+def with_late_runs(
+    context: Context, pairs: Iterable[tuple[Hashable, PairFinding]]
+) -> list[Finding]:
+    """The first of each key, at most SEEN of them, each with the late run that shows it."""
+    first: dict[Hashable, PairFinding] = {}
+    for key, one in pairs:
+        first.setdefault(key, one)
+    return [witnessed(context, *one) for one in islice(first.values(), SEEN)]

@@ -11,12 +11,10 @@ from bhemu.program.schema import SESSION
 from bhemu.why.check import Check, Context
 from bhemu.why.findings import Finding, outside_headers, place, with_evidence
 from bhemu.why.order.conflicts import Conflict, observed, tiles
-from bhemu.why.order.delays import loop_around
 from bhemu.why.order.observe import name
-from bhemu.why.order.pair_findings import Act, PairFinding, with_late_runs
 from bhemu.why.order.record import NOC
-from bhemu.why.steps import Step, where
-from bhemu.why.witness import Pair
+from bhemu.why.steps import Act, Step, loop_around, where
+from bhemu.why.witness import Pair, PairFinding, with_late_runs
 
 _ADVICE = {
     request.READ: "wait for its answer (noc_async_read_barrier) before its data are used",

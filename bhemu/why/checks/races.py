@@ -13,10 +13,9 @@ from bhemu.why.findings import Ends, Finding, line_of, merged, order, place, wit
 from bhemu.why.order.conflicts import Conflict, Event, Observed, observed
 from bhemu.why.order.describe import unit_of
 from bhemu.why.order.observe import kind, l1_address, name
-from bhemu.why.order.pair_findings import SEEN, Act, Blame, PairFinding, with_late_runs
 from bhemu.why.order.record import HOST, NOC
-from bhemu.why.steps import Step, Word, maker
-from bhemu.why.witness import Pair
+from bhemu.why.steps import Act, Blame, Step, Word, maker
+from bhemu.why.witness import SEEN, Pair, PairFinding, with_late_runs
 
 _CHANGES = "and changes"
 _BOTH = "count posts and gets, and look whether both sides mean this place"

@@ -7,9 +7,8 @@ from bhemu.why.check import Check, Context
 from bhemu.why.findings import Finding, place, with_evidence
 from bhemu.why.order.blame import Disorder, Side, Walk, disorders
 from bhemu.why.order.conflicts import tiles
-from bhemu.why.order.pair_findings import Act, PairFinding, with_late_runs
-from bhemu.why.steps import maker
-from bhemu.why.witness import Pair
+from bhemu.why.steps import Act, maker
+from bhemu.why.witness import Pair, PairFinding, with_late_runs
 
 
 def run(context: Context) -> list[Finding]:

@@ -15,10 +15,9 @@ from bhemu.machine.tile import Tile
 from bhemu.why.order import record as r
 from bhemu.why.order.conflicts import step_of
 from bhemu.why.order.observe import owner_of
-from bhemu.why.order.pair_findings import Act, Blame
 from bhemu.why.order.sent import Sent
 from bhemu.why.order.tiles import FAR, Tiles
-from bhemu.why.steps import Instruction, Step, Word
+from bhemu.why.steps import Act, Blame, Instruction, Step, Word
 
 
 @dataclass(frozen=True)
