@@ -131,7 +131,7 @@ def show(
 
 
 def _place(target: "Target", progress: Progress, core: str, text: str, ended: "RunResult") -> int:
-    from bhemu.why.origin.elements import links_of
+    from bhemu.why.origin.outputs import links_of
 
     chosen, error = target.chosen, ended.error
     links = links_of(context(target, progress, ended), target.tile, core, text)
@@ -235,7 +235,7 @@ def report_command(**values: Any) -> int:
     from bhemu.pictures.recording import Recorder
     from bhemu.program import schema
     from bhemu.why.check import outcome
-    from bhemu.why.origin.elements import links_of
+    from bhemu.why.origin.outputs import links_of
 
     def launch(xy: "XY") -> Target:
         again = Target(replace(chosen, tile=xy), progress)

@@ -17,8 +17,7 @@ from bhemu.why import arguments, checks, late_run, saved_state
 from bhemu.why.check import Context, Name, outcome, unsaved
 from bhemu.why.findings import Finding, of_error, of_one_hang, place
 from bhemu.why.origin import overwritten
-from bhemu.why.origin.elements import links_of
-from bhemu.why.origin.outputs import of_output
+from bhemu.why.origin.outputs import links_of, of_output
 from bhemu.why.waiting import (
     apart,
     left_pages,

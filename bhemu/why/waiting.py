@@ -20,7 +20,7 @@ from bhemu.why.findings import Finding, of_one_hang, outside_headers, place, who
 from bhemu.why.order.conflicts import observed
 from bhemu.why.order.sent import Sent
 from bhemu.why.order.sites import comparison
-from bhemu.why.origin.elements import last_sent
+from bhemu.why.origin.outputs import last_sent
 from bhemu.why.steps import where
 
 # A core waits for a count that is not reached.

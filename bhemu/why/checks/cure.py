@@ -1,19 +1,336 @@
 """The check "cure": the one change of a wrong program with which it ends correctly."""
 
-from collections.abc import Callable, Sequence
-from itertools import chain
-from typing import Any
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import chain, combinations, pairwise
+from operator import methodcaller
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from bhemu.errors import BhemuError, InputError
-from bhemu.memmap import CORE_NAMES
+from bhemu import memmap as mm
+from bhemu.devices.bus.naming import device_name
+from bhemu.errors import BhemuError, InputError, Where
+from bhemu.launch.session import feed
+from bhemu.machine.error_text import where_core
+from bhemu.machine.hang.explore import reachable
+from bhemu.machine.tile import Tile
+from bhemu.memmap import CORE_NAMES, TENSIX_CFG_BASE, TENSIX_CFG_END
+from bhemu.program import toml
+from bhemu.program.codecs import DTYPES
 from bhemu.program.schema import SAVED_STATE, Program
-from bhemu.program.specs import OutputSpec
-from bhemu.tensix.observe import WORDS_AND_STORES
+from bhemu.program.specs import InputSpec, OutputSpec
+from bhemu.program.tensor import LAYOUTS
+from bhemu.riscv.assembly import NOP, jal, li, ttinsn
+from bhemu.riscv.formats import Pushed, Store
+from bhemu.riscv.isa import decode as decode_riscv
+from bhemu.tensix import config_fields, thread_fields
+from bhemu.tensix.config import CONFIG_WORDS
+from bhemu.tensix.config_fields import Field
+from bhemu.tensix.frontend import FROM_MOP
+from bhemu.tensix.insn import decode, disassemble
+from bhemu.tensix.observe import FIRST_CORE, WORDS_AND_STORES
 from bhemu.why.check import Check, Context
-from bhemu.why.edits import Act, Code, Edit, Edits, acts, of_file
-from bhemu.why.findings import Finding, place
+from bhemu.why.findings import Finding, outside_helpers, place
+
+# The edits that are tried: each changes one line, and invents nothing. It removes the line's act,
+# or replaces it by what stands elsewhere in the same program.
+
+_TP = 4  # the register that no compiler uses
+_VALUES = 2  # of a line that are kept: one more than of a line that always gives away the same
+Code = Mapping[int, tuple[int, ...]]  # by pc the instructions that stand there instead
+
+
+@dataclass
+class Act:
+    """A line that pushes a word or stores to a device, with all copies that the compiler has made.
+
+    `address`: of the store, None for a word of the code itself. `thread`: that of a word. `values`:
+    at most two that it pushes or stores. `held`: its instructions by pc. `first`, `clock`: number
+    and clock of its first act; clock None if no log has it.
+    """
+
+    tile: Tile
+    core: int
+    where: Where
+    address: int | None
+    thread: int | None
+    first: int
+    clock: int | None
+    values: tuple[int, ...] = ()
+    held: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def word(self) -> int | None:
+        """The Tensix word that it pushes or stores to a MOP's template, if always the same."""
+        at, words = self.address, (mm.INSTRN_BUF_BASE, mm.INSTRN_BUF_END)
+        if at is not None and mm.MOP_CFG_BASE <= at < mm.MOP_CFG_END:
+            words = mm.MOP_CFG_BASE + 8, mm.MOP_CFG_END
+        pushes = at is None or words[0] <= at < words[1]
+        return self.values[0] if pushes and len(self.values) == 1 else None
+
+    def left_out(self) -> Code:
+        """The code without the act."""
+        return dict.fromkeys(self.held, (NOP,))
+
+    def giving(self, value: int) -> Code:
+        """The code with another value."""
+        if self.address is None:
+            return dict.fromkeys(self.held, (ttinsn(value),))
+        load, rs2 = li(_TP, value), 31 << 20
+        return {pc: (*load, word & ~rs2 | _TP << 20) for pc, word in self.held.items()}
+
+    def beside(self, word: int, *, before: bool) -> Code:
+        """The code with a word pushed before or after the act."""
+        pushed = ttinsn(word)
+        return {pc: (pushed, own) if before else (own, pushed) for pc, own in self.held.items()}
+
+    def put(self, tile: Tile, code: Code, room: int) -> None:
+        """Change a tile that has the same ELF; `room`: the address for code that does not fit."""
+        name, words = mm.CORE_NAMES[self.core], tile.state.l1.view("<u4")
+        mine = self.tile.core[name].images
+        for pc, instead in code.items():
+            own = next(image for image in mine if image.lookup(pc))
+            for image in tile.core[name].images:
+                at = pc + image.offset - own.offset
+                if image.data != own.data or words[at >> 2] != self.held[pc]:
+                    continue
+                if len(instead) == 1:
+                    words[at >> 2] = instead[0]
+                    continue
+                words[at >> 2] = jal(0, room - at)
+                for word in (*instead, jal(0, at + 4 - room - 4 * len(instead))):
+                    words[room >> 2] = word
+                    room += 4
+        tile.state.flush[:] = 1
+
+
+def acts(context: Context, tile: Tile) -> list[Act]:
+    """The lines of a tile's code that act in a run, in the order of its log, without firmware."""
+    found: dict[tuple[int, int], Act] = {}
+    for number, (agent, value, pc, origin, clock) in enumerate(tile.log):
+        core, address, thread = agent - FIRST_CORE, origin, None
+        if agent < FIRST_CORE:
+            cores = (core for core in (agent + 1, 0) if tile.locate(core, pc)[0] is not None)
+            core, address, thread = next(cores, -1), mm.INSTRN_BUF_BASE, agent
+        cls = decode_riscv(tile.read32(pc)) if core >= 0 else None
+        if cls is None or (thread is not None and origin == FROM_MOP):
+            continue
+        if not issubclass(cls, Pushed | Store):
+            continue  # what a REPLAY plays of a MOP
+        if (act := found.get((core, pc))) is None:
+            at = None if issubclass(cls, Pushed) else address
+            act = Act(tile, core, where_core(tile, core, pc), at, thread, number, clock)
+            found[core, pc] = act
+        if value not in act.values and len(act.values) < _VALUES:
+            act.values += (value,)
+    for core in range(1, len(mm.CORE_NAMES) - 1):  # MOP and REPLAY, which no log has
+        own = {pc for known, pc in found if known == core}
+        for pc in sorted(reachable(tile, core, own) - own):
+            cls = decode_riscv(held := tile.read32(pc))
+            value = cls.pushed(held) if cls and issubclass(cls, Pushed) else 0
+            word = decode(value)
+            if held and word and word.unit == "front" and tile.locate(core, pc)[0]:
+                where = where_core(tile, core, pc)
+                act = Act(tile, core, where, None, core - 1, len(tile.log), None, (value,))
+                found[core, pc] = act
+    lines, callers = dict[object, Act](), dict[object, Where]()
+    for (core, pc), act in found.items():
+        if context.in_firmware(tile, core, pc):
+            continue
+        if act.address is not None:  # an accessor: the line that calls it
+            inner = core, act.where.function, act.where.file, act.where.line, act.where.inlined
+            if inner not in callers:
+                callers[inner] = outside_helpers(tile, act.where)
+            act.where = callers[inner]
+        line = act.where.file, act.where.line or pc
+        key = core, line, act.address, act.thread, act.values
+        lines.setdefault(key, act).held[pc] = tile.read32(pc)
+    return sorted(lines.values(), key=lambda act: (act.first, act.core, min(act.held)))
+
+
+_MOST = 8  # values that a field has elsewhere: those of the nearest lines
+_SAME_BITS = {"fp32", "tf32"}  # read alike, the one less closely
+
+
+class Edit(NamedTuple):
+    """One change: its place, the clock of its first act, a text; `cures`: asks the trials."""
+
+    where: Where
+    clock: int | None
+    text: str
+    cures: Callable[[Any], bool]
+
+
+# PROGRAM.toml: a dtype or layout, two ELFs exchanged.
+
+
+def of_file(program: Program) -> Iterator[Edit]:
+    """The edits of PROGRAM.toml, first those that need no run."""
+    if program.path is None:
+        return
+    at = partial(toml.line_of_key, program.path)
+
+    def edit(line: int, text: str, cures: Callable[[Any], bool]) -> Edit:
+        return Edit(Where(file="PROGRAM.toml", line=line), None, text, cures)
+
+    for i, output in enumerate(program.outputs):
+        for key, value in _other(output):
+            given: Any = {key: value}
+            text = f"output {output.name}: {key} = {value} instead of {getattr(output, key)}"
+            if {output.dtype, value} != _SAME_BITS:
+                read = methodcaller("read", i, replace(output, **given))
+                yield edit(at("output", i, key), text, read)
+    for i, source in enumerate(program.inputs):
+        for key, value in _other(source):
+            given = {key: value, "convert": "nearest"}
+            text = f"input {source.file.name}: {key} = {value} instead of {getattr(source, key)}"
+            change = partial(feed, program=program, source=replace(source, **given))
+            yield edit(at("input", i, key), text, methodcaller("changed", change))
+    for number, part in enumerate(program.placed()):
+        table = ("tile.cores", number) if program.tiles else ("cores", 0)
+        for a, b in combinations(part.cores, 2):
+            one, two = part.cores[a], part.cores[b]
+            if one.elf is None or two.elf is None or one.elf == two.elf:
+                continue
+            cores = {**part.cores, a: replace(one, elf=two.elf), b: replace(two, elf=one.elf)}
+            other = replace(program, cores=cores)
+            if program.tiles:
+                tiles = [replace(part, cores=cores) if t is part else t for t in program.tiles]
+                other = replace(program, tiles=tuple(tiles))
+            line = min(at(*table, name) for name in (a, b))
+            yield edit(line, f"the ELFs of {a} and {b} are exchanged", methodcaller("of", other))
+
+
+def _other(spec: InputSpec | OutputSpec) -> Iterator[tuple[str, str]]:
+    """The other dtypes and layouts of a tensor."""
+    yield from (("layout", layout) for layout in LAYOUTS if layout != spec.layout)
+    yield from (("dtype", dtype) for dtype in DTYPES if dtype != spec.dtype)
+
+
+# Code: a word left out, a field as elsewhere, two operands exchanged, a wait or post copied.
+
+
+class _Part(NamedTuple):
+    """A field of a word or store; fields of one `kind` hold the same sort of number."""
+
+    kind: tuple[str, str]
+    name: str
+    whole: int
+    shift: int
+    mask: int
+
+    @property
+    def now(self) -> int:
+        return self.whole >> self.shift & self.mask
+
+    def put(self, value: int) -> int:
+        return self.whole & ~(self.mask << self.shift) | value << self.shift
+
+
+def _parts(act: Act) -> Iterator[_Part]:
+    """The fields of a line's constant value: of a Tensix word, of a Config word."""
+    word, at = act.word, act.address or 0
+    if word is None:
+        if len(act.values) == 1 and TENSIX_CFG_BASE <= at < TENSIX_CFG_END:
+            number = (at - TENSIX_CFG_BASE) // 4 % CONFIG_WORDS
+            yield from _named(config_fields, number, act.values[0])
+        return
+    cls = decode(word)
+    if cls is None:
+        return
+    named: list[_Part] = []
+    if cls.name == "SETC16":
+        named = list(_named(thread_fields, cls.operands(word)["setc16_reg"], word))
+    yield from named
+    for one in cls.fields:
+        if not (named and one.name == "setc16_value"):
+            kind = cls.unit, one.name
+            yield _Part(kind, f"{cls.name} {one.name}", word, one.lo, (1 << one.width) - 1)
+
+
+def _named(space: Any, number: int, whole: int) -> Iterator[_Part]:
+    """The fields of a word of Config or ThreadConfig; names of one kind differ only in digits."""
+    for name, one in vars(space).items():
+        if isinstance(one, Field) and one.word == number:
+            kind = space.__name__, re.sub(r"\d", "", name)
+            yield _Part(kind, name, whole, one.shift, one.mask)
+
+
+class Edits:
+    """The edits of a program's code."""
+
+    def __init__(self, acts: Sequence[Act]) -> None:
+        """acts: of all its tiles whose code differs, each tile's in the order of the run."""
+        self._known: dict[tuple[str, str], list[tuple[int, int]]] = {}
+        self._beside: dict[tuple[int, bool], Act] = {}  # by identity, before it or after
+        self._siblings: dict[tuple[int, bool], list[Act]] = {}  # by opcode, before it or after
+        threads: dict[object, list[Act]] = {}
+        for act in acts:
+            for part in _parts(act):
+                self._known.setdefault(part.kind, []).append((act.first, part.now))
+            if act.thread is not None and act.word is not None:
+                threads.setdefault((act.tile.xy, act.thread), []).append(act)
+        for thread in threads.values():
+            for one, two in pairwise(thread):
+                for act, other, before in ((two, one, True), (one, two, False)):
+                    self._beside[id(act), before] = other
+                    cls = decode(other.word or 0)
+                    waits = cls is not None and cls.stall == "any"  # before what it holds back
+                    if cls is not None and cls.unit == "sync" and waits == before:
+                        self._siblings.setdefault((_opcode(act), before), []).append(other)
+
+    def of(self, act: Act) -> Iterator[Edit]:
+        """The edits of one line."""
+        for text, code in (*self._changed(act), *self._copied(act)):
+            yield Edit(act.where, act.clock, text, methodcaller("edited", act, code))
+
+    def _changed(self, act: Act) -> Iterator[tuple[str, Code]]:
+        what = disassemble(act.values[0])
+        if act.word is None and act.address is not None:
+            sets = [f"{part.name} = {part.now:#x}" for part in _parts(act) if part.now]
+            name = ", ".join(sets) or device_name(act.address, act.core).partition(",")[0]
+            what = f"the store of {name}" if sets else f"the store of {act.values[0]:#x} to {name}"
+        yield f"{what} is left out", act.left_out()
+        for part in _parts(act):
+            elsewhere = sorted(self._known[part.kind], key=lambda at: (abs(at[0] - act.first), at))
+            values = dict.fromkeys(n for _, n in elsewhere if n != part.now and n <= part.mask)
+            for value in [*values][:_MOST]:
+                text = f"{part.name} = {value:#x} instead of {part.now:#x}"
+                yield text, act.giving(part.put(value))
+        word = act.word
+        cls = None if word is None else decode(word)
+        for one, two in combinations(cls.fields if cls else (), 2):
+            assert word is not None
+            a, b = one.get(word), two.get(word)
+            if a != b and one.width == two.width > 1:
+                other = two.put(one.put(word, b), a)
+                yield f"{disassemble(other)} instead of {disassemble(word)}", act.giving(other)
+
+    def _copied(self, act: Act) -> Iterator[tuple[str, Code]]:
+        """A wait or post as it stands before or after another line with the same instruction."""
+        if act.word is None or act.address is not None:
+            return
+        for before in (True, False):
+            beside, tried = self._beside.get((id(act), before)), set[int]()
+            for one in self._siblings.get((_opcode(act), before), ()):
+                word = one.word or 0
+                if (beside is None or _opcode(beside) != _opcode(one)) and word not in tried:
+                    tried.add(word)
+                    side, at = "before" if before else "after", one.where
+                    name, own = disassemble(word), disassemble(act.word)
+                    text = f"{name} is added {side} {own.partition(' ')[0]}, as at"
+                    text += f" {at.file}:{at.line}" if at.line else f" pc {at.pc or 0:#x}"
+                    yield text, act.beside(word, before=before)
+
+
+def _opcode(act: Act) -> int:
+    return (act.word or 0) >> 24
+
+
+# The search.
 
 _RUNS, _MORE = 20, 1_500_000_000  # plain runs, and instructions of 2 ns, that a search may take
 _TRIAL, _TILE = 1_000_000, 500_000  # instructions besides, and for each further tile
