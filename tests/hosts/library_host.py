@@ -182,6 +182,9 @@ def dma(library: str) -> None:
     for offset, value in {0x11C: 8, 0x120: 0x100, 0x128: 9 << 21 | 0x40, 0x104: 1}.items():
         card.word(BAR2 + offset, value)
     say(card.load((17, 12), 0x40, 8), card.read(BAR2 + 0x11C, 4))
+    own = card.window(10, (19, 24), (1 << 60) + 0x1000)  # the host's memory, as kernels see it
+    card.write(own + 0x300, b"by the host")
+    say(bytes(host[0x5300:0x530B]), card.read(own + 0x200, 20))
     card.exit()
 
 
@@ -331,6 +334,8 @@ def wild(library: str) -> None:
     card.window(1, (1, 2), 0xFFB12000)
     card.window(2, (5, 0), 0)
     card.window(3, (40, 3), 0)
+    card.window(4, (19, 24), 0)
+    card.window(5, (19, 24), (1 << 60) + (1 << 32))
     card.read(address, size)
 
 

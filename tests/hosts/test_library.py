@@ -122,11 +122,12 @@ def test_soft_resets_wait_for_the_next_message(folder: Path, tmp_path: Path) -> 
     assert "READ 1, WRITE 2, CLOCK 3," in few.stderr
 
 
-def test_kernels_and_the_read_channel_reach_host_memory(folder: Path) -> None:
+def test_kernels_the_read_channel_and_the_host_reach_host_memory(folder: Path) -> None:
     assert lines(folder, "dma") == [
         "True",
         "b\"to the host's memory\" [('read', 20736, 32), ('write', 20992, 20)]",
         "b'channel.' b'\\x00\\x00\\x00\\x00'",
+        "b'by the host' b\"to the host's memory\"",
     ]
 
 
@@ -153,6 +154,8 @@ WILD = {
     f"{(1 << 32) + (1 << 21) + 0x1B1:#x} 4": "whole aligned words",
     f"{(1 << 32) + (2 << 21):#x} 4": "(5,0)",
     f"{(1 << 32) + (3 << 21):#x} 4": "(40,3)",
+    f"{(1 << 32) + (4 << 21):#x} 4": "PCIE-TILE",
+    f"{(1 << 32) + (5 << 21):#x} 4": "PCIE-TILE",
     f"{(1 << 32) + (512 << 20) + 0x2:#x} 4": "whole words",
     f"{(1 << 32) + (512 << 20) + 0x80:#x} 4": "BAR2",
     f"{(1 << 32) + 0x1FD04048:#x} 4": "PCIE-NIU",

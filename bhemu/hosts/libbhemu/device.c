@@ -13,6 +13,7 @@ static const uint64_t BAR0 = 1ull << 32, BAR0_SIZE = 512ull << 20;
 static const uint64_t BAR2 = (1ull << 32) + (512ull << 20), BAR2_SIZE = 1 << 20;
 static const uint64_t BAR4 = 32ull << 30, BAR4_SIZE = 32ull << 30;
 static const uint64_t BETWEEN_CHIPS = 64ull << 30; /* of the BARs of one chip and the next */
+static const uint64_t HOST_MEMORY = 1ull << 60, HOST_SIZE = 1ull << 32; /* at the PCIe tile */
 enum { IDENTITY = 0xB1401E52, CLASS = 0x12000001, SMALL = 202, WINDOWS = 210 };
 enum { TABLE = 0x1FC00000, TABLE_END = TABLE + 12 * WINDOWS, NIU0 = 0x1FD04000, NIU1 = 0x1FD14000 };
 enum { NODE_ID = 0x44, NIU_CFG_0 = 0x100, TRANSLATES = 1 << 14 };
@@ -117,11 +118,24 @@ static void ask_bytes(uint32_t op, uint32_t place, uint64_t address, uint8_t *da
     }
 }
 
+/* Whether an access is of the host's memory, as a kernel reaches it through the PCIe tile. */
+static bool is_host_memory(uint32_t place, uint64_t address, uint32_t size) {
+    if ((chip->map[place & (COORDINATES - 1)] & 15) != PCIE) return false;
+    if (address < HOST_MEMORY || address - HOST_MEMORY + size > HOST_SIZE)
+        fatal(NOT_MODELLED, "[PCIE-TILE] %u bytes at %#llx of the PCIe tile: host memory only", size,
+              (unsigned long long)address);
+    return true;
+}
+
 static void tile_write(uint32_t place, uint64_t address, const void *data, uint32_t size) {
     server_need();
     int tile;
     uint8_t *to = plain(place, address, size, &tile);
     written();
+    if (is_host_memory(place, address, size)) {
+        dma(true, address, (void *)data, size);
+        return;
+    }
     if (to == NULL) {
         uint32_t which, value = 0;
         memcpy(&value, data, size < 4 ? size : 4);
@@ -143,6 +157,10 @@ static void tile_read(uint32_t place, uint64_t address, void *data, uint32_t siz
     int tile;
     uint8_t *from = plain(place, address, size, &tile);
     looked(place, address);
+    if (is_host_memory(place, address, size)) {
+        dma(false, address, data, size);
+        return;
+    }
     uint32_t which;
     if (is_reset(place, address, size, &which) && reset_now(which, data)) return;
     if (from == NULL) ask_bytes(READ, place, address, data, size);
@@ -257,7 +275,7 @@ void dma(bool write, uint64_t address, void *data, uint32_t size) {
                            (unsigned long long)address);
     uint64_t at = window < 4 ? offset : translated(offset, size);
     if (host_read == NULL || host_write == NULL)
-        fatal(INPUT, "a kernel wants the host's memory, and the host gave no DMA functions");
+        fatal(INPUT, "the host's memory is wanted over the NoC, and the host gave no DMA functions");
     if (write) host_write(at, data, size);
     else host_read(at, data, size);
 }

@@ -32,7 +32,7 @@ struct shared {
 };
 
 /* Kinds of endpoints in `map` (bhemu/hosts/shared.py). */
-enum { NOTHING, TENSIX, DRAM };
+enum { NOTHING, TENSIX, DRAM, PCIE };
 
 enum { READ = 1, WRITE, CLOCK, LEAVE, WAITS, DONE, FAILED, DMA_READ, DMA_WRITE, SETTLE, COPY };
 
