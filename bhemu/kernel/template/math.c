@@ -21,7 +21,7 @@ static inline void operation(void) {
     TTI_SFPSETCC(0, X, 0, 0);     /* from here on only the lanes in which X is negative */
     TTI_SFPLOADI(X, 0, 0x0000);   /* X = 0.0; the immediate is the upper half of an fp32 value */
     TTI_SFPENCC(0, 0, 0, 0);      /* all lanes again */
-    TTI_SFPSTORE(X, 0, NEXT, 0);  /* the datums = X, and on to the next 32 */
+    TTI_SFPSTORE(X, 0, NEXT, 0);  /* the datums = X, cut to bf16, and on to the next 32 */
 }
 
 static void configure(void) {

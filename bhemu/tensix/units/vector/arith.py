@@ -84,7 +84,7 @@ def _mad(s: Any, t: Any, f: Any) -> Any:
 
 
 class SFPMAD(ThreeSources, Instruction, opcode=0x84, unit="vector", facts=sfpu.FACTORS):
-    """Multiply and add (SFPMAD, Blackhole ISA)."""
+    """Multiply and add: destination = A * B + C (SFPMAD, Blackhole ISA)."""
 
     instr_mod1 = ThreeSources.instr_mod1.meaning(_NEGATED_OR_INDIRECT)
 

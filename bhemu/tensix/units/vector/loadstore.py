@@ -494,7 +494,7 @@ class SFPSTORE(
     facts=Sfpu(STORE, notices="stored"),
     formats="sfpu",
 ):
-    """Store 32 lanes to Dst (SFPSTORE, Blackhole ISA)."""
+    """Store 32 lanes to Dst; floats are cut to 16 bits, not rounded (SFPSTORE, Blackhole ISA)."""
 
     reads = lreg("lreg_ind") | sfpu.DST_ACCESS
     writes = spaces.ALL_DST | spaces.RWC
