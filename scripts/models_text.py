@@ -156,8 +156,8 @@ REACHED = [
         " which there is no code",
         "MMIO-FIELD",
         'noted with reference = "llk" (DEBUG-PACKER-RESET): nothing that an idle packer loses is'
-        " modelled; the stand-in for tt-exalens holds NCRISC again; with libbhemu.so NCRISC executes"
-        " what lies at its reset PC, which is refused where that is no program",
+        " modelled; the stand-in for tt-exalens holds NCRISC again; with libbhemu.so NCRISC"
+        " executes what lies at its reset PC, which is refused where that is no program",
     ),
     (
         "topk_xl, top32_rm: SFPCONFIG of a LaneConfig that differs from lane to lane",
