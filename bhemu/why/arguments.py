@@ -1,21 +1,20 @@
 """Arguments that a kernel reads and PROGRAM.toml does not give."""
 
 from collections.abc import Iterator
-from functools import partial
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 from bhemu.errors import Where
-from bhemu.launch.session import placed_tiles
-from bhemu.machine.error_text import where_core
+from bhemu.jit.subset import JIT
 from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
-from bhemu.memmap import CORE_NAMES
 from bhemu.program import toml
 from bhemu.program.coordinates import values_of
 from bhemu.program.input_files import encode_values
-from bhemu.program.specs import TileSpec
+from bhemu.program.specs import Program, TileSpec
 from bhemu.why.check import Context
 from bhemu.why.findings import Finding, place
+from bhemu.why.order.conflicts import observed
 
 _BASE = "rta_l1_base"  # the word in a core's local memory that says where its arguments are
 _ALIGNMENT = 16  # of the arguments of each core
@@ -37,32 +36,33 @@ def missing(context: Context) -> Iterator[Finding]:
     """
     program, path = context.program, context.program.path
     alone = program.firmware is not None or program.kind != "tt-metal"
-    if context.symptom.fine or path is None or alone:
+    if context.symptom.fine or path is None or alone or not JIT:
         return
-    machine, seen = context.launch(**context.alone), dict[str, tuple[int, int, int]]()
-    parts: dict[str, tuple[Tile, int, int]] = {}
     for number, part in enumerate(program.placed()):
-        tile = next(one for one, held in placed_tiles(machine, program) if held is part)
-        given = [*_arguments(tile, part)]
-        end = max((-(-one.end // _ALIGNMENT) * _ALIGNMENT for one in given), default=0)
-        for one in (one for one in given if one.end < end):
-            key = f"{number} {one.core}"
-            parts[key] = tile, number, one.low
-            note = partial(_note, seen, key)
-            machine.on_access((one.end, end), note, access="r", core=one.core, tile=tile.xy)
-    if parts:
-        context.finish(machine, limit=context.most)
-    for key, (pc, address, clock) in seen.items():
-        tile, number, low = parts[key]
-        name = key.partition(" ")[2]
-        line = toml.line_of_key(path, "tile.cores" if program.tiles else "cores", number, name)
-        held = len(program.placed()[number].cores[name].args)
-        text = f"PROGRAM.toml:{line}: {name} has {held} arguments, and its kernel reads the word"
-        text += f" at {address - low:#x} from the first, which is none of them"
-        who = place(Where(file=path.name, line=line), None)
-        victim = place(where_core(tile, CORE_NAMES.index(name), pc), clock)
-        advice = f"give {name} in args every word that the kernel reads, in its order"
-        yield Finding("program", "error", text, who, victim, (), advice)
+        for seen in (one for one in observed(context) if one.tile.xy == part.at[0]):
+            given = [*_arguments(seen.tile, part)]
+            end = max((-(-one.end // _ALIGNMENT) * _ALIGNMENT for one in given), default=0)
+            for one in given:
+                used = seen.record.user[one.end // 4 : max(end, one.end) // 4].tolist()
+                for n, actor in enumerate(used):
+                    at, clock = seen.act(actor) if actor else (None, 0)
+                    if at is not None and at.core == one.core:
+                        yield _finding(program, path, number, one, one.end + 4 * n, at, clock)
+                        break
+
+
+def _finding(
+    program: Program, path: Path, number: int, args: _Args, address: int, at: Where, clock: int
+) -> Finding:
+    """The finding of a core that loads a word after its arguments."""
+    name = args.core
+    line = toml.line_of_key(path, "tile.cores" if program.tiles else "cores", number, name)
+    held = len(program.placed()[number].cores[name].args)
+    text = f"PROGRAM.toml:{line}: {name} has {held} arguments, and its kernel reads the word"
+    text += f" at {address - args.low:#x} from the first, which is none of them"
+    who = place(Where(file=path.name, line=line), None)
+    advice = f"give {name} in args every word that the kernel reads, in its order"
+    return Finding("program", "error", text, who, place(at, clock), (), advice)
 
 
 def _arguments(tile: Tile, part: TileSpec) -> Iterator[_Args]:
@@ -73,8 +73,3 @@ def _arguments(tile: Tile, part: TileSpec) -> Iterator[_Args]:
         if data:
             low = tile.core[name].read32(resolve(tile, _BASE, name))
             yield _Args(name, low, low + len(data))
-
-
-def _note(seen: dict[str, tuple[int, int, int]], key: str, access: Any) -> None:
-    """Keep the first load of a core."""
-    seen.setdefault(key, (access.pc, access.address, access.clock))

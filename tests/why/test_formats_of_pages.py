@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from bhemu.errors import Where
+from bhemu.program.specs import InputSpec
 from bhemu.why.checks import formats
 from bhemu.why.checks.formats import Operands
 from bhemu.why.findings import Finding
@@ -20,13 +21,12 @@ def use(first: int, fmt: str, line: int = 33) -> Transfer:
     return Transfer(step, True, first, first + 0x400, fmt, 0, 1, 0)
 
 
-class Moved:
-    """What is at 0x1000 comes from a tensor of bf16, at 0x2000 of fp32, elsewhere of none."""
-
-    def tensors(self, n: int, first: int, end: int, *, source: bool) -> list[Any]:
-        kinds = {0x1000: "bf16", 0x2000: "fp32"}
-        spec = SimpleNamespace(dtype=kinds.get(first), file=SimpleNamespace(name="a.npy"))
-        return [spec] if first in kinds else []
+def held(at: int, dtype: str) -> Any:
+    """A tensor of DRAM at an address of L1."""
+    spec = InputSpec.__new__(InputSpec)
+    for name, value in (("dtype", dtype), ("file", SimpleNamespace(name="a.npy"))):
+        object.__setattr__(spec, name, value)
+    return at, at + 0x400, spec
 
 
 def compared(monkeypatch: pytest.MonkeyPatch, *uses: Transfer) -> list[Finding]:
@@ -38,7 +38,7 @@ def compared(monkeypatch: pytest.MonkeyPatch, *uses: Transfer) -> list[Finding]:
     program = SimpleNamespace(path=None, inputs=(), outputs=())
     context: Any = SimpleNamespace(program=program)
     look = Operands(context, seen)  # type: ignore[arg-type]
-    look.compare(Moved(), 0)  # type: ignore[arg-type]
+    look.compare([held(0x1000, "bf16"), held(0x2000, "fp32")])
     return list(look.found.values())
 
 

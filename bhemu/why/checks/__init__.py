@@ -133,7 +133,10 @@ def _declared(found: Finding) -> bool:
     return "file" in found.culprit and "pc" not in found.culprit
 
 
-def _accesses(found: Finding) -> set[tuple[object, object]]:
-    """The instructions of its culprit and victim, by core and pc."""
+def _accesses(found: Finding) -> set[tuple[object, ...]]:
+    """The instructions of its culprit and victim, by core and pc; of cores also the lines that call
+    them: a request takes several instructions."""
     sides = [one for one in (found.culprit, found.victim) if one.get("pc") is not None]
-    return {(one.get("core"), one["pc"]) for one in sides}
+    of_cores = [(one, (one.get("inlined") or [one])[-1]) for one in sides if "thread" not in one]
+    lines = {(one.get("core"), at["file"], at["line"]) for one, at in of_cores if at.get("line")}
+    return {*lines, *((one.get("core"), one["pc"]) for one in sides)}

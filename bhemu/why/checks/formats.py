@@ -2,18 +2,17 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from bhemu.errors import Where
 from bhemu.jit.subset import JIT
 from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
 from bhemu.program import toml
-from bhemu.program.specs import InputSpec, OutputSpec, Program
+from bhemu.program.specs import InputSpec, OutputSpec
 from bhemu.why.check import Check, Context
 from bhemu.why.findings import Finding, merged, place
 from bhemu.why.order.conflicts import Observed, Transfer, observed, tiles
-from bhemu.why.order.sent import Sent
 from bhemu.why.order.tiles import Tiles
 from bhemu.why.steps import where
 
@@ -23,91 +22,33 @@ _FACE, _COLUMNS = 256, 16  # datums that follow each other in a tile, those of a
 _AS_TILES = 'layout = "tile32" in PROGRAM.toml'
 
 
-# Which tensors of DRAM the NoC brings to L1 of which tile, or takes from there, in a whole run.
+# Tensors of DRAM whose pages requests bring to L1 or take from there, at any time of the run.
 
-_HOPS = 32  # tiles on the way
 Tensor = InputSpec | OutputSpec
+Held = tuple[int, int, Tensor]  # L1 from, to
 
 
-class _Held(NamedTuple):
-    """L1 `low` to `high` holds bytes of a tensor."""
-
-    low: int
-    high: int
-    tensor: Tensor
-
-
-class _Move(NamedTuple):
-    """Between L1 of two observed tiles."""
-
-    source: int
-    target: int
-    low: int
-    high: int
-    to: int
-
-
-class Moved:
-    """The tensors that requests of observed tiles have moved, by tile (number of its observer).
-
-    Time does not count: a range belongs to every tensor that was ever there.
-    """
-
-    def __init__(self, program: Program, tiles: Tiles) -> None:
-        self._pieces = list(_pieces(program))
-        self._from: list[set[_Held]] = [set() for _ in tiles.observers]
-        self._to: list[set[_Held]] = [set() for _ in tiles.observers]
-        moves = {move for sent in tiles.sent for one in sent for move in self._moves(one)}
-        for _ in range(_HOPS):
-            known = sum(map(len, (*self._from, *self._to)))
-            for move in moves:
-                self._carry(move)
-            if known == sum(map(len, (*self._from, *self._to))):
-                break
-
-    def tensors(self, n: int, low: int, high: int, *, source: bool) -> list[Tensor]:
-        """The tensors from which L1 `low` to `high` came (`source`), or to which it goes."""
-        held = (self._from if source else self._to)[n]
-        found = [one.tensor for one in held if one.low < high and low < one.high]
-        return list({id(one): one for one in found}.values())
-
-    def _moves(self, one: Sent) -> Iterator[_Move]:
-        if not (one.reads or one.takes_data):
-            return
-        (low, high), (there, end) = one.own, one.remote
-        for n in one.reached:
-            if one.reads:
-                yield _Move(n, one.tile, there, end, low)
-            else:
-                yield _Move(one.tile, n, low, high, there)
-        bank = one.bank
-        for piece, tensor in self._pieces if bank is not None else ():
-            meet = piece.address < end and there < piece.address + piece.size
-            if meet and piece.bank == bank and one.reads == isinstance(tensor, InputSpec):
-                held = (self._from if one.reads else self._to)[one.tile]
-                held.add(_Held(low, high, tensor))
-
-    def _carry(self, move: _Move) -> None:
-        """Carry the tensors of one end of a move over to the other."""
-        ahead = move.to - move.low
-        for held, near, far, by in (
-            (self._from, move.source, move.target, ahead),
-            (self._to, move.target, move.source, -ahead),
-        ):
-            first, last = (move.low, move.high) if by == ahead else (move.to, move.high + ahead)
-            for one in list(held[near]):
-                if one.low < last and first < one.high:
-                    low, high = max(one.low, first) + by, min(one.high, last) + by
-                    held[far].add(_Held(low, high, one.tensor))
-
-
-def _pieces(program: Program) -> Iterator[tuple[Any, Tensor]]:
-    """The pages of the tensors in DRAM."""
-    tensors: list[Tensor] = [*program.inputs, *program.outputs]
-    for tensor in tensors:
-        if tensor.dram is not None:
-            for piece in tensor.dram.pieces(tensor.size):
-                yield piece, tensor
+def _held(context: Context, together: Tiles | None) -> list[list[Held]]:
+    """By tile, as its requests move the pages of tensors."""
+    found: list[list[Held]] = [[] for _ in together.sent] if together is not None else []
+    tensors: list[Tensor] = [*context.program.inputs, *context.program.outputs]
+    for tensor in (one for one in tensors if one.dram is not None):
+        reads = isinstance(tensor, InputSpec)
+        for one in (one for sent in (together.sent if together else ()) for one in sent):
+            low, high = one.remote
+            pieces = tensor.dram.pieces(tensor.size) if tensor.dram and one.bank is not None else ()
+            if (
+                one.reads == reads
+                and (one.reads or one.takes_data)
+                and any(
+                    piece.bank == one.bank
+                    and piece.address < high
+                    and low < piece.address + piece.size
+                    for piece in pieces
+                )
+            ):
+                found[one.tile].append((*one.own, tensor))
+    return found
 
 
 # Each UNPACR and PACR beside the tensors that it touches.
@@ -133,8 +74,8 @@ class Operands:
         self._right: set[tuple[int, str]] = set()  # words that have read a tensor from its begin
         self.found: dict[object, Finding] = {}
 
-    def compare(self, moved: Moved | None, n: int) -> None:
-        """Compare with tensors in L1, and with those in DRAM that the NoC moves to or from it."""
+    def compare(self, held: Sequence[Held]) -> None:
+        """Compare with tensors in L1, and with those in DRAM that its requests move there."""
         distinct: dict[object, Transfer] = {}
         for one in self._seen.transfers():
             distinct.setdefault((one.step.pc, *one[1:6]), one)
@@ -142,15 +83,19 @@ class Operands:
             for tensor in self._inputs if one.reads else self._outputs:
                 if one.first < tensor.end and tensor.at < one.end:
                     self._compare(one, tensor)
-            if moved is not None:
-                tensors = moved.tensors(n, one.first, one.end, source=one.reads)
-                self._compare_moved(one, tensors)
-
-    def _compare_moved(self, one: Transfer, tensors: Sequence[Any]) -> None:
-        if tensors and not any(_fits(spec.dtype, one.fmt) for spec in tensors):
-            how = "comes from" if one.reads else "goes to"
-            text = f"{_shown(one)}, and what is there {how} {_title(tensors[0])} in DRAM, which is"
-            self._report(one, "format", f"{text} {tensors[0].dtype}", _format_of(tensors[0], one))
+            tensors = [
+                tensor
+                for low, high, tensor in held
+                if low < one.end and one.first < high and one.reads == isinstance(tensor, InputSpec)
+            ]
+            if tensors and not any(_fits(spec.dtype, one.fmt) for spec in tensors):
+                how = "comes from" if one.reads else "goes to"
+                text = (
+                    f"{_shown(one)}, and what is there {how} {_title(tensors[0])} in DRAM, which is"
+                )
+                self._report(
+                    one, "format", f"{text} {tensors[0].dtype}", _format_of(tensors[0], one)
+                )
 
     def _compare(self, one: Transfer, tensor: _Tensor) -> None:
         shown = _shown(one)
@@ -230,14 +175,10 @@ def _tensors(tile: Tile, table: str, specs: Sequence[Any]) -> Iterator[_Tensor]:
 
 
 def _run(context: Context) -> Sequence[Finding]:
-    moved = None
-    tensors: list[Any] = [*context.program.inputs, *context.program.outputs]
-    in_dram = any(one.dram is not None for one in tensors)  # requests bring it to pages
-    if in_dram and (together := tiles(context)) is not None:
-        moved = Moved(context.program, together)
     looks = [Operands(context, seen) for seen in observed(context)]
-    for n, look in enumerate(looks):
-        look.compare(moved, n)
+    held = _held(context, tiles(context)) or [[] for _ in looks]
+    for look, pages in zip(looks, held, strict=True):
+        look.compare(pages)
     return merged(look.found.values() for look in looks)
 
 

@@ -145,14 +145,12 @@ def _finding(trials: Trials, users: Users, fill: Fill, whole: Fill) -> Finding:
     evidence = [f"with {values} there instead of what power-up leaves, {what}"]
     if changed.error is not None:
         evidence.append(str(changed.error).splitlines()[0])
-    if read is not None:
-        evidence += [f"brought over the NoC by {one}" for one in read.carriers]
     victim: dict[str, object] = {"place": name}
     of_dram = int(fill.at[0]) // STRIDE >= len(trials.tiles)
-    if read is not None and read.carriers and of_dram:  # the request that fetched it
-        asked = outside_headers(read.carriers[0])
-        who, victim = place(asked, None, trials.tile_of(asked)), who
-    near = near or (None if of_dram else users.request_up_to(int(fill.at[0])))
+    if read is not None and read.by_noc:  # the request that fetches it, or sends it on
+        who = place(outside_headers(read.where), read.clock, tile)
+    if near is None and read is not None and read.where.thread is not None and not of_dram:
+        near = users.request_up_to(int(fill.at[0]), _NEAR)
     if near is not None:
         evidence.append(f"what lies next to it is written by {near[0]}")
         who, victim = place(*near, trials.tile_of(near[0])), who
@@ -210,7 +208,7 @@ CHECK = Check(
     "unwritten",
     proves="bytes of L1, DRAM, local memory, GPRs, LRegs, Dst, Src, MOP or replay slots that"
     " nothing has written and that decide an output or how the program ends; named is who uses"
-    " them, wherever the NoC has carried them. State of the coprocessor that a launch leaves and"
+    " them, or the request that sends them on. State of the coprocessor that a launch leaves and"
     " that makes a second launch of the same program end differently: Config, ThreadConfig, GPRs,"
     " counters, banks, Dst, LRegs, lane flags, MOP and replay slots, the packer's position,"
     " semaphores, mutexes, mailboxes, credits of circular buffers; on a chip of every tile. Where a"

@@ -162,6 +162,8 @@ def _requests(s: Any, o: Any, c: Any, address: Any, sent: Any) -> Any:
     one = shadow.event(s, o, agent, np.int64(reads))
     shadow.l1(o, agent, low, low + request.size(row), one, np.int64(reads))
     notes.asks(s, o, c, np.int64(reads), low, low + request.size(row))
+    if not reads:  # what it sends on unwritten it uses
+        contents.l1(o, low, low + request.size(row), np.int64(0))
     return True
 
 
@@ -404,4 +406,6 @@ def arrives(s: Any, does: Any) -> Any:
     if does == SETS or does == ADDS:
         polls.arrives(o, a, does == ADDS)
     requests.arrival(o)
+    if a[r.F_WRITE]:
+        contents.brought(o, a[r.F_LOW], a[r.F_HIGH])
     return np.int64(0)

@@ -25,7 +25,6 @@ from bhemu.why.order import record as r
 from bhemu.why.order.observe import Observer
 from bhemu.why.order.sent import Sent, targets
 from bhemu.why.steps import Instruction, Step
-from bhemu.why.unwritten.moves import Moves
 
 NEAR, FAR = "pair", "far"  # accesses of one tile, of two tiles
 _EXPANDED = ("MOP", "REPLAY")  # one pushed word gives many
@@ -197,7 +196,6 @@ class Tiles:
         self._numbers = [chip.number_of(one.tile.xy) for one in observers]
         self._places = {number: n for n, number in enumerate(self._numbers)}
         self._channels = Channels(len(observers))
-        self.moves = Moves([one.record for one in observers])
         for n, one in enumerate(observers):
             o = one.record
             o.tiles[0], o.number[0], o.far_events[0] = len(observers), n, 1
@@ -264,7 +262,6 @@ class Tiles:
         for n in sent.reached:
             if not (sent.reads and sent.is_register):
                 self._reach(n, sent, column, clock)
-        self.moves.arrives(sent)
         if sent.reads:
             self._access(sent.tile, sent, column, clock, cores.WRITES, sent.own)
         held = self.observers[sent.tile].record.answer[int(sent.row[request.NOC])]

@@ -83,6 +83,16 @@ def makes(o: Any, low: Any, high: Any, whole: Any) -> None:
 
 
 @njit
+def brought(o: Any, low: Any, high: Any) -> None:
+    """A request has brought the bytes `low` to `high` of L1."""
+    high = min(high, mm.L1_SIZE)
+    for word in range(_L1 + low >> 2, (_L1 + high + 3) >> 2):
+        o.maker[word] = 0
+    for block in range((_L1 + low) // r.BLOCK, (_L1 + high + r.BLOCK - 1) // r.BLOCK):
+        o.fresh[block] &= ~_within(np.int64(block), np.int64(_L1 + low), np.int64(_L1 + high))
+
+
+@njit
 def l1(o: Any, low: Any, high: Any, write: Any) -> None:
     """A range of L1 is read or written."""
     high = min(high, mm.L1_SIZE)
