@@ -112,10 +112,11 @@ def _tells(root: Finding, one: Finding) -> bool:
 
 
 def explained(refused: Finding, found: Sequence[Finding]) -> list[Finding]:
-    """A refused word, and the findings; that of a value it uses which nothing has written is one
-    with it."""
+    """A refused word, and the findings; that of what it uses which nothing has written, or in
+    another format than declared, is one with it."""
     for one in found:
-        if one.check == "unwritten" and _accesses(refused) & _accesses(one):
+        explains = one.check == "unwritten" or one.found_by == "formats"
+        if explains and _accesses(refused) & _accesses(one):
             told = replace(
                 refused,
                 text=f"{refused.text}: {one.text}",
