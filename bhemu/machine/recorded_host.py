@@ -15,13 +15,15 @@ from bhemu.machine.links import packet_of, set_sent, waiting_packet
 from bhemu.noc import arc
 from bhemu.noc.grid import number_at
 from bhemu.program.recorded import ARRIVED, END, FETCH, READ, SENT, STORE, WRITE, Act, Recorded
+from bhemu.tensix.state import DRAWN
 
 if TYPE_CHECKING:
     from bhemu.machine.machine import Machine
     from bhemu.machine.tile import Tile
 
 _OWN, _TRANSFERS = 0, 1  # of `host_acts` in the record, so that saved states hold it
-_PATIENCE = 4096  # rounds for which a host waits for what it once read, where time is another one
+_LATE_LOOKS = 32  # rounds of a late run, which are short, between two looks
+_PATIENCE = 4096  # looks for which a host waits for what it once read, where time is another one
 _SHOWN = 3  # reads that differ
 _NAME = "host reads"
 
@@ -39,7 +41,8 @@ class RecordedHost:
         self.done: Callable[[int], object] = lambda number: None  # told each act that it has done
         self._transfers = [act for act in session.acts if act.kind in (FETCH, STORE)]
         self._other_times = not same_times
-        self._waited = 0
+        self._waited = self._next_look = 0
+        self._every = _LATE_LOOKS if self._state.timed[0] == DRAWN else 1
         self._compared: set[int] = set()  # reads, by their number among the acts
         self.differences: dict[int, tuple[Act, bytes]] = {}
         self.has_one_time = session.has_one_time
@@ -61,7 +64,7 @@ class RecordedHost:
     def over(self) -> bool:
         """Whether it has done everything, and the last round of the session is over."""
         last = self._next
-        return last is None or (last.kind == END and self._is_due(last))
+        return last is None or (last.kind == END and (self._other_times or self._is_due(last)))
 
     @property
     def is_due(self) -> bool:
@@ -73,7 +76,9 @@ class RecordedHost:
         """Rounds until it does something more; None: nothing is left."""
         if self.over or self._next is None:
             return None
-        return 1 if self._other_times else self._next.round - self._machine.round
+        if self._other_times:
+            return max(self._next_look - self._machine.round, 1)
+        return self._next.round - self._machine.round
 
     @property
     def _next(self) -> Act | None:
@@ -81,7 +86,9 @@ class RecordedHost:
         return self.acts[at] if at < len(self.acts) else None
 
     def _is_due(self, act: Act | None) -> bool:
-        return act is not None and (self._other_times or act.round <= self._machine.round)
+        if act is None or not self._other_times:
+            return act is not None and act.round <= self._machine.round
+        return not 0 < self._next_look - self._machine.round <= self._every
 
     def act(self) -> None:
         """Do what is due."""
@@ -91,12 +98,13 @@ class RecordedHost:
                 break
             self._state.host_acts[_OWN] = at + 1
             self.done(at)
+        self._next_look = self._machine.round + self._every - 1
 
     def continues(self) -> bool:
         """Whether it does something although the chip stands: it waits no longer."""
         if self.over or not self._other_times:
             return False
-        self._waited = _PATIENCE
+        self._waited, self._next_look = _PATIENCE, 0
         return True
 
     def _do(self, at: int) -> bool:

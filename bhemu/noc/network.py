@@ -32,7 +32,7 @@ from bhemu.noc.record import (
     ChipState,
 )
 from bhemu.system import interrupts
-from bhemu.tensix.in_flight import ask_sleepers
+from bhemu.tensix.in_flight import NEVER, ask_sleepers
 from bhemu.tensix.state import State
 
 ENTRIES = {
@@ -67,7 +67,7 @@ class Network:
         self.state.blank[0] = _FILL[poison]
         grid.fill(self.state.map)
         self.state.column[:] = -1
-        self.state.tiles[0] = grid.tiles
+        self.state.tiles[0] = 1
         for t in range(grid.tiles):
             if (at := grid.physical(t)) is not None:
                 self.state.column[t], self.state.row[t] = at
@@ -108,6 +108,9 @@ class Network:
         self.power_up(t, s)
         self.joined[t] = s
         self.state.tile[t] = s.base
+        end = int(self.state.tiles[0])
+        self.state.event[min(t, end) : t + 1] = NEVER  # where no loop has looked yet
+        self.state.tiles[0] = max(end, t + 1)
         self.wake(t, s)
 
     def wake(self, t: int, s: State) -> None:

@@ -43,7 +43,7 @@ BETWEEN, TILES_RUN, DELIVERY = range(3)  # phase of the round
 
 MEMBERS = (
     Member("map", _u32, (2, 2, COORDINATES), "endpoints by coordinate (devices/noc_map.py)"),
-    Member("tiles", _i64, (1,), "tiles with cores that there may be (noc/grid.py)"),
+    Member("tiles", _i64, (1,), "1 + the number of the last tile that is made"),
     Member("tile", _u64, (ALL_TILES,), "address of the tile's record, 0 = not made yet"),
     Member("column", _i64, (ALL_TILES,), "physical coordinate of each tile: x"),
     Member("row", _i64, (ALL_TILES,), "and y"),

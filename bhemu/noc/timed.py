@@ -336,11 +336,13 @@ def _event(chip: Any, t: Any, s: Any, at: Any) -> Any:
 def deliver(chip: Any) -> Any:
     """All that is due by now happens, in the order of time: 0, MAKE, REFUSED, STOPPED, WATCHED."""
     while True:
-        t = first = (chip.event_last[0] + 1) % chip.tiles[0]
-        for k in range(1, chip.tiles[0]):  # of those at the same time each tile has its turn
-            u = (first + k) % chip.tiles[0]
-            if chip.event[u] < chip.event[t]:
-                t = u
+        t = np.int64(-1)  # of those at the same time each tile has its turn
+        for u in range(chip.event_last[0] + 1, chip.tiles[0]):
+            if t < 0 or chip.event[u] < chip.event[t]:
+                t = np.int64(u)
+        for u in range(min(chip.event_last[0] + 1, chip.tiles[0])):
+            if t < 0 or chip.event[u] < chip.event[t]:
+                t = np.int64(u)
         if chip.event[t] // times.STAGES > chip.clock[0]:
             return np.int64(0)
         s = tile_of(chip, t)

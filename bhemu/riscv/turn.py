@@ -396,7 +396,7 @@ def end(s: Any, c: Any, error: Any, pc: Any) -> Any:
     """
     if error == FETCH_PROT or error == FETCH_UNMAPPED:
         s.pc[c] = np.uint32(pc)
-    elif error in _ACCESS_ERRORS:
+    elif error != 0 and error in _ACCESS_ERRORS:
         s.fuel[c] += 1  # the load or store did not retire
     polling_end(s, c)
     status = _outcome(s, c, error)

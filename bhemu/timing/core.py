@@ -23,8 +23,18 @@ from bhemu.timing.cycles import PARTS
 
 _LOAD, _STORE, _ATOMIC = Load.code(), Store.code(), Atomic.code()
 _REGISTER, _BRANCH = Register.code(), Branch.code()
-_NO_RS1 = tuple(cls.match & 0x7F for cls in (rv32i.LUI, rv32i.AUIPC, rv32i.JAL, rv32i.FENCE))
-_ALONE = (_REGISTER, _BRANCH, RegisterImmediate.code(), rv32i.JALR.match & 0x7F, *_NO_RS1[:3])
+_UPPER = (rv32i.LUI.match & 0x7F, rv32i.AUIPC.match & 0x7F, rv32i.JAL.match & 0x7F)
+_JUMP, _FENCE = rv32i.JALR.match & 0x7F, rv32i.FENCE.match & 0x7F
+
+
+def _opcodes(*chosen: int) -> Any:
+    """By opcode: 1 of these."""
+    return np.isin(np.arange(128), chosen).astype(np.int64)
+
+
+_NO_RS1 = _opcodes(*_UPPER, _FENCE)
+_RS2 = _opcodes(_REGISTER, _STORE, _BRANCH, _ATOMIC)
+_ALONE = _opcodes(*_UPPER, _JUMP, _REGISTER, _BRANCH, RegisterImmediate.code())
 _M = MUL.match >> 25  # funct7 of products and, with bit 14, of divisions
 
 LOCAL_LOAD = 2  # cycles until the value: rv_load_stack 2.02
@@ -66,9 +76,9 @@ def ready(s: Any, c: Any, word: Any) -> Any:
     opcode, when = word & 0x7F, s.clock[0]
     if word & 3 != 3 or s.fresh[c]:
         return when
-    if opcode not in _NO_RS1:
+    if _NO_RS1[opcode] == 0:
         when = max(when, s.core_ready[c, word >> 15 & 31])
-    if opcode == _REGISTER or opcode == _STORE or opcode == _BRANCH or opcode == _ATOMIC:
+    if _RS2[opcode]:
         when = max(when, s.core_ready[c, word >> 20 & 31])
     if when > s.clock[0]:
         return when
@@ -90,7 +100,7 @@ def tells(s: Any, c: Any, word: Any) -> Any:
     if opcode == _LOAD or opcode == _STORE or opcode == _ATOMIC:
         address = _target(s, c, word)
         return address >= L1_SIZE and not _is_local(c, address)
-    return opcode not in _ALONE
+    return _ALONE[opcode] == 0
 
 
 @njit

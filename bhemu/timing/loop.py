@@ -126,11 +126,11 @@ def _core(s: Any, c: Any) -> Any:
             _did(s)
         spent.continue_work(s, agent, s.turn_pc[0], np.int64(-1), s.turn_cycles[0])
     if s.core_state[c] == RUNNING:
-        s.agent_next[agent] = (
-            s.clock[0]
-            + s.turn_cycles[0]
-            + draws.late(s, agent, np.int64(s.pc[c]), np.int64(draws.ANY))
-        )
+        late = draws.late(s, agent, np.int64(s.pc[c]), np.int64(draws.ANY))
+        s.agent_next[agent] = s.clock[0] + s.turn_cycles[0] + late
+        if s.spent[0] == 0 and not cycles.is_at_once(s, agent):  # a look less
+            ready = core.ready(s, c, core.word_at(s, c))
+            s.agent_next[agent] = max(s.agent_next[agent], ready)
     elif s.core_state[c] == BLOCKED:
         core.give_up(s, c, word)
         spent.waits(s, agent, s.core_wait[c])
@@ -393,11 +393,8 @@ def _sleeps_on(s: Any, agent: Any) -> Any:
 
 
 @njit
-def _act(s: Any, position: Any) -> Any:
-    """The agent at a position of the cycle acts, if it is due; 0, or why everything stops."""
-    agent = _agent(s, position)
-    if s.agent_next[agent] > s.clock[0] and not (s.woken[0] and _sleeps_on(s, agent)):
-        return np.int64(0)
+def _act(s: Any, agent: Any) -> Any:
+    """An agent that is due acts; 0, or why everything stops."""
     if FIRST_CORE <= agent < FIRST_THREAD:
         return _core(s, agent - FIRST_CORE)
     if agent < FIRST_CORE:
@@ -408,8 +405,11 @@ def _act(s: Any, position: Any) -> Any:
 
 
 @njit
-def _cycle(s: Any) -> Any:
-    """Every agent that is due in the present cycle acts; 0, or why everything stops."""
+def _cycle(s: Any, others: Any) -> Any:
+    """Every agent that is due in the present cycle acts; 0, or why everything stops.
+
+    others: the cycle in which a unit or a thread is due.
+    """
     if s.agent_at[0] == 0:
         if s.trace[0] == observe.SPANS and observe.nearly_full(s):
             return np.int64(STOP_LOG)
@@ -422,13 +422,21 @@ def _cycle(s: Any) -> Any:
             if status > 0:  # as below
                 s.status[0] = 0
             return status
-    while s.agent_at[0] < AGENTS:
-        status = _act(s, s.agent_at[0])
+    first, alone = s.agent_at[0], s.woken[0] == 0 and others > s.clock[0]
+    if first == 0 and alone:
+        first = np.int64(FIRST_CORE)
+    for position in range(first, AGENTS):
+        if position == FIRST_THREAD and alone and s.woken[0] == 0:
+            break
+        agent = _agent(s, position)
+        if s.agent_next[agent] > s.clock[0] and not (s.woken[0] and _sleeps_on(s, agent)):
+            continue
+        s.agent_at[0] = position
+        status = _act(s, agent)
         if status != 0:
             if status > 0:  # a stop, not an error: it is reported once
                 s.status[0] = 0
             return status
-        s.agent_at[0] += 1
     s.agent_at[0] = 0
     if s.trace[0] == observe.SPANS:
         observe.record_counters(s)
@@ -436,17 +444,27 @@ def _cycle(s: Any) -> Any:
         agent = _agent(s, position)
         if _sleeps_on(s, agent):
             s.agent_next[agent] = s.clock[0] + 1
-    s.woken[0] = 0
     return np.int64(0)
 
 
 @njit
-def _next_cycle(s: Any) -> Any:
+def _others(s: Any) -> Any:
+    """The cycle in which a unit or a thread is due, NEVER where all sleep."""
+    first = np.int64(NEVER)
+    for agent in range(FIRST_CORE):
+        first = min(first, s.agent_next[agent])
+    for agent in range(FIRST_THREAD, AGENTS):
+        first = min(first, s.agent_next[agent])
+    return first
+
+
+@njit
+def _next_cycle(s: Any, others: Any) -> Any:
     """The cycle in which an agent is due, NEVER where all sleep."""
-    first = answers.next_due(s, np.int64(NEVER))
+    first = answers.next_due(s, others)
     if s.noc_source_next[0]:
         first = min(first, s.noc_source_next[0])
-    for agent in range(AGENTS):
+    for agent in range(FIRST_CORE, FIRST_THREAD):
         first = min(first, s.agent_next[agent])
     return first
 
@@ -454,16 +472,20 @@ def _next_cycle(s: Any) -> Any:
 @njit
 def _window(s: Any) -> Any:
     """Go on to the end of the window; 0, or why everything stops."""
+    others = _others(s)
     while s.clock[0] < s.window_end[0]:
         if s.limit[0] >= 0 and s.clock[0] >= s.limit[0]:
             return np.int64(STOP_LIMIT)
         s.look_left[0] -= 1
         if s.look_left[0] <= 0 and time_is_over(s):
             return np.int64(STOP_TIME)
-        status = _cycle(s)
+        status = _cycle(s, others)
         if status != 0:
             return status
-        due = _next_cycle(s)
+        if others <= s.clock[0] or s.woken[0]:
+            others = _others(s)
+        s.woken[0] = 0
+        due = _next_cycle(s, others)
         if due == NEVER:
             status = idle_or_deadlock(s)
             if status != 0:

@@ -212,3 +212,12 @@ def test_every_time_has_a_source() -> None:
     for name, figure in times.FIGURES.items():
         assert figure.cycles > 0 and figure.source, name
         assert figure.kind in ("isa", "measured", "derived", "estimate"), name
+
+
+def test_a_request_makes_its_target_between_two_tiles() -> None:
+    """Tiles of lower numbers are not there, and no loop has looked at them."""
+    for options in ({"timing": "model"}, {"late": 2}, {}):
+        chip = Chip(**options)
+        put(chip, HERE, send(WRITE, (DATA, hi(HERE)), (DATA, hi((10, 9))), 64), wait(ACKS, 1))
+        assert chip.run().reason == "idle"
+        assert {tile.xy for tile in chip.tiles_made()} == {HERE, (10, 9)}
