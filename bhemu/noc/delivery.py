@@ -25,6 +25,13 @@ from bhemu.tensix.state import NOC_ARRIVED, NOC_FIELDS, OFFSET
 
 _CHANNEL = 7 << 13 | request.STATIC_CHANNEL
 
+# Of acts that are late in drawn times: at most so many cycles, powers of 2; those that are named, by
+# the two low bits of the seed. Below the seed stands the number of the tile.
+LEAST, MOST = 3, 11
+SCALES = (64, 512, 4096, 32768)
+TILE_BITS = 16
+SOURCE, ARRIVES = 0, 1 << 32  # of a request: what is late
+
 
 @njit
 def mixed(seed: Any, number: Any) -> Any:
@@ -33,6 +40,25 @@ def mixed(seed: Any, number: Any) -> Any:
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return np.int64((x ^ (x >> np.uint64(31))) >> np.uint64(33))
+
+
+@njit
+def request_late(s: Any, i: Any, what: Any) -> Any:
+    """Cycles by which request `i` takes the bytes of its SOURCE, or ARRIVES, late.
+
+    In drawn times (timing/draws.py). Every second request of a seed alone is late, up to a power of
+    2 of its own.
+    """
+    pc, seed = s.noc_source_late[1], s.noc_source_late[0] - 1
+    if seed < 0 or (pc >= 0 and pc != s.noc_request[i, request.PC]):
+        return np.int64(0)
+    x = mixed(seed, s.noc_request[i, request.SEQUENCE] + 1 + what)
+    if s.late_named[0]:
+        seed >>= np.int64(TILE_BITS)
+        bound, some = np.int64(SCALES[seed & 3]), seed & 4 == 0
+        return 1 + (x & 0xFFFF) % (bound - 1) if some or x >> 30 == 0 else np.int64(0)
+    bound = np.int64(1) << (LEAST + (x & 0xFF) % (MOST - LEAST + 1))
+    return (x >> 8 & 0xFFFF) % bound if x >> 30 == 0 else np.int64(0)
 
 
 @njit

@@ -24,7 +24,6 @@ from bhemu.tensix import state
 from bhemu.tensix.in_flight import NEVER
 from bhemu.tensix.rules import DONE
 from bhemu.tensix.state import DRAWN, NOC_DATA, NOC_FIELDS, OFFSET
-from bhemu.timing import draws
 
 # ISSUED: the core has stored to NOC_CMD_CTRL. ARRIVES: at its target, where a write or an atomic is
 # performed. READS: the answer to a read leaves, with what is there then. ANSWERS: that, or an
@@ -156,7 +155,7 @@ def _leaves(chip: Any, t: Any, s: Any, at: Any, now: Any) -> None:
     flits = np.int64(1) if kind == request.READ else _flits(row)
     arrives = times.send(chip, noc, own, _farthest(chip, t, row), flits, ready)
     if drawn:
-        arrives += draws.request_late(s, at, np.int64(draws.ARRIVES)) * times.PARTS
+        arrives += delivery.request_late(s, at, np.int64(delivery.ARRIVES)) * times.PARTS
     row[request.DUE] = _due(arrives, np.int64(ARRIVES))
     if s.noc_source[at]:
         s.noc_source[at] = row[request.DUE]

@@ -10,32 +10,31 @@ from typing import Any
 
 import numpy as np
 
-from bhemu.devices.niu_request import PC, SEQUENCE
 from bhemu.jit.subset import njit
-from bhemu.noc.delivery import mixed
+from bhemu.noc.delivery import LEAST, MOST, SCALES, TILE_BITS, mixed
 from bhemu.program.coordinates import XY
 from bhemu.program.lateness import Lateness
 from bhemu.tensix.state import DRAWN, LATE_AGENTS, LATE_LOG
 
 _FACTOR, _TERM = np.uint64(6364136223846793005), np.uint64(1442695040888963407)  # Knuth's MMIX
-_SHIFT, _TILE = np.uint64(33), np.uint64(16)
+_SHIFT = np.uint64(33)
 _SLOW_AT_ONCE = 3  # agents, at most
 _SHORTEST, _LONGEST = 8, 12  # of a time in which the same agents are slow: powers of 2
 ANY = 1 << 11  # cycles: no text bounds how late it is
-_LEAST, _MOST = 3, 11  # cycles that an act is late, at most: powers of 2
-SOURCE, ARRIVES = 0, 1 << 32  # of a request: what is late
-_SCALES = (64, 512, 4096, 32768)  # of named acts, by the two low bits of the seed
 
 
 def begin(s: Any, late: Lateness, tile: int, xy: XY) -> None:
     """Draw times from the seed on, differently on each tile of a chip, or delay the named acts."""
     s.timed[0] = DRAWN
-    s.late_random[0] = late.seed << 16 | tile
+    own = late.seed << TILE_BITS | tile
+    s.late_random[0] = own
     s.late_choices[0] = s.late_until[0] = 0
     for name in ("late_slow", "late_log", "late_seen", "store_due"):
         getattr(s, name)[...] = 0
     s.late_named[0] = len(late.acts)
-    s.noc_source_late[0] = 1 + (late.seed << 16 | tile) if late.requests or not late.acts else 0
+    s.noc_source_late[0] = (
+        1 + (late.seed << TILE_BITS | tile) if late.requests or not late.acts else 0
+    )
     pcs = [acts.pc for acts in late.requests if acts.pc is not None]
     s.noc_source_late[1] = pcs[0] if pcs else -1
     s.late_acts[:, 0] = -1
@@ -62,7 +61,7 @@ def renew(s: Any) -> None:
             s.late_slow[agent] = 0
         for _ in range(1 + _below(s, _SLOW_AT_ONCE)):
             s.late_slow[_below(s, LATE_AGENTS)] = np.int64(1) << (
-                _LEAST + _below(s, _MOST - _LEAST + 1)
+                LEAST + _below(s, MOST - LEAST + 1)
             )
 
 
@@ -70,11 +69,11 @@ def renew(s: Any) -> None:
 def _drawn_by_name(s: Any, agent: Any, pc: Any, most: Any) -> Any:
     """Cycles by which an act is late in a run that says which acts are.
 
-    The seed decides up to how many cycles (_SCALES), and whether all of them are late or half. An
+    The seed decides up to how many cycles (SCALES), and whether all of them are late or half. An
     act that no text bounds may be later than in a run that draws its agents: others are not.
     """
-    cycles, seed = np.int64(0), np.int64(s.late_random[0] >> _TILE)
-    bound = np.int64(_SCALES[seed & 3])
+    cycles, seed = np.int64(0), np.int64(s.late_random[0] >> np.uint64(TILE_BITS))
+    bound = np.int64(SCALES[seed & 3])
     bound = bound if most == ANY else min(bound, most)
     for i in range(s.late_acts.shape[0]):
         acts = s.late_acts[i]
@@ -86,24 +85,6 @@ def _drawn_by_name(s: Any, agent: Any, pc: Any, most: Any) -> Any:
         if acts[2] <= count <= acts[3] and (seed & 4 == 0 or x >> 30 == 0):
             cycles = max(cycles, 1 + (x & 0xFFFF) % (bound - 1))
     return cycles
-
-
-@njit
-def request_late(s: Any, i: Any, what: Any) -> Any:
-    """Cycles by which request `i` takes the bytes of its SOURCE, or ARRIVES, late.
-
-    Every second request of a seed alone is late, up to a power of 2 of its own.
-    """
-    pc, seed = s.noc_source_late[1], s.noc_source_late[0] - 1
-    if seed < 0 or (pc >= 0 and pc != s.noc_request[i, PC]):
-        return np.int64(0)
-    x = mixed(seed, s.noc_request[i, SEQUENCE] + 1 + what)
-    if s.late_named[0]:
-        seed >>= np.int64(_TILE)
-        bound, some = np.int64(_SCALES[seed & 3]), seed & 4 == 0
-        return 1 + (x & 0xFFFF) % (bound - 1) if some or x >> 30 == 0 else np.int64(0)
-    bound = np.int64(1) << (_LEAST + (x & 0xFF) % (_MOST - _LEAST + 1))
-    return (x >> 8 & 0xFFFF) % bound if x >> 30 == 0 else np.int64(0)
 
 
 @njit

@@ -16,6 +16,7 @@ from bhemu.devices import niu
 from bhemu.devices.niu_request import DUE
 from bhemu.jit.intrinsics import call_entry, call_step
 from bhemu.jit.subset import njit
+from bhemu.noc import delivery
 from bhemu.noc.times import STAGES as NOC_STAGES
 from bhemu.tensix import answers, begun, in_flight, issue, observe
 from bhemu.tensix.frontend import FROM_PUSH, expanding, fetch, queued
@@ -77,7 +78,7 @@ def _sent(s: Any, i: Any) -> None:
     """A core has sent request `i`."""
     s.noc_request[i, DUE] = s.clock[0] * NOC_STAGES  # its first stage is now
     if s.timed[0] == DRAWN and s.noc_source[i]:
-        niu.delay_source(s, i, draws.request_late(s, i, np.int64(draws.SOURCE)))
+        niu.delay_source(s, i, delivery.request_late(s, i, np.int64(delivery.SOURCE)))
 
 
 @njit
