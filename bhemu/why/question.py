@@ -8,14 +8,14 @@ from typing import Any
 from bhemu.errors import BhemuError, Call, InputError, Limit, NoProgress, Where, source_text
 from bhemu.launch.session import Launched, RunResult
 from bhemu.machine.hang.explore import livelock
-from bhemu.machine.hang.graph import no_progress
+from bhemu.machine.hang.graph import NOT_FOUND, no_progress
 from bhemu.machine.machine import Chip
 from bhemu.machine.tile import Tile
 from bhemu.program import schema, toml
 from bhemu.program.coordinates import XY
 from bhemu.why import arguments, checks, late_run, saved_state
 from bhemu.why.check import Context, Name, outcome, unsaved
-from bhemu.why.findings import Finding, of_error, of_one_hang, place
+from bhemu.why.findings import Finding, of_error, of_one_hang, place, who_waits
 from bhemu.why.origin import overwritten
 from bhemu.why.origin.outputs import links_of, of_output
 from bhemu.why.waiting import (
@@ -109,8 +109,13 @@ def _too_short(asked: Context, error: BhemuError | None) -> Iterator[Finding]:
 def _hang(asked: Context, tile: Tile | None, error: NoProgress, found: Finding) -> Finding:
     """A hang with what is known of it besides who waits for whom."""
     stores = [] if tile is None else [*overwritten.awaited(tile, error)]
-    facts = [*unreached(asked, error), *unsent(asked, error), *left_pages(asked, error)]
+    ended = [*left_pages(asked, error)]
+    facts = [*unreached(asked, error), *unsent(asked, error), *ended]
     hang = of_one_hang(found, [*stores, *facts])
+    root = next(iter(getattr(error.graph, "waiters", ())), None)
+    for one in (one for one in ended if one.victim == who_waits(root)):
+        text = hang.text.removesuffix(NOT_FOUND)
+        hang = replace(hang, text=f"{text}; {one.text.partition('; ')[2]}")
     if stores:  # what was waited for had come
         return replace(hang, culprit=stores[0].culprit, victim=hang.culprit)
     return hang

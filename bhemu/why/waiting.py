@@ -129,7 +129,7 @@ def _counted_in(tile: Tile, waiter: Any, counted: list[Event]) -> Finding:
     last = counted[-1]
     where = outside_headers(where_core(tile, last.core, last.pc))
     text = (
-        f"{waiter.who} waits for {waiter.reason}; {last.who} {_GIVES[last.kind]} here,"
+        f"{waiter.who} waits for {waiter.reason}; {last.who} {_GIVES[last.kind]},"
         f" {len(counted)} times, and has ended"
     )
     return Finding("hang", "error", text, place(where, last.clock), who_waits(waiter), (), "")

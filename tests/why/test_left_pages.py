@@ -41,7 +41,7 @@ def test_three_cores_that_end_too_early(compiler: ModuleType, tmp_path: Path) ->
     said = {one.culprit["core"]: one for one in found(tmp_path, fewer)}
     assert sorted(said) == ["trisc0", "trisc2"]
     one = said["trisc0"]
-    assert one.text.endswith("trisc0 gives pages back here, 1 times, and has ended")
+    assert one.text.endswith("trisc0 gives pages back, 1 times, and has ended")
     assert one.victim["core"] == "ncrisc"
     assert code(one) == "cb_pop(&in, 1);"
 

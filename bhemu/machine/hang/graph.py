@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 # The graph of waits: blocked cores and threads, cores that poll, and the cycle they form.
 
 _TRISC = re.compile(r"\btrisc(\d)$")  # pushes the words of its thread: the same giver
+NOT_FOUND = ", and nothing that could give it was found"
 _NAMED = 4  # waiters that are named where more do the same
 
 
@@ -57,7 +58,7 @@ class WaitGraph:
         text = f"{root.who} waits for {root.reason}"
         able = {one.who: one for one in root.releasers if one.able}
         if not able:
-            return f"{text}, and nothing that could give it was found"
+            return text + NOT_FOUND
         if len(able) > 1:
             who = " or ".join(f"{one.who} ({one.state})" for one in able.values())
             return f"{text}, which {who} could give"

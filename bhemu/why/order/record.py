@@ -278,7 +278,6 @@ MEMBERS = (
 )
 ORDER_DTYPE = layout(MEMBERS)
 at: Callable[[Any], Any] = record_at(ORDER_DTYPE)
-STATE = DTYPE
 
 
 class OrderRecord(Record):

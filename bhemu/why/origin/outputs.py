@@ -24,7 +24,7 @@ from bhemu.program.specs import InputSpec, OutputSpec, Piece
 from bhemu.program.tensor import bit_offset, decode
 from bhemu.text import joined
 from bhemu.why.check import Context
-from bhemu.why.findings import Finding, in_words, place
+from bhemu.why.findings import Finding, in_words, outside_headers, place
 from bhemu.why.order.conflicts import observed, tiles
 from bhemu.why.order.sent import Sent
 from bhemu.why.origin.chain import Link, links_behind
@@ -295,10 +295,20 @@ def _move_at_fault(
     if reads and writes is False:
         return (None, found.sent) if found.sent is not None else (next(iter(moves), None), None)
     if writes and not reads:
-        by_noc = context.program.inputs[evenly.index(False)].dram is not None
-        for link in moves[1:] if found.sent is None else moves:
-            if link.where is not None and (link.where.thread is None) == by_noc:
-                return link, None
+        tensor = context.program.inputs[evenly.index(False)]
+        if tensor.dram is None:
+            links = [
+                one for one in moves[1:] if one.where is not None and one.where.thread is not None
+            ]
+            return next(iter(links), None), None
+        asked = {(one.tile, one.step.pc): one for one, _, _ in _requests_of(context, tensor)}
+        seen = [observed(context)[one.tile].tile for one in asked.values()]
+        lines = [
+            Written(tile, outside_headers(where(tile, one.step)), one.step.clock, None)
+            for tile, one in zip(seen, asked.values(), strict=True)
+        ]
+        if len({(one.where.core, one.where.file, one.where.line) for one in lines}) == 1:
+            return None, lines[0]  # which asks for the wrong ones
     return None, None
 
 
@@ -313,18 +323,29 @@ def _is_even(context: Context, tensor: InputSpec | OutputSpec) -> bool | None:
 
 def _moves_of(context: Context, tensor: InputSpec | OutputSpec) -> Iterator[tuple[int, int]]:
     """The bytes of a tensor that each move takes or brings, in order; none if not all are seen."""
-    reads, together = isinstance(tensor, InputSpec), tiles(context) if JIT else None
+    reads = isinstance(tensor, InputSpec)
     if tensor.dram is None and JIT and context.program.is_alone:
         at = resolve(context.tile, tensor.at)
         for move in (one for one in observed(context)[0].transfers() if one.reads == reads):
             yield max(move.first - at, 0), max(move.end - at, 0)
+    for _, low, high in _requests_of(context, tensor):
+        yield low, high
+
+
+def _requests_of(
+    context: Context, tensor: InputSpec | OutputSpec
+) -> Iterator[tuple[Sent, int, int]]:
+    """The requests that move a tensor in DRAM, and which bytes of it; none if not all are seen."""
+    together = tiles(context) if JIT else None
     if tensor.dram is None or together is None or together.few:
         return
+    reads = isinstance(tensor, InputSpec)
     sent = [one for of_tile in together.sent for one in of_tile if one.reads == reads]
     for piece in tensor.dram.pieces(tensor.size):
-        for request in (one for one in sent if one.bank == piece.bank):
-            low, high = (min(max(at - piece.address, 0), piece.size) for at in request.remote)
-            yield piece.offset + low, piece.offset + high
+        for one in (one for one in sent if one.bank == piece.bank):
+            low, high = (min(max(at - piece.address, 0), piece.size) for at in one.remote)
+            if low < high:
+                yield one, piece.offset + low, piece.offset + high
 
 
 # Infinity or NaN: where it is first, and whether PROGRAM.toml gives it.
