@@ -38,7 +38,6 @@ from bhemu.program.tensor import Tensors
 from bhemu.riscv import l0_cache
 from bhemu.tensix.state import MODELLED, RESET, State, reset
 from bhemu.tensix.views import Tensix
-from bhemu.timing import draws
 
 if TYPE_CHECKING:
     from bhemu.machine import error_text
@@ -384,6 +383,8 @@ class Tile(ThreadBound, Controls, Tensors):
         if self.poison == "random":
             self._scramble_l1()
         if self.late is not None:
+            from bhemu.timing import draws  # which no other run takes
+
             draws.begin(self.state, self.late, self.number, self.xy)
         elif self.timing == "model":
             self.state.timed[0] = MODELLED

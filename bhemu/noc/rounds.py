@@ -10,16 +10,22 @@ conditions hold; if not, the tile goes on. A tile whose own hold when a round be
 stopped in it.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bhemu.jit.intrinsics import call_step, l1_word
+from bhemu.jit.later import Later
 from bhemu.jit.subset import njit
-from bhemu.noc import delivery, record, timed
+from bhemu.noc import record
 from bhemu.noc.record import BETWEEN, DELIVERY, TILES_RUN, tile_of
 from bhemu.tensix.loop import period
 from bhemu.tensix.stops import STOP_DEADLOCK, STOP_IDLE, STOP_LIMIT, STOP_UNTIL
+
+if TYPE_CHECKING:
+    from bhemu.noc import delivery, timed
+else:
+    delivery, timed = Later("bhemu.noc.delivery"), Later("bhemu.noc.timed")
 
 # Why `run_rounds` returned before the last of its rounds
 CHIP_TILES = 2001  # tiles have stopped: see `stopped`

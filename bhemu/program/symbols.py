@@ -9,14 +9,19 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache, cached_property
 from itertools import pairwise
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from bhemu.errors import InputError
+from bhemu.jit.later import Later
 from bhemu.memmap import LOCAL_BASE
 from bhemu.program import elf, limits
-from bhemu.program.dwarf import Debug, Inlined
 from bhemu.program.elf import LONGEST_NAME, SHF_ALLOC, CountedBytes, DamagedError, Section
 from bhemu.text import printable
+
+if TYPE_CHECKING:
+    from bhemu.program import dwarf
+else:
+    dwarf = Later("bhemu.program.dwarf")
 
 # Line numbers of an ELF, of DWARF 2 to 5, read by pyelftools under a budget.
 #
@@ -335,17 +340,17 @@ class Symbols:
         return None
 
     @cached_property
-    def debug(self) -> Debug:
+    def debug(self) -> dwarf.Debug:
         """What .debug_info says, at the addresses of linking."""
-        return Debug(self.data, self.path)
+        return dwarf.Debug(self.data, self.path)
 
-    def inlined(self, pc: int) -> Inlined:
+    def inlined(self, pc: int) -> dwarf.Inlined:
         """Which function the source line of `pc` is in, and through which inlined calls."""
         for address in self.linked(pc):
             found = self.debug.calls(address)
             if found.function is not None:
                 return found
-        return Inlined(None, ())
+        return dwarf.Inlined(None, ())
 
     def entries(self, function: str) -> list[int]:
         """Where a function begins: itself and every inlined copy, in the running image."""
