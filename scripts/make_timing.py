@@ -2,11 +2,12 @@
 
 A probe is an unrolled body of 64 instructions that a loop runs 32, 64, 96 and 128 times; its figure
 is the slope of the cycles over the number of instructions, less that of the empty loop. The figures
-of the cards stand in timing_anchors.toml, with their sources. Transfers: noc_probes.py; tiles:
-tile_probes.py. `--check`: is the page up to date?
+of the cards stand in timing_anchors.toml, with their sources. Transfers: noc_probes.py. Tiles are
+not run here: both figures of each row stand in tile_costs.csv. `--check`: is the page up to date?
 """
 
 import argparse
+import csv
 import sys
 import tomllib
 from pathlib import Path
@@ -14,7 +15,6 @@ from typing import Any, Literal
 
 import noc_probes
 import numpy as np
-import tile_probes
 
 from bhemu import Tile
 from bhemu.memmap import DEBUG_BASE, RISCV_DEBUG_REG_WALL_CLOCK_0
@@ -25,6 +25,7 @@ from bhemu.timing import cycles
 
 ROOT = Path(__file__).parent.parent
 PAGE, ANCHORS = ROOT / "docs" / "timing.md", Path(__file__).with_name("timing_anchors.toml")
+TILES = Path(__file__).with_name("tile_costs.csv")
 BEGIN, END = "<!-- generated: {} -->", "<!-- end: {} -->"
 UNROLL, TIMES = 64, (32, 64, 96, 128)
 CORES = ("trisc0", "trisc1", "trisc2")
@@ -173,17 +174,22 @@ def noc() -> str:
 
 
 def tiles() -> str:
-    """The error of tiles that one unit packs or unpacks, by operation."""
-    found: dict[tuple[str, bool], list[float]] = {}
-    for row in tile_probes.rows():
-        name = row.op + {"pack_tile": ", pack"}.get(row.op, ", unpack")
-        name += " to Dst" if row.to_dst else ""
-        error = 100 * abs(tile_probes.slope(row) / row.cycles - 1)
-        found.setdefault((name, row.calibrates), []).append(error)
-    lines = ["| tiles | | rows | median error | worst |", "|---|---|---:|---:|---:|"]
-    for (name, calibrates), of in sorted(found.items(), key=lambda one: (one[0][0], not one[0][1])):
-        used = "calibrates" if calibrates else ""
-        lines.append(f"| {name} | {used} | {len(of)} | {np.median(of):.1f} % | {max(of):.1f} % |")
+    """The table of tiles that one unit works on, and what the errors are."""
+    lines = ["| tile | unit | from, to | Dst | card | model | error | |"]
+    lines += ["|---|---|---|---|---:|---:|---:|---|"]
+    errors: dict[bool, list[float]] = {True: [], False: []}
+    text = [line for line in TILES.read_text().splitlines() if not line.startswith("#")]
+    for row in csv.DictReader(text):
+        card, model, used = float(row["card"]), float(row["model"]), row["calibrates"] == "1"
+        error = 100 * (model / card - 1)
+        errors[used].append(abs(error))
+        name = f"{row['op']} {row['fidelity']}".rstrip()
+        dst = f"{32 if row['dst_32'] == '1' else 16} bits{', to Dst' * (row['to_dst'] == '1')}"
+        cells = [name, row["unit"], f"{row['from']}, {row['to']}", dst, row["card"], row["model"]]
+        lines.append(f"| {' | '.join([*cells, f'{error:+.1f} %', 'calibrates' * used])} |")
+    for which, used in (("that set figures", True), ("others", False)):
+        found = f"median {np.median(errors[used]):.1f} %, worst {max(errors[used]):.1f} %"
+        lines += ["", f"{len(errors[used])} rows {which}: {found}."]
     return "\n".join(lines)
 
 

@@ -31,8 +31,7 @@ WORD_BREAKPOINTS = 16  # breakpoints on Tensix words
 WINDOW_ROWS = 32  # of the tables of the device bus, see devices/bus/dispatch.py
 WINDOW_PAGES = ((1 << 32) - DEVICE_BASE) // PAGE
 LOG_SIZE = 1 << 14  # words the trace ring holds before Python must drain it
-NOC_REQUESTS = 256  # requests of both NIUs that may be under way, see devices/niu_request.py
-NOC_FIELDS = 16  # of each of them
+NOC_REQUESTS, NOC_FIELDS = 256, 16  # of both NIUs, see devices/niu_request.py; fields of each
 NOC_ARRIVED = 64  # writes of the NoC to L1 that a tile remembers, for messages
 NOC_DATA = 1 << 18  # bytes of writes that may be under way
 L0_LINES, L0_LINE = 4, 16  # lines of a core's data cache, bytes of each
@@ -214,6 +213,7 @@ MEMBERS = (
     Member("unit_debt", _i64, (UNITS,), "sixteenths of a cycle by which a unit lags whole cycles"),
     Member("unit_idle", _i64, (UNITS,), "cycle in which the pipeline of a unit is empty"),
     Member("unit_last", _i64, (UNITS,), "thread of the last word of a unit"),
+    Member("dst_ready", _i64, (128,), "cycle from which a word may add to each 8 rows of Dst"),
     Member("shared_free", _i64, (SHARED_UNITS,), "cycle in which a unit takes a word again"),
     # results that come later, see tensix/answers.py
     Member("answer_first", _i64, (1,), "number of the first request that has not arrived"),

@@ -10,14 +10,16 @@ import numpy as np
 
 from bhemu.jit.subset import njit
 from bhemu.noc.times import DERIVED, ESTIMATE, ISA, MEASURED
-from bhemu.tensix import formats
+from bhemu.tensix import formats, rwc
 from bhemu.tensix.insn import Instruction, decoder, instructions
 from bhemu.tensix.units import MODULES
 from bhemu.tensix.units.adc import X
+from bhemu.tensix.units.matrix.operands import Elementwise
 from bhemu.tensix.units.pack import modes as pack
 from bhemu.tensix.units.pack.pacr import PACR
 from bhemu.tensix.units.unpack import modes as unpack
 from bhemu.tensix.units.unpack.modes import UnpackWord
+from bhemu.tensix.units.unpack.nop import UNPACR_NOP
 from bhemu.tensix.units.unpack.unpacr import UNPACR
 
 assert MODULES  # importing the units declares the instructions
@@ -56,11 +58,16 @@ _ONE = f"{_BENCH}: 0.998 a word, of two and three threads 1.97 and 2.97"
 _MATRIX, _VECTOR = "MatrixUnit: throughput and latency", "VectorUnit: IPC, latency"
 _SCALAR = "ScalarUnit"
 _FACES = (
-    f"{_TABLE}: a tile of 4 words 37.1 to Src, from 32 bits 37.75 or (to 16 bits) 40.1; 121 to Dst"
-    " (from 16 bits an estimate); other words by their datums, and 1.25"
+    f"{_TABLE}: a tile of tt-llk's sub_tiles takes 37.1 with its begin and end, from 32 bits 37.75"
+    " or (to 16 bits) 40.1; to Dst 16 datums a cycle (copy_tile 120.8; from 16 bits an estimate)"
 )
 _ROWS_OF_4 = (
-    f"{_TABLE}: 29.06 to 71.04 a tile of 16 words, by formats (docs/timing.md); latency: a guess"
+    f"{_TABLE}: a tile of tt-llk's pack_tile takes 29.06 to 71.04, by formats, with its begin and"
+    " end and 9 words beside 16 PACR (docs/timing.md); latency: a guess"
+)
+_CLEARS = (
+    f"as the least of UNPACR; where it clears a bank 9.75 ({_TABLE}: a face of copy_tile takes 9.8"
+    " from every format, more than its UNPACR; no text says why)"
 )
 _AFTER = f"{_SCALAR}: at least 3; the result is there after {{}} DMANOPs in most cases (its page)"
 _TWO_GROUPS = f"{_SCALAR}: 3, or 4 where two groups of GPRs are read"
@@ -114,10 +121,10 @@ _ROWS: tuple[tuple[str, Cycles], ...] = (
     ("SFPLE SFPGT", _guess(1, 1, "as SFPSETCC")),
     (
         "UNPACR",
-        Cycles(9.25, 9.25, DERIVED, _FACES),
+        Cycles(8.75, 8.75, DERIVED, _FACES),
     ),
-    ("UNPACR_NOP", _guess(2, 2, "as the least of UNPACR")),
-    ("PACR", _guess(29.84 / PARTS, 8, _ROWS_OF_4)),
+    ("UNPACR_NOP", _guess(2, 2, _CLEARS)),
+    ("PACR", _guess(20 / PARTS, 8, _ROWS_OF_4)),
     ("XMOV", _guess(16, 16, "no measurement")),
 )
 FIGURES = {name: one for names, one in _ROWS for name in names.split()}
@@ -158,21 +165,30 @@ def is_late_load(word: int) -> bool:
 
 
 _SHARED = np.array([_shared_by(instructions().get(i)) for i in range(256)], np.int64)
-_UNPACR, _PACR = UNPACR.opcode, PACR.opcode
+_UNPACR, _PACR, _UNPACR_NOP = UNPACR.opcode, PACR.opcode, UNPACR_NOP.opcode
 _unpack_fields = decoder(UnpackWord)
 
 # Of an unpacker: datums a cycle to Src, sixteenths of a datum to Dst, of a word besides, and more
 # of those from 32 bits to Src, where they stay 19 bits or become 16.
-_DATUMS, _TO_DST, _WORD, _FROM_32, _TO_16 = 32, 1.8, PARTS * 5 // 4, 3, 12
+_DATUMS, _TO_DST, _WORD, _FROM_32, _TO_16 = 32, 1, PARTS * 3 // 4, 3, 12
+_NOP_POP, _NOP_CLEARS = UNPACR_NOP.unpack_pop.max, 1  # an UNPACR_NOP that clears a bank
+_NOP_BUSY = PARTS * 39 // 4
 
 # Of the packer: sixteenths of a word, or cycles of a tile of 16 words, from Dst in 16 and 32 bits,
 # from a float or a bfp as intermediate format, to 16 bits, to 32 bits, to bfp.
-_PACKED = np.round(
-    (
-        ((29.84, 39.1, 29.97), (38.93, 71.04, 29.97)),
-        ((29.06, 43.97, 29.2), (29.07, 43.85, 29.2)),
-    )
-).astype(np.int64)
+_PACKED = np.array((((20, 30, 20), (30, 62, 20)), ((20, 35, 20), (20, 35, 20))))
+
+# Words of the matrix unit that write Dst at the end of its pipeline, and add to it: always, or
+# where a bit says so. Another one can add to these rows _DST_READY cycles later (latency: 5):
+# cost_table_blackhole, mul_tiles: HiFi4 takes 24 cycles a tile more than HiFi3, 6 a face, whose two
+# words of a phase add to the rows of the phase before. Measured of ELWMUL, taken for all of them.
+_ALWAYS, _BY_BIT = 1, 2
+_ADDERS = dict.fromkeys(("MVMUL", "DOTPV", "GAPOOL", "GMPOOL", "ELWMUL"), _ALWAYS)
+_ADDERS |= dict.fromkeys(("ELWADD", "ELWSUB"), _BY_BIT)
+_NAMES = [instructions()[i].name if i in instructions() else "" for i in range(256)]
+_ADDS = np.array([_ADDERS.get(name, 0) for name in _NAMES], np.int64)
+_DST_READY, _DST_BLOCK = 6, 8
+_DST_FIELD, _ADDS_BIT = Elementwise.dst.max, Elementwise.dest_accum_en.lo
 
 AT_ONCE = -1  # `late_slow` of an agent of which each act takes one cycle: what if it were free?
 
@@ -188,6 +204,8 @@ def busy(s: Any, t: Any, opcode: Any, word: Any) -> Any:
     """Sixteenths of a cycle until the unit of a word takes the next one."""
     if opcode == _UNPACR:
         return _unpacker_busy(s, t, word)
+    if opcode == _UNPACR_NOP and word & _NOP_POP == _NOP_CLEARS:
+        return _NOP_BUSY
     if opcode == _PACR:
         m = pack.mode_of(s, t)
         width = 2 if formats.is_bfp(m.out) else np.int64(formats.datum_bits(m.out) == 32)
@@ -201,11 +219,24 @@ def _unpacker_busy(s: Any, t: Any, word: Any) -> Any:
     u = m.unpacker
     datums = max(s.adc[m.counters, u, 1, X] - s.adc[m.counters, u, 0, X] + 1, 1)
     if m.to_dst:
-        return np.int64(_TO_DST * datums) + _WORD
+        return _TO_DST * datums + _WORD
     more = 0
     if formats.datum_bits(m.fmt) == 32:
         more = _FROM_32 if m.out == formats.TF32 else _TO_16
     return max(PARTS * datums // _DATUMS + _WORD + more, 2 * PARTS)
+
+
+@njit
+def stall(s: Any, t: Any, opcode: Any, word: Any) -> Any:
+    """Cycles that a word waits within the matrix unit for the Dst rows that it adds to."""
+    if _ADDS[opcode] == 0:
+        return np.int64(0)
+    block = rwc.dst_row(s, t, word & _DST_FIELD) // _DST_BLOCK
+    wait: Any = np.int64(0)
+    if _ADDS[opcode] == _ALWAYS or word >> _ADDS_BIT & 1:
+        wait = max(s.dst_ready[block] - s.clock[0], 0)
+    s.dst_ready[block] = s.clock[0] + wait + _DST_READY
+    return wait
 
 
 @njit

@@ -224,8 +224,9 @@ def _arrives(s: Any, t: Any) -> Any:
 @njit
 def _issues(s: Any, t: Any, unit: Any, opcode: Any, word: Any) -> Any:
     """The unit of the word at the gate takes it."""
-    sixteenths = cycles.busy(s, t, opcode, word) + s.unit_debt[unit]
-    after = cycles.latency(opcode)
+    stall = cycles.stall(s, t, opcode, word)
+    sixteenths = cycles.busy(s, t, opcode, word) + s.unit_debt[unit] + stall * cycles.PARTS
+    after = cycles.latency(opcode) + stall
     if cycles.is_at_once(s, unit):
         sixteenths, after = np.int64(cycles.PARTS), np.int64(1)
     in_flight.take(s, unit, t)

@@ -14,8 +14,7 @@ from bhemu.timing import cycles
 
 ROOT = Path(__file__).parents[2]
 TILES = ("add1", "eltwise", "matmul", "reduce", "sfpu")
-script("scripts/noc_probes.py")  # which make_timing.py imports, as the next one
-tile_probes: Any = script("scripts/tile_probes.py")
+script("scripts/noc_probes.py")  # which make_timing.py imports
 make_timing: Any = script("scripts/make_timing.py")
 ANCHORS = tomllib.loads(make_timing.ANCHORS.read_text())["anchor"]
 CHECKED = (("ADDDMAREG", 3), ("SFPMAD", 2), ("RDCFG", 3), ("rv_mul_dep", 1), ("rv_div", 1))
@@ -38,12 +37,6 @@ def test_a_probe_takes_what_the_card_takes(probe: str, threads: int) -> None:
     assert make_timing.slope(probe, threads) == pytest.approx(card["cycles"], rel=0.02)
 
 
-@pytest.mark.parametrize("row", [r for r in tile_probes.rows() if r.op != "copy_tile"], ids=str)
-def test_a_tile_takes_what_the_card_takes(row: Any) -> None:
-    """A thread that waits for its unit goes on as soon as that has executed the word before."""
-    assert tile_probes.slope(row) == pytest.approx(row.cycles, rel=0.02)
-
-
 def test_every_word_that_executes_has_a_figure_and_no_other() -> None:
     assert {cls.name for cls in instructions().values() if cls.execute} == cycles.FIGURES.keys()
     assert all(one.source and one.busy > 0 for one in cycles.FIGURES.values())
@@ -63,6 +56,7 @@ def test_the_page_lists_the_figures() -> None:
     text = make_timing.PAGE.read_text()
     assert make_timing.figures() in text
     assert make_timing.noc_figures() in text
+    assert make_timing.tiles() in text
 
 
 def test_the_wall_clock_counts_cycles() -> None:
