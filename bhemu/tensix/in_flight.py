@@ -39,10 +39,13 @@ _ENGINE = (0, 1, -1, -1, 2, -1)  # whose address counters a unit uses
 
 @njit
 def ask_sleepers(s: Any) -> None:
-    """What is outside of the tile may have changed it: each agent is asked in the next cycle."""
+    """What is outside of the tile may have changed it: each agent is asked in the next cycle.
+
+    0: that cycle is none that the agent itself has found.
+    """
     for agent in range(s.agent_next.size):
         if s.agent_next[agent] == NEVER:
-            s.agent_next[agent] = s.clock[0]
+            s.agent_next[agent] = 0
 
 
 @njit

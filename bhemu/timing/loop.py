@@ -92,7 +92,8 @@ def _core(s: Any, c: Any) -> Any:
     s.agent[0] = c
     tells = True
     if s.turn_open[0] == 0:
-        ready = core.ready(s, c, word)
+        known = s.spent[0] == 0 and 0 < s.agent_next[agent] < NEVER  # by its last instruction
+        ready = s.clock[0] if known else core.ready(s, c, word)
         if ready > s.clock[0] and not cycles.is_at_once(s, agent):
             spent.waits(s, agent, np.int64(spent.RESULT))
             s.agent_next[agent] = ready
@@ -129,7 +130,7 @@ def _core(s: Any, c: Any) -> Any:
     if s.core_state[c] == RUNNING:
         late = draws.late(s, agent, np.int64(s.pc[c]), np.int64(draws.ANY))
         s.agent_next[agent] = s.clock[0] + s.turn_cycles[0] + late
-        if s.spent[0] == 0 and not cycles.is_at_once(s, agent):  # a look less
+        if s.spent[0] == 0 and not cycles.is_at_once(s, agent):
             ready = core.ready(s, c, core.word_at(s, c))
             s.agent_next[agent] = max(s.agent_next[agent], ready)
     elif s.core_state[c] == BLOCKED:
