@@ -66,8 +66,8 @@ _ROWS_OF_4 = (
     " end and 9 words beside 16 PACR (docs/timing.md); latency: a guess"
 )
 _CLEARS = (
-    f"as the least of UNPACR; where it clears a bank 9.75 ({_TABLE}: a face of copy_tile takes 9.8"
-    " from every format, more than its UNPACR; no text says why)"
+    "as the least of UNPACR; those that clear a bank of one unpacker are 10 cycles apart"
+    f" ({_TABLE}: a face of copy_tile takes 9.8 from every format; no text says why)"
 )
 _AFTER = f"{_SCALAR}: at least 3; the result is there after {{}} DMANOPs in most cases (its page)"
 _TWO_GROUPS = f"{_SCALAR}: 3, or 4 where two groups of GPRs are read"
@@ -172,7 +172,7 @@ _unpack_fields = decoder(UnpackWord)
 # of those from 32 bits to Src, where they stay 19 bits or become 16.
 _DATUMS, _TO_DST, _WORD, _FROM_32, _TO_16 = 32, 1, PARTS * 3 // 4, 3, 12
 _NOP_POP, _NOP_CLEARS = UNPACR_NOP.unpack_pop.max, 1  # an UNPACR_NOP that clears a bank
-_NOP_BUSY = PARTS * 39 // 4
+_CLEARED = 10
 
 # Of the packer: sixteenths of a word, or cycles of a tile of 16 words, from Dst in 16 and 32 bits,
 # from a float or a bfp as intermediate format, to 16 bits, to 32 bits, to bfp.
@@ -204,8 +204,6 @@ def busy(s: Any, t: Any, opcode: Any, word: Any) -> Any:
     """Sixteenths of a cycle until the unit of a word takes the next one."""
     if opcode == _UNPACR:
         return _unpacker_busy(s, t, word)
-    if opcode == _UNPACR_NOP and word & _NOP_POP == _NOP_CLEARS:
-        return _NOP_BUSY
     if opcode == _PACR:
         m = pack.mode_of(s, t)
         width = 2 if formats.is_bfp(m.out) else np.int64(formats.datum_bits(m.out) == 32)
@@ -240,9 +238,15 @@ def stall(s: Any, t: Any, opcode: Any, word: Any) -> Any:
 
 
 @njit
-def latency(opcode: Any) -> Any:
+def clears(opcode: Any, word: Any) -> Any:
+    """Whether a word is an UNPACR_NOP that clears a bank: it waits until its unpacker is idle."""
+    return opcode == _UNPACR_NOP and word & _NOP_POP == _NOP_CLEARS
+
+
+@njit
+def latency(opcode: Any, word: Any) -> Any:
     """Cycles from issue until STALLWAIT sees the unit done."""
-    return _LATENCY[opcode] // PARTS
+    return np.int64(_CLEARED) if clears(opcode, word) else _LATENCY[opcode] // PARTS
 
 
 _GIVES_LATER = np.array([is_scalar(instructions().get(i)) for i in range(256)]) & (_LATENCY > _BUSY)
