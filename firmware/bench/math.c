@@ -67,7 +67,7 @@ static void record(uint32_t what) {
 
 /* Unlike the instructions that read a bank, SETRWC does not wait until there is one. */
 static void release_banks(void) {
-    TTI_STALLWAIT(STALL_MATH, WAIT_SRCA_VALID | WAIT_SRCB_VALID);
+    TTI_STALLWAIT(STALL_MATH, WAIT_MATH | WAIT_SRCA_VALID | WAIT_SRCB_VALID);
     TTI_SETRWC(CLEAR_SRCA_SRCB, 0, 0, 0, 0, RWC_ALL);
 }
 
