@@ -25,8 +25,8 @@ from bhemu.tensix.state import NOC_ARRIVED, NOC_FIELDS, OFFSET
 
 _CHANNEL = 7 << 13 | request.STATIC_CHANNEL
 
-# Of acts that are late in drawn times: at most so many cycles, powers of 2; those that are named, by
-# the two low bits of the seed. Below the seed stands the number of the tile.
+# Of acts that are late in drawn times: at most so many cycles, powers of 2; of those that are named
+# by the two low bits of the seed. Below the seed stands the number of the tile.
 LEAST, MOST = 3, 11
 SCALES = (64, 512, 4096, 32768)
 TILE_BITS = 16
