@@ -7,6 +7,9 @@ import sys
 
 _OBJECTS = 200_000  # new ones between two collections: what is imported stays, and nothing is found
 
+# numpy's threads, of which nothing here makes use, would wait busily: a third of a short run's time
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 
 def _leave(number: int, frame: object) -> None:
     """Ctrl-C while this very file's imports are under way: there is nothing to clean up."""
@@ -34,6 +37,7 @@ def main() -> None:
     finally:  # the exit code is decided; Python's own end would let a late alarm kill the process
         for number in (_signal.SIGINT, _signal.SIGALRM):
             _signal.signal(number, _signal.SIG_IGN)
+        gc.freeze()  # nor need it look for cycles in all that goes now
 
 
 if __name__ == "__main__":
