@@ -7,8 +7,9 @@ import sys
 
 _OBJECTS = 200_000  # new ones between two collections: what is imported stays, and nothing is found
 
-# numpy's threads, of which nothing here makes use, would wait busily: a third of a short run's time
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# Threads of numpy's BLAS, which get no work here, must not wait for it busily: a third of a short
+# run's time.
+os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
 
 
 def _leave(number: int, frame: object) -> None:
