@@ -63,7 +63,9 @@ def target(level: str) -> Target:
         return Target("aarch64", "generic", "+reserve-x18", "neon")
     if not level:
         return Target("x86-64", "x86-64", "", "")
-    return Target("x86-64", level, "", "sse4_1" if level == "x86-64-v2" else "avx2")
+    # LLVM would take half of a v4's vectors, for early processors that slow down with whole ones.
+    wide = "-prefer-256-bit" if level == "x86-64-v4" else ""
+    return Target("x86-64", level, wide, "sse4_1" if level == "x86-64-v2" else "avx2")
 
 
 class Source(NamedTuple):
