@@ -32,9 +32,7 @@ def begin(s: Any, late: Lateness, tile: int, xy: XY) -> None:
     for name in ("late_slow", "late_log", "late_seen", "store_due"):
         getattr(s, name)[...] = 0
     s.late_named[0] = len(late.acts)
-    s.noc_source_late[0] = (
-        1 + (late.seed << TILE_BITS | tile) if late.requests or not late.acts else 0
-    )
+    s.noc_source_late[0] = 1 + own if late.requests or not late.acts else 0
     pcs = [acts.pc for acts in late.requests if acts.pc is not None]
     s.noc_source_late[1] = pcs[0] if pcs else -1
     s.late_acts[:, 0] = -1
