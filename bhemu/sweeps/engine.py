@@ -132,10 +132,14 @@ class Processes:
     def stop(self) -> None:
         """End the processes."""
         if self._executor is not None:
+            answers = self._executor._result_queue  # shutdown forgets it
             self._executor.shutdown(wait=False, cancel_futures=True)
             for child in multiprocessing.active_children():
                 if child.pid not in self._before:
                     child.kill()
+            # One that was killed in the middle of an answer: the thread that reads it waits for
+            # the rest, and Python for that thread, until no process can write any more.
+            answers._writer.close()  # type: ignore[attr-defined]
         self._executor = None
 
     def close(self) -> None:

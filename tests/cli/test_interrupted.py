@@ -119,7 +119,10 @@ def test_a_terminal_tells_every_process_of_a_sweep(tmp_path: Path) -> None:
         ) as sweep:  # fmt: skip
             time.sleep(0.4 + 1.8 * dice.random())
             os.killpg(sweep.pid, signal.SIGINT)
-            said = sweep.communicate(timeout=60)[0]
+            try:
+                said = sweep.communicate(timeout=60)[0]
+            finally:
+                sweep.kill()  # one that does not end fails the test instead of keeping it
         assert (sweep.returncode, "Traceback" in said) == (130, False), said
 
 

@@ -2,6 +2,8 @@
 
 import os
 import signal
+import sys
+import threading
 import time
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
@@ -9,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from bhemu.errors import InputError, Internal
-from bhemu.sweeps.engine import Lost, calls
+from bhemu.sweeps.engine import Lost, Processes, calls
 
 
 def square(number: int) -> int:
@@ -50,6 +52,17 @@ def process(_: int) -> int:
     return os.getpid()
 
 
+def half_an_answer(path: str) -> None:
+    """As a long answer is when its process is killed in the middle of it."""
+    frame = sys._getframe()
+    while "result_queue" not in frame.f_locals:
+        assert frame.f_back is not None
+        frame = frame.f_back
+    frame.f_locals["result_queue"]._writer._send((100).to_bytes(4, "big") + b"begun")
+    Path(path).touch()
+    time.sleep(600)
+
+
 def test_results_are_in_the_order_of_the_items() -> None:
     assert [found for _, found in calls(square, range(20), workers=2)] == [n * n for n in range(20)]
 
@@ -88,3 +101,20 @@ def test_processes_are_renewed_after_so_many_calls() -> None:
 def test_workers_that_never_end_a_call_are_no_endless_loop(tmp_path: Path) -> None:
     with pytest.raises(Internal, match="no worker process ends its first call"):
         list(calls(ends, [(13, str(tmp_path))], workers=1))
+
+
+def test_processes_stopped_in_the_middle_of_an_answer_keep_nobody_waiting(tmp_path: Path) -> None:
+    """Python waits at its end for the thread that reads answers."""
+    pool, begun = Processes(1), tmp_path / "begun"
+    before = set(threading.enumerate())
+    try:
+        pool.start().submit(half_an_answer, str(begun))
+        end = time.monotonic() + 60
+        while not begun.exists():
+            assert time.monotonic() < end
+            time.sleep(0.02)
+    finally:
+        pool.close()
+    for thread in set(threading.enumerate()) - before:
+        thread.join(20)
+        assert not thread.is_alive()
