@@ -167,3 +167,21 @@ def fma_within(x: Any, y: Any, z: Any) -> Any:
     result = (z if zm != _ZERO else zero) if dropped else result
     other = _U(_ZERO if dropped or (r == _ZERO) else _U(sum_exponent - _I(1)))
     return result, _U(max(e, max(xe, ye))), other
+
+
+@njit(inline="always")
+def sum_within(x: Any, z: Any) -> Any:
+    """fma_within(x, 1.0, z): nothing is lost of x, and a zero is added like any other number."""
+    xs, zs = _U(x & _SIGN), _U(z & _SIGN)
+    xe, ze = _I(_exponent(x)), _I(_exponent(z))
+    e = max(xe, ze)
+    p = _align(_U(_mantissa(x) << _U(3)), _I(e - xe))
+    a = _align(_U(_mantissa(z) << _U(3)), _I(e - ze))
+    larger, smaller = max(p, a), min(p, a)
+    r = _U(larger + smaller) if xs == zs else _U(larger - smaller)
+    n = _leading(r)
+    sum_exponent = _I(e + n)
+    result = _U((xs if p >= a else zs) | _rounded(r, n, _U(sum_exponent)))
+    some = _U(_ZERO - _any(r))  # a mask: a condition would become a jump
+    result = _U(_U(result & some) | _U(_U(xs & zs) & _U(~some)))
+    return result, _U(e), _U(_U(sum_exponent - _I(1)) & some)

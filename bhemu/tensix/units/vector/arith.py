@@ -7,7 +7,7 @@ import numpy as np
 from bhemu.bits import choice, flags, number
 from bhemu.jit.subset import njit
 from bhemu.tensix import lanes
-from bhemu.tensix.fma import ORDINARY, fma, fma_within
+from bhemu.tensix.fma import ORDINARY, fma, fma_within, sum_within
 from bhemu.tensix.insn import Argument, Instruction, bits
 from bhemu.tensix.rules import DONE, NCB, error, refuse, undefined
 from bhemu.tensix.spaces import LANES, lreg
@@ -47,6 +47,20 @@ def fma_rows(s: Any, x: Any, y: Any, z: Any, flip_x: Any, flip_z: Any) -> None:
     if most > _U(ORDINARY + _U(1)) or most_sum > ORDINARY:
         for lane in range(lanes.LANES):
             out[lane] = fma(_U(x[lane] ^ flip_x), y[lane], _U(z[lane] ^ flip_z))
+
+
+@njit
+def _sum_rows(s: Any, x: Any, z: Any, flip_x: Any, flip_z: Any) -> None:
+    """As fma_rows with y = 1.0."""
+    out, one = s.lane_tmp[lanes.VALUE], s.lreg[_LREG_ONE]
+    most, most_sum = _U(0), _U(0)
+    for lane in range(lanes.LANES):
+        value, above, sum_above = sum_within(_U(x[lane] ^ flip_x), _U(z[lane] ^ flip_z))
+        out[lane] = value
+        most, most_sum = max(most, above), max(most_sum, sum_above)
+    if most > _U(ORDINARY + _U(1)) or most_sum > ORDINARY:
+        for lane in range(lanes.LANES):
+            out[lane] = fma(_U(x[lane] ^ flip_x), one[lane], _U(z[lane] ^ flip_z))
 
 
 _NEGATED_OR_INDIRECT = flags(
@@ -101,7 +115,15 @@ class SFPADD(ThreeSources, Instruction, opcode=0x85, unit="vector", facts=sfpu.F
         named = f.lreg_src_a == _LREG_ONE and f.instr_mod1 & VA == 0
         if f.lreg_dest < lanes.TEMPLATES and not named and f.lreg_src_b != _LREG_ONE:
             return refuse(s, _NO_ONE, a=f.lreg_src_a, b=f.lreg_src_b)
-        return _mad(s, t, f)
+        if f.instr_mod1 > 3:
+            return _mad(s, t, f)
+        status = lanes.claim(s, t, f.lreg_dest)
+        if status != lanes.GO:
+            return status
+        x, z = s.lreg[(f.lreg_src_b if named else f.lreg_src_a) & 15], s.lreg[f.lreg_src_c & 15]
+        _sum_rows(s, x, z, _flip(f.instr_mod1, 0), _flip(f.instr_mod1, 1))
+        lanes.write(s, f.lreg_dest)
+        return DONE
 
 
 class SFPMUL(ThreeSources, Instruction, opcode=0x86, unit="vector", facts=sfpu.FACTORS):
@@ -154,8 +176,8 @@ class SFPADDI(_WithImmediate, Instruction, opcode=0x75, unit="vector", facts=sfp
         status = _immediate(s, t, f)
         if status != lanes.GO:
             return status
-        one, flip = s.lreg[_LREG_ONE], _flip(f.instr_mod1, 1)
-        fma_rows(s, s.lane_tmp[_FACTOR], one, s.lreg[f.lreg_dest & 15], _U(0), flip)
+        flip = _flip(f.instr_mod1, 1)
+        _sum_rows(s, s.lane_tmp[_FACTOR], s.lreg[f.lreg_dest & 15], _U(0), flip)
         sfpu.write(s, f.instr_mod1, f.lreg_dest)
         return DONE
 
