@@ -220,8 +220,8 @@ def write(arguments: argparse.Namespace, chosen: list[Mutant], results: Path) ->
         kept[title] = "\n".join([title, "", *page(chosen, results, drawn), ""])
     else:
         drawn = (
-            f"{len(chosen)} changes of one token in `bhemu/tensix/units/`, `formats.py` and"
-            f" `fma.py`, drawn with seed {seed} from {places} possible ones:"
+            f"{len(chosen)} changes of one token in `bhemu/tensix/units/` and `formats.py`,"
+            f" drawn with seed {seed} from {places} possible ones:"
         )
         head = [
             "<!-- Written by scripts/mutate.py; do not edit. -->",

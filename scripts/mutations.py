@@ -82,7 +82,7 @@ def targets(group: str = "units") -> list[Path]:
         return sorted(PACKAGE.rglob("*.py"))
     if group == "shared":
         return [TENSIX / f"{name}.py" for name in SHARED]
-    return [*sorted(UNITS.rglob("*.py")), TENSIX / "formats.py", TENSIX / "fma.py"]
+    return [*sorted(UNITS.rglob("*.py")), TENSIX / "formats.py"]
 
 
 def every(paths: Iterable[Path]) -> list[Mutant]:

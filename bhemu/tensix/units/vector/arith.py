@@ -7,7 +7,7 @@ import numpy as np
 from bhemu.bits import choice, flags, number
 from bhemu.jit.subset import njit
 from bhemu.tensix import lanes
-from bhemu.tensix.fma import ORDINARY, fma, fma_within, sum_within
+from bhemu.tensix.formats import ORDINARY, fma, fma_within, sum_within
 from bhemu.tensix.insn import Argument, Instruction, bits
 from bhemu.tensix.rules import DONE, NCB, error, refuse, undefined
 from bhemu.tensix.spaces import LANES, lreg
