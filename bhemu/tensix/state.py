@@ -37,7 +37,7 @@ NOC_DATA = 1 << 18  # bytes of writes that may be under way
 L0_LINES, L0_LINE = 4, 16  # lines of a core's data cache, bytes of each
 
 UNITS = 6  # that hold a word while they work on it, see tensix/in_flight.py
-BEGUN = 7  # words of Config that a unit reads when it begins, see tensix/begun.py
+BEGUN = 7  # words of Config that a unit reads when it begins, see tensix/issue.py
 AGENTS = UNITS + CORES + THREADS  # of the timed form
 LATE_AGENTS = AGENTS + CORES + 1  # and the stores of each core to L1, results of the scalar unit
 SCALAR_RESULTS = LATE_AGENTS - 1

@@ -18,7 +18,7 @@ from bhemu.jit.intrinsics import call_entry, call_step
 from bhemu.jit.subset import njit
 from bhemu.noc import delivery
 from bhemu.noc.times import STAGES as NOC_STAGES
-from bhemu.tensix import answers, begun, in_flight, issue, observe
+from bhemu.tensix import answers, in_flight, issue, observe
 from bhemu.tensix.frontend import FROM_PUSH, expanding, fetch, queued
 from bhemu.tensix.in_flight import NEVER
 from bhemu.tensix.loop import idle_or_deadlock, quiet
@@ -231,7 +231,7 @@ def _issues(s: Any, t: Any, unit: Any, opcode: Any, word: Any) -> Any:
     if cycles.is_at_once(s, unit):
         sixteenths, after = np.int64(cycles.PARTS), np.int64(1)
     in_flight.take(s, unit, t)
-    begun.keep(s, unit, t, word)
+    issue.keep(s, unit, t, word)
     issue.advance(s, t, word)
     s.unit_debt[unit] = sixteenths % cycles.PARTS
     s.unit_last[unit] = t
@@ -351,9 +351,9 @@ def _unit(s: Any, unit: Any) -> None:
     in_flight.exchange(s, unit)
     word = s.gate_word[t]
     in_flight.exchange_config(s, unit)
-    begun.exchange(s, unit)
+    issue.exchange(s, unit)
     status = call_entry(s.table[np.int64(word) >> 24], s, np.int64(t), word)
-    begun.exchange(s, unit)
+    issue.exchange(s, unit)
     in_flight.exchange_config(s, unit)
     if status < 0:  # the thread stands where the word was issued: so the error names it
         stop(s, t, status)

@@ -6,8 +6,8 @@ import pytest
 
 from bhemu.jit.record import plain
 from bhemu.machine.tile import Tile
-from bhemu.tensix import begun, in_flight
 from bhemu.tensix import config_fields as cf
+from bhemu.tensix import in_flight, issue
 from bhemu.tensix.config import SECTION_WORDS
 from bhemu.tensix.insn import assemble
 
@@ -60,12 +60,12 @@ def test_a_unit_keeps_where_it_begins(
     for place in kept:
         state.cfg[0, place] = before
     plain(in_flight.take)(state, unit, t)
-    plain(begun.keep)(state, unit, t, word)
+    plain(issue.keep)(state, unit, t, word)
     for place in kept:
         state.cfg[0, place] = after
-    plain(begun.exchange)(state, unit)
+    plain(issue.exchange)(state, unit)
     for place, bits in kept.items():
         assert state.cfg[0, place] == (before & bits) | (after & ~bits & WHOLE), place
-    plain(begun.exchange)(state, unit)
+    plain(issue.exchange)(state, unit)
     assert [int(state.cfg[0, place]) for place in kept] == [after] * len(kept)
     plain(in_flight.free)(state, unit)
