@@ -17,7 +17,7 @@ from bhemu.tensix import config, state
 from bhemu.tensix.rules import DONE, UB, UNIMPLEMENTED, error, refuse
 from bhemu.tensix.state import l1_words
 
-mover = Later("bhemu.tensix.units.mover")
+mover = Later("bhemu.tensix.units.cfg")
 
 # queue empty, parameter queue empty, four free entries in the queue
 IDLE = 0x8 | 0x20 | 4 << 8

@@ -13,7 +13,7 @@ from bhemu.tensix import config_fields as cf
 from bhemu.tensix import rules
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.state import State
-from bhemu.tensix.units import mover
+from bhemu.tensix.units import cfg
 
 SPAN = 0x4000  # bytes of L1 that the random cases use
 ZERO_L1, L1_CONFIG, ZERO_CONFIG, L1_L1 = range(4)
@@ -89,18 +89,18 @@ def test_destinations_in_no_region_are_discarded() -> None:
 @pytest.mark.parametrize(
     ("dst", "src", "count", "mode", "rule", "shown"),
     [
-        (END, 0, 1, ZERO_L1, mover.OUTSIDE, [16, 0x180000]),
-        (END - 1, 0, 2, L1_L1, mover.OUTSIDE, [32, 0x17FFF0]),
-        (0, END, 1, L1_L1, mover.OUTSIDE, [16, 0x180000]),
-        (0, END - 1, 2, L1_CONFIG, mover.OUTSIDE, [32, 0x17FFF0]),
-        (0x1000, END, 1, L1_CONFIG, mover.OUTSIDE, [16, 0x180000]),
-        (10, 11, 2, L1_L1, mover.OVERLAP, [32, 0xB0, 0xA0]),
-        (11, 10, 2, L1_L1, mover.OVERLAP, [32, 0xA0, 0xB0]),
-        (0xA8, 0, 1, L1_CONFIG, mover.CONFIG_RANGE, [16, 0xA80]),
-        (0xA7, 0, 2, ZERO_CONFIG, mover.CONFIG_RANGE, [32, 0xA70]),
-        (0xFFF, 0, 2, ZERO_CONFIG, mover.CONFIG_RANGE, [32, 0xFFF0]),
-        (0x4000, 0, 1, L1_CONFIG, mover.INSTRUCTION_RAM, [0x40000]),
-        (0x4FFF, 0, 1, ZERO_CONFIG, mover.INSTRUCTION_RAM, [0x4FFF0]),
+        (END, 0, 1, ZERO_L1, cfg.OUTSIDE, [16, 0x180000]),
+        (END - 1, 0, 2, L1_L1, cfg.OUTSIDE, [32, 0x17FFF0]),
+        (0, END, 1, L1_L1, cfg.OUTSIDE, [16, 0x180000]),
+        (0, END - 1, 2, L1_CONFIG, cfg.OUTSIDE, [32, 0x17FFF0]),
+        (0x1000, END, 1, L1_CONFIG, cfg.OUTSIDE, [16, 0x180000]),
+        (10, 11, 2, L1_L1, cfg.OVERLAP, [32, 0xB0, 0xA0]),
+        (11, 10, 2, L1_L1, cfg.OVERLAP, [32, 0xA0, 0xB0]),
+        (0xA8, 0, 1, L1_CONFIG, cfg.CONFIG_RANGE, [16, 0xA80]),
+        (0xA7, 0, 2, ZERO_CONFIG, cfg.CONFIG_RANGE, [32, 0xA70]),
+        (0xFFF, 0, 2, ZERO_CONFIG, cfg.CONFIG_RANGE, [32, 0xFFF0]),
+        (0x4000, 0, 1, L1_CONFIG, cfg.INSTRUCTION_RAM, [0x40000]),
+        (0x4FFF, 0, 1, ZERO_CONFIG, cfg.INSTRUCTION_RAM, [0x4FFF0]),
     ],
 )
 def test_refusals_before_any_effect(
@@ -122,7 +122,7 @@ def test_refusals_before_any_effect(
 @pytest.mark.parametrize("field", ["last", "mov_block_selection"])
 def test_fields_that_the_text_does_not_have(field: str) -> None:
     s = State()
-    assert run(s, "XMOV", **{field: 1}) == mover.XMOV_FIELDS
+    assert run(s, "XMOV", **{field: 1}) == cfg.XMOV_FIELDS
 
 
 def test_writes_to_config_have_their_side_effects() -> None:

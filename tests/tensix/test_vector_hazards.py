@@ -15,7 +15,7 @@ from unit_runner import numbers, run, view
 
 from bhemu.tensix.insn import assemble, instructions
 from bhemu.tensix.state import State
-from bhemu.tensix.units.vector import cycle, schedule
+from bhemu.tensix.units.vector import macro, schedule
 
 D, C, B, A = 2, 5, 3, 6  # the registers of the words, all different
 MAD = {"lreg_src_a": A, "lreg_src_b": B, "lreg_src_c": C, "lreg_dest": D}
@@ -115,8 +115,8 @@ CASES: list[Case] = [
 def stalls(word: int, register: int, counting: int) -> str:
     """What becomes of the word when the instruction before it writes the register."""
     s = fresh(1)
-    s.macro_last[cycle.MAD_WRITES] = 1 << register
-    number = int(cycle.stalls(view(s), np.int64(word), np.int64(counting)))
+    s.macro_last[macro.MAD_WRITES] = 1 << register
+    number = int(macro.stalls(view(s), np.int64(word), np.int64(counting)))
     if number < 0:
         assert numbers(s, number) == [word, register]
         return rule(number).removeprefix("VECTOR-MACRO-")

@@ -210,7 +210,7 @@ def test_a_missing_wait_shows(name: str, word: int, seen: str) -> None:
 
 
 def test_the_next_address_may_come_while_an_unpacker_is_at_work() -> None:
-    """Without the STALLWAIT of the unpack thread: where a word begins is kept (begun.py)."""
+    """Without the STALLWAIT of the unpack thread: where a word begins is kept (issue.py)."""
     address = waits("matmul", 0xA2010006)
     assert {outcome("matmul", address, seed) for seed in range(20)} == {""}
 

@@ -12,8 +12,8 @@ from bhemu.tensix.config import CONFIG_WORDS
 from bhemu.tensix.rules import UB, error, undefined
 from bhemu.tensix.state import FIFO_DEPTH
 from bhemu.tensix.units.cfg import SETC16
-from bhemu.tensix.units.front import MOP, REPLAY
 from bhemu.tensix.units.pack.pacr import PACR
+from bhemu.tensix.units.sync import MOP, REPLAY
 from bhemu.tensix.units.unpack.unpacr import UNPACR
 
 # Nothing orders such a store and the words in front of it: an UNPACR that waits for a bank sees

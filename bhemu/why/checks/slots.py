@@ -12,7 +12,7 @@ from bhemu.machine.tile import Tile
 from bhemu.program.schema import SESSION
 from bhemu.tensix.frontend import MOP, MOP_CFG, REPLAY, issued
 from bhemu.tensix.insn import decode as decode_word
-from bhemu.tensix.units import front
+from bhemu.tensix.units import sync
 from bhemu.why.check import Check, Context
 from bhemu.why.findings import Finding, merged, place
 from bhemu.why.order import record as r
@@ -55,7 +55,7 @@ class Slots:
     def _pushed(self, t: int, word: int, step: Instruction) -> None:
         thread, opcode = self._threads[t], word >> 24
         if opcode == MOP_CFG:
-            self._zmask[t] = front.MOP_CFG.zmask_hi16.get(word)
+            self._zmask[t] = sync.MOP_CFG.zmask_hi16.get(word)
         if opcode == MOP:
             for held in self._issued(t, word):
                 if held >> 24 == REPLAY:
@@ -71,10 +71,10 @@ class Slots:
 
     def _issued(self, t: int, word: int) -> Iterator[int]:
         """The words of its configuration that a MOP issues."""
-        template, low = self._template[t], front.MOP.zmask_lo16_or_loop_count.get(word)
+        template, low = self._template[t], sync.MOP.zmask_lo16_or_loop_count.get(word)
         mask = np.int64(low | self._zmask[t] << 16)
-        steps = front.MOP.loop_count.get(word) + 1
-        given = int(plain(issued)(template, front.MOP.mop_type.get(word), mask, steps))
+        steps = sync.MOP.loop_count.get(word) + 1
+        given = int(plain(issued)(template, sync.MOP.mop_type.get(word), mask, steps))
         return (int(held) for k, held in enumerate(template) if given >> k & 1)
 
     def _replay(self, t: int, word: int, step: Instruction) -> None:

@@ -14,7 +14,7 @@ from bhemu.tensix.frontend import FROM_REPLAY
 from bhemu.tensix.insn import decoder
 from bhemu.tensix.rules import DONE
 from bhemu.tensix.thread import taker
-from bhemu.tensix.units import mover
+from bhemu.tensix.units import cfg
 from bhemu.tensix.units.memory import half
 from bhemu.tensix.units.pack import addresses as pack_addresses
 from bhemu.tensix.units.pack import modes as pack_modes
@@ -204,13 +204,13 @@ def _line_of(s: Any, t: Any, text: Any) -> Any:
 def _moves(s: Any, o: Any, t: Any) -> None:
     """Note the L1 that the mover reads and writes."""
     b = config.bank(s, t)
-    to = config.get(s, b, cf.THCON_SEC0_REG6_Destination_address) << mover.UNIT & mover.ADDRESS
-    source = config.get(s, b, cf.THCON_SEC0_REG6_Source_address) << mover.UNIT & mover.ADDRESS
-    count = (config.get(s, b, cf.THCON_SEC0_REG6_Buffer_size) & mover.COUNT) << mover.UNIT
+    to = config.get(s, b, cf.THCON_SEC0_REG6_Destination_address) << cfg.UNIT & cfg.ADDRESS
+    source = config.get(s, b, cf.THCON_SEC0_REG6_Source_address) << cfg.UNIT & cfg.ADDRESS
+    count = (config.get(s, b, cf.THCON_SEC0_REG6_Buffer_size) & cfg.COUNT) << cfg.UNIT
     direction = config.get(s, b, cf.THCON_SEC0_REG6_Transfer_direction)
-    if direction == mover.L1_TO_L0 or direction == mover.L1_TO_L1:
+    if direction == cfg.L1_TO_L0 or direction == cfg.L1_TO_L1:
         _range(o, 0, source, source + count)
-    if direction == mover.L0_TO_L1 or direction == mover.L1_TO_L1:
+    if direction == cfg.L0_TO_L1 or direction == cfg.L1_TO_L1:
         _range(o, 1, to, to + count)
 
 

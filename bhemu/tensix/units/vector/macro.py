@@ -1,10 +1,7 @@
-"""Vector unit (SFPU): SFPLOADMACRO and the cycles in which its scheduled instructions execute.
+"""SFPLOADMACRO, and the cycles in which its scheduled instructions execute.
 
-While anything is scheduled, every word of every thread comes here first (`s.route`).  A word of the
-thread that scheduled, or a vector word of any thread, takes one cycle; so do the stalls that the
-hardware inserts.  When that thread waits, uses the sync unit, or its core looks at the coprocessor,
-cycles pass until nothing moves any more: the signalled agent sees its stores.  How the words
-were pushed does not matter.  Source: SFPLOADMACRO, SFPMAD, SFPSWAP, Blackhole ISA.
+At most one instruction per sub-unit; all read what the cycle began with.  The simple sub-unit, the
+only one that changes condition codes, goes last.  What the ISA text leaves open is refused.
 """
 
 from typing import Any
@@ -14,14 +11,265 @@ import numpy as np
 from bhemu.bits import number
 from bhemu.jit.intrinsics import call_entry
 from bhemu.jit.subset import njit
-from bhemu.tensix import insn, lanes, spaces
+from bhemu.tensix import insn, lanes, rwc, spaces, unspecified
 from bhemu.tensix.insn import WAKES, Instruction, bits
-from bhemu.tensix.rules import DONE, UNSUPPORTED, error
+from bhemu.tensix.rules import (
+    DONE,
+    MISSING,
+    RESERVED_BITS,
+    UNSUPPORTED,
+    error,
+    follows_llk,
+    note_rule,
+    refuse,
+)
 from bhemu.tensix.spaces import lreg
-from bhemu.tensix.units.vector import cycle, schedule, sfpu
-from bhemu.tensix.units.vector.cycle import OPCODE
-from bhemu.tensix.units.vector.schedule import CYCLES, INSTRUCTIONS, KIND
-from bhemu.tensix.units.vector.sfpu import ELSEWHERE, STORE, Sfpu
+from bhemu.tensix.units.vector import arith, loadstore, move, schedule, sfpu
+from bhemu.tensix.units.vector.schedule import (
+    CYCLES,
+    DEST,
+    INSTRUCTIONS,
+    KIND,
+    MODE,
+    NOP,
+    ROW,
+    WORD,
+)
+from bhemu.tensix.units.vector.sfpu import ELSEWHERE, LOAD, MAD, ROUND, SIMPLE, STORE, VD, Sfpu
+
+OPCODE = 0x93  # SFPLOADMACRO
+RESERVED = 0x1C00  # its bits that must be 0
+MAD_WRITES, BUSY, LOAD_ROW = 0, 1, 2  # of s.macro_last: what the last cycle left to the next
+# of BUSY; the last: by a scheduled SFPSWAP, alone
+_REGULAR_BUSY, _SCHEDULED_BUSY, _SWAPPING = 1, 2, 3
+_LOAD = loadstore.SFPLOAD.opcode
+_SWAP = move.SFPSWAP.opcode
+_LUTFP32 = arith.SFPLUTFP32.opcode
+
+_PORTS = error("VECTOR-MACRO-ROUND", UNSUPPORTED, "a simple instruction (to LReg[{simple}]) and a round instruction (to LReg[{round}]) in one cycle: exactly one of them may write LReg[16]", "change a delay or bit 6 of a byte of the macro sequence")  # fmt: skip
+_TWO_CYCLES = error("VECTOR-MACRO-BUSY", UNSUPPORTED, "word {word:#010x} uses the simple or round sub-unit in the cycle after an SFPSWAP or a shuffling SFPSHFT2, which takes two", "leave that cycle idle, or schedule SFPNOP for it")  # fmt: skip
+_SWAP_AND_MAD = error("VECTOR-MACRO-SWAP", UNSUPPORTED, "SFPSWAP in the same cycle as MAD instruction {word:#010x}", "schedule SFPNOP to the MAD sub-unit for that cycle")  # fmt: skip
+_SWAP_AGAIN = error("VECTOR-MACRO-SWAP-READ", UNSUPPORTED, "LReg[{reg}] changes between the two cycles of an SFPSWAP that reads it twice", "write it a cycle earlier or later")  # fmt: skip
+_SWAP_LOAD = error("VECTOR-MACRO-SWAP-LOAD", UNSUPPORTED, "LReg[{reg}] is loaded in the cycle in which a scheduled SFPSWAP writes it, and the ISA text gives no order", "load it a cycle earlier or later, or choose reference = \"llk\": the load wins, as tt-llk's maximum of columns expects")  # fmt: skip
+_LOAD_WINS = error("VECTOR-MACRO-LOAD-WINS", UNSUPPORTED, "LReg[{reg}] is loaded in the cycle in which a scheduled SFPSWAP writes it: it holds what was loaded, as tt-llk's maximum of columns expects")  # fmt: skip
+_TWO_DRAWS = error("VECTOR-MACRO-PRNG", UNSUPPORTED, "two instructions step the random state in one cycle, and the ISA text gives no order", "change a delay in the macro sequence")  # fmt: skip
+_SAME_DATUM = error("VECTOR-MACRO-DST", UNSUPPORTED, "Dst rows {loaded} and {stored} are loaded and stored in one cycle, and the ISA text gives no order", "change the delay of the store in the macro sequence")  # fmt: skip
+_HAZARD = error("VECTOR-MACRO-HAZARD", UNSUPPORTED, "word {word:#010x} reads LReg[{reg}] the cycle after a MAD instruction writes it, and the hardware does not notice", "insert SFPNOP between them")  # fmt: skip
+_STALL = error("VECTOR-MACRO-STALL", UNSUPPORTED, "word {word:#010x} overwrites LReg[{reg}] the cycle after a MAD instruction: whether it stalls while scheduled instructions count cycles is not told", "insert SFPNOP, or let the sub-units count instructions (SFPCONFIG register 8)")  # fmt: skip
+
+
+_MIRROR = error("VECTOR-MACRO-MIRROR", MISSING, "word {word:#010x}, SFPLUTFP32 with the destination in LReg[7], while instructions are scheduled: for which registers the next word stalls depends on a copy of its mode, Mod1Mirror, of which the ISA text does not give the place", "insert SFPNOP until nothing is scheduled")  # fmt: skip
+
+
+@njit
+def _effective(s: Any, unit: Any, word: Any, regular: Any) -> Any:
+    """Word that sub-unit `unit` executes in this cycle; 0 when it idles or executes SFPNOP."""
+    found = word if regular == unit else np.int64(0)
+    if schedule.occupied(s, unit, 0):
+        found = s.macro_slot[unit, 0, WORD]
+    return np.int64(0) if found >> 24 == NOP else found
+
+
+@njit
+def _destination(s: Any, unit: Any, word: Any) -> Any:
+    return s.macro_slot[unit, 0, DEST] if schedule.occupied(s, unit, 0) else (word >> 4) & 15
+
+
+@njit
+def _refused(s: Any, t: Any, word: Any, regular: Any) -> Any:
+    """DONE, or why what meets in this cycle is refused."""
+    simple = _effective(s, np.int64(SIMPLE), word, regular)
+    rounding = _effective(s, np.int64(ROUND), word, regular)
+    mad = _effective(s, np.int64(MAD), word, regular)
+    if s.macro_last[BUSY] and (simple or rounding):
+        return refuse(s, _TWO_CYCLES, word=simple if simple else rounding)
+    if mad and simple >> 24 == _SWAP:
+        return refuse(s, _SWAP_AND_MAD, word=mad)
+    if simple and rounding:
+        x = _destination(s, np.int64(SIMPLE), simple)
+        y = _destination(s, np.int64(ROUND), rounding)
+        if (x == lanes.BONUS) == (y == lanes.BONUS):
+            return refuse(s, _PORTS, simple=x, round=y)
+        if schedule.draws(simple) and schedule.draws(rounding):
+            return _TWO_DRAWS
+    # DONE, or the error of a regular load and a scheduled store of common cells.
+    opcode = word >> 24
+    if not schedule.occupied(s, STORE, 0):
+        return DONE
+    if opcode != OPCODE and opcode != _LOAD:
+        return DONE
+    slot = s.macro_slot[STORE, 0]
+    load = loadstore.concrete_mode(s, t, (word >> 16) & 15)
+    store = loadstore.concrete_mode(s, t, slot[MODE])
+    row = rwc.dst_row(s, t, word & 0x3FF)
+    if load < 0 or store < 0 or not loadstore.collide(s, t, load, row, store, slot[ROW]):
+        return DONE
+    return refuse(s, _SAME_DATUM, loaded=row, stored=slot[ROW])
+
+
+@njit
+def load_macro(s: Any, t: Any, word: Any) -> Any:
+    """The load of an SFPLOADMACRO; its Dst row is kept for the store that it may schedule."""
+    if word & RESERVED:
+        return refuse(s, RESERVED_BITS, bits=word & RESERVED)
+    mode = loadstore.concrete_mode(s, t, (word >> 16) & 15)
+    if mode < 0:
+        return mode
+    row, addr_mode = rwc.dst_row(s, t, word & 0x3FF), (word >> 13) & 7
+    status = rwc.addr_mod_refused(s, t, addr_mode)
+    if status != DONE:
+        return status
+    if s.doubt[2]:
+        status = unspecified.open_refused(s)
+        if status != DONE:
+            return status
+    loadstore.load_rows(s, t, mode, row, schedule.loaded(word))
+    rwc.apply_addr_mod_sfpu(s, t, addr_mode)
+    s.macro_last[LOAD_ROW] = row
+    return DONE
+
+
+@njit
+def _store(s: Any, t: Any) -> Any:
+    slot = s.macro_slot[STORE, 0]
+    mode = loadstore.concrete_mode(s, t, slot[MODE])
+    if mode < 0:
+        return mode
+    return loadstore.store_rows(s, t, mode, slot[ROW], slot[DEST])
+
+
+@njit
+def _scheduled(s: Any, t: Any, unit: Any) -> Any:
+    """Execute what is due in sub-unit `unit`; an error shows this word instead of the regular."""
+    slot, thread = s.macro_slot[unit, 0], s.macro_thread[0]
+    word, status = slot[WORD], np.int64(DONE)
+    if unit == STORE:
+        status = _store(s, thread)
+    elif word >> 24 != NOP:
+        s.macro_dest[0] = 1 + slot[DEST]
+        s.stage_latency[0] = schedule.latency(word)
+        status = call_entry(s.table[word >> 24], s, thread, np.uint32(word))
+        s.macro_dest[0] = 0
+    if status != DONE:
+        s.gate_word[t] = np.uint32(word)
+    return status
+
+
+@njit
+def _regular(s: Any, t: Any, word: Any) -> Any:
+    s.stage_latency[0] = schedule.latency(word)
+    if word >> 24 == OPCODE:
+        return load_macro(s, t, word)
+    return call_entry(s.table[word >> 24], s, t, np.uint32(word))
+
+
+@njit
+def _swap_undisturbed(s: Any, word: Any) -> Any:
+    """DONE, or the error of a write to a register that an SFPSWAP will read again."""
+    for reg in ((word >> 4) & 15, (word >> 8) & 15):
+        for k in range(s.stage_used[0]):
+            if s.stage_reg[k] == reg and s.stage_left[k] == 1:
+                return refuse(s, _SWAP_AGAIN, reg=reg)
+    return DONE
+
+
+@njit
+def _leave(s: Any, word: Any, regular: Any) -> None:
+    """Note what the next cycle must know; called before anything executes."""
+    simple = _effective(s, np.int64(SIMPLE), word, regular)
+    rounding = _effective(s, np.int64(ROUND), word, regular)
+    s.macro_last[MAD_WRITES] = schedule.writes(word) if regular == MAD else 0
+    busy = schedule.two_cycles(simple) or schedule.two_cycles(rounding)
+    kind = _SWAPPING if simple >> 24 == _SWAP and rounding == 0 else _SCHEDULED_BUSY
+    own = regular == SIMPLE or regular == ROUND
+    s.macro_last[BUSY] = (_REGULAR_BUSY if own else kind) if busy else 0
+
+
+@njit
+def _load(s: Any, t: Any, word: Any, carried: Any) -> Any:
+    """The regular `word` of the load sub-unit; `carried` writes are those of an ending SFPSWAP.
+
+    Where both write an LReg, the ISA text gives no order; tt-llk's reduction of columns needs what
+    was loaded.
+    """
+    load, met, opcode = s.stage_used[0], False, word >> 24
+    status = _regular(s, t, word)
+    if status != DONE or s.stage_used[0] == load or (opcode != _LOAD and opcode != OPCODE):
+        return status
+    for k in range(carried):
+        if lanes.overlap(s, k, load):
+            if not follows_llk(s):
+                return refuse(s, _SWAP_LOAD, reg=s.stage_reg[load])
+            met = True
+            lanes.yield_to(s, k, load)
+    if met:
+        note_rule(s, _LOAD_WINS, reg=s.stage_reg[load])
+    return DONE
+
+
+@njit
+def run(s: Any, t: Any, word: Any) -> Any:
+    """Execute what is due and the regular `word` (0: none), which a due instruction displaces."""
+    regular = np.int64(LOAD) if word >> 24 == OPCODE else schedule.SUB_UNIT[word >> 24]
+    if regular < LOAD and schedule.occupied(s, regular, 0):
+        word, regular = np.int64(0), np.int64(ELSEWHERE)
+    status = _refused(s, t, word, regular)
+    if status != DONE:
+        return status
+    simple = _effective(s, np.int64(SIMPLE), word, regular)
+    carried = s.stage_used[0] if s.macro_last[BUSY] == _SWAPPING else np.int64(0)
+    _leave(s, word, regular)
+    for unit in (MAD, ROUND, STORE, LOAD, SIMPLE):
+        if unit < LOAD and schedule.occupied(s, unit, 0):
+            status = _scheduled(s, t, np.int64(unit))
+            s.macro_slot[unit, 0, KIND] = 0
+        elif unit == regular:
+            status = _load(s, t, word, carried) if unit == LOAD else _regular(s, t, word)
+        if status != DONE:
+            return status
+    return _swap_undisturbed(s, simple) if simple >> 24 == _SWAP else DONE
+
+
+@njit
+def stalls(s: Any, word: Any, counting: Any) -> Any:
+    """1 when the hardware holds a regular vector word for a cycle, 0, or an error.
+
+    `counting`: scheduled instructions count cycles, so that the number of stalls matters.
+    """
+    if word >> 24 == NOP:
+        return np.int64(0)
+    if word >> 24 == _LUTFP32 and word & VD:
+        return refuse(s, _MIRROR, word=word)
+    if s.macro_last[BUSY] == _REGULAR_BUSY:
+        return np.int64(1)
+    pending = s.macro_last[MAD_WRITES]
+    unseen = schedule.unseen_reads(word) & pending
+    if unseen:
+        return refuse(s, _HAZARD, word=word, reg=_lowest(unseen))
+    if schedule.reads(word) & pending:
+        return np.int64(1)
+    overwritten = schedule.overwrites(word) & pending
+    if overwritten and counting:
+        return refuse(s, _STALL, word=word, reg=_lowest(overwritten))
+    return np.int64(1 if overwritten else 0)
+
+
+@njit
+def _lowest(mask: Any) -> Any:
+    for register in range(8):
+        if (mask >> register) & 1:
+            return np.int64(register)
+    return np.int64(0)
+
+
+# Vector unit (SFPU): SFPLOADMACRO and the cycles in which its scheduled instructions execute.
+#
+# While anything is scheduled, every word of every thread comes here first (`s.route`).  A word of the
+# thread that scheduled, or a vector word of any thread, takes one cycle; so do the stalls that the
+# hardware inserts.  When that thread waits, uses the sync unit, or its core looks at the coprocessor,
+# cycles pass until nothing moves any more: the signalled agent sees its stores.  How the words
+# were pushed does not matter.  Source: SFPLOADMACRO, SFPMAD, SFPSWAP, Blackhole ISA.
+
 
 _SYNC = 1 << 1  # stall class of the sync unit
 
@@ -71,7 +319,7 @@ def _cycle(s: Any, t: Any, word: Any, issued: Any) -> Any:
     due = False
     for unit in range(4):
         due = due or s.macro_slot[unit, 0, KIND] == INSTRUCTIONS
-    status = cycle.run(s, t, word)
+    status = run(s, t, word)
     if status != DONE:
         return status
     if not issued and not _counts(s, due):
@@ -124,7 +372,7 @@ def _schedule_unit(s: Any, unit: Any, word: Any, row: Any) -> Any:
 def _schedule(s: Any, t: Any, word: Any) -> Any:
     """Schedule what the macro sequence says; the Dst row is that of the load just executed."""
     for unit in range(4):
-        status = _schedule_unit(s, np.int64(unit), word, s.macro_last[cycle.LOAD_ROW])
+        status = _schedule_unit(s, np.int64(unit), word, s.macro_last[LOAD_ROW])
         if status != DONE:
             return status
     s.macro_thread[0] = t
@@ -134,11 +382,11 @@ def _schedule(s: Any, t: Any, word: Any) -> Any:
 @njit
 def _begin(s: Any, t: Any, word: Any) -> Any:
     """The fields of an SFPLOADMACRO while nothing is scheduled: the load takes place at once."""
-    status = cycle.load_macro(s, t, word)
+    status = load_macro(s, t, word)
     if status == DONE:
         status = _schedule(s, t, word)
     if status == DONE and _live(s):
-        s.macro_last[cycle.MAD_WRITES] = s.macro_last[cycle.BUSY] = 0
+        s.macro_last[MAD_WRITES] = s.macro_last[BUSY] = 0
         s.route[0] = OPCODE
     return status
 
@@ -165,7 +413,7 @@ def _elsewhere(s: Any, t: Any, word: Any) -> Any:
 def _vector_word(s: Any, t: Any, word: Any) -> Any:
     """A vector word while something is scheduled, after the stalls that the hardware inserts."""
     counting = _outstanding(s, np.int64(CYCLES)) and not _outstanding(s, np.int64(INSTRUCTIONS))
-    stall = cycle.stalls(s, word, counting)
+    stall = stalls(s, word, counting)
     if stall < 0:
         return stall
     if stall > 0:
@@ -212,4 +460,4 @@ class SFPLOADMACRO(
         return status
 
 
-assert SFPLOADMACRO.reserved == cycle.RESERVED
+assert SFPLOADMACRO.reserved == RESERVED
