@@ -15,7 +15,7 @@ from bhemu.tensix.banks import NO_FORMAT
 from bhemu.tensix.insn import NO_TEXT, Instruction, Word, bits
 from bhemu.tensix.rules import DONE, UNSUPPORTED, error, follows_llk, note_rule, refuse, undefined
 from bhemu.tensix.spaces import Kind
-from bhemu.tensix.units.unpack.handover import HANDING_OVER, hand_over
+from bhemu.tensix.units.unpack.nop import HANDING_OVER, hand_over
 
 X, Y, Z, W = 0, 1, 2, 3
 ENGINES = 3  # unpacker 0, unpacker 1, packer: bits 0, 1, 2 of cnt_set_mask

@@ -1,4 +1,8 @@
-"""UNPACR_NOP: what an unpacker does in order with UNPACR without unpacking."""
+"""UNPACR_NOP, and how an unpacker hands a bank over: what it does in order with UNPACR.
+
+`unpack_row` (SrcRow) is added to the rows of SrcA unless SRCA_SET_SetOvrdWithAddr is set, and to
+those of SrcB.  Source: UNPACR_Regular, UNPACR_NOP_SETDVALID, ISA.
+"""
 
 from typing import Any
 
@@ -9,11 +13,54 @@ from bhemu.jit.intrinsics import flat
 from bhemu.jit.subset import njit
 from bhemu.tensix import banks, config, insn, spaces, unspecified
 from bhemu.tensix import config_fields as cf
+from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.rules import DONE, MISSING, UNSUPPORTED, error, follows_llk, note_rule, refuse
 from bhemu.tensix.spaces import Kind
-from bhemu.tensix.units.unpack.handover import HANDING_OVER, hand_over, row_refused, set_first_row
 from bhemu.tensix.units.unpack.modes import read_config, section
+
+_SRCB_BASE = error("UNPACR-SRCB-BASE", MISSING, "unpacker 1 goes on to the next set of rows while SRCB_SET_Base is {base}", "leave SRCB_SET_Base 0: the ISA text adds it to the rows of SrcB, ttsim says that Blackhole does not have it")  # fmt: skip
+
+HANDING_OVER = spaces.UNPACKER | spaces.thread_cfg("SRCA_SET_*", "SRCB_SET_*")
+
+
+@njit
+def row_refused(s: Any, t: Any, u: Any) -> Any:
+    """0, or the error of a new row for unpacker `u`."""
+    base = config.thread(s, t, tf.SRCB_SET_Base)
+    if base and u:
+        return refuse(s, _SRCB_BASE, base=base)
+    return 0
+
+
+@njit
+def _base(s: Any, t: Any, u: Any) -> Any:
+    return 0 if u else config.thread(s, t, tf.SRCA_SET_Base) << 4
+
+
+@njit
+def hand_over(s: Any, t: Any, u: Any, fmt: Any) -> Any:
+    """Give the bank of unpacker `u` to the matrix unit; DONE, or the error before any effect."""
+    status = banks.hand_over(s, u, fmt)
+    if status == 0:
+        set_first_row(s, t, u)
+    return status
+
+
+@njit
+def set_first_row(s: Any, t: Any, u: Any) -> None:
+    """The row from which unpacker `u` fills a new bank."""
+    s.unpack_row[u, t] = _base(s, t, u)
+
+
+@njit
+def next_set(s: Any, t: Any, u: Any) -> None:
+    """Go on to the next 16 rows of the same bank (Unpack_Src_Reg_Set_Upd)."""
+    s.unpack_row[u, t] = (s.unpack_row[u, t] + 16 + _base(s, t, u)) & 63
+
+
+# UNPACR_NOP: what an unpacker does in order with UNPACR without unpacking.
+
 
 _CLEAR_MINUS_INF = 0xFFFFE000  # all 19 bits: the most negative cell for GMPOOL
 _POP, _CLEAR, _NOTHING, _SET_DVALID = 0, 1, 2, 3  # unpack_pop; 3 with src_clr_val_ctrl 1

@@ -39,7 +39,6 @@ from bhemu.tensix.units.unpack.datums import (
     to_src,
     zeros,
 )
-from bhemu.tensix.units.unpack.handover import hand_over, next_set, row_refused, set_first_row
 from bhemu.tensix.units.unpack.modes import (
     DESCRIPTOR_BLOBS,
     TO_SRC,
@@ -57,6 +56,7 @@ from bhemu.tensix.units.unpack.modes import (
     zero_fields,
     zero_refused,
 )
+from bhemu.tensix.units.unpack.nop import hand_over, next_set, row_refused, set_first_row
 
 # UNPACR of compressed tiles, of rows found by RowSearch, and with upsampling: datum by datum.
 #
