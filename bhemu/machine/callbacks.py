@@ -19,7 +19,7 @@ from bhemu.machine.resolve import core_name
 from bhemu.memmap import CORE_NAMES
 from bhemu.riscv.assembly import disassemble as riscv_text
 from bhemu.riscv.observed import FAILED_RULE, PC, RANGES, READS, WRITES
-from bhemu.tensix.hook import RULES
+from bhemu.tensix.compiled import RULES
 from bhemu.tensix.insn import decode, disassemble, instructions
 from bhemu.tensix.rules import DONE
 from bhemu.tensix.stops import clock_reached

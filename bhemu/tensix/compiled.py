@@ -1,4 +1,4 @@
-"""Compiled code on demand: an entry per opcode, the loop, the pointer table, and its profile."""
+"""Compiled code on demand: an entry per opcode, the loop, the pointer table, its profile, told words."""
 
 import ctypes
 import weakref
@@ -11,13 +11,77 @@ import numpy.typing as npt
 
 from bhemu.bits import Word
 from bhemu.jit.build import Entry, function, generated, load, noted
-from bhemu.jit.intrinsics import call_entry, callback, ticks
+from bhemu.jit.intrinsics import call_access, call_entry, callback, record_at, ticks
+from bhemu.jit.record import Member, Record, layout
 from bhemu.jit.subset import JIT, njit
-from bhemu.tensix import hook, insn, loop
+from bhemu.tensix import insn, loop
 from bhemu.tensix.insn import Instruction, instructions
-from bhemu.tensix.rules import NOT_EXECUTED, RESERVED_BITS, UNKNOWN_OPCODE, error, refuse
-from bhemu.tensix.state import ACCESS, ENTRY, SECOND_SLOTS, STEP, State
+from bhemu.tensix.rules import DONE, NOT_EXECUTED, RESERVED_BITS, UNKNOWN_OPCODE, error, refuse
+from bhemu.tensix.state import ACCESS, ENTRY, SECOND_SLOTS, STEP, THREADS, State
 from bhemu.tensix.thread import taker
+
+# Words that are told to compiled functions of a user before they execute.
+#
+# An entry stands in the table for the opcodes that are asked for. It calls the functions whose rule
+# the word matches, then the entry that stood there.
+
+
+RULES = 32
+MASK, VALUE, WHOSE, AT = range(4)  # columns of a rule; WHOSE: threads as a mask, AT: see plugin.py
+PLACE = 257  # of `profile_table`: that of a part that is wrapped while time is profiled
+
+MEMBERS = (
+    Member("entry", np.uint64, (256,), "what executes the words of an opcode"),
+    Member("rules", np.int64, (1,), "how many"),
+    Member("rule", np.int64, (RULES, 4), "bits that count, their values, threads, arrays"),
+    Member("call", np.uint64, (RULES,), "ACCESS entry of each rule's function"),
+    Member("told", np.int64, (THREADS,), "the word that was told and waits, -1 = none"),
+    Member("failed", np.uint64, (1,), "ENTRY that is called when a function has failed"),
+    Member("failing", np.int64, (1,), "the rule of that function"),
+    Member("detail", np.int64, (6,), "the tile's, meanwhile"),
+)
+HOOK_DTYPE = layout(MEMBERS)
+_at: Any = record_at(HOOK_DTYPE)
+
+
+class HookRecord(Record):
+    """What is asked of the words of one tile."""
+
+    MEMBERS = MEMBERS
+    DTYPE = HOOK_DTYPE
+
+
+@njit
+def _tell(s: Any, h: Any, t: Any, word: Any) -> Any:
+    """Call the functions of a word; False where one has failed."""
+    for i in range(h.rules[0]):
+        if h.rule[i, WHOSE] >> t & 1 == 0 or (word ^ h.rule[i, VALUE]) & h.rule[i, MASK]:
+            continue
+        h.detail[:] = s.detail
+        status = call_access(h.call[i], s, h.rule[i, AT], t, word, np.int64(0))
+        s.detail[:] = h.detail
+        if status != DONE:
+            h.failing[0] = i
+            return False
+    return True
+
+
+def hooked_word(s: Any, t: Any, word: Any) -> Any:
+    """ENTRY: tell a word of thread `t` once, before the first attempt; then execute it."""
+    h = _at(s.profile_table[PLACE])
+    w = np.int64(word)
+    if t >= 0 and h.told[t] != w:
+        h.told[t] = w
+        if not _tell(s, h, t, w):
+            return call_entry(h.failed[0], s, t, word)
+    status = call_entry(h.entry[taker(s, w >> 24)], s, t, word)
+    if t >= 0 and status == DONE:
+        h.told[t] = -1
+    return status
+
+
+HOOKED = function(ENTRY, hooked_word)
+
 
 # Compiled code on demand: one entry per opcode, the loop, and what fills the pointer table.
 #
@@ -202,7 +266,7 @@ class Table:
         self._observed: list[frozenset[int]] = []  # opcodes, of each observer
         self.interpret: Callable[[State, int, int], int] = interpret  # with its observers
         self.entries = s.table  # where those of opcodes stand: elsewhere where each is observed
-        self.hook: hook.HookRecord | None = None  # see tell
+        self.hook: HookRecord | None = None  # see tell
         self._hooked: frozenset[int] = frozenset()  # opcodes that are told to compiled functions
         if JIT:
             s.words = weakref.ref(self)
@@ -287,7 +351,7 @@ class Table:
         for opcode, loaded in _addresses.items():
             self._know(opcode, loaded)
 
-    def tell(self, opcodes: frozenset[int], failed: Callable[[int, int], None]) -> hook.HookRecord:
+    def tell(self, opcodes: frozenset[int], failed: Callable[[int, int], None]) -> HookRecord:
         """The record that says which compiled functions words are told to, of these opcodes.
 
         `failed(t, word)` raises the error of the function whose rule the record names.
@@ -295,11 +359,11 @@ class Table:
         self._hook_failed = failed
         told = self.hook
         if told is None:
-            told = self.hook = hook.HookRecord()
+            told = self.hook = HookRecord()
             told.told[:] = -1
             told.failed[0] = callback(_ENTRY_TYPE, "words", "_on_failed")
-            self._s.profile_table[hook.PLACE] = told.base
-        code = load(hook.WORD)
+            self._s.profile_table[PLACE] = told.base
+        code = load(HOOKED)
         if code.seconds:
             self.compiled("the entry of words that plugins are told", code.seconds)
         every = opcodes | _routes() if opcodes else opcodes

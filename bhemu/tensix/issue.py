@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 
 from bhemu.jit.subset import JIT, Compiled, njit
-from bhemu.tensix import banks, config, in_flight, rwc, spaces, units
+from bhemu.tensix import banks, config, in_flight, spaces, units
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.config import CONFIG_WORDS, SECTION_WORDS
 from bhemu.tensix.in_flight import MATRIX, MOVER, PACKER, UNPACKER0, VECTOR
 from bhemu.tensix.insn import Instruction, decoder, instructions
 from bhemu.tensix.state import BEGUN
+from bhemu.tensix.units import counters
 from bhemu.tensix.units.pack.pacr import PACR
 from bhemu.tensix.units.unpack.modes import DESCRIPTOR_X, UnpackWord, mode_of_word
 from bhemu.tensix.units.unpack.unpacr import UNPACR
@@ -90,7 +91,11 @@ def _source(name: str, default: Callable[[type[Instruction]], str]) -> Iterator[
 
 def _function(name: str, default: Callable[[type[Instruction]], str]) -> Any:
     def generate() -> Any:
-        space: dict[str, Any] = {"__name__": __name__, "MATRIX_READY": _matrix_ready, "RWC": rwc}
+        space: dict[str, Any] = {
+            "__name__": __name__,
+            "MATRIX_READY": _matrix_ready,
+            "RWC": counters,
+        }
         for cls in instructions().values():
             own = getattr(cls, name)
             if own is not None:

@@ -10,10 +10,10 @@ import numpy as np
 
 from bhemu.jit.subset import njit
 from bhemu.noc.times import DERIVED, ESTIMATE, ISA, MEASURED
-from bhemu.tensix import formats, rwc
+from bhemu.tensix import formats
 from bhemu.tensix.insn import Instruction, decoder, instructions
-from bhemu.tensix.units import MODULES
-from bhemu.tensix.units.adc import X
+from bhemu.tensix.units import MODULES, counters
+from bhemu.tensix.units.counters import X
 from bhemu.tensix.units.matrix.operands import Elementwise
 from bhemu.tensix.units.pack import modes as pack
 from bhemu.tensix.units.pack.pacr import PACR
@@ -229,7 +229,7 @@ def stall(s: Any, t: Any, opcode: Any, word: Any) -> Any:
     """Cycles that a word waits within the matrix unit for the Dst rows that it adds to."""
     if _ADDS[opcode] == 0:
         return np.int64(0)
-    block = rwc.dst_row(s, t, word & _DST_FIELD) // _DST_BLOCK
+    block = counters.dst_row(s, t, word & _DST_FIELD) // _DST_BLOCK
     wait: Any = np.int64(0)
     if _ADDS[opcode] == _ALWAYS or word >> _ADDS_BIT & 1:
         wait = max(s.dst_ready[block] - s.clock[0], 0)

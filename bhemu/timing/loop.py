@@ -49,7 +49,7 @@ from bhemu.tensix.stops import (
     time_is_over,
 )
 from bhemu.tensix.thread import hold, taker, tell_waiting, time_passes, until_holds
-from bhemu.tensix.units.adc import SETDVALID
+from bhemu.tensix.units.counters import SETDVALID
 from bhemu.tensix.units.scalar import FLUSHDMA
 from bhemu.tensix.units.unpack.nop import UNPACR_NOP
 from bhemu.tensix.units.vector.macro import SFPLOADMACRO

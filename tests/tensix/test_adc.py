@@ -10,7 +10,7 @@ from bhemu.machine import sentences
 from bhemu.tensix import rules
 from bhemu.tensix.rules import counted
 from bhemu.tensix.state import State
-from bhemu.tensix.units import adc
+from bhemu.tensix.units import counters
 
 WIDTHS = {"X": 18, "Y": 13, "Z": 8, "W": 8}
 
@@ -133,19 +133,19 @@ def test_no_engine_selected(mnemonic: str) -> None:
     s = State()
     s.adc[:] = s.adc_cr[:] = 5
     fields = {} if mnemonic[:3] == "INC" or mnemonic in ("SETADC", "SETADCXX") else {"bit_mask": 15}
-    assert run(s, mnemonic, **fields) == adc.NO_ENGINE
+    assert run(s, mnemonic, **fields) == counters.NO_ENGINE
     s.ub_mode[0] = 2
     assert run(s, mnemonic, **fields) == rules.DONE
     assert (s.adc == 5).all()
     assert (s.adc_cr == 5).all()
-    assert counted(s).get(adc.NO_ENGINE, 0) == 1
+    assert counted(s).get(counters.NO_ENGINE, 0) == 1
 
 
 @pytest.mark.parametrize("mnemonic", [m for m in PAIRS if not m.startswith("INC")])
 def test_no_counter_selected(mnemonic: str) -> None:
     s = State()
     s.adc[:] = s.adc_cr[:] = 5
-    assert run(s, mnemonic, cnt_set_mask=7, ch0_x=1) == adc.NO_COUNTER
+    assert run(s, mnemonic, cnt_set_mask=7, ch0_x=1) == counters.NO_COUNTER
     s.ub_mode[0] = 1
     assert run(s, mnemonic, cnt_set_mask=7, ch0_x=1) == rules.DONE
     assert (s.adc == 5).all()
@@ -156,22 +156,22 @@ def test_thread_override_is_refused_by_name() -> None:
     """Bits 17:16 of the value select another thread's counters (SETADC, ISA)."""
     s = State()
     for value in (0x10000, 0x3FFFF):
-        assert run(s, "SETADC", value=value, cnt_set_mask=1) == adc.THREAD_OVERRIDE
+        assert run(s, "SETADC", value=value, cnt_set_mask=1) == counters.THREAD_OVERRIDE
         assert s.detail[0] == value
     assert not s.adc.any()
 
 
 def test_rstdma_is_refused_with_its_reason() -> None:
-    assert adc.RSTDMA.execute is None
-    assert adc.RSTDMA.refused
+    assert counters.RSTDMA.execute is None
+    assert counters.RSTDMA.refused
 
 
 @pytest.mark.parametrize("setvalid", range(4))
 def test_setdvalid_is_unsupported_on_blackhole(setvalid: int) -> None:
     """ "interaction with implied data formats is ill-specified" (SETDVALID, ISA)."""
     s = State()
-    assert run(s, "SETDVALID", setvalid=setvalid) == adc.SETDVALID_FORMAT
-    assert sentences.RULES[adc.SETDVALID_FORMAT].category == rules.UNSUPPORTED
+    assert run(s, "SETDVALID", setvalid=setvalid) == counters.SETDVALID_FORMAT
+    assert sentences.RULES[counters.SETDVALID_FORMAT].category == rules.UNSUPPORTED
     assert not s.src_valid.any()
     assert not s.unpack_bank.any()
 
@@ -198,4 +198,4 @@ def test_setdvalid_where_it_is_tolerated(setvalid: int) -> None:
         assert (s.src_valid == valid).all()
         assert (s.unpack_bank == banks_before).all()
         assert (s.src_fmt == formats).all()
-        assert counted(s)[adc.SETDVALID_FORMAT] == n + 1
+        assert counted(s)[counters.SETDVALID_FORMAT] == n + 1

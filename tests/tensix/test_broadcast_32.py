@@ -16,7 +16,7 @@ from bhemu.tensix import rules
 from bhemu.tensix.banks import NO_FORMAT
 from bhemu.tensix.dest import HALVES
 from bhemu.tensix.state import State
-from bhemu.tensix.units import adc
+from bhemu.tensix.units import counters
 
 FP16, BF16 = 1, 5
 HIGH, LOW = 0, 1  # dest_32b_lo
@@ -105,7 +105,7 @@ def test_whatever_used_srcb_before_the_broadcast_is_exact(kernel, model, left: i
     kernel(s)
     got = s.dst[AT].astype(np.uint32) << 16 | s.dst[[at + 8 for at in AT]]
     assert np.array_equal(got, model(cells))
-    assert count(s, adc._NO_FORMAT) == 1
+    assert count(s, counters._NO_FORMAT) == 1
 
 
 def test_a_bank_without_format_serves_moves_alone() -> None:
@@ -119,4 +119,4 @@ def test_a_bank_without_format_serves_moves_alone() -> None:
 
 def test_with_reference_ttsim_it_stays_unsupported() -> None:
     s, _ = prepared(1, BF16, llk=0)
-    assert run(s, "SETDVALID", setvalid=2) == adc.SETDVALID_FORMAT
+    assert run(s, "SETDVALID", setvalid=2) == counters.SETDVALID_FORMAT

@@ -8,8 +8,9 @@ from unit_runner import numbers
 
 from bhemu.jit.subset import JIT
 from bhemu.machine import sentences
-from bhemu.tensix import rules, rwc
+from bhemu.tensix import rules
 from bhemu.tensix.state import DTYPE, State
+from bhemu.tensix.units import counters
 
 AB, DST, BIAS = 12, 28, 47  # ThreadConfig indices of section 0 (SETC16 addresses)
 A_INCR, A_CR, A_CLEAR, B_INCR, B_CR, B_CLEAR = 1, 1 << 6, 1 << 7, 1 << 8, 1 << 14, 1 << 15
@@ -24,7 +25,7 @@ def section(s: State, t: int, k: int, ab: int, dst: int, bias: int = 0) -> None:
     s.thread_cfg[t, AB + k], s.thread_cfg[t, DST + k], s.thread_cfg[t, BIAS + k] = ab, dst, bias
 
 
-def counters(s: State, t: int) -> tuple[list[int], list[int]]:
+def counts(s: State, t: int) -> tuple[list[int], list[int]]:
     return s.rwc[t].tolist(), s.rwc_cr[t].tolist()
 
 
@@ -32,17 +33,17 @@ def test_rows_are_field_plus_counter_plus_offset() -> None:
     s = State()
     s.rwc[1] = (60, 5, 1000, 0)
     s.thread_cfg[1, 1] = 0x208  # DEST_TARGET_REG_CFG_MATH_Offset, 12 bits
-    assert rwc.dst_row(view(s), 1, 20) == (20 + 1000 + 0x208) % 1024
-    assert rwc.src_row(view(s), 1, rwc.SRCA, 8) == 4
-    assert rwc.src_row(view(s), 1, rwc.SRCB, 8) == 13
-    assert rwc.dst_row(view(s), 0, 20) == 20
+    assert counters.dst_row(view(s), 1, 20) == (20 + 1000 + 0x208) % 1024
+    assert counters.src_row(view(s), 1, counters.SRCA, 8) == 4
+    assert counters.src_row(view(s), 1, counters.SRCB, 8) == 13
+    assert counters.dst_row(view(s), 0, 20) == 20
 
 
 def test_fidelity_phase_adds_the_base() -> None:
     s = State()
     s.rwc[2, 3] = 3
     s.thread_cfg[2, 11] = 2
-    assert rwc.fidelity_phase(view(s), 2) == 1
+    assert counters.fidelity_phase(view(s), 2) == 1
 
 
 @pytest.mark.parametrize(
@@ -61,9 +62,9 @@ def test_one_section(ab: int, dst: int, want: list[int], want_cr: list[int]) -> 
     s.rwc[1], s.rwc_cr[1] = (10, 20, 30, 1), (4, 6, 8, 0)
     section(s, 1, 5, ab, dst)
     section(s, 0, 5, 0xFFFF, 0xFFFF)  # another thread's section
-    assert rwc.addr_mod_refused(view(s), 1, 5) == 0
-    rwc.apply_addr_mod(view(s), 1, 5)
-    assert counters(s, 1) == (want, want_cr)
+    assert counters.addr_mod_refused(view(s), 1, 5) == 0
+    counters.apply_addr_mod(view(s), 1, 5)
+    assert counts(s, 1) == (want, want_cr)
     assert not s.rwc[0].any()
 
 
@@ -71,8 +72,8 @@ def test_vector_unit_leaves_fidelity_alone() -> None:
     """SFPLOAD and SFPSTORE update the rows only (RWCs, ApplyPartialAddrMod)."""
     s = State()
     section(s, 0, 7, 1, 2 | F_INCR)
-    rwc.apply_addr_mod_sfpu(view(s), 0, 7)
-    assert counters(s, 0) == ([1, 0, 2, 0], [0, 0, 0, 0])
+    counters.apply_addr_mod_sfpu(view(s), 0, 7)
+    assert counts(s, 0) == ([1, 0, 2, 0], [0, 0, 0, 0])
 
 
 def reference(rows: list[int], cr: list[int], ab: int, dst: int) -> tuple[list[int], list[int]]:
@@ -95,16 +96,16 @@ def reference(rows: list[int], cr: list[int], ab: int, dst: int) -> tuple[list[i
 def test_random_sections_in_sequence() -> None:
     rng = random.Random(7)
     s = State()
-    want = counters(s, 2)
+    want = counts(s, 2)
     for _ in range(400):
         k = rng.randrange(8)
         ab, dst = rng.getrandbits(16), rng.getrandbits(16)
         if dst >> 12 & 1:
             dst &= ~(D_CR | D_CLEAR)
         section(s, 2, k, ab, dst)
-        rwc.apply_addr_mod(view(s), 2, k)
+        counters.apply_addr_mod(view(s), 2, k)
         want = reference(*want, ab, dst)
-        assert counters(s, 2) == want
+        assert counts(s, 2) == want
 
 
 @pytest.mark.parametrize(
@@ -119,8 +120,8 @@ def test_random_sections_in_sequence() -> None:
 def test_sections_that_ttsim_refuses(dst: int, bias: int, rule: str) -> None:
     s = State()
     section(s, 0, 3, 0, dst, bias)
-    number = int(rwc.addr_mod_refused(view(s), 0, 3))
+    number = int(counters.addr_mod_refused(view(s), 0, 3))
     assert sentences.RULES[number].rule == rule
     assert sentences.RULES[number].category == rules.UNSUPPORTED
     assert numbers(s, rule) == [3, bias or dst]
-    assert rwc.addr_mod_refused(view(s), 0, 4) == 0
+    assert counters.addr_mod_refused(view(s), 0, 4) == 0

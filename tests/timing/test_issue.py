@@ -12,10 +12,11 @@ import pytest
 
 from bhemu.jit.record import plain
 from bhemu.machine.tile import Tile
-from bhemu.tensix import banks, compiled, in_flight, issue, rwc
+from bhemu.tensix import banks, compiled, in_flight, issue
 from bhemu.tensix.insn import instructions
 from bhemu.tensix.rules import DONE
 from bhemu.tensix.state import MEMBERS, POINTERS, reset
+from bhemu.tensix.units import counters
 
 TAKEN = sorted(
     cls.opcode
@@ -38,7 +39,7 @@ def fill(s: Any, seed: int) -> None:
     s.adc[:] = dice.integers(0, 4, s.adc.shape)
     s.adc_cr[:] = dice.integers(0, 4, s.adc.shape)
     s.unpack_row[:] = dice.integers(0, 2, (2, 3)) * 16
-    for first in (rwc._AB, rwc._DST):
+    for first in (counters._AB, counters._DST):
         s.thread_cfg[:, first : first + 8] = dice.integers(0, 1 << 12, (3, 8))
     s.src_valid[:] = dice.integers(0, 4, (2, 2)) != 0
     s.unpack_bank[:], s.matrix_bank[:] = dice.integers(0, 2, (2, 2))

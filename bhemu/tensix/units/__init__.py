@@ -1,6 +1,6 @@
 """The execution units: importing this package declares all 137 instructions."""
 
-from bhemu.tensix.units import adc, cfg, memory, scalar, sync
+from bhemu.tensix.units import cfg, counters, memory, scalar, sync
 from bhemu.tensix.units.matrix import clear, matmul, move, pool
 from bhemu.tensix.units.pack import output, pacr
 from bhemu.tensix.units.unpack import nop, unpacr
@@ -16,7 +16,7 @@ from bhemu.tensix.units.vector import (
 from bhemu.tensix.units.vector import move as vector_move
 
 MODULES = (
-    *(adc, cfg, memory, scalar, sync, unpacr, nop, pacr, output),
+    *(cfg, counters, memory, scalar, sync, unpacr, nop, pacr, output),
     *(clear, matmul, move, pool),
     *(arith, cc, configure, convert, integer, loadstore, macro, vector_move),
 )

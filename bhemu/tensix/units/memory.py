@@ -12,8 +12,8 @@ from bhemu.tensix import answers, banks, config, insn, mmio, spaces, state, thre
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.insn import Argument, Instruction, Word, bits
 from bhemu.tensix.rules import DONE, UB, UNSUPPORTED, condition, error, refuse
-from bhemu.tensix.rwc import SRC_ROWS
 from bhemu.tensix.state import WORD, l1_halves, l1_words
+from bhemu.tensix.units.counters import SRC_ROWS
 
 # Scalar unit (ThCon): indirect loads and stores of L1, MMIO and Src.
 

@@ -25,7 +25,7 @@ from bhemu.tensix.rules import (
     undefined,
 )
 from bhemu.tensix.state import WORD
-from bhemu.tensix.units.adc import ENGINES, width_mask
+from bhemu.tensix.units.counters import ENGINES, width_mask
 
 # Scalar unit (ThCon): GPR arithmetic and register stores.
 

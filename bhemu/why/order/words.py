@@ -7,14 +7,14 @@ import numpy as np
 from bhemu.jit.intrinsics import call_access, call_entry, flat
 from bhemu.jit.subset import njit
 from bhemu.memmap import LOCAL_BASE
-from bhemu.tensix import config, dest, formats, rwc
+from bhemu.tensix import config, dest, formats
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.config import CONFIG_WORDS, SHARED
 from bhemu.tensix.frontend import FROM_REPLAY
 from bhemu.tensix.insn import decoder
 from bhemu.tensix.rules import DONE
 from bhemu.tensix.thread import taker
-from bhemu.tensix.units import cfg
+from bhemu.tensix.units import cfg, counters
 from bhemu.tensix.units.memory import half
 from bhemu.tensix.units.pack import addresses as pack_addresses
 from bhemu.tensix.units.pack import modes as pack_modes
@@ -137,7 +137,7 @@ def _packs(s: Any, o: Any, t: Any, w: Any) -> None:
 def _rows(s: Any, o: Any, t: Any, text: Any) -> None:
     """Note the rows of Dst that a word of the matrix or vector unit reads or fills."""
     count, how = text[DST_COUNT], text[DST_HOW]
-    row = rwc.dst_row(s, t, text[DST_FIELD]) & -count
+    row = counters.dst_row(s, t, text[DST_FIELD]) & -count
     if how & (VECTOR_ROWS | STORED_ROWS):
         for stores in range(1 if how & STORED_ROWS else 0, 2):
             first = loadstore.first_of_storage(s, t, text[MODE], row, stores)

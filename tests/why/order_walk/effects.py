@@ -23,10 +23,11 @@ from bhemu.memmap import (
     TENSIX_CFG_BASE,
     TENSIX_CFG_END,
 )
-from bhemu.tensix import config, config_fields, dest, rwc
+from bhemu.tensix import config, config_fields, dest
 from bhemu.tensix.config import CONFIG_WORDS, SHARED
 from bhemu.tensix.insn import Instruction, decode, instructions
 from bhemu.tensix.state import State
+from bhemu.tensix.units import counters
 from bhemu.tensix.units.vector import loadstore, schedule
 from bhemu.tensix.units.vector.sfpu import STORE
 from bhemu.why.order import describe
@@ -189,7 +190,7 @@ def _dst_reads(s: State, t: int, cls: type[Instruction], word: int) -> list[Rang
     if not count:
         return []
     field = values.get("dst", values.get("dest_reg_addr", 0))
-    row = int(plain(rwc.dst_row)(s, t, field)) & -count
+    row = int(plain(counters.dst_row)(s, t, field)) & -count
     if cls.unit == "vector":
         rows = loadstore.storage_rows(s, t, values["instr_mod0"], row, stores=False)
         return _runs(np.array(rows), DST)

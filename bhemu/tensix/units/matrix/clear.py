@@ -6,7 +6,7 @@ import numpy as np
 
 from bhemu.bits import choice, flags, number
 from bhemu.jit.subset import njit
-from bhemu.tensix import banks, config, dest, insn, rwc, spaces, unspecified
+from bhemu.tensix import banks, config, dest, insn, spaces, unspecified
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.insn import Argument, Instruction, bits
@@ -23,6 +23,7 @@ from bhemu.tensix.rules import (
     undefined,
 )
 from bhemu.tensix.spaces import Kind
+from bhemu.tensix.units import counters
 
 ONE_ROW, SIXTEEN_ROWS, HALF, ALL = 0, 1, 2, 3  # ZEROACC clear_mode
 
@@ -41,7 +42,7 @@ _INCRWC_CR = error("INCRWC-CR", UNSUPPORTED, "INCRWC with rwc_cr {rwc_cr:#x}: on
 @njit
 def _zero_one_row(s: Any, t: Any, where: Any) -> Any:
     b = config.bank(s, t)
-    row = where + s.rwc[t, rwc.DST] + rwc.dst_offset(s, t)
+    row = where + s.rwc[t, counters.DST] + counters.dst_offset(s, t)
     if row >= dest.ROWS:
         return refuse(s, _ONE_ROW_RANGE, row=row)
     if config.get(s, b, cf.ALU_ACC_CTRL_INT8_math_enabled):
@@ -58,7 +59,7 @@ def _block(s: Any, t: Any, where: Any, wide: Any) -> Any:
     """Block of 16 rows that `where` names: unless absolute_tile_mode, in the half of the offset."""
     if config.get(s, config.bank(s, t), cf.DEST_ACCESS_CFG_zeroacc_absolute_tile_mode):
         return where
-    offset = config.thread(s, t, tf.DEST_TARGET_REG_CFG_MATH_Offset) + s.rwc[t, rwc.DST]
+    offset = config.thread(s, t, tf.DEST_TARGET_REG_CFG_MATH_Offset) + s.rwc[t, counters.DST]
     if wide:
         return where + 16 if offset & 768 else where
     return where + 32 if offset & 512 else where
@@ -114,7 +115,7 @@ class ZEROACC(Instruction, opcode=0x10, unit="matrix", formats="dst"):
 
     def advance(s: Any, t: Any, f: Any) -> Any:
         if f.clear_mode < HALF:
-            rwc.apply_addr_mod(s, t, f.addr_mode)
+            counters.apply_addr_mod(s, t, f.addr_mode)
         return DONE
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -132,7 +133,7 @@ class ZEROACC(Instruction, opcode=0x10, unit="matrix", formats="dst"):
             for row in range(first, first + dest.ROWS // (2 if f.clear_mode == HALF else 1)):
                 _flag(s, row & (dest.ROWS - 1), f.clear_zero_flags)
             return DONE
-        status = rwc.addr_mod_refused(s, t, f.addr_mode)
+        status = counters.addr_mod_refused(s, t, f.addr_mode)
         if status:
             return status
         if f.clear_mode == SIXTEEN_ROWS:
@@ -142,14 +143,14 @@ class ZEROACC(Instruction, opcode=0x10, unit="matrix", formats="dst"):
         else:
             status = _zero_one_row(s, t, f.where)
         if status == DONE:
-            rwc.apply_addr_mod(s, t, f.addr_mode)
+            counters.apply_addr_mod(s, t, f.addr_mode)
         return status
 
 
 @njit
 def _zero_bank(s: Any, which: Any, bank: Any) -> None:
     banks.changed(s, which, bank)
-    for row in range(rwc.SRC_ROWS):
+    for row in range(counters.SRC_ROWS):
         for col in range(dest.COLUMNS):
             s.src[which, bank & 1, row, col] = np.uint32(0)
     banks.settled(s, which, bank & 1)
@@ -260,13 +261,13 @@ def _set(s: Any, t: Any, i: Any, value: Any, from_cr: Any, wrap: Any) -> None:
 @njit
 def _set_counters(s: Any, t: Any, f: Any) -> Any:
     if f.bit_mask & 1:
-        _set(s, t, rwc.SRCA, f.rwc_a, f.rwc_cr & 1, rwc.SRC_ROWS - 1)
+        _set(s, t, counters.SRCA, f.rwc_a, f.rwc_cr & 1, counters.SRC_ROWS - 1)
     if f.bit_mask & 2:
-        _set(s, t, rwc.SRCB, f.rwc_b, f.rwc_cr & 2, rwc.SRC_ROWS - 1)
+        _set(s, t, counters.SRCB, f.rwc_b, f.rwc_cr & 2, counters.SRC_ROWS - 1)
     if f.bit_mask & 4:
-        _set(s, t, rwc.DST, f.rwc_d, f.rwc_cr & 4, rwc.DST_ROWS - 1)
+        _set(s, t, counters.DST, f.rwc_d, f.rwc_cr & 4, counters.DST_ROWS - 1)
     if f.bit_mask & 8:
-        s.rwc[t, rwc.FIDELITY] = 0
+        s.rwc[t, counters.FIDELITY] = 0
     return DONE
 
 
@@ -302,12 +303,12 @@ class SETRWC(Instruction, opcode=0x37, unit="matrix"):
 
 @njit
 def _add(s: Any, t: Any, f: Any) -> Any:
-    s.rwc[t, rwc.SRCA] = (s.rwc[t, rwc.SRCA] + f.rwc_a) & (rwc.SRC_ROWS - 1)
-    s.rwc[t, rwc.SRCB] = (s.rwc[t, rwc.SRCB] + f.rwc_b) & (rwc.SRC_ROWS - 1)
+    s.rwc[t, counters.SRCA] = (s.rwc[t, counters.SRCA] + f.rwc_a) & (counters.SRC_ROWS - 1)
+    s.rwc[t, counters.SRCB] = (s.rwc[t, counters.SRCB] + f.rwc_b) & (counters.SRC_ROWS - 1)
     if f.rwc_cr & 4:
-        _set(s, t, rwc.DST, f.rwc_d, 1, rwc.DST_ROWS - 1)
+        _set(s, t, counters.DST, f.rwc_d, 1, counters.DST_ROWS - 1)
     else:
-        s.rwc[t, rwc.DST] = (s.rwc[t, rwc.DST] + f.rwc_d) & (rwc.DST_ROWS - 1)
+        s.rwc[t, counters.DST] = (s.rwc[t, counters.DST] + f.rwc_d) & (counters.DST_ROWS - 1)
     return DONE
 
 

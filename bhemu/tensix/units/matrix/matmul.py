@@ -6,11 +6,12 @@ import numpy as np
 
 from bhemu.bits import choice
 from bhemu.jit.subset import njit
-from bhemu.tensix import banks, formats, insn, prng, rwc, spaces, unspecified
+from bhemu.tensix import banks, formats, insn, prng, spaces, unspecified
 from bhemu.tensix.banks import SRCA, SRCB
 from bhemu.tensix.formats import TF32
 from bhemu.tensix.insn import NO_TEXT, Instruction, Word, bits
 from bhemu.tensix.rules import DONE, NCB, UNIMPLEMENTED, UNSUPPORTED, error, refuse, undefined
+from bhemu.tensix.units import counters
 from bhemu.tensix.units.matrix import arithmetic, operands, transfer
 from bhemu.tensix.units.matrix.operands import FIVE_BIT, FLOAT, INT8, Elementwise
 
@@ -47,7 +48,7 @@ def _refused(s: Any, t: Any, addr_mode: Any, first: Any, rows: Any) -> Any:
         return status
     if first & (rows - 1):
         return refuse(s, _DST_ROW, row=first, rows=rows)
-    return rwc.addr_mod_refused(s, t, addr_mode)
+    return counters.addr_mod_refused(s, t, addr_mode)
 
 
 @njit(forceinline=True)
@@ -91,14 +92,14 @@ def multiply(s: Any, t: Any, dst: Any, addr_mode: Any, clear_dvalid: Any, rows: 
     style = operands.style_of(s, t, operands.PRODUCT_A, operands.PRODUCT_B, operands.INT8_ONLY)
     if style < 0:
         return style
-    first = rwc.dst_row(s, t, dst)
+    first = counters.dst_row(s, t, dst)
     status = _refused(s, t, addr_mode, first, rows)
     if status:
         return status
     a = operands.prepare(s, np.int64(SRCA), _form(style, banks.format_a(s, t, SRCA)))
     b = operands.prepare(s, np.int64(SRCB), _form(style, banks.format_b(s, t)))
-    row_a, row_b = s.rwc[t, rwc.SRCA], s.rwc[t, rwc.SRCB]
-    phase, wide = rwc.fidelity_phase(s, t), operands.wide_dst(s, t) | (style == INT8)
+    row_a, row_b = s.rwc[t, counters.SRCA], s.rwc[t, counters.SRCB]
+    phase, wide = counters.fidelity_phase(s, t), operands.wide_dst(s, t) | (style == INT8)
     keeps = operands.keeps_denormals(s, t)
     if style == INT8:
         operands.sums(s, a, row_a, b, row_b, phase, rows)
@@ -184,9 +185,9 @@ def _mask(style: Any, fmt: Any) -> Any:
 def _blocks(s: Any, t: Any, style: Any, broadcast: Any, flip: Any) -> Any:
     return arithmetic.Blocks(
         s.matrix_bank[SRCA] & 1,
-        s.rwc[t, rwc.SRCA] & 56,
+        s.rwc[t, counters.SRCA] & 56,
         s.matrix_bank[SRCB] & 1,
-        s.rwc[t, rwc.SRCB] & 56,
+        s.rwc[t, counters.SRCB] & 56,
         0 if broadcast & 2 else 1,
         0 if broadcast & 1 else 1,
         _mask(style, banks.format_a(s, t, SRCA)),
@@ -199,7 +200,7 @@ def _blocks(s: Any, t: Any, style: Any, broadcast: Any, flip: Any) -> Any:
 @njit
 def _dst_row(s: Any, t: Any, dst: Any) -> Any:
     """Dst row, not reduced modulo 1024."""
-    return dst + s.rwc[t, rwc.DST] + rwc.dst_offset(s, t)
+    return dst + s.rwc[t, counters.DST] + counters.dst_offset(s, t)
 
 
 @njit
@@ -219,7 +220,7 @@ def _style(s: Any, t: Any, dst: Any, addr_mode: Any, phase: Any) -> Any:
         return status
     if phase:
         return refuse(s, _PHASE, phase=phase)
-    status = rwc.addr_mod_refused(s, t, addr_mode)
+    status = counters.addr_mod_refused(s, t, addr_mode)
     return status if status else style
 
 
@@ -246,7 +247,7 @@ def _sum(s: Any, t: Any, f: Any, subtract: Any) -> Any:
         status = operands.waits(s)
     if status:
         return status
-    style = _style(s, t, f.dst, f.addr_mode, rwc.fidelity_phase(s, t))
+    style = _style(s, t, f.dst, f.addr_mode, counters.fidelity_phase(s, t))
     if style < 0:
         return style
     k = _blocks(s, t, style, f.instr_mod19, subtract)
@@ -278,7 +279,7 @@ def _product(s: Any, t: Any, f: Any) -> Any:
     if style < 0:
         return style
     k = _blocks(s, t, style, f.instr_mod19, False)
-    first, phase = _dst_row(s, t, f.dst), rwc.fidelity_phase(s, t)
+    first, phase = _dst_row(s, t, f.dst), counters.fidelity_phase(s, t)
     wide = operands.wide_dst(s, t) | (style == INT8)
     doubtful = np.int64(0)
     if _may_doubt(s, k, style):

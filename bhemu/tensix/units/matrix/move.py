@@ -6,7 +6,7 @@ import numpy as np
 
 from bhemu.bits import choice, number
 from bhemu.jit.subset import njit
-from bhemu.tensix import banks, config, dest, insn, rwc, spaces
+from bhemu.tensix import banks, config, dest, insn, spaces
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.banks import SRCA, SRCB
@@ -38,6 +38,7 @@ from bhemu.tensix.rules import (
     undefined,
     undefined_unless_llk,
 )
+from bhemu.tensix.units import counters
 from bhemu.tensix.units.matrix import operands, transfer
 
 # What a move between Dst and Src carries: kinds of datums, rows, and what it refuses.
@@ -71,7 +72,7 @@ def unaligned(s: Any, dst: Any, src: Any, rows: Any) -> Any:
     status = np.int64(0)
     if dst & (rows - 1):
         status = undefined_unless_llk(s, _DST_ROW, row=dst, rows=rows)
-    if status == 0 and (src & (rows - 1) or src >= rwc.SRC_ROWS):
+    if status == 0 and (src & (rows - 1) or src >= counters.SRC_ROWS):
         status = undefined_unless_llk(s, _SRC_ROW, row=src, rows=rows)
     return status
 
@@ -85,7 +86,7 @@ def down(row: Any, rows: Any) -> Any:
 @njit(inline="always")
 def src_down(row: Any, rows: Any) -> Any:
     """The same for a Src row."""
-    return row & (rwc.SRC_ROWS - rows)
+    return row & (counters.SRC_ROWS - rows)
 
 
 @njit
@@ -174,10 +175,10 @@ class MOVD2A(_Move, Instruction, opcode=0x08, unit="matrix", formats="src"):
         kind = get_kind(s, t, banks.format_a(s, t, SRCA), f.dest_32b_lo, False)
         if kind < 0:
             return kind
-        first = rwc.dst_row(s, t, f.dst)
-        row = rwc.src_row(s, t, SRCA, f.src)  # modulo 64, unlike the other moves
+        first = counters.dst_row(s, t, f.dst)
+        row = counters.src_row(s, t, SRCA, f.src)  # modulo 64, unlike the other moves
         status = unaligned(s, f.dst | first, f.src | row, 4)
-        status = status or rwc.addr_mod_refused(s, t, f.addr_mode)
+        status = status or counters.addr_mod_refused(s, t, f.addr_mode)
         if status:
             return status
         first, row = down(first, 4), src_down(row, 4)
@@ -186,7 +187,7 @@ class MOVD2A(_Move, Instruction, opcode=0x08, unit="matrix", formats="src"):
         if s.doubt[0]:
             transfer.copied_to_src(s, SRCA, kind, first, row, 4)
         s.srca_row[0] = row
-        rwc.apply_addr_mod(s, t, f.addr_mode)
+        counters.apply_addr_mod(s, t, f.addr_mode)
         return DONE
 
 
@@ -204,10 +205,10 @@ class MOVD2B(_Move, Instruction, opcode=0x0A, unit="matrix", formats="src"):
         kind = get_kind(s, t, banks.moved_format(s, t), f.dest_32b_lo, True)
         if kind < 0:
             return kind
-        first = rwc.dst_row(s, t, f.dst)
-        row = f.src + s.rwc[t, rwc.SRCB]
+        first = counters.dst_row(s, t, f.dst)
+        row = f.src + s.rwc[t, counters.SRCB]
         status = unaligned(s, f.dst | first, f.src | row, 4)
-        status = status or rwc.addr_mod_refused(s, t, f.addr_mode)
+        status = status or counters.addr_mod_refused(s, t, f.addr_mode)
         if status:
             return status
         rows = 4 if f.instr_mod else 1
@@ -217,7 +218,7 @@ class MOVD2B(_Move, Instruction, opcode=0x0A, unit="matrix", formats="src"):
         if s.doubt[0]:
             transfer.copied_to_src(s, SRCB, kind, first, row, rows)
         s.srca_row[0] = NO_ROW
-        rwc.apply_addr_mod(s, t, f.addr_mode)
+        counters.apply_addr_mod(s, t, f.addr_mode)
         return DONE
 
 
@@ -238,10 +239,10 @@ class MOVB2A(Instruction, opcode=0x0B, unit="matrix", formats="src"):
         status = banks.matrix_ready(s, SRCB)
         if status:
             return status
-        row_a = f.srca + s.rwc[t, rwc.SRCA]
-        row_b = f.srcb + s.rwc[t, rwc.SRCB]
+        row_a = f.srca + s.rwc[t, counters.SRCA]
+        row_b = f.srcb + s.rwc[t, counters.SRCB]
         status = unaligned(s, 0, f.srca | row_a, 4) or unaligned(s, 0, f.srcb | row_b, 4)
-        status = status or rwc.addr_mod_refused(s, t, f.addr_mode)
+        status = status or counters.addr_mod_refused(s, t, f.addr_mode)
         if status:
             return status
         row_a, row_b = src_down(row_a, 4), src_down(row_b, 4)
@@ -250,7 +251,7 @@ class MOVB2A(Instruction, opcode=0x0B, unit="matrix", formats="src"):
         if s.doubt[1]:
             transfer.within_src(s, row_a, row_b, 4)
         s.srca_row[0] = row_a
-        rwc.apply_addr_mod(s, t, f.addr_mode)
+        counters.apply_addr_mod(s, t, f.addr_mode)
         return DONE
 
 
@@ -267,11 +268,11 @@ class MOVDBGB2D(Instruction, opcode=0x0C, unit="matrix", **NO_TEXT):
 @njit
 def _a2d(s: Any, t: Any, f: Any, fmt: Any, rows: Any) -> Any:
     """MOVA2D once its bank is there: one row, or eight aligned ones, of SrcA format `fmt`."""
-    first = rwc.dst_row(s, t, f.dst)
-    row = f.src + s.rwc[t, rwc.SRCA]
-    row = row & (rwc.SRC_ROWS - 1) if rows == 1 else row
+    first = counters.dst_row(s, t, f.dst)
+    row = f.src + s.rwc[t, counters.SRCA]
+    row = row & (counters.SRC_ROWS - 1) if rows == 1 else row
     status = unaligned(s, f.dst | first, f.src | row, rows)
-    status = status or rwc.addr_mod_refused(s, t, f.addr_mode)
+    status = status or counters.addr_mod_refused(s, t, f.addr_mode)
     if status:
         return status
     first, row = down(first, rows), src_down(row, rows)
@@ -286,7 +287,7 @@ def _a2d(s: Any, t: Any, f: Any, fmt: Any, rows: Any) -> Any:
     if s.doubt[1]:
         transfer.from_src(s, SRCA, row, (1, 15), rows)
         transfer.note_moved(s, t, kind, first, rows)
-    rwc.apply_addr_mod(s, t, f.addr_mode)
+    counters.apply_addr_mod(s, t, f.addr_mode)
     return DONE
 
 
@@ -305,7 +306,7 @@ class MOVA2D(_Move, Instruction, opcode=0x12, unit="matrix", formats="src"):
         if status:
             return status
         fmt, rows = banks.format_a(s, t, SRCA), np.int64(8 if f.instr_mod else 1)
-        start = f.src + s.rwc[t, rwc.SRCA]
+        start = f.src + s.rwc[t, counters.SRCA]
         status = _a2d(s, t, f, fmt, rows)
         if status == DONE:
             s.srca_row[0] = start
@@ -409,10 +410,10 @@ class MOVB2D(Instruction, opcode=0x13, unit="matrix", formats="src"):
         if status:
             return status
         rows = 8 if f.movb2d_instr_mod & 2 else (4 if f.movb2d_instr_mod & 4 else 1)
-        first = rwc.dst_row(s, t, f.dst)
-        row = f.src + s.rwc[t, rwc.SRCB]
+        first = counters.dst_row(s, t, f.dst)
+        row = f.src + s.rwc[t, counters.SRCB]
         status = unaligned(s, f.dst & 3 | first, f.src & 3 | row, rows)
-        status = status or rwc.addr_mod_refused(s, t, f.addr_mode)
+        status = status or counters.addr_mod_refused(s, t, f.addr_mode)
         if status:
             return status
         first, row = down(first, rows), src_down(row, 4 if rows == 4 else 1)
@@ -428,7 +429,7 @@ class MOVB2D(Instruction, opcode=0x13, unit="matrix", formats="src"):
             transfer.from_src(s, SRCB, row, (step, columns), rows)
             transfer.note_moved(s, t, kind, first, rows)
         s.srca_row[0] = NO_ROW
-        rwc.apply_addr_mod(s, t, f.addr_mode)
+        counters.apply_addr_mod(s, t, f.addr_mode)
         return DONE
 
 
@@ -499,17 +500,17 @@ class SHIFTXB(Instruction, opcode=0x18, unit="matrix", oracle=False):
     addr_mode = bits(16, 14, insn.ADDR_MOD)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
-        status = banks.matrix_ready(s, SRCB) or rwc.addr_mod_refused(s, t, f.addr_mode)
+        status = banks.matrix_ready(s, SRCB) or counters.addr_mod_refused(s, t, f.addr_mode)
         if status:
             return status
         bank = s.matrix_bank[SRCB] & 1
         banks.changed(s, SRCB, bank)
-        row = s.src[SRCB, bank, rwc.src_row(s, t, SRCB, f.shift_row)]
+        row = s.src[SRCB, bank, counters.src_row(s, t, SRCB, f.shift_row)]
         first = np.uint32(0) if f.rot_shift else row[0]
         for j in range(COLUMNS - 1):
             row[j] = row[j + 1]
         row[COLUMNS - 1] = first
-        rwc.apply_addr_mod(s, t, f.addr_mode)
+        counters.apply_addr_mod(s, t, f.addr_mode)
         return DONE
 
 

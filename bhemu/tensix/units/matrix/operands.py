@@ -7,13 +7,14 @@ import numpy as np
 from bhemu.bits import Word, bits, choice, flags
 from bhemu.jit.intrinsics import flat
 from bhemu.jit.subset import njit
-from bhemu.tensix import banks, config, dest, formats, insn, prng, rwc, spaces
+from bhemu.tensix import banks, config, dest, formats, insn, prng, spaces
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.banks import SRCA, SRCB, STALE
 from bhemu.tensix.dest import COLUMNS, LOW_HALF
 from bhemu.tensix.rules import UNIMPLEMENTED, UNSUPPORTED, error, refuse
-from bhemu.tensix.rwc import SRC_ROWS
 from bhemu.tensix.spaces import Kind
+from bhemu.tensix.units import counters
+from bhemu.tensix.units.counters import SRC_ROWS
 
 # What most words of the matrix unit read besides cells, and write besides them.
 READ = (
@@ -140,11 +141,11 @@ def style_of(s: Any, t: Any, accepted_a: Any, accepted_b: Any, int8_b: Any) -> A
 @njit(forceinline=True)
 def src_rows_refused(s: Any, t: Any, rows_a: Any) -> Any:
     """0, or the error of a row counter (SrcA in steps of `rows_a`, SrcB of 8) or of SrcA's rows."""
-    if s.rwc[t, rwc.SRCA] & (rows_a - 1):
-        return refuse(s, _SRC_ROW, row=s.rwc[t, rwc.SRCA], rows=rows_a)
-    if s.rwc[t, rwc.SRCB] & 7:
-        return refuse(s, _SRC_ROW, row=s.rwc[t, rwc.SRCB], rows=8)
-    return banks.doubtful(s, s.rwc[t, rwc.SRCA], rows_a)
+    if s.rwc[t, counters.SRCA] & (rows_a - 1):
+        return refuse(s, _SRC_ROW, row=s.rwc[t, counters.SRCA], rows=rows_a)
+    if s.rwc[t, counters.SRCB] & 7:
+        return refuse(s, _SRC_ROW, row=s.rwc[t, counters.SRCB], rows=8)
+    return banks.doubtful(s, s.rwc[t, counters.SRCA], rows_a)
 
 
 @njit(forceinline=True)
@@ -171,8 +172,8 @@ def keeps_denormals(s: Any, t: Any) -> Any:
 @njit(forceinline=True)
 def finish(s: Any, t: Any, addr_mode: Any, clear_dvalid: Any) -> Any:
     """Note the SrcA row, step the row counters, release the banks that clear_dvalid names."""
-    s.srca_row[0] = s.rwc[t, rwc.SRCA]
-    rwc.apply_addr_mod(s, t, addr_mode)
+    s.srca_row[0] = s.rwc[t, counters.SRCA]
+    counters.apply_addr_mod(s, t, addr_mode)
     return banks.release(s, t, clear_dvalid) if clear_dvalid else 0
 
 

@@ -6,12 +6,13 @@ import numpy as np
 
 from bhemu.bits import choice
 from bhemu.jit.subset import njit
-from bhemu.tensix import banks, dest, formats, insn, rwc, spaces, unspecified
+from bhemu.tensix import banks, dest, formats, insn, spaces, unspecified
 from bhemu.tensix.banks import SRCA, SRCB
 from bhemu.tensix.dest import COLUMNS, LOW_HALF
 from bhemu.tensix.insn import Instruction, Word, bits
 from bhemu.tensix.rules import MISSING, UNSUPPORTED, error, refuse
-from bhemu.tensix.rwc import SRC_ROWS
+from bhemu.tensix.units import counters
+from bhemu.tensix.units.counters import SRC_ROWS
 from bhemu.tensix.units.matrix import arithmetic, matmul, operands, transfer
 from bhemu.tensix.units.matrix.operands import FIVE_BIT, INT8
 
@@ -35,8 +36,8 @@ def fields_refused(s: Any, dst: Any, addr_mode: Any, rotate_weights: Any) -> Any
     """0, or the error of a field whose width is not known and that is larger than its meaning."""
     if dst >= dest.ROWS:
         return refuse(s, _FIELD, value=dst, most=dest.ROWS - 1)
-    if addr_mode >= rwc.SECTIONS:
-        return refuse(s, _FIELD, value=addr_mode, most=rwc.SECTIONS - 1)
+    if addr_mode >= counters.SECTIONS:
+        return refuse(s, _FIELD, value=addr_mode, most=counters.SECTIONS - 1)
     return refuse(s, _FIELD, value=rotate_weights, most=1) if rotate_weights > 1 else 0
 
 
@@ -87,8 +88,8 @@ def _conv_refused(s: Any, t: Any, dst: Any, addr_mode: Any) -> Any:
     status = operands.dst_field_refused(s, dst, _ROWS) or operands.waits(s)
     status = status or operands.override_refused(s, t)
     if status == 0:
-        status = operands.dst_row_refused(s, rwc.dst_row(s, t, dst), _ROWS)
-    return status if status else rwc.addr_mod_refused(s, t, addr_mode)
+        status = operands.dst_row_refused(s, counters.dst_row(s, t, dst), _ROWS)
+    return status if status else counters.addr_mod_refused(s, t, addr_mode)
 
 
 @njit
@@ -104,7 +105,7 @@ def _add_zero(s: Any, t: Any, dst: Any, addr_mode: Any, clear_dvalid: Any, eight
     wide = operands.wide_dst(s, t) if style != INT8 else np.int64(1)
     if wide and style == FIVE_BIT:
         return refuse(s, _WIDE, fmt=banks.format_a(s, t, SRCA))
-    first = rwc.dst_row(s, t, dst)
+    first = counters.dst_row(s, t, dst)
     if eight:
         _add(s, t, first, style, wide)
     else:
@@ -313,7 +314,7 @@ def _style_of(s: Any, t: Any) -> Any:
 @njit
 def _scaled(s: Any, t: Any) -> Any:
     """(first column of the SrcB row that does not hold 1.0, what it holds), or (16, 0)."""
-    scale = s.src[SRCB, s.matrix_bank[SRCB] & 1, s.rwc[t, rwc.SRCB] & 56]
+    scale = s.src[SRCB, s.matrix_bank[SRCB] & 1, s.rwc[t, counters.SRCB] & 56]
     for j in range(COLUMNS):
         if np.int64(scale[j]) != _ONE:
             return np.int64(j), np.int64(scale[j])
@@ -334,7 +335,7 @@ def _refused(s: Any, t: Any, addr_mode: Any, row: Any) -> Any:
         return status
     if style == SCALED_FIVE_BIT and operands.wide_dst(s, t):
         return refuse(s, _MAX_WIDE, fmt=banks.format_a(s, t, SRCA))
-    return rwc.addr_mod_refused(s, t, addr_mode)
+    return counters.addr_mod_refused(s, t, addr_mode)
 
 
 @njit(forceinline=True)
@@ -405,7 +406,7 @@ def _pool(s: Any, t: Any, dst: Any, addr_mode: Any, clear_dvalid: Any, cells: An
     status = operands.dst_field_refused(s, dst, ROWS) or operands.waits(s)
     if status:
         return status
-    row = dst + s.rwc[t, rwc.DST] + rwc.dst_offset(s, t)
+    row = dst + s.rwc[t, counters.DST] + counters.dst_offset(s, t)
     status = _refused(s, t, addr_mode, row)
     if status:
         return status
@@ -418,7 +419,7 @@ def _pool(s: Any, t: Any, dst: Any, addr_mode: Any, clear_dvalid: Any, cells: An
             return refuse(s, _MAX_SCALE, scale=scale, column=column)
         return refuse(s, _MAX_FORMATS, fmt_a=banks.format_a(s, t, SRCA), fmt_b=banks.format_b(s, t))
     wide = wide if as_float else np.int64(style == SCALED_INT8)
-    rows = (s.rwc[t, rwc.SRCA], s.rwc[t, rwc.SRCB] & 56)
+    rows = (s.rwc[t, counters.SRCA], s.rwc[t, counters.SRCB] & 56)
     doubtful = _doubts(s, row, rows, wide, cells) if s.doubt[0] else np.int64(0)
     tf32 = style == TF32
     mask = _U(operands.mask_of(operands.TF32 if tf32 else operands.BF16) & cells)

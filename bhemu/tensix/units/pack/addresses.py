@@ -20,7 +20,7 @@ from bhemu.tensix.rules import (
     refuse,
     undefined,
 )
-from bhemu.tensix.units.adc import W, X, Y, Z
+from bhemu.tensix.units.counters import W, X, Y, Z
 from bhemu.tensix.units.pack.modes import lower_counts
 
 # Which Dst rows a PACR reads.

@@ -11,8 +11,7 @@ from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.config import SECTION_WORDS
 from bhemu.tensix.rules import UB, UNIMPLEMENTED, UNSUPPORTED, error, refuse
-from bhemu.tensix.rwc import SRC_ROWS
-from bhemu.tensix.units.adc import W, X, Y, Z
+from bhemu.tensix.units.counters import SRC_ROWS, W, X, Y, Z
 from bhemu.tensix.units.unpack.modes import (
     DESCRIPTOR_NO_EXPONENTS,
     DESCRIPTOR_X,

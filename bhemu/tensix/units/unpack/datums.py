@@ -10,9 +10,8 @@ from bhemu.tensix import config, dest, formats, unspecified
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.insn import UNPACK_DST_16, UNPACK_EXPONENTS, UNPACK_ZEROS, second_entry
 from bhemu.tensix.rules import DONE, UB, error, refuse
-from bhemu.tensix.rwc import SRC_ROWS
 from bhemu.tensix.state import l1_halves, l1_words, weights
-from bhemu.tensix.units.adc import X
+from bhemu.tensix.units.counters import SRC_ROWS, X
 from bhemu.tensix.units.unpack import addresses
 from bhemu.tensix.units.unpack.addresses import FIRST_CELL
 from bhemu.tensix.units.unpack.modes import WIDE, UnpackWord, column_shift, mode_of_word, section

@@ -22,10 +22,9 @@ from bhemu.tensix.insn import (
     second_entry,
 )
 from bhemu.tensix.rules import DONE, UB, UNSUPPORTED, error, refuse
-from bhemu.tensix.rwc import SRC_ROWS
 from bhemu.tensix.spaces import Kind
 from bhemu.tensix.state import l1_halves, l1_words
-from bhemu.tensix.units.adc import W, X, Y, Z
+from bhemu.tensix.units.counters import SRC_ROWS, W, X, Y, Z
 from bhemu.tensix.units.unpack import addresses
 from bhemu.tensix.units.unpack.addresses import FIRST_CELL, Source
 from bhemu.tensix.units.unpack.datums import (

@@ -7,12 +7,13 @@ import numpy as np
 from bhemu.bits import choice, number
 from bhemu.jit.record import plain
 from bhemu.jit.subset import njit
-from bhemu.tensix import config, dest, formats, lanes, rules, rwc, spaces, taint, unspecified
+from bhemu.tensix import config, dest, formats, lanes, rules, spaces, taint, unspecified
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.rules import DONE, MISSING, UB, UNIMPLEMENTED, UNSUPPORTED, error, refuse
 from bhemu.tensix.spaces import LANES, lreg
+from bhemu.tensix.units import counters
 from bhemu.tensix.units.vector import sfpu
 from bhemu.tensix.units.vector.sfpu import LOAD, LREG, STORE, WIDE_ADDRESS, DstAccess, Sfpu
 
@@ -448,7 +449,7 @@ def _mode(s: Any, t: Any, f: Any, row: Any) -> Any:
         return refuse(s, _ODD_ADDRESS, address=f.dest_reg_addr)
     if row & 1:
         return refuse(s, _ODD_ROW, row=row)
-    status = rwc.addr_mod_refused(s, t, f.sfpu_addr_mode)
+    status = counters.addr_mod_refused(s, t, f.sfpu_addr_mode)
     return status if status else mode
 
 
@@ -470,17 +471,17 @@ class SFPLOAD(
     instr_mod0 = DstAccess.instr_mod0.meaning(sfpu.LOADED)
 
     def advance(s: Any, t: Any, f: Any) -> Any:
-        rwc.apply_addr_mod_sfpu(s, t, f.sfpu_addr_mode)
+        counters.apply_addr_mod_sfpu(s, t, f.sfpu_addr_mode)
         return DONE
 
     def execute(s: Any, t: Any, f: Any) -> Any:
-        row = rwc.dst_row(s, t, f.dest_reg_addr)
+        row = counters.dst_row(s, t, f.dest_reg_addr)
         mode = _mode(s, t, f, row)
         if mode < 0:
             return mode
         if f.lreg_ind < lanes.WRITABLE:  # LReg 8-11: only the counters move
             load_rows(s, t, mode, row, f.lreg_ind)
-        rwc.apply_addr_mod_sfpu(s, t, f.sfpu_addr_mode)
+        counters.apply_addr_mod_sfpu(s, t, f.sfpu_addr_mode)
         return DONE
 
 
@@ -502,17 +503,17 @@ class SFPSTORE(
     instr_mod0 = DstAccess.instr_mod0.meaning(sfpu.STORED)
 
     def advance(s: Any, t: Any, f: Any) -> Any:
-        rwc.apply_addr_mod_sfpu(s, t, f.sfpu_addr_mode)
+        counters.apply_addr_mod_sfpu(s, t, f.sfpu_addr_mode)
         return DONE
 
     def execute(s: Any, t: Any, f: Any) -> Any:
-        row = rwc.dst_row(s, t, f.dest_reg_addr)
+        row = counters.dst_row(s, t, f.dest_reg_addr)
         mode = _mode(s, t, f, row)
         if mode < 0:
             return mode
         status = store_rows(s, t, mode, row, f.lreg_ind)
         if status == DONE:
-            rwc.apply_addr_mod_sfpu(s, t, f.sfpu_addr_mode)
+            counters.apply_addr_mod_sfpu(s, t, f.sfpu_addr_mode)
         return status
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from bhemu.bits import number
 from bhemu.jit.intrinsics import call_entry
 from bhemu.jit.subset import njit
-from bhemu.tensix import insn, lanes, rwc, spaces, unspecified
+from bhemu.tensix import insn, lanes, spaces, unspecified
 from bhemu.tensix.insn import WAKES, Instruction, bits
 from bhemu.tensix.rules import (
     DONE,
@@ -24,6 +24,7 @@ from bhemu.tensix.rules import (
     refuse,
 )
 from bhemu.tensix.spaces import lreg
+from bhemu.tensix.units import counters
 from bhemu.tensix.units.vector import arith, loadstore, move, schedule, sfpu
 from bhemu.tensix.units.vector.schedule import (
     CYCLES,
@@ -101,7 +102,7 @@ def _refused(s: Any, t: Any, word: Any, regular: Any) -> Any:
     slot = s.macro_slot[STORE, 0]
     load = loadstore.concrete_mode(s, t, (word >> 16) & 15)
     store = loadstore.concrete_mode(s, t, slot[MODE])
-    row = rwc.dst_row(s, t, word & 0x3FF)
+    row = counters.dst_row(s, t, word & 0x3FF)
     if load < 0 or store < 0 or not loadstore.collide(s, t, load, row, store, slot[ROW]):
         return DONE
     return refuse(s, _SAME_DATUM, loaded=row, stored=slot[ROW])
@@ -115,8 +116,8 @@ def load_macro(s: Any, t: Any, word: Any) -> Any:
     mode = loadstore.concrete_mode(s, t, (word >> 16) & 15)
     if mode < 0:
         return mode
-    row, addr_mode = rwc.dst_row(s, t, word & 0x3FF), (word >> 13) & 7
-    status = rwc.addr_mod_refused(s, t, addr_mode)
+    row, addr_mode = counters.dst_row(s, t, word & 0x3FF), (word >> 13) & 7
+    status = counters.addr_mod_refused(s, t, addr_mode)
     if status != DONE:
         return status
     if s.doubt[2]:
@@ -124,7 +125,7 @@ def load_macro(s: Any, t: Any, word: Any) -> Any:
         if status != DONE:
             return status
     loadstore.load_rows(s, t, mode, row, schedule.loaded(word))
-    rwc.apply_addr_mod_sfpu(s, t, addr_mode)
+    counters.apply_addr_mod_sfpu(s, t, addr_mode)
     s.macro_last[LOAD_ROW] = row
     return DONE
 
