@@ -14,7 +14,7 @@ from bhemu.jit.subset import JIT
 from bhemu.memmap import CORE_NAMES
 from bhemu.riscv import core_loop, turn
 from bhemu.riscv.formats import Atomic, Csr, Load, Store
-from bhemu.tensix.stops import LOOK
+from bhemu.tensix.rules import LOOK
 
 if TYPE_CHECKING:
     from bhemu.machine.tile import Tile

@@ -11,7 +11,7 @@ from bhemu.devices import niu_request as request
 from bhemu.devices.bus.window import WORD, Window
 from bhemu.jit.intrinsics import move
 from bhemu.jit.subset import njit
-from bhemu.tensix.rules import DONE, note_rule, refuse
+from bhemu.tensix.rules import DONE, LOOK, note_rule, refuse
 from bhemu.tensix.state import (
     CORES,
     DRAWN,
@@ -21,7 +21,6 @@ from bhemu.tensix.state import (
     STORE_QUEUE,
     State,
 )
-from bhemu.tensix.stops import LOOK
 
 # The store to NOC_CMD_CTRL: a request is checked whole, takes its data and goes under way.
 #

@@ -21,8 +21,7 @@ from bhemu.riscv.assembly import disassemble as riscv_text
 from bhemu.riscv.observed import FAILED_RULE, PC, RANGES, READS, WRITES
 from bhemu.tensix.compiled import RULES
 from bhemu.tensix.insn import decode, disassemble, instructions
-from bhemu.tensix.rules import DONE
-from bhemu.tensix.stops import clock_reached
+from bhemu.tensix.rules import DONE, clock_reached
 
 if TYPE_CHECKING:
     from bhemu.machine.rounds import Rounds

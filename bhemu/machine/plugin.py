@@ -21,8 +21,8 @@ from bhemu.jit.subset import JIT, Compiled, njit
 from bhemu.riscv.observed import PC, WRITES
 from bhemu.tensix import formats
 from bhemu.tensix.insn import Instruction, instructions
+from bhemu.tensix.rules import clock_reached
 from bhemu.tensix.state import ACCESS, THREADS
-from bhemu.tensix.stops import clock_reached
 from bhemu.tensix.units.pack import addresses as output_address
 from bhemu.tensix.units.pack.modes import mode_of
 from bhemu.tensix.units.unpack import addresses as input_address

@@ -20,7 +20,7 @@ from bhemu.noc import rounds
 from bhemu.noc.grid import XY
 from bhemu.noc.network import Network
 from bhemu.noc.record import DELIVERY, TILES_RUN, UNTIL_WORDS
-from bhemu.tensix import observe, stops
+from bhemu.tensix import observe, rules
 from bhemu.tensix.in_flight import ask_sleepers
 from bhemu.tensix.loop import period
 from bhemu.tensix.thread import ALL_THREADS
@@ -146,7 +146,7 @@ class Rounds:
         """Act on the status with which a tile has stopped: None to go on."""
         try:
             tile.backend.surface()
-            stopped = None if status == stops.STOP_TIME else resolve(tile, status)
+            stopped = None if status == rules.STOP_TIME else resolve(tile, status)
             return None if stopped is None else tile.stepping.user_visible(stopped)
         except BhemuError:
             self.broken = tile.number
@@ -187,7 +187,7 @@ class RoundsOfOneTile(Rounds):
         tile = self._tile
         n = 1 if one or self._polling else _ROUNDS
         status = tile.backend.rounds(n if most is None else min(n, most))
-        if status not in (0, stops.STOP_TIME):
+        if status not in (0, rules.STOP_TIME):
             return self.resolve_tile(tile, status), False
         if status == 0 and self._polling and plain(period)(tile.state):
             return Stop("polling", None, self.clock), True
@@ -237,7 +237,7 @@ class RoundsOnNetwork(Rounds):
         return int(self._network.state.round[0])
 
     def put_limit(self, clock: int | None) -> None:
-        """As of every machine: a tile stops in its turn when that brings the clock there."""
+        """As of every machine: a tile rules in its turn when that brings the clock there."""
         c = self._network.state
         if self.tile_limits:
             clock = None
@@ -268,9 +268,9 @@ class RoundsOnNetwork(Rounds):
         c, own = self._network.state, dict[int, bool]()
         for tile, address, value in words:
             own[tile.number] = own.get(tile.number, True) and tile.read32(address) == value
-        stand = [int(t) for t in (c.stopped == stops.STOP_UNTIL).nonzero()[0]]
+        stand = [int(t) for t in (c.stopped == rules.STOP_UNTIL).nonzero()[0]]
         for t in stand:
-            c.stopped[t] = stops.STOP_UNTIL if own.get(t) else 0
+            c.stopped[t] = rules.STOP_UNTIL if own.get(t) else 0
         if any(own.get(t) for t in stand) or not all(own.values()):
             for t in (t for t, holds in own.items() if holds):
                 self.owner.tile_at_index(t).state.until_count[0] = 0
@@ -410,7 +410,7 @@ class RoundsOnNetwork(Rounds):
         c = self._network.state
         for t in range(self._network.grid.tiles):
             status = int(c.stopped[t])
-            if status in (0, stops.STOP_UNTIL) or not (c.due[t] or c.skip_from[t] >= 0):
+            if status in (0, rules.STOP_UNTIL) or not (c.due[t] or c.skip_from[t] >= 0):
                 continue
             stopped = self.resolve_tile(self.owner.tile_at_index(t), status)
             c.stopped[t] = 0

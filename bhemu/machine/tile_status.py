@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from bhemu.errors import BhemuError
 from bhemu.jit.later import Later
 from bhemu.machine.stop import Stop, stop
-from bhemu.tensix import stops
+from bhemu.tensix import rules
 
 if TYPE_CHECKING:
     from bhemu.machine import error_text
@@ -18,12 +18,12 @@ else:
 
 
 _STOPS = {
-    stops.STOP_STEP: "step",
-    stops.STOP_BREAKPOINT: "breakpoint",
-    stops.STOP_UNTIL: "until",
-    stops.STOP_LIMIT: "limit",
-    stops.STOP_IDLE: "idle",
-    stops.STOP_WATCH: "watchpoint",
+    rules.STOP_STEP: "step",
+    rules.STOP_BREAKPOINT: "breakpoint",
+    rules.STOP_UNTIL: "until",
+    rules.STOP_LIMIT: "limit",
+    rules.STOP_IDLE: "idle",
+    rules.STOP_WATCH: "watchpoint",
 }
 
 
@@ -33,21 +33,21 @@ def resolve(tile: Tile, status: int) -> Stop | None:
     if status < 0:
         raise _with_operands(tile, error_text.rule_error(tile, status))
     c = int(s.core[0])
-    if status == stops.STOP_FLUSH:
+    if status == rules.STOP_FLUSH:
         engine.flush(c)
         return None
-    if status == stops.STOP_CODE_PAGE:
+    if status == rules.STOP_CODE_PAGE:
         if not engine.make_executable(c, int(s.pc[c])):
             raise error_text.fetch_error(tile, c)
         return None
-    if status == stops.STOP_ENGINE:
+    if status == rules.STOP_ENGINE:
         raise error_text.engine_error(tile)
-    if status == stops.STOP_ASSERT:
+    if status == rules.STOP_ASSERT:
         raise error_text.assert_error(tile, int(s.agent[0]))
-    if status in (stops.STOP_DEADLOCK, stops.STOP_QUIET):
+    if status in (rules.STOP_DEADLOCK, rules.STOP_QUIET):
         _look_for_hang(tile, status)
         return None
-    if status == stops.STOP_LOG:
+    if status == rules.STOP_LOG:
         tile.drain_log()
         return None
     return stop(tile, _STOPS[status])
@@ -59,7 +59,7 @@ def _look_for_hang(tile: Tile, status: int) -> None:
     from bhemu.machine.hang.explore import livelock
     from bhemu.machine.hang.graph import no_progress
 
-    if status == stops.STOP_DEADLOCK:
+    if status == rules.STOP_DEADLOCK:
         raise no_progress(tile, ())
     # The look may follow half as many instructions as rounds went by: a small part of the time.
     if loops := livelock(tile, int(tile.state.quiet[0]) // 2):

@@ -15,9 +15,9 @@ from bhemu.memmap import HOST, L1_SIZE, LOCAL_BASE
 from bhemu.noc import times
 from bhemu.noc.grid import ALL_TILES, BANKS, ETHERNET_COLUMNS, TILES
 from bhemu.tensix.loop import period, room, skip
+from bhemu.tensix.rules import STOP_TIME
 from bhemu.tensix.state import DTYPE as TILE_DTYPE
 from bhemu.tensix.state import NOC_DATA, NOC_REQUESTS
-from bhemu.tensix.stops import STOP_TIME
 
 # The state of a chip between its tiles: one structured record, as a tile's (tensix/state.py).
 #

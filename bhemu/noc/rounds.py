@@ -20,7 +20,7 @@ from bhemu.jit.subset import njit
 from bhemu.noc import record
 from bhemu.noc.record import BETWEEN, DELIVERY, TILES_RUN, tile_of
 from bhemu.tensix.loop import period
-from bhemu.tensix.stops import STOP_DEADLOCK, STOP_IDLE, STOP_LIMIT, STOP_UNTIL
+from bhemu.tensix.rules import STOP_DEADLOCK, STOP_IDLE, STOP_LIMIT, STOP_UNTIL
 
 if TYPE_CHECKING:
     from bhemu.noc import delivery, timed

@@ -14,9 +14,8 @@ from bhemu.riscv.formats import Atomic, Load, Store
 from bhemu.riscv.turn import FAULT, POLLS, WAITS, fail
 from bhemu.tensix import unspecified
 from bhemu.tensix.observe import WORDS_AND_STORES, record_store
-from bhemu.tensix.rules import DONE, UB, UNIMPLEMENTED, error
+from bhemu.tensix.rules import DONE, LOOK, UB, UNIMPLEMENTED, error
 from bhemu.tensix.state import BLOCKED
-from bhemu.tensix.stops import LOOK
 
 # What instructions of a core do outside of it: device accesses, pushes, CSRs; for both engines.
 #

@@ -36,9 +36,8 @@ from bhemu.riscv.turn import (
     watch_load,
     watchful,
 )
-from bhemu.tensix.rules import DONE
+from bhemu.tensix.rules import DONE, LOOK
 from bhemu.tensix.state import LOCAL_SIZE, OFFSET
-from bhemu.tensix.stops import LOOK
 
 # The cores' instructions as one compiled loop over the state record.
 #

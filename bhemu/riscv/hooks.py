@@ -13,9 +13,8 @@ from bhemu.jit.subset import JIT, External, intrinsic, njit, signature
 from bhemu.memmap import DEVICE_BASE, FAR_UNTIL, INSTRN_BUF_BASE, L1_SIZE
 from bhemu.riscv import access, core_loop, l0_cache, semantics, turn
 from bhemu.riscv.formats import Atomic, Csr, Fence, Load, Store
-from bhemu.tensix.rules import DONE
+from bhemu.tensix.rules import DONE, STOP_FLUSH
 from bhemu.tensix.state import OFFSET
-from bhemu.tensix.stops import STOP_FLUSH
 
 # What the hooks ask of the engine: registers, stop, start; compiled, with interpreted twins.
 #

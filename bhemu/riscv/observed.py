@@ -19,9 +19,8 @@ from bhemu.riscv.formats import Atomic, Store
 from bhemu.riscv.semantics import LEAVE
 from bhemu.riscv.turn import LONGEST_PASS
 from bhemu.tensix.compiled import FAILED, RUN_CORE
-from bhemu.tensix.rules import DONE
+from bhemu.tensix.rules import DONE, LOOK
 from bhemu.tensix.state import CORES, LOCAL_SIZE, OFFSET
-from bhemu.tensix.stops import LOOK
 
 RANGES = 32
 PC, READS, WRITES = 1, 2, 4  # kinds of what is told, as bits

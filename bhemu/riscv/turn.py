@@ -13,18 +13,8 @@ from bhemu.riscv.isa import alignment_masks, decode, rv32i, zaamo
 from bhemu.riscv.semantics import JUMP_SELF
 from bhemu.tensix import observe
 from bhemu.tensix.frontend import FIFO_FULL
-from bhemu.tensix.rules import GUEST, UB, UNIMPLEMENTED, error, note
-from bhemu.tensix.state import (
-    ASSERTED,
-    BLOCKED,
-    FIFO_DEPTH,
-    LOCAL_SIZE,
-    OFFSET,
-    PARKED,
-    RUNNING,
-    THREADS,
-)
-from bhemu.tensix.stops import (
+from bhemu.tensix.rules import (
+    GUEST,
     INSTRUCTIONS,
     LOOK,
     STOP_ASSERT,
@@ -37,6 +27,20 @@ from bhemu.tensix.stops import (
     STOP_TIME,
     STOP_UNTIL,
     STOP_WATCH,
+    UB,
+    UNIMPLEMENTED,
+    error,
+    note,
+)
+from bhemu.tensix.state import (
+    ASSERTED,
+    BLOCKED,
+    FIFO_DEPTH,
+    LOCAL_SIZE,
+    OFFSET,
+    PARKED,
+    RUNNING,
+    THREADS,
 )
 from bhemu.tensix.thread import until_holds
 

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from bhemu.jit.subset import njit
-from bhemu.tensix.rules import DONE, IDLE, UB, condition, error, follows_llk, refuse
+from bhemu.tensix.rules import DONE, IDLE, STOP_TIME, UB, condition, error, follows_llk, refuse
 from bhemu.tensix.state import FIFO_DEPTH
-from bhemu.tensix.stops import STOP_TIME
 
 FIFO_FULL = condition("room in the instruction FIFO")
 

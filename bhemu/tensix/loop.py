@@ -7,8 +7,7 @@ import numpy as np
 from bhemu.jit.intrinsics import call_step
 from bhemu.jit.subset import njit
 from bhemu.tensix.frontend import drained
-from bhemu.tensix.state import BLOCKED, CORES, HALTED, RUNNING, THREADS
-from bhemu.tensix.stops import (
+from bhemu.tensix.rules import (
     STOP_DEADLOCK,
     STOP_IDLE,
     STOP_LIMIT,
@@ -23,6 +22,7 @@ from bhemu.tensix.stops import (
     round_passed,
     time_is_over,
 )
+from bhemu.tensix.state import BLOCKED, CORES, HALTED, RUNNING, THREADS
 from bhemu.tensix.thread import ALL_THREADS, step_thread, time_passes, until_holds
 
 # Rounds in which every core that runs only polls: many of them are done at once.

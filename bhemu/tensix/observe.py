@@ -7,8 +7,8 @@ import numpy as np
 from bhemu.jit.intrinsics import LOAD, l1_word
 from bhemu.jit.subset import njit
 from bhemu.tensix import dest
+from bhemu.tensix.rules import STOP_LOG, clock_reached
 from bhemu.tensix.state import COUNTED, LOG_SIZE, THREADS
-from bhemu.tensix.stops import STOP_LOG, clock_reached
 
 # One place that is looked at around every traced word, and one word before which all stops.
 #

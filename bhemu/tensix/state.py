@@ -9,7 +9,7 @@ from bhemu.jit.record import PAGE, Member, Record, layout, offsets_of
 from bhemu.jit.subset import JIT, intrinsic, njit, signature
 from bhemu.memmap import DEVICE_BASE, L1_SIZE
 from bhemu.tensix.dest import UNWRITTEN
-from bhemu.tensix.stops import LOOK, LOOK_EVERY, TIME_SLICE
+from bhemu.tensix.rules import LOOK, LOOK_EVERY, TIME_SLICE
 from bhemu.tensix.unspecified import CELLS
 
 # The architectural state of a tile: one structured record.
@@ -428,7 +428,7 @@ MEMBERS = (
     Member("quiet", _i64, (1,), "rounds since the last Tensix word"),
     Member("quiet_next", _i64, (1,), "value of `quiet` at which to look"),
     Member("quiet_words", _i64, (1,), "words executed when `quiet` began to count"),
-    # when compiled code returns, see tensix/stops.py (never architectural)
+    # when compiled code returns, see tensix/rules.py (never architectural)
     Member("time_slice", _i64, (1,), "how long it runs, in processor ticks"),
     Member("look_every", _i64, (1,), "words between looks at the time"),
     Member("look_left", _i64, (1,), "words until the next look"),

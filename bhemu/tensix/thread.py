@@ -11,14 +11,16 @@ from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.frontend import fetch
 from bhemu.tensix.insn import STALL_ANY, WAKES, WAKES_BY_BANK, WAKES_NOBODY
 from bhemu.tensix.observe import nearly_full, record_word
-from bhemu.tensix.rules import DONE, IDLE, condition
-from bhemu.tensix.stops import (
+from bhemu.tensix.rules import (
+    DONE,
+    IDLE,
     STOP_BREAKPOINT,
     STOP_LOG,
     STOP_STEP,
     STOP_TIME,
     STOP_UNTIL,
     STOP_WATCH,
+    condition,
     stop,
 )
 

@@ -22,7 +22,23 @@ from bhemu.tensix import answers, in_flight, issue, observe
 from bhemu.tensix.frontend import FROM_PUSH, expanding, fetch, queued
 from bhemu.tensix.in_flight import NEVER
 from bhemu.tensix.loop import idle_or_deadlock, quiet
-from bhemu.tensix.rules import DONE, IDLE, condition
+from bhemu.tensix.rules import (
+    DONE,
+    IDLE,
+    STOP_BREAKPOINT,
+    STOP_LIMIT,
+    STOP_LOG,
+    STOP_QUIET,
+    STOP_STEP,
+    STOP_TIME,
+    STOP_UNTIL,
+    STOP_WATCH,
+    close_time_slice,
+    condition,
+    open_time_slice,
+    stop,
+    time_is_over,
+)
 from bhemu.tensix.state import (
     AGENTS,
     ANSWERS,
@@ -33,20 +49,6 @@ from bhemu.tensix.state import (
     SCALAR_RESULTS,
     THREADS,
     UNITS,
-)
-from bhemu.tensix.stops import (
-    STOP_BREAKPOINT,
-    STOP_LIMIT,
-    STOP_LOG,
-    STOP_QUIET,
-    STOP_STEP,
-    STOP_TIME,
-    STOP_UNTIL,
-    STOP_WATCH,
-    close_time_slice,
-    open_time_slice,
-    stop,
-    time_is_over,
 )
 from bhemu.tensix.thread import hold, taker, tell_waiting, time_passes, until_holds
 from bhemu.tensix.units.counters import SETDVALID

@@ -16,8 +16,8 @@ from bhemu.riscv.formats import Atomic, Branch, Fence, Load, Register, RegisterI
 from bhemu.riscv.isa import rv32i
 from bhemu.tensix.config import CONFIG_WORDS
 from bhemu.tensix.frontend import MOP
+from bhemu.tensix.rules import STOP_STEP, STOP_TIME
 from bhemu.tensix.state import CORES, RESET, THREADS
-from bhemu.tensix.stops import STOP_STEP, STOP_TIME
 from bhemu.timing.core import word_at
 from bhemu.why.order import clocks, notes, polls, requests, shadow, words
 from bhemu.why.order import record as r
