@@ -97,7 +97,7 @@ def run_command(**values: Any) -> int:
 
             install(values["plugins"], target.machine, opened)
         if logs:
-            from bhemu.debug.commit_log import CommitLog
+            from bhemu.debug.trace import CommitLog
 
             CommitLog(target.tile, opened.enter_context(_opened(values["log_commits"])))
         if values["gdb"]:

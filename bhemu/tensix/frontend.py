@@ -269,7 +269,7 @@ def _recorded(s: Any, t: Any, word: Any) -> Any:
 def fetch(s: Any, t: Any) -> Any:
     """Bring the next word of thread `t` to the wait gate: DONE, IDLE (there is none) or error.
 
-    STOP_TIME: a look is due (stops.py), because of words that the front end keeps for itself.
+    STOP_TIME: a look is due (rules.py), because of words that the front end keeps for itself.
     """
     while True:
         if s.play_left[t] > 0:

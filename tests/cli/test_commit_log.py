@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bhemu.debug.commit_log import text
+from bhemu.debug.trace import text
 from bhemu.memmap import CORE_NAMES
 
 ADD1 = Path(__file__).parents[2] / "elfs" / "add1"
