@@ -8,8 +8,7 @@ import pytest
 
 import bhemu.kernel
 from bhemu import Tile
-from bhemu.debug.explain import explain
-from bhemu.debug.kernel_names import kernel_names
+from bhemu.debug.explain import explain, kernel_names
 from bhemu.debug.places import fields
 from bhemu.errors import InputError
 from bhemu.tensix import config_fields, thread_fields
