@@ -14,8 +14,8 @@ from bhemu.program import files
 
 if TYPE_CHECKING:
     from bhemu.cli.summary import Target
-    from bhemu.debug.operations import Operation
     from bhemu.debug.profile import ChipProfile, Profile
+    from bhemu.debug.spans import Operation
     from bhemu.launch.session import RunResult
     from bhemu.machine.machine import Chip, Machine
 
@@ -177,7 +177,7 @@ def _run(chosen: Settings, progress: Progress, *, spans: bool = False, without: 
 
 def _operations(target: "Target") -> "list[Operation]":
     """Those of a session, while it runs."""
-    from bhemu.debug.operations import Operations
+    from bhemu.debug.spans import Operations
     from bhemu.hosts.naming import of_environment
 
     chip, host = cast("Chip", target.machine), target.machine.loop.host

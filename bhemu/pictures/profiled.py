@@ -11,9 +11,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from bhemu.debug.operations import Operation
 from bhemu.debug.profile import AGENTS, ChipProfile, Link, Profile, Row
-from bhemu.debug.spans import Request, Timeline, requests
+from bhemu.debug.spans import Operation, Request, Timeline, requests
 from bhemu.devices.noc_map import HEIGHT, WIDTH
 from bhemu.machine.machine import Machine
 from bhemu.machine.tile import Tile
