@@ -13,8 +13,7 @@ from bhemu.errors import EXIT_INTERRUPTED, EXIT_OK, InputError
 
 if TYPE_CHECKING:
     from bhemu.cli.summary import Target
-    from bhemu.debug.ulps import TileError
-    from bhemu.debug.value_origin import Finder, Origin
+    from bhemu.debug.numerics import Finder, Origin, TileError
     from bhemu.program.schema import OutputSpec, Program
 
 _WIDTH = 100
@@ -46,7 +45,7 @@ def numerics_command(**values: Any) -> int:
     progress = Progress(chosen.quiet or chosen.as_json)
     with progress.starting():
         from bhemu.cli.summary import Target
-        from bhemu.debug.value_origin import Finder
+        from bhemu.debug.numerics import Finder
         from bhemu.launch.session import Launched
 
         exact = _exact(chosen.program, values["against"])
@@ -92,7 +91,7 @@ class Exact:
 
 def _exact(program: "Program", against: tuple[str, ...]) -> Exact:
     """What --against gives, else the expected files."""
-    from bhemu.debug.ulps import read_exact
+    from bhemu.debug.numerics import read_exact
     from bhemu.program.toml import suggestion
 
     names = [spec.name for spec in program.outputs]
@@ -157,19 +156,19 @@ class Measured:
 def _measure(target: "Target", finder: "Finder", spec: "OutputSpec", values: "Exact") -> Measured:
     import numpy as np
 
-    from bhemu.debug import ulps
+    from bhemu.debug import numerics
     from bhemu.program import codecs, tensor
 
     exact = values.of[spec.name]
     _, data = target.machine.output(spec)
     got, fmt = tensor.decode(data, spec.shape, spec.dtype, spec.layout), codecs.FORMATS[spec.dtype]
-    first = ulps.first_not_finite(got)
+    first = numerics.first_not_finite(got)
     source = None if first is None else finder.origin(spec, first)
-    error = None if exact is None else ulps.distances(got, exact, fmt)
+    error = None if exact is None else numerics.distances(got, exact, fmt)
     return Measured(
         spec=spec,
-        tiles=None if exact is None else ulps.by_tile(got, exact, fmt, spec.layout),
-        mean=0.0 if error is None else ulps.mean(error),
+        tiles=None if exact is None else numerics.by_tile(got, exact, fmt, spec.layout),
+        mean=0.0 if error is None else numerics.mean(error),
         not_finite=int((~np.isfinite(codecs.widen(got))).sum()),
         first=first,
         value=0.0 if first is None else float(got[first]),
@@ -194,7 +193,7 @@ def _table(result: Measured, rows: int) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from bhemu.debug.ulps import place
+    from bhemu.debug.numerics import place
 
     table = Table(box=None, pad_edge=False)
     for name in ("max ULP", "mean", "not finite", "got", "exact"):
@@ -211,7 +210,7 @@ def _table(result: Measured, rows: int) -> None:
 
 
 def _show_first(result: Measured) -> None:
-    from bhemu.debug.ulps import place
+    from bhemu.debug.numerics import place
 
     spec = result.spec
     assert result.first is not None

@@ -101,7 +101,7 @@ class Breaking(Inspecting):
         access = args.pop() if args and args[-1] in ACCESS else "w"
         if not args:
             raise InputError("usage: watch PLACE [r|w|rw] [if EXPRESSION]")
-        from bhemu.debug.value_origin import watched_text
+        from bhemu.debug.numerics import watched_text
 
         try:
             point = self._stepping.watch(self.core, watched_text(self.tile, "".join(args)), access)

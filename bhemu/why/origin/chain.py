@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bhemu.debug.value_origin import datum, element
+from bhemu.debug.numerics import datum, element
 from bhemu.devices.bus.address_map import block_name
 from bhemu.errors import BhemuError, InputError, Where
 from bhemu.machine.core import Core

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from bhemu.debug.value_origin import datum, element
+from bhemu.debug.numerics import datum, element
 from bhemu.errors import InputError, Where
 from bhemu.jit.subset import JIT
 from bhemu.machine.resolve import resolve
