@@ -227,7 +227,7 @@ def _kernel(folder: Path) -> int:
 
 def template(target: Path, kind: str) -> str:
     """The text of a new program of `kind` at `target`."""
-    from bhemu.program.codecs import DTYPES
+    from bhemu.program.tensor import DTYPES
 
     named = target.resolve()
     title = named.parent.name if target.name == "PROGRAM.toml" else target.stem

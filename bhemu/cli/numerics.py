@@ -157,11 +157,11 @@ def _measure(target: "Target", finder: "Finder", spec: "OutputSpec", values: "Ex
     import numpy as np
 
     from bhemu.debug import numerics
-    from bhemu.program import codecs, tensor
+    from bhemu.program import tensor
 
     exact = values.of[spec.name]
     _, data = target.machine.output(spec)
-    got, fmt = tensor.decode(data, spec.shape, spec.dtype, spec.layout), codecs.FORMATS[spec.dtype]
+    got, fmt = tensor.decode(data, spec.shape, spec.dtype, spec.layout), tensor.FORMATS[spec.dtype]
     first = numerics.first_not_finite(got)
     source = None if first is None else finder.origin(spec, first)
     error = None if exact is None else numerics.distances(got, exact, fmt)
@@ -169,7 +169,7 @@ def _measure(target: "Target", finder: "Finder", spec: "OutputSpec", values: "Ex
         spec=spec,
         tiles=None if exact is None else numerics.by_tile(got, exact, fmt, spec.layout),
         mean=0.0 if error is None else numerics.mean(error),
-        not_finite=int((~np.isfinite(codecs.widen(got))).sum()),
+        not_finite=int((~np.isfinite(tensor.widen(got))).sum()),
         first=first,
         value=0.0 if first is None else float(got[first]),
         origin=source,

@@ -15,7 +15,7 @@ from bhemu.launch.session import Launched
 from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
 from bhemu.machine.word_text import TracedWord
-from bhemu.program import codecs, files, input_files, tensor
+from bhemu.program import files, input_files, tensor
 from bhemu.program.coordinates import XY
 from bhemu.program.schema import OutputSpec, Program
 from bhemu.program.toml import suggestion
@@ -42,10 +42,10 @@ def read_exact(path: Path, shape: Sequence[int], name: str) -> Floats:
         raise InputError(
             f"exact values of {name}: {path} has shape {array.shape}, the output {tuple(shape)}"
         )
-    return codecs.widen(array)
+    return tensor.widen(array)
 
 
-def spacing(exact: Floats, fmt: codecs.Format) -> Floats:
+def spacing(exact: Floats, fmt: tensor.Format) -> Floats:
     """Distance between neighbouring values of a format at each exact value.
 
     Of a bfp format it follows from the greatest of the 16 values that share an exponent.
@@ -54,7 +54,7 @@ def spacing(exact: Floats, fmt: codecs.Format) -> Floats:
         return np.ones_like(exact)
     size = np.abs(np.where(np.isfinite(exact), exact, 0.0))
     if fmt.kind == "bfp":
-        groups = size.reshape(*size.shape[:-1], -1, codecs.GROUP)
+        groups = size.reshape(*size.shape[:-1], -1, tensor.GROUP)
         size = np.broadcast_to(groups.max(axis=-1, keepdims=True), groups.shape).reshape(size.shape)
     lowest = 2.0 ** (1 - fmt.bias)
     digits = fmt.man - 1 if fmt.kind == "bfp" else fmt.man
@@ -72,12 +72,12 @@ def _greatest(size: Floats) -> Floats:
     return np.where(most == 0, all_of_it, most).reshape(size.shape)
 
 
-def distances(got: NDArray[Any], exact: Floats, fmt: codecs.Format) -> Floats:
+def distances(got: NDArray[Any], exact: Floats, fmt: tensor.Format) -> Floats:
     """ULP between what came out and the exact values; infinite where only one is not finite.
 
     An exact zero has no last place: there the unit is that of the greatest value of its tile.
     """
-    values = codecs.widen(got)
+    values = tensor.widen(got)
     finite = np.where(np.isfinite(exact), exact, 0.0)
     sizes = np.where(exact == 0, _greatest(np.abs(finite)), exact)
     with np.errstate(invalid="ignore"):
@@ -112,7 +112,7 @@ class TileError:
         return known
 
 
-def by_tile(got: NDArray[Any], exact: Floats, fmt: codecs.Format, layout: str) -> list[TileError]:
+def by_tile(got: NDArray[Any], exact: Floats, fmt: tensor.Format, layout: str) -> list[TileError]:
     """The errors of every tile in memory order; of the whole output where it has no tiles."""
     error = distances(got, exact, fmt)
     edge = tensor.EDGE.get(layout)
@@ -158,7 +158,7 @@ def mean(error: Floats) -> float:
 
 def first_not_finite(got: NDArray[Any]) -> tuple[int, ...] | None:
     """Index of the first NaN or infinity in the order of rows, None when there is none."""
-    bad = np.flatnonzero(~np.isfinite(codecs.widen(got)))
+    bad = np.flatnonzero(~np.isfinite(tensor.widen(got)))
     return tuple(int(i) for i in np.unravel_index(bad[0], got.shape)) if bad.size else None
 
 
@@ -500,7 +500,7 @@ def datum(base: int, spec: OutputSpec, index: tuple[int, ...]) -> tuple[int, int
     """(byte address of an element, mask of its bits in the aligned word that holds it)."""
     at = tensor.bit_offset(index, spec.shape, spec.dtype, spec.layout)
     address = base + at // 8
-    bits = codecs.FORMATS[spec.dtype].bits
+    bits = tensor.FORMATS[spec.dtype].bits
     return address, ((1 << bits) - 1) << (8 * (address & 3) + at % 8)
 
 
@@ -539,7 +539,7 @@ def watched_text(tile: Tile, text: str) -> str:
     spec, index = (None, ()) if program is None else element(program, text)
     if spec is None:
         return text
-    offset, length = datum(0, spec, index)[0], max(codecs.FORMATS[spec.dtype].bits // 8, 1)
+    offset, length = datum(0, spec, index)[0], max(tensor.FORMATS[spec.dtype].bits // 8, 1)
     if spec.dram is None:
         if spec.tile not in (None, tile.xy):
             raise InputError(f"{text} does not lie in the L1 of this tile", hint="--tile x,y")

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bhemu.errors import InputError
-from bhemu.program import codecs
-from bhemu.program.codecs import Format, Words
+from bhemu.program import tensor
 from bhemu.program.tensor import (
+    Format,
+    Words,
     decode,
     element_bits,
     encode,
@@ -152,7 +153,7 @@ class _Pair:
 
     fmt: Format
     layout: str
-    values: tuple[codecs.Floats, codecs.Floats]
+    values: tuple[tensor.Floats, tensor.Floats]
     bits: tuple[Words, Words]
     ulp: NDArray[np.int64]
 
@@ -198,10 +199,10 @@ def _pair(
             raise InputError(f"{name}: {shapes[0]}, expected {shapes[1]}")
         got = encode(numbers, dtype, layout)
     bits = (element_bits(data, shape, dtype, layout), element_bits(got, shape, dtype, layout))
-    target = codecs.widen(decode(data, shape, dtype, layout))
+    target = tensor.widen(decode(data, shape, dtype, layout))
     if how == "close" and fmt.kind != "raw":
-        target = codecs.widen(wanted)
-    values = (target, codecs.widen(decode(got, shape, dtype, layout)))
+        target = tensor.widen(wanted)
+    values = (target, tensor.widen(decode(got, shape, dtype, layout)))
     # Distance in representable values; 0 between two NaN, _NO_ULP between NaN and a number
     first, second = (_ordinal(words, fmt) for words in bits)
     nan = [np.isnan(v) for v in values]

@@ -18,19 +18,8 @@ from bhemu.memmap import (
     RISCV_DEBUG_REG_SOFT_RESET_0,
     SOFT_RESET_ALL,
 )
-from bhemu.program import (
-    codecs,
-    comparison,
-    coordinates,
-    files,
-    limits,
-    options,
-    recorded,
-    tensor,
-    toml,
-)
+from bhemu.program import comparison, coordinates, files, limits, options, recorded, tensor, toml
 from bhemu.program.building import build_from, elf_file
-from bhemu.program.codecs import DTYPES
 from bhemu.program.coordinates import At, check_l1, read_at
 from bhemu.program.input_files import (
     Archive,
@@ -56,6 +45,7 @@ from bhemu.program.specs import RunSpec as RunSpec
 from bhemu.program.specs import SetSpec as SetSpec
 from bhemu.program.specs import TileSpec as TileSpec
 from bhemu.program.specs import Until as Until
+from bhemu.program.tensor import DTYPES
 from bhemu.program.toml import REQUIRED, Table
 from bhemu.text import printable
 
@@ -116,7 +106,7 @@ def _page(table: Table, dtype: str, layout: str, shape: tuple[int, ...]) -> int:
     row = shape if edge is None else (edge, edge)
     if "page" in table:
         return 0
-    if layout == "raw" or (edge is None and codecs.FORMATS[dtype].kind == "bfp"):
+    if layout == "raw" or (edge is None and tensor.FORMATS[dtype].kind == "bfp"):
         table.fail("missing key page", hint="bytes that lie together in one bank")
     return tensor.encoded_size(row[-1:] if edge is None else row, dtype, layout)
 

@@ -8,15 +8,15 @@ import pytest
 
 from bhemu.debug import numerics
 from bhemu.errors import InputError
-from bhemu.program import codecs, tensor
+from bhemu.program import tensor
 
-FP32, BF16 = codecs.FORMATS["fp32"], codecs.FORMATS["bf16"]
+FP32, BF16 = tensor.FORMATS["fp32"], tensor.FORMATS["bf16"]
 
 
 @pytest.mark.parametrize(("name", "digits", "lowest"), [("fp32", 23, -126), ("bf16", 7, -126)])
 def test_spacing_is_that_of_the_neighbouring_value(name: str, digits: int, lowest: int) -> None:
     """Counted on patterns: the next one above is one spacing away."""
-    fmt = codecs.FORMATS[name]
+    fmt = tensor.FORMATS[name]
     x = np.array([1.0, 1.5, 2.0, 3.999, 1e-30, 1e30, 2.0**lowest, 2.0 ** (lowest - 3), 0.0])
     for value, unit in zip(x, numerics.spacing(x, fmt), strict=True):
         exponent = max(np.floor(np.log2(value)) if value else lowest, lowest)
@@ -32,14 +32,14 @@ def test_distances() -> None:
 
 def test_integers_count_in_ones() -> None:
     got, exact = np.array([3, -4]), np.array([2.5, -6.0])
-    assert numerics.distances(got, exact, codecs.FORMATS["int32"]).tolist() == [0.5, 2.0]
+    assert numerics.distances(got, exact, tensor.FORMATS["int32"]).tolist() == [0.5, 2.0]
 
 
 def test_bfp_counts_in_steps_of_the_shared_exponent() -> None:
     """The greatest of 16 decides: 6 digits after its leading one for bfp8."""
     exact = np.full((1, 32), 1.0)
     exact[0, 3] = 8.0
-    unit = numerics.spacing(exact, codecs.FORMATS["bfp8"])
+    unit = numerics.spacing(exact, tensor.FORMATS["bfp8"])
     assert unit[0, :16].tolist() == [8 / 64] * 16
     assert unit[0, 16:].tolist() == [1 / 64] * 16
 
@@ -140,7 +140,7 @@ def test_a_datum_with_a_shared_exponent_is_found_in_memory(dtype: str, layout: s
         assert after[index] == 0
 
 
-@pytest.mark.parametrize("name", codecs.DTYPES)
+@pytest.mark.parametrize("name", tensor.DTYPES)
 @pytest.mark.parametrize(
     "exact",
     [[1.0, 2.0, 3.0, 4.0], [1.7e308, -1.7e308, 1.7e308, 0.0], [np.nan, np.inf, 5e-324, 0.0]],
@@ -149,7 +149,7 @@ def test_no_bit_pattern_of_an_output_makes_numpy_complain(name: str, exact: list
     """A signalling NaN and values near the ends of both formats; warnings are errors here."""
     words = np.array([0x7F800001, 0x7F7FFFFF, 0x00000001, 0xFF800000], np.uint32)
     got, wanted = np.tile(words.view(np.float32), (4, 8)), np.tile(exact, (4, 8))
-    (found,) = numerics.by_tile(got, wanted, codecs.FORMATS[name], "raw")
+    (found,) = numerics.by_tile(got, wanted, tensor.FORMATS[name], "raw")
     assert found.infinite > 0
     assert numerics.first_not_finite(got) == (0, 0)
 
@@ -158,7 +158,7 @@ def test_at_an_exact_zero_the_unit_is_that_of_its_tile() -> None:
     exact = np.zeros((64, 32))
     exact[3, 4] = 4.0
     got = exact + 2.0**-5
-    far = numerics.distances(got, exact, codecs.FORMATS["bf16"])
+    far = numerics.distances(got, exact, tensor.FORMATS["bf16"])
     assert far[:32] == pytest.approx(1.0)
     assert far[32:] == pytest.approx(1.0), "a tile of zeros has the unit of the whole"
     assert numerics.distances(np.full(3, 2.0**-7), np.zeros(3), BF16).tolist() == [1.0] * 3

@@ -12,9 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bhemu.errors import InputError
-from bhemu.program.codecs import DTYPES, FORMATS, Format
 from bhemu.program.comparison import compare
-from bhemu.program.tensor import decode, encode
+from bhemu.program.tensor import DTYPES, FORMATS, Format, decode, encode
 
 NUMBERS = [name for name in DTYPES if name != "raw"]
 PLAIN = [name for name in NUMBERS if FORMATS[name].kind != "bfp"]

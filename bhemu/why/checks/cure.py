@@ -19,10 +19,9 @@ from bhemu.machine.hang.explore import reachable
 from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES, TENSIX_CFG_BASE, TENSIX_CFG_END
 from bhemu.program import toml
-from bhemu.program.codecs import DTYPES
 from bhemu.program.schema import SAVED_STATE, Program
 from bhemu.program.specs import InputSpec, OutputSpec
-from bhemu.program.tensor import LAYOUTS
+from bhemu.program.tensor import DTYPES, LAYOUTS
 from bhemu.riscv.assembly import NOP, jal, li, ttinsn
 from bhemu.riscv.formats import Pushed, Store
 from bhemu.riscv.isa import decode as decode_riscv
