@@ -17,8 +17,7 @@ from bhemu.machine.tile import Tile
 from bhemu.program import coordinates, loader, recorded, schema
 from bhemu.program.coordinates import XY, At, check_l1
 from bhemu.program.input_files import encode_values, read_image
-from bhemu.program.lateness import NOC
-from bhemu.program.options import CHIP_ONLY, OPTIONS, LaunchOptions
+from bhemu.program.options import CHIP_ONLY, NOC, OPTIONS, LaunchOptions
 from bhemu.program.outputs import Result, check_saves, collect
 from bhemu.program.specs import CoreSpec, FirmwareSpec, InputSpec, SetSpec, TileSpec
 

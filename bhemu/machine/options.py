@@ -7,8 +7,7 @@ from typing import Any, TypeVar
 
 from bhemu import arguments
 from bhemu.errors import InputError
-from bhemu.program.lateness import Lateness, lateness
-from bhemu.program.options import ENGINES, REFERENCES, declared
+from bhemu.program.options import ENGINES, REFERENCES, Lateness, declared, lateness
 from bhemu.tensix import rules
 from bhemu.tensix.prng import DOWN, RANDOM, REFUSED, UP
 

@@ -2,7 +2,7 @@
 
 Few agents are slow at a time, for some hundred or thousand cycles, and so much that others get
 ahead of them: what nothing orders then happens in the other order (probabilistic concurrency
-testing). A run may also be told which acts alone are late (program/lateness.py): then the seed
+testing). A run may also be told which acts alone are late (program/options.py): then the seed
 and the count of an act decide by how much, whatever else is late. Every delay has a number.
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 from bhemu.jit.subset import njit
 from bhemu.noc.delivery import LEAST, MOST, SCALES, TILE_BITS, mixed
 from bhemu.program.coordinates import XY
-from bhemu.program.lateness import Lateness
+from bhemu.program.options import Lateness
 from bhemu.tensix.state import DRAWN, LATE_AGENTS, LATE_LOG
 
 _FACTOR, _TERM = np.uint64(6364136223846793005), np.uint64(1442695040888963407)  # Knuth's MMIX

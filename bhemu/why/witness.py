@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from bhemu.errors import Limit
 from bhemu.program.coordinates import XY
-from bhemu.program.lateness import NOC, Acts, Lateness
+from bhemu.program.options import NOC, Acts, Lateness
 from bhemu.program.schema import SESSION
 from bhemu.text import joined
 from bhemu.timing import cycles

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from bhemu.memmap import CORE_NAMES
 from bhemu.noc.grid import XY
-from bhemu.program.lateness import Acts
+from bhemu.program.options import Acts
 from bhemu.tensix.insn import BLOCKS, decode
 from bhemu.why.check import Check, Context
 from bhemu.why.checks.buffers import shared_bytes
