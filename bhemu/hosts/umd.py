@@ -13,7 +13,7 @@ from bhemu import memmap as mm
 from bhemu.errors import Assert, BhemuError, InputError, NoProgress, NotModelled
 from bhemu.hosts.watchdog import seen_ahead
 from bhemu.program import limits
-from bhemu.program.recorded import READ, WRITE, Recorder
+from bhemu.program.input_files import READ, WRITE, Recorder
 
 if TYPE_CHECKING:
     from bhemu.machine.machine import Machine
