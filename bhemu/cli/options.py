@@ -14,7 +14,6 @@ from bhemu.cli import output
 from bhemu.errors import InputError
 from bhemu.memmap import CORE_NAMES
 from bhemu.program import coordinates, files, toml
-from bhemu.program.building import outdated
 from bhemu.program.options import Option, SeedOr, Whole, Words, given_in
 
 if TYPE_CHECKING:
@@ -292,6 +291,7 @@ def _on_a_core(path: str, cores: tuple[str, ...]) -> tuple[str, ...]:
 def settings(values: dict[str, Any]) -> Settings:
     """The settings of a command's parameters; InputError for what cannot be read."""
     from bhemu.program.cli_overrides import with_options
+    from bhemu.program.specs import outdated
 
     program = with_options(program_of(values), values)
     warnings = outdated(program)

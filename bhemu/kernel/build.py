@@ -13,7 +13,7 @@ from bhemu.errors import InputError
 from bhemu.kernel.compiler import LIBRARY, Compiler, run
 from bhemu.memmap import CORE_NAMES
 from bhemu.program import files, toml
-from bhemu.program.building import SOURCES, STATE, BuildSpec, build_from, source_of, stamp
+from bhemu.program.specs import SOURCES, STATE, BuildSpec, build_from, source_of, stamp
 from bhemu.program.toml import Table
 
 _FRAMES = {"elf": "lib", "image": "lib", "tt-metal": "kernel"}  # start code, linker scripts

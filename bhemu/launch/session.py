@@ -300,7 +300,7 @@ def placed_tiles(machine: Any, program: schema.Program) -> Iterator[tuple[Tile, 
 
 
 def _follow(machine: Any, program: schema.Program, options: Mapping[str, Any]) -> EndCondition:
-    """A input_files session: its host will do again what it did; nothing is on the machine yet."""
+    """A recorded session: its host will do again what it did; nothing is on the machine yet."""
     from bhemu.machine.recorded_host import RecordedHost
 
     assert program.path is not None

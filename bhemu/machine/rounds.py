@@ -237,7 +237,7 @@ class RoundsOnNetwork(Rounds):
         return int(self._network.state.round[0])
 
     def put_limit(self, clock: int | None) -> None:
-        """As of every machine: a tile rules in its turn when that brings the clock there."""
+        """As of every machine: a tile stops in its turn when that brings the clock there."""
         c = self._network.state
         if self.tile_limits:
             clock = None

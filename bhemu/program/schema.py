@@ -19,7 +19,6 @@ from bhemu.memmap import (
     SOFT_RESET_ALL,
 )
 from bhemu.program import comparison, coordinates, files, input_files, limits, options, tensor, toml
-from bhemu.program.building import build_from, elf_file
 from bhemu.program.coordinates import At, check_l1, read_at
 from bhemu.program.input_files import (
     Archive,
@@ -31,7 +30,7 @@ from bhemu.program.input_files import (
 from bhemu.program.loader import LOCAL_MODES, Local
 from bhemu.program.options import BANKS, CHIPS
 from bhemu.program.options import ENGINES as ENGINES
-from bhemu.program.specs import PAGE_ALIGNMENT
+from bhemu.program.specs import PAGE_ALIGNMENT, build_from, elf_file
 from bhemu.program.specs import XY as XY
 from bhemu.program.specs import BufferSpec as BufferSpec
 from bhemu.program.specs import ChipSpec as ChipSpec
@@ -201,7 +200,7 @@ def saved_program(path: Path) -> Program:
         raise InputError(f"{path}: not a saved state: {error}", hint=_HINT) from error
 
 
-# A input_files session as a program: the host does again what it did.
+# A recorded session as a program: the host does again what it did.
 
 SESSION = "session"
 _RESET, _HELD = DEBUG_BASE + RISCV_DEBUG_REG_SOFT_RESET_0, SOFT_RESET_ALL.to_bytes(4, "little")

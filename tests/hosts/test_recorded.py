@@ -139,7 +139,7 @@ def test_a_read_that_differs_is_told(session: tuple[Path, Chip], tmp_path: Path)
         (host,) = target.check()
         first, *told = str(host).splitlines()
         assert first.startswith("host reads  1 of ")
-        assert told == [f"  ({x},{y}) {RESULT:#x}: input_files 08000000, got 09000000"]
+        assert told == [f"  ({x},{y}) {RESULT:#x}: recorded 08000000, got 09000000"]
     done = subprocess.run(
         [sys.executable, "-m", "bhemu", "run", str(tmp_path / "wrong")],
         capture_output=True, text=True,
@@ -289,7 +289,7 @@ def test_a_packet_that_differs_is_told(linked: list[Path], tmp_path: Path) -> No
     target = Launched(Program.load(tmp_path / "wrong"))
     assert target.finish().error is None
     (host,) = target.check()
-    assert str(host).splitlines()[1] == "  (22,25) 0x9000: input_files 46726f6d, got 66726f6d"
+    assert str(host).splitlines()[1] == "  (22,25) 0x9000: recorded 46726f6d, got 66726f6d"
 
 
 @pytest.mark.parametrize("place", [(2, 2), (-1, 2), (0, 3), (0, 0)])
