@@ -18,8 +18,8 @@ import bhemu  # noqa: E402
 import bhemu.devices  # noqa: E402
 from bhemu.bits import Bits  # noqa: E402
 from bhemu.cli import main  # noqa: E402
-from bhemu.cli.help import ALL  # noqa: E402
 from bhemu.cli.isa import row  # noqa: E402
+from bhemu.cli.options import ALL  # noqa: E402
 from bhemu.devices.bus.address_map import NAMED  # noqa: E402
 from bhemu.devices.bus.naming import fields_of  # noqa: E402
 from bhemu.machine.sentences import RULES  # noqa: E402

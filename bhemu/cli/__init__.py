@@ -84,7 +84,7 @@ class Commands(click.Group):
             return None
         module = importlib.import_module(f"bhemu.cli.{COMMANDS[cmd_name][0]}")
         command: click.Command = getattr(module, f"{cmd_name}_command")
-        from bhemu.cli.help import Command
+        from bhemu.cli.options import Command
 
         command.__class__ = Command  # as if each were declared with it
         return command
