@@ -44,7 +44,7 @@ _MORE = {
     "llk": ("serve", "Show how to run tt-llk's tests on an emulated tile."),
     "serve": ("serve", "Serve a chip to the host that listens at NNG_SOCKET_ADDR."),
     "mcp": ("mcp", "Serve run, why, profile, explain, read, step, build to an agent."),
-    "completion": ("completion", "Print what completes commands and options in a shell."),
+    "completion": ("options", "Print what completes commands and options in a shell."),
 }
 _OLD = {
     "isa": ("isa", "List the Tensix instructions, or explain one."),
