@@ -23,7 +23,7 @@ _FIRST = {
     "why": ("why", "Run a program and tell what is wrong, or what made PLACE."),
     "report": ("why", "Run a program and write a report of it, one HTML file."),
     "trace": ("dump", "Run a program and print each Tensix word that was executed."),
-    "build": ("build", "Compile and link the ELFs of a program from C, if changed."),
+    "build": ("new", "Compile and link the ELFs of a program from C, if changed."),
     "new": ("new", "Write a commented PROGRAM.toml, or a kernel that runs."),
     "explain": ("isa", "Say what something is; list instructions; disassemble."),
     "gdb": ("step", "Launch a program and wait for gdb, its five cores as threads."),

@@ -1,8 +1,10 @@
-"""`bhemu run` runs a program and compares its outputs; `bhemu check` only reads it."""
+"""`bhemu run` runs a program, with its plugins, and compares outputs; `bhemu check` reads it."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, ExitStack, nullcontext
+from pathlib import Path
+from types import CodeType
 from typing import IO, TYPE_CHECKING, Any
 
 import click
@@ -12,7 +14,7 @@ from bhemu.cli import handover, options, output
 from bhemu.cli.output import Progress
 from bhemu.errors import EXIT_DIFFERS, EXIT_INTERRUPTED, EXIT_OK, BhemuError, InputError
 from bhemu.jit import interpreted
-from bhemu.program import coordinates, schema
+from bhemu.program import coordinates, files, schema
 
 if TYPE_CHECKING:
     from bhemu.cli.summary import Target
@@ -23,6 +25,52 @@ if TYPE_CHECKING:
     from bhemu.why.findings import Finding
 
     Look = Callable[[], list[Finding] | None]
+
+
+# Plugins of `bhemu run`: files of Python whose functions a run calls (docs/plugins.md).
+
+
+_HINT = "def install(machine): calls machine.on_word, on_pc or on_access (docs/plugins.md)"
+
+
+def install(paths: Iterable[str], machine: Any, ended: ExitStack) -> None:
+    """Run the `install` of each file; what it returns is called when `ended` is closed.
+
+    InputError names file and line of what is wrong in one.
+    """
+    for name in paths:
+        names: dict[str, Any] = {"__name__": Path(name).stem, "__file__": name}
+        code = _compiled(Path(name))
+        _called(code, exec, code, names)
+        function = names.get("install")
+        if not callable(function):
+            raise InputError(f"--plugin: {name} has no function install", hint=_HINT)
+        end = _called(function, function, machine)
+        if end is not None and not callable(end):
+            hint = "return nothing, or a function that is called when the run has ended"
+            raise InputError(f"--plugin: {name}: install returns {type(end).__name__}", hint=hint)
+        if end is not None:
+            ended.callback(_called, end, end)
+
+
+def _compiled(path: Path) -> CodeType:
+    source = files.read_bytes(path, "SOURCE_BYTES", "--plugin")
+    try:
+        return compile(source, str(path), "exec")
+    except (SyntaxError, ValueError) as problem:
+        line = getattr(problem, "lineno", None) or 1
+        text = f"{path}:{line}: {type(problem).__name__}: {getattr(problem, 'msg', problem)}"
+        raise InputError(text, hint="correct the plugin") from None
+
+
+def _called(function: Any, call: Callable[..., Any], *arguments: Any) -> Any:
+    """What a call returns; the error of what it raises, in `function` or below."""
+    try:
+        return call(*arguments)
+    except Exception as problem:
+        from bhemu.machine.callbacks import failure
+
+        raise failure(problem, function) from None
 
 
 @click.command("run")
@@ -93,8 +141,6 @@ def run_command(**values: Any) -> int:
             target.prepare_checks()
     with ExitStack() as opened:
         if values["plugins"]:
-            from bhemu.cli.plugins import install
-
             install(values["plugins"], target.machine, opened)
         if logs:
             from bhemu.debug.trace import CommitLog
