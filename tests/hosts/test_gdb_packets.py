@@ -44,7 +44,7 @@ def test_registers_are_those_of_the_tile(client) -> None:
 
 
 def test_a_csr_that_a_core_does_not_have_is_not_available(client) -> None:
-    from bhemu.hosts.gdb.description import CSRS, PC
+    from bhemu.hosts.gdb.target import CSRS, PC
     from bhemu.riscv import csr as csr_module
 
     number = PC + 1 + CSRS.index(csr_module.TT_CFG_SSTATUS0)

@@ -6,7 +6,7 @@ import socket
 from collections.abc import Callable
 
 from bhemu.errors import InputError
-from bhemu.hosts.gdb import description
+from bhemu.hosts.gdb import target
 from bhemu.hosts.gdb.packets import INTERRUPT, MOST, Closed, Connection, escape
 from bhemu.hosts.gdb.target import SIGNAL_NONE, Report, Target
 from bhemu.system import interrupts
@@ -128,7 +128,7 @@ class Session:
         core = self._thread(text[1:])
         if core is None:
             return _ERROR
-        return description.extra(self._target.core(core)).encode().hex().encode()
+        return target.extra(self._target.core(core)).encode().hex().encode()
 
     # Registers and memory
 
@@ -147,7 +147,7 @@ class Session:
     def _set_registers(self, text: str) -> bytes:
         data = bytes.fromhex(text)
         done = True
-        for number in range(min(len(data) // 4, description.PC + 1)):
+        for number in range(min(len(data) // 4, target.PC + 1)):
             value = int.from_bytes(data[4 * number : 4 * number + 4], "little")
             done &= self._target.set_register(self._core, number, value)
         return _OK if done else _ERROR
@@ -242,14 +242,14 @@ class Session:
         return _OK
 
     def _transfer(self, text: str) -> bytes:
-        """A piece of one of the documents of description.py."""
+        """A piece of one of the documents of target.py."""
         _, what, way, name, place = text.split(":")
         tile = self._target.tile
         makers: dict[str, Callable[[], str]] = {
-            "features": description.registers,
-            "threads": lambda: description.threads(tile),
-            "exec-file": lambda: description.executable(tile),
-            "libraries": lambda: description.libraries(tile),
+            "features": target.registers,
+            "threads": lambda: target.threads(tile),
+            "exec-file": lambda: target.executable(tile),
+            "libraries": lambda: target.libraries(tile),
         }
         if what not in makers or way != "read" or name not in ("", "target.xml"):
             return b""
