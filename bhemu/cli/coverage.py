@@ -152,7 +152,7 @@ def _report(total: "LineCoverage") -> dict[str, Any]:
 
 def _parts(total: "LineCoverage") -> "dict[str, list[Source]]":
     """The sources of the programs themselves, and those of bhemu's C library."""
-    from bhemu.kernel.compiler import LIBRARY
+    from bhemu.kernel.build import LIBRARY
 
     found: dict[str, list[Source]] = {"library": [], "own": []}
     for name, source in total.sources.items():

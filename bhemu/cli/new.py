@@ -287,7 +287,7 @@ def build_command(
     math.elf from math.c, .cc or .S. Headers are found in lib/ of bhemu and where [build] says.
     """
     from bhemu.kernel import build
-    from bhemu.kernel.compiler import at_hand
+    from bhemu.kernel.build import at_hand
 
     planned = build.plan(folder)
     found: list[dict[str, object]] = []
