@@ -20,7 +20,7 @@ import golden_case  # noqa: E402
 
 from bhemu.debug import coverage as modes  # noqa: E402
 from bhemu.errors import BhemuError  # noqa: E402
-from bhemu.oracle.compare import Emulator  # noqa: E402
+from bhemu.oracle.libttsim import Emulator  # noqa: E402
 from bhemu.tensix.insn import instructions  # noqa: E402
 from random_programs import vectors  # noqa: E402
 from random_programs.units import generate  # noqa: E402

@@ -140,7 +140,7 @@ def _tally(
 ) -> "Tally":
     if workers == 1 or len(asked.indices) == 1:
         from bhemu.oracle import generators
-        from bhemu.oracle.compare import Judge
+        from bhemu.oracle.libttsim import Judge
 
         campaign = generators.load("campaign")
         judge = Judge(library, asked.reference)
@@ -172,7 +172,7 @@ def _compare(
     of_time: dict[str, int | str],
 ) -> "Verdict":
     from bhemu.oracle import programs
-    from bhemu.oracle.compare import Judge
+    from bhemu.oracle.libttsim import Judge
     from bhemu.program.schema import load_program
 
     path = Path(program)
@@ -190,7 +190,7 @@ def _compare(
 
 
 def _report(verdict: "Verdict", as_json: bool) -> int:
-    from bhemu.oracle.compare import DIFFERENT
+    from bhemu.oracle.libttsim import DIFFERENT
 
     code = EXIT_DIFFERS if verdict.verdict == DIFFERENT else EXIT_OK
     lines = [f"{verdict.name}: {verdict.verdict}", *(f"  {line}" for line in verdict.lines)]

@@ -25,8 +25,20 @@ from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES, L1_SIZE, SOFT_RESET_ALL
 from bhemu.metal import kernels
 from bhemu.metal.firmware import Firmware, Grid, read_firmware
-from bhemu.oracle.compare import EQUAL, Difference, Judge, Pair, describe, failed, outcome
-from bhemu.oracle.libttsim import RESET_PCS, Case, Library, Outcome, Simulator
+from bhemu.oracle.libttsim import (
+    EQUAL,
+    RESET_PCS,
+    Case,
+    Difference,
+    Judge,
+    Library,
+    Outcome,
+    Pair,
+    Simulator,
+    describe,
+    failed,
+    outcome,
+)
 from bhemu.program import coordinates, files, input_files, tensor
 from bhemu.program.coordinates import XY
 from bhemu.program.input_files import read_image

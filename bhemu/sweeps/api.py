@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 from bhemu import arguments
 from bhemu.errors import InputError, Internal
 from bhemu.oracle import generators
-from bhemu.oracle.compare import Judge
-from bhemu.oracle.libttsim import Library
+from bhemu.oracle.libttsim import Judge, Library
 from bhemu.program import files
 from bhemu.sweeps import results
 from bhemu.sweeps.engine import Lost, calls

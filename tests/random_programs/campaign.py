@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from bhemu.oracle.compare import DIFFERENT, EQUAL, Difference, Judge, Pair
+from bhemu.oracle.libttsim import DIFFERENT, EQUAL, Difference, Judge, Pair
 from random_programs import divergences
 from random_programs.plan import Plan
 from random_programs.reduction import study

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from bhemu.oracle.compare import BOTH_REFUSE, EQUAL, Difference, Judge, Pair, describe
+from bhemu.oracle.libttsim import BOTH_REFUSE, EQUAL, Difference, Judge, Pair, describe
 from random_programs.plan import Blocks, Plan, Step
 
 

@@ -4,8 +4,7 @@ import os
 
 import pytest
 
-from bhemu.oracle.compare import DIFFERENT, Emulator, Pair
-from bhemu.oracle.libttsim import ENVIRONMENT, find
+from bhemu.oracle.libttsim import DIFFERENT, ENVIRONMENT, Emulator, Pair, find
 from random_programs.dice import Dice
 from random_programs.divergences import ALWAYS, TABLE, Divergence, match
 from random_programs.units.accept import probe

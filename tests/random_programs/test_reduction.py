@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bhemu.oracle.compare import DIFFERENT, Pair
-from bhemu.oracle.libttsim import Case, Outcome
+from bhemu.oracle.libttsim import DIFFERENT, Case, Outcome, Pair
 from random_programs.plan import Blocks, Plan, step
 from random_programs.reduction import first, study
 

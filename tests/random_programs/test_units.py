@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bhemu.errors import InputError
-from bhemu.oracle.compare import BOTH_REFUSE, DIFFERENT, EQUAL, Emulator, Pair
+from bhemu.oracle.libttsim import BOTH_REFUSE, DIFFERENT, EQUAL, Emulator, Pair
 from random_programs import operands
 from random_programs.dice import Dice
 from random_programs.units import UNITS, generate

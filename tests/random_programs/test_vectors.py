@@ -5,8 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bhemu.oracle.compare import DIFFERENT, Emulator, Pair
-from bhemu.oracle.libttsim import Outcome
+from bhemu.oracle.libttsim import DIFFERENT, Emulator, Outcome, Pair
 from random_programs import vectors
 from random_programs.divergences import match
 from random_programs.units import UNITS, generate
