@@ -19,7 +19,7 @@ from bhemu.errors import InputError, Internal
 from bhemu.jit import build
 from bhemu.jit.subset import JIT
 from bhemu.machine.tile import Tile
-from bhemu.oracle import generators
+from bhemu.oracle import programs
 from bhemu.oracle.libttsim import DONE, TRISC_STARTS, Case, Library
 from bhemu.program.schema import ENGINES
 from bhemu.riscv.assembly import (
@@ -247,7 +247,7 @@ def select(elfs: Path, names: tuple[str, ...], formats: bool = False) -> list[Be
     if formats and not names:
         return sweep()
     rows = {b.name: b for b in standard}
-    if any(n not in rows for n in names) and generators.present():
+    if any(n not in rows for n in names) and programs.present():
         rows |= {b.name: b for b in sweep()}
     if unknown := [n for n in names if n not in rows]:
         known = ", ".join(b.name for b in standard)
@@ -258,7 +258,7 @@ def select(elfs: Path, names: tuple[str, ...], formats: bool = False) -> list[Be
 
 def sweep() -> list[Benchmark]:
     """The rows of the formats; InputError when bhemu runs without its source checkout."""
-    rows: list[Benchmark] = generators.load("format_benchmarks").sweep()
+    rows: list[Benchmark] = programs.load("format_benchmarks").sweep()
     return rows
 
 

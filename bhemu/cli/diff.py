@@ -89,12 +89,12 @@ def diff_command(
         raise click.UsageError("name a program, or a unit with --random")
     progress = Progress(as_json)
     with progress.starting():
-        from bhemu.oracle import generators
+        from bhemu.oracle import programs
         from bhemu.oracle.libttsim import find
         from bhemu.sweeps.api import Question
 
         if unit is not None:
-            generators.load("campaign")
+            programs.load("campaign")
         library = find(ttsim)
     if unit is None:
         assert program is not None
@@ -139,10 +139,10 @@ def _tally(
     status: Callable[[int], None],
 ) -> "Tally":
     if workers == 1 or len(asked.indices) == 1:
-        from bhemu.oracle import generators
+        from bhemu.oracle import programs
         from bhemu.oracle.libttsim import Judge
 
-        campaign = generators.load("campaign")
+        campaign = programs.load("campaign")
         judge = Judge(library, asked.reference)
         tally: Tally = campaign.run(judge, *asked[2:], stop_after=most, progress=status)
         return tally

@@ -1,19 +1,23 @@
-"""A user's own programs, of one tile or of a chip, on bhemu and on libttsim."""
+"""Programs on bhemu and on ttsim: of one tile, of a chip, generated."""
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import json
 import struct
+import sys
 import time
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
 
+import bhemu
 from bhemu.devices.bus.address_map import REGISTERS
 from bhemu.errors import BhemuError, InputError
 from bhemu.launch.session import launch
@@ -387,3 +391,38 @@ class _Before:
         for name, value in self.words.items():
             if value:
                 tile.write32(REGISTERS[name], value)
+
+
+# Finds the generators of random programs: they belong to the source checkout, not to the wheel.
+
+
+PACKAGE = "random_programs"
+_INIT = Path(bhemu.__file__).resolve().parents[1] / "tests" / PACKAGE / "__init__.py"
+
+
+def present() -> bool:
+    """Whether bhemu runs from a checkout."""
+    return _INIT.is_file()
+
+
+def load(name: str) -> ModuleType:
+    """The module `name` of tests/random_programs; InputError when bhemu runs without a checkout."""
+    if PACKAGE not in sys.modules:
+        _register()
+    return importlib.import_module(f"{PACKAGE}.{name}")
+
+
+def _register() -> None:
+    """Make the package importable, and nothing else of tests/."""
+    if not present():
+        raise InputError(
+            "the generators of random programs belong to bhemu's source checkout;"
+            " this is an installed package",
+            hint="clone bhemu's repository and run `pip install -e .` there",
+        )
+    spec = importlib.util.spec_from_file_location(PACKAGE, _INIT)
+    assert spec is not None
+    assert spec.loader is not None
+    package = importlib.util.module_from_spec(spec)
+    sys.modules[PACKAGE] = package
+    spec.loader.exec_module(package)

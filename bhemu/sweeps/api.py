@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from bhemu import arguments
 from bhemu.errors import InputError, Internal
-from bhemu.oracle import generators
+from bhemu.oracle import programs
 from bhemu.oracle.libttsim import Judge, Library
 from bhemu.program import files
 from bhemu.sweeps import results
@@ -243,7 +243,7 @@ def run(
     progress: Callable[[int], None] = lambda done: None,
 ) -> Any:
     """The campaign's Tally, the same for any number of processes; see random_programs.campaign."""
-    campaign = generators.load("campaign")
+    campaign = programs.load("campaign")
     tally = campaign.Tally(question.unit, question.seed)
     indices = question.indices
     parts = [
@@ -273,7 +273,7 @@ def _lost(part: Question, problem: BaseException) -> BaseException:
 
 def compared(question: Question) -> list[Any]:
     """In a worker: a Tally for each program."""
-    campaign = generators.load("campaign")
+    campaign = programs.load("campaign")
     named = question.library, question.reference
     if getattr(_judges, "named", None) != named:
         _judges.own, _judges.named = Judge(Library(question.library), question.reference), named
