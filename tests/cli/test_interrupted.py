@@ -14,7 +14,7 @@ import pytest
 
 import bhemu
 from bhemu.cli import main
-from bhemu.hosts.gdb.server import serve
+from bhemu.hosts.gdb_server import serve
 from bhemu.system import interrupts
 
 ROOT = Path(bhemu.__file__).parent.parent
