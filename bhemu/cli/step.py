@@ -213,8 +213,8 @@ def serve_gdb(
     err: bool = False,
 ) -> bool:
     """Print the line for gdb, to standard error with `err`, and serve it; True when it kills."""
-    from bhemu.hosts.gdb.target import Target as Debugged
     from bhemu.hosts.gdb_server import serve
+    from bhemu.hosts.gdb_target import Target as Debugged
 
     target = Debugged(launched, folder)
     host, port = listening.getsockname()[:2]

@@ -7,8 +7,8 @@ import socket
 from collections.abc import Callable
 
 from bhemu.errors import InputError
-from bhemu.hosts.gdb import target
-from bhemu.hosts.gdb.target import SIGNAL_NONE, Report, Target
+from bhemu.hosts import gdb_target
+from bhemu.hosts.gdb_target import SIGNAL_NONE, Report, Target
 from bhemu.system import interrupts
 from bhemu.tensix.state import CORES
 
@@ -150,10 +150,10 @@ def _numbers(text: str) -> list[int]:
 class Session:
     """One debugger at one target, until it leaves; `over` tells that it wants the server to end."""
 
-    def __init__(self, target: Target, connection: Connection) -> None:
-        self._target, self._connection = target, connection
-        self._core = target.selected  # for registers and memory (Hg)
-        self._running = target.selected  # for what runs (Hc)
+    def __init__(self, gdb_target: Target, connection: Connection) -> None:
+        self._target, self._connection = gdb_target, connection
+        self._core = gdb_target.selected  # for registers and memory (Hg)
+        self._running = gdb_target.selected  # for what runs (Hc)
         self.over = False
         self._left = False
         self._answers: dict[str, Callable[[str], bytes | None]] = {
@@ -247,7 +247,7 @@ class Session:
         core = self._thread(text[1:])
         if core is None:
             return _ERROR
-        return target.extra(self._target.core(core)).encode().hex().encode()
+        return gdb_target.extra(self._target.core(core)).encode().hex().encode()
 
     # Registers and memory
 
@@ -266,7 +266,7 @@ class Session:
     def _set_registers(self, text: str) -> bytes:
         data = bytes.fromhex(text)
         done = True
-        for number in range(min(len(data) // 4, target.PC + 1)):
+        for number in range(min(len(data) // 4, gdb_target.PC + 1)):
             value = int.from_bytes(data[4 * number : 4 * number + 4], "little")
             done &= self._target.set_register(self._core, number, value)
         return _OK if done else _ERROR
@@ -296,14 +296,14 @@ class Session:
     def _point(self, text: str, *, add: bool) -> bytes:
         kind, address, length = text.split(";")[0].split(",")
         at, size = int(address, 16) % _ADDRESSES, int(length, 16)
-        target = self._target
+        gdb_target = self._target
         if kind in ("0", "1"):
-            done = target.add_breakpoint(at) if add else target.remove_breakpoint(at)
+            done = gdb_target.add_breakpoint(at) if add else gdb_target.remove_breakpoint(at)
         elif kind in _ACCESS:
             if add:
-                done = target.add_watchpoint(self._core, at, size, _ACCESS[kind])
+                done = gdb_target.add_watchpoint(self._core, at, size, _ACCESS[kind])
             else:
-                done = target.remove_watchpoint(at, size, _ACCESS[kind])
+                done = gdb_target.remove_watchpoint(at, size, _ACCESS[kind])
         else:
             return b""
         return _OK if done else _ERROR
@@ -361,14 +361,14 @@ class Session:
         return _OK
 
     def _transfer(self, text: str) -> bytes:
-        """A piece of one of the documents of target.py."""
+        """A piece of one of the documents of gdb_target.py."""
         _, what, way, name, place = text.split(":")
         tile = self._target.tile
         makers: dict[str, Callable[[], str]] = {
-            "features": target.registers,
-            "threads": lambda: target.threads(tile),
-            "exec-file": lambda: target.executable(tile),
-            "libraries": lambda: target.libraries(tile),
+            "features": gdb_target.registers,
+            "threads": lambda: gdb_target.threads(tile),
+            "exec-file": lambda: gdb_target.executable(tile),
+            "libraries": lambda: gdb_target.libraries(tile),
         }
         if what not in makers or way != "read" or name not in ("", "target.xml"):
             return b""
@@ -383,7 +383,7 @@ class Session:
         return said.encode().hex().encode() if said else _OK
 
 
-def serve(target: Target, listener: socket.socket, once: bool) -> bool:
+def serve(gdb_target: Target, listener: socket.socket, once: bool) -> bool:
     """Serve debuggers, one after another, until one kills the program; with `once` only one.
 
     True when the program was killed.
@@ -393,7 +393,7 @@ def serve(target: Target, listener: socket.socket, once: bool) -> bool:
         link, _ = listener.accept()
         with link:
             link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            session = Session(target, Connection(link))
+            session = Session(gdb_target, Connection(link))
             with contextlib.suppress(Closed):
                 session.serve()
         if once or session.over:

@@ -14,7 +14,7 @@ from hosts.gdb_server import ROOT, Client, server
 
 from bhemu import Program, Snapshot
 from bhemu.errors import InputError
-from bhemu.hosts.gdb.target import Target
+from bhemu.hosts.gdb_target import Target
 from bhemu.launch.session import Launched
 
 PACKETS, REQUESTS = 1000, 200

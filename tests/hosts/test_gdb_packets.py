@@ -7,7 +7,7 @@ import pytest
 from hosts.gdb_server import ROOT, Client, server
 
 from bhemu import Program
-from bhemu.hosts.gdb.target import Target
+from bhemu.hosts.gdb_target import Target
 from bhemu.launch.session import Launched
 
 ADD1 = "elfs/add1"
@@ -44,7 +44,7 @@ def test_registers_are_those_of_the_tile(client) -> None:
 
 
 def test_a_csr_that_a_core_does_not_have_is_not_available(client) -> None:
-    from bhemu.hosts.gdb.target import CSRS, PC
+    from bhemu.hosts.gdb_target import CSRS, PC
     from bhemu.riscv import csr as csr_module
 
     number = PC + 1 + CSRS.index(csr_module.TT_CFG_SSTATUS0)

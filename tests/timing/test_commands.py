@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from bhemu import Chip, Snapshot, Tile
 from bhemu.cli import main
 from bhemu.errors import InputError
-from bhemu.hosts.gdb.target import Target
+from bhemu.hosts.gdb_target import Target
 from bhemu.launch.session import Launched, Program
 from bhemu.memmap import DEBUG_BASE, RISCV_DEBUG_REG_WALL_CLOCK_0
 from bhemu.riscv.assembly import (
