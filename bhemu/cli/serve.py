@@ -150,11 +150,11 @@ def serve_command(**values: Any) -> int:
     try:
         check_packages()
     except InputError:
-        from bhemu.hosts.watchdog import decline
+        from bhemu.hosts.umd import decline
 
         decline(address)
         raise
-    from bhemu.hosts.watchdog import guarded
+    from bhemu.hosts.umd import guarded
 
     connect = functools.partial(_connect, address, values["remote"])
     return guarded(lambda: _serve(connect, values), lambda how: _lost(connect, how))
