@@ -230,9 +230,8 @@ def report_command(**values: Any) -> int:
     with progress.running(target):
         ended = target.finish()
     asked, found = findings(target, progress, ended)
-    from bhemu.pictures.origins import Origin, origins
     from bhemu.pictures.page import page
-    from bhemu.pictures.recording import Recorder
+    from bhemu.pictures.recording import Origin, Recorder, origins
     from bhemu.program import schema
     from bhemu.why.check import outcome
     from bhemu.why.origin.outputs import links_of

@@ -17,8 +17,7 @@ from bhemu.errors import BhemuError, NoProgress, Where
 from bhemu.launch.session import Launched
 from bhemu.noc.grid import XY
 from bhemu.pictures import html
-from bhemu.pictures.origins import Origin, tree
-from bhemu.pictures.recording import LANES, Recording
+from bhemu.pictures.recording import LANES, Origin, Recording, tree
 from bhemu.program.specs import OutputSpec
 from bhemu.program.tensor import EDGE
 from bhemu.why.findings import Finding, in_words
