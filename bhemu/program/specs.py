@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +19,6 @@ from bhemu.program.input_files import read_array
 from bhemu.program.loader import Local
 from bhemu.program.options import BANKS, END_OPTIONS
 from bhemu.program.toml import Table
-
-if TYPE_CHECKING:
-    from bhemu.program.specs import Program
-
 
 XY = tuple[int, int]
 PAGE_ALIGNMENT = 64  # bytes, of a page in a bank
