@@ -11,7 +11,7 @@ from bhemu.tensix import config
 from bhemu.tensix.config import CONFIG_WORDS, THREAD_WORDS
 from bhemu.tensix.rules import DONE
 
-config_races = Later("bhemu.devices.before.config_races")
+config_races = Later("bhemu.devices.bus.access_order")
 
 # Backend configuration, 0xFFEF0000: Config[0], Config[1], dual write, ThreadConfig (read only).
 #

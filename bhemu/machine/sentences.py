@@ -3,8 +3,7 @@
 Who puts a status into words takes them from here: a run with compiled code alone has imported few.
 """
 
-from bhemu.devices.before import auto_sync, config_races
-from bhemu.devices.bus import address_map
+from bhemu.devices.bus import access_order, address_map
 from bhemu.riscv import hooks
 from bhemu.tensix import compiled, units
 from bhemu.tensix.rules import CONDITIONS, RULES
@@ -12,4 +11,4 @@ from bhemu.timing import loop
 
 __all__ = ["CONDITIONS", "RULES"]
 
-assert all((address_map, auto_sync, compiled, config_races, hooks, loop, units))
+assert all((address_map, access_order, compiled, access_order, hooks, loop, units))

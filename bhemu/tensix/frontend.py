@@ -295,7 +295,7 @@ def fetch(s: Any, t: Any) -> Any:
         elif opcode == REPLAY:
             status = _replay(s, t, word)
         elif opcode == RESOURCEDECL:
-            s.sync_declared[t] = 1  # for Auto TTSync (devices/before/auto_sync.py)
+            s.sync_declared[t] = 1  # for Auto TTSync (devices/bus/access_order.py)
             status = DONE
         else:
             return DONE

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from bhemu.devices.before import auto_sync
+from bhemu.devices.bus import access_order
 from bhemu.errors import InputError, NotModelled
 from bhemu.machine.tile import Tile
 from bhemu.riscv.assembly import A0, A1, PARK, addi, code, li, lw, sw, tt
@@ -157,7 +157,7 @@ def test_the_table_of_parts_follows_the_fields() -> None:
             want[field.word] |= 1
         elif re.match(second, name):
             want[field.word] |= 2
-    assert list(auto_sync.PARTS[:180]) == [parts or 4 for parts in want.values()]
+    assert list(access_order.PARTS[:180]) == [parts or 4 for parts in want.values()]
 
 
 NAMES = {
@@ -181,7 +181,7 @@ NAMES = {
 def test_every_instruction_has_the_class_of_the_page() -> None:
     listed = {name: uses for uses, names in NAMES.items() for name in names.split()}
     for opcode, cls in instructions().items():
-        uses = auto_sync.READS[opcode], auto_sync.WRITES[opcode]
+        uses = access_order.READS[opcode], access_order.WRITES[opcode]
         assert uses == listed.get(cls.name, (512, 0)), cls.name
 
 

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from bhemu.devices.before import config_races
+from bhemu.devices.bus import access_order
 from bhemu.errors import Undefined
 from bhemu.machine.sentences import RULES
 from bhemu.machine.tile import Tile
@@ -172,7 +172,7 @@ def test_what_is_known_to_be_read_is_declared(cls: type[Instruction]) -> None:
         index = rng.choice((index, index, PACK_BASE, PACK_FORMATS))
         known = index in _read(cls, **cls.operands(word))
         for bits in (1, 0xFFFFFFFF):
-            found = bool(config_races._reads(word, bits << 8 | index, 0))
+            found = bool(access_order._reads(word, bits << 8 | index, 0))
             assert found >= (known and bits != 1), hex(word)
         unused = (index - BASE) % SECTION_WORDS < 8 and not known
         assert not (unused and cls.name == "UNPACR" and found), hex(word)
@@ -183,7 +183,7 @@ def test_words_of_other_instructions_are_not_followed() -> None:
         if cls.name not in ("PACR", "UNPACR"):
             word = cls.opcode << 24 | sum(field.mask for field in cls.fields)
             for index in range(CONFIG_WORDS):
-                assert not config_races._reads(word, 0xFFFFFFFF << 8 | index, 0), cls.name
+                assert not access_order._reads(word, 0xFFFFFFFF << 8 | index, 0), cls.name
 
 
 def test_a_store_of_the_same_value() -> None:

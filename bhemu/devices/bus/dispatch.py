@@ -18,7 +18,7 @@ from bhemu.memmap import DEVICE_BASE, HOST
 from bhemu.tensix.rules import DONE
 from bhemu.tensix.state import WINDOW_PAGES, WINDOW_ROWS
 
-auto_sync = Later("bhemu.devices.before.auto_sync")
+auto_sync = Later("bhemu.devices.bus.access_order")
 
 LOAD, STORE = 0, 1
 GAP = WINDOW_ROWS - 1  # the row of addresses between the windows

@@ -112,7 +112,7 @@ def entry(window: Window, store: bool) -> Entry:
     return generated(ACCESS, name, MODULE_OF[window], lambda: source(window, store))
 
 
-SYNC = function_at(ACCESS, "bhemu.devices.before.auto_sync.check")
+SYNC = function_at(ACCESS, "bhemu.devices.bus.access_order.check")
 
 _addresses: dict[tuple[int, Window], int] = {}  # by way, of the entries that this process has
 

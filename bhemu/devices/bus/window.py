@@ -26,7 +26,7 @@ WORD, ANY = 4, 1 | 2 | 4
 BY_BYTES = 8  # the function gets the byte offset and the size; others give the aligned word
 
 # What goes before a core's access: nothing; its thread runs until its head blocks; and as which
-# resource Auto TTSync then tracks it (before/auto_sync.py).
+# resource Auto TTSync then tracks it (access_order.py).
 AT_ONCE, AFTER_WORDS, TRACKED_GPRS, TRACKED_TDMA, TRACKED_CONFIG = range(5)
 
 
