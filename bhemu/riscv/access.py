@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from bhemu.devices import debug_port, insn_fifo, rules
+from bhemu.devices import debug_port, queues, rules
 from bhemu.jit.intrinsics import call_access
 from bhemu.jit.subset import njit
 from bhemu.memmap import CORE_NAMES, INSTRN_BUF_BASE, INSTRN_BUF_END
@@ -84,7 +84,7 @@ def store(s: Any, c: Any, address: Any, size: Any, value: Any) -> Any:
     if size == 4 and INSTRN_BUF_BASE <= at < INSTRN_BUF_END and c < _NCRISC:
         s.core_address[c] = np.uint32(at)
         s.detail[0], s.detail[1], s.detail[2], s.detail[3] = at, value, size, c  # rules.ACCESS
-        status = insn_fifo.store(s, c, at - INSTRN_BUF_BASE, value)
+        status = queues.push(s, c, at - INSTRN_BUF_BASE, value)
     else:
         status = call_access(s.bus_write[0], s, c, at, size, value)
         if s.trace[0] == WORDS_AND_STORES and status == DONE:
@@ -100,7 +100,7 @@ def push(s: Any, c: Any, word: Any) -> Any:
     if c == _NCRISC:
         fail(s, c, NCRISC_PUSH, word=word)
         return False
-    status = insn_fifo.store(s, c, np.int64(0), word)
+    status = queues.push(s, c, np.int64(0), word)
     if status == DONE:
         return True
     s.detail[0] = INSTRN_BUF_BASE

@@ -249,7 +249,7 @@ MEMBERS = (
     Member("span", _i64, (CORES, 3), "open span of each core: 1 + begin (0 = none), end, pc"),
     Member("counted", _i64, (COUNTED,), "semaphores and words in FIFOs as they were logged last"),
     Member("unit_cycles", _i64, (UNITS,), "cycles in which each unit has worked"),
-    # performance counters, see devices/perf_counters.py
+    # performance counters, see devices/debug_regs.py
     Member("perf_on", _i64, (PERF_BANKS,), "1 = the bank counts"),
     Member("perf_since", _i64, (PERF_BANKS, PERF_EVENTS), "cycles, events when it was started"),
     Member("perf_taken", _i64, (PERF_BANKS, PERF_EVENTS), "of each until it was stopped"),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from bhemu import memmap as mm
-from bhemu.devices import mailbox, pcbuf
+from bhemu.devices import queues
 from bhemu.devices.bus.address_map import block_name
 from bhemu.devices.bus.naming import FIRST_BUFFER_STREAMS, STREAM_ROLES
 from bhemu.machine.hang import explore
@@ -209,7 +209,7 @@ _GATE_BANKS = {
     gate.WAIT_SRCB_VALID: (banks.SRCB, True),
 }
 _ORIGINS = ("", " of the MOP it expands", " from replay slot {}")  # by gate_from
-_TTSYNC = (pcbuf.DRAIN, pcbuf.MOP_DRAIN)
+_TTSYNC = (queues.DRAIN, queues.MOP_DRAIN)
 _MOST_POLLS = 4
 _NOBODY = -1  # no core is left out
 _NO_STORE = "no store to {:#x} was found in as much of its code as could be followed"
@@ -440,7 +440,7 @@ def core(agents: Agents, c: int, number: int, address: int) -> Waiter:
         wait = _wait("fifo", numbers, reason, shown, [agents.thread(t)])
     elif number in _TTSYNC:
         wait = _wait("ttsync", {"thread": c - 1}, text, shown, [agents.thread(c - 1)])
-    elif number in (mailbox.EMPTY, mailbox.FULL):
+    elif number in (queues.MAILBOX_EMPTY, queues.MAILBOX_FULL):
         wait = _mailbox(agents, c, number, (address - mm.MAILBOX_BASE) >> 12, shown)
     else:
         wait = _pcbuf(agents, c, number, address, text, shown)
@@ -455,7 +455,7 @@ def _instruction(agents: Agents, c: int, pc: int | None = None) -> dict[str, Any
 
 def _mailbox(agents: Agents, c: int, number: int, n: int, text: str) -> Waiter:
     s = agents.s
-    if number == mailbox.EMPTY:
+    if number == queues.MAILBOX_EMPTY:
         window = mm.MAILBOX_BASE + 0x1000 * c
         releasers = [agents.store(n, store) for store in agents.stores(n).storing(window)][:1] or [
             agents.core(n, _NO_STORE.format(window), able=False)
@@ -472,17 +472,17 @@ def _mailbox(agents: Agents, c: int, number: int, n: int, text: str) -> Waiter:
 
 
 def _pcbuf(agents: Agents, c: int, number: int, address: int, text: str, shown: str) -> Waiter:
-    if number == pcbuf.PCBUF_EMPTY:
+    if number == queues.PCBUF_EMPTY:
         window = mm.PC_BUF_BASE + mm.PC_BUF_OTHERS * (c - 1)
         stores = agents.stores(0).storing(window)
         releasers = [agents.store(0, store) for store in stores][:1]
         releasers = releasers or [agents.core(0, _NO_STORE.format(window), able=False)]
         return _wait("pcbuf", {"trisc": c - 1}, text, shown, releasers)
-    if number in (pcbuf.PCBUF_FULL, pcbuf.PCBUF_BUSY):
+    if number in (queues.PCBUF_FULL, queues.PCBUF_BUSY):
         t = (address - mm.PC_BUF_BASE) // mm.PC_BUF_OTHERS
         held = int(agents.s.pcbuf_write[t] - agents.s.pcbuf_read[t])
         releasers = [agents.core(t + 1, "reads that PCBuf")]
-        if number == pcbuf.PCBUF_BUSY and agents.s.gate_full[t]:
+        if number == queues.PCBUF_BUSY and agents.s.gate_full[t]:
             releasers.append(agents.thread(t))
         shown += f", {held} entries for trisc{t}"
         return _wait("pcbuf", {"trisc": t, "held": held}, text, shown, releasers)
@@ -540,7 +540,7 @@ def _polled(agents: Agents, c: int, poll: Poll) -> Waiter:
         numbers |= {} if buffer is None else {"buffer": buffer}
         return _wait("stream", numbers, name, "", releasers)
     if mm.MAILBOX_BASE <= at < mm.MAILBOX_END and c < 4:
-        return _mailbox(agents, c, mailbox.EMPTY, (at - mm.MAILBOX_BASE) >> 12, "")
+        return _mailbox(agents, c, queues.MAILBOX_EMPTY, (at - mm.MAILBOX_BASE) >> 12, "")
     block = block_name(at)
     if at >= mm.GPR_BASE:  # GPRs and Config: what a thread still holds may write them
         near = range(3) if c == 0 or at >= mm.TENSIX_CFG_BASE else (c - 1,)

@@ -1,21 +1,134 @@
-"""The Dst window, 0xFFBD8000: loads and stores of single Dst datums by trisc0-2.
-
-RISC_DEST_ACCESS_CTRL of the core's thread, in the Config bank the thread uses, gives format and
-conversion.  trisc0 and trisc1 access one datum of exactly its width; trisc2 also several adjacent
-ones, up to a word.  Source: Dst, "RISCV access to Dst", Blackhole ISA.
-"""
+"""Windows to the coprocessor's registers: backend configuration, GPRs, datums of Dst."""
 
 from typing import Any
 
 import numpy as np
 
-from bhemu.devices.bus.window import ANY, BY_BYTES, TRISCS, Window
+from bhemu.devices import rules
+from bhemu.devices.bus.window import (
+    ANY,
+    BY_BYTES,
+    TENSIX_CORES,
+    TRACKED_CONFIG,
+    TRACKED_GPRS,
+    TRISCS,
+    Effect,
+    Window,
+)
 from bhemu.devices.rules import access_error
+from bhemu.jit.later import Later
 from bhemu.jit.subset import njit
-from bhemu.memmap import DST_WINDOW_BASE, DST_WINDOW_END
+from bhemu.memmap import (
+    DST_WINDOW_BASE,
+    DST_WINDOW_END,
+    GPR_BASE,
+    GPR_END,
+    TENSIX_CFG_BASE,
+    TENSIX_CFG_END,
+)
 from bhemu.tensix import config, dest, unspecified
 from bhemu.tensix import config_fields as cf
+from bhemu.tensix.config import CONFIG_WORDS, THREAD_WORDS
 from bhemu.tensix.rules import DONE, MISSING, NCB, UB, error, follows_llk, note_rule, refuse
+
+config_races = Later("bhemu.devices.bus.access_order")
+
+# Backend configuration, 0xFFEF0000: Config[0], Config[1], dual write, ThreadConfig (read only).
+#
+# Source: BackendConfiguration, Blackhole ISA.
+
+_DUAL = 2 * CONFIG_WORDS
+_THREAD = 3 * CONFIG_WORDS
+_END = _THREAD + 3 * THREAD_WORDS
+
+
+@njit
+def load_word(s: Any, index: Any) -> Any:
+    """Load word `index` of the whole space; the dual-write part reads as Config[0]."""
+    if index < _DUAL:
+        s.loaded[0] = s.cfg[index // CONFIG_WORDS, index % CONFIG_WORDS]
+    elif index < _THREAD:
+        s.loaded[0] = s.cfg[0, index - _DUAL]
+    elif index < _END:
+        i = index - _THREAD
+        s.loaded[0] = s.thread_cfg[i // THREAD_WORDS, i % THREAD_WORDS]
+    else:
+        return rules.UNMAPPED
+    return DONE
+
+
+@njit
+def config_load(s: Any, offset: Any) -> Any:
+    """Load the 32-bit word at `offset`."""
+    return load_word(s, offset >> 2)
+
+
+@njit
+def config_store(s: Any, c: Any, offset: Any, value: Any) -> Any:
+    """Store one word with its side effects; ThreadConfig is read only for the cores."""
+    index = offset >> 2
+    if not config.writable(index):
+        return rules.READ_ONLY if index < _END else rules.UNMAPPED
+    status = config_races.refused(s, c, index, value) if c > 0 else DONE
+    if status == DONE:
+        config.write_mapped(s, index, value, config.by_core(s, c))
+    return status
+
+
+CONFIG_WINDOW = Window(
+    *("backend configuration", TENSIX_CFG_BASE, TENSIX_CFG_END, config_load, config_store),
+    agents=TENSIX_CORES,
+    order=TRACKED_CONFIG,
+)
+
+
+# Tensix GPRs, 0xFFE00000: BRISC sees all 192, a TRISC its own 64 (ScalarUnit, Blackhole ISA).
+
+
+@njit
+def _gpr(c: Any, offset: Any) -> Any:
+    """Index into the 192 GPRs, or -1."""
+    if c == 0 and offset < 0x300:
+        return offset >> 2
+    if c > 0 and offset < 0x100:
+        return (c - 1) * 64 + (offset >> 2)
+    return np.int64(-1)
+
+
+@njit
+def gpr_load(s: Any, c: Any, offset: Any) -> Any:
+    """Load the 32-bit GPR at `offset`."""
+    i = _gpr(c, offset)
+    if i < 0:
+        return rules.UNMAPPED
+    s.loaded[0] = s.gpr[i >> 6, i & 63]
+    return DONE
+
+
+@njit
+def gpr_store(s: Any, c: Any, offset: Any, value: Any) -> Any:
+    """Store one GPR."""
+    i = _gpr(c, offset)
+    if i < 0:
+        return rules.UNMAPPED
+    s.gpr[i >> 6, i & 63] = np.uint32(value)
+    return DONE
+
+
+GPR_WINDOW = Window(
+    *("Tensix GPRs", GPR_BASE, GPR_END, gpr_load, gpr_store),
+    agents=TENSIX_CORES,
+    order=TRACKED_GPRS,
+    store_effect=Effect.STORAGE,
+)
+
+
+# The Dst window, 0xFFBD8000: loads and stores of single Dst datums by trisc0-2.
+#
+# RISC_DEST_ACCESS_CTRL of the core's thread, in the Config bank the thread uses, gives format and
+# conversion.  trisc0 and trisc1 access one datum of exactly its width; trisc2 also several
+# adjacent ones, up to a word.  Source: Dst, "RISCV access to Dst", Blackhole ISA.
+
 
 FORMAT = error("DST-WINDOW-FORMAT", UB, "RISC_DEST_ACCESS_CTRL fmt {fmt} is reserved (access to {address:#010x})", "0 fp32/uint32, 1 int32, 2 fp16, 3 bf16, 4 int16, 5 int8")  # fmt: skip
 WIDTH = error("DST-WINDOW-WIDTH", UB, "{size}-byte access to {address:#010x}: this core accesses single datums, {width} bytes in this format", "match the instruction to RISC_DEST_ACCESS_CTRL fmt; only trisc2 may access several at once")  # fmt: skip
@@ -176,7 +289,7 @@ def _store32(value: Any, control: Any) -> Any:
 
 
 @njit
-def load(s: Any, c: Any, offset: Any, size: Any) -> Any:
+def dst_load(s: Any, c: Any, offset: Any, size: Any) -> Any:
     """Load `size` bytes at `offset` of the window."""
     control = _control(s, c)
     status = _refused(s, c, control, offset, size)
@@ -202,7 +315,7 @@ def load(s: Any, c: Any, offset: Any, size: Any) -> Any:
 
 
 @njit
-def store(s: Any, c: Any, offset: Any, size: Any, value: Any) -> Any:
+def dst_store(s: Any, c: Any, offset: Any, size: Any, value: Any) -> Any:
     """Store `size` bytes at `offset` of the window."""
     control = _control(s, c)
     status = _refused(s, c, control, offset, size)
@@ -233,8 +346,8 @@ def store(s: Any, c: Any, offset: Any, size: Any, value: Any) -> Any:
     return DONE
 
 
-WINDOW = Window(
-    *("Dst window", DST_WINDOW_BASE, DST_WINDOW_END, load, store),
+DST_WINDOW = Window(
+    *("Dst window", DST_WINDOW_BASE, DST_WINDOW_END, dst_load, dst_store),
     loads=ANY | BY_BYTES,
     stores=ANY | BY_BYTES,
     agents=TRISCS,
