@@ -20,8 +20,7 @@ from bhemu.bits import Bits  # noqa: E402
 from bhemu.cli import main  # noqa: E402
 from bhemu.cli.isa import row  # noqa: E402
 from bhemu.cli.options import ALL  # noqa: E402
-from bhemu.devices.bus.address_map import NAMED  # noqa: E402
-from bhemu.devices.bus.naming import fields_of  # noqa: E402
+from bhemu.devices.bus.address_map import NAMED, fields_of  # noqa: E402
 from bhemu.machine.sentences import RULES  # noqa: E402
 from bhemu.tensix import config_fields, thread_fields, units  # noqa: E402
 from bhemu.tensix import insn as declarations  # noqa: E402

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from bhemu.debug.places import UNPACKERS, fields
 from bhemu.devices.bus import address_map
-from bhemu.devices.bus.naming import INITIATOR_REGISTERS, STREAM_REGISTERS, niu_register
+from bhemu.devices.bus.address_map import INITIATOR_REGISTERS, STREAM_REGISTERS, niu_register
 from bhemu.errors import InputError
 from bhemu.machine.core import STATES
 from bhemu.machine.saved import TileState

@@ -19,12 +19,13 @@ from typing import NamedTuple
 import bhemu.kernel
 from bhemu import devices, memmap, riscv, tensix
 from bhemu.arguments import did_you_mean
-from bhemu.devices.bus.address_map import MODULE_OF, find
-from bhemu.devices.bus.naming import (
+from bhemu.devices.bus.address_map import (
+    MODULE_OF,
     STREAM_REGISTERS,
     config_fields_at,
     device_name,
     fields_of,
+    find,
     thread_fields_at,
 )
 from bhemu.devices.bus.window import TENSIX_CORES, TRISCS

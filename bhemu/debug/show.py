@@ -14,8 +14,7 @@ from bhemu.debug import dump, places
 from bhemu.debug.decoded import View
 from bhemu.debug.expressions import Value, evaluate
 from bhemu.debug.places import Commands, Sources, address, instruction, listing, number
-from bhemu.devices.bus.address_map import block_name, find
-from bhemu.devices.bus.naming import device_name
+from bhemu.devices.bus.address_map import block_name, device_name, find
 from bhemu.errors import InputError, UnknownName
 from bhemu.machine import where
 from bhemu.machine.breakpoints import Condition

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from bhemu.devices.bus.naming import config_fields_at, device_name, thread_fields_at
+from bhemu.devices.bus.address_map import config_fields_at, device_name, thread_fields_at
 from bhemu.errors import Call, source_text
 from bhemu.jit.record import plain
 from bhemu.machine.sentences import RULES

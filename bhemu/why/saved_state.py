@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from bhemu.devices.bus.naming import FIRST_BUFFER_STREAMS
+from bhemu.devices.bus.address_map import FIRST_BUFFER_STREAMS
 from bhemu.launch.session import Launched
 from bhemu.machine.hang.waits import Agents, semaphore_releasers, touched
 from bhemu.machine.tile import Tile

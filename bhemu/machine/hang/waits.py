@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from bhemu import memmap as mm
 from bhemu.devices import queues
-from bhemu.devices.bus.address_map import block_name
-from bhemu.devices.bus.naming import FIRST_BUFFER_STREAMS, STREAM_ROLES
+from bhemu.devices.bus.address_map import FIRST_BUFFER_STREAMS, STREAM_ROLES, block_name
 from bhemu.machine.hang import explore
 from bhemu.machine.hang.explore import CodeStores, Loop, Poll, Stored, code_stores
 from bhemu.machine.sentences import CONDITIONS

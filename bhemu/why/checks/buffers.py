@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from bhemu import memmap as mm
-from bhemu.devices.bus.naming import FIRST_BUFFER_STREAMS
+from bhemu.devices.bus.address_map import FIRST_BUFFER_STREAMS
 from bhemu.errors import Where
 from bhemu.jit.subset import JIT
 from bhemu.machine.error_text import where_core

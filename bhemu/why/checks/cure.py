@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bhemu import memmap as mm
-from bhemu.devices.bus.naming import device_name
+from bhemu.devices.bus.address_map import device_name
 from bhemu.errors import BhemuError, InputError, Where
 from bhemu.launch.session import feed
 from bhemu.machine.error_text import where_core
