@@ -223,10 +223,10 @@ def disagreements() -> list[str]:
 
 def text() -> str:
     """The whole page."""
-    from bhemu.devices.bus import dispatch
+    from bhemu.devices.bus import entries
     from bhemu.riscv import turn
 
-    assert dispatch.STORE
+    assert entries.STORE
     assert turn.NONE == 0
     return "\n".join([*instructions(), *registers(), *disagreements()])
 

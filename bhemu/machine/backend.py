@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bhemu.devices import debug_port, rules
-from bhemu.devices.bus import address_map, dispatch, entries
+from bhemu.devices.bus import address_map, entries
 from bhemu.devices.bus.window import Window
 from bhemu.jit import interpreted, machine_code
 from bhemu.jit.build import Entry, expect, function, function_at, load
@@ -58,8 +58,8 @@ _DO_NOTHING = _STEP(_do_nothing)
 _REST = int(ctypes.cast(_DO_NOTHING, ctypes.c_void_p).value or 0) if JIT else _NOTHING
 
 BUS = {  # device loads and stores, by the record's members
-    "bus_write": function(ACCESS, dispatch.store_entry),
-    "bus_read": function(ACCESS, dispatch.load_entry),
+    "bus_write": function(ACCESS, entries.store_entry),
+    "bus_read": function(ACCESS, entries.load_entry),
 }
 
 TIMED = function_at(STEP, "bhemu.timing.loop.run_timed")
@@ -102,8 +102,8 @@ class Backend:
         self.observed: observed.ObservedRecord | None = None  # see observe_cores
         if JIT:
             s.accesses = weakref.ref(self)
-            first_load = callback(_ACCESS, "accesses", "_on_first", dispatch.LOAD)
-            first_store = callback(_ACCESS, "accesses", "_on_first", dispatch.STORE)
+            first_load = callback(_ACCESS, "accesses", "_on_first", entries.LOAD)
+            first_store = callback(_ACCESS, "accesses", "_on_first", entries.STORE)
             self._first = first_load, first_store
             _living.add(self)
             if s.is_copy:
@@ -228,7 +228,7 @@ class Backend:
             if JIT:
                 status = int(self._read(s.base, core, address, size, 0))
             else:
-                status = int(dispatch.load_entry(s, core, address, size, 0))
+                status = int(entries.load_entry(s, core, address, size, 0))
         self.surface()
         return status, int(s.loaded[0])
 
@@ -238,7 +238,7 @@ class Backend:
             if JIT:
                 status = int(self._write(self._s.base, core, address, size, value))
             else:
-                status = int(dispatch.store_entry(self._s, core, address, size, value))
+                status = int(entries.store_entry(self._s, core, address, size, value))
         self.surface()
         return status
 
@@ -385,8 +385,8 @@ class Backend:
             if token == _SYNC:
                 used.add(entries.SYNC.path)
             access = {
-                _BUS_READ: dispatch.load_entry,
-                _BUS_WRITE: dispatch.store_entry,
+                _BUS_READ: entries.load_entry,
+                _BUS_WRITE: entries.store_entry,
                 _SYNC: entries.SYNC.resolved(),
                 _PORT: self._on_port,
                 _TOLD: self._on_told,

@@ -28,7 +28,7 @@ CFG0_RESET = 16 << 13  # CSR cfg0 after reset: StMergeTimer = 16, all else 0 (CS
 SECOND_SLOTS = 9  # second entries of instructions, see insn.py
 WATCHPOINTS, WATCH_BYTES = 16, 128  # how many, and how much one of them watches
 WORD_BREAKPOINTS = 16  # breakpoints on Tensix words
-WINDOW_ROWS = 32  # of the tables of the device bus, see devices/bus/dispatch.py
+WINDOW_ROWS = 32  # of the tables of the device bus, see devices/bus/entries.py
 WINDOW_PAGES = ((1 << 32) - DEVICE_BASE) // PAGE
 LOG_SIZE = 1 << 14  # words the trace ring holds before Python must drain it
 NOC_REQUESTS, NOC_FIELDS = 256, 16  # of both NIUs, see devices/niu_request.py; fields of each
@@ -380,7 +380,7 @@ MEMBERS = (
     Member("sync_declared", _i64, (3,), "1 = RESOURCEDECL changed what Auto TTSync tracks"),
     Member("tdma_param", _u32, (4,), "TDMA-RISC: parameters of the next command"),
     Member("tdma_base", _u32, (4,), "TDMA-RISC: source base of brisc, trisc0-2"),
-    # tables of the device bus: rows = windows by address, see devices/bus/dispatch.py
+    # tables of the device bus: rows = windows by address, see devices/bus/entries.py
     Member("window_at", _u8, (WINDOW_PAGES,), "first window that ends after the page's start"),
     Member("window", _i64, (WINDOW_ROWS, 8), "low, high, order; widths and agents [load, store]"),
     Member("window_rule", _i64, (2, WINDOW_ROWS, CORES + 1), "0 or why [load, store][core, host]"),

@@ -1,7 +1,7 @@
-"""The entries that perform a window's loads or stores, generated from its declaration.
+"""The device bus: which window an access goes to, and the entries that perform it.
 
 An entry is compiled on its first use: what a program does not access is never compiled. The bus
-(dispatch.py) finds it through tables of the record, so a new window compiles nothing else again.
+(entries.py) finds it through tables of the record, so a new window compiles nothing else again.
 """
 
 import functools
@@ -15,14 +15,101 @@ import numpy.typing as npt
 
 from bhemu import memmap as mm
 from bhemu.devices import inert, rules
-from bhemu.devices.bus import dispatch
 from bhemu.devices.bus.address_map import ETHERNET, INERT, MODULE_OF, WINDOWS
-from bhemu.devices.bus.window import ANY, EVERYONE, KEPT, Register, Window
+from bhemu.devices.bus.window import (
+    AFTER_WORDS,
+    ANY,
+    AT_ONCE,
+    BY_BYTES,
+    EVERYONE,
+    KEPT,
+    Register,
+    Window,
+)
 from bhemu.jit.build import Code, Entry, function_at, generated, load
+from bhemu.jit.intrinsics import call_access
+from bhemu.jit.later import Later
+from bhemu.jit.subset import njit
+from bhemu.memmap import DEVICE_BASE, HOST
 from bhemu.tensix.rules import DONE
-from bhemu.tensix.state import ACCESS, WINDOW_ROWS, State
+from bhemu.tensix.state import ACCESS, WINDOW_PAGES, WINDOW_ROWS, State
 
-assert max(len(WINDOWS), len(ETHERNET)) < dispatch.GAP < WINDOW_ROWS
+# The device bus: which window an access goes to, what goes before it, and which widths exist.
+#
+# The windows are rows of tables in the record (entries.fill). Before a TRISC's access to anything
+# but its instruction push, its own thread may run until its head blocks (brisc: all threads it has
+# pushed to); then the access takes place at once.
+
+
+auto_sync = Later("bhemu.devices.bus.access_order")
+
+LOAD, STORE = 0, 1
+GAP = WINDOW_ROWS - 1  # the row of addresses between the windows
+PAGE_SHIFT = 12
+LOW, HIGH, ORDER, WIDTHS, AGENTS = 0, 1, 2, 3, 5  # of a row; the last two by way
+
+
+@njit
+def _row(s: Any, address: Any) -> Any:
+    """The window that holds `address`, or GAP."""
+    page = (address - DEVICE_BASE) >> PAGE_SHIFT
+    if page < 0 or page >= WINDOW_PAGES:
+        return np.int64(GAP)
+    i = np.int64(s.window_at[page])  # the first that ends after the start of the page
+    while s.window[i, HIGH] <= address:
+        i += 1
+    return i if s.window[i, LOW] <= address else np.int64(GAP)
+
+
+@njit
+def _refused(s: Any, c: Any, i: Any, address: Any, size: Any, value: Any, way: Any) -> Any:
+    """Why row `i` does not take the access, or DONE; before it, the core's thread may run."""
+    order = np.int64(AT_ONCE)
+    if c < HOST:
+        s.core_address[c] = np.uint32(address)
+        order = s.window[i, ORDER]
+        if order != AT_ONCE and rules.offer(s, c) != DONE:
+            return np.int64(rules.RETRY)
+    s.detail[0], s.detail[1], s.detail[2], s.detail[3] = address, value, size, c  # rules.ACCESS
+    if order > AFTER_WORDS and 1 <= c <= 3 and auto_sync.tracks(s, c):
+        at = address - s.window[i, LOW]
+        status = call_access(s.sync_entry[0], s, c, at, order, np.int64(way))
+        if status != DONE:
+            return status
+    if address & (size - 1):
+        return np.int64(rules.MISALIGNED)
+    if s.window[i, WIDTHS + way] & size == 0:
+        return np.int64(rules.STORE_SIZE if way == STORE else rules.LOAD_SIZE)
+    if (s.window[i, AGENTS + way] >> c) & 1:
+        return np.int64(DONE)
+    return np.int64(s.window_rule[way, i, c])
+
+
+def load_entry(s: Any, c: Any, address: Any, size: Any, value: Any) -> Any:
+    """ACCESS entry: load 1, 2 or 4 bytes into `s.loaded`; its status."""
+    i = _row(s, address)
+    status = _refused(s, c, i, address, size, value, np.int64(LOAD))
+    if status != DONE:
+        return status
+    at, entry = address - s.window[i, LOW], s.window_entry[LOAD, i]
+    if size == 4 or s.window[i, WIDTHS + LOAD] & BY_BYTES:
+        return call_access(entry, s, c, at, size, value)
+    status = call_access(entry, s, c, at & ~3, np.int64(4), value)
+    if status == DONE:
+        s.loaded[0] = (s.loaded[0] >> (8 * (at & 3))) & ((1 << (8 * size)) - 1)
+    return status
+
+
+def store_entry(s: Any, c: Any, address: Any, size: Any, value: Any) -> Any:
+    """ACCESS entry: store 1, 2 or 4 bytes; its status, refused before any effect."""
+    i = _row(s, address)
+    status = _refused(s, c, i, address, size, value, np.int64(STORE))
+    if status != DONE:
+        return status
+    return call_access(s.window_entry[STORE, i], s, c, address - s.window[i, LOW], size, value)
+
+
+assert max(len(WINDOWS), len(ETHERNET)) < GAP < WINDOW_ROWS
 
 _HEAD = '''"""Generated from the window {name} by bhemu/devices/bus/entries.py; do not edit."""
 
@@ -120,7 +207,7 @@ _addresses: dict[tuple[int, Window], int] = {}  # by way, of the entries that th
 def first_use(window: Window, store: bool) -> Code:
     """Load the entry of a window, for the tables of this and of every later record."""
     code = load(entry(window, store))
-    _addresses[dispatch.STORE if store else dispatch.LOAD, window] = code.address
+    _addresses[STORE if store else LOAD, window] = code.address
     return code
 
 
@@ -155,26 +242,24 @@ class _Tables(NamedTuple):
 @functools.cache
 def _tables(windows: tuple[Window, ...], shapes: tuple[tuple[int, ...], ...]) -> _Tables:
     made = _Tables(*(np.zeros(shape, np.int64) for shape in shapes))
-    pages = mm.DEVICE_BASE + (np.arange(made.window_at.size) << dispatch.PAGE_SHIFT)
+    pages = mm.DEVICE_BASE + (np.arange(made.window_at.size) << PAGE_SHIFT)
     made.window_at[:] = np.searchsorted([w.high - 1 for w in windows], pages)
-    made.window[:, (dispatch.LOW, dispatch.HIGH)] = _NEVER
-    rows = {**dict(enumerate(windows)), dispatch.GAP: None}
+    made.window[:, (LOW, HIGH)] = _NEVER
+    rows = {**dict(enumerate(windows)), GAP: None}
     for i, window in rows.items():
         if window is not None:
-            made.window[i, (dispatch.LOW, dispatch.HIGH, dispatch.ORDER)] = (
+            made.window[i, (LOW, HIGH, ORDER)] = (
                 window.low,
                 window.high,
                 window.order,
             )
-        for way in (dispatch.LOAD, dispatch.STORE):
+        for way in (LOAD, STORE):
             sizes, why = ANY, [rules.UNMAPPED] * len(EVERYONE)
             if window is not None:
-                sizes = window.stores if way == dispatch.STORE else window.loads
-                why = [window.refuses(way == dispatch.STORE, agent) for agent in EVERYONE]
-            made.window[i, dispatch.WIDTHS + way] = sizes
-            made.window[i, dispatch.AGENTS + way] = sum(
-                1 << n for n, rule in enumerate(why) if not rule
-            )
+                sizes = window.stores if way == STORE else window.loads
+                why = [window.refuses(way == STORE, agent) for agent in EVERYONE]
+            made.window[i, WIDTHS + way] = sizes
+            made.window[i, AGENTS + way] = sum(1 << n for n, rule in enumerate(why) if not rule)
             made.window_rule[way, i] = why
     return made
 
@@ -185,7 +270,7 @@ def fill(s: State, windows: tuple[Window, ...], first_load: int, first_store: in
     made = _tables(windows, tuple(getattr(s, name).shape for name in names))
     for name, table in zip(names, made, strict=True):
         getattr(s, name)[...] = table
-    s.window_entry[dispatch.LOAD], s.window_entry[dispatch.STORE] = first_load, first_store
+    s.window_entry[LOAD], s.window_entry[STORE] = first_load, first_store
     put_loaded(s, windows)
 
 
