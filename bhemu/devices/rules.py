@@ -14,7 +14,7 @@ from bhemu.tensix.thread import time_passes
 # What any device access may be refused for.
 
 ACCESS = ("address", "value", "size", "core")
-"""What the bus notes of every access in `s.detail`, in this order (bus/dispatch.py)."""
+"""What the bus notes of every access in `s.detail`, in this order (bus/entries.py)."""
 
 
 def access_error(rule: str, category: str, text: str, hint: str = "") -> int:
