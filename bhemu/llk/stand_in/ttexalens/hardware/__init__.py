@@ -1,1 +1,0 @@
-"""Parts of the chip as tt-exalens names them."""
