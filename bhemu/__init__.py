@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from bhemu.errors import NotModelled as NotModelled
     from bhemu.errors import Undefined as Undefined
     from bhemu.errors import UnknownName as UnknownName
-    from bhemu.launch.session import Program as Program
+    from bhemu.launch import Program as Program
     from bhemu.machine.machine import Chip as Chip
     from bhemu.machine.machine import Machine as Machine
     from bhemu.machine.plugin import compiled as compiled
@@ -42,7 +42,7 @@ _HOME |= {
     "Chip": ("bhemu.machine.machine", "Chip"),
     "ChipSnapshot": ("bhemu.machine.saved", "Snapshot"),  # its name in 0.1
     "Machine": ("bhemu.machine.machine", "Machine"),
-    "Program": ("bhemu.launch.session", "Program"),
+    "Program": ("bhemu.launch", "Program"),
     "Snapshot": ("bhemu.machine.saved", "Snapshot"),
     "Stop": ("bhemu.machine.stop", "Stop"),
     "Tile": ("bhemu.machine.tile", "Tile"),

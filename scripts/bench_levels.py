@@ -18,7 +18,7 @@ from typing import Any
 from elftools.elf.elffile import ELFFile
 
 from bhemu import __version__
-from bhemu.bench.measure import benchmarks
+from bhemu.bench import benchmarks
 from bhemu.cli.bench import processor
 from bhemu.jit import host
 from bhemu.program.schema import ENGINES

@@ -20,7 +20,7 @@ import chip_program  # noqa: E402
 import noc_program as p  # noqa: E402
 import numpy as np  # noqa: E402
 
-from bhemu.launch.session import Program, waiter  # noqa: E402
+from bhemu.launch import Program, waiter  # noqa: E402
 from bhemu.machine.machine import Chip  # noqa: E402
 from bhemu.metal import kernels  # noqa: E402
 from bhemu.metal.firmware import Grid, read_firmware  # noqa: E402

@@ -11,7 +11,7 @@ from elf_builder import LOCAL, Elf, Sec, Seg, Sym
 from bhemu import memmap
 from bhemu.devices.bus.address_map import REGISTERS
 from bhemu.errors import InputError
-from bhemu.launch.session import launch
+from bhemu.launch import launch
 from bhemu.machine.resolve import resolve
 from bhemu.program.schema import CoreSpec, InputSpec, OutputSpec, Program, RunSpec, SetSpec, Until
 from bhemu.riscv.assembly import A0, A1, PARK, T0, ZERO, addi, code, jal, li, lw, sw

@@ -8,7 +8,7 @@ import pytest
 from elf_builder import Elf, Seg
 
 from bhemu.errors import InputError
-from bhemu.launch.session import Program
+from bhemu.launch import Program
 from bhemu.machine.machine import Chip
 from bhemu.riscv.assembly import A0, A1, A2, PARK, add, code, li, lw, sw
 

@@ -9,7 +9,7 @@ from llk_runner import CORES, ELFS, PARAMS, UNPACK_AB, loaded, params, run
 
 from bhemu.cli import main
 from bhemu.errors import Assert, InputError, Limit
-from bhemu.launch.session import launch
+from bhemu.launch import launch
 from bhemu.llk import device
 from bhemu.program.schema import load_program
 from bhemu.riscv.assembly import A0, A1, A2, EBREAK, PARK, ZERO, addi, beq, code, jal, li, lw, sw

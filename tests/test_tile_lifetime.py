@@ -11,7 +11,7 @@ import pytest
 
 from bhemu.debug.coverage import Coverage
 from bhemu.errors import BhemuError, NoProgress
-from bhemu.launch.session import launch
+from bhemu.launch import launch
 from bhemu.machine.tile import Tile
 from bhemu.program.schema import load_program
 

@@ -20,7 +20,7 @@ from bhemu.program import files
 from bhemu.program.schema import ENGINES
 
 if TYPE_CHECKING:
-    from bhemu.bench.measure import Row, Share
+    from bhemu.bench import Row, Share
     from bhemu.tensix.insn import Instruction
 
 
@@ -77,7 +77,7 @@ def bench_command(
     The figures are medians of several samples, taken after a warm-up. A sample lasts at least
     0.3 s, from the release of the cores to the done words. --formats takes several minutes.
     """
-    from bhemu.bench import measure
+    from bhemu import bench
     from bhemu.oracle.libttsim import find
 
     if profile:
@@ -86,7 +86,7 @@ def bench_command(
     library = find(ttsim) if ttsim else None
     load = os.getloadavg()[0]
     engines = ENGINES if engine == "both" else (engine,)
-    measured = measure.run(elfs, names, library, formats, engines)
+    measured = bench.run(elfs, names, library, formats, engines)
     columns, width = _BOTH if engine == "both" else _ALONE, _NAMES[formats]
     if not as_json:
         click.echo(f"{'benchmark':<{width}}{_aligned([n for n, _ in columns], columns)}  unit")
@@ -104,7 +104,7 @@ def bench_command(
 
 
 def _profile(elfs: Path, names: tuple[str, ...], engine: str, as_json: bool) -> None:
-    from bhemu.bench.measure import select, shares
+    from bhemu.bench import select, shares
 
     found = {each.name: list(shares(each, engine)) for each in select(elfs, names)}
     if as_json:
@@ -158,7 +158,7 @@ def processor() -> str:
 def _markdown(
     rows: "list[tuple[Row, ...]]", columns: list[str], elfs: Path, formats: bool, load: float
 ) -> str:
-    from bhemu.bench.measure import select
+    from bhemu.bench import select
 
     there = [name for name in ("numba", "numpy", "unicorn") if util.find_spec(name)]
     tools = ", ".join(f"{name} {metadata.version(name)}" for name in there)

@@ -250,7 +250,7 @@ def _case(path: Path) -> "Program":
 
 def _run(program: "Program") -> tuple[list[dict[str, Any]], str]:
     from bhemu.debug import coverage
-    from bhemu.launch.session import launch
+    from bhemu.launch import launch
 
     with coverage.noting() as noted:
         machine = launch(program)

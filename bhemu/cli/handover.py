@@ -26,7 +26,7 @@ from bhemu.program.schema import SESSION
 from bhemu.system import interrupts
 
 if TYPE_CHECKING:
-    from bhemu.launch.session import Launched
+    from bhemu.launch import Launched
     from bhemu.machine.beside import Watch
     from bhemu.machine.rounds import Memory
     from bhemu.machine.saved import Snapshot

@@ -46,7 +46,7 @@ def numerics_command(**values: Any) -> int:
     with progress.starting():
         from bhemu.cli.summary import Target
         from bhemu.debug.numerics import Finder
-        from bhemu.launch.session import Launched
+        from bhemu.launch import Launched
 
         exact = _exact(chosen.program, values["against"])
         chosen.check_save()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from bhemu.cli.summary import Target
     from bhemu.debug.profile import ChipProfile, Profile
     from bhemu.debug.spans import Operation
-    from bhemu.launch.session import RunResult
+    from bhemu.launch import RunResult
     from bhemu.machine.machine import Chip, Machine
 
 

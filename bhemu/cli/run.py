@@ -18,7 +18,7 @@ from bhemu.program import coordinates, files, schema
 
 if TYPE_CHECKING:
     from bhemu.cli.summary import Target
-    from bhemu.launch.session import RunResult
+    from bhemu.launch import RunResult
     from bhemu.machine.stop import Stop
     from bhemu.program.outputs import Result
     from bhemu.why.check import Check
@@ -339,7 +339,7 @@ def check_command(as_json: bool, quiet: bool, tools: list[str], **flags: Any) ->
     interpreted.chosen = handover.is_own_process()  # nothing runs that is worth compiling
     with Progress(quiet or as_json).starting():
         from bhemu.debug import plan
-        from bhemu.launch.session import Launched
+        from bhemu.launch import Launched
 
         plan.check_expected(program)
         launched = Launched(program, boot=False)

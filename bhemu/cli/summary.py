@@ -11,7 +11,7 @@ from bhemu.cli.output import Progress
 from bhemu.devices.bus.address_map import INERT
 from bhemu.devices.bus.window import Register
 from bhemu.errors import InputError
-from bhemu.launch.session import Launched, RunResult
+from bhemu.launch import Launched, RunResult
 from bhemu.machine.core import Core
 from bhemu.machine.stop import Stop
 from bhemu.machine.tile import Tile

@@ -15,7 +15,7 @@ from bhemu.program import files
 
 if TYPE_CHECKING:
     from bhemu.cli.summary import Target
-    from bhemu.launch.session import RunResult
+    from bhemu.launch import RunResult
     from bhemu.machine.machine import Chip
     from bhemu.noc.grid import XY
     from bhemu.program.schema import Program

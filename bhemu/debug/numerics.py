@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bhemu.debug.trace import Tracer
 from bhemu.errors import InputError
-from bhemu.launch.session import Launched
+from bhemu.launch import Launched
 from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
 from bhemu.machine.word_text import TracedWord

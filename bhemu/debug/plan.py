@@ -9,7 +9,7 @@ from typing import Any
 
 from bhemu.devices.debug_regs import reset_pc
 from bhemu.errors import InputError
-from bhemu.launch.session import Launched, word_name
+from bhemu.launch import Launched, word_name
 from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES, L1_SIZE, LOCAL_BASE, LOCAL_SIZES

@@ -10,7 +10,7 @@ from bhemu.debug.breakpoints import StateFiles
 from bhemu.debug.places import Sources
 from bhemu.debug.stepper import Stepper
 from bhemu.errors import BhemuError, GuestFault, InputError, NoProgress, Undefined
-from bhemu.launch.session import Launched
+from bhemu.launch import Launched
 from bhemu.machine.core import Core
 from bhemu.machine.stop import Stop
 from bhemu.machine.tile import Tile

@@ -20,7 +20,7 @@ import numpy as np
 import bhemu
 from bhemu.devices.bus.address_map import REGISTERS
 from bhemu.errors import BhemuError, InputError
-from bhemu.launch.session import launch
+from bhemu.launch import launch
 from bhemu.machine.machine import Chip
 from bhemu.machine.precompile import ElfCache
 from bhemu.machine.resolve import resolve

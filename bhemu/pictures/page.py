@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from bhemu.debug.places import Sources
 from bhemu.errors import BhemuError, NoProgress, Where
-from bhemu.launch.session import Launched
+from bhemu.launch import Launched
 from bhemu.noc.grid import XY
 from bhemu.pictures import html
 from bhemu.pictures.recording import LANES, Origin, Recording, tree

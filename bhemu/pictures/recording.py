@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from bhemu.errors import BhemuError, InputError, Where
-from bhemu.launch.session import Launched
+from bhemu.launch import Launched
 from bhemu.machine.sentences import CONDITIONS
 from bhemu.machine.stop import Stop
 from bhemu.machine.tile import Tile

@@ -21,7 +21,7 @@ from typing import Any
 
 from bhemu import __version__
 from bhemu.errors import BhemuError, Internal, NoProgress
-from bhemu.launch.session import Launched, RunResult
+from bhemu.launch import Launched, RunResult
 from bhemu.machine.precompile import ElfCache
 from bhemu.machine.recorded_host import RecordedHost
 from bhemu.machine.sentences import RULES

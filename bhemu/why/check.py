@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from bhemu.errors import BhemuError, Limit, NoProgress, NotModelled, Where
-from bhemu.launch.session import Program, placed_tiles
+from bhemu.launch import Program, placed_tiles
 from bhemu.machine.machine import Chip
 from bhemu.machine.stop import Stop
 from bhemu.machine.tile import Tile

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from bhemu.errors import InputError, Limit
-from bhemu.launch.session import Launched, RunResult
+from bhemu.launch import Launched, RunResult
 from bhemu.program.schema import Program
 from bhemu.text import joined
 from bhemu.why.check import Context, Outcome, outcome

@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 from bhemu.errors import BhemuError, Call, InputError, Limit, NoProgress, Where, source_text
-from bhemu.launch.session import Launched, RunResult
+from bhemu.launch import Launched, RunResult
 from bhemu.machine.hang.explore import livelock
 from bhemu.machine.hang.graph import NOT_FOUND, no_progress
 from bhemu.machine.machine import Chip

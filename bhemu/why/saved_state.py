@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bhemu.devices.bus.address_map import FIRST_BUFFER_STREAMS
-from bhemu.launch.session import Launched
+from bhemu.launch import Launched
 from bhemu.machine.hang.waits import Agents, semaphore_releasers, touched
 from bhemu.machine.tile import Tile
 from bhemu.memmap import LOCAL_BASE, LOCAL_SIZES

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bhemu import Program, Tile
-from bhemu.launch.session import launch
+from bhemu.launch import launch
 from bhemu.program.schema import CoreSpec, RunSpec
 from bhemu.riscv.assembly import code
 

@@ -10,7 +10,7 @@ import pytest
 from bhemu import Chip, Snapshot
 from bhemu.devices.niu_request import DUE
 from bhemu.errors import InputError
-from bhemu.launch.session import Program
+from bhemu.launch import Program
 from bhemu.machine import saved
 from bhemu.noc import record
 from bhemu.tensix.state import DTYPE, POINTERS

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import bhemu as package
-from bhemu.bench.measure import benchmarks, run_once, select
+from bhemu.bench import benchmarks, run_once, select
 from bhemu.jit.subset import JIT
 from bhemu.tensix.insn import instructions
 from random_programs.format_benchmarks import sweep

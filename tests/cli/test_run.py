@@ -239,7 +239,7 @@ def test_an_unexpected_exception_is_one_line(write, bhemu, monkeypatch) -> None:
     def broken(*_: object) -> None:
         raise KeyError("surprise")
 
-    monkeypatch.setattr("bhemu.launch.session.Launched.run", broken)
+    monkeypatch.setattr("bhemu.launch.Launched.run", broken)
     result = bhemu("run", write(PARK))
     assert result.exit_code == 70
     assert result.stderr.splitlines() == [
@@ -283,7 +283,7 @@ def test_ctrl_c_ends_with_130_and_the_summary(write) -> None:
         "import _thread, signal, threading\n"
         # A shell starts background jobs with SIGINT ignored, and the handler is inherited.
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "from bhemu.launch.session import Launched\n"
+        "from bhemu.launch import Launched\n"
         "from bhemu.cli import main\n"
         "run = Launched.run\n"
         "def interrupted(launched):\n"

@@ -8,7 +8,7 @@ import pytest
 
 import bhemu as package
 from bhemu import Program
-from bhemu.launch.session import Launched
+from bhemu.launch import Launched
 from bhemu.why import saved_state
 from bhemu.why.order.observe import data_end
 

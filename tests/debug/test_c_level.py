@@ -10,7 +10,7 @@ import pytest
 from bhemu.debug.places import Sources
 from bhemu.debug.stepper import Stepper
 from bhemu.errors import InputError
-from bhemu.launch.session import launch
+from bhemu.launch import launch
 from bhemu.program.schema import CoreSpec, Program
 
 SOURCE = """\

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 import bhemu as package
 from bhemu import Program
 from bhemu.cli import main
-from bhemu.launch.session import Launched
+from bhemu.launch import Launched
 from bhemu.machine import history
 from bhemu.machine.tile import Tile
 from bhemu.program.schema import ENGINES, load_program

@@ -10,7 +10,7 @@ import bhemu as package
 from bhemu.debug.places import Sources
 from bhemu.debug.stepper import COMMANDS, Stepper
 from bhemu.errors import InputError, NoProgress
-from bhemu.launch.session import launch
+from bhemu.launch import launch
 from bhemu.program.schema import CoreSpec, Program, RunSpec, load_program
 from bhemu.riscv.assembly import (
     A0,

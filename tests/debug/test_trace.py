@@ -4,7 +4,7 @@ import pytest
 
 from bhemu.debug.trace import Tracer
 from bhemu.errors import Undefined
-from bhemu.launch.session import launch
+from bhemu.launch import launch
 from bhemu.machine.word_text import TracedWord
 from bhemu.program.schema import CoreSpec, Program, RunSpec
 from bhemu.riscv.assembly import A0, A1, PARK, ZERO, addi, bne, code, li, sw, tt, ttinsn

@@ -12,7 +12,7 @@ import pytest
 from chip_program import copied, edited
 
 from bhemu.errors import BhemuError, NoProgress
-from bhemu.launch.session import Program
+from bhemu.launch import Program
 from bhemu.machine.machine import Chip
 
 ROOT = Path(__file__).parents[2]

@@ -12,7 +12,7 @@ from matmul_model import matmul as model
 from script_module import script
 
 from bhemu.errors import BhemuError
-from bhemu.launch.session import Program
+from bhemu.launch import Program
 from bhemu.machine.machine import Chip
 
 ROOT = Path(__file__).parents[2]

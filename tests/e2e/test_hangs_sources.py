@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bhemu.errors import EXIT_NO_PROGRESS, NoProgress
-from bhemu.launch.session import launch
+from bhemu.launch import launch
 from bhemu.machine.hang.graph import WaitGraph
 from bhemu.machine.hang.waits import Waiter
 from bhemu.program.schema import load_program

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from production import FIRMWARE, KERNELS, add1
 
-from bhemu.launch.session import Program
+from bhemu.launch import Program
 from bhemu.machine.machine import Chip
 from bhemu.program.coordinates import tensix
 

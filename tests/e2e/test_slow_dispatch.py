@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bhemu.launch.session import launch
+from bhemu.launch import launch
 from bhemu.machine.tile import Tile
 from bhemu.program.schema import load_program
 from bhemu.riscv.assembly import A0, A1, A2, RA, ZERO, addi, code, jalr, li, lw, sw, tt

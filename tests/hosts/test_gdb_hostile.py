@@ -15,7 +15,7 @@ from hosts.gdb_server import ROOT, Client, server
 from bhemu import Program, Snapshot
 from bhemu.errors import InputError
 from bhemu.hosts.gdb_target import Target
-from bhemu.launch.session import Launched
+from bhemu.launch import Launched
 
 PACKETS, REQUESTS = 1000, 200
 KINDS = b"?HTgGpPmMXZzcsbDqQv!RrtiIA"  # no k: it ends the server

@@ -8,7 +8,7 @@ from hosts.gdb_server import ROOT, Client, server
 
 from bhemu import Program
 from bhemu.hosts.gdb_target import Target
-from bhemu.launch.session import Launched
+from bhemu.launch import Launched
 
 ADD1 = "elfs/add1"
 

@@ -18,7 +18,7 @@ from bhemu.errors import InputError
 from bhemu.hosts import libbhemu, simulator
 from bhemu.hosts.shared import HEAD, LAYOUT, MAGIC, SIZE
 from bhemu.jit.cache import root
-from bhemu.launch.session import Program
+from bhemu.launch import Program
 from bhemu.memmap import DEBUG_BASE, L1_SIZE, RISCV_DEBUG_REG_SOFT_RESET_0, SOFT_RESET_ALL
 from bhemu.noc.grid import TILES, links
 

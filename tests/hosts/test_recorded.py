@@ -19,7 +19,7 @@ from bhemu.errors import InputError
 from bhemu.hosts import libbhemu, simulator
 from bhemu.hosts.umd import Device
 from bhemu.jit.cache import root
-from bhemu.launch.session import Launched, Program
+from bhemu.launch import Launched, Program
 from bhemu.program import input_files
 from bhemu.riscv.assembly import A0, A1, T0, T1, ZERO, add, beq, code, li, lw, sw
 from bhemu.tensix.insn import assemble

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bhemu.errors import InputError
-from bhemu.launch.session import launch
+from bhemu.launch import launch
 from bhemu.oracle import programs
 from bhemu.oracle.libttsim import ENVIRONMENT, Library, find
 from bhemu.program.schema import load_program

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from bhemu.launch.session import launch
+from bhemu.launch import launch
 from bhemu.oracle.libttsim import outcome
 from bhemu.program.schema import CoreSpec, Program, RunSpec, Until
 from bhemu.riscv.assembly import A0, A1, PARK, ZERO, addi, code, li, sw, tt

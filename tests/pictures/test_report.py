@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 import bhemu as package
 from bhemu.cli import main
-from bhemu.launch.session import Launched
+from bhemu.launch import Launched
 from bhemu.pictures import page as pictures
 from bhemu.pictures.page import _named_first
 from bhemu.pictures.recording import MOST, Recorder

@@ -8,7 +8,7 @@ from elf_builder import Elf, Raw, Seg
 
 from bhemu import Program
 from bhemu.errors import Assert, Call, Where, from_dict
-from bhemu.launch.session import launch
+from bhemu.launch import launch
 from bhemu.machine.tile import Tile
 from bhemu.machine.where import backtrace
 from bhemu.program import limits

@@ -10,7 +10,7 @@ import pytest
 from elf_builder import Elf, Seg
 
 from bhemu.errors import InputError
-from bhemu.launch.session import launch
+from bhemu.launch import launch
 from bhemu.program.files import check_writable, read_bytes, write_whole
 from bhemu.program.schema import load_program
 from bhemu.riscv.assembly import PARK, code

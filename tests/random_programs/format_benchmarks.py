@@ -7,7 +7,7 @@ are pushed, and ends with what it computed in L1, so that the golden model's byt
 from collections.abc import Iterator
 from functools import partial
 
-from bhemu.bench.measure import Benchmark
+from bhemu.bench import Benchmark
 from bhemu.oracle.libttsim import Case
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.formats import NAMES

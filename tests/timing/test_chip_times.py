@@ -16,7 +16,7 @@ from script_module import script
 from bhemu import Chip
 from bhemu.devices.niu import ACKS, READ_ANSWERS, READS
 from bhemu.errors import InputError
-from bhemu.launch.session import Program
+from bhemu.launch import Program
 from bhemu.memmap import DEBUG_BASE, RISCV_DEBUG_REG_WALL_CLOCK_0
 from bhemu.noc import times
 from bhemu.riscv.assembly import T0, ZERO, add, li, lw, sw
@@ -105,7 +105,7 @@ def test_interpreted_code_gives_the_same_clock(tmp_path: Path) -> None:
     chip, state = launched("copy_dram"), tmp_path / "booted.npz"
     chip.snapshot().save(state)
     program = (
-        "from bhemu.launch.session import Program\n"
+        "from bhemu.launch import Program\n"
         f"chip = Program.load({str(state)!r}).launch(timing='model')\n"
         "chip.run(limit=3000)\n"
         "print(chip.clock, sum(int(t.state.retired.sum()) for t in chip.tiles_made()))"

@@ -11,7 +11,7 @@ from bhemu import Chip, Snapshot, Tile
 from bhemu.cli import main
 from bhemu.errors import InputError
 from bhemu.hosts.gdb_target import Target
-from bhemu.launch.session import Launched, Program
+from bhemu.launch import Launched, Program
 from bhemu.memmap import DEBUG_BASE, RISCV_DEBUG_REG_WALL_CLOCK_0
 from bhemu.riscv.assembly import (
     A0,

@@ -14,7 +14,7 @@ import pytest
 
 from bhemu import Chip, Snapshot, Tile
 from bhemu.errors import BhemuError, InputError
-from bhemu.launch.session import Program
+from bhemu.launch import Program
 
 ELFS = Path(__file__).parents[2] / "elfs"
 SEEDS = range(50 if os.environ.get("BHEMU_LONG") else 4)
@@ -71,7 +71,7 @@ def test_interpreted_code_gives_the_same_clock() -> None:
     tile = launched("add1", late=5)
     tile.run()
     program = (
-        "from bhemu.launch.session import Program\n"
+        "from bhemu.launch import Program\n"
         f"tile = Program.load({str(ELFS / 'add1')!r}).launch(late=5)\n"
         "tile.run()\n"
         "print(tile.clock, int(tile.state.late_choices[0]))"

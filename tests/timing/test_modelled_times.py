@@ -8,7 +8,7 @@ import pytest
 from script_module import script
 
 from bhemu import Tile
-from bhemu.launch.session import Program
+from bhemu.launch import Program
 from bhemu.tensix.insn import instructions
 from bhemu.timing import cycles
 

@@ -10,7 +10,7 @@ from order_walk.conflicts import Races, _pushed
 from order_walk.steps import Access, Executed, StepWalk, Taken
 
 from bhemu.errors import BhemuError
-from bhemu.launch.session import Program
+from bhemu.launch import Program
 from bhemu.machine.tile import Tile
 from bhemu.memmap import L1_SIZE
 from bhemu.riscv.isa import decode as decode_riscv

@@ -9,7 +9,7 @@ from corpus import ROOT, folder, found, store
 
 from bhemu import InputError
 from bhemu.cli import main
-from bhemu.launch.session import Launched
+from bhemu.launch import Launched
 from bhemu.program.schema import load_program
 from bhemu.why import check, checks, question
 from bhemu.why.check import Check

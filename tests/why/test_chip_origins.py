@@ -8,7 +8,7 @@ import pytest
 from corpus import checked
 
 from bhemu.errors import NoProgress
-from bhemu.launch.session import Launched
+from bhemu.launch import Launched
 from bhemu.machine.hang.graph import WaitGraph
 from bhemu.program.schema import load_program
 from bhemu.why import question

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 import bhemu as package
 from bhemu.cli import main
-from bhemu.launch.session import Launched
+from bhemu.launch import Launched
 from bhemu.machine.history import History
 from bhemu.program.schema import ENGINES, load_program
 from bhemu.why.origin.chain import links_behind

@@ -8,7 +8,7 @@ from typing import Any
 import planted
 
 from bhemu import Program
-from bhemu.launch.session import Launched
+from bhemu.launch import Launched
 from bhemu.why.question import context
 from bhemu.why.waiting import left_pages
 

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from corpus import ROOT, Line, folder
 
 from bhemu.cli import main
-from bhemu.launch.session import Program
+from bhemu.launch import Program
 from bhemu.riscv.assembly import A0, A1, T0, T1, bne, li, lw, sw, tt
 from bhemu.tensix.state import POINTERS
 from bhemu.why.order.observe import Observer

@@ -13,7 +13,7 @@ from script_module import script
 from bhemu import memmap as mm
 from bhemu.devices import niu
 from bhemu.devices import niu_request as request
-from bhemu.launch.session import Program
+from bhemu.launch import Program
 from bhemu.riscv.assembly import (
     A0,
     A1,

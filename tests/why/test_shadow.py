@@ -8,7 +8,7 @@ import pytest
 from corpus import Line, folder, store
 
 import bhemu.tensix.units  # noqa: F401  (declares the instructions)
-from bhemu.launch.session import Program
+from bhemu.launch import Program
 from bhemu.riscv.assembly import A0, A1, li, lw, tt
 from bhemu.tensix.insn import Instruction, assemble, instructions
 from bhemu.tensix.state import DTYPE, OFFSET

@@ -10,7 +10,7 @@ from corpus import ROOT, checked, folder, found, shipped, store
 
 from bhemu import memmap as mm
 from bhemu.errors import GuestFault, InputError
-from bhemu.launch.session import Launched, Program
+from bhemu.launch import Launched, Program
 from bhemu.program.options import AGENTS, Acts, Lateness, lateness
 from bhemu.program.schema import SESSION
 from bhemu.riscv.assembly import add, li, lw, sw

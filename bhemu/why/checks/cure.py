@@ -13,7 +13,7 @@ import numpy as np
 from bhemu import memmap as mm
 from bhemu.devices.bus.address_map import device_name
 from bhemu.errors import BhemuError, InputError, Where
-from bhemu.launch.session import feed
+from bhemu.launch import feed
 from bhemu.machine.error_text import where_core
 from bhemu.machine.hang.explore import reachable
 from bhemu.machine.tile import Tile

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bhemu.errors import BhemuError, NoProgress
-from bhemu.launch.session import data_of
+from bhemu.launch import data_of
 from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
 from bhemu.machine.watchpoints import Change, spans

@@ -14,7 +14,7 @@ from fuzz.campaign import LONG
 from riscv.lockstep.pair import Pair
 from riscv.lockstep.programs import STARTS, WORDS, Draw
 
-from bhemu.launch.session import launch
+from bhemu.launch import launch
 from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES
 from bhemu.program.schema import load_program
