@@ -1,4 +1,4 @@
-"""Debug and control registers of the tile, performance counters, the slow path to local memories."""
+"""Debug and control registers of the tile, performance counters, slow path to local memories."""
 
 from typing import Any
 

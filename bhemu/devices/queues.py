@@ -1,4 +1,4 @@
-"""Queues between cores and the coprocessor: pushed words, PCBuf and TTSync, semaphores, mailboxes."""
+"""Queues between cores and the coprocessor: pushed words, PCBuf, semaphores, mailboxes."""
 
 from typing import Any
 

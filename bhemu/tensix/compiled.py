@@ -1,4 +1,4 @@
-"""Compiled code on demand: an entry per opcode, the loop, the pointer table, its profile, told words."""
+"""Compiled code on demand: entries of opcodes, the loop, the pointer table, profile, told words."""
 
 import ctypes
 import weakref

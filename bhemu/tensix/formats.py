@@ -100,11 +100,12 @@ def fp16_cell(v: Any) -> Any:
 
 # The fused multiply-add of the vector unit, bit for bit, on 32-bit patterns.
 #
-# Neither an IEEE fma nor a multiplication followed by an addition: the product is cut to 24 + 3 bits
-# before the addition, bits lost in alignment vanish when nothing else of that operand remains,
-# denormals are zeros on both sides, and a product that overflows is infinite before the addend is
-# looked at.  Every step is a select, so that a loop over lanes becomes vector code; all quantities
-# fit into 32 bits.  Source: SFPMAD, Blackhole ISA; Blackhole multiply-add model of ttsim.
+# Neither an IEEE fma nor a multiplication followed by an addition: the product is cut to 24 + 3
+# bits before the addition, bits lost in alignment vanish when nothing else of that operand
+# remains, denormals are zeros on both sides, and a product that overflows is infinite before the
+# addend is looked at.  Every step is a select, so that a loop over lanes becomes vector code; all
+# quantities fit into 32 bits.  Source: SFPMAD, Blackhole ISA; Blackhole multiply-add model of
+# ttsim.
 
 
 _U = np.uint32

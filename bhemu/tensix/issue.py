@@ -117,10 +117,10 @@ advance = _function("advance", _advance)
 # Config that a unit reads when it begins a word: what says where in L1 the word begins.
 #
 # An unpacker computes the first address while the thread issues nothing (UNPACR_Regular,
-# performance, Wormhole ISA), the packer when PACR starts (OutputAddressGenerator, Wormhole ISA; PACR,
-# Blackhole ISA). Kernels rely on it: they give both units the next address while these are still at
-# work. In the timed form these words are kept with the word of the unit, and exchanged for those that
-# are there now when it executes. Other Config is read then.
+# performance, Wormhole ISA), the packer when PACR starts (OutputAddressGenerator, Wormhole ISA;
+# PACR, Blackhole ISA). Kernels rely on it: they give both units the next address while these are
+# still at work. In the timed form these words are kept with the word of the unit, and exchanged
+# for those that are there now when it executes. Other Config is read then.
 
 
 _UNPACR, _PACR = UNPACR.opcode, PACR.opcode

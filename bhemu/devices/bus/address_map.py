@@ -1,4 +1,4 @@
-"""The map of the tile's addresses, made of what each device declares, and what an address is called."""
+"""The map of the tile's addresses, made of what each device declares; what an address is called."""
 
 import importlib
 import itertools

@@ -264,8 +264,8 @@ class CFGSHIFTMASK(Instruction, opcode=0xB8, unit="cfg"):
 
 # Mover: bulk copies from L1 and fills with zero, to L1 and to the configuration space.
 #
-# XMOV takes its parameters from Config; the RISC-V cores give theirs to devices/tdma.py.  A transfer
-# is complete when the instruction or command is.
+# XMOV takes its parameters from Config; the RISC-V cores give theirs to devices/tdma.py.  A
+# transfer is complete when the instruction or command is.
 
 
 L0_TO_L1, L1_TO_L0, L0_TO_L0, L1_TO_L1 = 0, 1, 2, 3  # "L0" as source means zeros (Mover, ISA)

@@ -1,4 +1,4 @@
-"""Counters that address rows and L1: RWCs of the matrix and vector units, ADCs of packer and unpackers.
+"""Counters that address rows and L1: RWCs of matrix and vector unit, ADCs of packer and unpackers.
 
 `s.rwc[t]` and `s.rwc_cr[t]` hold SrcA, SrcB, Dst and fidelity of thread `t`.  On Blackhole an
 instruction names one of eight sections directly.  Source: RWCs, Wormhole ISA; counters in ttsim's
@@ -129,8 +129,8 @@ def apply_addr_mod(s: Any, t: Any, k: Any) -> None:
 
 # Miscellaneous unit: the address counters (ADCs) of unpackers and packer.
 #
-# Every thread has counters X (18 bits), Y (13), Z and W (8 each), with a carriage-return value each,
-# for two channels of unpacker 0, unpacker 1 and the packer (ADCs, Blackhole ISA).
+# Every thread has counters X (18 bits), Y (13), Z and W (8 each), with a carriage-return value
+# each, for two channels of unpacker 0, unpacker 1 and the packer (ADCs, Blackhole ISA).
 
 
 X, Y, Z, W = 0, 1, 2, 3

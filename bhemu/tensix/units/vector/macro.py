@@ -265,11 +265,11 @@ def _lowest(mask: Any) -> Any:
 
 # Vector unit (SFPU): SFPLOADMACRO and the cycles in which its scheduled instructions execute.
 #
-# While anything is scheduled, every word of every thread comes here first (`s.route`).  A word of the
-# thread that scheduled, or a vector word of any thread, takes one cycle; so do the stalls that the
-# hardware inserts.  When that thread waits, uses the sync unit, or its core looks at the coprocessor,
-# cycles pass until nothing moves any more: the signalled agent sees its stores.  How the words
-# were pushed does not matter.  Source: SFPLOADMACRO, SFPMAD, SFPSWAP, Blackhole ISA.
+# While anything is scheduled, every word of every thread comes here first (`s.route`).  A word of
+# the thread that scheduled, or a vector word of any thread, takes one cycle; so do the stalls
+# that the hardware inserts.  When that thread waits, uses the sync unit, or its core looks at the
+# coprocessor, cycles pass until nothing moves any more: the signalled agent sees its stores.  How
+# the words were pushed does not matter.  Source: SFPLOADMACRO, SFPMAD, SFPSWAP, Blackhole ISA.
 
 
 _SYNC = 1 << 1  # stall class of the sync unit
