@@ -43,7 +43,7 @@ LATE_AGENTS = AGENTS + CORES + 1  # and the stores of each core to L1, results o
 SCALAR_RESULTS = LATE_AGENTS - 1
 STORE_QUEUE = 4  # of a core: stores to L1 that it does not wait for
 SHARED_UNITS = 2  # scalar and configuration unit, whose words are complete at the gate
-ANSWERS, ASKED = 16, 8  # results that may be on their way, what is known of each: see answers.py
+ANSWERS, ASKED = 16, 8  # results that may be on their way, what is known of each: see in_flight.py
 SPENT = 1 << 13  # rows of the table of where cycles go
 COUNTED = 8 + THREADS  # semaphores and FIFOs, whose values a profile follows
 PERF_BANKS, PERF_EVENTS = 5, 6  # of performance counters; cycles, and what they count
@@ -215,7 +215,7 @@ MEMBERS = (
     Member("unit_last", _i64, (UNITS,), "thread of the last word of a unit"),
     Member("dst_ready", _i64, (128,), "cycle from which a word may add to each 8 rows of Dst"),
     Member("shared_free", _i64, (SHARED_UNITS,), "cycle in which a unit takes a word again"),
-    # results that come later, see tensix/answers.py
+    # results that come later, see tensix/in_flight.py
     Member("answer_first", _i64, (1,), "number of the first request that has not arrived"),
     Member("answer_last", _i64, (1,), "requests so far"),
     Member("answer", _i64, (ANSWERS, ASKED), "each of them, by its number modulo ANSWERS"),

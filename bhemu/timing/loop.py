@@ -18,7 +18,7 @@ from bhemu.jit.intrinsics import call_entry, call_step
 from bhemu.jit.subset import njit
 from bhemu.noc import delivery
 from bhemu.noc.times import STAGES as NOC_STAGES
-from bhemu.tensix import answers, in_flight, issue, observe
+from bhemu.tensix import in_flight, issue, observe
 from bhemu.tensix.frontend import FROM_PUSH, expanding, fetch, queued
 from bhemu.tensix.in_flight import NEVER
 from bhemu.tensix.loop import idle_or_deadlock, quiet
@@ -182,8 +182,8 @@ def _unit_for(s: Any, t: Any, opcode: Any, word: Any) -> Any:
         conditions = word & 15 if word & 15 else np.int64(15)
         return np.int64(issue.NO_UNIT), np.int64(in_flight.waits(s, t, conditions))
     if unit < 0:
-        full = cycles.gives_later(opcode) and answers.is_full(s)
-        return np.int64(unit), np.int64(answers.WAIT_ROOM if full else 0)
+        full = cycles.gives_later(opcode) and in_flight.requests_full(s)
+        return np.int64(unit), np.int64(in_flight.WAIT_ROOM if full else 0)
     if s.unit_thread[unit] or (cycles.clears(opcode, word) and s.unit_idle[unit] > s.clock[0]):
         return np.int64(unit), np.int64(in_flight.WAIT_UNIT[unit])
     return np.int64(unit), np.int64(issue.ready(s, t, word))
@@ -250,7 +250,7 @@ def _asked(s: Any, t: Any, opcode: Any, pc: Any) -> None:
     """The word has sent a request: say when its result is there."""
     late = draws.late(s, np.int64(SCALAR_RESULTS), pc, np.int64(draws.ANY))
     due = s.clock[0] + cycles.latency(opcode, np.int64(s.gate_word[t])) + late
-    answers.arrives(s, due, due - cycles.ATOMIC_BACK)
+    in_flight.arrives(s, due, due - cycles.ATOMIC_BACK)
 
 
 @njit
@@ -258,14 +258,14 @@ def _results(s: Any) -> Any:
     """Results that are due arrive; 0, or why everything stops."""
     for n in range(s.answer_first[0], s.answer_last[0]):
         i = n % ANSWERS
-        some = answers.arrive(s, i, s.clock[0])
+        some = in_flight.arrive(s, i, s.clock[0])
         status = _changes(s) if some > 0 else some
         if some:
             s.woken[0] = 1
         if status != 0:
-            stop(s, s.answer[i, answers.THREAD], status)
+            stop(s, s.answer[i, in_flight.THREAD], status)
             return status
-    answers.leave(s)
+    in_flight.leave(s)
     return np.int64(0)
 
 
@@ -466,7 +466,7 @@ def _others(s: Any) -> Any:
 @njit
 def _next_cycle(s: Any, others: Any) -> Any:
     """The cycle in which an agent is due, NEVER where all sleep."""
-    first = answers.next_due(s, others)
+    first = in_flight.next_due(s, others)
     if s.noc_source_next[0]:
         first = min(first, s.noc_source_next[0])
     for agent in range(FIRST_CORE, FIRST_THREAD):

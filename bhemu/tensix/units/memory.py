@@ -8,7 +8,7 @@ from bhemu.bits import choice, number
 from bhemu.jit.intrinsics import l1_word
 from bhemu.jit.subset import njit
 from bhemu.memmap import L1_SIZE
-from bhemu.tensix import answers, banks, config, insn, mmio, spaces, state, thread
+from bhemu.tensix import banks, config, in_flight, insn, mmio, spaces, state, thread
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.insn import Argument, Instruction, Word, bits
 from bhemu.tensix.rules import DONE, UB, UNSUPPORTED, condition, error, refuse
@@ -66,7 +66,7 @@ def _load(s: Any, t: Any, address: Any, register: Any, size: Any) -> None:
             s.gpr[t, (register & 0x3C) + i] = np.uint32(l1_word(s, (address & ~15) + 4 * i))
         return
     word = l1_word(s, address & ~3)
-    s.gpr[t, register] = answers.merged(np.int64(s.gpr[t, register]), word, address, size)
+    s.gpr[t, register] = in_flight.merged_word(np.int64(s.gpr[t, register]), word, address, size)
 
 
 @njit
@@ -127,7 +127,7 @@ class LOADIND(_Indirect, Instruction, opcode=0x49, unit="scalar", oracle=False):
             return address
         _advance(s, t, f)
         if s.timed[0]:
-            answers.ask(s, t, f.size_sel, f.data_reg_index, address)
+            in_flight.ask_memory(s, t, f.size_sel, f.data_reg_index, address)
         else:
             _load(s, t, address, f.data_reg_index, f.size_sel)
         return DONE
@@ -145,7 +145,7 @@ def _to_mmio(s: Any, t: Any, f: Any) -> Any:
     """MMIO form."""
     at = _short_address(s, t, f) & ~3
     if s.timed[0]:
-        late = answers.settle_registers(s)
+        late = in_flight.settle_registers(s)
         if late:
             return late
     status = mmio.store(s, mmio.BASE + at, np.int64(s.gpr[t, f.data_reg_index]))
@@ -254,7 +254,7 @@ class STOREIND(_Indirect, Instruction, opcode=0x66, unit="scalar", oracle=False)
         if at < 0:
             return at
         if s.timed[0]:
-            answers.settle(s, at)
+            in_flight.settle(s, at)
         _advance(s, t, f)
         _store(s, t, at, f.data_reg_index, 2 * f.size_sel + f.reg_size_sel)
         return DONE
@@ -325,11 +325,11 @@ class ATINCGET(_Atomic, Instruction, opcode=0x61, unit="scalar", oracle=False):
         added = np.int64(s.gpr[t, f.data_reg_index])
         mask = (np.int64(2) << f.wrap_val) - 1
         if s.timed[0]:
-            i = answers.ask(s, t, answers.ATOMIC, f.data_reg_index, address)
-            s.answer[i, answers.INCREMENT], s.answer[i, answers.MASK] = added, mask
+            i = in_flight.ask_memory(s, t, in_flight.ATOMIC, f.data_reg_index, address)
+            s.answer[i, in_flight.INCREMENT], s.answer[i, in_flight.MASK] = added, mask
             return DONE
         old = l1_word(s, address)
-        answers.increment(s, address, old, added, mask)
+        in_flight.increment_word(s, address, old, added, mask)
         s.gpr[t, f.data_reg_index] = np.uint32(old)
         return DONE
 
@@ -373,7 +373,7 @@ class ATINCGETPTR(_Atomic, Instruction, opcode=0x62, unit="scalar", oracle=False
         if base < 0:
             return base
         if s.timed[0]:
-            answers.settle(s, base)
+            in_flight.settle(s, base)
         size = (l1_word(s, base + 4) - l1_word(s, base)) & WORD
         if f.sel32b & 1:
             capacity = np.int64(1) << (f.wrap_val - 1) if f.wrap_val else np.int64(0x8000)
@@ -385,7 +385,7 @@ class ATINCGETPTR(_Atomic, Instruction, opcode=0x62, unit="scalar", oracle=False
         address = base + 4 * f.sel32b
         old = l1_word(s, address)
         added = np.int64(0) if f.no_incr else np.int64(1) << f.incr_val
-        answers.increment(s, address, old, added, (np.int64(1) << f.wrap_val) - 1)
+        in_flight.increment_word(s, address, old, added, (np.int64(1) << f.wrap_val) - 1)
         s.gpr[t, f.data_reg_index] = np.uint32(old)
         return DONE
 
@@ -428,7 +428,7 @@ class ATSWAP(
         if address < 0:
             return address
         if s.timed[0]:
-            answers.settle(s, address)
+            in_flight.settle(s, address)
         state.written(s, address, np.int64(16))
         for i in range(8):
             if (f.swap_mask >> i) & 1:
@@ -459,7 +459,7 @@ class ATCAS(_Atomic, Instruction, opcode=0x64, unit="scalar", oracle=False):
         if address < 0:
             return address
         if s.timed[0]:
-            answers.settle(s, address)
+            in_flight.settle(s, address)
         if l1_word(s, address) != f.cmp_val:
             return thread.occupy(s, t, WAIT_EQUAL)
         thread.vacate(s)

@@ -7,7 +7,7 @@ import numpy as np
 from bhemu.bits import choice, number
 from bhemu.jit.subset import njit
 from bhemu.memmap import LOCAL_BASE
-from bhemu.tensix import answers, config, insn, mmio, spaces
+from bhemu.tensix import config, in_flight, insn, mmio, spaces
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.insn import (
     Instruction,
@@ -283,7 +283,7 @@ class STOREREG(_Register, Instruction, opcode=0x67, unit="scalar"):
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if s.timed[0]:
-            status = answers.settle_registers(s)
+            status = in_flight.settle_registers(s)
             if status:
                 return status
         value = np.int64(s.gpr[t, f.tdma_data_reg_index])
@@ -302,7 +302,7 @@ class LOADREG(_Register, Instruction, opcode=0x68, unit="scalar", oracle=False):
             return status
         if s.timed[0]:  # loaded once more when the answer is there
             address = mmio.BASE + 4 * f.reg_addr
-            answers.ask(s, t, answers.REGISTERS, f.tdma_data_reg_index, address)
+            in_flight.ask_memory(s, t, in_flight.REGISTERS, f.tdma_data_reg_index, address)
             return DONE
         return _set(s, t, f.tdma_data_reg_index, s.loaded[0])
 
