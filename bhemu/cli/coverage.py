@@ -74,7 +74,7 @@ def _lines(names: Sequence[str], values: dict[str, Any]) -> int:
         progress.say("the compiled engine runs the cores: it counts what they execute")
     with progress.starting():
         from bhemu.debug import line_coverage
-        from bhemu.pictures.covered import write_pages
+        from bhemu.pictures.html import write_pages
 
     total, ended = line_coverage.LineCoverage(), _Ended()
     for program in loaded:
