@@ -18,21 +18,21 @@ from bhemu.system import interrupts
 
 _FIRST = {
     "run": ("run", "Run a program and compare its outputs."),
-    "step": ("step", "Step through a program, at a prompt or from a script."),
+    "step": ("inspect", "Step through a program, at a prompt or from a script."),
     "profile": ("profile", "Run a program in modelled time: where do the cycles go?"),
     "why": ("why", "Run a program and tell what is wrong, or what made PLACE."),
     "report": ("why", "Run a program and write a report of it, one HTML file."),
-    "trace": ("dump", "Run a program and print each Tensix word that was executed."),
+    "trace": ("inspect", "Run a program and print each Tensix word that was executed."),
     "build": ("new", "Compile and link the ELFs of a program from C, if changed."),
     "new": ("new", "Write a commented PROGRAM.toml, or a kernel that runs."),
     "explain": ("isa", "Say what something is; list instructions; disassemble."),
-    "gdb": ("step", "Launch a program and wait for gdb, its five cores as threads."),
+    "gdb": ("inspect", "Launch a program and wait for gdb, its five cores as threads."),
     "sweep": ("sweep", "Run programs with many values of parameters."),
     "simulator": ("serve", "Write a simulator FOLDER for programs of Tenstorrent."),
 }
 _MORE = {
     "check": ("run", "Check a program without running it."),
-    "dump": ("dump", "Show the state of a tile: all but memory, or named parts."),
+    "dump": ("inspect", "Show the state of a tile: all but memory, or named parts."),
     "numerics": ("compare", "Run a program and compare its outputs with exact values."),
     "coverage": (
         "coverage",

@@ -147,7 +147,7 @@ def run_command(**values: Any) -> int:
 
             CommitLog(target.tile, opened.enter_context(_opened(values["log_commits"])))
         if values["gdb"]:
-            from bhemu.cli.step import listener, serve_gdb
+            from bhemu.cli.inspect import listener, serve_gdb
 
             if serve_gdb(target, opened.enter_context(listener()), once=True, err=True):
                 return EXIT_OK

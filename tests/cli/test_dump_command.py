@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from bhemu.cli import dump
+from bhemu.cli import inspect
 from bhemu.debug.decoded import View
 from bhemu.machine.tile import Tile
 from bhemu.riscv.assembly import A0, EBREAK, PARK, ZERO, addi, tt
@@ -91,7 +91,7 @@ def test_the_names_are_listed(bhemu) -> None:
 def test_every_format_of_the_command_is_one_of_dst() -> None:
     from bhemu.debug.dump import select
 
-    for fmt in dump._FORMATS:
+    for fmt in inspect._FORMATS:
         rows = select(["dst"])[0].rows(Tile().snapshot(), View(fmt, every=True))
         assert next(rows).label.startswith(fmt)
 
