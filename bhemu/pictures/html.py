@@ -147,8 +147,8 @@ def _text(name: str, source: Source) -> dict[int, str]:
     return dict(enumerate(data.splitlines(), start=1))
 
 
-def _lines(source: Source, text: dict[int, str]) -> Iterator[str]:
-    for number, line in text.items():
+def _lines(source: Source, lines: dict[int, str]) -> Iterator[str]:
+    for number, line in lines.items():
         times = source.lines.get(number)
         pairs = source.outcomes(number)
         kind = "" if times is None else "hit" if times else "missed"
