@@ -150,10 +150,10 @@ def _numbers(text: str) -> list[int]:
 class Session:
     """One debugger at one target, until it leaves; `over` tells that it wants the server to end."""
 
-    def __init__(self, gdb_target: Target, connection: Connection) -> None:
-        self._target, self._connection = gdb_target, connection
-        self._core = gdb_target.selected  # for registers and memory (Hg)
-        self._running = gdb_target.selected  # for what runs (Hc)
+    def __init__(self, target: Target, connection: Connection) -> None:
+        self._target, self._connection = target, connection
+        self._core = target.selected  # for registers and memory (Hg)
+        self._running = target.selected  # for what runs (Hc)
         self.over = False
         self._left = False
         self._answers: dict[str, Callable[[str], bytes | None]] = {
@@ -296,14 +296,14 @@ class Session:
     def _point(self, text: str, *, add: bool) -> bytes:
         kind, address, length = text.split(";")[0].split(",")
         at, size = int(address, 16) % _ADDRESSES, int(length, 16)
-        gdb_target = self._target
+        target = self._target
         if kind in ("0", "1"):
-            done = gdb_target.add_breakpoint(at) if add else gdb_target.remove_breakpoint(at)
+            done = target.add_breakpoint(at) if add else target.remove_breakpoint(at)
         elif kind in _ACCESS:
             if add:
-                done = gdb_target.add_watchpoint(self._core, at, size, _ACCESS[kind])
+                done = target.add_watchpoint(self._core, at, size, _ACCESS[kind])
             else:
-                done = gdb_target.remove_watchpoint(at, size, _ACCESS[kind])
+                done = target.remove_watchpoint(at, size, _ACCESS[kind])
         else:
             return b""
         return _OK if done else _ERROR
@@ -383,7 +383,7 @@ class Session:
         return said.encode().hex().encode() if said else _OK
 
 
-def serve(gdb_target: Target, listener: socket.socket, once: bool) -> bool:
+def serve(target: Target, listener: socket.socket, once: bool) -> bool:
     """Serve debuggers, one after another, until one kills the program; with `once` only one.
 
     True when the program was killed.
@@ -393,7 +393,7 @@ def serve(gdb_target: Target, listener: socket.socket, once: bool) -> bool:
         link, _ = listener.accept()
         with link:
             link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            session = Session(gdb_target, Connection(link))
+            session = Session(target, Connection(link))
             with contextlib.suppress(Closed):
                 session.serve()
         if once or session.over:
