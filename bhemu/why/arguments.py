@@ -8,6 +8,7 @@ from bhemu.errors import Where
 from bhemu.jit.subset import JIT
 from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
+from bhemu.memmap import CORE_NAMES
 from bhemu.program import toml
 from bhemu.program.coordinates import values_of
 from bhemu.program.input_files import encode_values
@@ -15,6 +16,7 @@ from bhemu.program.specs import Program, TileSpec
 from bhemu.why.check import Context
 from bhemu.why.findings import Finding, place
 from bhemu.why.order.conflicts import observed
+from bhemu.why.steps import Act
 
 _BASE = "rta_l1_base"  # the word in a core's local memory that says where its arguments are
 _ALIGNMENT = 16  # of the arguments of each core
@@ -43,16 +45,17 @@ def missing(context: Context) -> Iterator[Finding]:
             given = [*_arguments(seen.tile, part)]
             end = max((-(-one.end // _ALIGNMENT) * _ALIGNMENT for one in given), default=0)
             for one in given:
-                used = seen.record.user[one.end // 4 : max(end, one.end) // 4].tolist()
-                for n, actor in enumerate(used):
-                    at, clock = seen.act(actor) if actor else (None, 0)
-                    if at is not None and at.core == one.core:
-                        yield _finding(program, path, number, one, one.end + 4 * n, at, clock)
-                        break
+                core = CORE_NAMES.index(one.core)
+                places = range(one.end, max(end, one.end), 4)
+                loads = ((at, seen.loads(core, at)) for at in places)
+                first = next(((at, by) for at, by in loads if by is not None), None)
+                if first is not None:
+                    at, by = first
+                    yield _finding(program, path, number, one, at, Act(seen.tile, by))
 
 
 def _finding(
-    program: Program, path: Path, number: int, args: _Args, address: int, at: Where, clock: int
+    program: Program, path: Path, number: int, args: _Args, address: int, load: Act
 ) -> Finding:
     """The finding of a core that loads a word after its arguments."""
     name = args.core
@@ -62,7 +65,7 @@ def _finding(
     text += f" at {address - args.low:#x} from the first, which is none of them"
     who = place(Where(file=path.name, line=line), None)
     advice = f"give {name} in args every word that the kernel reads, in its order"
-    return Finding("program", "error", text, who, place(at, clock), (), advice)
+    return Finding("program", "error", text, who, place(load.where, load.step.clock), (), advice)
 
 
 def _arguments(tile: Tile, part: TileSpec) -> Iterator[_Args]:

@@ -11,14 +11,14 @@ from bhemu.why.checks import formats
 from bhemu.why.checks.formats import Operands
 from bhemu.why.findings import Finding
 from bhemu.why.order.conflicts import Transfer
-from bhemu.why.steps import Word
+from bhemu.why.steps import Instruction, Word
 
 SETTER = 44  # the line that sets the format
 
 
 def use(first: int, fmt: str, line: int = 33) -> Transfer:
     step = Word(7, 0, 0x42000000, 0x100 + line, 1, 0x100 + line)
-    return Transfer(step, True, first, first + 0x400, fmt, 0, 1, 0)
+    return Transfer(step, True, first, first + 0x400, fmt, 0, Instruction(5, 1, SETTER, 0), None)
 
 
 def held(at: int, dtype: str) -> Any:
@@ -33,8 +33,7 @@ def compared(monkeypatch: pytest.MonkeyPatch, *uses: Transfer) -> list[Finding]:
     place = lambda tile, step: Where(core="trisc0", pc=step.pc, file="k.cpp", line=step.pc)  # noqa: E731
     monkeypatch.setattr(formats, "where", place)
     monkeypatch.setattr(formats, "place", lambda where, clock, tile=None: where.as_dict())
-    setter = Where(core="trisc0", file="k.cpp", line=SETTER)
-    seen = SimpleNamespace(transfers=lambda: uses, act=lambda actor: (setter, 5), tile=None)
+    seen = SimpleNamespace(transfers=lambda: uses, tile=None)
     program = SimpleNamespace(path=None, inputs=(), outputs=())
     context: Any = SimpleNamespace(program=program)
     look = Operands(context, seen)  # type: ignore[arg-type]

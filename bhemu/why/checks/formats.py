@@ -134,7 +134,7 @@ class Operands:
             return
         word = where(self._tile, one.step)
         by = one.by_format if kind == "format" else one.by_address
-        setter = self._seen.act(by)[0] if by else word
+        setter = where(self._tile, by) if by else word
         victim = place(word, one.step.clock) if by else {}
         self.found[key] = Finding(
             "formats", "warning", f"{word.core} {text}", place(setter, None, self._tile), victim,

@@ -66,10 +66,10 @@ def _never(context: Context, trials: Trials, users: Ask, unwritten: Offsets) -> 
     for number in range(1, _FILLS + 1):
         fill = filled(unwritten, number)
         while len(found) < most and not context.late and fill.at.size and trials.differs(fill):
-            one = trials.deciding(users().used(fill)) or trials.deciding(fill)
+            one = trials.deciding(fill)
             if one is None:
                 break
-            found.append(_finding(trials, users(), one, fill))
+            found.append(_finding(trials, users(), one))
             fill = without(trials, fill, int(one.at[0]))
         if found:
             break
@@ -132,9 +132,9 @@ def _leak(trials: Trials, users: Users, fill: Fill, others: list[Fill]) -> Findi
     return Finding("unwritten", "error", text, culprit, victim, tuple(evidence), advice)
 
 
-def _finding(trials: Trials, users: Users, fill: Fill, whole: Fill) -> Finding:
+def _finding(trials: Trials, users: Users, fill: Fill) -> Finding:
     name = trials.name(int(fill.at[0]))
-    read, near = users.reader(fill), _neighbour(trials, users, whole, int(fill.at[0]))
+    read, near = users.reader(fill), _neighbour(trials, users, int(fill.at[0]))
     tile = None if read is None else trials.tile_of(read.where)
     who = {} if read is None else place(read.where, read.clock, tile)
     changed = trials.result(fill)
@@ -146,11 +146,8 @@ def _finding(trials: Trials, users: Users, fill: Fill, whole: Fill) -> Finding:
     if changed.error is not None:
         evidence.append(str(changed.error).splitlines()[0])
     victim: dict[str, object] = {"place": name}
-    of_dram = int(fill.at[0]) // STRIDE >= len(trials.tiles)
     if read is not None and read.by_noc:  # the request that fetches it, or sends it on
         who = place(outside_headers(read.where), read.clock, tile)
-    if near is None and read is not None and read.where.thread is not None and not of_dram:
-        near = users.request_up_to(int(fill.at[0]), _NEAR)
     if near is not None:
         evidence.append(f"what lies next to it is written by {near[0]}")
         who, victim = place(*near, trials.tile_of(near[0])), who
@@ -168,16 +165,14 @@ def _finding(trials: Trials, users: Users, fill: Fill, whole: Fill) -> Finding:
     )
 
 
-def _neighbour(trials: Trials, users: Users, whole: Fill, at: int) -> tuple[Where, int] | None:
+def _neighbour(trials: Trials, users: Users, at: int) -> tuple[Where, int] | None:
     """The step that writes L1 next to an unwritten byte; on a chip only a core's."""
     number, rest = divmod(at, STRIDE)
     if number >= len(trials.tiles) or rest >= L1_SIZE:
         return None
-    laid = (whole.at // STRIDE == number) & (whole.at % STRIDE < L1_SIZE)
-    places = whole.at[laid] % STRIDE
-    changed = places[users.made(places, number)]
-    after = changed[(changed > rest) & (changed < rest + _NEAR)]
-    before = changed[(changed < rest) & (changed > rest - _NEAR)]
+    around = np.arange(max(rest - _NEAR + 1, 0), min(rest + _NEAR, L1_SIZE))
+    changed = users.made(around, number)
+    after, before = changed[changed > rest], changed[changed < rest]
     full = len(before) >= _NEAR - _WORD
     if rest % _NEAR == 0 and not full:  # what is written before it seems to be complete
         before = before[:0]

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bhemu.errors import InputError, Where
+from bhemu.errors import InputError
 from bhemu.jit.subset import JIT
 from bhemu.memmap import OVERLAY_BASE, OVERLAY_END
 from bhemu.tensix import formats
@@ -20,7 +20,7 @@ from bhemu.why.order import record as r
 from bhemu.why.order.notes import PACKED, UNPACKED
 from bhemu.why.order.observe import Observer, kind, owner_of
 from bhemu.why.order.tiles import NEAR, CodeThen, Tiles
-from bhemu.why.steps import Instruction, Step, Word, where
+from bhemu.why.steps import Instruction, Step, Word
 
 Clock = npt.NDArray[np.int64]
 """The clock of each agent (record.py); only cores, threads and the host have one."""
@@ -84,8 +84,8 @@ class Conflict:
 class Transfer(NamedTuple):
     """An UNPACR (`reads`) or PACR of L1 `first` to `end`.
 
-    datums: of an UNPACR that does not tilize. by_format, by_address: the actors that set the Config
-    words of the format and address, 0 = none (Observed.act).
+    datums: of an UNPACR that does not tilize. by_format, by_address: the steps that set the Config
+    words of the format and address.
     """
 
     step: Word
@@ -94,8 +94,8 @@ class Transfer(NamedTuple):
     end: int
     fmt: str
     datums: int
-    by_format: int
-    by_address: int
+    by_format: Step | None
+    by_address: Step | None
 
 
 _FEW = 32  # of a chip of more than TILES tiles, one of each kind at least
@@ -139,15 +139,14 @@ class Observed:
             code, reads = row[r.N_FORMAT], row[r.N_WHAT] == UNPACKED
             fmt = formats.NAMES.get(code, f"format {code}")
             low, high, datums = row[r.N_LOW], row[r.N_HIGH], row[r.N_DATUMS]
-            by_format, by_address = row[r.N_BY_FORMAT], row[r.N_BY_ADDRESS]
+            set_by = (row[at : at + 6] for at in (r.N_BY_FORMAT, r.N_BY_ADDRESS))
+            by_format, by_address = (made_step(*by) if by[1] else None for by in set_by)
             yield Transfer(step, reads, low, high, fmt, datums, by_format, by_address)
 
-    def act(self, actor: int, *, last: bool = False) -> tuple[Where, int]:
-        """The place of an actor of `user` or `maker`, and the clock of its first or last act."""
-        pc, pushed, word, core, thread, first, then = self._o.actor[actor - 1].tolist()
-        time = then - 1 if last else first
-        at = pc or pushed  # of a replay slot that nobody has recorded, who plays it
-        return where(self.tile, made_step(at, pushed, word, core, thread, time)), time
+    def loads(self, core: int, address: int) -> Step | None:
+        """A load by which a core reads a word of L1 that nothing has written since."""
+        events = self._o.event[self._o.reader[address >> 2]].tolist()
+        return next((step_of(one) for one in events if one[r.AGENT] == core), None)
 
     @property
     def polls(self) -> list[tuple[int, int, int]]:

@@ -21,7 +21,6 @@ from bhemu.tensix.state import CORES, RESET, THREADS
 from bhemu.timing.core import word_at
 from bhemu.why.order import clocks, notes, polls, requests, shadow, words
 from bhemu.why.order import record as r
-from bhemu.why.unwritten import shadow as contents
 
 _LOAD, _STORE, _ATOMIC, _FENCE = Load.code(), Store.code(), Atomic.code(), Fence.code()
 _SLICE = 1 << 14  # instructions between looks at the time
@@ -162,8 +161,6 @@ def _requests(s: Any, o: Any, c: Any, address: Any, sent: Any) -> Any:
     one = shadow.event(s, o, agent, np.int64(reads))
     shadow.l1(o, agent, low, low + request.size(row), one, np.int64(reads))
     notes.asks(s, o, c, np.int64(reads), low, low + request.size(row))
-    if not reads:  # what it sends on unwritten it uses
-        contents.l1(o, low, low + request.size(row), np.int64(0))
     return True
 
 
@@ -226,7 +223,6 @@ def _access(
 ) -> None:
     """A core has executed a load, store or atomic."""
     size = _width(word)
-    contents.access(o, c, way & _READS, way & _WRITES, address, size)
     if mm.LOCAL_BASE <= address < mm.LOCAL_BASE + mm.LOCAL_SIZES[0]:
         return
     if address < mm.L1_SIZE:
@@ -406,6 +402,4 @@ def arrives(s: Any, does: Any) -> Any:
     if does == SETS or does == ADDS:
         polls.arrives(o, a, does == ADDS)
     requests.arrival(o)
-    if a[r.F_WRITE]:
-        contents.brought(o, a[r.F_LOW], a[r.F_HIGH])
     return np.int64(0)

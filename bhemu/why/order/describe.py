@@ -1,7 +1,6 @@
 """Answers of Python to the compiled observer: what a word touches, what follows a load."""
 
 import re
-from collections.abc import Iterator
 from functools import cache, lru_cache
 from itertools import product
 from typing import Any
@@ -12,11 +11,10 @@ import numpy.typing as npt
 from bhemu.tensix import config_fields, spaces, thread
 from bhemu.tensix.config import CONFIG_WORDS, SHARED, bits_read
 from bhemu.tensix.insn import Instruction, decode, instructions
-from bhemu.tensix.spaces import Term, Values, fields_named
-from bhemu.tensix.state import DTYPE, OFFSET, THREADS
+from bhemu.tensix.spaces import fields_named
 from bhemu.tensix.units.unpack.unpacr import UNPACR
 from bhemu.why.order import polls, sites, words
-from bhemu.why.order.record import LISTS, TOUCHED, UNIT_NAMES, OrderRecord
+from bhemu.why.order.record import LISTS, UNIT_NAMES, OrderRecord
 
 _KINDS = {
     "STALLWAIT": words.WAITS, "SEMWAIT": words.WAITS, "STREAMWAIT": words.WAITS,
@@ -52,7 +50,7 @@ def begin(o: OrderRecord) -> None:
 
 def text(o: OrderRecord, row: int, word: int) -> None:
     """Describe a word in a row of `text`."""
-    o.text[row], o.text_list[row], o.touched[row] = _text(word), 0, touched(word)
+    o.text[row], o.text_list[row] = _text(word), 0
 
 
 @lru_cache(1 << 14)
@@ -212,74 +210,3 @@ def addresses() -> frozenset[int]:
     """
     names = re.compile(r"THCON_SEC[01]_REG[34]_Base_(cntx\d_)?address|THCON_SEC0_REG1_L1_Dest_addr")
     return frozenset(f.word for title, f in vars(config_fields).items() if names.fullmatch(title))
-
-
-Range = tuple[int, int, int, int]  # place, bytes, bytes between threads, 1 = nothing else is left
-
-_APART = (spaces.DST, spaces.L1, spaces.CFG)  # a word's place says too little: words.py
-_BY_PLACE = {  # members, whether each thread has its own
-    spaces.GPR: (("gpr",), True),
-    spaces.LREG: (("lreg",), False),
-    spaces.THREAD_CFG: (("thread_cfg",), True),
-    spaces.ADC: (("adc", "adc_cr"), True),
-    spaces.SEM: (("sem", "sem_max"), False),
-    spaces.SRC: (("src",), False),
-}
-_RWC = ("rwc", "rwc_cr")
-_WRITABLE = 8  # LRegs
-_WHOLE = (spaces.GPR, spaces.LREG)  # whose places a word writes whole
-
-
-@lru_cache(1 << 14)
-def touched(word: int) -> npt.NDArray[np.int64]:
-    """[reads, writes][TOUCHED][4]: a Range each, 0 bytes after the last one."""
-    found = np.zeros((2, TOUCHED, 4), np.int64)
-    cls = decode(word)
-    if cls is not None:
-        values = cls.operands(word)
-        for way, clause in enumerate((cls.reads, cls.writes)):
-            ranges = {one for term in clause.of(values) for one in _ranges(term, values)}
-            for k, one in enumerate(_joined(sorted(ranges))[:TOUCHED]):
-                found[way, k] = one
-    return found
-
-
-def _joined(ranges: list[Range]) -> list[Range]:
-    """The same ranges, adjacent ones joined."""
-    found = ranges[:1]
-    for one in ranges[1:]:
-        place, size, *alike = found[-1]
-        if place + size == one[0] and alike == [*one[2:]]:
-            found[-1] = place, size + one[1], one[2], one[3]
-        else:
-            found.append(one)
-    return found
-
-
-def _ranges(term: Term, values: Values) -> Iterator[Range]:
-    if term.space in _APART or term.own or term.awaited:
-        return
-    if term.space not in _BY_PLACE:
-        for name in term.space.members:
-            own = name in _RWC
-            size = DTYPE[name].itemsize // (THREADS if own else 1)
-            yield OFFSET[name], size, size if own else 0, 0
-        return
-    members, own = _BY_PLACE[term.space]
-    for name in members:
-        yield from _parts(name, term, values, own=own)
-
-
-def _parts(name: str, term: Term, values: Values, *, own: bool) -> Iterator[Range]:
-    """The ranges of a term in a member that has a part for each place."""
-    shape = DTYPE[name].shape[1:] if own else DTYPE[name].shape
-    of_thread = DTYPE[name].itemsize // THREADS if own else 0
-    part = DTYPE[name].base.itemsize * int(np.prod(shape[1:]))
-    places = term.places(values)
-    if term.space == spaces.THREAD_CFG and term.fields:
-        places = frozenset(bit // 32 for bit in places or ())
-    most = _WRITABLE if term.space == spaces.LREG else shape[0]
-    whole = term.space in _WHOLE and not (term.keeps and spaces.value(term.keeps, values))
-    for place in range(most) if places is None else sorted(places):
-        if place < most:
-            yield OFFSET[name] + part * place, part, of_thread, int(whole)

@@ -105,8 +105,8 @@ def moves(s: Any, o: Any, t: Any, at: Any) -> None:
         note = o.note[i]
         note[r.N_LOW], note[r.N_HIGH] = o.range[at, 0], o.range[at, 1]
         note[r.N_FORMAT], note[r.N_DATUMS] = o.moving[r.M_FORMAT], o.moving[r.M_DATUMS]
-        note[r.N_BY_FORMAT] = o.set_by[_index(s, t, _FORMATS[unit])]
-        note[r.N_BY_ADDRESS] = o.set_by[_index(s, t, _ADDRESSES[unit])]
+        clocks.copy(note, r.N_BY_FORMAT, o.set_by[_index(s, t, _FORMATS[unit])], 0, 6)
+        clocks.copy(note, r.N_BY_ADDRESS, o.set_by[_index(s, t, _ADDRESSES[unit])], 0, 6)
 
 
 @njit

@@ -17,7 +17,7 @@ from bhemu.jit.record import Member, Record, layout
 from bhemu.memmap import L1_SIZE
 from bhemu.tensix.compiled import OUTSIDE
 from bhemu.tensix.config import CONFIG_WORDS
-from bhemu.tensix.state import CORES, DTYPE, NOC_FIELDS, NOC_REQUESTS, THREADS
+from bhemu.tensix.state import CORES, NOC_FIELDS, NOC_REQUESTS, THREADS
 
 _u8, _i16, _i32, _i64 = np.uint8, np.int16, np.int32, np.int64
 _u32, _u64, _u16 = np.uint32, np.uint64, np.uint16
@@ -88,15 +88,13 @@ KEPT_ROWS = 48
 MARGIN = 1 << 12  # events that a step may make
 FAR_VERSIONS, FAR_READERS, FAR_EVENTS, KNOWN_VALUES = 64, 3, 1 << 16, 1 << 12
 PASSED, FIRST_ACCESSES = 1 << 12, 1 << 12
-# What of the tile's record is used before it is written, see why/unwritten/shadow.py
-BLOCK, ACTORS, TOUCHED = 64, 1 << 13, 24
 # Columns of a note (notes.py). THREAD: -1 = the core itself; VALUE: a word, what was stored, 1 = a
-# read; LOW, HIGH: bytes of L1, an address; BY: actors that have set the Config words, as `set_by`
+# read; LOW, HIGH: bytes of L1, an address; BY: of steps that have set the Config words, as `set_by`
 (
     N_WHAT, N_THREAD, N_VALUE, N_PC, N_CORE, N_TIME, N_LOW, N_HIGH, N_FORMAT, N_DATUMS,
     N_BY_FORMAT, N_BY_ADDRESS,
-) = range(12)  # fmt: skip
-NOTE, NOTES = 12, 1 << 18
+) = (*range(11), 16)  # fmt: skip
+NOTE, NOTES = N_BY_ADDRESS + 6, 1 << 18
 M_UNIT, M_FORMAT, M_DATUMS = range(3)  # of `moving`
 S_START, S_END, S_PC, S_SP, S_TIME = range(5)  # of `stack`
 # Columns of a request that was sent: those of its row, then
@@ -258,20 +256,7 @@ MEMBERS = (
     Member("old_valid", _i64, (1024,), "the same"),
     Member("old_l1", _u8, (16,), "the 16 bytes of L1 that it may write to"),
     Member("step", _i64, (6,), "the present access: pc, pushed, word, core, thread, time"),
-    # contents, by their place in the tile's record
-    Member(
-        "fresh", _i64, (DTYPE.itemsize // BLOCK,), "a bit for each byte: nobody used or wrote it"
-    ),
-    Member("user", _u16, (DTYPE.itemsize // 4,), "by word: 1 + actor that used it while fresh"),
-    Member("maker", _u16, (DTYPE.itemsize // 4,), "by word: 1 + actor that wrote it last"),
-    Member("actor", _i64, (ACTORS, 7), "who: as `step`, when first; 1 + when last, 0 = free"),
-    Member(
-        "touched",
-        _i64,
-        (TEXTS, 2, TOUCHED, 4),
-        "what a word reads, writes: place, bytes, as many between threads, 1 = all of it",
-    ),
-    Member("set_by", _u16, (2 * CONFIG_WORDS,), "as maker; of a WRCFG who wrote its GPR"),
+    Member("set_by", _i64, (2 * CONFIG_WORDS, 6), "a `step`; of a WRCFG who wrote its GPR"),
     Member("moving", _i64, (3,), "unpacker or 2, format, -1: none; datums, 0: it tilizes"),
     Member("note", _i64, (NOTES, NOTE), "what the tile does, see notes.py"),
     Member("notes", _i64, (1,), "how many"),

@@ -25,7 +25,6 @@ from bhemu.tensix.units.vector import loadstore, schedule
 from bhemu.tensix.units.vector.sfpu import STORE
 from bhemu.why.order import clocks, notes, shadow
 from bhemu.why.order import record as r
-from bhemu.why.unwritten import shadow as contents
 
 # Columns of the description of a word (describe.py fills them)
 (
@@ -280,22 +279,6 @@ def _config_list(s: Any, o: Any, t: Any, i: Any, context: Any, later: Any) -> An
 
 
 @njit
-def _uses(s: Any, o: Any, t: Any, i: Any) -> None:
-    """The word uses what it reads, which decides what it does."""
-    contents.reads_of(s, o, t, i)
-    if o.text[i, MOVES] == PACKS:
-        if config.get(s, config.bank(s, t), cf.THCON_SEC0_REG1_Pack_L1_Acc):
-            for k in range(_WRITES, _WRITES + o.ranges[1]):  # what it adds to
-                contents.l1(o, o.range[k, 0], o.range[k, 1], np.int64(0))
-    if o.moving[r.M_FORMAT] >= 0:
-        notes.moves(s, o, t, np.int64(_WRITES if o.text[i, MOVES] == PACKS else 0))
-    for k in range(o.dst_rows[1]):
-        contents.row(o, o.dst_row[k], np.int64(0))
-    for k in range(o.ranges[0]):
-        contents.l1(o, o.range[k, 0], o.range[k, 1], np.int64(0))
-
-
-@njit
 def _reads(s: Any, o: Any, t: Any, i: Any, agent: Any, context: Any) -> None:
     text, issue = o.text[i], np.int64(r.ISSUE + t)
     if context >= 0:
@@ -341,7 +324,6 @@ def _macro_stored(s: Any, o: Any) -> None:
                 one = shadow.event(s, o, agent, np.int64(1))
                 shadow.begin(o)
             shadow.place(o, agent, np.int64(r.DST + row), one, np.int64(1))
-            contents.row(o, row, np.int64(1))
 
 
 @njit
@@ -361,22 +343,19 @@ def _writes(s: Any, o: Any, t: Any, agent: Any, text: Any) -> None:
         row = np.int64(k) if o.dst_rows[0] < 0 else o.dst_row[k]
         if _row_changed(s, row, o.old_valid[row], o.old_dst[row]):
             shadow.place(o, agent, np.int64(r.DST + row), one, np.int64(1))
-            contents.row(o, row, np.int64(1))
     for k in range(_WRITES, _WRITES + o.ranges[1]):
         low, high = o.range[k, 0], o.range[k, 1]
         if text[L1_WRITE] == INDIRECT or text[L1_WRITE] == ATOMIC_LINE:
             for n in range(_LINE):
                 if low + n < s.l1.size and s.l1[low + n] != o.old_l1[n]:
                     shadow.l1(o, agent, low + n, low + n + 1, one, np.int64(1))
-                    contents.l1(o, low + n, low + n + 1, np.int64(1))
         else:
             shadow.l1(o, agent, low, high, one, np.int64(1))
-            contents.l1(o, low, high, np.int64(1))
     if text[CONFIG_WRITE]:
         gpr, read = np.int64(-1), np.uint64(text[GPR_READ] if text[KIND] == WRCFG else 0)
         for k in range(64 if read else 0):
             if gpr < 0 and read >> np.uint64(k) & np.uint64(1):
-                gpr = np.int64(64 * t + k)
+                gpr = np.int64(r.GPRS + 2 * (64 * t + k))
         config_changes(s, o, agent, one, gpr)
         keep_config(s, o)  # a store of a core may be waiting for this word
 
@@ -391,7 +370,7 @@ def keep_config(s: Any, o: Any) -> None:
 def config_changes(s: Any, o: Any, agent: Any, one: Any, gpr: Any) -> None:
     """Note the bits of Config that have changed; shared words stand in the first bank.
 
-    gpr: the GPR from which they are copied, -1: none.
+    gpr: the place of the GPR from which they are copied, -1: none.
     """
     for k in range(CONFIG_WORDS + SHARED):
         bank, word = k // CONFIG_WORDS, k % CONFIG_WORDS
@@ -399,7 +378,10 @@ def config_changes(s: Any, o: Any, agent: Any, one: Any, gpr: Any) -> None:
         if differ:
             shadow.begin(o)
             shadow.config_written(o, agent, np.int64(k), differ, one)
-            contents.config_word(o, np.int64(k), gpr)
+            clocks.copy(o.set_by[k], 0, o.step, 0, 6)
+            if gpr >= 0 and max(o.writer[gpr], o.writer[gpr + 1]):
+                by = o.event[max(o.writer[gpr], o.writer[gpr + 1])]
+                clocks.copy(o.set_by[k], 0, by, r.PC, 6)
 
 
 @njit
@@ -432,7 +414,6 @@ def _after(s: Any, o: Any, t: Any, i: Any, context: Any) -> None:
     if text[IS_ATOMIC]:
         clocks.acquire(o, agent, np.int64(clocks.ATOMIC))
     _reads(s, o, t, i, agent, context)
-    contents.writes_of(o, t, i)
     _writes(s, o, t, agent, text)
     if o.dst_rows[0] or o.dst_rows[1]:
         o.dst_word[clocks.row(agent), 0] = o.step[1]
@@ -466,7 +447,8 @@ def observed_word(s: Any, t: Any, word: Any) -> Any:
         pc = np.int64(s.gate_pc[t])
         pushed = np.int64(s.play_pc[t]) if s.gate_from[t] >= FROM_REPLAY else pc
         shadow.steps(s, o, pc, pushed, w, s.gate_core[t], np.int64(t))
-        _uses(s, o, t, i)
+        if o.moving[r.M_FORMAT] >= 0:
+            notes.moves(s, o, t, np.int64(_WRITES if o.text[i, MOVES] == PACKS else 0))
         if status == DONE and o.text[i, AGENT_UNIT] > -2:
             _after(s, o, t, i, context)
     return status

@@ -411,11 +411,11 @@ def links_behind(
     return Chain(tile, tuple(inputs)).why(text, found or find(tile, program, core, text), at)
 
 
-def last_change(tile: Tile, address: int) -> tuple[Change | None, int]:
-    """The last change of a word of L1, and its clock; the tile goes back to its clock."""
-    stood, name, change, clock = tile.clock, f"{address & ~3:#x}:4", None, 0
+def last_change(tile: Tile, span: Span) -> tuple[Change | None, int]:
+    """The last change of bytes of a tile, and its clock; the tile goes back to its clock."""
+    stood, change, clock = tile.clock, None, 0
     with suppress(BhemuError):  # in which the run may have ended
-        change = Chain(tile).last_change(name, spans(tile, "brisc", name))
+        change = Chain(tile).last_change("it", (span,))
         clock = tile.clock
     with suppress(BhemuError), tile.history.replaying():
         tile.history.to(stood)

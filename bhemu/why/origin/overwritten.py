@@ -11,7 +11,7 @@ from bhemu.errors import BhemuError, NoProgress
 from bhemu.launch import data_of
 from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
-from bhemu.machine.watchpoints import Change, spans
+from bhemu.machine.watchpoints import Change, Span, spans
 from bhemu.memmap import CORE_NAMES, L1_SIZE
 from bhemu.program.loader import Segment, read_elf
 from bhemu.program.specs import Program
@@ -21,6 +21,7 @@ from bhemu.riscv.isa import decode
 from bhemu.tensix import config_fields, thread_fields
 from bhemu.tensix.config_fields import Field
 from bhemu.tensix.insn import decode as decode_word
+from bhemu.tensix.state import OFFSET
 from bhemu.why.check import Context
 from bhemu.why.findings import Finding, in_words, place
 from bhemu.why.order.sites import comparison
@@ -40,6 +41,11 @@ def _found(
     evidence = (f"the last change of it: {in_words(who)}", *told) if advice else ()
     victim = {"place": f"L1 {address:#x}"}
     return Finding(kind, "error", text, who, victim, evidence, advice)
+
+
+def _last_change(tile: Tile, address: int) -> tuple[Change | None, int]:
+    """Of a word of L1."""
+    return last_change(tile, Span(OFFSET["l1"] + (address & ~3), 4))
 
 
 def _given(context: Context, tile: Tile) -> Iterator[tuple[int, bytes]]:
@@ -68,7 +74,7 @@ def arguments(context: Context) -> Iterator[Finding]:
         fits = at % 4 == 0 and at + len(data) <= L1_SIZE
         for n in np.flatnonzero(given != held) if fits else ():
             address = at + 4 * int(n)
-            change, clock = last_change(tile, address)
+            change, clock = _last_change(tile, address)
             pc = None if change is None or change.where.thread is not None else change.where.pc
             cls = None if pc is None else decode(tile.read32(pc))
             if change is None or pc is None or pc in tried or len(tried) == _MOST:
@@ -103,7 +109,7 @@ def address(context: Context, error: BhemuError | None) -> Iterator[Finding]:
         tile.history.to(end)
     for word in loaded:
         if any(low <= word < high for low, high in given):
-            change, clock = last_change(tile, word)
+            change, clock = _last_change(tile, word)
             if change is not None and change.where.core is not None:
                 text = f"{change.where.core} overwrites L1 {word & ~3:#x}, which PROGRAM.toml sets,"
                 text += f" with {change.after:#x}: from there an address comes that cannot be"
@@ -135,7 +141,7 @@ def code(tile: Tile, program: Program) -> Iterator[Finding]:
     for core, spec in program.cores.items():
         for segment in () if spec.elf is None else read_elf(spec.elf).segments:
             at = _changed(tile, core, segment)
-            change, clock = (None, 0) if at is None else last_change(tile, at)
+            change, clock = (None, 0) if at is None else _last_change(tile, at)
             if at is None or change is None:
                 continue
             symbol, file, line = tile.core[core].locate(at)
@@ -189,7 +195,7 @@ def awaited(tile: Tile, error: NoProgress) -> Iterator[Finding]:
         return
     polls = list(_polls(error, tile))
     for one in polls:
-        last, clock = last_change(tile, one.address)
+        last, clock = _last_change(tile, one.address)
         if last is None or last.before not in one.values or not last.before:
             continue
         if one.core >= 0 and last.where.core == CORE_NAMES[one.core]:

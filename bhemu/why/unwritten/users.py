@@ -1,28 +1,34 @@
-"""Which step uses or writes a byte, as the observed run tells."""
+"""Who uses bytes that nothing has written: the first step after which two runs differ.
 
-from collections.abc import Iterator
-from functools import cached_property
-from itertools import chain
-from typing import NamedTuple
+One run begins with these bytes as they are, the other with other ones there. Up to the step that
+uses them both are the same but for these bytes.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from bhemu.devices import niu_request as request
-from bhemu.devices import noc_map
-from bhemu.errors import Where
-from bhemu.jit.record import plain
+from bhemu.errors import BhemuError, Where
 from bhemu.jit.subset import JIT
-from bhemu.noc import memory
-from bhemu.noc.record import MEMORY_PAGE, MEMORY_SHIFT
-from bhemu.why.check import Context
-from bhemu.why.order.conflicts import observed, tiles
+from bhemu.machine.saved import HOSTS
+from bhemu.machine.stop import now
+from bhemu.machine.tile import Tile
+from bhemu.machine.watchpoints import Span
+from bhemu.noc.record import MEMORY_SHIFT
+from bhemu.tensix.state import DTYPE, OFFSET
+from bhemu.why.check import Context, executed
+from bhemu.why.order.conflicts import tiles
 from bhemu.why.order.sent import Sent
+from bhemu.why.origin.chain import last_change
+from bhemu.why.origin.outputs import last_sent, with_history
 from bhemu.why.steps import where
-from bhemu.why.unwritten.trials import STRIDE, Fill, Trials
+from bhemu.why.unwritten.trials import NOTHING, STRIDE, Fill, Offsets, Trials
 
-_FIRST = 5  # column of an actor: when it acted first
-_number, _offset = plain(memory.number), plain(memory.offset)
+_WATCHED = 8  # bytes that differ, of which one is seen to change
+Run = Callable[[int], object]
 
 
 class Reader(NamedTuple):
@@ -34,109 +40,117 @@ class Reader(NamedTuple):
 
 
 class Users:
-    """Answers questions about bytes, as `trials` numbers them, from the observed run.
-
-    A request uses what it reads. What it brings counts as written, as it does for a core that
-    stores a value which it has loaded.
-    """
+    """Answers questions about bytes, as `trials` numbers them."""
 
     def __init__(self, context: Context, trials: Trials) -> None:
-        self._trials = trials
-        self._seen = observed(context) if JIT else []
-        together = tiles(context) if JIT else None
-        self._sent: list[Sent] = [] if together is None else [*chain(*together.sent)]
-        numbers = {tile.xy: n for n, tile in enumerate(trials.tiles)}
-        self._numbers = [numbers[one.tile.xy] for one in self._seen]
-
-    def used(self, fill: Fill) -> Fill:
-        """The bytes of a fill that were used."""
-        kept = np.isin(fill.at & ~3, self._words[0])
-        for low, high, _ in self._reads:
-            kept[slice(*np.searchsorted(fill.at, (low, high)))] = True
-        return Fill(fill.at[kept], fill.values[kept])
+        self._context, self._trials, self._machine = context, trials, trials.machine
+        self._pasts: dict[int, Tile] = {}
 
     def reader(self, fill: Fill) -> Reader | None:
-        """The first step that uses one of these bytes."""
-        words, users = self._words
-        found: list[Reader] = []
-        hits = users[np.isin(words, fill.at & ~3)]
-        for n, actor in np.unique(hits, axis=0).tolist():
-            at, clock = self._seen[n].act(actor)
-            sent = at.core is not None and any(
-                (one.tile, one.step.pc, one.step.clock) == (n, at.pc, clock) for one in self._sent
-            )
-            found.append(Reader(clock, at, sent))
-        for low, high, one in self._reads:
-            first, last = np.searchsorted(fill.at, (low, high))
-            if first < last:
-                at = where(self._seen[one.tile].tile, one.step)
-                found.append(Reader(one.step.clock, at, True))
-        return min(found, key=lambda one: one.clock, default=None)
+        """The step that uses these bytes first."""
+        both: list[Any] = []
+        for one in (NOTHING, fill):
+            self._trials.begin(one)
+            both.append(self._machine.snapshot())
+        number, rest, most = 0, 0, self._context.end
+        if self._machine.network is not None:
+            rounds = self._context.symptom.machine.loop.rounds.count
+            both, differ = self._apart(both, fill, self._rounds, int(rounds))
+            if not differ.size:
+                return None
+            number, rest = divmod(int(differ[0]), STRIDE)
+            if number >= len(self._trials.tiles):
+                return self._sent(number, rest, self._context.end)
+            most = now(self._trials.tiles[number].state)
+        tile = self._trials.tiles[number]
+        both, differ = self._apart(both, fill, partial(self._clocks, tile), most)
+        for at in differ[differ // STRIDE == number][:_WATCHED].tolist() or [rest]:
+            for start in both[::-1]:
+                self._machine.restore(start)
+                with tile.stepping.watched.alone("it", (Span(at % STRIDE, 1),)):
+                    change = self._clocks(tile, 1)
+                if change is not None:
+                    clock, by = now(tile.state), change.where
+                    if by.tile == tile.xy and (by.thread is not None or by.word is not None):
+                        return Reader(clock, by, by_noc=False)
+                    return self._sent(number, at % STRIDE, clock)
+        return self._sent(number, rest, self._context.end) if rest else None
+
+    def _rounds(self, n: int) -> None:
+        with suppress(BhemuError):
+            self._machine.run("idle", rounds=n)
+
+    def _clocks(self, tile: Tile, n: int) -> Any:
+        with suppress(BhemuError):
+            return tile.stepping.run("idle", limit=n).change
+        return None
+
+    def _apart(self, both: list[Any], fill: Fill, run: Run, most: int) -> tuple[list[Any], Offsets]:
+        """The last moment at which both are the same, and the bytes that differ one unit later."""
+        step, found = 1 << most.bit_length(), NOTHING.at
+        while step:
+            after, differ = self._after(both, fill, run, step)
+            both, found = (both, differ) if differ.size else (after, found)
+            step //= 2
+        return both, found
+
+    def _after(self, both: list[Any], fill: Fill, run: Run, n: int) -> tuple[list[Any], Offsets]:
+        """The moments `n` units later, and the bytes that differ then besides the fill."""
+        after, held, before = [], [], executed(self._machine)
+        for start in both:
+            self._machine.restore(start)
+            run(n)
+            after.append(self._machine.snapshot())
+            held.append([one.copy() for one in self._trials.bytes()])
+            self._context.work.ran(max(executed(self._machine) - before, 0))
+        differ = []
+        for number, (one, other) in enumerate(zip(*held, strict=True)):
+            apart = one != other
+            for name in HOSTS if number < len(self._trials.tiles) else ():
+                apart[OFFSET[name] : OFFSET[name] + DTYPE[name].itemsize] = False
+            differ.append(number * STRIDE + np.flatnonzero(apart))
+        return after, np.setdiff1d(np.concatenate(differ), fill.at, assume_unique=True)
+
+    def _sent(self, number: int, at: int, clock: int) -> Reader | None:
+        """The request that has brought a byte up to a clock."""
+        together = tiles(self._context) if JIT else None
+        if together is None:
+            return None
+        found = last_sent(self._context, partial(self._brings, number, at, clock))
+        if found is None:
+            return None
+        by = where(together.observers[found.tile].tile, found.step)
+        return Reader(found.step.clock, by, by_noc=True)
+
+    def _brings(self, number: int, at: int, clock: int, one: Sent) -> bool:
+        low, high = one.own if one.reads else one.remote
+        if number >= len(self._trials.tiles):
+            bank, page = self._trials.pages[number - len(self._trials.tiles)]
+            here = not one.reads and one.bank == bank
+            at += page << MEMORY_SHIFT
+        else:
+            together, xy = tiles(self._context), self._trials.tiles[number].xy
+            assert together is not None
+            to = [one.tile] if one.reads else one.reached
+            here = xy in [together.observers[n].tile.xy for n in to]
+            at -= OFFSET["l1"]
+        return here and low <= at < high and one.step.clock <= clock
 
     def maker(self, at: int) -> tuple[Where, int] | None:
         """The last step, not a request, that wrote a byte of a tile, and its clock."""
         number, rest = divmod(at, STRIDE)
-        if number not in self._numbers:
+        if number not in self._pasts:
+            tile, context = self._trials.tiles[number], self._context
+            self._pasts[number] = context.past or with_history(context, tile.xy)
+        change, clock = last_change(self._pasts[number], Span(rest & ~3, 4))
+        if change is None or (change.where.thread is None and change.where.word is None):
             return None
-        seen = self._seen[self._numbers.index(number)]
-        actor = int(seen.record.maker[rest >> 2])
-        return seen.act(actor, last=True) if actor else None
+        return change.where, clock
 
-    def made(self, at: npt.NDArray[np.int64], number: int) -> npt.NDArray[np.bool_]:
-        """Which bytes of a tile a core or unit has written."""
-        if number not in self._numbers:
-            return np.zeros(len(at), np.bool_)
-        found: npt.NDArray[np.bool_] = (
-            self._seen[self._numbers.index(number)].record.maker[at >> 2] > 0
-        )
-        return found
-
-    def request_up_to(self, at: int, most: int) -> tuple[Where, int] | None:
-        """The last request that brought what ends shortly before a byte, and its clock."""
-        number, rest = divmod(at, STRIDE)
-        found = [
-            one
-            for one in self._sent
-            for n in ([one.tile] if one.reads else one.reached if one.takes_data else [])
-            if self._numbers[n] == number
-            and 0 <= rest - (one.own if one.reads else one.remote)[1] < most
-        ]
-        if not found:
-            return None
-        last = max(found, key=lambda one: one.step.clock)
-        return where(self._seen[last.tile].tile, last.step), last.step.clock
-
-    @cached_property
-    def _words(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """The first bytes of words that steps of their tiles have used; tile and actor of each."""
-        words, users = [np.empty(0, np.int64)], [np.empty((0, 2), np.int64)]
-        for n, seen in enumerate(self._seen):
-            at = np.flatnonzero(seen.record.user)
-            words.append(self._numbers[n] * STRIDE + 4 * at.astype(np.int64))
-            actors = seen.record.user[at].astype(np.int64)
-            users.append(np.stack([np.full(len(at), n), actors], axis=1))
-        return np.concatenate(words), np.concatenate(users)
-
-    @cached_property
-    def _reads(self) -> list[tuple[int, int, Sent]]:
-        """The ranges that requests have read in other tiles and in DRAM."""
-        sent = [one for one in self._sent if one.reads and not one.is_register]
-        return [(low, high, one) for one in sent for low, high in self._ends(one)]
-
-    def _ends(self, one: Sent) -> Iterator[tuple[int, int]]:
-        low, high = one.remote
-        yield from (
-            (self._numbers[n] * STRIDE + low, self._numbers[n] * STRIDE + high) for n in one.reached
-        )
-        endpoint = int(one.row[request.ENDPOINT])
-        if endpoint & 15 == noc_map.TENSIX:
-            return
-        which, at = int(_number(endpoint)), int(_offset(endpoint, low))
-        end = at + high - low
-        while at < end:
-            page, first = (which, at >> MEMORY_SHIFT), at & (MEMORY_PAGE - 1)
-            last = min(first + end - at, MEMORY_PAGE)
-            if page in self._trials.pages:
-                number = len(self._trials.tiles) + self._trials.pages.index(page)
-                yield number * STRIDE + first, number * STRIDE + last
-            at += last - first
+    def made(self, at: Offsets, number: int) -> Offsets:
+        """The bytes of a tile among these that a run changes."""
+        self._trials.begin(NOTHING)
+        before = self._trials.bytes()[number][at]
+        self._trials.result(NOTHING)
+        changed: Offsets = at[self._trials.bytes()[number][at] != before]
+        return changed
