@@ -112,11 +112,16 @@ def _note(s: Any, row: Any) -> None:
 @njit
 def _before_late_stores(s: Any, c: Any, at: Any, n: Any, first: Any) -> None:
     """Bytes of a request that late stores of its core have still to change go as they were."""
-    for k in range(STORE_QUEUE):  # the last one first: what the first of them found counts
-        i = (s.store_next[c] - 1 - k) % STORE_QUEUE
-        if s.store_due[c, i] <= s.clock[0]:
-            continue
-        for byte in range(s.store_size[c, i]):
+    before = np.int64(1) << 62
+    for _ in range(STORE_QUEUE):  # the last one first: what the first of them found counts
+        i = np.int64(-1)
+        for k in range(STORE_QUEUE):
+            if s.store_size[c, k] < before and (i < 0 or s.store_size[c, k] > s.store_size[c, i]):
+                i = np.int64(k)
+        if i < 0 or s.store_due[c, i] <= s.clock[0]:
+            return
+        before = s.store_size[c, i]
+        for byte in range(before & 0xFF):
             place = s.store_at[c, i] + byte - at
             if 0 <= place < n:
                 s.noc_data[first + place] = np.uint8(s.store_old[c, i] >> (8 * byte) & 0xFF)

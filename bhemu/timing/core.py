@@ -50,6 +50,7 @@ MULTIPLY = 2  # rv_mul_dep 2.02
 DIVIDE_FIRST, DIVIDE_BIT = 9, 18  # sixteenths: 14.04 at 12 bits of the dividend, 33.10 at 29
 ATOMIC = 12  # isa: BabyRISCV, at least 12
 STORES = 4  # estimate: stores to L1 that a core does not wait for
+NUMBER = 8  # in `store_size`: the number of a store above its bytes
 
 
 @njit
@@ -119,25 +120,31 @@ def _leaves(s: Any, c: Any, address: Any, size: Any) -> None:
     if s.timed[0] != DRAWN or address + size > L1_SIZE:
         return
     late = draws.late(s, np.int64(AGENTS) + c, np.int64(s.pc[c]), np.int64(draws.ANY))
-    i, last = s.store_next[c], np.int64(0)
+    i, last = np.int64(0), np.int64(0)
     for k in range(STORE_QUEUE):
         last = max(last, s.store_due[c, k])
+        if s.store_size[c, k] < s.store_size[c, i]:
+            i = np.int64(k)  # the oldest
     if late == 0 and last <= s.clock[0]:
         return  # as nearly always
-    s.store_at[c, i], s.store_size[c, i] = address, size
+    s.store_at[c, i], s.store_size[c, i] = address, s.store_next[c] << NUMBER | size
     s.store_due[c, i] = max(last, s.clock[0] + late)  # stores arrive in order
     s.store_old[c, i] = 0
     for k in range(size):
         s.store_old[c, i] |= np.int64(s.l1[address + k]) << (8 * k)
-    s.store_next[c] = (i + 1) % STORE_QUEUE
 
 
 @njit
-def _arrived(s: Any, c: Any, address: Any) -> None:
-    """A load or atomic of what a store is on its way to waits for it, so for those before it."""
+def _arrived(s: Any, c: Any, address: Any, reaches: Any) -> None:
+    """What a load or atomic of L1 comes after has arrived: stores to what it reads, those before.
+
+    reaches: it goes to L1, which takes the requests of a core in order: it comes after all stores
+    that have left the store queue (MemoryOrdering: a load of the same region is a weaker case).
+    """
     due = np.int64(0)
     for i in range(STORE_QUEUE):
-        if address >> 2 == s.store_at[c, i] >> 2:
+        left = s.store_size[c, i] >> NUMBER <= s.store_next[c] - STORE_QUEUE
+        if (reaches and left) or address >> 2 == s.store_at[c, i] >> 2:
             due = max(due, s.store_due[c, i])
     for i in range(STORE_QUEUE):
         if s.store_due[c, i] <= due:
@@ -151,8 +158,9 @@ def _load(s: Any, c: Any, address: Any) -> Any:
         return np.int64(LOCAL_LOAD)
     if address >= L1_SIZE:
         return np.int64(DEVICE_LOAD)
-    _arrived(s, c, address)
-    if l0_cache.hits(s, c, address, np.int64(L1_LOAD)):
+    hit = l0_cache.hits(s, c, address, np.int64(L1_LOAD))
+    _arrived(s, c, address, not hit)
+    if hit:
         return np.int64(L0_LOAD)
     start = max(s.core_load[c], s.clock[0] * PARTS, s.l1_port[_LOADS])
     s.core_load[c], s.l1_port[_LOADS] = start + L1_LOAD_EVERY, start + PORT_LOAD_EVERY
@@ -168,8 +176,11 @@ def begin(s: Any, c: Any, word: Any) -> Any:
     result = np.int64(1)
     if opcode == _LOAD:
         result = _load(s, c, _target(s, c, word))
+    elif opcode == _FENCE:
+        s.store_next[c] += STORE_QUEUE  # which drains
     elif opcode == _ATOMIC:
-        _arrived(s, c, _target(s, c, word))
+        s.store_next[c] += STORE_QUEUE
+        _arrived(s, c, _target(s, c, word), True)
         result = np.int64(ATOMIC)
     elif opcode == _REGISTER and word >> 25 == _M:
         if word >> 14 & 1:
@@ -177,6 +188,7 @@ def begin(s: Any, c: Any, word: Any) -> Any:
         else:
             result = np.int64(MULTIPLY)
     elif opcode == _STORE:
+        s.store_next[c] += 1
         address = _target(s, c, word)
         if address < L1_SIZE:
             _leaves(s, c, address, np.int64(1) << (word >> 12 & 3))
