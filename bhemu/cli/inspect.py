@@ -65,7 +65,10 @@ def dump_command(what: str | None, names: tuple[str, ...], **values: Any) -> int
     when anything differs.
     """
     if values["listing"]:
-        _list()
+        from bhemu.tensix.views import NAMED
+
+        for named in NAMED:
+            output.say(f"{named.name:<15} {named.doc}{' (when named)' if named.bulky else ''}")
         return EXIT_OK
     if what is None:
         raise click.UsageError("name a STATE.npz or a program", click.get_current_context())
@@ -88,13 +91,6 @@ def dump_command(what: str | None, names: tuple[str, ...], **values: Any) -> int
     else:
         lines, report = list(dump.text(state, chosen, view)), {}
     return output.report(report, code, lines, as_json=values["as_json"], error=error)
-
-
-def _list() -> None:
-    from bhemu.tensix.views import NAMED
-
-    for named in NAMED:
-        output.say(f"{named.name:<15} {named.doc}{' (when named)' if named.bulky else ''}")
 
 
 def _state(what: str, values: dict[str, Any]) -> "tuple[TileState, BhemuError | None, int]":

@@ -161,7 +161,13 @@ def _run(chosen: Settings, progress: Progress, *, spans: bool = False, without: 
     for tile in machine.tiles_made():
         count(tile)
     if machine.loop.host is not None:
-        found = _operations(target)
+        # Those of a session, while it runs
+        from bhemu.debug.spans import Operations
+        from bhemu.hosts.naming import of_environment
+
+        chip, host = cast("Chip", target.machine), target.machine.loop.host
+        assert host is not None
+        found = Operations(chip, host, of_environment(chip).ran).found
     tile_created.append(count)  # of those that a host or a request makes
     try:
         with progress.running(target):
@@ -173,16 +179,6 @@ def _run(chosen: Settings, progress: Progress, *, spans: bool = False, without: 
     alone = isinstance(machine, Tile)
     profile = Profile(target.tile) if alone else ChipProfile(cast("Machine", machine), begun)
     return _Run(target, ended, profile, found)
-
-
-def _operations(target: "Target") -> "list[Operation]":
-    """Those of a session, while it runs."""
-    from bhemu.debug.spans import Operations
-    from bhemu.hosts.naming import of_environment
-
-    chip, host = cast("Chip", target.machine), target.machine.loop.host
-    assert host is not None
-    return Operations(chip, host, of_environment(chip).ran).found
 
 
 def _write(written: dict[str, Path], run: _Run, progress: Progress) -> None:

@@ -33,7 +33,13 @@ class Target(Launched):
 
     def __init__(self, chosen: Settings, progress: Progress, **more: Any) -> None:
         self.chosen = chosen
-        _check_tile(chosen, [xy for part in chosen.program.placed() for xy in part.at])
+        # --tile names one of the program's tiles
+        tiles = [xy for part in chosen.program.placed() for xy in part.at]
+        if chosen.tile is not None and chosen.tile not in tiles:
+            x, y = chosen.tile
+            raise InputError(
+                f"--tile {x},{y}: the program has nothing there", hint=f"tiles: {_listed(tiles)}"
+            )
         super().__init__(chosen.program, chosen.tile, progress=progress, **more)
         named = "begun" not in more and chosen.program.run.options.get("engine")
         if self.tile.state.timed[0] and named == ENGINES[0]:
@@ -58,15 +64,6 @@ class Target(Launched):
         """Write the state of the machine to the file of --save, if any."""
         if self.chosen.save is not None:
             self.machine.snapshot().save(self.chosen.save)
-
-
-def _check_tile(chosen: Settings, tiles: list[coordinates.XY]) -> None:
-    """--tile names one of the program's tiles."""
-    if chosen.tile is not None and chosen.tile not in tiles:
-        x, y = chosen.tile
-        raise InputError(
-            f"--tile {x},{y}: the program has nothing there", hint=f"tiles: {_listed(tiles)}"
-        )
 
 
 def _listed(tiles: list[coordinates.XY]) -> str:

@@ -94,7 +94,17 @@ def mode_of(s: Any, t: int, cls: type[Instruction], word: int) -> Mode:
 def _formats(s: Any, t: int, cls: type[Instruction], word: int) -> str:
     """The formats in force, of the kind that the class names."""
     if cls.formats == "unpack":
-        return _unpack(s, t, cls.operands(word)["unpack_block_selection"])
+        unpacker = cls.operands(word)["unpack_block_selection"]
+        source = _get(s, t, Field(cf.THCON_SEC0_REG0_TileDescriptor.word, 0, 0xF), unpacker)
+        target = _get(s, t, cf.THCON_SEC0_REG2_Out_data_format, unpacker)
+        parts = [f"{_name(source)} -> {_name(target)}"]
+        if _get(s, t, cf.THCON_SEC0_REG2_Tileize_mode, unpacker):
+            parts.append("tilized")
+        if _get(s, t, cf.THCON_SEC0_REG2_Haloize_mode, unpacker):
+            parts.append("transposed")
+        if unpacker == 0 and _get(s, t, cf.THCON_SEC0_REG2_Unpack_if_sel_cntx0):
+            parts.append("to Dst")
+        return " ".join(parts)
     formats = _IN_FORCE[cls.formats](s, t) if cls.formats else ""
     if any(_get(s, t, field) for field in cls.by_chance):
         formats += " stochastic (modelled)"
@@ -108,19 +118,6 @@ def _get(s: Any, t: int, field: Field, section: int = 0) -> int:
 
 def _name(code: int) -> str:
     return NAMES.get(code, f"format {code}")
-
-
-def _unpack(s: Any, t: int, unpacker: int) -> str:
-    source = _get(s, t, Field(cf.THCON_SEC0_REG0_TileDescriptor.word, 0, 0xF), unpacker)
-    target = _get(s, t, cf.THCON_SEC0_REG2_Out_data_format, unpacker)
-    parts = [f"{_name(source)} -> {_name(target)}"]
-    if _get(s, t, cf.THCON_SEC0_REG2_Tileize_mode, unpacker):
-        parts.append("tilized")
-    if _get(s, t, cf.THCON_SEC0_REG2_Haloize_mode, unpacker):
-        parts.append("transposed")
-    if unpacker == 0 and _get(s, t, cf.THCON_SEC0_REG2_Unpack_if_sel_cntx0):
-        parts.append("to Dst")
-    return " ".join(parts)
 
 
 def _pack(s: Any, t: int) -> str:

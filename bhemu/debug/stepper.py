@@ -50,7 +50,11 @@ def candidates(command: str, before: Sequence[str], text: str, core: Core) -> It
     if command in _CODE:
         return _code(core) if not before else CORE_NAMES
     if command in _FILES:
-        return _paths(text)
+        # Folders, and files of saved states
+        found = sorted(Path(text).parent.glob("*") if text[-1:] != "/" else Path(text).glob("*"))
+        folder = text.rpartition("/")[0] + "/" if "/" in text else ""
+        names = [(f"{folder}{path.name}", path) for path in found]
+        return [f"{n}/" if path.is_dir() else n for n, path in names if _is_state_or_folder(path)]
     if command in _MEMORY:
         return [*_code(core), *registers(), *(f"${name}" for name in ABI_NAMES)]
     if command in _CORES:
@@ -60,14 +64,6 @@ def candidates(command: str, before: Sequence[str], text: str, core: Core) -> It
     if command in _STATE:
         return [named.name for named in NAMED] + [*_fields()]
     return {"cfg": _fields(), "info": _INFO, "src": ("a", "b")}.get(command, ())
-
-
-def _paths(text: str) -> list[str]:
-    """Folders, and files of saved states."""
-    found = sorted(Path(text).parent.glob("*") if text[-1:] != "/" else Path(text).glob("*"))
-    folder = text.rpartition("/")[0] + "/" if "/" in text else ""
-    names = [(f"{folder}{path.name}", path) for path in found]
-    return [f"{n}/" if path.is_dir() else n for n, path in names if _is_state_or_folder(path)]
 
 
 def _is_state_or_folder(path: Path) -> bool:

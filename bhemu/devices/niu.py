@@ -85,16 +85,6 @@ def _count(s: Any, row: Any) -> None:
 
 
 @njit
-def _link(s: Any, row: Any) -> None:
-    """Open or close the linked transaction of the NIU."""
-    linked = s.niu_linked[row[request.NOC]]
-    linked[0] = 0
-    if row[request.CONTROL] & request.LINKED:
-        linked[0], linked[1] = 1, row[request.GIVEN]
-        linked[2], linked[3] = row[request.CORE], row[request.PC]
-
-
-@njit
 def _note(s: Any, row: Any) -> None:
     """Where the golden model's way is taken, and silicon has another."""
     control, given = row[request.CONTROL], row[request.GIVEN]
@@ -217,7 +207,12 @@ def issue(s: Any, c: Any, noc: Any, i: Any) -> Any:
         s.noc_data_used[0] += (request.size(row) + 15) & ~15
     _note(s, row)
     _count(s, row)
-    _link(s, row)
+    # Open or close the linked transaction of the NIU
+    linked = s.niu_linked[row[request.NOC]]
+    linked[0] = 0
+    if row[request.CONTROL] & request.LINKED:
+        linked[0], linked[1] = 1, row[request.GIVEN]
+        linked[2], linked[3] = row[request.CORE], row[request.PC]
     s.noc_source[s.noc_requests[0]] = 0
     if request.takes_data(row[request.CONTROL]):
         if s.timed[0] and c < CORES:  # it takes them later (timing/loop.py, noc/timed.py)
@@ -296,27 +291,6 @@ def _first_zeroed(s: Any, noc: Any) -> Any:
 
 
 @njit
-def _load_common(s: Any, noc: Any, offset: Any) -> Any:
-    """Load what is no request initiator."""
-    index = _configuration(offset)
-    if _COUNTERS <= offset < mm.NIU_COUNTERS_END:
-        s.loaded[0] = s.niu_counter[noc, (offset - _COUNTERS) >> 2]
-    elif index != _NONE:
-        s.loaded[0] = s.niu_config[noc, index]
-    elif offset == mm.NIU_TRANS_COUNT_RTZ_CLR:
-        s.loaded[0] = 0
-    elif offset == mm.NIU_TRANS_COUNT_RTZ_SOURCE:
-        s.loaded[0] = s.niu_zeroed[noc]
-    elif offset == mm.NIU_TRANS_COUNT_RTZ_NUM:
-        s.loaded[0] = _first_zeroed(s, noc)
-    elif offset == mm.NOC_CLEAR_OUTSTANDING_REQ_CNT:
-        return rules.WRITE_ONLY
-    else:
-        return rules.NOT_MODELLED
-    return DONE
-
-
-@njit
 def load(s: Any, noc: Any, offset: Any) -> Any:
     """Load the 32-bit register at `offset` of NoC 0 or 1."""
     i, at = _initiator(offset)
@@ -329,7 +303,22 @@ def load(s: Any, noc: Any, offset: Any) -> Any:
     elif i != _NONE and at == mm.NOC_ENDPOINT_ID:
         s.loaded[0] = s.niu_endpoint[noc]
     else:
-        return _load_common(s, noc, offset)
+        # Load what is no request initiator
+        index = _configuration(offset)
+        if _COUNTERS <= offset < mm.NIU_COUNTERS_END:
+            s.loaded[0] = s.niu_counter[noc, (offset - _COUNTERS) >> 2]
+        elif index != _NONE:
+            s.loaded[0] = s.niu_config[noc, index]
+        elif offset == mm.NIU_TRANS_COUNT_RTZ_CLR:
+            s.loaded[0] = 0
+        elif offset == mm.NIU_TRANS_COUNT_RTZ_SOURCE:
+            s.loaded[0] = s.niu_zeroed[noc]
+        elif offset == mm.NIU_TRANS_COUNT_RTZ_NUM:
+            s.loaded[0] = _first_zeroed(s, noc)
+        elif offset == mm.NOC_CLEAR_OUTSTANDING_REQ_CNT:
+            return rules.WRITE_ONLY
+        else:
+            return rules.NOT_MODELLED
     return DONE
 
 

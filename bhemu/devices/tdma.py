@@ -33,23 +33,20 @@ SIDEBAND = access_error("TDMA-SIDEBAND", UNIMPLEMENTED, "the TDMA-RISC register 
 
 
 @njit
-def _move(s: Any, c: Any, command: Any) -> Any:
-    """A transfer: from the four parameters, or (compact) from the command itself."""
-    agent = config.by_core(s, c)
-    if command & COMPACT:
-        src = (np.int64(s.tdma_base[c]) + ((command >> 8) & 0xFF)) & 0xFFFFFFFF
-        direction = mover.L1_TO_L1 if command & 1 << 30 else mover.L1_TO_L0
-        return mover.move(s, (command >> 16) & 0xFF, src, (command >> 24) & 0x3F, direction, agent)
-    p = s.tdma_param
-    return mover.move(s, np.int64(p[1]), np.int64(p[0]), np.int64(p[2]), np.int64(p[3]) & 3, agent)
-
-
-@njit
 def _command(s: Any, c: Any, value: Any) -> Any:
     """Process a command that core `c` stores."""
     opcode = value & 0xFF
     if opcode == MOVE:
-        return _move(s, c, value)
+        # A transfer: from the four parameters, or (compact) from the command itself
+        agent = config.by_core(s, c)
+        if value & COMPACT:
+            src = (np.int64(s.tdma_base[c]) + ((value >> 8) & 0xFF)) & 0xFFFFFFFF
+            direction = mover.L1_TO_L1 if value & 1 << 30 else mover.L1_TO_L0
+            return mover.move(s, (value >> 16) & 0xFF, src, (value >> 24) & 0x3F, direction, agent)
+        p = s.tdma_param
+        return mover.move(
+            s, np.int64(p[1]), np.int64(p[0]), np.int64(p[2]), np.int64(p[3]) & 3, agent
+        )
     if opcode == WRITE_L1:
         # 32 or 64 bits from parameters 2 and 3 to the byte address in parameter 0
         if value & COMPACT or value & WRITE_FORM != WRITE_FORM:

@@ -188,14 +188,10 @@ def _fields(buffer: bytes) -> tuple[int, tuple[int, ...]]:
         found = (*given, *_NO_FIELDS)[:5]
     command, data, core, address, size = found
     if max(command + 1, data + 4, core + 16, address + 8, size + 4) > length:
-        _check_widths(found, length)
+        for offset, width in zip(found, _WIDTHS, strict=True):
+            if offset and offset + width > length:
+                raise MalformedMessage("a field does not lie within its table")
     return table, found
-
-
-def _check_widths(widths: tuple[int, ...], length: int) -> None:
-    for offset, width in zip(widths, _WIDTHS, strict=True):
-        if offset and offset + width > length:
-            raise MalformedMessage("a field does not lie within its table")
 
 
 def _at(kind: Struct, buffer: bytes, position: int) -> int:

@@ -408,21 +408,17 @@ def present() -> bool:
 def load(name: str) -> ModuleType:
     """The module `name` of tests/random_programs; InputError when bhemu runs without a checkout."""
     if PACKAGE not in sys.modules:
-        _register()
+        # Make the package importable, and nothing else of tests/
+        if not present():
+            raise InputError(
+                "the generators of random programs belong to bhemu's source checkout;"
+                " this is an installed package",
+                hint="clone bhemu's repository and run `pip install -e .` there",
+            )
+        spec = importlib.util.spec_from_file_location(PACKAGE, _INIT)
+        assert spec is not None
+        assert spec.loader is not None
+        package = importlib.util.module_from_spec(spec)
+        sys.modules[PACKAGE] = package
+        spec.loader.exec_module(package)
     return importlib.import_module(f"{PACKAGE}.{name}")
-
-
-def _register() -> None:
-    """Make the package importable, and nothing else of tests/."""
-    if not present():
-        raise InputError(
-            "the generators of random programs belong to bhemu's source checkout;"
-            " this is an installed package",
-            hint="clone bhemu's repository and run `pip install -e .` there",
-        )
-    spec = importlib.util.spec_from_file_location(PACKAGE, _INIT)
-    assert spec is not None
-    assert spec.loader is not None
-    package = importlib.util.module_from_spec(spec)
-    sys.modules[PACKAGE] = package
-    spec.loader.exec_module(package)

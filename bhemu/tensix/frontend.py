@@ -100,30 +100,6 @@ def issued(words: Any, loops: Any, mask: Any, steps: Any) -> Any:
 
 
 @njit
-def _begin_mop(s: Any, t: Any, word: Any) -> Any:
-    """Latch the configuration; the template is in bit 23."""
-    for i in range(9):
-        s.mop_live[t, i] = s.mop_cfg[t, i]
-    first, second = np.int64(s.mop_cfg[t, 0]), np.int64(s.mop_cfg[t, 1])
-    s.mop_outer[t] = s.mop_inner[t] = s.mop_stage[t] = 0
-    s.mop_pc[t], s.mop_core[t] = s.gate_pc[t], s.gate_core[t]
-    if (word >> 23) & 1:
-        if word & 0x7FFFFF:
-            return refuse(s, MOP_RESERVED, bits=word & 0x7FFFFF)
-        most = LLK_COUNT_MAX if follows_llk(s) else COUNT_MAX
-        if first < 1 or first > most or second < 1 or second > most:
-            return refuse(s, MOP_COUNT, outer=first, inner=second, most=most)
-        s.mop_on[t] = 2
-        return DONE
-    if second > 3:
-        return refuse(s, MOP_STEPS, flags=second)
-    s.mop_mask[t] = (word & 0xFFFF) | (s.mop_zmask_hi[t] << 16)
-    s.mop_count[t] = ((word >> 16) & 0x7F) + 1
-    s.mop_on[t] = 1
-    return DONE
-
-
-@njit
 def _zmask_step(s: Any, t: Any) -> Any:
     """Next word of template 0, or -1 at the end; stage counts the words of one step."""
     while s.mop_outer[t] < s.mop_count[t]:
@@ -152,18 +128,6 @@ def _zmask_step(s: Any, t: Any) -> Any:
 
 
 @njit
-def _loop_word(s: Any, t: Any, inner: Any) -> Any:
-    """Word of one inner iteration of template 1; the last one of a pass is replaced."""
-    j = s.mop_inner[t]
-    s.mop_inner[t] = j + 1
-    if j + 1 == inner:
-        last = s.mop_outer[t] + 1 == np.int64(s.mop_live[t, 0])
-        return np.int64(s.mop_live[t, 7 if last else 8])
-    alternate = not _is_nop(s.mop_live[t, 6])
-    return np.int64(s.mop_live[t, 6 if alternate and j & 1 else 5])
-
-
-@njit
 def _loops_step(s: Any, t: Any) -> Any:
     """Next word of template 1, or -1 at the end; stages: start, loop, end 0, end 1."""
     inner = np.int64(s.mop_live[t, 1])
@@ -178,7 +142,14 @@ def _loops_step(s: Any, t: Any) -> Any:
                 return np.int64(s.mop_live[t, 2])
         elif stage == 1:
             if s.mop_inner[t] < inner:
-                return _loop_word(s, t, inner)
+                # Word of one inner iteration of template 1; the last one of a pass is replaced
+                j = s.mop_inner[t]
+                s.mop_inner[t] = j + 1
+                if j + 1 == inner:
+                    last = s.mop_outer[t] + 1 == np.int64(s.mop_live[t, 0])
+                    return np.int64(s.mop_live[t, 7 if last else 8])
+                alternate = not _is_nop(s.mop_live[t, 6])
+                return np.int64(s.mop_live[t, 6 if alternate and j & 1 else 5])
             s.mop_stage[t] = 2
         elif stage == 2:
             s.mop_stage[t] = 4 if _is_nop(s.mop_live[t, 3]) else 3
@@ -250,7 +221,26 @@ def _expander(s: Any, t: Any, word: Any) -> Any:
     if word >> 24 == MOP_CFG:
         s.mop_zmask_hi[t] = word & 0xFFFF
         return DONE
-    return _begin_mop(s, t, word)
+    # Latch the configuration; the template is in bit 23
+    for i in range(9):
+        s.mop_live[t, i] = s.mop_cfg[t, i]
+    first, second = np.int64(s.mop_cfg[t, 0]), np.int64(s.mop_cfg[t, 1])
+    s.mop_outer[t] = s.mop_inner[t] = s.mop_stage[t] = 0
+    s.mop_pc[t], s.mop_core[t] = s.gate_pc[t], s.gate_core[t]
+    if (word >> 23) & 1:
+        if word & 0x7FFFFF:
+            return refuse(s, MOP_RESERVED, bits=word & 0x7FFFFF)
+        most = LLK_COUNT_MAX if follows_llk(s) else COUNT_MAX
+        if first < 1 or first > most or second < 1 or second > most:
+            return refuse(s, MOP_COUNT, outer=first, inner=second, most=most)
+        s.mop_on[t] = 2
+        return DONE
+    if second > 3:
+        return refuse(s, MOP_STEPS, flags=second)
+    s.mop_mask[t] = (word & 0xFFFF) | (s.mop_zmask_hi[t] << 16)
+    s.mop_count[t] = ((word >> 16) & 0x7F) + 1
+    s.mop_on[t] = 1
+    return DONE
 
 
 @njit

@@ -203,20 +203,15 @@ def run_tensix(s: Any, words: Any) -> Any:
 
 
 @njit
-def _open_turn(s: Any, c: Any) -> None:
-    """Give the core its instructions."""
-    given = turn_length(s, c)
-    s.turn_open[0] = 1
-    s.turn_yield[0] = 0
-    s.turn_given[0] = s.left[c] = given
-    s.stored[c] = 0
-
-
-@njit
 def _core_turn(s: Any, c: Any) -> Any:
     """Run or resume the turn of core `c`; 0 when the turn is over, else why everything stops."""
     if s.turn_open[0] == 0:
-        _open_turn(s, c)
+        # Give the core its instructions
+        given = turn_length(s, c)
+        s.turn_open[0] = 1
+        s.turn_yield[0] = 0
+        s.turn_given[0] = s.left[c] = given
+        s.stored[c] = 0
     if s.core_state[c] != RUNNING and s.core_state[c] != BLOCKED:
         return np.int64(0)
     while True:

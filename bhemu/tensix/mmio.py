@@ -114,24 +114,19 @@ def stream_read(s: Any, stream: Any, register: Any) -> Any:
 
 
 @njit
-def _keep(s: Any, row: Any, register: Any, value: Any, mask: Any) -> None:
-    """Store to a register with a mask, and to those that follow it."""
-    s.stream[row, register] = np.uint32((value + _base(s, row, register)) & mask)
-    if register == REMOTE_DEST_BUF_START:
-        s.stream[row, REMOTE_DEST_WR_PTR] = np.uint32(0)
-    elif register == REMOTE_DEST_BUF_SIZE:
-        s.stream[row, REMOTE_DEST_BUF_SPACE_AVAILABLE] = np.uint32(value & mask)
-    elif register == BUF_START:
-        s.stream[row, RD_PTR] = s.stream[row, WR_PTR] = np.uint32(0)
-
-
-@njit
 def stream_write(s: Any, stream: Any, register: Any, value: Any) -> Any:
     """Store the 32-bit `value` to `register` (0-1023) of `stream` (0-63); DONE or error number."""
     row = stream & 63
     mask = _mask(register)
     if mask:
-        _keep(s, row, register, value, mask)
+        # Store to a register with a mask, and to those that follow it
+        s.stream[row, register] = np.uint32((value + _base(s, row, register)) & mask)
+        if register == REMOTE_DEST_BUF_START:
+            s.stream[row, REMOTE_DEST_WR_PTR] = np.uint32(0)
+        elif register == REMOTE_DEST_BUF_SIZE:
+            s.stream[row, REMOTE_DEST_BUF_SPACE_AVAILABLE] = np.uint32(value & mask)
+        elif register == BUF_START:
+            s.stream[row, RD_PTR] = s.stream[row, WR_PTR] = np.uint32(0)
     elif register == REMOTE_SRC:
         if value & ~SRC_MASK:
             return refuse(s, WIDE_SRC, stream=stream, value=value)

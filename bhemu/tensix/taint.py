@@ -134,17 +134,6 @@ def _write_named(s: Any, marks: Any, here: Any, perhaps: Any) -> Any:
     return np.int64(DONE)
 
 
-@njit
-def _write_stack(s: Any, marks: Any, writes: Any) -> None:
-    """The stack of condition codes: an entry is pushed, is popped, or changes."""
-    depth = s.cc_depth[0]
-    top = np.int64(STACK) + ((depth - 1) & 7)
-    if writes >> STACK & writes >> DEPTH & 1:
-        unspecified.put(s, np.int64(STACK) + (depth & 7), marks)
-    elif depth:
-        unspecified.put(s, top, unspecified.of(s, top) | marks if writes >> STACK & 1 else 0)
-
-
 def move(s: Any, reads: Any, f: Any) -> Any:
     """What a word writes (`f`: Cells) takes the marks of all that it reads, lane by lane.
 
@@ -168,7 +157,13 @@ def move(s: Any, reads: Any, f: Any) -> Any:
             if writes >> reg & 1:
                 write(s, np.int64(reg), marks, here, perhaps)
     if (writes >> STACK | writes >> DEPTH) & 1:
-        _write_stack(s, marks, writes)
+        # The stack of condition codes: an entry is pushed, is popped, or changes
+        depth = s.cc_depth[0]
+        top = np.int64(STACK) + ((depth - 1) & 7)
+        if writes >> STACK & writes >> DEPTH & 1:
+            unspecified.put(s, np.int64(STACK) + (depth & 7), marks)
+        elif depth:
+            unspecified.put(s, top, unspecified.of(s, top) | marks if writes >> STACK & 1 else 0)
     if writes >> RANDOM & 1:
         unspecified.put(s, np.int64(RANDOM), unspecified.of(s, RANDOM) | causes)
     if writes >> FLAGS & 1 == 0:

@@ -468,11 +468,7 @@ def get_tensix_state(
 ) -> TensixState:
     """The registers of the coprocessor at this moment."""
     tensix = _tile(location, device_id, context).tile.tensix
-    return TensixState(**{name: _lists(getattr(tensix, name)) for name in _STATE})
+    return TensixState(**{name: getattr(tensix, name).tolist() for name in _STATE})
 
 
 _STATE = tuple(TensixState.__dataclass_fields__)
-
-
-def _lists(array: Any) -> Any:
-    return array.tolist()

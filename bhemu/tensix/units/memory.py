@@ -69,21 +69,6 @@ def _load(s: Any, t: Any, address: Any, register: Any, size: Any) -> None:
     s.gpr[t, register] = in_flight.merged_word(np.int64(s.gpr[t, register]), word, address, size)
 
 
-@njit
-def _store(s: Any, t: Any, address: Any, register: Any, size: Any) -> None:
-    """Sizes 0 to 3: 128, 32, 16, 8 bits, from the low end of the GPR."""
-    state.written(s, address, np.int64(1))  # an aligned access stays in one page
-    if size == 0:
-        for i in range(4):
-            l1_words(s)[((address & ~15) >> 2) + i] = s.gpr[t, (register & 0x3C) + i]
-    elif size == 1:
-        l1_words(s)[address >> 2] = s.gpr[t, register]
-    elif size == 2:
-        l1_halves(s)[address >> 1] = np.uint16(np.int64(s.gpr[t, register]) & 0xFFFF)
-    else:
-        s.l1[address] = np.uint8(np.int64(s.gpr[t, register]) & 0xFF)
-
-
 _AT = "16 * gpr(addr_reg_index) + half(offset_half_reg)"
 _STEPPED = spaces.gpr("offset_half_reg >> 1", keeps="1")
 _ADDRESS = spaces.gpr("addr_reg_index") | spaces.gpr("offset_half_reg >> 1")
@@ -256,7 +241,19 @@ class STOREIND(_Indirect, Instruction, opcode=0x66, unit="scalar", oracle=False)
         if s.timed[0]:
             in_flight.settle(s, at)
         _advance(s, t, f)
-        _store(s, t, at, f.data_reg_index, 2 * f.size_sel + f.reg_size_sel)
+        # Sizes 0 to 3: 128, 32, 16, 8 bits, from the low end of the GPR
+        register = f.data_reg_index
+        size = 2 * f.size_sel + f.reg_size_sel
+        state.written(s, at, np.int64(1))  # an aligned access stays in one page
+        if size == 0:
+            for i in range(4):
+                l1_words(s)[((at & ~15) >> 2) + i] = s.gpr[t, (register & 0x3C) + i]
+        elif size == 1:
+            l1_words(s)[at >> 2] = s.gpr[t, register]
+        elif size == 2:
+            l1_halves(s)[at >> 1] = np.uint16(np.int64(s.gpr[t, register]) & 0xFFFF)
+        else:
+            s.l1[at] = np.uint8(np.int64(s.gpr[t, register]) & 0xFF)
         return DONE
 
 

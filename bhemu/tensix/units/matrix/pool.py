@@ -70,20 +70,6 @@ def _changed(s: Any, first: Any, style: Any, wide: Any) -> Any:
 
 
 @njit
-def _add(s: Any, t: Any, first: Any, style: Any, wide: Any) -> None:
-    for i in range(_ROWS * COLUMNS):
-        s.term_sum[0, i] = s.term_exponent[0, i] = np.int16(0)
-        s.term_magnitude[i] = np.uint32(0)
-    doubtful = transfer.from_dst(s, first, _ROWS, wide) if s.doubt[0] else np.int64(0)
-    if style == INT8:
-        operands.add(s, first, np.int64(_ROWS), np.int64(1))
-    else:
-        arithmetic.add_terms_stochastic(s, t, wide, style == FIVE_BIT, first, np.int64(1))
-    if doubtful:
-        unspecified.note_result(s, t, first, np.int64(_ROWS), wide)
-
-
-@njit
 def _conv_refused(s: Any, t: Any, dst: Any, addr_mode: Any) -> Any:
     status = operands.dst_field_refused(s, dst, _ROWS) or operands.waits(s)
     status = status or operands.override_refused(s, t)
@@ -107,7 +93,16 @@ def _add_zero(s: Any, t: Any, dst: Any, addr_mode: Any, clear_dvalid: Any, eight
         return refuse(s, _WIDE, fmt=banks.format_a(s, t, SRCA))
     first = counters.dst_row(s, t, dst)
     if eight:
-        _add(s, t, first, style, wide)
+        for i in range(_ROWS * COLUMNS):
+            s.term_sum[0, i] = s.term_exponent[0, i] = np.int16(0)
+            s.term_magnitude[i] = np.uint32(0)
+        doubtful = transfer.from_dst(s, first, _ROWS, wide) if s.doubt[0] else np.int64(0)
+        if style == INT8:
+            operands.add(s, first, np.int64(_ROWS), np.int64(1))
+        else:
+            arithmetic.add_terms_stochastic(s, t, wide, style == FIVE_BIT, first, np.int64(1))
+        if doubtful:
+            unspecified.note_result(s, t, first, np.int64(_ROWS), wide)
     else:
         row = _changed(s, first, style, wide)
         if row >= 0:
@@ -235,20 +230,6 @@ def _from_dst(high: Any, low: Any, style: Any, wide: Any) -> Any:
 
 
 @njit
-def _to_dst(sign: Any, magnitude: Any, style: Any, wide: Any) -> Any:
-    # 32 bits of a Dst datum (16-bit Dst: the high half); exponents wrap around.
-    exp, man = magnitude >> 10, magnitude & 0x3FF
-    if style == SCALED_INT8:
-        return sign | ((exp & 7) << 10) | man
-    if style == SCALED_FIVE_BIT:
-        return sign | (man << 21) | (((exp - 15) & 31) << 16) if exp & 0x3F else np.int64(0)
-    cell = ((man & 0x3F8) << 21) | (((exp - 127) & 0xFF) << 16)
-    if wide:
-        cell |= (man & 7) << 13
-    return sign | cell if exp else np.int64(0)
-
-
-@njit
 def _maximum(s: Any, j: Any, high: Any, low: Any, rows: Any, style: Any, wide: Any) -> Any:
     # The new Dst datum of column j; `rows`: first row of SrcA and row of SrcB.
     cells = s.src[SRCA, s.matrix_bank[SRCA] & 1]
@@ -259,7 +240,17 @@ def _maximum(s: Any, j: Any, high: Any, low: Any, rows: Any, style: Any, wide: A
         value = _source(np.int64(cells[(rows[0] + i) & (SRC_ROWS - 1), j]), exponent, style)
         if value >= best:
             best, negative = value, np.int64(1 if value < 0 else 0)
-    return _to_dst(negative << 31, abs(best), style, wide)
+    sign = negative << 31
+    magnitude = abs(best)
+    exp, man = magnitude >> 10, magnitude & 0x3FF
+    if style == SCALED_INT8:
+        return sign | ((exp & 7) << 10) | man
+    if style == SCALED_FIVE_BIT:
+        return sign | (man << 21) | (((exp - 15) & 31) << 16) if exp & 0x3F else np.int64(0)
+    cell = ((man & 0x3F8) << 21) | (((exp - 127) & 0xFF) << 16)
+    if wide:
+        cell |= (man & 7) << 13
+    return sign | cell if exp else np.int64(0)
 
 
 @njit
@@ -373,25 +364,6 @@ def _pool_16(s: Any, row: Any, row_a: Any, mask: Any) -> None:
 
 
 @njit
-def _pool_32(s: Any, row: Any, row_a: Any, mask: Any) -> None:
-    high_row = dest.adj32(row & (dest.ROWS - 1))
-    best, high, low = s.lane_tmp[0, :COLUMNS], s.dst[high_row], s.dst[high_row + LOW_HALF]
-    fill = _ZERO if s.dst_valid[high_row] else _ALL
-    for j in range(COLUMNS):
-        old = _U(_U(_U(_U(high[j]) << _U(16)) | _U(low[j])) | fill)
-        best[j] = _U(_U(dest.dec_32(old)) & _TF32)
-    _maxima(s, best, row_a, mask)
-    for j in range(COLUMNS):
-        high[j] = np.uint16(dest.enc_bf16(_U(best[j] >> _U(16))))
-        low[j] = np.uint16(_U(best[j] & _U(0xFFFF)))
-    s.dst_valid[high_row] = 1
-    dest.written(s, high_row + LOW_HALF)
-    for i in range(1, ROWS):
-        for j in range(COLUMNS):
-            dest.write32(s, row + i, j, 0)
-
-
-@njit
 def _doubts(s: Any, row: Any, rows: Any, wide: Any, cells: Any) -> Any:
     """Not 0 when the maxima that go to Dst row `row` are in doubt."""
     found = transfer.from_dst(s, row, 1, wide)
@@ -426,7 +398,22 @@ def _pool(s: Any, t: Any, dst: Any, addr_mode: Any, clear_dvalid: Any, cells: An
     if scales:
         pool(s, row, rows, style, wide)
     elif wide:
-        _pool_32(s, row, rows[0], mask)
+        row_a = rows[0]
+        high_row = dest.adj32(row & (dest.ROWS - 1))
+        best, high, low = s.lane_tmp[0, :COLUMNS], s.dst[high_row], s.dst[high_row + LOW_HALF]
+        fill = _ZERO if s.dst_valid[high_row] else _ALL
+        for j in range(COLUMNS):
+            old = _U(_U(_U(_U(high[j]) << _U(16)) | _U(low[j])) | fill)
+            best[j] = _U(_U(dest.dec_32(old)) & _TF32)
+        _maxima(s, best, row_a, mask)
+        for j in range(COLUMNS):
+            high[j] = np.uint16(dest.enc_bf16(_U(best[j] >> _U(16))))
+            low[j] = np.uint16(_U(best[j] & _U(0xFFFF)))
+        s.dst_valid[high_row] = 1
+        dest.written(s, high_row + LOW_HALF)
+        for i in range(1, ROWS):
+            for j in range(COLUMNS):
+                dest.write32(s, row + i, j, 0)
     else:
         _pool_16(s, row, rows[0], mask)
     if doubtful:

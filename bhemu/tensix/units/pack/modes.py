@@ -140,14 +140,6 @@ def zero_fields(s: Any, b: Any) -> Any:
 
 
 @njit
-def _rounds(m: Any, rule: Any) -> Any:
-    # Whether stochastic rounding can show, by the tables of FormatConversion.  A conversion that
-    # they call rounding is one even where nothing is to be rounded (bf16 to bf16 among them): by a
-    # defect of the hardware it may then increase magnitudes.
-    return m.accumulate or _converts(m, rule)
-
-
-@njit
 def _converts(m: Any, rule: Any) -> Any:
     # The same of the conversion alone, without the sum in L1.
     if rule == _LATE:
@@ -168,7 +160,7 @@ def zero_refused(s: Any, m: Any) -> Any:
         word = np.int64(s.cfg[m.bank, _ZERO_FIELD[i, 0]])
         value = (word >> _ZERO_FIELD[i, 1]) & _ZERO_FIELD[i, 2]
         rule = _ZERO_RULE[i]
-        if value and ((rule != _EARLY and rule != _LATE) or _rounds(m, rule)):
+        if value and ((rule != _EARLY and rule != _LATE) or (m.accumulate or _converts(m, rule))):
             if s.stochastic[0] == prng.REFUSED or (rule != _EARLY and rule != _LATE):
                 return refuse(s, _ZERO_RULE[i], value=value)
             prng.modelled(s)

@@ -129,21 +129,6 @@ def _sum(x: Any, y: Any, drop: Any) -> Any:
 
 
 @njit
-def _add_fp32(old: Any, new: Any) -> Any:
-    x, y = flush_32(old), flush_32(new)
-    if x & 0x7FFFFFFF > _INF or y & 0x7FFFFFFF > _INF:
-        return _NAN
-    if x & _INF == _INF:
-        return _NAN if y & _INF == _INF and x != y else x
-    if y & _INF == _INF:
-        return y
-    sign, _, field = _sum(x, y, np.int64(0))
-    if field < 0x800000:
-        return sign
-    return sign | min(field, _INF)
-
-
-@njit
 def _add_bf16(old: Any, new: Any) -> Any:
     # A NaN in L1 acts as the largest number, a new NaN as one with exponent 255.
     x, y = flush_32(old << 16), flush_32(new << 16)
@@ -191,7 +176,17 @@ def add(fmt: Any, old: Any, new: Any) -> Any:
         return _add_bf16(old, new)
     if fmt == FP16:
         return _add_fp16(old, new)
-    return _add_fp32(old, new)
+    x, y = flush_32(old), flush_32(new)
+    if x & 0x7FFFFFFF > _INF or y & 0x7FFFFFFF > _INF:
+        return _NAN
+    if x & _INF == _INF:
+        return _NAN if y & _INF == _INF and x != y else x
+    if y & _INF == _INF:
+        return y
+    sign, _, field = _sum(x, y, np.int64(0))
+    if field < 0x800000:
+        return sign
+    return sign | min(field, _INF)
 
 
 @njit(forceinline=True)

@@ -84,22 +84,6 @@ def _read(s: Any, m: Any, rows: Any, zeros: Any, values: Any) -> Any:
 
 
 @njit(forceinline=True)  # one caller
-def _stages(s: Any, m: Any, rows: Any, values: Any) -> None:
-    if addresses.masked(s, m.bank):
-        addresses.clear(s, m, rows, values)
-    if m.fmt == INT8:
-        conversion.settle(s, m, values)
-    if m.relu:
-        relu(s, m, values)
-    if m.fmt != INT8:
-        conversion.settle(s, m, values)
-    output.update(s, m, rows, values)
-    if config.get(s, m.bank, cf.THCON_SEC0_REG1_Exp_threshold_en):
-        threshold(s, m, values)
-    to_output(s, m, values)
-
-
-@njit(forceinline=True)  # one caller
 def _pack(s: Any, t: Any, a: Any, m: Any, f: Any) -> Any:
     rows = addresses.rows_of(s, a, m, f.read_intf_sel, f.dst_access_mode)
     zeros = f.zero_write
@@ -117,7 +101,18 @@ def _pack(s: Any, t: Any, a: Any, m: Any, f: Any) -> Any:
     if modes.compresses(s, m.bank):
         note_rule(s, _COMPRESSION)
     if not zeros:
-        _stages(s, m, rows, values)
+        if addresses.masked(s, m.bank):
+            addresses.clear(s, m, rows, values)
+        if m.fmt == INT8:
+            conversion.settle(s, m, values)
+        if m.relu:
+            relu(s, m, values)
+        if m.fmt != INT8:
+            conversion.settle(s, m, values)
+        output.update(s, m, rows, values)
+        if config.get(s, m.bank, cf.THCON_SEC0_REG1_Exp_threshold_en):
+            threshold(s, m, values)
+        to_output(s, m, values)
     n = addresses.chosen(s, m, rows, values)
     conversion.note(s, m, rows, place.data)
     if m.accumulate:

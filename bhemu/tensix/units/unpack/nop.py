@@ -81,25 +81,6 @@ def _hand_over(s: Any, t: Any, u: Any) -> Any:
 
 
 @njit
-def _clear(s: Any, t: Any, u: Any, cell: Any, like_unpacr: Any, set_dvalid: Any) -> Any:
-    waits = banks.unpack_ready(s, u) if like_unpacr else banks.matrix_free(s, u)
-    if waits:
-        return waits
-    bank = s.unpack_bank[u] & 1
-    banks.changed(s, u, bank)
-    cells = flat(s.src[u, bank])
-    status = _hand_over(s, t, u) if set_dvalid else 0
-    if status == 0:
-        for i in range(cells.size):
-            cells[i] = np.uint32(cell)
-        banks.settled(s, u, bank)
-        if cell & unspecified.CAUSES:
-            s.doubt[0] = s.doubt[1] = 1
-            note_rule(s, _VALUE)
-    return status
-
-
-@njit
 def _clear_both(s: Any, u: Any) -> Any:
     """Zero both banks once both are free, as tt-llk says (llk_unpack_AB_custom_mm.h)."""
     for bank in range(2):
@@ -195,4 +176,18 @@ class UNPACR_NOP(Instruction, opcode=0x43, unit="unpack"):
         cell = np.int64(_CLEAR_MINUS_INF if value else 0)
         if value > 1 or f.clr_to1_fmt_ctrl:
             cell = np.int64(unspecified.EXPONENT)
-        return _clear(s, t, u, cell, f.stall_clr_cntrl, f.set_dvalid)
+        waits = banks.unpack_ready(s, u) if f.stall_clr_cntrl else banks.matrix_free(s, u)
+        if waits:
+            return waits
+        bank = s.unpack_bank[u] & 1
+        banks.changed(s, u, bank)
+        cells = flat(s.src[u, bank])
+        status = _hand_over(s, t, u) if f.set_dvalid else 0
+        if status == 0:
+            for i in range(cells.size):
+                cells[i] = np.uint32(cell)
+            banks.settled(s, u, bank)
+            if cell & unspecified.CAUSES:
+                s.doubt[0] = s.doubt[1] = 1
+                note_rule(s, _VALUE)
+        return status

@@ -415,25 +415,6 @@ def _stage_by_stage(s: Any, t: Any, f: Any) -> Any:
     return status
 
 
-@njit
-def _advance(s: Any, t: Any, f: Any) -> Any:
-    u, multi = f.unpack_block_selection, f.ovrd_thread_id
-    if f.cfg_context_cnt_inc:
-        _count_context(s, t, u, s.unpack_context[u, t])
-        return DONE
-    if f.search_cache_flush or (multi and f.addr_cnt_context_id == 3):  # which is refused
-        return DONE
-    m = mode_of_word(s, t, f)
-    _count(s, t, m, f)
-    if f.set_dat_valid:
-        set_first_row(s, t, u)
-    elif _updates_set(s, m):
-        next_set(s, t, u)
-    if multi and f.auto_inc_context_id:
-        _count_context(s, t, u, m.context)
-    return DONE
-
-
 stage_by_stage = second_entry(UNPACK_STAGES, _stage_by_stage, UnpackWord)
 
 
@@ -544,7 +525,21 @@ class UNPACR(
         return 0 if nothing else banks.unpack_ready(s, f.unpack_block_selection)
 
     def advance(s: Any, t: Any, f: Any) -> Any:
-        return _advance(s, t, f)
+        u, multi = f.unpack_block_selection, f.ovrd_thread_id
+        if f.cfg_context_cnt_inc:
+            _count_context(s, t, u, s.unpack_context[u, t])
+            return DONE
+        if f.search_cache_flush or (multi and f.addr_cnt_context_id == 3):  # which is refused
+            return DONE
+        m = mode_of_word(s, t, f)
+        _count(s, t, m, f)
+        if f.set_dat_valid:
+            set_first_row(s, t, u)
+        elif _updates_set(s, m):
+            next_set(s, t, u)
+        if multi and f.auto_inc_context_id:
+            _count_context(s, t, u, m.context)
+        return DONE
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.word & _CHOSEN == _PER_CONTEXT:

@@ -381,18 +381,6 @@ def _schedule(s: Any, t: Any, word: Any) -> Any:
 
 
 @njit
-def _begin(s: Any, t: Any, word: Any) -> Any:
-    """The fields of an SFPLOADMACRO while nothing is scheduled: the load takes place at once."""
-    status = load_macro(s, t, word)
-    if status == DONE:
-        status = _schedule(s, t, word)
-    if status == DONE and _live(s):
-        s.macro_last[MAD_WRITES] = s.macro_last[BUSY] = 0
-        s.route[0] = OPCODE
-    return status
-
-
-@njit
 def _elsewhere(s: Any, t: Any, word: Any) -> Any:
     """A word of another unit while something is scheduled."""
     status = np.int64(DONE)
@@ -443,7 +431,14 @@ class SFPLOADMACRO(
         word = (
             (f.lreg_ind << 20) | (f.instr_mod0 << 16) | (f.sfpu_addr_mode << 13) | f.dest_reg_addr
         )
-        return _begin(s, t, word)
+        # The fields of an SFPLOADMACRO while nothing is scheduled: the load takes place at once
+        status = load_macro(s, t, word)
+        if status == DONE:
+            status = _schedule(s, t, word)
+        if status == DONE and _live(s):
+            s.macro_last[MAD_WRITES] = s.macro_last[BUSY] = 0
+            s.route[0] = OPCODE
+        return status
 
     def route(s: Any, t: Any, word: Any) -> Any:
         # Any word while something is scheduled; a negative `t`: thread -1 - t waits.
