@@ -20,158 +20,13 @@ if TYPE_CHECKING:
 
 
 TEMPLATE = Path(__file__).parents[1] / "kernel" / "template"
-
-_CORES = {
-    "elf": """\
-[cores]                         # a core that is not named stays in reset
-# elf: the linked file. local: where segments linked for 0xFFB00000 go: "direct" into the core's
-# local RAM, "lma" to their load address, "loader_init" to that section, or a staging address.
-# release: false when another core releases it. pc: start there instead of at the entry.
-brisc = { elf = "brisc.elf", local = "direct" }
-trisc0 = { elf = "unpack.elf", local = "direct", release = false }
-trisc1 = { elf = "math.elf", local = "direct", release = false }
-trisc2 = { elf = "pack.elf", local = "direct", release = false }
-# ncrisc = { elf = "ncrisc.elf" }
-""",
-    "image": """\
-image = { file = "l1.npz" }     # in_addr, in_len, in_data; or any other file: L1 from address 0
-
-[cores]                         # a core that is not named stays in reset
-# pc: where it starts (brisc: a jump to there is put at 0). release: false when another core
-# releases it.
-# elf and local: an ELF beside the image, as for kind = "elf".
-trisc0 = { pc = 0x10000 }
-# trisc1 = { pc = 0x14000, release = false }
-""",
-    "llk": """\
-
-[cores]
-# The four ELFs of a tt-llk test. Their local RAM segments go to the section .loader_init, and
-# brisc, which bhemu commands as the test's host does, starts the others.
-brisc = { elf = "brisc.elf" }
-trisc0 = { elf = "unpack.elf" }
-trisc1 = { elf = "math.elf" }
-trisc2 = { elf = "pack.elf" }
-""",
-    "tt-metal": """\
-
-[chip]                          # what it is like, and how it runs
-dram_banks = 8                  # 7 or 8
-harvest = []                    # harvested Tensix columns
-delivery = "round"              # when NoC transfers arrive: round (at its end) late (any order)
-threads = 1                     # processor threads that tiles are spread over; same results
-
-[firmware]
-# The firmware of every tile, five ELFs of one build with debug information. Without [firmware]
-# kernels run alone: what they expect in local RAM goes where their ELFs' symbols say.
-brisc = "brisc.elf"
-ncrisc = "ncrisc.elf"
-trisc0 = "unpack.elf"
-trisc1 = "math.elf"
-trisc2 = "pack.elf"
-# base = 0x82B0                 # where kernels go; found out unless given
-
-# Kernels, one table for tiles that run the same. A program of one tile has [cores], [[buffer]],
-# [[set]] and semaphores at the top instead, without [[tile]] and `tile`.
-[[tile]]
-at = "1-2,2-3"                  # "x,y", ranges, or an array of those
-semaphores = [0, 0]             # initial values, 16 bytes apart
-
-[tile.cores]
-# args: runtime arguments, common: those at crta_l1_base. tile: index count x y column row
-# columns rows first_x first_y last_x last_y next_x next_y.
-brisc = { elf = "brisc.elf", args = ["u32:0x100080", "tile:index"], common = [] }
-ncrisc = { elf = "ncrisc.elf" }
-
-[[tile.buffer]]                 # a circular buffer
-index = 0                       # 0 to 63
-at = 0x30000                    # in L1
-pages = 2                       # how many it holds
-page = 2048                     # bytes, a multiple of 16
-""",
-}
-
+_PARTS = Path(__file__).parents[1] / "data" / "new_program.txt"
+"""The parts of a new PROGRAM.toml: a line `@ NAME` begins one."""
 _UNTIL = 'until = [{ word = 0x100, equals = 0xD0E0 }] # all of these; or until = "idle"'
 _ENDS = {
     "llk": "# until: the mailboxes of the three kernels are 0xFF",
     "tt-metal": "# until: every tile's go message says DONE, or without firmware: idle",
 }
-
-_HEAD = """\
-# {title}: bhemu check {file} says what is wrong, bhemu run {file} runs it.
-# Paths are relative to this file. `at` is an address, "symbol", "symbol+4" or a register name.
-
-bhemu = 1                       # version of this format
-name = {name}
-kind = "{kind}"                  # what the program is
-# elf: every core loads one; image: L1 as a file; llk: tt-llk; tt-metal: kernels under firmware
-{cores}
-"""
-
-_OF_ONE_TILE = """\
-# Values stored before the run, one table each: u8 u16 u32 i8 i16 i32 f32 bf16, little-endian,
-# one after the other.
-[[set]]
-at = 0x200
-# core = "trisc0"               # its ELF has the symbol; it writes (local RAM, devices)
-values = ["u32:1", "f32:1.0"]
-
-# Tensors put into L1 before the run, one table each.
-[[input]]
-at = 0x50000
-file = "a.npy"                  # .npy; with dtype = "raw" any file
-dtype = "bf16"                  # {dtypes}
-layout = "tile32"               # raw rows faces16 tile32 (32x32 tiles of four 16x16 faces)
-shape = [32, 32]                # may be left out: that of the file
-convert = "exact"               # exact (refuse what does not fit) nearest truncate
-
-# Tensors read from L1 after the run, one table each.
-[[output]]
-name = "c"
-at = 0x70000
-dtype = "bf16"
-layout = "tile32"
-shape = [32, 32]                # may be left out with expect: that of the file
-# save = "c.npy"                # write it there
-expect = "c_expected.npy"       # compare with this; exit code 1 when it differs
-compare = "bits"                # bits ulp close
-# max_ulp = 1                   # for compare = "ulp"
-# rtol = 0.05                   # for compare = "close": atol + rtol * |expected|
-# atol = 0.05
-"""
-
-_OF_TILES = """\
-# Values stored before the run, as in [[set]] of one tile.
-[[tile.set]]
-at = 0x200
-values = ["u32:1", "tile:index"]
-
-# Tensors put into DRAM, or with at and tile into L1, before the run.
-[[input]]
-file = "a.npy"                  # .npy; with dtype = "raw" any file
-dtype = "bf16"                  # {dtypes}
-# Page i goes to bank i mod 8. page: bytes, else a tile or row; banks: how many, or which.
-dram = {{ address = 0x100080, page = 2048, banks = 8 }}
-
-# Tensors read from DRAM, or from L1 of one tile, after the run.
-[[output]]
-name = "c"
-at = 0x70000
-tile = "1,2"                    # whose L1
-dtype = "bf16"
-expect = "c_expected.npy"       # compare with this; exit code 1 when it differs
-"""
-
-_RUN = """
-[run]
-{until}
-{keys}"""
-
-_BUILD = """
-[build]                         # bhemu build makes x.elf from x.c, .cc or .S, where there is one
-include = []                    # more folders of headers, for example "$LLK/common/inc"
-flags = []                      # more flags of the compiler, for example "-DTILES=4"
-"""
 
 
 @click.command("new")
@@ -238,14 +93,16 @@ def template(target: Path, kind: str) -> str:
     named = target.resolve()
     title = named.parent.name if target.name == "PROGRAM.toml" else target.stem
     name, file = _printable(title or "program"), _printable(target.name)
-    template = _HEAD + (_OF_TILES if kind == "tt-metal" else _OF_ONE_TILE) + _RUN
-    template += _BUILD if kind in ("elf", "tt-metal") else ""
+    texts = _PARTS.read_text(encoding="utf-8").removeprefix("@ ").split("\n@ ")
+    parts = {part: f"{text}\n" for part, _, text in (one.partition("\n") for one in texts)}
+    template = parts["head"] + parts["tiles" if kind == "tt-metal" else "one tile"] + parts["run"]
+    template += parts["build"].removesuffix("\n") if kind in ("elf", "tt-metal") else ""
     return template.format(
         title=name,
         file=file,
         name=json.dumps(name, ensure_ascii=False),
         kind=kind,
-        cores=_CORES[kind],
+        cores=parts[f"cores of {kind}"],
         until=_ENDS.get(kind, _UNTIL),
         keys="".join(_key(name, option) for name, option in given_in("run").items()),
         dtypes=" ".join(DTYPES),
