@@ -173,9 +173,10 @@ def names_that_begin(text: str) -> list[str]:
 
 
 def near_names(text: str) -> list[str]:
-    """Names that hold `text`, whatever its case."""
+    """Names that hold `text`, whatever its case; first those that begin so."""
     wanted = text.lower()
-    return [name for name in _all_names() if wanted in name.lower()][:_MOST_NEAR]
+    found = [name for name in _all_names() if wanted in name.lower()]
+    return sorted(found, key=lambda name: not name.lower().startswith(wanted))[:_MOST_NEAR]
 
 
 def _near(text: str) -> str:

@@ -28,9 +28,9 @@ def python(folder: Path, bhemu_in: Path, *arguments: str) -> subprocess.Complete
 
 def test_a_checkout_has_them_beside_the_package(tmp_path: Path) -> None:
     code = (
-        "from importlib.util import find_spec; from bhemu.oracle import generators;"
-        "plan = generators.load('units').generate('sync', 3, 0);"
-        "print(plan.name, generators.load('units').generate is not None, find_spec('golden_case'))"
+        "from importlib.util import find_spec; from bhemu.oracle import programs;"
+        "plan = programs.load('units').generate('sync', 3, 0);"
+        "print(plan.name, programs.load('units').generate is not None, find_spec('golden_case'))"
     )
     done = python(tmp_path, PACKAGE.parent, "-c", code)
     assert done.stdout == "sync --seed 3 index 0 True None\n", done.stderr
