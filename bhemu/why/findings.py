@@ -6,11 +6,9 @@ from math import inf
 from typing import Any
 
 from bhemu.errors import BhemuError, Call, InputError, NoProgress, Where, source_text
-from bhemu.machine.core import Core
 from bhemu.machine.tile import Tile
 from bhemu.noc.grid import XY
-from bhemu.riscv.formats import Branch, Load, Store
-from bhemu.riscv.insn import Instruction
+from bhemu.riscv.formats import Branch
 from bhemu.riscv.isa import decode
 
 # The order of findings: by class, and within a class by time.
@@ -44,7 +42,6 @@ def order(found: "Finding") -> tuple[int, bool, float]:
 
 # What is wrong with a run: an error, a hang, an output that differs; and its culprit.
 
-_ACCESSES = 2  # of an accessor
 _TILES = 4  # that are named where several have the same finding
 _UNKNOWN: dict[str, Any] = {
     "tile": None, "core": "", "thread": None, "pc": None, "function": "", "file": "",
@@ -135,66 +132,39 @@ def with_evidence(found: Finding, lines: Sequence[str]) -> Finding:
 
 
 def outside_helpers(tile: Tile, where: Where) -> Where:
-    """The place of a load or store outside of inlined accessors: of one line, no polls."""
-    while where.thread is None and where.inlined and where.function and _is_accessor(tile, where):
+    """The place of a load or store outside of inlined functions of one line that do not loop."""
+    while where.thread is None and where.inlined and where.function and _is_helper(tile, where):
         where = _caller(where)
     return where
 
 
-def _is_accessor(tile: Tile, where: Where) -> bool:
-    """Whether all code of the inlined function of a place is from one line, and is no poll."""
+def _is_helper(tile: Tile, where: Where) -> bool:
     if where.core is None or where.pc is None:
         return False
     core = tile.core[where.core]
     _, low, high = core.function(where.pc)
-    loads = _is(tile, where.pc, Load)
     lines: set[tuple[str | None, int | None]] = set()
     for pc in range(low, high, 4):
         name, calls = core.inlined(pc)
-        if loads and name == where.function and _loops(tile, core, pc):
-            return False
         _, file, line = core.locate(pc)
+        if name == where.function and _goes_back(tile.read32(pc)):
+            return False
         for call in calls:
             if name == where.function and line:
                 lines.add((file, line))
             name, file, line = call.function, call.file, call.line
-    return len(lines) == 1 and not _does_much(tile, core, where, low, high)
+    return len(lines) == 1
 
 
-def _does_much(tile: Tile, core: Core, where: Where, low: int, high: int) -> bool:
-    """Whether a function in its caller's file accesses memory too often for an accessor."""
-    if where.file != where.inlined[0].file:
-        return False
-    accesses = 0
-    for pc in range(low, high, 4):
-        name, calls = core.inlined(pc)
-        names = (name, *(call.function for call in calls))
-        inside = any(
-            names[k] == where.function and calls[k:] == where.inlined for k in range(len(names))
-        )
-        accesses += inside and (_is(tile, pc, Load) or _is(tile, pc, Store))
-    return accesses > _ACCESSES
-
-
-def _loops(tile: Tile, core: Core, pc: int) -> bool:
-    """Whether the instruction branches back within the same call of an inlined function."""
-    if not _is(tile, pc, Branch) or (offset := Branch.offset.get(tile.read32(pc))) > 0:
-        return False
-    name, calls = core.inlined(pc)
-    other, outer = core.inlined(pc + offset)
-    names = (other, *(call.function for call in outer))
-    return any(names[i] == name and outer[i:] == calls for i in range(len(names)))
-
-
-def _is(tile: Tile, pc: int, kind: type[Instruction]) -> bool:
-    cls: Any = decode(tile.read32(pc))
-    return cls is not None and issubclass(cls, kind)
+def _goes_back(word: int) -> bool:
+    cls = decode(word)
+    return cls is not None and issubclass(cls, Branch) and Branch.offset.get(word) < 0
 
 
 def place(where: Where | None, instant: int | None, tile: Tile | None = None) -> dict[str, Any]:
     """A culprit or victim, as findings have it; unknown values are left out.
 
-    tile: if given, the line of the caller stands for an inlined accessor.
+    tile: if given, code without a line gets the next one, and the caller stands for a helper.
     """
     if where is None:
         return {}

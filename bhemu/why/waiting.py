@@ -1,8 +1,7 @@
-"""Facts about a hang besides its waits: ended cores, missing requests, semaphores never taken."""
+"""Facts about a hang besides its waits: ended cores, semaphores never taken."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from bhemu.errors import NoProgress
@@ -10,88 +9,10 @@ from bhemu.jit.subset import JIT
 from bhemu.machine.error_text import where_core
 from bhemu.machine.hang.waits import BELOW_MAXIMUM
 from bhemu.machine.tile import Tile
-from bhemu.memmap import CORE_NAMES, L1_SIZE
-from bhemu.noc.grid import XY
-from bhemu.riscv.isa import decode
-from bhemu.riscv.isa.rv32i import BGE, BGEU, BLT, BLTU
 from bhemu.why.check import Context
 from bhemu.why.checks.buffers import COUNT_REGISTERS, Event, events
 from bhemu.why.findings import Finding, of_one_hang, outside_headers, place, who_waits
 from bhemu.why.order.conflicts import observed
-from bhemu.why.order.sent import Sent
-from bhemu.why.order.sites import comparison
-from bhemu.why.origin.outputs import last_sent
-from bhemu.why.steps import where
-
-# A core waits for a count that is not reached.
-
-_TOLD = 2  # such waits
-
-
-def _waiters(error: NoProgress, kind: str) -> list[Any]:
-    """The waiters of a hang that wait for a resource of a kind."""
-    return [one for one in getattr(error.graph, "waiters", ()) if one.kind == kind]
-
-
-def unreached(context: Context, error: NoProgress) -> Iterator[Finding]:
-    """Counts that a core waits for and that other cores have begun and do not continue."""
-    said = set[tuple[str, int]]()
-    for waiter in _waiters(error, "l1"):
-        core, pc = str(waiter.where["core"]), int(waiter.where["pc"])
-        address = int(waiter.resource["address"])
-        tile = context.symptom.machine.tile[tuple(waiter.where.get("tile") or context.tile.xy)]
-        words, compared = tile.state.l1.view("<u4"), comparison(tile.state.l1, pc)
-        if compared is None or address & 3 or address >= L1_SIZE or (core, pc) in said:
-            continue
-        branch, register = compared
-        have, want = int(words[address >> 2]), int(tile.core[core].regs[register])
-        by_noc = "last written over the NoC" in waiter.history
-        cls = decode(int(words[branch >> 2]))  # only counts are compared by size
-        by_size = cls is not None and issubclass(cls, BLT | BGE | BLTU | BGEU)
-        counts = by_noc or (context.program.is_alone and by_size)
-        if counts and register and 0 < have < want and len(said) < _TOLD:
-            said.add((core, pc))
-            text = f"{core} waits until L1 {address:#x} is {want:#x}; others have counted to"
-            text += f" {have:#x}, and nobody goes on"
-            yield Finding("hang", "error", text, who_waits(waiter), {}, (), "")
-
-
-# On a chip: a core waits for a flag that nothing sends after its data.
-
-_NOTHING = "nothing was ever written there over the NoC"
-
-
-def unsent(context: Context, error: NoProgress) -> Iterator[Finding]:
-    """The line after which a flag is missing: the last one that sends a waiting tile its data."""
-    for waiter in _waiters(error, "l1") if JIT else ():
-        if _NOTHING not in waiter.history:
-            continue
-        last = last_sent(context, partial(_goes_to, context, tuple(waiter.where["tile"])))
-        if last is not None:
-            yield _no_word(context, waiter, last)
-            return
-
-
-def _no_word(context: Context, waiter: Any, sent: Sent) -> Finding:
-    xy, core, address = waiter.where["tile"], str(waiter.where["core"]), waiter.resource["address"]
-    by = observed(context)[sent.tile].tile
-    sender = where(by, sent.step)
-    text = (
-        f"tile ({xy[0]},{xy[1]}) {core} waits for L1 {address:#x}, which nobody has written over"
-        f" the NoC; {sender.core} of tile ({by.xy[0]},{by.xy[1]}) sends it data,"
-        " and no word after them"
-    )
-    tile = context.symptom.machine.tile[tuple(xy)]
-    victim = where_core(tile, CORE_NAMES.index(core), int(waiter.where["pc"]))
-    who = place(sender, sent.step.clock, by)
-    return Finding("hang", "error", text, who, place(victim, None), (), "")
-
-
-def _goes_to(context: Context, xy: XY, one: Sent) -> bool:
-    """Whether a request writes bytes of L1 to tile `xy`, from another tile."""
-    reached = [n for n in one.reached if n != one.tile] if one.takes_data else []
-    return any(observed(context)[n].tile.xy == xy for n in reached)
-
 
 # On a chip: a core waits for pages or room, and the core that counts them has ended.
 
@@ -107,9 +28,9 @@ def left_pages(context: Context, error: NoProgress) -> Iterator[Finding]:
         return
     seen: dict[Any, list[Event]] = {one.tile.xy: [] for one in observed(context)}
     said: set[tuple[int, int]] = set()
-    for waiter in _waiters(error, "stream"):
+    for waiter in getattr(error.graph, "waiters", ()):
         kind = COUNT_REGISTERS.get(waiter.resource.get("register"))
-        if kind is None:
+        if waiter.kind != "stream" or kind is None:
             continue
         xy, stream = tuple(waiter.where["tile"]), waiter.resource["stream"]
         if not seen.get(xy, True):

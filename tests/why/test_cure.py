@@ -4,12 +4,10 @@ import shutil
 from pathlib import Path
 
 import pytest
-from corpus import ROOT, Line, checked, folder, store
-from test_races import FLAG, GPR, SYNC, gpr, sem, wait_for
+from corpus import ROOT, Line, checked, folder
+from test_races import GPR, SYNC, gpr
 
-from bhemu import Program
-from bhemu.riscv.assembly import A0, A1, PUSH, li, lw, sw, tt
-from bhemu.tensix.insn import assemble
+from bhemu.riscv.assembly import A0, A1, li, lw, sw, tt
 from bhemu.why.checks import cure, named
 
 X, OUT = 0x20000, 0x20200
@@ -101,50 +99,6 @@ def changed_file(path: Path, program: str, table: str, right: str, wrong: str) -
     assert right in after
     (path / TOML).write_text(before + name + after.replace(right, wrong, 1))
     return path, (before + name + after.partition(right)[0]).count("\n") + 1
-
-
-def test_two_elfs_that_are_exchanged(tmp_path: Path) -> None:
-    """BRISC pushes a word to T1, which sets a GPR that the core of T1 stores."""
-    seven = assemble("SETDMAREG", reg_index_16b=8, payload_sig_sel=7)
-    given: list[Line] = [store(PUSH + 0x10000, seven), store(FLAG, 1)]
-    taken: list[Line] = [wait_for(FLAG, 1), SYNC, result(4)]
-    path = folder(tmp_path / "bug", {"brisc": given, "trisc1": taken}, outputs={OUT: [7]})
-    assert Program.load(path).launch().run().reason == "idle"
-    text = (path / TOML).read_text()
-    for one, two in (("brisc", "x"), ("trisc1", "brisc"), ("x", "trisc1")):
-        text = text.replace(f'"{one}.elf"', f'"{two}.elf"')
-    (path / TOML).write_text(text)
-    found = cured(path)
-    assert found is not None
-    assert found[0] == TOML
-    assert found[2] == "the ELFs of brisc and trisc1 are exchanged"
-
-
-def test_a_wait_as_another_thread_has_it(tmp_path: Path) -> None:
-    """Two threads load a word that T0 stores before it posts; one of them does not wait."""
-    wait = sem("SEMWAIT", wait_sem_cond=1, stall_res=0x1FF)
-    load = tt("LOADIND", size_sel=1, data_reg_index=8, addr_reg_index=4)
-
-    def reader(at: int, first: Line) -> list[Line]:
-        return [gpr(4, X >> 4), first, load, store(at + 4, 1), SYNC, result(8, at)]
-
-    def program(path: Path, first: Line) -> Path:
-        begun: list[Line] = [wait_for(OUT + 4, 1), wait_for(OUT + 20, 1)]
-        kernels = {
-            "trisc0": [sem("SEMINIT", max_value=1), *begun, store(X, 7), sem("SEMPOST")],
-            "trisc1": reader(OUT, wait),
-            "trisc2": reader(OUT + 16, first),
-        }
-        return folder(path, kernels, outputs={OUT: [7], OUT + 16: [7]})
-
-    right = Program.load(program(tmp_path / "right", wait)).launch()
-    right.run()
-    assert all(one.equal for one in right.check())
-    found = cured(program(tmp_path / "bug", 0x13))
-    assert found is not None
-    assert found[:2] == ("trisc2", 3)
-    assert found[2].startswith("SEMWAIT ")
-    assert found[2].endswith("is added before LOADIND, as at trisc1.s:2")
 
 
 def test_a_search_is_bounded_and_repeats_exactly(

@@ -9,7 +9,6 @@ import pytest
 BUGS = {bug.name: bug for bug in planted.bugs()}
 FIRST = [
     ("the address takes the offset of the second half", "has its value from here"),
-    ("answers over the jobs that are left", "which PROGRAM.toml sets, with"),
     ("notes over the arguments", "which PROGRAM.toml sets to 0x2, with 0x1"),
     ("the first block is added to what is in L1", "decides the result"),
 ]

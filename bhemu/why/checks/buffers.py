@@ -25,7 +25,6 @@ from bhemu.why.order.notes import ASKED, PACKED, STORED, UNPACKED
 
 _STREAM = 0x1000  # bytes of the registers of one
 COUNT_REGISTERS = {REMOTE_DEST_BUF_START: "acked", REMOTE_DEST_BUF_SIZE: "received"}
-REGISTERS = {kind: register for register, kind in COUNT_REGISTERS.items()}
 COUNTS = tuple(COUNT_REGISTERS.values())  # kinds of events that change a count
 
 
@@ -95,7 +94,6 @@ class Buffer:
     counts: dict[str, int] = field(default_factory=lambda: {"received": 0, "acked": 0})
     counters: dict[str, Event] = field(default_factory=dict)
     last: dict[str, Event] = field(default_factory=dict)  # by "reads", "writes"
-    begun: dict[str, list[int]] = field(default_factory=dict)  # where each of them began
     owners: dict[str, set[str]] = field(default_factory=dict)  # who counts, in the whole run
     filled: set[int] = field(default_factory=set)  # pages written since the last were announced
     used: set[int] = field(default_factory=set)  # pages read since the last were given back
@@ -177,7 +175,6 @@ class Buffer:
         if (event.high <= spec.at or event.low >= end) and not after:
             return
         self.last[event.kind] = event
-        self.begun.setdefault(event.kind, []).append(event.low)
         verb = event.kind
         if event.low < spec.at or event.high > spec.at + spec.size:
             yield Wrong(
@@ -217,16 +214,8 @@ def _of_tile(context: Context, seen: Observed) -> Iterator[Finding]:
     first = first_stream(every, [spec.index for spec in part.buffers])
     if every and first is not None:
         own = [one for one in every if not context.in_firmware(tile, one.core, one.pc)]
-        look = _Look(context, part, tile, first)
+        look = _Look(context, part, tile)
         yield from look.at([_numbered(one, first) for one in own])
-
-
-def _awaited(waiters: Sequence[Any], first: int) -> Iterator[tuple[int, str]]:
-    """The buffers, and which of their counts, that somebody waits for."""
-    for waiter in waiters:
-        if waiter.kind == "stream" and waiter.resource.get("register") in COUNT_REGISTERS:
-            kind = COUNT_REGISTERS[waiter.resource["register"]]
-            yield waiter.resource.get("buffer", waiter.resource["stream"] - first), kind
 
 
 def _numbered(event: Event, first: int) -> Event:
@@ -237,8 +226,8 @@ def _numbered(event: Event, first: int) -> Event:
 class _Look:
     """Follows the events of one tile."""
 
-    def __init__(self, context: Context, part: TileSpec, tile: Tile, first: int) -> None:
-        self._context, self._tile = context, tile
+    def __init__(self, context: Context, part: TileSpec, tile: Tile) -> None:
+        self._tile = tile
         rows = [
             {row.file for one in core.images for row in one.rows} for core in tile.core.values()
         ]
@@ -247,12 +236,6 @@ class _Look:
         skips = context.symptom.fine  # what is not needed need not be read
         self.buffers = {spec.index: Buffer(spec, skips=skips) for spec in part.buffers}
         tensors: list[Any] = [*context.program.inputs, *context.program.outputs]
-        self._lengths: dict[int, set[int]] = {}  # of requests to each buffer
-        waiters = getattr(getattr(context.symptom.error, "graph", None), "waiters", ())
-        self._awaited = set(_awaited(waiters, first))
-        self._waiting = {
-            w.where.get("core") for w in waiters if w.where.get("tile") == list(tile.xy)
-        }
         self._ranges = [(one.at, one.at + one.size) for one in part.buffers]
         self._ranges += [(t.at, t.at + t.size) for t in tensors if isinstance(t.at, int)]
 
@@ -264,21 +247,10 @@ class _Look:
                 owners.setdefault(event.kind, set()).add(event.who)
         said: set[tuple[int, int]] = set()
         for event in events:
-            if event.kind in ("reads", "writes") and event.thread is None:
-                self._lengths.setdefault(self._index(event), set()).add(event.high - event.low)
-        for event in events:
             for buffer, (by, text, advice) in self._wrong(event):
                 if (event.core, event.pc) not in said:
                     said.add((event.core, event.pc))
-                    found = self._finding(buffer, by, text, advice)
-                    past = (
-                        event.kind in ("reads", "writes")
-                        and event.high > buffer.spec.at + buffer.spec.size
-                    )
-                    yield (past and self._page(buffer, found)) or found
-        if self._context.symptom.hangs and not said:
-            for buffer in self.buffers.values():
-                yield from self._never(buffer)
+                    yield self._finding(buffer, by, text, advice)
 
     def _wrong(self, event: Event) -> Iterator[tuple[Buffer, Wrong]]:
         if event.kind in COUNTS:
@@ -290,33 +262,7 @@ class _Look:
         for buffer in self.buffers.values():
             yield from ((buffer, wrong) for wrong in buffer.accessed(event, elsewhere=elsewhere))
 
-    def _never(self, buffer: Buffer) -> Iterator[Finding]:
-        """In a hang: pages that are used repeatedly, or waited for, and never counted."""
-        for verb, kind, missing, advice in (
-            ("reads", "acked", "and gives none back", f"cb_pop_front {_OWN.format('cb_pop')}"),
-            ("writes", "received", "and announces none", f"cb_push_back {_OWN.format('cb_push')}"),
-        ):
-            event = buffer.last.get(verb)
-            if event is None or kind in buffer.counters:
-                continue
-            begun = buffer.begun[verb]
-            again = len(begun) > len(set(begun))  # it waits elsewhere where there is one only
-            stuck = event.who in self._waiting  # it may count when it goes on
-            if again or ((buffer.spec.index, kind) in self._awaited and not stuck):
-                text = f"{event.who} {verb} pages {missing}: {buffer.state()}"
-                short = f"{event.who} {verb} pages {missing}"
-                yield self._finding(buffer, event, text, advice, short, (kind,))
-
-    def _finding(
-        self,
-        buffer: Buffer,
-        event: Event,
-        text: str,
-        advice: str,
-        short: str = "",
-        counts: Sequence[str] = COUNTS,
-    ) -> Finding:
-        """counts: those of the buffer that it makes others wait for; short: what a hang says."""
+    def _finding(self, buffer: Buffer, event: Event, text: str, advice: str) -> Finding:
         victims = [one for one in (*buffer.counters.values(), *buffer.last.values())
                    if one.who != event.who]  # fmt: skip
         victim = place(self._where(victims[0]), victims[0].clock) if victims else {}
@@ -326,33 +272,9 @@ class _Look:
         culprit = place(where, event.clock)
         if event.thread is not None:
             culprit["thread"] = event.thread
-        things = frozenset(("buffer", buffer.spec.index, REGISTERS[kind]) for kind in counts)
-        ends = Ends(self._tile.xy, things, short or text)
+        things = frozenset(("buffer", buffer.spec.index, at) for at in COUNT_REGISTERS)
+        ends = Ends(self._tile.xy, things, text)
         return Finding("buffers", "error", text, culprit, victim, tuple(evidence), advice, ends)
-
-    def _index(self, event: Event) -> int:
-        """The buffer in which an access begins, -1 for none."""
-        specs = [one.spec for one in self.buffers.values()]
-        return next((s.index for s in specs if s.at <= event.low < s.at + s.size), -1)
-
-    def _page(self, buffer: Buffer, found: Finding) -> Finding | None:
-        """The finding with the page size as culprit, if every request to the buffer is longer."""
-        path, lengths = self._context.program.path, self._lengths.get(buffer.spec.index, ())
-        if path is None or not lengths or min(lengths) <= buffer.spec.page:
-            return None
-        parts = self._context.program.placed()
-        number = next(
-            n
-            for n, one in enumerate(one for part in parts for one in part.buffers)
-            if one is buffer.spec
-        )
-        table = "tile.buffer" if self._context.program.tiles else "buffer"
-        line = toml.line_of_key(path, table, number, "page")
-        text = f"a page of buffer {buffer.spec.index} has {buffer.spec.page} bytes, and every"
-        text += f" request to it {min(lengths)} or more"
-        who = place(Where(file=path.name, line=line), None)
-        evidence = (*found.evidence, found.text)
-        return replace(found, text=text, culprit=who, victim=found.culprit, evidence=evidence)
 
     def _where(self, event: Event) -> Where:
         """Its line; in a header that several cores use, the line that calls it."""
@@ -405,8 +327,7 @@ CHECK = Check(
     name="buffers",
     proves="that a page of a circular buffer (`[[buffer]]`) was written while it was not free, read"
     " while it was not there, or beyond the end; that more pages were announced or given back than"
-    " there are, or by two cores; that two buffers share bytes; in a hang, that pages are used and"
-    " never counted",
+    " there are, or by two cores; that two buffers share bytes",
     misses="pages that a core itself loads and stores; pages announced before their data are there"
     " (see barriers); buffers that no [[buffer]] describes, or whose counts may be those of either"
     " of two builds (stream 0 or 8 for buffer 0); what comes after 262,144 acts of a tile; of a"

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain, combinations, pairwise
+from itertools import chain, combinations
 from operator import methodcaller
 from typing import Any, NamedTuple
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from bhemu import memmap as mm
 from bhemu.devices.bus.address_map import device_name
-from bhemu.errors import BhemuError, InputError, Where
+from bhemu.errors import InputError, Where
 from bhemu.launch import feed
 from bhemu.machine.error_text import where_core
 from bhemu.machine.hang.explore import reachable
@@ -81,11 +81,6 @@ class Act:
         load, rs2 = li(_TP, value), 31 << 20
         return {pc: (*load, word & ~rs2 | _TP << 20) for pc, word in self.held.items()}
 
-    def beside(self, word: int, *, before: bool) -> Code:
-        """The code with a word pushed before or after the act."""
-        pushed = ttinsn(word)
-        return {pc: (pushed, own) if before else (own, pushed) for pc, own in self.held.items()}
-
     def put(self, tile: Tile, code: Code, room: int) -> None:
         """Change a tile that has the same ELF; `room`: the address for code that does not fit."""
         name, words = mm.CORE_NAMES[self.core], tile.state.l1.view("<u4")
@@ -135,15 +130,12 @@ def acts(context: Context, tile: Tile) -> list[Act]:
                 where = where_core(tile, core, pc)
                 act = Act(tile, core, where, None, core - 1, len(tile.log), None, (value,))
                 found[core, pc] = act
-    lines, callers = dict[object, Act](), dict[object, Where]()
+    lines = dict[object, Act]()
     for (core, pc), act in found.items():
         if context.in_firmware(tile, core, pc):
             continue
-        if act.address is not None:  # an accessor: the line that calls it
-            inner = core, act.where.function, act.where.file, act.where.line, act.where.inlined
-            if inner not in callers:
-                callers[inner] = outside_helpers(tile, act.where)
-            act.where = callers[inner]
+        if act.address is not None:  # a helper: the line that calls it
+            act.where = outside_helpers(tile, act.where)
         line = act.where.file, act.where.line or pc
         key = core, line, act.address, act.thread, act.values
         lines.setdefault(key, act).held[pc] = tile.read32(pc)
@@ -163,7 +155,7 @@ class Edit(NamedTuple):
     cures: Callable[[Any], bool]
 
 
-# PROGRAM.toml: a dtype or layout, two ELFs exchanged.
+# PROGRAM.toml: a dtype or layout.
 
 
 def of_file(program: Program) -> Iterator[Edit]:
@@ -188,19 +180,6 @@ def of_file(program: Program) -> Iterator[Edit]:
             text = f"input {source.file.name}: {key} = {value} instead of {getattr(source, key)}"
             change = partial(feed, program=program, source=replace(source, **given))
             yield edit(at("input", i, key), text, methodcaller("changed", change))
-    for number, part in enumerate(program.placed()):
-        table = ("tile.cores", number) if program.tiles else ("cores", 0)
-        for a, b in combinations(part.cores, 2):
-            one, two = part.cores[a], part.cores[b]
-            if one.elf is None or two.elf is None or one.elf == two.elf:
-                continue
-            cores = {**part.cores, a: replace(one, elf=two.elf), b: replace(two, elf=one.elf)}
-            other = replace(program, cores=cores)
-            if program.tiles:
-                tiles = [replace(part, cores=cores) if t is part else t for t in program.tiles]
-                other = replace(program, tiles=tuple(tiles))
-            line = min(at(*table, name) for name in (a, b))
-            yield edit(line, f"the ELFs of {a} and {b} are exchanged", methodcaller("of", other))
 
 
 def _other(spec: InputSpec | OutputSpec) -> Iterator[tuple[str, str]]:
@@ -209,7 +188,7 @@ def _other(spec: InputSpec | OutputSpec) -> Iterator[tuple[str, str]]:
     yield from (("dtype", dtype) for dtype in DTYPES if dtype != spec.dtype)
 
 
-# Code: a word left out, a field as elsewhere, two operands exchanged, a wait or post copied.
+# Code: a word left out, a field as elsewhere, two operands exchanged.
 
 
 class _Part(NamedTuple):
@@ -264,26 +243,13 @@ class Edits:
     def __init__(self, acts: Sequence[Act]) -> None:
         """acts: of all its tiles whose code differs, each tile's in the order of the run."""
         self._known: dict[tuple[str, str], list[tuple[int, int]]] = {}
-        self._beside: dict[tuple[int, bool], Act] = {}  # by identity, before it or after
-        self._siblings: dict[tuple[int, bool], list[Act]] = {}  # by opcode, before it or after
-        threads: dict[object, list[Act]] = {}
         for act in acts:
             for part in _parts(act):
                 self._known.setdefault(part.kind, []).append((act.first, part.now))
-            if act.thread is not None and act.word is not None:
-                threads.setdefault((act.tile.xy, act.thread), []).append(act)
-        for thread in threads.values():
-            for one, two in pairwise(thread):
-                for act, other, before in ((two, one, True), (one, two, False)):
-                    self._beside[id(act), before] = other
-                    cls = decode(other.word or 0)
-                    waits = cls is not None and cls.stall == "any"  # before what it holds back
-                    if cls is not None and cls.unit == "sync" and waits == before:
-                        self._siblings.setdefault((_opcode(act), before), []).append(other)
 
     def of(self, act: Act) -> Iterator[Edit]:
         """The edits of one line."""
-        for text, code in (*self._changed(act), *self._copied(act)):
+        for text, code in self._changed(act):
             yield Edit(act.where, act.clock, text, methodcaller("edited", act, code))
 
     def _changed(self, act: Act) -> Iterator[tuple[str, Code]]:
@@ -307,26 +273,6 @@ class Edits:
             if a != b and one.width == two.width > 1:
                 other = two.put(one.put(word, b), a)
                 yield f"{disassemble(other)} instead of {disassemble(word)}", act.giving(other)
-
-    def _copied(self, act: Act) -> Iterator[tuple[str, Code]]:
-        """A wait or post as it stands before or after another line with the same instruction."""
-        if act.word is None or act.address is not None:
-            return
-        for before in (True, False):
-            beside, tried = self._beside.get((id(act), before)), set[int]()
-            for one in self._siblings.get((_opcode(act), before), ()):
-                word = one.word or 0
-                if (beside is None or _opcode(beside) != _opcode(one)) and word not in tried:
-                    tried.add(word)
-                    side, at = "before" if before else "after", one.where
-                    name, own = disassemble(word), disassemble(act.word)
-                    text = f"{name} is added {side} {own.partition(' ')[0]}, as at"
-                    text += f" {at.file}:{at.line}" if at.line else f" pc {at.pc or 0:#x}"
-                    yield text, act.beside(word, before=before)
-
-
-def _opcode(act: Act) -> int:
-    return (act.word or 0) >> 24
 
 
 # The search.
@@ -394,15 +340,6 @@ class _Trials:
 
         return self.changed(change)
 
-    def of(self, program: Program) -> bool:
-        """Whether another program ends correctly."""
-        options = {"engine": "compiled", "livelock": 0, **self._context.alone}
-        try:
-            machine = self._context.launch(program, **options)
-        except BhemuError:
-            return False
-        return self._context.finish(machine, limit=self._limit).fine
-
     def read(self, number: int, spec: OutputSpec) -> bool:
         """Whether the unchanged run is right if an output is read as `spec` says."""
         seen = self._context.symptom
@@ -465,10 +402,9 @@ CHECK = Check(
     proves="that the run also ends correctly with a change of one line, and with no change of"
     " another line that was tried: a note, and the last; not that this line is the wrong one",
     misses="whatever takes another change: tried are a word left out, a field as it stands"
-    " elsewhere in the program, two operands exchanged, a dtype or layout of PROGRAM.toml, two ELFs"
-    " exchanged, a wait or post as it stands beside another line of the same instruction; where two"
-    " lines cure, nothing is told; it is not asked where something waits, another check has found"
-    " something, or no output is compared",
+    " elsewhere in the program, two operands exchanged, a dtype or layout of PROGRAM.toml; where"
+    " two lines cure, nothing is told; it is not asked where something waits, another check has"
+    " found something, or no output is compared",
     cost="only where a run went wrong and nothing else was found: at most 20 runs and 3 s",
     applies=lambda seen: 0 if seen.fine else 6,
     run=_run,

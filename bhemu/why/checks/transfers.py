@@ -258,13 +258,8 @@ class Disorder:
         return same[-1] if same else 0
 
     def _is_early(self, told: Sent) -> bool:
-        """Whether the first such request comes before the first such access.
-
-        A request does not count if the first side waits for its answer before the access.
-        """
+        """Whether the first such request comes before the first such access."""
         first = self.first
-        if told.core == first.owner and self._is_answered(told):
-            return False
         sends = [one for one in self.walk.sent[first.home] if one.core == told.core]
         same = [one for one in sends if one.remote[0] == told.remote[0]]
         epoch = self.walk.first_access(first.home, first.owner, first.pc) or first.epoch
@@ -274,16 +269,6 @@ class Disorder:
         if told.core == first.owner:
             return same[0].epoch < epoch
         return int(same[0].known[r.SHARED * first.home + first.owner]) < epoch
-
-    def _is_answered(self, told: Sent) -> bool:
-        """Whether the second side's tile had the request when it let the first side go on."""
-        first, column = self.first, r.SHARED * told.tile + told.core
-        return any(
-            by.tile == self.second.home and by.known[column] >= told.epoch
-            for look in self.walk.passed[first.home]
-            if look.core == told.core and told.epoch < look.epoch <= first.epoch
-            for by in look.by
-        )
 
 
 def disorders(walk: Walk) -> list[Disorder]:

@@ -148,6 +148,8 @@ def _finding(trials: Trials, users: Users, fill: Fill) -> Finding:
     victim: dict[str, object] = {"place": name}
     if read is not None and read.by_noc:  # the request that fetches it, or sends it on
         who = place(outside_headers(read.where), read.clock, tile)
+    if near is None and read is not None and read.where.thread is not None:
+        near = users.brought_up_to(int(fill.at[0]), _NEAR)
     if near is not None:
         evidence.append(f"what lies next to it is written by {near[0]}")
         who, victim = place(*near, trials.tile_of(near[0])), who

@@ -168,13 +168,6 @@ def sources(executed: list[Executed]) -> tuple[tuple[Source, ...], Executed]:
     return tuple(found), last
 
 
-def sources_of(executed: list[Executed], register: int) -> tuple[Source, ...]:
-    """The sources of the value that a register holds before the last instruction."""
-    found: dict[Source, None] = {}
-    _follow(executed, len(executed) - 1, register, found, set())
-    return tuple(found)
-
-
 def _follow(
     executed: list[Executed], before: int, register: int, found: dict[Source, None], seen: set[int]
 ) -> None:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 
 from bhemu.debug.numerics import datum, element
 from bhemu.errors import InputError, Where
@@ -14,16 +13,13 @@ from bhemu.jit.subset import JIT
 from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
 from bhemu.machine.watchpoints import Span
-from bhemu.program import toml
 from bhemu.program.coordinates import XY
-from bhemu.program.input_files import read_array
 from bhemu.program.outputs import OutputResult
-from bhemu.program.schema import Program
-from bhemu.program.specs import InputSpec, OutputSpec, Piece
-from bhemu.program.tensor import bit_offset, decode, widen
+from bhemu.program.specs import OutputSpec, Piece
+from bhemu.program.tensor import bit_offset
 from bhemu.text import joined
 from bhemu.why.check import Context
-from bhemu.why.findings import Finding, in_words, outside_headers, place
+from bhemu.why.findings import Finding, in_words, place
 from bhemu.why.order.conflicts import observed, tiles
 from bhemu.why.order.sent import Sent
 from bhemu.why.origin.chain import Link, links_behind
@@ -201,8 +197,8 @@ def of_output(
     """The finding of a wrong element with its causes, then notes of the stores among them.
 
     tile: the only one of a program, with its history; follow: of a chip find the causes by another
-    run. The culprit is the move that is wrong if the value belongs at another index, if that can be
-    told; else the first cause that does more than move it, else the word that brought it to Dst.
+    run. The culprit is the first cause that does more than move it, else the word that brought it
+    to Dst.
     """
     report, spec = result.report, result.spec
     assert report is not None
@@ -216,10 +212,7 @@ def of_output(
     changed = _changes(links)
     made = next((link for link in changed if not link.moves), None)
     text = joined(str(report))
-    if (belongs := _belongs(context, result)) is not None:
-        text = f"{text}; what is there belongs at {belongs}: it was made right and moved wrongly"
-        made, sent = _move_at_fault(context, found, spec)
-    elif changed and made is None:
+    if changed and made is None:
         text = f"{text}; nothing on its way does more than move it"
         made = next((link for link in changed if not link.leaves_dst), changed[0])
     special = math.isfinite(report.first.expected) and not math.isfinite(report.first.got)
@@ -230,9 +223,6 @@ def of_output(
     culprit = {} if made is None else place(made.where, made.clock, tile)
     if sent is not None and not culprit:
         culprit = place(sent.where, sent.clock, sent.tile)
-    if born is not None and (value := given(context.program, born.after)) is not None:
-        culprit = place(Where(file="PROGRAM.toml", line=value[0]), None)
-        text += f", which is {value[1]} of [[set]] read as a float"
     if spec.dram is not None and found.sent is None and found.told:
         if (near := beside(context, spec, report.first.index)) is not None:
             text, culprit = f"{text}; {_NEXT}", place(near.where, near.clock, near.tile)
@@ -266,87 +256,6 @@ def _stored(tile: Tile | None, links: Iterable[Link], victim: dict[str, Any]) ->
             yield Finding("output", "note", text, who, victim, told, "")
 
 
-def _belongs(context: Context, result: OutputResult) -> list[int] | None:
-    """The only index at which the first wrong element and its neighbours are expected, if any."""
-    spec, report = result.spec, result.report
-    if spec.expect is None or report is None or report.first is None or len(spec.shape) < 1:
-        return None
-    data = context.symptom.outputs[context.program.outputs.index(spec)]
-    got = widen(decode(data, spec.shape, spec.dtype, spec.layout))
-    *row, column = report.first.index
-    run = got[tuple(row)][column : column + _RUN]
-    if len(run) < _RUN or (run == run[0]).all():
-        return None
-    wanted = widen(read_array(spec.expect, spec.dtype, spec.origin)).reshape(spec.shape)
-    alike = np.isclose(sliding_window_view(wanted, _RUN, axis=-1), run, rtol=_ALIKE, atol=0)
-    places = np.argwhere(alike.all(axis=-1)).tolist()
-    return places[0] if len(places) == 1 and places[0] != [*row, column] else None
-
-
-def _move_at_fault(
-    context: Context, found: Causes, spec: OutputSpec
-) -> tuple[Link | None, Written | None]:
-    """The move of a value that is wrong: one in, if inputs are read unevenly and the output is
-    written evenly; that out, if it is the other way round; none if that does not tell."""
-    evenly = [_is_even(context, one) for one in context.program.inputs]
-    reads, writes = False not in evenly, _is_even(context, spec)
-    moves = [link for link in found.links if link.where is not None and link.moves]
-    if reads and writes is False:
-        return (None, found.sent) if found.sent is not None else (next(iter(moves), None), None)
-    if writes and not reads:
-        tensor = context.program.inputs[evenly.index(False)]
-        if tensor.dram is None:
-            links = [
-                one for one in moves[1:] if one.where is not None and one.where.thread is not None
-            ]
-            return next(iter(links), None), None
-        asked = {(one.tile, one.step.pc): one for one, _, _ in _requests_of(context, tensor)}
-        seen = [observed(context)[one.tile].tile for one in asked.values()]
-        lines = [
-            Written(tile, outside_headers(where(tile, one.step)), one.step.clock, None)
-            for tile, one in zip(seen, asked.values(), strict=True)
-        ]
-        if len({(one.where.core, one.where.file, one.where.line) for one in lines}) == 1:
-            return None, lines[0]  # which asks for the wrong ones
-    return None, None
-
-
-def _is_even(context: Context, tensor: InputSpec | OutputSpec) -> bool | None:
-    """Whether all parts of a tensor are moved equally often: by UNPACR or PACR in L1, by requests
-    in DRAM. None if they are not moved, or that is not known."""
-    counts = np.zeros(-(-tensor.size // _PART), np.int64)
-    for low, high in _moves_of(context, tensor):
-        counts[low // _PART : high // _PART] += 1
-    return bool((counts == counts[0]).all()) if counts.any() else None
-
-
-def _moves_of(context: Context, tensor: InputSpec | OutputSpec) -> Iterator[tuple[int, int]]:
-    """The bytes of a tensor that each move takes or brings, in order; none if not all are seen."""
-    reads = isinstance(tensor, InputSpec)
-    if tensor.dram is None and JIT and context.program.is_alone:
-        at = resolve(context.tile, tensor.at)
-        for move in (one for one in observed(context)[0].transfers() if one.reads == reads):
-            yield max(move.first - at, 0), max(move.end - at, 0)
-    for _, low, high in _requests_of(context, tensor):
-        yield low, high
-
-
-def _requests_of(
-    context: Context, tensor: InputSpec | OutputSpec
-) -> Iterator[tuple[Sent, int, int]]:
-    """The requests that move a tensor in DRAM, and which bytes of it; none if not all are seen."""
-    together = tiles(context) if JIT else None
-    if tensor.dram is None or together is None or together.few:
-        return
-    reads = isinstance(tensor, InputSpec)
-    sent = [one for of_tile in together.sent for one in of_tile if one.reads == reads]
-    for piece in tensor.dram.pieces(tensor.size):
-        for one in (one for one in sent if one.bank == piece.bank):
-            low, high = (min(max(at - piece.address, 0), piece.size) for at in one.remote)
-            if low < high:
-                yield one, piece.offset + low, piece.offset + high
-
-
 # Infinity or NaN: where it is first, and whether PROGRAM.toml gives it.
 
 
@@ -357,20 +266,6 @@ def _is_special(link: Link) -> bool:
     if link.place.startswith("lreg:"):
         return link.after >> 23 & 0xFF == 0xFF
     return link.place.startswith("dst:") and link.after & 0xFF == 0xFF and link.after < 1 << 16
-
-
-def given(program: Program, value: int) -> tuple[int, str] | None:
-    """The line and text of a value of [[set]] that is no float and these 32 bits of infinity or
-    NaN, of a program of one tile."""
-    if program.path is None or not program.is_alone or value & _EXPONENT != _EXPONENT:
-        return None
-    for number, spec in enumerate(program.sets):
-        words = [] if len(spec.data) % 4 else np.frombuffer(spec.data, "<u4").tolist()
-        for index, word in enumerate(words):
-            line, written = toml.line_of_value(program.path, "set", number, "values", index)
-            if word == value and not written.startswith("f"):
-                return line, written
-    return None
 
 
 # An element that nothing has changed.

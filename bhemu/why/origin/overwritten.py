@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,11 +11,11 @@ from bhemu.launch import data_of
 from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
 from bhemu.machine.watchpoints import Change, Span, spans
-from bhemu.memmap import CORE_NAMES, L1_SIZE
+from bhemu.memmap import L1_SIZE
 from bhemu.program.loader import Segment, read_elf
 from bhemu.program.specs import Program
 from bhemu.riscv.assembly import NOP
-from bhemu.riscv.formats import Atomic, Load, Store
+from bhemu.riscv.formats import Store
 from bhemu.riscv.isa import decode
 from bhemu.tensix import config_fields, thread_fields
 from bhemu.tensix.config_fields import Field
@@ -24,8 +23,7 @@ from bhemu.tensix.insn import decode as decode_word
 from bhemu.tensix.state import OFFSET
 from bhemu.why.check import Context
 from bhemu.why.findings import Finding, in_words, place
-from bhemu.why.order.sites import comparison
-from bhemu.why.origin.chain import Chain, Link, last_change, sources_of, window
+from bhemu.why.origin.chain import Chain, Link, last_change
 
 _MOST = 4  # stores that are left out
 _KINDS = ("elf", "llk")  # of these the host leaves every ELF where it was linked to
@@ -93,47 +91,6 @@ def arguments(context: Context) -> Iterator[Finding]:
                 return
 
 
-def address(context: Context, error: BhemuError | None) -> Iterator[Finding]:
-    """The step that overwrote the word from which a refused address comes.
-
-    The tile is at the error, with a history.
-    """
-    at, tile = None if error is None else error.where, context.past
-    if at is None or at.core is None or at.thread is not None or tile is None:
-        return
-    given = [(low, low + len(data)) for low, data in _given(context, tile)]
-    end, loaded, found = tile.clock, list[int](), list[Finding]()
-    with suppress(BhemuError):  # in which the run has ended
-        loaded = list(_loaded_from(tile, at.core))
-    with suppress(BhemuError), tile.history.replaying():
-        tile.history.to(end)
-    for word in loaded:
-        if any(low <= word < high for low, high in given):
-            change, clock = _last_change(tile, word)
-            if change is not None and change.where.core is not None:
-                text = f"{change.where.core} overwrites L1 {word & ~3:#x}, which PROGRAM.toml sets,"
-                text += f" with {change.after:#x}: from there an address comes that cannot be"
-                found.append(
-                    _found(
-                        "error", tile, change, clock, word & ~3, f"{text} accessed",
-                        f"used by {at}", advice=_ADVICE,
-                    )
-                )  # fmt: skip
-        if found:
-            break
-    yield from found
-
-
-def _loaded_from(tile: Tile, name: str) -> Iterator[int]:
-    """Words of L1 from which the next address of a core comes; moves the tile back."""
-    executed = window(tile.history, tile.core[name])
-    cls: Any = decode(executed[-1].word)
-    if cls is not None and issubclass(cls, Load | Store | Atomic):
-        for one in sources_of(executed, cls.rs1.get(executed[-1].word)):
-            if one.kind == "load" and one.address < L1_SIZE:
-                yield one.address
-
-
 def code(tile: Tile, program: Program) -> Iterator[Finding]:
     """The step that overwrote code; `tile` is at the end of the run, with its history."""
     if program.kind not in _KINDS or tile.loop.observer is None:
@@ -164,63 +121,6 @@ def _changed(tile: Tile, core: str, segment: Segment) -> int | None:
     linked = np.frombuffer(segment.data[:size], "<u4")
     places = (segment.vaddr + 4 * int(n) for n in np.flatnonzero(held != linked))
     return next((at for at in places if tile.core[core].locate(at)[2]), None)
-
-
-# A hang in which a word of L1 has held what is waited for.
-
-
-class _Poll(NamedTuple):
-    """A core polls a word of L1 in a hang; `values`: what its registers hold. Core -1: the end."""
-
-    core: int
-    address: int
-    pc: int
-    values: tuple[int, ...]
-
-
-def _polls(error: NoProgress, tile: Tile) -> Iterator[_Poll]:
-    for waiter in getattr(error.graph, "waiters", ()):
-        if waiter.kind == "l1" and waiter.who in CORE_NAMES:
-            values = sorted({int(n) for n in tile.core[waiter.who].regs[1:]} - {0})
-            at, pc = waiter.resource["address"] & ~3, int(waiter.where["pc"])
-            yield _Poll(CORE_NAMES.index(waiter.who), at, pc, tuple(values))
-    for _, at, want in tile.loop.end.words:
-        if int(tile.state.l1.view("<u4")[at >> 2]) != want:
-            yield _Poll(-1, at & ~3, 0, (want,))
-
-
-def awaited(tile: Tile, error: NoProgress) -> Iterator[Finding]:
-    """The step that overwrote an awaited word; `tile` is in the hang, with its history."""
-    if tile.loop.observer is None:
-        return
-    polls = list(_polls(error, tile))
-    for one in polls:
-        last, clock = _last_change(tile, one.address)
-        if last is None or last.before not in one.values or not last.before:
-            continue
-        if one.core >= 0 and last.where.core == CORE_NAMES[one.core]:
-            continue  # it has seen what it waited for, and waits for the next
-        same = [other for other in polls if other[:2] == one[:2] and one.core >= 0]
-        if any(_goes_on(tile, other, (last.before, last.after)) for other in same):
-            continue
-        waiter = "the program" if one.core < 0 else CORE_NAMES[one.core]
-        text = f"L1 {one.address:#x} held {last.before:#x}, which {waiter} waits for, until"
-        text += f" {last.where.core} overwrote it with {last.after:#x}"
-        yield _found("hang", tile, last, clock, one.address, text)
-
-
-def _goes_on(tile: Tile, poll: _Poll, values: tuple[int, int]) -> bool:
-    """Whether the branch of a core's wait goes the same way for both values."""
-    compared = comparison(tile.state.l1, poll.pc)
-    if compared is None:
-        return values[1] == values[0] + 1  # it counts, and what is left of that is waited for
-    branch, other = compared
-    word = int(tile.state.l1.view("<u4")[branch >> 2])
-    cls: Any = decode(word)
-    held = int(tile.core[CORE_NAMES[poll.core]].regs[other]) if other else 0
-    first = cls.rs2.get(word) == other
-    pairs = [(one, held) if first else (held, one) for one in values]
-    return len({bool(cls.execute(*pair)) for pair in pairs}) == 1
 
 
 # A word that is refused for what a configuration field holds: who has set that field.

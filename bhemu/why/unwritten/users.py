@@ -49,9 +49,11 @@ class Users:
     def reader(self, fill: Fill) -> Reader | None:
         """The step that uses these bytes first."""
         both: list[Any] = []
-        for one in (NOTHING, fill):
+        for one in (fill, NOTHING):
             self._trials.begin(one)
-            both.append(self._machine.snapshot())
+            both.insert(0, self._machine.snapshot())
+        held = self._trials.bytes()
+        self._before = [held[number][at] for number, at, _ in fill.parts()]
         number, rest, most = 0, 0, self._context.end
         if self._machine.network is not None:
             rounds = self._context.symptom.machine.loop.rounds.count
@@ -68,9 +70,9 @@ class Users:
             for start in both[::-1]:
                 self._machine.restore(start)
                 with tile.stepping.watched.alone("it", (Span(at % STRIDE, 1),)):
-                    change = self._clocks(tile, 1)
-                if change is not None:
-                    clock, by = now(tile.state), change.where
+                    by = self._clocks(tile, 1)
+                if by is not None:
+                    clock = now(tile.state)
                     if by.tile == tile.xy and (by.thread is not None or by.word is not None):
                         return Reader(clock, by, by_noc=False)
                     return self._sent(number, at % STRIDE, clock)
@@ -80,10 +82,13 @@ class Users:
         with suppress(BhemuError):
             self._machine.run("idle", rounds=n)
 
-    def _clocks(self, tile: Tile, n: int) -> Any:
-        with suppress(BhemuError):
-            return tile.stepping.run("idle", limit=n).change
-        return None
+    def _clocks(self, tile: Tile, n: int) -> Where | None:
+        """Run on; who has changed what is watched, or was refused."""
+        try:
+            change = tile.stepping.run("idle", limit=n).change
+        except BhemuError as problem:
+            return problem.where
+        return None if change is None else change.where
 
     def _apart(self, both: list[Any], fill: Fill, run: Run, most: int) -> tuple[list[Any], Offsets]:
         """The last moment at which both are the same, and the bytes that differ one unit later."""
@@ -95,34 +100,44 @@ class Users:
         return both, found
 
     def _after(self, both: list[Any], fill: Fill, run: Run, n: int) -> tuple[list[Any], Offsets]:
-        """The moments `n` units later, and the bytes that differ then besides the fill."""
-        after, held, before = [], [], executed(self._machine)
+        """The moments `n` units later, and the bytes that differ then besides what is left of the
+        fill."""
+        after, held, done = [], [], executed(self._machine)
         for start in both:
             self._machine.restore(start)
             run(n)
             after.append(self._machine.snapshot())
             held.append([one.copy() for one in self._trials.bytes()])
-            self._context.work.ran(max(executed(self._machine) - before, 0))
+            self._context.work.ran(max(executed(self._machine) - done, 0))
+        for (number, at, values), before in zip(fill.parts(), self._before, strict=True):
+            left = (held[0][number][at] == before) & (held[1][number][at] == values)
+            held[0][number][at[left]] = values[left]
         differ = []
         for number, (one, other) in enumerate(zip(*held, strict=True)):
             apart = one != other
             for name in HOSTS if number < len(self._trials.tiles) else ():
                 apart[OFFSET[name] : OFFSET[name] + DTYPE[name].itemsize] = False
             differ.append(number * STRIDE + np.flatnonzero(apart))
-        return after, np.setdiff1d(np.concatenate(differ), fill.at, assume_unique=True)
+        return after, np.concatenate(differ)
 
-    def _sent(self, number: int, at: int, clock: int) -> Reader | None:
-        """The request that has brought a byte up to a clock."""
+    def _sent(self, number: int, at: int, clock: int, after: int = 0) -> Reader | None:
+        """The request that has brought a byte up to a clock, or what ends up to `after` before."""
         together = tiles(self._context) if JIT else None
         if together is None:
             return None
-        found = last_sent(self._context, partial(self._brings, number, at, clock))
+        found = last_sent(self._context, partial(self._brings, number, at, clock, after))
         if found is None:
             return None
         by = where(together.observers[found.tile].tile, found.step)
         return Reader(found.step.clock, by, by_noc=True)
 
-    def _brings(self, number: int, at: int, clock: int, one: Sent) -> bool:
+    def brought_up_to(self, at: int, most: int) -> tuple[Where, int] | None:
+        """The last request that brought what ends at most so many bytes before a byte."""
+        number, rest = divmod(at, STRIDE)
+        found = self._sent(number, rest, self._context.end, most)
+        return None if found is None else (found.where, found.clock)
+
+    def _brings(self, number: int, at: int, clock: int, after: int, one: Sent) -> bool:
         low, high = one.own if one.reads else one.remote
         if number >= len(self._trials.tiles):
             bank, page = self._trials.pages[number - len(self._trials.tiles)]
@@ -132,9 +147,11 @@ class Users:
             together, xy = tiles(self._context), self._trials.tiles[number].xy
             assert together is not None
             to = [one.tile] if one.reads else one.reached
-            here = xy in [together.observers[n].tile.xy for n in to]
+            moves = one.reads or one.takes_data or not after
+            here = moves and xy in [together.observers[n].tile.xy for n in to]
             at -= OFFSET["l1"]
-        return here and low <= at < high and one.step.clock <= clock
+        is_near = high <= at < high + after if after else low <= at < high
+        return here and is_near and one.step.clock <= clock
 
     def maker(self, at: int) -> tuple[Where, int] | None:
         """The last step, not a request, that wrote a byte of a tile, and its clock."""
