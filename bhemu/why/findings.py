@@ -132,14 +132,15 @@ def with_evidence(found: Finding, lines: Sequence[str]) -> Finding:
 
 
 def outside_helpers(tile: Tile, where: Where) -> Where:
-    """The place of a load or store outside of inlined functions of one line that do not loop."""
+    """The place of a load or store outside of helpers: inlined functions of another file, with one
+    line and no loop."""
     while where.thread is None and where.inlined and where.function and _is_helper(tile, where):
         where = _caller(where)
     return where
 
 
 def _is_helper(tile: Tile, where: Where) -> bool:
-    if where.core is None or where.pc is None:
+    if where.core is None or where.pc is None or where.file == where.inlined[0].file:
         return False
     core = tile.core[where.core]
     _, low, high = core.function(where.pc)

@@ -116,7 +116,7 @@ def acts(context: Context, tile: Tile) -> list[Act]:
             continue  # what a REPLAY plays of a MOP
         if (act := found.get((core, pc))) is None:
             at = None if issubclass(cls, Pushed) else address
-            act = Act(tile, core, where_core(tile, core, pc), at, thread, number, clock)
+            act = Act(tile, core, where_core(tile, core, int(pc)), at, thread, number, clock)
             found[core, pc] = act
         if value not in act.values and len(act.values) < _VALUES:
             act.values += (value,)
@@ -127,7 +127,7 @@ def acts(context: Context, tile: Tile) -> list[Act]:
             value = cls.pushed(held) if cls and issubclass(cls, Pushed) else 0
             word = decode(value)
             if held and word and word.unit == "front" and tile.locate(core, pc)[0]:
-                where = where_core(tile, core, pc)
+                where = where_core(tile, core, int(pc))
                 act = Act(tile, core, where, None, core - 1, len(tile.log), None, (value,))
                 found[core, pc] = act
     lines = dict[object, Act]()

@@ -13,6 +13,7 @@ import numpy as np
 
 from bhemu.errors import BhemuError, Where
 from bhemu.jit.subset import JIT
+from bhemu.machine.error_text import where_thread
 from bhemu.machine.saved import HOSTS
 from bhemu.machine.stop import now
 from bhemu.machine.tile import Tile
@@ -25,7 +26,7 @@ from bhemu.why.order.sent import Sent
 from bhemu.why.origin.chain import last_change
 from bhemu.why.origin.outputs import last_sent, with_history
 from bhemu.why.steps import where
-from bhemu.why.unwritten.trials import NOTHING, STRIDE, Fill, Offsets, Trials
+from bhemu.why.unwritten.trials import NOTHING, STRIDE, Fill, Offsets, Trials, member_of
 
 _WATCHED = 8  # bytes that differ, of which one is seen to change
 Run = Callable[[int], object]
@@ -66,16 +67,22 @@ class Users:
             most = now(self._trials.tiles[number].state)
         tile = self._trials.tiles[number]
         both, differ = self._apart(both, fill, partial(self._clocks, tile), most)
-        for at in differ[differ // STRIDE == number][:_WATCHED].tolist() or [rest]:
+        own = differ[differ // STRIDE == number] % STRIDE
+        if {member_of(int(at))[0] for at in own} == {"gate_word"}:  # it comes to the gate now
+            self._machine.restore(both[1])
+            self._clocks(tile, 1)
+            gate = where_thread(tile, member_of(int(own[0]))[1] // 4)
+            return Reader(now(tile.state), gate, by_noc=False)
+        for at in own[:_WATCHED].tolist() or [rest]:
             for start in both[::-1]:
                 self._machine.restore(start)
-                with tile.stepping.watched.alone("it", (Span(at % STRIDE, 1),)):
+                with tile.stepping.watched.alone("it", (Span(at, 1),)):
                     by = self._clocks(tile, 1)
                 if by is not None:
                     clock = now(tile.state)
                     if by.tile == tile.xy and (by.thread is not None or by.word is not None):
                         return Reader(clock, by, by_noc=False)
-                    return self._sent(number, at % STRIDE, clock)
+                    return self._sent(number, at, clock)
         return self._sent(number, rest, self._context.end) if rest else None
 
     def _rounds(self, n: int) -> None:
