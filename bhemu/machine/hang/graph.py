@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bhemu.devices import niu
 from bhemu.devices import niu_request as request
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 # The graph of waits: blocked cores and threads, cores that poll, and the cycle they form.
 
 _TRISC = re.compile(r"\btrisc(\d)$")  # pushes the words of its thread: the same giver
+_NOTHING_MOVES = "nothing can move"
 NOT_FOUND = ", and nothing that could give it was found"
 _NAMED = 4  # waiters that are named where more do the same
 
@@ -206,28 +207,28 @@ def wait_for_graph(tile: Tile, loops: tuple[Loop, ...] = ()) -> WaitGraph:
 def no_progress(tile: Tile, loops: tuple[Loop, ...]) -> NoProgress:
     """Deadlock (no loops: everything waits) or livelock (running cores go round in `loops`)."""
     if not tile.machine.loop.explains_hangs:
-        return _unexplained(livelock=bool(loops))
-    return of_graph(tile, wait_for_graph(tile, loops), loops)
+        return _error(f"{_NOTHING_MOVES} any more", None, "", live=bool(loops))
+    return _of_tile(tile, wait_for_graph(tile, loops), loops)
 
 
-def _unexplained(*, livelock: bool) -> NoProgress:
-    """The error without its graph, which takes longer than many runs."""
-    kind = "livelock" if livelock else "deadlock"
-    text = f"{kind}: nothing can move any more"
-    return NoProgress(text, category=kind.capitalize(), rule=kind.upper())
+def _error(text: str, graph: WaitGraph | None, hint: str, *, live: bool) -> NoProgress:
+    """The error of a livelock or deadlock; without a graph, which takes longer than many runs."""
+    kind = "Livelock" if live else "Deadlock"
+    text = f"{kind.lower()}: {text}"
+    return NoProgress(text, graph=graph, category=kind, rule=kind.upper(), hint=hint)
 
 
-def of_graph(tile: Tile, graph: WaitGraph, loops: tuple[Loop, ...]) -> NoProgress:
+def _of_tile(tile: Tile, graph: WaitGraph, loops: tuple[Loop, ...]) -> NoProgress:
     """The error of the only tile that is in use, from its graph."""
+    how = advice(tile, graph)
     if not loops:
-        text = f"deadlock: nothing can move any more ({len(graph.waiters)} waiting)"
-        how = advice(tile, graph)
-        return NoProgress(text, graph=graph, category="Deadlock", rule="DEADLOCK", hint=how)
+        text = f"{_NOTHING_MOVES} any more ({len(graph.waiters)} waiting)"
+        return _error(text, graph, how, live=False)
     names = " and ".join(CORE_NAMES[loop.core] for loop in loops)
     theirs = "the loops they are in" if len(loops) > 1 else "the loop it is in"
-    text = f"livelock: {names} can never leave {theirs}, whatever time passes"
-    how = f"{advice(tile, graph)}; where the host is to answer, run with --livelock 0"
-    return NoProgress(text, graph=graph, category="Livelock", rule="LIVELOCK", hint=how)
+    text = f"{names} can never leave {theirs}, whatever time passes"
+    how = f"{how}; where the host is to answer, run with --livelock 0"
+    return _error(text, graph, how, live=True)
 
 
 def release(graph: WaitGraph) -> str:
@@ -389,29 +390,24 @@ def network_no_progress(chip: Controls, loops: Mapping[int, tuple[Loop, ...]]) -
     Of a chip with one tile in use it says what it says of a tile that is alone.
     """
     if not chip.loop.explains_hangs:
-        return _unexplained(livelock=bool(loops))
+        return _error(f"{_NOTHING_MOVES} any more", None, "", live=bool(loops))
+    going = {tile: loops.get(number_at(tile.xy), ()) for tile in chip.tiles_made()}
     waiters: list[Waiter] = []
-    for tile in chip.tiles_made():
-        graph = wait_for_graph(tile, loops.get(number_at(tile.xy), ()))
-        waiters += [_network_waiter(chip, tile, waiter) for waiter in graph.waiters]
-    names = [waiter.who for waiter in waiters]
+    for tile, own in going.items():
+        waiters += [_network_waiter(chip, tile, one) for one in wait_for_graph(tile, own).waiters]
     graph = graph_of(waiters)
     open_links = "; ".join(linked(chip))
-    if len(chip.tiles_made()) == 1 and not open_links:
-        (only,) = chip.tiles_made()
-        return of_graph(only, graph, loops.get(number_at(only.xy), ()))
+    if len(going) == 1 and not open_links:
+        ((only, own),) = going.items()
+        return _of_tile(only, graph, own)
     hint = open_links or release(graph) or _LOOK
     if not loops:
-        text = f"deadlock: nothing can move any more on the chip ({len(names)} waiting)"
-        return NoProgress(text, graph=graph, category="Deadlock", rule="DEADLOCK", hint=hint)
-    going = [
-        f"{_name(tile)} {CORE_NAMES[loop.core]}"
-        for tile in chip.tiles_made()
-        for loop in loops.get(number_at(tile.xy), ())
-    ]
-    theirs = "their loops" if len(going) > 1 else "its loop"
-    text = f"livelock: {_listed(going)} can never leave {theirs}, and nothing is under way"
-    return NoProgress(text, graph=graph, category="Livelock", rule="LIVELOCK", hint=hint)
+        text = f"{_NOTHING_MOVES} any more on the chip ({len(waiters)} waiting)"
+        return _error(text, graph, hint, live=False)
+    names = [f"{_name(tile)} {CORE_NAMES[one.core]}" for tile, own in going.items() for one in own]
+    theirs = "their loops" if len(names) > 1 else "its loop"
+    text = f"{_some(names)} can never leave {theirs}, and nothing is under way"
+    return _error(text, graph, hint, live=True)
 
 
 def standstill(chip: Controls, tile: Tile) -> NoProgress:
@@ -423,9 +419,3 @@ def standstill(chip: Controls, tile: Tile) -> NoProgress:
     return NoProgress(
         text, graph=graph_of(waiters), category="Livelock", rule="LIVELOCK", hint=hint
     )
-
-
-def _listed(names: list[Any]) -> str:
-    """Names in words, at most eight of them."""
-    more = [] if len(names) <= 8 else [f"{len(names) - 8} more"]
-    return ", ".join([*names[:8], *more])
