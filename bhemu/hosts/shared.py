@@ -362,7 +362,7 @@ class SharedChip(Chip):
     def settle(self, t: int | None = None) -> None:
         """Tile `t`, or every tile, is where it would be if it had had all its turns."""
         self._catch_up()
-        if t is None or self.network.state.skip_from[t] >= 0:
+        if t is None or self.network.state.timed[0] or self.network.state.skip_from[t] >= 0:
             self._rounds.settle(t)
             self.tell_behind()
 

@@ -128,9 +128,13 @@ class Backend:
             s.port_access[0] = _PORT
             entries.fill(s, windows, *_FIRST)
         # In timed runs threads run when it is their time, not when a core looks at them
+        if timed:
+            from bhemu.timing import polling  # not needed elsewhere
+
+            self.polling = polling.PollingRecord()
+            s.profile_table[polling.PLACE] = self.polling.base
         if timed and not s.is_copy:
             s.run_tensix[0] = s.run_thread[0] = _REST
-            s.count_passes[0] = 0
 
     def _point(self, timed: bool) -> None:
         """Write the addresses of compiled code into the record."""
@@ -169,8 +173,9 @@ class Backend:
         They run in the loop of engine "compiled" from now on. told: replaces the one that was.
         """
         s = self._s
-        if told is not None:  # for every pass of a polling loop, too
-            self._told, s.count_passes[0], s.loop_length[:] = told, 0, 0
+        if told is not None or s.timed[0]:  # for every pass of a polling loop, too
+            s.count_passes[0], s.loop_length[:] = 0, 0
+            self._told = told or self._told
         if self.observed is not None:
             return self.observed
         record = self.observed = observed.ObservedRecord()

@@ -305,6 +305,7 @@ def _to_tile(chip: Any, t: Any, s: Any, u: Any, row: Any) -> Any:
     """Perform a request of tile `t` at tile `u`: DONE, or the status of its register access."""
     target = tile_of(chip, u)
     if niu_check.is_register(row):
+        record.stand(target)
         status = _register(s, target, row)
         if status != DONE:
             chip.refused[2], chip.refused[3] = u, status

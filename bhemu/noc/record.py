@@ -340,6 +340,13 @@ def catch_up(chip: Any, t: Any) -> Any:
 
 
 @njit
+def stand(s: Any) -> None:
+    """In modelled times cores of a tile that poll have no turns: they stand where they would."""
+    if s.timed[0]:
+        call_step(s.run_rounds[0], s, np.int64(0))
+
+
+@njit
 def most_progress(chip: Any, most: Any) -> Any:
     """The largest progress of a tile in the round, those included that are left out."""
     for t in range(chip.tiles[0]):
@@ -356,6 +363,8 @@ def catch_up_some(chip: Any, number: Any) -> Any:
     status = np.int64(0)
     for t in range(chip.tiles[0]):
         if number == 0 or number == t + 1:
+            if chip.tile[t] != 0:
+                stand(tile_of(chip, t))
             stopped = catch_up(chip, t)
             status = stopped if stopped != 0 else status
     return status

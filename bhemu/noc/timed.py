@@ -20,7 +20,7 @@ from bhemu.jit.subset import njit
 from bhemu.noc import delivery, times
 from bhemu.noc.grid import TILES
 from bhemu.noc.record import NOC_LOG, NOC_SPENT, NOC_WAITS, tile_of
-from bhemu.tensix import state
+from bhemu.tensix import in_flight, state
 from bhemu.tensix.in_flight import NEVER
 from bhemu.tensix.rules import DONE
 from bhemu.tensix.state import DRAWN, NOC_DATA, NOC_FIELDS, OFFSET
@@ -144,6 +144,7 @@ def _leaves(chip: Any, t: Any, s: Any, at: Any, now: Any) -> None:
     if s.noc_source[at] > niu.TO_LEAVE:  # DUE of its arrival
         row[request.DUE] = s.noc_source[at]
         niu.take_source(s, at)
+        in_flight.ask_cores(s)
         return
     noc, kind = row[request.NOC], request.kind(row[request.CONTROL])
     own = delivery.place_of(chip, t, noc)

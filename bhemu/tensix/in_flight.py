@@ -18,7 +18,7 @@ from bhemu.jit.intrinsics import l1_word
 from bhemu.jit.subset import njit
 from bhemu.tensix import config, mmio, state
 from bhemu.tensix.rules import DONE, condition
-from bhemu.tensix.state import ANSWERS, THREADS, l1_words
+from bhemu.tensix.state import ANSWERS, CORES, RUNNING, THREADS, UNITS, l1_words
 
 # Results that arrive after their word is complete: what LOADIND, LOADREG and ATINCGET load.
 #
@@ -216,6 +216,14 @@ def ask_sleepers(s: Any) -> None:
     """
     for agent in range(s.agent_next.size):
         if s.agent_next[agent] == NEVER:
+            s.agent_next[agent] = 0
+
+
+@njit
+def ask_cores(s: Any) -> None:
+    """As ask_sleepers, of cores that poll alone: a register that they load may have changed."""
+    for agent in range(UNITS, UNITS + CORES):
+        if s.agent_next[agent] == NEVER and s.core_state[agent - UNITS] == RUNNING:
             s.agent_next[agent] = 0
 
 

@@ -54,7 +54,7 @@ NUMBER = 8  # in `store_size`: the number of a store above its bytes
 
 
 @njit
-def _target(s: Any, c: Any, word: Any) -> Any:
+def target(s: Any, c: Any, word: Any) -> Any:
     """Address that a load, store or atomic names."""
     return turn.accessed(word, np.int64(s.regs[c, word >> 15 & 31]))
 
@@ -84,10 +84,10 @@ def ready(s: Any, c: Any, word: Any) -> Any:
     if when > s.clock[0]:
         return when
     if opcode == _LOAD:
-        address = _target(s, c, word)
+        address = target(s, c, word)
         if address < L1_SIZE and not l0_cache.hits(s, c, address, np.int64(L1_LOAD)):
             when = max(when, s.core_load[c] // PARTS)
-    if opcode == _STORE and _target(s, c, word) < L1_SIZE:
+    if opcode == _STORE and target(s, c, word) < L1_SIZE:
         when = max(when, (s.core_store[c] - STORES * L1_STORE_EVERY) // PARTS)
     return when
 
@@ -99,7 +99,7 @@ def tells(s: Any, c: Any, word: Any) -> Any:
     if word & 3 != 3 or s.fresh[c]:
         return True
     if opcode == _LOAD or opcode == _STORE or opcode == _ATOMIC:
-        address = _target(s, c, word)
+        address = target(s, c, word)
         return address >= L1_SIZE and not _is_local(c, address)
     return _ALONE[opcode] == 0
 
@@ -152,6 +152,13 @@ def _arrived(s: Any, c: Any, address: Any, reaches: Any) -> None:
 
 
 @njit
+def take_port(s: Any, c: Any, cycle: Any) -> None:
+    """A load of L1 by core `c` in a cycle takes its turn at the port."""
+    start = max(s.core_load[c], cycle * PARTS, s.l1_port[_LOADS])
+    s.core_load[c], s.l1_port[_LOADS] = start + L1_LOAD_EVERY, start + PORT_LOAD_EVERY
+
+
+@njit
 def _load(s: Any, c: Any, address: Any) -> Any:
     """Cycles until the value of a load; the next load of L1 begins later."""
     if _is_local(c, address):
@@ -162,8 +169,7 @@ def _load(s: Any, c: Any, address: Any) -> Any:
     _arrived(s, c, address, not hit)
     if hit:
         return np.int64(L0_LOAD)
-    start = max(s.core_load[c], s.clock[0] * PARTS, s.l1_port[_LOADS])
-    s.core_load[c], s.l1_port[_LOADS] = start + L1_LOAD_EVERY, start + PORT_LOAD_EVERY
+    take_port(s, c, s.clock[0])
     return np.int64(L1_LOAD)
 
 
@@ -175,12 +181,12 @@ def begin(s: Any, c: Any, word: Any) -> Any:
         return cycles
     result = np.int64(1)
     if opcode == _LOAD:
-        result = _load(s, c, _target(s, c, word))
+        result = _load(s, c, target(s, c, word))
     elif opcode == _FENCE:
         s.store_next[c] += STORE_QUEUE  # which drains
     elif opcode == _ATOMIC:
         s.store_next[c] += STORE_QUEUE
-        _arrived(s, c, _target(s, c, word), True)
+        _arrived(s, c, target(s, c, word), True)
         result = np.int64(ATOMIC)
     elif opcode == _REGISTER and word >> 25 == _M:
         if word >> 14 & 1:
@@ -189,7 +195,7 @@ def begin(s: Any, c: Any, word: Any) -> Any:
             result = np.int64(MULTIPLY)
     elif opcode == _STORE:
         s.store_next[c] += 1
-        address = _target(s, c, word)
+        address = target(s, c, word)
         if address < L1_SIZE:
             _leaves(s, c, address, np.int64(1) << (word >> 12 & 3))
             line = (address >> 4) + 1
@@ -216,7 +222,7 @@ def mark(s: Any, c: Any, word: Any) -> Any:
     """What the counter of an NIU counts that an instruction loads (spent.py), 0: it loads none."""
     if word & 0x7F != _LOAD or s.fresh[c]:
         return np.int64(0)
-    at = _target(s, c, word) - NOC0_BASE
+    at = target(s, c, word) - NOC0_BASE
     if at < 0 or at >= 2 * NOC_SIZE:
         return np.int64(0)
     counter = ((at % NOC_SIZE) - NIU_COUNTERS) >> 2

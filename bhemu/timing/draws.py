@@ -49,10 +49,10 @@ def _below(s: Any, n: Any) -> Any:
 
 
 @njit
-def renew(s: Any) -> None:
-    """Choose other slow agents where the time of the present ones is over."""
-    if s.timed[0] != DRAWN or s.late_named[0]:
-        return
+def renew(s: Any) -> Any:
+    """Choose other slow agents where the time of the present ones is over; whether it was."""
+    if s.timed[0] != DRAWN or s.late_named[0] or s.clock[0] < s.late_until[0]:
+        return False
     while s.clock[0] >= s.late_until[0]:  # whatever cycles were looked at between
         s.late_until[0] += np.int64(1) << (_SHORTEST + _below(s, _LONGEST - _SHORTEST + 1))
         for agent in range(LATE_AGENTS):
@@ -61,6 +61,7 @@ def renew(s: Any) -> None:
             s.late_slow[_below(s, LATE_AGENTS)] = np.int64(1) << (
                 LEAST + _below(s, MOST - LEAST + 1)
             )
+    return True
 
 
 @njit

@@ -16,8 +16,10 @@ from bhemu.devices import niu
 from bhemu.devices.niu_request import DUE
 from bhemu.jit.intrinsics import call_entry, call_step
 from bhemu.jit.subset import njit
+from bhemu.memmap import L1_SIZE
 from bhemu.noc import delivery
 from bhemu.noc.times import STAGES as NOC_STAGES
+from bhemu.riscv.formats import Atomic, Store
 from bhemu.tensix import in_flight, issue, observe
 from bhemu.tensix.frontend import FROM_PUSH, expanding, fetch, queued
 from bhemu.tensix.in_flight import NEVER
@@ -52,10 +54,11 @@ from bhemu.tensix.state import (
 )
 from bhemu.tensix.thread import hold, taker, tell_waiting, time_passes, until_holds
 from bhemu.tensix.units.counters import SETDVALID
-from bhemu.tensix.units.scalar import FLUSHDMA
+from bhemu.tensix.units.memory import STOREIND
+from bhemu.tensix.units.scalar import FLUSHDMA, REG2FLOP, STOREREG
 from bhemu.tensix.units.unpack.nop import UNPACR_NOP
 from bhemu.tensix.units.vector.macro import SFPLOADMACRO
-from bhemu.timing import core, cycles, draws, spent
+from bhemu.timing import core, cycles, draws, polling, spent
 
 _SHARED = tuple(
     condition(f"the {name} unit to take the next word (it works on one)")
@@ -64,9 +67,11 @@ _SHARED = tuple(
 # How late a word is at most: where a unit waits for L1 no text bounds it; else its pipeline does.
 _PIPELINE = 16
 _LATE = (draws.ANY, draws.ANY, _PIPELINE, _PIPELINE, draws.ANY, draws.ANY)
+_STORE, _ATOMIC = Store.code(), Atomic.code()
 FIRST_CORE, FIRST_THREAD = UNITS, UNITS + CORES  # agents; the units come first
 _SETDVALID, _UNPACR_NOP = SETDVALID.opcode, UNPACR_NOP.opcode
 _MACRO, _FLUSH = SFPLOADMACRO.opcode, FLUSHDMA.opcode
+_STORE_TO_DEVICES = (STOREIND.opcode, STOREREG.opcode, REG2FLOP.opcode)
 
 
 @njit
@@ -84,7 +89,24 @@ def _sent(s: Any, i: Any) -> None:
 
 
 @njit
-def _core(s: Any, c: Any) -> Any:
+def _shared(s: Any, p: Any, c: Any, word: Any, loads: Any) -> None:
+    """Core `c` is about to execute an instruction, which sleeping cores may have to see."""
+    if 0 <= loads < L1_SIZE:
+        polling.share_port(s, p)
+    elif word & 0x7F == _STORE:
+        polling.before_store(s, p, core.target(s, c, word))
+
+
+@njit
+def _executed(s: Any, p: Any, c: Any, word: Any, loads: Any) -> None:
+    """Core `c` has executed the instruction with which its turn began."""
+    if p.asleep[0] and (word & 0x7F == _STORE or word & 0x7F == _ATOMIC):
+        polling.changed(s, p)
+    polling.follow(s, p, c, s.turn_pc[0], word, loads)
+
+
+@njit
+def _core(s: Any, p: Any, c: Any) -> Any:
     """An instruction of core `c`; 0, or why everything stops (the instruction is resumed)."""
     agent = FIRST_CORE + c
     if s.core_state[c] != RUNNING and s.core_state[c] != BLOCKED:
@@ -92,7 +114,7 @@ def _core(s: Any, c: Any) -> Any:
         return np.int64(0)
     word, pc = core.word_at(s, c), np.int64(s.pc[c])
     s.agent[0] = c
-    tells = True
+    tells, loads = True, np.int64(-1)
     if s.turn_open[0] == 0:
         known = s.spent[0] == 0 and 0 < s.agent_next[agent] < NEVER  # by its last instruction
         ready = s.clock[0] if known else core.ready(s, c, word)
@@ -101,6 +123,12 @@ def _core(s: Any, c: Any) -> Any:
             s.agent_next[agent] = ready
             s.agent[0] = 0
             return np.int64(0)
+        if polling.sleeps(s, p, c, pc):
+            s.agent[0] = 0
+            return np.int64(0)
+        loads = polling.target(s, c, word)
+        if p.asleep[0]:
+            _shared(s, p, c, word, loads)
         s.turn_open[0] = 1
         s.turn_yield[0] = s.stored[c] = 0
         s.turn_given[0] = s.left[c] = 1
@@ -128,6 +156,7 @@ def _core(s: Any, c: Any) -> Any:
     if used:
         if tells:
             _did(s)
+        _executed(s, p, c, word, loads)
         spent.continue_work(s, agent, s.turn_pc[0], np.int64(-1), s.turn_cycles[0])
     if s.core_state[c] == RUNNING:
         late = draws.late(s, agent, np.int64(s.pc[c]), np.int64(draws.ANY))
@@ -142,10 +171,12 @@ def _core(s: Any, c: Any) -> Any:
 
 
 @njit
-def _changes(s: Any) -> Any:
+def _changes(s: Any, p: Any) -> Any:
     """0, or why the run stops: until conditions hold, or a watched place has changed."""
     status = np.int64(0)
     if s.l1_written[0]:
+        if p.asleep[0]:
+            polling.changed(s, p)
         s.l1_written[0] = 0
         status = np.int64(STOP_UNTIL) if until_holds(s) else status
     if s.watch_count[0] and observe.changed(s):
@@ -154,9 +185,11 @@ def _changes(s: Any) -> Any:
 
 
 @njit
-def _looks(s: Any, t: Any) -> None:
+def _looks(s: Any, p: Any, t: Any) -> None:
     """A word has been executed: stop where the user looks at what it did."""
-    status = _changes(s)
+    if s.route[0] and p.asleep[0]:  # loads of registers let time pass for what a macro has begun
+        polling.release_all(s, p)
+    status = _changes(s, p)
     if s.trace[0] and s.trace[0] != observe.SPANS:
         observe.record_word(s, t)
         if observe.nearly_full(s) and status == 0:
@@ -254,12 +287,12 @@ def _asked(s: Any, t: Any, opcode: Any, pc: Any) -> None:
 
 
 @njit
-def _results(s: Any) -> Any:
+def _results(s: Any, p: Any) -> Any:
     """Results that are due arrive; 0, or why everything stops."""
     for n in range(s.answer_first[0], s.answer_last[0]):
         i = n % ANSWERS
         some = in_flight.arrive(s, i, s.clock[0])
-        status = _changes(s) if some > 0 else some
+        status = _changes(s, p) if some > 0 else some
         if some:
             s.woken[0] = 1
         if status != 0:
@@ -270,7 +303,7 @@ def _results(s: Any) -> Any:
 
 
 @njit
-def _thread(s: Any, t: Any) -> None:
+def _thread(s: Any, p: Any, t: Any) -> None:
     """The word at the gate of thread `t` executes, goes to its unit, or waits; see s.status."""
     agent = FIRST_THREAD + t
     s.agent_next[agent] = NEVER
@@ -302,6 +335,8 @@ def _thread(s: Any, t: Any) -> None:
         return
     if status == DONE and unit < 0:
         asked = s.answer_last[0]
+        if p.asleep[0] and opcode in _STORE_TO_DEVICES:
+            polling.release_all(s, p)
         status = call_entry(s.table[taker(s, opcode)], s, np.int64(t), s.gate_word[t])
         if s.answer_last[0] > asked:
             _asked(s, t, opcode, np.int64(s.gate_pc[t]))
@@ -324,7 +359,7 @@ def _thread(s: Any, t: Any) -> None:
     spent.continue_work(s, agent, np.int64(s.gate_pc[t]), word, held)
     s.agent_next[agent] = s.clock[0] + held
     if unit < 0:
-        _looks(s, t)
+        _looks(s, p, t)
 
 
 @njit
@@ -344,7 +379,7 @@ def _sleeps(s: Any, t: Any, status: Any) -> None:
 
 
 @njit
-def _unit(s: Any, unit: Any) -> None:
+def _unit(s: Any, p: Any, unit: Any) -> None:
     """The word that a unit has taken executes, or waits within the unit; see s.status."""
     s.agent_next[unit] = NEVER
     if s.unit_thread[unit] == 0:
@@ -362,7 +397,7 @@ def _unit(s: Any, unit: Any) -> None:
         return
     if status == DONE:
         _did(s)
-        _looks(s, t)
+        _looks(s, p, t)
     in_flight.exchange(s, unit)
     if status == DONE:
         in_flight.free(s, unit)
@@ -390,39 +425,50 @@ def _agent(s: Any, position: Any) -> Any:
 
 
 @njit
-def _sleeps_on(s: Any, agent: Any) -> Any:
+def _sleeps_on(s: Any, p: Any, agent: Any) -> Any:
     """Whether an agent waits for others, though it may be due by time as well."""
+    if p.asleep[0] and FIRST_CORE <= agent < FIRST_THREAD and p.asleep[0] >> agent - FIRST_CORE & 1:
+        return False
     if agent >= FIRST_THREAD and s.gate_blocked[agent - FIRST_THREAD]:
         return True
     return s.agent_next[agent] == NEVER and (agent >= FIRST_CORE or s.unit_thread[agent] != 0)
 
 
 @njit
-def _act(s: Any, agent: Any) -> Any:
+def _act(s: Any, p: Any, agent: Any) -> Any:
     """An agent that is due acts; 0, or why everything stops."""
     if FIRST_CORE <= agent < FIRST_THREAD:
-        return _core(s, agent - FIRST_CORE)
+        return _core(s, p, agent - FIRST_CORE)
     if agent < FIRST_CORE:
-        _unit(s, agent)
+        _unit(s, p, agent)
     else:
-        _thread(s, agent - FIRST_THREAD)
+        _thread(s, p, agent - FIRST_THREAD)
     return np.int64(s.status[0])
 
 
 @njit
-def _cycle(s: Any, others: Any) -> Any:
+def _opens(s: Any, p: Any) -> Any:
+    """What happens at the begin of a cycle; 0, or why everything stops."""
+    if s.trace[0] == observe.SPANS and observe.nearly_full(s):
+        return np.int64(STOP_LOG)
+    if draws.renew(s) and p.asleep[0]:
+        polling.drawn(s, p)
+    _order(s)
+    if 0 < s.noc_source_next[0] <= s.clock[0]:
+        niu.take_sources(s)
+        if p.asleep[0]:
+            polling.changed(s, p)
+    return _results(s, p)
+
+
+@njit
+def _cycle(s: Any, p: Any, others: Any) -> Any:
     """Every agent that is due in the present cycle acts; 0, or why everything stops.
 
     others: the cycle in which a unit or a thread is due.
     """
     if s.agent_at[0] == 0:
-        if s.trace[0] == observe.SPANS and observe.nearly_full(s):
-            return np.int64(STOP_LOG)
-        draws.renew(s)
-        _order(s)
-        if 0 < s.noc_source_next[0] <= s.clock[0]:
-            niu.take_sources(s)
-        status = _results(s)
+        status = _opens(s, p)
         if status != 0:
             if status > 0:  # as below
                 s.status[0] = 0
@@ -434,10 +480,10 @@ def _cycle(s: Any, others: Any) -> Any:
         if position == FIRST_THREAD and alone and s.woken[0] == 0:
             break
         agent = _agent(s, position)
-        if s.agent_next[agent] > s.clock[0] and not (s.woken[0] and _sleeps_on(s, agent)):
+        if s.agent_next[agent] > s.clock[0] and not (s.woken[0] and _sleeps_on(s, p, agent)):
             continue
         s.agent_at[0] = position
-        status = _act(s, agent)
+        status = _act(s, p, agent)
         if status != 0:
             if status > 0:  # a stop, not an error: it is reported once
                 s.status[0] = 0
@@ -447,7 +493,7 @@ def _cycle(s: Any, others: Any) -> Any:
         observe.record_counters(s)
     for position in range(s.woken[0] - 1):  # those after the last that did something were asked
         agent = _agent(s, position)
-        if _sleeps_on(s, agent):
+        if _sleeps_on(s, p, agent):
             s.agent_next[agent] = s.clock[0] + 1
     return np.int64(0)
 
@@ -475,42 +521,61 @@ def _next_cycle(s: Any, others: Any) -> Any:
 
 
 @njit
-def _window(s: Any) -> Any:
+def _go_to(s: Any, p: Any, due: Any) -> None:
+    """Go on to the cycle in which something is due, or to where a run or a window ends before."""
+    due = min(due, s.window_end[0])
+    if s.limit[0] >= 0:
+        due = min(due, s.limit[0])
+    if p.asleep[0] and s.timed[0] == DRAWN and s.late_named[0] == 0:
+        due = min(due, s.late_until[0])
+    s.clock[0] = max(s.clock[0] + 1, due)
+
+
+@njit
+def _window(s: Any, p: Any) -> Any:
     """Go on to the end of the window; 0, or why everything stops."""
     others = _others(s)
+    if p.asleep[0] and s.agent_at[0] == 0:
+        polling.asked(s, p)
     while s.clock[0] < s.window_end[0]:
         if s.limit[0] >= 0 and s.clock[0] >= s.limit[0]:
             return np.int64(STOP_LIMIT)
         s.look_left[0] -= 1
         if s.look_left[0] <= 0 and time_is_over(s):
             return np.int64(STOP_TIME)
-        status = _cycle(s, others)
+        status = _cycle(s, p, others)
         if status != 0:
             return status
         if others <= s.clock[0] or s.woken[0]:
             others = _others(s)
         s.woken[0] = 0
         due = _next_cycle(s, others)
-        if due == NEVER:
+        if due == NEVER and p.asleep[0] == 0:
             status = idle_or_deadlock(s)
             if status != 0:
                 return status
-            due = s.window_end[0]
-        s.clock[0] = max(s.clock[0] + 1, min(due, s.window_end[0]))
+        _go_to(s, p, due)
     return np.int64(0)
 
 
 def run_timed(s: Any, windows: Any) -> Any:
-    """STEP: run up to `windows` windows of `quantum` cycles; 0, or why it stopped."""
+    """STEP: run up to `windows` windows of `quantum` cycles; 0, or why it stopped.
+
+    None: cores that sleep in their loops stand where they would (polling.py), as after each run of
+    a tile that is on no chip.
+    """
+    p = polling.of(s)
     open_time_slice(s)
     status, left = np.int64(0), windows
     while left > 0 and status == 0:
         if s.window_end[0] <= s.clock[0]:
             s.window_end[0] = s.clock[0] + s.quantum[0]
-        status = _window(s)
+        status = _window(s, p)
         if status == 0:
             s.round[0] += 1
             left -= 1
             status = np.int64(STOP_QUIET) if quiet(s) else status
+    if p.asleep[0] and (status != 0 or windows == 0 or s.noc_map[0] == 0):
+        polling.release_all(s, p)
     close_time_slice(s)
     return status
