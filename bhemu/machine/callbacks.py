@@ -268,6 +268,8 @@ class _OfTile:
         few = len(self._ranges) <= RANGES
         told = {id(r) for r in (*self._hooked, *(self._ranges if few else ())) if r.entry}
         self._rules, self._tables = [r for r in rules if id(r) not in told], []
+        if rules and self.tile.state.timed[0]:  # no core may sleep where a function looks at it
+            self.tile.state.count_passes[0] = 0
         self._hook()
         self._observe(frozenset(o for r in self._rules for o in r.opcodes()))
         if self._ranges or self.tile.backend.observed is not None:

@@ -337,10 +337,11 @@ def changed(s: Any, p: Any) -> None:
 def asked(s: Any, p: Any) -> None:
     """A window begins: sleeping cores that something outside may have woken go on, or sleep."""
     for c in range(CORES):
-        if p.asleep[0] >> c & 1 and s.agent_next[_FIRST + c] != NEVER:
-            s.agent_next[_FIRST + c] = NEVER
-            if not _has_all(s, p, np.int64(c)):
-                release(s, p, np.int64(c))
+        if p.asleep[0] >> c & 1 == 0:
+            continue
+        is_woken, s.agent_next[_FIRST + c] = s.agent_next[_FIRST + c] != NEVER, NEVER
+        if _is_looked_at(s, np.int64(c)) or (is_woken and not _has_all(s, p, np.int64(c))):
+            release(s, p, np.int64(c))
 
 
 @njit

@@ -283,3 +283,18 @@ def test_what_is_compared_afterwards_loads_without_effect() -> None:
     assert windows[0][1] == windows[1][0] and windows[1][1] == windows[2][0]
     for other in (windows[0][0] - 4, windows[2][1], mm.DEBUG_BASE, mm.PC_BUF_BASE):
         assert not polling._is_known(0, other)
+
+
+def test_a_function_that_a_run_calls_finds_cores_where_they_stand() -> None:
+    seen: list[list[tuple[int, int]]] = []
+    for executed in (False, True):
+        tile, looks = Tile(late=2, livelock=0), list[tuple[int, int]]()
+        if executed:
+            executes_all(tile)
+        start(tile, {"brisc": POLLS["L1"], "trisc0": loop(DATA, [tt("NOP")])})
+        core = tile.core["brisc"]
+        tile.on_word("NOP", lambda word: looks.append((core.pc, core.retired)))  # noqa: B023
+        tile.run(limit=3000)
+        seen.append(looks)
+    assert seen[0] == seen[1]
+    assert len(set(seen[0])) > 100
