@@ -135,6 +135,14 @@ def _leaves(s: Any, c: Any, address: Any, size: Any) -> None:
 
 
 @njit
+def _drain(s: Any, c: Any) -> None:
+    """All stores have left the store queue, as after that many more."""
+    for i in range(STORE_QUEUE):
+        drained = (s.store_size[c, i] >> NUMBER) + STORE_QUEUE
+        s.store_next[c] = max(s.store_next[c], drained)
+
+
+@njit
 def _arrived(s: Any, c: Any, address: Any, reaches: Any) -> None:
     """What a load or atomic of L1 comes after has arrived: stores to what it reads, those before.
 
@@ -183,9 +191,9 @@ def begin(s: Any, c: Any, word: Any) -> Any:
     if opcode == _LOAD:
         result = _load(s, c, target(s, c, word))
     elif opcode == _FENCE:
-        s.store_next[c] += STORE_QUEUE  # which drains
+        _drain(s, c)
     elif opcode == _ATOMIC:
-        s.store_next[c] += STORE_QUEUE
+        _drain(s, c)
         _arrived(s, c, target(s, c, word), True)
         result = np.int64(ATOMIC)
     elif opcode == _REGISTER and word >> 25 == _M:
@@ -215,6 +223,8 @@ def give_up(s: Any, c: Any, word: Any) -> None:
     opcode = word & 0x7F
     if opcode == _LOAD or opcode == _ATOMIC:
         s.core_ready[c, word >> 7 & 31] = 0
+    elif opcode == _STORE:
+        s.store_next[c] -= 1
 
 
 @njit

@@ -22,7 +22,7 @@ from bhemu import memmap as mm
 from bhemu.devices import inert, niu
 from bhemu.devices.bus.window import Effect
 from bhemu.jit.record import plain
-from bhemu.launch.session import Program
+from bhemu.launch import Program
 from bhemu.memmap import CORE_NAMES
 from bhemu.riscv.assembly import A0, A1, A2, PARK, T1, ZERO, addi, bne, branch, code, li, lw, sw, tt
 from bhemu.timing import draws, polling
