@@ -114,7 +114,7 @@ class Instruction(Word):
 
     A subclass states `opcode`, `unit`, its bit fields and, once modelled, `execute(s, t, f) ->
     status`, where `f` is the tuple `Fields` of its Word. Fields that several instructions have are
-    declared in a Word that each of them inherits first.
+    declared in a class without opcode that each of them inherits, or in a Word before Instruction.
     `stall`, `wakes`: where they are not those of its unit (UNITS).
     `uncertain=True`: field widths are upper bounds only, so reserved bits are not checked.
     `unread`: bits that belong to no field and that kernels proven on silicon set all the same.
@@ -232,8 +232,8 @@ class Instruction(Word):
     def __init_subclass__(
         cls,
         *,
-        opcode: int,
-        unit: str,
+        opcode: int | None = None,
+        unit: str = "",
         stall: str = "",
         oracle: bool = True,
         uncertain: bool = False,
@@ -247,8 +247,10 @@ class Instruction(Word):
         macro: tuple[Argument, ...] = (),
     ) -> None:
         super().__init_subclass__()
-        cls.name = cls.__name__
-        cls.opcode, cls.unit, cls.oracle = opcode, unit, oracle
+        cls.unit = unit = unit or cls.unit
+        if opcode is None:  # what several instructions have
+            return
+        cls.name, cls.opcode, cls.oracle = cls.__name__, opcode, oracle
         cls.stall = stall or UNITS[unit].stall
         cls.refused = refused
         if cls.reads.may(spaces.CFG) or cls.writes.may(spaces.CFG):

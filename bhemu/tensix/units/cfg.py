@@ -12,7 +12,7 @@ from bhemu.jit.subset import njit
 from bhemu.memmap import L1_SIZE
 from bhemu.tensix import config, in_flight, insn, mmio, spaces, state, thread
 from bhemu.tensix import config_fields as cf
-from bhemu.tensix.insn import Instruction, Word, bits
+from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.rules import DONE, NCB, UB, UNSUPPORTED, error, refuse, undefined
 from bhemu.tensix.spaces import Clause
 from bhemu.tensix.state import WORD, l1_words
@@ -142,7 +142,7 @@ class SETC16(Instruction, opcode=0xB2, unit="cfg"):
         return DONE
 
 
-class _MaskedByte(Word):
+class _MaskedByte(Instruction, unit="cfg"):
     """A Config word, and the new value of some bits of one byte of it."""
 
     cfg_reg_addr = bits(7, 0, insn.CONFIG_WORD)
@@ -153,7 +153,7 @@ class _MaskedByte(Word):
 _BYTE = written("cfg_reg_addr", keeps="mask != 255")
 
 
-class RMWCIB0(_MaskedByte, Instruction, opcode=0xB3, unit="cfg"):
+class RMWCIB0(_MaskedByte, opcode=0xB3):
     """Replace masked bits of byte 0 of a Config word (RMWCIB, Blackhole ISA)."""
 
     writes = _BYTE
@@ -162,7 +162,7 @@ class RMWCIB0(_MaskedByte, Instruction, opcode=0xB3, unit="cfg"):
         return _modify_byte(s, t, f, 0)
 
 
-class RMWCIB1(_MaskedByte, Instruction, opcode=0xB4, unit="cfg"):
+class RMWCIB1(_MaskedByte, opcode=0xB4):
     """Replace masked bits of byte 1 of a Config word (RMWCIB, Blackhole ISA)."""
 
     writes = _BYTE
@@ -171,7 +171,7 @@ class RMWCIB1(_MaskedByte, Instruction, opcode=0xB4, unit="cfg"):
         return _modify_byte(s, t, f, 8)
 
 
-class RMWCIB2(_MaskedByte, Instruction, opcode=0xB5, unit="cfg"):
+class RMWCIB2(_MaskedByte, opcode=0xB5):
     """Replace masked bits of byte 2 of a Config word (RMWCIB, Blackhole ISA)."""
 
     writes = _BYTE
@@ -180,7 +180,7 @@ class RMWCIB2(_MaskedByte, Instruction, opcode=0xB5, unit="cfg"):
         return _modify_byte(s, t, f, 16)
 
 
-class RMWCIB3(_MaskedByte, Instruction, opcode=0xB6, unit="cfg"):
+class RMWCIB3(_MaskedByte, opcode=0xB6):
     """Replace masked bits of byte 3 of a Config word (RMWCIB, Blackhole ISA)."""
 
     writes = _BYTE

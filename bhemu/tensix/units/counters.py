@@ -15,7 +15,7 @@ from bhemu.tensix import config, insn, spaces
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.banks import NO_FORMAT
-from bhemu.tensix.insn import NO_TEXT, Instruction, Word, bits
+from bhemu.tensix.insn import NO_TEXT, Instruction, bits
 from bhemu.tensix.rules import DONE, UNSUPPORTED, error, follows_llk, note_rule, refuse, undefined
 from bhemu.tensix.spaces import Kind
 from bhemu.tensix.units.unpack.nop import HANDING_OVER, hand_over
@@ -224,7 +224,7 @@ class SETADC(Instruction, opcode=0x50, unit="adc"):
         return DONE
 
 
-class _Increments(Word):
+class _Increments(Instruction, unit="adc"):
     """Numbers for two counters (X and Y, or Z and W) of both channels."""
 
     ch0_x = bits(8, 6, insn.COUNTER_VALUE)
@@ -247,7 +247,7 @@ class _Chosen(_Increments):
     )
 
 
-class SETADCXY(_Chosen, Instruction, opcode=0x51, unit="adc"):
+class SETADCXY(_Chosen, opcode=0x51):
     """Set X and Y address counters (SETADCXY, Wormhole ISA)."""
 
     writes = spaces.adc("cnt_set_mask")
@@ -256,7 +256,7 @@ class SETADCXY(_Chosen, Instruction, opcode=0x51, unit="adc"):
         return _change_pairs(s, t, f, f.bit_mask, X, SET)
 
 
-class INCADCXY(_Increments, Instruction, opcode=0x52, unit="adc"):
+class INCADCXY(_Increments, opcode=0x52):
     """Increment X and Y address counters (INCADCXY, Wormhole ISA)."""
 
     reads = spaces.adc("cnt_set_mask")
@@ -266,7 +266,7 @@ class INCADCXY(_Increments, Instruction, opcode=0x52, unit="adc"):
         return _change_pairs(s, t, f, 15, X, ADD)
 
 
-class ADDRCRXY(_Chosen, Instruction, opcode=0x53, unit="adc"):
+class ADDRCRXY(_Chosen, opcode=0x53):
     """Advance X and Y counters from their carriage returns (ADDRCRXY, Wormhole ISA)."""
 
     reads = spaces.adc("cnt_set_mask")
@@ -276,7 +276,7 @@ class ADDRCRXY(_Chosen, Instruction, opcode=0x53, unit="adc"):
         return _change_pairs(s, t, f, f.bit_mask, X, RETURN)
 
 
-class SETADCZW(_Chosen, Instruction, opcode=0x54, unit="adc"):
+class SETADCZW(_Chosen, opcode=0x54):
     """Set Z and W address counters (SETADCZW, Wormhole ISA)."""
 
     writes = spaces.adc("cnt_set_mask")
@@ -285,7 +285,7 @@ class SETADCZW(_Chosen, Instruction, opcode=0x54, unit="adc"):
         return _change_pairs(s, t, f, f.bit_mask, Z, SET)
 
 
-class INCADCZW(_Increments, Instruction, opcode=0x55, unit="adc"):
+class INCADCZW(_Increments, opcode=0x55):
     """Increment Z and W address counters (INCADCZW, Wormhole ISA)."""
 
     reads = spaces.adc("cnt_set_mask")
@@ -295,7 +295,7 @@ class INCADCZW(_Increments, Instruction, opcode=0x55, unit="adc"):
         return _change_pairs(s, t, f, 15, Z, ADD)
 
 
-class ADDRCRZW(_Chosen, Instruction, opcode=0x56, unit="adc"):
+class ADDRCRZW(_Chosen, opcode=0x56):
     """Advance Z and W counters from their carriage returns (ADDRCRZW, Wormhole ISA)."""
 
     reads = spaces.adc("cnt_set_mask")

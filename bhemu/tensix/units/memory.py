@@ -10,7 +10,7 @@ from bhemu.jit.subset import njit
 from bhemu.memmap import L1_SIZE
 from bhemu.tensix import banks, config, in_flight, insn, mmio, spaces, state, thread
 from bhemu.tensix import thread_fields as tf
-from bhemu.tensix.insn import Argument, Instruction, Word, bits
+from bhemu.tensix.insn import Argument, Instruction, bits
 from bhemu.tensix.rules import DONE, UB, UNSUPPORTED, condition, error, refuse
 from bhemu.tensix.state import WORD, l1_halves, l1_words
 from bhemu.tensix.units.counters import SRC_ROWS
@@ -75,7 +75,7 @@ _ADDRESS = spaces.gpr("addr_reg_index") | spaces.gpr("offset_half_reg >> 1")
 _TO_SRC = "not mem_hier_sel and not size_sel"
 
 
-class _Indirect(Word):
+class _Indirect(Instruction, unit="scalar"):
     """GPRs with an address, which is a base and an offset that may be stepped, and with data."""
 
     addr_reg_index = bits(5, 0, insn.GPR_ADDRESS)
@@ -92,7 +92,7 @@ class _Indirect(Word):
     offset_half_reg = bits(20, 14, insn.HALF_GPR)
 
 
-class LOADIND(_Indirect, Instruction, opcode=0x49, unit="scalar", oracle=False):
+class LOADIND(_Indirect, opcode=0x49, oracle=False):
     """Load GPRs from L1 (LOADIND, Wormhole ISA)."""
 
     reads = _ADDRESS | spaces.l1(f"({_AT}) & (~3 if size_sel else ~15)", "4 if size_sel else 16")
@@ -165,7 +165,7 @@ def _src_row(s: Any, t: Any, which: Any, address: Any) -> Any:
     return np.int64(row + offset if row >= 0 else row)
 
 
-class STOREIND(_Indirect, Instruction, opcode=0x66, unit="scalar", oracle=False):
+class STOREIND(_Indirect, opcode=0x66, oracle=False):
     """Store GPRs to L1, MMIO or Src (STOREIND, Wormhole ISA)."""
 
     reads = (
@@ -296,7 +296,7 @@ def _value(s: Any, address: int) -> str:
 _WORD = spaces.l1("16 * gpr(addr_reg_index) + 4 * sel32b", 4)
 
 
-class _Atomic(Word):
+class _Atomic(Instruction, unit="scalar"):
     """GPRs with the address of 16 bytes of L1 and with data."""
 
     addr_reg_index = bits(5, 0, insn.GPR_ADDRESS)
@@ -304,7 +304,7 @@ class _Atomic(Word):
     mem_hier_sel = bits(23, 23, choice({0: "L1"}), mode=True)
 
 
-class ATINCGET(_Atomic, Instruction, opcode=0x61, unit="scalar", oracle=False):
+class ATINCGET(_Atomic, opcode=0x61, oracle=False):
     """Atomically increment a word of L1 and fetch the old value (ATINCGET, Wormhole ISA)."""
 
     reads = spaces.gpr("addr_reg_index") | spaces.gpr("data_reg_index") | _WORD
@@ -331,7 +331,7 @@ class ATINCGET(_Atomic, Instruction, opcode=0x61, unit="scalar", oracle=False):
         return DONE
 
 
-class ATINCGETPTR(_Atomic, Instruction, opcode=0x62, unit="scalar", oracle=False):
+class ATINCGETPTR(_Atomic, opcode=0x62, oracle=False):
     """Atomically advance a FIFO counter in L1, waiting for room or data (ATINCGETPTR, ISA).
 
     The 16 bytes hold the read counter and the write counter.
@@ -394,14 +394,7 @@ class ATINCGETPTR(_Atomic, Instruction, opcode=0x62, unit="scalar", oracle=False
         return f"L1[{read:#x}]: {counters}"
 
 
-class ATSWAP(
-    _Atomic,
-    Instruction,
-    opcode=0x63,
-    unit="scalar",
-    oracle=False,
-    macro=(Argument("swap_mask", 22, 14),),
-):  # bit 8: single_data_reg
+class ATSWAP(_Atomic, opcode=0x63, oracle=False, macro=(Argument("swap_mask", 22, 14),)):
     """Store the half-words of L1 that a mask selects (ATSWAP, Wormhole ISA).
 
     Nothing is swapped into the GPRs.
@@ -437,7 +430,7 @@ class ATSWAP(
         return DONE
 
 
-class ATCAS(_Atomic, Instruction, opcode=0x64, unit="scalar", oracle=False):
+class ATCAS(_Atomic, opcode=0x64, oracle=False):
     """Wait until a word of L1 has a 4-bit value, then set it to another (ATCAS, Wormhole ISA)."""
 
     reads = spaces.gpr("addr_reg_index") | spaces.l1(

@@ -11,7 +11,6 @@ from bhemu.tensix import config, in_flight, insn, mmio, spaces
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.insn import (
     Instruction,
-    Word,
     bits,
 )
 from bhemu.tensix.rules import (
@@ -166,7 +165,7 @@ class FLUSHDMA(Instruction, opcode=0x46, unit="scalar", oracle=False):
 _BOTH = spaces.gpr("op_a_reg_index") | spaces.gpr("op_b_reg_index").unless("op_b_is_const")
 
 
-class _Operands(Word):
+class _Operands(Instruction, unit="scalar"):
     """Two operands, the second a GPR or a constant, and the GPR of the result."""
 
     reads = _BOTH
@@ -189,7 +188,7 @@ class _Operation(_Operands):
     op_sel = bits(20, 18, mode=True)
 
 
-class ADDDMAREG(_Operands, Instruction, opcode=0x58, unit="scalar"):
+class ADDDMAREG(_Operands, opcode=0x58):
     """Add two GPRs (ADDDMAREG, Wormhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -197,7 +196,7 @@ class ADDDMAREG(_Operands, Instruction, opcode=0x58, unit="scalar"):
         return _set(s, t, f.result_reg_index, a + b)
 
 
-class SUBDMAREG(_Operands, Instruction, opcode=0x59, unit="scalar", oracle=False):
+class SUBDMAREG(_Operands, opcode=0x59, oracle=False):
     """Subtract a GPR or constant from a GPR (SUBDMAREG, Wormhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -205,7 +204,7 @@ class SUBDMAREG(_Operands, Instruction, opcode=0x59, unit="scalar", oracle=False
         return _set(s, t, f.result_reg_index, a - b)
 
 
-class MULDMAREG(_Operands, Instruction, opcode=0x5A, unit="scalar"):
+class MULDMAREG(_Operands, opcode=0x5A):
     """Multiply the low halves of two GPRs (MULDMAREG, Wormhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -213,7 +212,7 @@ class MULDMAREG(_Operands, Instruction, opcode=0x5A, unit="scalar"):
         return _set(s, t, f.result_reg_index, (a & 0xFFFF) * (b & 0xFFFF))
 
 
-class BITWOPDMAREG(_Operation, Instruction, opcode=0x5B, unit="scalar", oracle=False):
+class BITWOPDMAREG(_Operation, opcode=0x5B, oracle=False):
     """And, or, exclusive-or of two GPRs (BITWOPDMAREG, Wormhole ISA)."""
 
     op_sel = _Operation.op_sel.meaning(choice({0: "A & B", 1: "A | B", 2: "A ^ B"}))
@@ -229,7 +228,7 @@ class BITWOPDMAREG(_Operation, Instruction, opcode=0x5B, unit="scalar", oracle=F
         return _set(s, t, f.result_reg_index, a ^ b)
 
 
-class SHIFTDMAREG(_Operation, Instruction, opcode=0x5C, unit="scalar", oracle=False):
+class SHIFTDMAREG(_Operation, opcode=0x5C, oracle=False):
     """Shift a GPR, filling with zeros (SHIFTDMAREG, Wormhole ISA)."""
 
     op_sel = _Operation.op_sel.meaning(choice({0: "A << B", 1: "A >> B, zeros from the left"}))
@@ -243,7 +242,7 @@ class SHIFTDMAREG(_Operation, Instruction, opcode=0x5C, unit="scalar", oracle=Fa
         return _set(s, t, f.result_reg_index, a >> (b & 31))
 
 
-class CMPDMAREG(_Operation, Instruction, opcode=0x5D, unit="scalar", oracle=False):
+class CMPDMAREG(_Operation, opcode=0x5D, oracle=False):
     """Compare two GPRs as unsigned, giving 0 or 1 (CMPDMAREG, Wormhole ISA)."""
 
     op_sel = _Operation.op_sel.meaning(
@@ -268,14 +267,14 @@ class DMANOP(Instruction, opcode=0x60, unit="scalar"):
         return DONE
 
 
-class _Register(Word):
+class _Register(Instruction, unit="scalar"):
     """A GPR and an MMIO register."""
 
     reg_addr = bits(17, 0, number("word of the MMIO space from 0xFFB00000 on"))
     tdma_data_reg_index = bits(23, 18, insn.GPR)
 
 
-class STOREREG(_Register, Instruction, opcode=0x67, unit="scalar"):
+class STOREREG(_Register, opcode=0x67):
     """Store a GPR to an MMIO register (STOREREG, Wormhole ISA)."""
 
     reads = spaces.gpr("tdma_data_reg_index")
@@ -290,7 +289,7 @@ class STOREREG(_Register, Instruction, opcode=0x67, unit="scalar"):
         return mmio.store(s, mmio.BASE + 4 * f.reg_addr, value)
 
 
-class LOADREG(_Register, Instruction, opcode=0x68, unit="scalar", oracle=False):
+class LOADREG(_Register, opcode=0x68, oracle=False):
     """Load a GPR from an MMIO register (LOADREG, Wormhole ISA)."""
 
     reads = spaces.REGISTERS
@@ -342,7 +341,7 @@ def _to_counter(s: Any, owner: Any, index: Any, value: Any) -> None:
         s.adc[owner, engine, channel, dimension] = value
 
 
-class _Flop(Word):
+class _Flop(Instruction, unit="scalar"):
     """Fields of REG2FLOP."""
 
     reg_index = bits(5, 0, insn.GPR)
@@ -387,7 +386,7 @@ _COUNTERS_ONLY = _Flop.target_sel.mask | _Flop.byte_offset.mask | _Flop.context_
 _CONFIG_ONLY = 0x40 << _Flop.flop_index.lo  # the highest bit of flop_index
 
 
-class REG2FLOP(_Flop, Instruction, opcode=0x48, unit="scalar", oracle=False):
+class REG2FLOP(_Flop, opcode=0x48, oracle=False):
     """Copy GPRs to a THCON configuration word or an address counter (REG2FLOP, Wormhole ISA)."""
 
     reads = (

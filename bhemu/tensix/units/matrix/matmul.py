@@ -9,7 +9,7 @@ from bhemu.jit.subset import njit
 from bhemu.tensix import banks, formats, insn, prng, spaces, unspecified
 from bhemu.tensix.banks import SRCA, SRCB
 from bhemu.tensix.formats import TF32
-from bhemu.tensix.insn import NO_TEXT, Instruction, Word, bits
+from bhemu.tensix.insn import NO_TEXT, Instruction, bits
 from bhemu.tensix.rules import DONE, NCB, UNIMPLEMENTED, UNSUPPORTED, error, refuse, undefined
 from bhemu.tensix.units import counters
 from bhemu.tensix.units.matrix import arithmetic, operands, transfer
@@ -145,15 +145,7 @@ class MVMUL(Instruction, opcode=0x26, unit="matrix", formats="src", by_chance=op
         return multiply(s, t, f.dst, f.addr_mode, f.clear_dvalid, np.int64(_ROWS))
 
 
-class DOTPV(
-    Elementwise,
-    Instruction,
-    opcode=0x29,
-    unit="matrix",
-    oracle=False,
-    formats="src",
-    by_chance=operands.SUMS,
-):
+class DOTPV(Elementwise, opcode=0x29, oracle=False, formats="src", by_chance=operands.SUMS):
     """Matrix product without broadcast (DOTPV, Wormhole ISA)."""
 
     dest_accum_en = Elementwise.dest_accum_en.meaning(insn.IGNORED)
@@ -297,9 +289,7 @@ def _product(s: Any, t: Any, f: Any) -> Any:
     return DONE
 
 
-class ELWADD(
-    Elementwise, Instruction, opcode=0x28, unit="matrix", formats="src", by_chance=operands.SUMS
-):
+class ELWADD(Elementwise, opcode=0x28, formats="src", by_chance=operands.SUMS):
     """Element-wise sum of SrcA and SrcB (ELWADD, Wormhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -307,9 +297,7 @@ class ELWADD(
         return status if status else operands.finish(s, t, f.addr_mode, f.clear_dvalid)
 
 
-class ELWSUB(
-    Elementwise, Instruction, opcode=0x30, unit="matrix", formats="src", by_chance=operands.SUMS
-):
+class ELWSUB(Elementwise, opcode=0x30, formats="src", by_chance=operands.SUMS):
     """Element-wise difference of SrcA and SrcB (ELWSUB, Wormhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -317,9 +305,7 @@ class ELWSUB(
         return status if status else operands.finish(s, t, f.addr_mode, f.clear_dvalid)
 
 
-class ELWMUL(
-    Elementwise, Instruction, opcode=0x27, unit="matrix", formats="src", by_chance=operands.SUMS
-):
+class ELWMUL(Elementwise, opcode=0x27, formats="src", by_chance=operands.SUMS):
     """Element-wise product of SrcA and SrcB added to Dst (ELWMUL, Wormhole ISA).
 
     It takes the slices of the mantissas that the fidelity phase names.
@@ -342,18 +328,18 @@ class RAREB(Instruction, opcode=0x15, unit="matrix", **NO_TEXT):
     """Name only, no text (opcode table)."""
 
 
-class _HaloMask(Word):
+class _HaloMask(Instruction, unit="matrix"):
     """Fields by name only."""
 
     halo_mask = bits(0)
     reg_mask = bits(23, 1)
 
 
-class SETASHRMH0(_HaloMask, Instruction, opcode=0x1A, unit="matrix", **NO_TEXT):
+class SETASHRMH0(_HaloMask, opcode=0x1A, **NO_TEXT):
     """Name only, no text (opcode table)."""
 
 
-class SETASHRMH1(_HaloMask, Instruction, opcode=0x1B, unit="matrix", **NO_TEXT):
+class SETASHRMH1(_HaloMask, opcode=0x1B, **NO_TEXT):
     """Name only, no text (opcode table)."""
 
 
@@ -372,7 +358,7 @@ class SETPKEDGOF(Instruction, opcode=0x1D, unit="matrix", **NO_TEXT):
     y_end = bits(23, 12)
 
 
-class SETASHRMH(_HaloMask, Instruction, opcode=0x1E, unit="matrix", **NO_TEXT):
+class SETASHRMH(_HaloMask, opcode=0x1E, **NO_TEXT):
     """Name only, no text (opcode table)."""
 
 

@@ -23,7 +23,7 @@ from bhemu.tensix.formats import (
     TF32,
     UINT16,
 )
-from bhemu.tensix.insn import NO_TEXT, Argument, Instruction, Word, bits
+from bhemu.tensix.insn import NO_TEXT, Argument, Instruction, bits
 from bhemu.tensix.rules import (
     DONE,
     MISSING,
@@ -141,7 +141,7 @@ _FOUR = choice({2: "four rows"})
 _ONE_OR_EIGHT = choice({0: "one row", 2: "eight rows"})
 
 
-class _Move(Word):
+class _Move(Instruction, unit="matrix"):
     """Fields of the moves between Dst and a source register."""
 
     dst = bits(9, 0, insn.DST_ROW)
@@ -155,7 +155,7 @@ class _Move(Word):
 _LOW_HALVES = spaces.ALL_DST.when("dest_32b_lo")
 
 
-class MOVD2A(_Move, Instruction, opcode=0x08, unit="matrix", formats="src"):
+class MOVD2A(_Move, opcode=0x08, formats="src"):
     """Copy four rows of Dst to SrcA, without waiting for the bank (MOVD2A, Wormhole ISA)."""
 
     reads = spaces.dst("dst", 4) | operands.READ
@@ -191,7 +191,7 @@ class MOVD2A(_Move, Instruction, opcode=0x08, unit="matrix", formats="src"):
         return DONE
 
 
-class MOVD2B(_Move, Instruction, opcode=0x0A, unit="matrix", formats="src"):
+class MOVD2B(_Move, opcode=0x0A, formats="src"):
     """Copy one or four rows of Dst to SrcB, without waiting for the bank (MOVD2B, Wormhole ISA)."""
 
     reads = spaces.dst("dst", "4 if instr_mod else 1") | operands.READ
@@ -291,7 +291,7 @@ def _a2d(s: Any, t: Any, f: Any, fmt: Any, rows: Any) -> Any:
     return DONE
 
 
-class MOVA2D(_Move, Instruction, opcode=0x12, unit="matrix", formats="src"):
+class MOVA2D(_Move, opcode=0x12, formats="src"):
     """Copy one row or eight rows of SrcA to Dst (MOVA2D, Wormhole ISA)."""
 
     reads = spaces.src(1) | operands.READ | _LOW_HALVES
@@ -324,7 +324,7 @@ def _debug_format(s: Any, t: Any) -> Any:
     return status if status else config.thread(s, t, tf.SFPU_DEST_FMT_Base)
 
 
-class MOVDBGA2D(_Move, Instruction, opcode=0x09, unit="matrix", oracle=False):
+class MOVDBGA2D(_Move, opcode=0x09, oracle=False):
     """MOVA2D without waiting for the bank to be valid (MOVDBGA2D, Wormhole ISA).
 
     The ISA does not name it among the instructions whose SrcA row SHIFTXA takes.

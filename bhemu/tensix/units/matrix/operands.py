@@ -4,13 +4,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bhemu.bits import Word, bits, choice, flags
+from bhemu.bits import bits, choice, flags
 from bhemu.jit.intrinsics import flat
 from bhemu.jit.subset import njit
 from bhemu.tensix import banks, config, dest, formats, insn, prng, spaces
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.banks import SRCA, SRCB, STALE
 from bhemu.tensix.dest import COLUMNS, LOW_HALF
+from bhemu.tensix.insn import Instruction
 from bhemu.tensix.rules import UNIMPLEMENTED, UNSUPPORTED, error, refuse
 from bhemu.tensix.spaces import Kind
 from bhemu.tensix.units import counters
@@ -66,7 +67,7 @@ SUMS = (cf.ALU_ROUNDING_MODE_Fpu_srnd_en,)
 """Makes instructions that add to Dst round by chance."""
 
 
-class Elementwise(Word):
+class Elementwise(Instruction, unit="matrix"):
     """Fields of the operations that broadcast SrcB or not, and add to Dst or not."""
 
     reads = spaces.ALL_SRC | spaces.dst("dst", 8) | READ

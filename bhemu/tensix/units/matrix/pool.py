@@ -9,7 +9,7 @@ from bhemu.jit.subset import njit
 from bhemu.tensix import banks, dest, formats, insn, spaces, unspecified
 from bhemu.tensix.banks import SRCA, SRCB
 from bhemu.tensix.dest import COLUMNS, LOW_HALF
-from bhemu.tensix.insn import Instruction, Word, bits
+from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.rules import MISSING, UNSUPPORTED, error, refuse
 from bhemu.tensix.units import counters
 from bhemu.tensix.units.counters import SRC_ROWS
@@ -114,7 +114,7 @@ def _add_zero(s: Any, t: Any, dst: Any, addr_mode: Any, clear_dvalid: Any, eight
 LEGACY: dict[str, Any] = {"oracle": False, "uncertain": True}
 
 
-class _Convolution(Word):
+class _Convolution(Instruction, unit="matrix"):
     """Fields of the legacy convolutions."""
 
     reads = spaces.ALL_SRC | spaces.ALL_DST | operands.READ
@@ -132,20 +132,20 @@ def _convolve(s: Any, t: Any, f: Any, eight: Any) -> Any:
     return status if status else _add_zero(s, t, f.dst, f.addr_mode, f.clear_dvalid, eight)
 
 
-class CONV3S1(_Convolution, Instruction, opcode=0x22, unit="matrix", **LEGACY):
+class CONV3S1(_Convolution, opcode=0x22, **LEGACY):
     """Legacy convolution: Dst += 0 on 8 rows (MatrixUnit, Wormhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         return _convolve(s, t, f, np.int64(1))
 
 
-class CONV3S2(_Convolution, Instruction, opcode=0x23, unit="matrix", **LEGACY):
+class CONV3S2(_Convolution, opcode=0x23, **LEGACY):
     """Legacy convolution: Dst += 0 on 8 rows (MatrixUnit, Wormhole ISA)."""
 
     execute = CONV3S1.execute
 
 
-class LegacyPool(Word):
+class LegacyPool(Instruction, unit="matrix"):
     """Fields of the legacy pooling instructions."""
 
     reads = spaces.ALL_SRC | spaces.ALL_DST | operands.READ
@@ -157,7 +157,7 @@ class LegacyPool(Word):
     clear_dvalid = bits(23, 22, insn.RELEASED, mode=True)
 
 
-class APOOL3S1(LegacyPool, Instruction, opcode=0x25, unit="matrix", **LEGACY):
+class APOOL3S1(LegacyPool, opcode=0x25, **LEGACY):
     """Legacy average pool: Dst += 0 (MatrixUnit, Wormhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -167,13 +167,13 @@ class APOOL3S1(LegacyPool, Instruction, opcode=0x25, unit="matrix", **LEGACY):
         return _add_zero(s, t, f.dst, f.pool_addr_mode, f.clear_dvalid, np.int64(0))
 
 
-class APOOL3S2(LegacyPool, Instruction, opcode=0x32, unit="matrix", **LEGACY):
+class APOOL3S2(LegacyPool, opcode=0x32, **LEGACY):
     """Legacy average pool: Dst += 0 (MatrixUnit, Wormhole ISA)."""
 
     execute = APOOL3S1.execute
 
 
-class MFCONV3S1(_Convolution, Instruction, opcode=0x3A, unit="matrix", **LEGACY):
+class MFCONV3S1(_Convolution, opcode=0x3A, **LEGACY):
     """Legacy convolution: Dst += 0 (MatrixUnit, Wormhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -421,7 +421,7 @@ def _pool(s: Any, t: Any, dst: Any, addr_mode: Any, clear_dvalid: Any, cells: An
     return operands.finish(s, t, addr_mode, clear_dvalid)
 
 
-class _Pool(Word):
+class _Pool(Instruction, unit="matrix"):
     """Fields of pooling."""
 
     dst = bits(9, 0, insn.DST_ROW)
@@ -431,7 +431,7 @@ class _Pool(Word):
     clear_dvalid = bits(23, 22, insn.RELEASED, mode=True)
 
 
-class GMPOOL(_Pool, Instruction, opcode=0x33, unit="matrix", formats="src"):
+class GMPOOL(_Pool, opcode=0x33, formats="src"):
     """Column maxima of SrcA and Dst (GMPOOL, Wormhole ISA).
 
     The result goes to one row of Dst, the next three become zero; a row that is not valid counts
@@ -449,9 +449,7 @@ class GMPOOL(_Pool, Instruction, opcode=0x33, unit="matrix", formats="src"):
         return _pool(s, t, f.dst, f.pool_addr_mode, f.clear_dvalid, _ALL)
 
 
-class GAPOOL(
-    _Pool, Instruction, opcode=0x34, unit="matrix", formats="src", by_chance=operands.SUMS
-):
+class GAPOOL(_Pool, opcode=0x34, formats="src", by_chance=operands.SUMS):
     """Matrix product of four SrcB rows with SrcA (GAPOOL, Wormhole ISA)."""
 
     reads = spaces.ALL_SRC | spaces.dst("dst", ROWS) | operands.READ
@@ -468,7 +466,7 @@ class GAPOOL(
         return matmul.multiply(s, t, f.dst, f.pool_addr_mode, f.clear_dvalid, np.int64(ROWS))
 
 
-class MPOOL3S1(LegacyPool, Instruction, opcode=0x24, unit="matrix", **LEGACY):
+class MPOOL3S1(LegacyPool, opcode=0x24, **LEGACY):
     """Legacy max pool: GMPOOL as if SrcA were zero (MatrixUnit, Wormhole ISA)."""
 
     index_en = LegacyPool.index_en.meaning(choice({0: "maxima alone"}))
@@ -480,7 +478,7 @@ class MPOOL3S1(LegacyPool, Instruction, opcode=0x24, unit="matrix", **LEGACY):
         return status if status else _pool(s, t, f.dst, f.pool_addr_mode, f.clear_dvalid, _ZERO)
 
 
-class MPOOL3S2(LegacyPool, Instruction, opcode=0x31, unit="matrix", **LEGACY):
+class MPOOL3S2(LegacyPool, opcode=0x31, **LEGACY):
     """Legacy max pool: GMPOOL as if SrcA were zero (MatrixUnit, Wormhole ISA)."""
 
     index_en = LegacyPool.index_en.meaning(choice({0: "maxima alone"}))

@@ -97,7 +97,7 @@ def _mad(s: Any, t: Any, f: Any) -> Any:
     return DONE
 
 
-class SFPMAD(ThreeSources, Instruction, opcode=0x84, unit="vector", facts=sfpu.FACTORS):
+class SFPMAD(ThreeSources, opcode=0x84, facts=sfpu.FACTORS):
     """Multiply and add: destination = A * B + C (SFPMAD, Blackhole ISA)."""
 
     instr_mod1 = ThreeSources.instr_mod1.meaning(_NEGATED_OR_INDIRECT)
@@ -106,7 +106,7 @@ class SFPMAD(ThreeSources, Instruction, opcode=0x84, unit="vector", facts=sfpu.F
         return _mad(s, t, f)
 
 
-class SFPADD(ThreeSources, Instruction, opcode=0x85, unit="vector", facts=sfpu.FACTORS):
+class SFPADD(ThreeSources, opcode=0x85, facts=sfpu.FACTORS):
     """Add: SFPMAD, in all its modes, with one factor 1.0 (SFPADD, Blackhole ISA)."""
 
     instr_mod1 = ThreeSources.instr_mod1.meaning(_NEGATED_OR_INDIRECT)
@@ -126,7 +126,7 @@ class SFPADD(ThreeSources, Instruction, opcode=0x85, unit="vector", facts=sfpu.F
         return DONE
 
 
-class SFPMUL(ThreeSources, Instruction, opcode=0x86, unit="vector", facts=sfpu.FACTORS):
+class SFPMUL(ThreeSources, opcode=0x86, facts=sfpu.FACTORS):
     """Multiply: SFPMAD, in all its modes, with addend 0.0 (SFPMUL, Blackhole ISA)."""
 
     instr_mod1 = ThreeSources.instr_mod1.meaning(_NEGATED_OR_INDIRECT)
@@ -169,7 +169,7 @@ def _immediate(s: Any, t: Any, f: Any) -> Any:
     return lanes.GO
 
 
-class SFPADDI(_WithImmediate, Instruction, opcode=0x75, unit="vector", facts=sfpu.IMMEDIATE):
+class SFPADDI(_WithImmediate, opcode=0x75, facts=sfpu.IMMEDIATE):
     """Add a bf16 immediate (SFPADDI, Blackhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -182,7 +182,7 @@ class SFPADDI(_WithImmediate, Instruction, opcode=0x75, unit="vector", facts=sfp
         return DONE
 
 
-class SFPMULI(_WithImmediate, Instruction, opcode=0x74, unit="vector", facts=sfpu.IMMEDIATE):
+class SFPMULI(_WithImmediate, opcode=0x74, facts=sfpu.IMMEDIATE):
     """Multiply by a bf16 immediate (SFPMULI, Blackhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -232,7 +232,7 @@ def _shift_add(product: Any, z: Any) -> Any:
     return added if exponent != _ZERO else product
 
 
-class SFPMUL24(ThreeSources, Instruction, opcode=0x98, unit="vector", facts=sfpu.FACTORS):
+class SFPMUL24(ThreeSources, opcode=0x98, facts=sfpu.FACTORS):
     """Multiply 23-bit integers (SFPMUL24, Blackhole ISA)."""
 
     instr_mod1 = ThreeSources.instr_mod1.meaning(
@@ -408,9 +408,7 @@ def _table(s: Any, mod: Any) -> None:
         _halves(s, _OFFSET, cut)
 
 
-class SFPLUTFP32(
-    Target, Instruction, opcode=0x95, unit="vector", facts=Sfpu(MAD, Form.NONE, implied=0x7F)
-):
+class SFPLUTFP32(Target, opcode=0x95, facts=Sfpu(MAD, Form.NONE, implied=0x7F)):
     """Piecewise linear function from a 16- or 32-bit table (SFPLUTFP32, Blackhole ISA)."""
 
     reads = (
@@ -495,13 +493,7 @@ def _exponential(x: Any) -> Any:
     return _FLOAT_ONE if x < _LEAST else value
 
 
-class SFPARECIP(
-    TwoSources,
-    Instruction,
-    opcode=0x99,
-    unit="vector",
-    facts=Sfpu(form=Form.THREE, notices="VB VC"),
-):
+class SFPARECIP(TwoSources, opcode=0x99, facts=Sfpu(form=Form.THREE, notices="VB VC")):
     """Approximate the reciprocal or the exponential (SFPARECIP, Blackhole ISA)."""
 
     reads = lreg("lreg_c") | lreg("imm12_math").when("instr_mod1 == 1") | LANES

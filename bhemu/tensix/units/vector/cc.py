@@ -37,7 +37,7 @@ _UNDERFLOW = error("VECTOR-CC-UNDERFLOW", UB, "SFPPOPC with nothing on the condi
 _NO_TOP = error("VECTOR-CC-TOP", UB, "SFPPUSHC mode {mode} changes the top of the condition-code stack, which is empty", "push first (mode 0)")  # fmt: skip
 
 
-class SFPSETCC(OneSource, Instruction, opcode=0x7B, unit="vector", facts=Sfpu(notices="VC")):
+class SFPSETCC(OneSource, opcode=0x7B, facts=Sfpu(notices="VC")):
     """Set the condition codes from a comparison with zero (SFPSETCC, Blackhole ISA)."""
 
     reads = lreg("lreg_c").unless("instr_mod1 & 9") | LANES
@@ -85,9 +85,7 @@ class SFPSETCC(OneSource, Instruction, opcode=0x7B, unit="vector", facts=Sfpu(no
         return DONE
 
 
-class SFPENCC(
-    Target, Instruction, opcode=0x8A, unit="vector", facts=sfpu.CONDITION, macro=NO_SOURCE
-):
+class SFPENCC(Target, opcode=0x8A, facts=sfpu.CONDITION, macro=NO_SOURCE):
     """Enable, disable and set the condition codes (SFPENCC, Blackhole ISA)."""
 
     reads = CC.when("instr_mod1 & 3 == 1") | LANES.when("lreg_dest > 11")
@@ -141,9 +139,7 @@ def _peek(s: Any, mod: Any) -> None:
         s.cc_en[0] = s.cc_stack_en[top] if depth else 0
 
 
-class SFPPUSHC(
-    Target, Instruction, opcode=0x87, unit="vector", facts=sfpu.CONDITION, macro=NO_SOURCE
-):
+class SFPPUSHC(Target, opcode=0x87, facts=sfpu.CONDITION, macro=NO_SOURCE):
     """Push the condition codes, or change the top of their stack (SFPPUSHC, Blackhole ISA)."""
 
     reads = (
@@ -185,9 +181,7 @@ class SFPPUSHC(
         return DONE
 
 
-class SFPPOPC(
-    Target, Instruction, opcode=0x88, unit="vector", facts=sfpu.CONDITION, macro=NO_SOURCE
-):
+class SFPPOPC(Target, opcode=0x88, facts=sfpu.CONDITION, macro=NO_SOURCE):
     """Pop the condition codes, or combine them with the top (SFPPOPC, Blackhole ISA)."""
 
     reads = (
@@ -293,9 +287,7 @@ _COMPARE_WRITES = (
 )
 
 
-class SFPLE(
-    OneSource, Instruction, opcode=0x96, unit="vector", facts=sfpu.NOTICES_VD_VC, macro=NO_IMMEDIATE
-):
+class SFPLE(OneSource, opcode=0x96, facts=sfpu.NOTICES_VD_VC, macro=NO_IMMEDIATE):
     """Compare less or equal (SFPLE, Blackhole ISA)."""
 
     reads, writes = _COMPARE_READS, _COMPARE_WRITES
@@ -306,9 +298,7 @@ class SFPLE(
         return _compare(s, t, f, 0)
 
 
-class SFPGT(
-    OneSource, Instruction, opcode=0x97, unit="vector", facts=sfpu.NOTICES_VD_VC, macro=NO_IMMEDIATE
-):
+class SFPGT(OneSource, opcode=0x97, facts=sfpu.NOTICES_VD_VC, macro=NO_IMMEDIATE):
     """Compare greater (SFPGT, Blackhole ISA)."""
 
     reads, writes = _COMPARE_READS, _COMPARE_WRITES

@@ -7,7 +7,7 @@ import numpy as np
 from bhemu.bits import choice, number
 from bhemu.jit.subset import njit
 from bhemu.tensix import lanes, prng, spaces
-from bhemu.tensix.insn import Instruction, bits
+from bhemu.tensix.insn import bits
 from bhemu.tensix.rules import DONE, NCB, UNSUPPORTED, error, refuse
 from bhemu.tensix.spaces import CC, LANES, lreg
 from bhemu.tensix.units.vector import sfpu
@@ -53,7 +53,7 @@ def _insert(s: Any, c: Any, keep: Any, value: Any) -> None:
         out[lane] = _U(_U(x[lane] & mask) | inserted)
 
 
-class SFPDIVP2(SourceAndImmediate, Instruction, opcode=0x76, unit="vector", facts=sfpu.NOTICES_VC):
+class SFPDIVP2(SourceAndImmediate, opcode=0x76, facts=sfpu.NOTICES_VC):
     """Add to or replace the exponent (SFPDIVP2, Blackhole ISA)."""
 
     instr_mod1 = SourceAndImmediate.instr_mod1.meaning(
@@ -80,9 +80,7 @@ class SFPDIVP2(SourceAndImmediate, Instruction, opcode=0x76, unit="vector", fact
         return DONE
 
 
-class SFPEXEXP(
-    OneSource, Instruction, opcode=0x77, unit="vector", facts=sfpu.NOTICES_VC, macro=NO_IMMEDIATE
-):
+class SFPEXEXP(OneSource, opcode=0x77, facts=sfpu.NOTICES_VC, macro=NO_IMMEDIATE):
     """Extract the exponent (SFPEXEXP, Blackhole ISA)."""
 
     reads = lreg("lreg_c") | CC.when("instr_mod1 & 10 == 8") | LANES
@@ -122,9 +120,7 @@ class SFPEXEXP(
         return DONE
 
 
-class SFPEXMAN(
-    OneSource, Instruction, opcode=0x78, unit="vector", facts=sfpu.NOTICES_VC, macro=NO_IMMEDIATE
-):
+class SFPEXMAN(OneSource, opcode=0x78, facts=sfpu.NOTICES_VC, macro=NO_IMMEDIATE):
     """Extract the mantissa (SFPEXMAN, Blackhole ISA)."""
 
     instr_mod1 = OneSource.instr_mod1.meaning(
@@ -140,7 +136,7 @@ class SFPEXMAN(
         return DONE
 
 
-class SFPSETEXP(OneSource, Instruction, opcode=0x82, unit="vector", facts=sfpu.NOTICES_VD_VC):
+class SFPSETEXP(OneSource, opcode=0x82, facts=sfpu.NOTICES_VD_VC):
     """Replace the exponent (SFPSETEXP, Blackhole ISA)."""
 
     reads = lreg("lreg_c") | lreg("lreg_dest").unless("instr_mod1 & 1") | LANES
@@ -190,9 +186,7 @@ def _replace(s: Any, f: Any, part: Any, immediate: Any) -> Any:
     return DONE
 
 
-class SFPSETMAN(
-    SourceAndImmediate, Instruction, opcode=0x83, unit="vector", facts=sfpu.NOTICES_VD_VC
-):
+class SFPSETMAN(SourceAndImmediate, opcode=0x83, facts=sfpu.NOTICES_VD_VC):
     """Replace the mantissa (SFPSETMAN, Wormhole ISA; an immediate has no golden)."""
 
     reads = lreg("lreg_c") | lreg("lreg_dest").unless("instr_mod1 & 1") | LANES
@@ -209,7 +203,7 @@ class SFPSETMAN(
         return _replace(s, f, 0x7FFFFF, f.imm12_math << 11)
 
 
-class SFPSETSGN(OneSource, Instruction, opcode=0x89, unit="vector", facts=sfpu.NOTICES_VD_VC):
+class SFPSETSGN(OneSource, opcode=0x89, facts=sfpu.NOTICES_VD_VC):
     """Replace the sign (SFPSETSGN, Blackhole ISA)."""
 
     reads = lreg("lreg_c") | lreg("lreg_dest").unless("instr_mod1 & 1") | LANES
@@ -257,7 +251,7 @@ def _to_float(x: Any, threshold: Any) -> Any:
     return _U(value + (_ONE if _U(shifted & _U(0xFE)) > threshold else _ZERO))
 
 
-class SFPCAST(SourceC, Instruction, opcode=0x90, unit="vector", facts=sfpu.NOTICES_VC):
+class SFPCAST(SourceC, opcode=0x90, facts=sfpu.NOTICES_VC):
     """Convert between integer and floating-point forms (SFPCAST, Blackhole ISA).
 
     Modes 0 and 1: SFPCAST_IntFloat, 2: SFPCAST_IntAbs, 3: SFPCAST_IntInt.
@@ -371,9 +365,7 @@ def _round_integer(s: Any, mode: Any, c: Any, b: Any, imm: Any) -> None:
         out[lane] = _descaled(x[lane], random[lane], _U(_U(by[lane] & mask) | fixed), keep, most)
 
 
-class SFP_STOCH_RND(
-    SourceC, Instruction, opcode=0x8E, unit="vector", facts=Sfpu(ROUND, Form.THREE, notices="VB VC")
-):
+class SFP_STOCH_RND(SourceC, opcode=0x8E, facts=Sfpu(ROUND, Form.THREE, notices="VB VC")):
     """Round to a narrower format (SFPSTOCHRND, Blackhole ISA).
 
     Modes but 4 and 5 do not read bit 3 of instr_mod1 (tt-llk's exponential sets it).

@@ -40,7 +40,7 @@ def signed12(imm: Any) -> Any:
     return imm - ((imm & 0x800) << 1)
 
 
-class SFPIADD(SourceAndImmediate, Instruction, opcode=0x79, unit="vector", facts=sfpu.NOTICES_VC):
+class SFPIADD(SourceAndImmediate, opcode=0x79, facts=sfpu.NOTICES_VC):
     """Integer addition and subtraction (SFPIADD, Blackhole ISA)."""
 
     reads = (
@@ -121,7 +121,7 @@ def shift(s: Any, source: Any, by: Any, arithmetic: Any) -> None:
         out[lane] = _U(x[lane] << left) if _U(by[lane] & _SIGN) == _ZERO else down
 
 
-class SFPSHFT(SourceAndImmediate, Instruction, opcode=0x7A, unit="vector", facts=sfpu.NOTICES_VC):
+class SFPSHFT(SourceAndImmediate, opcode=0x7A, facts=sfpu.NOTICES_VC):
     """Shift lanes by a register or immediate (SFPSHFT, Blackhole ISA)."""
 
     reads = (
@@ -182,7 +182,7 @@ def _bits_refused(s: Any, t: Any, f: Any) -> Any:
 _OTHER = choice({0: "with LReg[lreg_dest]", 1: "with LReg[imm12_math]"})
 
 
-class SFPAND(TwoSources, Instruction, opcode=0x7E, unit="vector", facts=sfpu.LOGIC):
+class SFPAND(TwoSources, opcode=0x7E, facts=sfpu.LOGIC):
     """Bitwise and (SFPAND, Blackhole ISA)."""
 
     instr_mod1 = TwoSources.instr_mod1.meaning(_OTHER)
@@ -199,7 +199,7 @@ class SFPAND(TwoSources, Instruction, opcode=0x7E, unit="vector", facts=sfpu.LOG
         return DONE
 
 
-class SFPOR(TwoSources, Instruction, opcode=0x7F, unit="vector", facts=sfpu.LOGIC):
+class SFPOR(TwoSources, opcode=0x7F, facts=sfpu.LOGIC):
     """Bitwise or (SFPOR, Blackhole ISA)."""
 
     instr_mod1 = TwoSources.instr_mod1.meaning(_OTHER)
@@ -256,9 +256,7 @@ class SFPXOR(Instruction, opcode=0x8D, unit="vector", facts=sfpu.NOTICES_VD_VC, 
         return DONE
 
 
-class SFPLZ(
-    OneSource, Instruction, opcode=0x81, unit="vector", facts=sfpu.NOTICES_VC, macro=NO_IMMEDIATE
-):
+class SFPLZ(OneSource, opcode=0x81, facts=sfpu.NOTICES_VC, macro=NO_IMMEDIATE):
     """Count leading zeros (SFPLZ, Blackhole ISA)."""
 
     reads = lreg("lreg_c") | CC.when("instr_mod1 & 10 == 8") | LANES
@@ -297,9 +295,7 @@ class SFPLZ(
         return DONE
 
 
-class SFPABS(
-    OneSource, Instruction, opcode=0x7D, unit="vector", facts=sfpu.NOTICES_VC, macro=NO_IMMEDIATE
-):
+class SFPABS(OneSource, opcode=0x7D, facts=sfpu.NOTICES_VC, macro=NO_IMMEDIATE):
     """Absolute value (SFPABS, Blackhole ISA)."""
 
     instr_mod1 = OneSource.instr_mod1.meaning(choice({0: "of an integer", 1: "of a float"}))

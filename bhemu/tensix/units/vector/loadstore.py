@@ -454,14 +454,7 @@ def _mode(s: Any, t: Any, f: Any, row: Any) -> Any:
 
 
 class SFPLOAD(
-    DstAccess,
-    Instruction,
-    opcode=0x70,
-    unit="vector",
-    unread=_ABOVE,
-    macro=WIDE_ADDRESS,
-    facts=Sfpu(LOAD),
-    formats="sfpu",
+    DstAccess, opcode=0x70, unread=_ABOVE, macro=WIDE_ADDRESS, facts=Sfpu(LOAD), formats="sfpu"
 ):
     """Load 32 lanes from Dst (SFPLOAD, Blackhole ISA)."""
 
@@ -487,9 +480,7 @@ class SFPLOAD(
 
 class SFPSTORE(
     DstAccess,
-    Instruction,
     opcode=0x72,
-    unit="vector",
     unread=_ABOVE,
     macro=WIDE_ADDRESS,
     facts=Sfpu(STORE, notices="stored"),

@@ -83,9 +83,7 @@ def _special(s: Any, register: Any) -> None:
         out[lane] = s.lane_config[lane] if register == _LANE_CONFIG else value
 
 
-class SFPMOV(
-    OneSource, Instruction, opcode=0x7C, unit="vector", facts=sfpu.NOTICES_VC, macro=NO_IMMEDIATE
-):
+class SFPMOV(OneSource, opcode=0x7C, facts=sfpu.NOTICES_VC, macro=NO_IMMEDIATE):
     """Copy a register (SFPMOV, Blackhole ISA)."""
 
     reads = (
@@ -193,14 +191,7 @@ def _exchange_marks(s: Any, k: Any, here: Any, perhaps: Any, causes: Any) -> Non
         taint.write(s, k[0], y | causes, here, perhaps)
 
 
-class SFPSWAP(
-    SourceC,
-    Instruction,
-    opcode=0x92,
-    unit="vector",
-    facts=Sfpu(notices="VD VC"),
-    macro=NO_IMMEDIATE,
-):
+class SFPSWAP(SourceC, opcode=0x92, facts=Sfpu(notices="VD VC"), macro=NO_IMMEDIATE):
     """Swap, or minimum and maximum (SFPSWAP, Blackhole ISA).
 
     With LaneConfig.ENABLE_DEST_INDEX LReg[4] to LReg[7] are swapped as LReg[0] to LReg[3] are.
@@ -317,9 +308,7 @@ def _rotated(marks: Any, around: Any) -> Any:
     return kept | ((marks >> 7) & _FIRST_LANES) if around else kept
 
 
-class SFPSHFT2(
-    SourceC, Instruction, opcode=0x94, unit="vector", facts=Sfpu(ROUND, Form.THREE, notices="VD VC")
-):
+class SFPSHFT2(SourceC, opcode=0x94, facts=Sfpu(ROUND, Form.THREE, notices="VD VC")):
     """Move lanes between registers or positions (SFPSHFT2, Blackhole ISA)."""
 
     reads = (

@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bhemu.bits import Word, bits, choice, flags, number, parts
+from bhemu.bits import bits, choice, flags, number, parts
 from bhemu.jit.subset import njit
 from bhemu.tensix import insn, lanes, spaces
-from bhemu.tensix.insn import Argument
+from bhemu.tensix.insn import Argument, Instruction
 from bhemu.tensix.rules import DONE, refuse
 from bhemu.tensix.spaces import Clause, lreg
 
@@ -103,7 +103,7 @@ WIDE_ADDRESS = (Argument("dest_reg_addr", 12, 0),)  # three bits more than are r
 ALL_BUT_TARGET = (*NO_SOURCE, Argument("instr_mod1", 3, 0))
 
 
-class Target(Word):
+class Target(Instruction, unit="vector"):
     """Mode and destination."""
 
     instr_mod1 = bits(3, 0, number("mode"), mode=True)
@@ -159,7 +159,7 @@ class ThreeSources(SourceC):
     lreg_src_a = bits(19, 16, LREG)
 
 
-class DstAccess(Word):
+class DstAccess(Instruction, unit="vector"):
     """Loads from Dst and stores to it."""
 
     dest_reg_addr = bits(
