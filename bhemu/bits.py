@@ -161,8 +161,11 @@ def number(about: str) -> Number:
     return Number(about)
 
 
-def choice(values: Mapping[int, str], about: str = "", others: str = "") -> Choice:
-    """One of `values`."""
+def choice(*texts: str | Mapping[int, str], about: str = "", others: str = "") -> Choice:
+    """What each value stands for: texts from 0 up, or a mapping."""
+    values: dict[int, str] = {}
+    for text in texts:
+        values |= {len(values): text} if isinstance(text, str) else text
     return Choice(values, about, others)
 
 

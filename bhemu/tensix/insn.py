@@ -380,7 +380,9 @@ GPR_ADDRESS = number("GPR with an address in L1, which counts 16 bytes")
 HALF_GPR = number("half of a GPR: twice its number, plus 1 for the high half")
 CONFIG_WORD = number("word of Config")
 THREAD = choice(
-    {0: "the issuing thread", 1: "thread 1", 2: "thread 2"},
+    "the issuing thread",
+    "thread 1",
+    "thread 2",
     about="whose address counters are in force",
 )
 

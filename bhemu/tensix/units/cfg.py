@@ -85,9 +85,7 @@ class WRCFG(Instruction, opcode=0xB0, unit="cfg"):
     writes = written("cfg_reg").unless("wr128b") | written("cfg_reg & 0xFC", 4).when("wr128b")
 
     cfg_reg = bits(10, 0, insn.CONFIG_WORD)
-    wr128b = bits(
-        15, 15, choice({0: "one GPR", 1: "four GPRs to four words, both aligned"}), mode=True
-    )
+    wr128b = bits(15, 15, choice("one GPR", "four GPRs to four words, both aligned"), mode=True)
     gpr_address = bits(21, 16, insn.GPR)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -228,22 +226,20 @@ class CFGSHIFTMASK(Instruction, opcode=0xB8, unit="cfg"):
         22,
         20,
         choice(
-            {
-                0: "old | new",
-                1: "old & new",
-                2: "old ^ new",
-                3: "old + new",
-                4: "old | ~new",
-                5: "old & ~new",
-                6: "old ^ ~new",
-                7: "old - new",
-            },
+            "old | new",
+            "old & new",
+            "old ^ new",
+            "old + new",
+            "old | ~new",
+            "old & ~new",
+            "old ^ ~new",
+            "old - new",
             about="new: the scratch word, masked and rotated",
         ),
         mode=True,
     )
     disable_mask_on_old_val = bits(
-        23, 23, choice({0: "old: without the bits of the mask", 1: "old: as it is"}), mode=True
+        23, 23, choice("old: without the bits of the mask", "old: as it is"), mode=True
     )
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -339,8 +335,8 @@ class XMOV(Instruction, opcode=0x40, unit="mover", oracle=False):
     reads = spaces.cfg("THCON_SEC0_REG6_*") | spaces.ALL_L1
     writes = spaces.ALL_L1 | spaces.CONFIG | reduce(or_, config.EFFECTS.values())
 
-    last = bits(0, 0, choice({0: "as the text has it"}))
-    mov_block_selection = bits(23, 23, choice({0: "the mover"}))
+    last = bits(0, 0, choice("as the text has it"))
+    mov_block_selection = bits(23, 23, choice("the mover"))
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.last | f.mov_block_selection:

@@ -208,8 +208,8 @@ class SETADC(Instruction, opcode=0x50, unit="adc"):
     writes = spaces.adc("cnt_set_mask")
 
     value = bits(17, 0, number("value of the counter"))
-    dimension_index = bits(19, 18, choice({0: "X", 1: "Y", 2: "Z", 3: "W"}), mode=True)
-    channel_index = bits(20, 20, choice({0: "channel 0", 1: "channel 1"}), mode=True)
+    dimension_index = bits(19, 18, choice("X", "Y", "Z", "W"), mode=True)
+    channel_index = bits(20, 20, choice("channel 0", "channel 1"), mode=True)
     cnt_set_mask = bits(23, 21, insn.ENGINES)
 
     def execute(s: Any, t: Any, f: Any) -> Any:

@@ -102,9 +102,7 @@ class LOADIND(_Indirect, opcode=0x49, oracle=False):
         | spaces.gpr("data_reg_index & 0x3C", 4).unless("size_sel")
     )
 
-    size_sel = bits(
-        23, 22, choice({0: "128 bits", 1: "32 bits", 2: "16 bits", 3: "8 bits"}), mode=True
-    )
+    size_sel = bits(23, 22, choice("128 bits", "32 bits", "16 bits", "8 bits"), mode=True)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         address = _l1_address(s, t, f)
@@ -191,10 +189,7 @@ class STOREIND(_Indirect, opcode=0x66, oracle=False):
         21,
         21,
         choice(
-            {
-                0: "L1: 128 or 16 bits; a register: of MMIO, or SrcA",
-                1: "L1: 32 or 8 bits; a register: SrcB",
-            }
+            "L1: 128 or 16 bits; a register: of MMIO, or SrcA", "L1: 32 or 8 bits; a register: SrcB"
         ),
         mode=True,
     )
@@ -202,17 +197,14 @@ class STOREIND(_Indirect, opcode=0x66, oracle=False):
         22,
         22,
         choice(
-            {
-                0: "L1: 128 or 32 bits; a register: SrcA or SrcB",
-                1: "L1: 16 or 8 bits; a register: of MMIO",
-            }
+            "L1: 128 or 32 bits; a register: SrcA or SrcB", "L1: 16 or 8 bits; a register: of MMIO"
         ),
         mode=True,
     )
     mem_hier_sel = bits(
         23,
         23,
-        choice({0: "a register: of MMIO, SrcA or SrcB", 1: "L1"}, about="where to"),
+        choice("a register: of MMIO, SrcA or SrcB", "L1", about="where to"),
         mode=True,
     )
 
@@ -301,7 +293,7 @@ class _Atomic(Instruction, unit="scalar"):
 
     addr_reg_index = bits(5, 0, insn.GPR_ADDRESS)
     data_reg_index = bits(11, 6, insn.GPR)
-    mem_hier_sel = bits(23, 23, choice({0: "L1"}), mode=True)
+    mem_hier_sel = bits(23, 23, choice("L1"), mode=True)
 
 
 class ATINCGET(_Atomic, opcode=0x61, oracle=False):
@@ -349,19 +341,17 @@ class ATINCGETPTR(_Atomic, opcode=0x62, oracle=False):
         13,
         12,
         choice(
-            {
-                0: "pop: the read counter",
-                1: "push: the write counter",
-                2: "pop: word 2",
-                3: "push: word 3",
-            },
+            "pop: the read counter",
+            "push: the write counter",
+            "pop: word 2",
+            "push: word 3",
             about="the word of the 16 bytes that advances",
         ),
         mode=True,
     )
     wrap_val = bits(17, 14, number("width of the counter in bits"))
     incr_val = bits(21, 18, number("log2 of what is added"))
-    no_incr = bits(22, 22, choice({0: "adds", 1: "adds nothing"}), mode=True)
+    no_incr = bits(22, 22, choice("adds", "adds nothing"), mode=True)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.mem_hier_sel:
@@ -407,7 +397,7 @@ class ATSWAP(_Atomic, opcode=0x63, oracle=False, macro=(Argument("swap_mask", 22
     single_data_reg = bits(
         22,
         22,
-        choice({0: "from four GPRs", 1: "from one GPR, zeros for the other three"}),
+        choice("from four GPRs", "from one GPR, zeros for the other three"),
         mode=True,
     )
 

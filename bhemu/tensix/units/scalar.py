@@ -118,7 +118,7 @@ class SETDMAREG(Instruction, opcode=0x45, unit="scalar"):
 
     reg_index_16b = bits(6, 0, insn.HALF_GPR)
     set_signals_mode = bits(
-        7, 7, choice({0: "a number", 1: "state of the packer"}, about="what is written"), mode=True
+        7, 7, choice("a number", "state of the packer", about="what is written"), mode=True
     )
     payload_sig_sel = bits(
         21,
@@ -177,7 +177,7 @@ class _Operands(Instruction, unit="scalar"):
     op_b_is_const = bits(
         23,
         23,
-        choice({0: "operand B is a GPR", 1: "operand B is the number op_b_reg_index"}),
+        choice("operand B is a GPR", "operand B is the number op_b_reg_index"),
         mode=True,
     )
 
@@ -215,7 +215,7 @@ class MULDMAREG(_Operands, opcode=0x5A):
 class BITWOPDMAREG(_Operation, opcode=0x5B, oracle=False):
     """And, or, exclusive-or of two GPRs (BITWOPDMAREG, Wormhole ISA)."""
 
-    op_sel = _Operation.op_sel.meaning(choice({0: "A & B", 1: "A | B", 2: "A ^ B"}))
+    op_sel = _Operation.op_sel.meaning(choice("A & B", "A | B", "A ^ B"))
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.op_sel > 2:
@@ -231,7 +231,7 @@ class BITWOPDMAREG(_Operation, opcode=0x5B, oracle=False):
 class SHIFTDMAREG(_Operation, opcode=0x5C, oracle=False):
     """Shift a GPR, filling with zeros (SHIFTDMAREG, Wormhole ISA)."""
 
-    op_sel = _Operation.op_sel.meaning(choice({0: "A << B", 1: "A >> B, zeros from the left"}))
+    op_sel = _Operation.op_sel.meaning(choice("A << B", "A >> B, zeros from the left"))
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.op_sel > 1:
@@ -246,7 +246,7 @@ class CMPDMAREG(_Operation, opcode=0x5D, oracle=False):
     """Compare two GPRs as unsigned, giving 0 or 1 (CMPDMAREG, Wormhole ISA)."""
 
     op_sel = _Operation.op_sel.meaning(
-        choice({0: "A > B", 1: "A < B", 2: "A == B"}, about="unsigned; the result is 0 or 1")
+        choice("A > B", "A < B", "A == B", about="unsigned; the result is 0 or 1")
     )
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -371,12 +371,10 @@ class _Flop(Instruction, unit="scalar"):
         23,
         22,
         choice(
-            {
-                0: "four words; of a counter: 0",
-                1: "32 bits",
-                2: "one word; of a counter: 16 bits",
-                3: "one word; of a counter: 8 bits",
-            }
+            "four words; of a counter: 0",
+            "32 bits",
+            "one word; of a counter: 16 bits",
+            "one word; of a counter: 8 bits",
         ),
         mode=True,
     )

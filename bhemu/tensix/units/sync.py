@@ -30,7 +30,7 @@ class MOP(Instruction, opcode=frontend.MOP, unit="front"):
     mop_type = bits(
         23,
         23,
-        choice({0: "template 0: steps with a zero mask", 1: "template 1: two nested loops"}),
+        choice("template 0: steps with a zero mask", "template 1: two nested loops"),
         mode=True,
     )
 
@@ -62,11 +62,11 @@ class REPLAY(Instruction, opcode=frontend.REPLAY, unit="front"):
     reads = spaces.SLOTS
     writes = spaces.SLOTS
 
-    load_mode = bits(0, 0, choice({0: "plays", 1: "records"}), mode=True)
+    load_mode = bits(0, 0, choice("plays", "records"), mode=True)
     execute_while_loading = bits(
         1,
         1,
-        choice({0: "recorded words do not execute", 1: "recorded words execute, too"}),
+        choice("recorded words do not execute", "recorded words execute, too"),
         mode=True,
     )
     len = bits(13, 4, number("words; 0: all 32 of the buffer"))
@@ -287,7 +287,8 @@ class STREAMWAIT(Instruction, opcode=0xA7, unit="sync", stall="any", oracle=Fals
         3,
         3,
         choice(
-            {0: "the phase of the stream", 1: "the messages it has received"},
+            "the phase of the stream",
+            "the messages it has received",
             about="what is waited for",
         ),
         mode=True,

@@ -106,12 +106,10 @@ class ZEROACC(Instruction, opcode=0x10, unit="matrix", formats="dst"):
     where = bits(9, 0, number("row, block of 16 rows or half of Dst, by clear_mode"))
     addr_mode = bits(16, 14, insn.ADDR_MOD)
     clear_zero_flags = bits(
-        17, 17, choice({0: "rows become zero", 1: "rows become valid again"}), mode=True
+        17, 17, choice("rows become zero", "rows become valid again"), mode=True
     )
-    use_32_bit_mode = bits(18, 18, choice({0: "16-bit rows", 1: "32-bit rows"}), mode=True)
-    clear_mode = bits(
-        20, 19, choice({0: "one row", 1: "16 rows", 2: "half of Dst", 3: "all of Dst"}), mode=True
-    )
+    use_32_bit_mode = bits(18, 18, choice("16-bit rows", "32-bit rows"), mode=True)
+    clear_mode = bits(20, 19, choice("one row", "16 rows", "half of Dst", "all of Dst"), mode=True)
 
     def advance(s: Any, t: Any, f: Any) -> Any:
         if f.clear_mode < HALF:
@@ -167,25 +165,18 @@ class ZEROSRC(Instruction, opcode=0x11, unit="matrix"):
         2,
         2,
         choice(
-            {
-                0: "the bank of the matrix unit (with write_mode 1)",
-                1: "both banks (with write_mode 0, src_mask 3)",
-            }
+            "the bank of the matrix unit (with write_mode 1)",
+            "both banks (with write_mode 0, src_mask 3)",
         ),
         mode=True,
     )
     write_mode = bits(
         3,
         3,
-        choice(
-            {
-                0: "both banks (with bank_mask 1)",
-                1: "the bank of the matrix unit (with bank_mask 0)",
-            }
-        ),
+        choice("both banks (with bank_mask 1)", "the bank of the matrix unit (with bank_mask 0)"),
         mode=True,
     )
-    zero_val = bits(4, 4, choice({0: "zeros"}), mode=True)
+    zero_val = bits(4, 4, choice("zeros"), mode=True)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.zero_val:
@@ -212,10 +203,10 @@ class GATESRCRST(Instruction, opcode=0x35, unit="matrix"):
     """
 
     reset_srca_gate_control = bits(
-        0, 0, choice({0: "", 1: "operand gating of SrcA reset: nothing to see here"}), mode=True
+        0, 0, choice("", "operand gating of SrcA reset: nothing to see here"), mode=True
     )
     reset_srcb_gate_control = bits(
-        1, 1, choice({0: "", 1: "operand gating of SrcB reset: nothing to see here"}), mode=True
+        1, 1, choice("", "operand gating of SrcB reset: nothing to see here"), mode=True
     )
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -231,7 +222,7 @@ class CLEARDVALID(Instruction, opcode=0x36, unit="matrix"):
     reads = spaces.BANKS
     writes = spaces.bank("cleardvalid", Kind.FREES)
 
-    reset = bits(1, 0, choice({0: "only the banks that cleardvalid names"}))
+    reset = bits(1, 0, choice("only the banks that cleardvalid names"))
     cleardvalid = bits(23, 22, insn.RELEASED)
 
     def execute(s: Any, t: Any, f: Any) -> Any:

@@ -133,7 +133,7 @@ class MVMUL(Instruction, opcode=0x26, unit="matrix", formats="src", by_chance=op
 
     dst = bits(9, 0, insn.DST_ROW)
     addr_mode = bits(16, 14, insn.ADDR_MOD)
-    instr_mod19 = bits(19, 19, choice({0: "eight rows of SrcB"}), mode=True)
+    instr_mod19 = bits(19, 19, choice("eight rows of SrcB"), mode=True)
     clear_dvalid = bits(23, 22, insn.RELEASED, mode=True)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -311,7 +311,7 @@ class ELWMUL(Elementwise, opcode=0x27, formats="src", by_chance=operands.SUMS):
     It takes the slices of the mantissas that the fidelity phase names.
     """
 
-    dest_accum_en = Elementwise.dest_accum_en.meaning(choice({0: "adds to Dst", 1: "adds to Dst"}))
+    dest_accum_en = Elementwise.dest_accum_en.meaning(choice("adds to Dst", "adds to Dst"))
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = operands.dst_field_refused(s, f.dst, _ROWS)

@@ -136,7 +136,7 @@ def get_kind(s: Any, t: Any, fmt: Any, low: Any, low_ok: Any) -> Any:
 _NO_MASK, _FP16_MASK, _BF16_MASK = 0xFFFFE000, 0x8FFFE000, 0xFFFF0000
 
 
-_LOW = choice({0: "16-bit datums, or high halves of 32-bit ones", 1: "low halves of 32-bit datums"})
+_LOW = choice("16-bit datums, or high halves of 32-bit ones", "low halves of 32-bit datums")
 _FOUR = choice({2: "four rows"})
 _ONE_OR_EIGHT = choice({0: "one row", 2: "eight rows"})
 
@@ -161,9 +161,7 @@ class MOVD2A(_Move, opcode=0x08, formats="src"):
     reads = spaces.dst("dst", 4) | operands.READ
     writes = spaces.src(1) | spaces.RWC | spaces.LAST_ROW
 
-    dest_32b_lo = _Move.dest_32b_lo.meaning(
-        choice({0: "16-bit datums, or high halves of 32-bit ones"})
-    )
+    dest_32b_lo = _Move.dest_32b_lo.meaning(choice("16-bit datums, or high halves of 32-bit ones"))
 
     instr_mod = _Move.instr_mod.meaning(_FOUR)
 
@@ -386,14 +384,12 @@ class MOVB2D(Instruction, opcode=0x13, unit="matrix", formats="src"):
         13,
         11,
         choice(
-            {
-                0: "one row (reference llk)",
-                1: "column 0 of one row to all its columns (reference llk)",
-                2: "one row to eight",
-                3: "column 0 of one row to all columns of eight rows",
-                4: "four rows",
-                5: "column 0 of each of four rows to all its columns",
-            }
+            "one row (reference llk)",
+            "column 0 of one row to all its columns (reference llk)",
+            "one row to eight",
+            "column 0 of one row to all columns of eight rows",
+            "four rows",
+            "column 0 of each of four rows to all its columns",
         ),
         mode=True,
     )
@@ -496,7 +492,7 @@ class SHIFTXB(Instruction, opcode=0x18, unit="matrix", oracle=False):
     writes = spaces.src(2) | spaces.RWC
 
     shift_row = bits(9, 0, number("row of SrcB"))
-    rot_shift = bits(10, 10, choice({0: "rotates", 1: "shifts in zero"}), mode=True)
+    rot_shift = bits(10, 10, choice("rotates", "shifts in zero"), mode=True)
     addr_mode = bits(16, 14, insn.ADDR_MOD)
 
     def execute(s: Any, t: Any, f: Any) -> Any:

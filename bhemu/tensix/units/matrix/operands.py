@@ -85,7 +85,7 @@ class Elementwise(Instruction, unit="matrix"):
         ),
         mode=True,
     )
-    dest_accum_en = bits(21, 21, choice({0: "replaces Dst", 1: "adds to Dst"}), mode=True)
+    dest_accum_en = bits(21, 21, choice("replaces Dst", "adds to Dst"), mode=True)
     clear_dvalid = bits(23, 22, insn.RELEASED, mode=True)
 
 

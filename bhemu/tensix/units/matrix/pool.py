@@ -122,7 +122,7 @@ class _Convolution(Instruction, unit="matrix"):
 
     dst = bits(13, 0, insn.DST_ROW)
     addr_mode = bits(16, 14, insn.ADDR_MOD)
-    rotate_weights = bits(21, 17, choice({0: "", 1: "no effect: the weights count as zero"}))
+    rotate_weights = bits(21, 17, choice("", "no effect: the weights count as zero"))
     clear_dvalid = bits(23, 22, insn.RELEASED, mode=True)
 
 
@@ -425,7 +425,7 @@ class _Pool(Instruction, unit="matrix"):
     """Fields of pooling."""
 
     dst = bits(9, 0, insn.DST_ROW)
-    max_pool_index_en = bits(14, 14, choice({0: "values alone"}), mode=True)
+    max_pool_index_en = bits(14, 14, choice("values alone"), mode=True)
     pool_addr_mode = bits(17, 15, insn.ADDR_MOD)
     instr_mod19 = bits(19, 19, choice({1: "16 rows of 16 columns"}), mode=True)
     clear_dvalid = bits(23, 22, insn.RELEASED, mode=True)
@@ -469,7 +469,7 @@ class GAPOOL(_Pool, opcode=0x34, formats="src", by_chance=operands.SUMS):
 class MPOOL3S1(LegacyPool, opcode=0x24, **LEGACY):
     """Legacy max pool: GMPOOL as if SrcA were zero (MatrixUnit, Wormhole ISA)."""
 
-    index_en = LegacyPool.index_en.meaning(choice({0: "maxima alone"}))
+    index_en = LegacyPool.index_en.meaning(choice("maxima alone"))
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.index_en:
@@ -481,6 +481,6 @@ class MPOOL3S1(LegacyPool, opcode=0x24, **LEGACY):
 class MPOOL3S2(LegacyPool, opcode=0x31, **LEGACY):
     """Legacy max pool: GMPOOL as if SrcA were zero (MatrixUnit, Wormhole ISA)."""
 
-    index_en = LegacyPool.index_en.meaning(choice({0: "maxima alone"}))
+    index_en = LegacyPool.index_en.meaning(choice("maxima alone"))
 
     execute = MPOOL3S1.execute

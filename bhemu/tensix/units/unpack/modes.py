@@ -224,41 +224,34 @@ class UnpackWord(Word):
 
     last = bits(0, 0, insn.IGNORED)
     search_cache_flush = bits(
-        1, 1, choice({0: "unpacks", 1: "flushes the cache of the unpacker, unpacks nothing"})
+        1, 1, choice("unpacks", "flushes the cache of the unpacker, unpacks nothing")
     )
     row_search = bits(
         2,
         2,
-        choice({0: "rows in order", 1: "from the row that the table of the compressed tile gives"}),
+        choice("rows in order", "from the row that the table of the compressed tile gives"),
         mode=True,
     )
     auto_inc_context_id = bits(
         3,
         3,
-        choice(
-            {0: "context cfg_context_id", 1: "the context that the counter of the unpacker names"}
-        ),
+        choice("context cfg_context_id", "the context that the counter of the unpacker names"),
     )
-    zero_write2 = bits(4, 4, choice({0: "datums from L1", 1: "zeros"}), mode=True)
-    srcb_bcast = bits(5, 5, choice({0: "no broadcast"}), mode=True)
+    zero_write2 = bits(4, 4, choice("datums from L1", "zeros"), mode=True)
+    srcb_bcast = bits(5, 5, choice("no broadcast"), mode=True)
     set_dat_valid = bits(
-        6, 6, choice({0: "keeps the bank", 1: "hands the bank to the matrix unit"}), mode=True
+        6, 6, choice("keeps the bank", "hands the bank to the matrix unit"), mode=True
     )
     ovrd_thread_id = bits(
         7,
         7,
         choice(
-            {
-                0: "one context, counters of the issuing thread",
-                1: "contexts and addr_cnt_context_id count",
-            }
+            "one context, counters of the issuing thread", "contexts and addr_cnt_context_id count"
         ),
     )
     addr_cnt_context_id = bits(9, 8, insn.THREAD)
     cfg_context_id = bits(12, 10, number("context, to which CfgContextOffset is added"))
-    cfg_context_cnt_inc = bits(
-        13, 13, choice({0: "unpacks", 1: "counts the context on, unpacks nothing"})
-    )
+    cfg_context_cnt_inc = bits(13, 13, choice("unpacks", "counts the context on, unpacks nothing"))
     addr_mode = bits(
         22,
         15,
@@ -268,7 +261,7 @@ class UnpackWord(Word):
         ),
     )
     unpack_block_selection = bits(
-        23, 23, choice({0: "unpacker 0: SrcA or Dst", 1: "unpacker 1: SrcB"}), mode=True
+        23, 23, choice("unpacker 0: SrcA or Dst", "unpacker 1: SrcB"), mode=True
     )
 
 

@@ -119,29 +119,25 @@ class UNPACR_NOP(Instruction, opcode=0x43, unit="unpack"):
         mode=True,
     )
     src_clr_val_ctrl = bits(
-        3, 2, choice({0: "zeros", 1: "all ones; with unpack_pop 3 required"}), mode=True
+        3, 2, choice("zeros", "all ones; with unpack_pop 3 required"), mode=True
     )
     bank_clr_ctrl = bits(
-        4, 4, choice({0: "the bank of the unpacker", 1: "both banks (reference llk)"}), mode=True
+        4, 4, choice("the bank of the unpacker", "both banks (reference llk)"), mode=True
     )
     stall_clr_cntrl = bits(
         5,
         5,
         choice(
-            {
-                0: "waits until the matrix unit has given back its bank",
-                1: "waits until the bank of the unpacker is free",
-            }
+            "waits until the matrix unit has given back its bank",
+            "waits until the bank of the unpacker is free",
         ),
         mode=True,
     )
-    clr_to1_fmt_ctrl = bits(7, 6, choice({0: "as src_clr_val_ctrl says"}), mode=True)
-    set_dvalid = bits(8, 8, choice({0: "keeps the bank", 1: "hands the bank over"}), mode=True)
+    clr_to1_fmt_ctrl = bits(7, 6, choice("as src_clr_val_ctrl says"), mode=True)
+    set_dvalid = bits(8, 8, choice("keeps the bank", "hands the bank over"), mode=True)
     msg_clr_cnt = bits(14, 12, insn.ZERO)
     stream_id = bits(21, 16, insn.ZERO)
-    unpacker_select = bits(
-        23, 23, choice({0: "unpacker 0: SrcA", 1: "unpacker 1: SrcB"}), mode=True
-    )
+    unpacker_select = bits(23, 23, choice("unpacker 0: SrcA", "unpacker 1: SrcB"), mode=True)
 
     def ready(s: Any, t: Any, f: Any) -> Any:
         u, waits = f.unpacker_select, np.int64(0)

@@ -501,7 +501,8 @@ class SFPARECIP(TwoSources, opcode=0x99, facts=Sfpu(form=Form.THREE, notices="VB
 
     instr_mod1 = TwoSources.instr_mod1.meaning(
         choice(
-            {0: "1 / x", 1: "1 / |x| where LReg[imm12_math] is negative, else x"},
+            "1 / x",
+            "1 / |x| where LReg[imm12_math] is negative, else x",
             about="x: LReg[lreg_c]",
             others="exp(|x|) with the sign of x",
         )

@@ -133,19 +133,15 @@ class SFPCONFIG(Instruction, opcode=0x91, unit="vector", facts=Sfpu()):
                 0,
                 0,
                 choice(
-                    {
-                        0: "LReg[0] of lanes 0-7",
-                        1: "imm16_math; of LReg[11] to [14] the default, of templates LReg[0]",
-                    }
+                    "LReg[0] of lanes 0-7",
+                    "imm16_math; of LReg[11] to [14] the default, of templates LReg[0]",
                 ),
             ),
             (
                 *(2, 1),
-                choice(
-                    {0: "", 1: "or", 2: "and", 3: "xor"}, about="with the old value: 8 and 15 only"
-                ),
+                choice("", "or", "and", "xor", about="with the old value: 8 and 15 only"),
             ),
-            (3, 3, choice({0: "", 1: "columns by every second bit of imm16_math"})),
+            (3, 3, choice("", "columns by every second bit of imm16_math")),
         ),
         mode=True,
     )

@@ -57,7 +57,7 @@ class SFPDIVP2(SourceAndImmediate, opcode=0x76, facts=sfpu.NOTICES_VC):
     """Add to or replace the exponent (SFPDIVP2, Blackhole ISA)."""
 
     instr_mod1 = SourceAndImmediate.instr_mod1.meaning(
-        choice({0: "exponent = imm12_math", 1: "exponent + imm12_math"})
+        choice("exponent = imm12_math", "exponent + imm12_math")
     )
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -124,7 +124,7 @@ class SFPEXMAN(OneSource, opcode=0x78, facts=sfpu.NOTICES_VC, macro=NO_IMMEDIATE
     """Extract the mantissa (SFPEXMAN, Blackhole ISA)."""
 
     instr_mod1 = OneSource.instr_mod1.meaning(
-        choice({0: "with the hidden bit", 1: "without the hidden bit"})
+        choice("with the hidden bit", "without the hidden bit")
     )
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -193,7 +193,7 @@ class SFPSETMAN(SourceAndImmediate, opcode=0x83, facts=sfpu.NOTICES_VD_VC):
     writes = lreg("lreg_dest")
 
     instr_mod1 = SourceAndImmediate.instr_mod1.meaning(
-        choice({0: "from the mantissa of LReg[lreg_dest]", 1: "imm12_math, as its high bits"})
+        choice("from the mantissa of LReg[lreg_dest]", "imm12_math, as its high bits")
     )
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -210,7 +210,7 @@ class SFPSETSGN(OneSource, opcode=0x89, facts=sfpu.NOTICES_VD_VC):
     writes = lreg("lreg_dest")
 
     instr_mod1 = OneSource.instr_mod1.meaning(
-        choice({0: "from the sign of LReg[lreg_dest]", 1: "imm12_math"})
+        choice("from the sign of LReg[lreg_dest]", "imm12_math")
     )
 
     imm12_math = bits(12, 12, number("sign"))
@@ -262,12 +262,10 @@ class SFPCAST(SourceC, opcode=0x90, facts=sfpu.NOTICES_VC):
 
     instr_mod1 = SourceC.instr_mod1.meaning(
         choice(
-            {
-                0: "sign-magnitude integer to fp32, to nearest even",
-                1: "sign-magnitude integer to fp32, stochastically",
-                2: "absolute value, as silicon computes it",
-                3: "sign-magnitude to two's complement, or back",
-            }
+            "sign-magnitude integer to fp32, to nearest even",
+            "sign-magnitude integer to fp32, stochastically",
+            "absolute value, as silicon computes it",
+            "sign-magnitude to two's complement, or back",
         )
     )
 
@@ -403,7 +401,9 @@ class SFP_STOCH_RND(SourceC, opcode=0x8E, facts=Sfpu(ROUND, Form.THREE, notices=
         22,
         21,
         choice(
-            {0: "to nearest", 1: "stochastically", 2: "down, but for a fraction of all ones"},
+            "to nearest",
+            "stochastically",
+            "down, but for a fraction of all ones",
             about="of the magnitude",
         ),
         mode=True,

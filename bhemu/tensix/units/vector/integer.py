@@ -66,12 +66,10 @@ class SFPIADD(SourceAndImmediate, opcode=0x79, facts=sfpu.NOTICES_VC):
             (
                 *(3, 2),
                 choice(
-                    {
-                        0: "flags where the result is negative",
-                        1: "the flags stay",
-                        2: "flags where the result is not negative",
-                        3: "the flags are complemented",
-                    }
+                    "flags where the result is negative",
+                    "the flags stay",
+                    "flags where the result is not negative",
+                    "the flags are complemented",
                 ),
             ),
         )
@@ -179,7 +177,7 @@ def _bits_refused(s: Any, t: Any, f: Any) -> Any:
     return lanes.GO
 
 
-_OTHER = choice({0: "with LReg[lreg_dest]", 1: "with LReg[imm12_math]"})
+_OTHER = choice("with LReg[lreg_dest]", "with LReg[imm12_math]")
 
 
 class SFPAND(TwoSources, opcode=0x7E, facts=sfpu.LOGIC):
@@ -298,7 +296,7 @@ class SFPLZ(OneSource, opcode=0x81, facts=sfpu.NOTICES_VC, macro=NO_IMMEDIATE):
 class SFPABS(OneSource, opcode=0x7D, facts=sfpu.NOTICES_VC, macro=NO_IMMEDIATE):
     """Absolute value (SFPABS, Blackhole ISA)."""
 
-    instr_mod1 = OneSource.instr_mod1.meaning(choice({0: "of an integer", 1: "of a float"}))
+    instr_mod1 = OneSource.instr_mod1.meaning(choice("of an integer", "of a float"))
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = lanes.claim_mode(s, t, f, 14, 0)

@@ -198,7 +198,7 @@ ENABLED = parts(
             }
         ),
     ),
-    (3, 3, choice({0: "flags = 1", 1: "flags = bit 1 of imm12_math"})),
+    (3, 3, choice("flags = 1", "flags = bit 1 of imm12_math")),
 )
 """instr_mod1 of SFPENCC."""
 
@@ -259,15 +259,13 @@ SWAPPED = choice(
 """instr_mod1 of SFPSWAP."""
 
 MOVED = choice(
-    {
-        0: "LReg[0..2] = LReg[1..3], LReg[3] = 0",
-        1: "LReg[0..2] = LReg[1..3], LReg[3] = LReg[0] of the lane eight further on",
-        2: "LReg[0..2] = LReg[1..3], LReg[3] = LReg[lreg_src_c] as in mode 3",
-        3: "one lane up, around within eight",
-        4: "one lane up within eight, 0 into the first",
-        5: "LReg[imm12_math] shifted by LReg[lreg_src_c]",
-        6: "LReg[imm12_math & 15] shifted by imm12_math",
-    }
+    "LReg[0..2] = LReg[1..3], LReg[3] = 0",
+    "LReg[0..2] = LReg[1..3], LReg[3] = LReg[0] of the lane eight further on",
+    "LReg[0..2] = LReg[1..3], LReg[3] = LReg[lreg_src_c] as in mode 3",
+    "one lane up, around within eight",
+    "one lane up within eight, 0 into the first",
+    "LReg[imm12_math] shifted by LReg[lreg_src_c]",
+    "LReg[imm12_math & 15] shifted by imm12_math",
 )
 """instr_mod1 of SFPSHFT2."""
 
