@@ -143,18 +143,15 @@ class SETC16(Instruction, opcode=0xB2, unit="cfg"):
 class _MaskedByte(Instruction, unit="cfg"):
     """A Config word, and the new value of some bits of one byte of it."""
 
+    writes = written("cfg_reg_addr", keeps="mask != 255")
+
     cfg_reg_addr = bits(7, 0, insn.CONFIG_WORD)
     data = bits(15, 8, number("the new byte"))
     mask = bits(23, 16, number("the bits of the byte that change"))
 
 
-_BYTE = written("cfg_reg_addr", keeps="mask != 255")
-
-
 class RMWCIB0(_MaskedByte, opcode=0xB3):
     """Replace masked bits of byte 0 of a Config word (RMWCIB, Blackhole ISA)."""
-
-    writes = _BYTE
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         return _modify_byte(s, t, f, 0)
@@ -163,8 +160,6 @@ class RMWCIB0(_MaskedByte, opcode=0xB3):
 class RMWCIB1(_MaskedByte, opcode=0xB4):
     """Replace masked bits of byte 1 of a Config word (RMWCIB, Blackhole ISA)."""
 
-    writes = _BYTE
-
     def execute(s: Any, t: Any, f: Any) -> Any:
         return _modify_byte(s, t, f, 8)
 
@@ -172,16 +167,12 @@ class RMWCIB1(_MaskedByte, opcode=0xB4):
 class RMWCIB2(_MaskedByte, opcode=0xB5):
     """Replace masked bits of byte 2 of a Config word (RMWCIB, Blackhole ISA)."""
 
-    writes = _BYTE
-
     def execute(s: Any, t: Any, f: Any) -> Any:
         return _modify_byte(s, t, f, 16)
 
 
 class RMWCIB3(_MaskedByte, opcode=0xB6):
     """Replace masked bits of byte 3 of a Config word (RMWCIB, Blackhole ISA)."""
-
-    writes = _BYTE
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         return _modify_byte(s, t, f, 24)

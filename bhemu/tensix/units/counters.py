@@ -227,6 +227,9 @@ class SETADC(Instruction, opcode=0x50, unit="adc"):
 class _Increments(Instruction, unit="adc"):
     """Numbers for two counters (X and Y, or Z and W) of both channels."""
 
+    reads = spaces.adc("cnt_set_mask")
+    writes = spaces.adc("cnt_set_mask")
+
     ch0_x = bits(8, 6, insn.COUNTER_VALUE)
     ch0_y = bits(11, 9, insn.COUNTER_VALUE)
     ch1_x = bits(14, 12, insn.COUNTER_VALUE)
@@ -250,7 +253,7 @@ class _Chosen(_Increments):
 class SETADCXY(_Chosen, opcode=0x51):
     """Set X and Y address counters (SETADCXY, Wormhole ISA)."""
 
-    writes = spaces.adc("cnt_set_mask")
+    reads = spaces.NOTHING
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         return _change_pairs(s, t, f, f.bit_mask, X, SET)
@@ -259,18 +262,12 @@ class SETADCXY(_Chosen, opcode=0x51):
 class INCADCXY(_Increments, opcode=0x52):
     """Increment X and Y address counters (INCADCXY, Wormhole ISA)."""
 
-    reads = spaces.adc("cnt_set_mask")
-    writes = spaces.adc("cnt_set_mask")
-
     def execute(s: Any, t: Any, f: Any) -> Any:
         return _change_pairs(s, t, f, 15, X, ADD)
 
 
 class ADDRCRXY(_Chosen, opcode=0x53):
     """Advance X and Y counters from their carriage returns (ADDRCRXY, Wormhole ISA)."""
-
-    reads = spaces.adc("cnt_set_mask")
-    writes = spaces.adc("cnt_set_mask")
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         return _change_pairs(s, t, f, f.bit_mask, X, RETURN)
@@ -279,7 +276,7 @@ class ADDRCRXY(_Chosen, opcode=0x53):
 class SETADCZW(_Chosen, opcode=0x54):
     """Set Z and W address counters (SETADCZW, Wormhole ISA)."""
 
-    writes = spaces.adc("cnt_set_mask")
+    reads = spaces.NOTHING
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         return _change_pairs(s, t, f, f.bit_mask, Z, SET)
@@ -288,18 +285,12 @@ class SETADCZW(_Chosen, opcode=0x54):
 class INCADCZW(_Increments, opcode=0x55):
     """Increment Z and W address counters (INCADCZW, Wormhole ISA)."""
 
-    reads = spaces.adc("cnt_set_mask")
-    writes = spaces.adc("cnt_set_mask")
-
     def execute(s: Any, t: Any, f: Any) -> Any:
         return _change_pairs(s, t, f, 15, Z, ADD)
 
 
 class ADDRCRZW(_Chosen, opcode=0x56):
     """Advance Z and W counters from their carriage returns (ADDRCRZW, Wormhole ISA)."""
-
-    reads = spaces.adc("cnt_set_mask")
-    writes = spaces.adc("cnt_set_mask")
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         return _change_pairs(s, t, f, f.bit_mask, Z, RETURN)
