@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from bhemu.errors import InputError
-from bhemu.program import coordinates, dwarf, elf, files
+from bhemu.program import coordinates, elf, files, variables
 from bhemu.program.coordinates import ROWS, XY
-from bhemu.program.dwarf import Type
 from bhemu.program.loader import Image, read_elf
 from bhemu.program.specs import ChipSpec, FirmwareSpec
+from bhemu.program.variables import Layout
 from bhemu.riscv.assembly import A0, A1, GP, jal
 from bhemu.riscv.formats import Jump, Upper
 from bhemu.riscv.insn import Instruction
@@ -30,7 +30,7 @@ from bhemu.riscv.semantics import COMPUTING
 class Record:
     """A zeroed structure; set(value, "member", index, ...) fills one number of it."""
 
-    def __init__(self, layout: Type) -> None:
+    def __init__(self, layout: Layout) -> None:
         self.layout, self.data = layout, bytearray(layout.size)
 
     def set(self, value: int, *path: str | int) -> None:
@@ -47,7 +47,7 @@ class Record:
             self.set(value, name, *path)
 
 
-def place(layout: Type, *path: str | int) -> tuple[int, int]:
+def place(layout: Layout, *path: str | int) -> tuple[int, int]:
     """(offset, bytes) of the member that `path` of names and array indices leads to."""
     offset, here = 0, layout
     for step in path:
@@ -55,7 +55,7 @@ def place(layout: Type, *path: str | int) -> tuple[int, int]:
             if not 0 <= step < here.count:
                 raise InputError(f"element {step} of {here.count}")
             offset += step * here.stride
-            here = Type(here.stride, 1, here.members)
+            here = Layout(here.stride, 1, here.members)
         else:
             member = here[step]
             offset, here = offset + member.offset, member.type
@@ -162,7 +162,7 @@ class Firmware:
     """Five checked ELFs of one build; `mailboxes` and `base` are L1 addresses."""
 
     images: Mapping[str, Image]
-    layout: dwarf.Type
+    layout: Layout
     mailboxes: int
     base: int
     copied: Mapping[str, Sequence[Copy]] = field(repr=False)
@@ -243,7 +243,7 @@ def read_firmware(spec: FirmwareSpec) -> Firmware:
     """Read and check the five ELFs; InputError when they do not say what a host must know."""
     images = {name: read_elf(spec.elfs[name]) for name in PROCESSORS}
     brisc = images["brisc"]
-    layout = dwarf.structure(brisc.path, "mailboxes_t")
+    layout = variables.structure(brisc.path, "mailboxes_t")
     if layout is None:
         raise InputError(f"{brisc.path}: no debug information of mailboxes_t", hint=_HINT)
     copied = {name: copies(image) for name, image in images.items()}
@@ -269,7 +269,7 @@ def _base(brisc: Image, copied: Sequence[Copy]) -> int:
     return copied[0].source
 
 
-def _mailboxes(brisc: Image, layout: dwarf.Type) -> int:
+def _mailboxes(brisc: Image, layout: Layout) -> int:
     if MAILBOXES in brisc.symbols.names:
         return brisc.symbols.address(MAILBOXES)
     pointers = [name for name in brisc.symbols.names if _SYNC in name]

@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from bhemu.program.dwarf import Block, Debug, children, name_of, number, origin, referred
+from bhemu.errors import InputError
+from bhemu.program import elf, files
+from bhemu.program.dwarf import (
+    Block,
+    Debug,
+    children,
+    name_of,
+    number,
+    origin,
+    reader,
+    referred,
+)
 from bhemu.program.dwarf import Gone as Gone
 from bhemu.text import printable
 
@@ -32,6 +45,7 @@ _POINTERS = {
 _RECORDS = ("DW_TAG_structure_type", "DW_TAG_union_type", "DW_TAG_class_type")
 _BOOLEAN, _FLOAT, _SIGNED, _SIGNED_CHAR, _UNSIGNED_CHAR = 2, 4, 5, 6, 8
 _FLOATS = {2: "<e", 4: "<f", 8: "<d"}
+_BASE = "(base)"  # a member without a name
 
 
 @dataclass(frozen=True)
@@ -125,7 +139,7 @@ class CType:
                     storage = 8 * (number(entry, "DW_AT_byte_size") or of(entry).size)
                     first = 8 * offset + storage - number(entry, "DW_AT_bit_offset") - size
                 offset, bits = first // 32 * 4, (first % 32, size)
-            found.append(Member(name_of(entry) or "(base)", offset, of(entry), bits))
+            found.append(Member(name_of(entry) or _BASE, offset, of(entry), bits))
         return found
 
     @property
@@ -172,6 +186,93 @@ def _spelled(entry: Any, depth: int) -> str:
         return f"{_spelled(_name_of(entry), depth + 1)}[{'' if count is None else count}]"
     words = {"DW_TAG_structure_type": "struct ", "DW_TAG_union_type": "union "}
     return words.get(entry.tag, "") + (name_of(entry) or "(no name)")
+
+
+# Layouts of C structures: what a host needs to know of them to talk to firmware.
+
+_DEEPEST_TYPE = 16  # structures inside each other
+_KEPT = 8  # ELFs: a program that is launched again and again has the same firmware
+_POINTER = 4  # bytes of what states no size: pointers
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A type: `size` bytes in all, `count` elements of an array (else 1), its members.
+
+    Members of anonymous structures and unions count as members of what holds them.
+    """
+
+    size: int
+    count: int = 1
+    members: Mapping[str, Placed] = field(default_factory=dict)
+
+    @property
+    def stride(self) -> int:
+        """Bytes between two elements of an array."""
+        return self.size // self.count
+
+    def __getitem__(self, name: str) -> Placed:
+        if name not in self.members:
+            raise InputError(f"no member {name}", hint=f"there are {', '.join(self.members)}")
+        return self.members[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.members
+
+
+class Placed(NamedTuple):
+    """A member of a structure: its offset in it, and its type."""
+
+    offset: int
+    type: Layout
+
+
+def structure(path: Path, name: str) -> Layout | None:
+    """The structure called `name` in the debug information of the ELF at `path`, None without one.
+
+    InputError when the debug information contradicts itself or is larger than a limit.
+    """
+    return _structure(files.read_bytes(path, "ELF_BYTES"), str(path), name)
+
+
+@lru_cache(maxsize=_KEPT)
+def _structure(data: bytes, path: str, name: str) -> Layout | None:
+    try:
+        info = reader(data, elf.sections(data, path), path)
+        entries = (die for unit in info.units() for die in info.entries(unit)) if info else ()
+        for die in entries:
+            called = die.attributes.get("DW_AT_name")
+            if called is None or called.value != name.encode():
+                continue
+            kind = CType(die) if die.tag in (*_RECORDS, "DW_TAG_typedef") else None
+            if kind is not None and kind.size:
+                return _layout(kind, 0)
+        return None
+    except InputError:
+        raise
+    except Exception as problem:  # pyelftools raises anything for a damaged file
+        text = printable(f"{type(problem).__name__}: {problem}")
+        raise InputError(
+            f"{path}: damaged debug information: {text}", hint="rebuild the file"
+        ) from problem
+
+
+def _layout(kind: CType, depth: int) -> Layout:
+    if depth > _DEEPEST_TYPE:
+        raise ValueError("structures without end")
+    if kind.kind == "array":
+        element, count = _layout(kind.target, depth + 1), kind.count or 0
+        return Layout(element.size * count, max(count, 1), element.members)
+    members: dict[str, Placed] = {}
+    for one in kind.members if kind.kind == "record" else ():
+        held = _layout(one.type, depth + 1)
+        if one.name == _BASE:
+            members |= {
+                name: Placed(one.offset + at, of) for name, (at, of) in held.members.items()
+            }
+        else:
+            members[one.name] = Placed(one.offset, held)
+    return Layout(kind.size or _POINTER, 1, members)
 
 
 def as_text(kind: CType, raw: bytes, read: Read, form: str = "", depth: int = 0) -> str:

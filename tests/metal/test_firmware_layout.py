@@ -8,7 +8,7 @@ import pytest
 
 from bhemu.errors import InputError
 from bhemu.metal.firmware import PROCESSORS, Firmware, Grid, Record, place, read_firmware
-from bhemu.program import dwarf
+from bhemu.program import variables
 from bhemu.program.specs import ChipSpec, FirmwareSpec
 
 ROOT = Path(__file__).parents[2]
@@ -39,7 +39,7 @@ def test_signals_fill_their_byte_alone() -> None:
 
 
 def test_types_of_a_structure_and_of_none() -> None:
-    found = dwarf.structure(OURS / "brisc.elf", "go_msg_t")
+    found = variables.structure(OURS / "brisc.elf", "go_msg_t")
     assert found is not None
     assert {name: member.offset for name, member in found.members.items()} == {
         "dispatch_message_offset": 0,
@@ -47,7 +47,7 @@ def test_types_of_a_structure_and_of_none() -> None:
         "master_y": 2,
         "signal": 3,
     }
-    assert dwarf.structure(OURS / "brisc.elf", "no_such_t") is None
+    assert variables.structure(OURS / "brisc.elf", "no_such_t") is None
 
 
 def test_records_refuse_what_does_not_fit() -> None:
@@ -79,7 +79,7 @@ def test_damaged_debug_information_is_bad_input(tmp_path: Path) -> None:
     path = tmp_path / "brisc.elf"
     path.write_bytes(bytes(data))
     try:
-        dwarf.structure(path, "mailboxes_t")
+        variables.structure(path, "mailboxes_t")
     except InputError:
         return
 

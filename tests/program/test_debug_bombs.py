@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import bhemu
 from bhemu.debug.expressions import Value
 from bhemu.errors import InputError
-from bhemu.program import dwarf
+from bhemu.program import variables
 from bhemu.program.dwarf import Debug
 from bhemu.program.variables import Frame
 
@@ -113,10 +113,10 @@ def test_layouts_are_read_within_bounds(tmp_path: Path) -> None:
     path = tmp_path / "k.elf"
     path.write_bytes(debug_bombs.records())
     with pytest.raises(InputError, match=r"structures without end|again and again"):
-        dwarf.structure(path, "s")
+        variables.structure(path, "s")
     for data in (debug_bombs.sibling(), debug_bombs.outside(debug_bombs.REF4)):
         path.write_bytes(data)
-        assert dwarf.structure(path, "s") is None
+        assert variables.structure(path, "s") is None
 
 
 HELD = [ROOT / "elfs" / name for name in ("llk_like/trisc1.elf", "matmul/trisc2.elf")]
