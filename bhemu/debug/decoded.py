@@ -23,8 +23,6 @@ from bhemu.tensix import config_fields, formats, thread_fields
 from bhemu.tensix.insn import disassemble
 from bhemu.tensix.views import NAMED, Tensix
 
-# Rows of text: names, values and the table that a dump prints.
-
 # Rows of a dump: labelled cells, shown as text or JSON, chosen by range, compared with others.
 
 Value = int | float | str

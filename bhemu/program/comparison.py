@@ -218,6 +218,3 @@ def _ordinal(words: Words, fmt: Format) -> NDArray[np.int64]:
     magnitude = (words & np.uint32((1 << (width - 1)) - 1)).astype(np.int64)
     magnitude >>= fmt.unused
     return np.where(words >> np.uint32(width - 1), -magnitude, magnitude)
-
-
-# Messages.

@@ -131,8 +131,6 @@ def get_kind(s: Any, t: Any, fmt: Any, low: Any, low_ok: Any) -> Any:
 
 # Matrix unit: moves between SrcA, SrcB and Dst.
 
-# Bit masks over the format codes: 8-bit exponents, and all that the ISA names (ttsim takes fewer).
-
 _NO_MASK, _FP16_MASK, _BF16_MASK = 0xFFFFE000, 0x8FFFE000, 0xFFFF0000
 
 
