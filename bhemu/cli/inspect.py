@@ -10,7 +10,7 @@ from bhemu.arguments import did_you_mean
 from bhemu.cli import options, output, verdicts
 from bhemu.cli.output import Progress
 from bhemu.errors import EXIT_DIFFERS, EXIT_INTERRUPTED, EXIT_OK, BhemuError, InputError
-from bhemu.program import files, input_files
+from bhemu.program import files, recorded
 from bhemu.program.coordinates import XY
 from bhemu.program.coordinates import text as text_of
 from bhemu.program.options import given_in
@@ -97,7 +97,7 @@ def _state(what: str, values: dict[str, Any]) -> "tuple[TileState, BhemuError | 
     """A saved state, or that of a program where it ended: with its error and exit code."""
 
     path = Path(what)
-    if files.is_folder(path) or path.suffix == ".toml" or input_files.is_session(path):
+    if files.is_folder(path) or path.suffix == ".toml" or recorded.is_session(path):
         return _run({**values, "program": what, **dict.fromkeys(options.FLAGS, ())})
     if files.is_file(path) and path.suffix != ".npz":
         raise InputError(f"{path}: neither .npz nor .toml", hint="bhemu run --save STATE.npz")

@@ -18,7 +18,7 @@ from bhemu.cli import output
 from bhemu.cli.options import flag
 from bhemu.cli.output import Progress
 from bhemu.errors import EXIT_OK, BhemuError, InputError, Internal, NoProgress
-from bhemu.program import files, input_files
+from bhemu.program import files, recorded
 from bhemu.program.options import CHIPS, given_in
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def arguments(values: dict[str, Any]) -> list[str]:
         given += ["--keep", str(Path(values["keep"]).resolve())]
     if values["record"] is not None:
         for path in _sessions(values):
-            input_files.check_target(path)
+            recorded.check_target(path)
         given += ["--record", str(Path(values["record"]).resolve())]
     return given
 
@@ -222,20 +222,18 @@ def _sessions(values: dict[str, Any]) -> list[Path]:
     return [Path(path)] if chips == 1 else [Path(f"{path}.chip{n}") for n in range(chips)]
 
 
-def _recorders(values: dict[str, Any], options: dict[str, Any]) -> list[input_files.Recorder]:
+def _recorders(values: dict[str, Any], options: dict[str, Any]) -> list[recorded.Recorder]:
     """Those that write the session of each chip, where that is asked for."""
     for name in ("profile", "check"):
         if values[name] and values["record"] is None:
             raise InputError(f"--{name} is of a session", hint="--record SESSION")
     given = {name: value for name, value in options.items() if name != "progress"}
     chips = values["chips"]
-    return [
-        input_files.Recorder(path, given, (n, chips)) for n, path in enumerate(_sessions(values))
-    ]
+    return [recorded.Recorder(path, given, (n, chips)) for n, path in enumerate(_sessions(values))]
 
 
 def _end_record(
-    recorders: Sequence[input_files.Recorder],
+    recorders: Sequence[recorded.Recorder],
     chips: "Sequence[Chip]",
     values: dict[str, Any],
     *,
@@ -247,7 +245,7 @@ def _end_record(
     """
     ended = zip(recorders, chips, _sessions(values), strict=True)
     for recorder, chip, path in ended:
-        recorder.act(input_files.END, chip.round, (0, 0), 0, b"")
+        recorder.act(recorded.END, chip.round, (0, 0), 0, b"")
         if chip.round == 0:
             continue  # a host may look at the chip first, in a session of its own
         if values["profile"]:

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 from bhemu.debug.profile import Profile, reported
 from bhemu.memmap import L1_SIZE
-from bhemu.program.input_files import ARRIVED, READ, SENT, WRITE, Act
+from bhemu.program.recorded import ARRIVED, READ, SENT, WRITE, Act
 from bhemu.timing import spent
 from bhemu.timing.loop import FIRST_CORE, FIRST_THREAD
 

@@ -22,7 +22,7 @@ from bhemu.devices import noc_map
 from bhemu.errors import BhemuError, InputError
 from bhemu.hosts.shared import DATA, Bytes, SharedChips
 from bhemu.noc import arc
-from bhemu.program.input_files import FETCH, READ, STORE, WRITE, Recorder
+from bhemu.program.recorded import FETCH, READ, STORE, WRITE, Recorder
 
 if TYPE_CHECKING:
     from bhemu.hosts.shared import SharedChip

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from bhemu.errors import NoProgress
     from bhemu.machine.machine import Bank
     from bhemu.machine.saved import Snapshot
-    from bhemu.program.input_files import Recorder
+    from bhemu.program.recorded import Recorder
 
 Bytes = npt.NDArray[np.uint8]
 

@@ -21,7 +21,7 @@ from bhemu import errors
 from bhemu import memmap as mm
 from bhemu.errors import Assert, BhemuError, InputError, NoProgress, NotModelled
 from bhemu.program import limits
-from bhemu.program.input_files import READ, WRITE, Recorder
+from bhemu.program.recorded import READ, WRITE, Recorder
 
 if TYPE_CHECKING:
     from bhemu.machine.machine import Machine

@@ -14,7 +14,7 @@ from bhemu.machine.precompile import ElfCache
 from bhemu.machine.resolve import resolve
 from bhemu.machine.stop import EndCondition, Stop
 from bhemu.machine.tile import Tile
-from bhemu.program import coordinates, input_files, loader, schema
+from bhemu.program import coordinates, loader, recorded, schema
 from bhemu.program.coordinates import XY, At, check_l1
 from bhemu.program.input_files import encode_values, read_image
 from bhemu.program.options import CHIP_ONLY, NOC, OPTIONS, LaunchOptions
@@ -305,7 +305,7 @@ def _follow(machine: Any, program: schema.Program, options: Mapping[str, Any]) -
     from bhemu.machine.recorded_host import RecordedHost
 
     assert program.path is not None
-    session = input_files.read(program.path)
+    session = recorded.read(program.path)
     of_time = ("late", "timing", "quantum", "delivery")  # in which rounds something is seen
     # Questions name the quantum: what they change changes times too, so that the host must wait.
     usual = {name: OPTIONS[name].default for name in of_time} if session.has_one_time else {}

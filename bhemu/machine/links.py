@@ -8,8 +8,8 @@ from bhemu.errors import InputError, NotModelled
 from bhemu.machine.machine import Chip, Machine
 from bhemu.machine.tile import Tile
 from bhemu.noc.grid import TILES, links
-from bhemu.program.input_files import ARRIVED, SENT, Recorder
 from bhemu.program.options import ChipOptions
+from bhemu.program.recorded import ARRIVED, SENT, Recorder
 
 
 class LinkedChip(Chip):

@@ -14,7 +14,7 @@ from bhemu.errors import InputError
 from bhemu.machine.links import packet_of, set_sent, waiting_packet
 from bhemu.noc import arc
 from bhemu.noc.grid import number_at
-from bhemu.program.input_files import ARRIVED, END, FETCH, READ, SENT, STORE, WRITE, Act, Recorded
+from bhemu.program.recorded import ARRIVED, END, FETCH, READ, SENT, STORE, WRITE, Act, Recorded
 from bhemu.tensix.state import DRAWN
 
 if TYPE_CHECKING:

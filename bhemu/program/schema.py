@@ -18,7 +18,7 @@ from bhemu.memmap import (
     RISCV_DEBUG_REG_SOFT_RESET_0,
     SOFT_RESET_ALL,
 )
-from bhemu.program import comparison, coordinates, files, input_files, limits, options, tensor, toml
+from bhemu.program import comparison, coordinates, files, limits, options, recorded, tensor, toml
 from bhemu.program.coordinates import At, check_l1, read_at
 from bhemu.program.input_files import (
     Archive,
@@ -208,11 +208,11 @@ _RESET, _HELD = DEBUG_BASE + RISCV_DEBUG_REG_SOFT_RESET_0, SOFT_RESET_ALL.to_byt
 
 def session_program(path: Path) -> Program:
     """What a host did, on the chip that it was done to; InputError for no session."""
-    session = input_files.read(path)
+    session = recorded.read(path)
     begun = {
         act.xy
         for act in session.acts
-        if act.kind == input_files.WRITE and act.address == _RESET and act.data != _HELD
+        if act.kind == recorded.WRITE and act.address == _RESET and act.data != _HELD
     }
     tiles = tuple(TileSpec((xy,), {}) for xy in sorted(begun & set(coordinates.tensix())))
     given = dict(session.options)
@@ -258,7 +258,7 @@ def load_program(path: str | Path, *, allow_outside: bool = False) -> Program:
     path = arguments.path(path)
     if path.suffix == ".npz":
         return saved_program(path)
-    if input_files.is_session(path):
+    if recorded.is_session(path):
         return session_program(path)
     if files.is_folder(path):
         path /= "PROGRAM.toml"

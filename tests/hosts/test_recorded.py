@@ -20,7 +20,7 @@ from bhemu.hosts import libbhemu, simulator
 from bhemu.hosts.umd import Device
 from bhemu.jit.cache import root
 from bhemu.launch import Launched, Program
-from bhemu.program import input_files
+from bhemu.program import recorded
 from bhemu.riscv.assembly import A0, A1, T0, T1, ZERO, add, beq, code, li, lw, sw
 from bhemu.tensix.insn import assemble
 
@@ -60,9 +60,9 @@ def used(at: Device) -> list[bytes]:
 def record(path: Path, **options: Any) -> Chip:
     chip = Chip(livelock=0, **options)
     at = Device(chip)
-    at.recorder = input_files.Recorder(path, {"livelock": 0, **options})
+    at.recorder = recorded.Recorder(path, {"livelock": 0, **options})
     assert used(at) == [word(3 * turn) for turn in range(1, TURNS + 1) for _ in TILES]
-    at.recorder.act(input_files.END, chip.round, (0, 0), 0, b"")
+    at.recorder.act(recorded.END, chip.round, (0, 0), 0, b"")
     return chip
 
 
@@ -124,11 +124,9 @@ def test_with_other_times_the_host_waits_for_what_it_got(
 
 
 def test_a_read_that_differs_is_told(session: tuple[Path, Chip], tmp_path: Path) -> None:
-    data = input_files.read(session[0])
-    wrong = input_files.Recorder(tmp_path / "wrong", data.options)
-    at = next(
-        n for n, a in enumerate(data.acts) if a.data == word(9) and a.kind == input_files.READ
-    )
+    data = recorded.read(session[0])
+    wrong = recorded.Recorder(tmp_path / "wrong", data.options)
+    at = next(n for n, a in enumerate(data.acts) if a.data == word(9) and a.kind == recorded.READ)
     for n, act in enumerate(data.acts):
         given = act._replace(data=word(8)) if n == at else act
         wrong.act(given.kind, given.round, given.xy, given.address, given.data)
@@ -164,23 +162,23 @@ def test_commands_take_it(session: tuple[Path, Chip]) -> None:
 def test_what_a_killed_process_has_not_written_is_missing_at_the_end(
     session: tuple[Path, Chip], tmp_path: Path
 ) -> None:
-    whole = input_files.read(session[0]).acts
+    whole = recorded.read(session[0]).acts
     data = session[0].read_bytes()
     for part in range(len(data) // 2, len(data), 7):
         (tmp_path / "cut").write_bytes(data[:part])
-        acts = input_files.read(tmp_path / "cut").acts
+        acts = recorded.read(tmp_path / "cut").acts
         assert acts == whole[: len(acts)]
 
 
 @pytest.mark.parametrize(
     ("data", "told"),
     [
-        (input_files.MAGIC + b'{"version": 3, "options": {}}\n', "a session of version 3"),
-        (input_files.MAGIC + b'{"version": 2, "options": {}, "place": [0]}\n', "not a recorded"),
-        (input_files.MAGIC + b'{"version": 0, "options": {}}\n', "not a input_files session"),
-        (input_files.MAGIC + b"[", "not a input_files session"),
-        (input_files.MAGIC + b'{"version": 1, "options": {}}\nno zlib', "damaged"),
-        (input_files.MAGIC + b'{"version": 1, "options": {}}\n', "no core runs"),
+        (recorded.MAGIC + b'{"version": 3, "options": {}}\n', "a session of version 3"),
+        (recorded.MAGIC + b'{"version": 2, "options": {}, "place": [0]}\n', "not a recorded"),
+        (recorded.MAGIC + b'{"version": 0, "options": {}}\n', "not a recorded session"),
+        (recorded.MAGIC + b"[", "not a recorded session"),
+        (recorded.MAGIC + b'{"version": 1, "options": {}}\nno zlib', "damaged"),
+        (recorded.MAGIC + b'{"version": 1, "options": {}}\n', "no core runs"),
     ],
 )
 def test_other_files_are_refused_by_name(data: bytes, told: str, tmp_path: Path) -> None:
@@ -191,9 +189,9 @@ def test_other_files_are_refused_by_name(data: bytes, told: str, tmp_path: Path)
 
 def test_options_of_a_session_are_checked(tmp_path: Path) -> None:
     for options in ({"quantum": -1}, {"nothing": 1}, {"harvest": "all"}):
-        some = input_files.Recorder(tmp_path / "odd", options)
-        some.act(input_files.WRITE, 0, (1, 2), 0xFFB121B0, word(0x47000))
-        some.act(input_files.END, 0, (0, 0), 0, b"")
+        some = recorded.Recorder(tmp_path / "odd", options)
+        some.act(recorded.WRITE, 0, (1, 2), 0xFFB121B0, word(0x47000))
+        some.act(recorded.END, 0, (0, 0), 0, b"")
         with pytest.raises(InputError):
             Program.load(tmp_path / "odd").launch()
 
@@ -201,7 +199,7 @@ def test_options_of_a_session_are_checked(tmp_path: Path) -> None:
 def test_another_file_is_kept(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("mine")
     with pytest.raises(InputError, match="is there and no session"):
-        input_files.Recorder(tmp_path / "mine.txt", {})
+        recorded.Recorder(tmp_path / "mine.txt", {})
     assert (tmp_path / "mine.txt").read_text() == "mine"
 
 
@@ -214,14 +212,14 @@ def test_a_host_that_loads_the_library_is_recorded(scenario: str, tmp_path: Path
         capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    acts = input_files.read(session).acts
-    assert acts[-1].kind == input_files.END
+    acts = recorded.read(session).acts
+    assert acts[-1].kind == recorded.END
     if scenario == "dma":
         kinds = [act.kind for act in acts]
-        assert input_files.FETCH in kinds
-        assert input_files.STORE in kinds
+        assert recorded.FETCH in kinds
+        assert recorded.STORE in kinds
     quantum: Any = {"quantum": 1000}  # the default, which questions name
-    if any(act.kind == input_files.WRITE and act.address == 0xFFB121B0 for act in acts):
+    if any(act.kind == recorded.WRITE and act.address == 0xFFB121B0 for act in acts):
         again = Program.load(session).launch(**(quantum if scenario == "dma" else {}))
         assert again.run().reason == "until"
         assert again.loop.host.differences == {}
@@ -243,15 +241,15 @@ def test_each_of_two_chips_has_a_session_of_its_own(linked: list[Path]) -> None:
     """It runs alone, to the same bytes: what came over the link is among its acts."""
     packets = []
     for number, path in enumerate(linked):
-        held = input_files.read(path)
+        held = recorded.read(path)
         assert held.place == (number, 2)
-        packets += [act for act in held.acts if act.kind in (input_files.SENT, input_files.ARRIVED)]
+        packets += [act for act in held.acts if act.kind in (recorded.SENT, recorded.ARRIVED)]
         again = Program.load(path).launch()
         assert again.run().reason == "until"
         assert again.loop.host.differences == {}
         assert again.round == held.acts[-1].round
         assert again.read(29, 25, 0x9000, 16) == (b"from one to othe" if number else bytes(16))
-    assert [act.kind for act in packets] == [input_files.SENT, input_files.ARRIVED]
+    assert [act.kind for act in packets] == [recorded.SENT, recorded.ARRIVED]
     assert [act.xy for act in packets] == [(22, 25), (29, 25)]
 
 
@@ -279,10 +277,10 @@ def test_sessions_of_two_chips_are_programs(linked: list[Path], tmp_path: Path) 
 
 
 def test_a_packet_that_differs_is_told(linked: list[Path], tmp_path: Path) -> None:
-    data = input_files.read(linked[0])
-    wrong = input_files.Recorder(tmp_path / "wrong", data.options, data.place)
+    data = recorded.read(linked[0])
+    wrong = recorded.Recorder(tmp_path / "wrong", data.options, data.place)
     for act in data.acts:
-        sent = act.kind == input_files.SENT
+        sent = act.kind == recorded.SENT
         wrong.act(
             act.kind, act.round, act.xy, act.address, b"F" + act.data[1:] if sent else act.data
         )
@@ -296,8 +294,8 @@ def test_a_packet_that_differs_is_told(linked: list[Path], tmp_path: Path) -> No
 def test_a_chip_that_is_not_linked_so_is_refused(
     linked: list[Path], tmp_path: Path, place: tuple[int, int]
 ) -> None:
-    data = input_files.read(linked[0])
-    odd = input_files.Recorder(tmp_path / "odd", data.options, place)
+    data = recorded.read(linked[0])
+    odd = recorded.Recorder(tmp_path / "odd", data.options, place)
     for act in data.acts:
         odd.act(act.kind, act.round, act.xy, act.address, act.data)
     with pytest.raises(InputError, match="linked ones"):
@@ -358,12 +356,12 @@ def test_a_session_is_profiled_when_it_is_over(tmp_path: Path) -> None:
 
 def test_a_sweep_compares_what_the_host_reads(session: tuple[Path, Chip], tmp_path: Path) -> None:
     """The second session has another word in the data of its last read."""
-    data = input_files.read(session[0])
+    data = recorded.read(session[0])
     acts = list(data.acts)
-    last = max(n for n, act in enumerate(acts) if act.kind == input_files.READ)
+    last = max(n for n, act in enumerate(acts) if act.kind == recorded.READ)
     acts[last] = acts[last]._replace(data=word(1234))
     (tmp_path / "right.session").write_bytes(session[0].read_bytes())
-    wrong = input_files.Recorder(tmp_path / "wrong.session", data.options)
+    wrong = recorded.Recorder(tmp_path / "wrong.session", data.options)
     for act in acts:
         wrong.act(act.kind, act.round, act.xy, act.address, act.data)
     (tmp_path / "SWEEP.toml").write_text(
@@ -403,7 +401,7 @@ def overwritten(tmp_path: Path) -> Path:
     path = tmp_path / "two.session"
     chip = Chip(livelock=0)
     at = Device(chip)
-    at.recorder = input_files.Recorder(path, {"livelock": 0})
+    at.recorder = recorded.Recorder(path, {"livelock": 0})
     for text, turn in ((UNORDERED, 1), (KERNEL, 2)):
         at.write(TILES[0], ASKED, word(turn))
         at.write(TILES[0], 0, text)
@@ -411,7 +409,7 @@ def overwritten(tmp_path: Path) -> Path:
         while at.read(TILES[0], DONE, 4) != word(turn):
             pass
         at.assert_reset(TILES[0])
-    at.recorder.act(input_files.END, chip.round, (0, 0), 0, b"")
+    at.recorder.act(recorded.END, chip.round, (0, 0), 0, b"")
     return path
 
 
