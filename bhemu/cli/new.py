@@ -12,8 +12,7 @@ import click
 from bhemu.cli import output
 from bhemu.cli.options import json_option
 from bhemu.errors import EXIT_OK, InputError
-from bhemu.program.options import Option, SeedOr, given_in
-from bhemu.program.schema import KINDS
+from bhemu.program.options import KINDS, Option, SeedOr, given_in
 
 if TYPE_CHECKING:
     from bhemu.kernel.build import Built

@@ -15,7 +15,7 @@ from pathlib import Path
 from bhemu.errors import InputError
 from bhemu.memmap import CORE_NAMES
 from bhemu.program import files, toml
-from bhemu.program.specs import SOURCES, STATE, BuildSpec, build_from, source_of, stamp
+from bhemu.program.building import SOURCES, STATE, BuildSpec, build_from, source_of, stamp
 from bhemu.program.toml import Table
 
 # The compilers of kernels: which one is at hand, and how it compiles and links.

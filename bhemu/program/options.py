@@ -113,6 +113,7 @@ def _acts(name: str, text: str) -> Acts:
     return Acts(agent, None if pc is None else int(pc, 16), first, to, tile)
 
 
+KINDS: Final = ("elf", "image", "llk", "tt-metal")  # of programs
 ENGINES: Final = ("unicorn", "compiled")
 REFERENCES: Final = ("ttsim", "llk", "isa")
 DELIVERIES: Final = ("round", "late")

@@ -19,6 +19,7 @@ from bhemu.memmap import (
     SOFT_RESET_ALL,
 )
 from bhemu.program import comparison, coordinates, files, limits, options, recorded, tensor, toml
+from bhemu.program.building import build_from, elf_file
 from bhemu.program.coordinates import At, check_l1, read_at
 from bhemu.program.input_files import (
     Archive,
@@ -30,7 +31,7 @@ from bhemu.program.input_files import (
 from bhemu.program.loader import LOCAL_MODES, Local
 from bhemu.program.options import BANKS, CHIPS
 from bhemu.program.options import ENGINES as ENGINES
-from bhemu.program.specs import PAGE_ALIGNMENT, build_from, elf_file
+from bhemu.program.specs import PAGE_ALIGNMENT
 from bhemu.program.specs import XY as XY
 from bhemu.program.specs import BufferSpec as BufferSpec
 from bhemu.program.specs import ChipSpec as ChipSpec
@@ -233,7 +234,6 @@ def session_program(path: Path) -> Program:
 
 
 SCHEMA = 1
-KINDS = ("elf", "image", "llk", "tt-metal")
 LOCAL_OF_KIND: dict[str, Local] = {
     "elf": "direct",
     "image": "direct",
@@ -265,7 +265,7 @@ def load_program(path: str | Path, *, allow_outside: bool = False) -> Program:
     data = toml.read(path, "bhemu new writes one")
     top = Table(data, str(path), path.parent, inside=not allow_outside)
     toml.check_schema(top, "bhemu", SCHEMA)
-    kind = top.text("kind", "elf", choices=KINDS)
+    kind = top.text("kind", "elf", choices=options.KINDS)
     tiles = _tiles(top, kind)
     own = TileSpec((), {}) if tiles else _tile(top, kind, ((1, 2),))
     program = Program(

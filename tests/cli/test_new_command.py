@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from elf_builder import Elf, Seg
 
-from bhemu.program.schema import KINDS, load_program
+from bhemu.program.options import KINDS
+from bhemu.program.schema import load_program
 from bhemu.program.toml import Table
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bhemu.metal import firmware
 from bhemu.program.coordinates import TILE_VALUES
-from bhemu.program.schema import KINDS
+from bhemu.program.options import KINDS
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "programs.md").read_text(encoding="utf-8")
