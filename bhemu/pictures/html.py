@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from pathlib import Path
@@ -16,16 +17,6 @@ from bhemu.program import files
 from bhemu.text import printable
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
-_STYLE = """
-:root { color-scheme: light dark; --line: #8884; --soft: #8882; --bad: #c62828; --good: #2e7d32; }
-body { font: 14px/1.45 system-ui, sans-serif; margin: 1.5rem; max-width: 110rem; }
-h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
-table { border-collapse: collapse; } code, pre, td.code { font-family: ui-monospace, monospace; }
-th, td { padding: .2rem .6rem; border-bottom: 1px solid var(--line); text-align: left; }
-th { position: sticky; top: 0; background: Canvas; } td.number { text-align: right; }
-.scroll { overflow: auto; max-height: 32rem; } .quiet { opacity: .7; } .bad { color: var(--bad); }
-@media (prefers-color-scheme: dark) { :root { --bad: #ef9a9a; --good: #a5d6a7; } }
-"""
 
 
 def text(value: object) -> str:
@@ -70,13 +61,20 @@ def _cell(value: object) -> str:
     return f'<td class="number">{value}</td>' if number else f"<td>{text(value)}</td>"
 
 
+_STYLES = Path(__file__).parents[1] / "data" / "pages.css"
+"""The style of every page, then those of pages of a kind, each after its name in a comment."""
+
+
 def page(title: str, body: str, style: str = "", script: str = "") -> bytes:
-    """The whole file; `body` is markup, whose texts went through `text`."""
+    """The whole file; `body` is markup, whose texts went through `text`; style: a kind of page."""
+    _, *parts = re.split(r"/\* (.+) \*/\n", _STYLES.read_text(encoding="utf-8"))
+    styles = dict(zip(parts[::2], parts[1::2], strict=True))
+    look = styles["every page"] + (styles[style] if style else "")
     code = f"<script>{script}</script>" if script else ""
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
-        f"<title>{text(title)}</title><style>{_STYLE}{style}</style></head>"
+        f"<title>{text(title)}</title><style>{look}</style></head>"
         f"<body><h1>{text(title)}</h1>{body}{code}</body></html>"
     ).encode()
 
@@ -84,11 +82,6 @@ def page(title: str, body: str, style: str = "", script: str = "") -> bytes:
 # Pages of HTML about what was executed: a list of sources, and each source with its counts.
 
 
-_COVERED = """
-td, th { padding: 0 .6rem; border: 0; } td.code { white-space: pre; }
-tr.hit td.code { background: #2e7d3222; } tr.missed td.code { background: #c6282833; }
-tr.partly td.code { background: #f9a82533; }
-"""
 _HEADS = ("lines", "executed", "branch outcomes", "executed", "functions", "executed")
 
 
@@ -100,7 +93,7 @@ def write_pages(folder: Path, coverage: LineCoverage, programs: Sequence[str]) -
         raise InputError(f"--html: {folder}: {problem.strerror}") from problem
     names = {name: _page_name(name) for name in sorted(coverage.sources)}
     for name, file in names.items():
-        _write(folder / file, page(name, _source(name, coverage.sources[name]), _COVERED))
+        _write(folder / file, page(name, _source(name, coverage.sources[name]), "coverage"))
     rows = "".join(
         _row(f'<a href="{text(file)}">{text(name)}</a>', sums([coverage.sources[name]]))
         for name, file in names.items()
@@ -109,7 +102,7 @@ def write_pages(folder: Path, coverage: LineCoverage, programs: Sequence[str]) -
     heads = "".join(f"<th>{head}</th>" for head in ("source", *_HEADS))
     body = f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
     body += quietly(f"programs: {', '.join(programs)}")
-    _write(folder / "index.html", page("Coverage", body, _COVERED))
+    _write(folder / "index.html", page("Coverage", body, "coverage"))
 
 
 def _write(path: Path, page: bytes) -> None:

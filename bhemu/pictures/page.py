@@ -293,26 +293,6 @@ _NAMED = 4  # tiles that share one
 _AROUND = 4  # lines of source before and after
 _CELL = 42  # of the grid of tiles, in pixels
 _ENDED = {"until": "its end condition held", "idle": "nothing was left to do"}
-_STYLE = """
-svg text { font: 11px system-ui, sans-serif; fill: CanvasText; } .tick { stroke: var(--line); }
-.waits .box rect { fill: Canvas; stroke: CanvasText; } .waits text { text-anchor: middle; }
-.waits .name { font-weight: bold; } .waits .wait { fill: none; stroke: #888; stroke-width: 1.5; }
-.waits .wait.ring, .waits .ring rect { stroke: var(--bad); stroke-width: 2; }
-.time { width: 100%; min-width: 45rem; height: auto; } .over { overflow-x: auto; }
-.key { margin-right: 1rem; white-space: nowrap; display: inline-block; }
-.key i { display: inline-block; width: .8rem; height: .8rem; margin-right: .3rem; }
-.heat { display: flex; gap: 1.5rem; align-items: flex-start;
-flex-wrap: wrap; }
-.heat img { image-rendering: pixelated; border: 1px solid var(--line); }
-.first { display: flex; flex-wrap: wrap; gap: 1.5rem; }
-.first > div { flex: 1 1 30rem; min-width: 0; } .first h2 { margin-top: 1rem; }
-.first svg.waits { max-width: 100%; height: auto; }
-.origin details { margin-left: 1rem; border-left: 1px solid var(--line); padding-left: .6rem; }
-.origin summary { cursor: pointer; }
-.finding { border-left: 4px solid var(--line); padding-left: .8rem; margin: 1rem 0; }
-.finding.error { border-color: var(--bad); } .finding.warning { border-color: #f9a825; }
-pre { background: var(--soft); padding: .5rem; overflow: auto; } pre b { color: var(--bad); }
-"""
 
 
 def page(
@@ -349,7 +329,7 @@ def page(
         body.append(f"{_chip(recording)}</div>")
     body += _outputs(launched, differing=False)
     body += ["<h2>What ran</h2>", _counts(launched, shown[:_TILES])]
-    return html.page(f"bhemu report: {name}", "".join(body), _STYLE)
+    return html.page(f"bhemu report: {name}", "".join(body), "report")
 
 
 def _waits(error: BhemuError | None) -> Iterator[str]:

@@ -143,14 +143,6 @@ _TILES = 16  # timelines
 _SHOWN = 300  # rows of a table
 _DEEPEST = 12  # calls of a flame
 _CELL = 40
-_STYLE = """
-svg text { font: 11px system-ui, sans-serif; fill: CanvasText; } .over { overflow-x: auto; }
-.time, .flame { width: 100%; min-width: 45rem; height: auto; } .works { fill: #2e7d32; }
-.waits { fill: #ef6c00; } .flame rect { stroke: Canvas; } .frame { fill: #1565c0; }
-.flame text { fill: #fff; pointer-events: none; } .tick { stroke: var(--line); }
-.key { margin-right: 1rem; } .key i { display: inline-block; width: .8rem; height: .8rem; }
-.link { fill: #c62828; } .router { fill: none; stroke: var(--line); }
-"""
 _KEY = (
     '<span class="key"><i style="background:#2e7d32"></i> works</span>'
     '<span class="key"><i style="background:#ef6c00"></i> waits</span>'
@@ -183,7 +175,7 @@ def page(profiled: Profiled) -> bytes:
     body += ["<h2>Waits</h2>", _waits(profiled)]
     if moved := [*report["noc"], *report["dram"]]:
         body += ["<h2>Transfers</h2>", _transfers(moved)]
-    return html.page(f"bhemu profile: {profiled.name}", "".join(body), _STYLE)
+    return html.page(f"bhemu profile: {profiled.name}", "".join(body), "profile")
 
 
 def _agents(report: dict[str, Any]) -> str:

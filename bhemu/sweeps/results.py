@@ -221,10 +221,6 @@ _SCRIPT = Path(__file__).parents[1] / "data" / "sweep.js"
 _MOST = 2000  # rows of runs that are drawn at once
 _FAILED = "failed"
 _NUMBERS = ("clock", "differing", "worst_ulp", "exit_code", "seconds", *COUNTS)
-_STYLE = """
-td.heat { text-align: right; min-width: 3.5rem; } #runs th { cursor: pointer; white-space: nowrap; }
-#failures td { vertical-align: top; } label { margin-right: 1rem; }
-"""
 
 
 @dataclass(frozen=True)
@@ -286,7 +282,7 @@ def page(results: Results, first: View | None) -> bytes:
     )
     body.append(html.data("sweep", _data(results)))
     script = _SCRIPT.read_text(encoding="utf-8")
-    return html.page(f"Sweep {results.plan.sweep.name}", "".join(body), _STYLE, script)
+    return html.page(f"Sweep {results.plan.sweep.name}", "".join(body), "sweep", script)
 
 
 def _failures(results: Results) -> str:
