@@ -75,7 +75,7 @@ def __dir__() -> list[str]:
     return [*__all__, "__version__"]
 
 
-if os.environ.get("BHEMU_COVERAGE"):  # debug/coverage.py: every process of a test suite notes
-    from bhemu.debug.coverage import from_environment
+if os.environ.get("BHEMU_COVERAGE"):  # debug/trace.py: every process of a test suite notes
+    from bhemu.debug.trace import from_environment
 
     from_environment()

@@ -18,7 +18,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 import golden_case  # noqa: E402
 
-from bhemu.debug import coverage as modes  # noqa: E402
+from bhemu.debug import trace as modes  # noqa: E402
 from bhemu.errors import BhemuError  # noqa: E402
 from bhemu.oracle.libttsim import Emulator  # noqa: E402
 from bhemu.tensix.insn import instructions  # noqa: E402

@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import numpy as np
 
-from bhemu.debug import coverage
+from bhemu.debug import trace
 from bhemu.machine.sentences import RULES
 from bhemu.machine.tile import Tile
 from bhemu.tensix import config_fields as cf
@@ -136,11 +136,11 @@ def main() -> None:
     s = tile.state
     prepare(s)
     clean = s.buffer.copy()
-    found: dict[coverage.Mode, str] = {}
+    found: dict[trace.Mode, str] = {}
     for cls, word, setup in probes():
         s.buffer[:] = clean
         setup(s)
-        mode = coverage.mode_of(s, THREAD, cls, word)
+        mode = trace.mode_of(s, THREAD, cls, word)
         with np.errstate(all="ignore"):
             status = tile.backend.table.interpret(s, THREAD, word)
         if status >= 0:

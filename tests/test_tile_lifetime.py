@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bhemu.debug.coverage import Coverage
+from bhemu.debug.trace import Coverage
 from bhemu.errors import BhemuError, NoProgress
 from bhemu.launch import launch
 from bhemu.machine.tile import Tile

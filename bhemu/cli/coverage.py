@@ -187,11 +187,11 @@ def show_modes(
     runs: Sequence[Path], mnemonic: str | None = None, *, as_json: bool, allow_outside: bool
 ) -> None:
     """Print the modes that runs use, added up, of one instruction or of all."""
-    from bhemu.debug import coverage
+    from bhemu.debug import trace
 
     measured = [_measured(run, allow_outside) for run in runs]
     wanted = mnemonic and mnemonic.upper()
-    rows = coverage.merged(row for found, _ in measured for row in found)
+    rows = trace.merged(row for found, _ in measured for row in found)
     rows = [row for row in rows if wanted in (None, row["mnemonic"])]
     ended = ", ".join(end for _, end in measured)
     if as_json:
@@ -214,11 +214,11 @@ def _measured(path: Path, allow_outside: bool) -> tuple[list[dict[str, Any]], st
     A PROGRAM.toml or folder and an .npz case are run; any other file is what processes with
     $BHEMU_COVERAGE wrote. InputError when it cannot be read.
     """
-    from bhemu.debug import coverage
+    from bhemu.debug import trace
 
     if path.suffix not in (".toml", ".npz") and not files.is_folder(path):
         try:
-            rows = coverage.read(path)
+            rows = trace.read(path)
             if not all(isinstance(row["fields"], dict) for row in rows):
                 raise ValueError("fields is no object")
             return rows, "a file of a test suite"
@@ -249,13 +249,13 @@ def _case(path: Path) -> "Program":
 
 
 def _run(program: "Program") -> tuple[list[dict[str, Any]], str]:
-    from bhemu.debug import coverage
+    from bhemu.debug import trace
     from bhemu.launch import launch
 
-    with coverage.noting() as noted:
+    with trace.noting() as noted:
         machine = launch(program)
         try:
             ended = machine.run().reason
         except BhemuError as problem:
             ended = f"{problem.rule}: {problem.message}"
-    return list(coverage.rows(noted)), ended
+    return list(trace.rows(noted)), ended

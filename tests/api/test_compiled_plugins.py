@@ -157,7 +157,7 @@ def test_compiled_and_python_functions_go_together_and_end() -> None:
 
 def test_words_compiled_while_they_are_told_are_told_on() -> None:
     """Coverage observes in Python what a compiled function is told; each ends by itself."""
-    from bhemu.debug.coverage import Coverage
+    from bhemu.debug.trace import Coverage
 
     tile, seen = Program.load(ELFS / "add1").launch(), np.zeros(1, np.int64)
     cover = Coverage(tile)

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from unit_runner import push
 
 from bhemu.cli import isa, main
-from bhemu.debug import coverage
+from bhemu.debug import trace
 from bhemu.errors import Undefined
 from bhemu.machine.tile import Tile
 from bhemu.tensix.insn import instructions
@@ -20,20 +20,20 @@ ROOT = Path(__file__).parents[2]
 ADD1 = ROOT / "elfs" / "add1"
 
 
-def used(tile: Tile, cover: coverage.Coverage, *words: tuple[str, dict[str, int]]) -> list[str]:
+def used(tile: Tile, cover: trace.Coverage, *words: tuple[str, dict[str, int]]) -> list[str]:
     """Modes of words pushed to thread 1, as text with their counts."""
     for mnemonic, fields in words:
         push(tile, 1, mnemonic, **fields)
     tile.run()
     return [
         f"{row['mnemonic']} {row['count']} {row['fields']} {row['formats']}"
-        for row in coverage.rows([cover.notes])
+        for row in trace.rows([cover.notes])
     ]
 
 
 def test_words_are_counted_by_the_value_of_their_mode_fields() -> None:
     tile = Tile()
-    cover = coverage.Coverage(tile)
+    cover = trace.Coverage(tile)
     moved = {"instr_mod1": 2, "lreg_dest": 1}
     assert used(tile, cover, ("SFPMOV", {}), ("SFPMOV", moved), ("SFPMOV", {"lreg_dest": 3})) == [
         "SFPMOV 2 {'instr_mod1': 0} ",
@@ -43,7 +43,7 @@ def test_words_are_counted_by_the_value_of_their_mode_fields() -> None:
 
 def test_a_blocked_word_is_counted_once_and_a_refused_one_by_its_rule() -> None:
     tile = Tile()
-    cover = coverage.Coverage(tile)
+    cover = trace.Coverage(tile)
     push(tile, 1, "SEMINIT", sem_sel=1, max_value=2)
     tile.run()
     push(tile, 1, "SEMWAIT", sem_sel=1, wait_sem_cond=1, stall_res=0x1FF)
@@ -55,7 +55,7 @@ def test_a_blocked_word_is_counted_once_and_a_refused_one_by_its_rule() -> None:
     push(tile, 1, "ATGETM", mutex_index=1)
     with pytest.raises(Undefined):
         tile.run()
-    (row,) = [row for row in coverage.rows([cover.notes]) if row["rule"]]
+    (row,) = [row for row in trace.rows([cover.notes]) if row["rule"]]
     assert (row["mnemonic"], row["rule"], row["count"]) == ("ATGETM", "MUTEX-INDEX", 0)
 
 
@@ -65,7 +65,7 @@ def test_the_run_is_the_same_with_and_without() -> None:
     for observed in (False, True):
         tile = Tile()
         if observed:
-            coverage.Coverage(tile)
+            trace.Coverage(tile)
         for i in range(20):
             push(tile, i % 3, "SFPLOADI", imm16=i, lreg_ind=i % 8)
         tile.run()
@@ -102,7 +102,7 @@ def test_a_test_suite_writes_a_file(tmp_path: Path) -> None:
         "for i in range(2):\n t = Tile()\n"
         " t.core['brisc'].write32(0xFFE40000, assemble('SFPMOV', instr_mod1=1))\n t.run()\n"
     )
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), coverage.VARIABLE: str(path)}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), trace.VARIABLE: str(path)}
     for _ in range(2):
         subprocess.run([sys.executable, "-c", text], env=environment, check=True)
     result = CliRunner().invoke(main, ["isa", "--coverage", str(path)])
