@@ -7,16 +7,16 @@ from bhemu.tensix.units.unpack import nop, unpacr
 from bhemu.tensix.units.vector import (
     arith,
     cc,
-    configure,
     convert,
     integer,
     loadstore,
     macro,
+    schedule,
 )
 from bhemu.tensix.units.vector import move as vector_move
 
 MODULES = (
     *(cfg, counters, memory, scalar, sync, unpacr, nop, pacr, output),
     *(clear, matmul, move, pool),
-    *(arith, cc, configure, convert, integer, loadstore, macro, vector_move),
+    *(arith, cc, convert, integer, loadstore, macro, schedule, vector_move),
 )
