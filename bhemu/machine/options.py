@@ -9,7 +9,7 @@ from bhemu import arguments
 from bhemu.errors import InputError
 from bhemu.program.options import ENGINES, REFERENCES, Lateness, declared, lateness
 from bhemu.tensix import rules
-from bhemu.tensix.prng import DOWN, RANDOM, REFUSED, UP
+from bhemu.tensix.lanes import DOWN, RANDOM, REFUSED, UP
 
 UB = {"error": rules.UB_ERROR, "warn": rules.UB_WARN, "silicon": rules.UB_SILICON}
 REFERENCE = dict(

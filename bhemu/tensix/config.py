@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bhemu.jit.subset import njit
-from bhemu.tensix import dest, prng, spaces, state
+from bhemu.tensix import dest, lanes, spaces, state
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.config_fields import (
     STATE_RESET_EN,
@@ -126,8 +126,8 @@ def write(s: Any, b: Any, word: Any, value: Any, agent: Any) -> None:
             s.cfg[b, i] = np.uint32(0)
             s.cfg_by[b, i] = np.uint32(agent)
     elif word == _PRNG_SEED:
-        prng.seed(s, value)
-        prng.start(s, value)
+        lanes.seed_random(s, value)
+        lanes.start_rounding(s, value)
     elif word == IC_INVALIDATE:
         state.flush(s, value)
 

@@ -278,7 +278,7 @@ MEMBERS = (
     Member("detail", _i64, (6,), "words for the sentence of the status"),
     Member("ub_mode", _i64, (1,), "undefined behaviour: 0 error, 1 warn, 2 silicon"),
     Member("reference", _i64, (1,), "the reference: 0 ttsim, 1 llk, 2 isa (see rules.py)"),
-    Member("stochastic", _i64, (1,), "stochastic rounding: 0 refused, else see prng.py"),
+    Member("stochastic", _i64, (1,), "stochastic rounding: 0 refused, else see lanes.py"),
     Member("stochastic_seed", _u32, (1,), "what its generators start from"),
     Member("stochastic_state", _u32, (4,), "generators of matrix unit and packer, 1 = started"),
     Member("rule_number", _i64, (256,), "rules that were tolerated (hash table, 0 = free)"),

@@ -19,8 +19,8 @@ from unit_runner import count, run
 from bhemu.errors import InputError
 from bhemu.llk.device import options
 from bhemu.machine.tile import Tile
-from bhemu.tensix import config, prng, rules
-from bhemu.tensix.prng import DOWN, RANDOM, REFUSED, UP
+from bhemu.tensix import config, lanes, rules
+from bhemu.tensix.lanes import DOWN, RANDOM, REFUSED, UP
 from bhemu.tensix.state import State
 
 FP16, BF16, TF32, INT8 = 1, 5, 4, 14
@@ -76,7 +76,7 @@ def test_results_are_neighbours_of_the_nearest(name: str, fmt: int, wide: int) -
         lost = down != up
         assert ((random == down) | (random == up))[lost].all()
         assert (abs(random) - abs(down) <= 1)[~lost].all()
-        assert count(s, prng._MODELLED) == 1
+        assert count(s, lanes._MODELLED) == 1
         inexact += int(lost.sum())
     assert inexact or (wide and name in ("ELWADD", "ELWSUB"))
 
@@ -85,7 +85,7 @@ def test_what_the_legacy_instructions_add_is_rounded_too() -> None:
     nearest, _ = result("CONV3S1", BF16, 0, REFUSED, 1)
     for mode in (UP, DOWN):
         exact, s = result("CONV3S1", BF16, 0, mode, 1)
-        assert np.array_equal(nearest, exact) and count(s, prng._MODELLED) == 1
+        assert np.array_equal(nearest, exact) and count(s, lanes._MODELLED) == 1
 
 
 def test_integers_do_not_round() -> None:
@@ -93,7 +93,7 @@ def test_integers_do_not_round() -> None:
     for mode in (UP, DOWN, RANDOM):
         got, s = result("MVMUL", INT8, 1, mode, 3)
         assert np.array_equal(got, want)
-        assert count(s, prng._MODELLED) == 0
+        assert count(s, lanes._MODELLED) == 0
 
 
 def test_a_sum_goes_up_as_often_as_its_lost_bits_say() -> None:
@@ -180,9 +180,9 @@ def test_late_conversion_to_bfp(wide: int, out: int) -> None:
 
 def test_a_pack_that_rounds_is_noted_and_one_that_does_not_is_not() -> None:
     s, number = packed(Pack(wide=1, fmt=5, out=5), RANDOM, 1, EARLY)
-    assert number == rules.DONE and count(s, prng._MODELLED) == 1
+    assert number == rules.DONE and count(s, lanes._MODELLED) == 1
     s, number = packed(Pack(wide=1, fmt=0, out=5), RANDOM, 1, EARLY, LATE)
-    assert number == rules.DONE and count(s, prng._MODELLED) == 0
+    assert number == rules.DONE and count(s, lanes._MODELLED) == 0
 
 
 def test_opaque_datums_and_integers_are_packed_as_they_are() -> None:
@@ -198,7 +198,7 @@ def test_sums_in_l1_round_as_they_do_without() -> None:
     want = packed(p, REFUSED, 2)[0].l1
     s, number = packed(p, UP, 2, EARLY)
     assert number == rules.DONE and np.array_equal(s.l1, want)
-    assert count(s, prng._MODELLED) == 1
+    assert count(s, lanes._MODELLED) == 1
 
 
 def test_the_seed_decides_until_prng_seed_is_written() -> None:

@@ -6,7 +6,7 @@ from sfpu_runner import EDGES, MASKS, fresh, refused, same
 from unit_runner import run
 
 from bhemu.jit.subset import JIT
-from bhemu.tensix import prng
+from bhemu.tensix import lanes
 from bhemu.tensix.rules import REFERENCE_LLK, RULES, counted
 from bhemu.tensix.state import DTYPE, State
 
@@ -36,7 +36,7 @@ def test_seeding() -> None:
         return state >> 1 | (taps + 1) % 2 << 31
 
     s, state = State(), 0x12345678
-    prng.seed(s.buffer.view(DTYPE)[0] if JIT else s, state)
+    lanes.seed_random(s.buffer.view(DTYPE)[0] if JIT else s, state)
     want = [0] * 32
     for _ in range(32):
         state = step(state)

@@ -6,7 +6,7 @@ import numpy as np
 
 from bhemu.bits import Word, bits
 from bhemu.jit.subset import JIT, njit
-from bhemu.tensix import dest, prng
+from bhemu.tensix import dest, lanes
 from bhemu.tensix.banks import SRCA, SRCB
 from bhemu.tensix.dest import COLUMNS, LOW_HALF
 from bhemu.tensix.insn import FPU_STOCHASTIC, second_entry
@@ -244,7 +244,7 @@ def add_terms(s: Any, wide: Any, five_bit: Any, first: Any, add_dst: Any) -> Non
         _add_terms_16(s, FP16 if five_bit else BF16, first, add_dst)
 
 
-# Accumulate, normalise, round stochastically: arithmetic.py for the modes of prng.py.
+# Accumulate, normalise, round stochastically: arithmetic.py for the modes of lanes.py.
 #
 # Only the last rounding, that of the sum, goes by chance.  A second entry, because few programs
 # use it.
@@ -297,7 +297,7 @@ def _mantissa(s: Any, total: Any, right: Any) -> Any:
     """The magnitude of a sum shifted right by `right` (left when negative), rounded."""
     magnitude, n = np.int64(abs(total)), max(np.int64(right), np.int64(0))
     low = magnitude & ((np.int64(1) << n) - 1)
-    m = (magnitude >> n) + (prng.up(s, prng.FPU, low, n) if n and magnitude else 0)
+    m = (magnitude >> n) + (lanes.rounds_up(s, lanes.FPU, low, n) if n and magnitude else 0)
     return _U(m << max(np.int64(-right), np.int64(0)))
 
 
@@ -362,7 +362,7 @@ def add_terms_stochastic(
     s: Any, t: Any, wide: Any, five_bit: Any, first: Any, add_dst: Any
 ) -> None:
     """accumulate.add_terms, stochastically where the configuration and the options say so."""
-    if s.stochastic[0] and operands.stochastically(s, t) and prng.modelled(s):
+    if s.stochastic[0] and operands.stochastically(s, t) and lanes.rounding_modelled(s):
         add(s, t, (wide, five_bit, 1), first, np.int64(8), add_dst, np.int64(0))
     else:
         add_terms(s, wide, five_bit, first, add_dst)

@@ -6,7 +6,7 @@ import numpy as np
 
 from bhemu.bits import choice
 from bhemu.jit.subset import njit
-from bhemu.tensix import banks, formats, insn, prng, spaces, unspecified
+from bhemu.tensix import banks, formats, insn, lanes, spaces, unspecified
 from bhemu.tensix.banks import SRCA, SRCB
 from bhemu.tensix.formats import TF32
 from bhemu.tensix.insn import NO_TEXT, Instruction, bits
@@ -64,7 +64,7 @@ def _wide(s: Any, bank_a: Any, row_a: Any, bank_b: Any, row_b: Any, rows: Any) -
 @njit(forceinline=True)
 def _add_sums(s: Any, t: Any, m: Any, first: Any, rows: Any, bias: Any) -> None:
     """Sums of products to Dst; `m`: wide and five_bit of accumulate.add_sums."""
-    if s.stochastic[0] and operands.stochastically(s, t) and prng.modelled(s):
+    if s.stochastic[0] and operands.stochastically(s, t) and lanes.rounding_modelled(s):
         arithmetic.add(s, t, (m[0], m[1], 0), first, rows, 1, bias)
     else:
         arithmetic.add_sums(s, m[0], m[1], first, rows, bias)

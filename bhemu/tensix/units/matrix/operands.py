@@ -7,7 +7,7 @@ import numpy as np
 from bhemu.bits import bits, choice, flags
 from bhemu.jit.intrinsics import flat
 from bhemu.jit.subset import njit
-from bhemu.tensix import banks, config, dest, formats, insn, prng, spaces
+from bhemu.tensix import banks, config, dest, formats, insn, lanes, spaces
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.banks import SRCA, SRCB, STALE
 from bhemu.tensix.dest import COLUMNS, LOW_HALF
@@ -130,7 +130,7 @@ def style_of(s: Any, t: Any, accepted_a: Any, accepted_b: Any, int8_b: Any) -> A
     if integers(s, t):
         fits = (INT8_ONLY >> a) & (int8_b >> b) & 1
         return INT8 if fits else refuse(s, _INT8_FORMATS, fmt_a=a, fmt_b=b)
-    if s.stochastic[0] == prng.REFUSED and stochastically(s, t):
+    if s.stochastic[0] == lanes.REFUSED and stochastically(s, t):
         return _STOCHASTIC
     if (formats.FIVE_BIT >> a) & 1:
         return FIVE_BIT if a == b else refuse(s, _MIXED, fmt_a=a, fmt_b=b)

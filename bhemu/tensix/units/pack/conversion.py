@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from bhemu.jit.intrinsics import flat
 from bhemu.jit.subset import njit
-from bhemu.tensix import config, dest, formats, prng
+from bhemu.tensix import config, dest, formats, lanes
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.dest import LOW_HALF, adj32, halves, row16
 from bhemu.tensix.formats import BF16, BFP8, BFP8A, FP8, FP16, FP32, INT8, INT32, TF32, UINT16
@@ -115,7 +115,7 @@ def _unshuffle(upper: Any, lower: Any, kind: Any, values: Any) -> None:
 
 @njit
 def _unshuffle_by_chance(s: Any, cells: Any, kind: Any, values: Any) -> None:
-    """As `_unshuffle` of rows in scratch, but rounded stochastically (prng.py)."""
+    """As `_unshuffle` of rows in scratch, but rounded stochastically (lanes.py)."""
     upper, lower = cells
     p = _READING[kind]
     limit, cap, floor, down, back, least = p[5], p[6], p[7], p[9], p[10], p[11]
@@ -125,7 +125,7 @@ def _unshuffle_by_chance(s: Any, cells: Any, kind: Any, values: Any) -> None:
         v = cap if v > limit else v
         kept = v >> down
         if down and v != limit:
-            kept += prng.up(s, prng.EARLY, v & ((1 << down) - 1), down)
+            kept += lanes.rounds_up(s, lanes.EARLY, v & ((1 << down) - 1), down)
         if kept << down > limit:  # the largest number does not grow
             kept = v >> down
         kept = np.int64(0) if v < floor or kept << back < least else kept << back
@@ -336,14 +336,14 @@ def assemble(bits: Any, values: Any, data: Any) -> Any:
 
 @njit
 def assemble_by_chance(s: Any, bits: Any, values: Any, data: Any) -> Any:
-    """As `assemble`, but magnitudes are rounded to 7 bits stochastically (prng.py)."""
+    """As `assemble`, but magnitudes are rounded to 7 bits stochastically (lanes.py)."""
     shared = _shared(values)
     for j in range(16):
         v = np.int64(values[j])
         e = v >> 7 & 0xFF
         d = min(np.int64(shared) - e, np.int64(15)) + 1
         m = v & 0x7F | (0x80 if e else 0)
-        m = (m >> d) + prng.up(s, prng.LATE, m & ((1 << d) - 1), d)
+        m = (m >> d) + lanes.rounds_up(s, lanes.LATE, m & ((1 << d) - 1), d)
         m = np.int64(min(m, 127)) >> (8 - bits)
         values[j] = u32(m | ((v >> 15 & 1) << (bits - 1) if m else 0))
     _write(bits, values, data)

@@ -6,7 +6,7 @@ import numpy as np
 
 from bhemu.bits import Word, bits, choice, flags, number
 from bhemu.jit.subset import njit
-from bhemu.tensix import config, formats, insn, prng, spaces
+from bhemu.tensix import config, formats, insn, lanes, spaces
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.config_fields import Field
 from bhemu.tensix.formats import (
@@ -161,16 +161,16 @@ def zero_refused(s: Any, m: Any) -> Any:
         value = (word >> _ZERO_FIELD[i, 1]) & _ZERO_FIELD[i, 2]
         rule = _ZERO_RULE[i]
         if value and ((rule != _EARLY and rule != _LATE) or (m.accumulate or _converts(m, rule))):
-            if s.stochastic[0] == prng.REFUSED or (rule != _EARLY and rule != _LATE):
+            if s.stochastic[0] == lanes.REFUSED or (rule != _EARLY and rule != _LATE):
                 return refuse(s, _ZERO_RULE[i], value=value)
-            prng.modelled(s)
+            lanes.rounding_modelled(s)
     return 0
 
 
 @njit
 def early_by_chance(s: Any, m: Any) -> Any:
     """True when the early conversion in Mode `m` rounds stochastically, by a model."""
-    if s.stochastic[0] == prng.REFUSED or m.fmt == INT8 or m.fmt == UINT16:
+    if s.stochastic[0] == lanes.REFUSED or m.fmt == INT8 or m.fmt == UINT16:
         return False  # the last two lose no bits
     if not _converts(m, _EARLY):
         return False
@@ -180,7 +180,7 @@ def early_by_chance(s: Any, m: Any) -> Any:
 @njit
 def late_by_chance(s: Any, m: Any) -> Any:
     """True when bfp datums are rounded stochastically, by a model."""
-    if s.stochastic[0] == prng.REFUSED:
+    if s.stochastic[0] == lanes.REFUSED:
         return False
     return config.get(s, m.bank, cf.ALU_ROUNDING_MODE_Packer_srnd_en) != 0
 

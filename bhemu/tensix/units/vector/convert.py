@@ -6,7 +6,7 @@ import numpy as np
 
 from bhemu.bits import choice, number
 from bhemu.jit.subset import njit
-from bhemu.tensix import lanes, prng, spaces
+from bhemu.tensix import lanes, spaces
 from bhemu.tensix.insn import bits
 from bhemu.tensix.rules import DONE, NCB, UNSUPPORTED, error, refuse
 from bhemu.tensix.spaces import CC, LANES, lreg
@@ -237,7 +237,7 @@ def _advance(s: Any) -> None:
     for lane in range(lanes.LANES):
         out[lane] = state[lane]
         take = _U(flags[lane] | on) != _ZERO
-        state[lane] = _U(prng.step(np.int64(state[lane]))) if take else state[lane]
+        state[lane] = _U(lanes.next_random(np.int64(state[lane]))) if take else state[lane]
 
 
 @njit(inline="always")

@@ -6,7 +6,7 @@ import numpy as np
 
 from bhemu.bits import choice, number
 from bhemu.jit.subset import njit
-from bhemu.tensix import lanes, prng, spaces, taint, unspecified
+from bhemu.tensix import lanes, spaces, taint, unspecified
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.rules import (
     DONE,
@@ -70,7 +70,7 @@ def _special(s: Any, register: Any) -> None:
         for lane in range(lanes.LANES):
             s.lane_tmp[lanes.VALUE, lane] = s.prng[lane]
             if lanes.enabled(s, lane):
-                s.prng[lane] = _U(prng.step(np.int64(s.prng[lane])))
+                s.prng[lane] = _U(lanes.next_random(np.int64(s.prng[lane])))
         return
     out, value = s.lane_tmp[lanes.VALUE], _ZERO
     if register < 4:
