@@ -16,7 +16,7 @@ from elf_builder import LOCAL, Elf, Sec, Seg, Sym
 from bhemu.errors import InputError
 from bhemu.machine.saved import Snapshot
 from bhemu.memmap import L1_SIZE
-from bhemu.program import limits
+from bhemu.program import files
 from bhemu.program.input_files import read_array, read_image
 from bhemu.program.loader import place, read_elf
 from bhemu.program.schema import load_program
@@ -216,17 +216,17 @@ def test_strings_and_comments_do_not_nest(tmp_path: Path) -> None:
 def test_a_limit_that_is_no_number(monkeypatch) -> None:
     monkeypatch.setenv("BHEMU_LIMIT_ELF_BYTES", "lots")
     with pytest.raises(InputError, match="BHEMU_LIMIT_ELF_BYTES = 'lots' is no limit"):
-        limits.limit("ELF_BYTES")
+        files.limit("ELF_BYTES")
     for text, value in (("7", 7), ("2K", 2048), ("3M", 3 << 20), ("1G", 1 << 30)):
         monkeypatch.setenv("BHEMU_LIMIT_ELF_BYTES", text)
-        assert limits.limit("ELF_BYTES") == value
+        assert files.limit("ELF_BYTES") == value
 
 
 def test_every_limit_is_documented() -> None:
     text = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| `(\w+)` \| ([^|]+?) \|", text, re.MULTILINE))
-    assert rows == {name: shown(one.default) for name, one in limits.LIMITS.items()}
-    assert all(one.doc in text for one in limits.LIMITS.values())
+    assert rows == {name: shown(one.default) for name, one in files.LIMITS.items()}
+    assert all(one.doc in text for one in files.LIMITS.values())
 
 
 def shown(value: int) -> str:

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from bhemu.errors import InputError
 from bhemu.machine.tile import tile_created
 from bhemu.memmap import L1_SIZE
-from bhemu.program import dwarf, elf, files, limits, symbols
+from bhemu.program import dwarf, elf, files, symbols
 from bhemu.program.dwarf import Block, Debug, depth_of
 from bhemu.program.symbols import Symbols, whole_path
 from bhemu.riscv.formats import Branch, Jump
@@ -130,7 +130,7 @@ def _words(data: bytes, table: list[elf.Section], path: str) -> Iterator[tuple[i
         if section.flags & executable == executable:
             raw = section.bytes_of(data)
             total += len(raw) // 4
-            limits.check("DWARF_STEPS", total, f"{path}: words of code")
+            files.check_limit("DWARF_STEPS", total, f"{path}: words of code")
             for i, word in enumerate(np.frombuffer(raw[: len(raw) & ~3], "<u4").tolist()):
                 yield section.address + 4 * i, word
 
@@ -143,7 +143,7 @@ def _copies(debug: Debug, path: str) -> dict[int, int]:
         if block.function is block:
             for part in block.ranges:
                 total += (part.hi - part.lo) // 4
-                limits.check("DWARF_STEPS", total, f"{path}: words of functions and copies")
+                files.check_limit("DWARF_STEPS", total, f"{path}: words of functions and copies")
                 found |= dict.fromkeys(range(part.lo, part.hi, 4), number)
     return found
 

@@ -13,7 +13,7 @@ import pynng
 from bhemu.errors import BhemuError, InputError
 from bhemu.hosts import umd
 from bhemu.hosts.umd import Command, Device, MalformedMessage, Message, name
-from bhemu.program import limits
+from bhemu.program import files
 
 # The connection to a host that listens: dialled, greeted, watched until either side ends.
 
@@ -40,7 +40,7 @@ class Connection:
         self.on_lost: Callable[[], object] = lambda: None
         self.on_silence: Callable[[], object] = lambda: None
         self._socket = pynng.Pair1(recv_timeout=_LOOK, send_timeout=int(_PATIENCE * 1000))
-        self._socket.recv_max_size = limits.limit("MESSAGE_BYTES") + _MORE
+        self._socket.recv_max_size = files.limit("MESSAGE_BYTES") + _MORE
         self._socket.recv_buffer_size = _QUEUE
         self._socket.add_post_pipe_remove_cb(self._on_lost)
         try:

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from bhemu import errors
 from bhemu import memmap as mm
 from bhemu.errors import Assert, BhemuError, InputError, NoProgress, NotModelled
-from bhemu.program import limits
+from bhemu.program import files
 from bhemu.program.recorded import READ, WRITE, Recorder
 
 if TYPE_CHECKING:
@@ -298,7 +298,7 @@ class Device:
     def read(self, core: XY, address: int, size: int) -> bytes:
         """`size` bytes, after the chip had its rounds; any BhemuError when it stops with one."""
         if size > _SMALL:
-            limits.check("MESSAGE_BYTES", size, "bytes to read")
+            files.check_limit("MESSAGE_BYTES", size, "bytes to read")
         if self.failure is None and self._ended not in _STANDS:
             self._run()
         else:

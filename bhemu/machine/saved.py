@@ -21,7 +21,7 @@ from bhemu.noc import record as noc_saved
 from bhemu.noc.grid import XY, Grid, number_at
 from bhemu.noc.network import Network, Pages
 from bhemu.noc.record import MEMORIES, MEMORY_PAGE, MEMORY_PAGES, ChipState
-from bhemu.program import files, input_files, limits
+from bhemu.program import files, input_files
 from bhemu.program.symbols import Move, Symbols
 from bhemu.riscv import turn
 from bhemu.tensix.state import CORES, DTYPE, HALTED, MAPPED, MEMBERS, POINTERS, TIMED
@@ -177,7 +177,7 @@ def images_of(
     archive: input_files.Archive, prefix: str, about: Mapping[str, Any]
 ) -> tuple[Symbols, ...]:
     """The loaded ELFs that a saved tile names, from the arrays `prefix`0, `prefix`1, ..."""
-    most = limits.limit("ELF_BYTES")
+    most = files.limit("ELF_BYTES")
     return tuple(
         Symbols(
             archive.array(f"{prefix}{i}", most).tobytes(),

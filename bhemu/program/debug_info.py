@@ -16,7 +16,7 @@ from typing import Any
 from elftools.dwarf.dwarfinfo import DebugSectionDescriptor, DwarfConfig, DWARFInfo
 
 from bhemu.errors import InputError
-from bhemu.program import elf, limits, symbols
+from bhemu.program import elf, files, symbols
 from bhemu.program.dwarf import Gone
 from bhemu.program.elf import LONGEST_NAME, WORD, CountedBytes, DamagedError, Section
 from bhemu.text import printable
@@ -38,7 +38,7 @@ class Info(DWARFInfo):
         parameters = [name for name in inspect.signature(DWARFInfo).parameters if name != "config"]
         held = {name: _section(data, table, name) for name in parameters}
         self._size, self.steps = sum(len(one) for one, _ in held.values()), 0
-        self._most = min(limits.limit("DWARF_STEPS"), _LEAST + _PER_BYTE * self._size)
+        self._most = min(files.limit("DWARF_STEPS"), _LEAST + _PER_BYTE * self._size)
         self._texts = {name: held[name][0] for name in (_STRINGS, _LINE_STRINGS)}
         self._strings: dict[tuple[str, int], bytes] = {}
         self._ends: dict[int, int] = {}  # where the entry after one with children begins
@@ -59,7 +59,7 @@ class Info(DWARFInfo):
         """Spend steps."""
         self.steps += count
         if self.steps > self._most:
-            limits.check("DWARF_STEPS", self.steps, f"{self.path}: steps through .debug_info")
+            files.check_limit("DWARF_STEPS", self.steps, f"{self.path}: steps through .debug_info")
             raise DamagedError(f"{self._size} bytes of debug sections are read again and again")
 
     def renew(self) -> None:

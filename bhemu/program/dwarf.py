@@ -12,7 +12,7 @@ from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bhemu.errors import Call, InputError
-from bhemu.program import elf, limits
+from bhemu.program import elf, files
 from bhemu.program.elf import SHF_ALLOC, SHF_COMPRESSED, SHF_EXECINSTR, DamagedError
 from bhemu.text import printable
 
@@ -101,7 +101,7 @@ class Debug:
         self.problem = ""
         self.info: Info | None = None
         self._calls: dict[int, Inlined] = {}
-        self._left = limits.limit("DWARF_ENTRIES")
+        self._left = files.limit("DWARF_ENTRIES")
         try:
             table = elf.sections(data, path)
             self._code = _Code(table)
@@ -168,7 +168,9 @@ class Debug:
         for child in children(die):
             self._left -= 1
             if self._left < 0:
-                limits.check("DWARF_ENTRIES", limits.limit("DWARF_ENTRIES") + 1, "DWARF entries")
+                files.check_limit(
+                    "DWARF_ENTRIES", files.limit("DWARF_ENTRIES") + 1, "DWARF entries"
+                )
             if depth > _DEEPEST:
                 raise DamagedError("entries are nested too deep")
             inner = outer
@@ -246,7 +248,7 @@ def check_sizes(data: bytes, table: list[elf.Section], path: str) -> None:
             elif section.name.startswith(".z"):
                 size = int.from_bytes(raw[4:12], "big")
             total += size
-    limits.check("DWARF_BYTES", total, f"{path}: bytes of debug sections")
+    files.check_limit("DWARF_BYTES", total, f"{path}: bytes of debug sections")
 
 
 def number(die: Any, attribute: str, default: int = 0) -> int:

@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from bhemu.program import limits
+from bhemu.program import files
 from bhemu.text import printable
 
 HEADER = struct.Struct("<16sHHIIIIIHHHHHH")
@@ -114,7 +114,7 @@ def _table(data: bytes, source: str, first: int, want: int, limit: str) -> int:
         raise DamagedError("no ELF32 header")
     header = HEADER.unpack_from(data)
     offset, size, count = header[first], *header[9 if first == 5 else 11 :][:2]
-    limits.check(limit, count, source)
+    files.check_limit(limit, count, source)
     if count and size != want:
         raise DamagedError(f"{source.rpartition(': ')[2]} of {size} bytes")
     if offset + size * count > len(data):
@@ -159,10 +159,10 @@ def symbols(data: bytes, table: list[Section], source: str) -> Iterator[Symbol]:
     if not section.link < len(table) or table[section.link].kind != "SHT_STRTAB":
         raise DamagedError("the symbols have no names")
     count = len(section.bytes_of(data)) // _SYMBOL.size
-    limits.check("ELF_SYMBOLS", count, f"{source}: symbols")
+    files.check_limit("ELF_SYMBOLS", count, f"{source}: symbols")
     strings = table[section.link].bytes_of(data)
     known: dict[int, str] = {}
-    left = limits.limit("ELF_NAMES")
+    left = files.limit("ELF_NAMES")
     entries = section.bytes_of(data)[: count * _SYMBOL.size]
     for at, value, size, info, _, place in _SYMBOL.iter_unpack(entries):
         name = known.get(at)
@@ -170,8 +170,8 @@ def symbols(data: bytes, table: list[Section], source: str) -> Iterator[Symbol]:
             name = known[at] = name_at(strings, at)
             left -= len(name)
             if left < 0:
-                most = limits.limit("ELF_NAMES")
-                limits.check("ELF_NAMES", most - left, f"{source}: symbol names")
+                most = files.limit("ELF_NAMES")
+                files.check_limit("ELF_NAMES", most - left, f"{source}: symbol names")
         kind = _name_of(info & 15, _SYMBOL_KINDS)
         yield Symbol(name, value, size, kind, info >> 4 == _LOCAL, place)
 
@@ -194,12 +194,12 @@ def debug_section(data: bytes, table: list[Section], name: str, limit: str) -> b
         if len(raw) < 12 or kind != _ELFCOMPRESS_ZLIB:
             raise DamagedError(f"{section.name} is compressed by method {kind}, which is not read")
         return _inflated(raw[12:], size, section.name, limit)
-    limits.check(limit, len(raw), f"{section.name}: bytes")
+    files.check_limit(limit, len(raw), f"{section.name}: bytes")
     return raw
 
 
 def _inflated(raw: bytes, size: int, name: str, limit: str) -> bytes:
-    limits.check(limit, size, f"{name}: bytes")
+    files.check_limit(limit, size, f"{name}: bytes")
     try:
         unpacked = zlib.decompressobj().decompress(raw, size + 1)
     except zlib.error as error:

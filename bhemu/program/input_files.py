@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from bhemu.errors import InputError
 from bhemu.memmap import L1_SIZE
-from bhemu.program import files, limits, tensor
+from bhemu.program import files, tensor
 from bhemu.program.coordinates import TILE_VALUES
 from bhemu.program.toml import suggestion
 
@@ -220,7 +220,7 @@ def _pieces(path: Path) -> list[tuple[int, NDArray[np.uint8]]]:
             raise InputError(
                 f"{path}: no array {missing[0]}", hint=f"it needs {', '.join(_PIECES)}"
             )
-        most = limits.limit("ARRAY_BYTES")
+        most = files.limit("ARRAY_BYTES")
         addresses, lengths, data = (archive.array(name, most) for name in _PIECES)
     counted = all(part.dtype.kind in "iu" and part.ndim == 1 for part in (addresses, lengths))
     fits = counted and (lengths >= 0).all() and lengths.sum() == data.size

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 from bhemu import arguments
 from bhemu.errors import InputError
 from bhemu.memmap import CORE_NAMES, L1_SIZE, LOCAL_BASE, LOCAL_SIZES, TDMA_BASE
-from bhemu.program import elf, files, limits
+from bhemu.program import elf, files
 from bhemu.program.symbols import Move, Symbols
 
 LOCAL_SIZE: Mapping[str, int] = dict(zip(CORE_NAMES, LOCAL_SIZES, strict=True))
@@ -135,7 +135,7 @@ def read_elf(path: str | Path) -> Image:
     if not segments:
         raise InputError(f"{path}: no loadable segment", hint="link the program into an executable")
     moves = tuple(Move(s.vaddr, s.paddr, s.memsz) for s in segments if s.is_elsewhere)
-    symbols = _symbols(data, path.name, moves, tuple(map(limits.limit, limits.LIMITS)))
+    symbols = _symbols(data, path.name, moves, tuple(map(files.limit, files.LIMITS)))
     return Image(path, elf.HEADER.unpack_from(data)[4], segments, symbols, sections)
 
 

@@ -13,7 +13,7 @@ from struct import Struct
 from typing import Any, NamedTuple
 
 from bhemu.errors import InputError
-from bhemu.program import files, limits
+from bhemu.program import files
 
 MAGIC = b"bhemu session\n"
 VERSION = 2  # of chips that are linked; that of a chip alone is 1
@@ -120,13 +120,13 @@ def read(path: Path) -> Recorded:
 
 
 def _acts(path: Path, packed: bytes) -> Iterator[Act]:
-    most = limits.limit("SESSION_BYTES")
+    most = files.limit("SESSION_BYTES")
     try:
         whole = zlib.decompressobj()
         data = whole.decompress(packed, most + 1)
     except zlib.error as problem:
         raise InputError(f"{path}: damaged: {problem}", hint=_HINT) from problem
-    limits.check("SESSION_BYTES", len(data), f"{path}: bytes, unpacked")
+    files.check_limit("SESSION_BYTES", len(data), f"{path}: bytes, unpacked")
     at, last = 0, 0
     while at + _HEAD.size <= len(data):
         kind, x, y, size, address, number = _HEAD.unpack_from(data, at)

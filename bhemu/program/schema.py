@@ -18,7 +18,7 @@ from bhemu.memmap import (
     RISCV_DEBUG_REG_SOFT_RESET_0,
     SOFT_RESET_ALL,
 )
-from bhemu.program import comparison, coordinates, files, limits, options, recorded, tensor, toml
+from bhemu.program import comparison, coordinates, files, options, recorded, tensor, toml
 from bhemu.program.building import build_from, elf_file
 from bhemu.program.coordinates import At, check_l1, read_at
 from bhemu.program.input_files import (
@@ -128,7 +128,7 @@ def _banks(table: Table) -> tuple[int, ...]:
 def check_extent(table: Table, at: At, size: int, dram: Dram | None = None) -> None:
     """InputError when `size` bytes at `at`, or over banks, do not fit into memory."""
     if dram is not None:
-        limits.check("ARRAY_BYTES", size, f"{table.origin}: bytes of the tensor")
+        files.check_limit("ARRAY_BYTES", size, f"{table.origin}: bytes of the tensor")
         if size > _MOST_PAGES * dram.page:
             table.fail(f"{size} bytes in pages of {dram.page} are more than {_MOST_PAGES} pages")
         last = dram.end(size)

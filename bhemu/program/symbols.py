@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from bhemu.errors import InputError
 from bhemu.jit.later import Later
 from bhemu.memmap import LOCAL_BASE
-from bhemu.program import elf, limits
+from bhemu.program import elf
 from bhemu.program.elf import LONGEST_NAME, SHF_ALLOC, CountedBytes, DamagedError, Section
+from bhemu.program.files import check_limit, limit
 from bhemu.text import printable
 
 if TYPE_CHECKING:
@@ -137,13 +138,13 @@ def _headers(line: bytes, strings: dict[str, bytes]) -> Iterator[tuple[int, list
     from elftools.common.utils import struct_parse
     from elftools.dwarf.lineprogram import LineProgram
 
-    spent, most = 0, limits.limit("LINE_STEPS")
+    spent, most = 0, limit("LINE_STEPS")
 
     def take(count: int) -> None:
         nonlocal spent
         spent += count
         if spent > most:
-            limits.check("LINE_STEPS", spent, "line numbers")
+            check_limit("LINE_STEPS", spent, "line numbers")
 
     at = 0
     while at + 4 <= len(line):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, NoReturn, overload
 
 from bhemu.errors import InputError, Where
-from bhemu.program import files, limits
+from bhemu.program import files
 from bhemu.program.files import read_bytes
 
 # A table of named values read key by key, so that every mistake is named with its place.
@@ -252,7 +252,7 @@ def check_depth(text: str, source: str) -> None:
 
     The parser recurses for the first and takes the square of the length for the second.
     """
-    most = limits.limit("PROGRAM_DEPTH")
+    most = files.limit("PROGRAM_DEPTH")
     depth = parts = 0
     for token in _TOKEN.finditer(text):
         first = token[0]
@@ -265,7 +265,7 @@ def check_depth(text: str, source: str) -> None:
         elif first in "=,\n":
             parts = 0
         if depth > most or parts > most:
-            limits.check("PROGRAM_DEPTH", max(depth, parts), f"{source}: nesting")
+            files.check_limit("PROGRAM_DEPTH", max(depth, parts), f"{source}: nesting")
 
 
 # The line of a PROGRAM.toml that an error is about.

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from bhemu import __version__, arguments
 from bhemu.errors import InputError
-from bhemu.program import files, limits, toml
+from bhemu.program import files, toml
 from bhemu.program.cli_overrides import with_flags, with_options, without_expected
 from bhemu.program.options import given_in
 from bhemu.program.schema import load_program
@@ -352,7 +352,7 @@ class Plan:
             if total < self.sweep.count:
                 raise InputError(f"{self.sweep.origin}: count = {self.sweep.count} of {total} runs")
             total = self.sweep.count
-        limits.check("SWEEP_RUNS", total, f"{self.sweep.origin}: runs")
+        files.check_limit("SWEEP_RUNS", total, f"{self.sweep.origin}: runs")
 
     def _numbered(self) -> Iterator[Run]:
         sizes = [_size(self.sweep, part) for part in self.sweep.parts]

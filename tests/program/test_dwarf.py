@@ -11,7 +11,7 @@ from bhemu.errors import Assert, Call, Where, from_dict
 from bhemu.launch import launch
 from bhemu.machine.tile import Tile
 from bhemu.machine.where import backtrace
-from bhemu.program import limits
+from bhemu.program import files
 from bhemu.program.dwarf import Debug
 from bhemu.program.loader import read_elf
 from bhemu.program.schema import CoreSpec
@@ -124,7 +124,7 @@ def test_an_elf_without_it_says_so() -> None:
 
 @pytest.mark.parametrize("name", ["DWARF_BYTES", "DWARF_ENTRIES"])
 def test_it_is_read_within_limits(elf, monkeypatch, name: str) -> None:
-    assert name in limits.LIMITS
+    assert name in files.LIMITS
     monkeypatch.setenv(f"BHEMU_LIMIT_{name}", "3")
     debug = Debug(elf.read_bytes(), "k.elf")
     assert debug.blocks == []
