@@ -12,8 +12,9 @@ from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bhemu.errors import Call, InputError
-from bhemu.program import elf, files
+from bhemu.program import elf
 from bhemu.program.elf import SHF_ALLOC, SHF_COMPRESSED, SHF_EXECINSTR, DamagedError
+from bhemu.program.files import check_limit, limit
 from bhemu.text import printable
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ class Debug:
         self.problem = ""
         self.info: Info | None = None
         self._calls: dict[int, Inlined] = {}
-        self._left = files.limit("DWARF_ENTRIES")
+        self._left = limit("DWARF_ENTRIES")
         try:
             table = elf.sections(data, path)
             self._code = _Code(table)
@@ -168,8 +169,8 @@ class Debug:
         for child in children(die):
             self._left -= 1
             if self._left < 0:
-                files.check_limit(
-                    "DWARF_ENTRIES", files.limit("DWARF_ENTRIES") + 1, "DWARF entries"
+                check_limit(
+                    "DWARF_ENTRIES", limit("DWARF_ENTRIES") + 1, "DWARF entries"
                 )
             if depth > _DEEPEST:
                 raise DamagedError("entries are nested too deep")
@@ -248,7 +249,7 @@ def check_sizes(data: bytes, table: list[elf.Section], path: str) -> None:
             elif section.name.startswith(".z"):
                 size = int.from_bytes(raw[4:12], "big")
             total += size
-    files.check_limit("DWARF_BYTES", total, f"{path}: bytes of debug sections")
+    check_limit("DWARF_BYTES", total, f"{path}: bytes of debug sections")
 
 
 def number(die: Any, attribute: str, default: int = 0) -> int:
