@@ -1,4 +1,4 @@
-"""Debug and control registers of the tile, performance counters, slow path to local memories."""
+"""Debug and control registers, performance counters, the slow path to local memories, inert ones."""
 
 from typing import Any
 
@@ -10,6 +10,7 @@ from bhemu.devices.bus.window import (
     ANY,
     BY_BYTES,
     KEPT,
+    WORD,
     Effect,
     Register,
     Window,
@@ -22,9 +23,15 @@ from bhemu.memmap import (
     LOCAL_SIZES,
     LOCAL_SLOW_BASE,
     LOCAL_SLOW_END,
+    OVERLAY_BASE,
+    OVERLAY_END,
     PC_SNAPSHOT_BASE,
     PC_SNAPSHOT_END,
+    PIC_BASE,
+    PIC_END,
+    STREAM_SIZE,
 )
+from bhemu.tensix import mmio
 from bhemu.tensix.dest import HALVES
 from bhemu.tensix.frontend import put, queued
 from bhemu.tensix.in_flight import MATRIX, VECTOR
@@ -457,3 +464,50 @@ LOCAL_WINDOW = Window(
     stores=ANY | BY_BYTES,
     load_effect=Effect.CHANGES,  # a core may be storing there
 )
+
+
+# Windows without behaviour of their own: NoC overlay, interrupt controller, unused registers.
+
+
+# Registers that change nothing bhemu models: plain storage, counted, shown in the run summary.
+
+
+@njit
+def inert_load(s: Any, i: Any) -> Any:
+    """Load inert register `i` (in the order of their addresses)."""
+    s.inert_count[i] += 1
+    s.loaded[0] = s.inert[i]
+    return DONE
+
+
+@njit
+def inert_store(s: Any, i: Any, value: Any) -> Any:
+    """Store to inert register `i` the bits that it keeps."""
+    s.inert_count[i] += 1
+    s.inert[i] = np.uint32(value)
+    return DONE
+
+
+# The registers of the NoC overlay's 64 streams, 0xFFB40000 (tensix/mmio.py).
+
+
+@njit
+def overlay_load(s: Any, offset: Any) -> Any:
+    """Load a register of a stream."""
+    return mmio.stream_read(s, offset // STREAM_SIZE, offset % STREAM_SIZE >> 2)
+
+
+@njit
+def overlay_store(s: Any, offset: Any, value: Any) -> Any:
+    """Store a register of a stream."""
+    return mmio.stream_write(s, offset // STREAM_SIZE, offset % STREAM_SIZE >> 2, value)
+
+
+OVERLAY_WINDOW = Window(
+    "overlay streams", OVERLAY_BASE, OVERLAY_END, overlay_load, overlay_store, loads=WORD
+)
+
+
+# The interrupt controller, 0xFFB13000: refused by name.
+
+PIC_WINDOW = Window("PIC", PIC_BASE, PIC_END)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from bhemu import memmap as mm
 from bhemu.devices import debug_regs, niu, rules
 from bhemu.devices.bus.window import WORD, Register, Window
-from bhemu.devices.inert import overlay_load, overlay_store
+from bhemu.devices.debug_regs import overlay_load, overlay_store
 from bhemu.devices.noc_map import ETHERNET_L1_SIZE
 from bhemu.devices.rules import access_error
 from bhemu.jit.subset import njit

@@ -169,9 +169,7 @@ class Debug:
         for child in children(die):
             self._left -= 1
             if self._left < 0:
-                check_limit(
-                    "DWARF_ENTRIES", limit("DWARF_ENTRIES") + 1, "DWARF entries"
-                )
+                check_limit("DWARF_ENTRIES", limit("DWARF_ENTRIES") + 1, "DWARF entries")
             if depth > _DEEPEST:
                 raise DamagedError("entries are nested too deep")
             inner = outer

@@ -19,7 +19,7 @@ from riscv.polling_programs import DATA, FLAGS, STREAM, programs, start
 
 from bhemu import Chip, Tile
 from bhemu import memmap as mm
-from bhemu.devices import inert, niu
+from bhemu.devices import debug_regs, niu
 from bhemu.devices.bus.window import Effect
 from bhemu.jit.record import plain
 from bhemu.launch import Program
@@ -274,12 +274,14 @@ def test_a_core_wakes_for_what_the_noc_brings() -> None:
 
 def test_what_is_compared_afterwards_loads_without_effect() -> None:
     """The windows that polling.py looks into declare it, and the addresses are theirs."""
-    for window in (inert.WINDOW, niu.NOC0, niu.NOC1):
+    for window in (debug_regs.OVERLAY_WINDOW, niu.NOC0, niu.NOC1):
         assert window.load_effect is Effect.NONE
         assert all(register.effect is Effect.NONE for register in window.registers)
         for address in (window.low, window.high - 4):
             assert polling._is_known(0, address)
-    windows = sorted((window.low, window.high) for window in (inert.WINDOW, niu.NOC0, niu.NOC1))
+    windows = sorted(
+        (window.low, window.high) for window in (debug_regs.OVERLAY_WINDOW, niu.NOC0, niu.NOC1)
+    )
     assert windows[0][1] == windows[1][0] and windows[1][1] == windows[2][0]
     for other in (windows[0][0] - 4, windows[2][1], mm.DEBUG_BASE, mm.PC_BUF_BASE):
         assert not polling._is_known(0, other)

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bhemu import memmap as mm
-from bhemu.devices import inert, rules
+from bhemu.devices import debug_regs, rules
 from bhemu.devices.bus.address_map import ETHERNET, INERT, MODULE_OF, WINDOWS
 from bhemu.devices.bus.window import (
     AFTER_WORDS,
@@ -144,8 +144,8 @@ class _Text:
         if register.inert:
             i = list(INERT.values()).index(register)
             if self._store:
-                return f"value &= {register.mask:#x}", self._call(inert.store, i=i)
-            return (self._call(inert.load, i=i),)
+                return f"value &= {register.mask:#x}", self._call(debug_regs.inert_store, i=i)
+            return (self._call(debug_regs.inert_load, i=i),)
         if way is KEPT:
             word = f"s.{self._window.storage}[offset >> 2]"
             move = f"{word} = np.uint32(value)" if self._store else f"s.loaded[0] = {word}"
