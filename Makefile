@@ -107,7 +107,7 @@ mutate: setup
 # LEVEL=x86-64-v3: for those processors only (bhemu/jit/host.py, CARRIED)
 wheel: $(ZIG)
 	rm -rf build dist bhemu/data/*.code bhemu/data/*.so
-	$(BIN)/python -c 'from bhemu.hosts import libbhemu; libbhemu.path()'
+	$(BIN)/python -c 'from bhemu.hosts import simulator; simulator.library()'
 	$(BIN)/python scripts/make_objects.py bhemu/data $(if $(LEVEL),--level $(LEVEL))
 	$(BIN)/pip wheel -q --disable-pip-version-check --no-deps -w dist .; \
 	  status=$$?; rm -f bhemu/data/*.code; exit $$status
@@ -115,7 +115,7 @@ wheel: $(ZIG)
 # The library that hosts load in place of a card (docs/hosts.md); made anew from its sources
 library: setup
 	rm -f bhemu/data/*.so
-	$(BIN)/python -c 'from bhemu.hosts import libbhemu; libbhemu.path()'
+	$(BIN)/python -c 'from bhemu.hosts import simulator; simulator.library()'
 
 # With the code for this machine, which is all that can be tried here.
 wheel-own: $(RUNTIME)

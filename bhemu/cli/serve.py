@@ -381,7 +381,7 @@ def simulator_command(folder: Path | None, library: bool, **values: Any) -> int:
     soc_descriptor.yaml. The other options are those that `bhemu serve` gets from run.sh. Without
     FOLDER `--library` keeps one where compiled code is kept.
     """
-    from bhemu.hosts import libbhemu, simulator
+    from bhemu.hosts import simulator
     from bhemu.jit.cache import root
 
     if folder is None and not library:
@@ -391,20 +391,20 @@ def simulator_command(folder: Path | None, library: bool, **values: Any) -> int:
     if (values["profile"] or values["check"]) and values["record"] is None:
         given += ["--record", str(place.resolve() / _LAST)]
     if library:
-        simulator.write(place, given, root(), libbhemu.path(), chips=values["chips"])
-        output.say(place.resolve() / libbhemu.NAME)
+        simulator.write(place, given, root(), simulator.library(), chips=values["chips"])
+        output.say(place.resolve() / simulator.LIBRARY)
         return EXIT_OK
     check_packages()
     at = shlex.quote(str(place.resolve()))
     try:
-        found = libbhemu.path()
+        found = simulator.library()
     except InputError as problem:
         simulator.write(place, given, root())
-        output.say(f"without {libbhemu.NAME}: {problem.message}", err=True)
+        output.say(f"without {simulator.LIBRARY}: {problem.message}", err=True)
         output.say(f"TT_METAL_SIMULATOR={at} TT_METAL_SLOW_DISPATCH_MODE=1 python program.py")
     else:
         simulator.write(place, given, root(), found, chips=values["chips"])
-        put = shlex.quote(str(place.resolve() / libbhemu.NAME))
+        put = shlex.quote(str(place.resolve() / simulator.LIBRARY))
         output.say(f"TT_METAL_SIMULATOR={put} python program.py")
     output.say(f"tt-exalens -s {at}")
     return EXIT_OK

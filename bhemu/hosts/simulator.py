@@ -1,18 +1,83 @@
-"""A simulator folder as UMD expects it: run.sh, which starts `bhemu serve`, and the descriptor."""
+"""A simulator folder as UMD expects it: run.sh, which starts `bhemu serve`, descriptor, library."""
 
+import hashlib
+import importlib.util
+import platform
 import shlex
+import shutil
+import subprocess
 import sys
 import sysconfig
+import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import bhemu
 from bhemu.devices.noc_map import COLUMNS, DRAM, L2CPU, ROUTER, ROWS, SECURITY
 from bhemu.errors import InputError
-from bhemu.hosts import libbhemu
+from bhemu.jit import cache
 from bhemu.memmap import L1_SIZE
 from bhemu.noc.grid import ARC_AT, BANKS, ETHERNET_COLUMNS, PCIE_AT, PORTS, Grid
 from bhemu.program import files
+from bhemu.system import whole_file
+
+# libbhemu.so, which hosts load in place of a card: its C sources, and how it comes to be.
+
+LIBRARY = "libbhemu.so"
+_SOURCES = Path(__file__).parent / "libbhemu"
+_TARGET = "x86_64-linux-gnu.2.28"  # the oldest C library that Pythons with wheels of ttnn need
+_DATA = Path(bhemu.__file__).parent / "data"
+_FLAGS = ("-shared", "-fPIC", "-O2", "-std=c11", "-Wall", "-Wextra", "-fvisibility=hidden", "-s")
+_OF_ZIG = ("-target", _TARGET, "-Werror", "-fno-sanitize=all")
+
+
+def build_library(
+    to: Path, compiler: Sequence[str] = (sys.executable, "-m", "ziglang", "cc")
+) -> None:
+    """Compile the library; RuntimeError with what the compiler says.
+
+    ziglang's compiler makes one for all machines, another compiler one for this machine.
+    """
+    flags = (*_FLAGS, *(_OF_ZIG if "ziglang" in compiler else ()))
+    sources = [str(path) for path in sorted(_SOURCES.glob("*.c"))]
+    command = [*compiler, *flags, "-o", str(to), *sources, "-ldl", "-lpthread"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+
+
+def library() -> Path:
+    """The library for this machine, made from the sources in libbhemu/; its name says which.
+
+    A wheel carries it. Else it is made when it is first wanted, by ziglang in the package, or by
+    the machine's `cc` in the cache. InputError where there is none.
+    """
+    if sys.platform != "linux" or platform.machine() != "x86_64":
+        text = f"there is no {LIBRARY} for {sys.platform} on {platform.machine()}"
+        raise InputError(text, hint="TT_METAL_SIMULATOR=FOLDER needs none")
+    digest = hashlib.sha256()
+    for source in sorted(_SOURCES.glob("*.[ch]")):
+        digest.update(source.read_bytes())
+    made = _DATA / f"libbhemu-x86_64-{digest.hexdigest()[:12]}.so"
+    if made.exists():
+        return made
+    if importlib.util.find_spec("ziglang") is not None:
+        return _made(made)
+    compiler, own = shutil.which("cc"), cache.root() / made.name
+    if compiler is None and not own.exists():
+        text = f"this installation has no {LIBRARY}, and there is no compiler for it"
+        raise InputError(text, hint="pip install ziglang==0.17.0, or install a C compiler (cc)")
+    return own if own.exists() else _made(own, [str(compiler)])
+
+
+def _made(to: Path, *compiler: Sequence[str]) -> Path:
+    with tempfile.TemporaryDirectory() as folder:
+        part = Path(folder) / LIBRARY
+        build_library(part, *compiler)
+        data = part.read_bytes()
+    whole_file.write(to, lambda file: file.write(data), mode=0o755)
+    return to
+
 
 # soc_descriptor.yaml: the chip as a host sees it.
 #
@@ -94,7 +159,7 @@ def write(
         run.chmod(0o755)
         if library is not None:
             content = library.read_bytes()
-            put = folder / libbhemu.NAME
+            put = folder / LIBRARY
             files.write_whole(put, lambda file: file.write(content), "simulator")
     except (OSError, ValueError) as problem:  # ValueError: a NUL in the name
         reason = getattr(problem, "strerror", None) or problem

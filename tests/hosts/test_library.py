@@ -15,7 +15,7 @@ import pytest
 from hosts.conftest import soon
 
 from bhemu.errors import InputError
-from bhemu.hosts import libbhemu, simulator
+from bhemu.hosts import simulator
 from bhemu.hosts.shared import HEAD, LAYOUT, MAGIC, SIZE
 from bhemu.jit.cache import root
 from bhemu.launch import Program
@@ -29,13 +29,13 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="a library for L
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("library") / "chip"
-    simulator.write(made, [], root(), libbhemu.path())
+    simulator.write(made, [], root(), simulator.library())
     return made
 
 
 def host(folder: Path, scenario: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, HOST, folder / libbhemu.NAME, scenario],
+        [sys.executable, HOST, folder / simulator.LIBRARY, scenario],
         capture_output=True,
         text=True,
         env={**os.environ, "NO_COLOR": "1", **environment},
@@ -74,7 +74,7 @@ def test_windows_lead_to_memory_and_registers(folder: Path) -> None:
 
 
 def test_two_chips_are_two_devices_in_one_clock(tmp_path: Path) -> None:
-    simulator.write(tmp_path, ["--chips", "2"], root(), libbhemu.path(), chips=2)
+    simulator.write(tmp_path, ["--chips", "2"], root(), simulator.library(), chips=2)
     devices, own, linked, even, *again = lines(tmp_path, "two")
     assert devices == "0xb1401e52 0xb1401e52 0xffffffff 0x11"
     assert own == f"True b'chip 0' {bytes(16)}"
@@ -85,7 +85,7 @@ def test_two_chips_are_two_devices_in_one_clock(tmp_path: Path) -> None:
 
 def test_four_chips_are_a_ring(tmp_path: Path) -> None:
     """What each end of a link sends is at the other one, and each chip has two neighbours."""
-    simulator.write(tmp_path, ["--chips", "4"], root(), libbhemu.path(), chips=4)
+    simulator.write(tmp_path, ["--chips", "4"], root(), simulator.library(), chips=4)
     ends = links(4)
     named = " ".join(f"{chip}.{channel}" for chip, channel in ends)
     for line in lines(tmp_path, "every_link", LINKS=named):
@@ -110,7 +110,7 @@ def test_soft_resets_wait_for_the_next_message(folder: Path, tmp_path: Path) -> 
     """As where each access is a message, with fewer of them."""
     recorded = tmp_path / "recorded"
     for made, more in ((recorded, ["--record", str(tmp_path / "x.session")]), (tmp_path / "v", [])):
-        simulator.write(made, ["-v", *more], root(), libbhemu.path())
+        simulator.write(made, ["-v", *more], root(), simulator.library())
     few, many = host(tmp_path / "v", "resets"), host(recorded, "resets")
     assert few.stdout == many.stdout
     held, first, counted, *again, last = few.stdout.splitlines()
@@ -182,7 +182,7 @@ def test_refusal_reaches_the_host_with_its_place(folder: Path) -> None:
 def test_the_chip_whose_error_ends_the_session_is_kept(tmp_path: Path) -> None:
     state = tmp_path / "state.npz"
     given = ["--chips", "2", "--keep", str(state)]
-    simulator.write(tmp_path / "two", given, root(), libbhemu.path(), chips=2)
+    simulator.write(tmp_path / "two", given, root(), simulator.library(), chips=2)
     assert host(tmp_path / "two", "refused", CHIP="1").returncode in (4, 5)
     kept = Program.load(state).launch()
     assert (kept.network.grid.number, kept.network.grid.chips) == (1, 2)
@@ -205,7 +205,7 @@ def test_host_that_waits_in_vain_hears_what_for(folder: Path) -> None:
 
 
 def test_two_hosts_have_two_chips(folder: Path) -> None:
-    command = [sys.executable, HOST, folder / libbhemu.NAME, "running"]
+    command = [sys.executable, HOST, folder / simulator.LIBRARY, "running"]
     hosts = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     said = [one.communicate(timeout=300)[0] for one in hosts]
     assert said[0] == said[1]
@@ -216,7 +216,7 @@ def test_two_hosts_have_two_chips(folder: Path) -> None:
 def some(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A folder of one chip, and one of two."""
     given = ["--chips", str(request.param)]
-    simulator.write(tmp_path / "some", given, root(), libbhemu.path(), chips=request.param)
+    simulator.write(tmp_path / "some", given, root(), simulator.library(), chips=request.param)
     return tmp_path / "some"
 
 
@@ -237,7 +237,7 @@ def test_forked_child_whose_parent_goes_on_is_refused(folder: Path, parent: str)
 
 def test_recorded_chip_is_not_copied(tmp_path: Path) -> None:
     given = ["--record", str(tmp_path / "session")]
-    simulator.write(tmp_path / "chip", given, root(), libbhemu.path())
+    simulator.write(tmp_path / "chip", given, root(), simulator.library())
     done = host(tmp_path / "chip", "child")
     assert done.stdout.splitlines() == ["2", "True b'parent'", "0 2", "True"]
     assert "a chip that is recorded is not copied" in done.stderr
@@ -257,7 +257,7 @@ def servers(process: int) -> list[int]:
 @pytest.mark.parametrize("first", ["child", "parent"])
 def test_killed_hosts_that_forked_leave_no_emulator(folder: Path, first: str) -> None:
     process = subprocess.Popen(
-        [sys.executable, HOST, folder / libbhemu.NAME, "killed_child"],
+        [sys.executable, HOST, folder / simulator.LIBRARY, "killed_child"],
         stdout=subprocess.PIPE,
         text=True,
     )
@@ -292,7 +292,9 @@ def test_script_of_another_is_asked_how_many_chips_there_are(some: Path) -> None
 
 def test_host_that_is_killed_leaves_no_emulator(some: Path) -> None:
     process = subprocess.Popen(
-        [sys.executable, HOST, some / libbhemu.NAME, "killed"], stdout=subprocess.PIPE, text=True
+        [sys.executable, HOST, some / simulator.LIBRARY, "killed"],
+        stdout=subprocess.PIPE,
+        text=True,
     )
     with process:
         assert process.stdout is not None
@@ -310,7 +312,7 @@ def test_emulator_that_is_killed_ends_the_host(some: Path) -> None:
 
 
 def test_library_without_its_script_says_what_to_do(folder: Path, tmp_path: Path) -> None:
-    shutil.copy(folder / libbhemu.NAME, tmp_path)
+    shutil.copy(folder / simulator.LIBRARY, tmp_path)
     done = host(tmp_path, "memory")
     assert done.returncode == 2
     assert "bhemu simulator FOLDER" in done.stderr
@@ -327,25 +329,25 @@ def test_library_without_its_script_says_what_to_do(folder: Path, tmp_path: Path
 def test_machine_without_ziglang_makes_the_library_with_its_own_compiler(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(libbhemu, "_DATA", tmp_path)
-    monkeypatch.setattr(libbhemu, "root", lambda: tmp_path / "cache")
-    monkeypatch.setattr(libbhemu.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(simulator, "_DATA", tmp_path)
+    monkeypatch.setattr(simulator.cache, "root", lambda: tmp_path / "cache")
+    monkeypatch.setattr(simulator.importlib.util, "find_spec", lambda name: None)
     (tmp_path / "cache").mkdir()
-    made = libbhemu.path()
+    made = simulator.library()
     assert made.parent == tmp_path / "cache"
     simulator.write(tmp_path / "chip", [], root(), made)
-    monkeypatch.setattr(libbhemu.shutil, "which", lambda name: None)
-    assert libbhemu.path() == made
+    monkeypatch.setattr(simulator.shutil, "which", lambda name: None)
+    assert simulator.library() == made
     made.unlink()
     with pytest.raises(InputError, match="no compiler for it"):
-        libbhemu.path()
+        simulator.library()
     monkeypatch.undo()
     assert lines(tmp_path / "chip", "memory")[0] == "0xb1401e52"
 
 
 def test_loaded_copy_finds_the_folder_of_the_simulator(folder: Path, tmp_path: Path) -> None:
-    shutil.copy(folder / libbhemu.NAME, tmp_path)
-    where = str(folder / libbhemu.NAME)
+    shutil.copy(folder / simulator.LIBRARY, tmp_path)
+    where = str(folder / simulator.LIBRARY)
     assert lines(tmp_path, "arc", TT_METAL_SIMULATOR=where)
 
 
@@ -354,7 +356,7 @@ def test_no_room_is_an_error(folder: Path) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
 
     done = subprocess.run(
-        [sys.executable, HOST, folder / libbhemu.NAME, "memory"],
+        [sys.executable, HOST, folder / simulator.LIBRARY, "memory"],
         capture_output=True,
         text=True,
         preexec_fn=limit,
@@ -366,14 +368,14 @@ def test_no_room_is_an_error(folder: Path) -> None:
 
 
 def test_poison_is_refused(tmp_path: Path) -> None:
-    simulator.write(tmp_path / "chip", ["--poison", "ff"], root(), libbhemu.path())
+    simulator.write(tmp_path / "chip", ["--poison", "ff"], root(), simulator.library())
     done = host(tmp_path / "chip", "memory")
     assert done.returncode == 2
     assert "poison" in done.stderr
 
 
 def test_layout_is_the_one_of_the_header() -> None:
-    text = (Path(libbhemu.__file__).parent / "libbhemu.h").read_text()
+    text = (Path(simulator.__file__).parent / "libbhemu" / "libbhemu.h").read_text()
     numbers = {name: int(n, 0) for name, n in re.findall(r"\b([A-Z0-9_]+) = (0x\w+|\d+)\b", text)}
     held = {"MAGIC": MAGIC, "LAYOUT": LAYOUT, "TILES": TILES, "L1_SIZE": L1_SIZE}
     held["SOFT_RESET"] = DEBUG_BASE + RISCV_DEBUG_REG_SOFT_RESET_0

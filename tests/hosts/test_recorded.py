@@ -16,7 +16,7 @@ from hosts import library_host
 
 from bhemu import Chip
 from bhemu.errors import InputError
-from bhemu.hosts import libbhemu, simulator
+from bhemu.hosts import simulator
 from bhemu.hosts.umd import Device
 from bhemu.jit.cache import root
 from bhemu.launch import Launched, Program
@@ -206,9 +206,9 @@ def test_another_file_is_kept(tmp_path: Path) -> None:
 @pytest.mark.parametrize("scenario", ["running", "dma", "arc"])
 def test_a_host_that_loads_the_library_is_recorded(scenario: str, tmp_path: Path) -> None:
     session = tmp_path / "of.session"
-    simulator.write(tmp_path / "chip", ["--record", str(session)], root(), libbhemu.path())
+    simulator.write(tmp_path / "chip", ["--record", str(session)], root(), simulator.library())
     done = subprocess.run(
-        [sys.executable, library_host.__file__, tmp_path / "chip" / libbhemu.NAME, scenario],
+        [sys.executable, library_host.__file__, tmp_path / "chip" / simulator.LIBRARY, scenario],
         capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -231,8 +231,13 @@ def linked(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """The sessions of two chips, one of which sends the other a packet."""
     folder = tmp_path_factory.mktemp("linked")
     given, session = ["--chips", "2", "--record"], str(folder / "two.session")
-    simulator.write(folder / "chips", [*given, session], root(), libbhemu.path(), chips=2)
-    command = [sys.executable, library_host.__file__, str(folder / "chips" / libbhemu.NAME), "two"]
+    simulator.write(folder / "chips", [*given, session], root(), simulator.library(), chips=2)
+    command = [
+        sys.executable,
+        library_host.__file__,
+        str(folder / "chips" / simulator.LIBRARY),
+        "two",
+    ]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     return [Path(f"{session}.chip{n}") for n in range(2)]
 
@@ -342,7 +347,7 @@ def test_a_session_is_profiled_when_it_is_over(tmp_path: Path) -> None:
         [sys.executable, "-m", "bhemu", "simulator", str(folder), "--profile"], check=True
     )
     done = subprocess.run(
-        [sys.executable, library_host.__file__, folder / libbhemu.NAME, "running"],
+        [sys.executable, library_host.__file__, folder / simulator.LIBRARY, "running"],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert done.stderr == ""
@@ -437,7 +442,7 @@ def test_a_session_is_checked_when_it_is_over(tmp_path: Path) -> None:
     command, report = [sys.executable, library_host.__file__], folder / "last.session.check.txt"
 
     def host(scenario: str) -> str:
-        line = [*command, folder / libbhemu.NAME, scenario]
+        line = [*command, folder / simulator.LIBRARY, scenario]
         return subprocess.run(line, capture_output=True, text=True, check=True).stderr
 
     assert host("memory") == ""  # no core runs in it
