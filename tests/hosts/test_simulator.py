@@ -11,8 +11,7 @@ from click.testing import CliRunner, Result
 from hosts.conftest import Host, soon
 
 from bhemu.cli import main
-from bhemu.hosts import simulator
-from bhemu.hosts.simulator import soc_descriptor
+from bhemu.hosts.simulator import library, soc_descriptor
 from bhemu.hosts.umd import Command, Message
 from bhemu.jit.cache import root
 from bhemu.memmap import L1_SIZE
@@ -56,7 +55,7 @@ def test_the_folder(tmp_path: Path) -> None:
 def test_the_library_alone(tmp_path: Path) -> None:
     kept = Path(simulator("--library").output.strip())
     assert kept == root() / "simulator" / "libbhemu.so"
-    assert kept.read_bytes() == simulator.library().read_bytes()
+    assert kept.read_bytes() == library().read_bytes()
     there = Path(simulator(tmp_path / "there", "--library", "--ub", "warn").output.strip())
     assert there == tmp_path / "there" / "libbhemu.so"
     assert "--ub warn" in (there.parent / "run.sh").read_text()

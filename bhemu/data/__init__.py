@@ -1,1 +1,0 @@
-"""Data files that the package ships."""
