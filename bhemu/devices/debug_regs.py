@@ -1,4 +1,4 @@
-"""Debug and control registers, performance counters, the slow path to local memories, inert ones."""
+"""Debug and control registers, performance counters, slow path to local memories, inert ones."""
 
 from typing import Any
 
