@@ -10,6 +10,7 @@ from bhemu.launch import Launched, RunResult
 from bhemu.machine.hang.explore import livelock
 from bhemu.machine.hang.graph import NOT_FOUND, no_progress
 from bhemu.machine.machine import Chip
+from bhemu.machine.tile import Tile
 from bhemu.program import schema, toml
 from bhemu.program.coordinates import XY
 from bhemu.why import arguments, checks, late_run, saved_state
@@ -68,7 +69,7 @@ def findings(asked: Context, target: Launched, error: BhemuError | None) -> list
     if error is not None and error.where is not None:
         asked.touched.append((error.where, target.clock))
     if isinstance(error, NoProgress):
-        symptom = [_hang(asked, error, symptom[0])]
+        symptom = [_hang(asked, tile, error, symptom[0])]
     found = [*_too_short(asked, error), *overwritten.arguments(asked), *arguments.missing(asked)]
     if tile is not None:  # which is taken back in time by what comes now
         found += [*overwritten.setter(asked, error), *overwritten.code(tile, asked.program)]
@@ -102,14 +103,17 @@ def _too_short(asked: Context, error: BhemuError | None) -> Iterator[Finding]:
         yield Finding("program", "error", text, who, {}, proof, "raise the limit")
 
 
-def _hang(asked: Context, error: NoProgress, found: Finding) -> Finding:
+def _hang(asked: Context, tile: Tile | None, error: NoProgress, found: Finding) -> Finding:
     """A hang with what is known of it besides who waits for whom."""
+    stores = [] if tile is None else [*overwritten.awaited(tile, error)]
     ended = [*left_pages(asked, error)]
-    hang = of_one_hang(found, ended)
+    hang = of_one_hang(found, [*stores, *ended])
     root = next(iter(getattr(error.graph, "waiters", ())), None)
     for one in (one for one in ended if one.victim == who_waits(root)):
         text = hang.text.removesuffix(NOT_FOUND)
         hang = replace(hang, text=f"{text}; {one.text.partition('; ')[2]}")
+    if stores:  # what was waited for had come
+        return replace(hang, culprit=stores[0].culprit, victim=hang.culprit)
     return hang
 
 

@@ -22,6 +22,7 @@ BUGS = {bug.name: bug for bug in planted.bugs()}
         ("ends with increments under way", "barriers"),
         ("writer waits some time", "races"),
         ("credit before the page has left", "transfers"),
+        ("pages of half a tile", "buffers"),
     ],
 )
 def test_a_check_names_the_origin(

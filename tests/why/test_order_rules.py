@@ -67,21 +67,6 @@ def counting(to: int) -> list[Line]:
     return [store(COUNT, n) for n in range(1, to + 1)]
 
 
-def test_a_count_that_is_not_reached_names_who_made_the_number(tmp_path: Path) -> None:
-    """And not who has counted on: no value on the way would have ended the wait."""
-    more: list[Line] = [*waiting(3), store(OUT, 1)]
-    paths = []
-    for kind, to in (("bad", 2), ("twin", 3)):
-        kernels: dict[str, list[Line]] = {"trisc0": more, "brisc": counting(to)}
-        inputs, outputs = {COUNT: [0]}, {OUT: [1]}
-        paths.append(folder(tmp_path / kind, kernels, inputs=inputs, outputs=outputs))
-    hang = found(paths[0])[0]
-    assert hang["check"] == "waiting"
-    assert any("waits until L1 0x20100 is 0x3; others" in line for line in hang["evidence"])
-    assert not any("overwrote" in line for line in hang["evidence"])
-    assert found(paths[1]) == []
-
-
 def test_a_word_that_was_there_and_is_overwritten_is_still_named(tmp_path: Path) -> None:
     kernels: dict[str, list[Line]] = {
         "trisc0": [*waiting(3), store(OUT, 1)],

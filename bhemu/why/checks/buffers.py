@@ -227,7 +227,8 @@ class _Look:
     """Follows the events of one tile."""
 
     def __init__(self, context: Context, part: TileSpec, tile: Tile) -> None:
-        self._tile = tile
+        self._context, self._tile = context, tile
+        self._lengths: dict[int, set[int]] = {}  # of requests to each buffer
         rows = [
             {row.file for one in core.images for row in one.rows} for core in tile.core.values()
         ]
@@ -247,10 +248,17 @@ class _Look:
                 owners.setdefault(event.kind, set()).add(event.who)
         said: set[tuple[int, int]] = set()
         for event in events:
+            if event.kind in ("reads", "writes") and event.thread is None:
+                self._lengths.setdefault(self._index(event), set()).add(event.high - event.low)
+        for event in events:
             for buffer, (by, text, advice) in self._wrong(event):
                 if (event.core, event.pc) not in said:
                     said.add((event.core, event.pc))
-                    yield self._finding(buffer, by, text, advice)
+                    found = self._finding(buffer, by, text, advice)
+                    past = (
+                        event.kind not in COUNTS and event.high > buffer.spec.at + buffer.spec.size
+                    )
+                    yield (past and self._page(buffer, found)) or found
 
     def _wrong(self, event: Event) -> Iterator[tuple[Buffer, Wrong]]:
         if event.kind in COUNTS:
@@ -275,6 +283,30 @@ class _Look:
         things = frozenset(("buffer", buffer.spec.index, at) for at in COUNT_REGISTERS)
         ends = Ends(self._tile.xy, things, text)
         return Finding("buffers", "error", text, culprit, victim, tuple(evidence), advice, ends)
+
+    def _index(self, event: Event) -> int:
+        """The buffer in which an access begins, -1 for none."""
+        specs = [one.spec for one in self.buffers.values()]
+        return next((s.index for s in specs if s.at <= event.low < s.at + s.size), -1)
+
+    def _page(self, buffer: Buffer, found: Finding) -> Finding | None:
+        """The finding with the page size as culprit, if every request to the buffer is longer."""
+        path, lengths = self._context.program.path, self._lengths.get(buffer.spec.index, ())
+        if path is None or not lengths or min(lengths) <= buffer.spec.page:
+            return None
+        parts = self._context.program.placed()
+        number = next(
+            n
+            for n, one in enumerate(one for part in parts for one in part.buffers)
+            if one is buffer.spec
+        )
+        table = "tile.buffer" if self._context.program.tiles else "buffer"
+        line = toml.line_of_key(path, table, number, "page")
+        text = f"a page of buffer {buffer.spec.index} has {buffer.spec.page} bytes, and every"
+        text += f" request to it {min(lengths)} or more"
+        who = place(Where(file=path.name, line=line), None)
+        evidence = (*found.evidence, found.text)
+        return replace(found, text=text, culprit=who, victim=found.culprit, evidence=evidence)
 
     def _where(self, event: Event) -> Where:
         """Its line; in a header that several cores use, the line that calls it."""

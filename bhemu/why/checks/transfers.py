@@ -25,6 +25,8 @@ from bhemu.why.order.tiles import FAR, Tiles
 from bhemu.why.steps import Act, Blame, Instruction, Step, Word, maker
 from bhemu.why.witness import Pair, PairFinding, with_late_runs
 
+_FLIT = 64  # bytes that the NoC moves at once
+
 
 @dataclass(frozen=True)
 class Passed:
@@ -161,6 +163,14 @@ class Disorder:
                 "because the other tile may have changed the word by then",
                 "store to it before the other tile is told to go on",
             )  # fmt: skip
+        if (few := self._shared()) is not None:
+            write = first if first.write else self.second
+            return self._blame(
+                write.home, write.step,
+                f"because both have only {few} bytes there in common: one of both has the wrong"
+                " address or length",
+                "compare the addresses and lengths on both sides",
+            )  # fmt: skip
         if (told := self._told()) is not None:
             return self._blame(
                 told.tile, told.step, f"because what it has {self._unfinished()} by then",
@@ -185,6 +195,24 @@ class Disorder:
 
     def _blame(self, home: int, step: Step, text: str, advice: str) -> Blame:
         return Blame(Act(self.walk.tiles[home], step), text, advice)
+
+    def _shared(self) -> int | None:
+        """How many bytes both requests have in common, if that is a small part of each."""
+        ranges = [self._range(side) for side in (self.first, self.second)]
+        both = max(low for low, _ in ranges), min(high for _, high in ranges)
+        few = both[1] - both[0]
+        return few if all(low + _FLIT < high and few < _FLIT for low, high in ranges) else None
+
+    def _range(self, side: Side) -> tuple[int, int]:
+        """What a side accesses; of a core that looks at data before it sends them all of these."""
+        sent = side.sent
+        if sent is None:
+            own = [one for one in self.walk.sent[side.home] if one.core == side.owner]
+            later = [one for one in own if one.epoch >= side.epoch and not one.reads]
+            sent = next((o for o in later if o.own[0] <= self.place < o.own[1]), None)
+        if sent is None:
+            return self.place, self.place + 4
+        return sent.own if side.write == sent.reads else sent.remote
 
     def _unfinished(self) -> str:
         sent = self.first.sent

@@ -158,6 +158,9 @@ def _requests(s: Any, o: Any, c: Any, address: Any, sent: Any) -> Any:
     if not reads and (kind != request.WRITE or control & request.INLINE):
         return False
     agent = clocks.noc(o, c, np.int64(0 if reads else 1))
+    o.tagged[c, row[request.NOC], 0 if reads else 1, request.transaction(row)] = o.clocks[
+        agent, agent
+    ]
     one = shadow.event(s, o, agent, np.int64(reads))
     shadow.l1(o, agent, low, low + request.size(row), one, np.int64(reads))
     notes.asks(s, o, c, np.int64(reads), low, low + request.size(row))
@@ -210,11 +213,16 @@ def _answers(o: Any, c: Any, noc: Any, counter: Any) -> None:
     """A core has read a counter of answers to its requests."""
     if 0 <= counter < 64:
         o.counter_seen[c, noc, counter] = o.plain[c, c]
-    every = niu.OUTSTANDING <= counter < niu.OUTGOING
-    if counter == READ_ANSWERS or every:
+    if counter == READ_ANSWERS:
         clocks.join_agent(o, c, r.NOC + c)
-    if counter == ACKS or counter == WRITES_SENT or every:
+    if counter == ACKS or counter == WRITES_SENT:
         clocks.join_agent(o, c, r.NOC + CORES + c)
+    if niu.OUTSTANDING <= counter < niu.OUTGOING:  # those up to the last of this transaction id
+        for writes in range(2):
+            agent = r.NOC + CORES * writes + c
+            known = o.tagged[c, noc, writes, counter - niu.OUTSTANDING]
+            o.clocks[c, agent] = max(o.clocks[c, agent], known)
+        clocks.changed(o, c, True)
 
 
 @njit

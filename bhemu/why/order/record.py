@@ -168,6 +168,7 @@ MEMBERS = (
     Member("sends", _i64, (1,), "how many of all rounds"),
     Member("left", _i64, (2, 17, FAR), "by NoC and tag, then of all: what has left was read"),
     Member("answer", _i64, (2, 19, FAR), "by NoC and kind, then tag: what has been answered"),
+    Member("tagged", _i64, (CORES, 2, 2, 16), "by NoC, writes, id: the clock of the last request"),
     Member("counter_seen", _i64, (CORES, 2, 64), "clock of a core at its last look at a counter"),
     Member("received", _i64, (FAR,), "what other tiles have sent here"),
     Member("arrival", _i64, (A_VALUE + 1,), "the access of a request that arrives, its value"),

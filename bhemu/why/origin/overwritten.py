@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from bhemu.launch import data_of
 from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
 from bhemu.machine.watchpoints import Change, Span, spans
-from bhemu.memmap import L1_SIZE
+from bhemu.memmap import CORE_NAMES, L1_SIZE
 from bhemu.program.loader import Segment, read_elf
 from bhemu.program.specs import Program
 from bhemu.riscv.assembly import NOP
@@ -23,6 +24,7 @@ from bhemu.tensix.insn import decode as decode_word
 from bhemu.tensix.state import OFFSET
 from bhemu.why.check import Context
 from bhemu.why.findings import Finding, in_words, place
+from bhemu.why.order.sites import comparison
 from bhemu.why.origin.chain import Chain, Link, last_change
 
 _MOST = 4  # stores that are left out
@@ -121,6 +123,63 @@ def _changed(tile: Tile, core: str, segment: Segment) -> int | None:
     linked = np.frombuffer(segment.data[:size], "<u4")
     places = (segment.vaddr + 4 * int(n) for n in np.flatnonzero(held != linked))
     return next((at for at in places if tile.core[core].locate(at)[2]), None)
+
+
+# A hang in which a word of L1 has held what is waited for.
+
+
+class _Poll(NamedTuple):
+    """A core polls a word of L1 in a hang; `values`: what its registers hold. Core -1: the end."""
+
+    core: int
+    address: int
+    pc: int
+    values: tuple[int, ...]
+
+
+def _polls(error: NoProgress, tile: Tile) -> Iterator[_Poll]:
+    for waiter in getattr(error.graph, "waiters", ()):
+        if waiter.kind == "l1" and waiter.who in CORE_NAMES:
+            values = sorted({int(n) for n in tile.core[waiter.who].regs[1:]} - {0})
+            at, pc = waiter.resource["address"] & ~3, int(waiter.where["pc"])
+            yield _Poll(CORE_NAMES.index(waiter.who), at, pc, tuple(values))
+    for _, at, want in tile.loop.end.words:
+        if int(tile.state.l1.view("<u4")[at >> 2]) != want:
+            yield _Poll(-1, at & ~3, 0, (want,))
+
+
+def awaited(tile: Tile, error: NoProgress) -> Iterator[Finding]:
+    """The step that overwrote an awaited word; `tile` is in the hang, with its history."""
+    if tile.loop.observer is None:
+        return
+    polls = list(_polls(error, tile))
+    for one in polls:
+        last, clock = _last_change(tile, one.address)
+        if last is None or last.before not in one.values or not last.before:
+            continue
+        if one.core >= 0 and last.where.core == CORE_NAMES[one.core]:
+            continue  # it has seen what it waited for, and waits for the next
+        same = [other for other in polls if other[:2] == one[:2] and one.core >= 0]
+        if any(_goes_on(tile, other, (last.before, last.after)) for other in same):
+            continue
+        waiter = "the program" if one.core < 0 else CORE_NAMES[one.core]
+        text = f"L1 {one.address:#x} held {last.before:#x}, which {waiter} waits for, until"
+        text += f" {last.where.core} overwrote it with {last.after:#x}"
+        yield _found("hang", tile, last, clock, one.address, text)
+
+
+def _goes_on(tile: Tile, poll: _Poll, values: tuple[int, int]) -> bool:
+    """Whether the branch of a core's wait goes the same way for both values."""
+    compared = comparison(tile.state.l1, poll.pc)
+    if compared is None:
+        return values[1] == values[0] + 1  # it counts, and what is left of that is waited for
+    branch, other = compared
+    word = int(tile.state.l1.view("<u4")[branch >> 2])
+    cls: Any = decode(word)
+    held = int(tile.core[CORE_NAMES[poll.core]].regs[other]) if other else 0
+    first = cls.rs2.get(word) == other
+    pairs = [(one, held) if first else (held, one) for one in values]
+    return len({bool(cls.execute(*pair)) for pair in pairs}) == 1
 
 
 # A word that is refused for what a configuration field holds: who has set that field.
