@@ -13,7 +13,7 @@ from bhemu.machine.machine import Chip
 from bhemu.machine.tile import Tile
 from bhemu.program import schema, toml
 from bhemu.program.coordinates import XY
-from bhemu.why import arguments, checks, late_run, saved_state
+from bhemu.why import checks, late_run, saved_state
 from bhemu.why.check import Context, Name, outcome, unsaved
 from bhemu.why.findings import Finding, of_error, of_one_hang, place, who_waits
 from bhemu.why.origin import overwritten
@@ -70,7 +70,7 @@ def findings(asked: Context, target: Launched, error: BhemuError | None) -> list
         asked.touched.append((error.where, target.clock))
     if isinstance(error, NoProgress):
         symptom = [_hang(asked, tile, error, symptom[0])]
-    found = [*_too_short(asked, error), *overwritten.arguments(asked), *arguments.missing(asked)]
+    found = [*_too_short(asked, error), *overwritten.arguments(asked), *overwritten.missing(asked)]
     if tile is not None:  # which is taken back in time by what comes now
         found += [*overwritten.setter(asked, error), *overwritten.code(tile, asked.program)]
     if error is None:

@@ -12,7 +12,6 @@ from bhemu.riscv.assembly import NOP, SP
 from bhemu.riscv.formats import Atomic, Branch, Fence, IndirectJump, Jump, Load, Pushed, Store
 from bhemu.riscv.isa import decode as decode_riscv
 from bhemu.tensix.insn import decode, disassemble
-from bhemu.why.findings import outside_headers
 
 
 @dataclass(frozen=True)
@@ -92,30 +91,6 @@ def _counts(word: int) -> bool:
     if cls is None or issubclass(cls, Jump | IndirectJump | Pushed | Fence | Atomic):
         return False
     return not issubclass(cls, Load | Store) or word >> 15 & 31 == SP
-
-
-def loop_around(tile: Tile, step: Step, apart: int) -> Where | None:
-    """The first line of the outermost loop around an access that does not contain the pc `apart`.
-
-    The wait that is missing belongs before that loop.
-    """
-    if isinstance(step, Word) or step.core >= len(CORE_NAMES):
-        return None
-    core = tile.core[CORE_NAMES[step.core]]
-    if core.locate(step.pc)[0] is None:
-        return None
-    _, _, end = core.function(step.pc)
-    found: range | None = None
-    for pc in range(step.pc, end, 4):
-        word = tile.read32(pc)
-        cls = decode_riscv(word)
-        if cls is not None and issubclass(cls, Branch) and (away := cls.offset.get(word)) < 0:
-            if pc + away <= step.pc and not pc + away <= apart <= pc:
-                found = range(pc + away, pc + 4, 4)
-    user = outside_headers(where_core(tile, step.core, step.pc))
-    places = [outside_headers(where_core(tile, step.core, pc)) for pc in found or ()]
-    own = [at for at in places if at.line and (at.file, at.inlined) == (user.file, user.inlined)]
-    return min(own, key=lambda at: at.line or 0) if own else None
 
 
 class Act(NamedTuple):

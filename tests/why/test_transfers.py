@@ -16,8 +16,7 @@ from bhemu.devices import niu_request as request
 from bhemu.riscv.assembly import addi, branch
 from bhemu.tensix.state import NOC_FIELDS
 from bhemu.why.order.record import FAR
-from bhemu.why.order.sent import Sent
-from bhemu.why.order.tiles import Channels
+from bhemu.why.order.tiles import Channels, Sent
 
 TILES = ("relay", "collect", "pull", "all_gather", "credits", "scatter", "matmul_mcast")
 NAMES = {

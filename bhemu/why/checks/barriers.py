@@ -13,7 +13,7 @@ from bhemu.why.findings import Finding, outside_headers, place, with_evidence
 from bhemu.why.order.conflicts import Conflict, observed, tiles
 from bhemu.why.order.observe import name
 from bhemu.why.order.record import NOC
-from bhemu.why.steps import Act, Step, loop_around, where
+from bhemu.why.steps import Act, Step, where
 from bhemu.why.witness import Pair, PairFinding, with_late_runs
 
 _ADVICE = {
@@ -96,8 +96,6 @@ def _used(tile: Tile, conflict: Conflict, blamed: Step) -> Finding:
         "no load of a counter of the NoC interface unit stands in between",
     )
     at = outside_headers(Act(tile, blamed).where)
-    if blamed is second.step and (head := loop_around(tile, blamed, first.step.pc)) is not None:
-        at = head
     user = place(at, blamed.clock)
     asker = place(outside_headers(where(tile, first.step)), first.step.clock)
     own = kind == request.READ and first.owner == second.owner  # its barrier stands after it

@@ -17,7 +17,7 @@ from bhemu.why.order import record as r
 from bhemu.why.order.conflicts import Observed, observed
 from bhemu.why.order.notes import ACCESSED, DROPPED, STALE
 from bhemu.why.order.observe import Observer
-from bhemu.why.order.sites import is_polled, spin
+from bhemu.why.order.polls import is_polled, spin
 from bhemu.why.steps import Instruction, Step, where
 
 _SEEDS = 3

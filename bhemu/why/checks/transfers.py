@@ -20,8 +20,7 @@ from bhemu.why.findings import Finding, place, with_evidence
 from bhemu.why.order import record as r
 from bhemu.why.order.conflicts import step_of, tiles
 from bhemu.why.order.observe import owner_of
-from bhemu.why.order.sent import Sent
-from bhemu.why.order.tiles import FAR, Tiles
+from bhemu.why.order.tiles import FAR, Sent, Tiles
 from bhemu.why.steps import Act, Blame, Instruction, Step, Word, maker
 from bhemu.why.witness import Pair, PairFinding, with_late_runs
 

@@ -13,7 +13,7 @@ from bhemu.tensix.config import CONFIG_WORDS, SHARED, bits_read
 from bhemu.tensix.insn import Instruction, decode, instructions
 from bhemu.tensix.spaces import fields_named
 from bhemu.tensix.units.unpack.unpacr import UNPACR
-from bhemu.why.order import polls, sites, words
+from bhemu.why.order import polls, words
 from bhemu.why.order.record import LISTS, UNIT_NAMES, OrderRecord
 
 _KINDS = {
@@ -160,16 +160,16 @@ def _list(o: OrderRecord, bits: npt.NDArray[np.uint32]) -> int:
 
 def site(o: OrderRecord, l1: Any, pc: int) -> None:
     """Describe what the code after a load does with the loaded value."""
-    first = max(pc - sites.REACH, 0)
-    o.site[pc >> 2] = _site(l1[first : pc + sites.REACH].tobytes(), pc - first)
+    first = max(pc - polls.REACH, 0)
+    o.site[pc >> 2] = _site(l1[first : pc + polls.REACH].tobytes(), pc - first)
 
 
 @lru_cache(1 << 14)
 def _site(code: bytes, at: int) -> int:
     l1, kind = np.frombuffer(code, np.uint8), polls.KNOWN
-    kind |= polls.POLLS if sites.is_polled(l1, at) else 0
-    kind |= polls.ONE_OF_TWO if sites.is_one_of_two(l1, at) else 0
-    return kind | (polls.SPINS if sites.spin(l1, at) is not None else 0)
+    kind |= polls.POLLS if polls.is_polled(l1, at) else 0
+    kind |= polls.ONE_OF_TWO if polls.is_one_of_two(l1, at) else 0
+    return kind | (polls.SPINS if polls.spin(l1, at) is not None else 0)
 
 
 FOLLOWED = ("unpack", "pack", "src")

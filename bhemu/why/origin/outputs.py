@@ -21,7 +21,7 @@ from bhemu.text import joined
 from bhemu.why.check import Context
 from bhemu.why.findings import Finding, in_words, place
 from bhemu.why.order.conflicts import observed, tiles
-from bhemu.why.order.sent import Sent
+from bhemu.why.order.tiles import Sent
 from bhemu.why.origin.chain import Link, links_behind
 from bhemu.why.steps import where
 

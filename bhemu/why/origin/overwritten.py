@@ -1,4 +1,5 @@
-"""Steps that overwrite arguments, addresses, code or awaited words, or set a refused field."""
+"""Steps that overwrite arguments, code or awaited words, or set a refused field; arguments that are
+missing."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -7,12 +8,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bhemu.errors import BhemuError, NoProgress
+from bhemu.errors import BhemuError, NoProgress, Where
+from bhemu.jit.subset import JIT
 from bhemu.launch import data_of
 from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
 from bhemu.machine.watchpoints import Change, Span, spans
 from bhemu.memmap import CORE_NAMES, L1_SIZE
+from bhemu.program import toml
+from bhemu.program.coordinates import values_of
+from bhemu.program.input_files import encode_values
 from bhemu.program.loader import Segment, read_elf
 from bhemu.program.specs import Program
 from bhemu.riscv.assembly import NOP
@@ -24,8 +29,10 @@ from bhemu.tensix.insn import decode as decode_word
 from bhemu.tensix.state import OFFSET
 from bhemu.why.check import Context
 from bhemu.why.findings import Finding, in_words, place
-from bhemu.why.order.sites import comparison
+from bhemu.why.order.conflicts import observed
+from bhemu.why.order.polls import comparison
 from bhemu.why.origin.chain import Chain, Link, last_change
+from bhemu.why.steps import Act
 
 _MOST = 4  # stores that are left out
 _KINDS = ("elf", "llk")  # of these the host leaves every ELF where it was linked to
@@ -226,3 +233,49 @@ def _makes(link: Link) -> bool:
         return False
     cls = None if link.where.word is None else decode_word(link.where.word)
     return cls is None or cls.name not in _COPIES
+
+
+# Arguments that a kernel reads and PROGRAM.toml does not give.
+
+_BASE = "rta_l1_base"  # the word in a core's local memory that says where its arguments are
+_ALIGNMENT = 16  # of the arguments of each core
+
+
+def missing(context: Context) -> Iterator[Finding]:
+    """The first load after the arguments of each core, of a run that went wrong.
+
+    Looked at are the bytes up to the end of the last core's arguments: nothing else lies there that
+    a kernel of this core may load. Programs under firmware have their arguments elsewhere.
+    """
+    program, path = context.program, context.program.path
+    alone = program.firmware is not None or program.kind != "tt-metal"
+    if context.symptom.fine or path is None or alone or not JIT:
+        return
+    for number, part in enumerate(program.placed()):
+        for seen in (one for one in observed(context) if one.tile.xy == part.at[0]):
+            tile, values = seen.tile, values_of(seen.tile.xy, part.at)
+            data = {
+                name: encode_values(spec.args, f"{part.origin}: {name}", values)
+                for name, spec in part.cores.items()
+                if spec.args
+            }
+            low = {name: tile.core[name].read32(resolve(tile, _BASE, name)) for name in data}
+            ends = {name: low[name] + len(held) for name, held in data.items()}
+            last = max((-(-end // _ALIGNMENT) * _ALIGNMENT for end in ends.values()), default=0)
+            for name, end in ends.items():
+                places = range(end, max(last, end), 4)
+                loads = ((at, seen.loads(CORE_NAMES.index(name), at)) for at in places)
+                found = next(((at, by) for at, by in loads if by is not None), None)
+                if found is None:
+                    continue
+                at, load = found[0], Act(tile, found[1])
+                table = "tile.cores" if program.tiles else "cores"
+                line = toml.line_of_key(path, table, number, name)
+                text = f"PROGRAM.toml:{line}: {name} has {len(part.cores[name].args)} arguments,"
+                text += f" and its kernel reads the word at {at - low[name]:#x} from the first,"
+                yield Finding(
+                    "program", "error", f"{text} which is none of them",
+                    place(Where(file=path.name, line=line), None),
+                    place(load.where, load.step.clock), (),
+                    f"give {name} in args every word that the kernel reads, in its order",
+                )  # fmt: skip

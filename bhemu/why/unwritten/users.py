@@ -22,7 +22,7 @@ from bhemu.noc.record import MEMORY_SHIFT
 from bhemu.tensix.state import DTYPE, OFFSET
 from bhemu.why.check import Context, executed
 from bhemu.why.order.conflicts import tiles
-from bhemu.why.order.sent import Sent
+from bhemu.why.order.tiles import Sent
 from bhemu.why.origin.chain import last_change
 from bhemu.why.origin.outputs import last_sent, with_history
 from bhemu.why.steps import where
