@@ -6,9 +6,10 @@ from math import inf
 from typing import Any
 
 from bhemu.errors import BhemuError, Call, InputError, NoProgress, Where, source_text
+from bhemu.machine.core import Core
 from bhemu.machine.tile import Tile
 from bhemu.noc.grid import XY
-from bhemu.riscv.formats import Branch
+from bhemu.riscv.formats import Branch, Load, Store
 from bhemu.riscv.isa import decode
 
 # The order of findings: by class, and within a class by time.
@@ -42,6 +43,7 @@ def order(found: "Finding") -> tuple[int, bool, float]:
 
 # What is wrong with a run: an error, a hang, an output that differs; and its culprit.
 
+_ACCESSES = 2  # of a helper in the file that calls it
 _TILES = 4  # that are named where several have the same finding
 _UNKNOWN: dict[str, Any] = {
     "tile": None, "core": "", "thread": None, "pc": None, "function": "", "file": "",
@@ -132,18 +134,20 @@ def with_evidence(found: Finding, lines: Sequence[str]) -> Finding:
 
 
 def outside_helpers(tile: Tile, where: Where) -> Where:
-    """The place of a load or store outside of helpers: inlined functions of another file, with one
-    line and no loop."""
+    """The place of a load or store outside of helpers: inlined functions of one line without a
+    loop, and of few accesses if the same file calls them."""
     while where.thread is None and where.inlined and where.function and _is_helper(tile, where):
         where = _caller(where)
     return where
 
 
 def _is_helper(tile: Tile, where: Where) -> bool:
-    if where.core is None or where.pc is None or where.file == where.inlined[0].file:
+    if where.core is None or where.pc is None:
         return False
     core = tile.core[where.core]
     _, low, high = core.function(where.pc)
+    if where.file == where.inlined[0].file and _accesses(tile, core, where, low, high) > _ACCESSES:
+        return False
     lines: set[tuple[str | None, int | None]] = set()
     for pc in range(low, high, 4):
         name, calls = core.inlined(pc)
@@ -155,6 +159,18 @@ def _is_helper(tile: Tile, where: Where) -> bool:
                 lines.add((file, line))
             name, file, line = call.function, call.file, call.line
     return len(lines) == 1
+
+
+def _accesses(tile: Tile, core: Core, where: Where, low: int, high: int) -> int:
+    """The loads and stores of an inlined call, also those of calls within it."""
+    found = 0
+    for pc in range(low, high, 4):
+        name, calls = core.inlined(pc)
+        names = (name, *(call.function for call in calls))
+        frames = [(names[k], calls[k:]) for k in range(len(names))]
+        cls = decode(tile.read32(pc)) or object
+        found += (where.function, where.inlined) in frames and issubclass(cls, Load | Store)
+    return found
 
 
 def _goes_back(word: int) -> bool:

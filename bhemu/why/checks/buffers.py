@@ -25,6 +25,7 @@ from bhemu.why.order.notes import ASKED, PACKED, STORED, UNPACKED
 
 _STREAM = 0x1000  # bytes of the registers of one
 COUNT_REGISTERS = {REMOTE_DEST_BUF_START: "acked", REMOTE_DEST_BUF_SIZE: "received"}
+REGISTERS = {kind: register for register, kind in COUNT_REGISTERS.items()}
 COUNTS = tuple(COUNT_REGISTERS.values())  # kinds of events that change a count
 
 
@@ -94,6 +95,7 @@ class Buffer:
     counts: dict[str, int] = field(default_factory=lambda: {"received": 0, "acked": 0})
     counters: dict[str, Event] = field(default_factory=dict)
     last: dict[str, Event] = field(default_factory=dict)  # by "reads", "writes"
+    begun: dict[str, list[int]] = field(default_factory=dict)  # where each of them began
     owners: dict[str, set[str]] = field(default_factory=dict)  # who counts, in the whole run
     filled: set[int] = field(default_factory=set)  # pages written since the last were announced
     used: set[int] = field(default_factory=set)  # pages read since the last were given back
@@ -175,6 +177,7 @@ class Buffer:
         if (event.high <= spec.at or event.low >= end) and not after:
             return
         self.last[event.kind] = event
+        self.begun.setdefault(event.kind, []).append(event.low)
         verb = event.kind
         if event.low < spec.at or event.high > spec.at + spec.size:
             yield Wrong(
@@ -214,8 +217,16 @@ def _of_tile(context: Context, seen: Observed) -> Iterator[Finding]:
     first = first_stream(every, [spec.index for spec in part.buffers])
     if every and first is not None:
         own = [one for one in every if not context.in_firmware(tile, one.core, one.pc)]
-        look = _Look(context, part, tile)
+        look = _Look(context, part, tile, first)
         yield from look.at([_numbered(one, first) for one in own])
+
+
+def _awaited(waiters: Sequence[Any], first: int) -> Iterator[tuple[int, str]]:
+    """The buffers, and which of their counts, that somebody waits for."""
+    for waiter in waiters:
+        if waiter.kind == "stream" and waiter.resource.get("register") in COUNT_REGISTERS:
+            kind = COUNT_REGISTERS[waiter.resource["register"]]
+            yield waiter.resource.get("buffer", waiter.resource["stream"] - first), kind
 
 
 def _numbered(event: Event, first: int) -> Event:
@@ -226,9 +237,8 @@ def _numbered(event: Event, first: int) -> Event:
 class _Look:
     """Follows the events of one tile."""
 
-    def __init__(self, context: Context, part: TileSpec, tile: Tile) -> None:
+    def __init__(self, context: Context, part: TileSpec, tile: Tile, first: int) -> None:
         self._context, self._tile = context, tile
-        self._lengths: dict[int, set[int]] = {}  # of requests to each buffer
         rows = [
             {row.file for one in core.images for row in one.rows} for core in tile.core.values()
         ]
@@ -237,6 +247,12 @@ class _Look:
         skips = context.symptom.fine  # what is not needed need not be read
         self.buffers = {spec.index: Buffer(spec, skips=skips) for spec in part.buffers}
         tensors: list[Any] = [*context.program.inputs, *context.program.outputs]
+        self._lengths: dict[int, set[int]] = {}  # of requests to each buffer
+        waiters = getattr(getattr(context.symptom.error, "graph", None), "waiters", ())
+        self._awaited = set(_awaited(waiters, first))
+        self._waiting = {
+            w.where.get("core") for w in waiters if w.where.get("tile") == list(tile.xy)
+        }
         self._ranges = [(one.at, one.at + one.size) for one in part.buffers]
         self._ranges += [(t.at, t.at + t.size) for t in tensors if isinstance(t.at, int)]
 
@@ -256,9 +272,13 @@ class _Look:
                     said.add((event.core, event.pc))
                     found = self._finding(buffer, by, text, advice)
                     past = (
-                        event.kind not in COUNTS and event.high > buffer.spec.at + buffer.spec.size
+                        event.kind in ("reads", "writes")
+                        and event.high > buffer.spec.at + buffer.spec.size
                     )
                     yield (past and self._page(buffer, found)) or found
+        if self._context.symptom.hangs and not said:
+            for buffer in self.buffers.values():
+                yield from self._never(buffer)
 
     def _wrong(self, event: Event) -> Iterator[tuple[Buffer, Wrong]]:
         if event.kind in COUNTS:
@@ -270,7 +290,33 @@ class _Look:
         for buffer in self.buffers.values():
             yield from ((buffer, wrong) for wrong in buffer.accessed(event, elsewhere=elsewhere))
 
-    def _finding(self, buffer: Buffer, event: Event, text: str, advice: str) -> Finding:
+    def _never(self, buffer: Buffer) -> Iterator[Finding]:
+        """In a hang: pages that are used repeatedly, or waited for, and never counted."""
+        for verb, kind, missing, advice in (
+            ("reads", "acked", "and gives none back", f"cb_pop_front {_OWN.format('cb_pop')}"),
+            ("writes", "received", "and announces none", f"cb_push_back {_OWN.format('cb_push')}"),
+        ):
+            event = buffer.last.get(verb)
+            if event is None or kind in buffer.counters:
+                continue
+            begun = buffer.begun[verb]
+            again = len(begun) > len(set(begun))  # it waits elsewhere where there is one only
+            stuck = event.who in self._waiting  # it may count when it goes on
+            if again or ((buffer.spec.index, kind) in self._awaited and not stuck):
+                text = f"{event.who} {verb} pages {missing}: {buffer.state()}"
+                short = f"{event.who} {verb} pages {missing}"
+                yield self._finding(buffer, event, text, advice, short, (kind,))
+
+    def _finding(
+        self,
+        buffer: Buffer,
+        event: Event,
+        text: str,
+        advice: str,
+        short: str = "",
+        counts: Sequence[str] = COUNTS,
+    ) -> Finding:
+        """counts: those of the buffer that it makes others wait for; short: what a hang says."""
         victims = [one for one in (*buffer.counters.values(), *buffer.last.values())
                    if one.who != event.who]  # fmt: skip
         victim = place(self._where(victims[0]), victims[0].clock) if victims else {}
@@ -280,8 +326,8 @@ class _Look:
         culprit = place(where, event.clock)
         if event.thread is not None:
             culprit["thread"] = event.thread
-        things = frozenset(("buffer", buffer.spec.index, at) for at in COUNT_REGISTERS)
-        ends = Ends(self._tile.xy, things, text)
+        things = frozenset(("buffer", buffer.spec.index, REGISTERS[kind]) for kind in counts)
+        ends = Ends(self._tile.xy, things, short or text)
         return Finding("buffers", "error", text, culprit, victim, tuple(evidence), advice, ends)
 
     def _index(self, event: Event) -> int:
@@ -359,7 +405,8 @@ CHECK = Check(
     name="buffers",
     proves="that a page of a circular buffer (`[[buffer]]`) was written while it was not free, read"
     " while it was not there, or beyond the end; that more pages were announced or given back than"
-    " there are, or by two cores; that two buffers share bytes",
+    " there are, or by two cores; that two buffers share bytes; in a hang, that pages are used and"
+    " never counted",
     misses="pages that a core itself loads and stores; pages announced before their data are there"
     " (see barriers); buffers that no [[buffer]] describes, or whose counts may be those of either"
     " of two builds (stream 0 or 8 for buffer 0); what comes after 262,144 acts of a tile; of a"

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from bhemu.debug.numerics import datum, element
 from bhemu.errors import InputError, Where
@@ -13,10 +14,12 @@ from bhemu.jit.subset import JIT
 from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
 from bhemu.machine.watchpoints import Span
+from bhemu.program.codecs import widen
 from bhemu.program.coordinates import XY
+from bhemu.program.input_files import read_array
 from bhemu.program.outputs import OutputResult
 from bhemu.program.specs import OutputSpec, Piece
-from bhemu.program.tensor import bit_offset
+from bhemu.program.tensor import bit_offset, decode
 from bhemu.text import joined
 from bhemu.why.check import Context
 from bhemu.why.findings import Finding, in_words, place
@@ -188,7 +191,6 @@ _WORD = 4
 _RUN, _ALIKE = 16, 1e-3  # neighbours that are compared, by this relative distance
 _PART = 16  # bytes of a tensor that are moved together
 _NEXT = "nothing has written it, and what is next to it this line writes"
-_EXPONENT = 0x7F800000  # all ones: infinity or NaN
 
 
 def of_output(
@@ -198,7 +200,7 @@ def of_output(
 
     tile: the only one of a program, with its history; follow: of a chip find the causes by another
     run. The culprit is the first cause that does more than move it, else the word that brought it
-    to Dst.
+    to Dst; nobody if the value belongs at another index, for each move may be the wrong one.
     """
     report, spec = result.report, result.spec
     assert report is not None
@@ -212,7 +214,10 @@ def of_output(
     changed = _changes(links)
     made = next((link for link in changed if not link.moves), None)
     text = joined(str(report))
-    if changed and made is None:
+    if (belongs := _belongs(context, result)) is not None:
+        text = f"{text}; what is there belongs at {belongs}: it was made right and moved wrongly"
+        made = sent = None
+    elif changed and made is None:
         text = f"{text}; nothing on its way does more than move it"
         made = next((link for link in changed if not link.leaves_dst), changed[0])
     special = math.isfinite(report.first.expected) and not math.isfinite(report.first.got)
@@ -254,6 +259,23 @@ def _stored(tile: Tile | None, links: Iterable[Link], victim: dict[str, Any]) ->
             text = f"a wrong element of {victim['output']} comes from what this line has stored"
             told = (str(link),)
             yield Finding("output", "note", text, who, victim, told, "")
+
+
+def _belongs(context: Context, result: OutputResult) -> list[int] | None:
+    """The only index at which the first wrong element and its neighbours are expected, if any."""
+    spec, report = result.spec, result.report
+    if spec.expect is None or report is None or report.first is None or len(spec.shape) < 1:
+        return None
+    data = context.symptom.outputs[context.program.outputs.index(spec)]
+    got = widen(decode(data, spec.shape, spec.dtype, spec.layout))
+    *row, column = report.first.index
+    run = got[tuple(row)][column : column + _RUN]
+    if len(run) < _RUN or (run == run[0]).all():
+        return None
+    wanted = widen(read_array(spec.expect, spec.dtype, spec.origin)).reshape(spec.shape)
+    alike = np.isclose(sliding_window_view(wanted, _RUN, axis=-1), run, rtol=_ALIKE, atol=0)
+    places = np.argwhere(alike.all(axis=-1)).tolist()
+    return places[0] if len(places) == 1 and places[0] != [*row, column] else None
 
 
 # Infinity or NaN: where it is first, and whether PROGRAM.toml gives it.
