@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,11 +19,11 @@ from bhemu.program.codecs import widen
 from bhemu.program.coordinates import XY
 from bhemu.program.input_files import read_array
 from bhemu.program.outputs import OutputResult
-from bhemu.program.specs import OutputSpec, Piece
+from bhemu.program.specs import InputSpec, OutputSpec
 from bhemu.program.tensor import bit_offset, decode
 from bhemu.text import joined
 from bhemu.why.check import Context
-from bhemu.why.findings import Finding, in_words, place
+from bhemu.why.findings import Finding, in_words, outside_headers, place
 from bhemu.why.order.conflicts import observed, tiles
 from bhemu.why.order.tiles import Sent
 from bhemu.why.origin.chain import Link, links_behind
@@ -59,22 +60,26 @@ def written(
     if together is None:
         return None, ""
     at = bit_offset(index, spec.shape, spec.dtype, spec.layout) // 8
-    pieces = spec.dram.pieces(spec.size)
-    piece = next(one for one in pieces if one.offset <= at < one.offset + one.size)
+    piece = next(p for p in spec.dram.pieces(spec.size) if p.offset <= at < p.offset + p.size)
     target = piece.address + at - piece.offset
-
-    def writes(one: Sent) -> bool:
-        low, end = one.remote
-        return not one.reads and one.bank == piece.bank and low <= target < end
-
-    last = last_sent(context, writes)
+    last = last_sent(context, partial(_writes, piece.bank, target, target + 1))
     if last is None:
         text = f"no request of a core has written it: DRAM bank {piece.bank}, {target:#x}"
         return None, "" if together.few else text
-    tile = together.observers[last.tile].tile
     low = last.own[0] + target - last.remote[0] if last.takes_data else None
-    found = Written(tile, where(tile, last.step), last.step.clock, low)
+    found = _by(context, last, low)
     return found, str(found)
+
+
+def _writes(bank: int, first: int, end: int, one: Sent) -> bool:
+    """Whether a request writes some of these bytes of DRAM."""
+    low, high = one.remote
+    return not one.reads and one.bank == bank and low < end and first < high
+
+
+def _by(context: Context, sent: Sent, low: int | None) -> Written:
+    tile = observed(context)[sent.tile].tile
+    return Written(tile, where(tile, sent.step), sent.step.clock, low)
 
 
 def beside(context: Context, spec: OutputSpec, index: tuple[int, ...]) -> Written | None:
@@ -82,16 +87,10 @@ def beside(context: Context, spec: OutputSpec, index: tuple[int, ...]) -> Writte
     assert spec.dram is not None
     at = bit_offset(index, spec.shape, spec.dtype, spec.layout) // 8
     pieces = sorted(spec.dram.pieces(spec.size), key=lambda one: abs(one.offset - at))
-    for piece in pieces[:_NEAR]:
-        end = piece.address + piece.size
-
-        def writes(one: Sent, piece: Piece = piece, end: int = end) -> bool:
-            meets = one.remote[0] < end and piece.address < one.remote[1]
-            return not one.reads and one.bank == piece.bank and meets
-
+    for one in pieces[:_NEAR]:
+        writes = partial(_writes, one.bank, one.address, one.address + one.size)
         if (last := last_sent(context, writes)) is not None:
-            tile = observed(context)[last.tile].tile
-            return Written(tile, where(tile, last.step), last.step.clock, None)
+            return _by(context, last, None)
     return None
 
 
@@ -199,8 +198,8 @@ def of_output(
     """The finding of a wrong element with its causes, then notes of the stores among them.
 
     tile: the only one of a program, with its history; follow: of a chip find the causes by another
-    run. The culprit is the first cause that does more than move it, else the word that brought it
-    to Dst; nobody if the value belongs at another index, for each move may be the wrong one.
+    run. The culprit is the move that is wrong if the value belongs at another index, if that can be
+    told; else the first cause that does more than move it, else the word that brought it to Dst.
     """
     report, spec = result.report, result.spec
     assert report is not None
@@ -216,7 +215,7 @@ def of_output(
     text = joined(str(report))
     if (belongs := _belongs(context, result)) is not None:
         text = f"{text}; what is there belongs at {belongs}: it was made right and moved wrongly"
-        made = sent = None
+        made, sent = _move_at_fault(context, found, spec)
     elif changed and made is None:
         text = f"{text}; nothing on its way does more than move it"
         made = next((link for link in changed if not link.leaves_dst), changed[0])
@@ -276,6 +275,67 @@ def _belongs(context: Context, result: OutputResult) -> list[int] | None:
     alike = np.isclose(sliding_window_view(wanted, _RUN, axis=-1), run, rtol=_ALIKE, atol=0)
     places = np.argwhere(alike.all(axis=-1)).tolist()
     return places[0] if len(places) == 1 and places[0] != [*row, column] else None
+
+
+def _move_at_fault(
+    context: Context, found: Causes, spec: OutputSpec
+) -> tuple[Link | None, Written | None]:
+    """The move of a value that is wrong: one in, if inputs are read unevenly and the output is
+    written evenly; that out, if it is the other way round; none if that does not tell."""
+    evenly = [_is_even(context, one) for one in context.program.inputs]
+    reads, writes = False not in evenly, _is_even(context, spec)
+    moves = [link for link in found.links if link.where is not None and link.moves]
+    if reads and writes is False:
+        return (None, found.sent) if found.sent is not None else (next(iter(moves), None), None)
+    if writes and not reads:
+        tensor = context.program.inputs[evenly.index(False)]
+        if tensor.dram is None:
+            links = [
+                one for one in moves[1:] if one.where is not None and one.where.thread is not None
+            ]
+            return next(iter(links), None), None
+        asked = {(one.tile, one.step.pc): one for one, _, _ in _requests_of(context, tensor)}
+        lines = [_by(context, one, None) for one in asked.values()]
+        lines = [one._replace(where=outside_headers(one.where)) for one in lines]
+        if len({(one.where.core, one.where.file, one.where.line) for one in lines}) == 1:
+            return None, lines[0]  # which asks for the wrong ones
+    return None, None
+
+
+def _is_even(context: Context, tensor: InputSpec | OutputSpec) -> bool | None:
+    """Whether all parts of a tensor are moved equally often: by UNPACR or PACR in L1, by requests
+    in DRAM. None if they are not moved, or that is not known."""
+    counts = np.zeros(-(-tensor.size // _PART), np.int64)
+    for low, high in _moves_of(context, tensor):
+        counts[low // _PART : high // _PART] += 1
+    return bool((counts == counts[0]).all()) if counts.any() else None
+
+
+def _moves_of(context: Context, tensor: InputSpec | OutputSpec) -> Iterator[tuple[int, int]]:
+    """The bytes of a tensor that each move takes or brings, in order; none if not all are seen."""
+    reads = isinstance(tensor, InputSpec)
+    if tensor.dram is None and JIT and context.program.is_alone:
+        at = resolve(context.tile, tensor.at)
+        for move in (one for one in observed(context)[0].transfers() if one.reads == reads):
+            yield max(move.first - at, 0), max(move.end - at, 0)
+    for _, low, high in _requests_of(context, tensor):
+        yield low, high
+
+
+def _requests_of(
+    context: Context, tensor: InputSpec | OutputSpec
+) -> Iterator[tuple[Sent, int, int]]:
+    """The requests that move a tensor in DRAM, and which bytes of it; none if not all are seen."""
+    together = tiles(context) if JIT else None
+    if tensor.dram is None or together is None or together.few:
+        return
+    reads = isinstance(tensor, InputSpec)
+    sent = [one for of_tile in together.sent for one in of_tile if one.reads == reads]
+    for piece in tensor.dram.pieces(tensor.size):
+        for one in (one for one in sent if one.bank == piece.bank):
+            low, high = (min(max(at - piece.address, 0), piece.size) for at in one.remote)
+            if low < high:
+                yield one, piece.offset + low, piece.offset + high
 
 
 # Infinity or NaN: where it is first, and whether PROGRAM.toml gives it.
