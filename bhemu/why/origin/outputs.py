@@ -15,12 +15,11 @@ from bhemu.jit.subset import JIT
 from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
 from bhemu.machine.watchpoints import Span
-from bhemu.program.codecs import widen
 from bhemu.program.coordinates import XY
 from bhemu.program.input_files import read_array
 from bhemu.program.outputs import OutputResult
 from bhemu.program.specs import InputSpec, OutputSpec
-from bhemu.program.tensor import bit_offset, decode
+from bhemu.program.tensor import bit_offset, decode, widen
 from bhemu.text import joined
 from bhemu.why.check import Context
 from bhemu.why.findings import Finding, in_words, outside_headers, place
