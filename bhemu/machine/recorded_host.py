@@ -42,6 +42,7 @@ class RecordedHost:
         self._transfers = [act for act in session.acts if act.kind in (FETCH, STORE)]
         self._other_times = not same_times
         self._waited = self._next_look = 0
+        self._in_vain = len(self.acts)  # the read that it gave up, and has written nothing since
         self._every = _LATE_LOOKS if self._state.timed[0] == DRAWN else 1
         self._compared: set[int] = set()  # reads, by their number among the acts
         self.differences: dict[int, tuple[Act, bytes]] = {}
@@ -111,6 +112,7 @@ class RecordedHost:
         """One act; False where its time has not come."""
         act = self.acts[at]
         if act.kind == WRITE:
+            self._in_vain = len(self.acts)
             self._machine.write(*act.xy, act.address, act.data)
             if self._machine.network.endpoint(0, act.xy) & 15 == noc_map.ARC:
                 arc.written(self._machine.network, act.address)
@@ -122,11 +124,13 @@ class RecordedHost:
             got = self._sent(act)
         else:
             got = self._machine.read(*act.xy, act.address, len(act.data))
-        if got != act.data and self._other_times and self._waited < _PATIENCE:
+        waits = self._other_times and at <= self._in_vain
+        if got != act.data and waits and self._waited < _PATIENCE:
             self._waited += 1
             return self._is_read_again(at)
         self._waited = 0
         if got != act.data:
+            self._in_vain = min(self._in_vain, at)
             self.differences[at] = act, got
         else:
             self.differences.pop(at, None)

@@ -146,6 +146,25 @@ def test_a_read_that_differs_is_told(session: tuple[Path, Chip], tmp_path: Path)
     assert "recorded 08000000, got 09000000" in done.stdout
 
 
+def test_a_host_that_waits_in_vain_waits_once_before_it_writes_again(
+    session: tuple[Path, Chip], tmp_path: Path
+) -> None:
+    data = recorded.read(session[0])
+    at = next(n for n, a in enumerate(data.acts) if a.data == word(9) and a.kind == recorded.READ)
+    rounds = []
+    for wrong in (1, 4):
+        other = recorded.Recorder(tmp_path / f"{wrong}.session", data.options)
+        for n, act in enumerate(data.acts):
+            for k in range(wrong if n == at else 0):
+                other.act(act.kind, act.round, act.xy, act.address + 4 + 4 * k, b"none")
+            other.act(act.kind, act.round, act.xy, act.address, act.data)
+        again = Program.load(tmp_path / f"{wrong}.session").launch(late=3)
+        again.run()
+        assert len(again.loop.host.differences) == wrong
+        rounds.append(again.round)
+    assert rounds[0] == rounds[1] > 4096
+
+
 def test_commands_take_it(session: tuple[Path, Chip]) -> None:
     path = str(session[0])
     for command in ("run", "run --json", "why -q", "check", "trace", "profile", "dump"):
