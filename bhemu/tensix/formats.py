@@ -119,6 +119,7 @@ _FRACTION = _U(0x7FFFFF)
 _HIDDEN = _U(0x800000)
 _E255 = _U(255)
 ORDINARY = _U(253)  # see fma_within
+FINITE = _U(0x7F000000)  # see sum_within
 _POINT = _I(127 + 26)  # float32 exponent of a sum whose leading bit is bit 26, the normal place
 
 
@@ -265,18 +266,20 @@ def fma_within(x: Any, y: Any, z: Any) -> Any:
 
 
 @njit(inline="always")
+def _number(x: Any) -> Any:
+    """`x`; a zero of its sign where it is denormal, infinite or NaN."""
+    ordinary = _U(_U(x + _HIDDEN) & _U(0x7F000000)) != _ZERO
+    return x if ordinary else _U(x & _SIGN)
+
+
+@njit(inline="always")
 def sum_within(x: Any, z: Any) -> Any:
-    """fma_within(x, 1.0, z): nothing is lost of x, and a zero is added like any other number."""
-    xs, zs = _U(x & _SIGN), _U(z & _SIGN)
-    xe, ze = _I(_exponent(x)), _I(_exponent(z))
-    e = max(xe, ze)
-    p = _align(_U(_mantissa(x) << _U(3)), _I(e - xe))
-    a = _align(_U(_mantissa(z) << _U(3)), _I(e - ze))
-    larger, smaller = max(p, a), min(p, a)
-    r = _U(larger + smaller) if xs == zs else _U(larger - smaller)
-    n = _leading(r)
-    sum_exponent = _I(e + n)
-    result = _U((xs if p >= a else zs) | _rounded(r, n, _U(sum_exponent)))
-    some = _U(_ZERO - _any(r))  # a mask: a condition would become a jump
-    result = _U(_U(result & some) | _U(_U(xs & zs) & _U(~some)))
-    return result, _U(e), _U(_U(sum_exponent - _I(1)) & some)
+    """As `fma` of x, 1.0 and z, with a number: above FINITE the result means nothing.
+
+    Nothing is cut from a product with 1.0, and three bits more are enough to round a sum: it is the
+    processor's own but for denormals.
+    """
+    a, b = _U(_number(x)), _U(_number(z))  # numba: names with one definition
+    total = np.float32(a.view(np.float32) + b.view(np.float32)).view(np.uint32)
+    result = total if _exponent(total) != _ZERO else _U(total & _SIGN)
+    return result, max(max(_U(x & _INFINITY), _U(z & _INFINITY)), _U(total & _INFINITY))

@@ -5,6 +5,7 @@ Known bit patterns, and random operands against the literal model, all through S
 
 import random
 
+import numpy as np
 import pytest
 from sfpu_formats import INF, LANES, NAN, SIGN
 from sfpu_formats import fma as literal
@@ -127,3 +128,40 @@ def test_operands_are_independent_of_the_lane() -> None:
     rng = random.Random(8)
     row = (operand(rng), ONE + 5, operand(rng))
     assert fma([row] * len(LANES)) == [literal(*row)] * len(LANES)
+
+
+def sums(rng: random.Random, kind: str) -> tuple[int, int]:
+    """Two addends: any, of near exponents, at the ends of the range, that nearly cancel."""
+    if kind == "any":
+        return operand(rng), operand(rng)
+    low, high = (0, 4) if kind == "small" else (250, 256) if kind == "large" else (40, 200)
+    exponent = rng.randrange(low, high)
+    other = min(max(exponent + rng.randrange(-30, 31) // rng.choice((1, 9, 30)), 0), 255)
+    fraction = rng.getrandbits(23)
+    near = fraction + rng.randrange(-3, 4) if kind == "cancel" else rng.getrandbits(23)
+    x = rng.getrandbits(1) << 31 | exponent << 23 | fraction
+    z = rng.getrandbits(1) << 31 | other << 23 | near & 0x7FFFFF
+    return x, z
+
+
+@pytest.mark.parametrize("kind", ["any", "near", "small", "large", "cancel"])
+@np.errstate(over="ignore")  # as in every run
+def test_sums_are_those_of_the_multiply_add(kind: str) -> None:
+    """SFPADD and SFPADDI, with a factor of 1.0, against SFPMAD: all lanes, and one among zeros."""
+    rng, s = random.Random(kind), State()
+    for n in range(1500):
+        pairs = [sums(rng, kind) for _ in LANES]
+        if n % 3 == 0:
+            pairs = [pairs[0]] + [(0, 0)] * (len(LANES) - 1)
+        s.lreg[1], s.lreg[2] = zip(*pairs, strict=True)
+        mode, one_first = n & 3, n & 4
+        factors = {"lreg_src_a": 10, "lreg_src_b": 1} if one_first else {}
+        given = {"lreg_src_a": 1, "lreg_src_b": 10, "lreg_src_c": 2, "instr_mod1": mode} | factors
+        assert run(s, "SFPMAD", lreg_dest=4, **given) == 0
+        assert run(s, "SFPADD", lreg_dest=5, **given) == 0
+        assert s.lreg[5].tolist() == s.lreg[4].tolist(), [[hex(v) for v in row] for row in pairs]
+        immediate = pairs[0][0] >> 16
+        s.lreg[6], s.lreg[7] = immediate << 16, s.lreg[2]
+        assert run(s, "SFPMAD", lreg_dest=4, lreg_src_a=6, lreg_src_b=10, lreg_src_c=2) == 0
+        assert run(s, "SFPADDI", lreg_dest=7, imm16_math=immediate) == 0
+        assert s.lreg[7].tolist() == s.lreg[4].tolist(), [hex(immediate)]

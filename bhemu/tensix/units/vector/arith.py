@@ -7,7 +7,7 @@ import numpy as np
 from bhemu.bits import choice, flags, number
 from bhemu.jit.subset import njit
 from bhemu.tensix import lanes
-from bhemu.tensix.formats import ORDINARY, fma, fma_within, sum_within
+from bhemu.tensix.formats import FINITE, ORDINARY, fma, fma_within, sum_within
 from bhemu.tensix.insn import Argument, Instruction, bits
 from bhemu.tensix.rules import DONE, NCB, error, refuse, undefined
 from bhemu.tensix.spaces import LANES, lreg
@@ -53,12 +53,12 @@ def fma_rows(s: Any, x: Any, y: Any, z: Any, flip_x: Any, flip_z: Any) -> None:
 def _sum_rows(s: Any, x: Any, z: Any, flip_x: Any, flip_z: Any) -> None:
     """As fma_rows with y = 1.0."""
     out, one = s.lane_tmp[lanes.VALUE], s.lreg[_LREG_ONE]
-    most, most_sum = _U(0), _U(0)
+    most = _U(0)
     for lane in range(lanes.LANES):
-        value, above, sum_above = sum_within(_U(x[lane] ^ flip_x), _U(z[lane] ^ flip_z))
+        value, above = sum_within(_U(x[lane] ^ flip_x), _U(z[lane] ^ flip_z))
         out[lane] = value
-        most, most_sum = max(most, above), max(most_sum, sum_above)
-    if most > _U(ORDINARY + _U(1)) or most_sum > ORDINARY:
+        most = max(most, above)
+    if most > FINITE:
         for lane in range(lanes.LANES):
             out[lane] = fma(_U(x[lane] ^ flip_x), one[lane], _U(z[lane] ^ flip_z))
 
