@@ -188,7 +188,7 @@ def _sweep(s: Any, own: Any, words: Any) -> Any:
                     return total
             t += 1
             s.sweep_thread[0] = t
-            s.sweep_left[0] = _turn_of(s, t % THREADS, own, words)
+            s.sweep_left[0] = _turn_of(s, t if t < THREADS else np.int64(0), own, words)
         finished = s.sweep_count[0] == 0 or s.sweep_total[0] >= words
         s.sweep_thread[0] = s.sweep_count[0] = 0
         if finished:

@@ -23,6 +23,7 @@ from bhemu.tensix.rules import (
     condition,
     stop,
 )
+from bhemu.tensix.state import THREADS
 
 # An opcode that has claimed every word: `s.route` names it, its entry takes the words of all.
 #
@@ -302,9 +303,18 @@ def _count_words(s: Any, t: Any, n: Any) -> None:
 
 
 @njit
-def _wake_threads(s: Any, t: Any) -> Any:
-    """A word of thread `t` may have ended waits: True when another thread must be asked."""
-    s.sweep_due[0] = ALL_THREADS & ~s.sweep_idle[0]
+def _wake_threads(s: Any, t: Any, kind: Any) -> Any:
+    """A word of thread `t` may have ended waits: True when another thread must be asked.
+
+    A bank that changes hands ends no wait for a semaphore.
+    """
+    due = ALL_THREADS & ~s.sweep_idle[0]
+    if kind == WAKES_BY_BANK:
+        for other in range(THREADS):
+            waits = s.gate_blocked[other]
+            if waits == WAIT_SEM_ZERO or waits == WAIT_SEM_FULL:
+                due &= ~(1 << other)
+    s.sweep_due[0] |= due
     return s.sweep_due[0] & ~(1 << t) != 0
 
 
@@ -342,7 +352,7 @@ def _step_word(s: Any, t: Any) -> Any:
     s.gate_full[t] = s.gate_blocked[t] = 0
     s.op_count[t, opcode] += 1
     _count_words(s, t, 1)
-    if _may_end_wait(s, kind, banks) and _wake_threads(s, t):
+    if _may_end_wait(s, kind, banks) and _wake_threads(s, t, kind):
         s.sweep_left[0] = 0
     status = STOP_UNTIL if _until_reached(s) else 0
     if s.watch_count[0] and observe.changed(s):
@@ -402,7 +412,7 @@ def _run_plain_words(s: Any, t: Any) -> Any:
         s.op_count[t, opcode] += 1
         if kind == WAKES_NOBODY:
             continue
-        asks = not alone and _may_end_wait(s, kind, banks) and _wake_threads(s, t)
+        asks = not alone and _may_end_wait(s, kind, banks) and _wake_threads(s, t, kind)
         if _until_reached(s):
             stop(s, t, STOP_UNTIL)
             break

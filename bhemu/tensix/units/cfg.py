@@ -12,7 +12,7 @@ from bhemu.jit.subset import njit
 from bhemu.memmap import L1_SIZE
 from bhemu.tensix import config, in_flight, insn, mmio, spaces, state, thread
 from bhemu.tensix import config_fields as cf
-from bhemu.tensix.insn import Instruction, bits
+from bhemu.tensix.insn import WAKES_BY_BANK, Instruction, bits
 from bhemu.tensix.rules import DONE, NCB, UB, UNSUPPORTED, error, refuse, undefined
 from bhemu.tensix.spaces import Clause
 from bhemu.tensix.state import WORD, l1_words
@@ -125,7 +125,7 @@ class RDCFG(Instruction, opcode=0xB1, unit="cfg"):
         return DONE
 
 
-class SETC16(Instruction, opcode=0xB2, unit="cfg"):
+class SETC16(Instruction, opcode=0xB2, unit="cfg", wakes=WAKES_BY_BANK):
     """Write one ThreadConfig value of the issuing thread (SETC16, Blackhole ISA)."""
 
     writes = spaces.thread_word("setc16_reg") | spaces.UNPACKER

@@ -15,7 +15,7 @@ from bhemu.tensix import config, insn, spaces
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.banks import NO_FORMAT
-from bhemu.tensix.insn import NO_TEXT, Instruction, bits
+from bhemu.tensix.insn import NO_TEXT, WAKES_NOBODY, Instruction, bits
 from bhemu.tensix.rules import DONE, UNSUPPORTED, error, follows_llk, note_rule, refuse, undefined
 from bhemu.tensix.spaces import Kind
 from bhemu.tensix.units.unpack.nop import HANDING_OVER, hand_over
@@ -202,7 +202,7 @@ class RSTDMA(Instruction, opcode=0x44, unit="adc", **NO_TEXT):
     """Reset of the DMA (name only, no text) (stallwait-conditions.md)."""
 
 
-class SETADC(Instruction, opcode=0x50, unit="adc"):
+class SETADC(Instruction, opcode=0x50, unit="adc", wakes=WAKES_NOBODY):
     """Set one address counter (SETADC, Wormhole ISA)."""
 
     writes = spaces.adc("cnt_set_mask")
@@ -250,7 +250,7 @@ class _Chosen(_Increments):
     )
 
 
-class SETADCXY(_Chosen, opcode=0x51):
+class SETADCXY(_Chosen, opcode=0x51, wakes=WAKES_NOBODY):
     """Set X and Y address counters (SETADCXY, Wormhole ISA)."""
 
     reads = spaces.NOTHING
@@ -259,21 +259,21 @@ class SETADCXY(_Chosen, opcode=0x51):
         return _change_pairs(s, t, f, f.bit_mask, X, SET)
 
 
-class INCADCXY(_Increments, opcode=0x52):
+class INCADCXY(_Increments, opcode=0x52, wakes=WAKES_NOBODY):
     """Increment X and Y address counters (INCADCXY, Wormhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         return _change_pairs(s, t, f, 15, X, ADD)
 
 
-class ADDRCRXY(_Chosen, opcode=0x53):
+class ADDRCRXY(_Chosen, opcode=0x53, wakes=WAKES_NOBODY):
     """Advance X and Y counters from their carriage returns (ADDRCRXY, Wormhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         return _change_pairs(s, t, f, f.bit_mask, X, RETURN)
 
 
-class SETADCZW(_Chosen, opcode=0x54):
+class SETADCZW(_Chosen, opcode=0x54, wakes=WAKES_NOBODY):
     """Set Z and W address counters (SETADCZW, Wormhole ISA)."""
 
     reads = spaces.NOTHING
@@ -282,14 +282,14 @@ class SETADCZW(_Chosen, opcode=0x54):
         return _change_pairs(s, t, f, f.bit_mask, Z, SET)
 
 
-class INCADCZW(_Increments, opcode=0x55):
+class INCADCZW(_Increments, opcode=0x55, wakes=WAKES_NOBODY):
     """Increment Z and W address counters (INCADCZW, Wormhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         return _change_pairs(s, t, f, 15, Z, ADD)
 
 
-class ADDRCRZW(_Chosen, opcode=0x56):
+class ADDRCRZW(_Chosen, opcode=0x56, wakes=WAKES_NOBODY):
     """Advance Z and W counters from their carriage returns (ADDRCRZW, Wormhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -324,7 +324,7 @@ class SETDVALID(Instruction, opcode=0x57, unit="adc", oracle=False):
         return DONE
 
 
-class SETADCXX(Instruction, opcode=0x5E, unit="adc"):
+class SETADCXX(Instruction, opcode=0x5E, unit="adc", wakes=WAKES_NOBODY):
     """Set the X range of the address counters (SETADCXX, Wormhole ISA)."""
 
     writes = spaces.adc("cnt_set_mask")

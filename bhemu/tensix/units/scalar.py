@@ -10,6 +10,7 @@ from bhemu.memmap import LOCAL_BASE
 from bhemu.tensix import config, in_flight, insn, mmio, spaces
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.insn import (
+    WAKES_NOBODY,
     Instruction,
     bits,
 )
@@ -103,7 +104,7 @@ def _signals(s: Any, t: Any, half: Any, select: Any, size: Any) -> Any:
     return DONE
 
 
-class SETDMAREG(Instruction, opcode=0x45, unit="scalar"):
+class SETDMAREG(Instruction, opcode=0x45, unit="scalar", wakes=WAKES_NOBODY):
     """Set one half of a GPR to a 16-bit immediate, or GPRs to packer state (SETDMAREG, ISA).
 
     State of the packer: SETDMAREG_Special.
@@ -260,7 +261,7 @@ class CMPDMAREG(_Operation, opcode=0x5D, oracle=False):
         return _set(s, t, f.result_reg_index, np.int64(a == b))
 
 
-class DMANOP(Instruction, opcode=0x60, unit="scalar"):
+class DMANOP(Instruction, opcode=0x60, unit="scalar", wakes=WAKES_NOBODY):
     """Occupy the scalar unit for one slot (DMANOP, Wormhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:

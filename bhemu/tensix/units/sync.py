@@ -8,7 +8,7 @@ from bhemu.bits import choice, number
 from bhemu.jit.subset import njit
 from bhemu.tensix import config, frontend, insn, semaphores, spaces, thread
 from bhemu.tensix import thread_fields as tf
-from bhemu.tensix.insn import WAKES_NOBODY, Instruction, bits
+from bhemu.tensix.insn import WAKES_BY_BANK, WAKES_NOBODY, Instruction, bits
 from bhemu.tensix.rules import DONE, NCB, UB, condition, error, undefined
 from bhemu.tensix.spaces import Kind
 
@@ -170,7 +170,7 @@ class ATRELM(Instruction, opcode=0xA1, unit="sync"):
         return DONE
 
 
-class STALLWAIT(Instruction, opcode=0xA2, unit="sync", stall="any"):
+class STALLWAIT(Instruction, opcode=0xA2, unit="sync", stall="any", wakes=WAKES_BY_BANK):
     """Hold instruction classes until units and banks are ready (STALLWAIT, Blackhole ISA)."""
 
     reads = spaces.BANKS
@@ -251,7 +251,7 @@ class SEMGET(Instruction, opcode=0xA5, unit="sync"):
         return DONE
 
 
-class SEMWAIT(Instruction, opcode=0xA6, unit="sync", stall="any"):
+class SEMWAIT(Instruction, opcode=0xA6, unit="sync", stall="any", wakes=WAKES_BY_BANK):
     """Hold instruction classes until semaphore conditions are met (SEMWAIT, Blackhole ISA)."""
 
     reads = spaces.sem("sem_sel")
