@@ -1,4 +1,4 @@
-"""What every test of why does behind itself."""
+"""What every test of why does after itself."""
 
 import ctypes
 from collections.abc import Iterator

@@ -21,7 +21,7 @@ from bhemu.why.order import record as r
 from bhemu.why.order.conflicts import Conflict
 from bhemu.why.order.observe import Observer
 
-BEHIND = 5000  # clock units behind the end of a program
+BEHIND = 5000  # clock units after the end of a program
 Key = tuple[int, int, str]  # pc of each side, of a REPLAY where it gave the word; kind of place
 
 

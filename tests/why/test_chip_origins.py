@@ -36,7 +36,7 @@ def test_a_check_names_the_origin(
 def test_a_run_to_the_limit_has_reached_its_last_transfer(
     compiler: ModuleType, tmp_path: Path
 ) -> None:
-    """What goes on for ever behind it is not run again and again."""
+    """What goes on for ever after it is not run again and again."""
     made = planted.make(BUGS["senders of the operands exchanged"], tmp_path / "bug", compiler)
     target = Launched(load_program(made.folder))
     ended = target.finish()

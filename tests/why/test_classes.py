@@ -65,7 +65,7 @@ def test_a_cure_is_told_where_nothing_waits_and_nothing_else_is_found(
     assert [one.found_by for one in given] == expected
 
 
-def test_a_cure_is_a_note_behind_the_output_that_differs(tmp_path: Path) -> None:
+def test_a_cure_is_a_note_after_the_output_that_differs(tmp_path: Path) -> None:
     """T1 of add1 goes on by 4 rows where it has to by 8: no check finds anything."""
     folder = tmp_path / "add1"
     shutil.copytree(planted.ROOT / "elfs" / "add1", folder)

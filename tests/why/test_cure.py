@@ -33,7 +33,7 @@ def cured(path: Path) -> tuple[str, int, str] | None:
 
 
 def words(path: Path, *lines: Line, wanted: int, number: int = 4) -> tuple[str, int, str] | None:
-    """The cure of a thread's words, where a GPR is to hold something behind them."""
+    """The cure of a thread's words, where a GPR is to hold something after them."""
     kernel = [*lines, SYNC, result(number)]
     return cured(folder(path, {"trisc0": kernel}, outputs={OUT: [wanted]}))
 

@@ -10,7 +10,7 @@ from bhemu.riscv.assembly import A0, A1, NOP, addi, jal, li, word
 OUT, AWAY = 0x20200, 0x50000
 JUMPS: dict[str, Line] = {
     "function pointer": [*li(A0, AWAY), word("jalr", 1, A0, 0)],
-    "behind what only computes": [addi(A1, A1, 1), addi(A1, A1, 1), jal(0, 0x4000)],
+    "after what only computes": [addi(A1, A1, 1), addi(A1, A1, 1), jal(0, 0x4000)],
 }
 
 CALLS: list[Line] = [jal(1, 8), jal(0, 12), word("jalr", 0, 1, 0), NOP]  # within the code

@@ -31,7 +31,7 @@ _HOW = ("loop_", "count_passes", "profile_", "page_count", "translated", "poll_b
 DIFFERENCES = {
     # A walk keeps 16 pairs, the compiled order 64: the others are of the same kind as the 16.
     "mm_2x3x2_int": (0, 6),
-    "half cleared behind the computation": (0, 48),
+    "half cleared after the computation": (0, 48),
     "math begins with the second half": (0, 16),
     # One store to Config and words of one unit that read it: of two at one wait the compiled order
     # names the first.
@@ -45,7 +45,7 @@ PLANTED = [
 ]
 if os.environ.get("BHEMU_LONG"):
     PLANTED += [
-        *("half cleared behind the computation", "math begins with the second half"),
+        *("half cleared after the computation", "math begins with the second half"),
         *("packs the halves in the other order", "waits for the vector unit"),
         *("packs what is not handed over", "target row changed while the unpacker writes"),
         *("math thread writes the packer's relu word", "unpacks before Config is written"),
@@ -97,7 +97,7 @@ def test_the_pairs_of_a_planted_bug_are_those_of_a_walk(
 
 
 def test_a_store_to_config_has_not_taken_place_when_the_next_word_is_pushed(tmp_path: Path) -> None:
-    """Of UNPACR right behind the stores of its addresses, without a wait for TRISC_CFG."""
+    """Of UNPACR right after the stores of its addresses, without a wait for TRISC_CFG."""
     (mutant,) = (one for one in test_mutants.MUTANTS if one["name"] == "bases_without_stallwait")
     path = test_mutants.mutated(tmp_path, mutant)
     both = order_compare.both(*order_compare.program(path))

@@ -128,7 +128,7 @@ class Order(NamedTuple):
 
 
 ORDERS = {
-    "flag behind payload": Order(flag_behind_payload(), {SENDER: NEW, RECEIVER: NEW, OTHER: NEW}),
+    "flag after payload": Order(flag_behind_payload(), {SENDER: NEW, RECEIVER: NEW, OTHER: NEW}),
     "zeros by a read": Order(zeros_read(), {SENDER: 0}),
     "transaction id": Order(drained_by_transaction(), {SENDER: NEW, RECEIVER: OLD + 1}),
     "fence in a function": Order(fence_in_a_function(), {SENDER: NEW}, 'l0 = "model"'),

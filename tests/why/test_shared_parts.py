@@ -25,7 +25,7 @@ def programmed(path: Path, offset: int, value: int) -> Path:
 
 
 @pytest.mark.parametrize("wait", ["mop_sync", "TTSync"])
-def test_a_template_that_changes_behind_a_mop(wait: str, tmp_path: Path) -> None:
+def test_a_template_that_changes_after_a_mop(wait: str, tmp_path: Path) -> None:
     bad = programmed(tmp_path / "bad", WAITS["neither"], 2)
     twin = programmed(tmp_path / "twin", WAITS[wait], 2)
     check_bug(bad, twin, "races", "trisc1", len(TEMPLATE) + 3)
@@ -77,5 +77,5 @@ def packed(path: Path, last: int) -> Path:
 
 
 def test_the_pack_that_leaves_a_tile_open_is_named(tmp_path: Path) -> None:
-    """And not the first one of the next launch, which goes on behind it."""
+    """And not the first one of the next launch, which goes on after it."""
     check_bug(packed(tmp_path / "bad", 0), packed(tmp_path / "twin", 1), "unwritten", "trisc2", 9)

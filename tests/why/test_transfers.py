@@ -80,7 +80,7 @@ def test_a_look_ends_as_it_would_with_another_value() -> None:
 
 
 def arrivals(*controls: int, nocs: tuple[int, ...] = (0, 0)) -> list[bool]:
-    """Whether each request but the first is known to arrive behind the one before it."""
+    """Whether each request but the first is known to arrive after the one before it."""
     channels, found, last = Channels(2), [], None
     for noc, control in zip(nocs, controls, strict=True):
         row = np.zeros(NOC_FIELDS, np.int64)

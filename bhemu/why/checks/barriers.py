@@ -1,4 +1,4 @@
-"""NoC requests whose data are used before they arrive, or that a kernel leaves behind."""
+"""NoC requests whose data are used before they arrive, or that a kernel does not wait for."""
 
 from collections.abc import Iterator
 
@@ -25,7 +25,7 @@ _ADVICE = {
 
 
 def run(context: Context) -> list[Finding]:
-    """Requests whose data are used too early; kernels that leave requests behind."""
+    """Requests whose data are used too early; kernels that end before their answers."""
     if tiles(context) is None:
         return []
     if found := with_late_runs(context, _unordered(context)):

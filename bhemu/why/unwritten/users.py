@@ -19,16 +19,23 @@ from bhemu.machine.stop import now
 from bhemu.machine.tile import Tile
 from bhemu.machine.watchpoints import Span
 from bhemu.noc.record import MEMORY_SHIFT
+from bhemu.tensix import spaces
+from bhemu.tensix.insn import decode
+from bhemu.tensix.observe import FIRST_CORE, WORDS_AND_STORES
 from bhemu.tensix.state import DTYPE, OFFSET
 from bhemu.why.check import Context, executed
 from bhemu.why.order.conflicts import tiles
 from bhemu.why.order.tiles import Sent
 from bhemu.why.origin.chain import last_change
 from bhemu.why.origin.outputs import last_sent, with_history
-from bhemu.why.steps import where
+from bhemu.why.steps import Word, where
 from bhemu.why.unwritten.trials import NOTHING, STRIDE, Fill, Offsets, Trials, member_of
 
 _WATCHED = 8  # bytes that differ, of which one is seen to change
+_PLACED = (  # spaces of which a word writes a part
+    *(spaces.DST, spaces.L1, spaces.CFG, spaces.GPR, spaces.LREG, spaces.THREAD_CFG),
+    *(spaces.ADC, spaces.SEM, spaces.SRC),
+)
 Run = Callable[[int], object]
 
 
@@ -163,6 +170,8 @@ class Users:
     def maker(self, at: int) -> tuple[Where, int] | None:
         """The last step, not a request, that wrote a byte of a tile, and its clock."""
         number, rest = divmod(at, STRIDE)
+        if (last := self._last_word(number, member_of(rest)[0])) is not None:
+            return last
         if number not in self._pasts:
             tile, context = self._trials.tiles[number], self._context
             self._pasts[number] = context.past or with_history(context, tile.xy)
@@ -170,6 +179,29 @@ class Users:
         if change is None or (change.where.thread is None and change.where.word is None):
             return None
         return change.where, clock
+
+    def _last_word(self, number: int, member: str) -> tuple[Where, int] | None:
+        """The last word that writes a member of a tile as a whole, changed or not."""
+        tile, found = self._trials.tiles[number], None
+        if member in {name for space in _PLACED for name in space.members}:
+            return None
+        self._trials.begin(NOTHING)
+        tile.log = []
+        tile.state.trace[0] = WORDS_AND_STORES
+        self._context.finish(self._machine, limit=self._context.most)
+        tile.drain_log()
+        tile.state.trace[0] = 0
+        for agent, word, pc, _, clock in tile.log:
+            cls = decode(word) if agent < FIRST_CORE else None
+            terms = () if cls is None else cls.writes.of(cls.operands(word))
+            if any(member in term.space.members for term in terms):
+                found = agent, word, pc, clock
+        tile.log = []
+        if found is None:
+            return None
+        thread, word, pc, clock = found
+        core = next((c for c in (thread + 1, 0) if tile.locate(c, pc)[0] is not None), thread + 1)
+        return where(tile, Word(clock, thread, word, pc, core, pc)), clock
 
     def made(self, at: Offsets, number: int) -> Offsets:
         """The bytes of a tile among these that a run changes."""
