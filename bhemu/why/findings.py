@@ -148,11 +148,12 @@ def _is_helper(tile: Tile, where: Where) -> bool:
     _, low, high = core.function(where.pc)
     if where.file == where.inlined[0].file and _accesses(tile, core, where, low, high) > _ACCESSES:
         return False
+    loads = issubclass(decode(tile.read32(where.pc)) or object, Load)  # which may poll
     lines: set[tuple[str | None, int | None]] = set()
     for pc in range(low, high, 4):
         name, calls = core.inlined(pc)
         _, file, line = core.locate(pc)
-        if name == where.function and _goes_back(tile.read32(pc)):
+        if loads and name == where.function and _goes_back(tile.read32(pc)):
             return False
         for call in calls:
             if name == where.function and line:

@@ -73,8 +73,8 @@ class Users:
                 return self._sent(number, rest, self._context.end)
             most = now(self._trials.tiles[number].state)
         tile = self._trials.tiles[number]
-        both, differ = self._apart(both, fill, partial(self._clocks, tile), most)
-        own = differ[differ // STRIDE == number] % STRIDE
+        both, differ = self._apart(both, fill, partial(self._clocks, tile), most, number)
+        own = differ % STRIDE
         if {member_of(int(at))[0] for at in own} == {"gate_word"}:  # it comes to the gate now
             self._machine.restore(both[1])
             self._clocks(tile, 1)
@@ -104,11 +104,17 @@ class Users:
             return problem.where
         return None if change is None else change.where
 
-    def _apart(self, both: list[Any], fill: Fill, run: Run, most: int) -> tuple[list[Any], Offsets]:
-        """The last moment at which both are the same, and the bytes that differ one unit later."""
+    def _apart(
+        self, both: list[Any], fill: Fill, run: Run, most: int, only: int | None = None
+    ) -> tuple[list[Any], Offsets]:
+        """The last moment at which both are the same, and the bytes that differ one unit later.
+
+        only: on this tile; others have run on by a whole round.
+        """
         step, found = 1 << most.bit_length(), NOTHING.at
         while step:
             after, differ = self._after(both, fill, run, step)
+            differ = differ if only is None else differ[differ // STRIDE == only]
             both, found = (both, differ) if differ.size else (after, found)
             step //= 2
         return both, found
