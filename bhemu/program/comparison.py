@@ -131,20 +131,12 @@ def compare(
 
 
 def differing(
-    expected: ArrayLike,
-    got: bytes,
-    dtype: str,
-    how: str,
-    layout: str,
-    *,
-    max_ulp: int,
-    rtol: float,
-    atol: float,
+    expected: ArrayLike, got: bytes, dtype: str, how: str, *, layout: str, name: str, **allowed: Any
 ) -> NDArray[np.bool_]:
     """Which elements `compare` finds to differ, in the shape of `expected`."""
     wanted = np.atleast_1d(np.asarray(expected))
-    pair = _pair(wanted, got, dtype, how=how, layout=layout, name="output")
-    return pair.outside(how, max_ulp, rtol, atol)[0]
+    pair = _pair(wanted, got, dtype, how=how, layout=layout, name=name)
+    return pair.outside(how, **allowed)[0]
 
 
 @dataclass(frozen=True)

@@ -154,34 +154,21 @@ class OutputSpec:
 
     def check(self, data: bytes) -> comparison.Report | None:
         """Compare the bytes in memory with the expected file; None when the program names none."""
-        if self.expect is None:
-            return None
-        return comparison.compare(
-            read_array(self.expect, self.dtype, self.origin),
-            data,
-            self.dtype,
-            self.compare,
-            layout=self.layout,
-            name=self.name,
-            max_ulp=self.max_ulp,
-            rtol=self.rtol,
-            atol=self.atol,
-        )
+        report: comparison.Report | None = self._compared(comparison.compare, data)
+        return report
 
     def differing(self, data: bytes) -> NDArray[np.bool_] | None:
         """Which elements differ from the expected file; None when the program names none."""
+        elements: NDArray[np.bool_] | None = self._compared(comparison.differing, data)
+        return elements
+
+    def _compared(self, by: Callable[..., Any], data: bytes) -> Any:
         if self.expect is None:
             return None
-        return comparison.differing(
-            read_array(self.expect, self.dtype, self.origin),
-            data,
-            self.dtype,
-            self.compare,
-            self.layout,
-            max_ulp=self.max_ulp,
-            rtol=self.rtol,
-            atol=self.atol,
-        )
+        expected = read_array(self.expect, self.dtype, self.origin)
+        allowed = {"max_ulp": self.max_ulp, "rtol": self.rtol, "atol": self.atol}
+        form = {"layout": self.layout, "name": self.name}
+        return by(expected, data, self.dtype, self.compare, **form, **allowed)
 
 
 @dataclass(frozen=True)
