@@ -107,7 +107,7 @@ _TICK = 2_000_000_000  # nanoseconds, as the coarsest file system counts
 def _files(folder: str) -> Iterator[str]:
     with os.scandir(folder) as found:
         for entry in sorted(found, key=lambda entry: entry.name):
-            if entry.name.endswith(".py"):
+            if entry.name.endswith((".py", "_record.txt", "_fields.json")):
                 yield entry.path
             elif entry.name != "__pycache__" and entry.is_dir():
                 yield from _files(entry.path)

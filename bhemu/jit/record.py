@@ -1,7 +1,9 @@
 """Structured records in compiled code and in plain Python."""
 
 import math
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, ClassVar, NamedTuple
 
@@ -23,6 +25,33 @@ class Member(NamedTuple):
     dtype: type[np.generic]
     shape: tuple[int, ...]
     doc: str
+
+
+_TYPES: dict[str, type[np.generic]] = {
+    "u8": np.uint8,
+    "u16": np.uint16,
+    "u32": np.uint32,
+    "u64": np.uint64,
+    "i16": np.int16,
+    "i64": np.int64,
+}
+_MEMBER = re.compile(r"(\w+) (\w+)\[(.+?)\] (.+)")
+
+
+def members(path: Path, sizes: Mapping[str, int]) -> tuple[Member, ...]:
+    """The members that a file declares, a line each: NAME TYPE[SHAPE] what it holds.
+
+    A shape holds numbers, and names of `sizes`; # begins a comment.
+    """
+    found = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if line and not line.startswith("#"):
+            declared = _MEMBER.fullmatch(line)
+            assert declared is not None, line
+            name, kind, shape, doc = declared.groups()
+            numbers = (int(n) if n.isdigit() else sizes[n] for n in shape.split(", "))
+            found.append(Member(name, _TYPES[kind], tuple(numbers), doc))
+    return tuple(found)
 
 
 def layout(members: tuple[Member, ...], mapped: tuple[str, ...] = ()) -> np.dtype[np.void]:

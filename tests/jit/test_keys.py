@@ -155,9 +155,9 @@ def test_what_compiles_is_in_every_key(tree: Tree) -> None:
 
 
 def test_the_layout_of_the_record_is_in_every_key(tree: Tree) -> None:
-    member = '    Member("profile_part", _i64, (1,), "the present part"),\n'
+    member = "profile_part i64[1] the present part\n"
     found = tree.recompiled(
-        "tensix/state.py", member, member + member.replace("profile_part", "profile_more")
+        "data/tile_record.txt", member, member + member.replace("profile_part", "profile_more")
     )
     entries = {name.split()[1] for name in tree.before}
     assert entries == found
