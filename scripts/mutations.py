@@ -18,7 +18,7 @@ PACKAGE = ROOT / "bhemu"
 TENSIX = PACKAGE / "tensix"
 COMPILED = ("tensix", "devices", "noc", "riscv")  # rooms of compiled code, tried interpreted
 UNITS = TENSIX / "units"
-SHARED = ("gate", "banks", "rwc", "frontend", "semaphores", "streams", "dest", "lanes", "staging")
+SHARED = ("thread", "banks", "frontend", "semaphores", "mmio", "dest", "lanes")
 
 SINGLE = {member.name for member in MEMBERS if member.shape == (1,)}
 

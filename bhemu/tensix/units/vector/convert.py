@@ -87,17 +87,8 @@ class SFPEXEXP(OneSource, opcode=0x77, facts=sfpu.NOTICES_VC, macro=NO_IMMEDIATE
     writes = lreg("lreg_dest") | CC.when("instr_mod1 & 10")
 
     instr_mod1 = OneSource.instr_mod1.meaning(
-        choice(
-            {
-                bias + flag: f"{what}; {then}"
-                for bias, what in ((0, "without the bias"), (1, "with the bias"))
-                for flag, then in (
-                    (0, "the flags stay"),
-                    (2, "flags where it is negative"),
-                    (8, "the flags are complemented"),
-                    (10, "flags where it is not negative"),
-                )
-            }
+        sfpu.with_flags(
+            {0: "without the bias", 1: "with the bias"}, "it is negative", "it is not negative"
         )
     )
 

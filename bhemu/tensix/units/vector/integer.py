@@ -261,17 +261,8 @@ class SFPLZ(OneSource, opcode=0x81, facts=sfpu.NOTICES_VC, macro=NO_IMMEDIATE):
     writes = lreg("lreg_dest") | CC.when("instr_mod1 & 10")
 
     instr_mod1 = OneSource.instr_mod1.meaning(
-        choice(
-            {
-                sign + flag: f"{what}; {then}"
-                for sign, what in ((0, "of all 32 bits"), (4, "of the bits below the sign"))
-                for flag, then in (
-                    (0, "the flags stay"),
-                    (2, "flags where a bit is set"),
-                    (8, "the flags are complemented"),
-                    (10, "flags where none is set"),
-                )
-            }
+        sfpu.with_flags(
+            {0: "of all 32 bits", 4: "of the bits below the sign"}, "a bit is set", "none is set"
         )
     )
 

@@ -1,11 +1,12 @@
 """The base class of vector instructions, the fields and modes that they share."""
 
+from collections.abc import Mapping
 from enum import IntEnum
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from bhemu.bits import bits, choice, flags, number, parts
+from bhemu.bits import Choice, bits, choice, flags, number, parts
 from bhemu.jit.subset import njit
 from bhemu.tensix import insn, lanes, spaces
 from bhemu.tensix.insn import Argument, Instruction
@@ -227,6 +228,16 @@ POPPED = choice(
     about="a: the flags, b: the top of the stack, which stays",
 )
 """instr_mod1 of SFPPOPC."""
+
+
+def with_flags(kinds: Mapping[int, str], yes: str, no: str) -> Choice:
+    """Modes of several kinds whose bits 1 and 3 say what becomes of the flags."""
+    flag = {0: "the flags stay", 2: f"flags where {yes}", 8: "the flags are complemented"}
+    flag[10] = f"flags where {no}"
+    return choice(
+        {k + n: f"{kind}; {then}" for k, kind in kinds.items() for n, then in flag.items()}
+    )
+
 
 COMPARED = flags(
     "sets the flags",
