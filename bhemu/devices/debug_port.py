@@ -287,8 +287,8 @@ REGISTERS = (
 # What the debug daisychain presents: 128 bits for each chain and signal, in words of 32.
 #
 # Sources: DebugDaisychain (Wormhole ISA) for where the cores stand; tt-exalens for the positions
-# of RWC and ADC counters on Blackhole. Nothing is on its way in a pipeline here: what a core fetches,
-# decodes and retires next is one and the same, and the matrix unit's pipeline is empty.
+# of RWC and ADC counters on Blackhole. Nothing is on its way in a pipeline here: what a core
+# fetches, decodes and retires next is one and the same, and the matrix unit's pipeline is empty.
 
 UNKNOWN = -1
 _CORES, _RWC, _ADC = 7, 3, 6  # chains
