@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bhemu.llk import device
-from bhemu.llk.device import COMMANDS, START_TRISCS, Device
+from bhemu import llk as device
+from bhemu.llk import COMMANDS, START_TRISCS, Device
 from bhemu.memmap import L1_SIZE
 from llk_sweep.recording import DATA
 

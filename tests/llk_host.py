@@ -10,7 +10,7 @@ from typing import Any
 
 from llk_runner import ADD, ELFS, PARAMS, UNPACK_AB, A, B, C, Params, params
 
-from bhemu.llk import device
+from bhemu import llk as device
 
 SOFT_RESET = "RISCV_DEBUG_REG_SOFT_RESET_0"
 BRISC, TRISCS = 0x800, 0x7000

@@ -4,7 +4,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from bhemu.llk import device
+from bhemu import llk as device
 from bhemu.machine.tile import Tile
 from bhemu.program import tensor
 

@@ -7,10 +7,10 @@ import pytest
 from click.testing import CliRunner
 from llk_runner import CORES, ELFS, PARAMS, UNPACK_AB, loaded, params, run
 
+from bhemu import llk as device
 from bhemu.cli import main
 from bhemu.errors import Assert, InputError, Limit
 from bhemu.launch import launch
-from bhemu.llk import device
 from bhemu.program.schema import load_program
 from bhemu.riscv.assembly import A0, A1, A2, EBREAK, PARK, ZERO, addi, beq, code, jal, li, lw, sw
 

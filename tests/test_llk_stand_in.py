@@ -19,9 +19,9 @@ from elf_builder import Elf, Sec, Seg
 from llk_host import BRISC, SOFT_RESET, THREE, Suite, addition
 from llk_runner import ELFS, PARAMS, UNPACK_A
 
+from bhemu import llk as device
 from bhemu.cli import main
 from bhemu.errors import GuestFault, InputError, NoProgress, NotModelled, Undefined
-from bhemu.llk import device
 from bhemu.memmap import SOFT_RESET_BITS
 from bhemu.riscv.assembly import A0, A1, EBREAK, PARK, ZERO, code, li, sw
 

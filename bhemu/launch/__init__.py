@@ -22,13 +22,13 @@ from bhemu.program.outputs import Result, check_saves, collect
 from bhemu.program.specs import CoreSpec, FirmwareSpec, InputSpec, SetSpec, TileSpec
 
 if TYPE_CHECKING:
-    from bhemu.llk import device
+    from bhemu import llk
     from bhemu.machine.machine import Chip
     from bhemu.machine.saved import Snapshot
     from bhemu.metal import kernels
     from bhemu.metal.firmware import Firmware
 else:
-    device = Later("bhemu.llk.device")
+    llk = Later("bhemu.llk")
 
 
 # A program on a machine: its parts placed, its cores released, how its runs end.
@@ -391,7 +391,7 @@ def _start(
         elif program.kind != "llk":
             release(tile, part)
         elif boot:
-            device.start(tile)
+            llk.start(tile)
 
 
 def _resume(machine: Any, program: schema.Program) -> EndCondition:
@@ -414,7 +414,7 @@ def _resume(machine: Any, program: schema.Program) -> EndCondition:
 def _words(placed: Placed, program: schema.Program) -> list[tuple[XY, int, int]]:
     """The end condition that the program states."""
     if program.kind == "llk" and not program.run.until:
-        return [(tile.xy, at, value) for tile, _ in placed for at, value in device.done_words()]
+        return [(tile.xy, at, value) for tile, _ in placed for at, value in llk.done_words()]
     tiles = {tile.xy: tile for tile, _ in placed}
     words = []
     for until in program.run.until:
@@ -435,7 +435,7 @@ def _words(placed: Placed, program: schema.Program) -> list[tuple[XY, int, int]]
 def word_name(program: schema.Program, address: int) -> str:
     """How a message calls the word at `address` of an end condition."""
     if program.kind == "llk":
-        return device.word_name(address)
+        return llk.word_name(address)
     if program.kind == "tt-metal" and not program.run.until:
         return f"the go message at {address:#x}"
     return f"word {address:#x}"

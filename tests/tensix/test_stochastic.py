@@ -17,7 +17,7 @@ from test_pack_rules import change
 from unit_runner import count, run
 
 from bhemu.errors import InputError
-from bhemu.llk.device import options
+from bhemu.llk import options
 from bhemu.machine.tile import Tile
 from bhemu.tensix import config, lanes, rules
 from bhemu.tensix.lanes import DOWN, RANDOM, REFUSED, UP

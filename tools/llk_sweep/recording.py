@@ -7,9 +7,9 @@ import time
 from collections.abc import Sequence
 from typing import Any, Final
 
+from bhemu import llk as device
 from bhemu.errors import BhemuError
-from bhemu.llk import device
-from bhemu.llk.device import Device
+from bhemu.llk import Device
 
 OUTCOMES: Final = {
     "AssertionError": "mismatch",

@@ -14,9 +14,9 @@ from functools import cached_property
 from typing import Any
 
 from bhemu.errors import InputError, NotModelled
-from bhemu.llk.device import Device as Emulated
-from bhemu.llk.device import FileLine as DwarfFileLine
-from bhemu.llk.device import Frame as CallstackEntry
+from bhemu.llk import Device as Emulated
+from bhemu.llk import FileLine as DwarfFileLine
+from bhemu.llk import Frame as CallstackEntry
 from bhemu.program import elf as elfs_of_bhemu
 from bhemu.program.symbols import Symbols
 
@@ -326,7 +326,7 @@ def read_word_from_device(
     *modes: bool | None,
     safe_mode: bool | None = None,
 ) -> int:
-    """One word of L1; the tile runs first (bhemu.llk.device)."""
+    """One word of L1; the tile runs first (bhemu.llk)."""
     return _tile(location, device_id, context, noc_id).read_words(addr)[0]
 
 
@@ -341,7 +341,7 @@ def read_words_from_device(
     use_4B_mode: bool | None = None,
     safe_mode: bool | None = None,
 ) -> list[int]:
-    """Words of L1; the tile runs first (bhemu.llk.device)."""
+    """Words of L1; the tile runs first (bhemu.llk)."""
     return _tile(location, device_id, context, noc_id).read_words(addr, word_count)
 
 
@@ -356,7 +356,7 @@ def read_from_device(
     use_4B_mode: bool | None = None,
     safe_mode: bool | None = None,
 ) -> bytes:
-    """Bytes of L1; the tile runs first where they are words of the harness (bhemu.llk.device)."""
+    """Bytes of L1; the tile runs first where they are words of the harness (bhemu.llk)."""
     return _tile(location, device_id, context, noc_id).read(addr, num_bytes)
 
 
