@@ -32,6 +32,13 @@ SCALES = (64, 512, 4096, 32768)
 TILE_BITS = 16
 SOURCE, ARRIVES = 0, 1 << 32  # of a request: what is late
 
+# Slots: of `at`, `refused` and `wanted` of the network, `noc_source_late` and `noc_arrived` of a tile
+_TILE, _REQUEST = range(2)
+_FROM, _PLACE, _TO, _STATUS = range(4)
+_KIND, _WHICH = range(2)
+_SEED, _BY = range(2)
+_LOW, _SIZE, _SENDER, _CORE, _PC, _ROUND = range(6)
+
 
 @njit
 def mixed(seed: Any, number: Any) -> Any:
@@ -49,7 +56,7 @@ def request_late(s: Any, i: Any, what: Any) -> Any:
     In drawn times (timing/draws.py). Every second request of a seed alone is late, up to a power of
     2 of its own.
     """
-    pc, seed = s.noc_source_late[1], s.noc_source_late[0] - 1
+    pc, seed = s.noc_source_late[_BY], s.noc_source_late[_SEED] - 1
     if seed < 0 or (pc >= 0 and pc != s.noc_request[i, request.PC]):
         return np.int64(0)
     x = mixed(seed, s.noc_request[i, request.SEQUENCE] + 1 + what)
@@ -286,8 +293,8 @@ def _l1(s: Any, target: Any, row: Any) -> None:
 def _remember(chip: Any, t: Any, s: Any, low: Any, row: Any) -> None:
     """Note that a request of tile `t` has written to L1 of the tile of `s`, for messages."""
     note = s.noc_arrived[s.noc_arrivals[0] & (NOC_ARRIVED - 1)]
-    note[0], note[1], note[2] = low, request.size(row), t
-    note[3], note[4], note[5] = row[request.CORE], row[request.PC], chip.round[0]
+    note[_LOW], note[_SIZE], note[_SENDER] = low, request.size(row), t
+    note[_CORE], note[_PC], note[_ROUND] = row[request.CORE], row[request.PC], chip.round[0]
     s.noc_arrivals[0] += 1
 
 
@@ -295,7 +302,7 @@ def _remember(chip: Any, t: Any, s: Any, low: Any, row: Any) -> None:
 def _ready(chip: Any, u: Any) -> Any:
     """Before any effect: DONE, or why tile `u` can receive nothing yet: MAKE or STOPPED."""
     if chip.tile[u] == 0:
-        chip.wanted[0], chip.wanted[1] = memory.WANT_TILE, u
+        chip.wanted[_KIND], chip.wanted[_WHICH] = memory.WANT_TILE, u
         return np.int64(MAKE)
     return np.int64(DONE if record.catch_up(chip, u) == 0 else STOPPED)
 
@@ -308,7 +315,7 @@ def _to_tile(chip: Any, t: Any, s: Any, u: Any, row: Any) -> Any:
         record.stand(target)
         status = _register(s, target, row)
         if status != DONE:
-            chip.refused[2], chip.refused[3] = u, status
+            chip.refused[_TO], chip.refused[_STATUS] = u, status
             return status
     else:
         _l1(s, target, row)
@@ -416,22 +423,24 @@ def _compact(s: Any) -> None:
 @njit
 def _deliver_tile(chip: Any, t: Any, s: Any) -> Any:
     """Deliver what tile `t` has sent, from chip.at on; 0, or why it cannot go on."""
-    while chip.at[1] < min(chip.left[t], s.noc_requests[0]):  # the host may have reset the tile
-        row = s.noc_request[chip.at[1]]
-        if not may_go(chip, t, s, chip.at[1]):
-            chip.at[1] += 1
+    while chip.at[_REQUEST] < min(
+        chip.left[t], s.noc_requests[0]
+    ):  # the host may have reset the tile
+        row = s.noc_request[chip.at[_REQUEST]]
+        if not may_go(chip, t, s, chip.at[_REQUEST]):
+            chip.at[_REQUEST] += 1
             continue
         status = perform_request(chip, t, s, row)
         if status == STAYS:
             break
         if status != DONE:
-            chip.refused[0], chip.refused[1] = t, chip.at[1]
+            chip.refused[_FROM], chip.refused[_PLACE] = t, chip.at[_REQUEST]
             return status
         count_answers(s, row, chip.receivers[0])
         row[request.SEQUENCE] = request.GONE
         chip.delivered[0] += 1
         wake(chip, t, s)
-        chip.at[1] += 1
+        chip.at[_REQUEST] += 1
         if chip.dram_hit[0] != 0:
             return np.int64(WATCHED)
     _compact(s)
@@ -441,7 +450,7 @@ def _deliver_tile(chip: Any, t: Any, s: Any) -> Any:
 @njit
 def begin(chip: Any) -> None:
     """Note how many requests each tile has sent: what is sent from now on waits a round."""
-    chip.at[0] = chip.at[1] = 0
+    chip.at[_TILE] = chip.at[_REQUEST] = 0
     for t in range(chip.tiles[0]):
         chip.left[t] = 0
         if chip.tile[t] != 0 and not record.is_skipped(chip, t):
@@ -451,13 +460,13 @@ def begin(chip: Any) -> None:
 @njit
 def deliver(chip: Any) -> Any:
     """Deliver from where it stopped; 0, MAKE, REFUSED, STOPPED or WATCHED."""
-    while chip.at[0] < chip.tiles[0]:
-        t = chip.at[0]
+    while chip.at[_TILE] < chip.tiles[0]:
+        t = chip.at[_TILE]
         if chip.left[t] > 0:
             status = _deliver_tile(chip, t, tile_of(chip, t))
             if status != 0:
                 return status
-        chip.at[0], chip.at[1] = t + 1, 0
+        chip.at[_TILE], chip.at[_REQUEST] = t + 1, 0
     return np.int64(0)
 
 
