@@ -55,7 +55,9 @@ class Users:
         self._pasts: dict[int, Tile] = {}
 
     def reader(self, fill: Fill) -> Reader | None:
-        """The step that uses these bytes first."""
+        """The step that uses these bytes first; None without compiled code."""
+        if not JIT:
+            return None
         both: list[Any] = []
         for one in (fill, NOTHING):
             self._trials.begin(one)
@@ -142,7 +144,7 @@ class Users:
 
     def _sent(self, number: int, at: int, clock: int, after: int = 0) -> Reader | None:
         """The request that has brought a byte up to a clock, or what ends up to `after` before."""
-        together = tiles(self._context) if JIT else None
+        together = tiles(self._context)
         if together is None:
             return None
         found = last_sent(self._context, partial(self._brings, number, at, clock, after))
@@ -176,6 +178,8 @@ class Users:
     def maker(self, at: int) -> tuple[Where, int] | None:
         """The last step, not a request, that wrote a byte of a tile, and its clock."""
         number, rest = divmod(at, STRIDE)
+        if not JIT:
+            return None
         if (last := self._last_word(number, member_of(rest)[0])) is not None:
             return last
         if number not in self._pasts:
