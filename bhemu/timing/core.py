@@ -9,15 +9,33 @@ from typing import Any
 
 import numpy as np
 
-from bhemu.devices import niu
+from bhemu.devices import debug_port, debug_regs, niu, noc_map
 from bhemu.jit.intrinsics import l1_word
 from bhemu.jit.subset import njit
-from bhemu.memmap import L1_SIZE, LOCAL_BASE, LOCAL_SIZES, NIU_COUNTERS, NOC0_BASE, NOC_SIZE
-from bhemu.riscv import l0_cache, turn
+from bhemu.memmap import (
+    CORE_NAMES,
+    INSTRN_BUF_BASE,
+    L1_SIZE,
+    LOCAL_BASE,
+    LOCAL_SIZES,
+    NIU_COUNTERS,
+    NOC0_BASE,
+    NOC_SIZE,
+)
+from bhemu.riscv import l0_cache, semantics, turn
 from bhemu.riscv.formats import Atomic, Branch, Load, Register, RegisterImmediate, Store
 from bhemu.riscv.isa import rv32i
 from bhemu.riscv.isa.m import MUL
-from bhemu.tensix.state import AGENTS, DRAWN, STORE_QUEUE
+from bhemu.tensix.frontend import put, queued
+from bhemu.tensix.state import (
+    AGENTS,
+    DRAWN,
+    FIFO_DEPTH,
+    LOCAL_SIZE,
+    OFFSET,
+    RUNNING,
+    STORE_QUEUE,
+)
 from bhemu.timing import draws, spent
 from bhemu.timing.cycles import PARTS
 
@@ -45,6 +63,9 @@ L1_STORE_EVERY = 85  # sixteenths between two stores to lines of L1: rv_store_sp
 PORT_LOAD_EVERY = 11  # sixteenths, of all cores: rv_load_indep of three threads 2.18
 PORT_STORE_EVERY = 48  # sixteenths, of all cores: rv_store_spread of three threads 9.02
 _STORES, _LOADS = 0, 1  # ports
+NOTHING, DONE, STORED = range(3)  # from `executes`
+_NCRISC = CORE_NAMES.index("ncrisc")
+_LOCAL = OFFSET["local"]
 DEVICE_LOAD = 8  # estimate: as a load of L1
 MULTIPLY = 2  # rv_mul_dep 2.02
 DIVIDE_FIRST, DIVIDE_BIT = 9, 18  # sixteenths: 14.04 at 12 bits of the dividend, 33.10 at 29
@@ -215,6 +236,51 @@ def begin(s: Any, c: Any, word: Any) -> Any:
     if opcode != _STORE and opcode != _BRANCH and rd:
         s.core_ready[c, rd] = s.clock[0] + result
     return cycles
+
+
+@njit
+def _pushes(s: Any, c: Any, word: Any) -> Any:
+    """Push the word of a `.ttinsn` where nothing is in its way."""
+    pc, t = np.int64(s.pc[c]), max(c - 1, 0)
+    if pc >= L1_SIZE or pc & 3 or c == _NCRISC or debug_regs.controlled(s, t):
+        return np.int64(NOTHING)
+    if queued(s, t) >= FIFO_DEPTH or s.sweep_open[0]:
+        return np.int64(NOTHING)
+    put(s, t, c, word >> 2 | (word & 3) << 30, s.pc[c])
+    s.stored[c], s.core_address[c] = 1, np.uint32(INSTRN_BUF_BASE)
+    s.pc[c] = np.uint32(pc + 4)
+    return np.int64(DONE)
+
+
+@njit
+def executes(s: Any, c: Any, word: Any) -> Any:
+    """Execute an instruction that stays within registers, L1 and local memory, as run_core would.
+
+    Or push a word.
+
+    NOTHING is done where it is none of these, or somebody looks at each instruction. STORED: until
+    words may hold.
+    """
+    if s.core_state[c] != RUNNING or s.fresh[c]:
+        return np.int64(NOTHING)
+    looked_at = s.count_passes[0] == 0 or s.watch_count[0] or s.breakpoint_count[c] or s.l0[0]
+    if looked_at or s.retired_limit[c] >= 0 or debug_port.watches(s, c):
+        return np.int64(NOTHING)
+    done = np.int64(DONE)
+    if word & 3 != 3:
+        done = _pushes(s, c, word)
+    else:
+        pc, local, room = np.int64(s.pc[c]), np.int64(_LOCAL + c * LOCAL_SIZE), LOCAL_SIZES[c]
+        end, none = noc_map.l1_end(s), np.uint8(0)
+        target = semantics.step(s, c, pc, word, local, np.int64(room), end, none)
+        if target < 0:
+            return np.int64(NOTHING)
+        s.pc[c] = np.uint32(target & 0xFFFFFFFF)
+        done = np.int64(STORED) if target >= semantics.LEAVE else done
+    if done != NOTHING:
+        s.retired[c] += 1
+        s.left[c] = 0
+    return done
 
 
 @njit

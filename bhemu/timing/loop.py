@@ -106,6 +106,22 @@ def _executed(s: Any, p: Any, c: Any, word: Any, loads: Any) -> None:
 
 
 @njit
+def _executes(s: Any, c: Any, word: Any, opens: Any) -> Any:
+    """The turn of core `c`, which has just begun or is resumed: 0, or why everything stops."""
+    done = core.executes(s, c, word) if opens else np.int64(core.NOTHING)
+    if done != core.NOTHING:
+        return np.int64(STOP_UNTIL if done == core.STORED and until_holds(s) else 0)
+    sent = s.noc_requests[0]
+    while True:
+        status = call_step(s.run_core[0], s, c)
+        if status != STOP_TIME or time_is_over(s):
+            break
+    if s.noc_requests[0] > sent:
+        _sent(s, sent)
+    return np.int64(status)
+
+
+@njit
 def _core(s: Any, p: Any, c: Any) -> Any:
     """An instruction of core `c`; 0, or why everything stops (the instruction is resumed)."""
     agent = FIRST_CORE + c
@@ -114,8 +130,8 @@ def _core(s: Any, p: Any, c: Any) -> Any:
         return np.int64(0)
     word, pc = core.word_at(s, c), np.int64(s.pc[c])
     s.agent[0] = c
-    tells, loads = True, np.int64(-1)
-    if s.turn_open[0] == 0:
+    tells, loads, opens = True, np.int64(-1), s.turn_open[0] == 0
+    if opens:
         known = s.spent[0] == 0 and 0 < s.agent_next[agent] < NEVER  # by its last instruction
         ready = s.clock[0] if known else core.ready(s, c, word)
         if ready > s.clock[0] and not cycles.is_at_once(s, agent):
@@ -141,13 +157,7 @@ def _core(s: Any, p: Any, c: Any) -> Any:
         if cycles.is_at_once(s, agent):
             s.turn_cycles[0] = 1
         s.turn_pc[0] = pc
-    sent = s.noc_requests[0]
-    while True:
-        status = call_step(s.run_core[0], s, c)
-        if status != STOP_TIME or time_is_over(s):
-            break
-    if s.noc_requests[0] > sent:
-        _sent(s, sent)
+    status = _executes(s, c, word, opens)
     if status != 0:
         return status
     used = s.turn_given[0] - s.left[c]
@@ -558,6 +568,18 @@ def _window(s: Any, p: Any) -> Any:
     return np.int64(0)
 
 
+@njit
+def _is_slept_through(s: Any, p: Any) -> Any:
+    """Whether nothing is due in the window that begins, but what cores do that sleep in loops."""
+    end = s.window_end[0]
+    if p.asleep[0] == 0 or s.agent_at[0] or end <= s.clock[0] or 0 <= s.limit[0] < end:
+        return False
+    if s.timed[0] == DRAWN and s.late_named[0] == 0 and s.late_until[0] < end:
+        return False
+    polling.asked(s, p)
+    return p.asleep[0] != 0 and _next_cycle(s, _others(s)) >= end
+
+
 def run_timed(s: Any, windows: Any) -> Any:
     """STEP: run up to `windows` windows of `quantum` cycles; 0, or why it stopped.
 
@@ -565,6 +587,13 @@ def run_timed(s: Any, windows: Any) -> Any:
     a tile that is on no chip.
     """
     p = polling.of(s)
+    if windows == 1 and s.noc_map[0] and _is_slept_through(s, p):
+        s.clock[0] = s.window_end[0]
+        s.round[0] += 1
+        if not quiet(s):
+            return np.int64(0)
+        polling.release_all(s, p)
+        return np.int64(STOP_QUIET)
     open_time_slice(s)
     status, left = np.int64(0), windows
     while left > 0 and status == 0:

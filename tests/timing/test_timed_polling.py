@@ -39,7 +39,16 @@ _BLTU = 6
 # When an act is next is the same only of an agent that is not asked in vain; of the instruction
 # that was executed last nothing remains.
 _HOW = {"agent_next", "woken", "look_left", "leave_at", "time_slice", "look_every", "loaded"}
-_LAST = {"core", "turn_pc", "turn_cycles", "turn_yield", "turn_given", "stored", "left"}
+_LAST = {
+    "core",
+    "turn_pc",
+    "turn_cycles",
+    "turn_yield",
+    "turn_given",
+    "stored",
+    "left",
+    "stop_kind",
+}
 # Cycles from which something can be used again: those that are over are all alike.
 _SINCE = {"core_ready": 1, "core_load": 16, "core_store": 16, "l1_port": 16}
 VISIBLE = [name for name in COMPARED if name not in _HOW | _LAST]
