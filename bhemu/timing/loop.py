@@ -16,10 +16,8 @@ from bhemu.devices import niu
 from bhemu.devices.niu_request import DUE
 from bhemu.jit.intrinsics import call_entry, call_step
 from bhemu.jit.subset import njit
-from bhemu.memmap import L1_SIZE
 from bhemu.noc import delivery
 from bhemu.noc.times import STAGES as NOC_STAGES
-from bhemu.riscv.formats import Atomic, Store
 from bhemu.tensix import in_flight, issue, observe
 from bhemu.tensix.frontend import FROM_PUSH, expanding, fetch, queued
 from bhemu.tensix.in_flight import NEVER
@@ -67,7 +65,6 @@ _SHARED = tuple(
 # How late a word is at most: where a unit waits for L1 no text bounds it; else its pipeline does.
 _PIPELINE = 16
 _LATE = (draws.ANY, draws.ANY, _PIPELINE, _PIPELINE, draws.ANY, draws.ANY)
-_STORE, _ATOMIC = Store.code(), Atomic.code()
 FIRST_CORE, FIRST_THREAD = UNITS, UNITS + CORES  # agents; the units come first
 _SETDVALID, _UNPACR_NOP = SETDVALID.opcode, UNPACR_NOP.opcode
 _MACRO, _FLUSH = SFPLOADMACRO.opcode, FLUSHDMA.opcode
@@ -86,23 +83,6 @@ def _sent(s: Any, i: Any) -> None:
     s.noc_request[i, DUE] = s.clock[0] * NOC_STAGES  # its first stage is now
     if s.timed[0] == DRAWN and s.noc_source[i]:
         niu.delay_source(s, i, delivery.request_late(s, i, np.int64(delivery.SOURCE)))
-
-
-@njit
-def _shared(s: Any, p: Any, c: Any, word: Any, loads: Any) -> None:
-    """Core `c` is about to execute an instruction, which sleeping cores may have to see."""
-    if 0 <= loads < L1_SIZE:
-        polling.share_port(s, p)
-    elif word & 0x7F == _STORE:
-        polling.before_store(s, p, core.target(s, c, word))
-
-
-@njit
-def _executed(s: Any, p: Any, c: Any, word: Any, loads: Any) -> None:
-    """Core `c` has executed the instruction with which its turn began."""
-    if p.asleep[0] and (word & 0x7F == _STORE or word & 0x7F == _ATOMIC):
-        polling.changed(s, p)
-    polling.follow(s, p, c, s.turn_pc[0], word, loads)
 
 
 @njit
@@ -144,7 +124,7 @@ def _core(s: Any, p: Any, c: Any) -> Any:
             return np.int64(0)
         loads = polling.target(s, c, word)
         if p.asleep[0]:
-            _shared(s, p, c, word, loads)
+            polling.before(s, p, c, word, loads)
         s.turn_open[0] = 1
         s.turn_yield[0] = s.stored[c] = 0
         s.turn_given[0] = s.left[c] = 1
@@ -166,7 +146,7 @@ def _core(s: Any, p: Any, c: Any) -> Any:
     if used:
         if tells:
             _did(s)
-        _executed(s, p, c, word, loads)
+        polling.after(s, p, c, word, loads)
         spent.continue_work(s, agent, s.turn_pc[0], np.int64(-1), s.turn_cycles[0])
     if s.core_state[c] == RUNNING:
         late = draws.late(s, agent, np.int64(s.pc[c]), np.int64(draws.ANY))

@@ -32,7 +32,7 @@ from bhemu.memmap import (
     STREAM_SIZE,
 )
 from bhemu.riscv import turn
-from bhemu.riscv.formats import Branch, Fence, Load, Register, RegisterImmediate
+from bhemu.riscv.formats import Atomic, Branch, Fence, Load, Register, RegisterImmediate, Store
 from bhemu.riscv.isa import rv32i
 from bhemu.riscv.semantics import JUMP_SELF
 from bhemu.tensix import mmio, observe
@@ -78,6 +78,7 @@ class PollingRecord(Record):
 
 
 _LOAD, _BRANCH, _FENCE = Load.code(), Branch.code(), Fence.code()
+_STORE, _ATOMIC = Store.code(), Atomic.code()
 _UPPER = (rv32i.LUI.match & 0x7F, rv32i.AUIPC.match & 0x7F)
 _JUMPS = (rv32i.JAL.match & 0x7F, rv32i.JALR.match & 0x7F)
 _ALONE = (Register.code(), RegisterImmediate.code())
@@ -353,8 +354,23 @@ def drawn(s: Any, p: Any) -> None:
 
 
 @njit
-def before_store(s: Any, p: Any, address: Any) -> None:
-    """A core is about to store: to a device that may stop or reset cores, so all must stand."""
-    pushes = INSTRN_BUF_BASE <= address < INSTRN_BUF_END
-    if address >= DEVICE_BASE and not pushes and not _is_known(np.int64(0), address):
-        release_all(s, p)
+def before(s: Any, p: Any, c: Any, word: Any, loads: Any) -> None:
+    """Core `c` is about to execute an instruction, which loads from `loads`, while others sleep.
+
+    A store to a device may stop or reset cores: all must stand.
+    """
+    if 0 <= loads < L1_SIZE:
+        share_port(s, p)
+    elif word & 0x7F == _STORE:
+        address = core.target(s, c, word)
+        pushes = INSTRN_BUF_BASE <= address < INSTRN_BUF_END
+        if address >= DEVICE_BASE and not pushes and not _is_known(np.int64(0), address):
+            release_all(s, p)
+
+
+@njit
+def after(s: Any, p: Any, c: Any, word: Any, loads: Any) -> None:
+    """Core `c` has executed the instruction with which its turn began."""
+    if p.asleep[0] and (word & 0x7F == _STORE or word & 0x7F == _ATOMIC):
+        changed(s, p)
+    follow(s, p, c, s.turn_pc[0], word, loads)
