@@ -19,6 +19,7 @@ from bhemu.jit.intrinsics import LOAD, l1_word, record_at
 from bhemu.jit.record import Member, Record, layout
 from bhemu.jit.subset import njit
 from bhemu.memmap import (
+    DEBUG_BASE,
     DEVICE_BASE,
     INSTRN_BUF_BASE,
     INSTRN_BUF_END,
@@ -29,6 +30,8 @@ from bhemu.memmap import (
     NOC_SIZE,
     OVERLAY_BASE,
     OVERLAY_END,
+    RISCV_DEBUG_REG_WALL_CLOCK_0,
+    RISCV_DEBUG_REG_WALL_CLOCK_1,
     STREAM_SIZE,
 )
 from bhemu.riscv import turn
@@ -94,6 +97,8 @@ _BACK = 24
 """Cycles after which it does not matter for the port when a poller has loaded: with loads that are
 _APART four of them leave it free once in that time."""
 _FIRST = UNITS  # agent of core 0
+_CLOCK = DEBUG_BASE + RISCV_DEBUG_REG_WALL_CLOCK_0
+_CLOCK_END = DEBUG_BASE + RISCV_DEBUG_REG_WALL_CLOCK_1 + 4
 
 
 @njit
@@ -357,10 +362,13 @@ def drawn(s: Any, p: Any) -> None:
 def before(s: Any, p: Any, c: Any, word: Any, loads: Any) -> None:
     """Core `c` is about to execute an instruction, which loads from `loads`, while others sleep.
 
-    A store to a device may stop or reset cores: all must stand.
+    A store to a device may stop or reset cores, and registers from 0xFFB12000 on show where they
+    stand: so all must stand.
     """
     if 0 <= loads < L1_SIZE:
         share_port(s, p)
+    elif DEBUG_BASE <= loads < NOC0_BASE and not _CLOCK <= loads < _CLOCK_END:
+        release_all(s, p)
     elif word & 0x7F == _STORE:
         address = core.target(s, c, word)
         pushes = INSTRN_BUF_BASE <= address < INSTRN_BUF_END

@@ -296,6 +296,30 @@ def test_what_is_compared_afterwards_loads_without_effect() -> None:
         assert not polling._is_known(0, other)
 
 
+def test_who_asks_where_a_sleeping_core_is_finds_it_there() -> None:
+    """The snapshots of pcs, loaded by another core and by LOADREG."""
+    place = mm.PC_SNAPSHOT_BASE
+    steps = [
+        [lw(T1, A1), sw(T1, A0), addi(A0, A0, 4), *[addi(A2, A2, 1)] * (i % 7)] for i in range(40)
+    ]
+    looks = [*li(A0, DATA + 64), *(word for step in steps for word in step), PARK]
+    loads = tt("LOADREG", tdma_data_reg_index=4, reg_addr=(place - 0xFFB00000) // 4)
+    later = [[loads, *[tt("NOP")] * (13 + i % 7)] for i in range(30)]
+    words = code([word for part in later for word in part], PARK)
+    found: dict[str, set[int]] = {"ncrisc": set(), "trisc1": set()}
+    for core, text in {"ncrisc": code(li(A1, place), looks), "trisc1": words}.items():
+        for way in ({"timing": "model"}, {"late": 4}):
+            tiles = [Tile(livelock=0, **way), executes_all(Tile(livelock=0, **way))]
+            for tile in tiles:
+                start(tile, {"brisc": POLLS["L1"], core: text})
+            for _ in range(60):
+                both(tiles, limit=13)
+                found["trisc1"].add(int(tiles[0].state.gpr[1, 4]))
+            stored = np.frombuffer(tiles[0].read(DATA + 64, 160), "<u4")
+            found["ncrisc"] |= set(stored.tolist())
+    assert all(len(pcs) > 2 for pcs in found.values())
+
+
 def test_a_function_that_a_run_calls_finds_cores_where_they_stand() -> None:
     seen: list[list[tuple[int, int]]] = []
     for executed in (False, True):
