@@ -279,7 +279,7 @@ def _asked(s: Any, t: Any, opcode: Any, pc: Any) -> None:
 @njit
 def _results(s: Any, p: Any) -> Any:
     """Results that are due arrive; 0, or why everything stops. LOADREG may load where a core is."""
-    if p.asleep[0] and answers.next_due(s, np.int64(NEVER)) <= s.clock[0]:
+    if p.asleep[0] and in_flight.next_due(s, np.int64(NEVER)) <= s.clock[0]:
         polling.release_all(s, p)
     for n in range(s.answer_first[0], s.answer_last[0]):
         i = n % ANSWERS
