@@ -32,7 +32,7 @@ SCALES = (64, 512, 4096, 32768)
 TILE_BITS = 16
 SOURCE, ARRIVES = 0, 1 << 32  # of a request: what is late
 
-# Slots: of `at`, `refused` and `wanted` of the network, `noc_source_late` and `noc_arrived` of a tile
+# Slots of `at`, `refused`, `wanted`, `noc_source_late`, and of a row of `noc_arrived`.
 _TILE, _REQUEST = range(2)
 _FROM, _PLACE, _TO, _STATUS = range(4)
 _KIND, _WHICH = range(2)
