@@ -143,10 +143,13 @@ class Observed:
             by_format, by_address = (made_step(*by) if by[1] else None for by in set_by)
             yield Transfer(step, reads, low, high, fmt, datums, by_format, by_address)
 
-    def loads(self, core: int, address: int) -> Step | None:
-        """A load by which a core reads a word of L1 that nothing has written since."""
-        events = self._o.event[self._o.reader[address >> 2]].tolist()
-        return next((step_of(one) for one in events if one[r.AGENT] == core), None)
+    def loads(self, core: int, address: int) -> tuple[int, int | None] | None:
+        """(pc, clock if known) of a load of an L1 word by a core that nothing has written since."""
+        for one in self._o.event[self._o.reader[address >> 2]].tolist():
+            if one[r.AGENT] == core:
+                return one[r.PC], one[r.TIME]
+        polled = (pc for who, pc, at in self.polls if (who, at) == (core, address))
+        return next(((pc, None) for pc in polled), None)
 
     @property
     def polls(self) -> list[tuple[int, int, int]]:

@@ -11,6 +11,7 @@ import numpy as np
 from bhemu.errors import BhemuError, NoProgress, Where
 from bhemu.jit.subset import JIT
 from bhemu.launch import data_of
+from bhemu.machine.error_text import where_core
 from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
 from bhemu.machine.watchpoints import Change, Span, spans
@@ -32,7 +33,6 @@ from bhemu.why.findings import Finding, in_words, place
 from bhemu.why.order.conflicts import observed
 from bhemu.why.order.polls import comparison
 from bhemu.why.origin.chain import Chain, Link, last_change
-from bhemu.why.steps import Act
 
 _MOST = 4  # stores that are left out
 _KINDS = ("elf", "llk")  # of these the host leaves every ELF where it was linked to
@@ -264,11 +264,12 @@ def missing(context: Context) -> Iterator[Finding]:
             last = max((-(-end // _ALIGNMENT) * _ALIGNMENT for end in ends.values()), default=0)
             for name, end in ends.items():
                 places = range(end, max(last, end), 4)
-                loads = ((at, seen.loads(CORE_NAMES.index(name), at)) for at in places)
+                core = CORE_NAMES.index(name)
+                loads = ((at, seen.loads(core, at)) for at in places)
                 found = next(((at, by) for at, by in loads if by is not None), None)
                 if found is None:
                     continue
-                at, load = found[0], Act(tile, found[1])
+                at, (pc, clock) = found
                 table = "tile.cores" if program.tiles else "cores"
                 line = toml.line_of_key(path, table, number, name)
                 text = f"PROGRAM.toml:{line}: {name} has {len(part.cores[name].args)} arguments,"
@@ -276,6 +277,6 @@ def missing(context: Context) -> Iterator[Finding]:
                 yield Finding(
                     "program", "error", f"{text} which is none of them",
                     place(Where(file=path.name, line=line), None),
-                    place(load.where, load.step.clock), (),
+                    place(where_core(tile, core, pc), clock), (),
                     f"give {name} in args every word that the kernel reads, in its order",
                 )  # fmt: skip
