@@ -73,8 +73,12 @@ class Users:
             number, rest = divmod(int(differ[0]), STRIDE)
             if number >= len(self._trials.tiles):
                 return self._sent(number, rest, self._context.end)
-            most = now(self._trials.tiles[number].state)
         tile = self._trials.tiles[number]
+        if self._machine.network is not None:  # in the long run what differs may be overwritten
+            self._machine.restore(both[0])
+            begun = now(tile.state)
+            self._rounds(1)
+            most = now(tile.state) - begun
         both, differ = self._apart(both, fill, partial(self._clocks, tile), most, number)
         own = differ % STRIDE
         if {member_of(int(at))[0] for at in own} == {"gate_word"}:  # it comes to the gate now
