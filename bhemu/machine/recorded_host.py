@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _OWN, _TRANSFERS = 0, 1  # of `host_acts` in the record, so that saved states hold it
 _LATE_LOOKS = 32  # rounds of a late run, which are short, between two looks
 _PATIENCE = 4096  # looks for which a host waits for what it once read, where time is another one
+_CYCLES = 1 << 22  # and cycles where they are modelled: rounds may be shorter than an operation
 _SHOWN = 3  # reads that differ
 _NAME = "host reads"
 
@@ -41,7 +42,8 @@ class RecordedHost:
         self.done: Callable[[int], object] = lambda number: None  # told each act that it has done
         self._transfers = [act for act in session.acts if act.kind in (FETCH, STORE)]
         self._other_times = not same_times
-        self._waited = self._next_look = 0
+        self._waited = self._next_look = self._looked = 0
+        self._patience = _CYCLES if self._state.timed[0] else _PATIENCE
         self._in_vain = len(self.acts)  # the read that it gave up, and has written nothing since
         self._every = _LATE_LOOKS if self._state.timed[0] == DRAWN else 1
         self._compared: set[int] = set()  # reads, by their number among the acts
@@ -105,7 +107,7 @@ class RecordedHost:
         """Whether it does something although the chip stands: it waits no longer."""
         if self.over or not self._other_times:
             return False
-        self._waited, self._next_look = _PATIENCE, 0
+        self._waited, self._next_look = self._patience, 0
         return True
 
     def _do(self, at: int) -> bool:
@@ -125,8 +127,9 @@ class RecordedHost:
         else:
             got = self._machine.read(*act.xy, act.address, len(act.data))
         waits = self._other_times and at <= self._in_vain
-        if got != act.data and waits and self._waited < _PATIENCE:
-            self._waited += 1
+        passed = self._passed()
+        if got != act.data and waits and self._waited < self._patience:
+            self._waited += passed
             return self._is_read_again(at)
         self._waited = 0
         if got != act.data:
@@ -136,6 +139,11 @@ class RecordedHost:
             self.differences.pop(at, None)
         self._compared.add(at)
         return True
+
+    def _passed(self) -> int:
+        """How long ago it looked last, in what its patience is counted in."""
+        before, self._looked = self._looked, int(self._state.clock[0])
+        return max(self._looked - before, 1) if self._state.timed[0] else 1
 
     def _at(self, act: Act) -> Tile:
         """The Ethernet tile of an act."""
