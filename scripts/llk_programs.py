@@ -1,6 +1,6 @@
 """A pytest plugin: writes each test of tt-llk that runs on the emulated tile as a program.
 
-    export PYTHONPATH=$(bhemu llk --path):scripts:tools
+    export PYTHONPATH=$(bhemu llk --path):tools:scripts
     pytest -p llk_programs --programs FOLDER test_matmul.py
 
 FOLDER gets a folder per test, its first launch, with PROGRAM.toml, the ELFs, what the test wrote to
