@@ -142,25 +142,19 @@ def _unit(elfs: Path, case: int, repeat: int) -> Callable[[], Case]:
     return partial(_kernel, elfs / "bench", case, _ROUNDS, repeat, *buffers)
 
 
-def benchmarks(elfs: Path) -> tuple[Benchmark, ...]:
-    """All rows, one table; `elfs` is the folder that holds add1/, bench/ and matmul/."""
-    tiles, (m, k, n) = 256, (8, 16, 8)
-    add1 = partial(_kernel, elfs / "add1", tiles, 0x3F800000, _OPERAND_AT, 0xC0000)
-    matmul = partial(_kernel, elfs / "matmul", m, k, n)
-    buffers = (_OPERAND_AT, 0x80000, 0xC0000)
-    k_s, m_s = ("k/s", 1e-3), ("M/s", 1e-6)
+def _of_cores() -> tuple[Benchmark, ...]:
     return (
         Benchmark(
             *("riscv", "MIPS", 1e-6, 5 * 400_000, partial(_riscv, 400_000)),
             "one core, loop of lw, addi, sw, addi, bne on L1",
         ),
         Benchmark(
-            *("push_store", *m_s, 64 * 60_000, partial(_push_store, 60_000)),
+            *("push_store", "M/s", 1e-6, 64 * 60_000, partial(_push_store, 60_000)),
             "SETC16 words pushed by stores to 0xFFE40000, executed",
             compared=False,  # the golden model's queue overflows
         ),
         Benchmark(
-            *("push_ttinsn", *m_s, 64 * 150_000, partial(_push_ttinsn, 150_000)),
+            *("push_ttinsn", "M/s", 1e-6, 64 * 150_000, partial(_push_ttinsn, 150_000)),
             "SETC16 words as `.ttinsn`, executed",
             compared=False,  # nor does it have that register
         ),
@@ -169,20 +163,25 @@ def benchmarks(elfs: Path) -> tuple[Benchmark, ...]:
             "one core, straight-line code of 1 MB",
         ),
         Benchmark(
-            *("polling", *m_s, 20_000_000, partial(_polling, 20_000_000)),
+            *("polling", "M/s", 1e-6, 20_000_000, partial(_polling, 20_000_000)),
             "clock units while one core polls the clock, four poll L1, local memory and streams",
             compared=False,  # its clock counts something else
         ),
+    )
+
+
+def _of_units(elfs: Path) -> tuple[Benchmark, ...]:
+    return (
         Benchmark(
-            *("mvmul", *k_s, _ROUNDS * 16 * 800, _unit(elfs, _MVMUL, 800)),
+            *("mvmul", "k/s", 1e-3, _ROUNDS * 16 * 800, _unit(elfs, _MVMUL, 800)),
             "MVMUL of one phase, bf16, played from the replay buffer",
         ),
         Benchmark(
-            *("elwadd", *k_s, _ROUNDS * 8 * 3000, _unit(elfs, _ELWADD, 3000)),
+            *("elwadd", "k/s", 1e-3, _ROUNDS * 8 * 3000, _unit(elfs, _ELWADD, 3000)),
             "ELWADD of 8 rows, bf16, played from the replay buffer",
         ),
         Benchmark(
-            *("sfpmad", *m_s, _ROUNDS * 32 * 4000, _unit(elfs, _SFPMAD, 4000)),
+            *("sfpmad", "M/s", 1e-6, _ROUNDS * 32 * 4000, _unit(elfs, _SFPMAD, 4000)),
             "SFPMAD of 32 lanes in four independent sums",
         ),
         Benchmark(
@@ -198,6 +197,18 @@ def benchmarks(elfs: Path) -> tuple[Benchmark, ...]:
             *("pack", "k tiles/s", 1e-3, _ROUNDS * 4000, _unit(elfs, _PACK, 4000)),
             "16 PACR for a 32x32 bf16 tile",
         ),
+    )
+
+
+def benchmarks(elfs: Path) -> tuple[Benchmark, ...]:
+    """All rows, one table; `elfs` is the folder that holds add1/, bench/ and matmul/."""
+    tiles, (m, k, n) = 256, (8, 16, 8)
+    add1 = partial(_kernel, elfs / "add1", tiles, 0x3F800000, _OPERAND_AT, 0xC0000)
+    matmul = partial(_kernel, elfs / "matmul", m, k, n)
+    buffers = (_OPERAND_AT, 0x80000, 0xC0000)
+    return (
+        *_of_cores(),
+        *_of_units(elfs),
         Benchmark(
             *("add1", "k tiles/s", 1e-3, tiles, add1),
             "elfs/add1 over 256 tiles: unpack, add on the vector unit, pack",

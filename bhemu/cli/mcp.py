@@ -54,7 +54,7 @@ def mcp_command(folder: Path, skill: bool) -> int:
     server = mcp.server.mcpserver.MCPServer(
         "bhemu", version=__version__, instructions=_ABOUT, log_level="WARNING"
     )
-    _add_tools(server, Commands(folder.resolve()))
+    _Tools(Commands(folder.resolve())).declare(server)
     server.resource(_SKILL, name="skill", mime_type="text/markdown")(skill_text)
     server.run("stdio")
     return EXIT_OK
@@ -114,19 +114,23 @@ def _error_document(error: BhemuError) -> dict[str, Any]:
     return document
 
 
-def _add_tools(server: "MCPServer", commands: Commands) -> None:
-    """Declare the tools; their docstrings are what an agent reads."""
+class _Tools:
+    """The tools; their docstrings are what an agent reads."""
 
-    async def ask(
-        command: str, *arguments: str, paths: tuple[str, ...], seconds: float, **options: Any
+    def __init__(self, commands: Commands) -> None:
+        self._commands = commands
+
+    async def _ask(
+        self, command: str, *arguments: str, paths: tuple[str, ...], seconds: float, **options: Any
     ) -> dict[str, Any]:
         try:
-            commands.check(*paths)
+            self._commands.check(*paths)
         except InputError as problem:
             return _error_document(problem)
-        return await commands.ask(command, *arguments, options=options, seconds=seconds)
+        return await self._commands.ask(command, *arguments, options=options, seconds=seconds)
 
     async def run(
+        self,
         program: str,
         checks: str = "",
         limit: int | None = None,
@@ -139,31 +143,31 @@ def _add_tools(server: "MCPServer", commands: Commands) -> None:
         seed; words, cores and transfers are then late, as hardware may be.
         """
         more = {"check": checks, "limit": limit, "late": late}
-        return await ask("run", program, paths=(program,), seconds=seconds, **more)
+        return await self._ask("run", program, paths=(program,), seconds=seconds, **more)
 
-    async def why(program: str, place: str = "", seconds: float = 180) -> dict[str, Any]:
+    async def why(self, program: str, place: str = "", seconds: float = 180) -> dict[str, Any]:
         """Run a program and tell what is wrong: findings, the likeliest first, with source lines.
 
         place: an element of an output (y[3,5]), an address with a length (0x20000:4), a part of
         the state (sem:1): then the chain of changes that made it what it is.
         """
         asked = (program, place) if place else (program,)
-        return await ask("why", *asked, paths=(program,), seconds=seconds)
+        return await self._ask("why", *asked, paths=(program,), seconds=seconds)
 
-    async def profile(program: str, seconds: float = 180) -> dict[str, Any]:
+    async def profile(self, program: str, seconds: float = 180) -> dict[str, Any]:
         """Run a program in modelled time: cycles by agent, unit and source line, and waits."""
-        return await ask("profile", program, paths=(program,), seconds=seconds)
+        return await self._ask("profile", program, paths=(program,), seconds=seconds)
 
-    async def explain(names: list[str]) -> dict[str, Any]:
+    async def explain(self, names: list[str]) -> dict[str, Any]:
         """Say what words, instructions, fields, addresses, registers or rules are."""
-        return await ask("explain", *names, paths=tuple(names), seconds=60)
+        return await self._ask("explain", *names, paths=tuple(names), seconds=60)
 
-    async def read(program: str, names: list[str], seconds: float = 60) -> dict[str, Any]:
+    async def read(self, program: str, names: list[str], seconds: float = 60) -> dict[str, Any]:
         """The state where a program ended, or of a STATE.npz: dst:0-7, sem, l1:0x40000-0x400ff."""
-        return await ask("dump", program, *names, paths=(program,), seconds=seconds)
+        return await self._ask("dump", program, *names, paths=(program,), seconds=seconds)
 
     async def step(
-        program: str, commands: list[str], save: str = "", seconds: float = 60
+        self, program: str, commands: list[str], save: str = "", seconds: float = 60
     ) -> dict[str, Any]:
         """Execute commands of the stepper in order, such as "break main trisc1", "continue", "bt".
 
@@ -173,11 +177,14 @@ def _add_tools(server: "MCPServer", commands: Commands) -> None:
         script = ";".join(commands) or "where"
         more = {"execute": script, "save": save}
         paths = (program, save) if save else (program,)
-        return await ask("step", program, paths=paths, seconds=seconds, **more)
+        return await self._ask("step", program, paths=paths, seconds=seconds, **more)
 
-    async def build(folder: str, seconds: float = 120) -> dict[str, Any]:
+    async def build(self, folder: str, seconds: float = 120) -> dict[str, Any]:
         """Compile and link the ELFs of a program from its C sources, those that have changed."""
-        return await ask("build", folder, paths=(folder,), seconds=seconds)
+        return await self._ask("build", folder, paths=(folder,), seconds=seconds)
 
-    for tool in (run, why, profile, explain, read, step, build):
-        server.add_tool(tool)
+    def declare(self, server: "MCPServer") -> None:
+        """Let a server have them."""
+        tools = (self.run, self.why, self.profile, self.explain, self.read, self.step, self.build)
+        for tool in tools:
+            server.add_tool(tool)
