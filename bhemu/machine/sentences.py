@@ -11,4 +11,4 @@ from bhemu.timing import loop
 
 __all__ = ["CONDITIONS", "RULES"]
 
-assert all((address_map, access_order, compiled, access_order, hooks, loop, units))
+assert all((address_map, access_order, compiled, hooks, loop, units))

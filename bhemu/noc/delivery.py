@@ -423,9 +423,8 @@ def _compact(s: Any) -> None:
 @njit
 def _deliver_tile(chip: Any, t: Any, s: Any) -> Any:
     """Deliver what tile `t` has sent, from chip.at on; 0, or why it cannot go on."""
-    while chip.at[_REQUEST] < min(
-        chip.left[t], s.noc_requests[0]
-    ):  # the host may have reset the tile
+    # The host may have reset the tile.
+    while chip.at[_REQUEST] < min(chip.left[t], s.noc_requests[0]):
         row = s.noc_request[chip.at[_REQUEST]]
         if not may_go(chip, t, s, chip.at[_REQUEST]):
             chip.at[_REQUEST] += 1

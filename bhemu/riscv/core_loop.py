@@ -185,7 +185,7 @@ def _push(s: Any, c: Any, pc: Any, word: Any) -> Any:
     s.core_address[c] = np.uint32(INSTRN_BUF_BASE)
     while True:
         s.fuel[c] -= 1
-        if not access.push(s, c, (word >> 2) | ((word & 3) << 30)):
+        if not access.push(s, c, turn.pushed(word)):
             return np.int64(_STOP)
         pc += 4
         if s.fuel[c] <= 0 or s.attention[0] != 0 or pc & (PAGE - 1) == 0:

@@ -211,6 +211,12 @@ def fail(s: Any, c: Any, rule: Any) -> None:
 
 
 @njit
+def pushed(word: Any) -> Any:
+    """The Tensix word that a `.ttinsn` pushes: rotated right by two."""
+    return word >> 2 | (word & 3) << 30
+
+
+@njit
 def accessed(word: Any, base: Any) -> Any:
     """Address that a load, store or atomic names, with `base` in rs1."""
     offset = word >> 20

@@ -239,6 +239,14 @@ def begin(s: Any, c: Any, word: Any) -> Any:
 
 
 @njit
+def is_looked_at(s: Any, c: Any) -> Any:
+    """Whether somebody wants to see each instruction of core `c`."""
+    if s.count_passes[0] == 0 or s.l0[0] or s.watch_count[0] or s.retired_limit[c] >= 0:
+        return True
+    return s.breakpoint_count[c] != 0 or debug_port.watches(s, c)
+
+
+@njit
 def _pushes(s: Any, c: Any, word: Any) -> Any:
     """Push the word of a `.ttinsn` where nothing is in its way."""
     pc, t = np.int64(s.pc[c]), max(c - 1, 0)
@@ -246,7 +254,7 @@ def _pushes(s: Any, c: Any, word: Any) -> Any:
         return np.int64(NOTHING)
     if queued(s, t) >= FIFO_DEPTH or s.sweep_open[0]:
         return np.int64(NOTHING)
-    put(s, t, c, word >> 2 | (word & 3) << 30, s.pc[c])
+    put(s, t, c, turn.pushed(word), s.pc[c])
     s.stored[c], s.core_address[c] = 1, np.uint32(INSTRN_BUF_BASE)
     s.pc[c] = np.uint32(pc + 4)
     return np.int64(DONE)
@@ -261,10 +269,7 @@ def executes(s: Any, c: Any, word: Any) -> Any:
     NOTHING is done where it is none of these, or somebody looks at each instruction. STORED: until
     words may hold.
     """
-    if s.core_state[c] != RUNNING or s.fresh[c]:
-        return np.int64(NOTHING)
-    looked_at = s.count_passes[0] == 0 or s.watch_count[0] or s.breakpoint_count[c] or s.l0[0]
-    if looked_at or s.retired_limit[c] >= 0 or debug_port.watches(s, c):
+    if s.core_state[c] != RUNNING or s.fresh[c] or is_looked_at(s, c):
         return np.int64(NOTHING)
     done = np.int64(DONE)
     if word & 3 != 3:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from bhemu.devices import debug_port, niu
+from bhemu.devices import niu
 from bhemu.jit.intrinsics import LOAD, l1_word, record_at
 from bhemu.jit.record import Member, Record, layout
 from bhemu.jit.subset import njit
@@ -207,12 +207,9 @@ def _has_all(s: Any, p: Any, c: Any) -> Any:
 
 @njit
 def _is_looked_at(s: Any, c: Any) -> Any:
-    """Whether somebody wants to see each instruction."""
-    if s.count_passes[0] == 0 or s.spent[0] or s.trace[0] == observe.SPANS or s.route[0]:
-        return True
-    if s.l0[0] or s.watch_count[0] or s.retired_limit[c] >= 0:
-        return True
-    return s.breakpoint_count[c] != 0 or debug_port.watches(s, c)
+    """Whether somebody wants to see each instruction, or what it spends."""
+    spends = s.spent[0] or s.trace[0] == observe.SPANS or s.route[0]
+    return spends or core.is_looked_at(s, c)
 
 
 @njit

@@ -259,7 +259,7 @@ def _access(
 def _template(o: Any, c: Any, pc: Any, word: Any, way: Any, address: Any, value: Any) -> None:
     """Note a store of a TRISC to the template of a MOP that may still be running."""
     known, mop = o.plain[c, r.ISSUE + c - 1], o.mop[c]
-    pushed = (word >> 2) | (word & 3) << 30 if word & 3 != 3 else np.int64(0)
+    pushed = turn.pushed(word) if word & 3 != 3 else np.int64(0)
     if way & _WRITES and mm.INSTRN_BUF_BASE <= address < mm.INSTRN_BUF_END:
         pushed = value
     if pushed >> 24 == MOP:

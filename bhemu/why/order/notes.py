@@ -7,6 +7,7 @@ import numpy as np
 
 from bhemu import memmap as mm
 from bhemu.jit.subset import njit
+from bhemu.riscv import turn
 from bhemu.tensix import config
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.config import CONFIG_WORDS, SHARED
@@ -54,7 +55,7 @@ def core(s: Any, o: Any, c: Any, pc: Any, word: Any, way: Any, address: Any, val
     """Core `c` has executed an instruction; way: 1 = a load, 2 = a store."""
     what, t = np.int64(-1), c - 1
     if word & 3 != 3:
-        what, value, t = np.int64(PUSHED), word >> 2 | (word & 3) << 30, max(t, np.int64(0))
+        what, value, t = np.int64(PUSHED), turn.pushed(word), max(t, np.int64(0))
     elif way & 2 and mm.INSTRN_BUF_BASE <= address < mm.INSTRN_BUF_END:
         what, t = np.int64(PUSHED), t if c else (address - mm.INSTRN_BUF_BASE) >> 16
     elif way & 2 and mm.MOP_CFG_BASE <= address < mm.MOP_CFG_END:
