@@ -13,7 +13,7 @@ import numpy as np
 from bhemu.jit.subset import JIT, Compiled, njit
 from bhemu.tensix import banks, config, in_flight, spaces, units
 from bhemu.tensix import config_fields as cf
-from bhemu.tensix.config import CONFIG_WORDS, SECTION_WORDS
+from bhemu.tensix.config import CONFIG_WORDS, SECTION_WORDS, SHARED
 from bhemu.tensix.in_flight import MATRIX, MOVER, PACKER, UNPACKER0, VECTOR
 from bhemu.tensix.insn import Instruction, decoder, instructions
 from bhemu.tensix.state import BEGUN
@@ -114,25 +114,69 @@ advance = _function("advance", _advance)
 """advance(s, t, word): move the counters that the word will have moved."""
 
 
-# Config that a unit reads when it begins a word: what says where in L1 the word begins.
+# Config that a unit reads when it begins a word.
 #
-# An unpacker computes the first address while the thread issues nothing (UNPACR_Regular,
-# performance, Wormhole ISA), the packer when PACR starts (OutputAddressGenerator, Wormhole ISA;
-# PACR, Blackhole ISA). Kernels rely on it: they give both units the next address while these are
-# still at work. In the timed form these words are kept with the word of the unit, and exchanged
-# for those that are there now when it executes. Other Config is read then.
+# Of unpackers and the packer: what says where the word begins. An unpacker computes the first
+# address while the thread issues nothing (UNPACR_Regular, performance, Wormhole ISA), the packer
+# when PACR starts (InputAddressGenerator, OutputAddressGenerator, Wormhole ISA; PACR, Blackhole
+# ISA). Kernels rely on it: they give both units the next address while these are still at work,
+# and fast untilize the packer its next rows of Dst. Other Config is read when these units execute
+# the word; so is PCK0_ADDR_CTRL_XY_REG_1, for which the record has no place.
+#
+# Of the matrix unit: all of it. What writes Config is picked up by subsequent instructions
+# (BackendConfiguration, Blackhole ISA); the design samples the ALU's bits when a word is issued to
+# its unit, which delays injected on a p100a confirm (tt-llk issue 1683). tt-llk relies on it: its
+# transpose of Dst clears Fp32_enabled right after a MOVB2D. Of the vector unit no such text is
+# known: tt-llk waits for it before it writes what SFPLOAD and SFPSTORE read (tt-metal pull request
+# 48360).
+#
+# In the timed form these words are kept with the word of the unit, and exchanged for those that are
+# there now when it executes.
 
 
 _UNPACR, _PACR = UNPACR.opcode, PACR.opcode
 _BASE, _OFFSET = cf.THCON_SEC0_REG3_Base_address.word, cf.THCON_SEC0_REG7_Offset_address.word
 _X_OF_CONTEXT = cf.THCON_SEC0_REG5_Tile_x_dim_cntx0.word
-_DESTINATION = cf.THCON_SEC0_REG1_L1_Dest_addr.word
 _DESCRIPTOR = DESCRIPTOR_X.word
-# The base; the offset, without the formats above it; the tile descriptor, of its first word the
-# X dimension, without the format; X dimensions of contexts.
 _ALL = 0xFFFFFFFF
+# Of an unpacker: the base; the offset, without the formats above it; the tile descriptor, of its
+# first word the X dimension, without the format; X dimensions of contexts.
 _BITS = np.array([_ALL, 0xFFFF, DESCRIPTOR_X.mask << DESCRIPTOR_X.shift, _ALL, _ALL, _ALL, _ALL])
 assert len(_BITS) == BEGUN
+_OF_PACKER = (
+    cf.THCON_SEC0_REG1_L1_Dest_addr,
+    cf.DEST_TARGET_REG_CFG_PACK_SEC0_Offset,
+    cf.PCK0_ADDR_BASE_REG_0_Base,
+    cf.PCK0_ADDR_CTRL_XY_REG_0_Ystride,
+    cf.PCK0_ADDR_CTRL_ZW_REG_0_Zstride,
+    cf.PCK0_ADDR_BASE_REG_1_Base,
+    cf.PCK0_ADDR_CTRL_ZW_REG_1_Zstride,
+)
+_OF_MATRIX = (  # but DEST_ACCESS_CFG, whose change has an effect of its own
+    cf.ALU_FORMAT_SPEC_REG_SrcA_val,
+    cf.ALU_FORMAT_SPEC_REG0_SrcA,
+    cf.ALU_ACC_CTRL_Zero_Flag_disabled_src,
+    cf.DEST_REGW_BASE_Base,
+)
+_PACKER_READS = np.array([field.word for field in _OF_PACKER])
+_MATRIX_READS = np.array([field.word for field in _OF_MATRIX])
+
+
+def _of_unpackers() -> Iterator[tuple[int, int]]:
+    for section in (0, SECTION_WORDS):
+        yield from ((_BASE + section + context, _ALL) for context in range(8))
+        yield from ((_OFFSET + section + context, int(_BITS[1])) for context in range(4))
+        yield from ((_DESCRIPTOR + section + i, int(_BITS[2 + i])) for i in range(4))
+    yield from ((_X_OF_CONTEXT + i, _ALL) for i in range(2))
+
+
+AT_ISSUE: dict[str, dict[int, int]] = {
+    "unpack": dict(_of_unpackers()),
+    "pack": dict.fromkeys(_PACKER_READS.tolist(), _ALL),
+    "matrix": dict.fromkeys(_MATRIX_READS.tolist(), _ALL),
+}
+"""By unit as instructions name it: words of a bank of Config, and which of their bits it reads when
+a word is issued."""
 
 
 _unpack_fields = decoder(UnpackWord)
@@ -146,7 +190,7 @@ def _keep_one(s: Any, unit: Any, i: Any, bank: Any, word: Any) -> None:
 
 @njit
 def keep(s: Any, unit: Any, t: Any, word: Any) -> None:
-    """Unit `unit` has taken a word of thread `t`: keep what its first address is made of."""
+    """Unit `unit` has taken a word of thread `t`: keep the Config that it reads now."""
     for i in range(BEGUN):
         s.unit_begun_at[unit, i] = 0
     in_flight.exchange_config(s, unit)
@@ -160,7 +204,11 @@ def keep(s: Any, unit: Any, t: Any, word: Any) -> None:
         if m.unpacker == 0:
             _keep_one(s, unit, 6, m.bank, _X_OF_CONTEXT + (m.context >> 1 & 1))
     elif word >> 24 == _PACR:
-        _keep_one(s, unit, 0, config.bank(s, t), _DESTINATION)
+        for i in range(len(_PACKER_READS)):
+            _keep_one(s, unit, i, config.bank(s, t), _PACKER_READS[i])
+    elif unit == MATRIX:
+        for i in range(len(_MATRIX_READS)):
+            _keep_one(s, unit, i, config.bank(s, t), _MATRIX_READS[i])
     in_flight.exchange_config(s, unit)
 
 
@@ -171,6 +219,8 @@ def exchange(s: Any, unit: Any) -> None:
         at = s.unit_begun_at[unit, i] - 1
         if at >= 0:
             bank, word = at // CONFIG_WORDS, at % CONFIG_WORDS
-            now, bits = np.int64(s.cfg[bank, word]), _BITS[i]
+            now, bits = np.int64(s.cfg[bank, word]), _BITS[i] if unit < MATRIX else np.int64(_ALL)
             s.cfg[bank, word] = (now & ~bits) | (np.int64(s.unit_begun[unit, i]) & bits)
+            if word >= SHARED:
+                s.cfg[1 - bank, word] = s.cfg[bank, word]
             s.unit_begun[unit, i] = now

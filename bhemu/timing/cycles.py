@@ -66,8 +66,8 @@ _ROWS_OF_4 = (
     " end and 9 words beside 16 PACR (docs/timing.md); latency: a guess"
 )
 _CLEARS = (
-    "as the least of UNPACR; those that clear a bank of one unpacker are 10 cycles apart"
-    f" ({_TABLE}: a face of copy_tile takes 9.8 from every format; no text says why)"
+    "as the least of UNPACR; one that clears a bank takes 1.125 cycles from the other unpacker"
+    f" ({_TABLE}: a face of copy_tile takes 1.1 to 1.2 more than of sub_tiles; no text says why)"
 )
 _AFTER = f"{_SCALAR}: at least 3; the result is there after {{}} DMANOPs in most cases (its page)"
 _TWO_GROUPS = f"{_SCALAR}: 3, or 4 where two groups of GPRs are read"
@@ -172,7 +172,7 @@ _unpack_fields = decoder(UnpackWord)
 # of those from 32 bits to Src, where they stay 19 bits or become 16.
 _DATUMS, _TO_DST, _WORD, _FROM_32, _TO_16 = 32, 1, PARTS * 3 // 4, 3, 12
 _NOP_POP, _NOP_CLEARS = UNPACR_NOP.unpack_pop.max, 1  # an UNPACR_NOP that clears a bank
-_CLEARED = 10
+_CLEARED = 18  # sixteenths that the next word of the other unpacker takes more
 
 # Of the packer: sixteenths of a word, or cycles of a tile of 16 words, from Dst in 16 and 32 bits,
 # from a float or a bfp as intermediate format, to 16 bits, to 32 bits, to bfp.
@@ -238,15 +238,16 @@ def stall(s: Any, t: Any, opcode: Any, word: Any) -> Any:
 
 
 @njit
-def clears(opcode: Any, word: Any) -> Any:
-    """Whether a word is an UNPACR_NOP that clears a bank: it waits until its unpacker is idle."""
-    return opcode == _UNPACR_NOP and word & _NOP_POP == _NOP_CLEARS
+def hinder(s: Any, unit: Any, opcode: Any, word: Any) -> None:
+    """An UNPACR_NOP of unpacker `unit` that clears a bank takes cycles from the other unpacker."""
+    if opcode == _UNPACR_NOP and word & _NOP_POP == _NOP_CLEARS:
+        s.unit_debt[1 - unit] = s.unit_debt[1 - unit] % PARTS + _CLEARED
 
 
 @njit
-def latency(opcode: Any, word: Any) -> Any:
+def latency(opcode: Any) -> Any:
     """Cycles from issue until STALLWAIT sees the unit done."""
-    return np.int64(_CLEARED) if clears(opcode, word) else _LATENCY[opcode] // PARTS
+    return _LATENCY[opcode] // PARTS
 
 
 _GIVES_LATER = np.array([is_scalar(instructions().get(i)) for i in range(256)]) & (_LATENCY > _BUSY)

@@ -207,7 +207,7 @@ def _unit_for(s: Any, t: Any, opcode: Any, word: Any) -> Any:
     if unit < 0:
         full = cycles.gives_later(opcode) and in_flight.requests_full(s)
         return np.int64(unit), np.int64(in_flight.WAIT_ROOM if full else 0)
-    if s.unit_thread[unit] or (cycles.clears(opcode, word) and s.unit_idle[unit] > s.clock[0]):
+    if s.unit_thread[unit]:
         return np.int64(unit), np.int64(in_flight.WAIT_UNIT[unit])
     return np.int64(unit), np.int64(issue.ready(s, t, word))
 
@@ -252,13 +252,14 @@ def _issues(s: Any, t: Any, unit: Any, opcode: Any, word: Any) -> Any:
     """The unit of the word at the gate takes it."""
     stall = cycles.stall(s, t, opcode, word)
     sixteenths = cycles.busy(s, t, opcode, word) + s.unit_debt[unit] + stall * cycles.PARTS
-    after = cycles.latency(opcode, word) + stall
+    after = cycles.latency(opcode) + stall
     if cycles.is_at_once(s, unit):
         sixteenths, after = np.int64(cycles.PARTS), np.int64(1)
     in_flight.take(s, unit, t)
     issue.keep(s, unit, t, word)
     issue.advance(s, t, word)
     s.unit_debt[unit] = sixteenths % cycles.PARTS
+    cycles.hinder(s, unit, opcode, word)
     s.unit_last[unit] = t
     s.unit_idle[unit] = s.clock[0] + max(after, sixteenths // cycles.PARTS)
     most = np.int64(0) if opcode == _UNPACR_NOP else np.int64(_LATE[unit])
@@ -272,7 +273,7 @@ def _issues(s: Any, t: Any, unit: Any, opcode: Any, word: Any) -> Any:
 def _asked(s: Any, t: Any, opcode: Any, pc: Any) -> None:
     """The word has sent a request: say when its result is there."""
     late = draws.late(s, np.int64(SCALAR_RESULTS), pc, np.int64(draws.ANY))
-    due = s.clock[0] + cycles.latency(opcode, np.int64(s.gate_word[t])) + late
+    due = s.clock[0] + cycles.latency(opcode) + late
     in_flight.arrives(s, due, due - cycles.ATOMIC_BACK)
 
 

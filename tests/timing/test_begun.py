@@ -1,5 +1,6 @@
 """Where in L1 a word begins is what Config said when its unit took it; the rest is read later."""
 
+from fnmatch import fnmatch
 from typing import Any
 
 import pytest
@@ -7,9 +8,9 @@ import pytest
 from bhemu.jit.record import plain
 from bhemu.machine.tile import Tile
 from bhemu.tensix import config_fields as cf
-from bhemu.tensix import in_flight, issue
-from bhemu.tensix.config import SECTION_WORDS
-from bhemu.tensix.insn import assemble
+from bhemu.tensix import in_flight, issue, spaces
+from bhemu.tensix.config import SECTION_WORDS, has_effect
+from bhemu.tensix.insn import assemble, instructions
 
 BASE = cf.THCON_SEC0_REG3_Base_address.word
 OFFSET = cf.THCON_SEC0_REG7_Offset_address.word
@@ -17,6 +18,11 @@ DESCRIPTOR = cf.THCON_SEC0_REG0_TileDescriptor.word
 X_OF_CONTEXT = cf.THCON_SEC0_REG5_Tile_x_dim_cntx0.word
 DESTINATION = cf.THCON_SEC0_REG1_L1_Dest_addr.word
 OUT_FORMAT = cf.THCON_SEC0_REG2_Out_data_format.word
+ALU = cf.ALU_ACC_CTRL_Fp32_enabled.word
+ZERO_FLAG = cf.ALU_ACC_CTRL_Zero_Flag_disabled_src.word
+DST_OFFSET = cf.DEST_TARGET_REG_CFG_PACK_SEC0_Offset.word
+STRIDES = cf.PCK0_ADDR_CTRL_XY_REG_0_Ystride.word
+DST_BASE = cf.DEST_REGW_BASE_Base.word
 SECOND = SECTION_WORDS
 WHOLE = 0xFFFFFFFF
 
@@ -47,8 +53,15 @@ def state() -> Any:
             in_flight.UNPACKER1,
             {BASE + SECOND: WHOLE, BASE: 0, DESCRIPTOR + SECOND + 1: WHOLE, X_OF_CONTEXT: 0},
         ),
-        ("PACR", {}, in_flight.PACKER, {DESTINATION: WHOLE, BASE: 0, OUT_FORMAT: 0}),
+        (
+            "PACR",
+            {},
+            in_flight.PACKER,
+            {DESTINATION: WHOLE, DST_OFFSET: WHOLE, STRIDES: WHOLE, BASE: 0, OUT_FORMAT: 0},
+        ),
         ("UNPACR_NOP", {}, in_flight.UNPACKER0, {BASE: 0}),
+        ("MVMUL", {}, in_flight.MATRIX, {ALU: WHOLE, ZERO_FLAG: WHOLE, DST_BASE: WHOLE, BASE: 0}),
+        ("SFPLOAD", {}, in_flight.VECTOR, {ALU: 0, DST_BASE: 0}),
     ],
 )
 def test_a_unit_keeps_where_it_begins(
@@ -69,3 +82,16 @@ def test_a_unit_keeps_where_it_begins(
     plain(issue.exchange)(state, unit)
     assert [int(state.cfg[0, place]) for place in kept] == [after] * len(kept)
     plain(in_flight.free)(state, unit)
+
+
+def test_the_matrix_unit_keeps_all_config_that_it_reads() -> None:
+    declared = {
+        field.word
+        for cls in instructions().values()
+        if cls.unit == "matrix" and cls.execute
+        for term in cls.reads
+        if term.space == spaces.CFG
+        for name, field in vars(cf).items()
+        if isinstance(field, cf.Field) and any(fnmatch(name, one) for one in term.fields)
+    }
+    assert {word for word in declared if not has_effect(word)} == set(issue.AT_ISSUE["matrix"])

@@ -100,10 +100,21 @@ def test_a_face_is_unpacked_two_rows_a_cycle_or_to_dst_one(
     assert found == pytest.approx(8 * took, abs=0.5)
 
 
-@pytest.mark.parametrize(("pop", "took"), [(1, 10), (2, 2)], ids=["clears", "does nothing"])
-def test_words_that_clear_a_bank_are_ten_cycles_apart(pop: int, took: float) -> None:
-    nop = assemble("UNPACR_NOP", unpack_pop=pop)
-    assert cycles("trisc0", lambda s: None, [nop] * 8) == pytest.approx(8 * took, abs=0.5)
+@pytest.mark.parametrize(("pop", "more"), [(1, 1.125), (2, 0)], ids=["clears", "does nothing"])
+@pytest.mark.parametrize("unpacker", [1, 0], ids=["other unpacker", "own unpacker"])
+def test_a_word_that_clears_a_bank_takes_from_the_other_unpacker(
+    pop: int, more: float, unpacker: int
+) -> None:
+    face = assemble("UNPACR", last=1, ovrd_thread_id=1)
+    nop = assemble("UNPACR_NOP", unpack_pop=pop, unpacker_select=unpacker)
+    alone = 8.75 if unpacker else 8.75 + 2
+    found = cycles("trisc0", lambda s: unpacks(s, BF16, 0), [face, nop] * 8)
+    assert found == pytest.approx(8 * (alone + more * unpacker), abs=0.5)
+
+
+def test_words_that_clear_a_bank_take_their_own_unpacker_two_cycles() -> None:
+    nop = assemble("UNPACR_NOP", unpack_pop=1)
+    assert cycles("trisc0", lambda s: None, [nop] * 8) == pytest.approx(16, abs=0.5)
 
 
 @pytest.mark.parametrize(

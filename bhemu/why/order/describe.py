@@ -1,6 +1,5 @@
 """Answers of Python to the compiled observer: what a word touches, what follows a load."""
 
-import re
 from functools import cache, lru_cache
 from itertools import product
 from typing import Any
@@ -8,9 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bhemu.tensix import config_fields, spaces, thread
+from bhemu.tensix import spaces, thread
 from bhemu.tensix.config import CONFIG_WORDS, SHARED, bits_read
 from bhemu.tensix.insn import Instruction, decode, instructions
+from bhemu.tensix.issue import AT_ISSUE
 from bhemu.tensix.spaces import fields_named
 from bhemu.tensix.units.unpack.unpacr import UNPACR
 from bhemu.why.order import polls, words
@@ -138,8 +138,10 @@ def lists(o: OrderRecord, row: int, bank: int, context: int) -> None:
 def _bits(word: int, bank: int, context: int) -> npt.NDArray[np.uint32]:
     """[at issue, later][word of both banks]: the bits that a word reads."""
     found = np.zeros((2, 2, CONFIG_WORDS), np.uint32)
+    early = AT_ISSUE.get(instructions()[word >> 24].unit, {})
     for bit in read_by(word, context):
-        later, at = int(bit // 32 not in addresses()), bit // 32
+        at = bit // 32
+        later = int(early.get(at, 0) >> bit % 32 & 1 == 0)
         found[later, 0 if at >= SHARED else bank, at] |= np.uint32(1 << bit % 32)
     return found.reshape(2, -1)
 
@@ -200,13 +202,3 @@ def threads() -> dict[int, int]:
         for bit in range(field.mask.bit_length()):
             read.setdefault(32 * field.word + field.shift + bit, set()).add(1)
     return {bit: next(iter(by)) for bit, by in read.items() if len(by) == 1 and 1 not in by}
-
-
-@cache
-def addresses() -> frozenset[int]:
-    """The words of a bank that hold L1 addresses of the next UNPACR or PACR.
-
-    A unit reads them when a word is issued: kernels set the next one while the unit works.
-    """
-    names = re.compile(r"THCON_SEC[01]_REG[34]_Base_(cntx\d_)?address|THCON_SEC0_REG1_L1_Dest_addr")
-    return frozenset(f.word for title, f in vars(config_fields).items() if names.fullmatch(title))

@@ -32,6 +32,7 @@ from bhemu.memmap import (
 )
 from bhemu.riscv.isa import decode as decode_riscv
 from bhemu.riscv.isa.ttinsn import TTINSN
+from bhemu.tensix.config import CONFIG_WORDS
 from bhemu.tensix.insn import decode
 from bhemu.tensix.state import RESET, RUNNING
 from bhemu.why.order.conflicts import Conflict, Event
@@ -328,7 +329,11 @@ class Races:
         atomic = cls.stores() == "atomic"
         if atomic:
             order.acquire(agent, "atomic")
-        early = [one for one in found.reads if effects.is_address(one[0])]
+        early = [
+            one for one in found.reads
+            if effects.kind(one[0]) == "Config"
+            and effects.is_early(step.word, (one[0] - effects.CONFIG) % (32 * CONFIG_WORDS))
+        ]  # fmt: skip
         self._access(step, order.issue(t), early, write=False)
         late = [one for one in found.reads if one not in early]
         self._access(step, agent, late, write=False)

@@ -23,7 +23,7 @@ from bhemu.memmap import (
     TENSIX_CFG_BASE,
     TENSIX_CFG_END,
 )
-from bhemu.tensix import config, config_fields, dest
+from bhemu.tensix import config, config_fields, dest, issue
 from bhemu.tensix.config import CONFIG_WORDS, SHARED
 from bhemu.tensix.insn import Instruction, decode, instructions
 from bhemu.tensix.state import State
@@ -109,7 +109,9 @@ def field_name(place: int) -> str:
 def config_of(word: int, context: int) -> list[Range]:
     """Bits of a Config bank that a word reads, of an unpacker in this context."""
     bits = np.array(describe.read_by(word, context), np.int64)
-    parts = [_runs(bits[bits >> 5 == at], 0) for at in np.unique(bits >> 5)]
+    early = np.array([is_early(word, int(bit)) for bit in bits], bool)
+    parts = [_runs(bits[(bits >> 5 == at) & (early == how)], 0)
+             for at in np.unique(bits >> 5) for how in (True, False)]  # fmt: skip
     return [one for found in parts for one in found]
 
 
@@ -122,12 +124,10 @@ def thread_of(place: int) -> int | None:
     )
 
 
-def is_address(place: int) -> bool:
-    """Whether a place is of Config that a unit reads when a word is issued to it.
-
-    Kernels give unpackers and the packer their next address while these are still at work.
-    """
-    return kind(place) == "Config" and (place - CONFIG) // 32 % CONFIG_WORDS in describe.addresses()
+def is_early(word: int, bit: int) -> bool:
+    """Whether a unit reads a bit of a bank of Config when the word is issued to it."""
+    words = issue.AT_ISSUE.get(instructions()[word >> 24].unit, {})
+    return bool(words.get(bit >> 5, 0) >> (bit & 31) & 1)
 
 
 def _config_reads(s: State, t: int, word: int, unpacks: Unpack | None) -> list[Range]:
