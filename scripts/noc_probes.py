@@ -31,6 +31,7 @@ BANKS = tuple((17 + bank // 4, 12 + 3 * (bank % 4)) for bank in range(8))
 XY = tuple[int, int]
 READER_PACE = 22  # as of reads of DRAM
 READERS = 16  # of more the run takes minutes
+CAST_PACE = 23  # as of linked multicasts: 2060 cycles for 64 of 64 bytes, 6475 for 256
 PACE = 34.5  # of the program of the flows: 2534 cycles for 64 requests of 64 bytes
 
 
@@ -46,6 +47,15 @@ class Flow(NamedTuple):
     pace: float
     channel: int = 1
     step: int = 0  # bytes between two requests at the target
+    cast: "Cast | None" = None
+
+
+class Cast(NamedTuple):
+    """A multicast: from its sender's corner to the other one, of how many tiles."""
+
+    receivers: int
+    itself: bool  # whether the sender is one of them
+    linked: bool  # all of a burst but the last one
 
 
 class Point(NamedTuple):
@@ -79,13 +89,18 @@ def program(flow: Flow) -> bytes:
         far, near = near, far
     control = request.READ if reads else request.WRITE
     control |= request.ANSWERED | request.STATIC_CHANNEL | flow.channel << CHANNEL
+    place, linked = _hi(flow.to[0]), 0
+    if flow.cast:
+        control |= request.MULTICAST | (request.SELF if flow.cast.itself else 0)
+        place |= _hi(flow.at) << 12
+        linked = request.LINKED if flow.cast.linked else 0
     parts = max(flow.size // LONGEST, 1)
     dram = flow.to[0] in BANKS
     words = [
         *asm.li(BASE, mm.NOC0_BASE + flow.noc * mm.NOC_SIZE), *asm.li(asm.T0, CLOCK),
-        *_store(near, DATA), *_store(near + 8, _hi(flow.at)), *_store(mm.NOC_CTRL, control),
+        *_store(near, DATA), *_store(near + 8, _hi(flow.at)), *_store(mm.NOC_CTRL, control | linked),
         *_store(far, DRAM_DATA if dram else DATA), *_store(far + 4, 0),
-        *_store(far + 8, _hi(flow.to[0])), *_store(mm.NOC_AT_LEN_BE, min(flow.size, LONGEST)),
+        *_store(far + 8, place), *_store(mm.NOC_AT_LEN_BE, min(flow.size, LONGEST)),
         *asm.li(13, 1), asm.lw(8, asm.T0, 0), asm.add(8, 8, asm.ZERO),
     ]  # fmt: skip
     due = [round(t) for t in accumulate([flow.pace] * flow.requests)]
@@ -96,12 +111,15 @@ def program(flow: Flow) -> bytes:
             body += _store(far + 8, _hi(flow.to[i % len(flow.to)]))
         if flow.step:
             body += _store(far, DRAM_DATA + i * flow.step)
+        if linked and i == flow.requests - 1:
+            body += _store(mm.NOC_CTRL, control)
         body += [asm.sw(13, BASE, mm.NOC_CMD_CTRL)] * parts
         words += body + [asm.addi(asm.ZERO, asm.ZERO, 0)] * (due[i] - last - len(body))
         last = due[i]
+    receivers = flow.cast.receivers if flow.cast else 1
     counter = mm.NIU_COUNTERS + 4 * (niu.READ_ANSWERS if reads else niu.ACKS)
     words += [
-        *asm.li(VALUE, flow.requests * parts), asm.lw(10, BASE, counter),
+        *asm.li(VALUE, flow.requests * parts * receivers), asm.lw(10, BASE, counter),
         asm.bne(10, VALUE, -4), asm.lw(9, asm.T0, 0),
         *asm.li(BASE, RESULT), asm.sw(8, BASE, 0), asm.sw(9, BASE, 4),
     ]  # fmt: skip
@@ -135,6 +153,31 @@ def bursts(anchors: dict[str, Any]) -> Iterator[Point]:
             if where == "DRAM":  # the rates of a bank, and what it keeps
                 sets = sets or (size >= 2048 and n in ((64,) if kind == "read" else (4, 64)))
             yield Point(one["family"], f"{n} of {size}", card, run([flow])[0], sets)
+
+
+def multicasts(anchors: dict[str, Any]) -> Iterator[Point]:
+    """A tile and those of a rectangle of which it is a corner: by size and number of requests.
+
+    The tiles of the card are not published: they are taken to be the first of the grid, and the
+    sender no receiver where it is no loopback.
+    """
+    columns, rows = range(1, 15), range(2, 12)
+    grid = [x for x in columns if x not in (8, 9)]
+    for one in anchors["multicast"]:
+        wide, high = one["grid"]
+        n, linked = one["requests"], one["linked"]
+        cast = Cast(wide * high - (not one["loopback"]), one["loopback"], linked)
+        family = f"{'linked ' if linked else ''}multicast"
+        for i, card in enumerate(one["cycles"]):
+            to = (grid[wide - 1], rows[high - 1])
+            flow = Flow(HERE, (to,), "write", 0, n, 64 << i, CAST_PACE, 4, cast=cast)
+            yield Point(
+                family,
+                f"{n} of {64 << i} to {wide}x{high}",
+                card,
+                run([flow])[0],
+                i == 0 and one["sets"],
+            )
 
 
 def flows(anchors: dict[str, Any]) -> Iterator[Point]:
@@ -176,7 +219,7 @@ def readers(anchors: dict[str, Any]) -> Iterator[Point]:
 def points() -> list[Point]:
     """All of them."""
     anchors = tomllib.loads(ANCHORS.read_text())
-    return [*bursts(anchors), *flows(anchors), *readers(anchors)]
+    return [*bursts(anchors), *multicasts(anchors), *flows(anchors), *readers(anchors)]
 
 
 def summary(found: list[Point]) -> list[tuple[str, bool, int, float, float]]:

@@ -10,7 +10,7 @@ from bhemu.devices.noc_map import HEIGHT, WIDTH
 from bhemu.jit.intrinsics import call_access, load_word, move, store_word
 from bhemu.jit.subset import njit
 from bhemu.memmap import HOST, NIU_CFG_0, ROUTER_CFG_1, ROUTER_CFG_3
-from bhemu.noc import memory, record
+from bhemu.noc import memory, record, times
 from bhemu.noc.grid import TILES
 from bhemu.noc.record import tile_of
 from bhemu.tensix import in_flight, state
@@ -356,17 +356,45 @@ def _to_memory(chip: Any, t: Any, s: Any, row: Any) -> None:
         memory.look(chip, t, row, which, at)
 
 
+# In time a multicast reaches its receivers one after the other, by the number of links to them:
+# above the corners of its rectangle stand 1 + that number, and how many it has reached before.
+
+_TURN, _REACHED = 32, 40
+_CORNERS = (1 << 24) - 1
+
+
+@njit
+def turn_of(rectangle: Any, hops: Any, reached: Any) -> Any:
+    """RECTANGLE of a multicast whose receivers at so many links are next."""
+    return rectangle & _CORNERS | (hops + 1) << _TURN | reached << _REACHED
+
+
+@njit
+def turn(rectangle: Any) -> Any:
+    """(links to the receivers that are next, -1: all are; receivers that it has reached)."""
+    return (rectangle >> _TURN & 0xFF) - 1, rectangle >> _REACHED
+
+
+@njit
+def _is_next(chip: Any, t: Any, u: Any, row: Any) -> Any:
+    """Whether a multicast reaches tile `u` now."""
+    if not receives(chip, t, u, row):
+        return False
+    noc, links = row[request.NOC], turn(row[request.RECTANGLE])[0]
+    return links < 0 or links == times.hops(noc, place_of(chip, t, noc), place_of(chip, u, noc))
+
+
 @njit
 def _multicast(chip: Any, t: Any, s: Any, row: Any) -> Any:
     """Deliver to every receiver, once all of them are ready; Ethernet tiles get no multicasts."""
     for u in range(TILES):
-        if receives(chip, t, u, row):
+        if _is_next(chip, t, u, row):
             status = _ready(chip, u)
             if status != DONE:
                 return status
     n = np.int64(0)
     for u in range(TILES):
-        if receives(chip, t, u, row):
+        if _is_next(chip, t, u, row):
             if _to_tile(chip, t, s, u, row) != DONE:
                 return np.int64(REFUSED)
             n += 1

@@ -88,6 +88,7 @@ MEMBERS = (
     Member("event_last", _i64, (1,), "tile of the last that has happened"),
     Member("niu_out", _i64, (2, WIDTH * HEIGHT), "when an NIU can send: NoC; y * WIDTH + x on it"),
     Member("niu_in", _i64, (2, WIDTH * HEIGHT), "when it can receive"),
+    Member("cast", _i64, (2, WIDTH * HEIGHT), "2 * when its last multicast leaves, + 1: linked"),
     Member(
         "link", _i64, (2, 2, WIDTH * HEIGHT), "when a link is free: NoC; along x, y; from where"
     ),
@@ -180,7 +181,10 @@ def held(state: ChipState, tiles: int) -> dict[str, Any]:
     return {m.name: getattr(state, m.name)[: m.shape[0]].copy() for m in saved(tiles)}
 
 
-LATER = ("window_end", "event", "event_last", "niu_out", "niu_in", "link", "dram_free", "host_acts")
+LATER = (
+    *("window_end", "event", "event_last", "niu_out", "niu_in", "cast", "link", "dram_free"),
+    "host_acts",
+)
 """Those of them that a saved chip of this schema may lack: 0 is what they held."""
 _LINE = 16
 _ADDRESSES = 1 << 32

@@ -62,20 +62,31 @@ def look(chip: Any) -> Any:
 
 
 @njit
-def _farthest(chip: Any, t: Any, row: Any) -> Any:
-    """The place of the target; of a multicast that of the receiver with the longest way."""
-    if not request.is_multicast(row[request.CONTROL]):
-        return noc_map.place(row[request.ENDPOINT])
+def _hops(chip: Any, t: Any, row: Any, after: Any) -> Any:
+    """(links to the nearest receiver of a multicast beyond `after` links, to the farthest, where).
+
+    -1, -1 and the own place where there is none.
+    """
     noc = row[request.NOC]
     own = delivery.place_of(chip, t, noc)
-    target, most = own, np.int64(-1)
+    near, far, where = np.int64(-1), np.int64(-1), own
     for u in range(TILES):
         if delivery.receives(chip, t, u, row):
             place = delivery.place_of(chip, u, noc)
             n = times.hops(noc, own, place)
-            if n > most:
-                target, most = place, n
-    return target
+            if n > after and (near < 0 or n < near):
+                near = n
+            if n > far:
+                far, where = n, place
+    return near, far, where
+
+
+@njit
+def _farthest(chip: Any, t: Any, row: Any) -> Any:
+    """The place of the target; of a multicast that of the receiver with the longest way."""
+    if not request.is_multicast(row[request.CONTROL]):
+        return noc_map.place(row[request.ENDPOINT])
+    return _hops(chip, t, row, np.int64(-1))[2]
 
 
 @njit
@@ -115,7 +126,7 @@ def _charge(chip: Any, t: Any, stage: Any, row: Any, now: Any) -> None:
             found[4] += max(row[request.DUE] // times.STAGES - now, 0)
             for i in range(NOC_WAITS):
                 found[5 + i] += chip.noc_held[i] // times.PARTS
-            if row[request.DUE] % times.STAGES == ARRIVES:
+            if stage == ISSUED and row[request.DUE] % times.STAGES == ARRIVES:
                 found[3] += 1
             return
         at = (at + 1) & (NOC_SPENT - 1)
@@ -134,6 +145,35 @@ def _waits(chip: Any, noc: Any, place: Any, row: Any, now: Any) -> Any:
 
 
 @njit
+def _finds_path(chip: Any, t: Any, s: Any, at: Any, now: Any) -> Any:
+    """Whether a multicast must wait for its path; then it comes back. Others may leave meanwhile.
+
+    Multicasts leave one after the other. One after a linked one has the path of that.
+    """
+    row = s.noc_request[at]
+    noc = row[request.NOC]
+    if delivery.turn(row[request.RECTANGLE])[0] >= 0:
+        return False
+    for i in range(at):
+        earlier = s.noc_request[i]
+        if request.is_multicast(earlier[request.CONTROL]) and earlier[request.NOC] == noc:
+            if earlier[request.DUE] % times.STAGES == ISSUED and s.noc_source[i] <= niu.TO_LEAVE:
+                row[request.DUE] = (earlier[request.DUE] // times.STAGES + 1) * times.STAGES
+                return True
+    own = delivery.place_of(chip, t, noc)
+    last = chip.cast[noc, times.router(own)]
+    if last & 1 == 0 and last >> 1 > now:
+        row[request.DUE] = (last >> 1) * times.STAGES
+        return True
+    near, far, where = _hops(chip, t, row, np.int64(-1))
+    row[request.RECTANGLE] = delivery.turn_of(row[request.RECTANGLE], near, np.int64(0))
+    if last & 1 or far < 0:
+        return False
+    row[request.DUE] = (now + times.path(own, where, far) // times.PARTS) * times.STAGES
+    return True
+
+
+@njit
 def _leaves(chip: Any, t: Any, s: Any, at: Any, now: Any) -> None:
     """The request leaves its NIU: when does it arrive? A write has left when its last flit has."""
     row = s.noc_request[at]
@@ -147,14 +187,17 @@ def _leaves(chip: Any, t: Any, s: Any, at: Any, now: Any) -> None:
         in_flight.ask_cores(s)
         return
     noc, kind = row[request.NOC], request.kind(row[request.CONTROL])
-    own = delivery.place_of(chip, t, noc)
-    if _waits(chip, noc, own, row, now):
+    own, many = delivery.place_of(chip, t, noc), request.is_multicast(row[request.CONTROL])
+    if (many and _finds_path(chip, t, s, at, now)) or _waits(chip, noc, own, row, now):
         return
-    ready = now * times.PARTS
-    if request.is_multicast(row[request.CONTROL]):
-        ready += times.MULTICAST
     flits = np.int64(1) if kind == request.READ else _flits(row)
-    arrives = times.send(chip, noc, own, _farthest(chip, t, row), flits, ready)
+    arrives = times.send(chip, noc, own, _farthest(chip, t, row), flits, now * times.PARTS)
+    if many:  # the nearest receivers first
+        near, far, _ = _hops(chip, t, row, np.int64(-1))
+        arrives -= (far - near) * times.HOP
+        linked = np.int64(1 if row[request.CONTROL] & request.LINKED else 0)
+        left = times.cycle(times.free_at(chip, noc, own))
+        chip.cast[noc, times.router(own)] = left << 1 | linked
     if drawn:
         arrives += delivery.request_late(s, at, np.int64(delivery.ARRIVES)) * times.PARTS
     row[request.DUE] = _due(arrives, np.int64(ARRIVES))
@@ -284,6 +327,23 @@ def _returns(chip: Any, t: Any, s: Any, row: Any) -> None:
 
 
 @njit
+def _goes_on(chip: Any, t: Any, row: Any, now: Any) -> Any:
+    """Whether a multicast that has reached some tiles goes on to others, which are farther away.
+
+    `chip.receivers`: of all tiles that it has reached.
+    """
+    turn, reached = delivery.turn(row[request.RECTANGLE])
+    chip.receivers[0] += reached
+    near = _hops(chip, t, row, turn)[0]
+    if near < 0:
+        return False
+    later = times.cycle(near * times.HOP) - times.cycle(turn * times.HOP)
+    row[request.RECTANGLE] = delivery.turn_of(row[request.RECTANGLE], near, chip.receivers[0])
+    row[request.DUE] = (now + later) * times.STAGES + ARRIVES
+    return True
+
+
+@njit
 def _performs(chip: Any, t: Any, s: Any, at: Any, now: Any) -> Any:
     """A request is performed at its target; its answer leaves. DONE, MAKE, REFUSED, STOPPED."""
     row = s.noc_request[at]
@@ -294,6 +354,8 @@ def _performs(chip: Any, t: Any, s: Any, at: Any, now: Any) -> Any:
     if status != DONE:
         chip.refused[0], chip.refused[1] = t, at
         return status
+    if request.is_multicast(row[request.CONTROL]) and _goes_on(chip, t, row, now):
+        return np.int64(DONE)
     chip.delivered[0] += 1
     delivery.wake(chip, t, s)
     if request.kind(row[request.CONTROL]) == request.READ:
@@ -327,7 +389,8 @@ def _event(chip: Any, t: Any, s: Any, at: Any) -> Any:
         status = _performs(chip, t, s, at, now)
     if status == DONE:
         _charge(chip, t, stage, row, now)
-    if status == DONE and stage == ARRIVES and not request.is_answered(row[request.CONTROL]):
+    over = row[request.DUE] == now * times.STAGES + ARRIVES  # it neither waits nor goes on
+    if status == DONE and over and not request.is_answered(row[request.CONTROL]):
         _drop(s, at)
     return status
 

@@ -71,7 +71,12 @@ FIGURES = {
         120, ESTIMATE,
         f"{_LATENCIES}: 4 writes take less than the bank would",
     ),
-    "multicast": Figure(200, ESTIMATE, f"{_LATENCIES}: 626 cycles to 4 tiles, 358 to one"),
+    "path of a multicast, a hop": Figure(
+        8.75, DERIVED,
+        f"{_LATENCIES}: 626 cycles to 2x2 tiles, 761 to 8x8, 779 to 11x10, 468 to a row, 358 (on"
+        " one axis 208) to one: as many hops as once round the rings of its axes (17, 12) and to"
+        " the farthest receiver; none where a linked multicast has kept its path",
+    ),
     "register or memory of another tile": Figure(18, ESTIMATE, "as read of L1"),
 }  # fmt: skip
 
@@ -92,7 +97,7 @@ READ_DRAM_FLIT, WRITE_DRAM_FLIT = (
     _parts("64 bytes of DRAM, read"),
     _parts("64 bytes of DRAM, written"),
 )
-DRAM_KEEPS, MULTICAST = _parts("writes that a bank keeps"), _parts("multicast")
+DRAM_KEEPS, PATH_HOP = _parts("writes that a bank keeps"), _parts("path of a multicast, a hop")
 STAGES = 4  # of a request on its way (noc/timed.py), in DUE of its row
 WINDOW = 32
 """Cycles that tiles run alone at most: no packet arrives so soon."""
@@ -113,9 +118,25 @@ def hops(noc: Any, source: Any, target: Any) -> Any:
 
 
 @njit
+def router(place: Any) -> Any:
+    """The number of a place (y << 6 | x)."""
+    return (place >> 6) * WIDTH + (place & 63)
+
+
+@njit
+def path(source: Any, target: Any, links: Any) -> Any:
+    """What a multicast waits before it leaves; `target`: its farthest receiver, `links` away."""
+    if source & 63 != target & 63:
+        links += WIDTH
+    if source >> 6 != target >> 6:
+        links += HEIGHT
+    return links * PATH_HOP
+
+
+@njit
 def free_at(chip: Any, noc: Any, place: Any) -> Any:
     """When the NIU at a place (y << 6 | x) can send."""
-    return chip.niu_out[noc, (place >> 6) * WIDTH + (place & 63)]
+    return chip.niu_out[noc, router(place)]
 
 
 @njit
@@ -125,7 +146,7 @@ def send(chip: Any, noc: Any, source: Any, target: Any, flits: Any, ready: Any) 
     `ready`: since when it waits. Times are in PARTS of a cycle. See also `chip.noc_held`.
     """
     x, y = source & 63, source >> 6
-    out, into = y * WIDTH + x, (target >> 6) * WIDTH + (target & 63)
+    out, into = router(source), router(target)
     start = max(ready, chip.niu_out[noc, out])
     chip.noc_held[0] = start - ready
     head, n = start + OUT, np.int64(0)
