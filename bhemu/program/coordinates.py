@@ -28,7 +28,7 @@ TILE_VALUES = {
     "next_x": "column on the NoC of the tile with the next index, that of the first after the last",
     "next_y": "its row",
 }
-"""What "tile:NAME" may stand for in values and arguments."""
+"""What "tile:NAME" may stand for in values and arguments, in the order of values_of()."""
 
 _RANGE = re.compile(r"\s*(\d{1,2})(?:\s*-\s*(\d{1,2}))?\s*,\s*(\d{1,2})(?:\s*-\s*(\d{1,2}))?\s*")
 _HINT = 'for example "1,2", "1-4,2-5" or a list of those'
@@ -41,23 +41,19 @@ def parse(texts: Sequence[object], origin: str) -> tuple[XY, ...]:
     """
     found: set[XY] = set()
     for text in texts:
-        for xy in _one(text, origin):
+        match = _RANGE.fullmatch(text) if isinstance(text, str) else None
+        if match is None:
+            raise InputError(f"{origin}: {text!r} is no coordinate of a tile", hint=_HINT)
+        x, x_end, y, y_end = (None if part is None else int(part) for part in match.groups())
+        columns = _axis("column", x, x_end, COLUMNS, f"{origin}: {text!r}")
+        rows = _axis("row", y, y_end, ROWS, f"{origin}: {text!r}")
+        for xy in [(x, y) for y in rows for x in columns]:
             if xy in found:
                 raise InputError(f"{origin}: tile {xy[0]},{xy[1]} is named twice")
             found.add(xy)
     if not found:
         raise InputError(f"{origin}: no tile is named", hint=_HINT)
     return tuple(sorted(found, key=lambda xy: (xy[1], xy[0])))
-
-
-def _one(text: object, origin: str) -> list[XY]:
-    match = _RANGE.fullmatch(text) if isinstance(text, str) else None
-    if match is None:
-        raise InputError(f"{origin}: {text!r} is no coordinate of a tile", hint=_HINT)
-    x, x_end, y, y_end = (None if part is None else int(part) for part in match.groups())
-    columns = _axis("column", x, x_end, COLUMNS, f"{origin}: {text!r}")
-    rows = _axis("row", y, y_end, ROWS, f"{origin}: {text!r}")
-    return [(x, y) for y in rows for x in columns]
 
 
 def _axis(
@@ -81,26 +77,11 @@ def values_of(xy: XY, tiles: Sequence[XY]) -> Mapping[str, int]:
     """What "tile:NAME" stands for on tile `xy` of `tiles`, by NAME."""
     index = list(tiles).index(xy)
     after = tiles[(index + 1) % len(tiles)]
-    columns = sorted({x for x, _ in tiles})
-    rows = sorted({y for _, y in tiles})
-    place = {
-        "index": index,
-        "count": len(tiles),
-        "x": xy[0],
-        "y": xy[1],
-        "column": columns.index(xy[0]),
-        "row": rows.index(xy[1]),
-        "columns": len(columns),
-        "rows": len(rows),
-        "first_x": columns[0],
-        "first_y": rows[0],
-        "last_x": columns[-1],
-        "last_y": rows[-1],
-        "next_x": after[0],
-        "next_y": after[1],
-    }
-    assert place.keys() == TILE_VALUES.keys()
-    return place
+    columns, rows = (sorted({at[axis] for at in tiles}) for axis in (0, 1))
+    own = columns.index(xy[0]), rows.index(xy[1]), len(columns), len(rows)
+    corners = columns[0], rows[0], columns[-1], rows[-1]
+    values = (index, len(tiles), *xy, *own, *corners, *after)
+    return dict(zip(TILE_VALUES, values, strict=True))
 
 
 def text(tiles: Sequence[XY]) -> str:

@@ -166,7 +166,7 @@ class Debug:
     # Reading
 
     def _walk(self, unit: Any, die: Any, outer: Block | None, files: list[str], depth: int) -> None:
-        for child in children(die):
+        for child in die.dwarfinfo.children(die):
             self._left -= 1
             if self._left < 0:
                 check_limit("DWARF_ENTRIES", limit("DWARF_ENTRIES") + 1, "DWARF entries")
@@ -256,24 +256,13 @@ def number(die: Any, attribute: str, default: int = 0) -> int:
     return found.value if found is not None and isinstance(found.value, int) else default
 
 
-def children(die: Any) -> Iterator[Any]:
-    """The entries right below an entry; InputError where they cannot be read."""
-    found: Iterator[Any] = die.dwarfinfo.children(die)
-    return found
-
-
-def referred(die: Any, attribute: str) -> Any:
-    """The entry that an attribute refers to; InputError where there is none."""
-    return die.dwarfinfo.referred(die, attribute)
-
-
 def origin(die: Any) -> Iterator[Any]:
     """The entry, and those that it completes: its abstract form, its declaration."""
     for _ in range(_FARTHEST):
         yield die
         for link in ("DW_AT_abstract_origin", "DW_AT_specification"):
             if link in die.attributes:
-                die = referred(die, link)
+                die = die.dwarfinfo.referred(die, link)
                 break
         else:
             return

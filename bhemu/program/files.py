@@ -139,12 +139,17 @@ def special(path: Path) -> str:
     return "" if stat.S_ISREG(mode) or stat.S_ISDIR(mode) else _kind(mode)
 
 
+def _holds(question: Callable[[], bool]) -> bool:
+    """The answer of the file system; False for a name that cannot be, or a loop of links."""
+    try:
+        return question()
+    except (OSError, RuntimeError, ValueError):
+        return False
+
+
 def is_file(path: Path) -> bool:
     """Whether there is a regular file; False too for a name that no file can have."""
-    try:
-        return path.is_file()
-    except (OSError, ValueError):
-        return False
+    return _holds(path.is_file)
 
 
 def begins_with(path: Path, magic: bytes) -> bool:
@@ -163,34 +168,22 @@ def begins_with(path: Path, magic: bytes) -> bool:
 
 def is_missing(path: Path) -> bool:
     """Whether nothing is there."""
-    try:
-        return not path.exists()
-    except (OSError, ValueError):
-        return False
+    return _holds(lambda: not path.exists())
 
 
 def is_folder(path: Path) -> bool:
     """Whether there is a folder; False too for a name that no folder can have."""
-    try:
-        return path.is_dir()
-    except (OSError, ValueError):
-        return False
+    return _holds(path.is_dir)
 
 
 def is_inside(path: Path, folder: Path) -> bool:
     """Whether `path`, with every link followed, lies in `folder`."""
-    try:
-        return path.resolve().is_relative_to(folder.resolve())
-    except (OSError, RuntimeError, ValueError):  # a loop of links, a name that cannot be
-        return False
+    return _holds(lambda: path.resolve().is_relative_to(folder.resolve()))
 
 
 def same(path: Path, other: Path) -> bool:
     """Whether two names stand for one file, there already or not."""
-    try:
-        return path.resolve() == other.resolve() or path.samefile(other)
-    except (OSError, RuntimeError, ValueError):
-        return False
+    return _holds(lambda: path.resolve() == other.resolve() or path.samefile(other))
 
 
 def check_writable(path: Path, origin: str, keep: Iterable[Path] = ()) -> None:

@@ -201,7 +201,22 @@ def read_image(path: Path) -> NDArray[np.uint8]:
         pieces = [(0, np.frombuffer(l1_bytes, dtype=np.uint8))]
     else:
         try:
-            pieces = _pieces(path)
+            with Archive(files.read_bytes(path, "ARCHIVE_BYTES")) as archive:
+                missing = [name for name in _PIECES if name not in archive]
+                if missing:
+                    raise InputError(
+                        f"{path}: no array {missing[0]}", hint=f"it needs {', '.join(_PIECES)}"
+                    )
+                most = files.limit("ARRAY_BYTES")
+                addresses, lengths, data = (archive.array(name, most) for name in _PIECES)
+            counted = all(
+                part.dtype.kind in "iu" and part.ndim == 1 for part in (addresses, lengths)
+            )
+            fits = counted and (lengths >= 0).all() and lengths.sum() == data.size
+            if data.dtype != np.uint8 or not fits or addresses.shape != lengths.shape:
+                raise InputError(f"{path}: in_addr and in_len do not describe the bytes of in_data")
+            parts = np.split(data, np.cumsum(lengths)[:-1].astype(np.int64))
+            pieces = [(int(address), part) for address, part in zip(addresses, parts, strict=True)]
         except UnreadableError as error:
             raise InputError(f"{path}: not an .npz image: {error}") from error
     for address, data in pieces:
@@ -211,20 +226,3 @@ def read_image(path: Path) -> NDArray[np.uint8]:
             )
         l1[address : address + len(data)] = data
     return l1
-
-
-def _pieces(path: Path) -> list[tuple[int, NDArray[np.uint8]]]:
-    with Archive(files.read_bytes(path, "ARCHIVE_BYTES")) as archive:
-        missing = [name for name in _PIECES if name not in archive]
-        if missing:
-            raise InputError(
-                f"{path}: no array {missing[0]}", hint=f"it needs {', '.join(_PIECES)}"
-            )
-        most = files.limit("ARRAY_BYTES")
-        addresses, lengths, data = (archive.array(name, most) for name in _PIECES)
-    counted = all(part.dtype.kind in "iu" and part.ndim == 1 for part in (addresses, lengths))
-    fits = counted and (lengths >= 0).all() and lengths.sum() == data.size
-    if data.dtype != np.uint8 or not fits or addresses.shape != lengths.shape:
-        raise InputError(f"{path}: in_addr and in_len do not describe the bytes of in_data")
-    parts = np.split(data, np.cumsum(lengths)[:-1].astype(np.int64))
-    return [(int(address), part) for address, part in zip(addresses, parts, strict=True)]

@@ -126,21 +126,7 @@ def read_elf(path: str | Path) -> Image:
     if files.is_missing(path):
         raise InputError(f"{path}: no such file")
     data = files.read_bytes(path, "ELF_BYTES")
-    _check_header(path, data)
-    try:
-        sections = _sections(path, data)
-        segments = tuple(_segments(path, data))
-    except elf.DamagedError as error:
-        raise InputError(f"{path}: damaged ELF: {error}", hint="rebuild the file") from error
-    if not segments:
-        raise InputError(f"{path}: no loadable segment", hint="link the program into an executable")
-    moves = tuple(Move(s.vaddr, s.paddr, s.memsz) for s in segments if s.is_elsewhere)
-    symbols = _symbols(data, path.name, moves, tuple(map(files.limit, files.LIMITS)))
-    return Image(path, elf.HEADER.unpack_from(data)[4], segments, symbols, sections)
-
-
-def _check_header(path: Path, data: bytes) -> None:
-    """Class, byte order, machine and type, before anything else is believed."""
+    # Class, byte order, machine and type, before anything else is believed
     if data[:4] != b"\x7fELF":
         what = "is empty" if not data else f"starts with {data[:4].hex(' ')}, not 7f 45 4c 46"
         raise InputError(f"{path}: not an ELF file: it {what}", hint="name the linked .elf")
@@ -167,6 +153,22 @@ def _check_header(path: Path, data: bytes) -> None:
         if count and size != want:
             raise InputError(f"{path}: damaged ELF: {name} of {size} bytes, not {want}")
         _check_inside(path, name, offset, size * count, len(data))
+    try:
+        sections = {}
+        for section in elf.sections(data, str(path)):
+            if section.kind not in ("SHT_NULL", "SHT_NOBITS"):
+                what = f"section {section.name}"
+                _check_inside(path, what, section.offset, section.size, len(data))
+            if section.name:
+                sections[section.name] = section.address
+        segments = tuple(_segments(path, data))
+    except elf.DamagedError as error:
+        raise InputError(f"{path}: damaged ELF: {error}", hint="rebuild the file") from error
+    if not segments:
+        raise InputError(f"{path}: no loadable segment", hint="link the program into an executable")
+    moves = tuple(Move(s.vaddr, s.paddr, s.memsz) for s in segments if s.is_elsewhere)
+    symbols = _symbols(data, path.name, moves, tuple(map(files.limit, files.LIMITS)))
+    return Image(path, elf.HEADER.unpack_from(data)[4], segments, symbols, sections)
 
 
 def _check_inside(path: Path, part: str, offset: int, size: int, total: int) -> None:
@@ -176,17 +178,6 @@ def _check_inside(path: Path, part: str, offset: int, size: int, total: int) -> 
             f" but the file ends at 0x{total:X}",
             hint=_AGAIN,
         )
-
-
-def _sections(path: Path, data: bytes) -> dict[str, int]:
-    sections = {}
-    for section in elf.sections(data, str(path)):
-        if section.kind not in ("SHT_NULL", "SHT_NOBITS"):
-            what = f"section {section.name}"
-            _check_inside(path, what, section.offset, section.size, len(data))
-        if section.name:
-            sections[section.name] = section.address
-    return sections
 
 
 def _segments(path: Path, data: bytes) -> Iterator[Segment]:
@@ -414,16 +405,12 @@ def _read(data: bytes, path: str) -> Iterator[_Relocation]:
         if of is None or not of.flags & elf.SHF_ALLOC:
             continue
         for at, info, addend in _ENTRY.iter_unpack(
-            section.bytes_of(data)[: _whole_entries(section)]
+            section.bytes_of(data)[: (section.size // _ENTRY.size * _ENTRY.size)]
         ):
             value = symbols[info >> 8].value if info >> 8 < len(symbols) else None
             if value is None:
                 raise elf.DamagedError(f"relocation of symbol {info >> 8} of {len(symbols)}")
             yield _Relocation(at, info & 0xFF, (value + addend) & 0xFFFFFFFF, value)
-
-
-def _whole_entries(section: elf.Section) -> int:
-    return section.size // _ENTRY.size * _ENTRY.size
 
 
 def _place(image: Image, address: int) -> tuple[int, int] | None:

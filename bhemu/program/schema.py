@@ -89,10 +89,20 @@ def dram_from(table: Table, dtype: str, layout: str, shape: tuple[int, ...]) -> 
         if key in table:
             table.fail(f"{key} beside dram: a tensor lies in L1 or in DRAM", hint=_DRAM_HINT)
     own = table.table("dram")
+    # All banks, the first n of them, or those that are listed
+    value = own.take("banks", BANKS, (int, list))
+    banks = list(range(value)) if type(value) is int and 0 <= value <= BANKS else value
+    if (
+        not isinstance(banks, list)
+        or not banks
+        or any(type(n) is not int or not 0 <= n < BANKS for n in banks)
+        or len(set(banks)) != len(banks)
+    ):
+        own.fail(f"banks = {value} is neither a number of banks nor a list of banks 0-7")
     place = Dram(
         address=own.integer("address", hi=BANK_SIZE - 1),
         page=own.integer("page", _page(own, dtype, layout, shape), lo=1, hi=BANK_SIZE),
-        banks=_banks(own),
+        banks=tuple(banks),
     )
     own.finish()
     if place.address % PAGE_ALIGNMENT:
@@ -111,20 +121,6 @@ def _page(table: Table, dtype: str, layout: str, shape: tuple[int, ...]) -> int:
     return tensor.encoded_size(row[-1:] if edge is None else row, dtype, layout)
 
 
-def _banks(table: Table) -> tuple[int, ...]:
-    """All banks, the first n of them, or those that are listed."""
-    value = table.take("banks", BANKS, (int, list))
-    banks = list(range(value)) if type(value) is int and 0 <= value <= BANKS else value
-    if (
-        not isinstance(banks, list)
-        or not banks
-        or any(type(n) is not int or not 0 <= n < BANKS for n in banks)
-        or len(set(banks)) != len(banks)
-    ):
-        table.fail(f"banks = {value} is neither a number of banks nor a list of banks 0-7")
-    return tuple(banks)
-
-
 def check_extent(table: Table, at: At, size: int, dram: Dram | None = None) -> None:
     """InputError when `size` bytes at `at`, or over banks, do not fit into memory."""
     if dram is not None:
@@ -141,7 +137,13 @@ def check_extent(table: Table, at: At, size: int, dram: Dram | None = None) -> N
 def check_tensors(program: Program) -> None:
     """InputError for tensors that share bytes, or lie where the program has no bank and no tile."""
     dram = [(spec.origin, spec.dram, spec.size) for spec in program.inputs if spec.dram]
-    _check_apart(dram)
+    # InputError when two tensors, as (name, place, size), share bytes of a bank
+    for number, (name, place, size) in enumerate(dram):
+        for other, its, its_size in dram[:number]:
+            both = sorted(set(place.banks) & set(its.banks))
+            low = max(place.address, its.address)
+            if both and low < min(place.end(size), its.end(its_size)):
+                raise InputError(f"{name} and {other} overlap in DRAM bank {both[0]} at {low:#x}")
     banks = (program.chip or ChipSpec()).dram_banks
     places = [*dram, *((spec.origin, spec.dram, 0) for spec in program.outputs if spec.dram)]
     for origin, place, _ in places:
@@ -159,23 +161,11 @@ def check_tensors(program: Program) -> None:
                 _missing_tile(output.origin)
 
 
-def _check_apart(tensors: list[tuple[str, Dram, int]]) -> None:
-    """InputError when two tensors, as (name, place, size), share bytes of a bank."""
-    for number, (name, place, size) in enumerate(tensors):
-        for other, its, its_size in tensors[:number]:
-            both = sorted(set(place.banks) & set(its.banks))
-            low = max(place.address, its.address)
-            if both and low < min(place.end(size), its.end(its_size)):
-                raise InputError(f"{name} and {other} overlap in DRAM bank {both[0]} at {low:#x}")
-
-
 def _missing_tile(origin: str) -> None:
     raise InputError(
         f"{origin}: in L1 of which tile?", hint='tile = "1,2", or dram = { address = ... }'
     )
 
-
-# A saved state as a program: what a run, a step or a question begins from.
 
 SAVED_STATE = "state"
 _META_BYTES = 16 << 20
@@ -200,8 +190,6 @@ def saved_program(path: Path) -> Program:
     except (UnreadableError, LookupError, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"{path}: not a saved state: {error}", hint=_HINT) from error
 
-
-# A recorded session as a program: the host does again what it did.
 
 SESSION = "session"
 _RESET, _HELD = DEBUG_BASE + RISCV_DEBUG_REG_SOFT_RESET_0, SOFT_RESET_ALL.to_bytes(4, "little")
@@ -266,7 +254,23 @@ def load_program(path: str | Path, *, allow_outside: bool = False) -> Program:
     top = Table(data, str(path), path.parent, inside=not allow_outside)
     toml.check_schema(top, "bhemu", SCHEMA)
     kind = top.text("kind", "elf", choices=options.KINDS)
-    tiles = _tiles(top, kind)
+    # Every [[tile]]; no two have a tile in common
+    found: list[TileSpec] = []
+    for table in top.tables("tile"):
+        if kind == "llk":
+            table.fail('kind = "llk" is of one tile', hint="[cores] names its ELFs")
+        at = tiles_at(table, "at")
+        for other in found:
+            shared = set(at) & set(other.at)
+            if shared:
+                x, y = min(shared)
+                table.fail(f"tile {x},{y} is also one of {other.origin.rpartition(': ')[2]}")
+        found.append(_tile(table, kind, at))
+        table.finish()
+    for key in _OF_ONE_TILE if found else ():
+        if key in top:
+            top.fail(f"{key} beside [[tile]]: which tile is meant?", hint=f"[tile.{key}]")
+    tiles = tuple(found)
     own = TileSpec((), {}) if tiles else _tile(top, kind, ((1, 2),))
     program = Program(
         name=printable(top.text("name", path.resolve().parent.name)),
@@ -290,26 +294,6 @@ def load_program(path: str | Path, *, allow_outside: bool = False) -> Program:
     check_cores(program, str(path))
     check_tensors(program)
     return program
-
-
-def _tiles(top: Table, kind: str) -> tuple[TileSpec, ...]:
-    """Every [[tile]]; no two have a tile in common."""
-    found: list[TileSpec] = []
-    for table in top.tables("tile"):
-        if kind == "llk":
-            table.fail('kind = "llk" is of one tile', hint="[cores] names its ELFs")
-        at = tiles_at(table, "at")
-        for other in found:
-            shared = set(at) & set(other.at)
-            if shared:
-                x, y = min(shared)
-                table.fail(f"tile {x},{y} is also one of {other.origin.rpartition(': ')[2]}")
-        found.append(_tile(table, kind, at))
-        table.finish()
-    for key in _OF_ONE_TILE if found else ():
-        if key in top:
-            top.fail(f"{key} beside [[tile]]: which tile is meant?", hint=f"[tile.{key}]")
-    return tuple(found)
 
 
 def _tile(table: Table, kind: str, at: tuple[XY, ...]) -> TileSpec:

@@ -154,13 +154,13 @@ class OutputSpec:
 
     def check(self, data: bytes) -> comparison.Report | None:
         """Compare the bytes in memory with the expected file; None when the program names none."""
-        report: comparison.Report | None = self._compared(comparison.compare, data)
-        return report
+        found: comparison.Report | None = self._compared(comparison.compare, data)
+        return found
 
     def differing(self, data: bytes) -> NDArray[np.bool_] | None:
         """Which elements differ from the expected file; None when the program names none."""
-        elements: NDArray[np.bool_] | None = self._compared(comparison.differing, data)
-        return elements
+        found: NDArray[np.bool_] | None = self._compared(comparison.differing, data)
+        return found
 
     def _compared(self, by: Callable[..., Any], data: bytes) -> Any:
         if self.expect is None:

@@ -427,14 +427,19 @@ class Symbols:
         except elf.DamagedError as error:
             raise InputError(f"{self.path}: damaged symbol table: {error}") from error
 
+    def _named(self) -> Iterator[elf.Symbol]:
+        """The symbols without undefined ones, local labels (.L...) and mapping symbols ($x, $d)."""
+        for symbol in self._table[0]:
+            plain = symbol.section != elf.SHN_UNDEF and symbol.name[:1] not in ("", ".", "$")
+            if plain and symbol.kind in _TYPE_ORDER:
+                yield symbol
+
     @cached_property
     def _by_name(self) -> dict[str, set[int]]:
         local: dict[str, set[int]] = defaultdict(set)
         shared: dict[str, set[int]] = defaultdict(set)
         clones: dict[str, set[int]] = defaultdict(set)
-        for symbol in self._table[0]:
-            if _is_noise(symbol) or symbol.kind not in _TYPE_ORDER:
-                continue
+        for symbol in self._named():
             absolute = symbol.section == elf.SHN_ABS
             value = symbol.value if absolute else self._moved(symbol.value)
             (local if symbol.local else shared)[symbol.name].add(value)
@@ -446,11 +451,9 @@ class Symbols:
     @cached_property
     def _spans(self) -> list[_Span]:
         """Spans by address; a label without a size reaches to the next symbol."""
-        entries, sections = self._table
+        sections = self._table[1]
         best: dict[int, tuple[tuple[int, int], elf.Symbol]] = {}
-        for symbol in entries:
-            if _is_noise(symbol) or symbol.kind not in _TYPE_ORDER:
-                continue
+        for symbol in self._named():
             if symbol.section >= min(len(sections), elf.SHN_RESERVED):
                 continue
             if not sections[symbol.section].flags & elf.SHF_ALLOC:
@@ -472,11 +475,6 @@ class Symbols:
         if found is None:
             return [], f"{self.path}: no DWARF line table; compile with -g"
         return found, ""
-
-
-def _is_noise(symbol: elf.Symbol) -> bool:
-    """Undefined symbols, assembler-local labels (.L...) and mapping symbols ($x, $d)."""
-    return symbol.section == elf.SHN_UNDEF or not symbol.name or symbol.name[0] in ".$"
 
 
 def _to_spans(symbols: list[elf.Symbol], sections: list[elf.Section]) -> Iterator[_Span]:

@@ -163,12 +163,24 @@ def to_codes(source: NDArray[Any], values: Floats, fmt: Format, convert: str) ->
         return (code | np.where(np.signbit(values), 0x80, 0)).astype(np.uint32)
     if fmt.man == 23 and source.dtype == np.float32:
         return np.ascontiguousarray(source).view(np.uint32)  # keeps every NaN payload
-    rounded = _limit(_round(values, fmt, convert), values, fmt, convert)
+    # Values with the format's mantissa length; exact powers of two keep float64 exact
+    exponent = np.maximum(np.frexp(values)[1] - 1, 1 - fmt.bias) - fmt.man
+    scaled = np.ldexp(values, -exponent)
+    whole = np.trunc(scaled) if convert == "truncate" else np.rint(scaled)
+    rounded: Floats = np.ldexp(whole, exponent)
+    to_inf = np.isinf(values) | (convert != "truncate")
+    beyond = np.where(to_inf, np.inf, fmt.largest) if fmt.ieee else fmt.largest
+    rounded = np.where(np.abs(rounded) > fmt.largest, np.copysign(beyond, values), rounded)
     words = rounded.astype(np.float32).view(np.uint32)
     if fmt.ieee:
         nan = np.isnan(values)
         if nan.any():
-            words = np.where(nan, _nan_words(np.where(nan, source, 0), fmt), words)
+            # The payload cut to the format; a NaN must not become Inf by the cut
+            with np.errstate(invalid="ignore"):
+                kept = np.where(nan, source, 0).astype(np.float32).view(np.uint32)
+            kept = kept & np.uint32(0xFFFF_FFFF << (23 - fmt.man) & 0xFFFF_FFFF)
+            kept = np.where(kept & np.uint32(0x7F_FFFF), kept, kept | np.uint32(0x40_0000))
+            words = np.where(nan, kept, words)
         return words >> np.uint32(32 - fmt.bits)
     magnitude = words & np.uint32(0x7FFF_FFFF)
     sign = words >> np.uint32(31) << np.uint32(15)
@@ -176,30 +188,6 @@ def to_codes(source: NDArray[Any], values: Floats, fmt: Format, convert: str) ->
     denormal = np.where(small, np.abs(rounded) * 2.0**24, 0).astype(np.uint32)
     normal = (magnitude - np.uint32(112 << 23)) >> np.uint32(13)
     return sign | np.where(small, denormal, normal)
-
-
-def _round(values: Floats, fmt: Format, convert: str) -> Floats:
-    """Values with the format's mantissa length; exact powers of two keep float64 exact."""
-    exponent = np.maximum(np.frexp(values)[1] - 1, 1 - fmt.bias) - fmt.man
-    scaled = np.ldexp(values, -exponent)
-    whole = np.trunc(scaled) if convert == "truncate" else np.rint(scaled)
-    rounded: Floats = np.ldexp(whole, exponent)
-    return rounded
-
-
-def _limit(rounded: Floats, values: Floats, fmt: Format, convert: str) -> Floats:
-    """Bring what is beyond the largest value to Inf, or to the largest value."""
-    to_inf = np.isinf(values) | (convert != "truncate")
-    beyond = np.where(to_inf, np.inf, fmt.largest) if fmt.ieee else fmt.largest
-    return np.where(np.abs(rounded) > fmt.largest, np.copysign(beyond, values), rounded)
-
-
-def _nan_words(source: NDArray[Any], fmt: Format) -> Words:
-    """float32 patterns with the payload cut to the format; a NaN must not become Inf by the cut."""
-    with np.errstate(invalid="ignore"):
-        words = source.astype(np.float32).view(np.uint32)
-    words = words & np.uint32(0xFFFF_FFFF << (23 - fmt.man) & 0xFFFF_FFFF)
-    return np.where(words & np.uint32(0x7F_FFFF), words, words | np.uint32(0x40_0000))
 
 
 def encode_bfp(blocks: Floats, fmt: Format, convert: str) -> bytes:
@@ -225,15 +213,12 @@ def encode_bfp(blocks: Floats, fmt: Format, convert: str) -> bytes:
     exponents = np.where(magnitude.any(axis=2), exponents, 0).astype(np.uint8)
     padding = exponent_bytes(blocks.shape[1]) - exponents.shape[1]
     head = np.pad(exponents, ((0, 0), (0, padding)))
-    return np.hstack([head, _pack_small(datums.reshape(len(blocks), -1), fmt.bits)]).tobytes()
-
-
-def _pack_small(datums: NDArray[np.uint8], bits: int) -> NDArray[np.uint8]:
-    per_byte = 8 // bits
+    datums = datums.reshape(len(blocks), -1)
+    per_byte = 8 // fmt.bits
     parts = datums.reshape(len(datums), -1, per_byte)
-    shifts = np.arange(per_byte, dtype=np.uint8) * np.uint8(bits)
+    shifts = np.arange(per_byte, dtype=np.uint8) * np.uint8(fmt.bits)
     packed: NDArray[np.uint8] = np.bitwise_or.reduce(parts << shifts, axis=2)
-    return packed
+    return np.hstack([head, packed]).tobytes()
 
 
 def exponent_bytes(datums: int) -> int:
@@ -393,9 +378,6 @@ def locate(index: Sequence[int], shape: Sequence[int], layout: str) -> dict[str,
     return {**place, "row": row % 16, "column": column % 16}
 
 
-# Layouts.
-
-
 def bit_offset(
     index: tuple[int, ...], shape: Sequence[int], dtype: str, layout: str = "tile32"
 ) -> int:
@@ -454,9 +436,6 @@ def _from_blocks(blocks: NDArray[Any], shape: tuple[int, ...], layout: str) -> N
     return blocks.reshape(cut).transpose(np.argsort(order)).reshape(shape)
 
 
-# Comparison.
-
-
 def _check_exact(source: NDArray[Any], values: Floats, got: NDArray[Any], dtype: str) -> None:
     held = widen(got)
     same = (held == values) | (np.isnan(values) & np.isnan(held))
@@ -490,9 +469,6 @@ def one_of(kind: str, name: str, allowed: tuple[str, ...]) -> str:
     if name not in allowed:
         raise InputError(f"no {kind} {name!r}", hint=f"one of: {' '.join(allowed)}")
     return name
-
-
-# A memory that tensors are read from and written to.
 
 
 class Tensors:

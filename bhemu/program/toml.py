@@ -12,8 +12,6 @@ from bhemu.errors import InputError, Where
 from bhemu.program import files
 from bhemu.program.files import read_bytes
 
-# A table of named values read key by key, so that every mistake is named with its place.
-
 REQUIRED: Final = object()
 _NUMBER = re.compile(r"0[xX][0-9a-fA-F_]{1,32}|0|[1-9][0-9_]{0,31}")
 _MOST_BITS = 64  # of any integer that means something
@@ -271,7 +269,6 @@ def check_depth(text: str, source: str) -> None:
 # The line of a PROGRAM.toml that an error is about.
 
 _GROUP = re.compile(r"\[\[?([\w.]+)\]\]?(?: (\d+))?:? ")
-_VALUE = re.compile(r'"[^"]*"|[^\s,\[\]#]+')
 _HEADER = re.compile(r"\s*\[\[?\s*([\w.-]+)\s*\]\]?\s*(?:#.*)?$")
 _KEY = re.compile(r"\s*([\w-]+)\s*=")
 _SAYS_LINE = re.compile(r"\(at line (\d+)")
@@ -317,8 +314,7 @@ def _of_output(lines: list[str], message: str) -> int | None:
     if not headers or not _is_header_of(lines[headers[-1]], "output"):
         return None
     low = headers[-1]
-    high = next((n for n in range(low + 1, len(lines)) if _is_header(lines[n])), len(lines))
-    found = _key_lines(lines, low, high, "dtype")
+    found = _key_lines(lines, low, _header_after(lines, low, len(lines)), "dtype")
     return None if found is None else found[0] + 1
 
 
@@ -327,6 +323,7 @@ def line_of(lines: list[str], message: str) -> int:
     if (at := _SAYS_LINE.search(message)) is not None:
         return int(at[1])
     low, high, prefix = 0, len(lines), ""
+    top = _header_after(lines, -1, high)  # after the keys of the whole file
     while (group := _GROUP.match(message)) is not None:
         message = message[group.end() :]
         number = int(group[2] or 1)
@@ -337,7 +334,7 @@ def line_of(lines: list[str], message: str) -> int:
             low, high = found
             prefix += f"{group[1]}."
     if (missing := _MISSING.match(message)) is not None:
-        return _place_for(lines, low, high if prefix else _first_table(lines), missing[1])
+        return _place_for(lines, low, high if prefix else top, missing[1])
     if (beside := _BESIDE.match(message)) is not None:
         own = _table_lines(lines, low, high, beside[1], 1)
         own = own or _key_lines(lines, low, high, beside[1])
@@ -349,7 +346,7 @@ def line_of(lines: list[str], message: str) -> int:
     file = line_of_file(lines[low:high], message) if _SEGMENT in message else None
     if file is not None:
         return low + file
-    return _line_of(lines, low, high if prefix else _first_table(lines), message)
+    return _line_of(lines, low, high if prefix else top, message)
 
 
 def line_of_file(lines: list[str], message: str) -> int | None:
@@ -372,31 +369,17 @@ def line_of_file(lines: list[str], message: str) -> int | None:
 
 def line_of_key(path: Path, table: str, number: int, key: str) -> int:
     """The line of a key of a file's table, by its name and number; its header's without the key."""
-    return _key_of(path.read_text().splitlines(), table, number, key)[0] + 1
-
-
-def line_of_value(path: Path, table: str, number: int, key: str, index: int) -> tuple[int, str]:
-    """The line of a value of an array, and its text; "" if there is none."""
     lines = path.read_text().splitlines()
-    low, high = _key_of(lines, table, number, key)
-    codes = [lines[n].partition("#")[0].rpartition("=")[2] for n in range(low, high)]
-    values = [(low + n + 1, text) for n, code in enumerate(codes) for text in _VALUE.findall(code)]
-    return (values[index][0], values[index][1].strip('"')) if index < len(values) else (low + 1, "")
-
-
-def _key_of(lines: list[str], table: str, number: int, key: str) -> tuple[int, int]:
     held = _table_lines(lines, 0, len(lines), table, number + 1)
     if held is None:
-        return 0, 1
-    low = held[0]
-    high = next((n for n in range(low + 1, len(lines)) if _is_header(lines[n])), len(lines))
-    return _key_lines(lines, low, high, key) or (low, low + 1)
+        return 1
+    found = _key_lines(lines, held[0], _header_after(lines, held[0], len(lines)), key)
+    return (found or held)[0] + 1
 
 
 def _place_for(lines: list[str], low: int, high: int, key: str) -> int:
     """Where a key that is missing would stand: the line of one like it, or of those before it."""
-    below = (n for n in range(low + 1, high) if _is_header(lines[n]))
-    own = range(low, next(below, high))
+    own = range(low, _header_after(lines, low, high))
     keys = [(n, found[1]) for n in own if (found := _KEY.match(lines[n])) is not None]
     like = [n for n, one in keys if one.startswith(key)]
     before = _ORDER[: _ORDER.index(key)] if key in _ORDER else ()
@@ -427,24 +410,21 @@ def _table_lines(
 
 def _key_lines(lines: list[str], low: int, high: int, name: str) -> tuple[int, int] | None:
     """Lines of a key and its value."""
-    starts = [n for n in range(low, high) if _starts(lines[n], name)]
+    keys = ((n, _KEY.match(lines[n])) for n in range(low, high))
+    starts = [n for n, key in keys if key is not None and key[1] == name]
     if not starts:
         return None
     ends = (n for n in range(starts[0] + 1, high) if _KEY.match(lines[n]) or _is_header(lines[n]))
     return starts[0], next(ends, high)
 
 
-def _starts(text: str, name: str) -> bool:
-    found = _KEY.match(text)
-    return found is not None and found[1] == name
-
-
 def _is_header(text: str) -> bool:
     return _HEADER.match(text) is not None
 
 
-def _first_table(lines: list[str]) -> int:
-    return next((n for n, text in enumerate(lines) if _is_header(text)), len(lines))
+def _header_after(lines: list[str], low: int, high: int) -> int:
+    """Where the next table begins, `high` without one."""
+    return next((n for n in range(low + 1, high) if _is_header(lines[n])), high)
 
 
 def _line_of(lines: list[str], low: int, high: int, message: str) -> int:

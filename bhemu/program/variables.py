@@ -11,16 +11,7 @@ from typing import Any, NamedTuple
 
 from bhemu.errors import InputError
 from bhemu.program import elf, files
-from bhemu.program.dwarf import (
-    Block,
-    Debug,
-    children,
-    name_of,
-    number,
-    origin,
-    reader,
-    referred,
-)
+from bhemu.program.dwarf import Block, Debug, name_of, number, origin, reader
 from bhemu.program.dwarf import Gone as Gone
 from bhemu.text import printable
 
@@ -108,12 +99,12 @@ class CType:
     @property
     def target(self) -> CType:
         """What a pointer points to, or an array holds."""
-        return of(self._plain)
+        return type_of(self._plain)
 
     @property
     def count(self) -> int | None:
         """Elements of an array in its first dimension, None where that is open."""
-        dimensions = [c for c in children(self._plain) if c.tag == "DW_TAG_subrange_type"]
+        dimensions = [c for c in self._below() if c.tag == "DW_TAG_subrange_type"]
         total = 1
         for one in dimensions:
             count = number(one, "DW_AT_count", number(one, "DW_AT_upper_bound", -1) + 1)
@@ -126,41 +117,43 @@ class CType:
     def members(self) -> list[Member]:
         """Of a structure, class or union."""
         found = []
-        for entry in children(self._plain):
+        for entry in self._below():
             if entry.tag not in ("DW_TAG_member", "DW_TAG_inheritance"):
                 continue
             offset, bits = number(entry, "DW_AT_data_member_location"), None
             if "DW_AT_bit_size" in entry.attributes:
-                size, first = (
-                    number(entry, "DW_AT_bit_size"),
-                    number(entry, "DW_AT_data_bit_offset"),
-                )
+                size = number(entry, "DW_AT_bit_size")
+                first = number(entry, "DW_AT_data_bit_offset")
                 if "DW_AT_bit_offset" in entry.attributes:  # counted from the top: DWARF 2 and 3
-                    storage = 8 * (number(entry, "DW_AT_byte_size") or of(entry).size)
+                    storage = 8 * (number(entry, "DW_AT_byte_size") or type_of(entry).size)
                     first = 8 * offset + storage - number(entry, "DW_AT_bit_offset") - size
                 offset, bits = first // 32 * 4, (first % 32, size)
-            found.append(Member(name_of(entry) or _BASE, offset, of(entry), bits))
+            found.append(Member(name_of(entry) or _BASE, offset, type_of(entry), bits))
         return found
 
     @property
     def enumerators(self) -> dict[int, str]:
         """Names of the values of an enumeration."""
-        held = children(self._plain)
-        return {number(one, "DW_AT_const_value"): name_of(one) for one in held}
+        return {number(one, "DW_AT_const_value"): name_of(one) for one in self._below()}
+
+    def _below(self) -> Iterator[Any]:
+        """The entries right below; InputError where they cannot be read."""
+        found: Iterator[Any] = self._plain.dwarfinfo.children(self._plain)
+        return found
 
     def __str__(self) -> str:
         return _spelled(self._entry, 0)
 
 
-def of(entry: Any) -> CType:
-    """The type that an entry names."""
+def type_of(entry: Any) -> CType:
+    """The type that an entry names; InputError where it cannot be read."""
     return CType(None if entry is None else _name_of(entry))
 
 
 def _name_of(entry: Any) -> Any:
     for one in origin(entry):
         if "DW_AT_type" in one.attributes:
-            return referred(one, "DW_AT_type")
+            return one.dwarfinfo.referred(one, "DW_AT_type")
     return None
 
 
@@ -187,8 +180,6 @@ def _spelled(entry: Any, depth: int) -> str:
     words = {"DW_TAG_structure_type": "struct ", "DW_TAG_union_type": "union "}
     return words.get(entry.tag, "") + (name_of(entry) or "(no name)")
 
-
-# Layouts of C structures: what a host needs to know of them to talk to firmware.
 
 _DEEPEST_TYPE = 16  # structures inside each other
 _KEPT = 8  # ELFs: a program that is launched again and again has the same firmware
@@ -278,7 +269,13 @@ def _layout(kind: CType, depth: int) -> Layout:
 def as_text(kind: CType, raw: bytes, read: Read, form: str = "", depth: int = 0) -> str:
     """The value in `raw`; form: "x" hexadecimal, "d" and "u" decimal, "t" binary, "c", "f"."""
     if kind.kind == "record":
-        return _record(kind, raw, read, form, depth)
+        if depth >= _DEEPEST:
+            return "{...}"
+        parts = []
+        for member in kind.members[:_MOST]:
+            part = slice_of(member, raw)
+            parts.append(f"{member.name} = {as_text(member.type, part, read, form, depth + 1)}")
+        return "{" + ", ".join([*parts, *(["..."] if len(kind.members) > _MOST else [])]) + "}"
     if kind.kind == "array":
         if depth >= _DEEPEST:
             return "{...}"
@@ -320,16 +317,6 @@ def as_text(kind: CType, raw: bytes, read: Read, form: str = "", depth: int = 0)
             return f'{value:#x} "{printable(text)}"'
         return f"{value:#x}"
     return str(value) if -10 < value < 10 else f"{value} ({value & (1 << 8 * len(raw)) - 1:#x})"
-
-
-def _record(kind: CType, raw: bytes, read: Read, form: str, depth: int) -> str:
-    if depth >= _DEEPEST:
-        return "{...}"
-    parts = []
-    for member in kind.members[:_MOST]:
-        part = slice_of(member, raw)
-        parts.append(f"{member.name} = {as_text(member.type, part, read, form, depth + 1)}")
-    return "{" + ", ".join([*parts, *(["..."] if len(kind.members) > _MOST else [])]) + "}"
 
 
 def slice_of(member: Member, raw: bytes) -> bytes:
@@ -423,11 +410,6 @@ def owners(debug: Debug, name: str) -> Iterator[str]:
                 yield around.name
 
 
-def type_of(entry: Any) -> CType:
-    """The type of a variable; InputError where it cannot be read."""
-    return of(entry)
-
-
 def locate(frame: Frame, entry: Any, block: Block | None) -> Location:
     """Where the variable is; Gone where it is nowhere, InputError where that cannot be read."""
     with entry.dwarfinfo.reading():
@@ -435,15 +417,12 @@ def locate(frame: Frame, entry: Any, block: Block | None) -> Location:
             constant = one.attributes.get("DW_AT_const_value")
             if constant is not None:
                 value = constant.value
-                return Location(
-                    value=(
-                        value if isinstance(value, int) else int.from_bytes(bytes(value), "little")
-                    )
-                )
+                if not isinstance(value, int):
+                    value = int.from_bytes(bytes(value), "little")
+                return Location(value=value)
             place = one.attributes.get("DW_AT_location")
             if place is not None:
-                expression = _expression(frame, one, place)
-                return evaluate(frame, one, block, expression)
+                return evaluate(frame, one, block, _expression(frame, one, place))
         address = frame.symbol(name_of(entry)) if block is None else None
         if address is None:
             raise Gone("optimized out")
@@ -495,7 +474,43 @@ def evaluate(frame: Frame, entry: Any, block: Block | None, expression: Any) -> 
             return Location(value=stack.pop() & _MASK)
         if name == "DW_OP_implicit_value":
             return Location(value=int.from_bytes(bytes(args[0]), "little"))
-        _step(frame, (entry.cu, block), stack, name, args)
+        # One operation of an expression that does not end it; `place`: its unit and block
+        place = (entry.cu, block)
+        cu, block = place
+        try:
+            if name in _ARITHMETIC:
+                b, a = stack.pop(), stack.pop()
+                stack.append(_ARITHMETIC[name](a & _MASK, b & _MASK) & _MASK)
+            elif name == "DW_OP_addr" or name.startswith("DW_OP_const"):
+                stack.append(int(args[0]))
+            elif name == "DW_OP_addrx":
+                stack.append(cu.dwarfinfo.get_addr(cu, args[0]))
+            elif name.startswith("DW_OP_lit"):
+                stack.append(int(name.removeprefix("DW_OP_lit")))
+            elif name.startswith("DW_OP_breg"):
+                register = _register(name, "DW_OP_breg", args)
+                offset = args[-1]
+                stack.append(frame.registers[register] + offset)
+            elif name == "DW_OP_fbreg":
+                stack.append(_frame_base(frame, block) + args[0])
+            elif name == "DW_OP_call_frame_cfa":
+                stack.append(_frame_address(frame))
+            elif name == "DW_OP_plus_uconst":
+                stack.append(stack.pop() + args[0])
+            elif name == "DW_OP_deref":
+                stack.append(int.from_bytes(frame.read(stack.pop() & _MASK, 4), "little"))
+            elif name == "DW_OP_neg":
+                stack.append(-stack.pop() & _MASK)
+            elif name == "DW_OP_not":
+                stack.append(~stack.pop() & _MASK)
+            elif name == "DW_OP_dup":
+                stack.append(stack[-1])
+            elif "entry_value" in name:
+                raise Gone("optimized out (its value at the call is not kept)")
+            else:
+                raise Gone(f"its location uses {name}, which is not read")
+        except IndexError as error:
+            raise Gone("its location is damaged") from error
     if not stack:
         raise Gone("its location is damaged")
     return Location(address=stack.pop() & _MASK)
@@ -507,47 +522,6 @@ def _register(name: str, prefix: str, args: Any) -> int:
     if not 0 <= number < 32:
         raise Gone(f"it is in register {number}, which these cores do not have")
     return number
-
-
-def _step(
-    frame: Frame, place: tuple[Any, Block | None], stack: list[int], name: str, args: Any
-) -> None:
-    """One operation of an expression that does not end it; `place`: its unit and block."""
-    cu, block = place
-    try:
-        if name in _ARITHMETIC:
-            b, a = stack.pop(), stack.pop()
-            stack.append(_ARITHMETIC[name](a & _MASK, b & _MASK) & _MASK)
-        elif name == "DW_OP_addr" or name.startswith("DW_OP_const"):
-            stack.append(int(args[0]))
-        elif name == "DW_OP_addrx":
-            stack.append(cu.dwarfinfo.get_addr(cu, args[0]))
-        elif name.startswith("DW_OP_lit"):
-            stack.append(int(name.removeprefix("DW_OP_lit")))
-        elif name.startswith("DW_OP_breg"):
-            register = _register(name, "DW_OP_breg", args)
-            offset = args[-1]
-            stack.append(frame.registers[register] + offset)
-        elif name == "DW_OP_fbreg":
-            stack.append(_frame_base(frame, block) + args[0])
-        elif name == "DW_OP_call_frame_cfa":
-            stack.append(_frame_address(frame))
-        elif name == "DW_OP_plus_uconst":
-            stack.append(stack.pop() + args[0])
-        elif name == "DW_OP_deref":
-            stack.append(int.from_bytes(frame.read(stack.pop() & _MASK, 4), "little"))
-        elif name == "DW_OP_neg":
-            stack.append(-stack.pop() & _MASK)
-        elif name == "DW_OP_not":
-            stack.append(~stack.pop() & _MASK)
-        elif name == "DW_OP_dup":
-            stack.append(stack[-1])
-        elif "entry_value" in name:
-            raise Gone("optimized out (its value at the call is not kept)")
-        else:
-            raise Gone(f"its location uses {name}, which is not read")
-    except IndexError as error:
-        raise Gone("its location is damaged") from error
 
 
 def _frame_base(frame: Frame, block: Block | None) -> int:

@@ -7,7 +7,7 @@ from types import ModuleType
 import planted
 import pytest
 
-from bhemu.program.toml import line_of_key, line_of_value
+from bhemu.program.toml import line_of_key
 
 ROOT = planted.ROOT
 BUGS = planted.bugs()
@@ -50,9 +50,5 @@ def test_lines_of_a_file(tmp_path: Path) -> None:
         '[[set]] # first\nat = 1\nvalues = ["u32:1", # one\n  "u32:2",\n  "u32:3"]\n'
         '[[set]]\nvalues = ["u32:4", "u32:5"]\n[run]\nlimit = 3\n'
     )
-    first = [line_of_value(path, "set", 0, "values", k) for k in range(3)]
-    assert first == [(3, "u32:1"), (4, "u32:2"), (5, "u32:3")]
-    assert [line_of_value(path, "set", 1, "values", k)[0] for k in range(2)] == [7, 7]
-    assert line_of_value(path, "set", 1, "values", 2) == (7, "")
     assert [line_of_key(path, *one) for one in (("set", 1, "at"), ("run", 0, "limit"))] == [6, 9]
     assert line_of_key(path, "none", 0, "at") == 1
