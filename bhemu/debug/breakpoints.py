@@ -93,7 +93,7 @@ class Breaking(Inspecting):
             if not equals:
                 raise InputError(f"usage: {name} FIELD=VALUE... [on T0|T1|T2] [if EXPRESSION]")
             fields[field] = number(value, "value")
-        return self._stepping.break_word(name, threads, **fields)
+        return self._stepping.points.add_word(name, threads, **fields)
 
     def do_watch(self, args: list[str]) -> None:
         """watch PLACE [r|w|rw] [if EXPRESSION]: stop where PLACE (sem:1, y[0,3]) changes."""

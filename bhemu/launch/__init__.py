@@ -31,10 +31,6 @@ else:
     llk = Later("bhemu.llk")
 
 
-# A program on a machine: its parts placed, its cores released, how its runs end.
-
-# What a program puts on one tile before it runs: ELFs, start addresses, values, tensors.
-
 _JUMP_REACH = 0x100000  # bytes that `jal` reaches forwards
 _LUI_T0, _JR_T0 = 0x000002B7, 0x00028067
 
@@ -125,9 +121,6 @@ def _jump(target: int) -> bytes:
     return b"".join(word.to_bytes(4, "little") for word in words)
 
 
-# Values set before the run
-
-
 def _set(tile: Tile, spec: SetSpec, data: bytes) -> None:
     """Write one [[set]]: to L1 or a device as host or core, to local RAM as its core."""
     address: int = with_origin(spec.origin, resolve, tile, spec.at, spec.core)
@@ -137,7 +130,19 @@ def _set(tile: Tile, spec: SetSpec, data: bytes) -> None:
         tile.initial_values.append((address, data))
         return
     if memmap.LOCAL_BASE <= address < memmap.DEVICE_BASE:
-        _set_local(tile, spec, address, data)
+        # Bytes into a core's local RAM, which takes words
+        if spec.core is None:
+            raise InputError(
+                f"{spec.origin}: {address:#x} is private RAM of a core", hint="name the core"
+            )
+        core = tile.core[spec.core]
+        end = memmap.LOCAL_BASE + loader.LOCAL_SIZE[core.name]
+        if address + len(data) > end:
+            raise InputError(
+                f"{spec.origin}: {len(data)} bytes at {address:#x} end beyond the local RAM"
+                f" of {core.name} ({end:#x})"
+            )
+        core.store_local(address, data)
         return
     if address % 4 or len(data) % 4:
         raise InputError(
@@ -147,26 +152,6 @@ def _set(tile: Tile, spec: SetSpec, data: bytes) -> None:
     for i in range(0, len(data), 4):
         value = int.from_bytes(data[i : i + 4], "little")
         with_origin(spec.origin, write, address + i, value)
-
-
-def _set_local(tile: Tile, spec: SetSpec, address: int, data: bytes) -> None:
-    """Bytes into a core's local RAM, which takes words."""
-    if spec.core is None:
-        raise InputError(
-            f"{spec.origin}: {address:#x} is private RAM of a core", hint="name the core"
-        )
-    core = tile.core[spec.core]
-    end = memmap.LOCAL_BASE + loader.LOCAL_SIZE[core.name]
-    if address + len(data) > end:
-        raise InputError(
-            f"{spec.origin}: {len(data)} bytes at {address:#x} end beyond the local RAM"
-            f" of {core.name} ({end:#x})"
-        )
-    low, high = address & ~3, (address + len(data) + 3) & ~3
-    words = b"".join(core.read32(a).to_bytes(4, "little") for a in range(low, high, 4))
-    merged = words[: address - low] + data + words[address - low + len(data) :]
-    for i in range(0, len(merged), 4):
-        core.write32(low + i, int.from_bytes(merged[i : i + 4], "little"))
 
 
 def with_origin(origin: str, action: Callable[..., Any], *values: Any) -> Any:
@@ -250,7 +235,15 @@ def launch(
     if machine.network is None:
         program = replace(program, xy=machine.xy)
     placed = list(placed_tiles(machine, program))
-    _check_acts(machine, placed, program)
+    # InputError where `late` names acts that this program cannot have
+    acts = () if machine.late is None else machine.late.acts
+    known = {tile.xy for tile, _ in placed}
+    for one in acts:
+        if one.tile not in (None, *known):
+            hint = "its tiles: " + ", ".join("{}-{}".format(*xy) for xy in sorted(known))
+            raise InputError(f"late: {one} is of no tile of {program.name}", hint=hint)
+        if one.agent == NOC and machine.network is None:
+            raise InputError(f"late: {program.name} is a program of one tile: it has no {one}")
     for tile, _ in placed:
         if prepare is not None:
             prepare(tile)
@@ -314,18 +307,6 @@ def _follow(machine: Any, program: schema.Program, options: Mapping[str, Any]) -
     machine.loop.host = RecordedHost(machine, session, same_times=same)
     clock = None if program.run.limit is None else machine.clock + program.run.limit
     return EndCondition((), clock, program.run.timeout_s)
-
-
-def _check_acts(machine: Any, placed: Placed, program: schema.Program) -> None:
-    """InputError where `late` names acts that this program cannot have."""
-    acts = () if machine.late is None else machine.late.acts
-    known = {tile.xy for tile, _ in placed}
-    for one in acts:
-        if one.tile not in (None, *known):
-            hint = "its tiles: " + ", ".join("{}-{}".format(*xy) for xy in sorted(known))
-            raise InputError(f"late: {one} is of no tile of {program.name}", hint=hint)
-        if one.agent == NOC and machine.network is None:
-            raise InputError(f"late: {program.name} is a program of one tile: it has no {one}")
 
 
 def _place(
@@ -516,7 +497,7 @@ class Launched:
         """The tile that is looked at can be stepped, forwards and back; before it runs."""
         self.tile.keep_history()
         if self.program.kind == schema.SAVED_STATE:
-            self.tile.history.hint = _NO_PAST
+            self.tile.history.marks.hint = _NO_PAST
 
     def prepare_checks(self) -> None:
         """Keep what checks look back into: the history of the only tile; before it runs."""

@@ -104,7 +104,20 @@ class Device:
         """Words into L1; a command to BRISC first makes a tile that failed usable again."""
         if address in COMMANDS and any(words):
             if self._failed or not self._quiet():
-                self._power_up()
+                # A fresh tile with this one's L1 and start addresses; BRISC boots and counts on
+                l1 = self.tile.read(0, memmap.L1_SIZE)
+                starts = {name: self.read_register(name) for name in _STARTS}
+                images = {name: list(core.images) for name, core in self.tile.core.items()}
+                self.tile.reset()
+                self.tile.write(0, l1)
+                for name, value in starts.items():
+                    self.write_register(name, value)
+                for name, kept in images.items():
+                    self.tile.core[name].images[:] = kept
+                boot(self.tile)
+                for _ in range(self._commands):
+                    command(self.tile, RESET_TRISCS)
+                self._failed = False
             self._commands += 1
         self.tile.write(address, b"".join(word.to_bytes(4, "little") for word in words))
 
@@ -225,26 +238,6 @@ class Device:
     def _quiet(self) -> bool:
         return all(self.tile.core[core].state in _QUIET for core in KERNELS)
 
-    def _power_up(self) -> None:
-        """A fresh tile with this one's L1 and start addresses; BRISC boots and counts on.
-
-        On hardware the state of a test that failed would leak into the next. A suite loads a
-        kernel's ELF, which sets where it starts, only when it differs from the test's before.
-        """
-        l1 = self.tile.read(0, memmap.L1_SIZE)
-        starts = {name: self.read_register(name) for name in _STARTS}
-        images = {name: list(core.images) for name, core in self.tile.core.items()}
-        self.tile.reset()
-        self.tile.write(0, l1)
-        for name, value in starts.items():
-            self.write_register(name, value)
-        for name, kept in images.items():
-            self.tile.core[name].images[:] = kept
-        boot(self.tile)
-        for _ in range(self._commands):
-            command(self.tile, RESET_TRISCS)
-        self._failed = False
-
 
 def _register(name: str) -> int:
     if name in REGISTERS:
@@ -279,7 +272,8 @@ def boot(tile: Tile) -> None:
     """Release brisc and run until it listens; Limit (rule LLK-BOOT) when it never does."""
     tile.write32(COUNTER, _STALE)
     tile.core["brisc"].release()
-    if tile.run(_listens, limit=BOOT_LIMIT).reason != "until":
+    listens = tile.run(lambda one: one.read32(COUNTER) in (0, READY), limit=BOOT_LIMIT)
+    if listens.reason != "until":
         raise Limit(
             f"brisc did not set the command counter at {COUNTER:#x} to 0 or {READY:#x} within"
             f" {BOOT_LIMIT} clock units: its program does not listen to the harness",
@@ -287,10 +281,6 @@ def boot(tile: Tile) -> None:
             where=tile.core["brisc"].where(),
             hint=_HINT,
         )
-
-
-def _listens(tile: Tile) -> bool:
-    return tile.read32(COUNTER) in (0, READY)
 
 
 def _carried_out(tile: Tile) -> int:

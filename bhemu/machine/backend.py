@@ -329,44 +329,38 @@ class Backend:
         where: DR(2), a register or an address; action: of DR(1).
         """
         try:
-            return self._port_access(core, where, action, value)
+            s = self._s
+            if s.fresh[core] or action == debug_port.CLEAR_GPRS:
+                s.fresh[core] = 0
+                for number in range(1, 32):
+                    self.engine.write_register(core, number, 0)
+            if action == debug_port.READ_GPR:
+                is_pc = where == debug_port.PC
+                s.loaded[0] = s.pc[core] if is_pc else self.engine.read_register(core, where)
+            elif action == debug_port.WRITE_GPR:
+                self.engine.write_register(core, where & 31, value)
+            elif action != debug_port.CLEAR_GPRS:
+                # An aligned word of L1, of the core's local memory or of a device
+                s, reads, local = self._s, action == debug_port.READ_MEMORY, where - LOCAL_BASE
+                is_local = 0 <= local < LOCAL_SIZES[core]
+                if where & 3 or not (where < L1_SIZE or is_local or where >= DEVICE_BASE):
+                    s.detail[:4] = where, value, 4, core  # rules.ACCESS
+                    return rules.MISALIGNED if where & 3 else rules.UNMAPPED
+                if where < L1_SIZE or is_local:
+                    memory, at = (s.local[core], local) if is_local else (s.l1, where)
+                    word = memory[at : at + 4].view(np.uint32)
+                    if reads:
+                        s.loaded[0] = word[0]
+                        return DONE
+                    word[0] = value
+                    if not is_local:
+                        self.written(at, 4)
+                    return DONE
+                return self.read(where, 4, core)[0] if reads else self.write(where, value, 4, core)
+            return DONE
         except BaseException as problem:  # must not cross the compiled frames
             self._failure = problem
             return compiled.FAILED
-
-    def _port_access(self, core: int, where: int, action: int, value: int) -> int:
-        s = self._s
-        if s.fresh[core] or action == debug_port.CLEAR_GPRS:
-            s.fresh[core] = 0
-            for number in range(1, 32):
-                self.engine.write_register(core, number, 0)
-        if action == debug_port.READ_GPR:
-            is_pc = where == debug_port.PC
-            s.loaded[0] = s.pc[core] if is_pc else self.engine.read_register(core, where)
-        elif action == debug_port.WRITE_GPR:
-            self.engine.write_register(core, where & 31, value)
-        elif action != debug_port.CLEAR_GPRS:
-            return self._port_memory(core, where, action, value)
-        return DONE
-
-    def _port_memory(self, core: int, where: int, action: int, value: int) -> int:
-        """An aligned word of L1, of the core's local memory or of a device."""
-        s, reads, local = self._s, action == debug_port.READ_MEMORY, where - LOCAL_BASE
-        is_local = 0 <= local < LOCAL_SIZES[core]
-        if where & 3 or not (where < L1_SIZE or is_local or where >= DEVICE_BASE):
-            s.detail[:4] = where, value, 4, core  # rules.ACCESS
-            return rules.MISALIGNED if where & 3 else rules.UNMAPPED
-        if where < L1_SIZE or is_local:
-            memory, at = (s.local[core], local) if is_local else (s.l1, where)
-            word = memory[at : at + 4].view(np.uint32)
-            if reads:
-                s.loaded[0] = word[0]
-                return DONE
-            word[0] = value
-            if not is_local:
-                self.written(at, 4)
-            return DONE
-        return self.read(where, 4, core)[0] if reads else self.write(where, value, 4, core)
 
     def _window(self) -> tuple[int, Window]:
         """Row and declaration of the window that is being accessed."""

@@ -99,7 +99,8 @@ class Breakpoints:
         self._s, self._numbers = s, numbers
         self.points: dict[int, Breakpoint] = {}
         self.words: dict[int, WordBreakpoint] = {}
-        self._visited: set[tuple[int, int]] = set()
+        # (core, address): a command that runs wants to be told, whatever a breakpoint there asks
+        self.visited: set[tuple[int, int]] = set()
 
     def add(self, core: int, address: int, text: str, copies: tuple[int, ...] = ()) -> Breakpoint:
         """Set one; InputError when an address is no code address or all places are taken."""
@@ -134,24 +135,17 @@ class Breakpoints:
             self._s.word_break[i] = point.mask, point.value, whose, point.number
         self._s.word_break_count[0] = len(self.words)
 
-    def is_visited(self, core: int, address: int) -> bool:
-        """True where a command that runs wants to be told, whatever a breakpoint there asks."""
-        return (core, address) in self._visited
-
     def delete(self, number: int | None) -> None:
         """Remove one, or all."""
-        if number is None or number in self.words:
-            for n in list(self.words) if number is None else [number]:
-                del self.words[n]
-            self._write_words()
-            if number is not None:
-                return
-        if number is not None and number not in self.points:
-            known = ", ".join(str(n) for n in (*self.points, *self.words)) or "there are none"
+        there = [*self.points, *self.words]
+        if number is not None and number not in there:
+            known = ", ".join(map(str, there)) or "there are none"
             raise InputError(f"no breakpoint {number}", hint=known)
-        for n in list(self.points) if number is None else [number]:
-            core = self.points.pop(n).core
-            self._write(core, self._addresses(core))
+        for n in there if number is None else [number]:
+            if self.words.pop(n, None) is None:
+                core = self.points.pop(n).core
+                self._write(core, self._addresses(core))
+        self._write_words()
 
     def at(self, core: int, address: int) -> Breakpoint | None:
         """The breakpoint there."""
@@ -161,13 +155,13 @@ class Breakpoints:
     @contextmanager
     def temporary(self, core: int, addresses: Sequence[int]) -> Iterator[None]:
         """More addresses for as long as the context lasts."""
-        visited = self._visited
+        visited = self.visited
         self._write(core, [*dict.fromkeys([*self._addresses(core), *addresses])])
-        self._visited = visited | {(core, address) for address in addresses}
+        self.visited = visited | {(core, address) for address in addresses}
         try:
             yield
         finally:
-            self._visited = visited
+            self.visited = visited
             self._write(core, self._addresses(core))
 
     @contextmanager

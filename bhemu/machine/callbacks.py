@@ -273,7 +273,18 @@ class _OfTile:
         self._hook()
         self._observe(frozenset(o for r in self._rules for o in r.opcodes()))
         if self._ranges or self.tile.backend.observed is not None:
-            self._tell(few)
+            # What cores do is told; not few: Python looks again at all that happens
+            record = self.tile.observe_cores(self._core)
+            ranges = [(r.cores, r.kinds, r.low, r.high) for r in self._ranges]
+            if not few:
+                ranges = [(_ALL_CORES, PC | READS | WRITES, 0, 1 << 32)]
+            record.ranges[0], record.kinds[0], record.call[:] = len(ranges), 0, 0
+            for i, row in enumerate(ranges):
+                record.range[i] = row
+                record.kinds[0] |= row[1]
+            for i, rule in enumerate(self._ranges if few else ()):
+                if rule.entry:
+                    record.call[i], record.at[i] = rule.entry, self._table(rule)
 
     def _hook(self) -> None:
         """Words are told to compiled functions."""
@@ -298,20 +309,6 @@ class _OfTile:
         if opcodes:
             table.observe(self._word, self._executed, opcodes)
         self._on_words = opcodes
-
-    def _tell(self, few: bool) -> None:
-        """What cores do is told; not few: Python looks again at all that happens."""
-        record = self.tile.observe_cores(self._core)
-        ranges = [(r.cores, r.kinds, r.low, r.high) for r in self._ranges]
-        if not few:
-            ranges = [(_ALL_CORES, PC | READS | WRITES, 0, 1 << 32)]
-        record.ranges[0], record.kinds[0], record.call[:] = len(ranges), 0, 0
-        for i, row in enumerate(ranges):
-            record.range[i] = row
-            record.kinds[0] |= row[1]
-        for i, rule in enumerate(self._ranges if few else ()):
-            if rule.entry:
-                record.call[i], record.at[i] = rule.entry, self._table(rule)
 
     def _table(self, rule: Rule) -> int:
         """The address of what a compiled function gets."""

@@ -38,17 +38,42 @@ XY = tuple[int, int]
 
 
 class Controls:
-    """The part of Tile and Chip that drives their machine."""
+    """The part of Tile and Chip that drives their machine, each of the thread that made it.
 
+    INTERNAL: names that dir() leaves out.
+    """
+
+    NOUN: ClassVar[str]
+    INTERNAL: ClassVar[frozenset[str]]
     timing: str
+
+    def __init__(self) -> None:
+        self._thread = threading.get_ident()
+
+    def check_thread(self) -> None:
+        """InputError in another thread than the one that made the object."""
+        if threading.get_ident() != self._thread:
+            raise InputError(
+                f"a {self.NOUN} belongs to the thread that made it",
+                hint=f"make a {self.NOUN} in each thread, or run in processes",
+            )
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        noun = self.NOUN
+        raise InputError(
+            f"a {noun} cannot be copied or pickled",
+            hint=f"{noun}.snapshot() can, and another {noun} can restore() it",
+        )
+
+    def __dir__(self) -> list[str]:
+        names = super().__dir__()
+        return sorted(
+            n for n in names if n not in self.INTERNAL and (n[:1] != "_" or n[:2] == "__")
+        )
 
     @property
     def loop(self) -> RunLoop:
         """The run loop of the machine."""
-        raise NotImplementedError
-
-    def check_thread(self) -> None:
-        """InputError in another thread than the one that made the object."""
         raise NotImplementedError
 
     def chosen(self, tile: object) -> Tile:
@@ -70,6 +95,11 @@ class Controls:
     def _check_not_running(self, call: str) -> None:
         self.check_thread()
         self.loop.check_not_running(call)
+
+    def _standing(self, call: str, tile: XY | None) -> Tile:
+        """The tile that a call is about, which no run goes on with."""
+        self._check_not_running(call)
+        return self.chosen(tile)
 
     def run(
         self,
@@ -109,26 +139,22 @@ class Controls:
 
         Ends with "until" when the core executes nothing more, and at a breakpoint of any core.
         """
-        self._check_not_running("step")
-        one = self.chosen(tile)
+        one = self._standing("step", tile)
         return one.stepping.step(one.core[core], n, hold)
 
     def next(self, core: str, *, tile: XY | None = None) -> Stop:
         """One instruction of `core`; a call runs until it has returned."""
-        self._check_not_running("next")
-        one = self.chosen(tile)
+        one = self._standing("next", tile)
         return one.stepping.next(one.core[core])
 
     def finish(self, core: str, *, tile: XY | None = None) -> Stop:
         """Until the function that `core` is in has returned."""
-        self._check_not_running("finish")
-        one = self.chosen(tile)
+        one = self._standing("finish", tile)
         return one.stepping.finish(one.core[core])
 
     def run_to(self, core: str, place: int | str, *, tile: XY | None = None) -> Stop:
         """Until `core` is at an address, symbol or FILE:LINE."""
-        self._check_not_running("run_to")
-        one = self.chosen(tile)
+        one = self._standing("run_to", tile)
         return one.stepping.run_to(one.core[core], [one.core[core].address(place)])
 
     def tstep(self, thread: int, n: int = 1, *, tile: XY | None = None) -> Stop:
@@ -136,13 +162,11 @@ class Controls:
 
         n = 0: until a word of the thread stands at the wait gate.
         """
-        self._check_not_running("tstep")
-        return self.chosen(tile).stepping.tstep(_thread_number(thread), n)
+        return self._standing("tstep", tile).stepping.tstep(_thread_number(thread), n)
 
     def tnext(self, thread: int, *, tile: XY | None = None) -> Stop:
         """One pushed Tensix word of a thread, with all that MOP or REPLAY makes of it."""
-        self._check_not_running("tnext")
-        return self.chosen(tile).stepping.tnext(_thread_number(thread))
+        return self._standing("tnext", tile).stepping.tnext(_thread_number(thread))
 
     def break_at(
         self,
@@ -158,8 +182,7 @@ class Controls:
         Also wherever that function or line is inlined. Only if condition(tile) holds, and not the
         first `ignore` times that it does.
         """
-        self._check_not_running("break_at")
-        one = self.chosen(tile)
+        one = self._standing("break_at", tile)
         number = one.stepping.break_at(one.core[core], place).number
         self.loop.conditions.ask(number, condition, ignore)
         return number
@@ -178,9 +201,9 @@ class Controls:
 
         thread: 0-2, None for any; fields: those that must have a value. Else as break_at.
         """
-        self._check_not_running("break_word")
+        points = self._standing("break_word", tile).stepping.points
         threads = ALL if thread is None else (_thread_number(thread),)
-        number = self.chosen(tile).stepping.break_word(name, threads, **fields).number
+        number = points.add_word(name, threads, **fields).number
         self.loop.conditions.ask(number, condition, ignore)
         return number
 
@@ -207,8 +230,7 @@ class Controls:
         before, and what changed it.
         condition, ignore: as break_at.
         """
-        self._check_not_running("watch")
-        one = self.chosen(tile)
+        one = self._standing("watch", tile)
         number = one.stepping.watch(one.core[core], place, access).number
         self.loop.conditions.ask(number, condition, ignore)
         return number
@@ -354,8 +376,7 @@ class Controls:
 
         An error is raised as by run(); the words before it are in `traced` of the tile.
         """
-        self._check_not_running("trace")
-        stepping = self.chosen(tile).stepping
+        stepping = self._standing("trace", tile).stepping
         stepping.trace(limit)
         return stepping.traced
 
@@ -373,17 +394,15 @@ class Controls:
         from bhemu.machine.history import Marks
 
         self._check_not_running("keep_history")
-        if not isinstance(self.loop.observer, Marks):
+        if self.loop.observer is None:
             self.loop.observer = Marks(self.loop)
         return self.loop.observer.history(self.chosen(tile))
 
     @property
     def history(self) -> History:
         """What keep_history() began; InputError when it was not called."""
-        from bhemu.machine.history import Marks
-
         self.check_thread()
-        if not isinstance(self.loop.observer, Marks):
+        if self.loop.observer is None:
             raise InputError("no history is kept", hint="call keep_history() before the run")
         return self.loop.observer.history(self.chosen(None))
 
@@ -435,33 +454,3 @@ def _thread_number(thread: Any) -> int:
         return arguments.integer("thread", thread, 0, 2)
     except InputError:
         raise InputError(f"there is no Tensix thread {thread!r} (0, 1, 2)") from None
-
-
-class ThreadBound:
-    """An object that belongs to the thread that made it."""
-
-    NOUN: ClassVar[str]
-    INTERNAL: ClassVar[frozenset[str]]  # names that dir() leaves out
-
-    def __init__(self) -> None:
-        self._thread = threading.get_ident()
-
-    def check_thread(self) -> None:
-        """InputError in another thread than the one that made the object."""
-        if threading.get_ident() != self._thread:
-            raise InputError(
-                f"a {self.NOUN} belongs to the thread that made it",
-                hint=f"make a {self.NOUN} in each thread, or run in processes",
-            )
-
-    def __reduce_ex__(self, protocol: object) -> NoReturn:
-        noun = self.NOUN
-        raise InputError(
-            f"a {noun} cannot be copied or pickled",
-            hint=f"{noun}.snapshot() can, and another {noun} can restore() it",
-        )
-
-    def __dir__(self) -> list[str]:
-        names = super().__dir__()
-        internal = self.INTERNAL
-        return sorted(n for n in names if n not in internal and (n[:1] != "_" or n[:2] == "__"))

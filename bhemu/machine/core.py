@@ -157,6 +157,14 @@ class Core:
             status = self._tile.backend.write(address, value, 4, self.index)
             self._tile._check_access(status, "write", address, self.name)
 
+    def store_local(self, address: int, data: bytes) -> None:
+        """Bytes into this core's local RAM, which it writes in words."""
+        low, high = address & ~3, (address + len(data) + 3) & ~3
+        old = b"".join(self.read32(at).to_bytes(4, "little") for at in range(low, high, 4))
+        new = old[: address - low] + data + old[address - low + len(data) :]
+        for i in range(0, len(new), 4):
+            self.write32(low + i, int.from_bytes(new[i : i + 4], "little"))
+
     def load_elf(
         self,
         path: str | Path,

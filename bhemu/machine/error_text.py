@@ -66,16 +66,13 @@ def where_thread(tile: Tile, t: int) -> Where:
     )
 
 
-def _core_instruction(tile: Tile, c: int) -> dict[str, Any]:
-    return instruction(tile, int(tile.state.pc[c]))
-
-
-def instruction(tile: Tile, pc: int) -> dict[str, Any]:
-    """Word and text of the instruction at `pc`, for a Where; nothing outside of L1."""
+def where_instruction(tile: Tile, c: int, pc: int | None = None) -> Where:
+    """As where_core, with word and text of the instruction there; without them outside of L1."""
+    pc = int(tile.state.pc[c]) if pc is None else pc
     if not 0 <= pc <= L1_SIZE - 4:
-        return {}
+        return where_core(tile, c, pc)
     word = int.from_bytes(tile.state.l1[pc : pc + 4].tobytes(), "little")
-    return {"word": word, "decoded": riscv_text(word, pc)}
+    return where_core(tile, c, pc, word=word, decoded=riscv_text(word, pc))
 
 
 def kind_of(rule: Rule) -> type[Any]:
@@ -99,7 +96,7 @@ def rule_error(tile: Tile, status: int) -> BhemuError:
             if cls.refused and rule.rule == "ISA-REFUSED":
                 text += f": {cls.refused}"
     elif c >= 0:
-        where = where_core(tile, c, **_core_instruction(tile, c))
+        where = where_instruction(tile, c)
         if rule.rule.startswith("MMIO"):
             text += f" ({block_name(rule.details(s.detail)['address'])})"
         if status in REQUEST_RULES:  # the request stands after those under way
@@ -112,29 +109,21 @@ def rule_error(tile: Tile, status: int) -> BhemuError:
     return found
 
 
-def _accessed_address(tile: Tile, c: int, word: int) -> int:
-    """Address that a load or store of core `c` computes."""
-    cls: Any = decode_riscv(word)
-    base = tile.backend.engine.read_register(c, cls.rs1.get(word))
-    return int(base + cls.imm.get(word)) & 0xFFFFFFFF
-
-
 def engine_error(tile: Tile) -> BhemuError:
     """The engine stopped by itself: an access or jump outside the mapped memory."""
     s = tile.state
     number, c = int(s.detail[0]), int(s.core[0])
-    more = _core_instruction(tile, c)
+    where = where_instruction(tile, c)
     verb = _ENGINE_ERRORS.get(number)
     if verb is None:
-        return errors.Internal(
-            f"the RISC-V engine stopped with error {number}", where=where_core(tile, c, **more)
-        )
-    word = int(more.get("word", 0))
-    cls = decode_riscv(word)
+        return errors.Internal(f"the RISC-V engine stopped with error {number}", where=where)
+    word = where.word or 0
+    cls: Any = decode_riscv(word)
     address = int(s.pc[c])
     hint = f"check the pointer; L1 ends at {L1_SIZE:#x}, local RAM starts at 0x{LOCAL_BASE:X}"
     if cls is not None and issubclass(cls, Load | Store):
-        address = _accessed_address(tile, c, word)
+        base = tile.backend.engine.read_register(c, cls.rs1.get(word))
+        address = int(base + cls.imm.get(word)) & 0xFFFFFFFF
         if cls.rs1.get(word) == SP:
             hint = (
                 "the base is sp: set it before C code runs, as in lui sp,0xffb01; or it overflowed"
@@ -143,7 +132,7 @@ def engine_error(tile: Tile) -> BhemuError:
         f"{verb} {address:#010x}, which is not mapped for {CORE_NAMES[c]} ({block_name(address)})",
         category="Unmapped",
         rule="RV-UNMAPPED",
-        where=where_core(tile, c, **more),
+        where=where,
         hint=hint,
     )
 
@@ -162,11 +151,10 @@ def fetch_error(tile: Tile, c: int) -> BhemuError:
 
 def assert_error(tile: Tile, c: int) -> BhemuError:
     """A core stands on ebreak."""
-    where = where_core(tile, c, **_core_instruction(tile, c))
     return errors.Assert(
         f"{CORE_NAMES[c]} reached ebreak, the device assert",
         rule="EBREAK",
-        where=where,
+        where=where_instruction(tile, c),
         hint=f"look at the failed condition at that source line{_called_from(tile, c)}",
     )
 

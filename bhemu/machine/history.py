@@ -104,7 +104,7 @@ def _mark_of(tile: Tile, last: TileMark | None) -> TileMark:
     record = buffer.view(DTYPE)
     for name in saved.HOSTS:
         record[name] = 0
-    about, images = saved.outside(tile, tile.seed, tile.poison)
+    about, images = saved.outside(tile)
     return TileMark(
         now(s),
         tuple(int(n) for n in s.retired),
@@ -196,7 +196,7 @@ class Marks:
         """Forget the other marks, and what was after them."""
         self.all = [mark for mark in self.all if which(mark)]
         for view in self._views.values():
-            view.forget_later()
+            view.last = max([now(view.tile.state), *(own.clock for _, own in view.mine())])
 
     def run_pauses(self) -> None:
         """Between two pieces of a run."""
@@ -223,7 +223,7 @@ class Marks:
         if not self.replaying:
             self.left = self.look()
             for view in self._views.values():
-                view.reached()
+                view.last = max(view.last, now(view.tile.state))
 
     def restored(self) -> None:
         """What was before is no past of what is on the machine now."""
@@ -231,7 +231,7 @@ class Marks:
             self.all, self.left = [], {}
             self.add(self.mark())
             for view in self._views.values():
-                view.begin()
+                view.last = now(view.tile.state)
 
     def add(self, mark: Mark) -> None:
         """Keep a mark; not of a part of the past that is run again."""
@@ -283,7 +283,7 @@ class History:
 
     def __init__(self, marks: Marks, tile: Tile) -> None:
         self._kept, self._own_tile = weakref.ref(marks), weakref.ref(tile)
-        self._last = now(tile.state)  # the latest clock that was reached
+        self.last = now(tile.state)  # the latest clock that was reached
 
     @property
     def tile(self) -> Tile:
@@ -306,16 +306,7 @@ class History:
             raise InputError("this history is no longer kept", hint="keep_history() begins one")
         return marks
 
-    @property
-    def hint(self) -> str:
-        """What to do where something lies before the history."""
-        return self.marks.hint
-
-    @hint.setter
-    def hint(self, text: str) -> None:
-        self.marks.hint = text
-
-    def _mine(self) -> Iterator[tuple[Mark, TileMark]]:
+    def mine(self) -> Iterator[tuple[Mark, TileMark]]:
         """The marks in which this tile exists, with its own part."""
         xy = self.tile.xy
         return ((mark, mark.tiles[xy]) for mark in self.marks.all if xy in mark.tiles)
@@ -323,25 +314,11 @@ class History:
     @property
     def first(self) -> int:
         """The earliest clock that can be gone to."""
-        return next(own.clock for _, own in self._mine())
+        return next(own.clock for _, own in self.mine())
 
     def __repr__(self) -> str:
-        last, marks = max(self._last, now(self.tile.state)), len(self.marks.all)
+        last, marks = max(self.last, now(self.tile.state)), len(self.marks.all)
         return f"<History of clock {self.first} to {last}, {marks} marks>"
-
-    # Told by the marks
-
-    def forget_later(self) -> None:
-        """Later moments are gone."""
-        self._last = max([now(self.tile.state), *(own.clock for _, own in self._mine())])
-
-    def reached(self) -> None:
-        """The user sees the machine."""
-        self._last = max(self._last, now(self.tile.state))
-
-    def begin(self) -> None:
-        """The past begins here."""
-        self._last = now(self.tile.state)
 
     # Moments
 
@@ -370,11 +347,11 @@ class History:
             yield
 
     def _latest(self, before: Callable[[TileMark], bool], moment: str) -> Mark:
-        found = [mark for mark, own in self._mine() if before(own)]
+        found = [mark for mark, own in self.mine() if before(own)]
         if not found:
             raise InputError(
                 f"{moment} lies before the history, which begins at clock {self.first}",
-                hint=self.hint,
+                hint=self.marks.hint,
             )
         return found[-1]
 
@@ -390,11 +367,11 @@ class History:
         """To the moment at which the clock was `clock`, or will be; nothing stops on the way."""
         clock = arguments.integer("clock", clock)
         with self.replaying():
-            self.to(min(clock, self._last))
-        if clock <= self._last:
+            self.to(min(clock, self.last))
+        if clock <= self.last:
             return self._arrived()
         with self.unobserved():
-            return self.stepping.run("idle", limit=clock - self._last)
+            return self.stepping.run("idle", limit=clock - self.last)
 
     def _arrived(self) -> Stop:
         return Stop("step", None, now(self.tile.state))
@@ -409,7 +386,7 @@ class History:
 
     def before(self, core: Core, target: int) -> None:
         """To where `core` had retired `target` instructions, or to the beginning of the history."""
-        self.back_to(core, max(target, next(own.retired for _, own in self._mine())[core.index]))
+        self.back_to(core, max(target, next(own.retired for _, own in self.mine())[core.index]))
 
     def back_to(self, core: Core, target: int) -> None:
         """To where `core` had retired `target` instructions, at or before this moment."""
@@ -420,7 +397,7 @@ class History:
 
         what = f"the place before instruction {target + 1} of {core.name}"
         mark = self._latest(lambda m: at(m) <= target and m.clock <= here, what)
-        earlier = [m for m, own in self._mine() if at(own) < target]
+        earlier = [m for m, own in self.mine() if at(own) < target]
         exact = at(mark.tiles[self.tile.xy]) == target
         self.marks.restore(earlier[-1] if exact and earlier else mark)
         with self.unobserved():
@@ -469,7 +446,7 @@ class History:
                 if found is not None:
                     return found
                 end, window = begin, window * _WIDER
-            self.marks.restore(next(mark for mark, _ in self._mine()))
+            self.marks.restore(next(mark for mark, _ in self.mine()))
         return self._arrived()
 
     def _last_stop(self, end: int) -> Stop | None:
@@ -500,15 +477,9 @@ class History:
         stop = self.reverse_step(core)
         if tile.read32(core.pc) != RET or not is_call(tile.read32(after - 4)):
             return stop
-        with self._alone_at(c, after - 4):
+        with self.unobserved(), self.stepping.points.temporary(c, [after - 4]):
             while True:
                 stop = self.reverse_continue()
                 at_call = core.pc == after - 4 and int(core.regs[2]) >= stack
                 if stop.reason != "breakpoint" or at_call:
                     return stop
-
-    @contextmanager
-    def _alone_at(self, core: int, address: int) -> Iterator[None]:
-        """The one place that stops anything."""
-        with self.unobserved(), self.stepping.points.temporary(core, [address]):
-            yield

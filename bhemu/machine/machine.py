@@ -13,7 +13,7 @@ from bhemu.devices import noc_map
 from bhemu.devices.noc_map import COLUMNS
 from bhemu.errors import InputError, NoProgress, UnknownName
 from bhemu.jit.later import Later
-from bhemu.machine.controls import Controls, ThreadBound
+from bhemu.machine.controls import Controls
 from bhemu.machine.ethernet import EthernetTile
 from bhemu.machine.options import coordinate, engine_name, late_of, takes
 from bhemu.machine.rounds import RoundsOnNetwork
@@ -45,7 +45,7 @@ _HINT = "Tensix tiles are at x 1-7 and 10-16, y 2-11, DRAM banks at x 17-18, y 1
 
 
 @takes(ChipOptions)
-class Machine(ThreadBound, Controls):
+class Machine(Controls):
     """Tiles that run together on the NoCs of one Blackhole chip; those of `tiles` exist at once.
 
     Cores are in reset. Coordinates are the translated ones; (x, y) of a Tensix tile is that of its

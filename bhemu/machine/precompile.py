@@ -27,8 +27,6 @@ from bhemu.riscv.engine import entries as engine_entries
 from bhemu.tensix import compiled, insn
 from bhemu.tensix.compiled import entry
 
-# Everything that is compiled on its own.
-
 
 def every_entry() -> Iterator[Entry]:
     """Every entry: loop, the engines, devices, instructions, profiling."""
@@ -147,9 +145,6 @@ def main(parts: Sequence[str]) -> None:
 
 if __name__ == "__main__":
     main(sys.argv[1:])
-
-
-# The ELFs of a program, read and checked once for all of its cores, tiles and launches.
 
 
 class ElfCache:

@@ -123,14 +123,20 @@ class RecordedHost:
             packet_of(act.address, act.data).arrive(self._at(act))
             return True
         if act.kind == SENT:
-            got = self._sent(act)
+            # What a queue has sent instead of what it sent in the session; b"" for nothing
+            tile, queue = self._at(act), packet_of(act.address, act.data).queue
+            packet = waiting_packet(tile, queue)
+            set_sent(tile, queue)
+            got = b"" if packet is None or packet.place != act.address else packet.data
         else:
             got = self._machine.read(*act.xy, act.address, len(act.data))
         waits = self._other_times and at <= self._in_vain
-        passed = self._passed()
+        before, self._looked = self._looked, int(self._state.clock[0])
+        passed = max(self._looked - before, 1) if self._state.timed[0] else 1
         if got != act.data and waits and self._waited < self._patience:
             self._waited += passed
-            return self._is_read_again(at)
+            act, following = self.acts[at], self.acts[at + 1 : at + 2]
+            return any((n.kind, n.xy, n.address) == (READ, act.xy, act.address) for n in following)
         self._waited = 0
         if got != act.data:
             self._in_vain = min(self._in_vain, at)
@@ -140,26 +146,9 @@ class RecordedHost:
         self._compared.add(at)
         return True
 
-    def _passed(self) -> int:
-        """How long ago it looked last, in what its patience is counted in."""
-        before, self._looked = self._looked, int(self._state.clock[0])
-        return max(self._looked - before, 1) if self._state.timed[0] else 1
-
     def _at(self, act: Act) -> Tile:
         """The Ethernet tile of an act."""
         return self._machine.tile_at_index(number_at(act.xy))
-
-    def _sent(self, act: Act) -> bytes:
-        """What a queue has sent instead of what it sent in the session; b"" for nothing."""
-        tile, queue = self._at(act), packet_of(act.address, act.data).queue
-        packet = waiting_packet(tile, queue)
-        set_sent(tile, queue)
-        return b"" if packet is None or packet.place != act.address else packet.data
-
-    def _is_read_again(self, at: int) -> bool:
-        """Whether the host looked at the same place next: of a poll only the last look counts."""
-        act, following = self.acts[at], self.acts[at + 1 : at + 2]
-        return any((n.kind, n.xy, n.address) == (READ, act.xy, act.address) for n in following)
 
     def _transfer(self, write: bool, address: int, data: npt.NDArray[np.uint8]) -> None:
         """What a kernel reads or writes of the host's memory."""

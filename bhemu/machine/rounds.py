@@ -17,7 +17,6 @@ from bhemu.machine.stop import Stop, now
 from bhemu.machine.tile_status import resolve
 from bhemu.machine.watchpoints import Change
 from bhemu.noc import rounds
-from bhemu.noc.grid import XY
 from bhemu.noc.network import Network
 from bhemu.noc.record import DELIVERY, TILES_RUN, UNTIL_WORDS
 from bhemu.tensix import observe, rules
@@ -261,19 +260,16 @@ class RoundsOnNetwork(Rounds):
             c.until_tile[i], c.until_address[i], c.until_value[i] = tile.number, address, value
             c.until_own[tile.number] += 1
         if c.phase[0] == TILES_RUN:
-            self._go_on_with(words)
-
-    def _go_on_with(self, words: Sequence[Word]) -> None:
-        """In the middle of a round: a tile stands where its words have come to hold in it."""
-        c, own = self._network.state, dict[int, bool]()
-        for tile, address, value in words:
-            own[tile.number] = own.get(tile.number, True) and tile.read32(address) == value
-        stand = [int(t) for t in (c.stopped == rules.STOP_UNTIL).nonzero()[0]]
-        for t in stand:
-            c.stopped[t] = rules.STOP_UNTIL if own.get(t) else 0
-        if any(own.get(t) for t in stand) or not all(own.values()):
-            for t in (t for t, holds in own.items() if holds):
-                self.owner.tile_at_index(t).state.until_count[0] = 0
+            # In the middle of a round: a tile stands where its words have come to hold in it
+            c, own = self._network.state, dict[int, bool]()
+            for tile, address, value in words:
+                own[tile.number] = own.get(tile.number, True) and tile.read32(address) == value
+            stand = [int(t) for t in (c.stopped == rules.STOP_UNTIL).nonzero()[0]]
+            for t in stand:
+                c.stopped[t] = rules.STOP_UNTIL if own.get(t) else 0
+            if any(own.get(t) for t in stand) or not all(own.values()):
+                for t in (t for t, holds in own.items() if holds):
+                    self.owner.tile_at_index(t).state.until_count[0] = 0
 
     @property
     def is_whole(self) -> bool:
@@ -348,24 +344,22 @@ class RoundsOnNetwork(Rounds):
             due = self._network.call("open_round", 0)
             if due < 0:
                 return rounds.CHIP_TILES
-            self._run_shares(self._pool, max(min(due, self.threads), 1))
+            # Run the due tiles, spread over the threads; this one takes a share too
+            shares = max(min(due, self.threads), 1)
+            from concurrent.futures import wait
+
+            others = [
+                self._pool.submit(self._network.call, "run_tiles", share | shares << 16)
+                for share in range(1, shares)
+            ]
+            try:
+                self._network.call("run_tiles", shares << 16)
+            finally:
+                wait(others)
+            for other in others:
+                other.result()
             status, n = self._network.call("finish_round", 0), n - 1
         return status
-
-    def _run_shares(self, pool: ThreadPoolExecutor, shares: int) -> None:
-        """Run the due tiles, spread over the threads; this one takes a share too."""
-        from concurrent.futures import wait
-
-        others = [
-            pool.submit(self._network.call, "run_tiles", share | shares << 16)
-            for share in range(1, shares)
-        ]
-        try:
-            self._network.call("run_tiles", shares << 16)
-        finally:
-            wait(others)
-        for other in others:
-            other.result()
 
     def _stop(self, reason: str) -> Stop:
         return Stop(reason, None, self.clock)
@@ -466,8 +460,3 @@ class RoundsOnNetwork(Rounds):
             loops[t] = found
         if loops:
             raise self._no_progress(loops)
-
-
-def by_coordinates(words: Sequence[Word]) -> tuple[tuple[XY, int, int], ...]:
-    """Words by the coordinates of their tiles."""
-    return tuple((tile.xy, address, value) for tile, address, value in words)

@@ -22,27 +22,12 @@ from bhemu.tensix.state import ASSERTED, RUNNING
 
 if TYPE_CHECKING:
     from bhemu.machine.callbacks import Callbacks
+    from bhemu.machine.history import Marks
     from bhemu.machine.recorded_host import RecordedHost
     from bhemu.machine.tile import Tile
     from bhemu.program.schema import Program
 
 _NO_POLLING = 'until = "polling" has no meaning in a run in which words take time'
-
-
-class Observer(Protocol):
-    """What is told that a run begins, pauses and ends (history.py)."""
-
-    def run_begins(self) -> None:
-        """Before anything runs."""
-
-    def run_pauses(self) -> None:
-        """Every few milliseconds."""
-
-    def run_ended(self) -> None:
-        """Whatever ended it."""
-
-    def restored(self) -> None:
-        """The machine was reset, or put back to another state."""
 
 
 class Handover(Protocol):
@@ -81,7 +66,7 @@ class RunLoop:
         self.end = stop.EndCondition()
         self.error: BhemuError | None = None
         self.last: Stop | None = None
-        self.observer: Observer | None = None
+        self.observer: Marks | None = None  # told that a run begins, pauses and ends
         self.host: RecordedHost | None = None  # of a session, that acts between rounds
         self.continues_last_run = False  # look for hangs as if both were one run
         self.explains_hangs = True  # the error of a hang has the graph of its waits
@@ -245,22 +230,6 @@ class RunLoop:
         """The time without the seconds spent on compiling or, interpreted, on waiting for it."""
         return time.monotonic() - self.rounds.compile_seconds - self._waived
 
-    def _begin(self) -> float:
-        """Let the rounds begin, or go on; time.monotonic()."""
-        begun, self.begun = self.begun, None
-        if begun is None:
-            self.rounds.begin(quiet_since_now=not self.continues_last_run)
-        else:
-            self.rounds.go_on(begun)
-        return time.monotonic()
-
-    def _leave(self, handover: Handover, began: float) -> None:
-        """Hand the run over where that is due, between two words or instructions."""
-        self._waived = time.monotonic() - began
-        if handover.is_due() and self.rounds.is_whole:
-            self.rounds.settle()
-            handover.hand_over(self.rounds.memory())
-
     def _let_act(self, host: RecordedHost, ask: _Ask) -> Stop | None:
         """What the host of a session does in this round; the stop where the session is over."""
         if host.is_due:
@@ -271,7 +240,13 @@ class RunLoop:
 
     def _loop(self, ask: _Ask) -> Stop:
         try:
-            began = self._begin()
+            # Let the rounds begin, or go on; time.monotonic()
+            begun, self.begun = self.begun, None
+            if begun is None:
+                self.rounds.begin(quiet_since_now=not self.continues_last_run)
+            else:
+                self.rounds.go_on(begun)
+            began = time.monotonic()
             try:
                 while True:
                     interrupts.check()
@@ -289,7 +264,11 @@ class RunLoop:
                     if self.observer:
                         self.observer.run_pauses()
                     if self.handover is not None:
-                        self._leave(self.handover, began)
+                        # Hand the run over where that is due, between two words or instructions
+                        self._waived = time.monotonic() - began
+                        if self.handover.is_due() and self.rounds.is_whole:
+                            self.rounds.settle()
+                            self.handover.hand_over(self.rounds.memory())
                     if ask.until is not None and round_ended:
                         self.rounds.settle()
                         if ask.until():

@@ -189,10 +189,9 @@ def images_of(
     )
 
 
-def take(tile: Tile, seed: int, poison: str | None) -> TileState:
+def take(tile: Tile) -> TileState:
     """The state of a live tile."""
-    about, images = outside(tile, seed, poison)
-    return of_record(whole_record(tile), about, images, tile.error)
+    return of_record(whole_record(tile), *outside(tile), tile.error)
 
 
 def whole_record(tile: Tile) -> npt.NDArray[np.uint8]:
@@ -216,9 +215,7 @@ def of_record(
     return state
 
 
-def outside(
-    tile: Tile, seed: int, poison: str | None
-) -> tuple[dict[str, Any], tuple[Symbols, ...]]:
+def outside(tile: Tile) -> tuple[dict[str, Any], tuple[Symbols, ...]]:
     """What a state holds beside the record: JSON-ready values and the loaded ELFs.
 
     The end of the program is the machine's: it stands here for a tile that is alone.
@@ -227,8 +224,8 @@ def outside(
     end = tile.loop.end if alone else EndCondition()
     error = tile.loop.error if alone else None
     about = {
-        "seed": seed,
-        "poison": poison or "off",
+        "seed": tile.seed,
+        "poison": tile.poison or "off",
         "tile": list(tile.xy),
         "clock": tile.clock,
         "end": [[(at, value) for _, at, value in end.words], end.clock, end.timeout_s],
@@ -266,8 +263,7 @@ def restore(tile: Tile, state: TileState) -> None:
         for number in range(1, 32):
             engine.write_register(c, number, int(state.arrays[REGS.name][c, number]))
     engine.forget_code()
-    x, y = about["tile"]
-    tile.xy = (x, y)
+    tile.xy, tile.seed, tile.poison = state.xy, about["seed"], about["poison"]
     tile.ranges[:] = [(low, high, name) for low, high, name in about["ranges"]]
     for own, first in zip(tile.loaded, about["first"], strict=True):
         own.forget()
@@ -278,15 +274,6 @@ def restore(tile: Tile, state: TileState) -> None:
     tile.stepping.seen.update(dict(about["seen"]))
     s.log_read[0] = s.log_write[0]
     s.breakpoint_skip[:] = s.word_break_seen[:] = 0
-
-
-def end_of(state: TileState) -> EndCondition:
-    """How the program of a tile that was alone ends."""
-    words, clock, timeout_s = state.about["end"]
-    return EndCondition(tuple((state.xy, at, value) for at, value in words), clock, timeout_s)
-
-
-# The state of a machine outside of it: its tiles, its memory, what is under way; one file.
 
 
 def _name(dtype: np.dtype[np.void]) -> str:
@@ -384,14 +371,9 @@ class Snapshot:
         if self.network is None:
             state = next(iter(self.tiles.values()))
             meta, held = {**meta, **state.about}, state.held()
-        else:
-            held = self._of_chip(self.network, meta)
-        held["meta"] = np.array(json.dumps(meta))
-        return held
-
-    def _of_chip(self, network: NetworkState, meta: dict[str, Any]) -> dict[str, Any]:
-        """The arrays of the file of a chip; what is no array goes into `meta`."""
-        held: dict[str, Any] = {f"chip_{name}": value for name, value in network.arrays.items()}
+            return {**held, "meta": np.array(json.dumps(meta))}
+        network = self.network
+        held = {f"chip_{name}": value for name, value in network.arrays.items()}
         held |= {f"page_{which}_{page}": data for (which, page), data in network.pages.items()}
         meta |= {
             "layout": _name(DTYPE),
@@ -410,7 +392,7 @@ class Snapshot:
             held[f"tile{t}"] = state.record_bytes()
             for i, symbols in enumerate(state.images):
                 held[f"elf{t}_{i}"] = np.frombuffer(symbols.data, np.uint8)
-        return held
+        return {**held, "meta": np.array(json.dumps(meta))}
 
     @classmethod
     def load(cls, path: str | Path) -> Snapshot:
@@ -476,37 +458,37 @@ def _read_chip(archive: input_files.Archive, meta: dict[str, Any], path: Path) -
     return Snapshot(tiles, network, origin, error, _end(meta))
 
 
-def _end(meta: dict[str, Any]) -> EndCondition | None:
-    """The end of the program that a file of a chip names."""
-    if "end" not in meta:
+def _end(about: Mapping[str, Any], own: XY = (0, 0)) -> EndCondition | None:
+    """The end of the program that a state names; `own`: the tile of words that name none."""
+    if "end" not in about:
         return None
-    words, clock, timeout_s = meta["end"]
-    made = tuple(((int(x), int(y)), int(at), int(value)) for (x, y), at, value in words)
+    words, clock, timeout_s = about["end"]
+    parts = ((*([own] if len(word) == 2 else []), *word) for word in words)
+    made = tuple(((int(x), int(y)), int(at), int(value)) for (x, y), at, value in parts)
     return EndCondition(made, clock, timeout_s)
 
 
 def of_state(state: TileState, origin: str) -> Snapshot:
     """The snapshot of one tile."""
-    end = end_of(state) if "end" in state.about else None
+    end = _end(state.about, state.xy)
     return Snapshot({state.xy: state}, None, origin, state.error, end)
 
 
 def of_tile(tile: Tile) -> Snapshot:
     """The state of one tile as it stands."""
-    return of_state(take(tile, tile.seed, tile.poison), "the tile")
+    return of_state(take(tile), "the tile")
 
 
 def of_machine(machine: Machine) -> Snapshot:
     """The state of a chip as it stands."""
     network, loop = machine.network, machine.loop
-    made = machine.tiles_made()
     between = NetworkState(
         noc_saved.held(network.state, network.grid.tiles),
         {place: page.copy() for place, page in network.pages.items()},
         network.grid,
         loop.rounds.broken,
     )
-    tiles = {tile.xy: take(tile, tile.seed, tile.poison) for tile in made}
+    tiles = {tile.xy: take(tile) for tile in machine.tiles_made()}
     return Snapshot(tiles, between, "the chip", loop.error, loop.end)
 
 
@@ -529,7 +511,6 @@ def restore_tile(tile: Tile, snapshot: Snapshot) -> None:
         )
     state = next(iter(snapshot.tiles.values()))
     restore(tile, state)
-    tile.seed, tile.poison = state.about["seed"], state.about["poison"]
     tile.loop.end = snapshot.end or EndCondition()
     tile.loop.restored(snapshot.error, 0 if snapshot.error is not None else None)
 
@@ -542,30 +523,26 @@ def restore_machine(machine: Machine, snapshot: Snapshot) -> None:
             f"{snapshot.origin} is the state of a tile that is alone, and this is a chip",
             hint="Tile().restore() takes it, and so does every command that takes a program",
         )
-    _check_fits(machine.network, snapshot, snapshot.network)
+    # InputError unless a chip of this shape can hold the state
+    if machine.network.grid != snapshot.network.grid:
+        raise InputError(
+            f"{snapshot.origin} is of {snapshot.network.grid}",
+            hint="make the chip with the same harvest and dram_banks",
+        )
+    numbers = {number_at(xy) for xy in snapshot.tiles}
+    working = {t for t in range(machine.network.grid.tiles) if machine.network.state.column[t] >= 0}
+    if not numbers <= working:
+        raise InputError(f"{snapshot.origin} has a tile that this chip has not", hint=_HINT)
+    endpoints = set(np.unique(machine.network.state.map).tolist())
+    states, clock = snapshot.tiles.values(), int(snapshot.network.arrays["clock"][0])
+    wrong = [noc_saved.check_tile(state.arrays, endpoints, clock) for state in states]
+    wrong.append(noc_saved.check_chip(snapshot.network.arrays, numbers))
+    if any(wrong):
+        raise InputError(f"{snapshot.origin}: {next(filter(None, wrong))}", hint=_HINT)
     for xy in snapshot.tiles:
         machine.tile_at_index(number_at(xy))
     restore_checked(machine, snapshot)
     machine.loop.end = snapshot.end or machine.loop.end
-
-
-def _check_fits(network: Network, snapshot: Snapshot, saved: NetworkState) -> None:
-    """InputError unless a chip of this shape can hold the state."""
-    if network.grid != saved.grid:
-        raise InputError(
-            f"{snapshot.origin} is of {saved.grid}",
-            hint="make the chip with the same harvest and dram_banks",
-        )
-    numbers = {number_at(xy) for xy in snapshot.tiles}
-    working = {t for t in range(network.grid.tiles) if network.state.column[t] >= 0}
-    if not numbers <= working:
-        raise InputError(f"{snapshot.origin} has a tile that this chip has not", hint=_HINT)
-    endpoints = set(np.unique(network.state.map).tolist())
-    states, clock = snapshot.tiles.values(), int(saved.arrays["clock"][0])
-    wrong = [noc_saved.check_tile(state.arrays, endpoints, clock) for state in states]
-    wrong.append(noc_saved.check_chip(saved.arrays, numbers))
-    if any(wrong):
-        raise InputError(f"{snapshot.origin}: {next(filter(None, wrong))}", hint=_HINT)
 
 
 def restore_checked(machine: Machine, snapshot: Snapshot) -> None:
@@ -578,7 +555,6 @@ def restore_checked(machine: Machine, snapshot: Snapshot) -> None:
             tile.powered_up()
             continue
         restore(tile, state)
-        tile.seed, tile.poison = state.about["seed"], state.about["poison"]
     for name, value in saved.arrays.items():
         getattr(network.state, name)[: len(value)] = value
     network.replace_pages(saved.pages)

@@ -15,7 +15,6 @@ from bhemu.machine.breakpoints import (
     Breakpoint,
     Breakpoints,
     Conditions,
-    WordBreakpoint,
     code_places,
 )
 from bhemu.machine.run import RunLoop, count_to
@@ -109,9 +108,7 @@ class Stepping:
             where = error_text.where_thread(tile, int(s.status_thread[0]))
             found = Stop(reached.reason, where, now(s), number)
             return found if self.conditions.stops(number, tile) else None
-        return self._core_breakpoint(int(s.agent[0]))
-
-    def _core_breakpoint(self, core: int) -> Stop | None:
+        core = int(s.agent[0])
         tile, s = self.tile, self.tile.state
         # An access that had to wait is repeated: the same instruction reaches its breakpoint
         # again without having been executed.
@@ -124,7 +121,7 @@ class Stepping:
         if point is None:
             return stop(tile, "breakpoint")
         wanted = self.conditions.stops(point.number, tile)
-        if wanted or self.points.is_visited(core, pc):
+        if wanted or (core, pc) in self.points.visited:
             return stop(tile, "breakpoint", point.number)
         self.points.skip(core)
         return None
@@ -135,10 +132,6 @@ class Stepping:
         """Stop before the instruction at `place`: an address, a function or FILE:LINE."""
         first, *others = (one.address for one in code_places(self.tile, core, place, own=True))
         return self.points.add(core.index, first, str(place), tuple(others))
-
-    def break_word(self, name: str, threads: tuple[int, ...], **fields: int) -> WordBreakpoint:
-        """Stop before a thread executes a Tensix word of that name with these fields."""
-        return self.points.add_word(name, threads, **fields)
 
     def watch(self, core: Core, place: str, access: str = "w") -> Watchpoint:
         """Stop after the instruction or Tensix word that changes or reads `place`."""
@@ -289,7 +282,8 @@ class Stepping:
         while True:
             taken, done = int(s.fifo_read[thread]), int(s.executed[thread])
             reached = self.tstep(thread, 1)
-            over = int(s.fifo_read[thread]) != taken or not self._expanding(thread)
+            expanding = s.mop_on[thread] or s.play_left[thread] or s.gate_full[thread]
+            over = int(s.fifo_read[thread]) != taken or not expanding
             if over or int(s.executed[thread]) == done or reached.reason not in ("step", "until"):
                 return reached
 
@@ -327,10 +321,6 @@ class Stepping:
         finally:
             s.watch[observe.STOP_AT] = -1
             self.traced = [places.word(first + i, entry) for i, entry in enumerate(entries)]
-
-    def _expanding(self, thread: int) -> bool:
-        s = self.tile.state
-        return bool(s.mop_on[thread] or s.play_left[thread] or s.gate_full[thread])
 
 
 def is_call(word: int) -> bool:

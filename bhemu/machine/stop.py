@@ -128,10 +128,8 @@ def _parts(condition: object) -> tuple[object, object, object]:
                 " tile"
             )
         return condition.get("tile"), condition["word"], condition["equals"]
-    if isinstance(condition, str) or not isinstance(condition, Sequence):
+    parts = condition if isinstance(condition, Sequence) and not isinstance(condition, str) else ()
+    if len(parts) not in (2, 3):
         raise InputError(f"until condition {condition!r}: wants (address, value)", hint=_FORMS)
-    if len(condition) == 2:
-        return None, condition[0], condition[1]
-    if len(condition) != 3:
-        raise InputError(f"until condition {condition!r}: wants (address, value)", hint=_FORMS)
-    return condition[0], condition[1], condition[2]
+    xy, at, value = (None, *parts)[-3:]
+    return xy, at, value

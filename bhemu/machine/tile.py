@@ -15,7 +15,7 @@ from bhemu.errors import BhemuError, InputError
 from bhemu.jit.later import Later
 from bhemu.machine import resolve
 from bhemu.machine.backend import Backend, Told
-from bhemu.machine.controls import Controls, ThreadBound
+from bhemu.machine.controls import Controls
 from bhemu.machine.core import Core, Cores, Loaded
 from bhemu.machine.options import (
     L0,
@@ -61,7 +61,7 @@ _INTERNAL = frozenset(
 
 
 @takes(TileOptions)
-class Tile(ThreadBound, Controls, Tensors):
+class Tile(Controls, Tensors):
     """One Blackhole Tensix tile, powered up with all cores in reset.
 
     Addresses are integers or names of registers and symbols, as in "main+4". A tile belongs to the
@@ -130,12 +130,6 @@ class Tile(ThreadBound, Controls, Tensors):
         if not fresh or POISON[self.poison]:
             self.state.l1[:] = POISON[self.poison]
         self._draw()
-
-    def _scramble_l1(self) -> None:
-        """Fill L1 as the seed says, differently on each tile of a chip."""
-        number = [] if self.network is None else [self.number]
-        random = np.random.default_rng([self.seed, *number])
-        self.state.l1[:] = random.integers(0, 256, memmap.L1_SIZE, np.uint8)
 
     def reset(self) -> None:
         """Power-up again: memory, registers, clock; programs are forgotten."""
@@ -381,7 +375,9 @@ class Tile(ThreadBound, Controls, Tensors):
     def _draw(self) -> None:
         """Begin what the seeds decide, differently on each tile of a chip."""
         if self.poison == "random":
-            self._scramble_l1()
+            number = [] if self.network is None else [self.number]
+            random = np.random.default_rng([self.seed, *number])
+            self.state.l1[:] = random.integers(0, 256, memmap.L1_SIZE, np.uint8)
         if self.late is not None:
             from bhemu.timing import draws  # which no other run takes
 

@@ -355,8 +355,7 @@ class Watchpoints:
             sender = self._sender(tile, row)
             if sender is not None:
                 return sender
-        pc = int(self._s.watch_pc[agent])
-        return error_text.where_core(tile, agent, pc, **error_text.instruction(tile, pc))
+        return error_text.where_instruction(tile, agent, int(self._s.watch_pc[agent]))
 
 
 _PATTERNS = (0xFF, 0x55)  # bits that are changed

@@ -73,10 +73,6 @@ def _config(word: int, mask: int = 0xFFFFFFFF) -> str:
     return f"Config word {word} ({_fields(config_fields_at(word, mask), 'no named field')})"
 
 
-def _stallwait(v: dict[str, int], thread: int | None) -> str:
-    return f"holds {BLOCKS.text(v['stall_res'])} until {CONDITIONS.text(v['wait_res'])}"
-
-
 def _semwait(v: dict[str, int], thread: int | None) -> str:
     until = SEMWAIT.wait_sem_cond.operand
     assert until is not None
@@ -102,10 +98,6 @@ def _wrcfg(v: dict[str, int], thread: int | None) -> str:
     return f"{_config(v['cfg_reg'])}{words} = {gpr_name(thread, v['gpr_address'])}"
 
 
-def _rdcfg(v: dict[str, int], thread: int | None) -> str:
-    return f"{gpr_name(thread, v['gpr_address'])} = {_config(v['cfg_reg'])}"
-
-
 def _setdmareg(v: dict[str, int], thread: int | None) -> str:
     index, half = divmod(v["reg_index_16b"], 2)
     which = f"{gpr_name(thread, index)} {'high' if half else 'low'} half"
@@ -119,12 +111,14 @@ def _semaphore(verb: str) -> Callable[[dict[str, int], int | None], str]:
 
 
 _TOLD: dict[str, Callable[[dict[str, int], int | None], str]] = {
-    "STALLWAIT": _stallwait,
+    "STALLWAIT": lambda v, thread: (
+        f"holds {BLOCKS.text(v['stall_res'])} until {CONDITIONS.text(v['wait_res'])}"
+    ),
     "SEMWAIT": _semwait,
     "STREAMWAIT": lambda v, thread: f"holds {BLOCKS.text(v['stall_res'])}",
     "SETC16": _setc16,
     "WRCFG": _wrcfg,
-    "RDCFG": _rdcfg,
+    "RDCFG": lambda v, thread: f"{gpr_name(thread, v['gpr_address'])} = {_config(v['cfg_reg'])}",
     "STREAMWRCFG": lambda v, thread: _config(v["cfg_reg"]),
     "CFGSHIFTMASK": lambda v, thread: _config(v["cfg_reg"]),
     "SETDMAREG": _setdmareg,
@@ -514,26 +508,6 @@ def _listed(rows: list[int]) -> str:
     return ", ".join(map(str, rows))
 
 
-def _fields_of(s: State, thread: int, word: int) -> dict[str, int]:
-    """The Config words that the formats and addresses of an UNPACR or PACR come from, by name."""
-    cls = decode(word)
-    names: tuple[str, ...] = ()
-    kind = "" if cls is None else cls.formats
-    if kind == "pack":
-        names = (
-            *("THCON_SEC0_REG1_In_data_format", "THCON_SEC0_REG1_Out_data_format"),
-            *("THCON_SEC0_REG1_L1_Dest_addr", "STACC_RELU_ApplyRelu"),
-        )
-    elif kind == "unpack":
-        u = UnpackWord.unpack_block_selection.get(word)
-        names = (
-            *(f"THCON_SEC{u}_REG0_TileDescriptor", f"THCON_SEC{u}_REG2_Out_data_format"),
-            f"THCON_SEC{u}_REG3_Base_address",
-        )
-    fields = vars(config_fields)
-    return {name: fields[name].word for name in names if name in fields}
-
-
 def writer_of(tile: Tile, code: int) -> str:
     """The thread or core that wrote a Config word, and from where; "" when none in the run did."""
     number, pc = code >> config.BY_SHIFT, code & (1 << config.BY_SHIFT) - 1
@@ -559,7 +533,23 @@ def set_by(tile: Tile, thread: int, word: int) -> str:
     s = tile.state
     bank = int(plain(config.bank)(s, thread))
     by: dict[str, list[str]] = {}
-    for name, index in _fields_of(s, thread, word).items():
+    # The Config words that the formats and addresses of an UNPACR or PACR come from, by name
+    cls = decode(word)
+    names: tuple[str, ...] = ()
+    kind = "" if cls is None else cls.formats
+    if kind == "pack":
+        names = (
+            *("THCON_SEC0_REG1_In_data_format", "THCON_SEC0_REG1_Out_data_format"),
+            *("THCON_SEC0_REG1_L1_Dest_addr", "STACC_RELU_ApplyRelu"),
+        )
+    elif kind == "unpack":
+        u = UnpackWord.unpack_block_selection.get(word)
+        names = (
+            *(f"THCON_SEC{u}_REG0_TileDescriptor", f"THCON_SEC{u}_REG2_Out_data_format"),
+            f"THCON_SEC{u}_REG3_Base_address",
+        )
+    fields = vars(config_fields)
+    for name, index in {name: fields[name].word for name in names if name in fields}.items():
         writer = writer_of(tile, int(s.cfg_by[bank, index]))
         if writer:
             by.setdefault(writer, []).append(name.partition("_REG")[2].partition("_")[2] or name)

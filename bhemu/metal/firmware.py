@@ -24,8 +24,6 @@ from bhemu.riscv.insn import Instruction
 from bhemu.riscv.isa import decode
 from bhemu.riscv.semantics import COMPUTING
 
-# Bytes of a structure in memory, filled member by member after its layout.
-
 
 class Record:
     """A zeroed structure; set(value, "member", index, ...) fills one number of it."""
@@ -186,8 +184,21 @@ class Firmware:
     def boot_writes(self, grid: Grid, xy: XY) -> Iterator[Write]:
         """What a host writes to tile `xy` before it releases brisc."""
         for name, image in self.images.items():
-            yield from self._loaded(name, image)
-        yield from self._tables(grid)
+            for segment in image.segments:
+                what = f"{image.path.name} {segment}"
+                if not segment.is_local:
+                    yield Write(segment.paddr, segment.data.ljust(segment.memsz, b"\0"), what)
+                elif segment.data:
+                    staged = self._staging(name, segment.vaddr)
+                    yield Write(staged, segment.data.ljust(segment.memsz, b"\0"), what)
+        done: set[int] = set()
+        for name in ("brisc", "ncrisc"):
+            named = {sized.address: (n, sized.size) for n, sized in self.objects[name].items()}
+            for copy in self.copied[name]:
+                what, size = named.get(copy.local, ("", 0))
+                if what in TABLES and copy.source not in done:
+                    done.add(copy.source)
+                    yield Write(copy.source, TABLES[what](grid, size), what)
         brisc = self.images["brisc"]
         if not any(s.paddr == 0 for s in brisc.segments):  # brisc starts at 0
             yield Write(0, jal(0, brisc.entry).to_bytes(4, "little"), "start of brisc")
@@ -199,15 +210,6 @@ class Firmware:
                 yield Write(self.mailboxes + offset, data, ".".join(path))
         yield self.signal(SIGNAL_INIT)
 
-    def _loaded(self, name: str, image: Image) -> Iterator[Write]:
-        for segment in image.segments:
-            what = f"{image.path.name} {segment}"
-            if not segment.is_local:
-                yield Write(segment.paddr, segment.data.ljust(segment.memsz, b"\0"), what)
-            elif segment.data:
-                staged = self._staging(name, segment.vaddr)
-                yield Write(staged, segment.data.ljust(segment.memsz, b"\0"), what)
-
     def _staging(self, name: str, local: int) -> int:
         for copy in self.copied[name]:
             if copy.local == local:
@@ -217,16 +219,6 @@ class Firmware:
             f" to {local:#x}",
             hint="a call of l1_to_local_mem_copy with constant addresses is looked for",
         )
-
-    def _tables(self, grid: Grid) -> Iterator[Write]:
-        done: set[int] = set()
-        for name in ("brisc", "ncrisc"):
-            named = {sized.address: (n, sized.size) for n, sized in self.objects[name].items()}
-            for copy in self.copied[name]:
-                what, size = named.get(copy.local, ("", 0))
-                if what in TABLES and copy.source not in done:
-                    done.add(copy.source)
-                    yield Write(copy.source, TABLES[what](grid, size), what)
 
 
 def _host_values(grid: Grid, xy: XY) -> Iterator[tuple[tuple[str, str], int]]:

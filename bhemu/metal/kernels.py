@@ -59,7 +59,7 @@ class Kernels:
 
     base: int
     data: bytearray = field(default_factory=bytearray)
-    args: dict[str, tuple[int, int]] = field(default_factory=dict)
+    args: dict[str, tuple[int, ...]] = field(default_factory=dict)  # own, common
     semaphores: int = 0
     buffers: int = 0
     buffers_end: int = 0
@@ -82,16 +82,11 @@ def arrange(part: TileSpec, xy: XY, base: int, elfs: ElfCache) -> Kernels:
     """The kernels of `part` on its tile `xy`, from `base` on; InputError when they do not fit."""
     made = Kernels(base)
     values = coordinates.values_of(xy, part.at)
-    common = {}
-    for name in PROCESSORS:
-        core = part.cores.get(name)
-        given = () if core is None else core.args
-        made.args[name] = (made.add(encode_values(given, f"{part.origin}: {name}", values)), 0)
-    for name in PROCESSORS:
-        core = part.cores.get(name)
-        given = () if core is None else core.common
-        common[name] = made.add(encode_values(given, f"{part.origin}: {name}", values))
-    made.args = {name: (own, common[name]) for name, (own, _) in made.args.items()}
+    for kind in ("args", "common"):
+        for name in PROCESSORS:
+            given = getattr(part.cores.get(name), kind, ())
+            at = made.add(encode_values(given, f"{part.origin}: {name}", values))
+            made.args[name] = (*made.args.get(name, ()), at)
     made.semaphores = made.add(
         b"".join(struct.pack("<I12x", initial) for initial in part.semaphores)
     )
@@ -107,20 +102,16 @@ def arrange(part: TileSpec, xy: XY, base: int, elfs: ElfCache) -> Kernels:
             made.add(data)
             made.sizes[name] = len(data)
             made.texts[name] = Placed(image, image.entry + moved, moved)
-    _check_room(made, part)
-    return made
-
-
-def _check_room(kernels: Kernels, part: TileSpec) -> None:
-    end = kernels.base + len(kernels.data)
+    end = made.base + len(made.data)
     if end > L1_SIZE:
         raise InputError(f"{part.origin}: the kernels end at {end:#x}, beyond L1")
     for buffer in part.buffers:
-        if buffer.at < end and kernels.base < buffer.at + buffer.size:
+        if buffer.at < end and made.base < buffer.at + buffer.size:
             raise InputError(
                 f"{part.origin}: circular buffer {buffer.index} at {buffer.at:#x} lies on the"
-                f" kernels ({kernels.base:#x}..{end:#x})"
+                f" kernels ({made.base:#x}..{end:#x})"
             )
+    return made
 
 
 def table(buffers: Sequence[BufferSpec]) -> bytes:
@@ -181,7 +172,14 @@ def go(tile: Tile, firmware: Firmware) -> None:
 def load_firmware(tile: Tile, firmware: Firmware, grid: Grid) -> None:
     """Everything that a tile needs before brisc is released; all cores are in reset."""
     writes = list(firmware.boot_writes(grid, tile.xy))
-    _check_apart([w for w in writes if w.data])
+    # Two parts of a build that claim the same bytes belong to different builds
+    ordered = sorted((w for w in writes if w.data), key=lambda each: each.address)
+    for one, other in pairwise(ordered):
+        if other.address < one.address + len(one.data):
+            raise InputError(
+                f"[firmware] {one.name} and {other.name} overlap at {other.address:#x}",
+                hint="are all five ELFs of one build?",
+            )
     write(tile, writes)
     for name, image in firmware.images.items():
         core = tile.core[name]
@@ -191,17 +189,6 @@ def load_firmware(tile: Tile, firmware: Firmware, grid: Grid) -> None:
                 low = segment.paddr
                 tile.ranges.append((low, low + segment.memsz, str(image.path)))
     tile.write32(REGISTERS["SOFT_RESET_0"], memmap.SOFT_RESET_ALL)
-
-
-def _check_apart(writes: Sequence[Write]) -> None:
-    """Two parts of a build that claim the same bytes belong to different builds."""
-    ordered = sorted(writes, key=lambda each: each.address)
-    for low, high in pairwise(ordered):
-        if high.address < low.address + len(low.data):
-            raise InputError(
-                f"[firmware] {low.name} and {high.name} overlap at {high.address:#x}",
-                hint="are all five ELFs of one build?",
-            )
 
 
 def release(tile: Tile) -> None:
@@ -306,35 +293,31 @@ def place_bare(tile: Tile, part: TileSpec, grid: Grid, elfs: ElfCache) -> Kernel
         for (initiator, register), value in presets.items():
             tile.write32(noc + mm.NOC_CMD_BUF_OFFSET * initiator + register, value)
     for name, start in starts.items():
-        _local_words(tile, name, made, part, grid)
+        # What firmware leaves in the core's local RAM, where the kernel's ELF has a symbol for it
+        known = objects(made.texts[name].image)
+        own, common = made.args[name]
+        _check_known(part, name, known)
+        words = {
+            "rta_l1_base": struct.pack("<I", made.base + own),
+            "crta_l1_base": struct.pack("<I", made.base + common),
+            "sem_l1_base": struct.pack("<I", made.base + made.semaphores),
+            "my_x": bytes((tile.xy[0],) * 2),
+            "my_y": bytes((tile.xy[1],) * 2),
+        }
+        for symbol, data in words.items():
+            if symbol in known:
+                tile.core[name].store_local(known[symbol].address, data)
+        for symbol, table in TABLES.items():
+            if symbol in known and known[symbol].size:
+                tile.core[name].store_local(known[symbol].address, table(grid, known[symbol].size))
+        if "cb_interface" in known and name != "trisc1":
+            for index, data in interfaces(part.buffers, name):
+                tile.core[name].store_local(known["cb_interface"].address + _CB_BYTES * index, data)
         if name == "brisc":
             write(tile, [Write(0, jal(ZERO, start).to_bytes(4, "little"), "start of brisc")])
         else:
             tile.core[name].set_reset_pc(start)
     return made
-
-
-def _local_words(tile: Tile, name: str, kernels: Kernels, part: TileSpec, grid: Grid) -> None:
-    """What firmware leaves in the core's local RAM, where the kernel's ELF has a symbol for it."""
-    known = objects(kernels.texts[name].image)
-    own, common = kernels.args[name]
-    _check_known(part, name, known)
-    words = {
-        "rta_l1_base": struct.pack("<I", kernels.base + own),
-        "crta_l1_base": struct.pack("<I", kernels.base + common),
-        "sem_l1_base": struct.pack("<I", kernels.base + kernels.semaphores),
-        "my_x": bytes((tile.xy[0],) * 2),
-        "my_y": bytes((tile.xy[1],) * 2),
-    }
-    for symbol, data in words.items():
-        if symbol in known:
-            _store(tile, name, known[symbol].address, data)
-    for symbol, table in TABLES.items():
-        if symbol in known and known[symbol].size:
-            _store(tile, name, known[symbol].address, table(grid, known[symbol].size))
-    if "cb_interface" in known and name != "trisc1":
-        for index, data in interfaces(part.buffers, name):
-            _store(tile, name, known["cb_interface"].address + _CB_BYTES * index, data)
 
 
 def _check_known(part: TileSpec, name: str, known: Mapping[str, Sized]) -> None:
@@ -359,13 +342,3 @@ def interfaces(buffers: tuple[BufferSpec, ...], name: str) -> Iterator[tuple[int
     for b in buffers:
         size, at = b.size >> shift, b.at >> shift
         yield b.index, struct.pack("<8I", size, at + size, b.page >> shift, b.pages, at, at, 0, 0)
-
-
-def _store(tile: Tile, name: str, address: int, data: bytes) -> None:
-    """Bytes into local RAM, which the core writes in words."""
-    core = tile.core[name]
-    low, high = address & ~3, (address + len(data) + 3) & ~3
-    old = b"".join(core.read32(at).to_bytes(4, "little") for at in range(low, high, 4))
-    new = old[: address - low] + data + old[address - low + len(data) :]
-    for at in range(low, high, 4):
-        core.write32(at, int.from_bytes(new[at - low : at - low + 4], "little"))

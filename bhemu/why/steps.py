@@ -50,9 +50,7 @@ def maker(step: Step) -> str:
 def where(tile: Tile, step: Step, *, pushed: bool = False) -> Where:
     """Place of a step, for messages; with `pushed` that of the REPLAY where it gave the word."""
     if isinstance(step, Instruction):
-        return error_text.where_core(
-            tile, step.core, step.pc, **error_text.instruction(tile, step.pc)
-        )
+        return error_text.where_instruction(tile, step.core, step.pc)
     more = {"thread": step.thread, "word": step.word, "decoded": disassemble(step.word)}
     return error_text.where_core(tile, step.core, step.pushed if pushed else step.pc, **more)
 
