@@ -183,8 +183,6 @@ def _markdown(
     return "\n".join([*lines, ""])
 
 
-# `bhemu warm`: compiles into the cache what programs will use, so that no run has to wait.
-
 _CORE = "the core"
 
 

@@ -1,33 +1,32 @@
 """`bhemu numerics`: how exact outputs are; `bhemu diff`: a program on a user's libttsim.so too."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from bhemu.cli import output
-from bhemu.cli.options import program_options, run_options, settings
+from bhemu.cli import output, verdicts
+from bhemu.cli.options import (
+    flag,
+    json_option,
+    launched,
+    outside_option,
+    program_options,
+    run_options,
+    settings,
+)
 from bhemu.cli.output import Progress
-from bhemu.errors import EXIT_INTERRUPTED, EXIT_OK, InputError
+from bhemu.errors import EXIT_DIFFERS, EXIT_INTERRUPTED, EXIT_OK, InputError
+from bhemu.program.options import REFERENCES, given_in
 
 if TYPE_CHECKING:
     from bhemu.cli.summary import Target
     from bhemu.debug.numerics import Finder, Origin, TileError
-    from bhemu.program.schema import OutputSpec, Program
-
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
-
-from bhemu.cli import verdicts
-from bhemu.cli.options import flag, json_option, outside_option
-from bhemu.errors import EXIT_DIFFERS
-from bhemu.program.options import REFERENCES, given_in
-
-if TYPE_CHECKING:
     from bhemu.oracle.libttsim import Library
     from bhemu.oracle.programs import Verdict
+    from bhemu.program.schema import OutputSpec, Program
     from bhemu.sweeps.api import Question
 
     Command = Callable[..., Any]
@@ -59,55 +58,39 @@ def numerics_command(**values: Any) -> int:
     computed it. Distances do not affect the exit code, which is that of run.
     """
     chosen = settings(values)
-    progress = Progress(chosen.quiet or chosen.as_json)
-    with progress.starting():
-        from bhemu.cli.summary import Target
-        from bhemu.debug.numerics import Finder
-        from bhemu.launch import Launched
+    exact = _exact(chosen.program, values["against"])
+    chosen.check_save()
+    target = launched(chosen)
+    from bhemu.debug.numerics import Finder
+    from bhemu.launch import Launched
 
-        exact = _exact(chosen.program, values["against"])
-        chosen.check_save()
-
-        def fresh() -> Launched:
-            return Launched(chosen.program, progress=progress)
-
-        target = Target(chosen, progress)
-    return _run(target, Finder(chosen.program, fresh), exact, values["tiles"], progress)
-
-
-def _run(
-    target: "Target",
-    finder: "Finder",
-    exact: "Exact",
-    rows: int,
-    progress: Progress,
-) -> int:
-    chosen = target.chosen
-    with progress.running(target):
-        ended = target.finish()
+    finder = Finder(chosen.program, lambda: Launched(chosen.program, progress=target.progress))
+    ended = target.finish_shown()
     target.save()
     if ended.error is not None:
         return output.show(ended.error, as_json=chosen.as_json)
     if ended.interrupted:
         return EXIT_INTERRUPTED
-    found = [_measure(target, finder, spec, exact) for spec in chosen.program.outputs]
+    found = [_measure(target, finder, spec, exact[spec.name]) for spec in chosen.program.outputs]
     if chosen.as_json:
         outputs = [result.as_dict() for result in found]
         return output.report({"outputs": outputs}, EXIT_OK, as_json=True)
     for result in found:
-        _show(result, rows)
+        spec = result.spec
+        shape = "x".join(str(n) for n in spec.shape)
+        head = f"{spec.name}  {shape} {spec.dtype}"
+        if result.tiles is None:
+            output.say(f"{head}  {_NO_EXACT.format(name=spec.name)}")
+        else:
+            output.say(f"{head}  {result.most:.4g} ULP at most, {result.mean:.4g} on average")
+            _table(result, values["tiles"])
+        if result.first is not None:
+            _show_first(result)
     return EXIT_OK
 
 
-@dataclass(frozen=True)
-class Exact:
-    """Exact values by name of the output, None where there are none."""
-
-    of: dict[str, Any]
-
-
-def _exact(program: "Program", against: tuple[str, ...]) -> Exact:
-    """What --against gives, else the expected files."""
+def _exact(program: "Program", against: tuple[str, ...]) -> dict[str, Any]:
+    """By name of the output what --against gives, else its expected file, None without any."""
     from bhemu.debug.numerics import read_exact
     from bhemu.program.toml import suggestion
 
@@ -124,12 +107,11 @@ def _exact(program: "Program", against: tuple[str, ...]) -> Exact:
                 f"--against {text}: no output is called {name!r}", hint=suggestion(name, names)
             )
         files[name] = Path(path)
-    of = {
+    return {
         spec.name: None if file is None else read_exact(file, spec.shape, spec.name)
         for spec in program.outputs
         for file in [files[spec.name]]
     }
-    return Exact(of)
 
 
 @dataclass(frozen=True)
@@ -170,13 +152,12 @@ class Measured:
         return shown
 
 
-def _measure(target: "Target", finder: "Finder", spec: "OutputSpec", values: "Exact") -> Measured:
+def _measure(target: "Target", finder: "Finder", spec: "OutputSpec", exact: Any) -> Measured:
     import numpy as np
 
     from bhemu.debug import numerics
     from bhemu.program import tensor
 
-    exact = values.of[spec.name]
     _, data = target.machine.output(spec)
     got, fmt = tensor.decode(data, spec.shape, spec.dtype, spec.layout), tensor.FORMATS[spec.dtype]
     first = numerics.first_not_finite(got)
@@ -191,19 +172,6 @@ def _measure(target: "Target", finder: "Finder", spec: "OutputSpec", values: "Ex
         value=0.0 if first is None else float(got[first]),
         origin=source,
     )
-
-
-def _show(result: Measured, rows: int) -> None:
-    spec = result.spec
-    shape = "x".join(str(n) for n in spec.shape)
-    head = f"{spec.name}  {shape} {spec.dtype}"
-    if result.tiles is None:
-        output.say(f"{head}  {_NO_EXACT.format(name=spec.name)}")
-    else:
-        output.say(f"{head}  {result.most:.4g} ULP at most, {result.mean:.4g} on average")
-        _table(result, rows)
-    if result.first is not None:
-        _show_first(result)
 
 
 def _table(result: Measured, rows: int) -> None:
@@ -247,9 +215,6 @@ def _show_first(result: Measured) -> None:
         output.say(found.written)
     if found.note:
         output.say(found.note)
-
-
-# `bhemu diff`: the same program on bhemu and on a user's own libttsim.so.
 
 
 def _time_options(command: "Command") -> "Command":
@@ -331,7 +296,11 @@ def diff_command(
         assert program is not None
         with progress.waiting(lambda: "comparing both runs"):
             compared = _compare(library, reference, program, allow_outside, given)
-        return _report(compared, as_json)
+        from bhemu.oracle.libttsim import DIFFERENT
+
+        code = EXIT_DIFFERS if compared.verdict == DIFFERENT else EXIT_OK
+        lines = [f"{compared.name}: {compared.verdict}", *(f"  {line}" for line in compared.lines)]
+        return output.report(compared.as_dict(), code, lines, as_json=as_json)
     asked = Question(library.path, reference, unit, seed, range(first, first + count))
     tally = _campaign(library, asked, most, workers, progress)
     code = EXIT_DIFFERS if tally.differences else EXIT_OK
@@ -343,9 +312,8 @@ def diff_command(
 
 def _campaign(
     library: "Library", asked: "Question", most: int, workers: int | None, progress: Progress
-) -> "Tally":
-    """Compare generated programs, in this process or in several."""
-
+) -> Any:
+    """Compare generated programs, in this process or in several: a Tally of random_programs."""
     done = 0
 
     def status(index: int) -> None:
@@ -357,42 +325,18 @@ def _campaign(
         return "" if done else f"{asked.unit}: compiling, 0 of {len(asked.indices)} programs"
 
     with progress.waiting(begins):
-        tally = _tally(library, asked, most, workers, status)
+        if workers == 1 or len(asked.indices) == 1:
+            from bhemu.oracle import programs
+            from bhemu.oracle.libttsim import Judge
+
+            run, judge = programs.load("campaign").run, Judge(library, asked.reference)
+            tally = run(judge, *asked[2:], stop_after=most, progress=status)
+        else:
+            from bhemu.sweeps import api
+
+            tally = api.run(asked, stop_after=most, workers=workers, progress=status)
     progress.status("")
     return tally
-
-
-def _tally(
-    library: "Library",
-    asked: "Question",
-    most: int,
-    workers: int | None,
-    status: Callable[[int], None],
-) -> "Tally":
-    if workers == 1 or len(asked.indices) == 1:
-        from bhemu.oracle import programs
-        from bhemu.oracle.libttsim import Judge
-
-        campaign = programs.load("campaign")
-        judge = Judge(library, asked.reference)
-        tally: Tally = campaign.run(judge, *asked[2:], stop_after=most, progress=status)
-        return tally
-    from bhemu.sweeps.api import run
-
-    tally = run(asked, stop_after=most, workers=workers, progress=status)
-    return tally
-
-
-class Tally(Protocol):
-    """What a campaign of generated programs found (tests/random_programs/campaign.py)."""
-
-    differences: Sequence[object]
-
-    def as_dict(self) -> dict[str, object]:
-        """JSON-ready values."""
-
-    def lines(self) -> Iterator[str]:
-        """The counts and the differences in words."""
 
 
 def _compare(
@@ -418,11 +362,3 @@ def _compare(
 
         return compare_chip(library, loaded)
     return programs.compare_program(library, loaded)
-
-
-def _report(verdict: "Verdict", as_json: bool) -> int:
-    from bhemu.oracle.libttsim import DIFFERENT
-
-    code = EXIT_DIFFERS if verdict.verdict == DIFFERENT else EXIT_OK
-    lines = [f"{verdict.name}: {verdict.verdict}", *(f"  {line}" for line in verdict.lines)]
-    return output.report(verdict.as_dict(), code, lines, as_json=as_json)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bhemu.cli import output
-from bhemu.cli.options import Settings, flag, json_option, outside_option
+from bhemu.cli.options import Settings, flag, json_option, launched, outside_option
 from bhemu.cli.output import Progress
 from bhemu.errors import EXIT_INTERRUPTED, EXIT_OK, BhemuError, InputError
 from bhemu.program import files
@@ -97,7 +97,17 @@ def _lines(names: Sequence[str], values: dict[str, Any]) -> int:
         report = {"programs": ended.told, **_report(total)}
         return output.report(report, code, as_json=True, error=ended.error)
     if not values["quiet"]:
-        _table(total)
+        sums = line_coverage.sums
+        rows = [(name, sums([source])) for name, source in sorted(total.sources.items())]
+        output.say(f"{'lines':>14} {'branches':>14} {'functions':>14}  source")
+        parts = _parts(total)
+        if all(parts.values()):
+            rows += [(_WHOSE[part], sums(found)) for part, found in parts.items()]
+        else:
+            rows.append(("all", sums(total.sources.values())))
+        for name, one in rows:
+            cells = (_share(one, what) for what in ("lines", "branches", "functions"))
+            output.say(f"{' '.join(f'{cell:>14}' for cell in cells)}  {printable(name)}")
     if ended.error is not None:
         return output.show(ended.error, as_json=False)
     return code
@@ -114,16 +124,11 @@ class _Ended:
 
 def _covered(chosen: Settings, ended: _Ended) -> "LineCoverage":
     """Run a program and count what it executes."""
-    progress = Progress(chosen.quiet or chosen.as_json)
-    with progress.starting():
-        from bhemu.cli.summary import Target
-        from bhemu.debug.line_coverage import LineCoverage, watching
+    from bhemu.debug.line_coverage import LineCoverage, watching
 
     with watching() as tiles:
-        with progress.starting():
-            target = Target(chosen, progress)
-        with progress.running(target):
-            stop, error = result = target.finish()
+        target = launched(chosen)
+        stop, error = result = target.finish_shown()
     reason = "error" if stop is None else stop.reason
     ended.told.append({"program": chosen.program.name, "stop": reason})
     ended.error = ended.error or error
@@ -159,21 +164,6 @@ def _parts(total: "LineCoverage") -> "dict[str, list[Source]]":
         of_library = Path(name).is_relative_to(LIBRARY.resolve())
         found["library" if of_library else "own"].append(source)
     return found
-
-
-def _table(total: "LineCoverage") -> None:
-    from bhemu.debug.line_coverage import sums
-
-    rows = [(name, sums([source])) for name, source in sorted(total.sources.items())]
-    output.say(f"{'lines':>14} {'branches':>14} {'functions':>14}  source")
-    parts = _parts(total)
-    if all(parts.values()):
-        rows += [(_WHOSE[part], sums(found)) for part, found in parts.items()]
-    else:
-        rows.append(("all", sums(total.sources.values())))
-    for name, one in rows:
-        cells = (_share(one, what) for what in ("lines", "branches", "functions"))
-        output.say(f"{' '.join(f'{cell:>14}' for cell in cells)}  {printable(name)}")
 
 
 def _share(counts: dict[str, int], kind: str) -> str:

@@ -1,6 +1,10 @@
 """Commands that look inside a tile: `bhemu dump`, `trace`, `step` and `gdb`."""
 
 import json
+import socket
+import sys
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -8,34 +12,28 @@ import click
 
 from bhemu.arguments import did_you_mean
 from bhemu.cli import options, output, verdicts
-from bhemu.cli.output import Progress
-from bhemu.errors import EXIT_DIFFERS, EXIT_INTERRUPTED, EXIT_OK, BhemuError, InputError
+from bhemu.cli.options import program_options, run_options, settings
+from bhemu.cli.output import Progress, reader
+from bhemu.errors import (
+    EXIT_DIFFERS,
+    EXIT_INTERRUPTED,
+    EXIT_LIMIT,
+    EXIT_OK,
+    BhemuError,
+    InputError,
+)
 from bhemu.program import files, recorded
 from bhemu.program.coordinates import XY
 from bhemu.program.coordinates import text as text_of
 from bhemu.program.options import given_in
-
-if TYPE_CHECKING:
-    from bhemu.debug.trace import Tracer
-    from bhemu.machine.saved import TileState
-    from bhemu.machine.stop import Stop
-    from bhemu.machine.word_text import TracedStore, TracedWord
-
-import socket
-import sys
-from collections.abc import Callable, Iterable
-from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
-
-from bhemu.cli.options import Settings, program_options, run_options, settings
-from bhemu.cli.output import reader
-from bhemu.errors import EXIT_LIMIT
 from bhemu.system import interrupts
 
 if TYPE_CHECKING:
     from bhemu.cli.summary import Target
     from bhemu.debug.stepper import Stepper
-
+    from bhemu.machine.saved import TileState
+    from bhemu.machine.stop import Stop
+    from bhemu.machine.word_text import TracedStore, TracedWord
 
 _NAMED = 8  # files
 _FORMATS = ("bf16", "fp16", "fp32", "int32", "raw")
@@ -135,20 +133,12 @@ def _near(path: Path) -> str:
 
 def _run(values: dict[str, Any]) -> "tuple[TileState, BhemuError | None, int]":
     chosen = options.settings(values)
-    progress = Progress(chosen.quiet or chosen.as_json)
-    with progress.starting():
-        from bhemu.cli.summary import Target
-
-        chosen.check_save()
-        target = Target(chosen, progress)
-    with progress.running(target):
-        ended = target.finish()
+    chosen.check_save()
+    target = options.launched(chosen)
+    ended = target.finish_shown()
     target.save()
     state = target.tile.snapshot().tiles[target.tile.xy]
     return state, ended.error, EXIT_INTERRUPTED if ended.interrupted else EXIT_OK
-
-
-# `bhemu trace`: the Tensix words that a program executes, in order, with where they come from.
 
 
 @click.command("trace")
@@ -175,15 +165,12 @@ def trace_command(**values: Any) -> int:
     compared; exit codes are those of run.
     """
     chosen = options.settings(values)
-    progress = Progress(chosen.quiet or chosen.as_json)
     if values["perfetto"] is not None:
-        return _perfetto(chosen, progress, values["perfetto"], values["limit_words"])
-    with progress.starting():
-        from bhemu.cli.summary import Target
-        from bhemu.debug.trace import Tracer
-
-        chosen.check_save()
-        target = Target(chosen, progress)
+        return _perfetto(chosen, values["perfetto"], values["limit_words"])
+    chosen.check_save()
+    target = options.launched(chosen)
+    from bhemu.cli.summary import REASONS
+    from bhemu.debug.trace import Tracer
 
     def show(word: "TracedWord | TracedStore") -> None:
         output.say(json.dumps(word.as_dict()) if chosen.as_json else word.as_text(chosen.verbose))
@@ -205,41 +192,9 @@ def trace_command(**values: Any) -> int:
     except BhemuError as problem:
         error = problem
     target.save()
-    return _finish(chosen, progress, tracer, stop, error)
-
-
-def _perfetto(chosen: options.Settings, progress: Progress, path: Path, most: int | None) -> int:
-    """A run as Chrome trace events."""
-    files.check_writable(path, "trace", chosen.program.files())
-    with progress.starting():
-        from bhemu.cli.summary import Target
-        from bhemu.pictures.recording import MOST, Recorder, document
-
-        target = Target(chosen, progress)
-    recording = Recorder(target, words=most or MOST).run()
-    trace = document(recording, chosen.program.name)
-    data = json.dumps(trace, separators=(",", ":")).encode()
-    files.write_whole(path, lambda file: file.write(data), "trace")
-    events = trace["traceEvents"]
-    progress.say(f"{path}: {len(events)} events, clock {target.clock}")
-    interrupted = recording.stop is not None and recording.stop.reason == "interrupt"
-    code = EXIT_INTERRUPTED if interrupted else EXIT_OK
-    written = {"trace": str(path), "events": len(events), "clock": target.clock}
-    return output.report(written, code, as_json=chosen.as_json, error=recording.error)
-
-
-def _finish(
-    chosen: options.Settings,
-    progress: Progress,
-    tracer: "Tracer",
-    stop: "Stop | None",
-    error: BhemuError | None,
-) -> int:
-    from bhemu.cli.summary import REASONS
-
     reason = "stopped by an error" if stop is None else REASONS.get(stop.reason, stop.reason)
     reason = "as many as were asked for" if tracer.full else reason
-    progress.say(f"{tracer.shown} word{'' if tracer.shown == 1 else 's'}; {reason}")
+    target.progress.say(f"{tracer.shown} word{'' if tracer.shown == 1 else 's'}; {reason}")
     if error is None:
         interrupted = stop is not None and stop.reason == "interrupt"
         return EXIT_INTERRUPTED if interrupted else EXIT_OK
@@ -250,7 +205,22 @@ def _finish(
     return output.show(error, as_json=False)
 
 
-# `bhemu step` steps through a program at a prompt or from a script, `bhemu gdb` under gdb.
+def _perfetto(chosen: options.Settings, path: Path, most: int | None) -> int:
+    """A run as Chrome trace events."""
+    files.check_writable(path, "trace", chosen.program.files())
+    target = options.launched(chosen)
+    from bhemu.pictures.recording import MOST, Recorder, document
+
+    recording = Recorder(target, words=most or MOST).run()
+    trace = document(recording, chosen.program.name)
+    data = json.dumps(trace, separators=(",", ":")).encode()
+    files.write_whole(path, lambda file: file.write(data), "trace")
+    events = trace["traceEvents"]
+    target.progress.say(f"{path}: {len(events)} events, clock {target.clock}")
+    interrupted = recording.stop is not None and recording.stop.reason == "interrupt"
+    code = EXIT_INTERRUPTED if interrupted else EXIT_OK
+    written = {"trace": str(path), "events": len(events), "clock": target.clock}
+    return output.report(written, code, as_json=chosen.as_json, error=recording.error)
 
 
 _REPEATED = ("step", "next", "tstep", "tnext", "s", "n", "ts", "tn", "reverse-step", "rs", "rn")
@@ -281,44 +251,42 @@ def step_command(**values: Any) -> int:
     script, folders = values["execute"], tuple(Path(folder) for folder in values["source"])
     if chosen.as_json and not script and sys.stdin.isatty():
         raise click.UsageError("--json goes with -x, or with commands from a pipe")
-    commands: list[_Command] = []
-    out = (lambda text: commands[-1].lines.extend(text.splitlines())) if chosen.as_json else None
-    target, stepper = _open(chosen, folders, out or output.say)
+    commands: list[dict[str, Any]] = []  # each with the lines that it printed
+    out = (lambda text: commands[-1]["lines"].extend(text.splitlines())) if chosen.as_json else None
+    chosen.check_save()
+    target = options.launched(chosen)
+    from bhemu.debug.breakpoints import StateFiles
+    from bhemu.debug.places import Sources
+    from bhemu.debug.stepper import Stepper
+
+    target.keep_history()
+    program = target.of_tile()
+    states = StateFiles(tuple(target.program.files()))
+    out = out or output.say
+    stepper = Stepper(target.tile, program, Sources(program, folders), out, states)
     lines = (part for text in script for part in text.split(";")) if script else sys.stdin
     if chosen.as_json:
-        code = _json(target, stepper, lines, commands)
+        # Execute commands; print what each printed, where the program stands, its last error
+        errors: list[BhemuError] = []
+        try:
+            code = _script(
+                stepper,
+                lines,
+                errors.append,
+                lambda line: commands.append({"command": line.strip(), "lines": []}),
+            )
+        except InputError as problem:
+            errors, code = [problem], problem.exit_code
+        last = errors[-1] if errors and errors[-1].exit_code == code else None
+        found: dict[str, Any] = {"program": target.program.name, "clock": target.clock}
+        found["commands"] = [one for one in commands if one["command"]]
+        code = output.report(found, code, as_json=True, error=last)
     elif not script and sys.stdin.isatty():
         code = _interactive(stepper)
     else:
         code = _script(stepper, lines, lambda error: output.show(error, as_json=False))
     target.save()
     return code
-
-
-class _Command(NamedTuple):
-    """A command of a script and the lines that it printed."""
-
-    command: str
-    lines: list[str]
-
-
-def _open(
-    chosen: Settings, folders: tuple[Path, ...], out: Callable[[str], None]
-) -> "tuple[Target, Stepper]":
-    progress = Progress(chosen.quiet or chosen.as_json)
-    with progress.starting():
-        from bhemu.cli.summary import Target
-        from bhemu.debug.breakpoints import StateFiles
-        from bhemu.debug.places import Sources
-        from bhemu.debug.stepper import Stepper
-
-        chosen.check_save()
-        target = Target(chosen, progress)
-        target.keep_history()
-    program = target.of_tile()
-    sources = Sources(program, folders)
-    states = StateFiles(tuple(target.program.files()))
-    return target, Stepper(target.tile, program, sources, out, states)
 
 
 def _script(
@@ -349,23 +317,6 @@ def _script(
     return code
 
 
-def _json(
-    target: "Target", stepper: "Stepper", lines: Iterable[str], commands: list[_Command]
-) -> int:
-    """Execute commands; print what each printed, where the program stands, its last error."""
-    errors: list[BhemuError] = []
-    try:
-        code = _script(
-            stepper, lines, errors.append, lambda line: commands.append(_Command(line.strip(), []))
-        )
-    except InputError as problem:
-        errors, code = [problem], problem.exit_code
-    last = errors[-1] if errors and errors[-1].exit_code == code else None
-    found = {"program": target.program.name, "clock": target.clock}
-    found["commands"] = [one._asdict() for one in commands if one.command]
-    return output.report(found, code, as_json=True, error=last)
-
-
 def _interactive(stepper: "Stepper") -> int:
     """Ask until quit or end of input; an empty line repeats the last step."""
     read = reader(stepper)
@@ -389,8 +340,6 @@ def _interactive(stepper: "Stepper") -> int:
         if not going:
             return EXIT_OK
 
-
-# `bhemu gdb`: a program under gdb, which attaches over the remote protocol.
 
 _HOST, _PORT = "127.0.0.1", 3333
 

@@ -130,14 +130,9 @@ def _coverage() -> dict[str, list[str]]:
     return coverage
 
 
-def golden_mnemonics() -> frozenset[str]:
-    """Instructions that at least one golden case executed (data/golden_coverage.json)."""
-    return frozenset(name for name, cases in _coverage().items() if cases)
-
-
 def status(cls: "type[Instruction]") -> str:
     """golden, isa-text, refused or unimplemented, from the class and the golden coverage."""
-    if cls.name in golden_mnemonics():
+    if _coverage().get(cls.name):
         return "golden"
     if cls.refused:
         return "refused"
@@ -243,24 +238,18 @@ def _table(rows: list[dict[str, Any]]) -> None:
         counts[r["status"]] = counts.get(r["status"], 0) + 1
     total = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
     if sys.stdout.isatty():
-        _rich_table(cells)
+        from rich.console import Console
+        from rich.table import Table
+
+        table = Table(*_COLUMNS, box=None, pad_edge=False)
+        for line in cells:
+            table.add_row(*line[:4], f"[{_COLOURS[line[4]]}]{line[4]}[/]")
+        Console().print(table)
     else:
         for line in [list(_COLUMNS), *cells]:
             output.say(f"{line[0]:<14} {line[1]:<7} {line[2]:<8} {line[3]:<12} {line[4]}")
     output.say(f"{len(rows)} instructions: {total}", err=True)
 
-
-def _rich_table(cells: list[list[str]]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(*_COLUMNS, box=None, pad_edge=False)
-    for line in cells:
-        table.add_row(*line[:4], f"[{_COLOURS[line[4]]}]{line[4]}[/]")
-    Console().print(table)
-
-
-# `bhemu disasm`: an ELF with symbols, source lines and Tensix words, or single words.
 
 _WORD = re.compile(r"(0[xX])?[0-9a-fA-F]{1,8}")
 
@@ -408,7 +397,14 @@ def _code(image: "Image", low: int, high: int, meanings: bool) -> Iterator[str]:
         if line and line != last:
             yield f"; {line[0]}:{line[1]}"
             last = line
-        yield f"{pc:8x}:  {word:08x}  {disassemble(word, pc, _namer(image), decode)}"
+
+        def name(address: int) -> str | None:
+            found = image.symbols.lookup(address)
+            if found is None:
+                return None
+            return found[0] if not found[1] else f"{found[0]}+{found[1]:#x}"
+
+        yield f"{pc:8x}:  {word:08x}  {disassemble(word, pc, name, decode)}"
 
 
 def _word_at(image: "Image", pc: int) -> int:
@@ -417,19 +413,6 @@ def _word_at(image: "Image", pc: int) -> int:
             at = pc - segment.vaddr
             return int.from_bytes(segment.data[at : at + 4], "little")
     raise AssertionError(pc)
-
-
-def _namer(image: "Image") -> Callable[[int], str | None]:
-    def name(address: int) -> str | None:
-        found = image.symbols.lookup(address)
-        if found is None:
-            return None
-        return found[0] if not found[1] else f"{found[0]}+{found[1]:#x}"
-
-    return name
-
-
-# `bhemu explain`: what a word, an instruction, a field, an address, a register or a rule is.
 
 
 def _complete_names(

@@ -15,7 +15,7 @@ from bhemu.errors import EXIT_OK, InputError
 from bhemu.program.options import KINDS, Option, SeedOr, given_in
 
 if TYPE_CHECKING:
-    from bhemu.kernel.build import Built
+    pass
 
 
 TEMPLATE = Path(__file__).parents[1] / "kernel" / "template"
@@ -123,9 +123,6 @@ def _printable(text: str) -> str:
     return "".join(c if c.isprintable() else "?" for c in text)
 
 
-# `bhemu build` makes the ELFs of a program from their sources.
-
-
 @click.command("build")
 @click.argument("folder", default=".", type=click.Path(path_type=Path))
 @click.option(
@@ -154,7 +151,13 @@ def build_command(
     for one in build.build(planned, at_hand(compiler)):
         found.append(one.as_dict())
         if not as_json:
-            _show(one, quiet, verbose)
+            # One ELF as it was built, in words; what the compiler said on stderr
+            for command in one.commands if verbose else ():
+                output.say(shlex.join(command))
+            if one.said:
+                output.say(one.said.rstrip("\n"), err=True)
+            if one.state != "failed" and not quiet:
+                output.say(f"{one.elf.path}  {one.state}  ({one.elf.core}, {one.elf.source})")
     failed = [str(one["source"]) for one in found if one["state"] == "failed"]
     error = None
     if failed:
@@ -162,13 +165,3 @@ def build_command(
         hint = f"the compiler says why, {where}"
         error = InputError(f"not built: {', '.join(failed)}", hint=hint)
     return output.report({"elfs": found}, EXIT_OK, as_json=as_json, error=error)
-
-
-def _show(one: "Built", quiet: bool, verbose: bool) -> None:
-    """One ELF as it was built, in words; what the compiler said on stderr."""
-    for command in one.commands if verbose else ():
-        output.say(shlex.join(command))
-    if one.said:
-        output.say(one.said.rstrip("\n"), err=True)
-    if one.state != "failed" and not quiet:
-        output.say(f"{one.elf.path}  {one.state}  ({one.elf.core}, {one.elf.source})")

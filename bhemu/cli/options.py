@@ -12,16 +12,14 @@ import click
 
 from bhemu.arguments import MOST
 from bhemu.cli import output
-from bhemu.errors import InputError
+from bhemu.errors import EXIT_OK, InputError
 from bhemu.memmap import CORE_NAMES
 from bhemu.program import coordinates, files, toml
 from bhemu.program.options import Option, SeedOr, Whole, Words, given_in
 
 if TYPE_CHECKING:
+    from bhemu.cli.summary import Target
     from bhemu.program.specs import Program
-
-
-from bhemu.errors import EXIT_OK
 
 # How `--help` shows options: in sections, those that many commands share by name alone.
 
@@ -385,6 +383,15 @@ def settings(values: dict[str, Any]) -> Settings:
     )
 
 
+def launched(chosen: Settings) -> "Target":
+    """The program of a command, nothing executed yet."""
+    progress = output.Progress(chosen.quiet or chosen.as_json)
+    with progress.starting():
+        from bhemu.cli.summary import Target
+
+        return Target(chosen, progress)
+
+
 def tile_of(values: dict[str, Any]) -> coordinates.XY | None:
     """What --tile names, None without it."""
     text = values.get("tile")
@@ -394,9 +401,6 @@ def tile_of(values: dict[str, Any]) -> coordinates.XY | None:
     if len(found) > 1:
         raise InputError(f"--tile {text} stands for {len(found)} tiles, one is shown")
     return found[0]
-
-
-# `bhemu completion` prints what makes a shell complete commands and options.
 
 
 @click.command("completion")

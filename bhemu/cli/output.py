@@ -347,12 +347,8 @@ def reader(stepper: "Stepper") -> Callable[[str], str]:
     readline.set_completer(complete)
     readline.set_completer_delims(" \t")
     readline.parse_and_bind("tab: complete")
-    _keep(readline, history_file())
-    return input
-
-
-def _keep(readline: Any, path: Path) -> None:
-    """Read the history, and write it when the process ends."""
+    # Read the history, and write it when the process ends
+    path = history_file()
     with contextlib.suppress(OSError):
         readline.read_history_file(path)
 
@@ -363,3 +359,4 @@ def _keep(readline: Any, path: Path) -> None:
             readline.write_history_file(path)
 
     atexit.register(write)
+    return input

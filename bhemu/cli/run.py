@@ -19,12 +19,9 @@ from bhemu.program import coordinates, files, schema
 if TYPE_CHECKING:
     from bhemu.cli.summary import Target
     from bhemu.launch import RunResult
-    from bhemu.machine.stop import Stop
     from bhemu.program.outputs import Result
     from bhemu.why.check import Check
     from bhemu.why.findings import Finding
-
-    Look = Callable[[], list[Finding] | None]
 
 
 # Plugins of `bhemu run`: files of Python whose functions a run calls (docs/plugins.md).
@@ -151,7 +148,7 @@ def run_command(**values: Any) -> int:
 
             if serve_gdb(target, opened.enter_context(listener()), once=True, err=True):
                 return EXIT_OK
-        code = _run(target, chosen, progress, checks)
+        code = _run(target, checks)
     progress.say(f"{progress.seconds:.2f} s")
     return code
 
@@ -165,35 +162,42 @@ def _opened(name: str) -> AbstractContextManager[IO[str]]:
         raise InputError(f"--log-commits: {name} cannot be written: {reason}") from problem
 
 
-def _run(
-    target: "Target", chosen: options.Settings, progress: Progress, checks: "list[Check] | None"
-) -> int:
-    results: list[Result] = []
-    with progress.running(target):
-        stop, error = ended = target.finish()
+def _run(target: "Target", checks: "list[Check] | None") -> int:
+    from bhemu.cli import summary
+
+    chosen, results = target.chosen, list["Result"]()
+    stop, error = ended = target.finish_shown()
     if error is None and not ended.interrupted:
         try:
             results = target.check()
         except BhemuError as problem:
             error = problem
     target.save()
+    code = EXIT_OK if all(result.equal for result in results) else EXIT_DIFFERS
     if ended.interrupted:
-        checks = None
-    report = _json_report if chosen.as_json else _text_report
-    return report(
-        target,
-        stop,
-        results,
-        error,
-        lambda: _findings(target, progress, ended._replace(error=error), checks),
-    )
+        code, checks = EXIT_INTERRUPTED, None
+    report, lines = {}, list[str]()  # before checks move the tile about
+    if chosen.as_json:
+        report = summary.as_dict(target, stop, results)
+    elif chosen.quiet:
+        lines = [str(result) for result in results if not result.equal]
+    else:
+        lines = summary.text(target, stop, results)
+        lines += summary.opcodes(target.tile) if chosen.verbose else []
+    for line in lines:
+        output.say(line)
+    found = _findings(target, ended._replace(error=error), checks)
+    code = code or (EXIT_DIFFERS if found else EXIT_OK)
+    if found is not None:
+        report["findings"] = [one.as_dict() for one in found]
+    told = [line for one in found or () for line in one.lines()]
+    if found == [] and not chosen.quiet:
+        told = ["the checks found nothing"]
+    return output.report(report, code, told, as_json=chosen.as_json, error=error)
 
 
 def _findings(
-    target: "Target",
-    progress: Progress,
-    ended: "RunResult",
-    checks: "list[Check] | None",
+    target: "Target", ended: "RunResult", checks: "list[Check] | None"
 ) -> "list[Finding] | None":
     """What the checks find; None where none was asked for."""
     if checks is None:
@@ -202,65 +206,11 @@ def _findings(
     from bhemu.why.checks import findings
     from bhemu.why.question import of_kernels
 
-    asked = context(target, progress, ended)
-    with progress.looking():
+    asked = context(target, ended)
+    with target.progress.looking():
         found = of_kernels(asked, findings(asked, checks))
     tell_skipped(asked)
     return found
-
-
-def _code(stop: "Stop | None", results: "list[Result]") -> int:
-    if stop is not None and stop.reason == "interrupt":
-        return EXIT_INTERRUPTED
-    return EXIT_OK if all(result.equal for result in results) else EXIT_DIFFERS
-
-
-def _json_report(
-    target: "Target",
-    stop: "Stop | None",
-    results: "list[Result]",
-    error: BhemuError | None,
-    look: "Look",
-) -> int:
-    from bhemu.cli import summary
-
-    code = _code(stop, results)
-    report = summary.as_dict(target, stop, results)  # before checks move the tile about
-    found = look()
-    if found is not None:
-        report["findings"] = [one.as_dict() for one in found]
-        code = code or (EXIT_DIFFERS if found else EXIT_OK)
-    return output.report(report, code, as_json=True, error=error)
-
-
-def _text_report(
-    target: "Target",
-    stop: "Stop | None",
-    results: "list[Result]",
-    error: BhemuError | None,
-    look: "Look",
-) -> int:
-    from bhemu.cli import summary
-
-    chosen = target.chosen
-    if chosen.quiet:
-        shown = [str(result) for result in results if not result.equal]
-    else:
-        shown = summary.text(target, stop, results)
-        shown += summary.opcodes(target.tile) if chosen.verbose else []
-    for line in shown:
-        output.say(line)
-    found = look()
-    for line in [line for one in found or () for line in one.lines()]:
-        output.say(line)
-    if found == [] and not chosen.quiet:
-        output.say("the checks found nothing")
-    if error is not None:
-        return output.show(error, as_json=False)
-    return _code(stop, results) or (EXIT_DIFFERS if found else EXIT_OK)
-
-
-# `bhemu check`: everything about a program that can be found out without running it.
 
 
 _TOOLS = ("races", "init", "bounds", "order")
@@ -286,20 +236,16 @@ def _complete_tools(
 
 def _tool(tools: list[str], chosen: options.Settings) -> int:
     """Run a program and what belongs to tools; print its findings as `bhemu why` does."""
-    progress = Progress(chosen.quiet or chosen.as_json)
-    with progress.starting():
-        from bhemu.cli.summary import Target
-        from bhemu.cli.why import pairs, show
-        from bhemu.why.checks import TOOLS, every
+    if chosen.program.kind == schema.SAVED_STATE:
+        raise InputError("--tool: checks begin at a launch, and a saved state has none")
+    target = options.launched(chosen)
+    target.prepare_checks()
+    ended = target.finish_shown()
+    from bhemu.cli.why import pairs, show
+    from bhemu.why.checks import TOOLS, every
 
-        if chosen.program.kind == schema.SAVED_STATE:
-            raise InputError("--tool: checks begin at a launch, and a saved state has none")
-        target = Target(chosen, progress)
-        target.prepare_checks()
-    with progress.running(target):
-        ended = target.finish()
     names = dict.fromkeys(name for tool in tools for name in TOOLS[tool])
-    found = _findings(target, progress, ended, [every()[name] for name in names]) or []
+    found = _findings(target, ended, [every()[name] for name in names]) or []
     nothing = f"{', '.join(tools)}: nothing was found"
     if "races" in tools and "order" not in tools:
         notes = [one for one in found if (one.check, one.severity) == ("order", "note")]

@@ -365,9 +365,6 @@ def _end(connection: "Connection") -> None:
     os._exit(EXIT_OK if connection.asked else output.show(connection.no_host(), as_json=False))
 
 
-# `bhemu simulator`: a folder that stock ttnn and tt-exalens take as their simulator.
-
-
 @click.command("simulator")
 @click.argument("folder", type=click.Path(path_type=Path), metavar="FOLDER", required=False)
 @click.option(
@@ -409,8 +406,6 @@ def simulator_command(folder: Path | None, library: bool, **values: Any) -> int:
     output.say(f"tt-exalens -s {at}")
     return EXIT_OK
 
-
-# `bhemu llk`: how to run tt-llk's own tests on the emulated tile.
 
 _STAND_IN = Path(__file__).parent.parent / "llk" / "stand_in"
 

@@ -12,7 +12,6 @@ from bhemu.devices.bus.address_map import INERT
 from bhemu.devices.bus.window import Register
 from bhemu.errors import InputError
 from bhemu.launch import Launched, RunResult
-from bhemu.machine.core import Core
 from bhemu.machine.stop import Stop
 from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES
@@ -25,20 +24,18 @@ if TYPE_CHECKING:
     from bhemu.program.specs import Program
 
 
-# What a command runs: a program launched on a tile or on a chip, and the tile that is shown.
-
-
 class Target(Launched):
     """A launched program: `tile` is the one that is shown."""
 
     def __init__(self, chosen: Settings, progress: Progress, **more: Any) -> None:
-        self.chosen = chosen
+        self.chosen, self.progress = chosen, progress
         # --tile names one of the program's tiles
         tiles = [xy for part in chosen.program.placed() for xy in part.at]
         if chosen.tile is not None and chosen.tile not in tiles:
             x, y = chosen.tile
             raise InputError(
-                f"--tile {x},{y}: the program has nothing there", hint=f"tiles: {_listed(tiles)}"
+                f"--tile {x},{y}: the program has nothing there",
+                hint=f"tiles: {coordinates.text(sorted(tiles, key=lambda xy: (xy[1], xy[0])))}",
             )
         super().__init__(chosen.program, chosen.tile, progress=progress, **more)
         named = "begun" not in more and chosen.program.run.options.get("engine")
@@ -56,6 +53,11 @@ class Target(Launched):
             of_environment(cast("Chip", self.machine)).look(xy, ended.error)
         return ended
 
+    def finish_shown(self) -> RunResult:
+        """As finish; on a terminal the clock is shown meanwhile."""
+        with self.progress.running(self):
+            return self.finish()
+
     def of_tile(self) -> Program:
         """The program as the shown tile has it."""
         return self.part(self.tile.xy)
@@ -64,10 +66,6 @@ class Target(Launched):
         """Write the state of the machine to the file of --save, if any."""
         if self.chosen.save is not None:
             self.machine.snapshot().save(self.chosen.save)
-
-
-def _listed(tiles: list[coordinates.XY]) -> str:
-    return coordinates.text(sorted(tiles, key=lambda xy: (xy[1], xy[0])))
 
 
 REASONS = {
@@ -162,14 +160,25 @@ def _tile_lines(tile: Tile, stop: Stop | None) -> list[str]:
     lines = []
     cores = [core for core in tile.core.values() if core.retired or core.state != "reset"]
     for core in cores:
-        at = f"pc 0x{core.pc:08X}{_function(core)}"
+        found = next(filter(None, (symbols.lookup(core.pc) for symbols in core.images)), None)
+        at = f"pc 0x{core.pc:08X}{('' if found is None else f' in {found[0]}')}"
         lines.append(f"  {core.name:<7} {core.retired:>12} retired  {core.state:<8} {at}")
     words = tile.state.executed
     if words.any():
         lines.append(_words([int(n) for n in words]))
     if stop is not None and stop.reason == "until":
-        lines += _unexecuted(tile)
-    return lines + _remarks(tile)
+        # What the end condition cut off: its mistakes, if any, have not been found
+        queued = ((t, waiting(tile, t)) for t in range(3))
+        lines += [
+            f"  queued  T{t}: {_times(n, 'word')} pushed and not executed when the run ended"
+            for t, n in queued
+            if n
+        ]
+    lines += [
+        f"  inert   {register.name}: {_times(accesses, 'access')} ({register.inert})"
+        for _, register, accesses in inert(tile)
+    ]
+    return lines + [_tolerated(rule, count) for rule, count in tolerated(tile).items()]
 
 
 def _words(counts: Sequence[int]) -> str:
@@ -193,30 +202,6 @@ def _sums(tiles: Sequence[Tile]) -> list[str]:
     for tile in tiles:
         counts.update(tolerated(tile))
     return lines + [_tolerated(rule, count) for rule, count in counts.items()]
-
-
-def _unexecuted(tile: Tile) -> list[str]:
-    """What the end condition cut off: its mistakes, if any, have not been found."""
-    queued = ((t, waiting(tile, t)) for t in range(3))
-    return [
-        f"  queued  T{t}: {_times(n, 'word')} pushed and not executed when the run ended"
-        for t, n in queued
-        if n
-    ]
-
-
-def _function(core: Core) -> str:
-    """` in main`, from the symbol table alone: reading source lines takes too long here."""
-    found = next(filter(None, (symbols.lookup(core.pc) for symbols in core.images)), None)
-    return "" if found is None else f" in {found[0]}"
-
-
-def _remarks(tile: Tile) -> list[str]:
-    lines = [
-        f"  inert   {register.name}: {_times(accesses, 'access')} ({register.inert})"
-        for _, register, accesses in inert(tile)
-    ]
-    return lines + [_tolerated(rule, count) for rule, count in tolerated(tile).items()]
 
 
 def _tolerated(rule: str, count: int) -> str:

@@ -8,18 +8,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bhemu.cli import output, verdicts
-from bhemu.cli.options import program_options, run_options, settings
-from bhemu.cli.output import Progress
+from bhemu.cli.options import launched, program_options, run_options, settings
 from bhemu.errors import EXIT_DIFFERS, EXIT_OK, BhemuError, InputError
 from bhemu.program import files
 
 if TYPE_CHECKING:
     from bhemu.cli.summary import Target
     from bhemu.launch import RunResult
-    from bhemu.machine.machine import Chip
     from bhemu.noc.grid import XY
     from bhemu.program.schema import Program
-    from bhemu.why.check import Context, Name
+    from bhemu.why.check import Context
     from bhemu.why.findings import Finding
     from bhemu.why.saved_state import Told
 
@@ -43,37 +41,35 @@ def why_command(**values: Any) -> int:
     cannot be launched ends with exit code 2, and with the line of PROGRAM.toml that is wrong.
     """
     try:
-        target, progress = _launched(values)
+        target = launched(settings(values))
+        (target.prepare_checks if values["place"] is None else target.keep_history)()
     except InputError as problem:
         if values["place"] is not None:
             raise
         return _refused(values["program"], problem, as_json=values["as_json"])
-    with progress.running(target):
-        ended = target.finish()
-    if values["place"] is not None:
-        return _place(target, progress, values["local"], values["place"], ended)
+    ended = target.finish_shown()
+    if (text := values["place"]) is not None:
+        from bhemu.why.origin.outputs import links_of
+
+        error = ended.error
+        links = links_of(context(target, ended), target.tile, values["local"], text)
+        shown: dict[str, Any] = {"place": text, "links": [link.as_dict() for link in links]}
+        verdict = verdicts.of(EXIT_OK if error is None else error.exit_code)
+        lines = ("  " * link.depth + str(link) for link in links)
+        return output.report(
+            {"verdict": verdict, **shown}, EXIT_OK, lines, as_json=values["as_json"]
+        )
     from bhemu.program import schema
     from bhemu.why import saved_state
 
     try:
-        asked, found = findings(target, progress, ended)
+        asked, found = findings(target, ended)
     except InputError as problem:  # an output that is not to be compared with what is expected
         return _refused(values["program"], problem, as_json=values["as_json"])
     told = None
     if target.chosen.program.kind == schema.SAVED_STATE:
         told = saved_state.told(target, found)
     return show(found, values["as_json"], ended.error, told, _nothing(asked), asked.notes)
-
-
-def _launched(values: dict[str, Any]) -> "tuple[Target, Progress]":
-    chosen = settings(values)
-    progress = Progress(chosen.quiet or chosen.as_json)
-    with progress.starting():
-        from bhemu.cli.summary import Target
-
-        target = Target(chosen, progress)
-        (target.prepare_checks if values["place"] is None else target.keep_history)()
-    return target, progress
 
 
 def _refused(path: str | None, problem: InputError, *, as_json: bool) -> int:
@@ -90,15 +86,13 @@ def _refused(path: str | None, problem: InputError, *, as_json: bool) -> int:
     )
 
 
-def context(target: "Target", progress: Progress, ended: "RunResult") -> "Context":
+def context(target: "Target", ended: "RunResult") -> "Context":
     """What checks of this run work on."""
     from bhemu.hosts.naming import of_environment
     from bhemu.why import question
 
-    def names(chip: "Chip") -> "Name":
-        return of_environment(chip).ran
-
-    return question.context(target, ended, progress.checking, names)
+    checking = target.progress.checking
+    return question.context(target, ended, checking, lambda chip: of_environment(chip).ran)
 
 
 def show(
@@ -130,37 +124,23 @@ def show(
     return code
 
 
-def _place(target: "Target", progress: Progress, core: str, text: str, ended: "RunResult") -> int:
-    from bhemu.why.origin.outputs import links_of
-
-    chosen, error = target.chosen, ended.error
-    links = links_of(context(target, progress, ended), target.tile, core, text)
-    shown = {"place": text, "links": [link.as_dict() for link in links]}
-    verdict = verdicts.of(EXIT_OK if error is None else error.exit_code)
-    lines = ("  " * link.depth + str(link) for link in links)
-    return output.report({"verdict": verdict, **shown}, EXIT_OK, lines, as_json=chosen.as_json)
-
-
-def findings(
-    target: "Target", progress: Progress, ended: "RunResult"
-) -> "tuple[Context, list[Finding]]":
+def findings(target: "Target", ended: "RunResult") -> "tuple[Context, list[Finding]]":
     """Everything that is wrong with a run, the likeliest first; what it was asked of."""
     from bhemu.why import late_run, question
 
     def ask(program: "Program") -> "tuple[Context, list[Finding]]":
-        on_time = type(target)(replace(target.chosen, program=program), progress)
+        on_time = type(target)(replace(target.chosen, program=program), target.progress)
         on_time.prepare_checks()
-        with progress.running(on_time):
-            run = on_time.finish()
-        asked = context(on_time, progress, run)
-        with progress.looking():
+        run = on_time.finish_shown()
+        asked = context(on_time, run)
+        with target.progress.looking():
             return asked, question.findings(asked, on_time, run.error)
 
     if target.tile.state.timed[0]:
         asked, found = late_run.findings(target, ended, ask)
     else:
-        asked = context(target, progress, ended)
-        with progress.looking():
+        asked = context(target, ended)
+        with target.progress.looking():
             found = question.findings(asked, target, ended.error)
     tell_skipped(asked)
     if asked.notes and found:
@@ -202,9 +182,6 @@ def tell_skipped(asked: "Context") -> None:
         click.echo(text, err=True)
 
 
-# `bhemu report`: a run in one HTML file, with what is wrong with it.
-
-
 @click.command("report")
 @program_options
 @click.option(
@@ -221,15 +198,11 @@ def report_command(**values: Any) -> int:
     """
     chosen = settings(values)
     files.check_writable(values["path"], "report", chosen.program.files())
-    progress = Progress(chosen.quiet or chosen.as_json)
-    with progress.starting():
-        from bhemu.cli.summary import Target
-
-        target = Target(chosen, progress)
-        target.prepare_checks()
-    with progress.running(target):
-        ended = target.finish()
-    asked, found = findings(target, progress, ended)
+    target = launched(chosen)
+    target.prepare_checks()
+    ended = target.finish_shown()
+    asked, found = findings(target, ended)
+    from bhemu.cli.summary import Target
     from bhemu.pictures.page import page
     from bhemu.pictures.recording import Origin, Recorder, origins
     from bhemu.program import schema
@@ -237,19 +210,19 @@ def report_command(**values: Any) -> int:
     from bhemu.why.origin.outputs import links_of
 
     def launch(xy: "XY") -> Target:
-        again = Target(replace(chosen, tile=xy), progress)
+        again = Target(replace(chosen, tile=xy), target.progress)
         again.keep_history()
         again.finish()
         return again
 
-    seen = Target(chosen, progress)
+    seen = Target(chosen, target.progress)
     recording = Recorder(seen).run()
     causes: list[Origin] = []
     has_past = chosen.program.kind not in (schema.SAVED_STATE, schema.SESSION)
     if ended.error is None and has_past and not seen.tile.state.timed[0]:
         ran = outcome(seen.program, seen.machine, recording.stop, None)
-        unasked = context(target, progress, ended)
-        with progress.looking():
+        unasked = context(target, ended)
+        with target.progress.looking():
             causes = origins(
                 launch, ran.results, lambda name: links_of(unasked, target.tile, "brisc", name)
             )
