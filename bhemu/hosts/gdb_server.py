@@ -12,9 +12,6 @@ from bhemu.hosts.gdb_target import SIGNAL_NONE, Report, Target
 from bhemu.system import interrupts
 from bhemu.tensix.state import CORES
 
-# Packets of gdb's remote protocol over a connection: framing, acknowledgement, interrupts.
-
-
 INTERRUPT = b"\x03"
 MOST = 1 << 16  # bytes of one packet
 _ACKNOWLEDGEMENTS = (b"+", b"-")
@@ -157,7 +154,7 @@ class Session:
         self.over = False
         self._left = False
         self._answers: dict[str, Callable[[str], bytes | None]] = {
-            "?": self._why,
+            "?": lambda _: self._reply(Report(SIGNAL_NONE, self._core)),
             "H": self._choose,
             "T": lambda text: _OK if self._thread(text) is not None else _ERROR,
             "g": lambda _: self._target.registers(self._core).hex().encode(),
@@ -165,8 +162,8 @@ class Session:
             "p": self._register,
             "P": self._set_register,
             "m": self._memory,
-            "M": self._set_memory,
-            "X": self._set_binary,
+            "M": lambda text: self._write(text, bytes.fromhex),
+            "X": lambda text: self._write(text, lambda data: data.encode("latin-1")),
             "Z": lambda text: self._point(text, add=True),
             "z": lambda text: self._point(text, add=False),
             "c": lambda _: self._resume(),
@@ -276,15 +273,9 @@ class Session:
         data = self._target.read(self._core, address % _ADDRESSES, min(length, MOST // 4))
         return data.hex().encode() if data or not length else _ERROR
 
-    def _set_memory(self, text: str) -> bytes:
-        place, data = text.split(":", 1)
-        return self._write(place, bytes.fromhex(data))
-
-    def _set_binary(self, text: str) -> bytes:
-        place, data = text.split(":", 1)
-        return self._write(place, data.encode("latin-1"))
-
-    def _write(self, place: str, data: bytes) -> bytes:
+    def _write(self, text: str, decode: Callable[[str], bytes]) -> bytes:
+        place, written = text.split(":", 1)
+        data = decode(written)
         address, length = _numbers(place)
         if length != len(data):
             return _ERROR
@@ -333,18 +324,12 @@ class Session:
 
     def _stop(self, report: Report) -> bytes:
         if report.text:
-            self._say(report.text)
+            self._connection.send(b"O" + report.text.encode().hex().encode())
         self._core = self._running = report.core
         return self._reply(report)
 
     def _reply(self, report: Report) -> bytes:
         return f"T{report.signal:02x}thread:{report.core + 1:x};{report.more}".encode()
-
-    def _why(self, text: str) -> bytes:
-        return self._reply(Report(SIGNAL_NONE, self._core))
-
-    def _say(self, text: str) -> None:
-        self._connection.send(b"O" + text.encode().hex().encode())
 
     def _leave(self, text: str) -> bytes:
         self._left = True

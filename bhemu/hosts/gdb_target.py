@@ -1,6 +1,6 @@
 """What gdb asks of a tile, without the protocol: descriptions, registers, memory, stops, steps."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -174,10 +174,7 @@ class Target:
         local = address - LOCAL_BASE
         if 0 <= local < LOCAL_SIZES[core]:
             return self.tile.state.local[core, local : min(local + length, LOCAL_SIZE)].tobytes()
-        return self._look(core, address, length)
-
-    def _look(self, core: int, address: int, length: int) -> bytes:
-        """Device registers; what the load changes is put back."""
+        # Device registers; what the load changes is put back
         kept = self.tile.state.buffer.copy()
         words = b""
         try:
@@ -253,31 +250,23 @@ class Target:
 
     def resume(self, core: int, interrupted: Callable[[], bool]) -> Report:
         """Run until something stops it, or Ctrl-C."""
-
-        def pieces() -> Iterator[Stop]:
-            while True:
-                yield self.tile.stepping.run(timeout_s=_PIECE_S, resume=True)
-
-        for stop in self._guarded(core, pieces()):
+        run = partial(self.tile.stepping.run, timeout_s=_PIECE_S, resume=True)
+        while True:
+            stop = self._guarded(core, run)
             if isinstance(stop, Report):
                 return stop
             if stop.reason != "timeout":
                 return self._report(stop, core)
             if interrupted():
                 return Report(SIGNAL_INT, core)
-        raise AssertionError
 
     def step(self, core: int, low: int, high: int, interrupted: Callable[[], bool]) -> Report:
         """Instructions of `core`, at least one, until its pc has left [low, high)."""
         own = self.core(core)
         if own.state in ("parked", "held", "assert", "reset"):
             return Report(SIGNAL_NONE, core, text=f"{own.name} is {own.state}: it does not step\n")
-
-        def steps() -> Iterator[Stop]:
-            while True:
-                yield self.tile.stepping.step(self.core(core))
-
-        for stop in self._guarded(core, steps()):
+        while True:
+            stop = self._guarded(core, lambda: self.tile.stepping.step(self.core(core)))
             if isinstance(stop, Report):
                 return stop
             goes = own.state in ("running", "blocked")
@@ -289,16 +278,15 @@ class Target:
                 return self._report(stop, core)
             if interrupted():
                 return Report(SIGNAL_INT, core)
-        raise AssertionError
 
-    def _guarded(self, core: int, stops: Iterator[Stop]) -> Iterator[Stop | Report]:
-        """The stops; an error of the program is the last report."""
+    def _guarded(self, core: int, run: Callable[[], Stop]) -> Stop | Report:
+        """The stop; of an error of the program its report."""
         try:
-            yield from stops
+            return run()
         except InputError:
             raise
         except BhemuError as error:
-            yield self._error(error, core)
+            return self._error(error, core)
 
     def reverse_step(self, core: int) -> Report:
         """One instruction of `core` back."""

@@ -174,7 +174,35 @@ class LibrarySession:
                 if place >> _CHIP_SHIFT >= len(self._all.chips):
                     raise InputError(f"the library named chip {place >> _CHIP_SHIFT}")
                 xy = place & 63, place >> 6 & 63
-                self._answer(place >> _CHIP_SHIFT, op, size, address, xy)
+                number = place >> _CHIP_SHIFT
+                chip = self._all.chips[number]
+                data = chip.arena.data
+                if size > DATA:
+                    raise InputError(f"the library sent {size} bytes, at most {DATA} are possible")
+                if op != Op.CLOCK:
+                    chip.take_writes()
+                if op == Op.CLOCK:
+                    stands = self._all.run_rounds(address)
+                    for one in self._all.chips:
+                        one.arena.head["stands"] = stands
+                elif op == Op.READ:
+                    got = chip.read(*xy, address, size)
+                    data[:size] = np.frombuffer(got, np.uint8)
+                    self._record(number, READ, xy, address, got)
+                elif op == Op.WRITE:
+                    written = data[:size].tobytes()
+                    chip.write(*xy, address, written)
+                    chip.touched = True
+                    self._record(number, WRITE, xy, address, written)
+                    if chip.network.endpoint(0, xy) & 15 == noc_map.ARC:
+                        arc.written(chip.network, address)
+                elif op == Op.SETTLE:
+                    chip.settle_for_host(chip.network.endpoint(0, xy) >> 4 & 0xFF)
+                elif op == Op.WAITS:
+                    if chip.network.endpoint(0, xy) & 15 == noc_map.TENSIX:
+                        raise chip.standstill(xy)  # the host reads one place of it, again and again
+                else:
+                    raise InputError(f"the library sent message {op}")
                 self._line.send(Op.DONE)
         except Gone:
             self.ended = "host gone"
@@ -204,36 +232,6 @@ class LibrarySession:
         else:
             for fd in fds:
                 os.close(fd)
-
-    def _answer(self, number: int, op: int, size: int, address: int, xy: tuple[int, int]) -> None:
-        chip = self._all.chips[number]
-        data = chip.arena.data
-        if size > DATA:
-            raise InputError(f"the library sent {size} bytes, at most {DATA} are possible")
-        if op != Op.CLOCK:
-            chip.take_writes()
-        if op == Op.CLOCK:
-            stands = self._all.run_rounds(address)
-            for one in self._all.chips:
-                one.arena.head["stands"] = stands
-        elif op == Op.READ:
-            got = chip.read(*xy, address, size)
-            data[:size] = np.frombuffer(got, np.uint8)
-            self._record(number, READ, xy, address, got)
-        elif op == Op.WRITE:
-            written = data[:size].tobytes()
-            chip.write(*xy, address, written)
-            chip.touched = True
-            self._record(number, WRITE, xy, address, written)
-            if chip.network.endpoint(0, xy) & 15 == noc_map.ARC:
-                arc.written(chip.network, address)
-        elif op == Op.SETTLE:
-            chip.settle_for_host(chip.network.endpoint(0, xy) >> 4 & 0xFF)
-        elif op == Op.WAITS:
-            if chip.network.endpoint(0, xy) & 15 == noc_map.TENSIX:
-                raise chip.standstill(xy)  # the host reads one place of it, again and again
-        else:
-            raise InputError(f"the library sent message {op}")
 
     def _transfer(self, chip: int, write: bool, address: int, data: Bytes) -> None:
         """Bytes of the host's memory, moved by the host; writes end before the next message."""

@@ -11,9 +11,8 @@ import dataclasses
 import functools
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -50,27 +49,18 @@ def folders(environment: Mapping[str, str]) -> tuple[Path, ...]:
     return tuple(found)
 
 
-class _Code(NamedTuple):
-    """A segment of an ELF that holds code: where it stands in the file and is linked."""
-
-    path: Path
-    segment: elf.Segment
+_Code = tuple[Path, elf.Segment]  # a segment of an ELF that holds code
 
 
-@dataclass(frozen=True)
 class _Read:
-    """Code that was read: its bytes as linked."""
+    """Code that was read: its bytes as linked; none where the file is gone."""
 
-    code: _Code
-    data: bytes
-
-    @classmethod
-    def of(cls, code: _Code) -> _Read:
-        """Those of a file; none where it is gone."""
-        with contextlib.suppress(OSError), files.open_regular(code.path) as file:
-            file.seek(code.segment.offset)
-            return cls(code, file.read(code.segment.filesz))
-        return cls(code, b"")
+    def __init__(self, code: _Code) -> None:
+        self._path, self._segment = code
+        self.data = b""
+        with contextlib.suppress(OSError), files.open_regular(self._path) as file:
+            file.seek(self._segment.offset)
+            self.data = file.read(self._segment.filesz)
 
     def match(self, l1: npt.NDArray[np.uint8], pc: int) -> tuple[float, int] | None:
         """How much of it stands in L1, a part of it at `pc`, and how far from where it is linked.
@@ -84,14 +74,14 @@ class _Read:
             if 0 <= low <= L1_SIZE - size:
                 there = np.frombuffer(self.data, np.uint8)
                 equal = float((l1[low : low + size] == there).mean())
-                best = max(best, (equal, low - self.code.segment.vaddr))
+                best = max(best, (equal, low - self._segment.vaddr))
             at = self.data.find(sought, at + 4)
         return best if best[0] >= _EQUAL else None
 
     @functools.cached_property
     def symbols(self) -> Symbols:
         """Of the whole file, which is there."""
-        path = self.code.path
+        path = self._path
         return Symbols(files.read_bytes(path, "ELF_BYTES"), str(Path(*path.parts[-5:])))
 
 
@@ -163,11 +153,28 @@ class Names:
     def _lying(self, tile: Tile, core: str, pc: int) -> Symbols | None:
         """The ELF whose code lies around `pc`."""
         if self._code is None:
-            self._code = _below(self._folders)
+            # The code of each core's ELFs, the newest file first
+            paths: list[tuple[float, Path]] = []
+            for folder in self._folders:
+                for at, _, names in os.walk(folder):
+                    path = Path(at) / f"{Path(at).name}.elf"
+                    if path.name in names:
+                        with contextlib.suppress(OSError):
+                            paths.append((path.stat().st_mtime, path))
+            found: dict[str, list[_Code]] = {}
+            for _, path in sorted(paths, reverse=True):
+                with contextlib.suppress(OSError, InputError, elf.DamagedError):
+                    with files.open_regular(path) as file:
+                        table = elf.segments(file.read(_HEAD), path.name)
+                    code = [
+                        s for s in table if s.kind == "PT_LOAD" and s.flags & _PF_X and s.filesz
+                    ]
+                    found.setdefault(path.parent.name, []).extend((path, s) for s in code)
+            self._code = found
         l1 = tile.state.l1
         key = core, l1[pc : pc + _CODE].tobytes()
         if key not in self._seen:
-            read = map(_Read.of, self._code.get(core, ()))
+            read = map(_Read, self._code.get(core, ()))
             self._seen[key] = [one for one in read if key[1] in one.data]
         best, chosen = (0.0, 0), None
         for one in self._seen[key]:  # variants of one kernel differ in a few bytes
@@ -191,25 +198,6 @@ class Names:
 def of_environment(chip: Machine, more: Iterable[Path] = ()) -> Names:
     """Names from the ELFs in `more` and where this process's environment has those of tt-metal."""
     return Names(chip, [*more, *folders(os.environ)])
-
-
-def _below(folders: Iterable[Path]) -> dict[str, list[_Code]]:
-    """The code of each core's ELFs, the newest file first."""
-    paths: list[tuple[float, Path]] = []
-    for folder in folders:
-        for at, _, names in os.walk(folder):
-            path = Path(at) / f"{Path(at).name}.elf"
-            if path.name in names:
-                with contextlib.suppress(OSError):
-                    paths.append((path.stat().st_mtime, path))
-    found: dict[str, list[_Code]] = {}
-    for _, path in sorted(paths, reverse=True):
-        with contextlib.suppress(OSError, InputError, elf.DamagedError):
-            with files.open_regular(path) as file:
-                table = elf.segments(file.read(_HEAD), path.name)
-            code = [s for s in table if s.kind == "PT_LOAD" and s.flags & _PF_X and s.filesz]
-            found.setdefault(path.parent.name, []).extend(_Code(path, s) for s in code)
-    return found
 
 
 def _is_kernel(symbols: Symbols) -> bool:

@@ -5,7 +5,6 @@ import socket
 import time
 from collections import Counter
 from collections.abc import Callable
-from typing import Protocol
 from urllib.parse import urlsplit
 
 import pynng
@@ -14,8 +13,6 @@ from bhemu.errors import BhemuError, InputError
 from bhemu.hosts import umd
 from bhemu.hosts.umd import Command, Device, MalformedMessage, Message, name
 from bhemu.program import files
-
-# The connection to a host that listens: dialled, greeted, watched until either side ends.
 
 _PATIENCE = 10.0  # seconds until a host that started us must listen
 _RETRY = 0.02
@@ -148,18 +145,6 @@ _ANSWERED = (Command.READ, Command.SMN_READ)
 Report = Callable[[BhemuError], object]
 
 
-class Line(Protocol):
-    """What a session asks of a connection."""
-
-    on_silence: Callable[[], object]
-
-    def receive(self) -> bytes | None:
-        """The next message; None when the host is gone."""
-
-    def send(self, message: Message) -> None:
-        """A reply."""
-
-
 class Session:
     """Serves a host on `line` from `device`.
 
@@ -167,7 +152,7 @@ class Session:
     takes as a failed read: its program sees an error instead of waiting for ever.
     """
 
-    def __init__(self, line: Line, report: Report) -> None:
+    def __init__(self, line: Connection, report: Report) -> None:
         self._line, self._report = line, report
         self._begin = time.monotonic()
         self.errors = 0

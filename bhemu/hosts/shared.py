@@ -254,11 +254,6 @@ class SharedNetwork(Network):
         """As of every network; DRAM is all there."""
         return super().read(which, at, n, make=make or which < BANKS)
 
-    def find_pages(self) -> None:
-        """Note the pages that hold data, before the list of pages is read."""
-        for bank, page in self._arena.used():
-            self.make_page(bank, page)
-
 
 class SharedChip(Chip):
     """A chip whose L1 and DRAM a host reads and writes itself; `take_writes` before it runs."""
@@ -307,9 +302,9 @@ class SharedChip(Chip):
 
     def snapshot(self) -> Snapshot:
         """As of every chip."""
-        assert isinstance(self.network, SharedNetwork)
         self.settle()
-        self.network.find_pages()
+        for bank, page in self.arena.used():  # those that the host has filled
+            self.network.make_page(bank, page)
         return super().snapshot()
 
     def _reach(self, x: int, y: int, noc: int) -> Tile | Bank:
@@ -396,23 +391,20 @@ class SharedChips:
         try:
             if self._links is None:
                 return self.chips[0].run_rounds(rounds) in _STANDS
-            return self._run_linked(self._links, rounds)
+            for chip in self.chips:
+                chip.take_writes()
+            for _ in range(rounds):
+                for chip in self.chips:
+                    chip.next_round()
+                waiting = self._links.waiting()
+                for tile in waiting:
+                    tile.machine.settle(tile.number)
+                    tile.machine.touched = True
+                if waiting:
+                    self._links.carry()
+                elif not any(chip.touched for chip in self.chips):
+                    break
+            return not any(chip.touched for chip in self.chips)
         finally:
             for chip in self.chips:
                 chip.tell_behind()
-
-    def _run_linked(self, links: Links, rounds: int) -> bool:
-        for chip in self.chips:
-            chip.take_writes()
-        for _ in range(rounds):
-            for chip in self.chips:
-                chip.next_round()
-            waiting = links.waiting()
-            for tile in waiting:
-                tile.machine.settle(tile.number)
-                tile.machine.touched = True
-            if waiting:
-                links.carry()
-            elif not any(chip.touched for chip in self.chips):
-                break
-        return not any(chip.touched for chip in self.chips)

@@ -150,12 +150,26 @@ def write(
     beside run.sh, which it starts. A run.sh that another program wrote is not replaced.
     """
     run = folder / RUN
-    if not files.is_missing(run) and not _is_ours(run):
+    if not files.is_missing(run) and _MARK.encode() not in files.read_bytes(run, "PROGRAM_BYTES"):
         raise InputError(f"{run} is not from bhemu", hint="name a folder of its own")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         _write(folder / DESCRIPTOR, f"{_MARK}.\n{soc_descriptor(ethernet=chips > 1)}")
-        _write(run, _script(options, cache))
+        # The host's Python is another one than ours: none of its settings may reach ours
+        home = Path(bhemu.__file__).parent.parent
+        paths = {Path(sysconfig.get_path(name)) for name in ("purelib", "platlib")}
+        lines = [
+            "#!/bin/sh",
+            f"{_MARK}; a host that uses the folder as its simulator starts it.",
+            "unset PYTHONHOME PYTHONPATH PYTHONSTARTUP",
+            *([] if home in paths else [f"export PYTHONPATH={shlex.quote(str(home))}"]),
+            # Nothing here multiplies; its threads would spin at first
+            "export OPENBLAS_NUM_THREADS=1",
+            f'[ "$BHEMU_CACHE_DIR" ] || BHEMU_CACHE_DIR={shlex.quote(str(cache))}',
+            "export BHEMU_CACHE_DIR",
+            f"exec {shlex.join([sys.executable, '-P', '-m', 'bhemu', 'serve', *options])}",
+        ]
+        _write(run, "\n".join([*lines, ""]))
         run.chmod(0o755)
         if library is not None:
             content = library.read_bytes()
@@ -168,24 +182,3 @@ def write(
 
 def _write(path: Path, text: str) -> None:
     files.write_whole(path, lambda file: file.write(text.encode()), "simulator")
-
-
-def _is_ours(run: Path) -> bool:
-    return _MARK.encode() in files.read_bytes(run, "PROGRAM_BYTES")
-
-
-def _script(options: Sequence[str], cache: Path) -> str:
-    """The host's Python is another one than ours: none of its settings may reach ours."""
-    home = Path(bhemu.__file__).parent.parent
-    paths = {Path(sysconfig.get_path(name)) for name in ("purelib", "platlib")}
-    lines = [
-        "#!/bin/sh",
-        f"{_MARK}; a host that uses the folder as its simulator starts it.",
-        "unset PYTHONHOME PYTHONPATH PYTHONSTARTUP",
-        *([] if home in paths else [f"export PYTHONPATH={shlex.quote(str(home))}"]),
-        "export OPENBLAS_NUM_THREADS=1",  # nothing here multiplies; its threads would spin at first
-        f'[ "$BHEMU_CACHE_DIR" ] || BHEMU_CACHE_DIR={shlex.quote(str(cache))}',
-        "export BHEMU_CACHE_DIR",
-        f"exec {shlex.join([sys.executable, '-P', '-m', 'bhemu', 'serve', *options])}",
-    ]
-    return "\n".join(lines) + "\n"

@@ -161,19 +161,7 @@ class MalformedMessage(ValueError):  # noqa: N818 - as the errors of bhemu
 
 def read(buffer: bytes) -> Message:
     """The message in `buffer`; MalformedMessage when an offset leads out of it."""
-    table, fields = _fields(buffer)
-    command, data, core, address, size = fields
-    return Message(
-        _I8.unpack_from(buffer, table + command)[0] if command else 0,
-        _XY.unpack_from(buffer, table + core) if core else None,
-        _U64.unpack_from(buffer, table + address)[0] if address else 0,
-        _U32.unpack_from(buffer, table + size)[0] if size else 0,
-        _vector(buffer, table + data) if data else b"",
-    )
-
-
-def _fields(buffer: bytes) -> tuple[int, tuple[int, ...]]:
-    """The position of the table, and the offsets of its five fields in it (0: absent)."""
+    # The position of the table, and the offsets of its five fields in it (0: absent)
     end = len(buffer)
     table = _at(_U32, buffer, 0)
     vtable = table - _at(_I32, buffer, table)
@@ -191,7 +179,13 @@ def _fields(buffer: bytes) -> tuple[int, tuple[int, ...]]:
         for offset, width in zip(found, _WIDTHS, strict=True):
             if offset and offset + width > length:
                 raise MalformedMessage("a field does not lie within its table")
-    return table, found
+    return Message(
+        _I8.unpack_from(buffer, table + command)[0] if command else 0,
+        _XY.unpack_from(buffer, table + core) if core else None,
+        _U64.unpack_from(buffer, table + address)[0] if address else 0,
+        _U32.unpack_from(buffer, table + size)[0] if size else 0,
+        _vector(buffer, table + data) if data else b"",
+    )
 
 
 def _at(kind: Struct, buffer: bytes, position: int) -> int:
@@ -293,41 +287,53 @@ class Device:
         if self.recorder is not None:
             self.recorder.act(WRITE, self.chip.round, core, address, bytes(data))
         if self.failure is not None and address in _DEBUGGERS:
-            self._adopt(core)
+            where = self.failure.where if isinstance(self.failure, Assert) else None
+            if where is not None and where.tile == core:
+                self.failure = None
 
     def read(self, core: XY, address: int, size: int) -> bytes:
         """`size` bytes, after the chip had its rounds; any BhemuError when it stops with one."""
         if size > _SMALL:
             files.check_limit("MESSAGE_BYTES", size, "bytes to read")
         if self.failure is None and self._ended not in _STANDS:
-            self._run()
+            try:
+                stop = self.chip.run("polling", rounds=self._rounds, resume=True)
+            except BhemuError as error:
+                self.failure = error
+                self.look(_tile(error), error)
+                self.on_failure(error, _tile(error))
+                if not isinstance(error, Assert):
+                    raise
+                self.report(error)
+            else:
+                self._ended = stop.reason
+            finally:
+                self._tell_of_memory(self._host_memory())
         else:
-            self._check_wait(core, address)
+            # NoProgress for a host that reads one place again and again, where nothing can change
+            self._looks[core, address] += 1
+            looks = self._looks[core, address]
+            if self.failure is not None and looks > _LOOKS:
+                raise NoProgress(
+                    f"the chip has stopped: {address:#x} of ({core[0]},{core[1]}) will not change",
+                    rule="STOPPED",
+                    hint="start the host again",
+                )
+            if self._ended == "polling" and looks > _WAITS:
+                self._looks.clear()
+                # The error of a host that waits in vain, told once until it writes again
+                if self._told is None:
+                    self.look(core, None)
+                    self._told = self.chip.standstill(core)
+                    self.on_failure(self._told, core)
+                raise copy.copy(self._told)
+            if self._refused is not None and looks > _WAITS:
+                self._looks.clear()
+                raise NoProgress(f"the host waits; {self._refused}", rule="REFUSED")
         data = self.chip.read(*core, address, size)
         if self.recorder is not None:
             self.recorder.act(READ, self.chip.round, core, address, data)
         return data
-
-    def _adopt(self, core: XY) -> None:
-        """A debugger uses the tile: a core that stood on ebreak is halted there, and no error."""
-        where = self.failure.where if isinstance(self.failure, Assert) else None
-        if where is not None and where.tile == core:
-            self.failure = None
-
-    def _run(self) -> None:
-        try:
-            stop = self.chip.run("polling", rounds=self._rounds, resume=True)
-        except BhemuError as error:
-            self.failure = error
-            self.look(_tile(error), error)
-            self.on_failure(error, _tile(error))
-            if not isinstance(error, Assert):
-                raise
-            self.report(error)
-        else:
-            self._ended = stop.reason
-        finally:
-            self._tell_of_memory(self._host_memory())
 
     def silent(self) -> None:
         """The host has said nothing for a while: report if its memory is what comes next."""
@@ -357,31 +363,6 @@ class Device:
             self._told_of_memory = True
             self.look(_tile(found), found)
             self.report(found)
-
-    def _check_wait(self, core: XY, address: int) -> None:
-        """NoProgress for a host that reads one place again and again, where nothing can change."""
-        self._looks[core, address] += 1
-        looks = self._looks[core, address]
-        if self.failure is not None and looks > _LOOKS:
-            raise NoProgress(
-                f"the chip has stopped: {address:#x} of ({core[0]},{core[1]}) will not change",
-                rule="STOPPED",
-                hint="start the host again",
-            )
-        if self._ended == "polling" and looks > _WAITS:
-            self._looks.clear()
-            raise self._standstill(core)
-        if self._refused is not None and looks > _WAITS:
-            self._looks.clear()
-            raise NoProgress(f"the host waits; {self._refused}", rule="REFUSED")
-
-    def _standstill(self, core: XY) -> NoProgress:
-        """The error of a host that waits in vain, told once until it writes again."""
-        if self._told is None:
-            self.look(core, None)
-            self._told = self.chip.standstill(core)
-            self.on_failure(self._told, core)
-        return copy.copy(self._told)
 
     def deassert_reset(self, core: XY) -> None:
         """UMD says all of Tensix; hosts mean BRISC, whose firmware releases the other cores."""
