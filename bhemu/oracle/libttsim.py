@@ -235,7 +235,20 @@ def _fork(path: Path, job: Job, size: int, seconds: float) -> Outcome:
             warnings.simplefilter("ignore", DeprecationWarning)
             child = os.fork()
         if child == 0:
-            _child(path, job, shared, log.fileno())
+            # Never returns; the library prints to file descriptor 1
+            ended = _EXIT_FOREIGN
+            try:
+                os.dup2(log.fileno(), 1)
+                signal.signal(signal.SIGINT, signal.SIG_DFL)
+                simulator = Simulator(path)
+                if simulator.device != _BLACKHOLE:
+                    os.write(1, f"its device is {simulator.device:#010x}".encode())
+                else:
+                    ended = _do(simulator, job, shared)
+            except Exception as problem:  # told in the parent, which sees nothing else of this
+                os.write(1, str(problem).encode())
+            finally:
+                os._exit(ended)
         code = _wait(child, seconds)
         log.seek(0)
         text = log.read(1 << 16).decode(errors="replace").strip()
@@ -283,23 +296,6 @@ def _end(child: int) -> None:
     os.waitpid(child, 0)
 
 
-def _child(path: Path, job: Job, shared: mmap.mmap, log: int) -> None:
-    """Never returns; the library prints to file descriptor 1."""
-    code = _EXIT_FOREIGN
-    try:
-        os.dup2(log, 1)
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-        simulator = Simulator(path)
-        if simulator.device != _BLACKHOLE:
-            os.write(1, f"its device is {simulator.device:#010x}".encode())
-        else:
-            code = _do(simulator, job, shared)
-    except Exception as problem:  # told in the parent, which sees nothing else of this process
-        os.write(1, str(problem).encode())
-    finally:
-        os._exit(code)
-
-
 def _do(simulator: Simulator, job: Job, shared: mmap.mmap) -> int:
     data = job(simulator)
     if data is None:
@@ -311,7 +307,18 @@ def _do(simulator: Simulator, job: Job, shared: mmap.mmap) -> int:
 
 def _run(simulator: Simulator, case: Case, clocks: int) -> bytes | None:
     simulator.write(0, case.image)
-    _set_starts(simulator, case)
+    triscs = 0
+    for i, register in enumerate(RESET_PCS):
+        core = CORE_NAMES[i + 1]
+        pc = case.starts.get(core, case.held.get(core))
+        if pc is None:
+            continue
+        simulator.store(register, pc)
+        if i < 3:
+            triscs |= 1 << i
+        else:
+            simulator.store("NCRISC_RESET_PC_OVERRIDE", 1)
+    simulator.store("TRISC_RESET_PC_OVERRIDE", triscs)
     held = SOFT_RESET_ALL
     for core in case.starts:
         held &= ~(1 << SOFT_RESET_BITS[CORE_NAMES.index(core)])
@@ -336,21 +343,6 @@ def _run(simulator: Simulator, case: Case, clocks: int) -> bytes | None:
     return simulator.read(0, L1_SIZE)
 
 
-def _set_starts(simulator: Simulator, case: Case) -> None:
-    triscs = 0
-    for i, register in enumerate(RESET_PCS):
-        core = CORE_NAMES[i + 1]
-        pc = case.starts.get(core, case.held.get(core))
-        if pc is None:
-            continue
-        simulator.store(register, pc)
-        if i < 3:
-            triscs |= 1 << i
-        else:
-            simulator.store("NCRISC_RESET_PC_OVERRIDE", 1)
-    simulator.store("TRISC_RESET_PC_OVERRIDE", triscs)
-
-
 # Runs a case on both models and compares L1.
 #
 # A verdict is one of
@@ -360,8 +352,6 @@ def _set_starts(simulator: Simulator, case: Case) -> None:
 # * "no second opinion": ttsim has not done (Unsupported, Unimplemented, ...) what bhemu models;
 # * "different": L1 differs, or one of them refuses what the other runs, or never ends.
 
-
-# Runs cases on bhemu, with the same outcomes as libttsim.py.
 
 MOST_LEFT = 10_000_000  # clock units: far more than what FIFOs, MOPs and REPLAYs can hold
 

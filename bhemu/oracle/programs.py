@@ -121,7 +121,16 @@ def compare_program(library: Library, program: Program, *, seconds: float = 60.0
                 f"{spec.origin}: {address:#x} is not an address of L1; only values in L1 can be set"
                 " on both models"
             )
-    starts, held = _starts(tile)
+    # Start addresses of the released cores, and of those that another core releases
+    starts: dict[str, int] = {}
+    held: dict[str, int] = {}
+    for index, name in enumerate(CORE_NAMES):
+        register = _RESET_PC.get(name)
+        pc = 0 if register is None else tile.read32(REGISTERS[register])
+        if tile.state.core_state[index] != RESET:
+            starts[name] = pc
+        elif pc:
+            held[name] = pc
     until = [(address, value) for _, address, value in tile.loop.end.words]
     ours = outcome(tile, tile.run, _KINDS)
     goal = tile.read(0, L1_SIZE) if not until else b""
@@ -133,18 +142,6 @@ def compare_program(library: Library, program: Program, *, seconds: float = 60.0
     if pair.verdict != EQUAL:
         lines += describe(pair, case.place)
     return Verdict(program.name, pair, pair.verdict, tuple(lines))
-
-
-def _starts(tile: Tile) -> tuple[dict[str, int], dict[str, int]]:
-    """Start addresses of the released cores, and of those that another core releases."""
-    released: dict[str, int] = {}
-    held: dict[str, int] = {}
-    for index, name in enumerate(CORE_NAMES):
-        register = _RESET_PC.get(name)
-        pc = 0 if register is None else tile.read32(REGISTERS[register])
-        which = held if tile.state.core_state[index] == RESET else released
-        which[name] = pc
-    return released, {name: pc for name, pc in held.items() if pc}
 
 
 def _output_lines(program: Program, case: Case, pair: Pair) -> list[str]:
@@ -198,7 +195,8 @@ def compare_chip(library: Library, program: Program) -> Verdict:
     job = _Job(program, chip)
     ours = _ours(chip, program, tiles)
     seconds = program.run.timeout_s or _SECONDS
-    theirs = library.do(job, _size(program, tiles), seconds=max(seconds, _SECONDS))
+    outputs = sum(_padded(spec.size) for spec in program.outputs if spec.dram)
+    theirs = library.do(job, outputs + len(tiles) * L1_SIZE, seconds=max(seconds, _SECONDS))
     pair = Pair(bhemu=ours, ttsim=theirs)
     lines: list[str] = []
     if pair.verdict != EQUAL:
@@ -208,11 +206,6 @@ def compare_chip(library: Library, program: Program) -> Verdict:
 
 
 # What is compared: outputs in DRAM, then L1 of each tile, in order
-
-
-def _size(program: Program, tiles: Sequence[XY]) -> int:
-    outputs = sum(_padded(spec.size) for spec in program.outputs if spec.dram)
-    return outputs + len(tiles) * L1_SIZE
 
 
 def _padded(size: int) -> int:
@@ -243,9 +236,6 @@ def _chip_output_lines(program: Program, tiles: Sequence[XY], pair: Pair) -> lis
     return lines
 
 
-# bhemu
-
-
 def _ours(chip: Chip, program: Program, tiles: Sequence[XY]) -> Outcome:
     begin = time.process_time()
     try:
@@ -260,9 +250,6 @@ def _ours(chip: Chip, program: Program, tiles: Sequence[XY]) -> Outcome:
     parts = [chip.output(s)[1].ljust(_padded(s.size), b"\0") for s in program.outputs if s.dram]
     parts += [chip.tile[xy].read(0, L1_SIZE) for xy in tiles]
     return Outcome("done", np.frombuffer(b"".join(parts), np.uint8), seconds=seconds)
-
-
-# ttsim
 
 
 class _Job:
@@ -291,7 +278,15 @@ class _Job:
             for before in self._before:
                 before.put(tiles[before.xy])
         else:
-            self._boot(simulator, tiles)
+            assert self._firmware is not None
+            grid, elfs = Grid.of(self._program.chip), ElfCache()
+
+            kernels.boot(
+                [cast(Tile, t) for t in tiles.values()], self._firmware, grid, waiter(simulator)
+            )
+            for part in self._program.placed():
+                for xy in part.at:
+                    self._place(tiles[xy], part, elfs)
         for place, data in self._inputs:
             place.write(data, lambda b, at, d: simulator.write(at, d, coordinates.dram(b, 0)))
         begin = time.process_time()
@@ -305,26 +300,6 @@ class _Job:
             return None
         simulator.seconds = time.process_time() - begin
         simulator.clock(_SETTLE)
-        return self._memory(simulator)
-
-    def _boot(self, simulator: Simulator, tiles: dict[XY, SimulatedTile]) -> None:
-        assert self._firmware is not None
-        grid, elfs = Grid.of(self._program.chip), ElfCache()
-
-        kernels.boot(
-            [cast(Tile, t) for t in tiles.values()], self._firmware, grid, waiter(simulator)
-        )
-        for part in self._program.placed():
-            for xy in part.at:
-                self._place(tiles[xy], part, elfs)
-
-    def _place(self, tile: SimulatedTile, part: TileSpec, elfs: ElfCache) -> None:
-        assert self._firmware is not None
-        kernels.place_kernels(cast(Tile, tile), self._firmware, part, elfs)
-        if part.sets:
-            raise InputError(f"{part.sets[0].origin}: values cannot be put on ttsim here")
-
-    def _memory(self, simulator: Simulator) -> bytes:
         parts = []
         for spec in self._program.outputs:
             if spec.dram is not None:
@@ -333,6 +308,12 @@ class _Job:
                 )
                 parts.append(data.ljust(_padded(spec.size), b"\0"))
         return b"".join([*parts, *(simulator.read(0, L1_SIZE, xy) for xy in self._tiles)])
+
+    def _place(self, tile: SimulatedTile, part: TileSpec, elfs: ElfCache) -> None:
+        assert self._firmware is not None
+        kernels.place_kernels(cast(Tile, tile), self._firmware, part, elfs)
+        if part.sets:
+            raise InputError(f"{part.sets[0].origin}: values cannot be put on ttsim here")
 
 
 def waiter(simulator: Simulator) -> kernels.Wait:

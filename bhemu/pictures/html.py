@@ -79,9 +79,6 @@ def page(title: str, body: str, style: str = "", script: str = "") -> bytes:
     ).encode()
 
 
-# Pages of HTML about what was executed: a list of sources, and each source with its counts.
-
-
 _HEADS = ("lines", "executed", "branch outcomes", "executed", "functions", "executed")
 
 

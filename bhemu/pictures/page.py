@@ -45,20 +45,16 @@ def section(spec: OutputSpec, data: bytes) -> str:
     if bad.any():
         head += '<p class="quiet">a point per element, red where it differs'
         head += f"{'; beside it its tiles, the redder the more do' if grid else ''}</p>"
-    return f'{head}<div class="heat">{_image(spec.name, _shares(flat, _MOST_POINTS))}{grid}</div>'
-
-
-def _shares(bad: npt.NDArray[np.bool_], most: int) -> _Share:
-    """The share of elements that differ, in at most `most` x `most` rectangles."""
-    shares = bad.astype(np.float64)
+    # The share of elements that differ, in at most `most` x `most` rectangles
+    shares = flat.astype(np.float64)
     for axis in (0, 1):
-        block = -(-shares.shape[axis] // most)
+        block = -(-shares.shape[axis] // _MOST_POINTS)
         if block > 1:
             edges = np.arange(0, shares.shape[axis], block)
             count = np.diff(np.append(edges, shares.shape[axis]))
             shares = np.add.reduceat(shares, edges, axis=axis)
             shares = shares / (count[:, None] if axis == 0 else count)
-    return shares
+    return f'{head}<div class="heat">{_image(spec.name, shares)}{grid}</div>'
 
 
 def _image(name: str, shares: _Share) -> str:
@@ -111,8 +107,6 @@ def _grid(spec: OutputSpec, bad: npt.NDArray[np.bool_]) -> str:
     size = f'width="{columns * side}" height="{rows * side}"'
     return f'<svg class="tiles" {size} role="img" aria-label="tiles">{cells}</svg>'
 
-
-# What cores, threads and NoC interfaces did over the time of a run, as a picture.
 
 _TIMELINE_WIDTH, _LEFT, _ROW, _TOP = 1200, 70, 18, 20
 _TICKS = 8
@@ -211,22 +205,13 @@ def waits_picture(graph: dict[str, Any]) -> str:
         return ""
     shown = [e for e in edges if {e.waiter, e.giver} <= {*names}]
     lines = {one["who"]: _line(one.get("where") or {}) for one in waiters}
-    return _drawn({name: (states[name], lines.get(name, "")) for name in names}, shown, ring)
-
-
-def _line(where: dict[str, Any]) -> str:
-    """The line of source where it waits: that of the code which called what was inlined."""
-    at = where["inlined"][-1] if where.get("inlined") else where
-    return f"{at['file']}:{at['line']}" if at.get("file") else ""
-
-
-def _drawn(names: dict[str, tuple[str, str]], edges: list[_Edge], ring: list[str]) -> str:
-    """`names`: of each box its state and line of source."""
-    n = len(names)
+    # Of each box its state and line of source
+    boxes = {name: (states[name], lines.get(name, "")) for name in names}
+    n = len(boxes)
     texts = {
         name: [("name", name), *(("state", row) for row in textwrap.wrap(state, _LETTERS))]
         + [("line", line)] * bool(line)
-        for name, (state, line) in names.items()
+        for name, (state, line) in boxes.items()
     }
     tall = _ROW * (max(map(len, texts.values())) + 1)
     radius = 0.0 if n == 1 else max(1.5 * _WAITS_WIDTH * n / (2 * math.pi), 150.0)
@@ -237,9 +222,9 @@ def _drawn(names: dict[str, tuple[str, str]], edges: list[_Edge], ring: list[str
             width / 2 + radius * math.sin(i * turn),
             height / 2 - 0.7 * radius * math.cos(i * turn),
         )
-        for i, name in enumerate(names)
+        for i, name in enumerate(boxes)
     }
-    parts = [_edge(edge, middle[edge.waiter], middle[edge.giver], tall) for edge in edges]
+    parts = [_edge(edge, middle[edge.waiter], middle[edge.giver], tall) for edge in shown]
     parts += [_box(rows, middle[name], tall, name in ring) for name, rows in texts.items()]
     view = f'viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" height="{height:.0f}"'
     return (
@@ -248,6 +233,12 @@ def _drawn(names: dict[str, tuple[str, str]], edges: list[_Edge], ring: list[str
         ' orient="auto"><path d="M0 0L8 4L0 8z" fill="context-stroke"/></marker></defs>'
         f"{''.join(parts)}</svg>"
     )
+
+
+def _line(where: dict[str, Any]) -> str:
+    """The line of source where it waits: that of the code which called what was inlined."""
+    at = where["inlined"][-1] if where.get("inlined") else where
+    return f"{at['file']}:{at['line']}" if at.get("file") else ""
 
 
 def _box(rows: Sequence[tuple[str, str]], at: tuple[float, float], tall: float, ring: bool) -> str:
@@ -312,7 +303,12 @@ def page(
     }
     first = next(iter(sources))
     shown = _named_first(launched, error, findings)
-    body = [_ended(launched, recording, error)]
+    stop = recording.stop
+    ended = "" if stop is None else _ENDED.get(stop.reason, stop.reason)
+    ended = ended if error is None else error.message
+    kind = "bad" if error is not None else ""
+    head = f'<p id="ended" class="{kind}">ended: {html.text(ended)}</p>'
+    body = [head + html.quietly(f"clock {launched.clock}")]
     if not findings:
         body.append("<p>Nothing is wrong with this run: it ended, and no output differs.</p>")
     told = "".join(_finding(one, sources, first) for one in findings[:1])
@@ -367,15 +363,6 @@ def _named_first(
         *dict.fromkeys(xy for xy in named if xy in there),
         *(xy for xy in there if xy not in named),
     ]
-
-
-def _ended(launched: Launched, recording: Recording, error: BhemuError | None) -> str:
-    stop = recording.stop
-    ended = "" if stop is None else _ENDED.get(stop.reason, stop.reason)
-    ended = ended if error is None else error.message
-    kind = "bad" if error is not None else ""
-    head = f'<p id="ended" class="{kind}">ended: {html.text(ended)}</p>'
-    return head + html.quietly(f"clock {launched.clock}")
 
 
 def _counts(launched: Launched, shown: Sequence[XY]) -> str:

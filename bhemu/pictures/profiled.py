@@ -102,20 +102,7 @@ def _tile(xy: XY, timeline: Timeline, sent: Sequence[Request], pid: int) -> Iter
         if change.by:
             yield from _arrow("semaphore", f"{pid}.s{number}", pid, (change.by, change.clock),
                               (span.agent, span.end))  # fmt: skip
-    yield from _noc(sent, pid)
-
-
-def _arrow(
-    name: str, number: str, pid: int, start: tuple[str, int], end: tuple[str, int]
-) -> Iterator[Event]:
-    """An arrow from the span of an agent at a clock to the span that ends at another."""
-    for phase, (agent, clock) in (("s", start), ("f", end)):
-        event = {"ph": phase, "name": name, "cat": name, "id": number, "pid": pid, "ts": clock}
-        yield {**event, "tid": _LANE[agent], **({"bp": "e"} if phase == "f" else {})}
-
-
-def _noc(sent: Sequence[Request], pid: int) -> Iterator[Event]:
-    """Requests as spans that may overlap, with arrows, and how many are under way on each NoC."""
+    # Requests as spans that may overlap, with arrows, and how many are under way on each NoC
     steps: list[tuple[int, int, int]] = []
     for number, one in enumerate(sent):
         event = {"name": one.what, "cat": "noc", "id": f"{pid}.{number}", "pid": pid}
@@ -135,7 +122,14 @@ def _noc(sent: Sequence[Request], pid: int) -> Iterator[Event]:
                "args": {"value": under_way[noc]}}  # fmt: skip
 
 
-# The page
+def _arrow(
+    name: str, number: str, pid: int, start: tuple[str, int], end: tuple[str, int]
+) -> Iterator[Event]:
+    """An arrow from the span of an agent at a clock to the span that ends at another."""
+    for phase, (agent, clock) in (("s", start), ("f", end)):
+        event = {"ph": phase, "name": name, "cat": name, "id": number, "pid": pid, "ts": clock}
+        yield {**event, "tid": _LANE[agent], **({"bp": "e"} if phase == "f" else {})}
+
 
 _WIDTH, _LEFT, _ROW, _TOP = 1200, 90, 18, 20
 _STEPS = 600  # pieces of time in which a lane is shown
@@ -154,6 +148,14 @@ def page(profiled: Profiled) -> bytes:
     report = profiled.profile.as_dict()
     of_words = ", ".join(f"{name} {n}" for name, n in report["sources"].items())
     estimates = ", ".join(f"{name} ({n})" for name, n in report["estimates"].items()) or "none"
+    heads = ("tile", "agent", "works", "share", "figures", "waits most for", "cycles")
+    rows = []
+    for one in (*report["agents"], *report["units"]):
+        longest = max(one["waiting"], key=one["waiting"].__getitem__, default="")
+        share = f"{100 * one['busy'] / max(report['cycles'], 1):.0f} %"
+        wait = (longest, one["waiting"].get(longest))
+        tile = "({},{})".format(*one["tile"])
+        rows.append((tile, one["name"], one["busy"], share, one["source"], *wait))
     body = [
         f'<p id="cycles">{report["cycles"]} cycles in modelled time; works most:'
         f" {html.text(report['bound'])}</p>",
@@ -162,7 +164,7 @@ def page(profiled: Profiled) -> bytes:
             f"not modelled: {report['not_modelled']}",
             *(["the timeline holds the first events only"] if profiled.cut else []),
         ),
-        "<h2>Cores, threads and units</h2>", _agents(report),
+        "<h2>Cores, threads and units</h2>", html.scrolled(html.table(heads, rows, "agents")),
         f'<h2>Source lines</h2><p>{_KEY}</p><div class="over">{_flame(profiled)}</div>',
         f"<h2>Over time</h2><p>{_KEY} what a core works holds its polling and short waits for"
         " values</p>",
@@ -176,18 +178,6 @@ def page(profiled: Profiled) -> bytes:
     if moved := [*report["noc"], *report["dram"]]:
         body += ["<h2>Transfers</h2>", _transfers(moved)]
     return html.page(f"bhemu profile: {profiled.name}", "".join(body), "profile")
-
-
-def _agents(report: dict[str, Any]) -> str:
-    heads = ("tile", "agent", "works", "share", "figures", "waits most for", "cycles")
-    rows = []
-    for one in (*report["agents"], *report["units"]):
-        longest = max(one["waiting"], key=one["waiting"].__getitem__, default="")
-        share = f"{100 * one['busy'] / max(report['cycles'], 1):.0f} %"
-        wait = (longest, one["waiting"].get(longest))
-        tile = "({},{})".format(*one["tile"])
-        rows.append((tile, one["name"], one["busy"], share, one["source"], *wait))
-    return html.scrolled(html.table(heads, rows, "agents"))
 
 
 def _operations(operations: Sequence[Operation]) -> str:
@@ -317,7 +307,22 @@ def _timeline(timeline: Timeline) -> str:
     first = min((span.begin for span in timeline.spans), default=0)
     step = max((timeline.until - first) / _STEPS, 1)
     scale = (_WIDTH - _LEFT) / max(timeline.until - first, 1) * step
-    lanes = _pieces(timeline, first, step)
+    # Of each lane, by piece of time: its share of work and of waits, and what for at last
+    lanes: _Pieces = defaultdict(dict)
+    for span in timeline.spans:
+        last = int((span.end - first) / step)
+        for piece in range(int((span.begin - first) / step), last + 1):
+            low, high = first + piece * step, first + (piece + 1) * step
+            part = (min(span.end, high) - max(span.begin, low)) / step
+            if part <= 0:
+                continue
+            works, waits, text = lanes[span.agent].get(piece, (0.0, 0.0, ""))
+            if span.waits_for:
+                text = f"waits for {span.waits_for}"
+                waits = min(waits + part, 1.0)
+            else:
+                works, text = min(works + part, 1.0), text or span.text
+            lanes[span.agent][piece] = works, waits, text
     parts = []
     for row, lane in enumerate(name for name in _LANE if name in lanes):
         y = _TOP + row * _ROW
@@ -342,26 +347,6 @@ def _timeline(timeline: Timeline) -> str:
 
 
 _Pieces = dict[str, dict[int, tuple[float, float, str]]]
-
-
-def _pieces(timeline: Timeline, first: int, step: float) -> _Pieces:
-    """Of each lane, by piece of time: its share of work and of waits, and what for at last."""
-    lanes: _Pieces = defaultdict(dict)
-    for span in timeline.spans:
-        last = int((span.end - first) / step)
-        for piece in range(int((span.begin - first) / step), last + 1):
-            low, high = first + piece * step, first + (piece + 1) * step
-            part = (min(span.end, high) - max(span.begin, low)) / step
-            if part <= 0:
-                continue
-            works, waits, text = lanes[span.agent].get(piece, (0.0, 0.0, ""))
-            if span.waits_for:
-                text = f"waits for {span.waits_for}"
-                waits = min(waits + part, 1.0)
-            else:
-                works, text = min(works + part, 1.0), text or span.text
-            lanes[span.agent][piece] = works, waits, text
-    return lanes
 
 
 def _joined(

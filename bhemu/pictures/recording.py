@@ -117,11 +117,8 @@ class Recorder:
         self._functions: dict[tuple[XY, int, int], str] = {}
         self.recording = Recording()
         if words:
-            for tile in self._tiles():
+            for tile in self._launched.tiles:
                 tile.state.trace[0] = WORDS_AND_STORES
-
-    def _tiles(self) -> tuple[Tile, ...]:
-        return self._launched.tiles
 
     def run(self) -> Recording:
         """The whole run; its error, if it has one, is in the recording."""
@@ -132,7 +129,12 @@ class Recorder:
         self._look()
         try:
             while True:
-                found.stop = stop = self._piece(period, began)
+                piece, timeout = period, spec.timeout_s
+                if spec.limit is not None:
+                    piece = max(min(period, spec.limit - self._launched.clock), 1)
+                if timeout is not None:
+                    timeout = max(timeout - (time.monotonic() - began), 0.001)
+                found.stop = stop = self._launched.machine.run(limit=piece, timeout_s=timeout)
                 loop.continues_last_run = True
                 self._look()
                 over = spec.limit is not None and self._launched.clock >= spec.limit
@@ -141,7 +143,11 @@ class Recorder:
                     break
                 if len(found.clocks) > MOST:
                     period *= 2
-                    self._thin_out()
+                    keep = range(0, len(found.clocks), 2)
+                    for xy, looks in found.seen.items():
+                        late = len(found.clocks) - len(looks)
+                        found.seen[xy] = [looks[i - late] for i in keep if i >= late]
+                    found.clocks = [found.clocks[i] for i in keep]
         except BhemuError as error:
             found.error = error
             self._look()
@@ -150,27 +156,10 @@ class Recorder:
             self._take_words()
         return found
 
-    def _piece(self, period: int, began: float) -> Stop:
-        spec = self._launched.program.run
-        if spec.limit is not None:
-            period = max(min(period, spec.limit - self._launched.clock), 1)
-        timeout = spec.timeout_s
-        if timeout is not None:
-            timeout = max(timeout - (time.monotonic() - began), 0.001)
-        return self._launched.machine.run(limit=period, timeout_s=timeout)
-
-    def _thin_out(self) -> None:
-        found = self.recording
-        keep = range(0, len(found.clocks), 2)
-        for xy, looks in found.seen.items():
-            late = len(found.clocks) - len(looks)
-            found.seen[xy] = [looks[i - late] for i in keep if i >= late]
-        found.clocks = [found.clocks[i] for i in keep]
-
     def _look(self) -> None:
         found = self.recording
         found.clocks.append(self._launched.clock)
-        for tile in self._tiles():
+        for tile in self._launched.tiles:
             found.seen.setdefault(tile.xy, []).append(self._observe(tile))
         if self._words:
             self._take_words()
@@ -206,7 +195,7 @@ class Recorder:
 
     def _take_words(self) -> None:
         found = self.recording
-        for tile in self._tiles() if self._words else ():
+        for tile in self._launched.tiles if self._words else ():
             found.places.setdefault(tile.xy, Places(tile))
             tile.drain_log()
             taken = found.words.setdefault(tile.xy, [])
@@ -225,7 +214,6 @@ class Recorder:
 # between two looks at the run is as exact as the looks are close.
 
 Event = dict[str, Any]
-MOST_WORDS = 1_000_000  # words and stores
 _NOC = LANES.index("NoC") + 1
 _COMMAND = "NOC_CMD_CTRL"  # the store to it sends a request
 

@@ -114,7 +114,23 @@ def sweep(
         chosen = load_sweep(what, allow_outside=allow_outside)
     else:
         several = [what] if isinstance(what, str | Path) else list(what)
-        chosen = _sweep_of(several, parameters or {}, choose, count, seed, compare, templates)
+        # The sweep that the arguments describe; paths start from the working folder
+        parameters = parameters or {}
+        given = {"in" if name == "in_" else name: texts for name, texts in templates.items()}
+        for name in given.keys() - TEMPLATES.keys():
+            near = arguments.did_you_mean(name, TEMPLATES)
+            raise InputError(f"sweep takes no {name}", hint=near or ", ".join(TEMPLATES))
+        arguments.choice("choose", choose, {name: name for name in CHOICES})
+        texts: dict[str, tuple[str, ...]] = {}
+        for name in TEMPLATES:
+            own = given.get(name, ())
+            texts[name] = (own,) if isinstance(own, str) else tuple(own)
+        values: dict[str, Sequence[Scalar]] = {
+            name: [each] if isinstance(each, str | int | float) else each
+            for name, each in parameters.items()
+        }
+        parts = tuple(Part(str(program), values, texts) for program in several)
+        chosen = Sweep("sweep", Path(), parts, choose, count, seed, compare)
         check(chosen)
     if resume and out is None:
         raise InputError("resume goes with out, the folder of the results")
@@ -131,33 +147,6 @@ def _is_sweep(source: str | Path) -> bool:
     return (path.suffix == ".toml" and path.name != "PROGRAM.toml") or (
         folder and (path / "SWEEP.toml").exists() and not (path / "PROGRAM.toml").exists()
     )
-
-
-def _sweep_of(
-    programs: Sequence[str | Path],
-    parameters: Mapping[str, Values],
-    choose: str,
-    count: int | None,
-    seed: int,
-    compare: bool,
-    templates: Mapping[str, str | Sequence[str]],
-) -> Sweep:
-    """The sweep that the arguments describe; paths start from the working folder."""
-    given = {"in" if name == "in_" else name: texts for name, texts in templates.items()}
-    for name in given.keys() - TEMPLATES.keys():
-        near = arguments.did_you_mean(name, TEMPLATES)
-        raise InputError(f"sweep takes no {name}", hint=near or ", ".join(TEMPLATES))
-    arguments.choice("choose", choose, {name: name for name in CHOICES})
-    texts: dict[str, tuple[str, ...]] = {}
-    for name in TEMPLATES:
-        own = given.get(name, ())
-        texts[name] = (own,) if isinstance(own, str) else tuple(own)
-    values: dict[str, Sequence[Scalar]] = {
-        name: [each] if isinstance(each, str | int | float) else each
-        for name, each in parameters.items()
-    }
-    parts = tuple(Part(str(program), values, texts) for program in programs)
-    return Sweep("sweep", Path(), parts, choose, count, seed, compare)
 
 
 class _Kept:

@@ -15,7 +15,7 @@ from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExe
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from multiprocessing import forkserver, resource_tracker
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from bhemu import __version__, arguments
 from bhemu.errors import BhemuError, InputError, Internal
@@ -30,31 +30,6 @@ from bhemu.system.whole_file import Temporary
 AHEAD = 2  # tasks given out per worker: one it works on, one that waits
 TRIES = 3  # what has ended so many workers is given up
 _PATIENCE = 120  # seconds in which a scheduler that went away may come back
-
-
-class Pool(Protocol):
-    """An executor that can be had again after it has broken."""
-
-    store: str | None
-    refusals: tuple[type[Exception], ...]  # what its executor raises where it has broken
-
-    def start(self) -> Executor:
-        """A working executor."""
-
-    def again(self) -> Executor:
-        """Another one, after the last one has broken."""
-
-    def slots(self) -> int:
-        """How many chunks it works on at the same time."""
-
-    def silent(self) -> bool:
-        """Whether what was given out will never be answered, not even with an error."""
-
-    def stop(self) -> None:
-        """Drop it at once, with what it is doing."""
-
-    def close(self) -> None:
-        """Stop, and leave no process or file."""
 
 
 Item = TypeVar("Item")
@@ -86,7 +61,10 @@ def _sockets() -> Temporary:
 
 
 class Processes:
-    """Worker processes of this machine, made by a process that has imported the emulator."""
+    """Worker processes of this machine, made by a process that has imported the emulator.
+
+    refusals: what its executor raises where it has broken.
+    """
 
     refusals: tuple[type[Exception], ...] = (BrokenProcessPool,)
 
@@ -99,7 +77,7 @@ class Processes:
         self._before: set[int | None] = set()
 
     def start(self) -> Executor:
-        """New processes."""
+        """A working executor: of new processes."""
         _sockets()
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload([worker.__name__])
@@ -117,20 +95,20 @@ class Processes:
         return self._executor
 
     def again(self) -> Executor:
-        """New processes in place of those that are left."""
+        """Another executor, of new processes in place of those that are left."""
         self.stop()
         return self.start()
 
     def slots(self) -> int:
-        """One chunk each."""
+        """How many chunks it works on at the same time: one each."""
         return self._workers
 
     def silent(self) -> bool:
-        """Never: the death of a process is an error."""
+        """Whether what was given out will never be answered: the death of a process is an error."""
         return False
 
     def stop(self) -> None:
-        """End the processes."""
+        """Drop it at once, with what it is doing: end the processes."""
         if self._executor is not None:
             answers = self._executor._result_queue  # shutdown forgets it
             self._executor.shutdown(wait=False, cancel_futures=True)
@@ -232,7 +210,9 @@ class Cluster:
         self.stop()
 
 
-# Calls of a function on worker processes, one for each item: all end, whatever workers do.
+Pool = Processes | Cluster
+"""An executor that can be had again after it has broken."""
+
 
 _WINDOW = 8  # items per worker that are begun at most before the first of them has been taken
 
@@ -344,23 +324,21 @@ class _Calls(Generic[Item, Result]):
             self._done[index] = Lost(problem) if problem is not None else future.result()
             self._all += 1
         if broken is not None or not done:
-            self._break(broken or TimeoutError(f"longer than {self._seconds} s"))
-
-    def _break(self, problem: BaseException) -> None:
-        """Begin again with new processes; what was under way goes alone, or is given up."""
-        self._breaks += 1
-        if not self._all and self._breaks >= TRIES:
-            raise Internal(f"no worker process ends its first call: {problem!r}") from problem
-        under_way = sorted(self._out.values())
-        self._stop()
-        for index in under_way:
-            self._tries[index] += 1
-            late = isinstance(problem, TimeoutError)
-            if len(under_way) == 1 and (late or self._tries[index] >= TRIES):
-                self._done[index] = Lost(problem)
-                self._all += 1
-            else:
-                self._again.append(index)
+            # Begin again with new processes; what was under way goes alone, or is given up
+            problem = broken or TimeoutError(f"longer than {self._seconds} s")
+            self._breaks += 1
+            if not self._all and self._breaks >= TRIES:
+                raise Internal(f"no worker process ends its first call: {problem!r}") from problem
+            under_way = sorted(self._out.values())
+            self._stop()
+            for index in under_way:
+                self._tries[index] += 1
+                late = isinstance(problem, TimeoutError)
+                if len(under_way) == 1 and (late or self._tries[index] >= TRIES):
+                    self._done[index] = Lost(problem)
+                    self._all += 1
+                else:
+                    self._again.append(index)
 
     def _stop(self) -> None:
         self.pool.stop()

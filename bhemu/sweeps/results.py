@@ -215,8 +215,6 @@ def folder_of(sweep: Sweep) -> Path:
     return sweep.folder / f"{Path(sweep.origin).stem}-results"
 
 
-# The results of a sweep as one HTML file: failures, a heat map over two parameters, all runs.
-
 _SCRIPT = Path(__file__).parents[1] / "data" / "sweep.js"
 _MOST = 2000  # rows of runs that are drawn at once
 _FAILED = "failed"

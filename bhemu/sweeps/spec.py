@@ -171,7 +171,8 @@ def check(sweep: Sweep) -> None:
     if (sweep.choose == "random") != (sweep.count is not None):
         raise InputError(f'{sweep.origin}: count goes with choose = "random", and with no other')
     for part in sweep.parts:
-        used = {name for texts in part.templates.values() for t in texts for name in names_in(t)}
+        texts = [text for several in part.templates.values() for text in several]
+        used = {name for text in texts for name in _PLACEHOLDER.findall(text)}
         known = (*part.parameters, *options())
         for name in used - part.parameters.keys():
             raise InputError(
@@ -205,11 +206,6 @@ def _check_parameter(origin: str, name: str, values: Sequence[Scalar]) -> None:
         raise InputError(f"{origin}: {twice!r} stands there twice")
     for value in values if name in options() else ():
         options()[name](origin, value)
-
-
-def names_in(template: str) -> list[str]:
-    """The parameters that a template names."""
-    return _PLACEHOLDER.findall(template)
 
 
 def filled(template: str, values: Mapping[str, Scalar]) -> str:
@@ -301,7 +297,21 @@ class Plan:
         self._put: set[str] = set()
         self._digests: dict[str, str] = {}
         self.columns = tuple(dict.fromkeys(name for p in sweep.parts for name in p.parameters))
-        self._check_count()
+        for part in self.sweep.parts:
+            lengths = {len(values) for values in part.parameters.values()} - {1}
+            if self.sweep.choose == "list" and len(lengths) > 1:
+                raise InputError(
+                    f'{self.sweep.origin}: choose = "list" wants parameters of one length,'
+                    f" not {' and '.join(map(str, sorted(lengths)))}",
+                )
+        total = sum(_size(self.sweep, part) for part in self.sweep.parts)
+        if self.sweep.count is not None:
+            if total > sys.maxsize:
+                raise InputError(f"{self.sweep.origin}: {total} runs are too many to choose from")
+            if total < self.sweep.count:
+                raise InputError(f"{self.sweep.origin}: count = {self.sweep.count} of {total} runs")
+            total = self.sweep.count
+        files.check_limit("SWEEP_RUNS", total, f"{self.sweep.origin}: runs")
         self.runs = tuple(self._numbered())
         # InputError for flags of the first run of each program that cannot be read
         seen = set()
@@ -337,23 +347,6 @@ class Plan:
             keep(Path(store) / name, self.blob(name))
         self._put |= needed
 
-    def _check_count(self) -> None:
-        for part in self.sweep.parts:
-            lengths = {len(values) for values in part.parameters.values()} - {1}
-            if self.sweep.choose == "list" and len(lengths) > 1:
-                raise InputError(
-                    f'{self.sweep.origin}: choose = "list" wants parameters of one length,'
-                    f" not {' and '.join(map(str, sorted(lengths)))}",
-                )
-        total = sum(_size(self.sweep, part) for part in self.sweep.parts)
-        if self.sweep.count is not None:
-            if total > sys.maxsize:
-                raise InputError(f"{self.sweep.origin}: {total} runs are too many to choose from")
-            if total < self.sweep.count:
-                raise InputError(f"{self.sweep.origin}: count = {self.sweep.count} of {total} runs")
-            total = self.sweep.count
-        files.check_limit("SWEEP_RUNS", total, f"{self.sweep.origin}: runs")
-
     def _numbered(self) -> Iterator[Run]:
         sizes = [_size(self.sweep, part) for part in self.sweep.parts]
         bases = [self._base(part) for part in self.sweep.parts]
@@ -366,7 +359,34 @@ class Plan:
                 index -= sizes[which]
                 which += 1
             part = self.sweep.parts[which]
-            yield self._run(number, part, bases[which], _point(self.sweep, part, index))
+            base = bases[which]
+            values = _point(self.sweep, part, index)
+            flags: dict[str, tuple[str, ...]] = {}
+            own: dict[str, str] = {}
+            given = {f: [filled(t, values) for t in texts] for f, texts in part.templates.items()}
+            for flag, texts in given.items():
+                if texts and flag not in ("set", "until"):
+                    texts = [self._rooted(flag, text, own) for text in texts]
+                flags[TEMPLATES[flag]] = tuple(texts)
+            how = {name: value for name, value in values.items() if name in options()}
+            job = Job(number, base[0], flags, how, own, self.sweep.compare)
+            held = [*own.values()]
+            known = [__version__, base[0], given, how, held, self.sweep.compare, values]
+            key = _digest(json.dumps(known).encode())
+            # The command that repeats a run
+            words = ["bhemu", "run", _relative_path(str(self.sweep.folder / part.program))]
+            for flag, name in TEMPLATES.items():
+                for text in job.flags[name]:
+                    for path in job.files:
+                        text = text.replace(path, _relative_path(path))
+                    words += [f"--{flag}", text]
+            for name, value in job.options.items():
+                words += [f"--{name}", str(value)]
+            if not job.compare:
+                words.append("--no-compare")
+            if not base[1].program.inside:
+                words.append("--allow-outside")
+            yield Run(key, part.program, values, job, shlex.join(words))
 
     def _base(self, part: Part) -> tuple[str, Base]:
         path = self.sweep.folder / part.program
@@ -395,23 +415,6 @@ class Plan:
             self.files[found] = path
         return found
 
-    def _run(
-        self, number: int, part: Part, base: tuple[str, Base], values: Mapping[str, Scalar]
-    ) -> Run:
-        flags: dict[str, tuple[str, ...]] = {}
-        own: dict[str, str] = {}
-        given = {f: [filled(t, values) for t in texts] for f, texts in part.templates.items()}
-        for flag, texts in given.items():
-            if texts and flag not in ("set", "until"):
-                texts = [self._rooted(flag, text, own) for text in texts]
-            flags[TEMPLATES[flag]] = tuple(texts)
-        how = {name: value for name, value in values.items() if name in options()}
-        job = Job(number, base[0], flags, how, own, self.sweep.compare)
-        held = [*own.values()]
-        known = [__version__, base[0], given, how, held, self.sweep.compare, values]
-        key = _digest(json.dumps(known).encode())
-        return Run(key, part.program, values, job, self._command(part, base[1], job))
-
     def _rooted(self, flag: str, text: str, own: dict[str, str]) -> str:
         """A flag whose file is named from the root, and noted in `own` with its digest."""
         core, name, rest = "", text, ""
@@ -426,22 +429,6 @@ class Plan:
             raise InputError(f"{self.sweep.origin}: --{flag} {text} leaves the folder of the sweep")
         own[str(path)] = self._digest_of(path)
         return f"{core}{path}{rest}"
-
-    def _command(self, part: Part, base: Base, job: Job) -> str:
-        """The command that repeats a run."""
-        words = ["bhemu", "run", _relative_path(str(self.sweep.folder / part.program))]
-        for flag, name in TEMPLATES.items():
-            for text in job.flags[name]:
-                for path in job.files:
-                    text = text.replace(path, _relative_path(path))
-                words += [f"--{flag}", text]
-        for name, value in job.options.items():
-            words += [f"--{name}", str(value)]
-        if not job.compare:
-            words.append("--no-compare")
-        if not base.program.inside:
-            words.append("--allow-outside")
-        return shlex.join(words)
 
 
 def _size(sweep: Sweep, part: Part) -> int:

@@ -23,7 +23,6 @@ from bhemu import __version__
 from bhemu.errors import BhemuError, Internal, NoProgress
 from bhemu.launch import Launched, RunResult
 from bhemu.machine.precompile import ElfCache
-from bhemu.machine.recorded_host import RecordedHost
 from bhemu.machine.sentences import RULES
 from bhemu.memmap import CORE_NAMES
 from bhemu.program.outputs import OutputResult, collect
@@ -126,7 +125,10 @@ class Worker:
         except Exception as problem:
             record |= _failed(Internal(f"{type(problem).__name__}: {problem}"))
         record["seconds"] = round(time.perf_counter() - started, 6)
-        return _renamed(record, {**moves, **own})
+        moves = {**moves, **own}
+        back = {new: old for old, new in moves.items()}
+        texts = {k: _replaced(v, back) for k, v in record.items() if isinstance(v, str)}
+        return {**record, **texts}
 
     def _finished(self, job: Job, program: Program, own: dict[str, str]) -> Record:
         """The record of a run that could be launched."""
@@ -141,7 +143,21 @@ class Worker:
         record = _failed(ended.error) if ended.error is not None else _compared(launched)
         if ended.stop is not None:
             record["stop"] = ended.stop.reason
-        record |= _counters(launched)
+        # Of all tiles: instructions retired by core, Tensix words executed by thread
+        tiles = launched.tiles
+        tolerated: dict[str, int] = {}
+        for tile in tiles:
+            for number, times in counted(tile.state).items():
+                if times:
+                    rule = RULES[number].rule
+                    tolerated[rule] = tolerated.get(rule, 0) + int(times)
+        record["clock"] = launched.clock
+        for index, name in enumerate(CORE_NAMES):
+            record[name] = sum(int(tile.state.retired[index]) for tile in tiles)
+        for t in range(3):
+            record[f"t{t}"] = sum(int(tile.state.executed[t]) for tile in tiles)
+        if tolerated:
+            record["tolerated"] = json.dumps(dict(sorted(tolerated.items())))
         return record | _findings(launched, str(checks), ended) if checks else record
 
 
@@ -172,13 +188,6 @@ def _replaced(text: str, moves: Mapping[str, str]) -> str:
     return text
 
 
-def _renamed(record: Record, moves: Mapping[str, str]) -> Record:
-    """With the names that the caller knows, where a text names a file of the store."""
-    back = {new: old for old, new in moves.items()}
-    texts = {k: _replaced(v, back) for k, v in record.items() if isinstance(v, str)}
-    return {**record, **texts}
-
-
 def _compared(launched: Launched) -> Record:
     """What came out: a digest of all outputs, and how they compare."""
     digest = hashlib.sha256()
@@ -195,18 +204,13 @@ def _compared(launched: Launched) -> Record:
     if results:
         found["digest"] = digest.hexdigest()[:32]
     found["outputs"] = [_described(result) for result in results]
-    if host is not None:  # of a session: what its host has read
-        found["outputs"].append(_read(host))
-    return found
-
-
-def _read(host: RecordedHost) -> Record:
-    """The reads of a session's host as an output: how many, how many differ, the first of these."""
-    told = host.as_dict()
-    wrong = told["differences"]
-    found: Record = {"name": told["name"], "total": host.reads, "differing": len(wrong)}
-    if wrong:
-        found["first"] = "at ({tile[0]},{tile[1]}) {at:#x}".format(**wrong[0])
+    if host is not None:  # of a session: what its host has read, as an output
+        told = host.as_dict()
+        wrong = told["differences"]
+        reads: Record = {"name": told["name"], "total": host.reads, "differing": len(wrong)}
+        if wrong:
+            reads["first"] = "at ({tile[0]},{tile[1]}) {at:#x}".format(**wrong[0])
+        found["outputs"].append(reads)
     return found
 
 
@@ -275,21 +279,3 @@ def _findings(launched: Launched, checks: str, ended: RunResult) -> Record:
         record |= {"outcome": FOUND, "exit_code": 1, "category": "Finding", "rule": first.check}
         record |= {"message": first.text, **_place(first.culprit)}
     return record
-
-
-def _counters(launched: Launched) -> Record:
-    """Of all tiles: instructions retired by core, Tensix words executed by thread."""
-    tiles = launched.tiles
-    tolerated: dict[str, int] = {}
-    for tile in tiles:
-        for number, times in counted(tile.state).items():
-            if times:
-                tolerated[RULES[number].rule] = tolerated.get(RULES[number].rule, 0) + int(times)
-    found: Record = {"clock": launched.clock}
-    for index, name in enumerate(CORE_NAMES):
-        found[name] = sum(int(tile.state.retired[index]) for tile in tiles)
-    for t in range(3):
-        found[f"t{t}"] = sum(int(tile.state.executed[t]) for tile in tiles)
-    if tolerated:
-        found["tolerated"] = json.dumps(dict(sorted(tolerated.items())))
-    return found
