@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from bhemu import memmap as mm
@@ -80,9 +81,8 @@ def first_stream(events: Sequence[Event], buffers: Collection[int]) -> int | Non
 
 
 class Wrong(NamedTuple):
-    """A wrong use of a buffer: the event that is wrong, a text, the advice."""
+    """What is wrong with an event, and the advice."""
 
-    by: Event
     text: str
     advice: str
 
@@ -92,24 +92,23 @@ class Buffer:
     """One circular buffer: its counts, the cores that count, the pages in use."""
 
     spec: BufferSpec
-    counts: dict[str, int] = field(default_factory=lambda: {"received": 0, "acked": 0})
+    counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("received", "acked"), 0))
     counters: dict[str, Event] = field(default_factory=dict)
     last: dict[str, Event] = field(default_factory=dict)  # by "reads", "writes"
     begun: dict[str, list[int]] = field(default_factory=dict)  # where each of them began
     owners: dict[str, set[str]] = field(default_factory=dict)  # who counts, in the whole run
-    filled: set[int] = field(default_factory=set)  # pages written since the last were announced
-    used: set[int] = field(default_factory=set)  # pages read since the last were given back
+    used: dict[str, set[int]] = field(default_factory=dict)  # pages since they were last counted
     skips: bool = True  # pages may be given back that nobody has read
+
+    @property
+    def end(self) -> int:
+        """The address after its last page."""
+        return self.spec.at + self.spec.size
 
     @property
     def held(self) -> int:
         """Pages that were announced and not given back."""
         return self.counts["received"] - self.counts["acked"]
-
-    @property
-    def producers(self) -> set[str]:
-        """The cores that announce pages."""
-        return self.owners.get("received", set())
 
     def state(self) -> str:
         """Its counts in words."""
@@ -121,93 +120,64 @@ class Buffer:
 
     def counted(self, event: Event) -> Iterator[Wrong]:
         """What is wrong with a change of a count."""
-        kind = event.kind
-        more, done = self._moved(event)
-        first = self.counters.setdefault(kind, event)
-        if first.who != event.who:
-            does = "announces pages of" if kind == "received" else "gives back pages of"
-            yield Wrong(
-                event,
-                f"{event.who} {does} buffer {self.spec.index}, as {first.who} does",
-                "a buffer has one producer and one consumer: open another buffer here",
-            )
-        elif kind == "received" and self.held > self.spec.pages:
-            yield Wrong(
-                event,
-                f"{event.who} announces more pages than there is room for: {self.state()}",
-                "wait for room, and announce as many pages as were waited for",
-            )
-        elif kind == "received" and 0 < done < more:
-            yield Wrong(
-                event,
-                f"{event.who} announces {more} pages at once, {done} of them written:"
-                f" {self.state()}",
-                "fill the others too, or announce as many pages as were filled",
-            )
-        elif kind == "acked" and self.held < 0:
-            yield Wrong(
-                event,
-                f"{event.who} gives back more pages than were there: {self.state()}",
-                "wait for pages, and give back as many as were waited for",
-            )
-        elif kind == "acked" and 0 < done < more and not self.skips:
-            yield Wrong(
-                event,
-                f"{event.who} gives back {more} pages at once, {done} of them read: {self.state()}",
-                "read the others too, or give back as many pages as were used",
-            )
-
-    def _moved(self, event: Event) -> tuple[int, int]:
-        """Change a count; by how much, and the number of pages written or read since."""
+        announces = event.kind == "received"
+        does, moved, verb = f"{event.who} gives back", "read", "reads"
+        if announces:
+            does, moved, verb = f"{event.who} announces", "written", "writes"
         more = event.low - self.counts[event.kind] & 0xFFFF
         self.counts[event.kind] += more
-        pages = self.filled if event.kind == "received" else self.used
-        done = len(pages)
-        pages.clear()
-        return more, done
+        done = len(self.used.pop(verb, ()))
+        first = self.counters.setdefault(event.kind, event)
+        if first.who != event.who:
+            text = f"{does} pages of buffer {self.spec.index}, as {first.who} does"
+            advice = "a buffer has one producer and one consumer: open another buffer here"
+            yield Wrong(text, advice)
+        elif announces and self.held > self.spec.pages:
+            text = f"{does} more pages than there is room for: {self.state()}"
+            yield Wrong(text, "wait for room, and announce as many pages as were waited for")
+        elif self.held < 0 and not announces:
+            text = f"{does} more pages than were there: {self.state()}"
+            yield Wrong(text, "wait for pages, and give back as many as were waited for")
+        elif 0 < done < more and (announces or not self.skips):
+            advice = "read the others too, or give back as many pages as were used"
+            if announces:
+                advice = "fill the others too, or announce as many pages as were filled"
+            yield Wrong(
+                f"{does} {more} pages at once, {done} of them {moved}: {self.state()}", advice
+            )
 
     def accessed(self, event: Event, *, elsewhere: bool) -> Iterator[Wrong]:
         """What is wrong with an access to its bytes, or right after them.
 
         elsewhere: another buffer or tensor holds them.
         """
-        spec, end = self.spec, self.spec.at + self.spec.size
-        owner = any(event.who in who for who in self.owners.values())
-        after = owner and end <= event.low < end + spec.page and not elsewhere
-        if (event.high <= spec.at or event.low >= end) and not after:
+        spec, verb, who = self.spec, event.kind, event.who
+        owner = any(who in of_kind for of_kind in self.owners.values())
+        after = owner and self.end <= event.low < self.end + spec.page and not elsewhere
+        if (event.high <= spec.at or event.low >= self.end) and not after:
             return
-        self.last[event.kind] = event
-        self.begun.setdefault(event.kind, []).append(event.low)
-        verb = event.kind
-        if event.low < spec.at or event.high > spec.at + spec.size:
-            yield Wrong(
-                event,
-                f"{event.who} {verb} {event.low:#x} to {event.high:#x}, past buffer {spec.index}"
-                f" ({spec.at:#x} to {spec.at + spec.size:#x})",
-                "let the pointer wrap at the end of the buffer",
-            )
+        self.last[verb] = event
+        self.begun.setdefault(verb, []).append(event.low)
+        if event.low < spec.at or event.high > self.end:
+            text = f"{who} {verb} {event.low:#x} to {event.high:#x}, past buffer {spec.index}"
+            text += f" ({spec.at:#x} to {self.end:#x})"
+            yield Wrong(text, "let the pointer wrap at the end of the buffer")
             return
         page = (event.low - spec.at) // spec.page
         there = {(self.counts["acked"] + k) % spec.pages for k in range(min(self.held, spec.pages))}
         touched = range(page, (event.high - 1 - spec.at) // spec.page + 1)
-        (self.filled if verb == "writes" else self.used).update(touched)
-        if verb == "writes" and page in there and event.who not in self.owners.get("acked", ()):
-            yield Wrong(
-                event,
-                f"{event.who} writes page {page}, which is not free: {self.state()}",
-                "wait for room before the page is written (cb_reserve_back)",
-            )
+        self.used.setdefault(verb, set()).update(touched)
+        if verb == "writes" and page in there and who not in self.owners.get("acked", ()):
+            text = f"{who} writes page {page}, which is not free: {self.state()}"
+            yield Wrong(text, "wait for room before the page is written (cb_reserve_back)")
         # A producer may use what it fills.
-        elif verb == "reads" and page not in there and event.who not in self.producers:
-            yield Wrong(
-                event,
-                f"{event.who} reads page {page}, which is not there: {self.state()}",
-                "wait for the page, and give it back only after its last use (cb_wait_front)",
-            )
+        elif verb == "reads" and page not in there and who not in self.owners.get("received", ()):
+            text = f"{who} reads page {page}, which is not there: {self.state()}"
+            advice = "wait for the page, and give it back only after its last use (cb_wait_front)"
+            yield Wrong(text, advice)
 
 
 _HEADERS = (".h", ".hpp", ".hh", ".inc")
-_OWN = "(in lib/cb.h {}) after this"  # the library of `bhemu new --kernel`
 _TILES = 2  # of those with the same code and arguments are looked at
 
 
@@ -216,29 +186,19 @@ def _of_tile(context: Context, seen: Observed) -> Iterator[Finding]:
     every = events(seen) if tile.xy in part.at[:_TILES] and part.buffers else []
     first = first_stream(every, [spec.index for spec in part.buffers])
     if every and first is not None:
-        own = [one for one in every if not context.in_firmware(tile, one.core, one.pc)]
-        look = _Look(context, part, tile, first)
-        yield from look.at([_numbered(one, first) for one in own])
-
-
-def _awaited(waiters: Sequence[Any], first: int) -> Iterator[tuple[int, str]]:
-    """The buffers, and which of their counts, that somebody waits for."""
-    for waiter in waiters:
-        if waiter.kind == "stream" and waiter.resource.get("register") in COUNT_REGISTERS:
-            kind = COUNT_REGISTERS[waiter.resource["register"]]
-            yield waiter.resource.get("buffer", waiter.resource["stream"] - first), kind
-
-
-def _numbered(event: Event, first: int) -> Event:
-    """A count with the number of its buffer in place of its stream's."""
-    return replace(event, high=event.high - first) if event.kind in COUNTS else event
+        own = [
+            replace(one, high=one.high - first) if one.kind in COUNTS else one
+            for one in every
+            if not context.in_firmware(tile, one.core, one.pc)
+        ]
+        yield from _Look(context, part, tile, first).at(own)
 
 
 class _Look:
-    """Follows the events of one tile."""
+    """Follows the events of one tile, whose counts have the number of their buffer."""
 
     def __init__(self, context: Context, part: TileSpec, tile: Tile, first: int) -> None:
-        self._context, self._tile = context, tile
+        self._context, self._tile, self._first = context, tile, first
         rows = [
             {row.file for one in core.images for row in one.rows} for core in tile.core.values()
         ]
@@ -247,44 +207,38 @@ class _Look:
         skips = context.symptom.fine  # what is not needed need not be read
         self.buffers = {spec.index: Buffer(spec, skips=skips) for spec in part.buffers}
         tensors: list[Any] = [*context.program.inputs, *context.program.outputs]
-        self._lengths: dict[int, set[int]] = {}  # of requests to each buffer
-        waiters = getattr(getattr(context.symptom.error, "graph", None), "waiters", ())
-        self._awaited = set(_awaited(waiters, first))
-        self._waiting = {
-            w.where.get("core") for w in waiters if w.where.get("tile") == list(tile.xy)
-        }
         self._ranges = [(one.at, one.at + one.size) for one in part.buffers]
         self._ranges += [(t.at, t.at + t.size) for t in tensors if isinstance(t.at, int)]
 
     def at(self, events: Sequence[Event]) -> Iterator[Finding]:
         """The first wrong use of each line."""
+        lengths: dict[int, list[int]] = {}  # of requests to each buffer
         for event in events:
-            if event.kind in COUNTS and event.high in self.buffers:
+            if event.kind not in COUNTS and event.thread is None:
+                begins = (
+                    i for i, one in self.buffers.items() if one.spec.at <= event.low < one.end
+                )
+                lengths.setdefault(next(begins, -1), []).append(event.high - event.low)
+            elif event.high in self.buffers and event.kind in COUNTS:
                 owners = self.buffers[event.high].owners
                 owners.setdefault(event.kind, set()).add(event.who)
         said: set[tuple[int, int]] = set()
         for event in events:
-            if event.kind in ("reads", "writes") and event.thread is None:
-                self._lengths.setdefault(self._index(event), set()).add(event.high - event.low)
-        for event in events:
-            for buffer, (by, text, advice) in self._wrong(event):
+            for buffer, (text, advice) in self._wrong(event):
                 if (event.core, event.pc) not in said:
                     said.add((event.core, event.pc))
-                    found = self._finding(buffer, by, text, advice)
-                    past = (
-                        event.kind in ("reads", "writes")
-                        and event.high > buffer.spec.at + buffer.spec.size
-                    )
-                    yield (past and self._page(buffer, found)) or found
+                    found = self._finding(buffer, event, text, advice)
+                    past = event.kind not in COUNTS and event.high > buffer.end
+                    of_buffer = lengths.get(buffer.spec.index, ())
+                    yield self._page(buffer, found, min(of_buffer, default=0)) if past else found
         if self._context.symptom.hangs and not said:
             for buffer in self.buffers.values():
                 yield from self._never(buffer)
 
     def _wrong(self, event: Event) -> Iterator[tuple[Buffer, Wrong]]:
         if event.kind in COUNTS:
-            buffer = self.buffers.get(event.high)
-            if buffer is not None:
-                yield from ((buffer, wrong) for wrong in buffer.counted(event))
+            counted = [self.buffers[event.high]] if event.high in self.buffers else []
+            yield from ((buffer, wrong) for buffer in counted for wrong in buffer.counted(event))
             return
         elsewhere = any(low <= event.low < high for low, high in self._ranges)
         for buffer in self.buffers.values():
@@ -292,19 +246,31 @@ class _Look:
 
     def _never(self, buffer: Buffer) -> Iterator[Finding]:
         """In a hang: pages that are used repeatedly, or waited for, and never counted."""
+        waiters = getattr(getattr(self._context.symptom.error, "graph", None), "waiters", ())
+        held = [(w.resource, w.resource.get("register")) for w in waiters if w.kind == "stream"]
+        awaited = {
+            (of.get("buffer", of["stream"] - self._first), COUNT_REGISTERS.get(register))
+            for of, register in held
+        }
+        of_tile = [w.where for w in waiters if w.where.get("tile") == list(self._tile.xy)]
         for verb, kind, missing, advice in (
-            ("reads", "acked", "and gives none back", f"cb_pop_front {_OWN.format('cb_pop')}"),
-            ("writes", "received", "and announces none", f"cb_push_back {_OWN.format('cb_push')}"),
+            ("reads", "acked", "gives none back", "cb_pop_front (in lib/cb.h cb_pop) after this"),
+            (
+                "writes",
+                "received",
+                "announces none",
+                "cb_push_back (in lib/cb.h cb_push) after this",
+            ),
         ):
             event = buffer.last.get(verb)
             if event is None or kind in buffer.counters:
                 continue
             begun = buffer.begun[verb]
             again = len(begun) > len(set(begun))  # it waits elsewhere where there is one only
-            stuck = event.who in self._waiting  # it may count when it goes on
-            if again or ((buffer.spec.index, kind) in self._awaited and not stuck):
-                text = f"{event.who} {verb} pages {missing}: {buffer.state()}"
-                short = f"{event.who} {verb} pages {missing}"
+            stuck = event.who in [where.get("core") for where in of_tile]  # it may count later
+            if again or ((buffer.spec.index, kind) in awaited and not stuck):
+                short = f"{event.who} {verb} pages and {missing}"
+                text = f"{short}: {buffer.state()}"
                 yield self._finding(buffer, event, text, advice, short, (kind,))
 
     def _finding(
@@ -320,43 +286,46 @@ class _Look:
         victims = [one for one in (*buffer.counters.values(), *buffer.last.values())
                    if one.who != event.who]  # fmt: skip
         victim = place(self._where(victims[0]), victims[0].clock) if victims else {}
-        where = self._where(event)
         evidence = [f"{kind}: counted by {self._where(one)}" for kind, one in
                     buffer.counters.items()]  # fmt: skip
-        culprit = place(where, event.clock)
+        culprit = place(self._where(event), event.clock)
         if event.thread is not None:
             culprit["thread"] = event.thread
         things = frozenset(("buffer", buffer.spec.index, REGISTERS[kind]) for kind in counts)
         ends = Ends(self._tile.xy, things, short or text)
         return Finding("buffers", "error", text, culprit, victim, tuple(evidence), advice, ends)
 
-    def _index(self, event: Event) -> int:
-        """The buffer in which an access begins, -1 for none."""
-        specs = [one.spec for one in self.buffers.values()]
-        return next((s.index for s in specs if s.at <= event.low < s.at + s.size), -1)
+    def _page(self, buffer: Buffer, found: Finding, least: int) -> Finding:
+        """The finding; if every request to the buffer is longer than a page, that is the culprit.
 
-    def _page(self, buffer: Buffer, found: Finding) -> Finding | None:
-        """The finding with the page size as culprit, if every request to the buffer is longer."""
-        path, lengths = self._context.program.path, self._lengths.get(buffer.spec.index, ())
-        if path is None or not lengths or min(lengths) <= buffer.spec.page:
-            return None
-        parts = self._context.program.placed()
-        number = next(
-            n
-            for n, one in enumerate(one for part in parts for one in part.buffers)
-            if one is buffer.spec
-        )
-        table = "tile.buffer" if self._context.program.tiles else "buffer"
-        line = toml.line_of_key(path, table, number, "page")
-        text = f"a page of buffer {buffer.spec.index} has {buffer.spec.page} bytes, and every"
-        text += f" request to it {min(lengths)} or more"
-        who = place(Where(file=path.name, line=line), None)
+        least: the bytes of the shortest.
+        """
+        spec, path = buffer.spec, self._context.program.path
+        if path is None or least <= spec.page:
+            return found
+        parts = [one for part in self._context.program.placed() for one in part.buffers]
+        number = next(n for n, one in enumerate(parts) if one is spec)
+        who = _declared(self._context, path, number, "page")
+        text = f"a page of buffer {spec.index} has {spec.page} bytes, and every request to it"
         evidence = (*found.evidence, found.text)
-        return replace(found, text=text, culprit=who, victim=found.culprit, evidence=evidence)
+        return replace(
+            found,
+            text=f"{text} {least} or more",
+            culprit=who,
+            victim=found.culprit,
+            evidence=evidence,
+        )
 
     def _where(self, event: Event) -> Where:
         """Its line; in a header that several cores use, the line that calls it."""
         return outside(where_core(self._tile, event.core, event.pc), self._shared.__contains__)
+
+
+def _declared(context: Context, path: Path, number: int, key: str) -> dict[str, Any]:
+    """The line of PROGRAM.toml that gives a key of the buffer of this number, as a culprit."""
+    table = "tile.buffer" if context.program.tiles else "buffer"
+    line = toml.line_of_key(path, table, number, key)
+    return place(Where(file=path.name, line=line), None)
 
 
 class Shared(NamedTuple):
@@ -373,19 +342,18 @@ def shared_bytes(context: Context) -> Iterator[Shared]:
     path = context.program.path
     if path is None:
         return
-    number, table = 0, "tile.buffer" if context.program.tiles else "buffer"
+    number = 0
     for part in context.program.placed():
         for i, one in enumerate(part.buffers):
             for other in part.buffers[:i]:
                 low = max(one.at, other.at)
                 high = min(one.at + one.size, other.at + other.size)
                 if low < high and one.at != other.at:
-                    line = toml.line_of_key(path, table, number + i, "at")
                     first, second = (
                         f"buffer {b.index} ({b.at:#x} to {b.at + b.size:#x})" for b in (one, other)
                     )
                     text = f"{first} shares bytes with {second}"
-                    who = place(Where(file=path.name, line=line), None)
+                    who = _declared(context, path, number + i, "at")
                     advice = "give it its own bytes"
                     found = Finding("buffers", "error", text, who, {}, (), advice)
                     yield Shared(part.at, low, high, found)
