@@ -1,7 +1,7 @@
 """Steps of an observed run: instructions of cores, and Tensix words."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bhemu.errors import Where
 from bhemu.machine import error_text
@@ -12,6 +12,7 @@ from bhemu.riscv.assembly import NOP, SP
 from bhemu.riscv.formats import Atomic, Branch, Fence, IndirectJump, Jump, Load, Pushed, Store
 from bhemu.riscv.isa import decode as decode_riscv
 from bhemu.tensix.insn import decode, disassemble
+from bhemu.why.findings import place
 
 
 @dataclass(frozen=True)
@@ -104,6 +105,10 @@ class Act(NamedTuple):
     def where(self) -> Where:
         """Its place; for a word that a REPLAY plays the place of the REPLAY."""
         return where(self.tile, self.step, pushed=True)
+
+    def placed(self) -> dict[str, Any]:
+        """Its place and clock, as a culprit or victim."""
+        return place(self.where, self.step.clock, self.tile)
 
     @property
     def name(self) -> str:

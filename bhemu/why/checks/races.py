@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from bhemu.memmap import CORE_NAMES
-from bhemu.noc.grid import XY
 from bhemu.program.options import Acts
 from bhemu.tensix.insn import BLOCKS, decode
 from bhemu.why.check import Check, Context
@@ -23,6 +22,8 @@ _EITHER = "each has waited, not for the other's access: one of both has the wron
 _WAIT = "wait for the other side before this access: SEMWAIT, TTSync, a word of L1 that it sets"
 _RELEASE = "post, or set the word, after the last access and a STALLWAIT for the unit that makes it"
 _END = "wait for every core before the word that ends the program"  # of who stores it
+_LEAVE = "leave it to the thread whose unit reads it"
+_SYNC = "load TTSync (tensix_sync) before it"
 _GET = "SEMGET when what was waited for is used"
 _STALL = {
     "scalar": "THCON (0x1)", "unpack0": "UNPACK0 (0x2)", "unpack1": "UNPACK1 (0x4)",
@@ -45,11 +46,8 @@ def run(context: Context) -> list[Finding]:
 def _lines(context: Context, pairs: list[PairFinding]) -> list[Finding]:
     """One finding for each line, with its tiles and the late run that shows it."""
     lines = {line_of(one): one for one in merged([[one.finding for one in pairs]])}
-    keys = [line_of(one.finding) for one in pairs]
-    return with_late_runs(
-        context,
-        ((key, one._replace(finding=lines[key])) for key, one in zip(keys, pairs, strict=True)),
-    )
+    keyed = [(line_of(one.finding), one.pair) for one in pairs]
+    return with_late_runs(context, ((key, PairFinding(lines[key], pair)) for key, pair in keyed))
 
 
 def _pairs(context: Context, races: Observed, units: bool) -> list[PairFinding]:
@@ -73,18 +71,16 @@ def _pairs(context: Context, races: Observed, units: bool) -> list[PairFinding]:
 
 def _of_shared(context: Context, races: Observed, conflict: Conflict, found: Finding) -> Finding:
     """The finding; if two buffers of PROGRAM.toml share the place, their line is the culprit."""
-    at = l1_address(conflict.place)
-    for one in shared_bytes(context) if at is not None else ():
-        if races.tile.xy in one.at and at is not None and one.low <= at < one.high:
+    if (at := l1_address(conflict.place)) is None:
+        return found
+    for one in shared_bytes(context):
+        if races.tile.xy in one.at and one.low <= at < one.high:
             both = f"{maker(conflict.first.step)} and {maker(conflict.second.step)}"
             text = f"{one.finding.text}; only their speed decides in which order {both} reach"
             return replace(
-                found,
-                text=f"{text} {name(conflict.place)}",
-                culprit=one.finding.culprit,
-                victim=found.culprit,
-                advice=one.finding.advice,
-            )
+                one.finding, found_by=found.found_by, text=f"{text} {name(conflict.place)}",
+                victim=found.culprit, evidence=found.evidence, ends=found.ends,
+            )  # fmt: skip
     return found
 
 
@@ -95,25 +91,23 @@ def _templates(races: Observed) -> Iterator[PairFinding]:
     """
     tile = races.tile
     for store, pushed in races.templates:
-        thread = store.core - 1
-        text = f"a store of trisc{thread} changes the MOP template of T{thread}, which a MOP pushed"
+        t = f"T{store.core - 1}"
         finding = Finding(
-            "races", "error", f"{text} before may still use",
-            place(Act(tile, store).where, store.clock, tile),
-            place(Act(tile, pushed).where, pushed.clock, tile),
+            "races", "error",
+            f"a store of {CORE_NAMES[store.core]} changes the MOP template of {t}, which a MOP"
+            " pushed before may still use",
+            Act(tile, store).placed(), Act(tile, pushed).placed(),
             ("neither mop_sync, TTSync nor a semaphore tells the core in between that it is done",),
             "wait for the MOP first: mop_sync (PC_BUF 0xFFE80008), or tensix_sync",
         )  # fmt: skip
-        yield PairFinding(finding, Pair(tile.xy, Acts(f"T{thread}"), store))
+        yield PairFinding(finding, Pair(tile.xy, Acts(t), store))
 
 
-def _of_both(races: Observed, conflict: Conflict) -> tuple[str, str]:
-    """What each side does, and when."""
-    one, other = (
-        f"one {'writes' if event.write else 'reads'} {Act(races.tile, event.step)}"
-        for event in (conflict.first, conflict.second)
-    )
-    return one, other
+def _of_both(races: Observed, conflict: Conflict, told: str) -> tuple[str, ...]:
+    """What each side does, and when; then `told`."""
+    sides = (conflict.first, conflict.second)
+    does = [("writes" if one.write else "reads", Act(races.tile, one.step)) for one in sides]
+    return (*(f"one {verb} {act}" for verb, act in does), told)
 
 
 def _blamed(races: Observed, conflict: Conflict) -> tuple[Step, str, str]:
@@ -121,20 +115,21 @@ def _blamed(races: Observed, conflict: Conflict) -> tuple[Step, str, str]:
     first, second = conflict.first, conflict.second
     if conflict.foreign:
         text = f"{_CHANGES} what {maker(first.step)} has set for its own thread"
-        return second.step, text, "leave it to the thread whose unit reads it"
-    foreign = _foreign(conflict)
-    if foreign is not None:
-        text = f"{_CHANGES} what the unit of another thread reads"
-        return foreign, text, "leave it to the thread whose unit reads it"
+        return second.step, text, _LEAVE
+    unit = conflict.thread
+    if unit is not None and unit in (first.thread, second.thread):
+        others = [e for e in (first, second) if e.write and e.thread not in (None, unit)]
+        if others:
+            return others[0].step, f"{_CHANGES} what the unit of another thread reads", _LEAVE
     if conflict.clears is not None:
         text = f"{_CHANGES} fields of that word that the other core sets"
         return conflict.clears.step, text, "change the own fields alone: RMWCIB"
     if (own := _before_own_word(conflict)) is not None:
         text = "for a word that its core has pushed before may still need what is there"
-        return own, text, "load TTSync (tensix_sync) before it"
+        return own, text, _SYNC
     if (early := _done_early(races, first, second)) is not None:
         text = "for it lets others go on while words that its core has pushed are still to come"
-        return early, text, "load TTSync (tensix_sync) before it"
+        return early, text, _SYNC
     for event in (first, second):
         if event.owner == HOST:
             text = "for it ends the program while an output is still to be written"
@@ -144,10 +139,9 @@ def _blamed(races: Observed, conflict: Conflict) -> tuple[Step, str, str]:
         return second.step, text, "wait for pages or room (cb_wait_front, cb_reserve_back) before"
     for event in (one for one in (first, second) if not one.write):
         if (begun := races.begun(event)) is not None:
-            text = (
-                f"for semaphore {event.taken}, for which {maker(event.step)} waits, is {begun[1]}"
-            )
-            return begun[0], f"{text} before anything is posted", "begin at 0 what the others post"
+            text = f"for semaphore {event.taken}, for which {maker(event.step)} waits, is"
+            text += f" {begun[1]} before anything is posted"
+            return begun[0], text, "begin at 0 what the others post"
     for event, other in ((second, first), (first, second)):
         pushed = isinstance(event.step, Word) and races.counts_for(event, other)
         if not races.has_waited(event) and not pushed:  # nor has its core, before it pushed
@@ -164,60 +158,41 @@ def _without_wait(races: Observed, event: Event, other: Event) -> tuple[Step, st
     if event.wait is not None:
         text = "for its block bits leave out the word that should wait"
         return event.wait, text, "name the unit of the words that must wait in stall_res"
-    release = _release_before(races, event, other)
-    if release is not None and not event.again:
-        return release, "for it lets the other side go on too early", _RELEASE
+    known = min(int(other.vector[event.owner]), event.owner_clock)  # of what let the other go on
+    released = [step for clock, step in races.releases(event.owner) if clock <= known]
+    if released and not event.again:
+        return released[-1], "for it lets the other side go on too early", _RELEASE
     return event.step, "for nothing makes it wait for the other side", _WAIT
 
 
 def _before_own_word(conflict: Conflict) -> Step | None:
     """The access of a core to a GPR or Config word that a word it has pushed has yet to use."""
-    sides = (conflict.first, conflict.second)
-    words = [event for event in sides if isinstance(event.step, Word)]
-    others = [event for event in sides if not isinstance(event.step, Word)]
-    if len(words) != 1 or others[0].step.core != words[0].step.core:
+    word, own = conflict.first, conflict.second
+    if not isinstance(word.step, Word):
+        word, own = own, word
+    both = isinstance(word.step, Word) and not isinstance(own.step, Word)
+    if not both or own.step.core != word.step.core:
         return None
-    what, after = kind(conflict.place), others[0].owner_clock >= words[0].push_clock
-    return others[0].step if what == "GPR" or (what == "Config" and after) else None
-
-
-def _foreign(conflict: Conflict) -> Step | None:
-    """The access to Config that changes what only another thread's unit reads."""
-    owner = conflict.thread
-    sides = [(event, event.thread) for event in (conflict.first, conflict.second)]
-    if owner is None or owner not in [thread for _, thread in sides]:
-        return None
-    others = [e.step for e, t in sides if e.write and t is not None and t != owner]
-    return others[0] if others else None
+    what, after = kind(conflict.place), own.owner_clock >= word.push_clock
+    return own.step if what == "GPR" or (what == "Config" and after) else None
 
 
 def _done_early(races: Observed, first: Event, second: Event) -> Step | None:
     """The release of a core after it pushed a word that had not executed by then."""
     for event, other in ((first, second), (second, first)):
-        if isinstance(event.step, Word):
-            core = event.step.core
+        core = event.step.core
+        if isinstance(event.step, Word) and core != other.owner:
             for clock, step in races.releases(core):
-                if event.push_clock <= clock <= other.vector[core] and core != other.owner:
+                if event.push_clock <= clock <= other.vector[core]:
                     return step
     return None
 
 
-def _release_before(races: Observed, event: Event, other: Event) -> Step | None:
-    """The release by which `event`'s owner let the other side go on, before the access."""
-    known = int(other.vector[event.owner])
-    steps = [
-        step
-        for clock, step in races.releases(event.owner)
-        if clock <= min(known, event.owner_clock)
-    ]
-    return steps[-1] if steps else None
-
-
 def _raced(races: Observed, conflict: Conflict) -> Finding:
-    tile, (first, second) = races.tile, (conflict.first, conflict.second)
+    tile, first, second = races.tile, conflict.first, conflict.second
     blamed, wrong, advice = _blamed(races, conflict)
     victim = first if blamed is second.step or blamed.core == second.step.core else second
-    act, other = Act(tile, blamed), Act(tile, victim.step)
+    act = Act(tile, blamed)
     at, wrong = Blame(act, wrong, advice).placed()
     one, place_of = f"{act.name} of {maker(blamed)}", name(conflict.place)
     if wrong.startswith(_CHANGES):
@@ -233,54 +208,43 @@ def _raced(races: Observed, conflict: Conflict) -> Finding:
         f" {maker(first.step)} at clock {first.step.clock} before {maker(second.step)}"
         f" at clock {second.step.clock}"
     )
+    ends = None
+    if kind(conflict.place) == "Dst":  # the semaphores that both sides have waited for
+        taken = [one.taken for one in (first, second) if one.taken is not None]
+        lost = f"{CORE_NAMES[blamed.core]} has waited for it and takes nothing"
+        things = frozenset(("semaphore", index) for index in taken)
+        ends = Ends(tile.xy, things, lost if advice == _GET else "")
     return Finding(
-        "races", "error", text, place(at, blamed.clock, tile),
-        place(other.where, other.step.clock, tile), (*_of_both(races, conflict), no_order),
-        advice, _ends(tile.xy, conflict, blamed, advice),
+        "races", "error", text, place(at, blamed.clock, tile), Act(tile, victim.step).placed(),
+        _of_both(races, conflict, no_order), advice, ends,
     )  # fmt: skip
-
-
-def _ends(tile: XY, conflict: Conflict, blamed: Step, advice: str) -> Ends | None:
-    """Of accesses to a row of Dst the semaphores that both sides have waited for."""
-    sides = (conflict.first, conflict.second)
-    if kind(conflict.place) != "Dst":
-        return None
-    taken = frozenset(("semaphore", side.taken) for side in sides if side.taken is not None)
-    text = f"{CORE_NAMES[blamed.core]} has waited for it and takes nothing"
-    return Ends(tile, taken, text if advice == _GET else "")
 
 
 # Units that are still at work
 
 
 def _stalled(races: Observed, conflict: Conflict) -> Finding:
-    tile, (first, second) = races.tile, (conflict.first, conflict.second)
+    tile, first, blamed = races.tile, conflict.first, conflict.second.step
     unit = unit_of(first.step.word) if isinstance(first.step, Word) else None
-    condition = "TRISC_CFG (0x400)" if unit is None else _STALL[unit]
-    blamed = second.step
-    if first.owner != second.owner and unit is not None:
+    if first.owner != conflict.second.owner and unit is not None:
         blamed = races.release_after(first) or blamed
     place_of, earlier, act = name(conflict.place), Act(tile, first.step), Act(tile, blamed)
-    text = f"{act.name} does not wait for the {unit} unit, which may still be at work on"
-    text += f" {place_of} for {earlier.name}"
     if unit is None:
-        text = f"{act.name} does not wait until a store of {maker(first.step)} to {place_of}"
-        text += " has taken place"
+        condition = "TRISC_CFG (0x400)"
+        text = f"until a store of {maker(first.step)} to {place_of} has taken place"
+    else:
+        condition = _STALL[unit]
+        text = f"for the {unit} unit, which may still be at work on {place_of} for {earlier.name}"
     held = f"no STALLWAIT for {condition} holds back {act.name} in between"
+    advice = f"before it STALLWAIT with wait_res = {condition}"
+    cls = decode(blamed.word) if isinstance(blamed, Word) else None
+    if cls is not None and cls.stall.startswith("B"):  # the narrowest class that holds it back
+        bit = cls.stall_mask.bit_length() - 1
+        advice += f", stall_res = {BLOCKS.names[bit]} ({1 << bit:#x})"
     return Finding(
-        "races", "error", text, place(act.where, blamed.clock, tile),
-        place(earlier.where, first.step.clock, tile), (*_of_both(races, conflict), held),
-        f"before it STALLWAIT with wait_res = {condition}{_stall_res(blamed)}",
+        "races", "error", f"{act.name} does not wait {text}", act.placed(), earlier.placed(),
+        _of_both(races, conflict, held), advice,
     )  # fmt: skip
-
-
-def _stall_res(step: Step) -> str:
-    """The narrowest class of words, as stall_res names it, that holds a step's word back."""
-    cls = decode(step.word) if isinstance(step, Word) else None
-    if cls is None or not cls.stall.startswith("B"):
-        return ""
-    bit = cls.stall_mask.bit_length() - 1
-    return f", stall_res = {BLOCKS.names[bit]} ({1 << bit:#x})"
 
 
 CHECK = Check(
