@@ -13,6 +13,7 @@ from bhemu.riscv.assembly import SP
 from bhemu.tensix import mmio
 from bhemu.tensix.banks import SRCA, SRCB
 from bhemu.tensix.insn import SEMAPHORE_NAMES
+from bhemu.why.checks.cores import of_stack
 from bhemu.why.findings import Finding, merged, place
 from bhemu.why.order.observe import data_end
 
@@ -115,12 +116,7 @@ def stacks(target: Launched) -> list[Finding]:
 def _stack(tile: Tile, clock: int) -> Iterator[Finding]:
     for core in tile.core.values():
         sp, end = int(core.regs[SP]), data_end(core)
-        top = LOCAL_BASE + LOCAL_SIZES[core.index]
-        if core.state == "reset" or end >= top:  # its ELF counts the stack among the data
-            continue
-        if not LOCAL_BASE <= sp < end:
-            continue
-        text = f"the stack of {core.name} is at {sp:#x}, within its data, which end at {end:#x}"
-        who, victim = place(core.where(), clock, tile), {"core": core.name}
-        advice = "use less of it: smaller arrays, no deep recursion; or move data to L1"
-        yield Finding("stack", "error", text, who, victim, (), advice)
+        at_top = end >= LOCAL_BASE + LOCAL_SIZES[core.index]  # its ELF counts the stack among data
+        if core.state != "reset" and not at_top and LOCAL_BASE <= sp < end:
+            text = f"the stack of {core.name} is at {sp:#x}, within its data, which end at {end:#x}"
+            yield of_stack(core.name, text, place(core.where(), clock, tile))

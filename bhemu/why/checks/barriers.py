@@ -13,7 +13,7 @@ from bhemu.why.findings import Finding, outside_headers, place, with_evidence
 from bhemu.why.order.conflicts import Conflict, observed, tiles
 from bhemu.why.order.observe import name
 from bhemu.why.order.record import NOC
-from bhemu.why.steps import Act, Step, where
+from bhemu.why.steps import Act, Step
 from bhemu.why.witness import Pair, PairFinding, with_late_runs
 
 _ADVICE = {
@@ -39,23 +39,20 @@ def _unanswered(context: Context) -> Iterator[tuple[int, PairFinding]]:
     """Kernels that end without a look at the answers of their last requests, by pc."""
     together = tiles(context)
     assert together is not None
-    for n, one in enumerate(together.observers):
-        if one.full:
+    whole = [(n, one.tile) for n, one in enumerate(together.observers) if not one.full]
+    for tile, last in ((tile, last) for n, tile in whole for last in together.unanswered(n)):
+        step = last.step
+        if context.in_firmware(tile, step.core, step.pc):
             continue
-        tile = one.tile
-        for last in together.unanswered(n):
-            step, kind = last.step, last.kind
-            if context.in_firmware(tile, step.core, step.pc):
-                continue
-            sent = outside_headers(where(tile, step))
-            text = f"{CORE_NAMES[step.core]} ends without a look at the answers of its last NoC"
-            text += f" {request.KIND_NAMES[kind]}s"
-            finding = Finding(
-                "barriers", "error", text, place(_end_of(tile, sent), None),
-                place(sent, step.clock),
-                (f"the last of them is sent {Act(tile, step)}",), _ADVICE[kind],
-            )  # fmt: skip
-            yield step.pc, PairFinding(finding, Pair(tile.xy, step, step, request=True))
+        act = Act(tile, step)
+        sent = outside_headers(act.where)
+        text = f"{CORE_NAMES[step.core]} ends without a look at the answers of its last NoC"
+        finding = Finding(
+            "barriers", "error", f"{text} {request.KIND_NAMES[last.kind]}s",
+            place(_end_of(tile, sent), None), place(sent, step.clock),
+            (f"the last of them is sent {act}",), _ADVICE[last.kind],
+        )  # fmt: skip
+        yield step.pc, PairFinding(finding, Pair(tile.xy, step, step, request=True))
 
 
 def _unordered(context: Context) -> Iterator[tuple[int, PairFinding]]:
@@ -74,9 +71,7 @@ def _unordered(context: Context) -> Iterator[tuple[int, PairFinding]]:
         others = first.owner != second.owner
         if first.agent < NOC or (others and (tile.xy, first.owner, second.owner) in raced):
             continue
-        blamed = second.step
-        if others:
-            blamed = races.release_after(first) or blamed
+        blamed = (others and races.release_after(first)) or second.step
         told = races.stand_at(context, conflict)
         finding = with_evidence(_used(tile, conflict, blamed), told)
         pair = Pair(tile.xy, first.step, second.step, request=True)
@@ -86,20 +81,20 @@ def _unordered(context: Context) -> Iterator[tuple[int, PairFinding]]:
 def _used(tile: Tile, conflict: Conflict, blamed: Step) -> Finding:
     """The finding of a place that is used while a request may still read or write it."""
     first, second = conflict.first, conflict.second
-    what, kind = "target of a NoC read", request.READ
-    if not first.write:
-        what, kind = "source of a NoC write", request.WRITE
+    kind = request.READ if first.write else request.WRITE
+    what = "target of a NoC read" if first.write else "source of a NoC write"
     text = f"the {what}, {name(conflict.place)}, is used while it may be on its way"
+    asked, used = Act(tile, first.step), Act(tile, second.step)
     evidence = (
-        f"asked for {Act(tile, first.step)}",
-        f"used {Act(tile, second.step)}",
+        f"asked for {asked}",
+        f"used {used}",
         "no load of a counter of the NoC interface unit stands in between",
     )
-    at = outside_headers(Act(tile, blamed).where)
-    user = place(at, blamed.clock)
-    asker = place(outside_headers(where(tile, first.step)), first.step.clock)
-    own = kind == request.READ and first.owner == second.owner  # its barrier stands after it
-    who, victim = (asker, user) if own else (user, asker)
+    who, victim = (
+        place(outside_headers(act.where), act.step.clock) for act in (Act(tile, blamed), asked)
+    )
+    if first.write and first.owner == second.owner:  # its barrier stands after it
+        who, victim = victim, who
     return Finding("barriers", "error", text, who, victim, evidence, _ADVICE[kind])
 
 

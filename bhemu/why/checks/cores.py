@@ -1,16 +1,16 @@
 """Cores that leave their memory: a stack that grows into data, a pc outside of all ELFs."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
-from bhemu.errors import Where
 from bhemu.jit.subset import JIT
 from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES
 from bhemu.why.check import Check, Context
-from bhemu.why.findings import Finding, merged, place
+from bhemu.why.findings import Finding, merged
 from bhemu.why.order.conflicts import Observed, observed
 from bhemu.why.order.observe import is_own
-from bhemu.why.steps import Instruction, where
+from bhemu.why.steps import Act, Instruction
 
 
 def _stacks(context: Context) -> Sequence[Finding]:
@@ -21,15 +21,17 @@ def _overflows(seen: Observed) -> Iterator[Finding]:
     """The cores of a tile whose sp was within their data when they accessed memory."""
     for core, (start, end, pc, sp, time) in enumerate(seen.record.stack.tolist()):
         if pc:
-            at = where(seen.tile, Instruction(time, core, pc, 0))
-            text = f"the stack of {at.core} grows to {sp:#x}, {end - sp} bytes into its data, which"
-            yield Finding(
-                "stack", "error", f"{text} end at {end:#x}", place(at, time, seen.tile),
-                {"core": at.core},
-                (f"its sp was {start:#x} at most: {start - end} bytes are free below that,"
-                 f" {start - sp} used",),
-                "use less of it: smaller arrays, no deep recursion; or move data to L1",
-            )  # fmt: skip
+            name = CORE_NAMES[core]
+            who = Act(seen.tile, Instruction(time, core, pc, 0)).placed()
+            text = f"the stack of {name} grows to {sp:#x}, {end - sp} bytes into its data, which"
+            told = f"its sp was {start:#x} at most: {start - end} bytes are free below that,"
+            yield of_stack(name, f"{text} end at {end:#x}", who, f"{told} {start - sp} used")
+
+
+def of_stack(core: str, text: str, who: dict[str, Any], *told: str) -> Finding:
+    """The finding of a stack that has come into the data of its core."""
+    advice = "use less of it: smaller arrays, no deep recursion; or move data to L1"
+    return Finding("stack", "error", text, who, {"core": core}, told, advice)
 
 
 CHECK = Check(
@@ -65,12 +67,11 @@ def _jumps(context: Context) -> Sequence[Finding]:
 
 
 def _left(tile: Tile, step: Instruction, target: int) -> Finding:
-    at: Where = where(tile, step)
-    text = f"{at.core} leaves its own code: it goes on at {target:#x}, which no ELF of it holds"
-    return Finding(
-        "jumps", "error", text, place(at, step.clock, tile), {"place": f"L1 {target:#x}"},
-        (f"the jump: {at}",), "look at the function pointer, or who overwrote the return address",
-    )  # fmt: skip
+    act, core = Act(tile, step), CORE_NAMES[step.core]
+    text = f"{core} leaves its own code: it goes on at {target:#x}, which no ELF of it holds"
+    advice, told = "look at the function pointer, or who overwrote the return address", act.where
+    victim = {"place": f"L1 {target:#x}"}
+    return Finding("jumps", "error", text, act.placed(), victim, (f"the jump: {told}",), advice)
 
 
 JUMPS = Check(

@@ -14,11 +14,11 @@ from bhemu.tensix.frontend import MOP, MOP_CFG, REPLAY, issued
 from bhemu.tensix.insn import decode as decode_word
 from bhemu.tensix.units import sync
 from bhemu.why.check import Check, Context
-from bhemu.why.findings import Finding, merged, place
+from bhemu.why.findings import Finding, merged
 from bhemu.why.order import record as r
 from bhemu.why.order.conflicts import observed
 from bhemu.why.order.notes import PUSHED
-from bhemu.why.steps import Instruction, where
+from bhemu.why.steps import Act, Instruction, maker
 
 _SLOTS = 32
 
@@ -86,32 +86,19 @@ class Slots:
             thread.recording, thread.at, thread.left = step, first % _SLOTS, min(count, _SLOTS)
             return
         slots = [(first + k) % _SLOTS for k in range(min(count, _SLOTS))]
-        self._never_recorded(t, slots, step)
-        self._mixed(t, slots, step)
-
-    def _never_recorded(self, t: int, slots: list[int], step: Instruction) -> None:
-        thread = self._threads[t]
-        missing = [k for k in slots if k not in thread.slots]
-        near = next(
-            (thread.slots[k] for k in slots if k in thread.slots),
-            None,
-        )
-        if missing and near is not None:
-            shown = ", ".join(map(str, missing[:4]))
+        held = {k: thread.slots[k] for k in slots if k in thread.slots}
+        missing = [k for k in slots if k not in held]
+        if missing and held:
             self._report(
-                near,
+                next(iter(held.values())),
                 step,
-                f"records too few replay slots: slot {shown} of T{t} is played and was never"
-                " recorded",
+                f"records too few replay slots: slot {', '.join(map(str, missing[:4]))} of T{t} is"
+                " played and was never recorded",
                 "record what is played: the same first slot and number of words",
             )
-
-    def _mixed(self, t: int, slots: list[int], step: Instruction) -> None:
-        thread = self._threads[t]
-        for k in slots:
-            old, new = thread.under.get(k), thread.slots.get(k)
-            others = [thread.slots[n] for n in slots if n in thread.slots]
-            if old is not None and new is not None and old.pc != new.pc and old in others:
+        for k, new in held.items():
+            old = thread.under.get(k)
+            if old is not None and old.pc != new.pc and old in held.values():
                 self._report(
                     new,
                     step,
@@ -122,18 +109,9 @@ class Slots:
                 return
 
     def _report(self, by: Instruction, victim: Instruction, text: str, advice: str) -> None:
-        if (by.core, by.pc) in self.found:
-            return
-        who, other = where(self._tile, by), where(self._tile, victim)
-        self.found[by.core, by.pc] = Finding(
-            "slots",
-            "error",
-            f"{who.core} {text}",
-            place(who, by.clock, self._tile),
-            place(other, victim.clock, self._tile),
-            (),
-            advice,
-        )
+        who, other = Act(self._tile, by).placed(), Act(self._tile, victim).placed()
+        found = Finding("slots", "error", f"{maker(by)} {text}", who, other, (), advice)
+        self.found.setdefault((by.core, by.pc), found)
 
 
 def _run(context: Context) -> Sequence[Finding]:

@@ -18,7 +18,7 @@ from bhemu.why.order.conflicts import Observed, observed
 from bhemu.why.order.notes import ACCESSED, DROPPED, STALE
 from bhemu.why.order.observe import Observer
 from bhemu.why.order.polls import is_polled, spin
-from bhemu.why.steps import Instruction, Step, where
+from bhemu.why.steps import Act, Instruction, Step, maker
 
 _SEEDS = 3
 _SEEN = 3  # findings of a run
@@ -61,7 +61,7 @@ def _unfenced(context: Context) -> Iterator[Finding]:
                 "stale", "warning",
                 f"{at.core} waits for L1 {address:#x} in a loop without a fence, with a data"
                 f" cache: what others write is not seen there: {at}",
-                place(at, None, tile), place(where(tile, writer), writer.clock, tile),
+                place(at, None, tile), Act(tile, writer).placed(),
                 ("here the word was there in time, by chance",),
                 _ADVICE,
             )  # fmt: skip
@@ -121,32 +121,23 @@ def _stale_loads(seen: Observed) -> dict[tuple[int, int], _Load]:
 
 
 def _finding(context: Context, tile: Tile, load: _Load, seen: Outcome, seed: int) -> Finding:
-    at = where(tile, load.step)
-    victim: dict[str, Any] = {"place": f"L1 {load.address:#x}"}
+    act, place_of = Act(tile, load.step), f"L1 {load.address:#x}"
+    victim: dict[str, Any] = {"place": place_of}
     by = "by the coprocessor, the host or over the NoC"
     if load.writer is not None:
-        victim = place(where(tile, load.writer), load.writer.clock, tile)
-        by = f"by {where(tile, load.writer)}"
+        writer = Act(tile, load.writer)
+        victim, by = writer.placed(), f"by {writer.where}"
     how = "otherwise" if not seen.fine or context.program.l0 != "model" else "as without, by chance"
     end = "; ".join(joined(str(result)) for result in seen.wrong)
     if seen.error is not None:
         end = str(seen.error).splitlines()[0]
-    path = context.program.path or "PROGRAM"
     evidence = (
-        f"L1 {load.address:#x} was written {by}, after the core had loaded its line",
+        f"{place_of} was written {by}, after the core had loaded its line",
         f"with data caches the program ends {how}" + (f": {end}" if end else ""),
-        f"as in bhemu run {path} --l0 model --seed {seed}",
+        f"as in bhemu run {context.program.path or 'PROGRAM'} --l0 model --seed {seed}",
     )
-    text = f"a load of {at.core} gets an old L1 {load.address:#x} from its data cache: {at}"
-    return Finding(
-        "stale",
-        "error",
-        text,
-        place(at, load.step.clock, tile),
-        victim,
-        evidence,
-        _ADVICE,
-    )
+    text = f"a load of {maker(load.step)} gets an old {place_of} from its data cache: {act.where}"
+    return Finding("stale", "error", text, act.placed(), victim, evidence, _ADVICE)
 
 
 CHECK = Check(
