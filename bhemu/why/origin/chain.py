@@ -49,16 +49,9 @@ class Input:
         """Its name as `watch` takes it, for example "dst:12"; L1 by address."""
         if self.member == "l1":
             return f"{self.at:#x}:{self.length}"
-        member = next(m for m in MEMBERS if m.name == self.member)
-        left, indices = self.at - OFFSET[self.member], []
-        size = int(np.dtype(member.dtype).itemsize * np.prod(member.shape))
-        for n in member.shape:
-            size //= n
-            if size < self.length:
-                break
-            indices.append(left // size)
-            left %= size
-        return ":".join([self.member, *map(str, indices)])
+        number = (self.at - OFFSET[self.member]) // self.length
+        shape = next(m.shape for m in MEMBERS if m.name == self.member)
+        return ":".join([self.member, *map(str, np.unravel_index(number, shape))])
 
 
 class Words:
@@ -157,15 +150,14 @@ def window(history: History, core: Core) -> list[Executed]:
     return executed
 
 
-def sources(executed: list[Executed]) -> tuple[tuple[Source, ...], Executed]:
-    """The sources of the value that the last instruction stores, and that instruction."""
+def sources(executed: list[Executed]) -> tuple[Source, ...]:
+    """The sources of the value that the last instruction stores."""
     last = executed[-1]
     cls = decode(last.word)
-    if cls is None or not issubclass(cls, Store | Atomic):
-        return (), last
     found: dict[Source, None] = {}
-    _follow(executed, len(executed) - 1, cls.rs2.get(last.word), found, set())
-    return tuple(found), last
+    if cls is not None and issubclass(cls, Store | Atomic):
+        _follow(executed, len(executed) - 1, cls.rs2.get(last.word), found, set())
+    return tuple(found)
 
 
 def _follow(
@@ -186,19 +178,15 @@ def _follow(
             offset = cls.imm.get(one.word) if issubclass(cls, Load) else 0
             address = (one.regs[cls.rs1.get(one.word)] + offset) & 0xFFFFFFFF
             found[Source("load", one, address, 1 << (one.word >> 12 & 3))] = None
-        elif issubclass(cls, Csr):
-            found[Source("csr", one)] = None
-        elif not cls.operands:
-            found[Source("constant", one)] = None
-        else:
-            names = {"a": "rs1", "b": "rs2"}
-            inputs = [
-                getattr(cls, names[operand]).get(one.word) for operand in sorted(cls.operands)
-            ]
-            if not any(inputs):
-                found[Source("constant", one)] = None
-            for number in inputs:
-                _follow(executed, i, number, found, seen)
+            return
+        names = {"a": "rs1", "b": "rs2"}
+        csr = issubclass(cls, Csr)
+        operands = [] if csr else sorted(cls.operands)
+        inputs = [getattr(cls, names[operand]).get(one.word) for operand in operands]
+        if csr or not any(inputs):
+            found[Source("csr" if csr else "constant", one)] = None
+        for number in inputs:
+            _follow(executed, i, number, found, seen)
         return
     found[Source("earlier", None)] = None
 
@@ -339,30 +327,21 @@ class Chain:
         core = self.tile.core[where.core] if where.core in CORE_NAMES else None
         if core is None:
             return [], ""
-        values, _ = sources(window(self._history, core))
-        return list(self._loads(core.name, values)), "; ".join(self._said(values))
-
-    def _loads(
-        self, core: str, values: tuple[Source, ...]
-    ) -> Iterator[tuple[int, str, tuple[Span, ...]]]:
+        values = sources(window(self._history, core))
+        causes, said = [], list[str]()
         for one in values:
             if one.kind == "load" and one.at is not None:
+                said.append(f"loaded from {one.address:#x} ({block_name(one.address)})")
                 name = f"{one.address:#x}:{one.size}"
-                try:
-                    yield one.at.clock, name, spans(self.tile, core, name)
-                except InputError:
-                    continue  # a device: said, not followed
-
-    def _said(self, values: tuple[Source, ...]) -> Iterator[str]:
-        for one in values:
-            if one.kind == "load":
-                yield f"loaded from {one.address:#x} ({block_name(one.address)})"
+                with suppress(InputError):  # a device: said, not followed
+                    causes.append((one.at.clock, name, spans(self.tile, core.name, name)))
             elif one.kind == "csr":
-                yield "read from a CSR"
+                said.append("read from a CSR")
             elif one.kind == "earlier":
-                yield "computed from what the core had before its last 256 instructions"
+                said.append("computed from what the core had before its last 256 instructions")
         if values and all(one.kind == "constant" for one in values):
-            yield "a constant of the code"
+            said.append("a constant of the code")
+        return causes, "; ".join(said)
 
 
 def find(tile: Tile, program: Program, core: str, text: str) -> tuple[Span, ...]:
