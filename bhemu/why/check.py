@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from bhemu.errors import BhemuError, Limit, NoProgress, NotModelled, Where
+from bhemu.errors import BhemuError, Limit, NoProgress, Where
 from bhemu.launch import Program, placed_tiles
 from bhemu.machine.machine import Chip
 from bhemu.machine.stop import Stop
@@ -89,11 +89,6 @@ class Outcome:
         return self.error is not None and not self.hangs
 
     @property
-    def modelled(self) -> bool:
-        """Whether it has met nothing that the emulator does not model."""
-        return not isinstance(self.error, NotModelled)
-
-    @property
     def fine(self) -> bool:
         """Nothing is known to be wrong with it."""
         return self.error is None and not self.wrong
@@ -105,12 +100,10 @@ class Outcome:
 
     def alike(self, other: "Outcome") -> bool:
         """The same, or refused for the same act: when that came decides what outputs hold then."""
-        if not (self.refused and other.refused):
+        if self.error is None or other.error is None or self.hangs or other.hangs:
             return self.same(other)
-        one, two = self.error, other.error
-        assert one is not None
-        assert two is not None
-        return (one.rule, one.message, one.where) == (two.rule, two.message, two.where)
+        acts = [(one.rule, one.message, one.where) for one in (self.error, other.error)]
+        return acts[0] == acts[1]
 
     @property
     def ending(self) -> str | None:
@@ -172,12 +165,8 @@ class Context:
     @cached_property
     def firmware(self) -> frozenset[bytes]:
         """The bytes of the ELFs of the program's firmware, which counts as correct."""
-        firmware = self.program.firmware
-        return (
-            frozenset(one.read_bytes() for one in firmware.elfs.values())
-            if firmware
-            else frozenset()
-        )
+        elfs = self.program.firmware.elfs.values() if self.program.firmware else ()
+        return frozenset(one.read_bytes() for one in elfs)
 
     def in_firmware(self, tile: Tile, core: int, pc: int) -> bool:
         """Whether an instruction of a core belongs to firmware."""

@@ -6,7 +6,6 @@ from math import inf
 from typing import Any
 
 from bhemu.errors import BhemuError, Call, InputError, NoProgress, Where, source_text
-from bhemu.machine.core import Core
 from bhemu.machine.tile import Tile
 from bhemu.noc.grid import XY
 from bhemu.riscv.formats import Branch, Load, Store
@@ -144,39 +143,27 @@ def outside_helpers(tile: Tile, where: Where) -> Where:
 def _is_helper(tile: Tile, where: Where) -> bool:
     if where.core is None or where.pc is None:
         return False
-    core = tile.core[where.core]
+    core, accesses = tile.core[where.core], 0  # of the call, also those of calls within it
     _, low, high = core.function(where.pc)
-    if where.file == where.inlined[0].file and _accesses(tile, core, where, low, high) > _ACCESSES:
-        return False
-    loads = issubclass(decode(tile.read32(where.pc)) or object, Load)  # which may poll
+    polls = issubclass(decode(tile.read32(where.pc)) or object, Load)
     lines: set[tuple[str | None, int | None]] = set()
     for pc in range(low, high, 4):
+        cls = decode(word := tile.read32(pc)) or object
         name, calls = core.inlined(pc)
-        _, file, line = core.locate(pc)
-        if loads and name == where.function and _goes_back(tile.read32(pc)):
+        own = polls and name == where.function
+        if own and issubclass(cls, Branch) and Branch.offset.get(word) < 0:
             return False
+        if issubclass(cls, Load | Store):
+            names = (name, *(call.function for call in calls))
+            frames = [(names[k], calls[k:]) for k in range(len(names))]
+            accesses += (where.function, where.inlined) in frames
+        _, file, line = core.locate(pc)
         for call in calls:
             if name == where.function and line:
                 lines.add((file, line))
             name, file, line = call.function, call.file, call.line
-    return len(lines) == 1
-
-
-def _accesses(tile: Tile, core: Core, where: Where, low: int, high: int) -> int:
-    """The loads and stores of an inlined call, also those of calls within it."""
-    found = 0
-    for pc in range(low, high, 4):
-        name, calls = core.inlined(pc)
-        names = (name, *(call.function for call in calls))
-        frames = [(names[k], calls[k:]) for k in range(len(names))]
-        cls = decode(tile.read32(pc)) or object
-        found += (where.function, where.inlined) in frames and issubclass(cls, Load | Store)
-    return found
-
-
-def _goes_back(word: int) -> bool:
-    cls = decode(word)
-    return cls is not None and issubclass(cls, Branch) and Branch.offset.get(word) < 0
+    few = where.file != where.inlined[0].file or accesses <= _ACCESSES
+    return few and len(lines) == 1
 
 
 def place(where: Where | None, instant: int | None, tile: Tile | None = None) -> dict[str, Any]:
@@ -224,12 +211,12 @@ def in_words(who: dict[str, Any]) -> str:
 
 
 _ASSERT = "EBREAK"
-_HEADERS = (".h", ".hpp", ".hh", ".inc")
+HEADERS = (".h", ".hpp", ".hh", ".inc")
 
 
 def outside_headers(where: Where) -> Where:
     """The innermost call that is not in a header; the place itself if there is none."""
-    return outside(where, lambda file: file.endswith(_HEADERS))
+    return outside(where, lambda file: file.endswith(HEADERS))
 
 
 def outside(where: Where, inner: Callable[[str], bool]) -> Where:
@@ -242,9 +229,7 @@ def outside(where: Where, inner: Callable[[str], bool]) -> Where:
 
 def _caller(where: Where) -> Where:
     call, *rest = where.inlined
-    return replace(
-        where, function=call.function, file=call.file, line=call.line, inlined=tuple(rest)
-    )
+    return replace(where, **call._asdict(), inlined=tuple(rest))
 
 
 def of_error(error: BhemuError, clock: int, tile: Tile | None = None) -> Finding:

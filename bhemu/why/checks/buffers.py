@@ -17,7 +17,7 @@ from bhemu.program import toml
 from bhemu.program.specs import BufferSpec, TileSpec
 from bhemu.tensix.mmio import REMOTE_DEST_BUF_SIZE, REMOTE_DEST_BUF_START
 from bhemu.why.check import Check, Context
-from bhemu.why.findings import Ends, Finding, outside, place
+from bhemu.why.findings import HEADERS, Ends, Finding, outside, place
 from bhemu.why.order import record as r
 from bhemu.why.order.conflicts import Observed, observed
 from bhemu.why.order.notes import ASKED, PACKED, STORED, UNPACKED
@@ -177,7 +177,6 @@ class Buffer:
             yield Wrong(text, advice)
 
 
-_HEADERS = (".h", ".hpp", ".hh", ".inc")
 _TILES = 2  # of those with the same code and arguments are looked at
 
 
@@ -202,7 +201,7 @@ class _Look:
         rows = [
             {row.file for one in core.images for row in one.rows} for core in tile.core.values()
         ]
-        used = Counter(file for files in rows for file in files if file.endswith(_HEADERS))
+        used = Counter(file for files in rows for file in files if file.endswith(HEADERS))
         self._shared = frozenset(file for file, cores in used.items() if cores > 1)
         skips = context.symptom.fine  # what is not needed need not be read
         self.buffers = {spec.index: Buffer(spec, skips=skips) for spec in part.buffers}

@@ -12,8 +12,8 @@ from bhemu.program import toml
 from bhemu.program.specs import InputSpec, OutputSpec
 from bhemu.why.check import Check, Context
 from bhemu.why.findings import Finding, merged, place
-from bhemu.why.order.conflicts import Observed, Transfer, observed, tiles
-from bhemu.why.order.tiles import Tiles
+from bhemu.why.order.conflicts import Observed, Transfer, observed
+from bhemu.why.origin.outputs import requests_of
 from bhemu.why.steps import where
 
 _LIKE = {"fp8": ("fp8_e4m3", "fp8_e5m2"), "int8": ("int8", "uint8"), "tf32": ("fp32", "tf32")}
@@ -22,33 +22,17 @@ _FACE, _COLUMNS = 256, 16  # datums that follow each other in a tile, those of a
 _AS_TILES = 'layout = "tile32" in PROGRAM.toml'
 
 
-# Tensors of DRAM whose pages requests bring to L1 or take from there, at any time of the run.
-
-Tensor = InputSpec | OutputSpec
-Held = tuple[int, int, Tensor]  # L1 from, to
+Held = tuple[int, int, InputSpec | OutputSpec]  # L1 from, to
 
 
-def _held(context: Context, together: Tiles | None) -> list[list[Held]]:
-    """By tile, as its requests move the pages of tensors."""
-    found: list[list[Held]] = [[] for _ in together.sent] if together is not None else []
-    tensors: list[Tensor] = [*context.program.inputs, *context.program.outputs]
-    for tensor in (one for one in tensors if one.dram is not None):
-        reads = isinstance(tensor, InputSpec)
-        for one in (one for sent in (together.sent if together else ()) for one in sent):
-            low, high = one.remote
-            pieces = tensor.dram.pieces(tensor.size) if tensor.dram and one.bank is not None else ()
-            if (
-                one.reads == reads
-                and (one.reads or one.takes_data)
-                and any(
-                    piece.bank == one.bank
-                    and piece.address < high
-                    and low < piece.address + piece.size
-                    for piece in pieces
-                )
-            ):
-                found[one.tile].append((*one.own, tensor))
-    return found
+def _held(context: Context) -> Iterator[tuple[int, Held]]:
+    """Tensors of DRAM whose pages requests of a tile (its number) bring to L1 or take from there,
+    at any time of the run."""
+    tensors: list[InputSpec | OutputSpec] = [*context.program.inputs, *context.program.outputs]
+    for tensor in tensors:
+        for one, _, _ in requests_of(context, tensor):
+            if one.reads or one.takes_data:
+                yield one.tile, (*one.own, tensor)
 
 
 # Each UNPACR and PACR beside the tensors that it touches.
@@ -89,13 +73,9 @@ class Operands:
                 if low < one.end and one.first < high and one.reads == isinstance(tensor, InputSpec)
             ]
             if tensors and not any(_fits(spec.dtype, one.fmt) for spec in tensors):
-                how = "comes from" if one.reads else "goes to"
-                text = (
-                    f"{_shown(one)}, and what is there {how} {_title(tensors[0])} in DRAM, which is"
-                )
-                self._report(
-                    one, "format", f"{text} {tensors[0].dtype}", _format_of(tensors[0], one)
-                )
+                how, spec = "comes from" if one.reads else "goes to", tensors[0]
+                text = f"{_shown(one)}, and what is there {how} {_title(spec)} in DRAM, which is"
+                self._report(one, "format", f"{text} {spec.dtype}", _format_of(spec, one))
 
     def _compare(self, one: Transfer, tensor: _Tensor) -> None:
         shown = _shown(one)
@@ -175,10 +155,9 @@ def _tensors(tile: Tile, table: str, specs: Sequence[Any]) -> Iterator[_Tensor]:
 
 
 def _run(context: Context) -> Sequence[Finding]:
-    looks = [Operands(context, seen) for seen in observed(context)]
-    held = _held(context, tiles(context)) or [[] for _ in looks]
-    for look, pages in zip(looks, held, strict=True):
-        look.compare(pages)
+    looks, held = [Operands(context, seen) for seen in observed(context)], [*_held(context)]
+    for number, look in enumerate(looks):
+        look.compare([one for of_tile, one in held if of_tile == number])
     return merged(look.found.values() for look in looks)
 
 

@@ -1,6 +1,7 @@
 """Values that nothing has written, or only an earlier launch, found by runs with other values."""
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -43,13 +44,7 @@ Ask = Callable[[], Users]
 def run(context: Context) -> list[Finding]:
     """Bytes that decide an output or the end, and that nothing or an earlier launch has written."""
     trials = Trials(context)
-    known: list[Users] = []
-
-    def users() -> Users:
-        if not known:
-            known.append(Users(context, trials))
-        return known[0]
-
+    users = cache(lambda: Users(context, trials))
     unwritten = unwritten_bytes(context, trials)
     found = _never(context, trials, users, unwritten)
     if context.symptom.fine and context.program.kind in _KINDS:
@@ -156,15 +151,8 @@ def _finding(trials: Trials, users: Users, fill: Fill) -> Finding:
     if read is not None and (by := _adds(users, read, int(fill.at[0]) // STRIDE)) is not None:
         evidence.append("PACR reads L1 because what it packs is added to what is there")
         who, victim = place(*by, tile), place(read.where, read.clock, tile)
-    return Finding(
-        "unwritten",
-        "error",
-        text,
-        who,
-        victim,
-        tuple(evidence),
-        f"write {name} before this reads it; if another place was meant, correct what is read",
-    )
+    advice = f"write {name} before this reads it; if another place was meant, correct what is read"
+    return Finding("unwritten", "error", text, who, victim, tuple(evidence), advice)
 
 
 def _neighbour(trials: Trials, users: Users, at: int) -> tuple[Where, int] | None:

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -61,7 +60,7 @@ def written(
     at = bit_offset(index, spec.shape, spec.dtype, spec.layout) // 8
     piece = next(p for p in spec.dram.pieces(spec.size) if p.offset <= at < p.offset + p.size)
     target = piece.address + at - piece.offset
-    last = last_sent(context, partial(_writes, piece.bank, target, target + 1))
+    last = _last_write(context, piece.bank, target, target + 1)
     if last is None:
         text = f"no request of a core has written it: DRAM bank {piece.bank}, {target:#x}"
         return None, "" if together.few else text
@@ -70,13 +69,17 @@ def written(
     return found, str(found)
 
 
-def _writes(bank: int, first: int, end: int, one: Sent) -> bool:
-    """Whether a request writes some of these bytes of DRAM."""
-    low, high = one.remote
-    return not one.reads and one.bank == bank and low < end and first < high
+def _last_write(context: Context, bank: int, first: int, end: int) -> Sent | None:
+    """The last request that writes some of these bytes of DRAM."""
+
+    def writes(one: Sent) -> bool:
+        low, high = one.remote
+        return not one.reads and one.bank == bank and low < end and first < high
+
+    return last_sent(context, writes)
 
 
-def _by(context: Context, sent: Sent, low: int | None) -> Written:
+def _by(context: Context, sent: Sent, low: int | None = None) -> Written:
     tile = observed(context)[sent.tile].tile
     return Written(tile, where(tile, sent.step), sent.step.clock, low)
 
@@ -85,12 +88,9 @@ def beside(context: Context, spec: OutputSpec, index: tuple[int, ...]) -> Writte
     """The last request that wrote the piece of an output in DRAM nearest to an element."""
     assert spec.dram is not None
     at = bit_offset(index, spec.shape, spec.dtype, spec.layout) // 8
-    pieces = sorted(spec.dram.pieces(spec.size), key=lambda one: abs(one.offset - at))
-    for one in pieces[:_NEAR]:
-        writes = partial(_writes, one.bank, one.address, one.address + one.size)
-        if (last := last_sent(context, writes)) is not None:
-            return _by(context, last, None)
-    return None
+    pieces = sorted(spec.dram.pieces(spec.size), key=lambda one: abs(one.offset - at))[:_NEAR]
+    lasts = (_last_write(context, p.bank, p.address, p.address + p.size) for p in pieces)
+    return next((_by(context, last) for last in lasts if last is not None), None)
 
 
 def last_sent(context: Context, chosen: Callable[[Sent], bool]) -> Sent | None:
@@ -160,7 +160,8 @@ def _last_pack(context: Context, tile: Tile, at: int, clock: int) -> tuple[Where
     seen = [one for one in observed(context) if one.tile.xy == tile.xy] if JIT else []
     packs = [
         one.step
-        for one in (one for each in seen for one in each.transfers())
+        for each in seen
+        for one in each.transfers()
         if not one.reads and one.first <= at < one.end and one.step.clock <= clock
     ]
     return (where(seen[0].tile, packs[-1]), packs[-1].clock) if packs else None
@@ -289,13 +290,11 @@ def _move_at_fault(
     if writes and not reads:
         tensor = context.program.inputs[evenly.index(False)]
         if tensor.dram is None:
-            links = [
-                one for one in moves[1:] if one.where is not None and one.where.thread is not None
-            ]
-            return next(iter(links), None), None
-        asked = {(one.tile, one.step.pc): one for one, _, _ in _requests_of(context, tensor)}
-        lines = [_by(context, one, None) for one in asked.values()]
-        lines = [one._replace(where=outside_headers(one.where)) for one in lines]
+            words = (one for one in moves[1:] if one.where and one.where.thread is not None)
+            return next(words, None), None
+        asked = {(one.tile, one.step.pc): one for one, _, _ in requests_of(context, tensor)}
+        by = (_by(context, one) for one in asked.values())
+        lines = [one._replace(where=outside_headers(one.where)) for one in by]
         if len({(one.where.core, one.where.file, one.where.line) for one in lines}) == 1:
             return None, lines[0]  # which asks for the wrong ones
     return None, None
@@ -317,19 +316,20 @@ def _moves_of(context: Context, tensor: InputSpec | OutputSpec) -> Iterator[tupl
         at = resolve(context.tile, tensor.at)
         for move in (one for one in observed(context)[0].transfers() if one.reads == reads):
             yield max(move.first - at, 0), max(move.end - at, 0)
-    for _, low, high in _requests_of(context, tensor):
-        yield low, high
+    together = tiles(context) if JIT else None
+    if together is not None and not together.few:
+        yield from ((low, high) for _, low, high in requests_of(context, tensor))
 
 
-def _requests_of(
+def requests_of(
     context: Context, tensor: InputSpec | OutputSpec
 ) -> Iterator[tuple[Sent, int, int]]:
-    """The requests that move a tensor in DRAM, and which bytes of it; none if not all are seen."""
+    """The requests of observed tiles that move a tensor in DRAM, and which bytes of it."""
     together = tiles(context) if JIT else None
-    if tensor.dram is None or together is None or together.few:
+    reads, requests = isinstance(tensor, InputSpec), together.sent if together is not None else ()
+    if tensor.dram is None:
         return
-    reads = isinstance(tensor, InputSpec)
-    sent = [one for of_tile in together.sent for one in of_tile if one.reads == reads]
+    sent = [one for of_tile in requests for one in of_tile if one.reads == reads]
     for piece in tensor.dram.pieces(tensor.size):
         for one in (one for one in sent if one.bank == piece.bank):
             low, high = (min(max(at - piece.address, 0), piece.size) for at in one.remote)

@@ -55,13 +55,6 @@ def _last_change(tile: Tile, address: int) -> tuple[Change | None, int]:
     return last_change(tile, Span(OFFSET["l1"] + (address & ~3), 4))
 
 
-def _given(context: Context, tile: Tile) -> Iterator[tuple[int, bytes]]:
-    """The address and bytes of each [[set]] of PROGRAM.toml."""
-    part = context.program.placed()[0]
-    for spec in part.sets:
-        yield resolve(tile, spec.at), data_of(spec, tile, part)
-
-
 def arguments(context: Context) -> Iterator[Finding]:
     """The store that overwrites a word of [[set]], if all outputs are right without it.
 
@@ -75,7 +68,9 @@ def arguments(context: Context) -> Iterator[Finding]:
         return lambda tile: tile.write(pc, NOP.to_bytes(4, "little"))
 
     tried, words = set[int](), tile.state.l1.view("<u4")
-    for at, data in _given(context, tile):
+    part = context.program.placed()[0]
+    for spec in part.sets:
+        at, data = resolve(tile, spec.at), data_of(spec, tile, part)
         given = np.frombuffer(data[: len(data) & ~3], "<u4")
         held = words[at // 4 :][: len(given)]
         fits = at % 4 == 0 and at + len(data) <= L1_SIZE
@@ -83,10 +78,9 @@ def arguments(context: Context) -> Iterator[Finding]:
             address = at + 4 * int(n)
             change, clock = _last_change(tile, address)
             pc = None if change is None or change.where.thread is not None else change.where.pc
-            cls = None if pc is None else decode(tile.read32(pc))
             if change is None or pc is None or pc in tried or len(tried) == _MOST:
                 continue
-            if cls is None or not issubclass(cls, Store):
+            if not issubclass(decode(tile.read32(pc)) or object, Store):
                 continue
             tried.add(pc)
             if context.again(without(pc)).fine:
@@ -106,9 +100,10 @@ def code(tile: Tile, program: Program) -> Iterator[Finding]:
         return
     for core, spec in program.cores.items():
         for segment in () if spec.elf is None else read_elf(spec.elf).segments:
-            at = _changed(tile, core, segment)
-            change, clock = (None, 0) if at is None else _last_change(tile, at)
-            if at is None or change is None:
+            if (at := _changed(tile, core, segment)) is None:
+                continue
+            change, clock = _last_change(tile, at)
+            if change is None:
                 continue
             symbol, file, line = tile.core[core].locate(at)
             what = f"{symbol} ({file}:{line})" if line else str(symbol)
