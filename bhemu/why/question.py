@@ -171,18 +171,15 @@ def _outward(found: Finding, library: Any) -> Finding:
     if not who.get("inlined") or "core" not in who or "tile" not in who:
         return found
     names = library(tuple(who["tile"]), who["core"])
-    calls = [Call(**call) for call in who["inlined"]]
-    inner = source_text(who.get("file"), who.get("line"), who.get("function"), ())
-    function, file, line = who.get("function"), who.get("file"), who.get("line")
-    while file in names and calls:
-        function, file, line = (calls[0].function, calls[0].file, calls[0].line)
-        calls = calls[1:]
-    if file == who.get("file") or file in names:
+    frames = [{name: who.get(name) for name in Call._fields}, *who["inlined"]]
+    at = next((n for n, one in enumerate(frames) if one["file"] not in names), 0)
+    if at == 0:
         return found
-    inlined = [call._asdict() for call in calls]
-    culprit = {**who, "function": function, "file": file, "line": line, "inlined": inlined}
-    said, core = f"{who['core']} {who.get('file')}:{who.get('line')} ", who["core"]
-    text = found.text.replace(said, f"{core} {file}:{line} ", 1)  # there as well
+    inner = source_text(who.get("file"), who.get("line"), who.get("function"), ())
+    said, there = (f"{who['core']} {one['file']}:{one['line']} " for one in (frames[0], frames[at]))
     return replace(
-        found, text=text, culprit=culprit, evidence=(*found.evidence, f"there in {inner}")
+        found,
+        text=found.text.replace(said, there, 1),  # there as well
+        culprit={**who, **frames[at], "inlined": frames[at + 1 :]},
+        evidence=(*found.evidence, f"there in {inner}"),
     )
