@@ -2,15 +2,21 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from types import ModuleType
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from bhemu.debug.places import UNPACKERS, fields
+from bhemu.debug.places import UNPACKERS
 from bhemu.devices.bus import address_map
-from bhemu.devices.bus.address_map import INITIATOR_REGISTERS, STREAM_REGISTERS, niu_register
+from bhemu.devices.bus.address_map import (
+    INITIATOR_REGISTERS,
+    STREAM_REGISTERS,
+    fields_of,
+    niu_register,
+)
 from bhemu.errors import InputError
 from bhemu.machine.core import STATES
 from bhemu.machine.saved import TileState
@@ -297,7 +303,7 @@ def _counters(s: TileState, view: View) -> Iterator[Row]:
 def _field_rows(module: ModuleType, banks: Any, names: tuple[str, ...]) -> Iterator[Row]:
     """Fields by name in the order of the words, then the bits that no field names."""
     unnamed = np.full(banks.shape[1], 0xFFFFFFFF, np.int64)
-    for name, f in fields(module).items():
+    for name, f in fields_of(module).items():
         unnamed[f.word] &= ~(f.mask << f.shift)
         held = ((int(bank[f.word]) >> f.shift) & f.mask for bank in banks)
         yield Row(name, dict(zip(names, held, strict=True)), "#x", index=f.word)
@@ -375,11 +381,11 @@ def _packer(s: TileState, view: View) -> Iterator[Row]:
 # Source registers and Dst
 
 
-def _src(s: TileState, which: int, fmt: str) -> Iterator[Row]:
+def _src(which: int, s: TileState, view: View) -> Iterator[Row]:
     """Rows as numbers of the format recorded with the bank; integers and "raw" as they are."""
     for bank in range(2):
         held, cells, form = int(s.src_fmt[which, bank]), s.src[which, bank], "08x"
-        if fmt != "raw" and held not in _INTEGERS:
+        if view.fmt != "raw" and held not in _INTEGERS:
             # 5-bit exponents are kept as they are where 8 bits have room (Src, Blackhole ISA).
             scale = 2.0**112 if (formats.FIVE_BIT >> held) & 1 else 1.0
             plain = cells & np.uint32(0xFFFFE000)  # without the marks of doubt
@@ -389,12 +395,7 @@ def _src(s: TileState, which: int, fmt: str) -> Iterator[Row]:
             yield Row(label, values(cells[row].tolist()), form, names=False, index=row)
 
 
-def _srca(s: TileState, view: View) -> Iterator[Row]:
-    yield from _src(s, 0, view.fmt)
-
-
-def _srcb(s: TileState, view: View) -> Iterator[Row]:
-    yield from _src(s, 1, view.fmt)
+_srca, _srcb = partial(_src, 0), partial(_src, 1)
 
 
 def _src_banks(s: TileState, view: View) -> Iterator[Row]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from bhemu.arguments import did_you_mean
 from bhemu.debug.decoded import ROWS, Row, View, differences, values
-from bhemu.debug.places import fields
+from bhemu.devices.bus.address_map import fields_of
 from bhemu.errors import InputError
 from bhemu.machine.saved import SAVED, TileState
 from bhemu.tensix import config_fields, thread_fields
@@ -73,7 +73,7 @@ def _select(text: str) -> list[Selection]:
     found = [
         Selection(owner, part=part)
         for owner, module in (("cfg", config_fields), ("thread_cfg", thread_fields))
-        if any(part in field.lower() for field in fields(module))
+        if any(part in field.lower() for field in fields_of(module))
     ]
     if len(part) > 2 and found:
         return found
@@ -83,7 +83,7 @@ def _select(text: str) -> list[Selection]:
 
 def _near(text: str) -> str:
     """What may have been meant: a field by a part of its name, a name, a name by what it holds."""
-    named = [*fields(config_fields), *fields(thread_fields)]
+    named = [*fields_of(config_fields), *fields_of(thread_fields)]
     parts = {part.lower(): field for field in named for part in field.split("_")}
     part = difflib.get_close_matches(text.lower(), parts, n=1, cutoff=_SURE)
     if part and not difflib.get_close_matches(text.lower(), ROWS, n=1, cutoff=_SURE):

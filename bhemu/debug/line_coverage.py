@@ -32,7 +32,6 @@ from bhemu.riscv.observed import settle
 
 if TYPE_CHECKING:
     from bhemu.machine.tile import Tile
-    from bhemu.program.symbols import Symbols
 
 
 # What the debug information of an ELF says of each of its instructions: line, copy, branches.
@@ -159,10 +158,8 @@ def _named_file(die: Any, attribute: str, file_names: Mapping[int, list[str]]) -
 def _declared(die: Any, file_names: Mapping[int, list[str]]) -> tuple[int, str]:
     """Line and file of a function; (0, "") where they are not told."""
     for one in dwarf.origin(die):
-        line, file = (
-            dwarf.number(one, "DW_AT_decl_line"),
-            _named_file(one, "DW_AT_decl_file", file_names),
-        )
+        line = dwarf.number(one, "DW_AT_decl_line")
+        file = _named_file(one, "DW_AT_decl_file", file_names)
         if line and file:
             return line, file
     return 0, ""

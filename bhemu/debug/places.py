@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
+from bhemu.devices.bus.address_map import fields_of
 from bhemu.errors import InputError
 from bhemu.machine.core import Core
 from bhemu.machine.resolve import LINE, code_address, core_name
@@ -324,27 +325,29 @@ def gpr(tile: Tile, thread: int) -> Iterator[str]:
         yield f"  {row:>2}  " + " ".join(f"{int(v):08x}" for v in values[row : row + 8])
 
 
-def fields(module: object) -> dict[str, Field]:
-    """The named fields of config_fields or thread_fields."""
-    return {name: field for name, field in vars(module).items() if isinstance(field, Field)}
-
-
 def cfg(tile: Tile, wanted: str | None) -> list[str]:
     """Configuration: all words that are not 0, a word by index, or fields by (part of) a name."""
+    config, threads = tile.tensix.cfg, tile.tensix.thread_cfg
     if wanted is None:
-        return list(_cfg_words(tile))
+        return [*_words("bank ", config), *_words("thread T", threads)]
+    named, of_threads = fields_of(config_fields), fields_of(thread_fields)
     if wanted.isdecimal() or wanted.startswith("0x"):
-        return list(_cfg_word(tile, int(wanted, 0)))
-    both = (fields(config_fields), fields(thread_fields))
-    config, thread = (_matching(known, wanted) for known in both)
-    if not config and not thread:
-        known = [*both[0], *both[1]]
-        near = difflib.get_close_matches(wanted, known, n=3, cutoff=0.4)
+        index = int(wanted, 0)
+        if not 0 <= index < config.shape[1]:
+            raise InputError(f"no configuration word {index}", hint=f"0 to {config.shape[1] - 1}")
+        banks = "  ".join(f"bank {b} {int(words[index]):#010x}" for b, words in enumerate(config))
+        there = {name: field for name, field in named.items() if field.word == index}
+        return [f"word {index}: {banks}", *_values("word", "bank ", config, there)]
+    shown = [
+        *_values("word", "bank ", config, _matching(named, wanted)),
+        *_values("thread word", "T", threads, _matching(of_threads, wanted)),
+    ]
+    if not shown:
+        near = difflib.get_close_matches(wanted, [*named, *of_threads], n=3, cutoff=0.4)
         raise InputError(f"no configuration field {wanted!r}", hint=f"near: {', '.join(near)}")
-    lines = [*_config_lines(tile, config.items()), *_thread_lines(tile, thread.items())]
-    if len(lines) > _MOST_FIELDS:
-        lines[_MOST_FIELDS:] = [f"and {len(lines) - _MOST_FIELDS} more: give more of the name"]
-    return lines
+    if len(shown) > _MOST_FIELDS:
+        shown[_MOST_FIELDS:] = [f"and {len(shown) - _MOST_FIELDS} more: give more of the name"]
+    return shown
 
 
 def _matching(known: Mapping[str, Field], text: str) -> dict[str, Field]:
@@ -353,41 +356,18 @@ def _matching(known: Mapping[str, Field], text: str) -> dict[str, Field]:
     return exact or {name: field for name, field in known.items() if wanted in name.lower()}
 
 
-def _value(words: Any, field: Field) -> int:
-    return (int(words[field.word]) >> field.shift) & field.mask
+def _values(kind: str, label: str, rows: Any, fields: Mapping[str, Field]) -> Iterator[str]:
+    """The values of fields in each bank, or of each thread."""
+    for name, f in fields.items():
+        held = (int(words[f.word]) >> f.shift & f.mask for words in rows)
+        values = "  ".join(f"{label}{i} {value:#x}" for i, value in enumerate(held))
+        yield f"{name} ({kind} {f.word}, shift {f.shift}): {values}"
 
 
-def _config_lines(tile: Tile, fields: Iterable[tuple[str, Field]]) -> Iterator[str]:
-    banks = tile.tensix.cfg
-    for name, field in fields:
-        first, second = (_value(banks[b], field) for b in range(2))
-        place = f"word {field.word}, shift {field.shift}"
-        yield f"{name} ({place}): bank 0 {first:#x}  bank 1 {second:#x}"
-
-
-def _thread_lines(tile: Tile, fields: Iterable[tuple[str, Field]]) -> Iterator[str]:
-    threads = tile.tensix.thread_cfg
-    for name, field in fields:
-        values = "  ".join(f"T{t} {_value(threads[t], field):#x}" for t in range(3))
-        yield f"{name} (thread word {field.word}, shift {field.shift}): {values}"
-
-
-def _cfg_words(tile: Tile) -> Iterator[str]:
-    for b, words in enumerate(tile.tensix.cfg):
-        shown = [f"{i}: {int(words[i]):#x}" for i in np.flatnonzero(words)]
-        yield f"bank {b}: {', '.join(shown) or 'all 0'}"
-    for t, words in enumerate(tile.tensix.thread_cfg):
-        shown = [f"{i}: {int(words[i]):#x}" for i in np.flatnonzero(words)]
-        yield f"thread T{t}: {', '.join(shown) or 'all 0'}"
-
-
-def _cfg_word(tile: Tile, index: int) -> Iterator[str]:
-    banks = tile.tensix.cfg
-    if not 0 <= index < banks.shape[1]:
-        raise InputError(f"no configuration word {index}", hint=f"0 to {banks.shape[1] - 1}")
-    yield f"word {index}: bank 0 {int(banks[0, index]):#010x}  bank 1 {int(banks[1, index]):#010x}"
-    named = fields(config_fields).items()
-    yield from _config_lines(tile, ((n, f) for n, f in named if f.word == index))
+def _words(label: str, rows: Any) -> Iterator[str]:
+    for i, words in enumerate(rows):
+        shown = [f"{k}: {int(words[k]):#x}" for k in np.flatnonzero(words)]
+        yield f"{label}{i}: {', '.join(shown) or 'all 0'}"
 
 
 def rwc(tile: Tile) -> Iterator[str]:

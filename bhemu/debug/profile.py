@@ -77,14 +77,12 @@ class Profile:
         taken, count, words = part or (s.spent_cycles, s.spent_times, s.op_count)
         counts = words.sum(axis=0)
         self.sources = Counter[str]()  # words by where their figure is from
+        self.estimates: dict[str, int] = {}
         for opcode, cls in instructions().items():
             if counts[opcode] and (figure := cycles.of(cls)):
                 self.sources[figure.kind] += int(counts[opcode])
-        self.estimates = {
-            cls.name: int(counts[opcode])
-            for opcode, cls in instructions().items()
-            if counts[opcode] and (one := cycles.of(cls)) and one.kind == times.ESTIMATE
-        }
+                if figure.kind == times.ESTIMATE:
+                    self.estimates[cls.name] = int(counts[opcode])
         rows = _sourced(_rows(tile, taken, count))
         self.rows = sorted(rows, key=lambda row: (-row.cycles, *row[:2], row.word))
 
@@ -100,15 +98,10 @@ class Profile:
 
     def by_agent(self) -> dict[str, dict[str, int]]:
         """Cycles of each agent that did anything, by what it waited for; "" = it worked."""
-        found: dict[str, dict[str, int]] = {}
-        for name in AGENTS:
-            own: dict[str, int] = defaultdict(int)
-            for row in self.rows:
-                if row.agent == name:
-                    own[row.waits_for] += row.cycles
-            if own:
-                found[name] = dict(own)
-        return found
+        found: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+        for row in self.rows:
+            found[row.agent][row.waits_for] += row.cycles
+        return {name: dict(found[name]) for name in AGENTS if name in found}
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready, as `reported`."""

@@ -3,31 +3,20 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bhemu.debug.profile import AGENTS, asked, core_of, reason, transfer_source
+from bhemu.debug.profile import AGENTS, Profile, asked, core_of, reason, reported, transfer_source
 from bhemu.machine import error_text
-from bhemu.memmap import CORE_NAMES
+from bhemu.memmap import CORE_NAMES, L1_SIZE
 from bhemu.noc import timed
 from bhemu.noc.grid import XY, tile_at
 from bhemu.noc.record import NOC_LOG
+from bhemu.program.recorded import ARRIVED, READ, SENT, WRITE, Act
 from bhemu.tensix import observe
 from bhemu.tensix.insn import instructions
 from bhemu.tensix.state import CORES, THREADS, UNITS
 from bhemu.tensix.thread import WAIT_SEM_FULL, WAIT_SEM_ZERO
-
-if TYPE_CHECKING:
-    from bhemu.machine.tile import Tile
-    from bhemu.noc.network import Network
-
-
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
-
-from bhemu.debug.profile import Profile, reported
-from bhemu.memmap import L1_SIZE
-from bhemu.program.recorded import ARRIVED, READ, SENT, WRITE, Act
 from bhemu.timing import spent
 from bhemu.timing.loop import FIRST_CORE, FIRST_THREAD
 
@@ -35,7 +24,7 @@ if TYPE_CHECKING:
     from bhemu.machine.machine import Chip
     from bhemu.machine.recorded_host import RecordedHost
     from bhemu.machine.tile import Tile
-    from bhemu.noc.grid import XY
+    from bhemu.noc.network import Network
 
 
 MOST = 400_000  # spans and changes that are kept, of all tiles

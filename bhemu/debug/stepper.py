@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from bhemu.debug.breakpoints import Breaking, GoingBack, StateFiles, States
-from bhemu.debug.places import Command, Pushes, Sources, address, fields, number, position
+from bhemu.debug.places import Command, Pushes, Sources, address, number, position
 from bhemu.debug.show import Inspecting, Looking
+from bhemu.devices.bus.address_map import fields_of
 from bhemu.errors import InputError
 from bhemu.machine import where
 from bhemu.machine.core import Core
@@ -71,7 +72,7 @@ def _is_state_or_folder(path: Path) -> bool:
 
 
 def _fields() -> tuple[str, ...]:
-    return (*fields(config_fields), *fields(thread_fields))
+    return (*fields_of(config_fields), *fields_of(thread_fields))
 
 
 def _code(core: Core) -> list[str]:

@@ -9,7 +9,7 @@ import pytest
 import bhemu.kernel
 from bhemu import Tile
 from bhemu.debug.explain import explain, kernel_names
-from bhemu.debug.places import fields
+from bhemu.devices.bus.address_map import fields_of
 from bhemu.errors import InputError
 from bhemu.tensix import config_fields, thread_fields
 from bhemu.tensix.insn import assemble, instructions
@@ -93,7 +93,7 @@ def test_a_word_is_taken_apart() -> None:
 
 def test_every_instruction_field_and_rule_is_known() -> None:
     every = [cls.name for cls in instructions().values()]
-    every += [*fields(config_fields), *fields(thread_fields)]
+    every += [*fields_of(config_fields), *fields_of(thread_fields)]
     every += [rule.rule for rule in list(RULES.values())]
     for name in every:
         assert explain(name)[0].lines, name
