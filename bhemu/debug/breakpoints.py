@@ -113,13 +113,15 @@ class Breaking(Inspecting):
 
     def do_rwatch(self, args: list[str]) -> None:
         """rwatch PLACE [if EXPRESSION]: stop where PLACE is read."""
-        place, _, condition = " ".join(args).partition(" if ")
-        self.do_watch([*place.split(), "r", *(("if", condition) if condition else ())])
+        self._watch(args, "r")
 
     def do_awatch(self, args: list[str]) -> None:
         """awatch PLACE [if EXPRESSION]: stop where PLACE is read or changes."""
-        place, _, condition = " ".join(args).partition(" if ")
-        self.do_watch([*place.split(), "rw", *(("if", condition) if condition else ())])
+        self._watch(args, "rw")
+
+    def _watch(self, args: list[str], access: str) -> None:
+        at = args.index("if") if "if" in args else len(args)
+        self.do_watch([*args[:at], access, *args[at:]])
 
     def do_condition(self, args: list[str]) -> None:
         """condition N [EXPRESSION]: stop at N only where it is not 0; without one always."""

@@ -207,8 +207,7 @@ class Source:
 
     def add(self, other: Source) -> None:
         """Add the counts of another run."""
-        for line, count in other.lines.items():
-            self.lines[line] += count
+        self.lines.update(other.lines)
         for line, own in other.branches.items():
             for key, counts in own.items():
                 held = self.branches.setdefault(line, {}).setdefault(key, [0, 0])

@@ -291,7 +291,7 @@ class Chain:
         """(the last word that wrote the register, its own non-finite input), or why not."""
         for word in self._candidates(register.number, before):
             state = self._stopped(word)
-            if state.route[0] or word.word >> 24 == _opcode("SFPLOADMACRO"):
+            if state.route[0] or _is(word, "SFPLOADMACRO"):
                 return _MACRO
             trial = Trial(state, word, lambda s: int(s.lreg[register.number, register.lane]))
             if _writes(trial, register):
@@ -324,10 +324,6 @@ def _writes(trial: Trial, register: Register) -> bool:
         return trial.result(restore) == poison
 
     return not all(remains(poison) for poison in _POISON)
-
-
-def _opcode(name: str) -> int:
-    return next(opcode for opcode, cls in instructions().items() if cls.name == name)
 
 
 def _may_write(word: TracedWord, number: int) -> bool:
@@ -416,7 +412,7 @@ class Finder:
             return Origin(address, writer, cell, None, "no Tensix word made the Dst cell so")
         note = _scheduled(made[-1])
         chain: tuple[Link, ...] = ()
-        if not note and _is_store(made[-1]):
+        if not note and _is(made[-1], "SFPSTORE"):
             chain, note = Chain(self._vector_words(), self._stopped).leading_to(made[-1], cell)
         return Origin(address, writer, cell, made[-1], note, chain)
 
@@ -483,15 +479,15 @@ def _became(change: Change) -> bool:
     return change.before & _CELL_EXPONENT != _CELL_EXPONENT == change.after & _CELL_EXPONENT
 
 
-def _is_store(word: TracedWord) -> bool:
+def _is(word: TracedWord, name: str) -> bool:
     cls = decode(word.word)
-    return cls is not None and cls.name == "SFPSTORE"
+    return cls is not None and cls.name == name
 
 
 def _scheduled(word: TracedWord) -> str:
     """A note when the word itself cannot have written Dst."""
     cls = decode(word.word)
-    if cls is None or cls.unit in ("matrix", "unpack") or _is_store(word):
+    if cls is None or cls.unit in ("matrix", "unpack") or _is(word, "SFPSTORE"):
         return ""
     return "an SFPSTORE that SFPLOADMACRO scheduled, in the cycle of the word shown"
 

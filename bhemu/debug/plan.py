@@ -100,15 +100,8 @@ def parts(launched: Launched) -> list[Part]:
         text = f"{output.name} {_form(output)}"
         if output.expect is not None:
             text += f", {output.compare} against {output.expect.name}"
-        found.append(
-            _tensor(
-                launched,
-                output,
-                "output",
-                text if output.save is None else f"{text}, saved to {output.save.name}",
-                tiles,
-            )
-        )
+        text += f", saved to {output.save.name}" if output.save is not None else ""
+        found.append(_tensor(launched, output, "output", text, tiles))
     order = {xy: i for i, xy in enumerate(xy for part in program.placed() for xy in part.at)}
 
     def key(part: Part) -> tuple[Any, ...]:

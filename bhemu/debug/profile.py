@@ -103,6 +103,14 @@ class Profile:
             found[row.agent][row.waits_for] += row.cycles
         return {name: dict(found[name]) for name in AGENTS if name in found}
 
+    def agents(self) -> Iterator[tuple[str, int, str, str]]:
+        """Of each agent its name, the cycles that it works, whence these are, its longest wait."""
+        for name, own in self.by_agent().items():
+            works = own.pop("", 0)
+            longest = max(own, key=own.__getitem__, default="")
+            wait = f"{own[longest]} for {longest}" if longest else ""
+            yield name, works, self.source_of(name) if works else "", wait
+
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready, as `reported`."""
         return reported(self.cycles, [self], [], complete=not self.full)
@@ -112,12 +120,8 @@ class Profile:
         yield f"{self.cycles} cycles in modelled time (docs/timing.md: figures and their sources)"
         yield ""
         yield f"{'':12} {'works':>8} {'':>6} {'figures':9} waits most for"
-        for name, own in self.by_agent().items():
-            works = own.pop("", 0)
-            longest = max(own, key=lambda text: own[text], default="")
+        for name, works, source, wait in self.agents():
             share = f"{100 * works / max(self.cycles, 1):.0f} %"
-            wait = f"{own[longest]} for {longest}" if longest else ""
-            source = self.source_of(name) if works else ""
             yield f"{name:12} {works:8} {share:>6} {source:9} {wait}".rstrip()
         waits = [row for row in self.rows if row.waits_for][:most]
         if waits:
@@ -430,12 +434,8 @@ class ChipProfile:
         yield ""
         yield f"{'tile':>6} {'':12} {'works':>8} {'figures':9} waits most for"
         for xy, profile in self.tiles.items():
-            for name, own in profile.by_agent().items():
-                waits = {text: n for text, n in own.items() if text}
-                longest = max(waits, key=lambda text: waits[text], default="")
-                wait = f"{waits[longest]} for {longest}" if longest else ""
-                source = profile.source_of(name) if own.get("") else ""
-                yield f"{xy:>6} {name:12} {own.get('', 0):8} {source:9} {wait}".rstrip()
+            for name, works, source, wait in profile.agents():
+                yield f"{xy:>6} {name:12} {works:8} {source:9} {wait}".rstrip()
         found = [(row, xy) for xy, one in self.tiles.items() for row in one.rows if row.waits_for]
         yield ""
         yield f"{'cycles':>8} {'times':>6} {'tile':>6} {'figure':9} which waits, and for what"
