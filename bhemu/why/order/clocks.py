@@ -26,48 +26,12 @@ def now(s: Any) -> Any:
 @njit
 def owner(agent: Any) -> Any:
     """The owner of an agent: the core or thread for which it works, or the host."""
-    if agent < r.UNIT or agent == r.HOST:
-        return agent
+    if agent < r.OWNERS:
+        return np.int64(agent)
     if agent >= r.NOC:
-        return (agent - r.NOC) % CORES
-    return agent - r.STORES if agent >= r.STORES else r.ISSUE + (agent - r.UNIT) // r.UNITS
-
-
-@njit
-def row(agent: Any) -> Any:
-    """The row of an agent's owner in the plain order."""
-    who = owner(agent)
-    return np.int64(r.OWNERS - 1) if who == r.HOST else np.int64(who)
-
-
-@njit
-def _raise(to: Any, first: Any, by: Any, by_first: Any, n: Any) -> Any:
-    """Raise `n` elements of `to` to those of `by` where these are greater; whether one grew."""
-    grew = False
-    for i in range(n):
-        if by[by_first + i] > to[first + i]:
-            to[first + i] = by[by_first + i]
-            grew = True
-    return grew
-
-
-@njit
-def _raise_plain(o: Any, who: Any, by: Any, first: Any) -> Any:
-    """The same for row `who` of the plain order, in which everything is complete at once."""
-    grew = _raise(o.plain[who], 0, by, first, r.OWNERS)
-    far = o.width[0] - r.OWNERS
-    if far and _raise(o.plain[who], r.OWNERS, by, first + r.OWNERS, far):
-        learned(o, who)
-        return True
-    return grew
-
-
-@njit
-def learned(o: Any, who: Any) -> None:
-    """An owner has learned more of other tiles: keep this version."""
-    o.far_version[who] += 1
-    held = o.far_known[who, o.far_version[who] % r.FAR_VERSIONS]
-    copy(held, 0, o.plain[who], r.OWNERS, o.width[0] - r.OWNERS)
+        return np.int64((agent - r.NOC) % CORES)
+    unit = np.int64(r.ISSUE + (agent - r.UNIT) // r.UNITS)
+    return np.int64(agent - r.STORES) if agent >= r.STORES else unit
 
 
 @njit
@@ -85,96 +49,126 @@ def clear(to: Any) -> None:
 
 
 @njit
-def changed(o: Any, agent: Any, grew: Any) -> None:
-    """An agent has learned something: its later accesses are different events."""
-    if not grew:
-        return
+def reach(to: Any, i: Any, clock: Any) -> Any:
+    """Raise an element of a row to a clock if that is greater; whether it grew."""
+    if to[i] < clock:
+        to[i] = clock
+        return True
+    return False
+
+
+@njit
+def raise_row(to: Any, by: Any, first: Any, end: Any) -> Any:
+    """Raise the elements from `first` to `end` to those of another row; whether one grew."""
+    grew = False
+    for i in range(first, end):
+        if by[i] > to[i]:
+            to[i] = by[i]
+            grew = True
+    return grew
+
+
+@njit
+def _raise_plain(o: Any, who: Any, by: Any) -> Any:
+    """The same for an owner in the plain order, in which everything is complete at once."""
+    grew = raise_row(o.clocks[who], by, r.PLAIN, r.OTHERS)
+    if raise_row(o.clocks[who], by, r.OTHERS, r.OTHERS + o.far[0]):
+        learned(o, who)
+        return True
+    return grew
+
+
+@njit
+def learned(o: Any, who: Any) -> None:
+    """An owner has learned more of other tiles: keep this version."""
+    o.far_version[who] += 1
+    held = o.far_known[who, o.far_version[who] % r.FAR_VERSIONS]
+    copy(held, 0, o.clocks[who], r.OTHERS, o.far[0])
+
+
+@njit
+def seen(o: Any, agent: Any) -> None:
+    """Others may have seen an agent's clock: its later accesses are different events."""
     o.epoch[agent] += 1
-    o.plain_epoch[row(agent)] += 1
-    if agent < CORES:
-        i = o.versions[agent] % r.VERSIONS
-        o.version_clock[agent, i] = o.clocks[agent, agent]
-        copy(o.version[agent, i], 0, o.clocks[agent], 0, r.PLAIN)
-        copy(o.version[agent, i], r.PLAIN, o.plain[agent], 0, o.width[0])
-        o.versions[agent] += 1
+    o.plain_epoch[owner(agent)] += 1
+
+
+@njit
+def changed(o: Any, agent: Any, grew: Any) -> None:
+    """An agent has learned something, if `grew`: its later accesses are different events."""
+    if grew:
+        seen(o, agent)
+        if agent < CORES:
+            i = o.versions[agent] % r.VERSIONS
+            o.version_clock[agent, i] = o.clocks[agent, agent]
+            copy(o.version[agent, i], 0, o.clocks[agent], 0, r.OTHERS + o.far[0])
+            o.versions[agent] += 1
 
 
 @njit
 def join(o: Any, agent: Any, vector: Any) -> None:
     """`agent` comes after everything in a vector."""
-    grew = _raise(o.clocks[agent], 0, vector, 0, r.PLAIN)
-    grew = _raise_plain(o, row(agent), vector, np.int64(r.PLAIN)) or grew
-    changed(o, agent, grew)
+    grew = raise_row(o.clocks[agent], vector, 0, r.PLAIN)
+    changed(o, agent, _raise_plain(o, owner(agent), vector) or grew)
 
 
 @njit
 def join_agent(o: Any, agent: Any, by: Any) -> None:
     """`agent` comes after everything that `by` has done so far."""
-    grew = _raise(o.clocks[agent], 0, o.clocks[by], 0, r.PLAIN)
-    grew = _raise_plain(o, row(agent), o.plain[row(by)], np.int64(0)) or grew
-    o.epoch[by] += 1
-    o.plain_epoch[row(by)] += 1
+    grew = raise_row(o.clocks[agent], o.clocks[by], 0, r.PLAIN)
+    grew = _raise_plain(o, owner(agent), o.clocks[owner(by)]) or grew
+    seen(o, by)
     changed(o, agent, grew)
 
 
 @njit
 def save(o: Any, vector: Any, agent: Any) -> None:
     """Raise a vector to what `agent` has done."""
-    _raise(vector, 0, o.clocks[agent], 0, r.PLAIN)
-    _raise(vector, r.PLAIN, o.plain[row(agent)], 0, o.width[0])
-    o.epoch[agent] += 1
-    o.plain_epoch[row(agent)] += 1
+    raise_row(vector, o.clocks[agent], 0, r.PLAIN)
+    raise_row(vector, o.clocks[owner(agent)], r.PLAIN, r.OTHERS + o.far[0])
+    seen(o, agent)
 
 
 @njit
 def join_moment(o: Any, agent: Any, core: Any, clock: Any, plain: Any, units: Any) -> None:
     """`agent` comes after what `core` had done at its clock, in the orders that are named."""
-    grew = False
-    last = o.versions[core]
+    grew, who, last = False, owner(agent), o.versions[core]
     for back in range(min(last, r.VERSIONS)):
         i = (last - 1 - back) % r.VERSIONS
         if o.version_clock[core, i] <= clock or back == r.VERSIONS - 1:
             if units:
-                grew = _raise(o.clocks[agent], 0, o.version[core, i], 0, r.PLAIN)
+                grew = raise_row(o.clocks[agent], o.version[core, i], 0, r.PLAIN)
             if plain:
-                grew = _raise_plain(o, row(agent), o.version[core, i], np.int64(r.PLAIN)) or grew
+                grew = _raise_plain(o, who, o.version[core, i]) or grew
             break
-    if units and o.clocks[agent, core] < clock:
-        o.clocks[agent, core] = clock
-        grew = True
-    if plain and o.plain[row(agent), core] < clock:
-        o.plain[row(agent), core] = clock
-        grew = True
+    if units:
+        grew = reach(o.clocks[agent], core, clock) or grew
+    if plain:
+        grew = reach(o.clocks[who], r.PLAIN + core, clock) or grew
     changed(o, agent, grew)
-
-
-@njit
-def knows(o: Any, agent: Any, by: Any, clock: Any) -> Any:
-    """Whether the act of `by` at its `clock` comes before what `agent` does now."""
-    return agent == by or clock <= o.clocks[agent, by]
 
 
 @njit
 def before(o: Any, agent: Any, event: Any) -> Any:
     """Whether an event comes before what `agent` does now, where units take time."""
-    return knows(o, agent, event[0], event[r.CLOCK])
+    return agent == event[0] or event[r.CLOCK] <= o.clocks[agent, event[0]]
 
 
 @njit
 def plainly(o: Any, agent: Any, event: Any) -> Any:
     """The same in the plain order."""
-    by, now = row(event[0]), row(agent)
-    return by == now or event[r.OWNER_CLOCK] <= o.plain[now, by]
-
-
-# Acts of cores
+    by, who = owner(event[0]), owner(agent)
+    return by == who or event[r.OWNER_CLOCK] <= o.clocks[who, r.PLAIN + by]
 
 
 @njit
-def core(o: Any, c: Any, n: Any) -> None:
-    """A core has executed `n` instructions."""
-    o.clocks[c, c] += n
-    o.plain[c, c] += n
+def acts(o: Any, who: Any, n: Any) -> None:
+    """The clock of an owner goes on: of a core by its instructions."""
+    o.clocks[who, who] += n
+    o.clocks[who, r.PLAIN + who] += n
+
+
+# Acts of cores
 
 
 @njit
@@ -208,8 +202,7 @@ def pushes(o: Any, c: Any, t: Any, number: Any) -> None:
     _drain(o, c, clock)
     i = number % o.push.shape[1]
     o.push[t, i, 0], o.push[t, i, 1], o.push[t, i, 2] = c, clock, o.stored_done[c]
-    o.epoch[c] += 1
-    o.plain_epoch[c] += 1
+    seen(o, c)
 
 
 @njit
@@ -229,8 +222,8 @@ def starts(o: Any, by: Any, c: Any) -> None:
         done = o.done_by[by, agent]
         if done and done == o.clocks[agent, agent]:
             join_agent(o, c, agent)
-        elif done > o.clocks[c, agent]:
-            o.clocks[c, agent] = done
+        else:
+            reach(o.clocks[c], agent, done)
     changed(o, c, True)
 
 
@@ -238,20 +231,16 @@ def starts(o: Any, by: Any, c: Any) -> None:
 
 
 @njit
-def issues(o: Any, t: Any, number: Any, pusher: Any) -> None:
+def issues(o: Any, t: Any, number: Any) -> None:
     """A word leaves the gate of thread `t`; it comes from the word `number` of its FIFO."""
     issue = np.int64(r.ISSUE + t)
     if number >= o.push_from[t] and number != o.pushed[t]:
         i = number % o.push.shape[1]
-        join_moment(o, issue, o.push[t, i, 0], o.push[t, i, 1], True, True)
-        o.push_clock[t] = o.push[t, i, 1]
-        o.pushed[t] = number
-        c = o.push[t, i, 0]
-        if o.clocks[issue, r.STORES + c] < o.push[t, i, 2]:
-            o.clocks[issue, r.STORES + c] = o.push[t, i, 2]
-            o.epoch[issue] += 1
-    o.clocks[issue, issue] += 1
-    o.plain[issue, issue] += 1
+        c, clock = o.push[t, i, 0], o.push[t, i, 1]
+        join_moment(o, issue, c, clock, True, True)
+        o.push_clock[t], o.pushed[t] = clock, number
+        o.epoch[issue] += reach(o.clocks[issue], r.STORES + c, o.push[t, i, 2])
+    acts(o, issue, 1)
 
 
 @njit
@@ -261,12 +250,11 @@ def begins(o: Any, t: Any, unit: Any) -> Any:
     if unit < 0:
         return issue
     agent = r.UNIT + t * r.UNITS + unit
-    _raise(o.clocks[agent], 0, o.clocks[issue], 0, r.PLAIN)
+    raise_row(o.clocks[agent], o.clocks[issue], 0, r.PLAIN)
     for other in range(THREADS):  # a unit works in the order in which words reach it
-        by = r.UNIT + other * r.UNITS + unit
-        reached = o.clocks[issue, r.REACHED + other * r.UNITS + unit]
-        if other != t and o.clocks[agent, by] < reached:
-            o.clocks[agent, by] = reached
+        if other != t:
+            reached = o.clocks[issue, r.REACHED + other * r.UNITS + unit]
+            reach(o.clocks[agent], r.UNIT + other * r.UNITS + unit, reached)
     o.clocks[agent, agent] += 1
     o.clocks[issue, r.REACHED + t * r.UNITS + unit] = o.clocks[agent, agent]
     return agent
@@ -282,12 +270,9 @@ def passes(o: Any, t: Any) -> None:
         if conditions >> bit & 1:
             join_agent(o, issue, r.UNIT + t * r.UNITS + unit)
     if conditions & TRISC_CONFIG or semaphores:  # stores before such a wait are long done
-        for i in range(2):
-            c = t + 1 if i else 0
+        for c in (np.int64(0), np.int64(t + 1)):
             reached = o.clocks[issue, r.REACHED_STORES + c]
-            if o.clocks[issue, r.STORES + c] < reached:
-                o.clocks[issue, r.STORES + c] = reached
-                o.epoch[issue] += 1
+            o.epoch[issue] += reach(o.clocks[issue], r.STORES + c, reached)
     for i in range(8):
         if semaphores >> i & 1:
             take(o, issue, np.int64(i), o.wait[t, 3])
@@ -309,17 +294,17 @@ def _behind(o: Any, agent: Any, i: Any, gets: Any, n: Any) -> None:
 def take(o: Any, agent: Any, i: Any, condition: Any) -> None:
     """A SEMWAIT was passed: `agent` comes after as many posts or gets as the wait needs."""
     join(o, agent, o.sem_base[i])
-    posts, gets, free = o.sem_count[i, 0], o.sem_count[i, 1], np.int64(0)
+    who, free = owner(agent), np.int64(0)
     if condition & SEM_ZERO:  # one post more than there were gets
-        least = max(gets + 1 - o.sem_start[i, 0], 0)
+        least = max(o.sem_count[i, 1] + 1 - o.sem_start[i, 0], 0)
         free = np.int64(least == 0)
         _behind(o, agent, i, 0, least)
     if condition & SEM_FULL:
-        least = max(posts + o.sem_start[i, 0] - o.sem_start[i, 1] + 1, 0)
+        least = max(o.sem_count[i, 0] + o.sem_start[i, 0] - o.sem_start[i, 1] + 1, 0)
         _behind(o, agent, i, 1, least)
     if condition & (SEM_ZERO | SEM_FULL):
-        o.taken[row(agent)] = 1 + i + 8 * free
-    o.dst_word[row(agent), 1] = o.dst_word[row(agent), 0]
+        o.taken[who] = 1 + i + 8 * free
+    o.dst_word[who, 1] = o.dst_word[who, 0]
     acquired(o, agent)
 
 
@@ -340,7 +325,7 @@ def sem_change(o: Any, agent: Any, i: Any, gets: Any) -> None:
     count = o.sem_count[i, gets]
     vector = o.sem_clock[i, gets, count % r.POSTS]
     if count:
-        copy(vector, 0, o.sem_clock[i, gets, (count - 1) % r.POSTS], 0, r.PLAIN + o.width[0])
+        copy(vector, 0, o.sem_clock[i, gets, (count - 1) % r.POSTS], 0, r.OTHERS + o.far[0])
     else:
         clear(vector)
     save(o, vector, agent)
@@ -362,75 +347,53 @@ def sem_seen(o: Any, agent: Any, i: Any) -> None:
 
 @njit
 def named(o: Any, name: Any) -> Any:
-    """The number of a name; when there are too many names, some share a number."""
+    """The vector of a name; when there are too many names, some share one."""
     i = (name * 0x9E3779B1 >> 7) % r.NAMES
     for _ in range(16):
         if o.object_name[i] == 0:
             o.object_name[i] = name
         if o.object_name[i] == name:
-            return i
+            break
         i = (i + 1) % r.NAMES
-    return i
-
-
-@njit
-def release_quietly(o: Any, agent: Any, name: Any) -> None:
-    """As release, for an order that no instruction names: a Src bank changes hands."""
-    save(o, o.object[named(o, name)], agent)
-
-
-@njit
-def acquire_quietly(o: Any, agent: Any, name: Any) -> None:
-    """As acquire, for the same."""
-    join(o, agent, o.object[named(o, name)])
+    return o.object[i]
 
 
 @njit
 def release(o: Any, agent: Any, name: Any) -> None:
     """An agent that acquires `name` later comes after what `agent` has done."""
-    release_quietly(o, agent, name)
+    save(o, named(o, name), agent)
     released(o, agent, name)
 
 
 @njit
 def acquire(o: Any, agent: Any, name: Any) -> None:
     """`agent` comes after all releases of `name` so far."""
-    acquire_quietly(o, agent, name)
-    looks(o, agent, name)
-    acquired(o, agent)
-
-
-@njit
-def looks(o: Any, agent: Any, name: Any) -> None:
-    """Keep the names that an owner has acquired."""
-    who = row(agent)
+    join(o, agent, named(o, name))
+    looked = o.looked[owner(agent)]
     for i in range(r.LOOKED):
-        if o.looked[who, i] == name:
-            return
-        if o.looked[who, i] == 0:
-            o.looked[who, i] = name
-            return
+        if looked[i] == name or looked[i] == 0:
+            looked[i] = name
+            break
+    acquired(o, agent)
 
 
 @njit
 def acquired(o: Any, agent: Any) -> None:
     """An agent has waited for another one, or read what another one has set."""
-    who = row(agent)
+    who = owner(agent)
     o.waited[who] = 1
-    o.acquired[who] = o.plain[who, who]
+    o.acquired[who] = o.clocks[who, who]
     o.plain_epoch[who] += 1
 
 
 @njit
 def released(o: Any, agent: Any, name: Any) -> None:
     """An agent has let others go on: a post, a store to a flag."""
-    by, who = owner(agent), row(agent)
+    who = owner(agent)
     given = o.release[who, o.releases[who] % r.RELEASED]
-    given[0], given[6] = o.plain[who, who], name
+    given[0], given[6] = o.clocks[who, who], name
     copy(given, 1, o.step, 1, 5)
     o.releases[who] += 1
-    o.clocks[by, by] += 1
-    o.plain[who, who] += 1
+    acts(o, who, 1)
     o.waited[who] = 0
-    o.epoch[by] += 1
-    o.plain_epoch[who] += 1
+    seen(o, who)

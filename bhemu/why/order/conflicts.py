@@ -22,9 +22,6 @@ from bhemu.why.order.observe import Observer, kind, owner_of
 from bhemu.why.order.tiles import NEAR, CodeThen, Tiles
 from bhemu.why.steps import Instruction, Step, Word
 
-Clock = npt.NDArray[np.int64]
-"""The clock of each agent (record.py); only cores, threads and the host have one."""
-
 
 @dataclass(frozen=True)
 class Event:
@@ -43,7 +40,7 @@ class Event:
     taken: int | None  # the semaphore that the owner last waited for
     acquired: int  # the owner's clock when it did
     poll: tuple[int, Step] | None  # its core's last load of a word that it polls
-    vector: Clock
+    vector: Any  # the clocks of owners that its owner knew
     before: Step | None = None  # the owner's last access to Dst before that wait
     given: bool = False  # the first value of that semaphore let it pass
 
@@ -173,7 +170,7 @@ class Observed:
 
     def releases(self, owner: int) -> list[tuple[int, Step]]:
         """(clock of the owner, step) of all acts by which an owner lets others go on."""
-        ring = self._ring(_row(owner))
+        ring = self._ring(owner)
         found = [(one[0], made_step(one[1], *one[1:6])) for one in ring]
         slots = self._o.slot
         found += [
@@ -193,9 +190,9 @@ class Observed:
 
         The core that pushes a thread's words is asked, too. False if nothing is counted.
         """
-        names = {one[6] for one in self._ring(_row(event.owner)) if one[0] >= event.owner_clock}
+        names = {one[6] for one in self._ring(event.owner) if one[0] >= event.owner_clock}
         counts = {name for name in names if OVERLAY_BASE <= name < OVERLAY_END}
-        rows = [_row(other.owner), other.step.core]
+        rows = [other.owner, other.step.core]
         return bool(counts) and counts.isdisjoint(self._o.looked[rows].flat)
 
     def is_kept(self, event: Event) -> bool:
@@ -280,7 +277,7 @@ class Observed:
             given=row[r.TAKEN] > 8,
             acquired=row[r.ACQUIRED],
             poll=(row[r.POLL_WORD], self._instruction(core, poll, time)) if poll else None,
-            vector=_vector(row[r.KNOWN :]),
+            vector=row[r.KNOWN :],
             before=made_step(before, before, 0, core, thread, time) if before else None,
         )
 
@@ -353,17 +350,6 @@ def _observed(context: Context) -> list[Observed]:
         observers[0].ended(ends, outputs)
         context.finish(machine, limit=_AFTER_END, until="idle")
     return [Observed(one, ends) for one in observers]
-
-
-def _row(owner: int) -> int:
-    return r.OWNERS - 1 if owner == r.HOST else owner
-
-
-def _vector(plain: Any) -> Clock:
-    """The clocks of cores, threads and the host, by agent."""
-    found = np.zeros(r.AGENTS, np.int64)
-    found[: r.OWNERS - 1], found[r.HOST] = plain[: r.OWNERS - 1], plain[r.OWNERS - 1]
-    return found
 
 
 def step_of(row: list[int]) -> Step:

@@ -212,7 +212,7 @@ def _device(s: Any, o: Any, c: Any, way: Any, address: Any) -> None:
 def _answers(o: Any, c: Any, noc: Any, counter: Any) -> None:
     """A core has read a counter of answers to its requests."""
     if 0 <= counter < 64:
-        o.counter_seen[c, noc, counter] = o.plain[c, c]
+        o.counter_seen[c, noc, counter] = o.clocks[c, c]
     if counter == READ_ANSWERS:
         clocks.join_agent(o, c, r.NOC + c)
     if counter == ACKS or counter == WRITES_SENT:
@@ -258,7 +258,7 @@ def _access(
 @njit
 def _template(o: Any, c: Any, pc: Any, word: Any, way: Any, address: Any, value: Any) -> None:
     """Note a store of a TRISC to the template of a MOP that may still be running."""
-    known, mop = o.plain[c, r.ISSUE + c - 1], o.mop[c]
+    known, mop = o.clocks[c, r.PLAIN + r.ISSUE + c - 1], o.mop[c]
     pushed = turn.pushed(word) if word & 3 != 3 else np.int64(0)
     if way & _WRITES and mm.INSTRN_BUF_BASE <= address < mm.INSTRN_BUF_END:
         pushed = value
@@ -281,7 +281,7 @@ def _after(
     """A core has executed an instruction."""
     if o.look[c, 0] >= 0 and o.look_step[c, 0, 0] != pc:
         polls.leaves_poll(s, o, c, pc, word)
-    clocks.core(o, c, 1)
+    clocks.acts(o, c, 1)
     pushes = way & _WRITES and mm.INSTRN_BUF_BASE <= address < mm.INSTRN_BUF_END
     if way and not pushes:
         shadow.steps(s, o, pc, pc, word, np.int64(c), np.int64(-1))
@@ -325,7 +325,7 @@ def _some(s: Any, o: Any, c: Any, most: Any) -> Any:
     if n > 1:
         s.retired_limit[c] = retired + n
         status = call_step(o.run_core[0], s, c)
-        clocks.core(o, c, s.retired[c] - retired)
+        clocks.acts(o, c, s.retired[c] - retired)
         o.last_pc[c] = pc + 4 * (s.retired[c] - retired - 1)
         return status
     return _one(s, o, c)
@@ -387,10 +387,8 @@ def ended(s: Any, outputs: Any) -> Any:
                 clocks.join_agent(o, np.int64(r.HOST), one[0])
             last = max(last, seen)
     if last:
-        o.clocks[r.HOST, r.HOST] += 1
-        o.plain[r.OWNERS - 1, r.OWNERS - 1] += 1
-        for n in range(6):
-            o.step[n] = o.event[last, words.STEP_OF[n]]
+        clocks.acts(o, r.HOST, 1)
+        clocks.copy(o.step, 0, o.event[last], r.PC, 6)
         one = shadow.event(s, o, np.int64(r.HOST), np.int64(0))
         for k in range(o.ranges[0], o.ranges[0] + outputs):
             shadow.l1(o, np.int64(r.HOST), o.range[k, 0], o.range[k, 1], one, np.int64(0))

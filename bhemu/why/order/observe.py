@@ -109,7 +109,7 @@ class Observer:
         o.event[0, r.AGENT] = -1
         o.last_pc[:] = -1
         o.events[0] = 1
-        o.config_epoch[0], o.width[0] = 1, r.OWNERS
+        o.config_epoch[0] = 1
         s.profile_table[r.ADDRESS] = o.base
         s.profile_table[: len(s.table)] = s.table
         tile.backend.table.entries = s.profile_table  # also those that are compiled from now on

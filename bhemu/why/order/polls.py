@@ -243,10 +243,9 @@ def arrives(o: Any, request: Any, adds: Any) -> None:
     known = index % r.KNOWN_VALUES
     clocks.copy(o.value_known[known], 0, o.arrived, 0, r.FAR)
     if adds and count and newest[3]:
-        requests.add_value(o, index, newest[4])
+        requests.raise_far(o, o.value_known[known], 0, requests.value_known(o, newest[4]))
     elif adds and count:
-        at = requests.own_column(o, newest[1])
-        o.value_known[known, at] = max(o.value_known[known, at], newest[2])
+        clocks.reach(o.value_known[known], requests.own_column(o, newest[1]), newest[2])
     o.values_known[0] += 1
     _value(o, slot, value, column, o.arrived[column])
     one = o.value[slot, count % r.VALUES]
@@ -257,8 +256,8 @@ def arrives(o: Any, request: Any, adds: Any) -> None:
 def _is_known(o: Any, c: Any, one: Any, plain: Any) -> Any:
     """Whether core `c` comes after the store of a value."""
     if one[3]:
-        return one[2] <= o.plain[c, r.OWNERS + one[1]]
-    return one[1] == c or one[2] <= (o.plain[c, one[1]] if plain else o.clocks[c, one[1]])
+        return one[2] <= o.clocks[c, r.OTHERS + one[1]]
+    return one[1] == c or one[2] <= o.clocks[c, one[1] + (r.PLAIN if plain else 0)]
 
 
 @njit
@@ -308,7 +307,7 @@ def _proves(o: Any, c: Any, plain: Any, units: Any) -> None:
         if which >= 0:
             one = o.value[slot, which % r.VALUES]
             if one[3]:
-                requests.learn_value(o, c, one[4])
+                requests.learn(o, c, requests.value_known(o, one[4]))
                 continue
             clocks.join_moment(o, c, one[1], one[2], order == 0, order == 1)
             clocks.acquired(o, c)
@@ -328,7 +327,7 @@ def all_stores(o: Any, c: Any, word: Any) -> None:
     if o.far_mark[word] & requests.FLAG and slot >= 0:
         newest = o.value[slot, (o.values[slot] - 1) % r.VALUES]
         if newest[3]:
-            requests.learn_value(o, c, newest[4])
+            requests.learn(o, c, requests.value_known(o, newest[4]))
     last = requests.last_writer(o, word)
     if last == 0:
         return

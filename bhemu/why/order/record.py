@@ -1,10 +1,10 @@
 """The record of an observed run: clocks of agents, last accesses of places, unordered pairs.
 
-An agent is a core, the issue of a thread, a unit as one thread uses it, the stores of a core to
-Config, the host, or the NoC reads or writes of a core. A vector is a row of clocks: first those of
-all agents in the order in which units take time, then (from PLAIN on) those of cores, threads and
-the host in the plain order, in which everything is complete at once. The record lies beside that of
-the tile (tensix/state.py), which nothing here changes.
+An agent is a core, the issue of a thread, the host (these are owners), a unit as one thread uses
+it, the stores of a core to Config, or the NoC reads or writes of a core. A vector is a row of
+clocks: first those of all agents in the order in which units take time, then (from PLAIN on) those
+of owners in the plain order, in which everything is complete at once; there an agent knows what its
+owner knows. The record lies beside that of the tile (tensix/state.py), which nothing here changes.
 """
 
 from collections.abc import Callable
@@ -26,12 +26,12 @@ _u32, _u64, _u16 = np.uint32, np.uint64, np.uint16
 UNIT_NAMES = ("scalar", "unpack0", "unpack1", "pack", "matrix", "vector", "mover")
 UNITS = len(UNIT_NAMES)
 ISSUE = CORES
-UNIT = ISSUE + THREADS
+HOST = ISSUE + THREADS
+OWNERS = HOST + 1
+UNIT = OWNERS
 STORES = UNIT + THREADS * UNITS
-HOST = STORES + CORES
-NOC = HOST + 1  # reads, then writes of each core over the NoC
+NOC = STORES + CORES  # reads, then writes of each core over the NoC
 AGENTS = NOC + 2 * CORES
-OWNERS = CORES + THREADS + 1  # cores, issues, the host
 # Tiles of a chip that are observed together. What they know of each other has columns of its own:
 # cores and threads of each tile, sources of the writes of each tile by NoC, channels of requests.
 TILES, SHARED, SOURCES, CHANNELS = 64, CORES + THREADS, 2, 96
@@ -41,8 +41,8 @@ FAR = (SHARED + SOURCES) * TILES + CHANNELS
 REACHED = AGENTS
 REACHED_STORES = REACHED + THREADS * UNITS
 PLAIN = REACHED_STORES + CORES
-KNOWS = OWNERS + FAR
-VECTOR = PLAIN + KNOWS
+OTHERS = PLAIN + OWNERS  # of other tiles
+VECTOR = OTHERS + FAR
 
 # Places: words of L1, halves of GPRs, rows of Dst, bits of Config, then bytes of those words of L1
 # that are accessed in parts.
@@ -87,6 +87,7 @@ RANGES = 64
 KEPT_ROWS = 48
 MARGIN = 1 << 12  # events that a step may make
 FAR_VERSIONS, FAR_READERS, FAR_EVENTS, KNOWN_VALUES = 64, 3, 1 << 16, 1 << 12
+HERE = KNOWN_VALUES
 PASSED, FIRST_ACCESSES = 1 << 12, 1 << 12
 # Columns of a note (notes.py). THREAD: -1 = the core itself; VALUE: a word, what was stored, 1 = a
 # read; LOW, HIGH: bytes of L1, an address; BY: of steps that have set the Config words, as `set_by`
@@ -116,8 +117,7 @@ MEMBERS = (
     Member("ask", _u64, (1,), "what Python answers: describe.py"),
     Member("full", _i64, (1,), "1 = events did not suffice, nothing is observed any more"),
     # clocks
-    Member("clocks", _i64, (AGENTS, PLAIN), "what each agent knows of the others"),
-    Member("plain", _i64, (OWNERS, KNOWS), "the same where all is complete at once"),
+    Member("clocks", _i64, (AGENTS, VECTOR), "what each agent knows of the others"),
     Member("epoch", _i64, (AGENTS,), "changes when others may have seen the agent's clock"),
     Member("plain_epoch", _i64, (OWNERS,), "the same"),
     Member("version", _i64, (CORES, VERSIONS, VECTOR), "vectors of a core, as a ring"),
@@ -159,7 +159,7 @@ MEMBERS = (
     # other tiles, see requests.py
     Member("tiles", _i64, (1,), "observed together, 0 = this one alone"),
     Member("number", _i64, (1,), "of this tile among them"),
-    Member("width", _i64, (1,), "elements of a plain vector that are in use"),
+    Member("far", _i64, (1,), "columns of other tiles that are in use"),
     Member("far_version", _i64, (OWNERS,), "how often an owner has learned of another tile"),
     Member("far_known", _i64, (OWNERS, FAR_VERSIONS, FAR), "what it knew then, as a ring"),
     Member("sent", _i64, (NOC_REQUESTS, SENT), "requests of the present round"),
@@ -170,7 +170,6 @@ MEMBERS = (
     Member("answer", _i64, (2, 19, FAR), "by NoC and kind, then tag: what has been answered"),
     Member("tagged", _i64, (CORES, 2, 2, 16), "by NoC, writes, id: the clock of the last request"),
     Member("counter_seen", _i64, (CORES, 2, 64), "clock of a core at its last look at a counter"),
-    Member("received", _i64, (FAR,), "what other tiles have sent here"),
     Member("arrival", _i64, (A_VALUE + 1,), "the access of a request that arrives, its value"),
     Member("arrived", _i64, (FAR,), "what is before it"),
     Member("far_mark", _u8, (L1_WORDS,), "1 = a request has accessed the word, 2 = it is a flag"),
@@ -181,7 +180,12 @@ MEMBERS = (
     Member("far_pair", _i64, (PAIRS, FAR_PAIR), "accesses of two tiles that nothing orders"),
     Member("far_pair_known", _i64, (PAIRS, FAR), "what the access of a core or unit comes after"),
     Member("far_pairs", _i64, (1,), "how many"),
-    Member("value_known", _i64, (KNOWN_VALUES, FAR), "what is before values, as a ring"),
+    Member(
+        "value_known",
+        _i64,
+        (KNOWN_VALUES + 1, FAR),
+        "what is before values, as a ring; then (HERE) before all that was sent here",
+    ),
     Member("values_known", _i64, (1,), "how many"),
     Member("passed", _i64, (PASSED, 8), "looks that let a core go on, see requests.py"),
     Member("passes", _i64, (1,), "how many"),

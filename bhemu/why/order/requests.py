@@ -29,12 +29,6 @@ NOTHING, LEFT, LEFT_TAGS = -1, -2, -3
 
 
 @njit
-def _far(o: Any) -> Any:
-    """How many columns are in use."""
-    return o.width[0] - r.OWNERS
-
-
-@njit
 def own_column(o: Any, who: Any) -> Any:
     """The column of an owner of this tile."""
     return r.SHARED * o.number[0] + who
@@ -43,10 +37,9 @@ def own_column(o: Any, who: Any) -> Any:
 @njit
 def export(o: Any, to: Any, who: Any) -> None:
     """Write what an owner knows to a row of columns of all tiles."""
-    clocks.copy(to, 0, o.plain[who], r.OWNERS, _far(o))
+    clocks.copy(to, 0, o.clocks[who], r.OTHERS, o.far[0])
     for k in range(r.SHARED):
-        i = own_column(o, np.int64(k))
-        to[i] = max(to[i], o.plain[who, k])
+        clocks.reach(to, own_column(o, np.int64(k)), o.clocks[who, r.PLAIN + k])
 
 
 @njit
@@ -54,48 +47,38 @@ def learn(o: Any, c: Any, known: Any) -> None:
     """Core `c` comes after everything in a row of columns of all tiles."""
     for k in range(r.SHARED):
         clock = known[own_column(o, np.int64(k))]
-        if clock > o.plain[c, k] and k < r.ISSUE:
+        if k >= r.ISSUE:
+            clocks.reach(o.clocks[c], r.PLAIN + k, clock)
+        elif clock > o.clocks[c, r.PLAIN + k]:
             clocks.join_moment(o, c, np.int64(k), clock, True, True)
-        elif clock > o.plain[c, k]:
-            o.plain[c, k] = clock
-    grew = False
-    for i in range(_far(o)):
-        if known[i] > o.plain[c, r.OWNERS + i]:
-            o.plain[c, r.OWNERS + i] = known[i]
-            grew = True
-    if grew:
+    if raise_far(o, o.clocks[c], r.OTHERS, known):
         clocks.learned(o, c)
         clocks.changed(o, c, True)
 
 
 @njit
-def learn_value(o: Any, c: Any, index: Any) -> None:
-    """Core `c` comes after a value; after all that other tiles have sent here if it is too old."""
-    if o.values_known[0] - index > r.KNOWN_VALUES:
-        learn(o, c, o.received)
-    else:
-        learn(o, c, o.value_known[index % r.KNOWN_VALUES])
+def raise_far(o: Any, to: Any, first: Any, known: Any) -> Any:
+    """Raise the columns of all tiles, from `first` on in a row, to those of another one."""
+    grew = False
+    for i in range(o.far[0]):
+        grew = clocks.reach(to, first + i, known[i]) or grew
+    return grew
 
 
 @njit
-def add_value(o: Any, to: Any, index: Any) -> None:
-    """The value `to` is made from a value, so it comes after that."""
-    if o.values_known[0] - index > r.KNOWN_VALUES:
-        _raise(o, o.value_known[to % r.KNOWN_VALUES], o.received)
-    else:
-        _raise(o, o.value_known[to % r.KNOWN_VALUES], o.value_known[index % r.KNOWN_VALUES])
+def value_known(o: Any, index: Any) -> Any:
+    """What came before a value; all that other tiles have sent here if it is too old."""
+    old = o.values_known[0] - index > r.KNOWN_VALUES
+    return o.value_known[r.HERE if old else index % r.KNOWN_VALUES]
 
 
 @njit
 def tell(o: Any, name: Any, known: Any) -> None:
     """An agent that acquires `name` later comes after everything in a row of columns."""
-    held = o.object[clocks.named(o, name)]
+    held = clocks.named(o, name)
     for k in range(r.SHARED):
-        clock = known[own_column(o, np.int64(k))]
-        held[r.PLAIN + k] = max(held[r.PLAIN + k], clock)
-    for i in range(_far(o)):
-        at = r.PLAIN + r.OWNERS + i
-        held[at] = max(held[at], known[i])
+        clocks.reach(held, r.PLAIN + k, known[own_column(o, np.int64(k))])
+    raise_far(o, held, r.OTHERS, known)
 
 
 # Requests that leave
@@ -110,19 +93,19 @@ def sends(s: Any, o: Any, c: Any, row: Any) -> None:
         return
     one, known = o.sent[i], o.sent_known[i]
     clocks.copy(one, 0, row, 0, NOC_FIELDS)
-    one[r.SENT_CORE], one[r.SENT_CLOCK] = c, o.plain[c, c]
-    one[r.SENT_PC], one[r.SENT_WORD], one[r.SENT_TIME] = o.step[0], o.step[2], o.step[5]
+    one[r.SENT_CORE], one[r.SENT_CLOCK] = c, o.clocks[c, c]
     one[r.SENT_VALUE] = row[request.OPERAND]
+    one[r.SENT_PC], one[r.SENT_WORD], one[r.SENT_TIME] = o.step[0], o.step[2], o.step[5]
     export(o, known, c)
     o.sents[0] += 1
     if request.takes_data(row[request.CONTROL]):
         low, noc = row[request.LOCAL], row[request.NOC]
         one[r.SENT_VALUE] = np.int64(load_word(np.int64(s.host[0]) + (low & ~3)))
         column = r.SHARED * o.tiles[0] + r.SOURCES * o.number[0] + noc
-        left, tagged = o.left[noc, _ALL_TAGS], o.left[noc, request.transaction(row)]
-        _raise(o, left, known)
+        left = o.left[noc, _ALL_TAGS]
+        raise_far(o, left, 0, known)
         left[column] += 1
-        _raise(o, tagged, left)
+        raise_far(o, o.left[noc, request.transaction(row)], 0, left)
         new = _new_event(o)
         read = o.far_event[new]
         read[r.F_COLUMN], read[r.F_CLOCK], read[r.F_HOME] = column, left[column], o.number[0]
@@ -130,14 +113,7 @@ def sends(s: Any, o: Any, c: Any, row: Any) -> None:
         read[r.F_NUMBER], read[r.F_PC], read[r.F_TIME] = o.sends[0], o.step[0], o.step[5]
         remote(o, left, new)
     o.sends[0] += 1
-    o.epoch[c] += 1  # what the core does from now on is not before the request
-    o.plain_epoch[c] += 1
-
-
-@njit
-def _raise(o: Any, to: Any, by: Any) -> None:
-    for i in range(_far(o)):
-        to[i] = max(to[i], by[i])
+    clocks.seen(o, c)  # what the core does from now on is not before the request
 
 
 @njit
@@ -171,8 +147,8 @@ def put_previous(o: Any, to: Any, at: Any, home: Any, word: Any) -> None:
     if known and far[r.F_TIME] >= near[r.TIME]:
         if far[r.F_HOME] == home:
             to[at], to[at + 1] = 1 + far[r.F_COLUMN], far[r.F_CLOCK]
-    elif near[r.AGENT] >= 0 and home == o.number[0] and near[r.AGENT] < r.HOST:
-        who = clocks.row(near[r.AGENT])
+    elif 0 <= near[r.AGENT] < r.NOC and home == o.number[0]:
+        who = clocks.owner(near[r.AGENT])
         to[at], to[at + 1] = 1 + own_column(o, who), near[r.OWNER_CLOCK]
 
 
@@ -201,89 +177,65 @@ def remote(o: Any, known: Any, new: Any) -> None:
             else:
                 _compare_near(o, known, np.int64(word), max(low, 4 * word), new)
         o.far_mark[word] |= np.uint8(_ACCESSED)
-        _compare_far(o, known, o.far_writer[word], new)
+        _compare_far(o, known, word, low, high, one[r.F_HOME], new, np.int64(0), write)
         if write:
-            for k in range(r.FAR_READERS):
-                _compare_far(o, known, o.far_reader[word, k], new)
-                o.far_reader[word, k] = 0
             o.far_writer[word] = new
         else:
-            _read(o, word, new)
-
-
-@njit
-def _read(o: Any, word: Any, new: Any) -> None:
-    """Note that a request has read a word."""
-    free = new % r.FAR_READERS
-    for k in range(r.FAR_READERS):
-        old = o.far_reader[word, k]
-        if old == 0 or o.far_event[old, r.F_COLUMN] == o.far_event[new, r.F_COLUMN]:
-            free = np.int64(k)
-    o.far_reader[word, free] = new
+            free = new % r.FAR_READERS
+            for k in range(r.FAR_READERS):
+                old = o.far_reader[word, k]
+                if old == 0 or o.far_event[old, r.F_COLUMN] == one[r.F_COLUMN]:
+                    free = np.int64(k)
+            o.far_reader[word, free] = new
 
 
 @njit
 def _compare_near(o: Any, known: Any, cell: Any, place: Any, new: Any) -> None:
     """Compare an access of a request with the last ones of cores and units at a place."""
-    _near(o, known, np.int64(o.writer[cell]), place, new)
-    for k in range(r.READERS if o.far_event[new, r.F_WRITE] else 0):
-        _near(o, known, np.int64(o.reader[cell, k]), place, new)
-
-
-@njit
-def _near(o: Any, known: Any, old: Any, place: Any, new: Any) -> None:
-    agent = o.event[old, r.AGENT]
-    if old == 0 or agent >= r.HOST:  # requests are accesses of their own here
-        return
-    who = clocks.row(agent)
-    if o.event[old, r.OWNER_CLOCK] <= known[own_column(o, who)]:
-        return
-    held = o.far_known[who, o.event[old, r.VERSION] % r.FAR_VERSIONS]
-    _pair(o, place, np.int64(0), new, old, held)
-
-
-@njit
-def _compare_far(o: Any, known: Any, old: Any, new: Any) -> None:
-    """Compare the accesses of two requests."""
-    a, b = o.far_event[old], o.far_event[new]
-    if old == 0 or a[r.F_HOME] == b[r.F_HOME] or a[r.F_COLUMN] == b[r.F_COLUMN]:
-        return
-    low = max(a[r.F_LOW], b[r.F_LOW])
-    if low < min(a[r.F_HIGH], b[r.F_HIGH]) and a[r.F_CLOCK] > known[a[r.F_COLUMN]]:
-        _pair(o, low, np.int64(old), new, np.int64(0), known)
+    for k in range(-1, r.READERS if o.far_event[new, r.F_WRITE] else 0):
+        old = o.event[o.writer[cell] if k < 0 else o.reader[cell, k]]
+        if 0 <= old[r.AGENT] < r.NOC:  # requests are accesses of their own here
+            who = clocks.owner(old[r.AGENT])
+            if old[r.OWNER_CLOCK] > known[own_column(o, who)]:
+                held = o.far_known[who, old[r.VERSION] % r.FAR_VERSIONS]
+                _pair(o, place, np.int64(0), new, old, held)
 
 
 @njit
 def local(o: Any, agent: Any, low: Any, high: Any, new: Any, write: Any) -> None:
     """A core or unit accesses bytes of a word that requests have accessed."""
-    word, who = low >> 2, clocks.row(agent)
-    _local(o, who, low, high, np.int64(o.far_writer[word]), new)
+    word, known = low >> 2, o.clocks[clocks.owner(agent), r.OTHERS :]
+    _compare_far(o, known, word, low, high, o.number[0], np.int64(0), new, write)
     if write:
-        for k in range(r.FAR_READERS):
-            _local(o, who, low, high, np.int64(o.far_reader[word, k]), new)
-            o.far_reader[word, k] = 0
         o.far_writer[word] = 0
         o.far_mark[word] &= np.uint8(FLAG)
 
 
 @njit
-def _local(o: Any, who: Any, low: Any, high: Any, old: Any, new: Any) -> None:
-    a = o.far_event[old]
-    if old == 0 or a[r.F_HOME] == o.number[0]:
-        return
-    low = max(low, a[r.F_LOW])
-    if low < min(high, a[r.F_HIGH]) and a[r.F_CLOCK] > o.plain[who, r.OWNERS + a[r.F_COLUMN]]:
-        clocks.copy(o.arrived, 0, o.plain[who], r.OWNERS, _far(o))
-        _pair(o, low, old, np.int64(0), new, o.arrived)
+def _compare_far(
+    o: Any, known: Any, word: Any, low: Any, high: Any, home: Any, new: Any, near: Any, write: Any
+) -> None:
+    """Compare an access of tile `home`, of a request or `near`, with those of others' requests.
+
+    A write drops the readers of the word.
+    """
+    for k in range(-1, r.FAR_READERS if write else 0):
+        old = np.int64(o.far_writer[word] if k < 0 else o.far_reader[word, k])
+        one = o.far_event[old]
+        first = max(low, one[r.F_LOW])
+        if old and one[r.F_HOME] != home and first < min(high, one[r.F_HIGH]):
+            if one[r.F_CLOCK] > known[one[r.F_COLUMN]]:
+                _pair(o, first, old, new, o.event[near], known)
+        if k >= 0:
+            o.far_reader[word, k] = 0
 
 
 @njit
-def _pair(o: Any, place: Any, first: Any, second: Any, event: Any, known: Any) -> None:
-    """Keep two accesses, as those of requests or as the `event` of this tile."""
-    near = o.event[event]
+def _pair(o: Any, place: Any, first: Any, second: Any, near: Any, known: Any) -> None:
+    """Keep two accesses, as those of requests or as the event `near` of this tile."""
     if o.far_mark[place >> 2] & FLAG:  # only a store of a core to a flag is one
         other = o.far_event[first + second]
-        if event == 0 or near[r.WRITE] == 0 or other[r.F_WRITE] == 0:
+        if near[r.WRITE] == 0 or other[r.F_WRITE] == 0:
             return
     a = o.far_event[first, r.F_PC] if first else near[r.PUSHED]
     b = o.far_event[second, r.F_PC] if second else near[r.PUSHED]
@@ -298,7 +250,7 @@ def _pair(o: Any, place: Any, first: Any, second: Any, event: Any, known: Any) -
         pair = o.far_pair[o.far_pairs[0]]
         pair[r.FP_PLACE], pair[r.FP_FIRST], pair[r.FP_SECOND] = place, first, second
         clocks.copy(pair, r.FP_EVENT, near, 0, r.EVENT)
-        clocks.copy(o.far_pair_known[o.far_pairs[0]], 0, known, 0, _far(o))
+        clocks.copy(o.far_pair_known[o.far_pairs[0]], 0, known, 0, o.far[0])
         o.far_pairs[0] += 1
 
 
@@ -310,15 +262,13 @@ def answered(o: Any, c: Any, noc: Any, index: Any) -> None:
     """Core `c` learns from a counter of its NIU what has left, was answered, or has arrived."""
     kind = counted(index)
     if kind == RECEIVED:
-        learn(o, c, o.received)
+        learn(o, c, o.value_known[r.HERE])
     elif kind >= 0:
         learn(o, c, o.answer[noc, kind])
-        if kind >= TAGS:
-            learn(o, c, o.left[noc, kind - TAGS])
-        elif kind == request.WRITE:
-            learn(o, c, o.left[noc, _ALL_TAGS])
-    elif kind == LEFT:
+    if kind == LEFT or kind == request.WRITE:
         learn(o, c, o.left[noc, _ALL_TAGS])
+    elif TAGS <= kind < RECEIVED:
+        learn(o, c, o.left[noc, kind - TAGS])
     elif kind <= LEFT_TAGS:
         learn(o, c, o.left[noc, LEFT_TAGS - kind])
 
@@ -348,10 +298,10 @@ def passes(s: Any, o: Any, c: Any, word: Any, floor: Any, upto: Any) -> None:
     if n:
         last = o.passed[(n - 1) % r.PASSED]
         same = last[CORE] == c and last[WORD] == word and last[PC] == o.look_step[c, 0, 0]
-        if same and last[FLOOR] == last[UPTO] and o.plain[c, c] <= last[CLOCK] + _TURN:
+        if same and last[FLOOR] == last[UPTO] and o.clocks[c, c] <= last[CLOCK] + _TURN:
             n -= 1  # that read did not let the core go on
     one = o.passed[n % r.PASSED]
-    one[CORE], one[CLOCK], one[WORD] = c, o.plain[c, c], word
+    one[CORE], one[CLOCK], one[WORD] = c, o.clocks[c, c], word
     one[PC], one[TEXT] = o.look_step[c, 0, 0], o.look_step[c, 0, 1]
     one[FLOOR], one[UPTO], one[TIME] = floor, upto, clocks.now(s)
     o.passes[0] = n + 1
@@ -366,6 +316,6 @@ def accesses(o: Any, who: Any, pc: Any) -> None:
         if one[0] == who + 1 and one[1] == pc:
             return
         if one[0] == 0:
-            one[0], one[1], one[2] = who + 1, pc, o.plain[who, who]
+            one[0], one[1], one[2] = who + 1, pc, o.clocks[who, who]
             return
         i = (i + 1) % r.FIRST_ACCESSES

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.jit.intrinsics import flat
 from bhemu.jit.subset import njit
 from bhemu.memmap import L1_SIZE
 from bhemu.tensix.config import CONFIG_WORDS
@@ -27,34 +28,28 @@ def event(s: Any, o: Any, agent: Any, write: Any) -> Any:
     Two accesses from one pc are indistinguishable if between them no agent has seen the clock of
     this one, and this one has learned nothing.
     """
-    who, pc, word = clocks.row(agent), o.step[0], o.step[2]
+    who, pc, word = clocks.owner(agent), o.step[0], o.step[2]
     epoch = o.epoch[agent] + o.plain_epoch[who]
-    i = (pc * 5 + (agent << 7) + (word * 0x9E3779B1 >> 9) + write) % r.CACHED
-    known = o.cached[i, 0] == agent and o.cached[i, 1] == pc and o.cached[i, 2] == word
-    if known and o.cached[i, 3] == write and o.cached[i, 4] == epoch:
-        return o.cached[i, 5]
-    number = o.events[0]
+    cached = o.cached[(pc * 5 + (agent << 7) + (word * 0x9E3779B1 >> 9) + write) % r.CACHED]
+    known = cached[0] == agent and cached[1] == pc and cached[2] == word
+    if known and cached[3] == write and cached[4] == epoch:
+        return cached[5]
+    number, t = o.events[0], o.step[4]
     o.events[0] += 1
     one = o.event[number]
-    one[r.AGENT], one[r.CLOCK], one[r.OWNER_CLOCK] = (
-        agent,
-        o.clocks[agent, agent],
-        o.plain[who, who],
-    )
-    one[r.WRITE], one[r.WAITED], one[r.ACQUIRED] = write, o.waited[who], o.acquired[who]
-    one[r.PC], one[r.PUSHED], one[r.WORD] = pc, o.step[1], word
-    one[r.CORE], one[r.THREAD], one[r.TIME] = o.step[3], o.step[4], o.step[5]
-    t = o.step[4]
+    one[r.AGENT], one[r.CLOCK], one[r.WRITE] = agent, o.clocks[agent, agent], write
+    one[r.OWNER_CLOCK], one[r.WAITED] = o.clocks[who, who], o.waited[who]
+    clocks.copy(one, r.PC, o.step, 0, 6)
     one[r.PUSH_CLOCK] = o.push_clock[t] if t >= 0 else 0
+    one[r.ACQUIRED], one[r.TAKEN], one[r.BEFORE] = o.acquired[who], o.taken[who], o.dst_word[who, 1]
     one[r.WAIT] = o.wait[t, 4] if t >= 0 and o.wait[t, 0] else 0
     one[r.WAIT_WORD] = o.wait[t, 5] if one[r.WAIT] else 0
     one[r.POLL], one[r.POLL_WORD] = o.poll[o.step[3], 0], o.poll[o.step[3], 1]
-    one[r.AGAIN], one[r.TAKEN], one[r.BEFORE] = 0, o.taken[who], o.dst_word[who, 1]
     one[r.VERSION], one[r.PREVIOUS], one[r.PREVIOUS + 1] = o.far_version[who], 0, 0
-    for k in range(r.OWNERS):
-        one[r.KNOWN + k] = o.plain[who, k]
-    o.cached[i, 0], o.cached[i, 1], o.cached[i, 2] = agent, pc, word
-    o.cached[i, 3], o.cached[i, 4], o.cached[i, 5] = write, epoch, number
+    one[r.AGAIN] = 0
+    clocks.copy(one, r.KNOWN, o.clocks[who], r.PLAIN, r.OWNERS)
+    cached[0], cached[1], cached[2] = agent, pc, word
+    cached[3], cached[4], cached[5] = write, epoch, number
     return number
 
 
@@ -64,15 +59,7 @@ def make_room(o: Any) -> None:
     if o.events[0] < r.EVENTS - r.MARGIN:
         return
     clocks.clear(o.moved)
-    for cell in range(r.CELLS):
-        o.moved[o.writer[cell]] = 1
-        for k in range(r.READERS):
-            o.moved[o.reader[cell, k]] = 1
-    for i in range(o.lists[0]):
-        for agent in range(r.AGENTS):
-            o.moved[o.list_event[i, agent]] = 1
-    for word in range(2 * CONFIG_WORDS):
-        o.moved[o.config_event[word]] = 1
+    _numbers(o, False)
     number = np.int32(1)
     o.moved[0] = 0
     for old in range(1, o.events[0]):
@@ -83,17 +70,20 @@ def make_room(o: Any) -> None:
     o.events[0] = number
     for i in range(r.CACHED):
         o.cached[i, 0] = -1
-    for cell in range(r.CELLS):
-        o.writer[cell] = o.moved[o.writer[cell]]
-        for k in range(r.READERS):
-            o.reader[cell, k] = o.moved[o.reader[cell, k]]
-    for i in range(o.lists[0]):
-        for agent in range(r.AGENTS):
-            o.list_event[i, agent] = o.moved[o.list_event[i, agent]]
-    for word in range(2 * CONFIG_WORDS):
-        o.config_event[word] = o.moved[o.config_event[word]]
+    _numbers(o, True)
     if number > r.EVENTS - r.EVENTS // 8:
         o.full[0] = 1
+
+
+@njit
+def _numbers(o: Any, moved: Any) -> None:
+    """Mark the events that places refer to, or give those that have moved their new numbers."""
+    for held in (flat(o.writer), flat(o.reader), flat(o.list_event), flat(o.config_event)):
+        for i in range(held.size):
+            if moved:
+                held[i] = o.moved[held[i]]
+            else:
+                o.moved[held[i]] = 1
 
 
 # Pairs
@@ -108,16 +98,10 @@ def kind(cell: Any) -> Any:
 
 
 @njit
-def word_of_l1(cell: Any) -> Any:
-    """The word of L1 that a place belongs to."""
-    return cell if cell < r.GPRS else (cell - r.BYTES) >> 2
-
-
-@njit
 def pair(o: Any, cell: Any, old: Any, new: Any, bits: Any) -> Any:
     """Keep two unordered events, unless they poll or are known; whether they are kept."""
     a, b, what = o.event[old], o.event[new], kind(cell)
-    if what == 0 and o.slot[word_of_l1(cell)]:
+    if what == 0 and o.slot[cell if cell < r.GPRS else cell - r.BYTES >> 2]:
         return False
     if what == 1 and o.polled_gpr[cell - r.GPRS >> 1]:
         return False
@@ -169,7 +153,7 @@ def _compare(o: Any, agent: Any, cell: Any, old: Any, new: Any) -> None:
 def _again(o: Any, old: Any, new: Any) -> None:
     """Note whether the owner of an event has made the same access since it last waited."""
     a, b = o.event[old], o.event[new]
-    same = old > 0 and old != new and clocks.row(a[r.AGENT]) == clocks.row(b[r.AGENT])
+    same = old > 0 and old != new and clocks.owner(a[r.AGENT]) == clocks.owner(b[r.AGENT])
     if same and a[r.OWNER_CLOCK] >= b[r.ACQUIRED]:
         b[r.AGAIN] = 1
 
@@ -223,12 +207,12 @@ def l1(o: Any, agent: Any, low: Any, high: Any, new: Any, write: Any) -> None:
     """An access to the bytes `low` to `high` of L1."""
     begin(o)
     if o.tiles[0]:
-        requests.accesses(o, clocks.row(agent), o.event[new, r.PUSHED])
+        requests.accesses(o, clocks.owner(agent), o.event[new, r.PUSHED])
         if write and requests.last_writer(o, low >> 2) != new:
             requests.put_previous(o, o.event[new], np.int64(r.PREVIOUS), o.number[0], low >> 2)
     high = min(high, L1_SIZE)
     for word in range(low >> 2, (high + 3) >> 2):
-        if o.far_mark[word] and agent < r.HOST:
+        if o.far_mark[word] and agent < r.NOC:
             first, last = max(low, 4 * word), min(high, 4 * word + 4)
             requests.local(o, agent, first, last, new, write)
         part = low > 4 * word or high < 4 * word + 4

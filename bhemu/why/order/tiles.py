@@ -325,7 +325,7 @@ class Tiles:
         for n, one in enumerate(observers):
             o = one.record
             o.tiles[0], o.number[0], o.far_events[0] = len(observers), n, 1
-            o.width[0] = r.OWNERS + (r.SHARED + r.SOURCES) * len(observers) + r.CHANNELS
+            o.far[0] = (r.SHARED + r.SOURCES) * len(observers) + r.CHANNELS
 
     def round_is_over(self) -> None:
         """Take the requests that were sent, and let those arrive that have left the tiles.
@@ -399,7 +399,7 @@ class Tiles:
         if sent.reads:
             self._access(n, sent, column, clock, cores.LEAVES, sent.remote)
             return
-        received = self.observers[n].record.received
+        received = self.observers[n].record.value_known[r.HERE]
         np.maximum(received, clock, out=received)
         does = cores.WRITES
         if sent.is_register:

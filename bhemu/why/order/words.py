@@ -40,14 +40,6 @@ INDIRECT, ATOMIC_LINE, MOVER = 1, 2, 3  # L1_WRITE
 TEXT, LIST, SITE, LEAVES = range(4)  # questions and messages to Python
 _VECTOR_UNIT = r.UNIT_NAMES.index("vector")
 _LINE = 16
-STEP_OF = (
-    r.PC,
-    r.PUSHED,
-    r.WORD,
-    r.CORE,
-    r.THREAD,
-    r.TIME,
-)  # columns of an event that `step` holds
 _WRITES = r.RANGES // 2  # of `range`, where those written begin
 
 
@@ -338,7 +330,7 @@ def _writes(s: Any, o: Any, t: Any, agent: Any, text: Any) -> None:
                     cell = np.int64(r.GPRS + 2 * (64 * t + k) + at_half)
                     shadow.place(o, agent, cell, one, np.int64(1))
             if o.polled_gpr[64 * t + k]:
-                clocks.release_quietly(o, agent, np.int64(clocks.GPR | 64 * t + k))
+                clocks.save(o, clocks.named(o, np.int64(clocks.GPR | 64 * t + k)), agent)
     for k in range(1024 if o.dst_rows[0] < 0 else max(o.dst_rows[0], 0)):
         row = np.int64(k) if o.dst_rows[0] < 0 else o.dst_row[k]
         if _row_changed(s, row, o.old_valid[row], o.old_dst[row]):
@@ -390,7 +382,8 @@ def _hands_over(s: Any, o: Any, agent: Any) -> None:
         for bank in range(2):
             valid = s.src_valid[u, bank]
             if valid != o.valid[u, bank]:
-                clocks.release_quietly(o, agent, np.int64(clocks.BANK | u << 1 | (valid != 0)))
+                name = np.int64(clocks.BANK | u << 1 | (valid != 0))
+                clocks.save(o, clocks.named(o, name), agent)
                 o.valid[u, bank] = valid
 
 
@@ -399,8 +392,9 @@ def _after(s: Any, o: Any, t: Any, i: Any, context: Any) -> None:
     """A word has executed."""
     text, issue = o.text[i], np.int64(r.ISSUE + t)
     for u in range(2 if text[BANKS] else 0):  # it comes after the words that gave it the banks
-        clocks.acquire_quietly(o, issue, np.int64(clocks.BANK | u << 1 | (text[BANKS] == 2)))
-    clocks.issues(o, t, s.fifo_read[t] - 1, o.step[3])
+        name = np.int64(clocks.BANK | u << 1 | (text[BANKS] == 2))
+        clocks.join(o, issue, clocks.named(o, name))
+    clocks.issues(o, t, s.fifo_read[t] - 1)
     if o.wait[t, 0] & text[STALL]:
         clocks.passes(o, t)
     if text[KIND] == WAITS:
@@ -416,7 +410,7 @@ def _after(s: Any, o: Any, t: Any, i: Any, context: Any) -> None:
     _reads(s, o, t, i, agent, context)
     _writes(s, o, t, agent, text)
     if o.dst_rows[0] or o.dst_rows[1]:
-        o.dst_word[clocks.row(agent), 0] = o.step[1]
+        o.dst_word[clocks.owner(agent), 0] = o.step[1]
     if text[IS_ATOMIC]:
         clocks.release(o, agent, np.int64(clocks.ATOMIC))
     if text[KIND] == STOREREG:
