@@ -149,6 +149,15 @@ def join_moment(o: Any, agent: Any, core: Any, clock: Any, plain: Any, units: An
 
 
 @njit
+def join_event(o: Any, agent: Any, event: Any) -> None:
+    """`agent` comes after an event; of a unit or a store after everything that it has done."""
+    if event[0] < CORES:
+        join_moment(o, agent, event[0], event[r.CLOCK], True, True)
+    else:
+        join_agent(o, agent, event[0])
+
+
+@njit
 def before(o: Any, agent: Any, event: Any) -> Any:
     """Whether an event comes before what `agent` does now, where units take time."""
     return agent == event[0] or event[r.CLOCK] <= o.clocks[agent, event[0]]

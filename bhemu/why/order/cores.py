@@ -48,11 +48,6 @@ def _way(word: Any) -> Any:
 
 
 @njit
-def _width(word: Any) -> Any:
-    return np.int64(4) if word & 0x7F == _ATOMIC else np.int64(1) << (word >> 12 & 3)
-
-
-@njit
 def _stack(s: Any, o: Any, c: Any, pc: Any) -> None:
     """A core accesses memory: note the first time that its sp is below the end of its data."""
     sp, one = np.int64(s.regs[c, SP]), o.stack[c]
@@ -79,14 +74,15 @@ def _before(s: Any, o: Any, c: Any, pc: Any, word: Any, way: Any, address: Any) 
     elif way & _READS and address < mm.L1_SIZE:
         if polls.is_poll(s, o, c, pc, address):
             polls.slot_of(o, address >> 2)
-        if way == _READS and o.slot[address >> 2]:
-            if o.look[c, 0] >= 0:  # a look whose value has decided nothing so far
-                polls.proves_all(o, c)
-            polls.begins(s, o, c, pc, word, address)
-        elif o.tiles[0] and way == _READS:
-            polls.begins_at_data(s, o, c, pc, word, address)
-    elif o.tiles[0] and way == _READS and mm.NOC0_BASE <= address < mm.OVERLAY_BASE:
-        polls.begins_counter(s, o, c, pc, word, address - mm.NOC0_BASE)
+        slot = np.int64(o.slot[address >> 2]) - 1
+        if way == _READS and slot >= 0:
+            polls.begins(s, o, c, pc, word, address, slot)
+        elif o.tiles[0] and way == _READS and polls.site(s, o, pc) & polls.DATA == 0:
+            polls.begins(s, o, c, pc, word, address, np.int64(polls.AT_DATA))
+    elif o.tiles[0] and way == _READS:
+        counter = requests.counter_at(address)
+        if counter >= 0 and requests.counted(counter & 63) != requests.NOTHING:
+            polls.begins(s, o, c, pc, word, address, polls.COUNTER_LOOK - counter)
 
 
 @njit
@@ -108,11 +104,9 @@ def _l1(s: Any, o: Any, c: Any, way: Any, address: Any, size: Any, value: Any) -
         if way & _WRITES:  # an atomic, whose value is not followed
             polls.all_stores(o, c, address >> 2)
     elif way & _READS:
-        one = shadow.event(s, o, agent, np.int64(0))
-        shadow.l1(o, agent, address, address + size, one, np.int64(0))
+        shadow.l1_access(s, o, agent, address, address + size, np.int64(0))
     if way & _WRITES:
-        one = shadow.event(s, o, agent, np.int64(1))
-        shadow.l1(o, agent, address, address + size, one, np.int64(1))
+        shadow.l1_access(s, o, agent, address, address + size, np.int64(1))
         polls.stored(s, o, c, address, size, np.int64(-1) if way & _READS else value)
 
 
@@ -157,12 +151,10 @@ def _requests(s: Any, o: Any, c: Any, address: Any, sent: Any) -> Any:
     reads = kind == request.READ
     if not reads and (kind != request.WRITE or control & request.INLINE):
         return False
-    agent = clocks.noc(o, c, np.int64(0 if reads else 1))
-    o.tagged[c, row[request.NOC], 0 if reads else 1, request.transaction(row)] = o.clocks[
-        agent, agent
-    ]
-    one = shadow.event(s, o, agent, np.int64(reads))
-    shadow.l1(o, agent, low, low + request.size(row), one, np.int64(reads))
+    agent = clocks.noc(o, c, np.int64(not reads))
+    tagged = o.tagged[c, row[request.NOC], np.int64(not reads)]
+    tagged[request.transaction(row)] = o.clocks[agent, agent]
+    shadow.l1_access(s, o, agent, low, low + request.size(row), np.int64(reads))
     notes.asks(s, o, c, np.int64(reads), low, low + request.size(row))
     return True
 
@@ -200,9 +192,9 @@ def _device(s: Any, o: Any, c: Any, way: Any, address: Any) -> None:
         name = np.int64(clocks.MAILBOX | min(c, other) << 8 | max(c, other))
     if way & _READS:
         clocks.acquire(o, agent, name)
-        if mm.NOC0_BASE <= address < mm.OVERLAY_BASE:
-            noc = (address - mm.NOC0_BASE) // mm.NOC_SIZE
-            _answers(o, c, noc, ((address - mm.NOC0_BASE) % mm.NOC_SIZE - mm.NIU_COUNTERS) >> 2)
+        counter = requests.counter_at(address)
+        if counter >= 0:
+            _answers(o, c, counter >> 6, counter & 63)
     if way & _WRITES:
         clocks.join_agent(o, agent, r.STORES + c)
         clocks.release(o, agent, name)
@@ -211,17 +203,15 @@ def _device(s: Any, o: Any, c: Any, way: Any, address: Any) -> None:
 @njit
 def _answers(o: Any, c: Any, noc: Any, counter: Any) -> None:
     """A core has read a counter of answers to its requests."""
-    if 0 <= counter < 64:
-        o.counter_seen[c, noc, counter] = o.clocks[c, c]
+    o.counter_seen[c, noc, counter] = o.clocks[c, c]
     if counter == READ_ANSWERS:
         clocks.join_agent(o, c, r.NOC + c)
     if counter == ACKS or counter == WRITES_SENT:
         clocks.join_agent(o, c, r.NOC + CORES + c)
     if niu.OUTSTANDING <= counter < niu.OUTGOING:  # those up to the last of this transaction id
         for writes in range(2):
-            agent = r.NOC + CORES * writes + c
             known = o.tagged[c, noc, writes, counter - niu.OUTSTANDING]
-            o.clocks[c, agent] = max(o.clocks[c, agent], known)
+            clocks.reach(o.clocks[c], r.NOC + CORES * writes + c, known)
         clocks.changed(o, c, True)
 
 
@@ -230,7 +220,7 @@ def _access(
     s: Any, o: Any, c: Any, word: Any, way: Any, address: Any, value: Any, sent: Any
 ) -> None:
     """A core has executed a load, store or atomic."""
-    size = _width(word)
+    size = np.int64(4) if word & 0x7F == _ATOMIC else np.int64(1) << (word >> 12 & 3)
     if mm.LOCAL_BASE <= address < mm.LOCAL_BASE + mm.LOCAL_SIZES[0]:
         return
     if address < mm.L1_SIZE:
@@ -376,22 +366,17 @@ def ended(s: Any, outputs: Any) -> Any:
     outputs: how many ranges these are, after the others.
     """
     o = r.at(s.profile_table[r.ADDRESS])
-    last = np.int64(0)
+    last, host = np.int64(0), np.int64(r.HOST)
     for k in range(o.ranges[0]):
         seen = requests.last_writer(o, o.range[k, 0] >> 2)
         if seen:
-            one = o.event[seen]
-            if one[0] < CORES:
-                clocks.join_moment(o, np.int64(r.HOST), one[0], one[r.CLOCK], True, True)
-            else:
-                clocks.join_agent(o, np.int64(r.HOST), one[0])
+            clocks.join_event(o, host, o.event[seen])
             last = max(last, seen)
     if last:
-        clocks.acts(o, r.HOST, 1)
+        clocks.acts(o, host, 1)
         clocks.copy(o.step, 0, o.event[last], r.PC, 6)
-        one = shadow.event(s, o, np.int64(r.HOST), np.int64(0))
         for k in range(o.ranges[0], o.ranges[0] + outputs):
-            shadow.l1(o, np.int64(r.HOST), o.range[k, 0], o.range[k, 1], one, np.int64(0))
+            shadow.l1_access(s, o, host, o.range[k, 0], o.range[k, 1], np.int64(0))
     return last
 
 
@@ -404,8 +389,10 @@ def arrives(s: Any, does: Any) -> Any:
     a = o.arrival
     if does == REGISTER:
         requests.tell(o, a[r.F_LOW] & ~3, o.arrived)
-        return np.int64(0)
-    if does == SETS or does == ADDS:
-        polls.arrives(o, a, does == ADDS)
-    requests.arrival(o)
+    else:
+        if does == SETS or does == ADDS:
+            polls.arrives(o, a, does == ADDS)
+        new = requests.new_event(o)
+        clocks.copy(o.far_event[new], 0, a, 0, r.F_PREVIOUS)
+        requests.remote(o, o.arrived, new)
     return np.int64(0)

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bhemu import memmap as mm
 from bhemu.devices import niu
 from bhemu.jit.intrinsics import call_access
 from bhemu.jit.subset import njit
@@ -29,18 +28,17 @@ from bhemu.riscv.formats import (
 )
 from bhemu.riscv.isa import decode, rv32i
 from bhemu.riscv.isa.ttinsn import TTINSN
-from bhemu.tensix.state import CORES
 from bhemu.why.order import clocks, requests
 from bhemu.why.order import record as r
 from bhemu.why.order.words import SITE
 
 _BRANCH, _REGISTER, _IMMEDIATE = Branch.code(), Register.code(), RegisterImmediate.code()
 KNOWN, POLLS, ONE_OF_TWO, SPINS = 1, 2, 4, 8  # of a site
-_DATA = 16  # no branch has looked at what the load has brought
+DATA = 16  # no branch has looked at what the load has brought
 _STORED, _COUNTER = 1, 2  # marks
 _REPEATS = 3  # loads of one place in a row that poll it, whatever the code
-_AT_DATA = -2  # as a slot: the word has none
-_COUNTER_LOOK = -3  # as a slot: minus that, 64 times the NoC and the number of its counter
+AT_DATA = -2  # as a slot: the word has none
+COUNTER_LOOK = -3  # as a slot: minus that, 64 times the NoC and the number of its counter
 _ALL = -2  # what a look proves, beside the number of a store, -1 = none
 _OTHERS = (*(cls.match & 0x7F for cls in (rv32i.LUI, rv32i.AUIPC, rv32i.FENCE)), Csr.code())
 
@@ -111,36 +109,13 @@ def stored(s: Any, o: Any, c: Any, address: Any, size: Any, value: Any) -> None:
 
 
 @njit
-def begins(s: Any, o: Any, c: Any, pc: Any, word: Any, address: Any) -> None:
-    """Core `c` executes the load of a polled word next."""
-    _begins(s, o, c, pc, word, slot_of(o, address >> 2), 8 * (address & 3))
-
-
-@njit
-def begins_at_data(s: Any, o: Any, c: Any, pc: Any, word: Any, address: Any) -> None:
-    """Core `c` executes the load of a word next that is not polled, but may be a flag of a tile."""
-    if site(s, o, pc) & _DATA == 0:
-        if o.look[c, 0] >= 0:
-            proves_all(o, c)
-        _begins(s, o, c, pc, word, np.int64(_AT_DATA), 8 * (address & 3))
-        o.look[c, 5] = address >> 2
-
-
-@njit
-def begins_counter(s: Any, o: Any, c: Any, pc: Any, word: Any, offset: Any) -> None:
-    """Core `c` executes a load of its NIUs next."""
-    noc, index = offset // mm.NOC_SIZE, (offset % mm.NOC_SIZE - mm.NIU_COUNTERS) >> 2
-    if 0 <= index < 64 and requests.counted(index) != requests.NOTHING:
-        if o.look[c, 0] >= 0:
-            proves_all(o, c)
-        _begins(s, o, c, pc, word, _COUNTER_LOOK - 64 * noc - index, 8 * (offset & 3))
-
-
-@njit
-def _begins(s: Any, o: Any, c: Any, pc: Any, word: Any, slot: Any, part: Any) -> None:
+def begins(s: Any, o: Any, c: Any, pc: Any, word: Any, address: Any, slot: Any) -> None:
+    """Core `c` executes a load next whose value is followed; slot: or what stands for one."""
     look = o.look[c]
-    look[0], look[1], look[2] = 0, slot, word
-    look[3], look[4] = part, 1 << (word >> 7 & 31) & ~1
+    if look[0] >= 0:  # a look whose value has decided nothing so far
+        proves_all(o, c)
+    look[0], look[1], look[2], look[5] = 0, slot, word, address >> 2
+    look[3], look[4] = 8 * (address & 3), 1 << (word >> 7 & 31) & ~1
     clocks.copy(o.look_regs[c], 0, s.regs[c], 0, 32)
     o.look_step[c, 0, 0], o.look_step[c, 0, 1] = pc, word
 
@@ -157,17 +132,17 @@ def leaves_poll(s: Any, o: Any, c: Any, pc: Any, word: Any) -> None:
     uses = (1 << rs1 | (1 << rs2 if opcode == _REGISTER or opcode == _BRANCH else 0)) & look[4]
     computes = opcode == _REGISTER or opcode == _IMMEDIATE
     if word & 3 != 3 or not (computes or opcode == _BRANCH or opcode in _OTHERS):
-        _proves(o, c, np.int64(_ALL), np.int64(_ALL))
+        proves_all(o, c)
     elif opcode == _BRANCH:
         if uses:
             target = np.int64(s.pc[c])
-            if look[1] == _AT_DATA:
+            if look[1] == AT_DATA:
                 requests.passes(s, o, c, look[5], np.int64(-1), np.int64(-1))
                 look[0] = -1
                 return
-            if look[1] <= _COUNTER_LOOK:
+            if look[1] <= COUNTER_LOOK:
                 look[0] = look[0] if _is_answer(s, o, c, target) else -1
-                _proves(o, c, np.int64(_ALL), np.int64(_ALL))
+                proves_all(o, c)
                 return
             plain = _least(s, o, c, target, True)
             if o.tiles[0] and look[1] >= 0:
@@ -178,7 +153,7 @@ def leaves_poll(s: Any, o: Any, c: Any, pc: Any, word: Any) -> None:
     else:
         look[4] &= ~(1 << rd)
     if look[0] >= 0 and (look[4] == 0 or look[0] >= r.LOOK):
-        _proves(o, c, np.int64(_ALL), np.int64(_ALL))
+        proves_all(o, c)
 
 
 @njit
@@ -201,7 +176,7 @@ def _goes(s: Any, o: Any, c: Any, value: Any) -> Any:
 @njit
 def _is_answer(s: Any, o: Any, c: Any, target: Any) -> Any:
     """Whether the branch on a counter goes this way only if no answer is missing."""
-    noc, index = (_COUNTER_LOOK - o.look[c, 1]) >> 6, (_COUNTER_LOOK - o.look[c, 1]) & 63
+    noc, index = (COUNTER_LOOK - o.look[c, 1]) >> 6, (COUNTER_LOOK - o.look[c, 1]) & 63
     if index == niu.ATOMIC_ANSWERS or index == niu.ACKS or index == niu.READ_ANSWERS:
         return _goes(s, o, c, np.int64(s.niu_counter[noc, index]) - 1 & 0xFFFFFFFF) != target
     if niu.OUTSTANDING <= index < niu.OUTGOING + 16:
@@ -290,10 +265,10 @@ def _proves(o: Any, c: Any, plain: Any, units: Any) -> None:
     """The core comes after the stores of the values that its branch needed."""
     slot, n = o.look[c, 1], o.look[c, 0]
     o.look[c, 0] = -1
-    if slot == _AT_DATA and n >= 0:
-        o.site[o.look_step[c, 0, 0] >> 2] |= np.uint8(_DATA)
-    if slot <= _COUNTER_LOOK and n >= 0:
-        at = _COUNTER_LOOK - slot
+    if slot == AT_DATA and n >= 0:
+        o.site[o.look_step[c, 0, 0] >> 2] |= np.uint8(DATA)
+    if slot <= COUNTER_LOOK and n >= 0:
+        at = COUNTER_LOOK - slot
         requests.answered(o, c, at >> 6, at & 63)
     if slot < 0:
         return
@@ -329,13 +304,8 @@ def all_stores(o: Any, c: Any, word: Any) -> None:
         if newest[3]:
             requests.learn(o, c, requests.value_known(o, newest[4]))
     last = requests.last_writer(o, word)
-    if last == 0:
-        return
-    one = o.event[last]
-    if one[r.AGENT] < CORES:
-        clocks.join_moment(o, c, one[r.AGENT], one[r.CLOCK], True, True)
-    else:
-        clocks.join_agent(o, c, one[r.AGENT])
+    if last:
+        clocks.join_event(o, c, o.event[last])
 
 
 # What the code around a load does with its value, in Python.

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from bhemu import memmap as mm
 from bhemu.devices import niu
 from bhemu.devices import niu_request as request
 from bhemu.jit.intrinsics import load_word
 from bhemu.jit.subset import njit
-from bhemu.memmap import L1_SIZE
 from bhemu.tensix.state import NOC_FIELDS, NOC_REQUESTS
 from bhemu.why.order import clocks
 from bhemu.why.order import record as r
@@ -106,7 +106,7 @@ def sends(s: Any, o: Any, c: Any, row: Any) -> None:
         raise_far(o, left, 0, known)
         left[column] += 1
         raise_far(o, o.left[noc, request.transaction(row)], 0, left)
-        new = _new_event(o)
+        new = new_event(o)
         read = o.far_event[new]
         read[r.F_COLUMN], read[r.F_CLOCK], read[r.F_HOME] = column, left[column], o.number[0]
         read[r.F_WRITE], read[r.F_LOW], read[r.F_HIGH] = 0, low, low + request.size(row)
@@ -117,7 +117,7 @@ def sends(s: Any, o: Any, c: Any, row: Any) -> None:
 
 
 @njit
-def _new_event(o: Any) -> Any:
+def new_event(o: Any) -> Any:
     """The number of a new access of a request; sets `full` if there are too many."""
     new = o.far_events[0]
     if new == r.FAR_EVENTS - 1:
@@ -125,14 +125,6 @@ def _new_event(o: Any) -> Any:
     else:
         o.far_events[0] += 1
     return np.int64(new)
-
-
-@njit
-def arrival(o: Any) -> None:
-    """The request that o.arrival describes accesses L1."""
-    new = _new_event(o)
-    clocks.copy(o.far_event[new], 0, o.arrival, 0, r.F_PREVIOUS)
-    remote(o, o.arrived, new)
 
 
 # Accesses of requests
@@ -167,7 +159,7 @@ def last_writer(o: Any, word: Any) -> Any:
 def remote(o: Any, known: Any, new: Any) -> None:
     """A request accesses L1; `known`: what came before it."""
     one = o.far_event[new]
-    low, high, write = one[r.F_LOW], min(one[r.F_HIGH], L1_SIZE), one[r.F_WRITE]
+    low, high, write = one[r.F_LOW], min(one[r.F_HIGH], mm.L1_SIZE), one[r.F_WRITE]
     put_previous(o, one, r.F_PREVIOUS, one[r.F_HOME], low >> 2)
     for word in range(low >> 2, (high + 3) >> 2):
         if one[r.F_HOME] != o.number[0]:
@@ -271,6 +263,16 @@ def answered(o: Any, c: Any, noc: Any, index: Any) -> None:
         learn(o, c, o.left[noc, kind - TAGS])
     elif kind <= LEFT_TAGS:
         learn(o, c, o.left[noc, LEFT_TAGS - kind])
+
+
+@njit
+def counter_at(address: Any) -> Any:
+    """64 times the NoC and the number of the NIU's counter at an address, -1: none."""
+    offset = address - mm.NOC0_BASE
+    index = (offset % mm.NOC_SIZE - mm.NIU_COUNTERS) >> 2
+    if mm.NOC0_BASE <= address < mm.OVERLAY_BASE and 0 <= index < 64:
+        return np.int64(64 * (offset // mm.NOC_SIZE) + index)
+    return np.int64(-1)
 
 
 @njit

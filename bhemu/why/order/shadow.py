@@ -203,6 +203,12 @@ def begin(o: Any) -> None:
 
 
 @njit
+def l1_access(s: Any, o: Any, agent: Any, low: Any, high: Any, write: Any) -> None:
+    """The present step accesses the bytes `low` to `high` of L1."""
+    l1(o, agent, low, high, event(s, o, agent, write), write)
+
+
+@njit
 def l1(o: Any, agent: Any, low: Any, high: Any, new: Any, write: Any) -> None:
     """An access to the bytes `low` to `high` of L1."""
     begin(o)
