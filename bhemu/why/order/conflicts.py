@@ -6,7 +6,6 @@ from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from bhemu.errors import InputError
 from bhemu.jit.subset import JIT
@@ -102,30 +101,24 @@ _PRICE = 60  # an observed instruction or word costs as much as so many plain on
 
 
 class Observed:
-    """What an observer has recorded of a tile."""
+    """What an observer has recorded of a tile.
+
+    notes: the acts of the tile, in order (notes.py).
+    """
 
     def __init__(self, observer: Observer, ends: list[int]) -> None:
-        self.tile, self._observer, self._o = observer.tile, observer, observer.record
+        self.tile, self.record, self._observer = observer.tile, observer.record, observer
         self._ends = {at >> 2 for at in ends}
-        o = self._o
+        o = self.record
+        self.notes = o.note[: int(o.notes[0])]
         last = int(o.logged[0])
         at = np.arange(max(last - r.LOG, 0), last) % r.LOG
         self._stores: list[list[int]] = o.log[at].tolist()
 
     @property
-    def record(self) -> r.OrderRecord:
-        """The observer's record."""
-        return self._o
-
-    @property
     def template(self) -> Any:
         """The MOP templates of each thread when the run began."""
         return self._observer.template.copy()
-
-    @property
-    def notes(self) -> npt.NDArray[np.int64]:
-        """The acts of the tile, in order (notes.py)."""
-        return self._o.note[: int(self._o.notes[0])]
 
     def transfers(self) -> Iterator[Transfer]:
         """The UNPACRs and PACRs, in order."""
@@ -142,7 +135,7 @@ class Observed:
 
     def loads(self, core: int, address: int) -> tuple[int, int | None] | None:
         """(pc, clock if known) of a load of an L1 word by a core that nothing has written since."""
-        for one in self._o.event[self._o.reader[address >> 2]].tolist():
+        for one in self.record.event[self.record.reader[address >> 2]].tolist():
             if one[r.AGENT] == core:
                 return one[r.PC], one[r.TIME]
         polled = (pc for who, pc, at in self.polls if (who, at) == (core, address))
@@ -151,7 +144,7 @@ class Observed:
     @property
     def polls(self) -> list[tuple[int, int, int]]:
         """(core, pc, address) of loads that read one word of L1 until it changes."""
-        last, slot = self._o.site_last, self._o.slot
+        last, slot = self.record.site_last, self.record.slot
         sites = [(core, *last[core, i].tolist()) for core, i in np.argwhere(last[:, :, 2]).tolist()]
         return [(core, pc, at) for core, pc, at, _ in sites if slot[at >> 2]]
 
@@ -163,16 +156,16 @@ class Observed:
         return None
 
     def _ring(self, who: int) -> list[list[int]]:
-        count = int(self._o.releases[who])
+        count = int(self.record.releases[who])
         at = np.arange(max(count - r.RELEASED, 0), count) % r.RELEASED
-        found: list[list[int]] = self._o.release[who, at].tolist()
+        found: list[list[int]] = self.record.release[who, at].tolist()
         return found
 
     def releases(self, owner: int) -> list[tuple[int, Step]]:
         """(clock of the owner, step) of all acts by which an owner lets others go on."""
         ring = self._ring(owner)
         found = [(one[0], made_step(one[1], *one[1:6])) for one in ring]
-        slots = self._o.slot
+        slots = self.record.slot
         found += [
             (clock, made_step(pc, pc, 0, core, -1, time))
             for word, _, core, clock, pc, time in self._stores
@@ -193,12 +186,12 @@ class Observed:
         names = {one[6] for one in self._ring(event.owner) if one[0] >= event.owner_clock}
         counts = {name for name in names if OVERLAY_BASE <= name < OVERLAY_END}
         rows = [other.owner, other.step.core]
-        return bool(counts) and counts.isdisjoint(self._o.looked[rows].flat)
+        return bool(counts) and counts.isdisjoint(self.record.looked[rows].flat)
 
     def is_kept(self, event: Event) -> bool:
         """Whether nothing takes from the semaphore whose posts the owner of an event waits for."""
         i = event.taken
-        if i is None or self._o.sem_count[i, 1]:
+        if i is None or self.record.sem_count[i, 1]:
             return False
         return not any(
             (cls := decode_word(step.word)) is not None
@@ -212,8 +205,8 @@ class Observed:
         """The SEMINIT of the semaphore that let an event's owner pass without a post; its value."""
         if event.taken is None or not event.given:
             return None
-        return made_step(*self._o.sem_init[event.taken].tolist()), int(
-            self._o.sem_start[event.taken, 0]
+        return made_step(*self.record.sem_init[event.taken].tolist()), int(
+            self.record.sem_start[event.taken, 0]
         )
 
     def release_after(self, event: Event) -> Step | None:
@@ -296,7 +289,7 @@ class Observed:
         """The store of each core that changes a MOP's template too early, and the MOP."""
         return [
             (Instruction(0, core, pc, word), Instruction(0, core, pushed, mop))
-            for core, (pc, word, pushed, mop) in enumerate(self._o.mop_early.tolist())
+            for core, (pc, word, pushed, mop) in enumerate(self.record.mop_early.tolist())
             if pc
         ]
 

@@ -3,6 +3,7 @@
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,8 @@ from bhemu.jit.record import plain
 from bhemu.machine.machine import Chip
 from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES, L1_SIZE
-from bhemu.noc.grid import TILES, XY
+from bhemu.noc.delivery import receives
+from bhemu.noc.grid import XY
 from bhemu.riscv.formats import Store
 from bhemu.riscv.isa import decode
 from bhemu.riscv.isa.ttinsn import TTINSN
@@ -27,7 +29,7 @@ from bhemu.why.order import record as r
 from bhemu.why.order.observe import Observer
 from bhemu.why.steps import Instruction, Step
 
-# Requests that observed tiles have sent, and the tiles that they reach.
+# Requests that observed tiles have sent.
 
 _WORD = 4
 
@@ -37,7 +39,10 @@ class Sent:
     """Request `number` of tile `tile`, sent by core `core`; row: as niu_request.py defines it.
 
     epoch: the core's clock then. known: what came before it, by columns of all tiles (record.py).
-    value: the first four bytes. reached: the observed tiles at which it has arrived.
+    value: the first four bytes. reached: the observed tiles at which it has arrived. kind: READ,
+    ATOMIC or WRITE. own, remote: the ranges of the sender's L1 and at the other end. bank: of DRAM
+    at the other end. takes_data: it reads its source in L1. is_flag: it changes a single word, as
+    flags and counts are changed. is_register: it accesses a device of another tile.
     """
 
     tile: int
@@ -51,107 +56,26 @@ class Sent:
     arrived: bool = False
     reached: list[int] = field(default_factory=list)
 
-    @property
-    def kind(self) -> int:
-        """READ, ATOMIC or WRITE."""
-        return int(self.row[request.CONTROL]) & 3
-
-    @property
-    def reads(self) -> bool:
-        """Whether it is a read."""
-        return self.kind == request.READ
-
-    @property
-    def transaction(self) -> int:
-        """Its transaction id."""
-        return int(plain(request.transaction)(self.row))
-
-    @property
-    def increments(self) -> bool:
-        """Whether it adds to a word."""
-        opcode = plain(request.atomic_opcode)(int(self.row[request.LENGTH]))
-        return self.kind == request.ATOMIC and opcode == request.INCREMENT
-
-    @property
-    def own(self) -> tuple[int, int]:
-        """Its range of the sender's L1: first byte, byte after the last."""
-        low = int(self.row[request.LOCAL])
-        return low, low + int(plain(request.size)(self.row))
-
-    @property
-    def remote(self) -> tuple[int, int]:
-        """Its range at the other end."""
-        low = int(self.row[request.REMOTE])
-        if plain(request.has_enables)(int(self.row[request.CONTROL])):
-            mask, line = int(self.row[request.LENGTH]), low & ~15
-            first = (mask & -mask).bit_length() - 1
-            return line + max(first, 0), line + mask.bit_length()
-        return low, low + int(plain(request.size)(self.row))
-
-    @property
-    def bank(self) -> int | None:
-        """The DRAM bank at the other end, None elsewhere."""
-        endpoint = int(self.row[request.ENDPOINT])
+    def __post_init__(self) -> None:
+        row = self.row.tolist()
+        control, endpoint, low, at = (row[k] for k in _DECIDING)
+        length, size = row[request.LENGTH], int(plain(request.size)(row))
+        self.kind, self.transaction = control & 3, int(plain(request.transaction)(row))
+        self.reads, self.is_multicast = self.kind == request.READ, bool(control & request.MULTICAST)
+        self.takes_data = bool(plain(request.takes_data)(control))
+        opcode = plain(request.atomic_opcode)(length)
+        self.increments = self.kind == request.ATOMIC and opcode == request.INCREMENT
+        self.own, self.remote = (low, low + size), (at, at + size)
+        if plain(request.has_enables)(control):
+            first = max((length & -length).bit_length() - 1, 0)
+            self.remote = (at & ~15) + first, (at & ~15) + length.bit_length()
         goes_there = endpoint & 15 == noc_map.DRAM and not self.is_multicast
-        return endpoint >> 4 & 0xFF if goes_there else None
-
-    @property
-    def is_multicast(self) -> bool:
-        """Whether it goes to all tiles of a rectangle."""
-        return bool(int(self.row[request.CONTROL]) & request.MULTICAST)
-
-    @property
-    def takes_data(self) -> bool:
-        """Whether it reads its source in L1."""
-        return bool(plain(request.takes_data)(int(self.row[request.CONTROL])))
-
-    @property
-    def is_flag(self) -> bool:
-        """Whether it changes a single word, as flags and counts are changed."""
-        return not self.reads and self.remote[1] - self.remote[0] <= _WORD
-
-    @property
-    def is_register(self) -> bool:
-        """Whether it accesses a device of another tile."""
-        return bool(plain(niu_check.is_register)(self.row))
+        self.bank = endpoint >> 4 & 0xFF if goes_there else None
+        self.is_flag = not self.reads and self.remote[1] - self.remote[0] <= _WORD
+        self.is_register = bool(plain(niu_check.is_register)(row))
 
 
-def targets(chip: Any, masks: Any, sent: Sent, number: int) -> list[int]:
-    """The numbers on the chip of the tiles that a request of tile `number` reaches.
-
-    masks: by number the columns and rows that a tile leaves out, of each NoC.
-    """
-    row, state = sent.row, chip.network.state
-    if not sent.is_multicast:
-        endpoint = int(row[request.ENDPOINT])
-        is_tile = endpoint & 15 == noc_map.TENSIX
-        return [endpoint >> 4 & 0xFF] if is_tile else []
-    found = []
-    for u in range(TILES):
-        x, y = int(state.column[u]), int(state.row[u])
-        if x < 0 or (u == number and not int(row[request.CONTROL]) & request.SELF):
-            continue
-        if _within(row, x, y) and not (u in masks and _left_out(masks[u], row, x, y)):
-            found.append(u)
-    return found
-
-
-def _within(row: Any, x: int, y: int) -> bool:
-    box, noc = int(row[request.RECTANGLE]), int(row[request.NOC])
-    if noc == 1:
-        x, y = noc_map.WIDTH - 1 - x, noc_map.HEIGHT - 1 - y
-    return _spans(box & 63, box >> 12 & 63, x) and _spans(box >> 6 & 63, box >> 18 & 63, y)
-
-
-def _spans(first: int, last: int, at: int) -> bool:
-    return first <= at <= last if first <= last else at <= last or at >= first
-
-
-def _left_out(masks: Any, row: Any, x: int, y: int) -> bool:
-    columns, rows = masks[int(row[request.NOC])]
-    return bool(int(columns) >> x & 1 or int(rows) >> y & 1)
-
-
+_DECIDING = (request.CONTROL, request.ENDPOINT, request.LOCAL, request.REMOTE)
 NEAR, FAR = "pair", "far"  # accesses of one tile, of two tiles
 _EXPANDED = ("MOP", "REPLAY")  # one pushed word gives many
 
@@ -174,16 +98,13 @@ class CodeThen:
         """A round is over: keep L1 of the tiles of new pairs."""
         now: dict[int, bytes] = {}
         for n, one in enumerate(self._observers):
-            for kind, count in (
-                (NEAR, int(one.record.pairs[0])),
-                (FAR, int(one.record.far_pairs[0])),
-            ):
+            o = one.record
+            for kind, count in ((NEAR, int(o.pairs[0])), (FAR, int(o.far_pairs[0]))):
                 for number in range(self._counts.get((n, kind), 0), count):
                     for home in _homes(one, number) | {n} if kind == FAR else {n}:
                         if home not in now:
-                            now[home] = zlib.compress(
-                                self._observers[home].tile.state.l1.tobytes(), 1
-                            )
+                            l1 = self._observers[home].tile.state.l1
+                            now[home] = zlib.compress(l1.tobytes(), 1)
                         self._kept[n, kind, number, home] = now[home]
                 self._counts[n, kind] = count
 
@@ -198,12 +119,11 @@ class CodeThen:
             by_tile.setdefault(home, []).append(step)
         for home, of_tile in by_tile.items():
             tile = self._observers[home].tile
-            l1 = np.frombuffer(zlib.decompress(self._kept[*pair, home]), np.uint8)
-            tile.state.l1[:] = l1
+            kept = zlib.decompress(self._kept[*pair, home])
+            tile.state.l1[:] = np.frombuffer(kept, np.uint8)
             gone = {step.core for step in of_tile if not _stands(tile, step)}
-            places = {
-                (step.core, pc) for step in of_tile if step.core not in gone for pc in _pcs(step)
-            }
+            stay = [step for step in of_tile if step.core not in gone]
+            places = {(step.core, pc) for step in stay for pc in _pcs(step)}
             self._name(tile, places)
             for c in sorted({c for c, _ in places}):
                 (x, y), core = tile.xy, tile.core[CORE_NAMES[c]]
@@ -241,8 +161,8 @@ def _stands(tile: Tile, step: Step) -> bool:
 
 
 _VIRTUAL = 7 << 13 | request.STATIC_CHANNEL
-_COLUMNS, _ROWS = (at - mm.NIU_CFG_0 >> 2 for at in (mm.ROUTER_CFG_1, mm.ROUTER_CFG_3))
 _TAGS = 3  # of `answer`
+_LEFT_OUT = [at - mm.NIU_CFG_0 >> 2 for at in (mm.ROUTER_CFG_1, mm.ROUTER_CFG_3)]  # columns, rows
 _COUNTERS = {
     request.ATOMIC: niu.ATOMIC_ANSWERS,
     request.WRITE: niu.ACKS,
@@ -383,8 +303,7 @@ class Tiles:
     def _arrive(self, sent: Sent) -> None:
         column, clock = self._channels.arrival(sent.tile, sent.row, sent.known)
         sent.arrived = True
-        reached = targets(self._chip, self._masks(sent), sent, self._numbers[sent.tile])
-        sent.reached = [n for u in reached if (n := self._places.get(u)) is not None]
+        sent.reached = self._receivers(sent)
         for n in sent.reached:
             if not (sent.reads and sent.is_register):
                 self._reach(n, sent, column, clock)
@@ -393,6 +312,24 @@ class Tiles:
         held = self.observers[sent.tile].record.answer[int(sent.row[request.NOC])]
         for kind in (sent.kind, _TAGS + sent.transaction):
             np.maximum(held[kind], clock, out=held[kind])
+
+    def _receivers(self, sent: Sent) -> list[int]:
+        """The observed tiles that a request goes to."""
+        if sent.is_multicast:
+            all_tiles = sorted(self._places.items())
+            return [n for u, n in all_tiles if self._is_receiver(sent, u, n)]
+        endpoint = int(sent.row[request.ENDPOINT])
+        is_tile = endpoint & 15 == noc_map.TENSIX and endpoint >> 4 & 0xFF in self._places
+        return [self._places[endpoint >> 4 & 0xFF]] if is_tile else []
+
+    def _is_receiver(self, sent: Sent, u: int, n: int) -> bool:
+        """Whether a multicast reaches observed tile `n`, number `u` of the chip."""
+        state, tile = self._chip.network.state, self.observers[n].tile
+        unmade = SimpleNamespace(column=state.column, row=state.row, tile=np.zeros(u + 1))
+        if not plain(receives)(unmade, self._numbers[sent.tile], u, sent.row):
+            return False
+        columns, rows = tile.state.niu_config[int(sent.row[request.NOC])][_LEFT_OUT].tolist()
+        return not (columns >> int(state.column[u]) & 1 or rows >> int(state.row[u]) & 1)
 
     def _reach(self, n: int, sent: Sent, column: int, clock: Known) -> None:
         """A request reads or writes at tile `n`."""
@@ -423,14 +360,3 @@ class Tiles:
             slot = int(o.slot[word]) - 1
             if slot >= 0:
                 self.flags[n].setdefault(word, {})[int(o.values[slot]) - 1] = sent
-
-    def _masks(self, sent: Sent) -> dict[int, list[tuple[int, int]]]:
-        """By tile and NoC the columns and rows that the tile leaves out of multicasts."""
-        if not sent.is_multicast:
-            return {}
-        return {
-            number: [
-                (int(config[_COLUMNS]), int(config[_ROWS])) for config in one.tile.state.niu_config
-            ]
-            for number, one in zip(self._numbers, self.observers, strict=True)
-        }

@@ -125,6 +125,16 @@ def _packs(s: Any, o: Any, t: Any, w: Any) -> None:
 
 
 @njit
+def _vector_rows(rows: Any, n: Any, first: Any, both: Any) -> Any:
+    """Add the rows of storage of 32 datums, from `first` on, to `n` others; how many these are."""
+    for i in range(0 if first < 0 else 8):
+        if i < 4 or first >= loadstore.WIDE or both:
+            rows[n] = first % loadstore.WIDE + (dest.LOW_HALF if i >= 4 else 0) + (i & 3)
+            n += 1
+    return n
+
+
+@njit
 def _rows(s: Any, o: Any, t: Any, text: Any) -> None:
     """Note the rows of Dst that a word of the matrix or vector unit reads or fills."""
     count, how = text[DST_COUNT], text[DST_HOW]
@@ -132,11 +142,8 @@ def _rows(s: Any, o: Any, t: Any, text: Any) -> None:
     if how & (VECTOR_ROWS | STORED_ROWS):
         for stores in range(1 if how & STORED_ROWS else 0, 2):
             first = loadstore.first_of_storage(s, t, text[MODE], row, stores)
-            for i in range(0 if first < 0 else 8):
-                if i < 4 or first >= loadstore.WIDE or (stores and dest.halves(s)):
-                    high = dest.LOW_HALF if i >= 4 else 0
-                    o.dst_row[o.dst_rows[0]] = first % loadstore.WIDE + high + (i & 3)
-                    o.dst_rows[0] += 1
+            both = stores and dest.halves(s)
+            o.dst_rows[0] = _vector_rows(o.dst_row, o.dst_rows[0], first, both)
             if not stores:
                 o.dst_rows[1] = o.dst_rows[0]
     elif how & MATRIX_ROWS:
@@ -154,32 +161,17 @@ def _rows(s: Any, o: Any, t: Any, text: Any) -> None:
 @njit
 def _scheduled(s: Any, o: Any) -> None:
     """Keep the rows that scheduled stores of SFPLOADMACRO may write."""
-    o.macro_rows[0] = 0
+    n = np.int64(0)
     for delay in range(s.macro_slot.shape[1]):
         slot = s.macro_slot[STORE, delay]
         if slot[schedule.KIND] != schedule.FREE:
             row, mode = slot[schedule.ROW], slot[schedule.MODE]
             first = loadstore.first_of_storage(s, s.macro_thread[0], mode, row, 1)
-            for i in range(0 if first < 0 else 8):
-                if i < 4 or first >= loadstore.WIDE:
-                    high = dest.LOW_HALF if i >= 4 else 0
-                    row, k = first % loadstore.WIDE + high + (i & 3), o.macro_rows[0]
-                    o.macro_row[k], o.macro_valid[k] = row, s.dst_valid[row]
-                    clocks.copy(o.macro_dst[k], 0, s.dst[row], 0, 16)
-                    o.macro_rows[0] += 1
-
-
-@njit
-def _keep_dst(s: Any, o: Any) -> None:
-    """Keep the rows of Dst that the word may touch."""
-    if o.dst_rows[0] < 0:
-        clocks.copy(flat(o.old_dst), 0, flat(s.dst), 0, s.dst.size)
-        clocks.copy(o.old_valid, 0, s.dst_valid, 0, s.dst_valid.size)
-        return
-    for i in range(o.dst_rows[0]):
-        row = o.dst_row[i]
-        o.old_valid[row] = s.dst_valid[row]
-        clocks.copy(o.old_dst[row], 0, s.dst[row], 0, 16)
+            n = _vector_rows(o.macro_row, n, first, False)
+    for k in range(n):
+        o.macro_valid[k] = s.dst_valid[o.macro_row[k]]
+        clocks.copy(o.macro_dst[k], 0, s.dst[o.macro_row[k]], 0, 16)
+    o.macro_rows[0] = n
 
 
 @njit
@@ -226,8 +218,12 @@ def _before(s: Any, o: Any, t: Any, w: Any, text: Any) -> Any:
         _range(o, 1, low, low + _LINE)
         for k in range(_LINE):
             o.old_l1[k] = s.l1[low + k] if low + k < s.l1.size else 0
-    if o.dst_rows[0]:
-        _keep_dst(s, o)
+    if o.dst_rows[0] < 0:
+        clocks.copy(flat(o.old_dst), 0, flat(s.dst), 0, s.dst.size)
+        clocks.copy(o.old_valid, 0, s.dst_valid, 0, s.dst_valid.size)
+    for k in range(o.dst_rows[0]):
+        o.old_valid[o.dst_row[k]] = s.dst_valid[o.dst_row[k]]
+        clocks.copy(o.old_dst[o.dst_row[k]], 0, s.dst[o.dst_row[k]], 0, 16)
     if text[GPR_WRITE]:
         clocks.copy(o.old_gpr[t], 0, s.gpr[t], 0, 64)
     if text[CONFIG_WRITE]:
@@ -254,41 +250,32 @@ def _synchronizes(s: Any, o: Any, t: Any, agent: Any, text: Any) -> None:
 
 
 @njit
-def _waits(o: Any, t: Any, text: Any) -> None:
-    """A wait instruction has been issued."""
-    wait = o.wait[t]
-    wait[0], wait[1], wait[2] = text[BLOCKS], text[CONDITIONS], text[SEMAPHORES]
-    wait[3], wait[4], wait[5] = text[SEM_CONDITION], o.step[1], o.step[2]
-
-
-@njit
-def _config_list(s: Any, o: Any, t: Any, i: Any, context: Any, later: Any) -> Any:
-    """The list of Config bits that a word reads, at issue or later; -1: none."""
-    bank = config.bank(s, t)
-    if o.text_list[i, bank, context & 7, later] == 0:
-        call_access(o.ask[0], s, np.int64(LIST), np.int64(i), np.int64(bank), np.int64(context & 7))
-    return np.int64(o.text_list[i, bank, context & 7, later]) - 1
+def _reads_config(s: Any, o: Any, t: Any, i: Any, context: Any, agent: Any, later: Any) -> None:
+    """A word reads bits of Config, at its issue or later."""
+    bank, place = config.bank(s, t), context & 7
+    if o.text_list[i, bank, place, later] == 0:
+        call_access(o.ask[0], s, np.int64(LIST), np.int64(i), np.int64(bank), place)
+    which = np.int64(o.text_list[i, bank, place, later]) - 1
+    if which >= 0:
+        shadow.config_read(o, agent, which, shadow.event(s, o, agent, np.int64(0)))
 
 
 @njit
 def _reads(s: Any, o: Any, t: Any, i: Any, agent: Any, context: Any) -> None:
-    text, issue = o.text[i], np.int64(r.ISSUE + t)
+    text = o.text[i]
     if context >= 0:
-        early = _config_list(s, o, t, i, context, np.int64(0))
-        if early >= 0:
-            shadow.config_read(o, issue, early, shadow.event(s, o, issue, np.int64(0)))
+        _reads_config(s, o, t, i, context, np.int64(r.ISSUE + t), np.int64(0))
     one = shadow.event(s, o, agent, np.int64(0))
     if context >= 0:
-        late = _config_list(s, o, t, i, context, np.int64(1))
-        if late >= 0:
-            shadow.config_read(o, agent, late, one)
+        _reads_config(s, o, t, i, context, agent, np.int64(1))
     shadow.begin(o)
     gprs = np.uint64(text[GPR_READ])
     for k in range(64 if gprs else 0):
         if gprs >> np.uint64(k) & np.uint64(1):
             for at_half in range(2):
-                cell = np.int64(r.GPRS + 2 * (64 * t + k) + at_half)
-                shadow.place(o, agent, cell, one, np.int64(0))
+                shadow.place(
+                    o, agent, np.int64(r.GPRS + 2 * (64 * t + k) + at_half), one, np.int64(0)
+                )
     for k in range(o.dst_rows[1]):
         shadow.place(o, agent, np.int64(r.DST + o.dst_row[k]), one, np.int64(0))
     for k in range(o.ranges[0]):
@@ -327,8 +314,9 @@ def _writes(s: Any, o: Any, t: Any, agent: Any, text: Any) -> None:
         if differ:
             for at_half in range(2):
                 if differ >> 16 * at_half & 0xFFFF:
-                    cell = np.int64(r.GPRS + 2 * (64 * t + k) + at_half)
-                    shadow.place(o, agent, cell, one, np.int64(1))
+                    shadow.place(
+                        o, agent, np.int64(r.GPRS + 2 * (64 * t + k) + at_half), one, np.int64(1)
+                    )
             if o.polled_gpr[64 * t + k]:
                 clocks.save(o, clocks.named(o, np.int64(clocks.GPR | 64 * t + k)), agent)
     for k in range(1024 if o.dst_rows[0] < 0 else max(o.dst_rows[0], 0)):
@@ -377,17 +365,6 @@ def config_changes(s: Any, o: Any, agent: Any, one: Any, gpr: Any) -> None:
 
 
 @njit
-def _hands_over(s: Any, o: Any, agent: Any) -> None:
-    for u in range(2):
-        for bank in range(2):
-            valid = s.src_valid[u, bank]
-            if valid != o.valid[u, bank]:
-                name = np.int64(clocks.BANK | u << 1 | (valid != 0))
-                clocks.save(o, clocks.named(o, name), agent)
-                o.valid[u, bank] = valid
-
-
-@njit
 def _after(s: Any, o: Any, t: Any, i: Any, context: Any) -> None:
     """A word has executed."""
     text, issue = o.text[i], np.int64(r.ISSUE + t)
@@ -398,7 +375,9 @@ def _after(s: Any, o: Any, t: Any, i: Any, context: Any) -> None:
     if o.wait[t, 0] & text[STALL]:
         clocks.passes(o, t)
     if text[KIND] == WAITS:
-        _waits(o, t, text)
+        wait = o.wait[t]
+        wait[0], wait[1], wait[2] = text[BLOCKS], text[CONDITIONS], text[SEMAPHORES]
+        wait[3], wait[4], wait[5] = text[SEM_CONDITION], o.step[1], o.step[2]
     agent = clocks.begins(o, t, text[AGENT_UNIT])
     o.done_by[o.step[3], agent] = o.clocks[agent, agent]
     if text[KIND] == MACRO:
@@ -418,7 +397,12 @@ def _after(s: Any, o: Any, t: Any, i: Any, context: Any) -> None:
         clocks.release(o, issue, address)
         value = np.int64(s.gpr[t, text[DATA_GPR]])
         notes.stores(s, o, o.step[3], np.int64(t), address, value)
-    _hands_over(s, o, agent)
+    for u in range(4):  # banks of Src that change hands
+        valid = s.src_valid[u >> 1, u & 1]
+        if valid != o.valid[u >> 1, u & 1]:
+            name = np.int64(clocks.BANK | u & 2 | (valid != 0))
+            clocks.save(o, clocks.named(o, name), agent)
+            o.valid[u >> 1, u & 1] = valid
     shadow.make_room(o)
 
 
