@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -127,15 +126,14 @@ class Loop:
     waits: tuple[int, int] | None = None  # pc, condition number
 
 
+@dataclass(slots=True)
 class _State:
     """Registers and local memory of one path; `sources` names the loads of each register."""
 
-    __slots__ = ("local", "pc", "regs", "sources")
-
-    def __init__(
-        self, pc: int, regs: list[Value], sources: list[Sources], local: dict[int, Value]
-    ) -> None:
-        self.pc, self.regs, self.sources, self.local = pc, regs, sources, local
+    pc: int
+    regs: list[Value]
+    sources: list[Sources]
+    local: dict[int, Value]
 
     def copy(self, pc: int) -> _State:
         return _State(pc, self.regs.copy(), self.sources.copy(), self.local.copy())
@@ -231,18 +229,15 @@ class _Walk:
         a, b = state.regs[rs1], state.regs[rs2]
         if word == _PARK:
             raise Escape
-        if issubclass(cls, COMPUTING):
+        if issubclass(cls, (*COMPUTING, Upper)):
             used = [rs for rs, name in ((rs1, "a"), (rs2, "b")) if name in cls.operands]
             sources = _NOTHING.union(*(state.sources[rs] for rs in used))
             self._set(state, rd, cls.computed(word, pc, state.regs), sources)
-        elif issubclass(cls, Upper):
-            self._set(state, rd, cls.compute(word, pc, 0, 0), _NOTHING)
         elif issubclass(cls, Branch):
-            for rs in (cls.rs1.get(word), cls.rs2.get(word)):
-                self._deciding |= state.sources[rs]
+            self._deciding |= state.sources[rs1] | state.sources[rs2]
             if a is None or b is None:
                 return None
-            return state.pc + (cls.offset.get(word) if cls.compute(word, 0, a, b) else 4)
+            return pc + (cls.offset.get(word) if cls.compute(word, 0, a, b) else 4)
         elif issubclass(cls, Jump | IndirectJump):
             if a is None and issubclass(cls, IndirectJump):
                 raise Escape
@@ -259,34 +254,34 @@ class _Walk:
     # Memory
 
     def _memory(self, state: _State, word: int, cls: type[Instruction], a: Value, b: Value) -> None:
-        if issubclass(cls, Csr):
-            self._csr(state, word, cls)
-        elif issubclass(cls, Fence):
-            return
-        elif a is None:
-            raise Escape
-        elif issubclass(cls, Load):
-            self._load(state, word, cls, (a + cls.imm.get(word)) & MASK)
-        elif issubclass(cls, Store):
-            self._store(state, (a + cls.imm.get(word)) & MASK, cls.size, b)
-        elif issubclass(cls, Atomic):
-            self._atomic(state, word, cls, a, b)
-        else:
-            raise Escape
+        if issubclass(cls, Csr):  # changes nothing that others see; what it holds is not followed
+            number = cls.csr.get(word)
+            writes = cls.writes(cls.rs1.get(word))
+            if number not in csr.NAMES or (writes and number != csr.CFG0):
+                raise Escape
+            self._set(state, cls.rd.get(word), None, _NOTHING)
+        elif not issubclass(cls, Fence):
+            if a is None:
+                raise Escape
+            if issubclass(cls, Load):
+                address = (a + cls.imm.get(word)) & MASK
+                value = self._read(state, address, cls.size)
+                value = value if value is None else cls.loaded(value)
+                self._loaded(state, word, Poll(state.pc, address, value, cls.size))
+            elif issubclass(cls, Store):
+                self._store(state, (a + cls.imm.get(word)) & MASK, cls.size, b)
+            elif issubclass(cls, Atomic):  # one that changes nothing: a lock that another core has
+                old = self._read(state, a, 4) if a < L1_SIZE else None
+                if old is None or b is None or cls.changed(old, b) != old:
+                    raise Escape
+                self._loaded(state, word, Poll(state.pc, a, old))
+            else:
+                raise Escape
 
-    def _csr(self, state: _State, word: int, cls: type[Csr]) -> None:
-        """A CSR changes nothing that others see; what it holds is not followed."""
-        number = cls.csr.get(word)
-        if number not in csr.NAMES or (cls.writes(cls.rs1.get(word)) and number != csr.CFG0):
-            raise Escape
-        self._set(state, cls.rd.get(word), None, _NOTHING)
-
-    def _load(self, state: _State, word: int, cls: type[Load], address: int) -> None:
-        value = self._read(state, address, cls.size)
-        if value is not None:
-            value = cls.loaded(value)
-        self._loads[address] = Poll(state.pc, address, value, cls.size)
-        self._set(state, cls.rd.get(word), value, frozenset((address,)))
+    def _loaded(self, state: _State, word: int, poll: Poll) -> None:
+        self._loads[poll.address] = poll
+        rd = Instruction.rd.get(word)
+        self._set(state, rd, poll.value, frozenset((poll.address,)))
 
     def _offset(self, address: int, size: int) -> int | None:
         """Offset in the core's own local memory; Escape across its end or when misaligned."""
@@ -301,19 +296,14 @@ class _Walk:
             held = self._local(state, offset & ~3)
             return None if held is None else held >> 8 * (offset & 3)
         if address <= L1_SIZE - size:
-            if self._stale(address, size):
-                return None
-            return int.from_bytes(self._s.l1[address : address + size].tobytes(), "little")
+            there = self._s.l1[address : address + size].tobytes()
+            if self._s.l0[0]:  # the core's L0 cache, as long as nothing drops what it holds
+                begin = address & -L0_LINE
+                lines = self._s.l0_data[self._c][self._s.l0_line[self._c, :, 0] == begin + 1]
+                if lines.tobytes()[address - begin :][:size] not in (b"", there):
+                    return None
+            return int.from_bytes(there, "little")
         return load(self._tile, self._c, address, size)
-
-    def _stale(self, address: int, size: int) -> bool:
-        """The core's L0 cache holds other bytes, for as long as nothing drops them."""
-        if not self._s.l0[0]:
-            return False
-        begin = address & -L0_LINE
-        lines = self._s.l0_data[self._c][self._s.l0_line[self._c, :, 0] == begin + 1]
-        held = lines.tobytes()[address - begin :][:size]
-        return bool(held) and held != self._s.l1[address : address + size].tobytes()
 
     def _local(self, state: _State, offset: int) -> Value:
         """Word of local memory: as this path has stored it, else as it is."""
@@ -323,34 +313,23 @@ class _Walk:
 
     def _store(self, state: _State, address: int, size: int, value: Value) -> None:
         """To local memory: part of the path. Anywhere else it must change nothing."""
-        offset = self._offset(address, size)
-        if offset is not None:
-            self._store_local(state, offset, size, value)
-        elif address > L1_SIZE - size:
-            store(self._tile, self._c, address, value)
-        else:
-            held = int.from_bytes(self._s.l1[address : address + size].tobytes(), "little")
-            if value is None or value & ((1 << 8 * size) - 1) != held:
-                raise Escape
-
-    def _store_local(self, state: _State, offset: int, size: int, value: Value) -> None:
+        offset, mask = self._offset(address, size), (1 << 8 * size) - 1
+        if offset is None:
+            if address > L1_SIZE - size:
+                store(self._tile, self._c, address, value)
+            else:
+                held = self._s.l1[address : address + size].tobytes()
+                if value is None or value & mask != int.from_bytes(held, "little"):
+                    raise Escape
+            return
         at, shift = offset & ~3, 8 * (offset & 3)
-        held, mask = self._local(state, at), ((1 << 8 * size) - 1) << shift
-        known = value is not None and (size == 4 or held is not None)
-        new = (((held or 0) & ~mask) | ((value or 0) << shift & mask)) if known else None
+        before = self._local(state, at)
+        known = value is not None and (size == 4 or before is not None)
+        kept = (before or 0) & ~(mask << shift)
+        new = kept | ((value or 0) & mask) << shift if known else None
         state.local.pop(at, None)
         if new is None or new != self._local(state, at):
             state.local[at] = new
-
-    def _atomic(
-        self, state: _State, word: int, cls: type[Atomic], address: int, operand: Value
-    ) -> None:
-        """An atomic operation that changes nothing is a load: a lock that another core holds."""
-        old = self._read(state, address, 4) if address < L1_SIZE else None
-        if old is None or operand is None or cls.changed(old, operand) != old:
-            raise Escape
-        self._loads[address] = Poll(state.pc, address, old)
-        self._set(state, cls.rd.get(word), old, frozenset((address,)))
 
     def _widen(self, cover: _State, state: _State) -> bool:
         """Make what differs from `cover` unknown; False when `cover` allows all of it already."""
@@ -408,8 +387,7 @@ Registers = tuple[Value, ...]
 _START: Registers = (0,) + (None,) * 31
 
 
-@dataclass(frozen=True)
-class Pushed:
+class Pushed(NamedTuple):
     """A Tensix word in a program: which thread gets it, the instruction that pushes it."""
 
     thread: int
@@ -436,158 +414,128 @@ class Stored(NamedTuple):
         )
 
 
-@dataclass
-class CodeStores:
-    """Constant addresses that a program stores to, and Tensix words that it pushes."""
+class CodeStores(NamedTuple):
+    """Stores of a program to constant addresses, and Tensix words that it pushes, by pc."""
 
-    core: int
-    stores: dict[int, list[Stored]] = field(default_factory=lambda: defaultdict(list))
-    pushes: list[Pushed] = field(default_factory=list)
+    stores: list[Stored]
+    pushes: list[Pushed]
 
     def storing(self, address: int, size: int = 4) -> Iterator[Stored]:
         """The stores to any of the `size` bytes at `address`."""
-        for at, found in self.stores.items():
-            if at < address + size:
-                yield from (store for store in found if address < at + store.size)
+        for one in self.stores:
+            if one.address < address + size and address < one.address + one.size:
+                yield one
 
 
-def _join(a: Registers | None, b: Registers) -> Registers:
-    if a is None:
-        return b
-    return tuple(x if x == y else None for x, y in zip(a, b, strict=True))
+def _follow(words: Any, starts: Mapping[int, Registers]) -> dict[int, Registers]:
+    """Registers before each instruction on the paths from `starts`, which are taken in turn.
 
+    words: of L1.
+    """
+    known: dict[int, Registers] = {}
+    work: list[int] = []
 
-class _Scan:
-    """The paths of one core, followed until nothing new is known at any instruction."""
-
-    def __init__(self, tile: Tile, core: int) -> None:
-        self._words = tile.state.l1.view("<u4")
-        self._core = core
-        self._known: dict[int, Registers] = {}
-        self._work: list[int] = []
-
-    def follow(self, starts: Mapping[int, Registers]) -> dict[int, Registers]:
-        """Registers before each instruction on the paths from `starts`, which are taken in turn."""
-        left = _MOST
-        for start, at_start in starts.items():
-            self._arrive(start, at_start)
-            while self._work and left:
-                left -= 1
-                pc = self._work.pop()
-                for target, registers in self._next(pc, self._known[pc]):
-                    self._arrive(target, registers)
-        return self._known
-
-    def run(self, starts: Mapping[int, Registers]) -> CodeStores:
-        """What the instructions on those paths do."""
-        found = CodeStores(self._core)
-        known = self.follow(starts)
-        for pc in sorted(known):
-            self._note(found, pc, known[pc])
-        return found
-
-    def _arrive(self, pc: int, registers: Registers) -> None:
+    def arrive(pc: int, registers: Registers) -> None:
         if pc & 3 or not 0 <= pc <= mm.L1_SIZE - 4:
             return
-        joined = _join(self._known.get(pc), registers)
-        if joined != self._known.get(pc):
-            self._known[pc] = joined
-            self._work.append(pc)
+        if (old := known.get(pc)) is not None:
+            registers = tuple(x if x == y else None for x, y in zip(old, registers, strict=True))
+        if registers != old:
+            known[pc] = registers
+            work.append(pc)
 
-    def _word(self, pc: int) -> int:
-        return int(self._words[pc >> 2])
-
-    def _next(self, pc: int, registers: Registers) -> Iterator[tuple[int, Registers]]:
-        word = self._word(pc)
-        cls, a = decode(word), registers[Instruction.rs1.get(word)]
-        if word in _ENDS:
-            return
-        if cls is not None and issubclass(cls, Branch):
-            yield pc + 4, registers
-            yield pc + cls.offset.get(word), registers
-        elif cls is not None and issubclass(cls, Jump | IndirectJump):
-            known = a is not None or issubclass(cls, Jump)
-            target = cls.compute(word, pc, a or 0, 0) if known else None
-            link = cls.rd.get(word)
-            if target is not None and not (_is_return(word, cls) and target in self._known):
-                at_target = (*registers[:link], None, *registers[link + 1 :]) if link else registers
-                yield target, at_target
-            if link:
-                kept = tuple(x if i in _KEPT else None for i, x in enumerate(registers))
-                yield pc + 4, kept
-        else:
-            yield pc + 4, _after(word, pc, registers)
-
-    def _note(self, found: CodeStores, pc: int, registers: Registers) -> None:
-        """Enter what the instruction at `pc` pushes or stores."""
-        word = self._word(pc)
-        cls = decode(word)
-        if cls is None:
-            return
-        if issubclass(cls, formats.Pushed):
-            if word and self._core < 4:
-                found.pushes.append(Pushed(max(self._core - 1, 0), cls.pushed(word), pc))
-            return
-        base, value = registers[cls.rs1.get(word)], registers[cls.rs2.get(word)]
-        if base is None:
-            return
-        if issubclass(cls, Atomic):
-            found.stores[base].append(Stored(pc, base, 4, None))
-        elif issubclass(cls, Store):
-            address = (base + cls.imm.get(word)) & MASK
-            found.stores[address].append(Stored(pc, address, cls.size, value))
-            thread = self._target(address)
-            if thread is not None and value is not None:
-                found.pushes.append(Pushed(thread, value, pc))
-
-    def _target(self, address: int) -> int | None:
-        """Thread that a word stored to `address` is for: a push or part of a MOP."""
-        if self._core > 3:
-            return None
-        if mm.INSTRN_BUF_BASE <= address < mm.INSTRN_BUF_END:
-            return (address - mm.INSTRN_BUF_BASE) >> 16 if self._core == 0 else self._core - 1
-        return self._core - 1 if self._core and address in _MOP_WORDS else None
+    left = _MOST
+    for start, at_start in starts.items():
+        arrive(start, at_start)
+        while work and left:
+            left -= 1
+            pc = work.pop()
+            for target, registers in _next(int(words[pc >> 2]), pc, known):
+                arrive(target, registers)
+    return known
 
 
-def _is_return(word: int, cls: type[Instruction]) -> bool:
-    """Whether it returns to after a call, where what a call preserves is known already."""
-    return issubclass(cls, IndirectJump) and not cls.rd.get(word) and cls.rs1.get(word) == RA
+def _next(word: int, pc: int, known: Mapping[int, Registers]) -> Iterator[tuple[int, Registers]]:
+    """Where an instruction goes on, and the registers there; of a call also where it returns to."""
+    cls, registers = decode(word), known[pc]
+    rd, rs1 = Instruction.rd.get(word), Instruction.rs1.get(word)
+    if word in _ENDS:
+        return
+    if cls is not None and issubclass(cls, Branch):
+        yield pc + 4, registers
+        yield pc + cls.offset.get(word), registers
+    elif cls is not None and issubclass(cls, Jump | IndirectJump):
+        a = registers[rs1]
+        target = None
+        if a is not None or issubclass(cls, Jump):
+            target = cls.compute(word, pc, a or 0, 0)
+        returns = issubclass(cls, IndirectJump) and not rd and rs1 == RA
+        if target is not None and not (returns and target in known):  # a call preserves the rest
+            yield target, _with(registers, rd, None)
+        if rd:
+            yield pc + 4, tuple(x if i in _KEPT else None for i, x in enumerate(registers))
+    elif cls is not None and issubclass(cls, _NO_RESULT):
+        yield pc + 4, registers
+    else:
+        is_known = cls is not None and issubclass(cls, (*COMPUTING, Upper))
+        value = cls.computed(word, pc, registers) if cls and is_known else None
+        yield pc + 4, _with(registers, rd, value)
 
 
-def _after(word: int, pc: int, registers: Registers) -> Registers:
-    """Registers after an instruction that goes on to the next."""
-    cls, rd = decode(word), Instruction.rd.get(word)
-    if rd == 0 or (cls is not None and issubclass(cls, _NO_RESULT)):
-        return registers
-    if cls is None or not issubclass(cls, (*COMPUTING, Upper)):
-        return (*registers[:rd], None, *registers[rd + 1 :])
-    return (*registers[:rd], cls.computed(word, pc, registers), *registers[rd + 1 :])
+def _with(registers: Registers, rd: int, value: Value) -> Registers:
+    return (*registers[:rd], value, *registers[rd + 1 :]) if rd else registers
 
 
-def has_program(tile: Tile, core: int) -> bool:
-    """True for a core that runs or ran, or that has an ELF or a start address of its own."""
-    s = tile.state
-    if s.core_state[core] != RESET or s.retired[core] > 0 or tile.core[mm.CORE_NAMES[core]].images:
-        return True
-    return reset_pc(s, core) not in (0, mm.RESET_PCS[core])
+def _note(found: CodeStores, core: int, word: int, pc: int, registers: Registers) -> None:
+    """Enter what the instruction at `pc` pushes or stores."""
+    cls = decode(word)
+    if cls is None:
+        return
+    if issubclass(cls, formats.Pushed):
+        if word and core < 4:
+            found.pushes.append(Pushed(max(core - 1, 0), cls.pushed(word), pc))
+        return
+    base, value = registers[cls.rs1.get(word)], registers[cls.rs2.get(word)]
+    if base is None:
+        return
+    if issubclass(cls, Atomic):
+        found.stores.append(Stored(pc, base, 4, None))
+    elif issubclass(cls, Store):
+        address = (base + cls.imm.get(word)) & MASK
+        found.stores.append(Stored(pc, address, cls.size, value))
+        thread = None  # that the word is for: a push or part of a MOP
+        if core < 4 and mm.INSTRN_BUF_BASE <= address < mm.INSTRN_BUF_END:
+            thread = core - 1 if core else (address - mm.INSTRN_BUF_BASE) >> 16
+        elif 0 < core < 4 and address in _MOP_WORDS:
+            thread = core - 1
+        if thread is not None and value is not None:
+            found.pushes.append(Pushed(thread, value, pc))
+
+
+def _starts(tile: Tile, core: int) -> dict[int, Registers]:
+    """Where to follow a core from, and what its registers hold there.
+
+    Nowhere if it neither runs nor ran, nor has an ELF or a start address of its own.
+    """
+    s, start = tile.state, int(reset_pc(tile.state, core))
+    stands, images = s.core_state[core] != RESET, tile.core[mm.CORE_NAMES[core]].images
+    if not (stands or s.retired[core] > 0 or images or start not in (0, mm.RESET_PCS[core])):
+        return {}
+    starts = {start: _START}
+    if stands:
+        starts.setdefault(int(s.pc[core]), tuple(_registers(tile, core)))
+    return starts
 
 
 def code_stores(tile: Tile, core: int) -> CodeStores:
     """What the program of core `core` (0-4) of `tile` can do, as far as constants tell."""
-    starts = _starts(tile, core)
-    return _Scan(tile, core).run(starts) if starts else CodeStores(core)
+    words, found = tile.state.l1.view("<u4"), CodeStores([], [])
+    for pc, registers in sorted(_follow(words, _starts(tile, core)).items()):
+        _note(found, core, int(words[pc >> 2]), pc, registers)
+    return found
 
 
 def reachable(tile: Tile, core: int, seen: Collection[int] = ()) -> set[int]:
     """The pcs that the program of core `core` may come to, from those that it was `seen` at too."""
-    return set(_Scan(tile, core).follow(_starts(tile, core) | dict.fromkeys(seen, _START)))
-
-
-def _starts(tile: Tile, core: int) -> dict[int, Registers]:
-    """Where to follow a core from, and what its registers hold there."""
-    if not has_program(tile, core):
-        return {}
-    starts = {reset_pc(tile.state, core): _START}
-    if tile.state.core_state[core] != RESET:
-        starts.setdefault(int(tile.state.pc[core]), tuple(_registers(tile, core)))
-    return starts
+    starts = _starts(tile, core) | dict.fromkeys(seen, _START)
+    return set(_follow(tile.state.l1.view("<u4"), starts))

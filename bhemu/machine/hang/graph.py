@@ -39,17 +39,18 @@ class WaitGraph:
     cycle: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        lines = [line for alike in self._alike() for line in _waiter_lines(alike)]
+        groups: dict[object, list[Waiter]] = {}  # those that do the same on different tiles
+        for one in self.waiters:
+            tile, _, who = one.who.rpartition(") ")
+            same = (who, one.where.get("pc"), one.reason, one.detail, one.history)
+            groups.setdefault(same if tile else one.who, []).append(one)
+        lines = []
+        for first, *others in groups.values():
+            head, *more = first.lines()
+            does = "does" if len(others) == 1 else "do"
+            so = f"      so {does} {_some([one.who for one in others])}"
+            lines += [head, so, *more] if others else [head, *more]
         return "\n".join(lines + ([f"  cycle: {self.ring()}"] if self.cycle else []))
-
-    def _alike(self) -> list[list[Waiter]]:
-        """The waiters, those together that do the same on different tiles."""
-        groups: dict[object, list[Waiter]] = {}
-        for waiter in self.waiters:
-            tile, _, who = waiter.who.rpartition(") ")
-            same = (who, waiter.where.get("pc"), waiter.reason, waiter.detail, waiter.history)
-            groups.setdefault(same if tile else waiter.who, []).append(waiter)
-        return list(groups.values())
 
     def headline(self) -> str:
         """The root of all the waits: the cycle, or the wait that no other one explains."""
@@ -81,11 +82,8 @@ class WaitGraph:
 
     def as_dict(self) -> dict[str, object]:
         """JSON form."""
-        return {
-            "waiters": [asdict(w) for w in self.waiters],
-            "cycle": list(self.cycle),
-            "text": str(self).splitlines(),
-        }
+        waiters = [asdict(w) for w in self.waiters]
+        return {"waiters": waiters, "cycle": list(self.cycle), "text": str(self).splitlines()}
 
 
 def set_idle_apart(error: NoProgress, is_idle: Callable[[Waiter], bool]) -> None:
@@ -98,15 +96,6 @@ def set_idle_apart(error: NoProgress, is_idle: Callable[[Waiter], bool]) -> None
     if at_work and idle:
         error.graph = replace(graph, waiters=at_work)
         error.hint = f"{error.hint}; in firmware: {_some(idle)}"
-
-
-def _waiter_lines(alike: list[Waiter]) -> list[str]:
-    """The lines of waiters of which the first stands for all."""
-    lines, others = alike[0].lines(), [waiter.who for waiter in alike[1:]]
-    if not others:
-        return lines
-    does = "does" if len(others) == 1 else "do"
-    return [lines[0], f"      so {does} {_some(others)}", *lines[1:]]
 
 
 def _some(names: list[str]) -> str:
@@ -184,16 +173,12 @@ def wait_for_graph(tile: Tile, loops: tuple[Loop, ...] = ()) -> WaitGraph:
     """The graph of `tile` (a Tile) as it stands; `loops` are those of its running cores."""
     agents = Agents(tile, loops)
     s = tile.state
-    waiters = [
-        _waiter(
-            agents,
-            f"thread T{t}",
-            *waits.thread_place(agents, t),
-            waits.thread(agents, t),
-        )
-        for t in range(THREADS)
-        if s.gate_full[t]
-    ]
+    waiters = []
+    for t in range(THREADS):
+        if s.gate_full[t]:
+            pc = int(s.latch_pc[t] if s.latch[t] else s.gate_pc[t])
+            wait = waits.thread(agents, t)
+            waiters.append(_waiter(agents, f"thread T{t}", int(s.gate_core[t]), pc, wait))
     for c in range(CORES):
         if s.core_state[c] == BLOCKED:
             wait = waits.core(agents, c, int(s.core_wait[c]), int(s.core_address[c]))
@@ -315,7 +300,8 @@ def _senders(chip: Controls, tile: Tile, address: int) -> list[Releaser]:
                 registers = [int(word) for word in other.state.niu_command[noc, i]]
                 if _aims(registers, tile, address):
                     how = f"initiator {i} of its NoC {noc} is set up for a request to it"
-                    found.append(Releaser(f"tile {_name(other)}", how, "", _state(other)))
+                    cores = ", ".join(f"{one.name} {one.state}" for one in other.core.values())
+                    found.append(Releaser(f"tile {_name(other)}", how, "", f"has {cores}"))
     return found[:_MOST]
 
 
@@ -337,51 +323,34 @@ def _aims(registers: list[int], tile: Tile, address: int) -> bool:
     return here and low <= address < low + (registers[8] if data else 4)
 
 
-def _state(tile: Tile) -> str:
-    """What a tile's cores do at present, as the end of "..., which "."""
-    cores = ", ".join(f"{core.name} {core.state}" for core in tile.core.values())
-    return f"has {cores}"
-
-
-def _is_untouched(tile: Tile) -> bool:
-    """Whether nothing was ever written to it over the NoC."""
-    return int(tile.state.noc_arrivals[0]) == 0
-
-
 def _network_waiter(chip: Controls, tile: Tile, waiter: Waiter) -> Waiter:
     """A waiter of one tile as the chip's graph shows it."""
     alone = len(chip.tiles_made()) == 1
     of = "" if alone else f"{_name(tile)} "
-    own = tuple(replace(r, who=f"{of}{r.who}", able=r.able) for r in waiter.releasers)
+    own = tuple(replace(r, who=f"{of}{r.who}") for r in waiter.releasers)
     address = waiter.resource.get("address", -1)
-    reason, history = waiter.reason, waiter.history
+    history, reason = waiter.history, _counter(tile, address) or waiter.reason
     if waiter.kind == "l1" and 0 <= address < L1_SIZE:
         own += tuple(_senders(chip, tile, address))
-        by_noc = "" if alone and _is_untouched(tile) else _last_writer(chip, tile, address)
+        untouched = int(tile.state.noc_arrivals[0]) == 0
+        by_noc = "" if alone and untouched else _last_writer(chip, tile, address)
         history = "; ".join(part for part in (history, by_noc) if part)
-    reason = _counter(tile, address) or reason
     who = f"{of}{waiter.who}"
     return replace(waiter, who=who, releasers=own, reason=reason, history=history)
 
 
-def _linked(tile: Tile) -> list[str]:
-    """Linked transactions that nothing has closed."""
-    lines = []
-    for noc in (0, 1):
-        is_open, given, core, pc = (int(word) for word in tile.state.niu_linked[noc])
-        if is_open:
-            by = "over the NoC" if core == HOST else tile.place(core, pc)
-            lines.append(
-                f"NoC {noc} of tile {_name(tile)} has a linked request to {shown(given)} that no"
-                f" further request has closed, sent by {by}"
-            )
-    return lines
-
-
 def linked(chip: Controls) -> list[str]:
     """Every linked transaction of a chip that nothing has closed, a line for each."""
-    tiles = (tile for tile in chip.tiles_made() if tile.state.niu_linked[:, 0].any())
-    return [line for tile in tiles for line in _linked(tile)]
+    lines = []
+    for tile in chip.tiles_made():
+        for noc, (is_open, given, core, pc) in enumerate(tile.state.niu_linked.tolist()):
+            if is_open:
+                by = "over the NoC" if core == HOST else tile.place(core, pc)
+                lines.append(
+                    f"NoC {noc} of tile {_name(tile)} has a linked request to {shown(given)} that"
+                    f" no further request has closed, sent by {by}"
+                )
+    return lines
 
 
 def network_no_progress(chip: Controls, loops: Mapping[int, tuple[Loop, ...]]) -> NoProgress:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bhemu import memmap as mm
 from bhemu.devices import queues
@@ -62,8 +63,7 @@ class Releaser:
         return f"could have been released by {self.who} ({self.how}{at}), which {self.state}"
 
 
-@dataclass(frozen=True)
-class Word:
+class Word(NamedTuple):
     """A Tensix word that thread `thread` still holds, or that a core's program pushes to it."""
 
     word: int
@@ -72,11 +72,6 @@ class Word:
     how: str
     core: int
     pc: int
-
-
-def thread_name(t: int) -> str:
-    """As the wait-for graph writes it."""
-    return f"thread T{t}"
 
 
 class Agents:
@@ -114,29 +109,24 @@ class Agents:
 
     def words(self) -> Iterator[Word]:
         """Every word that a thread holds or a program pushes, with what would bring it forward."""
+        s = self.s
         for t in range(THREADS):
-            yield from self._held(t)
-        for core in range(CORES - 1):
+            gate, mop = (s.gate_core[t], s.gate_pc[t]), (s.mop_core[t], s.mop_pc[t])
+            held = [(s.gate_word[t], "at its own gate", *gate)] if s.gate_full[t] else []
+            for k in range(int(s.play_left[t])):
+                i = (int(s.play_at[t]) + k) & 31
+                held.append((s.replay[t, i], "in its replay buffer", gate[0], s.replay_pc[t, i]))
+            for i in range(2, 9) if s.mop_on[t] else ():
+                held.append((s.mop_live[t, i], "in the MOP it expands", *mop))
+            for k in range(int(s.fifo_read[t]), int(s.fifo_write[t])):
+                i = k % FIFO_DEPTH
+                place = s.fifo_core[t, i], s.fifo_pc[t, i]
+                held.append((s.fifo[t, i], "queued behind its head", *place))
+            for word, how, core, pc in held:
+                yield Word(int(word), t, f"thread T{t}", how, int(core), int(pc))
+        for core, who in enumerate(mm.CORE_NAMES[:-1]):
             for p in self.stores(core).pushes:
-                who = mm.CORE_NAMES[core]
                 yield Word(p.word, p.thread, who, "in its program", core, p.pc)
-
-    def _held(self, t: int) -> Iterator[Word]:
-        s, who = self.s, thread_name(t)
-        if s.gate_full[t]:
-            place = int(s.gate_core[t]), int(s.gate_pc[t])
-            yield Word(int(s.gate_word[t]), t, who, "at its own gate", *place)
-        for k in range(int(s.play_left[t])):
-            i = (int(s.play_at[t]) + k) & 31
-            place = int(s.gate_core[t]), int(s.replay_pc[t, i])
-            yield Word(int(s.replay[t, i]), t, who, "in its replay buffer", *place)
-        for i in range(2, 9) if s.mop_on[t] else ():
-            place = int(s.mop_core[t]), int(s.mop_pc[t])
-            yield Word(int(s.mop_live[t, i]), t, who, "in the MOP it expands", *place)
-        for k in range(int(s.fifo_read[t]), int(s.fifo_write[t])):
-            i = k % FIFO_DEPTH
-            place = int(s.fifo_core[t, i]), int(s.fifo_pc[t, i])
-            yield Word(int(s.fifo[t, i]), t, who, "queued behind its head", *place)
 
     def by_words(self, wanted: Effect) -> list[Releaser]:
         """Threads and cores that hold or push a word with this effect."""
@@ -146,11 +136,10 @@ class Agents:
             if w.who in found or (w.core, w.pc) in places or wanted not in effects(w.word):
                 continue
             places.add((w.core, w.pc))  # a word that a thread holds is not still to be pushed
-            thread = w.who == thread_name(w.thread)
+            thread = w.who == f"thread T{w.thread}"
             state = self.thread_state(w.thread) if thread else self.core_state(w.core)
-            how = f"{disassemble(w.word)} {w.how}"
-            place = self.place(w.core, w.pc)
-            found[w.who] = Releaser(w.who, how, place, state, core=int(w.core), pc=int(w.pc))
+            how, place = f"{disassemble(w.word)} {w.how}", self.place(w.core, w.pc)
+            found[w.who] = Releaser(w.who, how, place, state, core=w.core, pc=w.pc)
         return list(found.values())[:_MOST]
 
     # Stores
@@ -160,21 +149,23 @@ class Agents:
     ) -> list[Releaser]:
         """Cores other than `beside` whose program stores anything but `held` to those bytes."""
         found = []
-        for core in range(CORES):
-            if core == beside:
-                continue
-            for store in self.stores(core).storing(address, size):
-                if held is None or store.changes(address, size, held):
-                    found.append(self.store(core, store))
-                    break
+        for core in (core for core in range(CORES) if core != beside):
+            stores = self.stores(core).storing(address, size)
+            changes = (one for one in stores if held is None or one.changes(address, size, held))
+            found += [self.store(core, one) for one in islice(changes, 1)]
         return found[:_MOST]
+
+    def by_store_of(self, core: int, window: int) -> list[Releaser]:
+        """The only core that may end a wait, by a store to `window`."""
+        stores = islice(self.stores(core).storing(window), 1)
+        able = [self.store(core, one) for one in stores]
+        return able or [self.core(core, _NO_STORE.format(window), able=False)]
 
     def store(self, core: int, store: Stored) -> Releaser:
         """The releaser that one store instruction makes of a core."""
         what = "" if store.value is None else f" of {store.value:#x}"
         how = f"{_RELEASE_WIDTHS[store.size]}store{what} to {store.address:#x}"
-        place = self.place(core, store.pc)
-        name, state = mm.CORE_NAMES[core], self.core_state(core)
+        name, place, state = mm.CORE_NAMES[core], self.place(core, store.pc), self.core_state(core)
         return Releaser(name, how, place, state, core=core, pc=int(store.pc))
 
     def core(self, core: int, how: str, *, able: bool = True) -> Releaser:
@@ -184,12 +175,11 @@ class Agents:
 
     def thread(self, t: int) -> Releaser:
         """A thread with the word at its head."""
-        s = self.s
-        if not s.gate_full[t]:
-            return Releaser(thread_name(t), "no word at its gate", "", self.thread_state(t))
-        place = self.place(int(s.gate_core[t]), int(s.gate_pc[t]))
-        how = f"{disassemble(int(s.gate_word[t]))} at its head"
-        return Releaser(thread_name(t), how, place, self.thread_state(t))
+        s, how, place = self.s, "no word at its gate", ""
+        if s.gate_full[t]:
+            place = self.place(int(s.gate_core[t]), int(s.gate_pc[t]))
+            how = f"{disassemble(int(s.gate_word[t]))} at its head"
+        return Releaser(f"thread T{t}", how, place, self.thread_state(t))
 
 
 # What each blocked thread or core, and each core that polls, waits for: the resource in words.
@@ -268,22 +258,15 @@ def _wait(
 # Threads
 
 
-def thread_place(agents: Agents, t: int) -> tuple[int, int]:
-    """(core, pc) of the instruction that thread `t` waits at: its latched wait, else its head."""
-    s = agents.s
-    return int(s.gate_core[t]), int(s.latch_pc[t] if s.latch[t] else s.gate_pc[t])
-
-
 def _head(s: Any, t: int) -> tuple[str, dict[str, Any]]:
     """The instruction that waits, in words; its word and text for `where`."""
-    word = int(s.gate_word[t])
-    text = disassemble(word)
+    word, origin = int(s.gate_word[t]), int(s.gate_from[t])
     waiting = int(s.latch_word[t]) if s.latch[t] else word
     shown = {"thread": t, "word": waiting, "decoded": disassemble(waiting)}
-    text += _ORIGINS[min(int(s.gate_from[t]), 2)].format(int(s.gate_from[t]) - 2)
+    text = disassemble(word) + _ORIGINS[min(origin, 2)].format(origin - 2)
     if s.latch[t]:
         name = disassemble(waiting).partition(" ")[0]
-        return f"{name} ({meaning(waiting, t)}) holds back {text}", shown
+        text = f"{name} ({meaning(waiting, t)}) holds back {text}"
     return text, shown
 
 
@@ -325,8 +308,7 @@ def _stream(agents: Agents, t: int, text: str) -> Waiter:
         register = mmio.CURR_PHASE
         value = (registers[register] - registers[mmio.CURR_PHASE_BASE]) & mmio.PHASE_MASK
     at = mmio.STREAMS_BASE + 0x1000 * n + 4 * register
-    releasers = agents.by_stores(at, _NOBODY)
-    releasers += agents.by_words(Effect(Kind.STORES, at))
+    releasers = agents.by_stores(at, _NOBODY) + agents.by_words(Effect(Kind.STORES, at))
     numbers = {"stream": n, "register": register, "value": value}
     return _wait("stream", numbers, text, f"stream {n} = {value}, awaited {target}", releasers)
 
@@ -362,18 +344,14 @@ def _numbers(s: Any, i: int) -> dict[str, int]:
 
 def semaphore_releasers(agents: Agents, i: int, zero: bool) -> list[Releaser]:
     """Agents that post (zero) or take; for one never set up, those that would set it up."""
-    moves, sets = (
-        (Kind.POSTS, Kind.SETS_ABOVE_ZERO) if zero else (Kind.TAKES, Kind.SETS_BELOW_MAXIMUM)
-    )
-    found = agents.by_words(Effect(moves, i))
+    found = agents.by_words(Effect(Kind.POSTS if zero else Kind.TAKES, i))
     known = {releaser.who for releaser in found}
-    window = _SEMAPHORES.start + 4 * i
     for core in range(1, 4):  # a store of an even value posts, of an odd one takes
-        for store in agents.stores(core).storing(window):
-            fits = store.value is None or (store.value & 1 == 0) == zero
-            if fits and mm.CORE_NAMES[core] not in known:
-                found.append(agents.store(core, store))
-                known.add(mm.CORE_NAMES[core])
+        stores = agents.stores(core).storing(_SEMAPHORES.start + 4 * i)
+        fits = [one for one in stores if one.value is None or (one.value & 1 == 0) == zero]
+        if fits and mm.CORE_NAMES[core] not in known:
+            found.append(agents.store(core, fits[0]))
+    sets = Kind.SETS_ABOVE_ZERO if zero else Kind.SETS_BELOW_MAXIMUM
     return found or ([] if agents.s.sem_max[i] else agents.by_words(Effect(sets, i)))
 
 
@@ -386,7 +364,7 @@ def touched(agents: Agents, i: int) -> str:
             parts.append(f"never {verb}")
             continue
         who, core = code & 7, code >> 3
-        name = mm.CORE_NAMES[core] if who == _BY_STORE else thread_name(who)
+        name = mm.CORE_NAMES[core] if who == _BY_STORE else f"thread T{who}"
         parts.append(f"last {verb} by {name} at {agents.place(core, int(s.sem_pc[i, taken]))}")
     return f"semaphore {i} was {', '.join(parts)}"
 
@@ -401,24 +379,21 @@ def _mutex(agents: Agents, t: int) -> Waiter:
     words = [w for w in agents.words() if w.thread == owner]
     released = Effect(Kind.RELEASES, i)
     mine = next((w for w in words if released in effects(w.word)), None)
+    history = f"thread T{owner} acquired it at {taken}"
     if mine is None:
         releasers = [agents.thread(owner)]
-        history = f"thread T{owner} acquired it at {taken} and holds no ATRELM of it"
+        history += " and holds no ATRELM of it"
     else:
-        releasers = [
-            r for r in agents.by_words(released) if r.who in (thread_name(owner), mine.who)
-        ]
-        history = f"thread T{owner} acquired it at {taken}"
+        able = f"thread T{owner}", mine.who
+        releasers = [one for one in agents.by_words(released) if one.who in able]
     numbers, held = {"index": i, "owner": owner}, f"held by thread T{owner}"
     return _wait("mutex", numbers, f"mutex {i}", held, releasers, history)
 
 
 def _bank(agents: Agents, which: int, bank: int, valid: bool) -> Waiter:
-    name = _SRC[which]
-    wanted = Effect(Kind.HANDS_OVER if valid else Kind.FREES, which)
-    owner = "the unpacker" if valid else "the matrix unit"
+    name, owner = _SRC[which], "the unpacker" if valid else "the matrix unit"
     reason = f"{name} bank {bank} to become {'valid' if valid else 'free'}"
-    releasers = agents.by_words(wanted)
+    releasers = agents.by_words(Effect(Kind.HANDS_OVER if valid else Kind.FREES, which))
     numbers = {"which": which, "bank": bank, "valid": int(not valid)}
     return _wait("src", numbers, reason, f"{owner} has it", releasers)
 
@@ -455,10 +430,7 @@ def _instruction(agents: Agents, c: int, pc: int | None = None) -> dict[str, Any
 def _mailbox(agents: Agents, c: int, number: int, n: int, text: str) -> Waiter:
     s = agents.s
     if number == queues.MAILBOX_EMPTY:
-        window = mm.MAILBOX_BASE + 0x1000 * c
-        releasers = [agents.store(n, store) for store in agents.stores(n).storing(window)][:1] or [
-            agents.core(n, _NO_STORE.format(window), able=False)
-        ]
+        releasers = agents.by_store_of(n, mm.MAILBOX_BASE + 0x1000 * c)
         reason = f"a mailbox message from {mm.CORE_NAMES[n]}"
         return _wait("mailbox", {"writer": n, "reader": c}, reason, text, releasers)
     full = [r for r in range(4) if s.mailbox_write[c, r] != s.mailbox_read[c, r]]
@@ -472,10 +444,7 @@ def _mailbox(agents: Agents, c: int, number: int, n: int, text: str) -> Waiter:
 
 def _pcbuf(agents: Agents, c: int, number: int, address: int, text: str, shown: str) -> Waiter:
     if number == queues.PCBUF_EMPTY:
-        window = mm.PC_BUF_BASE + mm.PC_BUF_OTHERS * (c - 1)
-        stores = agents.stores(0).storing(window)
-        releasers = [agents.store(0, store) for store in stores][:1]
-        releasers = releasers or [agents.core(0, _NO_STORE.format(window), able=False)]
+        releasers = agents.by_store_of(0, mm.PC_BUF_BASE + mm.PC_BUF_OTHERS * (c - 1))
         return _wait("pcbuf", {"trisc": c - 1}, text, shown, releasers)
     if number in (queues.PCBUF_FULL, queues.PCBUF_BUSY):
         t = (address - mm.PC_BUF_BASE) // mm.PC_BUF_OTHERS
@@ -503,18 +472,15 @@ def loop(agents: Agents, found: Loop) -> Iterator[tuple[int, Waiter]]:
     if clocks:
         span += ", the clock it reads ends nothing"
     for poll in polls:
-        yield poll.pc, _poll(agents, found.core, poll, span)
+        value = "varies" if poll.value is None else f"is {poll.value:#x}"
+        detail = f"it polls {poll.address:#x}, which {value}; {span}"
+        wait, where = _polled(agents, found.core, poll), _instruction(agents, found.core, poll.pc)
+        yield poll.pc, replace(wait, detail=detail, where=where)
     if not polls:
         what = "nothing but the clock" if clocks else "nothing"
         pc = int(agents.s.pc[found.core])
         wait = _wait("clock" if clocks else "loop", {}, f"{what}: it goes round", span)
         yield pc, replace(wait, where=_instruction(agents, found.core))
-
-
-def _poll(agents: Agents, c: int, poll: Poll, span: str) -> Waiter:
-    value = "varies" if poll.value is None else f"is {poll.value:#x}"
-    detail = f"it polls {poll.address:#x}, which {value}; {span}"
-    return replace(_polled(agents, c, poll), detail=detail, where=_instruction(agents, c, poll.pc))
 
 
 def _polled(agents: Agents, c: int, poll: Poll) -> Waiter:
