@@ -89,19 +89,6 @@ def _event(s: Any, event: Any) -> Any:
 
 
 @njit
-def _rises(s: Any, bank: Any, rising: Any) -> None:
-    """Start or stop a bank."""
-    if rising & STOP and s.perf_on[bank]:
-        s.perf_on[bank] = 0
-        for i in range(PERF_EVENTS):
-            s.perf_taken[bank, i] = _event(s, np.int64(i)) - s.perf_since[bank, i]
-    if rising & START:
-        s.perf_on[bank] = 1
-        for i in range(PERF_EVENTS):
-            s.perf_since[bank, i] = _event(s, np.int64(i))
-
-
-@njit
 def _store_control(s: Any, offset: Any, value: Any) -> Any:
     """A control register, of one bank or of two."""
     if value & ~(START | STOP):
@@ -115,7 +102,14 @@ def _store_control(s: Any, offset: Any, value: Any) -> Any:
     s.debug[offset >> 2] = np.uint32(value)
     for bank in range(len(_FIRST)):
         if offset == _FIRST[bank] + 8 or (offset == _ALL and (bank == _FPU or bank == _THREAD)):
-            _rises(s, np.int64(bank), rising)
+            if rising & STOP and s.perf_on[bank]:
+                s.perf_on[bank] = 0
+                for i in range(PERF_EVENTS):
+                    s.perf_taken[bank, i] = _event(s, np.int64(i)) - s.perf_since[bank, i]
+            if rising & START:
+                s.perf_on[bank] = 1
+                for i in range(PERF_EVENTS):
+                    s.perf_since[bank, i] = _event(s, np.int64(i))
     return DONE
 
 

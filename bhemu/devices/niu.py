@@ -337,8 +337,19 @@ def _refused(s: Any, noc: Any, offset: Any, value: Any) -> Any:
 
 
 @njit
-def _store_common(s: Any, noc: Any, offset: Any, value: Any) -> Any:
-    """Store to what is no request initiator."""
+def store(s: Any, c: Any, noc: Any, offset: Any, value: Any) -> Any:
+    """Store the 32-bit register at `offset` of NoC 0 or 1."""
+    i, at = _initiator(offset)
+    if i != _NONE and at <= mm.NOC_BRCST_EXCLUDE:
+        mask = _TAG_MASK if at == mm.NOC_PACKET_TAG else 0xFFFFFFFF
+        s.niu_command[noc, i, at >> 2] = np.uint32(value & mask)
+        return np.int64(DONE)
+    if i != _NONE and at == mm.NOC_CMD_CTRL:
+        return issue(s, c, noc, i) if value & 1 else np.int64(DONE)
+    if i != _NONE and (at == mm.NOC_L1_ACC_AT_INSTRN or at == mm.NOC_SEC_CTRL):
+        return np.int64(rules.FIELD if value else DONE)
+    if i != _NONE and (at == mm.NOC_NODE_ID or at == mm.NOC_ENDPOINT_ID):
+        return np.int64(rules.READ_ONLY)
     index = _configuration(offset)
     if index != _NONE:
         # Store to a configuration register: the translation is the chip firmware's
@@ -367,23 +378,6 @@ def _store_common(s: Any, noc: Any, offset: Any, value: Any) -> Any:
     counters = _COUNTERS <= offset < mm.NIU_COUNTERS_END
     zeroed = mm.NIU_TRANS_COUNT_RTZ_NUM <= offset <= mm.NIU_TRANS_COUNT_RTZ_SOURCE
     return np.int64(rules.READ_ONLY if counters or zeroed else rules.NOT_MODELLED)
-
-
-@njit
-def store(s: Any, c: Any, noc: Any, offset: Any, value: Any) -> Any:
-    """Store the 32-bit register at `offset` of NoC 0 or 1."""
-    i, at = _initiator(offset)
-    if i != _NONE and at <= mm.NOC_BRCST_EXCLUDE:
-        mask = _TAG_MASK if at == mm.NOC_PACKET_TAG else 0xFFFFFFFF
-        s.niu_command[noc, i, at >> 2] = np.uint32(value & mask)
-        return np.int64(DONE)
-    if i != _NONE and at == mm.NOC_CMD_CTRL:
-        return issue(s, c, noc, i) if value & 1 else np.int64(DONE)
-    if i != _NONE and (at == mm.NOC_L1_ACC_AT_INSTRN or at == mm.NOC_SEC_CTRL):
-        return np.int64(rules.FIELD if value else DONE)
-    if i != _NONE and (at == mm.NOC_NODE_ID or at == mm.NOC_ENDPOINT_ID):
-        return np.int64(rules.READ_ONLY)
-    return _store_common(s, noc, offset, value)
 
 
 def _window(noc: int, low: int) -> Window:

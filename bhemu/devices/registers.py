@@ -208,16 +208,6 @@ def _columns(control: Any, offset: Any, size: Any) -> Any:
 
 
 @njit
-def _doubtful(s: Any, control: Any, offset: Any, size: Any) -> Any:
-    """Why a load of a doubtful datum is refused, or DONE."""
-    fmt, columns = control >> 2, _columns(control, offset, size)
-    at = _row(s, fmt, offset)
-    mask = unspecified.of_datums(s, at, fmt <= _INT32) & (columns | columns << 16)
-    row = offset // _width(fmt) // dest.COLUMNS
-    return unspecified.refused(s, row, at, mask) if mask else DONE
-
-
-@njit
 def _to_twos(value: Any, sign: Any) -> Any:
     """Two's complement of a sign-magnitude number with the sign bit `sign`; -0 becomes 0."""
     return -(value & (sign - 1)) & (2 * sign - 1) if value & sign else value
@@ -298,7 +288,11 @@ def dst_load(s: Any, c: Any, offset: Any, size: Any) -> Any:
     if status != DONE:
         return status
     if s.doubt[0]:
-        status = _doubtful(s, control, offset, size)
+        fmt, columns = control >> 2, _columns(control, offset, size)
+        at = _row(s, fmt, offset)
+        mask = unspecified.of_datums(s, at, fmt <= _INT32) & (columns | columns << 16)
+        row = offset // _width(fmt) // dest.COLUMNS
+        status = unspecified.refused(s, row, at, mask) if mask else DONE
         if status != DONE:
             return status
     width = _width(control >> 2)

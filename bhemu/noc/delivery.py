@@ -201,28 +201,6 @@ def receives(chip: Any, t: Any, u: Any, row: Any) -> Any:
 
 
 @njit
-def _count_received(s: Any, row: Any) -> None:
-    """What the target's NIU counts."""
-    noc, control = row[request.NOC], row[request.CONTROL]
-    answered = request.is_answered(control)
-    posted, one = np.int64(0 if answered else 1), np.int64(1)
-    words = niu.flits(request.size(row))
-    niu.add(s, noc, niu.REQUESTS, one)
-    if request.kind(control) == request.READ:
-        niu.add(s, noc, niu.READS, one)
-        niu.add(s, noc, niu.SENT_READ_ANSWERS, one)
-        niu.add(s, noc, niu.SENT_READ_WORDS, words)
-    elif request.kind(control) == request.ATOMIC:
-        niu.add(s, noc, niu.ATOMICS + posted, one)
-        niu.add(s, noc, niu.SENT_ATOMIC_ANSWERS, np.int64(1 if answered else 0))
-    else:
-        niu.add(s, noc, niu.WRITES_BEGUN + posted, one)
-        niu.add(s, noc, niu.RECEIVED_WORDS + posted, words)
-        niu.add(s, noc, niu.WRITES + posted, one)
-        niu.add(s, noc, niu.SENT_ACKS, np.int64(1 if answered else 0))
-
-
-@njit
 def count_answers(s: Any, row: Any, n: Any) -> None:
     """What the sender's NIU counts as `n` answers arrive."""
     noc, control = row[request.NOC], row[request.CONTROL]
@@ -319,41 +297,30 @@ def _to_tile(chip: Any, t: Any, s: Any, u: Any, row: Any) -> Any:
             return status
     else:
         _l1(s, target, row)
-    _count_received(target, row)
+    # What the target's NIU counts.
+    noc, control = row[request.NOC], row[request.CONTROL]
+    answered = request.is_answered(control)
+    posted, one = np.int64(0 if answered else 1), np.int64(1)
+    words = niu.flits(request.size(row))
+    niu.add(target, noc, niu.REQUESTS, one)
+    if request.kind(control) == request.READ:
+        niu.add(target, noc, niu.READS, one)
+        niu.add(target, noc, niu.SENT_READ_ANSWERS, one)
+        niu.add(target, noc, niu.SENT_READ_WORDS, words)
+    elif request.kind(control) == request.ATOMIC:
+        niu.add(target, noc, niu.ATOMICS + posted, one)
+        niu.add(target, noc, niu.SENT_ATOMIC_ANSWERS, np.int64(1 if answered else 0))
+    else:
+        niu.add(target, noc, niu.WRITES_BEGUN + posted, one)
+        niu.add(target, noc, niu.RECEIVED_WORDS + posted, words)
+        niu.add(target, noc, niu.WRITES + posted, one)
+        niu.add(target, noc, niu.SENT_ACKS, np.int64(1 if answered else 0))
     if request.kind(row[request.CONTROL]) == request.READ:
         _remember(chip, t, s, row[request.LOCAL], row)
     else:
         _remember(chip, t, target, row[request.REMOTE], row)
     wake(chip, u, target)
     return np.int64(DONE)
-
-
-@njit
-def _to_memory(chip: Any, t: Any, s: Any, row: Any) -> None:
-    """Perform the request at memory that is no tile's."""
-    control, endpoint = row[request.CONTROL], row[request.ENDPOINT]
-    which, n = memory.number(endpoint), request.size(row)
-    at = memory.offset(endpoint, row[request.REMOTE])
-    own = np.int64(s.host[0])
-    data = own + _DATA + row[request.DATA]
-    if request.kind(control) == request.READ:
-        memory.read(chip, which, at, own + row[request.LOCAL], n)
-        state.written(s, row[request.LOCAL], n)
-        _remember(chip, t, s, row[request.LOCAL], row)
-    elif request.kind(control) == request.ATOMIC:
-        line = memory.host_address(chip, which, at & ~15)
-        old = perform_atomic(line, at & 15, row[request.LENGTH], row[request.OPERAND])
-        _answer_word(s, row, old)
-    elif request.has_enables(control):
-        for i in range(request.BE_BYTES):
-            if (row[request.LENGTH] >> i) & 1:
-                memory.write(chip, which, (at & ~15) + i, data + i, np.int64(1))
-    elif request.is_inline(control):
-        memory.store(chip, endpoint, row[request.REMOTE], row[request.OPERAND])
-    else:
-        memory.write(chip, which, at, data, n)
-    if chip.dram_watch_count[0]:
-        memory.look(chip, t, row, which, at)
 
 
 # In time a multicast reaches its receivers one after the other, by the number of links to them:
@@ -385,24 +352,6 @@ def _is_next(chip: Any, t: Any, u: Any, row: Any) -> Any:
 
 
 @njit
-def _multicast(chip: Any, t: Any, s: Any, row: Any) -> Any:
-    """Deliver to every receiver, once all of them are ready; Ethernet tiles get no multicasts."""
-    for u in range(TILES):
-        if _is_next(chip, t, u, row):
-            status = _ready(chip, u)
-            if status != DONE:
-                return status
-    n = np.int64(0)
-    for u in range(TILES):
-        if _is_next(chip, t, u, row):
-            if _to_tile(chip, t, s, u, row) != DONE:
-                return np.int64(REFUSED)
-            n += 1
-    chip.receivers[0] = n
-    return np.int64(DONE)
-
-
-@njit
 def perform_request(chip: Any, t: Any, s: Any, row: Any) -> Any:
     """Perform a request where it goes: DONE, STAYS, MAKE, REFUSED or STOPPED.
 
@@ -410,7 +359,20 @@ def perform_request(chip: Any, t: Any, s: Any, row: Any) -> Any:
     """
     chip.receivers[0] = 1
     if request.is_multicast(row[request.CONTROL]):
-        return _multicast(chip, t, s, row)
+        # Deliver to every receiver, once all of them are ready; Ethernet tiles get no multicasts.
+        for each in range(TILES):
+            if _is_next(chip, t, each, row):
+                status = _ready(chip, each)
+                if status != DONE:
+                    return status
+        n = np.int64(0)
+        for each in range(TILES):
+            if _is_next(chip, t, each, row):
+                if _to_tile(chip, t, s, each, row) != DONE:
+                    return np.int64(REFUSED)
+                n += 1
+        chip.receivers[0] = n
+        return np.int64(DONE)
     if noc_map.kind(row[request.ENDPOINT]) == noc_map.TENSIX:
         u = np.int64(noc_map.index(row[request.ENDPOINT]))
         status = _ready(chip, u)
@@ -422,30 +384,31 @@ def perform_request(chip: Any, t: Any, s: Any, row: Any) -> Any:
     else:
         if not memory.reach(chip, row):
             return np.int64(MAKE)
-        _to_memory(chip, t, s, row)
+        # Perform the request at memory that is no tile's.
+        control, endpoint = row[request.CONTROL], row[request.ENDPOINT]
+        which, n = memory.number(endpoint), request.size(row)
+        at = memory.offset(endpoint, row[request.REMOTE])
+        own = np.int64(s.host[0])
+        data = own + _DATA + row[request.DATA]
+        if request.kind(control) == request.READ:
+            memory.read(chip, which, at, own + row[request.LOCAL], n)
+            state.written(s, row[request.LOCAL], n)
+            _remember(chip, t, s, row[request.LOCAL], row)
+        elif request.kind(control) == request.ATOMIC:
+            line = memory.host_address(chip, which, at & ~15)
+            old = perform_atomic(line, at & 15, row[request.LENGTH], row[request.OPERAND])
+            _answer_word(s, row, old)
+        elif request.has_enables(control):
+            for i in range(request.BE_BYTES):
+                if (row[request.LENGTH] >> i) & 1:
+                    memory.write(chip, which, (at & ~15) + i, data + i, np.int64(1))
+        elif request.is_inline(control):
+            memory.store(chip, endpoint, row[request.REMOTE], row[request.OPERAND])
+        else:
+            memory.write(chip, which, at, data, n)
+        if chip.dram_watch_count[0]:
+            memory.look(chip, t, row, which, at)
     return np.int64(DONE)
-
-
-@njit
-def _compact(s: Any) -> None:
-    """Drop the delivered requests and their data; the others keep their order."""
-    kept, used = np.int64(0), np.int64(0)
-    base = np.int64(s.host[0]) + _DATA
-    for i in range(s.noc_requests[0]):
-        row = s.noc_request[i]
-        if row[request.SEQUENCE] == request.GONE:
-            continue
-        if request.takes_data(row[request.CONTROL]):
-            n = request.size(row)
-            move(base + used, base + row[request.DATA], n)
-            row[request.DATA] = used
-            used += (n + 15) & ~15
-        if kept != i:
-            for k in range(NOC_FIELDS):
-                s.noc_request[kept, k] = row[k]
-            s.noc_source[kept] = s.noc_source[i]
-        kept += 1
-    s.noc_requests[0], s.noc_data_used[0] = kept, used
 
 
 @njit
@@ -470,7 +433,24 @@ def _deliver_tile(chip: Any, t: Any, s: Any) -> Any:
         chip.at[_REQUEST] += 1
         if chip.dram_hit[0] != 0:
             return np.int64(WATCHED)
-    _compact(s)
+    # Drop the delivered requests and their data; the others keep their order.
+    kept, used = np.int64(0), np.int64(0)
+    base = np.int64(s.host[0]) + _DATA
+    for i in range(s.noc_requests[0]):
+        row = s.noc_request[i]
+        if row[request.SEQUENCE] == request.GONE:
+            continue
+        if request.takes_data(row[request.CONTROL]):
+            n = request.size(row)
+            move(base + used, base + row[request.DATA], n)
+            row[request.DATA] = used
+            used += (n + 15) & ~15
+        if kept != i:
+            for k in range(NOC_FIELDS):
+                s.noc_request[kept, k] = row[k]
+            s.noc_source[kept] = s.noc_source[i]
+        kept += 1
+    s.noc_requests[0], s.noc_data_used[0] = kept, used
     return np.int64(0)
 
 

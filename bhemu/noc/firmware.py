@@ -37,12 +37,16 @@ def _board(grid: Grid, number: int) -> tuple[int, int]:
     return (product if grid.chips == 1 else _P300) << 4, 1 + number // CHIPS_A_BOARD
 
 
-def _telemetry(grid: Grid) -> dict[int, int]:
-    """Values by tag."""
+def _arc(grid: Grid) -> Iterator[Word]:
+    pointers = {_BOOT_STATUS: _READY, _QUEUES: _CONTROL, _VALUES_AT: _VALUES, _TABLE_AT: _TABLE}
+    for offset, value in pointers.items():
+        yield ARC_MEMORY, _SCRATCH + offset, value
+    yield ARC_MEMORY, _CONTROL, _QUEUE
+    yield ARC_MEMORY, _CONTROL + 4, _QUEUE_SHAPE
     number, on_board = grid.number, grid.number % CHIPS_A_BOARD
     board, serial = _board(grid, number)
     columns = sum(1 << i for i, x in enumerate(ETHERNET_COLUMNS) if x not in grid.harvested)
-    return {
+    values = {
         1: board,  # high and low word
         2: serial,
         3: 1 + number,  # ASIC
@@ -64,15 +68,6 @@ def _telemetry(grid: Grid) -> dict[int, int]:
         61: 0,
         62: 1 + number,
     }
-
-
-def _arc(grid: Grid) -> Iterator[Word]:
-    pointers = {_BOOT_STATUS: _READY, _QUEUES: _CONTROL, _VALUES_AT: _VALUES, _TABLE_AT: _TABLE}
-    for offset, value in pointers.items():
-        yield ARC_MEMORY, _SCRATCH + offset, value
-    yield ARC_MEMORY, _CONTROL, _QUEUE
-    yield ARC_MEMORY, _CONTROL + 4, _QUEUE_SHAPE
-    values = _telemetry(grid)
     yield ARC_MEMORY, _TABLE, 1  # version of the table
     yield ARC_MEMORY, _TABLE + 4, len(values)
     for i, (tag, value) in enumerate(values.items()):

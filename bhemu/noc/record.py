@@ -207,25 +207,6 @@ def _remote(row: list[int], n: int, multicast: bool) -> bool:
     return kind in noc_map.MEMORIES and 0 <= at <= _ADDRESSES - n - _LINE
 
 
-def _fine(row: list[int], endpoints: set[int]) -> bool:
-    """Whether a row of a queue is a request that a tile may have sent."""
-    control, n = row[request.CONTROL], _size(row[request.CONTROL], row[request.LENGTH])
-    multicast = bool(control & request.MULTICAST)
-    return (
-        row[request.NOC] in (0, 1)
-        and 0 <= row[request.INITIATOR] < 4
-        and 0 <= control < _ADDRESSES
-        and control & 3 != request.ILLEGAL
-        and 1 <= n <= request.LONGEST
-        and 0 <= row[request.LOCAL] <= L1_SIZE - n
-        and 0 <= row[request.DATA] <= NOC_DATA - n
-        and (multicast or row[request.ENDPOINT] in endpoints)
-        and 0 <= row[request.CORE] <= HOST
-        and row[request.SEQUENCE] >= -1
-        and _remote(row, n, multicast)
-    )
-
-
 def check_tile(arrays: Mapping[str, Any], endpoints: set[int], clock: int) -> str:
     """What is wrong with the requests of a tile, or "". clock: of the chip."""
     count, used = int(arrays["noc_requests"][0]), int(arrays["noc_data_used"][0])
@@ -234,7 +215,22 @@ def check_tile(arrays: Mapping[str, Any], endpoints: set[int], clock: int) -> st
     if int(arrays["noc_arrivals"][0]) < 0:
         return "noc_arrivals is negative"
     for i in range(count):
-        if not _fine([int(word) for word in arrays["noc_request"][i]], endpoints):
+        row = [int(word) for word in arrays["noc_request"][i]]
+        control, n = row[request.CONTROL], _size(row[request.CONTROL], row[request.LENGTH])
+        multicast = bool(control & request.MULTICAST)
+        if not (
+            row[request.NOC] in (0, 1)
+            and 0 <= row[request.INITIATOR] < 4
+            and 0 <= control < _ADDRESSES
+            and control & 3 != request.ILLEGAL
+            and 1 <= n <= request.LONGEST
+            and 0 <= row[request.LOCAL] <= L1_SIZE - n
+            and 0 <= row[request.DATA] <= NOC_DATA - n
+            and (multicast or row[request.ENDPOINT] in endpoints)
+            and 0 <= row[request.CORE] <= HOST
+            and row[request.SEQUENCE] >= -1
+            and _remote(row, n, multicast)
+        ):
             return f"noc_request {i} is no request"
         due = int(arrays["noc_request"][i, request.DUE])
         if arrays["timed"][0] and 0 < due < (clock - times.WINDOW) * times.STAGES:

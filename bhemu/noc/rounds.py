@@ -63,31 +63,12 @@ def _until(chip: Any) -> Any:
 
 
 @njit
-def _arm(chip: Any) -> None:
-    """Tiles stop where their until conditions come to hold, but for those that hold by now.
-
-    Where all hold, as only a run can begin, the first tile to store something ends it.
-    """
-    ends = _until(chip)
-    for i in range(chip.until_count[0]):
-        t = chip.until_tile[i]
-        if chip.due[t]:
-            s = tile_of(chip, t)
-            s.until_count[0] = 0 if not ends and _own_hold(chip, t) else chip.until_own[t]
-
-
-@njit
-def _takes_part(chip: Any, t: Any) -> Any:
-    """Whether a tile that is left out has a turn again: a time is over, or a limit is near."""
-    near = chip.limit[0] >= 0 and chip.clock[0] + chip.skip_progress[t] >= chip.limit[0]
-    return near or chip.round[0] >= chip.skip_until[t]
-
-
-@njit
 def _open(chip: Any) -> Any:
     """Begin a round: every tile that is awake and not left out has a turn; 0, or CHIP_TILES."""
     for t in range(chip.tiles[0]):
-        if _takes_part(chip, t) and record.catch_up(chip, t) != 0:
+        # Whether a tile that is left out has a turn again: a time is over, or a limit is near.
+        near = chip.limit[0] >= 0 and chip.clock[0] + chip.skip_progress[t] >= chip.limit[0]
+        if (near or chip.round[0] >= chip.skip_until[t]) and record.catch_up(chip, t) != 0:
             return np.int64(CHIP_TILES)
     chip.phase[0] = TILES_RUN
     for t in range(chip.tiles[0]):
@@ -100,7 +81,13 @@ def _open(chip: Any) -> Any:
                 s.limit[0] = s.clock[0] + chip.limit[0] - chip.clock[0]
     if chip.timed[0]:
         timed.open_window(chip)
-    _arm(chip)
+    # Tiles stop where their until conditions come to hold, but for those that hold by now.
+    ends = _until(chip)
+    for i in range(chip.until_count[0]):
+        t = chip.until_tile[i]
+        if chip.due[t]:
+            s = tile_of(chip, t)
+            s.until_count[0] = 0 if not ends and _own_hold(chip, t) else chip.until_own[t]
     return np.int64(0)
 
 

@@ -313,20 +313,6 @@ def _perform(chip: Any, t: Any, s: Any, row: Any) -> Any:
 
 
 @njit
-def _returns(chip: Any, t: Any, s: Any, row: Any) -> None:
-    """The answer is back at the tile that has sent the request."""
-    control, n = row[request.CONTROL], request.size(row)
-    if request.kind(control) != request.WRITE:
-        own = np.int64(s.host[0])
-        move(own + row[request.LOCAL], own + _DATA + row[request.DATA], n)
-        state.written(s, row[request.LOCAL], n)
-        delivery.count_answers(s, row, np.int64(1))
-    else:
-        delivery.count_answers(s, row, row[request.OPERAND])
-    delivery.wake(chip, t, s)
-
-
-@njit
 def _goes_on(chip: Any, t: Any, row: Any, now: Any) -> Any:
     """Whether a multicast that has reached some tiles goes on to others, which are farther away.
 
@@ -382,7 +368,16 @@ def _event(chip: Any, t: Any, s: Any, at: Any) -> Any:
     elif stage == ARRIVES and read:
         row[request.DUE] = _due(_served(chip, row, now), np.int64(READS))
     elif stage == ANSWERS:
-        _returns(chip, t, s, row)
+        # The answer is back at the tile that has sent the request.
+        control, n = row[request.CONTROL], request.size(row)
+        if request.kind(control) != request.WRITE:
+            own = np.int64(s.host[0])
+            move(own + row[request.LOCAL], own + _DATA + row[request.DATA], n)
+            state.written(s, row[request.LOCAL], n)
+            delivery.count_answers(s, row, np.int64(1))
+        else:
+            delivery.count_answers(s, row, row[request.OPERAND])
+        delivery.wake(chip, t, s)
         _drop(s, at)
         return status
     elif not read or not _waits(chip, row[request.NOC], _farthest(chip, t, row), row, now):

@@ -143,27 +143,6 @@ _OFFSETS = {"branch": B_IMM, "jump": J_IMM}
 _OPERAND = re.compile("|".join(rf"\b{name}\b" for name in (*_OPERANDS, *_OFFSETS)))
 
 
-def _render(
-    cls: type[Instruction],
-    spelled: str,
-    word: int,
-    pc: int,
-    symbol: Callable[[int], str | None] | None,
-) -> str:
-    def operand(found: re.Match[str]) -> str:
-        if found[0] in _OPERANDS:
-            return _OPERANDS[found[0]](word)
-        target = pc + _OFFSETS[found[0]].get(word) & 0xFFFFFFFF
-        name = symbol(target) if symbol else None
-        return f"{target:#x} <{name}>" if name else f"{target:#x}"
-
-    mnemonic, _, operands = spelled.partition(" ")
-    if issubclass(cls, Atomic):
-        mnemonic += _ORDERING[cls.ordering.get(word)]
-    text = f"{mnemonic} {_OPERAND.sub(operand, operands)}".rstrip(" ,")
-    return f"{text}  # {cls.note}" if cls.note else text
-
-
 def disassemble(
     word: int,
     pc: int = 0,
@@ -186,4 +165,16 @@ def disassemble(
     spelled = cls.spelled(word) if cls is not None else None
     if cls is None or spelled is None:
         return f".word {word:#010x}"
-    return _render(cls, spelled, word, pc, symbol)
+
+    def operand(found: re.Match[str]) -> str:
+        if found[0] in _OPERANDS:
+            return _OPERANDS[found[0]](word)
+        target = pc + _OFFSETS[found[0]].get(word) & 0xFFFFFFFF
+        name = symbol(target) if symbol else None
+        return f"{target:#x} <{name}>" if name else f"{target:#x}"
+
+    mnemonic, _, operands = spelled.partition(" ")
+    if issubclass(cls, Atomic):
+        mnemonic += _ORDERING[cls.ordering.get(word)]
+    text = f"{mnemonic} {_OPERAND.sub(operand, operands)}".rstrip(" ,")
+    return f"{text}  # {cls.note}" if cls.note else text

@@ -99,16 +99,6 @@ def _load(s: Any, c: Any, pc: Any, word: Any, size: Any) -> Any:
 
 
 @njit
-def _store_l1(s: Any, at: Any, size: Any, value: Any) -> None:
-    if size == 4:
-        _store_word(s, at, value)
-    elif size == 2:
-        _store_half(s, at, value)
-    else:
-        _store_byte(s, at, value)
-
-
-@njit
 def _overwritten(s: Any, c: Any, at: Any) -> None:
     """The core has stored to L1: the other engine drops its code when it may hold some of it.
 
@@ -139,7 +129,12 @@ def store(s: Any, c: Any, pc: Any, word: Any) -> Any:
     if at < l1_end(s):
         if s.l0[0]:
             l0_cache.stored(s, c, at)
-        _store_l1(s, at, size, value)
+        if size == 4:
+            _store_word(s, at, value)
+        elif size == 2:
+            _store_half(s, at, value)
+        else:
+            _store_byte(s, at, value)
         _overwritten(s, c, at)
         return pc + 4
     if not _is_device(at):
@@ -163,19 +158,6 @@ def _atomic(s: Any, c: Any, pc: Any, word: Any) -> Any:
     _overwritten(s, c, at)
     _set(s, c, word, old)
     return pc + 4
-
-
-@njit
-def _system(s: Any, c: Any, pc: Any, word: Any) -> Any:
-    """CSR instructions and ebreak."""
-    if (word >> 12) & 7:
-        old = access.csr(s, c, word, _rs1(s, c, word))
-        if old < 0:
-            return np.int64(_STOP)
-        _set(s, c, word, old)
-        return pc + 4
-    turn.stands(s, c, pc, word)
-    return np.int64(_STOP)
 
 
 @njit
@@ -207,7 +189,14 @@ def special(s: Any, c: Any, pc: Any, word: Any) -> Any:
         if size > 0:
             return _load(s, c, pc, word, size)
     elif low == _SYSTEM:
-        return _system(s, c, pc, word)
+        if (word >> 12) & 7:
+            old = access.csr(s, c, word, _rs1(s, c, word))
+            if old < 0:
+                return np.int64(_STOP)
+            _set(s, c, word, old)
+            return pc + 4
+        turn.stands(s, c, pc, word)
+        return np.int64(_STOP)
     elif low == _AMO:
         return _atomic(s, c, pc, word)
     elif low == _FENCE and word >> 12 & 7 <= 1:

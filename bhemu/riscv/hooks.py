@@ -311,47 +311,6 @@ def _ttinsn(s: Any, c: Any, address: Any) -> None:
 
 
 @njit
-def on_trap(s: Any, cause: Any) -> None:
-    """A word the engine does not execute: `.ttinsn`, Zba and Zbb, or none of ours."""
-    c = s.core[0]
-    address = reg_read(s, c, REG_PC) - 4
-    word = l1_word(s, address)
-    if cause != _ILLEGAL_CAUSE:
-        turn.fail(s, c, turn.TRAP, address=address, cause=cause)
-        emu_stop(s, c)
-    elif word & 3 != 3:
-        _ttinsn(s, c, address)
-    else:
-        a = x_register(s, c, (word >> 15) & 31)
-        b = x_register(s, c, (word >> 20) & 31)
-        result = semantics.bit_manipulation(word, a, b)
-        rd = (word >> 7) & 31
-        if result < 0:
-            s.fuel[c] += 1
-            turn.fail(s, c, turn.ILLEGAL, word=word)
-            emu_stop(s, c)
-        elif rd:
-            reg_write(s, c, REG_X0 + rd, result)
-
-
-@njit
-def on_load(s: Any, address: Any, size: Any) -> Any:
-    """A device load; returns the value, or anything when it must be repeated."""
-    c = s.core[0]
-    if access.load(s, c, address, size) != DONE:
-        emu_stop(s, c)
-    return s.loaded[0]
-
-
-@njit
-def on_store(s: Any, address: Any, size: Any, value: Any) -> None:
-    """A device store; refused before any effect when it must wait."""
-    c = s.core[0]
-    if access.store(s, c, address, size, value) != DONE:
-        emu_stop(s, c)
-
-
-@njit
 def _translated_slice(s: Any, c: Any) -> Any:
     """Run core `c` in the engine until it must stop, or gets where nothing is translated yet."""
     s.translated[c] = 1
@@ -490,15 +449,37 @@ def code(engine: Any, address: Any, size: Any, s: Any) -> None:
 
 
 def trap(engine: Any, cause: Any, s: Any) -> None:
-    """UC_HOOK_INTR."""
-    on_trap(s, np.int64(cause))
+    """UC_HOOK_INTR: a word the engine does not execute: `.ttinsn`, Zba and Zbb, or none of ours."""
+    c, cause = s.core[0], np.int64(cause)
+    address = reg_read(s, c, REG_PC) - 4
+    word = l1_word(s, address)
+    if cause != _ILLEGAL_CAUSE:
+        turn.fail(s, c, turn.TRAP, address=address, cause=cause)
+        emu_stop(s, c)
+    elif word & 3 != 3:
+        _ttinsn(s, c, address)
+    else:
+        a = x_register(s, c, (word >> 15) & 31)
+        b = x_register(s, c, (word >> 20) & 31)
+        result = semantics.bit_manipulation(word, a, b)
+        rd = (word >> 7) & 31
+        if result < 0:
+            s.fuel[c] += 1
+            turn.fail(s, c, turn.ILLEGAL, word=word)
+            emu_stop(s, c)
+        elif rd:
+            reg_write(s, c, REG_X0 + rd, result)
 
 
 def load(engine: Any, offset: Any, size: Any, s: Any) -> Any:
-    """Read callback of the device region."""
-    return np.uint64(on_load(s, np.int64(offset) + DEVICE_BASE, np.int64(size)))
+    """Read callback of the device region: the value, or anything when it must be repeated."""
+    if access.load(s, s.core[0], np.int64(offset) + DEVICE_BASE, np.int64(size)) != DONE:
+        emu_stop(s, s.core[0])
+    return np.uint64(s.loaded[0])
 
 
 def store(engine: Any, offset: Any, size: Any, value: Any, s: Any) -> None:
-    """Write callback of the device region."""
-    on_store(s, np.int64(offset) + DEVICE_BASE, np.int64(size), np.int64(value))
+    """Write callback of the device region: refused before any effect when it must wait."""
+    address = np.int64(offset) + DEVICE_BASE
+    if access.store(s, s.core[0], address, np.int64(size), np.int64(value)) != DONE:
+        emu_stop(s, s.core[0])

@@ -95,15 +95,6 @@ def _tell(s: Any, o: Any, c: Any, kind: Any, address: Any, size: Any, value: Any
 
 
 @njit
-def _tell_pc(s: Any, o: Any, c: Any, pc: Any, word: Any) -> None:
-    """Before an instruction; once, where it is tried again because it must wait."""
-    retired = s.retired[c] + s.fuel_given[c] - s.fuel[c]
-    if o.told[c, 0] != pc + 1 or o.told[c, 1] != retired:
-        o.told[c, 0], o.told[c, 1] = pc + 1, retired
-        _tell(s, o, c, np.int64(PC), pc, np.int64(4), word)
-
-
-@njit
 def _peek(s: Any, c: Any, at: Any, size: Any) -> Any:
     """Bytes of L1 or of the local memory of core `c`, as a number; 0 of anything else."""
     if at >= L1_SIZE:
@@ -190,7 +181,11 @@ def _slice(s: Any, o: Any, c: Any) -> Any:
         start, word, size = pc, l1_word(s, pc), np.int64(0)
         at, before, kinds = np.int64(0), np.int64(0), o.kinds[0]
         if kinds & PC:
-            _tell_pc(s, o, c, pc, word)
+            # Before an instruction; once, where it is tried again because it must wait.
+            retired = s.retired[c] + s.fuel_given[c] - s.fuel[c]
+            if o.told[c, 0] != pc + 1 or o.told[c, 1] != retired:
+                o.told[c, 0], o.told[c, 1] = pc + 1, retired
+                _tell(s, o, c, np.int64(PC), pc, np.int64(4), word)
             if s.status[0] != 0:
                 s.stop_kind[c] = turn.FAULT
                 return np.int64(0)

@@ -368,17 +368,6 @@ def _clock(s: Any, c: Any) -> Any:
 
 
 @njit
-def _fuel(s: Any, c: Any) -> Any:
-    """Instructions of the next slice: the rest of the turn, up to a step, a clock limit, a look."""
-    fuel = min(s.left[c], INSTRUCTIONS * s.look_every[0])
-    if s.retired_limit[c] >= 0:
-        fuel = min(fuel, s.retired_limit[c] - s.retired[c])
-    if s.limit[0] >= 0:
-        fuel = min(fuel, max(s.limit[0] - _clock(s, c), 0))
-    return fuel
-
-
-@njit
 def watchful(s: Any, c: Any) -> Any:
     """The attention that a slice of core `c` begins with."""
     if s.breakpoint_count[c] or s.turn_yield[0] or s.watch_count[0] or debug_port.watches(s, c):
@@ -391,7 +380,12 @@ def begin(s: Any, c: Any) -> Any:
     """Open a slice: fuel, attention; False when the core cannot start, as `end` will tell."""
     s.stop_kind[c] = NONE
     s.attention[0] = watchful(s, c)
-    s.fuel[c] = s.fuel_given[c] = _fuel(s, c)
+    fuel = min(s.left[c], INSTRUCTIONS * s.look_every[0])
+    if s.retired_limit[c] >= 0:
+        fuel = min(fuel, s.retired_limit[c] - s.retired[c])
+    if s.limit[0] >= 0:
+        fuel = min(fuel, max(s.limit[0] - _clock(s, c), 0))
+    s.fuel[c] = s.fuel_given[c] = fuel
     if s.pc[c] & np.uint32(3):
         fail(s, c, TRAP, address=np.int64(s.pc[c]), cause=np.int64(MISALIGNED_FETCH))
         return False

@@ -124,25 +124,6 @@ def self_test() -> None:
         )
 
 
-def _attach_native(uc: Any, s: State, addresses: Mapping[str, int]) -> None:
-    library = _engine_library()
-    engine, state = ctypes.c_void_p(_handle(uc)), ctypes.c_void_p(s.base)
-    for kind, name in ((unicorn.UC_HOOK_CODE, "code"), (unicorn.UC_HOOK_INTR, "trap")):
-        hook = ctypes.c_size_t()
-        problem = library.uc_hook_add(
-            engine,
-            ctypes.byref(hook),
-            ctypes.c_int(kind),
-            ctypes.c_void_p(addresses[name]),
-            state,
-            *(ctypes.c_uint64(limit) for limit in _EVERYWHERE),
-        )
-        assert problem == 0
-    read, write = addresses["load"], addresses["store"]
-    problem = library.uc_mmio_map(engine, mm.DEVICE_BASE, mm.DEVICE_SIZE, read, state, write, state)
-    assert problem == 0
-
-
 def _attach_interpreted(uc: Any, s: State) -> None:
     own = weakref.ref(s)  # the binding's own cycles must not keep the record
 
@@ -176,7 +157,24 @@ def create(s: State, core: int, addresses: Mapping[str, int]) -> Any:
     local = s.local[core].ctypes.data
     uc.mem_map_ptr(mm.LOCAL_BASE, mm.LOCAL_SIZES[core], hooks.PROT_READ_WRITE, local)
     if addresses:
-        _attach_native(uc, s, addresses)
+        library = _engine_library()
+        engine, state = ctypes.c_void_p(_handle(uc)), ctypes.c_void_p(s.base)
+        for kind, name in ((unicorn.UC_HOOK_CODE, "code"), (unicorn.UC_HOOK_INTR, "trap")):
+            hook = ctypes.c_size_t()
+            problem = library.uc_hook_add(
+                engine,
+                ctypes.byref(hook),
+                ctypes.c_int(kind),
+                ctypes.c_void_p(addresses[name]),
+                state,
+                *(ctypes.c_uint64(limit) for limit in _EVERYWHERE),
+            )
+            assert problem == 0
+        read, write = addresses["load"], addresses["store"]
+        problem = library.uc_mmio_map(
+            engine, mm.DEVICE_BASE, mm.DEVICE_SIZE, read, state, write, state
+        )
+        assert problem == 0
     else:
         _attach_interpreted(uc, s)
     return uc

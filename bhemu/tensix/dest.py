@@ -138,12 +138,6 @@ def mark16(s: Any, row: Any, valid: Any) -> None:
 
 
 @njit(inline="always")
-def mark32(s: Any, row: Any, valid: Any) -> None:
-    """Set the valid flag of 32-bit row `row`: that of its high half."""
-    s.dst_valid[adj32(row)] = valid
-
-
-@njit(inline="always")
 def written(s: Any, row: Any) -> None:
     """Storage row `row` (0-1023) holds written cells now; whether they count stays as it is."""
     s.dst_valid[row] &= 1
@@ -207,7 +201,7 @@ def read32(s: Any, row: Any, col: Any) -> Any:
 def write32(s: Any, row: Any, col: Any, cell: Any) -> None:
     """Store a 32-bit cell and mark the row valid."""
     put32(s, row, col, cell)
-    mark32(s, row, 1)
+    s.dst_valid[adj32(row)] = 1
 
 
 @njit(inline="always")

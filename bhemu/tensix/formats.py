@@ -81,15 +81,9 @@ def flush_32(v: Any) -> Any:
 
 
 @njit(inline="always")
-def narrow_exponent(em: Any) -> Any:
-    """Exponent and mantissa e8 m10 as e5 m10: below range 0, beyond it 0x7FFF, else truncated."""
-    return min(max(em, _REBIAS) - _REBIAS, 0x7FFF)
-
-
-@njit(inline="always")
 def fp32_to_fp16(v: Any) -> Any:
     """The fp16 pattern of an fp32 pattern, truncating."""
-    return ((v >> 16) & 0x8000) | narrow_exponent((v >> 13) & 0x3FFFF)
+    return ((v >> 16) & 0x8000) | min(max(((v >> 13) & 0x3FFFF), _REBIAS) - _REBIAS, 0x7FFF)
 
 
 @njit(inline="always")

@@ -181,17 +181,6 @@ def _replay(s: Any, t: Any, word: Any) -> Any:
     return DONE
 
 
-@njit(forceinline=True)
-def _play(s: Any, t: Any) -> Any:
-    i = s.play_at[t]
-    s.play_at[t] = (i + 1) & 31
-    s.play_left[t] -= 1
-    word = np.int64(s.replay[t, i])
-    s.gate_word[t], s.gate_pc[t] = s.replay[t, i], s.replay_pc[t, i]
-    s.gate_from[t] = FROM_REPLAY + i
-    return REPLAY_NESTED if word >> 24 == REPLAY else DONE
-
-
 @njit
 def _take(s: Any, t: Any) -> Any:
     """Next word before the REPLAY expander, in gate_* fields; -1 none, -2 consumed, else error."""
@@ -263,7 +252,13 @@ def fetch(s: Any, t: Any) -> Any:
     """
     while True:
         if s.play_left[t] > 0:
-            return _play(s, t)
+            i = s.play_at[t]
+            s.play_at[t] = (i + 1) & 31
+            s.play_left[t] -= 1
+            word = np.int64(s.replay[t, i])
+            s.gate_word[t], s.gate_pc[t] = s.replay[t, i], s.replay_pc[t, i]
+            s.gate_from[t] = FROM_REPLAY + i
+            return REPLAY_NESTED if word >> 24 == REPLAY else DONE
         word = _take(s, t)
         if word == -1:
             return IDLE

@@ -37,17 +37,6 @@ def put(s: Any, reg: Any, row: Any) -> None:
 
 
 @njit
-def put_where(s: Any, reg: Any, row: Any, flag: Any) -> None:
-    """Stage scratch row `row` for LReg[reg] in the lanes where scratch row `flag` is not 0."""
-    k = s.stage_used[0] & (ENTRIES - 1)
-    value, mask, new, take = s.stage_value[k], s.stage_mask[k], s.lane_tmp[row], s.lane_tmp[flag]
-    for lane in range(LANES):
-        value[lane] = new[lane]
-        mask[lane] = take[lane]
-    _enter(s, reg)
-
-
-@njit
 def _enter(s: Any, reg: Any) -> None:
     k = s.stage_used[0] & (ENTRIES - 1)
     s.stage_reg[k] = reg
@@ -216,17 +205,6 @@ def enabled(s: Any, lane: Any) -> Any:
     return s.cc_en[0] == 0 or s.cc[lane] != _ZERO
 
 
-@njit
-def all_enabled(s: Any) -> Any:
-    """True when no lane is disabled."""
-    flags = unmasked(s)
-    if flags == _ZERO:
-        flags = _ONE
-        for lane in range(LANES):
-            flags &= s.cc[lane]
-    return flags != _ZERO
-
-
 @njit(inline="always")
 def chosen(flag: Any, value: Any, old: Any) -> Any:
     """`value` where `flag` is 1, `old` where it is 0.
@@ -251,10 +229,16 @@ def write(s: Any, dest: Any) -> None:
 @njit
 def write_where(s: Any, dest: Any, row: Any) -> None:
     """LReg[dest] = scratch row `row` where s.lane_tmp[FLAG] is not 0, whatever is enabled."""
+    new, flag = s.lane_tmp[row], s.lane_tmp[FLAG]
     if s.stage_latency[0]:
-        put_where(s, dest, row, FLAG)
+        k = s.stage_used[0] & (ENTRIES - 1)
+        value, mask = s.stage_value[k], s.stage_mask[k]
+        for lane in range(LANES):
+            value[lane] = new[lane]
+            mask[lane] = flag[lane]
+        _enter(s, dest)
         return
-    out, new, flag = s.lreg[dest & 15], s.lane_tmp[row], s.lane_tmp[FLAG]
+    out = s.lreg[dest & 15]
     for lane in range(LANES):
         out[lane] = chosen(flag[lane], new[lane], out[lane])
 
@@ -298,7 +282,12 @@ def set_flags(s: Any, value: Any) -> None:
 
 @njit
 def _template(s: Any, t: Any, dest: Any) -> Any:
-    if not all_enabled(s):
+    flags = unmasked(s)
+    if flags == _ZERO:
+        flags = _ONE
+        for lane in range(LANES):
+            flags &= s.cc[lane]
+    if flags == _ZERO:
         return refuse(s, TEMPLATE_LANES, dest=dest)
     s.macro_template[dest - TEMPLATES] = s.gate_word[t]
     return DONE

@@ -107,22 +107,6 @@ def _lanes_named(s: Any, reg: Any) -> Any:
 
 
 @njit
-def _union(s: Any, reads: Any) -> Any:
-    """Marks of all cells that are read; `reads`: as bits."""
-    marks, depth = np.int64(0), s.cc_depth[0]
-    for reg in range(unspecified.LREG16):
-        if reads >> reg & 1:
-            marks |= unspecified.of(s, reg)
-        elif reads >> NAMED & 1:
-            marks |= unspecified.of(s, reg) & _lanes_named(s, reg)
-    if reads >> FLAGS & 1:
-        marks |= unspecified.of(s, FLAGS)
-    if reads >> STACK & 1 and depth:
-        marks |= unspecified.of(s, STACK + ((depth - 1) & 7))
-    return marks | (unspecified.of(s, RANDOM) if reads >> RANDOM & 1 else np.int64(0))
-
-
-@njit
 def _write_named(s: Any, marks: Any, here: Any, perhaps: Any) -> Any:
     """As `write` to what LReg[7] names lane by lane; a mark there may mean any register."""
     anywhere = unspecified.spread(unspecified.of(s, _INDEX)) & (here | perhaps)
@@ -146,7 +130,19 @@ def move(s: Any, reads: Any, f: Any) -> Any:
     on = unspecified.enabled(s) if reads >> ENABLED & 1 else np.int64(unspecified.EVERY)
     here = on & ~perhaps
     named = (reads | writes) >> NAMED & 1
-    marks = _union(s, reads) | causes | (unspecified.of(s, _INDEX) if named else 0)
+    marks, depth = np.int64(0), s.cc_depth[0]
+    for reg in range(unspecified.LREG16):
+        if reads >> reg & 1:
+            marks |= unspecified.of(s, reg)
+        elif reads >> NAMED & 1:
+            marks |= unspecified.of(s, reg) & _lanes_named(s, reg)
+    if reads >> FLAGS & 1:
+        marks |= unspecified.of(s, FLAGS)
+    if reads >> STACK & 1 and depth:
+        marks |= unspecified.of(s, STACK + ((depth - 1) & 7))
+    if reads >> RANDOM & 1:
+        marks |= unspecified.of(s, RANDOM)
+    marks |= causes | (unspecified.of(s, _INDEX) if named else 0)
     bonus = writes >> BONUS & 1
     if writes >> NAMED & 1 and not bonus:
         status = _write_named(s, marks, here, perhaps)

@@ -373,28 +373,15 @@ def _may_wait(s: Any, t: Any) -> Any:
 
 
 @njit
-def _is_plain(s: Any, t: Any) -> Any:
-    """True when nothing but words is at work: see `_run_plain_words`."""
-    looked_at = s.trace[0] | s.watch_count[0] | s.word_break_count[0]
-    return not (_may_wait(s, t) or s.gate_full[t] or looked_at)
-
-
-@njit
-def _word_budget(s: Any, t: Any) -> Any:
-    """Words that thread `t` may execute before anything must be looked at."""
-    most = min(s.sweep_left[0], s.look_left[0])
-    if s.executed_limit[t] >= 0:
-        most = min(most, s.executed_limit[t] - s.executed[t])
-    return most
-
-
-@njit
 def _run_plain_words(s: Any, t: Any) -> Any:
     """Execute words of thread `t` while all is plain; returns how many.
 
     Over with sweep_left or look_left, where the thread cannot go on, where another must be asked.
     """
-    most, n, counted, asks = _word_budget(s, t), np.int64(0), np.int64(0), False
+    most = min(s.sweep_left[0], s.look_left[0])
+    if s.executed_limit[t] >= 0:
+        most = min(most, s.executed_limit[t] - s.executed[t])
+    n, counted, asks = np.int64(0), np.int64(0), False
     alone = s.sweep_idle[0] | 1 << t == ALL_THREADS
     while n < most and _bring_to_gate(s, t):
         word = s.gate_word[t]
@@ -435,7 +422,8 @@ def step_thread(s: Any, t: Any) -> Any:
     """
     n = np.int64(0)
     while s.sweep_left[0] > 0 and s.sweep_due[0] >> t & 1 and s.status[0] == 0:
-        if _is_plain(s, t):
+        looked_at = s.trace[0] | s.watch_count[0] | s.word_break_count[0]
+        if not (_may_wait(s, t) or s.gate_full[t] or looked_at):
             done = _run_plain_words(s, t)
             n += done
             if done > 0:

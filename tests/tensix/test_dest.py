@@ -85,5 +85,5 @@ def test_32_bit_access_uses_two_rows_and_the_flag_of_the_high_half() -> None:
     assert dest.read32(view(s), 8, 2) == 0x89ABCDEF
     assert dest.read32(view(s), 8, 1) == 0xFEDCBA98
     assert np.flatnonzero(s.dst_valid).tolist() == [16, 24]
-    dest.mark32(view(s), 8, 0)
+    s.dst_valid[dest.adj32(8)] = 0
     assert np.flatnonzero(s.dst_valid).tolist() == [24]

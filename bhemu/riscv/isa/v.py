@@ -247,11 +247,8 @@ class VectorMemory(Vector, abstract=True):
         if mop:
             order = "ux" if mop == 1 else "ox"
             return f"{cls.verb}{order}{seg}ei{width}.v vd,(rs1),vs2,vm"
-        return cls.unit_stride(cls.rs2.get(word), width, fields, seg, bool(cls.vm.get(word)))
-
-    @classmethod
-    def unit_stride(cls, mode: int, width: int, fields: int, seg: str, every: bool) -> str | None:
-        """The spelling of a word without stride or indices, `mode` from the rs2 field."""
+        mode = cls.rs2.get(word)
+        every = bool(cls.vm.get(word))
         loads = cls.verb == "vl"
         if mode == 0:
             return f"{cls.verb}{seg}e{width}.v vd,(rs1),vm"

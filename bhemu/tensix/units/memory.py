@@ -138,20 +138,6 @@ def _to_mmio(s: Any, t: Any, f: Any) -> Any:
 
 
 @njit
-def _cells_at(s: Any, t: Any, which: Any, row: Any, column: Any, register: Any) -> None:
-    """Four BF16 cells from the first two registers of an aligned group."""
-    bank = s.unpack_bank[which] & 1
-    banks.changed(s, which, bank)
-    for i in range(2):
-        value = np.int64(s.gpr[t, (register & 0x3C) + i])
-        exponent, mantissa = value & 0xFF, (value >> 8) & 0x7F
-        s.src[which, bank, row, column + 2 * i] = np.uint32(
-            ((value & 0x8000) << 16) | (exponent << 23) | (mantissa << 16)
-        )
-        s.src[which, bank, row, column + 2 * i + 1] = np.uint32(value & 0xFFFF0000)
-
-
-@njit
 def _src_row(s: Any, t: Any, which: Any, address: Any) -> Any:
     """Row that an address names, or an error number (above -8: a row that no instruction reads)."""
     row = (address >> 2) - (SRCA_OFFSET if which == banks.SRCA else 0)
@@ -223,7 +209,19 @@ class STOREIND(_Indirect, opcode=0x66, oracle=False):
                 if row < -SRCA_OFFSET:
                     return row
                 if row >= 0:
-                    _cells_at(s, t, f.reg_size_sel, row, (at & 3) * 4, f.data_reg_index)
+                    # Four BF16 cells from the first two registers of an aligned group.
+                    column = (at & 3) * 4
+                    bank = s.unpack_bank[f.reg_size_sel] & 1
+                    banks.changed(s, f.reg_size_sel, bank)
+                    for i in range(2):
+                        value = np.int64(s.gpr[t, (f.data_reg_index & 0x3C) + i])
+                        exponent, mantissa = value & 0xFF, (value >> 8) & 0x7F
+                        s.src[f.reg_size_sel, bank, row, column + 2 * i] = np.uint32(
+                            ((value & 0x8000) << 16) | (exponent << 23) | (mantissa << 16)
+                        )
+                        s.src[f.reg_size_sel, bank, row, column + 2 * i + 1] = np.uint32(
+                            value & 0xFFFF0000
+                        )
                 _advance(s, t, f)
                 return DONE
             return MMIO_SIZE if f.reg_size_sel else _to_mmio(s, t, f)

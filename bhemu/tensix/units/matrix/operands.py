@@ -244,33 +244,23 @@ def _cut(s: Any, which: Any, bank: Any, mask: Any, cut: Any) -> None:
 
 
 @njit
-def _note_wide(s: Any, which: Any, bank: Any) -> None:
-    for group in range(SRC_ROWS // GROUP):
-        found = _U(0)
-        for row in range(group * GROUP, group * GROUP + GROUP):
-            for col in range(COLUMNS):
-                found |= _U(s.src[which, bank, row, col] & _WIDE)
-        s.src_wide[which, bank, group] = np.int64(found)
-
-
-@njit(forceinline=True)
-def _prepare(s: Any, which: Any, bank: Any, form: Any) -> None:
-    if form == PREPARED_INT8:
-        cut = INT8_A if which == SRCA else INT8_B
-    else:
-        cut = _FLOAT_A if which == SRCA else _FLOAT_B
-    _cut(s, which, bank, mask_of(form), cut)
-    if form == PREPARED_INT8 or form == PREPARED_FIVE_BIT:
-        _note_wide(s, which, bank)
-    s.src_prepared[which, bank] = form
-
-
-@njit
 def prepare(s: Any, which: Any, form: Any) -> Any:
     """Prepare the matrix bank of SRCA or SRCB in `form` unless it is; the number of the bank."""
     bank = s.matrix_bank[which] & 1
     if s.src_prepared[which, bank] != form:
-        _prepare(s, which, bank, form)
+        if form == PREPARED_INT8:
+            cut = INT8_A if which == SRCA else INT8_B
+        else:
+            cut = _FLOAT_A if which == SRCA else _FLOAT_B
+        _cut(s, which, bank, mask_of(form), cut)
+        if form == PREPARED_INT8 or form == PREPARED_FIVE_BIT:
+            for group in range(SRC_ROWS // GROUP):
+                found = _U(0)
+                for row in range(group * GROUP, group * GROUP + GROUP):
+                    for col in range(COLUMNS):
+                        found |= _U(s.src[which, bank, row, col] & _WIDE)
+                s.src_wide[which, bank, group] = np.int64(found)
+        s.src_prepared[which, bank] = form
     return bank
 
 

@@ -70,18 +70,13 @@ def _changed(s: Any, first: Any, style: Any, wide: Any) -> Any:
 
 
 @njit
-def _conv_refused(s: Any, t: Any, dst: Any, addr_mode: Any) -> Any:
+def _add_zero(s: Any, t: Any, dst: Any, addr_mode: Any, clear_dvalid: Any, eight: Any) -> Any:
+    """Dst += 0; `eight` 1: on eight rows, 0: on cells that are not known."""
     status = operands.dst_field_refused(s, dst, _ROWS) or operands.waits(s)
     status = status or operands.override_refused(s, t)
     if status == 0:
         status = operands.dst_row_refused(s, counters.dst_row(s, t, dst), _ROWS)
-    return status if status else counters.addr_mod_refused(s, t, addr_mode)
-
-
-@njit
-def _add_zero(s: Any, t: Any, dst: Any, addr_mode: Any, clear_dvalid: Any, eight: Any) -> Any:
-    """Dst += 0; `eight` 1: on eight rows, 0: on cells that are not known."""
-    status = _conv_refused(s, t, dst, addr_mode)
+    status = status if status else counters.addr_mod_refused(s, t, addr_mode)
     if status:
         return status
     a, b = operands.ELEMENT_A, operands.ELEMENT_B
@@ -215,7 +210,10 @@ def _source(cell: Any, exponent: Any, style: Any) -> Any:
 
 
 @njit
-def _from_dst(high: Any, low: Any, style: Any, wide: Any) -> Any:
+def _maximum(s: Any, j: Any, high: Any, low: Any, rows: Any, style: Any, wide: Any) -> Any:
+    # The new Dst datum of column j; `rows`: first row of SrcA and row of SrcB.
+    cells = s.src[SRCA, s.matrix_bank[SRCA] & 1]
+    scale = s.src[SRCB, s.matrix_bank[SRCB] & 1, rows[1] & (SRC_ROWS - 1)]
     # Comparable value of a Dst datum; of integers only 19 bits of magnitude count.
     if style == SCALED_INT8:
         value = low | (((high >> 8) & 7) << 16)
@@ -226,15 +224,7 @@ def _from_dst(high: Any, low: Any, style: Any, wide: Any) -> Any:
         if wide:
             man += low >> 13
         value = (((high & 0xFF) + 127) << 10) + man
-    return -value if high >> 15 else value
-
-
-@njit
-def _maximum(s: Any, j: Any, high: Any, low: Any, rows: Any, style: Any, wide: Any) -> Any:
-    # The new Dst datum of column j; `rows`: first row of SrcA and row of SrcB.
-    cells = s.src[SRCA, s.matrix_bank[SRCA] & 1]
-    scale = s.src[SRCB, s.matrix_bank[SRCB] & 1, rows[1] & (SRC_ROWS - 1)]
-    best, negative = _from_dst(high, low, style, wide), high >> 15
+    best, negative = (-value if high >> 15 else value), high >> 15
     for i in range(DEPTH):
         exponent = (np.int64(scale[i]) >> 23) & 0xFF
         value = _source(np.int64(cells[(rows[0] + i) & (SRC_ROWS - 1), j]), exponent, style)
@@ -348,22 +338,6 @@ def _maxima(s: Any, best: Any, row: Any, mask: Any) -> None:
 
 
 @njit
-def _pool_16(s: Any, row: Any, row_a: Any, mask: Any) -> None:
-    best, cells = s.lane_tmp[0, :COLUMNS], s.dst[dest.row16(s, row)]
-    fill = _ZERO if dest.valid16(s, row) else _ALL
-    for j in range(COLUMNS):
-        best[j] = _U(_U(dest.dec_bf16(_U(_U(cells[j]) | fill))) << _U(16))
-    _maxima(s, best, row_a, mask)
-    dest.spoil(s, row, np.int64(1))
-    for j in range(COLUMNS):
-        cells[j] = np.uint16(dest.enc_bf16(_U(best[j] >> _U(16))))
-    dest.mark16(s, row, 1)
-    for i in range(1, ROWS):
-        for j in range(COLUMNS):
-            dest.write16(s, row + i, j, 0)
-
-
-@njit
 def _doubts(s: Any, row: Any, rows: Any, wide: Any, cells: Any) -> Any:
     """Not 0 when the maxima that go to Dst row `row` are in doubt."""
     found = transfer.from_dst(s, row, 1, wide)
@@ -415,7 +389,19 @@ def _pool(s: Any, t: Any, dst: Any, addr_mode: Any, clear_dvalid: Any, cells: An
             for j in range(COLUMNS):
                 dest.write32(s, row + i, j, 0)
     else:
-        _pool_16(s, row, rows[0], mask)
+        row_a = rows[0]
+        best, cells = s.lane_tmp[0, :COLUMNS], s.dst[dest.row16(s, row)]
+        fill = _ZERO if dest.valid16(s, row) else _ALL
+        for j in range(COLUMNS):
+            best[j] = _U(_U(dest.dec_bf16(_U(_U(cells[j]) | fill))) << _U(16))
+        _maxima(s, best, row_a, mask)
+        dest.spoil(s, row, np.int64(1))
+        for j in range(COLUMNS):
+            cells[j] = np.uint16(dest.enc_bf16(_U(best[j] >> _U(16))))
+        dest.mark16(s, row, 1)
+        for i in range(1, ROWS):
+            for j in range(COLUMNS):
+                dest.write16(s, row + i, j, 0)
     if doubtful:
         unspecified.note_result(s, t, row, np.int64(1), wide)
     return operands.finish(s, t, addr_mode, clear_dvalid)

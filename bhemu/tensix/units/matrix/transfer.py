@@ -78,43 +78,23 @@ def store(s: Any, which: Any, row: Any, rows: Any) -> None:
 
 
 @njit
-def _put_16(s: Any, kind: Any, first: Any, rows: Any) -> None:
-    cells = flat(s.dst)
-    scratch = flat(s.lane_tmp)
-    start = dest.row16(s, first) * COLUMNS
-    dest.spoil(s, first, rows)
-    if kind == PUT_BF16:
-        for i in range(rows * COLUMNS):
-            cells[start + i] = np.uint16(dest.enc_bf16(scratch[i] >> 16))
-    else:
-        for i in range(rows * COLUMNS):
-            v = scratch[i]
-            fp16 = ((v >> 16) & 0x8000) | ((v >> 13) & 0x7FFF)
-            cells[start + i] = np.uint16(dest.enc_fp16(fp16))
-    for i in range(rows):
-        dest.mark16(s, first + i, 1)
-
-
-@njit
-def _put_32(s: Any, kind: Any, first: Any, rows: Any) -> None:
-    cells = flat(s.dst)
-    scratch = flat(s.lane_tmp)
-    start = dest.adj32(first & (dest.ROWS - 1)) * COLUMNS
-    low = start + LOW_HALF * COLUMNS
-    for i in range(rows * COLUMNS):
-        cells[start + i] = np.uint16(dest.enc_bf16(scratch[i] >> 16))
-    for i in range(rows * COLUMNS):
-        cells[low + i] = np.uint16(scratch[i] & 0xFFFF)
-    if kind == PUT_32_LOW:
-        for i in range(rows * COLUMNS):
-            cells[low + i] = np.uint16(cells[low + i] | cells[start + i])
-
-
-@njit
 def put(s: Any, kind: Any, first: Any, rows: Any) -> None:
     """Scratch to `rows` Dst rows from row `first`, in one of the PUT ways; they become valid."""
     if kind == PUT_BF16 or kind == PUT_FP16:
-        _put_16(s, kind, first, rows)
+        cells = flat(s.dst)
+        scratch = flat(s.lane_tmp)
+        start = dest.row16(s, first) * COLUMNS
+        dest.spoil(s, first, rows)
+        if kind == PUT_BF16:
+            for i in range(rows * COLUMNS):
+                cells[start + i] = np.uint16(dest.enc_bf16(scratch[i] >> 16))
+        else:
+            for i in range(rows * COLUMNS):
+                v = scratch[i]
+                fp16 = ((v >> 16) & 0x8000) | ((v >> 13) & 0x7FFF)
+                cells[start + i] = np.uint16(dest.enc_fp16(fp16))
+        for i in range(rows):
+            dest.mark16(s, first + i, 1)
         return
     if kind == PUT_LOW:
         # Scratch as bf16 into the low halves; high halves of rows that are not valid become zero.
@@ -129,29 +109,21 @@ def put(s: Any, kind: Any, first: Any, rows: Any) -> None:
         for i in range(rows * COLUMNS):
             cells[start + i] = np.uint16(dest.enc_bf16(scratch[i] >> 16))
     else:
-        _put_32(s, kind, first, rows)
+        cells = flat(s.dst)
+        scratch = flat(s.lane_tmp)
+        start = dest.adj32(first & (dest.ROWS - 1)) * COLUMNS
+        low = start + LOW_HALF * COLUMNS
+        for i in range(rows * COLUMNS):
+            cells[start + i] = np.uint16(dest.enc_bf16(scratch[i] >> 16))
+        for i in range(rows * COLUMNS):
+            cells[low + i] = np.uint16(scratch[i] & 0xFFFF)
+        if kind == PUT_32_LOW:
+            for i in range(rows * COLUMNS):
+                cells[low + i] = np.uint16(cells[low + i] | cells[start + i])
     for i in range(rows):
         row = dest.adj32((first + i) & (dest.ROWS - 1))
         s.dst_valid[row] = s.dst_valid[row] | 1 if kind == PUT_LOW else 1
         dest.written(s, row + LOW_HALF)
-
-
-@njit
-def _get_cells(s: Any, kind: Any, start: Any, count: Any) -> None:
-    cells = flat(s.dst)
-    scratch = flat(s.lane_tmp)
-    if kind == GET_FP16:
-        for i in range(count):
-            v = dest.dec_fp16(np.uint32(cells[start + i]))
-            scratch[i] = np.uint32(((v & 0x8000) << 16) | ((v & 0x7FFF) << 13))
-    elif kind == GET_TF32:
-        low = start + LOW_HALF * COLUMNS
-        for i in range(count):
-            v = np.uint32(dest.dec_bf16(np.uint32(cells[start + i])) << 16)
-            scratch[i] = np.uint32(v | (cells[low + i] & 0xE000))
-    else:
-        for i in range(count):
-            scratch[i] = np.uint32(dest.dec_bf16(np.uint32(cells[start + i])) << 16)
 
 
 @njit
@@ -167,7 +139,22 @@ def get(s: Any, kind: Any, first: Any, rows: Any) -> None:
     """`rows` Dst rows from row `first` to scratch, in one of the GET ways; not valid: zeros."""
     row = storage_row(s, kind, first)
     offset = LOW_HALF if kind == GET_LOW else 0
-    _get_cells(s, kind, (row + offset) * COLUMNS, rows * COLUMNS)
+    start = (row + offset) * COLUMNS
+    count = rows * COLUMNS
+    cells = flat(s.dst)
+    scratch = flat(s.lane_tmp)
+    if kind == GET_FP16:
+        for i in range(count):
+            v = dest.dec_fp16(np.uint32(cells[start + i]))
+            scratch[i] = np.uint32(((v & 0x8000) << 16) | ((v & 0x7FFF) << 13))
+    elif kind == GET_TF32:
+        low = start + LOW_HALF * COLUMNS
+        for i in range(count):
+            v = np.uint32(dest.dec_bf16(np.uint32(cells[start + i])) << 16)
+            scratch[i] = np.uint32(v | (cells[low + i] & 0xE000))
+    else:
+        for i in range(count):
+            scratch[i] = np.uint32(dest.dec_bf16(np.uint32(cells[start + i])) << 16)
     scratch = flat(s.lane_tmp)
     for i in range(rows):
         if not s.dst_valid[row + i]:

@@ -51,7 +51,8 @@ class Rows(NamedTuple):
 
 
 @njit
-def _first_datum(s: Any, a: Any, m: Any) -> Any:
+def rows_of(s: Any, a: Any, m: Any, interfaces: Any, strided: Any) -> Any:
+    """Rows that the selected interfaces (mask, 0 = all) read; to be checked by `rows_refused`."""
     # X has a fine and a coarse part: see the input address generator.
     b, at = m.bank, s.adc[a, PACKER, 0]
     base = config.get(s, b, cf.PCK0_ADDR_BASE_REG_0_Base)
@@ -61,13 +62,7 @@ def _first_datum(s: Any, a: Any, m: Any) -> Any:
     w = at[W] * config.get(s, b, cf.PCK0_ADDR_CTRL_ZW_REG_0_Wstride)
     down = formats.datum_bits(m.fmt) >> 4  # datums of 1, 2 or 4 bytes: 0, 1 or 2
     fine = (16 >> down) - 1
-    return ((base + x + y + z + w) >> down & ~fine) + (at[X] & fine)
-
-
-@njit
-def rows_of(s: Any, a: Any, m: Any, interfaces: Any, strided: Any) -> Any:
-    """Rows that the selected interfaces (mask, 0 = all) read; to be checked by `rows_refused`."""
-    datum = _first_datum(s, a, m)
+    datum = ((base + x + y + z + w) >> down & ~fine) + (at[X] & fine)
     first = ((datum >> 4) + config.get(s, m.bank, cf.DEST_TARGET_REG_CFG_PACK_SEC0_Offset)) & 0x3FF
     mask = interfaces if interfaces else 15
     count = (mask & 1) + (mask >> 1 & 1) + (mask >> 2 & 1) + (mask >> 3 & 1)
@@ -401,15 +396,6 @@ def _reordered(s: Any, m: Any, rows: Any) -> Any:
 
 
 @njit
-def _unwritten(s: Any, m: Any, row: Any) -> Any:
-    # Not 0 when the row counts and it, or its lower half, has not been written.
-    at = dest.adj32(row) if m.wide else dest.row16(s, row)
-    below = dest.LOW_HALF if lower_counts(m) else 0
-    flag = s.dst_valid[at]
-    return (flag << 1) & (flag | s.dst_valid[at + below]) & (dest.UNWRITTEN - 1)
-
-
-@njit
 def unwritten_rows_refused(s: Any, m: Any, rows: Any, values: Any) -> Any:
     """0, or the error of unwritten or doubtful datums among those of the Rows in Mode `m`.
 
@@ -422,7 +408,11 @@ def unwritten_rows_refused(s: Any, m: Any, rows: Any, values: Any) -> Any:
     first = np.int64(-1)
     for k in range(rows.number):
         row = row_of(rows, k)
-        mark = 1 if _unwritten(s, m, row) else 0
+        # Not 0 when the row counts and it, or its lower half, has not been written.
+        at = dest.adj32(row) if m.wide else dest.row16(s, row)
+        below = dest.LOW_HALF if lower_counts(m) else 0
+        flag = s.dst_valid[at]
+        mark = 1 if ((flag << 1) & (flag | s.dst_valid[at + below]) & (dest.UNWRITTEN - 1)) else 0
         if mark and first < 0:
             first = row
         at = dest.adj32(row) if m.wide else dest.row16(s, row)

@@ -94,16 +94,6 @@ _GUARD = 30  # bits kept below the mantissa; what lies further down cannot turn 
 
 
 @njit
-def _bit_length(v: Any) -> Any:
-    n = np.int64(0)
-    for step in (32, 16, 8, 4, 2, 1):
-        if v >> step:
-            v >>= step
-            n += step
-    return n + v
-
-
-@njit
 def _sum(x: Any, y: Any, drop: Any) -> Any:
     """(sign bit, exponent before rounding, rounded exponent and mantissa) of x + y.
 
@@ -121,43 +111,17 @@ def _sum(x: Any, y: Any, drop: Any) -> Any:
     total = big - small if (x ^ y) & _SIGN else big + small
     if total == 0:
         return np.int64(0), np.int64(-1000), np.int64(0)
-    length = _bit_length(total)
+    v = total
+    n = np.int64(0)
+    for step in (32, 16, 8, 4, 2, 1):
+        if v >> step:
+            v >>= step
+            n += step
+    length = n + v
     e = (x >> 23 & 0xFF) + length - (24 + _GUARD)
     down = length - 24 + drop  # positive: cancellation of neighbours keeps the guard bits
     rounded = (total + (1 << (down - 1)) - 1 + (total >> down & 1)) >> down
     return x & _SIGN, e, (e << 23) + ((rounded << drop) - 0x800000)
-
-
-@njit
-def _add_bf16(old: Any, new: Any) -> Any:
-    # A NaN in L1 acts as the largest number, a new NaN as one with exponent 255.
-    x, y = flush_32(old << 16), flush_32(new << 16)
-    if y & 0x7FFFFFFF == _INF:
-        return 0x7FC0 if x & 0x7FFFFFFF == _INF and x != y else y >> 16
-    if x & _INF == _INF:
-        return (x & _SIGN | _INF) >> 16
-    sign, e, field = _sum(x, y, np.int64(16))
-    if e <= 0:
-        return sign >> 16
-    return (sign | (_INF if e >= 255 else field)) >> 16
-
-
-@njit
-def _add_fp16(old: Any, new: Any) -> Any:
-    # Exponent 0 is zero.  Cancellation of large numbers and underflow give the largest magnitude,
-    # as in the silicon.
-    x, y = (old & 0x8000) << 16, (new & 0x8000) << 16
-    if old & 0x7C00:
-        x |= ((old & 0x7FFF) << 13) + (112 << 23)
-    if new & 0x7C00:
-        y |= ((new & 0x7FFF) << 13) + (112 << 23)
-    sign, e, field = _sum(x, y, np.int64(13))
-    sign >>= 16
-    if e == -1000:
-        return sign | (0x7FFF if old >> 10 & 31 >= 30 else 0)
-    if e <= 112:
-        return sign | (0x7FFF if e < 112 else 0)
-    return sign | min((field - (112 << 23)) >> 13, 0x7FFF)
 
 
 @njit
@@ -173,9 +137,31 @@ def add(fmt: Any, old: Any, new: Any) -> Any:
     if fmt == INT32:
         return _add_int32(old, new)
     if fmt == BF16:
-        return _add_bf16(old, new)
+        # A NaN in L1 acts as the largest number, a new NaN as one with exponent 255.
+        x, y = flush_32(old << 16), flush_32(new << 16)
+        if y & 0x7FFFFFFF == _INF:
+            return 0x7FC0 if x & 0x7FFFFFFF == _INF and x != y else y >> 16
+        if x & _INF == _INF:
+            return (x & _SIGN | _INF) >> 16
+        sign, e, field = _sum(x, y, np.int64(16))
+        if e <= 0:
+            return sign >> 16
+        return (sign | (_INF if e >= 255 else field)) >> 16
     if fmt == FP16:
-        return _add_fp16(old, new)
+        # Exponent 0 is zero.  Cancellation of large numbers and underflow give the largest
+        # magnitude, as in the silicon.
+        x, y = (old & 0x8000) << 16, (new & 0x8000) << 16
+        if old & 0x7C00:
+            x |= ((old & 0x7FFF) << 13) + (112 << 23)
+        if new & 0x7C00:
+            y |= ((new & 0x7FFF) << 13) + (112 << 23)
+        sign, e, field = _sum(x, y, np.int64(13))
+        sign >>= 16
+        if e == -1000:
+            return sign | (0x7FFF if old >> 10 & 31 >= 30 else 0)
+        if e <= 112:
+            return sign | (0x7FFF if e < 112 else 0)
+        return sign | min((field - (112 << 23)) >> 13, 0x7FFF)
     x, y = flush_32(old), flush_32(new)
     if x & 0x7FFFFFFF > _INF or y & 0x7FFFFFFF > _INF:
         return _NAN
@@ -215,32 +201,10 @@ def _patterns_32(old: Any, new: Any, up: Any, x: Any, y: Any, large: Any) -> Any
     return some
 
 
-@njit(forceinline=True)  # one caller
-def _patterns_16(old: Any, new: Any, x: Any, y: Any) -> None:
-    for i in range(new.size):
-        a, b = u32(old[i]), new[i]
-        e, f = u32(a & u32(0x7FFF)), u32(b & u32(0x7FFF))
-        e = u32(u32(e << u32(13)) + u32(112 << 23)) if e >= u32(0x400) else u32(0)
-        f = u32(u32(f << u32(13)) + u32(112 << 23)) if f >= u32(0x400) else u32(0)
-        x[i] = u32(u32(u32(a & u32(0x8000)) << u32(16)) | e)
-        y[i] = u32(u32(u32(b & u32(0x8000)) << u32(16)) | f)
-
-
 @njit(forceinline=True)
 def _to_even(v: Any, drop: Any) -> Any:
     odd = u32(u32(v >> u32(drop)) & u32(1))
     return u32(u32(v + u32(u32((1 << (drop - 1)) - 1) + odd)) >> u32(drop))
-
-
-@njit(forceinline=True)  # one caller
-def _settle_32(fmt: Any, total: Any, large: Any, out: Any) -> None:
-    if fmt == BF16:
-        for i in range(out.size):
-            v = u32(_flushed(total[i]))
-            out[i] = out[i] if large[i] else _to_even(v, 16)
-    else:
-        for i in range(out.size):
-            out[i] = out[i] if large[i] else _flushed(total[i])
 
 
 @njit(forceinline=True)  # one caller
@@ -264,7 +228,13 @@ def _sums(s: Any, fmt: Any, old: Any, out: Any) -> None:
     x, y, total = s.unpack_weight[:n], s.unpack_weight[n : 2 * n], s.unpack_weight[2 * n : 3 * n]
     large, some = s.unpack_tmp[:n], u32(0)
     if fmt == FP16:
-        _patterns_16(old, out, x, y)
+        for i in range(out.size):
+            a, b = u32(old[i]), out[i]
+            e, f = u32(a & u32(0x7FFF)), u32(b & u32(0x7FFF))
+            e = u32(u32(e << u32(13)) + u32(112 << 23)) if e >= u32(0x400) else u32(0)
+            f = u32(u32(f << u32(13)) + u32(112 << 23)) if f >= u32(0x400) else u32(0)
+            x[i] = u32(u32(u32(a & u32(0x8000)) << u32(16)) | e)
+            y[i] = u32(u32(u32(b & u32(0x8000)) << u32(16)) | f)
     else:
         some = _patterns_32(old, out, np.int64(16 if fmt == BF16 else 0), x, y, large)
     a, b, sums = weights(s)[:n], weights(s)[n : 2 * n], weights(s)[2 * n : 3 * n]
@@ -273,7 +243,13 @@ def _sums(s: Any, fmt: Any, old: Any, out: Any) -> None:
     if fmt == FP16:
         _settle_16(total, x, out)
     else:
-        _settle_32(fmt, total, large, out)
+        if fmt == BF16:
+            for i in range(out.size):
+                v = u32(_flushed(total[i]))
+                out[i] = out[i] if large[i] else _to_even(v, 16)
+        else:
+            for i in range(out.size):
+                out[i] = out[i] if large[i] else _flushed(total[i])
     if some:
         for i in range(n):
             if large[i]:

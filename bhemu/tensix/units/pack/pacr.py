@@ -167,15 +167,6 @@ def _bf16(cells: Any, out: Any) -> None:
 
 
 @njit
-def _fp32(upper: Any, lower: Any, out: Any) -> None:
-    for i in range(_DATUMS):
-        c = u32(upper[i])
-        high = u32(u32(c & u32(0x8000)) | u32(u32(c & u32(0xFF)) << u32(7)))
-        v = u32(high | u32(u32(c >> u32(8)) & u32(0x7F)))
-        out[i] = u32(u32(v << u32(16)) | u32(lower[i]))
-
-
-@njit
 def _fp32_to_bf16(upper: Any, lower: Any, out: Any) -> None:
     for i in range(_DATUMS):
         c = u32(upper[i])
@@ -225,7 +216,12 @@ def _pack_whole_rows(s: Any, m: Any, rows: Any, place: Any) -> None:
     if m.fmt == FP32:
         lower = store[(at + dest.LOW_HALF) * 16 : (at + dest.LOW_HALF) * 16 + _DATUMS]
         first = place.data >> 2
-        _fp32(upper, lower, l1_words(s)[first : first + _DATUMS])
+        out = l1_words(s)[first : first + _DATUMS]
+        for i in range(_DATUMS):
+            c = u32(upper[i])
+            high = u32(u32(c & u32(0x8000)) | u32(u32(c & u32(0xFF)) << u32(7)))
+            v = u32(high | u32(u32(c >> u32(8)) & u32(0x7F)))
+            out[i] = u32(u32(v << u32(16)) | u32(lower[i]))
         return
     first = place.data >> 1
     out = l1_halves(s)[first : first + _DATUMS]

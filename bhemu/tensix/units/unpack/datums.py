@@ -63,28 +63,6 @@ def _from_16(s: Any, fmt: Any, at: Any, n: Any, cells: Any) -> None:
 
 
 @njit
-def _from_8(s: Any, m: Any, at: Any, n: Any, cells: Any) -> None:
-    # Sign, magnitude moved to its place in the cell, a bias added to normal numbers, and the low
-    # mantissa bits that go with the largest magnitude of fp8.
-    b, u = m.bank, m.unpacker
-    data = s.l1[at : at + n]
-    sign, by, normal, bias, largest, fill = 0x80, 21, 0x100, 0, 0x7F, 0xFF << 13  # e5m2
-    if m.fmt == formats.INT8:
-        f0, f1 = cf.ALU_FORMAT_SPEC_REG0_SrcAUnsigned, cf.ALU_FORMAT_SPEC_REG0_SrcBUnsigned
-        if config.get(s, b, f1 if u else f0):
-            sign = 0
-        by, normal, bias, fill = 13, 1, 16 << 23, 0
-    elif section(s, b, u, cf.THCON_SEC0_REG1_Unp_LF8_4b_exp):
-        by, normal, bias, fill = 20, 8, 8 << 23, 0x7F << 13
-    for i in range(n):
-        v = np.int64(data[i])
-        magnitude = v & ~sign
-        cell = ((v & sign) << 24) | (magnitude << by)
-        cell += bias if magnitude >= normal else 0
-        cells[i] = np.uint32(cell | (fill if magnitude == largest else 0))
-
-
-@njit
 def _bfp_bytes(s: Any, bits: Any, bit: Any, n: Any, cells: Any) -> None:
     # Sign and magnitude of each datum, left-aligned in 8 bits.
     if bits == 8:
@@ -164,7 +142,24 @@ def to_cells(s: Any, m: Any, src: Any, done: Any, n: Any, cells: Any) -> Any:
     elif src.bits == 16:
         _from_16(s, m.fmt, at, n, cells)
     elif m.fmt == formats.FP8 or m.fmt == formats.INT8:
-        _from_8(s, m, at, n, cells)
+        # Sign, magnitude moved to its place in the cell, a bias added to normal numbers, and the
+        # low mantissa bits that go with the largest magnitude of fp8.
+        b, u = m.bank, m.unpacker
+        data = s.l1[at : at + n]
+        sign, by, normal, bias, largest, fill = 0x80, 21, 0x100, 0, 0x7F, 0xFF << 13  # e5m2
+        if m.fmt == formats.INT8:
+            f0, f1 = cf.ALU_FORMAT_SPEC_REG0_SrcAUnsigned, cf.ALU_FORMAT_SPEC_REG0_SrcBUnsigned
+            if config.get(s, b, f1 if u else f0):
+                sign = 0
+            by, normal, bias, fill = 13, 1, 16 << 23, 0
+        elif section(s, b, u, cf.THCON_SEC0_REG1_Unp_LF8_4b_exp):
+            by, normal, bias, fill = 20, 8, 8 << 23, 0x7F << 13
+        for i in range(n):
+            v = np.int64(data[i])
+            magnitude = v & ~sign
+            cell = ((v & sign) << 24) | (magnitude << by)
+            cell += bias if magnitude >= normal else 0
+            cells[i] = np.uint32(cell | (fill if magnitude == largest else 0))
     else:
         exponent = src.exponent + done if src.exponent >= 0 else src.exponent
         return _from_bfp(s, m, src.bits, bit, exponent, n, cells)
@@ -270,8 +265,11 @@ def dst_cell_16(m: Any, cell: Any) -> Any:
     return dest.enc_bf16(cell >> 16)
 
 
-@njit(inline="always")  # one caller
-def _write_16(s: Any, m: Any, src: Any, first: Any, count: Any) -> None:
+def _to_dst_16(s: Any, t: Any, f: Any) -> Any:
+    m = mode_of_word(s, t, f)
+    first = addresses.first_cell(s, t, m) - FIRST_CELL
+    count = s.adc[m.counters, m.unpacker, 1, X] - s.adc[m.counters, m.unpacker, 0, X] + 1
+    src = addresses.source(s, t, m)
     store = flat(s.dst)
     if s.doubt[0]:
         _hold_doubt(s, first, count, 0)
@@ -293,13 +291,6 @@ def _write_16(s: Any, m: Any, src: Any, first: Any, count: Any) -> None:
         dest.mark16(s, row, 1)
     if s.doubt[0]:
         _settle_doubt(s, first, count, 0)
-
-
-def _to_dst_16(s: Any, t: Any, f: Any) -> Any:
-    m = mode_of_word(s, t, f)
-    first = addresses.first_cell(s, t, m) - FIRST_CELL
-    count = s.adc[m.counters, m.unpacker, 1, X] - s.adc[m.counters, m.unpacker, 0, X] + 1
-    _write_16(s, m, addresses.source(s, t, m), first, count)
     return DONE
 
 

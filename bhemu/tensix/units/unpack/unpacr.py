@@ -319,13 +319,6 @@ def _refused(s: Any, t: Any, m: Any, set_dat_valid: Any) -> Any:
 
 
 @njit
-def _by_datum(s: Any, m: Any, f: Any) -> Any:
-    # Modes whose code is in unpacr.py: row search, upsampling, compressed tiles.
-    upsampled = section(s, m.bank, m.unpacker, cf.THCON_SEC0_REG2_Upsample_rate)
-    return f.row_search or upsampled or uncompressed(s, m) == 0
-
-
-@njit
 def _count(s: Any, t: Any, m: Any, f: Any) -> None:
     addresses.count_on(s, t, m.unpacker, f.addr_mode)
     if m.counters != t:
@@ -369,7 +362,9 @@ def _unpack(s: Any, t: Any, m: Any, f: Any) -> Any:
     status = _refused(s, t, m, f.set_dat_valid)
     if status:
         return status
-    if _by_datum(s, m, f):
+    # Modes whose code is in unpacr.py: row search, upsampling, compressed tiles.
+    upsampled = section(s, m.bank, m.unpacker, cf.THCON_SEC0_REG2_Upsample_rate)
+    if f.row_search or upsampled or uncompressed(s, m) == 0:
         status = datum_by_datum(s, t, f.word)
         return _after(s, t, m, f) if status == DONE else status
     target = addresses.first_cell(s, t, m)

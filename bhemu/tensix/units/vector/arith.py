@@ -206,18 +206,6 @@ _NO_ADDEND = error("VECTOR-MUL24-ADDEND", NCB, "SFPMUL24 names LReg[{reg}] as lr
 
 
 @njit(inline="always")
-def _product23(a: Any, b: Any, high: Any) -> Any:
-    """Low 23 bits of the product of two 23-bit integers, or (high = 1) the 23 bits above them."""
-    ah, al = _U(_U(a & _LOW23) >> _U(12)), _U(a & _LOW12)
-    bh, bl = _U(_U(b & _LOW23) >> _U(12)), _U(b & _LOW12)
-    low = _U(al * bl)
-    middle = _U(_U(ah * bl) + _U(al * bh) + _U(low >> _U(12)))
-    above = _U(_U(_U(ah * bh) << _ONE) + _U(middle >> _U(11)))
-    below = _U(_U(_U(middle & _U(0x7FF)) << _U(12)) | _U(low & _LOW12))
-    return above if high != _ZERO else below
-
-
-@njit(inline="always")
 def _shift_add(product: Any, z: Any) -> Any:
     """The product after the addition of `z` on the floating-point data path (Mul24ShiftAdd)."""
     exponent = _U(_U(z >> _U(23)) & _U(0xFF))
@@ -265,7 +253,15 @@ class SFPMUL24(ThreeSources, opcode=0x98, facts=sfpu.FACTORS):
         y, out = s.lreg[f.lreg_src_b & 15], s.lane_tmp[lanes.VALUE]
         high = _ONE if mod & _UPPER else _ZERO
         for lane in range(lanes.LANES):
-            out[lane] = _product23(x[lane], y[lane], high)
+            a = x[lane]
+            b = y[lane]
+            ah, al = _U(_U(a & _LOW23) >> _U(12)), _U(a & _LOW12)
+            bh, bl = _U(_U(b & _LOW23) >> _U(12)), _U(b & _LOW12)
+            low = _U(al * bl)
+            middle = _U(_U(ah * bl) + _U(al * bh) + _U(low >> _U(12)))
+            above = _U(_U(_U(ah * bh) << _ONE) + _U(middle >> _U(11)))
+            below = _U(_U(_U(middle & _U(0x7FF)) << _U(12)) | _U(low & _LOW12))
+            out[lane] = above if high != _ZERO else below
         if f.lreg_src_c != LREG_ZERO:
             z = s.lreg[f.lreg_src_c & 15]
             for lane in range(lanes.LANES):

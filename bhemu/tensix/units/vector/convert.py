@@ -326,16 +326,6 @@ def _descaled(x: Any, threshold: Any, by: Any, keep: Any, limit: Any) -> Any:
 
 
 @njit
-def _threshold(s: Any, rnd_mode: Any) -> None:
-    """Scratch `_RANDOM` = the 23-bit threshold of each lane; the enabled lanes step always."""
-    _advance(s)
-    out = s.lane_tmp[_RANDOM]
-    fixed = _U(0x400000 if rnd_mode == 0 else 0x7FFFFF)
-    for lane in range(lanes.LANES):
-        out[lane] = _U(out[lane] & FRACTION) if rnd_mode == 1 else fixed
-
-
-@njit
 def _round_integer(s: Any, mode: Any, c: Any, b: Any, imm: Any) -> None:
     """Scratch value = LReg[c] as a bounded integer; modes 4 and 5 take an integer, scaled down.
 
@@ -410,7 +400,11 @@ class SFP_STOCH_RND(SourceC, opcode=0x8E, facts=Sfpu(ROUND, Form.THREE, notices=
             return refuse(s, _ROUND_SCALE, immediate=f.imm8_math, mode=f.instr_mod1)
         if f.rnd_mode > 2:
             return refuse(s, _ROUND_MODE, rnd_mode=f.rnd_mode)
-        _threshold(s, f.rnd_mode)
+        _advance(s)
+        out = s.lane_tmp[_RANDOM]
+        fixed = _U(0x400000 if f.rnd_mode == 0 else 0x7FFFFF)
+        for lane in range(lanes.LANES):
+            out[lane] = _U(out[lane] & FRACTION) if f.rnd_mode == 1 else fixed
         if mode < 2:
             bits = 16 if mode == 1 else 13
             x, out, limit = s.lreg[f.lreg_src_c & 15], s.lane_tmp[lanes.VALUE], s.lane_tmp[_RANDOM]

@@ -102,33 +102,17 @@ def _gather(s: Any, first: Any, shift: Any) -> None:
 
 
 @njit
-def _gather_wide(s: Any, first: Any, shift: Any) -> None:
-    """As `_gather` for 32-bit cells whose high halves are in the four rows."""
-    out, pairs = s.lane_tmp[lanes.VALUE], lanes.column_pairs(s.dst)
-    high, low = pairs[(first >> 2) & 255], pairs[((first + dest.LOW_HALF) >> 2) & 255]
-    valid = _valid_rows(s, first)
-    for lane in range(lanes.LANES):
-        upper = _U(_U(high[lane] >> _U(shift & _U(16))) << _U(16))
-        cell = _U(upper | _U(_U(low[lane] >> _U(shift & _U(16))) & _HALF))
-        out[lane] = cell if _U(_U(valid >> _U(lane >> 3)) & _ONE) != _ZERO else _ZERO
-
-
-@njit(inline="always")
-def _widen_fp16(cell: Any) -> Any:
-    sign = _U(_U(cell >> _U(15)) << _U(31))
-    exponent = _U(cell & _U(31))
-    exponent = _U(exponent + _U(112)) if exponent != _ZERO else _ZERO
-    fraction = _U(_U(cell >> _U(5)) & _U(0x3FF))
-    return _U(sign | _U(exponent << _U(23)) | _U(fraction << _U(13)))
-
-
-@njit
 def _decode(s: Any, mode: Any, reg: Any) -> None:
     """Scratch row from cells to the values that the lanes receive."""
     row, old = s.lane_tmp[lanes.VALUE], s.lreg[reg & 15]
     if mode == _FP16:
         for lane in range(lanes.LANES):
-            row[lane] = _widen_fp16(row[lane])
+            cell = row[lane]
+            sign = _U(_U(cell >> _U(15)) << _U(31))
+            exponent = _U(cell & _U(31))
+            exponent = _U(exponent + _U(112)) if exponent != _ZERO else _ZERO
+            fraction = _U(_U(cell >> _U(5)) & _U(0x3FF))
+            row[lane] = _U(sign | _U(exponent << _U(23)) | _U(fraction << _U(13)))
     elif mode == _BF16:
         for lane in range(lanes.LANES):
             row[lane] = _U(_U(dest.dec_bf16(row[lane])) << _U(16))
@@ -142,22 +126,16 @@ def _decode(s: Any, mode: Any, reg: Any) -> None:
         for lane in range(lanes.LANES):
             row[lane] = _U(dest.dec_32(row[lane]))
     elif mode != _UINT16 and mode != _LO16:
-        _decode_rare(s, mode)
-
-
-@njit
-def _decode_rare(s: Any, mode: Any) -> None:
-    """As `_decode`: sign-magnitude integers, the upper half alone, zeros (ISA text only)."""
-    row = s.lane_tmp[lanes.VALUE]
-    left = _U(16 if mode == _HI16 else 0)
-    right, keep = _U(0 if mode == _INT16 or mode == _HI16 else 5), _U(0x7FFF)
-    if mode == _INT8 or mode == _INT8_COMP:
-        keep = _U(0xFF if mode == _INT8 else 0x3FF)
-    keep = _HALF if mode == _HI16 else (_ZERO if mode == _ZEROS else keep)
-    sign = _ZERO if mode == _HI16 or mode == _ZEROS else _U(0x8000)
-    for lane in range(lanes.LANES):
-        magnitude = _U(_U(row[lane] >> right) & keep)
-        row[lane] = _U(_U(magnitude << left) | _U(_U(row[lane] & sign) << _U(16)))
+        # Sign-magnitude integers, the upper half alone, zeros (ISA text only)
+        left = _U(16 if mode == _HI16 else 0)
+        right, keep = _U(0 if mode == _INT16 or mode == _HI16 else 5), _U(0x7FFF)
+        if mode == _INT8 or mode == _INT8_COMP:
+            keep = _U(0xFF if mode == _INT8 else 0x3FF)
+        keep = _HALF if mode == _HI16 else (_ZERO if mode == _ZEROS else keep)
+        sign = _ZERO if mode == _HI16 or mode == _ZEROS else _U(0x8000)
+        for lane in range(lanes.LANES):
+            magnitude = _U(_U(row[lane] >> right) & keep)
+            row[lane] = _U(_U(magnitude << left) | _U(_U(row[lane] & sign) << _U(16)))
 
 
 @njit
@@ -208,16 +186,6 @@ def _to_columns(marks: Any, odd: Any) -> Any:
 
 
 @njit
-def _marks_of_rows(s: Any, first: Any, odd: Any, wide: Any) -> Any:
-    """Marks that the lanes take from four storage rows; `wide`: of 32-bit datums."""
-    marks = np.int64(0)
-    for j in range(4):
-        mask = unspecified.of_datums(s, first + j, wide)
-        marks |= _to_lanes(mask, odd) << (8 * j) if mask else np.int64(0)
-    return marks
-
-
-@njit
 def _validity_open(s: Any, at: Any, below: Any, lanes: Any) -> Any:
     """True when a store decides by open `lanes` whether row `at` is valid, and written `below`."""
     settled = s.dst_valid[at] & _VALID == 1
@@ -253,7 +221,12 @@ def doubtful(s: Any, t: Any, mode: Any, row: Any, reg: Any) -> Any:
     if mode == _ZEROS:
         return np.int64(0)
     wide = (_WIDE_LOAD >> mode) & 1
-    marks = _marks_of_rows(s, _first_row(s, t, mode, row, wide), row & 2, wide)
+    first = _first_row(s, t, mode, row, wide)
+    odd = row & 2
+    marks = np.int64(0)
+    for j in range(4):
+        mask = unspecified.of_datums(s, first + j, wide)
+        marks |= _to_lanes(mask, odd) << (8 * j) if mask else np.int64(0)
     half = mode == _LO16_ONLY or mode == _HI16_ONLY
     return marks | unspecified.of(s, reg & 15) if half else marks
 
@@ -290,7 +263,13 @@ def load_rows(s: Any, t: Any, mode: Any, row: Any, reg: Any) -> None:
     first = _first_row(s, t, mode, row, wide)
     shift = _U((row & 2) << 3)
     if wide:
-        _gather_wide(s, first, shift)
+        out, pairs = s.lane_tmp[lanes.VALUE], lanes.column_pairs(s.dst)
+        high, low = pairs[(first >> 2) & 255], pairs[((first + dest.LOW_HALF) >> 2) & 255]
+        valid = _valid_rows(s, first)
+        for lane in range(lanes.LANES):
+            upper = _U(_U(high[lane] >> _U(shift & _U(16))) << _U(16))
+            cell = _U(upper | _U(_U(low[lane] >> _U(shift & _U(16))) & _HALF))
+            out[lane] = cell if _U(_U(valid >> _U(lane >> 3)) & _ONE) != _ZERO else _ZERO
     else:
         _gather(s, first, shift)
     _decode(s, mode, reg)
@@ -339,20 +318,14 @@ def _encode(s: Any, mode: Any, value: Any) -> None:
         for lane in range(lanes.LANES):
             out[lane] = value[lane]
         if mode != _UINT16 and mode != _HI16 and mode != _LO16_ONLY:
-            _encode_rare(s, mode)
-
-
-@njit
-def _encode_rare(s: Any, mode: Any) -> None:
-    """As `_encode`: integers of 11 and 16 bits in sign-magnitude, zeros (ISA text only)."""
-    out = s.lane_tmp[lanes.VALUE]
-    narrow = mode != _INT16
-    left, keep = _U(5 if narrow else 0), _U(0x3FF if narrow else 0x7FFF)
-    fixed = _U(16 if narrow else 0)  # exponent field of "integer 8"
-    for lane in range(lanes.LANES):
-        sign = _U(_U(out[lane] >> _U(31)) << _U(15))
-        cell = _U(_U(sign | fixed) | _U(_U(out[lane] & keep) << left))
-        out[lane] = _ZERO if mode == _ZEROS else cell
+            # Integers of 11 and 16 bits in sign-magnitude, zeros (ISA text only)
+            narrow = mode != _INT16
+            left, keep = _U(5 if narrow else 0), _U(0x3FF if narrow else 0x7FFF)
+            fixed = _U(16 if narrow else 0)  # exponent field of "integer 8"
+            for lane in range(lanes.LANES):
+                sign = _U(_U(out[lane] >> _U(31)) << _U(15))
+                cell = _U(_U(sign | fixed) | _U(_U(out[lane] & keep) << left))
+                out[lane] = _ZERO if mode == _ZEROS else cell
 
 
 @njit
@@ -367,22 +340,6 @@ def _scatter(s: Any, first: Any, column: Any, half: Any) -> None:
         cell = _U(_U(_U(new[lane] >> _U(half & _U(16))) & _HALF) << _U(column & _U(16)))
         old = pairs[lane]
         pairs[lane] = _U(_U(old & keep) | cell) if _U(flags[lane] | on) != _ZERO else old
-
-
-@njit
-def _mark(s: Any, first: Any, below: Any) -> None:
-    """A row becomes valid as soon as one of its lanes is stored, whatever the others hold.
-
-    For readers of the written rows the row `below` rows further on becomes valid too.
-    """
-    for j in range(4):
-        if s.dst_valid[first + j] != 1 or s.dst_valid[first + below + j] == dest.UNWRITTEN:
-            stored = lanes.unmasked(s)
-            for k in range(8):
-                stored |= s.cc[8 * j + k]
-            if stored != _ZERO:
-                s.dst_valid[first + j] = 1
-                dest.written(s, first + below + j)
 
 
 @njit
@@ -414,7 +371,17 @@ def store_rows(s: Any, t: Any, mode: Any, row: Any, reg: Any) -> Any:
                 if not dest.keeps_low(s, first + j):
                     s.dst_valid[first + dest.LOW_HALF + j] = dest.UNWRITTEN
             dest.note_kept(s)
-    _mark(s, first, dest.LOW_HALF * wide)
+    # A row becomes valid as soon as one of its lanes is stored, whatever the others hold; for
+    # readers of the written rows the row `below` rows further on too.
+    below = dest.LOW_HALF * wide
+    for j in range(4):
+        if s.dst_valid[first + j] != 1 or s.dst_valid[first + below + j] == dest.UNWRITTEN:
+            stored = lanes.unmasked(s)
+            for k in range(8):
+                stored |= s.cc[8 * j + k]
+            if stored != _ZERO:
+                s.dst_valid[first + j] = 1
+                dest.written(s, first + below + j)
     if s.doubt[0]:
         # After that: what `_hold_stored` left is the doubt of the rows.
         for i in range(8):

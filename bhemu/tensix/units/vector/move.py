@@ -168,12 +168,6 @@ def _exchange(s: Any, d: Any, c: Any, writable: Any) -> None:
 
 
 @njit
-def _other_is_open(s: Any, d: Any) -> Any:
-    """True when a scheduled SFPSWAP might write LReg[d], or one that follows from it, beside VC."""
-    return d < lanes.WRITABLE or s.lane_config[0] & _U(lanes.ENABLE_DEST_INDEX) != _ZERO
-
-
-@njit
 def _beyond_contract(s: Any, mod: Any) -> Any:
     """Status of a mode above 9: conversions to uint16 of production kernels name mode 15."""
     if mod == _PRODUCTION_MODE:
@@ -208,7 +202,9 @@ class SFPSWAP(SourceC, opcode=0x92, facts=Sfpu(notices="VD VC"), macro=NO_IMMEDI
         loaded = lanes.target(s, f.lreg_dest)
         if loaded >= lanes.TEMPLATES:
             return lanes.claim(s, t, f.lreg_dest)
-        if loaded != f.lreg_dest and _other_is_open(s, f.lreg_dest):
+        if loaded != f.lreg_dest and (
+            f.lreg_dest < lanes.WRITABLE or s.lane_config[0] & _U(lanes.ENABLE_DEST_INDEX) != _ZERO
+        ):
             return refuse(s, _SWAP_OTHER, reg=f.lreg_dest)
         if instr_mod1 > 9:
             status = _beyond_contract(s, instr_mod1)
