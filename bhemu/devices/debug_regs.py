@@ -6,47 +6,14 @@ import numpy as np
 
 from bhemu import memmap as mm
 from bhemu.devices import debug_port, registers, rules
-from bhemu.devices.bus.window import (
-    ANY,
-    BY_BYTES,
-    KEPT,
-    WORD,
-    Effect,
-    Register,
-    Window,
-    inert,
-    not_modelled,
-)
+from bhemu.devices.bus import window
 from bhemu.devices.rules import access_error
 from bhemu.jit.subset import njit
-from bhemu.memmap import (
-    LOCAL_SIZES,
-    LOCAL_SLOW_BASE,
-    LOCAL_SLOW_END,
-    OVERLAY_BASE,
-    OVERLAY_END,
-    PC_SNAPSHOT_BASE,
-    PC_SNAPSHOT_END,
-    PIC_BASE,
-    PIC_END,
-    STREAM_SIZE,
-)
-from bhemu.tensix import mmio
+from bhemu.tensix import mmio, state
 from bhemu.tensix.dest import HALVES
 from bhemu.tensix.frontend import put, queued
 from bhemu.tensix.in_flight import MATRIX, VECTOR
 from bhemu.tensix.rules import DONE, NCB, UB, UNIMPLEMENTED, error, follows_llk, note_rule, refuse
-from bhemu.tensix.state import (
-    CFG0_RESET,
-    FIFO_DEPTH,
-    LOCAL_SIZE,
-    MODELLED,
-    PERF_EVENTS,
-    RESET,
-    RUNNING,
-    THREADS,
-    State,
-)
 
 # The performance counters, 0xFFB12000: in modelled time they count what the model counts.
 #
@@ -97,18 +64,18 @@ def _store_control(s: Any, offset: Any, value: Any) -> Any:
     for bank in range(len(_FIRST)):
         named = offset == _FIRST[bank] + 8 or (offset == _ALL and (bank == _FPU or bank == _THREAD))
         mode = np.int64(s.debug[(_FIRST[bank] + 4) >> 2]) & _MODE
-        if named and value & START and (s.timed[0] != MODELLED or mode != 0):
+        if named and value & START and (s.timed[0] != state.MODELLED or mode != 0):
             return COUNTING
     s.debug[offset >> 2] = np.uint32(value)
     for bank in range(len(_FIRST)):
         if offset == _FIRST[bank] + 8 or (offset == _ALL and (bank == _FPU or bank == _THREAD)):
             if rising & STOP and s.perf_on[bank]:
                 s.perf_on[bank] = 0
-                for i in range(PERF_EVENTS):
+                for i in range(state.PERF_EVENTS):
                     s.perf_taken[bank, i] = _event(s, np.int64(i)) - s.perf_since[bank, i]
             if rising & START:
                 s.perf_on[bank] = 1
-                for i in range(PERF_EVENTS):
+                for i in range(state.PERF_EVENTS):
                     s.perf_since[bank, i] = _event(s, np.int64(i))
     return DONE
 
@@ -130,7 +97,7 @@ def _load_value(s: Any, offset: Any) -> Any:
     bank, event = np.int64(_OF_OUTPUT[(offset - _OUT) >> 3]), np.int64(_CYCLES)
     if offset & 4:
         event = _selected(s, bank)
-    if s.timed[0] != MODELLED or event < 0:
+    if s.timed[0] != state.MODELLED or event < 0:
         return VALUE
     count = s.perf_taken[bank, event]
     if s.perf_on[bank]:
@@ -139,26 +106,28 @@ def _load_value(s: Any, offset: Any) -> Any:
     return DONE
 
 
-def _bank(name: str) -> tuple[Register, ...]:
+def _bank(name: str) -> tuple[window.Register, ...]:
     """Reference period, mode and control of a bank, and its outputs."""
     first = _FIRST[_BANKS.index(name)]
-    ways = (KEPT, KEPT, _store_control)
+    ways = (window.KEPT, window.KEPT, _store_control)
     out, shown = _OUT + 8 * _OUTPUTS.index(name), name.replace("L1_", "DBG_L1")
-    clock = Effect.CLOCK
+    clock = window.Effect.CLOCK
     return (
         *(
-            Register(f"{_PREFIX}PERF_CNT_{name}{i}", first + 4 * i, KEPT, way)
+            window.Register(f"{_PREFIX}PERF_CNT_{name}{i}", first + 4 * i, window.KEPT, way)
             for i, way in enumerate(ways)
         ),
-        Register(f"{_PREFIX}PERF_CNT_OUT_L_{shown}", out, _load_value, None, effect=clock),
-        Register(f"{_PREFIX}PERF_CNT_OUT_H_{shown}", out + 4, _load_value, None, effect=clock),
+        window.Register(f"{_PREFIX}PERF_CNT_OUT_L_{shown}", out, _load_value, None, effect=clock),
+        window.Register(
+            f"{_PREFIX}PERF_CNT_OUT_H_{shown}", out + 4, _load_value, None, effect=clock
+        ),
     )
 
 
 REGISTERS = (
     *(register for name in _BANKS for register in _bank(name)),
-    Register(_PREFIX + "PERF_CNT_ALL", _ALL, KEPT, _store_control),
-    Register(_PREFIX + "PERF_CNT_MUX_CTRL", mm.RISCV_DEBUG_REG_PERF_CNT_MUX_CTRL),
+    window.Register(_PREFIX + "PERF_CNT_ALL", _ALL, window.KEPT, _store_control),
+    window.Register(_PREFIX + "PERF_CNT_MUX_CTRL", mm.RISCV_DEBUG_REG_PERF_CNT_MUX_CTRL),
 )
 
 
@@ -186,8 +155,8 @@ def controlled(s: Any, t: Any) -> Any:
 def load_status(s: Any) -> Any:
     """INSTRN_BUF_STATUS: bit t = not full, bit 4 + t = empty."""
     status = np.int64(0)
-    for t in range(THREADS):
-        if queued(s, t) < FIFO_DEPTH:
+    for t in range(state.THREADS):
+        if queued(s, t) < state.FIFO_DEPTH:
             status |= 1 << t
         if queued(s, t) == 0 and s.mop_on[t] == 0:
             status |= 16 << t
@@ -199,10 +168,10 @@ def load_status(s: Any) -> Any:
 def store_control(s: Any, value: Any) -> Any:
     """INSTRN_BUF_CTRL0: a push bit that rises puts CTRL1 on the FIFO of a controlled thread."""
     rising = value & ~np.int64(s.debug[_CTRL0 >> 2]) & (value << _PUSH)
-    for t in range(THREADS):
-        if (rising >> (_PUSH + t)) & 1 and queued(s, t) >= FIFO_DEPTH:
+    for t in range(state.THREADS):
+        if (rising >> (_PUSH + t)) & 1 and queued(s, t) >= state.FIFO_DEPTH:
             return FULL
-    for t in range(THREADS):
+    for t in range(state.THREADS):
         if (rising >> (_PUSH + t)) & 1:
             put(s, t, np.int64(_AFTER_MOP), s.debug[_CTRL1 >> 2], np.uint32(0))
     s.debug[_CTRL0 >> 2] = np.uint32(value & _KEPT)
@@ -300,10 +269,10 @@ _reset_pc = njit(reset_pc)
 @njit
 def release(s: Any, c: Any, pc: Any) -> None:
     """Core `c` starts at `pc`."""
-    s.core_state[c] = RUNNING
+    s.core_state[c] = state.RUNNING
     s.core_wait[c] = 0
     s.pc[c] = np.uint32(pc)
-    s.cfg0[c] = CFG0_RESET
+    s.cfg0[c] = state.CFG0_RESET
     s.fresh[c] = s.flush[c] = 1
     if 1 <= c <= 3:
         s.pcbuf_read[c - 1] = s.pcbuf_write[c - 1]
@@ -327,11 +296,11 @@ def _store_soft_reset(s: Any, value: Any) -> Any:
         if (value ^ before) & bit:
             if value & bit:
                 # Words that the core pushed and that no thread took are dropped.
-                s.core_state[c] = RESET
+                s.core_state[c] = state.RESET
                 s.attention[0] |= 1
                 debug_port.clear(s, c)
                 if (np.int64(s.debug[_DISABLE_RESET]) >> _KEEP_LOCAL[c]) & 1 == 0:
-                    for i in range(LOCAL_SIZE):
+                    for i in range(state.LOCAL_SIZE):
                         s.local[c, i] = np.uint8(0)
                 if 1 <= c <= 3:
                     s.fifo_read[c - 1] = s.fifo_write[c - 1]
@@ -343,7 +312,7 @@ def _store_soft_reset(s: Any, value: Any) -> Any:
     return DONE
 
 
-def _power_up(s: State, xy: tuple[int, int]) -> None:
+def _power_up(s: state.State, xy: tuple[int, int]) -> None:
     """All cores are in reset."""
     s.debug[_SOFT_RESET] = mm.SOFT_RESET_ALL
 
@@ -351,12 +320,12 @@ def _power_up(s: State, xy: tuple[int, int]) -> None:
 _GATING = "clock gating has no functional effect"
 
 
-def _register(name: str, *ways: Any, effect: Effect = Effect.NONE) -> Register:
+def _register(name: str, *ways: Any, effect: window.Effect = window.Effect.NONE) -> window.Register:
     """A register that memmap names."""
-    return Register(_PREFIX + name, getattr(mm, _PREFIX + name), *ways, effect=effect)
+    return window.Register(_PREFIX + name, getattr(mm, _PREFIX + name), *ways, effect=effect)
 
 
-WINDOW = Window(
+WINDOW = window.Window(
     *("tile control / debug / status", mm.DEBUG_BASE, mm.PIC_BASE),
     storage="debug",
     registers=(
@@ -365,27 +334,27 @@ WINDOW = Window(
         _register("CFGREG_RD_CNTL"),
         _register("DBG_ARRAY_RD_EN", None),
         _register("DBG_ARRAY_RD_CMD", None),
-        _register("DBG_FEATURE_DISABLE", KEPT, _store_feature_disable),
+        _register("DBG_FEATURE_DISABLE", window.KEPT, _store_feature_disable),
         _register("DBG_ARRAY_RD_DATA", _load_array, None),
-        inert(_PREFIX + "CG_CTRL_HYST0", 0x070, _GATING),
-        inert(_PREFIX + "CG_CTRL_HYST1", 0x074, _GATING),
+        window.inert(_PREFIX + "CG_CTRL_HYST0", 0x070, _GATING),
+        window.inert(_PREFIX + "CG_CTRL_HYST1", 0x074, _GATING),
         _register("CFGREG_RDDATA", _load_config, None),
-        inert(_PREFIX + "CG_CTRL_HYST2", 0x07C, _GATING),
+        window.inert(_PREFIX + "CG_CTRL_HYST2", 0x07C, _GATING),
         *debug_port.REGISTERS,
         _register("TRISC_PC_BUF_OVERRIDE"),
-        _register("INSTRN_BUF_CTRL0", KEPT, store_control),
+        _register("INSTRN_BUF_CTRL0", window.KEPT, store_control),
         _register("INSTRN_BUF_CTRL1"),
         _register("INSTRN_BUF_STATUS", load_status, None),
-        not_modelled("masks of stochastic rounding", 0x0AC, 0x0B4),
-        not_modelled("FPU_STICKY_BITS", 0x0B4, 0x0B8),
-        _register("SOFT_RESET_0", KEPT, _store_soft_reset),
-        not_modelled("ECC control and status", 0x1D0, 0x1D8),
-        not_modelled("watchdog", 0x1E0, 0x1EC),
-        _register("WALL_CLOCK_0", _load_clock, _load_clock, effect=Effect.CLOCK),
-        _register("WALL_CLOCK_1_LIVE", _load_clock_high, None, effect=Effect.CLOCK),
-        _register("WALL_CLOCK_1", KEPT, None, effect=Effect.CLOCK),
-        not_modelled("timestamp dump", 0x1FC, 0x218),
-        not_modelled("L1 readback offset and LFSR mask", 0x21C, 0x224),
+        window.not_modelled("masks of stochastic rounding", 0x0AC, 0x0B4),
+        window.not_modelled("FPU_STICKY_BITS", 0x0B4, 0x0B8),
+        _register("SOFT_RESET_0", window.KEPT, _store_soft_reset),
+        window.not_modelled("ECC control and status", 0x1D0, 0x1D8),
+        window.not_modelled("watchdog", 0x1E0, 0x1EC),
+        _register("WALL_CLOCK_0", _load_clock, _load_clock, effect=window.Effect.CLOCK),
+        _register("WALL_CLOCK_1_LIVE", _load_clock_high, None, effect=window.Effect.CLOCK),
+        _register("WALL_CLOCK_1", window.KEPT, None, effect=window.Effect.CLOCK),
+        window.not_modelled("timestamp dump", 0x1FC, 0x218),
+        window.not_modelled("L1 readback offset and LFSR mask", 0x21C, 0x224),
         _register("DISABLE_RESET"),
         _register("TRISC0_RESET_PC"),
         _register("TRISC1_RESET_PC"),
@@ -393,9 +362,9 @@ WINDOW = Window(
         _register("TRISC_RESET_PC_OVERRIDE"),
         _register("NCRISC_RESET_PC"),
         _register("NCRISC_RESET_PC_OVERRIDE"),
-        inert(_PREFIX + "DEST_CG_CTRL", 0x240, _GATING),
-        inert(_PREFIX + "CG_CTRL_EN", 0x244, _GATING),
-        inert(_PREFIX + "CG_KICK", 0x248, _GATING),
+        window.inert(_PREFIX + "DEST_CG_CTRL", 0x240, _GATING),
+        window.inert(_PREFIX + "CG_CTRL_EN", 0x244, _GATING),
+        window.inert(_PREFIX + "CG_KICK", 0x248, _GATING),
     ),
     power_up=_power_up,
 )
@@ -413,16 +382,16 @@ def load_pc_snapshot(s: Any, offset: Any) -> Any:
     return DONE
 
 
-PC_SNAPSHOT_WINDOW = Window(
-    *("PC snapshot", PC_SNAPSHOT_BASE, PC_SNAPSHOT_END, load_pc_snapshot),
-    load_effect=Effect.VARIES,
+PC_SNAPSHOT_WINDOW = window.Window(
+    *("PC snapshot", mm.PC_SNAPSHOT_BASE, mm.PC_SNAPSHOT_END, load_pc_snapshot),
+    load_effect=window.Effect.VARIES,
 )
 
 
 # The slow path to the cores' local memories, 0xFFB14000: every core and the host sees all five.
 
 
-_SIZES = tuple(LOCAL_SIZES[core] for core in ORDER)
+_SIZES = tuple(mm.LOCAL_SIZES[core] for core in ORDER)
 
 
 @njit
@@ -453,10 +422,10 @@ def local_store(s: Any, offset: Any, size: Any, value: Any) -> Any:
     return DONE
 
 
-LOCAL_WINDOW = Window(
-    *("local data RAM, slow path", LOCAL_SLOW_BASE, LOCAL_SLOW_END, local_load, local_store),
-    stores=ANY | BY_BYTES,
-    load_effect=Effect.CHANGES,  # a core may be storing there
+LOCAL_WINDOW = window.Window(
+    *("local data RAM, slow path", mm.LOCAL_SLOW_BASE, mm.LOCAL_SLOW_END, local_load, local_store),
+    stores=window.ANY | window.BY_BYTES,
+    load_effect=window.Effect.CHANGES,  # a core may be storing there
 )
 
 
@@ -488,20 +457,25 @@ def inert_store(s: Any, i: Any, value: Any) -> Any:
 @njit
 def overlay_load(s: Any, offset: Any) -> Any:
     """Load a register of a stream."""
-    return mmio.stream_read(s, offset // STREAM_SIZE, offset % STREAM_SIZE >> 2)
+    return mmio.stream_read(s, offset // mm.STREAM_SIZE, offset % mm.STREAM_SIZE >> 2)
 
 
 @njit
 def overlay_store(s: Any, offset: Any, value: Any) -> Any:
     """Store a register of a stream."""
-    return mmio.stream_write(s, offset // STREAM_SIZE, offset % STREAM_SIZE >> 2, value)
+    return mmio.stream_write(s, offset // mm.STREAM_SIZE, offset % mm.STREAM_SIZE >> 2, value)
 
 
-OVERLAY_WINDOW = Window(
-    "overlay streams", OVERLAY_BASE, OVERLAY_END, overlay_load, overlay_store, loads=WORD
+OVERLAY_WINDOW = window.Window(
+    "overlay streams",
+    mm.OVERLAY_BASE,
+    mm.OVERLAY_END,
+    overlay_load,
+    overlay_store,
+    loads=window.WORD,
 )
 
 
 # The interrupt controller, 0xFFB13000: refused by name.
 
-PIC_WINDOW = Window("PIC", PIC_BASE, PIC_END)
+PIC_WINDOW = window.Window("PIC", mm.PIC_BASE, mm.PIC_END)

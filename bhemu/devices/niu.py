@@ -11,16 +11,8 @@ from bhemu.devices import niu_request as request
 from bhemu.devices.bus.window import WORD, Window
 from bhemu.jit.intrinsics import move
 from bhemu.jit.subset import njit
+from bhemu.tensix import state
 from bhemu.tensix.rules import DONE, LOOK, note_rule, refuse
-from bhemu.tensix.state import (
-    CORES,
-    DRAWN,
-    NOC_DATA,
-    NOC_REQUESTS,
-    OFFSET,
-    STORE_QUEUE,
-    State,
-)
 
 # The store to NOC_CMD_CTRL: a request is checked whole, takes its data and goes under way.
 #
@@ -34,7 +26,7 @@ READS_STARTED, ATOMICS_STARTED, OUTSTANDING, OUTGOING = 14, 15, 16, 32
 SENT_ATOMIC_ANSWERS, SENT_ACKS, SENT_READ_ANSWERS, SENT_READ_WORDS = range(48, 52)
 REQUESTS, READS, ATOMICS, RECEIVED_WORDS, WRITES, WRITES_BEGUN = 52, 53, 54, 56, 58, 60
 _FLIT = 64
-_DATA = OFFSET["noc_data"]
+_DATA = state.OFFSET["noc_data"]
 TO_LEAVE = 1  # `noc_source` of a write whose bytes are still to be taken, with no time for it yet
 
 
@@ -103,9 +95,9 @@ def _note(s: Any, row: Any) -> None:
 def _before_late_stores(s: Any, c: Any, at: Any, n: Any, first: Any) -> None:
     """Bytes of a request that late stores of its core have still to change go as they were."""
     before = np.int64(1) << 62
-    for _ in range(STORE_QUEUE):  # the last one first: what the first of them found counts
+    for _ in range(state.STORE_QUEUE):  # the last one first: what the first of them found counts
         i = np.int64(-1)
-        for k in range(STORE_QUEUE):
+        for k in range(state.STORE_QUEUE):
             if s.store_size[c, k] < before and (i < 0 or s.store_size[c, k] > s.store_size[c, i]):
                 i = np.int64(k)
         if i < 0 or s.store_due[c, i] <= s.clock[0]:
@@ -139,7 +131,7 @@ def take_source(s: Any, i: Any) -> None:
         at &= ~15
     base = np.int64(s.host[0])
     move(base + _DATA + row[request.DATA], base + at, n)
-    if s.timed[0] == DRAWN and row[request.CORE] < CORES:
+    if s.timed[0] == state.DRAWN and row[request.CORE] < state.CORES:
         _before_late_stores(s, row[request.CORE], at, n, row[request.DATA])
     posted = np.int64(0 if request.is_answered(control) else 1)
     add(s, row[request.NOC], WRITES_SENT + posted, np.int64(1))
@@ -194,7 +186,7 @@ def issue(s: Any, c: Any, noc: Any, i: Any) -> Any:
                 answer=np.int64(registers[mm.NOC_RET_ADDR_LO >> 2]),
             )
         )
-    if s.noc_requests[0] >= NOC_REQUESTS:
+    if s.noc_requests[0] >= state.NOC_REQUESTS:
         return np.int64(niu_check.FULL)
     row = s.noc_request[s.noc_requests[0]]
     request.decode(s, c, noc, i, row)
@@ -202,7 +194,7 @@ def issue(s: Any, c: Any, noc: Any, i: Any) -> Any:
     if status != DONE:
         return status
     if request.takes_data(row[request.CONTROL]):
-        if s.noc_data_used[0] + request.size(row) > NOC_DATA:
+        if s.noc_data_used[0] + request.size(row) > state.NOC_DATA:
             return np.int64(niu_check.FULL)
         s.noc_data_used[0] += (request.size(row) + 15) & ~15
     _note(s, row)
@@ -215,7 +207,7 @@ def issue(s: Any, c: Any, noc: Any, i: Any) -> Any:
         linked[2], linked[3] = row[request.CORE], row[request.PC]
     s.noc_source[s.noc_requests[0]] = 0
     if request.takes_data(row[request.CONTROL]):
-        if s.timed[0] and c < CORES:  # it takes them later (timing/loop.py, noc/timed.py)
+        if s.timed[0] and c < state.CORES:  # it takes them later (timing/loop.py, noc/timed.py)
             s.noc_source[s.noc_requests[0]] = TO_LEAVE
             _add_outgoing(s, row, np.int64(1))
         else:
@@ -224,7 +216,7 @@ def issue(s: Any, c: Any, noc: Any, i: Any) -> Any:
     # flag so and clear their own copy for what other tiles send next. On silicon the way back is
     # shorter than the code between, which a whole turn is not.
     both = request.MULTICAST | request.SELF
-    if row[request.CONTROL] & both == both and row[request.CORE] < CORES:
+    if row[request.CONTROL] & both == both and row[request.CORE] < state.CORES:
         s.turn_yield[0] = 1
         s.attention[0] |= LOOK
     s.noc_issued[0] += 1
@@ -251,7 +243,7 @@ _READ_ZERO = (mm.NOC_L1_ACC_AT_INSTRN, mm.NOC_SEC_CTRL, mm.NOC_CMD_CTRL)
 _TENSIX_TYPE = 0x0100 << 8
 
 
-def _power_up(noc: int, s: State, xy: tuple[int, int]) -> None:
+def _power_up(noc: int, s: state.State, xy: tuple[int, int]) -> None:
     """What firmware finds: the tile's coordinates and the broadcast masks."""
     x, y = xy
     at, first = noc_map.on_noc(noc, xy), _X_FIRST if noc == 0 else 0

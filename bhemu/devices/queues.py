@@ -10,14 +10,6 @@ from bhemu.devices.bus.window import AT_ONCE, TENSIX_CORES, TRISCS, WORD, Effect
 from bhemu.devices.rules import access_error
 from bhemu.jit.intrinsics import call_step
 from bhemu.jit.subset import njit
-from bhemu.memmap import (
-    INSTRN_BUF_BASE,
-    INSTRN_BUF_END,
-    MAILBOX_BASE,
-    MAILBOX_END,
-    MOP_CFG_BASE,
-    MOP_CFG_END,
-)
 from bhemu.tensix import semaphores
 from bhemu.tensix.frontend import FIFO_FULL, drained, mop_drained, put, queued
 from bhemu.tensix.rules import DONE, UB, condition
@@ -61,7 +53,7 @@ def _push_effect(s: Any, core: int, offset: int) -> Effect | Waits:
 
 
 PUSH_WINDOW = Window(
-    *("instruction push", INSTRN_BUF_BASE, INSTRN_BUF_END),
+    *("instruction push", mm.INSTRN_BUF_BASE, mm.INSTRN_BUF_END),
     store=push,
     agents=TENSIX_CORES,
     order=AT_ONCE,
@@ -80,7 +72,7 @@ def mop_cfg_store(s: Any, c: Any, offset: Any, value: Any) -> Any:
 
 
 MOP_CFG_WINDOW = Window(
-    *("MOP expander configuration", MOP_CFG_BASE, MOP_CFG_END),
+    *("MOP expander configuration", mm.MOP_CFG_BASE, mm.MOP_CFG_END),
     store=mop_cfg_store,
     loads=WORD,
     agents=TRISCS,
@@ -235,7 +227,7 @@ def _mailbox_load_effect(s: Any, core: int, offset: int) -> Effect:
 
 
 MAILBOX_WINDOW = Window(
-    *("mailboxes", MAILBOX_BASE, MAILBOX_END, mailbox_load, mailbox_store),
+    *("mailboxes", mm.MAILBOX_BASE, mm.MAILBOX_END, mailbox_load, mailbox_store),
     agents=TENSIX_CORES,
     load_effect=_mailbox_load_effect,
 )

@@ -4,28 +4,12 @@ from typing import Any
 
 import numpy as np
 
+from bhemu import memmap as mm
 from bhemu.devices import rules
-from bhemu.devices.bus.window import (
-    ANY,
-    BY_BYTES,
-    TENSIX_CORES,
-    TRACKED_CONFIG,
-    TRACKED_GPRS,
-    TRISCS,
-    Effect,
-    Window,
-)
+from bhemu.devices.bus import window
 from bhemu.devices.rules import access_error
 from bhemu.jit.later import Later
 from bhemu.jit.subset import njit
-from bhemu.memmap import (
-    DST_WINDOW_BASE,
-    DST_WINDOW_END,
-    GPR_BASE,
-    GPR_END,
-    TENSIX_CFG_BASE,
-    TENSIX_CFG_END,
-)
 from bhemu.tensix import config, dest, unspecified
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.config import CONFIG_WORDS, THREAD_WORDS
@@ -75,10 +59,10 @@ def config_store(s: Any, c: Any, offset: Any, value: Any) -> Any:
     return status
 
 
-CONFIG_WINDOW = Window(
-    *("backend configuration", TENSIX_CFG_BASE, TENSIX_CFG_END, config_load, config_store),
-    agents=TENSIX_CORES,
-    order=TRACKED_CONFIG,
+CONFIG_WINDOW = window.Window(
+    *("backend configuration", mm.TENSIX_CFG_BASE, mm.TENSIX_CFG_END, config_load, config_store),
+    agents=window.TENSIX_CORES,
+    order=window.TRACKED_CONFIG,
 )
 
 
@@ -115,11 +99,11 @@ def gpr_store(s: Any, c: Any, offset: Any, value: Any) -> Any:
     return DONE
 
 
-GPR_WINDOW = Window(
-    *("Tensix GPRs", GPR_BASE, GPR_END, gpr_load, gpr_store),
-    agents=TENSIX_CORES,
-    order=TRACKED_GPRS,
-    store_effect=Effect.STORAGE,
+GPR_WINDOW = window.Window(
+    *("Tensix GPRs", mm.GPR_BASE, mm.GPR_END, gpr_load, gpr_store),
+    agents=window.TENSIX_CORES,
+    order=window.TRACKED_GPRS,
+    store_effect=window.Effect.STORAGE,
 )
 
 
@@ -168,7 +152,7 @@ def _row(s: Any, fmt: Any, offset: Any) -> Any:
 @njit
 def _refused(s: Any, c: Any, control: Any, offset: Any, size: Any) -> Any:
     """Why the access is not one that the ISA text defines, or DONE."""
-    fmt, address = control >> 2, DST_WINDOW_BASE + offset
+    fmt, address = control >> 2, mm.DST_WINDOW_BASE + offset
     if fmt > _INT8:
         return refuse(s, FORMAT, address=address, fmt=fmt)
     width = _width(fmt)
@@ -183,7 +167,7 @@ def _refused(s: Any, c: Any, control: Any, offset: Any, size: Any) -> Any:
 def _cleared(s: Any, row: Any, offset: Any) -> Any:
     """DONE, or the error of an access to a row that ZEROACC marked."""
     if s.dst_valid[row] == 0:
-        return refuse(s, CLEARED, address=DST_WINDOW_BASE + offset, row=row)
+        return refuse(s, CLEARED, address=mm.DST_WINDOW_BASE + offset, row=row)
     return DONE
 
 
@@ -196,7 +180,7 @@ def _stored_to_cleared(s: Any, row: Any, offset: Any) -> Any:
     if not follows_llk(s):
         return _cleared(s, row, offset)
     if s.dst_valid[row] == 0:
-        note_rule(s, STORED, address=DST_WINDOW_BASE + offset, row=row)
+        note_rule(s, STORED, address=mm.DST_WINDOW_BASE + offset, row=row)
     return DONE
 
 
@@ -340,9 +324,9 @@ def dst_store(s: Any, c: Any, offset: Any, size: Any, value: Any) -> Any:
     return DONE
 
 
-DST_WINDOW = Window(
-    *("Dst window", DST_WINDOW_BASE, DST_WINDOW_END, dst_load, dst_store),
-    loads=ANY | BY_BYTES,
-    stores=ANY | BY_BYTES,
-    agents=TRISCS,
+DST_WINDOW = window.Window(
+    *("Dst window", mm.DST_WINDOW_BASE, mm.DST_WINDOW_END, dst_load, dst_store),
+    loads=window.ANY | window.BY_BYTES,
+    stores=window.ANY | window.BY_BYTES,
+    agents=window.TRISCS,
 )

@@ -20,27 +20,16 @@ from bhemu.jit.subset import JIT
 from bhemu.noc import firmware, memory, record, rounds
 from bhemu.noc.grid import TILES, XY, Grid, tile_at
 from bhemu.noc.memory import DramWatches
-from bhemu.noc.record import (
-    ARC_MEMORY,
-    CHIP_STEP,
-    ETHERNET_MEMORY,
-    MEMORY_PAGE,
-    MEMORY_PAGES,
-    MEMORY_SHIFT,
-    OFFSET,
-    PCIE_MEMORY,
-    ChipState,
-)
 from bhemu.system import interrupts
 from bhemu.tensix.in_flight import NEVER, ask_sleepers
 from bhemu.tensix.state import State
 
 ENTRIES = {
-    "run_rounds": function(CHIP_STEP, rounds.run_rounds),
-    "open_round": function(CHIP_STEP, rounds.open_round),
-    "run_tiles": function(CHIP_STEP, rounds.run_tiles),
-    "finish_round": function(CHIP_STEP, rounds.finish_round),
-    "catch_up": function(CHIP_STEP, record.catch_up_some),
+    "run_rounds": function(record.CHIP_STEP, rounds.run_rounds),
+    "open_round": function(record.CHIP_STEP, rounds.open_round),
+    "run_tiles": function(record.CHIP_STEP, rounds.run_tiles),
+    "finish_round": function(record.CHIP_STEP, rounds.finish_round),
+    "catch_up": function(record.CHIP_STEP, record.catch_up_some),
 }
 _STEP = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
 _TRANSLATES = 1 << 14  # NIU_CFG_0
@@ -56,7 +45,7 @@ class Network:
 
     def __init__(self, grid: Grid, poison: str | None, seed: int) -> None:
         self.grid, self._seed = grid, seed
-        self.state = ChipState()
+        self.state = record.ChipState()
         self.pages: Pages = {}
         self.seconds = 0.0  # spent on compiling its entries, or loading them
         self._addresses: dict[str, int] = {}
@@ -101,7 +90,7 @@ class Network:
             s.niu_endpoint[noc] = number
             s.niu_config[noc, 0] = _TRANSLATES
             s.niu_config[noc, (mm.NOC_ID_LOGICAL - mm.NIU_CFG_0) >> 2] = x | y << 6
-        s.noc_map[0] = self.state.base + OFFSET["map"]
+        s.noc_map[0] = self.state.base + record.OFFSET["map"]
 
     def join(self, t: int, s: State) -> None:
         """Tile `t` is made: its record is `s`."""
@@ -139,15 +128,15 @@ class Network:
 
     def make_page(self, which: int, page: int) -> npt.NDArray[np.uint8]:
         """Make a page of a memory, filled as untouched memory is."""
-        made = np.zeros(MEMORY_PAGE, np.uint8)
+        made = np.zeros(record.MEMORY_PAGE, np.uint8)
         blank = int(self.state.blank[0])
-        if which >= ARC_MEMORY:
+        if which >= record.ARC_MEMORY:
             for (own, at), word in firmware.words(self.grid).items():
-                if own == which and at >> MEMORY_SHIFT == page:
-                    made.view("<u4")[(at & (MEMORY_PAGE - 1)) >> 2] = word
+                if own == which and at >> record.MEMORY_SHIFT == page:
+                    made.view("<u4")[(at & (record.MEMORY_PAGE - 1)) >> 2] = word
         elif blank < 0:
             random = np.random.default_rng((self._seed, which, page))
-            made[:] = random.integers(0, 256, MEMORY_PAGE, np.uint8)
+            made[:] = random.integers(0, 256, record.MEMORY_PAGE, np.uint8)
         elif blank:
             made[:] = blank
         self.pages[which, page] = made
@@ -173,10 +162,10 @@ class Network:
         parts = []
         blank = int(self.state.blank[0])
         while n > 0:
-            page, first = at >> MEMORY_SHIFT, at & (MEMORY_PAGE - 1)
-            part = min(n, MEMORY_PAGE - first)
+            page, first = at >> record.MEMORY_SHIFT, at & (record.MEMORY_PAGE - 1)
+            part = min(n, record.MEMORY_PAGE - first)
             unmade = (which, page) not in self.pages and not make
-            if unmade and blank >= 0 and which < ARC_MEMORY:
+            if unmade and blank >= 0 and which < record.ARC_MEMORY:
                 parts.append(bytes([blank]) * part)
             else:
                 parts.append(self._page(which, page)[first : first + part].tobytes())
@@ -186,15 +175,15 @@ class Network:
     def write(self, which: int, at: int, data: npt.NDArray[np.uint8]) -> None:
         """Bytes into a memory."""
         while len(data):
-            first = at & (MEMORY_PAGE - 1)
-            part = min(len(data), MEMORY_PAGE - first)
-            self._page(which, at >> MEMORY_SHIFT)[first : first + part] = data[:part]
+            first = at & (record.MEMORY_PAGE - 1)
+            part = min(len(data), record.MEMORY_PAGE - first)
+            self._page(which, at >> record.MEMORY_SHIFT)[first : first + part] = data[:part]
             at, data = at + part, data[part:]
 
     def wants_host_memory(self) -> bool:
         """Whether delivery has asked for a page of the host's memory."""
         kind, which, _ = (int(word) for word in self.state.wanted)
-        return kind == memory.WANT_PAGE and which == PCIE_MEMORY
+        return kind == memory.WANT_PAGE and which == record.PCIE_MEMORY
 
     def make_wanted(self) -> int | None:
         """Make the page that delivery needs, or say which tile the machine has to make.
@@ -204,7 +193,7 @@ class Network:
         kind, which, page = (int(word) for word in self.state.wanted)
         if kind == memory.WANT_TILE:
             return which
-        if which == PCIE_MEMORY and self._transfer is not None:
+        if which == record.PCIE_MEMORY and self._transfer is not None:
             t, i = (int(word) for word in self.state.refused[:2])
             self._serve(self._transfer, self.joined[t], self.joined[t].noc_request[i])
             self.state.host[1] = 1
@@ -216,10 +205,10 @@ class Network:
         """From now on `transfer` moves what kernels read and write of the host's memory."""
         self._transfer = transfer
         # Two pages in turn are enough for one request, which is shorter than a page.
-        self._window = np.zeros(2 * MEMORY_PAGE, np.uint8)
-        turn = np.arange(MEMORY_PAGES, dtype=np.uint64) % np.uint64(2)
+        self._window = np.zeros(2 * record.MEMORY_PAGE, np.uint8)
+        turn = np.arange(record.MEMORY_PAGES, dtype=np.uint64) % np.uint64(2)
         first = np.uint64(self._window.ctypes.data)
-        self.state.page[PCIE_MEMORY] = first + turn * np.uint64(MEMORY_PAGE)
+        self.state.page[record.PCIE_MEMORY] = first + turn * np.uint64(record.MEMORY_PAGE)
         self.state.host[0] = 1
 
     def _serve(self, transfer: Transfer, s: State, row: Any) -> None:
@@ -232,7 +221,7 @@ class Network:
         if kind == request.READ:
             data = np.zeros(int(row[request.LENGTH]), np.uint8)
             transfer(False, at, data)
-            within = (at - noc_map.PCIE_HOST) & (2 * MEMORY_PAGE - 1)
+            within = (at - noc_map.PCIE_HOST) & (2 * record.MEMORY_PAGE - 1)
             place = (within + np.arange(len(data))) % len(self._window)
             self._window[place] = data
         elif control & request.BYTE_ENABLES:
@@ -249,8 +238,8 @@ def memory_of(word: int) -> int:
     kind, index = word & 15, word >> 4 & 0xFF
     first = {
         noc_map.DRAM: index,
-        noc_map.PCIE: PCIE_MEMORY,
-        noc_map.ARC: ARC_MEMORY,
-        noc_map.ETHERNET: ETHERNET_MEMORY + index,
+        noc_map.PCIE: record.PCIE_MEMORY,
+        noc_map.ARC: record.ARC_MEMORY,
+        noc_map.ETHERNET: record.ETHERNET_MEMORY + index,
     }
     return first[kind]

@@ -1,6 +1,7 @@
 """The record of the NoC: requests under way, rounds skipped, and what a saved state keeps of it."""
 
 from collections.abc import Collection, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from bhemu.devices import niu_request as request
 from bhemu.devices import noc_map
 from bhemu.devices.noc_map import COORDINATES, HEIGHT, WIDTH
 from bhemu.jit.intrinsics import call_step, record_at
-from bhemu.jit.record import Member, Record, layout, offsets_of
+from bhemu.jit.record import Member, Record, layout, members, offsets_of
 from bhemu.jit.subset import njit, signature
 from bhemu.memmap import HOST, L1_SIZE, LOCAL_BASE
 from bhemu.noc import times
@@ -24,8 +25,6 @@ from bhemu.tensix.state import NOC_DATA, NOC_REQUESTS
 # It holds the addresses of the tiles' records and of the pages of memory, so that compiled code
 # finds them; which tiles run, how far the round and its delivery have come, and what ends a run.
 
-_u8, _i64, _u32, _u64 = np.uint8, np.int64, np.uint32, np.uint64
-
 # Memories at endpoints, by number: the banks of DRAM, the host at PCIe, ARC, Ethernet tiles
 PCIE_MEMORY = BANKS
 ARC_MEMORY = PCIE_MEMORY + 1
@@ -39,92 +38,11 @@ DRAM_WATCHES, DRAM_WATCH_BYTES = 8, 64
 NOC_SPENT = 1024  # places of a program that send requests, of which a profile knows
 NOC_LOG = 1 << 16  # stages of requests that a profile keeps
 NOC_WAITS = 3  # what a packet may wait for: NIUs, links, a bank of DRAM
+PLACES, SPENT_FIELDS = WIDTH * HEIGHT, 5 + NOC_WAITS
 BETWEEN, TILES_RUN, DELIVERY = range(3)  # phase of the round
 
-MEMBERS = (
-    Member("map", _u32, (2, 2, COORDINATES), "endpoints by coordinate (devices/noc_map.py)"),
-    Member("tiles", _i64, (1,), "1 + the number of the last tile that is made"),
-    Member("tile", _u64, (ALL_TILES,), "address of the tile's record, 0 = not made yet"),
-    Member("column", _i64, (ALL_TILES,), "physical coordinate of each tile: x"),
-    Member("row", _i64, (ALL_TILES,), "and y"),
-    Member("page", _u64, (MEMORIES, MEMORY_PAGES), "address of each page, 0 = not made yet"),
-    Member("blank", _i64, (1,), "byte that memory without a page holds, -1 = make the page"),
-    # tiles
-    Member("awake", _i64, (ALL_TILES,), "1 = the tile takes part in the next round"),
-    Member("due", _i64, (ALL_TILES,), "1 = the tile has not finished the open round"),
-    Member(
-        "place", _i64, (ALL_TILES,), "which of the due tiles it is, to share them among threads"
-    ),
-    Member("stopped", _i64, (ALL_TILES,), "status with which the tile stopped, 0 = none"),
-    Member(
-        "asleep", _i64, (ALL_TILES,), "status with which the tile fell asleep: idle or deadlock"
-    ),
-    Member("begun", _i64, (ALL_TILES,), "the tile's clock when the round began"),
-    Member("skipping", _i64, (1,), "1 = tiles that only poll are left out of rounds"),
-    Member("skip_from", _i64, (ALL_TILES,), "first round that the tile was left out of, -1 = none"),
-    Member(
-        "skip_until", _i64, (ALL_TILES,), "the round in which it takes part again at the latest"
-    ),
-    Member("skip_progress", _i64, (ALL_TILES,), "by how much each round moves its clock on"),
-    Member("touched", _i64, (ALL_TILES,), "the last round in which something was delivered to it"),
-    # the round
-    Member("clock", _i64, (1,), "largest progress of a tile in each round, at least 1"),
-    Member("round", _i64, (1,), "rounds completed"),
-    Member("phase", _i64, (1,), "0 = between rounds, 1 = tiles run, 2 = requests are delivered"),
-    Member("at", _i64, (2,), "delivery: tile, request of its queue"),
-    Member("left", _i64, (ALL_TILES,), "requests of each tile that this delivery began with"),
-    Member("late", _i64, (1,), "rounds by which a request may be held back, 0 = none"),
-    Member("seed", _i64, (1,), "which requests are held back, and how long"),
-    Member("delivered", _i64, (1,), "requests delivered so far"),
-    Member("wanted", _i64, (3,), "what Python must make: 0 tile, 1 page; which; which page"),
-    Member("host", _i64, (2,), "1 = Python serves each request to the host's memory; 1 = it has"),
-    Member("refused", _i64, (4,), "a refused request: tile, place in its queue, target, status"),
-    Member("receivers", _i64, (1,), "answers that the request gets that was performed last"),
-    Member("host_acts", _i64, (2,), "acts of a recorded host done so far: its own, transfers"),
-    # modelled times (noc/timed.py, noc/times.py)
-    Member("timed", _i64, (1,), "0 = requests arrive between rounds, 1 = modelled, 2 = drawn"),
-    Member("window_end", _i64, (1,), "cycle up to which the tiles run alone"),
-    Member("event", _i64, (ALL_TILES,), "DUE of the first row of each tile's requests"),
-    Member("event_last", _i64, (1,), "tile of the last that has happened"),
-    Member("niu_out", _i64, (2, WIDTH * HEIGHT), "when an NIU can send: NoC; y * WIDTH + x on it"),
-    Member("niu_in", _i64, (2, WIDTH * HEIGHT), "when it can receive"),
-    Member("cast", _i64, (2, WIDTH * HEIGHT), "2 * when its last multicast leaves, + 1: linked"),
-    Member(
-        "link", _i64, (2, 2, WIDTH * HEIGHT), "when a link is free: NoC; along x, y; from where"
-    ),
-    Member("dram_free", _i64, (BANKS, 2), "when a bank of DRAM is free for a read, a write"),
-    Member("noc_held", _i64, (NOC_WAITS,), "what the last packet waited for: NIUs, links, DRAM"),
-    Member("noc_counts", _i64, (1,), "1 = count where requests spend cycles, 2 = no more room"),
-    Member(
-        "noc_spent",
-        _i64,
-        (NOC_SPENT, 5 + NOC_WAITS),
-        "1 + tile << 8 | core, pc, kind | endpoint << 2; requests, cycles, of these waits",
-    ),
-    Member("link_used", _i64, (2, 2, WIDTH * HEIGHT, 2), "as link: flits; PARTS of cycles waited"),
-    Member("noc_logged", _i64, (1,), "stages of requests that were logged"),
-    Member(
-        "noc_log",
-        _i64,
-        (NOC_LOG, 10),
-        "each: tile << 8 | core, number, stage, cycle, of the next, pc, kind, NoC, endpoint, bytes",
-    ),
-    # the end of a run
-    Member("until_count", _i64, (1,), "until conditions set"),
-    Member("until_tile", _i64, (UNTIL_WORDS,), "tiles whose L1 words are compared"),
-    Member("until_address", _i64, (UNTIL_WORDS,), "their addresses"),
-    Member("until_value", _u32, (UNTIL_WORDS,), "their values"),
-    Member("until_own", _i64, (ALL_TILES,), "how many of them are of each tile"),
-    Member("until_polling", _i64, (1,), "1: stop when every core that runs only polls"),
-    Member("limit", _i64, (1,), "clock at which to stop, -1 = never"),
-    # watchpoints on DRAM (noc/memory.py)
-    Member("dram_watch_count", _i64, (1,), "watchpoints on DRAM set"),
-    Member("dram_watch", _i64, (DRAM_WATCHES, 6), "owner, number, bank, address, length, access"),
-    Member("dram_seen", _u8, (DRAM_WATCHES, DRAM_WATCH_BYTES), "what was last seen there"),
-    Member("dram_hit", _i64, (5,), "row + 1 (0 = none), 1 = read, tile, core, pc of the request"),
-    Member("dram_before", _u8, (DRAM_WATCH_BYTES,), "what was there before the hit"),
-    Member("dram_after", _u8, (DRAM_WATCH_BYTES,), "and after it"),
-)
+_FILE = Path(__file__).parents[1] / "data" / "chip_record.txt"
+MEMBERS = members(_FILE, globals() | {"COORDINATES": COORDINATES})
 DTYPE = layout(MEMBERS)
 OFFSET = offsets_of(DTYPE)
 CHIP_STEP = signature("int64", DTYPE, "int64")  # run rounds, or one share of the tiles

@@ -14,28 +14,6 @@ from bhemu.riscv import access, l0_cache, semantics, turn
 from bhemu.riscv.engine import TRANSLATED
 from bhemu.riscv.formats import Atomic, Csr, Fence, Load, Store
 from bhemu.riscv.semantics import JUMP_SELF, LEAVE
-from bhemu.riscv.turn import (
-    FETCH_PROT,
-    FETCH_UNMAPPED,
-    FLUSHES,
-    ILLEGAL,
-    LOAD_UNMAPPED,
-    LOOKING,
-    MISALIGNED_FETCH,
-    NONE,
-    STORE_UNMAPPED,
-    STORED,
-    TRAP,
-    atomic,
-    begin,
-    end,
-    fail,
-    misaligned,
-    must_stop,
-    still_waits,
-    watch_load,
-    watchful,
-)
 from bhemu.tensix.rules import DONE, LOOK
 from bhemu.tensix.state import LOCAL_SIZE, OFFSET
 
@@ -84,14 +62,14 @@ def _load(s: Any, c: Any, pc: Any, word: Any, size: Any) -> Any:
     base = _rs1(s, c, word)
     at = semantics.address(word, base)
     if at & (size - 1):
-        misaligned(s, c, word, size - 1, base)
+        turn.misaligned(s, c, word, size - 1, base)
         return np.int64(_STOP)
     s.fuel[c] -= 1
     if at < l1_end(s):
         _set(s, c, word, semantics.loaded(word, l0_cache.load(s, c, at, size)))
         return pc + 4
     if not _is_device(at):
-        return np.int64(_STOP - LOAD_UNMAPPED)
+        return np.int64(_STOP - turn.LOAD_UNMAPPED)
     if access.load(s, c, at, size) != DONE:
         return np.int64(_STOP)
     _set(s, c, word, semantics.loaded(word, s.loaded[0]))
@@ -116,14 +94,14 @@ def store(s: Any, c: Any, pc: Any, word: Any) -> Any:
     base, size = _rs1(s, c, word), semantics.size(word)
     at = semantics.address(word, base)
     if size > 0 and at & (size - 1):
-        misaligned(s, c, word, size - 1, base)
+        turn.misaligned(s, c, word, size - 1, base)
         return np.int64(_STOP)
     s.stored[c] = 1
     if size <= 0:
-        fail(s, c, ILLEGAL, word=word)
+        turn.fail(s, c, turn.ILLEGAL, word=word)
         return np.int64(_STOP)
     if s.until_count[0]:
-        s.attention[0] |= STORED
+        s.attention[0] |= turn.STORED
     s.fuel[c] -= 1
     value = _rs2(s, c, word) & ((1 << (8 * size)) - 1)
     if at < l1_end(s):
@@ -138,19 +116,19 @@ def store(s: Any, c: Any, pc: Any, word: Any) -> Any:
         _overwritten(s, c, at)
         return pc + 4
     if not _is_device(at):
-        return np.int64(_STOP - STORE_UNMAPPED)
+        return np.int64(_STOP - turn.STORE_UNMAPPED)
     return pc + 4 if access.store(s, c, at, size, value) == DONE else np.int64(_STOP)
 
 
 @njit
 def _atomic(s: Any, c: Any, pc: Any, word: Any) -> Any:
     at = _rs1(s, c, word)
-    if atomic(s, c, word, at):
+    if turn.atomic(s, c, word, at):
         return np.int64(_STOP)
     old = _load_word(s, at)
     new = semantics.changed(word, old, _rs2(s, c, word))
     if new < 0:
-        fail(s, c, ILLEGAL, word=word)
+        turn.fail(s, c, turn.ILLEGAL, word=word)
         return np.int64(_STOP)
     s.fuel[c] -= 1
     l0_cache.drop(s, c)
@@ -208,9 +186,9 @@ def special(s: Any, c: Any, pc: Any, word: Any) -> Any:
         return np.int64(_STOP)
     if semantics.jumps(word) > 0:  # its target is misaligned
         s.fuel[c] -= 1
-        fail(s, c, TRAP, address=pc, cause=np.int64(MISALIGNED_FETCH))
+        turn.fail(s, c, turn.TRAP, address=pc, cause=np.int64(turn.MISALIGNED_FETCH))
     else:
-        fail(s, c, ILLEGAL, word=word)
+        turn.fail(s, c, turn.ILLEGAL, word=word)
     return np.int64(_STOP)
 
 
@@ -218,7 +196,9 @@ def special(s: Any, c: Any, pc: Any, word: Any) -> Any:
 def no_code(c: Any, pc: Any) -> Any:
     """The error of a fetch outside of L1, or of a page of L1 that the engine must allow."""
     local = LOCAL_BASE <= pc < LOCAL_BASE + LOCAL_SIZES[c]
-    return np.int64(FETCH_PROT if pc < L1_SIZE or local or _is_device(pc) else FETCH_UNMAPPED)
+    return np.int64(
+        turn.FETCH_PROT if pc < L1_SIZE or local or _is_device(pc) else turn.FETCH_UNMAPPED
+    )
 
 
 @njit
@@ -227,23 +207,23 @@ def fetches(s: Any, c: Any, pc: Any) -> Any:
     if pc < l1_end(s):
         s.code_page[pc // PAGE] |= np.uint8(1 << c)
         return np.int64(0)
-    return no_code(c, pc) if pc >= L1_SIZE else np.int64(FETCH_UNMAPPED)
+    return no_code(c, pc) if pc >= L1_SIZE else np.int64(turn.FETCH_UNMAPPED)
 
 
 @njit
 def stop(s: Any, c: Any, pc: Any) -> Any:
     """Stop kind before the instruction at `pc`; without translated code a flush is done here."""
-    if s.attention[0] & LOOKING:
+    if s.attention[0] & turn.LOOKING:
         turn.look(s, c, pc)
-    kind = must_stop(s, c, pc)
-    if kind == FLUSHES and (s.translate_after[0] == 0 or s.translated[c] == 0):
+    kind = turn.must_stop(s, c, pc)
+    if kind == turn.FLUSHES and (s.translate_after[0] == 0 or s.translated[c] == 0):
         s.flush[c] = 0
-        kind = must_stop(s, c, pc)
-    if kind == NONE:
-        s.attention[0] = watchful(s, c) | (s.attention[0] & LOOKING)
+        kind = turn.must_stop(s, c, pc)
+    if kind == turn.NONE:
+        s.attention[0] = turn.watchful(s, c) | (s.attention[0] & turn.LOOKING)
         word = l1_word(s, pc)
         if s.watch_count[0]:
-            watch_load(s, c, word, _rs1(s, c, word))
+            turn.watch_load(s, c, word, _rs1(s, c, word))
         if s.debug_port[c, MODES]:
             access.announce(s, c, word, _rs1(s, c, word))
     return kind
@@ -284,7 +264,7 @@ def run_slice(s: Any, c: Any) -> Any:
             return -most
         if s.fuel[c] <= 0 or s.attention[0] != 0:
             kind = stop(s, c, pc)
-            if kind != NONE:
+            if kind != turn.NONE:
                 s.stop_kind[c] = kind
                 return np.int64(0)
         given, page, target = s.fuel[c], pc >> _PAGE_BITS, pc
@@ -305,7 +285,7 @@ def run_slice(s: Any, c: Any) -> Any:
         elif target >= LEAVE:
             pc = target - LEAVE
             s.fuel[c] -= 1
-            s.attention[0] |= STORED
+            s.attention[0] |= turn.STORED
         if translates:
             s.page_count[c, page] += given - s.fuel[c] + 1
         if pc < 0:
@@ -315,17 +295,17 @@ def run_slice(s: Any, c: Any) -> Any:
 def run_core(s: Any, c: Any) -> Any:
     """STEP entry: run or resume the turn of core `c`; 0 = the turn is over."""
     s.core[0] = c
-    if still_waits(s, c):
+    if turn.still_waits(s, c):
         return np.int64(0)
     s.flush[c] = 0
     s.translated[c] = 1
     turn.clear_registers(s, c)
     error = np.int64(0)
-    if begin(s, c):
+    if turn.begin(s, c):
         if turn.due(s, c):
             turn.polling_begin(s, c)
         error = run_slice(s, c)
-    return end(s, c, error, np.int64(s.pc[c]))
+    return turn.end(s, c, error, np.int64(s.pc[c]))
 
 
 # The five cores as compiled code over the state record, registers included; nothing is cached.

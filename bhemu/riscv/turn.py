@@ -11,7 +11,7 @@ from bhemu.riscv import l0_cache
 from bhemu.riscv.formats import Atomic, Load, NotModelled, Store
 from bhemu.riscv.isa import alignment_masks, decode, rv32i, zaamo
 from bhemu.riscv.semantics import JUMP_SELF
-from bhemu.tensix import observe
+from bhemu.tensix import observe, state
 from bhemu.tensix.frontend import FIFO_FULL
 from bhemu.tensix.rules import (
     GUEST,
@@ -31,16 +31,6 @@ from bhemu.tensix.rules import (
     UNIMPLEMENTED,
     error,
     note,
-)
-from bhemu.tensix.state import (
-    ASSERTED,
-    BLOCKED,
-    FIFO_DEPTH,
-    LOCAL_SIZE,
-    OFFSET,
-    PARKED,
-    RUNNING,
-    THREADS,
 )
 from bhemu.tensix.thread import until_holds
 
@@ -68,7 +58,7 @@ _LONGEST_WAIT = 31  # turns without a look, at a core that does other things
 def _front_end(s: Any) -> Any:
     """Changes whenever the threads have taken, expanded, executed or latched something."""
     taken, held = np.int64(0), np.int64(0)
-    for t in range(THREADS):
+    for t in range(state.THREADS):
         taken += s.executed[t] + s.fifo_read[t]
         held = held << 3 | s.gate_full[t] << 2 | s.latch[t]
     return taken << 9 | held
@@ -256,7 +246,7 @@ def stands(s: Any, c: Any, pc: Any, word: Any) -> None:
     """The core stays at `word`: `j .`, ebreak, or what the cores do not have of SYSTEM."""
     if word == JUMP_SELF:
         if not (debug_port.watches(s, c) and debug_port.parks(s, c, pc)):
-            s.core_state[c] = PARKED
+            s.core_state[c] = state.PARKED
         s.stop_kind[c] = PARKS
     elif word != _EBREAK:
         fail(s, c, SYSTEM, word=word)
@@ -264,7 +254,7 @@ def stands(s: Any, c: Any, pc: Any, word: Any) -> None:
         s.fuel[c] -= 1
         s.stop_kind[c] = PARKS
     else:
-        s.core_state[c] = ASSERTED
+        s.core_state[c] = state.ASSERTED
         s.stop_kind[c] = ASSERT
 
 
@@ -284,7 +274,7 @@ def clear_registers(s: Any, c: Any) -> Any:
 # A core's turn, whichever engine runs it: its length, what may stop it, what a stop means.
 
 _LOAD = Load.code()
-_LOCAL = OFFSET["local"]
+_LOCAL = state.OFFSET["local"]
 
 STORED = 2  # attention, as LOOK: compare the until words after a store
 REWRITTEN = 4  # attention: the Unicorn engine must look at the code again
@@ -318,7 +308,7 @@ def must_stop(s: Any, c: Any, address: Any) -> Any:
         s.attention[0] &= ~STORED
         if until_holds(s):
             return UNTIL
-    if s.core_state[c] != RUNNING or s.turn_yield[0]:
+    if s.core_state[c] != state.RUNNING or s.turn_yield[0]:
         return TURN_OVER
     if debug_port.watches(s, c) and debug_port.halts(s, c, address):
         return TURN_OVER
@@ -345,19 +335,19 @@ def watch_load(s: Any, c: Any, word: Any, base: Any) -> None:
     if at < L1_SIZE:
         observe.loads(s, at, size)
     elif LOCAL_BASE <= at < LOCAL_BASE + LOCAL_SIZES[c]:
-        observe.loads(s, _LOCAL + c * LOCAL_SIZE + at - LOCAL_BASE, size)
+        observe.loads(s, _LOCAL + c * state.LOCAL_SIZE + at - LOCAL_BASE, size)
 
 
 @njit
 def still_waits(s: Any, c: Any) -> Any:
     """A full FIFO that has not been drained: repeating the push would change nothing."""
-    if s.core_state[c] != BLOCKED:
+    if s.core_state[c] != state.BLOCKED:
         return False
     if s.core_wait[c] == FIFO_FULL:
         t = (np.int64(s.core_address[c]) - INSTRN_BUF_BASE) >> 16 if c == 0 else c - 1
-        if s.fifo_write[t] - s.fifo_read[t] >= FIFO_DEPTH:
+        if s.fifo_write[t] - s.fifo_read[t] >= state.FIFO_DEPTH:
             return True
-    s.core_state[c] = RUNNING
+    s.core_state[c] = state.RUNNING
     return False
 
 

@@ -11,19 +11,10 @@ from typing import Any
 import numpy as np
 
 from bhemu.jit.subset import njit
-from bhemu.tensix import config
+from bhemu.tensix import config, rules
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.formats import BF16, FP16
-from bhemu.tensix.rules import (
-    NCB,
-    UNSUPPORTED,
-    condition,
-    error,
-    refuse,
-    undefined,
-    undefined_unless_llk,
-)
 
 SRCA, SRCB = 0, 1  # first index of s.src, s.src_valid, s.src_fmt
 NO_FORMAT = 16  # a bank that SETDVALID handed over implies no format
@@ -31,12 +22,12 @@ STALE = 0  # s.src_prepared of a bank whose cells have changed, see units/matrix
 
 # Condition of [SrcA bank 0, SrcA bank 1, SrcB bank 0, SrcB bank 1]
 _VALID = tuple(
-    condition(f"{name} bank {bank} to become valid (unpacker {unit} hands it over)")
+    rules.condition(f"{name} bank {bank} to become valid (unpacker {unit} hands it over)")
     for unit, name in enumerate(("SrcA", "SrcB"))
     for bank in (0, 1)
 )
 _FREE = tuple(
-    condition(f"{name} bank {bank} to become free (the matrix unit releases it)")
+    rules.condition(f"{name} bank {bank} to become free (the matrix unit releases it)")
     for name in ("SrcA", "SrcB")
     for bank in (0, 1)
 )
@@ -47,24 +38,24 @@ WAITED_FOR = {
 """Condition number -> (SRCA or SRCB, bank, whether it is to become valid)."""
 
 _RELEASE = tuple(
-    error(
+    rules.error(
         f"{name.upper()}-NOT-VALID",
-        NCB,
+        rules.NCB,
         f"clear_dvalid releases {name} bank {{bank}}, which is not valid",
         f"let unpacker {unit} hand the bank over first, or wait for it with STALLWAIT",
     )
     for unit, name in enumerate(("SrcA", "SrcB"))
 )
 _HAND_OVER = tuple(
-    error(
+    rules.error(
         f"{name.upper()}-ALREADY-VALID",
-        NCB,
+        rules.NCB,
         f"unpacker {unit} hands over {name} bank {{bank}}, which is already valid",
         "the matrix unit must release the bank first",
     )
     for unit, name in enumerate(("SrcA", "SrcB"))
 )
-_LOST = error("UNPACR-BURST", UNSUPPORTED, "SrcA row {row} is read, but the UNPACR that wrote it did so in one burst with rows of another set of 16: the silicon may have dropped the row", "start UNPACR at a multiple of its burst of up to 8 rows, unpack fewer datums at a time, or write the row again: only the first row of such a burst is certain")  # fmt: skip
+_LOST = rules.error("UNPACR-BURST", rules.UNSUPPORTED, "SrcA row {row} is read, but the UNPACR that wrote it did so in one burst with rows of another set of 16: the silicon may have dropped the row", "start UNPACR at a multiple of its burst of up to 8 rows, unpack fewer datums at a time, or write the row again: only the first row of such a burst is certain")  # fmt: skip
 
 
 @njit
@@ -126,7 +117,7 @@ def doubtful(s: Any, row: Any, rows: Any) -> Any:
 def _doubt_refused(s: Any, doubt: Any, row: Any, rows: Any) -> Any:
     for i in range(row & 63, (row & 63) + rows):
         if (doubt >> (i & 15)) & 1:
-            return refuse(s, _LOST, row=i)
+            return rules.refuse(s, _LOST, row=i)
     return 0
 
 
@@ -153,7 +144,7 @@ def hand_over(s: Any, which: Any, fmt: Any) -> Any:
     """
     bank = s.unpack_bank[which] & 1
     if s.src_valid[which, bank]:
-        status = undefined(s, _HAND_OVER[which], bank=bank)
+        status = rules.undefined(s, _HAND_OVER[which], bank=bank)
         if status:
             return status
     s.src_valid[which, bank] = 1
@@ -176,14 +167,16 @@ def releasable(s: Any, which: Any) -> Any:
     bank = s.matrix_bank[which] & 1
     if s.src_valid[which, bank]:
         return 0
-    return undefined(s, _RELEASE[which], bank=bank)
+    return rules.undefined(s, _RELEASE[which], bank=bank)
 
 
 @njit
 def taken_back(s: Any, which: Any) -> Any:
     """As `releasable`, for CLEARDVALID; tt-llk's dumps turn to the bank used last by it."""
     bank = s.matrix_bank[which] & 1
-    return 0 if s.src_valid[which, bank] else undefined_unless_llk(s, _RELEASE[which], bank=bank)
+    return (
+        0 if s.src_valid[which, bank] else rules.undefined_unless_llk(s, _RELEASE[which], bank=bank)
+    )
 
 
 @njit

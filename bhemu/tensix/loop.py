@@ -6,22 +6,8 @@ import numpy as np
 
 from bhemu.jit.intrinsics import call_step
 from bhemu.jit.subset import njit
+from bhemu.tensix import rules
 from bhemu.tensix.frontend import drained
-from bhemu.tensix.rules import (
-    STOP_DEADLOCK,
-    STOP_IDLE,
-    STOP_LIMIT,
-    STOP_QUIET,
-    STOP_TIME,
-    STOP_UNTIL,
-    close_time_slice,
-    cut_turn,
-    leaves,
-    near_limit,
-    open_time_slice,
-    round_passed,
-    time_is_over,
-)
 from bhemu.tensix.state import BLOCKED, CORES, HALTED, RUNNING, THREADS
 from bhemu.tensix.thread import ALL_THREADS, step_thread, time_passes, until_holds
 
@@ -174,7 +160,7 @@ def _sweep(s: Any, own: Any, words: Any) -> Any:
         s.sweep_thread[0] = s.sweep_count[0] = s.sweep_total[0] = 0
         s.sweep_due[0], s.sweep_idle[0] = ALL_THREADS, 0
     total = np.int64(0)
-    near_limit(s)
+    rules.near_limit(s)
     while True:
         while s.sweep_thread[0] < THREADS:
             t = s.sweep_thread[0]
@@ -184,7 +170,7 @@ def _sweep(s: Any, own: Any, words: Any) -> Any:
                 s.sweep_total[0] += n
                 s.sweep_count[0] += n if own < 0 or own == t else 0
                 went_on = n > 0 or s.sweep_due[0] >> t & 1
-                if s.status[0] != 0 or (s.look_left[0] <= 0 and went_on and leaves(s)):
+                if s.status[0] != 0 or (s.look_left[0] <= 0 and went_on and rules.leaves(s)):
                     return total
             t += 1
             s.sweep_thread[0] = t
@@ -217,7 +203,7 @@ def _core_turn(s: Any, c: Any) -> Any:
     while True:
         status = call_step(s.run_core[0], s, c)
         # A slice that is over before its turn asks for a look; so does a word, which had one.
-        if status != STOP_TIME or s.sweep_open[0] or time_is_over(s):
+        if status != rules.STOP_TIME or s.sweep_open[0] or rules.time_is_over(s):
             return status
 
 
@@ -229,19 +215,19 @@ def idle_or_deadlock(s: Any) -> Any:
         halted = halted or s.core_state[c] == HALTED
     for c in range(CORES):
         if s.core_state[c] == BLOCKED and not halted:
-            return STOP_DEADLOCK
+            return rules.STOP_DEADLOCK
         if s.core_state[c] == RUNNING:
             return 0
     if halted:
-        return STOP_IDLE
+        return rules.STOP_IDLE
     for t in range(THREADS):
         if s.gate_full[t] or s.in_flight[t]:
-            return STOP_DEADLOCK
+            return rules.STOP_DEADLOCK
     for t in range(THREADS):
         time_passes(s, t)
     if s.status[0] != 0:
         return s.status[0]
-    return STOP_IDLE
+    return rules.STOP_IDLE
 
 
 @njit
@@ -269,9 +255,9 @@ def _end_round(s: Any) -> Any:
     s.agent[0] = 0
     progress = s.round_progress[0] = s.progress[0]
     s.progress[0] = 0
-    round_passed(s, progress)
+    rules.round_passed(s, progress)
     if until_holds(s):
-        return STOP_UNTIL
+        return rules.STOP_UNTIL
     if progress == 0:
         status = idle_or_deadlock(s)
         if status != 0:
@@ -280,8 +266,8 @@ def _end_round(s: Any) -> Any:
     s.round[0] += 1
     looks = quiet(s)
     if s.limit[0] >= 0 and s.clock[0] >= s.limit[0]:
-        return STOP_LIMIT
-    return STOP_QUIET if looks else 0
+        return rules.STOP_LIMIT
+    return rules.STOP_QUIET if looks else 0
 
 
 @njit
@@ -298,11 +284,11 @@ def run_rounds(s: Any, rounds: Any) -> Any:
 
     STOP_TIME: the time slice was over; calling it again goes on as if it had not returned.
     """
-    open_time_slice(s)
+    rules.open_time_slice(s)
     left, status = rounds, np.int64(0)
     while left > 0 and status == 0:
-        if left < rounds and s.look_left[0] <= 0 and time_is_over(s):
-            status = np.int64(STOP_TIME)
+        if left < rounds and s.look_left[0] <= 0 and rules.time_is_over(s):
+            status = np.int64(rules.STOP_TIME)
             break
         whole = s.agent[0] == 0 and s.turn_open[0] == 0
         while s.agent[0] < CORES and status == 0:
@@ -321,14 +307,14 @@ def run_rounds(s: Any, rounds: Any) -> Any:
         if status == 0:
             left -= 1
             left -= jump(s, left) if whole and left > 0 else 0
-    close_time_slice(s)
+    rules.close_time_slice(s)
     return status
 
 
 def tensix_entry(s: Any, words: Any) -> Any:
     """Entry of the coprocessor for the hooks of the cores."""
     n = run_tensix(s, words)
-    cut_turn(s)
+    rules.cut_turn(s)
     return n
 
 
@@ -338,5 +324,5 @@ def thread_entry(s: Any, t: Any) -> Any:
     The others run too: a thread that ran ahead alone would reach what they were to change first.
     """
     n = _sweep(s, np.int64(t), np.int64(_NO_LIMIT))
-    cut_turn(s)
+    rules.cut_turn(s)
     return n

@@ -6,23 +6,11 @@ import numpy as np
 
 from bhemu.jit.intrinsics import call_entry, l1_word
 from bhemu.jit.subset import njit
-from bhemu.tensix import config, in_flight, mmio, observe, semaphores
+from bhemu.tensix import config, in_flight, mmio, observe, rules, semaphores
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.frontend import fetch
 from bhemu.tensix.insn import STALL_ANY, WAKES, WAKES_BY_BANK, WAKES_NOBODY
 from bhemu.tensix.observe import nearly_full, record_word
-from bhemu.tensix.rules import (
-    DONE,
-    IDLE,
-    STOP_BREAKPOINT,
-    STOP_LOG,
-    STOP_STEP,
-    STOP_TIME,
-    STOP_UNTIL,
-    STOP_WATCH,
-    condition,
-    stop,
-)
 from bhemu.tensix.state import THREADS
 
 # An opcode that has claimed every word: `s.route` names it, its entry takes the words of all.
@@ -79,15 +67,15 @@ SEM_ZERO, SEM_FULL = 1, 2
 PHASE, MESSAGES = 0, 1  # condition index of STREAMWAIT; latched as a mask
 SCALAR_UNIT = 1 << 5  # the block bit B5 marks the instructions of the scalar unit
 
-WAIT_SRCA_FREE = condition("the SrcA bank of unpacker 0 to become free (STALLWAIT C5)")
-WAIT_SRCB_FREE = condition("the SrcB bank of unpacker 1 to become free (STALLWAIT C6)")
-WAIT_SRCA_VALID = condition("the SrcA bank of the matrix unit to become valid (STALLWAIT C7)")
-WAIT_SRCB_VALID = condition("the SrcB bank of the matrix unit to become valid (STALLWAIT C8)")
-WAIT_SEM_ZERO = condition("a semaphore to become non-zero (SEMWAIT C0)")
-WAIT_SEM_FULL = condition("a semaphore to fall below its maximum (SEMWAIT C1)")
-WAIT_PHASE = condition("an overlay stream to reach a phase (STREAMWAIT C0)")
-WAIT_MESSAGES = condition("an overlay stream to receive messages (STREAMWAIT C1)")
-WAIT_SCALAR = condition("the scalar unit, which an instruction of another thread occupies")
+WAIT_SRCA_FREE = rules.condition("the SrcA bank of unpacker 0 to become free (STALLWAIT C5)")
+WAIT_SRCB_FREE = rules.condition("the SrcB bank of unpacker 1 to become free (STALLWAIT C6)")
+WAIT_SRCA_VALID = rules.condition("the SrcA bank of the matrix unit to become valid (STALLWAIT C7)")
+WAIT_SRCB_VALID = rules.condition("the SrcB bank of the matrix unit to become valid (STALLWAIT C8)")
+WAIT_SEM_ZERO = rules.condition("a semaphore to become non-zero (SEMWAIT C0)")
+WAIT_SEM_FULL = rules.condition("a semaphore to fall below its maximum (SEMWAIT C1)")
+WAIT_PHASE = rules.condition("an overlay stream to reach a phase (STREAMWAIT C0)")
+WAIT_MESSAGES = rules.condition("an overlay stream to receive messages (STREAMWAIT C1)")
+WAIT_SCALAR = rules.condition("the scalar unit, which an instruction of another thread occupies")
 
 
 @njit
@@ -271,12 +259,12 @@ def _may_end_wait(s: Any, kind: Any, banks: Any) -> Any:
 def _bring_to_gate(s: Any, t: Any) -> Any:
     """True when a word of thread `t` stands at the gate, which its front end brings there."""
     status = fetch(s, t)
-    if status == DONE or status == STOP_TIME:
-        return status == DONE
+    if status == rules.DONE or status == rules.STOP_TIME:
+        return status == rules.DONE
     s.gate_blocked[t] = 0
     s.sweep_due[0] &= ~(1 << t)
-    if status != IDLE:
-        stop(s, t, status)
+    if status != rules.IDLE:
+        rules.stop(s, t, status)
     elif s.latch[t] == 0 or poll(s, t) == 0:  # forgotten even while no word comes
         s.sweep_idle[0] |= 1 << t
     return False
@@ -289,7 +277,7 @@ def _stay_at_gate(s: Any, t: Any, status: Any) -> None:
     s.gate_blocked[t] = max(status, 0)
     s.sweep_due[0] &= ~(1 << t)
     if status < 0:
-        stop(s, t, status)
+        rules.stop(s, t, status)
 
 
 @njit
@@ -333,20 +321,20 @@ def _step_word(s: Any, t: Any) -> Any:
     word = s.gate_word[t]
     opcode = np.int64(word) >> 24
     status = hold(s, t, opcode)
-    if status == DONE and s.trace[0] and observe.before(s, np.int64(t)):
+    if status == rules.DONE and s.trace[0] and observe.before(s, np.int64(t)):
         s.gate_full[t] = 1
-        stop(s, t, STOP_STEP)
+        rules.stop(s, t, rules.STOP_STEP)
         return False
-    if status == DONE and s.word_break_count[0] and observe.stands(s, t, word):
+    if status == rules.DONE and s.word_break_count[0] and observe.stands(s, t, word):
         s.gate_full[t] = 1
-        stop(s, t, STOP_BREAKPOINT)
+        rules.stop(s, t, rules.STOP_BREAKPOINT)
         return False
     banks, kind = _bank_owners(s), s.wakes[opcode]
-    if status == DONE:
+    if status == rules.DONE:
         status = call_entry(s.table[taker(s, opcode)], s, np.int64(t), word)
     elif s.route[0]:
         status = tell_waiting(s, t, status)
-    if status != DONE:
+    if status != rules.DONE:
         _stay_at_gate(s, t, status)
         return False
     s.gate_full[t] = s.gate_blocked[t] = 0
@@ -354,15 +342,15 @@ def _step_word(s: Any, t: Any) -> Any:
     _count_words(s, t, 1)
     if _may_end_wait(s, kind, banks) and _wake_threads(s, t, kind):
         s.sweep_left[0] = 0
-    status = STOP_UNTIL if _until_reached(s) else 0
+    status = rules.STOP_UNTIL if _until_reached(s) else 0
     if s.watch_count[0] and observe.changed(s):
-        status = STOP_WATCH
+        status = rules.STOP_WATCH
     if s.trace[0]:
         record_word(s, t)
         if nearly_full(s) and status == 0:
-            status = STOP_LOG
+            status = rules.STOP_LOG
     if status != 0:
-        stop(s, t, status)
+        rules.stop(s, t, status)
     return True
 
 
@@ -392,7 +380,7 @@ def _run_plain_words(s: Any, t: Any) -> Any:
             counted = n
         banks = _bank_owners(s) if kind == WAKES_BY_BANK and not alone else np.int64(0)
         status = call_entry(s.table[opcode], s, np.int64(t), word)
-        if status != DONE:
+        if status != rules.DONE:
             _stay_at_gate(s, t, status)
             break
         n += 1
@@ -401,7 +389,7 @@ def _run_plain_words(s: Any, t: Any) -> Any:
             continue
         asks = not alone and _may_end_wait(s, kind, banks) and _wake_threads(s, t, kind)
         if _until_reached(s):
-            stop(s, t, STOP_UNTIL)
+            rules.stop(s, t, rules.STOP_UNTIL)
             break
         if asks or _may_wait(s, t):
             break
@@ -437,7 +425,7 @@ def step_thread(s: Any, t: Any) -> Any:
         if s.look_left[0] <= 0:
             return n
         if s.executed[t] == s.executed_limit[t]:
-            stop(s, t, STOP_STEP)
+            rules.stop(s, t, rules.STOP_STEP)
             return n
         n += 1 if _step_word(s, t) else 0
     return n

@@ -2,37 +2,25 @@
 
 from typing import Any
 
-from bhemu.riscv.formats import (
-    Branch,
-    Fence,
-    IndirectJump,
-    Jump,
-    Load,
-    Register,
-    RegisterImmediate,
-    Shift,
-    Store,
-    System,
-    Upper,
-)
+from bhemu.riscv import formats
 from bhemu.riscv.insn import MASK, SIGN, form
 
 
-class LUI(Upper, opcode=0x37):
+class LUI(formats.Upper, opcode=0x37):
     """rd = upper immediate."""
 
     def execute(pc: Any, b: Any) -> Any:
         return b
 
 
-class AUIPC(Upper, opcode=0x17):
+class AUIPC(formats.Upper, opcode=0x17):
     """rd = pc + upper immediate."""
 
     def execute(pc: Any, b: Any) -> Any:
         return (pc + b) & MASK
 
 
-class JAL(Jump, opcode=0x6F):
+class JAL(formats.Jump, opcode=0x6F):
     """Jump by the offset, rd = address of the next instruction."""
 
     forms = (form("j jump", rd=0), form("jal jump", rd=1))
@@ -41,7 +29,7 @@ class JAL(Jump, opcode=0x6F):
         return (pc + offset) & MASK
 
 
-class JALR(IndirectJump, opcode=0x67, funct3=0):
+class JALR(formats.IndirectJump, opcode=0x67, funct3=0):
     """Jump to rs1 + imm with bit 0 cleared, rd = address of the next instruction."""
 
     forms = (
@@ -57,7 +45,7 @@ class JALR(IndirectJump, opcode=0x67, funct3=0):
         return (a + offset) & MASK & ~1
 
 
-class BEQ(Branch, funct3=0):
+class BEQ(formats.Branch, funct3=0):
     """Branch when rs1 = rs2."""
 
     forms = (form("beqz rs1,branch", rs2=0),)
@@ -66,7 +54,7 @@ class BEQ(Branch, funct3=0):
         return a == b
 
 
-class BNE(Branch, funct3=1):
+class BNE(formats.Branch, funct3=1):
     """Branch when rs1 and rs2 differ."""
 
     forms = (form("bnez rs1,branch", rs2=0),)
@@ -75,7 +63,7 @@ class BNE(Branch, funct3=1):
         return a != b
 
 
-class BLT(Branch, funct3=4):
+class BLT(formats.Branch, funct3=4):
     """Branch when rs1 < rs2, both signed."""
 
     forms = (form("bltz rs1,branch", rs2=0), form("bgtz rs2,branch", rs1=0))
@@ -84,7 +72,7 @@ class BLT(Branch, funct3=4):
         return a ^ SIGN < b ^ SIGN
 
 
-class BGE(Branch, funct3=5):
+class BGE(formats.Branch, funct3=5):
     """Branch when rs1 >= rs2, both signed."""
 
     forms = (form("blez rs2,branch", rs1=0), form("bgez rs1,branch", rs2=0))
@@ -93,21 +81,21 @@ class BGE(Branch, funct3=5):
         return a ^ SIGN >= b ^ SIGN
 
 
-class BLTU(Branch, funct3=6):
+class BLTU(formats.Branch, funct3=6):
     """Branch when rs1 < rs2."""
 
     def execute(a: Any, b: Any) -> Any:
         return a < b
 
 
-class BGEU(Branch, funct3=7):
+class BGEU(formats.Branch, funct3=7):
     """Branch when rs1 >= rs2."""
 
     def execute(a: Any, b: Any) -> Any:
         return a >= b
 
 
-class LB(Load, funct3=0):
+class LB(formats.Load, funct3=0):
     """rd = byte with its sign."""
 
     size = 1
@@ -116,7 +104,7 @@ class LB(Load, funct3=0):
         return ((value ^ 0x80) - 0x80) & MASK
 
 
-class LH(Load, funct3=1):
+class LH(formats.Load, funct3=1):
     """rd = 16 bits with their sign."""
 
     size = 2
@@ -125,7 +113,7 @@ class LH(Load, funct3=1):
         return ((value ^ 0x8000) - 0x8000) & MASK
 
 
-class LW(Load, funct3=2):
+class LW(formats.Load, funct3=2):
     """rd = word."""
 
     size = 4
@@ -134,7 +122,7 @@ class LW(Load, funct3=2):
         return value
 
 
-class LBU(Load, funct3=4):
+class LBU(formats.Load, funct3=4):
     """rd = byte."""
 
     size = 1
@@ -143,7 +131,7 @@ class LBU(Load, funct3=4):
         return value
 
 
-class LHU(Load, funct3=5):
+class LHU(formats.Load, funct3=5):
     """rd = 16 bits."""
 
     size = 2
@@ -152,32 +140,32 @@ class LHU(Load, funct3=5):
         return value
 
 
-class SB(Store, funct3=0):
+class SB(formats.Store, funct3=0):
     """Store a byte."""
 
     size = 1
 
 
-class SH(Store, funct3=1):
+class SH(formats.Store, funct3=1):
     """Store 16 bits."""
 
     size = 2
 
 
-class SW(Store, funct3=2):
+class SW(formats.Store, funct3=2):
     """Store a word."""
 
     size = 4
 
 
-class ADD(Register, funct7=0x00, funct3=0):
+class ADD(formats.Register, funct7=0x00, funct3=0):
     """rd = rs1 + rs2."""
 
     def execute(a: Any, b: Any) -> Any:
         return (a + b) & MASK
 
 
-class SUB(Register, funct7=0x20, funct3=0):
+class SUB(formats.Register, funct7=0x20, funct3=0):
     """rd = rs1 - rs2."""
 
     forms = (form("neg rd,rs2", rs1=0),)
@@ -186,14 +174,14 @@ class SUB(Register, funct7=0x20, funct3=0):
         return (a - b) & MASK
 
 
-class SLL(Register, funct7=0x00, funct3=1):
+class SLL(formats.Register, funct7=0x00, funct3=1):
     """rd = rs1 shifted left by the low 5 bits of rs2."""
 
     def execute(a: Any, b: Any) -> Any:
         return (a << (b & 31)) & MASK
 
 
-class SLT(Register, funct7=0x00, funct3=2):
+class SLT(formats.Register, funct7=0x00, funct3=2):
     """rd = 1 when rs1 < rs2, both signed, else 0."""
 
     forms = (form("sltz rd,rs1", rs2=0), form("sgtz rd,rs2", rs1=0))
@@ -202,7 +190,7 @@ class SLT(Register, funct7=0x00, funct3=2):
         return 1 if a ^ SIGN < b ^ SIGN else 0
 
 
-class SLTU(Register, funct7=0x00, funct3=3):
+class SLTU(formats.Register, funct7=0x00, funct3=3):
     """rd = 1 when rs1 < rs2, else 0."""
 
     forms = (form("snez rd,rs2", rs1=0),)
@@ -211,100 +199,100 @@ class SLTU(Register, funct7=0x00, funct3=3):
         return 1 if a < b else 0
 
 
-class XOR(Register, funct7=0x00, funct3=4):
+class XOR(formats.Register, funct7=0x00, funct3=4):
     """rd = rs1 ^ rs2."""
 
     def execute(a: Any, b: Any) -> Any:
         return a ^ b
 
 
-class SRL(Register, funct7=0x00, funct3=5):
+class SRL(formats.Register, funct7=0x00, funct3=5):
     """rd = rs1 shifted right by the low 5 bits of rs2, zeros from the left."""
 
     def execute(a: Any, b: Any) -> Any:
         return a >> (b & 31)
 
 
-class SRA(Register, funct7=0x20, funct3=5):
+class SRA(formats.Register, funct7=0x20, funct3=5):
     """rd = rs1 shifted right by the low 5 bits of rs2, signs from the left."""
 
     def execute(a: Any, b: Any) -> Any:
         return ((a ^ SIGN) - SIGN) >> (b & 31) & MASK
 
 
-class OR(Register, funct7=0x00, funct3=6):
+class OR(formats.Register, funct7=0x00, funct3=6):
     """rd = rs1 | rs2."""
 
     def execute(a: Any, b: Any) -> Any:
         return a | b
 
 
-class AND(Register, funct7=0x00, funct3=7):
+class AND(formats.Register, funct7=0x00, funct3=7):
     """rd = rs1 & rs2."""
 
     def execute(a: Any, b: Any) -> Any:
         return a & b
 
 
-class ADDI(RegisterImmediate, funct3=0):
+class ADDI(formats.RegisterImmediate, funct3=0):
     """rd = rs1 + imm."""
 
     forms = (form("nop", imm=0, rs1=0, rd=0), form("li rd,imm", rs1=0), form("mv rd,rs1", imm=0))
     execute = ADD.execute
 
 
-class SLTI(RegisterImmediate, funct3=2):
+class SLTI(formats.RegisterImmediate, funct3=2):
     """rd = 1 when rs1 < imm, both signed, else 0."""
 
     execute = SLT.execute
 
 
-class SLTIU(RegisterImmediate, funct3=3):
+class SLTIU(formats.RegisterImmediate, funct3=3):
     """rd = 1 when rs1 < imm, else 0."""
 
     forms = (form("seqz rd,rs1", imm=1),)
     execute = SLTU.execute
 
 
-class XORI(RegisterImmediate, funct3=4):
+class XORI(formats.RegisterImmediate, funct3=4):
     """rd = rs1 ^ imm."""
 
     forms = (form("not rd,rs1", imm=-1),)
     execute = XOR.execute
 
 
-class ORI(RegisterImmediate, funct3=6):
+class ORI(formats.RegisterImmediate, funct3=6):
     """rd = rs1 | imm."""
 
     execute = OR.execute
 
 
-class ANDI(RegisterImmediate, funct3=7):
+class ANDI(formats.RegisterImmediate, funct3=7):
     """rd = rs1 & imm."""
 
     forms = (form("zext.b rd,rs1", imm=0xFF),)
     execute = AND.execute
 
 
-class SLLI(Shift, funct7=0x00, funct3=1):
+class SLLI(formats.Shift, funct7=0x00, funct3=1):
     """rd = rs1 shifted left."""
 
     execute = SLL.execute
 
 
-class SRLI(Shift, funct7=0x00, funct3=5):
+class SRLI(formats.Shift, funct7=0x00, funct3=5):
     """rd = rs1 shifted right, zeros from the left."""
 
     execute = SRL.execute
 
 
-class SRAI(Shift, funct7=0x20, funct3=5):
+class SRAI(formats.Shift, funct7=0x20, funct3=5):
     """rd = rs1 shifted right, signs from the left."""
 
     execute = SRA.execute
 
 
-class FENCE(Fence, funct3=0):
+class FENCE(formats.Fence, funct3=0):
     """Order of memory accesses; reserved fields are not looked at, as the ISA asks."""
 
     forms = (
@@ -315,23 +303,23 @@ class FENCE(Fence, funct3=0):
     )
 
 
-class FENCE_I(Fence, funct3=1):
+class FENCE_I(formats.Fence, funct3=1):
     """Order of stores and fetches: nothing to do, as a core sees its own stores at once."""
 
     forms = (form("fence.i", imm=0, rs1=0, rd=0),)
 
 
-class ECALL(System, imm=0, rs1=0, rd=0):
+class ECALL(formats.System, imm=0, rs1=0, rd=0):
     """Environment call: has no meaning on these cores."""
 
 
-class EBREAK(System, imm=1, rs1=0, rd=0):
+class EBREAK(formats.System, imm=1, rs1=0, rd=0):
     """The device assert."""
 
 
-class MRET(System, imm=0x302, rs1=0, rd=0):
+class MRET(formats.System, imm=0x302, rs1=0, rd=0):
     """Return from a trap: has no meaning on these cores."""
 
 
-class WFI(System, imm=0x105, rs1=0, rd=0):
+class WFI(formats.System, imm=0x105, rs1=0, rd=0):
     """Wait for an interrupt: has no meaning on these cores."""

@@ -7,22 +7,12 @@ import numpy as np
 from bhemu.bits import choice, number
 from bhemu.jit.subset import njit
 from bhemu.memmap import LOCAL_BASE
-from bhemu.tensix import config, in_flight, insn, mmio, spaces
+from bhemu.tensix import config, in_flight, insn, mmio, rules, spaces
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.insn import (
     WAKES_NOBODY,
     Instruction,
     bits,
-)
-from bhemu.tensix.rules import (
-    DONE,
-    RESERVED_BITS,
-    UB,
-    UNIMPLEMENTED,
-    UNSUPPORTED,
-    error,
-    refuse,
-    undefined,
 )
 from bhemu.tensix.state import WORD
 from bhemu.tensix.units.counters import ENGINES, width_mask
@@ -34,18 +24,20 @@ from bhemu.tensix.units.counters import ENGINES, width_mask
 HISTOGRAM, HISTOGRAM_HIGH, LARGEST_EXPONENT, FIRST_EMPTY = 6, 7, 9, 10
 HEADER_FIELDS = (0xFFFF, 0x00FF0000, WORD, 0)  # what ResultSize 3 replaces in each word
 
-SIGNALS = error("THCON-SIGNALS", UNIMPLEMENTED, "SETDMAREG with set_signals_mode 1 and source {source}: the packer's tile sizes and zero flags (sources 0 to 5 and 8) are not kept", "the ISA text names them and not what they count; sources 6, 7, 9 (exponents), 10 to 15 (zero) and the immediate form are modelled")  # fmt: skip
-NO_PACKER = error("THCON-PACKER", UB, "SETDMAREG reads the exponent histogram of packer {packer}: Blackhole has packer 0 only", "leave bits 1:0 of WhichPackers (payload_sig_sel bits 8:7) 0")  # fmt: skip
-STATISTICS = error("THCON-EXPONENTS", UNIMPLEMENTED, "SETDMAREG reads exponent statistics, but {count} PACRs ran without them since CLREXPHIST", "set ENABLE_ACC_STATS_Enable before the first PACR, or issue CLREXPHIST after setting it; int8 has no specified bins")  # fmt: skip
-BITWOP_MODE = error("THCON-BITWOP", UB, "BITWOPDMAREG with op_sel {op_sel}: 0 (and), 1 (or) and 2 (xor) exist")  # fmt: skip
-SHIFT_MODE = error("THCON-SHIFT", UB, "SHIFTDMAREG with op_sel {op_sel}: 0 (left) and 1 (right) exist")  # fmt: skip
-CMP_MODE = error("THCON-CMP", UB, "CMPDMAREG with op_sel {op_sel}: 0 (>), 1 (<) and 2 (==) exist")
+SIGNALS = rules.error("THCON-SIGNALS", rules.UNIMPLEMENTED, "SETDMAREG with set_signals_mode 1 and source {source}: the packer's tile sizes and zero flags (sources 0 to 5 and 8) are not kept", "the ISA text names them and not what they count; sources 6, 7, 9 (exponents), 10 to 15 (zero) and the immediate form are modelled")  # fmt: skip
+NO_PACKER = rules.error("THCON-PACKER", rules.UB, "SETDMAREG reads the exponent histogram of packer {packer}: Blackhole has packer 0 only", "leave bits 1:0 of WhichPackers (payload_sig_sel bits 8:7) 0")  # fmt: skip
+STATISTICS = rules.error("THCON-EXPONENTS", rules.UNIMPLEMENTED, "SETDMAREG reads exponent statistics, but {count} PACRs ran without them since CLREXPHIST", "set ENABLE_ACC_STATS_Enable before the first PACR, or issue CLREXPHIST after setting it; int8 has no specified bins")  # fmt: skip
+BITWOP_MODE = rules.error("THCON-BITWOP", rules.UB, "BITWOPDMAREG with op_sel {op_sel}: 0 (and), 1 (or) and 2 (xor) exist")  # fmt: skip
+SHIFT_MODE = rules.error("THCON-SHIFT", rules.UB, "SHIFTDMAREG with op_sel {op_sel}: 0 (left) and 1 (right) exist")  # fmt: skip
+CMP_MODE = rules.error(
+    "THCON-CMP", rules.UB, "CMPDMAREG with op_sel {op_sel}: 0 (>), 1 (<) and 2 (==) exist"
+)
 
 
 @njit
 def _set(s: Any, t: Any, register: Any, value: Any) -> Any:
     s.gpr[t, register & 63] = np.uint32(value & WORD)
-    return DONE
+    return rules.DONE
 
 
 @njit
@@ -58,14 +50,14 @@ def _operands(s: Any, t: Any, f: Any) -> Any:
 @njit
 def _source_refused(s: Any, source: Any, packer: Any) -> Any:
     if source >= FIRST_EMPTY:
-        return DONE
+        return rules.DONE
     if source != HISTOGRAM and source != HISTOGRAM_HIGH and source != LARGEST_EXPONENT:
-        return refuse(s, SIGNALS, source=source)
+        return rules.refuse(s, SIGNALS, source=source)
     if source != LARGEST_EXPONENT and packer:
-        return refuse(s, NO_PACKER, packer=packer)
+        return rules.refuse(s, NO_PACKER, packer=packer)
     # Without ENABLE_ACC_STATS the histogram stands still; only int8 has no bins that are known.
     count = s.pack_exponent[1 if source == LARGEST_EXPONENT else 2]
-    return refuse(s, STATISTICS, count=count) if count else DONE
+    return rules.refuse(s, STATISTICS, count=count) if count else rules.DONE
 
 
 @njit
@@ -85,7 +77,7 @@ def _source_word(s: Any, source: Any, i: Any) -> Any:
 def _signals(s: Any, t: Any, half: Any, select: Any, size: Any) -> Any:
     """The special form: write 16, 32 or 128 bits of the source, or its tile header, to GPRs."""
     if select >> 11:
-        return refuse(s, RESERVED_BITS, bits=select >> 11 << 19)
+        return rules.refuse(s, rules.RESERVED_BITS, bits=select >> 11 << 19)
     source, part, register = (select >> 3) & 15, select & 7, half >> 1
     status = _source_refused(s, source, (select >> 7) & 3)
     if status:
@@ -101,7 +93,7 @@ def _signals(s: Any, t: Any, half: Any, select: Any, size: Any) -> Any:
         replaced = WORD if size == 2 else HEADER_FIELDS[i]
         old = np.int64(s.gpr[t, (register & 0x3C) + i]) & ~replaced
         _set(s, t, (register & 0x3C) + i, old | (_source_word(s, source, i) & replaced))
-    return DONE
+    return rules.DONE
 
 
 class SETDMAREG(Instruction, opcode=0x45, unit="scalar", wakes=WAKES_NOBODY):
@@ -160,7 +152,7 @@ class FLUSHDMA(Instruction, opcode=0x46, unit="scalar", oracle=False):
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         # All four conditions ask for work in flight; every instruction completes at the gate.
-        return DONE
+        return rules.DONE
 
 
 _BOTH = spaces.gpr("op_a_reg_index") | spaces.gpr("op_b_reg_index").unless("op_b_is_const")
@@ -220,7 +212,7 @@ class BITWOPDMAREG(_Operation, opcode=0x5B, oracle=False):
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.op_sel > 2:
-            return refuse(s, BITWOP_MODE, op_sel=f.op_sel)
+            return rules.refuse(s, BITWOP_MODE, op_sel=f.op_sel)
         a, b = _operands(s, t, f)
         if f.op_sel == 0:
             return _set(s, t, f.result_reg_index, a & b)
@@ -236,7 +228,7 @@ class SHIFTDMAREG(_Operation, opcode=0x5C, oracle=False):
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.op_sel > 1:
-            return refuse(s, SHIFT_MODE, op_sel=f.op_sel)
+            return rules.refuse(s, SHIFT_MODE, op_sel=f.op_sel)
         a, b = _operands(s, t, f)
         if f.op_sel == 0:
             return _set(s, t, f.result_reg_index, a << (b & 31))
@@ -252,7 +244,7 @@ class CMPDMAREG(_Operation, opcode=0x5D, oracle=False):
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.op_sel > 2:
-            return refuse(s, CMP_MODE, op_sel=f.op_sel)
+            return rules.refuse(s, CMP_MODE, op_sel=f.op_sel)
         a, b = _operands(s, t, f)
         if f.op_sel == 0:
             return _set(s, t, f.result_reg_index, np.int64(a > b))
@@ -265,7 +257,7 @@ class DMANOP(Instruction, opcode=0x60, unit="scalar", wakes=WAKES_NOBODY):
     """Occupy the scalar unit for one slot (DMANOP, Wormhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
-        return DONE
+        return rules.DONE
 
 
 class _Register(Instruction, unit="scalar"):
@@ -298,12 +290,12 @@ class LOADREG(_Register, opcode=0x68, oracle=False):
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = mmio.load(s, mmio.BASE + 4 * f.reg_addr)
-        if status != DONE:
+        if status != rules.DONE:
             return status
         if s.timed[0]:  # loaded once more when the answer is there
             address = mmio.BASE + 4 * f.reg_addr
             in_flight.ask_memory(s, t, in_flight.REGISTERS, f.tdma_data_reg_index, address)
-            return DONE
+            return rules.DONE
         return _set(s, t, f.tdma_data_reg_index, s.loaded[0])
 
 
@@ -312,8 +304,8 @@ class LOADREG(_Register, opcode=0x68, oracle=False):
 THCON_BASE = cf.THCON_SEC0_REG0_TileDescriptor.word
 THCON_WORDS = config.SHARED - THCON_BASE
 
-WEAK = error("REG2FLOP-WEAK", UNSUPPORTED, "REG2FLOP is unsupported on Blackhole: its text calls itself weak and nothing uses it", "use WRCFG for configuration and SETADC* for counters; ub = silicon follows the text")  # fmt: skip
-INDEX = error("REG2FLOP-INDEX", UB, "REG2FLOP to THCON configuration word {index}: there are {count}", "flop_index counts from Config word 64; use WRCFG for the others")  # fmt: skip
+WEAK = rules.error("REG2FLOP-WEAK", rules.UNSUPPORTED, "REG2FLOP is unsupported on Blackhole: its text calls itself weak and nothing uses it", "use WRCFG for configuration and SETADC* for counters; ub = silicon follows the text")  # fmt: skip
+INDEX = rules.error("REG2FLOP-INDEX", rules.UB, "REG2FLOP to THCON configuration word {index}: there are {count}", "flop_index counts from Config word 64; use WRCFG for the others")  # fmt: skip
 
 
 @njit
@@ -405,26 +397,26 @@ class REG2FLOP(_Flop, opcode=0x48, oracle=False):
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.target_sel < 2:
             if f.target_sel | f.byte_offset | f.context_id_2:
-                return refuse(s, RESERVED_BITS, bits=f.word & _COUNTERS_ONLY)
+                return rules.refuse(s, rules.RESERVED_BITS, bits=f.word & _COUNTERS_ONLY)
             # One word, or (size_sel 0) the four of the aligned groups of both indices.
             if f.flop_index >= THCON_WORDS:
-                return refuse(s, INDEX, index=f.flop_index, count=THCON_WORDS)
-            status = undefined(s, WEAK)
+                return rules.refuse(s, INDEX, index=f.flop_index, count=THCON_WORDS)
+            status = rules.undefined(s, WEAK)
             if status:
                 return status
             b, who = config.bank(s, t), config.by_thread(s, t)
             if f.size_sel:
                 config.write(s, b, THCON_BASE + f.flop_index, np.int64(s.gpr[t, f.reg_index]), who)
-                return DONE
+                return rules.DONE
             for i in range(4):
                 value = np.int64(s.gpr[t, (f.reg_index & 0x3C) + i])
                 config.write(s, b, THCON_BASE + (f.flop_index & ~3) + i, value, who)
-            return DONE
+            return rules.DONE
         if f.word & _CONFIG_ONLY:
-            return refuse(s, RESERVED_BITS, bits=_CONFIG_ONLY)
-        status = undefined(s, WEAK)
+            return rules.refuse(s, rules.RESERVED_BITS, bits=_CONFIG_ONLY)
+        status = rules.undefined(s, WEAK)
         if status:
             return status
         value = _part(np.int64(s.gpr[t, f.reg_index]), f.size_sel, f.byte_offset)
         _to_counter(s, f.context_id_2 if f.target_sel & 1 else t, f.flop_index, value)
-        return DONE
+        return rules.DONE

@@ -6,37 +6,25 @@ import numpy as np
 
 from bhemu.bits import choice, flags, number
 from bhemu.jit.subset import njit
-from bhemu.tensix import banks, config, dest, insn, spaces, unspecified
+from bhemu.tensix import banks, config, dest, insn, rules, spaces, unspecified
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.insn import Argument, Instruction, bits
-from bhemu.tensix.rules import (
-    DONE,
-    NCB,
-    UB,
-    UNIMPLEMENTED,
-    UNSUPPORTED,
-    error,
-    follows_llk,
-    note_rule,
-    refuse,
-    undefined,
-)
 from bhemu.tensix.spaces import Kind
 from bhemu.tensix.units import counters
 
 ONE_ROW, SIXTEEN_ROWS, HALF, ALL = 0, 1, 2, 3  # ZEROACC clear_mode
 
-_REVERT = error("ZEROACC-REVERT", UB, "ZEROACC with clear_zero_flags in clear_mode {clear_mode}, use_32_bit_mode {use_32_bit_mode}, marks rows as valid", "clear_zero_flags is safe only with clear_mode 1 and use_32_bit_mode 1")  # fmt: skip
-_ONE_ROW_RANGE = error("ZEROACC-ROW", UNIMPLEMENTED, "ZEROACC of one row: row {row} (where + RWC.Dst + math offset) is beyond row 1023", "keep the sum below 1024")  # fmt: skip
-_ONE_ROW_INT8 = error("ZEROACC-INT8", UNIMPLEMENTED, "ZEROACC of one row with ALU_ACC_CTRL_INT8_math_enabled is not modelled", "clear 16 rows instead")  # fmt: skip
-_ONE_ROW_WIDE = error("ZEROACC-ROW-32", UNSUPPORTED, "ZEROACC of one row (where {where}) with use_32_bit_mode is not modelled", "ALU_ACC_CTRL_Fp32_enabled selects 32-bit rows in this mode")  # fmt: skip
-_BLOCK_RANGE = error("ZEROACC-WHERE", NCB, "ZEROACC clear_mode {clear_mode} with where = {where} (after the offset) names no part of Dst", "16 rows: below 64, or 32 in 32-bit mode; half: 0 or 1; all: 0")  # fmt: skip
-_ZEROSRC_MODE = error("ZEROSRC-MODE", UNSUPPORTED, "ZEROSRC with src_mask {src_mask}, write_mode << 1 | bank_mask {others:#x} is not modelled", "use src_mask 3, bank_mask 1, write_mode 0, or bank_mask 0, write_mode 1")  # fmt: skip
-_ZEROSRC_VALUE = error("ZEROSRC-VALUE", UNSUPPORTED, "ZEROSRC with zero_val 1 (minus infinity into SrcA) is not modelled", "use UNPACR_NOP with src_clr_val 1")  # fmt: skip
-_CLEARDVALID_RESET = error("CLEARDVALID-RESET", UNSUPPORTED, "CLEARDVALID with reset {reset} (cleardvalid {cleardvalid}) is not modelled: it can lose Src banks", "use reset 0 and name the banks in cleardvalid")  # fmt: skip
-_SETRWC_CR = error("SETRWC-CR", UNSUPPORTED, "SETRWC with rwc_cr {rwc_cr:#x}, bit_mask {bit_mask:#x}: C_TO_CR, or SrcA/SrcB CR without its mask bit", "rwc_cr 0-7; set the bit of bit_mask for each counter in rwc_cr bits 0 and 1")  # fmt: skip
-_INCRWC_CR = error("INCRWC-CR", UNSUPPORTED, "INCRWC with rwc_cr {rwc_cr:#x}: only Dst (4) can start from its CR value", "use rwc_cr 0 or 4")  # fmt: skip
+_REVERT = rules.error("ZEROACC-REVERT", rules.UB, "ZEROACC with clear_zero_flags in clear_mode {clear_mode}, use_32_bit_mode {use_32_bit_mode}, marks rows as valid", "clear_zero_flags is safe only with clear_mode 1 and use_32_bit_mode 1")  # fmt: skip
+_ONE_ROW_RANGE = rules.error("ZEROACC-ROW", rules.UNIMPLEMENTED, "ZEROACC of one row: row {row} (where + RWC.Dst + math offset) is beyond row 1023", "keep the sum below 1024")  # fmt: skip
+_ONE_ROW_INT8 = rules.error("ZEROACC-INT8", rules.UNIMPLEMENTED, "ZEROACC of one row with ALU_ACC_CTRL_INT8_math_enabled is not modelled", "clear 16 rows instead")  # fmt: skip
+_ONE_ROW_WIDE = rules.error("ZEROACC-ROW-32", rules.UNSUPPORTED, "ZEROACC of one row (where {where}) with use_32_bit_mode is not modelled", "ALU_ACC_CTRL_Fp32_enabled selects 32-bit rows in this mode")  # fmt: skip
+_BLOCK_RANGE = rules.error("ZEROACC-WHERE", rules.NCB, "ZEROACC clear_mode {clear_mode} with where = {where} (after the offset) names no part of Dst", "16 rows: below 64, or 32 in 32-bit mode; half: 0 or 1; all: 0")  # fmt: skip
+_ZEROSRC_MODE = rules.error("ZEROSRC-MODE", rules.UNSUPPORTED, "ZEROSRC with src_mask {src_mask}, write_mode << 1 | bank_mask {others:#x} is not modelled", "use src_mask 3, bank_mask 1, write_mode 0, or bank_mask 0, write_mode 1")  # fmt: skip
+_ZEROSRC_VALUE = rules.error("ZEROSRC-VALUE", rules.UNSUPPORTED, "ZEROSRC with zero_val 1 (minus infinity into SrcA) is not modelled", "use UNPACR_NOP with src_clr_val 1")  # fmt: skip
+_CLEARDVALID_RESET = rules.error("CLEARDVALID-RESET", rules.UNSUPPORTED, "CLEARDVALID with reset {reset} (cleardvalid {cleardvalid}) is not modelled: it can lose Src banks", "use reset 0 and name the banks in cleardvalid")  # fmt: skip
+_SETRWC_CR = rules.error("SETRWC-CR", rules.UNSUPPORTED, "SETRWC with rwc_cr {rwc_cr:#x}, bit_mask {bit_mask:#x}: C_TO_CR, or SrcA/SrcB CR without its mask bit", "rwc_cr 0-7; set the bit of bit_mask for each counter in rwc_cr bits 0 and 1")  # fmt: skip
+_INCRWC_CR = rules.error("INCRWC-CR", rules.UNSUPPORTED, "INCRWC with rwc_cr {rwc_cr:#x}: only Dst (4) can start from its CR value", "use rwc_cr 0 or 4")  # fmt: skip
 
 
 @njit
@@ -44,14 +32,14 @@ def _zero_one_row(s: Any, t: Any, where: Any) -> Any:
     b = config.bank(s, t)
     row = where + s.rwc[t, counters.DST] + counters.dst_offset(s, t)
     if row >= dest.ROWS:
-        return refuse(s, _ONE_ROW_RANGE, row=row)
+        return rules.refuse(s, _ONE_ROW_RANGE, row=row)
     if config.get(s, b, cf.ALU_ACC_CTRL_INT8_math_enabled):
         return _ONE_ROW_INT8
     if config.get(s, b, cf.ALU_ACC_CTRL_Fp32_enabled):
         _flag(s, dest.adj32(row), 0)
     else:
         _flag(s, dest.row16(s, row), 0)
-    return DONE
+    return rules.DONE
 
 
 @njit
@@ -80,17 +68,17 @@ def _zero_sixteen_rows(s: Any, t: Any, where: Any, wide: Any, valid: Any) -> Any
     blocks = 32 if wide else 64
     if block >= blocks:
         status = np.int64(0)
-        if follows_llk(s):  # production kernels name no block at all, by 255
-            note_rule(s, _BLOCK_RANGE, clear_mode=SIXTEEN_ROWS, where=block)
+        if rules.follows_llk(s):  # production kernels name no block at all, by 255
+            rules.note_rule(s, _BLOCK_RANGE, clear_mode=SIXTEEN_ROWS, where=block)
         else:
-            status = undefined(s, _BLOCK_RANGE, clear_mode=SIXTEEN_ROWS, where=block)
+            status = rules.undefined(s, _BLOCK_RANGE, clear_mode=SIXTEEN_ROWS, where=block)
         if status or (block & 0xFF) >= blocks:  # the silicon does nothing there
             return status
         block &= 0xFF
     for i in range(16):
         row = block * 16 + i
         _flag(s, dest.adj32(row) if wide else row, valid)
-    return DONE
+    return rules.DONE
 
 
 class ZEROACC(Instruction, opcode=0x10, unit="matrix", formats="dst"):
@@ -114,33 +102,33 @@ class ZEROACC(Instruction, opcode=0x10, unit="matrix", formats="dst"):
     def advance(s: Any, t: Any, f: Any) -> Any:
         if f.clear_mode < HALF:
             counters.apply_addr_mod(s, t, f.addr_mode)
-        return DONE
+        return rules.DONE
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.clear_zero_flags and not (f.clear_mode == SIXTEEN_ROWS and f.use_32_bit_mode):
             mode, wide = f.clear_mode, f.use_32_bit_mode
-            status = undefined(s, _REVERT, clear_mode=mode, use_32_bit_mode=wide)
+            status = rules.undefined(s, _REVERT, clear_mode=mode, use_32_bit_mode=wide)
             if status:
                 return status
         if f.clear_mode >= HALF:
             if f.where > (1 if f.clear_mode == HALF else 0):
-                status = undefined(s, _BLOCK_RANGE, clear_mode=f.clear_mode, where=f.where)
+                status = rules.undefined(s, _BLOCK_RANGE, clear_mode=f.clear_mode, where=f.where)
                 if status:
                     return status
             first = (f.where & 1) * (dest.ROWS // 2) if f.clear_mode == HALF else 0
             for row in range(first, first + dest.ROWS // (2 if f.clear_mode == HALF else 1)):
                 _flag(s, row & (dest.ROWS - 1), f.clear_zero_flags)
-            return DONE
+            return rules.DONE
         status = counters.addr_mod_refused(s, t, f.addr_mode)
         if status:
             return status
         if f.clear_mode == SIXTEEN_ROWS:
             status = _zero_sixteen_rows(s, t, f.where, f.use_32_bit_mode, f.clear_zero_flags)
         elif f.use_32_bit_mode:
-            return refuse(s, _ONE_ROW_WIDE, where=f.where)
+            return rules.refuse(s, _ONE_ROW_WIDE, where=f.where)
         else:
             status = _zero_one_row(s, t, f.where)
-        if status == DONE:
+        if status == rules.DONE:
             counters.apply_addr_mod(s, t, f.addr_mode)
         return status
 
@@ -184,7 +172,7 @@ class ZEROSRC(Instruction, opcode=0x11, unit="matrix"):
         both = f.bank_mask == 1 and f.write_mode == 0 and f.src_mask == 3
         matrix = f.bank_mask == 0 and f.write_mode == 1 and f.src_mask != 0
         if not both and not matrix:
-            return refuse(
+            return rules.refuse(
                 s, _ZEROSRC_MODE, src_mask=f.src_mask, others=(f.write_mode << 1) | f.bank_mask
             )
         for which in range(2):
@@ -193,7 +181,7 @@ class ZEROSRC(Instruction, opcode=0x11, unit="matrix"):
                 _zero_bank(s, which, bank)
                 if f.bank_mask:
                     _zero_bank(s, which, bank ^ 1)
-        return DONE
+        return rules.DONE
 
 
 class GATESRCRST(Instruction, opcode=0x35, unit="matrix"):
@@ -210,7 +198,7 @@ class GATESRCRST(Instruction, opcode=0x35, unit="matrix"):
     )
 
     def execute(s: Any, t: Any, f: Any) -> Any:
-        return DONE
+        return rules.DONE
 
 
 class CLEARDVALID(Instruction, opcode=0x36, unit="matrix"):
@@ -227,7 +215,7 @@ class CLEARDVALID(Instruction, opcode=0x36, unit="matrix"):
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.reset or not f.cleardvalid:
-            return refuse(s, _CLEARDVALID_RESET, reset=f.reset, cleardvalid=f.cleardvalid)
+            return rules.refuse(s, _CLEARDVALID_RESET, reset=f.reset, cleardvalid=f.cleardvalid)
         for which in range(2):
             if (f.cleardvalid >> which) & 1:
                 status = banks.taken_back(s, which)
@@ -238,7 +226,7 @@ class CLEARDVALID(Instruction, opcode=0x36, unit="matrix"):
                 bank = s.matrix_bank[which] & 1
                 s.src_valid[which, bank] = 0
                 s.matrix_bank[which] = bank ^ 1
-        return DONE
+        return rules.DONE
 
 
 @njit
@@ -259,7 +247,7 @@ def _set_counters(s: Any, t: Any, f: Any) -> Any:
         _set(s, t, counters.DST, f.rwc_d, f.rwc_cr & 4, counters.DST_ROWS - 1)
     if f.bit_mask & 8:
         s.rwc[t, counters.FIDELITY] = 0
-    return DONE
+    return rules.DONE
 
 
 class SETRWC(Instruction, opcode=0x37, unit="matrix"):
@@ -287,7 +275,7 @@ class SETRWC(Instruction, opcode=0x37, unit="matrix"):
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.rwc_cr > 7 or f.rwc_cr & ~f.bit_mask & 3:
-            return refuse(s, _SETRWC_CR, rwc_cr=f.rwc_cr, bit_mask=f.bit_mask)
+            return rules.refuse(s, _SETRWC_CR, rwc_cr=f.rwc_cr, bit_mask=f.bit_mask)
         status = banks.release(s, t, f.clear_ab_vld)
         return status if status else _set_counters(s, t, f)
 
@@ -300,7 +288,7 @@ def _add(s: Any, t: Any, f: Any) -> Any:
         _set(s, t, counters.DST, f.rwc_d, 1, counters.DST_ROWS - 1)
     else:
         s.rwc[t, counters.DST] = (s.rwc[t, counters.DST] + f.rwc_d) & (counters.DST_ROWS - 1)
-    return DONE
+    return rules.DONE
 
 
 class INCRWC(
@@ -325,4 +313,4 @@ class INCRWC(
         return _add(s, t, f)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
-        return refuse(s, _INCRWC_CR, rwc_cr=f.rwc_cr) if f.rwc_cr & 3 else _add(s, t, f)
+        return rules.refuse(s, _INCRWC_CR, rwc_cr=f.rwc_cr) if f.rwc_cr & 3 else _add(s, t, f)

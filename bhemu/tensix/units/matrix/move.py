@@ -6,7 +6,7 @@ import numpy as np
 
 from bhemu.bits import choice, number
 from bhemu.jit.subset import njit
-from bhemu.tensix import banks, config, dest, insn, spaces
+from bhemu.tensix import banks, config, dest, insn, rules, spaces
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.banks import SRCA, SRCB
@@ -24,20 +24,6 @@ from bhemu.tensix.formats import (
     UINT16,
 )
 from bhemu.tensix.insn import NO_TEXT, Argument, Instruction, bits
-from bhemu.tensix.rules import (
-    DONE,
-    MISSING,
-    NCB,
-    UB,
-    UNIMPLEMENTED,
-    UNSUPPORTED,
-    error,
-    follows_llk,
-    note_rule,
-    refuse,
-    undefined,
-    undefined_unless_llk,
-)
 from bhemu.tensix.units import counters
 from bhemu.tensix.units.matrix import operands, transfer
 
@@ -49,18 +35,18 @@ _NAMED = FIVE_BIT_DATUMS | _EIGHT_BIT | 1 << TF32
 
 NO_ROW = -1  # the ISA names MOVD2B and MOVB2D for SHIFTXA, but no SrcA row that they compute
 
-MODE = error("MOV-MODE", UNSUPPORTED, "this move with instr_mod {instr_mod} is not modelled", "MOVD2A, MOVB2A: 2; MOVA2D, MOVDBGA2D, MOVD2B: 0 or 2; MOVB2D: 2 to 5, and 0 and 1 with reference llk")  # fmt: skip
-_DST_ROW = error("MOV-DST-ROW", UNSUPPORTED, "Dst row {row} of a move is not a multiple of {rows}", "align the dst field and the sum of dst field, RWC.Dst and math offset")  # fmt: skip
-_SRC_ROW = error("MOV-SRC-ROW", UNSUPPORTED, "Src row {row} of a move is not a multiple of {rows} below 64", "align the src field and the sum of src field and RWC")  # fmt: skip
-_FORMAT = error("MOV-FORMAT", UNIMPLEMENTED, "this move is not modelled for SrcA format {fmt}", "the format comes from the bank (Out_data_format) or from ALU_FORMAT_SPEC_REG0_SrcA")  # fmt: skip
-OVERRIDE = error("MOV-OVERRIDE", UNSUPPORTED, "MOVD2A with ALU_FORMAT_SPEC_REG_SrcA_override is not modelled", "leave the override 0")  # fmt: skip
-_TF32_LOW = error("MOV-TF32-LOW", UB, "tf32 is moved to Dst with dest_32b_lo set (erratum TEN-4245)", "clear dest_32b_lo, or use a format other than tf32")  # fmt: skip
-_FIVE_BIT_LOW = error("MOV-FP16-LOW", UNSUPPORTED, "a move of SrcA format {fmt} (5-bit exponent) to Dst with dest_32b_lo is not modelled", "clear dest_32b_lo")  # fmt: skip
-_FROM_32 = error("MOV-FROM-32", UNIMPLEMENTED, "a move from 32-bit Dst with SrcA format {fmt}, dest_32b_lo {low} is not modelled", "dest_32b_lo: MOVD2B only and not with tf32; fp16: 16-bit Dst only")  # fmt: skip
-_LOW_OF_16 = error("MOV-LOW-OF-16", UB, "a move reads the low half (dest_32b_lo) of 16-bit Dst", "set ALU_ACC_CTRL_Fp32_enabled, or clear dest_32b_lo; production kernels let MOVD2B do so with bit 11 of DBG_FEATURE_DISABLE set, and reference llk follows them")  # fmt: skip
-_LOW_READ = error("MOV-LOW-READ", UB, "MOVD2B read low halves (dest_32b_lo) with ALU_ACC_CTRL_Fp32_enabled 0 and bit 11 of DBG_FEATURE_DISABLE set: those of 32-bit datums were taken", "production kernels need them; the ISA text leaves it undefined")  # fmt: skip
-DEBUG_FORMAT = error("MOVDBGA2D-FORMAT", NCB, "MOVDBGA2D reads a SrcA bank that is not valid, which implies no format", "set DISABLE_IMPLIED_SRCA_FMT_Base and ALU_FORMAT_SPEC_REG0_SrcA")  # fmt: skip
-_TF32_OF_16 = error("MOV-TF32-OF-16", UB, "a move reads tf32 from 16-bit Dst, which cannot hold it", "set ALU_ACC_CTRL_Fp32_enabled, or use another SrcA format")  # fmt: skip
+MODE = rules.error("MOV-MODE", rules.UNSUPPORTED, "this move with instr_mod {instr_mod} is not modelled", "MOVD2A, MOVB2A: 2; MOVA2D, MOVDBGA2D, MOVD2B: 0 or 2; MOVB2D: 2 to 5, and 0 and 1 with reference llk")  # fmt: skip
+_DST_ROW = rules.error("MOV-DST-ROW", rules.UNSUPPORTED, "Dst row {row} of a move is not a multiple of {rows}", "align the dst field and the sum of dst field, RWC.Dst and math offset")  # fmt: skip
+_SRC_ROW = rules.error("MOV-SRC-ROW", rules.UNSUPPORTED, "Src row {row} of a move is not a multiple of {rows} below 64", "align the src field and the sum of src field and RWC")  # fmt: skip
+_FORMAT = rules.error("MOV-FORMAT", rules.UNIMPLEMENTED, "this move is not modelled for SrcA format {fmt}", "the format comes from the bank (Out_data_format) or from ALU_FORMAT_SPEC_REG0_SrcA")  # fmt: skip
+OVERRIDE = rules.error("MOV-OVERRIDE", rules.UNSUPPORTED, "MOVD2A with ALU_FORMAT_SPEC_REG_SrcA_override is not modelled", "leave the override 0")  # fmt: skip
+_TF32_LOW = rules.error("MOV-TF32-LOW", rules.UB, "tf32 is moved to Dst with dest_32b_lo set (erratum TEN-4245)", "clear dest_32b_lo, or use a format other than tf32")  # fmt: skip
+_FIVE_BIT_LOW = rules.error("MOV-FP16-LOW", rules.UNSUPPORTED, "a move of SrcA format {fmt} (5-bit exponent) to Dst with dest_32b_lo is not modelled", "clear dest_32b_lo")  # fmt: skip
+_FROM_32 = rules.error("MOV-FROM-32", rules.UNIMPLEMENTED, "a move from 32-bit Dst with SrcA format {fmt}, dest_32b_lo {low} is not modelled", "dest_32b_lo: MOVD2B only and not with tf32; fp16: 16-bit Dst only")  # fmt: skip
+_LOW_OF_16 = rules.error("MOV-LOW-OF-16", rules.UB, "a move reads the low half (dest_32b_lo) of 16-bit Dst", "set ALU_ACC_CTRL_Fp32_enabled, or clear dest_32b_lo; production kernels let MOVD2B do so with bit 11 of DBG_FEATURE_DISABLE set, and reference llk follows them")  # fmt: skip
+_LOW_READ = rules.error("MOV-LOW-READ", rules.UB, "MOVD2B read low halves (dest_32b_lo) with ALU_ACC_CTRL_Fp32_enabled 0 and bit 11 of DBG_FEATURE_DISABLE set: those of 32-bit datums were taken", "production kernels need them; the ISA text leaves it undefined")  # fmt: skip
+DEBUG_FORMAT = rules.error("MOVDBGA2D-FORMAT", rules.NCB, "MOVDBGA2D reads a SrcA bank that is not valid, which implies no format", "set DISABLE_IMPLIED_SRCA_FMT_Base and ALU_FORMAT_SPEC_REG0_SrcA")  # fmt: skip
+_TF32_OF_16 = rules.error("MOV-TF32-OF-16", rules.UB, "a move reads tf32 from 16-bit Dst, which cannot hold it", "set ALU_ACC_CTRL_Fp32_enabled, or use another SrcA format")  # fmt: skip
 
 
 @njit
@@ -71,9 +57,9 @@ def unaligned(s: Any, dst: Any, src: Any, rows: Any) -> Any:
     """
     status = np.int64(0)
     if dst & (rows - 1):
-        status = undefined_unless_llk(s, _DST_ROW, row=dst, rows=rows)
+        status = rules.undefined_unless_llk(s, _DST_ROW, row=dst, rows=rows)
     if status == 0 and (src & (rows - 1) or src >= counters.SRC_ROWS):
-        status = undefined_unless_llk(s, _SRC_ROW, row=src, rows=rows)
+        status = rules.undefined_unless_llk(s, _SRC_ROW, row=src, rows=rows)
     return status
 
 
@@ -93,14 +79,14 @@ def src_down(row: Any, rows: Any) -> Any:
 def put_kind(s: Any, fmt: Any, low: Any) -> Any:
     """How a move stores format `fmt` into Dst, or the error."""
     if not (_NAMED >> fmt) & 1:
-        return refuse(s, _FORMAT, fmt=fmt)
+        return rules.refuse(s, _FORMAT, fmt=fmt)
     if fmt == TF32:
         if low:
-            status = undefined(s, _TF32_LOW)
+            status = rules.undefined(s, _TF32_LOW)
             return status if status else transfer.PUT_32_LOW
         return transfer.PUT_32
     if (FIVE_BIT_DATUMS >> fmt) & 1:
-        return refuse(s, _FIVE_BIT_LOW, fmt=fmt) if low else transfer.PUT_FP16
+        return rules.refuse(s, _FIVE_BIT_LOW, fmt=fmt) if low else transfer.PUT_FP16
     return transfer.PUT_LOW if low else transfer.PUT_BF16
 
 
@@ -108,20 +94,20 @@ def put_kind(s: Any, fmt: Any, low: Any) -> Any:
 def get_kind(s: Any, t: Any, fmt: Any, low: Any, low_ok: Any) -> Any:
     """How a move reads Dst for format `fmt`, or the error."""
     if not (_NAMED >> fmt) & 1:
-        return refuse(s, _FORMAT, fmt=fmt)
+        return rules.refuse(s, _FORMAT, fmt=fmt)
     b = config.bank(s, t)
     wide = config.get(s, b, cf.ALU_ACC_CTRL_Fp32_enabled)
     wide |= config.get(s, b, cf.ALU_ACC_CTRL_INT8_math_enabled)
     if wide & ~banks.fp16_forced(s, t):
         if (FIVE_BIT_DATUMS >> fmt) & 1 or (low and (fmt == TF32 or not low_ok)):
-            return refuse(s, _FROM_32, fmt=fmt, low=low)
+            return rules.refuse(s, _FROM_32, fmt=fmt, low=low)
         if fmt == TF32:
             return transfer.GET_TF32
         return transfer.GET_LOW if low else transfer.GET_HIGH
     if low:
         # How a move reads low halves of Dst with 16-bit datums, or the error.
-        if low_ok and follows_llk(s) and dest.halves(s) and (_EIGHT_BIT >> fmt) & 1:
-            note_rule(s, _LOW_READ)
+        if low_ok and rules.follows_llk(s) and dest.halves(s) and (_EIGHT_BIT >> fmt) & 1:
+            rules.note_rule(s, _LOW_READ)
             return transfer.GET_LOW
         return _LOW_OF_16
     if fmt == TF32:
@@ -165,7 +151,7 @@ class MOVD2A(_Move, opcode=0x08, formats="src"):
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.instr_mod != 2:
-            return refuse(s, MODE, instr_mod=f.instr_mod)
+            return rules.refuse(s, MODE, instr_mod=f.instr_mod)
         if config.get(s, config.bank(s, t), cf.ALU_FORMAT_SPEC_REG_SrcA_override):
             return OVERRIDE
         kind = get_kind(s, t, banks.format_a(s, t, SRCA), f.dest_32b_lo, False)
@@ -184,7 +170,7 @@ class MOVD2A(_Move, opcode=0x08, formats="src"):
             transfer.copied_to_src(s, SRCA, kind, first, row, 4)
         s.srca_row[0] = row
         counters.apply_addr_mod(s, t, f.addr_mode)
-        return DONE
+        return rules.DONE
 
 
 class MOVD2B(_Move, opcode=0x0A, formats="src"):
@@ -197,7 +183,7 @@ class MOVD2B(_Move, opcode=0x0A, formats="src"):
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.instr_mod & 1:
-            return refuse(s, MODE, instr_mod=f.instr_mod)
+            return rules.refuse(s, MODE, instr_mod=f.instr_mod)
         kind = get_kind(s, t, banks.moved_format(s, t), f.dest_32b_lo, True)
         if kind < 0:
             return kind
@@ -215,7 +201,7 @@ class MOVD2B(_Move, opcode=0x0A, formats="src"):
             transfer.copied_to_src(s, SRCB, kind, first, row, rows)
         s.srca_row[0] = NO_ROW
         counters.apply_addr_mod(s, t, f.addr_mode)
-        return DONE
+        return rules.DONE
 
 
 class MOVB2A(Instruction, opcode=0x0B, unit="matrix", formats="src"):
@@ -231,7 +217,7 @@ class MOVB2A(Instruction, opcode=0x0B, unit="matrix", formats="src"):
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.instr_mod != 2:
-            return refuse(s, MODE, instr_mod=f.instr_mod)
+            return rules.refuse(s, MODE, instr_mod=f.instr_mod)
         status = banks.matrix_ready(s, SRCB)
         if status:
             return status
@@ -248,7 +234,7 @@ class MOVB2A(Instruction, opcode=0x0B, unit="matrix", formats="src"):
             transfer.within_src(s, row_a, row_b, 4)
         s.srca_row[0] = row_a
         counters.apply_addr_mod(s, t, f.addr_mode)
-        return DONE
+        return rules.DONE
 
 
 class MOVDBGB2D(Instruction, opcode=0x0C, unit="matrix", **NO_TEXT):
@@ -284,7 +270,7 @@ def _a2d(s: Any, t: Any, f: Any, fmt: Any, rows: Any) -> Any:
         transfer.from_src(s, SRCA, row, (1, 15), rows)
         transfer.note_moved(s, t, kind, first, rows)
     counters.apply_addr_mod(s, t, f.addr_mode)
-    return DONE
+    return rules.DONE
 
 
 class MOVA2D(_Move, opcode=0x12, formats="src"):
@@ -297,14 +283,14 @@ class MOVA2D(_Move, opcode=0x12, formats="src"):
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.instr_mod & 1:
-            return refuse(s, MODE, instr_mod=f.instr_mod)
+            return rules.refuse(s, MODE, instr_mod=f.instr_mod)
         status = banks.matrix_ready(s, SRCA)
         if status:
             return status
         fmt, rows = banks.format_a(s, t, SRCA), np.int64(8 if f.instr_mod else 1)
         start = f.src + s.rwc[t, counters.SRCA]
         status = _a2d(s, t, f, fmt, rows)
-        if status == DONE:
+        if status == rules.DONE:
             s.srca_row[0] = start
         return status
 
@@ -316,7 +302,7 @@ def _debug_format(s: Any, t: Any) -> Any:
         return banks.format_a(s, t, SRCA)
     if config.thread(s, t, tf.DISABLE_IMPLIED_SRCA_FMT_Base):
         return banks.format_a(s, t, SRCA)
-    status = undefined_unless_llk(s, DEBUG_FORMAT)
+    status = rules.undefined_unless_llk(s, DEBUG_FORMAT)
     return status if status else config.thread(s, t, tf.SFPU_DEST_FMT_Base)
 
 
@@ -336,7 +322,7 @@ class MOVDBGA2D(_Move, opcode=0x09, oracle=False):
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.instr_mod & 1:
-            return refuse(s, MODE, instr_mod=f.instr_mod)
+            return rules.refuse(s, MODE, instr_mod=f.instr_mod)
         fmt = _debug_format(s, t)
         if fmt < 0:
             return fmt
@@ -350,7 +336,7 @@ def _b2d_kind(s: Any, t: Any, low: Any) -> Any:
     Its SrcA format is that of the SrcB bank.  The tests cover formats with an 8-bit exponent only.
     """
     kind = put_kind(s, banks.moved_format(s, t), low)
-    if kind == transfer.PUT_BF16 and follows_llk(s):
+    if kind == transfer.PUT_BF16 and rules.follows_llk(s):
         if config.get(s, config.bank(s, t), cf.ALU_ACC_CTRL_Fp32_enabled):
             return transfer.PUT_32
     return kind
@@ -397,10 +383,10 @@ class MOVB2D(Instruction, opcode=0x13, unit="matrix", formats="src"):
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.movb2d_instr_mod > 5:
-            return refuse(s, MODE, instr_mod=f.movb2d_instr_mod)
+            return rules.refuse(s, MODE, instr_mod=f.movb2d_instr_mod)
         status = banks.matrix_ready(s, SRCB)
         if status == 0 and f.movb2d_instr_mod < 2:
-            status = undefined_unless_llk(s, MODE, instr_mod=f.movb2d_instr_mod)
+            status = rules.undefined_unless_llk(s, MODE, instr_mod=f.movb2d_instr_mod)
         if status:
             return status
         rows = 8 if f.movb2d_instr_mod & 2 else (4 if f.movb2d_instr_mod & 4 else 1)
@@ -424,7 +410,7 @@ class MOVB2D(Instruction, opcode=0x13, unit="matrix", formats="src"):
             transfer.note_moved(s, t, kind, first, rows)
         s.srca_row[0] = NO_ROW
         counters.apply_addr_mod(s, t, f.addr_mode)
-        return DONE
+        return rules.DONE
 
 
 # Matrix unit: shifts of Src by one column, and transposes.
@@ -432,8 +418,8 @@ class MOVB2D(Instruction, opcode=0x13, unit="matrix", formats="src"):
 _ROWS = 16
 _RIGHT, _LEFT = 2, 3
 
-_DIRECTION = error("SHIFTXA-DIRECTION", UB, "SHIFTXA with the reserved direction {direction}", "2 shifts right, away from column 0; 3 shifts left")  # fmt: skip
-_NO_ROW = error("SHIFTXA-ROW", MISSING, "SHIFTXA reads the block of the last instruction that named a SrcA row, and it is not known", "let a move to or from SrcA, a product, pooling or element-wise operation come right before; the ISA does not say which row MOVD2B and MOVB2D name")  # fmt: skip
+_DIRECTION = rules.error("SHIFTXA-DIRECTION", rules.UB, "SHIFTXA with the reserved direction {direction}", "2 shifts right, away from column 0; 3 shifts left")  # fmt: skip
+_NO_ROW = rules.error("SHIFTXA-ROW", rules.MISSING, "SHIFTXA reads the block of the last instruction that named a SrcA row, and it is not known", "let a move to or from SrcA, a product, pooling or element-wise operation come right before; the ISA does not say which row MOVD2B and MOVB2D name")  # fmt: skip
 
 
 class SHIFTXA(
@@ -452,7 +438,7 @@ class SHIFTXA(
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.direction < _RIGHT:
-            return refuse(s, _DIRECTION, direction=f.direction)
+            return rules.refuse(s, _DIRECTION, direction=f.direction)
         status = banks.matrix_ready(s, SRCA)
         if status:
             return status
@@ -476,7 +462,7 @@ class SHIFTXA(
                 for j in range(COLUMNS - 1):
                     out[j] = row[j + 1]
                 out[COLUMNS - 1] = np.uint32(0)
-        return DONE
+        return rules.DONE
 
 
 class SHIFTXB(Instruction, opcode=0x18, unit="matrix", oracle=False):
@@ -505,7 +491,7 @@ class SHIFTXB(Instruction, opcode=0x18, unit="matrix", oracle=False):
             row[j] = row[j + 1]
         row[COLUMNS - 1] = first
         counters.apply_addr_mod(s, t, f.addr_mode)
-        return DONE
+        return rules.DONE
 
 
 class TRNSPSRCA(Instruction, opcode=0x14, unit="matrix", **NO_TEXT):
@@ -529,4 +515,4 @@ class TRNSPSRCB(Instruction, opcode=0x16, unit="matrix"):
                 above = s.src[SRCB, bank, 16 + i, j]
                 s.src[SRCB, bank, 16 + i, j] = s.src[SRCB, bank, 16 + j, i]
                 s.src[SRCB, bank, 16 + j, i] = above
-        return DONE
+        return rules.DONE

@@ -6,20 +6,10 @@ import numpy as np
 
 from bhemu.jit.subset import njit
 from bhemu.memmap import L1_SIZE
-from bhemu.tensix import config, dest, formats, unspecified
+from bhemu.tensix import config, dest, formats, rules, unspecified
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.formats import BF16, BFP8, FP32, TF32
-from bhemu.tensix.rules import (
-    UB,
-    UNIMPLEMENTED,
-    UNSUPPORTED,
-    error,
-    follows_isa,
-    note_rule,
-    refuse,
-    undefined,
-)
 from bhemu.tensix.units.counters import W, X, Y, Z
 from bhemu.tensix.units.pack.modes import lower_counts
 
@@ -30,12 +20,12 @@ from bhemu.tensix.units.pack.modes import lower_counts
 # strided mode and checks from ttsim's Tensix model.
 
 PACKER = 2  # second index of s.adc
-_STRIDE = error("PACR-STRIDE", UB, "the channel 0 strides of the packer are not multiples of the {size} bytes of a Dst datum", "PCK0_ADDR_CTRL_XY_REG_0 and ZW_REG_0 count bytes")  # fmt: skip
-_ROW_START = error("PACR-ROW", UNSUPPORTED, "the packer's channel 0 counters give column {column} of a row, but X is {x}", "let Y, Z and W count whole rows of 16, and X be 0 or Xstride the bytes of a datum")  # fmt: skip
-_COUNT = error("PACR-COUNT", UNSUPPORTED, "the packer's X counters give columns {first} to {last}; a row has 0 to 15, and bfp takes all of it")  # fmt: skip
-_DOWNSAMPLED = error("PACR-DOWNSAMPLE", UNSUPPORTED, "Downsample_mask {mask:#x} with block floats, or with less than a row from several interfaces", "what it does to groups of 16 is not specified")  # fmt: skip
-_GROUP = error("PACR-INTERFACE-GROUP", UB, "read_intf_sel {read_intf_sel} from Dst row {row} leaves the group of four rows that the interfaces read", "the first row plus the highest interface must stay within four aligned rows")  # fmt: skip
-_DST_ROWS = error("PACR-ROWS", UNIMPLEMENTED, "PACR reads Dst from row {first} to row {last}; it has 1024 rows")  # fmt: skip
+_STRIDE = rules.error("PACR-STRIDE", rules.UB, "the channel 0 strides of the packer are not multiples of the {size} bytes of a Dst datum", "PCK0_ADDR_CTRL_XY_REG_0 and ZW_REG_0 count bytes")  # fmt: skip
+_ROW_START = rules.error("PACR-ROW", rules.UNSUPPORTED, "the packer's channel 0 counters give column {column} of a row, but X is {x}", "let Y, Z and W count whole rows of 16, and X be 0 or Xstride the bytes of a datum")  # fmt: skip
+_COUNT = rules.error("PACR-COUNT", rules.UNSUPPORTED, "the packer's X counters give columns {first} to {last}; a row has 0 to 15, and bfp takes all of it")  # fmt: skip
+_DOWNSAMPLED = rules.error("PACR-DOWNSAMPLE", rules.UNSUPPORTED, "Downsample_mask {mask:#x} with block floats, or with less than a row from several interfaces", "what it does to groups of 16 is not specified")  # fmt: skip
+_GROUP = rules.error("PACR-INTERFACE-GROUP", rules.UB, "read_intf_sel {read_intf_sel} from Dst row {row} leaves the group of four rows that the interfaces read", "the first row plus the highest interface must stay within four aligned rows")  # fmt: skip
+_DST_ROWS = rules.error("PACR-ROWS", rules.UNIMPLEMENTED, "PACR reads Dst from row {first} to row {last}; it has 1024 rows")  # fmt: skip
 
 
 class Rows(NamedTuple):
@@ -102,21 +92,21 @@ def rows_refused(s: Any, a: Any, m: Any, rows: Any) -> Any:
     strides = np.int64(s.cfg[b, cf.PCK0_ADDR_CTRL_XY_REG_0_Xstride.word])
     strides |= np.int64(s.cfg[b, cf.PCK0_ADDR_CTRL_ZW_REG_0_Zstride.word])
     if (strides | strides >> 16) & (size - 1):
-        return refuse(s, _STRIDE, size=size)
+        return rules.refuse(s, _STRIDE, size=size)
     x = s.adc[a, PACKER, 0, X]
     if rows.column != x:
-        return refuse(s, _ROW_START, column=rows.column, x=x)
+        return rules.refuse(s, _ROW_START, column=rows.column, x=x)
     if rows.columns < 1 or x + rows.columns > 16 or (formats.is_bfp(m.out) and rows.columns != 16):
-        return refuse(s, _COUNT, first=x, last=x + rows.columns - 1)
+        return rules.refuse(s, _COUNT, first=x, last=x + rows.columns - 1)
     mask = config.get(s, b, cf.THCON_SEC0_REG1_Downsample_mask)
     if mask and mask != 0xFFFF:
         if formats.is_bfp(m.out) or (rows.columns != 16 and rows.number != 1):
-            return refuse(s, _DOWNSAMPLED, mask=mask)
+            return rules.refuse(s, _DOWNSAMPLED, mask=mask)
     last = row_of(rows, rows.number - 1)
     if last >= dest.ROWS:
-        return refuse(s, _DST_ROWS, first=rows.first, last=last)
+        return rules.refuse(s, _DST_ROWS, first=rows.first, last=last)
     if rows.step == 1 and rows.mask << (rows.first & 3) > 15:
-        return undefined(s, _GROUP, read_intf_sel=rows.mask, row=rows.first)
+        return rules.undefined(s, _GROUP, read_intf_sel=rows.mask, row=rows.first)
     return 0
 
 
@@ -127,8 +117,8 @@ def rows_refused(s: Any, a: Any, m: Any, rows: Any) -> Any:
 # Source: PACR, Blackhole ISA; output address generator, Wormhole ISA; checks from ttsim's Tensix
 # model.
 
-_L1_END = error("PACR-L1", UB, "PACR writes L1 from {first:#x} up to {end:#x}, beyond the end at 0x180000", "check L1_Dest_addr and Exp_section_size")  # fmt: skip
-_L1_ALIGN = error("PACR-L1-ALIGN", UNSUPPORTED, "PACR continues a tile at {address:#x}, which is no multiple of the {size} bytes of a datum", "end the tile with Last or Flush before changing the output format")  # fmt: skip
+_L1_END = rules.error("PACR-L1", rules.UB, "PACR writes L1 from {first:#x} up to {end:#x}, beyond the end at 0x180000", "check L1_Dest_addr and Exp_section_size")  # fmt: skip
+_L1_ALIGN = rules.error("PACR-L1-ALIGN", rules.UNSUPPORTED, "PACR continues a tile at {address:#x}, which is no multiple of the {size} bytes of a datum", "end the tile with Last or Flush before changing the output format")  # fmt: skip
 
 
 class Place(NamedTuple):
@@ -165,14 +155,14 @@ def place_refused(s: Any, m: Any, datums: Any, place: Any) -> Any:
     """0, or the error of writing `datums` to `place`."""
     size = max(formats.datum_bits(m.out) >> 3, 1)
     if place.data & (size - 1):
-        return refuse(s, _L1_ALIGN, address=place.data, size=size)
+        return rules.refuse(s, _L1_ALIGN, address=place.data, size=size)
     end = place.data + (datums * formats.datum_bits(m.out) >> 3)
     if end > L1_SIZE:
-        return refuse(s, _L1_END, first=place.data, end=end)
+        return rules.refuse(s, _L1_END, first=place.data, end=end)
     if formats.is_bfp(m.out):
         end = place.exponent + (datums >> 4)
         if end > L1_SIZE:
-            return refuse(s, _L1_END, first=place.exponent, end=end)
+            return rules.refuse(s, _L1_END, first=place.exponent, end=end)
     return 0
 
 
@@ -263,9 +253,9 @@ _MASKS = cf.PCK_EDGE_OFFSET_SEC0_mask.word
 assert cf.PCK_EDGE_OFFSET_SEC3_mask.word == _MASKS + 3
 _ROWS = 16  # rows of a plane up to which ttsim's count is defined
 
-_POSITION = error("PACR-TILE-POSITION", UNSUPPORTED, "an edge mask depends on whether this is row {row} or row {row_by_datums} of the plane: the sources disagree after planes or tiles of incomplete PACRs", "let pack_reads_per_xy_plane be a multiple of the interfaces of a PACR and end tiles there, or choose reference = \"isa\", which follows the ISA text")  # fmt: skip
-_COUNTED_AS_TTSIM = error("PACR-EDGE-ROW", UNIMPLEMENTED, "the row that chose an edge mask was counted as ttsim counts, by datums and from each tile; by the ISA text rows are those of PACRs, start again at pack_reads_per_xy_plane alone, and other datums are masked", "reference = \"isa\" follows the text")  # fmt: skip
-_FORMAT = error("PACR-EDGE-MODE", UNSUPPORTED, "PCK_EDGE_MODE_mode (minus infinity) with intermediate format {fmt} is not modelled", "formats with 8-bit exponents have an infinity")  # fmt: skip
+_POSITION = rules.error("PACR-TILE-POSITION", rules.UNSUPPORTED, "an edge mask depends on whether this is row {row} or row {row_by_datums} of the plane: the sources disagree after planes or tiles of incomplete PACRs", "let pack_reads_per_xy_plane be a multiple of the interfaces of a PACR and end tiles there, or choose reference = \"isa\", which follows the ISA text")  # fmt: skip
+_COUNTED_AS_TTSIM = rules.error("PACR-EDGE-ROW", rules.UNIMPLEMENTED, "the row that chose an edge mask was counted as ttsim counts, by datums and from each tile; by the ISA text rows are those of PACRs, start again at pack_reads_per_xy_plane alone, and other datums are masked", "reference = \"isa\" follows the text")  # fmt: skip
+_FORMAT = rules.error("PACR-EDGE-MODE", rules.UNSUPPORTED, "PCK_EDGE_MODE_mode (minus infinity) with intermediate format {fmt} is not modelled", "formats with 8-bit exponents have an infinity")  # fmt: skip
 
 
 @njit
@@ -308,7 +298,7 @@ def _row_by_datums(s: Any, reads: Any, i: Any) -> Any:
 @njit
 def _ttsim_counts(s: Any, reads: Any) -> Any:
     # Whether the position is ttsim's: it has none for other planes.
-    return 0 < reads <= _ROWS and not follows_isa(s)
+    return 0 < reads <= _ROWS and not rules.follows_isa(s)
 
 
 @njit
@@ -316,7 +306,7 @@ def refused(s: Any, m: Any, rows: Any) -> Any:
     """0, or the error of a mask for which the position within the tile is not certain."""
     if config.get(s, m.bank, cf.PCK_EDGE_MODE_mode):
         if m.fmt != FP32 and m.fmt != TF32 and m.fmt != BF16 and m.fmt != BFP8:
-            return refuse(s, _FORMAT, fmt=m.fmt)
+            return rules.refuse(s, _FORMAT, fmt=m.fmt)
     reads = config.get(s, m.bank, cf.PACK_COUNTERS_SEC0_pack_reads_per_xy_plane)
     if not _ttsim_counts(s, reads) or _known_to_ttsim(s, m, rows):
         return 0
@@ -326,7 +316,7 @@ def refused(s: Any, m: Any, rows: Any) -> Any:
             other = (s.pack_plane[0] + k) & 15
             differ = _mask(s, m.bank, other) ^ _mask(s, m.bank, row)
             if (differ >> (rows.column + i)) & 1:
-                return refuse(s, _POSITION, row=other, row_by_datums=row)
+                return rules.refuse(s, _POSITION, row=other, row_by_datums=row)
     return 0
 
 
@@ -351,7 +341,7 @@ def clear(s: Any, m: Any, rows: Any, values: Any) -> None:
             if (mask >> (rows.column + i)) & 1 == 0:
                 values[16 * k + rows.column + i] = fill
     if differ:
-        note_rule(s, _COUNTED_AS_TTSIM)
+        rules.note_rule(s, _COUNTED_AS_TTSIM)
 
 
 @njit
@@ -378,8 +368,8 @@ def advance(s: Any, b: Any, count: Any, columns: Any) -> None:
 
 _DOUBTFUL = 2  # mark of a doubtful datum of the first interface; minus infinity is none of these
 
-_UNWRITTEN = error("PACR-UNWRITTEN", UB, "PACR packs {count} datums of Dst rows that nothing has written in full since power-up, the first in row {row} ({bits}-bit datums): on silicon the rest is what an earlier program left there", "let math write the whole tile, clear Dst with ZEROACC first, or wait for math with SEMWAIT; with bit 11 of DBG_FEATURE_DISABLE set, 16-bit moves leave the low half of 32-bit datums")  # fmt: skip
-_REORDERED = error("PACR-REORDERED", UNIMPLEMENTED, "PACR reads Dst row {row} ({bits}-bit datums), written before DEST_ACCESS_CFG_remap_addrs or swizzle_32b changed: which row that now is, is not followed", "change them before Dst is written, or clear Dst with ZEROACC in between")  # fmt: skip
+_UNWRITTEN = rules.error("PACR-UNWRITTEN", rules.UB, "PACR packs {count} datums of Dst rows that nothing has written in full since power-up, the first in row {row} ({bits}-bit datums): on silicon the rest is what an earlier program left there", "let math write the whole tile, clear Dst with ZEROACC first, or wait for math with SEMWAIT; with bit 11 of DBG_FEATURE_DISABLE set, 16-bit moves leave the low half of 32-bit datums")  # fmt: skip
+_REORDERED = rules.error("PACR-REORDERED", rules.UNIMPLEMENTED, "PACR reads Dst row {row} ({bits}-bit datums), written before DEST_ACCESS_CFG_remap_addrs or swizzle_32b changed: which row that now is, is not followed", "change them before Dst is written, or clear Dst with ZEROACC in between")  # fmt: skip
 
 
 @njit
@@ -404,7 +394,7 @@ def unwritten_rows_refused(s: Any, m: Any, rows: Any, values: Any) -> Any:
     width = 32 if m.wide else 16
     moved = _reordered(s, m, rows)
     if moved >= 0:
-        return refuse(s, _REORDERED, row=moved, bits=width)
+        return rules.refuse(s, _REORDERED, row=moved, bits=width)
     first = np.int64(-1)
     for k in range(rows.number):
         row = row_of(rows, k)
@@ -429,4 +419,4 @@ def unwritten_rows_refused(s: Any, m: Any, rows: Any, values: Any) -> Any:
             at = dest.adj32(row) if m.wide else dest.row16(s, row)
             return unspecified.refused(s, row, at, unspecified.of_datums(s, at, lower_counts(m)))
         count += values[i] == 1
-    return undefined(s, _UNWRITTEN, row=first, bits=width, count=count) if count else 0
+    return rules.undefined(s, _UNWRITTEN, row=first, bits=width, count=count) if count else 0

@@ -9,22 +9,6 @@ from bhemu.jit.subset import njit
 from bhemu.tensix import config, formats, insn, lanes, spaces
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.config_fields import Field
-from bhemu.tensix.formats import (
-    BF16,
-    BFP2,
-    BFP2A,
-    BFP4,
-    BFP4A,
-    BFP8,
-    BFP8A,
-    FP8,
-    FP16,
-    FP32,
-    INT8,
-    INT32,
-    TF32,
-    UINT16,
-)
 from bhemu.tensix.rules import UB, UNIMPLEMENTED, UNSUPPORTED, error, refuse
 
 # Config that PACR reads.
@@ -42,8 +26,15 @@ READ_CONFIG = (
 # Source: PACR, Blackhole ISA; the checks from ttsim's Tensix model.
 
 # Intermediate formats (bit sets) that ReLU knows in all modes, and in mode 1 only.
-_RELU = 1 << FP32 | 1 << FP16 | 1 << BFP8A | 1 << BF16 | 1 << BFP8 | 1 << TF32
-_RELU_1 = 1 << INT32 | 1 << UINT16 | 1 << INT8
+_RELU = (
+    1 << formats.FP32
+    | 1 << formats.FP16
+    | 1 << formats.BFP8A
+    | 1 << formats.BF16
+    | 1 << formats.BFP8
+    | 1 << formats.TF32
+)
+_RELU_1 = 1 << formats.INT32 | 1 << formats.UINT16 | 1 << formats.INT8
 
 _RELU_MODE = error("PACR-RELU-MODE", UNSUPPORTED, "STACC_RELU_ApplyRelu is {mode}; 0 to 3 are known")  # fmt: skip
 _RELU_THRESHOLD = error("PACR-RELU-THRESHOLD", UB, "STACC_RELU_ReluThreshold {threshold:#x} is negative; its sign bit is set")  # fmt: skip
@@ -126,7 +117,7 @@ def compresses(s: Any, b: Any) -> Any:
 @njit
 def lower_counts(m: Any) -> Any:
     """1 when the low halves of 32-bit Dst datums take part; opaque 16 bits are the high half."""
-    opaque = m.fmt == UINT16 or (m.fmt == BF16 and m.raw and not m.round_fp16)
+    opaque = m.fmt == formats.UINT16 or (m.fmt == formats.BF16 and m.raw and not m.round_fp16)
     return 1 if m.wide and not opaque else 0
 
 
@@ -144,11 +135,11 @@ def _converts(m: Any, rule: Any) -> Any:
     # The same of the conversion alone, without the sum in L1.
     if rule == _LATE:
         return formats.is_bfp(m.out)
-    if m.fmt == UINT16:
+    if m.fmt == formats.UINT16:
         return m.wide != 0
     if m.round_fp16:
         return True
-    return m.raw == 0 and not (m.wide and (m.fmt == FP32 or m.fmt == INT32))
+    return m.raw == 0 and not (m.wide and (m.fmt == formats.FP32 or m.fmt == formats.INT32))
 
 
 @njit
@@ -170,7 +161,7 @@ def zero_refused(s: Any, m: Any) -> Any:
 @njit
 def early_by_chance(s: Any, m: Any) -> Any:
     """True when the early conversion in Mode `m` rounds stochastically, by a model."""
-    if s.stochastic[0] == lanes.REFUSED or m.fmt == INT8 or m.fmt == UINT16:
+    if s.stochastic[0] == lanes.REFUSED or m.fmt == formats.INT8 or m.fmt == formats.UINT16:
         return False  # the last two lose no bits
     if not _converts(m, _EARLY):
         return False
@@ -196,7 +187,7 @@ def staged(s: Any, b: Any) -> Any:
 def stages_refused(s: Any, m: Any) -> Any:
     """0, or the error of the ReLU or of the exponent threshold that Mode `m` asks for."""
     if config.get(s, m.bank, cf.THCON_SEC0_REG1_Exp_threshold_en):
-        if m.fmt == INT8 or m.fmt == UINT16 or m.fmt == INT32:
+        if m.fmt == formats.INT8 or m.fmt == formats.UINT16 or m.fmt == formats.INT32:
             return refuse(s, _THRESHOLD_FORMAT, fmt=m.fmt)
     if m.relu == 0:
         return 0
@@ -260,28 +251,34 @@ UNKNOWN = PackWord.ctxt_ctrl.mask | PackWord.row_pad_zero.mask | PackWord.cfg_co
 # output format what is written to L1.  Source: PACR, Blackhole ISA; the checks from ttsim's Tensix
 # model.
 
-_BFP_A = 1 << BFP8A | 1 << BFP4A | 1 << BFP2A
-_BFP_B = 1 << BFP8 | 1 << BFP4 | 1 << BFP2
-_FLOATS = 1 << FP32 | 1 << FP16 | 1 << BF16 | 1 << FP8 | _BFP_A | _BFP_B
-_ALL = _FLOATS | 1 << TF32
+_BFP_A = 1 << formats.BFP8A | 1 << formats.BFP4A | 1 << formats.BFP2A
+_BFP_B = 1 << formats.BFP8 | 1 << formats.BFP4 | 1 << formats.BFP2
+_FLOATS = (
+    1 << formats.FP32 | 1 << formats.FP16 | 1 << formats.BF16 | 1 << formats.FP8 | _BFP_A | _BFP_B
+)
+_ALL = _FLOATS | 1 << formats.TF32
 
 # Output formats (bit sets) of each intermediate format: from 16-bit Dst, from 32-bit Dst, and
 # either with Round_10b_mant or with Read_int8 ("raw", no rounding).
 _PAIRS_OF = {
-    (0, 0): dict.fromkeys((FP16, BFP8A, BF16, BFP8, TF32), _ALL) | {UINT16: 1 << UINT16},
-    (0, 1): {FP32: _FLOATS, TF32: _ALL, BF16: _ALL, BFP8: _ALL}
-    | {f: 1 << f for f in (INT32, UINT16, INT8)},
-    (1, 0): {FP16: 1 << FP8},
-    (1, 1): {FP16: 1 << FP16 | 1 << FP8},
-    (2, 0): {f: 1 << f for f in (FP16, FP8, INT8, UINT16)} | {BF16: 1 << FP32 | 1 << BF16},
-    (2, 1): {f: 1 << f for f in (INT32, UINT16, INT8)}
-    | {FP32: _FLOATS, BF16: 1 << FP32 | 1 << BF16},
+    (0, 0): dict.fromkeys(
+        (formats.FP16, formats.BFP8A, formats.BF16, formats.BFP8, formats.TF32), _ALL
+    )
+    | {formats.UINT16: 1 << formats.UINT16},
+    (0, 1): {formats.FP32: _FLOATS, formats.TF32: _ALL, formats.BF16: _ALL, formats.BFP8: _ALL}
+    | {f: 1 << f for f in (formats.INT32, formats.UINT16, formats.INT8)},
+    (1, 0): {formats.FP16: 1 << formats.FP8},
+    (1, 1): {formats.FP16: 1 << formats.FP16 | 1 << formats.FP8},
+    (2, 0): {f: 1 << f for f in (formats.FP16, formats.FP8, formats.INT8, formats.UINT16)}
+    | {formats.BF16: 1 << formats.FP32 | 1 << formats.BF16},
+    (2, 1): {f: 1 << f for f in (formats.INT32, formats.UINT16, formats.INT8)}
+    | {formats.FP32: _FLOATS, formats.BF16: 1 << formats.FP32 | 1 << formats.BF16},
 }
 _PAIRS = np.array(
     [[_PAIRS_OF[how, wide].get(f, 0) for wide in range(2) for f in range(16)] for how in range(3)],
     np.int64,
 )
-_ACCUMULATED = 1 << FP32 | 1 << FP16 | 1 << BF16 | 1 << INT32
+_ACCUMULATED = 1 << formats.FP32 | 1 << formats.FP16 | 1 << formats.BF16 | 1 << formats.INT32
 _CODES = f"format codes: {formats.CODES}"
 
 # In the sentences: fmt intermediate format, out output format, wide Read_32b_data.
@@ -307,7 +304,7 @@ def intermediate(s: Any, b: Any) -> Any:
 def formats_refused(s: Any, m: Any) -> Any:
     """0, or the error of the formats of Mode `m`."""
     dstacc = intermediate(s, m.bank)
-    if dstacc != m.fmt and not (m.round_fp16 and m.fmt == FP16 and dstacc == BF16):
+    if dstacc != m.fmt and not (m.round_fp16 and m.fmt == formats.FP16 and dstacc == formats.BF16):
         return refuse(s, _DSTACC, dstacc=dstacc, fmt=m.fmt)
     if (_PAIRS[0, 16 * m.wide + m.fmt] >> m.out) & 1 == 0:
         how: Any = 1 if m.round_fp16 else 2 if m.raw else 0
@@ -320,13 +317,13 @@ def formats_refused(s: Any, m: Any) -> Any:
     elif m.raw and not m.round_fp16 and (_PAIRS[2, 16 * m.wide + m.fmt] >> m.out) & 1 == 0:
         return refuse(s, _READ_RAW, fmt=m.fmt, out=m.out, wide=m.wide)
     four = config.get(s, m.bank, cf.THCON_SEC0_REG1_Pac_LF8_4b_exp)
-    if m.out == FP8 and four and m.fmt != FP16 and m.fmt != BFP8A:
+    if m.out == formats.FP8 and four and m.fmt != formats.FP16 and m.fmt != formats.BFP8A:
         return refuse(s, _FP8, fmt=m.fmt)
     if m.accumulate and (_ACCUMULATED >> m.out) & 1 == 0:
         return refuse(s, _L1_ACC, out=m.out)
     unsigned = config.get(s, m.bank, cf.PCK_DEST_RD_CTRL_Read_unsigned)
-    if m.fmt == INT8 and m.raw and unsigned and not m.wide:
+    if m.fmt == formats.INT8 and m.raw and unsigned and not m.wide:
         return refuse(s, _READ_RAW, fmt=m.fmt, out=m.out, wide=m.wide)
-    if m.fmt == INT8 and config.get(s, m.bank, cf.INT_DESCALE_Enable):
+    if m.fmt == formats.INT8 and config.get(s, m.bank, cf.INT_DESCALE_Enable):
         return _INT_DESCALE
     return 0

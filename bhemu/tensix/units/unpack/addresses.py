@@ -12,16 +12,7 @@ from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.config import SECTION_WORDS
 from bhemu.tensix.rules import UB, UNIMPLEMENTED, UNSUPPORTED, error, refuse
 from bhemu.tensix.units.counters import SRC_ROWS, W, X, Y, Z
-from bhemu.tensix.units.unpack.modes import (
-    DESCRIPTOR_NO_EXPONENTS,
-    DESCRIPTOR_X,
-    DESCRIPTOR_Y,
-    DESCRIPTOR_Z,
-    column_shift,
-    half_of_context,
-    section,
-    word_of_context,
-)
+from bhemu.tensix.units.unpack import modes
 
 # Where in L1 an UNPACR reads.
 #
@@ -57,27 +48,29 @@ class Source(NamedTuple):
 @njit
 def descriptor(s: Any, m: Any, i: Any) -> Any:
     """Word `i` (0-3) of the tile descriptor."""
-    return np.int64(s.cfg[m.bank, DESCRIPTOR_X.word + SECTION_WORDS * m.unpacker + i])
+    return np.int64(s.cfg[m.bank, modes.DESCRIPTOR_X.word + SECTION_WORDS * m.unpacker + i])
 
 
 @njit
 def dimensions(s: Any, m: Any) -> Any:
     """The Dimensions that the tile descriptor, or the context of unpacker 0, gives."""
     b, u = m.bank, m.unpacker
-    x = section(s, b, u, DESCRIPTOR_X)
+    x = modes.section(s, b, u, modes.DESCRIPTOR_X)
     if m.multi and u == 0:
-        x = half_of_context(s, b, m.context, cf.THCON_SEC0_REG5_Tile_x_dim_cntx0)
-    z = max(section(s, b, u, DESCRIPTOR_Z), 1)
-    return Dimensions(x, section(s, b, u, DESCRIPTOR_Y), z, max(descriptor(s, m, 2) & 0xFF, 1))
+        x = modes.half_of_context(s, b, m.context, cf.THCON_SEC0_REG5_Tile_x_dim_cntx0)
+    z = max(modes.section(s, b, u, modes.DESCRIPTOR_Z), 1)
+    return Dimensions(
+        x, modes.section(s, b, u, modes.DESCRIPTOR_Y), z, max(descriptor(s, m, 2) & 0xFF, 1)
+    )
 
 
 @njit
 def base(s: Any, m: Any) -> Any:
     """Byte address after the header of a tile: 16 bytes, and DigestSize times as many."""
     k = m.context
-    first = word_of_context(s, m.bank, m.unpacker, k, cf.THCON_SEC0_REG3_Base_address)
+    first = modes.word_of_context(s, m.bank, m.unpacker, k, cf.THCON_SEC0_REG3_Base_address)
     f = cf.THCON_SEC0_REG7_Offset_address
-    offset = word_of_context(s, m.bank, m.unpacker, k & 3, f) & 0xFFFF
+    offset = modes.word_of_context(s, m.bank, m.unpacker, k & 3, f) & 0xFFFF
     return ((first + offset + 1 + (descriptor(s, m, 3) >> 24)) << 4) & 0xFFFFFFFF
 
 
@@ -85,7 +78,7 @@ def base(s: Any, m: Any) -> Any:
 def data_of_bfp(s: Any, m: Any, elements: Any, data: Any, first: Any) -> Any:
     """(address of the data section, 16 times the address of the first datum's exponent)."""
     b, u = m.bank, m.unpacker
-    if section(s, b, u, cf.THCON_SEC0_REG2_Force_shared_exp):
+    if modes.section(s, b, u, cf.THCON_SEC0_REG2_Force_shared_exp):
         f0, f1 = cf.UNP0_FORCED_SHARED_EXP_shared_exp, cf.UNP1_FORCED_SHARED_EXP_shared_exp
         return data, -1 - config.get(s, b, f1 if u else f0)
     return data + (((elements + 15) // 16 + 15) & ~15), (data << 4) + first
@@ -106,9 +99,9 @@ def source(s: Any, t: Any, m: Any) -> Any:
     row = 16 if bits <= 8 else 32
     step = bits * row >> 3
     if m.tileize:
-        step = section(s, b, u, cf.THCON_SEC0_REG2_Shift_amount_cntx0) << 4
-        step |= section(s, b, u, cf.THCON_SEC0_REG2_Shift_amount_cntx1) << 8
-        step |= section(s, b, u, cf.THCON_SEC0_REG2_Shift_amount_cntx2) << 12
+        step = modes.section(s, b, u, cf.THCON_SEC0_REG2_Shift_amount_cntx0) << 4
+        step |= modes.section(s, b, u, cf.THCON_SEC0_REG2_Shift_amount_cntx1) << 8
+        step |= modes.section(s, b, u, cf.THCON_SEC0_REG2_Shift_amount_cntx2) << 12
     return Source(bits, (data << 3) + first * bits, exponent, row, step)
 
 
@@ -118,10 +111,10 @@ def start_refused(s: Any, m: Any, bit: Any) -> Any:
     b, u = m.bank, m.unpacker
     if (m.tileize or (m.haloize and u == 0)) and bit & 127:
         return refuse(s, _MISALIGNED, unpacker=u, address=bit >> 3)
-    forced = section(s, b, u, cf.THCON_SEC0_REG2_Force_shared_exp)
+    forced = modes.section(s, b, u, cf.THCON_SEC0_REG2_Force_shared_exp)
     if formats.is_bfp(m.fmt) and formats.datum_bits(m.fmt) < 8 and forced == 0:
         # the bit has no effect on 8-bit formats
-        if section(s, b, u, DESCRIPTOR_NO_EXPONENTS):
+        if modes.section(s, b, u, modes.DESCRIPTOR_NO_EXPONENTS):
             return refuse(s, _NO_EXPONENTS, unpacker=u)
     return 0
 
@@ -181,7 +174,7 @@ def first_cell(s: Any, t: Any, m: Any) -> Any:
     if u == 0 and m.multi:
         if not (m.to_dst or config.get(s, b, cf.UNP0_ADD_DEST_ADDR_CNTR_add_dest_addr_cntr)):
             first = 0
-        first += half_of_context(s, b, m.context, cf.THCON_SEC0_REG5_Dest_cntx0_address)
+        first += modes.half_of_context(s, b, m.context, cf.THCON_SEC0_REG5_Dest_cntx0_address)
     return first
 
 
@@ -303,7 +296,7 @@ def note(s: Any, m: Any, first: Any, count: Any, offset: Any) -> None:
     burst = _rows(s, m) if count > 16 else np.int64(1)
     if start & (burst - 1) == 0 and not banks.any_doubt(s, bank):
         return
-    shifted = column_shift(s, m)
+    shifted = modes.column_shift(s, m)
     for row in range(max(start, 0), end):
         if (row - start) % burst and _crosses(row, start, burst):
             at = row + offset

@@ -7,25 +7,16 @@ import numpy as np
 from bhemu.jit.intrinsics import flat
 from bhemu.jit.subset import njit
 from bhemu.memmap import L1_SIZE
-from bhemu.tensix import banks, config, dest, formats, spaces
+from bhemu.tensix import banks, config, dest, formats, insn, spaces
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.config import SECTION_WORDS
 from bhemu.tensix.formats import BF16, FP16, FP32, UINT16
-from bhemu.tensix.insn import (
-    UNPACK_DATUM_STREAM,
-    UNPACK_DST_16,
-    UNPACK_EXPONENTS,
-    UNPACK_STAGES,
-    UNPACK_ZEROS,
-    Instruction,
-    second_entry,
-)
 from bhemu.tensix.rules import DONE, UB, UNSUPPORTED, error, refuse
 from bhemu.tensix.spaces import Kind
 from bhemu.tensix.state import l1_halves, l1_words
 from bhemu.tensix.units.counters import SRC_ROWS, W, X, Y, Z
-from bhemu.tensix.units.unpack import addresses
+from bhemu.tensix.units.unpack import addresses, modes
 from bhemu.tensix.units.unpack.addresses import FIRST_CELL, Source
 from bhemu.tensix.units.unpack.datums import (
     EXPONENT,
@@ -37,23 +28,6 @@ from bhemu.tensix.units.unpack.datums import (
     to_dst_32,
     to_src,
     zeros,
-)
-from bhemu.tensix.units.unpack.modes import (
-    DESCRIPTOR_BLOBS,
-    TO_SRC,
-    WIDE,
-    UnpackWord,
-    column_shift,
-    formats_refused,
-    mode_of,
-    mode_of_word,
-    modes_refused,
-    per_context,
-    read_config,
-    section,
-    uncompressed,
-    zero_fields,
-    zero_refused,
 )
 from bhemu.tensix.units.unpack.nop import hand_over, next_set, row_refused, set_first_row
 
@@ -104,7 +78,7 @@ def _row(s: Any, t: Any, m: Any, d: Any, search: Any) -> Any:
     # (first datum, datums) of an uncompressed tile.
     xy, zw = s.adc[m.counters, m.unpacker, 0], s.adc[t, m.unpacker, 0]
     last = s.adc[m.counters, m.unpacker, 1, X]
-    blobs = section(s, m.bank, m.unpacker, DESCRIPTOR_BLOBS)
+    blobs = modes.section(s, m.bank, m.unpacker, modes.DESCRIPTOR_BLOBS)
     x, y, end = xy[X], xy[Y], last + 1
     if search and blobs:
         x, y, after = _blob(s, m, xy[Y] & 7), np.int64(0), (xy[X] & 7) + 1
@@ -120,7 +94,7 @@ def _stored_row(s: Any, t: Any, m: Any, d: Any, at: Any, search: Any) -> Any:
     # lies beyond L1: (address, _BEYOND_L1, 0, 0).
     xy, zw = s.adc[m.counters, m.unpacker, 0], s.adc[t, m.unpacker, 0]
     last = s.adc[m.counters, m.unpacker, 1, X]
-    blobs = section(s, m.bank, m.unpacker, DESCRIPTOR_BLOBS)
+    blobs = modes.section(s, m.bank, m.unpacker, modes.DESCRIPTOR_BLOBS)
     rows = blobs if search and blobs else d.y
     start = (at >> 1) + (zw[W] * d.z + zw[Z]) * rows
     mine, next_x, next_y = xy[Y] & 0xFF, (xy[X] & 0xFF) + 1, (xy[Y] & 0xFF) + 1
@@ -141,11 +115,11 @@ def _stored_row(s: Any, t: Any, m: Any, d: Any, at: Any, search: Any) -> Any:
 def _stream(s: Any, t: Any, m: Any, search: Any) -> Any:
     # The Stream; with _BEYOND_L1 stored datums `data` is the address.
     d = addresses.dimensions(s, m)
-    bits, whole = formats.datum_bits(m.fmt), uncompressed(s, m)
+    bits, whole = formats.datum_bits(m.fmt), modes.uncompressed(s, m)
     at = addresses.base(s, m)
     table = at
     if whole == 0:
-        blobs = section(s, m.bank, m.unpacker, DESCRIPTOR_BLOBS)
+        blobs = modes.section(s, m.bank, m.unpacker, modes.DESCRIPTOR_BLOBS)
         rows = (blobs if blobs else d.y) * d.z * d.w
         at += (2 * (rows + 1) + 15) & ~15
     first: Any = np.int64(0)
@@ -172,7 +146,7 @@ def _put(s: Any, t: Any, m: Any, at: Any, shift: Any, cell: Any) -> None:
     # One cell (Src cell, or the 32-bit pattern for 32-bit Dst) to target datum `at`.
     row, column = at >> 4, at & 15
     if m.to_dst:
-        if (WIDE >> m.out) & 1:
+        if (modes.WIDE >> m.out) & 1:
             dest.write32(s, row, column, dest.enc_32(cell))
         else:
             dest.write16(s, row, column, dst_cell_16(m, cell))
@@ -190,7 +164,7 @@ def _put(s: Any, t: Any, m: Any, at: Any, shift: Any, cell: Any) -> None:
 @njit
 def _datum(s: Any, m: Any, bit: Any, exponent: Any) -> Any:
     # Cell of the stored datum at `bit`; -1: its exponent is out of range.
-    if m.to_dst and (WIDE >> m.out) & 1:
+    if m.to_dst and (modes.WIDE >> m.out) & 1:
         return np.int64(l1_words(s)[bit >> 5])
     none: Any = np.int64(0)
     src = Source(formats.datum_bits(m.fmt), bit, exponent, none + 16, none)
@@ -202,9 +176,9 @@ def _datum(s: Any, m: Any, bit: Any, exponent: Any) -> Any:
 def _walk(s: Any, t: Any, m: Any, q: Any, all_zero: Any, first: Any, write: Any) -> Any:
     # Follows the Stream; returns the cells that are passed, or an error.
     bits = formats.datum_bits(m.fmt)
-    rate = section(s, m.bank, m.unpacker, cf.THCON_SEC0_REG2_Upsample_rate)
-    skip = section(s, m.bank, m.unpacker, cf.THCON_SEC0_REG2_Upsample_and_interleave)
-    shift, out = column_shift(s, m), first
+    rate = modes.section(s, m.bank, m.unpacker, cf.THCON_SEC0_REG2_Upsample_rate)
+    skip = modes.section(s, m.bank, m.unpacker, cf.THCON_SEC0_REG2_Upsample_and_interleave)
+    shift, out = modes.column_shift(s, m), first
     bit, zeros, exponent, drop, keep = q.data, q.zeros, q.exponent, q.drop, q.keep
     i = np.int64(0)
     while (q.stored < 0 or i < q.stored) and keep > 0:
@@ -245,14 +219,14 @@ def _stream_refused(s: Any, t: Any, m: Any, first: Any, cells: Any) -> Any:
 
 
 def _datum_by_datum(s: Any, t: Any, f: Any) -> Any:
-    m = mode_of_word(s, t, f)
+    m = modes.mode_of_word(s, t, f)
     first = addresses.first_cell(s, t, m)
     if first < 0:
         return first
     if m.unpacker == 0:
         first -= FIRST_CELL
-    whole = uncompressed(s, m)
-    upsampled = section(s, m.bank, m.unpacker, cf.THCON_SEC0_REG2_Upsample_rate)
+    whole = modes.uncompressed(s, m)
+    upsampled = modes.section(s, m.bank, m.unpacker, cf.THCON_SEC0_REG2_Upsample_rate)
     if m.tileize and (upsampled or whole == 0):
         return refuse(s, _TILEIZE, unpacker=m.unpacker)
     if whole == 0 and formats.datum_bits(m.fmt) < 4:
@@ -273,7 +247,7 @@ def _datum_by_datum(s: Any, t: Any, f: Any) -> Any:
     return status
 
 
-datum_by_datum = second_entry(UNPACK_DATUM_STREAM, _datum_by_datum, UnpackWord)
+datum_by_datum = insn.second_entry(insn.UNPACK_DATUM_STREAM, _datum_by_datum, modes.UnpackWord)
 
 
 # UNPACR stage by stage, in every mode: checks, addresses, the write, counters, hand-over.
@@ -290,13 +264,13 @@ _DST_OVERRIDE = error("UNPACR-DST-SRCA-SET", UB, "unpacking to Dst while SRCA_SE
 @njit
 def _count_context(s: Any, t: Any, u: Any, k: Any) -> None:
     # The counter follows context k; it starts again at 2 to the Context_count.
-    limit = 1 << section(s, config.bank(s, t), u, cf.THCON_SEC0_REG2_Context_count)
+    limit = 1 << modes.section(s, config.bank(s, t), u, cf.THCON_SEC0_REG2_Context_count)
     s.unpack_context[u, t] = k + 1 if k + 1 < limit else 0
 
 
 @njit
 def _updates_set(s: Any, m: Any) -> Any:
-    return section(s, m.bank, m.unpacker, cf.THCON_SEC0_REG2_Unpack_Src_Reg_Set_Upd)
+    return modes.section(s, m.bank, m.unpacker, cf.THCON_SEC0_REG2_Unpack_Src_Reg_Set_Upd)
 
 
 @njit
@@ -308,11 +282,11 @@ def _registers_refused(s: Any, t: Any, m: Any, set_dat_valid: Any) -> Any:
 
 @njit(forceinline=True)  # one caller
 def _refused(s: Any, t: Any, m: Any, set_dat_valid: Any) -> Any:
-    status = zero_refused(s, m)
+    status = modes.zero_refused(s, m)
     if status == 0:
-        status = formats_refused(s, m)
+        status = modes.formats_refused(s, m)
     if status == 0:
-        status = modes_refused(s, m)
+        status = modes.modes_refused(s, m)
     if status == 0:
         status = _registers_refused(s, t, m, set_dat_valid)
     return status
@@ -346,7 +320,7 @@ def _write(s: Any, t: Any, m: Any, f: Any, src: Any, first: Any, count: Any) -> 
         status = exponents_refused(s, t, f.word)
         if status:
             return status
-    if m.to_dst and (WIDE >> m.out) & 1 == 0:
+    if m.to_dst and (modes.WIDE >> m.out) & 1 == 0:
         return to_dst_16(s, t, f.word)
     if m.to_dst:
         to_dst_32(s, src, first, count)
@@ -363,8 +337,8 @@ def _unpack(s: Any, t: Any, m: Any, f: Any) -> Any:
     if status:
         return status
     # Modes whose code is in unpacr.py: row search, upsampling, compressed tiles.
-    upsampled = section(s, m.bank, m.unpacker, cf.THCON_SEC0_REG2_Upsample_rate)
-    if f.row_search or upsampled or uncompressed(s, m) == 0:
+    upsampled = modes.section(s, m.bank, m.unpacker, cf.THCON_SEC0_REG2_Upsample_rate)
+    if f.row_search or upsampled or modes.uncompressed(s, m) == 0:
         status = datum_by_datum(s, t, f.word)
         return _after(s, t, m, f) if status == DONE else status
     target = addresses.first_cell(s, t, m)
@@ -403,14 +377,14 @@ def _stage_by_stage(s: Any, t: Any, f: Any) -> Any:
         return waits
     if f.addr_cnt_context_id == 3 and multi:
         return _ADC_CONTEXT
-    m = mode_of_word(s, t, f)
+    m = modes.mode_of_word(s, t, f)
     status = _unpack(s, t, m, f)
     if status == DONE and multi and f.auto_inc_context_id:
         _count_context(s, t, u, m.context)
     return status
 
 
-stage_by_stage = second_entry(UNPACK_STAGES, _stage_by_stage, UnpackWord)
+stage_by_stage = insn.second_entry(insn.UNPACK_STAGES, _stage_by_stage, modes.UnpackWord)
 
 
 # UNPACR of whole rows of 16- and 32-bit datums to Src, all of them in one piece.
@@ -424,7 +398,9 @@ _SRC_CELLS = SRC_ROWS * 16
 _ODD = 0xFFFFF700
 
 # Output formats (bit set) of each input format of 16 or 32 bits.
-_OUT = np.array([TO_SRC[f] if f in (FP32, FP16, BF16, UINT16) else 0 for f in range(16)], np.int64)
+_OUT = np.array(
+    [modes.TO_SRC[f] if f in (FP32, FP16, BF16, UINT16) else 0 for f in range(16)], np.int64
+)
 
 
 @njit
@@ -439,7 +415,7 @@ def _suits(s: Any, m: Any) -> Any:
     if odd & _ODD or m.to_dst or m.context > 1 or (_OUT[m.fmt] >> m.out) & 1 == 0:
         return False
     f = cf.THCON_SEC0_REG2_Disable_zero_compress_cntx0
-    return per_context(s, m.bank, m.unpacker, m.context, f) != 0
+    return modes.per_context(s, m.bank, m.unpacker, m.context, f) != 0
 
 
 @njit(forceinline=True)  # one caller
@@ -449,7 +425,7 @@ def unpack_whole_rows(s: Any, t: Any, u: Any, addr_mode: Any, set_dat_valid: Any
     k = config.thread(s, t, f1 if u else f0)
     if k > 1:
         return OTHER
-    m = mode_of(s, t, u, 1, k, t)
+    m = modes.mode_of(s, t, u, 1, k, t)
     override = config.thread(s, t, tf.SRCA_SET_SetOvrdWithAddr)
     if not _suits(s, m) or override == 0 or s.unpack_row[u, t] or row_refused(s, t, u):
         return OTHER
@@ -462,7 +438,7 @@ def unpack_whole_rows(s: Any, t: Any, u: Any, addr_mode: Any, set_dat_valid: Any
     # goes the other way and gets its error there.
     if first < 0 or first & 127 or count <= 0 or first + count > _SRC_CELLS:
         return OTHER
-    if src.data + src.bits * count > 8 * L1_SIZE or zero_fields(s, m):
+    if src.data + src.bits * count > 8 * L1_SIZE or modes.zero_fields(s, m):
         return OTHER
     bank = s.unpack_bank[u] & 1
     banks.changed(s, u, bank)
@@ -478,23 +454,27 @@ def unpack_whole_rows(s: Any, t: Any, u: Any, addr_mode: Any, set_dat_valid: Any
 # Its own entry unpacks whole rows (unpacr.py).  All other modes are in unpacr.py, which is
 # compiled when a program first needs it.
 
-_PER_CONTEXT = UnpackWord.last.mask | UnpackWord.ovrd_thread_id.mask
-_ANY = (UnpackWord.set_dat_valid, UnpackWord.addr_mode, UnpackWord.unpack_block_selection)
-_CHOSEN = sum(field.mask for field in UnpackWord.fields if field not in _ANY)
+_PER_CONTEXT = modes.UnpackWord.last.mask | modes.UnpackWord.ovrd_thread_id.mask
+_ANY = (
+    modes.UnpackWord.set_dat_valid,
+    modes.UnpackWord.addr_mode,
+    modes.UnpackWord.unpack_block_selection,
+)
+_CHOSEN = sum(field.mask for field in modes.UnpackWord.fields if field not in _ANY)
 
 
 class UNPACR(
-    UnpackWord,
-    Instruction,
+    modes.UnpackWord,
+    insn.Instruction,
     opcode=0x42,
     unit="unpack",
     formats="unpack",
     second_entries=(
-        UNPACK_STAGES,
-        UNPACK_ZEROS,
-        UNPACK_EXPONENTS,
-        UNPACK_DST_16,
-        UNPACK_DATUM_STREAM,
+        insn.UNPACK_STAGES,
+        insn.UNPACK_ZEROS,
+        insn.UNPACK_EXPONENTS,
+        insn.UNPACK_DST_16,
+        insn.UNPACK_DATUM_STREAM,
     ),
 ):
     """Unpack datums from L1 to SrcA, SrcB or Dst (UNPACR_Regular, Blackhole ISA)."""
@@ -503,7 +483,7 @@ class UNPACR(
         spaces.ALL_L1
         | spaces.adc("1 << unpack_block_selection")
         | spaces.BANKS
-        | read_config("unpack_block_selection")
+        | modes.read_config("unpack_block_selection")
         | spaces.TDMA
     )
     writes = (
@@ -526,7 +506,7 @@ class UNPACR(
             return DONE
         if f.search_cache_flush or (multi and f.addr_cnt_context_id == 3):  # which is refused
             return DONE
-        m = mode_of_word(s, t, f)
+        m = modes.mode_of_word(s, t, f)
         _count(s, t, m, f)
         if f.set_dat_valid:
             set_first_row(s, t, u)

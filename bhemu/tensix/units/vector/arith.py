@@ -12,17 +12,6 @@ from bhemu.tensix.insn import Argument, Instruction, bits
 from bhemu.tensix.rules import DONE, NCB, error, refuse, undefined
 from bhemu.tensix.spaces import LANES, lreg
 from bhemu.tensix.units.vector import sfpu
-from bhemu.tensix.units.vector.sfpu import (
-    LREG,
-    MAD,
-    VA,
-    VD,
-    Form,
-    Sfpu,
-    Target,
-    ThreeSources,
-    TwoSources,
-)
 
 # Vector unit (SFPU): floating-point arithmetic.
 
@@ -84,9 +73,9 @@ def _mad(s: Any, t: Any, f: Any) -> Any:
         status = sfpu.refused(s)
         if status != DONE:
             return status
-        if mod & VA:
+        if mod & sfpu.VA:
             sfpu.source(s)
-        factor = s.lane_tmp[_FACTOR] if mod & VA else s.lreg[f.lreg_src_a & 15]
+        factor = s.lane_tmp[_FACTOR] if mod & sfpu.VA else s.lreg[f.lreg_src_a & 15]
         b, c = s.lreg[f.lreg_src_b & 15], s.lreg[f.lreg_src_c & 15]
         fma_rows(s, factor, b, c, _flip(mod, 0), _flip(mod, 1))
         sfpu.write(s, mod, f.lreg_dest)
@@ -97,22 +86,22 @@ def _mad(s: Any, t: Any, f: Any) -> Any:
     return DONE
 
 
-class SFPMAD(ThreeSources, opcode=0x84, facts=sfpu.FACTORS):
+class SFPMAD(sfpu.ThreeSources, opcode=0x84, facts=sfpu.FACTORS):
     """Multiply and add: destination = A * B + C (SFPMAD, Blackhole ISA)."""
 
-    instr_mod1 = ThreeSources.instr_mod1.meaning(_NEGATED_OR_INDIRECT)
+    instr_mod1 = sfpu.ThreeSources.instr_mod1.meaning(_NEGATED_OR_INDIRECT)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         return _mad(s, t, f)
 
 
-class SFPADD(ThreeSources, opcode=0x85, facts=sfpu.FACTORS):
+class SFPADD(sfpu.ThreeSources, opcode=0x85, facts=sfpu.FACTORS):
     """Add: SFPMAD, in all its modes, with one factor 1.0 (SFPADD, Blackhole ISA)."""
 
-    instr_mod1 = ThreeSources.instr_mod1.meaning(_NEGATED_OR_INDIRECT)
+    instr_mod1 = sfpu.ThreeSources.instr_mod1.meaning(_NEGATED_OR_INDIRECT)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
-        named = f.lreg_src_a == _LREG_ONE and f.instr_mod1 & VA == 0
+        named = f.lreg_src_a == _LREG_ONE and f.instr_mod1 & sfpu.VA == 0
         if f.lreg_dest < lanes.TEMPLATES and not named and f.lreg_src_b != _LREG_ONE:
             return refuse(s, _NO_ONE, a=f.lreg_src_a, b=f.lreg_src_b)
         if f.instr_mod1 > 3:
@@ -126,10 +115,10 @@ class SFPADD(ThreeSources, opcode=0x85, facts=sfpu.FACTORS):
         return DONE
 
 
-class SFPMUL(ThreeSources, opcode=0x86, facts=sfpu.FACTORS):
+class SFPMUL(sfpu.ThreeSources, opcode=0x86, facts=sfpu.FACTORS):
     """Multiply: SFPMAD, in all its modes, with addend 0.0 (SFPMUL, Blackhole ISA)."""
 
-    instr_mod1 = ThreeSources.instr_mod1.meaning(_NEGATED_OR_INDIRECT)
+    instr_mod1 = sfpu.ThreeSources.instr_mod1.meaning(_NEGATED_OR_INDIRECT)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.lreg_dest < lanes.TEMPLATES and f.lreg_src_c != LREG_ZERO:
@@ -140,13 +129,13 @@ class SFPMUL(ThreeSources, opcode=0x86, facts=sfpu.FACTORS):
 _WITH_IMMEDIATE = 10  # mode bits of SFPADDI and SFPMULI: NEGATE_VC, INDIRECT_VD
 
 
-class _WithImmediate(Target):
+class _WithImmediate(sfpu.Target):
     """An operand, which is the destination as well, and a bf16 immediate."""
 
     reads = lreg("lreg_dest") | sfpu.named_dest("instr_mod1") | LANES
     writes = sfpu.result("lreg_dest", "instr_mod1")
 
-    instr_mod1 = Target.instr_mod1.meaning(
+    instr_mod1 = sfpu.Target.instr_mod1.meaning(
         flags("", "the register negated", "", "LReg[7] names the destination")
     )
 
@@ -159,7 +148,7 @@ def _immediate(s: Any, t: Any, f: Any) -> Any:
     status = lanes.claim_mode(s, t, f, 0, ~_WITH_IMMEDIATE)
     if status != lanes.GO:
         return status
-    if f.instr_mod1 & VD:
+    if f.instr_mod1 & sfpu.VD:
         refused = sfpu.refused(s)
         if refused != DONE:
             return refused
@@ -220,10 +209,10 @@ def _shift_add(product: Any, z: Any) -> Any:
     return added if exponent != _ZERO else product
 
 
-class SFPMUL24(ThreeSources, opcode=0x98, facts=sfpu.FACTORS):
+class SFPMUL24(sfpu.ThreeSources, opcode=0x98, facts=sfpu.FACTORS):
     """Multiply 23-bit integers (SFPMUL24, Blackhole ISA)."""
 
-    instr_mod1 = ThreeSources.instr_mod1.meaning(
+    instr_mod1 = sfpu.ThreeSources.instr_mod1.meaning(
         flags(
             *(
                 "the high 23 bits of the product",
@@ -243,13 +232,13 @@ class SFPMUL24(ThreeSources, opcode=0x98, facts=sfpu.FACTORS):
             if status:
                 return status
         mod = f.instr_mod1
-        if mod & (VA | VD):
+        if mod & (sfpu.VA | sfpu.VD):
             status = sfpu.refused(s)
             if status != DONE:
                 return status
-        if mod & VA:
+        if mod & sfpu.VA:
             sfpu.source(s)
-        x = s.lane_tmp[sfpu.FACTOR] if mod & VA else s.lreg[f.lreg_src_a & 15]
+        x = s.lane_tmp[sfpu.FACTOR] if mod & sfpu.VA else s.lreg[f.lreg_src_a & 15]
         y, out = s.lreg[f.lreg_src_b & 15], s.lane_tmp[lanes.VALUE]
         high = _ONE if mod & _UPPER else _ZERO
         for lane in range(lanes.LANES):
@@ -308,7 +297,7 @@ class SFPLUT(
     Instruction,
     opcode=0x73,
     unit="vector",
-    facts=Sfpu(MAD, Form.TABLE, implied=0xF),
+    facts=sfpu.Sfpu(sfpu.MAD, sfpu.Form.TABLE, implied=0xF),
     macro=(Argument("dest_reg_addr", 15, 0),),
 ):
     """Piecewise linear function from an 8-bit table (SFPLUT, Blackhole ISA)."""
@@ -322,7 +311,7 @@ class SFPLUT(
         flags("", "", "result with the sign of LReg[3]", "LReg[7] names the destination"),
         mode=True,
     )
-    lreg_ind = bits(23, 20, LREG)
+    lreg_ind = bits(23, 20, sfpu.LREG)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.lreg_ind >= lanes.TEMPLATES:
@@ -332,7 +321,7 @@ class SFPLUT(
             return status
         if f.instr_mod0 & 3:
             return refuse(s, lanes.MODE_UNNAMED, mode=f.instr_mod0)
-        if f.instr_mod0 & VD:
+        if f.instr_mod0 & sfpu.VD:
             status = sfpu.refused(s)
             if status != DONE:
                 return status
@@ -404,7 +393,7 @@ def _table(s: Any, mod: Any) -> None:
         _halves(s, _OFFSET, cut)
 
 
-class SFPLUTFP32(Target, opcode=0x95, facts=Sfpu(MAD, Form.NONE, implied=0x7F)):
+class SFPLUTFP32(sfpu.Target, opcode=0x95, facts=sfpu.Sfpu(sfpu.MAD, sfpu.Form.NONE, implied=0x7F)):
     """Piecewise linear function from a 16- or 32-bit table (SFPLUTFP32, Blackhole ISA)."""
 
     reads = (
@@ -415,7 +404,7 @@ class SFPLUTFP32(Target, opcode=0x95, facts=Sfpu(MAD, Form.NONE, implied=0x7F)):
     )
     writes = sfpu.result("lreg_dest", "instr_mod1")
 
-    instr_mod1 = Target.instr_mod1.meaning(
+    instr_mod1 = sfpu.Target.instr_mod1.meaning(
         choice(
             {
                 mode + sign: table + (", result with the sign of LReg[3]" if sign else "")
@@ -437,7 +426,7 @@ class SFPLUTFP32(Target, opcode=0x95, facts=Sfpu(MAD, Form.NONE, implied=0x7F)):
             return status
         if f.instr_mod1 & 1 and f.instr_mod1 & 10 != 2:  # bit 0 belongs to the six pieces
             return refuse(s, lanes.MODE_UNNAMED, mode=f.instr_mod1)
-        if f.instr_mod1 & VD:
+        if f.instr_mod1 & sfpu.VD:
             status = sfpu.refused(s)
             if status != DONE:
                 return status
@@ -489,13 +478,15 @@ def _exponential(x: Any) -> Any:
     return _FLOAT_ONE if x < _LEAST else value
 
 
-class SFPARECIP(TwoSources, opcode=0x99, facts=Sfpu(form=Form.THREE, notices="VB VC")):
+class SFPARECIP(
+    sfpu.TwoSources, opcode=0x99, facts=sfpu.Sfpu(form=sfpu.Form.THREE, notices="VB VC")
+):
     """Approximate the reciprocal or the exponential (SFPARECIP, Blackhole ISA)."""
 
     reads = lreg("lreg_c") | lreg("imm12_math").when("instr_mod1 == 1") | LANES
     writes = lreg("lreg_dest")
 
-    instr_mod1 = TwoSources.instr_mod1.meaning(
+    instr_mod1 = sfpu.TwoSources.instr_mod1.meaning(
         choice(
             "1 / x",
             "1 / |x| where LReg[imm12_math] is negative, else x",

@@ -11,15 +11,6 @@ from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.rules import DONE, UB, error, refuse
 from bhemu.tensix.spaces import CC, LANES, lreg
 from bhemu.tensix.units.vector import sfpu
-from bhemu.tensix.units.vector.sfpu import (
-    ALL_BUT_TARGET,
-    NO_IMMEDIATE,
-    NO_SOURCE,
-    NO_TARGET,
-    OneSource,
-    Sfpu,
-    Target,
-)
 
 _U = np.uint32
 _ZERO, _ONE, _ALL = _U(0), _U(1), _U(0xFFFFFFFF)
@@ -37,15 +28,15 @@ _UNDERFLOW = error("VECTOR-CC-UNDERFLOW", UB, "SFPPOPC with nothing on the condi
 _NO_TOP = error("VECTOR-CC-TOP", UB, "SFPPUSHC mode {mode} changes the top of the condition-code stack, which is empty", "push first (mode 0)")  # fmt: skip
 
 
-class SFPSETCC(OneSource, opcode=0x7B, facts=Sfpu(notices="VC")):
+class SFPSETCC(sfpu.OneSource, opcode=0x7B, facts=sfpu.Sfpu(notices="VC")):
     """Set the condition codes from a comparison with zero (SFPSETCC, Blackhole ISA)."""
 
     reads = lreg("lreg_c").unless("instr_mod1 & 9") | LANES
     writes = CC
 
-    lreg_dest = OneSource.lreg_dest.meaning(NO_TARGET)
+    lreg_dest = sfpu.OneSource.lreg_dest.meaning(sfpu.NO_TARGET)
 
-    instr_mod1 = OneSource.instr_mod1.meaning(sfpu.SET)
+    instr_mod1 = sfpu.OneSource.instr_mod1.meaning(sfpu.SET)
 
     imm12_math = bits(12, 12, number("flags of the modes that take it"))
 
@@ -85,15 +76,15 @@ class SFPSETCC(OneSource, opcode=0x7B, facts=Sfpu(notices="VC")):
         return DONE
 
 
-class SFPENCC(Target, opcode=0x8A, facts=sfpu.CONDITION, macro=NO_SOURCE):
+class SFPENCC(sfpu.Target, opcode=0x8A, facts=sfpu.CONDITION, macro=sfpu.NO_SOURCE):
     """Enable, disable and set the condition codes (SFPENCC, Blackhole ISA)."""
 
     reads = CC.when("instr_mod1 & 3 == 1") | LANES.when("lreg_dest > 11")
     writes = CC
 
-    lreg_dest = Target.lreg_dest.meaning(NO_TARGET)
+    lreg_dest = sfpu.Target.lreg_dest.meaning(sfpu.NO_TARGET)
 
-    instr_mod1 = Target.instr_mod1.meaning(sfpu.ENABLED)
+    instr_mod1 = sfpu.Target.instr_mod1.meaning(sfpu.ENABLED)
 
     imm12_math = bits(13, 12, flags("flags are in use", "flags = 1"))
 
@@ -139,7 +130,7 @@ def _peek(s: Any, mod: Any) -> None:
         s.cc_en[0] = s.cc_stack_en[top] if depth else 0
 
 
-class SFPPUSHC(Target, opcode=0x87, facts=sfpu.CONDITION, macro=NO_SOURCE):
+class SFPPUSHC(sfpu.Target, opcode=0x87, facts=sfpu.CONDITION, macro=sfpu.NO_SOURCE):
     """Push the condition codes, or change the top of their stack (SFPPUSHC, Blackhole ISA)."""
 
     reads = (
@@ -150,9 +141,9 @@ class SFPPUSHC(Target, opcode=0x87, facts=sfpu.CONDITION, macro=NO_SOURCE):
     )
     writes = CC.when("instr_mod1 == 13") | spaces.STACK | spaces.DEPTH.unless("instr_mod1")
 
-    lreg_dest = Target.lreg_dest.meaning(NO_TARGET)
+    lreg_dest = sfpu.Target.lreg_dest.meaning(sfpu.NO_TARGET)
 
-    instr_mod1 = Target.instr_mod1.meaning(sfpu.PUSHED)
+    instr_mod1 = sfpu.Target.instr_mod1.meaning(sfpu.PUSHED)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = lanes.claim_none(s, t, f.lreg_dest)
@@ -181,7 +172,7 @@ class SFPPUSHC(Target, opcode=0x87, facts=sfpu.CONDITION, macro=NO_SOURCE):
         return DONE
 
 
-class SFPPOPC(Target, opcode=0x88, facts=sfpu.CONDITION, macro=NO_SOURCE):
+class SFPPOPC(sfpu.Target, opcode=0x88, facts=sfpu.CONDITION, macro=sfpu.NO_SOURCE):
     """Pop the condition codes, or combine them with the top (SFPPOPC, Blackhole ISA)."""
 
     reads = (
@@ -192,9 +183,9 @@ class SFPPOPC(Target, opcode=0x88, facts=sfpu.CONDITION, macro=NO_SOURCE):
     )
     writes = CC | spaces.DEPTH.unless("instr_mod1")
 
-    lreg_dest = Target.lreg_dest.meaning(NO_TARGET)
+    lreg_dest = sfpu.Target.lreg_dest.meaning(sfpu.NO_TARGET)
 
-    instr_mod1 = Target.instr_mod1.meaning(sfpu.POPPED)
+    instr_mod1 = sfpu.Target.instr_mod1.meaning(sfpu.POPPED)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = lanes.claim_none(s, t, f.lreg_dest)
@@ -213,7 +204,9 @@ class SFPPOPC(Target, opcode=0x88, facts=sfpu.CONDITION, macro=NO_SOURCE):
         return DONE
 
 
-class SFPCOMPC(Instruction, opcode=0x8B, unit="vector", facts=sfpu.CONDITION, macro=ALL_BUT_TARGET):
+class SFPCOMPC(
+    Instruction, opcode=0x8B, unit="vector", facts=sfpu.CONDITION, macro=sfpu.ALL_BUT_TARGET
+):
     """Complement the condition codes (SFPCOMPC, Blackhole ISA).
 
     All become 0 while they are not in use, or were not when the top of the stack was pushed.
@@ -222,7 +215,7 @@ class SFPCOMPC(Instruction, opcode=0x8B, unit="vector", facts=sfpu.CONDITION, ma
     reads = CC | spaces.STACK | spaces.DEPTH | LANES.when("lreg_dest > 11")
     writes = CC
 
-    lreg_dest = bits(7, 4, NO_TARGET)
+    lreg_dest = bits(7, 4, sfpu.NO_TARGET)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = lanes.claim_none(s, t, f.lreg_dest)
@@ -287,23 +280,23 @@ _COMPARE_WRITES = (
 )
 
 
-class SFPLE(OneSource, opcode=0x96, facts=sfpu.NOTICES_VD_VC, macro=NO_IMMEDIATE):
+class SFPLE(sfpu.OneSource, opcode=0x96, facts=sfpu.NOTICES_VD_VC, macro=sfpu.NO_IMMEDIATE):
     """Compare less or equal (SFPLE, Blackhole ISA)."""
 
     reads, writes = _COMPARE_READS, _COMPARE_WRITES
 
-    instr_mod1 = OneSource.instr_mod1.meaning(sfpu.COMPARED)
+    instr_mod1 = sfpu.OneSource.instr_mod1.meaning(sfpu.COMPARED)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         return _compare(s, t, f, 0)
 
 
-class SFPGT(OneSource, opcode=0x97, facts=sfpu.NOTICES_VD_VC, macro=NO_IMMEDIATE):
+class SFPGT(sfpu.OneSource, opcode=0x97, facts=sfpu.NOTICES_VD_VC, macro=sfpu.NO_IMMEDIATE):
     """Compare greater (SFPGT, Blackhole ISA)."""
 
     reads, writes = _COMPARE_READS, _COMPARE_WRITES
 
-    instr_mod1 = OneSource.instr_mod1.meaning(sfpu.COMPARED)
+    instr_mod1 = sfpu.OneSource.instr_mod1.meaning(sfpu.COMPARED)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         return _compare(s, t, f, 1)

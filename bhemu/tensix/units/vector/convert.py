@@ -11,21 +11,6 @@ from bhemu.tensix.insn import bits
 from bhemu.tensix.rules import DONE, NCB, UNSUPPORTED, error, refuse
 from bhemu.tensix.spaces import CC, LANES, lreg
 from bhemu.tensix.units.vector import sfpu
-from bhemu.tensix.units.vector.sfpu import (
-    BIAS,
-    EXPONENT,
-    FRACTION,
-    HIDDEN,
-    LREG,
-    NO_IMMEDIATE,
-    ROUND,
-    SIGN,
-    Form,
-    OneSource,
-    Sfpu,
-    SourceAndImmediate,
-    SourceC,
-)
 
 # Vector unit (SFPU): exponent, mantissa and sign.
 
@@ -53,10 +38,10 @@ def _insert(s: Any, c: Any, keep: Any, value: Any) -> None:
         out[lane] = _U(_U(x[lane] & mask) | inserted)
 
 
-class SFPDIVP2(SourceAndImmediate, opcode=0x76, facts=sfpu.NOTICES_VC):
+class SFPDIVP2(sfpu.SourceAndImmediate, opcode=0x76, facts=sfpu.NOTICES_VC):
     """Add to or replace the exponent (SFPDIVP2, Blackhole ISA)."""
 
-    instr_mod1 = SourceAndImmediate.instr_mod1.meaning(
+    instr_mod1 = sfpu.SourceAndImmediate.instr_mod1.meaning(
         choice("exponent = imm12_math", "exponent + imm12_math")
     )
 
@@ -73,20 +58,20 @@ class SFPDIVP2(SourceAndImmediate, opcode=0x76, facts=sfpu.NOTICES_VC):
             add = _U(f.imm12_math & 0xFF)
             for lane in range(lanes.LANES):
                 field = _U(_U(_U(x[lane] >> _U(23)) + add) << _U(23))
-                kept = _U(x[lane] & ~EXPONENT)
-                infinite = _U(x[lane] & EXPONENT) == EXPONENT
-                out[lane] = x[lane] if infinite else _U(kept | _U(field & EXPONENT))
+                kept = _U(x[lane] & ~sfpu.EXPONENT)
+                infinite = _U(x[lane] & sfpu.EXPONENT) == sfpu.EXPONENT
+                out[lane] = x[lane] if infinite else _U(kept | _U(field & sfpu.EXPONENT))
         lanes.write(s, f.lreg_dest)
         return DONE
 
 
-class SFPEXEXP(OneSource, opcode=0x77, facts=sfpu.NOTICES_VC, macro=NO_IMMEDIATE):
+class SFPEXEXP(sfpu.OneSource, opcode=0x77, facts=sfpu.NOTICES_VC, macro=sfpu.NO_IMMEDIATE):
     """Extract the exponent (SFPEXEXP, Blackhole ISA)."""
 
     reads = lreg("lreg_c") | CC.when("instr_mod1 & 10 == 8") | LANES
     writes = lreg("lreg_dest") | CC.when("instr_mod1 & 10")
 
-    instr_mod1 = OneSource.instr_mod1.meaning(
+    instr_mod1 = sfpu.OneSource.instr_mod1.meaning(
         sfpu.with_flags(
             {0: "without the bias", 1: "with the bias"}, "it is negative", "it is not negative"
         )
@@ -97,10 +82,10 @@ class SFPEXEXP(OneSource, opcode=0x77, facts=sfpu.NOTICES_VC, macro=NO_IMMEDIATE
         if status != lanes.GO:
             return status
         x, out, flag = s.lreg[f.lreg_c & 15], s.lane_tmp[lanes.VALUE], s.lane_tmp[lanes.FLAG]
-        bias = _I(0 if f.instr_mod1 & 1 else BIAS)
+        bias = _I(0 if f.instr_mod1 & 1 else sfpu.BIAS)
         positive = _U(f.instr_mod1 >> 3)  # flag when the sign bit is clear
         for lane in range(lanes.LANES):
-            value = _U(_I(_I(_U(x[lane] & EXPONENT) >> _U(23)) - bias))
+            value = _U(_I(_I(_U(x[lane] & sfpu.EXPONENT) >> _U(23)) - bias))
             out[lane] = value
             flag[lane] = _U(value >> _U(31)) ^ positive
         if f.instr_mod1 & 2 == 0:
@@ -111,10 +96,10 @@ class SFPEXEXP(OneSource, opcode=0x77, facts=sfpu.NOTICES_VC, macro=NO_IMMEDIATE
         return DONE
 
 
-class SFPEXMAN(OneSource, opcode=0x78, facts=sfpu.NOTICES_VC, macro=NO_IMMEDIATE):
+class SFPEXMAN(sfpu.OneSource, opcode=0x78, facts=sfpu.NOTICES_VC, macro=sfpu.NO_IMMEDIATE):
     """Extract the mantissa (SFPEXMAN, Blackhole ISA)."""
 
-    instr_mod1 = OneSource.instr_mod1.meaning(
+    instr_mod1 = sfpu.OneSource.instr_mod1.meaning(
         choice("with the hidden bit", "without the hidden bit")
     )
 
@@ -127,13 +112,13 @@ class SFPEXMAN(OneSource, opcode=0x78, facts=sfpu.NOTICES_VC, macro=NO_IMMEDIATE
         return DONE
 
 
-class SFPSETEXP(OneSource, opcode=0x82, facts=sfpu.NOTICES_VD_VC):
+class SFPSETEXP(sfpu.OneSource, opcode=0x82, facts=sfpu.NOTICES_VD_VC):
     """Replace the exponent (SFPSETEXP, Blackhole ISA)."""
 
     reads = lreg("lreg_c") | lreg("lreg_dest").unless("instr_mod1 & 1") | LANES
     writes = lreg("lreg_dest")
 
-    instr_mod1 = OneSource.instr_mod1.meaning(
+    instr_mod1 = sfpu.OneSource.instr_mod1.meaning(
         choice(
             {
                 0: "from the low bits of LReg[lreg_dest]",
@@ -158,8 +143,8 @@ class SFPSETEXP(OneSource, opcode=0x82, facts=sfpu.NOTICES_VD_VC):
         else:
             x, y, out = s.lreg[f.lreg_c & 15], s.lreg[f.lreg_dest & 15], s.lane_tmp[lanes.VALUE]
             for lane in range(lanes.LANES):
-                field = _U(_U(y[lane] << _U(23)) & EXPONENT)
-                out[lane] = _U(_U(x[lane] & ~EXPONENT) | field)
+                field = _U(_U(y[lane] << _U(23)) & sfpu.EXPONENT)
+                out[lane] = _U(_U(x[lane] & ~sfpu.EXPONENT) | field)
         lanes.write(s, f.lreg_dest)
         return DONE
 
@@ -177,13 +162,13 @@ def _replace(s: Any, f: Any, part: Any, immediate: Any) -> Any:
     return DONE
 
 
-class SFPSETMAN(SourceAndImmediate, opcode=0x83, facts=sfpu.NOTICES_VD_VC):
+class SFPSETMAN(sfpu.SourceAndImmediate, opcode=0x83, facts=sfpu.NOTICES_VD_VC):
     """Replace the mantissa (SFPSETMAN, Wormhole ISA; an immediate has no golden)."""
 
     reads = lreg("lreg_c") | lreg("lreg_dest").unless("instr_mod1 & 1") | LANES
     writes = lreg("lreg_dest")
 
-    instr_mod1 = SourceAndImmediate.instr_mod1.meaning(
+    instr_mod1 = sfpu.SourceAndImmediate.instr_mod1.meaning(
         choice("from the mantissa of LReg[lreg_dest]", "imm12_math, as its high bits")
     )
 
@@ -194,13 +179,13 @@ class SFPSETMAN(SourceAndImmediate, opcode=0x83, facts=sfpu.NOTICES_VD_VC):
         return _replace(s, f, 0x7FFFFF, f.imm12_math << 11)
 
 
-class SFPSETSGN(OneSource, opcode=0x89, facts=sfpu.NOTICES_VD_VC):
+class SFPSETSGN(sfpu.OneSource, opcode=0x89, facts=sfpu.NOTICES_VD_VC):
     """Replace the sign (SFPSETSGN, Blackhole ISA)."""
 
     reads = lreg("lreg_c") | lreg("lreg_dest").unless("instr_mod1 & 1") | LANES
     writes = lreg("lreg_dest")
 
-    instr_mod1 = OneSource.instr_mod1.meaning(
+    instr_mod1 = sfpu.OneSource.instr_mod1.meaning(
         choice("from the sign of LReg[lreg_dest]", "imm12_math")
     )
 
@@ -234,15 +219,15 @@ def _advance(s: Any) -> None:
 @njit(inline="always")
 def _to_float(x: Any, threshold: Any) -> Any:
     """fp32 of a sign-magnitude integer, up when its seven discarded bits exceed `threshold`."""
-    magnitude = _U(x & ~SIGN)
+    magnitude = _U(x & ~sfpu.SIGN)
     zeros = lanes.leading_zeros(magnitude)
     shifted = _U(magnitude << _U(zeros & _U(31)))
     field = _U(_U(157) - zeros) if magnitude != _ZERO else _ZERO
-    value = _U(_U(x & SIGN) + _U(_U(field << _U(23)) + _U(shifted >> _U(8))))
+    value = _U(_U(x & sfpu.SIGN) + _U(_U(field << _U(23)) + _U(shifted >> _U(8))))
     return _U(value + (_ONE if _U(shifted & _U(0xFE)) > threshold else _ZERO))
 
 
-class SFPCAST(SourceC, opcode=0x90, facts=sfpu.NOTICES_VC):
+class SFPCAST(sfpu.SourceC, opcode=0x90, facts=sfpu.NOTICES_VC):
     """Convert between integer and floating-point forms (SFPCAST, Blackhole ISA).
 
     Modes 0 and 1: SFPCAST_IntFloat, 2: SFPCAST_IntAbs, 3: SFPCAST_IntInt.
@@ -251,7 +236,7 @@ class SFPCAST(SourceC, opcode=0x90, facts=sfpu.NOTICES_VC):
     reads = lreg("lreg_src_c") | spaces.RANDOM.when("instr_mod1 == 1") | LANES
     writes = lreg("lreg_dest") | spaces.RANDOM.when("instr_mod1 == 1")
 
-    instr_mod1 = SourceC.instr_mod1.meaning(
+    instr_mod1 = sfpu.SourceC.instr_mod1.meaning(
         choice(
             "sign-magnitude integer to fp32, to nearest even",
             "sign-magnitude integer to fp32, stochastically",
@@ -267,18 +252,18 @@ class SFPCAST(SourceC, opcode=0x90, facts=sfpu.NOTICES_VC):
         x, out = s.lreg[f.lreg_src_c & 15], s.lane_tmp[lanes.VALUE]
         if f.instr_mod1 == 0:
             for lane in range(lanes.LANES):
-                magnitude = np.float32(_I(x[lane] & ~SIGN))
-                out[lane] = _U(_U(x[lane] & SIGN) | _U(magnitude.view(np.int32)))
+                magnitude = np.float32(_I(x[lane] & ~sfpu.SIGN))
+                out[lane] = _U(_U(x[lane] & sfpu.SIGN) | _U(magnitude.view(np.int32)))
         elif f.instr_mod1 == 1:
             _advance(s)
             random = s.lane_tmp[_RANDOM]
             for lane in range(lanes.LANES):
                 out[lane] = _to_float(x[lane], _U(_U(random[lane] >> _U(9)) & _U(0xFE)))
         else:  # negative numbers are negated; sign-magnitude and two's complement keep the sign
-            keep = SIGN if f.instr_mod1 == 3 else _ZERO
+            keep = sfpu.SIGN if f.instr_mod1 == 3 else _ZERO
             for lane in range(lanes.LANES):
                 negative = _U(_U(x[lane] & keep) | _U((-np.int64(x[lane])) & 0xFFFFFFFF))
-                out[lane] = negative if x[lane] >= SIGN else x[lane]
+                out[lane] = negative if x[lane] >= sfpu.SIGN else x[lane]
         lanes.write(s, f.lreg_dest)
         return DONE
 
@@ -289,38 +274,38 @@ def _narrow(x: Any, threshold: Any, discarded: Any) -> Any:
 
     Denormals are +0, NaN is an infinity; `>=` is what the hardware does (SFPSTOCHRND_FloatFloat).
     """
-    field, low = _U(x & EXPONENT), _U(x & discarded)
-    kept = _U(_U(x & ~SIGN) - low)
+    field, low = _U(x & sfpu.EXPONENT), _U(x & discarded)
+    kept = _U(_U(x & ~sfpu.SIGN) - low)
     rounded = _U(kept + _U(discarded + _ONE)) if low >= threshold else kept
-    rounded = _U(_U(x & SIGN) | rounded)
-    rounded = _U(x & ~FRACTION) if field == EXPONENT else rounded
+    rounded = _U(_U(x & sfpu.SIGN) | rounded)
+    rounded = _U(x & ~sfpu.FRACTION) if field == sfpu.EXPONENT else rounded
     return _ZERO if field == _ZERO else rounded
 
 
 @njit(inline="always")
 def _bounded(x: Any, threshold: Any, keep: Any, limit: Any) -> Any:
     """Sign-magnitude integer of an fp32 value, up to `limit` (16 bits); `keep` = sign bit."""
-    field = _U(_U(x & EXPONENT) >> _U(23))
-    mantissa = _U(_U(x & FRACTION) | HIDDEN)
-    small = field < _U(BIAS)
-    up = _ZERO if small else _U(min(_U(field - _U(BIAS)), _U(23)))
-    down = _U(_U(BIAS) - field) if small else _ZERO
+    field = _U(_U(x & sfpu.EXPONENT) >> _U(23))
+    mantissa = _U(_U(x & sfpu.FRACTION) | sfpu.HIDDEN)
+    small = field < _U(sfpu.BIAS)
+    up = _ZERO if small else _U(min(_U(field - _U(sfpu.BIAS)), _U(23)))
+    down = _U(_U(sfpu.BIAS) - field) if small else _ZERO
     whole = _ZERO if small else _U(mantissa >> _U(_U(23) - up))
-    part = _U(_U(_U(mantissa >> _U(down & _U(31))) << up) & FRACTION)
+    part = _U(_U(_U(mantissa >> _U(down & _U(31))) << up) & sfpu.FRACTION)
     magnitude = min(_U(whole + (_ONE if part >= threshold else _ZERO)), limit)
     sign = _U(x & keep) if magnitude != _ZERO else _ZERO
-    return _ZERO if field < _U(BIAS - 1) else _U(sign | magnitude)
+    return _ZERO if field < _U(sfpu.BIAS - 1) else _U(sign | magnitude)
 
 
 @njit(inline="always")
 def _descaled(x: Any, threshold: Any, by: Any, keep: Any, limit: Any) -> Any:
     """Sign-magnitude integer shifted right by `by`, rounded on the 23 bits below, clamped."""
-    magnitude = _U(x & ~SIGN)
+    magnitude = _U(x & ~sfpu.SIGN)
     whole = _U(magnitude >> by)
     # 23 bits below the point: of a shift by more than 23 the lowest are cut off.
     right = _U(max(by, _U(23)) - _U(23))
     left = _U(_U(23) - min(by, _U(23)))
-    part = _U(_U(_U(magnitude >> right) << left) & FRACTION)
+    part = _U(_U(_U(magnitude >> right) << left) & sfpu.FRACTION)
     rounded = min(_U(whole + (_ONE if part >= threshold else _ZERO)), limit)
     return _U((_U(x & keep) if rounded != _ZERO else _ZERO) | rounded)
 
@@ -344,7 +329,9 @@ def _round_integer(s: Any, mode: Any, c: Any, b: Any, imm: Any) -> None:
         out[lane] = _descaled(x[lane], random[lane], _U(_U(by[lane] & mask) | fixed), keep, most)
 
 
-class SFP_STOCH_RND(SourceC, opcode=0x8E, facts=Sfpu(ROUND, Form.THREE, notices="VB VC")):
+class SFP_STOCH_RND(
+    sfpu.SourceC, opcode=0x8E, facts=sfpu.Sfpu(sfpu.ROUND, sfpu.Form.THREE, notices="VB VC")
+):
     """Round to a narrower format (SFPSTOCHRND, Blackhole ISA).
 
     Modes but 4 and 5 do not read bit 3 of instr_mod1 (tt-llk's exponential sets it).
@@ -358,7 +345,7 @@ class SFP_STOCH_RND(SourceC, opcode=0x8E, facts=Sfpu(ROUND, Form.THREE, notices=
     )
     writes = lreg("lreg_dest") | spaces.RANDOM
 
-    instr_mod1 = SourceC.instr_mod1.meaning(
+    instr_mod1 = sfpu.SourceC.instr_mod1.meaning(
         choice(
             {
                 **dict.fromkeys((0, 8), "fp32 to 10 bits of mantissa"),
@@ -376,7 +363,7 @@ class SFP_STOCH_RND(SourceC, opcode=0x8E, facts=Sfpu(ROUND, Form.THREE, notices=
         )
     )
 
-    lreg_src_b = bits(15, 12, LREG)
+    lreg_src_b = bits(15, 12, sfpu.LREG)
     imm8_math = bits(20, 16, number("distance of modes 12 and 13"))
     rnd_mode = bits(
         22,
@@ -404,7 +391,7 @@ class SFP_STOCH_RND(SourceC, opcode=0x8E, facts=Sfpu(ROUND, Form.THREE, notices=
         out = s.lane_tmp[_RANDOM]
         fixed = _U(0x400000 if f.rnd_mode == 0 else 0x7FFFFF)
         for lane in range(lanes.LANES):
-            out[lane] = _U(out[lane] & FRACTION) if f.rnd_mode == 1 else fixed
+            out[lane] = _U(out[lane] & sfpu.FRACTION) if f.rnd_mode == 1 else fixed
         if mode < 2:
             bits = 16 if mode == 1 else 13
             x, out, limit = s.lreg[f.lreg_src_c & 15], s.lane_tmp[lanes.VALUE], s.lane_tmp[_RANDOM]

@@ -11,14 +11,6 @@ from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.rules import DONE, NCB, UNSUPPORTED, error, refuse, undefined
 from bhemu.tensix.spaces import CC, LANES, lreg
 from bhemu.tensix.units.vector import sfpu
-from bhemu.tensix.units.vector.sfpu import (
-    LREG,
-    NO_IMMEDIATE,
-    NO_MODE,
-    OneSource,
-    SourceAndImmediate,
-    TwoSources,
-)
 
 _U, _I = np.uint32, np.int32
 _ZERO, _ONE = _U(0), _U(1)
@@ -40,7 +32,7 @@ def signed12(imm: Any) -> Any:
     return imm - ((imm & 0x800) << 1)
 
 
-class SFPIADD(SourceAndImmediate, opcode=0x79, facts=sfpu.NOTICES_VC):
+class SFPIADD(sfpu.SourceAndImmediate, opcode=0x79, facts=sfpu.NOTICES_VC):
     """Integer addition and subtraction (SFPIADD, Blackhole ISA)."""
 
     reads = (
@@ -51,7 +43,7 @@ class SFPIADD(SourceAndImmediate, opcode=0x79, facts=sfpu.NOTICES_VC):
     )
     writes = lreg("lreg_dest") | CC.unless("instr_mod1 & 12 == 4")
 
-    instr_mod1 = SourceAndImmediate.instr_mod1.meaning(
+    instr_mod1 = sfpu.SourceAndImmediate.instr_mod1.meaning(
         parts(
             (
                 *(1, 0),
@@ -119,7 +111,7 @@ def shift(s: Any, source: Any, by: Any, arithmetic: Any) -> None:
         out[lane] = _U(x[lane] << left) if _U(by[lane] & _SIGN) == _ZERO else down
 
 
-class SFPSHFT(SourceAndImmediate, opcode=0x7A, facts=sfpu.NOTICES_VC):
+class SFPSHFT(sfpu.SourceAndImmediate, opcode=0x7A, facts=sfpu.NOTICES_VC):
     """Shift lanes by a register or immediate (SFPSHFT, Blackhole ISA)."""
 
     reads = (
@@ -129,7 +121,7 @@ class SFPSHFT(SourceAndImmediate, opcode=0x7A, facts=sfpu.NOTICES_VC):
     )
     writes = lreg("lreg_dest")
 
-    instr_mod1 = SourceAndImmediate.instr_mod1.meaning(
+    instr_mod1 = sfpu.SourceAndImmediate.instr_mod1.meaning(
         choice(
             {
                 0: "LReg[lreg_dest] by LReg[lreg_c]",
@@ -180,10 +172,10 @@ def _bits_refused(s: Any, t: Any, f: Any) -> Any:
 _OTHER = choice("with LReg[lreg_dest]", "with LReg[imm12_math]")
 
 
-class SFPAND(TwoSources, opcode=0x7E, facts=sfpu.LOGIC):
+class SFPAND(sfpu.TwoSources, opcode=0x7E, facts=sfpu.LOGIC):
     """Bitwise and (SFPAND, Blackhole ISA)."""
 
-    instr_mod1 = TwoSources.instr_mod1.meaning(_OTHER)
+    instr_mod1 = sfpu.TwoSources.instr_mod1.meaning(_OTHER)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = _bits_refused(s, t, f)
@@ -197,10 +189,10 @@ class SFPAND(TwoSources, opcode=0x7E, facts=sfpu.LOGIC):
         return DONE
 
 
-class SFPOR(TwoSources, opcode=0x7F, facts=sfpu.LOGIC):
+class SFPOR(sfpu.TwoSources, opcode=0x7F, facts=sfpu.LOGIC):
     """Bitwise or (SFPOR, Blackhole ISA)."""
 
-    instr_mod1 = TwoSources.instr_mod1.meaning(_OTHER)
+    instr_mod1 = sfpu.TwoSources.instr_mod1.meaning(_OTHER)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = _bits_refused(s, t, f)
@@ -214,14 +206,14 @@ class SFPOR(TwoSources, opcode=0x7F, facts=sfpu.LOGIC):
         return DONE
 
 
-class SFPNOT(Instruction, opcode=0x80, unit="vector", facts=sfpu.NOTICES_VC, macro=NO_MODE):
+class SFPNOT(Instruction, opcode=0x80, unit="vector", facts=sfpu.NOTICES_VC, macro=sfpu.NO_MODE):
     """Bitwise complement (SFPNOT, Blackhole ISA)."""
 
     reads = lreg("lreg_c") | LANES
     writes = lreg("lreg_dest")
 
-    lreg_dest = bits(7, 4, LREG)
-    lreg_c = bits(11, 8, LREG)
+    lreg_dest = bits(7, 4, sfpu.LREG)
+    lreg_c = bits(11, 8, sfpu.LREG)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = lanes.claim(s, t, f.lreg_dest)
@@ -234,14 +226,14 @@ class SFPNOT(Instruction, opcode=0x80, unit="vector", facts=sfpu.NOTICES_VC, mac
         return DONE
 
 
-class SFPXOR(Instruction, opcode=0x8D, unit="vector", facts=sfpu.NOTICES_VD_VC, macro=NO_MODE):
+class SFPXOR(Instruction, opcode=0x8D, unit="vector", facts=sfpu.NOTICES_VD_VC, macro=sfpu.NO_MODE):
     """Bitwise exclusive-or (SFPXOR, Blackhole ISA)."""
 
     reads = lreg("lreg_c") | lreg("lreg_dest") | LANES
     writes = lreg("lreg_dest")
 
-    lreg_dest = bits(7, 4, LREG)
-    lreg_c = bits(11, 8, LREG)
+    lreg_dest = bits(7, 4, sfpu.LREG)
+    lreg_c = bits(11, 8, sfpu.LREG)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = lanes.claim(s, t, f.lreg_dest)
@@ -254,13 +246,13 @@ class SFPXOR(Instruction, opcode=0x8D, unit="vector", facts=sfpu.NOTICES_VD_VC, 
         return DONE
 
 
-class SFPLZ(OneSource, opcode=0x81, facts=sfpu.NOTICES_VC, macro=NO_IMMEDIATE):
+class SFPLZ(sfpu.OneSource, opcode=0x81, facts=sfpu.NOTICES_VC, macro=sfpu.NO_IMMEDIATE):
     """Count leading zeros (SFPLZ, Blackhole ISA)."""
 
     reads = lreg("lreg_c") | CC.when("instr_mod1 & 10 == 8") | LANES
     writes = lreg("lreg_dest") | CC.when("instr_mod1 & 10")
 
-    instr_mod1 = OneSource.instr_mod1.meaning(
+    instr_mod1 = sfpu.OneSource.instr_mod1.meaning(
         sfpu.with_flags(
             {0: "of all 32 bits", 4: "of the bits below the sign"}, "a bit is set", "none is set"
         )
@@ -284,10 +276,10 @@ class SFPLZ(OneSource, opcode=0x81, facts=sfpu.NOTICES_VC, macro=NO_IMMEDIATE):
         return DONE
 
 
-class SFPABS(OneSource, opcode=0x7D, facts=sfpu.NOTICES_VC, macro=NO_IMMEDIATE):
+class SFPABS(sfpu.OneSource, opcode=0x7D, facts=sfpu.NOTICES_VC, macro=sfpu.NO_IMMEDIATE):
     """Absolute value (SFPABS, Blackhole ISA)."""
 
-    instr_mod1 = OneSource.instr_mod1.meaning(choice("of an integer", "of a float"))
+    instr_mod1 = sfpu.OneSource.instr_mod1.meaning(choice("of an integer", "of a float"))
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = lanes.claim_mode(s, t, f, 14, 0)

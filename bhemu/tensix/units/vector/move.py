@@ -6,40 +6,19 @@ import numpy as np
 
 from bhemu.bits import choice, number
 from bhemu.jit.subset import njit
-from bhemu.tensix import lanes, spaces, taint, unspecified
+from bhemu.tensix import lanes, rules, spaces, taint, unspecified
 from bhemu.tensix.insn import Instruction, bits
-from bhemu.tensix.rules import (
-    DONE,
-    MISSING,
-    NCB,
-    UNSUPPORTED,
-    error,
-    refuse,
-    undefined,
-    undefined_unless_llk,
-)
 from bhemu.tensix.spaces import LANES, lreg
 from bhemu.tensix.units.vector import sfpu
 from bhemu.tensix.units.vector.integer import shift, signed12
-from bhemu.tensix.units.vector.sfpu import (
-    ALL_BUT_TARGET,
-    LOAD,
-    NO_IMMEDIATE,
-    NO_TARGET,
-    ROUND,
-    Form,
-    OneSource,
-    Sfpu,
-    SourceC,
-)
 
 _U = np.uint32
 _ZERO, _ONE = _U(0), _U(1)
 
-_MOV_MODE = error("VECTOR-MOV-MODE", NCB, "SFPMOV mode {mode:#x} sets bit 2, which is reserved", "leave bit 2 of instr_mod1 0; silicon ignores it")  # fmt: skip
-_SWAP_MODE = error("VECTOR-SWAP-MODE", NCB, "SFPSWAP mode {mode} is outside the contract (0-9)", "silicon does what mode 9 does")  # fmt: skip
-_SWAP_OTHER = error("VECTOR-MACRO-SWAP-OTHER", MISSING, "SFPSWAP scheduled with the loaded LReg as VC and LReg[{reg}] of the template beside it: what becomes of LReg[{reg}], or of the pair that it selects with ENABLE_DEST_INDEX, is not told", "set bit 7 of the sequence byte, or name a constant (8 to 15) as lreg_dest of the template")  # fmt: skip
-_SHIFT_SOURCE = error("VECTOR-SHIFT2-SOURCE", UNSUPPORTED, "SFPSHFT2 mode 5 shifts LReg[imm12_math], and imm12_math is {immediate}", "name LReg[0] to LReg[15]")  # fmt: skip
+_MOV_MODE = rules.error("VECTOR-MOV-MODE", rules.NCB, "SFPMOV mode {mode:#x} sets bit 2, which is reserved", "leave bit 2 of instr_mod1 0; silicon ignores it")  # fmt: skip
+_SWAP_MODE = rules.error("VECTOR-SWAP-MODE", rules.NCB, "SFPSWAP mode {mode} is outside the contract (0-9)", "silicon does what mode 9 does")  # fmt: skip
+_SWAP_OTHER = rules.error("VECTOR-MACRO-SWAP-OTHER", rules.MISSING, "SFPSWAP scheduled with the loaded LReg as VC and LReg[{reg}] of the template beside it: what becomes of LReg[{reg}], or of the pair that it selects with ENABLE_DEST_INDEX, is not told", "set bit 7 of the sequence byte, or name a constant (8 to 15) as lreg_dest of the template")  # fmt: skip
+_SHIFT_SOURCE = rules.error("VECTOR-SHIFT2-SOURCE", rules.UNSUPPORTED, "SFPSHFT2 mode 5 shifts LReg[imm12_math], and imm12_math is {immediate}", "name LReg[0] to LReg[15]")  # fmt: skip
 
 # Scratch rows besides lanes.VALUE and lanes.FLAG
 _FIRST = 2
@@ -83,7 +62,7 @@ def _special(s: Any, register: Any) -> None:
         out[lane] = s.lane_config[lane] if register == _LANE_CONFIG else value
 
 
-class SFPMOV(OneSource, opcode=0x7C, facts=sfpu.NOTICES_VC, macro=NO_IMMEDIATE):
+class SFPMOV(sfpu.OneSource, opcode=0x7C, facts=sfpu.NOTICES_VC, macro=sfpu.NO_IMMEDIATE):
     """Copy a register (SFPMOV, Blackhole ISA)."""
 
     reads = (
@@ -94,7 +73,7 @@ class SFPMOV(OneSource, opcode=0x7C, facts=sfpu.NOTICES_VC, macro=NO_IMMEDIATE):
     )
     writes = lreg("lreg_dest") | spaces.RANDOM.when("instr_mod1 & 8 and lreg_c == 9")
 
-    instr_mod1 = OneSource.instr_mod1.meaning(
+    instr_mod1 = sfpu.OneSource.instr_mod1.meaning(
         choice(
             {
                 0: "as it is",
@@ -113,7 +92,7 @@ class SFPMOV(OneSource, opcode=0x7C, facts=sfpu.NOTICES_VC, macro=NO_IMMEDIATE):
         if status != lanes.GO:
             return status
         if instr_mod1 & 4:
-            status = undefined(s, _MOV_MODE, mode=instr_mod1)
+            status = rules.undefined(s, _MOV_MODE, mode=instr_mod1)
             if status:
                 return status
             instr_mod1 &= ~4
@@ -131,7 +110,7 @@ class SFPMOV(OneSource, opcode=0x7C, facts=sfpu.NOTICES_VC, macro=NO_IMMEDIATE):
             lanes.write_where(s, lanes.target(s, f.lreg_dest), lanes.VALUE)
         else:
             lanes.write(s, f.lreg_dest)
-        return DONE
+        return rules.DONE
 
 
 _MAXIMUM_IN = np.array(sfpu.GREATER, np.uint32)
@@ -171,8 +150,8 @@ def _exchange(s: Any, d: Any, c: Any, writable: Any) -> None:
 def _beyond_contract(s: Any, mod: Any) -> Any:
     """Status of a mode above 9: conversions to uint16 of production kernels name mode 15."""
     if mod == _PRODUCTION_MODE:
-        return undefined_unless_llk(s, _SWAP_MODE, mode=mod)
-    return undefined(s, _SWAP_MODE, mode=mod)
+        return rules.undefined_unless_llk(s, _SWAP_MODE, mode=mod)
+    return rules.undefined(s, _SWAP_MODE, mode=mod)
 
 
 @njit
@@ -185,7 +164,7 @@ def _exchange_marks(s: Any, k: Any, here: Any, perhaps: Any, causes: Any) -> Non
         taint.write(s, k[0], y | causes, here, perhaps)
 
 
-class SFPSWAP(SourceC, opcode=0x92, facts=Sfpu(notices="VD VC"), macro=NO_IMMEDIATE):
+class SFPSWAP(sfpu.SourceC, opcode=0x92, facts=sfpu.Sfpu(notices="VD VC"), macro=sfpu.NO_IMMEDIATE):
     """Swap, or minimum and maximum (SFPSWAP, Blackhole ISA).
 
     With LaneConfig.ENABLE_DEST_INDEX LReg[4] to LReg[7] are swapped as LReg[0] to LReg[3] are.
@@ -195,7 +174,7 @@ class SFPSWAP(SourceC, opcode=0x92, facts=Sfpu(notices="VD VC"), macro=NO_IMMEDI
     reads = lreg("lreg_dest") | lreg("lreg_src_c") | sfpu.PAIRED | spaces.LANE_CONFIG | LANES
     writes = lreg("lreg_dest") | lreg("lreg_src_c") | sfpu.PAIRED
 
-    instr_mod1 = SourceC.instr_mod1.meaning(sfpu.SWAPPED)
+    instr_mod1 = sfpu.SourceC.instr_mod1.meaning(sfpu.SWAPPED)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         instr_mod1 = f.instr_mod1
@@ -205,7 +184,7 @@ class SFPSWAP(SourceC, opcode=0x92, facts=Sfpu(notices="VD VC"), macro=NO_IMMEDI
         if loaded != f.lreg_dest and (
             f.lreg_dest < lanes.WRITABLE or s.lane_config[0] & _U(lanes.ENABLE_DEST_INDEX) != _ZERO
         ):
-            return refuse(s, _SWAP_OTHER, reg=f.lreg_dest)
+            return rules.refuse(s, _SWAP_OTHER, reg=f.lreg_dest)
         if instr_mod1 > 9:
             status = _beyond_contract(s, instr_mod1)
             if status:
@@ -217,7 +196,7 @@ class SFPSWAP(SourceC, opcode=0x92, facts=Sfpu(notices="VD VC"), macro=NO_IMMEDI
             _exchange(s, 4 + (f.lreg_dest & 3), 4 + (f.lreg_src_c & 3), lanes.WRITABLE)
         else:
             _exchange(s, f.lreg_dest, f.lreg_src_c, lanes.WRITABLE)
-        return DONE
+        return rules.DONE
 
     def moves(s: Any, t: Any, f: Any) -> Any:
         """Exchanged values take their marks along; what a mark may have exchanged has both."""
@@ -234,7 +213,7 @@ class SFPSWAP(SourceC, opcode=0x92, facts=Sfpu(notices="VD VC"), macro=NO_IMMEDI
             _exchange_marks(s, pair, here, unsure, causes)
         else:
             _exchange_marks(s, (d, c, lanes.WRITABLE), here, unsure, causes)
-        return DONE
+        return rules.DONE
 
 
 @njit
@@ -249,15 +228,15 @@ class SFPTRANSP(
     Instruction,
     opcode=0x8C,
     unit="vector",
-    facts=Sfpu(form=Form.NONE, implied=0xFF),
-    macro=ALL_BUT_TARGET,
+    facts=sfpu.Sfpu(form=sfpu.Form.NONE, implied=0xFF),
+    macro=sfpu.ALL_BUT_TARGET,
 ):
     """Transpose four registers within lane columns (SFPTRANSP, Blackhole ISA)."""
 
     reads = lreg(0, 8) | LANES
     writes = lreg(0, 8)
 
-    lreg_dest = bits(7, 4, NO_TARGET)
+    lreg_dest = bits(7, 4, sfpu.NO_TARGET)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = lanes.claim_none(s, t, f.lreg_dest)
@@ -271,7 +250,7 @@ class SFPTRANSP(
                         s.lane_tmp[_FIRST + i, 8 * j + k] = s.lreg[4 * group + j, 8 * i + k]
             for i in range(4):
                 lanes.write_where(s, 4 * group + i, _FIRST + i)
-        return DONE
+        return rules.DONE
 
     def moves(s: Any, t: Any, f: Any) -> Any:
         old = (
@@ -284,7 +263,7 @@ class SFPTRANSP(
             for j in range(4):
                 new |= ((old[(reg & 4) + j] >> shift) & _ROW_MARKS) << (8 * j)
             taint.to(s, np.int64(reg), new)
-        return DONE
+        return rules.DONE
 
 
 @njit
@@ -304,7 +283,9 @@ def _rotated(marks: Any, around: Any) -> Any:
     return kept | ((marks >> 7) & _FIRST_LANES) if around else kept
 
 
-class SFPSHFT2(SourceC, opcode=0x94, facts=Sfpu(ROUND, Form.THREE, notices="VD VC")):
+class SFPSHFT2(
+    sfpu.SourceC, opcode=0x94, facts=sfpu.Sfpu(sfpu.ROUND, sfpu.Form.THREE, notices="VD VC")
+):
     """Move lanes between registers or positions (SFPSHFT2, Blackhole ISA)."""
 
     reads = (
@@ -316,7 +297,7 @@ class SFPSHFT2(SourceC, opcode=0x94, facts=Sfpu(ROUND, Form.THREE, notices="VD V
     )
     writes = lreg("lreg_dest").unless("instr_mod1 < 3") | lreg(0, 4).when("instr_mod1 < 3")
 
-    instr_mod1 = SourceC.instr_mod1.meaning(sfpu.MOVED)
+    instr_mod1 = sfpu.SourceC.instr_mod1.meaning(sfpu.MOVED)
 
     imm12_math = bits(23, 12, number("modes 5 and 6: LReg, distance"))
 
@@ -326,11 +307,11 @@ class SFPSHFT2(SourceC, opcode=0x94, facts=Sfpu(ROUND, Form.THREE, notices="VD V
             if status != lanes.GO:
                 return status
         if f.instr_mod1 > 6:
-            return refuse(s, lanes.MODE_UNDEFINED, mode=f.instr_mod1)
+            return rules.refuse(s, lanes.MODE_UNDEFINED, mode=f.instr_mod1)
         if f.instr_mod1 == 5 and f.imm12_math > 15:
-            return refuse(s, _SHIFT_SOURCE, immediate=f.imm12_math)
+            return rules.refuse(s, _SHIFT_SOURCE, immediate=f.imm12_math)
         if f.instr_mod1 < 5 and f.imm12_math:
-            return refuse(s, lanes.IMMEDIATE, immediate=f.imm12_math, mode=f.instr_mod1)
+            return rules.refuse(s, lanes.IMMEDIATE, immediate=f.imm12_math, mode=f.instr_mod1)
         if f.instr_mod1 < 3:
             # LReg[0] to LReg[2] = LReg[1] to LReg[3]; LReg[3] = by mode.
             last = s.lane_tmp[lanes.VALUE]
@@ -348,7 +329,7 @@ class SFPSHFT2(SourceC, opcode=0x94, facts=Sfpu(ROUND, Form.THREE, notices="VD V
             for register in range(3):
                 lanes.write_where(s, np.int64(register), _FIRST + 1 + register)
             lanes.write_where(s, np.int64(3), lanes.VALUE)
-            return DONE
+            return rules.DONE
         if f.instr_mod1 == 5:
             shift(s, f.imm12_math & 15, s.lreg[f.lreg_src_c & 15], 0)
         elif f.instr_mod1 == 6:
@@ -360,7 +341,7 @@ class SFPSHFT2(SourceC, opcode=0x94, facts=Sfpu(ROUND, Form.THREE, notices="VD V
         else:
             _rotate(s, f.lreg_src_c, f.instr_mod1 == 3)
         lanes.write(s, f.lreg_dest)
-        return DONE
+        return rules.DONE
 
     def moves(s: Any, t: Any, f: Any) -> Any:
         c, mod = unspecified.of(s, f.lreg_src_c), f.instr_mod1
@@ -371,7 +352,7 @@ class SFPSHFT2(SourceC, opcode=0x94, facts=Sfpu(ROUND, Form.THREE, notices="VD V
             for reg in range(3):
                 taint.to(s, np.int64(reg), old[reg])
             taint.to(s, np.int64(3), last)
-            return DONE
+            return rules.DONE
         if mod < 5:
             c = _rotated(c, mod == 3)
         elif mod == 5:
@@ -379,11 +360,11 @@ class SFPSHFT2(SourceC, opcode=0x94, facts=Sfpu(ROUND, Form.THREE, notices="VD V
         elif s.macro_dest[0] == 0:
             c = unspecified.of(s, f.imm12_math & 15)
         taint.to(s, lanes.target(s, f.lreg_dest), c)
-        return DONE
+        return rules.DONE
 
 
-class SFPNOP(Instruction, opcode=0x8F, unit="vector", facts=Sfpu(LOAD, Form.NONE)):
+class SFPNOP(Instruction, opcode=0x8F, unit="vector", facts=sfpu.Sfpu(sfpu.LOAD, sfpu.Form.NONE)):
     """Occupy the vector unit for one slot (SFPNOP, Blackhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
-        return DONE
+        return rules.DONE
