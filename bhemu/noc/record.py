@@ -67,19 +67,7 @@ _HOSTS = (
     *("until_count", "until_tile", "until_address", "until_value", "until_own", "limit"),
     *("wanted", "host", "refused"),
 )
-_MADE = (
-    "map",
-    "tiles",
-    "tile",
-    "column",
-    "row",
-    "page",
-    "blank",
-    "late",
-    "seed",
-    "place",
-    "timed",
-)
+_MADE = ("map", "tiles", "tile", "column", "row", "page", "blank", "late", "seed", "place", "timed")
 _WITHIN = ("receivers", "noc_held")  # one delivery
 _PROFILE = ("noc_counts", "noc_spent", "link_used", "noc_logged", "noc_log")
 _SKIPS = ("skipping", "skip_from", "skip_until", "skip_progress", "touched")

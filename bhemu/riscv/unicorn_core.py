@@ -82,13 +82,7 @@ def _inspected() -> hooks.Layout:
     Both are found out once for every file of the engine's library.
     """
     file = os.stat(LIBRARY)
-    seen = (
-        LIBRARY,
-        file.st_size,
-        file.st_mtime_ns,
-        file.st_ctime_ns,
-        unicorn.__version__,
-    )
+    seen = (LIBRARY, file.st_size, file.st_mtime_ns, file.st_ctime_ns, unicorn.__version__)
     name = f"{cache.ENGINES}{hashlib.sha256(repr(seen).encode()).hexdigest()[:20]}"
     kept = cache.read(name) if JIT else None
     if kept is not None:

@@ -380,10 +380,7 @@ GPR_ADDRESS = number("GPR with an address in L1, which counts 16 bytes")
 HALF_GPR = number("half of a GPR: twice its number, plus 1 for the high half")
 CONFIG_WORD = number("word of Config")
 THREAD = choice(
-    "the issuing thread",
-    "thread 1",
-    "thread 2",
-    about="whose address counters are in force",
+    "the issuing thread", "thread 1", "thread 2", about="whose address counters are in force"
 )
 
 ENGINES = flags("unpacker 0", "unpacker 1", "packer", about="whose counters change")

@@ -248,11 +248,7 @@ def _tables(windows: tuple[Window, ...], shapes: tuple[tuple[int, ...], ...]) ->
     rows = {**dict(enumerate(windows)), GAP: None}
     for i, window in rows.items():
         if window is not None:
-            made.window[i, (LOW, HIGH, ORDER)] = (
-                window.low,
-                window.high,
-                window.order,
-            )
+            made.window[i, (LOW, HIGH, ORDER)] = (window.low, window.high, window.order)
         for way in (LOAD, STORE):
             sizes, why = ANY, [rules.UNMAPPED] * len(EVERYONE)
             if window is not None:

@@ -4,15 +4,7 @@ from bhemu.tensix.units import cfg, counters, memory, scalar, sync
 from bhemu.tensix.units.matrix import clear, matmul, move, pool
 from bhemu.tensix.units.pack import output, pacr
 from bhemu.tensix.units.unpack import nop, unpacr
-from bhemu.tensix.units.vector import (
-    arith,
-    cc,
-    convert,
-    integer,
-    loadstore,
-    macro,
-    schedule,
-)
+from bhemu.tensix.units.vector import arith, cc, convert, integer, loadstore, macro, schedule
 from bhemu.tensix.units.vector import move as vector_move
 
 MODULES = (

@@ -188,10 +188,7 @@ class STOREIND(_Indirect, opcode=0x66, oracle=False):
         mode=True,
     )
     mem_hier_sel = bits(
-        23,
-        23,
-        choice("a register: of MMIO, SrcA or SrcB", "L1", about="where to"),
-        mode=True,
+        23, 23, choice("a register: of MMIO, SrcA or SrcB", "L1", about="where to"), mode=True
     )
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -393,10 +390,7 @@ class ATSWAP(_Atomic, opcode=0x63, oracle=False, macro=(Argument("swap_mask", 22
 
     swap_mask = bits(21, 14, number("half-words of L1 that are stored, a bit each"))
     single_data_reg = bits(
-        22,
-        22,
-        choice("from four GPRs", "from one GPR, zeros for the other three"),
-        mode=True,
+        22, 22, choice("from four GPRs", "from one GPR, zeros for the other three"), mode=True
     )
 
     def execute(s: Any, t: Any, f: Any) -> Any:

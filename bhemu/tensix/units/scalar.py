@@ -9,11 +9,7 @@ from bhemu.jit.subset import njit
 from bhemu.memmap import LOCAL_BASE
 from bhemu.tensix import config, in_flight, insn, mmio, rules, spaces
 from bhemu.tensix import config_fields as cf
-from bhemu.tensix.insn import (
-    WAKES_NOBODY,
-    Instruction,
-    bits,
-)
+from bhemu.tensix.insn import WAKES_NOBODY, Instruction, bits
 from bhemu.tensix.state import WORD
 from bhemu.tensix.units.counters import ENGINES, width_mask
 
@@ -168,10 +164,7 @@ class _Operands(Instruction, unit="scalar"):
     op_b_reg_index = bits(11, 6, insn.GPR_OR_NUMBER)
     result_reg_index = bits(17, 12, insn.GPR)
     op_b_is_const = bits(
-        23,
-        23,
-        choice("operand B is a GPR", "operand B is the number op_b_reg_index"),
-        mode=True,
+        23, 23, choice("operand B is a GPR", "operand B is the number op_b_reg_index"), mode=True
     )
 
 

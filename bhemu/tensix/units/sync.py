@@ -35,13 +35,7 @@ class MOP(Instruction, opcode=frontend.MOP, unit="front"):
     )
 
 
-class NOP(
-    Instruction,
-    opcode=frontend.NOP,
-    unit="front",
-    stall="all nine",
-    wakes=WAKES_NOBODY,
-):
+class NOP(Instruction, opcode=frontend.NOP, unit="front", stall="all nine", wakes=WAKES_NOBODY):
     """Occupy one slot of the wait gate (gpr-and-dma-instructions.md)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -64,10 +58,7 @@ class REPLAY(Instruction, opcode=frontend.REPLAY, unit="front"):
 
     load_mode = bits(0, 0, choice("plays", "records"), mode=True)
     execute_while_loading = bits(
-        1,
-        1,
-        choice("recorded words do not execute", "recorded words execute, too"),
-        mode=True,
+        1, 1, choice("recorded words do not execute", "recorded words execute, too"), mode=True
     )
     len = bits(13, 4, number("words; 0: all 32 of the buffer"))
     start_idx = bits(23, 14, number("first slot of the buffer"))
@@ -287,9 +278,7 @@ class STREAMWAIT(Instruction, opcode=0xA7, unit="sync", stall="any", oracle=Fals
         3,
         3,
         choice(
-            "the phase of the stream",
-            "the messages it has received",
-            about="what is waited for",
+            "the phase of the stream", "the messages it has received", about="what is waited for"
         ),
         mode=True,
     )

@@ -212,9 +212,7 @@ class PackWord(Word):
     ctxt_ctrl = bits(3, 2, insn.ZERO)
     concat = bits(4, 4, insn.IGNORED, mode=True)
     ovrd_thread_id = bits(
-        7,
-        7,
-        choice("counters of the issuing thread", "counters of thread addr_cnt_context"),
+        7, 7, choice("counters of the issuing thread", "counters of thread addr_cnt_context")
     )
     read_intf_sel = bits(
         11,

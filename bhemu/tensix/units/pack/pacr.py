@@ -9,13 +9,7 @@ from bhemu.jit.subset import njit
 from bhemu.tensix import config, dest, spaces
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.formats import BF16, FP32, INT8
-from bhemu.tensix.insn import (
-    PACK_ACCUMULATE,
-    PACK_STAGES,
-    Instruction,
-    bits,
-    second_entry,
-)
+from bhemu.tensix.insn import PACK_ACCUMULATE, PACK_STAGES, Instruction, bits, second_entry
 from bhemu.tensix.rules import DONE, MISSING, UB, UNIMPLEMENTED, error, note_rule, refuse
 from bhemu.tensix.state import THREADS, l1_halves, l1_words
 from bhemu.tensix.units.pack import addresses, conversion, modes, output

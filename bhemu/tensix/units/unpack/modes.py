@@ -233,9 +233,7 @@ class UnpackWord(Word):
         mode=True,
     )
     auto_inc_context_id = bits(
-        3,
-        3,
-        choice("context cfg_context_id", "the context that the counter of the unpacker names"),
+        3, 3, choice("context cfg_context_id", "the context that the counter of the unpacker names")
     )
     zero_write2 = bits(4, 4, choice("datums from L1", "zeros"), mode=True)
     srcb_bcast = bits(5, 5, choice("no broadcast"), mode=True)
@@ -301,8 +299,7 @@ _ADMITTED = {BF16: 1 << TF32, FP8: 1 << FP16}
 _ADMITTED |= dict.fromkeys((BFP8, BFP4, BFP2), 1 << BF16 | 1 << TF32)
 _ADMITTED |= dict.fromkeys((BFP8A, BFP4A, BFP2A), 1 << FP16)
 _OUT = np.array(
-    [[kind.get(f, 0) | _WIDER.get(f, 0) for f in range(16)] for kind in (TO_SRC, _TO_DST)],
-    np.int64,
+    [[kind.get(f, 0) | _WIDER.get(f, 0) for f in range(16)] for kind in (TO_SRC, _TO_DST)], np.int64
 )
 _OUT_ADMITTED = np.array([_ADMITTED.get(f, 0) for f in range(16)], np.int64)
 WIDE = 1 << FP32 | 1 << TF32 | 1 << INT32  # output formats of 32-bit Dst datums

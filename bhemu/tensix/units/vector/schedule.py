@@ -146,10 +146,7 @@ class SFPCONFIG(Instruction, opcode=0x91, unit="vector", facts=Sfpu()):
                     "imm16_math; of LReg[11] to [14] the default, of templates LReg[0]",
                 ),
             ),
-            (
-                *(2, 1),
-                choice("", "or", "and", "xor", about="with the old value: 8 and 15 only"),
-            ),
+            (*(2, 1), choice("", "or", "and", "xor", about="with the old value: 8 and 15 only")),
             (3, 3, choice("", "columns by every second bit of imm16_math")),
         ),
         mode=True,

@@ -261,10 +261,7 @@ def _greater_in(mode: int) -> str:
 
 
 SWAPPED = choice(
-    {
-        0: "exchanges",
-        **{i: f"the greater {_greater_in(i)}" for i in range(1, len(GREATER))},
-    },
+    {0: "exchanges", **{i: f"the greater {_greater_in(i)}" for i in range(1, len(GREATER))}},
     about="the greater goes to LReg[lreg_dest] in these lanes, else to LReg[lreg_src_c]",
 )
 """instr_mod1 of SFPSWAP."""
