@@ -54,6 +54,18 @@ class Space(NamedTuple):
         """Without the members that say whether the others count."""
         return tuple(m for m in self.members if m not in ("dst_valid", "mutex_next", "lreg16"))
 
+    def at(self, place: str | int, count: str | int = 1, **more: Any) -> "Clause":
+        """`count` places from one on; `more`: of the Term."""
+        return Clause((Term(self, str(place), str(count), **more),))
+
+    def each(self, mask: str | int, effect: Kind | None = None) -> "Clause":
+        """The places whose bits are set."""
+        return Clause((Term(self, str(mask), each=True, effect=effect),))
+
+    def named(self, *names: str) -> "Clause":
+        """Fields of Config or ThreadConfig by name or pattern."""
+        return Clause((Term(self, fields=names),))
+
 
 class Term(NamedTuple):
     """Places of one space.
@@ -247,76 +259,15 @@ TDMA_STATE, TDMA = _all("TDMA")  # what Auto TTSync calls the state of TDMA-RISC
 SLOTS = _all("SLOTS")[1]  # of MOP and REPLAY
 
 
-def lreg(place: str | int, count: int = 1, keeps: str = "") -> Clause:
-    """LRegs."""
-    return Clause((Term(LREG, str(place), str(count), keeps=keeps),))
-
-
-def gpr(place: str, count: str | int = 1, keeps: str = "") -> Clause:
-    """GPRs of the issuing thread."""
-    return Clause((Term(GPR, place, str(count), keeps=keeps),))
-
-
-def config_word(place: str, count: str | int = 1, keeps: str = "") -> Clause:
-    """Words of Config, in the bank of the thread."""
-    return Clause((Term(CFG, place, str(count), keeps=keeps),))
-
-
-def cfg(*names: str) -> Clause:
-    """Fields of Config by name or pattern, in the bank of the thread."""
-    return Clause((Term(CFG, fields=names),))
-
-
-def thread_cfg(*names: str) -> Clause:
-    """Fields of the ThreadConfig of the thread, by name or pattern."""
-    return Clause((Term(THREAD_CFG, fields=names),))
-
-
-def thread_word(place: str) -> Clause:
-    """A word of the thread's ThreadConfig."""
-    return Clause((Term(THREAD_CFG, place),))
-
-
-def sem(mask: str, effect: Kind | None = None) -> Clause:
-    """Semaphores."""
-    return Clause((Term(SEM, mask, each=True, effect=effect),))
-
-
-def mutex(place: str, effect: Kind | None = None) -> Clause:
-    """A mutex."""
-    return Clause((Term(MUTEX, place, effect=effect),))
-
-
-def bank(mask: str, effect: Kind | None = None) -> Clause:
-    """The owners of the banks of SrcA (0) and SrcB (1), and their formats."""
-    return Clause((Term(BANK, mask, each=True, effect=effect),))
-
-
-def src(mask: str | int) -> Clause:
-    """Cells of SrcA (bit 0) and SrcB (bit 1)."""
-    return Clause((Term(SRC, str(mask), each=True),))
-
-
-def adc(mask: str) -> Clause:
-    """Address counters of the thread for unpackers and packer."""
-    return Clause((Term(ADC, mask, each=True),))
-
-
-def dst(place: str, rows: str | int) -> Clause:
-    """Aligned rows of Dst around the one that the field, RWC.Dst and the offsets name."""
-    return Clause((Term(DST, place, str(rows)),))
-
-
-def l1(place: str, count: str | int, awaited: bool = False, keeps: str = "") -> Clause:
-    """Bytes of L1 from an address on, in which gpr(n) and half(n) are GPRs and halves of them."""
-    return Clause((Term(L1, place, str(count), awaited=awaited, keeps=keeps),))
-
-
-def register(place: str) -> Clause:
-    """A store to a register of the address space."""
-    return Clause((Term(MMIO, place, effect=Kind.STORES),))
-
-
+lreg, gpr = LREG.at, GPR.at
+config_word, cfg = CFG.at, CFG.named  # in the bank of the thread
+thread_word, thread_cfg = THREAD_CFG.at, THREAD_CFG.named
+sem, mutex = SEM.each, MUTEX.at
+bank = BANK.each  # the owners of the banks of SrcA (0) and SrcB (1), and their formats
+src = SRC.each  # cells of SrcA (bit 0) and SrcB (bit 1)
+adc = ADC.each  # of the thread for unpackers and packer
+dst = DST.at  # aligned rows around the one that the field, RWC.Dst and the offsets name
+l1 = L1.at  # bytes from an address on, in which gpr(n) and half(n) are GPRs and halves of them
 TEMPLATE = MACRO.when("lreg_dest > 11")  # a vector word is stored instead of executed
 STATE_ID = thread_cfg("CFG_STATE_ID_StateID")  # which bank of Config is in force
 DST_ROW = RWC | cfg("DEST_REGW_BASE_Base") | thread_cfg("DEST_TARGET_REG_CFG_MATH_Offset")

@@ -70,7 +70,7 @@ def _combine(operation: Any, old: Any, new: Any) -> Any:
 
 def written(place: str, count: int = 1, keeps: str = "") -> Clause:
     """Words of Config, and what else changes with some of them."""
-    found = spaces.config_word(place, count, keeps)
+    found = spaces.config_word(place, count, keeps=keeps)
     for word, effects in config.EFFECTS.items():
         found |= effects.when(f"{place} == {word - word % count}")
     return found

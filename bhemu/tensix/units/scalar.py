@@ -264,7 +264,7 @@ class STOREREG(_Register, opcode=0x67):
     """Store a GPR to an MMIO register (STOREREG, Wormhole ISA)."""
 
     reads = spaces.gpr("tdma_data_reg_index")
-    writes = spaces.register(f"{LOCAL_BASE} + 4 * reg_addr")
+    writes = spaces.MMIO.at(f"{LOCAL_BASE} + 4 * reg_addr", effect=spaces.Kind.STORES)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if s.timed[0]:

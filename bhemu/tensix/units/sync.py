@@ -145,7 +145,7 @@ class ATRELM(Instruction, opcode=0xA1, unit="sync"):
     """
 
     reads = spaces.mutex("mutex_index")
-    writes = spaces.mutex("mutex_index", Kind.RELEASES)
+    writes = spaces.mutex("mutex_index", effect=Kind.RELEASES)
 
     mutex_index = bits(15, 0, choice({i: f"mutex {i}" for i in range(5) if MUTEXES >> i & 1}))
 
