@@ -5,9 +5,11 @@ Sources: RISC-V unprivileged ISA, chapter "RV32I", base instruction formats.
 
 import functools
 import re
+import sys
+import types
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from bhemu.bits import Bits, bits
 
@@ -151,6 +153,19 @@ class Instruction:
         _OPCODES.setdefault(_opcode_of(cls), []).append(cls)
 
     _fixed: ClassVar[dict[str, int]] = {}
+
+    @classmethod
+    def declare(
+        cls, name: str, meaning: str, execute: Callable[..., Any] | None = None, **own: Any
+    ) -> type[Self]:
+        """A class of this format on one line; `own`: values of its fixed fields, and members."""
+        fields = [key for key in own if isinstance(getattr(cls, key, None), Bits | Immediate)]
+        fixed = {key: own.pop(key) for key in fields}
+        own |= {"__doc__": meaning, "__module__": sys._getframe(1).f_globals["__name__"]}
+        if execute is not None:
+            own["execute"] = execute
+        made: Any = types.new_class(name, (cls,), fixed, lambda space: space.update(own))
+        return made
 
     @classmethod
     def code(cls) -> int:

@@ -5,47 +5,24 @@ from typing import Any
 from bhemu.riscv.formats import Register, Shift, Unary
 from bhemu.riscv.insn import MASK, SIGN
 
-
-class SH1ADD(Register, funct7=0x10, funct3=2):
-    """rd = 2 * rs1 + rs2."""
-
-    def execute(a: Any, b: Any) -> Any:
-        return ((a << 1) + b) & MASK
-
-
-class SH2ADD(Register, funct7=0x10, funct3=4):
-    """rd = 4 * rs1 + rs2."""
-
-    def execute(a: Any, b: Any) -> Any:
-        return ((a << 2) + b) & MASK
-
-
-class SH3ADD(Register, funct7=0x10, funct3=6):
-    """rd = 8 * rs1 + rs2."""
-
-    def execute(a: Any, b: Any) -> Any:
-        return ((a << 3) + b) & MASK
-
-
-class ANDN(Register, funct7=0x20, funct3=7):
-    """rd = rs1 & ~rs2."""
-
-    def execute(a: Any, b: Any) -> Any:
-        return a & (b ^ MASK)
-
-
-class ORN(Register, funct7=0x20, funct3=6):
-    """rd = rs1 | ~rs2."""
-
-    def execute(a: Any, b: Any) -> Any:
-        return a | (b ^ MASK)
-
-
-class XNOR(Register, funct7=0x20, funct3=4):
-    """rd = ~(rs1 ^ rs2)."""
-
-    def execute(a: Any, b: Any) -> Any:
-        return a ^ b ^ MASK
+SH1ADD = Register.declare(
+    "SH1ADD", "rd = 2 * rs1 + rs2.", lambda a, b: ((a << 1) + b) & MASK, funct7=0x10, funct3=2
+)
+SH2ADD = Register.declare(
+    "SH2ADD", "rd = 4 * rs1 + rs2.", lambda a, b: ((a << 2) + b) & MASK, funct7=0x10, funct3=4
+)
+SH3ADD = Register.declare(
+    "SH3ADD", "rd = 8 * rs1 + rs2.", lambda a, b: ((a << 3) + b) & MASK, funct7=0x10, funct3=6
+)
+ANDN = Register.declare(
+    "ANDN", "rd = rs1 & ~rs2.", lambda a, b: a & (b ^ MASK), funct7=0x20, funct3=7
+)
+ORN = Register.declare(
+    "ORN", "rd = rs1 | ~rs2.", lambda a, b: a | (b ^ MASK), funct7=0x20, funct3=6
+)
+XNOR = Register.declare(
+    "XNOR", "rd = ~(rs1 ^ rs2).", lambda a, b: a ^ b ^ MASK, funct7=0x20, funct3=4
+)
 
 
 class CLZ(Unary, opcode=0x13, funct7=0x30, rs2=0, funct3=1):
@@ -140,11 +117,9 @@ class MAX(Register, funct7=0x05, funct3=6):
         return b if a ^ SIGN < b ^ SIGN else a
 
 
-class MAXU(Register, funct7=0x05, funct3=7):
-    """rd = the larger of rs1 and rs2."""
-
-    def execute(a: Any, b: Any) -> Any:
-        return b if a < b else a
+MAXU = Register.declare(
+    "MAXU", "rd = the larger of rs1 and rs2.", lambda a, b: b if a < b else a, funct7=0x05, funct3=7
+)
 
 
 class ROL(Register, funct7=0x30, funct3=1):
@@ -163,7 +138,4 @@ class ROR(Register, funct7=0x30, funct3=5):
         return (a >> b | a << (32 - b)) & MASK
 
 
-class RORI(Shift, funct7=0x30, funct3=5):
-    """rd = rs1 rotated right."""
-
-    execute = ROR.execute
+RORI = Shift.declare("RORI", "rd = rs1 rotated right.", ROR.execute, funct7=0x30, funct3=5)

@@ -4,7 +4,6 @@ The Blackhole text says that the cores have some of these instructions, half pre
 BF16 by cfg0, but not which; none is modelled, all are declared by name.
 """
 
-import types
 from typing import Any, ClassVar
 
 from bhemu.bits import bits
@@ -49,7 +48,7 @@ class SignOf(Float, abstract=True):
 
 
 # Base class, spelling with the letters of the precision (f, and x for bits), fixed fields, meaning.
-_TABLE: tuple[tuple[type[NotModelled], str, dict[str, int], str], ...] = (
+_TABLE: tuple[tuple[type[NotModelled], str, dict[str, Any], str], ...] = (
     (Fused, "fmadd.{f} fd,fs1,fs2,fs3,rm", {"opcode": 0x43}, "fd = fs1 * fs2 + fs3."),
     (Fused, "fmsub.{f} fd,fs1,fs2,fs3,rm", {"opcode": 0x47}, "fd = fs1 * fs2 - fs3."),
     (Fused, "fnmsub.{f} fd,fs1,fs2,fs3,rm", {"opcode": 0x4B}, "fd = -(fs1 * fs2) + fs3."),
@@ -79,13 +78,12 @@ _SAME = {"fsgnj": "fmv", "fsgnjn": "fneg", "fsgnjx": "fabs"}
 SINGLE, HALF = 0, 2
 
 
-def _declare(base: type[NotModelled], spelling: str, fixed: dict[str, int], meaning: str) -> None:
+def _declare(base: type[NotModelled], spelling: str, fixed: dict[str, Any], meaning: str) -> None:
     name, _, text = spelling.partition(" ")
     first, _, rest = name.partition(".")
     same = f"{_SAME[first]}.{rest}" if first in _SAME else ""
-    space: dict[str, Any] = {"__doc__": meaning, "__module__": __name__, "text": text, "same": same}
     title = name.upper().replace(".", "_")
-    globals()[title] = types.new_class(title, (base,), fixed, lambda own: own.update(space))
+    globals()[title] = base.declare(title, meaning, text=text, same=same, **fixed)
 
 
 for _letters, _fmt, _funct3, _memory in (

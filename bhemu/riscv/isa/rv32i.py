@@ -5,19 +5,10 @@ from typing import Any
 from bhemu.riscv import formats
 from bhemu.riscv.insn import MASK, SIGN, form
 
-
-class LUI(formats.Upper, opcode=0x37):
-    """rd = upper immediate."""
-
-    def execute(pc: Any, b: Any) -> Any:
-        return b
-
-
-class AUIPC(formats.Upper, opcode=0x17):
-    """rd = pc + upper immediate."""
-
-    def execute(pc: Any, b: Any) -> Any:
-        return (pc + b) & MASK
+LUI = formats.Upper.declare("LUI", "rd = upper immediate.", lambda pc, b: b, opcode=0x37)
+AUIPC = formats.Upper.declare(
+    "AUIPC", "rd = pc + upper immediate.", lambda pc, b: (pc + b) & MASK, opcode=0x17
+)
 
 
 class JAL(formats.Jump, opcode=0x6F):
@@ -81,27 +72,11 @@ class BGE(formats.Branch, funct3=5):
         return a ^ SIGN >= b ^ SIGN
 
 
-class BLTU(formats.Branch, funct3=6):
-    """Branch when rs1 < rs2."""
-
-    def execute(a: Any, b: Any) -> Any:
-        return a < b
-
-
-class BGEU(formats.Branch, funct3=7):
-    """Branch when rs1 >= rs2."""
-
-    def execute(a: Any, b: Any) -> Any:
-        return a >= b
-
-
-class LB(formats.Load, funct3=0):
-    """rd = byte with its sign."""
-
-    size = 1
-
-    def execute(value: Any) -> Any:
-        return ((value ^ 0x80) - 0x80) & MASK
+BLTU = formats.Branch.declare("BLTU", "Branch when rs1 < rs2.", lambda a, b: a < b, funct3=6)
+BGEU = formats.Branch.declare("BGEU", "Branch when rs1 >= rs2.", lambda a, b: a >= b, funct3=7)
+LB = formats.Load.declare(
+    "LB", "rd = byte with its sign.", lambda value: ((value ^ 0x80) - 0x80) & MASK, funct3=0, size=1
+)
 
 
 class LH(formats.Load, funct3=1):
@@ -113,56 +88,15 @@ class LH(formats.Load, funct3=1):
         return ((value ^ 0x8000) - 0x8000) & MASK
 
 
-class LW(formats.Load, funct3=2):
-    """rd = word."""
-
-    size = 4
-
-    def execute(value: Any) -> Any:
-        return value
-
-
-class LBU(formats.Load, funct3=4):
-    """rd = byte."""
-
-    size = 1
-
-    def execute(value: Any) -> Any:
-        return value
-
-
-class LHU(formats.Load, funct3=5):
-    """rd = 16 bits."""
-
-    size = 2
-
-    def execute(value: Any) -> Any:
-        return value
-
-
-class SB(formats.Store, funct3=0):
-    """Store a byte."""
-
-    size = 1
-
-
-class SH(formats.Store, funct3=1):
-    """Store 16 bits."""
-
-    size = 2
-
-
-class SW(formats.Store, funct3=2):
-    """Store a word."""
-
-    size = 4
-
-
-class ADD(formats.Register, funct7=0x00, funct3=0):
-    """rd = rs1 + rs2."""
-
-    def execute(a: Any, b: Any) -> Any:
-        return (a + b) & MASK
+LW = formats.Load.declare("LW", "rd = word.", lambda value: value, funct3=2, size=4)
+LBU = formats.Load.declare("LBU", "rd = byte.", lambda value: value, funct3=4, size=1)
+LHU = formats.Load.declare("LHU", "rd = 16 bits.", lambda value: value, funct3=5, size=2)
+SB = formats.Store.declare("SB", "Store a byte.", funct3=0, size=1)
+SH = formats.Store.declare("SH", "Store 16 bits.", funct3=1, size=2)
+SW = formats.Store.declare("SW", "Store a word.", funct3=2, size=4)
+ADD = formats.Register.declare(
+    "ADD", "rd = rs1 + rs2.", lambda a, b: (a + b) & MASK, funct7=0x00, funct3=0
+)
 
 
 class SUB(formats.Register, funct7=0x20, funct3=0):
@@ -199,11 +133,7 @@ class SLTU(formats.Register, funct7=0x00, funct3=3):
         return 1 if a < b else 0
 
 
-class XOR(formats.Register, funct7=0x00, funct3=4):
-    """rd = rs1 ^ rs2."""
-
-    def execute(a: Any, b: Any) -> Any:
-        return a ^ b
+XOR = formats.Register.declare("XOR", "rd = rs1 ^ rs2.", lambda a, b: a ^ b, funct7=0x00, funct3=4)
 
 
 class SRL(formats.Register, funct7=0x00, funct3=5):
@@ -220,18 +150,8 @@ class SRA(formats.Register, funct7=0x20, funct3=5):
         return ((a ^ SIGN) - SIGN) >> (b & 31) & MASK
 
 
-class OR(formats.Register, funct7=0x00, funct3=6):
-    """rd = rs1 | rs2."""
-
-    def execute(a: Any, b: Any) -> Any:
-        return a | b
-
-
-class AND(formats.Register, funct7=0x00, funct3=7):
-    """rd = rs1 & rs2."""
-
-    def execute(a: Any, b: Any) -> Any:
-        return a & b
+OR = formats.Register.declare("OR", "rd = rs1 | rs2.", lambda a, b: a | b, funct7=0x00, funct3=6)
+AND = formats.Register.declare("AND", "rd = rs1 & rs2.", lambda a, b: a & b, funct7=0x00, funct3=7)
 
 
 class ADDI(formats.RegisterImmediate, funct3=0):
@@ -241,10 +161,9 @@ class ADDI(formats.RegisterImmediate, funct3=0):
     execute = ADD.execute
 
 
-class SLTI(formats.RegisterImmediate, funct3=2):
-    """rd = 1 when rs1 < imm, both signed, else 0."""
-
-    execute = SLT.execute
+SLTI = formats.RegisterImmediate.declare(
+    "SLTI", "rd = 1 when rs1 < imm, both signed, else 0.", SLT.execute, funct3=2
+)
 
 
 class SLTIU(formats.RegisterImmediate, funct3=3):
@@ -254,42 +173,20 @@ class SLTIU(formats.RegisterImmediate, funct3=3):
     execute = SLTU.execute
 
 
-class XORI(formats.RegisterImmediate, funct3=4):
-    """rd = rs1 ^ imm."""
-
-    forms = (form("not rd,rs1", imm=-1),)
-    execute = XOR.execute
-
-
-class ORI(formats.RegisterImmediate, funct3=6):
-    """rd = rs1 | imm."""
-
-    execute = OR.execute
-
-
-class ANDI(formats.RegisterImmediate, funct3=7):
-    """rd = rs1 & imm."""
-
-    forms = (form("zext.b rd,rs1", imm=0xFF),)
-    execute = AND.execute
-
-
-class SLLI(formats.Shift, funct7=0x00, funct3=1):
-    """rd = rs1 shifted left."""
-
-    execute = SLL.execute
-
-
-class SRLI(formats.Shift, funct7=0x00, funct3=5):
-    """rd = rs1 shifted right, zeros from the left."""
-
-    execute = SRL.execute
-
-
-class SRAI(formats.Shift, funct7=0x20, funct3=5):
-    """rd = rs1 shifted right, signs from the left."""
-
-    execute = SRA.execute
+XORI = formats.RegisterImmediate.declare(
+    "XORI", "rd = rs1 ^ imm.", XOR.execute, funct3=4, forms=(form("not rd,rs1", imm=-1),)
+)
+ORI = formats.RegisterImmediate.declare("ORI", "rd = rs1 | imm.", OR.execute, funct3=6)
+ANDI = formats.RegisterImmediate.declare(
+    "ANDI", "rd = rs1 & imm.", AND.execute, funct3=7, forms=(form("zext.b rd,rs1", imm=0xFF),)
+)
+SLLI = formats.Shift.declare("SLLI", "rd = rs1 shifted left.", SLL.execute, funct7=0x00, funct3=1)
+SRLI = formats.Shift.declare(
+    "SRLI", "rd = rs1 shifted right, zeros from the left.", SRL.execute, funct7=0x00, funct3=5
+)
+SRAI = formats.Shift.declare(
+    "SRAI", "rd = rs1 shifted right, signs from the left.", SRA.execute, funct7=0x20, funct3=5
+)
 
 
 class FENCE(formats.Fence, funct3=0):
@@ -309,17 +206,13 @@ class FENCE_I(formats.Fence, funct3=1):
     forms = (form("fence.i", imm=0, rs1=0, rd=0),)
 
 
-class ECALL(formats.System, imm=0, rs1=0, rd=0):
-    """Environment call: has no meaning on these cores."""
-
-
-class EBREAK(formats.System, imm=1, rs1=0, rd=0):
-    """The device assert."""
-
-
-class MRET(formats.System, imm=0x302, rs1=0, rd=0):
-    """Return from a trap: has no meaning on these cores."""
-
-
-class WFI(formats.System, imm=0x105, rs1=0, rd=0):
-    """Wait for an interrupt: has no meaning on these cores."""
+ECALL = formats.System.declare(
+    "ECALL", "Environment call: has no meaning on these cores.", imm=0, rs1=0, rd=0
+)
+EBREAK = formats.System.declare("EBREAK", "The device assert.", imm=1, rs1=0, rd=0)
+MRET = formats.System.declare(
+    "MRET", "Return from a trap: has no meaning on these cores.", imm=0x302, rs1=0, rd=0
+)
+WFI = formats.System.declare(
+    "WFI", "Wait for an interrupt: has no meaning on these cores.", imm=0x105, rs1=0, rd=0
+)

@@ -8,19 +8,10 @@ from typing import Any
 from bhemu.riscv.formats import Atomic
 from bhemu.riscv.insn import SIGN
 
-
-class AMOADD_W(Atomic, funct5=0x00):
-    """Add rs2."""
-
-    def execute(old: Any, b: Any) -> Any:
-        return (old + b) & 0xFFFFFFFF
-
-
-class AMOSWAP_W(Atomic, funct5=0x01):
-    """Write rs2."""
-
-    def execute(old: Any, b: Any) -> Any:
-        return b
+AMOADD_W = Atomic.declare(
+    "AMOADD_W", "Add rs2.", lambda old, b: (old + b) & 0xFFFFFFFF, funct5=0x00
+)
+AMOSWAP_W = Atomic.declare("AMOSWAP_W", "Write rs2.", lambda old, b: b, funct5=0x01)
 
 
 class LR_W(Atomic, funct5=0x02, rs2=0):
@@ -30,31 +21,12 @@ class LR_W(Atomic, funct5=0x02, rs2=0):
     note = "Zalrsc: not on these cores"
 
 
-class SC_W(Atomic, funct5=0x03):
-    """Store conditional: not on these cores."""
-
-    note = "Zalrsc: not on these cores"
-
-
-class AMOXOR_W(Atomic, funct5=0x04):
-    """Exclusive or with rs2."""
-
-    def execute(old: Any, b: Any) -> Any:
-        return old ^ b
-
-
-class AMOOR_W(Atomic, funct5=0x08):
-    """Or with rs2."""
-
-    def execute(old: Any, b: Any) -> Any:
-        return old | b
-
-
-class AMOAND_W(Atomic, funct5=0x0C):
-    """And with rs2."""
-
-    def execute(old: Any, b: Any) -> Any:
-        return old & b
+SC_W = Atomic.declare(
+    "SC_W", "Store conditional: not on these cores.", funct5=0x03, note="Zalrsc: not on these cores"
+)
+AMOXOR_W = Atomic.declare("AMOXOR_W", "Exclusive or with rs2.", lambda old, b: old ^ b, funct5=0x04)
+AMOOR_W = Atomic.declare("AMOOR_W", "Or with rs2.", lambda old, b: old | b, funct5=0x08)
+AMOAND_W = Atomic.declare("AMOAND_W", "And with rs2.", lambda old, b: old & b, funct5=0x0C)
 
 
 class AMOMIN_W(Atomic, funct5=0x10):
@@ -71,15 +43,9 @@ class AMOMAX_W(Atomic, funct5=0x14):
         return b if old ^ SIGN < b ^ SIGN else old
 
 
-class AMOMINU_W(Atomic, funct5=0x18):
-    """The smaller."""
-
-    def execute(old: Any, b: Any) -> Any:
-        return old if old < b else b
-
-
-class AMOMAXU_W(Atomic, funct5=0x1C):
-    """The larger."""
-
-    def execute(old: Any, b: Any) -> Any:
-        return b if old < b else old
+AMOMINU_W = Atomic.declare(
+    "AMOMINU_W", "The smaller.", lambda old, b: old if old < b else b, funct5=0x18
+)
+AMOMAXU_W = Atomic.declare(
+    "AMOMAXU_W", "The larger.", lambda old, b: b if old < b else old, funct5=0x1C
+)

@@ -25,9 +25,7 @@ NO_PACKER = rules.error("THCON-PACKER", rules.UB, "SETDMAREG reads the exponent 
 STATISTICS = rules.error("THCON-EXPONENTS", rules.UNIMPLEMENTED, "SETDMAREG reads exponent statistics, but {count} PACRs ran without them since CLREXPHIST", "set ENABLE_ACC_STATS_Enable before the first PACR, or issue CLREXPHIST after setting it; int8 has no specified bins")  # fmt: skip
 BITWOP_MODE = rules.error("THCON-BITWOP", rules.UB, "BITWOPDMAREG with op_sel {op_sel}: 0 (and), 1 (or) and 2 (xor) exist")  # fmt: skip
 SHIFT_MODE = rules.error("THCON-SHIFT", rules.UB, "SHIFTDMAREG with op_sel {op_sel}: 0 (left) and 1 (right) exist")  # fmt: skip
-CMP_MODE = rules.error(
-    "THCON-CMP", rules.UB, "CMPDMAREG with op_sel {op_sel}: 0 (>), 1 (<) and 2 (==) exist"
-)
+CMP_MODE = rules.error("THCON-CMP", rules.UB, "CMPDMAREG with op_sel {op_sel}: 0 (>), 1 (<) and 2 (==) exist")  # fmt: skip
 
 
 @njit
