@@ -209,22 +209,11 @@ def _store_soft_reset(s: Any, value: Any) -> Any:
 
 
 @njit
-def _load_reset_pc(s: Any, offset: Any) -> Any:
-    s.loaded[0] = s.ethernet[RESET_PC + (offset >> 3)]
-    return np.int64(DONE)
-
-
-@njit
-def _store_reset_pc(s: Any, offset: Any, value: Any) -> Any:
-    s.ethernet[RESET_PC + (offset >> 3)] = np.uint32(value)
-    return np.int64(DONE)
-
-
-@njit
 def _store_interrupt_mode(value: Any) -> Any:
     return np.int64(rules.FIELD if value else DONE)
 
 
+_RESET_PC = f"ethernet[{RESET_PC} + (offset >> 3)]"
 _TIMES = ("WALL_CLOCK_0", "WALL_CLOCK_1_LIVE", "WALL_CLOCK_1")
 DEBUG = Window(
     *("Ethernet tile control", mm.DEBUG_BASE, mm.PIC_BASE),
@@ -240,8 +229,8 @@ DEBUG = Window(
 RISC_CONTROL = Window(
     *("Ethernet core control", mm.ETHERNET_RISC_BASE, mm.ETHERNET_RISC_END),
     registers=(
-        Register("ETH_RISC_RESET_PC", 0x0, _load_reset_pc, _store_reset_pc),
-        Register("ETH_SUBORDINATE_RISC_RESET_PC", 0x8, _load_reset_pc, _store_reset_pc),
+        Register("ETH_RISC_RESET_PC", 0x0, place=_RESET_PC),
+        Register("ETH_SUBORDINATE_RISC_RESET_PC", 0x8, place=_RESET_PC),
         Register("ETH_RISC_INTERRUPT_MODE", 0x20, None, _store_interrupt_mode, words=5),
     ),
 )

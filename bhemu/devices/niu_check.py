@@ -261,15 +261,8 @@ def _length(s: Any, row: Any) -> Any:
 @njit
 def check(s: Any, row: Any) -> Any:
     """DONE, or the rule that the request breaks."""
-    status = _control(s, row)
-    if status == DONE:
-        status = _others(s, row)
-    if status == DONE:
-        status = _endpoint(s, row)
-    if status == DONE:
-        status = _length(s, row)
-    if status == DONE:
-        status = _own(s, row)
+    status = _control(s, row) or _others(s, row) or _endpoint(s, row)
+    status = status or _length(s, row) or _own(s, row)
     control = row[request.CONTROL]
     if status != DONE:
         return status

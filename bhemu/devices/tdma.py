@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bhemu.devices.bus.window import TENSIX_CORES, TRACKED_TDMA, Register, Window, inert
+from bhemu.devices.bus.window import DROPPED, TENSIX_CORES, TRACKED_TDMA, Register, Window, inert
 from bhemu.devices.rules import access_error
 from bhemu.jit.later import Later
 from bhemu.jit.subset import njit
@@ -65,56 +65,20 @@ def _command(s: Any, c: Any, value: Any) -> Any:
     return refuse(s, COMMAND, command=value)
 
 
-@njit
-def _store_parameter(s: Any, offset: Any, value: Any) -> Any:
-    s.tdma_param[offset >> 2] = np.uint32(value)
-    return DONE
-
-
-@njit
-def _load_zero(s: Any) -> Any:
-    """Parameters and commands cannot be read back."""
-    s.loaded[0] = 0
-    return DONE
-
-
-@njit
-def _load_status(s: Any) -> Any:
-    s.loaded[0] = IDLE
-    return DONE
-
-
-@njit
-def _discard(s: Any) -> Any:
-    """A store to the status has no effect."""
-    return DONE
-
-
-@njit
-def _load_base(s: Any, c: Any) -> Any:
-    s.loaded[0] = s.tdma_base[c]
-    return DONE
-
-
-@njit
-def _store_base(s: Any, c: Any, value: Any) -> Any:
-    s.tdma_base[c] = np.uint32(value)
-    return DONE
-
-
-_NAME = "RISCV_TDMA_REG_"
+_NAME, _PARAMETER = "RISCV_TDMA_REG_", "tdma_param[offset >> 2]"
 WINDOW = Window(
     *("TDMA-RISC", TDMA_BASE, DEBUG_BASE),
     registers=(
-        Register(f"{_NAME}XMOV_SRC_ADDR", 0x00, _load_zero, _store_parameter),
-        Register(f"{_NAME}XMOV_DST_ADDR", 0x04, _load_zero, _store_parameter),
-        Register(f"{_NAME}XMOV_SIZE", 0x08, _load_zero, _store_parameter),
-        Register(f"{_NAME}XMOV_DIRECTION", 0x0C, _load_zero, _store_parameter),
-        Register(f"{_NAME}COMMAND_ADDR", 0x10, _load_zero, _command),
-        Register(f"{_NAME}STATUS", 0x14, _load_status, _discard),
+        # Parameters and commands cannot be read back.
+        Register(f"{_NAME}XMOV_SRC_ADDR", 0x00, 0, place=_PARAMETER),
+        Register(f"{_NAME}XMOV_DST_ADDR", 0x04, 0, place=_PARAMETER),
+        Register(f"{_NAME}XMOV_SIZE", 0x08, 0, place=_PARAMETER),
+        Register(f"{_NAME}XMOV_DIRECTION", 0x0C, 0, place=_PARAMETER),
+        Register(f"{_NAME}COMMAND_ADDR", 0x10, 0, _command),
+        Register(f"{_NAME}STATUS", 0x14, IDLE, DROPPED),
         inert(f"{_NAME}CLK_GATE_EN", 0x24, GATING, mask=0xFFFFFF7F),
         inert(f"{_NAME}CLK_GATE_HYST", 0x28, GATING, mask=0x01FF007F),
-        Register(f"{_NAME}XMOV_L1_BASE_ADDR", 0x2C, _load_base, _store_base),
+        Register(f"{_NAME}XMOV_L1_BASE_ADDR", 0x2C, place="tdma_base[c]"),
     ),
     agents=TENSIX_CORES,
     order=TRACKED_TDMA,

@@ -215,6 +215,15 @@ def count_answers(s: Any, row: Any, n: Any) -> None:
 
 
 @njit
+def _answer_word(s: Any, row: Any, word: Any) -> None:
+    """The old value of an atomic, or the word of a register, arrives."""
+    at = row[request.LOCAL]
+    for i in range(4):
+        s.l1[at + i] = np.uint8((word >> (8 * i)) & 0xFF)
+    state.written(s, at, np.int64(4))
+
+
+@njit
 def _register(s: Any, target: Any, row: Any) -> Any:
     """Access a register of a tile as the NoC; its status."""
     control, at = row[request.CONTROL], row[request.REMOTE]
@@ -222,10 +231,7 @@ def _register(s: Any, target: Any, row: Any) -> Any:
     if request.kind(control) == request.READ:
         status = call_access(target.bus_read[0], target, host, at, size, none)
         if status == DONE:
-            word = s.l1[row[request.LOCAL] : row[request.LOCAL] + 4]
-            for i in range(4):
-                word[i] = np.uint8((target.loaded[0] >> (8 * i)) & 0xFF)
-            state.written(s, row[request.LOCAL], size)
+            _answer_word(s, row, target.loaded[0])
         return status
     value = row[request.OPERAND]
     if request.takes_data(control):
@@ -233,15 +239,6 @@ def _register(s: Any, target: Any, row: Any) -> Any:
         for i in range(4):
             value |= np.int64(s.noc_data[row[request.DATA] + i]) << (8 * i)
     return call_access(target.bus_write[0], target, host, at, size, value)
-
-
-@njit
-def _answer_word(s: Any, row: Any, old: Any) -> None:
-    """The old value of an atomic arrives."""
-    at = row[request.LOCAL]
-    for i in range(4):
-        s.l1[at + i] = np.uint8((old >> (8 * i)) & 0xFF)
-    state.written(s, at, np.int64(4))
 
 
 @njit

@@ -233,13 +233,9 @@ class Network:
             transfer(True, at, s.noc_data[first : first + int(row[request.LENGTH])])
 
 
+_number = plain(memory.number)
+
+
 def memory_of(word: int) -> int:
     """The memory of an endpoint that is no tile (noc/record.py)."""
-    kind, index = word & 15, word >> 4 & 0xFF
-    first = {
-        noc_map.DRAM: index,
-        noc_map.PCIE: record.PCIE_MEMORY,
-        noc_map.ARC: record.ARC_MEMORY,
-        noc_map.ETHERNET: record.ETHERNET_MEMORY + index,
-    }
-    return first[kind]
+    return int(_number(word))

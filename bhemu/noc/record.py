@@ -10,7 +10,7 @@ from bhemu.devices import niu_request as request
 from bhemu.devices import noc_map
 from bhemu.devices.noc_map import COORDINATES, HEIGHT, WIDTH
 from bhemu.jit.intrinsics import call_step, record_at
-from bhemu.jit.record import Member, Record, layout, members, offsets_of
+from bhemu.jit.record import Member, Record, layout, members, offsets_of, plain
 from bhemu.jit.subset import njit, signature
 from bhemu.memmap import HOST, L1_SIZE, LOCAL_BASE
 from bhemu.noc import times
@@ -96,12 +96,7 @@ _LINE = 16
 _ADDRESSES = 1 << 32
 
 
-def _size(control: int, length: int) -> int:
-    """Bytes that a request moves."""
-    if control & 3 == request.ATOMIC or (control & 3 == request.WRITE and control & request.INLINE):
-        return 4
-    enables = control & 3 == request.WRITE and control & request.BYTE_ENABLES
-    return request.BE_BYTES if enables else length
+_size = plain(request.size)
 
 
 def _remote(row: list[int], n: int, multicast: bool) -> bool:
@@ -122,7 +117,7 @@ def check_tile(arrays: Mapping[str, Any], endpoints: set[int], clock: int) -> st
         return "noc_arrivals is negative"
     for i in range(count):
         row = [int(word) for word in arrays["noc_request"][i]]
-        control, n = row[request.CONTROL], _size(row[request.CONTROL], row[request.LENGTH])
+        control, n = row[request.CONTROL], int(_size(row))
         multicast = bool(control & request.MULTICAST)
         if not (
             row[request.NOC] in (0, 1)

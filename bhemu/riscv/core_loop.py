@@ -294,20 +294,7 @@ def run_slice(s: Any, c: Any) -> Any:
 
 def run_core(s: Any, c: Any) -> Any:
     """STEP entry: run or resume the turn of core `c`; 0 = the turn is over."""
-    s.core[0] = c
-    if turn.still_waits(s, c):
+    if not turn.opens(s, c):
         return np.int64(0)
-    s.flush[c] = 0
-    s.translated[c] = 1
-    turn.clear_registers(s, c)
-    error = np.int64(0)
-    if turn.begin(s, c):
-        if turn.due(s, c):
-            turn.polling_begin(s, c)
-        error = run_slice(s, c)
+    error = run_slice(s, c) if turn.starts(s, c) else np.int64(0)
     return turn.end(s, c, error, np.int64(s.pc[c]))
-
-
-# The five cores as compiled code over the state record, registers included; nothing is cached.
-#
-# Words are decoded again each time: after any change of code the new words run next.

@@ -27,62 +27,24 @@ INSTRET, INSTRETH = 0xC02, 0xC82
 TIME, TIMEH = 0xC01, 0xC81
 
 # The modelled registers: number to name (CSRs, Blackhole ISA).
+_STORED = "pmacfg0 pmacfg1 cfg1 hwa_mask hwa_cfg vgsrc"
+_COUNTED = "MCYCLE MINSTRET MCYCLEH MINSTRETH TT_CFG_QSTATUS TT_CFG_BSTATUS"
 NAMES: dict[int, str] = {
-    MSTATUS: "mstatus",
-    MISA: "misa",
-    CFG0: "cfg0",
-    0x7C1: "pmacfg0",
-    0x7C2: "pmacfg1",
-    0x7C3: "cfg1",
-    0x7C4: "hwa_mask",
-    0x7C5: "hwa_cfg",
-    0x7C6: "vgsrc",
-    MCYCLE: "mcycle",
-    MINSTRET: "minstret",
-    MCYCLEH: "mcycleh",
-    MINSTRETH: "minstreth",
-    TT_CFG_QSTATUS: "tt_cfg_qstatus",
-    TT_CFG_BSTATUS: "tt_cfg_bstatus",
+    **{globals()[name]: name.lower() for name in ("MSTATUS", "MISA", "CFG0")},
+    **{PMACFG0 + i: name for i, name in enumerate(_STORED.split())},
+    **{globals()[name]: name.lower() for name in _COUNTED.split()},
     **{TT_CFG_SSTATUS0 + i: f"tt_cfg_sstatus{i}" for i in range(8)},  # brisc and ncrisc only
-    CYCLE: "cycle",
-    INSTRET: "instret",
-    CYCLEH: "cycleh",
-    INSTRETH: "instreth",
-    MHARTID: "mhartid",
+    **{globals()[n]: n.lower() for n in ("CYCLE", "INSTRET", "CYCLEH", "INSTRETH", "MHARTID")},
 }
 
 # Registers that are not modelled, named for messages only.
+_UNMODELLED = """003 fcsr, 008 vstart, 009 vxsat, 00a vxrm, 304 mie, 305 mtvec, 306 mcounteren,
+    310 mstatush, 320 mcountinhibit, 323 mhpmevent3, 324 mhpmevent4, 340 mscratch, 341 mepc,
+    342 mcause, 343 mtval, 344 mip, b03 mhpmcounter3, b04 mhpmcounter4, b83 mhpmcounter3h,
+    b84 mhpmcounter4h, bca intp_restore_pc, c01 time, c20 vl, c21 vtype, c22 vlenb, c81 timeh,
+    f11 mvendorid, f12 marchid, f13 mimpid, f15 mconfigptr"""
 UNMODELLED_NAMES: dict[int, str] = {
-    0x003: "fcsr",
-    0x008: "vstart",
-    0x009: "vxsat",
-    0x00A: "vxrm",
-    0x304: "mie",
-    0x305: "mtvec",
-    0x306: "mcounteren",
-    0x310: "mstatush",
-    0x320: "mcountinhibit",
-    0x323: "mhpmevent3",
-    0x324: "mhpmevent4",
-    0x340: "mscratch",
-    0x341: "mepc",
-    0x342: "mcause",
-    0x343: "mtval",
-    0x344: "mip",
-    0xB03: "mhpmcounter3",
-    0xB04: "mhpmcounter4",
-    0xB83: "mhpmcounter3h",
-    0xB84: "mhpmcounter4h",
-    0xBCA: "intp_restore_pc",
-    TIME: "time",
-    0xC20: "vl",
-    0xC21: "vtype",
-    0xC22: "vlenb",
-    TIMEH: "timeh",
-    0xF11: "mvendorid",
-    0xF12: "marchid",
-    0xF13: "mimpid",
-    0xF15: "mconfigptr",
+    int(number, 16): name for number, name in (one.split() for one in _UNMODELLED.split(","))
 }
 
 

@@ -223,20 +223,12 @@ def _slice(s: Any, o: Any, c: Any) -> Any:
 def observed_core(s: Any, c: Any) -> Any:
     """STEP entry: run or resume the turn of core `c`; 0 = the turn is over."""
     o = _at(s.profile_table[ADDRESS])
-    s.core[0] = c
     if s.retired[c] > o.known[c] and s.loop_length[c] and o.counts[0]:  # rounds were skipped
         repeated(o, c, s.retired[c] - o.known[c], s.loop_length[c])
     o.known[c] = s.retired[c]
-    if turn.still_waits(s, c):
+    if not turn.opens(s, c):
         return np.int64(0)
-    s.flush[c] = 0
-    s.translated[c] = 1
-    turn.clear_registers(s, c)
-    error = np.int64(0)
-    if turn.begin(s, c):
-        if turn.due(s, c):
-            turn.polling_begin(s, c)
-        error = _slice(s, o, c)
+    error = _slice(s, o, c) if turn.starts(s, c) else np.int64(0)
     status = turn.end(s, c, error, np.int64(s.pc[c]))
     o.known[c] = s.retired[c]
     return status

@@ -166,6 +166,9 @@ def polling_end(s: Any, c: Any) -> None:
 
 # stop_kind: why the last slice ended
 NONE, TURN_OVER, WAITS, PARKS, BREAKPOINT, LIMIT, ASSERT, FAULT, UNTIL, FLUSHES, WATCH = range(11)
+_STOPS = (  # what each of them but LIMIT stops, 0: the turn alone
+    *(0, 0, 0, 0, STOP_BREAKPOINT, 0, STOP_ASSERT, 0, STOP_UNTIL, STOP_FLUSH, STOP_WATCH),
+)
 
 _TRISC2 = CORE_NAMES.index("trisc2")
 _LR, _SC = (cls.funct5.get(cls.match) for cls in (zaamo.LR_W, zaamo.SC_W))
@@ -366,6 +369,28 @@ def watchful(s: Any, c: Any) -> Any:
 
 
 @njit
+def opens(s: Any, c: Any) -> Any:
+    """Begin or resume the turn of a core without translated code: False when it still waits."""
+    s.core[0] = c
+    if still_waits(s, c):
+        return False
+    s.flush[c] = 0
+    s.translated[c] = 1
+    clear_registers(s, c)
+    return True
+
+
+@njit
+def starts(s: Any, c: Any) -> Any:
+    """As `begin`, for a core whose registers stand in s.regs: the slice may be looked at."""
+    if not begin(s, c):
+        return False
+    if due(s, c):
+        polling_begin(s, c)
+    return True
+
+
+@njit
 def begin(s: Any, c: Any) -> Any:
     """Open a slice: fuel, attention; False when the core cannot start, as `end` will tell."""
     s.stop_kind[c] = NONE
@@ -421,14 +446,4 @@ def _outcome(s: Any, c: Any, error: Any) -> Any:
         retired = s.retired[c] + s.fuel_given[c] - s.fuel[c]
         stepped = 0 <= s.retired_limit[c] <= retired
         return np.int64(STOP_STEP if stepped else STOP_TIME)
-    if kind == FLUSHES:
-        return np.int64(STOP_FLUSH)
-    if kind == BREAKPOINT:
-        return np.int64(STOP_BREAKPOINT)
-    if kind == ASSERT:
-        return np.int64(STOP_ASSERT)
-    if kind == UNTIL:
-        return np.int64(STOP_UNTIL)
-    if kind == WATCH:
-        return np.int64(STOP_WATCH)
-    return np.int64(0)
+    return np.int64(_STOPS[kind])

@@ -70,10 +70,7 @@ def matrix_ready(s: Any, which: Any) -> Any:
 @njit
 def matrix_free(s: Any, which: Any) -> Any:
     """0 when the matrix unit's bank is not valid, else the condition (UNPACR_NOP, stall_clr 0)."""
-    bank = s.matrix_bank[which] & 1
-    if s.src_valid[which, bank]:
-        return _FREE[which * 2 + bank]
-    return 0
+    return unpacker_owns(s, which, s.matrix_bank[which] & 1)
 
 
 @njit

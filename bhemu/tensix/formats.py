@@ -15,37 +15,11 @@ import numpy as np
 
 from bhemu.jit.subset import njit
 
-FP32 = 0
-FP16 = 1
-BFP8A = 2
-BFP4A = 3
-TF32 = 4
-BF16 = 5
-BFP8 = 6
-BFP4 = 7
-INT32 = 8
-UINT16 = 9
-FP8 = 10
-BFP2A = 11
-INT8 = 14
-BFP2 = 15
+FP32, FP16, BFP8A, BFP4A, TF32, BF16, BFP8, BFP4, INT32, UINT16, FP8, BFP2A = range(12)
+INT8, BFP2 = 14, 15
 
-NAMES = {
-    FP32: "fp32",
-    FP16: "fp16",
-    BFP8A: "bfp8a",
-    BFP4A: "bfp4a",
-    TF32: "tf32",
-    BF16: "bf16",
-    BFP8: "bfp8",
-    BFP4: "bfp4",
-    INT32: "int32",
-    UINT16: "uint16",
-    FP8: "fp8",
-    BFP2A: "bfp2a",
-    INT8: "int8",
-    BFP2: "bfp2",
-}
+_NAMED = "FP32 FP16 BFP8A BFP4A TF32 BF16 BFP8 BFP4 INT32 UINT16 FP8 BFP2A INT8 BFP2"
+NAMES: dict[int, str] = {globals()[name]: name.lower() for name in _NAMED.split()}
 
 CODES = ", ".join(f"{code} {name}" for code, name in NAMES.items())  # for the hints of rules
 

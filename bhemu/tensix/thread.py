@@ -39,10 +39,7 @@ def time_passes(s: Any, t: Any) -> None:
     """As `tell_waiting`, for a thread that has no word at the gate; an error stops everything."""
     told = tell_waiting(s, np.int64(t), np.int64(0)) if s.route[0] else np.int64(0)
     if told != 0:
-        s.status[0] = told
-        s.status_thread[0] = t
-        s.status_core[0] = -1
-        s.attention[0] |= 1
+        rules.stop(s, t, told)
 
 
 # The wait gate: the wait instruction that each thread has latched, and what it holds back.
@@ -108,16 +105,16 @@ def _semaphore_wait(s: Any, conditions: Any, selected: Any) -> Any:
     return 0
 
 
+_STREAM_IDS = (
+    *(tf.STREAM_ID_SYNC_SEC0_BankSel, tf.STREAM_ID_SYNC_SEC1_BankSel),
+    *(tf.STREAM_ID_SYNC_SEC2_BankSel, tf.STREAM_ID_SYNC_SEC3_BankSel),
+)
+
+
 @njit
 def stream_index(s: Any, t: Any, selector: Any) -> Any:
     """Overlay stream (0-63) of `selector` (0-3) of thread `t`: STREAM_ID_SYNC_SEC[selector]."""
-    if selector == 0:
-        return config.thread(s, t, tf.STREAM_ID_SYNC_SEC0_BankSel)
-    if selector == 1:
-        return config.thread(s, t, tf.STREAM_ID_SYNC_SEC1_BankSel)
-    if selector == 2:
-        return config.thread(s, t, tf.STREAM_ID_SYNC_SEC2_BankSel)
-    return config.thread(s, t, tf.STREAM_ID_SYNC_SEC3_BankSel)
+    return config.thread(s, t, _STREAM_IDS[selector & 3])
 
 
 @njit

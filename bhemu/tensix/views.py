@@ -36,14 +36,8 @@ class Named(NamedTuple):
 _GATE = ("gate_full", "gate_word", "gate_pc", "gate_core", "gate_from", "gate_blocked", "latch")
 _MOP = ("mop_cfg", "mop_zmask_hi", "mop_on", "mop_outer", "mop_inner", "mop_stage", "mop_count")
 _REPLAY = (
-    "replay",
-    "replay_pc",
-    "record_left",
-    "record_at",
-    "record_execute",
-    "play_left",
-    "play_at",
-    "play_pc",
+    *("replay", "replay_pc", "record_left", "record_at", "record_execute"),
+    *("play_left", "play_at", "play_pc"),
 )
 _CC = ("cc", "cc_en", "cc_stack", "cc_stack_en", "cc_depth")
 
@@ -114,8 +108,8 @@ NAMED = (
 class Tensix:
     """The coprocessor's registers.
 
-    gpr (3,64), cfg (2,224), thread_cfg (3,68), lreg (16,32), srca/srcb (2,64,16): uint32;
-    dst16 (1024,16): uint16 raw cells; dst_valid (1024,), rwc (3,4), adc (3,3,2,4), sem (8,),
+    gpr (3,64), cfg (2,224), thread_cfg (3,68), lreg (16,32), srca/srcb (2,64,16), mop (3,9):
+    uint32; dst16 (1024,16): uint16 raw, shuffled cells; dst_valid (1024,), rwc (3,4), adc (3,3,2,4), sem (8,),
     sem_max (8,), mutex (8,): int64.  Arrays are live views of the state.
     """
 
@@ -134,10 +128,14 @@ class Tensix:
     mutex: npt.NDArray[np.int64]
     replay: npt.NDArray[np.uint32]
     mop_cfg: npt.NDArray[np.uint32]
+    srca: npt.NDArray[np.uint32]
+    srcb: npt.NDArray[np.uint32]
+    mop: npt.NDArray[np.uint32]
+    dst16: npt.NDArray[np.uint16]
 
     def __init__(self, s: State) -> None:
         views = {name: getattr(s, name) for name in _SHARED}
-        self.__dict__.update(views, _s=s)
+        self.__dict__.update(views, srca=s.src[0], srcb=s.src[1], mop=s.mop_cfg, dst16=s.dst, _s=s)
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"Tensix.{name} is a view: write into it, as in {name}[...] = value")
@@ -169,29 +167,6 @@ class Tensix:
         """The names of all fields of Config and ThreadConfig."""
         both = {**vars(config_fields), **vars(thread_fields)}
         return sorted(name for name, field in both.items() if isinstance(field, Field))
-
-    @property
-    def srca(self) -> npt.NDArray[np.uint32]:
-        """SrcA cells (bank, row, column)."""
-        cells: npt.NDArray[np.uint32] = self._s.src[0]
-        return cells
-
-    @property
-    def srcb(self) -> npt.NDArray[np.uint32]:
-        """SrcB cells (bank, row, column)."""
-        cells: npt.NDArray[np.uint32] = self._s.src[1]
-        return cells
-
-    @property
-    def mop(self) -> npt.NDArray[np.uint32]:
-        """MOP configuration words (thread, 9)."""
-        words: npt.NDArray[np.uint32] = self._s.mop_cfg
-        return words
-
-    @property
-    def dst16(self) -> npt.NDArray[np.uint16]:
-        """Dst storage as it is (shuffled cells)."""
-        return self._s.dst
 
     @property
     def fifo(self) -> list[list[int]]:

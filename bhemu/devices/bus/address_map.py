@@ -96,42 +96,29 @@ STREAM_ROLES = {
 FIRST_BUFFER_STREAMS = (0, 8)
 """Which stream counts circular buffer 0: in builds of tt-metal now, and in older ones."""
 
+_ADDRESSES = {
+    f"{name}_{part}": getattr(mm, f"{name}_LO") + 4 * i
+    for name in ("NOC_TARG_ADDR", "NOC_RET_ADDR")
+    for i, part in enumerate(("LO", "MID", "HI"))
+}
+_OTHERS = """NOC_PACKET_TAG NOC_CTRL NOC_AT_LEN_BE NOC_AT_DATA NOC_BRCST_EXCLUDE
+    NOC_L1_ACC_AT_INSTRN NOC_SEC_CTRL NOC_CMD_CTRL NOC_NODE_ID NOC_ENDPOINT_ID"""
 INITIATOR_REGISTERS = {
-    mm.NOC_TARG_ADDR_LO: "NOC_TARG_ADDR_LO",
-    mm.NOC_TARG_ADDR_LO + 4: "NOC_TARG_ADDR_MID",
-    mm.NOC_TARG_ADDR_LO + 8: "NOC_TARG_ADDR_HI",
-    mm.NOC_RET_ADDR_LO: "NOC_RET_ADDR_LO",
-    mm.NOC_RET_ADDR_LO + 4: "NOC_RET_ADDR_MID",
-    mm.NOC_RET_ADDR_LO + 8: "NOC_RET_ADDR_HI",
-    mm.NOC_PACKET_TAG: "NOC_PACKET_TAG",
-    mm.NOC_CTRL: "NOC_CTRL",
-    mm.NOC_AT_LEN_BE: "NOC_AT_LEN_BE",
+    **{offset: name for name, offset in _ADDRESSES.items()},
+    **{getattr(mm, name): name for name in _OTHERS.split()},
     mm.NOC_AT_LEN_BE + 4: "NOC_AT_LEN_BE_1",
-    mm.NOC_AT_DATA: "NOC_AT_DATA",
-    mm.NOC_BRCST_EXCLUDE: "NOC_BRCST_EXCLUDE",
-    mm.NOC_L1_ACC_AT_INSTRN: "NOC_L1_ACC_AT_INSTRN",
-    mm.NOC_SEC_CTRL: "NOC_SEC_CTRL",
-    mm.NOC_CMD_CTRL: "NOC_CMD_CTRL",
-    mm.NOC_NODE_ID: "NOC_NODE_ID",
-    mm.NOC_ENDPOINT_ID: "NOC_ENDPOINT_ID",
 }
 """Registers of a request initiator of a NIU by offset."""
 
+_COMMON = """NOC_CLEAR_OUTSTANDING_REQ_CNT NIU_CFG_0 NOC_ID_LOGICAL DEBUG_COUNTER_RESET
+    NIU_TRANS_COUNT_RTZ_CFG NIU_TRANS_COUNT_RTZ_CLR NIU_TRANS_COUNT_RTZ_NUM
+    NIU_TRANS_COUNT_RTZ_SOURCE"""
+_TABLES = mm.NOC_X_ID_TRANSLATE_TABLE_0
 _NIU = {
-    mm.NOC_CLEAR_OUTSTANDING_REQ_CNT: "NOC_CLEAR_OUTSTANDING_REQ_CNT",
-    mm.NIU_CFG_0: "NIU_CFG_0",
+    **{getattr(mm, name): name for name in _COMMON.split()},
     **{mm.NIU_CFG_0 + 4 + 4 * i: f"ROUTER_CFG_{i}" for i in range(5)},
-    **{mm.NOC_X_ID_TRANSLATE_TABLE_0 + 4 * i: f"NOC_X_ID_TRANSLATE_TABLE_{i}" for i in range(6)},
-    **{
-        mm.NOC_X_ID_TRANSLATE_TABLE_0 + 24 + 4 * i: f"NOC_Y_ID_TRANSLATE_TABLE_{i}"
-        for i in range(6)
-    },
-    mm.NOC_ID_LOGICAL: "NOC_ID_LOGICAL",
-    mm.DEBUG_COUNTER_RESET: "DEBUG_COUNTER_RESET",
-    mm.NIU_TRANS_COUNT_RTZ_CFG: "NIU_TRANS_COUNT_RTZ_CFG",
-    mm.NIU_TRANS_COUNT_RTZ_CLR: "NIU_TRANS_COUNT_RTZ_CLR",
-    mm.NIU_TRANS_COUNT_RTZ_NUM: "NIU_TRANS_COUNT_RTZ_NUM",
-    mm.NIU_TRANS_COUNT_RTZ_SOURCE: "NIU_TRANS_COUNT_RTZ_SOURCE",
+    **{_TABLES + 4 * i: f"NOC_X_ID_TRANSLATE_TABLE_{i}" for i in range(6)},
+    **{_TABLES + 24 + 4 * i: f"NOC_Y_ID_TRANSLATE_TABLE_{i}" for i in range(6)},
 }
 
 

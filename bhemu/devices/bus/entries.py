@@ -21,6 +21,7 @@ from bhemu.devices.bus.window import (
     ANY,
     AT_ONCE,
     BY_BYTES,
+    DROPPED,
     EVERYONE,
     KEPT,
     Register,
@@ -146,10 +147,13 @@ class _Text:
             if self._store:
                 return f"value &= {register.mask:#x}", self._call(debug_regs.inert_store, i=i)
             return (self._call(debug_regs.inert_load, i=i),)
-        if way is KEPT:
-            word = f"s.{self._window.storage}[offset >> 2]"
-            move = f"{word} = np.uint32(value)" if self._store else f"s.loaded[0] = {word}"
-            return move, f"return np.int64({DONE})"
+        done = f"return np.int64({DONE})"
+        if way is DROPPED:
+            return (done,)
+        if way is KEPT or isinstance(way, int):
+            place = register.place or f"{self._window.storage}[offset >> 2]"
+            what = f"s.{place}" if way is KEPT else way
+            return f"s.{place} = np.uint32(value)" if self._store else f"s.loaded[0] = {what}", done
         if way is None:
             return (f"return np.int64({rules.READ_ONLY if self._store else rules.WRITE_ONLY})",)
         return (self._call(way),)

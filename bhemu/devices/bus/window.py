@@ -50,29 +50,33 @@ EffectOf = Callable[[Any, int, int], Effect | Waits]  # of (s, core, offset)
 
 class _Kept(Enum):
     KEPT = "the word as stored, in the window's storage"
+    DROPPED = "a store has no effect"
 
 
-KEPT = _Kept.KEPT
+KEPT, DROPPED = _Kept.KEPT, _Kept.DROPPED
 
 
 @dataclass(frozen=True)
 class Register:
     """Words of a window under one name, as tt-exalens writes it (a name of memmap, if it is there).
 
-    load, store: a function, KEPT, or None where there is none (a rule says so).
+    load, store: a function, KEPT, or None where there is none (a rule says so); a load may be the
+    number that it gives, a store DROPPED. place: where KEPT keeps it, a place of the record over
+    `c` and `offset`, "": in the window's storage.
     inert: why its writes change nothing that bhemu models; it is storage of its own, counted, and
     `mask` tells the bits that are kept. modelled=False: refused, with the name in the message.
     """
 
     name: str
     offset: int
-    load: Function | _Kept | None = KEPT
+    load: Function | _Kept | int | None = KEPT
     store: Function | _Kept | None = KEPT
     words: int = 1
     effect: Effect = Effect.NONE
     inert: str = ""
     mask: int = 0xFFFFFFFF
     modelled: bool = True
+    place: str = ""
 
     @property
     def end(self) -> int:

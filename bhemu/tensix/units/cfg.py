@@ -27,24 +27,7 @@ def _bad_index(s: Any, index: Any) -> Any:
     return refuse(s, CFG_INDEX, index=index)
 
 
-@njit
-def _modify_byte(s: Any, t: Any, f: Any, shift: Any) -> Any:
-    if f.cfg_reg_addr >= config.CONFIG_WORDS:
-        return _bad_index(s, f.cfg_reg_addr)
-    b, who = config.bank(s, t), config.by_thread(s, t)
-    config.modify(s, b, f.cfg_reg_addr, f.data << shift, f.mask << shift, who)
-    return DONE
-
-
-@njit
-def _scratch(s: Any, t: Any, select: Any) -> Any:
-    if select == 3:
-        select = t
-    if select == 0:
-        return config.get(s, 0, cf.SCRATCH_SEC0_val)
-    if select == 1:
-        return config.get(s, 0, cf.SCRATCH_SEC1_val)
-    return config.get(s, 0, cf.SCRATCH_SEC2_val)
+_SCRATCHES = (cf.SCRATCH_SEC0_val, cf.SCRATCH_SEC1_val, cf.SCRATCH_SEC2_val)
 
 
 @njit
@@ -140,6 +123,9 @@ class SETC16(Instruction, opcode=0xB2, unit="cfg", wakes=WAKES_BY_BANK):
         return DONE
 
 
+_RMWCIB = 0xB3  # the opcode for byte 0; the others follow
+
+
 class _MaskedByte(Instruction, unit="cfg"):
     """A Config word, and the new value of some bits of one byte of it."""
 
@@ -149,33 +135,28 @@ class _MaskedByte(Instruction, unit="cfg"):
     data = bits(15, 8, number("the new byte"))
     mask = bits(23, 16, number("the bits of the byte that change"))
 
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        if f.cfg_reg_addr >= config.CONFIG_WORDS:
+            return _bad_index(s, f.cfg_reg_addr)
+        b, who, shift = config.bank(s, t), config.by_thread(s, t), 8 * ((f.word >> 24) - _RMWCIB)
+        config.modify(s, b, f.cfg_reg_addr, f.data << shift, f.mask << shift, who)
+        return DONE
 
-class RMWCIB0(_MaskedByte, opcode=0xB3):
+
+class RMWCIB0(_MaskedByte, opcode=_RMWCIB):
     """Replace masked bits of byte 0 of a Config word (RMWCIB, Blackhole ISA)."""
 
-    def execute(s: Any, t: Any, f: Any) -> Any:
-        return _modify_byte(s, t, f, 0)
 
-
-class RMWCIB1(_MaskedByte, opcode=0xB4):
+class RMWCIB1(_MaskedByte, opcode=_RMWCIB + 1):
     """Replace masked bits of byte 1 of a Config word (RMWCIB, Blackhole ISA)."""
 
-    def execute(s: Any, t: Any, f: Any) -> Any:
-        return _modify_byte(s, t, f, 8)
 
-
-class RMWCIB2(_MaskedByte, opcode=0xB5):
+class RMWCIB2(_MaskedByte, opcode=_RMWCIB + 2):
     """Replace masked bits of byte 2 of a Config word (RMWCIB, Blackhole ISA)."""
 
-    def execute(s: Any, t: Any, f: Any) -> Any:
-        return _modify_byte(s, t, f, 16)
 
-
-class RMWCIB3(_MaskedByte, opcode=0xB6):
+class RMWCIB3(_MaskedByte, opcode=_RMWCIB + 3):
     """Replace masked bits of byte 3 of a Config word (RMWCIB, Blackhole ISA)."""
-
-    def execute(s: Any, t: Any, f: Any) -> Any:
-        return _modify_byte(s, t, f, 24)
 
 
 class STREAMWRCFG(Instruction, opcode=0xB7, unit="cfg", oracle=False):
@@ -237,7 +218,8 @@ class CFGSHIFTMASK(Instruction, opcode=0xB8, unit="cfg"):
         if f.cfg_reg >= config.CONFIG_WORDS:
             return _bad_index(s, f.cfg_reg)
         mask = (2 << f.mask_width) - 1
-        new = _rotate_right(_scratch(s, t, f.scratch_sel) & mask, f.right_cshift_amt)
+        scratch = config.get(s, 0, _SCRATCHES[t if f.scratch_sel == 3 else f.scratch_sel])
+        new = _rotate_right(scratch & mask, f.right_cshift_amt)
         b = config.bank(s, t)
         old = np.int64(s.cfg[b, f.cfg_reg])
         if not f.disable_mask_on_old_val:

@@ -82,12 +82,25 @@ def addr_mod_refused(s: Any, t: Any, k: Any) -> Any:
     return 0
 
 
+# Of a section, how each counter moves: increment, clear, from the carriage return.
+_OF_SRCA = (
+    *(tf.ADDR_MOD_AB_SEC0_SrcAIncr, tf.ADDR_MOD_AB_SEC0_SrcAClear, tf.ADDR_MOD_AB_SEC0_SrcACR),
+)
+_OF_SRCB = (
+    *(tf.ADDR_MOD_AB_SEC0_SrcBIncr, tf.ADDR_MOD_AB_SEC0_SrcBClear, tf.ADDR_MOD_AB_SEC0_SrcBCR),
+)
+_OF_DST = (
+    *(tf.ADDR_MOD_DST_SEC0_DestIncr, tf.ADDR_MOD_DST_SEC0_DestClear, tf.ADDR_MOD_DST_SEC0_DestCR),
+)
+
+
 @njit(forceinline=True)
-def _step(s: Any, t: Any, i: Any, incr: Any, clear: Any, cr: Any, wrap: Any) -> None:
-    if clear:
+def _step(s: Any, t: Any, i: Any, word: Any, fields: Any, wrap: Any) -> None:
+    incr = _field(word, fields[0])
+    if _field(word, fields[1]):
         s.rwc[t, i] = 0
         s.rwc_cr[t, i] = 0
-    elif cr:
+    elif _field(word, fields[2]):
         s.rwc_cr[t, i] = (s.rwc_cr[t, i] + incr) & wrap
         s.rwc[t, i] = s.rwc_cr[t, i]
     else:
@@ -97,20 +110,10 @@ def _step(s: Any, t: Any, i: Any, incr: Any, clear: Any, cr: Any, wrap: Any) -> 
 @njit
 def apply_addr_mod_sfpu(s: Any, t: Any, k: Any) -> None:
     """Apply section `k` (0-7) to SrcA, SrcB and Dst; SFPLOAD and SFPSTORE leave fidelity alone."""
-    ab = np.int64(s.thread_cfg[t, _AB + (k & 7)])
-    incr = _field(ab, tf.ADDR_MOD_AB_SEC0_SrcAIncr)
-    clear = _field(ab, tf.ADDR_MOD_AB_SEC0_SrcAClear)
-    cr = _field(ab, tf.ADDR_MOD_AB_SEC0_SrcACR)
-    _step(s, t, SRCA, incr, clear, cr, SRC_ROWS - 1)
-    incr = _field(ab, tf.ADDR_MOD_AB_SEC0_SrcBIncr)
-    clear = _field(ab, tf.ADDR_MOD_AB_SEC0_SrcBClear)
-    cr = _field(ab, tf.ADDR_MOD_AB_SEC0_SrcBCR)
-    _step(s, t, SRCB, incr, clear, cr, SRC_ROWS - 1)
-    dst = np.int64(s.thread_cfg[t, _DST + (k & 7)])
-    incr = _field(dst, tf.ADDR_MOD_DST_SEC0_DestIncr)
-    clear = _field(dst, tf.ADDR_MOD_DST_SEC0_DestClear)
-    cr = _field(dst, tf.ADDR_MOD_DST_SEC0_DestCR)
-    _step(s, t, DST, incr, clear, cr, DST_ROWS - 1)
+    ab, dst = np.int64(s.thread_cfg[t, _AB + (k & 7)]), np.int64(s.thread_cfg[t, _DST + (k & 7)])
+    _step(s, t, SRCA, ab, _OF_SRCA, SRC_ROWS - 1)
+    _step(s, t, SRCB, ab, _OF_SRCB, SRC_ROWS - 1)
+    _step(s, t, DST, dst, _OF_DST, DST_ROWS - 1)
     if _field(dst, tf.ADDR_MOD_DST_SEC0_DestCToCR):
         s.rwc_cr[t, DST] = s.rwc[t, DST]
 

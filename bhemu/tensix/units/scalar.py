@@ -205,11 +205,8 @@ class BITWOPDMAREG(_Operation, opcode=0x5B, oracle=False):
         if f.op_sel > 2:
             return rules.refuse(s, BITWOP_MODE, op_sel=f.op_sel)
         a, b = _operands(s, t, f)
-        if f.op_sel == 0:
-            return _set(s, t, f.result_reg_index, a & b)
-        if f.op_sel == 1:
-            return _set(s, t, f.result_reg_index, a | b)
-        return _set(s, t, f.result_reg_index, a ^ b)
+        result = a & b if f.op_sel == 0 else (a | b if f.op_sel == 1 else a ^ b)
+        return _set(s, t, f.result_reg_index, result)
 
 
 class SHIFTDMAREG(_Operation, opcode=0x5C, oracle=False):
@@ -221,9 +218,7 @@ class SHIFTDMAREG(_Operation, opcode=0x5C, oracle=False):
         if f.op_sel > 1:
             return rules.refuse(s, SHIFT_MODE, op_sel=f.op_sel)
         a, b = _operands(s, t, f)
-        if f.op_sel == 0:
-            return _set(s, t, f.result_reg_index, a << (b & 31))
-        return _set(s, t, f.result_reg_index, a >> (b & 31))
+        return _set(s, t, f.result_reg_index, a >> (b & 31) if f.op_sel else a << (b & 31))
 
 
 class CMPDMAREG(_Operation, opcode=0x5D, oracle=False):
@@ -237,11 +232,8 @@ class CMPDMAREG(_Operation, opcode=0x5D, oracle=False):
         if f.op_sel > 2:
             return rules.refuse(s, CMP_MODE, op_sel=f.op_sel)
         a, b = _operands(s, t, f)
-        if f.op_sel == 0:
-            return _set(s, t, f.result_reg_index, np.int64(a > b))
-        if f.op_sel == 1:
-            return _set(s, t, f.result_reg_index, np.int64(a < b))
-        return _set(s, t, f.result_reg_index, np.int64(a == b))
+        result = a > b if f.op_sel == 0 else (a < b if f.op_sel == 1 else a == b)
+        return _set(s, t, f.result_reg_index, np.int64(result))
 
 
 class DMANOP(Instruction, opcode=0x60, unit="scalar", wakes=WAKES_NOBODY):

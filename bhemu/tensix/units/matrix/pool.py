@@ -74,9 +74,8 @@ def _add_zero(s: Any, t: Any, dst: Any, addr_mode: Any, clear_dvalid: Any, eight
     """Dst += 0; `eight` 1: on eight rows, 0: on cells that are not known."""
     status = operands.dst_field_refused(s, dst, _ROWS) or operands.waits(s)
     status = status or operands.override_refused(s, t)
-    if status == 0:
-        status = operands.dst_row_refused(s, counters.dst_row(s, t, dst), _ROWS)
-    status = status if status else counters.addr_mod_refused(s, t, addr_mode)
+    status = status or operands.dst_row_refused(s, counters.dst_row(s, t, dst), _ROWS)
+    status = status or counters.addr_mod_refused(s, t, addr_mode)
     if status:
         return status
     a, b = operands.ELEMENT_A, operands.ELEMENT_B
@@ -124,7 +123,7 @@ class _Convolution(Instruction, unit="matrix"):
 @njit
 def _convolve(s: Any, t: Any, f: Any, eight: Any) -> Any:
     status = fields_refused(s, f.dst, f.addr_mode, f.rotate_weights)
-    return status if status else _add_zero(s, t, f.dst, f.addr_mode, f.clear_dvalid, eight)
+    return status or _add_zero(s, t, f.dst, f.addr_mode, f.clear_dvalid, eight)
 
 
 class CONV3S1(_Convolution, opcode=0x22, **LEGACY):
@@ -157,9 +156,7 @@ class APOOL3S1(LegacyPool, opcode=0x25, **LEGACY):
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = fields_refused(s, f.dst, f.pool_addr_mode, np.int64(0))
-        if status:
-            return status
-        return _add_zero(s, t, f.dst, f.pool_addr_mode, f.clear_dvalid, np.int64(0))
+        return status or _add_zero(s, t, f.dst, f.pool_addr_mode, f.clear_dvalid, np.int64(0))
 
 
 class APOOL3S2(LegacyPool, opcode=0x32, **LEGACY):
@@ -417,6 +414,13 @@ class _Pool(Instruction, unit="matrix"):
     clear_dvalid = bits(23, 22, insn.RELEASED, mode=True)
 
 
+@njit
+def _mode_refused(s: Any, f: Any) -> Any:
+    if f.max_pool_index_en or not f.instr_mod19:
+        return refuse(s, _MODE, instr_mod19=f.instr_mod19, max_pool_index_en=f.max_pool_index_en)
+    return 0
+
+
 class GMPOOL(_Pool, opcode=0x33, formats="src"):
     """Column maxima of SrcA and Dst (GMPOOL, Wormhole ISA).
 
@@ -428,11 +432,8 @@ class GMPOOL(_Pool, opcode=0x33, formats="src"):
     writes = spaces.dst("dst", ROWS) | operands.WRITTEN
 
     def execute(s: Any, t: Any, f: Any) -> Any:
-        if f.max_pool_index_en or not f.instr_mod19:
-            return refuse(
-                s, _MODE, instr_mod19=f.instr_mod19, max_pool_index_en=f.max_pool_index_en
-            )
-        return _pool(s, t, f.dst, f.pool_addr_mode, f.clear_dvalid, _ALL)
+        status = _mode_refused(s, f)
+        return status or _pool(s, t, f.dst, f.pool_addr_mode, f.clear_dvalid, _ALL)
 
 
 class GAPOOL(_Pool, opcode=0x34, formats="src", by_chance=operands.SUMS):
@@ -442,11 +443,7 @@ class GAPOOL(_Pool, opcode=0x34, formats="src", by_chance=operands.SUMS):
     writes = spaces.dst("dst", ROWS) | operands.WRITTEN
 
     def execute(s: Any, t: Any, f: Any) -> Any:
-        if f.max_pool_index_en or not f.instr_mod19:
-            return refuse(
-                s, _MODE, instr_mod19=f.instr_mod19, max_pool_index_en=f.max_pool_index_en
-            )
-        status = operands.dst_field_refused(s, f.dst, ROWS)
+        status = _mode_refused(s, f) or operands.dst_field_refused(s, f.dst, ROWS)
         if status:
             return status
         return matmul.multiply(s, t, f.dst, f.pool_addr_mode, f.clear_dvalid, np.int64(ROWS))
@@ -461,7 +458,7 @@ class MPOOL3S1(LegacyPool, opcode=0x24, **LEGACY):
         if f.index_en:
             return refuse(s, _MODE, instr_mod19=1, max_pool_index_en=f.index_en)
         status = fields_refused(s, f.dst, f.pool_addr_mode, np.int64(0))
-        return status if status else _pool(s, t, f.dst, f.pool_addr_mode, f.clear_dvalid, _ZERO)
+        return status or _pool(s, t, f.dst, f.pool_addr_mode, f.clear_dvalid, _ZERO)
 
 
 class MPOOL3S2(LegacyPool, opcode=0x31, **LEGACY):

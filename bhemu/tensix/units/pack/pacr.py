@@ -56,11 +56,8 @@ def _word_refused(s: Any, b: Any, f: Any) -> Any:
 
 @njit(forceinline=True)  # one caller
 def _refused(s: Any, a: Any, m: Any, rows: Any, zeros: Any) -> Any:
-    status = formats_refused(s, m)
-    if status == 0:
-        status = modes.stages_refused(s, m)
-    if status == 0:
-        status = addresses.rows_refused(s, a, m, rows)
+    status = formats_refused(s, m) or modes.stages_refused(s, m)
+    status = status or addresses.rows_refused(s, a, m, rows)
     if status == 0 and not zeros and addresses.masked(s, m.bank):
         status = addresses.refused(s, m, rows)
     return status
@@ -118,11 +115,8 @@ def _pack(s: Any, t: Any, a: Any, m: Any, f: Any) -> Any:
 
 
 def _stage_by_stage(s: Any, t: Any, f: Any) -> Any:
-    status = _word_refused(s, config.bank(s, t), f)
-    if status:
-        return status
     m = modes.mode_of(s, t)
-    status = modes.zero_refused(s, m)
+    status = _word_refused(s, m.bank, f) or modes.zero_refused(s, m)
     if status:
         return status
     a = f.addr_cnt_context if f.ovrd_thread_id else t

@@ -282,14 +282,8 @@ def _registers_refused(s: Any, t: Any, m: Any, set_dat_valid: Any) -> Any:
 
 @njit(forceinline=True)  # one caller
 def _refused(s: Any, t: Any, m: Any, set_dat_valid: Any) -> Any:
-    status = modes.zero_refused(s, m)
-    if status == 0:
-        status = modes.formats_refused(s, m)
-    if status == 0:
-        status = modes.modes_refused(s, m)
-    if status == 0:
-        status = _registers_refused(s, t, m, set_dat_valid)
-    return status
+    status = modes.zero_refused(s, m) or modes.formats_refused(s, m) or modes.modes_refused(s, m)
+    return status or _registers_refused(s, t, m, set_dat_valid)
 
 
 @njit
@@ -348,14 +342,10 @@ def _unpack(s: Any, t: Any, m: Any, f: Any) -> Any:
     count = s.adc[m.counters, u, 1, X] - s.adc[m.counters, u, 0, X] + 1
     override = config.thread(s, t, tf.SRCA_SET_SetOvrdWithAddr)
     status = addresses.target_refused(s, m, first, count, override)
-    if status == 0:
-        status = addresses.refused(s, m, first, count)
     src = addresses.source(s, t, m)
-    if status == 0:
-        status = addresses.source_refused(s, m, src, count)
-    if status:
-        return status
-    status = _write(s, t, m, f, src, first, count)
+    status = status or addresses.refused(s, m, first, count)
+    status = status or addresses.source_refused(s, m, src, count)
+    status = status or _write(s, t, m, f, src, first, count)
     if status:
         return status
     if u == 0 and m.to_dst == 0:
