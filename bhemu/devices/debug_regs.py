@@ -429,9 +429,6 @@ LOCAL_WINDOW = window.Window(
 )
 
 
-# Windows without behaviour of their own: NoC overlay, interrupt controller, unused registers.
-
-
 # Registers that change nothing bhemu models: plain storage, counted, shown in the run summary.
 
 

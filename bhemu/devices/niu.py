@@ -224,11 +224,8 @@ def issue(s: Any, c: Any, noc: Any, i: Any) -> Any:
     return np.int64(DONE)
 
 
-# The NoC interface units, 0xFFB20000 and 0xFFB30000: registers and counters.
-#
-# Request initiators are storage until a store to NOC_CMD_CTRL sends a request (niu.py); without a
-# chip that is refused.  Source: NIU Memory Map and NIU Counters, Blackhole ISA; power-up values as
-# in ttsim.
+# The NoC interface units, 0xFFB20000 and 0xFFB30000: registers and counters.  Source: NIU Memory
+# Map and NIU Counters, Blackhole ISA; power-up values as in ttsim.
 
 _X_FIRST = 1 << 28  # NOC_NODE_ID: NoC 0 routes along x first
 _NO_TENSIX_COLUMNS, _NO_TENSIX_ROWS = 0x301, 0x3  # opted out of broadcasts

@@ -15,8 +15,7 @@ from bhemu.jit.subset import njit
 # Members of a row. CONTROL: NOC_CTRL; ENDPOINT: the target (noc_map.py); RECTANGLE: of a multicast,
 # start x, y, end x, y of 6 bits each, on this NoC; LENGTH: bytes, or byte enables, or what an
 # atomic does; DATA: where its bytes stand in `noc_data`; DUE: round of its delivery, 0 = the next
-# (in modelled time its next stage: noc/timed.py);
-# GIVEN: the target's coordinate as software gave it.
+# (in modelled time its next stage: noc/timed.py); GIVEN: the target as software gave it.
 NOC, INITIATOR, CONTROL, ENDPOINT, RECTANGLE, REMOTE, LOCAL, LENGTH = range(8)
 DATA, TAG, CORE, PC, SEQUENCE, DUE, OPERAND, GIVEN = range(8, 16)
 

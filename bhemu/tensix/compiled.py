@@ -433,8 +433,7 @@ def interpret(s: State, t: int, word: int) -> int:
 # Where time goes: wrappers around the pointers of compiled code that charge processor ticks.
 #
 # Ticks are exclusive: while an entry runs, nothing is charged to what called it. A wrapper costs
-# some
-# 20 ns, of which about half is charged to the entry it wraps.
+# some 20 ns, of which about half is charged to the entry it wraps.
 
 RUN_CORE, RUN_TENSIX, RUN_THREAD, BUS_READ, BUS_WRITE, OUTSIDE = range(256, 262)
 _POINTERS = {

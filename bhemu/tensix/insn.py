@@ -17,8 +17,6 @@ from bhemu.tensix.config_fields import Field
 from bhemu.tensix.spaces import Clause, Effect, Values
 from bhemu.tensix.state import SECOND_SLOTS
 
-# The Tensix instruction base class: one class declares opcode, fields, stall class and meaning.
-
 __all__ = [
     "NO_TEXT",
     "REGISTRY",

@@ -113,8 +113,7 @@ def end_cycle(s: Any) -> Any:
 # An instruction computes into scratch rows of the state, `s.lane_tmp[VALUE]` and
 # `s.lane_tmp[FLAG]`, and then writes them under the mask: a loop whose output may be one of its
 # inputs is not vectorised.  All of this is (32,) uint32, lane by lane.  Source: VectorUnit,
-# Blackhole
-# ISA; vector instructions in ttsim's Tensix model.
+# Blackhole ISA; vector instructions in ttsim's Tensix model.
 
 VALUE, FLAG = 0, 1  # scratch rows that `write` and `write_flags` take
 GO = 1 << 30  # from `claim`: no status, the instruction executes
@@ -331,9 +330,6 @@ def claim_none(s: Any, t: Any, dest: Any) -> Any:
     if dest >= TEMPLATES:
         return _template(s, t, dest)
     return refuse(s, DEST_NOT_ZERO, dest=dest)
-
-
-# Random bits: the generator of the vector unit's lanes, and stochastic rounding.
 
 
 # The pseudo-random generator of the vector unit's lanes (SFPMOV, Blackhole ISA).

@@ -109,8 +109,8 @@ class Tensix:
     """The coprocessor's registers.
 
     gpr (3,64), cfg (2,224), thread_cfg (3,68), lreg (16,32), srca/srcb (2,64,16), mop (3,9):
-    uint32; dst16 (1024,16): uint16 raw, shuffled cells; dst_valid (1024,), rwc (3,4), adc (3,3,2,4), sem (8,),
-    sem_max (8,), mutex (8,): int64.  Arrays are live views of the state.
+    uint32; dst16 (1024,16): uint16 raw, shuffled cells; dst_valid (1024,), rwc (3,4),
+    adc (3,3,2,4), sem (8,), sem_max (8,), mutex (8,): int64.  Arrays are live views of the state.
     """
 
     _s: State

@@ -15,8 +15,6 @@ from bhemu.tensix.rules import DONE, UB, UNSUPPORTED, condition, error, refuse
 from bhemu.tensix.state import WORD, l1_halves, l1_words
 from bhemu.tensix.units.counters import SRC_ROWS
 
-# Scalar unit (ThCon): indirect loads and stores of L1, MMIO and Src.
-
 INCREMENTS = (0, 2, 4, 16)  # auto_inc_spec: bytes added to the offset half register
 SRCA_OFFSET = 4  # rows that an address of SrcA lies above the row it names
 SET_ROWS = 16  # rows of a set, within which an address stays unless SetOvrdWithAddr is set

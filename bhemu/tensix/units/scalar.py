@@ -13,8 +13,6 @@ from bhemu.tensix.insn import WAKES_NOBODY, Instruction, bits
 from bhemu.tensix.state import WORD
 from bhemu.tensix.units.counters import ENGINES, width_mask
 
-# Scalar unit (ThCon): GPR arithmetic and register stores.
-
 # InputSource of SETDMAREG: two halves of the exponent histogram, the largest exponent; values from
 # FIRST_EMPTY on name nothing and read as zero
 HISTOGRAM, HISTOGRAM_HIGH, LARGEST_EXPONENT, FIRST_EMPTY = 6, 7, 9, 10

@@ -115,8 +115,6 @@ def get_kind(s: Any, t: Any, fmt: Any, low: Any, low_ok: Any) -> Any:
     return transfer.GET_FP16 if (FIVE_BIT_DATUMS >> fmt) & 1 else transfer.GET_BF16
 
 
-# Matrix unit: moves between SrcA, SrcB and Dst.
-
 _NO_MASK, _FP16_MASK, _BF16_MASK = 0xFFFFE000, 0x8FFFE000, 0xFFFF0000
 
 

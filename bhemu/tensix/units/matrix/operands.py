@@ -29,10 +29,9 @@ WRITTEN = (spaces.RWC | spaces.LAST_ROW | spaces.STOCHASTIC) | spaces.bank(
     "clear_dvalid", Kind.FREES
 )
 
-# What the arithmetic of the matrix unit has in common: banks, formats, rows, and the way out.
-#
-# Everything here is asked before any effect.  Source: MVMUL, ELWADD and GMPOOL, Wormhole ISA; the
-# checks of ttsim's Tensix model.
+# What the arithmetic of the matrix unit has in common: banks, formats, rows, and the way out; all is
+# asked before any effect.  Source: MVMUL, ELWADD and GMPOOL, Wormhole ISA; integer modes, products
+# and checks in ttsim's Tensix model.
 
 FLOAT, FIVE_BIT, INT8 = range(3)  # styles: 8-bit exponents, 5-bit exponents, integers
 
@@ -182,8 +181,8 @@ def finish(s: Any, t: Any, addr_mode: Any, clear_dvalid: Any) -> Any:
 #
 # A multiplier takes 5 bits of SrcA and 7 bits of SrcB; the two bits of the fidelity phase choose
 # which.  The slices of a whole bank are cut once, when the first product reads it, and serve all
-# phases.  `s.src_prepared` names their form; writers of a bank call `banks.changed`,
-# which forgets them.  Source: MVMUL, Wormhole ISA; products in ttsim's Tensix model.
+# phases.  `s.src_prepared` names their form; writers of a bank call `banks.changed`, which forgets
+# them.
 
 # Forms of the cells of a bank: as bf16, as tf32, with a 5-bit exponent, as integers.
 BF16, TF32, PREPARED_FIVE_BIT, PREPARED_INT8 = range(STALE + 1, STALE + 5)
@@ -265,8 +264,6 @@ def prepare(s: Any, which: Any, form: Any) -> Any:
 
 
 # Integer arithmetic of the matrix unit: 8-bit operands, Dst as saturating 32-bit sign-magnitude.
-#
-# Source: MVMUL and ELWADD, Wormhole ISA; integer modes of ttsim's Tensix model.
 
 LARGEST = 0x7FFFFFFF
 

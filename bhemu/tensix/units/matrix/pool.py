@@ -176,8 +176,7 @@ class MFCONV3S1(_Convolution, opcode=0x3A, **LEGACY):
 #
 # A datum is a sign, an exponent with the bias of two (that of SrcB's exponent is added to SrcA's,
 # or once more to Dst's), and ten bits of mantissa or magnitude.  Without scaling and with 8-bit
-# exponents it gives what pool.py gives faster.  Source: GMPOOL, Wormhole ISA; ttsim has none of
-# this.
+# exponents it gives what `_pool` gives faster.  Source: GMPOOL, Wormhole ISA; ttsim has none of it.
 
 # Styles of SrcA: mantissas of 7 bits, of 10 bits, 5-bit exponents, 8-bit integers.
 BF16, TF32, SCALED_FIVE_BIT, SCALED_INT8 = range(4)
@@ -261,8 +260,6 @@ def pool(s: Any, row: Any, rows: Any, style: Any, wide: Any) -> None:
             else:
                 dest.write16(s, row + i, j, cell >> 16)
 
-
-# Matrix unit: pooling.
 
 _MODE = error("POOL-MODE", UNSUPPORTED, "pooling with instr_mod19 {instr_mod19}, max_pool_index_en {max_pool_index_en} is not modelled", "instr_mod19 must be 1 (16 x 16), max_pool_index_en 0")  # fmt: skip
 _MAX_FORMATS = error("GMPOOL-FORMATS", UNSUPPORTED, "GMPOOL is not specified for SrcA format {fmt_a} with SrcB format {fmt_b}", f'both need exponents of the same size, and ALU_ACC_CTRL_INT8_math_enabled needs int8 in SrcA; codes: {formats.CODES}')  # fmt: skip

@@ -13,11 +13,8 @@ from bhemu.tensix.formats import BF16, BFP8, FP32, TF32
 from bhemu.tensix.units.counters import W, X, Y, Z
 from bhemu.tensix.units.pack.modes import lower_counts
 
-# Which Dst rows a PACR reads.
-#
-# A PACR reads the columns of the X counters from one to four rows of Dst.  `a` is the thread whose
-# address counters count. Source: PACR, Blackhole ISA; input address generator, Wormhole ISA; the
-# strided mode and checks from ttsim's Tensix model.
+# Which Dst rows a PACR reads: the columns of the X counters from one to four of them.  `a` is the
+# thread whose address counters count, here and below.
 
 PACKER = 2  # second index of s.adc
 _STRIDE = rules.error("PACR-STRIDE", rules.UB, "the channel 0 strides of the packer are not multiples of the {size} bytes of a Dst datum", "PCK0_ADDR_CTRL_XY_REG_0 and ZW_REG_0 count bytes")  # fmt: skip
@@ -110,12 +107,8 @@ def rows_refused(s: Any, a: Any, m: Any, rows: Any) -> Any:
     return 0
 
 
-# Where in L1 a PACR writes.
-#
-# The first PACR of a tile takes the L1 address from the configuration, the following ones append.
-# `a` is the thread whose address counters count.
-# Source: PACR, Blackhole ISA; output address generator, Wormhole ISA; checks from ttsim's Tensix
-# model.
+# Where in L1 a PACR writes: the first one of a tile takes the address from the configuration, the
+# following ones append.
 
 _L1_END = rules.error("PACR-L1", rules.UB, "PACR writes L1 from {first:#x} up to {end:#x}, beyond the end at 0x180000", "check L1_Dest_addr and Exp_section_size")  # fmt: skip
 _L1_ALIGN = rules.error("PACR-L1-ALIGN", rules.UNSUPPORTED, "PACR continues a tile at {address:#x}, which is no multiple of the {size} bytes of a datum", "end the tile with Last or Flush before changing the output format")  # fmt: skip

@@ -20,8 +20,7 @@ from bhemu.tensix.units.pack.modes import early_by_chance, lower_counts
 #
 # `values` are the uint32 datums of one PACR, 16 of each row.  16-bit datums of Dst are read into
 # the upper half of the word, so that one rounding loop serves both widths.  Denormals become +0;
-# NaN becomes Inf where the format has one; Read_int8 keeps both.  Source: PACR, Blackhole ISA;
-# packer FormatConversion, Wormhole ISA; bit for bit after ttsim's Tensix model.
+# NaN becomes Inf where the format has one; Read_int8 keeps both.
 
 u32 = np.uint32
 _MAGNITUDE = 0x7FFFFFFF
@@ -226,9 +225,6 @@ def settle(s: Any, m: Any, values: Any) -> None:
 
 
 # Late conversion: from the intermediate format to the output format.
-#
-# Source: PACR, Blackhole ISA; packer FormatConversion, Wormhole ISA; bit for bit after ttsim's
-# Tensix model.
 
 
 @njit
@@ -307,8 +303,6 @@ def to_output(s: Any, m: Any, values: Any) -> None:
 
 
 # Block floating point output: one exponent byte and sixteen 8-, 4- or 2-bit datums per group.
-#
-# Source: FloatBitPatterns and PACR, Blackhole ISA; rounding from ttsim's Tensix model.
 
 
 @njit
@@ -375,8 +369,6 @@ def _write(bits: Any, values: Any, data: Any) -> None:
 
 
 # ReLU of the packer, on intermediate patterns.
-#
-# Source: PACR, Blackhole ISA; bit for bit after ttsim's Tensix model.
 
 
 @njit
@@ -400,8 +392,6 @@ def relu(s: Any, m: Any, values: Any) -> None:
 
 
 # Exponent threshold of the packer, on intermediate patterns.
-#
-# Source: ExponentThresholding, Wormhole ISA; bit for bit after ttsim's Tensix model.
 
 
 @njit

@@ -1,4 +1,9 @@
-"""The PACR word and the modes that Config gives the packer: selections, formats, refusals."""
+"""The PACR word and the modes that Config gives the packer: selections, formats, refusals.
+
+Source of this package: PACR and FloatBitPatterns, Blackhole ISA; FormatConversion, address
+generators, EdgeMasking and ExponentThresholding of the packer, Wormhole ISA; rounding, the strided
+mode and checks from ttsim's Tensix model, bit for bit.
+"""
 
 from typing import Any, NamedTuple
 
@@ -22,8 +27,6 @@ READ_CONFIG = (
 )
 
 # How the packer is configured: its Mode, ReLU, exponent threshold, fields that must be zero.
-#
-# Source: PACR, Blackhole ISA; the checks from ttsim's Tensix model.
 
 # Intermediate formats (bit sets) that ReLU knows in all modes, and in mode 1 only.
 _RELU = (
@@ -243,11 +246,8 @@ class PackWord(Word):
 UNKNOWN = PackWord.ctxt_ctrl.mask | PackWord.row_pad_zero.mask | PackWord.cfg_context.mask
 
 
-# Formats of the packer: which intermediate format may become which output format.
-#
-# The intermediate format (In_data_format, equal to Dstacc) is what Dst datums are read as, the
-# output format what is written to L1.  Source: PACR, Blackhole ISA; the checks from ttsim's Tensix
-# model.
+# Formats of the packer: the intermediate format (In_data_format, equal to Dstacc) is what datums of
+# Dst are read as, the output format what is written to L1.
 
 _BFP_A = 1 << formats.BFP8A | 1 << formats.BFP4A | 1 << formats.BFP2A
 _BFP_B = 1 << formats.BFP8 | 1 << formats.BFP4 | 1 << formats.BFP2

@@ -24,8 +24,6 @@ from bhemu.tensix.units.pack.modes import (
 from bhemu.tensix.units.pack.output import accumulate
 
 # PACR stage by stage, in every mode: all formats, conversions and row selections.
-#
-# Source: PACR, Blackhole ISA; the stages of the packer, Wormhole ISA; ttsim's Tensix model.
 
 _WITHOUT_OVERRIDE = UNKNOWN | PackWord.addr_cnt_context.mask
 _STRIDED_MASKS = 1 << 0 | 1 << 1 | 1 << 3
@@ -244,10 +242,7 @@ def pack_whole_rows(s: Any, t: Any, addr_mode: Any, last: Any) -> Any:
     return True
 
 
-# PACR: from Dst to L1.
-#
-# Its own entry packs four whole rows (pacr.py).  All other modes are in pacr.py, which is
-# compiled when a program first needs it.
+# Its own entry packs four whole rows; all other modes are compiled when a program first needs them.
 
 _ANY = (PackWord.last, PackWord.concat, PackWord.read_intf_sel, PackWord.addr_mode)
 _MUST_BE_ZERO = sum(field.mask for field in PackWord.fields if field not in _ANY)

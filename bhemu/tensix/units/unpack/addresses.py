@@ -14,11 +14,8 @@ from bhemu.tensix.rules import UB, UNIMPLEMENTED, UNSUPPORTED, error, refuse
 from bhemu.tensix.units.counters import SRC_ROWS, W, X, Y, Z
 from bhemu.tensix.units.unpack import modes
 
-# Where in L1 an UNPACR reads.
-#
-# An UNPACR takes `count` consecutive datums of a tile in L1, in rows of 32 (16 for datums of up to
-# 8 bits) that follow each other or, with Tileize_mode, are Shift_amount apart. Source:
-# UNPACR_Regular, Wormhole ISA; Blackhole's row width and checks from ttsim's Tensix model.
+# Where in L1 an UNPACR reads: `count` consecutive datums of a tile, in rows of 32 (16 for datums of
+# up to 8 bits) that follow each other or, with Tileize_mode, are Shift_amount apart.
 
 _MISALIGNED = error("UNPACR-ALIGN", UB, "unpacker {unpacker}: Haloize_mode and Tileize_mode read from 16-byte boundaries; the first datum is at {address:#x}")  # fmt: skip
 _NO_EXPONENTS = error("UNPACR-NO-EXPONENTS", UNSUPPORTED, "unpacker {unpacker}: the tile descriptor says that the tile has no exponent section", "clear bit 5 of the descriptor, or use Force_shared_exp")  # fmt: skip
@@ -141,8 +138,6 @@ def source_refused(s: Any, m: Any, src: Any, count: Any) -> Any:
 
 
 # Where in Src or Dst an UNPACR writes: datums go into consecutive columns and rows.
-#
-# Source: UNPACR_Regular, Wormhole ISA; checks from ttsim's Tensix model.
 
 FIRST_CELL = 64  # unpacker 0 counts its target from row 4
 _STRIDE = error("UNPACR-STRIDE", UNSUPPORTED, "unpacker {unpacker}: the channel 1 strides are not multiples of the {size} bytes of an output datum", "UNP0/1_ADDR_CTRL_XY_REG_1 and ZW_REG_1 count bytes")  # fmt: skip
@@ -235,7 +230,6 @@ def count_on(s: Any, t: Any, u: Any, addr_mode: Any) -> None:
 # from row 0, 1, .. 15 on, each time for the sake of one row, which the next UNPACR leaves alone.
 # So every row is written as the ISA text says, and `s.src_doubt` notes those that may be lost
 # until they are written again for certain; reading one of them is refused (banks.doubtful).
-# Source: UNPACR_Regular, Wormhole ISA; sizes of bursts from ttsim's Tensix model.
 
 _SET = 16  # rows
 

@@ -19,9 +19,7 @@ from bhemu.tensix.units.unpack.modes import WIDE, UnpackWord, column_shift, mode
 # From datums in L1 to cells of a source register: one loop over datums per width of datum.
 #
 # A Src cell holds sign, 8-bit exponent and 10-bit mantissa in bits 31..13.  Formats with a 5-bit
-# exponent keep it as it is; nothing rounds.  Source: FormatConversion, UNPACR_Regular, Wormhole
-# ISA;
-# fp8, bfp and int8 after ttsim's Tensix model.
+# exponent keep it as it is; nothing rounds.
 
 PIECE = 1024  # datums converted at a time, at most
 
@@ -166,9 +164,8 @@ def to_cells(s: Any, m: Any, src: Any, done: Any, n: Any, cells: Any) -> Any:
     return np.int64(0)
 
 
-# UNPACR of block floats with 5-bit exponents (bfp8a, bfp4a, bfp2a): are they in range?
-#
-# Everything is converted once, to look at the exponents before any effect; `stages` writes it.
+# UNPACR of block floats with 5-bit exponents (bfp8a, bfp4a, bfp2a): are they in range? All are
+# converted once, to look at the exponents before any effect.
 
 EXPONENT = error("UNPACR-BFP-EXPONENT", UB, "unpacker {unpacker}: an exponent of format {fmt}, less the leading zeros of its datum, is not in 0 to 31", "5-bit block floating point (bfp8a, bfp4a, bfp2a) has exponents from 0 to 31")  # fmt: skip
 
@@ -192,8 +189,6 @@ exponents_refused = second_entry(UNPACK_EXPONENTS, _exponents_refused, UnpackWor
 
 
 # Writing datums to Dst: 32-bit datums as they are, others as 16-bit cells.
-#
-# `stages` has checked the word and counts on afterwards.
 
 
 @njit
@@ -330,8 +325,6 @@ def to_src(s: Any, m: Any, src: Any, first: Any, start: Any, count: Any) -> None
 
 
 # UNPACR with zero_write2: zeros to Src or Dst, whatever is read.
-#
-# `stages` has checked the word and counts on afterwards.
 
 
 @njit(inline="always")  # one caller

@@ -1,4 +1,9 @@
-"""The UNPACR word and the modes that Config gives the unpackers: selections, formats, refusals."""
+"""The UNPACR word and the modes that Config gives the unpackers: selections, formats, refusals.
+
+Source of this package: UNPACR_Regular, FormatConversion, UNPACR_IncrementContextCounter and
+UNPACR_FlushCache, Wormhole ISA (shared with Blackhole); row widths, sizes of bursts, fp8, bfp and
+int8, and checks from ttsim's Tensix model.
+"""
 
 from typing import Any, NamedTuple
 
@@ -44,8 +49,6 @@ def read_config(unpacker: str) -> Clause:
 
 
 # How an unpacker is configured: its Mode, tile descriptor, contexts, the modes that are refused.
-#
-# Source: UNPACR_Regular, Wormhole ISA; the checks from ttsim's Tensix model.
 
 # THCON_SEC1 (unpacker 1) repeats the layout of THCON_SEC0 (unpacker 0) so many words further on.
 assert cf.THCON_SEC1_REG2_Force_shared_exp.word == (
@@ -283,8 +286,6 @@ def mode_of_word(s: Any, t: Any, f: Any) -> Any:
 
 
 # Formats of the unpackers: which format in L1 may become which format in Src or Dst.
-#
-# Source: UNPACR_Regular, Wormhole ISA; the checks from ttsim's Tensix model.
 
 # Output formats (bit sets) of each input format, to Src and to Dst: the one of the text, and the
 # wider bfp of the same exponent that LLK's data format inference configures for bfp4 and bfp2.

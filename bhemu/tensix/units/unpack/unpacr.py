@@ -36,8 +36,7 @@ from bhemu.tensix.units.unpack.nop import hand_over, next_set, row_refused, set_
 # A compressed tile starts with a table of 16-bit numbers: the first stored datum of each row (or
 # blob).  Stored datums come in blocks of 32, each followed by 32 numbers of 4 bits: how many zeros
 # follow each datum.  Upsampling puts 1, 3 or 7 zeros after each datum, or leaves as many cells as
-# they are.  `stages` has checked the mode and counts on afterwards.
-# Source: UNPACR_Regular, Wormhole ISA (shared with Blackhole).
+# they are.
 
 _BEYOND_L1 = -1 << 40
 _BLOCK = 32  # stored datums of a compressed tile before their 16 bytes of numbers of zeros
@@ -251,10 +250,6 @@ datum_by_datum = insn.second_entry(insn.UNPACK_DATUM_STREAM, _datum_by_datum, mo
 
 
 # UNPACR stage by stage, in every mode: checks, addresses, the write, counters, hand-over.
-#
-# Contexts and their counters, Dst, tilized and transposed tiles, formats of 8 bits and fewer,
-# column shifts.  Source: UNPACR_Regular, UNPACR_IncrementContextCounter and UNPACR_FlushCache,
-# Wormhole ISA (shared with Blackhole); row widths and checks from ttsim.
 
 _FIELDS = error("UNPACR-FIELDS", UNSUPPORTED, "UNPACR with srcb_bcast {srcb_bcast} is not modelled", "the ISA text has 0 there, and no source says what it does")  # fmt: skip
 _ADC_CONTEXT = error("UNPACR-ADC-CONTEXT", UB, "UNPACR with addr_cnt_context_id 3: there are counters of 3 threads")  # fmt: skip
@@ -439,10 +434,7 @@ def unpack_whole_rows(s: Any, t: Any, u: Any, addr_mode: Any, set_dat_valid: Any
     return hand_over(s, t, u, m.out) if set_dat_valid else DONE
 
 
-# UNPACR: from L1 to SrcA, SrcB and Dst.
-#
-# Its own entry unpacks whole rows (unpacr.py).  All other modes are in unpacr.py, which is
-# compiled when a program first needs it.
+# Its own entry unpacks whole rows; all other modes are compiled when a program first needs them.
 
 _PER_CONTEXT = modes.UnpackWord.last.mask | modes.UnpackWord.ovrd_thread_id.mask
 _ANY = (

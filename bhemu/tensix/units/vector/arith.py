@@ -13,8 +13,6 @@ from bhemu.tensix.rules import DONE, NCB, error, refuse, undefined
 from bhemu.tensix.spaces import LANES, lreg
 from bhemu.tensix.units.vector import sfpu
 
-# Vector unit (SFPU): floating-point arithmetic.
-
 _U = np.uint32
 _SIGN_BIT = 0x80000000
 _LREG_ONE, LREG_ZERO = 10, 9

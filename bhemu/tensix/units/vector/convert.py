@@ -12,8 +12,6 @@ from bhemu.tensix.rules import DONE, NCB, UNSUPPORTED, error, refuse
 from bhemu.tensix.spaces import CC, LANES, lreg
 from bhemu.tensix.units.vector import sfpu
 
-# Vector unit (SFPU): exponent, mantissa and sign.
-
 _U, _I = np.uint32, np.int32
 _ZERO, _ONE = _U(0), _U(1)
 

@@ -17,10 +17,10 @@ from bhemu.tensix.units import counters
 from bhemu.tensix.units.vector import sfpu
 from bhemu.tensix.units.vector.sfpu import LOAD, LREG, STORE, WIDE_ADDRESS, DstAccess, Sfpu
 
-# Vector unit (SFPU): datums of Dst on their way to and from the lanes.
+# Datums of Dst on their way to and from the lanes.
 #
-# Lane l takes part in Dst row (base & ~3) + l/8, column 2*(l & 7) + base[1].  Source: SFPLOAD and
-# SFPSTORE, Blackhole ISA.
+# Lane l takes part in Dst row (base & ~3) + l/8, column 2*(l & 7) + base[1], where base is the sum
+# of the address field, RWC.Dst and the math offset.  Source: SFPLOAD and SFPSTORE, Blackhole ISA.
 
 _U = np.uint32
 _ZERO, _ONE = _U(0), _U(1)
@@ -392,11 +392,6 @@ def store_rows(s: Any, t: Any, mode: Any, row: Any, reg: Any) -> Any:
             unspecified.settle(s, i, at)
     return DONE
 
-
-# Vector unit (SFPU): loads from and stores to Dst, immediates.
-#
-# Lane l takes part in Dst row (base & ~3) + l/8, column 2*(l & 7) + base[1], where base is the sum
-# of the address field, RWC.Dst and the math offset.
 
 _ABOVE = 0x1C00  # the rest of tt-llk's 13-bit address: negative ones count modulo 1024
 

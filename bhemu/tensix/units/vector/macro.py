@@ -245,8 +245,6 @@ def _lowest(mask: Any) -> Any:
     return np.int64(0)
 
 
-# Vector unit (SFPU): SFPLOADMACRO and the cycles in which its scheduled instructions execute.
-#
 # While anything is scheduled, every word of every thread comes here first (`s.route`).  A word of
 # the thread that scheduled, or a vector word of any thread, takes one cycle; so do the stalls
 # that the hardware inserts.  When that thread waits, uses the sync unit, or its core looks at the

@@ -13,9 +13,8 @@ from bhemu.tensix.insn import Argument, Instruction
 from bhemu.tensix.rules import DONE, refuse
 from bhemu.tensix.spaces import Clause, lreg
 
-# What SFPLOADMACRO and the stall logic must know of a vector instruction; stands on its class.
-#
-# Source: SFPLOADMACRO, SFPMAD, Blackhole ISA.
+# What SFPLOADMACRO and the stall logic must know of a vector instruction (SFPLOADMACRO, SFPMAD,
+# Blackhole ISA); stands on its class.
 
 # Sub-units, in the order of the bytes of a sequence; the load sub-unit takes nothing scheduled.
 SIMPLE, MAD, ROUND, STORE, LOAD, ELSEWHERE = range(6)
@@ -319,10 +318,7 @@ STORED = choice(
 """instr_mod0 of loads and of stores; 10 (INT32_ALL) is refused."""
 
 
-# Vector unit (SFPU): operands that LReg[7] names lane by lane (INDIRECT_VA, INDIRECT_VD).
-#
-# Source: SFPMAD, Blackhole ISA; SFPADDI, SFPMULI, SFPLUT, SFPLUTFP32 and SFPMUL24 share the
-# second.
+# Operands that LReg[7] names lane by lane: INDIRECT_VA, INDIRECT_VD (SFPMAD, Blackhole ISA).
 
 _U = np.uint32
 _ZERO = _U(0)
