@@ -26,7 +26,7 @@ class SFPTWICE(OneSource, Instruction, opcode=0x9A, unit="vector", facts=sfpu.NO
             s.lreg[f.lreg_dest & 7, lane] = s.lreg[f.lreg_c & 7, lane] * np.uint32(2)
         return DONE
 '''
-REGISTER = """        inert(_PREFIX + "CG_CTRL_EN", 0x244, _GATING),
+REGISTER = """        window.inert(_PREFIX + "CG_CTRL_EN", 0x244, _GATING),
 """
 LOOK = """
 import sys

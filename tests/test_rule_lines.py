@@ -5,7 +5,7 @@ from pathlib import Path
 
 import bhemu
 
-RULE = re.compile(r"^_?[A-Z0-9_]+ = ((access_)?error|condition)\(.*\)  # fmt: skip$")
+RULE = re.compile(r"^_?[A-Z0-9_]+ = ((rules\.)?(access_)?error|condition)\(.*\)  # fmt: skip$")
 
 
 ROOMS = ("tensix", "riscv", "devices", "noc")
@@ -32,6 +32,6 @@ def test_only_rules_are_longer_than_100_columns() -> None:
 
 
 def test_rules_do_not_span_lines() -> None:
-    opening = re.compile(r"^_?[A-Z0-9_]+ = (access_)?error\($", re.M)
+    opening = re.compile(r"^_?[A-Z0-9_]+ = (rules\.)?(access_)?error\($", re.M)
     assert [p.name for p in sources() if opening.search(p.read_text(encoding="utf-8"))] == []
     assert opening.search("_MODE = error(\n")

@@ -120,7 +120,9 @@ def test_a_constant_compiles_its_users_again(tree: Tree) -> None:
 def test_a_new_register_compiles_its_window_again(tree: Tree) -> None:
     old = '        _register("DISABLE_RESET"),\n'
     found = tree.recompiled(
-        "devices/debug_regs.py", old, old + '        Register("RISCV_DEBUG_REG_NEW", 0x24C),\n'
+        "devices/debug_regs.py",
+        old,
+        old + '        window.Register("RISCV_DEBUG_REG_NEW", 0x24C),\n',
     )
     window = "tile_control_debug_status"
     assert found == {f"load_{window}", f"store_{window}"}

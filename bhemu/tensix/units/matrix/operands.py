@@ -29,8 +29,8 @@ WRITTEN = (spaces.RWC | spaces.LAST_ROW | spaces.STOCHASTIC) | spaces.bank(
     "clear_dvalid", Kind.FREES
 )
 
-# What the arithmetic of the matrix unit has in common: banks, formats, rows, and the way out; all is
-# asked before any effect.  Source: MVMUL, ELWADD and GMPOOL, Wormhole ISA; integer modes, products
+# What the arithmetic of the matrix unit shares: banks, formats, rows, and the way out; all is asked
+# before any effect.  Source: MVMUL, ELWADD and GMPOOL, Wormhole ISA; integer modes, products
 # and checks in ttsim's Tensix model.
 
 FLOAT, FIVE_BIT, INT8 = range(3)  # styles: 8-bit exponents, 5-bit exponents, integers
