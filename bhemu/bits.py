@@ -169,6 +169,16 @@ def choice(*texts: str | Mapping[int, str], about: str = "", others: str = "") -
     return Choice(values, about, others)
 
 
+def table(text: str) -> Operand:
+    """A line what the field is for, then values, `0: text` or `1, 4-7: text` a line, if any."""
+    about, *lines = (line.strip() for line in text.split("\n"))
+    values: dict[int, str] = {}
+    for numbers, meant in (line.split(": ", 1) for line in lines):
+        for first, _, last in (number.partition("-") for number in numbers.split(", ")):
+            values |= dict.fromkeys(range(int(first), int(last or first) + 1), meant)
+    return Choice(values, about) if lines else Number(about)
+
+
 def flags(*names: str, about: str = "", none: str = "", every: str = "") -> Flags:
     """A set of bits, from bit 0 up."""
     return Flags(names, about, none, every)
@@ -246,8 +256,9 @@ class Bits:
             found["about"], found["values"] = self.operand.about, dict(self.operand.rows())
         return found
 
-    def meaning(self, operand: Operand) -> Bits:
-        """The same field for a class in which its values stand for something of its own."""
+    def meaning(self, operand: Operand | str) -> Bits:
+        """The same field with a meaning, or for a class in which it has one of its own: `table`."""
+        operand = table(operand) if isinstance(operand, str) else operand
         return Bits(self.hi, self.lo, self.mode, operand)
 
     def get(self, word: int) -> int:

@@ -194,22 +194,15 @@ class CFGSHIFTMASK(Instruction, opcode=0xB8, unit="cfg"):
     )
     right_cshift_amt = bits(14, 10, number("bits by which scratch word and mask rotate right"))
     mask_width = bits(19, 15, number("width of the mask, less one"))
-    operation = bits(
-        22,
-        20,
-        choice(
-            "old | new",
-            "old & new",
-            "old ^ new",
-            "old + new",
-            "old | ~new",
-            "old & ~new",
-            "old ^ ~new",
-            "old - new",
-            about="new: the scratch word, masked and rotated",
-        ),
-        mode=True,
-    )
+    operation = bits(22, 20, mode=True).meaning("""new: the scratch word, masked and rotated
+        0: old | new
+        1: old & new
+        2: old ^ new
+        3: old + new
+        4: old | ~new
+        5: old & ~new
+        6: old ^ ~new
+        7: old - new""")
     disable_mask_on_old_val = bits(
         23, 23, choice("old: without the bits of the mask", "old: as it is"), mode=True
     )

@@ -169,22 +169,12 @@ class STOREIND(_Indirect, opcode=0x66, oracle=False):
         | spaces.OCCUPIED
     )
 
-    reg_size_sel = bits(
-        21,
-        21,
-        choice(
-            "L1: 128 or 16 bits; a register: of MMIO, or SrcA", "L1: 32 or 8 bits; a register: SrcB"
-        ),
-        mode=True,
-    )
-    size_sel = bits(
-        22,
-        22,
-        choice(
-            "L1: 128 or 32 bits; a register: SrcA or SrcB", "L1: 16 or 8 bits; a register: of MMIO"
-        ),
-        mode=True,
-    )
+    reg_size_sel = bits(21, 21, mode=True).meaning("""
+        0: L1: 128 or 16 bits; a register: of MMIO, or SrcA
+        1: L1: 32 or 8 bits; a register: SrcB""")
+    size_sel = bits(22, 22, mode=True).meaning("""
+        0: L1: 128 or 32 bits; a register: SrcA or SrcB
+        1: L1: 16 or 8 bits; a register: of MMIO""")
     mem_hier_sel = bits(
         23, 23, choice("a register: of MMIO, SrcA or SrcB", "L1", about="where to"), mode=True
     )
@@ -330,18 +320,11 @@ class ATINCGETPTR(_Atomic, opcode=0x62, oracle=False):
     )
     writes = spaces.gpr("data_reg_index") | _WORD | spaces.OCCUPIED
 
-    sel32b = bits(
-        13,
-        12,
-        choice(
-            "pop: the read counter",
-            "push: the write counter",
-            "pop: word 2",
-            "push: word 3",
-            about="the word of the 16 bytes that advances",
-        ),
-        mode=True,
-    )
+    sel32b = bits(13, 12, mode=True).meaning("""the word of the 16 bytes that advances
+        0: pop: the read counter
+        1: push: the write counter
+        2: pop: word 2
+        3: push: word 3""")
     wrap_val = bits(17, 14, number("width of the counter in bits"))
     incr_val = bits(21, 18, number("log2 of what is added"))
     no_incr = bits(22, 22, choice("adds", "adds nothing"), mode=True)

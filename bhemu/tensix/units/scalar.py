@@ -105,22 +105,12 @@ class SETDMAREG(Instruction, opcode=0x45, unit="scalar", wakes=WAKES_NOBODY):
     set_signals_mode = bits(
         7, 7, choice("a number", "state of the packer", about="what is written"), mode=True
     )
-    payload_sig_sel = bits(
-        21,
-        8,
-        number(
-            "a number: its bits 13:0; state: InputHalfReg [2:0], InputSource [6:3], "
-            "WhichPackers [10:7]"
-        ),
+    payload_sig_sel = bits(21, 8).meaning(
+        "a number: its bits 13:0; state: InputHalfReg [2:0], InputSource [6:3], WhichPackers [10:7]"
     )
-    payload_sig_sel_size = bits(
-        23,
-        22,
-        number(
-            "a number: its bits 15:14; state: 0 half a GPR, 1 a GPR, 2 four GPRs, 3 a tile header "
-            "in four GPRs"
-        ),
-        mode=True,
+    payload_sig_sel_size = bits(23, 22, mode=True).meaning(
+        "a number: its bits 15:14; state: 0 half a GPR, 1 a GPR, 2 four GPRs, 3 a tile header in "
+        "four GPRs"
     )
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -319,39 +309,21 @@ class _Flop(Instruction, unit="scalar"):
     """Fields of REG2FLOP."""
 
     reg_index = bits(5, 0, insn.GPR)
-    flop_index = bits(
-        12,
-        6,
-        number(
-            "THCON word of Config; of a counter: X Y Z W [1:0], its carriage return [2], "
-            "engine [4:3], channel [5]"
-        ),
+    flop_index = bits(12, 6).meaning(
+        "THCON word of Config; of a counter: X Y Z W [1:0], its carriage return [2], engine "
+        "[4:3], channel [5]"
     )
     context_id_2 = bits(17, 16, number("thread whose counter is set"), mode=True)
     byte_offset = bits(19, 18, number("first byte of the GPR"))
-    target_sel = bits(
-        21,
-        20,
-        choice(
-            {
-                0: "THCON words of Config",
-                2: "a counter of the issuing thread",
-                3: "a counter of thread context_id_2",
-            }
-        ),
-        mode=True,
-    )
-    size_sel = bits(
-        23,
-        22,
-        choice(
-            "four words; of a counter: 0",
-            "32 bits",
-            "one word; of a counter: 16 bits",
-            "one word; of a counter: 8 bits",
-        ),
-        mode=True,
-    )
+    target_sel = bits(21, 20, mode=True).meaning("""
+        0: THCON words of Config
+        2: a counter of the issuing thread
+        3: a counter of thread context_id_2""")
+    size_sel = bits(23, 22, mode=True).meaning("""
+        0: four words; of a counter: 0
+        1: 32 bits
+        2: one word; of a counter: 16 bits
+        3: one word; of a counter: 8 bits""")
 
 
 _COUNTERS_ONLY = _Flop.target_sel.mask | _Flop.byte_offset.mask | _Flop.context_id_2.mask

@@ -19,20 +19,13 @@ class MOP(Instruction, opcode=frontend.MOP, unit="front"):
     reads = spaces.SLOTS
     writes = spaces.SLOTS
 
-    zmask_lo16_or_loop_count = bits(
-        15,
-        0,
-        number(
-            "template 0: low half of the zero mask, in which a set bit skips a step; template 1: 0"
-        ),
+    zmask_lo16_or_loop_count = bits(15, 0).meaning(
+        "template 0: low half of the zero mask, in which a set bit skips a step; template 1: 0"
     )
     loop_count = bits(22, 16, number("template 0: steps, less one; template 1: 0"))
-    mop_type = bits(
-        23,
-        23,
-        choice("template 0: steps with a zero mask", "template 1: two nested loops"),
-        mode=True,
-    )
+    mop_type = bits(23, 23, mode=True).meaning("""
+        0: template 0: steps with a zero mask
+        1: template 1: two nested loops""")
 
 
 class NOP(Instruction, opcode=frontend.NOP, unit="front", stall="all nine", wakes=WAKES_NOBODY):
@@ -274,21 +267,12 @@ class STREAMWAIT(Instruction, opcode=0xA7, unit="sync", stall="any", oracle=Fals
     writes = spaces.LATCH
 
     wait_stream_sel = bits(1, 0, insn.STREAM_SELECTOR)
-    target_sel = bits(
-        3,
-        3,
-        choice(
-            "the phase of the stream", "the messages it has received", about="what is waited for"
-        ),
-        mode=True,
-    )
-    target_value = bits(
-        13,
-        4,
-        number(
-            "low 10 bits of the awaited value; the others are in STREAMWAIT_PHASE_HI_Val or "
-            "STREAMWAIT_NUM_MSGS_HI_Val"
-        ),
+    target_sel = bits(3, 3, mode=True).meaning("""what is waited for
+        0: the phase of the stream
+        1: the messages it has received""")
+    target_value = bits(13, 4).meaning(
+        "low 10 bits of the awaited value; the others are in STREAMWAIT_PHASE_HI_Val or "
+        "STREAMWAIT_NUM_MSGS_HI_Val"
     )
     stall_res = bits(23, 15, insn.BLOCKS)
 

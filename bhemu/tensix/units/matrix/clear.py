@@ -149,21 +149,12 @@ class ZEROSRC(Instruction, opcode=0x11, unit="matrix"):
     writes = spaces.src("src_mask")
 
     src_mask = bits(1, 0, flags("SrcA", "SrcB"), mode=True)
-    bank_mask = bits(
-        2,
-        2,
-        choice(
-            "the bank of the matrix unit (with write_mode 1)",
-            "both banks (with write_mode 0, src_mask 3)",
-        ),
-        mode=True,
-    )
-    write_mode = bits(
-        3,
-        3,
-        choice("both banks (with bank_mask 1)", "the bank of the matrix unit (with bank_mask 0)"),
-        mode=True,
-    )
+    bank_mask = bits(2, 2, mode=True).meaning("""
+        0: the bank of the matrix unit (with write_mode 1)
+        1: both banks (with write_mode 0, src_mask 3)""")
+    write_mode = bits(3, 3, mode=True).meaning("""
+        0: both banks (with bank_mask 1)
+        1: the bank of the matrix unit (with bank_mask 0)""")
     zero_val = bits(4, 4, choice("zeros"), mode=True)
 
     def execute(s: Any, t: Any, f: Any) -> Any:

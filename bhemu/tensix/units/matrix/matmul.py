@@ -149,7 +149,6 @@ class DOTPV(Elementwise, opcode=0x29, oracle=False, formats="src", by_chance=ope
     """Matrix product without broadcast (DOTPV, Wormhole ISA)."""
 
     dest_accum_en = Elementwise.dest_accum_en.meaning(insn.IGNORED)
-
     instr_mod19 = Elementwise.instr_mod19.meaning(insn.IGNORED)
 
     def execute(s: Any, t: Any, f: Any) -> Any:

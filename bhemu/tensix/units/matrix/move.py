@@ -144,7 +144,6 @@ class MOVD2A(_Move, opcode=0x08, formats="src"):
     writes = spaces.src(1) | spaces.RWC | spaces.LAST_ROW
 
     dest_32b_lo = _Move.dest_32b_lo.meaning(choice("16-bit datums, or high halves of 32-bit ones"))
-
     instr_mod = _Move.instr_mod.meaning(_FOUR)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -362,19 +361,13 @@ class MOVB2D(Instruction, opcode=0x13, unit="matrix", formats="src"):
     writes = _FILLED | spaces.RWC | spaces.LAST_ROW
 
     dst = bits(9, 0, insn.DST_ROW)
-    movb2d_instr_mod = bits(
-        13,
-        11,
-        choice(
-            "one row (reference llk)",
-            "column 0 of one row to all its columns (reference llk)",
-            "one row to eight",
-            "column 0 of one row to all columns of eight rows",
-            "four rows",
-            "column 0 of each of four rows to all its columns",
-        ),
-        mode=True,
-    )
+    movb2d_instr_mod = bits(13, 11, mode=True).meaning("""
+        0: one row (reference llk)
+        1: column 0 of one row to all its columns (reference llk)
+        2: one row to eight
+        3: column 0 of one row to all columns of eight rows
+        4: four rows
+        5: column 0 of each of four rows to all its columns""")
     addr_mode = bits(16, 14, insn.ADDR_MOD)
     src = bits(22, 17, insn.SRC_ROW)
     dest_32b_lo = bits(23, 23, _LOW, mode=True)

@@ -233,12 +233,9 @@ class PackWord(Word):
     zero_write = bits(12, 12, choice("datums from Dst", "zeros"), mode=True)
     addr_cnt_context = bits(14, 13, choice("thread 0", "thread 1", "thread 2"))
     addr_mode = bits(16, 15, number("ADDR_MOD_PACK section, applied to the counters afterwards"))
-    dst_access_mode = bits(
-        17,
-        17,
-        choice("rows that follow each other", "rows that lie 16 apart (read_intf_sel 0, 1 or 3)"),
-        mode=True,
-    )
+    dst_access_mode = bits(17, 17, mode=True).meaning("""
+        0: rows that follow each other
+        1: rows that lie 16 apart (read_intf_sel 0, 1 or 3)""")
     row_pad_zero = bits(20, 18, insn.ZERO)
     cfg_context = bits(22, 21, insn.ZERO)
 

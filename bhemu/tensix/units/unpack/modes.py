@@ -229,12 +229,9 @@ class UnpackWord(Word):
     search_cache_flush = bits(
         1, 1, choice("unpacks", "flushes the cache of the unpacker, unpacks nothing")
     )
-    row_search = bits(
-        2,
-        2,
-        choice("rows in order", "from the row that the table of the compressed tile gives"),
-        mode=True,
-    )
+    row_search = bits(2, 2, mode=True).meaning("""
+        0: rows in order
+        1: from the row that the table of the compressed tile gives""")
     auto_inc_context_id = bits(
         3, 3, choice("context cfg_context_id", "the context that the counter of the unpacker names")
     )
@@ -243,23 +240,15 @@ class UnpackWord(Word):
     set_dat_valid = bits(
         6, 6, choice("keeps the bank", "hands the bank to the matrix unit"), mode=True
     )
-    ovrd_thread_id = bits(
-        7,
-        7,
-        choice(
-            "one context, counters of the issuing thread", "contexts and addr_cnt_context_id count"
-        ),
-    )
+    ovrd_thread_id = bits(7, 7).meaning("""
+        0: one context, counters of the issuing thread
+        1: contexts and addr_cnt_context_id count""")
     addr_cnt_context_id = bits(9, 8, insn.THREAD)
     cfg_context_id = bits(12, 10, number("context, to which CfgContextOffset is added"))
     cfg_context_cnt_inc = bits(13, 13, choice("unpacks", "counts the context on, unpacks nothing"))
-    addr_mode = bits(
-        22,
-        15,
-        number(
-            "increments of counters afterwards: channel 0 Z [1:0] and Y [3:2], channel 1 Z [5:4] "
-            "and Y [7:6]"
-        ),
+    addr_mode = bits(22, 15).meaning(
+        "increments of counters afterwards: channel 0 Z [1:0] and Y [3:2], channel 1 Z [5:4] and "
+        "Y [7:6]"
     )
     unpack_block_selection = bits(
         23, 23, choice("unpacker 0: SrcA or Dst", "unpacker 1: SrcB"), mode=True

@@ -136,7 +136,6 @@ class _WithImmediate(sfpu.Target):
     instr_mod1 = sfpu.Target.instr_mod1.meaning(
         flags("", "the register negated", "", "LReg[7] names the destination")
     )
-
     imm16_math = bits(23, 8, number("bf16 immediate"))
 
 

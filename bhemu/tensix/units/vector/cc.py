@@ -35,9 +35,7 @@ class SFPSETCC(sfpu.OneSource, opcode=0x7B, facts=sfpu.Sfpu(notices="VC")):
     writes = CC
 
     lreg_dest = sfpu.OneSource.lreg_dest.meaning(sfpu.NO_TARGET)
-
     instr_mod1 = sfpu.OneSource.instr_mod1.meaning(sfpu.SET)
-
     imm12_math = bits(12, 12, number("flags of the modes that take it"))
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -83,9 +81,7 @@ class SFPENCC(sfpu.Target, opcode=0x8A, facts=sfpu.CONDITION, macro=sfpu.NO_SOUR
     writes = CC
 
     lreg_dest = sfpu.Target.lreg_dest.meaning(sfpu.NO_TARGET)
-
     instr_mod1 = sfpu.Target.instr_mod1.meaning(sfpu.ENABLED)
-
     imm12_math = bits(13, 12, flags("flags are in use", "flags = 1"))
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -142,7 +138,6 @@ class SFPPUSHC(sfpu.Target, opcode=0x87, facts=sfpu.CONDITION, macro=sfpu.NO_SOU
     writes = CC.when("instr_mod1 == 13") | spaces.STACK | spaces.DEPTH.unless("instr_mod1")
 
     lreg_dest = sfpu.Target.lreg_dest.meaning(sfpu.NO_TARGET)
-
     instr_mod1 = sfpu.Target.instr_mod1.meaning(sfpu.PUSHED)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -184,7 +179,6 @@ class SFPPOPC(sfpu.Target, opcode=0x88, facts=sfpu.CONDITION, macro=sfpu.NO_SOUR
     writes = CC | spaces.DEPTH.unless("instr_mod1")
 
     lreg_dest = sfpu.Target.lreg_dest.meaning(sfpu.NO_TARGET)
-
     instr_mod1 = sfpu.Target.instr_mod1.meaning(sfpu.POPPED)
 
     def execute(s: Any, t: Any, f: Any) -> Any:

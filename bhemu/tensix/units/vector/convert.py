@@ -116,16 +116,10 @@ class SFPSETEXP(sfpu.OneSource, opcode=0x82, facts=sfpu.NOTICES_VD_VC):
     reads = lreg("lreg_c") | lreg("lreg_dest").unless("instr_mod1 & 1") | LANES
     writes = lreg("lreg_dest")
 
-    instr_mod1 = sfpu.OneSource.instr_mod1.meaning(
-        choice(
-            {
-                0: "from the low bits of LReg[lreg_dest]",
-                2: "from the exponent of LReg[lreg_dest]",
-                **dict.fromkeys((1, 3), "imm12_math"),
-            }
-        )
-    )
-
+    instr_mod1 = sfpu.OneSource.instr_mod1.meaning("""
+        0: from the low bits of LReg[lreg_dest]
+        1, 3: imm12_math
+        2: from the exponent of LReg[lreg_dest]""")
     imm12_math = bits(19, 12, number("exponent with its bias"))
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -186,7 +180,6 @@ class SFPSETSGN(sfpu.OneSource, opcode=0x89, facts=sfpu.NOTICES_VD_VC):
     instr_mod1 = sfpu.OneSource.instr_mod1.meaning(
         choice("from the sign of LReg[lreg_dest]", "imm12_math")
     )
-
     imm12_math = bits(12, 12, number("sign"))
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -234,14 +227,11 @@ class SFPCAST(sfpu.SourceC, opcode=0x90, facts=sfpu.NOTICES_VC):
     reads = lreg("lreg_src_c") | spaces.RANDOM.when("instr_mod1 == 1") | LANES
     writes = lreg("lreg_dest") | spaces.RANDOM.when("instr_mod1 == 1")
 
-    instr_mod1 = sfpu.SourceC.instr_mod1.meaning(
-        choice(
-            "sign-magnitude integer to fp32, to nearest even",
-            "sign-magnitude integer to fp32, stochastically",
-            "absolute value, as silicon computes it",
-            "sign-magnitude to two's complement, or back",
-        )
-    )
+    instr_mod1 = sfpu.SourceC.instr_mod1.meaning("""
+        0: sign-magnitude integer to fp32, to nearest even
+        1: sign-magnitude integer to fp32, stochastically
+        2: absolute value, as silicon computes it
+        3: sign-magnitude to two's complement, or back""")
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = lanes.claim_mode(s, t, f, 12, 0)
@@ -343,37 +333,23 @@ class SFP_STOCH_RND(
     )
     writes = lreg("lreg_dest") | spaces.RANDOM
 
-    instr_mod1 = sfpu.SourceC.instr_mod1.meaning(
-        choice(
-            {
-                **dict.fromkeys((0, 8), "fp32 to 10 bits of mantissa"),
-                **dict.fromkeys((1, 9), "fp32 to 7 bits of mantissa (bf16)"),
-                **dict.fromkeys((2, 10), "fp32 to uint8"),
-                **dict.fromkeys((3, 11), "fp32 to int8"),
-                4: "integer shifted right by LReg[lreg_src_b], to uint8",
-                5: "integer shifted right by LReg[lreg_src_b], to int8",
-                **dict.fromkeys((6, 14), "fp32 to uint16"),
-                **dict.fromkeys((7, 15), "fp32 to int16"),
-                12: "integer shifted right by imm8_math, to uint8",
-                13: "integer shifted right by imm8_math, to int8",
-            },
-            about="integers are sign-magnitude",
-        )
-    )
-
+    instr_mod1 = sfpu.SourceC.instr_mod1.meaning("""integers are sign-magnitude
+        0, 8: fp32 to 10 bits of mantissa
+        1, 9: fp32 to 7 bits of mantissa (bf16)
+        2, 10: fp32 to uint8
+        3, 11: fp32 to int8
+        4: integer shifted right by LReg[lreg_src_b], to uint8
+        5: integer shifted right by LReg[lreg_src_b], to int8
+        6, 14: fp32 to uint16
+        7, 15: fp32 to int16
+        12: integer shifted right by imm8_math, to uint8
+        13: integer shifted right by imm8_math, to int8""")
     lreg_src_b = bits(15, 12, sfpu.LREG)
     imm8_math = bits(20, 16, number("distance of modes 12 and 13"))
-    rnd_mode = bits(
-        22,
-        21,
-        choice(
-            "to nearest",
-            "stochastically",
-            "down, but for a fraction of all ones",
-            about="of the magnitude",
-        ),
-        mode=True,
-    )
+    rnd_mode = bits(22, 21, mode=True).meaning("""of the magnitude
+        0: to nearest
+        1: stochastically
+        2: down, but for a fraction of all ones""")
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = lanes.claim(s, t, f.lreg_dest)

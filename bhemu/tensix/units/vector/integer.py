@@ -121,19 +121,13 @@ class SFPSHFT(sfpu.SourceAndImmediate, opcode=0x7A, facts=sfpu.NOTICES_VC):
     )
     writes = lreg("lreg_dest")
 
-    instr_mod1 = sfpu.SourceAndImmediate.instr_mod1.meaning(
-        choice(
-            {
-                0: "LReg[lreg_dest] by LReg[lreg_c]",
-                1: "LReg[lreg_dest] by imm12_math",
-                2: "LReg[lreg_dest] by LReg[lreg_c], arithmetic",
-                3: "LReg[lreg_dest] by imm12_math, arithmetic",
-                5: "LReg[lreg_c] by imm12_math",
-                7: "LReg[lreg_c] by imm12_math, arithmetic",
-            },
-            about="left; by a negative distance right",
-        )
-    )
+    instr_mod1 = sfpu.SourceAndImmediate.instr_mod1.meaning("""left; by a negative distance right
+        0: LReg[lreg_dest] by LReg[lreg_c]
+        1: LReg[lreg_dest] by imm12_math
+        2: LReg[lreg_dest] by LReg[lreg_c], arithmetic
+        3: LReg[lreg_dest] by imm12_math, arithmetic
+        5: LReg[lreg_c] by imm12_math
+        7: LReg[lreg_c] by imm12_math, arithmetic""")
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         instr_mod1 = f.instr_mod1

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from bhemu.bits import choice, number
+from bhemu.bits import number
 from bhemu.jit.record import plain
 from bhemu.jit.subset import njit
 from bhemu.tensix import config, dest, formats, lanes, rules, spaces, taint, unspecified
@@ -491,22 +491,13 @@ class SFPLOADI(Instruction, opcode=0x71, unit="vector", facts=Sfpu(LOAD)):
     writes = lreg("lreg_ind", keeps="instr_mod0 & 8")
 
     imm16 = bits(15, 0, number("immediate of 16 bits"))
-    instr_mod0 = bits(
-        19,
-        16,
-        choice(
-            {
-                0: "bf16",
-                1: "fp16",
-                2: "unsigned",
-                4: "signed",
-                8: "high half of the LReg, the low one stays",
-                10: "low half of the LReg, the high one stays",
-            },
-            about="what the immediate is",
-        ),
-        mode=True,
-    )
+    instr_mod0 = bits(19, 16, mode=True).meaning("""what the immediate is
+        0: bf16
+        1: fp16
+        2: unsigned
+        4: signed
+        8: high half of the LReg, the low one stays
+        10: low half of the LReg, the high one stays""")
     lreg_ind = bits(23, 20, LREG)
 
     def execute(s: Any, t: Any, f: Any) -> Any:

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from bhemu.bits import choice, number
+from bhemu.bits import number
 from bhemu.jit.subset import njit
 from bhemu.tensix import lanes, rules, spaces, taint, unspecified
 from bhemu.tensix.insn import Instruction, bits
@@ -73,18 +73,11 @@ class SFPMOV(sfpu.OneSource, opcode=0x7C, facts=sfpu.NOTICES_VC, macro=sfpu.NO_I
     )
     writes = lreg("lreg_dest") | spaces.RANDOM.when("instr_mod1 & 8 and lreg_c == 9")
 
-    instr_mod1 = sfpu.OneSource.instr_mod1.meaning(
-        choice(
-            {
-                0: "as it is",
-                **dict.fromkeys((1, 3), "with the sign flipped"),
-                2: "as it is, in all lanes",
-                **dict.fromkeys(
-                    range(8, 12), "the register of SFPCONFIG that lreg_c names; 9: random"
-                ),
-            }
-        )
-    )
+    instr_mod1 = sfpu.OneSource.instr_mod1.meaning("""
+        0: as it is
+        1, 3: with the sign flipped
+        2: as it is, in all lanes
+        8-11: the register of SFPCONFIG that lreg_c names; 9: random""")
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         instr_mod1 = f.instr_mod1
@@ -298,7 +291,6 @@ class SFPSHFT2(
     writes = lreg("lreg_dest").unless("instr_mod1 < 3") | lreg(0, 4).when("instr_mod1 < 3")
 
     instr_mod1 = sfpu.SourceC.instr_mod1.meaning(sfpu.MOVED)
-
     imm12_math = bits(23, 12, number("modes 5 and 6: LReg, distance"))
 
     def execute(s: Any, t: Any, f: Any) -> Any:

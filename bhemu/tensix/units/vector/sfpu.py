@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bhemu.bits import Choice, bits, choice, flags, number, parts
+from bhemu.bits import Choice, bits, choice, flags, number, parts, table
 from bhemu.jit.subset import njit
 from bhemu.tensix import insn, lanes, spaces
 from bhemu.tensix.insn import Argument, Instruction
@@ -107,10 +107,8 @@ class Target(Instruction, unit="vector"):
     """Mode and destination."""
 
     instr_mod1 = bits(3, 0, number("mode"), mode=True)
-    lreg_dest = bits(
-        7,
-        4,
-        number("LReg that is written, and often read; 12 to 15: the word becomes a macro template"),
+    lreg_dest = bits(7, 4).meaning(
+        "LReg that is written, and often read; 12 to 15: the word becomes a macro template"
     )
 
 
@@ -174,17 +172,13 @@ class DstAccess(Instruction, unit="vector"):
 
 _INVERT = 13  # of SFPPUSHC and SFPPOPC
 
-SET = choice(
-    {
-        0: "flags where LReg[lreg_c] is negative",
-        2: "flags where it is not 0",
-        4: "flags where it is not negative",
-        6: "flags where it is 0",
-        **dict.fromkeys((1, 3, 5, 7), "flags = imm12_math"),
-        **dict.fromkeys(range(8, 16), "flags = 0"),
-    },
-    about="while flags are not in use: flags = 0",
-)
+SET = table("""while flags are not in use: flags = 0
+    0: flags where LReg[lreg_c] is negative
+    1, 3, 5, 7: flags = imm12_math
+    2: flags where it is not 0
+    4: flags where it is not negative
+    6: flags where it is 0
+    8-15: flags = 0""")
 """instr_mod1 of SFPSETCC."""
 
 ENABLED = parts(
@@ -265,15 +259,14 @@ SWAPPED = choice(
 )
 """instr_mod1 of SFPSWAP."""
 
-MOVED = choice(
-    "LReg[0..2] = LReg[1..3], LReg[3] = 0",
-    "LReg[0..2] = LReg[1..3], LReg[3] = LReg[0] of the lane eight further on",
-    "LReg[0..2] = LReg[1..3], LReg[3] = LReg[lreg_src_c] as in mode 3",
-    "one lane up, around within eight",
-    "one lane up within eight, 0 into the first",
-    "LReg[imm12_math] shifted by LReg[lreg_src_c]",
-    "LReg[imm12_math & 15] shifted by imm12_math",
-)
+MOVED = table("""
+    0: LReg[0..2] = LReg[1..3], LReg[3] = 0
+    1: LReg[0..2] = LReg[1..3], LReg[3] = LReg[0] of the lane eight further on
+    2: LReg[0..2] = LReg[1..3], LReg[3] = LReg[lreg_src_c] as in mode 3
+    3: one lane up, around within eight
+    4: one lane up within eight, 0 into the first
+    5: LReg[imm12_math] shifted by LReg[lreg_src_c]
+    6: LReg[imm12_math & 15] shifted by imm12_math""")
 """instr_mod1 of SFPSHFT2."""
 
 _BOTH_WAYS = {
