@@ -92,24 +92,6 @@ def _note(s: Any, row: Any) -> None:
 
 
 @njit
-def _before_late_stores(s: Any, c: Any, at: Any, n: Any, first: Any) -> None:
-    """Bytes of a request that late stores of its core have still to change go as they were."""
-    before = np.int64(1) << 62
-    for _ in range(state.STORE_QUEUE):  # the last one first: what the first of them found counts
-        i = np.int64(-1)
-        for k in range(state.STORE_QUEUE):
-            if s.store_size[c, k] < before and (i < 0 or s.store_size[c, k] > s.store_size[c, i]):
-                i = np.int64(k)
-        if i < 0 or s.store_due[c, i] <= s.clock[0]:
-            return
-        before = s.store_size[c, i]
-        for byte in range(before & 0xFF):
-            place = s.store_at[c, i] + byte - at
-            if 0 <= place < n:
-                s.noc_data[first + place] = np.uint8(s.store_old[c, i] >> (8 * byte) & 0xFF)
-
-
-@njit
 def _add_outgoing(s: Any, row: Any, n: Any) -> None:
     """Change the count of writes of the row's id that still read their source, 8 bits."""
     i = OUTGOING + request.transaction(row)
@@ -132,7 +114,23 @@ def take_source(s: Any, i: Any) -> None:
     base = np.int64(s.host[0])
     move(base + _DATA + row[request.DATA], base + at, n)
     if s.timed[0] == state.DRAWN and row[request.CORE] < state.CORES:
-        _before_late_stores(s, row[request.CORE], at, n, row[request.DATA])
+        # Bytes that late stores of its core have still to change go as they were.
+        c, before = row[request.CORE], np.int64(1) << 62
+        # The last one first: what the first of them found counts.
+        for _ in range(state.STORE_QUEUE):
+            last = np.int64(-1)
+            for k in range(state.STORE_QUEUE):
+                size = s.store_size[c, k]
+                if size < before and (last < 0 or size > s.store_size[c, last]):
+                    last = np.int64(k)
+            if last < 0 or s.store_due[c, last] <= s.clock[0]:
+                break
+            before = s.store_size[c, last]
+            for byte in range(before & 0xFF):
+                to = s.store_at[c, last] + byte - at
+                if 0 <= to < n:
+                    old = s.store_old[c, last] >> (8 * byte) & 0xFF
+                    s.noc_data[row[request.DATA] + to] = np.uint8(old)
     posted = np.int64(0 if request.is_answered(control) else 1)
     add(s, row[request.NOC], WRITES_SENT + posted, np.int64(1))
     add(s, row[request.NOC], WRITE_WORDS + posted, flits(n))
@@ -271,15 +269,6 @@ def _configuration(offset: Any) -> Any:
 
 
 @njit
-def _first_zeroed(s: Any, noc: Any) -> Any:
-    """NIU_TRANS_COUNT_RTZ_NUM: the lowest id whose outstanding count fell to 0, as noted."""
-    for i in range(16):
-        if (np.int64(s.niu_zeroed[noc]) >> i) & 1:
-            return np.int64(i)
-    return np.int64(0)
-
-
-@njit
 def load(s: Any, noc: Any, offset: Any) -> Any:
     """Load the 32-bit register at `offset` of NoC 0 or 1."""
     i, at = _initiator(offset)
@@ -303,7 +292,10 @@ def load(s: Any, noc: Any, offset: Any) -> Any:
         elif offset == mm.NIU_TRANS_COUNT_RTZ_SOURCE:
             s.loaded[0] = s.niu_zeroed[noc]
         elif offset == mm.NIU_TRANS_COUNT_RTZ_NUM:
-            s.loaded[0] = _first_zeroed(s, noc)
+            s.loaded[0] = 0  # the lowest id whose outstanding count fell to 0, as noted
+            for i in range(15, -1, -1):
+                if (np.int64(s.niu_zeroed[noc]) >> i) & 1:
+                    s.loaded[0] = i
         elif offset == mm.NOC_CLEAR_OUTSTANDING_REQ_CNT:
             return rules.WRITE_ONLY
         else:

@@ -170,22 +170,6 @@ def is_register(row: Any) -> Any:
 
 
 @njit
-def _remote_end(row: Any) -> Any:
-    """First address after the memory at the other end, and where that memory begins."""
-    kind = noc_map.kind(row[request.ENDPOINT])
-    if request.is_multicast(row[request.CONTROL]) or kind == noc_map.TENSIX:
-        ethernet = kind == noc_map.TENSIX and noc_map.index(row[request.ENDPOINT]) >= _TENSIX_TILES
-        return np.int64(0), np.int64(noc_map.ETHERNET_L1_SIZE if ethernet else mm.L1_SIZE)
-    if kind == noc_map.DRAM:
-        return np.int64(0), np.int64(noc_map.DRAM_SIZE)
-    if kind == noc_map.PCIE:
-        return np.int64(noc_map.PCIE_HOST), np.int64(noc_map.PCIE_HOST + noc_map.PCIE_SIZE)
-    if kind == noc_map.ETHERNET:
-        return np.int64(0), np.int64(noc_map.ETHERNET_L1_SIZE)
-    return np.int64(0), np.int64(_ADDRESSES)
-
-
-@njit
 def _remote(s: Any, row: Any) -> Any:
     """The address at the other end."""
     at, n = row[request.REMOTE], request.size(row)
@@ -196,37 +180,18 @@ def _remote(s: Any, row: Any) -> Any:
         return np.int64(DONE)
     if request.has_enables(row[request.CONTROL]):
         at &= ~15
-    low, high = _remote_end(row)
+    kind, low, high = noc_map.kind(row[request.ENDPOINT]), np.int64(0), np.int64(_ADDRESSES)
+    if request.is_multicast(row[request.CONTROL]) or kind == noc_map.TENSIX:
+        ethernet = kind == noc_map.TENSIX and noc_map.index(row[request.ENDPOINT]) >= _TENSIX_TILES
+        high = np.int64(noc_map.ETHERNET_L1_SIZE if ethernet else mm.L1_SIZE)
+    elif kind == noc_map.DRAM:
+        high = np.int64(noc_map.DRAM_SIZE)
+    elif kind == noc_map.PCIE:
+        low, high = np.int64(noc_map.PCIE_HOST), np.int64(noc_map.PCIE_HOST + noc_map.PCIE_SIZE)
+    elif kind == noc_map.ETHERNET:
+        high = np.int64(noc_map.ETHERNET_L1_SIZE)
     if at < low or at > high - n:
         return np.int64(refuse(s, REMOTE, address=at, length=n))
-    return np.int64(DONE)
-
-
-@njit
-def _alignment(s: Any, row: Any) -> Any:
-    """Both addresses, modulo what the transfer needs."""
-    control, modulo = row[request.CONTROL], np.int64(16)
-    kind = noc_map.kind(row[request.ENDPOINT])
-    if request.kind(control) == request.READ:
-        if is_register(row):
-            modulo = np.int64(4)
-        elif kind == noc_map.DRAM or kind == noc_map.PCIE:
-            modulo = np.int64(_READ_MODULO)
-    local, remote = row[request.LOCAL], row[request.REMOTE]
-    if (local ^ remote) & (modulo - 1):
-        return np.int64(refuse(s, ALIGNMENT, local=local, remote=remote, modulo=modulo))
-    return np.int64(DONE)
-
-
-@njit
-def _inline(s: Any, row: Any) -> Any:
-    """An inline write: a register of a Tensix tile, or any of an Ethernet tile."""
-    kind, at = noc_map.kind(row[request.ENDPOINT]), row[request.REMOTE]
-    if not request.is_multicast(row[request.CONTROL]):
-        if kind != noc_map.TENSIX and kind != noc_map.ETHERNET:
-            return np.int64(refuse(s, INLINE_ENDPOINT))
-    if not is_register(row):
-        return np.int64(refuse(s, INLINE_L1, address=at))
     return np.int64(DONE)
 
 
@@ -247,29 +212,38 @@ def _atomic(s: Any, row: Any) -> Any:
 
 
 @njit
-def _length(s: Any, row: Any) -> Any:
-    """1 to 16384 bytes, where a length is given."""
-    control = row[request.CONTROL]
-    given = request.kind(control) == request.READ or request.takes_data(control)
-    if given and not request.has_enables(control):
-        n = row[request.LENGTH]
-        if n < 1 or n > request.LONGEST:
-            return np.int64(refuse(s, LENGTH, length=n))
-    return np.int64(DONE)
-
-
-@njit
 def check(s: Any, row: Any) -> Any:
     """DONE, or the rule that the request breaks."""
     status = _control(s, row) or _others(s, row) or _endpoint(s, row)
-    status = status or _length(s, row) or _own(s, row)
-    control = row[request.CONTROL]
+    if status != DONE:
+        return status
+    control, kind = row[request.CONTROL], noc_map.kind(row[request.ENDPOINT])
+    reads, local, remote = (
+        request.kind(control) == request.READ,
+        row[request.LOCAL],
+        row[request.REMOTE],
+    )
+    if (reads or request.takes_data(control)) and not request.has_enables(control):
+        n = row[request.LENGTH]
+        if n < 1 or n > request.LONGEST:
+            return np.int64(refuse(s, LENGTH, length=n))
+    status = _own(s, row)
     if status != DONE:
         return status
     if request.kind(control) == request.ATOMIC:
         status = _atomic(s, row)
-    elif request.is_inline(control):
-        status = _inline(s, row)
+    elif request.is_inline(control):  # a register of a Tensix tile, or any of an Ethernet tile
+        known = kind == noc_map.TENSIX or kind == noc_map.ETHERNET
+        if not known and not request.is_multicast(control):
+            return np.int64(refuse(s, INLINE_ENDPOINT))
+        if not is_register(row):
+            return np.int64(refuse(s, INLINE_L1, address=remote))
     else:
-        status = _alignment(s, row)
+        modulo = np.int64(16)  # of both addresses
+        if reads and is_register(row):
+            modulo = np.int64(4)
+        elif reads and (kind == noc_map.DRAM or kind == noc_map.PCIE):
+            modulo = np.int64(_READ_MODULO)
+        if (local ^ remote) & (modulo - 1):
+            return np.int64(refuse(s, ALIGNMENT, local=local, remote=remote, modulo=modulo))
     return status if status != DONE else _remote(s, row)

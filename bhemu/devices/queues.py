@@ -105,7 +105,20 @@ def _override(s: Any, t: Any) -> Any:
 
 
 @njit
-def _load_trisc(s: Any, t: Any, offset: Any) -> Any:
+def pcbuf_load(s: Any, c: Any, offset: Any) -> Any:
+    """A TRISC pops, syncs or reads a semaphore; for brisc a load is a barrier."""
+    if c == 0:
+        t = offset >> 16
+        s.loaded[0] = 0
+        if _override(s, t) & 3 == _ENABLED_BUSY:
+            return DONE
+        waits = s.core_state[t + 1] == BLOCKED and s.core_wait[t + 1] == PCBUF_EMPTY
+        if s.pcbuf_write[t] != s.pcbuf_read[t] or not waits or not drained(s, t):
+            return PCBUF_BUSY
+        return DONE
+    if offset >= mm.PC_BUF_OTHERS:
+        return rules.WRONG_CORE
+    t = c - 1
     if offset == 0:
         if s.pcbuf_write[t] == s.pcbuf_read[t]:
             s.loaded[0] = _override(s, t) >> 2
@@ -125,21 +138,6 @@ def _load_trisc(s: Any, t: Any, offset: Any) -> Any:
     if offset == mm.PC_BUF_TTSYNC_OFFSET:
         return DONE if drained(s, t) else DRAIN
     return DONE if mop_drained(s, t) else MOP_DRAIN
-
-
-@njit
-def pcbuf_load(s: Any, c: Any, offset: Any) -> Any:
-    """A TRISC pops, syncs or reads a semaphore; for brisc a load is a barrier."""
-    if c == 0:
-        t = offset >> 16
-        s.loaded[0] = 0
-        if _override(s, t) & 3 == _ENABLED_BUSY:
-            return DONE
-        waits = s.core_state[t + 1] == BLOCKED and s.core_wait[t + 1] == PCBUF_EMPTY
-        if s.pcbuf_write[t] != s.pcbuf_read[t] or not waits or not drained(s, t):
-            return PCBUF_BUSY
-        return DONE
-    return _load_trisc(s, c - 1, offset) if offset < mm.PC_BUF_OTHERS else rules.WRONG_CORE
 
 
 @njit

@@ -172,19 +172,6 @@ def _cleared(s: Any, row: Any, offset: Any) -> Any:
 
 
 @njit
-def _stored_to_cleared(s: Any, row: Any, offset: Any) -> Any:
-    """As `_cleared`; with reference llk a store makes the row count, as one of SFPSTORE does.
-
-    tt-llk's tests store whole rows so and read them by SFPLOAD.
-    """
-    if not follows_llk(s):
-        return _cleared(s, row, offset)
-    if s.dst_valid[row] == 0:
-        note_rule(s, STORED, address=mm.DST_WINDOW_BASE + offset, row=row)
-    return DONE
-
-
-@njit
 def _columns(control: Any, offset: Any, size: Any) -> Any:
     """Columns of the datums that are accessed, as a mask."""
     width = _width(control >> 2)
@@ -298,8 +285,12 @@ def dst_store(s: Any, c: Any, offset: Any, size: Any, value: Any) -> Any:
     control = _control(s, c)
     status = _refused(s, c, control, offset, size)
     at = _row(s, control >> 2, offset)
-    if status == DONE:
-        status = _stored_to_cleared(s, at, offset)
+    # A store with reference llk makes the row count, as one of SFPSTORE does: tt-llk's tests store
+    # whole rows so and read them by SFPLOAD.
+    if status == DONE and not follows_llk(s):
+        status = _cleared(s, at, offset)
+    elif status == DONE and s.dst_valid[at] == 0:
+        note_rule(s, STORED, address=mm.DST_WINDOW_BASE + offset, row=at)
     if status != DONE:
         return status
     width = _width(control >> 2)

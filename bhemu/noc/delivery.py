@@ -104,16 +104,6 @@ def may_go(chip: Any, t: Any, s: Any, i: Any) -> Any:
 
 
 @njit
-def _swap(line: Any, mask: Any, operand: Any) -> None:
-    """Each of the eight halves whose bit is set becomes the low or high half of the operand."""
-    for i in range(4):
-        old = load_word(line + 4 * i)
-        low = operand & 0xFFFF if (mask >> (2 * i)) & 1 else old & 0xFFFF
-        high = operand & 0xFFFF0000 if (mask >> (2 * i + 1)) & 1 else old & 0xFFFF0000
-        store_word(line + 4 * i, low | high)
-
-
-@njit
 def perform_atomic(line: Any, at: Any, at_len_be: Any, data: Any) -> Any:
     """Change the 16 bytes at host address `line`, of which byte `at` was addressed.
 
@@ -121,8 +111,13 @@ def perform_atomic(line: Any, at: Any, at_len_be: Any, data: Any) -> Any:
     """
     opcode = request.atomic_opcode(at_len_be)
     if opcode == request.SWAP:
-        old = load_word(line + (at & 12))
-        _swap(line, (at_len_be >> 2) & 0xFF, data)
+        # Each of the eight halves whose bit is set becomes the low or high half of the operand.
+        old, mask = load_word(line + (at & 12)), (at_len_be >> 2) & 0xFF
+        for i in range(4):
+            was = load_word(line + 4 * i)
+            low = data & 0xFFFF if (mask >> (2 * i)) & 1 else was & 0xFFFF
+            high = data & 0xFFFF0000 if (mask >> (2 * i + 1)) & 1 else was & 0xFFFF0000
+            store_word(line + 4 * i, low | high)
         return old
     which = (at_len_be >> 2) & 3 if opcode == request.SWAP_INDEX_HIGH else at_len_be & 3
     word = line + 4 * which

@@ -205,17 +205,6 @@ def begin(chip: Any) -> None:
 
 
 @njit
-def _counted(s: Any, rounds: Any) -> Any:
-    """Count what can be of `rounds` rounds that repeat the tile's last one; how many are left."""
-    if s.agent[0] != 0 or s.turn_open[0] != 0:
-        return rounds  # it has stopped in the middle of one
-    left = rounds % period(s)
-    if rounds > left:
-        skip(s, rounds - left)
-    return left
-
-
-@njit
 def catch_up(chip: Any, t: Any) -> Any:
     """The tile has its turns again, and stands where it would if it had had them all along.
 
@@ -226,7 +215,11 @@ def catch_up(chip: Any, t: Any) -> Any:
         return np.int64(0)
     s = tile_of(chip, t)
     reached = chip.round[0] + (0 if chip.phase[0] == BETWEEN else 1)
-    left, status = _counted(s, reached - chip.skip_from[t]), np.int64(0)
+    left, status = reached - chip.skip_from[t], np.int64(0)
+    if s.agent[0] == 0 and s.turn_open[0] == 0:  # else it has stopped in the middle of a round
+        rounds, left = left, left % period(s)
+        if rounds > left:
+            skip(s, rounds - left)
     while left > 0 and (status == 0 or status == STOP_TIME):
         status = call_step(s.run_rounds[0], s, np.int64(1))
         left -= 1 if status == 0 else 0

@@ -95,19 +95,6 @@ def _flits(row: Any) -> Any:
 
 
 @njit
-def _log(chip: Any, key: Any, kind: Any, stage: Any, row: Any, now: Any) -> None:
-    """Log that a request has begun a stage; the log holds the first ones."""
-    i = chip.noc_logged[0]
-    chip.noc_logged[0] = i + 1
-    if i >= NOC_LOG:
-        return
-    log = chip.noc_log[i]
-    log[0], log[1], log[2], log[3] = key, row[request.SEQUENCE], stage, now
-    log[4], log[5], log[6] = row[request.DUE] // times.STAGES, row[request.PC], kind
-    log[7], log[8], log[9] = row[request.NOC], row[request.ENDPOINT], request.size(row)
-
-
-@njit
 def _charge(chip: Any, t: Any, stage: Any, row: Any, now: Any) -> None:
     """For a profile: what the request does from now to its next stage, and what it waits for."""
     if chip.noc_counts[0] != 1:
@@ -116,7 +103,12 @@ def _charge(chip: Any, t: Any, stage: Any, row: Any, now: Any) -> None:
     if request.is_multicast(row[request.CONTROL]):
         what = request.kind(row[request.CONTROL]) | noc_map.TENSIX << 2 | MULTICAST
     key = t << 8 | row[request.CORE]
-    _log(chip, key, what, stage, row, now)
+    if chip.noc_logged[0] < NOC_LOG:  # the log holds the first ones
+        log = chip.noc_log[chip.noc_logged[0]]
+        log[0], log[1], log[2], log[3] = key, row[request.SEQUENCE], stage, now
+        log[4], log[5], log[6] = row[request.DUE] // times.STAGES, row[request.PC], what
+        log[7], log[8], log[9] = row[request.NOC], row[request.ENDPOINT], request.size(row)
+    chip.noc_logged[0] += 1
     at = (key * 7919 + row[request.PC] * 31 + what) & (NOC_SPENT - 1)
     for _ in range(NOC_SPENT // 4):
         found = chip.noc_spent[at]

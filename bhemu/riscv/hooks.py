@@ -180,37 +180,10 @@ def _special(s: Any, c: Any, address: Any, word: Any) -> Any:
 
 
 @njit
-def _misaligned_load(s: Any, c: Any, word: Any) -> Any:
-    mask = (turn.LOAD_MASKS >> (4 * ((word >> 12) & 7))) & 3
-    base = x_register(s, c, (word >> 15) & 31)
-    if (base + (word >> 20)) & mask:
-        turn.misaligned(s, c, word, mask, base)
-        emu_stop(s, c)
-        return True
-    return False
-
-
-@njit
 def _overwrites(s: Any, address: Any, at: Any) -> None:
     """The engine goes on with what it has translated of a block, wherever that is overwritten."""
     if at > address and at ^ address < PAGE:
         s.attention[0] |= turn.REWRITTEN
-
-
-@njit
-def _misaligned_store(s: Any, c: Any, address: Any, word: Any) -> Any:
-    mask = (turn.STORE_MASKS >> (4 * ((word >> 12) & 7))) & 3
-    base = x_register(s, c, (word >> 15) & 31)
-    offset = (word >> 25) << 5 | (word >> 7) & 31
-    if (base + offset) & mask:
-        turn.misaligned(s, c, word, mask, base)
-        emu_stop(s, c)
-        return True
-    s.stored[c] = 1
-    if s.until_count[0]:
-        s.attention[0] |= turn.STORED
-    _overwrites(s, address, base + offset - ((offset & 0x800) << 1))
-    return False
 
 
 @njit
@@ -269,12 +242,20 @@ def on_code(s: Any, address: Any) -> None:
             return
     word = l1_word(s, address)
     low = word & 0x7F
-    if low == _LOAD:
-        if _misaligned_load(s, c, word):
+    if low == _LOAD or low == _STORE:
+        loads = low == _LOAD
+        mask = ((turn.LOAD_MASKS if loads else turn.STORE_MASKS) >> (4 * ((word >> 12) & 7))) & 3
+        base = x_register(s, c, (word >> 15) & 31)
+        offset = word >> 20 if loads else (word >> 25) << 5 | (word >> 7) & 31
+        if (base + offset) & mask:
+            turn.misaligned(s, c, word, mask, base)
+            emu_stop(s, c)
             return
-    elif low == _STORE:
-        if _misaligned_store(s, c, address, word):
-            return
+        if not loads:
+            s.stored[c] = 1
+            if s.until_count[0]:
+                s.attention[0] |= turn.STORED
+            _overwrites(s, address, base + offset - ((offset & 0x800) << 1))
     elif (low == _SYSTEM or low == _AMO or word == semantics.JUMP_SELF) and _special(
         s, c, address, word
     ):
@@ -311,20 +292,6 @@ def _ttinsn(s: Any, c: Any, address: Any) -> None:
 
 
 @njit
-def _translated_slice(s: Any, c: Any) -> Any:
-    """Run core `c` in the engine until it must stop, or gets where nothing is translated yet."""
-    s.translated[c] = 1
-    if s.l0[0]:
-        s.attention[0] |= _CACHED
-    error = emu_start(s, c)
-    if error == 0 and s.stop_kind[c] == turn.NONE:
-        return np.int64(
-            turn.FETCH_UNMAPPED
-        )  # the pc is the address at which the engine always stops
-    return error
-
-
-@njit
 def _slice(s: Any, c: Any) -> Any:
     """Run core `c` until it must stop; 0, or the error that ended it.
 
@@ -339,7 +306,13 @@ def _slice(s: Any, c: Any) -> Any:
                 return error
         if s.engine[c] == np.uint64(0):
             return core_loop.no_code(c, np.int64(s.pc[c]))
-        error = _translated_slice(s, c)
+        # In the engine until it must stop, or gets where nothing is translated yet.
+        s.translated[c] = 1
+        if s.l0[0]:
+            s.attention[0] |= _CACHED
+        error = emu_start(s, c)
+        if error == 0 and s.stop_kind[c] == turn.NONE:
+            error = turn.FETCH_UNMAPPED  # the pc is the address at which the engine always stops
         if error == turn.FETCH_PROT or error == turn.FETCH_UNMAPPED:
             s.pc[c] = np.uint32(reg_read(s, c, REG_PC))
         fetches = error == turn.FETCH_PROT and s.stop_kind[c] == turn.NONE

@@ -90,19 +90,6 @@ def _fill(s: Any, c: Any, address: Any) -> Any:
 
 
 @njit
-def _flushes(s: Any, c: Any) -> Any:
-    """Whether this hit drops all lines: 32 bits of an xorshift generator."""
-    if np.int64(s.cfg0[c]) & _NO_PERIODIC_FLUSH:
-        return False
-    x = np.int64(s.l0_random[c])
-    x ^= (x << 13) & 0xFFFFFFFF
-    x ^= x >> 17
-    x ^= (x << 5) & 0xFFFFFFFF
-    s.l0_random[c] = np.uint32(x)
-    return x % _HITS == 0
-
-
-@njit
 def from_l1(s: Any, address: Any, size: Any) -> Any:
     """What L1 holds there, without sign."""
     value = l1_word(s, address) >> (8 * (address & 3))
@@ -128,8 +115,15 @@ def load(s: Any, c: Any, address: Any, size: Any) -> Any:
     value = word >> (8 * (address & 3)) & ((1 << (8 * size)) - 1)
     if value != current:
         stale(s, c, address)
-    if _flushes(s, c):
-        drop(s, c)
+    if not np.int64(s.cfg0[c]) & _NO_PERIODIC_FLUSH:
+        # Whether this hit drops all lines: 32 bits of an xorshift generator.
+        x = np.int64(s.l0_random[c])
+        x ^= (x << 13) & 0xFFFFFFFF
+        x ^= x >> 17
+        x ^= (x << 5) & 0xFFFFFFFF
+        s.l0_random[c] = np.uint32(x)
+        if x % _HITS == 0:
+            drop(s, c)
     return value
 
 

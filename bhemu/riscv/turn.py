@@ -107,14 +107,6 @@ def returns(s: Any, c: Any, address: Any) -> Any:
 
 
 @njit
-def _same_registers(s: Any, c: Any) -> Any:
-    for i in range(1, 32):
-        if s.loop_regs[c, i] != s.regs[c, i]:
-            return False
-    return True
-
-
-@njit
 def look(s: Any, c: Any, address: Any) -> None:
     """Before the instruction at `address` while LOOKING: a pass is over, or this is no such loop.
 
@@ -125,8 +117,11 @@ def look(s: Any, c: Any, address: Any) -> None:
     if s.stored[c] or s.acted[c] or length > LONGEST_PASS:
         s.attention[0] &= ~LOOKING
         return
-    if not returns(s, c, address) or not _same_registers(s, c):
+    if not returns(s, c, address):
         return
+    for i in range(1, 32):
+        if s.loop_regs[c, i] != s.regs[c, i]:
+            return
     loads = s.poll_count[c] - s.loop_polls[c, 1]
     counts = s.poll_pc[c] == s.loop_polls[c, 0] and (loads == 0 or not s.poll_began[c])
     if not counts or _front_end(s) != s.loop_front[c]:
@@ -289,17 +284,6 @@ _ACCESS_ERRORS = (LOAD_UNMAPPED, STORE_UNMAPPED, 12, 13)
 
 
 @njit
-def _at_breakpoint(s: Any, c: Any, address: Any) -> Any:
-    if s.breakpoint_skip[c]:
-        s.breakpoint_skip[c] = 0
-        return False
-    for i in range(s.breakpoint_count[c]):
-        if s.breakpoint[c, i] == np.uint32(address):
-            return True
-    return False
-
-
-@njit
 def must_stop(s: Any, c: Any, address: Any) -> Any:
     """Stop kind when the core may not execute the instruction at `address` now, else NONE."""
     if s.status[0] != 0:
@@ -319,8 +303,12 @@ def must_stop(s: Any, c: Any, address: Any) -> Any:
         return FLUSHES
     if s.fuel[c] <= 0:
         return LIMIT if s.fuel_given[c] < s.left[c] else TURN_OVER
-    if s.breakpoint_count[c] and _at_breakpoint(s, c, address):
-        return BREAKPOINT
+    if s.breakpoint_count[c]:
+        if s.breakpoint_skip[c] == 0:
+            for i in range(s.breakpoint_count[c]):
+                if s.breakpoint[c, i] == np.uint32(address):
+                    return BREAKPOINT
+        s.breakpoint_skip[c] = 0
     if s.watch_count[0]:
         s.watch_pc[c] = np.uint32(address)
     return NONE

@@ -33,15 +33,6 @@ _TRANSLATION_BUFFER = 4 << 20  # without this each instance reserves 1 GiB of ad
 _EVERYWHERE = (1, 0)
 
 
-@functools.cache
-def _engine_library() -> ctypes.CDLL:
-    library = ctypes.CDLL(LIBRARY)
-    pointer = ctypes.c_void_p
-    arguments = (pointer, ctypes.c_uint64, ctypes.c_size_t, pointer, pointer, pointer, pointer)
-    library.uc_mmio_map.argtypes = arguments
-    return library
-
-
 def _handle(uc: Any) -> int:
     handle = uc._uch
     return int(getattr(handle, "value", handle))
@@ -151,7 +142,10 @@ def create(s: State, core: int, addresses: Mapping[str, int]) -> Any:
     local = s.local[core].ctypes.data
     uc.mem_map_ptr(mm.LOCAL_BASE, mm.LOCAL_SIZES[core], hooks.PROT_READ_WRITE, local)
     if addresses:
-        library = _engine_library()
+        library = ctypes.CDLL(LIBRARY)
+        pointer = ctypes.c_void_p
+        arguments = (pointer, ctypes.c_uint64, ctypes.c_size_t, pointer, pointer, pointer, pointer)
+        library.uc_mmio_map.argtypes = arguments
         engine, state = ctypes.c_void_p(_handle(uc)), ctypes.c_void_p(s.base)
         for kind, name in ((unicorn.UC_HOOK_CODE, "code"), (unicorn.UC_HOOK_INTR, "trap")):
             hook = ctypes.c_size_t()

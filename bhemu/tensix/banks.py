@@ -107,14 +107,10 @@ def doubtful(s: Any, row: Any, rows: Any) -> Any:
     The rows lie in one set of 16; `row` counts modulo 64.
     """
     doubt = s.src_doubt[s.matrix_bank[SRCA] & 1, (row >> 4) & 3]
-    return _doubt_refused(s, doubt, row, rows) if doubt else 0
-
-
-@njit
-def _doubt_refused(s: Any, doubt: Any, row: Any, rows: Any) -> Any:
-    for i in range(row & 63, (row & 63) + rows):
-        if (doubt >> (i & 15)) & 1:
-            return rules.refuse(s, _LOST, row=i)
+    if doubt:
+        for i in range(row & 63, (row & 63) + rows):
+            if (doubt >> (i & 15)) & 1:
+                return rules.refuse(s, _LOST, row=i)
     return 0
 
 

@@ -270,15 +270,6 @@ def _end_round(s: Any) -> Any:
     return rules.STOP_QUIET if looks else 0
 
 
-@njit
-def _coprocessor_turn(s: Any) -> Any:
-    run_tensix(s, np.int64(COPROCESSOR_TURN))
-    status = s.status[0]
-    if status > 0:  # a stop, not an error: it is reported once
-        s.status[0] = 0
-    return status
-
-
 def run_rounds(s: Any, rounds: Any) -> Any:
     """Run up to `rounds` rounds from the current position; 0, or why it stopped.
 
@@ -301,7 +292,10 @@ def run_rounds(s: Any, rounds: Any) -> Any:
                 s.progress[0] += used
                 s.agent[0] += 1
         if status == 0:
-            status = _coprocessor_turn(s)
+            run_tensix(s, np.int64(COPROCESSOR_TURN))
+            status = s.status[0]
+            if status > 0:  # a stop, not an error: it is reported once
+                s.status[0] = 0
         if status == 0:
             status = _end_round(s)
         if status == 0:

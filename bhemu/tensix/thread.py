@@ -76,7 +76,7 @@ WAIT_SCALAR = rules.condition("the scalar unit, which an instruction of another 
 
 
 @njit
-def _bank_wait(s: Any, conditions: Any) -> Any:
+def _stall_wait(s: Any, t: Any, conditions: Any) -> Any:
     if conditions & SRCA_FREE and s.src_valid[0, s.unpack_bank[0] & 1]:
         return WAIT_SRCA_FREE
     if conditions & SRCB_FREE and s.src_valid[1, s.unpack_bank[1] & 1]:
@@ -85,15 +85,7 @@ def _bank_wait(s: Any, conditions: Any) -> Any:
         return WAIT_SRCA_VALID
     if conditions & SRCB_VALID and not s.src_valid[1, s.matrix_bank[1] & 1]:
         return WAIT_SRCB_VALID
-    return 0
-
-
-@njit
-def _stall_wait(s: Any, t: Any, conditions: Any) -> Any:
-    number = _bank_wait(s, conditions)
-    if number == 0 and s.timed[0]:
-        number = in_flight.waits(s, t, conditions)
-    return number
+    return in_flight.waits(s, t, conditions) if s.timed[0] else 0
 
 
 @njit

@@ -107,26 +107,22 @@ READS, WRITES = (tuple(used) for used in zip(*_USED, strict=True))
 
 
 @njit
-def _config_resource(control: Any, index: Any) -> Any:
-    """Resources of word `index` of the configuration space."""
-    word, bank = index % CONFIG_WORDS, index // CONFIG_WORDS
-    if control & _SUBDIVIDED == 0:
-        return _ALL_PARTS << (_BANK * bank) if bank < 2 and word < SHARED else _BOTH_BANKS
-    if bank < 2 and word < SHARED:
-        return PARTS[word] << (_BANK * bank)
-    if index == 3 * CONFIG_WORDS + _MATH_OFFSET:
-        return np.int64(_UNPACKERS_OF_BOTH)
-    return np.int64(_REST_OF_BOTH)
-
-
-@njit
 def _accessed(control: Any, order: Any, offset: Any) -> Any:
     """Resources that an access counts as using, 0 when it is not tracked; `order`: window.py."""
     if order == TRACKED_GPRS:
         return np.int64(GPRS if control & _TRACK_GPR else 0)
-    if order == TRACKED_CONFIG:
-        return np.int64(_config_resource(control, offset >> 2) if control & _TRACK_CFG else 0)
-    return np.int64(TDMA if control & _TRACK_TDMA else 0)
+    if order != TRACKED_CONFIG:
+        return np.int64(TDMA if control & _TRACK_TDMA else 0)
+    if not control & _TRACK_CFG:
+        return np.int64(0)
+    index = offset >> 2
+    word, bank = index % CONFIG_WORDS, index // CONFIG_WORDS
+    if bank < 2 and word < SHARED:
+        return np.int64((PARTS[word] if control & _SUBDIVIDED else _ALL_PARTS) << (_BANK * bank))
+    if control & _SUBDIVIDED == 0:
+        return np.int64(_BOTH_BANKS)
+    of_unpackers = index == 3 * CONFIG_WORDS + _MATH_OFFSET
+    return np.int64(_UNPACKERS_OF_BOTH if of_unpackers else _REST_OF_BOTH)
 
 
 @njit
@@ -280,14 +276,6 @@ def _expanded(s: Any, t: Any, changed: Any, contexts: Any) -> Any:
 
 
 @njit
-def _records(word: Any) -> Any:
-    # How many of the next words a REPLAY records without executing them.
-    if word & (_LOAD | _EXECUTE) != _LOAD:
-        return 0
-    return ((word >> _LENGTH) & _LENGTH_MAX) or _SLOTS
-
-
-@njit
 def _reader(s: Any, t: Any, changed: Any) -> Any:
     # The first word that thread t has not executed and that reads what changes, or 0.  Words
     # after a change of the bank are left out.
@@ -311,7 +299,8 @@ def _reader(s: Any, t: Any, changed: Any) -> Any:
                 given = frontend.issued(s.mop_cfg[t], (word >> _TEMPLATE) & 1, mask, steps)
                 found = _of_template(s.mop_cfg[t], given, changed, contexts)
             elif word >> 24 == _REPLAY:
-                recorded = _records(word)
+                if word & (_LOAD | _EXECUTE) == _LOAD:  # words that it records without executing
+                    recorded = ((word >> _LENGTH) & _LENGTH_MAX) or _SLOTS
             elif _reads(word, changed, contexts):
                 found = word
         if i == at_gate and found == 0:

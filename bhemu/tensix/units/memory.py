@@ -122,20 +122,6 @@ def _short_address(s: Any, t: Any, f: Any) -> Any:
 
 
 @njit
-def _to_mmio(s: Any, t: Any, f: Any) -> Any:
-    """MMIO form."""
-    at = _short_address(s, t, f) & ~3
-    if s.timed[0]:
-        late = in_flight.settle_registers(s)
-        if late:
-            return late
-    status = mmio.store(s, mmio.BASE + at, np.int64(s.gpr[t, f.data_reg_index]))
-    if status == 0:
-        _advance(s, t, f)
-    return status
-
-
-@njit
 def _src_row(s: Any, t: Any, which: Any, address: Any) -> Any:
     """Row that an address names, or an error number (above -8: a row that no instruction reads)."""
     row = (address >> 2) - (SRCA_OFFSET if which == banks.SRCA else 0)
@@ -209,7 +195,17 @@ class STOREIND(_Indirect, opcode=0x66, oracle=False):
                         )
                 _advance(s, t, f)
                 return DONE
-            return MMIO_SIZE if f.reg_size_sel else _to_mmio(s, t, f)
+            if f.reg_size_sel:
+                return MMIO_SIZE
+            at = _short_address(s, t, f) & ~3
+            if s.timed[0]:
+                late = in_flight.settle_registers(s)
+                if late:
+                    return late
+            status = mmio.store(s, mmio.BASE + at, np.int64(s.gpr[t, f.data_reg_index]))
+            if status == 0:
+                _advance(s, t, f)
+            return status
         at = _l1_address(s, t, f)
         if at < 0:
             return at

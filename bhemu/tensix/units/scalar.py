@@ -291,20 +291,6 @@ def _part(value: Any, size_sel: Any, shift8: Any) -> Any:
     return 0
 
 
-@njit
-def _to_counter(s: Any, owner: Any, index: Any, value: Any) -> None:
-    """flop_index: counter [1:0] X Y Z W, carriage return [2], engine [4:3], channel [5]."""
-    engine = (index >> 3) & 3
-    if owner >= 3 or engine >= ENGINES:
-        return
-    dimension, channel = index & 3, (index >> 5) & 1
-    value &= width_mask(dimension)
-    if index & 4:
-        s.adc_cr[owner, engine, channel, dimension] = value
-    else:
-        s.adc[owner, engine, channel, dimension] = value
-
-
 class _Flop(Instruction, unit="scalar"):
     """Fields of REG2FLOP."""
 
@@ -371,5 +357,9 @@ class REG2FLOP(_Flop, opcode=0x48, oracle=False):
         if status:
             return status
         value = _part(np.int64(s.gpr[t, f.reg_index]), f.size_sel, f.byte_offset)
-        _to_counter(s, f.context_id_2 if f.target_sel & 1 else t, f.flop_index, value)
+        owner, engine = f.context_id_2 if f.target_sel & 1 else t, (f.flop_index >> 3) & 3
+        if owner < 3 and engine < ENGINES:
+            dimension, channel = f.flop_index & 3, (f.flop_index >> 5) & 1
+            at = s.adc_cr if f.flop_index & 4 else s.adc
+            at[owner, engine, channel, dimension] = value & width_mask(dimension)
         return rules.DONE

@@ -28,21 +28,6 @@ _INCRWC_CR = rules.error("INCRWC-CR", rules.UNSUPPORTED, "INCRWC with rwc_cr {rw
 
 
 @njit
-def _zero_one_row(s: Any, t: Any, where: Any) -> Any:
-    b = config.bank(s, t)
-    row = where + s.rwc[t, counters.DST] + counters.dst_offset(s, t)
-    if row >= dest.ROWS:
-        return rules.refuse(s, _ONE_ROW_RANGE, row=row)
-    if config.get(s, b, cf.ALU_ACC_CTRL_INT8_math_enabled):
-        return _ONE_ROW_INT8
-    if config.get(s, b, cf.ALU_ACC_CTRL_Fp32_enabled):
-        _flag(s, dest.adj32(row), 0)
-    else:
-        _flag(s, dest.row16(s, row), 0)
-    return rules.DONE
-
-
-@njit
 def _block(s: Any, t: Any, where: Any, wide: Any) -> Any:
     """Block of 16 rows that `where` names: unless absolute_tile_mode, in the half of the offset."""
     if config.get(s, config.bank(s, t), cf.DEST_ACCESS_CFG_zeroacc_absolute_tile_mode):
@@ -60,25 +45,6 @@ def _flag(s: Any, row: Any, valid: Any) -> None:
         s.dst_doubt[row] = np.uint32(0)
     back = unspecified.DOUBT if s.doubt[0] and s.dst_doubt[row] and s.dst_valid[row] == 0 else 0
     s.dst_valid[row] = s.dst_valid[row] | back | 1 if valid else 0
-
-
-@njit
-def _zero_sixteen_rows(s: Any, t: Any, where: Any, wide: Any, valid: Any) -> Any:
-    block = _block(s, t, where, wide)
-    blocks = 32 if wide else 64
-    if block >= blocks:
-        status = np.int64(0)
-        if rules.follows_llk(s):  # production kernels name no block at all, by 255
-            rules.note_rule(s, _BLOCK_RANGE, clear_mode=SIXTEEN_ROWS, where=block)
-        else:
-            status = rules.undefined(s, _BLOCK_RANGE, clear_mode=SIXTEEN_ROWS, where=block)
-        if status or (block & 0xFF) >= blocks:  # the silicon does nothing there
-            return status
-        block &= 0xFF
-    for i in range(16):
-        row = block * 16 + i
-        _flag(s, dest.adj32(row) if wide else row, valid)
-    return rules.DONE
 
 
 class ZEROACC(Instruction, opcode=0x10, unit="matrix", formats="dst"):
@@ -123,14 +89,32 @@ class ZEROACC(Instruction, opcode=0x10, unit="matrix", formats="dst"):
         if status:
             return status
         if f.clear_mode == SIXTEEN_ROWS:
-            status = _zero_sixteen_rows(s, t, f.where, f.use_32_bit_mode, f.clear_zero_flags)
+            block = _block(s, t, f.where, f.use_32_bit_mode)
+            blocks = 32 if f.use_32_bit_mode else 64
+            if block >= blocks and rules.follows_llk(s):  # kernels name no block at all, by 255
+                rules.note_rule(s, _BLOCK_RANGE, clear_mode=SIXTEEN_ROWS, where=block)
+            elif block >= blocks:
+                status = rules.undefined(s, _BLOCK_RANGE, clear_mode=SIXTEEN_ROWS, where=block)
+                if status:
+                    return status
+            block &= 0xFF
+            for i in range(16 if block < blocks else 0):  # the silicon does nothing there
+                row = block * 16 + i
+                row = dest.adj32(row) if f.use_32_bit_mode else row
+                _flag(s, row, f.clear_zero_flags)
         elif f.use_32_bit_mode:
             return rules.refuse(s, _ONE_ROW_WIDE, where=f.where)
         else:
-            status = _zero_one_row(s, t, f.where)
-        if status == rules.DONE:
-            counters.apply_addr_mod(s, t, f.addr_mode)
-        return status
+            b = config.bank(s, t)
+            row = f.where + s.rwc[t, counters.DST] + counters.dst_offset(s, t)
+            if row >= dest.ROWS:
+                return rules.refuse(s, _ONE_ROW_RANGE, row=row)
+            if config.get(s, b, cf.ALU_ACC_CTRL_INT8_math_enabled):
+                return _ONE_ROW_INT8
+            wide = config.get(s, b, cf.ALU_ACC_CTRL_Fp32_enabled)
+            _flag(s, dest.adj32(row) if wide else dest.row16(s, row), 0)
+        counters.apply_addr_mod(s, t, f.addr_mode)
+        return rules.DONE
 
 
 @njit

@@ -292,17 +292,6 @@ class MOVA2D(_Move, opcode=0x12, formats="src"):
         return status
 
 
-@njit
-def _debug_format(s: Any, t: Any) -> Any:
-    """SrcA format of MOVDBGA2D: as MOVA2D, but a bank that is not valid implies none."""
-    if s.src_valid[SRCA, s.matrix_bank[SRCA] & 1]:
-        return banks.format_a(s, t, SRCA)
-    if config.thread(s, t, tf.DISABLE_IMPLIED_SRCA_FMT_Base):
-        return banks.format_a(s, t, SRCA)
-    status = rules.undefined_unless_llk(s, DEBUG_FORMAT)
-    return status if status else config.thread(s, t, tf.SFPU_DEST_FMT_Base)
-
-
 class MOVDBGA2D(_Move, opcode=0x09, oracle=False):
     """MOVA2D without waiting for the bank to be valid (MOVDBGA2D, Wormhole ISA).
 
@@ -320,32 +309,14 @@ class MOVDBGA2D(_Move, opcode=0x09, oracle=False):
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.instr_mod & 1:
             return rules.refuse(s, MODE, instr_mod=f.instr_mod)
-        fmt = _debug_format(s, t)
-        if fmt < 0:
-            return fmt
+        fmt, valid = banks.format_a(s, t, SRCA), s.src_valid[SRCA, s.matrix_bank[SRCA] & 1]
+        if not valid and not config.thread(s, t, tf.DISABLE_IMPLIED_SRCA_FMT_Base):
+            # A bank that is not valid implies none.
+            status = rules.undefined_unless_llk(s, DEBUG_FORMAT)
+            if status:
+                return status
+            fmt = config.thread(s, t, tf.SFPU_DEST_FMT_Base)
         return _a2d(s, t, f, fmt, np.int64(8 if f.instr_mod else 1))
-
-
-@njit
-def _b2d_kind(s: Any, t: Any, low: Any) -> Any:
-    """How MOVB2D stores into Dst, or the error; by tt-llk's tests 32-bit Dst takes 32-bit datums.
-
-    Its SrcA format is that of the SrcB bank.  The tests cover formats with an 8-bit exponent only.
-    """
-    kind = put_kind(s, banks.moved_format(s, t), low)
-    if kind == transfer.PUT_BF16 and rules.follows_llk(s):
-        if config.get(s, config.bank(s, t), cf.ALU_ACC_CTRL_Fp32_enabled):
-            return transfer.PUT_32
-    return kind
-
-
-@njit
-def _b2d_mask(s: Any, t: Any) -> Any:
-    """Bits of a SrcB cell that are moved; where ttsim moves it, those that its own format has."""
-    fmt = banks.format_b(s, t)
-    if fmt == FP16 or (FIVE_BIT_DATUMS & ~(1 << FP16)) >> banks.format_a(s, t, SRCB) & 1:
-        return _FP16_MASK
-    return _NO_MASK if fmt == TF32 else _BF16_MASK
 
 
 _FILLED = spaces.dst("dst", "8 if movb2d_instr_mod & 2 else (4 if movb2d_instr_mod & 4 else 1)")
@@ -388,12 +359,21 @@ class MOVB2D(Instruction, opcode=0x13, unit="matrix", formats="src"):
         if status:
             return status
         first, row = down(first, rows), src_down(row, 4 if rows == 4 else 1)
-        kind = _b2d_kind(s, t, f.dest_32b_lo)
+        # Its SrcA format is that of the SrcB bank.
+        kind = put_kind(s, banks.moved_format(s, t), f.dest_32b_lo)
         if kind < 0:
             return kind
+        if kind == transfer.PUT_BF16 and rules.follows_llk(s):
+            # By tt-llk's tests, of formats with an 8-bit exponent, 32-bit Dst takes 32-bit datums.
+            if config.get(s, config.bank(s, t), cf.ALU_ACC_CTRL_Fp32_enabled):
+                kind = transfer.PUT_32
         step = 0 if rows == 8 else 1
         columns = 0 if f.movb2d_instr_mod & 1 else 15
-        mask, smallest = _b2d_mask(s, t), transfer.smallest_exponent(s, t)
+        # Bits of a cell that are moved; where ttsim moves it, those that its own format has.
+        fmt, smallest = banks.format_b(s, t), transfer.smallest_exponent(s, t)
+        mask = _NO_MASK if fmt == TF32 else _BF16_MASK
+        if fmt == FP16 or (FIVE_BIT_DATUMS & ~(1 << FP16)) >> banks.format_a(s, t, SRCB) & 1:
+            mask = _FP16_MASK
         transfer.fetch_broadcast(s, row, rows, step, columns, mask, smallest)
         transfer.put(s, kind, first, rows)
         if s.doubt[1]:

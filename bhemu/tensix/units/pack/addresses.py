@@ -366,39 +366,28 @@ _REORDERED = rules.error("PACR-REORDERED", rules.UNIMPLEMENTED, "PACR reads Dst 
 
 
 @njit
-def _reordered(s: Any, m: Any, rows: Any) -> Any:
-    # The first row that is not where it was written, or -1.
-    for k in range(rows.number):
-        row = row_of(rows, k)
-        at = dest.adj32(row) if m.wide else dest.row16(s, row)
-        below = dest.LOW_HALF if lower_counts(m) else 0
-        both = s.dst_valid[at] | s.dst_valid[at + below]
-        if s.dst_valid[at] and both & dest.REORDERED and both & (dest.UNWRITTEN - 1) == 0:
-            return row
-    return np.int64(-1)
-
-
-@njit
 def unwritten_rows_refused(s: Any, m: Any, rows: Any, values: Any) -> Any:
     """0, or the error of unwritten or doubtful datums among those of the Rows in Mode `m`.
 
     `values` (uint32) is scratch for the datums of the Rows.
     """
     width = 32 if m.wide else 16
-    moved = _reordered(s, m, rows)
-    if moved >= 0:
-        return rules.refuse(s, _REORDERED, row=moved, bits=width)
+    below = dest.LOW_HALF if lower_counts(m) else 0
+    for k in range(rows.number):
+        row = row_of(rows, k)
+        at = dest.adj32(row) if m.wide else dest.row16(s, row)
+        both = s.dst_valid[at] | s.dst_valid[at + below]
+        if s.dst_valid[at] and both & dest.REORDERED and both & (dest.UNWRITTEN - 1) == 0:
+            return rules.refuse(s, _REORDERED, row=row, bits=width)
     first = np.int64(-1)
     for k in range(rows.number):
         row = row_of(rows, k)
         # Not 0 when the row counts and it, or its lower half, has not been written.
         at = dest.adj32(row) if m.wide else dest.row16(s, row)
-        below = dest.LOW_HALF if lower_counts(m) else 0
         flag = s.dst_valid[at]
         mark = 1 if ((flag << 1) & (flag | s.dst_valid[at + below]) & (dest.UNWRITTEN - 1)) else 0
         if mark and first < 0:
             first = row
-        at = dest.adj32(row) if m.wide else dest.row16(s, row)
         mask = unspecified.of_datums(s, at, lower_counts(m)) if s.doubt[0] else np.int64(0)
         for j in range(16):
             doubtful = unspecified.causes(mask, j) != 0

@@ -165,18 +165,6 @@ def _fp32_to_bf16(upper: Any, lower: Any, out: Any) -> None:
         out[i] = np.uint16(u32(0) if u32(v & u32(0x7FFF)) < u32(0x80) else v)
 
 
-@njit(forceinline=True)
-def _written(s: Any, at: Any) -> Any:
-    flags = s.dst_valid[at : at + 4]  # 1: valid and written
-    return flags[0] == 1 and flags[1] == 1 and flags[2] == 1 and flags[3] == 1
-
-
-@njit(forceinline=True)
-def _lower_written(s: Any, at: Any) -> Any:
-    flags = s.dst_valid[at : at + 4]
-    return (flags[0] | flags[1] | flags[2] | flags[3]) <= 1
-
-
 @njit
 def _suits(s: Any, m: Any, rows: Any) -> Any:
     """True when `_pack` can do the Rows in Mode `m`: four whole valid rows in one piece."""
@@ -190,7 +178,12 @@ def _suits(s: Any, m: Any, rows: Any) -> Any:
         return False
     if rows.first & 3 or rows.mask != 15 or rows.step != 1 or rows.columns != 16:
         return False
-    return _written(s, at) and (m.wide == 0 or _lower_written(s, at + dest.LOW_HALF))
+    flags, lower = (
+        s.dst_valid[at : at + 4],
+        s.dst_valid[at + dest.LOW_HALF : at + dest.LOW_HALF + 4],
+    )
+    written = flags[0] == 1 and flags[1] == 1 and flags[2] == 1 and flags[3] == 1
+    return written and (m.wide == 0 or (lower[0] | lower[1] | lower[2] | lower[3]) <= 1)
 
 
 @njit

@@ -191,21 +191,6 @@ _UPPER = 1  # mode bit
 _NO_ADDEND = error("VECTOR-MUL24-ADDEND", NCB, "SFPMUL24 names LReg[{reg}] as lreg_src_c: it must be LReg[9], the constant 0", "name LReg[9] as lreg_src_c; silicon adds a shifted mantissa of the register's floats")  # fmt: skip
 
 
-@njit(inline="always")
-def _shift_add(product: Any, z: Any) -> Any:
-    """The product after the addition of `z` on the floating-point data path (Mul24ShiftAdd)."""
-    exponent = _U(_U(z >> _U(23)) & _U(0xFF))
-    most = max(exponent, _U(129))
-    by = _U(_U(most - exponent) & _U(31))
-    addend = _U(_U(_U(z & _LOW23) | _U(1 << 23)) << _U(3))
-    aligned = _U(addend >> by)
-    kept = _U(product >> _U(_U(most - _U(129)) & _U(31)))
-    lost = _U(_U(aligned << by) ^ addend)
-    carry = _U(1 << 16) if lost > _U(0xFFFF) else _ZERO
-    added = _U(_U(kept + aligned + carry) & _LOW23) if aligned != _ZERO else kept
-    return added if exponent != _ZERO else product
-
-
 class SFPMUL24(sfpu.ThreeSources, opcode=0x98, facts=sfpu.FACTORS):
     """Multiply 23-bit integers (SFPMUL24, Blackhole ISA)."""
 
@@ -250,8 +235,18 @@ class SFPMUL24(sfpu.ThreeSources, opcode=0x98, facts=sfpu.FACTORS):
             out[lane] = above if high != _ZERO else below
         if f.lreg_src_c != LREG_ZERO:
             z = s.lreg[f.lreg_src_c & 15]
+            # The addition on the floating-point data path (Mul24ShiftAdd).
             for lane in range(lanes.LANES):
-                out[lane] = _shift_add(out[lane], z[lane])
+                exponent = _U(_U(z[lane] >> _U(23)) & _U(0xFF))
+                most = max(exponent, _U(129))
+                by = _U(_U(most - exponent) & _U(31))
+                addend = _U(_U(_U(z[lane] & _LOW23) | _U(1 << 23)) << _U(3))
+                aligned = _U(addend >> by)
+                kept = _U(out[lane] >> _U(_U(most - _U(129)) & _U(31)))
+                lost = _U(_U(aligned << by) ^ addend)
+                carry = _U(1 << 16) if lost > _U(0xFFFF) else _ZERO
+                added = _U(_U(kept + aligned + carry) & _LOW23) if aligned != _ZERO else kept
+                out[lane] = added if exponent != _ZERO else out[lane]
         sfpu.write(s, mod, f.lreg_dest)
         return DONE
 
@@ -347,13 +342,6 @@ def _from_half(x: Any) -> Any:
     return _U(sign | _U(widened << _U(23)) | _U(_U(x & _U(0x3FF)) << _U(13)))
 
 
-@njit(inline="always")
-def _upper_half(x: Any, cut: Any) -> Any:
-    """16 when the magnitude is in the upper part of its piece of the table, else 0."""
-    limit = _piece(x, _HALF, _ONE_AND_HALF, cut)
-    return _U(16) if x >= limit else _ZERO
-
-
 @njit
 def _select(s: Any, first: Any, row: Any) -> None:
     """Scratch `row` = the table word of each magnitude, from LReg[first] and the next two."""
@@ -368,7 +356,8 @@ def _halves(s: Any, row: Any, cut: Any) -> None:
     """Scratch `row`: table words to the fp16 half that the magnitude selects, as fp32."""
     x, out = s.lane_tmp[_SIZE], s.lane_tmp[row]
     for lane in range(lanes.LANES):
-        out[lane] = _U(out[lane] >> _upper_half(x[lane], cut))
+        upper = x[lane] >= _piece(x[lane], _HALF, _ONE_AND_HALF, cut)  # of its piece
+        out[lane] = _U(out[lane] >> (_U(16) if upper else _ZERO))
     for lane in range(lanes.LANES):
         out[lane] = _from_half(out[lane])
 

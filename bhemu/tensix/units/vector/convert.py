@@ -207,17 +207,6 @@ def _advance(s: Any) -> None:
         state[lane] = _U(lanes.next_random(np.int64(state[lane]))) if take else state[lane]
 
 
-@njit(inline="always")
-def _to_float(x: Any, threshold: Any) -> Any:
-    """fp32 of a sign-magnitude integer, up when its seven discarded bits exceed `threshold`."""
-    magnitude = _U(x & ~sfpu.SIGN)
-    zeros = lanes.leading_zeros(magnitude)
-    shifted = _U(magnitude << _U(zeros & _U(31)))
-    field = _U(_U(157) - zeros) if magnitude != _ZERO else _ZERO
-    value = _U(_U(x & sfpu.SIGN) + _U(_U(field << _U(23)) + _U(shifted >> _U(8))))
-    return _U(value + (_ONE if _U(shifted & _U(0xFE)) > threshold else _ZERO))
-
-
 class SFPCAST(sfpu.SourceC, opcode=0x90, facts=sfpu.NOTICES_VC):
     """Convert between integer and floating-point forms (SFPCAST, Blackhole ISA).
 
@@ -245,8 +234,14 @@ class SFPCAST(sfpu.SourceC, opcode=0x90, facts=sfpu.NOTICES_VC):
         elif f.instr_mod1 == 1:
             _advance(s)
             random = s.lane_tmp[_RANDOM]
-            for lane in range(lanes.LANES):
-                out[lane] = _to_float(x[lane], _U(_U(random[lane] >> _U(9)) & _U(0xFE)))
+            for lane in range(lanes.LANES):  # up when the seven discarded bits exceed the random
+                size = _U(x[lane] & ~sfpu.SIGN)
+                zeros = lanes.leading_zeros(size)
+                shifted = _U(size << _U(zeros & _U(31)))
+                field = _U(_U(157) - zeros) if size != _ZERO else _ZERO
+                value = _U(_U(field << _U(23)) + _U(shifted >> _U(8)))
+                up = _U(shifted & _U(0xFE)) > _U(_U(random[lane] >> _U(9)) & _U(0xFE))
+                out[lane] = _U(_U(_U(x[lane] & sfpu.SIGN) + value) + (_ONE if up else _ZERO))
         else:  # negative numbers are negated; sign-magnitude and two's complement keep the sign
             keep = sfpu.SIGN if f.instr_mod1 == 3 else _ZERO
             for lane in range(lanes.LANES):
@@ -254,48 +249,6 @@ class SFPCAST(sfpu.SourceC, opcode=0x90, facts=sfpu.NOTICES_VC):
                 out[lane] = negative if x[lane] >= sfpu.SIGN else x[lane]
         lanes.write(s, f.lreg_dest)
         return DONE
-
-
-@njit(inline="always")
-def _narrow(x: Any, threshold: Any, discarded: Any) -> Any:
-    """fp32 with the `discarded` low bits rounded up where they reach `threshold`.
-
-    Denormals are +0, NaN is an infinity; `>=` is what the hardware does (SFPSTOCHRND_FloatFloat).
-    """
-    field, low = _U(x & sfpu.EXPONENT), _U(x & discarded)
-    kept = _U(_U(x & ~sfpu.SIGN) - low)
-    rounded = _U(kept + _U(discarded + _ONE)) if low >= threshold else kept
-    rounded = _U(_U(x & sfpu.SIGN) | rounded)
-    rounded = _U(x & ~sfpu.FRACTION) if field == sfpu.EXPONENT else rounded
-    return _ZERO if field == _ZERO else rounded
-
-
-@njit(inline="always")
-def _bounded(x: Any, threshold: Any, keep: Any, limit: Any) -> Any:
-    """Sign-magnitude integer of an fp32 value, up to `limit` (16 bits); `keep` = sign bit."""
-    field = _U(_U(x & sfpu.EXPONENT) >> _U(23))
-    mantissa = _U(_U(x & sfpu.FRACTION) | sfpu.HIDDEN)
-    small = field < _U(sfpu.BIAS)
-    up = _ZERO if small else _U(min(_U(field - _U(sfpu.BIAS)), _U(23)))
-    down = _U(_U(sfpu.BIAS) - field) if small else _ZERO
-    whole = _ZERO if small else _U(mantissa >> _U(_U(23) - up))
-    part = _U(_U(_U(mantissa >> _U(down & _U(31))) << up) & sfpu.FRACTION)
-    magnitude = min(_U(whole + (_ONE if part >= threshold else _ZERO)), limit)
-    sign = _U(x & keep) if magnitude != _ZERO else _ZERO
-    return _ZERO if field < _U(sfpu.BIAS - 1) else _U(sign | magnitude)
-
-
-@njit(inline="always")
-def _descaled(x: Any, threshold: Any, by: Any, keep: Any, limit: Any) -> Any:
-    """Sign-magnitude integer shifted right by `by`, rounded on the 23 bits below, clamped."""
-    magnitude = _U(x & ~sfpu.SIGN)
-    whole = _U(magnitude >> by)
-    # 23 bits below the point: of a shift by more than 23 the lowest are cut off.
-    right = _U(max(by, _U(23)) - _U(23))
-    left = _U(_U(23) - min(by, _U(23)))
-    part = _U(_U(_U(magnitude >> right) << left) & sfpu.FRACTION)
-    rounded = min(_U(whole + (_ONE if part >= threshold else _ZERO)), limit)
-    return _U((_U(x & keep) if rounded != _ZERO else _ZERO) | rounded)
 
 
 @njit
@@ -310,11 +263,27 @@ def _round_integer(s: Any, mode: Any, c: Any, b: Any, imm: Any) -> None:
     keep, most = _U(signed << 31), _U((1 << (size - signed)) - 1)
     if mode < 4 or mode > 5:
         for lane in range(lanes.LANES):
-            out[lane] = _bounded(x[lane], random[lane], keep, most)
+            field = _U(_U(x[lane] & sfpu.EXPONENT) >> _U(23))
+            mantissa = _U(_U(x[lane] & sfpu.FRACTION) | sfpu.HIDDEN)
+            small = field < _U(sfpu.BIAS)
+            up = _ZERO if small else _U(min(_U(field - _U(sfpu.BIAS)), _U(23)))
+            down = _U(_U(sfpu.BIAS) - field) if small else _ZERO
+            whole = _ZERO if small else _U(mantissa >> _U(_U(23) - up))
+            part = _U(_U(_U(mantissa >> _U(down & _U(31))) << up) & sfpu.FRACTION)
+            value = min(_U(whole + (_ONE if part >= random[lane] else _ZERO)), most)
+            sign = _U(x[lane] & keep) if value != _ZERO else _ZERO
+            out[lane] = _ZERO if field < _U(sfpu.BIAS - 1) else _U(sign | value)
         return
     by, mask, fixed = s.lreg[b & 15], _U(31 if imm < 0 else 0), _U(max(imm, 0))
     for lane in range(lanes.LANES):
-        out[lane] = _descaled(x[lane], random[lane], _U(_U(by[lane] & mask) | fixed), keep, most)
+        magnitude, far = _U(x[lane] & ~sfpu.SIGN), _U(_U(by[lane] & mask) | fixed)
+        whole = _U(magnitude >> far)
+        # 23 bits below the point: of a shift by more than 23 the lowest are cut off.
+        right = _U(max(far, _U(23)) - _U(23))
+        left = _U(_U(23) - min(far, _U(23)))
+        part = _U(_U(_U(magnitude >> right) << left) & sfpu.FRACTION)
+        value = min(_U(whole + (_ONE if part >= random[lane] else _ZERO)), most)
+        out[lane] = _U((_U(x[lane] & keep) if value != _ZERO else _ZERO) | value)
 
 
 class SFP_STOCH_RND(
@@ -370,8 +339,17 @@ class SFP_STOCH_RND(
             bits = 16 if mode == 1 else 13
             x, out, limit = s.lreg[f.lreg_src_c & 15], s.lane_tmp[lanes.VALUE], s.lane_tmp[_RANDOM]
             discarded, drop = _U((1 << bits) - 1), _U(23 - bits)
+            # Denormals are +0, NaN is an infinity; `>=` is what the hardware does
+            # (SFPSTOCHRND_FloatFloat).
             for lane in range(lanes.LANES):
-                out[lane] = _narrow(x[lane], _U(limit[lane] >> drop), discarded)
+                value = x[lane]
+                field, low = _U(value & sfpu.EXPONENT), _U(value & discarded)
+                kept = _U(_U(value & ~sfpu.SIGN) - low)
+                up = low >= _U(limit[lane] >> drop)
+                rounded = _U(kept + _U(discarded + _ONE)) if up else kept
+                rounded = _U(_U(value & sfpu.SIGN) | rounded)
+                rounded = _U(value & ~sfpu.FRACTION) if field == sfpu.EXPONENT else rounded
+                out[lane] = _ZERO if field == _ZERO else rounded
         else:
             _round_integer(s, mode, f.lreg_src_c, f.lreg_src_b, f.imm8_math if immediate else -1)
         lanes.write(s, f.lreg_dest)

@@ -48,8 +48,16 @@ _WIDE_STORE = _WIDE_LOAD | 1 << _HI16 | 1 << _LO16
 
 
 @njit
-def _implied(s: Any, t: Any, b: Any) -> Any:
-    """Concrete mode of instr_mod0 0 in Config bank `b`, or an error."""
+def concrete_mode(s: Any, t: Any, mod: Any) -> Any:
+    """Concrete mode of the instr_mod0 of an SFPLOAD or SFPSTORE, 0 as configured, or an error."""
+    b = config.bank(s, t)
+    base = config.get(s, b, cf.DEST_SP_BASE_Base)
+    if base & 3:
+        return refuse(s, _STACK_BASE, base=base)
+    if mod == _INT32_ALL:
+        return _STACK
+    if mod != _SRCB:
+        return mod
     if config.get(s, b, cf.ALU_ACC_CTRL_SFPU_Fp32_enabled):
         return _FP32
     fmt = config.get(s, b, cf.ALU_FORMAT_SPEC_REG1_SrcB)
@@ -60,18 +68,6 @@ def _implied(s: Any, t: Any, b: Any) -> Any:
     if (_NO_FORMAT >> fmt) & 1:
         return refuse(s, _IMPLIED, fmt=fmt)
     return _BF16 if (_IMPLY_BF16 >> fmt) & 1 else _FP16
-
-
-@njit
-def concrete_mode(s: Any, t: Any, mod: Any) -> Any:
-    """Concrete mode of the instr_mod0 of an SFPLOAD or SFPSTORE, or an error."""
-    b = config.bank(s, t)
-    base = config.get(s, b, cf.DEST_SP_BASE_Base)
-    if base & 3:
-        return refuse(s, _STACK_BASE, base=base)
-    if mod == _INT32_ALL:
-        return _STACK
-    return mod if mod != _SRCB else _implied(s, t, b)
 
 
 @njit
@@ -89,16 +85,6 @@ def _valid_rows(s: Any, first: Any) -> Any:
     for j in range(4):
         flags |= (s.dst_valid[first + j] & 1) << j
     return _U(flags)
-
-
-@njit
-def _gather(s: Any, first: Any, shift: Any) -> None:
-    """Scratch row = 16-bit cells of four rows, 0 where the row is not valid; shift 0 or 16."""
-    out, pairs = s.lane_tmp[lanes.VALUE], lanes.column_pairs(s.dst)[(first >> 2) & 255]
-    valid = _valid_rows(s, first)
-    for lane in range(lanes.LANES):
-        cell = _U(_U(pairs[lane] >> _U(shift & _U(16))) & _HALF)
-        out[lane] = cell if _U(_U(valid >> _U(lane >> 3)) & _ONE) != _ZERO else _ZERO
 
 
 @njit
@@ -186,14 +172,6 @@ def _to_columns(marks: Any, odd: Any) -> Any:
 
 
 @njit
-def _validity_open(s: Any, at: Any, below: Any, lanes: Any) -> Any:
-    """True when a store decides by open `lanes` whether row `at` is valid, and written `below`."""
-    settled = s.dst_valid[at] & _VALID == 1
-    settled = settled and s.dst_valid[at + below] & _VALID <= 1
-    return not settled and unspecified.is_open(s, lanes)
-
-
-@njit
 def _hold_stored(s: Any, first: Any, odd: Any, wide: Any, marks: Any) -> Any:
     """Before a store to four rows and those below: their doubt after it, in scratch.
 
@@ -205,7 +183,10 @@ def _hold_stored(s: Any, first: Any, odd: Any, wide: Any, marks: Any) -> Any:
     low = stored if wide else (flags if dest.halves(s) else np.int64(0))
     for j in range(4):
         at = first + j
-        if _validity_open(s, at, dest.LOW_HALF * wide, np.int64(_ROW) << (8 * j)):
+        # Open lanes decide whether the row is valid, and the one below written.
+        settled = s.dst_valid[at] & _VALID == 1
+        settled = settled and s.dst_valid[at + dest.LOW_HALF * wide] & _VALID <= 1
+        if not settled and unspecified.is_open(s, np.int64(_ROW) << (8 * j)):
             return unspecified.open_refused(s)
         written = _to_columns((on & ~unsure) >> (8 * j), odd)
         unspecified.hold(s, j, at, written)
@@ -271,7 +252,12 @@ def load_rows(s: Any, t: Any, mode: Any, row: Any, reg: Any) -> None:
             cell = _U(upper | _U(_U(low[lane] >> _U(shift & _U(16))) & _HALF))
             out[lane] = cell if _U(_U(valid >> _U(lane >> 3)) & _ONE) != _ZERO else _ZERO
     else:
-        _gather(s, first, shift)
+        # Scratch row = 16-bit cells of four rows, 0 where the row is not valid; shift 0 or 16.
+        out, pairs = s.lane_tmp[lanes.VALUE], lanes.column_pairs(s.dst)[(first >> 2) & 255]
+        valid = _valid_rows(s, first)
+        for lane in range(lanes.LANES):
+            cell = _U(_U(pairs[lane] >> _U(shift & _U(16))) & _HALF)
+            out[lane] = cell if _U(_U(valid >> _U(lane >> 3)) & _ONE) != _ZERO else _ZERO
     _decode(s, mode, reg)
     lanes.write(s, reg)
 
@@ -282,23 +268,19 @@ def _flushed(x: Any) -> Any:
     return _U(x & _U(0x80000000)) if _U(x & _U(0x7F800000)) == _ZERO else x
 
 
-@njit(inline="always")
-def _narrow_fp16(x: Any) -> Any:
-    """fp16 cell of an fp32 pattern: truncated, saturated at the largest exponent, no denormals."""
-    sign = _U(_U(x >> _U(31)) << _U(15))
-    magnitude = _U(x & _U(0x7FFFFFFF))
-    value = _U(_U(magnitude >> _U(13)) - _U(112 << 10)) if magnitude >= _U(113 << 23) else _ZERO
-    value = value if magnitude < _U(144 << 23) else _U(0x7FFF)
-    return _U(dest.enc_fp16(_U(sign | value)))
-
-
 @njit
 def _encode(s: Any, mode: Any, value: Any) -> None:
     """Scratch row = the cells that store `value`, (32,) uint32."""
     out = s.lane_tmp[lanes.VALUE]
     if mode == _FP16:
         for lane in range(lanes.LANES):
-            out[lane] = _narrow_fp16(value[lane])
+            # Truncated, saturated at the largest exponent, no denormals.
+            x = value[lane]
+            sign = _U(_U(x >> _U(31)) << _U(15))
+            size = _U(x & _U(0x7FFFFFFF))
+            half = _U(_U(size >> _U(13)) - _U(112 << 10)) if size >= _U(113 << 23) else _ZERO
+            half = half if size < _U(144 << 23) else _U(0x7FFF)
+            out[lane] = _U(dest.enc_fp16(_U(sign | half)))
     elif mode == _BF16:
         for lane in range(lanes.LANES):
             out[lane] = _U(dest.enc_bf16(_U(_flushed(value[lane]) >> _U(16))))

@@ -147,16 +147,6 @@ def _regular(s: Any, t: Any, word: Any) -> Any:
 
 
 @njit
-def _swap_undisturbed(s: Any, word: Any) -> Any:
-    """DONE, or the error of a write to a register that an SFPSWAP will read again."""
-    for reg in ((word >> 4) & 15, (word >> 8) & 15):
-        for k in range(s.stage_used[0]):
-            if s.stage_reg[k] == reg and s.stage_left[k] == 1:
-                return rules.refuse(s, _SWAP_AGAIN, reg=reg)
-    return rules.DONE
-
-
-@njit
 def _leave(s: Any, word: Any, regular: Any) -> None:
     """Note what the next cycle must know; called before anything executes."""
     simple = _effective(s, np.int64(SIMPLE), word, regular)
@@ -210,7 +200,12 @@ def run(s: Any, t: Any, word: Any) -> Any:
             status = _load(s, t, word, carried) if unit == LOAD else _regular(s, t, word)
         if status != rules.DONE:
             return status
-    return _swap_undisturbed(s, simple) if simple >> 24 == _SWAP else rules.DONE
+    if simple >> 24 == _SWAP:  # what it will read again must not be written
+        for reg in ((simple >> 4) & 15, (simple >> 8) & 15):
+            for k in range(s.stage_used[0]):
+                if s.stage_reg[k] == reg and s.stage_left[k] == 1:
+                    return rules.refuse(s, _SWAP_AGAIN, reg=reg)
+    return rules.DONE
 
 
 @njit
@@ -275,18 +270,6 @@ def _live(s: Any) -> Any:
 
 
 @njit
-def _count_down(s: Any, issued: Any) -> None:
-    """All delays count when a vector word was issued, or in every cycle if words do not count."""
-    if not issued and _outstanding(s, np.int64(schedule.INSTRUCTIONS)):
-        return
-    for unit in range(4):
-        for delay in range(7):
-            for k in range(5):
-                s.macro_slot[unit, delay, k] = s.macro_slot[unit, delay + 1, k]
-        s.macro_slot[unit, 7, schedule.KIND] = 0
-
-
-@njit
 def _counts(s: Any, due: Any) -> Any:
     """False when the kind of a cycle without a word is not told (see VECTOR-MACRO-KINDS)."""
     if not due or not _outstanding(s, np.int64(schedule.CYCLES)):
@@ -305,7 +288,13 @@ def _cycle(s: Any, t: Any, word: Any, issued: Any) -> Any:
         return status
     if not issued and not _counts(s, due):
         return _MIXED
-    _count_down(s, issued)
+    # All delays count when a vector word was issued, or in every cycle if words do not count.
+    if issued or not _outstanding(s, np.int64(schedule.INSTRUCTIONS)):
+        for unit in range(4):
+            for delay in range(7):
+                for k in range(5):
+                    s.macro_slot[unit, delay, k] = s.macro_slot[unit, delay + 1, k]
+            s.macro_slot[unit, 7, schedule.KIND] = 0
     if word >> 24 == OPCODE:
         status = _schedule(s, t, word)
         if status != rules.DONE:
@@ -328,34 +317,26 @@ def pass_time(s: Any, t: Any) -> Any:
 
 
 @njit
-def _schedule_unit(s: Any, unit: Any, word: Any, row: Any) -> Any:
-    macro, loaded = (word >> 22) & 3, schedule.loaded(word)
-    byte = (np.int64(s.macro_sequence[macro]) >> (8 * unit)) & 0xFF
-    delay, misc = (byte >> 3) & 7, np.int64(s.macro_misc[0])
-    if byte & 7 == 0:  # nothing is forgotten either: against the ISA text, see docs/models.md
-        return rules.DONE
-    instruction = schedule.selected(s, macro, unit, byte & 7)
-    if instruction < 0:
-        return instruction
-    slot = s.macro_slot[unit, delay]
-    if unit == STORE:
-        mode = (word >> 16) & 15 if (misc >> (4 + macro)) & 1 else misc & 15
-        schedule.store(s, slot, instruction, byte, loaded, row, mode)
-    else:
-        status = schedule.arithmetic(s, slot, instruction, byte, loaded)
-        if status != rules.DONE:
-            return status
-    slot[schedule.KIND] = 1 + ((misc >> (8 + unit)) & 1)
-    return rules.DONE
-
-
-@njit
 def _schedule(s: Any, t: Any, word: Any) -> Any:
     """Schedule what the macro sequence says; the Dst row is that of the load just executed."""
+    macro, loaded, misc = (word >> 22) & 3, schedule.loaded(word), np.int64(s.macro_misc[0])
     for unit in range(4):
-        status = _schedule_unit(s, np.int64(unit), word, s.macro_last[LOAD_ROW])
-        if status != rules.DONE:
-            return status
+        byte = (np.int64(s.macro_sequence[macro]) >> (8 * unit)) & 0xFF
+        if byte & 7 == 0:  # nothing is forgotten either: against the ISA text, see docs/models.md
+            continue
+        instruction = schedule.selected(s, macro, np.int64(unit), byte & 7)
+        if instruction < 0:
+            return instruction
+        slot = s.macro_slot[unit, (byte >> 3) & 7]
+        if unit == STORE:
+            mode = (word >> 16) & 15 if (misc >> (4 + macro)) & 1 else misc & 15
+            row = s.macro_last[LOAD_ROW]
+            schedule.store(s, slot, instruction, byte, loaded, row, mode)
+        else:
+            status = schedule.arithmetic(s, slot, instruction, byte, loaded)
+            if status != rules.DONE:
+                return status
+        slot[schedule.KIND] = 1 + ((misc >> (8 + unit)) & 1)
     s.macro_thread[0] = t
     return rules.DONE
 

@@ -140,14 +140,6 @@ def _exchange(s: Any, d: Any, c: Any, writable: Any) -> None:
 
 
 @njit
-def _beyond_contract(s: Any, mod: Any) -> Any:
-    """Status of a mode above 9: conversions to uint16 of production kernels name mode 15."""
-    if mod == _PRODUCTION_MODE:
-        return rules.undefined_unless_llk(s, _SWAP_MODE, mode=mod)
-    return rules.undefined(s, _SWAP_MODE, mode=mod)
-
-
-@njit
 def _exchange_marks(s: Any, k: Any, here: Any, perhaps: Any, causes: Any) -> None:
     """As `_exchange` does with values; `k`: two LRegs, and from which number on they stay."""
     x, y = unspecified.of(s, k[0]), unspecified.of(s, k[1])
@@ -179,7 +171,10 @@ class SFPSWAP(sfpu.SourceC, opcode=0x92, facts=sfpu.Sfpu(notices="VD VC"), macro
         ):
             return rules.refuse(s, _SWAP_OTHER, reg=f.lreg_dest)
         if instr_mod1 > 9:
-            status = _beyond_contract(s, instr_mod1)
+            if instr_mod1 == _PRODUCTION_MODE:  # conversions to uint16 of production kernels
+                status = rules.undefined_unless_llk(s, _SWAP_MODE, mode=instr_mod1)
+            else:
+                status = rules.undefined(s, _SWAP_MODE, mode=instr_mod1)
             if status:
                 return status
             instr_mod1 = np.int64(9)

@@ -75,50 +75,6 @@ def _combined(mod: Any, old: Any, value: Any) -> Any:
     return _U(old ^ value) if kind == _XOR else _U(value)
 
 
-@njit
-def _old(s: Any, register: Any, lane: Any) -> Any:
-    """What a lane holds of a macro register, which is the same in all lanes, or of LaneConfig."""
-    if register < _SEQUENCE:
-        return s.macro_template[register & 3]
-    if register < _MISC:
-        return s.macro_sequence[register & 3]
-    return s.macro_misc[0] if register == _MISC else s.lane_config[lane]
-
-
-@njit
-def _new(s: Any, mod: Any, register: Any) -> Any:
-    """Scratch value = what the lanes of a macro register or LaneConfig become; DONE or an error."""
-    out, flag = s.lane_tmp[lanes.VALUE], s.lane_tmp[lanes.FLAG]
-    bitwise = mod if register == _MISC or register == _LANE_CONFIG else 0
-    keep = _U(0xFFFF0000 if register == _LANE_CONFIG and mod & _FROM_IMMEDIATE else 0)
-    same = _U(_ALL_BITS ^ lanes.EXCHANGE_SRCB_SRCC if register == _LANE_CONFIG else _ALL_BITS)
-    for lane in range(lanes.LANES):
-        old = _old(s, register, lane)
-        value = _U(_combined(bitwise, old, out[lane]) | _U(old & keep))
-        value = _U(value & _U(_MISC_BITS)) if register == _MISC else value
-        out[lane] = value if flag[lane] != _ZERO else old
-    for lane in range(1, lanes.LANES):
-        if _U(out[lane] ^ out[0]) & same:
-            return refuse(s, _DIFFERS, register=register, lane=lane)
-    if register == _LANE_CONFIG and out[0] & ~_U(_LANE_CONFIG_BITS):
-        return refuse(s, _VALUE, value=np.int64(out[0]))
-    return DONE
-
-
-@njit
-def _store(s: Any, register: Any) -> None:
-    value = s.lane_tmp[lanes.VALUE, 0]
-    if register < _SEQUENCE:
-        s.macro_template[register & 3] = value
-    elif register < _MISC:
-        s.macro_sequence[register & 3] = value
-    elif register == _MISC:
-        s.macro_misc[0] = value
-    else:
-        for lane in range(lanes.LANES):
-            s.lane_config[lane] = s.lane_tmp[lanes.VALUE, lane]
-
-
 class SFPCONFIG(Instruction, opcode=0x91, unit="vector", facts=Sfpu()):
     """Write constants, LaneConfig and macro registers (SFPCONFIG, Blackhole ISA)."""
 
@@ -183,10 +139,35 @@ class SFPCONFIG(Instruction, opcode=0x91, unit="vector", facts=Sfpu()):
                     out[lane] = _DEFAULTS[(f.config_dest - _CONSTANTS) & 3]
             lanes.write_where(s, f.config_dest, lanes.VALUE)
             return DONE
-        status = _new(s, f.instr_mod1, f.config_dest)
-        if status == DONE:
-            _store(s, f.config_dest)
-        return status
+        # Scratch value = what the lanes of a macro register or LaneConfig become.
+        out, flag, register = s.lane_tmp[lanes.VALUE], s.lane_tmp[lanes.FLAG], f.config_dest
+        own = register == _LANE_CONFIG  # of each lane; macro registers are the same in all
+        mode = f.instr_mod1 if register == _MISC or own else 0
+        keep = _U(0xFFFF0000 if own and f.instr_mod1 & _FROM_IMMEDIATE else 0)
+        same = _U(_ALL_BITS ^ lanes.EXCHANGE_SRCB_SRCC if own else _ALL_BITS)
+        held = s.macro_misc[0]
+        if register < _MISC:
+            held = (s.macro_template if register < _SEQUENCE else s.macro_sequence)[register & 3]
+        for lane in range(lanes.LANES):
+            old = s.lane_config[lane] if own else held
+            value = _U(_combined(mode, old, out[lane]) | _U(old & keep))
+            value = _U(value & _U(_MISC_BITS)) if register == _MISC else value
+            out[lane] = value if flag[lane] != _ZERO else old
+        for lane in range(1, lanes.LANES):
+            if _U(out[lane] ^ out[0]) & same:
+                return refuse(s, _DIFFERS, register=register, lane=lane)
+        if own and out[0] & ~_U(_LANE_CONFIG_BITS):
+            return refuse(s, _VALUE, value=np.int64(out[0]))
+        if register < _SEQUENCE:
+            s.macro_template[register & 3] = out[0]
+        elif register < _MISC:
+            s.macro_sequence[register & 3] = out[0]
+        elif register == _MISC:
+            s.macro_misc[0] = out[0]
+        else:
+            for lane in range(lanes.LANES):
+                s.lane_config[lane] = out[lane]
+        return DONE
 
     def moves(s: Any, t: Any, f: Any) -> Any:
         if f.config_dest == _FIXED_CONFIG or f.config_dest == _FIXED_CONFIG + 1:
