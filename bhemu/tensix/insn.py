@@ -11,7 +11,6 @@ from bhemu.bits import Word, bits, choice, flags, number
 from bhemu.jit.interpreted import used
 from bhemu.jit.intrinsics import call_entry
 from bhemu.jit.subset import JIT, Compiled, njit
-from bhemu.memmap import L1_SIZE
 from bhemu.tensix import spaces, taint
 from bhemu.tensix.config_fields import Field
 from bhemu.tensix.spaces import Clause, Effect, Values
@@ -160,18 +159,10 @@ class Instruction(Word):
     @classmethod
     def looks_at(cls, s: Any, t: int, word: int) -> int | None:
         """L1 address on whose word a blocked `word` of thread `t` waits, if there is one."""
-        return next((at for at, _ in cls._l1(s, t, word, awaited=True)), None)
+        return next((at for at, _ in cls.l1_read(s, t, word, awaited=True)), None)
 
     @classmethod
-    def loads_from(cls, s: Any, t: int, word: int) -> list[tuple[int, int]]:
-        """Ranges of L1 that `word` of thread `t` would load to GPRs and does not store to."""
-        if not cls.writes.may(spaces.GPR) or cls.writes.may(spaces.L1):
-            return []
-        found = cls._l1(s, t, word, awaited=False)
-        return [(at, at + size) for at, size in found if at + size <= L1_SIZE]
-
-    @classmethod
-    def _l1(cls, s: Any, t: int, word: int, awaited: bool) -> Iterator[tuple[int, int]]:
+    def l1_read(cls, s: Any, t: int, word: int, awaited: bool) -> Iterator[tuple[int, int]]:
         """Addresses and sizes of the L1 that a word reads, as far as its registers say them."""
         gprs, halves = s.gpr[t], s.gpr[t].view(np.uint16)
         functions = {"gpr": lambda n: int(gprs[n]), "half": lambda n: int(halves[n])}

@@ -33,74 +33,54 @@ class Named(NamedTuple):
         return {member: getattr(s, member) for member in self.members}
 
 
-_GATE = ("gate_full", "gate_word", "gate_pc", "gate_core", "gate_from", "gate_blocked", "latch")
-_MOP = ("mop_cfg", "mop_zmask_hi", "mop_on", "mop_outer", "mop_inner", "mop_stage", "mop_count")
-_REPLAY = (
-    *("replay", "replay_pc", "record_left", "record_at", "record_execute"),
-    *("play_left", "play_at", "play_pc"),
-)
-_CC = ("cc", "cc_en", "cc_stack", "cc_stack_en", "cc_depth")
-
-NAMED = (
-    Named("cores", "state, pc, retired instructions", ("core_state", "core_wait", "pc", "retired")),
-    Named("csr", "CSRs that are storage", ("cfg0", "csr", "csr_offset")),
-    Named("regs", "x0-x31 of each core", ("regs",)),
-    Named("gpr", "Tensix GPRs of each thread", ("gpr",)),
-    Named("cfg", "Config fields of both banks", ("cfg",)),
-    Named("thread_cfg", "ThreadConfig fields of each thread", ("thread_cfg",)),
-    Named("sem", "semaphores: value and maximum", ("sem", "sem_max")),
-    Named("mutex", "holder of each mutex", ("mutex",)),
-    Named("rwc", "row counters, and what a carriage return restores", ("rwc", "rwc_cr")),
-    Named("adc", "address counters, and what a carriage return restores", ("adc", "adc_cr")),
-    Named(
-        "unpack_context",
-        "config context counters of the unpackers, and SrcRow",
-        ("unpack_context", "unpack_row"),
-    ),
-    Named("srca", "SrcA rows in the format of their bank", ("src", "src_fmt")),
-    Named("srcb", "SrcB rows in the format of their bank", ("src", "src_fmt")),
-    Named(
-        "src_banks",
-        "owner, format and doubtful rows of the Src banks, row that SHIFTXA would shift",
-        ("src_valid", "src_fmt", "src_doubt", "unpack_bank", "matrix_bank", "srca_row"),
-    ),
-    Named("dst", "Dst rows decoded", ("dst", "dst_valid")),
-    Named("dst_valid", "Dst rows that ZEROACC cleared", ("dst_valid",)),
-    Named("lreg", "LReg lanes", ("lreg",)),
-    Named("cc", "condition codes of the lanes, and their stack", _CC),
-    Named("lane_config", "LaneConfig of each lane", ("lane_config",)),
-    Named(
-        "macro",
-        "SFPLOADMACRO templates, sequences and what is scheduled",
-        ("macro_template", "macro_sequence", "macro_misc", "macro_slot"),
-    ),
-    Named("prng", "pseudo-random generator of each lane", ("prng",)),
-    Named(
-        "packer",
-        "position within the tile being packed, exponent statistics",
-        (
-            *("pack_open", "pack_data", "pack_exp", "pack_datum", "pack_row"),
-            *("pack_exponent", "pack_histogram"),
-        ),
-    ),
-    Named("mop", "MOP configuration disassembled", _MOP),
-    Named("replay", "replay buffers disassembled", _REPLAY),
-    Named("fifo", "queued words disassembled", ("fifo", "fifo_pc", "fifo_read", "fifo_write")),
-    Named("gate", "the word at the wait gate and what holds it", (*_GATE, "latch_word")),
-    Named("mailbox", "mailbox entries", ("mailbox", "mailbox_read", "mailbox_write")),
-    Named("pcbuf", "PCBuf entries", ("pcbuf", "pcbuf_read", "pcbuf_write")),
-    Named(
-        "niu",
-        "NoC interface units: request initiators, configuration, counters",
-        ("niu_command", "niu_config", "niu_counter"),
-    ),
-    Named("tdma", "TDMA-RISC: parameters and base addresses", ("tdma_param", "tdma_base")),
-    Named("debug", "tile control and debug registers", ("debug",)),
-    Named("inert", "registers that change nothing modelled", ("inert", "inert_count")),
-    Named("counters", "clock, rounds, executed words", ("clock", "round", "executed")),
-    Named("stream", "overlay stream registers", ("stream",), bulky=True),
-    Named("local", "core-local data memory", ("local",), bulky=True),
-    Named("l1", "L1 memory", ("l1",), bulky=True),
+_NAMED = """
+cores | state, pc, retired instructions | core_state core_wait pc retired
+csr | CSRs that are storage | cfg0 csr csr_offset
+regs | x0-x31 of each core | regs
+gpr | Tensix GPRs of each thread | gpr
+cfg | Config fields of both banks | cfg
+thread_cfg | ThreadConfig fields of each thread | thread_cfg
+sem | semaphores: value and maximum | sem sem_max
+mutex | holder of each mutex | mutex
+rwc | row counters, and what a carriage return restores | rwc rwc_cr
+adc | address counters, and what a carriage return restores | adc adc_cr
+unpack_context | config context counters of the unpackers, and SrcRow | unpack_context unpack_row
+srca | SrcA rows in the format of their bank | src src_fmt
+srcb | SrcB rows in the format of their bank | src src_fmt
+src_banks | owner, format and doubtful rows of the Src banks, row that SHIFTXA would shift | \
+src_valid src_fmt src_doubt unpack_bank matrix_bank srca_row
+dst | Dst rows decoded | dst dst_valid
+dst_valid | Dst rows that ZEROACC cleared | dst_valid
+lreg | LReg lanes | lreg
+cc | condition codes of the lanes, and their stack | cc cc_en cc_stack cc_stack_en cc_depth
+lane_config | LaneConfig of each lane | lane_config
+macro | SFPLOADMACRO templates, sequences and what is scheduled | macro_template macro_sequence \
+macro_misc macro_slot
+prng | pseudo-random generator of each lane | prng
+packer | position within the tile being packed, exponent statistics | pack_open pack_data \
+pack_exp pack_datum pack_row pack_exponent pack_histogram
+mop | MOP configuration disassembled | mop_cfg mop_zmask_hi mop_on mop_outer mop_inner mop_stage \
+mop_count
+replay | replay buffers disassembled | replay replay_pc record_left record_at record_execute \
+play_left play_at play_pc
+fifo | queued words disassembled | fifo fifo_pc fifo_read fifo_write
+gate | the word at the wait gate and what holds it | gate_full gate_word gate_pc gate_core \
+gate_from gate_blocked latch latch_word
+mailbox | mailbox entries | mailbox mailbox_read mailbox_write
+pcbuf | PCBuf entries | pcbuf pcbuf_read pcbuf_write
+niu | NoC interface units: request initiators, configuration, counters | niu_command niu_config \
+niu_counter
+tdma | TDMA-RISC: parameters and base addresses | tdma_param tdma_base
+debug | tile control and debug registers | debug
+inert | registers that change nothing modelled | inert inert_count
+counters | clock, rounds, executed words | clock round executed
+stream | overlay stream registers | stream
+local | core-local data memory | local
+l1 | L1 memory | l1
+"""
+NAMED = tuple(
+    Named(name, doc, tuple(members.split()), name in ("stream", "local", "l1"))
+    for name, doc, members in (line.split(" | ") for line in _NAMED.strip().splitlines())
 )
 """The state a user can ask for by name; `regs` is no member of the record (saved.py)."""
 

@@ -23,7 +23,7 @@ from bhemu.memmap import (
     TENSIX_CFG_BASE,
     TENSIX_CFG_END,
 )
-from bhemu.tensix import config, config_fields, dest, issue
+from bhemu.tensix import config, config_fields, dest, issue, spaces
 from bhemu.tensix.config import CONFIG_WORDS, SHARED
 from bhemu.tensix.insn import Instruction, decode, instructions
 from bhemu.tensix.state import State
@@ -184,6 +184,22 @@ def _gpr_reads(t: int, cls: type[Instruction], word: int) -> list[Range]:
     return [(4 * low, 4 * high) for low, high in _runs(given, GPRS // 4 + 64 * t)]
 
 
+def _storage(s: State, t: int, mod: int, row: int, *, stores: bool) -> list[int]:
+    """The rows of storage that an SFPLOAD or SFPSTORE with this instr_mod0 reads or writes."""
+    first = int(plain(loadstore.first_of_storage)(s, t, mod, row, int(stores)))
+    halves = (0, dest.LOW_HALF) if first >= loadstore.WIDE else (0,)
+    rows = (first % loadstore.WIDE + half + i for half in halves for i in range(4))
+    return [] if first < 0 else [*rows]
+
+
+def _loads(s: State, t: int, cls: type[Instruction], word: int) -> list[Range]:
+    """Ranges of L1 that `word` of thread `t` would load to GPRs and does not store to."""
+    if not cls.writes.may(spaces.GPR) or cls.writes.may(spaces.L1):
+        return []
+    found = cls.l1_read(s, t, word, awaited=False)
+    return [(at, at + size) for at, size in found if at + size <= L1_SIZE]
+
+
 def _dst_reads(s: State, t: int, cls: type[Instruction], word: int) -> list[Range]:
     values = cls.operands(word)
     count = cls.dst_rows_of(values)
@@ -192,7 +208,7 @@ def _dst_reads(s: State, t: int, cls: type[Instruction], word: int) -> list[Rang
     field = values.get("dst", values.get("dest_reg_addr", 0))
     row = int(plain(counters.dst_row)(s, t, field)) & -count
     if cls.unit == "vector":
-        rows = loadstore.storage_rows(s, t, values["instr_mod0"], row, stores=False)
+        rows = _storage(s, t, values["instr_mod0"], row, stores=False)
         return _runs(np.array(rows), DST)
     return _dst_rows(s, list(range(row, row + count)), _is_wide(s, t))
 
@@ -205,7 +221,7 @@ def _scheduled(s: State) -> list[Range]:
     for slot in s.macro_slot[STORE]:
         if slot[schedule.KIND] != schedule.FREE:
             mod, row = int(slot[schedule.MODE]), int(slot[schedule.ROW])
-            found.update(loadstore.storage_rows(s, t, mod, row, stores=True))
+            found.update(_storage(s, t, mod, row, stores=True))
     return [(DST + row, DST + row + 1) for row in sorted(found)]
 
 
@@ -225,7 +241,7 @@ def before_word(s: State, t: int, word: int) -> Before | None:
         reads += _dst_rows(s, moves.rows, bool(moves.mode.wide))
         writes.append((moves.first, min(moves.end, L1_SIZE)))
     reads += _dst_reads(s, t, cls, word)
-    reads += cls.loads_from(s, t, word)
+    reads += _loads(s, t, cls, word)
     l1 = s.l1.copy() if cls.stores() else None
     gpr = s.gpr.view(np.uint8).reshape(-1).copy()
     old = (s.cfg.copy(), s.dst.copy(), s.dst_valid.copy())

@@ -153,14 +153,19 @@ class SFPSHFT(sfpu.SourceAndImmediate, opcode=0x7A, facts=sfpu.NOTICES_VC):
 
 
 @njit
-def _bits_refused(s: Any, t: Any, f: Any) -> Any:
-    """GO, or the status of SFPAND and SFPOR; mode 1 takes one operand from LReg[imm12_math]."""
+def _combine(s: Any, t: Any, f: Any, both: Any) -> Any:
+    """SFPAND (`both`) and SFPOR; mode 1 takes one operand from LReg[imm12_math]."""
     status = lanes.claim_mode(s, t, f, 0, 14)
     if status != lanes.GO:
         return status
     if f.instr_mod1 == 0 and f.imm12_math:
         return refuse(s, _NO_REGISTER, immediate=f.imm12_math, mode=f.instr_mod1)
-    return lanes.GO
+    other = f.imm12_math if f.instr_mod1 else f.lreg_dest
+    x, y, out = s.lreg[other & 15], s.lreg[f.lreg_c & 15], s.lane_tmp[lanes.VALUE]
+    for lane in range(lanes.LANES):
+        out[lane] = _U(x[lane] & y[lane]) if both else _U(x[lane] | y[lane])
+    lanes.write(s, f.lreg_dest)
+    return DONE
 
 
 _OTHER = choice("with LReg[lreg_dest]", "with LReg[imm12_math]")
@@ -172,15 +177,7 @@ class SFPAND(sfpu.TwoSources, opcode=0x7E, facts=sfpu.LOGIC):
     instr_mod1 = sfpu.TwoSources.instr_mod1.meaning(_OTHER)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
-        status = _bits_refused(s, t, f)
-        if status != lanes.GO:
-            return status
-        other = f.imm12_math if f.instr_mod1 else f.lreg_dest
-        x, y, out = s.lreg[other & 15], s.lreg[f.lreg_c & 15], s.lane_tmp[lanes.VALUE]
-        for lane in range(lanes.LANES):
-            out[lane] = _U(x[lane] & y[lane])
-        lanes.write(s, f.lreg_dest)
-        return DONE
+        return _combine(s, t, f, True)
 
 
 class SFPOR(sfpu.TwoSources, opcode=0x7F, facts=sfpu.LOGIC):
@@ -189,15 +186,7 @@ class SFPOR(sfpu.TwoSources, opcode=0x7F, facts=sfpu.LOGIC):
     instr_mod1 = sfpu.TwoSources.instr_mod1.meaning(_OTHER)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
-        status = _bits_refused(s, t, f)
-        if status != lanes.GO:
-            return status
-        other = f.imm12_math if f.instr_mod1 else f.lreg_dest
-        x, y, out = s.lreg[other & 15], s.lreg[f.lreg_c & 15], s.lane_tmp[lanes.VALUE]
-        for lane in range(lanes.LANES):
-            out[lane] = _U(x[lane] | y[lane])
-        lanes.write(s, f.lreg_dest)
-        return DONE
+        return _combine(s, t, f, False)
 
 
 class SFPNOT(Instruction, opcode=0x80, unit="vector", facts=sfpu.NOTICES_VC, macro=sfpu.NO_MODE):

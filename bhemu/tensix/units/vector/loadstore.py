@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 
 from bhemu.bits import number
-from bhemu.jit.record import plain
 from bhemu.jit.subset import njit
 from bhemu.tensix import config, dest, formats, lanes, rules, spaces, taint, unspecified
 from bhemu.tensix import config_fields as cf
@@ -226,13 +225,6 @@ def first_of_storage(s: Any, t: Any, mod: Any, row: Any, stores: Any) -> Any:
         return np.int64(-1)
     wide = ((_WIDE_STORE if stores else _WIDE_LOAD) >> mode) & 1
     return np.int64(_first_row(s, t, mode, row, wide) + WIDE * wide)
-
-
-def storage_rows(s: Any, t: Any, mod: Any, row: Any, *, stores: bool) -> list[int]:
-    """The rows of storage that an SFPLOAD or SFPSTORE with this instr_mod0 reads or writes."""
-    first = int(plain(first_of_storage)(s, t, mod, row, int(stores)))
-    halves = (0, dest.LOW_HALF) if first >= WIDE else (0,)
-    return [] if first < 0 else [first % WIDE + half + i for half in halves for i in range(4)]
 
 
 @njit
