@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import namedtuple
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -156,6 +157,9 @@ class Parts(Operand):
         )
 
 
+_ROW = re.compile(r"(?:\[([\d:]+)\] )?([\d, -]+): (.*)")
+
+
 def number(about: str) -> Number:
     """A number: what it counts, or what it is the number of."""
     return Number(about)
@@ -170,13 +174,22 @@ def choice(*texts: str | Mapping[int, str], about: str = "", others: str = "") -
 
 
 def table(text: str) -> Operand:
-    """A line what the field is for, then values, `0: text` or `1, 4-7: text` a line, if any."""
+    """A line what the field is for, then values, `0: text` or `1, 4-7: text` a line, if any.
+
+    `[1:0] 0: text` is a value of some bits of the field.
+    """
     about, *lines = (line.strip() for line in text.split("\n"))
-    values: dict[int, str] = {}
-    for numbers, meant in (line.split(": ", 1) for line in lines):
+    found: dict[str, dict[int, str]] = {}
+    for line in lines:
+        place, numbers, meant = _ROW.fullmatch(line).groups("")  # type: ignore[union-attr]
         for first, _, last in (number.partition("-") for number in numbers.split(", ")):
-            values |= dict.fromkeys(range(int(first), int(last or first) + 1), meant)
-    return Choice(values, about) if lines else Number(about)
+            values = dict.fromkeys(range(int(first), int(last or first) + 1), meant)
+            found.setdefault(place, {}).update(values)
+    if set(found) <= {""}:
+        return Choice(found[""], about) if found else Number(about)
+    ends = [(place.partition(":")[0], place.rpartition(":")[2]) for place in found]
+    tables = zip(ends, found.values(), strict=True)
+    return Parts(tuple(Part(int(hi), int(lo), Choice(one)) for (hi, lo), one in tables), about)
 
 
 def flags(*names: str, about: str = "", none: str = "", every: str = "") -> Flags:

@@ -31,52 +31,32 @@ class Figure(NamedTuple):
 
 _LATENCIES = "noc_latencies_bh"
 FIGURES = {
-    "hop": Figure(
-        8.75, MEASURED,
-        "nocbench-blackhole, hops: 106 cycles in 12 hops of a way round, 149 in 17",
-    ),
+    "hop": Figure(8.75, MEASURED,
+        "nocbench-blackhole, hops: 106 cycles in 12 hops of a way round, 149 in 17"),
     "flit on a link": Figure(1, ISA, "NoC: 64 bytes a cycle"),
-    "flit in or out of an NIU": Figure(
-        1.03125, MEASURED,
-        "nocbench-blackhole, size: 198.3 cycles for 192 flits more",
-    ),
-    "out of an NIU": Figure(
-        20, DERIVED,
+    "flit in or out of an NIU": Figure(1.03125, MEASURED,
+        "nocbench-blackhole, size: 198.3 cycles for 192 flits more"),
+    "out of an NIU": Figure(20, DERIVED,
         f"{_LATENCIES}: a write of 64 bytes on one axis, 208, less 12 hops and the program;"
-        " a quarter each way",
-    ),
+        " a quarter each way"),
     "into an NIU": Figure(20, DERIVED, "as out of an NIU"),
-    "read of L1": Figure(
-        18, DERIVED,
-        f"{_LATENCIES}: a read of 64 bytes takes 18 more than a write",
-    ),
-    "read of DRAM": Figure(
-        126, DERIVED,
-        f"{_LATENCIES}: a read of 64 bytes of DRAM takes 108 more than of L1",
-    ),
-    "write to DRAM": Figure(
-        23, DERIVED,
-        f"{_LATENCIES}: a write of 64 bytes to DRAM takes 23 more than to L1",
-    ),
-    "64 bytes of DRAM, read": Figure(
-        1.41, DERIVED,
+    "read of L1": Figure(18, DERIVED,
+        f"{_LATENCIES}: a read of 64 bytes takes 18 more than a write"),
+    "read of DRAM": Figure(126, DERIVED,
+        f"{_LATENCIES}: a read of 64 bytes of DRAM takes 108 more than of L1"),
+    "write to DRAM": Figure(23, DERIVED,
+        f"{_LATENCIES}: a write of 64 bytes to DRAM takes 23 more than to L1"),
+    "64 bytes of DRAM, read": Figure(1.41, DERIVED,
         f"{_LATENCIES}: 64 reads of 2048 to 16384 bytes, 1.39 to 1.55;"
-        " dramratebench-blackhole, onechan: 1.38",
-    ),
-    "64 bytes of DRAM, written": Figure(
-        1.42, DERIVED,
-        f"{_LATENCIES}: 64 writes of 2048 to 16384 bytes, 1.34 to 1.51",
-    ),
-    "writes that a bank keeps": Figure(
-        120, ESTIMATE,
-        f"{_LATENCIES}: 4 writes take less than the bank would",
-    ),
-    "path of a multicast, a hop": Figure(
-        8.75, DERIVED,
+        " dramratebench-blackhole, onechan: 1.38"),
+    "64 bytes of DRAM, written": Figure(1.42, DERIVED,
+        f"{_LATENCIES}: 64 writes of 2048 to 16384 bytes, 1.34 to 1.51"),
+    "writes that a bank keeps": Figure(120, ESTIMATE,
+        f"{_LATENCIES}: 4 writes take less than the bank would"),
+    "path of a multicast, a hop": Figure(8.75, DERIVED,
         f"{_LATENCIES}: 626 cycles to 2x2 tiles, 761 to 8x8, 779 to 11x10, 468 to a row, 358 (on"
         " one axis 208) to one: as many hops as once round the rings of its axes (17, 12) and to"
-        " the farthest receiver; none where a linked multicast has kept its path",
-    ),
+        " the farthest receiver; none where a linked multicast has kept its path"),
     "register or memory of another tile": Figure(18, ESTIMATE, "as read of L1"),
 }  # fmt: skip
 

@@ -7,7 +7,9 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from bhemu.bits import Word, bits, choice, flags, number
+from bhemu.bits import Word as Word
+from bhemu.bits import bits as bits
+from bhemu.bits import choice, flags, number
 from bhemu.jit.interpreted import used
 from bhemu.jit.intrinsics import call_entry
 from bhemu.jit.subset import JIT, Compiled, njit
@@ -15,21 +17,6 @@ from bhemu.tensix import spaces, taint
 from bhemu.tensix.config_fields import Field
 from bhemu.tensix.spaces import Clause, Effect, Values
 from bhemu.tensix.state import SECOND_SLOTS
-
-__all__ = [
-    "NO_TEXT",
-    "REGISTRY",
-    "Argument",
-    "Instruction",
-    "Word",
-    "assemble",
-    "bits",
-    "decode",
-    "decoder",
-    "disassemble",
-    "effects",
-    "instructions",
-]
 
 REGISTRY: dict[int, type["Instruction"]] = {}
 

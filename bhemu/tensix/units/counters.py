@@ -243,13 +243,11 @@ class _Increments(Instruction, unit="adc"):
 class _Chosen(_Increments):
     """Also which of the four counters they are for."""
 
-    bit_mask = bits(
-        3,
-        0,
+    bit_mask = bits(3, 0).meaning(
         flags(
             *("the first counter (X or Z) of channel 0", "the second (Y or W) of channel 0"),
             *("the first of channel 1", "the second of channel 1"),
-        ),
+        )
     )
 
 

@@ -70,6 +70,7 @@ def _load(s: Any, t: Any, address: Any, register: Any, size: Any) -> None:
 _AT = "16 * gpr(addr_reg_index) + half(offset_half_reg)"
 _STEPPED = spaces.gpr("offset_half_reg >> 1", keeps="1")
 _ADDRESS = spaces.gpr("addr_reg_index") | spaces.gpr("offset_half_reg >> 1")
+_OF_ONE_GPR = "mem_hier_sel and (size_sel or reg_size_sel)"
 _TO_SRC = "not mem_hier_sel and not size_sel"
 
 
@@ -78,14 +79,8 @@ class _Indirect(Instruction, unit="scalar"):
 
     addr_reg_index = bits(5, 0, insn.GPR_ADDRESS)
     data_reg_index = bits(11, 6, insn.GPR)
-    auto_inc_spec = bits(
-        13,
-        12,
-        choice(
-            {i: f"+ {INCREMENTS[i]}" for i in range(4)},
-            about="what is added to the offset afterwards",
-        ),
-        mode=True,
+    auto_inc_spec = bits(13, 12, mode=True).meaning(
+        choice(*(f"+ {n}" for n in INCREMENTS[:4]), about="what is added to the offset afterwards")
     )
     offset_half_reg = bits(20, 14, insn.HALF_GPR)
 
@@ -137,22 +132,13 @@ class STOREIND(_Indirect, opcode=0x66, oracle=False):
     """Store GPRs to L1, MMIO or Src (STOREIND, Wormhole ISA)."""
 
     reads = (
-        _ADDRESS
-        | spaces.gpr("data_reg_index & 0x3C", 4).unless(
-            "mem_hier_sel and (size_sel or reg_size_sel)"
-        )
-        | spaces.gpr("data_reg_index")
-        | spaces.BANKS.when(_TO_SRC)
-        | spaces.UNPACKER.when(_TO_SRC)
-        | spaces.thread_cfg("SRCA_SET_*").when(_TO_SRC)
+        (_ADDRESS | spaces.gpr("data_reg_index & 0x3C", 4).unless(_OF_ONE_GPR))
+        | (spaces.gpr("data_reg_index") | spaces.BANKS.when(_TO_SRC))
+        | (spaces.UNPACKER | spaces.thread_cfg("SRCA_SET_*")).when(_TO_SRC)
         | spaces.OCCUPIED
     )
-    writes = (
-        _STEPPED
-        | spaces.ALL_L1.when("mem_hier_sel")
-        | spaces.ALL_SRC.when(_TO_SRC)
-        | spaces.REGISTERS.when("size_sel and not mem_hier_sel")
-        | spaces.OCCUPIED
+    writes = (_STEPPED | spaces.ALL_L1.when("mem_hier_sel") | spaces.ALL_SRC.when(_TO_SRC)) | (
+        spaces.REGISTERS.when("size_sel and not mem_hier_sel") | spaces.OCCUPIED
     )
 
     reg_size_sel = bits(21, 21, mode=True).meaning("""

@@ -241,14 +241,11 @@ class SEMWAIT(Instruction, opcode=0xA6, unit="sync", stall="any", wakes=WAKES_BY
     reads = spaces.sem("sem_sel")
     writes = spaces.LATCH
 
-    wait_sem_cond = bits(
-        1,
-        0,
+    wait_sem_cond = bits(1, 0, mode=True).meaning(
         choice(
             {1: "is above 0", 2: "is below its maximum", 3: "is above 0 and below its maximum"},
             about="what is waited for, of each semaphore that is selected",
-        ),
-        mode=True,
+        )
     )
     sem_sel = bits(9, 2, insn.SEMAPHORES)
     stall_res = bits(23, 15, insn.BLOCKS)

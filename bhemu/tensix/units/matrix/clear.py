@@ -237,11 +237,8 @@ class SETRWC(Instruction, opcode=0x37, unit="matrix"):
     rwc_a = bits(9, 6, number("row of SrcA"))
     rwc_b = bits(13, 10, number("row of SrcB"))
     rwc_d = bits(17, 14, number("row of Dst"))
-    rwc_cr = bits(
-        21,
-        18,
-        flags("SrcA", "SrcB", "Dst", about="counters that start from their CR value"),
-        mode=True,
+    rwc_cr = bits(21, 18, mode=True).meaning(
+        flags("SrcA", "SrcB", "Dst", about="counters that start from their CR value")
     )
     clear_ab_vld = bits(23, 22, insn.RELEASED, mode=True)
 

@@ -36,13 +36,8 @@ WRITTEN = (spaces.RWC | spaces.LAST_ROW | spaces.STOCHASTIC) | spaces.bank(
 FLOAT, FIVE_BIT, INT8 = range(3)  # styles: 8-bit exponents, 5-bit exponents, integers
 
 # Formats with an 8-bit exponent that an operand may have, as bit masks over the format codes.
-PRODUCT_A = (
-    1 << formats.FP32
-    | 1 << formats.TF32
-    | 1 << formats.BF16
-    | 1 << formats.BFP8
-    | 1 << formats.BFP4
-    | 1 << formats.BFP2
+PRODUCT_A = (1 << formats.FP32 | 1 << formats.TF32 | 1 << formats.BF16) | (
+    1 << formats.BFP8 | 1 << formats.BFP4 | 1 << formats.BFP2
 )
 PRODUCT_B = PRODUCT_A | 1 << formats.UINT16
 ELEMENT_A = PRODUCT_A
@@ -74,15 +69,11 @@ class Elementwise(Instruction, unit="matrix"):
 
     dst = bits(9, 0, insn.DST_ROW)
     addr_mode = bits(16, 14, insn.ADDR_MOD)
-    instr_mod19 = bits(
-        20,
-        19,
+    instr_mod19 = bits(20, 19, mode=True).meaning(
         flags(
-            "column 0 of SrcB for all columns",
-            "the first row of SrcB for all rows",
+            *("column 0 of SrcB for all columns", "the first row of SrcB for all rows"),
             about="broadcast",
-        ),
-        mode=True,
+        )
     )
     dest_accum_en = bits(21, 21, choice("replaces Dst", "adds to Dst"), mode=True)
     clear_dvalid = bits(23, 22, insn.RELEASED, mode=True)

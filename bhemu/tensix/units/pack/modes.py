@@ -29,13 +29,8 @@ READ_CONFIG = (
 # How the packer is configured: its Mode, ReLU, exponent threshold, fields that must be zero.
 
 # Intermediate formats (bit sets) that ReLU knows in all modes, and in mode 1 only.
-_RELU = (
-    1 << formats.FP32
-    | 1 << formats.FP16
-    | 1 << formats.BFP8A
-    | 1 << formats.BF16
-    | 1 << formats.BFP8
-    | 1 << formats.TF32
+_RELU = (1 << formats.FP32 | 1 << formats.FP16 | 1 << formats.BFP8A) | (
+    1 << formats.BF16 | 1 << formats.BFP8 | 1 << formats.TF32
 )
 _RELU_1 = 1 << formats.INT32 | 1 << formats.UINT16 | 1 << formats.INT8
 
@@ -217,18 +212,12 @@ class PackWord(Word):
     ovrd_thread_id = bits(
         7, 7, choice("counters of the issuing thread", "counters of thread addr_cnt_context")
     )
-    read_intf_sel = bits(
-        11,
-        8,
+    read_intf_sel = bits(11, 8, mode=True).meaning(
         flags(
-            "row 0",
-            "row 1",
-            "row 2",
-            "row 3",
+            *(f"row {i}" for i in range(4)),
             about="rows of the four from the first on",
             none="all four rows",
-        ),
-        mode=True,
+        )
     )
     zero_write = bits(12, 12, choice("datums from Dst", "zeros"), mode=True)
     addr_cnt_context = bits(14, 13, choice("thread 0", "thread 1", "thread 2"))

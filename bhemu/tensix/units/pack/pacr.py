@@ -252,23 +252,11 @@ class PACR(
 ):
     """Pack datums from Dst to L1 (PACR, Blackhole ISA)."""
 
-    reads = (
-        spaces.ALL_DST
-        | spaces.adc("4")
-        | spaces.PACKER
-        | spaces.EXPONENTS
-        | READ_CONFIG
-        | spaces.ALL_L1
-        | spaces.DEBUG
-        | spaces.TDMA
+    reads = (spaces.ALL_DST | spaces.adc("4") | spaces.PACKER | spaces.EXPONENTS | READ_CONFIG) | (
+        spaces.ALL_L1 | spaces.DEBUG | spaces.TDMA
     )
-    writes = (
-        spaces.ALL_L1
-        | spaces.adc("4")
-        | spaces.PACKER
-        | spaces.EXPONENTS
-        | spaces.STOCHASTIC
-        | spaces.TDMA
+    writes = (spaces.ALL_L1 | spaces.adc("4") | spaces.PACKER | spaces.EXPONENTS) | (
+        spaces.STOCHASTIC | spaces.TDMA
     )
 
     def advance(s: Any, t: Any, f: Any) -> Any:

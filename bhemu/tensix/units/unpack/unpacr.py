@@ -443,6 +443,7 @@ _ANY = (
     modes.UnpackWord.unpack_block_selection,
 )
 _CHOSEN = sum(field.mask for field in modes.UnpackWord.fields if field not in _ANY)
+_UNPACKER = "1 << unpack_block_selection"
 
 
 class UNPACR(
@@ -461,19 +462,12 @@ class UNPACR(
 ):
     """Unpack datums from L1 to SrcA, SrcB or Dst (UNPACR_Regular, Blackhole ISA)."""
 
-    reads = (
-        spaces.ALL_L1
-        | spaces.adc("1 << unpack_block_selection")
-        | spaces.BANKS
-        | modes.read_config("unpack_block_selection")
-        | spaces.TDMA
+    reads = (spaces.ALL_L1 | spaces.adc(_UNPACKER) | spaces.BANKS) | (
+        modes.read_config("unpack_block_selection") | spaces.TDMA
     )
     writes = (
-        spaces.src("1 << unpack_block_selection")
-        | spaces.ALL_DST
-        | spaces.adc("1 << unpack_block_selection")
-        | spaces.UNPACKER
-        | spaces.bank("1 << unpack_block_selection", Kind.HANDS_OVER).when("set_dat_valid")
+        (spaces.src(_UNPACKER) | spaces.ALL_DST | spaces.adc(_UNPACKER) | spaces.UNPACKER)
+        | spaces.bank(_UNPACKER, Kind.HANDS_OVER).when("set_dat_valid")
         | spaces.TDMA
     )
 

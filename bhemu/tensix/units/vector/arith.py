@@ -196,12 +196,8 @@ class SFPMUL24(sfpu.ThreeSources, opcode=0x98, facts=sfpu.FACTORS):
 
     instr_mod1 = sfpu.ThreeSources.instr_mod1.meaning(
         flags(
-            *(
-                "the high 23 bits of the product",
-                "",
-                "LReg[7] names A",
-                "LReg[7] names the destination",
-            )
+            *("the high 23 bits of the product", ""),
+            *("LReg[7] names A", "LReg[7] names the destination"),
         )
     )
 
@@ -297,11 +293,8 @@ class SFPLUT(
     reads = lreg(0, 4) | sfpu.named_dest("instr_mod0") | LANES
     writes = sfpu.result("lreg_ind", "instr_mod0")
 
-    instr_mod0 = bits(
-        19,
-        16,
-        flags("", "", "result with the sign of LReg[3]", "LReg[7] names the destination"),
-        mode=True,
+    instr_mod0 = bits(19, 16, mode=True).meaning(
+        flags("", "", "result with the sign of LReg[3]", "LReg[7] names the destination")
     )
     lreg_ind = bits(23, 20, sfpu.LREG)
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from bhemu.bits import choice, parts
+from bhemu.bits import choice
 from bhemu.jit.subset import njit
 from bhemu.tensix import lanes
 from bhemu.tensix.insn import Instruction, bits
@@ -43,29 +43,14 @@ class SFPIADD(sfpu.SourceAndImmediate, opcode=0x79, facts=sfpu.NOTICES_VC):
     )
     writes = lreg("lreg_dest") | CC.unless("instr_mod1 & 12 == 4")
 
-    instr_mod1 = sfpu.SourceAndImmediate.instr_mod1.meaning(
-        parts(
-            (
-                *(1, 0),
-                choice(
-                    {
-                        0: "LReg[lreg_c] + LReg[lreg_dest]",
-                        2: "LReg[lreg_c] - LReg[lreg_dest]",
-                        **dict.fromkeys((1, 3), "LReg[lreg_c] + imm12_math"),
-                    }
-                ),
-            ),
-            (
-                *(3, 2),
-                choice(
-                    "flags where the result is negative",
-                    "the flags stay",
-                    "flags where the result is not negative",
-                    "the flags are complemented",
-                ),
-            ),
-        )
-    )
+    instr_mod1 = sfpu.SourceAndImmediate.instr_mod1.meaning("""
+        [1:0] 0: LReg[lreg_c] + LReg[lreg_dest]
+        [1:0] 1, 3: LReg[lreg_c] + imm12_math
+        [1:0] 2: LReg[lreg_c] - LReg[lreg_dest]
+        [3:2] 0: flags where the result is negative
+        [3:2] 1: the flags stay
+        [3:2] 2: flags where the result is not negative
+        [3:2] 3: the flags are complemented""")
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = lanes.claim(s, t, f.lreg_dest)

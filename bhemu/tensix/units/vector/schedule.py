@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bhemu.bits import choice, number, parts
+from bhemu.bits import choice, number, parts, table
 from bhemu.jit.subset import njit
 from bhemu.tensix import lanes, spaces, unspecified
 from bhemu.tensix.insn import REGISTRY, Instruction, bits
@@ -75,14 +75,16 @@ def _combined(mod: Any, old: Any, value: Any) -> Any:
     return _U(old ^ value) if kind == _XOR else _U(value)
 
 
+_VALUE_FROM = table("""
+    0: LReg[0] of lanes 0-7
+    1: imm16_math; of LReg[11] to [14] the default, of templates LReg[0]""")
+
+
 class SFPCONFIG(Instruction, opcode=0x91, unit="vector", facts=Sfpu()):
     """Write constants, LaneConfig and macro registers (SFPCONFIG, Blackhole ISA)."""
 
-    reads = (
-        lreg(0).unless("instr_mod1 & 1 and config_dest > 3")
-        | spaces.MACRO
-        | spaces.LANE_CONFIG
-        | LANES
+    reads = lreg(0).unless("instr_mod1 & 1 and config_dest > 3") | (
+        spaces.MACRO | spaces.LANE_CONFIG | LANES
     )
     writes = (
         lreg("config_dest").when("10 < config_dest < 15")
@@ -90,35 +92,20 @@ class SFPCONFIG(Instruction, opcode=0x91, unit="vector", facts=Sfpu()):
         | spaces.LANE_CONFIG.when("config_dest == 15")
     )
 
-    instr_mod1 = bits(
-        3,
-        0,
+    instr_mod1 = bits(3, 0, mode=True).meaning(
         parts(
-            (
-                0,
-                0,
-                choice(
-                    "LReg[0] of lanes 0-7",
-                    "imm16_math; of LReg[11] to [14] the default, of templates LReg[0]",
-                ),
-            ),
+            (0, 0, _VALUE_FROM),
             (*(2, 1), choice("", "or", "and", "xor", about="with the old value: 8 and 15 only")),
             (3, 3, choice("", "columns by every second bit of imm16_math")),
-        ),
-        mode=True,
+        )
     )
-    config_dest = bits(
-        7,
-        4,
+    config_dest = bits(7, 4).meaning(
         choice(
-            {
-                **{i: f"macro template {i}" for i in range(4)},
-                **{4 + i: f"macro sequence {i}" for i in range(4)},
-                8: "miscellaneous macro register",
-                **{i: f"LReg[{i}]" for i in range(11, 15)},
-                15: "LaneConfig",
-            }
-        ),
+            *(f"macro template {i}" for i in range(4)),
+            *(f"macro sequence {i}" for i in range(4)),
+            *("miscellaneous macro register", {i: f"LReg[{i}]" for i in range(11, 15)}),
+            {15: "LaneConfig"},
+        )
     )
     imm16_math = bits(23, 8, number("value, or mask of columns"))
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bhemu.bits import Choice, bits, choice, flags, number, parts, table
+from bhemu.bits import Choice, bits, choice, flags, number, table
 from bhemu.jit.subset import njit
 from bhemu.tensix import insn, lanes, spaces
 from bhemu.tensix.insn import Argument, Instruction
@@ -181,19 +181,12 @@ SET = table("""while flags are not in use: flags = 0
     8-15: flags = 0""")
 """instr_mod1 of SFPSETCC."""
 
-ENABLED = parts(
-    (
-        *(1, 0),
-        choice(
-            {
-                0: "the use of flags stays as it is",
-                1: "the use of flags is toggled",
-                **dict.fromkeys((2, 3), "the use of flags = bit 0 of imm12_math"),
-            }
-        ),
-    ),
-    (3, 3, choice("flags = 1", "flags = bit 1 of imm12_math")),
-)
+ENABLED = table("""
+    [1:0] 0: the use of flags stays as it is
+    [1:0] 1: the use of flags is toggled
+    [1:0] 2, 3: the use of flags = bit 0 of imm12_math
+    [3] 0: flags = 1
+    [3] 1: flags = bit 1 of imm12_math""")
 """instr_mod1 of SFPENCC."""
 
 # What modes 1 to 15 of SFPPUSHC and SFPPOPC make of two flags a, b
@@ -269,44 +262,35 @@ MOVED = table("""
     6: LReg[imm12_math & 15] shifted by imm12_math""")
 """instr_mod1 of SFPSHFT2."""
 
-_BOTH_WAYS = {
-    0: "the format of the configuration",
-    1: "FP16",
-    2: "BF16",
-    3: "FP32",
-    4: "INT32: 32 bits",
-}
-LOADED = choice(
-    {
-        **_BOTH_WAYS,
-        5: "INT8: sign-magnitude, 8 bits",
-        6: "UINT16: 16 bits, zeros above",
-        7: "HI16: 16 bits to the high half, zeros below",
-        8: "INT16: sign-magnitude, 15 bits",
-        9: "LO16: as UINT16",
-        11: "ZERO",
-        12: "INT32_SM: 32 bits",
-        13: "INT8_COMP: sign-magnitude, 10 bits",
-        14: "LO16_ONLY: 16 bits to the low half, the high one stays",
-        15: "HI16_ONLY: 16 bits to the high half, the low one stays",
-    },
-    about="format of the datums in Dst",
+_BOTH_WAYS = """format of the datums in Dst
+    0: the format of the configuration
+    1: FP16
+    2: BF16
+    3: FP32
+    4: INT32: 32 bits
+    8: INT16: sign-magnitude, 15 bits
+    11: ZERO
+    12: INT32_SM: 32 bits
+    13: INT8_COMP: sign-magnitude, 10 bits"""
+LOADED = table(
+    _BOTH_WAYS
+    + """
+    5: INT8: sign-magnitude, 8 bits
+    6: UINT16: 16 bits, zeros above
+    7: HI16: 16 bits to the high half, zeros below
+    9: LO16: as UINT16
+    14: LO16_ONLY: 16 bits to the low half, the high one stays
+    15: HI16_ONLY: 16 bits to the high half, the low one stays"""
 )
-STORED = choice(
-    {
-        **_BOTH_WAYS,
-        5: "INT8: sign-magnitude, 10 bits",
-        6: "UINT16: the low half",
-        7: "HI16: 32 bits",
-        8: "INT16: sign-magnitude, 15 bits",
-        9: "LO16: 32 bits, the halves exchanged",
-        11: "ZERO",
-        12: "INT32_SM: 32 bits",
-        13: "INT8_COMP: sign-magnitude, 10 bits",
-        14: "LO16_ONLY: the low half",
-        15: "HI16_ONLY: the high half",
-    },
-    about="format of the datums in Dst",
+STORED = table(
+    _BOTH_WAYS
+    + """
+    5: INT8: sign-magnitude, 10 bits
+    6: UINT16: the low half
+    7: HI16: 32 bits
+    9: LO16: 32 bits, the halves exchanged
+    14: LO16_ONLY: the low half
+    15: HI16_ONLY: the high half"""
 )
 """instr_mod0 of loads and of stores; 10 (INT32_ALL) is refused."""
 
