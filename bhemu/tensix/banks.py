@@ -37,24 +37,11 @@ WAITED_FOR = {
 }
 """Condition number -> (SRCA or SRCB, bank, whether it is to become valid)."""
 
-_RELEASE = tuple(
-    rules.error(
-        f"{name.upper()}-NOT-VALID",
-        rules.NCB,
-        f"clear_dvalid releases {name} bank {{bank}}, which is not valid",
-        f"let unpacker {unit} hand the bank over first, or wait for it with STALLWAIT",
-    )
-    for unit, name in enumerate(("SrcA", "SrcB"))
-)
-_HAND_OVER = tuple(
-    rules.error(
-        f"{name.upper()}-ALREADY-VALID",
-        rules.NCB,
-        f"unpacker {unit} hands over {name} bank {{bank}}, which is already valid",
-        "the matrix unit must release the bank first",
-    )
-    for unit, name in enumerate(("SrcA", "SrcB"))
-)
+_A_NOT_VALID = rules.error("SRCA-NOT-VALID", rules.NCB, "clear_dvalid releases SrcA bank {bank}, which is not valid", "let unpacker 0 hand the bank over first, or wait for it with STALLWAIT")  # fmt: skip
+_B_NOT_VALID = rules.error("SRCB-NOT-VALID", rules.NCB, "clear_dvalid releases SrcB bank {bank}, which is not valid", "let unpacker 1 hand the bank over first, or wait for it with STALLWAIT")  # fmt: skip
+_A_VALID = rules.error("SRCA-ALREADY-VALID", rules.NCB, "unpacker 0 hands over SrcA bank {bank}, which is already valid", "the matrix unit must release the bank first")  # fmt: skip
+_B_VALID = rules.error("SRCB-ALREADY-VALID", rules.NCB, "unpacker 1 hands over SrcB bank {bank}, which is already valid", "the matrix unit must release the bank first")  # fmt: skip
+_RELEASE, _HAND_OVER = (_A_NOT_VALID, _B_NOT_VALID), (_A_VALID, _B_VALID)
 _LOST = rules.error("UNPACR-BURST", rules.UNSUPPORTED, "SrcA row {row} is read, but the UNPACR that wrote it did so in one burst with rows of another set of 16: the silicon may have dropped the row", "start UNPACR at a multiple of its burst of up to 8 rows, unpack fewer datums at a time, or write the row again: only the first row of such a burst is certain")  # fmt: skip
 
 

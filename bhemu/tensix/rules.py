@@ -100,6 +100,12 @@ def error(
     return number
 
 
+def unmodelled(word: str, field: str, why: str) -> int:
+    """The rule of a field of Config that must be 0 for a word."""
+    text = f"{word} with {field}={{value:#x}} is not modelled"
+    return error(f"{word}-{field}", UNSUPPORTED, text, why)
+
+
 RESERVED_BITS = error("ENC-RESERVED", UB, "reserved bits {bits:#010x} are set in the encoding", "check the encoder")  # fmt: skip
 UNKNOWN_OPCODE = error("ENC-OPCODE", UB, "opcode {opcode:#04x} is no Tensix instruction of Blackhole")  # fmt: skip
 NOT_EXECUTED = error("ISA-REFUSED", MISSING, "this instruction is refused", "nothing says what it does; bhemu isa lists what is modelled")  # fmt: skip

@@ -14,7 +14,7 @@ from bhemu.jit.subset import njit
 from bhemu.tensix import config, formats, insn, lanes, spaces
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.config_fields import Field
-from bhemu.tensix.rules import UB, UNIMPLEMENTED, UNSUPPORTED, error, refuse
+from bhemu.tensix.rules import UB, UNIMPLEMENTED, UNSUPPORTED, error, refuse, unmodelled
 
 # Config that PACR reads.
 READ_CONFIG = (
@@ -50,20 +50,13 @@ def _must_be_zero() -> list[tuple[Field, int]]:
         THCON_SEC0_REG1_Auto_set_last_pacr_intf_sel THCON_SEC0_REG1_pack_start_intf_pos
         PCK_EDGE_TILE_FACE_SET_SELECT_enable ALU_ROUNDING_MODE_Gasket_srnd_en
         ALU_ROUNDING_MODE_Packer_srnd_en ALU_ROUNDING_MODE_GS_LF ALU_ROUNDING_MODE_Bfp8_HF"""
+    biased = (
+        "the ISA text tells that stochastic rounding is biased, not which bits it gives; a conversion "
+        "that it calls identity, bitcast or truncation may go with it, and stochastic = SEED, up or "
+        "down chooses a model"
+    )
     return [
-        (
-            getattr(cf, name),
-            error(
-                f"PACR-{name}",
-                UNSUPPORTED,
-                f"PACR with {name}={{value:#x}} is not modelled",
-                "the ISA text tells that stochastic rounding is biased, not which bits it gives; "
-                "a conversion that it calls identity, bitcast or truncation may go with it, and "
-                "stochastic = SEED, up or down chooses a model"
-                if "srnd" in name
-                else "must be 0",
-            ),
-        )
+        (getattr(cf, name), unmodelled("PACR", name, biased if "srnd" in name else "must be 0"))
         for name in unsupported.split()
     ]
 

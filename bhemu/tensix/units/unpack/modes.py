@@ -29,7 +29,7 @@ from bhemu.tensix.formats import (
     INT32,
     TF32,
 )
-from bhemu.tensix.rules import NCB, UB, UNSUPPORTED, error, refuse, undefined
+from bhemu.tensix.rules import NCB, UB, error, refuse, undefined, unmodelled
 from bhemu.tensix.spaces import Clause
 
 
@@ -81,19 +81,7 @@ def _must_be_zero(u: int) -> list[tuple[cf.Field, int]]:
         "text, and rows of Blackhole have 32",
         f"UNP{u}_ADDR_BASE_REG_1_Base": "Blackhole does not have it",
     }
-    rules = [
-        (
-            getattr(cf, name),
-            error(
-                f"UNPACR-{name}",
-                UNSUPPORTED,
-                f"UNPACR with {name}={{value:#x}} is not modelled",
-                why,
-            ),
-        )
-        for name, why in names.items()
-    ]
-    return rules
+    return [(getattr(cf, name), unmodelled("UNPACR", name, why)) for name, why in names.items()]
 
 
 _ZERO = (_must_be_zero(0), _must_be_zero(1))
