@@ -216,29 +216,6 @@ def _reaches_limit(chip: Any) -> Any:
 
 
 @njit
-def _close(chip: Any) -> Any:
-    """End the round; 0, or why the run is over. A round in which nothing could happen counts 0."""
-    chip.phase[0] = BETWEEN
-    chip.round[0] += 1
-    moved, limited = _progress(chip, np.int64(0)), _reaches_limit(chip)
-    for t in range(chip.tiles[0]):
-        chip.begun[t] = -1
-    if _until(chip):
-        return np.int64(CHIP_UNTIL)
-    status = idle_or_deadlock(chip)
-    if status != 0 and moved == 0:
-        chip.clock[0] -= 1
-        chip.round[0] -= 1
-    if status == 0 and chip.until_polling[0] and _only_polls(chip):
-        return np.int64(CHIP_POLLING)
-    if status == 0 and limited:
-        return np.int64(CHIP_LIMIT)
-    if status == 0:
-        record.begin(chip)
-    return status
-
-
-@njit
 def _finish(chip: Any) -> Any:
     """What follows when the tiles have run: delivery and the end of the round."""
     if chip.phase[0] == TILES_RUN:
@@ -258,7 +235,27 @@ def _finish(chip: Any) -> Any:
         return np.int64(CHIP_TILES)
     if status == delivery.WATCHED:
         return np.int64(CHIP_WATCH)
-    return np.int64(CHIP_REFUSED) if status != 0 else _close(chip)
+    if status != 0:
+        return np.int64(CHIP_REFUSED)
+    # End the round; one in which nothing could happen counts 0.
+    chip.phase[0] = BETWEEN
+    chip.round[0] += 1
+    moved, limited = _progress(chip, np.int64(0)), _reaches_limit(chip)
+    for t in range(chip.tiles[0]):
+        chip.begun[t] = -1
+    if _until(chip):
+        return np.int64(CHIP_UNTIL)
+    status = idle_or_deadlock(chip)
+    if status != 0 and moved == 0:
+        chip.clock[0] -= 1
+        chip.round[0] -= 1
+    if status == 0 and chip.until_polling[0] and _only_polls(chip):
+        return np.int64(CHIP_POLLING)
+    if status == 0 and limited:
+        return np.int64(CHIP_LIMIT)
+    if status == 0:
+        record.begin(chip)
+    return status
 
 
 def open_round(chip: Any, _unused: Any) -> Any:

@@ -139,29 +139,23 @@ def _atomic(s: Any, c: Any, pc: Any, word: Any) -> Any:
 
 
 @njit
-def _push(s: Any, c: Any, pc: Any, word: Any) -> Any:
-    """Push the run of `.ttinsn` words that begins at `pc`; the pc after it."""
-    s.stored[c] = 1
-    s.core_address[c] = np.uint32(INSTRN_BUF_BASE)
-    while True:
-        s.fuel[c] -= 1
-        if not access.push(s, c, turn.pushed(word)):
-            return np.int64(_STOP)
-        pc += 4
-        if s.fuel[c] <= 0 or s.attention[0] != 0 or pc & (PAGE - 1) == 0:
-            return pc
-        word = l1_word(s, pc)
-        if word & 3 == 3:
-            return pc
-        s.pc[c] = np.uint32(pc)
-
-
-@njit
 def special(s: Any, c: Any, pc: Any, word: Any) -> Any:
     """Execute a word that `step` has left, no store: the next pc, < 0 when the slice ends."""
     low = word & 0x7F
-    if word & 3 != 3:
-        return _push(s, c, pc, word)
+    if word & 3 != 3:  # push the run of `.ttinsn` words that begins here; the pc after it
+        s.stored[c] = 1
+        s.core_address[c] = np.uint32(INSTRN_BUF_BASE)
+        while True:
+            s.fuel[c] -= 1
+            if not access.push(s, c, turn.pushed(word)):
+                return np.int64(_STOP)
+            pc += 4
+            if s.fuel[c] <= 0 or s.attention[0] != 0 or pc & (PAGE - 1) == 0:
+                return pc
+            word = l1_word(s, pc)
+            if word & 3 == 3:
+                return pc
+            s.pc[c] = np.uint32(pc)
     if low == _LOAD:
         size = semantics.size(word)
         if size > 0:

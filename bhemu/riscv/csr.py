@@ -135,17 +135,6 @@ def _queued_types(s: Any, t: Any) -> Any:
 
 
 @njit
-def _enabled_lanes(s: Any) -> Any:
-    """sfpu_cc: 1 when at least one lane of the vector unit is enabled."""
-    if s.cc_en[0] == 0:
-        return np.int64(1)
-    for lane in range(32):
-        if s.cc[lane]:
-            return np.int64(1)
-    return np.int64(0)
-
-
-@njit
 def _status(s: Any, c: Any, number: Any) -> Any:
     """tt_cfg_qstatus or tt_cfg_bstatus as the coprocessor stands; nothing executes in between."""
     every = np.int64(0)
@@ -155,7 +144,9 @@ def _status(s: Any, c: Any, number: Any) -> Any:
     if number == TT_CFG_BSTATUS:
         raw = (np.int64(s.thread_cfg[c - 1, _RAW_BUSY.word]) if 1 <= c <= 3 else 0) & 1
         return np.int64(UNKNOWN) if raw else own | every << 11
-    lanes = _enabled_lanes(s)
+    lanes = np.int64(s.cc_en[0] == 0)  # sfpu_cc: at least one lane of the vector unit is enabled
+    for lane in range(32):
+        lanes |= np.int64(s.cc[lane] != 0)
     return own | lanes << 11 | every << 13 | lanes << 24
 
 

@@ -232,18 +232,6 @@ def _expander(s: Any, t: Any, word: Any) -> Any:
     return DONE
 
 
-@njit
-def _recorded(s: Any, t: Any, word: Any) -> Any:
-    """Record a word when a REPLAY asked for it; True when it must not execute now."""
-    if s.record_left[t] == 0:
-        return False
-    i = s.record_at[t]
-    s.replay[t, i], s.replay_pc[t, i] = np.uint32(word), s.gate_pc[t]
-    s.record_at[t] = (i + 1) & 31
-    s.record_left[t] -= 1
-    return s.record_execute[t] == 0
-
-
 @njit(forceinline=True)
 def fetch(s: Any, t: Any) -> Any:
     """Bring the next word of thread `t` to the wait gate: DONE, IDLE (there is none) or error.
@@ -271,7 +259,11 @@ def fetch(s: Any, t: Any) -> Any:
         if s.gate_from[t] == FROM_PUSH and (opcode == MOP or opcode == MOP_CFG):
             status = _expander(s, t, word)
         elif s.record_left[t] > 0:
-            if not _recorded(s, t, word):
+            i = s.record_at[t]
+            s.replay[t, i], s.replay_pc[t, i] = np.uint32(word), s.gate_pc[t]
+            s.record_at[t] = (i + 1) & 31
+            s.record_left[t] -= 1
+            if s.record_execute[t]:
                 return DONE
             s.look_left[0] -= 1
             if s.look_left[0] <= 0:

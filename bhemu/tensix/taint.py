@@ -106,18 +106,6 @@ def _lanes_named(s: Any, reg: Any) -> Any:
     return unspecified.both(found & ~unspecified.either(unspecified.of(s, _INDEX)))
 
 
-@njit
-def _write_named(s: Any, marks: Any, here: Any, perhaps: Any) -> Any:
-    """As `write` to what LReg[7] names lane by lane; a mark there may mean any register."""
-    anywhere = unspecified.spread(unspecified.of(s, _INDEX)) & (here | perhaps)
-    if s.stage_latency[0] and anywhere:
-        return unspecified.lane_doubt_refused(s, np.int64(_INDEX), anywhere)
-    for reg in range(WRITABLE):
-        named = _lanes_named(s, reg)
-        write(s, np.int64(reg), marks, named & here, anywhere | (named & perhaps))
-    return np.int64(DONE)
-
-
 def move(s: Any, reads: Any, f: Any) -> Any:
     """What a word writes (`f`: Cells) takes the marks of all that it reads, lane by lane.
 
@@ -145,9 +133,13 @@ def move(s: Any, reads: Any, f: Any) -> Any:
     marks |= causes | (unspecified.of(s, _INDEX) if named else 0)
     bonus = writes >> BONUS & 1
     if writes >> NAMED & 1 and not bonus:
-        status = _write_named(s, marks, here, perhaps)
-        if status != DONE:
-            return status
+        # To what LReg[7] names lane by lane; a mark there may mean any register.
+        anywhere = unspecified.spread(unspecified.of(s, _INDEX)) & (here | perhaps)
+        if s.stage_latency[0] and anywhere:
+            return unspecified.lane_doubt_refused(s, np.int64(_INDEX), anywhere)
+        for reg in range(WRITABLE):
+            lanes = _lanes_named(s, reg)
+            write(s, np.int64(reg), marks, lanes & here, anywhere | (lanes & perhaps))
     else:
         for reg in range(BONUS + 1):
             if writes >> reg & 1:

@@ -201,19 +201,6 @@ def clear(s: Any, rows: Any) -> Any:
 
 
 @njit
-def _product_causes(s: Any, k: Any, r: Any, j: Any, wide: Any) -> Any:
-    # `k`: banks and rows of a product, as in `from_products`.
-    found = np.int64(0)
-    for i in range(COLUMNS):
-        a = np.int64(s.src[SRCA, k[0], ((k[1] & 48) + i) & 63, j])
-        b = np.int64(s.src[SRCB, k[2], (k[3] + r) & 63, i])
-        of_a, of_b = _causes(a, wide), _causes(b, wide)
-        if (of_a | of_b) and (of_a or a & _EXPONENT_MASK) and (of_b or b & _EXPONENT_MASK):
-            found |= of_a | of_b
-    return found
-
-
-@njit
 def from_products(s: Any, k: Any, rows: Any, wide: Any) -> Any:
     """Add the doubts of sums of products; `k`: (bank, row) of SrcA and of SrcB.
 
@@ -222,7 +209,14 @@ def from_products(s: Any, k: Any, rows: Any, wide: Any) -> Any:
     found = np.int64(0)
     for r in range(rows):
         for j in range(COLUMNS):
-            s.doubt_row[r] |= unspecified.columns(_product_causes(s, k, r, j, wide), j)
+            causes = np.int64(0)
+            for i in range(COLUMNS):
+                a = np.int64(s.src[SRCA, k[0], ((k[1] & 48) + i) & 63, j])
+                b = np.int64(s.src[SRCB, k[2], (k[3] + r) & 63, i])
+                of_a, of_b = _causes(a, wide), _causes(b, wide)
+                if (of_a | of_b) and (of_a or a & _EXPONENT_MASK) and (of_b or b & _EXPONENT_MASK):
+                    causes |= of_a | of_b
+            s.doubt_row[r] |= unspecified.columns(causes, j)
         found |= s.doubt_row[r]
     return np.int64(1 if found else 0)
 

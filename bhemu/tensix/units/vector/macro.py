@@ -359,22 +359,6 @@ def _elsewhere(s: Any, t: Any, word: Any) -> Any:
     return status
 
 
-@njit
-def _vector_word(s: Any, t: Any, word: Any) -> Any:
-    """A vector word while something is scheduled, after the stalls that the hardware inserts."""
-    counting = _outstanding(s, np.int64(schedule.CYCLES)) and not _outstanding(
-        s, np.int64(schedule.INSTRUCTIONS)
-    )
-    stall = stalls(s, word, counting)
-    if stall < 0:
-        return stall
-    if stall > 0:
-        status = _cycle(s, t, np.int64(0), False)
-        if status != rules.DONE:
-            return status
-    return _cycle(s, t, word, True)
-
-
 class SFPLOADMACRO(
     Instruction, opcode=OPCODE, unit="vector", oracle=False, wakes=WAKES, facts=Sfpu(ELSEWHERE)
 ):
@@ -412,8 +396,14 @@ class SFPLOADMACRO(
                 status = pass_time(s, -1 - t)
         elif word >> 24 != OPCODE and schedule.SUB_UNIT[word >> 24] == ELSEWHERE:
             status = _elsewhere(s, t, word)
-        else:
-            status = _vector_word(s, t, word)
+        else:  # after the stalls that the hardware inserts
+            counting = _outstanding(s, np.int64(schedule.CYCLES))
+            counting = counting and not _outstanding(s, np.int64(schedule.INSTRUCTIONS))
+            status = stalls(s, word, counting)
+            if status > 0:
+                status = _cycle(s, t, np.int64(0), False)
+            if status == rules.DONE:
+                status = _cycle(s, t, word, True)
         s.stage_latency[0] = s.macro_dest[0] = 0
         s.route[0] = OPCODE if _live(s) else 0
         return status
