@@ -11,16 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from bhemu.jit.subset import njit
+from bhemu.tensix import config_fields as cf
 from bhemu.tensix import dest, lanes, spaces, state
 from bhemu.tensix import thread_fields as tf
-from bhemu.tensix.config_fields import (
-    STATE_RESET_EN,
-    DEST_ACCESS_CFG_remap_addrs,
-    DEST_ACCESS_CFG_swizzle_32b,
-    PRNG_SEED_Seed_Val,
-    THCON_SEC0_REG0_TileDescriptor,
-    THCON_SEC1_REG0_TileDescriptor,
-)
 from bhemu.tensix.spaces import Clause, Values
 from bhemu.tensix.state import CORES
 
@@ -30,19 +23,21 @@ THREAD_WORDS = 68
 SHARED = 180  # words from here on are one register for both banks (GLOBAL_CFGREG_BASE)
 IC_INVALIDATE = 185  # RISCV_IC_INVALIDATE: one bit per core, in the order brisc trisc0-2 ncrisc
 # from a word of unpacker 0 (THCON_SEC0) to that of unpacker 1 (THCON_SEC1)
-SECTION_WORDS = THCON_SEC1_REG0_TileDescriptor.word - THCON_SEC0_REG0_TileDescriptor.word
+SECTION_WORDS = cf.THCON_SEC1_REG0_TileDescriptor.word - cf.THCON_SEC0_REG0_TileDescriptor.word
 
-_STATE_RESET = STATE_RESET_EN.word
-_PRNG_SEED = PRNG_SEED_Seed_Val.word
-_DST_ORDER = DEST_ACCESS_CFG_remap_addrs.word
-_DST_ORDER_BITS = 1 << DEST_ACCESS_CFG_remap_addrs.shift | 1 << DEST_ACCESS_CFG_swizzle_32b.shift
+_STATE_RESET = cf.STATE_RESET_EN.word
+_PRNG_SEED = cf.PRNG_SEED_Seed_Val.word
+_DST_ORDER = cf.DEST_ACCESS_CFG_remap_addrs.word
+_DST_ORDER_BITS = (
+    1 << cf.DEST_ACCESS_CFG_remap_addrs.shift | 1 << cf.DEST_ACCESS_CFG_swizzle_32b.shift
+)
 # What changes besides with a word of Config.
 EFFECTS = {
     _STATE_RESET: spaces.CONFIG,
     _PRNG_SEED: spaces.RANDOM | spaces.STOCHASTIC,
     _DST_ORDER: spaces.ALL_DST,
 }
-assert DEST_ACCESS_CFG_swizzle_32b.word == _DST_ORDER
+assert cf.DEST_ACCESS_CFG_swizzle_32b.word == _DST_ORDER
 _WITH_EFFECT = tuple(sorted(EFFECTS))
 _UNPACK_MISC = tf.UNPACK_MISC_CFG_CfgContextCntReset_0.word
 _OF_CONTEXT = re.compile(r"cntx(\d)|CNTX_(\d)(\d)|()_(Base|Offset)_address$")

@@ -268,17 +268,14 @@ def _updates_set(s: Any, m: Any) -> Any:
     return modes.section(s, m.bank, m.unpacker, cf.THCON_SEC0_REG2_Unpack_Src_Reg_Set_Upd)
 
 
-@njit
-def _registers_refused(s: Any, t: Any, m: Any, set_dat_valid: Any) -> Any:
-    if m.to_dst and config.thread(s, t, tf.SRCA_SET_SetOvrdWithAddr):
-        return _DST_OVERRIDE
-    return row_refused(s, t, m.unpacker) if set_dat_valid or _updates_set(s, m) else 0
-
-
 @njit(forceinline=True)  # one caller
 def _refused(s: Any, t: Any, m: Any, set_dat_valid: Any) -> Any:
     status = modes.zero_refused(s, m) or modes.formats_refused(s, m) or modes.modes_refused(s, m)
-    return status or _registers_refused(s, t, m, set_dat_valid)
+    if status == 0 and m.to_dst and config.thread(s, t, tf.SRCA_SET_SetOvrdWithAddr):
+        return _DST_OVERRIDE
+    if status == 0 and (set_dat_valid or _updates_set(s, m)):
+        status = row_refused(s, t, m.unpacker)
+    return status
 
 
 @njit
