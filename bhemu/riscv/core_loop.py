@@ -121,24 +121,6 @@ def store(s: Any, c: Any, pc: Any, word: Any) -> Any:
 
 
 @njit
-def _atomic(s: Any, c: Any, pc: Any, word: Any) -> Any:
-    at = _rs1(s, c, word)
-    if turn.atomic(s, c, word, at):
-        return np.int64(_STOP)
-    old = _load_word(s, at)
-    new = semantics.changed(word, old, _rs2(s, c, word))
-    if new < 0:
-        turn.fail(s, c, turn.ILLEGAL, word=word)
-        return np.int64(_STOP)
-    s.fuel[c] -= 1
-    l0_cache.drop(s, c)
-    _store_word(s, at, new)
-    _overwritten(s, c, at)
-    _set(s, c, word, old)
-    return pc + 4
-
-
-@njit
 def special(s: Any, c: Any, pc: Any, word: Any) -> Any:
     """Execute a word that `step` has left, no store: the next pc, < 0 when the slice ends."""
     low = word & 0x7F
@@ -170,7 +152,20 @@ def special(s: Any, c: Any, pc: Any, word: Any) -> Any:
         turn.stands(s, c, pc, word)
         return np.int64(_STOP)
     elif low == _AMO:
-        return _atomic(s, c, pc, word)
+        at = _rs1(s, c, word)
+        if turn.atomic(s, c, word, at):
+            return np.int64(_STOP)
+        old = _load_word(s, at)
+        new = semantics.changed(word, old, _rs2(s, c, word))
+        if new < 0:
+            turn.fail(s, c, turn.ILLEGAL, word=word)
+            return np.int64(_STOP)
+        s.fuel[c] -= 1
+        l0_cache.drop(s, c)
+        _store_word(s, at, new)
+        _overwritten(s, c, at)
+        _set(s, c, word, old)
+        return pc + 4
     elif low == _FENCE and word >> 12 & 7 <= 1:
         s.fuel[c] -= 1
         l0_cache.drop(s, c)
