@@ -98,7 +98,8 @@ def program(flow: Flow) -> bytes:
     dram = flow.to[0] in BANKS
     words = [
         *asm.li(BASE, mm.NOC0_BASE + flow.noc * mm.NOC_SIZE), *asm.li(asm.T0, CLOCK),
-        *_store(near, DATA), *_store(near + 8, _hi(flow.at)), *_store(mm.NOC_CTRL, control | linked),
+        *_store(near, DATA), *_store(near + 8, _hi(flow.at)),
+        *_store(mm.NOC_CTRL, control | linked),
         *_store(far, DRAM_DATA if dram else DATA), *_store(far + 4, 0),
         *_store(far + 8, place), *_store(mm.NOC_AT_LEN_BE, min(flow.size, LONGEST)),
         *asm.li(13, 1), asm.lw(8, asm.T0, 0), asm.add(8, 8, asm.ZERO),

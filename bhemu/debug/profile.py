@@ -354,7 +354,7 @@ def transfer_source(what: int) -> str:
     kind = (what & ~timed.MULTICAST) >> 2
     used = ["hop", "flit on a link", "flit in or out of an NIU", "out of an NIU", "into an NIU"]
     if what & timed.MULTICAST:
-        used.append("multicast")
+        used.append("path of a multicast, a hop")
     elif kind == noc_map.DRAM:
         read = what & 3 == request.READ
         used += ["read of DRAM"] if read else ["write to DRAM", "writes that a bank keeps"]

@@ -11,9 +11,11 @@ from noc_program import hi, put, send, wait
 from script_module import script
 
 from bhemu import Chip, Snapshot
+from bhemu.debug.profile import transfer_source
 from bhemu.devices import niu_request as request
+from bhemu.devices import noc_map
 from bhemu.devices.niu import ACKS
-from bhemu.noc import times
+from bhemu.noc import timed, times
 
 noc_probes: Any = script("scripts/noc_probes.py")
 CASTS = tomllib.loads(noc_probes.ANCHORS.read_text())["multicast"]
@@ -116,3 +118,8 @@ def test_bursts_to_squares_take_what_a_card_takes() -> None:
     errors = [abs(point.error) for point in noc_probes.multicasts({"multicast": chosen})]
     assert len(errors) == 77
     assert np.median(errors) < 0.04 and max(errors) < 0.15
+
+
+def test_a_profile_names_the_source_of_its_time() -> None:
+    what = request.WRITE | noc_map.TENSIX << 2 | timed.MULTICAST
+    assert transfer_source(what) == "derived"
