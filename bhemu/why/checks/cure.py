@@ -17,7 +17,6 @@ from bhemu.launch import feed
 from bhemu.machine.error_text import where_core
 from bhemu.machine.hang.explore import reachable
 from bhemu.machine.tile import Tile
-from bhemu.memmap import CORE_NAMES, TENSIX_CFG_BASE, TENSIX_CFG_END
 from bhemu.program import toml
 from bhemu.program.schema import SAVED_STATE, Program
 from bhemu.program.specs import InputSpec, OutputSpec
@@ -212,8 +211,8 @@ def _parts(act: Act) -> Iterator[_Part]:
     """The fields of a line's constant value: of a Tensix word, of a Config word."""
     word, at = act.word, act.address or 0
     if word is None:
-        if len(act.values) == 1 and TENSIX_CFG_BASE <= at < TENSIX_CFG_END:
-            number = (at - TENSIX_CFG_BASE) // 4 % CONFIG_WORDS
+        if len(act.values) == 1 and mm.TENSIX_CFG_BASE <= at < mm.TENSIX_CFG_END:
+            number = (at - mm.TENSIX_CFG_BASE) // 4 % CONFIG_WORDS
             yield from _named(config_fields, number, act.values[0])
         return
     cls = decode(word)
@@ -310,7 +309,7 @@ class _Trials:
             tile.drain_log()
             tile.state.trace[0] = 0
             for act in acts(self._context, tile):
-                pc, images = min(act.held), tile.core[CORE_NAMES[act.core]].images
+                pc, images = min(act.held), tile.core[mm.CORE_NAMES[act.core]].images
                 for image in (one for one in images if one.lookup(pc)):
                     same = act.core, image.data, pc - image.offset, act.address, act.values
                     found.setdefault(same, act)
@@ -355,7 +354,7 @@ class _Trials:
 def _distance(context: Context, act: Act) -> tuple[int, bool, int, int]:
     """The distance of a line from those that made the first wrong element or met the error."""
     lines = [(one.core, one.file, one.line) for one, _ in context.touched]
-    mine = CORE_NAMES[act.core], act.where.file, act.where.line
+    mine = mm.CORE_NAMES[act.core], act.where.file, act.where.line
     at = lines.index(mine) if mine in lines else len(lines)
     clock = next((clock for _, clock in context.touched if clock is not None), 0)
     away = context.end if act.clock is None else abs(clock - act.clock)

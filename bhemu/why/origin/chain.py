@@ -63,12 +63,6 @@ class Words:
         self._kept = state.buffer.copy()
         self._plain = self._run()
 
-    @property
-    def followed(self) -> bool:
-        """Whether the inputs of such words are followed."""
-        cls = decode_word(self._word)
-        return cls is not None and cls.unit != "front"
-
     def _run(self) -> tuple[int, ...]:
         state = self._state
         state.trace[0] = 0
@@ -319,10 +313,11 @@ class Chain:
         if where.tile != self.tile.xy or (where.thread is None and where.word is None):
             return [], "it came over the NoC"
         if where.thread is not None and where.word is not None:
-            tried = Words(self.tile.state, where.thread, where.word, found)
-            inputs = list(tried.inputs())
+            inputs = list(Words(self.tile.state, where.thread, where.word, found).inputs())
+            cls = decode_word(where.word)
             text = "" if inputs else "no input of it decides the value"
-            text = text if tried.followed else "the inputs of such words are not followed"
+            if cls is None or cls.unit == "front":
+                text = "the inputs of such words are not followed"
             return [(clock, one.text, (one.span,)) for one in inputs], text
         core = self.tile.core[where.core] if where.core in CORE_NAMES else None
         if core is None:

@@ -25,7 +25,7 @@ from bhemu.why.findings import Finding, in_words, outside_headers, place
 from bhemu.why.order.conflicts import observed, tiles
 from bhemu.why.order.tiles import Sent
 from bhemu.why.origin.chain import Link, links_behind
-from bhemu.why.steps import where
+from bhemu.why.steps import Act, where
 
 _NEAR = 32  # pieces of an output
 
@@ -132,7 +132,7 @@ def causes(
     tile: whose L1 holds it, with its history; None if that takes one more run, which is made if
     `follow` says so.
     """
-    sent, told, clock, xy = None, "", context.end, spec.tile
+    sent, told, xy = None, "", spec.tile
     if spec.dram is not None:
         sent, told = written(context, spec, index)
         tile, xy = None, sent.tile.xy if sent is not None and sent.low is not None else None
@@ -140,31 +140,31 @@ def causes(
         tile = with_history(context, xy)
     if tile is None:
         return Causes(None, [], sent, told)
-    name = f"{spec.name}[{','.join(map(str, index))}]"
-    base, then = resolve(tile, spec.at) if sent is None else 0, None
+    name, then, first = f"{spec.name}[{','.join(map(str, index))}]", None, datum(0, spec, index)[0]
+    base = 0 if sent is not None else resolve(tile, spec.at)
     if sent is not None and sent.low is not None:
-        base = sent.low - bit_offset(index, spec.shape, spec.dtype, spec.layout) // 8
-        clock = then = sent.clock
+        base, then, name = sent.low - first, sent.clock, f"{sent.low:#x}"
     at, mask = datum(base, spec, index)
-    name = name if sent is None else f"{at:#x}"
-    found = (Span(at & ~3, 4, mask),)
-    links = links_behind(tile, context.program, "brisc", name, found, then)
-    if links[0].where is None and (packed := _last_pack(context, tile, at, clock)) is not None:
-        text = f"the last PACR there has left it so: {in_words(place(*packed))}"
+    links = links_behind(tile, context.program, "brisc", name, (Span(at & ~3, 4, mask),), then)
+    packs = [] if links[0].where is not None else _packs(context, tile, at, then or context.end)
+    if packs:
+        who = place(where(*packs[-1]), packs[-1].step.clock)
+        text = f"the last PACR there has left it so: {in_words(who)}"
         links[0] = replace(links[0], text=f"{links[0].text}; {text}")
     return Causes(tile, links, sent, told)
 
 
-def _last_pack(context: Context, tile: Tile, at: int, clock: int) -> tuple[Where, int] | None:
-    """The last PACR to L1 `at` of a tile up to a clock."""
-    seen = [one for one in observed(context) if one.tile.xy == tile.xy] if JIT else []
-    packs = [
-        one.step
-        for each in seen
-        for one in each.transfers()
-        if not one.reads and one.first <= at < one.end and one.step.clock <= clock
+def _packs(context: Context, tile: Tile, at: int, clock: int) -> list[Act]:
+    """The PACRs to L1 `at` of a tile up to a clock."""
+    return [
+        Act(seen.tile, one.step)
+        for seen in (observed(context) if JIT else ())
+        for one in seen.transfers()
+        if seen.tile.xy == tile.xy
+        and not one.reads
+        and one.first <= at < one.end
+        and one.step.clock <= clock
     ]
-    return (where(seen[0].tile, packs[-1]), packs[-1].clock) if packs else None
 
 
 def links_of(context: Context, tile: Tile, core: str, text: str) -> list[Link]:
