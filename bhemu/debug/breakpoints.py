@@ -16,7 +16,6 @@ from bhemu.machine.resolve import core_name
 from bhemu.machine.saved import Snapshot
 from bhemu.machine.stepping import Stepping
 from bhemu.machine.stop import Stop
-from bhemu.machine.tile import Tile
 from bhemu.machine.watchpoints import ACCESS
 from bhemu.memmap import CORE_NAMES
 from bhemu.program import files
@@ -43,10 +42,6 @@ def _asked(args: list[str]) -> tuple[list[str], str]:
     return args[:at], " ".join(args[at + 1 :])
 
 
-def _core_of(tile: Tile, point: Breakpoint) -> Core:
-    return tile.core[CORE_NAMES[point.core]]
-
-
 class Breaking(Inspecting):
     """break and its sisters; the rest of the stepper is stepper.py."""
 
@@ -71,7 +66,9 @@ class Breaking(Inspecting):
         points: list[Breakpoint | WordBreakpoint]
         points = [self._set_word(args)] if args and args[0] in _MNEMONICS else [*self._set(args)]
         for point in points:
-            core = self.core if isinstance(point, WordBreakpoint) else _core_of(self.tile, point)
+            core = self.core
+            if isinstance(point, Breakpoint):
+                core = self.tile.core[CORE_NAMES[point.core]]
             self._ask(point.number, core, text)
         return points
 

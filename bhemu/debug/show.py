@@ -25,7 +25,6 @@ from bhemu.machine.sentences import CONDITIONS
 from bhemu.machine.tile import Tile
 from bhemu.machine.watchpoints import spans
 from bhemu.memmap import L1_SIZE, LOCAL_BASE, LOCAL_SIZES
-from bhemu.program.symbols import Symbols
 from bhemu.program.variables import Frame, Gone, locate, owners, type_of, visible
 
 # Memory as a core sees it, looked at without any effect.
@@ -189,15 +188,11 @@ class Inspecting(Commands):
 
     # Values
 
-    def _symbols(self) -> Symbols:
-        core = self.core
-        for symbols in core.images:
-            if symbols.lookup(core.pc) is not None:
-                return symbols
-        raise NoFrame(f"{core.name} pc {core.pc:#x} lies in no ELF that is loaded for it")
-
     def _frame(self) -> Frame:
-        core, symbols = self.core, self._symbols()
+        core = self.core
+        symbols = next((one for one in core.images if one.lookup(core.pc) is not None), None)
+        if symbols is None:
+            raise NoFrame(f"{core.name} pc {core.pc:#x} lies in no ELF that is loaded for it")
         if symbols.debug.problem:
             raise NoFrame(symbols.debug.problem, hint="mem, x and regs show the machine")
         linked = next((a for a in symbols.linked(core.pc) if symbols.debug.at(a)), core.pc)

@@ -54,8 +54,8 @@ def candidates(command: str, before: Sequence[str], text: str, core: Core) -> It
         # Folders, and files of saved states
         found = sorted(Path(text).parent.glob("*") if text[-1:] != "/" else Path(text).glob("*"))
         folder = text.rpartition("/")[0] + "/" if "/" in text else ""
-        names = [(f"{folder}{path.name}", path) for path in found]
-        return [f"{n}/" if path.is_dir() else n for n, path in names if _is_state_or_folder(path)]
+        shown = [path for path in found if path.is_dir() or path.suffix == ".npz"]
+        return [f"{folder}{path.name}" + ("/" if path.is_dir() else "") for path in shown]
     if command in _MEMORY:
         return [*_code(core), *registers(), *(f"${name}" for name in ABI_NAMES)]
     if command in _CORES:
@@ -65,10 +65,6 @@ def candidates(command: str, before: Sequence[str], text: str, core: Core) -> It
     if command in _STATE:
         return [named.name for named in NAMED] + [*_fields()]
     return {"cfg": _fields(), "info": _INFO, "src": ("a", "b")}.get(command, ())
-
-
-def _is_state_or_folder(path: Path) -> bool:
-    return path.is_dir() or path.suffix == ".npz"
 
 
 def _fields() -> tuple[str, ...]:

@@ -13,10 +13,6 @@ from bhemu.why.order.observe import is_own
 from bhemu.why.steps import Act, Instruction
 
 
-def _stacks(context: Context) -> Sequence[Finding]:
-    return merged(_overflows(seen) for seen in observed(context))
-
-
 def _overflows(seen: Observed) -> Iterator[Finding]:
     """The cores of a tile whose sp was within their data when they accessed memory."""
     for core, (start, end, pc, sp, time) in enumerate(seen.record.stack.tolist()):
@@ -42,7 +38,7 @@ CHECK = Check(
     " tiles all but 32",
     cost="the observed run of `races`",
     applies=lambda seen: 9 if JIT else 0,
-    run=_stacks,
+    run=lambda context: merged(_overflows(seen) for seen in observed(context)),
 )
 
 
@@ -52,16 +48,13 @@ CHECK = Check(
 _KINDS = ("elf", "llk")  # of these every core has its own ELF
 
 
-def _astray(tile: Tile) -> list[int]:
-    """Cores whose pc is outside of all of their ELFs."""
-    cores = [tile.core[name] for name in CORE_NAMES]
-    return [c for c, core in enumerate(cores)
-            if core.images and core.retired and not is_own(tile, c, core.pc)]  # fmt: skip
-
-
 def _jumps(context: Context) -> Sequence[Finding]:
-    tiles = context.tiles(context.symptom.machine)
-    if context.program.kind not in _KINDS or not any(map(_astray, tiles)):
+    astray = (  # cores whose pc is outside of all of their ELFs
+        core.images and core.retired and not is_own(tile, core.index, core.pc)
+        for tile in context.tiles(context.symptom.machine)
+        for core in tile.core.values()
+    )
+    if context.program.kind not in _KINDS or not any(astray):
         return []
     return merged([_left(seen.tile, *one) for one in seen.left] for seen in observed(context))
 

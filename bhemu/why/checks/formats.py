@@ -94,12 +94,13 @@ class Operands:
         elif (one.first - tensor.at) % 16:
             text = f"{shown}, not at a multiple of 16 bytes of {kind}"
             self._report(one, "address", text, "look at the L1 address that was set")
-        elif one.reads and _is_of_rows(tensor.spec) and one.datums >= _FACE:
+        elif one.reads and tensor.spec.layout == "rows" and one.datums >= _FACE:
             self._layout(one, tensor)
 
     def _layout(self, one: Transfer, tensor: _Tensor) -> None:
         """Report that faces are read from an input whose layout is rows."""
-        if self._path is None or ("layout", tensor.name) in self.found:
+        as_faces = tensor.spec.shape[-1] == _COLUMNS  # rows of 16 numbers lie as in a face
+        if self._path is None or as_faces or ("layout", tensor.name) in self.found:
             return
         line = toml.line_of_key(self._path, *tensor.table, "layout")
         text = f'{_shown(one)}: faces of a tile, and {tensor.name} has layout = "rows"'
@@ -134,11 +135,6 @@ def _format_of(spec: Any, one: Transfer) -> str:
 def _fits(dtype: str, fmt: str) -> bool:
     """Whether a tensor of `dtype` may be read or written as `fmt`."""
     return dtype in ("raw", fmt, *_LIKE.get(fmt, ()))
-
-
-def _is_of_rows(spec: Any) -> bool:
-    """Whether rows lie differently in L1 than faces; rows of 16 numbers do not."""
-    return bool(spec.layout == "rows" and spec.shape[-1] != _COLUMNS)
 
 
 def _title(spec: Any) -> str:

@@ -207,15 +207,15 @@ class Link:
     @property
     def moves(self) -> bool:
         """Whether it only moves a value: a NoC request, or a word as UNPACR and PACR."""
-        return self.where is None or self.where.word is None or self._mnemonic in _MOVES
+        return self.where is None or self.where.word is None or self.mnemonic in _MOVES
 
     @property
     def leaves_dst(self) -> bool:
         """Whether it is a NoC request, or a PACR."""
-        return self.where is None or self.where.word is None or self._mnemonic == "PACR"
+        return self.where is None or self.where.word is None or self.mnemonic == "PACR"
 
     @property
-    def _mnemonic(self) -> str:
+    def mnemonic(self) -> str:
         """The name of its word or instruction."""
         return str(self.where and self.where.decoded).partition(" ")[0]
 

@@ -26,13 +26,12 @@ from bhemu.riscv.formats import Store
 from bhemu.riscv.isa import decode
 from bhemu.tensix import config_fields, thread_fields
 from bhemu.tensix.config_fields import Field
-from bhemu.tensix.insn import decode as decode_word
 from bhemu.tensix.state import OFFSET
 from bhemu.why.check import Context
 from bhemu.why.findings import Finding, in_words, place
 from bhemu.why.order.conflicts import observed
 from bhemu.why.order.polls import comparison
-from bhemu.why.origin.chain import Chain, Link, last_change
+from bhemu.why.origin.chain import Chain, last_change
 
 _MOST = 4  # stores that are left out
 _KINDS = ("elf", "llk")  # of these the host leaves every ELF where it was linked to
@@ -188,7 +187,7 @@ def _goes_on(tile: Tile, poll: _Poll, values: tuple[int, int]) -> bool:
 
 
 _NAME = re.compile(r"\b[A-Za-z][A-Za-z0-9]*_\w+\b")
-_COPIES = ("WRCFG",)  # words that only move a value
+_COPY = "WRCFG"  # a word that only moves a value
 
 
 def setter(context: Context, error: BhemuError | None) -> Iterator[Finding]:
@@ -210,24 +209,15 @@ def setter(context: Context, error: BhemuError | None) -> Iterator[Finding]:
         with suppress(BhemuError), tile.history.replaying():
             tile.history.to(end)
         links = chain.links
-        made = next((link for link in links if _makes(link)), None)
+        made = next((link for link in links if link.where and link.mnemonic != _COPY), None)
         if made is not None and made.where is not None:
             evidence = tuple("  " * link.depth + str(link) for link in links)
             text = (
                 f"{name}, for which a word of T{where.thread} is refused, has its value from here"
             )
-            who = place(made.where, made.clock, tile)
-            yield Finding("error", "error", text, who, place(where, end, tile), evidence,
-                          error.hint)  # fmt: skip
+            who, victim = place(made.where, made.clock, tile), place(where, end, tile)
+            yield Finding("error", "error", text, who, victim, evidence, error.hint)
             return
-
-
-def _makes(link: Link) -> bool:
-    """Whether the link made a value, and did not only move it."""
-    if link.where is None:
-        return False
-    cls = None if link.where.word is None else decode_word(link.where.word)
-    return cls is None or cls.name not in _COPIES
 
 
 # Arguments that a kernel reads and PROGRAM.toml does not give.
