@@ -209,7 +209,8 @@ def _number(value: int) -> Iterator[Explanation]:
     if value >= 1 << 32:
         raise InputError(f"{value:#x} has more than 32 bits")
     window = find(value)
-    if window is not None or value < memmap.L1_SIZE or _local(value):
+    local = 0 <= value - memmap.LOCAL_BASE < max(memmap.LOCAL_SIZES)
+    if window is not None or value < memmap.L1_SIZE or local:
         yield _address(value)
     if decode(value) is not None:
         yield Explanation("a Tensix word", f"{value:#010x}", tuple(_word(value)))
@@ -220,10 +221,6 @@ def _number(value: int) -> Iterator[Explanation]:
         yield Explanation("a .ttinsn word of a core", f"{value:#010x}", about)
     elif value & 3 == 3 and not text.startswith((".word", "unknown")):
         yield Explanation("a RISC-V instruction", f"{value:#010x}", (text,))
-
-
-def _local(address: int) -> bool:
-    return 0 <= address - memmap.LOCAL_BASE < max(memmap.LOCAL_SIZES)
 
 
 def _word(word: int) -> Iterator[str]:

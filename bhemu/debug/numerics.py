@@ -296,7 +296,10 @@ class Chain:
             trial = Trial(state, word, lambda s: int(s.lreg[register.number, register.lane]))
             if _writes(trial, register):
                 inputs = np.argwhere((state.lreg & _EXPONENT) == _EXPONENT)
-                return word, _worst(state, trial.deciding("lreg", inputs))
+                inputs = trial.deciding("lreg", inputs)
+                values = state.lreg[inputs[:, 0], inputs[:, 1]] & ~np.uint32(_SIGN)
+                worst = [Register(*map(int, inputs[i])) for i in np.argsort(values)[-1:]]
+                return word, next(iter(worst), None)  # a NaN is worse than an infinity
         return _EARLIER
 
     def _candidates(self, number: int, before: int) -> Iterator[TracedWord]:
@@ -305,13 +308,6 @@ class Chain:
             if left and word.number < before and _may_write(word, number):
                 left -= 1
                 yield word
-
-
-def _worst(state: State, inputs: Cells) -> Register | None:
-    """A NaN among the inputs before an infinity, None when there are none."""
-    values = state.lreg[inputs[:, 0], inputs[:, 1]] & ~np.uint32(_SIGN)
-    found = [Register(int(inputs[i, 0]), int(inputs[i, 1])) for i in np.argsort(values)]
-    return found[-1] if found else None
 
 
 def _writes(trial: Trial, register: Register) -> bool:

@@ -23,8 +23,6 @@ from bhemu.why.waiting import apart, left_pages, with_hand_over
 _FOLLOWED = 2  # wrong outputs in L1 of a chip, each of which takes one more run
 _BUDGET = 20_000  # instructions that are followed to prove a livelock
 _LEAST, _TIMES = 200_000, 3  # a run may go on for so many clock units, or times its length
-
-
 _TIMED = "checks need a run without --late and --timing: words are complete at the gate there"
 
 
@@ -40,20 +38,13 @@ def context(
     """
     if target.tile.state.timed[0]:
         raise InputError(_TIMED, hint="bhemu run --late SEED says whether the outputs hold")
-    program = unsaved(target.program)
-    machine = target.machine
-    quantum = int(target.tile.state.quantum[0])
-    seen = outcome(program, machine, ended.stop, _proved(target, ended))
+    program, error = unsaved(target.program), ended.error
+    if program.is_alone and isinstance(error, Limit):
+        if loops := livelock(target.tile, _BUDGET):  # it came to its limit in a hang
+            error = no_progress(target.tile, loops)
+    seen = outcome(program, target.machine, ended.stop, error)
     own = names if program.kind == schema.SESSION else None
-    return Context(program, seen, quantum, say, names=own)
-
-
-def _proved(target: Launched, ended: RunResult) -> BhemuError | None:
-    """The error of a run; if it came to its limit in a livelock, that hang."""
-    if target.program.is_alone and isinstance(ended.error, Limit):
-        if loops := livelock(target.tile, _BUDGET):
-            return no_progress(target.tile, loops)
-    return ended.error
+    return Context(program, seen, int(target.tile.state.quantum[0]), say, names=own)
 
 
 def findings(asked: Context, target: Launched, error: BhemuError | None) -> list[Finding]:

@@ -1,10 +1,10 @@
 """The check "cure": the one change of a wrong program with which it ends correctly."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain, combinations
+from itertools import combinations
 from operator import methodcaller
 from typing import Any, NamedTuple
 
@@ -236,42 +236,43 @@ def _named(space: Any, number: int, whole: int) -> Iterator[_Part]:
             yield _Part(kind, name, whole, one.shift, one.mask)
 
 
-class Edits:
-    """The edits of a program's code."""
+def of_code(acts: Sequence[Act], nearest: Iterable[Act]) -> Iterator[Edit]:
+    """The edits of a program's code, those of `nearest` in this order.
 
-    def __init__(self, acts: Sequence[Act]) -> None:
-        """acts: of all its tiles whose code differs, each tile's in the order of the run."""
-        self._known: dict[tuple[str, str], list[tuple[int, int]]] = {}
-        for act in acts:
-            for part in _parts(act):
-                self._known.setdefault(part.kind, []).append((act.first, part.now))
-
-    def of(self, act: Act) -> Iterator[Edit]:
-        """The edits of one line."""
-        for text, code in self._changed(act):
+    acts: of all its tiles whose code differs, each tile's in the order of the run.
+    """
+    known: dict[tuple[str, str], list[tuple[int, int]]] = {}
+    for act in acts:
+        for part in _parts(act):
+            known.setdefault(part.kind, []).append((act.first, part.now))
+    for act in nearest:
+        for text, code in _changed(act, known):
             yield Edit(act.where, act.clock, text, methodcaller("edited", act, code))
 
-    def _changed(self, act: Act) -> Iterator[tuple[str, Code]]:
-        what = disassemble(act.values[0])
-        if act.word is None and act.address is not None:
-            sets = [f"{part.name} = {part.now:#x}" for part in _parts(act) if part.now]
-            name = ", ".join(sets) or device_name(act.address, act.core).partition(",")[0]
-            what = f"the store of {name}" if sets else f"the store of {act.values[0]:#x} to {name}"
-        yield f"{what} is left out", act.left_out()
-        for part in _parts(act):
-            elsewhere = sorted(self._known[part.kind], key=lambda at: (abs(at[0] - act.first), at))
-            values = dict.fromkeys(n for _, n in elsewhere if n != part.now and n <= part.mask)
-            for value in [*values][:_MOST]:
-                text = f"{part.name} = {value:#x} instead of {part.now:#x}"
-                yield text, act.giving(part.put(value))
-        word = act.word
-        cls = None if word is None else decode(word)
-        for one, two in combinations(cls.fields if cls else (), 2):
-            assert word is not None
-            a, b = one.get(word), two.get(word)
-            if a != b and one.width == two.width > 1:
-                other = two.put(one.put(word, b), a)
-                yield f"{disassemble(other)} instead of {disassemble(word)}", act.giving(other)
+
+def _changed(
+    act: Act, known: Mapping[tuple[str, str], list[tuple[int, int]]]
+) -> Iterator[tuple[str, Code]]:
+    """The edits of one line; known: the values of fields of a kind, by number of their act."""
+    what, word = disassemble(act.values[0]), act.word
+    if word is None and act.address is not None:
+        sets = [f"{part.name} = {part.now:#x}" for part in _parts(act) if part.now]
+        name = ", ".join(sets) or device_name(act.address, act.core).partition(",")[0]
+        what = f"the store of {name}" if sets else f"the store of {act.values[0]:#x} to {name}"
+    yield f"{what} is left out", act.left_out()
+    for part in _parts(act):
+        elsewhere = sorted(known[part.kind], key=lambda at: (abs(at[0] - act.first), at))
+        values = dict.fromkeys(n for _, n in elsewhere if n != part.now and n <= part.mask)
+        for value in [*values][:_MOST]:
+            text = f"{part.name} = {value:#x} instead of {part.now:#x}"
+            yield text, act.giving(part.put(value))
+    if word is None or (cls := decode(word)) is None:
+        return
+    for one, two in combinations(cls.fields, 2):
+        a, b = one.get(word), two.get(word)
+        if a != b and one.width == two.width > 1:
+            other = two.put(one.put(word, b), a)
+            yield f"{disassemble(other)} instead of {disassemble(word)}", act.giving(other)
 
 
 # The search.
@@ -370,9 +371,8 @@ def _run(context: Context) -> Sequence[Finding]:
         return []  # it needs no more than time
     bound = context.work.done + _RUNS * (context.work.done - before) + _MORE
     every = trials.acts()
-    code = Edits(every)
     nearest = sorted(every, key=lambda act: _distance(context, act))
-    edits = [*of_file(context.program), *chain.from_iterable(map(code.of, nearest))]
+    edits = [*of_file(context.program), *of_code(every, nearest)]
     found: dict[object, list[Edit]] = {}
     tried = 0
     for edit in edits:
@@ -382,18 +382,17 @@ def _run(context: Context) -> Sequence[Finding]:
         if edit.cures(trials):
             line = edit.where.core, edit.where.file, edit.where.line or edit.where.pc
             found.setdefault(line, []).append(edit)
+    if len(found) != 1:
+        return []
     most = "" if tried == len(edits) else f", the first of {len(edits)}"
     told = f"{tried} changes were tried{most}; those that cure are all of this line"
-    return [_finding(cures, told) for cures in found.values()] if len(found) == 1 else []
-
-
-def _finding(cures: list[Edit], told: str) -> Finding:
+    (cures,) = found.values()
     where, clock, text, _ = cures[0]
     at = f"{where.file}:{where.line}" if where.line else f"pc {where.pc or 0:#x}"
     at = f"{where.core} {at}" if where.core else at
     evidence = (told, *(f"with this as well: {one.text}" for one in cures[1:]))
     text = f"the run also ends correctly if {at} is changed: {text}"
-    return Finding("cure", "note", text, place(where, clock), {}, evidence, "")
+    return [Finding("cure", "note", text, place(where, clock), {}, evidence, "")]
 
 
 CHECK = Check(

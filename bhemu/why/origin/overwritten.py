@@ -2,8 +2,9 @@
 missing."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
+from operator import methodcaller
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -63,9 +64,6 @@ def arguments(context: Context) -> Iterator[Finding]:
     if context.symptom.fine or tile is None or not context.program.outputs:
         return
 
-    def without(pc: int) -> Callable[[Tile], None]:
-        return lambda tile: tile.write(pc, NOP.to_bytes(4, "little"))
-
     tried, words = set[int](), tile.state.l1.view("<u4")
     part = context.program.placed()[0]
     for spec in part.sets:
@@ -82,7 +80,7 @@ def arguments(context: Context) -> Iterator[Finding]:
             if not issubclass(decode(tile.read32(pc)) or object, Store):
                 continue
             tried.add(pc)
-            if context.again(without(pc)).fine:
+            if context.again(methodcaller("write", pc, NOP.to_bytes(4, "little"))).fine:
                 yield _found(
                     "program", tile, change, clock, address,
                     f"{change.where.core} overwrites L1 {address:#x}, which PROGRAM.toml sets to"
