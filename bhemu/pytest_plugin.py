@@ -84,15 +84,14 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     """Remember the tiles that the test makes, those of programs that it launches too."""
     if not item.config.getoption("--bhemu"):
         return (yield)
-    from bhemu.machine.tile import tile_created
+    from bhemu.machine.tile import of_new_tiles
 
-    made = item.stash[_MADE] = list[Any]()
-    tile_created.append(made.append)
-    try:
-        return (yield)
-    finally:
-        tile_created.remove(made.append)
-        made.clear()
+    with of_new_tiles(lambda tile: tile) as made:
+        item.stash[_MADE] = made
+        try:
+            return (yield)
+        finally:
+            made.clear()
 
 
 @pytest.hookimpl(wrapper=True)

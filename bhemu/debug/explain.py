@@ -380,18 +380,15 @@ def _core(name: str) -> Iterator[Explanation]:
     for c, known in enumerate(memmap.CORE_NAMES):
         if known == name.lower():
             pushes = f"thread T{c - 1}" if c in TRISCS else "threads T0 to T2"
-            yield Explanation(
-                "a RISC-V core",
-                known,
-                (
-                    f"pushes Tensix words to {pushes if c in TENSIX_CORES else 'no thread'}",
-                    f"local data RAM: {memmap.LOCAL_SIZES[c]:#x} bytes at {memmap.LOCAL_BASE:#x}",
-                    f"starts at {memmap.RESET_PCS[c]:#x}"
-                    + ("" if c == 0 else f", or where {known.upper()}_RESET_PC says"),
-                    f"held in reset by bit {memmap.SOFT_RESET_BITS[c]} of SOFT_RESET_0",
-                    f"bhemu step PROGRAM: regs {known}, break PLACE {known}",
-                ),
+            other = "" if c == 0 else f", or where {known.upper()}_RESET_PC says"
+            lines = (
+                f"pushes Tensix words to {pushes if c in TENSIX_CORES else 'no thread'}",
+                f"local data RAM: {memmap.LOCAL_SIZES[c]:#x} bytes at {memmap.LOCAL_BASE:#x}",
+                f"starts at {memmap.RESET_PCS[c]:#x}{other}",
+                f"held in reset by bit {memmap.SOFT_RESET_BITS[c]} of SOFT_RESET_0",
+                f"bhemu step PROGRAM: regs {known}, break PLACE {known}",
             )
+            yield Explanation("a RISC-V core", known, lines)
     if name.upper() in ("T0", "T1", "T2"):
         about = f"executes the words that trisc{name[1]} pushes (TensixCoprocessor, Blackhole ISA)"
         shown = f"bhemu step PROGRAM: where; break PACR on {name.upper()}; tstep {name.upper()}"

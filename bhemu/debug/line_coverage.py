@@ -11,7 +11,7 @@ import weakref
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bhemu.errors import InputError
-from bhemu.machine.tile import tile_created
+from bhemu.machine.tile import of_new_tiles
 from bhemu.memmap import L1_SIZE
 from bhemu.program import dwarf, elf, files, symbols
 from bhemu.program.dwarf import Block, Debug, depth_of
@@ -383,19 +383,9 @@ class Watched:
         self.record.count[self.record.count[:, :, 0] != 0] = 0
 
 
-@contextmanager
-def watching() -> Iterator[list[Watched]]:
+def watching() -> AbstractContextManager[list[Watched]]:
     """Count on every tile that is made within the context."""
-    found: list[Watched] = []
-
-    def begin(tile: Tile) -> None:
-        found.append(Watched(tile))
-
-    tile_created.append(begin)
-    try:
-        yield found
-    finally:
-        tile_created.remove(begin)
+    return of_new_tiles(Watched)
 
 
 def check(coverage: LineCoverage) -> None:

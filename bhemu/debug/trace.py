@@ -7,7 +7,7 @@ import json
 import os
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any, Final, NamedTuple
@@ -17,7 +17,7 @@ from bhemu.jit.intrinsics import l1_word
 from bhemu.jit.subset import JIT
 from bhemu.machine.sentences import RULES
 from bhemu.machine.stop import Stop
-from bhemu.machine.tile import Tile, tile_created
+from bhemu.machine.tile import Tile, of_new_tiles
 from bhemu.machine.word_text import Entry, Places, TracedStore, TracedWord, effective, set_by
 from bhemu.memmap import CORE_NAMES
 from bhemu.program import files
@@ -432,19 +432,9 @@ def from_environment() -> None:
 _whole_process: list[AbstractContextManager[list[Notes]]] = []
 
 
-@contextmanager
-def noting() -> Iterator[list[Notes]]:
+def noting() -> AbstractContextManager[list[Notes]]:
     """Note what every tile executes that is made within the context."""
-    noted: list[Notes] = []
-
-    def observe(tile: Tile) -> None:
-        noted.append(Coverage(tile).notes)
-
-    tile_created.append(observe)
-    try:
-        yield noted
-    finally:
-        tile_created.remove(observe)
+    return of_new_tiles(lambda tile: Coverage(tile).notes)
 
 
 def _append(path: Path, noted: list[Notes]) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Unpack
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -50,7 +51,26 @@ else:
     error_text = Later("bhemu.machine.error_text")
     loader = Later("bhemu.program.loader")
 
+Seen = TypeVar("Seen")
+
 tile_created: list[Callable[[Any], None]] = []  # told every Tile when it has been powered up
+
+
+@contextmanager
+def of_new_tiles(look: Callable[[Any], Seen]) -> Iterator[list[Seen]]:
+    """What `look` gives of every tile that is made within the context."""
+    found: list[Seen] = []
+
+    def observe(tile: Any) -> None:
+        found.append(look(tile))
+
+    tile_created.append(observe)
+    try:
+        yield found
+    finally:
+        tile_created.remove(observe)
+
+
 _INTERNAL = frozenset(
     """state bus backend inert log ranges placed add_image locate place publish_host_writes
     drain_log loaded check_thread attach powered_up poison NOUN INTERNAL loop stepping network
