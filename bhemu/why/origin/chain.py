@@ -254,12 +254,15 @@ class Chain:
         """
         stood = now(self.tile.state)
         if at is not None:
-            with self._history.replaying():
-                self._history.to(at)
+            self.go_to(at)
         self._follow(place, found, 0)
-        with self._history.replaying():
-            self._history.to(stood)
+        self.go_to(stood)
         return self.links
+
+    def go_to(self, clock: int) -> None:
+        """To another moment of the run."""
+        with self._history.replaying():
+            self._history.to(clock)
 
     def _follow(self, place: str, found: tuple[Span, ...], depth: int) -> None:
         if len(self.links) >= MOST or depth > DEPTH:
@@ -267,9 +270,8 @@ class Chain:
         value = found[0].value(self.tile.state.buffer)
         change = self.last_change(place, found)
         if change is None:
-            self.links.append(
-                Link(depth, place, None, value, None, None, self._untouched(found[0]))
-            )
+            text = self._untouched(found[0])
+            self.links.append(Link(depth, place, None, value, None, None, text))
             return
         clock = now(self.tile.state)
         key = (clock, found[0].at, found[0].length)
@@ -279,12 +281,10 @@ class Chain:
         with self._history.replaying():
             self._history.to(clock - 1)
             causes, text = self._causes(change, found)
-        self.links.append(
-            Link(depth, place, change.before, change.after, clock, change.where, text)
-        )
+        link = Link(depth, place, change.before, change.after, clock, change.where, text)
+        self.links.append(link)
         for at, name, spans_of in causes:
-            with self._history.replaying():
-                self._history.to(at)
+            self.go_to(at)
             self._follow(name, spans_of, depth + 1)
 
     def last_change(self, place: str, found: tuple[Span, ...]) -> Change | None:
@@ -380,10 +380,10 @@ def links_behind(
 
 def last_change(tile: Tile, span: Span) -> tuple[Change | None, int]:
     """The last change of bytes of a tile, and its clock; the tile goes back to its clock."""
-    stood, change, clock = tile.clock, None, 0
+    chain, stood, change, clock = Chain(tile), tile.clock, None, 0
     with suppress(BhemuError):  # in which the run may have ended
-        change = Chain(tile).last_change("it", (span,))
+        change = chain.last_change("it", (span,))
         clock = tile.clock
-    with suppress(BhemuError), tile.history.replaying():
-        tile.history.to(stood)
+    with suppress(BhemuError):
+        chain.go_to(stood)
     return change, clock

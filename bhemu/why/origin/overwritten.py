@@ -204,8 +204,8 @@ def setter(context: Context, error: BhemuError | None) -> Iterator[Finding]:
         chain = Chain(tile)
         with suppress(BhemuError):  # in which the run has ended
             chain.why(name, spans(tile, where.core or "brisc", name))
-        with suppress(BhemuError), tile.history.replaying():
-            tile.history.to(end)
+        with suppress(BhemuError):
+            chain.go_to(end)
         links = chain.links
         made = next((link for link in links if link.where and link.mnemonic != _COPY), None)
         if made is not None and made.where is not None:
@@ -246,13 +246,11 @@ def missing(context: Context) -> Iterator[Finding]:
             ends = {name: low[name] + len(held) for name, held in data.items()}
             last = max((-(-end // _ALIGNMENT) * _ALIGNMENT for end in ends.values()), default=0)
             for name, end in ends.items():
-                places = range(end, max(last, end), 4)
                 core = CORE_NAMES.index(name)
-                loads = ((at, seen.loads(core, at)) for at in places)
-                found = next(((at, by) for at, by in loads if by is not None), None)
-                if found is None:
+                loads = ((at, seen.loads(core, at)) for at in range(end, last, 4))
+                at, by = next((one for one in loads if one[1] is not None), (0, None))
+                if by is None:
                     continue
-                at, (pc, clock) = found
                 table = "tile.cores" if program.tiles else "cores"
                 line = toml.line_of_key(path, table, number, name)
                 text = f"PROGRAM.toml:{line}: {name} has {len(part.cores[name].args)} arguments,"
@@ -260,6 +258,6 @@ def missing(context: Context) -> Iterator[Finding]:
                 yield Finding(
                     "program", "error", f"{text} which is none of them",
                     place(Where(file=path.name, line=line), None),
-                    place(where_core(tile, core, pc), clock), (),
+                    place(where_core(tile, core, by[0]), by[1]), (),
                     f"give {name} in args every word that the kernel reads, in its order",
                 )  # fmt: skip
