@@ -229,8 +229,7 @@ class Breaking(Inspecting):
 class GoingBack(Commands):
     """reverse-step and its sisters, goto; the rest of the stepper is stepper.py."""
 
-    def _stopped(self, stop: Stop, core: Core) -> None:
-        raise NotImplementedError
+    _stopped: Callable[[Stop, Core], None]
 
     def do_reverse_step(self, args: list[str]) -> None:
         """reverse-step [N] [CORE]: back to where the core had executed N instructions fewer."""
@@ -284,10 +283,7 @@ class States(Commands):
     """save, load; the rest of the stepper is stepper.py."""
 
     _files: StateFiles
-
-    def show(self) -> None:
-        """Where the selected core stands."""
-        raise NotImplementedError
+    show: Callable[[], None]
 
     def do_save(self, args: list[str]) -> None:
         """save FILE.npz: write the state of all tiles; bhemu step FILE.npz begins there."""
