@@ -179,19 +179,25 @@ Cells = NDArray[Any]
 
 
 class Trial:
-    """Executes one word on copies of a state that stands before it; `read` gives its result."""
+    """Executes one word on copies of a state that stands before it; `read` gives its result.
 
-    def __init__(self, state: State, word: TracedWord, read: Callable[[State], int]) -> None:
-        self._state, self._word, self._read = state, word, read
+    plain: the result without any change.
+    """
+
+    def __init__(
+        self, state: State, thread: int, word: int, read: Callable[[State], object]
+    ) -> None:
+        self._state, self._thread, self._word, self._read = state, thread, word, read
         self._kept = state.buffer.copy()
+        self.plain = self.result()
 
-    def result(self, change: Callable[[State], None] = lambda state: None) -> int:
-        """The result after `change` of the state before the word."""
+    def result(self, change: Callable[[State], None] = lambda state: None) -> tuple[object, int]:
+        """The result after `change` of the state before the word, and how the word ended."""
         state = self._state
         change(state)
         state.trace[0] = 0
-        compiled.execute(state, self._word.thread, self._word.word)
-        result = self._read(state)
+        status = compiled.execute(state, self._thread, self._word)
+        result = self._read(state), status
         state.buffer[:] = self._kept
         return result
 
@@ -200,13 +206,12 @@ class Trial:
 
         Empty when not even without all of them.
         """
-        plain = self.result()
 
         def decide(some: Cells) -> bool:
             def zero(state: State) -> None:
                 getattr(state, member)[some[:, 0], some[:, 1]] = 0
 
-            return self.result(zero) != plain
+            return self.result(zero) != self.plain
 
         if not decide(cells):
             return cells[:0]
@@ -289,11 +294,15 @@ class Chain:
 
     def _maker(self, register: Register, before: int) -> tuple[TracedWord, Register | None] | str:
         """(the last word that wrote the register, its own non-finite input), or why not."""
+
+        def read(state: State) -> int:
+            return int(state.lreg[register.number, register.lane])
+
         for word in self._candidates(register.number, before):
             state = self._stopped(word)
             if state.route[0] or _is(word, "SFPLOADMACRO"):
                 return _MACRO
-            trial = Trial(state, word, lambda s: int(s.lreg[register.number, register.lane]))
+            trial = Trial(state, word.thread, word.word, read)
             if _writes(trial, register):
                 inputs = np.argwhere((state.lreg & _EXPONENT) == _EXPONENT)
                 inputs = trial.deciding("lreg", inputs)
@@ -317,7 +326,7 @@ def _writes(trial: Trial, register: Register) -> bool:
         def restore(state: State) -> None:
             state.lreg[register.number, register.lane] = poison
 
-        return trial.result(restore) == poison
+        return trial.result(restore)[0] == poison
 
     return not all(remains(poison) for poison in _POISON)
 
@@ -466,7 +475,7 @@ class Finder:
         def read(state: State) -> int:
             return int(state.l1.view(np.uint32)[address >> 2]) & mask
 
-        found = Trial(state, writer, read).deciding("dst", cells)
+        found = Trial(state, writer.thread, writer.word, read).deciding("dst", cells)
         return (int(found[0, 0]), int(found[0, 1])) if len(found) == 1 else None
 
 

@@ -1,13 +1,14 @@
 """The chain of causes of a place's value: its last change, the inputs of that, and so on."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from bhemu.debug.numerics import datum, element
+from bhemu.debug.numerics import Trial, datum, element
 from bhemu.devices.bus.address_map import block_name
 from bhemu.errors import BhemuError, InputError, Where
 from bhemu.machine.core import Core
@@ -20,7 +21,6 @@ from bhemu.memmap import CORE_NAMES
 from bhemu.program.schema import Program
 from bhemu.riscv.formats import Atomic, Branch, Csr, Load, Store
 from bhemu.riscv.isa import decode
-from bhemu.tensix import compiled
 from bhemu.tensix.insn import decode as decode_word
 from bhemu.tensix.state import MEMBERS, OFFSET, State
 
@@ -54,54 +54,39 @@ class Input:
         return ":".join([self.member, *map(str, np.unravel_index(number, shape))])
 
 
-class Words:
-    """Tries the word that is about to execute on the state of a tile, and restores the state."""
+def inputs(state: State, thread: int, word: int, result: tuple[Span, ...]) -> Iterator[Input]:
+    """The inputs that decide the result of a word, a few of each kind; the state is before it."""
+    trial = Trial(state, thread, word, lambda s: [span.value(s.buffer) for span in result])
 
-    def __init__(self, state: State, thread: int, word: int, result: tuple[Span, ...]) -> None:
-        self._state, self._thread, self._word = state, thread, word
-        self._result = result
-        self._kept = state.buffer.copy()
-        self._plain = self._run()
+    def decides(low: int, high: int) -> bool:
+        def change(by: int, state: State) -> None:
+            part = state.buffer[low:high]
+            part[:] = 0 if by == 0 else part ^ by
 
-    def _run(self) -> tuple[int, ...]:
-        state = self._state
-        state.trace[0] = 0
-        status = compiled.execute(state, self._thread, self._word)
-        seen = tuple(span.value(state.buffer) for span in self._result)
-        state.buffer[:] = self._kept
-        return *seen, status
+        return any(trial.result(partial(change, by)) != trial.plain for by in _CHANGES)
 
-    def inputs(self) -> Iterator[Input]:
-        """The inputs that decide the result, a few of each kind."""
-        cls = decode_word(self._word)
-        for member in cls.inputs() if cls else ():
-            array = getattr(self._state, member)
-            length = 4 if member == "l1" else int(array.itemsize)  # bytes that go together
-            for at in self._deciding(OFFSET[member], int(array.nbytes), length):
-                yield Input(member, at, length)
+    cls = decode_word(word)
+    for member in cls.inputs() if cls else ():
+        array = getattr(state, member)
+        length = 4 if member == "l1" else int(array.itemsize)  # bytes that go together
+        for at in _deciding(decides, OFFSET[member], int(array.nbytes), length):
+            yield Input(member, at, length)
 
-    def _decides(self, low: int, high: int) -> bool:
-        for change in _CHANGES:
-            part = self._state.buffer[low:high]
-            part[:] = 0 if change == 0 else part ^ change
-            if self._run() != self._plain:
-                return True
-        return False
 
-    def _deciding(self, start: int, size: int, length: int) -> list[int]:
-        """The offsets of the groups of `length` bytes that decide, found by halving."""
-        found: list[int] = []
-        parts = [(start, start + size)]
-        while parts and len(found) < _MOST:
-            low, high = parts.pop()
-            if not self._decides(low, high):
-                continue
-            if high - low <= length:
-                found.append(low)
-                continue
-            middle = low + (high - low) // 2 // length * length
-            parts += [(middle, high), (low, middle)]
-        return found
+def _deciding(decides: Callable[[int, int], bool], start: int, size: int, length: int) -> list[int]:
+    """The offsets of the groups of `length` bytes that decide, found by halving."""
+    found: list[int] = []
+    parts = [(start, start + size)]
+    while parts and len(found) < _MOST:
+        low, high = parts.pop()
+        if not decides(low, high):
+            continue
+        if high - low <= length:
+            found.append(low)
+            continue
+        middle = low + (high - low) // 2 // length * length
+        parts += [(middle, high), (low, middle)]
+    return found
 
 
 WINDOW = 256  # instructions of the core that are looked at
@@ -176,10 +161,10 @@ def _follow(
         names = {"a": "rs1", "b": "rs2"}
         csr = issubclass(cls, Csr)
         operands = [] if csr else sorted(cls.operands)
-        inputs = [getattr(cls, names[operand]).get(one.word) for operand in operands]
-        if csr or not any(inputs):
+        read = [getattr(cls, names[operand]).get(one.word) for operand in operands]
+        if csr or not any(read):
             found[Source("csr" if csr else "constant", one)] = None
-        for number in inputs:
+        for number in read:
             _follow(executed, i, number, found, seen)
         return
     found[Source("earlier", None)] = None
@@ -313,12 +298,12 @@ class Chain:
         if where.tile != self.tile.xy or (where.thread is None and where.word is None):
             return [], "it came over the NoC"
         if where.thread is not None and where.word is not None:
-            inputs = list(Words(self.tile.state, where.thread, where.word, found).inputs())
+            deciding = list(inputs(self.tile.state, where.thread, where.word, found))
             cls = decode_word(where.word)
-            text = "" if inputs else "no input of it decides the value"
+            text = "" if deciding else "no input of it decides the value"
             if cls is None or cls.unit == "front":
                 text = "the inputs of such words are not followed"
-            return [(clock, one.text, (one.span,)) for one in inputs], text
+            return [(clock, one.text, (one.span,)) for one in deciding], text
         core = self.tile.core[where.core] if where.core in CORE_NAMES else None
         if core is None:
             return [], ""
