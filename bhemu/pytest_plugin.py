@@ -3,7 +3,7 @@
 pytest loads this file wherever bhemu is installed, so the emulator is imported when a test asks.
 """
 
-import json
+import pickle
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -164,18 +164,16 @@ class _Coverage:
         """Write what all tests have executed; a worker of xdist gives it to the controller."""
         self._collect(list(self._watched))
         if hasattr(self._config, "workeroutput"):
-            self._config.workeroutput["bhemu"] = json.dumps(self._total.as_dict())
+            self._config.workeroutput["bhemu"] = pickle.dumps(self._total)
         else:
             self._total.write(self._path)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
         """A worker of xdist has ended."""
-        from bhemu.debug.line_coverage import LineCoverage
-
         found = getattr(node, "workeroutput", {}).get("bhemu")
         if found is not None:
-            self._total.add(LineCoverage.from_dict(json.loads(found)))
+            self._total.add(pickle.loads(found))
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """How much it is, and where it stands."""

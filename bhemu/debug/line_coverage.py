@@ -289,36 +289,6 @@ class LineCoverage:
         self.missing.add(file)
         return file
 
-    def as_dict(self) -> dict[str, Any]:
-        """JSON-ready, for from_dict in another process."""
-        return {
-            "sources": {
-                name: [
-                    list(source.lines.items()),
-                    [
-                        [line, *key, *pair]
-                        for line, own in source.branches.items()
-                        for key, pair in own.items()
-                    ],
-                    source.functions,
-                ]
-                for name, source in self.sources.items()
-            },
-            "without": self.without,
-            "missing": sorted(self.missing),
-        }
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> LineCoverage:
-        """What as_dict has made."""
-        found = cls()
-        for name, (lines, branches, functions) in data["sources"].items():
-            own = found.sources[name] = Source(Counter(dict(lines)), {}, functions)
-            for line, digest, address, *pair in branches:
-                own.branches.setdefault(line, {})[BranchKey(digest, address)] = pair
-        found.without, found.missing = data["without"], set(data["missing"])
-        return found
-
     def write(self, path: Path, test: str = "") -> None:
         """Write an LCOV tracefile; InputError where that cannot be done."""
         text = "".join(f"{line}\n" for line in self.lcov(test)).encode()
