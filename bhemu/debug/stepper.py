@@ -1,10 +1,10 @@
 """The stepper: an interactive session on a machine, with completion."""
 
-import difflib
 import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from bhemu.arguments import did_you_mean
 from bhemu.debug.breakpoints import Breaking, GoingBack, StateFiles, States
 from bhemu.debug.places import Command, Pushes, Sources, address, number, position
 from bhemu.debug.show import Inspecting, Looking
@@ -156,11 +156,8 @@ class Stepper(GoingBack, Breaking, Looking, States):
         name = _ALIASES.get(words[0], words[0])
         command, args = COMMANDS.get(name), words[1:]
         if command is None:
-            near = difflib.get_close_matches(name, COMMANDS, n=1)
-            mean = f"did you mean {near[0]}? " if near else ""
-            raise InputError(
-                f"unknown command {words[0]!r}", hint=f"{mean}commands: {', '.join(COMMANDS)}"
-            )
+            hint = f"{did_you_mean(name, COMMANDS)} commands: {', '.join(COMMANDS)}".lstrip()
+            raise InputError(f"unknown command {words[0]!r}", hint=hint)
         if not command.least <= len(args) <= command.most:
             raise InputError(f"usage: {command.usage}")
         command.run(self, args)
