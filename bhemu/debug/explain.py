@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from types import ModuleType
 from typing import NamedTuple
 
 import bhemu.kernel
@@ -254,16 +253,13 @@ def _address(address: int) -> Explanation:
         lines.append(f"access: {register.access}")
         if register.inert:
             lines.append(f"inert: {register.inert}")
-    if memmap.TENSIX_CFG_BASE <= address < memmap.TENSIX_CFG_END:
-        lines += _config_address((address - memmap.TENSIX_CFG_BASE) >> 2)
-    lines += _documented(importlib.import_module(MODULE_OF[window]))
-    return Explanation("an address", f"{address:#010x}", tuple(lines))
-
-
-def _config_address(index: int) -> Iterator[str]:
-    for name in config_fields_at(index % CONFIG_WORDS) if index < 3 * CONFIG_WORDS else ():
+    index = (address - memmap.TENSIX_CFG_BASE) >> 2
+    for name in config_fields_at(index % CONFIG_WORDS) if 0 <= index < 3 * CONFIG_WORDS else ():
         field = getattr(config_fields, name)
-        yield f"  bits {field.shift}..{field.shift + field.mask.bit_length() - 1}: {name}"
+        last = field.shift + field.mask.bit_length() - 1
+        lines.append(f"  bits {field.shift}..{last}: {name}")
+    lines += _documented(MODULE_OF[window])
+    return Explanation("an address", f"{address:#010x}", tuple(lines))
 
 
 # Names
@@ -279,14 +275,14 @@ def _instruction(name: str) -> Iterator[Explanation]:
             continue
         for field in cls.fields:
             if field.name == operand.lower():
-                about = (*field.about(), *_documented(importlib.import_module(cls.__module__)))
+                about = (*field.about(), *_documented(cls.__module__))
                 yield Explanation("an operand", f"{cls.name}.{field.name}", tuple(about))
         if not operand:
             lines = [f"opcode {cls.opcode:#04x}, {cls.unit} unit, held by {cls.stall}"]
             lines += [line.strip() for line in (cls.__doc__ or "").strip().splitlines()]
             lines += [line for f in reversed(cls.fields) for line in f.about()]
             lines += [f"refused: {cls.refused}"] if cls.refused else []
-            lines += _documented(importlib.import_module(cls.__module__))
+            lines += _documented(cls.__module__)
             yield Explanation("a Tensix instruction", cls.name, tuple(lines))
 
 
@@ -487,13 +483,13 @@ _LOOKS = (
 
 
 @cache
-def _sources() -> Mapping[str, tuple[ModuleType, str]]:
+def _sources() -> Mapping[str, str]:
+    """The text of each module by its name."""
     found = {}
     for package in (tensix, devices, riscv):
         for about in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             if not about.ispkg and not about.name.endswith(("config_fields", "thread_fields")):
-                module = importlib.import_module(about.name)
-                found[about.name.removeprefix("bhemu.")] = (module, inspect.getsource(module))
+                found[about.name] = inspect.getsource(importlib.import_module(about.name))
     return found
 
 
@@ -501,7 +497,7 @@ def _used_by(name: str, default: str = "", verb: str = "used by") -> Iterator[st
     """The modules whose code holds a word, with the chapters they name."""
     for wanted in filter(None, (name, default)):
         word = re.compile(rf"(?<!\w){re.escape(wanted)}(?!\w)")
-        users = [m for m, text in _sources().values() if wanted in text and word.search(text)]
+        users = [m for m, text in _sources().items() if wanted in text and word.search(text)]
         for module in users[:_MOST_USERS]:
             lines = list(_documented(module))
             yield f"{verb} {lines[0]}"
@@ -512,11 +508,10 @@ def _used_by(name: str, default: str = "", verb: str = "used by") -> Iterator[st
         yield "used by nothing that bhemu models: storage"
 
 
-def _documented(module: ModuleType) -> Iterable[str]:
+def _documented(module: str) -> Iterable[str]:
     """The module's name and first sentence, and the chapters it is written after."""
-    document = inspect.getdoc(module) or ""
+    document = inspect.getdoc(importlib.import_module(module)) or ""
     first = document.partition("\n\n")[0].replace("\n", " ")
-    yield f"{module.__name__.removeprefix('bhemu.')}: {first}"
-    source = _SOURCE.search(document)
-    if source:
+    yield f"{module.removeprefix('bhemu.')}: {first}"
+    if source := _SOURCE.search(document):
         yield f"source: {' '.join(source[1].split())}"

@@ -48,15 +48,9 @@ class Part:
 
     def as_dict(self) -> dict[str, Any]:
         """JSON form."""
-        where = f"DRAM {','.join(map(str, self.banks))}" if self.banks else self.tiles
-        return {
-            "space": self.space,
-            "low": self.low,
-            "high": self.high,
-            "kind": self.kind,
-            "what": self.what,
-            "where": where if isinstance(where, str) else coordinates.text(where),
-        }
+        banks = f"DRAM {','.join(map(str, self.banks))}" if self.banks else ""
+        named = {name: getattr(self, name) for name in ("space", "low", "high", "kind", "what")}
+        return {**named, "where": banks or coordinates.text(self.tiles)}
 
     def overlaps(self, other: Part) -> bool:
         """Whether some byte belongs to both."""
