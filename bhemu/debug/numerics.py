@@ -121,23 +121,23 @@ def by_tile(got: NDArray[Any], exact: Floats, fmt: tensor.Format, layout: str) -
     found = []
     counts = (*got.shape[:-2], got.shape[-2] // edge, got.shape[-1] // edge)
     for place in np.ndindex(*counts):
-        rows, columns = (slice(n * edge, (n + 1) * edge) for n in place[-2:])
-        where = (*place[:-2], rows, columns)
+        sizes = (*(1 for _ in place[:-2]), edge, edge)
+        where = tuple(slice(n * k, (n + 1) * k) for n, k in zip(place, sizes, strict=True))
         found.append(_tile(got, exact, error, place, where))
     return found
 
 
 def _tile(
-    got: NDArray[Any], exact: Floats, error: Floats, place: tuple[int, ...], where: tuple[Any, ...]
+    got: NDArray[Any],
+    exact: Floats,
+    error: Floats,
+    place: tuple[int, ...],
+    where: tuple[slice, ...],
 ) -> TileError:
     part = error[where]
     finite = part[np.isfinite(part)]
     inside = np.unravel_index(int(part.argmax()), part.shape)
-    starts = [at.start or 0 if isinstance(at, slice) else at for at in where]
-    skipped = got.ndim - part.ndim
-    index = tuple(
-        starts[i] if i < skipped else int(starts[i] + inside[i - skipped]) for i in range(got.ndim)
-    )
+    index = tuple((at.start or 0) + int(n) for at, n in zip(where, inside, strict=True))
     names = ("tile_row", "tile_column")
     return TileError(
         tile=dict(zip(names, place[-2:], strict=False)),
