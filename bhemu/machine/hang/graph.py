@@ -121,10 +121,10 @@ def _cycle(waiters: Iterable[Waiter]) -> tuple[str, ...]:
         seen = {start}
         while paths and not (best and len(paths[0]) >= len(best)):
             path = paths.pop(0)
+            if start in after[path[-1]]:
+                best = path
+                break
             for name in after[path[-1]]:
-                if name == start:
-                    best, paths = path, []
-                    break
                 if name in after and name not in seen:
                     seen.add(name)
                     paths.append((*path, name))
@@ -141,23 +141,19 @@ def _root_first(waiters: list[Waiter]) -> tuple[Waiter, ...]:
         id(one): set().union(*(by_name.get(r.who, set()) for r in one.releasers if r.able))
         for one in waiters
     }
-    ordered = [waiter for waiter in waiters if not others[id(waiter)]]
-    left = [waiter for waiter in waiters if others[id(waiter)]]
+    ordered: list[Waiter] = []
+    left = waiters
     while left:
         known = {waiter.who for waiter in ordered}
-        after = [one for one in left if others[id(one)] & known] or _ring_of(left)
-        ordered += after
-        done = {id(one) for one in after}
+        after = [one for one in left if not others[id(one)] or others[id(one)] & known]
+        if not after:  # of the shortest ring those with a giver outside first
+            ring = _cycle(left)
+            after = [waiter for waiter in left if waiter.who in ring]
+            after.sort(key=lambda one: all(r.who in ring for r in one.releasers if r.able))
+        ordered += after or left
+        done = {id(one) for one in ordered}
         left = [one for one in left if id(one) not in done]
     return tuple(ordered)
-
-
-def _ring_of(waiters: list[Waiter]) -> list[Waiter]:
-    """The members of the shortest ring, those with a giver outside first; all if there is none."""
-    ring = _cycle(waiters)
-    members = [waiter for waiter in waiters if waiter.who in ring]
-    members.sort(key=lambda one: all(r.who in ring for r in one.releasers if r.able))
-    return members or waiters
 
 
 def graph_of(waiters: list[Waiter]) -> WaitGraph:

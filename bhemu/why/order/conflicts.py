@@ -145,7 +145,7 @@ class Observed:
     def polls(self) -> list[tuple[int, int, int]]:
         """(core, pc, address) of loads that read one word of L1 until it changes."""
         last, slot = self.record.site_last, self.record.slot
-        sites = [(core, *last[core, i].tolist()) for core, i in np.argwhere(last[:, :, 2]).tolist()]
+        sites = ((core, *last[core, i].tolist()) for core, i in np.argwhere(last[:, :, 2]).tolist())
         return [(core, pc, at) for core, pc, at, _ in sites if slot[at >> 2]]
 
     def writer(self, core: int, address: int, before: float = inf) -> Step | None:
@@ -205,9 +205,8 @@ class Observed:
         """The SEMINIT of the semaphore that let an event's owner pass without a post; its value."""
         if event.taken is None or not event.given:
             return None
-        return made_step(*self.record.sem_init[event.taken].tolist()), int(
-            self.record.sem_start[event.taken, 0]
-        )
+        value = int(self.record.sem_start[event.taken, 0])
+        return made_step(*self.record.sem_init[event.taken].tolist()), value
 
     def release_after(self, event: Event) -> Step | None:
         """The owner's first act after an access by which it lets others go on."""
@@ -228,11 +227,16 @@ class Observed:
 
     def conflicts(self, *, units: bool) -> list[Conflict]:
         """Pairs that are unordered if units take time, or (`units` False) even if none does."""
-        return [
-            self._conflict(number, row, units)
-            for number, row in self._observer.rows()
-            if units or row[r.BITS] & (r.BY_SPEED | r.FOREIGN)
-        ]
+        found = []
+        for number, row in self._observer.rows():
+            bits = row[r.BITS]
+            if units or bits & (r.BY_SPEED | r.FOREIGN):
+                first, second = (self._event(row[n * r.EVENT :], units) for n in range(2))
+                by = second if bits & r.SECOND_CLEARS else first
+                clears = by if bits & (r.FIRST_CLEARS | r.SECOND_CLEARS) else None
+                what = units, bool(bits & r.FOREIGN), clears, number
+                found.append(Conflict(row[r.PLACE], first, second, *what))
+        return found
 
     def stand_at(self, context: Context, conflict: Conflict) -> list[str]:
         """Restore the code that made a conflict, of a session; see CodeThen."""
@@ -242,14 +246,6 @@ class Observed:
         n = together.observers.index(self._observer)
         steps = [(n, one.step) for one in (conflict.first, conflict.second)]
         return together.stand((n, NEAR, conflict.number), steps)
-
-    def _conflict(self, number: int, row: list[int], units: bool) -> Conflict:
-        bits = row[r.BITS]
-        first = self._event(row[: r.EVENT], units)
-        second = self._event(row[r.EVENT : 2 * r.EVENT], units)
-        clears = second if bits & r.SECOND_CLEARS else first if bits & r.FIRST_CLEARS else None
-        foreign = bool(bits & r.FOREIGN)
-        return Conflict(row[r.PLACE], first, second, units, foreign, clears, number)
 
     def _event(self, row: list[int], units: bool) -> Event:
         owner = owner_of(row[r.AGENT])
@@ -270,7 +266,7 @@ class Observed:
             given=row[r.TAKEN] > 8,
             acquired=row[r.ACQUIRED],
             poll=(row[r.POLL_WORD], self._instruction(core, poll, time)) if poll else None,
-            vector=row[r.KNOWN :],
+            vector=row[r.KNOWN : r.EVENT],
             before=made_step(before, before, 0, core, thread, time) if before else None,
         )
 
@@ -347,7 +343,7 @@ def _observed(context: Context) -> list[Observed]:
 
 def step_of(row: list[int]) -> Step:
     """The step of an event."""
-    return made_step(*(row[k] for k in (r.PC, r.PUSHED, r.WORD, r.CORE, r.THREAD, r.TIME)))
+    return made_step(*row[r.PC : r.PC + 6])
 
 
 def made_step(pc: int, pushed: int, word: int, core: int, thread: int, time: int) -> Step:

@@ -15,7 +15,6 @@ from bhemu.riscv.assembly import SP
 from bhemu.riscv.formats import Atomic, Branch, Fence, Load, Register, RegisterImmediate, Store
 from bhemu.riscv.isa import rv32i
 from bhemu.tensix.config import CONFIG_WORDS
-from bhemu.tensix.frontend import MOP
 from bhemu.tensix.rules import STOP_STEP, STOP_TIME
 from bhemu.tensix.state import CORES, RESET, THREADS
 from bhemu.timing.core import word_at
@@ -26,8 +25,6 @@ _LOAD, _STORE, _ATOMIC, _FENCE = Load.code(), Store.code(), Atomic.code(), Fence
 _SLICE = 1 << 14  # instructions between looks at the time
 _RESETS = mm.DEBUG_BASE + mm.RISCV_DEBUG_REG_SOFT_RESET_0
 _DST_WINDOW = 0x8000
-_TTSYNC = mm.PC_BUF_BASE + mm.PC_BUF_TTSYNC_OFFSET  # then mop_sync
-assert mm.PC_BUF_MOP_SYNC_OFFSET == mm.PC_BUF_TTSYNC_OFFSET + 4
 _READS, _WRITES = 1, 2
 _QUIET = 64  # instructions that are looked at together
 _BRANCH = Branch.code()
@@ -154,8 +151,9 @@ def _requests(s: Any, o: Any, c: Any, address: Any, sent: Any) -> Any:
     agent = clocks.noc(o, c, np.int64(not reads))
     tagged = o.tagged[c, row[request.NOC], np.int64(not reads)]
     tagged[request.transaction(row)] = o.clocks[agent, agent]
-    shadow.l1_access(s, o, agent, low, low + request.size(row), np.int64(reads))
-    notes.asks(s, o, c, np.int64(reads), low, low + request.size(row))
+    high, what = low + request.size(row), np.int64(notes.ASKED)
+    shadow.l1_access(s, o, agent, low, high, np.int64(reads))
+    notes.note(s, o, what, np.int64(-1), np.int64(reads), o.step[0], c, low, high)
     return True
 
 
@@ -246,25 +244,6 @@ def _access(
 
 
 @njit
-def _template(o: Any, c: Any, pc: Any, word: Any, way: Any, address: Any, value: Any) -> None:
-    """Note a store of a TRISC to the template of a MOP that may still be running."""
-    known, mop = o.clocks[c, r.PLAIN + r.ISSUE + c - 1], o.mop[c]
-    pushed = turn.pushed(word) if word & 3 != 3 else np.int64(0)
-    if way & _WRITES and mm.INSTRN_BUF_BASE <= address < mm.INSTRN_BUF_END:
-        pushed = value
-    if pushed >> 24 == MOP:
-        mop[0], mop[1], mop[2] = pc, word, known
-    elif way & _READS and (address == _TTSYNC or address == _TTSYNC + 4):
-        mop[0] = 0
-    elif way & _WRITES and mm.MOP_CFG_BASE <= address < mm.MOP_CFG_END:
-        i = (address - mm.MOP_CFG_BASE) >> 2
-        if mop[0] and o.mop_held[c, i] != value + 1 and mop[2] == known and o.mop_early[c, 0] == 0:
-            early = o.mop_early[c]
-            early[0], early[1], early[2], early[3] = pc, word, mop[0], mop[1]
-        o.mop_held[c, i] = value + 1
-
-
-@njit
 def _after(
     s: Any, o: Any, c: Any, pc: Any, word: Any, way: Any, address: Any, value: Any, sent: Any
 ) -> None:
@@ -278,8 +257,6 @@ def _after(
         _access(s, o, c, word, way, address, value, sent)
         shadow.make_room(o)
     notes.core(s, o, c, pc, word, way, address, value)
-    if 1 <= c <= THREADS:
-        _template(o, c, pc, word, way, address, value)
     if s.l0_stale[c, 0] and (way or word & 0x7F == _FENCE):
         notes.cached(s, o, c, pc, word & 0x7F in _DROPS, address)
     for other in range(CORES):

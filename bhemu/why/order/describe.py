@@ -24,6 +24,15 @@ _KINDS = {
 }  # fmt: skip
 _UNKNOWN = -2  # AGENT_UNIT of a word that no opcode knows
 _BANKS = {"unpack": 1, "matrix": 2}
+# Columns that are a field of the word: the first that it has
+_FIELDS = {
+    words.BLOCKS: ("stall_res",), words.SEMAPHORES: ("sem_sel",),
+    words.SEM_CONDITION: ("wait_sem_cond",), words.MOST: ("max_value",),
+    words.VALUE: ("init_value", "mutex_index", "reg_addr"),
+    words.DATA_GPR: ("tdma_data_reg_index",), words.DST_FIELD: ("dst", "dest_reg_addr"),
+    words.MODE: ("instr_mod0",), words.ADDRESS_GPR: ("addr_reg_index",),
+    words.OFFSET_HALF: ("offset_half_reg",),
+}  # fmt: skip
 _DATA = "payload_sig_sel", "payload_sig_sel_size"  # fields that say no place
 
 
@@ -65,57 +74,39 @@ def _text(word: int) -> npt.NDArray[np.int64]:
     found[words.BANKS] = _BANKS.get(cls.unit, 0)
     found[words.STALL] = cls.stall_mask
     found[words.KIND] = _KINDS.get(cls.name, 0)
-    _waits(found, values)
-    found[words.GPR_READ] = np.array(sum(1 << n for n in cls.gives_gprs(values)), np.uint64).astype(
-        np.int64
-    )
+    for column, names in _FIELDS.items():
+        found[column] = next((values[name] for name in names if name in values), 0)
+    found[words.BLOCKS] = found[words.BLOCKS] or thread.DEFAULT_BLOCKS
+    if "wait_res" in values:
+        found[words.CONDITIONS] = values["wait_res"] or thread.DEFAULT_CONDITIONS
+    gprs = np.array(sum(1 << n for n in cls.gives_gprs(values)), np.uint64)
+    found[words.GPR_READ] = gprs.astype(np.int64)
     found[words.GPR_WRITE] = cls.writes.may(spaces.GPR)
     found[words.CONFIG_WRITE] = cls.writes.may(spaces.CFG)
     found[words.MOVES] = {"unpack": words.UNPACKS, "pack": words.PACKS}.get(cls.formats, 0)
     found[words.CONFIG_READ] = cls.formats in FOLLOWED
-    _dst(found, cls, values)
+    if cls.unit != "unpack":  # unpack.modes says whether to Dst
+        _dst(found, cls, values)
     _l1(found, cls, values)
     return found
 
 
-def _waits(found: Any, values: dict[str, int]) -> None:
-    """Describe the fields of words that synchronize."""
-    found[words.BLOCKS] = values.get("stall_res", 0) or thread.DEFAULT_BLOCKS
-    if "wait_res" in values:
-        found[words.CONDITIONS] = values["wait_res"] or thread.DEFAULT_CONDITIONS
-    found[words.SEMAPHORES] = values.get("sem_sel", 0)
-    found[words.SEM_CONDITION] = values.get("wait_sem_cond", 0)
-    held = ("init_value", "mutex_index", "reg_addr")
-    found[words.VALUE] = next((values[name] for name in held if name in values), 0)
-    found[words.MOST] = values.get("max_value", 0)
-    found[words.DATA_GPR] = values.get("tdma_data_reg_index", 0)
-
-
 def _dst(found: Any, cls: type[Instruction], values: dict[str, int]) -> None:
     """Describe the rows of Dst that a word reads or fills: some that a field gives, or any."""
-    if cls.unit == "unpack":
-        return  # unpack.modes says whether to Dst
-    if count := cls.dst_rows_of(values):
-        found[words.DST_COUNT] = count
-        found[words.DST_FIELD] = values.get("dst", values.get("dest_reg_addr", 0))
-        found[words.MODE] = values.get("instr_mod0", 0)
-        vector = cls.unit == "vector"
-        found[words.DST_HOW] = words.VECTOR_ROWS if vector else words.MATRIX_ROWS
+    vector, count = cls.unit == "vector", cls.dst_rows_of(values)
     written = [one for one in cls.writes.of(values) if one.space == spaces.DST]
-    if written and cls.unit == "vector" and "dest_reg_addr" in values:  # as loadstore has it
-        found[words.DST_COUNT], found[words.MODE] = 4, values["instr_mod0"]
-        found[words.DST_FIELD] = values["dest_reg_addr"]
-        found[words.DST_HOW] = words.STORED_ROWS
-        return
-    if any(not one.place for one in written) and not (count and cls.unit == "vector"):
+    if count:
+        found[words.DST_COUNT] = count
+        found[words.DST_HOW] = words.VECTOR_ROWS if vector else words.MATRIX_ROWS
+    if written and vector and "dest_reg_addr" in values:  # as loadstore has it
+        found[words.DST_COUNT], found[words.DST_HOW] = 4, words.STORED_ROWS
+    elif any(not one.place for one in written) and not (count and vector):
         found[words.DST_HOW] |= words.ANY_ROW
 
 
 def _l1(found: Any, cls: type[Instruction], values: dict[str, int]) -> None:
     """Describe the L1 that a word of the scalar unit or the mover touches."""
     stores = cls.stores()
-    found[words.ADDRESS_GPR] = values.get("addr_reg_index", 0)
-    found[words.OFFSET_HALF] = values.get("offset_half_reg", 0)
     if stores == "atomic":
         found[words.L1_WRITE], found[words.IS_ATOMIC] = words.ATOMIC_LINE, 1
     elif stores and cls.unit == "mover":

@@ -30,12 +30,9 @@ Range = tuple[int, int]  # first byte, byte after the last
 ENTRIES = (_WORD, _CORE, _ENDED, _ARRIVES)
 
 
-_kind = plain(shadow.kind)
-
-
 def kind(place: int) -> str:
     """ "L1", "GPR", "Dst" or "Config"."""
-    return ("L1", "GPR", "Dst", "Config")[_kind(place)]
+    return ("L1", "GPR", "Dst", "Config")[plain(shadow.kind)(place)]
 
 
 def l1_address(place: int) -> int | None:
@@ -62,9 +59,9 @@ def field_name(place: int) -> str:
     """The Config field that a bit of a bank belongs to."""
     word, bit = divmod(place, 32)
     for title, field in vars(config_fields).items():
-        if isinstance(field, config_fields.Field) and field.word == word:
-            if field.mask << field.shift >> bit & 1:
-                return title
+        of_word = isinstance(field, config_fields.Field) and field.word == word
+        if of_word and field.mask << field.shift >> bit & 1:
+            return title
     return f"bit {bit} of word {word}"
 
 
@@ -75,12 +72,10 @@ def is_own(tile: Tile, core: int, pc: int) -> bool:
 
 def data_end(core: Core) -> int:
     """Where the data of a core's ELFs in its own memory end, as their segments say."""
-    low, end = LOCAL_BASE, LOCAL_BASE
-    for symbols in core.images:
-        for one in elf.segments(symbols.data, symbols.path):
-            if one.kind == "PT_LOAD" and low <= one.vaddr < low + LOCAL_SIZES[core.index]:
-                end = max(end, one.vaddr + one.memsz)
-    return end
+    held = (one for image in core.images for one in elf.segments(image.data, image.path))
+    own = range(LOCAL_BASE, LOCAL_BASE + LOCAL_SIZES[core.index])
+    ends = [o.vaddr + o.memsz for o in held if o.kind == "PT_LOAD" and o.vaddr in own]
+    return max([LOCAL_BASE, *ends])
 
 
 class Observer:
@@ -172,9 +167,8 @@ class Observer:
     def _is_polled(self, place: int) -> bool:
         """Whether cores or threads synchronize by a place."""
         o = self.record
-        if kind(place) == "L1":
-            word = place if place < r.GPRS else (place - r.BYTES) >> 2
-            return bool(o.slot[word] or o.marks[word] & 2)
+        if (address := l1_address(place)) is not None:
+            return bool(o.slot[address >> 2] or o.marks[address >> 2] & 2)
         if kind(place) == "GPR":
             return bool(o.polled_gpr[(place - r.GPRS) // 2])
         return kind(place) == "Config" and bool(o.at_issue[(place - r.CONFIG) >> 5])

@@ -5,6 +5,7 @@ the same way, among the values stored since the last one that the reader knows o
 instructions from the load to the branch are executed again with each of these values.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,26 +14,16 @@ import numpy.typing as npt
 from bhemu.devices import niu
 from bhemu.jit.intrinsics import call_access
 from bhemu.jit.subset import njit
-from bhemu.riscv import semantics
-from bhemu.riscv.formats import (
-    Atomic,
-    Branch,
-    Csr,
-    IndirectJump,
-    Jump,
-    Load,
-    NotModelled,
-    Register,
-    RegisterImmediate,
-    Store,
-)
+from bhemu.riscv import formats, semantics
+from bhemu.riscv.formats import Branch, IndirectJump, Jump, Load, Store
 from bhemu.riscv.isa import decode, rv32i
 from bhemu.riscv.isa.ttinsn import TTINSN
 from bhemu.why.order import clocks, requests
 from bhemu.why.order import record as r
 from bhemu.why.order.words import SITE
 
-_BRANCH, _REGISTER, _IMMEDIATE = Branch.code(), Register.code(), RegisterImmediate.code()
+_BRANCH = Branch.code()
+_REGISTER, _IMMEDIATE = formats.Register.code(), formats.RegisterImmediate.code()
 KNOWN, POLLS, ONE_OF_TWO, SPINS = 1, 2, 4, 8  # of a site
 DATA = 16  # no branch has looked at what the load has brought
 _STORED, _COUNTER = 1, 2  # marks
@@ -40,7 +31,7 @@ _REPEATS = 3  # loads of one place in a row that poll it, whatever the code
 AT_DATA = -2  # as a slot: the word has none
 COUNTER_LOOK = -3  # as a slot: minus that, 64 times the NoC and the number of its counter
 _ALL = -2  # what a look proves, beside the number of a store, -1 = none
-_OTHERS = (*(cls.match & 0x7F for cls in (rv32i.LUI, rv32i.AUIPC, rv32i.FENCE)), Csr.code())
+_OTHERS = (*(cls.match & 0x7F for cls in (rv32i.LUI, rv32i.AUIPC, rv32i.FENCE)), formats.Csr.code())
 
 
 @njit
@@ -314,7 +305,18 @@ Memory = npt.NDArray[np.uint8]
 _LOOK, _CLOSE = 8, 4  # instructions within which a polled word is compared, after another one
 REACH = 4 * _LOOK
 """Bytes of code before and after a load that are looked at."""
-_ACTS = TTINSN | Store | Jump | IndirectJump | Atomic | Csr | NotModelled
+_LEAVES = TTINSN | Store | Jump | IndirectJump
+_ACTS = _LEAVES | formats.Atomic | formats.Csr | formats.NotModelled
+_NO_REGISTER = -1
+
+
+def _code(l1: Memory, first: int, end: int) -> Iterator[tuple[Any, int, list[int], int]]:
+    """Class, word, registers read, register written of each instruction between two addresses."""
+    for word in l1[first:end].view(np.uint32).tolist():
+        cls: Any = decode(word)
+        text = getattr(cls, "text", None) or ""
+        read = [getattr(cls, name).get(word) for name in ("rs1", "rs2") if name in text]
+        yield cls, word, read, cls.rd.get(word) if "rd" in text else _NO_REGISTER
 
 
 def is_polled(l1: Memory, pc: int) -> bool:
@@ -330,31 +332,25 @@ def spin(l1: Memory, pc: int) -> tuple[int, int] | None:
 
     Such a loop only loads, computes and branches, and the load reads one place.
     """
-    words = l1[pc : pc + 4 * _LOOK].view(np.uint32).tolist()
-    base, made = words[0] >> 15 & 31, {words[0] >> 7 & 31}
-    for n, word in enumerate(words[1:], 1):
-        cls: Any = decode(word)
-        if not _is_quiet(cls, word, base):
+    (_, load, _, _), *code = _code(l1, pc, pc + 4 * _LOOK)
+    base, made = load >> 15 & 31, {load >> 7 & 31}
+
+    def is_quiet(cls: Any, rd: int) -> bool:  # no effect outside, and the base register stays
+        return cls is not None and not issubclass(cls, _ACTS) and (rd != base or not base)
+
+    for at, (cls, word, read, rd) in enumerate(code, 1):
+        if not is_quiet(cls, rd):
             return None
-        text = cls.text or ""
-        used = [getattr(cls, name).get(word) for name in ("rs1", "rs2") if name in text]
-        decides = not made.isdisjoint(used)
+        decides = not made.isdisjoint(read)
         if issubclass(cls, Branch):
-            head, end = pc + 4 * n + int(cls.offset.get(word)), pc + 4 * n
+            end = pc + 4 * at
+            head = end + int(cls.offset.get(word))
             if decides and max(pc - 4 * _LOOK, 0) <= head <= pc:
-                before = l1[head:pc].view(np.uint32).tolist()
-                return (head, end) if all(_is_quiet(decode(o), o, base) for o in before) else None
-            continue
-        rd = {cls.rd.get(word)} if "rd" in text else set()
-        made = made | rd if decides else made - rd
+                before = all(is_quiet(one, rd) for one, _, _, rd in _code(l1, head, pc))
+                return (head, end) if before else None
+        else:
+            made = made | {rd} if decides else made - {rd}
     return None
-
-
-def _is_quiet(cls: Any, word: int, base: int) -> bool:
-    """Whether an instruction has no effect outside of its core, and keeps the register `base`."""
-    if cls is None or issubclass(cls, _ACTS):
-        return False
-    return not ("rd" in (cls.text or "") and base and cls.rd.get(word) == base)
 
 
 def is_one_of_two(l1: Memory, pc: int) -> bool:
@@ -362,37 +358,31 @@ def is_one_of_two(l1: Memory, pc: int) -> bool:
 
     Cores wait so for a queue that has a counter of each side.
     """
-    words = l1[pc - 4 * _CLOSE : pc + 4 * _LOOK].view(np.uint32).tolist()
     loaded: dict[int, set[int]] = {}  # by register, the loads that it is computed from
-    for n, word in enumerate(words):
-        cls: Any = decode(word)
-        if cls is None or issubclass(cls, TTINSN | Store | Jump | IndirectJump):
+    for n, (cls, _, read, rd) in enumerate(_code(l1, pc - 4 * _CLOSE, pc + 4 * _LOOK)):
+        if cls is None or issubclass(cls, _LEAVES):
             loaded = {}
             if n >= _CLOSE:
                 return False
             continue
-        names = [name for name in ("rs1", "rs2") if name in (cls.text or "")]
-        read = [loaded.get(getattr(cls, name).get(word), set()) for name in names]
-        made = {n} if issubclass(cls, Load) else set().union(*read)
+        made = {n} if issubclass(cls, Load) else set().union(*(loaded.get(r, ()) for r in read))
         if issubclass(cls, Branch) and n > _CLOSE:
             return _CLOSE in made and len(made) > 1
-        if "rd" in (cls.text or "") and cls.rd.get(word):  # x0 keeps nothing
-            loaded[cls.rd.get(word)] = made
+        if rd > 0:  # x0 keeps nothing
+            loaded[rd] = made
     return False
 
 
 def comparison(l1: Memory, pc: int) -> tuple[int, int] | None:
     """The first branch that compares a loaded word: its pc, and the other register."""
-    words = l1[pc : pc + 4 * _LOOK].view(np.uint32).tolist()
-    loaded = words[0] >> 7 & 31
-    for n, word in enumerate(words[1:], 1):
-        cls = decode(word)
+    (_, load, _, _), *code = _code(l1, pc, pc + 4 * _LOOK)
+    loaded = load >> 7 & 31
+    for at, (cls, word, read, _) in enumerate(code, 1):
         if cls is None or cls is TTINSN:
             return None
         if issubclass(cls, Branch):
-            pair = [cls.rs1.get(word), cls.rs2.get(word)]
-            return (pc + 4 * n, pair[1 - pair.index(loaded)]) if loaded in pair else None
-        used = [getattr(cls, one).get(word) for one in ("rd", "rs1", "rs2") if hasattr(cls, one)]
+            return (pc + 4 * at, read[1 - read.index(loaded)]) if loaded in read else None
+        used = [getattr(cls, one).get(word) for one in ("rd", "rs1", "rs2")]
         if issubclass(cls, Store | Jump | IndirectJump) or loaded in used:
             return None
     return None

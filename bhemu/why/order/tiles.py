@@ -53,7 +53,6 @@ class Sent:
     row: npt.NDArray[np.int64]
     known: npt.NDArray[np.int64]
     value: int
-    arrived: bool = False
     reached: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -256,17 +255,26 @@ class Tiles:
             for one in self.observers:
                 one.record.full[0] = 1
             return
+        for n, o in enumerate(one.record for one in self.observers):
+            for i in range(int(o.sents[0])):
+                row, known, number = o.sent[i].copy(), o.sent_known[i].copy(), len(self.sent[n])
+                core, epoch, pc, word, time, value = row[NOC_FIELDS:].tolist()
+                step = Instruction(time, core, pc, word)
+                sent = Sent(n, number, core, epoch, step, row[:NOC_FIELDS], known, value)
+                self.sent[n].append(sent)
+                self._under_way[n].append(sent)
+            o.sents[0] = 0
         for n, one in enumerate(self.observers):
-            self._leave(n, one)
-        for n, one in enumerate(self.observers):
-            if self._under_way[n]:
+            if under_way := self._under_way[n]:
                 s = one.tile.state
                 rows = s.noc_request[: int(s.noc_requests[0]), request.SEQUENCE]
                 waiting = set(rows.tolist())
-                for sent in self._under_way[n]:
-                    if int(sent.row[request.SEQUENCE]) not in waiting:
+                self._under_way[n] = []
+                for sent in under_way:
+                    if int(sent.row[request.SEQUENCE]) in waiting:
+                        self._under_way[n].append(sent)
+                    else:
                         self._arrive(sent)
-                self._under_way[n] = [sent for sent in self._under_way[n] if not sent.arrived]
         if self.code is not None:
             self.code.look()
 
@@ -288,25 +296,19 @@ class Tiles:
                 found.append(one)
         return found
 
-    def _leave(self, n: int, one: Observer) -> None:
-        o = one.record
-        for i in range(int(o.sents[0])):
-            row = o.sent[i].copy()
-            core, epoch, pc, word, time, value = row[NOC_FIELDS:].tolist()
-            step = Instruction(time, core, pc, word)
-            known = o.sent_known[i].copy()
-            sent = Sent(n, len(self.sent[n]), core, epoch, step, row[:NOC_FIELDS], known, value)
-            self.sent[n].append(sent)
-            self._under_way[n].append(sent)
-        o.sents[0] = 0
-
     def _arrive(self, sent: Sent) -> None:
         column, clock = self._channels.arrival(sent.tile, sent.row, sent.known)
-        sent.arrived = True
         sent.reached = self._receivers(sent)
+        does = cores.REGISTER if sent.is_register else cores.WRITES
+        if sent.is_flag and not sent.is_register:
+            does = cores.ADDS if sent.increments else cores.SETS
         for n in sent.reached:
-            if not (sent.reads and sent.is_register):
-                self._reach(n, sent, column, clock)
+            if not sent.reads:
+                received = self.observers[n].record.value_known[r.HERE]
+                np.maximum(received, clock, out=received)
+                self._access(n, sent, column, clock, does, sent.remote)
+            elif not sent.is_register:
+                self._access(n, sent, column, clock, cores.LEAVES, sent.remote)
         if sent.reads:
             self._access(sent.tile, sent, column, clock, cores.WRITES, sent.own)
         held = self.observers[sent.tile].record.answer[int(sent.row[request.NOC])]
@@ -318,9 +320,8 @@ class Tiles:
         if sent.is_multicast:
             all_tiles = sorted(self._places.items())
             return [n for u, n in all_tiles if self._is_receiver(sent, u, n)]
-        endpoint = int(sent.row[request.ENDPOINT])
-        is_tile = endpoint & 15 == noc_map.TENSIX and endpoint >> 4 & 0xFF in self._places
-        return [self._places[endpoint >> 4 & 0xFF]] if is_tile else []
+        kind, u = int(sent.row[request.ENDPOINT]) & 15, int(sent.row[request.ENDPOINT]) >> 4 & 0xFF
+        return [self._places[u]] if kind == noc_map.TENSIX and u in self._places else []
 
     def _is_receiver(self, sent: Sent, u: int, n: int) -> bool:
         """Whether a multicast reaches observed tile `n`, number `u` of the chip."""
@@ -330,20 +331,6 @@ class Tiles:
             return False
         columns, rows = tile.state.niu_config[int(sent.row[request.NOC])][_LEFT_OUT].tolist()
         return not (columns >> int(state.column[u]) & 1 or rows >> int(state.row[u]) & 1)
-
-    def _reach(self, n: int, sent: Sent, column: int, clock: Known) -> None:
-        """A request reads or writes at tile `n`."""
-        if sent.reads:
-            self._access(n, sent, column, clock, cores.LEAVES, sent.remote)
-            return
-        received = self.observers[n].record.value_known[r.HERE]
-        np.maximum(received, clock, out=received)
-        does = cores.WRITES
-        if sent.is_register:
-            does = cores.REGISTER
-        elif sent.is_flag:
-            does = cores.ADDS if sent.increments else cores.SETS
-        self._access(n, sent, column, clock, does, sent.remote)
 
     def _access(
         self, n: int, sent: Sent, column: int, clock: Known, does: int, area: tuple[int, int]

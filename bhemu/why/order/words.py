@@ -396,7 +396,8 @@ def _after(s: Any, o: Any, t: Any, i: Any, context: Any) -> None:
         address = np.int64(LOCAL_BASE + 4 * text[VALUE])
         clocks.release(o, issue, address)
         value = np.int64(s.gpr[t, text[DATA_GPR]])
-        notes.stores(s, o, o.step[3], np.int64(t), address, value)
+        what = np.int64(notes.STORED)
+        notes.note(s, o, what, np.int64(t), value, o.step[0], o.step[3], address, np.int64(0))
     for u in range(4):  # banks of Src that change hands
         valid = s.src_valid[u >> 1, u & 1]
         if valid != o.valid[u >> 1, u & 1]:

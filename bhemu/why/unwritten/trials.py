@@ -108,8 +108,12 @@ class Trials:
         self.tiles: Sequence[Tile] = self.machine.tiles_made()
         self.pages: list[tuple[int, int]] = []
         self._start = self.machine.snapshot()
-        if self.machine.network is not None:
-            self._make_pages()
+        if (network := self.machine.network) is not None:  # what it touches, from its beginning
+            context.finish(self.machine, limit=context.most)
+            self.pages = sorted(key for key in network.pages if key[0] < BANKS)
+            self.machine.restore(self._start)
+            self.bytes()
+            self._start = self.machine.snapshot()
         self.stand_on(NOTHING)
         seen = context.symptom  # of a hang the limit of a trial may end otherwise
         self.plain = seen if seen.fine else self.result(NOTHING)
@@ -119,17 +123,6 @@ class Trials:
         self.ground = ground
         self.begin(NOTHING)
         self._laid = self.context.outputs(self.machine)
-
-    def _make_pages(self) -> None:
-        """Make the pages that the program touches exist from its beginning."""
-        network = self.machine.network
-        self.context.finish(self.machine, limit=self.context.most)
-        self.pages = sorted(key for key in network.pages if key[0] < BANKS)
-        self.machine.restore(self._start)
-        for key in self.pages:
-            if key not in network.pages:
-                network.make_page(*key)
-        self._start = self.machine.snapshot()
 
     def bytes(self, machine: Any = None) -> list[npt.NDArray[np.uint8]]:
         """The records and pages as they are, of the machine or of another one."""
@@ -172,8 +165,7 @@ class Trials:
             return False
         if seen.ending != self.plain.ending or seen.reads != self.plain.reads:
             return True
-        rows = seen.outputs, self.plain.outputs, laid, self._laid
-        for parts in zip(*rows, strict=True):
+        for parts in zip(seen.outputs, self.plain.outputs, laid, self._laid, strict=True):
             got, was, held, first = (np.frombuffer(data, np.uint8) for data in parts)
             if ((got != was) & ((got != held) | (held == first))).any():
                 return True
@@ -244,25 +236,30 @@ def unwritten_bytes(context: Context, trials: Trials) -> npt.NDArray[np.int64]:
     other = bytes_of(_filled_launch(context))
     at = []
     for n, one, two in zip(looked, plain, other, strict=True):
-        if n in pages:
-            at.append(n * STRIDE + np.flatnonzero(one != two))
-        else:
-            tile = trials.tiles[n]
-            held = np.zeros(len(one), bool)
+        held = one != two
+        if n not in pages:
+            there = np.zeros(len(one), bool)
             for low, high in _places():
-                held[low:high] = one[low:high] != two[low:high]
+                there[low:high] = True
+            held &= there
             for c in range(len(CORE_NAMES)):
-                held[_local(context, tile, c)] = True
-            at.append(n * STRIDE + np.flatnonzero(held))
+                held[_local(context, trials.tiles[n], c)] = True
+        at.append(n * STRIDE + np.flatnonzero(held))
     return np.concatenate(at).astype(np.int64)
 
 
 def _filled_launch(context: Context) -> Any:
     """A launch with other contents of all unwritten bytes, as far as firmware boots with them."""
+
+    def fill(low: int, tile: Tile) -> None:
+        tile.state.l1[:low] = 0
+        for first, end in list(_places())[1:]:
+            tile.state.buffer[first:end] = 0xFF
+
     for low in _FROM:
         with suppress(BhemuError):
-            fill = partial(_fill_stores, low)
-            return context.launch(engine="compiled", poison="ff", prepare=fill, **context.alone)
+            own = {"prepare": partial(fill, low), **context.alone}
+            return context.launch(engine="compiled", poison="ff", **own)
     return context.launch(engine="compiled", poison="zero", **context.alone)
 
 
@@ -272,13 +269,6 @@ def _places() -> Iterator[tuple[int, int]]:
     for name in _STORES:
         yield OFFSET[name], OFFSET[name] + DTYPE[name].itemsize
     yield OFFSET["lreg"], OFFSET["lreg"] + _LREGS * 32 * 4
-
-
-def _fill_stores(low: int, tile: Tile) -> None:
-    """Fill what a program may leave unwritten, of L1 from `low` on."""
-    tile.state.l1[:low] = 0
-    for low, high in list(_places())[1:]:
-        tile.state.buffer[low:high] = 0xFF
 
 
 def _local(context: Context, tile: Tile, c: int) -> npt.NDArray[np.int64]:
