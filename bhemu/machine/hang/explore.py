@@ -79,15 +79,6 @@ def load(tile: Tile, core: int, address: int, size: int) -> int | None:
     return int(value)
 
 
-def store(tile: Tile, core: int, address: int, value: int | None) -> None:
-    """Nothing, for a device store that would change nothing; else raises Waits or Escape."""
-    _, effect = _effect(tile, core, address, True)
-    if effect is Effect.NONE:
-        return
-    if value is None or load(tile, core, address, 4) != value:
-        raise Escape
-
-
 # Everywhere a core can get while nothing around it changes: what proves a livelock.
 #
 # The walk follows a core from where it stands, over the memory and devices as they are.  Values
@@ -316,7 +307,10 @@ class _Walk:
         offset, mask = self._offset(address, size), (1 << 8 * size) - 1
         if offset is None:
             if address > L1_SIZE - size:
-                store(self._tile, self._c, address, value)
+                _, effect = _effect(self._tile, self._c, address, True)
+                if effect is not Effect.NONE:  # what it stores must be what is there
+                    if value is None or load(self._tile, self._c, address, 4) != value:
+                        raise Escape
             else:
                 held = self._s.l1[address : address + size].tobytes()
                 if value is None or value & mask != int.from_bytes(held, "little"):

@@ -288,11 +288,17 @@ def thread(agents: Agents, t: int) -> Waiter:
     elif number in (gate.WAIT_PHASE, gate.WAIT_MESSAGES):
         wait = _stream(agents, t, CONDITIONS[number].text)
     elif number == gate.WAIT_SCALAR:
-        owner = int(s.thcon[0]) - 1
-        text = CONDITIONS[number].text
+        owner, text = int(s.thcon[0]) - 1, CONDITIONS[number].text
         wait = _wait("scalar", {"owner": owner}, text, "", [agents.thread(owner)])
-    else:
-        wait = _word_of_l1(agents, t, number)
+    else:  # any other word: what its class says of it, and the word of L1 that it looks at
+        text = CONDITIONS[number].text if number in CONDITIONS else "its turn"
+        word = int(s.gate_word[t])
+        cls = decode(word)
+        if cls is None or (at := cls.looks_at(s, t, word)) is None:
+            wait = _wait("other", {}, text)
+        else:
+            releasers = agents.by_stores(at, _NOBODY)
+            wait = _wait("l1", {"address": at}, text, cls.explain(s, t, word), releasers)
     detail = "; ".join(part for part in (wait.detail, head) if part)
     return replace(wait, detail=detail, where=instruction)
 
@@ -311,18 +317,6 @@ def _stream(agents: Agents, t: int, text: str) -> Waiter:
     releasers = agents.by_stores(at, _NOBODY) + agents.by_words(Effect(Kind.STORES, at))
     numbers = {"stream": n, "register": register, "value": value}
     return _wait("stream", numbers, text, f"stream {n} = {value}, awaited {target}", releasers)
-
-
-def _word_of_l1(agents: Agents, t: int, number: int) -> Waiter:
-    """Any other word: what its class says of it, and the word of L1 that it looks at."""
-    s, word = agents.s, int(agents.s.gate_word[t])
-    text = CONDITIONS[number].text if number in CONDITIONS else "its turn"
-    cls = decode(word)
-    at = cls.looks_at(s, t, word) if cls else None
-    if cls is None or at is None:
-        return _wait("other", {}, text)
-    told = cls.explain(s, t, word)
-    return _wait("l1", {"address": at}, text, told, agents.by_stores(at, _NOBODY))
 
 
 def _semaphore(agents: Agents, t: int, zero: bool) -> Waiter:
@@ -416,8 +410,19 @@ def core(agents: Agents, c: int, number: int, address: int) -> Waiter:
         wait = _wait("ttsync", {"thread": c - 1}, text, shown, [agents.thread(c - 1)])
     elif number in (queues.MAILBOX_EMPTY, queues.MAILBOX_FULL):
         wait = _mailbox(agents, c, number, (address - mm.MAILBOX_BASE) >> 12, shown)
+    elif number == queues.PCBUF_EMPTY:
+        releasers = agents.by_store_of(0, mm.PC_BUF_BASE + mm.PC_BUF_OTHERS * (c - 1))
+        wait = _wait("pcbuf", {"trisc": c - 1}, text, shown, releasers)
+    elif number in (queues.PCBUF_FULL, queues.PCBUF_BUSY):
+        t = (address - mm.PC_BUF_BASE) // mm.PC_BUF_OTHERS
+        held = int(agents.s.pcbuf_write[t] - agents.s.pcbuf_read[t])
+        releasers = [agents.core(t + 1, "reads that PCBuf")]
+        if number == queues.PCBUF_BUSY and agents.s.gate_full[t]:
+            releasers.append(agents.thread(t))
+        shown += f", {held} entries for trisc{t}"
+        wait = _wait("pcbuf", {"trisc": t, "held": held}, text, shown, releasers)
     else:
-        wait = _pcbuf(agents, c, number, address, text, shown)
+        wait = _wait("other", {}, text, shown)
     return replace(wait, where=_instruction(agents, c))
 
 
@@ -440,21 +445,6 @@ def _mailbox(agents: Agents, c: int, number: int, n: int, text: str) -> Waiter:
     releasers = [agents.core(r, "has not taken its messages") for r in full]
     reason = "room in the mailboxes it writes (4 words in all)"
     return _wait("mailbox", {"writer": c}, reason, f"{text}, {held}", releasers)
-
-
-def _pcbuf(agents: Agents, c: int, number: int, address: int, text: str, shown: str) -> Waiter:
-    if number == queues.PCBUF_EMPTY:
-        releasers = agents.by_store_of(0, mm.PC_BUF_BASE + mm.PC_BUF_OTHERS * (c - 1))
-        return _wait("pcbuf", {"trisc": c - 1}, text, shown, releasers)
-    if number in (queues.PCBUF_FULL, queues.PCBUF_BUSY):
-        t = (address - mm.PC_BUF_BASE) // mm.PC_BUF_OTHERS
-        held = int(agents.s.pcbuf_write[t] - agents.s.pcbuf_read[t])
-        releasers = [agents.core(t + 1, "reads that PCBuf")]
-        if number == queues.PCBUF_BUSY and agents.s.gate_full[t]:
-            releasers.append(agents.thread(t))
-        shown += f", {held} entries for trisc{t}"
-        return _wait("pcbuf", {"trisc": t, "held": held}, text, shown, releasers)
-    return _wait("other", {}, text, shown)
 
 
 # Cores that poll

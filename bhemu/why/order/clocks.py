@@ -181,12 +181,18 @@ def acts(o: Any, who: Any, n: Any) -> None:
 
 
 @njit
+def works(o: Any, agent: Any, by: Any) -> Any:
+    """An agent does what `by` has just given it; its clock."""
+    join_agent(o, agent, by)
+    o.clocks[agent, agent] += 1
+    return o.clocks[agent, agent]
+
+
+@njit
 def stores(o: Any, c: Any) -> Any:
     """Core `c` stores to Config: the agent of these stores."""
     agent = np.int64(r.STORES + c)
-    join_agent(o, agent, c)
-    o.clocks[agent, agent] += 1
-    number = o.clocks[agent, agent]
+    number = works(o, agent, c)
     o.stored_at[c, number % r.STORED] = o.clocks[c, c]
     _drain(o, c, o.clocks[c, c])
     o.clocks[c, r.REACHED_STORES + c] = number
@@ -212,15 +218,6 @@ def pushes(o: Any, c: Any, t: Any, number: Any) -> None:
     i = number % o.push.shape[1]
     o.push[t, i, 0], o.push[t, i, 1], o.push[t, i, 2] = c, clock, o.stored_done[c]
     seen(o, c)
-
-
-@njit
-def noc(o: Any, c: Any, writes: Any) -> Any:
-    """Core `c` sends a NoC read (`writes` 0) or write (1): the agent of these requests."""
-    agent = np.int64(r.NOC + CORES * writes + c)
-    join_agent(o, agent, c)
-    o.clocks[agent, agent] += 1
-    return agent
 
 
 @njit

@@ -148,9 +148,9 @@ def _requests(s: Any, o: Any, c: Any, address: Any, sent: Any) -> Any:
     reads = kind == request.READ
     if not reads and (kind != request.WRITE or control & request.INLINE):
         return False
-    agent = clocks.noc(o, c, np.int64(not reads))
+    agent = np.int64(r.NOC + c + (0 if reads else CORES))
     tagged = o.tagged[c, row[request.NOC], np.int64(not reads)]
-    tagged[request.transaction(row)] = o.clocks[agent, agent]
+    tagged[request.transaction(row)] = clocks.works(o, agent, c)
     high, what = low + request.size(row), np.int64(notes.ASKED)
     shadow.l1_access(s, o, agent, low, high, np.int64(reads))
     notes.note(s, o, what, np.int64(-1), np.int64(reads), o.step[0], c, low, high)

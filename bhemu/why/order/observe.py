@@ -12,8 +12,9 @@ from bhemu.machine.stop import now
 from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES, LOCAL_BASE, LOCAL_SIZES
 from bhemu.program import elf
-from bhemu.tensix import compiled, config_fields
+from bhemu.tensix import compiled
 from bhemu.tensix.config import CONFIG_WORDS
+from bhemu.tensix.spaces import fields_named
 from bhemu.tensix.state import ENTRY, RESET, STEP
 from bhemu.why.order import clocks, cores, describe, shadow, words
 from bhemu.why.order import record as r
@@ -58,9 +59,8 @@ def name(place: int) -> str:
 def field_name(place: int) -> str:
     """The Config field that a bit of a bank belongs to."""
     word, bit = divmod(place, 32)
-    for title, field in vars(config_fields).items():
-        of_word = isinstance(field, config_fields.Field) and field.word == word
-        if of_word and field.mask << field.shift >> bit & 1:
+    for title, field in fields_named("CFG", ("*",)).items():
+        if field.word == word and field.mask << field.shift >> bit & 1:
             return title
     return f"bit {bit} of word {word}"
 

@@ -17,7 +17,8 @@ from bhemu.metal.kernels import AFTER_DONE
 from bhemu.noc.grid import BANKS
 from bhemu.noc.record import MEMORY_SHIFT
 from bhemu.program import loader
-from bhemu.tensix import config, config_fields, thread_fields
+from bhemu.tensix import config
+from bhemu.tensix.spaces import fields_named
 from bhemu.tensix.state import DTYPE, LOCAL_SIZE, MEMBERS, OFFSET
 from bhemu.why.check import Context, Outcome
 from bhemu.why.order.observe import data_end
@@ -83,15 +84,11 @@ def place_name(at: int) -> str:
 def field_names(at: int) -> str:
     """The first fields of a word of Config or ThreadConfig, in brackets; "" for another byte."""
     name, rest = member_of(at)
-    fields = {"cfg": config_fields, "thread_cfg": thread_fields}.get(name)
-    if fields is None:
+    words = {"cfg": config.CONFIG_WORDS, "thread_cfg": _THREAD_WORDS}.get(name)
+    if words is None:
         return ""
-    word = rest // 4 % (config.CONFIG_WORDS if name == "cfg" else _THREAD_WORDS)
-    known = [
-        title
-        for title, field in vars(fields).items()
-        if isinstance(field, config_fields.Field) and field.word == word
-    ]
+    fields = fields_named("CFG" if name == "cfg" else "THREAD_CFG", ("*",))
+    known = [title for title, field in fields.items() if field.word == rest // 4 % words]
     return f" ({', '.join(known[:2])})" if known else ""
 
 
