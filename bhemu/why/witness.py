@@ -178,9 +178,7 @@ def _ends(seen: Outcome) -> str:
         return "ends as expected"
     if seen.error is not None:
         return str(seen.error).splitlines()[0]
-    reports: Sequence[str] = [
-        joined(str(one.report)) for one in seen.wrong if one.report is not None
-    ]
+    reports = [joined(str(one.report)) for one in seen.wrong if one.report is not None]
     return "; ".join(reports) or "its outputs have other bytes"
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from bhemu import memmap as mm
 from bhemu.devices.bus.address_map import INERT, find
-from bhemu.devices.bus.window import Effect, Window
+from bhemu.devices.bus.window import Effect
 from bhemu.devices.debug_regs import reset_pc
 from bhemu.memmap import L1_SIZE, LOCAL_BASE, LOCAL_SIZES
 from bhemu.riscv import csr, formats
@@ -47,8 +47,8 @@ def is_clock(address: int) -> bool:
     return register is not None and register.effect is Effect.CLOCK
 
 
-def _effect(tile: Any, core: int, address: int, store: bool) -> tuple[Window, Effect]:
-    """The window of an access that would be done, and what it does; raises Waits or Escape."""
+def _effect(tile: Any, core: int, address: int, store: bool) -> Effect:
+    """What an access that would be done does; raises Waits or Escape."""
     window = find(address)
     if window is None or window.refuses(store, core):
         raise Escape
@@ -57,13 +57,12 @@ def _effect(tile: Any, core: int, address: int, store: bool) -> tuple[Window, Ef
         raise Waits(effect)
     if effect is Effect.CHANGES:
         raise Escape
-    return window, effect
+    return effect
 
 
 def load(tile: Tile, core: int, address: int, size: int) -> int | None:
     """Value of a device load, None when it varies by itself; raises Waits or Escape."""
-    _, effect = _effect(tile, core, address, False)
-    if effect in (Effect.VARIES, Effect.CLOCK):
+    if _effect(tile, core, address, False) in (Effect.VARIES, Effect.CLOCK):
         return None
     s = tile.state
     if address & ~3 in INERT:  # a look must not count as an access
@@ -307,10 +306,10 @@ class _Walk:
         offset, mask = self._offset(address, size), (1 << 8 * size) - 1
         if offset is None:
             if address > L1_SIZE - size:
-                _, effect = _effect(self._tile, self._c, address, True)
-                if effect is not Effect.NONE:  # what it stores must be what is there
-                    if value is None or load(self._tile, self._c, address, 4) != value:
-                        raise Escape
+                effect = _effect(self._tile, self._c, address, True)
+                changes = effect is not Effect.NONE  # unless it stores what is there
+                if changes and (value is None or load(self._tile, self._c, address, 4) != value):
+                    raise Escape
             else:
                 held = self._s.l1[address : address + size].tobytes()
                 if value is None or value & mask != int.from_bytes(held, "little"):

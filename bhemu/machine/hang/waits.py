@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from bhemu import memmap as mm
 from bhemu.devices import queues
 from bhemu.devices.bus.address_map import FIRST_BUFFER_STREAMS, STREAM_ROLES, block_name
+from bhemu.machine.error_text import where_core
 from bhemu.machine.hang import explore
 from bhemu.machine.hang.explore import CodeStores, Loop, Poll, Stored, code_stores
 from bhemu.machine.sentences import CONDITIONS
@@ -90,10 +91,7 @@ class Agents:
 
     def place(self, core: int, pc: int) -> str:
         """`function+0x10 (file:line)` of a pc, or the pc; with the core's name."""
-        name = self.tile.locate(core, pc)[0]
-        source = self.tile.core[mm.CORE_NAMES[core]].source(pc)
-        source = f" ({source})" if source else ""
-        return f"{mm.CORE_NAMES[core]} pc 0x{pc:08X}" + (f" in {name}" if name else "") + source
+        return str(replace(where_core(self.tile, core, pc), tile=None))
 
     def core_state(self, core: int) -> str:
         """What a core does at present, as the end of "..., which "."""

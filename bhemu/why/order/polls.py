@@ -32,6 +32,9 @@ AT_DATA = -2  # as a slot: the word has none
 COUNTER_LOOK = -3  # as a slot: minus that, 64 times the NoC and the number of its counter
 _ALL = -2  # what a look proves, beside the number of a store, -1 = none
 _OTHERS = (*(cls.match & 0x7F for cls in (rv32i.LUI, rv32i.AUIPC, rv32i.FENCE)), formats.Csr.code())
+# Columns of `look`: instructions since the load, -1: none; slot, word of the load, first bit, held,
+# word of L1 that has no slot. Of `value`: value, -1 = a part; core, clock; of a request its column,
+# clock, 1 + number of the request, that of value_known
 
 
 @njit

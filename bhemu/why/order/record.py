@@ -87,7 +87,7 @@ RANGES = 64
 KEPT_ROWS = 48
 MARGIN = 1 << 12  # events that a step may make
 FAR_VERSIONS, FAR_READERS, FAR_EVENTS, KNOWN_VALUES = 64, 3, 1 << 16, 1 << 12
-HERE = KNOWN_VALUES
+HERE = KNOWN_VALUES  # row of value_known: what is before all that was sent here
 PASSED, FIRST_ACCESSES = 1 << 12, 1 << 12
 # Columns of a note (notes.py). THREAD: -1 = the core itself; VALUE: a word, what was stored, 1 = a
 # read; LOW, HIGH: bytes of L1, an address; BY: of steps that have set the Config words, as `set_by`
@@ -97,7 +97,8 @@ PASSED, FIRST_ACCESSES = 1 << 12, 1 << 12
 ) = (*range(11), 16)  # fmt: skip
 NOTE, NOTES = N_BY_ADDRESS + 6, 1 << 18
 M_UNIT, M_FORMAT, M_DATUMS = range(3)  # of `moving`
-S_START, S_END, S_PC, S_SP, S_TIME = range(5)  # of `stack`
+# Columns of `stack`: the highest sp, the end of the core's data, where sp was below that
+S_START, S_END, S_PC, S_SP, S_TIME = range(5)
 # Columns of a request that was sent: those of its row, then
 SENT_CORE, SENT_CLOCK, SENT_PC, SENT_WORD, SENT_TIME, SENT_VALUE = range(NOC_FIELDS, NOC_FIELDS + 6)
 SENT = NOC_FIELDS + 6
@@ -149,9 +150,7 @@ MEMBERS = (
     Member("mop_held", _i64, (CORES, 9), "1 + what it has stored to the template"),
     Member("mop_early", _i64, (CORES, 4), "a store to the template that a MOP may use: see cores"),
     Member("own", _u8, (L1_WORDS,), "a bit for each core of whose code the word is"),
-    Member(
-        "stack", _i64, (CORES, 5), "highest sp, end of its data; where sp was below: pc, sp, time"
-    ),
+    Member("stack", _i64, (CORES, 5), "from S_START on"),
     Member("last_pc", _i64, (CORES,), "of the last instruction of a core, -1: none"),
     Member("stale", _i64, (CORES,), "loads of old bytes from its data cache so far"),
     Member("core_reset", _i64, (CORES,), "1 = the core is in reset"),
@@ -180,12 +179,7 @@ MEMBERS = (
     Member("far_pair", _i64, (PAIRS, FAR_PAIR), "accesses of two tiles that nothing orders"),
     Member("far_pair_known", _i64, (PAIRS, FAR), "what the access of a core or unit comes after"),
     Member("far_pairs", _i64, (1,), "how many"),
-    Member(
-        "value_known",
-        _i64,
-        (KNOWN_VALUES + 1, FAR),
-        "what is before values, as a ring; then (HERE) before all that was sent here",
-    ),
+    Member("value_known", _i64, (KNOWN_VALUES + 1, FAR), "what is before values, as a ring"),
     Member("values_known", _i64, (1,), "how many"),
     Member("passed", _i64, (PASSED, 8), "looks that let a core go on, see requests.py"),
     Member("passes", _i64, (1,), "how many"),
@@ -197,24 +191,13 @@ MEMBERS = (
     Member("polled_gpr", _u8, (64 * THREADS,), "1 = a core polls it"),
     Member("slots", _i64, (1,), "polled words"),
     Member("slot_word", _i64, (SLOTS,), "which"),
-    Member(
-        "value",
-        _i64,
-        (SLOTS, VALUES, 5),
-        "what was stored: value, -1 = a part; core, clock; of a request its column, clock, 1 +"
-        " number of the request, that of value_known",
-    ),
+    Member("value", _i64, (SLOTS, VALUES, 5), "what was stored, as a ring, see polls.py"),
     Member("values", _i64, (SLOTS,), "how many"),
     Member("log", _i64, (LOG, 6), "stores to L1: word, value, core, clock, pc, time"),
     Member("logged", _i64, (1,), "how many"),
     Member("site", _u8, (L1_WORDS,), "by pc of a load, see polls.py"),
     Member("site_last", _i64, (CORES, SITES, 3), "pc, address, how often from there"),
-    Member(
-        "look",
-        _i64,
-        (CORES, 6),
-        "instructions since a poll, -1: none; slot, word, part, held; word of L1 without a slot",
-    ),
+    Member("look", _i64, (CORES, 6), "a load whose value is followed, see polls.py"),
     Member("look_regs", _u32, (CORES, 32), "registers before it"),
     Member("kept_regs", _u32, (32,), "scratch: registers after it"),
     Member("look_step", _i64, (CORES, LOOK + 1, 2), "pc and word of each instruction"),

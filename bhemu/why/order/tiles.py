@@ -193,31 +193,21 @@ class Channels:
         way = tile, int(row[request.NOC]), int(row[request.GIVEN])
         static = bool(control & request.STATIC_CHANNEL)
         key = (*way, control & (_VIRTUAL | request.MULTICAST), kind)
-        before = [known]
-        if static:
-            before += self._of(key)
-            if kind == request.READ:
-                before += self._of((*key[:-1], request.WRITE))
-        before += [self._linked[way]] if way in self._linked else []
-        column = self._column(key if static else (*key, self._next))
-        clock: Known = np.maximum.reduce(before)
+        earlier = [key] if static else []
+        earlier += [(*key[:-1], request.WRITE)] if static and kind == request.READ else []
+        before = [known, *(self._last[one] for one in earlier if one in self._last)]
+        before += [self._linked.pop(way)] if way in self._linked else []
+        channel = key if static else (*key, self._next)
+        if channel not in self._numbers:  # too many share columns, which only hides findings
+            self._numbers[channel] = self._first + self._next % r.CHANNELS
+            self._next += 1
+        column, clock = self._numbers[channel], np.maximum.reduce(before)
         self._counts[column] += 1
         clock[column] = self._counts[column]
         self._last[key] = clock
-        self._linked.pop(way, None)
         if control & request.LINKED:
             self._linked[way] = clock
         return column, clock
-
-    def _of(self, key: Any) -> list[Known]:
-        return [self._last[key]] if key in self._last else []
-
-    def _column(self, key: Any) -> int:
-        """The column of a channel; too many channels share columns, which only hides findings."""
-        if key not in self._numbers:
-            self._numbers[key] = self._first + self._next % r.CHANNELS
-            self._next += 1
-        return self._numbers[key]
 
 
 class Tiles:

@@ -272,10 +272,9 @@ def _reads(s: Any, o: Any, t: Any, i: Any, agent: Any, context: Any) -> None:
     gprs = np.uint64(text[GPR_READ])
     for k in range(64 if gprs else 0):
         if gprs >> np.uint64(k) & np.uint64(1):
-            for at_half in range(2):
-                shadow.place(
-                    o, agent, np.int64(r.GPRS + 2 * (64 * t + k) + at_half), one, np.int64(0)
-                )
+            low = np.int64(r.GPRS + 2 * (64 * t + k))
+            for cell in range(low, low + 2):
+                shadow.place(o, agent, cell, one, np.int64(0))
     for k in range(o.dst_rows[1]):
         shadow.place(o, agent, np.int64(r.DST + o.dst_row[k]), one, np.int64(0))
     for k in range(o.ranges[0]):
@@ -312,11 +311,10 @@ def _writes(s: Any, o: Any, t: Any, agent: Any, text: Any) -> None:
     for k in range(64 if text[GPR_WRITE] else 0):
         differ = np.int64(s.gpr[t, k] ^ o.old_gpr[t, k])
         if differ:
+            low = np.int64(r.GPRS + 2 * (64 * t + k))
             for at_half in range(2):
                 if differ >> 16 * at_half & 0xFFFF:
-                    shadow.place(
-                        o, agent, np.int64(r.GPRS + 2 * (64 * t + k) + at_half), one, np.int64(1)
-                    )
+                    shadow.place(o, agent, low + at_half, one, np.int64(1))
             if o.polled_gpr[64 * t + k]:
                 clocks.save(o, clocks.named(o, np.int64(clocks.GPR | 64 * t + k)), agent)
     for k in range(1024 if o.dst_rows[0] < 0 else max(o.dst_rows[0], 0)):
