@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 INSTRUCTION = '''
 
-class SFPTWICE(OneSource, Instruction, opcode=0x9A, unit="vector", facts=sfpu.NOTICES_VC):
+class SFPTWICE(sfpu.OneSource, Instruction, opcode=0x9A, unit="vector", facts=sfpu.NOTICES_VC):
     """Twice the source as an integer, and a post of semaphore 3 (no hardware has this)."""
 
     reads = lreg("lreg_c")
