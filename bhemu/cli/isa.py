@@ -489,9 +489,7 @@ def _is_code_file(name: str) -> bool:
     path = Path(name)
     if files.is_folder(path):
         return files.is_file(path / "PROGRAM.toml")
-    return path.suffix in (".elf", ".toml") or (
-        files.is_file(path) and files.begins_with(path, toml.ELF)
-    )
+    return path.suffix in (".elf", ".toml") or files.begins_with(path, toml.ELF)
 
 
 def _explained(name: str) -> list[dict[str, Any]]:

@@ -298,7 +298,7 @@ def program_of(values: dict[str, Any]) -> "Program":
     path, flags = values["program"], {name: values[name] for name in FLAGS}
     if path is not None:
         _check_kind(Path(path))
-    if path is not None and _is_elf(Path(path)):
+    if path is not None and files.begins_with(Path(path), toml.ELF):
         flags["cores"], path = _on_a_core(path, flags["cores"]), None
     if path is None and not flags["cores"]:
         raise click.UsageError(
@@ -344,10 +344,6 @@ def _check_kind(path: Path) -> None:
         hint = f"bhemu run {folder} runs the program there"
         hint = f"bhemu build {folder} compiles it; {hint}" if kind.startswith("a source") else hint
     raise InputError(f"{path} is {kind}, no program", hint=hint)
-
-
-def _is_elf(path: Path) -> bool:
-    return files.is_file(path) and files.begins_with(path, toml.ELF)
 
 
 def _on_a_core(path: str, cores: tuple[str, ...]) -> tuple[str, ...]:

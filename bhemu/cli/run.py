@@ -18,8 +18,7 @@ from bhemu.program import coordinates, files, schema
 
 if TYPE_CHECKING:
     from bhemu.cli.summary import Target
-    from bhemu.launch import RunResult
-    from bhemu.program.outputs import Result
+    from bhemu.launch import Result, RunResult
     from bhemu.why.check import Check
     from bhemu.why.findings import Finding
 

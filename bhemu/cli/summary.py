@@ -17,9 +17,9 @@ from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES
 from bhemu.program import coordinates
 from bhemu.program.options import ENGINES
-from bhemu.program.outputs import Result
 
 if TYPE_CHECKING:
+    from bhemu.launch import Result
     from bhemu.machine.machine import Chip
     from bhemu.program.specs import Program
 

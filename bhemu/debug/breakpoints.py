@@ -74,7 +74,7 @@ class Breaking(Inspecting):
 
     def _ask(self, number: int, core: Core, text: str) -> None:
         """A breakpoint stops only where the expression is not 0; without one always."""
-        asked = self._stepping.conditions
+        asked = self._stepping.loop.conditions
         condition = self._condition(core, text) if text else None
         asked.ask(number, condition, asked.of(number).ignore, text)
 
@@ -128,7 +128,7 @@ class Breaking(Inspecting):
 
     def do_ignore(self, args: list[str]) -> None:
         """ignore N COUNT: pass breakpoint or watchpoint N COUNT times."""
-        self._stepping.conditions.of(self._known(args[0])).ignore = number(args[1], "count")
+        self._stepping.loop.conditions.of(self._known(args[0])).ignore = number(args[1], "count")
 
     def do_commands(self, args: list[str]) -> None:
         """commands N: what follows, up to `end`, is executed at each stop at N."""
@@ -198,7 +198,7 @@ class Breaking(Inspecting):
         every = (stepping.points.points, stepping.points.words, stepping.watched.points)
         for points in kinds or every:
             for n, point in points.items():
-                lines += [str(point), *stepping.conditions.of(n).lines()]
+                lines += [str(point), *stepping.loop.conditions.of(n).lines()]
                 lines += [f"  {line}" for line in self._scripts.get(n, ())]
         self._print(lines)
         return bool(lines)

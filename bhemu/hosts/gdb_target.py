@@ -250,7 +250,7 @@ class Target:
 
     def resume(self, core: int, interrupted: Callable[[], bool]) -> Report:
         """Run until something stops it, or Ctrl-C."""
-        run = partial(self.tile.stepping.run, timeout_s=_PIECE_S, resume=True)
+        run = partial(self.tile.loop.run, timeout_s=_PIECE_S, resume=True, view=self.tile)
         while True:
             stop = self._guarded(core, run)
             if isinstance(stop, Report):

@@ -18,15 +18,19 @@ from bhemu.program import coordinates, loader, recorded, schema
 from bhemu.program.coordinates import XY, At, check_l1
 from bhemu.program.input_files import encode_values, read_image
 from bhemu.program.options import CHIP_ONLY, NOC, OPTIONS, LaunchOptions
-from bhemu.program.outputs import Result, check_saves, collect
+from bhemu.program.outputs import check_saves, collect
 from bhemu.program.specs import CoreSpec, FirmwareSpec, InputSpec, SetSpec, TileSpec
 
 if TYPE_CHECKING:
     from bhemu import llk
     from bhemu.machine.machine import Chip
+    from bhemu.machine.recorded_host import RecordedHost
     from bhemu.machine.saved import Snapshot
     from bhemu.metal import kernels
     from bhemu.metal.firmware import Firmware
+    from bhemu.program.outputs import OutputResult
+
+    Result = OutputResult | RecordedHost  # by which a run is judged
 else:
     llk = Later("bhemu.llk")
 

@@ -39,6 +39,8 @@ class Event:
     tile: where it happens; core: the core that does it, or has pushed the word; pc: from where.
     """
 
+    numbers: Callable[[], tuple[Any, ...]]  # what a compiled function gets of it (plugin.py)
+
     def __init__(self, tile: Tile, core: int, pc: int) -> None:
         self.tile, self.core, self.pc, self._core = tile, CORE_NAMES[core], pc, core
 
@@ -55,10 +57,6 @@ class Event:
     @property
     def text(self) -> str:
         """What happens, in words."""
-        raise NotImplementedError
-
-    def numbers(self) -> tuple[Any, ...]:
-        """What a compiled function gets of it (plugin.py)."""
         raise NotImplementedError
 
     def __repr__(self) -> str:

@@ -46,6 +46,10 @@ class Controls:
     NOUN: ClassVar[str]
     INTERNAL: ClassVar[frozenset[str]]
     timing: str
+    chosen: Callable[[object], Tile]  # what a call is about; InputError where that cannot be told
+    tiles_made: Callable[[], tuple[Tile, ...]]  # that exist and can be seen from here
+    tile_at_index: Callable[[int], Tile]  # in the order of the grid, made when it is not there yet
+    output: Callable[[OutputSpec], tuple[int, bytes]]  # its address and its bytes
 
     def __init__(self) -> None:
         self._thread = threading.get_ident()
@@ -74,22 +78,6 @@ class Controls:
     @property
     def loop(self) -> RunLoop:
         """The run loop of the machine."""
-        raise NotImplementedError
-
-    def chosen(self, tile: object) -> Tile:
-        """The tile that a call is about; InputError where that cannot be told."""
-        raise NotImplementedError
-
-    def tiles_made(self) -> tuple[Tile, ...]:
-        """The tiles that exist and can be seen from here."""
-        raise NotImplementedError
-
-    def tile_at_index(self, t: int) -> Tile:
-        """Tile `t` in the order of the grid, made when it is not there yet."""
-        raise NotImplementedError
-
-    def output(self, spec: OutputSpec) -> tuple[int, bytes]:
-        """The address of an output of the program, and its bytes."""
         raise NotImplementedError
 
     def _check_not_running(self, call: str) -> None:

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Unpack
 
-import numpy as np
-import numpy.typing as npt
-
 from bhemu import arguments
 from bhemu.devices import noc_map
 from bhemu.devices.noc_map import COLUMNS
@@ -18,7 +15,7 @@ from bhemu.machine.ethernet import EthernetTile
 from bhemu.machine.options import coordinate, engine_name, late_of, takes
 from bhemu.machine.rounds import RoundsOnNetwork
 from bhemu.machine.run import RunLoop
-from bhemu.machine.tile import Tile
+from bhemu.machine.tile import Tile, plain_bytes
 from bhemu.memmap import DEBUG_BASE, L1_SIZE, RISCV_DEBUG_REG_SOFT_RESET_0, SOFT_RESET_ALL
 from bhemu.noc.grid import TILES, XY, Grid, tile_at
 from bhemu.noc.network import Network, memory_of
@@ -363,14 +360,6 @@ def _words(xy: XY, address: int, n: int) -> range:
 
 
 _DRAM_RESET = DEBUG_BASE + RISCV_DEBUG_REG_SOFT_RESET_0
-
-
-def plain_bytes(data: Any) -> npt.NDArray[np.uint8]:
-    """Data that is written, as bytes."""
-    try:
-        return np.frombuffer(data, np.uint8)
-    except (TypeError, ValueError, AttributeError, BufferError):
-        raise InputError(f"write takes bytes, not {type(data).__name__}") from None
 
 
 class Bank(Tensors):

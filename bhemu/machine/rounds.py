@@ -51,6 +51,8 @@ _CLOSE = "the last request of a linked transaction has NOC_CMD_VC_LINKED clear"
 class Rounds:
     """The rounds of a machine. `broken`: the tile whose error stopped them."""
 
+    put_limit: Callable[[int | None], None]  # stop when the machine's clock is there; None: never
+
     def __init__(self, owner: Controls) -> None:
         self._owner = weakref.ref(owner)
         self.broken: int | None = None
@@ -83,10 +85,6 @@ class Rounds:
     @property
     def count(self) -> int:
         """Rounds completed."""
-        raise NotImplementedError
-
-    def put_limit(self, clock: int | None) -> None:
-        """Stop when the machine's clock has reached `clock`; None: never."""
         raise NotImplementedError
 
     def put_words(self, words: Sequence[Word], *, polling: bool) -> None:
@@ -394,7 +392,7 @@ class RoundsOnNetwork(Rounds):
         tile: Tile = self.owner.tile_at_index(hit.owner)
         where = error_text.sent_by(self.owner, hit.sender, hit.core, hit.pc)
         point = tile.stepping.watched.points[hit.number]
-        if not tile.stepping.conditions.stops(hit.number, tile):
+        if not tile.loop.conditions.stops(hit.number, tile):
             return None
         change = Change(point, hit.before, hit.after, where, hit.read)
         return replace(self._stop("watchpoint"), where=where, change=change)

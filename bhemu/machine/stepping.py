@@ -11,12 +11,7 @@ from typing import TYPE_CHECKING
 from bhemu import arguments
 from bhemu.errors import InputError
 from bhemu.jit.later import Later
-from bhemu.machine.breakpoints import (
-    Breakpoint,
-    Breakpoints,
-    Conditions,
-    code_places,
-)
+from bhemu.machine.breakpoints import Breakpoint, Breakpoints, code_places
 from bhemu.machine.run import RunLoop, count_to
 from bhemu.machine.stop import Stop, Until, now, stop
 from bhemu.machine.watchpoints import ACCESS, ReadWatch, Watchpoint, Watchpoints, dram_place, spans
@@ -60,20 +55,9 @@ class Stepping:
         assert tile is not None
         return tile
 
-    @property
-    def conditions(self) -> Conditions:
-        """What breakpoints and watchpoints ask beside their place."""
-        return self.loop.conditions
-
-    def run(
-        self,
-        until: Until = None,
-        limit: int | None = None,
-        timeout_s: float | None = None,
-        resume: bool = False,
-    ) -> Stop:
+    def run(self, until: Until = None, limit: int | None = None) -> Stop:
         """Run the machine as seen through this tile; see RunLoop.run."""
-        return self.loop.run(until, limit, timeout_s, resume, view=self.tile)
+        return self.loop.run(until, limit, view=self.tile)
 
     def forget(self) -> None:
         """The tile was reset: its breakpoints are gone."""
@@ -97,19 +81,19 @@ class Stepping:
     def user_visible(self, reached: Stop) -> Stop | None:
         """A stop with the number of its breakpoint; None for one that is to be passed."""
         tile, s = self.tile, self.tile.state
+        conditions = self.loop.conditions
         if reached.reason == "watchpoint":
             change = self.watched.change(tile, int(s.agent[0]))
             found = stop(tile, reached.reason, change=change)
-            return found if self.conditions.stops(change.watchpoint.number, tile) else None
+            return found if conditions.stops(change.watchpoint.number, tile) else None
         if reached.reason != "breakpoint":
             return reached
         number, s.word_break_hit[0] = int(s.word_break_hit[0]), 0
         if number:
             where = error_text.where_thread(tile, int(s.status_thread[0]))
             found = Stop(reached.reason, where, now(s), number)
-            return found if self.conditions.stops(number, tile) else None
+            return found if conditions.stops(number, tile) else None
         core = int(s.agent[0])
-        tile, s = self.tile, self.tile.state
         # An access that had to wait is repeated: the same instruction reaches its breakpoint
         # again without having been executed.
         if self.seen.get(core) == s.retired[core]:
@@ -120,7 +104,7 @@ class Stepping:
         point = self.points.at(core, pc)
         if point is None:
             return stop(tile, "breakpoint")
-        wanted = self.conditions.stops(point.number, tile)
+        wanted = conditions.stops(point.number, tile)
         if wanted or (core, pc) in self.points.visited:
             return stop(tile, "breakpoint", point.number)
         self.points.skip(core)
@@ -146,7 +130,7 @@ class Stepping:
         """Remove a breakpoint or watchpoint, or all of them."""
         own = (*self.points.points, *self.points.words, *self.watched.points)
         for each in own if number is None else (number,):
-            self.conditions.forget(each)
+            self.loop.conditions.forget(each)
         if number not in self.watched.points:
             self.points.delete(number)
         if number is None or number in self.watched.points:

@@ -80,6 +80,14 @@ _INTERNAL = frozenset(
 """What the packages own and no user needs; left out of dir(tile)."""
 
 
+def plain_bytes(data: Any, hint: str = "") -> npt.NDArray[np.uint8]:
+    """Data that is written, as bytes."""
+    try:
+        return np.frombuffer(data, np.uint8)
+    except (TypeError, ValueError, AttributeError, BufferError):
+        raise InputError(f"write takes bytes, not {type(data).__name__}", hint=hint) from None
+
+
 @takes(TileOptions)
 class Tile(Controls, Tensors):
     """One Blackhole Tensix tile, powered up with all cores in reset.
@@ -200,11 +208,7 @@ class Tile(Controls, Tensors):
 
     def write(self, at: int | str, data: bytes | bytearray | memoryview) -> None:
         """Bytes into L1, as the host."""
-        try:
-            plain = np.frombuffer(data, np.uint8)
-        except (TypeError, ValueError, AttributeError, BufferError):
-            kind = type(data).__name__
-            raise InputError(f"write takes bytes, not {kind}", hint="put_tensor, write32") from None
+        plain = plain_bytes(data, "put_tensor, write32")
         address = self._check_l1(at, len(plain))
         self.state.l1[address : address + len(plain)] = plain
         self.backend.written(address, len(plain))

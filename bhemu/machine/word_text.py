@@ -187,6 +187,11 @@ class _Traced:
     def __str__(self) -> str:
         return self.as_text()
 
+    def _known(self, **more: object) -> dict[str, object]:
+        known = {**vars(self), **more}
+        known["inlined"] = [call._asdict() for call in self.inlined] or None
+        return {name: value for name, value in known.items() if value is not None}
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {' '.join(self.as_text().split())}>"
 
@@ -238,10 +243,8 @@ class TracedWord(_Traced):
     def as_dict(self) -> dict[str, object]:
         """JSON-ready values; what is unknown is left out."""
         cls = decode(self.word)
-        known = {**vars(self), "mnemonic": None if cls is None else cls.name, "text": self.text}
-        known["meaning"], known["set_by"] = self.meaning or None, self.set_by or None
-        known["inlined"] = [call._asdict() for call in self.inlined] or None
-        return {name: value for name, value in known.items() if value is not None}
+        told = {"meaning": self.meaning or None, "set_by": self.set_by or None}
+        return self._known(mnemonic=cls and cls.name, text=self.text, **told)
 
 
 @dataclass(frozen=True, repr=False)
@@ -269,9 +272,7 @@ class TracedStore(_Traced):
 
     def as_dict(self) -> dict[str, object]:
         """JSON-ready values; what is unknown is left out."""
-        known: dict[str, object] = {**vars(self), "origin": "store"}
-        known["inlined"] = [call._asdict() for call in self.inlined] or None
-        return {name: value for name, value in known.items() if value is not None}
+        return self._known(origin="store")
 
 
 class Places:

@@ -158,8 +158,7 @@ def begins_with(path: Path, magic: bytes) -> bool:
     What states no size, as files of a system folder, is not read: that may block.
     """
     try:
-        _check_confined(path)
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             long_enough = os.fstat(file.fileno()).st_size >= len(magic)
             return long_enough and file.read(len(magic)) == magic
     except (OSError, ValueError):

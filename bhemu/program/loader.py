@@ -55,11 +55,6 @@ class Segment:
         """Whether the segment is linked for a core's local RAM."""
         return LOCAL_BASE <= self.vaddr < TDMA_BASE
 
-    @property
-    def is_elsewhere(self) -> bool:
-        """Whether code linked for L1 is stored at another address of L1."""
-        return self.vaddr != self.paddr and not self.is_local
-
     def __str__(self) -> str:
         return f"segment 0x{self.vaddr:08X}+0x{self.memsz:X}"
 
@@ -166,7 +161,8 @@ def read_elf(path: str | Path) -> Image:
         raise InputError(f"{path}: damaged ELF: {error}", hint="rebuild the file") from error
     if not segments:
         raise InputError(f"{path}: no loadable segment", hint="link the program into an executable")
-    moves = tuple(Move(s.vaddr, s.paddr, s.memsz) for s in segments if s.is_elsewhere)
+    elsewhere = (s for s in segments if s.vaddr != s.paddr and not s.is_local)
+    moves = tuple(Move(s.vaddr, s.paddr, s.memsz) for s in elsewhere)
     symbols = _symbols(data, path.name, moves, tuple(map(files.limit, files.LIMITS)))
     return Image(path, elf.HEADER.unpack_from(data)[4], segments, symbols, sections)
 

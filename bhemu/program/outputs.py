@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 
@@ -11,17 +10,6 @@ from bhemu.errors import InputError
 from bhemu.program import comparison, files, tensor
 from bhemu.program.schema import OutputSpec, Program
 from bhemu.text import printable
-
-
-class Result(Protocol):
-    """What a run is judged by: an output, or what the host of a session reads."""
-
-    @property
-    def equal(self) -> bool:
-        """False where it differs from what was expected."""
-
-    def as_dict(self) -> dict[str, object]:
-        """JSON-ready values."""
 
 
 @dataclass(frozen=True, repr=False)

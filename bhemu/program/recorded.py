@@ -98,7 +98,7 @@ def check_target(path: Path) -> None:
 
 def is_session(path: Path) -> bool:
     """Whether a file is a recorded session."""
-    return files.is_file(path) and files.begins_with(path, MAGIC)
+    return files.begins_with(path, MAGIC)
 
 
 def read(path: Path) -> Recorded:

@@ -10,7 +10,7 @@ face with faces16, once for the whole tensor in other layouts.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -474,13 +474,8 @@ def one_of(kind: str, name: str, allowed: tuple[str, ...]) -> str:
 class Tensors:
     """A memory that holds tensors."""
 
-    def read(self, at: Any, n: int) -> bytes:
-        """`n` bytes."""
-        raise NotImplementedError
-
-    def write(self, at: Any, data: bytes | bytearray | memoryview) -> None:
-        """Store bytes."""
-        raise NotImplementedError
+    read: Callable[[Any, int], bytes]
+    write: Callable[[Any, bytes | bytearray | memoryview], None]
 
     def tensor(
         self, at: int | str, shape: Sequence[int], dtype: str, layout: str = "tile32"
