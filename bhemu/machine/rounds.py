@@ -13,8 +13,7 @@ from bhemu.errors import BhemuError, InputError
 from bhemu.jit.later import Later
 from bhemu.jit.record import plain
 from bhemu.jit.subset import JIT
-from bhemu.machine.stop import Stop, now
-from bhemu.machine.tile_status import resolve
+from bhemu.machine.stop import Stop, now, stop
 from bhemu.machine.watchpoints import Change
 from bhemu.noc import rounds
 from bhemu.noc.network import Network
@@ -43,6 +42,14 @@ _ENDS = {
     rounds.CHIP_UNTIL: "until",
     rounds.CHIP_LIMIT: "limit",
     rounds.CHIP_POLLING: "polling",
+}
+_STOPS = {
+    rules.STOP_STEP: "step",
+    rules.STOP_BREAKPOINT: "breakpoint",
+    rules.STOP_UNTIL: "until",
+    rules.STOP_LIMIT: "limit",
+    rules.STOP_IDLE: "idle",
+    rules.STOP_WATCH: "watchpoint",
 }
 _LOOKS = 64  # rounds between two looks at what hangs, where each round returns
 _CLOSE = "the last request of a linked transaction has NOC_CMD_VC_LINKED clear"
@@ -143,11 +150,49 @@ class Rounds:
         """Act on the status with which a tile has stopped: None to go on."""
         try:
             tile.backend.surface()
-            stopped = None if status == rules.STOP_TIME else resolve(tile, status)
+            stopped = None if status == rules.STOP_TIME else _resolved(tile, status)
             return None if stopped is None else tile.stepping.user_visible(stopped)
         except BhemuError:
             self.broken = tile.number
             raise
+
+
+def _resolved(tile: Tile, status: int) -> Stop | None:
+    """Act on a status: None to go on, a Stop, or an exception."""
+    s, engine = tile.state, tile.backend.engine
+    if status < 0:
+        # The error of a Tensix word, its place with what the word would have done
+        error = error_text.rule_error(tile, status)
+        where = error.where
+        if where is not None and where.thread is not None and where.word is not None:
+            from bhemu.machine.word_text import describe
+
+            error.where = replace(where, operands=describe(tile, where.thread, where.word) or None)
+        raise error
+    c = int(s.core[0])
+    if status == rules.STOP_FLUSH:
+        engine.flush(c)
+    elif status == rules.STOP_CODE_PAGE:
+        if not engine.make_executable(c, int(s.pc[c])):
+            raise error_text.fetch_error(tile, c)
+    elif status == rules.STOP_ENGINE:
+        raise error_text.engine_error(tile)
+    elif status == rules.STOP_ASSERT:
+        raise error_text.assert_error(tile, int(s.agent[0]))
+    elif status in (rules.STOP_DEADLOCK, rules.STOP_QUIET):
+        # Imported here: much code, which most programs do not need.
+        from bhemu.machine.hang.explore import livelock
+        from bhemu.machine.hang.graph import no_progress
+
+        # The look may follow half as many instructions as rounds went by: a small part of the time.
+        loops = () if status == rules.STOP_DEADLOCK else livelock(tile, int(s.quiet[0]) // 2)
+        if status == rules.STOP_DEADLOCK or loops:
+            raise no_progress(tile, loops)
+    elif status == rules.STOP_LOG:
+        tile.drain_log()
+    else:
+        return stop(tile, _STOPS[status])
+    return None
 
 
 class RoundsOfOneTile(Rounds):

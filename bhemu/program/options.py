@@ -129,9 +129,10 @@ def silent(name: str, seconds: float) -> None:
 
 
 class Kind:
-    """What values an option takes; `values` says it on a page."""
+    """What values an option takes, of which a machine checks some itself; `values`: on a page."""
 
-    values = ""
+    def __init__(self, values: str = "") -> None:
+        self.values = values
 
     def check(self, name: str, value: Any) -> Any:
         """The value that a Python program gives; InputError where it is none of these."""
@@ -238,8 +239,6 @@ class Delays(SeedOr):
 class Seconds(Kind):
     """A finite number of seconds, 0 or more."""
 
-    values = "seconds"
-
     def check(self, name: str, value: Any) -> float:
         """The value that a Python program gives."""
         return arguments.seconds(name, value)
@@ -247,13 +246,6 @@ class Seconds(Kind):
     def read(self, table: Any, name: str) -> Any:
         """The value in a table of PROGRAM.toml, None without."""
         return table.number(name, None)
-
-
-class Own(Kind):
-    """A value that the machine checks itself, and only a Python program gives."""
-
-    def __init__(self, values: str) -> None:
-        self.values = values
 
 
 @dataclass(frozen=True)
@@ -287,7 +279,7 @@ class EndOptions(TypedDict, total=False):
     timeout_s: Annotated[
         float,
         Option(
-            Seconds(),
+            Seconds("seconds"),
             None,
             ("run", "flag"),
             "stop after this many seconds",
@@ -397,7 +389,7 @@ class Options(TypedDict, total=False):
     progress: Annotated[
         Callable[[str, float], None],
         Option(
-            Own("a callable"),
+            Kind("a callable"),
             silent,
             (),
             "called with (name, seconds) after something was compiled for the first time",
@@ -409,7 +401,7 @@ class TileOptions(Options, total=False):
     """The keyword arguments of Tile."""
 
     xy: Annotated[
-        tuple[int, int], Option(Own("two integers"), (1, 2), (), "coordinate on the NoCs")
+        tuple[int, int], Option(Kind("two integers"), (1, 2), (), "coordinate on the NoCs")
     ]
 
 
@@ -418,7 +410,7 @@ class ChipOptions(Options, total=False):
 
     harvest: Annotated[
         Sequence[int],
-        Option(Own("columns"), (), (), "columns of Tensix tiles that are fused off"),
+        Option(Kind("columns"), (), (), "columns of Tensix tiles that are fused off"),
     ]
     dram_banks: Annotated[
         int, Option(Whole(BANKS - 1, BANKS), BANKS, ("chip",), "banks of DRAM that work")
