@@ -20,7 +20,7 @@ from bhemu.program import files
 from bhemu.program.schema import ENGINES
 
 if TYPE_CHECKING:
-    from bhemu.bench import Row, Share
+    from bhemu.bench import Row
     from bhemu.tensix.insn import Instruction
 
 
@@ -111,23 +111,19 @@ def _profile(elfs: Path, names: tuple[str, ...], engine: str, as_json: bool) -> 
         rows = {name: [vars(share) for share in parts] for name, parts in found.items()}
         output.report({"profile": rows}, EXIT_OK, as_json=True)
         return
-    for name, parts in found.items():
-        _show(name, parts)
-
-
-def _show(name: str, parts: "list[Share]") -> None:
     from rich.console import Console
     from rich.table import Table
 
-    total = sum(share.seconds for share in parts)
-    table = Table(title=f"{name}: {1e3 * total:.1f} ms", box=None, title_justify="left")
-    for title in ("part", "share", "ms", "calls", "ns each"):
-        table.add_column(title, justify="left" if title == "part" else "right")
-    for share in parts:
-        each = 1e9 * share.seconds / share.calls if share.calls else 0.0
-        row = (f"{100 * share.seconds / total:.1f} %", f"{1e3 * share.seconds:.2f}")
-        table.add_row(share.part, *row, str(share.calls or ""), f"{each:.0f}" if each else "")
-    Console(highlight=False).print(table)
+    for name, parts in found.items():
+        total = sum(share.seconds for share in parts)
+        table = Table(title=f"{name}: {1e3 * total:.1f} ms", box=None, title_justify="left")
+        for title in ("part", "share", "ms", "calls", "ns each"):
+            table.add_column(title, justify="left" if title == "part" else "right")
+        for share in parts:
+            each = 1e9 * share.seconds / share.calls if share.calls else 0.0
+            row = (f"{100 * share.seconds / total:.1f} %", f"{1e3 * share.seconds:.2f}")
+            table.add_row(share.part, *row, str(share.calls or ""), f"{each:.0f}" if each else "")
+        Console(highlight=False).print(table)
 
 
 def _figures(rows: "tuple[Row, ...]") -> list[str]:

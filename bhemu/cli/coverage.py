@@ -76,11 +76,15 @@ def _lines(names: Sequence[str], values: dict[str, Any]) -> int:
         from bhemu.debug import line_coverage
         from bhemu.pictures.html import write_pages
 
-    total, ended = line_coverage.LineCoverage(), _Ended()
+    total, told, error = line_coverage.LineCoverage(), list[dict[str, str]](), None
     for program in loaded:
-        total.add(
-            _covered(Settings(program, None, values["as_json"], values["quiet"], False), ended)
-        )
+        with line_coverage.watching() as tiles:
+            target = launched(Settings(program, None, values["as_json"], values["quiet"], False))
+            stop, failure = ended = target.finish_shown()
+        told.append({"program": program.name, "stop": "error" if stop is None else stop.reason})
+        error = error or failure
+        for one in tiles:
+            total.add(one.coverage())
         if ended.interrupted:
             break
     for path, problem in sorted(total.without.items()):
@@ -94,8 +98,8 @@ def _lines(names: Sequence[str], values: dict[str, Any]) -> int:
         write_pages(Path(values["folder"]), total, [program.name for program in loaded])
     code = EXIT_INTERRUPTED if ended.interrupted else EXIT_OK
     if values["as_json"]:
-        report = {"programs": ended.told, **_report(total)}
-        return output.report(report, code, as_json=True, error=ended.error)
+        report = {"programs": told, **_report(total)}
+        return output.report(report, code, as_json=True, error=error)
     if not values["quiet"]:
         sums = line_coverage.sums
         rows = [(name, sums([source])) for name, source in sorted(total.sources.items())]
@@ -105,38 +109,10 @@ def _lines(names: Sequence[str], values: dict[str, Any]) -> int:
             rows += [(_WHOSE[part], sums(found)) for part, found in parts.items()]
         else:
             rows.append(("all", sums(total.sources.values())))
-        for name, one in rows:
-            cells = (_share(one, what) for what in ("lines", "branches", "functions"))
+        for name, sum_ in rows:
+            cells = (_share(sum_, what) for what in ("lines", "branches", "functions"))
             output.say(f"{' '.join(f'{cell:>14}' for cell in cells)}  {printable(name)}")
-    if ended.error is not None:
-        return output.show(ended.error, as_json=False)
-    return code
-
-
-class _Ended:
-    """How the programs ended: each in words; the first error; whether Ctrl-C stopped one."""
-
-    def __init__(self) -> None:
-        self.told: list[dict[str, str]] = []
-        self.error: BhemuError | None = None
-        self.interrupted = False
-
-
-def _covered(chosen: Settings, ended: _Ended) -> "LineCoverage":
-    """Run a program and count what it executes."""
-    from bhemu.debug.line_coverage import LineCoverage, watching
-
-    with watching() as tiles:
-        target = launched(chosen)
-        stop, error = result = target.finish_shown()
-    reason = "error" if stop is None else stop.reason
-    ended.told.append({"program": chosen.program.name, "stop": reason})
-    ended.error = ended.error or error
-    ended.interrupted |= result.interrupted
-    found = LineCoverage()
-    for one in tiles:
-        found.add(one.coverage())
-    return found
+    return code if error is None else output.show(error, as_json=False)
 
 
 def _report(total: "LineCoverage") -> dict[str, Any]:

@@ -115,24 +115,15 @@ def declared() -> dict[str, dict[str, Any]]:
 
 
 @cache
-def _modes() -> dict[str, list[dict[str, Any]]]:
-    if not _MODES.is_file():
-        return {}
-    modes: dict[str, list[dict[str, Any]]] = json.loads(_MODES.read_text(encoding="utf-8"))
-    return modes
-
-
-@cache
-def _coverage() -> dict[str, list[str]]:
-    if not _COVERAGE.is_file():
-        return {}
-    coverage: dict[str, list[str]] = json.loads(_COVERAGE.read_text(encoding="utf-8"))
-    return coverage
+def _kept(path: Path) -> dict[str, list[Any]]:
+    """What a file of data says of mnemonics."""
+    found: dict[str, list[Any]] = {}
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else found
 
 
 def status(cls: "type[Instruction]") -> str:
     """golden, isa-text, refused or unimplemented, from the class and the golden coverage."""
-    if _coverage().get(cls.name):
+    if _kept(_COVERAGE).get(cls.name):
         return "golden"
     if cls.refused:
         return "refused"
@@ -145,7 +136,8 @@ def expands(cls: "type[Instruction]") -> bool:
 
 
 def row(cls: "type[Instruction]") -> dict[str, Any]:
-    """One instruction as JSON-ready values."""
+    """One instruction as JSON-ready values, with its modes where their status differs."""
+    own = modes_of(cls)
     shown: dict[str, Any] = {
         "mnemonic": cls.name,
         "opcode": cls.opcode,
@@ -157,7 +149,7 @@ def row(cls: "type[Instruction]") -> dict[str, Any]:
         "writes": [str(term) for term in cls.writes],
         "cycles": _cycles(cls),
         "status": status(cls),
-        "modes": modes(cls),
+        "modes": own if len({mode["status"] for mode in own}) > 1 else [],
         "summary": cls.summary(),
     }
     if shown["status"] == "refused":
@@ -173,15 +165,9 @@ def _cycles(cls: "type[Instruction]") -> dict[str, Any] | None:
     return None if found is None else found._asdict()
 
 
-def modes(cls: "type[Instruction]") -> list[dict[str, Any]]:
-    """The modes, where their status differs."""
-    own = modes_of(cls)
-    return own if len({mode["status"] for mode in own}) > 1 else []
-
-
 def modes_of(cls: "type[Instruction]") -> list[dict[str, Any]]:
     """Fields, formats and status of every mode that was tried (data/mode_coverage.json)."""
-    return _modes().get(cls.name, [])
+    return _kept(_MODES).get(cls.name, [])
 
 
 def class_of(known: "list[type[Instruction]]", mnemonic: str) -> "type[Instruction]":
@@ -223,7 +209,7 @@ def _explain(cls: "type[Instruction]") -> list[str]:
             f"  cycles: the unit takes the next word after {time['busy']:g}, is done after"
             f" {time['latency']:g} ({time['kind']}: {time['source']})"
         )
-    cases = ", ".join(_coverage().get(cls.name, ()))
+    cases = ", ".join(_kept(_COVERAGE).get(cls.name, ()))
     reason = cls.refused if status(cls) == "refused" else cases
     return [*lines, f"  status: {status(cls)}" + (f" ({reason})" if reason else "")]
 

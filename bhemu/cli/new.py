@@ -5,7 +5,6 @@ import re
 import runpy
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -13,10 +12,6 @@ from bhemu.cli import output
 from bhemu.cli.options import json_option
 from bhemu.errors import EXIT_OK, InputError
 from bhemu.program.options import KINDS, Option, SeedOr, given_in
-
-if TYPE_CHECKING:
-    pass
-
 
 TEMPLATE = Path(__file__).parents[1] / "kernel" / "template"
 _PARTS = Path(__file__).parents[1] / "data" / "new_program.txt"

@@ -250,17 +250,13 @@ class Progress:
             self.say("compiling what the program uses, once for this version (a minute or more)")
         lines.append(name)
 
-    @contextmanager
-    def running(self, target: "Target") -> Iterator[None]:
+    def running(self, target: "Target") -> AbstractContextManager[None]:
         """On a terminal, show the clock while `target` runs, or what has to be compiled for it."""
-        with self._told(lambda: f"running  clock {target.clock}"):
-            yield
+        return self._told(lambda: f"running  clock {target.clock}")
 
-    @contextmanager
-    def looking(self) -> Iterator[None]:
+    def looking(self) -> AbstractContextManager[None]:
         """On a terminal, show how long the present check has taken; `checking` says which it is."""
-        with self._told(lambda: self._check):
-            yield
+        return self._told(lambda: self._check)
 
     def checking(self, text: str) -> None:
         """A check begins; `text` names it."""

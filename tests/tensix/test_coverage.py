@@ -134,11 +134,9 @@ def test_modes_are_shown_where_they_differ(tmp_path: Path, monkeypatch) -> None:
     path = tmp_path / "modes.json"
     path.write_text(json.dumps({"SFPMOV": [one, two], "SFPABS": [one, one]}))
     monkeypatch.setattr(isa, "_MODES", path)
-    isa._modes.cache_clear()
     classes = {cls.name: cls for cls in instructions().values()}
     assert isa.row(classes["SFPMOV"])["modes"] == [one, two]
     assert isa.row(classes["SFPABS"])["modes"] == isa.row(classes["SFPMAD"])["modes"] == []
-    isa._modes.cache_clear()
 
 
 def test_every_mode_is_probed() -> None:
