@@ -445,7 +445,7 @@ def _read_chip(archive: input_files.Archive, meta: dict[str, Any], path: Path) -
         if f"chip_{member.name}" not in archive and member.name in noc_saved.LATER:
             arrays[member.name] = np.zeros(member.shape, member.dtype)
             continue
-        made = archive.array(f"chip_{member.name}", 1 << 16)
+        made = archive.array(f"chip_{member.name}", 1 << 18)
         arrays[member.name] = np.array(made, member.dtype).reshape(member.shape)
     pages = {}
     for which, page in meta["pages"]:

@@ -38,7 +38,7 @@ DRAM_WATCHES, DRAM_WATCH_BYTES = 8, 64
 NOC_SPENT = 1024  # places of a program that send requests, of which a profile knows
 NOC_LOG = 1 << 16  # stages of requests that a profile keeps
 NOC_WAITS = 3  # what a packet may wait for: NIUs, links, a bank of DRAM
-PLACES, SPENT_FIELDS = WIDTH * HEIGHT, 5 + NOC_WAITS
+PLACES, SPENT_FIELDS, SPANS = WIDTH * HEIGHT, 5 + NOC_WAITS, times.SPANS
 BETWEEN, TILES_RUN, DELIVERY = range(3)  # phase of the round
 
 _FILE = Path(__file__).parents[1] / "data" / "chip_record.txt"
@@ -88,7 +88,7 @@ def held(state: ChipState, tiles: int) -> dict[str, Any]:
 
 
 LATER = (
-    *("window_end", "event", "event_last", "niu_out", "niu_in", "cast", "link", "dram_free"),
+    *("window_end", "event", "event_last", "niu_out", "cast", "taken", "dram_free"),
     "host_acts",
 )
 """Those of them that a saved chip of this schema may lack: 0 is what they held."""

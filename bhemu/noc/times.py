@@ -14,7 +14,8 @@ from bhemu.jit.subset import njit
 
 PARTS = 64  # of a cycle, in which compiled code counts
 ROUTERS = WIDTH * HEIGHT
-_ALONG_X, _ALONG_Y = 0, 1  # links
+_ALONG_X, _ALONG_Y, _INTO = 0, 1, 2  # ways of a router: links, into the NIU
+SPANS = 8  # times in which a way is taken, of which the record knows
 
 
 ISA, MEASURED, DERIVED, ESTIMATE = "isa", "measured", "derived", "estimate"
@@ -120,6 +121,39 @@ def free_at(chip: Any, noc: Any, place: Any) -> Any:
 
 
 @njit
+def _take(chip: Any, noc: Any, way: Any, at: Any, head: Any, length: Any) -> Any:
+    """A packet takes a way of a router for a time, from `head` on or when it is free: when?
+
+    Spans in which it is taken are kept in order; a packet fits between two that come later.
+    """
+    spans, now = chip.taken[noc, way, at], (chip.clock[0] - WINDOW) * PARTS
+    n = np.int64(0)
+    for k in range(SPANS):
+        if spans[k, 1] > now:
+            spans[n, 0], spans[n, 1] = spans[k, 0], spans[k, 1]
+            n += 1
+    for k in range(n, SPANS):
+        spans[k, 0] = spans[k, 1] = 0
+    begins, place = head, np.int64(0)
+    while place < n and begins + length > spans[place, 0]:
+        begins = max(begins, spans[place, 1])
+        place += 1
+    ends = begins + length
+    if place > 0 and spans[place - 1, 1] == begins:
+        spans[place - 1, 1] = ends
+    elif place < n and spans[place, 0] == ends:
+        spans[place, 0] = begins
+    elif n < SPANS:
+        for k in range(n, place, -1):
+            spans[k, 0], spans[k, 1] = spans[k - 1, 0], spans[k - 1, 1]
+        spans[place, 0], spans[place, 1] = begins, ends
+    else:  # as if the time before the last span were taken too
+        begins = max(head, spans[n - 1, 1])
+        spans[n - 1, 1] = begins + length
+    return begins
+
+
+@njit
 def send(chip: Any, noc: Any, source: Any, target: Any, flits: Any, ready: Any) -> Any:
     """A packet goes from one place on a NoC to another; the time at which its last flit is there.
 
@@ -136,22 +170,20 @@ def send(chip: Any, noc: Any, source: Any, target: Any, flits: Any, ready: Any) 
             along_x = False
         axis = np.int64(_ALONG_X if along_x else _ALONG_Y)
         at = y * WIDTH + x
-        begins = max(head, chip.link[noc, axis, at])
+        begins = _take(chip, noc, axis, at, head, flits * LINK_FLIT)
         chip.noc_held[1] += begins - head
         if chip.noc_counts[0]:
             chip.link_used[noc, axis, at, 0] += flits
             chip.link_used[noc, axis, at, 1] += begins - head
-        chip.link[noc, axis, at] = begins + flits * LINK_FLIT
         head = begins + HOP
         n += 1
         if along_x:
             x = (x + 1) % WIDTH
         else:
             y = (y + 1) % HEIGHT
-    begins = max(head, chip.niu_in[noc, into])
+    begins = _take(chip, noc, np.int64(_INTO), into, head, flits * NIU_FLIT)
     chip.noc_held[0] += begins - head
     tail = begins + flits * NIU_FLIT
-    chip.niu_in[noc, into] = tail
     chip.niu_out[noc, out] = max(start + flits * NIU_FLIT, tail - n * HOP - OUT)
     return tail + IN
 
