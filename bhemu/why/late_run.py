@@ -22,6 +22,10 @@ _NOTHING = (
     "the same program ends differently when nothing is late, and no accesses without an order were"
     " found: it reads a clock or a counter, or they are where the check does not look"
 )
+_SOME = (
+    "the same program ends differently when nothing is late: it reads a clock or a counter, or one"
+    " of the pairs of accesses that nothing orders decides it, none of which a late run has shown"
+)
 
 
 def with_times(program: Program, times: Mapping[str, Any]) -> Program:
@@ -40,8 +44,8 @@ def findings(
 ) -> tuple[Context, list[Finding]]:
     """The findings of a run in which words take time, and of the same run without that.
 
-    ask: runs a program and returns its context and findings. If the two runs end differently,
-    unordered accesses are findings even if no other late run shows them.
+    ask: runs a program and returns its context and findings. Unordered accesses that no late run of
+    their own has shown stay notes: what makes this run end differently may be something else.
     """
     if late.machine.loop.host is not None:
         text = "the host of a session waits in each read of a late run, so that none is looked into"
@@ -51,9 +55,6 @@ def findings(
     if seen.same(asked.symptom):
         return asked, found
     cut = any(isinstance(one.error, Limit) for one in (seen, asked.symptom))  # it may only be late
-    if not cut and not any((one.check, one.severity) == ("order", "error") for one in found):
-        found = [*found, *asked.notes]
-        asked.notes = []
     known = cut or any(one.check == "order" for one in found)
     symptom = [_marked(one, late, asked, known) for one in _symptom(late, seen)]
     return asked, ordered([*symptom, *found])
@@ -77,7 +78,10 @@ def _marked(found: Finding, late: Launched, asked: Context, known: bool) -> Find
     times = " ".join(f"--{name} {value}" for name, value in given.items())
     fine = "as expected" if asked.symptom.fine else f"in {asked.symptom.ending or 'other bytes'}"
     told = f"without {times} the program ends {fine}"
-    more = () if known else (_NOTHING,)
+    text = _NOTHING
+    if asked.notes:
+        text = f"{_SOME} ({len(asked.notes)}): bhemu check --tool order {late.program.path}"
+    more = () if known else (text,)
     return replace(
         found, text=f"with {times}: {found.text}", evidence=(*found.evidence, told, *more)
     )

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from corpus import ROOT, Line, check_bug, folder, found, store
+from corpus import ROOT, Line, check_bug, folder, found, store, unordered
 
 import bhemu.tensix.units  # noqa: F401  (declares the instructions)
 from bhemu.riscv.assembly import A0, A1, T0, T1, ZERO, addi, beq, bne, li, lw, sw, tt
@@ -206,6 +206,13 @@ def config_behind_pack(word: int) -> dict[str, list[Line]]:
     return {"trisc2": [*setup, tt("PACR"), STALL_CFG, change, SYNC]}
 
 
+def unwaited_twice() -> dict[str, list[Line]]:
+    """WRCFG waits neither for the PACR that reads its Config nor for the GPR that it takes."""
+    words = config_behind_pack(28)["trisc2"]
+    change = words.index(tt("WRCFG", cfg_reg=28, gpr_address=4))
+    return {"trisc2": [*words[: change - 1], gpr(4, 0x78), *words[change:]]}
+
+
 def behind_macro(wait: bool, mode: int) -> dict[str, list[Line]]:
     """A macro stores LReg 0 while SETRWC is executed, which touches no Dst; ZEROACC clears it."""
     sequence = tt("SFPCONFIG", config_dest=4)
@@ -256,6 +263,12 @@ def test_a_race_is_found_and_its_twin_is_silent(bug: Bug, tmp_path: Path) -> Non
     bad = folder(tmp_path / "bad", bug.bad, outputs={OUT: 1}, run=run)
     twin = folder(tmp_path / "twin", bug.good, outputs={OUT: 1}, run=run)
     check_bug(bad, twin, "races", bug.core, bug.line)
+
+
+def test_of_two_units_the_one_that_may_be_late_is_told(tmp_path: Path) -> None:
+    """Nothing can show that the scalar unit was waited for too little."""
+    (told,) = unordered(folder(tmp_path, unwaited_twice(), outputs={OUT: 1}))
+    assert "WRCFG does not wait for the pack unit" in told["text"]
 
 
 @pytest.mark.parametrize("name", ["add1", "matmul", "eltwise", "reduce", "sfpu", "llk_like"])

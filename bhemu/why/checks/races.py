@@ -51,9 +51,9 @@ def _lines(context: Context, pairs: list[PairFinding]) -> list[Finding]:
 
 
 def _pairs(context: Context, races: Observed, units: bool) -> list[PairFinding]:
-    """Of a tile."""
+    """Of a tile; of those of one line the one that a late run can show."""
     found: dict[tuple[str, int], PairFinding] = {}
-    for conflict in races.conflicts(units=units):
+    for conflict in sorted(races.conflicts(units=units), key=_is_never_late):
         if conflict.first.agent >= NOC:
             continue  # a barrier is missing: barriers.py
         told = races.stand_at(context, conflict)
@@ -67,6 +67,12 @@ def _pairs(context: Context, races: Observed, units: bool) -> list[PairFinding]:
         pair = Pair(races.tile.xy, conflict.first.step, conflict.second.step)
         found.setdefault(key, PairFinding(with_evidence(finding, told), pair))
     return list(found.values())[:SEEN]
+
+
+def _is_never_late(conflict: Conflict) -> bool:
+    """Whether a word of the scalar unit comes first, which is complete when its thread goes on."""
+    step = conflict.first.step if conflict.units else None
+    return isinstance(step, Word) and unit_of(step.word) == "scalar"
 
 
 def _of_shared(context: Context, races: Observed, conflict: Conflict, found: Finding) -> Finding:
