@@ -464,14 +464,6 @@ class Pair:
         ours, theirs = self.bhemu.l1.view(np.uint32), self.ttsim.l1.view(np.uint32)
         return 4 * np.flatnonzero(ours != theirs)
 
-    def values(self, address: int) -> tuple[int, int]:
-        """The word at `address`: (bhemu, ttsim)."""
-        assert self.bhemu.l1 is not None
-        assert self.ttsim.l1 is not None
-        index = address >> 2
-        ours, theirs = self.bhemu.l1.view(np.uint32), self.ttsim.l1.view(np.uint32)
-        return int(ours[index]), int(theirs[index])
-
 
 class Judge:
     """Both models, ready to run cases."""
@@ -513,11 +505,12 @@ class Difference:
 
 def describe(pair: Pair, explain: Callable[[int], str]) -> tuple[str, ...]:
     """One line per differing word, at most eight; or how the runs ended."""
-    if not (pair.bhemu.done and pair.ttsim.done):
+    images = [one.l1.view(np.uint32) for one in (pair.bhemu, pair.ttsim) if one.l1 is not None]
+    if len(images) < 2:
         return (f"bhemu: {pair.bhemu}", f"ttsim: {pair.ttsim}")
     lines = []
     for address in pair.words[:_SHOWN]:
-        ours, theirs = pair.values(int(address))
+        ours, theirs = (int(words[address >> 2]) for words in images)
         halves = [h for h in (0, 2) if (ours ^ theirs) >> 8 * h & 0xFFFF]
         where = explain(int(address) + halves[0])
         lines.append(f"{where}: bhemu {ours:08x} ttsim {theirs:08x}")

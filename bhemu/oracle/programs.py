@@ -9,8 +9,7 @@ import struct
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any, cast
@@ -61,19 +60,41 @@ _RESET_PC = {
 }
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """How a program compares: the pair, its verdict, and lines for a user."""
+class Verdict(Difference):
+    """How a program compares."""
 
-    name: str
-    pair: Pair
-    verdict: str
-    lines: tuple[str, ...]
+    @property
+    def verdict(self) -> str:
+        """As of the pair."""
+        return self.pair.verdict
 
     def as_dict(self) -> dict[str, object]:
         """JSON-ready values."""
-        shown = Difference(self.name, self.pair, self.lines).as_dict()
-        return {**shown, "verdict": self.verdict}
+        return {**super().as_dict(), "verdict": self.verdict}
+
+
+def _verdict(
+    name: str,
+    pair: Pair,
+    explain: Callable[[int], str],
+    outputs: Iterable[tuple[OutputSpec, int]] = (),
+) -> Verdict:
+    """The first differing element of each output, by its place in what is compared, then words."""
+    lines: tuple[str, ...] = ()
+    if pair.verdict != EQUAL:
+        lines = (*_output_lines(outputs, pair), *describe(pair, explain))
+    return Verdict(name, pair, lines)
+
+
+def _output_lines(outputs: Iterable[tuple[OutputSpec, int]], pair: Pair) -> Iterator[str]:
+    if pair.bhemu.l1 is None or pair.ttsim.l1 is None:
+        return
+    for spec, low in outputs:
+        ours, theirs = (
+            one[low : low + spec.size].tobytes() for one in (pair.bhemu.l1, pair.ttsim.l1)
+        )
+        if ours != theirs:
+            yield first_difference(spec, ours, theirs)
 
 
 def read_case(path: Path) -> Case:
@@ -97,10 +118,7 @@ def read_case(path: Path) -> Case:
 
 def compare_case(judge: Judge, case: Case) -> Verdict:
     """Run a case on both; differing words by region."""
-    pair = judge.pair(case)
-    verdict = pair.verdict
-    lines = () if verdict == EQUAL else describe(pair, case.place)
-    return Verdict(case.name, pair, verdict, lines)
+    return _verdict(case.name, judge.pair(case), case.place)
 
 
 def compare_program(library: Library, program: Program, *, seconds: float = 60.0) -> Verdict:
@@ -138,23 +156,9 @@ def compare_program(library: Library, program: Program, *, seconds: float = 60.0
     case = Case(before, starts, until, regions, program.name, held, goal)
     limit = program.run.timeout_s or seconds
     pair = Pair(bhemu=ours, ttsim=library.run(case, clocks=CLOCKS, seconds=limit))
-    lines = [] if pair.verdict == EQUAL else _output_lines(program, case, pair)
-    if pair.verdict != EQUAL:
-        lines += describe(pair, case.place)
-    return Verdict(program.name, pair, pair.verdict, tuple(lines))
-
-
-def _output_lines(program: Program, case: Case, pair: Pair) -> list[str]:
-    """The first differing element of every output that differs."""
-    if pair.bhemu.l1 is None or pair.ttsim.l1 is None:
-        return []
-    lines = []
-    for spec, (_, address, size) in zip(program.outputs, case.regions, strict=True):
-        ours = pair.bhemu.l1[address : address + size].tobytes()
-        theirs = pair.ttsim.l1[address : address + size].tobytes()
-        if ours != theirs:
-            lines.append(first_difference(spec, ours, theirs))
-    return lines
+    places = (address for _, address, _ in regions)
+    outputs = zip(program.outputs, places, strict=True)
+    return _verdict(program.name, pair, case.place, outputs)
 
 
 def first_difference(spec: OutputSpec, ours: bytes, theirs: bytes) -> str:
@@ -195,45 +199,25 @@ def compare_chip(library: Library, program: Program) -> Verdict:
     job = _Job(program, chip)
     ours = _ours(chip, program, tiles)
     seconds = program.run.timeout_s or _SECONDS
-    outputs = sum(_padded(spec.size) for spec in program.outputs if spec.dram)
-    theirs = library.do(job, outputs + len(tiles) * L1_SIZE, seconds=max(seconds, _SECONDS))
-    pair = Pair(bhemu=ours, ttsim=theirs)
-    lines: list[str] = []
-    if pair.verdict != EQUAL:
-        lines += _chip_output_lines(program, tiles, pair)
-        lines += describe(pair, lambda at: _place(program, tiles, at))
-    return Verdict(program.name, pair, pair.verdict, tuple(lines))
+    # What is compared: outputs in DRAM, then L1 of each tile, in order
+    outputs, end = list[tuple[OutputSpec, int]](), 0
+    for spec in (one for one in program.outputs if one.dram):
+        outputs.append((spec, end))
+        end += _padded(spec.size)
+    theirs = library.do(job, end + len(tiles) * L1_SIZE, seconds=max(seconds, _SECONDS))
 
+    def place(at: int) -> str:
+        for spec, low in reversed(outputs if at < end else ()):
+            if at >= low:
+                return f"{spec.name} + {at - low:#x}"
+        x, y = tiles[(at - end) // L1_SIZE]
+        return f"tile ({x},{y}) L1 {(at - end) % L1_SIZE:#x}"
 
-# What is compared: outputs in DRAM, then L1 of each tile, in order
+    return _verdict(program.name, Pair(bhemu=ours, ttsim=theirs), place, outputs)
 
 
 def _padded(size: int) -> int:
     return -(-size // 4) * 4
-
-
-def _place(program: Program, tiles: Sequence[XY], at: int) -> str:
-    for spec in program.outputs:
-        if spec.dram is not None:
-            if at < _padded(spec.size):
-                return f"{spec.name} + {at:#x}"
-            at -= _padded(spec.size)
-    x, y = tiles[at // L1_SIZE]
-    return f"tile ({x},{y}) L1 {at % L1_SIZE:#x}"
-
-
-def _chip_output_lines(program: Program, tiles: Sequence[XY], pair: Pair) -> list[str]:
-    if pair.bhemu.l1 is None or pair.ttsim.l1 is None:
-        return []
-    lines, low = [], 0
-    for spec in program.outputs:
-        if spec.dram is None:
-            continue
-        both = [o.l1[low : low + spec.size].tobytes() for o in (pair.bhemu, pair.ttsim)]  # type: ignore[index]
-        if both[0] != both[1]:
-            lines.append(first_difference(spec, *both))
-        low += _padded(spec.size)
-    return lines
 
 
 def _ours(chip: Chip, program: Program, tiles: Sequence[XY]) -> Outcome:
@@ -278,9 +262,7 @@ class _Job:
             for before in self._before:
                 before.put(tiles[before.xy])
         else:
-            assert self._firmware is not None
             grid, elfs = Grid.of(self._program.chip), ElfCache()
-
             kernels.boot(
                 [cast(Tile, t) for t in tiles.values()], self._firmware, grid, waiter(simulator)
             )
