@@ -11,7 +11,7 @@ from bhemu.cli.output import Progress
 from bhemu.devices.bus.address_map import INERT
 from bhemu.devices.bus.window import Register
 from bhemu.errors import InputError
-from bhemu.launch import Launched, RunResult
+from bhemu.launch import Launched, RunResult, tolerated
 from bhemu.machine.stop import Stop
 from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES
@@ -111,7 +111,7 @@ def _tile_dict(tile: Tile) -> dict[str, object]:
             for address, register, accesses in inert(tile)
         ],
         "queued": {f"T{t}": waiting(tile, t) for t in range(3)},
-        "tolerated": tolerated(tile),
+        "tolerated": tolerated([tile]),
     }
 
 
@@ -126,18 +126,6 @@ def waiting(tile: Tile, t: int) -> int:
     """Words of thread `t` in its FIFO and wait gate: pushed, and not executed yet."""
     s = tile.state
     return int(s.fifo_write[t] - s.fifo_read[t] + s.gate_full[t])
-
-
-def tolerated(tile: Tile) -> dict[str, int]:
-    """Rule id -> how often it was broken without an error (ub = "warn" and "silicon"), or noted."""
-    from bhemu.tensix.rules import counted
-
-    counts = {number: times for number, times in counted(tile.state).items() if times}
-    if not counts:
-        return {}
-    from bhemu.machine.sentences import RULES  # imports every instruction
-
-    return {RULES[number].rule: times for number, times in counts.items()}
 
 
 def text(target: Target, stop: Stop | None, results: Sequence[Result]) -> list[str]:
@@ -178,7 +166,7 @@ def _tile_lines(tile: Tile, stop: Stop | None) -> list[str]:
         f"  inert   {register.name}: {_times(accesses, 'access')} ({register.inert})"
         for _, register, accesses in inert(tile)
     ]
-    return lines + [_tolerated(rule, count) for rule, count in tolerated(tile).items()]
+    return lines + [_tolerated(rule, count) for rule, count in tolerated([tile]).items()]
 
 
 def _words(counts: Sequence[int]) -> str:
@@ -198,10 +186,7 @@ def _sums(tiles: Sequence[Tile]) -> list[str]:
             lines.append(f"  {name:<7} {retired:>12} retired  {shown}")
     words = [sum(int(tile.state.executed[t]) for tile in tiles) for t in range(3)]
     lines += [_words(words)] if any(words) else []
-    counts: Counter[str] = Counter()
-    for tile in tiles:
-        counts.update(tolerated(tile))
-    return lines + [_tolerated(rule, count) for rule, count in counts.items()]
+    return lines + [_tolerated(rule, count) for rule, count in tolerated(tiles).items()]
 
 
 def _tolerated(rule: str, count: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
@@ -435,6 +435,22 @@ def _check_outputs(machine: Any, program: schema.Program) -> None:
 
 _NO_PAST = "a saved state has no past: begin with the program, or with a state saved earlier"
 _HINT = "raise it, or look where it is with bhemu step"
+
+
+def tolerated(tiles: Iterable[Tile]) -> dict[str, int]:
+    """Rule id -> how often it was broken without an error (ub = "warn" and "silicon"), or noted."""
+    from bhemu.tensix.rules import counted
+
+    counts: dict[int, int] = {}
+    for tile in tiles:
+        for number, times in counted(tile.state).items():
+            if times:
+                counts[number] = counts.get(number, 0) + int(times)
+    if not counts:
+        return {}
+    from bhemu.machine.sentences import RULES  # imports every instruction
+
+    return {RULES[number].rule: times for number, times in counts.items()}
 
 
 class RunResult(NamedTuple):

@@ -21,16 +21,14 @@ from typing import Any
 
 from bhemu import __version__
 from bhemu.errors import BhemuError, Internal, NoProgress
-from bhemu.launch import Launched, RunResult
+from bhemu.launch import Launched, RunResult, tolerated
 from bhemu.machine.precompile import ElfCache
-from bhemu.machine.sentences import RULES
 from bhemu.memmap import CORE_NAMES
 from bhemu.program.outputs import OutputResult, collect
 from bhemu.program.specs import OutputSpec, Program
 from bhemu.sweeps.spec import Base, Chunk, Job, Record, Reply
 from bhemu.system import whole_file
 from bhemu.system.whole_file import Temporary
-from bhemu.tensix.rules import counted
 
 OUTCOMES = {
     0: "ok",
@@ -145,19 +143,13 @@ class Worker:
             record["stop"] = ended.stop.reason
         # Of all tiles: instructions retired by core, Tensix words executed by thread
         tiles = launched.tiles
-        tolerated: dict[str, int] = {}
-        for tile in tiles:
-            for number, times in counted(tile.state).items():
-                if times:
-                    rule = RULES[number].rule
-                    tolerated[rule] = tolerated.get(rule, 0) + int(times)
         record["clock"] = launched.clock
         for index, name in enumerate(CORE_NAMES):
             record[name] = sum(int(tile.state.retired[index]) for tile in tiles)
         for t in range(3):
             record[f"t{t}"] = sum(int(tile.state.executed[t]) for tile in tiles)
-        if tolerated:
-            record["tolerated"] = json.dumps(dict(sorted(tolerated.items())))
+        if known := tolerated(tiles):
+            record["tolerated"] = json.dumps(dict(sorted(known.items())))
         return record | _findings(launched, str(checks), ended) if checks else record
 
 
