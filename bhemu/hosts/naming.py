@@ -119,8 +119,7 @@ class Names:
                 core.images.remove(symbols)
         self._given = [one for one in self._given if id(one[0].images) not in of_tile]
         for c, pc in sorted(places):
-            unnamed = 0 <= pc < L1_SIZE - _CODE and cores[c].locate(pc)[0] is None
-            if unnamed and (found := self._lying(tile, cores[c].name, pc)) is not None:
+            if (found := self._lying(tile, cores[c], pc)) is not None:
                 cores[c].images.insert(0, found)
                 self._given.append((cores[c], found))
 
@@ -145,13 +144,13 @@ class Names:
                 continue
             pushed = [pc for c, pc in words if c == core.index]
             for pc in (core.pc, int(core.regs[RA]) - 4, *pushed):
-                unnamed = 0 <= pc < L1_SIZE - _CODE and core.locate(pc)[0] is None
-                found = self._lying(tile, core.name, pc) if unnamed else None
-                if found is not None:
+                if (found := self._lying(tile, core, pc)) is not None:
                     yield core, found
 
-    def _lying(self, tile: Tile, core: str, pc: int) -> Symbols | None:
-        """The ELF whose code lies around `pc`."""
+    def _lying(self, tile: Tile, core: Core, pc: int) -> Symbols | None:
+        """The ELF whose code lies around `pc`, which has no name yet."""
+        if not 0 <= pc < L1_SIZE - _CODE or core.locate(pc)[0] is not None:
+            return None
         if self._code is None:
             # The code of each core's ELFs, the newest file first
             paths: list[tuple[float, Path]] = []
@@ -172,9 +171,9 @@ class Names:
                     found.setdefault(path.parent.name, []).extend((path, s) for s in code)
             self._code = found
         l1 = tile.state.l1
-        key = core, l1[pc : pc + _CODE].tobytes()
+        key = core.name, l1[pc : pc + _CODE].tobytes()
         if key not in self._seen:
-            read = map(_Read, self._code.get(core, ()))
+            read = map(_Read, self._code.get(core.name, ()))
             self._seen[key] = [one for one in read if key[1] in one.data]
         best, chosen = (0.0, 0), None
         for one in self._seen[key]:  # variants of one kernel differ in a few bytes
