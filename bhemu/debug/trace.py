@@ -134,23 +134,18 @@ class Tracer:
 
     def _show_refused(self, error: BhemuError) -> None:
         """The word at its gate that the error is about, as the last one."""
-        thread = None if error.where is None else error.where.thread
-        if thread is None or self._thread not in (None, thread):
+        tile, where = self._tile, error.where
+        if where is None or (t := where.thread) is None or where.tile != tile.xy:
             return
-        if error.where is not None and error.where.tile != self._tile.xy:
+        if self._thread not in (None, t):
             return
-        s = self._tile.state
-        at_gate = int(s.gate_word[thread]), int(s.gate_pc[thread]), int(s.gate_from[thread])
-        word = self._places.word(
-            self._words, (thread, *at_gate, self._tile.clock), error.rule or "error"
-        )
-        self._show(word if self._operands is None else self._describe(word))
-
-    def _describe(self, word: TracedWord) -> TracedWord:
-        """The word at its gate, with what it would do."""
-        tile, t = self._tile, word.thread
-        told = effective(tile.state, t, word.word)
-        return replace(word, meaning=told, set_by=set_by(tile, t, word.word))
+        s = tile.state
+        entry = t, int(s.gate_word[t]), int(s.gate_pc[t]), int(s.gate_from[t]), tile.clock
+        word = self._places.word(self._words, entry, error.rule or "error")
+        if self._operands is not None:  # with what it would do
+            told, by = effective(s, t, word.word), set_by(tile, t, word.word)
+            word = replace(word, meaning=told, set_by=by)
+        self._show(word)
 
     def _ask(self, _: Any) -> bool:
         self._drain()
