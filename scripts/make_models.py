@@ -92,8 +92,8 @@ def handed_to(function: str) -> frozenset[int]:
     for module in itertools.chain(*(pkgutil.walk_packages(r.__path__, name) for r, name in rooms)):
         loaded = importlib.import_module(module.name)
         for node in ast.walk(ast.parse(inspect.getsource(loaded))):
-            named = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-            if named and node.func.id == function:
+            called = node.func if isinstance(node, ast.Call) else None
+            if function in (getattr(called, "id", ""), getattr(called, "attr", "")):
                 names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
                 values = {vars(loaded).get(name) for name in names}
                 values |= {

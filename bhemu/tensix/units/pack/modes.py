@@ -51,9 +51,9 @@ def _must_be_zero() -> list[tuple[Field, int]]:
         PCK_EDGE_TILE_FACE_SET_SELECT_enable ALU_ROUNDING_MODE_Gasket_srnd_en
         ALU_ROUNDING_MODE_Packer_srnd_en ALU_ROUNDING_MODE_GS_LF ALU_ROUNDING_MODE_Bfp8_HF"""
     biased = (
-        "the ISA text tells that stochastic rounding is biased, not which bits it gives; a conversion "
-        "that it calls identity, bitcast or truncation may go with it, and stochastic = SEED, up or "
-        "down chooses a model"
+        "the ISA text tells that stochastic rounding is biased, not which bits it gives; "
+        "a conversion that it calls identity, bitcast or truncation may go with it, and "
+        "stochastic = SEED, up or down chooses a model"
     )
     return [
         (getattr(cf, name), unmodelled("PACR", name, biased if "srnd" in name else "must be 0"))
