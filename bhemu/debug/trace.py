@@ -237,9 +237,8 @@ class CommitLog:
         self._next: list[_Next | None] = [None] * len(CORE_NAMES)
         tile.state.count_passes[0] = 0  # every pass of a polling loop is executed
         self._wrap(core_loop, "stop", self._before)
-        self._wrap(core_loop, "end", self._ended)
-        for module in (core_loop, turn):
-            module.watchful = lambda s, c: LOOK  # type: ignore[attr-defined]
+        self._wrap(turn, "end", self._ended)
+        turn.watchful = lambda s, c: LOOK
 
     def _wrap(self, module: Any, name: str, callback: Callable[..., None]) -> None:
         own = getattr(module, name)
