@@ -32,7 +32,9 @@ _TYPES: dict[str, type[np.generic]] = {
     "u16": np.uint16,
     "u32": np.uint32,
     "u64": np.uint64,
+    "i8": np.int8,
     "i16": np.int16,
+    "i32": np.int32,
     "i64": np.int64,
 }
 _MEMBER = re.compile(r"(\w+) (\w+)\[(.+?)\] (.+)")
