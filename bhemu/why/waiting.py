@@ -66,9 +66,12 @@ def with_hand_over(hang: Finding, error: NoProgress, found: Iterable[Finding]) -
     """
     of_it = [one for one in found if _is_of_hang(error, one)]
     told = of_one_hang(hang, of_it)
+    graph: Any = error.graph
     for one in of_it:
         assert one.ends is not None
-        if one.ends.text and _is_lost(error):
+        root = graph.waiters[0]  # waits for a counter, or that somebody takes from a semaphore
+        lost = not any(by.able for by in root.releasers) and root.reason.endswith(BELOW_MAXIMUM)
+        if one.ends.text and (root.kind != "semaphore" or lost):
             told = replace(told, text=f"{hang.text}: {one.ends.text}", advice=one.advice)
             return replace(told, culprit=one.culprit, victim=hang.culprit)
     return told
@@ -88,11 +91,3 @@ def _is_of_hang(error: NoProgress, one: Finding) -> bool:
     things = {(waiters[0].kind, held.get("index"))}
     things.add(("buffer", *map(held.get, ("buffer", "register"))))
     return not things.isdisjoint(one.ends.things)
-
-
-def _is_lost(error: NoProgress) -> bool:
-    """Whether the root of a hang waits for a counter, or that somebody takes from a semaphore."""
-    graph: Any = error.graph
-    root = graph.waiters[0]
-    is_lost = not any(releaser.able for releaser in root.releasers)
-    return root.kind != "semaphore" or (is_lost and root.reason.endswith(BELOW_MAXIMUM))

@@ -62,8 +62,13 @@ def witnessed(context: Context, found: Finding, pair: Pair) -> Finding:
         why = _SESSION if session else _NOT_SHOWN
         return replace(found, severity="note", evidence=(*found.evidence, why))
     command = f"bhemu run {context.program.path or 'PROGRAM'} --late {seen.late}"
-    told = f"shown by {command}: {_ends(seen.outcome)}"
-    return replace(found, evidence=(*found.evidence, told))
+    reports = (joined(str(one.report)) for one in seen.outcome.wrong if one.report is not None)
+    ends = "; ".join(reports) or "its outputs have other bytes"
+    if seen.outcome.error is not None:
+        ends = str(seen.outcome.error).splitlines()[0]
+    elif seen.outcome.fine:
+        ends = "ends as expected"
+    return replace(found, evidence=(*found.evidence, f"shown by {command}: {ends}"))
 
 
 def of_pair(context: Context, pair: Pair) -> Witness | None:
@@ -170,16 +175,6 @@ def _halved(context: Context, found: Witness) -> Witness:
         else:
             break
     return found
-
-
-def _ends(seen: Outcome) -> str:
-    """The end of a run, in a line."""
-    if seen.fine:
-        return "ends as expected"
-    if seen.error is not None:
-        return str(seen.error).splitlines()[0]
-    reports = [joined(str(one.report)) for one in seen.wrong if one.report is not None]
-    return "; ".join(reports) or "its outputs have other bytes"
 
 
 # The findings of a check, each with its late run.

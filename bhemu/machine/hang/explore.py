@@ -479,32 +479,6 @@ def _with(registers: Registers, rd: int, value: Value) -> Registers:
     return (*registers[:rd], value, *registers[rd + 1 :]) if rd else registers
 
 
-def _note(found: CodeStores, core: int, word: int, pc: int, registers: Registers) -> None:
-    """Enter what the instruction at `pc` pushes or stores."""
-    cls = decode(word)
-    if cls is None:
-        return
-    if issubclass(cls, formats.Pushed):
-        if word and core < 4:
-            found.pushes.append(Pushed(max(core - 1, 0), cls.pushed(word), pc))
-        return
-    base, value = registers[cls.rs1.get(word)], registers[cls.rs2.get(word)]
-    if base is None:
-        return
-    if issubclass(cls, Atomic):
-        found.stores.append(Stored(pc, base, 4, None))
-    elif issubclass(cls, Store):
-        address = (base + cls.imm.get(word)) & MASK
-        found.stores.append(Stored(pc, address, cls.size, value))
-        thread = None  # that the word is for: a push or part of a MOP
-        if core < 4 and mm.INSTRN_BUF_BASE <= address < mm.INSTRN_BUF_END:
-            thread = core - 1 if core else (address - mm.INSTRN_BUF_BASE) >> 16
-        elif 0 < core < 4 and address in _MOP_WORDS:
-            thread = core - 1
-        if thread is not None and value is not None:
-            found.pushes.append(Pushed(thread, value, pc))
-
-
 def _starts(tile: Tile, core: int) -> dict[int, Registers]:
     """Where to follow a core from, and what its registers hold there.
 
@@ -524,7 +498,27 @@ def code_stores(tile: Tile, core: int) -> CodeStores:
     """What the program of core `core` (0-4) of `tile` can do, as far as constants tell."""
     words, found = tile.state.l1.view("<u4"), CodeStores([], [])
     for pc, registers in sorted(_follow(words, _starts(tile, core)).items()):
-        _note(found, core, int(words[pc >> 2]), pc, registers)
+        word = int(words[pc >> 2])
+        cls = decode(word)
+        if cls is not None and issubclass(cls, formats.Pushed):
+            if word and core < 4:
+                found.pushes.append(Pushed(max(core - 1, 0), cls.pushed(word), pc))
+            continue
+        base, value = registers[Instruction.rs1.get(word)], registers[Instruction.rs2.get(word)]
+        if cls is None or base is None:
+            continue
+        if issubclass(cls, Atomic):
+            found.stores.append(Stored(pc, base, 4, None))
+        elif issubclass(cls, Store):
+            address = (base + cls.imm.get(word)) & MASK
+            found.stores.append(Stored(pc, address, cls.size, value))
+            thread = None  # that the word is for: a push or part of a MOP
+            if core < 4 and mm.INSTRN_BUF_BASE <= address < mm.INSTRN_BUF_END:
+                thread = core - 1 if core else (address - mm.INSTRN_BUF_BASE) >> 16
+            elif 0 < core < 4 and address in _MOP_WORDS:
+                thread = core - 1
+            if thread is not None and value is not None:
+                found.pushes.append(Pushed(thread, value, pc))
     return found
 
 

@@ -256,23 +256,16 @@ def _wait(
 # Threads
 
 
-def _head(s: Any, t: int) -> tuple[str, dict[str, Any]]:
-    """The instruction that waits, in words; its word and text for `where`."""
-    word, origin = int(s.gate_word[t]), int(s.gate_from[t])
-    waiting = int(s.latch_word[t]) if s.latch[t] else word
-    shown = {"thread": t, "word": waiting, "decoded": disassemble(waiting)}
-    text = disassemble(word) + _ORIGINS[min(origin, 2)].format(origin - 2)
-    if s.latch[t]:
-        name = disassemble(waiting).partition(" ")[0]
-        text = f"{name} ({meaning(waiting, t)}) holds back {text}"
-    return text, shown
-
-
 def thread(agents: Agents, t: int) -> Waiter:
     """What thread `t`, which has a word at its gate, waits for."""
     s = agents.s
-    number = int(s.gate_blocked[t])
-    head, instruction = _head(s, t)
+    number, word, origin = int(s.gate_blocked[t]), int(s.gate_word[t]), int(s.gate_from[t])
+    waiting = int(s.latch_word[t]) if s.latch[t] else word
+    where = {"thread": t, "word": waiting, "decoded": disassemble(waiting)}
+    head = disassemble(word) + _ORIGINS[min(origin, 2)].format(origin - 2)
+    if s.latch[t]:
+        name = disassemble(waiting).partition(" ")[0]
+        head = f"{name} ({meaning(waiting, t)}) holds back {head}"
     if number in (gate.WAIT_SEM_ZERO, gate.WAIT_SEM_FULL):
         wait = _semaphore(agents, t, number == gate.WAIT_SEM_ZERO)
     elif number == WAIT_MUTEX:
@@ -290,7 +283,6 @@ def thread(agents: Agents, t: int) -> Waiter:
         wait = _wait("scalar", {"owner": owner}, text, "", [agents.thread(owner)])
     else:  # any other word: what its class says of it, and the word of L1 that it looks at
         text = CONDITIONS[number].text if number in CONDITIONS else "its turn"
-        word = int(s.gate_word[t])
         cls = decode(word)
         if cls is None or (at := cls.looks_at(s, t, word)) is None:
             wait = _wait("other", {}, text)
@@ -298,7 +290,7 @@ def thread(agents: Agents, t: int) -> Waiter:
             releasers = agents.by_stores(at, _NOBODY)
             wait = _wait("l1", {"address": at}, text, cls.explain(s, t, word), releasers)
     detail = "; ".join(part for part in (wait.detail, head) if part)
-    return replace(wait, detail=detail, where=instruction)
+    return replace(wait, detail=detail, where=where)
 
 
 def _stream(agents: Agents, t: int, text: str) -> Waiter:

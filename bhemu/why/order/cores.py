@@ -122,20 +122,6 @@ def _gpr(s: Any, o: Any, c: Any, way: Any, address: Any) -> None:
 
 
 @njit
-def _config(s: Any, o: Any, c: Any, way: Any, address: Any, size: Any, value: Any) -> None:
-    if way & _READS:
-        clocks.join_agent(o, c, r.STORES + c)
-        return
-    agent = clocks.stores(o, c)
-    one = shadow.event(s, o, agent, np.int64(1))
-    words.config_changes(s, o, agent, one, np.int64(-1))
-    if size == 4:
-        word = (address - mm.TENSIX_CFG_BASE) >> 2
-        if word < 2 * CONFIG_WORDS:
-            shadow.config_stored(o, agent, word, value, one)
-
-
-@njit
 def _requests(s: Any, o: Any, c: Any, address: Any, sent: Any) -> Any:
     """A store to NOC_CMD_CTRL may have sent a request: note its L1; whether it moves any."""
     if address % mm.NOC_CMD_BUF_OFFSET != mm.NOC_CMD_CTRL or s.noc_requests[0] <= sent:
@@ -226,7 +212,14 @@ def _access(
     elif mm.PC_BUF_BASE <= address < mm.PC_BUF_END:
         _pcbuf(s, o, c, way, address - mm.PC_BUF_BASE, value)
     elif mm.TENSIX_CFG_BASE <= address < mm.TENSIX_CFG_END:
-        _config(s, o, c, way, address, size, value)
+        if way & _READS:
+            clocks.join_agent(o, c, r.STORES + c)
+        else:
+            agent, word = clocks.stores(o, c), (address - mm.TENSIX_CFG_BASE) >> 2
+            one = shadow.event(s, o, agent, np.int64(1))
+            words.config_changes(s, o, agent, one, np.int64(-1))
+            if size == 4 and word < 2 * CONFIG_WORDS:
+                shadow.config_stored(o, agent, word, value, one)
     elif mm.GPR_BASE <= address < mm.GPR_END:
         _gpr(s, o, c, way, address)
     elif mm.DST_WINDOW_BASE <= address < mm.DST_WINDOW_BASE + _DST_WINDOW:

@@ -107,8 +107,11 @@ def pair(o: Any, cell: Any, old: Any, new: Any, bits: Any) -> Any:
         return False
     if not clocks.plainly(o, b[r.AGENT], a):
         bits |= r.BY_SPEED
-    elif _is_address(o, a, b, cell):
-        return True
+    elif what == 3 and 0 <= a[r.THREAD] == b[r.THREAD] and o.of_config[b[r.WORD] >> 24]:
+        unit = (a[r.AGENT] - r.UNIT) % r.UNITS if r.UNIT <= a[r.AGENT] < r.STORES else np.int64(-1)
+        if unit == 1 or unit == 2:  # the next address of an unpacker, which is read at issue
+            o.at_issue[(cell - r.CONFIG) >> 5] = 1
+            return True
     for i in range(o.pairs[0]):
         known = o.pair[i]
         alike = known[r.PUSHED] == a[r.PUSHED] and known[r.EVENT + r.PUSHED] == b[r.PUSHED]
@@ -121,18 +124,6 @@ def pair(o: Any, cell: Any, old: Any, new: Any, bits: Any) -> Any:
         one[r.PLACE], one[r.BITS] = cell, bits
         o.pairs[0] += 1
     return True
-
-
-@njit
-def _is_address(o: Any, a: Any, b: Any, cell: Any) -> Any:
-    """Whether a thread sets the next address of its unpacker, which is read at issue."""
-    unit = (a[r.AGENT] - r.UNIT) % r.UNITS if r.UNIT <= a[r.AGENT] < r.STORES else np.int64(-1)
-    opcode = b[r.WORD] >> 24
-    same = a[r.THREAD] >= 0 and a[r.THREAD] == b[r.THREAD]
-    steps = same and (unit == 1 or unit == 2) and o.of_config[opcode] and kind(cell) == 3
-    if steps:
-        o.at_issue[(cell - r.CONFIG) >> 5] = 1
-    return steps
 
 
 @njit

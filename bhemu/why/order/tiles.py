@@ -17,7 +17,7 @@ from bhemu.machine.machine import Chip
 from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES, L1_SIZE
 from bhemu.noc.delivery import receives
-from bhemu.noc.grid import XY
+from bhemu.noc.grid import TILES, XY
 from bhemu.riscv.formats import Store
 from bhemu.riscv.isa import decode
 from bhemu.riscv.isa.ttinsn import TTINSN
@@ -308,19 +308,17 @@ class Tiles:
     def _receivers(self, sent: Sent) -> list[int]:
         """The observed tiles that a request goes to."""
         if sent.is_multicast:
-            all_tiles = sorted(self._places.items())
-            return [n for u, n in all_tiles if self._is_receiver(sent, u, n)]
+            state, noc, found = self._chip.network.state, int(sent.row[request.NOC]), []
+            unmade = SimpleNamespace(column=state.column, row=state.row, tile=np.zeros(TILES))
+            for u, n in sorted(self._places.items()):
+                config = self.observers[n].tile.state.niu_config[noc]
+                columns, rows = config[_LEFT_OUT].tolist()
+                left_out = columns >> int(state.column[u]) & 1 or rows >> int(state.row[u]) & 1
+                there = plain(receives)(unmade, self._numbers[sent.tile], u, sent.row)
+                found += [n] if there and not left_out else []
+            return found
         kind, u = int(sent.row[request.ENDPOINT]) & 15, int(sent.row[request.ENDPOINT]) >> 4 & 0xFF
         return [self._places[u]] if kind == noc_map.TENSIX and u in self._places else []
-
-    def _is_receiver(self, sent: Sent, u: int, n: int) -> bool:
-        """Whether a multicast reaches observed tile `n`, number `u` of the chip."""
-        state, tile = self._chip.network.state, self.observers[n].tile
-        unmade = SimpleNamespace(column=state.column, row=state.row, tile=np.zeros(u + 1))
-        if not plain(receives)(unmade, self._numbers[sent.tile], u, sent.row):
-            return False
-        columns, rows = tile.state.niu_config[int(sent.row[request.NOC])][_LEFT_OUT].tolist()
-        return not (columns >> int(state.column[u]) & 1 or rows >> int(state.row[u]) & 1)
 
     def _access(
         self, n: int, sent: Sent, column: int, clock: Known, does: int, area: tuple[int, int]

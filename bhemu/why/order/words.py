@@ -235,21 +235,6 @@ def _before(s: Any, o: Any, t: Any, w: Any, text: Any) -> Any:
 
 
 @njit
-def _synchronizes(s: Any, o: Any, t: Any, agent: Any, text: Any) -> None:
-    kind = text[KIND]
-    for i in range(8):
-        if text[SEMAPHORES] >> i & 1:
-            if kind == SEMINIT:
-                clocks.sem_init(o, agent, np.int64(i), text[VALUE], text[MOST])
-            elif kind == SEMPOST or kind == SEMGET:
-                clocks.sem_change(o, agent, np.int64(i), np.int64(kind == SEMGET))
-    if kind == ATGETM:
-        clocks.acquire(o, agent, clocks.MUTEX | text[VALUE])
-    elif kind == ATRELM:
-        clocks.release(o, agent, clocks.MUTEX | text[VALUE])
-
-
-@njit
 def _reads_config(s: Any, o: Any, t: Any, i: Any, context: Any, agent: Any, later: Any) -> None:
     """A word reads bits of Config, at its issue or later."""
     bank, place = config.bank(s, t), context & 7
@@ -378,10 +363,19 @@ def _after(s: Any, o: Any, t: Any, i: Any, context: Any) -> None:
         wait[3], wait[4], wait[5] = text[SEM_CONDITION], o.step[1], o.step[2]
     agent = clocks.begins(o, t, text[AGENT_UNIT])
     o.done_by[o.step[3], agent] = o.clocks[agent, agent]
-    if text[KIND] == MACRO:
+    kind = text[KIND]
+    if kind == MACRO:
         clocks.copy(o.macro_step, 0, o.step, 0, 6)
-    elif text[KIND] > WAITS:
-        _synchronizes(s, o, t, agent, text)
+    elif kind == ATGETM:
+        clocks.acquire(o, agent, clocks.MUTEX | text[VALUE])
+    elif kind == ATRELM:
+        clocks.release(o, agent, clocks.MUTEX | text[VALUE])
+    changes = kind == SEMINIT or kind == SEMPOST or kind == SEMGET
+    for k in range(8 if changes else 0):
+        if text[SEMAPHORES] >> k & 1 and kind == SEMINIT:
+            clocks.sem_init(o, agent, np.int64(k), text[VALUE], text[MOST])
+        elif text[SEMAPHORES] >> k & 1:
+            clocks.sem_change(o, agent, np.int64(k), np.int64(kind == SEMGET))
     if text[IS_ATOMIC]:
         clocks.acquire(o, agent, np.int64(clocks.ATOMIC))
     _reads(s, o, t, i, agent, context)
@@ -390,7 +384,7 @@ def _after(s: Any, o: Any, t: Any, i: Any, context: Any) -> None:
         o.dst_word[clocks.owner(agent), 0] = o.step[1]
     if text[IS_ATOMIC]:
         clocks.release(o, agent, np.int64(clocks.ATOMIC))
-    if text[KIND] == STOREREG:
+    if kind == STOREREG:
         address = np.int64(LOCAL_BASE + 4 * text[VALUE])
         clocks.release(o, issue, address)
         value = np.int64(s.gpr[t, text[DATA_GPR]])

@@ -119,32 +119,27 @@ class Users:
         """
         step, found = 1 << most.bit_length(), NOTHING.at
         while step:
-            after, differ = self._after(both, fill, run, step)
-            differ = differ if only is None else differ[differ // STRIDE == only]
-            both, found = (both, differ) if differ.size else (after, found)
+            after, held, done = [], [], executed(self._machine)
+            for start in both:
+                self._machine.restore(start)
+                run(step)
+                after.append(self._machine.snapshot())
+                held.append([one.copy() for one in self._trials.bytes()])
+                self._context.work.ran(max(executed(self._machine) - done, 0))
+            for (number, at, values), before in zip(fill.parts(), self._before, strict=True):
+                left = (held[0][number][at] == before) & (held[1][number][at] == values)
+                held[0][number][at[left]] = values[left]  # what is left of the fill
+            differ = [NOTHING.at]
+            for number, (one, other) in enumerate(zip(*held, strict=True)):
+                apart = one != other
+                for name in HOSTS if number < len(self._trials.tiles) else ():
+                    apart[OFFSET[name] : OFFSET[name] + DTYPE[name].itemsize] = False
+                if only in (None, number):
+                    differ.append(number * STRIDE + np.flatnonzero(apart))
+            places = np.concatenate(differ)
+            both, found = (both, places) if places.size else (after, found)
             step //= 2
         return both, found
-
-    def _after(self, both: list[Any], fill: Fill, run: Run, n: int) -> tuple[list[Any], Offsets]:
-        """The moments `n` units later, and the bytes that differ then besides what is left of the
-        fill."""
-        after, held, done = [], [], executed(self._machine)
-        for start in both:
-            self._machine.restore(start)
-            run(n)
-            after.append(self._machine.snapshot())
-            held.append([one.copy() for one in self._trials.bytes()])
-            self._context.work.ran(max(executed(self._machine) - done, 0))
-        for (number, at, values), before in zip(fill.parts(), self._before, strict=True):
-            left = (held[0][number][at] == before) & (held[1][number][at] == values)
-            held[0][number][at[left]] = values[left]
-        differ = []
-        for number, (one, other) in enumerate(zip(*held, strict=True)):
-            apart = one != other
-            for name in HOSTS if number < len(self._trials.tiles) else ():
-                apart[OFFSET[name] : OFFSET[name] + DTYPE[name].itemsize] = False
-            differ.append(number * STRIDE + np.flatnonzero(apart))
-        return after, np.concatenate(differ)
 
     def _sent(self, number: int, at: int, clock: int, after: int = 0) -> Reader | None:
         """The request that has brought a byte up to a clock, or what ends up to `after` before."""
