@@ -140,6 +140,24 @@ def repeated(o: Any, c: Any, n: Any, length: Any) -> None:
 
 
 @njit
+def _tell_access(s: Any, o: Any, c: Any, word: Any, at: Any, size: Any, before: Any) -> None:
+    """After a load, store or atomic; before: rs2 of a store, what an atomic has read."""
+    mask = (np.int64(1) << (8 * size)) - 1
+    if word & 0x7F == _STORE:
+        _tell(s, o, c, np.int64(WRITES), at, size, before & mask)
+        return
+    if word & 0x7F == _ATOMIC:
+        _tell(s, o, c, np.int64(READS), at, size, before)
+        _tell(s, o, c, np.int64(WRITES), at, size, _peek(s, c, at, size))
+        return
+    rd = word >> 7 & 31
+    value = np.int64(s.regs[c, rd]) & mask
+    if rd == 0:
+        value = np.int64(s.loaded[0]) & mask if at >= DEVICE_BASE else _peek(s, c, at, size)
+    _tell(s, o, c, np.int64(READS), at, size, value)
+
+
+@njit
 def _slice(s: Any, o: Any, c: Any) -> Any:
     """Run core `c` from its pc until it must stop; 0, or the error that ended it."""
     local, room = np.int64(_LOCAL + c * LOCAL_SIZE), np.int64(LOCAL_SIZES[c])
@@ -197,19 +215,7 @@ def _slice(s: Any, o: Any, c: Any) -> Any:
         if o.counts[0]:
             _count(o, c, start, executed, pc)
         if size > 0 and executed > 0:
-            # `before`: rs2 of a store, what an atomic has read.
-            mask, rd = (np.int64(1) << (8 * size)) - 1, word >> 7 & 31
-            if word & 0x7F == _STORE:
-                _tell(s, o, c, np.int64(WRITES), at, size, before & mask)
-            elif word & 0x7F == _ATOMIC:
-                _tell(s, o, c, np.int64(READS), at, size, before)
-                _tell(s, o, c, np.int64(WRITES), at, size, _peek(s, c, at, size))
-            else:
-                value = np.int64(s.regs[c, rd]) & mask
-                if rd == 0:
-                    loaded = np.int64(s.loaded[0]) & mask
-                    value = loaded if at >= DEVICE_BASE else _peek(s, c, at, size)
-                _tell(s, o, c, np.int64(READS), at, size, value)
+            _tell_access(s, o, c, word, at, size, before)
         if pc < 0:
             return _STOP - pc
 

@@ -184,10 +184,9 @@ class STOREIND(_Indirect, opcode=0x66, oracle=False):
             if f.reg_size_sel:
                 return MMIO_SIZE
             at = _short_address(s, t, f) & ~3
-            if s.timed[0]:
-                late = in_flight.settle_registers(s)
-                if late:
-                    return late
+            late = in_flight.settle_registers(s) if s.timed[0] else np.int64(0)
+            if late:
+                return late
             status = mmio.store(s, mmio.BASE + at, np.int64(s.gpr[t, f.data_reg_index]))
             if status == 0:
                 _advance(s, t, f)
