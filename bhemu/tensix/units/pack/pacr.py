@@ -178,12 +178,13 @@ def _suits(s: Any, m: Any, rows: Any) -> Any:
         return False
     if rows.first & 3 or rows.mask != 15 or rows.step != 1 or rows.columns != 16:
         return False
-    flags, lower = (
-        s.dst_valid[at : at + 4],
-        s.dst_valid[at + dest.LOW_HALF : at + dest.LOW_HALF + 4],
-    )
-    written = flags[0] == 1 and flags[1] == 1 and flags[2] == 1 and flags[3] == 1
-    return written and (m.wide == 0 or (lower[0] | lower[1] | lower[2] | lower[3]) <= 1)
+    flags = s.dst_valid[at : at + 4]  # 1: valid and written
+    if not (flags[0] == 1 and flags[1] == 1 and flags[2] == 1 and flags[3] == 1):
+        return False
+    if m.wide == 0:
+        return True
+    lower = s.dst_valid[at + dest.LOW_HALF : at + dest.LOW_HALF + 4]
+    return (lower[0] | lower[1] | lower[2] | lower[3]) <= 1
 
 
 @njit
