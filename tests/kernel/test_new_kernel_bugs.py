@@ -29,6 +29,11 @@ ONE_TILE_FEWER: Edit = (
 PLACE_OF_OUT = "at = 0x31000\npages = 2\npage = "
 SMALL_PAGE: Edit = ("PROGRAM.toml", f"{PLACE_OF_OUT}2048", f"{PLACE_OF_OUT}1024")
 NO_WAIT_FOR_ROOM: Edit = ("pack.c", "cb_wait_room(&out, 1);", NONE)
+HALF_A_PAGE: Edit = (
+    "pack.c",
+    "configure_pack();",
+    "configure_pack(); store(MOP_CFG_BASE, FACES / 2);",
+)
 OVERLAP: Edit = ("PROGRAM.toml", "at = 0x31000\n", "at = 0x30800\n")
 
 
@@ -199,6 +204,13 @@ def test_a_value_that_is_only_moved_is_said_to_be(changed) -> None:
 def test_what_is_fetched_from_unwritten_dram_is_the_fault_of_the_request(changed) -> None:
     first = findings(changed(WRONG_ADDRESS))[0]
     assert (first["check"], first["culprit"]["file"]) == ("unwritten", "reader.c")
+
+
+def test_a_page_that_is_filled_in_part_is_the_fault_of_who_fills_it(changed) -> None:
+    first = findings(changed(HALF_A_PAGE))[0]
+    assert (first["check"], first["culprit"]["core"]) == ("unwritten", "trisc2")
+    assert first["victim"]["core"] == "brisc"
+    assert "the rest of its page of buffer 16 is written by" in first["evidence"][1]
 
 
 def test_a_wrong_run_is_explained_before_the_next_launch(changed) -> None:

@@ -1,10 +1,11 @@
 """Values that nothing has written, and state that a launch leaves: bugs and corrected twins."""
 
+import shutil
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from corpus import Line, check_bug, folder, store
+from corpus import ROOT, Line, check_bug, folder, found, store
 
 import bhemu.tensix.units  # noqa: F401  (declares the instructions)
 from bhemu.riscv.assembly import A0, A1, A2, SP, T0, T1, ZERO, add, addi, beq, bne, li, lw, sw, tt
@@ -66,6 +67,8 @@ def branch_on(address: int) -> list[int]:
 STACK = [*li(SP, LOCAL + 0x800), lw(A1, SP, -8), *li(A0, OUT), sw(A1, A0)]
 PUSHED = [*li(SP, LOCAL + 0x800), addi(A1, ZERO, 5), sw(A1, SP, -8)]
 LOAD_1 = tt("SFPLOADI", imm16=0x3F80, lreg_ind=1)
+HIGH_HALF = tt("SFPLOADI", imm16=0x3F80, instr_mod0=8, lreg_ind=1)
+LOW_HALF = tt("SFPLOADI", imm16=1, instr_mod0=10, lreg_ind=1)
 GPR_READ = copy(GPR + 4 * 9, OUT)
 RWC_RESET = tt("SETRWC", bit_mask=0xF)
 INCREMENT = tt("INCRWC", rwc_d=8)
@@ -89,6 +92,8 @@ BUGS = [
     Bug("stack slot", "unwritten", [STACK], [PUSHED, STACK], 1),
     Bug("GPR", "unwritten", [gpr(8, 1), SYNC, GPR_READ], [gpr(9, 1), SYNC, GPR_READ], 3),
     Bug("LReg", "unwritten", [*dst_cell(), dst_read()], [LOAD_1, *dst_cell(), dst_read()], 1),
+    Bug("low half of an LReg", "unwritten", [HIGH_HALF, *dst_cell(), dst_read()],
+        [LOW_HALF, HIGH_HALF, *dst_cell(), dst_read()], 1),
     Bug("RWC counter", "unwritten",
         [ZERO_ROWS, LOAD_1, STORE_LREG, INCREMENT, SYNC, dst_read()],
         [ZERO_ROWS, RWC_RESET, LOAD_1, STORE_LREG, INCREMENT, SYNC, dst_read()], 3),
@@ -118,3 +123,17 @@ def test_a_message_left_in_a_mailbox_is_named_and_the_twin_is_silent(tmp_path: P
         kernels: dict[str, list[Line]] = {"brisc": [send, again], "trisc0": [take, show, last]}
         paths.append(folder(tmp_path / kind, kernels, outputs={OUT: 1}))
     check_bug(*paths, "unwritten", "brisc", 2)
+
+
+def test_a_row_of_src_that_is_filled_in_part_is_the_fault_of_who_fills_it(tmp_path: Path) -> None:
+    """Unpacker 1 of eltwise without its SETADCXX."""
+    bad = Path(shutil.copytree(ROOT / "elfs" / "eltwise", tmp_path / "bad"))
+    elf = bad / "trisc0.elf"
+    words = [tt("SETADCXX", cnt_set_mask=2, x_end2=1023), tt("NOP")]
+    before, after = (word.to_bytes(4, "little") for word in words)
+    assert elf.read_bytes().count(before) == 1
+    elf.write_bytes(elf.read_bytes().replace(before, after))
+    first = found(bad)[0]
+    assert (first["check"], first["culprit"]["core"]) == ("unwritten", "trisc0")
+    assert "the rest of its row is written by" in first["evidence"][1]
+    assert "UNPACR" in first["evidence"][1]

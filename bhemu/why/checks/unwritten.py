@@ -11,6 +11,7 @@ from bhemu.machine.tile import Tile
 from bhemu.memmap import L1_SIZE
 from bhemu.tensix import config_fields
 from bhemu.tensix.config import CONFIG_WORDS
+from bhemu.tensix.dest import COLUMNS
 from bhemu.tensix.insn import decode
 from bhemu.tensix.state import MEMBERS, OFFSET
 from bhemu.why.check import Check, Context, Outcome
@@ -36,6 +37,7 @@ from bhemu.why.unwritten.users import Reader, Users
 _SEEN, _FILLS = 3, 2  # findings of a run, of a chip one
 _WORD = 4
 _NEAR = 64  # bytes: what belongs together
+_DATUM = "it"  # what is filled as a whole, where nothing larger is
 _ITEM = {member.name: member.dtype().itemsize for member in MEMBERS}
 _KINDS = ("elf", "image", "tt-metal")  # of programs that can be launched again
 Ask = Callable[[], Users]
@@ -64,7 +66,7 @@ def _never(context: Context, trials: Trials, users: Ask, unwritten: Offsets) -> 
             one = trials.deciding(fill)
             if one is None:
                 break
-            found.append(_finding(trials, users(), one))
+            found.append(_finding(context, trials, users(), one))
             fill = without(trials, fill, int(one.at[0]))
         if found:
             break
@@ -127,7 +129,7 @@ def _leak(trials: Trials, users: Users, fill: Fill, others: list[Fill]) -> Findi
     return Finding("unwritten", "error", text, culprit, victim, tuple(evidence), advice)
 
 
-def _finding(trials: Trials, users: Users, fill: Fill) -> Finding:
+def _finding(context: Context, trials: Trials, users: Users, fill: Fill) -> Finding:
     name = trials.name(int(fill.at[0]))
     read, near = users.reader(fill), _neighbour(trials, users, int(fill.at[0]))
     tile = None if read is None else trials.tile_of(read.where)
@@ -145,8 +147,13 @@ def _finding(trials: Trials, users: Users, fill: Fill) -> Finding:
         who = place(outside_headers(read.where), read.clock, tile)
     if near is None and read is not None and read.where.thread is not None:
         near = users.brought_up_to(int(fill.at[0]), _NEAR)
+    near_it = "what lies next to it"
+    if near is None and (part := _whole(context, trials, int(fill.at[0]))) is not None:
+        near_it, near = f"the rest of {part[0]}", _in_part(trials, users, int(fill.at[0]), part[1])
+        if near is not None and part[0] == _DATUM:
+            text = text.replace("has written it", "has written it in full", 1)
     if near is not None:
-        evidence.append(f"what lies next to it is written by {near[0]}")
+        evidence.append(f"{near_it} is written by {near[0]}")
         who, victim = place(*near, trials.tile_of(near[0])), who
     if read is not None and (by := _adds(users, read, int(fill.at[0]) // STRIDE)) is not None:
         evidence.append("PACR reads L1 because what it packs is added to what is there")
@@ -172,6 +179,35 @@ def _neighbour(trials: Trials, users: Users, at: int) -> tuple[Where, int] | Non
     if found is not None and found[0].thread is not None and (ends or len(trials.tiles) > 1):
         return None
     return found
+
+
+def _whole(context: Context, trials: Trials, at: int) -> tuple[str, range] | None:
+    """What is filled as a whole and holds a byte, and its bytes: a page of a declared buffer, a
+    row of Src, a datum of another member."""
+    number, rest = divmod(at, STRIDE)
+    if number >= len(trials.tiles):
+        return None
+    name, offset = member_of(rest)
+    if name != "l1":
+        size = _ITEM[name] * (COLUMNS if name == "src" else 1)
+        low = rest - offset % size
+        return ("its row" if name == "src" else _DATUM), range(low, low + size)
+    xy = trials.tiles[number].xy
+    for part in context.program.placed():
+        for one in part.buffers if xy in part.at else ():
+            if one.at <= rest < one.at + one.pages * one.page:
+                low = rest - (rest - one.at) % one.page
+                return f"its page of buffer {one.index}", range(low, low + one.page)
+    return None
+
+
+def _in_part(trials: Trials, users: Users, at: int, whole: range) -> tuple[Where, int] | None:
+    """The step that writes other bytes of what is filled as a whole, the nearest to a byte."""
+    number, rest = divmod(at, STRIDE)
+    changed = users.made(np.arange(whole.start, whole.stop), number)
+    if not changed.size:
+        return None
+    return users.maker(number * STRIDE + int(changed[np.argmin(np.abs(changed - rest))]))
 
 
 def _adds(users: Users, read: Reader, number: int) -> tuple[Where, int] | None:
