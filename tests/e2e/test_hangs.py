@@ -15,6 +15,7 @@ from bhemu.riscv.assembly import (
     A1,
     A2,
     PARK,
+    SP,
     T1,
     ZERO,
     add,
@@ -226,6 +227,18 @@ def test_an_l1_flag_names_the_core_that_would_set_it() -> None:
     assert w.where["decoded"] == "lw a1,0(a0)"
     assert blockers(w) == ["ncrisc"]
     assert waiter(graph, "ncrisc").resource["address"] == OTHER
+
+
+@pytest.mark.parametrize("is_pointed_at", [False, True])
+def test_an_address_that_a_core_keeps_in_its_stack_frame(is_pointed_at: bool) -> None:
+    """It is followed as long as no pointer to the frame is made; a store may go through one."""
+    poll = [*li(A0, FLAG), lw(A1, A0), beq(A1, ZERO, -4)]
+    kept = [*li(SP, 0xFFB00800), *li(A0, FLAG), sw(A0, SP, 4)]
+    pointer = [addi(A2, SP, 4), sw(A2, A2)] if is_pointed_at else [addi(A2, ZERO, 4)]
+    wait = [*li(A0, OTHER), lw(A1, A0), beq(A1, ZERO, -4)]
+    other = code(kept, pointer, wait, lw(A0, SP, 4), sw(A0, A0), PARK)
+    graph = hang(tile_with(trisc0=code(poll, PARK), ncrisc=other), "Livelock")
+    assert blockers(waiter(graph, "trisc0")) == ([] if is_pointed_at else ["ncrisc"])
 
 
 def test_a_stream_counter_names_the_storereg_that_would_move_it() -> None:

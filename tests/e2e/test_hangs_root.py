@@ -1,16 +1,21 @@
 """What a report of a hang begins with: the wait that nobody can end; what else it says of it."""
 
+import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from released import release
 
 from bhemu.errors import NoProgress, from_dict
+from bhemu.launch import launch
 from bhemu.machine.hang.graph import WaitGraph, graph_of
 from bhemu.machine.hang.waits import Releaser, Waiter
 from bhemu.machine.tile import Tile
+from bhemu.program.schema import load_program
 from bhemu.riscv.assembly import A0, A1, PARK, ZERO, addi, beq, code, li, lw, sw, tt
 
+ROOT = Path(__file__).parents[2]
 SYNC, WHILE_ZERO, ALL = 0xFFE80004, 1, 0x1FF
 
 
@@ -153,6 +158,22 @@ def test_the_root_of_a_chip_is_the_tile_that_waits_for_no_other_one() -> None:
     assert [one.who for one in graph_of([last, *middle, root]).waiters] == [
         "(1,2) trisc0", "(2,2) ncrisc", "(3,2) brisc", "(2,2) brisc"
     ]  # fmt: skip
+
+
+def test_a_request_to_the_awaited_word_of_a_tile_without_a_program_is_the_hint(
+    tmp_path: Path,
+) -> None:
+    """The receivers of A take column 5 for that of its sender; of B nothing is wrong."""
+    folder = shutil.copytree(ROOT / "elfs" / "matmul_mcast", tmp_path / "wrong")
+    path = folder / "PROGRAM.toml"
+    path.write_text(path.read_text().replace('"tile:first_x"', '"u32:5"', 1))
+    with pytest.raises(NoProgress) as caught:
+        launch(load_program(folder)).run()
+    error = caught.value
+    assert isinstance(error.graph, WaitGraph)
+    assert error.graph.waiters[0].who == "(1,2) ncrisc"  # and not who waits for its tiles
+    awaited = error.graph.waiters[0].resource["address"]
+    assert f"set up for a request to {awaited:#x} of (5,2), where nothing" in error.hint
 
 
 def test_waiters_that_do_the_same_on_many_tiles_are_shown_once() -> None:

@@ -368,16 +368,19 @@ def livelock(tile: Tile, budget: int) -> tuple[Loop, ...]:
 #
 # Constants are followed through registers (lui, addi, ...) along every path from the core's start
 # and, with the registers that it has now, from where it stands; an address that is computed
-# otherwise stays unknown and is not listed, and a jump to such an address is not followed.
+# otherwise stays unknown and is not listed, and a jump to such an address is not followed. Words of
+# the stack frame count as registers: a compiler keeps constants there that it has no register for.
 
 _MOST = 100_000  # instructions looked at, revisits included
 _ENDS = (0, JAL.assemble(0, 0), EBREAK.match)  # words that a path does not go past
 _KEPT = (0, 2, 3, 4, 8, 9, *range(18, 28))  # registers that a call preserves
+_FRAME = 32  # words from sp on that are followed
+_KEPT_WITH_FRAME = (*_KEPT, *range(32, 32 + _FRAME + 1))
 _NO_RESULT = (formats.Pushed, Store, Fence)
 _MOP_WORDS = range(mm.MOP_CFG_BASE + 8, mm.MOP_CFG_END, 4)
 
-Registers = tuple[Value, ...]
-_START: Registers = (0,) + (None,) * 31
+Registers = tuple[Value, ...]  # x0 to x31, the words of the frame, None if its address is in use
+_START: Registers = (0,) + (None,) * (31 + _FRAME) + (0,)
 
 
 class Pushed(NamedTuple):
@@ -466,17 +469,50 @@ def _next(word: int, pc: int, known: Mapping[int, Registers]) -> Iterator[tuple[
         if target is not None and not (returns and target in known):  # a call preserves the rest
             yield target, _with(registers, rd, None)
         if rd:
-            yield pc + 4, tuple(x if i in _KEPT else None for i, x in enumerate(registers))
+            kept = _KEPT if registers[-1] is None else _KEPT_WITH_FRAME
+            yield pc + 4, tuple(x if i in kept else None for i, x in enumerate(registers))
+    elif cls is not None and issubclass(cls, Store | Atomic):
+        stored = _with_frame(registers, word, cls)
+        yield pc + 4, stored if issubclass(cls, Store) else _with(stored, rd, None)
     elif cls is not None and issubclass(cls, _NO_RESULT):
         yield pc + 4, registers
+    elif cls is not None and issubclass(cls, Load):
+        slot = _in_frame(cls, word) if cls.size == _WORD_BYTES else None
+        yield pc + 4, _with(registers, rd, None if slot is None else registers[slot])
     else:
         is_known = cls is not None and issubclass(cls, (*COMPUTING, Upper))
-        value = cls.computed(word, pc, registers) if cls and is_known else None
-        yield pc + 4, _with(registers, rd, value)
+        value = cls.computed(word, pc, registers[:32]) if cls and is_known else None
+        after = _with(registers, rd, value)
+        points = rd != SP and SP in (rs1, Instruction.rs2.get(word))
+        yield pc + 4, (*after[:-1], None) if points else after
+
+
+_WORD_BYTES = 4
+
+
+def _in_frame(cls: Any, word: int) -> int | None:
+    """The place among the registers of the word of the frame that a load or store goes to."""
+    at = cls.imm.get(word) if Instruction.rs1.get(word) == SP else -1
+    return 32 + at // _WORD_BYTES if 0 <= at < _FRAME * _WORD_BYTES else None
+
+
+def _with_frame(registers: Registers, word: int, cls: Any) -> Registers:
+    """The registers after a store; through a pointer it may go to any word of the frame."""
+    slot = _in_frame(cls, word) if issubclass(cls, Store) else None
+    if slot is not None:
+        whole = cls.size == _WORD_BYTES and not cls.imm.get(word) % _WORD_BYTES
+        return _with(registers, slot, registers[Instruction.rs2.get(word)] if whole else None)
+    return registers if registers[-1] == 0 else _without_frame(registers)
+
+
+def _without_frame(registers: Registers) -> Registers:
+    return (*registers[:32], *_START[32:-1], registers[-1])
 
 
 def _with(registers: Registers, rd: int, value: Value) -> Registers:
-    return (*registers[:rd], value, *registers[rd + 1 :]) if rd else registers
+    """The registers with another value of one; with another sp nothing is known of the frame."""
+    after = (*registers[:rd], value, *registers[rd + 1 :]) if rd else registers
+    return after if rd != SP else _without_frame(after)
 
 
 def _starts(tile: Tile, core: int) -> dict[int, Registers]:
@@ -490,7 +526,13 @@ def _starts(tile: Tile, core: int) -> dict[int, Registers]:
         return {}
     starts = {start: _START}
     if stands:
-        starts.setdefault(int(s.pc[core]), tuple(_registers(tile, core)))
+        registers = _registers(tile, core)
+        local, at = s.local[core].view("<u4"), ((registers[SP] or 0) - LOCAL_BASE) // 4
+        held = [int(word) for word in local[at : at + _FRAME]] if at >= 0 else []
+        frame = (*held, *_START[32:])[:_FRAME]
+        inside = range(LOCAL_BASE + 4 * at, LOCAL_BASE + 4 * (at + _FRAME))
+        points = any(value in inside for value in (*registers[SP + 1 :], *held))
+        starts.setdefault(int(s.pc[core]), (*registers, *frame, None if points else 0))
     return starts
 
 

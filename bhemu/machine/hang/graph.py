@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from bhemu.machine.hang.explore import Loop, livelock
 from bhemu.machine.hang.waits import Agents, Releaser, Waiter
 from bhemu.memmap import CORE_NAMES, HOST, L1_SIZE, NOC_CTRL, NOC_RET_ADDR_LO, NOC_TARG_ADDR_LO
 from bhemu.noc.describe import at as shown
-from bhemu.noc.grid import number_at
+from bhemu.noc.grid import XY, number_at
 from bhemu.tensix.state import BLOCKED, CORES, NOC_ARRIVED, THREADS
 
 if TYPE_CHECKING:
@@ -287,21 +287,46 @@ def _last_writer(chip: Controls, tile: Tile, address: int) -> str:
     return "" if count > NOC_ARRIVED else "nothing was ever written there over the NoC"
 
 
+def _initiators(chip: Controls) -> Iterator[tuple[Tile, str, list[int]]]:
+    """Every initiator of the tiles that are in use: its tile, name and registers."""
+    for tile in chip.tiles_made():
+        for noc in (0, 1):
+            for i in range(4):
+                registers = [int(word) for word in tile.state.niu_command[noc, i]]
+                yield tile, f"initiator {i} of its NoC {noc}", registers
+
+
 def _senders(chip: Controls, tile: Tile, address: int) -> list[Releaser]:
     """Initiators that are set up for a write or atomic to this address of this tile."""
     found = []
-    for other in chip.tiles_made():
-        for noc in (0, 1):
-            for i in range(4):
-                registers = [int(word) for word in other.state.niu_command[noc, i]]
-                if _aims(registers, tile, address):
-                    how = f"initiator {i} of its NoC {noc} is set up for a request to it"
-                    cores = ", ".join(f"{one.name} {one.state}" for one in other.core.values())
-                    found.append(Releaser(f"tile {_name(other)}", how, "", f"has {cores}"))
+    for other, name, registers in _initiators(chip):
+        if _aims(registers, tile.xy, address):
+            how = f"{name} is set up for a request to it"
+            cores = ", ".join(f"{one.name} {one.state}" for one in other.core.values())
+            found.append(Releaser(f"tile {_name(other)}", how, "", f"has {cores}"))
     return found[:_MOST]
 
 
-def _aims(registers: list[int], tile: Tile, address: int) -> bool:
+def _astray(chip: Controls, waiters: Iterable[Waiter]) -> str:
+    """A request to the address of a wait that nothing was found to end, but of a tile on which
+    nothing of the program runs; "" for none."""
+    program = chip.loop.program
+    at_work = {xy for part in (program.placed() if program else ()) for xy in part.at}
+    lost = [one for one in waiters if one.kind == "l1" and not one.releasers]
+    for tile, name, registers in _initiators(chip) if lost and at_work else ():
+        given = (registers[(first >> 2) + 2] for first in (NOC_TARG_ADDR_LO, NOC_RET_ADDR_LO))
+        for x, y in {(to & 63, to >> 6 & 63) for to in given} - at_work:
+            for one in lost:
+                if _aims(registers, (x, y), address := one.resource["address"]):
+                    return (
+                        f"tile {_name(tile)} has {name.replace('its ', '')} set up for a"
+                        f" request to {address:#x} of ({x},{y}), where nothing of the program"
+                        f" runs; {one.who} waits for this word of its own tile"
+                    )
+    return ""
+
+
+def _aims(registers: list[int], xy: XY, address: int) -> bool:
     """Whether the registers of an initiator name an address of a tile as the destination."""
     control = registers[NOC_CTRL >> 2]
     kind = control & 3
@@ -310,7 +335,7 @@ def _aims(registers: list[int], tile: Tile, address: int) -> bool:
     data = kind == request.WRITE and not control & request.INLINE
     first = (NOC_RET_ADDR_LO if data else NOC_TARG_ADDR_LO) >> 2
     low, given = registers[first], registers[first + 2]
-    x, y = tile.xy
+    x, y = xy
     if control & request.MULTICAST:
         sides = [sorted((given & 63, given >> 12 & 63)), sorted((given >> 6 & 63, given >> 18))]
         here = sides[0][0] <= x <= sides[0][1] and sides[1][0] <= y <= sides[1][1] & 63
@@ -365,7 +390,7 @@ def network_no_progress(chip: Controls, loops: Mapping[int, tuple[Loop, ...]]) -
     if len(going) == 1 and not open_links:
         ((only, own),) = going.items()
         return _of_tile(only, graph, own)
-    hint = open_links or release(graph) or _LOOK
+    hint = open_links or _astray(chip, waiters) or release(graph) or _LOOK
     if not loops:
         text = f"{_NOTHING_MOVES} any more on the chip ({len(waiters)} waiting)"
         return _error(text, graph, hint, live=False)
