@@ -111,6 +111,16 @@ def test_add1_from_the_output_to_the_input() -> None:
     assert "SFPLOADI" in str(found[7])  # the 1 that is added
 
 
+def test_a_product_goes_back_to_both_of_its_operands() -> None:
+    program = Program.load(ROOT / "elfs" / "matmul")
+    tile = program.launch(engine="compiled")
+    tile.keep_history()
+    tile.run()
+    found = links(tile, program, "C[0,0]")
+    banks = [one.place for one in found if one.place.startswith("src:")]
+    assert {place[:6] for place in banks} == {"src:0:", "src:1:"}
+
+
 def test_asking_changes_nothing() -> None:
     program = Program.load(ROOT / "elfs" / "add1")
     plain, asked = program.launch(), program.launch()

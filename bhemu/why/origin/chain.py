@@ -69,15 +69,20 @@ def inputs(state: State, thread: int, word: int, result: tuple[Span, ...]) -> It
     for member in cls.inputs() if cls else ():
         array = getattr(state, member)
         length = 4 if member == "l1" else int(array.itemsize)  # bytes that go together
-        for at in _deciding(decides, OFFSET[member], int(array.nbytes), length):
-            yield Input(member, at, length)
+        kinds = len(array) if member == "src" else 1  # SrcA and SrcB are two
+        size, most = int(array.nbytes) // kinds, _MOST // kinds
+        for low in range(OFFSET[member], OFFSET[member] + kinds * size, size):
+            for at in _deciding(decides, low, size, length, most):
+                yield Input(member, at, length)
 
 
-def _deciding(decides: Callable[[int, int], bool], start: int, size: int, length: int) -> list[int]:
+def _deciding(
+    decides: Callable[[int, int], bool], start: int, size: int, length: int, most: int
+) -> list[int]:
     """The offsets of the groups of `length` bytes that decide, found by halving."""
     found: list[int] = []
     parts = [(start, start + size)]
-    while parts and len(found) < _MOST:
+    while parts and len(found) < most:
         low, high = parts.pop()
         if not decides(low, high):
             continue
