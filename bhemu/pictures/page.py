@@ -388,7 +388,8 @@ def _counts(launched: Launched, shown: Sequence[XY]) -> str:
 
 def _finding(one: Finding, sources: dict[XY, Sources], first: XY) -> str:
     parts = [f"<p><b>[{html.text(one.check)}]</b> {html.text(one.text)}</p>"]
-    for role, who in (("culprit", one.culprit), ("victim", one.victim)):
+    made = one.culprit.get("role", "culprit")
+    for role, who in ((made, one.culprit), ("victim", one.victim)):
         if who.get("core"):
             parts.append(f"<p>{role}: <code>{html.text(in_words(who))}</code></p>")
             parts += _excerpts(who, sources, first)

@@ -46,7 +46,7 @@ _ACCESSES = 2  # of a helper in the file that calls it
 _TILES = 4  # that are named where several have the same finding
 _UNKNOWN: dict[str, Any] = {
     "tile": None, "core": "", "thread": None, "pc": None, "function": "", "file": "",
-    "line": None, "inlined": [], "instant": None, "word": None,
+    "line": None, "inlined": [], "instant": None, "word": None, "role": "culprit",
 }  # fmt: skip
 
 
@@ -65,7 +65,10 @@ class Ends:
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is wrong: its culprit, its victim, the evidence, and the advice."""
+    """One thing that is wrong: its culprit, its victim, the evidence, and the advice.
+
+    A culprit that is not blamed, but has made what is wrong, has the role "made by".
+    """
 
     found_by: str  # "error", "hang", "program", "output", "place" or the name of a check
     severity: str  # "error", "warning" or "note"
@@ -93,7 +96,8 @@ class Finding:
     def lines(self) -> Iterator[str]:
         """The finding as text."""
         yield f"[{self.check}] {self.text}"
-        for name, who in (("culprit", self.culprit), ("victim", self.victim)):
+        made = self.culprit.get("role", "culprit")
+        for name, who in ((made, self.culprit), ("victim", self.victim)):
             if who.get("core"):
                 yield f"  {name}: {in_words(who)}"
             elif who.get("file"):

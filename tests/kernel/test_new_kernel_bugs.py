@@ -187,6 +187,7 @@ def test_a_wrong_element_in_dram_leads_to_the_word_that_made_it(changed) -> None
     folder = changed(WRONG_CONSTANT)
     first = findings(folder)[0]
     assert (first["check"], first["culprit"]["file"]) == ("origin", "math.c")
+    assert first["culprit"]["role"] == "made by"  # of what, the evidence shows
     assert "SFPLOADI imm16=0x3f80" in first["evidence"][-1]
     index = first["victim"]["index"]
     shown = call("why", folder, f"y[{index[0]},{index[1]}]").stdout.splitlines()

@@ -68,7 +68,7 @@ def test_a_wrong_element_and_its_culprit(tmp_path) -> None:
     assert shown.startswith("[origin] y: 1 of 1024 elements differ")
 
 
-_KEYS = "tile core thread pc function file line inlined instant word".split()
+_KEYS = "tile core thread pc function file line inlined instant word role".split()
 
 
 def test_a_finding_has_every_key_whatever_is_known() -> None:

@@ -214,7 +214,7 @@ def of_output(
     made = next((link for link in changed if not link.moves), None)
     text = joined(str(report))
     if (belongs := _belongs(context, result)) is not None:
-        text = f"{text}; what is there belongs at {belongs}: it was made right and moved wrongly"
+        text += f"; what is there belongs at {belongs}: it, or what it is made of, is moved wrongly"
         made, sent = _move_at_fault(context, found, spec)
     elif changed and made is None:
         text = f"{text}; nothing on its way does more than move it"
@@ -225,6 +225,8 @@ def of_output(
         made = born
         text += f"; infinity or NaN is first in {born.place}"
     culprit = {} if made is None else place(made.where, made.clock, tile)
+    if culprit and belongs is None and born is None:
+        culprit["role"] = "made by"  # what it is made of, or where it is put, may be wrong
     if sent is not None and not culprit:
         culprit = place(sent.where, sent.clock, sent.tile)
     if spec.dram is not None and found.sent is None and found.told:
