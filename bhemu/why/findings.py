@@ -67,7 +67,8 @@ class Ends:
 class Finding:
     """One thing that is wrong: its culprit, its victim, the evidence, and the advice.
 
-    A culprit that is not blamed, but has made what is wrong, has the role "made by".
+    A culprit that is not blamed has another role: it is where the run stopped or waits, or has
+    made what is wrong.
     """
 
     found_by: str  # "error", "hang", "program", "output", "place" or the name of a check
@@ -246,7 +247,7 @@ def of_error(error: BhemuError, clock: int, tile: Tile | None = None) -> Finding
     where = error.where
     if where is not None and error.rule == _ASSERT:  # the line that states the condition
         where = outside_headers(where)
-    culprit = place(where, clock, tile)
+    culprit = with_role(place(where, clock, tile), "stopped at")
     return Finding("error", "error", error.message, culprit, {}, (), error.hint)
 
 
@@ -261,9 +262,15 @@ def _of_hang(error: NoProgress, clock: int, tile: Tile | None) -> Finding:
     culprit, text = place(error.where, clock, tile), error.message
     evidence = tuple(error.waits)
     if getattr(graph, "waiters", ()):
-        culprit = culprit or {**who_waits(graph.waiters[0]), "instant": clock}
+        waits = {**who_waits(graph.waiters[0]), "instant": clock}
+        culprit = culprit or with_role(waits, "waits at")
         text, evidence = f"{error.category.lower()}: {graph.headline()}", (text, *evidence)
     return Finding("hang", "error", text, culprit, {}, evidence, error.hint)
+
+
+def with_role(who: dict[str, Any], role: str) -> dict[str, Any]:
+    """The place of a finding that is not blamed for it; nothing where the place is not known."""
+    return {**who, "role": role} if who else {}
 
 
 def who_waits(waiter: Any) -> dict[str, Any]:

@@ -26,6 +26,11 @@ ONE_TILE_FEWER: Edit = (
     'build/writer.elf", args = ["tile:index", "tile:count", "u32:4"',
     'build/writer.elf", args = ["tile:index", "tile:count", "u32:3"',
 )
+ONE_PAGE_FEWER: Edit = (
+    "PROGRAM.toml",
+    'build/reader.elf", args = ["tile:index", "tile:count", "u32:4"',
+    'build/reader.elf", args = ["tile:index", "tile:count", "u32:3"',
+)
 PLACE_OF_OUT = "at = 0x31000\npages = 2\npage = "
 SMALL_PAGE: Edit = ("PROGRAM.toml", f"{PLACE_OF_OUT}2048", f"{PLACE_OF_OUT}1024")
 NO_WAIT_FOR_ROOM: Edit = ("pack.c", "cb_wait_room(&out, 1);", NONE)
@@ -34,6 +39,7 @@ HALF_A_PAGE: Edit = (
     "configure_pack();",
     "configure_pack(); store(MOP_CFG_BASE, FACES / 2);",
 )
+ALWAYS_THE_FIRST_HALF: Edit = ("math.c", "acquire_half(half);", "acquire_half(0);")
 OVERLAP: Edit = ("PROGRAM.toml", "at = 0x31000\n", "at = 0x30800\n")
 
 
@@ -212,6 +218,16 @@ def test_a_page_that_is_filled_in_part_is_the_fault_of_who_fills_it(changed) -> 
     assert (first["check"], first["culprit"]["core"]) == ("unwritten", "trisc2")
     assert first["victim"]["core"] == "brisc"
     assert "the rest of its page of buffer 16 is written by" in first["evidence"][1]
+
+
+def test_the_place_of_a_refusal_or_of_a_wait_is_not_called_a_culprit(changed) -> None:
+    """Math is wrong, and pack is refused; reader leaves pages out, and unpack waits."""
+    folder = changed(ALWAYS_THE_FIRST_HALF)
+    first = findings(folder)[0]
+    assert (first["check"], first["culprit"]["role"]) == ("error", "stopped at")
+    assert call("why", "-q", folder).stdout.splitlines()[1].startswith("  stopped at: tile (1,2)")
+    waits = findings(changed(ONE_PAGE_FEWER))[0]
+    assert (waits["check"], waits["culprit"]["role"]) == ("waiting", "waits at")
 
 
 def test_a_wrong_run_is_explained_before_the_next_launch(changed) -> None:

@@ -21,7 +21,7 @@ from bhemu.program.specs import InputSpec, OutputSpec
 from bhemu.program.tensor import bit_offset, decode, widen
 from bhemu.text import joined
 from bhemu.why.check import Context
-from bhemu.why.findings import Finding, in_words, outside_headers, place
+from bhemu.why.findings import Finding, in_words, outside_headers, place, with_role
 from bhemu.why.order.conflicts import observed, tiles
 from bhemu.why.order.tiles import Sent
 from bhemu.why.origin.chain import Link, links_behind
@@ -225,8 +225,8 @@ def of_output(
         made = born
         text += f"; infinity or NaN is first in {born.place}"
     culprit = {} if made is None else place(made.where, made.clock, tile)
-    if culprit and belongs is None and born is None:
-        culprit["role"] = "made by"  # what it is made of, or where it is put, may be wrong
+    if belongs is None and born is None:  # what it is made of, or where it is put, may be wrong
+        culprit = with_role(culprit, "made by")
     if sent is not None and not culprit:
         culprit = place(sent.where, sent.clock, sent.tile)
     if spec.dram is not None and found.sent is None and found.told:
