@@ -18,7 +18,7 @@ from bhemu.why.check import Context, Name, outcome, unsaved
 from bhemu.why.findings import Finding, of_error, of_one_hang, place, who_waits
 from bhemu.why.origin import overwritten
 from bhemu.why.origin.outputs import links_of, of_output
-from bhemu.why.waiting import apart, left_pages, with_hand_over
+from bhemu.why.waiting import apart, compared, left_pages, with_hand_over
 
 _FOLLOWED = 2  # wrong outputs in L1 of a chip, each of which takes one more run
 _BUDGET = 20_000  # instructions that are followed to prove a livelock
@@ -95,6 +95,7 @@ def _hang(asked: Context, tile: Tile | None, error: NoProgress, found: Finding) 
     stores = [] if tile is None else [*overwritten.awaited(tile, error)]
     ended = [*left_pages(asked, error)]
     hang = of_one_hang(found, [*stores, *ended])
+    hang = replace(hang, evidence=(*compared(asked, error), *hang.evidence))
     root = next(iter(getattr(error.graph, "waiters", ())), None)
     for one in (one for one in ended if one.victim == who_waits(root)):
         text = hang.text.removesuffix(NOT_FOUND)

@@ -13,9 +13,11 @@ from bhemu.why.check import Context
 from bhemu.why.checks.buffers import COUNT_REGISTERS, Event, events
 from bhemu.why.findings import Finding, of_one_hang, outside_headers, place, who_waits
 from bhemu.why.order.conflicts import observed
+from bhemu.why.order.polls import changed_in_loop, comparison
 
 # On a chip: a core waits for pages or room, and the core that counts them has ended.
 
+_MOST = 4  # polls that are told
 _GIVES = {"acked": "gives pages back", "received": "announces pages"}
 
 
@@ -54,6 +56,23 @@ def _counted_in(tile: Tile, waiter: Any, counted: list[Event]) -> Finding:
         f" {len(counted)} times, and has ended"
     )
     return Finding("hang", "error", text, place(where, last.clock), who_waits(waiter), (), "")
+
+
+def compared(context: Context, error: NoProgress) -> list[str]:
+    """What the cores of a hang that poll a word of L1 compare it with; of those alike the first."""
+    told: dict[object, str] = {}
+    for one in getattr(error.graph, "waiters", ()):
+        if one.kind != "l1" or "value" not in one.resource or one.where.get("pc") is None:
+            continue
+        tile = context.symptom.machine.tile[tuple(one.where["tile"])]
+        pc, value, l1 = int(one.where["pc"]), one.resource["value"], tile.state.l1
+        found = comparison(l1, pc)
+        if found is not None and found[1] and found[1] not in changed_in_loop(l1, pc, found[0]):
+            held = int(tile.core[one.where["core"]].regs[found[1]])
+            place = f"L1 {one.resource['address']:#x}"
+            text = f"{one.who} reads {value:#x} in {place}, and compares that with {held:#x}"
+            told.setdefault((pc, value, held), text)
+    return list(told.values())[:_MOST]
 
 
 # What else is known of the semaphore or counter that the root of a hang waits for.
