@@ -64,7 +64,10 @@ def outdated(program: "Program") -> list[str]:
     folder = program.path.parent if program.path is not None else Path()
     scripts = sorted(folder.glob("*_data.py"))
     found: dict[str, None] = {}
+    firmware = () if program.firmware is None else program.firmware.elfs.values()
     for path in dict.fromkeys(program.files()):
+        if path in firmware:  # which `bhemu build` does not build
+            continue
         if path.suffix == ".elf":
             sources, command = _sources(path, folder), f"bhemu build {folder}"
         else:

@@ -146,6 +146,16 @@ def test_a_run_says_when_a_source_is_newer(bhemu: Call, relu: Path) -> None:
     assert "newer" not in bhemu("run", relu).stderr
 
 
+def test_firmware_is_not_made_from_the_kernel_of_its_name(bhemu: Call, tmp_path: Path) -> None:
+    gather = shutil.copytree(ROOT / "elfs" / "all_gather", tmp_path / "gather")
+    (gather / "brisc.elf").rename(gather / "kernel.elf")
+    text = (gather / "PROGRAM.toml").read_text()
+    (gather / "PROGRAM.toml").write_text(text.replace('elf = "brisc.elf"', 'elf = "kernel.elf"'))
+    (gather / "brisc.c").write_text("")
+    os.utime(gather / "brisc.c", (2**32, 2**32))
+    assert "newer" not in bhemu("run", gather).stderr
+
+
 @needs_zig
 @pytest.mark.parametrize(("edited", "older", "command"), [
     ("args.h", "relu/build/math.elf", "bhemu build relu"),
