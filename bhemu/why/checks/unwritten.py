@@ -228,8 +228,9 @@ def applies(seen: Outcome) -> int:
 CHECK = Check(
     "unwritten",
     proves="bytes of L1, DRAM, local memory, GPRs, LRegs, Dst, Src, MOP or replay slots that"
-    " nothing has written and that decide an output or how the program ends; named is who uses"
-    " them, or the request that sends them on. State of the coprocessor that a launch leaves and"
+    " nothing has written and that decide an output or how the program ends; named is who writes"
+    " what lies next to them or the rest of their page, row of Src or datum, else who uses them or"
+    " sends them on. State of the coprocessor that a launch leaves and"
     " that makes a second launch of the same program end differently: Config, ThreadConfig, GPRs,"
     " counters, banks, Dst, LRegs, lane flags, MOP and replay slots, the packer's position,"
     " semaphores, mutexes, mailboxes, credits of circular buffers; on a chip of every tile. Where a"
