@@ -150,6 +150,7 @@ def _finding(context: Context, trials: Trials, users: Users, fill: Fill) -> Find
     near_it = "what lies next to it"
     if near is None and (part := _whole(context, trials, int(fill.at[0]))) is not None:
         near_it, near = f"the rest of {part[0]}", _in_part(trials, users, int(fill.at[0]), part[1])
+        near = near if near is None or read is None or near[1] <= read.clock else None
         if near is not None and part[0] == _DATUM:
             text = text.replace("has written it", "has written it in full", 1)
     if near is not None:
