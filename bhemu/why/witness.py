@@ -45,6 +45,7 @@ class Pair(NamedTuple):
     """Two accesses that nothing orders, of tile `xy`; first: or the acts by which it is late.
 
     request: the first is a request of a core to the NoC. apart: the second is of another tile.
+    waits: of a word that should wait for the unit of the first, which works on its last word.
     """
 
     xy: XY
@@ -52,6 +53,7 @@ class Pair(NamedTuple):
     second: Step
     request: bool = False
     apart: bool = False
+    waits: bool = False
 
 
 def witnessed(context: Context, found: Finding, pair: Pair) -> Finding:
@@ -76,12 +78,14 @@ def of_pair(context: Context, pair: Pair) -> Witness | None:
 
     Where the run of the user went wrong, a run in which the second comes still later is tried, too.
     """
-    tile, first, second, request, apart = pair
+    tile, first, second, request, apart, waits = pair
     if isinstance(first, Acts):
         sides = [[first]]
     else:
-        late = _of_step(first, None if apart else second)
+        late = [*_of_step(first, None if apart else second)]
         sides = [[*([Acts(NOC, first.pc)] if request else []), *late]]
+        if waits and late and late[0].agent in _UNITS.values():
+            sides[0].insert(1, Acts(late[0].agent))  # any of its words, which come one by one
     if not context.symptom.fine:
         sides.append([*_of_step(second, None if isinstance(first, Acts) or request else first)])
     for acts in (acts for side in sides for acts in side):

@@ -12,7 +12,7 @@ from bhemu.program import toml
 from bhemu.program.specs import InputSpec, OutputSpec
 from bhemu.why.check import Check, Context
 from bhemu.why.findings import Finding, merged, place
-from bhemu.why.order.conflicts import Observed, Transfer, observed
+from bhemu.why.order.conflicts import Observed, Transfer, observed, tiles
 from bhemu.why.origin.outputs import requests_of
 from bhemu.why.steps import where
 
@@ -27,12 +27,22 @@ Held = tuple[int, int, InputSpec | OutputSpec]  # L1 from, to
 
 def _held(context: Context) -> Iterator[tuple[int, Held]]:
     """Tensors of DRAM whose pages requests of a tile (its number) bring to L1 or take from there,
-    at any time of the run."""
+    at any time of the run; of pages of inputs also the tiles to which that tile writes them."""
     tensors: list[InputSpec | OutputSpec] = [*context.program.inputs, *context.program.outputs]
+    together = tiles(context) if JIT else None
+    sent = [one for of_tile in (together.sent if together else ()) for one in of_tile]
+    passed: dict[int, set[tuple[Any, ...]]] = {}
+    for one in sent:
+        if one.takes_data and one.bank is None:
+            found = passed.setdefault(one.tile, set())
+            found.add((*one.own, *one.remote, *one.reached))
     for tensor in tensors:
-        for one, _, _ in requests_of(context, tensor):
-            if one.reads or one.takes_data:
-                yield one.tile, (*one.own, tensor)
+        moved = (one for one, _, _ in requests_of(context, tensor) if one.reads or one.takes_data)
+        for tile, low, high, reads in dict.fromkeys((m.tile, *m.own, m.reads) for m in moved):
+            yield tile, (low, high, tensor)
+            for first, end, to, to_end, *reached in sorted(passed.get(tile, ())) if reads else ():
+                if first < high and low < end:
+                    yield from ((u, (to, to_end, tensor)) for u in reached)
 
 
 # Each UNPACR and PACR beside the tensors that it touches.

@@ -64,7 +64,8 @@ def _pairs(context: Context, races: Observed, units: bool) -> list[PairFinding]:
             key = "stores of", conflict.first.agent  # one wait is missing for all of them
         elif finding.advice == _BOTH:  # and one place is wrong for all rows or words
             key = "both", 1 << conflict.first.owner | 1 << conflict.second.owner
-        pair = Pair(races.tile.xy, conflict.first.step, conflict.second.step)
+        xy, first, second = races.tile.xy, conflict.first.step, conflict.second.step
+        pair = Pair(xy, first, second, waits=conflict.units)
         found.setdefault(key, PairFinding(with_evidence(finding, told), pair))
     return list(found.values())[:SEEN]
 
