@@ -63,12 +63,16 @@ def look(chip: Any) -> Any:
 
 @njit
 def _hops(chip: Any, t: Any, row: Any, after: Any) -> Any:
-    """(links to the nearest receiver of a multicast beyond `after` links, to the farthest, where).
+    """(links to the nearest receiver of a request beyond `after` links, to the farthest, where).
 
     -1, -1 and the own place where there is none.
     """
     noc = row[request.NOC]
     own = delivery.place_of(chip, t, noc)
+    if not request.is_multicast(row[request.CONTROL]):
+        place = noc_map.place(row[request.ENDPOINT])
+        n = times.hops(noc, own, place)
+        return n, n, place
     near, far, where = np.int64(-1), np.int64(-1), own
     for u in range(TILES):
         if delivery.receives(chip, t, u, row):
@@ -84,8 +88,6 @@ def _hops(chip: Any, t: Any, row: Any, after: Any) -> Any:
 @njit
 def _farthest(chip: Any, t: Any, row: Any) -> Any:
     """The place of the target; of a multicast that of the receiver with the longest way."""
-    if not request.is_multicast(row[request.CONTROL]):
-        return noc_map.place(row[request.ENDPOINT])
     return _hops(chip, t, row, np.int64(-1))[2]
 
 
@@ -183,10 +185,10 @@ def _leaves(chip: Any, t: Any, s: Any, at: Any, now: Any) -> None:
     if (many and _finds_path(chip, t, s, at, now)) or _waits(chip, noc, own, row, now):
         return
     flits = np.int64(1) if kind == request.READ else _flits(row)
-    arrives = times.send(chip, noc, own, _farthest(chip, t, row), flits, now * times.PARTS)
-    if many:  # the nearest receivers first
-        near, far, _ = _hops(chip, t, row, np.int64(-1))
-        arrives -= (far - near) * times.HOP
+    near, far, target = _hops(chip, t, row, np.int64(-1))
+    arrives = times.send(chip, noc, own, target, flits, now * times.PARTS)
+    arrives -= (far - near) * times.HOP  # the nearest receivers first
+    if many:
         linked = np.int64(1 if row[request.CONTROL] & request.LINKED else 0)
         left = times.cycle(times.free_at(chip, noc, own))
         chip.cast[noc, times.router(own)] = left << 1 | linked

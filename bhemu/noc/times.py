@@ -31,8 +31,9 @@ class Figure(NamedTuple):
 
 
 _LATENCIES = "noc_latencies_bh"
+_HOP = 8.75
 FIGURES = {
-    "hop": Figure(8.75, MEASURED,
+    "hop": Figure(_HOP, MEASURED,
         "nocbench-blackhole, hops: 106 cycles in 12 hops of a way round, 149 in 17"),
     "flit on a link": Figure(1, ISA, "NoC: 64 bytes a cycle"),
     "flit in or out of an NIU": Figure(1.03125, MEASURED,
@@ -54,7 +55,7 @@ FIGURES = {
         f"{_LATENCIES}: 64 writes of 2048 to 16384 bytes, 1.34 to 1.51"),
     "writes that a bank keeps": Figure(120, ESTIMATE,
         f"{_LATENCIES}: 4 writes take less than the bank would"),
-    "path of a multicast, a hop": Figure(8.75, DERIVED,
+    "path of a multicast, a hop": Figure(_HOP, DERIVED,
         f"{_LATENCIES}: 626 cycles to 2x2 tiles, 761 to 8x8, 779 to 11x10, 468 to a row, 358 (on"
         " one axis 208) to one: as many hops as once round the rings of its axes (17, 12) and to"
         " the farthest receiver; none where a linked multicast has kept its path"),
@@ -78,7 +79,7 @@ READ_DRAM_FLIT, WRITE_DRAM_FLIT = (
     _parts("64 bytes of DRAM, read"),
     _parts("64 bytes of DRAM, written"),
 )
-DRAM_KEEPS, PATH_HOP = _parts("writes that a bank keeps"), _parts("path of a multicast, a hop")
+DRAM_KEEPS = _parts("writes that a bank keeps")
 STAGES = 4  # of a request on its way (noc/timed.py), in DUE of its row
 WINDOW = 32
 """Cycles that tiles run alone at most: no packet arrives so soon."""
@@ -111,7 +112,7 @@ def path(source: Any, target: Any, links: Any) -> Any:
         links += WIDTH
     if source >> 6 != target >> 6:
         links += HEIGHT
-    return links * PATH_HOP
+    return links * HOP
 
 
 @njit

@@ -80,7 +80,8 @@ def _marked(found: Finding, late: Launched, asked: Context, known: bool) -> Find
     told = f"without {times} the program ends {fine}"
     text = _NOTHING
     if asked.notes:
-        text = f"{_SOME} ({len(asked.notes)}): bhemu check --tool order {late.program.path}"
+        program = late.program.path or "PROGRAM"
+        text = f"{_SOME} ({len(asked.notes)}): bhemu check --tool order {program}"
     more = () if known else (text,)
     return replace(
         found, text=f"with {times}: {found.text}", evidence=(*found.evidence, told, *more)
