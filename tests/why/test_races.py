@@ -8,6 +8,7 @@ from corpus import ROOT, Line, check_bug, folder, found, store, unordered
 
 import bhemu.tensix.units  # noqa: F401  (declares the instructions)
 from bhemu.riscv.assembly import A0, A1, T0, T1, ZERO, addi, beq, bne, li, lw, sw, tt
+from bhemu.tensix import config_fields as cf
 from bhemu.tensix.config_fields import PCK_EDGE_OFFSET_SEC0_mask
 
 DATA, FLAG, OUT, DONE = 0x20000, 0x20100, 0x20200, 0x20300
@@ -206,6 +207,24 @@ def config_behind_pack(word: int) -> dict[str, list[Line]]:
     return {"trisc2": [*setup, tt("PACR"), STALL_CFG, change, SYNC]}
 
 
+def config_behind_unpack(word: int) -> dict[str, list[Line]]:
+    """A word of Config changes while the unpacker, which reads it, may still be at work."""
+    face, bf16, descriptor = 256, 5, cf.THCON_SEC0_REG0_TileDescriptor.word
+    config = {descriptor: bf16 | face << 16, descriptor + 1: 1 | 4 << 16}
+    for field, value in (
+        (cf.THCON_SEC0_REG2_Out_data_format, bf16),
+        (cf.THCON_SEC0_REG2_Disable_zero_compress_cntx0, 1),
+        (cf.THCON_SEC0_REG3_Base_address, DATA // 16 - 1),
+        (cf.THCON_SEC0_REG5_Tile_x_dim_cntx0, face),
+        (cf.THCON_SEC0_REG5_Dest_cntx0_address, 64),
+    ):
+        config[field.word] = config.get(field.word, 0) | value << field.shift
+    setup: list[Line] = [store(CONFIG + 4 * k, value) for k, value in config.items()]
+    setup += [gpr(4, 0x77), SYNC, tt("SETADCXX", cnt_set_mask=1, x_end2=face - 1)]
+    change = tt("WRCFG", cfg_reg=word, gpr_address=4)
+    return {"trisc0": [*setup, tt("UNPACR", last=1, ovrd_thread_id=1), STALL_CFG, change, SYNC]}
+
+
 def unwaited_twice() -> dict[str, list[Line]]:
     """WRCFG waits neither for the PACR that reads its Config nor for the GPR that it takes."""
     words = config_behind_pack(28)["trisc2"]
@@ -234,6 +253,8 @@ def next_rows(same: bool) -> dict[str, list[Line]]:
     }
 
 
+FORMAT = cf.THCON_SEC0_REG2_Out_data_format.word
+BASE = cf.THCON_SEC0_REG3_Base_address.word
 BUGS = [
     Bug("flag before data", flag_then_data(True), flag_then_data(False), "trisc0", 1),
     Bug("no wait for data", unwaited(False), unwaited(True), "trisc1", 2),
@@ -247,6 +268,7 @@ BUGS = [
     Bug("SEMGET before the read", got_early(True), got_early(False), "trisc2", 3),
     Bug("block bits", wrong_blocks(False), wrong_blocks(True), "trisc2", 62),
     Bug("Config after PACR", config_behind_pack(28), config_behind_pack(69), "trisc2", 14),
+    Bug("Config after UNPACR", *map(config_behind_unpack, (FORMAT, BASE)), "trisc0", 13),
     Bug("done too early", done_too_early(False), done_too_early(True), "trisc0", 2, DONE),
     Bug("Config of T2", config_of_another(False), config_of_another(True), "trisc1", 1),
     Bug("loop that passes time", passes_time(False), passes_time(True), "trisc0", 1, DONE),

@@ -53,7 +53,6 @@ def begin(o: OrderRecord) -> None:
         o.bit_thread[bit] = t
     o.key_mask[:] = 0xFF000000
     for cls in instructions().values():
-        o.of_config[cls.opcode] = cls.unit == "cfg"
         o.key_mask[cls.opcode] |= sum(f.mask for f in cls.fields if f.name not in _DATA)
 
 

@@ -171,4 +171,4 @@ class Observer:
             return bool(o.slot[address >> 2] or o.marks[address >> 2] & 2)
         if kind(place) == "GPR":
             return bool(o.polled_gpr[(place - r.GPRS) // 2])
-        return kind(place) == "Config" and bool(o.at_issue[(place - r.CONFIG) >> 5])
+        return False

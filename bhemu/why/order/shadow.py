@@ -107,11 +107,6 @@ def pair(o: Any, cell: Any, old: Any, new: Any, bits: Any) -> Any:
         return False
     if not clocks.plainly(o, b[r.AGENT], a):
         bits |= r.BY_SPEED
-    elif what == 3 and 0 <= a[r.THREAD] == b[r.THREAD] and o.of_config[b[r.WORD] >> 24]:
-        unit = (a[r.AGENT] - r.UNIT) % r.UNITS if r.UNIT <= a[r.AGENT] < r.STORES else np.int64(-1)
-        if unit == 1 or unit == 2:  # the next address of an unpacker, which is read at issue
-            o.at_issue[(cell - r.CONFIG) >> 5] = 1
-            return True
     for i in range(o.pairs[0]):
         known = o.pair[i]
         alike = known[r.PUSHED] == a[r.PUSHED] and known[r.EVENT + r.PUSHED] == b[r.PUSHED]

@@ -69,8 +69,6 @@ class Races:
         self._banks = tile.state.src_valid.copy()
         self._states = tile.state.core_state.copy()
         self._pairs: set[tuple[int, int, str]] = set()
-        # Config words that a thread steps behind its UNPACRs: they are read when the word is issued
-        self._at_issue: set[int] = set()
         self._last: dict[tuple[int, bool, int], int] = {}
         self._config: dict[int, tuple[Event, int]] = {}  # by word, the last store of a core to it
         self._ends: set[int] = set()  # words of L1 that end the program
@@ -80,12 +78,7 @@ class Races:
 
     def conflicts(self) -> list[Conflict]:
         """Those that are no polling."""
-        return [
-            one
-            for one in self.found
-            if one.place & ~3 not in self.polled | self._counters
-            and effects.word_of(one.place) not in self._at_issue
-        ]
+        return [one for one in self.found if one.place & ~3 not in self.polled | self._counters]
 
     def ended(self, words: list[int], outputs: list[Range]) -> None:
         """The host sees the words that end the program, and reads its outputs."""
@@ -169,12 +162,6 @@ class Races:
             self._keep(Conflict(place, old, event, self.order.units, foreign=True))
 
     def _keep(self, conflict: Conflict) -> None:
-        first, second = conflict.first.step, conflict.second.step
-        if isinstance(first, Word) and isinstance(second, Word) and conflict.units:
-            units = [cls.unit for cls in (decode(first.word), decode(second.word)) if cls]
-            if units == ["unpack", "cfg"] and first.thread == second.thread:
-                self._at_issue.add(effects.word_of(conflict.place))
-                return
         pair = (_pushed(conflict.first.step), _pushed(conflict.second.step))
         key = (*pair, effects.kind(conflict.place))
         if key not in self._pairs and conflict.place & ~3 not in self.polled:
