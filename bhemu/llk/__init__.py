@@ -268,19 +268,19 @@ _STALE: Final = 0xFFFF_FFFF  # in the counter until BRISC sets it
 _HINT: Final = "is this the brisc.elf of tt-llk's tests, for BRISC boot mode, without coverage?"
 
 
+def _late(tile: Tile, rule: str, text: str) -> Limit:
+    return Limit(text, rule=rule, where=tile.core["brisc"].where(), hint=_HINT)
+
+
 def boot(tile: Tile) -> None:
     """Release brisc and run until it listens; Limit (rule LLK-BOOT) when it never does."""
     tile.write32(COUNTER, _STALE)
     tile.core["brisc"].release()
     listens = tile.run(lambda one: one.read32(COUNTER) in (0, READY), limit=BOOT_LIMIT)
     if listens.reason != "until":
-        raise Limit(
-            f"brisc did not set the command counter at {COUNTER:#x} to 0 or {READY:#x} within"
-            f" {BOOT_LIMIT} clock units: its program does not listen to the harness",
-            rule="LLK-BOOT",
-            where=tile.core["brisc"].where(),
-            hint=_HINT,
-        )
+        text = f"brisc did not set the command counter at {COUNTER:#x} to 0 or {READY:#x} within"
+        text += f" {BOOT_LIMIT} clock units: its program does not listen to the harness"
+        raise _late(tile, "LLK-BOOT", text)
 
 
 def _carried_out(tile: Tile) -> int:
@@ -300,13 +300,11 @@ def command(tile: Tile, command: int) -> None:
     send(tile, command)
     if tile.run([(COUNTER, count + 1)], limit=BOOT_LIMIT).reason != "until":
         name = _NAMES.get(command, str(command))
-        raise Limit(
-            f"brisc did not carry out command {name} within {BOOT_LIMIT} clock units:"
-            f" the counter at {COUNTER:#x} is {tile.read32(COUNTER)}, not {count + 1}",
-            rule="LLK-COMMAND",
-            where=tile.core["brisc"].where(),
-            hint=_HINT,
+        text = (
+            f"brisc did not carry out command {name} within {BOOT_LIMIT} clock units: the counter"
         )
+        text += f" at {COUNTER:#x} is {tile.read32(COUNTER)}, not {count + 1}"
+        raise _late(tile, "LLK-COMMAND", text)
 
 
 def start(tile: Tile) -> None:
