@@ -18,7 +18,7 @@ from bhemu.why.check import Context, Name, outcome, unsaved
 from bhemu.why.findings import Finding, of_error, of_one_hang, place, who_waits
 from bhemu.why.origin import overwritten
 from bhemu.why.origin.outputs import links_of, of_output
-from bhemu.why.waiting import apart, compared, left_pages, with_hand_over
+from bhemu.why.waiting import apart, beyond, compared, left_pages, with_hand_over
 
 _FOLLOWED = 2  # wrong outputs in L1 of a chip, each of which takes one more run
 _BUDGET = 20_000  # instructions that are followed to prove a livelock
@@ -100,6 +100,9 @@ def _hang(asked: Context, tile: Tile | None, error: NoProgress, found: Finding) 
     for one in (one for one in ended if one.victim == who_waits(root)):
         text = hang.text.removesuffix(NOT_FOUND)
         hang = replace(hang, text=f"{text}; {one.text.partition('; ')[2]}")
+    if (never := next(beyond(asked, error), None)) is not None:
+        text = f"{error.category.lower()}: {never.text}"
+        return replace(hang, text=text, culprit=never.culprit)
     if stores:  # what was waited for had come
         return replace(hang, culprit=stores[0].culprit, victim=hang.culprit)
     return hang

@@ -7,10 +7,12 @@ from typing import Any
 from bhemu.errors import NoProgress
 from bhemu.jit.subset import JIT
 from bhemu.machine.error_text import where_core
+from bhemu.machine.hang.explore import ends_poll
 from bhemu.machine.hang.waits import BELOW_MAXIMUM
 from bhemu.machine.tile import Tile
+from bhemu.memmap import CORE_NAMES
 from bhemu.why.check import Context
-from bhemu.why.checks.buffers import COUNT_REGISTERS, Event, events
+from bhemu.why.checks.buffers import COUNT_REGISTERS, REGISTERS, Event, events
 from bhemu.why.findings import Finding, of_one_hang, outside_headers, place, who_waits
 from bhemu.why.order.conflicts import observed
 from bhemu.why.order.polls import changed_in_loop, comparison
@@ -18,6 +20,7 @@ from bhemu.why.order.polls import changed_in_loop, comparison
 # On a chip: a core waits for pages or room, and the core that counts them has ended.
 
 _MOST = 4  # polls that are told
+_BUDGET = 2000  # instructions in which a loop is followed
 _GIVES = {"acked": "gives pages back", "received": "announces pages"}
 
 
@@ -56,6 +59,31 @@ def _counted_in(tile: Tile, waiter: Any, counted: list[Event]) -> Finding:
         f" {len(counted)} times, and has ended"
     )
     return Finding("hang", "error", text, place(where, last.clock), who_waits(waiter), (), "")
+
+
+def beyond(context: Context, error: NoProgress) -> Iterator[Finding]:
+    """The cores that wait for more pages, or for room for more, than a circular buffer has."""
+    for waiter in getattr(error.graph, "waiters", ()):
+        held, kind = waiter.resource, COUNT_REGISTERS.get(waiter.resource.get("register"))
+        if waiter.kind != "stream" or kind is None or not {"buffer", "value"} <= held.keys():
+            continue
+        tile = context.symptom.machine.tile[tuple(waiter.where["tile"])]
+        has = next(b.pages for b in context.part(tile).buffers if b.index == held["buffer"])
+        core, pc = CORE_NAMES.index(waiter.where["core"]), int(waiter.where["pc"])
+        counts = tile.state.stream[held["stream"]]
+        there = int(counts[REGISTERS["received"]]) - int(counts[REGISTERS["acked"]]) & 0xFFFF
+        there = there if kind == "received" else has - there
+        more = (
+            n
+            for n in range(1, 2 * has + 1)
+            if ends_poll(tile, core, pc, held["value"] + n, _BUDGET)
+        )
+        wanted = there + next(more, 0)
+        if wanted > has:
+            what = f"{wanted} pages" if kind == "received" else f"room for {wanted} pages"
+            text = f"{waiter.who} waits for {what} of buffer {held['buffer']}, which has {has}"
+            where = place(where_core(tile, core, pc), context.end, tile)
+            yield Finding("hang", "error", text, where, {}, (), "")
 
 
 def compared(context: Context, error: NoProgress) -> list[str]:

@@ -93,6 +93,15 @@ def test_a_configuration_field_goes_back_to_the_gpr_and_its_immediate(launched) 
     assert found[1].after == 0x155
 
 
+def test_the_last_word_that_wrote_a_register_counts_if_it_left_the_value(launched) -> None:
+    """LReg 0 gets the same number three times; what changed it is the first of these words."""
+    load = ttinsn(assemble("SFPLOADI", lreg_ind=0, instr_mod0=0, imm16=0x3F80))
+    tile, program = launched([load, ttinsn(assemble("NOP")), load, load, PARK])
+    (only,) = links(tile, program, "lreg:0:0")
+    assert (only.where.pc, only.before, only.after) == (START + 12, 0x3F800000, 0x3F800000)
+    assert "which it was before" in str(only)
+
+
 def test_add1_from_the_output_to_the_input() -> None:
     program = Program.load(ROOT / "elfs" / "add1")
     tile = program.launch(engine="compiled")

@@ -347,6 +347,25 @@ def explore(tile: Tile, core: int, budget: int) -> Loop | None:
         return None
 
 
+def ends_poll(tile: Tile, core: int, pc: int, value: int, budget: int) -> bool:
+    """Whether a core that stands in a loop would leave it if the load at `pc` gave `value`."""
+    loop = explore(tile, core, budget)
+    if loop is None or pc not in loop.pcs:
+        return False
+    walk, regs = _Walk(tile, core, budget), _registers(tile, core)
+    state: _State | None = _State(pc, regs, [_NOTHING] * 32, {})
+    try:
+        assert state is not None
+        state = walk._step(state)
+        if state is not None:
+            state.regs[Instruction.rd.get(int(tile.state.l1[pc : pc + 4].view("<u4")[0]))] = value
+        while state is not None and state.pc in loop.pcs and state.pc != pc:
+            state = walk._step(state)
+    except Escape:
+        return False
+    return state is not None and state.pc not in loop.pcs
+
+
 def livelock(tile: Tile, budget: int) -> tuple[Loop, ...]:
     """Loops of all running cores when none of them can ever leave its own, else nothing.
 

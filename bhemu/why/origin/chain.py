@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -175,6 +175,9 @@ def _follow(
     found[Source("earlier", None)] = None
 
 
+_REGISTERS = ("src", "dst", "lreg")
+_LOOK_BACK, _WIDER = 2000, 8  # clock units before a register is read; how that grows
+_OTHER = np.uint8(0x55)  # bits that are changed
 MOST = 24  # links of a chain
 DEPTH = 8
 
@@ -257,13 +260,16 @@ class Chain:
     def _follow(self, place: str, found: tuple[Span, ...], depth: int) -> None:
         if len(self.links) >= MOST or depth > DEPTH:
             return
-        value = found[0].value(self.tile.state.buffer)
+        value, end = found[0].value(self.tile.state.buffer), now(self.tile.state)
         change = self.last_change(place, found)
-        if change is None:
+        clock = now(self.tile.state)
+        again = self._last_write(place, found, clock, end)
+        if change is None and again is None:
             text = self._untouched(found[0])
             self.links.append(Link(depth, place, None, value, None, None, text))
             return
-        clock = now(self.tile.state)
+        change, clock = again or (change, clock)
+        assert change is not None
         key = (clock, found[0].at, found[0].length)
         if key in self._seen:
             return
@@ -271,6 +277,8 @@ class Chain:
         with self._history.replaying():
             self._history.to(clock - 1)
             causes, text = self._causes(change, found)
+        if again is not None:
+            text = "; ".join(filter(None, ("which it was before", text)))
         link = Link(depth, place, change.before, change.after, clock, change.where, text)
         self.links.append(link)
         for at, name, spans_of in causes:
@@ -281,6 +289,41 @@ class Chain:
         """The last change before now; the tile is then right after it."""
         with self.tile.stepping.watched.alone(place, found):
             return self._history.last_stop().change
+
+    def _last_write(
+        self, place: str, found: tuple[Span, ...], begin: int, end: int
+    ) -> tuple[Change, int] | None:
+        """The last write of a register between two clocks that left its value, and its clock."""
+        window = _LOOK_BACK
+        while place.partition(":")[0] in _REGISTERS and begin < end:
+            start = max(end - window, begin)
+            self.go_to(start)
+            last = self._write_after(place, found, end)
+            if last is not None or start == begin:
+                return last
+            window *= _WIDER
+        return None
+
+    def _write_after(
+        self, place: str, found: tuple[Span, ...], end: int
+    ) -> tuple[Change, int] | None:
+        """As _last_write, from here. The register holds other bits meanwhile: to write changes it.
+
+        A word that computes with those gives another value, and is none that is looked for.
+        """
+        (span, *_), s, last = found, self.tile.state, None
+        held = s.buffer[span.at : span.at + span.length]
+        kept, value = held.copy(), span.value(s.buffer)
+        history, watched = self._history, self.tile.stepping.watched
+        with suppress(BhemuError), history.replaying(), watched.alone(place, found):
+            while now(s) < end:
+                held[:] = kept ^ _OTHER
+                stop = self.tile.stepping.run("idle", limit=end - now(s))
+                if stop.change is None:
+                    break
+                if stop.change.after == value:
+                    last = replace(stop.change, before=value), now(s)
+        return last
 
     def _untouched(self, span: Span) -> str:
         """A sentence about a place that nothing in the run has changed."""

@@ -15,16 +15,16 @@ from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
 from bhemu.machine.watchpoints import Span
 from bhemu.program.coordinates import XY
-from bhemu.program.input_files import read_array
 from bhemu.program.outputs import OutputResult
 from bhemu.program.specs import InputSpec, OutputSpec
-from bhemu.program.tensor import bit_offset, decode, widen
+from bhemu.program.tensor import EDGE, bit_offset, encoded_size
 from bhemu.text import joined
 from bhemu.why.check import Context
 from bhemu.why.findings import Finding, in_words, outside_headers, place, with_role
 from bhemu.why.order.conflicts import observed, tiles
 from bhemu.why.order.tiles import Sent
 from bhemu.why.origin.chain import Link, links_behind
+from bhemu.why.origin.relation import pair, relation
 from bhemu.why.steps import Act, where
 
 _NEAR = 32  # pieces of an output
@@ -216,7 +216,12 @@ def of_output(
     if (belongs := _belongs(context, result)) is not None:
         text += f"; what is there belongs at {belongs}: it, or what it is made of, is moved wrongly"
         made, sent = _move_at_fault(context, found, spec)
-    elif changed and made is None:
+    else:
+        data = context.symptom.outputs[context.program.outputs.index(spec)]
+        text += relation(*pair(spec, data))
+        unread, reader = _never_read(context) if JIT else ("", None)
+        text += unread
+    if belongs is None and changed and made is None:
         text = f"{text}; nothing on its way does more than move it"
         made = next((link for link in changed if not link.leaves_dst), changed[0])
     special = math.isfinite(report.first.expected) and not math.isfinite(report.first.got)
@@ -227,6 +232,8 @@ def of_output(
     culprit = {} if made is None else place(made.where, made.clock, tile)
     if belongs is None and born is None:  # what it is made of, or where it is put, may be wrong
         culprit = with_role(culprit, "made by")
+    if belongs is None and born is None and reader is not None:
+        culprit = with_role(place(reader.where, reader.clock, reader.tile), "read by")
     if sent is not None and not culprit:
         culprit = place(sent.where, sent.clock, sent.tile)
     if spec.dram is not None and found.sent is None and found.told:
@@ -267,13 +274,11 @@ def _belongs(context: Context, result: OutputResult) -> list[int] | None:
     spec, report = result.spec, result.report
     if spec.expect is None or report is None or report.first is None or len(spec.shape) < 1:
         return None
-    data = context.symptom.outputs[context.program.outputs.index(spec)]
-    got = widen(decode(data, spec.shape, spec.dtype, spec.layout))
+    got, wanted = pair(spec, context.symptom.outputs[context.program.outputs.index(spec)])
     *row, column = report.first.index
     run = got[tuple(row)][column : column + _RUN]
     if len(run) < _RUN or (run == run[0]).all():
         return None
-    wanted = widen(read_array(spec.expect, spec.dtype, spec.origin)).reshape(spec.shape)
     alike = np.isclose(sliding_window_view(wanted, _RUN, axis=-1), run, rtol=_ALIKE, atol=0)
     places = np.argwhere(alike.all(axis=-1)).tolist()
     return places[0] if len(places) == 1 and places[0] != [*row, column] else None
@@ -294,12 +299,59 @@ def _move_at_fault(
         if tensor.dram is None:
             words = (one for one in moves[1:] if one.where and one.where.thread is not None)
             return next(words, None), None
-        asked = {(one.tile, one.step.pc): one for one, _, _ in requests_of(context, tensor)}
-        by = (_by(context, one) for one in asked.values())
-        lines = [one._replace(where=outside_headers(one.where)) for one in by]
-        if len({(one.where.core, one.where.file, one.where.line) for one in lines}) == 1:
-            return None, lines[0]  # which asks for the wrong ones
+        return None, _reader(context, tensor)  # which asks for the wrong ones
     return None, None
+
+
+def _reader(context: Context, tensor: InputSpec) -> Written | None:
+    """The only line that reads an input, by UNPACR in L1 or by requests in DRAM."""
+    words = observed(context)[0].transfers() if tensor.dram is None else ()
+    at = resolve(context.tile, tensor.at) if tensor.dram is None else 0
+    unpacks = {
+        one.step.pc: Written(context.tile, where(context.tile, one.step), one.step.clock, None)
+        for one in words
+        if one.reads and one.first < at + tensor.size and at < one.end
+    }
+    asked = {(one.tile, one.step.pc): one for one, _, _ in requests_of(context, tensor)}
+    by = [*unpacks.values(), *(_by(context, one) for one in asked.values())]
+    lines = [one._replace(where=outside_headers(one.where)) for one in by]
+    named = {(one.where.core, one.where.file, one.where.line) for one in lines}
+    return lines[0] if len(named) == 1 else None
+
+
+def _never_read(context: Context) -> tuple[str, Written | None]:
+    """Of the first input that is read in part alone: what of it nothing reads, for the end of a
+    sentence, and the line that reads the others. Inputs in L1 of a chip are not looked at."""
+    for tensor in context.program.inputs:
+        unit, noun = _unit(tensor)
+        read = np.zeros(tensor.size // unit if unit else 0, bool)
+        for low, high in _moves_of(context, tensor) if read.size > 1 else ():
+            if low < min(high, tensor.size):
+                read[low // unit : -(-high // unit)] = True
+        if not read.any() or read.all():
+            continue
+        if tensor.dram is None:
+            first = resolve(context.tile, tensor.at) >> 2
+            held = observed(context)[0].record
+            cells = slice(first, first + tensor.size // 4)
+            seen = held.reader[cells].any(axis=1) | (held.writer[cells] != 0)
+            read |= seen[: read.size * unit // 4].reshape(read.size, -1).any(axis=1)
+        if not read.all():
+            left = np.flatnonzero(~read)
+            text = f"; of {tensor.file.name} {left.size} of {read.size} {noun} are never read,"
+            text += f" the first {int(left[0]) * unit:#x} bytes from its beginning"
+            return text, _reader(context, tensor)
+    return "", None
+
+
+def _unit(tensor: InputSpec) -> tuple[int, str]:
+    """What of an input is read as a whole, in bytes and as a noun; 0 where that is not known."""
+    if tensor.dram is not None:
+        return tensor.dram.page, "pages"
+    edge = EDGE.get(tensor.layout)
+    if edge is None:
+        return 0, ""
+    return encoded_size((edge, edge), tensor.dtype, tensor.layout), f"blocks of {edge}x{edge}"
 
 
 def _is_even(context: Context, tensor: InputSpec | OutputSpec) -> bool | None:
