@@ -9,6 +9,7 @@ from bhemu.devices.bus.address_map import block_name
 from bhemu.devices.niu_check import REQUEST_RULES
 from bhemu.devices.niu_request import CORE, PC
 from bhemu.errors import BhemuError, NotModelled, Where
+from bhemu.jit.record import plain
 from bhemu.machine.sentences import CONDITIONS, RULES
 from bhemu.memmap import CORE_NAMES, HOST, L1_SIZE, LOCAL_BASE
 from bhemu.noc.describe import describe
@@ -18,6 +19,7 @@ from bhemu.riscv.assembly import RA, SP
 from bhemu.riscv.assembly import disassemble as riscv_text
 from bhemu.riscv.formats import Load, Store
 from bhemu.riscv.isa import decode as decode_riscv
+from bhemu.tensix import dest
 from bhemu.tensix.frontend import FROM_REPLAY
 from bhemu.tensix.insn import decode, disassemble
 from bhemu.tensix.rules import GUEST, Rule
@@ -25,6 +27,7 @@ from bhemu.tensix.rules import GUEST, Rule
 if TYPE_CHECKING:
     from bhemu.machine.controls import Controls
     from bhemu.machine.tile import Tile
+    from bhemu.tensix.state import State
 
 _CLASSES = {
     "UndefinedBehavior": errors.Undefined,
@@ -34,6 +37,8 @@ _CLASSES = {
     "MissingSpecification": errors.NotModelled,
     GUEST: errors.GuestFault,
 }
+_UNWRITTEN = "PACR-UNWRITTEN"
+_RANGES = 3  # of rows that are named
 _ENGINE_ERRORS = {6: "load from", 7: "store to", 8: "jump to", 12: "store to", 13: "load from"}
 
 
@@ -95,6 +100,8 @@ def rule_error(tile: Tile, status: int) -> BhemuError:
             text = text if text.startswith(f"{cls.name} ") else f"{cls.name}: {text}"
             if cls.refused and rule.rule == "ISA-REFUSED":
                 text += f": {cls.refused}"
+        if rule.rule == _UNWRITTEN:
+            text += f"; {_rows_of_dst(s, rule.details(s.detail)['bits'])}"
     elif c >= 0:
         where = where_instruction(tile, c)
         if rule.rule.startswith("MMIO"):
@@ -107,6 +114,20 @@ def rule_error(tile: Tile, status: int) -> BhemuError:
     category = rule.category if kind is not errors.Internal else "Internal"
     found: BhemuError = kind(text, category=category, rule=rule.rule, where=where, hint=rule.hint)
     return found
+
+
+def _rows_of_dst(s: State, bits: int) -> str:
+    """Which rows something has written or cleared, as PACR counts rows of so many bits."""
+    high, low = plain(dest.adj32), plain(dest.row16)
+    storage = [high(row) if bits == 32 else low(s, row) for row in range(dest.ROWS)]
+    flags = [int(s.dst_valid[at]) & dest.UNWRITTEN for at in storage]
+    told = []
+    for flag, state in enumerate(("cleared", "written")):
+        starts = [row for row in range(dest.ROWS) if flags[row] == flag != (-1, *flags)[row]]
+        ends = [row for row in range(dest.ROWS) if flags[row] == flag != (*flags, -1)[row + 1]]
+        shown = [f"{a} to {b}" for a, b in zip(starts, ends, strict=True)][:_RANGES]
+        told += [f"{state} are rows {', '.join(shown)}"] if shown else []
+    return "; ".join(told) or "nothing has written Dst"
 
 
 def engine_error(tile: Tile) -> BhemuError:

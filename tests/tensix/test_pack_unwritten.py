@@ -15,7 +15,7 @@ from test_unpack import fresh as unpack_state
 from unit_runner import WARN, count, run, sentence, view
 from unpack_model import Unpack, put
 
-from bhemu.machine import sentences
+from bhemu.machine import error_text, sentences
 from bhemu.machine.tile import Tile
 from bhemu.memmap import RISCV_DEBUG_REG_DBG_FEATURE_DISABLE
 from bhemu.riscv.assembly import A1, PARK, ZERO, code, li, sw
@@ -251,3 +251,16 @@ def test_rows_written_in_another_order_as_high_halves(row: int, rule: str) -> No
     config.write(view(s), 0, ORDER[0].word, 1 << ORDER[0].shift, 0)
     status_of = execute(s)
     assert (sentences.RULES[status_of].rule if status_of else "") == rule
+
+
+@pytest.mark.parametrize("bits", [16, 32])
+def test_the_error_names_the_rows_that_are_written_and_cleared(bits: int) -> None:
+    s = State()
+    s.dst_valid[:] = UNWRITTEN
+    assert error_text._rows_of_dst(s, bits) == "nothing has written Dst"
+    rows, cleared = [*range(16, 32), 40], range(64, 72)
+    of = wide if bits == 32 else list
+    s.dst_valid[of(rows)] = 1
+    s.dst_valid[of(cleared)] = 0
+    text = "cleared are rows 64 to 71; written are rows 16 to 31, 40 to 40"
+    assert error_text._rows_of_dst(s, bits) == text
