@@ -160,14 +160,16 @@ class Instruction(Word):
 
     @classmethod
     def inputs(cls) -> tuple[str, ...]:
-        """Members of the state whose contents its words compute from, settings left out."""
+        """Members of the state whose contents its words compute from, lane flags too, settings left
+        out."""
         kept = (one for one in cls.writes if one.keeps or one.space == spaces.LREG)
         used = {one.space for one in (*cls.reads, *kept)}
         if cls.unit in _CONFIGURED:
             used -= {spaces.CFG, spaces.ADC}
         if cls.unit != "cfg":
             used.discard(spaces.THREAD_CFG)
-        return tuple(m for one in _CONTENTS if one in used for m in one.contents)
+        flags = ("cc",) if any("cc" in one.members for one in used) else ()
+        return (*(m for one in _CONTENTS if one in used for m in one.contents), *flags)
 
     @staticmethod
     def explain(s: Any, t: int, word: int) -> str:

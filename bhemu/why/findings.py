@@ -118,15 +118,16 @@ def line_of(found: Finding) -> tuple[Any, ...]:
 def merged(by_tile: Iterable[Iterable[Finding]]) -> list[Finding]:
     """The findings of several tiles, one for each line; its evidence names the other tiles."""
     first: dict[Any, Finding] = {}
-    others: dict[Any, list[str]] = {}
+    others: dict[Any, dict[str, None]] = {}  # tiles by line
     for one in (one for found in by_tile for one in found):
         who, key = one.culprit, line_of(one)
+        text = "({},{})".format(*who.get("tile", ("?", "?")))
         if key in first and who.get("tile") != first[key].culprit.get("tile"):
-            others.setdefault(key, []).append("({},{})".format(*who.get("tile", ("?", "?"))))
+            others.setdefault(key, {})[text] = None
         first.setdefault(key, one)
     for key, tiles in others.items():
         more = f"{len(tiles)} more tile{'' if len(tiles) == 1 else 's'}"
-        told = f"the same on {more}: {', '.join(tiles[:_TILES])}"
+        told = f"the same on {more}: {', '.join([*tiles][:_TILES])}"
         told += ", ..." if len(tiles) > _TILES else ""
         first[key] = replace(first[key], evidence=(*first[key].evidence, told))
     return list(first.values())

@@ -57,7 +57,8 @@ def findings(asked: Context, target: Launched, error: BhemuError | None) -> list
         asked.touched.append((error.where, target.clock))
     if isinstance(error, NoProgress):
         symptom = [_hang(asked, tile, error, symptom[0])]
-    found = [*_too_short(asked, error), *overwritten.arguments(asked), *overwritten.missing(asked)]
+    found = [*_too_short(asked, error), *overwritten.arguments(asked)]
+    found += [*overwritten.missing(asked), *overwritten.tensors(asked)]
     if tile is not None:  # which is taken back in time by what comes now
         found += [*overwritten.setter(asked, error), *overwritten.code(tile, asked.program)]
     if error is None:

@@ -79,3 +79,31 @@ def test_who_announces_more_than_was_filled_is_to_blame() -> None:
     (found,) = announced(0x1000)
     assert found.text.startswith("ncrisc announces 2 pages at once, 1 of them written")
     assert announced(0x1000, 0x1800) == []
+
+
+def pushed(*acts: tuple[str, int]) -> list[str]:
+    """What is said of pages of a buffer of four that are written (by number) and announced (to)."""
+    buffer = Buffer(BufferSpec(16, 0x1000, 4, 0x100))
+    buffer.owners = {"received": {"trisc2"}, "acked": {"brisc"}}
+    found: list[Wrong] = []
+    for kind, number in acts:
+        if kind == "writes":
+            event = Event(3, 2, 0x20, kind, 0x1000 + 0x100 * number, 0x1000 + 0x100 * (number + 1))
+            found += buffer.accessed(event, elsewhere=False)
+        else:
+            found += buffer.counted(Event(3 if kind == "received" else 0, None, 0x24, kind, number))
+    return [one.text for one in found]
+
+
+def test_a_page_is_announced_and_another_one_was_written() -> None:
+    acts = [("writes", 0), ("received", 1), ("acked", 1), ("writes", 0), ("received", 2)]
+    (text,) = pushed(*acts)
+    assert text.startswith("trisc2 announces page 1, which nothing has written, and page 0 was")
+
+
+def test_pages_may_be_written_ahead_and_announced_without_being_seen_to_be_written() -> None:
+    ahead = [("writes", 0), ("writes", 1), ("received", 1), ("writes", 2), ("received", 2)]
+    assert pushed(*ahead, ("received", 3)) == []
+    assert pushed(("received", 1), ("received", 3)) == []
+    both = [("writes", 0), ("writes", 1), ("received", 1), ("received", 2), ("acked", 2)]
+    assert pushed(*both, ("writes", 2), ("received", 3)) == []

@@ -177,4 +177,24 @@ def test_words_of_the_sync_unit_and_of_the_address_counters(launched) -> None:
     tile, program = launched([*map(ttinsn, words), PARK])
     (counter,) = links(tile, program, "adc:0:0:0:0")
     assert (counter.after, counter.where.word) == (3, words[2])
-    assert counter.text == "no input of it decides the value"
+    assert counter.text == ""
+
+
+def test_a_lane_flag_is_a_cause_where_a_condition_has_set_it(launched) -> None:
+    """LReg 1 is loaded where LReg 0 is negative: it was set before already."""
+    words = [
+        assemble("SFPENCC", imm12_math=3, instr_mod1=10),
+        assemble("SFPLOADI", lreg_ind=0, imm16=0xBF80),
+        assemble("SFPSETCC", lreg_c=0),
+        assemble("SFPLOADI", lreg_ind=1, imm16=0x3F80),
+    ]
+    tile, program = launched([*map(ttinsn, words), PARK])
+    found = links(tile, program, "lreg:1:0")
+    assert [(one.place, one.mnemonic) for one in found] == [
+        ("lreg:1:0", "SFPLOADI"),
+        ("cc:0", "SFPSETCC"),
+        ("lreg:0:0", "SFPLOADI"),
+    ]
+    assert (found[1].before, found[1].after) == (1, 1)
+    tile, program = launched([ttinsn(words[0]), ttinsn(words[3]), PARK])
+    assert [one.mnemonic for one in links(tile, program, "lreg:1:0")] == ["SFPLOADI"]

@@ -10,6 +10,7 @@ from bhemu.errors import InputError
 from bhemu.jit.subset import JIT
 from bhemu.program.toml import suggestion
 from bhemu.why.check import Check, Context
+from bhemu.why.checks.buffers import BYTES
 from bhemu.why.findings import CLASS_OF, CLASSES, Finding, order
 
 _CURES = "cure"
@@ -100,15 +101,23 @@ def _tells(root: Finding, one: Finding) -> bool:
     """Whether the finding `root` already tells the fact of `one`.
 
     An unwritten value, if the instruction that reads it breaks a contract: it reads too early.
-    Unordered accesses, if one of them contradicts a declaration of PROGRAM.toml. A line of
-    PROGRAM.toml that `root` names as the culprit of unordered accesses.
+    Unordered accesses, if one of them contradicts a declaration of PROGRAM.toml, or the counts of a
+    buffer. A line of PROGRAM.toml that `root` names as the culprit of unordered accesses.
     """
     if root.check == "contract" and one.check in ("unwritten", "order"):
-        breaks = one.check == "unwritten" or _declared(root)
-        return breaks and not _accesses(root).isdisjoint(_accesses(one))
+        breaks = one.check == "unwritten" or _declared(root) or root.found_by == "buffers"
+        same = not _accesses(root).isdisjoint(_accesses(one)) or _of_one_buffer(root, one)
+        return breaks and same
     if root.check == "order" and one.check == "contract" and _declared(one):
         return all(root.culprit.get(name) == one.culprit.get(name) for name in ("file", "line"))
     return False
+
+
+def _of_one_buffer(root: Finding, one: Finding) -> bool:
+    """Whether both are about the pages of the same buffer."""
+    if root.ends is None or one.ends is None or root.ends.tile != one.ends.tile:
+        return False
+    return any(thing[0] == BYTES for thing in root.ends.things & one.ends.things)
 
 
 def explained(refused: Finding, found: Sequence[Finding]) -> list[Finding]:

@@ -26,6 +26,7 @@ from bhemu.why.order.notes import ASKED, PACKED, STORED, UNPACKED
 
 _STREAM = 0x1000  # bytes of the registers of one
 COUNT_REGISTERS = {REMOTE_DEST_BUF_START: "acked", REMOTE_DEST_BUF_SIZE: "received"}
+BYTES = "bytes of buffer"  # of Ends: what is wrong with the use of its pages
 REGISTERS = {kind: register for register, kind in COUNT_REGISTERS.items()}
 COUNTS = tuple(COUNT_REGISTERS.values())  # kinds of events that change a count
 
@@ -98,6 +99,9 @@ class Buffer:
     begun: dict[str, list[int]] = field(default_factory=dict)  # where each of them began
     owners: dict[str, set[str]] = field(default_factory=dict)  # who counts, in the whole run
     used: dict[str, set[int]] = field(default_factory=dict)  # pages since they were last counted
+    filled: set[int] = field(default_factory=set)  # pages written and not announced
+    fills: bool = False  # a page was announced that was seen to be written
+    touched: int = 0  # pages written between two announcements, summed up
     skips: bool = True  # pages may be given back that nobody has read
 
     @property
@@ -110,12 +114,16 @@ class Buffer:
         """Pages that were announced and not given back."""
         return self.counts["received"] - self.counts["acked"]
 
+    @property
+    def announced(self) -> int:
+        """Pages that were announced."""
+        return self.counts["received"]
+
     def state(self) -> str:
         """Its counts in words."""
-        announced, back = self.counts["received"], self.counts["acked"]
         return (
             f"buffer {self.spec.index} of {self.spec.pages} pages"
-            f" (announced so far: {announced}, given back: {back})"
+            f" (announced so far: {self.announced}, given back: {self.counts['acked']})"
         )
 
     def counted(self, event: Event) -> Iterator[Wrong]:
@@ -124,9 +132,19 @@ class Buffer:
         does, moved, verb = f"{event.who} gives back", "read", "reads"
         if announces:
             does, moved, verb = f"{event.who} announces", "written", "writes"
-        more = event.low - self.counts[event.kind] & 0xFFFF
+        more, before = event.low - self.counts[event.kind] & 0xFFFF, self.counts[event.kind]
         self.counts[event.kind] += more
         done = len(self.used.pop(verb, ()))
+        of_it = {(before + k) % self.spec.pages for k in range(min(more, self.spec.pages))}
+        if announces:
+            self.touched += done
+            known = of_it & self.filled
+            self.filled -= of_it
+            if of_it and self.fills and self.filled and not known and self.held <= self.spec.pages:
+                other = ", ".join(map(str, sorted(self.filled)))
+                text = f"{does} page {min(of_it)}, which nothing has written, and page {other} was"
+                yield Wrong(f"{text} written: {self.state()}", "write the page whose turn it is")
+            self.fills |= bool(known)
         first = self.counters.setdefault(event.kind, event)
         if first.who != event.who:
             text = f"{does} pages of buffer {self.spec.index}, as {first.who} does"
@@ -167,6 +185,8 @@ class Buffer:
         there = {(self.counts["acked"] + k) % spec.pages for k in range(min(self.held, spec.pages))}
         touched = range(page, (event.high - 1 - spec.at) // spec.page + 1)
         self.used.setdefault(verb, set()).update(touched)
+        if verb == "writes":
+            self.filled |= {*touched}
         if verb == "writes" and page in there and who not in self.owners.get("acked", ()):
             text = f"{who} writes page {page}, which is not free: {self.state()}"
             yield Wrong(text, "wait for room before the page is written (cb_reserve_back)")
@@ -204,7 +224,9 @@ class _Look:
         used = Counter(file for files in rows for file in files if file.endswith(HEADERS))
         self._shared = frozenset(file for file, cores in used.items() if cores > 1)
         skips = context.symptom.fine  # what is not needed need not be read
-        self.buffers = {spec.index: Buffer(spec, skips=skips) for spec in part.buffers}
+        shared = [one.buffers for one in shared_bytes(context) if tile.xy in one.at]
+        own = (spec for spec in part.buffers if not any(spec.index in pair for pair in shared))
+        self.buffers = {spec.index: Buffer(spec, skips=skips) for spec in own}
         tensors: list[Any] = [*context.program.inputs, *context.program.outputs]
         self._ranges = [(one.at, one.at + one.size) for one in part.buffers]
         self._ranges += [(t.at, t.at + t.size) for t in tensors if isinstance(t.at, int)]
@@ -230,6 +252,10 @@ class _Look:
                     past = event.kind not in COUNTS and event.high > buffer.end
                     of_buffer = lengths.get(buffer.spec.index, ())
                     yield self._page(buffer, found, min(of_buffer, default=0)) if past else found
+        for number, buffer in self.buffers.items():
+            least, last = min(lengths.get(number, ()), default=0), buffer.last.get("writes")
+            if not said and last and least > buffer.spec.page and buffer.touched > buffer.announced:
+                yield self._page(buffer, self._finding(buffer, last, buffer.state(), ""), least)
         if self._context.symptom.hangs and not said:
             for buffer in self.buffers.values():
                 yield from self._never(buffer)
@@ -290,8 +316,10 @@ class _Look:
         culprit = place(self._where(event), event.clock)
         if event.thread is not None:
             culprit["thread"] = event.thread
-        things = frozenset(("buffer", buffer.spec.index, REGISTERS[kind]) for kind in counts)
-        ends = Ends(self._tile.xy, things, short or text)
+        counters = (("buffer", buffer.spec.index, REGISTERS[kind]) for kind in counts)
+        ends = Ends(
+            self._tile.xy, frozenset((*counters, (BYTES, buffer.spec.index))), short or text
+        )
         return Finding("buffers", "error", text, culprit, victim, tuple(evidence), advice, ends)
 
     def _page(self, buffer: Buffer, found: Finding, least: int) -> Finding:
@@ -334,6 +362,7 @@ class Shared(NamedTuple):
     low: int
     high: int
     finding: Finding
+    buffers: frozenset[int]
 
 
 def shared_bytes(context: Context) -> Iterator[Shared]:
@@ -355,7 +384,7 @@ def shared_bytes(context: Context) -> Iterator[Shared]:
                     who = _declared(context, path, number + i, "at")
                     advice = "give it its own bytes"
                     found = Finding("buffers", "error", text, who, {}, (), advice)
-                    yield Shared(part.at, low, high, found)
+                    yield Shared(part.at, low, high, found, frozenset((one.index, other.index)))
         number += len(part.buffers)
 
 
@@ -364,7 +393,7 @@ def _run(context: Context) -> Sequence[Finding]:
     if not context.symptom.fine:
         found = {(one.finding.text,): one.finding for one in shared_bytes(context)}
     for one in (one for seen in observed(context) for one in _of_tile(context, seen)):
-        found.setdefault((one.culprit.get("core"), one.culprit.get("pc")), one)
+        found.setdefault(tuple(map(one.culprit.get, ("core", "file", "line"))), one)
     return list(found.values())
 
 

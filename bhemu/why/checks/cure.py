@@ -259,6 +259,8 @@ def _changed(
         sets = [f"{part.name} = {part.now:#x}" for part in _parts(act) if part.now]
         name = ", ".join(sets) or device_name(act.address, act.core).partition(",")[0]
         what = f"the store of {name}" if sets else f"the store of {act.values[0]:#x} to {name}"
+        if len(act.values) > 1:
+            what = f"every store of this line to {name}"
     yield f"{what} is left out", act.left_out()
     for part in _parts(act):
         elsewhere = sorted(known[part.kind], key=lambda at: (abs(at[0] - act.first), at))

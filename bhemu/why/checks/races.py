@@ -7,8 +7,17 @@ from bhemu.memmap import CORE_NAMES
 from bhemu.program.options import Acts
 from bhemu.tensix.insn import BLOCKS, decode
 from bhemu.why.check import Check, Context
-from bhemu.why.checks.buffers import shared_bytes
-from bhemu.why.findings import Ends, Finding, line_of, merged, order, place, with_evidence
+from bhemu.why.checks.buffers import BYTES, shared_bytes
+from bhemu.why.findings import (
+    Ends,
+    Finding,
+    line_of,
+    merged,
+    order,
+    place,
+    with_evidence,
+    with_role,
+)
 from bhemu.why.order.conflicts import Conflict, Event, Observed, observed
 from bhemu.why.order.describe import unit_of
 from bhemu.why.order.observe import kind, l1_address, name
@@ -58,7 +67,9 @@ def _pairs(context: Context, races: Observed, units: bool) -> list[PairFinding]:
             continue  # a barrier is missing: barriers.py
         told = races.stand_at(context, conflict)
         finding = _stalled(races, conflict) if conflict.units else _raced(races, conflict)
-        finding = _of_shared(context, races, conflict, finding)
+        finding = _of_shared(
+            context, races, conflict, _in_buffer(context, races, conflict, finding)
+        )
         key = str(finding.culprit.get("core")), int(finding.culprit.get("pc", 0))
         if conflict.units and not isinstance(conflict.first.step, Word):
             key = "stores of", conflict.first.agent  # one wait is missing for all of them
@@ -74,6 +85,14 @@ def _is_never_late(conflict: Conflict) -> bool:
     """Whether a word of the scalar unit comes first, which is complete when its thread goes on."""
     step = conflict.first.step if conflict.units else None
     return isinstance(step, Word) and unit_of(step.word) == "scalar"
+
+
+def _in_buffer(context: Context, races: Observed, conflict: Conflict, found: Finding) -> Finding:
+    """The finding, with the buffer of PROGRAM.toml whose bytes both access."""
+    at = l1_address(conflict.place)
+    of = (b for b in context.part(races.tile).buffers if at and b.at <= at < b.at + b.size)
+    things = frozenset((BYTES, b.index) for b in of)
+    return replace(found, ends=Ends(races.tile.xy, things)) if things else found
 
 
 def _of_shared(context: Context, races: Observed, conflict: Conflict, found: Finding) -> Finding:
@@ -221,9 +240,11 @@ def _raced(races: Observed, conflict: Conflict) -> Finding:
         lost = f"{CORE_NAMES[blamed.core]} has waited for it and takes nothing"
         things = frozenset(("semaphore", index) for index in taken)
         ends = Ends(tile.xy, things, lost if advice == _GET else "")
+    culprit = place(at, blamed.clock, tile)
     return Finding(
-        "races", "error", text, place(at, blamed.clock, tile), Act(tile, victim.step).placed(),
-        _of_both(races, conflict, no_order), advice, ends,
+        "races", "error", text,
+        with_role(culprit, "one of both") if wrong.startswith(_EITHER) else culprit,
+        Act(tile, victim.step).placed(), _of_both(races, conflict, no_order), advice, ends,
     )  # fmt: skip
 
 

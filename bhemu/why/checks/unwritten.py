@@ -217,7 +217,7 @@ def _adds(users: Users, read: Reader, number: int) -> tuple[Where, int] | None:
     if cls is None or cls.name != "PACR":
         return None
     low = number * STRIDE + OFFSET["cfg"] + 4 * config_fields.THCON_SEC0_REG1_Pack_L1_Acc.word
-    made = [users.maker(low + 4 * CONFIG_WORDS * bank) for bank in range(2)]
+    made = [users.maker(low + 4 * CONFIG_WORDS * bank, read.clock) for bank in range(2)]
     return next((one for one in made if one is not None), None)
 
 

@@ -4,35 +4,38 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from bhemu.debug.numerics import Trial, datum, element
 from bhemu.devices.bus.address_map import block_name
 from bhemu.errors import BhemuError, InputError, Where
+from bhemu.machine import word_text
 from bhemu.machine.core import Core
 from bhemu.machine.history import History
 from bhemu.machine.resolve import resolve
 from bhemu.machine.stop import now
 from bhemu.machine.tile import Tile
-from bhemu.machine.watchpoints import Change, Span, spans
-from bhemu.memmap import CORE_NAMES
+from bhemu.machine.watchpoints import Change, Span, Watchpoint, spans
+from bhemu.memmap import CORE_NAMES, L1_SIZE
 from bhemu.program.schema import Program
 from bhemu.riscv.formats import Atomic, Branch, Csr, Load, Store
 from bhemu.riscv.isa import decode
 from bhemu.tensix.insn import decode as decode_word
 from bhemu.tensix.state import MEMBERS, OFFSET, State
+from bhemu.why.steps import Word
+from bhemu.why.steps import where as place_of
 
-_CHANGES = (0x00, 0x55)  # bytes become 0; bytes change some of their bits
+_CHANGES = (0x00, 0x55, 0xFF)  # bytes become 0; bytes change some of their bits, or all
 _MOVES = frozenset(
     """UNPACR PACR MOVA2D MOVB2D MOVD2A MOVD2B MOVB2A SFPLOAD SFPSTORE SFPMOV""".split()
 )
-_MOST = 2  # inputs of a kind that are named
+_MOST_TOGETHER = 4  # inputs
+_MOST, _LREGS = 2, 3  # inputs of a kind, and LRegs, that are named
 
 
-@dataclass(frozen=True)
-class Input:
+class Input(NamedTuple):
     """Bytes of one member of the record that decide the result of a word."""
 
     member: str
@@ -58,33 +61,63 @@ def inputs(state: State, thread: int, word: int, result: tuple[Span, ...]) -> It
     """The inputs that decide the result of a word, a few of each kind; the state is before it."""
     trial = Trial(state, thread, word, lambda s: [span.value(s.buffer) for span in result])
 
-    def decides(low: int, high: int) -> bool:
+    def decides(*parts: tuple[int, int]) -> bool:
         def change(by: int, state: State) -> None:
-            part = state.buffer[low:high]
-            part[:] = 0 if by == 0 else part ^ by
+            for low, high in parts:
+                part = state.buffer[low:high]
+                part[:] = 0 if by == 0 else part ^ by
 
         return any(trial.result(partial(change, by)) != trial.plain for by in _CHANGES)
 
     cls = decode_word(word)
+    whole: list[Input] = []
+    found = 0
     for member in cls.inputs() if cls else ():
         array = getattr(state, member)
         length = 4 if member == "l1" else int(array.itemsize)  # bytes that go together
         kinds = len(array) if member == "src" else 1  # SrcA and SrcB are two
-        size, most = int(array.nbytes) // kinds, _MOST // kinds
+        size, most = int(array.nbytes) // kinds, _LREGS if member == "lreg" else _MOST // kinds
         for low in range(OFFSET[member], OFFSET[member] + kinds * size, size):
+            whole.append(Input(member, low, size))
             for at in _deciding(decides, low, size, length, most):
+                found += 1
                 yield Input(member, at, length)
+    if not found:
+        yield from _together(decides, whole, state)
+
+
+def _together(decides: Callable[..., bool], parts: list[Input], state: State) -> Iterator[Input]:
+    """The few inputs that decide together where none does alone; none if they are many."""
+    unit = {one.member: int(getattr(state, one.member).itemsize) for one in parts} | {"l1": 4}
+    while parts and decides(*((one.at, one.at + one.length) for one in parts)):
+        for one in tuple(parts):
+            rest = [other for other in parts if other is not one]
+            if decides(*((other.at, other.at + other.length) for other in rest)):
+                parts = rest
+        if len(parts) > _MOST_TOGETHER:
+            return
+        if all(one.length == unit[one.member] for one in parts):
+            yield from parts
+            return
+        halves = []
+        for one in parts:
+            size = unit[one.member]
+            low = max(one.length // 2 // size * size, size)
+            halves.append(one._replace(length=low))
+            if low < one.length:
+                halves.append(one._replace(at=one.at + low, length=one.length - low))
+        parts = halves
 
 
 def _deciding(
-    decides: Callable[[int, int], bool], start: int, size: int, length: int, most: int
+    decides: Callable[..., bool], start: int, size: int, length: int, most: int
 ) -> list[int]:
     """The offsets of the groups of `length` bytes that decide, found by halving."""
     found: list[int] = []
     parts = [(start, start + size)]
     while parts and len(found) < most:
         low, high = parts.pop()
-        if not decides(low, high):
+        if not decides((low, high)):
             continue
         if high - low <= length:
             found.append(low)
@@ -175,11 +208,14 @@ def _follow(
     found[Source("earlier", None)] = None
 
 
+_ALL_LANES = "SFPENCC"
 _REGISTERS = ("src", "dst", "lreg")
 _LOOK_BACK, _WIDER = 2000, 8  # clock units before a register is read; how that grows
 _OTHER = np.uint8(0x55)  # bits that are changed
 MOST = 24  # links of a chain
 DEPTH = 8
+RELU = "STACC_RELU_ApplyRelu"
+_NO_INPUT, _MADE_0 = "no input of it alone decides the value", "which makes it 0: it "
 
 
 @dataclass(frozen=True)
@@ -200,7 +236,8 @@ class Link:
     @property
     def moves(self) -> bool:
         """Whether it only moves a value: a NoC request, or a word as UNPACR and PACR."""
-        return self.where is None or self.where.word is None or self.mnemonic in _MOVES
+        moved = self.where is None or self.where.word is None or self.mnemonic in _MOVES
+        return moved and _NO_INPUT not in self.text and _MADE_0 not in self.text
 
     @property
     def leaves_dst(self) -> bool:
@@ -227,12 +264,23 @@ class Link:
         return {**vars(self), "where": where}
 
 
+class Seen(Protocol):
+    """What an observed run of the same program tells of a tile."""
+
+    def packed(self, address: int, clock: int) -> int | None:
+        """The clock before the last PACR to an address of L1, up to a clock."""
+
+    def source(self, where: Where, address: int, clock: int) -> str:
+        """Whence a request that `where` sent has brought what lies at an address of L1."""
+
+
 @dataclass
 class Chain:
     """Follows causes on a tile that keeps a history; meanwhile the tile moves in time."""
 
     tile: Tile
     inputs: tuple[tuple[int, int, str], ...] = ()  # [low, high) of L1 that the host filled
+    seen: Seen | None = None
     links: list[Link] = field(default_factory=list)
     _seen: set[tuple[int, int, int]] = field(default_factory=set)
 
@@ -280,6 +328,8 @@ class Chain:
         if again is not None:
             text = "; ".join(filter(None, ("which it was before", text)))
         link = Link(depth, place, change.before, change.after, clock, change.where, text)
+        if place.startswith("cc:") and link.mnemonic == _ALL_LANES:
+            return  # no condition
         self.links.append(link)
         for at, name, spans_of in causes:
             self.go_to(at)
@@ -293,9 +343,21 @@ class Chain:
     def _last_write(
         self, place: str, found: tuple[Span, ...], begin: int, end: int
     ) -> tuple[Change, int] | None:
-        """The last write of a register between two clocks that left its value, and its clock."""
+        """The last write between two clocks that left a value, and its clock.
+
+        Of a register of the coprocessor any word, of L1 a PACR.
+        """
+        member, at = place.partition(":")[0], found[0].at - OFFSET["l1"]
+        if member == "cc":
+            return self._flags_set(found, begin, end)
+        if 0 <= at < L1_SIZE and self.seen is not None:
+            start = self.seen.packed(at, end)
+            if start is None or start < begin:
+                return None
+            self.go_to(start)
+            return self._write_after(place, found, end, once=True)
         window = _LOOK_BACK
-        while place.partition(":")[0] in _REGISTERS and begin < end:
+        while member in _REGISTERS and begin < end:
             start = max(end - window, begin)
             self.go_to(start)
             last = self._write_after(place, found, end)
@@ -305,9 +367,9 @@ class Chain:
         return None
 
     def _write_after(
-        self, place: str, found: tuple[Span, ...], end: int
+        self, place: str, found: tuple[Span, ...], end: int, *, once: bool = False
     ) -> tuple[Change, int] | None:
-        """As _last_write, from here. The register holds other bits meanwhile: to write changes it.
+        """As _last_write, from here. The place holds other bits meanwhile: to write changes it.
 
         A word that computes with those gives another value, and is none that is looked for.
         """
@@ -316,7 +378,7 @@ class Chain:
         kept, value = held.copy(), span.value(s.buffer)
         history, watched = self._history, self.tile.stepping.watched
         with suppress(BhemuError), history.replaying(), watched.alone(place, found):
-            while now(s) < end:
+            while now(s) < end and not (once and last):
                 held[:] = kept ^ _OTHER
                 stop = self.tile.stepping.run("idle", limit=end - now(s))
                 if stop.change is None:
@@ -324,6 +386,23 @@ class Chain:
                 if stop.change.after == value:
                     last = replace(stop.change, before=value), now(s)
         return last
+
+    def _flags_set(
+        self, found: tuple[Span, ...], begin: int, end: int
+    ) -> tuple[Change, int] | None:
+        """The last word between two clocks that sets lane flags, which may leave this one."""
+        self.go_to(max(begin, end - _LOOK_BACK))
+        history, stepping = self._history, self.tile.stepping
+        with history.replaying(), history.unobserved(), stepping.recording() as entries:
+            stepping.run("idle", limit=end - now(self.tile.state))
+        for thread, word, pc, _, clock in reversed(entries):
+            cls = decode_word(word)
+            if clock <= end and cls and any("cc" in term.space.members for term in cls.writes):
+                core = next(c for c in (thread + 1, 0) if self.tile.locate(c, pc)[0] or c == 0)
+                where = place_of(self.tile, Word(clock, thread, word, pc, core, pc))
+                value = found[0].value(self.tile.state.buffer)
+                return Change(Watchpoint(0, "", found), value, value, where), clock
+        return None
 
     def _untouched(self, span: Span) -> str:
         """A sentence about a place that nothing in the run has changed."""
@@ -344,14 +423,12 @@ class Chain:
         where = change.where
         clock = now(self.tile.state)
         if where.tile != self.tile.xy or (where.thread is None and where.word is None):
-            return [], "it came over the NoC"
+            at = found[0].at - OFFSET["l1"]
+            source = "" if self.seen is None else self.seen.source(where, at, clock)
+            return [], f"it came over the NoC{source}"
         if where.thread is not None and where.word is not None:
             deciding = list(inputs(self.tile.state, where.thread, where.word, found))
-            cls = decode_word(where.word)
-            text = "" if deciding else "no input of it decides the value"
-            if cls is None or cls.unit == "front":
-                text = "the inputs of such words are not followed"
-            return [(clock, one.text, (one.span,)) for one in deciding], text
+            return self._causes_of_word(deciding, change, clock)
         core = self.tile.core[where.core] if where.core in CORE_NAMES else None
         if core is None:
             return [], ""
@@ -370,6 +447,29 @@ class Chain:
         if values and all(one.kind == "constant" for one in values):
             said.append("a constant of the code")
         return causes, "; ".join(said)
+
+    def _causes_of_word(
+        self, deciding: list[Input], change: Change, clock: int
+    ) -> tuple[list[tuple[int, str, tuple[Span, ...]]], str]:
+        """As _causes, of a word; where a PACR makes a value 0 who has set its ReLU is a cause."""
+        where, state, text, does = change.where, self.tile.state, "", ""
+        assert where.thread is not None
+        assert where.word is not None
+        cls = decode_word(where.word)
+        causes: list[tuple[int, str, tuple[Span, ...]]]
+        causes = [(clock, one.text, (one.span,)) for one in deciding]
+        if cls is None or cls.unit == "front":
+            return causes, "the inputs of such words are not followed"
+        if cls.inputs() and not deciding:
+            does = word_text.effective(state, where.thread, where.word)
+            text = f"{_NO_INPUT}{': it ' if does else ''}{does}"
+        elif cls.unit == "pack" and change.after == 0:
+            if any(one.span.value(state.buffer) for one in deciding):
+                does = word_text.effective(state, where.thread, where.word)
+                text = f"{_MADE_0}{does}"
+        if "ReLU" in does:
+            causes.append((clock, RELU, spans(self.tile, "brisc", RELU)))
+        return causes, text
 
 
 def find(tile: Tile, program: Program, core: str, text: str) -> tuple[Span, ...]:
@@ -391,6 +491,7 @@ def links_behind(
     text: str,
     found: tuple[Span, ...] | None = None,
     at: int | None = None,
+    seen: Seen | None = None,
 ) -> list[Link]:
     """The causes of a place's value on a tile that keeps a history, now or at clock `at`.
 
@@ -408,7 +509,8 @@ def links_behind(
             continue
         low = resolve(tile, spec.at)
         inputs.append((low, low + spec.size, f"input {spec.file.name} of the host"))
-    return Chain(tile, tuple(inputs)).why(text, found or find(tile, program, core, text), at)
+    spans_of = found or find(tile, program, core, text)
+    return Chain(tile, tuple(inputs), seen).why(text, spans_of, at)
 
 
 def last_change(tile: Tile, span: Span) -> tuple[Change | None, int]:

@@ -14,18 +14,19 @@ from bhemu.jit.subset import JIT
 from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
 from bhemu.machine.watchpoints import Span
+from bhemu.memmap import CORE_NAMES
 from bhemu.program.coordinates import XY
 from bhemu.program.outputs import OutputResult
 from bhemu.program.specs import InputSpec, OutputSpec
 from bhemu.program.tensor import EDGE, bit_offset, encoded_size
 from bhemu.text import joined
 from bhemu.why.check import Context
-from bhemu.why.findings import Finding, in_words, outside_headers, place, with_role
+from bhemu.why.findings import Finding, outside_headers, place, with_role
 from bhemu.why.order.conflicts import observed, tiles
 from bhemu.why.order.tiles import Sent
-from bhemu.why.origin.chain import Link, links_behind
+from bhemu.why.origin.chain import RELU, Link, links_behind
 from bhemu.why.origin.relation import pair, relation
-from bhemu.why.steps import Act, where
+from bhemu.why.steps import where
 
 _NEAR = 32  # pieces of an output
 
@@ -145,33 +146,60 @@ def causes(
     if sent is not None and sent.low is not None:
         base, then, name = sent.low - first, sent.clock, f"{sent.low:#x}"
     at, mask = datum(base, spec, index)
-    links = links_behind(tile, context.program, "brisc", name, (Span(at & ~3, 4, mask),), then)
-    packs = [] if links[0].where is not None else _packs(context, tile, at, then or context.end)
-    if packs:
-        who = place(where(*packs[-1]), packs[-1].step.clock)
-        text = f"the last PACR there has left it so: {in_words(who)}"
-        links[0] = replace(links[0], text=f"{links[0].text}; {text}")
+    found = (Span(at & ~3, 4, mask),)
+    seen = SeenOf(context, tile.xy) if JIT else None
+    links = links_behind(tile, context.program, "brisc", name, found, then, seen)
     return Causes(tile, links, sent, told)
 
 
-def _packs(context: Context, tile: Tile, at: int, clock: int) -> list[Act]:
-    """The PACRs to L1 `at` of a tile up to a clock."""
-    return [
-        Act(seen.tile, one.step)
-        for seen in (observed(context) if JIT else ())
-        for one in seen.transfers()
-        if seen.tile.xy == tile.xy
-        and not one.reads
-        and one.first <= at < one.end
-        and one.step.clock <= clock
-    ]
+@dataclass(frozen=True)
+class SeenOf:
+    """What the observed run tells of the tile at `xy`."""
+
+    context: Context
+    xy: XY
+
+    def packed(self, address: int, clock: int) -> int | None:
+        """The clock before the last PACR to an address of L1, up to a clock."""
+        own = (one for one in observed(self.context) if one.tile.xy == self.xy)
+        moves = (move for one in own for move in one.transfers() if not move.reads)
+        clocks = (m.step.clock for m in moves if m.first <= address < m.end)
+        return max((one for one in clocks if one < clock), default=None)
+
+    def source(self, where: Where, address: int, clock: int) -> str:
+        """Whence a request that `where` sent has brought what lies at an address of L1."""
+
+        def brought(one: Sent) -> bool:
+            low, high = one.own if one.reads else one.remote
+            core, tile = CORE_NAMES[one.core], observed(self.context)[one.tile].tile
+            sender = (tile.xy, core, one.step.pc) == (where.tile, where.core, where.pc)
+            in_time = where.tile != self.xy or one.step.clock <= clock
+            return sender and low <= address < high and in_time
+
+        one = last_sent(self.context, brought)
+        if one is None:
+            return ""
+        if not one.reads:
+            x, y = observed(self.context)[one.tile].tile.xy
+            from_there = one.own[0] + address - one.remote[0]
+            return f" from L1 {from_there:#x} of tile ({x},{y})" if one.takes_data else ""
+        at = one.remote[0] + address - one.own[0]
+        if one.bank is None:
+            return ""
+        for tensor in self.context.program.inputs:
+            for piece in tensor.dram.pieces(tensor.size) if tensor.dram else ():
+                if piece.bank == one.bank and piece.address <= at < piece.address + piece.size:
+                    offset = piece.offset + at - piece.address
+                    return f" from {tensor.file.name}, {offset:#x} bytes from its beginning"
+        return f" from DRAM bank {one.bank} {at:#x}"
 
 
 def links_of(context: Context, tile: Tile, core: str, text: str) -> list[Link]:
     """As links_behind; also for an element of an output in DRAM, of whatever tile wrote it."""
     spec, index = element(context.program, text)
     if spec is None or (spec.dram is None and spec.tile not in (None, tile.xy)):
-        return links_behind(tile, context.program, core, text)
+        seen = SeenOf(context, tile.xy) if JIT else None
+        return links_behind(tile, context.program, core, text, seen=seen)
     found = causes(context, tile, spec, index)
     if spec.dram is None:
         return found.links
@@ -188,6 +216,7 @@ def links_of(context: Context, tile: Tile, core: str, text: str) -> list[Link]:
 
 _WORD = 4
 _RUN, _ALIKE = 16, 1e-3  # neighbours that are compared, by this relative distance
+_VALUES = 4  # that these have at least
 _PART = 16  # bytes of a tensor that are moved together
 _NEXT = "nothing has written it, and what is next to it this line writes"
 
@@ -212,7 +241,10 @@ def of_output(
     context.touched += [(link.where, link.clock) for link in links if link.where is not None]
     changed = _changes(links)
     made = next((link for link in changed if not link.moves), None)
+    if made is not None and made.mnemonic == "PACR":  # whose ReLU makes it 0
+        made = next((link for link in changed if link.place == RELU), made)
     text = joined(str(report))
+    text += "; ReLU makes it 0" if made is not None and made.place == RELU else ""
     if (belongs := _belongs(context, result)) is not None:
         text += f"; what is there belongs at {belongs}: it, or what it is made of, is moved wrongly"
         made, sent = _move_at_fault(context, found, spec)
@@ -225,7 +257,8 @@ def of_output(
         text = f"{text}; nothing on its way does more than move it"
         made = next((link for link in changed if not link.leaves_dst), changed[0])
     special = math.isfinite(report.first.expected) and not math.isfinite(report.first.got)
-    born = next((link for link in reversed(links) if special and _is_special(link)), None)
+    specials = (link for link in links if special and _is_special(link))
+    born = min(specials, key=lambda link: link.clock or 0, default=None)
     if born is not None:
         made = born
         text += f"; infinity or NaN is first in {born.place}"
@@ -234,8 +267,9 @@ def of_output(
         culprit = with_role(culprit, "made by")
     if belongs is None and born is None and reader is not None:
         culprit = with_role(place(reader.where, reader.clock, reader.tile), "read by")
-    if sent is not None and not culprit:
+    if sent is not None and not culprit:  # at fault if its address is
         culprit = place(sent.where, sent.clock, sent.tile)
+        culprit = culprit if belongs else with_role(culprit, "written by")
     if spec.dram is not None and found.sent is None and found.told:
         if (near := beside(context, spec, report.first.index)) is not None:
             text, culprit = f"{text}; {_NEXT}", place(near.where, near.clock, near.tile)
@@ -265,7 +299,7 @@ def _stored(tile: Tile | None, links: Iterable[Link], victim: dict[str, Any]) ->
         if who.get("line") and line not in lines:
             lines.add(line)
             text = f"a wrong element of {victim['output']} comes from what this line has stored"
-            told = (str(link),)
+            told, who = (str(link),), with_role(who, "stored by")
             yield Finding("output", "note", text, who, victim, told, "")
 
 
@@ -277,7 +311,7 @@ def _belongs(context: Context, result: OutputResult) -> list[int] | None:
     got, wanted = pair(spec, context.symptom.outputs[context.program.outputs.index(spec)])
     *row, column = report.first.index
     run = got[tuple(row)][column : column + _RUN]
-    if len(run) < _RUN or (run == run[0]).all():
+    if len(run) < _RUN or np.unique(run).size < _VALUES:
         return None
     alike = np.isclose(sliding_window_view(wanted, _RUN, axis=-1), run, rtol=_ALIKE, atol=0)
     places = np.argwhere(alike.all(axis=-1)).tolist()

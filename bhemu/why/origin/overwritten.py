@@ -91,6 +91,33 @@ def arguments(context: Context) -> Iterator[Finding]:
                 return
 
 
+def tensors(context: Context) -> Iterator[Finding]:
+    """The lines of wrong outputs in DRAM that lie in part over an input, which they overwrite."""
+    path = context.program.path
+    for number, spec in enumerate(context.program.outputs if path is not None else ()):
+        wrong = spec.dram is not None and any(one.spec is spec for one in context.symptom.wrong)
+        mine = [*spec.dram.pieces(spec.size)] if wrong and spec.dram is not None else []
+        for tensor in context.program.inputs if mine else ():
+            if tensor.dram is None or (tensor.dram, tensor.size) == (spec.dram, spec.size):
+                continue  # it is meant to replace the input
+            its = [*tensor.dram.pieces(tensor.size)]
+            shared = [
+                (one.bank, max(one.address, other.address))
+                for one in mine
+                for other in its
+                if one.bank == other.bank
+                and one.address < other.address + other.size
+                and other.address < one.address + one.size
+            ]
+            if shared and path is not None:
+                bank, at = min(shared)
+                line = toml.line_of_key(path, "output", number, "dram")
+                text = f"PROGRAM.toml:{line}: output {spec.name} overwrites input"
+                text += f" {tensor.file.name}: both lie in DRAM bank {bank} at {at:#x}"
+                who = place(Where(file=path.name, line=line), None)
+                yield Finding("program", "error", text, who, {}, (), "give each its own bytes")
+
+
 def code(tile: Tile, program: Program) -> Iterator[Finding]:
     """The step that overwrote code; `tile` is at the end of the run, with its history."""
     if program.kind not in _KINDS or tile.loop.observer is None:

@@ -26,7 +26,7 @@ from bhemu.tensix.state import DTYPE, OFFSET
 from bhemu.why.check import Context, executed
 from bhemu.why.order.conflicts import tiles
 from bhemu.why.order.tiles import Sent
-from bhemu.why.origin.chain import last_change
+from bhemu.why.origin.chain import Chain, last_change
 from bhemu.why.origin.outputs import last_sent, with_history
 from bhemu.why.steps import Word, where
 from bhemu.why.unwritten.trials import NOTHING, STRIDE, Fill, Offsets, Trials, member_of
@@ -174,8 +174,8 @@ class Users:
         is_near = high <= at < high + after if after else low <= at < high
         return here and is_near and one.step.clock <= clock
 
-    def maker(self, at: int) -> tuple[Where, int] | None:
-        """The last step, not a request, that wrote a byte of a tile, and its clock."""
+    def maker(self, at: int, before: int | None = None) -> tuple[Where, int] | None:
+        """The last step up to a clock, not a request, that wrote a byte of a tile; its clock."""
         number, rest = divmod(at, STRIDE)
         if not JIT:
             return None
@@ -184,7 +184,11 @@ class Users:
         if number not in self._pasts:
             tile, context = self._trials.tiles[number], self._context
             self._pasts[number] = context.past or with_history(context, tile.xy)
-        change, clock = last_change(self._pasts[number], Span(rest & ~3, 4))
+        past = Chain(self._pasts[number])
+        end = now(past.tile.state)
+        past.go_to(end if before is None else min(before, end))
+        change, clock = last_change(past.tile, Span(rest & ~3, 4))
+        past.go_to(end)
         if change is None or (change.where.thread is None and change.where.word is None):
             return None
         return change.where, clock
