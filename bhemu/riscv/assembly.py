@@ -6,11 +6,10 @@ from typing import Any
 
 from bhemu.memmap import INSTRN_BUF_BASE
 from bhemu.riscv import csr
-from bhemu.riscv.formats import B_IMM, I_IMM, J_IMM, S_IMM, Atomic, Branch, Pushed
+from bhemu.riscv.formats import B_IMM, I_IMM, J_IMM, S_IMM, Atomic, Pushed
 from bhemu.riscv.insn import Instruction
-from bhemu.riscv.isa import class_of, decode, rv32i, zicsr
+from bhemu.riscv.isa import class_of, decode, rv32i
 from bhemu.riscv.isa.b import CPOP
-from bhemu.riscv.isa.ttinsn import TTINSN
 from bhemu.tensix.insn import assemble
 
 # A small RV32 assembler: the words of instructions by function, `code` joins words to bytes.
@@ -29,11 +28,11 @@ lw, lh, lhu, lb, lbu = (
 )
 beq, bne = rv32i.BEQ.assemble, rv32i.BNE.assemble
 jal, jalr = rv32i.JAL.assemble, rv32i.JALR.assemble
-csrrs, csrrw = zicsr.CSRRS.assemble, zicsr.CSRRW.assemble
+csrrs, csrrw = rv32i.CSRRS.assemble, rv32i.CSRRW.assemble
 cpop = CPOP.assemble
-ttinsn = TTINSN.assemble
+ttinsn = rv32i.TTINSN.assemble
 
-_BRANCHES: dict[int, type[Branch]] = {
+_BRANCHES: dict[int, type[Instruction]] = {
     cls.funct3.get(cls.match): cls
     for cls in (rv32i.BEQ, rv32i.BNE, rv32i.BLT, rv32i.BGE, rv32i.BLTU, rv32i.BGEU)
 }

@@ -6,6 +6,7 @@ import numpy as np
 
 from bhemu.devices.debug_regs import now
 from bhemu.jit.subset import njit
+from bhemu.riscv.isa import rv32i
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix import unspecified
 from bhemu.tensix.frontend import MOP, REPLAY
@@ -22,9 +23,6 @@ MCYCLE, MCYCLEH = 0xB00, 0xB80
 MINSTRET, MINSTRETH = 0xB02, 0xB82
 TT_CFG_QSTATUS, TT_CFG_BSTATUS = 0xBC0, 0xBC1
 TT_CFG_SSTATUS0, TT_CFG_SSTATUS7 = 0xBC2, 0xBC9
-CYCLE, CYCLEH = 0xC00, 0xC80
-INSTRET, INSTRETH = 0xC02, 0xC82
-TIME, TIMEH = 0xC01, 0xC81
 
 # The modelled registers: number to name (CSRs, Blackhole ISA).
 _STORED = "pmacfg0 pmacfg1 cfg1 hwa_mask hwa_cfg vgsrc"
@@ -34,7 +32,8 @@ NAMES: dict[int, str] = {
     **{PMACFG0 + i: name for i, name in enumerate(_STORED.split())},
     **{globals()[name]: name.lower() for name in _COUNTED.split()},
     **{TT_CFG_SSTATUS0 + i: f"tt_cfg_sstatus{i}" for i in range(8)},  # brisc and ncrisc only
-    **{globals()[n]: n.lower() for n in ("CYCLE", "INSTRET", "CYCLEH", "INSTRETH", "MHARTID")},
+    **{getattr(rv32i, n): n.lower() for n in ("CYCLE", "INSTRET", "CYCLEH", "INSTRETH")},
+    MHARTID: "mhartid",
 }
 
 # Registers that are not modelled, named for messages only.
@@ -84,9 +83,9 @@ def _counter(s: Any, c: Any, which: Any) -> Any:
 def _which_counter(number: Any) -> Any:
     """_CYCLES or _INSTRUCTIONS, or UNKNOWN; the alias and the high half included."""
     base = number & ~0x80
-    if base == MCYCLE or base == CYCLE:
+    if base == MCYCLE or base == rv32i.CYCLE:
         return np.int64(_CYCLES)
-    if base == MINSTRET or base == INSTRET:
+    if base == MINSTRET or base == rv32i.INSTRET:
         return np.int64(_INSTRUCTIONS)
     return np.int64(UNKNOWN)
 

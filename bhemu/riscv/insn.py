@@ -98,12 +98,17 @@ def form(text: str, **fixed: int) -> Form:
     return Form(text, tuple(fixed.items()))
 
 
+def _values(assignments: Sequence[str]) -> dict[str, int]:
+    """{"rd": 0} of ["rd=0"]."""
+    return {name: int(value, 0) for name, value in (one.split("=") for one in assignments)}
+
+
 class Instruction:
     """One instruction, or word, of the baby RISC-V cores.
 
-    A subclass of a format states its funct fields and `execute`; the class name is the mnemonic,
-    with `_` for a dot.  What `execute` takes and gives is the format's.  All values are integers of
-    0 to 2**32-1, in the compiled subset (int64) as in Python.
+    A subclass of a format states its funct fields and `execute` (`listed`: many of them); the class
+    name is the mnemonic, with `_` for a dot.  What `execute` takes and gives is the format's.  All
+    values are integers of 0 to 2**32-1, in the compiled subset (int64) as in Python.
     `forms`: how words are printed, the first that fits; `text`: the operands as all others print
     them, None = `.word`; `note`: a comment after them.
     """
@@ -123,6 +128,9 @@ class Instruction:
     text: ClassVar[str | None] = None
     note: ClassVar[str] = ""
     execute: ClassVar[Callable[..., Any] | None] = None
+    order: ClassVar[str] = ""  # fields that `assemble` takes
+    encoding: ClassVar[str] = ""  # fields whose values a line of `listed` gives
+    parameters: ClassVar[str] = "a, b"  # of execute, by which a line of `listed` says what it gives
     arguments: ClassVar[str] = ""  # of execute, over word, pc and the values a of rs1, b of rs2
     operands: ClassVar[frozenset[str]] = frozenset()  # "a", "b": the registers it computes from
     compute: ClassVar[Callable[[int, int, int, int], int]]  # (word, pc, a, b), as plain Python
@@ -155,17 +163,48 @@ class Instruction:
     _fixed: ClassVar[dict[str, int]] = {}
 
     @classmethod
-    def declare(
-        cls, name: str, meaning: str, execute: Callable[..., Any] | None = None, **own: Any
-    ) -> type[Self]:
-        """A class of this format on one line; `own`: values of its fixed fields, and members."""
+    def declare(cls, name: str, meaning: str, **own: Any) -> type[Self]:
+        """A class of this format; `own`: values of its fixed fields, and members."""
         fields = [key for key in own if isinstance(getattr(cls, key, None), Bits | Immediate)]
         fixed = {key: own.pop(key) for key in fields}
-        own |= {"__doc__": meaning, "__module__": sys._getframe(1).f_globals["__name__"]}
-        if execute is not None:
-            own["execute"] = execute
+        own = {"__module__": sys._getframe(1).f_globals["__name__"], "__doc__": meaning, **own}
         made: Any = types.new_class(name, (cls,), fixed, lambda space: space.update(own))
         return made
+
+    @classmethod
+    def listed(cls, text: str) -> dict[str, type[Self]]:
+        """Classes of this format by title, a line each: NAME VALUES MEMBER=N; GIVES; MEANING.
+
+        VALUES: those of `encoding`; GIVES: an expression of `parameters`, what `execute` gives, or
+        the name of an instruction that gives the same. A line that begins with - is a form of the
+        instruction above it: - SPELLING: FIELD=N FIELD=N.
+        """
+        found, module = {}, sys._getframe(1).f_globals["__name__"]
+        for line in re.sub(r"\n *- ", " -- ", text).strip().splitlines():
+            head, gives, rest = (part.strip() for part in line.split(";", 2))
+            (name, *values), (meaning, *spelled) = head.split(), rest.split(" -- ")
+            fields = cls.encoding.split()
+            own: dict[str, Any] = _values(
+                [f"{f}={v}" for f, v in zip(fields, values, strict=False)]
+            )
+            own |= _values(values[len(fields) :])
+            forms = (one.split(": ") for one in spelled)
+            own["forms"] = tuple(form(one, **_values(fixed.split())) for one, fixed in forms)
+            same = [other.execute for other in REGISTRY if other.name == gives]
+            if gives:
+                code, scope = f"lambda {cls.parameters}: {gives}", {"MASK": MASK, "SIGN": SIGN}
+                own["execute"] = same[0] if same else eval(code, scope)
+            title = name.upper().replace(".", "_")
+            found[title] = cls.declare(title, meaning, __module__=module, **own)
+        return found
+
+    @classmethod
+    def assemble(cls, *operands: int) -> int:
+        """The word; operands that are left out are 0, bits without a place in it are dropped."""
+        word = cls.match
+        for name, value in zip(cls.order.split(), operands, strict=False):
+            word = getattr(cls, name).put(word, value)
+        return word
 
     @classmethod
     def code(cls) -> int:

@@ -9,7 +9,7 @@ from bhemu.jit.subset import by_name, njit
 from bhemu.memmap import CORE_NAMES, INSTRN_BUF_BASE, L1_SIZE, LOCAL_BASE, LOCAL_SIZES
 from bhemu.riscv import l0_cache
 from bhemu.riscv.formats import Atomic, Load, NotModelled, Store
-from bhemu.riscv.isa import alignment_masks, decode, rv32i, zaamo
+from bhemu.riscv.isa import alignment_masks, decode, rv32i
 from bhemu.riscv.semantics import JUMP_SELF
 from bhemu.tensix import observe, state
 from bhemu.tensix.frontend import FIFO_FULL
@@ -166,7 +166,7 @@ _STOPS = (  # what each of them but LIMIT stops, 0: the turn alone
 )
 
 _TRISC2 = CORE_NAMES.index("trisc2")
-_LR, _SC = (cls.funct5.get(cls.match) for cls in (zaamo.LR_W, zaamo.SC_W))
+_LR, _SC = (cls.funct5.get(cls.match) for cls in (rv32i.LR_W, rv32i.SC_W))
 LOAD_MASKS = alignment_masks(Load)
 STORE_MASKS = alignment_masks(Store)
 _STORE, _ATOMIC = Store.code(), Atomic.code()

@@ -25,7 +25,6 @@ from bhemu.memmap import (
 from bhemu.riscv import l0_cache, semantics, turn
 from bhemu.riscv.formats import Atomic, Branch, Load, Register, RegisterImmediate, Store
 from bhemu.riscv.isa import rv32i
-from bhemu.riscv.isa.m import MUL
 from bhemu.tensix.frontend import put, queued
 from bhemu.tensix.state import (
     AGENTS,
@@ -53,7 +52,7 @@ def _opcodes(*chosen: int) -> Any:
 _NO_RS1 = _opcodes(*_UPPER, _FENCE)
 _RS2 = _opcodes(_REGISTER, _STORE, _BRANCH, _ATOMIC)
 _ALONE = _opcodes(*_UPPER, _JUMP, _REGISTER, _BRANCH, RegisterImmediate.code())
-_M = MUL.match >> 25  # funct7 of products and, with bit 14, of divisions
+_M = rv32i.MUL.match >> 25  # funct7 of products and, with bit 14, of divisions
 
 LOCAL_LOAD = 2  # cycles until the value: rv_load_stack 2.02
 L0_LOAD = 2  # isa: BabyRISCV, load latency of L1 with L0 data cache hit

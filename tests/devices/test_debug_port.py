@@ -7,7 +7,7 @@ from bhemu.devices import debug_port
 from bhemu.errors import Assert, InputError
 from bhemu.machine.sentences import RULES
 from bhemu.riscv.assembly import A0, A1, EBREAK, PARK, T0, ZERO, addi, branch, jal, li, lw, sw
-from bhemu.riscv.isa import zaamo
+from bhemu.riscv.isa import rv32i
 
 pytestmark = pytest.mark.usefixtures("both_engines")
 
@@ -102,7 +102,7 @@ def test_a_watchpoint_halts_behind_the_access(mode: int, address: int, where: li
 
 
 def test_an_atomic_reads_and_writes() -> None:
-    add = zaamo.AMOADD_W.assemble(ZERO, A0, A0)
+    add = rv32i.AMOADD_W.assemble(ZERO, A0, A0)
     for mode in (debug_port.READS, debug_port.WRITES):
         at = Port(li(A0, DATA), add, PARK)
         at.command(debug_port.HALT)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from bhemu.riscv import csr
 from bhemu.riscv.formats import Csr
 from bhemu.riscv.isa import decode
-from bhemu.riscv.isa.zicsr import CSRRC, CSRRCI, CSRRS, CSRRSI, CSRRW, CSRRWI
+from bhemu.riscv.isa.rv32i import CSRRC, CSRRCI, CSRRS, CSRRSI, CSRRW, CSRRWI
 from bhemu.riscv.semantics import NONE, csr_value, csr_writes
 
 U32 = 0xFFFFFFFF

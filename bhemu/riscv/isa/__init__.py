@@ -1,13 +1,13 @@
-"""The instructions of the baby RISC-V cores, one extension per file; how a word finds its class."""
+"""The instructions of the baby RISC-V cores by extension; how a word finds its class."""
 
 import functools
 
 from bhemu.riscv.formats import Load, Pushed, Store
 from bhemu.riscv.insn import REGISTRY, Instruction
-from bhemu.riscv.isa import b, f, m, rv32i, ttinsn, v, zaamo, zicsr
+from bhemu.riscv.isa import b, f, rv32i, v
 
 # Importing them declares the instructions.
-MODULES = (rv32i, m, zicsr, zaamo, b, f, v, ttinsn)
+MODULES = (rv32i, b, f, v)
 
 
 @functools.cache

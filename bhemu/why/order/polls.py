@@ -17,7 +17,7 @@ from bhemu.jit.subset import njit
 from bhemu.riscv import formats, semantics
 from bhemu.riscv.formats import Branch, IndirectJump, Jump, Load, Store
 from bhemu.riscv.isa import decode, rv32i
-from bhemu.riscv.isa.ttinsn import TTINSN
+from bhemu.riscv.isa.rv32i import TTINSN
 from bhemu.why.order import clocks, requests
 from bhemu.why.order import record as r
 from bhemu.why.order.words import SITE

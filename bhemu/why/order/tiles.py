@@ -20,7 +20,7 @@ from bhemu.noc.delivery import receives
 from bhemu.noc.grid import TILES, XY
 from bhemu.riscv.formats import Store
 from bhemu.riscv.isa import decode
-from bhemu.riscv.isa.ttinsn import TTINSN
+from bhemu.riscv.isa.rv32i import TTINSN
 from bhemu.tensix import insn
 from bhemu.tensix.state import NOC_FIELDS
 from bhemu.why.check import Name

@@ -21,7 +21,7 @@ from bhemu.riscv.formats import (
     Upper,
 )
 from bhemu.riscv.insn import REGISTRY, Instruction
-from bhemu.riscv.isa.ttinsn import TTINSN
+from bhemu.riscv.isa.rv32i import TTINSN
 from bhemu.tensix.insn import assemble
 
 STARTS = {"brisc": 0x0, "trisc0": 0x10000, "trisc1": 0x20000, "trisc2": 0x30000, "ncrisc": 0x40000}

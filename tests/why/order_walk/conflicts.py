@@ -31,7 +31,7 @@ from bhemu.memmap import (
     TENSIX_CFG_END,
 )
 from bhemu.riscv.isa import decode as decode_riscv
-from bhemu.riscv.isa.ttinsn import TTINSN
+from bhemu.riscv.isa.rv32i import TTINSN
 from bhemu.tensix.config import CONFIG_WORDS
 from bhemu.tensix.insn import decode
 from bhemu.tensix.state import RESET, RUNNING
