@@ -2,6 +2,7 @@
 
 import ctypes
 import functools
+import inspect
 import time
 import weakref
 from collections.abc import Callable
@@ -38,45 +39,56 @@ def record_at(dtype: "np.dtype[Any]") -> Any:
     return at
 
 
+def _emitted(result: str, kinds: tuple[str, ...], body: Callable[..., Any]) -> Any:
+    """Mark what `body(builder, *values)` emits; kinds: of the values, "" for whatever is there."""
+
+    def typed(typing: Any, *given: Any) -> Any:
+        from numba import types
+
+        def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            value = body(builder, *args)
+            return context.get_dummy_value() if value is None else value
+
+        taken = [
+            getattr(types, kind) if kind else own for kind, own in zip(kinds, given, strict=True)
+        ]
+        return getattr(types, result)(*taken), emit
+
+    names = ("typing", *(f"value{i}" for i in range(len(kinds))))  # numba takes no *given
+    listed = (inspect.Parameter(name, inspect.Parameter.POSITIONAL_ONLY) for name in names)
+    typed.__signature__ = inspect.Signature([*listed])  # type: ignore[attr-defined]
+    return intrinsic(typed)
+
+
+def _load_from(builder: Any, pointer: Any, align: int | None = None) -> Any:
+    from llvmlite import ir
+
+    return builder.zext(builder.load(pointer, align=align), ir.IntType(64))
+
+
+def _host_word(builder: Any, address: Any) -> Any:
+    from llvmlite import ir
+
+    return builder.inttoptr(address, ir.IntType(32).as_pointer())
+
+
+def _store_host_word(builder: Any, address: Any, value: Any) -> None:
+    from llvmlite import ir
+
+    builder.store(builder.trunc(value, ir.IntType(32)), _host_word(builder, address), align=1)
+
+
+# (to, from, bytes), overlapping or not; (to, byte, bytes)
+move: Any = External("memmove", signature("int64", "int64", "int64", "int64"))
+fill: Any = External("memset", signature("int64", "int64", "int64", "int64"))
+
 if JIT:
-    # (to, from, bytes), overlapping or not; (to, byte, bytes)
-    move: Any = External("memmove", signature("int64", "int64", "int64", "int64"))
-    fill: Any = External("memset", signature("int64", "int64", "int64", "int64"))
-
-    @intrinsic
-    def load_word(typing: Any, address: Any) -> Any:
-        """The 32-bit word at a host address."""
-        from llvmlite import ir
-        from numba import types
-
-        def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            word = builder.load(builder.inttoptr(args[0], ir.IntType(32).as_pointer()), align=1)
-            return builder.zext(word, ir.IntType(64))
-
-        return types.int64(types.int64), emit
-
-    @intrinsic
-    def store_word(typing: Any, address: Any, value: Any) -> Any:
-        """Store the low 32 bits of `value` at a host address."""
-        from llvmlite import ir
-        from numba import types
-
-        def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            word = builder.trunc(args[1], ir.IntType(32))
-            builder.store(word, builder.inttoptr(args[0], ir.IntType(32).as_pointer()), align=1)
-            return context.get_dummy_value()
-
-        return types.void(types.int64, types.int64), emit
-
+    # (host address) -> its 32-bit word; (host address, value): the low 32 bits
+    load_word: Any = _emitted(
+        "int64", ("int64",), lambda builder, at: _load_from(builder, _host_word(builder, at), 1)
+    )
+    store_word: Any = _emitted("void", ("int64", "int64"), _store_host_word)
 else:
-
-    def move(to: Any, source: Any, n: Any) -> None:
-        """Interpreted twin: copy bytes."""
-        ctypes.memmove(int(to), int(source), int(n))
-
-    def fill(to: Any, byte: Any, n: Any) -> None:
-        """Interpreted twin: fill bytes."""
-        ctypes.memset(int(to), int(byte), int(n))
 
     def load_word(address: Any) -> Any:
         """Interpreted twin: one word."""
@@ -103,19 +115,11 @@ def _load(bits: int) -> Callable[..., Any]:
         kind = f"<u{bits // 8}"
         return lambda s, at: np.int64(s.buffer.view(kind)[int(at) // (bits // 8)])
 
-    @intrinsic
-    def load(typing: Any, s: Any, at: Any) -> Any:
-        from llvmlite import ir
-        from numba import types
+    def load(builder: Any, record: Any, at: Any) -> Any:
+        return _load_from(builder, _pointer(builder, record, at, bits))
 
-        def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            record, at = args
-            value = builder.load(_pointer(builder, record, at, bits))
-            return builder.zext(value, ir.IntType(64))
-
-        return types.int64(s, types.int64), emit
-
-    return load
+    emitted: Callable[..., Any] = _emitted("int64", ("", "int64"), load)
+    return emitted
 
 
 def _store(bits: int) -> Callable[..., Any]:
@@ -127,26 +131,22 @@ def _store(bits: int) -> Callable[..., Any]:
 
         return plain
 
-    @intrinsic
-    def store(typing: Any, s: Any, at: Any, value: Any) -> Any:
+    def store(builder: Any, record: Any, at: Any, value: Any) -> None:
         from llvmlite import ir
-        from numba import types
 
-        def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            record, at, value = args
-            cell = builder.trunc(value, ir.IntType(bits))
-            builder.store(cell, _pointer(builder, record, at, bits))
-            return context.get_dummy_value()
+        cell = builder.trunc(value, ir.IntType(bits))
+        builder.store(cell, _pointer(builder, record, at, bits))
 
-        return types.void(s, types.int64, types.int64), emit
-
-    return store
+    emitted: Callable[..., Any] = _emitted("void", ("", "int64", "int64"), store)
+    return emitted
 
 
-# (record, distance) -> value as int64; the distance is a multiple of the size in bytes
+# (record, distance) -> value as int64; the distance is rounded down to the size in bytes
 LOAD = {1: _load(8), 2: _load(16), 4: _load(32)}
 # (record, distance, value): its low bytes
 STORE = {1: _store(8), 2: _store(16), 4: _store(32)}
+l1_word: Any = LOAD[4]
+"""(record, address): the aligned 32-bit word of L1 that holds it; the caller keeps it inside."""
 
 
 # Calls through the pointers of compiled code, with interpreted twins.
@@ -156,67 +156,21 @@ STORE = {1: _store(8), 2: _store(16), 4: _store(32)}
 # `access(token, core, address, size, value)`.
 
 
-def _pointer_call(codegen_args: Any, builder: Any, address: Any) -> Any:
+def _pointer_call(builder: Any, address: Any, *given: Any) -> Any:
     from llvmlite import ir
 
-    kind = ir.FunctionType(ir.IntType(64), [a.type for a in codegen_args])
-    return builder.call(builder.inttoptr(address, kind.as_pointer()), codegen_args)
+    kind = ir.FunctionType(ir.IntType(64), [a.type for a in given])
+    return builder.call(builder.inttoptr(address, kind.as_pointer()), given)
 
 
 if JIT:
-
-    @intrinsic
-    def call_entry(typing: Any, address: Any, s: Any, t: Any, word: Any) -> Any:
-        """Call the entry of an opcode: (s, t, word) -> status."""
-        from numba import types
-
-        def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            return _pointer_call(args[1:], builder, args[0])
-
-        return types.int64(types.uint64, s, types.int64, types.uint32), emit
-
-    @intrinsic
-    def call_step(typing: Any, address: Any, s: Any, n: Any) -> Any:
-        """Call a STEP entry: (s, n) -> int64."""
-        from numba import types
-
-        def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            return _pointer_call(args[1:], builder, args[0])
-
-        return types.int64(types.uint64, s, types.int64), emit
-
-    @intrinsic
-    def call_access(
-        typing: Any, address: Any, s: Any, core: Any, where: Any, size: Any, value: Any
-    ) -> Any:
-        """Call an ACCESS entry: (s, core, address, size, value) -> value."""
-        from numba import types
-
-        def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            return _pointer_call(args[1:], builder, args[0])
-
-        number = types.int64
-        return number(types.uint64, s, number, number, number, number), emit
-
-    @intrinsic
-    def l1_word(typing: Any, s: Any, address: Any) -> Any:
-        """The aligned 32-bit word of L1 that holds `address` (the caller keeps it inside)."""
-        from llvmlite import ir
-        from numba import types
-
-        def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            words = builder.bitcast(args[0], ir.IntType(32).as_pointer())
-            index = builder.lshr(args[1], ir.Constant(ir.IntType(64), 2))
-            word = builder.load(builder.gep(words, [index]))
-            return builder.zext(word, ir.IntType(64))
-
-        return types.int64(s, types.int64), emit
-
+    # (address, s, t, word) -> status of the entry of an opcode
+    call_entry: Any = _emitted("int64", ("uint64", "", "int64", "uint32"), _pointer_call)
+    # (address, s, n) -> what a STEP entry gives
+    call_step: Any = _emitted("int64", ("uint64", "", "int64"), _pointer_call)
+    # (address, s, core, address, size, value) -> what an ACCESS entry gives
+    call_access: Any = _emitted("int64", ("uint64", "", *["int64"] * 4), _pointer_call)
 else:
-
-    def l1_word(s: Any, address: Any) -> Any:
-        """Interpreted twin: one word of L1."""
-        return np.int64(s.l1.view(np.uint32)[int(address) >> 2])
 
     def call_entry(address: Any, s: Any, t: Any, word: Any) -> Any:
         """Interpreted twin: execute one word."""
@@ -278,21 +232,17 @@ else:
 
 # The processor's time stamp counter, for compiled code; interpreted, nanoseconds.
 
+
+def _counter(builder: Any) -> Any:
+    from llvmlite import ir
+
+    kind = ir.FunctionType(ir.IntType(64), [])
+    return builder.call(builder.module.declare_intrinsic("llvm.readcyclecounter", fnty=kind), [])
+
+
 if JIT:
-
-    @intrinsic
-    def ticks(typing: Any) -> Any:
-        """Ticks of a constant rate: on x86-64 1 to 5 per nanosecond."""
-        from llvmlite import ir
-        from numba import types
-
-        def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            kind = ir.FunctionType(ir.IntType(64), [])
-            function = builder.module.declare_intrinsic("llvm.readcyclecounter", fnty=kind)
-            return builder.call(function, [])
-
-        return types.int64(), emit
-
+    # Ticks of a constant rate: on x86-64 1 to 5 per nanosecond
+    ticks: Any = _emitted("int64", (), _counter)
 else:
 
     def ticks() -> Any:

@@ -10,6 +10,7 @@ Two ways to inline: `forceinline=True` leaves it to LLVM, for large functions wi
 which costs compile time for every statement around the call, for small ones that many call.
 """
 
+import ctypes
 import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -71,10 +72,23 @@ def signature(result: str, *arguments: "str | np.dtype[Any]") -> Signature:
 
 
 class External(NamedTuple):
-    """A function of a C library, called by compiled code."""
+    """A function of a C library over numbers, called by compiled code, and as well interpreted."""
 
     symbol: str
     signature: Signature
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call it from Python."""
+        return _in_c(self)(*map(int, arguments))
+
+
+@functools.cache
+def _in_c(external: External) -> Callable[..., Any]:
+    from bhemu.jit.machine_code import address
+
+    kinds = (external.signature.result, *external.signature.arguments)
+    prototype = ctypes.CFUNCTYPE(*(getattr(ctypes, f"c_{kind}") for kind in kinds))
+    return prototype(address(external.symbol))
 
 
 class ByName:

@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 
 from bhemu.devices.debug_port import MODES
-from bhemu.jit.intrinsics import l1_word
+from bhemu.jit.intrinsics import l1_word, load_word, store_word
 from bhemu.jit.record import PAGE
-from bhemu.jit.subset import JIT, External, intrinsic, njit, signature
+from bhemu.jit.subset import JIT, External, njit, signature
 from bhemu.memmap import DEVICE_BASE, FAR_UNTIL, INSTRN_BUF_BASE, L1_SIZE
 from bhemu.riscv import access, core_loop, l0_cache, semantics, turn
 from bhemu.riscv.formats import Atomic, Csr, Fence, Load, Store
 from bhemu.tensix.rules import DONE, STOP_FLUSH
 from bhemu.tensix.state import OFFSET
 
-# What the hooks ask of the engine: registers, stop, start; compiled, with interpreted twins.
+# What the hooks ask of the engine: registers, stop, start.
 #
 # The engine library must be loaded into the process before these compile (see unicorn_engine).
 
@@ -26,66 +26,50 @@ PROT_READ_WRITE, PROT_ALL = 3, 7
 _SCRATCH = np.uint64(OFFSET["scratch"])
 _FAR_UNTIL = np.uint64(FAR_UNTIL)
 
+_reg_read: Any = External("uc_reg_read", signature("int32", "uint64", "int32", "uint64"))
+_reg_write: Any = External("uc_reg_write", signature("int32", "uint64", "int32", "uint64"))
+_emu_stop: Any = External("uc_emu_stop", signature("int32", "uint64"))
+_emu_start: Any = External("uc_emu_start", signature("int32", *["uint64"] * 5))
+
+
+@njit
+def reg_read(s: Any, c: Any, reg: Any) -> Any:
+    """Register `reg` of core `c`, as int64 0 .. 2^32-1."""
+    s.scratch[0] = np.uint32(0)
+    _reg_read(s.engine[c], np.int32(reg), s.host[0] + _SCRATCH)
+    return np.int64(s.scratch[0])
+
+
+@njit
+def x_register(s: Any, c: Any, number: Any) -> Any:
+    """x0-x31 of core `c` as reg_read gives it, straight from the engine where that is known."""
+    if s.registers[c] != np.uint64(0):
+        return load_word(np.int64(s.registers[c]) + 4 * number)
+    return reg_read(s, c, REG_X0 + number)
+
+
+@njit
+def reg_write(s: Any, c: Any, reg: Any, value: Any) -> None:
+    """Set register `reg` of core `c`."""
+    s.scratch[0] = np.uint32(value & 0xFFFFFFFF)
+    _reg_write(s.engine[c], np.int32(reg), s.host[0] + _SCRATCH)
+
+
+@njit
+def _set_x_register(s: Any, c: Any, number: Any, value: Any) -> None:
+    if s.registers[c] != np.uint64(0):
+        store_word(np.int64(s.registers[c]) + 4 * number, np.int64(value))
+    else:
+        reg_write(s, c, REG_X0 + number, np.int64(value))
+
+
+@njit
+def emu_stop(s: Any, c: Any) -> None:
+    """Stop core `c` before its next instruction (see hooks.py for loads and stores)."""
+    _emu_stop(s.engine[c])
+
+
 if JIT:
-    _reg_read: Any = External("uc_reg_read", signature("int32", "uint64", "int32", "uint64"))
-    _reg_write: Any = External("uc_reg_write", signature("int32", "uint64", "int32", "uint64"))
-    _emu_stop: Any = External("uc_emu_stop", signature("int32", "uint64"))
-    _emu_start: Any = External("uc_emu_start", signature("int32", *["uint64"] * 5))
-
-    @njit
-    def reg_read(s: Any, c: Any, reg: Any) -> Any:
-        """Register `reg` of core `c`, as int64 0 .. 2^32-1."""
-        s.scratch[0] = np.uint32(0)
-        _reg_read(s.engine[c], np.int32(reg), s.host[0] + _SCRATCH)
-        return np.int64(s.scratch[0])
-
-    @intrinsic
-    def _word_at(typing: Any, address: Any) -> Any:
-        """The 32-bit word at a host address."""
-        from llvmlite import ir
-        from numba import types
-
-        def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            return builder.load(builder.inttoptr(args[0], ir.IntType(32).as_pointer()))
-
-        return types.uint32(types.uint64), emit
-
-    @njit
-    def x_register(s: Any, c: Any, number: Any) -> Any:
-        """x0-x31 of core `c` as reg_read gives it, straight from the engine where that is known."""
-        if s.registers[c] != np.uint64(0):
-            return np.int64(_word_at(s.registers[c] + np.uint64(4 * number)))
-        return reg_read(s, c, REG_X0 + number)
-
-    @intrinsic
-    def _set_word_at(typing: Any, address: Any, value: Any) -> Any:
-        """Set the 32-bit word at a host address."""
-        from llvmlite import ir
-        from numba import types
-
-        def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            builder.store(args[1], builder.inttoptr(args[0], ir.IntType(32).as_pointer()))
-            return context.get_dummy_value()
-
-        return types.void(types.uint64, types.uint32), emit
-
-    @njit
-    def reg_write(s: Any, c: Any, reg: Any, value: Any) -> None:
-        """Set register `reg` of core `c`."""
-        s.scratch[0] = np.uint32(value & 0xFFFFFFFF)
-        _reg_write(s.engine[c], np.int32(reg), s.host[0] + _SCRATCH)
-
-    @njit
-    def _set_x_register(s: Any, c: Any, number: Any, value: Any) -> None:
-        if s.registers[c] != np.uint64(0):
-            _set_word_at(s.registers[c] + np.uint64(4 * number), np.uint32(value))
-        else:
-            reg_write(s, c, REG_X0 + number, np.int64(value))
-
-    @njit
-    def emu_stop(s: Any, c: Any) -> None:
-        """Stop core `c` before its next instruction (see hooks.py for loads and stores)."""
-        _emu_stop(s.engine[c])
 
     @njit
     def emu_start(s: Any, c: Any) -> Any:
@@ -93,26 +77,7 @@ if JIT:
         zero = np.uint64(0)
         return np.int64(_emu_start(s.engine[c], np.uint64(s.pc[c]), _FAR_UNTIL, zero, zero))
 
-else:
-
-    def reg_read(s: Any, c: Any, reg: Any) -> Any:
-        """Interpreted twin."""
-        return s.py.engine.reg_read(c, reg)
-
-    def x_register(s: Any, c: Any, number: Any) -> Any:
-        """Interpreted twin."""
-        return s.py.engine.reg_read(c, REG_X0 + int(number))
-
-    def reg_write(s: Any, c: Any, reg: Any, value: Any) -> None:
-        """Interpreted twin."""
-        s.py.engine.reg_write(c, reg, int(value) & 0xFFFFFFFF)
-
-    def _set_x_register(s: Any, c: Any, number: Any, value: Any) -> None:
-        s.py.engine.reg_write(c, REG_X0 + number, int(value))
-
-    def emu_stop(s: Any, c: Any) -> None:
-        """Interpreted twin."""
-        s.py.engine.emu_stop(c)
+else:  # the engine's Python side raises what a hook has raised
 
     def emu_start(s: Any, c: Any) -> Any:
         """Interpreted twin."""

@@ -150,22 +150,8 @@ class UnicornEngine:
             self.flush(core)
         self._s.code_page[:] = 0
 
-    # Interpreted twins of hooks.py
-
-    def reg_read(self, core: int, register: int) -> int:
-        """Any register by the engine's number."""
-        return int(self._uc[core].reg_read(register))
-
-    def reg_write(self, core: int, register: int, value: int) -> None:
-        """Any register by the engine's number."""
-        self._uc[core].reg_write(register, value)
-
-    def emu_stop(self, core: int) -> None:
-        """Stop before the next instruction."""
-        self._uc[core].emu_stop()
-
     def emu_start(self, core: int, pc: int) -> int:
-        """Run until stopped; the engine's error number, 0 = none."""
+        """Interpreted twin of hooks.py: run until stopped; the engine's error number, 0 = none."""
         from bhemu.riscv import unicorn_core
 
         return unicorn_core.start(self._uc[core], pc)
