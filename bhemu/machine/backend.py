@@ -20,7 +20,7 @@ from bhemu.jit.record import PAGE
 from bhemu.jit.subset import JIT
 from bhemu.memmap import DEVICE_BASE, HOST, L1_SIZE, LOCAL_BASE, LOCAL_SIZES
 from bhemu.riscv import csr
-from bhemu.riscv.engine import CompiledEngine, new_engine
+from bhemu.riscv.engine import Engine, new_engine
 from bhemu.riscv.engine import entries as engine_entries
 from bhemu.system import interrupts
 from bhemu.tensix import compiled, loop
@@ -180,9 +180,9 @@ class Backend:
             return self.observed
         record = self.observed = observed.ObservedRecord()
         record.known[:] = s.retired
-        if s.translate_after[0] or s.engine.any() or not isinstance(self.engine, CompiledEngine):
+        if s.translate_after[0] or s.engine.any() or type(self.engine) is not Engine:
             registers = [[self.engine.read_register(c, n) for n in range(32)] for c in range(CORES)]
-            self.engine = CompiledEngine(s)
+            self.engine = Engine(s)
             s.regs[:], s.engine[:], s.registers[:] = registers, 0, 0
             s.translate_after[0] = s.code_page[:] = s.translated[:] = 0
         s.profile_table[observed.ADDRESS] = record.base

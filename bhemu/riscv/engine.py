@@ -1,9 +1,7 @@
-"""What runs the five cores of a tile: the engines by name, and what each of them must do.
+"""What runs the five cores of a tile: the compiled engine, and the engines by name.
 
 The names are those of program/schema.py.
 """
-
-from typing import Protocol
 
 from bhemu.jit.build import Entry, function_at, load
 from bhemu.jit.subset import JIT
@@ -13,38 +11,18 @@ from bhemu.tensix.state import STEP, State
 TRANSLATED = 1 << 40  # in page_count: translated at once, after a flush too
 
 
-class Engine(Protocol):
-    """The cores on one state record; `s.run_core` is set to the entry that runs a turn."""
+class Engine:
+    """The five cores of one tile on its state record, in the loop of core_loop.py.
 
-    def read_register(self, core: int, number: int) -> int:
-        """x0-x31."""
+    `s.run_core` is set to the entry that runs a turn. Another engine overrides what it keeps.
+    """
 
-    def write_register(self, core: int, number: int, value: int) -> None:
-        """x1-x31; writes to x0 are dropped."""
-
-    def reset(self) -> None:
-        """Power-up: all registers 0; the record is reset elsewhere."""
-
-    def flush(self, core: int) -> None:
-        """Drop translated code: what L1 holds now is what runs next."""
-
-    def changed(self, core: int, address: int, size: int) -> None:
-        """Drop translated code of these bytes of L1, while nothing runs."""
-
-    def make_executable(self, core: int, address: int) -> bool:
-        """Allow execution of the page that holds `address`; False outside L1."""
-
-    def forget_code(self) -> None:
-        """No page has been executed yet, and nothing is translated."""
-
-
-class CompiledEngine:
-    """The five cores of one tile, in the loop of core_loop.py on the state record."""
+    name = "compiled"
 
     def __init__(self, s: State) -> None:
         self._s = s
         if JIT and not s.is_copy:
-            s.run_core[0] = load(entries("compiled")["run_core"]).address
+            s.run_core[0] = load(entries(self.name)["run_core"]).address
 
     def read_register(self, core: int, number: int) -> int:
         """x0-x31."""
@@ -56,28 +34,28 @@ class CompiledEngine:
             self._s.regs[core, number] = value & 0xFFFFFFFF
 
     def reset(self) -> None:
-        """Power-up: the registers are in the record, which is reset elsewhere."""
+        """Power-up: all registers 0; the record is reset elsewhere."""
 
     def flush(self, core: int) -> None:
-        """What L1 holds now is what runs next, as always."""
+        """Drop translated code: what L1 holds now is what runs next."""
         self._s.flush[core] = self._s.translated[core] = 0
 
     def changed(self, core: int, address: int, size: int) -> None:
-        """As after a flush."""
+        """Drop translated code of these bytes of L1, while nothing runs."""
 
     def make_executable(self, core: int, address: int) -> bool:
-        """Whether code may execute at `address`: in L1."""
+        """Allow execution of the page that holds `address`; False outside L1."""
         return address < L1_SIZE
 
     def forget_code(self) -> None:
-        """Nothing is kept of code but where it was."""
+        """No page has been executed yet, and nothing is translated."""
         self._s.code_page[:] = 0
 
 
 def new_engine(name: str, s: State) -> Engine:
     """The engine "unicorn" or "compiled" on a record; only the one that is asked for is loaded."""
     if name == "compiled":
-        return CompiledEngine(s)
+        return Engine(s)
     from bhemu.riscv.unicorn_engine import UnicornEngine
 
     return UnicornEngine(s)

@@ -20,7 +20,7 @@ from bhemu.jit.later import Later
 from bhemu.jit.record import PAGE
 from bhemu.jit.subset import JIT, signature
 from bhemu.riscv import memory_check
-from bhemu.riscv.engine import TRANSLATED
+from bhemu.riscv.engine import TRANSLATED, Engine
 from bhemu.tensix.state import CORES, DTYPE, STEP, State
 
 hooks = Later("bhemu.riscv.hooks")
@@ -41,26 +41,25 @@ machine_code.libraries.append(LIBRARY)  # compiled code finds uc_* by name
 _TRANSLATE_AFTER = 8192  # instructions of a page; scripts/firmware_rate.py shows what it is worth
 
 # What the engine calls: (engine, address or cause, size, record) and the like.
-_CODE = signature("void", "uint64", "uint64", "uint32", DTYPE)
-_TRAP = signature("void", "uint64", "uint32", DTYPE)
-_LOAD = signature("uint64", "uint64", "uint64", "uint32", DTYPE)
-_STORE = signature("void", "uint64", "uint64", "uint32", "uint64", DTYPE)
-
-
+_SIGNATURES = {
+    "code": signature("void", "uint64", "uint64", "uint32", DTYPE),
+    "trap": signature("void", "uint64", "uint32", DTYPE),
+    "load": signature("uint64", "uint64", "uint64", "uint32", DTYPE),
+    "store": signature("void", "uint64", "uint64", "uint32", "uint64", DTYPE),
+    "run_core": STEP,
+}
 NATIVE = {
-    "code": function_at(_CODE, "bhemu.riscv.hooks.code"),
-    "trap": function_at(_TRAP, "bhemu.riscv.hooks.trap"),
-    "load": function_at(_LOAD, "bhemu.riscv.hooks.load"),
-    "store": function_at(_STORE, "bhemu.riscv.hooks.store"),
-    "run_core": function_at(STEP, "bhemu.riscv.hooks.run_core"),
+    name: function_at(kind, f"bhemu.riscv.hooks.{name}") for name, kind in _SIGNATURES.items()
 }
 
 
-class UnicornEngine:
+class UnicornEngine(Engine):
     """The five cores of one tile (index = memmap.CORE_NAMES), running on the state record."""
 
+    name = "unicorn"
+
     def __init__(self, s: State) -> None:
-        self._s = s
+        super().__init__(s)
         # How many instructions of a page run before it is translated: BHEMU_TRANSLATE_AFTER, 0 =
         # none. Interpreted, the loop that would execute them is the slower one.
         text = os.environ.get("BHEMU_TRANSLATE_AFTER") or str(_TRANSLATE_AFTER)
@@ -68,8 +67,6 @@ class UnicornEngine:
             raise InputError(f"BHEMU_TRANSLATE_AFTER = {text!r} is no number of instructions")
         s.translate_after[0] = int(text) if JIT else 0
         self._uc: list[Any] = [None] * CORES  # each is made when it has something to translate
-        if JIT:
-            s.run_core[0] = load(NATIVE["run_core"]).address
 
     def _make(self, core: int) -> None:
         """The engine of one core, which has its registers from now on."""
@@ -88,13 +85,13 @@ class UnicornEngine:
     def read_register(self, core: int, number: int) -> int:
         """x0-x31."""
         if self._uc[core] is None:
-            return int(self._s.regs[core, number])
+            return super().read_register(core, number)
         return int(self._uc[core].reg_read(hooks.REG_X0 + number)) if number else 0
 
     def write_register(self, core: int, number: int, value: int) -> None:
         """x1-x31; writes to x0 are dropped."""
         if self._uc[core] is None:
-            self._s.regs[core, number] = value & 0xFFFFFFFF if number else 0
+            super().write_register(core, number, value)
         elif number:
             self._uc[core].reg_write(hooks.REG_X0 + number, value & 0xFFFFFFFF)
 
@@ -108,7 +105,7 @@ class UnicornEngine:
         """Drop translated code: what L1 holds now is what runs next."""
         if self._uc[core] is not None:
             self._uc[core].ctl_flush_tb()
-        self._s.flush[core] = self._s.translated[core] = 0
+        super().flush(core)
         counts = self._s.page_count[core]
         counts[counts < TRANSLATED] = 0
 
@@ -148,7 +145,7 @@ class UnicornEngine:
             if uc is not None:
                 uc.mem_protect(0, mm.L1_SIZE, hooks.PROT_READ_WRITE)
             self.flush(core)
-        self._s.code_page[:] = 0
+        super().forget_code()
 
     def emu_start(self, core: int, pc: int) -> int:
         """Interpreted twin of hooks.py: run until stopped; the engine's error number, 0 = none."""
