@@ -10,8 +10,8 @@ from bhemu.jit.subset import njit
 from bhemu.memmap import CORE_NAMES, INSTRN_BUF_BASE, INSTRN_BUF_END
 from bhemu.riscv import csr as csr_file
 from bhemu.riscv import semantics
-from bhemu.riscv.formats import Atomic, Load, Store
-from bhemu.riscv.turn import FAULT, POLLS, WAITS, fail
+from bhemu.riscv.formats import Load, Store
+from bhemu.riscv.turn import FAULT, POLLS, WAITS, accessed, fail
 from bhemu.tensix import unspecified
 from bhemu.tensix.observe import WORDS_AND_STORES, record_store
 from bhemu.tensix.rules import DONE, LOOK, UB, UNIMPLEMENTED, error
@@ -137,17 +137,13 @@ def csr(s: Any, c: Any, word: Any, a: Any) -> Any:
 
 # What the next instruction accesses, for watchpoints of the debug port; for both engines.
 
-_LOAD, _STORE, _AMO = (kind.code() for kind in (Load, Store, Atomic))
+_LOAD, _STORE = Load.code(), Store.code()
 
 
 @njit
 def announce(s: Any, c: Any, word: Any, base: Any) -> None:
     """The word that core `c` executes next, with `base` in rs1."""
-    low = word & 0x7F
-    if low == _AMO:
-        debug_port.watch(s, c, base, np.int64(4), True, True)
-    elif low == _LOAD or low == _STORE:
-        size = semantics.size(word)
-        if size > 0:
-            at = semantics.address(word, base)
-            debug_port.watch(s, c, at, size, low == _LOAD, low == _STORE)
+    low, size = word & 0x7F, semantics.size(word)
+    if size > 0:
+        at = accessed(word, base)
+        debug_port.watch(s, c, at, size, low != _STORE, low != _LOAD)

@@ -60,7 +60,7 @@ def _is_device(at: Any) -> Any:
 def _load(s: Any, c: Any, pc: Any, word: Any, size: Any) -> Any:
     """A load from a device or through the L0 cache, or one that is refused."""
     base = _rs1(s, c, word)
-    at = semantics.address(word, base)
+    at = turn.accessed(word, base)
     if at & (size - 1):
         turn.misaligned(s, c, word, size - 1, base)
         return np.int64(_STOP)
@@ -92,7 +92,7 @@ def _overwritten(s: Any, c: Any, at: Any) -> None:
 def store(s: Any, c: Any, pc: Any, word: Any) -> Any:
     """A store to a device or beside the L0 cache, or one that is refused."""
     base, size = _rs1(s, c, word), semantics.size(word)
-    at = semantics.address(word, base)
+    at = turn.accessed(word, base)
     if size > 0 and at & (size - 1):
         turn.misaligned(s, c, word, size - 1, base)
         return np.int64(_STOP)

@@ -127,6 +127,7 @@ class Store(Instruction, abstract=True, opcode=0x23):
 class Atomic(Instruction, abstract=True, opcode=0x2F, funct3=2):
     """Read, change and write the word at rs1, rd = what it was: execute(old, b), b from rs2."""
 
+    size = 4
     order = "rd rs2 rs1 ordering"
     encoding = "funct5"
     parameters = "old, b"

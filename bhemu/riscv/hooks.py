@@ -161,9 +161,9 @@ def _cached(s: Any, c: Any, address: Any, word: Any) -> Any:
     if semantics.changed(word, np.int64(0), np.int64(0)) >= 0 and base < L1_SIZE and base & 3 == 0:
         l0_cache.drop(s, c)
     size = semantics.size(word)
-    if size <= 0:
+    if size <= 0 or word & 0x7F == _AMO:
         return False
-    at = semantics.address(word, base)
+    at = turn.accessed(word, base)
     if at >= L1_SIZE or at & (size - 1):
         return False
     if word & 0x7F == _STORE:
@@ -211,8 +211,8 @@ def on_code(s: Any, address: Any) -> None:
         loads = low == _LOAD
         mask = ((turn.LOAD_MASKS if loads else turn.STORE_MASKS) >> (4 * ((word >> 12) & 7))) & 3
         base = x_register(s, c, (word >> 15) & 31)
-        offset = word >> 20 if loads else (word >> 25) << 5 | (word >> 7) & 31
-        if (base + offset) & mask:
+        at = turn.accessed(word, base)
+        if at & mask:
             turn.misaligned(s, c, word, mask, base)
             emu_stop(s, c)
             return
@@ -220,7 +220,7 @@ def on_code(s: Any, address: Any) -> None:
             s.stored[c] = 1
             if s.until_count[0]:
                 s.attention[0] |= turn.STORED
-            _overwrites(s, address, base + offset - ((offset & 0x800) << 1))
+            _overwrites(s, address, at)
     elif (low == _SYSTEM or low == _AMO or word == semantics.JUMP_SELF) and _special(
         s, c, address, word
     ):
@@ -247,7 +247,7 @@ def _ttinsn(s: Any, c: Any, address: Any) -> None:
                     emu_stop(s, c)
                     break
             s.fuel[c] -= 1
-        if not access.push(s, c, (word >> 2) | ((word & 3) << 30)):
+        if not access.push(s, c, turn.pushed(word)):
             emu_stop(s, c)
             break
         address += 4

@@ -109,14 +109,6 @@ def _peek(s: Any, c: Any, at: Any, size: Any) -> Any:
 
 
 @njit
-def _size(word: Any) -> Any:
-    """Bytes that an instruction loads or stores, 0: none."""
-    if word & 0x7F == _ATOMIC:
-        return np.int64(4)
-    return max(semantics.size(word), np.int64(0)) if word & 3 == 3 else np.int64(0)
-
-
-@njit
 def _count(o: Any, c: Any, pc: Any, n: Any, target: Any) -> None:
     """`n` instructions from `pc` on were executed, of which the last led to `target`."""
     for k in range(n):
@@ -192,7 +184,7 @@ def _slice(s: Any, o: Any, c: Any) -> Any:
             if word & 3 != 3:
                 s.attention[0] |= LOOK  # so that one Tensix word is pushed, not a run of them
         if kinds & (READS | WRITES):
-            size = _size(word)
+            size = max(semantics.size(word), np.int64(0))
             if size:
                 at = turn.accessed(word, np.int64(s.regs[c, word >> 15 & 31]))
                 before = np.int64(s.regs[c, word >> 20 & 31])

@@ -277,14 +277,10 @@ step = function(
     forceinline=True,
 )
 
-_MEMORY = [cls for cls in REGISTRY if issubclass(cls, Load | Store)]
+_MEMORY = [cls for cls in REGISTRY if issubclass(cls, Load | Store | Atomic)]
 
-# (word) -> bytes of a load or store, NONE for any other word
+# (word) -> bytes of a load, store or atomic, NONE for any other word
 size = function("size", "word", _MEMORY, lambda cls: f"return np.int64({getattr(cls, 'size', 0)})")
-# (word, a) -> the address of a load or store; a is the value of rs1
-address = function(
-    "address", "word, a", _MEMORY, lambda cls: f"return (a + {_offset(cls)}) & {MASK}"
-)
 # (word) -> 1 for a jump or branch, NONE for any other word
 jumps = function("jumps", "word", of(Jump, IndirectJump, Branch), lambda cls: "return np.int64(1)")
 # (word, value) -> rd of a load

@@ -7,10 +7,9 @@ import numpy as np
 from bhemu.devices import debug_port, rules
 from bhemu.jit.subset import by_name, njit
 from bhemu.memmap import CORE_NAMES, INSTRN_BUF_BASE, L1_SIZE, LOCAL_BASE, LOCAL_SIZES
-from bhemu.riscv import l0_cache
+from bhemu.riscv import l0_cache, semantics
 from bhemu.riscv.formats import Atomic, Load, NotModelled, Store
 from bhemu.riscv.isa import alignment_masks, decode, rv32i
-from bhemu.riscv.semantics import JUMP_SELF
 from bhemu.tensix import observe, state
 from bhemu.tensix.frontend import FIFO_FULL
 from bhemu.tensix.rules import (
@@ -242,7 +241,7 @@ def atomic(s: Any, c: Any, word: Any, address: Any) -> Any:
 @njit
 def stands(s: Any, c: Any, pc: Any, word: Any) -> None:
     """The core stays at `word`: `j .`, ebreak, or what the cores do not have of SYSTEM."""
-    if word == JUMP_SELF:
+    if word == semantics.JUMP_SELF:
         if not (debug_port.watches(s, c) and debug_port.parks(s, c, pc)):
             s.core_state[c] = state.PARKED
         s.stop_kind[c] = PARKS
@@ -271,7 +270,6 @@ def clear_registers(s: Any, c: Any) -> Any:
 
 # A core's turn, whichever engine runs it: its length, what may stop it, what a stop means.
 
-_LOAD = Load.code()
 _LOCAL = state.OFFSET["local"]
 
 STORED = 2  # attention, as LOOK: compare the until words after a store
@@ -317,12 +315,9 @@ def must_stop(s: Any, c: Any, address: Any) -> Any:
 @njit
 def watch_load(s: Any, c: Any, word: Any, base: Any) -> None:
     """Core `c` executes `word` next, with `base` in rs1: report its loads to watchpoints."""
-    kind, size = word & 0x7F, np.int64(4)
-    if kind == _LOAD:
-        size = np.int64(1) << ((word >> 12) & 3)
-    elif kind != _ATOMIC:
+    size, at = semantics.size(word), accessed(word, base)
+    if size <= 0 or word & 0x7F == _STORE:
         return
-    at = accessed(word, base)
     if at < L1_SIZE:
         observe.loads(s, at, size)
     elif LOCAL_BASE <= at < LOCAL_BASE + LOCAL_SIZES[c]:
