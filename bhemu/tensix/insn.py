@@ -23,10 +23,6 @@ REGISTRY: dict[int, type["Instruction"]] = {}
 STALL_ANY = 0x1FF  # wait instructions are held by any block bit
 STALL_ALL_NINE = 0x200  # NOP is held only when all nine block bits are set
 
-
-# Of an instruction that the ISA only names, with fields from an opcode table.
-NO_TEXT: dict[str, Any] = {"oracle": False, "uncertain": True, "refused": "no text in the ISA"}
-
 # Whether executing a word can end the wait of another thread; by bank: only where it changes who
 # owns a Src bank
 WAKES, WAKES_BY_BANK, WAKES_NOBODY = 0, 1, 2
@@ -122,20 +118,23 @@ class Instruction(Word):
     name: ClassVar[str]
     opcode: ClassVar[int]
     unit: ClassVar[str]
-    stall: ClassVar[str]
     stall_mask: ClassVar[int]
+    reserved: ClassVar[int]
+    wakes: ClassVar[int]
+    arguments: ClassVar[tuple[Argument, ...]]
     reads: ClassVar[Clause] = spaces.NOTHING
     writes: ClassVar[Clause] = spaces.NOTHING
-    reserved: ClassVar[int]
-    unread: ClassVar[int]
-    oracle: ClassVar[bool]
-    refused: ClassVar[str]
-    wakes: ClassVar[int]
-    formats: ClassVar[str]
-    by_chance: ClassVar[tuple[Field, ...]]
-    second_entries: ClassVar[tuple[int, ...]]
-    facts: ClassVar[Any]
-    arguments: ClassVar[tuple[Argument, ...]]
+    # As the class statement says:
+    stall: ClassVar[str] = ""
+    oracle: ClassVar[bool] = True
+    uncertain: ClassVar[bool] = False
+    unread: ClassVar[int] = 0
+    refused: ClassVar[str] = ""
+    formats: ClassVar[str] = ""
+    by_chance: ClassVar[tuple[Field, ...]] = ()
+    second_entries: ClassVar[tuple[int, ...]] = ()
+    facts: ClassVar[Any] = None
+    macro: ClassVar[tuple[Argument, ...]] = ()
     execute: ClassVar[Callable[..., Any] | None] = None
     doubts: ClassVar[Callable[..., Any] | None] = None
     moves: ClassVar[Callable[..., Any] | None] = None
@@ -208,48 +207,33 @@ class Instruction(Word):
         return cls.writes.effects(values)
 
     def __init_subclass__(
-        cls,
-        *,
-        opcode: int | None = None,
-        unit: str = "",
-        stall: str = "",
-        oracle: bool = True,
-        uncertain: bool = False,
-        unread: int = 0,
-        refused: str = "",
-        wakes: int | None = None,
-        formats: str = "",
-        by_chance: tuple[Field, ...] = (),
-        second_entries: tuple[int, ...] = (),
-        facts: Any = None,
-        macro: tuple[Argument, ...] = (),
+        cls, *, opcode: int | None = None, unit: str = "", wakes: int | None = None, **stated: Any
     ) -> None:
         super().__init_subclass__()
         cls.unit = unit = unit or cls.unit
         if opcode is None:  # what several instructions have
             return
-        cls.name, cls.opcode, cls.oracle = cls.__name__, opcode, oracle
-        cls.stall = stall or UNITS[unit].stall
-        cls.refused = refused
+        cls.name, cls.opcode = cls.__name__, opcode
+        for name, value in stated.items():
+            assert hasattr(Instruction, name), f"{cls.name} states {name}"
+            setattr(cls, name, value)
+        cls.stall = cls.stall or UNITS[unit].stall
         if cls.reads.may(spaces.CFG) or cls.writes.may(spaces.CFG):
             cls.reads |= spaces.STATE_ID
         if unit == "vector" and any(f.name == "lreg_dest" for f in cls.fields):
             cls.writes |= spaces.TEMPLATE
         cls.wakes = UNITS[unit].wakes if wakes is None else wakes
-        cls.formats, cls.by_chance = formats, by_chance
-        cls.second_entries, cls.facts = second_entries, facts
         cls.stall_mask = stall_mask(cls.stall)
-        alone = (f for f in cls.fields if not any(m.lo <= f.lo <= m.hi for m in macro))
-        arguments = (*macro, *(Argument(f.name, f.hi, f.lo) for f in alone))
+        alone = (f for f in cls.fields if not any(m.lo <= f.lo <= m.hi for m in cls.macro))
+        arguments = (*cls.macro, *(Argument(f.name, f.hi, f.lo) for f in alone))
         cls.arguments = tuple(sorted(arguments, key=lambda one: -one.lo))
         used = 0
         for field in cls.fields:
             assert not used & field.mask, f"{cls.name}.{field.name} overlaps"
             used |= field.mask
         assert used < 1 << 24, f"{cls.name}: a field reaches into the opcode"
-        assert not used & unread, f"{cls.name}: a field has bits that are not read"
-        cls.unread = unread
-        cls.reserved = 0 if uncertain else 0xFFFFFF & ~(used | unread)
+        assert not used & cls.unread, f"{cls.name}: a field has bits that are not read"
+        cls.reserved = 0 if cls.uncertain else 0xFFFFFF & ~(used | cls.unread)
         if cls.execute is not None:
             code = cls.execute.__code__
             got = code.co_varnames[: code.co_argcount]

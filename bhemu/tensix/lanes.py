@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from bhemu.jit.subset import JIT, intrinsic, njit
+from bhemu.jit.subset import njit
 from bhemu.tensix import unspecified
 from bhemu.tensix.rules import DONE, MISSING, NCB, UB, UNSUPPORTED, error, note_rule, refuse
 
@@ -135,45 +135,6 @@ IMMEDIATE = error("VECTOR-IMMEDIATE", UNSUPPORTED, "immediate {immediate:#x} has
 
 _U, _I = np.uint32, np.int32
 _ZERO, _ONE = _U(0), _U(1)
-
-
-# Dst as groups of four rows: the 32 lanes of one load are the even or odd columns of a group, so
-# lane l is one half of the group's 32-bit word l.  Compiled, `view` costs more than a whole load.
-GROUPS, _GROUP_BYTES = 256, 128
-
-if JIT:
-
-    @intrinsic
-    def column_pairs(typing: Any, cells: Any) -> Any:
-        """`s.dst` as (256, 32) uint32: group of four rows, pair of neighbouring columns."""
-        from llvmlite import ir
-        from numba import types
-        from numba.core import cgutils
-        from numba.np.arrayobj import make_array, populate_array
-
-        pairs = types.Array(types.uint32, 2, "C")
-
-        def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            source = make_array(signature.args[0])(context, builder, args[0])
-            view = make_array(pairs)(context, builder)
-            size = [context.get_constant(types.intp, n) for n in (GROUPS, LANES, _GROUP_BYTES, 4)]
-            populate_array(
-                view,
-                data=builder.bitcast(source.data, ir.IntType(32).as_pointer()),
-                shape=cgutils.pack_array(builder, size[:2]),
-                strides=cgutils.pack_array(builder, size[2:]),
-                itemsize=size[3],
-                meminfo=None,
-            )
-            return view._getvalue()
-
-        return pairs(cells), emit
-
-else:
-
-    def column_pairs(cells: Any) -> Any:
-        """Interpreted twin: `s.dst` as (256, 32) uint32."""
-        return cells.view(np.uint32).reshape(GROUPS, LANES)
 
 
 @njit(inline="always")

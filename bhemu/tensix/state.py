@@ -1,5 +1,6 @@
 """The architectural state of a tile: one structured record, and its members as arrays."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -133,13 +134,19 @@ ACCESS = signature("int64", DTYPE, "int64", "int64", "int64", "int64")
 WORD = 0xFFFFFFFF  # all bits of one
 
 
-def _member_as(member: str, dtype: Any) -> Any:
-    """A function of the state that gives `member` as array of `dtype`."""
-    if not JIT:
-        return lambda s: getattr(s, member).view(dtype)
+def _sizes(context: Any, *numbers: int) -> list[Any]:
+    from numba import types
+
+    return [context.get_constant(types.intp, n) for n in numbers]
+
+
+def _member_as(member: str, dtype: Any, *columns: int) -> Any:
+    """A function of the state that gives `member` as array of `dtype`, in rows of `columns`."""
     assert DTYPE.fields is not None
-    width = np.dtype(dtype).itemsize
-    count, offset = DTYPE.fields[member][0].itemsize // width, OFFSET[member]
+    width, offset = np.dtype(dtype).itemsize, OFFSET[member]
+    shape = (DTYPE.fields[member][0].itemsize // width // math.prod(columns), *columns)
+    if not JIT:
+        return lambda s: getattr(s, member).reshape(-1).view(dtype).reshape(shape)
 
     def member_as(typing: Any, s: Any) -> Any:
         from numba import from_dtype, types
@@ -147,7 +154,7 @@ def _member_as(member: str, dtype: Any) -> Any:
         from numba.np.arrayobj import make_array, populate_array
 
         element = from_dtype(np.dtype(dtype))
-        array = types.Array(element, 1, "C")
+        array = types.Array(element, len(shape), "C")
 
         def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             kind = context.get_data_type(element)
@@ -155,8 +162,8 @@ def _member_as(member: str, dtype: Any) -> Any:
             populate_array(
                 view,
                 data=cgutils.get_record_member(builder, args[0], offset, kind),
-                shape=[context.get_constant(types.intp, count)],
-                strides=[context.get_constant(types.intp, width)],
+                shape=_sizes(context, *shape),
+                strides=_sizes(context, *(width * n for n in (*columns, 1))),
                 itemsize=context.get_constant(types.intp, width),
                 meminfo=None,
             )
@@ -170,6 +177,9 @@ def _member_as(member: str, dtype: Any) -> Any:
 l1_halves: Any = _member_as("l1", np.uint16)  # uint16[0xC0000]
 l1_words: Any = _member_as("l1", np.uint32)  # uint32[0x60000]
 weights: Any = _member_as("unpack_weight", np.float32)  # float32[1024]
+# Dst as groups of four rows: the 32 lanes of one load are the even or odd columns of a group, so
+# lane l is one half of the group's 32-bit word l.  uint32[256, 32]
+column_pairs: Any = _member_as("dst", np.uint32, 32)
 
 
 # Pages of L1 that a core has executed: a write of the coprocessor there drops translated code.

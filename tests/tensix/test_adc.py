@@ -8,6 +8,7 @@ from unit_runner import run
 
 from bhemu.machine import sentences
 from bhemu.tensix import rules
+from bhemu.tensix.insn import instructions
 from bhemu.tensix.rules import counted
 from bhemu.tensix.state import State
 from bhemu.tensix.units import counters
@@ -162,8 +163,8 @@ def test_thread_override_is_refused_by_name() -> None:
 
 
 def test_rstdma_is_refused_with_its_reason() -> None:
-    assert counters.RSTDMA.execute is None
-    assert counters.RSTDMA.refused
+    assert instructions()[0x44].execute is None
+    assert instructions()[0x44].refused
 
 
 @pytest.mark.parametrize("setvalid", range(4))

@@ -15,7 +15,7 @@ from bhemu.tensix import config, insn, spaces
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.banks import NO_FORMAT
-from bhemu.tensix.insn import NO_TEXT, WAKES_NOBODY, Instruction, bits
+from bhemu.tensix.insn import WAKES_NOBODY, Instruction, bits
 from bhemu.tensix.rules import DONE, UNSUPPORTED, error, follows_llk, note_rule, refuse, undefined
 from bhemu.tensix.spaces import Kind
 from bhemu.tensix.units.unpack.nop import HANDING_OVER, hand_over
@@ -199,10 +199,6 @@ def _change_pairs(s: Any, t: Any, f: Any, bit_mask: Any, first: Any, how: Any) -
             if bit_mask & 8:
                 _change(s, t, i, 1, first + 1, how, f.ch1_y)
     return DONE
-
-
-class RSTDMA(Instruction, opcode=0x44, unit="adc", **NO_TEXT):
-    """Reset of the DMA (name only, no text) (stallwait-conditions.md)."""
 
 
 class SETADC(Instruction, opcode=0x50, unit="adc", wakes=WAKES_NOBODY):

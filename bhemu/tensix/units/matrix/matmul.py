@@ -9,8 +9,8 @@ from bhemu.jit.subset import njit
 from bhemu.tensix import banks, formats, insn, lanes, spaces, unspecified
 from bhemu.tensix.banks import SRCA, SRCB
 from bhemu.tensix.formats import TF32
-from bhemu.tensix.insn import NO_TEXT, Instruction, bits
-from bhemu.tensix.rules import DONE, NCB, UNIMPLEMENTED, UNSUPPORTED, error, refuse, undefined
+from bhemu.tensix.insn import Instruction, bits
+from bhemu.tensix.rules import NCB, UNIMPLEMENTED, UNSUPPORTED, error, refuse, undefined
 from bhemu.tensix.units import counters
 from bhemu.tensix.units.matrix import arithmetic, operands, transfer
 from bhemu.tensix.units.matrix.operands import FIVE_BIT, FLOAT, INT8, Elementwise
@@ -71,16 +71,15 @@ def _add_sums(s: Any, t: Any, m: Any, first: Any, rows: Any, bias: Any) -> None:
 
 
 @njit
-def _doubts(s: Any, t: Any, k: Any, m: Any, first: Any, rows: Any) -> Any:
-    """Not 0 when results are in doubt; `m`: style, wide, bias and keeps of `multiply`."""
+def _doubts(s: Any, t: Any, k: Any, m: Any, first: Any, rows: Any) -> None:
+    """The doubts of the results; `m`: style, wide, bias and keeps of `multiply`."""
     style, wide, bias, keeps = m
-    found = transfer.from_dst(s, first, rows, wide)
+    transfer.from_dst(s, first, rows, wide)
     if s.doubt[1] or style != FLOAT:
-        found |= transfer.from_products(s, k, rows, transfer.WIDE if style != FLOAT else 0)
+        transfer.from_products(s, k, rows, transfer.WIDE if style != FLOAT else 0)
     if keeps:
         mask = np.int64(operands.mask_of(_form(style, banks.format_b(s, t))))
-        found |= transfer.from_denormals(s, k, rows, mask, bias)
-    return found
+        transfer.from_denormals(s, k, rows, mask, bias)
 
 
 @njit(forceinline=True)
@@ -105,10 +104,10 @@ def multiply(s: Any, t: Any, dst: Any, addr_mode: Any, clear_dvalid: Any, rows: 
         operands.sums(s, a, row_a, b, row_b, phase, rows)
     else:
         arithmetic.sums(s, a, row_a, b, row_b, phase, rows)
-    doubtful = np.int64(0)
-    if s.doubt[0] or keeps or (style != FLOAT and _wide(s, a, row_a, b, row_b, rows)):
+    doubtful = s.doubt[0] or keeps or (style != FLOAT and _wide(s, a, row_a, b, row_b, rows))
+    if doubtful:
         bias = 0 if style == INT8 else bias_of(style, wide, phase)
-        doubtful = _doubts(s, t, (a, row_a, b, row_b), (style, wide, bias, keeps), first, rows)
+        _doubts(s, t, (a, row_a, b, row_b), (style, wide, bias, keeps), first, rows)
     if style == INT8:
         operands.add(s, first, rows, np.int64(1))
     else:
@@ -188,14 +187,8 @@ def _blocks(s: Any, t: Any, style: Any, broadcast: Any, flip: Any) -> Any:
     )
 
 
-@njit
-def _dst_row(s: Any, t: Any, dst: Any) -> Any:
-    """Dst row, not reduced modulo 1024."""
-    return dst + s.rwc[t, counters.DST] + counters.dst_offset(s, t)
-
-
-@njit
-def _style(s: Any, t: Any, dst: Any, addr_mode: Any, phase: Any) -> Any:
+@njit(forceinline=True)
+def _style(s: Any, t: Any, f: Any, row: Any, phase: Any) -> Any:
     """Style of the operands, or the error; `phase`: fidelity phase of an operation without them."""
     status = operands.override_refused(s, t)
     if status:
@@ -204,104 +197,69 @@ def _style(s: Any, t: Any, dst: Any, addr_mode: Any, phase: Any) -> Any:
     style = operands.style_of(s, t, a, b, operands.INT8_OR_BFP2)
     if style < 0:
         return style
-    status = operands.src_rows_refused(s, t, _ROWS) or operands.dst_row_refused(
-        s, _dst_row(s, t, dst), _ROWS
-    )
-    if status:
-        return status
-    if phase:
-        return refuse(s, _PHASE, phase=phase)
-    status = counters.addr_mod_refused(s, t, addr_mode)
+    status = operands.src_rows_refused(s, t, _ROWS) or operands.dst_row_refused(s, row, _ROWS)
+    if status == 0 and phase:
+        status = refuse(s, _PHASE, phase=phase)
+    status = status or counters.addr_mod_refused(s, t, f.addr_mode)
     return status if status else style
 
 
-@njit
-def _elw_doubts(s: Any, k: Any, first: Any, m: Any) -> Any:
-    """Not 0 when results are in doubt; `m`: style, wide, whether they multiply, add to Dst."""
-    style, wide, multiply, accumulate = m
-    found = transfer.from_dst(s, first, _ROWS, wide) if accumulate else transfer.clear(s, _ROWS)
-    if s.doubt[1] or style != FLOAT:
-        found |= transfer.from_elements(s, k, multiply, transfer.WIDE if style != FLOAT else 0)
-    return found
-
-
 @njit(forceinline=True)
-def _may_doubt(s: Any, k: Any, style: Any) -> Any:
-    return s.doubt[0] or (style != FLOAT and arithmetic.any_bits(s, k, transfer.WIDE))
-
-
-@njit
-def _sum(s: Any, t: Any, f: Any, subtract: Any) -> Any:
-    """ELWADD and ELWSUB up to the store; DONE or the status."""
-    status = operands.dst_field_refused(s, f.dst, _ROWS)
-    if status == 0:
-        status = operands.waits(s)
-    if status:
-        return status
-    style = _style(s, t, f.dst, f.addr_mode, counters.fidelity_phase(s, t))
-    if style < 0:
-        return style
-    k = _blocks(s, t, style, f.instr_mod19, subtract)
-    first, wide = _dst_row(s, t, f.dst), operands.wide_dst(s, t) | (style == INT8)
-    doubtful = np.int64(0)
-    if _may_doubt(s, k, style):
-        doubtful = _elw_doubts(s, k, first, (style, wide, False, f.dest_accum_en))
-    if style == INT8:
-        arithmetic.integers(s, k, False, 0x3FF, 0x3FF)
-        operands.add(s, first, np.int64(_ROWS), f.dest_accum_en)
-    else:
-        rebias = wide and style == FIVE_BIT
-        arithmetic.element_sums(s, k, 112 if rebias else 0, 97 if rebias else 0)
-        arithmetic.add_terms_stochastic(s, t, wide, style == FIVE_BIT, first, f.dest_accum_en)
-    if doubtful:
-        unspecified.note_result(s, t, first, np.int64(_ROWS), wide)
-    return DONE
-
-
-@njit
-def _product(s: Any, t: Any, f: Any) -> Any:
-    """ELWMUL up to the store; DONE or the status."""
-    status = operands.waits(s)
-    if status == 0 and f.dest_accum_en:
+def _elementwise(s: Any, t: Any, f: Any, multiplies: Any, subtracts: Any) -> Any:
+    """ELWMUL, or ELWADD and ELWSUB."""
+    status = operands.dst_field_refused(s, f.dst, _ROWS) or operands.waits(s)
+    if status == 0 and multiplies and f.dest_accum_en:
         status = undefined(s, _ACCUMULATE)
     if status:
         return status
-    style = _style(s, t, f.dst, f.addr_mode, 0)
+    first = f.dst + s.rwc[t, counters.DST] + counters.dst_offset(s, t)  # not modulo 1024
+    phase = counters.fidelity_phase(s, t)
+    style = _style(s, t, f, first, 0 if multiplies else phase)
     if style < 0:
         return style
-    k = _blocks(s, t, style, f.instr_mod19, False)
-    first, phase = _dst_row(s, t, f.dst), counters.fidelity_phase(s, t)
-    wide = operands.wide_dst(s, t) | (style == INT8)
-    doubtful = np.int64(0)
-    if _may_doubt(s, k, style):
-        doubtful = _elw_doubts(s, k, first, (style, wide, True, np.int64(1)))
+    k = _blocks(s, t, style, f.instr_mod19, subtracts)
+    wide, five_bit = operands.wide_dst(s, t) | (style == INT8), style == FIVE_BIT
+    adds = np.int64(1) if multiplies else f.dest_accum_en
+    doubtful = s.doubt[0] or (style != FLOAT and arithmetic.any_bits(s, k, transfer.WIDE))
+    if doubtful:
+        if adds:
+            transfer.from_dst(s, first, _ROWS, wide)
+        else:
+            transfer.clear(s, _ROWS)
+        if s.doubt[1] or style != FLOAT:
+            transfer.from_elements(s, k, multiplies, transfer.WIDE if style != FLOAT else 0)
     if style == INT8:
         a, b = operands.INT8_A, operands.INT8_B
-        mask_a = a.low_mask if phase & 1 else a.high_mask
-        arithmetic.integers(s, k, True, mask_a, b.low_mask if phase & 2 else b.high_mask)
-        operands.add(s, first, np.int64(_ROWS), np.int64(1))
+        mask_a, mask_b = np.int64(0x3FF), np.int64(0x3FF)
+        if multiplies:
+            mask_a = np.int64(a.low_mask if phase & 1 else a.high_mask)
+            mask_b = np.int64(b.low_mask if phase & 2 else b.high_mask)
+        arithmetic.integers(s, k, multiplies, mask_a, mask_b)
+        operands.add(s, first, np.int64(_ROWS), adds)
     else:
-        arithmetic.products(s, k, phase, bias_of(style, wide, phase))
-        arithmetic.add_terms_stochastic(s, t, wide, style == FIVE_BIT, first, np.int64(1))
+        if multiplies:
+            arithmetic.products(s, k, phase, bias_of(style, wide, phase))
+        else:
+            rebias = wide and five_bit
+            arithmetic.element_sums(s, k, 112 if rebias else 0, 97 if rebias else 0)
+        arithmetic.add_terms_stochastic(s, t, wide, five_bit, first, adds)
     if doubtful:
         unspecified.note_result(s, t, first, np.int64(_ROWS), wide)
-    return DONE
+    return operands.finish(s, t, f.addr_mode, f.clear_dvalid)
 
 
 class ELWADD(Elementwise, opcode=0x28, formats="src", by_chance=operands.SUMS):
     """Element-wise sum of SrcA and SrcB (ELWADD, Wormhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
-        status = _sum(s, t, f, False)
-        return status if status else operands.finish(s, t, f.addr_mode, f.clear_dvalid)
+        return _elementwise(s, t, f, False, False)
 
 
 class ELWSUB(Elementwise, opcode=0x30, formats="src", by_chance=operands.SUMS):
     """Element-wise difference of SrcA and SrcB (ELWSUB, Wormhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
-        status = _sum(s, t, f, True)
-        return status if status else operands.finish(s, t, f.addr_mode, f.clear_dvalid)
+        return _elementwise(s, t, f, False, True)
 
 
 class ELWMUL(Elementwise, opcode=0x27, formats="src", by_chance=operands.SUMS):
@@ -313,61 +271,4 @@ class ELWMUL(Elementwise, opcode=0x27, formats="src", by_chance=operands.SUMS):
     dest_accum_en = Elementwise.dest_accum_en.meaning(choice("adds to Dst", "adds to Dst"))
 
     def execute(s: Any, t: Any, f: Any) -> Any:
-        status = operands.dst_field_refused(s, f.dst, _ROWS)
-        if status:
-            return status
-        status = _product(s, t, f)
-        return status if status else operands.finish(s, t, f.addr_mode, f.clear_dvalid)
-
-
-# Matrix unit: opcodes that the ISA names without any text.
-
-
-class RAREB(Instruction, opcode=0x15, unit="matrix", **NO_TEXT):
-    """Name only, no text (opcode table)."""
-
-
-class _HaloMask(Instruction, unit="matrix"):
-    """Fields by name only."""
-
-    halo_mask = bits(0)
-    reg_mask = bits(23, 1)
-
-
-class SETASHRMH0(_HaloMask, opcode=0x1A, **NO_TEXT):
-    """Name only, no text (opcode table)."""
-
-
-class SETASHRMH1(_HaloMask, opcode=0x1B, **NO_TEXT):
-    """Name only, no text (opcode table)."""
-
-
-class SETASHRMV(Instruction, opcode=0x1C, unit="matrix", **NO_TEXT):
-    """Name only, no text (opcode table)."""
-
-    reg_mask2 = bits(23, 0)
-
-
-class SETPKEDGOF(Instruction, opcode=0x1D, unit="matrix", **NO_TEXT):
-    """Name only, no text (opcode table)."""
-
-    x_start = bits(3, 0)
-    x_end = bits(7, 4)
-    y_start = bits(11, 8)
-    y_end = bits(23, 12)
-
-
-class SETASHRMH(_HaloMask, opcode=0x1E, **NO_TEXT):
-    """Name only, no text (opcode table)."""
-
-
-class SETIBRWC(Instruction, opcode=0x39, unit="matrix", **NO_TEXT):
-    """Name only, no text (opcode table)."""
-
-    set_inc_ctrl = bits(5, 0)
-    rwc_bias = bits(17, 6)
-    rwc_cr = bits(23, 18, mode=True)
-
-
-class TBUFCMD(Instruction, opcode=0x4B, unit="matrix", **NO_TEXT):
-    """Name only, no text (opcode table)."""
+        return _elementwise(s, t, f, True, False)

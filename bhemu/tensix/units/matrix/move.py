@@ -23,7 +23,7 @@ from bhemu.tensix.formats import (
     TF32,
     UINT16,
 )
-from bhemu.tensix.insn import NO_TEXT, Argument, Instruction, bits
+from bhemu.tensix.insn import Argument, Instruction, bits
 from bhemu.tensix.units import counters
 from bhemu.tensix.units.matrix import operands, transfer
 
@@ -232,16 +232,6 @@ class MOVB2A(Instruction, opcode=0x0B, unit="matrix", formats="src"):
         s.srca_row[0] = row_a
         counters.apply_addr_mod(s, t, f.addr_mode)
         return rules.DONE
-
-
-class MOVDBGB2D(Instruction, opcode=0x0C, unit="matrix", **NO_TEXT):
-    """Copy SrcB to Dst through the debug path (opcode table)."""
-
-    dst = bits(10, 0)
-    movb2d_instr_mod = bits(13, 11, mode=True)
-    addr_mode = bits(16, 14)
-    src = bits(22, 17)
-    dest_32b_lo = bits(23, mode=True)
 
 
 @njit
@@ -463,10 +453,6 @@ class SHIFTXB(Instruction, opcode=0x18, unit="matrix", oracle=False):
         row[COLUMNS - 1] = first
         counters.apply_addr_mod(s, t, f.addr_mode)
         return rules.DONE
-
-
-class TRNSPSRCA(Instruction, opcode=0x14, unit="matrix", **NO_TEXT):
-    """Transpose SrcA (name only, no text) (opcode table)."""
 
 
 class TRNSPSRCB(Instruction, opcode=0x16, unit="matrix"):

@@ -90,12 +90,13 @@ def _add_zero(s: Any, t: Any, dst: Any, addr_mode: Any, clear_dvalid: Any, eight
         for i in range(_ROWS * COLUMNS):
             s.term_sum[0, i] = s.term_exponent[0, i] = np.int16(0)
             s.term_magnitude[i] = np.uint32(0)
-        doubtful = transfer.from_dst(s, first, _ROWS, wide) if s.doubt[0] else np.int64(0)
+        if s.doubt[0]:
+            transfer.from_dst(s, first, _ROWS, wide)
         if style == INT8:
             operands.add(s, first, np.int64(_ROWS), np.int64(1))
         else:
             arithmetic.add_terms_stochastic(s, t, wide, style == FIVE_BIT, first, np.int64(1))
-        if doubtful:
+        if s.doubt[0]:
             unspecified.note_result(s, t, first, np.int64(_ROWS), wide)
     else:
         row = _changed(s, first, style, wide)
@@ -332,15 +333,6 @@ def _maxima(s: Any, best: Any, row: Any, mask: Any) -> None:
 
 
 @njit
-def _doubts(s: Any, row: Any, rows: Any, wide: Any, cells: Any) -> Any:
-    """Not 0 when the maxima that go to Dst row `row` are in doubt."""
-    found = transfer.from_dst(s, row, 1, wide)
-    if s.doubt[1] and cells != _ZERO:
-        found |= transfer.from_pool(s, rows[0], rows[1])
-    return found
-
-
-@njit
 def _pool(s: Any, t: Any, dst: Any, addr_mode: Any, clear_dvalid: Any, cells: Any) -> Any:
     """GMPOOL once its mode is known; `cells`: bits of SrcA cells that take part, besides format."""
     status = operands.dst_field_refused(s, dst, ROWS) or operands.waits(s)
@@ -360,7 +352,10 @@ def _pool(s: Any, t: Any, dst: Any, addr_mode: Any, clear_dvalid: Any, cells: An
         return refuse(s, _MAX_FORMATS, fmt_a=banks.format_a(s, t, SRCA), fmt_b=banks.format_b(s, t))
     wide = wide if as_float else np.int64(style == SCALED_INT8)
     rows = (s.rwc[t, counters.SRCA], s.rwc[t, counters.SRCB] & 56)
-    doubtful = _doubts(s, row, rows, wide, cells) if s.doubt[0] else np.int64(0)
+    if s.doubt[0]:
+        transfer.from_dst(s, row, 1, wide)
+        if s.doubt[1] and cells != _ZERO:
+            transfer.from_pool(s, rows[0], rows[1])
     tf32 = style == TF32
     mask = _U(operands.mask_of(operands.TF32 if tf32 else operands.BF16) & cells)
     if scales:
@@ -396,7 +391,7 @@ def _pool(s: Any, t: Any, dst: Any, addr_mode: Any, clear_dvalid: Any, cells: An
         for i in range(1, ROWS):
             for j in range(COLUMNS):
                 dest.write16(s, row + i, j, 0)
-    if doubtful:
+    if s.doubt[0]:
         unspecified.note_result(s, t, row, np.int64(1), wide)
     return operands.finish(s, t, addr_mode, clear_dvalid)
 

@@ -164,9 +164,10 @@ def get(s: Any, kind: Any, first: Any, rows: Any) -> None:
 
 # Which results of an instruction of the matrix unit are in doubt (tensix/unspecified.py).
 #
-# These functions fill `s.doubt_row`, one mask for each row of the result; they run only where an
-# operand or a row of Dst gives reason to.  A product with a certain zero is certain.  Source:
-# MVMUL and ELWMUL, Wormhole ISA; ttsim's Tensix model, which refuses these operands.
+# These functions fill `s.doubt_row`, one mask for each row of the result, for note_result of
+# unspecified.py; they run only where an operand or a row of Dst gives reason to.  A product with a
+# certain zero is certain.  Source: MVMUL and ELWMUL, Wormhole ISA; ttsim's Tensix model, which
+# refuses these operands.
 
 WIDE = 0x70000000  # exponent bits that a format with 5-bit exponents does not have
 _EXPONENT_MASK = 0x7F800000
@@ -181,32 +182,27 @@ def _causes(cell: Any, wide: Any) -> Any:
 
 
 @njit
-def from_dst(s: Any, first: Any, rows: Any, wide: Any) -> Any:
-    """Doubts of the Dst rows that the result is added to; 1 when there are any."""
-    found = np.int64(0)
+def from_dst(s: Any, first: Any, rows: Any, wide: Any) -> None:
+    """Doubts of the Dst rows that the result is added to."""
     for r in range(rows):
         row = first + r
         at = dest.adj32(row & (dest.ROWS - 1)) if wide else dest.row16(s, row)
         s.doubt_row[r] = unspecified.of_datums(s, at, wide)
-        found |= s.doubt_row[r]
-    return np.int64(1 if found else 0)
 
 
 @njit
-def clear(s: Any, rows: Any) -> Any:
+def clear(s: Any, rows: Any) -> None:
     """No doubts, where nothing is added to."""
     for r in range(rows):
         s.doubt_row[r] = 0
-    return np.int64(0)
 
 
 @njit
-def from_products(s: Any, k: Any, rows: Any, wide: Any) -> Any:
+def from_products(s: Any, k: Any, rows: Any, wide: Any) -> None:
     """Add the doubts of sums of products; `k`: (bank, row) of SrcA and of SrcB.
 
-    `wide`: bits of a cell that put it in doubt.  1 when there are any.
+    `wide`: bits of a cell that put it in doubt.
     """
-    found = np.int64(0)
     for r in range(rows):
         for j in range(COLUMNS):
             causes = np.int64(0)
@@ -217,8 +213,6 @@ def from_products(s: Any, k: Any, rows: Any, wide: Any) -> Any:
                 if (of_a | of_b) and (of_a or a & _EXPONENT_MASK) and (of_b or b & _EXPONENT_MASK):
                     causes |= of_a | of_b
             s.doubt_row[r] |= unspecified.columns(causes, j)
-        found |= s.doubt_row[r]
-    return np.int64(1 if found else 0)
 
 
 @njit
@@ -234,13 +228,12 @@ def _counts(s: Any, r: Any, i: Any, j: Any, exponent: Any, bias: Any) -> Any:
 
 
 @njit
-def from_denormals(s: Any, k: Any, rows: Any, mask: Any, bias: Any) -> Any:
+def from_denormals(s: Any, k: Any, rows: Any, mask: Any, bias: Any) -> None:
     """Add the doubts of products whose SrcB datum is a denormal that may count.
 
     `k`: (bank, row) of SrcA and of SrcB; `mask`: bits of a SrcB cell that its format has; `bias`:
-    of the exponents, or 0 for integers.  The sums must be there.  1 when there are any.
+    of the exponents, or 0 for integers.  The sums must be there.
     """
-    found = np.int64(0)
     for r in range(rows):
         for i in range(COLUMNS):
             b = np.int64(s.src[SRCB, k[2], (k[3] + r) & 63, i]) & mask
@@ -250,14 +243,11 @@ def from_denormals(s: Any, k: Any, rows: Any, mask: Any, bias: Any) -> Any:
                 a = np.int64(s.src[SRCA, k[0], ((k[1] & 48) + i) & 63, j]) & _EXPONENT_MASK
                 if a and _counts(s, r, np.int64(i), j, a >> 23, bias):
                     s.doubt_row[r] |= unspecified.columns(DENORMAL, j)
-        found |= s.doubt_row[r]
-    return np.int64(1 if found else 0)
 
 
 @njit
-def from_elements(s: Any, k: Any, multiply: Any, wide: Any) -> Any:
-    """Add the doubts of element-wise results of the Blocks `k`; 1 when there are any."""
-    found = np.int64(0)
+def from_elements(s: Any, k: Any, multiply: Any, wide: Any) -> None:
+    """Add the doubts of element-wise results of the Blocks `k`."""
     for r in range(8):
         for j in range(COLUMNS):
             a = np.int64(s.src[SRCA, k.bank_a, (k.row_a + r) & 63, j])
@@ -268,13 +258,11 @@ def from_elements(s: Any, k: Any, multiply: Any, wide: Any) -> Any:
             zero_b = of_b == 0 and b & _EXPONENT_MASK == 0 and k.smallest != 0
             if not (multiply and (zero_a or zero_b)):
                 s.doubt_row[r] |= unspecified.columns(of_a | of_b, j)
-        found |= s.doubt_row[r]
-    return np.int64(1 if found else 0)
 
 
 @njit
-def from_pool(s: Any, row_a: Any, row_b: Any) -> Any:
-    """Add the doubts of maxima of 16 rows of SrcA; they go to the first row.  1 when there are."""
+def from_pool(s: Any, row_a: Any, row_b: Any) -> None:
+    """Add the doubts of maxima of 16 rows of SrcA; they go to the first row."""
     a, b = s.matrix_bank[SRCA] & 1, s.matrix_bank[SRCB] & 1
     scale = np.int64(0)
     for i in range(COLUMNS):
@@ -284,7 +272,6 @@ def from_pool(s: Any, row_a: Any, row_b: Any) -> Any:
         for i in range(COLUMNS):
             found |= np.int64(s.src[SRCA, a, (row_a + i) & 63, j]) & CAUSES
         s.doubt_row[0] |= unspecified.columns(found, j)
-    return np.int64(1 if s.doubt_row[0] else 0)
 
 
 @njit

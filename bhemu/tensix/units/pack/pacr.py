@@ -9,7 +9,7 @@ from bhemu.jit.subset import njit
 from bhemu.tensix import config, dest, spaces
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.formats import BF16, FP32, INT8
-from bhemu.tensix.insn import PACK_ACCUMULATE, PACK_STAGES, Instruction, bits, second_entry
+from bhemu.tensix.insn import PACK_ACCUMULATE, PACK_STAGES, Instruction, second_entry
 from bhemu.tensix.rules import DONE, MISSING, UB, UNIMPLEMENTED, error, note_rule, refuse
 from bhemu.tensix.state import THREADS, l1_halves, l1_words
 from bhemu.tensix.units.pack import addresses, conversion, modes, output
@@ -271,23 +271,3 @@ class PACR(
             if pack_whole_rows(s, t, f.addr_mode, f.last):
                 return DONE
         return stage_by_stage(s, t, f.word)
-
-
-class PACR_SETREG(
-    Instruction,
-    opcode=0x4A,
-    unit="pack",
-    oracle=False,
-    uncertain=True,
-    refused="the only text is Wormhole's, whose fields are others: Blackhole's word has no value",
-):
-    """Write a register from the packer (PACR_SETREG, Wormhole ISA)."""
-
-    last = bits(0)
-    flush = bits(1, mode=True)
-    stream_id = bits(7, 2)
-    addr_sel = bits(9, 8)
-    disable_stall = bits(11, 10)
-    unused = bits(21, 12)
-    mode_sel = bits(22)
-    push = bits(23)

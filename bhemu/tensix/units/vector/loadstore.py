@@ -12,6 +12,7 @@ from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.rules import DONE, MISSING, UB, UNIMPLEMENTED, UNSUPPORTED, error, refuse
 from bhemu.tensix.spaces import LANES, lreg
+from bhemu.tensix.state import column_pairs
 from bhemu.tensix.units import counters
 from bhemu.tensix.units.vector import sfpu
 from bhemu.tensix.units.vector.sfpu import LOAD, LREG, STORE, WIDE_ADDRESS, DstAccess, Sfpu
@@ -236,7 +237,7 @@ def load_rows(s: Any, t: Any, mode: Any, row: Any, reg: Any) -> None:
     first = _first_row(s, t, mode, row, wide)
     shift = _U((row & 2) << 3)
     if wide:
-        out, pairs = s.lane_tmp[lanes.VALUE], lanes.column_pairs(s.dst)
+        out, pairs = s.lane_tmp[lanes.VALUE], column_pairs(s)
         high, low = pairs[(first >> 2) & 255], pairs[((first + dest.LOW_HALF) >> 2) & 255]
         valid = _valid_rows(s, first)
         for lane in range(lanes.LANES):
@@ -245,7 +246,7 @@ def load_rows(s: Any, t: Any, mode: Any, row: Any, reg: Any) -> None:
             out[lane] = cell if _U(_U(valid >> _U(lane >> 3)) & _ONE) != _ZERO else _ZERO
     else:
         # Scratch row = 16-bit cells of four rows, 0 where the row is not valid; shift 0 or 16.
-        out, pairs = s.lane_tmp[lanes.VALUE], lanes.column_pairs(s.dst)[(first >> 2) & 255]
+        out, pairs = s.lane_tmp[lanes.VALUE], column_pairs(s)[(first >> 2) & 255]
         valid = _valid_rows(s, first)
         for lane in range(lanes.LANES):
             cell = _U(_U(pairs[lane] >> _U(shift & _U(16))) & _HALF)
@@ -309,7 +310,7 @@ def _scatter(s: Any, first: Any, column: Any, half: Any) -> None:
     `column` = 0 for the even columns, 16 for the odd ones.
     """
     new, flags, on = s.lane_tmp[lanes.VALUE], s.cc, lanes.unmasked(s)
-    pairs, keep = lanes.column_pairs(s.dst)[(first >> 2) & 255], _U(_UPPER >> column)
+    pairs, keep = column_pairs(s)[(first >> 2) & 255], _U(_UPPER >> column)
     for lane in range(lanes.LANES):
         cell = _U(_U(_U(new[lane] >> _U(half & _U(16))) & _HALF) << _U(column & _U(16)))
         old = pairs[lane]
