@@ -38,13 +38,18 @@ WAIT_ROOM = condition("the scalar unit to send another request (results are on t
 
 
 @njit
-def merged_word(old: Any, word: Any, address: Any, size: Any) -> Any:
-    """The GPR `old` once 32, 16 or 8 bits (`size` 1 to 3) of a word of L1 are loaded into it."""
-    if size == 1:
-        return np.uint32(word)
+def load_gprs(s: Any, t: Any, size: Any, register: Any, address: Any) -> None:
+    """Load from L1; sizes 0 to 3: 128, 32, 16, 8 bits, of which the last two keep the others."""
+    if size == 0:
+        for k in range(4):
+            s.gpr[t, (register & 0x3C) + k] = np.uint32(l1_word(s, (address & ~15) + 4 * k))
+        return
+    old, word = np.int64(s.gpr[t, register]), l1_word(s, address & ~3)
     if size == 2:
-        return np.uint32((old & 0xFFFF0000) | ((word >> (8 * (address & 2))) & 0xFFFF))
-    return np.uint32((old & 0xFFFFFF00) | ((word >> (8 * (address & 3))) & 0xFF))
+        word = (old & 0xFFFF0000) | ((word >> (8 * (address & 2))) & 0xFFFF)
+    elif size == 3:
+        word = (old & 0xFFFFFF00) | ((word >> (8 * (address & 3))) & 0xFF)
+    s.gpr[t, register] = np.uint32(word)
 
 
 @njit
@@ -123,12 +128,8 @@ def _deliver(s: Any, i: Any) -> Any:
     t, kind, register, address = row[THREAD], row[KIND], row[REGISTER], row[ADDRESS]
     row[DUE] = 0
     s.in_flight[t] -= 1
-    if kind == 0:
-        for k in range(4):
-            s.gpr[t, (register & 0x3C) + k] = np.uint32(l1_word(s, (address & ~15) + 4 * k))
-    elif kind < REGISTERS:
-        old = np.int64(s.gpr[t, register])
-        s.gpr[t, register] = merged_word(old, l1_word(s, address & ~3), address, kind)
+    if kind < REGISTERS:
+        load_gprs(s, t, kind, register, address)
     elif kind == REGISTERS:
         status = mmio.load(s, address)
         if status != DONE:

@@ -182,12 +182,17 @@ def _change(s: Any, t: Any, i: Any, channel: Any, dimension: Any, how: Any, valu
         s.adc_cr[t, i, channel, dimension] = new
 
 
+_PAIRS = 0x51  # opcode: SET, ADD and RETURN of X and Y, then of Z and W
+
+
 @njit
-def _change_pairs(s: Any, t: Any, f: Any, bit_mask: Any, first: Any, how: Any) -> Any:
-    """Change counters `first` (X or Z) and the next one of both channels, as `bit_mask` says."""
+def _change_pairs(s: Any, t: Any, f: Any, bit_mask: Any) -> Any:
+    """Change two counters of both channels, as `bit_mask` says."""
     status = _check(s, f.cnt_set_mask, bit_mask)
     if status:
         return status
+    kind = (f.word >> 24) - _PAIRS
+    first, how = (X, kind) if kind < 3 else (Z, kind - 3)
     for i in range(ENGINES):
         if (f.cnt_set_mask >> i) & 1:
             if bit_mask & 1:
@@ -235,6 +240,9 @@ class _Increments(Instruction, unit="adc"):
     ch1_y = bits(17, 15, insn.COUNTER_VALUE)
     cnt_set_mask = bits(23, 21, insn.ENGINES)
 
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        return _change_pairs(s, t, f, np.int64(15))
+
 
 class _Chosen(_Increments):
     """Also which of the four counters they are for."""
@@ -246,51 +254,36 @@ class _Chosen(_Increments):
         )
     )
 
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        return _change_pairs(s, t, f, f.bit_mask)
 
-class SETADCXY(_Chosen, opcode=0x51, wakes=WAKES_NOBODY):
+
+class SETADCXY(_Chosen, opcode=_PAIRS, wakes=WAKES_NOBODY):
     """Set X and Y address counters (SETADCXY, Wormhole ISA)."""
 
     reads = spaces.NOTHING
 
-    def execute(s: Any, t: Any, f: Any) -> Any:
-        return _change_pairs(s, t, f, f.bit_mask, X, SET)
 
-
-class INCADCXY(_Increments, opcode=0x52, wakes=WAKES_NOBODY):
+class INCADCXY(_Increments, opcode=_PAIRS + 1, wakes=WAKES_NOBODY):
     """Increment X and Y address counters (INCADCXY, Wormhole ISA)."""
 
-    def execute(s: Any, t: Any, f: Any) -> Any:
-        return _change_pairs(s, t, f, 15, X, ADD)
 
-
-class ADDRCRXY(_Chosen, opcode=0x53, wakes=WAKES_NOBODY):
+class ADDRCRXY(_Chosen, opcode=_PAIRS + 2, wakes=WAKES_NOBODY):
     """Advance X and Y counters from their carriage returns (ADDRCRXY, Wormhole ISA)."""
 
-    def execute(s: Any, t: Any, f: Any) -> Any:
-        return _change_pairs(s, t, f, f.bit_mask, X, RETURN)
 
-
-class SETADCZW(_Chosen, opcode=0x54, wakes=WAKES_NOBODY):
+class SETADCZW(_Chosen, opcode=_PAIRS + 3, wakes=WAKES_NOBODY):
     """Set Z and W address counters (SETADCZW, Wormhole ISA)."""
 
     reads = spaces.NOTHING
 
-    def execute(s: Any, t: Any, f: Any) -> Any:
-        return _change_pairs(s, t, f, f.bit_mask, Z, SET)
 
-
-class INCADCZW(_Increments, opcode=0x55, wakes=WAKES_NOBODY):
+class INCADCZW(_Increments, opcode=_PAIRS + 4, wakes=WAKES_NOBODY):
     """Increment Z and W address counters (INCADCZW, Wormhole ISA)."""
 
-    def execute(s: Any, t: Any, f: Any) -> Any:
-        return _change_pairs(s, t, f, 15, Z, ADD)
 
-
-class ADDRCRZW(_Chosen, opcode=0x56, wakes=WAKES_NOBODY):
+class ADDRCRZW(_Chosen, opcode=_PAIRS + 5, wakes=WAKES_NOBODY):
     """Advance Z and W counters from their carriage returns (ADDRCRZW, Wormhole ISA)."""
-
-    def execute(s: Any, t: Any, f: Any) -> Any:
-        return _change_pairs(s, t, f, f.bit_mask, Z, RETURN)
 
 
 class SETDVALID(Instruction, opcode=0x57, unit="adc", oracle=False):

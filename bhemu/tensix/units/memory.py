@@ -47,24 +47,17 @@ def _advance(s: Any, t: Any, f: Any) -> None:
 
 
 @njit
-def _l1_address(s: Any, t: Any, f: Any) -> Any:
-    """16 times the address register plus the offset, in 32 bits; negative: error number."""
-    base = np.int64(s.gpr[t, f.addr_reg_index]) * 16
-    address = (base + half(s, t, f.offset_half_reg)) & WORD
-    if address < L1_SIZE:
-        return np.int64(address)
-    return np.int64(refuse(s, NOT_L1, address=address))
+def _in_l1(s: Any, address: Any) -> Any:
+    """An address in 32 bits, or an error number."""
+    address &= WORD
+    return np.int64(address if address < L1_SIZE else refuse(s, NOT_L1, address=address))
 
 
 @njit
-def _load(s: Any, t: Any, address: Any, register: Any, size: Any) -> None:
-    """Sizes 0 to 3: 128, 32, 16, 8 bits; narrow loads keep the other bits of the GPR."""
-    if size == 0:
-        for i in range(4):
-            s.gpr[t, (register & 0x3C) + i] = np.uint32(l1_word(s, (address & ~15) + 4 * i))
-        return
-    word = l1_word(s, address & ~3)
-    s.gpr[t, register] = in_flight.merged_word(np.int64(s.gpr[t, register]), word, address, size)
+def _l1_address(s: Any, t: Any, f: Any) -> Any:
+    """16 times the address register plus the offset, in 32 bits; negative: error number."""
+    base = np.int64(s.gpr[t, f.addr_reg_index]) * 16
+    return _in_l1(s, base + half(s, t, f.offset_half_reg))
 
 
 _AT = "16 * gpr(addr_reg_index) + half(offset_half_reg)"
@@ -105,7 +98,7 @@ class LOADIND(_Indirect, opcode=0x49, oracle=False):
         if s.timed[0]:
             in_flight.ask_memory(s, t, f.size_sel, f.data_reg_index, address)
         else:
-            _load(s, t, address, f.data_reg_index, f.size_sel)
+            in_flight.load_gprs(s, t, f.size_sel, f.data_reg_index, address)
         return DONE
 
 
@@ -227,10 +220,7 @@ WAIT_ENTRY = condition("an entry in a FIFO in L1 (ATINCGETPTR)")
 @njit
 def _place(s: Any, t: Any, addr_reg_index: Any, offset: Any) -> Any:
     """L1 address of word `offset` (0-3) of the 16 bytes that a GPR names, or an error number."""
-    address = (np.int64(s.gpr[t, addr_reg_index]) * 16 + 4 * offset) & WORD
-    if address < L1_SIZE:
-        return np.int64(address)
-    return np.int64(refuse(s, NOT_L1, address=address))
+    return _in_l1(s, np.int64(s.gpr[t, addr_reg_index]) * 16 + 4 * offset)
 
 
 @njit

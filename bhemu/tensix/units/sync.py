@@ -104,13 +104,17 @@ def _acquiring(s: Any, t: Any, mutex_index: Any) -> Any:
     return waits and np.int64(s.gate_word[t]) & 0xFFFF == mutex_index
 
 
-class ATGETM(Instruction, opcode=0xA0, unit="sync"):
-    """Acquire a mutex, waiting until no other thread holds it (ATGETM, Blackhole ISA)."""
+class _Mutex(Instruction, unit="sync"):
+    """One of the mutexes."""
 
     reads = spaces.mutex("mutex_index")
     writes = spaces.mutex("mutex_index")
 
     mutex_index = bits(15, 0, choice({i: f"mutex {i}" for i in range(5) if MUTEXES >> i & 1}))
+
+
+class ATGETM(_Mutex, opcode=0xA0):
+    """Acquire a mutex, waiting until no other thread holds it (ATGETM, Blackhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = _bad_mutex(s, t, f.mutex_index)
@@ -131,16 +135,13 @@ class ATGETM(Instruction, opcode=0xA0, unit="sync"):
         return DONE
 
 
-class ATRELM(Instruction, opcode=0xA1, unit="sync"):
+class ATRELM(_Mutex, opcode=0xA1):
     """Release a mutex (ATRELM, Wormhole ISA).
 
     When both other threads wait for it, the next one in cyclic order gets it.
     """
 
-    reads = spaces.mutex("mutex_index")
     writes = spaces.mutex("mutex_index", effect=Kind.RELEASES)
-
-    mutex_index = bits(15, 0, choice({i: f"mutex {i}" for i in range(5) if MUTEXES >> i & 1}))
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = _bad_mutex(s, t, f.mutex_index)
@@ -193,46 +194,49 @@ class SEMINIT(Instruction, opcode=0xA3, unit="sync"):
         return DONE
 
 
-class SEMPOST(Instruction, opcode=0xA4, unit="sync"):
+class _Semaphores(Instruction, unit="sync"):
+    """Some of the semaphores."""
+
+    reads = spaces.sem("sem_sel")
+
+    sem_sel = bits(9, 2, insn.SEMAPHORES)
+
+
+@njit
+def _change(s: Any, t: Any, selected: Any, taken: Any) -> Any:
+    """SEMPOST, or SEMGET (`taken`), once none of them stands in its way."""
+    for i in range(semaphores.COUNT):
+        if (selected >> i) & 1:
+            if taken:
+                semaphores.get(s, i)
+            else:
+                semaphores.post(s, i)
+            semaphores.note(s, i, np.int64(taken), t, s.gate_core[t], s.gate_pc[t])
+    return DONE
+
+
+class SEMPOST(_Semaphores, opcode=0xA4):
     """Increment the selected semaphores, up to 15 (SEMPOST, Blackhole ISA)."""
 
-    reads = spaces.sem("sem_sel")
     writes = spaces.sem("sem_sel", Kind.POSTS)
 
-    sem_sel = bits(9, 2, insn.SEMAPHORES)
-
     def execute(s: Any, t: Any, f: Any) -> Any:
-        full = semaphores.first_full(s, f.sem_sel)
+        full, status = semaphores.first_full(s, f.sem_sel), np.int64(DONE)
         if full >= 0:
             status = semaphores.posted_full(s, full, s.sem_max[full])
-            if status:
-                return status
-        for i in range(semaphores.COUNT):
-            if (f.sem_sel >> i) & 1:
-                semaphores.post(s, i)
-                semaphores.note(s, i, np.int64(0), t, s.gate_core[t], s.gate_pc[t])
-        return DONE
+        return status if status else _change(s, t, f.sem_sel, False)
 
 
-class SEMGET(Instruction, opcode=0xA5, unit="sync"):
+class SEMGET(_Semaphores, opcode=0xA5):
     """Decrement the selected semaphores, down to 0 (SEMGET, Blackhole ISA)."""
 
-    reads = spaces.sem("sem_sel")
     writes = spaces.sem("sem_sel", Kind.TAKES)
 
-    sem_sel = bits(9, 2, insn.SEMAPHORES)
-
     def execute(s: Any, t: Any, f: Any) -> Any:
-        empty = semaphores.first_zero(s, f.sem_sel)
+        empty, status = semaphores.first_zero(s, f.sem_sel), np.int64(DONE)
         if empty >= 0:
             status = semaphores.taken_empty(s, empty)
-            if status:
-                return status
-        for i in range(semaphores.COUNT):
-            if (f.sem_sel >> i) & 1:
-                semaphores.get(s, i)
-                semaphores.note(s, i, np.int64(1), t, s.gate_core[t], s.gate_pc[t])
-        return DONE
+        return status if status else _change(s, t, f.sem_sel, True)
 
 
 class SEMWAIT(Instruction, opcode=0xA6, unit="sync", stall="any", wakes=WAKES_BY_BANK):

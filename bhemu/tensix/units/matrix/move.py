@@ -137,6 +137,26 @@ class _Move(Instruction, unit="matrix"):
 _LOW_HALVES = spaces.ALL_DST.when("dest_32b_lo")
 
 
+@njit
+def _to_src(s: Any, t: Any, f: Any, which: Any, kind: Any, row: Any, rows: Any) -> Any:
+    """MOVD2A and MOVD2B, which read Dst in the GET way `kind`, or an error."""
+    if kind < 0:
+        return kind
+    first = counters.dst_row(s, t, f.dst)
+    status = unaligned(s, f.dst | first, f.src | row, 4)
+    status = status or counters.addr_mod_refused(s, t, f.addr_mode)
+    if status:
+        return status
+    first, row = down(first, rows), src_down(row, rows)
+    transfer.get(s, kind, first, rows)
+    transfer.store(s, which, row, rows)
+    if s.doubt[0]:
+        transfer.copied_to_src(s, which, kind, first, row, rows)
+    s.srca_row[0] = row if which == SRCA else NO_ROW
+    counters.apply_addr_mod(s, t, f.addr_mode)
+    return rules.DONE
+
+
 class MOVD2A(_Move, opcode=0x08, formats="src"):
     """Copy four rows of Dst to SrcA, without waiting for the bank (MOVD2A, Wormhole ISA)."""
 
@@ -152,22 +172,8 @@ class MOVD2A(_Move, opcode=0x08, formats="src"):
         if config.get(s, config.bank(s, t), cf.ALU_FORMAT_SPEC_REG_SrcA_override):
             return OVERRIDE
         kind = get_kind(s, t, banks.format_a(s, t, SRCA), f.dest_32b_lo, False)
-        if kind < 0:
-            return kind
-        first = counters.dst_row(s, t, f.dst)
         row = counters.src_row(s, t, SRCA, f.src)  # modulo 64, unlike the other moves
-        status = unaligned(s, f.dst | first, f.src | row, 4)
-        status = status or counters.addr_mod_refused(s, t, f.addr_mode)
-        if status:
-            return status
-        first, row = down(first, 4), src_down(row, 4)
-        transfer.get(s, kind, first, 4)
-        transfer.store(s, SRCA, row, 4)
-        if s.doubt[0]:
-            transfer.copied_to_src(s, SRCA, kind, first, row, 4)
-        s.srca_row[0] = row
-        counters.apply_addr_mod(s, t, f.addr_mode)
-        return rules.DONE
+        return _to_src(s, t, f, SRCA, kind, row, 4)
 
 
 class MOVD2B(_Move, opcode=0x0A, formats="src"):
@@ -182,23 +188,8 @@ class MOVD2B(_Move, opcode=0x0A, formats="src"):
         if f.instr_mod & 1:
             return rules.refuse(s, MODE, instr_mod=f.instr_mod)
         kind = get_kind(s, t, banks.moved_format(s, t), f.dest_32b_lo, True)
-        if kind < 0:
-            return kind
-        first = counters.dst_row(s, t, f.dst)
         row = f.src + s.rwc[t, counters.SRCB]
-        status = unaligned(s, f.dst | first, f.src | row, 4)
-        status = status or counters.addr_mod_refused(s, t, f.addr_mode)
-        if status:
-            return status
-        rows = 4 if f.instr_mod else 1
-        first, row = down(first, rows), src_down(row, rows)
-        transfer.get(s, kind, first, rows)
-        transfer.store(s, SRCB, row, rows)
-        if s.doubt[0]:
-            transfer.copied_to_src(s, SRCB, kind, first, row, rows)
-        s.srca_row[0] = NO_ROW
-        counters.apply_addr_mod(s, t, f.addr_mode)
-        return rules.DONE
+        return _to_src(s, t, f, SRCB, kind, row, 4 if f.instr_mod else 1)
 
 
 class MOVB2A(Instruction, opcode=0x0B, unit="matrix", formats="src"):
