@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bhemu.devices.rules import ACCESS
+from bhemu.devices.bus.window import ACCESS
 from bhemu.tensix import rules as status
 from bhemu.tensix.rules import refuse
 from bhemu.tensix.state import State

@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 
 from bhemu import memmap as mm
-from bhemu.devices.bus.window import KEPT, Effect, Register
-from bhemu.devices.rules import access_error
+from bhemu.devices.bus.window import KEPT, Effect, Register, access_error
 from bhemu.jit.intrinsics import call_access
 from bhemu.jit.subset import njit
 from bhemu.tensix import state

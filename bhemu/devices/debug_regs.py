@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 
 from bhemu import memmap as mm
-from bhemu.devices import debug_port, registers, rules
+from bhemu.devices import debug_port, registers
 from bhemu.devices.bus import window
-from bhemu.devices.rules import access_error
+from bhemu.devices.bus.window import access_error
 from bhemu.jit.subset import njit
 from bhemu.tensix import mmio, state
 from bhemu.tensix.dest import HALVES
@@ -59,7 +59,7 @@ def _event(s: Any, event: Any) -> Any:
 def _store_control(s: Any, offset: Any, value: Any) -> Any:
     """A control register, of one bank or of two."""
     if value & ~(START | STOP):
-        return rules.FIELD
+        return window.FIELD
     rising = value & ~np.int64(s.debug[offset >> 2])
     for bank in range(len(_FIRST)):
         named = offset == _FIRST[bank] + 8 or (offset == _ALL and (bank == _FPU or bank == _THREAD))
@@ -243,7 +243,7 @@ def _load_array(s: Any) -> Any:
 def _store_feature_disable(s: Any, value: Any) -> Any:
     """Bit 11 changes what 16-bit Dst is (dest.py); other bits are refused."""
     if value & ~HALVES:
-        return rules.FIELD
+        return window.FIELD
     s.debug[_FEATURE_DISABLE] = np.uint32(value)
     return DONE
 
@@ -286,7 +286,7 @@ def _store_soft_reset(s: Any, value: Any) -> Any:
     """
     others = value & 0x7FFFFFFF & ~mm.SOFT_RESET_ALL
     if others & ~_PACKERS or (others and not follows_llk(s)):
-        return rules.FIELD
+        return window.FIELD
     if others:
         note_rule(s, PACKER_RESET, value=value)
     before = np.int64(s.debug[_SOFT_RESET])
@@ -406,7 +406,7 @@ def local_load(s: Any, offset: Any) -> Any:
     """Load the aligned word at `offset`."""
     core = _core_of(offset)
     if core < 0:
-        return rules.UNMAPPED
+        return window.UNMAPPED
     s.loaded[0] = s.local[core].view(np.uint32)[(offset & 0x1FFF) >> 2]
     return DONE
 
@@ -416,7 +416,7 @@ def local_store(s: Any, offset: Any, size: Any, value: Any) -> Any:
     """Store 1, 2 or 4 bytes."""
     core = _core_of(offset)
     if core < 0:
-        return rules.UNMAPPED
+        return window.UNMAPPED
     for i in range(size):
         s.local[core, (offset & 0x1FFF) + i] = np.uint8((value >> (8 * i)) & 0xFF)
     return DONE

@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from bhemu import memmap as mm
-from bhemu.devices import debug_regs, niu, rules
-from bhemu.devices.bus.window import WORD, Register, Window
+from bhemu.devices import debug_regs, niu
+from bhemu.devices.bus import window
+from bhemu.devices.bus.window import WORD, Register, Window, access_error
 from bhemu.devices.debug_regs import overlay_load, overlay_store
 from bhemu.devices.noc_map import ETHERNET_L1_SIZE
-from bhemu.devices.rules import access_error
 from bhemu.jit.subset import njit
 from bhemu.tensix.rules import DONE, UNIMPLEMENTED, condition, error, refuse
 from bhemu.tensix.state import RESET, State
@@ -95,9 +95,9 @@ def _load(s: Any, c: Any, offset: Any) -> Any:
         s.loaded[0] = (debug_regs.now(s, c) >> (32 if offset & 4 else 0)) & 0xFFFFFFFF
         s.load_acted[0] = 1
     elif slot < 0:
-        return np.int64(rules.NOT_MODELLED)
+        return np.int64(window.NOT_MODELLED)
     elif not _is_kept(slot):
-        return np.int64(rules.WRITE_ONLY)
+        return np.int64(window.WRITE_ONLY)
     elif slot < _RX_CONTROL and slot % _QUEUE_WORDS == STATUS:
         s.loaded[0] = (1 << _ONGOING) if s.ethernet[slot - 1] else 0
         s.load_acted[0] = 1
@@ -145,11 +145,11 @@ def _store(s: Any, offset: Any, value: Any) -> Any:
     """Store a register of the controller."""
     slot = _slot(offset)
     if slot < 0:
-        return np.int64(rules.NOT_MODELLED)
+        return np.int64(window.NOT_MODELLED)
     if slot < _RX_CONTROL and slot % _QUEUE_WORDS == STATUS:
-        return np.int64(rules.READ_ONLY)
+        return np.int64(window.READ_ONLY)
     if _is_field(slot, value):
-        return np.int64(rules.FIELD)
+        return np.int64(window.FIELD)
     if slot < _RX_CONTROL and slot % _QUEUE_WORDS == COMMAND:
         status = _command(s, slot // _QUEUE_WORDS, value)
         if status != DONE:
@@ -196,7 +196,7 @@ def _store_soft_reset(s: Any, value: Any) -> Any:
     """SOFT_RESET_0: a core that is not held starts where its register says, once that says it."""
     value &= ~_IGNORED
     if value & 0xFFFFFFFF & ~(_BITS[0] | _BITS[1]):
-        return np.int64(rules.FIELD)
+        return np.int64(window.FIELD)
     s.debug[_SOFT_RESET] = np.uint32(value)
     for i in range(2):
         c = CORES[i]
@@ -210,7 +210,7 @@ def _store_soft_reset(s: Any, value: Any) -> Any:
 
 @njit
 def _store_interrupt_mode(value: Any) -> Any:
-    return np.int64(rules.FIELD if value else DONE)
+    return np.int64(window.FIELD if value else DONE)
 
 
 _RESET_PC = f"ethernet[{RESET_PC} + (offset >> 3)]"

@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 
 from bhemu import memmap as mm
-from bhemu.devices import niu_check, noc_map, rules
+from bhemu.devices import niu_check, noc_map
 from bhemu.devices import niu_request as request
+from bhemu.devices.bus import window
 from bhemu.devices.bus.window import WORD, Window
 from bhemu.jit.intrinsics import move
 from bhemu.jit.subset import njit
@@ -297,9 +298,9 @@ def load(s: Any, noc: Any, offset: Any) -> Any:
                 if (np.int64(s.niu_zeroed[noc]) >> i) & 1:
                     s.loaded[0] = i
         elif offset == mm.NOC_CLEAR_OUTSTANDING_REQ_CNT:
-            return rules.WRITE_ONLY
+            return window.WRITE_ONLY
         else:
-            return rules.NOT_MODELLED
+            return window.NOT_MODELLED
     return DONE
 
 
@@ -328,9 +329,9 @@ def store(s: Any, c: Any, noc: Any, offset: Any, value: Any) -> Any:
     if i != _NONE and at == mm.NOC_CMD_CTRL:
         return issue(s, c, noc, i) if value & 1 else np.int64(DONE)
     if i != _NONE and (at == mm.NOC_L1_ACC_AT_INSTRN or at == mm.NOC_SEC_CTRL):
-        return np.int64(rules.FIELD if value else DONE)
+        return np.int64(window.FIELD if value else DONE)
     if i != _NONE and (at == mm.NOC_NODE_ID or at == mm.NOC_ENDPOINT_ID):
-        return np.int64(rules.READ_ONLY)
+        return np.int64(window.READ_ONLY)
     index = _configuration(offset)
     if index != _NONE:
         # Store to a configuration register: the translation is the chip firmware's
@@ -358,7 +359,7 @@ def store(s: Any, c: Any, noc: Any, offset: Any, value: Any) -> Any:
         return np.int64(DONE)
     counters = _COUNTERS <= offset < mm.NIU_COUNTERS_END
     zeroed = mm.NIU_TRANS_COUNT_RTZ_NUM <= offset <= mm.NIU_TRANS_COUNT_RTZ_SOURCE
-    return np.int64(rules.READ_ONLY if counters or zeroed else rules.NOT_MODELLED)
+    return np.int64(window.READ_ONLY if counters or zeroed else window.NOT_MODELLED)
 
 
 def _window(noc: int, low: int) -> Window:

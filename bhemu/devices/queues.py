@@ -5,9 +5,18 @@ from typing import Any
 import numpy as np
 
 from bhemu import memmap as mm
-from bhemu.devices import debug_regs, rules
-from bhemu.devices.bus.window import AT_ONCE, TENSIX_CORES, TRISCS, WORD, Effect, Waits, Window
-from bhemu.devices.rules import access_error
+from bhemu.devices import debug_regs
+from bhemu.devices.bus import window
+from bhemu.devices.bus.window import (
+    AT_ONCE,
+    TENSIX_CORES,
+    TRISCS,
+    WORD,
+    Effect,
+    Waits,
+    Window,
+    access_error,
+)
 from bhemu.jit.intrinsics import call_step
 from bhemu.jit.subset import njit
 from bhemu.tensix import semaphores
@@ -38,7 +47,7 @@ def push(s: Any, c: Any, offset: Any, value: Any) -> Any:
     if queued(s, t) >= FIFO_DEPTH or s.sweep_open[0]:
         call_step(s.run_tensix[0], s, np.int64(_DRAIN))
         if s.status[0] > 0:
-            return rules.RETRY
+            return window.RETRY
         if queued(s, t) >= FIFO_DEPTH:
             return FIFO_FULL
     put(s, t, c, value, s.pc[c])
@@ -117,7 +126,7 @@ def pcbuf_load(s: Any, c: Any, offset: Any) -> Any:
             return PCBUF_BUSY
         return DONE
     if offset >= mm.PC_BUF_OTHERS:
-        return rules.WRONG_CORE
+        return window.WRONG_CORE
     t = c - 1
     if offset == 0:
         if s.pcbuf_write[t] == s.pcbuf_read[t]:
@@ -131,7 +140,7 @@ def pcbuf_load(s: Any, c: Any, offset: Any) -> Any:
         s.loaded[0] = s.sem[(offset - mm.PC_BUF_SEMAPHORES_OFFSET) >> 2]
         return DONE
     if offset != mm.PC_BUF_TTSYNC_OFFSET and offset != mm.PC_BUF_MOP_SYNC_OFFSET:
-        return rules.UNMAPPED
+        return window.UNMAPPED
     s.loaded[0] = 0
     if _override(s, t) & 3 == _ENABLED_BUSY:
         return DONE
@@ -151,14 +160,14 @@ def pcbuf_store(s: Any, c: Any, offset: Any, value: Any) -> Any:
         s.pcbuf_write[t] += 1
         return DONE
     if offset >= mm.PC_BUF_OTHERS:
-        return rules.WRONG_CORE
+        return window.WRONG_CORE
     if mm.PC_BUF_SEMAPHORES_OFFSET <= offset < mm.PC_BUF_SEMAPHORES_END_OFFSET:
         i = (offset - mm.PC_BUF_SEMAPHORES_OFFSET) >> 2
         status = semaphores.store(s, i, value)
         if status == DONE:
             semaphores.note(s, i, value & 1, np.int64(3), c, s.pc[c])
         return status
-    return DONE if offset <= _DISCARDED[-1] else rules.UNMAPPED
+    return DONE if offset <= _DISCARDED[-1] else window.UNMAPPED
 
 
 def _pcbuf_load_effect(s: Any, core: int, offset: int) -> Effect:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bhemu.devices import debug_port, rules
-from bhemu.devices.bus import address_map, entries
+from bhemu.devices import debug_port
+from bhemu.devices.bus import address_map, entries, window
 from bhemu.devices.bus.window import Window
 from bhemu.jit import interpreted, machine_code
 from bhemu.jit.build import Entry, expect, function, function_at, load
@@ -344,8 +344,8 @@ class Backend:
                 s, reads, local = self._s, action == debug_port.READ_MEMORY, where - LOCAL_BASE
                 is_local = 0 <= local < LOCAL_SIZES[core]
                 if where & 3 or not (where < L1_SIZE or is_local or where >= DEVICE_BASE):
-                    s.detail[:4] = where, value, 4, core  # rules.ACCESS
-                    return rules.MISALIGNED if where & 3 else rules.UNMAPPED
+                    s.detail[:4] = where, value, 4, core  # window.ACCESS
+                    return window.MISALIGNED if where & 3 else window.UNMAPPED
                 if where < L1_SIZE or is_local:
                     memory, at = (s.local[core], local) if is_local else (s.l1, where)
                     word = memory[at : at + 4].view(np.uint32)

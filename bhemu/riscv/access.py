@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from bhemu.devices import debug_port, queues, rules
+from bhemu.devices import debug_port, queues
+from bhemu.devices.bus import window
 from bhemu.jit.intrinsics import call_access
 from bhemu.jit.subset import njit
 from bhemu.memmap import CORE_NAMES, INSTRN_BUF_BASE, INSTRN_BUF_END
@@ -83,7 +84,7 @@ def store(s: Any, c: Any, address: Any, size: Any, value: Any) -> Any:
     at, size, value = np.int64(address), np.int64(size), np.int64(value)
     if size == 4 and INSTRN_BUF_BASE <= at < INSTRN_BUF_END and c < _NCRISC:
         s.core_address[c] = np.uint32(at)
-        s.detail[0], s.detail[1], s.detail[2], s.detail[3] = at, value, size, c  # rules.ACCESS
+        s.detail[0], s.detail[1], s.detail[2], s.detail[3] = at, value, size, c  # window.ACCESS
         status = queues.push(s, c, at - INSTRN_BUF_BASE, value)
     else:
         status = call_access(s.bus_write[0], s, c, at, size, value)
@@ -116,7 +117,7 @@ def csr(s: Any, c: Any, word: Any, a: Any) -> Any:
     number = word >> 20 if writes != semantics.NONE else np.int64(0)
     if csr_file.shows_coprocessor(number):
         s.fuel[c] -= 1  # as in every access that lets the threads run
-        status = rules.offer(s, c)
+        status = window.offer(s, c)
         if status != DONE:
             _refused(s, c, status)
             return np.int64(REFUSED)

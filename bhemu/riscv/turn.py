@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from bhemu.devices import debug_port, rules
+from bhemu.devices import debug_port
+from bhemu.devices.bus import window
 from bhemu.jit.subset import by_name, njit
 from bhemu.memmap import CORE_NAMES, INSTRN_BUF_BASE, L1_SIZE, LOCAL_BASE, LOCAL_SIZES
 from bhemu.riscv import l0_cache, semantics
@@ -218,7 +219,7 @@ def accessed(word: Any, base: Any) -> Any:
 def misaligned(s: Any, c: Any, word: Any, mask: Any, base: Any) -> None:
     """Refuse a load or store; the sentence needs its address, with the sign of the offset."""
     s.detail[2] = mask + 1  # the rule is one of the devices: address, value, size
-    fail(s, c, rules.MISALIGNED, address=accessed(word, base))
+    fail(s, c, window.MISALIGNED, address=accessed(word, base))
 
 
 @njit

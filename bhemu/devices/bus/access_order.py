@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bhemu.devices.bus.window import TRACKED_CONFIG, TRACKED_GPRS
-from bhemu.devices.rules import access_error
+from bhemu.devices.bus.window import TRACKED_CONFIG, TRACKED_GPRS, access_error
 from bhemu.jit.subset import njit
 from bhemu.memmap import TENSIX_CFG_BASE
 from bhemu.tensix import config, frontend

@@ -14,19 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from bhemu import memmap as mm
-from bhemu.devices import debug_regs, rules
+from bhemu.devices import debug_regs
+from bhemu.devices.bus import window as declared
 from bhemu.devices.bus.address_map import ETHERNET, INERT, MODULE_OF, WINDOWS
-from bhemu.devices.bus.window import (
-    AFTER_WORDS,
-    ANY,
-    AT_ONCE,
-    BY_BYTES,
-    DROPPED,
-    EVERYONE,
-    KEPT,
-    Register,
-    Window,
-)
+from bhemu.devices.bus.window import Register, Window
 from bhemu.jit.build import Code, Entry, function_at, generated, load
 from bhemu.jit.intrinsics import call_access
 from bhemu.jit.later import Later
@@ -65,22 +56,22 @@ def _row(s: Any, address: Any) -> Any:
 @njit
 def _refused(s: Any, c: Any, i: Any, address: Any, size: Any, value: Any, way: Any) -> Any:
     """Why row `i` does not take the access, or DONE; before it, the core's thread may run."""
-    order = np.int64(AT_ONCE)
+    order = np.int64(declared.AT_ONCE)
     if c < HOST:
         s.core_address[c] = np.uint32(address)
         order = s.window[i, ORDER]
-        if order != AT_ONCE and rules.offer(s, c) != DONE:
-            return np.int64(rules.RETRY)
-    s.detail[0], s.detail[1], s.detail[2], s.detail[3] = address, value, size, c  # rules.ACCESS
-    if order > AFTER_WORDS and 1 <= c <= 3 and auto_sync.tracks(s, c):
+        if order != declared.AT_ONCE and declared.offer(s, c) != DONE:
+            return np.int64(declared.RETRY)
+    s.detail[0], s.detail[1], s.detail[2], s.detail[3] = address, value, size, c  # declared.ACCESS
+    if order > declared.AFTER_WORDS and 1 <= c <= 3 and auto_sync.tracks(s, c):
         at = address - s.window[i, LOW]
         status = call_access(s.sync_entry[0], s, c, at, order, np.int64(way))
         if status != DONE:
             return status
     if address & (size - 1):
-        return np.int64(rules.MISALIGNED)
+        return np.int64(declared.MISALIGNED)
     if s.window[i, WIDTHS + way] & size == 0:
-        return np.int64(rules.STORE_SIZE if way == STORE else rules.LOAD_SIZE)
+        return np.int64(declared.STORE_SIZE if way == STORE else declared.LOAD_SIZE)
     if (s.window[i, AGENTS + way] >> c) & 1:
         return np.int64(DONE)
     return np.int64(s.window_rule[way, i, c])
@@ -93,7 +84,7 @@ def load_entry(s: Any, c: Any, address: Any, size: Any, value: Any) -> Any:
     if status != DONE:
         return status
     at, entry = address - s.window[i, LOW], s.window_entry[LOAD, i]
-    if size == 4 or s.window[i, WIDTHS + LOAD] & BY_BYTES:
+    if size == 4 or s.window[i, WIDTHS + LOAD] & declared.BY_BYTES:
         return call_access(entry, s, c, at, size, value)
     status = call_access(entry, s, c, at & ~3, np.int64(4), value)
     if status == DONE:
@@ -148,14 +139,16 @@ class _Text:
                 return f"value &= {register.mask:#x}", self._call(debug_regs.inert_store, i=i)
             return (self._call(debug_regs.inert_load, i=i),)
         done = f"return np.int64({DONE})"
-        if way is DROPPED:
+        if way is declared.DROPPED:
             return (done,)
-        if way is KEPT or isinstance(way, int):
+        if way is declared.KEPT or isinstance(way, int):
             place = register.place or f"{self._window.storage}[offset >> 2]"
-            what = f"s.{place}" if way is KEPT else way
+            what = f"s.{place}" if way is declared.KEPT else way
             return f"s.{place} = np.uint32(value)" if self._store else f"s.loaded[0] = {what}", done
         if way is None:
-            return (f"return np.int64({rules.READ_ONLY if self._store else rules.WRITE_ONLY})",)
+            return (
+                f"return np.int64({declared.READ_ONLY if self._store else declared.WRITE_ONLY})",
+            )
         return (self._call(way),)
 
     def _acts(self, register: Register | None) -> tuple[str, ...]:
@@ -218,7 +211,7 @@ def first_use(window: Window, store: bool) -> Code:
 def of(window: Window) -> Iterator[Entry]:
     """The entries of a window that an access can come to."""
     for store in (False, True):
-        if not all(window.refuses(store, agent) for agent in EVERYONE):
+        if not all(window.refuses(store, agent) for agent in declared.EVERYONE):
             yield entry(window, store)
 
 
@@ -254,10 +247,10 @@ def _tables(windows: tuple[Window, ...], shapes: tuple[tuple[int, ...], ...]) ->
         if window is not None:
             made.window[i, (LOW, HIGH, ORDER)] = (window.low, window.high, window.order)
         for way in (LOAD, STORE):
-            sizes, why = ANY, [rules.UNMAPPED] * len(EVERYONE)
+            sizes, why = declared.ANY, [declared.UNMAPPED] * len(declared.EVERYONE)
             if window is not None:
                 sizes = window.stores if way == STORE else window.loads
-                why = [window.refuses(way == STORE, agent) for agent in EVERYONE]
+                why = [window.refuses(way == STORE, agent) for agent in declared.EVERYONE]
             made.window[i, WIDTHS + way] = sizes
             made.window[i, AGENTS + way] = sum(1 << n for n, rule in enumerate(why) if not rule)
             made.window_rule[way, i] = why
