@@ -7,16 +7,7 @@ import numpy as np
 from bhemu import memmap as mm
 from bhemu.devices import debug_regs
 from bhemu.devices.bus import window
-from bhemu.devices.bus.window import (
-    AT_ONCE,
-    TENSIX_CORES,
-    TRISCS,
-    WORD,
-    Effect,
-    Waits,
-    Window,
-    access_error,
-)
+from bhemu.devices.bus.window import access_error
 from bhemu.jit.intrinsics import call_step
 from bhemu.jit.subset import njit
 from bhemu.tensix import semaphores
@@ -54,18 +45,18 @@ def push(s: Any, c: Any, offset: Any, value: Any) -> Any:
     return DONE
 
 
-def _push_effect(s: Any, core: int, offset: int) -> Effect | Waits:
+def _push_effect(s: Any, core: int, offset: int) -> window.Effect | window.Waits:
     """A push waits while the FIFO is full."""
     t = offset >> 16 if core == 0 else core - 1
     full = s.fifo_write[t] - s.fifo_read[t] >= FIFO_DEPTH
-    return FIFO_FULL if full else Effect.CHANGES
+    return FIFO_FULL if full else window.Effect.CHANGES
 
 
-PUSH_WINDOW = Window(
+PUSH_WINDOW = window.Window(
     *("instruction push", mm.INSTRN_BUF_BASE, mm.INSTRN_BUF_END),
     store=push,
-    agents=TENSIX_CORES,
-    order=AT_ONCE,
+    agents=window.TENSIX_CORES,
+    order=window.AT_ONCE,
     store_effect=_push_effect,
 )
 
@@ -80,11 +71,11 @@ def mop_cfg_store(s: Any, c: Any, offset: Any, value: Any) -> Any:
     return DONE
 
 
-MOP_CFG_WINDOW = Window(
+MOP_CFG_WINDOW = window.Window(
     *("MOP expander configuration", mm.MOP_CFG_BASE, mm.MOP_CFG_END),
     store=mop_cfg_store,
-    loads=WORD,
-    agents=TRISCS,
+    loads=window.WORD,
+    agents=window.TRISCS,
 )
 
 
@@ -170,19 +161,19 @@ def pcbuf_store(s: Any, c: Any, offset: Any, value: Any) -> Any:
     return DONE if offset <= _DISCARDED[-1] else window.UNMAPPED
 
 
-def _pcbuf_load_effect(s: Any, core: int, offset: int) -> Effect:
+def _pcbuf_load_effect(s: Any, core: int, offset: int) -> window.Effect:
     """A load of a TRISC takes an entry where there is one."""
     takes = core > 0 and offset == 0 and s.pcbuf_write[core - 1] != s.pcbuf_read[core - 1]
-    return Effect.CHANGES if takes else Effect.NONE
+    return window.Effect.CHANGES if takes else window.Effect.NONE
 
 
-def _pcbuf_store_effect(s: Any, core: int, offset: int) -> Effect:
-    return Effect.NONE if core > 0 and offset in _DISCARDED else Effect.CHANGES
+def _pcbuf_store_effect(s: Any, core: int, offset: int) -> window.Effect:
+    return window.Effect.NONE if core > 0 and offset in _DISCARDED else window.Effect.CHANGES
 
 
-PCBUF_WINDOW = Window(
+PCBUF_WINDOW = window.Window(
     *("PCBuf, TTSync, semaphores", mm.PC_BUF_BASE, mm.PC_BUF_END, pcbuf_load, pcbuf_store),
-    agents=TENSIX_CORES,
+    agents=window.TENSIX_CORES,
     load_effect=_pcbuf_load_effect,
     store_effect=_pcbuf_store_effect,
 )
@@ -226,15 +217,15 @@ def mailbox_store(s: Any, c: Any, offset: Any, value: Any) -> Any:
     return DONE
 
 
-def _mailbox_load_effect(s: Any, core: int, offset: int) -> Effect:
+def _mailbox_load_effect(s: Any, core: int, offset: int) -> window.Effect:
     """A load takes an entry where there is one."""
     n = offset >> 12
     takes = not offset & 4 and s.mailbox_write[n, core] != s.mailbox_read[n, core]
-    return Effect.CHANGES if takes else Effect.NONE
+    return window.Effect.CHANGES if takes else window.Effect.NONE
 
 
-MAILBOX_WINDOW = Window(
+MAILBOX_WINDOW = window.Window(
     *("mailboxes", mm.MAILBOX_BASE, mm.MAILBOX_END, mailbox_load, mailbox_store),
-    agents=TENSIX_CORES,
+    agents=window.TENSIX_CORES,
     load_effect=_mailbox_load_effect,
 )

@@ -11,27 +11,8 @@ from bhemu.memmap import CORE_NAMES, INSTRN_BUF_BASE, L1_SIZE, LOCAL_BASE, LOCAL
 from bhemu.riscv import l0_cache, semantics
 from bhemu.riscv.formats import Atomic, Load, NotModelled, Store
 from bhemu.riscv.isa import alignment_masks, decode, rv32i
-from bhemu.tensix import observe, state
+from bhemu.tensix import observe, rules, state
 from bhemu.tensix.frontend import FIFO_FULL
-from bhemu.tensix.rules import (
-    GUEST,
-    INSTRUCTIONS,
-    LOOK,
-    STOP_ASSERT,
-    STOP_BREAKPOINT,
-    STOP_CODE_PAGE,
-    STOP_ENGINE,
-    STOP_FLUSH,
-    STOP_LIMIT,
-    STOP_STEP,
-    STOP_TIME,
-    STOP_UNTIL,
-    STOP_WATCH,
-    UB,
-    UNIMPLEMENTED,
-    error,
-    note,
-)
 from bhemu.tensix.thread import until_holds
 
 # A core that polls: a loop that comes back to the same registers without any effect.
@@ -162,7 +143,19 @@ def polling_end(s: Any, c: Any) -> None:
 # stop_kind: why the last slice ended
 NONE, TURN_OVER, WAITS, PARKS, BREAKPOINT, LIMIT, ASSERT, FAULT, UNTIL, FLUSHES, WATCH = range(11)
 _STOPS = (  # what each of them but LIMIT stops, 0: the turn alone
-    *(0, 0, 0, 0, STOP_BREAKPOINT, 0, STOP_ASSERT, 0, STOP_UNTIL, STOP_FLUSH, STOP_WATCH),
+    *(
+        0,
+        0,
+        0,
+        0,
+        rules.STOP_BREAKPOINT,
+        0,
+        rules.STOP_ASSERT,
+        0,
+        rules.STOP_UNTIL,
+        rules.STOP_FLUSH,
+        rules.STOP_WATCH,
+    ),
 )
 
 _TRISC2 = CORE_NAMES.index("trisc2")
@@ -172,13 +165,13 @@ STORE_MASKS = alignment_masks(Store)
 _STORE, _ATOMIC = Store.code(), Atomic.code()
 _EBREAK = rv32i.EBREAK.match
 
-RESERVATION = error("RV-LRSC", UB, "lr.w and sc.w ({word:#010x}) do not exist on these cores")
-ATOMIC = error("RV-AMO", UB, "atomic access to {address:#010x}: atomics work on L1 only (word {word:#010x})")  # fmt: skip
-ILLEGAL = error("RV-ILLEGAL", GUEST, "{word:#010x} is no instruction of these cores")
-_EXTENSION = error("RV-EXTENSION", UNIMPLEMENTED, "{word:#010x} is an instruction of F, Zfh or V, which are not modelled", "build this code without them: -march=rv32im_zba_zbb -mabi=ilp32")  # fmt: skip
-_VECTOR = error("RV-VECTOR", UB, "{word:#010x} is a vector instruction: trisc2 alone has them", "build this code without V: -march=rv32im_zba_zbb -mabi=ilp32")  # fmt: skip
-SYSTEM = error("RV-SYSTEM", GUEST, "{word:#010x} (ecall, wfi or xret) has no meaning on these cores")  # fmt: skip
-TRAP = error("RV-TRAP", GUEST, "trap with cause {cause} at {address:#010x}")
+RESERVATION = rules.error("RV-LRSC", rules.UB, "lr.w and sc.w ({word:#010x}) do not exist on these cores")  # fmt: skip
+ATOMIC = rules.error("RV-AMO", rules.UB, "atomic access to {address:#010x}: atomics work on L1 only (word {word:#010x})")  # fmt: skip
+ILLEGAL = rules.error("RV-ILLEGAL", rules.GUEST, "{word:#010x} is no instruction of these cores")
+_EXTENSION = rules.error("RV-EXTENSION", rules.UNIMPLEMENTED, "{word:#010x} is an instruction of F, Zfh or V, which are not modelled", "build this code without them: -march=rv32im_zba_zbb -mabi=ilp32")  # fmt: skip
+_VECTOR = rules.error("RV-VECTOR", rules.UB, "{word:#010x} is a vector instruction: trisc2 alone has them", "build this code without V: -march=rv32im_zba_zbb -mabi=ilp32")  # fmt: skip
+SYSTEM = rules.error("RV-SYSTEM", rules.GUEST, "{word:#010x} (ecall, wfi or xret) has no meaning on these cores")  # fmt: skip
+TRAP = rules.error("RV-TRAP", rules.GUEST, "trap with cause {cause} at {address:#010x}")
 
 
 def illegal(core: int, word: int) -> int:
@@ -189,7 +182,7 @@ def illegal(core: int, word: int) -> int:
     return rule
 
 
-@by_name(note)
+@by_name(rules.note)
 def fail(s: Any, c: Any, rule: Any) -> None:
     """Record an error of core `c`, its details by name; the engine must stop before the next."""
     s.status[0] = rule
@@ -348,7 +341,7 @@ def _clock(s: Any, c: Any) -> Any:
 def watchful(s: Any, c: Any) -> Any:
     """The attention that a slice of core `c` begins with."""
     if s.breakpoint_count[c] or s.turn_yield[0] or s.watch_count[0] or debug_port.watches(s, c):
-        return LOOK
+        return rules.LOOK
     return 0
 
 
@@ -379,7 +372,7 @@ def begin(s: Any, c: Any) -> Any:
     """Open a slice: fuel, attention; False when the core cannot start, as `end` will tell."""
     s.stop_kind[c] = NONE
     s.attention[0] = watchful(s, c)
-    fuel = min(s.left[c], INSTRUCTIONS * s.look_every[0])
+    fuel = min(s.left[c], rules.INSTRUCTIONS * s.look_every[0])
     if s.retired_limit[c] >= 0:
         fuel = min(fuel, s.retired_limit[c] - s.retired[c])
     if s.limit[0] >= 0:
@@ -420,14 +413,14 @@ def _outcome(s: Any, c: Any, error: Any) -> Any:
         return status
     kind = s.stop_kind[c]
     if kind == NONE and error == FETCH_PROT:
-        return np.int64(STOP_CODE_PAGE)
+        return np.int64(rules.STOP_CODE_PAGE)
     if kind == NONE:
         s.detail[0] = error
-        return np.int64(STOP_ENGINE)
+        return np.int64(rules.STOP_ENGINE)
     if kind == LIMIT:
         if s.limit[0] >= 0 and _clock(s, c) >= s.limit[0]:
-            return np.int64(STOP_LIMIT)
+            return np.int64(rules.STOP_LIMIT)
         retired = s.retired[c] + s.fuel_given[c] - s.fuel[c]
         stepped = 0 <= s.retired_limit[c] <= retired
-        return np.int64(STOP_STEP if stepped else STOP_TIME)
+        return np.int64(rules.STOP_STEP if stepped else rules.STOP_TIME)
     return np.int64(_STOPS[kind])

@@ -16,19 +16,8 @@ from bhemu.tensix.rules import DONE, UB, UNSUPPORTED, error, refuse
 from bhemu.tensix.spaces import Kind
 from bhemu.tensix.state import l1_halves, l1_words
 from bhemu.tensix.units.counters import SRC_ROWS, W, X, Y, Z
-from bhemu.tensix.units.unpack import addresses, modes
+from bhemu.tensix.units.unpack import addresses, datums, modes
 from bhemu.tensix.units.unpack.addresses import FIRST_CELL, Source
-from bhemu.tensix.units.unpack.datums import (
-    EXPONENT,
-    cells_of_16_or_32_bits,
-    dst_cell_16,
-    exponents_refused,
-    to_cells,
-    to_dst_16,
-    to_dst_32,
-    to_src,
-    zeros,
-)
 from bhemu.tensix.units.unpack.nop import hand_over, next_set, row_refused, set_first_row
 
 # UNPACR of compressed tiles, of rows found by RowSearch, and with upsampling: datum by datum.
@@ -148,7 +137,7 @@ def _put(s: Any, t: Any, m: Any, at: Any, shift: Any, cell: Any) -> None:
         if (modes.WIDE >> m.out) & 1:
             dest.write32(s, row, column, dest.enc_32(cell))
         else:
-            dest.write16(s, row, column, dst_cell_16(m, cell))
+            dest.write16(s, row, column, datums.dst_cell_16(m, cell))
         return
     column -= shift
     if row < 0 or column < 0:
@@ -167,7 +156,7 @@ def _datum(s: Any, m: Any, bit: Any, exponent: Any) -> Any:
         return np.int64(l1_words(s)[bit >> 5])
     none: Any = np.int64(0)
     src = Source(formats.datum_bits(m.fmt), bit, exponent, none + 16, none)
-    outside = to_cells(s, m, src, np.int64(0), np.int64(1), s.unpack_tmp[:1])
+    outside = datums.to_cells(s, m, src, np.int64(0), np.int64(1), s.unpack_tmp[:1])
     return np.int64(-1) if outside else np.int64(s.unpack_tmp[0])
 
 
@@ -186,7 +175,7 @@ def _walk(s: Any, t: Any, m: Any, q: Any, all_zero: Any, first: Any, write: Any)
             return np.int64(refuse(s, _L1, unpacker=m.unpacker, address=address))
         cell = np.int64(0) if all_zero else _datum(s, m, bit, exponent)
         if cell < 0:
-            return np.int64(refuse(s, EXPONENT, unpacker=m.unpacker, fmt=m.fmt))
+            return np.int64(refuse(s, datums.EXPONENT, unpacker=m.unpacker, fmt=m.fmt))
         i, bit = i + 1, bit + bits
         exponent += 1 if exponent >= 0 else 0
         more = np.int64(0)
@@ -301,18 +290,18 @@ def _after(s: Any, t: Any, m: Any, f: Any) -> Any:
 @njit(forceinline=True)  # one caller
 def _write(s: Any, t: Any, m: Any, f: Any, src: Any, first: Any, count: Any) -> Any:
     if f.zero_write2:
-        return zeros(s, t, f.word)
+        return datums.zeros(s, t, f.word)
     if formats.is_bfp(m.fmt) and m.fmt & 4 == 0:
-        status = exponents_refused(s, t, f.word)
+        status = datums.exponents_refused(s, t, f.word)
         if status:
             return status
     if m.to_dst and (modes.WIDE >> m.out) & 1 == 0:
-        return to_dst_16(s, t, f.word)
+        return datums.to_dst_16(s, t, f.word)
     if m.to_dst:
-        to_dst_32(s, src, first, count)
+        datums.to_dst_32(s, src, first, count)
     else:
         start = np.int64(max(-first, 0))  # rows before the first drop
-        to_src(s, m, src, first + addresses.set_cells(s, t, m), start, count)
+        datums.to_src(s, m, src, first + addresses.set_cells(s, t, m), start, count)
     return DONE
 
 
@@ -426,7 +415,7 @@ def unpack_whole_rows(s: Any, t: Any, u: Any, addr_mode: Any, set_dat_valid: Any
     banks.changed(s, u, bank)
     if u == 0 and banks.any_doubt(s, bank):
         banks.settle(s, bank, first >> 4, count >> 4)
-    cells_of_16_or_32_bits(s, m, src, count, flat(s.src[u, bank])[first : first + count])
+    datums.cells_of_16_or_32_bits(s, m, src, count, flat(s.src[u, bank])[first : first + count])
     addresses.count_on(s, t, u, addr_mode)
     return hand_over(s, t, u, m.out) if set_dat_valid else DONE
 
