@@ -20,13 +20,13 @@ def compiled(levels: list[str], number: int) -> tuple[str, dict[str, bytes]]:
 
     What this machine runs is kept in its cache too, so that a checkout need not compile it again.
     """
-    from bhemu.jit import build, emit, host, lowering
+    from bhemu.jit import build, emit, host
 
     entry = _entries()[number]
     if levels == [host.level()]:
         return entry.path, {levels[0]: build.image(entry)}
     source = emit.front_end(entry.signature, entry.resolved())
-    images = {name: lowering.lowered(source, lowering.target(name)).packed() for name in levels}
+    images = {name: emit.lowered(source, emit.target(name)).packed() for name in levels}
     return entry.path, images
 
 

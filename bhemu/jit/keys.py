@@ -137,7 +137,7 @@ def _within(value: Any) -> Iterable[Any]:
 
 _FUNCTIONS = (Compiled, Intrinsic, FunctionType)
 _FOREIGN = ("builtins", "llvmlite", "math", "numba", "numpy", "operator", "typing")  # see host.py
-_COMPILER = ("emit", "lowering", "machine_code", "numba_patches", "vectors")  # modules of jit
+_COMPILER = ("emit", "machine_code", "numba_patches", "vectors")  # modules of jit
 _NUMBERS = (bool, int, float, complex, str, bytes, type(None), type(...))
 _HAS_DOCSTRING = 0x4000000 if sys.version_info >= (3, 13) else 0  # inspect.CO_HAS_DOCSTRING
 

@@ -18,8 +18,7 @@ from bhemu.tensix.units.matrix.operands import Elementwise
 from bhemu.tensix.units.pack import modes as pack
 from bhemu.tensix.units.pack.pacr import PACR
 from bhemu.tensix.units.unpack import modes as unpack
-from bhemu.tensix.units.unpack.modes import UnpackWord
-from bhemu.tensix.units.unpack.nop import UNPACR_NOP
+from bhemu.tensix.units.unpack.modes import UNPACR_NOP, UnpackWord
 from bhemu.tensix.units.unpack.unpacr import UNPACR
 
 assert MODULES  # importing the units declares the instructions

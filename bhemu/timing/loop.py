@@ -54,7 +54,7 @@ from bhemu.tensix.thread import hold, taker, tell_waiting, time_passes, until_ho
 from bhemu.tensix.units.counters import SETDVALID
 from bhemu.tensix.units.memory import STOREIND
 from bhemu.tensix.units.scalar import FLUSHDMA, REG2FLOP, STOREREG
-from bhemu.tensix.units.unpack.nop import UNPACR_NOP
+from bhemu.tensix.units.unpack.modes import UNPACR_NOP
 from bhemu.tensix.units.vector.macro import SFPLOADMACRO
 from bhemu.timing import core, cycles, draws, polling, spent
 

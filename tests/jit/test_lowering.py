@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from bhemu.errors import Internal
-from bhemu.jit import host, lowering, machine_code, vectors
-from bhemu.jit.emit import front_end
+from bhemu.jit import emit, host, machine_code, vectors
+from bhemu.jit.emit import front_end, lowered, target
 from bhemu.jit.host import ARM, CARRIED
-from bhemu.jit.lowering import lowered, target
 from bhemu.jit.subset import JIT, External, intrinsic, signature
 
 pytestmark = pytest.mark.skipif(not JIT, reason="nothing is compiled in the interpreted mode")
@@ -156,9 +155,9 @@ def test_forms_of_arm_have_its_instructions() -> None:
 
 
 def test_a_level_has_the_forms_that_its_processors_execute() -> None:
-    assert lowering.target("x86-64-v4").forms == "avx2"
-    assert lowering.target("x86-64-v2").forms == "sse4_1"
-    assert lowering.target(ARM).forms == "neon"
+    assert emit.target("x86-64-v4").forms == "avx2"
+    assert emit.target("x86-64-v2").forms == "sse4_1"
+    assert emit.target(ARM).forms == "neon"
 
 
 def test_an_instruction_of_another_processor_is_refused_by_name() -> None:
@@ -171,4 +170,4 @@ define <16 x i16> @entry({pair} %a, {pair} %b) {{
 }}
 """
     with pytest.raises(Internal, match=r"entry needs llvm\.x86\.avx2\.packusdw"):
-        lowered(lowering.Source(text, "entry"), target(ARM))
+        lowered(emit.Source(text, "entry"), target(ARM))

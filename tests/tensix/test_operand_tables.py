@@ -19,7 +19,7 @@ from bhemu.machine.tile import Tile
 from bhemu.machine.word_text import meaning
 from bhemu.riscv.assembly import PARK, code, ttinsn
 from bhemu.tensix.insn import Instruction, assemble, instructions
-from bhemu.tensix.units.vector import cc, sfpu
+from bhemu.tensix.units.vector import integer, sfpu
 
 MODES = json.loads((Path(package.__file__).parent / "data" / "mode_coverage.json").read_text())
 NAMED = {cls.name: cls for cls in instructions().values()}
@@ -134,7 +134,7 @@ def test_what_becomes_of_two_flags_is_what_the_truth_table_says(mode: int) -> No
     text = sfpu.PUSHED.text(mode).removeprefix("top of the stack = ")
     assert sfpu.POPPED.text(mode) == f"flags = {text}"
     for a, b in itertools.product(range(2), repeat=2):
-        assert cc._TRUTH[mode] >> (2 * a + b) & 1 == LOGIC[text](a, b)
+        assert integer._TRUTH[mode] >> (2 * a + b) & 1 == LOGIC[text](a, b)
 
 
 def test_a_refused_mode_has_no_words() -> None:

@@ -12,7 +12,7 @@ from bhemu.tensix import rules
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.banks import STALE
 from bhemu.tensix.rules import REFERENCE_LLK, counted
-from bhemu.tensix.units.unpack.nop import UNPACR_NOP
+from bhemu.tensix.units.unpack.modes import UNPACR_NOP
 from bhemu.tensix.unspecified import EXPONENT
 
 

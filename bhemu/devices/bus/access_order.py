@@ -24,7 +24,7 @@ from bhemu.tensix.units import MODULES
 from bhemu.tensix.units.cfg import SETC16
 from bhemu.tensix.units.pack.pacr import PACR
 from bhemu.tensix.units.sync import MOP, REPLAY
-from bhemu.tensix.units.unpack.nop import UNPACR_NOP
+from bhemu.tensix.units.unpack.modes import UNPACR_NOP
 from bhemu.tensix.units.unpack.unpacr import UNPACR
 
 WAIT = condition("queued words that use this resource to pass the wait gate (Auto TTSync)")

@@ -18,7 +18,7 @@ from bhemu.tensix.banks import NO_FORMAT
 from bhemu.tensix.insn import WAKES_NOBODY, Instruction, bits
 from bhemu.tensix.rules import DONE, UNSUPPORTED, error, follows_llk, note_rule, refuse, undefined
 from bhemu.tensix.spaces import Kind
-from bhemu.tensix.units.unpack.nop import HANDING_OVER, hand_over
+from bhemu.tensix.units.unpack.modes import HANDING_OVER, hand_over
 
 SRCA, SRCB, DST, FIDELITY = 0, 1, 2, 3  # columns of s.rwc
 SRC_ROWS = 64

@@ -18,7 +18,7 @@ from bhemu.tensix.state import l1_halves, l1_words
 from bhemu.tensix.units.counters import SRC_ROWS, W, X, Y, Z
 from bhemu.tensix.units.unpack import addresses, datums, modes
 from bhemu.tensix.units.unpack.addresses import FIRST_CELL, Source
-from bhemu.tensix.units.unpack.nop import hand_over, next_set, row_refused, set_first_row
+from bhemu.tensix.units.unpack.modes import hand_over, next_set, row_refused, set_first_row
 
 # UNPACR of compressed tiles, of rows found by RowSearch, and with upsampling: datum by datum.
 #

@@ -1,19 +1,19 @@
-"""Vector unit (SFPU): integer and bit operations."""
+"""Vector unit (SFPU): integer and bit operations, condition codes and comparisons."""
 
 from typing import Any
 
 import numpy as np
 
-from bhemu.bits import choice
+from bhemu.bits import choice, flags, number
 from bhemu.jit.subset import njit
-from bhemu.tensix import lanes
+from bhemu.tensix import lanes, spaces
 from bhemu.tensix.insn import Instruction, bits
-from bhemu.tensix.rules import DONE, NCB, UNSUPPORTED, error, refuse, undefined
+from bhemu.tensix.rules import DONE, NCB, UB, UNSUPPORTED, error, refuse, undefined
 from bhemu.tensix.spaces import CC, LANES, lreg
 from bhemu.tensix.units.vector import sfpu
 
 _U, _I = np.uint32, np.int32
-_ZERO, _ONE = _U(0), _U(1)
+_ZERO, _ONE, _ALL = _U(0), _U(1), _U(0xFFFFFFFF)
 _SIGN = _U(0x80000000)
 
 _SHIFT_MODE = error("VECTOR-SHIFT-MODE", NCB, "SFPSHFT mode {mode}: only 0-3 (LReg[lreg_dest]) and 5, 7 (LReg[lreg_c] by the immediate) exist", "silicon ignores bit 3, and bit 2 without bit 0")  # fmt: skip
@@ -262,3 +262,287 @@ class SFPABS(sfpu.OneSource, opcode=0x7D, facts=sfpu.NOTICES_VC, macro=sfpu.NO_I
                 out[lane] = _wrap(-np.int64(x[lane])) if x[lane] >= _SIGN else x[lane]
         lanes.write(s, f.lreg_dest)
         return DONE
+
+
+# Condition codes and comparisons.
+
+_DEPTH = 8  # entries of the condition-code stack
+
+# Mode bits of SFPENCC
+_INVERT_ENABLE, _SET_ENABLE, _SET_FLAGS = 1, 2, 8
+# Mode bits of SFPGT and SFPLE
+_SET_CC, _MUTATE_STACK, _MUTATE_OR, _SET_VD = 1, 2, 4, 8
+# Mode bits of SFPSETCC
+_IMMEDIATE, _CLEAR = 1, 8
+
+_OVERFLOW = error("VECTOR-CC-OVERFLOW", UB, "SFPPUSHC with {depth} entries on the condition-code stack, which holds no more", "match every SFPPUSHC with an SFPPOPC")  # fmt: skip
+_UNDERFLOW = error("VECTOR-CC-UNDERFLOW", UB, "SFPPOPC with nothing on the condition-code stack", "match every SFPPOPC with an SFPPUSHC")  # fmt: skip
+_NO_TOP = error("VECTOR-CC-TOP", UB, "SFPPUSHC mode {mode} changes the top of the condition-code stack, which is empty", "push first (mode 0)")  # fmt: skip
+
+
+class SFPSETCC(sfpu.OneSource, opcode=0x7B, facts=sfpu.Sfpu(notices="VC")):
+    """Set the condition codes from a comparison with zero (SFPSETCC, Blackhole ISA)."""
+
+    reads = lreg("lreg_c").unless("instr_mod1 & 9") | LANES
+    writes = CC
+
+    lreg_dest = sfpu.OneSource.lreg_dest.meaning(sfpu.NO_TARGET)
+    instr_mod1 = sfpu.OneSource.instr_mod1.meaning(sfpu.SET)
+    imm12_math = bits(12, 12, number("flags of the modes that take it"))
+
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        status = lanes.claim_none(s, t, f.lreg_dest)
+        if status != lanes.GO:
+            return status
+        if f.instr_mod1 & (_IMMEDIATE | _CLEAR):
+            # SFPSETCC modes 8 to 15 (clear) and 1, 3, 5, 7 (the immediate), in the enabled lanes.
+            if f.imm12_math and f.instr_mod1 & _CLEAR:
+                return refuse(s, lanes.IMMEDIATE, immediate=f.imm12_math, mode=f.instr_mod1)
+            if s.cc_en[0] == 0:
+                lanes.set_flags(s, 0)
+                return DONE
+            flag, value = (
+                s.lane_tmp[lanes.FLAG],
+                _ZERO if f.instr_mod1 & _CLEAR else _U(f.imm12_math),
+            )
+            for lane in range(lanes.LANES):
+                flag[lane] = value
+            lanes.write_flags(s)
+            return DONE
+        if f.imm12_math:
+            return refuse(s, lanes.IMMEDIATE, immediate=f.imm12_math, mode=f.instr_mod1)
+        if s.cc_en[0] == 0:
+            lanes.set_flags(s, 0)
+            return DONE
+        x, flag = s.lreg[f.lreg_c & 15], s.lane_tmp[lanes.FLAG]
+        invert = _U(f.instr_mod1 == 4 or f.instr_mod1 == 2)
+        if f.instr_mod1 & 2:
+            for lane in range(lanes.LANES):
+                flag[lane] = _U(_ONE if x[lane] == _ZERO else _ZERO) ^ invert
+        else:
+            for lane in range(lanes.LANES):
+                flag[lane] = _U(x[lane] >> _U(31)) ^ invert
+        lanes.write_flags(s)
+        return DONE
+
+
+class SFPENCC(sfpu.Target, opcode=0x8A, facts=sfpu.CONDITION, macro=sfpu.NO_SOURCE):
+    """Enable, disable and set the condition codes (SFPENCC, Blackhole ISA)."""
+
+    reads = CC.when("instr_mod1 & 3 == 1") | LANES.when("lreg_dest > 11")
+    writes = CC
+
+    lreg_dest = sfpu.Target.lreg_dest.meaning(sfpu.NO_TARGET)
+    instr_mod1 = sfpu.Target.instr_mod1.meaning(sfpu.ENABLED)
+    imm12_math = bits(13, 12, flags("flags are in use", "flags = 1"))
+
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        status = lanes.claim_none(s, t, f.lreg_dest)
+        if status != lanes.GO:
+            return status
+        if f.instr_mod1 & 4:
+            return refuse(s, lanes.MODE_UNNAMED, mode=f.instr_mod1)
+        if f.imm12_math and f.instr_mod1 & (_SET_ENABLE | _SET_FLAGS) == 0:
+            return refuse(s, lanes.IMMEDIATE, immediate=f.imm12_math, mode=f.instr_mod1)
+        if f.instr_mod1 & _SET_ENABLE:
+            s.cc_en[0] = f.imm12_math & 1
+        elif f.instr_mod1 & _INVERT_ENABLE:
+            s.cc_en[0] = 1 - s.cc_en[0]
+        lanes.set_flags(s, (f.imm12_math >> 1) & 1 if f.instr_mod1 & _SET_FLAGS else 1)
+        return DONE
+
+
+# What modes 1 to 15 of SFPPUSHC and SFPPOPC make of two flags a, b: bit 2 * a + b.
+_COMBINED = (0, 0xA, 0x5, 0x8, 0xE, 0x4, 0xD, 0x2, 0xB, 0x1, 0x7, 0x6, 0x9, 0x5, 0xF, 0x0)
+_TRUTH = np.array(_COMBINED, np.int64)
+_INVERT, _TRUE = 13, 14  # from 14 on both flag and enable become constants
+_NOT_A = 0x3
+
+
+@njit
+def _peek(s: Any, mod: Any) -> None:
+    """SFPPOPC modes 1 to 15: the current flags (a) combined with the top of the stack (b).
+
+    An empty stack shows flags 0, not in use; mode 13 only inverts the current flags.
+    """
+    depth, flags = s.cc_depth[0], s.cc
+    top = (depth - 1) & (_DEPTH - 1)
+    stacked, held = s.cc_stack[top], _U(1 if depth else 0)
+    truth = _U(_NOT_A if mod == _INVERT else _TRUTH[mod & 15])
+    for lane in range(lanes.LANES):
+        b = _U(stacked[lane] & held)
+        flags[lane] = _U(truth >> _U(_U(flags[lane] << _ONE) | b)) & _ONE
+    if mod >= _TRUE:
+        s.cc_en[0] = 1
+    elif mod != _INVERT:
+        s.cc_en[0] = s.cc_stack_en[top] if depth else 0
+
+
+class SFPPUSHC(sfpu.Target, opcode=0x87, facts=sfpu.CONDITION, macro=sfpu.NO_SOURCE):
+    """Push the condition codes, or change the top of their stack (SFPPUSHC, Blackhole ISA)."""
+
+    reads = (
+        CC.unless("instr_mod1 > 13")
+        | spaces.STACK.when("2 < instr_mod1 < 13")
+        | spaces.DEPTH
+        | LANES.when("lreg_dest > 11")
+    )
+    writes = CC.when("instr_mod1 == 13") | spaces.STACK | spaces.DEPTH.unless("instr_mod1")
+
+    lreg_dest = sfpu.Target.lreg_dest.meaning(sfpu.NO_TARGET)
+    instr_mod1 = sfpu.Target.instr_mod1.meaning(sfpu.PUSHED)
+
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        status = lanes.claim_none(s, t, f.lreg_dest)
+        if status != lanes.GO:
+            return status
+        if f.instr_mod1:
+            # SFPPUSHC modes 1 to 15: the top of the stack (a) combined with the current flags (b).
+            if s.cc_depth[0] == 0:
+                return refuse(s, _NO_TOP, mode=f.instr_mod1)
+            top = (s.cc_depth[0] - 1) & (_DEPTH - 1)
+            truth, flags, stacked = _U(_TRUTH[f.instr_mod1 & 15]), s.cc, s.cc_stack[top]
+            for lane in range(lanes.LANES):
+                stacked[lane] = _U(truth >> _U(_U(stacked[lane] << _ONE) | flags[lane])) & _ONE
+            if f.instr_mod1 == _INVERT:
+                for lane in range(lanes.LANES):
+                    flags[lane] = stacked[lane]
+            s.cc_stack_en[top] = 1 if f.instr_mod1 >= _TRUE else s.cc_en[0]
+            return DONE
+        depth = s.cc_depth[0]
+        if depth >= _DEPTH:
+            return refuse(s, _OVERFLOW, depth=depth)
+        s.cc_stack_en[depth] = s.cc_en[0]
+        for lane in range(lanes.LANES):
+            s.cc_stack[depth, lane] = s.cc[lane]
+        s.cc_depth[0] = depth + 1
+        return DONE
+
+
+class SFPPOPC(sfpu.Target, opcode=0x88, facts=sfpu.CONDITION, macro=sfpu.NO_SOURCE):
+    """Pop the condition codes, or combine them with the top (SFPPOPC, Blackhole ISA)."""
+
+    reads = (
+        CC.when("2 < instr_mod1 < 14")
+        | spaces.STACK.unless("instr_mod1 > 12")
+        | spaces.DEPTH
+        | LANES.when("lreg_dest > 11")
+    )
+    writes = CC | spaces.DEPTH.unless("instr_mod1")
+
+    lreg_dest = sfpu.Target.lreg_dest.meaning(sfpu.NO_TARGET)
+    instr_mod1 = sfpu.Target.instr_mod1.meaning(sfpu.POPPED)
+
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        status = lanes.claim_none(s, t, f.lreg_dest)
+        if status != lanes.GO:
+            return status
+        if f.instr_mod1:
+            _peek(s, f.instr_mod1)
+            return DONE
+        if s.cc_depth[0] == 0:
+            return _UNDERFLOW
+        top = (s.cc_depth[0] - 1) & (_DEPTH - 1)
+        s.cc_en[0] = s.cc_stack_en[top]
+        for lane in range(lanes.LANES):
+            s.cc[lane] = s.cc_stack[top, lane]
+        s.cc_depth[0] = top
+        return DONE
+
+
+class SFPCOMPC(
+    Instruction, opcode=0x8B, unit="vector", facts=sfpu.CONDITION, macro=sfpu.ALL_BUT_TARGET
+):
+    """Complement the condition codes (SFPCOMPC, Blackhole ISA).
+
+    All become 0 while they are not in use, or were not when the top of the stack was pushed.
+    """
+
+    reads = CC | spaces.STACK | spaces.DEPTH | LANES.when("lreg_dest > 11")
+    writes = CC
+
+    lreg_dest = bits(7, 4, sfpu.NO_TARGET)
+
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        status = lanes.claim_none(s, t, f.lreg_dest)
+        if status != lanes.GO:
+            return status
+        if s.cc_depth[0] == 0:
+            used = _U(1 if s.cc_en[0] else 0)
+            for lane in range(lanes.LANES):
+                s.cc[lane] = _U(_U(s.cc[lane] ^ _ONE) & used)
+            return DONE
+        top = (s.cc_depth[0] - 1) & (_DEPTH - 1)
+        used = _U(1 if s.cc_en[0] and s.cc_stack_en[top] else 0)
+        for lane in range(lanes.LANES):
+            s.cc[lane] = _U(_U(s.cc_stack[top, lane] & used) & _U(s.cc[lane] ^ _ONE))
+        return DONE
+
+
+@njit
+def _compare(s: Any, t: Any, f: Any, greater: Any) -> Any:
+    """SFPGT (`greater` = 1) and SFPLE (0) of LReg[dest] with LReg[c].
+
+    Mode bit 0 sets the condition codes, bit 3 writes all ones or 0, bit 1 changes the top of the
+    stack in all lanes, by and, or (bit 2) by or.
+    """
+    mod, dest = f.instr_mod1, f.lreg_dest
+    target = lanes.target(s, dest)
+    constant = lanes.WRITABLE <= target < lanes.TEMPLATES  # compared, not written
+    if mod & _SET_VD or not constant:
+        status = lanes.claim(s, t, dest)
+        if status != lanes.GO:
+            return status
+    x, y = s.lreg[dest & 15], s.lreg[f.lreg_c & 15]
+    flag, out = s.lane_tmp[lanes.FLAG], s.lane_tmp[lanes.VALUE]
+    above, other = _U(greater), _U(1 - greater)
+    for lane in range(lanes.LANES):
+        flag[lane] = above if lanes.order(x[lane]) > lanes.order(y[lane]) else other
+    if mod & _SET_VD:
+        for lane in range(lanes.LANES):
+            out[lane] = _ALL if flag[lane] != _ZERO else _ZERO
+        lanes.write(s, dest)
+    if mod & _MUTATE_STACK and s.cc_depth[0]:
+        top = s.cc_stack[(s.cc_depth[0] - 1) & (_DEPTH - 1)]
+        fill = _ONE if mod & _MUTATE_OR else _ZERO
+        for lane in range(lanes.LANES):
+            either, both = _U(top[lane] | flag[lane]), _U(top[lane] & flag[lane])
+            top[lane] = either if fill != _ZERO else both
+    if mod & _SET_CC:
+        lanes.write_flags(s)
+    return DONE
+
+
+_COMPARE_READS = (
+    lreg("lreg_c")
+    | lreg("lreg_dest")
+    | (spaces.STACK.own() | spaces.DEPTH).when("instr_mod1 & 2")
+    | LANES
+)
+_COMPARE_WRITES = (
+    lreg("lreg_dest").when("instr_mod1 & 8")
+    | CC.when("instr_mod1 & 1")
+    | spaces.STACK.when("instr_mod1 & 2")
+)
+
+
+class SFPLE(sfpu.OneSource, opcode=0x96, facts=sfpu.NOTICES_VD_VC, macro=sfpu.NO_IMMEDIATE):
+    """Compare less or equal (SFPLE, Blackhole ISA)."""
+
+    reads, writes = _COMPARE_READS, _COMPARE_WRITES
+
+    instr_mod1 = sfpu.OneSource.instr_mod1.meaning(sfpu.COMPARED)
+
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        return _compare(s, t, f, 0)
+
+
+class SFPGT(sfpu.OneSource, opcode=0x97, facts=sfpu.NOTICES_VD_VC, macro=sfpu.NO_IMMEDIATE):
+    """Compare greater (SFPGT, Blackhole ISA)."""
+
+    reads, writes = _COMPARE_READS, _COMPARE_WRITES
+
+    instr_mod1 = sfpu.OneSource.instr_mod1.meaning(sfpu.COMPARED)
+
+    def execute(s: Any, t: Any, f: Any) -> Any:
+        return _compare(s, t, f, 1)
