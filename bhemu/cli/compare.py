@@ -23,11 +23,12 @@ from bhemu.program.options import REFERENCES, given_in
 
 if TYPE_CHECKING:
     from bhemu.cli.summary import Target
-    from bhemu.debug.numerics import Finder, Origin, TileError
+    from bhemu.debug.numerics import TileError
     from bhemu.oracle.libttsim import Library
     from bhemu.oracle.programs import Verdict
     from bhemu.program.schema import OutputSpec, Program
     from bhemu.sweeps.api import Question
+    from bhemu.why.origin.chain import Link
 
     Command = Callable[..., Any]
 
@@ -53,25 +54,21 @@ def numerics_command(**values: Any) -> int:
 
     Shows how far each tile is off. Distances are in units of the last place (ULP) of the output's
     format and include rounding: 0.5 is the best a format can do. When an output holds a NaN or an
-    infinity, the program runs again to find where the first one came from: the word that wrote it
-    to L1, the word that put it into Dst and, if that is an SFPSTORE, the vector instructions that
-    computed it. Distances do not affect the exit code, which is that of run.
+    infinity, the program runs again to find where the first one came from: the causes of it that
+    bhemu why tells, as far as they are not finite either. Distances do not affect the exit code,
+    which is that of run.
     """
     chosen = settings(values)
     exact = _exact(chosen.program, values["against"])
     chosen.check_save()
     target = launched(chosen)
-    from bhemu.debug.numerics import Finder
-    from bhemu.launch import Launched
-
-    finder = Finder(chosen.program, lambda: Launched(chosen.program, progress=target.progress))
     ended = target.finish_shown()
     target.save()
     if ended.error is not None:
         return output.show(ended.error, as_json=chosen.as_json)
     if ended.interrupted:
         return EXIT_INTERRUPTED
-    found = [_measure(target, finder, spec, exact[spec.name]) for spec in chosen.program.outputs]
+    found = [_measure(target, spec, exact[spec.name]) for spec in chosen.program.outputs]
     if chosen.as_json:
         outputs = [result.as_dict() for result in found]
         return output.report({"outputs": outputs}, EXIT_OK, as_json=True)
@@ -124,7 +121,8 @@ class Measured:
     not_finite: int
     first: tuple[int, ...] | None
     value: float
-    origin: "Origin | None"
+    origin: "list[Link]"  # of the first: its causes that are not finite, or a note
+    note: str
 
     @property
     def most(self) -> float:
@@ -139,9 +137,9 @@ class Measured:
         first: dict[str, object] | None = None
         if self.first is not None:
             place = locate(self.first, spec.shape, spec.layout)
-            origin = None if self.origin is None else self.origin.as_dict()
             first = {"index": list(self.first), "place": place, "value": str(self.value)}
-            first["origin"] = origin
+            links = [link.as_dict() for link in self.origin]
+            first["origin"] = {"links": links, "note": self.note}
         tiles = None if self.tiles is None else [tile.as_dict() for tile in self.tiles]
         most = None if self.tiles is None or self.most == float("inf") else self.most
         mean = None if self.tiles is None else self.mean
@@ -152,7 +150,7 @@ class Measured:
         return shown
 
 
-def _measure(target: "Target", finder: "Finder", spec: "OutputSpec", exact: Any) -> Measured:
+def _measure(target: "Target", spec: "OutputSpec", exact: Any) -> Measured:
     import numpy as np
 
     from bhemu.debug import numerics
@@ -161,7 +159,9 @@ def _measure(target: "Target", finder: "Finder", spec: "OutputSpec", exact: Any)
     _, data = target.machine.output(spec)
     got, fmt = tensor.decode(data, spec.shape, spec.dtype, spec.layout), tensor.FORMATS[spec.dtype]
     first = numerics.first_not_finite(got)
-    source = None if first is None else finder.origin(spec, first)
+    links, note = (
+        ([], "") if first is None else _origin(target, numerics.element_name(spec.name, first))
+    )
     error = None if exact is None else numerics.distances(got, exact, fmt)
     return Measured(
         spec=spec,
@@ -170,8 +170,24 @@ def _measure(target: "Target", finder: "Finder", spec: "OutputSpec", exact: Any)
         not_finite=int((~np.isfinite(tensor.widen(got))).sum()),
         first=first,
         value=0.0 if first is None else float(got[first]),
-        origin=source,
+        origin=links,
+        note=note,
     )
+
+
+def _origin(target: "Target", element: str) -> "tuple[list[Link], str]":
+    """The causes of an element, from another run: those that are not finite either; or a note."""
+    from bhemu.cli.why import context
+    from bhemu.why.origin.outputs import is_special, links_of
+
+    again = type(target)(target.chosen, target.progress)
+    again.keep_history()
+    asked = context(again, again.finish())
+    try:
+        links = links_of(asked, again.tile, "brisc", element)
+    except InputError as problem:
+        return [], problem.message
+    return [links[0], *filter(is_special, links[1:])], ""
 
 
 def _table(result: Measured, rows: int) -> None:
@@ -201,20 +217,9 @@ def _show_first(result: Measured) -> None:
     assert result.first is not None
     where = place(result.first, spec.shape, spec.layout)
     output.say(f"{result.not_finite} not finite; the first is {result.value} at {where}")
-    found = result.origin
-    assert found is not None
-    if found.made is not None and found.cell is not None:
-        output.say(f"made in Dst row {found.cell[0]}, column {found.cell[1]} by")
-        output.say(found.made)
-    for number, link in enumerate(found.chain):
-        what = "from what was made in" if number else "its value was made in"
-        output.say(f"{what} LReg[{link.register.number}], lane {link.register.lane} by")
-        output.say(link.word)
-    if found.written is not None:
-        output.say(f"written to L1 address {found.address:#x} by")
-        output.say(found.written)
-    if found.note:
-        output.say(found.note)
+    for line in (*(f"{'  ' * link.depth}{link}" for link in result.origin), result.note):
+        if line:
+            output.say(line)
 
 
 def _time_options(command: "Command") -> "Command":

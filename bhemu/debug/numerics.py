@@ -1,7 +1,7 @@
-"""How far outputs are from exact values, and which words computed a value."""
+"""How far outputs are from exact values, elements of outputs, and trials of words."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,20 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bhemu.debug.trace import Tracer
 from bhemu.errors import InputError
-from bhemu.launch import Launched
 from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
-from bhemu.machine.word_text import TracedWord
 from bhemu.program import files, input_files, tensor
-from bhemu.program.coordinates import XY
 from bhemu.program.schema import OutputSpec, Program
 from bhemu.program.toml import suggestion
-from bhemu.tensix import compiled, observe
-from bhemu.tensix.insn import decode, instructions
-from bhemu.tensix.spaces import LREG
-from bhemu.tensix.state import LOG_SIZE, State
+from bhemu.tensix import compiled
+from bhemu.tensix.state import State
 
 Floats = NDArray[np.float64]
 
@@ -170,12 +164,7 @@ def place(index: Sequence[int], shape: Sequence[int], layout: str) -> str:
     return ", ".join([f"tile ({tile[0]}, {tile[1]})", *named] if tile else named)
 
 
-# Where a value comes from: the chain of words that computed it, each tried on a changed record.
-
-
-# Which inputs decide what one word makes: it is executed again with some of them set to zero.
-
-Cells = NDArray[Any]
+# Which inputs decide what one word makes: it is executed again with some of them changed.
 
 
 class Trial:
@@ -201,300 +190,8 @@ class Trial:
         state.buffer[:] = self._kept
         return result
 
-    def deciding(self, member: str, cells: Cells) -> Cells:
-        """The fewest of `cells` (n, 2) of the member without which the result would be another.
 
-        Empty when not even without all of them.
-        """
-
-        def decide(some: Cells) -> bool:
-            def zero(state: State) -> None:
-                getattr(state, member)[some[:, 0], some[:, 1]] = 0
-
-            return self.result(zero) != self.plain
-
-        if not decide(cells):
-            return cells[:0]
-        size = len(cells)
-        while size > 1:
-            size = (size + 1) // 2
-            at = 0
-            while at < len(cells) > 1:
-                rest = np.delete(cells, slice(at, at + size), axis=0)
-                if len(rest) and decide(rest):
-                    cells = rest
-                else:
-                    at += size
-        return cells
-
-
-# The vector instructions that made a value which an SFPSTORE brought into Dst, back to the first.
-#
-# Each question is a run of the program up to a word, which is then tried on copies of the state.
-
-MOST = 12  # links of a chain
-_TRIES = 16  # words looked at for one link
-_EXPONENT, _SIGN = 0x7F800000, 0x80000000
-_POISON = (0x3F8ACE11, 0x40C0FFEE)
-_LANES_OF_ROW, _COLUMNS_OF_LANE = 8, 2
-_MACRO = "SFPLOADMACRO had instructions scheduled: what they computed is not followed"
-_EARLIER = "no vector instruction before gave it that value"
-_LONG = f"and so on: only {MOST} instructions are shown"
-
-
-@dataclass(frozen=True)
-class Register:
-    """One lane of an LReg."""
-
-    number: int
-    lane: int
-
-
-@dataclass(frozen=True)
-class Link:
-    """A word, and the lane of an LReg that it made a NaN, an infinity or what became one."""
-
-    word: TracedWord
-    register: Register
-
-    def as_dict(self) -> dict[str, object]:
-        """JSON-ready values."""
-        return {
-            "register": self.register.number,
-            "lane": self.register.lane,
-            **self.word.as_dict(),
-        }
-
-
-class Chain:
-    """`words`: all vector words of the run; `stopped(word)`: the state before that word."""
-
-    def __init__(self, words: list[TracedWord], stopped: Callable[[TracedWord], State]) -> None:
-        self._words, self._stopped = words, stopped
-
-    def leading_to(self, store: TracedWord, cell: tuple[int, int]) -> tuple[tuple[Link, ...], str]:
-        """Links from the value that `store` put into a Dst cell back to the first, and a note.
-
-        The last word has no non-finite LReg as input; an SFPLOAD took its value from Dst.
-        """
-        lane = _LANES_OF_ROW * (cell[0] & 3) + cell[1] // _COLUMNS_OF_LANE
-        register: Register | None = Register(
-            instructions()[store.word >> 24].operands(store.word)["lreg_ind"], lane
-        )
-        links: list[Link] = []
-        before = store.number
-        while register is not None and len(links) < MOST:
-            found = self._maker(register, before)
-            if isinstance(found, str):
-                return tuple(links), found
-            word, source = found
-            links.append(Link(word, register))
-            register, before = source, word.number
-        return tuple(links), "" if register is None else _LONG
-
-    def _maker(self, register: Register, before: int) -> tuple[TracedWord, Register | None] | str:
-        """(the last word that wrote the register, its own non-finite input), or why not."""
-
-        def read(state: State) -> int:
-            return int(state.lreg[register.number, register.lane])
-
-        for word in self._candidates(register.number, before):
-            state = self._stopped(word)
-            if state.route[0] or _is(word, "SFPLOADMACRO"):
-                return _MACRO
-            trial = Trial(state, word.thread, word.word, read)
-            if _writes(trial, register):
-                inputs = np.argwhere((state.lreg & _EXPONENT) == _EXPONENT)
-                inputs = trial.deciding("lreg", inputs)
-                values = state.lreg[inputs[:, 0], inputs[:, 1]] & ~np.uint32(_SIGN)
-                worst = [Register(*map(int, inputs[i])) for i in np.argsort(values)[-1:]]
-                return word, next(iter(worst), None)  # a NaN is worse than an infinity
-        return _EARLIER
-
-    def _candidates(self, number: int, before: int) -> Iterator[TracedWord]:
-        left = _TRIES
-        for word in reversed(self._words):
-            if left and word.number < before and _may_write(word, number):
-                left -= 1
-                yield word
-
-
-def _writes(trial: Trial, register: Register) -> bool:
-    """Whether the word writes the lane at all: what stood there before must not remain."""
-
-    def remains(poison: int) -> bool:
-        def restore(state: State) -> None:
-            state.lreg[register.number, register.lane] = poison
-
-        return trial.result(restore)[0] == poison
-
-    return not all(remains(poison) for poison in _POISON)
-
-
-def _may_write(word: TracedWord, number: int) -> bool:
-    """False when the fields of the word exclude that it writes the LReg."""
-    cls = instructions()[word.word >> 24]
-    places = cls.writes.places(LREG, cls.operands(word.word))
-    return places is None or number in places
-
-
-# Which executed word made a datum of an output what it is: found by running the program again.
-#
-# A run is repeated exactly, so that each question is one more run: which word last changed the
-# datum in L1; which Dst cell that word read for it; which word made that cell a NaN or an
-# infinity; which vector instructions made the value, if that is an SFPSTORE.
-
-_CELL_EXPONENT = 0xFF  # of a bf16 cell, and of the upper half of a 32-bit one (see tensix/dest.py)
-
-
-@dataclass(frozen=True)
-class Change:
-    """The word that changed a watched place, and what was there before and after."""
-
-    word: TracedWord
-    before: int
-    after: int
-
-
-@dataclass(frozen=True)
-class Origin:
-    """Where a datum comes from.
-
-    `written`: the word that gave it its last value, None when no word did; `cell`: the Dst row and
-    column it was read from, None when no single cell decides; `made`: the word that turned that
-    cell into a NaN or an infinity; `chain`: if that is an SFPSTORE, the vector instructions that
-    made its value, the last first; `note`: what else must be said, "" for nothing.
-    """
-
-    address: int
-    written: TracedWord | None
-    cell: tuple[int, int] | None
-    made: TracedWord | None
-    note: str
-    chain: tuple[Link, ...] = ()
-
-    def as_dict(self) -> dict[str, object]:
-        """JSON-ready values."""
-        words = {"written": self.written, "made": self.made}
-        shown = {name: None if w is None else w.as_dict() for name, w in words.items()}
-        cell = None if self.cell is None else list(self.cell)
-        chain = [link.as_dict() for link in self.chain]
-        return {"address": self.address, "cell": cell, "note": self.note, **shown, "chain": chain}
-
-
-class Finder:
-    """Answers by running `program` again as `launch` makes it, nothing executed yet."""
-
-    def __init__(self, program: Program, launch: Callable[[], Launched]) -> None:
-        self._program, self._launch = program, launch
-        self._launched: Launched  # that of the tile that was asked for last
-        self._xy: XY | None = None
-
-    def _fresh(self) -> Tile:
-        self._launched = self._launch()
-        return self._launched.tile if self._xy is None else self._launched.at(self._xy)
-
-    def origin(self, spec: OutputSpec, index: tuple[int, ...]) -> Origin:
-        """Where the element `index` of an output comes from."""
-        if spec.dram is not None:
-            note = "it lies in DRAM: bhemu why PROGRAM tells which tile sent it there"
-            return Origin(spec.dram.address, None, None, None, note)
-        self._xy = spec.tile
-        tile = self._fresh()
-        address, mask = datum(resolve(tile, spec.at), spec, index)
-        changes, other = self._watched(tile, (observe.L1, address & ~3, 0), mask)
-        if not changes or other > changes[-1].word.number:
-            note = "no Tensix word wrote it: it was there before, or a core stored it"
-            return Origin(address, None, None, None, note)
-        writer = changes[-1].word
-        cell = self._cell(writer, address & ~3, mask)
-        if cell is None:
-            note = "no Dst cell decides: the word itself made it (conversion, accumulation)"
-            return Origin(address, writer, None, None, note)
-        changes, other = self._watched(self._fresh(), (observe.DST, *cell), 0xFFFF)
-        made = [c.word for c in changes if c.word.number < writer.number and _became(c)]
-        if not made or other > made[-1].number:
-            return Origin(address, writer, cell, None, "no Tensix word made the Dst cell so")
-        note = _scheduled(made[-1])
-        chain: tuple[Link, ...] = ()
-        if not note and _is(made[-1], "SFPSTORE"):
-            chain, note = Chain(self._vector_words(), self._stopped).leading_to(made[-1], cell)
-        return Origin(address, writer, cell, made[-1], note, chain)
-
-    def _vector_words(self) -> list[TracedWord]:
-        """Every vector word of the run."""
-        words: list[TracedWord] = []
-
-        def keep(word: TracedWord) -> None:
-            cls = decode(word.word)
-            if cls is not None and cls.unit == "vector":
-                words.append(word)
-
-        Tracer(self._fresh(), self._program, keep).run()
-        return words
-
-    def _stopped(self, word: TracedWord) -> State:
-        """The state of a tile that stands before a word."""
-        tile = self._fresh()
-        state = tile.state
-        state.watch[observe.STOP_AT] = int(state.log_write[0]) + word.number
-        state.watch[observe.STOP_THREAD] = word.thread
-        Tracer(tile, self._program, lambda word: None).run()
-        state.watch[observe.STOP_AT] = -1
-        return state
-
-    def _watched(
-        self, tile: Tile, place: tuple[int, int, int], mask: int
-    ) -> tuple[list[Change], int]:
-        """(changes by words, number of the last word before which something else changed it)."""
-        state = tile.state
-        first = int(state.log_write[0])
-        changes: list[Change] = []
-        last: int | None = None
-        other = -1
-        state.watch[: observe.STOP_AT] = place
-
-        def look(word: TracedWord) -> None:
-            nonlocal last, other
-            logged = state.watch_log[(first + word.number) % LOG_SIZE]
-            before, after = (int(v) & mask for v in logged)
-            if last is not None and before != last:
-                other = word.number
-            if before != after:
-                changes.append(Change(word, before, after))
-            last = after
-
-        Tracer(tile, self._program, look).run()
-        return changes, other
-
-    def _cell(self, writer: TracedWord, address: int, mask: int) -> tuple[int, int] | None:
-        """The Dst cell without which `writer` would have written a finite datum to L1."""
-        state = self._stopped(writer)
-        cells = np.argwhere((state.dst & _CELL_EXPONENT) == _CELL_EXPONENT)
-
-        def read(state: State) -> int:
-            return int(state.l1.view(np.uint32)[address >> 2]) & mask
-
-        found = Trial(state, writer.thread, writer.word, read).deciding("dst", cells)
-        return (int(found[0, 0]), int(found[0, 1])) if len(found) == 1 else None
-
-
-def _became(change: Change) -> bool:
-    """True when a Dst cell became a NaN or an infinity."""
-    return change.before & _CELL_EXPONENT != _CELL_EXPONENT == change.after & _CELL_EXPONENT
-
-
-def _is(word: TracedWord, name: str) -> bool:
-    cls = decode(word.word)
-    return cls is not None and cls.name == name
-
-
-def _scheduled(word: TracedWord) -> str:
-    """A note when the word itself cannot have written Dst."""
-    cls = decode(word.word)
-    if cls is None or cls.unit in ("matrix", "unpack") or _is(word, "SFPSTORE"):
-        return ""
-    return "an SFPSTORE that SFPLOADMACRO scheduled, in the cycle of the word shown"
+# Elements of outputs: what they are called, and where they lie.
 
 
 def datum(base: int, spec: OutputSpec, index: tuple[int, ...]) -> tuple[int, int]:
@@ -503,6 +200,11 @@ def datum(base: int, spec: OutputSpec, index: tuple[int, ...]) -> tuple[int, int
     address = base + at // 8
     bits = tensor.FORMATS[spec.dtype].bits
     return address, ((1 << bits) - 1) << (8 * (address & 3) + at % 8)
+
+
+def element_name(output: str, index: Sequence[int]) -> str:
+    """As `bhemu why` names an element of an output: "y[0,2]"."""
+    return f"{output}[{','.join(str(n) for n in index)}]"
 
 
 _ELEMENT = re.compile(r"(.+)\[([\d,\s]*)\]", re.DOTALL)

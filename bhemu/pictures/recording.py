@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from bhemu.debug.numerics import element_name
 from bhemu.errors import BhemuError, InputError, Where
 from bhemu.launch import Launched
 from bhemu.machine.sentences import CONDITIONS
@@ -328,11 +329,6 @@ def origins(
             links = links_behind(target.tile, target.program, "brisc", name)
             found.append(Origin(spec.name, name, target.tile.xy, links))
     return found
-
-
-def element_name(output: str, index: Sequence[int]) -> str:
-    """As `bhemu why` names an element of an output: "y[0,2]"."""
-    return f"{output}[{','.join(str(n) for n in index)}]"
 
 
 def tree(one: Origin, excerpt: Excerpt) -> str:

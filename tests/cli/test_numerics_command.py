@@ -1,4 +1,4 @@
-"""`bhemu numerics`: ULP by tile, and the words behind the first NaN or infinity."""
+"""`bhemu numerics`: ULP by tile, and the causes of the first NaN or infinity."""
 
 import json
 import shutil
@@ -90,40 +90,42 @@ def test_a_nan_is_traced_to_the_store_that_brought_it_into_dst(sfpu, bhemu) -> N
     first = output["first_not_finite"]
     assert (output["not_finite"], first["value"], first["index"]) == (1, "nan", [40, 5])
     assert first["place"]["face"] == 0
-    origin = first["origin"]
-    assert origin["address"] == 0xE0000 + 4096 + 4 * (8 * 16 + 5)
-    assert origin["cell"] == [512 + 16, 5]  # storage row of 32-bit row 8
-    assert origin["made"]["mnemonic"] == "SFPSTORE"
-    assert (origin["made"]["thread"], origin["made"]["origin"]) == (1, "replay")
-    assert origin["made"]["file"].endswith("math.c")
-    assert origin["written"]["mnemonic"] == "PACR"
-    assert origin["made"]["number"] < origin["written"]["number"]
-    chain = origin["chain"]
+    written, made, *chain = links = first["origin"]["links"]
+    assert [link["depth"] for link in links] == list(range(len(links)))
+    assert (written["place"], word(written)) == ("D[40,5]", "PACR")
+    assert made["place"] == f"dst:{512 + 16}:5"  # storage row of 32-bit row 8
+    assert (word(made), made["where"]["thread"]) == ("SFPSTORE", 1)
+    assert made["where"]["file"].endswith("math.c")
     lane = 5 // 2  # row 8 of the tile is the first of four, and lanes go by pairs of columns
-    assert {link["lane"] for link in chain} == {lane}
-    assert chain[0]["register"] == assemble_field(origin["made"]["word"], "lreg_ind")
-    assert [link["number"] for link in chain] == sorted(
-        (link["number"] for link in chain), reverse=True
-    )
-    assert chain[0]["number"] < origin["made"]["number"]
-    assert (chain[0]["mnemonic"], chain[-1]["mnemonic"]) == ("SFPMAD", "SFPARECIP")
+    assert {link["place"].split(":")[2] for link in chain} == {str(lane)}
+    register = assemble_field(made["where"]["word"], "lreg_ind")
+    assert chain[0]["place"] == f"lreg:{register}:{lane}"
+    clocks = [link["clock"] for link in links]
+    assert clocks == sorted(clocks, reverse=True)
+    assert (word(chain[0]), word(chain[-1])) == ("SFPMAD", "SFPARECIP")
+    assert chain[-1]["after"] == 0x7F800000, "1 / 0"
+    assert chain[0]["after"] == 0x7FC00000
     assert output["tiles"][0]["infinite"] == 0
     assert output["tiles"][1]["infinite"] == 1
 
 
+def word(link: dict[str, Any]) -> str:
+    return str(link["where"]["decoded"].split()[0])
+
+
 def test_the_word_is_the_one_at_which_dst_changes(sfpu, bhemu) -> None:
     """Two of the 32 stores of a tile differ in the row they write: the right one is named."""
-    numbers_of_words = []
+    clocks = []
     for row in (0, 4):
         x = numbers()
         x[row, 0] = 0
         with np.errstate(divide="ignore"):
             folder = sfpu(RECIPROCAL, x, 1 / x.astype(np.float64))
         origin = measured(bhemu, folder)["first_not_finite"]["origin"]
-        numbers_of_words.append(origin["made"]["number"])
+        clocks.append(origin["links"][1]["clock"])
         shutil.rmtree(folder)
-    # 4 rows on are two stores later: even columns, then odd ones; 7 words per round.
-    assert numbers_of_words[1] - numbers_of_words[0] == 2 * 7
+    # 4 rows on are two stores later: even columns, then odd ones; 7 words per round, a clock each.
+    assert clocks[1] - clocks[0] == 2 * 7
 
 
 def test_an_infinity_of_the_input_comes_from_the_unpacker(sfpu, bhemu) -> None:
@@ -137,7 +139,8 @@ def test_an_infinity_of_the_input_comes_from_the_unpacker(sfpu, bhemu) -> None:
     shutil.rmtree(folder)
     folder = sfpu(RELU, x, x.astype(np.float64))
     output = measured(bhemu, folder)
-    assert output["first_not_finite"]["origin"]["made"]["mnemonic"] == "UNPACR"
+    links = output["first_not_finite"]["origin"]["links"]
+    assert [word(link) for link in links] == ["PACR", "UNPACR"]
     assert output["max_ulp"] == 0.0  # infinite as it should be
 
 
@@ -148,15 +151,14 @@ def test_text_names_both_words(sfpu, bhemu) -> None:
         folder = sfpu(RECIPROCAL, x, 1 / x.astype(np.float64))
     result = bhemu("numerics", folder, "--against", f"D={folder / 'exact.npy'}", "--tiles", 1)
     assert "the first is nan at tile (0, 0), face 0, row 1, column 1" in result.stdout
-    assert "made in Dst row 1, column 1 by\n" in result.stdout
-    assert "its value was made in LReg[" in result.stdout
-    assert "from what was made in LReg[" in result.stdout and "SFPARECIP" in result.stdout
-    assert "SFPSTORE" in result.stdout and "PACR" in result.stdout
+    assert "\nD[1,1]: 0x0 -> 0x7fc00000, clock " in result.stdout and "PACR" in result.stdout
+    assert "\n  dst:1:1: 0x" in result.stdout and "SFPSTORE" in result.stdout
+    assert "\n    lreg:" in result.stdout and "SFPARECIP" in result.stdout
     assert "1 more tiles, none worse" in result.stdout
 
 
 def test_without_exact_values_only_what_is_not_finite_is_told(write, bhemu) -> None:
-    """The datum lies there before anything runs: no word wrote it."""
+    """The datum lies there before anything runs: nothing in the run wrote it."""
     from bhemu.riscv.assembly import PARK, tt
 
     more = '[[output]]\nat = 0x20000\ndtype = "fp32"\nlayout = "rows"\nshape = [1, 4]\n'
@@ -165,7 +167,7 @@ def test_without_exact_values_only_what_is_not_finite_is_told(write, bhemu) -> N
     assert result.exit_code == 0, result.output
     assert "nothing to compare with: --against output=FILE.npy" in result.stdout
     assert "1 not finite; the first is -inf at row 0, column 2" in result.stdout
-    assert "no Tensix word wrote it" in result.stdout
+    assert "output[0,2] = 0xff800000: nothing has changed it since power-up" in result.stdout
 
 
 @pytest.mark.parametrize(
@@ -206,5 +208,6 @@ def test_a_block_float_output_has_an_origin_too(write, bhemu) -> None:
     assert result.exit_code == 0, result.output
     first = json.loads(result.stdout)["outputs"][0]["first_not_finite"]
     assert (first["index"], first["value"]) == ([0, 2], "-inf")
-    assert first["origin"]["address"] == 0x20012
-    assert "no Tensix word wrote it" in first["origin"]["note"]
+    (link,) = first["origin"]["links"]
+    assert (link["place"], link["after"], link["where"]) == ("output[0,2]", 0x80, None)
+    assert "nothing has changed it" in link["text"]

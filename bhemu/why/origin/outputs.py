@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from bhemu.debug.numerics import datum, element
+from bhemu.debug.numerics import datum, element, element_name
 from bhemu.errors import InputError, Where
 from bhemu.jit.subset import JIT
 from bhemu.machine.resolve import resolve
@@ -141,7 +141,7 @@ def causes(
         tile = with_history(context, xy)
     if tile is None:
         return Causes(None, [], sent, told)
-    name, then, first = f"{spec.name}[{','.join(map(str, index))}]", None, datum(0, spec, index)[0]
+    name, then, first = element_name(spec.name, index), None, datum(0, spec, index)[0]
     base = 0 if sent is not None else resolve(tile, spec.at)
     if sent is not None and sent.low is not None:
         base, then, name = sent.low - first, sent.clock, f"{sent.low:#x}"
@@ -257,7 +257,7 @@ def of_output(
         text = f"{text}; nothing on its way does more than move it"
         made = next((link for link in changed if not link.leaves_dst), changed[0])
     special = math.isfinite(report.first.expected) and not math.isfinite(report.first.got)
-    specials = (link for link in links if special and _is_special(link))
+    specials = (link for link in links if special and is_special(link))
     born = min(specials, key=lambda link: link.clock or 0, default=None)
     if born is not None:
         made = born
@@ -428,7 +428,7 @@ def requests_of(
 # Infinity or NaN: where it is first, and whether PROGRAM.toml gives it.
 
 
-def _is_special(link: Link) -> bool:
+def is_special(link: Link) -> bool:
     """Whether infinity or NaN came into a register of the vector unit or a 16-bit row of Dst."""
     if link.where is None:
         return False
