@@ -46,6 +46,7 @@ class Breaking(Inspecting):
     """break and its sisters; the rest of the stepper is stepper.py."""
 
     _stepping: Stepping
+    do_sem: Callable[[list[str]], None]
     _temporary: set[int]
     _defining: int | None  # the breakpoint whose commands are being entered
     _scripts: dict[int, list[str]]  # commands at stops, by its number
@@ -182,7 +183,7 @@ class Breaking(Inspecting):
     def _info_all(self) -> None:
         self._out(f"clock {self.tile.clock}, round {int(self.tile.state.round[0])}")
         self._print(where.lines(self.tile))
-        self._print(places.sem(self.tile))
+        self.do_sem([])
         self._list_points()
         for xy, at, value in self._stepping.loop.end.words:
             of = "" if xy == self.tile.xy else f" of tile ({xy[0]},{xy[1]})"

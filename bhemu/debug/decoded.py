@@ -9,7 +9,6 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from bhemu.debug.places import UNPACKERS
 from bhemu.devices.bus import address_map
 from bhemu.devices.bus.address_map import (
     INITIATOR_REGISTERS,
@@ -252,6 +251,7 @@ def _l1(s: TileState, view: View) -> Iterator[Row]:
 
 _FLOAT = ">11.5g"
 _INTEGERS = (formats.INT32, formats.UINT16, formats.INT8)
+_UNPACKERS = ("unpacker 0", "unpacker 1", "packer")
 _XYZW = ("X", "Y", "Z", "W")
 _COUNTERS = ("SrcA", "SrcB", "Dst", "fidelity")
 # What MOP words 0-8 are to template 1 and to template 0 (MOPExpander, Blackhole ISA).
@@ -350,7 +350,7 @@ def _rwc(s: TileState, view: View) -> Iterator[Row]:
 
 def _adc(s: TileState, view: View) -> Iterator[Row]:
     for t in range(3):
-        for u, unit in enumerate(UNPACKERS):
+        for u, unit in enumerate(_UNPACKERS):
             for channel in range(2):
                 now, back = ints(s.adc[t, u, channel]), ints(s.adc_cr[t, u, channel])
                 cells: dict[str, Value] = dict(zip(_XYZW, now, strict=True))
@@ -361,7 +361,7 @@ def _adc(s: TileState, view: View) -> Iterator[Row]:
 def _unpack_context(s: TileState, view: View) -> Iterator[Row]:
     for u, now in enumerate(zip(s.unpack_context, s.unpack_row, strict=True)):
         cells: dict[str, Value] = {f"T{t}": f"{now[0][t]}, row {now[1][t]}" for t in range(3)}
-        yield Row(UNPACKERS[u], cells, index=u)
+        yield Row(_UNPACKERS[u], cells, index=u)
 
 
 def _packer(s: TileState, view: View) -> Iterator[Row]:

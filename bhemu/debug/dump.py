@@ -17,6 +17,7 @@ from bhemu.tensix.views import NAMED
 
 _RANGE = re.compile(r"(0[xX][0-9a-fA-F]+|\d+)(?:-(0[xX][0-9a-fA-F]+|\d+))?")
 _PER_ROW = 8
+NOTHING = "  nothing there"
 _SURE = 0.8  # likeness of a part of a name
 
 
@@ -136,7 +137,7 @@ def text(s: TileState, chosen: Sequence[Selection], view: View) -> Iterator[str]
             shown = True
             yield f"  {row.text}"
         if not shown:
-            yield "  nothing there" if selection.low is not None else "  all 0"
+            yield NOTHING if selection.low is not None else "  all 0"
 
 
 def diff(

@@ -1,7 +1,7 @@
 """Stepper commands that show memory, registers, expressions and the way to an instruction."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from itertools import islice
 from typing import Any, NamedTuple
@@ -12,11 +12,12 @@ import numpy.typing as npt
 from bhemu.arguments import did_you_mean
 from bhemu.debug import dump, places
 from bhemu.debug.decoded import View
+from bhemu.debug.dump import Selection
 from bhemu.debug.expressions import Value, evaluate
 from bhemu.debug.places import Commands, Sources, address, instruction, listing, number
 from bhemu.devices.bus.address_map import block_name, device_name, find
 from bhemu.errors import InputError, UnknownName
-from bhemu.machine import where
+from bhemu.machine import saved, where
 from bhemu.machine.breakpoints import Condition
 from bhemu.machine.core import Core
 from bhemu.machine.hang import explore
@@ -366,35 +367,73 @@ class Looking(Commands):
 
     def do_gpr(self, args: list[str]) -> None:
         """gpr [THREAD]: the 64 Tensix GPRs."""
-        self._print(places.gpr(self.tile, self._thread(args)))
+        self._show(Selection("gpr", part=f"t{self._thread(args)} "))
 
     def do_cfg(self, args: list[str]) -> None:
         """cfg [NAME|WORD]: configuration, by (part of) a field name or word index."""
-        self._print(places.cfg(self.tile, args[0] if args else None))
+        if args and args[0][0].isdigit():
+            self._show(*dump.select([f"cfg:{args[0]}"]))
+        else:
+            self._show(*dump.select(args or ["cfg", "thread_cfg"]))
 
     def do_rwc(self, args: list[str]) -> None:
         """rwc: row counters."""
-        self._print(places.rwc(self.tile))
+        self._show(*dump.select(["rwc:0-2"]))
 
     def do_adc(self, args: list[str]) -> None:
         """adc: address counters of unpackers and packer."""
-        self._print(places.adc(self.tile))
+        self._show(*dump.select(["adc:0-2"]))
 
     def do_dst(self, args: list[str]) -> None:
         """dst [ROW|ROW-ROW [FORMAT]]: Dst decoded; bf16 fp16 fp32 int32."""
-        self._print(places.dst(self.tile, *[*args, None, None][:2]))
+        if args:
+            self._show(*dump.select([f"dst:{args[0]}"]), fmt=args[1] if len(args) > 1 else "")
+        else:
+            self._show(Selection("dst_valid"))
+            self._print(self._used("dst"))
 
     def do_src(self, args: list[str]) -> None:
         """src [a|b [ROW|ROW-ROW]]: SrcA and SrcB."""
-        self._print(places.src(self.tile, *[*args, None, None][:2]))
+        if args and args[0].lower() not in ("a", "b"):
+            raise InputError(f"no source register {args[0]!r}", hint="a or b")
+        self._show(Selection("src_banks"))
+        if args:
+            rows = args[1] if len(args) > 1 else "0-63"
+            self._show(*dump.select([f"src{args[0].lower()}:{rows}"]))
+        else:
+            self._print((*self._used("srca"), *self._used("srcb")))
 
     def do_lreg(self, args: list[str]) -> None:
         """lreg [N]: LRegs of the vector unit."""
-        self._print(places.lreg(self.tile, number(args[0]) if args else None))
+        if args:
+            for fmt in ("raw", "fp32"):
+                self._show(*dump.select([f"lreg:{args[0]}"]), fmt=fmt)
+        else:
+            self._show(Selection("lreg"))
 
     def do_sem(self, args: list[str]) -> None:
         """sem: semaphores and mutexes."""
-        self._print(places.sem(self.tile))
+        self._show(Selection("sem"), Selection("mutex"))
+
+    def _show(self, *chosen: Selection, fmt: str = "") -> None:
+        """State of this tile as bhemu dump shows it."""
+        shown = dump.text(saved.take(self.tile), chosen, View(fmt))
+        lines = list(islice(shown, _LOOKING_MOST + 1))
+        if len(lines) > _LOOKING_MOST:
+            raise _too_much(f"dump shows {_LOOKING_MOST} lines at most")
+        if len(chosen) == 1 and lines[1:] == [dump.NOTHING]:
+            raise InputError(f"nothing there: {chosen[0].name}:{chosen[0].low}")
+        self._print(lines)
+
+    def _used(self, name: str) -> Iterator[str]:
+        """Which rows of a register hold something."""
+        found: dict[str, list[int]] = {}
+        for row in Selection(name).rows(saved.take(self.tile), View()):
+            found.setdefault(row.label.partition(" row")[0], []).append(row.index or 0)
+        for part, rows in found.items():
+            yield f"{name} {part}: rows that are not 0: {_spans(rows)}"
+        if not found:
+            yield f"{name}: all rows are 0"
 
     def do_mem(self, args: list[str]) -> None:
         """mem ADDRESS [N] [CORE]: N words (8) of L1, local RAM or a device, as the core sees it."""
@@ -425,12 +464,7 @@ class Looking(Commands):
             )
         if len(args) > _DUMPED_MOST:
             raise _too_much(f"dump shows {_DUMPED_MOST} names at most")
-        state = self.tile.snapshot().tiles[self.tile.xy]
-        shown = dump.text(state, dump.select(args), View())
-        lines = list(islice(shown, _LOOKING_MOST + 1))
-        if len(lines) > _LOOKING_MOST:
-            raise _too_much(f"dump shows {_LOOKING_MOST} lines at most")
-        self._print(lines)
+        self._show(*dump.select(args))
 
     def do_dis(self, args: list[str]) -> None:
         """dis [ADDRESS [N]]: N instructions (10) from an address (pc)."""
@@ -441,3 +475,14 @@ class Looking(Commands):
         if not 1 <= count <= _LOOKING_MOST:
             raise InputError(f"dis shows 1 to {_LOOKING_MOST} instructions")
         self._print(listing(self.tile, self.core, start, count))
+
+
+def _spans(numbers: Iterable[int]) -> str:
+    """`0-7, 12` for sorted numbers."""
+    spans: list[list[int]] = []
+    for n in numbers:
+        if spans and n == spans[-1][1] + 1:
+            spans[-1][1] = n
+        else:
+            spans.append([n, n])
+    return ", ".join(f"{a}-{b}" if a != b else str(a) for a, b in spans)

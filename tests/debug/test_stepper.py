@@ -234,18 +234,21 @@ def test_dumps_show_the_state(image) -> None:
     s.src_valid[1, 0] = 1
     s.dst[6, 2] = 0x407F  # 1.5 as stored: sign, mantissa, exponent
     text = "\n".join(bench("cfg ALU_FORMAT_SPEC_REG0_SrcA; cfg dest_target_reg_cfg_math_offset"))
-    assert "ALU_FORMAT_SPEC_REG0_SrcA (word 1, shift 17): bank 0 0x0  bank 1 0x5" in text
+    assert "ALU_FORMAT_SPEC_REG0_SrcA  bank 0 0x0  bank 1 0x5" in text
     assert "T0 0x0  T1 0x0  T2 0x40" in text
-    assert "sem3 4/7" in bench("sem")[0]
-    assert bench("sem")[1] == "mutexes: mutex 2: T1"
-    assert "deadbeef" in bench("gpr 1")[2]
-    assert "3.1416" in bench("lreg 2")[-1]
-    assert "belongs to the matrix unit" in bench("src b 5")[0]
-    assert bench("src b 5")[1].split()[4] == "2"
-    assert "rows that are not 0: 6" in bench("dst")[0]
-    assert bench("dst 6 bf16")[0].split()[3] == "1.5"
+    assert "  ALU_FORMAT_SPEC_REG0_SrcA  bank 0 0x0  bank 1 0x5" in bench("cfg 1")
+    assert bench("cfg")[1] == "  ALU_FORMAT_SPEC_REG0_SrcA  bank 0 0x0  bank 1 0x5"
+    assert "  sem3  value 4  max 7" in bench("sem")
+    assert bench("sem")[-1] == "  mutex 2  held by T1"
+    assert "deadbeef" in bench("gpr 1")[2] and len(bench("gpr 1")) == 9
+    assert "3.1416" in bench("lreg 2")[-1] and "40490fdb" in bench("lreg 2")[4]
+    assert "SrcB bank 0  belongs to the matrix unit" in bench("src b 5")[3]
+    assert bench("src b 5")[7].split()[:8] == ["bank", "0", "row", "5", "0", "0", "0", "2"]
+    assert bench("src")[-2:] == ["srca: all rows are 0", "srcb bank 0: rows that are not 0: 5"]
+    assert bench("dst")[-1] == "dst bf16: rows that are not 0: 6"
+    assert bench("dst 6 bf16")[1].split()[5] == "1.5"
     assert len(bench("rwc")) == 4
-    assert len(bench("adc")) == 9
+    assert len(bench("adc")) == 19
 
 
 def test_memory_and_code_are_shown(image) -> None:
