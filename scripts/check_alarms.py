@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-_COMMAND = [sys.executable, "-m", "bhemu.cli", "run", "-q", "--json", "--check"]
+_COMMAND = [sys.executable, "-m", "bhemu", "run", "-q", "--json", "--check"]
 _MOST = 900  # seconds of a program
 
 

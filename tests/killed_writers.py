@@ -18,7 +18,7 @@ import numpy as np
 from bhemu import Snapshot, Tile
 from bhemu.jit import cache
 from bhemu.program import files, input_files
-from bhemu.sweeps import results
+from bhemu.sweeps import api as results
 
 STATE, ARRAY, ENTRY = "state.npz", "y.npy", "entry"
 MOMENT = 0.03  # seconds within which a writer is killed

@@ -77,7 +77,7 @@ def test_the_page_adds_an_instruction(project: Path) -> None:
 
     with (project / SYNC).open("a") as file:
         file.write("\n\n" + meaning)
-    shown = run(project, "-m", "bhemu.cli", "isa", "SEMPOST")
+    shown = run(project, "-m", "bhemu", "isa", "SEMPOST")
     assert "up to 15 (SEMPOST, Blackhole ISA)" in shown.stdout, shown.stderr
     after = run(project, *pytest_page)
     assert "2 passed" in after.stdout, after.stdout

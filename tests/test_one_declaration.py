@@ -119,10 +119,10 @@ def run(project: Path, *command: str | Path) -> str:
 
 def test_everything_finds_what_is_declared_once(project: Path) -> None:
     run(project, "-c", LOOK, project / "state.npz")
-    assert "Twice the source" in run(project, "-m", "bhemu.cli", "isa", "SFPTWICE")
+    assert "Twice the source" in run(project, "-m", "bhemu", "isa", "SFPTWICE")
     run(project, "scripts/make_models.py")
     models = (project / "docs" / "models.md").read_text()
     assert "RISCV_DEBUG_REG_FICTITIOUS" in models
     assert "SFPTWICE" in models
-    dump = run(project, "-m", "bhemu.cli", "dump", project / "state.npz", "inert")
+    dump = run(project, "-m", "bhemu", "dump", project / "state.npz", "inert")
     assert "FICTITIOUS" in dump

@@ -124,7 +124,7 @@ class Commands(click.Group):
             if getattr(sys, name) is None:  # closed by the parent process
                 setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 - to the end
         extra.update(standalone_mode=False)
-        extra.setdefault("obj", args is None)  # whether the command is this process (handover.py)
+        extra.setdefault("obj", args is None)  # whether the command is this process (run.py)
         try:
             code = super().main(given, *more, **extra)
         except Exception as problem:  # everything ends as one line and an exit code

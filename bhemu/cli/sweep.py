@@ -48,20 +48,19 @@ def sweep_command(sweep: str, quiet: bool, as_json: bool, **values: Any) -> int:
     """
     progress = Progress(quiet or as_json)
     with progress.starting():
-        from bhemu.sweeps import api, results
-        from bhemu.sweeps.results import Journal, folder_of
+        from bhemu.sweeps import api
         from bhemu.sweeps.spec import Plan, load_sweep
 
         if values["resume"] and values["replace"]:
             raise click.UsageError("--resume keeps what --replace forgets: give one")
         chosen = load_sweep(sweep, allow_outside=values["allow_outside"])
         plan = Plan(chosen)
-        view = results.view(plan, values["heat"], values["value"])
+        view = api.view(plan, values["heat"], values["value"])
         report = None if values["report"] is None else Path(values["report"])
         if report is not None:
             files.check_writable(report, "--report", plan.files.values())
-        folder = folder_of(chosen) if values["out"] is None else Path(values["out"])
-        journal = Journal(folder, resume=values["resume"], replace=values["replace"])
+        folder = api.folder_of(chosen) if values["out"] is None else Path(values["out"])
+        journal = api.Journal(folder, resume=values["resume"], replace=values["replace"])
     kept = sum(run.key in journal.done for run in plan.runs)
     with _progress(plan, kept, progress, quiet or as_json) as step:
         found = api.perform(
@@ -72,7 +71,7 @@ def sweep_command(sweep: str, quiet: bool, as_json: bool, **values: Any) -> int:
             progress=step,
         )
     if report is not None:
-        files.write_whole(report, lambda file: file.write(results.page(found, view)), "--report")
+        files.write_whole(report, lambda file: file.write(api.page(found, view)), "--report")
     return _report(found, folder, quiet, as_json)
 
 

@@ -4,7 +4,7 @@ A run of a command that begins before its code is compiled interprets the same s
 (jit/interpreted.py), with these processes beside it. They compile what the run needs, the loop
 first, keep each entry when it is finished, and end with their parent, however it ends: they watch
 the pipe of their standard input. The run is over to compiled code when one of them has found that
-all is kept (cli/handover.py).
+all is kept (cli/run.py).
 """
 
 import atexit

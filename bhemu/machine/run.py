@@ -31,7 +31,7 @@ _NO_POLLING = 'until = "polling" has no meaning in a run in which words take tim
 
 
 class Handover(Protocol):
-    """Takes a run to another process (cli/handover.py)."""
+    """Takes a run to another process (cli/run.py)."""
 
     def is_due(self) -> bool:
         """Whether the run is to go there."""

@@ -8,7 +8,8 @@ import os
 import sys
 from typing import Any
 
-from bhemu.cli import handover, main
+from bhemu.cli import main
+from bhemu.cli import run as handover
 from bhemu.jit import interpreted
 
 pauses = int(sys.argv.pop(1))

@@ -20,7 +20,7 @@ A0 = 10
 def shell(arguments: str) -> subprocess.CompletedProcess[str]:
     """The command line `bhemu ARGUMENTS` of a shell, redirections included."""
     return subprocess.run(
-        ["sh", "-c", f"{sys.executable} -m bhemu.cli {arguments}"],
+        ["sh", "-c", f"{sys.executable} -m bhemu {arguments}"],
         capture_output=True,
         text=True,
         check=False,

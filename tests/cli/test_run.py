@@ -40,7 +40,7 @@ SEMWAIT = {"wait_sem_cond": 1, "sem_sel": 1, "stall_res": 0x1FF}
 
 def shell(*args: object, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-W", "error", "-m", "bhemu.cli", *map(str, args)],
+        [sys.executable, "-W", "error", "-m", "bhemu", *map(str, args)],
         capture_output=True,
         text=True,
         check=False,
@@ -305,7 +305,7 @@ def test_ctrl_c_ends_with_130_and_the_summary(write) -> None:
 
 
 def test_a_reader_that_goes_away_is_no_error(write) -> None:
-    command = f"{sys.executable} -m bhemu.cli isa | head -1"
+    command = f"{sys.executable} -m bhemu isa | head -1"
     result = subprocess.run(
         command,
         shell=True,

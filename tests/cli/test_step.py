@@ -94,7 +94,7 @@ def test_a_terminal_gets_a_prompt_and_an_empty_line_repeats_the_step(write, tmp_
     """Through a pseudo-terminal: step, empty line, a mistake, end of input."""
     near, far = pty.openpty()
     process = subprocess.Popen(
-        [sys.executable, "-W", "error", "-m", "bhemu.cli", "step", str(write(*WORDS))],
+        [sys.executable, "-W", "error", "-m", "bhemu", "step", str(write(*WORDS))],
         stdin=far,
         stdout=far,
         stderr=far,
@@ -136,7 +136,7 @@ def prompt_session(program: Path, history: Path, typed: bytes) -> str:
     """What a terminal shows while somebody types."""
     ours, theirs = pty.openpty()
     environment = {**os.environ, "BHEMU_HISTORY": str(history), "TERM": "dumb"}
-    command = [sys.executable, "-m", "bhemu.cli", "step", str(program)]
+    command = [sys.executable, "-m", "bhemu", "step", str(program)]
     with subprocess.Popen(
         command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment, cwd=ROOT
     ) as process:

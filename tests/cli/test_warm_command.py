@@ -67,7 +67,7 @@ def test_a_core_that_was_compiled_is_counted(bhemu, cache, monkeypatch) -> None:
 
 def test_the_real_cache_is_used() -> None:
     """Two processes: what the first compiles, the second finds."""
-    command = [sys.executable, "-m", "bhemu.cli", "warm", "NOP"]
+    command = [sys.executable, "-m", "bhemu", "warm", "NOP"]
     outputs = [
         subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout
         for _ in range(2)
@@ -99,7 +99,7 @@ def test_a_refused_instruction_says_why(bhemu, cache) -> None:
 
 def test_without_a_compiler_there_is_nothing_to_do() -> None:
     result = subprocess.run(
-        [sys.executable, "-m", "bhemu.cli", "warm", "NOP"],
+        [sys.executable, "-m", "bhemu", "warm", "NOP"],
         capture_output=True,
         text=True,
         check=False,

@@ -97,7 +97,7 @@ def test_the_run_is_the_same_for_every_quantum_and_repeats_exactly() -> None:
 
 
 def test_the_command_prints_a_checked_answer() -> None:
-    command = [sys.executable, "-m", "bhemu.cli", "run", str(ADD1)]
+    command = [sys.executable, "-m", "bhemu", "run", str(ADD1)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "equal (1024 of 1024)" in done.stdout

@@ -220,7 +220,7 @@ def test_the_command_prints_a_checked_answer(
     changed = text.replace('"u32:0", "u32:1"', f'"u32:{op}", "u32:{phases}"')
     changed = changed.replace('"u32:0xC0000", "u32:0"', f'"u32:0xC0000", "u32:{BROADCAST[how]}"')
     (folder / "PROGRAM.toml").write_text(changed.replace('"add.npy"', f'"{name}.npy"'))
-    command = [sys.executable, "-m", "bhemu.cli", "run", str(folder)]
+    command = [sys.executable, "-m", "bhemu", "run", str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "equal (2048 of 2048)" in done.stdout

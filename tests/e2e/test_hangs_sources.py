@@ -83,7 +83,7 @@ def test_two_threads_in_a_ring() -> None:
 
 @pytest.mark.parametrize(("name", "rule"), [("cycle", "DEADLOCK"), ("flag", "LIVELOCK")])
 def test_the_command_prints_the_graph_and_gives_it_as_data(name: str, rule: str) -> None:
-    command = [sys.executable, "-m", "bhemu.cli", "run", f"elfs/hang_{name}"]
+    command = [sys.executable, "-m", "bhemu", "run", f"elfs/hang_{name}"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == EXIT_NO_PROGRESS
     assert f"error: [{rule}] {rule.lower()}: " in done.stderr

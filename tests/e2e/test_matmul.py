@@ -175,7 +175,7 @@ def test_a_bad_argument_stops_on_ebreak(arguments: tuple[int, ...]) -> None:
 
 
 def test_the_command_prints_a_checked_answer() -> None:
-    command = [sys.executable, "-m", "bhemu.cli", "run", str(MATMUL)]
+    command = [sys.executable, "-m", "bhemu", "run", str(MATMUL)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "equal (4096 of 4096)" in done.stdout

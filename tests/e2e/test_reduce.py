@@ -178,7 +178,7 @@ def test_the_command_prints_a_checked_answer(
     assert old in text
     changed = text.replace(old, new).replace('expect = "sum_row.npy"', f'expect = "{op}_{dim}.npy"')
     (folder / "PROGRAM.toml").write_text(changed.replace("shape = [64, 32]", f"shape = {shape}"))
-    command = [sys.executable, "-m", "bhemu.cli", "run", str(folder)]
+    command = [sys.executable, "-m", "bhemu", "run", str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr + done.stdout
     assert "  equal (" in done.stdout

@@ -260,7 +260,7 @@ def test_a_bad_argument_stops_on_ebreak(op: int, macro: int, address: int) -> No
 
 
 def test_the_command_prints_a_checked_answer() -> None:
-    command = [sys.executable, "-m", "bhemu.cli", "run", str(ELFS)]
+    command = [sys.executable, "-m", "bhemu", "run", str(ELFS)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "2048 of 2048" in done.stdout

@@ -167,7 +167,7 @@ def test_a_folder_that_others_can_write_is_closed(
 def test_a_chosen_folder_that_cannot_be_used_is_bad_input(tmp_path: Path, place: str) -> None:
     (tmp_path / "file").write_text("")
     (tmp_path / "link").symlink_to(tmp_path)
-    command = [sys.executable, "-m", "bhemu.cli", "run", str(PACKAGE.parent / "elfs" / "add1")]
+    command = [sys.executable, "-m", "bhemu", "run", str(PACKAGE.parent / "elfs" / "add1")]
     environment = {**os.environ, "BHEMU_CACHE_DIR": str(tmp_path / place)}
     environment.pop("NUMBA_DISABLE_JIT", None)
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

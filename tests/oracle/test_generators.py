@@ -38,7 +38,7 @@ def test_a_checkout_has_them_beside_the_package(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not os.environ.get(ENVIRONMENT), reason="the library is the user's own")
 def test_diff_random_in_a_checkout(tmp_path: Path) -> None:
-    command = ("-m", "bhemu.cli", "diff", "--random", "sync", "--seed", "3", "--count", "1")
+    command = ("-m", "bhemu", "diff", "--random", "sync", "--seed", "3", "--count", "1")
     done = python(tmp_path, PACKAGE.parent, *command)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("sync --seed 3: 1 programs")
@@ -47,7 +47,7 @@ def test_diff_random_in_a_checkout(tmp_path: Path) -> None:
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
 def test_an_installed_package_says_where_they_are(command: tuple[str, ...], tmp_path: Path) -> None:
     shutil.copytree(PACKAGE, tmp_path / "bhemu", ignore=shutil.ignore_patterns("__pycache__"))
-    done = python(tmp_path, tmp_path, "-m", "bhemu.cli", *command)
+    done = python(tmp_path, tmp_path, "-m", "bhemu", *command)
     assert done.returncode == 2, done.stderr
     error, hint = done.stderr.splitlines()
     assert "the generators of random programs belong to bhemu's source checkout" in error

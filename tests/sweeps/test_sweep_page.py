@@ -8,7 +8,7 @@ from browser import needs_browser, title_after
 
 import bhemu
 from bhemu.errors import InputError
-from bhemu.sweeps.results import page, view
+from bhemu.sweeps.api import page, view
 from bhemu.sweeps.spec import Plan, load_sweep
 
 ACTS = """
