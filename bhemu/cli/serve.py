@@ -23,7 +23,7 @@ from bhemu.program.options import CHIPS, given_in
 
 if TYPE_CHECKING:
     from bhemu.hosts.naming import Names
-    from bhemu.hosts.session import Connection, Session
+    from bhemu.hosts.umd import Connection, Session
     from bhemu.machine.machine import Chip, Machine
 
 
@@ -31,7 +31,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 ADDRESS = "NNG_SOCKET_ADDR"
 LIBRARY = "BHEMU_LIBRARY_FD"  # the socket of a host that has loaded libbhemu.so
-_PACKAGES = ("pynng", "flatbuffers")
 _GRACE = 5.0  # seconds that a chip may take to stop when its host is gone
 _FLAGS = ("remote", "verbose", "profile", "check")
 _TABLE, _PAGE, _FOUND = ".profile.txt", ".profile.html", ".check.txt"  # beside a session
@@ -122,12 +121,10 @@ def arguments(values: dict[str, Any]) -> list[str]:
 
 
 def check_packages() -> None:
-    """InputError when a package of the extra `hosts` is not there."""
-    missing = [one for one in _PACKAGES if importlib.util.find_spec(one) is None]
-    if missing:
-        what = f"the package {missing[0]} is" if len(missing) == 1 else "pynng and flatbuffers are"
+    """InputError when the package of the extra `hosts` is not there."""
+    if importlib.util.find_spec("pynng") is None:
         raise InputError(
-            f"{what} not installed: the extra hosts brings what ttnn's side needs",
+            "the package pynng is not installed: the extra hosts brings what ttnn's side needs",
             hint="pip install 'bhemu[hosts]', or of a wheel: pip install 'bhemu-....whl[hosts]'",
         )
 
@@ -161,13 +158,13 @@ def serve_command(**values: Any) -> int:
 
 
 def _connect(address: str, remote: bool) -> "Connection":
-    from bhemu.hosts.session import Connection
+    from bhemu.hosts.umd import Connection
 
     return Connection(address, remote=remote)
 
 
 def _serve(connect: "Callable[[], Connection]", values: dict[str, Any]) -> int:
-    from bhemu.hosts.session import Session
+    from bhemu.hosts.umd import Session
 
     connection = connect()
     session = Session(connection, functools.partial(output.show, as_json=False))
@@ -340,7 +337,7 @@ def _save_stopped(
 
 def _lost(connect: "Callable[[], Connection]", how: str) -> int:
     """A signal ended the serving process: the host must hear of it."""
-    from bhemu.hosts.session import Session
+    from bhemu.hosts.umd import Session
 
     hint = "not enough memory? The host sees failed reads from now on"
     error = Internal(f"{how} ended the emulator", hint=hint)
