@@ -143,7 +143,7 @@ def test_a_kernel_may_release_ncrisc_which_has_no_code(lib: ModuleType) -> None:
 def test_reads_that_do_not_poll_let_no_time_pass(lib: ModuleType) -> None:
     suite = Suite(lib)
     suite.run(addition())
-    emulated = lib.check_context().devices[0].emulated((0, 0))
+    emulated = lib.check_context().devices[0].get_block(lib.convert_coordinate("0,0"))
     before = emulated.tile.clock
     lib.read_from_device("0,0", 0, num_bytes=4096)
     assert emulated.tile.clock == before
@@ -218,7 +218,7 @@ def test_brisc_that_waits_for_a_command_is_no_livelock(
     suite = Suite(lib)
     assert suite.run(addition()) == THREE
     assert lib.read_word_from_device("0,0", 0x1FFCC) == 2
-    emulated = lib.check_context().devices[0].emulated((0, 0))
+    emulated = lib.check_context().devices[0].get_block(lib.convert_coordinate("0,0"))
     assert emulated.tile.state.livelock[0] == 200
 
 

@@ -10,7 +10,8 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from functools import cached_property
+from functools import cached_property, partial
+from types import SimpleNamespace
 from typing import Any
 
 from bhemu.errors import InputError, NotModelled
@@ -82,56 +83,18 @@ class NocId(IntEnum):
     NOC1 = 1
 
 
-class RegisterStore:
-    """Debug registers by name."""
+class Block(Emulated):
+    """The Tensix block at one coordinate, and its own store of debug registers."""
 
-    def __init__(self, emulated: Emulated) -> None:
-        self._emulated = emulated
+    def get_register_store(self) -> Block:
+        """Its debug registers: read_register, write_register."""
+        return self
 
-    def read_register(self, name: str) -> int:
-        """The value of a 32-bit register."""
-        return self._emulated.read_register(name)
-
-    def write_register(self, name: str, value: int) -> None:
-        """Store to a 32-bit register."""
-        self._emulated.write_register(name, value)
-
-
-class RiscDebug:
-    """One core as the tests look at it."""
-
-    def __init__(self, emulated: Emulated, core: str) -> None:
-        self._emulated, self._core = emulated, core
-
-    def is_ebreak_hit(self) -> bool:
-        """Whether the core stands on `ebreak`, an LLK_ASSERT."""
-        return self._emulated.is_ebreak_hit(self._core)
-
-
-class Block:
-    """The Tensix block at one coordinate."""
-
-    def __init__(self, emulated: Emulated) -> None:
-        self._emulated = emulated
-
-    def get_register_store(self) -> RegisterStore:
-        """Its debug registers."""
-        return RegisterStore(self._emulated)
-
-    def get_risc_debug(self, risc_name: str, neo_id: int | None = None) -> RiscDebug:
+    def get_risc_debug(self, risc_name: str, neo_id: int | None = None) -> SimpleNamespace:
         """A core, its name in any case; NotModelled where the tile has no such neo."""
         if neo_id is not None:
             raise NotModelled(f"neo {neo_id}: a Blackhole tile has no neos")
-        return RiscDebug(self._emulated, risc_name.lower())
-
-
-class _RegistersDescription:
-    """What the tests change before they ask for the Tensix state."""
-
-    general_purpose_registers: list[Any]
-
-    def __init__(self) -> None:
-        self.general_purpose_registers = []
+        return SimpleNamespace(is_ebreak_hit=partial(self.is_ebreak_hit, risc_name.lower()))
 
 
 class Device:
@@ -140,14 +103,8 @@ class Device:
     _arch = "blackhole"
 
     def __init__(self) -> None:
-        self._tiles: dict[tuple[int, int], Emulated] = {}
-        self._description = _RegistersDescription()
-
-    def emulated(self, at: tuple[int, int]) -> Emulated:
-        """The tile at a logical (row, column)."""
-        if at not in self._tiles:
-            self._tiles[at] = Emulated()
-        return self._tiles[at]
+        self._tiles: dict[tuple[int, int], Block] = {}
+        self._description = SimpleNamespace(general_purpose_registers=[])
 
     def get_block_locations(self, block_type: str = "functional_workers") -> list[OnChipCoordinate]:
         """The coordinates of every Tensix tile; NotModelled for other kinds of blocks."""
@@ -158,9 +115,11 @@ class Device:
 
     def get_block(self, coordinate: OnChipCoordinate) -> Block:
         """The block at a coordinate."""
-        return Block(self.emulated(coordinate.at))
+        if coordinate.at not in self._tiles:
+            self._tiles[coordinate.at] = Block()
+        return self._tiles[coordinate.at]
 
-    def get_tensix_registers_description(self) -> _RegistersDescription:
+    def get_tensix_registers_description(self) -> SimpleNamespace:
         """The description whose list of GPRs the tests empty."""
         return self._description
 
@@ -310,11 +269,11 @@ def convert_coordinate(
 
 def _tile(
     location: Location, device_id: int, context: Context | None, noc_id: int | None = None
-) -> Emulated:
+) -> Block:
     if noc_id is not None and noc_id not in list(NocId):
         raise InputError(f"noc_id {noc_id!r}: a chip has the NoCs 0 and 1")
     coordinate = convert_coordinate(location, device_id, context)
-    return coordinate.device.emulated(coordinate.at)
+    return coordinate.device.get_block(coordinate)
 
 
 def read_word_from_device(
