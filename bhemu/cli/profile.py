@@ -14,10 +14,11 @@ from bhemu.program import files
 
 if TYPE_CHECKING:
     from bhemu.cli.summary import Target
-    from bhemu.debug.profile import ChipProfile, Profile
+    from bhemu.debug.profile import MachineProfile
     from bhemu.debug.spans import Operation
     from bhemu.launch import RunResult
-    from bhemu.machine.machine import Chip, Machine
+    from bhemu.machine.machine import Chip
+    from bhemu.machine.tile import Tile
 
 
 @click.command("profile")
@@ -94,7 +95,7 @@ class _Run(NamedTuple):
 
     target: "Target"
     ended: "RunResult"
-    profile: "Profile | ChipProfile"
+    profile: "MachineProfile"
     operations: "list[Operation]"
 
 
@@ -139,9 +140,9 @@ def _run(chosen: Settings, progress: Progress, *, spans: bool = False, without: 
     """
     with progress.starting():
         from bhemu.cli.summary import Target
-        from bhemu.debug.profile import AGENTS, ChipProfile, Profile
+        from bhemu.debug.profile import AGENTS, MachineProfile
         from bhemu.debug.spans import begin
-        from bhemu.machine.tile import Tile, tile_created
+        from bhemu.machine.tile import tile_created
         from bhemu.timing.cycles import AT_ONCE
 
         chosen.check_save()
@@ -150,7 +151,7 @@ def _run(chosen: Settings, progress: Progress, *, spans: bool = False, without: 
     if machine.network is not None:
         machine.network.state.noc_counts[0] = 1
 
-    def count(tile: Tile) -> None:
+    def count(tile: "Tile") -> None:
         tile.state.spent[0] = 1
         if without:
             tile.state.late_slow[AGENTS.index(without)] = AT_ONCE
@@ -176,9 +177,7 @@ def _run(chosen: Settings, progress: Progress, *, spans: bool = False, without: 
         tile_created.remove(count)
     if not without:
         target.save()
-    alone = isinstance(machine, Tile)
-    profile = Profile(target.tile) if alone else ChipProfile(cast("Machine", machine), begun)
-    return _Run(target, ended, profile, found)
+    return _Run(target, ended, MachineProfile(machine, begun), found)
 
 
 def _write(written: dict[str, Path], run: _Run, progress: Progress) -> None:

@@ -72,8 +72,7 @@ class Profile:
 
     def __init__(self, tile: Tile, part: tuple[Any, Any, Any] | None = None) -> None:
         s = tile.state
-        self.xy = tile.xy
-        self.cycles, self.full = int(s.clock[0]), int(s.spent[0]) == spent.FULL
+        self.xy, self.full = tile.xy, int(s.spent[0]) == spent.FULL
         taken, count, words = part or (s.spent_cycles, s.spent_times, s.op_count)
         counts = words.sum(axis=0)
         self.sources = Counter[str]()  # words by where their figure is from
@@ -91,11 +90,6 @@ class Profile:
         found = (row.source for row in self.rows if row.agent == name and not row.waits_for)
         return least_certain(found)
 
-    @property
-    def busiest(self) -> str | None:
-        """The agent that works most of the cycles."""
-        return _busiest([self])
-
     def by_agent(self) -> dict[str, dict[str, int]]:
         """Cycles of each agent that did anything, by what it waited for; "" = it worked."""
         found: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
@@ -111,31 +105,11 @@ class Profile:
             wait = f"{own[longest]} for {longest}" if longest else ""
             yield name, works, self.source_of(name) if works else "", wait
 
-    def as_dict(self) -> dict[str, Any]:
-        """JSON-ready, as `reported`."""
-        return reported(self.cycles, [self], [], complete=not self.full)
 
-    def lines(self, most: int) -> Iterator[str]:
-        """A table of the agents, and the `most` longest waits by source line."""
-        yield f"{self.cycles} cycles in modelled time (docs/timing.md: figures and their sources)"
-        yield ""
-        yield f"{'':12} {'works':>8} {'':>6} {'figures':9} waits most for"
-        for name, works, source, wait in self.agents():
-            share = f"{100 * works / max(self.cycles, 1):.0f} %"
-            yield f"{name:12} {works:8} {share:>6} {source:9} {wait}".rstrip()
-        waits = [row for row in self.rows if row.waits_for][:most]
-        if waits:
-            yield ""
-            yield f"{'cycles':>8} {'times':>6} {'figure':9} which waits, and for what"
-        for row in waits:
-            told = f"{row.agent} for {row.waits_for}: {row.where}"
-            yield f"{row.cycles:8} {row.times:6} {row.source:9} {told}"
-        yield ""
-        named = ", ".join(f"{name} ({times})" for name, times in self.estimates.items())
-        yield f"estimates: of words {named or 'none'}; of cores {_GUESSED}"
-        yield f"not modelled: {cycles.NOT_MODELLED}"
-        if self.full:
-            yield "the table of places is full: what was new after that is not counted"
+def waits(profiles: Iterable[Profile]) -> list[tuple[Row, XY]]:
+    """The rows of waits with their tiles, the longest first."""
+    rows = [(row, one.xy) for one in profiles for row in one.rows if row.waits_for]
+    return sorted(rows, key=lambda pair: -pair[0].cycles)
 
 
 def _rows(tile: Tile, spent_cycles: Any, spent_times: Any) -> Iterator[Row]:
@@ -164,13 +138,6 @@ def _rows(tile: Tile, spent_cycles: Any, spent_times: Any) -> Iterator[Row]:
     for (agent, pc, what), taken in polled.items():
         count = int(spent_times[loops[agent, pc, what][1]])
         yield _row(tile, agent, pc, what, taken, count)
-
-
-def _busiest(profiles: Iterable[Profile]) -> str | None:
-    """The agent that works most, of any tile; None when all are idle."""
-    works = [(own.get("", 0), name) for one in profiles for name, own in one.by_agent().items()]
-    taken, name = max(works, key=lambda one: one[0], default=(0, ""))
-    return name if taken else None
 
 
 def _row(tile: Tile, agent: int, pc: int, condition: int, taken: int, count: int) -> Row:
@@ -376,46 +343,47 @@ class Link(NamedTuple):
     waited: int
 
 
-def links(machine: Machine) -> list[Link]:
-    """The links of both NoCs that carried anything."""
-    used = machine.network.state.link_used
-    found = []
-    for noc, axis, at in zip(*(used != 0).any(axis=-1).nonzero(), strict=True):
-        y, x = divmod(int(at), noc_map.WIDTH)
-        flits, waited = (int(n) for n in used[noc, axis, at])
-        xy = noc_map.on_noc(int(noc), (x, y))
-        found.append(Link(int(noc), xy, "xy"[axis], flits, waited // times.PARTS))
-    return found
+class MachineProfile:
+    """What has run with modelled times: each of its tiles; of a chip all transfers, the links.
 
-
-class ChipProfile:
-    """A chip that has run with modelled times: each of its tiles, and all transfers.
-
-    `begun`: the clock from which cycles are counted, after the boot of firmware.
+    `begun`: the clock from which cycles are counted, after the boot of firmware. `links`: those of
+    both NoCs that carried anything; `full`: a table had no more room.
     """
 
-    def __init__(self, chip: Machine, begun: int = 0) -> None:
-        self.cycles, c = chip.clock - begun, chip.network.state
-        self.tiles = {f"{t.xy[0]},{t.xy[1]}": Profile(t) for t in chip.tiles_made()}
-        self.full = int(c.noc_counts[0]) > 1
-        self.links = links(chip)
-        rows = []
+    def __init__(self, machine: Machine | Tile, begun: int = 0) -> None:
+        self.tiles = {f"{t.xy[0]},{t.xy[1]}": Profile(t) for t in machine.tiles_made()}
+        self.full = any(profile.full for profile in self.tiles.values())
+        self.links, self.transfers = list[Link](), list[Transfer]()
+        self.is_chip = machine.network is not None
+        if machine.network is None:
+            self.cycles = int(machine.state.clock[0])
+            return
+        self.cycles, c = machine.clock - begun, machine.network.state
+        self.full |= int(c.noc_counts[0]) > 1
+        for noc, axis, at in zip(*(c.link_used != 0).any(axis=-1).nonzero(), strict=True):
+            y, x = divmod(int(at), noc_map.WIDTH)
+            flits, waited = (int(n) for n in c.link_used[noc, axis, at])
+            xy = noc_map.on_noc(int(noc), (x, y))
+            self.links.append(Link(int(noc), xy, "xy"[axis], flits, waited // times.PARTS))
         for row in c.noc_spent[c.noc_spent[:, 0] != 0]:
             key, pc, what, requests, taken, niu, on_links, dram = (int(n) for n in row)
-            tile, core = chip.tile_at_index((key - 1) >> 8), (key - 1) & 0xFF
+            tile, core = machine.tile_at_index((key - 1) >> 8), (key - 1) & 0xFF
             xy = tile_at((key - 1) >> 8)
             by_core = core < len(CORE_NAMES)
             name = CORE_NAMES[core] if by_core else "host"
             place = tile.place(core, pc) if by_core else ""
-            where = f"{xy[0]},{xy[1]}"
-            head = where, name, pc, asked(what), requests, taken
-            rows.append(Transfer(*head, niu, on_links, dram, place, transfer_source(what)))
-        self.transfers = sorted(rows, key=lambda row: (-row.cycles, row.tile, row.core, row.pc))
+            head = f"{xy[0]},{xy[1]}", name, pc, asked(what), requests, taken
+            waited_ = niu, on_links, dram
+            self.transfers.append(Transfer(*head, *waited_, place, transfer_source(what)))
+        self.transfers.sort(key=lambda row: (-row.cycles, row.tile, row.core, row.pc))
 
     @property
     def busiest(self) -> str | None:
-        """The agent that works most of the cycles, of any tile."""
-        return _busiest(self.tiles.values())
+        """The agent that works most of the cycles, of any tile; None when all are idle."""
+        tiles = self.tiles.values()
+        works = [(own.get("", 0), name) for one in tiles for name, own in one.by_agent().items()]
+        taken, name = max(works, key=lambda one: one[0], default=(0, ""))
+        return name if taken else None
 
     def source_of(self, name: str) -> str:
         """Where the figures are from by which an agent works, the least certain of all tiles."""
@@ -423,25 +391,31 @@ class ChipProfile:
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready, as `reported`."""
-        full = self.full or any(profile.full for profile in self.tiles.values())
         tiles = list(self.tiles.values())
-        report = reported(self.cycles, tiles, self.transfers, complete=not full)
+        report = reported(self.cycles, tiles, self.transfers, complete=not self.full)
         return {**report, "links": [link._asdict() for link in self.links]}
 
     def lines(self, most: int) -> Iterator[str]:
-        """What the cores of each tile wait for most, the longest waits, the longest transfers."""
+        """A table of the agents, the `most` longest waits by source line, of a chip transfers."""
+
+        def at(xy: str) -> str:
+            return f"{xy:>6} " if self.is_chip else ""
+
         yield f"{self.cycles} cycles in modelled time (docs/timing.md: figures and their sources)"
         yield ""
-        yield f"{'tile':>6} {'':12} {'works':>8} {'figures':9} waits most for"
+        yield f"{at('tile')}{'':12} {'works':>8} {'':>6} {'figures':9} waits most for"
         for xy, profile in self.tiles.items():
             for name, works, source, wait in profile.agents():
-                yield f"{xy:>6} {name:12} {works:8} {source:9} {wait}".rstrip()
-        found = [(row, xy) for xy, one in self.tiles.items() for row in one.rows if row.waits_for]
-        yield ""
-        yield f"{'cycles':>8} {'times':>6} {'tile':>6} {'figure':9} which waits, and for what"
-        for row, xy in sorted(found, key=lambda one: -one[0].cycles)[:most]:
+                share = f"{100 * works / max(self.cycles, 1):.0f} %"
+                yield f"{at(xy)}{name:12} {works:8} {share:>6} {source:9} {wait}".rstrip()
+        longest = waits(self.tiles.values())[:most]
+        if longest:
+            yield ""
+            head = f"{'cycles':>8} {'times':>6} {at('tile')}"
+            yield f"{head}{'figure':9} which waits, and for what"
+        for row, (x, y) in longest:
             what = f"{row.agent} for {row.waits_for}: {row.where}"
-            yield f"{row.cycles:8} {row.times:6} {xy:>6} {row.source:9} {what}"
+            yield f"{row.cycles:8} {row.times:6} {at(f'{x},{y}')}{row.source:9} {what}"
         if self.transfers:
             yield ""
             head = f"{'cycles':>8} {'requests':>8} {'NIUs':>7} {'links':>7} {'DRAM':>7} {'tile':>6}"
@@ -451,10 +425,13 @@ class ChipProfile:
             row_ = f"{one.cycles:8} {one.requests:8} {waits_} {one.tile:>6}"
             yield f"{row_} {one.source:9}  {one.what}: {one.place}"
         yield ""
-        guessed = ", ".join(name for name, f in times.FIGURES.items() if f.kind == times.ESTIMATE)
-        words = {name for profile in self.tiles.values() for name in profile.estimates}
-        named = ", ".join(sorted(words)) or "none"
-        yield f"estimates: of words {named}; of cores {_GUESSED}; of the NoC {guessed}"
-        yield f"not modelled: {cycles.NOT_MODELLED}, {_NOT_OF_NOC}"
-        if self.full or any(profile.full for profile in self.tiles.values()):
+        report = self.as_dict()
+        named = ", ".join(f"{name} ({n})" for name, n in report["estimates"].items()) or "none"
+        told = f"estimates: of words {named}; of cores {_GUESSED}"
+        if self.is_chip:
+            figures = times.FIGURES.items()
+            told += f"; of the NoC {', '.join(n for n, f in figures if f.kind == times.ESTIMATE)}"
+        yield told
+        yield f"not modelled: {report['not_modelled'] if self.is_chip else cycles.NOT_MODELLED}"
+        if self.full:
             yield "the table of places is full: what was new after that is not counted"

@@ -6,7 +6,16 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bhemu.debug.profile import AGENTS, Profile, asked, core_of, reason, reported, transfer_source
+from bhemu.debug.profile import (
+    AGENTS,
+    Profile,
+    asked,
+    core_of,
+    reason,
+    reported,
+    transfer_source,
+    waits,
+)
 from bhemu.machine import error_text
 from bhemu.memmap import CORE_NAMES, L1_SIZE
 from bhemu.noc import timed
@@ -238,8 +247,7 @@ class Operation(NamedTuple):
         tiles, cycles = len(self.profiles), report["cycles"]
         head = f"operation {number}: {cycles} cycles, {tiles} tile{'' if tiles == 1 else 's'}"
         yield f"{head}, acts {self.first} to {self.last}; works most: {report['bound'] or 'none'}"
-        rows = [(row, one.xy) for one in self.profiles for row in one.rows if row.waits_for]
-        for row, (x, y) in sorted(rows, key=lambda pair: -pair[0].cycles)[:_SHOWN]:
+        for row, (x, y) in waits(self.profiles)[:_SHOWN]:
             what = f"({x},{y}) {row.agent} for {row.waits_for}: {row.where}"
             yield f"{row.cycles:12} {row.source:9} {what}"
 

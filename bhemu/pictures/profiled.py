@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from bhemu.debug.profile import AGENTS, ChipProfile, Link, Profile, Row
+from bhemu.debug.profile import AGENTS, Link, MachineProfile, Profile, Row, waits
 from bhemu.debug.spans import Operation, Request, Timeline, requests
 from bhemu.devices.noc_map import HEIGHT, WIDTH
 from bhemu.machine.machine import Machine
@@ -27,23 +27,21 @@ class Profiled(NamedTuple):
     """A run in modelled time as it is shown: by tile, and of the whole machine."""
 
     name: str
-    profile: Profile | ChipProfile
+    profile: MachineProfile
     timelines: Mapping[XY, Timeline]
     requests: Sequence[Request]
-    links: Sequence[Link]
     cut: bool  # not everything is in the timelines
     operations: Sequence[Operation]  # of a session
 
     @property
     def profiles(self) -> tuple[Profile, ...]:
         """Of each tile."""
-        alone = self.profile
-        return (alone,) if isinstance(alone, Profile) else tuple(alone.tiles.values())
+        return tuple(self.profile.tiles.values())
 
 
 def profiled(
     name: str,
-    profile: Profile | ChipProfile,
+    profile: MachineProfile,
     machine: Machine | Tile,
     operations: Sequence[Operation] = (),
 ) -> Profiled:
@@ -51,9 +49,8 @@ def profiled(
     timelines = {tile.xy: Timeline(tile) for tile in machine.tiles_made()}
     network = machine.network
     sent, whole = ([], True) if network is None else requests(network)
-    used = profile.links if isinstance(profile, ChipProfile) else []
     cut = not whole or any(one.cut for one in timelines.values())
-    return Profiled(name, profile, timelines, sent, used, cut, operations)
+    return Profiled(name, profile, timelines, sent, cut, operations)
 
 
 def document(profiled: Profiled) -> dict[str, Any]:
@@ -172,8 +169,8 @@ def page(profiled: Profiled) -> bytes:
     ]  # fmt: skip
     if profiled.operations:
         body += ["<h2>Operations of the host</h2>", _operations(profiled.operations)]
-    if profiled.links:
-        body += ["<h2>Links</h2>", *_links(profiled.links, report["cycles"])]
+    if links := profiled.profile.links:
+        body += ["<h2>Links</h2>", *_links(links, report["cycles"])]
     body += ["<h2>Waits</h2>", _waits(profiled)]
     if moved := [*report["noc"], *report["dram"]]:
         body += ["<h2>Transfers</h2>", _transfers(moved)]
@@ -184,32 +181,21 @@ def _operations(operations: Sequence[Operation]) -> str:
     heads = ("number", "acts", "cycles", "tiles", "works most", "waits longest", "where")
     rows = []
     for number, one in enumerate(operations, start=1):
-        waits = [row for profile in one.profiles for row in profile.rows if row.waits_for]
-        longest = max(waits, key=lambda row: row.cycles, default=None)
-        told = (longest.waits_for, str(longest.where)) if longest else ("", "")
+        told = next(((row.waits_for, str(row.where)) for row, _ in waits(one.profiles)), ("", ""))
         acts, bound = f"{one.first} to {one.last}", one.as_dict()["bound"]
         rows.append((number, acts, one.end - one.begin, len(one.profiles), bound, *told))
     return html.scrolled(html.table(heads, rows, "operations"))
 
 
 def _waits(profiled: Profiled) -> str:
-    heads = (
-        "cycles",
-        "times",
-        "figure",
-        "tile",
-        "agent",
-        "waits for",
-        "bound of the line",
-        "where",
-    )
+    named = ("cycles", "times", "figure", "tile", "agent", "waits for")
+    heads = (*named, "bound of the line", "where")
     bounds = {
         (tuple(one["tile"]), one["core"], one["file"], one["line"]): one["bound"]
         for one in profiled.profile.as_dict()["lines"]
     }
-    rows = [(row, one.xy) for one in profiled.profiles for row in one.rows if row.waits_for]
     shown = []
-    for row, xy in sorted(rows, key=lambda pair: -pair[0].cycles)[:_SHOWN]:
+    for row, xy in waits(profiled.profiles)[:_SHOWN]:
         where = row.where
         bound = bounds.get((xy, where.core, where.file, where.line), "")
         told = f"({xy[0]},{xy[1]})", row.agent, row.waits_for, bound, str(where)
@@ -218,17 +204,8 @@ def _waits(profiled: Profiled) -> str:
 
 
 def _transfers(moved: Iterable[dict[str, Any]]) -> str:
-    heads = (
-        "cycles",
-        "requests",
-        "waits: NIUs",
-        "links",
-        "DRAM",
-        "figures",
-        "tile",
-        "what",
-        "where",
-    )
+    named = ("cycles", "requests", "waits: NIUs", "links", "DRAM")
+    heads = (*named, "figures", "tile", "what", "where")
     keys = ("cycles", "requests", "niu", "links", "dram", "source", "tile", "what", "place")
     rows = sorted(moved, key=lambda one: -int(one["cycles"]))[:_SHOWN]
     return html.scrolled(html.table(heads, ([one[key] for key in keys] for one in rows), "moved"))
