@@ -11,16 +11,23 @@ import signal
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    CancelledError,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    wait,
+)
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from multiprocessing import forkserver, resource_tracker
 from typing import Any, Generic, TypeVar
 
 from bhemu import __version__, arguments
 from bhemu.errors import BhemuError, InputError, Internal
 from bhemu.sweeps import worker
-from bhemu.sweeps.spec import Chunk, Job, Plan, Record, Reply
+from bhemu.sweeps.spec import Chunk, Job, Plan, Record
 from bhemu.sweeps.worker import OUTCOMES, keep, perform
 from bhemu.system import interrupts
 from bhemu.system.whole_file import Temporary
@@ -34,21 +41,6 @@ _PATIENCE = 120  # seconds in which a scheduler that went away may come back
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-
-
-def give(
-    pool: Pool, executor: Executor, function: Callable[[Item], Result], item: Item
-) -> Future[Result]:
-    """What will become of an item: a failure at once where the pool has broken meanwhile."""
-    try:
-        with (
-            interrupts.later()
-        ):  # it may start a process, which only a caller that knows of it ends
-            return executor.submit(function, item)
-    except pool.refusals as problem:
-        failed: Future[Result] = Future()
-        failed.set_exception(problem)
-        return failed
 
 
 @functools.cache
@@ -77,7 +69,8 @@ class Processes:
         self._before: set[int | None] = set()
 
     def start(self) -> Executor:
-        """A working executor: of new processes."""
+        """An executor of new processes, in place of those that are left."""
+        self.stop()
         _sockets()
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload([worker.__name__])
@@ -93,11 +86,6 @@ class Processes:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         self._executor = ProcessPoolExecutor(self._workers, context, initializer=worker.begin)
         return self._executor
-
-    def again(self) -> Executor:
-        """Another executor, of new processes in place of those that are left."""
-        self.stop()
-        return self.start()
 
     def slots(self) -> int:
         """How many chunks it works on at the same time: one each."""
@@ -145,24 +133,19 @@ class Cluster:
         self._address = address
         self._client: Any = None
         self._away: float | None = None  # since when the client has been without its scheduler
+        self._scheduler = ""  # the id of the one that was given the tasks
 
     def start(self) -> Executor:
-        """The cluster's executor."""
-        return self._connected(time.monotonic())
-
-    def again(self) -> Executor:
-        """The cluster's executor; a scheduler that went away may take its time.
+        """The executor of a new client; a scheduler that went away may take its time.
 
         A client that is closed while it connects again leaves its socket and its thread behind.
         """
-        end = time.monotonic() + _PATIENCE
-        while self._client.status == "connecting" and time.monotonic() < end:
-            time.sleep(0.1)
-        self.stop()
-        return self._connected(end)
-
-    def _connected(self, end: float) -> Executor:
-        """The executor of a new client, where a scheduler answers until then."""
+        end = time.monotonic()
+        if self._client is not None:
+            end += _PATIENCE
+            while self._client.status == "connecting" and time.monotonic() < end:
+                time.sleep(0.1)
+            self.stop()
         while True:
             try:
                 asyncio.run(self._answered())  # a Client without scheduler leaves its thread
@@ -177,6 +160,7 @@ class Cluster:
                         hint="dask scheduler starts one, dask worker its workers",
                     ) from problem
                 time.sleep(0.5)
+        self._scheduler = self._client.scheduler_info(n_workers=-1).get("id", "")
         executor: Executor = self._client.get_executor(pure=False, retries=0)
         return executor
 
@@ -191,10 +175,14 @@ class Cluster:
         return max(1, threads)
 
     def silent(self) -> bool:
-        """Whether the client has been without its scheduler for longer than it may be away."""
+        """Whether the client has been without its scheduler for longer than it may be away.
+
+        Or it has another one, which knows nothing of what was given out while none was there.
+        """
         if self._client.status == "running":
             self._away = None
-            return False
+            known = self._scheduler and self._client.scheduler_info(n_workers=-1).get("id", "")
+            return bool(known != self._scheduler)
         now = time.monotonic()
         self._away = now if self._away is None else self._away
         return now - self._away > _PATIENCE
@@ -214,9 +202,6 @@ Pool = Processes | Cluster
 """An executor that can be had again after it has broken."""
 
 
-_WINDOW = 8  # items per worker that are begun at most before the first of them has been taken
-
-
 @dataclass(frozen=True)
 class Lost:
     """In place of a result: what the call raised, that it was too slow, or ended its worker."""
@@ -227,6 +212,125 @@ class Lost:
         return f"{type(self.problem).__name__}: {self.problem}"
 
 
+class Tasks(Generic[Item, Result]):
+    """Tasks for workers, each of which is done or lost, whatever becomes of workers.
+
+    `fresh(most)`: the next task with its number, None while there is none; `most` may be out.
+    `own`: whether what a future raises is the task's own, and no loss of its worker. Where a pool
+    breaks, all that was under way is given out again, in its `parts`; one that was under way so
+    more than `trusted` times goes alone, and is lost after TRIES. `first`: what a worker has to do
+    once. No task may take longer than `seconds`; after `renew` of each process there are new ones.
+    """
+
+    def __init__(
+        self,
+        pool: Pool,
+        function: Callable[[Item], Result],
+        fresh: Callable[[int], tuple[int, Item] | None],
+        own: Callable[[BaseException], bool],
+        parts: Callable[[int, Item], Iterable[tuple[int, Item]]] = lambda n, item: [(n, item)],
+        trusted: int = 0,
+        first: tuple[str, str] = ("ends its first call", ""),
+        seconds: float | None = None,
+        renew: int | None = None,
+    ) -> None:
+        self.pool, self._function, self._fresh, self._own = pool, function, fresh, own
+        self._parts, self._trusted, self._first = parts, trusted, first
+        self._seconds, self._renew = seconds, renew
+        self.out: dict[Future[Result], tuple[int, Item]] = {}
+        self.again = deque[tuple[int, Item]]()
+        self._tries: Counter[int] = Counter()
+        self._executor: Executor | None = None
+        self._given = self._ended = self._breaks = 0
+        self._alone = False  # what is out may end its worker
+
+    def step(self) -> list[tuple[int, Item, Result | Lost]]:
+        """Give out tasks, then wait until some have ended, or none has for too long: what ended."""
+        self._submit()
+        end = None if self._seconds is None else time.monotonic() + self._seconds
+        done, silent = set[Future[Result]](), False
+        while not done and not silent and (end is None or time.monotonic() < end):
+            done, _ = wait(self.out, timeout=1, return_when=FIRST_COMPLETED)
+            silent = not done and self.pool.silent()
+        found, broken = self._received(done)
+        if not broken and not done:
+            broken = [TimeoutError("no answer" if silent else f"longer than {self._seconds} s")]
+        self._ended += len(found)
+        return [*found, *self._break(broken)] if broken else found
+
+    def _submit(self) -> None:
+        """Give out so many that no worker waits; what may end its worker goes alone."""
+        if self._used_up() and not self.out:
+            self._executor = None
+        if self._executor is None:
+            self._executor, self._given = self.pool.start(), 0
+        most = AHEAD * self.pool.slots()
+        while len(self.out) < most and not (self.out and self._alone) and not self._used_up():
+            suspect = bool(self.again) and self._tries[self.again[0][0]] > self._trusted
+            if suspect and self.out:
+                return
+            task = self.again.popleft() if self.again else self._fresh(most)
+            if task is None:
+                return
+            self._alone = suspect
+            self.give(*task)
+
+    def _used_up(self) -> bool:
+        return self._renew is not None and self._given >= self._renew * self.pool.slots()
+
+    def give(self, number: int, item: Item) -> None:
+        """Let a worker do a task: a failure at once where the pool has broken meanwhile."""
+        if self._executor is None:  # it has broken: later
+            self.again.append((number, item))
+            return
+        self._given += 1
+        try:
+            with interrupts.later():  # it may start a process, which only who knows of it ends
+                future = self._executor.submit(self._function, item)
+        except self.pool.refusals as problem:
+            future = Future()
+            future.set_exception(problem)
+        self.out[future] = number, item
+
+    def _received(
+        self, done: Iterable[Future[Result]]
+    ) -> tuple[list[tuple[int, Item, Result | Lost]], list[BaseException]]:
+        """What has ended, and why others were lost."""
+        found, broken = list[tuple[int, Item, Result | Lost]](), list[BaseException]()
+        for future in done:
+            problem = CancelledError() if future.cancelled() else future.exception()
+            if problem is not None and not self._own(problem):
+                broken.append(problem)
+                continue
+            task = self.out.pop(future)
+            found.append((*task, future.result() if problem is None else Lost(problem)))
+        return found, broken
+
+    def _break(self, problems: list[BaseException]) -> list[tuple[int, Item, Result | Lost]]:
+        """Begin again with a new pool; what was under way goes in its parts, or is lost."""
+        found, _ = self._received(wait(self.out, timeout=1).done)  # finished before
+        self._breaks += 1
+        self._ended += len(found)
+        self._executor = None
+        if not self._ended and self._breaks >= TRIES:
+            told = "; ".join(sorted({repr(problem) for problem in problems}))
+            raise Internal(f"no worker process {self._first[0]}: {told}", hint=self._first[1])
+        parts = [part for task in self.out.values() for part in self._parts(*task)]
+        self.out.clear()
+        late = self._seconds is not None and isinstance(problems[0], TimeoutError)
+        for number, item in parts:
+            self._tries[number] += 1
+            if len(parts) == 1 and (late or self._tries[number] >= TRIES):
+                found.append((number, item, Lost(problems[0])))
+                self._ended += 1
+            else:
+                self.again.append((number, item))
+        return found
+
+
+_WINDOW = 4  # times what may be out: calls that are begun before the first of them has been taken
+
+
 def calls(
     function: Callable[[Item], Result],
     items: Sequence[Item],
@@ -234,7 +338,6 @@ def calls(
     workers: int | None = None,
     seconds: float | None = None,
     renew: int | None = None,
-    pool: Pool | None = None,
 ) -> Generator[tuple[Item, Result | Lost], None, None]:
     """Each item with what `function` returns for it in a worker, in the order of `items`.
 
@@ -243,107 +346,24 @@ def calls(
     renew: new processes after so many calls of each. Internal when no worker begins. A caller that
     takes no more results closes the iterator, which ends the processes.
     """
-    made = _Calls(function, items, pool or Processes(workers), seconds, renew)
+    waiting, done, wanted = deque(enumerate(items)), dict[int, Result | Lost](), 0
+
+    def fresh(most: int) -> tuple[int, Item] | None:
+        begins = waiting and waiting[0][0] < wanted + _WINDOW * most
+        return waiting.popleft() if begins else None
+
+    def own(problem: BaseException) -> bool:
+        return not isinstance(problem, BrokenProcessPool)
+
+    pool = Processes(workers)
+    tasks = Tasks(pool, function, fresh, own, seconds=seconds, renew=renew)
     try:
-        for index, item in enumerate(items):
-            yield item, made.result(index)
+        for wanted, item in enumerate(items):
+            while wanted not in done:
+                done |= {number: result for number, _, result in tasks.step()}
+            yield item, done.pop(wanted)
     finally:
-        made.pool.close()
-
-
-class _Calls(Generic[Item, Result]):
-    """What waits, what is under way, what is done and was not taken yet; by index."""
-
-    def __init__(
-        self,
-        function: Callable[[Item], Result],
-        items: Sequence[Item],
-        pool: Pool,
-        seconds: float | None,
-        renew: int | None,
-    ) -> None:
-        self._function, self._items, self.pool = function, items, pool
-        self._seconds, self._renew = seconds, renew
-        self._fresh, self._again = deque(range(len(items))), deque[int]()
-        self._out: dict[Future[Result], int] = {}
-        self._done: dict[int, Result | Lost] = {}
-        self._tries: Counter[int] = Counter()
-        self._executor: Executor | None = None
-        self._given = self._all = self._breaks = 0
-
-    def result(self, index: int) -> Result | Lost:
-        """Of one call; the next ones are under way meanwhile."""
-        while index not in self._done:
-            self._submit(index)
-            self._wait()
-        return self._done.pop(index)
-
-    def _submit(self, first: int) -> None:
-        """Give out calls, so many that no worker waits; what may end its worker goes alone."""
-        if self._calls_left() == 0:
-            if self._out:
-                return
-            self._stop()
-        if self._executor is None:
-            self._executor, self._given = self.pool.start(), 0
-        while self._again:
-            if self._out:
-                return
-            self._give(self._again.popleft())
-        if any(self._tries[index] for index in self._out.values()):
-            return
-        last = first + _WINDOW * self.pool.slots()
-        while len(self._out) < AHEAD * self.pool.slots() and self._fresh and self._fresh[0] < last:
-            if self._calls_left() == 0:
-                return
-            self._give(self._fresh.popleft())
-
-    def _calls_left(self) -> int | None:
-        """How many calls these processes still get, None without a bound."""
-        return None if self._renew is None else self._renew * self.pool.slots() - self._given
-
-    def _give(self, index: int) -> None:
-        assert self._executor is not None
-        self._given += 1
-        future = give(self.pool, self._executor, self._function, self._items[index])
-        self._out[future] = index
-
-    def _wait(self) -> None:
-        """Until a call has ended, or none has for too long."""
-        end = None if self._seconds is None else time.monotonic() + self._seconds
-        done: set[Future[Result]] = set()
-        while not done and (end is None or time.monotonic() < end):
-            done, _ = wait(self._out, timeout=1, return_when=FIRST_COMPLETED)
-        broken: BaseException | None = None
-        for future in done:
-            problem = future.exception()
-            if isinstance(problem, BrokenProcessPool):
-                broken = problem
-                continue
-            index = self._out.pop(future)
-            self._done[index] = Lost(problem) if problem is not None else future.result()
-            self._all += 1
-        if broken is not None or not done:
-            # Begin again with new processes; what was under way goes alone, or is given up
-            problem = broken or TimeoutError(f"longer than {self._seconds} s")
-            self._breaks += 1
-            if not self._all and self._breaks >= TRIES:
-                raise Internal(f"no worker process ends its first call: {problem!r}") from problem
-            under_way = sorted(self._out.values())
-            self._stop()
-            for index in under_way:
-                self._tries[index] += 1
-                late = isinstance(problem, TimeoutError)
-                if len(under_way) == 1 and (late or self._tries[index] >= TRIES):
-                    self._done[index] = Lost(problem)
-                    self._all += 1
-                else:
-                    self._again.append(index)
-
-    def _stop(self) -> None:
-        self.pool.stop()
-        self._executor = None
-        self._out.clear()
+        pool.close()
 
 
 _SECONDS = 0.25  # that a chunk of runs is to take
@@ -351,118 +371,51 @@ _LONGEST = 64  # runs of a chunk
 _HINT = 'in a script, call bhemu.sweep below `if __name__ == "__main__":`'
 
 
-@dataclass
-class Engine:
-    """The state of one sweep under way: what waits, what is out, what was lost."""
-
-    plan: Plan
-    pool: Pool
-    take: Callable[[Record], None]
-    fresh: deque[Job]
-    lost: deque[Job] = field(default_factory=deque)
-    tries: Counter[int] = field(default_factory=Counter)
-    out: dict[Future[Reply], Chunk] = field(default_factory=dict)
-    size: int = 1
-    records: int = 0
-    breaks: int = 0
-
-    def run(self) -> None:
-        """Until every job has its record; every exception leaves the pool closed."""
-        executor = self.pool.start()
-        try:
-            while self.fresh or self.lost or self.out:
-                self._submit(executor)
-                done, _ = wait(self.out, timeout=1, return_when=FIRST_COMPLETED)
-                broken = [future for future in done if not self._received(executor, future)]
-                if broken or (not done and self.pool.silent()):
-                    executor = self._again(broken)
-        finally:
-            self.pool.close()
-
-    def _submit(self, executor: Executor) -> None:
-        """Give out chunks, so many that no worker waits; a suspect run goes alone."""
-        most = AHEAD * self.pool.slots()
-        while len(self.out) < most and (self.fresh or self.lost):
-            if self.lost:
-                if self.tries[self.lost[0].number] > 1 and self.out:
-                    return
-                jobs = [self.lost.popleft()]
-            elif any(self.tries[job.number] > 1 for c in self.out.values() for job in c.jobs):
-                return
-            else:
-                share = -(-len(self.fresh) // most)  # at the end, some for everybody
-                count = max(1, min(self.size, share))
-                jobs = [self.fresh.popleft() for _ in range(min(count, len(self.fresh)))]
-            self._give(executor, Chunk(__version__, tuple(jobs), store=self.pool.store))
-
-    def _give(self, executor: Executor, chunk: Chunk) -> None:
-        if self.pool.store is not None:
-            self.plan.put_files(chunk.jobs, self.pool.store, keep)
-        self.out[give(self.pool, executor, perform, chunk)] = chunk
-
-    def _received(self, executor: Executor, future: Future[Reply]) -> bool:
-        """Take the records of a future, or send what it lacks; False when it was lost."""
-        if future.cancelled():
-            return False
-        problem = future.exception()
-        if isinstance(problem, BhemuError):
-            raise problem
-        if problem is not None:
-            return False
-        chunk, reply = self.out.pop(future), future.result()
-        if reply.refused:
-            raise InputError(reply.refused, hint="install the same version everywhere")
-        if reply.missing:
-            blobs = {name: self.plan.blob(name) for name in self.plan.with_files(reply.missing)}
-            self._give(executor, Chunk(__version__, chunk.jobs, blobs, chunk.store))
-            return True
-        for record in reply.records:
-            self.take(record)
-        self.records += len(reply.records)
-        seconds = sum(record["seconds"] for record in reply.records) / len(reply.records)
-        self.size = max(1, min(_LONGEST, int(_SECONDS / max(seconds, 1e-4))))
-        return True
-
-    def _again(self, broken: list[Future[Reply]]) -> Executor:
-        """A new pool; what was out when the old one broke is done again, suspects alone."""
-        problems = sorted({repr(f.exception()) for f in broken if not f.cancelled()})
-        problems = problems or ["it does not answer"]
-        wait(self.out, timeout=1)  # those that were finished before
-        chunks = []
-        for future in list(self.out):
-            if future.done() and not future.cancelled() and future.exception() is None:
-                if not future.result().missing and not future.result().refused:
-                    del self.out[future]
-                    for record in future.result().records:
-                        self.take(record)
-                        self.records += 1
-                    continue
-            chunks.append(self.out.pop(future))
-        self.breaks += 1
-        if not self.records and self.breaks >= TRIES:
-            text = f"no worker process gets to its first run: {'; '.join(problems)}"
-            raise Internal(text, hint=_HINT)
-        alone = len(chunks) == 1 and len(chunks[0].jobs) == 1
-        for job in (job for chunk in chunks for job in chunk.jobs):
-            self.tries[job.number] += 1
-            if alone and self.tries[job.number] >= TRIES:
-                lost = f"the worker was lost during this run {TRIES} times"
-                self.take(
-                    {
-                        "number": job.number,
-                        "outcome": OUTCOMES[70],
-                        "exit_code": 70,
-                        "category": "WorkerLost",
-                        "rule": "WorkerLost",
-                        "message": f"{lost}: {'; '.join(problems)}",
-                        "seconds": 0.0,
-                    }
-                )
-            else:
-                self.lost.append(job)
-        return self.pool.again()
-
-
 def execute(plan: Plan, jobs: Iterable[Job], pool: Pool, take: Callable[[Record], None]) -> None:
-    """Run the jobs on the pool, each record to `take` as it comes."""
-    Engine(plan, pool, take, deque(jobs)).run()
+    """Run the jobs on the pool, each record to `take` as it comes; leave the pool closed."""
+    waiting, size = deque(jobs), 1
+
+    def chunk(*jobs: Job) -> tuple[int, Chunk]:
+        return jobs[0].number, Chunk(__version__, jobs, store=pool.store)
+
+    def fresh(most: int) -> tuple[int, Chunk] | None:
+        """Runs that take some time together; at the end, some for everybody."""
+        count = max(1, min(size, -(-len(waiting) // most)))
+        some = [waiting.popleft() for _ in range(min(count, len(waiting)))]
+        if pool.store is not None:
+            plan.put_files(some, pool.store, keep)
+        return chunk(*some) if some else None
+
+    tasks = Tasks(
+        *(pool, perform, fresh, lambda problem: isinstance(problem, BhemuError)),
+        parts=lambda number, task: [chunk(job) for job in task.jobs],
+        trusted=1,
+        first=("gets to its first run", _HINT),
+    )
+    try:
+        while waiting or tasks.again or tasks.out:
+            for number, task, reply in tasks.step():
+                if isinstance(reply, Lost):
+                    take(_lost(number, reply.problem))
+                elif reply.refused:
+                    raise InputError(reply.refused, hint="install the same version everywhere")
+                elif reply.missing:
+                    blobs = {name: plan.blob(name) for name in plan.with_files(reply.missing)}
+                    tasks.give(number, replace(task, blobs=blobs))
+                else:
+                    for record in reply.records:
+                        take(record)
+                    taken = sum(record["seconds"] for record in reply.records)
+                    taken = max(taken / len(reply.records), 1e-4)
+                    size = max(1, min(_LONGEST, int(_SECONDS / taken)))
+    finally:
+        pool.close()
+
+
+def _lost(number: int, problem: BaseException) -> Record:
+    """The record of a run that ended its worker each time; an error of bhemu is raised."""
+    if isinstance(problem, BhemuError):
+        raise problem
+    lost = f"the worker was lost during this run {TRIES} times: {problem!r}"
+    named = {"number": number, "outcome": OUTCOMES[70], "exit_code": 70, "category": "WorkerLost"}
+    return {**named, "rule": "WorkerLost", "message": lost, "seconds": 0.0}
