@@ -43,6 +43,13 @@ class Word:
 Step = Instruction | Word
 
 
+def made_step(pc: int, pushed: int, word: int, core: int, thread: int, time: int) -> Step:
+    """The step of a core, or of a thread, at `pc`; as `step` of record.py has it."""
+    if thread >= 0:
+        return Word(time, thread, word, pc, core, pushed)
+    return Instruction(time, core, pc, word)
+
+
 def maker(step: Step) -> str:
     """The thread or core that makes a step: "T0", "brisc"."""
     return f"T{step.thread}" if isinstance(step, Word) else CORE_NAMES[step.core]

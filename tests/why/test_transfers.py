@@ -15,7 +15,7 @@ from order_walk.steps import Executed
 from bhemu.devices import niu_request as request
 from bhemu.riscv.assembly import addi, branch
 from bhemu.tensix.state import NOC_FIELDS
-from bhemu.why.order.record import FAR
+from bhemu.why.order.record import EVENT, VECTOR
 from bhemu.why.order.tiles import Channels, Sent
 
 TILES = ("relay", "collect", "pull", "all_gather", "credits", "scatter", "matmul_mcast")
@@ -85,7 +85,7 @@ def arrivals(*controls: int, nocs: tuple[int, ...] = (0, 0)) -> list[bool]:
     for noc, control in zip(nocs, controls, strict=True):
         row = np.zeros(NOC_FIELDS, np.int64)
         row[request.NOC], row[request.CONTROL], row[request.GIVEN] = noc, control, 0x82
-        agent, clock = channels.arrival(0, row, np.zeros(FAR, np.int64))
+        agent, clock = channels.arrival(0, row, np.zeros(VECTOR, np.int64))
         if last is not None:
             found.append(bool(clock[last[0]] >= last[1][last[0]]))
         last = agent, clock
@@ -108,6 +108,6 @@ def test_a_write_with_byte_enables_reaches_from_the_first_to_the_last_of_them() 
     row = np.zeros(NOC_FIELDS, np.int64)
     row[request.CONTROL] = request.WRITE | request.BYTE_ENABLES
     row[request.REMOTE], row[request.LENGTH] = 0x20010, 0xF0
-    sent = Sent(0, 0, 0, 1, step(0), row, np.zeros(1, np.int64), 0)
+    sent = Sent(0, [0] * EVENT, row, np.zeros(1, np.int64), 0)
     assert sent.remote == (0x20014, 0x20018)
     assert sent.is_flag

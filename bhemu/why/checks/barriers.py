@@ -12,7 +12,6 @@ from bhemu.why.check import Check, Context
 from bhemu.why.findings import Finding, outside_headers, place, with_evidence
 from bhemu.why.order.conflicts import Conflict, observed, tiles
 from bhemu.why.order.observe import name
-from bhemu.why.order.record import NOC
 from bhemu.why.steps import Act, Step
 from bhemu.why.witness import Pair, PairFinding, with_late_runs
 
@@ -69,10 +68,10 @@ def _unordered(context: Context) -> Iterator[tuple[int, PairFinding]]:
     for races, conflict in [(one, each) for one in seen for each in one.conflicts(units=True)]:
         tile, first, second = races.tile, conflict.first, conflict.second
         others = first.owner != second.owner
-        if first.agent < NOC or (others and (tile.xy, first.owner, second.owner) in raced):
+        if first.sent is None or (others and (tile.xy, first.owner, second.owner) in raced):
             continue
         blamed = (others and races.release_after(first)) or second.step
-        told = races.stand_at(context, conflict)
+        told = races.stand_at(conflict)
         finding = with_evidence(_used(tile, conflict, blamed), told)
         pair = Pair(tile.xy, first.step, second.step, request=True)
         yield first.step.pc, PairFinding(finding, pair)

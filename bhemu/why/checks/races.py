@@ -21,7 +21,7 @@ from bhemu.why.findings import (
 from bhemu.why.order.conflicts import Conflict, Event, Observed, observed
 from bhemu.why.order.describe import unit_of
 from bhemu.why.order.observe import kind, l1_address, name
-from bhemu.why.order.record import HOST, NOC
+from bhemu.why.order.record import HOST
 from bhemu.why.steps import Act, Blame, Step, Word, maker
 from bhemu.why.witness import SEEN, Pair, PairFinding, with_late_runs
 
@@ -63,9 +63,9 @@ def _pairs(context: Context, races: Observed, units: bool) -> list[PairFinding]:
     """Of a tile; of those of one line the one that a late run can show."""
     found: dict[tuple[str, int], PairFinding] = {}
     for conflict in sorted(races.conflicts(units=units), key=_is_never_late):
-        if conflict.first.agent >= NOC:
+        if units and conflict.first.sent is not None:
             continue  # a barrier is missing: barriers.py
-        told = races.stand_at(context, conflict)
+        told = races.stand_at(conflict)
         finding = _stalled(races, conflict) if conflict.units else _raced(races, conflict)
         finding = _of_shared(
             context, races, conflict, _in_buffer(context, races, conflict, finding)

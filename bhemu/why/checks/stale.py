@@ -75,7 +75,7 @@ def _found(context: Context, seen: Outcome, seed: int) -> list[Finding]:
             observer = Observer(machine.tile[tile.xy])
             context.finish(machine, limit=context.most)
             observer.rows()  # raises what has gone wrong
-            again = Observed(observer, [])
+            again = Observed(observer)
             loads = list(_stale_loads(again).values())
             chosen = [one for one in loads if not one.polled] or loads
             return [_finding(context, again.tile, one, seen, seed) for one in chosen[:_SEEN]]

@@ -6,21 +6,19 @@ sends after its access. So the first side sends that request too early, or the s
 wait for it, or not for enough.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from bhemu.machine.tile import Tile
 from bhemu.why.check import Check, Context
 from bhemu.why.findings import Finding, place, with_evidence
 from bhemu.why.order import record as r
-from bhemu.why.order.conflicts import step_of, tiles
-from bhemu.why.order.observe import owner_of
-from bhemu.why.order.tiles import FAR, Sent, Tiles
+from bhemu.why.order.conflicts import Conflict, Event, Observed, observed, tiles
+from bhemu.why.order.observe import l1_address
+from bhemu.why.order.tiles import Sent, Tiles
 from bhemu.why.steps import Act, Blame, Instruction, Step, Word, maker
 from bhemu.why.witness import Pair, PairFinding, with_late_runs
 
@@ -40,128 +38,80 @@ class Passed(NamedTuple):
     by: tuple[Sent, ...]
 
 
-@dataclass(frozen=True)
-class Side:
-    """An access to a word of L1 by `owner` of tile `home`, at that owner's clock.
-
-    sent: the request that makes the access. known: what came before it, by columns of all tiles.
-    previous: column and clock of the writer before it, if that wrote for the same tile.
-    """
-
-    home: int
-    owner: int
-    epoch: int
-    write: bool
-    step: Step
-    sent: Sent | None
-    known: npt.NDArray[np.int64]
-    previous: tuple[int, int] | None
-
-    @property
-    def column(self) -> int:
-        """That of its owner, among those of all tiles."""
-        return r.SHARED * self.home + self.owner
-
-    @property
-    def does(self) -> str:
-        """What it does to the word, in words."""
-        verb = "writing" if self.write else "reading"
-        if self.sent is None:
-            return verb
-        return "sending" if not self.write and not self.sent.reads else f"{verb} over the NoC"
-
-
 class Walk:
-    """The results of an observed run of all tiles: pairs, reads of flags, requests.
+    """The results of an observed run of all tiles: pairs, reads of flags, requests."""
 
-    stand: puts the code of a session back (Tiles).
-    """
-
-    def __init__(self, tiles: Tiles) -> None:
-        self.sent, self.flags, self.stand = tiles.sent, tiles.flags, tiles.stand
-        self.tiles: list[Tile] = [one.tile for one in tiles.observers]
-        self.records = [one.record for one in tiles.observers]
+    def __init__(self, seen: Sequence[Observed], together: Tiles) -> None:
+        self.sent, self.flags, self.seen = together.sent, together.flags, seen
 
     @cached_property
     def disorders(self) -> list["Disorder"]:
-        """All pairs, the earliest first."""
+        """All pairs, the earliest first, of these those of a core or unit."""
         found = []
-        for n, o in enumerate(self.records):
-            for i in range(int(o.far_pairs[0])):
-                row = o.far_pair[i].tolist()
-                near = self._near(n, row[r.FP_EVENT :], o.far_pair_known[i].copy())
-                one, other = (
-                    self._far(o.far_event[row[k]].tolist()) if row[k] else near
-                    for k in (r.FP_FIRST, r.FP_SECOND)
-                )
-                place = row[r.FP_PLACE]
-                sides = _in_order(one, other, is_flag=place >> 2 in self.flags[n])
-                found.append(Disorder(self, n, place, *sides, other.step.clock, i))
-        return sorted(found, key=lambda one: one.clock)
-
-    def _near(self, n: int, row: list[int], known: npt.NDArray[np.int64]) -> Side:
-        own = slice(r.SHARED * n, r.SHARED * (n + 1))
-        np.maximum(known[own], row[r.KNOWN : r.KNOWN + r.SHARED], out=known[own])
-        previous = (row[r.PREVIOUS] - 1, row[r.PREVIOUS + 1]) if row[r.PREVIOUS] else None
-        step, write = step_of(row), bool(row[r.WRITE])
-        owner = owner_of(row[r.AGENT])
-        return Side(n, owner, row[r.OWNER_CLOCK], write, step, None, known, previous)
-
-    def _far(self, row: list[int]) -> Side:
-        home, write = row[r.F_HOME], bool(row[r.F_WRITE])
-        sent = self.sent[home][row[r.F_NUMBER]]
-        previous = (row[r.F_PREVIOUS] - 1, row[r.F_PREVIOUS + 1]) if row[r.F_PREVIOUS] else None
-        return Side(home, sent.core, sent.epoch, write, sent.step, sent, sent.known, previous)
+        for seen in self.seen:
+            for one in seen.conflicts(units=True, apart=True):
+                flag = (l1_address(one.place) or 0) >> 2 in self.flags[seen.number]
+                sides = _in_order(one.first, one.second, is_flag=flag)
+                found.append(Disorder(self, seen, one, *sides))
+        return sorted(found, key=lambda one: (one.pair.second.step.clock, one.is_of_requests))
 
     @cached_property
     def passed(self) -> list[list[Passed]]:
         """The reads of each tile after which its cores went on, in order."""
-        return [list(self._passed(n)) for n in range(len(self.records))]
+        return [list(self._passed(n)) for n in range(len(self.seen))]
 
     def _passed(self, n: int) -> Iterator[Passed]:
-        o, last = self.records[n], int(self.records[n].passes[0])
+        o, last = self.seen[n].record, int(self.seen[n].record.passes[0])
         for i in range(max(last - r.PASSED, 0), last):
             core, clock, word, pc, text, floor, upto, time = o.passed[i % r.PASSED].tolist()
             values = self.flags[n].get(word, {})
             by = tuple(values[k] for k in range(floor + 1, upto + 1) if k in values)
             yield Passed(core, clock, 4 * word, Instruction(time, core, pc, text), by)
 
-    def sent_by(self, side: Side) -> list[Sent]:
+    def sent_by(self, side: Event) -> list[Sent]:
         """All requests of the core that makes an access."""
         return [one for one in self.sent[side.home] if one.core == side.owner]
 
-    def first_epoch(self, side: Side) -> int:
+    def first_epoch(self, side: Event) -> int:
         """The owner's clock when it first made an access from the same place in the code."""
         step = side.step
         pc = step.pushed if isinstance(step, Word) else step.pc  # the REPLAY's pc
         if side.sent is not None:
             return next(one.epoch for one in self.sent_by(side) if one.step.pc == pc)
-        found = self.records[side.home].first_access
+        found = self.seen[side.home].record.first_access
         at = np.flatnonzero((found[:, 0] == side.owner + 1) & (found[:, 1] == pc))
-        return (int(found[at[0], 2]) if at.size else 0) or side.epoch
+        return (int(found[at[0], 2]) if at.size else 0) or side.owner_clock
 
 
 @dataclass(frozen=True)
 class Disorder:
-    """A conflict of two tiles: `first` should be done before `second` begins."""
+    """A conflict of two tiles, in L1 of the tile `seen`: `first` should be done before `second`.
+
+    pair: as it happened.
+    """
 
     walk: Walk
-    number: int
-    place: int
-    first: Side
-    second: Side
-    clock: int
-    pair: int  # its number among those of the tile
+    seen: Observed
+    pair: Conflict
+    first: Event
+    second: Event
 
     @property
-    def tile(self) -> Tile:
-        """The tile whose L1 holds the place."""
-        return self.walk.tiles[self.number]
+    def is_of_requests(self) -> bool:
+        """Whether none of both is an access of a core or unit."""
+        return self.first.sent is not None and self.second.sent is not None
+
+    @property
+    def place(self) -> int:
+        """The address."""
+        found = l1_address(self.pair.place)
+        assert found is not None
+        return found
 
     def blamed(self) -> Blame:
         """The act that is wrong."""
         first, second = self.first, self.second
-        if _is_set(first, second) and self.place >> 2 in self.walk.flags[self.number]:
+        if _is_set(first, second) and self.place >> 2 in self.walk.flags[self.seen.number]:
             return self._blame(
                 first.home, first.step,
                 "because the other tile may have changed the word by then",
@@ -177,8 +127,8 @@ class Disorder:
                 " address or length",
                 "compare the addresses and lengths on both sides",
             )  # fmt: skip
-        known = int(second.known[first.column]) if first.sent else 0
-        after = (one for one in self.walk.sent_by(first) if first.epoch < one.epoch <= known)
+        known = int(second.known[_column(first)]) if first.sent else 0
+        after = (one for one in self.walk.sent_by(first) if first.owner_clock < one.epoch <= known)
         if first.sent and (told := next(after, None)) is not None:
             asked = "read may not have arrived" if first.sent.reads else "write may not have"
             if not first.sent.reads:
@@ -205,15 +155,15 @@ class Disorder:
         )  # fmt: skip
 
     def _blame(self, home: int, step: Step, text: str, advice: str) -> Blame:
-        return Blame(Act(self.walk.tiles[home], step), text, advice)
+        return Blame(Act(self.walk.seen[home].tile, step), text, advice)
 
-    def _range(self, side: Side) -> tuple[int, int]:
+    def _range(self, side: Event) -> tuple[int, int]:
         """What a side accesses; of a core that looks at data before it sends them all of these."""
         if (sent := side.sent) is None:
             later = (
                 one.own
                 for one in self.walk.sent_by(side)
-                if one.epoch >= side.epoch and not one.reads
+                if one.epoch >= side.owner_clock and not one.reads
             )
             here = (own for own in later if own[0] <= self.place < own[1])
             return next(here, (self.place, self.place + 4))
@@ -232,10 +182,10 @@ class Disorder:
         again = [
             one.epoch
             for one in walk.sent_by(second)
-            if second.sent and one.epoch < second.epoch and one.step.pc == second.sent.step.pc
+            if second.sent and one.epoch < second.owner_clock and one.step.pc == second.sent.step.pc
         ]
-        before = again[-1] if again else 0
-        own = [o for o in looks if o.core == second.owner and before <= o.epoch <= second.epoch]
+        before, at = again[-1] if again else 0, second.owner_clock
+        own = [o for o in looks if o.core == second.owner and before <= o.epoch <= at]
         if own or second.sent is not None:
             return own[-1] if own and not self._is_for_another(own[-1]) else None
         known = second.known[r.SHARED * home :]  # how far the cores of its tile were
@@ -250,7 +200,7 @@ class Disorder:
         sent = self.second.sent
         unordered = [one.second.sent for one in self.walk.disorders]
         return any(
-            look.epoch < one.epoch < self.second.epoch
+            look.epoch < one.epoch < self.second.owner_clock
             and not one.is_flag
             and (sent is None or one.step.pc != sent.step.pc)
             and not any(one is other for other in unordered)
@@ -264,15 +214,28 @@ class Disorder:
         same = next(one for one in sends if one.remote[0] == told.remote[0])
         if told.core == first.owner:
             return same.epoch < epoch
-        return int(same.known[first.column]) < epoch
+        return int(same.known[r.OTHERS + _column(first)]) < epoch
 
 
-def _is_set(first: Side, second: Side) -> bool:
+def _column(side: Event) -> int:
+    """That of the owner of an access, among those of all tiles."""
+    return r.SHARED * side.home + side.owner
+
+
+def _does(side: Event) -> str:
+    """What an access does to the word, in words."""
+    verb = "writing" if side.write else "reading"
+    if side.sent is None:
+        return verb
+    return "sending" if not side.write and not side.sent.reads else f"{verb} over the NoC"
+
+
+def _is_set(first: Event, second: Event) -> bool:
     """Whether a core stores to a word that a request changes."""
     return first.write and second.write and (first.sent is None or second.sent is None)
 
 
-def _in_order(one: Side, other: Side, *, is_flag: bool) -> tuple[Side, Side]:
+def _in_order(one: Event, other: Event, *, is_flag: bool) -> tuple[Event, Event]:
     """Both accesses, the one that should come first at the beginning."""
     if _is_set(one, other):
         return (other, one) if is_flag and one.sent is not None else (one, other)
@@ -293,7 +256,7 @@ def run(context: Context) -> list[Finding]:
     together = tiles(context)
     if together is None or together.few:
         return []
-    return with_late_runs(context, _pairs(Walk(together)))
+    return with_late_runs(context, _pairs(Walk(observed(context), together)))
 
 
 def _pairs(walk: Walk) -> Iterator[tuple[object, PairFinding]]:
@@ -304,30 +267,29 @@ def _pairs(walk: Walk) -> Iterator[tuple[object, PairFinding]]:
         if not ahead.isdisjoint((first.home, second.home)):
             continue
         blame = one.blamed()
-        if blame.act.tile is walk.tiles[second.home]:
+        if blame.act.tile is walk.seen[second.home].tile:
             ahead.add(second.home)
-        steps = [(side.home, side.step) for side in (first, second)]
-        told = walk.stand((one.number, FAR, one.pair), steps)  # the code that made it
+        told = one.seen.stand_at(one.pair)  # the code that made it
         finding = with_evidence(_finding(one, blame), told)
         key = tuple(finding.culprit.get(name) for name in ("core", "file", "line"))
-        xy, request = walk.tiles[first.home].xy, first.sent is not None
+        xy, request = walk.seen[first.home].tile.xy, first.sent is not None
         apart = first.home != second.home
         yield key, PairFinding(finding, Pair(xy, first.step, second.step, request, apart))
 
 
 def _finding(one: Disorder, blame: Blame) -> Finding:
-    first, second, tiles = one.first, one.second, one.walk.tiles
+    first, second = one.first, one.second
+    tiles = [one.walk.seen[side.home].tile for side in (first, second)]
     at, text = blame.placed()
     here, there, of, its = (
-        "({},{})".format(*tile.xy)
-        for tile in (one.tile, tiles[first.home], tiles[second.home], blame.act.tile)
+        "({},{})".format(*tile.xy) for tile in (one.seen.tile, *tiles, blame.act.tile)
     )
     said = (
-        f"nothing orders tile {there} {first.does} L1 {one.place:#x} of tile {here}"
-        f" before tile {of} {second.does} it:"
+        f"nothing orders tile {there} {_does(first)} L1 {one.place:#x} of tile {here}"
+        f" before tile {of} {_does(second)} it:"
         f" {maker(blame.act.step)} of tile {its} is wrong, {text}"
     )
-    acts = Act(tiles[first.home], first.step), Act(tiles[second.home], second.step)
+    acts = Act(tiles[0], first.step), Act(tiles[1], second.step)
     evidence = (
         f"should come first, {acts[0]}",
         f"should come then, {acts[1]}",

@@ -25,11 +25,9 @@ def now(s: Any) -> Any:
 
 @njit
 def owner(agent: Any) -> Any:
-    """The owner of an agent: the core or thread for which it works, or the host."""
-    if agent < r.OWNERS:
+    """The owner of an agent: the core or thread for which it works, the host, or a request."""
+    if agent < r.OWNERS or agent >= r.AGENTS:
         return np.int64(agent)
-    if agent >= r.NOC:
-        return np.int64((agent - r.NOC) % CORES)
     unit = np.int64(r.ISSUE + (agent - r.UNIT) // r.UNITS)
     return np.int64(agent - r.STORES) if agent >= r.STORES else unit
 
@@ -159,15 +157,13 @@ def join_event(o: Any, agent: Any, event: Any) -> None:
 
 @njit
 def before(o: Any, agent: Any, event: Any) -> Any:
-    """Whether an event comes before what `agent` does now, where units take time."""
+    """Whether an event comes before what `agent` does now, where units of the tile take time."""
+    who, by = owner(agent), owner(event[0])
+    if by >= r.OTHERS:  # a request
+        return event[r.CLOCK] <= o.clocks[who, by]
+    if agent == r.REQUEST and o.apart[0]:
+        return event[r.OWNER_CLOCK] <= o.clocks[who, r.PLAIN + by]
     return agent == event[0] or event[r.CLOCK] <= o.clocks[agent, event[0]]
-
-
-@njit
-def plainly(o: Any, agent: Any, event: Any) -> Any:
-    """The same in the plain order."""
-    by, who = owner(event[0]), owner(agent)
-    return by == who or event[r.OWNER_CLOCK] <= o.clocks[who, r.PLAIN + by]
 
 
 @njit

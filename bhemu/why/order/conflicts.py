@@ -1,6 +1,6 @@
 """The results of an observed run: unordered accesses, transfers, polls, releases."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Any, NamedTuple
@@ -18,8 +18,8 @@ from bhemu.why.order import describe
 from bhemu.why.order import record as r
 from bhemu.why.order.notes import PACKED, UNPACKED
 from bhemu.why.order.observe import Observer, kind, owner_of
-from bhemu.why.order.tiles import NEAR, CodeThen, Tiles
-from bhemu.why.steps import Instruction, Step, Word
+from bhemu.why.order.tiles import CodeThen, Sent, Tiles
+from bhemu.why.steps import Instruction, Step, Word, made_step
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,10 @@ class Event:
     vector: Any  # the clocks of owners that its owner knew
     before: Step | None = None  # the owner's last access to Dst before that wait
     given: bool = False  # the first value of that semaphore let it pass
+    home: int = 0  # the number of its tile
+    sent: Sent | None = None  # the request that makes the access
+    known: Any = None  # of two tiles: what came before it, by columns of all tiles
+    previous: tuple[int, int] | None = None  # column, clock of the writer before it, if of its tile
 
     @property
     def thread(self) -> int | None:
@@ -56,9 +60,9 @@ class Event:
 class Conflict:
     """Two accesses to `place` (record.py) in the order in which they happened.
 
-    units: they are unordered only because units take time. foreign: the second one changes a field
-    that belongs to the first one's thread. clears: the store of a core to a Config word that clears
-    the fields which another core's store sets.
+    units: they are unordered only because units or requests of the tile take time. foreign: the
+    second one changes a field that belongs to the first one's thread. clears: the store of a core
+    to a Config word that clears the fields which another core's store sets.
     """
 
     place: int
@@ -106,8 +110,11 @@ class Observed:
     notes: the acts of the tile, in order (notes.py).
     """
 
-    def __init__(self, observer: Observer, ends: list[int]) -> None:
+    def __init__(
+        self, observer: Observer, ends: Sequence[int] = (), together: Tiles | None = None
+    ) -> None:
         self.tile, self.record, self._observer = observer.tile, observer.record, observer
+        self._together, self.number = together, int(observer.record.number[0])
         self._ends = {at >> 2 for at in ends}
         o = self.record
         self.notes = o.note[: int(o.notes[0])]
@@ -225,34 +232,43 @@ class Observed:
         stores = [one for one in self._stores if one[0] == word and one[2] == core]
         return core != event.step.core and len(stores) > 1
 
-    def conflicts(self, *, units: bool) -> list[Conflict]:
-        """Pairs that are unordered if units take time, or (`units` False) even if none does."""
+    def conflicts(self, *, units: bool, apart: bool = False) -> list[Conflict]:
+        """Pairs that are unordered if units take time, or (`units` False) even if none does.
+
+        apart: of two tiles, as they happened.
+        """
         found = []
         for number, row in self._observer.rows():
-            bits = row[r.BITS]
-            if units or bits & (r.BY_SPEED | r.FOREIGN):
-                first, second = (self._event(row[n * r.EVENT :], units) for n in range(2))
+            bits, of_two = row[r.BITS], row[r.HOME] != row[r.EVENT + r.HOME]
+            if of_two == apart and (units or bits & (r.BY_SPEED | r.FOREIGN)):
+                known = self.record.pair_known[number].copy() if apart else None
+                first, second = (self._event(row[n * r.EVENT :], units, known) for n in range(2))
                 by = second if bits & r.SECOND_CLEARS else first
                 clears = by if bits & (r.FIRST_CLEARS | r.SECOND_CLEARS) else None
                 what = units, bool(bits & r.FOREIGN), clears, number
                 found.append(Conflict(row[r.PLACE], first, second, *what))
         return found
 
-    def stand_at(self, context: Context, conflict: Conflict) -> list[str]:
+    def stand_at(self, conflict: Conflict) -> list[str]:
         """Restore the code that made a conflict, of a session; see CodeThen."""
-        together: Tiles | None = context.facts["tiles"]
-        if together is None:
+        if self._together is None:
             return []
-        n = together.observers.index(self._observer)
-        steps = [(n, one.step) for one in (conflict.first, conflict.second)]
-        return together.stand((n, NEAR, conflict.number), steps)
+        steps = [(one.home, one.step) for one in (conflict.first, conflict.second)]
+        return self._together.stand((self.number, conflict.number), steps)
 
-    def _event(self, row: list[int], units: bool) -> Event:
-        owner = owner_of(row[r.AGENT])
+    def _event(self, row: list[int], units: bool, known: Any = None) -> Event:
+        owner, sent, home = owner_of(row[r.AGENT]), None, row[r.HOME]
+        if row[r.SENT]:
+            assert self._together is not None
+            owner, sent = row[r.CORE], self._together.sent[home][row[r.SENT] - 1]
+            known = sent.known[r.OTHERS :]
+        elif known is not None:
+            own = slice(r.SHARED * home, r.SHARED * (home + 1))
+            np.maximum(known[own], row[r.KNOWN : r.KNOWN + r.SHARED], out=known[own])
         wait, poll, time, before = row[r.WAIT], row[r.POLL], row[r.TIME], row[r.BEFORE]
         thread, core = row[r.THREAD], row[r.CORE]
         return Event(
-            step=step_of(row),
+            step=made_step(*row[r.PC : r.PC + 6]),
             agent=row[r.AGENT] if units else owner,
             clock=row[r.CLOCK] if units else row[r.OWNER_CLOCK],
             owner=owner,
@@ -268,6 +284,10 @@ class Observed:
             poll=(row[r.POLL_WORD], self._instruction(core, poll, time)) if poll else None,
             vector=row[r.KNOWN : r.EVENT],
             before=made_step(before, before, 0, core, thread, time) if before else None,
+            home=home,
+            sent=sent,
+            known=known,
+            previous=(row[r.PREVIOUS] - 1, row[r.PREVIOUS + 1]) if row[r.PREVIOUS] else None,
         )
 
     def _instruction(self, core: int, pc: int, time: int) -> Instruction:
@@ -331,7 +351,8 @@ def _observed(context: Context) -> list[Observed]:
         s = one.tile.state
         context.work.ran((_PRICE - 1) * int(s.retired.sum() + s.executed.sum()))
     if together is not None:
-        return [Observed(one, []) for one in observers]
+        together.round_is_over(last=True)
+        return [Observed(one, together=together) for one in observers]
     if ends and seen.stop is not None and seen.stop.reason == "until":
         specs = context.program.outputs
         starts = [int(machine.address(one.at)) for one in specs]
@@ -339,15 +360,3 @@ def _observed(context: Context) -> list[Observed]:
         observers[0].ended(ends, outputs)
         context.finish(machine, limit=_AFTER_END, until="idle")
     return [Observed(one, ends) for one in observers]
-
-
-def step_of(row: list[int]) -> Step:
-    """The step of an event."""
-    return made_step(*row[r.PC : r.PC + 6])
-
-
-def made_step(pc: int, pushed: int, word: int, core: int, thread: int, time: int) -> Step:
-    """The step of a core, or of a thread, at `pc`."""
-    if thread >= 0:
-        return Word(time, thread, word, pc, core, pushed)
-    return Instruction(time, core, pc, word)

@@ -5,9 +5,7 @@ from typing import Any
 import numpy as np
 
 from bhemu import memmap as mm
-from bhemu.devices import niu
 from bhemu.devices import niu_request as request
-from bhemu.devices.niu import ACKS, READ_ANSWERS, WRITES_SENT
 from bhemu.jit.intrinsics import call_access, call_step, l1_word
 from bhemu.jit.subset import njit
 from bhemu.riscv import turn
@@ -123,23 +121,17 @@ def _gpr(s: Any, o: Any, c: Any, way: Any, address: Any) -> None:
 
 @njit
 def _requests(s: Any, o: Any, c: Any, address: Any, sent: Any) -> Any:
-    """A store to NOC_CMD_CTRL may have sent a request: note its L1; whether it moves any."""
+    """A store to NOC_CMD_CTRL may have sent a request; whether that moves bytes of L1."""
     if address % mm.NOC_CMD_BUF_OFFSET != mm.NOC_CMD_CTRL or s.noc_requests[0] <= sent:
         return False
     row = s.noc_request[s.noc_requests[0] - 1]
     if o.tiles[0]:
         requests.sends(s, o, c, row)
-    control, low = row[request.CONTROL], row[request.LOCAL]
-    kind = control & 3
-    reads = kind == request.READ
-    if not reads and (kind != request.WRITE or control & request.INLINE):
+    reads = row[request.CONTROL] & 3 == request.READ
+    if not reads and not request.takes_data(row[request.CONTROL]):
         return False
-    agent = np.int64(r.NOC + c + (0 if reads else CORES))
-    tagged = o.tagged[c, row[request.NOC], np.int64(not reads)]
-    tagged[request.transaction(row)] = clocks.works(o, agent, c)
-    high, what = low + request.size(row), np.int64(notes.ASKED)
-    shadow.l1_access(s, o, agent, low, high, np.int64(reads))
-    notes.note(s, o, what, np.int64(-1), np.int64(reads), o.step[0], c, low, high)
+    low, high, what = row[request.LOCAL], row[request.LOCAL] + request.size(row), notes.ASKED
+    notes.note(s, o, np.int64(what), np.int64(-1), np.int64(reads), o.step[0], c, low, high)
     return True
 
 
@@ -178,25 +170,10 @@ def _device(s: Any, o: Any, c: Any, way: Any, address: Any) -> None:
         clocks.acquire(o, agent, name)
         counter = requests.counter_at(address)
         if counter >= 0:
-            _answers(o, c, counter >> 6, counter & 63)
+            o.counter_seen[c, counter >> 6, counter & 63] = o.clocks[c, c]
     if way & _WRITES:
         clocks.join_agent(o, agent, r.STORES + c)
         clocks.release(o, agent, name)
-
-
-@njit
-def _answers(o: Any, c: Any, noc: Any, counter: Any) -> None:
-    """A core has read a counter of answers to its requests."""
-    o.counter_seen[c, noc, counter] = o.clocks[c, c]
-    if counter == READ_ANSWERS:
-        clocks.join_agent(o, c, r.NOC + c)
-    if counter == ACKS or counter == WRITES_SENT:
-        clocks.join_agent(o, c, r.NOC + CORES + c)
-    if niu.OUTSTANDING <= counter < niu.OUTGOING:  # those up to the last of this transaction id
-        for writes in range(2):
-            known = o.tagged[c, noc, writes, counter - niu.OUTSTANDING]
-            clocks.reach(o.clocks[c], r.NOC + CORES * writes + c, known)
-        clocks.changed(o, c, True)
 
 
 @njit
@@ -338,7 +315,7 @@ def ended(s: Any, outputs: Any) -> Any:
     o = r.at(s.profile_table[r.ADDRESS])
     last, host = np.int64(0), np.int64(r.HOST)
     for k in range(o.ranges[0]):
-        seen = requests.last_writer(o, o.range[k, 0] >> 2)
+        seen = shadow.last_writer(o, o.range[k, 0] >> 2)
         if seen:
             clocks.join_event(o, host, o.event[seen])
             last = max(last, seen)
@@ -350,19 +327,16 @@ def ended(s: Any, outputs: Any) -> Any:
     return last
 
 
-LEAVES, WRITES, SETS, ADDS, REGISTER = range(5)  # what a request does
+ACCESSES, SETS, ADDS, REGISTER = range(4)  # what a request does
 
 
 def arrives(s: Any, does: Any) -> Any:
     """STEP: a request reaches this tile: o.arrival describes it, o.arrived came before it."""
     o = r.at(s.profile_table[r.ADDRESS])
-    a = o.arrival
     if does == REGISTER:
-        requests.tell(o, a[r.F_LOW] & ~3, o.arrived)
+        requests.tell(o, o.arrival[r.A_LOW] & ~3, o.arrived[r.OTHERS :])
     else:
-        if does == SETS or does == ADDS:
-            polls.arrives(o, a, does == ADDS)
-        new = requests.new_event(o)
-        clocks.copy(o.far_event[new], 0, a, 0, r.F_PREVIOUS)
-        requests.remote(o, o.arrived, new)
+        if does != ACCESSES:
+            polls.arrives(o, o.arrival, does == ADDS)
+        requests.accesses(o)
     return np.int64(0)

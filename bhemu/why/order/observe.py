@@ -162,11 +162,13 @@ class Observer:
         if self._failure is not None:
             raise self._failure
         found: list[list[int]] = self.record.pair[: int(self.record.pairs[0])].tolist()
-        return [(n, row) for n, row in enumerate(found) if not self._is_polled(row[r.PLACE])]
+        return [(n, row) for n, row in enumerate(found) if not self._is_polled(row)]
 
-    def _is_polled(self, place: int) -> bool:
-        """Whether cores or threads synchronize by a place."""
-        o = self.record
+    def _is_polled(self, row: list[int]) -> bool:
+        """Whether cores or threads of a tile synchronize by the place of a pair."""
+        o, place = self.record, row[r.PLACE]
+        if row[r.HOME] != row[r.EVENT + r.HOME]:
+            return False
         if (address := l1_address(place)) is not None:
             return bool(o.slot[address >> 2] or o.marks[address >> 2] & 2)
         if kind(place) == "GPR":

@@ -18,7 +18,7 @@ from bhemu.riscv import formats, semantics
 from bhemu.riscv.formats import Branch, IndirectJump, Jump, Load, Store
 from bhemu.riscv.isa import decode, rv32i
 from bhemu.riscv.isa.rv32i import TTINSN
-from bhemu.why.order import clocks, requests
+from bhemu.why.order import clocks, requests, shadow
 from bhemu.why.order import record as r
 from bhemu.why.order.words import SITE
 
@@ -183,7 +183,7 @@ def _passes(s: Any, o: Any, c: Any, least: Any) -> None:
     """Core `c` has gone on after a branch on a word that other tiles may change."""
     slot = o.look[c, 1]
     word, count = o.slot_word[slot], o.values[slot]
-    if o.far_mark[word] & requests.FLAG == 0:
+    if o.far_flag[word] == 0:
         requests.passes(s, o, c, word, np.int64(-1), np.int64(-1))
         return
     floor = max(count - r.VALUES, 0) - 1
@@ -197,35 +197,35 @@ def _passes(s: Any, o: Any, c: Any, least: Any) -> None:
 @njit
 def arrives(o: Any, request: Any, adds: Any) -> None:
     """A request (o.arrival) changes a word; o.arrived is what came before it."""
-    word, value, column = request[r.F_LOW] >> 2, request[r.A_VALUE], request[r.F_COLUMN]
+    word, value, column = request[r.A_LOW] >> 2, request[r.A_VALUE], request[r.AGENT]
     slot = slot_of(o, word)
     if slot < 0:
         return
     count = o.values[slot]
     newest = o.value[slot, (count - 1) % r.VALUES]
     held = newest[0] if count else np.int64(o.first[word])
-    if o.far_mark[word] & requests.FLAG == 0:
-        o.far_mark[word] |= np.uint8(requests.FLAG)
+    o.far_flag[word] = 1
     if adds:
         value = (held + value) & 0xFFFFFFFF if held >= 0 else np.int64(-1)
     index = o.values_known[0]
     known = index % r.KNOWN_VALUES
-    clocks.copy(o.value_known[known], 0, o.arrived, 0, r.FAR)
+    clocks.copy(o.value_known[known], 0, o.arrived, r.OTHERS, r.FAR)
     if adds and count and newest[3]:
-        requests.raise_far(o, o.value_known[known], 0, requests.value_known(o, newest[4]))
+        held = requests.value_known(o, newest[4])
+        clocks.raise_row(o.value_known[known], held, 0, o.far[0])
     elif adds and count:
-        clocks.reach(o.value_known[known], requests.own_column(o, newest[1]), newest[2])
+        clocks.reach(o.value_known[known], shadow.own_column(o, newest[1]), newest[2])
     o.values_known[0] += 1
     _value(o, slot, value, column, o.arrived[column])
     one = o.value[slot, count % r.VALUES]
-    one[3], one[4] = 1 + request[r.F_NUMBER], index
+    one[3], one[4] = request[r.SENT], index
 
 
 @njit
 def _is_known(o: Any, c: Any, one: Any, plain: Any) -> Any:
     """Whether core `c` comes after the store of a value."""
     if one[3]:
-        return one[2] <= o.clocks[c, r.OTHERS + one[1]]
+        return one[2] <= o.clocks[c, one[1]]
     return one[1] == c or one[2] <= o.clocks[c, one[1] + (r.PLAIN if plain else 0)]
 
 
@@ -234,7 +234,7 @@ def _least(s: Any, o: Any, c: Any, target: Any, plain: Any) -> Any:
     """The number of the first store with which the branch goes this way; -1: none, or _ALL."""
     slot = o.look[c, 1]
     word, count = o.slot_word[slot], o.values[slot]
-    last = o.event[requests.last_writer(o, word)]
+    last = o.event[shadow.last_writer(o, word)]
     if count == 0:
         return np.int64(_ALL)
     newest = o.value[slot, (count - 1) % r.VALUES]
@@ -293,12 +293,12 @@ def all_stores(o: Any, c: Any, word: Any) -> None:
     """Core `c` comes after all stores to a polled word, and after its last writer."""
     clocks.acquire(o, c, np.int64(clocks.POLLED | word))
     slot = np.int64(o.slot[word]) - 1
-    if o.far_mark[word] & requests.FLAG and slot >= 0:
+    if o.far_flag[word] and slot >= 0:
         newest = o.value[slot, (o.values[slot] - 1) % r.VALUES]
         if newest[3]:
             requests.learn(o, c, requests.value_known(o, newest[4]))
-    last = requests.last_writer(o, word)
-    if last:
+    last = shadow.last_writer(o, word)
+    if last and o.event[last, r.SENT] == 0:
         clocks.join_event(o, c, o.event[last])
 
 

@@ -1,10 +1,11 @@
 """The record of an observed run: clocks of agents, last accesses of places, unordered pairs.
 
 An agent is a core, the issue of a thread, the host (these are owners), a unit as one thread uses
-it, the stores of a core to Config, or the NoC reads or writes of a core. A vector is a row of
-clocks: first those of all agents in the order in which units take time, then (from PLAIN on) those
-of owners in the plain order, in which everything is complete at once; there an agent knows what its
-owner knows. The record lies beside that of the tile (tensix/state.py), which nothing here changes.
+it, the stores of a core to Config, or what lets requests to the NoC leave or arrive. A vector is a
+row of clocks: first those of a tile's agents in the order in which units take time, then (from
+PLAIN on) those of owners in the plain order, in which everything is complete at once, then (from
+OTHERS on) those of other tiles and of requests; there an agent knows what its owner knows. The
+record lies beside that of the tile (tensix/state.py), which nothing here changes.
 """
 
 from collections.abc import Callable
@@ -26,8 +27,8 @@ HOST = ISSUE + THREADS
 OWNERS = HOST + 1
 UNIT = OWNERS
 STORES = UNIT + THREADS * UNITS
-NOC = STORES + CORES  # reads, then writes of each core over the NoC
-AGENTS = NOC + 2 * CORES
+AGENTS = STORES + CORES
+REQUEST, ROWS = AGENTS, AGENTS + 1  # of a request that accesses L1 now: what came before it
 # Tiles of a chip that are observed together. What they know of each other has columns of its own:
 # cores and threads of each tile, sources of the writes of each tile by NoC, channels of requests.
 TILES, SHARED, SOURCES, CHANNELS = 64, CORES + THREADS, 2, 96
@@ -37,7 +38,7 @@ FAR = (SHARED + SOURCES) * TILES + CHANNELS
 REACHED = AGENTS
 REACHED_STORES = REACHED + THREADS * UNITS
 PLAIN = REACHED_STORES + CORES
-OTHERS = PLAIN + OWNERS  # of other tiles
+OTHERS = PLAIN + OWNERS  # of other tiles and of requests
 VECTOR = OTHERS + FAR
 
 # Places: words of L1, halves of GPRs, rows of Dst, bits of Config, then bytes of those words of L1
@@ -52,11 +53,13 @@ READERS = 4  # of a place that are remembered
 
 # Columns of an event: an access, by whom, and what its owner (core or thread) had done before.
 # VERSION: of far_known. PREVIOUS: of a write, 1 + column and clock of who wrote there before, 0 =
-# another tile.
+# another tile. HOME: the tile whose agent it is. Of a request AGENT is OTHERS + its column, SENT is
+# 1 + its number, THERE 1 at its other end; the rest is of its core when that sent it.
 (
     AGENT, CLOCK, OWNER_CLOCK, WRITE, WAITED, PC, PUSHED, WORD, CORE, THREAD, TIME, PUSH_CLOCK,
-    ACQUIRED, WAIT, WAIT_WORD, POLL, POLL_WORD, TAKEN, AGAIN, BEFORE, VERSION, PREVIOUS, KNOWN,
-) = (*range(22), 23)  # fmt: skip
+    ACQUIRED, WAIT, WAIT_WORD, POLL, POLL_WORD, TAKEN, AGAIN, BEFORE, VERSION, HOME, SENT, THERE,
+    PREVIOUS, KNOWN,
+) = (*range(25), 26)  # fmt: skip
 EVENT = KNOWN + OWNERS
 EVENTS = 1 << 18
 CACHED = 1 << 13
@@ -82,7 +85,7 @@ TEXTS = 1 << 14  # distinct words
 RANGES = 64
 KEPT_ROWS = 48
 MARGIN = 1 << 12  # events that a step may make
-FAR_VERSIONS, FAR_READERS, FAR_EVENTS, KNOWN_VALUES = 64, 3, 1 << 16, 1 << 12
+FAR_VERSIONS, KNOWN_VALUES = 64, 1 << 12
 HERE = KNOWN_VALUES  # row of value_known: what is before all that was sent here
 PASSED, FIRST_ACCESSES = 1 << 12, 1 << 12
 # Columns of a note (notes.py). THREAD: -1 = the core itself; VALUE: a word, what was stored, 1 = a
@@ -95,19 +98,11 @@ NOTE, NOTES = N_BY_ADDRESS + 6, 1 << 18
 M_UNIT, M_FORMAT, M_DATUMS = range(3)  # of `moving`
 # Columns of `stack`: the highest sp, the end of the core's data, where sp was below that
 S_START, S_END, S_PC, S_SP, S_TIME = range(5)
-# Columns of a request that was sent: those of its row, then
-SENT_CORE, SENT_CLOCK, SENT_PC, SENT_WORD, SENT_TIME, SENT_VALUE = range(NOC_FIELDS, NOC_FIELDS + 6)
-SENT, SENTS = NOC_FIELDS + 6, NOC_REQUESTS  # columns, requests of a round
-# Columns of an access of a request: the column of its agent, its clock, the tile whose core has
-# sent it, bytes of L1, number of the request, where it was sent, the clock; as PREVIOUS
-(
-    F_COLUMN, F_CLOCK, F_HOME, F_WRITE, F_LOW, F_HIGH, F_NUMBER, F_PC, F_TIME, F_PREVIOUS,
-) = range(10)  # fmt: skip
-FAR_EVENT = F_PREVIOUS + 2
-A_VALUE = F_PREVIOUS  # of `arrival`
-# Columns of a pair of two tiles: address, accesses of requests (0: the core's or unit's, EVENT)
-FP_PLACE, FP_FIRST, FP_SECOND, FP_EVENT = range(4)
-FAR_PAIR = FP_EVENT + EVENT
+# Columns of a request that was sent: its event, its row; its value. Of one that arrives: its event,
+# bytes of L1, its value
+S_ROW, S_VALUE = EVENT, EVENT + NOC_FIELDS
+SENT_ROW, SENTS = S_VALUE + 1, NOC_REQUESTS  # columns, requests of a round
+A_LOW, A_HIGH, A_VALUE = range(EVENT, EVENT + 3)
 
 ALL_GPRS, BANK_WORDS, BANK_BITS = 64 * THREADS, 2 * CONFIG_WORDS, 32 * CONFIG_WORDS
 LOOKS, ARRIVAL, KNOWN_ROWS = LOOK + 1, A_VALUE + 1, KNOWN_VALUES + 1

@@ -8,7 +8,7 @@ from bhemu.jit.intrinsics import flat
 from bhemu.jit.subset import njit
 from bhemu.memmap import L1_SIZE
 from bhemu.tensix.config import CONFIG_WORDS
-from bhemu.why.order import clocks, requests
+from bhemu.why.order import clocks
 from bhemu.why.order import record as r
 
 # Events
@@ -45,8 +45,8 @@ def event(s: Any, o: Any, agent: Any, write: Any) -> Any:
     one[r.WAIT] = o.wait[t, 4] if t >= 0 and o.wait[t, 0] else 0
     one[r.WAIT_WORD] = o.wait[t, 5] if one[r.WAIT] else 0
     one[r.POLL], one[r.POLL_WORD] = o.poll[o.step[3], 0], o.poll[o.step[3], 1]
-    one[r.VERSION], one[r.PREVIOUS], one[r.PREVIOUS + 1] = o.far_version[who], 0, 0
-    one[r.AGAIN] = 0
+    one[r.VERSION], one[r.HOME], one[r.AGAIN] = o.far_version[who], o.number[0], 0
+    one[r.SENT] = one[r.THERE] = one[r.PREVIOUS] = one[r.PREVIOUS + 1] = 0
     clocks.copy(one, r.KNOWN, o.clocks[who], r.PLAIN, r.OWNERS)
     cached[0], cached[1], cached[2] = agent, pc, word
     cached[3], cached[4], cached[5] = write, epoch, number
@@ -98,25 +98,51 @@ def kind(cell: Any) -> Any:
 
 
 @njit
+def _maker(one: Any) -> Any:
+    """The owner of an event; of a request the core that sent it."""
+    return np.int64(one[r.CORE]) if one[r.SENT] else clocks.owner(one[r.AGENT])
+
+
+@njit
+def _counts(o: Any, cell: Any, a: Any, b: Any) -> Any:
+    """Whether two unordered events are no hand-over, nor before a place by which cores poll."""
+    what, word = kind(cell), cell if cell < r.GPRS else cell - r.BYTES >> 2
+    if what == 1:
+        return o.polled_gpr[cell - r.GPRS >> 1] == 0
+    if what:
+        return True
+    if a[r.HOME] == b[r.HOME]:
+        return o.slot[word] == 0
+    stores = a[r.WRITE] and b[r.WRITE] and (a[r.SENT] == 0 or b[r.SENT] == 0)
+    return o.far_flag[word] == 0 or stores  # only a store of a core to a flag is one
+
+
+@njit
 def pair(o: Any, cell: Any, old: Any, new: Any, bits: Any) -> Any:
     """Keep two unordered events, unless they poll or are known; whether they are kept."""
-    a, b, what = o.event[old], o.event[new], kind(cell)
-    if what == 0 and o.slot[cell if cell < r.GPRS else cell - r.BYTES >> 2]:
+    a, b = o.event[old], o.event[new]
+    if not _counts(o, cell, a, b):
         return False
-    if what == 1 and o.polled_gpr[cell - r.GPRS >> 1]:
-        return False
-    if not clocks.plainly(o, b[r.AGENT], a):
-        bits |= r.BY_SPEED
+    if a[r.HOME] == b[r.HOME]:
+        if a[r.TIME] > b[r.TIME]:  # a request has arrived that was sent before
+            a, b = o.event[new], o.event[old]
+        by = _maker(a)
+        if by != _maker(b) and a[r.OWNER_CLOCK] > b[r.KNOWN + by]:
+            bits |= r.BY_SPEED
     for i in range(o.pairs[0]):
         known = o.pair[i]
         alike = known[r.PUSHED] == a[r.PUSHED] and known[r.EVENT + r.PUSHED] == b[r.PUSHED]
-        if alike and known[r.BITS] == bits and kind(known[r.PLACE]) == what:
+        if alike and known[r.BITS] == bits and kind(known[r.PLACE]) == kind(cell):
             return True
     if o.pairs[0] < r.PAIRS:
         one = o.pair[o.pairs[0]]
         clocks.copy(one, 0, a, 0, r.EVENT)
         clocks.copy(one, r.EVENT, b, 0, r.EVENT)
         one[r.PLACE], one[r.BITS] = cell, bits
+        if a[r.HOME] != b[r.HOME] and not (a[r.SENT] and b[r.SENT]):
+            near = b if a[r.SENT] else a
+            held = o.far_known[clocks.owner(near[r.AGENT]), near[r.VERSION] % r.FAR_VERSIONS]
+            clocks.copy(o.pair_known[o.pairs[0]], 0, held, 0, o.far[0])
         o.pairs[0] += 1
     return True
 
@@ -126,7 +152,10 @@ def _compare(o: Any, agent: Any, cell: Any, old: Any, new: Any) -> None:
     """Compare the present access with an earlier one to its place, each once."""
     if old == 0 or old == o.memo[0] or old == o.memo[1]:
         return
-    if clocks.before(o, agent, o.event[old]):
+    a, b = o.event[old], o.event[new]
+    if a[r.HOME] == b[r.HOME] and (a[r.THERE] or b[r.THERE]):
+        return  # the other ends of one tile's requests are compared with other tiles' accesses
+    if clocks.before(o, agent, a):
         o.memo[0] = old
     elif pair(o, cell, old, new, np.int64(0)):
         o.memo[1] = old
@@ -147,6 +176,7 @@ def _again(o: Any, old: Any, new: Any) -> None:
 @njit
 def _read(o: Any, agent: Any, cell: Any, new: Any) -> None:
     """Note a reader of a place, among the last ones."""
+    by = o.event[new, r.AGENT]
     free: Any = np.int64(-1)
     stale: Any = np.int64(-1)
     for k in range(r.READERS):
@@ -155,7 +185,7 @@ def _read(o: Any, agent: Any, cell: Any, new: Any) -> None:
             return
         if old == 0:
             free = k if free < 0 else free
-        elif o.event[old, r.AGENT] == agent:
+        elif o.event[old, r.AGENT] == by:
             _again(o, old, new)
             o.reader[cell, k] = new
             return
@@ -195,18 +225,61 @@ def l1_access(s: Any, o: Any, agent: Any, low: Any, high: Any, write: Any) -> No
 
 
 @njit
+def last_writer(o: Any, word: Any) -> Any:
+    """The event that wrote a word of L1, or one of its bytes, last; 0 = nobody."""
+    if o.split[word] == 0:
+        return np.int64(o.writer[word])
+    found = np.int64(0)
+    for k in range(4):
+        found = max(found, np.int64(o.writer[r.BYTES + 4 * word + k]))
+    return found
+
+
+@njit
+def _put_previous(o: Any, one: Any, old: Any) -> None:
+    """Note the event that wrote before a write, if that wrote for the same tile."""
+    one[r.PREVIOUS], one[r.PREVIOUS + 1] = 0, 0
+    if old[r.AGENT] >= 0 and old[r.HOME] == one[r.HOME]:
+        column, one[r.PREVIOUS + 1] = old[r.AGENT] - r.OTHERS, old[r.CLOCK]
+        if column < 0:
+            column, one[r.PREVIOUS + 1] = (
+                own_column(o, clocks.owner(old[r.AGENT])),
+                old[r.OWNER_CLOCK],
+            )
+        one[r.PREVIOUS] = 1 + column
+
+
+@njit
+def own_column(o: Any, who: Any) -> Any:
+    """The column of an owner of this tile, among those of all tiles."""
+    return r.SHARED * o.number[0] + who
+
+
+@njit
+def _accesses(o: Any, who: Any, pc: Any) -> None:
+    """Note the first access of an owner to L1 at each pc."""
+    i = (pc * 5 + (who << 7)) % r.FIRST_ACCESSES
+    for _ in range(8):
+        one = o.first_access[i]
+        if one[0] == who + 1 and one[1] == pc:
+            return
+        if one[0] == 0:
+            one[0], one[1], one[2] = who + 1, pc, o.clocks[who, who]
+            return
+        i = (i + 1) % r.FIRST_ACCESSES
+
+
+@njit
 def l1(o: Any, agent: Any, low: Any, high: Any, new: Any, write: Any) -> None:
     """An access to the bytes `low` to `high` of L1."""
     begin(o)
-    if o.tiles[0]:
-        requests.accesses(o, clocks.owner(agent), o.event[new, r.PUSHED])
-        if write and requests.last_writer(o, low >> 2) != new:
-            requests.put_previous(o, o.event[new], np.int64(r.PREVIOUS), o.number[0], low >> 2)
     high = min(high, L1_SIZE)
+    if o.tiles[0]:
+        if agent != r.REQUEST:
+            _accesses(o, clocks.owner(agent), o.event[new, r.PUSHED])
+        if write and last_writer(o, low >> 2) != new:
+            _put_previous(o, o.event[new], o.event[last_writer(o, low >> 2)])
     for word in range(low >> 2, (high + 3) >> 2):
-        if o.far_mark[word] and agent < r.NOC:
-            first, last = max(low, 4 * word), min(high, 4 * word + 4)
-            requests.local(o, agent, first, last, new, write)
         part = low > 4 * word or high < 4 * word + 4
         if part and o.split[word] == 0:
             o.split[word] = 1

@@ -22,12 +22,11 @@ from bhemu.riscv.formats import Store
 from bhemu.riscv.isa import decode
 from bhemu.riscv.isa.rv32i import TTINSN
 from bhemu.tensix import insn
-from bhemu.tensix.state import NOC_FIELDS
 from bhemu.why.check import Name
 from bhemu.why.order import cores
 from bhemu.why.order import record as r
 from bhemu.why.order.observe import Observer
-from bhemu.why.steps import Instruction, Step
+from bhemu.why.steps import Instruction, Step, made_step
 
 # Requests that observed tiles have sent.
 
@@ -36,9 +35,9 @@ _WORD = 4
 
 @dataclass(eq=False)
 class Sent:
-    """Request `number` of tile `tile`, sent by core `core`; row: as niu_request.py defines it.
+    """A request of tile `tile`, sent by core `core`; row: as niu_request.py defines it.
 
-    epoch: the core's clock then. known: what came before it, by columns of all tiles (record.py).
+    event: the row of the sending (record.py). known: what came before it, as other tiles read it.
     value: the first four bytes. reached: the observed tiles at which it has arrived. kind: READ,
     ATOMIC or WRITE. own, remote: the ranges of the sender's L1 and at the other end. bank: of DRAM
     at the other end. takes_data: it reads its source in L1. is_flag: it changes a single word, as
@@ -46,16 +45,15 @@ class Sent:
     """
 
     tile: int
-    number: int
-    core: int
-    epoch: int
-    step: Instruction
+    event: list[int]
     row: npt.NDArray[np.int64]
     known: npt.NDArray[np.int64]
     value: int
     reached: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        self.core, self.epoch = self.event[r.CORE], self.event[r.OWNER_CLOCK]
+        self.step = made_step(*self.event[r.PC : r.PC + 6])
         row = self.row.tolist()
         control, endpoint, low, at = (row[k] for k in _DECIDING)
         length, size = row[request.LENGTH], int(plain(request.size)(row))
@@ -75,7 +73,6 @@ class Sent:
 
 
 _DECIDING = (request.CONTROL, request.ENDPOINT, request.LOCAL, request.REMOTE)
-NEAR, FAR = "pair", "far"  # accesses of one tile, of two tiles
 _EXPANDED = ("MOP", "REPLAY")  # one pushed word gives many
 
 
@@ -97,17 +94,17 @@ class CodeThen:
         """A round is over: keep L1 of the tiles of new pairs."""
         now: dict[int, bytes] = {}
         for n, one in enumerate(self._observers):
-            o = one.record
-            for kind, count in ((NEAR, int(o.pairs[0])), (FAR, int(o.far_pairs[0]))):
-                for number in range(self._counts.get((n, kind), 0), count):
-                    for home in _homes(one, number) | {n} if kind == FAR else {n}:
-                        if home not in now:
-                            l1 = self._observers[home].tile.state.l1
-                            now[home] = zlib.compress(l1.tobytes(), 1)
-                        self._kept[n, kind, number, home] = now[home]
-                self._counts[n, kind] = count
+            count = int(one.record.pairs[0])
+            for number in range(self._counts.get(n, 0), count):
+                row = one.record.pair[number]
+                for home in {int(row[r.HOME]), int(row[r.EVENT + r.HOME])}:
+                    if home not in now:
+                        l1 = self._observers[home].tile.state.l1
+                        now[home] = zlib.compress(l1.tobytes(), 1)
+                    self._kept[n, number, home] = now[home]
+            self._counts[n] = count
 
-    def stand(self, pair: tuple[int, str, int], steps: Iterable[tuple[int, Step]]) -> list[str]:
+    def stand(self, pair: tuple[int, int], steps: Iterable[tuple[int, Step]]) -> list[str]:
         """Restore the code that made a pair, and name the places of its steps (tile, step).
 
         Returns a line for each ELF that holds one of them.
@@ -131,13 +128,6 @@ class CodeThen:
                     self._libraries[tile.xy, core.name] = known | image.library
                     told.append(f"tile ({x},{y}) {core.name} runs {image.path}")
         return told
-
-
-def _homes(one: Observer, number: int) -> set[int]:
-    """The tiles that made the accesses of a pair of two tiles."""
-    row = one.record.far_pair[number]
-    events = [int(row[k]) for k in (r.FP_FIRST, r.FP_SECOND)]
-    return {int(one.record.far_event[at, r.F_HOME]) for at in events if at}
 
 
 def _pcs(step: Step) -> set[int]:
@@ -180,15 +170,15 @@ class Channels:
     """
 
     def __init__(self, tiles: int) -> None:
-        self._first = (r.SHARED + r.SOURCES) * tiles
+        self._first = r.OTHERS + (r.SHARED + r.SOURCES) * tiles
         self._numbers: dict[Any, int] = {}
         self._last: dict[Any, Known] = {}
         self._linked: dict[Any, Known] = {}
-        self._counts = np.zeros(r.FAR, np.int64)
+        self._counts = np.zeros(r.VECTOR, np.int64)
         self._next = 0
 
     def arrival(self, tile: int, row: Any, known: Known) -> tuple[int, Known]:
-        """A request arrives: its agent's column, and what came before it with its own clock."""
+        """A request arrives: its agent, and what came before it with its own clock."""
         control, kind = int(row[request.CONTROL]), int(row[request.CONTROL]) & 3
         way = tile, int(row[request.NOC]), int(row[request.GIVEN])
         static = bool(control & request.STATIC_CHANNEL)
@@ -233,11 +223,12 @@ class Tiles:
         self._channels = Channels(len(observers))
         for n, one in enumerate(observers):
             o = one.record
-            o.tiles[0], o.number[0], o.far_events[0] = len(observers), n, 1
+            o.tiles[0], o.number[0] = len(observers), n
             o.far[0] = (r.SHARED + r.SOURCES) * len(observers) + r.CHANNELS
 
-    def round_is_over(self) -> None:
-        """Take the requests that were sent, and let those arrive that have left the tiles.
+    def round_is_over(self, *, last: bool = False) -> None:
+        """Take the requests that were sent, and let those arrive that have left the tiles; of the
+        last round all.
 
         If one tile is no longer followed, the others miss what it orders, so all are given up.
         """
@@ -247,10 +238,9 @@ class Tiles:
             return
         for n, o in enumerate(one.record for one in self.observers):
             for i in range(int(o.sents[0])):
-                row, known, number = o.sent[i].copy(), o.sent_known[i].copy(), len(self.sent[n])
-                core, epoch, pc, word, time, value = row[NOC_FIELDS:].tolist()
-                step = Instruction(time, core, pc, word)
-                sent = Sent(n, number, core, epoch, step, row[:NOC_FIELDS], known, value)
+                row, known, value = o.sent[i].copy(), o.sent_known[i].copy(), int(o.sent[i, -1])
+                event = row[: r.EVENT].tolist()
+                sent = Sent(n, event, row[r.S_ROW : r.S_VALUE], known, value)
                 self.sent[n].append(sent)
                 self._under_way[n].append(sent)
             o.sents[0] = 0
@@ -261,14 +251,14 @@ class Tiles:
                 waiting = set(rows.tolist())
                 self._under_way[n] = []
                 for sent in under_way:
-                    if int(sent.row[request.SEQUENCE]) in waiting:
+                    if int(sent.row[request.SEQUENCE]) in waiting and not last:
                         self._under_way[n].append(sent)
                     else:
                         self._arrive(sent)
         if self.code is not None:
             self.code.look()
 
-    def stand(self, pair: tuple[int, str, int], steps: Iterable[tuple[int, Step]]) -> list[str]:
+    def stand(self, pair: tuple[int, int], steps: Iterable[tuple[int, Step]]) -> list[str]:
         """See CodeThen.stand; nothing for a program, whose code never changes."""
         return [] if self.code is None else self.code.stand(pair, steps)
 
@@ -289,21 +279,20 @@ class Tiles:
     def _arrive(self, sent: Sent) -> None:
         column, clock = self._channels.arrival(sent.tile, sent.row, sent.known)
         sent.reached = self._receivers(sent)
-        does = cores.REGISTER if sent.is_register else cores.WRITES
+        does = cores.REGISTER if sent.is_register else cores.ACCESSES
         if sent.is_flag and not sent.is_register:
             does = cores.ADDS if sent.increments else cores.SETS
         for n in sent.reached:
             if not sent.reads:
                 received = self.observers[n].record.value_known[r.HERE]
-                np.maximum(received, clock, out=received)
-                self._access(n, sent, column, clock, does, sent.remote)
-            elif not sent.is_register:
-                self._access(n, sent, column, clock, cores.LEAVES, sent.remote)
+                np.maximum(received, clock[r.OTHERS :], out=received)
+            if not (sent.reads and sent.is_register):
+                self._access(n, sent, column, clock, does, there=True)
         if sent.reads:
-            self._access(sent.tile, sent, column, clock, cores.WRITES, sent.own)
+            self._access(sent.tile, sent, column, clock, cores.ACCESSES, there=False)
         held = self.observers[sent.tile].record.answer[int(sent.row[request.NOC])]
         for kind in (sent.kind, _TAGS + sent.transaction):
-            np.maximum(held[kind], clock, out=held[kind])
+            np.maximum(held[kind], clock[r.OTHERS :], out=held[kind])
 
     def _receivers(self, sent: Sent) -> list[int]:
         """The observed tiles that a request goes to."""
@@ -321,13 +310,13 @@ class Tiles:
         return [self._places[u]] if kind == noc_map.TENSIX and u in self._places else []
 
     def _access(
-        self, n: int, sent: Sent, column: int, clock: Known, does: int, area: tuple[int, int]
+        self, n: int, sent: Sent, column: int, clock: Known, does: int, *, there: bool
     ) -> None:
-        s, o = self.observers[n].tile.state, self.observers[n].record
-        o.arrival[:] = (
-            *(column, clock[column], sent.tile, int(does != cores.LEAVES), *area),
-            *(sent.number, sent.step.pc, int(s.clock[0]), sent.value),
-        )
+        o, area = self.observers[n].record, sent.remote if there else sent.own
+        o.arrival[:] = (*sent.event, *area, sent.value)
+        agent = (r.AGENT, column), (r.CLOCK, clock[column])
+        for at, value in (*agent, (r.WRITE, sent.reads != there), (r.THERE, there)):
+            o.arrival[at] = value
         o.arrived[:] = clock
         self.observers[n].arrives(does)
         if does in (cores.SETS, cores.ADDS):

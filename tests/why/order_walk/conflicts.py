@@ -6,8 +6,6 @@ their words have left the wait gate.
 
 import numpy as np
 
-from bhemu.devices import niu
-from bhemu.devices.niu import ACKS, READ_ANSWERS, WRITES_SENT
 from bhemu.machine.tile import Tile
 from bhemu.memmap import (
     DEBUG_BASE,
@@ -17,10 +15,6 @@ from bhemu.memmap import (
     LOCAL_BASE,
     MAILBOX_BASE,
     MAILBOX_END,
-    NIU_COUNTERS,
-    NOC0_BASE,
-    NOC_SIZE,
-    OVERLAY_BASE,
     PC_BUF_BASE,
     PC_BUF_END,
     PC_BUF_SEMAPHORES_END_OFFSET,
@@ -46,10 +40,6 @@ from order_walk.polls import Polls
 from order_walk.steps import Access, Executed, Taken
 from order_walk.vector_clocks import Order
 
-_COUNTERS = {
-    NIU_COUNTERS + 4 * n: int(n != READ_ANSWERS) for n in (ACKS, READ_ANSWERS, WRITES_SENT)
-}
-_OUTSTANDING = range(NIU_COUNTERS + 4 * niu.OUTSTANDING, NIU_COUNTERS + 4 * niu.OUTGOING)
 _MOST = 16  # conflicts of a run that are kept
 _RESETS = DEBUG_BASE + RISCV_DEBUG_REG_SOFT_RESET_0
 
@@ -204,9 +194,6 @@ class Races:
             self._access(step, order.stores(c), found.writes, write=True)
             if access.writes and access.size == 4:
                 self._stored_config(step, order.stores(c), access)
-        elif NOC0_BASE <= at < OVERLAY_BASE and (found.reads or found.writes):
-            self._access(step, order.noc(c, 1), found.reads, write=False)
-            self._access(step, order.noc(c, 0), found.writes, write=True)
         elif found.reads or found.writes:
             self._access(step, agent, found.reads, write=False)
             self._access(step, agent, found.writes, write=True)
@@ -220,12 +207,6 @@ class Races:
             name = ("mailbox", frozenset((step.core, at - MAILBOX_BASE >> 12)))
         if access.reads:
             order.acquire(agent, name)
-            writes = _COUNTERS.get((at - NOC0_BASE) % NOC_SIZE) if at < OVERLAY_BASE else None
-            if writes is not None and at >= NOC0_BASE:
-                order.answered(step.core, writes)
-            elif NOC0_BASE <= at < OVERLAY_BASE and (at - NOC0_BASE) % NOC_SIZE in _OUTSTANDING:
-                for writes in (0, 1):
-                    order.answered(step.core, writes)
         if access.writes:
             order.flush_stores(step.core)
             order.release(agent, step, name)

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bhemu.devices import niu_request as request
 from bhemu.jit.record import plain
 from bhemu.machine.word_text import Pack, Unpack, transfer_of
 from bhemu.memmap import (
@@ -16,10 +15,6 @@ from bhemu.memmap import (
     GPR_BASE,
     GPR_END,
     L1_SIZE,
-    NOC0_BASE,
-    NOC_CMD_BUF_OFFSET,
-    NOC_CMD_CTRL,
-    OVERLAY_BASE,
     TENSIX_CFG_BASE,
     TENSIX_CFG_END,
 )
@@ -284,19 +279,6 @@ def after_word(s: State, before: Before) -> Touched:
 # Instructions of cores
 
 
-def _request(s: State, at: int) -> Touched:
-    """What the request that a store to NOC_CMD_CTRL has sent moves of the own L1."""
-    if at % NOC_CMD_BUF_OFFSET != NOC_CMD_CTRL or not s.noc_requests[0]:
-        return NOTHING
-    row = s.noc_request[int(s.noc_requests[0]) - 1]
-    control, low = int(row[request.CONTROL]), int(row[request.LOCAL])
-    area = [(low, min(low + int(row[request.LENGTH]), L1_SIZE))]
-    if control & 3 == request.READ:
-        return Touched([], area)
-    plain_write = control & 3 == request.WRITE and not control & request.INLINE
-    return Touched(area, []) if plain_write else NOTHING
-
-
 def of_access(core: int, access: Access, old_cfg: npt.NDArray[np.uint32], s: State) -> Touched:
     """What a load or store of a core reads and writes; nothing for devices that order it."""
     at, size = access.address, access.size
@@ -308,8 +290,6 @@ def of_access(core: int, access: Access, old_cfg: npt.NDArray[np.uint32], s: Sta
         found = [(low, low + 4)]
     elif TENSIX_CFG_BASE <= at < TENSIX_CFG_END and access.writes:
         found = _config_writes(old_cfg, s.cfg)
-    elif NOC0_BASE <= at < OVERLAY_BASE and access.writes:
-        return _request(s, at)
     elif DST_WINDOW_BASE <= at < DST_WINDOW_BASE + 0x8000:
         row = (at - DST_WINDOW_BASE) // 32
         found = [(DST + row, DST + row + 1)]

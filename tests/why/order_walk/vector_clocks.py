@@ -20,7 +20,7 @@ from bhemu.tensix.insn import decode
 from bhemu.tensix.state import CORES, THREADS
 from bhemu.why.order.clocks import DRAINED, TRISC_CONFIG
 from bhemu.why.order.describe import unit_of
-from bhemu.why.order.record import AGENTS, HOST, ISSUE, NOC, STORES, UNIT, UNIT_NAMES, UNITS
+from bhemu.why.order.record import AGENTS, HOST, ISSUE, STORES, UNIT, UNIT_NAMES, UNITS
 from bhemu.why.steps import Step, Word
 
 Clock = npt.NDArray[np.int64]
@@ -98,19 +98,6 @@ class Order:
         self._stores[c].append((int(self.clocks[c, c]), self.clocks[agent].copy()))
         return agent
 
-    def noc(self, c: int, writes: int) -> int:
-        """The agent of the NoC reads (`writes` 0) or writes (1) that a core asks for."""
-        if not self.units:
-            return c
-        agent = NOC + CORES * writes + c
-        np.maximum(self.clocks[agent], self.clocks[c], out=self.clocks[agent])
-        self.clocks[agent, agent] += 1
-        return agent
-
-    def answered(self, c: int, writes: int) -> None:
-        """The core has looked at a counter of answers."""
-        self._join(c, self.clocks[NOC + CORES * writes + c])
-
     def flush_stores(self, c: int) -> None:
         """The core waits until its stores have taken place."""
         self._join(c, self.clocks[STORES + c])
@@ -140,8 +127,6 @@ class Order:
         """The core or thread's issue that an agent works for."""
         if agent == HOST:
             return agent
-        if agent >= NOC:
-            return (agent - NOC) % CORES
         if agent >= STORES:
             return agent - STORES
         return ISSUE + (agent - UNIT) // UNITS if agent >= UNIT else agent
