@@ -25,17 +25,13 @@ from bhemu.why.witness import Pair, PairFinding, with_late_runs
 _FLIT = 64  # bytes that the NoC moves at once
 
 
-class Passed(NamedTuple):
-    """A core has read a word that other tiles change, and gone on.
-
-    by: the requests that the core needed for this.
-    """
+class Look(NamedTuple):
+    """A core has branched on a word of L1, at `address`."""
 
     core: int
     epoch: int
-    word: int
+    address: int
     step: Instruction
-    by: tuple[Sent, ...]
 
 
 class Walk:
@@ -56,17 +52,19 @@ class Walk:
         return sorted(found, key=lambda one: (one.pair.second.step.clock, one.is_of_requests))
 
     @cached_property
-    def passed(self) -> list[list[Passed]]:
-        """The reads of each tile after which its cores went on, in order."""
-        return [list(self._passed(n)) for n in range(len(self.seen))]
-
-    def _passed(self, n: int) -> Iterator[Passed]:
-        o, last = self.seen[n].record, int(self.seen[n].record.passes[0])
-        for i in range(max(last - r.PASSED, 0), last):
-            core, clock, word, pc, text, floor, upto, time = o.passed[i % r.PASSED].tolist()
-            values = self.flags[n].get(word, {})
-            by = tuple(values[k] for k in range(floor + 1, upto + 1) if k in values)
-            yield Passed(core, clock, 4 * word, Instruction(time, core, pc, text), by)
+    def looks(self) -> list[list[Look]]:
+        """Those of each tile at words that other tiles change, in order."""
+        found: list[list[Look]] = []
+        for seen, flags in zip(self.seen, self.flags, strict=True):
+            last = int(seen.record.passes[0])
+            at = np.arange(max(last - r.PASSED, 0), last) % r.PASSED
+            rows = seen.record.passed[at].tolist()
+            found.append([
+                Look(core, clock, 4 * word, Instruction(time, core, pc, text))
+                for core, clock, word, pc, text, time in rows
+                if word in flags
+            ])  # fmt: skip
+        return found
 
     def sent_by(self, side: Event) -> list[Sent]:
         """All requests of the core that makes an access."""
@@ -137,20 +135,20 @@ class Disorder:
                 told.tile, told.step, f"because what it has asked the NoC to {asked} by then",
                 "wait for the answer of the request before it (a barrier)",
             )  # fmt: skip
-        passed = self._wait()
-        if passed is None:
+        look = self._wait()
+        if look is None:
             return self._blame(
                 second.home, second.step, "because nothing makes it wait for the other tile",
                 "wait for a word that the other tile changes",
             )  # fmt: skip
-        by = [one for one in passed.by if one.tile == first.home]
-        if by and self._is_early(by[-1]):
+        told = self._told(look)
+        if told is not None and self._is_early(told):
             return self._blame(
-                by[-1].tile, by[-1].step, "because it lets the other tile go on too early",
+                told.tile, told.step, "because it lets the other tile go on too early",
                 "send it after the last access to the bytes that the other tile uses",
             )  # fmt: skip
         return self._blame(
-            second.home, passed.step, "because it does not wait until the other tile is done",
+            second.home, look.step, "because it does not wait until the other tile is done",
             "compare the count with its value at the start plus the number of expected requests",
         )  # fmt: skip
 
@@ -169,7 +167,7 @@ class Disorder:
             return next(here, (self.place, self.place + 4))
         return sent.own if side.write == sent.reads else sent.remote
 
-    def _wait(self) -> Passed | None:
+    def _wait(self) -> Look | None:
         """The second side's last read of a flag that the first side's tile sends to, since the
         second last made the same access."""
         second, walk, home = self.second, self.walk, self.second.home
@@ -178,7 +176,7 @@ class Disorder:
             for word, values in walk.flags[home].items()
             if any(one.tile == self.first.home for one in values.values())
         }
-        looks = [one for one in walk.passed[home] if one.word in words]
+        looks = [one for one in walk.looks[home] if one.address in words]
         again = [
             one.epoch
             for one in walk.sent_by(second)
@@ -192,7 +190,19 @@ class Disorder:
         others = [one for one in looks if one.epoch <= int(known[one.core])]
         return others[-1] if others else None
 
-    def _is_for_another(self, look: Passed) -> bool:
+    def _told(self, look: Look) -> Sent | None:
+        """The last request to the word of a look, by the first side's tile, of which the second
+        side knows."""
+        known = self.second.known[r.SHARED * self.first.home :]
+        sent = self.walk.flags[self.second.home].get(look.address >> 2, {}).values()
+        by = (one for one in sent if one.tile == self.first.home)
+        return max(
+            (one for one in by if one.epoch <= int(known[one.core])),
+            key=lambda one: one.epoch,
+            default=None,
+        )
+
+    def _is_for_another(self, look: Look) -> bool:
         """Whether the core waited for another request that it sent after this read.
 
         Then that request is in order, and the read says nothing of the second side.

@@ -131,7 +131,7 @@ def leaves_poll(s: Any, o: Any, c: Any, pc: Any, word: Any) -> None:
         if uses:
             target = np.int64(s.pc[c])
             if look[1] == AT_DATA:
-                requests.passes(s, o, c, look[5], np.int64(-1), np.int64(-1))
+                requests.passes(s, o, c, look[5])
                 look[0] = -1
                 return
             if look[1] <= COUNTER_LOOK:
@@ -140,7 +140,7 @@ def leaves_poll(s: Any, o: Any, c: Any, pc: Any, word: Any) -> None:
                 return
             plain = _least(s, o, c, target, True)
             if o.tiles[0] and look[1] >= 0:
-                _passes(s, o, c, plain)
+                requests.passes(s, o, c, look[5])
             _proves(o, c, plain, _least(s, o, c, target, False))
     elif computes and uses:
         look[4] |= 1 << rd & ~1
@@ -176,22 +176,6 @@ def _is_answer(s: Any, o: Any, c: Any, target: Any) -> Any:
     if niu.OUTSTANDING <= index < niu.OUTGOING + 16:
         return _goes(s, o, c, np.int64(1)) != target
     return True
-
-
-@njit
-def _passes(s: Any, o: Any, c: Any, least: Any) -> None:
-    """Core `c` has gone on after a branch on a word that other tiles may change."""
-    slot = o.look[c, 1]
-    word, count = o.slot_word[slot], o.values[slot]
-    if o.far_flag[word] == 0:
-        requests.passes(s, o, c, word, np.int64(-1), np.int64(-1))
-        return
-    floor = max(count - r.VALUES, 0) - 1
-    for n in range(floor + 1, count):
-        if _is_known(o, c, o.value[slot, n % r.VALUES], True):
-            floor = np.int64(n)
-    upto = count - 1 if least == _ALL else least
-    requests.passes(s, o, c, word, floor, max(upto, floor))
 
 
 @njit

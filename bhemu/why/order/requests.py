@@ -19,8 +19,6 @@ from bhemu.tensix.state import NOC_FIELDS, NOC_REQUESTS
 from bhemu.why.order import clocks, shadow
 from bhemu.why.order import record as r
 
-# Columns of `passed`
-CORE, CLOCK, WORD, PC, TEXT, FLOOR, UPTO, TIME = range(8)
 _TURN = 32  # instructions of a core within one turn of a loop that polls
 _ALL_TAGS = 16
 TAGS, RECEIVED = 3, 32  # of `counted`: request kinds are 0 to 2
@@ -164,16 +162,11 @@ def counted(index: Any) -> Any:
 
 
 @njit
-def passes(s: Any, o: Any, c: Any, word: Any, floor: Any, upto: Any) -> None:
-    """Core `c` has read a word and gone on, because of its values of numbers floor + 1 to upto."""
-    n = o.passes[0]
-    if n:
-        last = o.passed[(n - 1) % r.PASSED]
-        same = last[CORE] == c and last[WORD] == word and last[PC] == o.look_step[c, 0, 0]
-        if same and last[FLOOR] == last[UPTO] and o.clocks[c, c] <= last[CLOCK] + _TURN:
-            n -= 1  # that read did not let the core go on
-    one = o.passed[n % r.PASSED]
-    one[CORE], one[CLOCK], one[WORD] = c, o.clocks[c, c], word
-    one[PC], one[TEXT] = o.look_step[c, 0, 0], o.look_step[c, 0, 1]
-    one[FLOOR], one[UPTO], one[TIME] = floor, upto, clocks.now(s)
-    o.passes[0] = n + 1
+def passes(s: Any, o: Any, c: Any, word: Any) -> None:
+    """Core `c` has read a word on which it branches."""
+    pc, clock, last = o.look_step[c, 0, 0], o.clocks[c, c], o.passed[(o.passes[0] - 1) % r.PASSED]
+    if last[0] != c or last[2] != word or last[3] != pc or clock > last[1] + _TURN:
+        o.passes[0] += 1
+    one = o.passed[(o.passes[0] - 1) % r.PASSED]
+    one[0], one[1], one[2], one[3], one[4] = c, clock, word, pc, o.look_step[c, 0, 1]
+    one[5] = clocks.now(s)
