@@ -1,23 +1,12 @@
 """Unordered accesses: a missing wait, a release that is too early, a missing STALLWAIT."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from bhemu.memmap import CORE_NAMES
-from bhemu.program.options import Acts
 from bhemu.tensix.insn import BLOCKS, decode
 from bhemu.why.check import Check, Context
 from bhemu.why.checks.buffers import BYTES, shared_bytes
-from bhemu.why.findings import (
-    Ends,
-    Finding,
-    line_of,
-    merged,
-    order,
-    place,
-    with_evidence,
-    with_role,
-)
+from bhemu.why.findings import Ends, Finding, line_of, merged, place, with_evidence, with_role
 from bhemu.why.order.conflicts import Conflict, Event, Observed, observed
 from bhemu.why.order.describe import unit_of
 from bhemu.why.order.observe import kind, l1_address, name
@@ -26,6 +15,7 @@ from bhemu.why.steps import Act, Blame, Step, Word, maker
 from bhemu.why.witness import SEEN, Pair, PairFinding, with_late_runs
 
 _CHANGES = "and changes"
+_TEMPLATE = "MOP template"
 _BOTH = "count posts and gets, and look whether both sides mean this place"
 _EITHER = "each has waited, not for the other's access: one of both has the wrong place or count"
 _WAIT = "wait for the other side before this access: SEMWAIT, TTSync, a word of L1 that it sets"
@@ -33,6 +23,7 @@ _RELEASE = "post, or set the word, after the last access and a STALLWAIT for the
 _END = "wait for every core before the word that ends the program"  # of who stores it
 _LEAVE = "leave it to the thread whose unit reads it"
 _SYNC = "load TTSync (tensix_sync) before it"
+_MOP_SYNC = "wait for the MOP first: mop_sync (PC_BUF 0xFFE80008), or tensix_sync"
 _GET = "SEMGET when what was waited for is used"
 _STALL = {
     "scalar": "THCON (0x1)", "unpack0": "UNPACK0 (0x2)", "unpack1": "UNPACK1 (0x4)",
@@ -48,8 +39,7 @@ def run(context: Context) -> list[Finding]:
         found = _lines(context, [one for each in seen for one in _pairs(context, each, units)])
         if found:
             break
-    found += _lines(context, [one for each in seen for one in _templates(each)])
-    return sorted(found, key=order)[:SEEN]
+    return found
 
 
 def _lines(context: Context, pairs: list[PairFinding]) -> list[Finding]:
@@ -67,15 +57,18 @@ def _pairs(context: Context, races: Observed, units: bool) -> list[PairFinding]:
             continue  # a barrier is missing: barriers.py
         told = races.stand_at(conflict)
         finding = _stalled(races, conflict) if conflict.units else _raced(races, conflict)
-        finding = _of_shared(
-            context, races, conflict, _in_buffer(context, races, conflict, finding)
-        )
+        finding = _in_buffer(context, races, conflict, finding)
+        finding = _of_shared(context, races, conflict, finding)
+        xy, first, second = races.tile.xy, conflict.first.step, conflict.second.step
+        if kind(conflict.place) == _TEMPLATE and isinstance(second, Word):
+            first, second = second, first  # the MOP that was pushed before has begun late
         key = str(finding.culprit.get("core")), int(finding.culprit.get("pc", 0))
         if conflict.units and not isinstance(conflict.first.step, Word):
             key = "stores of", conflict.first.agent  # one wait is missing for all of them
+        elif kind(conflict.place) == _TEMPLATE:  # all words of it are one
+            key = _TEMPLATE, first.core
         elif finding.advice == _BOTH:  # and one place is wrong for all rows or words
             key = "both", 1 << conflict.first.owner | 1 << conflict.second.owner
-        xy, first, second = races.tile.xy, conflict.first.step, conflict.second.step
         pair = Pair(xy, first, second, waits=conflict.units)
         found.setdefault(key, PairFinding(with_evidence(finding, told), pair))
     return list(found.values())[:SEEN]
@@ -110,25 +103,6 @@ def _of_shared(context: Context, races: Observed, conflict: Conflict, found: Fin
     return found
 
 
-def _templates(races: Observed) -> Iterator[PairFinding]:
-    """MOP templates that a core changes while a MOP that it has pushed may still use them.
-
-    Any order since then that tells the core how far its thread is counts as enough.
-    """
-    tile = races.tile
-    for store, pushed in races.templates:
-        t = f"T{store.core - 1}"
-        finding = Finding(
-            "races", "error",
-            f"a store of {CORE_NAMES[store.core]} changes the MOP template of {t}, which a MOP"
-            " pushed before may still use",
-            Act(tile, store).placed(), Act(tile, pushed).placed(),
-            ("neither mop_sync, TTSync nor a semaphore tells the core in between that it is done",),
-            "wait for the MOP first: mop_sync (PC_BUF 0xFFE80008), or tensix_sync",
-        )  # fmt: skip
-        yield PairFinding(finding, Pair(tile.xy, Acts(t), store))
-
-
 def _of_both(races: Observed, conflict: Conflict, told: str) -> tuple[str, ...]:
     """What each side does, and when; then `told`."""
     sides = (conflict.first, conflict.second)
@@ -152,7 +126,7 @@ def _blamed(races: Observed, conflict: Conflict) -> tuple[Step, str, str]:
         return conflict.clears.step, text, "change the own fields alone: RMWCIB"
     if (own := _before_own_word(conflict)) is not None:
         text = "for a word that its core has pushed before may still need what is there"
-        return own, text, _SYNC
+        return own, text, _MOP_SYNC if kind(conflict.place) == _TEMPLATE else _SYNC
     if (early := _done_early(races, first, second)) is not None:
         text = "for it lets others go on while words that its core has pushed are still to come"
         return early, text, _SYNC
@@ -200,7 +174,7 @@ def _before_own_word(conflict: Conflict) -> Step | None:
     if not both or own.step.core != word.step.core:
         return None
     what, after = kind(conflict.place), own.owner_clock >= word.push_clock
-    return own.step if what == "GPR" or (what == "Config" and after) else None
+    return own.step if what in ("GPR", _TEMPLATE) or (what == "Config" and after) else None
 
 
 def _done_early(races: Observed, first: Event, second: Event) -> Step | None:

@@ -300,15 +300,6 @@ class Observed:
         found = self._observer.left.items()
         return [(self._instruction(core, pc, time), to) for core, (pc, time, to) in found]
 
-    @property
-    def templates(self) -> list[tuple[Instruction, Instruction]]:
-        """The store of each core that changes a MOP's template too early, and the MOP."""
-        return [
-            (Instruction(0, core, pc, word), Instruction(0, core, pushed, mop))
-            for core, (pc, word, pushed, mop) in enumerate(self.record.mop_early.tolist())
-            if pc
-        ]
-
 
 def observed(context: Context) -> list[Observed]:
     """The tiles of the observed run, which all checks share: at least one of each kind."""

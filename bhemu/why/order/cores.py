@@ -136,6 +136,16 @@ def _requests(s: Any, o: Any, c: Any, address: Any, sent: Any) -> Any:
 
 
 @njit
+def _template(s: Any, o: Any, c: Any, address: Any) -> None:
+    """A TRISC has stored to the template of its MOPs; what changes nothing does not count."""
+    t, k = c - 1, address - mm.MOP_CFG_BASE >> 2
+    if o.mop_cfg[t, k] != s.mop_cfg[t, k]:
+        o.mop_cfg[t, k] = s.mop_cfg[t, k]
+        low = r.TEMPLATES + r.TEMPLATE * t + k
+        _touches(s, o, c, np.int64(c), np.int64(_WRITES), low, low + 1)
+
+
+@njit
 def _pcbuf(s: Any, o: Any, c: Any, way: Any, offset: Any, value: Any) -> None:
     agent = np.int64(c)
     if c == 0 or offset < mm.PC_BUF_TTSYNC_OFFSET:
@@ -156,7 +166,11 @@ def _pcbuf(s: Any, o: Any, c: Any, way: Any, offset: Any, value: Any) -> None:
             clocks.join_agent(o, agent, r.ISSUE + t)
             for unit in range(r.UNITS):
                 clocks.join_agent(o, agent, r.UNIT + t * r.UNITS + unit)
+        elif offset == mm.PC_BUF_MOP_SYNC_OFFSET:
+            clocks.reach(o.clocks[c], r.ISSUE + c - 1, o.mop[c - 1, 1])
+            clocks.reach(o.clocks[c], r.PLAIN + r.ISSUE + c - 1, o.mop[c - 1, 1])
         clocks.join_agent(o, agent, r.STORES + c)
+        clocks.changed(o, agent, True)
 
 
 @njit
@@ -206,6 +220,8 @@ def _access(
         is_noc = mm.NOC0_BASE <= address < mm.OVERLAY_BASE and way & _WRITES
         if not (is_noc and _requests(s, o, c, address, sent)):
             _device(s, o, c, way, address)
+        if way & _WRITES and mm.MOP_CFG_BASE <= address < mm.MOP_CFG_END:
+            _template(s, o, c, address)
         if address == _RESETS and way & _WRITES:
             for other in range(CORES):
                 if o.core_reset[other] and s.core_state[other] != RESET:

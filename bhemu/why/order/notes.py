@@ -11,7 +11,6 @@ from bhemu.riscv import turn
 from bhemu.tensix import config
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.config import CONFIG_WORDS, SHARED
-from bhemu.tensix.frontend import MOP
 from bhemu.tensix.state import THREADS
 from bhemu.why.order import clocks
 from bhemu.why.order import record as r
@@ -31,8 +30,6 @@ _ADDRESSES = (
     np.int64(cf.THCON_SEC0_REG1_L1_Dest_addr.word),
 )
 _PACKER = 2  # of both, after two unpackers
-_TTSYNC = mm.PC_BUF_BASE + mm.PC_BUF_TTSYNC_OFFSET  # then mop_sync
-assert mm.PC_BUF_MOP_SYNC_OFFSET == mm.PC_BUF_TTSYNC_OFFSET + 4
 
 
 @njit
@@ -64,22 +61,6 @@ def core(s: Any, o: Any, c: Any, pc: Any, word: Any, way: Any, address: Any, val
         note(s, o, np.int64(STORED), np.int64(-1), value, pc, c, address, zero)
     if what >= 0 and 0 <= t < THREADS:
         note(s, o, what, t, value, pc, c, zero, zero)
-    if 1 <= c <= THREADS:
-        _template(o, c, pc, word, what, value)
-        if way & 1 and (address == _TTSYNC or address == _TTSYNC + 4):
-            o.mop[c, 0] = 0
-
-
-@njit
-def _template(o: Any, c: Any, pc: Any, word: Any, what: Any, value: Any) -> None:
-    """Note a store of a TRISC to the template of a MOP that may still be running."""
-    known, mop, early = o.clocks[c, r.PLAIN + r.ISSUE + c - 1], o.mop[c], o.mop_early[c]
-    if what == PUSHED and value >> 24 == MOP:
-        mop[0], mop[1], mop[2] = pc, word, known
-    elif 0 <= what < PUSHED:
-        if mop[0] and o.mop_held[c, what] != value + 1 and mop[2] == known and early[0] == 0:
-            early[0], early[1], early[2], early[3] = pc, word, mop[0], mop[1]
-        o.mop_held[c, what] = value + 1
 
 
 @njit

@@ -32,8 +32,8 @@ ENTRIES = (_WORD, _CORE, _ENDED, _ARRIVES)
 
 
 def kind(place: int) -> str:
-    """ "L1", "GPR", "Dst" or "Config"."""
-    return ("L1", "GPR", "Dst", "Config")[plain(shadow.kind)(place)]
+    """ "L1", "GPR", "Dst", "Config" or "MOP template"."""
+    return ("L1", "GPR", "Dst", "Config", "MOP template")[plain(shadow.kind)(place)]
 
 
 def l1_address(place: int) -> int | None:
@@ -52,6 +52,10 @@ def name(place: int) -> str:
         return f"GPR {index} of T{thread}"
     if place < r.CONFIG:
         return f"Dst row {place - r.DST}"
+    if place >= r.TEMPLATES:
+        return "word {1} of the MOP template of T{0}".format(
+            *divmod(place - r.TEMPLATES, r.TEMPLATE)
+        )
     bank, bit = divmod(place - r.CONFIG, 32 * CONFIG_WORDS)
     return f"{field_name(bit)} (Config word {bit >> 5} of bank {bank})"
 
@@ -99,8 +103,9 @@ class Observer:
         o.first[:] = s.l1.view("<u4")
         o.core_reset[:] = s.core_state == RESET
         o.valid[:] = s.src_valid
+        o.mop_cfg[:] = s.mop_cfg
         o.push_from[:] = s.fifo_write
-        o.pushed[:] = o.look[:, 0] = o.cached[:, 0] = -1
+        o.pushed[:] = o.look[:, 0] = o.cached[:, 0] = o.mop[:, 0] = -1
         o.event[0, r.AGENT] = -1
         o.last_pc[:] = -1
         o.events[0] = 1

@@ -41,13 +41,15 @@ PLAIN = REACHED_STORES + CORES
 OTHERS = PLAIN + OWNERS  # of other tiles and of requests
 VECTOR = OTHERS + FAR
 
-# Places: words of L1, halves of GPRs, rows of Dst, bits of Config, then bytes of those words of L1
-# that are accessed in parts.
+# Places: words of L1, halves of GPRs, rows of Dst, bits of Config, words of MOP templates, then
+# bytes of those words of L1 that are accessed in parts.
 L1_WORDS = L1_SIZE // 4
 GPRS = L1_WORDS
 DST = GPRS + 2 * 64 * THREADS
 CONFIG = DST + 1024
-BYTES = CONFIG + 2 * 32 * CONFIG_WORDS
+TEMPLATES = CONFIG + 2 * 32 * CONFIG_WORDS
+TEMPLATE = 9  # words
+BYTES = TEMPLATES + TEMPLATE * THREADS
 CELLS = BYTES + L1_SIZE
 READERS = 4  # of a place that are remembered
 

@@ -91,10 +91,10 @@ def _numbers(o: Any, moved: Any) -> None:
 
 @njit
 def kind(cell: Any) -> Any:
-    """0 L1, 1 GPR, 2 Dst, 3 Config."""
+    """0 L1, 1 GPR, 2 Dst, 3 Config, 4 template of a MOP."""
     if cell < r.GPRS or cell >= r.BYTES:
         return np.int64(0)
-    return np.int64(1 if cell < r.DST else 2 if cell < r.CONFIG else 3)
+    return np.int64(1 if cell < r.DST else 2 if cell < r.CONFIG else 3 + (cell >= r.TEMPLATES))
 
 
 @njit

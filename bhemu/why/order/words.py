@@ -10,7 +10,7 @@ from bhemu.memmap import LOCAL_BASE
 from bhemu.tensix import config, dest, formats
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.config import CONFIG_WORDS, SHARED
-from bhemu.tensix.frontend import FROM_REPLAY
+from bhemu.tensix.frontend import FROM_REPLAY, MOP
 from bhemu.tensix.insn import decoder
 from bhemu.tensix.rules import DONE
 from bhemu.tensix.thread import taker
@@ -348,6 +348,19 @@ def config_changes(s: Any, o: Any, agent: Any, one: Any, gpr: Any) -> None:
 
 
 @njit
+def _mop_begins(s: Any, o: Any, t: Any, issue: Any) -> None:
+    """The first word of a MOP, which has read its template."""
+    pc, pushed, word = o.step[0], o.step[1], o.step[2]
+    o.mop[t, 0], o.mop[t, 1] = o.pushed[t], o.clocks[issue, issue]
+    o.step[0], o.step[1], o.step[2] = s.mop_pc[t], s.mop_pc[t], MOP << 24
+    one = shadow.event(s, o, issue, np.int64(0))
+    shadow.begin(o)
+    for cell in range(r.TEMPLATES + r.TEMPLATE * t, r.TEMPLATES + r.TEMPLATE * (t + 1)):
+        shadow.place(o, issue, np.int64(cell), one, np.int64(0))
+    o.step[0], o.step[1], o.step[2] = pc, pushed, word
+
+
+@njit
 def _after(s: Any, o: Any, t: Any, i: Any, context: Any) -> None:
     """A word has executed."""
     text, issue = o.text[i], np.int64(r.ISSUE + t)
@@ -355,6 +368,8 @@ def _after(s: Any, o: Any, t: Any, i: Any, context: Any) -> None:
         name = np.int64(clocks.BANK | u << 1 | (text[BANKS] == 2))
         clocks.join(o, issue, clocks.named(o, name))
     clocks.issues(o, t, s.fifo_read[t] - 1)
+    if s.mop_on[t] and o.mop[t, 0] != o.pushed[t]:
+        _mop_begins(s, o, t, issue)
     if o.wait[t, 0] & text[STALL]:
         clocks.passes(o, t)
     if text[KIND] == WAITS:
