@@ -64,8 +64,6 @@ def _never(context: Context, trials: Trials, users: Ask, unwritten: Offsets) -> 
         fill = filled(unwritten, number)
         while len(found) < most and not context.late and fill.at.size and trials.differs(fill):
             one = trials.deciding(fill)
-            if one is None:
-                break
             found.append(_finding(context, trials, users(), one))
             fill = without(trials, fill, int(one.at[0]))
         if found:
@@ -83,7 +81,7 @@ def _leaks(context: Context, trials: Trials, users: Ask) -> list[Finding]:
         if names[0][1] == MAIL[0]:
             fill = _unread(context, fill)
         elif len(names) == 1:
-            fill = trials.deciding(fill, _ITEM[names[0][1]]) or fill
+            fill = trials.deciding(fill, _ITEM[names[0][1]])
         with_it = [left[name] for name in names[1:]]
         found.append(_leak(trials, users(), fill, with_it))
         left = {n: part for n, part in left.items() if n[1] not in [one for _, one in names]}

@@ -69,19 +69,7 @@ def raise_row(to: Any, by: Any, first: Any, end: Any) -> Any:
 @njit
 def _raise_plain(o: Any, who: Any, by: Any) -> Any:
     """The same for an owner in the plain order, in which everything is complete at once."""
-    grew = raise_row(o.clocks[who], by, r.PLAIN, r.OTHERS)
-    if raise_row(o.clocks[who], by, r.OTHERS, r.OTHERS + o.far[0]):
-        learned(o, who)
-        return True
-    return grew
-
-
-@njit
-def learned(o: Any, who: Any) -> None:
-    """An owner has learned more of other tiles: keep this version."""
-    o.far_version[who] += 1
-    held = o.far_known[who, o.far_version[who] % r.FAR_VERSIONS]
-    copy(held, 0, o.clocks[who], r.OTHERS, o.far[0])
+    return raise_row(o.clocks[who], by, r.PLAIN, r.OTHERS + o.far[0])
 
 
 @njit
@@ -95,12 +83,13 @@ def seen(o: Any, agent: Any) -> None:
 def changed(o: Any, agent: Any, grew: Any) -> None:
     """An agent has learned something, if `grew`: its later accesses are different events."""
     if grew:
+        who = owner(agent)
         seen(o, agent)
-        if agent < CORES:
-            i = o.versions[agent] % r.VERSIONS
-            o.version_clock[agent, i] = o.clocks[agent, agent]
-            copy(o.version[agent, i], 0, o.clocks[agent], 0, r.OTHERS + o.far[0])
-            o.versions[agent] += 1
+        if who < CORES or o.tiles[0]:
+            i = o.versions[who] % r.VERSIONS
+            o.version_clock[who, i] = o.clocks[who, who]
+            copy(o.version[who, i], 0, o.clocks[who], 0, r.OTHERS + o.far[0])
+            o.versions[who] += 1
 
 
 @njit

@@ -54,7 +54,7 @@ CELLS = BYTES + L1_SIZE
 READERS = 4  # of a place that are remembered
 
 # Columns of an event: an access, by whom, and what its owner (core or thread) had done before.
-# VERSION: of far_known. PREVIOUS: of a write, 1 + column and clock of who wrote there before, 0 =
+# VERSION: of its owner. PREVIOUS: of a write, 1 + column and clock of who wrote there before, 0 =
 # another tile. HOME: the tile whose agent it is. Of a request AGENT is OTHERS + its column, SENT is
 # 1 + its number, THERE 1 at its other end; the rest is of its core when that sent it.
 (
@@ -75,7 +75,7 @@ BY_SPEED, FOREIGN, FIRST_CLEARS, SECOND_CLEARS = (1 << i for i in range(4))
 
 RELEASED = 1 << 12  # releases of an owner that are remembered
 LOOKED = 64  # names that an owner has acquired
-VERSIONS = 512  # of a core's vector
+VERSIONS = 512  # of an owner's vector
 PUSHES, POSTS, STORED = 64, 32, 64
 NAMES = 1 << 10  # synchronizing objects by name
 SLOTS, VALUES = 1024, 64  # polled words, values of each of them
@@ -87,7 +87,7 @@ TEXTS = 1 << 14  # distinct words
 RANGES = 64
 KEPT_ROWS = 48
 MARGIN = 1 << 12  # events that a step may make
-FAR_VERSIONS, KNOWN_VALUES = 64, 1 << 12
+KNOWN_VALUES = 1 << 12
 HERE = KNOWN_VALUES  # row of value_known: what is before all that was sent here
 PASSED, FIRST_ACCESSES = 1 << 12, 1 << 12
 # Columns of a note (notes.py). THREAD: -1 = the core itself; VALUE: a word, what was stored, 1 = a

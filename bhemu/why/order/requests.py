@@ -44,7 +44,6 @@ def learn(o: Any, c: Any, known: Any) -> None:
         elif clock > o.clocks[c, r.PLAIN + k]:
             clocks.join_moment(o, c, np.int64(k), clock, True, True)
     if clocks.raise_row(o.clocks[c, r.OTHERS :], known, 0, o.far[0]):
-        clocks.learned(o, c)
         clocks.changed(o, c, True)
 
 

@@ -45,7 +45,7 @@ def event(s: Any, o: Any, agent: Any, write: Any) -> Any:
     one[r.WAIT] = o.wait[t, 4] if t >= 0 and o.wait[t, 0] else 0
     one[r.WAIT_WORD] = o.wait[t, 5] if one[r.WAIT] else 0
     one[r.POLL], one[r.POLL_WORD] = o.poll[o.step[3], 0], o.poll[o.step[3], 1]
-    one[r.VERSION], one[r.HOME], one[r.AGAIN] = o.far_version[who], o.number[0], 0
+    one[r.VERSION], one[r.HOME], one[r.AGAIN] = o.versions[who], o.number[0], 0
     one[r.SENT] = one[r.THERE] = one[r.PREVIOUS] = one[r.PREVIOUS + 1] = 0
     clocks.copy(one, r.KNOWN, o.clocks[who], r.PLAIN, r.OWNERS)
     cached[0], cached[1], cached[2] = agent, pc, word
@@ -141,8 +141,8 @@ def pair(o: Any, cell: Any, old: Any, new: Any, bits: Any) -> Any:
         one[r.PLACE], one[r.BITS] = cell, bits
         if a[r.HOME] != b[r.HOME] and not (a[r.SENT] and b[r.SENT]):
             near = b if a[r.SENT] else a
-            held = o.far_known[clocks.owner(near[r.AGENT]), near[r.VERSION] % r.FAR_VERSIONS]
-            clocks.copy(o.pair_known[o.pairs[0]], 0, held, 0, o.far[0])
+            held = o.version[clocks.owner(near[r.AGENT]), (near[r.VERSION] - 1) % r.VERSIONS]
+            clocks.copy(o.pair_known[o.pairs[0]], 0, held, r.OTHERS, o.far[0])
         o.pairs[0] += 1
     return True
 

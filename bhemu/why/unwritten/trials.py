@@ -24,6 +24,7 @@ from bhemu.why.check import Context, Outcome
 from bhemu.why.order.observe import data_end
 
 Offsets = npt.NDArray[np.int64]
+_PARTS = 16  # into which bytes are cut again and again
 _THREAD_WORDS = next(member.shape[1] for member in MEMBERS if member.name == "thread_cfg")
 
 
@@ -182,20 +183,16 @@ class Trials:
             found.append(high)
         return found
 
-    def deciding(self, fill: Fill, size: int = 4) -> Fill | None:
-        """The fewest bytes of `fill`, in groups of `size`, that alone make a difference."""
-        if not self.differs(fill):
-            return None
-        low, high = 0, len(fill.at)
-        while high - low > size:
-            middle = low + (high - low) // 2 // size * size or low + size
-            if self.differs(fill.some(low, middle)):
-                high = middle
-            elif self.differs(fill.some(middle, high)):
-                low = middle
-            else:
-                break  # it takes some of both
-        return fill.some(low, high)
+    def deciding(self, fill: Fill, size: int = 4) -> Fill:
+        """The fewest bytes of `fill`, in groups of `size`, that together make a difference."""
+        while len(fill.at) > size:
+            step = -(-len(fill.at) // (_PARTS * size)) * size
+            parts = [fill.some(low, low + step) for low in range(0, len(fill.at), step)]
+            less = together(parts[n] for n in self.needed(parts))
+            if len(less.at) == len(fill.at):
+                break
+            fill = less
+        return fill
 
     def tile_of(self, where: Where) -> Tile | None:
         """The tile of a place."""
