@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bhemu import memmap as mm
 from bhemu.devices.bus.address_map import INERT, find
 from bhemu.devices.bus.window import Effect
-from bhemu.devices.debug_regs import reset_pc
 from bhemu.memmap import L1_SIZE, LOCAL_BASE, LOCAL_SIZES
-from bhemu.riscv import csr, formats
+from bhemu.riscv import csr
 from bhemu.riscv.assembly import RA, SP
 from bhemu.riscv.formats import Atomic, Branch, Csr, Fence, IndirectJump, Jump, Load, Store, Upper
 from bhemu.riscv.insn import MASK, Instruction
 from bhemu.riscv.isa import decode
-from bhemu.riscv.isa.rv32i import EBREAK, JAL
+from bhemu.riscv.isa.rv32i import JAL
 from bhemu.riscv.semantics import COMPUTING
-from bhemu.tensix.state import HALTED, HELD, L0_LINE, RESET, RUNNING
+from bhemu.tensix.state import HALTED, HELD, L0_LINE, RUNNING
 
 if TYPE_CHECKING:
     from bhemu.machine.tile import Tile
@@ -132,7 +129,7 @@ class _State:
         return self.pc, tuple(self.regs), tuple(sorted(self.local.items()))
 
 
-def _registers(tile: Tile, core: int) -> list[Value]:
+def registers_of(tile: Tile, core: int) -> list[Value]:
     """The registers of a core as it stands."""
     if tile.state.fresh[core]:
         return [0] * 32
@@ -155,7 +152,7 @@ class _Walk:
 
     def run(self) -> Loop:
         """Follow every path until all are closed."""
-        regs = _registers(self._tile, self._c)
+        regs = registers_of(self._tile, self._c)
         self._work = [_State(int(self._s.pc[self._c]), regs, [_NOTHING] * 32, {})]
         while self._work:
             state: _State | None = self._work.pop()
@@ -352,7 +349,7 @@ def ends_poll(tile: Tile, core: int, pc: int, value: int, budget: int) -> bool:
     loop = explore(tile, core, budget)
     if loop is None or pc not in loop.pcs:
         return False
-    walk, regs = _Walk(tile, core, budget), _registers(tile, core)
+    walk, regs = _Walk(tile, core, budget), registers_of(tile, core)
     state: _State | None = _State(pc, regs, [_NOTHING] * 32, {})
     try:
         assert state is not None
@@ -381,209 +378,3 @@ def livelock(tile: Tile, budget: int) -> tuple[Loop, ...]:
             return ()
         loops.append(loop)
     return tuple(loops)
-
-
-# What a core's program can store and push, read from its code without running it.
-#
-# Constants are followed through registers (lui, addi, ...) along every path from the core's start
-# and, with the registers that it has now, from where it stands; an address that is computed
-# otherwise stays unknown and is not listed, and a jump to such an address is not followed. Words of
-# the stack frame count as registers: a compiler keeps constants there that it has no register for.
-
-_MOST = 100_000  # instructions looked at, revisits included
-_ENDS = (0, JAL.assemble(0, 0), EBREAK.match)  # words that a path does not go past
-_KEPT = (0, 2, 3, 4, 8, 9, *range(18, 28))  # registers that a call preserves
-_FRAME = 32  # words from sp on that are followed
-_KEPT_WITH_FRAME = (*_KEPT, *range(32, 32 + _FRAME + 1))
-_NO_RESULT = (formats.Pushed, Store, Fence)
-_MOP_WORDS = range(mm.MOP_CFG_BASE + 8, mm.MOP_CFG_END, 4)
-
-Registers = tuple[Value, ...]  # x0 to x31, the words of the frame, None if its address is in use
-_START: Registers = (0,) + (None,) * (31 + _FRAME) + (0,)
-
-
-class Pushed(NamedTuple):
-    """A Tensix word in a program: which thread gets it, the instruction that pushes it."""
-
-    thread: int
-    word: int
-    pc: int
-
-
-class Stored(NamedTuple):
-    """A store to a constant address: the instruction, where, bytes, value (None = unknown)."""
-
-    pc: int
-    address: int
-    size: int
-    value: Value
-
-    def changes(self, address: int, size: int, held: int) -> bool:
-        """Whether it may leave anything but `held` in the `size` bytes at `address`."""
-        if self.value is None:
-            return True
-        shared = range(max(self.address, address), min(self.address + self.size, address + size))
-        return any(
-            self.value >> 8 * (at - self.address) & 0xFF != held >> 8 * (at - address) & 0xFF
-            for at in shared
-        )
-
-
-class CodeStores(NamedTuple):
-    """Stores of a program to constant addresses, and Tensix words that it pushes, by pc."""
-
-    stores: list[Stored]
-    pushes: list[Pushed]
-
-    def storing(self, address: int, size: int = 4) -> Iterator[Stored]:
-        """The stores to any of the `size` bytes at `address`."""
-        for one in self.stores:
-            if one.address < address + size and address < one.address + one.size:
-                yield one
-
-
-def _follow(words: Any, starts: Mapping[int, Registers]) -> dict[int, Registers]:
-    """Registers before each instruction on the paths from `starts`, which are taken in turn.
-
-    words: of L1.
-    """
-    known: dict[int, Registers] = {}
-    work: list[int] = []
-
-    def arrive(pc: int, registers: Registers) -> None:
-        if pc & 3 or not 0 <= pc <= mm.L1_SIZE - 4:
-            return
-        if (old := known.get(pc)) is not None:
-            registers = tuple(x if x == y else None for x, y in zip(old, registers, strict=True))
-        if registers != old:
-            known[pc] = registers
-            work.append(pc)
-
-    left = _MOST
-    for start, at_start in starts.items():
-        arrive(start, at_start)
-        while work and left:
-            left -= 1
-            pc = work.pop()
-            for target, registers in _next(int(words[pc >> 2]), pc, known):
-                arrive(target, registers)
-    return known
-
-
-def _next(word: int, pc: int, known: Mapping[int, Registers]) -> Iterator[tuple[int, Registers]]:
-    """Where an instruction goes on, and the registers there; of a call also where it returns to."""
-    cls, registers = decode(word), known[pc]
-    rd, rs1 = Instruction.rd.get(word), Instruction.rs1.get(word)
-    if word in _ENDS:
-        return
-    if cls is not None and issubclass(cls, Branch):
-        yield pc + 4, registers
-        yield pc + cls.offset.get(word), registers
-    elif cls is not None and issubclass(cls, Jump | IndirectJump):
-        a = registers[rs1]
-        target = None
-        if a is not None or issubclass(cls, Jump):
-            target = cls.compute(word, pc, a or 0, 0)
-        returns = issubclass(cls, IndirectJump) and not rd and rs1 == RA
-        if target is not None and not (returns and target in known):  # a call preserves the rest
-            yield target, _with(registers, rd, None)
-        if rd:
-            kept = _KEPT if registers[-1] is None else _KEPT_WITH_FRAME
-            yield pc + 4, tuple(x if i in kept else None for i, x in enumerate(registers))
-    elif cls is not None and issubclass(cls, Store | Atomic):
-        stored = _with_frame(registers, word, cls)
-        yield pc + 4, stored if issubclass(cls, Store) else _with(stored, rd, None)
-    elif cls is not None and issubclass(cls, _NO_RESULT):
-        yield pc + 4, registers
-    elif cls is not None and issubclass(cls, Load):
-        slot = _in_frame(cls, word) if cls.size == _WORD_BYTES else None
-        yield pc + 4, _with(registers, rd, None if slot is None else registers[slot])
-    else:
-        is_known = cls is not None and issubclass(cls, (*COMPUTING, Upper))
-        value = cls.computed(word, pc, registers[:32]) if cls and is_known else None
-        after = _with(registers, rd, value)
-        points = rd != SP and SP in (rs1, Instruction.rs2.get(word))
-        yield pc + 4, (*after[:-1], None) if points else after
-
-
-_WORD_BYTES = 4
-
-
-def _in_frame(cls: Any, word: int) -> int | None:
-    """The place among the registers of the word of the frame that a load or store goes to."""
-    at = cls.imm.get(word) if Instruction.rs1.get(word) == SP else -1
-    return 32 + at // _WORD_BYTES if 0 <= at < _FRAME * _WORD_BYTES else None
-
-
-def _with_frame(registers: Registers, word: int, cls: Any) -> Registers:
-    """The registers after a store; through a pointer it may go to any word of the frame."""
-    slot = _in_frame(cls, word) if issubclass(cls, Store) else None
-    if slot is not None:
-        whole = cls.size == _WORD_BYTES and not cls.imm.get(word) % _WORD_BYTES
-        return _with(registers, slot, registers[Instruction.rs2.get(word)] if whole else None)
-    return registers if registers[-1] == 0 else _without_frame(registers)
-
-
-def _without_frame(registers: Registers) -> Registers:
-    return (*registers[:32], *_START[32:-1], registers[-1])
-
-
-def _with(registers: Registers, rd: int, value: Value) -> Registers:
-    """The registers with another value of one; with another sp nothing is known of the frame."""
-    after = (*registers[:rd], value, *registers[rd + 1 :]) if rd else registers
-    return after if rd != SP else _without_frame(after)
-
-
-def _starts(tile: Tile, core: int) -> dict[int, Registers]:
-    """Where to follow a core from, and what its registers hold there.
-
-    Nowhere if it neither runs nor ran, nor has an ELF or a start address of its own.
-    """
-    s, start = tile.state, int(reset_pc(tile.state, core))
-    stands, images = s.core_state[core] != RESET, tile.core[mm.CORE_NAMES[core]].images
-    if not (stands or s.retired[core] > 0 or images or start not in (0, mm.RESET_PCS[core])):
-        return {}
-    starts = {start: _START}
-    if stands:
-        registers = _registers(tile, core)
-        local, at = s.local[core].view("<u4"), ((registers[SP] or 0) - LOCAL_BASE) // 4
-        held = [int(word) for word in local[at : at + _FRAME]] if at >= 0 else []
-        frame = (*held, *_START[32:])[:_FRAME]
-        inside = range(LOCAL_BASE + 4 * at, LOCAL_BASE + 4 * (at + _FRAME))
-        points = any(value in inside for value in (*registers[SP + 1 :], *held))
-        starts.setdefault(int(s.pc[core]), (*registers, *frame, None if points else 0))
-    return starts
-
-
-def code_stores(tile: Tile, core: int) -> CodeStores:
-    """What the program of core `core` (0-4) of `tile` can do, as far as constants tell."""
-    words, found = tile.state.l1.view("<u4"), CodeStores([], [])
-    for pc, registers in sorted(_follow(words, _starts(tile, core)).items()):
-        word = int(words[pc >> 2])
-        cls = decode(word)
-        if cls is not None and issubclass(cls, formats.Pushed):
-            if word and core < 4:
-                found.pushes.append(Pushed(max(core - 1, 0), cls.pushed(word), pc))
-            continue
-        base, value = registers[Instruction.rs1.get(word)], registers[Instruction.rs2.get(word)]
-        if cls is None or base is None:
-            continue
-        if issubclass(cls, Atomic):
-            found.stores.append(Stored(pc, base, 4, None))
-        elif issubclass(cls, Store):
-            address = (base + cls.imm.get(word)) & MASK
-            found.stores.append(Stored(pc, address, cls.size, value))
-            thread = None  # that the word is for: a push or part of a MOP
-            if core < 4 and mm.INSTRN_BUF_BASE <= address < mm.INSTRN_BUF_END:
-                thread = core - 1 if core else (address - mm.INSTRN_BUF_BASE) >> 16
-            elif 0 < core < 4 and address in _MOP_WORDS:
-                thread = core - 1
-            if thread is not None and value is not None:
-                found.pushes.append(Pushed(thread, value, pc))
-    return found
-
-
-def reachable(tile: Tile, core: int, seen: Collection[int] = ()) -> set[int]:
-    """The pcs that the program of core `core` may come to, from those that it was `seen` at too."""
-    starts = _starts(tile, core) | dict.fromkeys(seen, _START)
-    return set(_follow(tile.state.l1.view("<u4"), starts))

@@ -12,7 +12,8 @@ from bhemu.devices import queues
 from bhemu.devices.bus.address_map import FIRST_BUFFER_STREAMS, STREAM_ROLES, block_name
 from bhemu.machine.error_text import where_core
 from bhemu.machine.hang import explore
-from bhemu.machine.hang.explore import CodeStores, Loop, Poll, Stored, code_stores
+from bhemu.machine.hang.code import CodeStores, Stored, code_stores
+from bhemu.machine.hang.explore import Loop, Poll
 from bhemu.machine.sentences import CONDITIONS
 from bhemu.machine.word_text import meaning
 from bhemu.riscv.assembly import disassemble as riscv_text
