@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -149,6 +149,7 @@ class _Walk:
         self._deciding: set[int] = set()
         self._waits: tuple[int, int] | None = None
         self._widened = False
+        self._work: list[_State] = []  # paths that are put off
 
     def run(self) -> Loop:
         """Follow every path until all are closed."""
@@ -344,13 +345,10 @@ def explore(tile: Tile, core: int, budget: int) -> Loop | None:
         return None
 
 
-def ends_poll(tile: Tile, core: int, pc: int, value: int, budget: int) -> bool:
-    """Whether a core that stands in a loop would leave it if the load at `pc` gave `value`."""
-    loop = explore(tile, core, budget)
-    if loop is None or pc not in loop.pcs:
-        return False
-    walk, regs = _Walk(tile, core, budget), registers_of(tile, core)
-    state: _State | None = _State(pc, regs, [_NOTHING] * 32, {})
+def _leaves(tile: Tile, loop: Loop, pc: int, value: int, budget: int) -> bool:
+    """Whether a core leaves its loop if the load at `pc` gives `value`."""
+    walk = _Walk(tile, loop.core, budget)
+    state: _State | None = _State(pc, registers_of(tile, loop.core), [_NOTHING] * 32, {})
     try:
         assert state is not None
         state = walk._step(state)
@@ -360,7 +358,61 @@ def ends_poll(tile: Tile, core: int, pc: int, value: int, budget: int) -> bool:
             state = walk._step(state)
     except Escape:
         return False
-    return state is not None and state.pc not in loop.pcs
+    return state is not None and state.pc not in loop.pcs and not walk._work
+
+
+def ends_poll(tile: Tile, core: int, pc: int, value: int, budget: int) -> bool:
+    """Whether a core that stands in a loop would leave it if the load at `pc` gave `value`."""
+    loop = explore(tile, core, budget)
+    return loop is not None and pc in loop.pcs and _leaves(tile, loop, pc, value, budget)
+
+
+_FOLLOWED = 200  # instructions from a load to where its value decides
+_MORE = 4  # values after the present one that are tried
+
+
+class Wanted(NamedTuple):
+    """The value of a polled word with which its loop ends; `more`: any higher one as well."""
+
+    value: int
+    more: bool
+
+    def __str__(self) -> str:
+        shown = str(self.value) if self.value < _DECIMAL else f"{self.value:#x}"
+        return f"{shown} or more" if self.more else shown
+
+
+_DECIMAL, _WORD = 1 << 10, 4
+
+
+def wanted(tile: Tile, loop: Loop, poll: Poll) -> Wanted | None:
+    """The least value after the present one with which a core goes on, else one before it.
+
+    None if none was found, or if it goes on with any other value.
+    """
+    held, words = poll.value, tile.state.l1.view("<u4")
+    if held is None or poll.size != _WORD:
+        return None
+
+    def goes_on(value: int) -> bool:
+        return _leaves(tile, loop, poll.pc, value & MASK, _FOLLOWED)
+
+    regs, used = registers_of(tile, loop.core), set[int]()
+    for word in (int(words[pc >> 2]) for pc in loop.pcs):
+        if issubclass(decode(word) or object, Branch):
+            used |= {Instruction.rs1.get(word), Instruction.rs2.get(word)}
+    near = {value + d for i in used if (value := regs[i]) is not None for d in (0, 1, -1)}
+    near = {value for value in near | {0} if 0 <= value <= MASK and value != held}
+    after = [held + n for n in range(1, _MORE + 1)] + sorted(n for n in near if n > held)
+    found = next((n for n in after if goes_on(n)), None)
+    if found is None:
+        before = sorted((n for n in near | {held - 1} if 0 <= n < held), reverse=True)
+        found = next((n for n in before if goes_on(n)), None)
+        return None if found is None else Wanted(found, more=False)
+    more = goes_on(found + 1) and goes_on(found + _MORE)
+    if more and all(goes_on(n) for n in {held ^ 1 << 31, *range(max(held - 2, 0), held)}):
+        return None
+    return Wanted(found, more)
 
 
 def livelock(tile: Tile, budget: int) -> tuple[Loop, ...]:

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from bhemu.devices import niu
-from bhemu.devices import niu_request as request
 from bhemu.errors import NoProgress
 from bhemu.machine.error_text import where_core
 from bhemu.machine.hang import waits
 from bhemu.machine.hang.explore import Loop, livelock
-from bhemu.machine.hang.waits import Agents, Releaser, Waiter
-from bhemu.memmap import CORE_NAMES, HOST, L1_SIZE, NOC_CTRL, NOC_RET_ADDR_LO, NOC_TARG_ADDR_LO
+from bhemu.machine.hang.senders import Senders, aims, initiators, last_writer, name_of
+from bhemu.machine.hang.waits import Agents, Waiter
+from bhemu.memmap import CORE_NAMES, HOST, L1_SIZE, NOC_RET_ADDR_LO, NOC_TARG_ADDR_LO
 from bhemu.noc.describe import at as shown
-from bhemu.noc.grid import XY, number_at
-from bhemu.tensix.state import BLOCKED, CORES, NOC_ARRIVED, THREADS
+from bhemu.noc.grid import number_at
+from bhemu.tensix.state import BLOCKED, CORES, THREADS
 
 if TYPE_CHECKING:
     from bhemu.machine.controls import Controls
@@ -92,10 +92,17 @@ def set_idle_apart(error: NoProgress, is_idle: Callable[[Waiter], bool]) -> None
     if not isinstance(graph, WaitGraph):
         return
     idle = [waiter.who for waiter in graph.waiters if is_idle(waiter)]
-    at_work = tuple(waiter for waiter in graph.waiters if waiter.who not in idle)
+    at_work = [_ended(one, idle) for one in graph.waiters if one.who not in idle]
     if at_work and idle:
-        error.graph = replace(graph, waiters=at_work)
+        error.graph = graph_of(at_work)
         error.hint = f"{error.hint}; in firmware: {_some(idle)}"
+
+
+def _ended(waiter: Waiter, idle: list[str]) -> Waiter:
+    """The wait; those that could end it and are back in firmware have ended."""
+    back = "has ended: it is back in firmware"
+    of = tuple(replace(r, state=back) if r.who in idle else r for r in waiter.releasers)
+    return replace(waiter, releasers=of)
 
 
 def _some(names: list[str]) -> str:
@@ -167,9 +174,12 @@ def graph_of(waiters: list[Waiter]) -> WaitGraph:
 
 def wait_for_graph(tile: Tile, loops: tuple[Loop, ...] = ()) -> WaitGraph:
     """The graph of `tile` (a Tile) as it stands; `loops` are those of its running cores."""
-    agents = Agents(tile, loops)
-    s = tile.state
-    waiters = []
+    return graph_of(_waiters(Agents(tile, loops)))
+
+
+def _waiters(agents: Agents) -> list[Waiter]:
+    """All that wait on a tile."""
+    s, waiters = agents.s, []
     for t in range(THREADS):
         if s.gate_full[t]:
             pc = int(s.latch_pc[t] if s.latch[t] else s.gate_pc[t])
@@ -179,10 +189,10 @@ def wait_for_graph(tile: Tile, loops: tuple[Loop, ...] = ()) -> WaitGraph:
         if s.core_state[c] == BLOCKED:
             wait = waits.core(agents, c, int(s.core_wait[c]), int(s.core_address[c]))
             waiters.append(_waiter(agents, CORE_NAMES[c], c, int(s.pc[c]), wait))
-    for loop in loops:
+    for loop in agents.loops.values():
         for pc, wait in waits.loop(agents, loop):
             waiters.append(_waiter(agents, CORE_NAMES[loop.core], loop.core, pc, wait))
-    return graph_of(waiters)
+    return waiters
 
 
 def no_progress(tile: Tile, loops: tuple[Loop, ...]) -> NoProgress:
@@ -242,7 +252,6 @@ def advice(tile: Tile, graph: WaitGraph) -> str:
 # The wait-for graph of a chip: what the tiles wait for, and what the NoC could still bring.
 
 _BUDGET = 10_000  # steps of a look at what a core can still do
-_MOST = 4  # senders named for one wait
 _LOOK = "look at the core that should have sent it, and at counts of destinations"
 # What the number of answers is compared with: (answers, requests sent that are answered, in words)
 _ANSWERS = {
@@ -250,10 +259,6 @@ _ANSWERS = {
     niu.ACKS: (niu.WRITES_SENT, "acknowledgements", "acknowledged writes"),
     niu.READ_ANSWERS: (niu.READS_SENT, "read answers", "reads"),
 }
-
-
-def _name(tile: Tile) -> str:
-    return f"({tile.xy[0]},{tile.xy[1]})"
 
 
 def _counter(tile: Tile, address: int) -> str | None:
@@ -273,91 +278,51 @@ def _counter(tile: Tile, address: int) -> str | None:
     )
 
 
-def _last_writer(chip: Controls, tile: Tile, address: int) -> str:
-    """The last writer of an address over the NoC, as far as is remembered."""
-    s = tile.state
-    count = int(s.noc_arrivals[0])
-    by_number = {number_at(other.xy): other for other in chip.tiles_made()}
-    for k in range(count - 1, max(count - NOC_ARRIVED, 0) - 1, -1):
-        at, n, t, core, pc, when = (int(word) for word in s.noc_arrived[k % NOC_ARRIVED])
-        if at <= address < at + n or (address < at + n and at < address + 4):
-            sender = by_number[t]
-            by = "over the NoC" if core == HOST else sender.place(core, pc)
-            return f"last written over the NoC in round {when} by tile {_name(sender)}: {by}"
-    return "" if count > NOC_ARRIVED else "nothing was ever written there over the NoC"
-
-
-def _initiators(chip: Controls) -> Iterator[tuple[Tile, str, list[int]]]:
-    """Every initiator of the tiles that are in use: its tile, name and registers."""
-    for tile in chip.tiles_made():
-        for noc in (0, 1):
-            for i in range(4):
-                registers = [int(word) for word in tile.state.niu_command[noc, i]]
-                yield tile, f"initiator {i} of its NoC {noc}", registers
-
-
-def _senders(chip: Controls, tile: Tile, address: int) -> list[Releaser]:
-    """Initiators that are set up for a write or atomic to this address of this tile."""
-    found = []
-    for other, name, registers in _initiators(chip):
-        if _aims(registers, tile.xy, address):
-            how = f"{name} is set up for a request to it"
-            cores = ", ".join(f"{one.name} {one.state}" for one in other.core.values())
-            found.append(Releaser(f"tile {_name(other)}", how, "", f"has {cores}"))
-    return found[:_MOST]
-
-
 def _astray(chip: Controls, waiters: Iterable[Waiter]) -> str:
     """A request to the address of a wait that nothing was found to end, but of a tile on which
     nothing of the program runs; "" for none."""
     program = chip.loop.program
     at_work = {xy for part in (program.placed() if program else ()) for xy in part.at}
     lost = [one for one in waiters if one.kind == "l1" and not one.releasers]
-    for tile, name, registers in _initiators(chip) if lost and at_work else ():
+    for tile, noc, registers in initiators(chip) if lost and at_work else ():
         given = (registers[(first >> 2) + 2] for first in (NOC_TARG_ADDR_LO, NOC_RET_ADDR_LO))
         for x, y in {(to & 63, to >> 6 & 63) for to in given} - at_work:
             for one in lost:
-                if _aims(registers, (x, y), address := one.resource["address"]):
+                if aims(registers, (x, y), address := one.resource["address"]):
                     return (
-                        f"tile {_name(tile)} has {name.replace('its ', '')} set up for a"
-                        f" request to {address:#x} of ({x},{y}), where nothing of the program"
-                        f" runs; {one.who} waits for this word of its own tile"
+                        f"registers of NoC {noc} of tile {name_of(tile)} name {address:#x} of"
+                        f" ({x},{y}) as the destination, where nothing of the program runs;"
+                        f" {one.who} waits for this word of its own tile"
                     )
     return ""
 
 
-def _aims(registers: list[int], xy: XY, address: int) -> bool:
-    """Whether the registers of an initiator name an address of a tile as the destination."""
-    control = registers[NOC_CTRL >> 2]
-    kind = control & 3
-    if kind not in (request.WRITE, request.ATOMIC):
-        return False
-    data = kind == request.WRITE and not control & request.INLINE
-    first = (NOC_RET_ADDR_LO if data else NOC_TARG_ADDR_LO) >> 2
-    low, given = registers[first], registers[first + 2]
-    x, y = xy
-    if control & request.MULTICAST:
-        sides = [sorted((given & 63, given >> 12 & 63)), sorted((given >> 6 & 63, given >> 18))]
-        here = sides[0][0] <= x <= sides[0][1] and sides[1][0] <= y <= sides[1][1] & 63
-    else:
-        here = given & 0xFFF == x | y << 6
-    return here and low <= address < low + (registers[8] if data else 4)
-
-
-def _network_waiter(chip: Controls, tile: Tile, waiter: Waiter) -> Waiter:
+def _network_waiter(senders: Senders, chip: Controls, tile: Tile, waiter: Waiter) -> Waiter:
     """A waiter of one tile as the chip's graph shows it."""
     alone = len(chip.tiles_made()) == 1
-    of = "" if alone else f"{_name(tile)} "
+    of = "" if alone else f"{name_of(tile)} "
     own = tuple(replace(r, who=f"{of}{r.who}") for r in waiter.releasers)
     address = waiter.resource.get("address", -1)
     history, reason = waiter.history, _counter(tile, address) or waiter.reason
     if waiter.kind == "l1" and 0 <= address < L1_SIZE:
-        own += tuple(_senders(chip, tile, address))
+        if not alone:
+            own += tuple(senders.of(tile, address, CORE_NAMES.index(str(waiter.where["core"]))))
         untouched = int(tile.state.noc_arrivals[0]) == 0
-        by_noc = "" if alone and untouched else _last_writer(chip, tile, address)
+        by_noc = "" if alone and untouched else last_writer(chip, tile, address)
         history = "; ".join(part for part in (history, by_noc) if part)
     who = f"{of}{waiter.who}"
     return replace(waiter, who=who, releasers=own, reason=reason, history=history)
+
+
+def _of_chip(chip: Controls, going: Mapping[Tile, tuple[Loop, ...]]) -> list[Waiter]:
+    """All that wait on some tiles of a chip; `going`: the loops of their running cores."""
+    every = {tile.xy: Agents(tile, going.get(tile, ())) for tile in chip.tiles_made()}
+    senders = Senders(chip, every)
+    return [
+        _network_waiter(senders, chip, tile, one)
+        for tile in going
+        for one in _waiters(every[tile.xy])
+    ]
 
 
 def linked(chip: Controls) -> list[str]:
@@ -368,7 +333,7 @@ def linked(chip: Controls) -> list[str]:
             if is_open:
                 by = "over the NoC" if core == HOST else tile.place(core, pc)
                 lines.append(
-                    f"NoC {noc} of tile {_name(tile)} has a linked request to {shown(given)} that"
+                    f"NoC {noc} of tile {name_of(tile)} has a linked request to {shown(given)} that"
                     f" no further request has closed, sent by {by}"
                 )
     return lines
@@ -382,9 +347,7 @@ def network_no_progress(chip: Controls, loops: Mapping[int, tuple[Loop, ...]]) -
     if not chip.loop.explains_hangs:
         return _error(f"{_NOTHING_MOVES} any more", None, "", live=bool(loops))
     going = {tile: loops.get(number_at(tile.xy), ()) for tile in chip.tiles_made()}
-    waiters: list[Waiter] = []
-    for tile, own in going.items():
-        waiters += [_network_waiter(chip, tile, one) for one in wait_for_graph(tile, own).waiters]
+    waiters = _of_chip(chip, going)
     graph = graph_of(waiters)
     open_links = "; ".join(linked(chip))
     if len(going) == 1 and not open_links:
@@ -394,7 +357,9 @@ def network_no_progress(chip: Controls, loops: Mapping[int, tuple[Loop, ...]]) -
     if not loops:
         text = f"{_NOTHING_MOVES} any more on the chip ({len(waiters)} waiting)"
         return _error(text, graph, hint, live=False)
-    names = [f"{_name(tile)} {CORE_NAMES[one.core]}" for tile, own in going.items() for one in own]
+    names = [
+        f"{name_of(tile)} {CORE_NAMES[one.core]}" for tile, own in going.items() for one in own
+    ]
     theirs = "their loops" if len(names) > 1 else "its loop"
     text = f"{_some(names)} can never leave {theirs}, and nothing is under way"
     return _error(text, graph, hint, live=True)
@@ -402,9 +367,8 @@ def network_no_progress(chip: Controls, loops: Mapping[int, tuple[Loop, ...]]) -
 
 def standstill(chip: Controls, tile: Tile) -> NoProgress:
     """What the cores of one tile wait for, where every core of the chip that runs only polls."""
-    graph = wait_for_graph(tile, livelock(tile, _BUDGET))
-    waiters = [_network_waiter(chip, tile, waiter) for waiter in graph.waiters]
-    text = f"tile {_name(tile)} waits, every core that runs only polls, and nothing is under way"
+    waiters = _of_chip(chip, {tile: livelock(tile, _BUDGET)})
+    text = f"tile {name_of(tile)} waits, every core that runs only polls, and nothing is under way"
     hint = "; ".join(linked(chip)) or "only the host can go on; what it waits for never comes"
     return NoProgress(
         text, graph=graph_of(waiters), category="Livelock", rule="LIVELOCK", hint=hint

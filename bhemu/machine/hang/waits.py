@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from bhemu import memmap as mm
 from bhemu.devices import queues
 from bhemu.devices.bus.address_map import FIRST_BUFFER_STREAMS, STREAM_ROLES, block_name
+from bhemu.errors import InputError
 from bhemu.machine.error_text import where_core
 from bhemu.machine.hang import explore
 from bhemu.machine.hang.code import CodeStores, Stored, code_stores
-from bhemu.machine.hang.explore import Loop, Poll
+from bhemu.machine.hang.explore import Loop, Poll, Wanted
 from bhemu.machine.sentences import CONDITIONS
 from bhemu.machine.word_text import meaning
 from bhemu.riscv.assembly import disassemble as riscv_text
+from bhemu.riscv.insn import Instruction
 from bhemu.tensix import banks, mmio
 from bhemu.tensix import thread as gate
 from bhemu.tensix.frontend import FIFO_FULL
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 # Agents that could have released a wait: threads by their words, cores by what they can store.
 
 _MOST = 4  # releasers named for one wait
+_WORD_BYTES = 4
 _RELEASE_WIDTHS = {1: "byte ", 2: "half-word ", 4: ""}
 _STATES = {
     RESET: "is in reset: no core or host has released it",
@@ -76,19 +79,26 @@ class Word(NamedTuple):
     pc: int
 
 
+def _gives(store: Stored, wanted: Wanted | None) -> bool:
+    """Whether a store may be of the word that is waited for."""
+    if wanted is None or store.value is None or store.size != _WORD_BYTES:
+        return True
+    return store.value >= wanted.value if wanted.more else store.value == wanted.value
+
+
 class Agents:
     """A tile that stands still, looked at from all sides; programs are read once."""
 
     def __init__(self, tile: Tile, loops: Iterable[Loop]) -> None:
         self.tile, self.s = tile, tile.state
         self.loops = {loop.core: loop for loop in loops}
-        self._stores: dict[int, CodeStores] = {}
+        self._stores: dict[tuple[int, bool], CodeStores] = {}
 
-    def stores(self, core: int) -> CodeStores:
-        """What the program of `core` can do."""
-        if core not in self._stores:
-            self._stores[core] = code_stores(self.tile, core)
-        return self._stores[core]
+    def stores(self, core: int, *, held: bool = False) -> CodeStores:
+        """What the program of `core` can do; `held`: as far as memory tells, too."""
+        if (core, held) not in self._stores:
+            self._stores[core, held] = code_stores(self.tile, core, held=held)
+        return self._stores[core, held]
 
     def place(self, core: int, pc: int) -> str:
         """`function+0x10 (file:line)` of a pc, or the pc; with the core's name."""
@@ -106,32 +116,35 @@ class Agents:
 
     # Tensix words
 
-    def words(self) -> Iterator[Word]:
+    def words(self, *, held: bool = False) -> Iterator[Word]:
         """Every word that a thread holds or a program pushes, with what would bring it forward."""
         s = self.s
         for t in range(THREADS):
             gate, mop = (s.gate_core[t], s.gate_pc[t]), (s.mop_core[t], s.mop_pc[t])
-            held = [(s.gate_word[t], "at its own gate", *gate)] if s.gate_full[t] else []
+            has = [(s.gate_word[t], "at its own gate", *gate)] if s.gate_full[t] else []
             for k in range(int(s.play_left[t])):
                 i = (int(s.play_at[t]) + k) & 31
-                held.append((s.replay[t, i], "in its replay buffer", gate[0], s.replay_pc[t, i]))
+                has.append((s.replay[t, i], "in its replay buffer", gate[0], s.replay_pc[t, i]))
             for i in range(2, 9) if s.mop_on[t] else ():
-                held.append((s.mop_live[t, i], "in the MOP it expands", *mop))
+                has.append((s.mop_live[t, i], "in the MOP it expands", *mop))
             for k in range(int(s.fifo_read[t]), int(s.fifo_write[t])):
                 i = k % FIFO_DEPTH
                 place = s.fifo_core[t, i], s.fifo_pc[t, i]
-                held.append((s.fifo[t, i], "queued behind its head", *place))
-            for word, how, core, pc in held:
+                has.append((s.fifo[t, i], "queued behind its head", *place))
+            for word, how, core, pc in has:
                 yield Word(int(word), t, f"thread T{t}", how, int(core), int(pc))
         for core, who in enumerate(mm.CORE_NAMES[:-1]):
-            for p in self.stores(core).pushes:
+            for p in self.stores(core, held=held).pushes:
                 yield Word(p.word, p.thread, who, "in its program", core, p.pc)
 
-    def by_words(self, wanted: Effect) -> list[Releaser]:
-        """Threads and cores that hold or push a word with this effect."""
+    def by_words(self, wanted: Effect, *, held: bool = False) -> list[Releaser]:
+        """Threads and cores that hold or push a word with this effect.
+
+        held: also one that a core computes from what memory holds.
+        """
         found: dict[str, Releaser] = {}
         places = set()
-        for w in self.words():
+        for w in self.words(held=held):
             if w.who in found or (w.core, w.pc) in places or wanted not in effects(w.word):
                 continue
             places.add((w.core, w.pc))  # a word that a thread holds is not still to be pushed
@@ -144,15 +157,32 @@ class Agents:
     # Stores
 
     def by_stores(
-        self, address: int, beside: int, size: int = 4, held: int | None = None
-    ) -> list[Releaser]:
-        """Cores other than `beside` whose program stores anything but `held` to those bytes."""
+        self, address: int, beside: int, size: int = 4, held: int | None = None,
+        wanted: Wanted | None = None,
+    ) -> list[Releaser]:  # fmt: skip
+        """Cores other than `beside` whose program stores anything but `held` to those bytes.
+
+        wanted: what is waited for; a store of another known word does not end the wait.
+        """
         found = []
         for core in (core for core in range(CORES) if core != beside):
-            stores = self.stores(core).storing(address, size)
-            changes = (one for one in stores if held is None or one.changes(address, size, held))
+            changes = (
+                one
+                for one in self._storing(core, address, size)
+                if (held is None or one.changes(address, size, held)) and _gives(one, wanted)
+            )
             found += [self.store(core, one) for one in islice(changes, 1)]
         return found[:_MOST]
+
+    def _storing(self, core: int, address: int, size: int) -> Iterator[Stored]:
+        """The stores of a core to these bytes; what memory holds may be stored later as well."""
+        plain = list(self.stores(core).storing(address, size))
+        yield from plain
+        words, known = self.s.l1.view("<u4"), {(one.pc, one.address) for one in plain}
+        for one in self.stores(core, held=True).storing(address, size):
+            if (one.pc, one.address) not in known:
+                zero = not Instruction.rs2.get(int(words[one.pc >> 2]))
+                yield one._replace(value=0 if zero else None)
 
     def by_store_of(self, core: int, window: int) -> list[Releaser]:
         """The only core that may end a wait, by a store to `window`."""
@@ -199,6 +229,7 @@ _GATE_BANKS = {
 _ORIGINS = ("", " of the MOP it expands", " from replay slot {}")  # by gate_from
 _TTSYNC = (queues.DRAIN, queues.MOP_DRAIN)
 _MOST_POLLS = 4
+_OWN = range(mm.LOCAL_BASE, mm.LOCAL_BASE + max(mm.LOCAL_SIZES))  # memory of the core itself
 _NOBODY = -1  # no core is left out
 _NO_STORE = "no store to {:#x} was found in as much of its code as could be followed"
 _WIDTHS = {1: "byte", 2: "half-word", 4: "word"}
@@ -217,7 +248,8 @@ class Waiter:
     `kind` names the sort of resource ("semaphore", "mutex", "fifo", "src", "mailbox", "pcbuf",
     "ttsync", "l1", "stream", "clock", ...), `resource` which one with its present value,
     `releasers` those that could have released it, `place` and `where` the instruction, `detail` the
-    numbers, `history` the last to touch the resource.
+    numbers, `history` the last to touch the resource, `wanted` the value of a polled word with
+    which it goes on.
     """
 
     who: str
@@ -229,6 +261,7 @@ class Waiter:
     releasers: tuple[Releaser, ...] = ()
     where: dict[str, object] = field(default_factory=dict)
     history: str = ""
+    wanted: Wanted | None = None
 
     def __str__(self) -> str:
         text = f"{self.who} waits for {self.reason}"
@@ -449,14 +482,18 @@ def loop(agents: Agents, found: Loop) -> Iterator[tuple[int, Waiter]]:
         yield pc, core(agents, found.core, number, int(agents.s.core_address[found.core]))
         return
     clocks = [p for p in found.polls if explore.is_clock(p.address)]
-    polls = [p for p in found.polls if p not in clocks][:_MOST_POLLS]
+    polls = [p for p in found.polls if p not in clocks]
+    polls = ([p for p in polls if p.address not in _OWN] or polls)[:_MOST_POLLS]
     if clocks:
         span += ", the clock it reads ends nothing"
     for poll in polls:
         value = "varies" if poll.value is None else f"is {poll.value:#x}"
         detail = f"it polls {poll.address:#x}, which {value}; {span}"
-        wait, where = _polled(agents, found.core, poll), _instruction(agents, found.core, poll.pc)
-        yield poll.pc, replace(wait, detail=detail, where=where)
+        wanted = explore.wanted(agents.tile, found, poll)
+        wait = _polled(agents, found.core, poll, wanted)
+        detail = "; ".join(part for part in (wait.detail, detail) if part)
+        where = _instruction(agents, found.core, poll.pc)
+        yield poll.pc, replace(wait, detail=detail, where=where, wanted=wanted)
     if not polls:
         what = "nothing but the clock" if clocks else "nothing"
         pc = int(agents.s.pc[found.core])
@@ -464,9 +501,9 @@ def loop(agents: Agents, found: Loop) -> Iterator[tuple[int, Waiter]]:
         yield pc, replace(wait, where=_instruction(agents, found.core))
 
 
-def _polled(agents: Agents, c: int, poll: Poll) -> Waiter:
+def _polled(agents: Agents, c: int, poll: Poll, wanted: Wanted | None) -> Waiter:
     """The wait for a polled word, by what could change it and who did last."""
-    at = poll.address
+    at, change = poll.address, "to change" if wanted is None else f"to become {wanted}"
     numbers = {"address": at} | ({} if poll.value is None else {"value": poll.value})
     if at in _SEMAPHORES and 1 <= c <= 3:
         i = (at - _SEMAPHORES.start) >> 2
@@ -474,17 +511,17 @@ def _polled(agents: Agents, c: int, poll: Poll) -> Waiter:
         others = {r.who: r for r in both if r.who != mm.CORE_NAMES[c]}.values()
         numbers, history = _numbers(agents.s, i), touched(agents, i)
         return _wait("semaphore", numbers, f"semaphore {i} to change", "", others, history)
-    releasers = agents.by_stores(at, c, poll.size, poll.value)
+    releasers = agents.by_stores(at, c, poll.size, poll.value, wanted)
     if at < mm.L1_SIZE:
-        name = f"L1 {_WIDTHS[poll.size]} {at:#x} to change"
+        name = f"L1 {_WIDTHS[poll.size]} {at:#x}{_semaphore_of(agents.tile, c, at)} {change}"
         return _wait("l1", numbers, name, "", releasers)
     if mm.OVERLAY_BASE <= at < mm.OVERLAY_END:
         stream, register = (at - mm.OVERLAY_BASE) >> 12, (at & 0xFFF) >> 2
-        releasers += agents.by_words(Effect(Kind.STORES, at))
+        releasers += agents.by_words(Effect(Kind.STORES, at), held=True)
         numbers |= {"stream": stream, "register": register}
-        buffer, name = _counter(agents.tile, stream, register)
+        buffer, name, more = _counter(agents.tile, stream, register)
         numbers |= {} if buffer is None else {"buffer": buffer}
-        return _wait("stream", numbers, name, "", releasers)
+        return _wait("stream", numbers, name, more, releasers)
     if mm.MAILBOX_BASE <= at < mm.MAILBOX_END and c < 4:
         return _mailbox(agents, c, queues.MAILBOX_EMPTY, (at - mm.MAILBOX_BASE) >> 12, "")
     block = block_name(at)
@@ -497,22 +534,41 @@ def _polled(agents: Agents, c: int, poll: Poll) -> Waiter:
 # Registers of streams count the pages of circular buffers.
 
 _PAGES = {
-    mmio.REMOTE_DEST_BUF_START: "to be given back (tiles acked",
-    mmio.REMOTE_DEST_BUF_SIZE: "to be announced (tiles received",
+    mmio.REMOTE_DEST_BUF_START: "to be given back",
+    mmio.REMOTE_DEST_BUF_SIZE: "to be announced",
 }
 
 
-def _counter(tile: Tile, stream: int, register: int) -> tuple[int | None, str]:
-    """The circular buffer that a register of a stream counts, where it is known; in words."""
+def _counter(tile: Tile, stream: int, register: int) -> tuple[int | None, str, str]:
+    """The circular buffer that a register of a stream counts, where it is known; what is waited
+    for; what else is known of the register."""
     role, at = STREAM_ROLES.get(register), f"register {register} of stream {stream}"
     if role is None:
-        return None, f"{at} to change"
+        return None, f"{at} to change", ""
     buffer = buffer_of(tile, stream)
     if buffer is not None:
-        return buffer, f"pages of buffer {buffer} {_PAGES[register]}, {at})"
+        return buffer, f"pages of buffer {buffer} {_PAGES[register]}", f"{role}, {at}"
     then = stream - FIRST_BUFFER_STREAMS[1]
     older = f", in older builds {then}" if then >= 0 else ""
-    return None, f"{at} ({role}; in tt-metal of circular buffer {stream}{older}) to change"
+    return None, f"{at} ({role}; in tt-metal of circular buffer {stream}{older}) to change", ""
+
+
+_SEMAPHORE_BASE = "sem_l1_base"  # the word in a core's local memory that says where they are
+_APART = 16  # bytes from one semaphore of a program to the next
+
+
+def _semaphore_of(tile: Tile, c: int, address: int) -> str:
+    """Which of the semaphores of PROGRAM.toml lies at an address, in words; "" for none."""
+    program = tile.machine.loop.program
+    parts = () if program is None else program.placed()
+    count = max((len(part.semaphores) for part in parts if tile.xy in part.at), default=0)
+    core = tile.core[mm.CORE_NAMES[c]]
+    try:
+        base = core.read32(_SEMAPHORE_BASE) if count else 0
+    except InputError:  # no such name
+        return ""
+    number, rest = divmod(address - base, _APART)
+    return f" (semaphores[{number}])" if not rest and 0 <= number < count else ""
 
 
 def buffer_of(tile: Tile, stream: int) -> int | None:
