@@ -18,7 +18,7 @@ from bhemu.why.check import Context, Name, outcome, unsaved
 from bhemu.why.findings import Finding, of_error, of_one_hang, place, who_waits
 from bhemu.why.origin import overwritten
 from bhemu.why.origin.outputs import links_of, of_output
-from bhemu.why.waiting import apart, beyond, compared, left_pages, with_hand_over
+from bhemu.why.waiting import apart, beyond, brought, left_pages, with_hand_over
 
 _FOLLOWED = 2  # wrong outputs in L1 of a chip, each of which takes one more run
 _BUDGET = 20_000  # instructions that are followed to prove a livelock
@@ -96,7 +96,6 @@ def _hang(asked: Context, tile: Tile | None, error: NoProgress, found: Finding) 
     stores = [] if tile is None else [*overwritten.awaited(tile, error)]
     ended = [*left_pages(asked, error)]
     hang = of_one_hang(found, [*stores, *ended])
-    hang = replace(hang, evidence=(*compared(asked, error), *hang.evidence))
     root = next(iter(getattr(error.graph, "waiters", ())), None)
     for one in (one for one in ended if one.victim == who_waits(root)):
         text = hang.text.removesuffix(NOT_FOUND)
@@ -104,9 +103,25 @@ def _hang(asked: Context, tile: Tile | None, error: NoProgress, found: Finding) 
     if (never := next(beyond(asked, error), None)) is not None:
         text = f"{error.category.lower()}: {never.text}"
         return replace(hang, text=text, culprit=never.culprit)
+    sent = [*brought(asked, error)]
+    rooted = [one for one in sent if _is_root(error, one)]
+    if rooted:
+        hang = of_one_hang(hang, sent)
+        text = f"{error.category.lower()}: {rooted[0].text}"
+        evidence = (hang.text, *hang.evidence)
+        return replace(
+            hang, text=text, culprit=rooted[0].culprit, victim=rooted[0].victim, evidence=evidence
+        )
     if stores:  # what was waited for had come
         return replace(hang, culprit=stores[0].culprit, victim=hang.culprit)
     return hang
+
+
+def _is_root(error: NoProgress, found: Finding) -> bool:
+    """Whether the victim is the root of the waits, or in their cycle."""
+    graph: Any = error.graph
+    roots = [one for one in graph.waiters if one.who in graph.cycle] or graph.waiters[:1]
+    return any(who_waits(one) == found.victim for one in roots)
 
 
 def of_program(

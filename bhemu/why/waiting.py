@@ -14,12 +14,12 @@ from bhemu.memmap import CORE_NAMES
 from bhemu.why.check import Context
 from bhemu.why.checks.buffers import COUNT_REGISTERS, REGISTERS, Event, events
 from bhemu.why.findings import Finding, of_one_hang, outside_headers, place, who_waits
-from bhemu.why.order.conflicts import observed
-from bhemu.why.order.polls import changed_in_loop, comparison
+from bhemu.why.order import record as r
+from bhemu.why.order.conflicts import Observed, observed, tiles
+from bhemu.why.order.tiles import Sent, Tiles
 
 # On a chip: a core waits for pages or room, and the core that counts them has ended.
 
-_MOST = 4  # polls that are told
 _BUDGET = 2000  # instructions in which a loop is followed
 _GIVES = {"acked": "gives pages back", "received": "announces pages"}
 
@@ -86,21 +86,57 @@ def beyond(context: Context, error: NoProgress) -> Iterator[Finding]:
             yield Finding("hang", "error", text, where, {}, (), "")
 
 
-def compared(context: Context, error: NoProgress) -> list[str]:
-    """What the cores of a hang that poll a word of L1 compare it with; of those alike the first."""
-    told: dict[object, str] = {}
-    for one in getattr(error.graph, "waiters", ()):
-        if one.kind != "l1" or "value" not in one.resource or one.where.get("pc") is None:
+def brought(context: Context, error: NoProgress) -> Iterator[Finding]:
+    """Writes over the NoC that came last to an awaited word, and left it as it was before.
+
+    The culprit is the core that stored what was sent, else the one that sent it.
+    """
+    together = None if context.program.is_alone or not JIT else tiles(context)
+    if together is None:
+        return
+    numbers = {one.tile.xy: n for n, one in enumerate(together.observers)}
+    for waiter in getattr(error.graph, "waiters", ()):
+        n = numbers.get(tuple(waiter.where.get("tile", ())))
+        if n is None or waiter.kind != "l1" or waiter.wanted is None:
             continue
-        tile = context.symptom.machine.tile[tuple(one.where["tile"])]
-        pc, value, l1 = int(one.where["pc"]), one.resource["value"], tile.state.l1
-        found = comparison(l1, pc)
-        if found is not None and found[1] and found[1] not in changed_in_loop(l1, pc, found[0]):
-            held = int(tile.core[one.where["core"]].regs[found[1]])
-            place = f"L1 {one.resource['address']:#x}"
-            text = f"{one.who} reads {value:#x} in {place}, and compares that with {held:#x}"
-            told.setdefault((pc, value, held), text)
-    return list(told.values())[:_MOST]
+        tile, o = together.observers[n].tile, together.observers[n].record
+        if (
+            context.symptom.machine.tile[tile.xy].state.noc_arrivals[0]
+            != tile.state.noc_arrivals[0]
+        ):
+            continue  # more has come than was observed
+        at, held = waiter.resource["address"], waiter.resource["value"]
+        slot = int(o.slot[at >> 2]) - 1
+        last = int(o.values[slot]) - 1
+        sent = together.flags[n].get(at >> 2, {}).get(last)
+        if (
+            slot < 0
+            or last < 0
+            or sent is None
+            or sent.increments
+            or ran != tile.state.noc_arrivals[0]
+        ):
+            continue
+        before = int(o.value[slot, (last - 1) % r.VALUES, 0]) if last else int(o.first[at >> 2])
+        if before == held == int(o.value[slot, last % r.VALUES, 0]):
+            yield _sent(together, sent, waiter)
+
+
+def _sent(together: Tiles, sent: Sent, waiter: Any) -> Finding:
+    """A write that left an awaited word as it was."""
+    by, step, how = together.observers[sent.tile], sent.step, "has sent"
+    at, held = waiter.resource["address"], waiter.resource["value"]
+    who = f"({by.tile.xy[0]},{by.tile.xy[1]}) {CORE_NAMES[sent.core]}"
+    stored = None
+    if sent.takes_data:
+        source = sent.own[0] + at - sent.remote[0]
+        stored = Observed(by, []).writer(-1, source, step.clock)
+        how = f"has sent L1 {source:#x}, which is {held}," if stored else how
+    text = f"{who} {how} {'' if stored else f'{held} '}to {at:#x} of {waiter.who.partition(' ')[0]}"
+    text += f", where {waiter.who.partition(' ')[2]} waits for {waiter.wanted}"
+    made = step if stored is None else stored
+    where = place(where_core(by.tile, made.core, made.pc), made.clock)
+    return Finding("hang", "error", text, where, who_waits(waiter), (), "")
 
 
 # What else is known of the semaphore or counter that the root of a hang waits for.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from bhemu import memmap as mm
 from bhemu.devices.bus.address_map import INERT, find
 from bhemu.devices.bus.window import Effect
 from bhemu.memmap import L1_SIZE, LOCAL_BASE, LOCAL_SIZES
@@ -368,7 +369,7 @@ def ends_poll(tile: Tile, core: int, pc: int, value: int, budget: int) -> bool:
 
 
 _FOLLOWED = 200  # instructions from a load to where its value decides
-_MORE = 4  # values after the present one that are tried
+_MORE, _COUNTED = 4, 64  # values after the present one that are tried, of a count of pages
 
 
 class Wanted(NamedTuple):
@@ -403,7 +404,8 @@ def wanted(tile: Tile, loop: Loop, poll: Poll) -> Wanted | None:
             used |= {Instruction.rs1.get(word), Instruction.rs2.get(word)}
     near = {value + d for i in used if (value := regs[i]) is not None for d in (0, 1, -1)}
     near = {value for value in near | {0} if 0 <= value <= MASK and value != held}
-    after = [held + n for n in range(1, _MORE + 1)] + sorted(n for n in near if n > held)
+    most = _COUNTED if mm.OVERLAY_BASE <= poll.address < mm.OVERLAY_END else _MORE
+    after = [held + n for n in range(1, most + 1)] + sorted(n for n in near if n > held)
     found = next((n for n in after if goes_on(n)), None)
     if found is None:
         before = sorted((n for n in near | {held - 1} if 0 <= n < held), reverse=True)

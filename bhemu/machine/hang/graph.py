@@ -12,7 +12,7 @@ from bhemu.errors import NoProgress
 from bhemu.machine.error_text import where_core
 from bhemu.machine.hang import waits
 from bhemu.machine.hang.explore import Loop, livelock
-from bhemu.machine.hang.senders import Senders, aims, initiators, last_writer, name_of
+from bhemu.machine.hang.senders import NEVER, Senders, aims, initiators, last_writer, name_of
 from bhemu.machine.hang.waits import Agents, Waiter
 from bhemu.memmap import CORE_NAMES, HOST, L1_SIZE, NOC_RET_ADDR_LO, NOC_TARG_ADDR_LO
 from bhemu.noc.describe import at as shown
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 _TRISC = re.compile(r"\btrisc(\d)$")  # pushes the words of its thread: the same giver
 _NOTHING_MOVES = "nothing can move"
 NOT_FOUND = ", and nothing that could give it was found"
+_CYCLE = "one in the cycle must give before it takes; bhemu trace shows what ran before"
+_FIND = "find the agent that should have ended the wait of"
+_OVER = ("has parked", "has ended")
 _NAMED = 4  # waiters that are named where more do the same
 
 
@@ -43,7 +46,7 @@ class WaitGraph:
         for one in self.waiters:
             tile, _, who = one.who.rpartition(") ")
             same = (who, one.where.get("pc"), one.reason, one.detail, one.history)
-            groups.setdefault(same if tile else one.who, []).append(one)
+            groups.setdefault(same if tile else (one.who, one.reason), []).append(one)
         lines = []
         for first, *others in groups.values():
             head, *more = first.lines()
@@ -57,33 +60,65 @@ class WaitGraph:
         root = self.waiters[0]
         if root.who in self.cycle:
             return f"a cycle of waits: {self.ring()}"
-        text = f"{root.who} waits for {root.reason}"
+        text = f"{root.who} waits for {root.reason}{_present(root)}"
+        if (rival := self._rival(root)) is not None:
+            return f"{text}, and {rival.who} for the same word to become {rival.wanted}"
         able = {one.who: one for one in root.releasers if one.able}
         if not able:
-            return text + NOT_FOUND
+            return f"{text}: {NEVER}{NOT_FOUND}" if NEVER in root.history else text + NOT_FOUND
         if len(able) > 1:
             who = " or ".join(f"{one.who} ({one.state})" for one in able.values())
             return f"{text}, which {who} could give"
         (only,) = able.values()
-        return f"{text}, which {only.who} could give ({only.how}); {only.who} {only.state}"
+        return f"{text}, which {only.who} could give ({only.means}); {only.who} {only.state}"
+
+    def _rival(self, root: Waiter) -> Waiter | None:
+        """Another core that waits for another value of a word that has passed both."""
+        others = (one for one in self.waiters if one.who != root.who and _is_past(one))
+        same = (
+            one
+            for one in others
+            if one.resource == root.resource and one.where.get("tile") == root.where.get("tile")
+        )
+        return next((one for one in same if one.wanted != root.wanted), None)
 
     def ring(self) -> str:
         """The cycle in words: what each member needs, and which other can give it."""
-        by_name = {waiter.who: waiter for waiter in self.waiters}
         parts = []
         for i, name in enumerate(self.cycle):
             other = self.cycle[(i + 1) % len(self.cycle)]
-            waiter = by_name[name]
-            alone = "only " if len(waiter.releasers) == 1 else ""
-            how = next(r.how for r in waiter.releasers if r.who == other)
+            waiter, by = next(
+                (one, r)
+                for one in self.waiters
+                if one.who == name
+                for r in one.releasers
+                if r.who == other
+            )
+            alone = "only " if len(waiter.releasers) == 1 and waiter.kind != "l1" else ""
             giver = "itself" if other == name else other
-            parts.append(f"{name} needs {waiter.reason}: {alone}{giver} can give it ({how})")
+            needs = f"{waiter.reason}{_present(waiter)}"
+            parts.append(f"{name} needs {needs}: {alone}{giver} can give it ({by.means})")
         return "; ".join(parts)
 
     def as_dict(self) -> dict[str, object]:
         """JSON form."""
         waiters = [asdict(w) for w in self.waiters]
         return {"waiters": waiters, "cycle": list(self.cycle), "text": str(self).splitlines()}
+
+
+def _present(waiter: Waiter) -> str:
+    """The present value of a polled word of L1 whose awaited one is known, in words."""
+    if waiter.kind != "l1" or waiter.wanted is None:
+        return ""
+    value = waiter.resource["value"]
+    return f" (it is {value}{' already' if _is_past(waiter) else ''})"
+
+
+def _is_past(waiter: Waiter) -> bool:
+    """Whether a word that is counted up is past the one value with which a core goes on."""
+    wanted = waiter.wanted
+    known = wanted is not None and waiter.kind == "l1" and not wanted.more
+    return known and wanted is not None and 0 < wanted.value < waiter.resource["value"]
 
 
 def set_idle_apart(error: NoProgress, is_idle: Callable[[Waiter], bool]) -> None:
@@ -153,7 +188,9 @@ def _root_first(waiters: list[Waiter]) -> tuple[Waiter, ...]:
     while left:
         known = {waiter.who for waiter in ordered}
         after = [one for one in left if not others[id(one)] or others[id(one)] & known]
-        if not after:  # of the shortest ring those with a giver outside first
+        if not after:  # what no count up can end; of the shortest ring those with a giver outside
+            after = [one for one in left if _is_past(one)]
+        if not after:
             ring = _cycle(left)
             after = [waiter for waiter in left if waiter.who in ring]
             after.sort(key=lambda one: all(r.who in ring for r in one.releasers if r.able))
@@ -238,7 +275,7 @@ def advice(tile: Tile, graph: WaitGraph) -> str:
     """
     s = tile.state
     if graph.cycle:
-        return "one in the cycle must give before it takes; bhemu trace shows what ran before"
+        return _CYCLE
     for one in graph.waiters:
         if one.reason.endswith(waits.BELOW_MAXIMUM) and one.resource["max"] == 0:
             return f"no SEMINIT has given semaphore {one.resource['index']} a maximum"
@@ -246,7 +283,20 @@ def advice(tile: Tile, graph: WaitGraph) -> str:
         return text
     busy = [f"T{t}" for t in range(THREADS) if s.gate_full[t]]
     look = "bhemu trace shows the words before" if busy else "bhemu step shows the loop"
-    return f"find the agent that should have ended the wait of {graph.waiters[0].who}; {look}"
+    return f"{_FIND} {graph.waiters[0].who}; {look}"
+
+
+def _look(graph: WaitGraph) -> str:
+    """The same of a chip: by the root of its waits."""
+    root = graph.waiters[0]
+    if root.who in graph.cycle:
+        return _CYCLE
+    able = [one for one in root.releasers if one.able]
+    if able and all(one.state.startswith(_OVER) for one in able):
+        who = " and ".join(one.who for one in able)
+        return f"compare how often {who} gives with how often {root.who} waits"
+    by_noc = root.kind == "l1" and ("NoC" in root.history or any("NoC" in r.how for r in able))
+    return _LOOK if by_noc or "NoC" in root.reason else f"{_FIND} {root.who}"
 
 
 # The wait-for graph of a chip: what the tiles wait for, and what the NoC could still bring.
@@ -309,7 +359,8 @@ def _network_waiter(senders: Senders, chip: Controls, tile: Tile, waiter: Waiter
             own += tuple(senders.of(tile, address, CORE_NAMES.index(str(waiter.where["core"]))))
         untouched = int(tile.state.noc_arrivals[0]) == 0
         by_noc = "" if alone and untouched else last_writer(chip, tile, address)
-        history = "; ".join(part for part in (history, by_noc) if part)
+        other = senders.elsewhere(tile, address) if by_noc == NEVER else ""
+        history = "; ".join(part for part in (history, by_noc, other) if part)
     who = f"{of}{waiter.who}"
     return replace(waiter, who=who, releasers=own, reason=reason, history=history)
 
@@ -353,7 +404,7 @@ def network_no_progress(chip: Controls, loops: Mapping[int, tuple[Loop, ...]]) -
     if len(going) == 1 and not open_links:
         ((only, own),) = going.items()
         return _of_tile(only, graph, own)
-    hint = open_links or _astray(chip, waiters) or release(graph) or _LOOK
+    hint = open_links or _astray(chip, waiters) or release(graph) or _look(graph)
     if not loops:
         text = f"{_NOTHING_MOVES} any more on the chip ({len(waiters)} waiting)"
         return _error(text, graph, hint, live=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from bhemu.machine.controls import Controls
     from bhemu.machine.tile import Tile
 
+NEVER = "nothing was ever written there over the NoC"
 _MOST = 4  # senders named for one wait
 _INITIATORS, _REGISTERS = 4, 12
 _SET = {NOC_TARG_ADDR_LO, NOC_TARG_ADDR_LO + 8, NOC_RET_ADDR_LO, NOC_RET_ADDR_LO + 8}
@@ -46,7 +48,7 @@ def last_writer(chip: Controls, tile: Tile, address: int) -> str:
         by = "over the NoC" if core == HOST else sender.place(core, pc)
         return f"last written over the NoC in round {when} by tile {name_of(sender)}: {by}"
     all_known = int(tile.state.noc_arrivals[0]) <= NOC_ARRIVED
-    return "nothing was ever written there over the NoC" if all_known else ""
+    return NEVER if all_known else ""
 
 
 def initiators(chip: Controls) -> Iterator[tuple[Tile, int, list[int]]]:
@@ -83,35 +85,43 @@ class Senders:
         self._requests: dict[tuple[XY, int], list[tuple[int, list[list[int]]]]] = {}
 
     def of(self, tile: Tile, address: int, beside: int) -> list[Releaser]:
-        """Those that have written to the word, those whose code would, then tiles whose initiators
-        are set up for it; without the core that waits."""
+        """Those that have written to the word; else those whose code would; else tiles whose
+        initiators are set up for it. Without the core that waits."""
         found: dict[tuple[XY, int], Releaser] = {}
         for sender, core, pc, when in arrivals(self._chip, tile, address):
             if core < CORES and (sender.xy, core) not in found:
                 how = f"it has written there over the NoC, last in round {when}"
                 found[sender.xy, core] = self._core(sender.xy, core, pc, how)
-        for xy in self._agents:
-            for core in (0, CORES - 1):
-                pc = self._coded(xy, core, tile.xy, address)
-                if pc is not None and (xy, core) not in found:
-                    how = "its code sends a request to it"
-                    found[xy, core] = self._core(xy, core, pc, how)
+        for xy, core in product(() if found else self._agents, (0, CORES - 1)):
+            sends = self._coded(xy, core, tile.xy, address)
+            if sends is not None:
+                found[xy, core] = self._core(xy, core, sends, "its code sends a request to it")
         found.pop((tile.xy, beside), None)
-        known = {xy for xy, _ in found}
-        senders = list(found.values())
-        for other, noc, registers in initiators(self._chip):
-            if other.xy not in known and aims(registers, tile.xy, address):
-                known.add(other.xy)
+        return (list(found.values()) or list(self._set_up(tile.xy, address)))[:_MOST]
+
+    def _set_up(self, to: XY, address: int) -> Iterator[Releaser]:
+        """The tiles whose initiators are set up for a request to a word."""
+        known: set[XY] = set()
+        for tile, noc, registers in initiators(self._chip):
+            if tile.xy not in known and aims(registers, to, address):
+                known.add(tile.xy)
                 how = f"registers of its NoC {noc} name this word as the destination"
-                cores = ", ".join(f"{one.name} {one.state}" for one in other.core.values())
-                senders.append(Releaser(f"tile {name_of(other)}", how, "", f"has {cores}"))
-        return senders[:_MOST]
+                cores = ", ".join(f"{one.name} {one.state}" for one in tile.core.values())
+                yield Releaser(f"tile {name_of(tile)}", how, "", f"has {cores}")
+
+    def elsewhere(self, tile: Tile, address: int) -> str:
+        """Who has written this word of other tiles, in words; "" for nobody."""
+        for other in self._chip.tiles_made():
+            for sender, core, pc, _ in arrivals(self._chip, other, address):
+                if other is not tile and core < CORES:
+                    by = self._agents[sender.xy].place(core, pc)
+                    text = f"this word of tile {name_of(other)} was written by {name_of(sender)}"
+                    return f"{text} {by}"
+        return ""
 
     def _core(self, xy: XY, core: int, pc: int, how: str) -> Releaser:
-        agents = self._agents[xy]
-        who = f"{name_of(agents.tile)} {mm.CORE_NAMES[core]}"
-        state, place = agents.core_state(core), agents.place(core, pc)
-        return Releaser(who, how, place, state, core=core, pc=pc)
+        found = self._agents[xy].acts(core, pc, how)
+        return replace(found, who=f"{name_of(self._agents[xy].tile)} {found.who}")
 
     def _coded(self, xy: XY, core: int, to: XY, address: int) -> int | None:
         """The pc in a core's code that would send a request to a word."""
@@ -145,6 +155,6 @@ class Senders:
                 if all(values):
                     yield pc, values
             elif register in _SET:
-                by, known = held.get((which, register), (-1, set()))
+                by, known = held.get((which, register), (-1, set[int]()))
                 known = known if by == pc else set()
                 held[which, register] = pc, known | ({value} if value is not None else set())

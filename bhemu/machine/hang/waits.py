@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bhemu import memmap as mm
 from bhemu.devices import queues
-from bhemu.devices.bus.address_map import FIRST_BUFFER_STREAMS, STREAM_ROLES, block_name
-from bhemu.errors import InputError
+from bhemu.devices.bus.address_map import block_name
 from bhemu.machine.error_text import where_core
-from bhemu.machine.hang import explore
+from bhemu.machine.hang import explore, named
 from bhemu.machine.hang.code import CodeStores, Stored, code_stores
 from bhemu.machine.hang.explore import Loop, Poll, Wanted
 from bhemu.machine.sentences import CONDITIONS
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
 
 _MOST = 4  # releasers named for one wait
 _WORD_BYTES = 4
+_HEADERS = (".h", ".hpp", ".hh", ".inc")
 _RELEASE_WIDTHS = {1: "byte ", 2: "half-word ", 4: ""}
 _STATES = {
     RESET: "is in reset: no core or host has released it",
@@ -50,7 +50,7 @@ class Releaser:
     """One that could end a wait: its name, by what, from where, and what it does at present.
 
     `able` is False for the only one that may, when no code of it was found that would; `core` and
-    `pc`: the instruction of `place`, where there is one.
+    `pc`: the instruction of `place`, where there is one, and `line` its line outside of headers.
     """
 
     who: str
@@ -60,6 +60,12 @@ class Releaser:
     able: bool = True
     core: int | None = None
     pc: int | None = None
+    line: str = ""
+
+    @property
+    def means(self) -> str:
+        """By what, and the line outside of headers."""
+        return f"{self.how}, {self.line}" if self.line else self.how
 
     def __str__(self) -> str:
         at = f" at {self.place}" if self.place else ""
@@ -103,6 +109,14 @@ class Agents:
     def place(self, core: int, pc: int) -> str:
         """`function+0x10 (file:line)` of a pc, or the pc; with the core's name."""
         return str(replace(where_core(self.tile, core, pc), tile=None))
+
+    def line(self, core: int, pc: int) -> str:
+        """`file:line` of a pc, outside of headers if a call leads there; "" if unknown."""
+        where = where_core(self.tile, core, pc)
+        frames = [(where.file, where.line), *((one.file, one.line) for one in where.inlined)]
+        known = [f"{file}:{line}" for file, line in frames if file and line]
+        outer = (one for one in known if not one.partition(":")[0].endswith(_HEADERS))
+        return next(outer, known[0] if known else "")
 
     def core_state(self, core: int) -> str:
         """What a core does at present, as the end of "..., which "."""
@@ -151,7 +165,8 @@ class Agents:
             thread = w.who == f"thread T{w.thread}"
             state = self.thread_state(w.thread) if thread else self.core_state(w.core)
             how, place = f"{disassemble(w.word)} {w.how}", self.place(w.core, w.pc)
-            found[w.who] = Releaser(w.who, how, place, state, core=w.core, pc=w.pc)
+            line = self.line(w.core, w.pc)
+            found[w.who] = Releaser(w.who, how, place, state, core=w.core, pc=w.pc, line=line)
         return list(found.values())[:_MOST]
 
     # Stores
@@ -194,8 +209,12 @@ class Agents:
         """The releaser that one store instruction makes of a core."""
         what = "" if store.value is None else f" of {store.value:#x}"
         how = f"{_RELEASE_WIDTHS[store.size]}store{what} to {store.address:#x}"
-        name, place, state = mm.CORE_NAMES[core], self.place(core, store.pc), self.core_state(core)
-        return Releaser(name, how, place, state, core=core, pc=int(store.pc))
+        return self.acts(core, int(store.pc), how)
+
+    def acts(self, core: int, pc: int, how: str) -> Releaser:
+        """The releaser that an instruction makes of a core."""
+        name, place, state = mm.CORE_NAMES[core], self.place(core, pc), self.core_state(core)
+        return Releaser(name, how, place, state, core=core, pc=pc, line=self.line(core, pc))
 
     def core(self, core: int, how: str, *, able: bool = True) -> Releaser:
         """A core where it stands."""
@@ -513,14 +532,17 @@ def _polled(agents: Agents, c: int, poll: Poll, wanted: Wanted | None) -> Waiter
         return _wait("semaphore", numbers, f"semaphore {i} to change", "", others, history)
     releasers = agents.by_stores(at, c, poll.size, poll.value, wanted)
     if at < mm.L1_SIZE:
-        name = f"L1 {_WIDTHS[poll.size]} {at:#x}{_semaphore_of(agents.tile, c, at)} {change}"
+        name = f"L1 {_WIDTHS[poll.size]} {at:#x}{named.semaphore(agents.tile, c, at)} {change}"
         return _wait("l1", numbers, name, "", releasers)
     if mm.OVERLAY_BASE <= at < mm.OVERLAY_END:
         stream, register = (at - mm.OVERLAY_BASE) >> 12, (at & 0xFFF) >> 2
         releasers += agents.by_words(Effect(Kind.STORES, at), held=True)
         numbers |= {"stream": stream, "register": register}
-        buffer, name, more = _counter(agents.tile, stream, register)
-        numbers |= {} if buffer is None else {"buffer": buffer}
+        buffer, name, more = named.counter(agents.tile, stream, register)
+        if buffer is not None:
+            numbers |= {"buffer": buffer}
+            releasers = [replace(r, how=named.counts(register, r.how)) for r in releasers]
+            name += "" if wanted is None else f" ({poll.value} so far, {wanted.value} needed)"
         return _wait("stream", numbers, name, more, releasers)
     if mm.MAILBOX_BASE <= at < mm.MAILBOX_END and c < 4:
         return _mailbox(agents, c, queues.MAILBOX_EMPTY, (at - mm.MAILBOX_BASE) >> 12, "")
@@ -529,58 +551,3 @@ def _polled(agents: Agents, c: int, poll: Poll, wanted: Wanted | None) -> Waiter
         near = range(3) if c == 0 or at >= mm.TENSIX_CFG_BASE else (c - 1,)
         releasers += [agents.thread(t) for t in near if agents.s.gate_full[t]]
     return _wait("register", numbers, f"{block} word {at & ~3:#x} to change", "", releasers)
-
-
-# Registers of streams count the pages of circular buffers.
-
-_PAGES = {
-    mmio.REMOTE_DEST_BUF_START: "to be given back",
-    mmio.REMOTE_DEST_BUF_SIZE: "to be announced",
-}
-
-
-def _counter(tile: Tile, stream: int, register: int) -> tuple[int | None, str, str]:
-    """The circular buffer that a register of a stream counts, where it is known; what is waited
-    for; what else is known of the register."""
-    role, at = STREAM_ROLES.get(register), f"register {register} of stream {stream}"
-    if role is None:
-        return None, f"{at} to change", ""
-    buffer = buffer_of(tile, stream)
-    if buffer is not None:
-        return buffer, f"pages of buffer {buffer} {_PAGES[register]}", f"{role}, {at}"
-    then = stream - FIRST_BUFFER_STREAMS[1]
-    older = f", in older builds {then}" if then >= 0 else ""
-    return None, f"{at} ({role}; in tt-metal of circular buffer {stream}{older}) to change", ""
-
-
-_SEMAPHORE_BASE = "sem_l1_base"  # the word in a core's local memory that says where they are
-_APART = 16  # bytes from one semaphore of a program to the next
-
-
-def _semaphore_of(tile: Tile, c: int, address: int) -> str:
-    """Which of the semaphores of PROGRAM.toml lies at an address, in words; "" for none."""
-    program = tile.machine.loop.program
-    parts = () if program is None else program.placed()
-    count = max((len(part.semaphores) for part in parts if tile.xy in part.at), default=0)
-    core = tile.core[mm.CORE_NAMES[c]]
-    try:
-        base = core.read32(_SEMAPHORE_BASE) if count else 0
-    except InputError:  # no such name
-        return ""
-    number, rest = divmod(address - base, _APART)
-    return f" (semaphores[{number}])" if not rest and 0 <= number < count else ""
-
-
-def buffer_of(tile: Tile, stream: int) -> int | None:
-    """The circular buffer of the launched program that a stream counts; None: it cannot be told.
-
-    The builds of a program begin at one of FIRST_BUFFER_STREAMS: at the only one by which every
-    stream that counts something, this one included, is that of a declared buffer.
-    """
-    program = tile.machine.loop.program
-    parts = () if program is None else program.placed()
-    declared = {b.index for part in parts if tile.xy in part.at for b in part.buffers}
-    counts = tile.state.stream[:, list(_PAGES)]
-    used = {stream, *(n for n in range(mmio.STREAMS) if counts[n].any())}
-    fits = [first for first in FIRST_BUFFER_STREAMS if {n - first for n in used} <= declared]
-    return stream - fits[0] if len(fits) == 1 else None

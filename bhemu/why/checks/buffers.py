@@ -11,11 +11,13 @@ from bhemu.devices.bus.address_map import FIRST_BUFFER_STREAMS
 from bhemu.errors import Where
 from bhemu.jit.subset import JIT
 from bhemu.machine.error_text import where_core
+from bhemu.machine.hang.waits import Agents
 from bhemu.machine.tile import Tile
 from bhemu.noc.grid import XY
 from bhemu.program import toml
 from bhemu.program.specs import BufferSpec, TileSpec
 from bhemu.tensix.mmio import REMOTE_DEST_BUF_SIZE, REMOTE_DEST_BUF_START
+from bhemu.tensix.spaces import Effect, Kind
 from bhemu.why.check import Check, Context
 from bhemu.why.findings import HEADERS, Ends, Finding, outside, place
 from bhemu.why.order import record as r
@@ -293,10 +295,19 @@ class _Look:
             begun = buffer.begun[verb]
             again = len(begun) > len(set(begun))  # it waits elsewhere where there is one only
             stuck = event.who in [where.get("core") for where in of_tile]  # it may count later
+            if self._counts(event, buffer, kind):
+                continue
             if again or ((buffer.spec.index, kind) in awaited and not stuck):
                 short = f"{event.who} {verb} pages and {missing}"
                 text = f"{short}: {buffer.state()}"
                 yield self._finding(buffer, event, text, advice, short, (kind,))
+
+    def _counts(self, event: Event, buffer: Buffer, kind: str) -> bool:
+        """Whether the code of a core counts pages, where it has not come so far."""
+        agents, stream = Agents(self._tile, ()), self._first + buffer.spec.index
+        at = mm.OVERLAY_BASE + _STREAM * stream + 4 * REGISTERS[kind]
+        able = agents.by_stores(at, -1) + agents.by_words(Effect(Kind.STORES, at), held=True)
+        return any(one.core == event.core for one in able)
 
     def _finding(
         self,
