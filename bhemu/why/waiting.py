@@ -97,29 +97,25 @@ def brought(context: Context, error: NoProgress) -> Iterator[Finding]:
     numbers = {one.tile.xy: n for n, one in enumerate(together.observers)}
     for waiter in getattr(error.graph, "waiters", ()):
         n = numbers.get(tuple(waiter.where.get("tile", ())))
-        if n is None or waiter.kind != "l1" or waiter.wanted is None:
-            continue
-        tile, o = together.observers[n].tile, together.observers[n].record
-        if (
-            context.symptom.machine.tile[tile.xy].state.noc_arrivals[0]
-            != tile.state.noc_arrivals[0]
-        ):
-            continue  # more has come than was observed
-        at, held = waiter.resource["address"], waiter.resource["value"]
-        slot = int(o.slot[at >> 2]) - 1
-        last = int(o.values[slot]) - 1
-        sent = together.flags[n].get(at >> 2, {}).get(last)
-        if (
-            slot < 0
-            or last < 0
-            or sent is None
-            or sent.increments
-            or ran != tile.state.noc_arrivals[0]
-        ):
-            continue
-        before = int(o.value[slot, (last - 1) % r.VALUES, 0]) if last else int(o.first[at >> 2])
-        if before == held == int(o.value[slot, last % r.VALUES, 0]):
-            yield _sent(together, sent, waiter)
+        if n is not None and waiter.kind == "l1" and waiter.wanted is not None:
+            ran, seen = context.symptom.machine, together.observers[n].tile.state
+            came = ran.tile[together.observers[n].tile.xy].state.noc_arrivals[0]
+            if came == seen.noc_arrivals[0]:  # all of it was observed
+                sent = _changes_nothing(together, n, waiter.resource)
+                yield from () if sent is None else [_sent(together, sent, waiter)]
+
+
+def _changes_nothing(together: Tiles, n: int, resource: Any) -> Sent | None:
+    """The write that came last to a word of tile `n`, if it has left it as it was."""
+    o, word = together.observers[n].record, resource["address"] >> 2
+    slot = int(o.slot[word]) - 1
+    last = int(o.values[slot]) - 1
+    sent = together.flags[n].get(word, {}).get(last) if slot >= 0 else None
+    if sent is None or sent.increments:
+        return None
+    before = int(o.value[slot, (last - 1) % r.VALUES, 0]) if last else int(o.first[word])
+    same = before == resource["value"] == int(o.value[slot, last % r.VALUES, 0])
+    return sent if same else None
 
 
 def _sent(together: Tiles, sent: Sent, waiter: Any) -> Finding:
