@@ -78,7 +78,7 @@ def inputs(state: State, thread: int, word: int, result: tuple[Span, ...]) -> It
         kinds = len(array) if member == "src" else 1  # SrcA and SrcB are two
         size, most = int(array.nbytes) // kinds, _LREGS if member == "lreg" else _MOST // kinds
         for low in range(OFFSET[member], OFFSET[member] + kinds * size, size):
-            whole.append(Input(member, low, size))
+            whole += [Input(member, low, size)] if member != "cc" else []
             for at in _deciding(decides, low, size, length, most):
                 found += 1
                 yield Input(member, at, length)
@@ -312,6 +312,8 @@ class Chain:
         change = self.last_change(place, found)
         clock = now(self.tile.state)
         again = self._last_write(place, found, clock, end)
+        if change is None and again is None and place.startswith("cc:"):
+            return  # all lanes are on
         if change is None and again is None:
             text = self._untouched(found[0])
             self.links.append(Link(depth, place, None, value, None, None, text))
@@ -460,7 +462,8 @@ class Chain:
         causes = [(clock, one.text, (one.span,)) for one in deciding]
         if cls is None or cls.unit == "front":
             return causes, "the inputs of such words are not followed"
-        if cls.inputs() and not deciding:
+        computes = any(one.space.contents and not one.own for one in cls.reads)
+        if computes and not deciding:
             does = word_text.effective(state, where.thread, where.word)
             text = f"{_NO_INPUT}{': it ' if does else ''}{does}"
         elif cls.unit == "pack" and change.after == 0:
