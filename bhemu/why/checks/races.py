@@ -54,7 +54,7 @@ def _pairs(context: Context, races: Observed, units: bool) -> list[PairFinding]:
     found: dict[tuple[str, int], PairFinding] = {}
     for conflict in sorted(races.conflicts(units=units), key=_is_never_late):
         if units and conflict.first.sent is not None:
-            continue  # a barrier is missing: barriers.py
+            continue  # a barrier is missing: transfers.py
         told = races.stand_at(conflict)
         finding = _stalled(races, conflict) if conflict.units else _raced(races, conflict)
         finding = _in_buffer(context, races, conflict, finding)
