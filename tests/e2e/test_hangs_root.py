@@ -173,7 +173,7 @@ def test_a_request_to_the_awaited_word_of_a_tile_without_a_program_is_the_hint(
     assert isinstance(error.graph, WaitGraph)
     assert error.graph.waiters[0].who == "(1,2) ncrisc"  # and not who waits for its tiles
     awaited = error.graph.waiters[0].resource["address"]
-    assert f"set up for a request to {awaited:#x} of (5,2), where nothing" in error.hint
+    assert f"name {awaited:#x} of (5,2) as the destination, where nothing" in error.hint
 
 
 def test_waiters_that_do_the_same_on_many_tiles_are_shown_once() -> None:

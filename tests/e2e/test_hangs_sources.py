@@ -95,6 +95,7 @@ def test_the_command_prints_the_graph_and_gives_it_as_data(name: str, rule: str)
     error = json.loads(done.stdout)
     assert (error["error"], error["rule"], error["exit_code"]) == ("NoProgress", rule, 3)
     first = error["graph"]["waiters"][0]
-    assert first["releasers"][0].keys() == {"who", "how", "place", "state", "able", "core", "pc"}
+    keys = {"who", "how", "place", "state", "able", "core", "pc", "line"}
+    assert first["releasers"][0].keys() == keys
     assert first["where"]["line"] > 0
     assert first["resource"]

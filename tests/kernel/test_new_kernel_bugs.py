@@ -112,22 +112,19 @@ def test_a_missing_wait_that_no_late_run_shows_is_said_with_where_to_look(
     [
         (
             NO_POP_OF_IN,
-            "ncrisc waits for pages of buffer 0 to be given back (tiles acked, register 8 of"
-            " stream 8)",
+            "ncrisc waits for pages of buffer 0 to be given back (0 so far, 1 needed)",
             "trisc0 reads pages and gives none back",
             "cb_pop_front (in lib/cb.h cb_pop) after this",
         ),
         (
             NO_POP_OF_OUT,
-            "trisc2 waits for pages of buffer 16 to be given back (tiles acked, register 8 of"
-            " stream 24)",
+            "trisc2 waits for pages of buffer 16 to be given back (0 so far, 1 needed)",
             "brisc reads pages and gives none back",
             "cb_pop_front (in lib/cb.h cb_pop) after this",
         ),
         (
             NO_PUSH_OF_IN,
-            "trisc0 waits for pages of buffer 0 to be announced (tiles received, register 10 of"
-            " stream 8)",
+            "trisc0 waits for pages of buffer 0 to be announced (0 so far, 1 needed)",
             "ncrisc writes pages and announces none",
             "cb_push_back (in lib/cb.h cb_push) after this",
         ),

@@ -163,8 +163,8 @@ def test_a_hang_is_found_as_of_tiles_that_run() -> None:
             chip.run(timeout_s=60)
         texts.append(str(caught.value))
     assert texts[0] == texts[1]
-    assert "(1,2) brisc waits for L1 word 0x90000 to change" in texts[0]
-    assert "so does (1,3) brisc" in texts[0]
+    assert "(1,2) brisc waits for L1 word 0x90000 to become 1 (" in texts[0]
+    assert "(1,3) brisc waits for L1 word 0x90000 to become 2 (" in texts[0]
 
 
 def test_a_tile_that_is_left_out_has_no_turns() -> None:

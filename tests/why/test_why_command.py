@@ -88,7 +88,7 @@ def test_a_hang_is_one_finding_and_its_root_the_headline() -> None:
     (found,) = json.loads(shown)["findings"]
     assert (code, found["check"], found["severity"]) == (1, "waiting", "error")
     assert found["text"].startswith(
-        "livelock: brisc waits for L1 word 0x104 to change, which trisc0"
+        "livelock: brisc waits for L1 word 0x104 to become 0xd0e1 (it is 0), which trisc0"
     )
     assert found["text"].endswith("trisc0 is in reset: no core or host has released it")
     assert (found["culprit"]["core"], found["culprit"]["file"]) == ("brisc", "flag_brisc.c")

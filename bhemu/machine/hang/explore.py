@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -372,7 +372,8 @@ _FOLLOWED = 200  # instructions from a load to where its value decides
 _MORE, _COUNTED = 4, 64  # values after the present one that are tried, of a count of pages
 
 
-class Wanted(NamedTuple):
+@dataclass(frozen=True)
+class Wanted:
     """The value of a polled word with which its loop ends; `more`: any higher one as well."""
 
     value: int

@@ -65,7 +65,7 @@ class WaitGraph:
             return f"{text}, and {rival.who} for the same word to become {rival.wanted}"
         able = {one.who: one for one in root.releasers if one.able}
         if not able:
-            return f"{text}: {NEVER}{NOT_FOUND}" if NEVER in root.history else text + NOT_FOUND
+            return f"{text}: {NEVER}{NOT_FOUND}" if _got_nothing(root) else text + NOT_FOUND
         if len(able) > 1:
             who = " or ".join(f"{one.who} ({one.state})" for one in able.values())
             return f"{text}, which {who} could give"
@@ -173,6 +173,11 @@ def _cycle(waiters: Iterable[Waiter]) -> tuple[str, ...]:
     return best
 
 
+def _got_nothing(waiter: Waiter) -> bool:
+    """Whether nothing was ever written to the awaited word, and nobody is known that would."""
+    return NEVER in waiter.history and not any(one.able for one in waiter.releasers)
+
+
 def _root_first(waiters: list[Waiter]) -> tuple[Waiter, ...]:
     """The waits that nothing can end, then rings, then what only follows from waits before it."""
     by_name: dict[str, set[str]] = {}  # of a tile, as a sender, all that wait on it
@@ -188,6 +193,8 @@ def _root_first(waiters: list[Waiter]) -> tuple[Waiter, ...]:
     while left:
         known = {waiter.who for waiter in ordered}
         after = [one for one in left if not others[id(one)] or others[id(one)] & known]
+        if not ordered:  # among several roots who never got anything
+            after.sort(key=lambda one: not _got_nothing(one))
         if not after:  # what no count up can end; of the shortest ring those with a giver outside
             after = [one for one in left if _is_past(one)]
         if not after:
@@ -295,6 +302,8 @@ def _look(graph: WaitGraph) -> str:
     if able and all(one.state.startswith(_OVER) for one in able):
         who = " and ".join(one.who for one in able)
         return f"compare how often {who} gives with how often {root.who} waits"
+    if _got_nothing(root) and (elsewhere := root.history.partition(f"{NEVER}; ")[2]):
+        return f"look at whom its sender leaves out: {elsewhere}"
     by_noc = root.kind == "l1" and ("NoC" in root.history or any("NoC" in r.how for r in able))
     return _LOOK if by_noc or "NoC" in root.reason else f"{_FIND} {root.who}"
 

@@ -255,8 +255,8 @@ _WIDTHS = {1: "byte", 2: "half-word", 4: "word"}
 
 
 _NOTHING = (
-    "found nothing that could release it: no store to a constant address, no word in a program,"
-    " queue, MOP or replay buffer"
+    "found nothing that could release it: no store in as much of the code as could be followed, no"
+    " word in a program, queue, MOP or replay buffer"
 )
 
 

@@ -360,14 +360,6 @@ def is_one_of_two(l1: Memory, pc: int) -> bool:
     return False
 
 
-def changed_in_loop(l1: Memory, pc: int, branch: int) -> set[int]:
-    """The registers that the loop of a poll writes: from the target of its branch, where that is
-    before the load at `pc`, up to the branch."""
-    back = Branch.offset.get(int(l1[branch : branch + 4].view(np.uint32)[0]))
-    first = branch + back if pc - 4 * _LOOK <= branch + back < pc else pc
-    return {written for *_, written in _code(l1, first, branch + 4)}
-
-
 def comparison(l1: Memory, pc: int) -> tuple[int, int] | None:
     """The first branch that compares a loaded word: its pc, and the other register."""
     (_, load, _, _), *code = _code(l1, pc, pc + 4 * _LOOK)
