@@ -97,7 +97,8 @@ def _hang(asked: Context, tile: Tile | None, error: NoProgress, found: Finding) 
     ended = [*left_pages(asked, error)]
     hang = of_one_hang(found, [*stores, *ended])
     root = next(iter(getattr(error.graph, "waiters", ())), None)
-    for one in (one for one in ended if one.victim == who_waits(root)):
+    said = "has ended" in hang.text
+    for one in (one for one in ended if one.victim == who_waits(root) and not said):
         text = hang.text.removesuffix(NOT_FOUND)
         hang = replace(hang, text=f"{text}; {one.text.partition('; ')[2]}")
     if (never := next(beyond(asked, error), None)) is not None:

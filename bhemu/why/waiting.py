@@ -7,7 +7,6 @@ from typing import Any
 from bhemu.errors import NoProgress
 from bhemu.jit.subset import JIT
 from bhemu.machine.error_text import where_core
-from bhemu.machine.hang.explore import ends_poll
 from bhemu.machine.hang.waits import BELOW_MAXIMUM
 from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES
@@ -20,7 +19,6 @@ from bhemu.why.order.tiles import Sent, Tiles
 
 # On a chip: a core waits for pages or room, and the core that counts them has ended.
 
-_BUDGET = 2000  # instructions in which a loop is followed
 _GIVES = {"acked": "gives pages back", "received": "announces pages"}
 
 
@@ -69,19 +67,16 @@ def beyond(context: Context, error: NoProgress) -> Iterator[Finding]:
             continue
         tile = context.symptom.machine.tile[tuple(waiter.where["tile"])]
         has = next(b.pages for b in context.part(tile).buffers if b.index == held["buffer"])
-        core, pc = CORE_NAMES.index(waiter.where["core"]), int(waiter.where["pc"])
+        if waiter.wanted is None:
+            continue
         counts = tile.state.stream[held["stream"]]
         there = int(counts[REGISTERS["received"]]) - int(counts[REGISTERS["acked"]]) & 0xFFFF
         there = there if kind == "received" else has - there
-        more = (
-            n
-            for n in range(1, 2 * has + 1)
-            if ends_poll(tile, core, pc, held["value"] + n, _BUDGET)
-        )
-        wanted = there + next(more, 0)
+        wanted = there + waiter.wanted.value - held["value"]
         if wanted > has:
             what = f"{wanted} pages" if kind == "received" else f"room for {wanted} pages"
             text = f"{waiter.who} waits for {what} of buffer {held['buffer']}, which has {has}"
+            core, pc = CORE_NAMES.index(waiter.where["core"]), int(waiter.where["pc"])
             where = place(where_core(tile, core, pc), context.end, tile)
             yield Finding("hang", "error", text, where, {}, (), "")
 

@@ -346,9 +346,9 @@ def explore(tile: Tile, core: int, budget: int) -> Loop | None:
         return None
 
 
-def _leaves(tile: Tile, loop: Loop, pc: int, value: int, budget: int) -> bool:
+def _leaves(tile: Tile, loop: Loop, pc: int, value: int) -> bool:
     """Whether a core leaves its loop if the load at `pc` gives `value`."""
-    walk = _Walk(tile, loop.core, budget)
+    walk = _Walk(tile, loop.core, _FOLLOWED)
     state: _State | None = _State(pc, registers_of(tile, loop.core), [_NOTHING] * 32, {})
     try:
         assert state is not None
@@ -360,12 +360,6 @@ def _leaves(tile: Tile, loop: Loop, pc: int, value: int, budget: int) -> bool:
     except Escape:
         return False
     return state is not None and state.pc not in loop.pcs and not walk._work
-
-
-def ends_poll(tile: Tile, core: int, pc: int, value: int, budget: int) -> bool:
-    """Whether a core that stands in a loop would leave it if the load at `pc` gave `value`."""
-    loop = explore(tile, core, budget)
-    return loop is not None and pc in loop.pcs and _leaves(tile, loop, pc, value, budget)
 
 
 _FOLLOWED = 200  # instructions from a load to where its value decides
@@ -397,7 +391,7 @@ def wanted(tile: Tile, loop: Loop, poll: Poll) -> Wanted | None:
         return None
 
     def goes_on(value: int) -> bool:
-        return _leaves(tile, loop, poll.pc, value & MASK, _FOLLOWED)
+        return _leaves(tile, loop, poll.pc, value & MASK)
 
     regs, used = registers_of(tile, loop.core), set[int]()
     for word in (int(words[pc >> 2]) for pc in loop.pcs):

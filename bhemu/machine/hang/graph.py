@@ -73,14 +73,13 @@ class WaitGraph:
         return f"{text}, which {only.who} could give ({only.means}); {only.who} {only.state}"
 
     def _rival(self, root: Waiter) -> Waiter | None:
-        """Another core that waits for another value of a word that has passed both."""
+        """Another core that waits for a value of a word that has passed what both wait for."""
         others = (one for one in self.waiters if one.who != root.who and _is_past(one))
+        tile = root.where.get("tile")
         same = (
-            one
-            for one in others
-            if one.resource == root.resource and one.where.get("tile") == root.where.get("tile")
+            one for one in others if one.resource == root.resource and one.where.get("tile") == tile
         )
-        return next((one for one in same if one.wanted != root.wanted), None)
+        return next(same, None) if _is_past(root) else None
 
     def ring(self) -> str:
         """The cycle in words: what each member needs, and which other can give it."""
@@ -130,7 +129,8 @@ def set_idle_apart(error: NoProgress, is_idle: Callable[[Waiter], bool]) -> None
     at_work = [_ended(one, idle) for one in graph.waiters if one.who not in idle]
     if at_work and idle:
         error.graph = graph_of(at_work)
-        error.hint = f"{error.hint}; in firmware: {_some(idle)}"
+        hint = _look(error.graph) if error.hint == _look(graph) else error.hint
+        error.hint = f"{hint}; in firmware: {_some(idle)}"
 
 
 def _ended(waiter: Waiter, idle: list[str]) -> Waiter:
