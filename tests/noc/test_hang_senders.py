@@ -67,7 +67,7 @@ def test_who_has_written_the_word_and_who_wrote_it_elsewhere() -> None:
     assert (first.who, second.who) == ("(5,6) brisc", "(3,4) brisc")  # the root is who got none
     said = "this word of tile (3,4) was written by (1,2) brisc pc"
     assert said in first.history
-    assert f"look at whom its sender leaves out: {said}" in caught.value.hint
+    assert f"its sender leaves it out, or (5,6) brisc is not to wait: {said}" in caught.value.hint
     (giver,) = second.releasers
     assert giver.who == "(1,2) brisc" and giver.how.startswith("it has written there over the NoC")
     assert giver.state == "has parked"

@@ -363,6 +363,7 @@ def _leaves(tile: Tile, loop: Loop, pc: int, value: int) -> bool:
 
 
 _FOLLOWED = 200  # instructions from a load to where its value decides
+DECIMAL, _WORD = 1 << 10, 4  # from which on values are shown in hex; bytes
 _MORE, _COUNTED = 4, 64  # values after the present one that are tried, of a count of pages
 
 
@@ -374,11 +375,8 @@ class Wanted:
     more: bool
 
     def __str__(self) -> str:
-        shown = str(self.value) if self.value < _DECIMAL else f"{self.value:#x}"
+        shown = str(self.value) if self.value < DECIMAL else f"{self.value:#x}"
         return f"{shown} or more" if self.more else shown
-
-
-_DECIMAL, _WORD = 1 << 10, 4
 
 
 def wanted(tile: Tile, loop: Loop, poll: Poll) -> Wanted | None:

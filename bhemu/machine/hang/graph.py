@@ -11,7 +11,7 @@ from bhemu.devices import niu
 from bhemu.errors import NoProgress
 from bhemu.machine.error_text import where_core
 from bhemu.machine.hang import waits
-from bhemu.machine.hang.explore import Loop, livelock
+from bhemu.machine.hang.explore import DECIMAL, Loop, livelock
 from bhemu.machine.hang.senders import NEVER, Senders, aims, initiators, last_writer, name_of
 from bhemu.machine.hang.waits import Agents, Waiter
 from bhemu.memmap import CORE_NAMES, HOST, L1_SIZE, NOC_RET_ADDR_LO, NOC_TARG_ADDR_LO
@@ -106,11 +106,12 @@ class WaitGraph:
 
 
 def _present(waiter: Waiter) -> str:
-    """The present value of a polled word of L1 whose awaited one is known, in words."""
-    if waiter.kind != "l1" or waiter.wanted is None:
+    """The present value of a polled word of L1, in words."""
+    value = waiter.resource.get("value")
+    if waiter.kind != "l1" or value is None:
         return ""
-    value = waiter.resource["value"]
-    return f" (it is {value}{' already' if _is_past(waiter) else ''})"
+    now = str(value) if value < DECIMAL else f"{value:#x}"
+    return f" (it is {now}{' already' if _is_past(waiter) else ''})"
 
 
 def _is_past(waiter: Waiter) -> bool:
@@ -303,7 +304,7 @@ def _look(graph: WaitGraph) -> str:
         who = " and ".join(one.who for one in able)
         return f"compare how often {who} gives with how often {root.who} waits"
     if _got_nothing(root) and (elsewhere := root.history.partition(f"{NEVER}; ")[2]):
-        return f"look at whom its sender leaves out: {elsewhere}"
+        return f"its sender leaves it out, or {root.who} is not to wait: {elsewhere}"
     by_noc = root.kind == "l1" and ("NoC" in root.history or any("NoC" in r.how for r in able))
     return _LOOK if by_noc or "NoC" in root.reason else f"{_FIND} {root.who}"
 

@@ -28,10 +28,21 @@ def counts(register: int, how: str) -> str:
     return f"{_DOES[register]} with its {_ADDRESS.sub('', _OPERANDS.sub('', how))}"
 
 
+_COUNTED = {
+    mmio.REMOTE_DEST_BUF_START: "given back",
+    mmio.REMOTE_DEST_BUF_SIZE: "announced",
+}
 _PAGES = {
     mmio.REMOTE_DEST_BUF_START: "to be given back",
     mmio.REMOTE_DEST_BUF_SIZE: "to be announced",
 }
+
+
+def count_of(tile: Tile, stream: int, register: int) -> str:
+    """What a register of a stream counts, if it is of a declared buffer; "" otherwise."""
+    verb = _COUNTED.get(register)
+    buffer = None if verb is None else buffer_of(tile, stream)
+    return "" if buffer is None else f"pages {verb} of buffer {buffer}"
 
 
 def counter(tile: Tile, stream: int, register: int) -> tuple[int | None, str, str]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from bhemu.errors import Where
+from bhemu.machine.hang.named import count_of
 from bhemu.machine.tile import Tile
 from bhemu.memmap import L1_SIZE
 from bhemu.tensix import config_fields
@@ -36,6 +37,7 @@ from bhemu.why.unwritten.users import Reader, Users
 
 _SEEN, _FILLS = 3, 2  # findings of a run, of a chip one
 _WORD = 4
+_REGISTERS = 1024  # of a stream
 _NEAR = 64  # bytes: what belongs together
 _DATUM = "it"  # what is filled as a whole, where nothing larger is
 _ITEM = {member.name: member.dtype().itemsize for member in MEMBERS}
@@ -100,6 +102,13 @@ def _unread(context: Context, fill: Fill) -> Fill:
     return fill
 
 
+def _counted(tile: Tile, at: int) -> str:
+    """Of a byte of the record: which pages of a buffer it counts, in brackets; "" for another."""
+    name, rest = member_of(at)
+    counted = count_of(tile, *divmod(rest // _WORD, _REGISTERS)) if name == "stream" else ""
+    return f" ({counted})" if counted else ""
+
+
 def _leak(trials: Trials, users: Users, fill: Fill, others: list[Fill]) -> Finding:
     """The finding of state that decides together with `others`."""
     number, at = divmod(int(fill.at[0]), STRIDE)
@@ -112,6 +121,7 @@ def _leak(trials: Trials, users: Users, fill: Fill, others: list[Fill]) -> Findi
     if changed.error is not None:
         end = f"it ends so: {str(changed.error).splitlines()[0]}"
     text = f"a launch leaves {value:#x} in {trials.name(int(fill.at[0]))}{field_names(at)}"
+    text += _counted(tile, at)
     text += ", which the next one uses" + (f" at {read.where}" if read else "")
     evidence = [f"run again on the coprocessor as this run leaves it, {end}"]
     if trials.ground.at.size:
