@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from bhemu import memmap as mm
-from bhemu.devices.bus.window import KEPT, Effect, Register, access_error
+from bhemu.devices.bus.window import KEPT, Effect, access_error, debug_register
 from bhemu.jit.intrinsics import call_access
 from bhemu.jit.subset import njit
 from bhemu.tensix import state
@@ -271,15 +271,11 @@ def _load_result(s: Any) -> Any:
     return DONE
 
 
-_PREFIX = "RISCV_DEBUG_REG_RISC_DBG_"
 REGISTERS = (
-    Register(_PREFIX + "CNTL_0", mm.RISCV_DEBUG_REG_RISC_DBG_CNTL_0, KEPT, _store_control),
-    Register(_PREFIX + "CNTL_1", mm.RISCV_DEBUG_REG_RISC_DBG_CNTL_1),
-    Register(_PREFIX + "STATUS_0", mm.RISCV_DEBUG_REG_RISC_DBG_STATUS_0, _load_status, None),
-    Register(
-        *(_PREFIX + "STATUS_1", mm.RISCV_DEBUG_REG_RISC_DBG_STATUS_1, _load_result, None),
-        effect=Effect.VARIES,
-    ),
+    debug_register("RISC_DBG_CNTL_0", KEPT, _store_control),
+    debug_register("RISC_DBG_CNTL_1"),
+    debug_register("RISC_DBG_STATUS_0", _load_status, None),
+    debug_register("RISC_DBG_STATUS_1", _load_result, None, effect=Effect.VARIES),
 )
 
 
@@ -420,16 +416,10 @@ def _store_writing(s: Any, value: Any) -> Any:
     return DONE
 
 
-def _register(name: str, *ways: Any, effect: Effect = Effect.NONE) -> Register:
-    """A register that memmap names."""
-    name = f"RISCV_DEBUG_REG_DBG_{name}"
-    return Register(name, getattr(mm, name), *ways, effect=effect)
-
-
 DEBUG_BUS_REGISTERS = (
-    _register("L1_MEM_REG0"),
-    _register("L1_MEM_REG1"),
-    _register("L1_MEM_REG2", KEPT, _store_writing),
-    _register("BUS_CNTL_REG", KEPT, _debug_bus_store_control),
-    _register("RD_DATA", _load, None, effect=Effect.VARIES),
+    debug_register("DBG_L1_MEM_REG0"),
+    debug_register("DBG_L1_MEM_REG1"),
+    debug_register("DBG_L1_MEM_REG2", KEPT, _store_writing),
+    debug_register("DBG_BUS_CNTL_REG", KEPT, _debug_bus_store_control),
+    debug_register("DBG_RD_DATA", _load, None, effect=Effect.VARIES),
 )

@@ -126,8 +126,8 @@ def _bank(name: str) -> tuple[window.Register, ...]:
 
 REGISTERS = (
     *(register for name in _BANKS for register in _bank(name)),
-    window.Register(_PREFIX + "PERF_CNT_ALL", _ALL, window.KEPT, _store_control),
-    window.Register(_PREFIX + "PERF_CNT_MUX_CTRL", mm.RISCV_DEBUG_REG_PERF_CNT_MUX_CTRL),
+    window.debug_register("PERF_CNT_ALL", window.KEPT, _store_control),
+    window.debug_register("PERF_CNT_MUX_CTRL"),
 )
 
 
@@ -320,48 +320,45 @@ def _power_up(s: state.State, xy: tuple[int, int]) -> None:
 _GATING = "clock gating has no functional effect"
 
 
-def _register(name: str, *ways: Any, effect: window.Effect = window.Effect.NONE) -> window.Register:
-    """A register that memmap names."""
-    return window.Register(_PREFIX + name, getattr(mm, _PREFIX + name), *ways, effect=effect)
-
-
 WINDOW = window.Window(
     *("tile control / debug / status", mm.DEBUG_BASE, mm.PIC_BASE),
     storage="debug",
     registers=(
         *REGISTERS,
         *debug_port.DEBUG_BUS_REGISTERS,
-        _register("CFGREG_RD_CNTL"),
-        _register("DBG_ARRAY_RD_EN", None),
-        _register("DBG_ARRAY_RD_CMD", None),
-        _register("DBG_FEATURE_DISABLE", window.KEPT, _store_feature_disable),
-        _register("DBG_ARRAY_RD_DATA", _load_array, None),
+        window.debug_register("CFGREG_RD_CNTL"),
+        window.debug_register("DBG_ARRAY_RD_EN", None),
+        window.debug_register("DBG_ARRAY_RD_CMD", None),
+        window.debug_register("DBG_FEATURE_DISABLE", window.KEPT, _store_feature_disable),
+        window.debug_register("DBG_ARRAY_RD_DATA", _load_array, None),
         window.inert(_PREFIX + "CG_CTRL_HYST0", 0x070, _GATING),
         window.inert(_PREFIX + "CG_CTRL_HYST1", 0x074, _GATING),
-        _register("CFGREG_RDDATA", _load_config, None),
+        window.debug_register("CFGREG_RDDATA", _load_config, None),
         window.inert(_PREFIX + "CG_CTRL_HYST2", 0x07C, _GATING),
         *debug_port.REGISTERS,
-        _register("TRISC_PC_BUF_OVERRIDE"),
-        _register("INSTRN_BUF_CTRL0", window.KEPT, store_control),
-        _register("INSTRN_BUF_CTRL1"),
-        _register("INSTRN_BUF_STATUS", load_status, None),
+        window.debug_register("TRISC_PC_BUF_OVERRIDE"),
+        window.debug_register("INSTRN_BUF_CTRL0", window.KEPT, store_control),
+        window.debug_register("INSTRN_BUF_CTRL1"),
+        window.debug_register("INSTRN_BUF_STATUS", load_status, None),
         window.not_modelled("masks of stochastic rounding", 0x0AC, 0x0B4),
         window.not_modelled("FPU_STICKY_BITS", 0x0B4, 0x0B8),
-        _register("SOFT_RESET_0", window.KEPT, _store_soft_reset),
+        window.debug_register("SOFT_RESET_0", window.KEPT, _store_soft_reset),
         window.not_modelled("ECC control and status", 0x1D0, 0x1D8),
         window.not_modelled("watchdog", 0x1E0, 0x1EC),
-        _register("WALL_CLOCK_0", _load_clock, _load_clock, effect=window.Effect.CLOCK),
-        _register("WALL_CLOCK_1_LIVE", _load_clock_high, None, effect=window.Effect.CLOCK),
-        _register("WALL_CLOCK_1", window.KEPT, None, effect=window.Effect.CLOCK),
+        window.debug_register("WALL_CLOCK_0", _load_clock, _load_clock, effect=window.Effect.CLOCK),
+        window.debug_register(
+            "WALL_CLOCK_1_LIVE", _load_clock_high, None, effect=window.Effect.CLOCK
+        ),
+        window.debug_register("WALL_CLOCK_1", window.KEPT, None, effect=window.Effect.CLOCK),
         window.not_modelled("timestamp dump", 0x1FC, 0x218),
         window.not_modelled("L1 readback offset and LFSR mask", 0x21C, 0x224),
-        _register("DISABLE_RESET"),
-        _register("TRISC0_RESET_PC"),
-        _register("TRISC1_RESET_PC"),
-        _register("TRISC2_RESET_PC"),
-        _register("TRISC_RESET_PC_OVERRIDE"),
-        _register("NCRISC_RESET_PC"),
-        _register("NCRISC_RESET_PC_OVERRIDE"),
+        window.debug_register("DISABLE_RESET"),
+        window.debug_register("TRISC0_RESET_PC"),
+        window.debug_register("TRISC1_RESET_PC"),
+        window.debug_register("TRISC2_RESET_PC"),
+        window.debug_register("TRISC_RESET_PC_OVERRIDE"),
+        window.debug_register("NCRISC_RESET_PC"),
+        window.debug_register("NCRISC_RESET_PC_OVERRIDE"),
         window.inert(_PREFIX + "DEST_CG_CTRL", 0x240, _GATING),
         window.inert(_PREFIX + "CG_CTRL_EN", 0x244, _GATING),
         window.inert(_PREFIX + "CG_KICK", 0x248, _GATING),

@@ -286,9 +286,13 @@ class Table:
 
     def _on_escape(self, base: int, t: int, word: int) -> int:
         """First word of an opcode: compile its entry, then execute the word."""
+        return self._guarded(lambda: self.watched(t, word, lambda: self.unobserved(t, word)))
+
+    def _guarded(self, act: Callable[[], int]) -> int:
+        """Status of what Python does for compiled code, whose frames no error may cross."""
         try:
-            return self.watched(t, word, lambda: self.unobserved(t, word))
-        except BaseException as problem:  # must not cross the compiled frames
+            return act()
+        except BaseException as problem:
             self.failure = problem
             return FAILED
 
@@ -373,11 +377,12 @@ class Table:
 
     def _on_failed(self, base: int, t: int, word: int) -> int:
         """A compiled function has failed."""
-        try:
+
+        def fail() -> int:
             self._hook_failed(t, word)
-        except BaseException as problem:  # must not cross the compiled frames
-            self.failure = problem
-        return FAILED
+            return FAILED
+
+        return self._guarded(fail)
 
     def watched(self, t: int, word: int, execute: Callable[[], int]) -> int:
         """Status of `execute`, which runs `word`, with the observers around it."""
@@ -393,15 +398,15 @@ class Table:
 
     def _on_second(self, slot: int, base: int, t: int, word: int) -> int:
         """First word that needs a second entry: compile it, then execute the word."""
-        try:
+
+        def execute() -> int:
             address, seconds = load(second_entry(slot))
             if seconds:
                 self.compiled(insn.NAMES[slot], seconds)
             self._s.second[slot] = address
             return int(_ENTRY_TYPE(address)(base, t, word))
-        except BaseException as problem:  # must not cross the compiled frames
-            self.failure = problem
-            return FAILED
+
+        return self._guarded(execute)
 
 
 def execute(s: State, t: int, word: int) -> int:

@@ -323,12 +323,10 @@ def _exchange(a: Any, b: Any) -> None:
 def exchange(s: Any, unit: Any) -> None:
     """Exchange what the unit's word saw at the gate, and the word, for what is there now."""
     t, engine = s.unit_thread[unit] - 1, _ENGINE[unit]
-    word, pc = s.gate_word[t], s.gate_pc[t]
-    core, origin = s.gate_core[t], s.gate_from[t]
-    s.gate_word[t], s.gate_pc[t] = s.unit_word[unit], s.unit_pc[unit]
-    s.gate_core[t], s.gate_from[t] = s.unit_core[unit], s.unit_from[unit]
-    s.unit_word[unit], s.unit_pc[unit] = word, pc
-    s.unit_core[unit], s.unit_from[unit] = core, origin
+    s.gate_word[t], s.unit_word[unit] = s.unit_word[unit], s.gate_word[t]
+    s.gate_pc[t], s.unit_pc[unit] = s.unit_pc[unit], s.gate_pc[t]
+    s.gate_core[t], s.unit_core[unit] = s.unit_core[unit], s.gate_core[t]
+    s.gate_from[t], s.unit_from[unit] = s.unit_from[unit], s.gate_from[t]
     if engine >= 0:
         for i in range(THREADS):
             for channel in range(2):
@@ -336,9 +334,9 @@ def exchange(s: Any, unit: Any) -> None:
                 _exchange(s.unit_adc_cr[unit, i, channel], s.adc_cr[i, engine, channel])
             if engine < 2:
                 row, context = s.unit_row[unit, i], s.unit_context[unit, i]
-                s.unit_row[unit, i] = s.unpack_row[engine, i]
+                s.unit_row[unit, i], s.unpack_row[engine, i] = s.unpack_row[engine, i], row
                 s.unit_context[unit, i] = s.unpack_context[engine, i]
-                s.unpack_row[engine, i], s.unpack_context[engine, i] = row, context
+                s.unpack_context[engine, i] = context
     else:
         _exchange(s.unit_rwc[unit], s.rwc[t])
         _exchange(s.unit_rwc_cr[unit], s.rwc_cr[t])

@@ -13,7 +13,7 @@ from bhemu.bits import choice, flags, number
 from bhemu.jit.interpreted import used
 from bhemu.jit.intrinsics import call_entry
 from bhemu.jit.subset import JIT, Compiled, njit
-from bhemu.tensix import spaces, taint
+from bhemu.tensix import lanes, spaces
 from bhemu.tensix.config_fields import Field
 from bhemu.tensix.spaces import Clause, Effect, Values
 from bhemu.tensix.state import SECOND_SLOTS
@@ -105,7 +105,7 @@ class Instruction(Word):
     chance;
     `second_entries`: slots of insn.py; `facts`: what its own unit must know of it.
     `doubts(s, t, f) -> status`: what goes before `execute` while a lane of the vector unit is in
-    doubt (taint.py): as `reads` and `writes` say or, where values change lanes or places, `moves`.
+    doubt (lanes.py): as `reads` and `writes` say or, where values change lanes or places, `moves`.
     `ready(s, t, f) -> condition`, `advance(s, t, f)`: what the wait gate asks, and which counters
     move, when a unit takes the word to execute it later (issue.py has the usual ones).
     `arguments`: those of its C macros, from high bits to low, as tt-llk's ckernel_ops.h has them:
@@ -240,7 +240,7 @@ class Instruction(Word):
             assert got == ("s", "t", "f"), f"{cls.name}.execute takes {got}, not s, t, f"
         datums = cls.reads.may(spaces.DST) or cls.writes.may(spaces.DST)  # marks go with them
         if cls.execute and unit == "vector" and not datums:
-            cls.doubts = taint.declared(cls, _MOVE_MARKS)
+            cls.doubts = lanes.declared(cls, _MOVE_MARKS)
         assert opcode not in REGISTRY, f"opcode {opcode:#04x} is declared twice"
         REGISTRY[opcode] = cls
 
@@ -404,4 +404,4 @@ def second_entry(slot: int, function: Callable[..., Any], layout: type[Word]) ->
     return call
 
 
-_MOVE_MARKS = second_entry(LANE_MARKS, taint.move, taint.Cells)
+_MOVE_MARKS = second_entry(LANE_MARKS, lanes.move, lanes.Cells)

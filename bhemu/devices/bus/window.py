@@ -123,6 +123,12 @@ class Register:
         return ", ".join(name for name, way in ways if way is not None)
 
 
+def debug_register(name: str, *ways: Any, effect: Effect = Effect.NONE) -> Register:
+    """A register of the tile's debug block, which memmap names."""
+    name = f"RISCV_DEBUG_REG_{name}"
+    return Register(name, getattr(mm, name), *ways, effect=effect)
+
+
 def inert(name: str, offset: int, why: str, mask: int = 0xFFFFFFFF) -> Register:
     """A register whose writes change nothing that bhemu models."""
     return Register(name, offset, inert=why, mask=mask)

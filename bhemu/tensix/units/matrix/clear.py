@@ -242,8 +242,7 @@ class SETRWC(Instruction, opcode=0x37, unit="matrix"):
     )
     clear_ab_vld = bits(23, 22, insn.RELEASED, mode=True)
 
-    def advance(s: Any, t: Any, f: Any) -> Any:
-        return _set_counters(s, t, f)
+    advance = _set_counters
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.rwc_cr > 7 or f.rwc_cr & ~f.bit_mask & 3:
@@ -281,8 +280,7 @@ class INCRWC(
         20, 18, flags("", "", "Dst", about="counters that start from their CR value"), mode=True
     )
 
-    def advance(s: Any, t: Any, f: Any) -> Any:
-        return _add(s, t, f)
+    advance = _add
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         return rules.refuse(s, _INCRWC_CR, rwc_cr=f.rwc_cr) if f.rwc_cr & 3 else _add(s, t, f)

@@ -109,16 +109,21 @@ def _add_zero(s: Any, t: Any, dst: Any, addr_mode: Any, clear_dvalid: Any, eight
 LEGACY: dict[str, Any] = {"oracle": False, "uncertain": True}
 
 
-class _Convolution(Instruction, unit="matrix"):
-    """Fields of the legacy convolutions."""
+class _Legacy(Instruction, unit="matrix"):
+    """Fields of all of them."""
 
     reads = spaces.ALL_SRC | spaces.ALL_DST | operands.READ
     writes = spaces.ALL_DST | operands.WRITTEN
 
     dst = bits(13, 0, insn.DST_ROW)
+    clear_dvalid = bits(23, 22, insn.RELEASED, mode=True)
+
+
+class _Convolution(_Legacy):
+    """Fields of the legacy convolutions."""
+
     addr_mode = bits(16, 14, insn.ADDR_MOD)
     rotate_weights = bits(21, 17, choice("", "no effect: the weights count as zero"))
-    clear_dvalid = bits(23, 22, insn.RELEASED, mode=True)
 
 
 @njit
@@ -140,16 +145,11 @@ class CONV3S2(_Convolution, opcode=0x23, **LEGACY):
     execute = CONV3S1.execute
 
 
-class LegacyPool(Instruction, unit="matrix"):
+class LegacyPool(_Legacy):
     """Fields of the legacy pooling instructions."""
 
-    reads = spaces.ALL_SRC | spaces.ALL_DST | operands.READ
-    writes = spaces.ALL_DST | operands.WRITTEN
-
-    dst = bits(13, 0, insn.DST_ROW)
     index_en = bits(14, 14, insn.IGNORED, mode=True)
     pool_addr_mode = bits(21, 15, insn.ADDR_MOD)
-    clear_dvalid = bits(23, 22, insn.RELEASED, mode=True)
 
 
 class APOOL3S1(LegacyPool, opcode=0x25, **LEGACY):
@@ -399,6 +399,9 @@ def _pool(s: Any, t: Any, dst: Any, addr_mode: Any, clear_dvalid: Any, cells: An
 class _Pool(Instruction, unit="matrix"):
     """Fields of pooling."""
 
+    reads = spaces.ALL_SRC | spaces.dst("dst", ROWS) | operands.READ
+    writes = spaces.dst("dst", ROWS) | operands.WRITTEN
+
     dst = bits(9, 0, insn.DST_ROW)
     max_pool_index_en = bits(14, 14, choice("values alone"), mode=True)
     pool_addr_mode = bits(17, 15, insn.ADDR_MOD)
@@ -420,9 +423,6 @@ class GMPOOL(_Pool, opcode=0x33, formats="src"):
     as minus infinity.  Row i of SrcA is scaled by the exponent of datum i of a row of SrcB.
     """
 
-    reads = spaces.ALL_SRC | spaces.dst("dst", ROWS) | operands.READ
-    writes = spaces.dst("dst", ROWS) | operands.WRITTEN
-
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = _mode_refused(s, f)
         return status or _pool(s, t, f.dst, f.pool_addr_mode, f.clear_dvalid, _ALL)
@@ -430,9 +430,6 @@ class GMPOOL(_Pool, opcode=0x33, formats="src"):
 
 class GAPOOL(_Pool, opcode=0x34, formats="src", by_chance=operands.SUMS):
     """Matrix product of four SrcB rows with SrcA (GAPOOL, Wormhole ISA)."""
-
-    reads = spaces.ALL_SRC | spaces.dst("dst", ROWS) | operands.READ
-    writes = spaces.dst("dst", ROWS) | operands.WRITTEN
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = _mode_refused(s, f) or operands.dst_field_refused(s, f.dst, ROWS)
@@ -456,6 +453,4 @@ class MPOOL3S1(LegacyPool, opcode=0x24, **LEGACY):
 class MPOOL3S2(LegacyPool, opcode=0x31, **LEGACY):
     """Legacy max pool: GMPOOL as if SrcA were zero (MatrixUnit, Wormhole ISA)."""
 
-    index_en = LegacyPool.index_en.meaning(choice("maxima alone"))
-
-    execute = MPOOL3S1.execute
+    index_en, execute = MPOOL3S1.index_en, MPOOL3S1.execute

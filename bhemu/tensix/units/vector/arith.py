@@ -50,9 +50,12 @@ def _sum_rows(s: Any, x: Any, z: Any, flip_x: Any, flip_z: Any) -> None:
             out[lane] = fma(_U(x[lane] ^ flip_x), one[lane], _U(z[lane] ^ flip_z))
 
 
-_NEGATED_OR_INDIRECT = flags(
-    *("A negated", "C negated", "LReg[7] names A", "LReg[7] names the destination")
-)
+class _Multiplies(sfpu.ThreeSources):
+    """A * B + C, with signs and operands by mode."""
+
+    instr_mod1 = sfpu.ThreeSources.instr_mod1.meaning(
+        flags(*("A negated", "C negated", "LReg[7] names A", "LReg[7] names the destination"))
+    )
 
 
 @njit
@@ -84,19 +87,15 @@ def _mad(s: Any, t: Any, f: Any) -> Any:
     return DONE
 
 
-class SFPMAD(sfpu.ThreeSources, opcode=0x84, facts=sfpu.FACTORS):
+class SFPMAD(_Multiplies, opcode=0x84, facts=sfpu.FACTORS):
     """Multiply and add: destination = A * B + C (SFPMAD, Blackhole ISA)."""
-
-    instr_mod1 = sfpu.ThreeSources.instr_mod1.meaning(_NEGATED_OR_INDIRECT)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         return _mad(s, t, f)
 
 
-class SFPADD(sfpu.ThreeSources, opcode=0x85, facts=sfpu.FACTORS):
+class SFPADD(_Multiplies, opcode=0x85, facts=sfpu.FACTORS):
     """Add: SFPMAD, in all its modes, with one factor 1.0 (SFPADD, Blackhole ISA)."""
-
-    instr_mod1 = sfpu.ThreeSources.instr_mod1.meaning(_NEGATED_OR_INDIRECT)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         named = f.lreg_src_a == _LREG_ONE and f.instr_mod1 & sfpu.VA == 0
@@ -113,10 +112,8 @@ class SFPADD(sfpu.ThreeSources, opcode=0x85, facts=sfpu.FACTORS):
         return DONE
 
 
-class SFPMUL(sfpu.ThreeSources, opcode=0x86, facts=sfpu.FACTORS):
+class SFPMUL(_Multiplies, opcode=0x86, facts=sfpu.FACTORS):
     """Multiply: SFPMAD, in all its modes, with addend 0.0 (SFPMUL, Blackhole ISA)."""
-
-    instr_mod1 = sfpu.ThreeSources.instr_mod1.meaning(_NEGATED_OR_INDIRECT)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.lreg_dest < lanes.TEMPLATES and f.lreg_src_c != LREG_ZERO:

@@ -113,8 +113,7 @@ class SFPEXMAN(sfpu.OneSource, opcode=0x78, facts=sfpu.NOTICES_VC, macro=sfpu.NO
 class SFPSETEXP(sfpu.OneSource, opcode=0x82, facts=sfpu.NOTICES_VD_VC):
     """Replace the exponent (SFPSETEXP, Blackhole ISA)."""
 
-    reads = lreg("lreg_c") | lreg("lreg_dest").unless("instr_mod1 & 1") | LANES
-    writes = lreg("lreg_dest")
+    reads = sfpu.REPLACES
 
     instr_mod1 = sfpu.OneSource.instr_mod1.meaning("""
         0: from the low bits of LReg[lreg_dest]
@@ -157,8 +156,7 @@ def _replace(s: Any, f: Any, part: Any, immediate: Any) -> Any:
 class SFPSETMAN(sfpu.SourceAndImmediate, opcode=0x83, facts=sfpu.NOTICES_VD_VC):
     """Replace the mantissa (SFPSETMAN, Wormhole ISA; an immediate has no golden)."""
 
-    reads = lreg("lreg_c") | lreg("lreg_dest").unless("instr_mod1 & 1") | LANES
-    writes = lreg("lreg_dest")
+    reads = sfpu.REPLACES
 
     instr_mod1 = sfpu.SourceAndImmediate.instr_mod1.meaning(
         choice("from the mantissa of LReg[lreg_dest]", "imm12_math, as its high bits")
@@ -174,8 +172,7 @@ class SFPSETMAN(sfpu.SourceAndImmediate, opcode=0x83, facts=sfpu.NOTICES_VD_VC):
 class SFPSETSGN(sfpu.OneSource, opcode=0x89, facts=sfpu.NOTICES_VD_VC):
     """Replace the sign (SFPSETSGN, Blackhole ISA)."""
 
-    reads = lreg("lreg_c") | lreg("lreg_dest").unless("instr_mod1 & 1") | LANES
-    writes = lreg("lreg_dest")
+    reads = sfpu.REPLACES
 
     instr_mod1 = sfpu.OneSource.instr_mod1.meaning(
         choice("from the sign of LReg[lreg_dest]", "imm12_math")

@@ -153,22 +153,23 @@ def _combine(s: Any, t: Any, f: Any, both: Any) -> Any:
     return DONE
 
 
-_OTHER = choice("with LReg[lreg_dest]", "with LReg[imm12_math]")
+class _Combines(sfpu.TwoSources):
+    """Two LRegs that are combined bit by bit."""
+
+    instr_mod1 = sfpu.TwoSources.instr_mod1.meaning(
+        choice("with LReg[lreg_dest]", "with LReg[imm12_math]")
+    )
 
 
-class SFPAND(sfpu.TwoSources, opcode=0x7E, facts=sfpu.LOGIC):
+class SFPAND(_Combines, opcode=0x7E, facts=sfpu.LOGIC):
     """Bitwise and (SFPAND, Blackhole ISA)."""
-
-    instr_mod1 = sfpu.TwoSources.instr_mod1.meaning(_OTHER)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         return _combine(s, t, f, True)
 
 
-class SFPOR(sfpu.TwoSources, opcode=0x7F, facts=sfpu.LOGIC):
+class SFPOR(_Combines, opcode=0x7F, facts=sfpu.LOGIC):
     """Bitwise or (SFPOR, Blackhole ISA)."""
-
-    instr_mod1 = sfpu.TwoSources.instr_mod1.meaning(_OTHER)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         return _combine(s, t, f, False)
@@ -287,7 +288,13 @@ class SFPSETCC(sfpu.OneSource, opcode=0x7B, facts=sfpu.Sfpu(notices="VC")):
     writes = CC
 
     lreg_dest = sfpu.OneSource.lreg_dest.meaning(sfpu.NO_TARGET)
-    instr_mod1 = sfpu.OneSource.instr_mod1.meaning(sfpu.SET)
+    instr_mod1 = sfpu.OneSource.instr_mod1.meaning("""while flags are not in use: flags = 0
+    0: flags where LReg[lreg_c] is negative
+    1, 3, 5, 7: flags = imm12_math
+    2: flags where it is not 0
+    4: flags where it is not negative
+    6: flags where it is 0
+    8-15: flags = 0""")
     imm12_math = bits(12, 12, number("flags of the modes that take it"))
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -326,14 +333,18 @@ class SFPSETCC(sfpu.OneSource, opcode=0x7B, facts=sfpu.Sfpu(notices="VC")):
         return DONE
 
 
-class SFPENCC(sfpu.Target, opcode=0x8A, facts=sfpu.CONDITION, macro=sfpu.NO_SOURCE):
+class SFPENCC(sfpu.NoTarget, opcode=0x8A, facts=sfpu.CONDITION, macro=sfpu.NO_SOURCE):
     """Enable, disable and set the condition codes (SFPENCC, Blackhole ISA)."""
 
     reads = CC.when("instr_mod1 & 3 == 1") | LANES.when("lreg_dest > 11")
     writes = CC
 
-    lreg_dest = sfpu.Target.lreg_dest.meaning(sfpu.NO_TARGET)
-    instr_mod1 = sfpu.Target.instr_mod1.meaning(sfpu.ENABLED)
+    instr_mod1 = sfpu.Target.instr_mod1.meaning("""
+    [1:0] 0: the use of flags stays as it is
+    [1:0] 1: the use of flags is toggled
+    [1:0] 2, 3: the use of flags = bit 0 of imm12_math
+    [3] 0: flags = 1
+    [3] 1: flags = bit 1 of imm12_math""")
     imm12_math = bits(13, 12, flags("flags are in use", "flags = 1"))
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -352,7 +363,13 @@ class SFPENCC(sfpu.Target, opcode=0x8A, facts=sfpu.CONDITION, macro=sfpu.NO_SOUR
         return DONE
 
 
-# What modes 1 to 15 of SFPPUSHC and SFPPOPC make of two flags a, b: bit 2 * a + b.
+# What modes 1 to 15 of SFPPUSHC and SFPPOPC make of two flags a, b
+_RESULTS = (
+    *("b", "not b", "a and b", "a or b", "a and not b", "a or not b", "b and not a"),
+    *("b or not a", "neither a nor b", "not both", "either a or b", "a same as b", "not b"),
+    *("1, in use", "0, in use"),
+)
+# The same: bit 2 * a + b.
 _COMBINED = (0, 0xA, 0x5, 0x8, 0xE, 0x4, 0xD, 0x2, 0xB, 0x1, 0x7, 0x6, 0x9, 0x5, 0xF, 0x0)
 _TRUTH = np.array(_COMBINED, np.int64)
 _INVERT, _TRUE = 13, 14  # from 14 on both flag and enable become constants
@@ -378,7 +395,7 @@ def _peek(s: Any, mod: Any) -> None:
         s.cc_en[0] = s.cc_stack_en[top] if depth else 0
 
 
-class SFPPUSHC(sfpu.Target, opcode=0x87, facts=sfpu.CONDITION, macro=sfpu.NO_SOURCE):
+class SFPPUSHC(sfpu.NoTarget, opcode=0x87, facts=sfpu.CONDITION, macro=sfpu.NO_SOURCE):
     """Push the condition codes, or change the top of their stack (SFPPUSHC, Blackhole ISA)."""
 
     reads = (
@@ -389,8 +406,16 @@ class SFPPUSHC(sfpu.Target, opcode=0x87, facts=sfpu.CONDITION, macro=sfpu.NO_SOU
     )
     writes = CC.when("instr_mod1 == 13") | spaces.STACK | spaces.DEPTH.unless("instr_mod1")
 
-    lreg_dest = sfpu.Target.lreg_dest.meaning(sfpu.NO_TARGET)
-    instr_mod1 = sfpu.Target.instr_mod1.meaning(sfpu.PUSHED)
+    instr_mod1 = sfpu.Target.instr_mod1.meaning(
+        choice(
+            {
+                0: "pushes the flags",
+                **{i: f"top of the stack = {text}" for i, text in enumerate(_RESULTS, start=1)},
+                _INVERT: "top of the stack and flags = not b",
+            },
+            about="a: the top of the stack, b: the flags",
+        )
+    )
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = lanes.claim_none(s, t, f.lreg_dest)
@@ -419,7 +444,7 @@ class SFPPUSHC(sfpu.Target, opcode=0x87, facts=sfpu.CONDITION, macro=sfpu.NO_SOU
         return DONE
 
 
-class SFPPOPC(sfpu.Target, opcode=0x88, facts=sfpu.CONDITION, macro=sfpu.NO_SOURCE):
+class SFPPOPC(sfpu.NoTarget, opcode=0x88, facts=sfpu.CONDITION, macro=sfpu.NO_SOURCE):
     """Pop the condition codes, or combine them with the top (SFPPOPC, Blackhole ISA)."""
 
     reads = (
@@ -430,8 +455,16 @@ class SFPPOPC(sfpu.Target, opcode=0x88, facts=sfpu.CONDITION, macro=sfpu.NO_SOUR
     )
     writes = CC | spaces.DEPTH.unless("instr_mod1")
 
-    lreg_dest = sfpu.Target.lreg_dest.meaning(sfpu.NO_TARGET)
-    instr_mod1 = sfpu.Target.instr_mod1.meaning(sfpu.POPPED)
+    instr_mod1 = sfpu.Target.instr_mod1.meaning(
+        choice(
+            {
+                0: "pops the flags",
+                **{i: f"flags = {text}" for i, text in enumerate(_RESULTS, start=1)},
+                _INVERT: "flags = not a",
+            },
+            about="a: the flags, b: the top of the stack, which stays",
+        )
+    )
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         status = lanes.claim_none(s, t, f.lreg_dest)
@@ -513,36 +546,40 @@ def _compare(s: Any, t: Any, f: Any, greater: Any) -> Any:
     return DONE
 
 
-_COMPARE_READS = (
-    lreg("lreg_c")
-    | lreg("lreg_dest")
-    | (spaces.STACK.own() | spaces.DEPTH).when("instr_mod1 & 2")
-    | LANES
-)
-_COMPARE_WRITES = (
-    lreg("lreg_dest").when("instr_mod1 & 8")
-    | CC.when("instr_mod1 & 1")
-    | spaces.STACK.when("instr_mod1 & 2")
-)
+class _Compares(sfpu.OneSource):
+    """Two LRegs that are compared; what is set by it."""
+
+    reads = (
+        lreg("lreg_c")
+        | lreg("lreg_dest")
+        | (spaces.STACK.own() | spaces.DEPTH).when("instr_mod1 & 2")
+        | LANES
+    )
+    writes = (
+        lreg("lreg_dest").when("instr_mod1 & 8")
+        | CC.when("instr_mod1 & 1")
+        | spaces.STACK.when("instr_mod1 & 2")
+    )
+
+    instr_mod1 = sfpu.OneSource.instr_mod1.meaning(
+        flags(
+            "sets the flags",
+            "changes the top of the stack in all lanes: and",
+            "with bit 1: or in place of and",
+            "LReg[lreg_dest] = all ones or 0",
+        )
+    )
 
 
-class SFPLE(sfpu.OneSource, opcode=0x96, facts=sfpu.NOTICES_VD_VC, macro=sfpu.NO_IMMEDIATE):
+class SFPLE(_Compares, opcode=0x96, facts=sfpu.NOTICES_VD_VC, macro=sfpu.NO_IMMEDIATE):
     """Compare less or equal (SFPLE, Blackhole ISA)."""
-
-    reads, writes = _COMPARE_READS, _COMPARE_WRITES
-
-    instr_mod1 = sfpu.OneSource.instr_mod1.meaning(sfpu.COMPARED)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         return _compare(s, t, f, 0)
 
 
-class SFPGT(sfpu.OneSource, opcode=0x97, facts=sfpu.NOTICES_VD_VC, macro=sfpu.NO_IMMEDIATE):
+class SFPGT(_Compares, opcode=0x97, facts=sfpu.NOTICES_VD_VC, macro=sfpu.NO_IMMEDIATE):
     """Compare greater (SFPGT, Blackhole ISA)."""
-
-    reads, writes = _COMPARE_READS, _COMPARE_WRITES
-
-    instr_mod1 = sfpu.OneSource.instr_mod1.meaning(sfpu.COMPARED)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         return _compare(s, t, f, 1)

@@ -6,7 +6,7 @@ import numpy as np
 
 from bhemu.bits import number
 from bhemu.jit.subset import njit
-from bhemu.tensix import config, dest, formats, lanes, rules, spaces, taint, unspecified
+from bhemu.tensix import config, dest, formats, lanes, rules, spaces, unspecified
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.insn import Instruction, bits
@@ -232,7 +232,7 @@ def first_of_storage(s: Any, t: Any, mod: Any, row: Any, stores: Any) -> Any:
 def load_rows(s: Any, t: Any, mode: Any, row: Any, reg: Any) -> None:
     """LReg[reg] (0-7) = the 32 datums of Dst row `row` (0-1023) in the enabled lanes."""
     if s.doubt[0]:
-        taint.to(s, reg, doubtful(s, t, mode, row, reg))
+        lanes.mark(s, reg, doubtful(s, t, mode, row, reg))
     wide = (_WIDE_LOAD >> mode) & 1
     first = _first_row(s, t, mode, row, wide)
     shift = _U((row & 2) << 3)
@@ -400,10 +400,6 @@ class SFPLOAD(
 
     instr_mod0 = DstAccess.instr_mod0.meaning(sfpu.LOADED)
 
-    def advance(s: Any, t: Any, f: Any) -> Any:
-        counters.apply_addr_mod_sfpu(s, t, f.sfpu_addr_mode)
-        return DONE
-
     def execute(s: Any, t: Any, f: Any) -> Any:
         row = counters.dst_row(s, t, f.dest_reg_addr)
         mode = _mode(s, t, f, row)
@@ -429,10 +425,6 @@ class SFPSTORE(
     writes = spaces.ALL_DST | spaces.RWC
 
     instr_mod0 = DstAccess.instr_mod0.meaning(sfpu.STORED)
-
-    def advance(s: Any, t: Any, f: Any) -> Any:
-        counters.apply_addr_mod_sfpu(s, t, f.sfpu_addr_mode)
-        return DONE
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         row = counters.dst_row(s, t, f.dest_reg_addr)

@@ -46,16 +46,14 @@ _MIRROR = rules.error("VECTOR-MACRO-MIRROR", rules.MISSING, "word {word:#010x}, 
 def _effective(s: Any, unit: Any, word: Any, regular: Any) -> Any:
     """Word that sub-unit `unit` executes in this cycle; 0 when it idles or executes SFPNOP."""
     found = word if regular == unit else np.int64(0)
-    if schedule.occupied(s, unit, 0):
+    if schedule.occupied(s, unit):
         found = s.macro_slot[unit, 0, schedule.WORD]
     return np.int64(0) if found >> 24 == schedule.NOP else found
 
 
 @njit
 def _destination(s: Any, unit: Any, word: Any) -> Any:
-    return (
-        s.macro_slot[unit, 0, schedule.DEST] if schedule.occupied(s, unit, 0) else (word >> 4) & 15
-    )
+    return s.macro_slot[unit, 0, schedule.DEST] if schedule.occupied(s, unit) else (word >> 4) & 15
 
 
 @njit
@@ -77,7 +75,7 @@ def _refused(s: Any, t: Any, word: Any, regular: Any) -> Any:
             return _TWO_DRAWS
     # DONE, or the error of a regular load and a scheduled store of common cells.
     opcode = word >> 24
-    if not schedule.occupied(s, STORE, 0):
+    if not schedule.occupied(s, STORE):
         return rules.DONE
     if opcode != OPCODE and opcode != _LOAD:
         return rules.DONE
@@ -184,7 +182,7 @@ def _load(s: Any, t: Any, word: Any, carried: Any) -> Any:
 def run(s: Any, t: Any, word: Any) -> Any:
     """Execute what is due and the regular `word` (0: none), which a due instruction displaces."""
     regular = np.int64(LOAD) if word >> 24 == OPCODE else schedule.SUB_UNIT[word >> 24]
-    if regular < LOAD and schedule.occupied(s, regular, 0):
+    if regular < LOAD and schedule.occupied(s, regular):
         word, regular = np.int64(0), np.int64(ELSEWHERE)
     status = _refused(s, t, word, regular)
     if status != rules.DONE:
@@ -193,7 +191,7 @@ def run(s: Any, t: Any, word: Any) -> Any:
     carried = s.stage_used[0] if s.macro_last[BUSY] == _SWAPPING else np.int64(0)
     _leave(s, word, regular)
     for unit in (MAD, ROUND, STORE, LOAD, SIMPLE):
-        if unit < LOAD and schedule.occupied(s, unit, 0):
+        if unit < LOAD and schedule.occupied(s, unit):
             status = _scheduled(s, t, np.int64(unit))
             s.macro_slot[unit, 0, schedule.KIND] = 0
         elif unit == regular:
@@ -309,7 +307,7 @@ def pass_time(s: Any, t: Any) -> Any:
     while status == rules.DONE and _live(s):
         moving = s.stage_used[0] > 0 or not _outstanding(s, np.int64(schedule.INSTRUCTIONS))
         for unit in range(4):
-            moving = moving or schedule.occupied(s, unit, 0)
+            moving = moving or schedule.occupied(s, unit)
         if not moving:
             return status
         status = _cycle(s, t, np.int64(0), False)

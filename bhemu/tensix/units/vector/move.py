@@ -6,7 +6,7 @@ import numpy as np
 
 from bhemu.bits import number
 from bhemu.jit.subset import njit
-from bhemu.tensix import lanes, rules, spaces, taint, unspecified
+from bhemu.tensix import lanes, rules, spaces, unspecified
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.spaces import LANES, lreg
 from bhemu.tensix.units.vector import sfpu
@@ -144,9 +144,9 @@ def _exchange_marks(s: Any, k: Any, here: Any, perhaps: Any, causes: Any) -> Non
     """As `_exchange` does with values; `k`: two LRegs, and from which number on they stay."""
     x, y = unspecified.of(s, k[0]), unspecified.of(s, k[1])
     if k[1] < k[2]:
-        taint.write(s, k[1], x | causes, here, perhaps)
+        lanes.write_marks(s, k[1], x | causes, here, perhaps)
     if k[0] < k[2]:
-        taint.write(s, k[0], y | causes, here, perhaps)
+        lanes.write_marks(s, k[0], y | causes, here, perhaps)
 
 
 class SFPSWAP(sfpu.SourceC, opcode=0x92, facts=sfpu.Sfpu(notices="VD VC"), macro=sfpu.NO_IMMEDIATE):
@@ -250,7 +250,7 @@ class SFPTRANSP(
             new, shift = np.int64(0), 8 * (reg & 3)  # row j of this comes from LReg j of the group
             for j in range(4):
                 new |= ((old[(reg & 4) + j] >> shift) & _ROW_MARKS) << (8 * j)
-            taint.to(s, np.int64(reg), new)
+            lanes.mark(s, np.int64(reg), new)
         return rules.DONE
 
 
@@ -285,7 +285,14 @@ class SFPSHFT2(
     )
     writes = lreg("lreg_dest").unless("instr_mod1 < 3") | lreg(0, 4).when("instr_mod1 < 3")
 
-    instr_mod1 = sfpu.SourceC.instr_mod1.meaning(sfpu.MOVED)
+    instr_mod1 = sfpu.SourceC.instr_mod1.meaning("""
+    0: LReg[0..2] = LReg[1..3], LReg[3] = 0
+    1: LReg[0..2] = LReg[1..3], LReg[3] = LReg[0] of the lane eight further on
+    2: LReg[0..2] = LReg[1..3], LReg[3] = LReg[lreg_src_c] as in mode 3
+    3: one lane up, around within eight
+    4: one lane up within eight, 0 into the first
+    5: LReg[imm12_math] shifted by LReg[lreg_src_c]
+    6: LReg[imm12_math & 15] shifted by imm12_math""")
     imm12_math = bits(23, 12, number("modes 5 and 6: LReg, distance"))
 
     def execute(s: Any, t: Any, f: Any) -> Any:
@@ -337,8 +344,8 @@ class SFPSHFT2(
             last = _rotated(c, True) if mod == 2 else last
             old = unspecified.of(s, 1), unspecified.of(s, 2), unspecified.of(s, 3)
             for reg in range(3):
-                taint.to(s, np.int64(reg), old[reg])
-            taint.to(s, np.int64(3), last)
+                lanes.mark(s, np.int64(reg), old[reg])
+            lanes.mark(s, np.int64(3), last)
             return rules.DONE
         if mod < 5:
             c = _rotated(c, mod == 3)
@@ -346,7 +353,7 @@ class SFPSHFT2(
             c |= unspecified.of(s, f.imm12_math & 15)
         elif s.macro_dest[0] == 0:
             c = unspecified.of(s, f.imm12_math & 15)
-        taint.to(s, lanes.target(s, f.lreg_dest), c)
+        lanes.mark(s, lanes.target(s, f.lreg_dest), c)
         return rules.DONE
 
 

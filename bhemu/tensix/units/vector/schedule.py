@@ -347,9 +347,9 @@ def store(s: Any, slot: Any, word: Any, byte: Any, loaded: Any, row: Any, mode: 
 
 
 @njit
-def occupied(s: Any, unit: Any, delay: Any) -> Any:
-    """True when the sub-unit has an instruction scheduled with this delay."""
-    return s.macro_slot[unit, delay, KIND] != FREE
+def occupied(s: Any, unit: Any) -> Any:
+    """True when an instruction is due in the sub-unit."""
+    return s.macro_slot[unit, 0, KIND] != FREE
 
 
 @njit

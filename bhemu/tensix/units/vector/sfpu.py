@@ -6,12 +6,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bhemu.bits import Choice, bits, choice, flags, number, table
+from bhemu.bits import Choice, bits, choice, number, table
 from bhemu.jit.subset import njit
 from bhemu.tensix import insn, lanes, spaces
 from bhemu.tensix.insn import Argument, Instruction
 from bhemu.tensix.rules import DONE, refuse
 from bhemu.tensix.spaces import Clause, lreg
+from bhemu.tensix.units import counters
 
 # What SFPLOADMACRO and the stall logic must know of a vector instruction (SFPLOADMACRO, SFPMAD,
 # Blackhole ISA); stands on its class.
@@ -76,6 +77,7 @@ THREE = (
     | (lreg("lreg_src_b") | lreg("lreg_src_c"))
     | (lreg(7) | spaces.LANE_CONFIG).when("instr_mod1 & 8")
 )
+REPLACES = lreg("lreg_c") | lreg("lreg_dest").unless("instr_mod1 & 1") | spaces.LANES
 SPECIAL = spaces.RANDOM.when("lreg_c == 9") | spaces.MACRO | spaces.LANE_CONFIG  # by SFPMOV
 PAIRED = lreg("4 + (lreg_dest & 3)") | lreg("4 + (lreg_src_c & 3)")  # by SFPSWAP
 
@@ -110,6 +112,12 @@ class Target(Instruction, unit="vector"):
     lreg_dest = bits(7, 4).meaning(
         "LReg that is written, and often read; 12 to 15: the word becomes a macro template"
     )
+
+
+class NoTarget(Target):
+    """Mode alone."""
+
+    lreg_dest = Target.lreg_dest.meaning(NO_TARGET)
 
 
 class OneSource(Target):
@@ -167,53 +175,12 @@ class DstAccess(Instruction, unit="vector"):
     instr_mod0 = bits(19, 16, mode=True)
     lreg_ind = bits(23, 20, LREG)
 
+    def advance(s: Any, t: Any, f: Any) -> Any:
+        counters.apply_addr_mod_sfpu(s, t, f.sfpu_addr_mode)
+        return DONE
+
 
 # What the modes of vector instructions with many of them stand for (bits.py).
-
-_INVERT = 13  # of SFPPUSHC and SFPPOPC
-
-SET = table("""while flags are not in use: flags = 0
-    0: flags where LReg[lreg_c] is negative
-    1, 3, 5, 7: flags = imm12_math
-    2: flags where it is not 0
-    4: flags where it is not negative
-    6: flags where it is 0
-    8-15: flags = 0""")
-"""instr_mod1 of SFPSETCC."""
-
-ENABLED = table("""
-    [1:0] 0: the use of flags stays as it is
-    [1:0] 1: the use of flags is toggled
-    [1:0] 2, 3: the use of flags = bit 0 of imm12_math
-    [3] 0: flags = 1
-    [3] 1: flags = bit 1 of imm12_math""")
-"""instr_mod1 of SFPENCC."""
-
-# What modes 1 to 15 of SFPPUSHC and SFPPOPC make of two flags a, b
-_RESULTS = (
-    *("b", "not b", "a and b", "a or b", "a and not b", "a or not b", "b and not a"),
-    *("b or not a", "neither a nor b", "not both", "either a or b", "a same as b", "not b"),
-    *("1, in use", "0, in use"),
-)
-PUSHED = choice(
-    {
-        0: "pushes the flags",
-        **{i: f"top of the stack = {text}" for i, text in enumerate(_RESULTS, start=1)},
-        _INVERT: "top of the stack and flags = not b",
-    },
-    about="a: the top of the stack, b: the flags",
-)
-"""instr_mod1 of SFPPUSHC."""
-
-POPPED = choice(
-    {
-        0: "pops the flags",
-        **{i: f"flags = {text}" for i, text in enumerate(_RESULTS, start=1)},
-        _INVERT: "flags = not a",
-    },
-    about="a: the flags, b: the top of the stack, which stays",
-)
-"""instr_mod1 of SFPPOPC."""
 
 
 def with_flags(kinds: Mapping[int, str], yes: str, no: str) -> Choice:
@@ -224,14 +191,6 @@ def with_flags(kinds: Mapping[int, str], yes: str, no: str) -> Choice:
         {k + n: f"{kind}; {then}" for k, kind in kinds.items() for n, then in flag.items()}
     )
 
-
-COMPARED = flags(
-    "sets the flags",
-    "changes the top of the stack in all lanes: and",
-    "with bit 1: or in place of and",
-    "LReg[lreg_dest] = all ones or 0",
-)
-"""instr_mod1 of SFPLE and SFPGT."""
 
 # Lanes (bit mask) in which LReg[lreg_dest] receives the greater value, by mode.
 GREATER = (
@@ -251,16 +210,6 @@ SWAPPED = choice(
     about="the greater goes to LReg[lreg_dest] in these lanes, else to LReg[lreg_src_c]",
 )
 """instr_mod1 of SFPSWAP."""
-
-MOVED = table("""
-    0: LReg[0..2] = LReg[1..3], LReg[3] = 0
-    1: LReg[0..2] = LReg[1..3], LReg[3] = LReg[0] of the lane eight further on
-    2: LReg[0..2] = LReg[1..3], LReg[3] = LReg[lreg_src_c] as in mode 3
-    3: one lane up, around within eight
-    4: one lane up within eight, 0 into the first
-    5: LReg[imm12_math] shifted by LReg[lreg_src_c]
-    6: LReg[imm12_math & 15] shifted by imm12_math""")
-"""instr_mod1 of SFPSHFT2."""
 
 _BOTH_WAYS = """format of the datums in Dst
     0: the format of the configuration
