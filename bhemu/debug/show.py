@@ -13,8 +13,16 @@ from bhemu.arguments import did_you_mean
 from bhemu.debug import dump, places
 from bhemu.debug.decoded import View
 from bhemu.debug.dump import Selection
-from bhemu.debug.expressions import Value, evaluate
-from bhemu.debug.places import Commands, Sources, address, instruction, listing, number
+from bhemu.debug.places import (
+    Commands,
+    Sources,
+    Value,
+    address,
+    evaluate,
+    instruction,
+    listing,
+    number,
+)
 from bhemu.devices.bus.address_map import block_name, device_name, find
 from bhemu.errors import InputError, UnknownName
 from bhemu.machine import saved, where

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bhemu
-from bhemu.debug.expressions import Value
+from bhemu.debug.places import Value
 from bhemu.errors import InputError
 from bhemu.program import variables
 from bhemu.program.dwarf import Debug
