@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bhemu.arguments import did_you_mean
-from bhemu.cli import options, output, verdicts
+from bhemu.cli import options, output
 from bhemu.cli.options import program_options, run_options, settings
 from bhemu.cli.output import Progress, reader
 from bhemu.errors import (
@@ -83,7 +83,7 @@ def dump_command(what: str | None, names: tuple[str, ...], **values: Any) -> int
         changes = list(dump.diff(state, theirs, chosen, view))
         code = code or (EXIT_DIFFERS if changes else EXIT_OK)
         lines = changes or [f"no difference to {other}"]
-        report: dict[str, object] = {"verdict": verdicts.of(error_code), "differences": changes}
+        report: dict[str, Any] = {"verdict": output.verdict_of(error_code), "differences": changes}
     elif values["as_json"]:
         lines, report = [], {"state": dump.as_dict(state, chosen, view)}
     else:
@@ -199,7 +199,7 @@ def trace_command(**values: Any) -> int:
         interrupted = stop is not None and stop.reason == "interrupt"
         return EXIT_INTERRUPTED if interrupted else EXIT_OK
     if chosen.as_json:
-        verdict = verdicts.of(error.exit_code)
+        verdict = output.verdict_of(error.exit_code)
         output.say(json.dumps({"verdict": verdict, **error.as_dict()}))
         return error.exit_code
     return output.show(error, as_json=False)

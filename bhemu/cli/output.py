@@ -19,8 +19,16 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from bhemu.errors import (
+    EXIT_ASSERT,
+    EXIT_DIFFERS,
+    EXIT_GUEST,
     EXIT_INPUT,
+    EXIT_INTERNAL,
     EXIT_INTERRUPTED,
+    EXIT_LIMIT,
+    EXIT_NO_PROGRESS,
+    EXIT_NOT_MODELLED,
+    EXIT_OK,
     BhemuError,
     InputError,
     Internal,
@@ -63,10 +71,46 @@ def report(
 
 def document(found: Mapping[str, Any], code: int) -> str:
     """The JSON of a command: what it found, with the verdict and the exit code."""
-    from bhemu.cli import verdicts
-
-    verdict = verdicts.of(code, found.get("findings", ()))
+    verdict = verdict_of(code, found.get("findings", ()))
     return json.dumps({"verdict": verdict, **found, "exit_code": code}, indent=2)
+
+
+# The verdict: what the JSON of a command says of a program in a word (docs/verdicts.md).
+
+BY_EXIT_CODE = {
+    EXIT_OK: "ok",
+    **dict.fromkeys((EXIT_DIFFERS, EXIT_NO_PROGRESS, EXIT_GUEST, EXIT_ASSERT), "kernel bug"),
+    EXIT_INPUT: "bad input",
+    **dict.fromkeys((EXIT_NOT_MODELLED, EXIT_INTERNAL), "not modelled"),
+    **dict.fromkeys((EXIT_LIMIT, EXIT_INTERRUPTED), "limit"),
+}
+"""By the exit code of a run; the class of an error has one code (errors.py)."""
+_CHECKS = ("error", "waiting", "unwritten", "contract", "origin", "cure")
+BY_FINDING = {**dict.fromkeys(_CHECKS, "kernel bug"), "order": "race"}
+"""By the class of a finding (`check`), where the run itself came to its end or to a fault."""
+
+
+def verdict_of(code: int, findings: Iterable[Mapping[str, Any]] = ()) -> str:
+    """The verdict of a run that ended with `code`, and of the findings of its JSON.
+
+    Notes count where there is nothing else. A race is told before what it led to. A finding of
+    waits decides over a limit, which is only where the wait was cut off.
+    """
+    verdict, shown = BY_EXIT_CODE[code], list(findings)
+    some = [one for one in shown if one["severity"] != "note"] or shown
+    told = {BY_FINDING[one["check"]] for one in some}
+    if verdict == "limit" and any(one["check"] == "waiting" for one in some):
+        verdict = "kernel bug"
+    if verdict in ("ok", "kernel bug") and told:
+        verdict = "race" if "race" in told else "kernel bug"
+    return verdict
+
+
+def worst_verdict(codes: Iterable[int]) -> str:
+    """The verdict of several runs: what is wrong with a program counts first, then what is open."""
+    found = {BY_EXIT_CODE.get(code, "not modelled") for code in codes}
+    ranked = ("kernel bug", "bad input", "not modelled", "limit")
+    return next((one for one in ranked if one in found), "ok")
 
 
 # What a user sees of an error: one line, its place, a hint; as JSON on request; the exit code.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bhemu.cli import output, verdicts
+from bhemu.cli import output
 from bhemu.cli.options import json_option, outside_option
 from bhemu.cli.output import Progress
 from bhemu.errors import EXIT_DIFFERS, EXIT_INTERRUPTED, EXIT_OK
@@ -118,7 +118,7 @@ def _report(found: "Results", folder: Path, quiet: bool, as_json: bool) -> int:
         codes = [row["exit_code"] or int(row["outcome"] != "ok") for row in found.rows]
         return output.report(
             {
-                "verdict": verdicts.worst([*codes, EXIT_OK if found.complete else code]),
+                "verdict": output.worst_verdict([*codes, EXIT_OK if found.complete else code]),
                 "sweep": found.plan.sweep.name,
                 "runs": len(found.plan.runs),
                 "done": len(found),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bhemu.cli import output, verdicts
+from bhemu.cli import output
 from bhemu.cli.options import launched, program_options, run_options, settings
 from bhemu.errors import EXIT_DIFFERS, EXIT_OK, BhemuError, InputError
 from bhemu.program import files
@@ -54,7 +54,7 @@ def why_command(**values: Any) -> int:
         error = ended.error
         links = links_of(context(target, ended), target.tile, values["local"], text)
         shown: dict[str, Any] = {"place": text, "links": [link.as_dict() for link in links]}
-        verdict = verdicts.of(EXIT_OK if error is None else error.exit_code)
+        verdict = output.verdict_of(EXIT_OK if error is None else error.exit_code)
         lines = ("  " * link.depth + str(link) for link in links)
         return output.report(
             {"verdict": verdict, **shown}, EXIT_OK, lines, as_json=values["as_json"]
@@ -112,7 +112,7 @@ def show(
         shown: dict[str, Any] = {"findings": [one.as_dict() for one in found]}
         shown |= {} if notes is None else {"notes": [one.as_dict() for one in notes]}
         shown |= told.as_dict() if told else {}
-        verdict = verdicts.of(error.exit_code if error else code, shown["findings"])
+        verdict = output.verdict_of(error.exit_code if error else code, shown["findings"])
         return output.report({"verdict": verdict, **shown}, code, as_json=True)
     for one in found:
         for line in one.lines():
@@ -229,7 +229,7 @@ def report_command(**values: Any) -> int:
     data = page(chosen.program.name, seen, recording, ended.error, found, causes)
     files.write_whole(values["path"], lambda file: file.write(data), "report")
     code, shown = EXIT_DIFFERS if found else EXIT_OK, [one.as_dict() for one in found]
-    verdict = verdicts.of(ended.error.exit_code if ended.error else code, shown)
+    verdict = output.verdict_of(ended.error.exit_code if ended.error else code, shown)
     written = {"verdict": verdict, "report": str(values["path"]), "findings": shown}
     number = f"{len(found)} finding{'' if len(found) == 1 else 's'}"
     line = f"{values['path']}: {number if found else _nothing(asked)}"
