@@ -70,7 +70,8 @@ def isa_command(
         if mnemonic.upper() not in known:
             raise _unknown(list(known), mnemonic)
         chosen = known[mnemonic.upper()]
-        output.say(json.dumps(chosen["row"], indent=2) if as_json else chosen["text"])
+        own = [one for one in chosen["explained"] if "instruction" in one]
+        output.say(json.dumps(chosen["row"], indent=2) if as_json else "\n".join(_told(own)))
     elif as_json:
         output.say(json.dumps([one["row"] for one in known.values()], indent=2))
     else:
@@ -78,7 +79,7 @@ def isa_command(
 
 
 def _known() -> dict[str, dict[str, Any]]:
-    """Every instruction by opcode: `row`, `text` of isa, and what is `explained`, by mnemonic.
+    """Every instruction by opcode: its `row`, and what is `explained`, by mnemonic.
 
     Kept in the cache for these sources: importing all classes takes longer than all else.
     """
@@ -104,14 +105,7 @@ def declared() -> dict[str, dict[str, Any]]:
 
     assert units.MODULES
     classes = [instructions()[opcode] for opcode in sorted(instructions())]
-    return {
-        cls.name: {
-            "row": row(cls),
-            "text": "\n".join(_explain(cls)),
-            "explained": _explained(cls.name),
-        }
-        for cls in classes
-    }
+    return {cls.name: {"row": row(cls), "explained": _explained(cls.name)} for cls in classes}
 
 
 @cache
@@ -194,24 +188,22 @@ def _elsewhere(name: str) -> str:
     return f"bhemu explain {near[0]}" + (f"; there are {', '.join(near)}" if near[1:] else "")
 
 
-def _explain(cls: "type[Instruction]") -> list[str]:
-    lines = [f"{cls.name}  opcode {cls.opcode:#04x}  unit {cls.unit}  stall {cls.stall}"]
-    lines += [f"  {text.strip()}" for text in (cls.__doc__ or "").strip().splitlines()]
-    lines += [f"  {line}" for f in reversed(cls.fields) for line in f.about()]
+def _use(cls: "type[Instruction]") -> Iterator[str]:
+    """How C has it, its cycles, its status, the bits that are no field."""
     if cls.reserved:
-        lines.append(f"  reserved bits {cls.reserved:#08x} must be 0")
+        yield f"reserved bits {cls.reserved:#08x} must be 0"
     if cls.unread:
-        lines.append(f"  bits {cls.unread:#08x} are not read: kernels set them without effect")
+        yield f"bits {cls.unread:#08x} are not read: kernels set them without effect"
     arguments = ", ".join(one.name for one in cls.arguments)
-    lines.append(f"  in C: TTI_{cls.name}" + (f"({arguments})" if arguments else ""))
+    yield f"in C: TTI_{cls.name}" + (f"({arguments})" if arguments else "")
     if time := _cycles(cls):
-        lines.append(
-            f"  cycles: the unit takes the next word after {time['busy']:g}, is done after"
+        yield (
+            f"cycles: the unit takes the next word after {time['busy']:g}, is done after"
             f" {time['latency']:g} ({time['kind']}: {time['source']})"
         )
     cases = ", ".join(_kept(_COVERAGE).get(cls.name, ()))
     reason = cls.refused if status(cls) == "refused" else cases
-    return [*lines, f"  status: {status(cls)}" + (f" ({reason})" if reason else "")]
+    yield f"status: {status(cls)}" + (f" ({reason})" if reason else "")
 
 
 def _table(rows: list[dict[str, Any]]) -> None:
@@ -460,14 +452,13 @@ def explain_command(names: tuple[str, ...], as_json: bool, **values: Any) -> int
         for name in names
         for one in (known[name]["explained"] if name in known else _explained(name))
     ]
-    lines = (
-        line
-        for one in explained
-        for line in (f"{one['name']}: {one['kind']}", *(f"  {line}" for line in one["lines"]))
-    )
-    return output.report(
-        {"explained": explained} if as_json else {}, EXIT_OK, lines, as_json=as_json
-    )
+    return output.report({"explained": explained}, EXIT_OK, _told(explained), as_json=as_json)
+
+
+def _told(explained: list[dict[str, Any]]) -> Iterator[str]:
+    for one in explained:
+        yield f"{one['name']}: {one['kind']}"
+        yield from (f"  {line}" for line in one["lines"])
 
 
 def _is_code_file(name: str) -> bool:
@@ -492,9 +483,7 @@ def _explained(name: str) -> list[dict[str, Any]]:
         shown = one.as_dict()
         if one.kind == "a Tensix instruction":
             cls = next(cls for cls in instructions().values() if cls.name == one.name)
-            said = {line.strip() for line in one.lines}
-            more = (line.strip() for line in _explain(cls)[1:])
-            shown["lines"] = [*one.lines, *(line for line in more if line not in said)]
+            shown["lines"] = [*one.lines, *_use(cls)]
             shown["instruction"] = row(cls)
         found.append(shown)
     return found
