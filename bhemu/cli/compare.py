@@ -24,8 +24,7 @@ from bhemu.program.options import REFERENCES, given_in
 if TYPE_CHECKING:
     from bhemu.cli.summary import Target
     from bhemu.debug.numerics import TileError
-    from bhemu.oracle.libttsim import Library
-    from bhemu.oracle.programs import Verdict
+    from bhemu.oracle.libttsim import Difference, Library
     from bhemu.program.schema import OutputSpec, Program
     from bhemu.sweeps.api import Question
     from bhemu.why.origin.chain import Link
@@ -304,7 +303,10 @@ def diff_command(
         from bhemu.oracle.libttsim import DIFFERENT
 
         code = EXIT_DIFFERS if compared.verdict == DIFFERENT else EXIT_OK
-        lines = [f"{compared.name}: {compared.verdict}", *(f"  {line}" for line in compared.lines)]
+        lines = [
+            f"{compared.name}: {compared.verdict}",
+            *(f"  {line}" for line in compared.lines),
+        ]
         return output.report(compared.as_dict(), code, lines, as_json=as_json)
     asked = Question(library.path, reference, unit, seed, range(first, first + count))
     tally = _campaign(library, asked, most, workers, progress)
@@ -350,7 +352,7 @@ def _compare(
     program: str,
     allow_outside: bool,
     of_time: dict[str, int | str],
-) -> "Verdict":
+) -> "Difference":
     from bhemu.oracle import programs
     from bhemu.oracle.libttsim import Judge
     from bhemu.program.schema import load_program

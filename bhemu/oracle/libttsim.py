@@ -481,7 +481,7 @@ class Judge:
 
 @dataclass(frozen=True)
 class Difference:
-    """What a user reads about one case that differs."""
+    """What a user reads about one case on both models."""
 
     name: str
     pair: Pair
@@ -489,6 +489,11 @@ class Difference:
     step: str = ""
     program: tuple[str, ...] = ()
     mnemonic: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """As of the pair."""
+        return self.pair.verdict
 
     def as_dict(self) -> dict[str, object]:
         """JSON-ready values."""
@@ -500,6 +505,7 @@ class Difference:
             "first": list(self.lines),
             "instruction": self.step,
             "program": list(self.program),
+            "verdict": self.verdict,
         }
 
 

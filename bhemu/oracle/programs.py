@@ -60,30 +60,17 @@ _RESET_PC = {
 }
 
 
-class Verdict(Difference):
-    """How a program compares."""
-
-    @property
-    def verdict(self) -> str:
-        """As of the pair."""
-        return self.pair.verdict
-
-    def as_dict(self) -> dict[str, object]:
-        """JSON-ready values."""
-        return {**super().as_dict(), "verdict": self.verdict}
-
-
 def _verdict(
     name: str,
     pair: Pair,
     explain: Callable[[int], str],
     outputs: Iterable[tuple[OutputSpec, int]] = (),
-) -> Verdict:
+) -> Difference:
     """The first differing element of each output, by its place in what is compared, then words."""
     lines: tuple[str, ...] = ()
     if pair.verdict != EQUAL:
         lines = (*_output_lines(outputs, pair), *describe(pair, explain))
-    return Verdict(name, pair, lines)
+    return Difference(name, pair, lines)
 
 
 def _output_lines(outputs: Iterable[tuple[OutputSpec, int]], pair: Pair) -> Iterator[str]:
@@ -116,12 +103,12 @@ def read_case(path: Path) -> Case:
     return Case(image, regions=regions, name=path.stem)
 
 
-def compare_case(judge: Judge, case: Case) -> Verdict:
+def compare_case(judge: Judge, case: Case) -> Difference:
     """Run a case on both; differing words by region."""
     return _verdict(case.name, judge.pair(case), case.place)
 
 
-def compare_program(library: Library, program: Program, *, seconds: float = 60.0) -> Verdict:
+def compare_program(library: Library, program: Program, *, seconds: float = 60.0) -> Difference:
     """Run a PROGRAM.toml on both: its outputs by tile, face, row and column, then all of L1."""
     tile = launch(program)
     before = tile.read(0, L1_SIZE)
@@ -192,7 +179,7 @@ _SECONDS = 120.0
 _OVERRIDES = ("TRISC_RESET_PC_OVERRIDE", "NCRISC_RESET_PC_OVERRIDE")
 
 
-def compare_chip(library: Library, program: Program) -> Verdict:
+def compare_chip(library: Library, program: Program) -> Difference:
     """Run a program of a chip on both; the first differing element of each output, then words."""
     tiles = [xy for part in program.placed() for xy in part.at]
     chip = launch(program)
