@@ -136,6 +136,7 @@ _MACRO = re.compile(
 )
 _MOST_USERS = 6
 _MOST_NEAR = 8
+_SEMAPHORE = ("P_", "SEMAPHORE_", "SEMAPHORE::", "P_SEMAPHORE_", "P_SEMAPHORE::")
 _GPR_THREADS = ("unpack", "math", "pack")
 
 
@@ -159,7 +160,7 @@ def explain(text: str) -> list[Explanation]:
         return list(_number(int(wanted, 16 if wanted[:2] in ("0x", "0X") else 10)))
     found = [one for look in _LOOKS for one in look(wanted)]
     if not found and (numbered := _NUMBERED.fullmatch(wanted)):
-        found = list(_state(numbered[1]))
+        found = [one for one in _other(numbered[1]) if one.kind == "state"]
     if found:
         return found
     raise InputError(f"nothing is called {wanted!r}", hint=_near(wanted))
@@ -314,13 +315,6 @@ def _register(name: str) -> Iterator[Explanation]:
         if known.lower() == name.lower():
             yield _address(address)
             return
-    for number, known in STREAM_REGISTERS.items():
-        if known.lower() == name.lower():
-            place = f"0xFFB40000 + 0x1000 * stream + {4 * number:#x}"
-            yield Explanation("a stream register", known, (f"register {number}, at {place}",))
-    for number, known in csr.NAMES.items():
-        if known.lower() == name.lower():
-            yield Explanation("a CSR", known, (f"number {number:#x} (CSRs, Blackhole ISA)",))
 
 
 def _rule(name: str) -> Iterator[Explanation]:
@@ -333,13 +327,6 @@ def _rule(name: str) -> Iterator[Explanation]:
             lines += [f"hint: {rule.hint}"] if rule.hint else []
             lines += _used_by(f'"{rule.rule}"', "", "declared in")
             yield Explanation("a rule", rule.rule, tuple(lines))
-
-
-def _state(name: str) -> Iterator[Explanation]:
-    for one in views.NAMED:
-        if one.name == name.lower():
-            shown = f"bhemu dump PROGRAM {one.name}; in step: dump {one.name}"
-            yield Explanation("state", one.name, (one.doc, f"shown by {shown}"))
 
 
 _LREG = re.compile(r"lreg:?\[?(\d{1,2})\]?", re.IGNORECASE)
@@ -371,73 +358,6 @@ def _lreg(name: str) -> Iterator[Explanation]:
         yield Explanation(about, f"LReg[{n}]", (_role(n), shown))
 
 
-def _core(name: str) -> Iterator[Explanation]:
-    """A core, a thread of the coprocessor, or a register of a core."""
-    for c, known in enumerate(memmap.CORE_NAMES):
-        if known == name.lower():
-            pushes = f"thread T{c - 1}" if c in TRISCS else "threads T0 to T2"
-            other = "" if c == 0 else f", or where {known.upper()}_RESET_PC says"
-            lines = (
-                f"pushes Tensix words to {pushes if c in TENSIX_CORES else 'no thread'}",
-                f"local data RAM: {memmap.LOCAL_SIZES[c]:#x} bytes at {memmap.LOCAL_BASE:#x}",
-                f"starts at {memmap.RESET_PCS[c]:#x}{other}",
-                f"held in reset by bit {memmap.SOFT_RESET_BITS[c]} of SOFT_RESET_0",
-                f"bhemu step PROGRAM: regs {known}, break PLACE {known}",
-            )
-            yield Explanation("a RISC-V core", known, lines)
-    if name.upper() in ("T0", "T1", "T2"):
-        about = f"executes the words that trisc{name[1]} pushes (TensixCoprocessor, Blackhole ISA)"
-        shown = f"bhemu step PROGRAM: where; break PACR on {name.upper()}; tstep {name.upper()}"
-        yield Explanation("a thread of the coprocessor", name.upper(), (about, shown))
-    for i, abi in enumerate(ABI_NAMES):
-        if name.lower() in (abi, f"x{i}"):
-            about = f"{abi} in the calling convention"
-            yield Explanation("a register of a core", f"x{i}", (about,))
-
-
-def _semaphore(name: str) -> Iterator[Explanation]:
-    """What tt-llk calls a semaphore, also as semaphore::NAME and as SEMAPHORE_NAME."""
-    wanted = name.upper().removeprefix("P_").removeprefix("SEMAPHORE").lstrip(":_")
-    for i, known in enumerate(SEMAPHORE_NAMES):
-        if wanted == known:
-            lines = (
-                f"semaphore {i} of a tile, as tt-llk uses it; sem_sel = {1 << i:#x} in SEMINIT,"
-                " SEMPOST, SEMGET and SEMWAIT",
-                f"watch sem:{i} in step; bhemu dump PROGRAM sem",
-            )
-            yield Explanation("a semaphore", known, lines)
-
-
-def _other(name: str) -> Iterator[Explanation]:
-    wanted = name.upper()
-    for code, known in formats.NAMES.items():
-        if known == name.lower():
-            yield Explanation("a data format", known, (f"code {code}",))
-    for i, block in enumerate(BLOCKS.names):
-        if wanted in (block, f"STALL_{block}", f"B{i}"):
-            held = [cls.name for cls in instructions().values() if cls.stall_mask >> i & 1][:10]
-            about = f"bit {i} of stall_res, {1 << i:#x}: holds {', '.join(held)} ..."
-            about += " (STALLWAIT, Blackhole ISA)"
-            yield Explanation("a class of instructions that STALLWAIT holds", block, (about,))
-    for i, condition in enumerate(CONDITIONS.names):
-        short = condition.upper().removesuffix(" IDLE")
-        if wanted in (condition.upper(), short, f"WAIT_{short}", f"C{i}"):
-            about = f"bit {i} of wait_res, {1 << i:#x} (STALLWAIT, Blackhole ISA)"
-            yield Explanation("a condition of STALLWAIT", condition, (about,))
-    for thread, names in enumerate(GPRS):
-        for index, known in names.items():
-            if known == wanted:
-                about = f"GPR {index} of T{thread} in tt-llk's p_gpr_{_GPR_THREADS[thread]}"
-                yield Explanation("a Tensix GPR", known, (about,))
-
-
-def _ending(name: str) -> Iterator[Explanation]:
-    """What ends a run and is no rule of an instruction."""
-    for rule, (kind, *about) in _ENDINGS.items():
-        if rule == name.upper():
-            yield Explanation("how a run ends", rule, (kind, *about))
-
-
 _WAITS = "bhemu why PROGRAM says which agent waits for which, and what could have ended the waits"
 _ENDINGS = {
     "DEADLOCK": (
@@ -466,17 +386,70 @@ _ENDINGS = {
 }
 
 
-def _kernel_name(name: str) -> Iterator[Explanation]:
-    """A name of the C library of kernels (lib/cb.h, ...)."""
+def _listed() -> Iterator[tuple[str, str, tuple[str, ...], tuple[str, ...]]]:
+    """What has one name, or a few: its kind, its name, others of it in capitals, lines about it."""
+    for number, known in STREAM_REGISTERS.items():
+        place = f"0xFFB40000 + 0x1000 * stream + {4 * number:#x}"
+        yield "a stream register", known, (), (f"register {number}, at {place}",)
+    for number, known in csr.NAMES.items():
+        yield "a CSR", known, (), (f"number {number:#x} (CSRs, Blackhole ISA)",)
+    for one in views.NAMED:
+        shown = f"shown by bhemu dump PROGRAM {one.name}; in step: dump {one.name}"
+        yield "state", one.name, (), (one.doc, shown)
+    for c, known in enumerate(memmap.CORE_NAMES):
+        yield "a RISC-V core", known, (), tuple(_core(c))
+    for t in range(3):
+        about = f"executes the words that trisc{t} pushes (TensixCoprocessor, Blackhole ISA)"
+        shown = f"bhemu step PROGRAM: where; break PACR on T{t}; tstep T{t}"
+        yield "a thread of the coprocessor", f"T{t}", (), (about, shown)
+    for i, abi in enumerate(ABI_NAMES):
+        about = f"{abi} in the calling convention"
+        yield "a register of a core", f"x{i}", (abi.upper(),), (about,)
+    for i, known in enumerate(SEMAPHORE_NAMES):  # as tt-llk calls them
+        about = f"semaphore {i} of a tile, as tt-llk uses it; sem_sel = {1 << i:#x} in SEMINIT,"
+        about += " SEMPOST, SEMGET and SEMWAIT"
+        also = tuple(f"{before}{known}" for before in _SEMAPHORE)
+        yield "a semaphore", known, also, (about, f"watch sem:{i} in step; bhemu dump PROGRAM sem")
+    for code, known in formats.NAMES.items():
+        yield "a data format", known, (), (f"code {code}",)
+    for i, block in enumerate(BLOCKS.names):
+        held = [cls.name for cls in instructions().values() if cls.stall_mask >> i & 1][:10]
+        about = f"bit {i} of stall_res, {1 << i:#x}: holds {', '.join(held)} ..."
+        kind, also = "a class of instructions that STALLWAIT holds", (f"STALL_{block}", f"B{i}")
+        yield kind, block, also, (f"{about} (STALLWAIT, Blackhole ISA)",)
+    for i, condition in enumerate(CONDITIONS.names):
+        short = condition.upper().removesuffix(" IDLE")
+        about = f"bit {i} of wait_res, {1 << i:#x} (STALLWAIT, Blackhole ISA)"
+        yield "a condition of STALLWAIT", condition, (short, f"WAIT_{short}", f"C{i}"), (about,)
+    for thread, names in enumerate(GPRS):
+        for index, known in names.items():
+            about = f"GPR {index} of T{thread} in tt-llk's p_gpr_{_GPR_THREADS[thread]}"
+            yield "a Tensix GPR", known, (), (about,)
+    for rule, lines in _ENDINGS.items():
+        yield "how a run ends", rule, (), lines
+
+
+def _core(c: int) -> Iterator[str]:
+    name = memmap.CORE_NAMES[c]
+    pushes = f"thread T{c - 1}" if c in TRISCS else "threads T0 to T2"
+    other = "" if c == 0 else f", or where {name.upper()}_RESET_PC says"
+    yield f"pushes Tensix words to {pushes if c in TENSIX_CORES else 'no thread'}"
+    yield f"local data RAM: {memmap.LOCAL_SIZES[c]:#x} bytes at {memmap.LOCAL_BASE:#x}"
+    yield f"starts at {memmap.RESET_PCS[c]:#x}{other}"
+    yield f"held in reset by bit {memmap.SOFT_RESET_BITS[c]} of SOFT_RESET_0"
+    yield f"bhemu step PROGRAM: regs {name}, break PLACE {name}"
+
+
+def _other(name: str) -> Iterator[Explanation]:
+    for kind, known, also, lines in _listed():
+        if name.upper() in (known.upper(), *also):
+            yield Explanation(kind, known, lines)
     for one in kernel_names().get(name, ()):
-        lines = (f"{one.header}:{one.line}: {one.declared}", *([one.about] if one.about else []))
-        yield Explanation("a name of bhemu's C library", one.name, lines)
+        told = (f"{one.header}:{one.line}: {one.declared}", *([one.about] if one.about else []))
+        yield Explanation("a name of bhemu's C library", one.name, told)
 
 
-_LOOKS = (
-    *(_instruction, _field, _register, _rule, _state, _lreg, _core, _semaphore, _other, _ending),
-    _kernel_name,
-)
+_LOOKS = (_instruction, _field, _register, _rule, _lreg, _other)
 
 
 # Sources

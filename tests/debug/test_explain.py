@@ -57,6 +57,7 @@ def lines(text: str) -> str:
         ),
         ("SOFT_RESET_0", ["0xffb121b0", "access: load, store"]),
         ("sem", ["semaphores: value and maximum", "dump sem"]),
+        ("FACE_DIM_16x16", ["GPR 40 of T0"]),
         ("mhartid", ["number 0xf14"]),
         ("SRCA_VLD", ["bit 7 of wait_res"]),
         ("STALL_MATH", ["bit 6 of stall_res, 0x40: holds"]),
