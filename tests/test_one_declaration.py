@@ -88,7 +88,7 @@ def project(tmp_path: Path) -> Path:
     for folder in ("bhemu", "scripts", "tests/random_programs", "docs"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=ignored)
     shutil.copy(ROOT / "README.md", tmp_path)
-    vector = tmp_path / "bhemu" / "tensix" / "units" / "vector" / "cc.py"
+    vector = tmp_path / "bhemu" / "tensix" / "units" / "vector" / "integer.py"
     imports = (
         "import numpy as np\n"
         "from bhemu.tensix.spaces import Kind, lreg, sem\n"

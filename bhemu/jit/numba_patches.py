@@ -67,7 +67,7 @@ class InnerLibrary(_Library):
         return int(super().get_pointer_to_function(name))
 
     def _finish(self) -> None:
-        """Link the outermost function; its machine code is made elsewhere (lowering.py)."""
+        """Link the outermost function; its machine code is made elsewhere (emit.py)."""
         for library in dict.fromkeys(self._linking_libraries):
             self._final_module.link_in(library._get_module_for_linking(), preserve=True)
         for variable in self._final_module.global_variables:

@@ -3,7 +3,7 @@
 Emitters call these functions (subset.intrinsic). A vector is LLVM's `<16 x i16>`: one row of a Src
 bank or of Dst. What one instruction of a processor does, such as `pmulhrsw`, is a function of its
 own in the emitted code, with a body that every processor executes. It is weak: `forms` defines the
-functions that a target has instructions for, and lowering.py links these in their place.
+functions that a target has instructions for, and emit.py links these in their place.
 """
 
 from collections.abc import Callable, Sequence

@@ -16,35 +16,34 @@ from bhemu.tensix.state import FIFO_DEPTH, THREADS
 
 # The control and status registers of the baby RISC-V cores: numbers and names.
 
-MSTATUS, MISA, MHARTID = 0x300, 0x301, 0xF14
-CFG0 = 0x7C0
-PMACFG0, VGSRC = 0x7C1, 0x7C6
-MCYCLE, MCYCLEH = 0xB00, 0xB80
-MINSTRET, MINSTRETH = 0xB02, 0xB82
-TT_CFG_QSTATUS, TT_CFG_BSTATUS = 0xBC0, 0xBC1
-TT_CFG_SSTATUS0, TT_CFG_SSTATUS7 = 0xBC2, 0xBC9
 
-# The modelled registers: number to name (CSRs, Blackhole ISA).
-_STORED = "pmacfg0 pmacfg1 cfg1 hwa_mask hwa_cfg vgsrc"
-_COUNTED = "MCYCLE MINSTRET MCYCLEH MINSTRETH TT_CFG_QSTATUS TT_CFG_BSTATUS"
-NAMES: dict[int, str] = {
-    **{globals()[name]: name.lower() for name in ("MSTATUS", "MISA", "CFG0")},
-    **{PMACFG0 + i: name for i, name in enumerate(_STORED.split())},
-    **{globals()[name]: name.lower() for name in _COUNTED.split()},
-    **{TT_CFG_SSTATUS0 + i: f"tt_cfg_sstatus{i}" for i in range(8)},  # brisc and ncrisc only
-    **{getattr(rv32i, n): n.lower() for n in ("CYCLE", "INSTRET", "CYCLEH", "INSTRETH")},
-    MHARTID: "mhartid",
-}
+def _named(text: str) -> dict[int, str]:
+    """Number to name."""
+    return {int(number, 16): name for number, name in (one.split() for one in text.split(","))}
 
+
+# The modelled registers (CSRs, Blackhole ISA); tt_cfg_sstatus0-7: of brisc and ncrisc only.
+NAMES = _named(f"""300 mstatus, 301 misa, 7c0 cfg0,
+    7c1 pmacfg0, 7c2 pmacfg1, 7c3 cfg1, 7c4 hwa_mask, 7c5 hwa_cfg, 7c6 vgsrc,
+    b00 mcycle, b02 minstret, b80 mcycleh, b82 minstreth,
+    bc0 tt_cfg_qstatus, bc1 tt_cfg_bstatus,
+    bc2 tt_cfg_sstatus0, bc3 tt_cfg_sstatus1, bc4 tt_cfg_sstatus2, bc5 tt_cfg_sstatus3,
+    bc6 tt_cfg_sstatus4, bc7 tt_cfg_sstatus5, bc8 tt_cfg_sstatus6, bc9 tt_cfg_sstatus7,
+    {rv32i.CYCLE:x} cycle, {rv32i.INSTRET:x} instret, {rv32i.CYCLEH:x} cycleh,
+    {rv32i.INSTRETH:x} instreth, f14 mhartid""")
 # Registers that are not modelled, named for messages only.
-_UNMODELLED = """003 fcsr, 008 vstart, 009 vxsat, 00a vxrm, 304 mie, 305 mtvec, 306 mcounteren,
+UNMODELLED_NAMES = _named("""
+    003 fcsr, 008 vstart, 009 vxsat, 00a vxrm, 304 mie, 305 mtvec, 306 mcounteren,
     310 mstatush, 320 mcountinhibit, 323 mhpmevent3, 324 mhpmevent4, 340 mscratch, 341 mepc,
     342 mcause, 343 mtval, 344 mip, b03 mhpmcounter3, b04 mhpmcounter4, b83 mhpmcounter3h,
     b84 mhpmcounter4h, bca intp_restore_pc, c01 time, c20 vl, c21 vtype, c22 vlenb, c81 timeh,
-    f11 mvendorid, f12 marchid, f13 mimpid, f15 mconfigptr"""
-UNMODELLED_NAMES: dict[int, str] = {
-    int(number, 16): name for number, name in (one.split() for one in _UNMODELLED.split(","))
-}
+    f11 mvendorid, f12 marchid, f13 mimpid, f15 mconfigptr""")
+_NUMBER = {name: number for number, name in NAMES.items()}
+MSTATUS, MISA, MHARTID = _NUMBER["mstatus"], _NUMBER["misa"], _NUMBER["mhartid"]
+CFG0, PMACFG0, VGSRC = _NUMBER["cfg0"], _NUMBER["pmacfg0"], _NUMBER["vgsrc"]
+MCYCLE, MINSTRET = _NUMBER["mcycle"], _NUMBER["minstret"]
+TT_CFG_QSTATUS, TT_CFG_BSTATUS = _NUMBER["tt_cfg_qstatus"], _NUMBER["tt_cfg_bstatus"]
+TT_CFG_SSTATUS0, TT_CFG_SSTATUS7 = _NUMBER["tt_cfg_sstatus0"], _NUMBER["tt_cfg_sstatus7"]
 
 
 # The control and status registers of the five cores over the state record (CSRs, Blackhole ISA).

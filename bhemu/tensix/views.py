@@ -7,10 +7,12 @@ import numpy.typing as npt
 
 from bhemu.arguments import did_you_mean
 from bhemu.errors import InputError, UnknownName
-from bhemu.tensix import config_fields, thread_fields
+from bhemu.jit.record import plain
+from bhemu.tensix import config_fields, dest, thread_fields
 from bhemu.tensix.config_fields import Field
 from bhemu.tensix.state import State
 
+_bf16, _adj32 = plain(dest.dec_bf16), plain(dest.adj32)
 _SHARED = (
     *("gpr", "cfg", "thread_cfg", "dst_valid", "lreg", "cc", "rwc", "adc", "sem", "sem_max"),
     *("mutex", "replay", "mop_cfg", "src_valid"),
@@ -176,16 +178,10 @@ class Tensix:
             decoded = np.where(cells >> 15, -scaled, scaled).astype(np.float32)
             return decoded
         if fmt in ("fp32", "int32"):
-            row = np.arange(512)
-            high = ((row & 0x1F8) << 1) | (row & 0x207)
-            low = self._s.dst[high + 8].astype(np.uint32)
+            high = _adj32(np.arange(512))
+            low = self._s.dst[high + dest.LOW_HALF].astype(np.uint32)
             low = np.where(self._s.dst_valid[high][:, None] != 0, low, 0).astype(np.uint32)
             words = (_bf16(cells[high]) << 16) | low
             decoded = words.view(np.float32 if fmt == "fp32" else np.int32)
             return decoded
         raise InputError(f"Dst has no decoded form {fmt!r}", hint="bf16, fp16, fp32 or int32")
-
-
-def _bf16(cells: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Storage order s m7 e8 to s e8 m7."""
-    return (cells & 0x8000) | ((cells & 0xFF) << 7) | ((cells >> 8) & 0x7F)

@@ -226,7 +226,7 @@ class CFGSHIFTMASK(Instruction, opcode=0xB8, unit="cfg"):
 
 # Mover: bulk copies from L1 and fills with zero, to L1 and to the configuration space.
 #
-# XMOV takes its parameters from Config; the RISC-V cores give theirs to devices/tdma.py.  A
+# XMOV takes its parameters from Config; the RISC-V cores give theirs to devices/registers.py.  A
 # transfer is complete when the instruction or command is.
 
 

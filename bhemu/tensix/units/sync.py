@@ -194,49 +194,46 @@ class SEMINIT(Instruction, opcode=0xA3, unit="sync"):
         return DONE
 
 
-class _Semaphores(Instruction, unit="sync"):
-    """Some of the semaphores."""
+class SEMPOST(Instruction, opcode=0xA4, unit="sync"):
+    """Increment the selected semaphores, up to 15 (SEMPOST, Blackhole ISA)."""
 
     reads = spaces.sem("sem_sel")
+    writes = spaces.sem("sem_sel", Kind.POSTS)
 
     sem_sel = bits(9, 2, insn.SEMAPHORES)
 
-
-@njit
-def _change(s: Any, t: Any, selected: Any, taken: Any) -> Any:
-    """SEMPOST, or SEMGET (`taken`), once none of them stands in its way."""
-    for i in range(semaphores.COUNT):
-        if (selected >> i) & 1:
-            if taken:
-                semaphores.get(s, i)
-            else:
-                semaphores.post(s, i)
-            semaphores.note(s, i, np.int64(taken), t, s.gate_core[t], s.gate_pc[t])
-    return DONE
-
-
-class SEMPOST(_Semaphores, opcode=0xA4):
-    """Increment the selected semaphores, up to 15 (SEMPOST, Blackhole ISA)."""
-
-    writes = spaces.sem("sem_sel", Kind.POSTS)
-
     def execute(s: Any, t: Any, f: Any) -> Any:
-        full, status = semaphores.first_full(s, f.sem_sel), np.int64(DONE)
+        full = semaphores.first_full(s, f.sem_sel)
         if full >= 0:
             status = semaphores.posted_full(s, full, s.sem_max[full])
-        return status if status else _change(s, t, f.sem_sel, False)
+            if status:
+                return status
+        for i in range(semaphores.COUNT):
+            if (f.sem_sel >> i) & 1:
+                semaphores.post(s, i)
+                semaphores.note(s, i, np.int64(0), t, s.gate_core[t], s.gate_pc[t])
+        return DONE
 
 
-class SEMGET(_Semaphores, opcode=0xA5):
+class SEMGET(Instruction, opcode=0xA5, unit="sync"):
     """Decrement the selected semaphores, down to 0 (SEMGET, Blackhole ISA)."""
 
+    reads = spaces.sem("sem_sel")
     writes = spaces.sem("sem_sel", Kind.TAKES)
 
+    sem_sel = bits(9, 2, insn.SEMAPHORES)
+
     def execute(s: Any, t: Any, f: Any) -> Any:
-        empty, status = semaphores.first_zero(s, f.sem_sel), np.int64(DONE)
+        empty = semaphores.first_zero(s, f.sem_sel)
         if empty >= 0:
             status = semaphores.taken_empty(s, empty)
-        return status if status else _change(s, t, f.sem_sel, True)
+            if status:
+                return status
+        for i in range(semaphores.COUNT):
+            if (f.sem_sel >> i) & 1:
+                semaphores.get(s, i)
+                semaphores.note(s, i, np.int64(1), t, s.gate_core[t], s.gate_pc[t])
+        return DONE
 
 
 class SEMWAIT(Instruction, opcode=0xA6, unit="sync", stall="any", wakes=WAKES_BY_BANK):
