@@ -77,19 +77,10 @@ def code(*parts: int | list[int]) -> bytes:
 
 # Disassembly of the baby RISC-V cores' words, `.ttinsn` words included, as GNU objdump prints.
 
-ABI_NAMES = (
-    *("zero", "ra", "sp", "gp", "tp", "t0", "t1", "t2", "s0", "s1"),
-    *(f"a{i}" for i in range(8)),
-    *(f"s{i}" for i in range(2, 12)),
-    *(f"t{i}" for i in range(3, 7)),
-)
-FLOAT_NAMES = (
-    *(f"ft{i}" for i in range(8)),
-    *("fs0", "fs1"),
-    *(f"fa{i}" for i in range(8)),
-    *(f"fs{i}" for i in range(2, 12)),
-    *(f"ft{i}" for i in range(8, 12)),
-)
+ABI_NAMES = """zero ra sp gp tp t0 t1 t2 s0 s1 a0 a1 a2 a3 a4 a5 a6 a7
+    s2 s3 s4 s5 s6 s7 s8 s9 s10 s11 t3 t4 t5 t6""".split()
+FLOAT_NAMES = """ft0 ft1 ft2 ft3 ft4 ft5 ft6 ft7 fs0 fs1 fa0 fa1 fa2 fa3 fa4 fa5 fa6 fa7
+    fs2 fs3 fs4 fs5 fs6 fs7 fs8 fs9 fs10 fs11 ft8 ft9 ft10 ft11""".split()
 _ORDERING = ("", ".rl", ".aq", ".aqrl")
 _ROUNDING = ("rne", "rtz", "rdn", "rup", "rmm", "unknown", "unknown", "")  # the last: as fcsr says
 

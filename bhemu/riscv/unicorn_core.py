@@ -20,7 +20,7 @@ from bhemu import memmap as mm
 from bhemu.errors import Internal
 from bhemu.jit import cache
 from bhemu.jit.record import PAGE
-from bhemu.jit.subset import JIT
+from bhemu.jit.subset import JIT, External, signature
 from bhemu.riscv import hooks
 from bhemu.riscv.unicorn_engine import LIBRARY
 from bhemu.tensix.state import State
@@ -31,6 +31,8 @@ assert hooks.PROT_ALL == unicorn.UC_PROT_ALL
 
 _TRANSLATION_BUFFER = 4 << 20  # without this each instance reserves 1 GiB of address space
 _EVERYWHERE = (1, 0)
+_hook_add = External("uc_hook_add", signature("int32", *["uint64"] * 2, "int32", *["uint64"] * 4))
+_mmio_map = External("uc_mmio_map", signature("int32", *["uint64"] * 7))
 
 
 def _handle(uc: Any) -> int:
@@ -142,27 +144,14 @@ def create(s: State, core: int, addresses: Mapping[str, int]) -> Any:
     local = s.local[core].ctypes.data
     uc.mem_map_ptr(mm.LOCAL_BASE, mm.LOCAL_SIZES[core], hooks.PROT_READ_WRITE, local)
     if addresses:
-        library = ctypes.CDLL(LIBRARY)
-        pointer = ctypes.c_void_p
-        arguments = (pointer, ctypes.c_uint64, ctypes.c_size_t, pointer, pointer, pointer, pointer)
-        library.uc_mmio_map.argtypes = arguments
-        engine, state = ctypes.c_void_p(_handle(uc)), ctypes.c_void_p(s.base)
+        engine = _handle(uc)
         for kind, name in ((unicorn.UC_HOOK_CODE, "code"), (unicorn.UC_HOOK_INTR, "trap")):
             hook = ctypes.c_size_t()
-            problem = library.uc_hook_add(
-                engine,
-                ctypes.byref(hook),
-                ctypes.c_int(kind),
-                ctypes.c_void_p(addresses[name]),
-                state,
-                *(ctypes.c_uint64(limit) for limit in _EVERYWHERE),
-            )
+            at = ctypes.addressof(hook)
+            problem = _hook_add(engine, at, kind, addresses[name], s.base, *_EVERYWHERE)
             assert problem == 0
-        read, write = addresses["load"], addresses["store"]
-        problem = library.uc_mmio_map(
-            engine, mm.DEVICE_BASE, mm.DEVICE_SIZE, read, state, write, state
-        )
-        assert problem == 0
+        ways = (addresses["load"], s.base, addresses["store"], s.base)
+        assert _mmio_map(engine, mm.DEVICE_BASE, mm.DEVICE_SIZE, *ways) == 0
     else:
         _attach_interpreted(uc, s)
     return uc

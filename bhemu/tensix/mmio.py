@@ -56,20 +56,15 @@ def _unknown(s: Any, stream: Any, register: Any) -> Any:
     return refuse(s, UNKNOWN, stream=stream, register=register, address=address)
 
 
-@njit
-def _mask(register: Any) -> Any:
-    """Bits that a register keeps of what is stored to it, 0 for those with another rule."""
-    if register == REMOTE_DEST:
-        return DEST_MASK
-    if register == CURR_PHASE_BASE or register == CURR_PHASE or register == REMOTE_SRC_PHASE:
-        return PHASE_MASK
-    if register == REMOTE_DEST_BUF_START or register == REMOTE_DEST_BUF_SIZE:
-        return COUNT_MASK
-    if register == REMOTE_DEST_WR_PTR or BUF_START <= register <= WR_PTR:
-        return COUNT_MASK
-    if register == PHASE_AUTO_CFG_PTR_BASE or register == PHASE_AUTO_CFG_PTR:
-        return COUNT_MASK
-    return 0
+# Bits that a register keeps of what is stored to it, 0 for those with another rule.
+_KEPT = {
+    REMOTE_DEST: DEST_MASK,
+    **dict.fromkeys((CURR_PHASE_BASE, CURR_PHASE, REMOTE_SRC_PHASE), PHASE_MASK),
+    **dict.fromkeys((REMOTE_DEST_BUF_START, REMOTE_DEST_BUF_SIZE, REMOTE_DEST_WR_PTR), COUNT_MASK),
+    **dict.fromkeys((BUF_START, BUF_SIZE, RD_PTR, WR_PTR), COUNT_MASK),
+    **dict.fromkeys((PHASE_AUTO_CFG_PTR_BASE, PHASE_AUTO_CFG_PTR), COUNT_MASK),
+}
+_MASKS = np.array([_KEPT.get(register, 0) for register in range(REGISTERS)], np.int64)
 
 
 @njit
@@ -101,7 +96,7 @@ def stream_read(s: Any, stream: Any, register: Any) -> Any:
     """Load `register` (0-1023) of `stream` (0-63) into `s.loaded`; DONE or the error number."""
     row = stream & 63
     value = np.int64(s.stream[row, register & 1023])
-    mask = _mask(register)
+    mask = _MASKS[register & 1023]
     if mask:
         s.loaded[0] = (value - _base(s, row, register)) & mask
         return DONE
@@ -117,7 +112,7 @@ def stream_read(s: Any, stream: Any, register: Any) -> Any:
 def stream_write(s: Any, stream: Any, register: Any, value: Any) -> Any:
     """Store the 32-bit `value` to `register` (0-1023) of `stream` (0-63); DONE or error number."""
     row = stream & 63
-    mask = _mask(register)
+    mask = _MASKS[register & 1023]
     if mask:
         # Store to a register with a mask, and to those that follow it
         s.stream[row, register] = np.uint32((value + _base(s, row, register)) & mask)

@@ -73,22 +73,24 @@ def row_of(rows: Any, k: Any) -> Any:
 
 
 @njit
-def counts_partly(s: Any, a: Any, m: Any) -> Any:
-    """Not 0 when channel 0 counts X, or has strides of parts of datums."""
+def _strides(s: Any, m: Any) -> Any:
+    """The bits of all strides of channel 0."""
     strides = np.int64(s.cfg[m.bank, cf.PCK0_ADDR_CTRL_XY_REG_0_Xstride.word])
     strides |= np.int64(s.cfg[m.bank, cf.PCK0_ADDR_CTRL_ZW_REG_0_Zstride.word])
-    return s.adc[a, PACKER, 0, X] | (
-        (strides | strides >> 16) & ((formats.datum_bits(m.fmt) >> 3) - 1)
-    )
+    return strides | strides >> 16
+
+
+@njit
+def counts_partly(s: Any, a: Any, m: Any) -> Any:
+    """Not 0 when channel 0 counts X, or has strides of parts of datums."""
+    return s.adc[a, PACKER, 0, X] | (_strides(s, m) & ((formats.datum_bits(m.fmt) >> 3) - 1))
 
 
 @njit(forceinline=True)  # one caller
 def rows_refused(s: Any, a: Any, m: Any, rows: Any) -> Any:
     """0, or the error of the packer's channel 0 counters and strides."""
     b, size = m.bank, max(formats.datum_bits(m.fmt) >> 3, 1)
-    strides = np.int64(s.cfg[b, cf.PCK0_ADDR_CTRL_XY_REG_0_Xstride.word])
-    strides |= np.int64(s.cfg[b, cf.PCK0_ADDR_CTRL_ZW_REG_0_Zstride.word])
-    if (strides | strides >> 16) & (size - 1):
+    if _strides(s, m) & (size - 1):
         return rules.refuse(s, _STRIDE, size=size)
     x = s.adc[a, PACKER, 0, X]
     if rows.column != x:
