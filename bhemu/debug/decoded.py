@@ -244,11 +244,6 @@ def _local(s: TileState, view: View) -> Iterator[Row]:
         yield from memory(f"{name:<7} ", LOCAL_BASE, s.local[c, :size], other, view.every)
 
 
-def _l1(s: TileState, view: View) -> Iterator[Row]:
-    """L1."""
-    yield from memory("", 0, s.l1, None if view.other is None else view.other.l1, view.every)
-
-
 _FLOAT = ">11.5g"
 _INTEGERS = (formats.INT32, formats.UINT16, formats.INT8)
 _UNPACKERS = ("unpacker 0", "unpacker 1", "packer")
@@ -314,31 +309,7 @@ def _field_rows(module: ModuleType, banks: Any, names: tuple[str, ...]) -> Itera
             yield replace(row, index=word)
 
 
-def _cfg(s: TileState, view: View) -> Iterator[Row]:
-    yield from _field_rows(config_fields, s.cfg, ("bank 0", "bank 1"))
-
-
-def _thread_cfg(s: TileState, view: View) -> Iterator[Row]:
-    yield from _field_rows(thread_fields, s.thread_cfg, ("T0", "T1", "T2"))
-
-
-def _gpr(s: TileState, view: View) -> Iterator[Row]:
-    for t in range(3):
-        yield from eights(f"T{t}", s.gpr[t])
-
-
 # Sync unit and counters
-
-
-def _sem(s: TileState, view: View) -> Iterator[Row]:
-    for i in range(8):
-        cells: dict[str, Value] = {"value": int(s.sem[i]), "max": int(s.sem_max[i])}
-        yield Row(f"sem{i}", cells, index=i)
-
-
-def _mutex(s: TileState, view: View) -> Iterator[Row]:
-    for i, owner in enumerate(ints(s.mutex)):
-        yield Row(f"mutex {i}", {"held by": f"T{owner - 1}" if owner else ""}, index=i)
 
 
 def _rwc(s: TileState, view: View) -> Iterator[Row]:
@@ -393,9 +364,6 @@ def _src(which: int, s: TileState, view: View) -> Iterator[Row]:
         for row in range(64):
             label = f"bank {bank} row {row:>2}"
             yield Row(label, values(cells[row].tolist()), form, names=False, index=row)
-
-
-_srca, _srcb = partial(_src, 0), partial(_src, 1)
 
 
 def _src_banks(s: TileState, view: View) -> Iterator[Row]:
@@ -457,10 +425,6 @@ def _cc(s: TileState, view: View) -> Iterator[Row]:
         yield Row(f"stack {i} in use", {"flag": int(s.cc_stack_en[i])}, index=i)
 
 
-def _lane_config(s: TileState, view: View) -> Iterator[Row]:
-    yield from eights("lane", s.lane_config)
-
-
 def _macro(s: TileState, view: View) -> Iterator[Row]:
     for i, word in enumerate(ints(s.macro_template)):
         yield Row(f"template {i}", word_cells(word), index=i)
@@ -470,10 +434,6 @@ def _macro(s: TileState, view: View) -> Iterator[Row]:
     for unit, delay in zip(*np.nonzero(s.macro_slot[:, :, 0]), strict=True):
         label = f"sub-unit {unit} in {delay + 1} cycles"
         yield Row(label, word_cells(int(s.macro_slot[unit, delay, 1])), index=int(unit))
-
-
-def _prng(s: TileState, view: View) -> Iterator[Row]:
-    yield from eights("lane", s.prng)
 
 
 # Front end and gate
@@ -532,7 +492,23 @@ def _gate(s: TileState, view: View) -> Iterator[Row]:
         yield Row(f"T{t}", cells, index=t)
 
 
-ROWS: dict[str, Callable[[TileState, View], Iterator[Row]]] = {
-    named.name: globals()[f"_{named.name}"] for named in NAMED
+_SIMPLE: dict[str, Callable[[TileState, View], Iterator[Row]]] = {
+    "l1": lambda s, v: memory("", 0, s.l1, None if v.other is None else v.other.l1, v.every),
+    "cfg": lambda s, view: _field_rows(config_fields, s.cfg, ("bank 0", "bank 1")),
+    "thread_cfg": lambda s, view: _field_rows(thread_fields, s.thread_cfg, ("T0", "T1", "T2")),
+    "gpr": lambda s, view: (row for t in range(3) for row in eights(f"T{t}", s.gpr[t])),
+    "sem": lambda s, view: (
+        Row(f"sem{i}", {"value": int(s.sem[i]), "max": int(s.sem_max[i])}, index=i)
+        for i in range(8)
+    ),
+    "mutex": lambda s, view: (
+        Row(f"mutex {i}", {"held by": f"T{owner - 1}" if owner else ""}, index=i)
+        for i, owner in enumerate(ints(s.mutex))
+    ),
+    "srca": partial(_src, 0),
+    "srcb": partial(_src, 1),
+    "lane_config": lambda s, view: eights("lane", s.lane_config),
+    "prng": lambda s, view: eights("lane", s.prng),
 }
+ROWS = {named.name: _SIMPLE.get(named.name) or globals()[f"_{named.name}"] for named in NAMED}
 """The rows of each name of `views.NAMED`."""
