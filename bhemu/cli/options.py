@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 # How `--help` shows options: in sections, those that many commands share by name alone.
 
-
 _PROGRAM = ("cores", "inputs", "expects", "until", "sets", "no_compare", "allow_outside", "tile")
 _OUTPUT = ("save", "quiet", "verbose", "as_json")
 _SECTIONS = {  # title: names of parameters; whether each has its line before --help-all

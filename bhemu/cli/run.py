@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 # its own. The command then makes its machine in that state and runs on. A variable of the
 # environment says so.
 
-
 WAYS = ("beside", "wait")
 VARIABLE = "BHEMU_RUN_GOES_ON"
 _INTERRUPT = {signal.SIGINT}
@@ -196,7 +195,6 @@ def _state(number: int) -> "Snapshot":
 
 
 # Plugins of `bhemu run`: files of Python whose functions a run calls (docs/plugins.md).
-
 
 _HINT = "def install(machine): calls machine.on_word, on_pc or on_access (docs/plugins.md)"
 

@@ -7,7 +7,6 @@ import os
 import shlex
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -31,7 +30,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 ADDRESS = "NNG_SOCKET_ADDR"
 LIBRARY = "BHEMU_LIBRARY_FD"  # the socket of a host that has loaded libbhemu.so
-_GRACE = 5.0  # seconds that a chip may take to stop when its host is gone
 _FLAGS = ("remote", "verbose", "profile", "check")
 _TABLE, _PAGE, _FOUND = ".profile.txt", ".profile.html", ".check.txt"  # beside a session
 _LAST = "last.session"  # in the folder, of a profile or check without --record
@@ -164,11 +162,16 @@ def _connect(address: str, remote: bool) -> "Connection":
 
 
 def _serve(connect: "Callable[[], Connection]", values: dict[str, Any]) -> int:
-    from bhemu.hosts.umd import Session
+    from bhemu.hosts.umd import Session, end_soon
 
     connection = connect()
     session = Session(connection, functools.partial(output.show, as_json=False))
-    connection.on_lost = functools.partial(_end_soon, connection)
+
+    def code_of_the_end() -> int:
+        """A chip that is still being made when its host ends says so if the host did not end it."""
+        return EXIT_OK if connection.asked else output.show(connection.no_host(), as_json=False)
+
+    connection.on_lost = functools.partial(end_soon, code_of_the_end)
     code = EXIT_OK
     try:
         code = _session(session, values)
@@ -275,7 +278,8 @@ def _names(chip: "Machine", values: dict[str, Any]) -> "Names":
 
 def _serve_library(fd: str, values: dict[str, Any]) -> int:
     """A session of the host whose library is at the other end of the socket `fd`."""
-    from bhemu.hosts.library import LibrarySession, Line, end_soon
+    from bhemu.hosts.library import LibrarySession, Line
+    from bhemu.hosts.umd import end_soon
 
     line = Line(fd)
     line.watch(end_soon)
@@ -348,18 +352,6 @@ def _lost(connect: "Callable[[], Connection]", how: str) -> int:
     finally:
         connection.close()
     return error.exit_code
-
-
-def _end_soon(connection: "Connection") -> None:
-    """End this process within a few seconds, whatever it does."""
-    timer = threading.Timer(_GRACE, _end, (connection,))
-    timer.daemon = True
-    timer.start()
-
-
-def _end(connection: "Connection") -> None:
-    """A chip that is still being made when its host ends must say so if the host did not end it."""
-    os._exit(EXIT_OK if connection.asked else output.show(connection.no_host(), as_json=False))
 
 
 @click.command("simulator")

@@ -42,7 +42,6 @@ from bhemu.tensix.state import LREG_CONSTANTS
 
 # Names of the C library of kernels, as its headers declare and comment them.
 
-
 _FOLDER = Path(bhemu.kernel.__file__).parent
 _LIBRARY = _FOLDER / "c"
 _HEADERS = ("lib/*.h", "kernel/kernel.h")

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 # What the debug information of an ELF says of each of its instructions: line, copy, branches.
 
-
 _KEPT = 64  # ELFs whose lines are remembered
 
 

@@ -312,7 +312,6 @@ def regs(core: Core, before: npt.NDArray[np.uint32] | None) -> Iterator[str]:
 
 # Expressions of C over variables: names, members, elements, pointers, operators.
 
-
 Read = Callable[[int, int], bytes]
 _LONGEST = 1000  # characters of a number or name
 Lookup = Callable[[str], "Value"]

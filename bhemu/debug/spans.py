@@ -220,7 +220,6 @@ def requests(network: Network) -> tuple[list[Request], bool]:
 # dispatch that is one program; in fast dispatch all that was put into the queue between two waits
 # of the host.
 
-
 _LONGEST_WORD = 64  # bytes of a read that may be a wait
 _SHOWN = 3  # waits of an operation
 

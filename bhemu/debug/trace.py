@@ -185,7 +185,6 @@ class Tracer:
 # whose `stop` is asked before every instruction while attention is called for. What this file sets
 # changes neither schedule nor counts.
 
-
 _LOAD, _STORE, _CSR, _AMO = (kind.code() for kind in (Load, Store, Csr, Atomic))
 _WRITE_RD = (0x13, 0x17, 0x33, 0x37, 0x67, 0x6F, _LOAD, _AMO)
 _MACHINE_MODE = 3
@@ -278,7 +277,6 @@ class CommitLog:
 #
 # A mode is the value of every field declared `mode=True`, and for the matrix unit, the vector
 # unit's loads and stores, packer and unpackers the formats in force when the word executes.
-
 
 VARIABLE: Final = "BHEMU_COVERAGE"  # a file to which every process adds what its tiles executed
 

@@ -22,7 +22,6 @@ from bhemu.tensix.state import LOCAL_SIZE
 
 # What gdb is told about the target: registers, threads, loaded ELFs, as XML.
 
-
 PC = 32  # gdb's number of the program counter; x0-x31 come before it
 CSRS: tuple[int, ...] = tuple(csr.NAMES)  # from number PC + 1 on
 _VECTOR = 16  # bytes at the beginning of L1 that hold a jump, not a program

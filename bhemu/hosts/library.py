@@ -21,6 +21,7 @@ import numpy as np
 from bhemu.devices import noc_map
 from bhemu.errors import BhemuError, InputError
 from bhemu.hosts.shared import DATA, Bytes, SharedChips
+from bhemu.hosts.umd import end_soon
 from bhemu.noc import arc
 from bhemu.program.recorded import FETCH, READ, STORE, WRITE, Recorder
 
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 _MESSAGE = Struct("<IIQII")  # op, size, address, place, status
 _CHIP_SHIFT = 12  # of `place`, below it y << 6 | x
 _OF_CHILD = 4  # files that a forked child sends: line, branch, standard output and error
-_GRACE = 5.0  # seconds that a chip may take to stop when its host is gone
 
 
 class Op(IntEnum):
@@ -270,10 +270,3 @@ def copied() -> bool:
     except OSError as problem:
         print(f"bhemu serve: no copy for a forked child: {problem.strerror}", file=sys.stderr)
     return False
-
-
-def end_soon() -> None:
-    """End this process within a few seconds, whatever it does."""
-    timer = threading.Timer(_GRACE, os._exit, (0,))
-    timer.daemon = True
-    timer.start()

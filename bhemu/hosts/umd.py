@@ -10,6 +10,7 @@ import select
 import signal
 import socket
 import struct
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 # Sessions whose process dies or cannot begin, and looks ahead in a process of their own.
 
+_GRACE = 5.0  # seconds that a chip may take to stop when its host is gone
+
 
 def guarded(work: Callable[[], int], lost: Callable[[str], int]) -> int:
     """The exit code of `work`, done in a child process, which returns from here too.
@@ -46,6 +49,13 @@ def guarded(work: Callable[[], int], lost: Callable[[str], int]) -> int:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     code = os.waitstatus_to_exitcode(status)
     return code if code >= 0 else lost(signal.Signals(-code).name)
+
+
+def end_soon(code: Callable[[], int] = lambda: 0) -> None:
+    """End this process within a few seconds, whatever it does: its host is gone."""
+    timer = threading.Timer(_GRACE, lambda: os._exit(code()))
+    timer.daemon = True
+    timer.start()
 
 
 # Tells a host that waits for its simulator that none comes, with nothing but Python's sockets.
@@ -390,7 +400,6 @@ def name(command: int) -> str:
 
 
 # One session of a host: the connection, and every message answered in order.
-
 
 _LISTENS = 10.0  # seconds until a host that started us must listen
 _RETRY = 0.02

@@ -352,7 +352,6 @@ def _run(simulator: Simulator, case: Case, clocks: int) -> bytes | None:
 # * "no second opinion": ttsim has not done (Unsupported, Unimplemented, ...) what bhemu models;
 # * "different": L1 differs, or one of them refuses what the other runs, or never ends.
 
-
 MOST_LEFT = 10_000_000  # clock units: far more than what FIFOs, MOPs and REPLAYs can hold
 
 _KINDS = {"until": "done", "timeout": "timeout"}

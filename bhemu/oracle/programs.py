@@ -345,7 +345,6 @@ class _Before:
 
 # Finds the generators of random programs: they belong to the source checkout, not to the wheel.
 
-
 PACKAGE = "random_programs"
 _INIT = Path(bhemu.__file__).resolve().parents[1] / "tests" / PACKAGE / "__init__.py"
 

@@ -280,7 +280,6 @@ def _store(places: Places, entry: Entry, pid: int, registers: dict[str, str]) ->
 
 # Where wrong elements of outputs come from: a tree of causes that opens step by step.
 
-
 _OPEN = 2  # steps of a tree that are open at first
 
 Excerpt = Callable[[XY, Where], str]

@@ -336,7 +336,6 @@ def _data(results: Results) -> dict[str, Any]:
 
 # Many runs of programs: `bhemu.sweep`.
 
-
 Values = Scalar | Sequence[Scalar]
 Progress = Callable[[Record], None]
 
