@@ -136,7 +136,7 @@ _FEATURES = (
 _BACK = b";ReverseStep+;ReverseContinue+"
 _ERROR, _OK = b"E01", b"OK"
 _ADDRESSES = 1 << 32
-_ACCESS = {"2": "w", "3": "r", "4": "rw"}  # of watchpoints, by kind of packet
+_ACCESS = {"0": "", "1": "", "2": "w", "3": "r", "4": "rw"}  # by kind of packet
 
 
 def _numbers(text: str) -> list[int]:
@@ -287,16 +287,11 @@ class Session:
     def _point(self, text: str, *, add: bool) -> bytes:
         kind, address, length = text.split(";")[0].split(",")
         at, size = int(address, 16) % _ADDRESSES, int(length, 16)
-        target = self._target
-        if kind in ("0", "1"):
-            done = target.add_breakpoint(at) if add else target.remove_breakpoint(at)
-        elif kind in _ACCESS:
-            if add:
-                done = target.add_watchpoint(self._core, at, size, _ACCESS[kind])
-            else:
-                done = target.remove_watchpoint(at, size, _ACCESS[kind])
-        else:
+        if kind not in _ACCESS:
             return b""
+        place = at, size, _ACCESS[kind]
+        target = self._target
+        done = target.set_point(self._core, *place) if add else target.remove_point(*place)
         return _OK if done else _ERROR
 
     # Running

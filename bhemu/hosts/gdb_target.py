@@ -116,8 +116,7 @@ class Target:
         sources = Sources(program, named_only=True)
         states = StateFiles(tuple(launched.program.files()), partial(_inside, folder))
         self._stepper = Stepper(tile, program, sources, out, states)
-        self._breakpoints: dict[int, list[int]] = {}
-        self._watchpoints: dict[tuple[int, int, str], int] = {}
+        self._points: dict[tuple[int, int, str], list[int]] = {}  # by address, length, access
 
     def core(self, index: int) -> Core:
         """Core 0-4."""
@@ -206,42 +205,31 @@ class Target:
 
     # Breakpoints and watchpoints
 
-    def add_breakpoint(self, address: int) -> bool:
-        """On every core: they share L1, and only one of them runs this code."""
-        if address in self._breakpoints:
+    def set_point(self, core: int, address: int, length: int, access: str) -> bool:
+        """Stop before code on every core, with access "": they share L1, one of them runs it.
+
+        Else after a change of these bytes, or where they are read.
+        """
+        key = address, length if access else 0, access
+        if key in self._points:
             return True
         numbers = []
         try:
-            for core in CORE_NAMES:
-                numbers.append(self.tile.break_at(core, address))
+            if access:
+                place = f"{address:#x}:{length}"
+                numbers.append(self.tile.watch(place, CORE_NAMES[core], access))
+            for name in () if access else CORE_NAMES:
+                numbers.append(self.tile.break_at(name, address))
         except InputError:
             for number in numbers:
                 self.tile.delete(number)
             return False
-        self._breakpoints[address] = numbers
+        self._points[key] = numbers
         return True
 
-    def remove_breakpoint(self, address: int) -> bool:
-        """Of every core; True also where there is none."""
-        for number in self._breakpoints.pop(address, ()):
-            self.tile.delete(number)
-        return True
-
-    def add_watchpoint(self, core: int, address: int, length: int, access: str) -> bool:
-        """Stop after a change of these bytes, or where they are read."""
-        if (address, length, access) in self._watchpoints:
-            return True
-        try:
-            number = self.tile.watch(f"{address:#x}:{length}", CORE_NAMES[core], access)
-        except InputError:
-            return False
-        self._watchpoints[address, length, access] = number
-        return True
-
-    def remove_watchpoint(self, address: int, length: int, access: str) -> bool:
+    def remove_point(self, address: int, length: int, access: str) -> bool:
         """True also where there is none."""
-        number = self._watchpoints.pop((address, length, access), None)
-        if number is not None:
+        for number in self._points.pop((address, length if access else 0, access), ()):
             self.tile.delete(number)
         return True
 
@@ -309,8 +297,8 @@ class Target:
             # One that the user set by a monitor command is nothing that gdb knows.
             reason = "".join(
                 f"{_WATCH[access]}:{at:x};"
-                for (at, _, access), number in self._watchpoints.items()
-                if number == stop.change.watchpoint.number
+                for (at, _, access), numbers in self._points.items()
+                if access and numbers == [stop.change.watchpoint.number]
             )
             return Report(SIGNAL_TRAP, by, reason, f"{stop.change}, by {where}\n")
         if stop.reason == "breakpoint":
