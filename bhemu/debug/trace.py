@@ -34,31 +34,6 @@ from bhemu.tensix.insn import Instruction, decode
 from bhemu.tensix.observe import FIRST_CORE, WORDS, WORDS_AND_STORES
 from bhemu.tensix.rules import DONE, LOOK
 
-# What executed words used: their operands in words, and what set the configuration they read.
-
-Seen = tuple[str, str]  # meaning, what set the configuration it used
-
-
-class Operands:
-    """Looks at every word before it executes; `next` gives what was seen, in that order."""
-
-    def __init__(self, tile: Tile) -> None:
-        self._tile = tile
-        self._seen: deque[Seen] = deque()
-        tile.backend.table.observe(self._before, self._after)
-
-    def _before(self, t: int, word: int) -> Seen:
-        return effective(self._tile.state, t, word), set_by(self._tile, t, word)
-
-    def _after(self, before: Seen, status: int) -> None:
-        if status == DONE:
-            self._seen.append(before)
-
-    def next(self) -> Seen:
-        """What was seen of the next executed word."""
-        return self._seen.popleft()
-
-
 # The executed Tensix words of a run, one after the other, as the trace ring hands them over.
 
 
@@ -99,7 +74,9 @@ class Tracer:
         self._places = Places(tile)
         self._sink = _Sink(self._take)
         self._stores = stores
-        self._operands = None if stores is None else Operands(tile)
+        self._seen: deque[tuple[str, str]] = deque()  # of words that are not shown yet
+        if stores is not None:
+            tile.backend.table.observe(self._look, self._looked)
         self._words = 0
         self._first = int(tile.state.log_write[0])
         self.shown = 0
@@ -142,10 +119,18 @@ class Tracer:
         s = tile.state
         entry = t, int(s.gate_word[t]), int(s.gate_pc[t]), int(s.gate_from[t]), tile.clock
         word = self._places.word(self._words, entry, error.rule or "error")
-        if self._operands is not None:  # with what it would do
-            told, by = effective(s, t, word.word), set_by(tile, t, word.word)
+        if self._stores is not None:  # with what it would do
+            told, by = self._look(t, word.word)
             word = replace(word, meaning=told, set_by=by)
         self._show(word)
+
+    def _look(self, t: int, word: int) -> tuple[str, str]:
+        """What a word is about to do, and what set the configuration that it uses."""
+        return effective(self._tile.state, t, word), set_by(self._tile, t, word)
+
+    def _looked(self, before: tuple[str, str], status: int) -> None:
+        if status == DONE:
+            self._seen.append(before)
 
     def _ask(self, _: Any) -> bool:
         self._drain()
@@ -170,9 +155,9 @@ class Tracer:
             return
         self._words += 1
         word = self._places.word(self._words - 1, entry)
-        if self._operands is not None:
-            meaning, set_by = self._operands.next()
-            word = replace(word, meaning=meaning, set_by=set_by)
+        if self._stores is not None:
+            told, by = self._seen.popleft()
+            word = replace(word, meaning=told, set_by=by)
         if self.full or self._thread not in (None, entry[0]):
             return
         self.shown += 1
