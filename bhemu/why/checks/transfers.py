@@ -33,11 +33,11 @@ _FLIT = 64  # bytes that the NoC moves at once
 
 
 class Look(NamedTuple):
-    """A core has branched on a word of L1, at `address`."""
+    """A core has branched on a word of L1, which has this number."""
 
     core: int
     epoch: int
-    address: int
+    word: int
     step: Instruction
 
 
@@ -58,20 +58,16 @@ class Walk:
                 found.append(Disorder(self, seen, one, *sides))
         return sorted(found, key=lambda one: (one.pair.second.step.clock, one.is_of_requests))
 
-    @cached_property
-    def looks(self) -> list[list[Look]]:
-        """Those of each tile at words that other tiles change, in order."""
-        found: list[list[Look]] = []
-        for seen, flags in zip(self.seen, self.flags, strict=True):
-            last = int(seen.record.passes[0])
-            at = np.arange(max(last - r.PASSED, 0), last) % r.PASSED
-            rows = seen.record.passed[at].tolist()
-            found.append([
-                Look(core, clock, 4 * word, Instruction(time, core, pc, text))
-                for core, clock, word, pc, text, time in rows
-                if word in flags
-            ])  # fmt: skip
-        return found
+    def looks(self, n: int, by: int) -> list[Look]:
+        """Those of tile `n` at words that tile `by` changes, in order."""
+        o, flags = self.seen[n].record, self.flags[n].items()
+        last = int(o.passes[0])
+        rows = o.passed[np.arange(max(last - r.PASSED, 0), last) % r.PASSED]
+        words = [word for word, sent in flags if any(one.tile == by for one in sent.values())]
+        return [
+            Look(core, clock, word, Instruction(time, core, pc, text))
+            for core, clock, word, pc, text, time in rows[np.isin(rows[:, 2], words)].tolist()
+        ]
 
     def sent_by(self, side: Event) -> list[Sent]:
         """All requests of the core that makes an access."""
@@ -175,39 +171,28 @@ class Disorder:
         return sent.own if side.write == sent.reads else sent.remote
 
     def _wait(self) -> Look | None:
-        """The second side's last read of a flag that the first side's tile sends to, since the
-        second last made the same access."""
-        second, walk, home = self.second, self.walk, self.second.home
-        words = {
-            4 * word
-            for word, values in walk.flags[home].items()
-            if any(one.tile == self.first.home for one in values.values())
-        }
-        looks = [one for one in walk.looks[home] if one.address in words]
-        again = [
-            one.epoch
-            for one in walk.sent_by(second)
-            if second.sent and one.epoch < second.owner_clock and one.step.pc == second.sent.step.pc
-        ]
-        before, at = again[-1] if again else 0, second.owner_clock
-        own = [o for o in looks if o.core == second.owner and before <= o.epoch <= at]
-        if own or second.sent is not None:
-            return own[-1] if own and not self._is_for_another(own[-1]) else None
+        """The last look at a flag that the first side's tile sends to, of which the second side
+        knows; of its own since it last made the same access."""
+        second, home = self.second, self.second.home
+        same = (one for one in self.walk.sent_by(second) if second.sent is not None)
+        again = [one.epoch for one in same if one.step.pc == second.step.pc]
+        before = max((epoch for epoch in again if epoch < second.owner_clock), default=0)
         known = second.known[r.SHARED * home :]  # how far the cores of its tile were
-        others = [one for one in looks if one.epoch <= int(known[one.core])]
-        return others[-1] if others else None
+        looks = self.walk.looks(home, self.first.home)
+        looks = [one for one in looks if one.epoch <= int(known[one.core])]
+        own = [one for one in looks if one.core == second.owner and one.epoch >= before]
+        if own:
+            return None if self._is_for_another(own[-1]) else own[-1]
+        return looks[-1] if looks and second.sent is None else None
 
     def _told(self, look: Look) -> Sent | None:
         """The last request to the word of a look, by the first side's tile, of which the second
         side knows."""
         known = self.second.known[r.SHARED * self.first.home :]
-        sent = self.walk.flags[self.second.home].get(look.address >> 2, {}).values()
-        by = (one for one in sent if one.tile == self.first.home)
-        return max(
-            (one for one in by if one.epoch <= int(known[one.core])),
-            key=lambda one: one.epoch,
-            default=None,
-        )
+        sent = self.walk.flags[self.second.home][look.word].values()
+        by = [one for one in sent if one.tile == self.first.home]
+        told = (one for one in by if one.epoch <= int(known[one.core]))
+        return max(told, key=lambda one: one.epoch, default=None)
 
     def _is_for_another(self, look: Look) -> bool:
         """Whether the core waited for another request that it sent after this read.
