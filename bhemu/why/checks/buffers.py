@@ -128,45 +128,41 @@ class Buffer:
             f" (announced so far: {self.announced}, given back: {self.counts['acked']})"
         )
 
-    def counted(self, event: Event) -> Iterator[Wrong]:
+    def counted(self, event: Event) -> Wrong | None:
         """What is wrong with a change of a count."""
         announces = event.kind == "received"
         does, moved, verb = f"{event.who} gives back", "read", "reads"
+        part = "read the others too, or give back as many pages as were used"
         if announces:
             does, moved, verb = f"{event.who} announces", "written", "writes"
-        more, before = event.low - self.counts[event.kind] & 0xFFFF, self.counts[event.kind]
+            part = "fill the others too, or announce as many pages as were filled"
+        before, pages = self.counts[event.kind], self.spec.pages
+        more = event.low - before & 0xFFFF
         self.counts[event.kind] += more
         done = len(self.used.pop(verb, ()))
-        of_it = {(before + k) % self.spec.pages for k in range(min(more, self.spec.pages))}
-        if announces:
-            self.touched += done
-            known = of_it & self.filled
-            self.filled -= of_it
-            if of_it and self.fills and self.filled and not known and self.held <= self.spec.pages:
-                other = ", ".join(map(str, sorted(self.filled)))
-                text = f"{does} page {min(of_it)}, which nothing has written, and page {other} was"
-                yield Wrong(f"{text} written: {self.state()}", "write the page whose turn it is")
-            self.fills |= bool(known)
-        first = self.counters.setdefault(event.kind, event)
-        if first.who != event.who:
-            text = f"{does} pages of buffer {self.spec.index}, as {first.who} does"
-            advice = "a buffer has one producer and one consumer: open another buffer here"
-            yield Wrong(text, advice)
-        elif announces and self.held > self.spec.pages:
-            text = f"{does} more pages than there is room for: {self.state()}"
-            yield Wrong(text, "wait for room, and announce as many pages as were waited for")
-        elif self.held < 0 and not announces:
-            text = f"{does} more pages than were there: {self.state()}"
-            yield Wrong(text, "wait for pages, and give back as many as were waited for")
-        elif 0 < done < more and (announces or not self.skips):
-            advice = "read the others too, or give back as many pages as were used"
-            if announces:
-                advice = "fill the others too, or announce as many pages as were filled"
-            yield Wrong(
-                f"{does} {more} pages at once, {done} of them {moved}: {self.state()}", advice
-            )
+        by, short = self.counters.setdefault(event.kind, event).who, self.held < 0 and not announces
+        some = 0 < done < more and (announces or not self.skips)
+        its = {(before + k) % pages for k in range(min(more, pages))} if announces else set()
+        known, self.touched = its & self.filled, self.touched + (done if announces else 0)
+        self.filled -= its
+        other = ", ".join(map(str, sorted(self.filled)))
+        turn = bool(its and other and self.fills and not known) and self.held <= pages
+        self.fills |= bool(known)
+        rules = (
+            (by != event.who, f"{does} pages of buffer {self.spec.index}, as {by} does",
+             "a buffer has one producer and one consumer: open another buffer here"),
+            (announces and self.held > pages,
+             f"{does} more pages than there is room for: {self.state()}",
+             "wait for room, and announce as many pages as were waited for"),
+            (short, f"{does} more pages than were there: {self.state()}",
+             "wait for pages, and give back as many as were waited for"),
+            (turn, f"{does} page {min(its, default=0)}, which nothing has written, and page {other}"
+             f" was written: {self.state()}", "write the page whose turn it is"),
+            (some, f"{does} {more} pages at once, {done} of them {moved}: {self.state()}", part),
+        )  # fmt: skip
+        return next((Wrong(*told) for holds, *told in rules if holds), None)
 
-    def accessed(self, event: Event, *, elsewhere: bool) -> Iterator[Wrong]:
+    def accessed(self, event: Event, *, elsewhere: bool) -> Wrong | None:
         """What is wrong with an access to its bytes, or right after them.
 
         elsewhere: another buffer or tensor holds them.
@@ -175,14 +171,13 @@ class Buffer:
         owner = any(who in of_kind for of_kind in self.owners.values())
         after = owner and self.end <= event.low < self.end + spec.page and not elsewhere
         if (event.high <= spec.at or event.low >= self.end) and not after:
-            return
+            return None
         self.last[verb] = event
         self.begun.setdefault(verb, []).append(event.low)
         if event.low < spec.at or event.high > self.end:
             text = f"{who} {verb} {event.low:#x} to {event.high:#x}, past buffer {spec.index}"
             text += f" ({spec.at:#x} to {self.end:#x})"
-            yield Wrong(text, "let the pointer wrap at the end of the buffer")
-            return
+            return Wrong(text, "let the pointer wrap at the end of the buffer")
         page = (event.low - spec.at) // spec.page
         there = {(self.counts["acked"] + k) % spec.pages for k in range(min(self.held, spec.pages))}
         touched = range(page, (event.high - 1 - spec.at) // spec.page + 1)
@@ -191,14 +186,19 @@ class Buffer:
             self.filled |= {*touched}
         if verb == "writes" and page in there and who not in self.owners.get("acked", ()):
             text = f"{who} writes page {page}, which is not free: {self.state()}"
-            yield Wrong(text, "wait for room before the page is written (cb_reserve_back)")
+            return Wrong(text, "wait for room before the page is written (cb_reserve_back)")
         # A producer may use what it fills.
-        elif verb == "reads" and page not in there and who not in self.owners.get("received", ()):
+        if verb == "reads" and page not in there and who not in self.owners.get("received", ()):
             text = f"{who} reads page {page}, which is not there: {self.state()}"
             advice = "wait for the page, and give it back only after its last use (cb_wait_front)"
-            yield Wrong(text, advice)
+            return Wrong(text, advice)
+        return None
 
 
+_MISSING = (  # what is done with pages, which count is missing then, in words, the advice
+    ("reads", "acked", "gives none back", "cb_pop_front (in lib/cb.h cb_pop) after this"),
+    ("writes", "received", "announces none", "cb_push_back (in lib/cb.h cb_push) after this"),
+)
 _TILES = 2  # of those with the same code and arguments are looked at
 
 
@@ -254,22 +254,24 @@ class _Look:
                     past = event.kind not in COUNTS and event.high > buffer.end
                     of_buffer = lengths.get(buffer.spec.index, ())
                     yield self._page(buffer, found, min(of_buffer, default=0)) if past else found
-        for number, buffer in self.buffers.items():
+        wrong = self._context.program.path is not None and not self._context.symptom.fine
+        for number, buffer in self.buffers.items() if wrong and not said else ():
             least, last = min(lengths.get(number, ()), default=0), buffer.last.get("writes")
-            if not said and last and least > buffer.spec.page and buffer.touched > buffer.announced:
+            if last and least > buffer.spec.page and buffer.touched > buffer.announced:
                 yield self._page(buffer, self._finding(buffer, last, buffer.state(), ""), least)
         if self._context.symptom.hangs and not said:
             for buffer in self.buffers.values():
                 yield from self._never(buffer)
 
     def _wrong(self, event: Event) -> Iterator[tuple[Buffer, Wrong]]:
-        if event.kind in COUNTS:
-            counted = [self.buffers[event.high]] if event.high in self.buffers else []
-            yield from ((buffer, wrong) for buffer in counted for wrong in buffer.counted(event))
-            return
         elsewhere = any(low <= event.low < high for low, high in self._ranges)
-        for buffer in self.buffers.values():
-            yield from ((buffer, wrong) for wrong in buffer.accessed(event, elsewhere=elsewhere))
+        for index, buffer in self.buffers.items():
+            if event.kind not in COUNTS:
+                wrong = buffer.accessed(event, elsewhere=elsewhere)
+            else:
+                wrong = buffer.counted(event) if index == event.high else None
+            if wrong is not None:
+                yield buffer, wrong
 
     def _never(self, buffer: Buffer) -> Iterator[Finding]:
         """In a hang: pages that are used repeatedly, or waited for, and never counted."""
@@ -280,15 +282,7 @@ class _Look:
             for of, register in held
         }
         of_tile = [w.where for w in waiters if w.where.get("tile") == list(self._tile.xy)]
-        for verb, kind, missing, advice in (
-            ("reads", "acked", "gives none back", "cb_pop_front (in lib/cb.h cb_pop) after this"),
-            (
-                "writes",
-                "received",
-                "announces none",
-                "cb_push_back (in lib/cb.h cb_push) after this",
-            ),
-        ):
+        for verb, kind, missing, advice in _MISSING:
             event = buffer.last.get(verb)
             if event is None or kind in buffer.counters:
                 continue
@@ -345,14 +339,8 @@ class _Look:
         number = next(n for n, one in enumerate(parts) if one is spec)
         who = _declared(self._context, path, number, "page")
         text = f"a page of buffer {spec.index} has {spec.page} bytes, and every request to it"
-        evidence = (*found.evidence, found.text)
-        return replace(
-            found,
-            text=f"{text} {least} or more",
-            culprit=who,
-            victim=found.culprit,
-            evidence=evidence,
-        )
+        text, evidence = f"{text} {least} or more", (*found.evidence, found.text)
+        return replace(found, text=text, culprit=who, victim=found.culprit, evidence=evidence)
 
     def _where(self, event: Event) -> Where:
         """Its line; in a header that several cores use, the line that calls it."""
