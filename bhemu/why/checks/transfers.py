@@ -20,7 +20,7 @@ from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES
 from bhemu.program.schema import SESSION
 from bhemu.why.check import Check, Context
-from bhemu.why.findings import Finding, outside_headers, place, with_evidence
+from bhemu.why.findings import Finding, outside_headers, place, with_evidence, with_role
 from bhemu.why.order import record as r
 from bhemu.why.order.conflicts import Conflict, Event, Observed, observed, tiles
 from bhemu.why.order.observe import l1_address
@@ -29,6 +29,7 @@ from bhemu.why.order.tiles import Sent, Tiles
 from bhemu.why.steps import Act, Blame, Instruction, Step, Word, maker
 from bhemu.why.witness import Pair, PairFinding, with_late_runs
 
+_EITHER = "one of both writes to the wrong place, or the second does not wait for the first"
 _FLIT = 64  # bytes that the NoC moves at once
 
 
@@ -139,6 +140,8 @@ class Disorder:
                 "wait for the answer of the request before it (a barrier)",
             )  # fmt: skip
         look = self._wait()
+        if look is None and first.write and second.write:
+            return self._blame(second.home, second.step, _EITHER, "compare where both write")
         if look is None:
             return self._blame(
                 second.home, second.step, "because nothing makes it wait for the other tile",
@@ -288,9 +291,10 @@ def _finding(one: Disorder, blame: Blame) -> Finding:
     )
     said = (
         f"nothing orders tile {there} {_does(first)} L1 {one.place:#x} of tile {here}"
-        f" before tile {of} {_does(second)} it:"
-        f" {maker(blame.act.step)} of tile {its} is wrong, {text}"
+        f" before tile {of} {_does(second)} it: "
     )
+    either = blame.text == _EITHER
+    said += text if either else f"{maker(blame.act.step)} of tile {its} is wrong, {text}"
     acts = Act(tiles[0], first.step), Act(tiles[1], second.step)
     evidence = (
         f"should come first, {acts[0]}",
@@ -298,8 +302,9 @@ def _finding(one: Disorder, blame: Blame) -> Finding:
         "no answer that was waited for and no word that was looked at orders them",
     )
     victim = acts[blame.act.tile is acts[0].tile]
+    culprit = place(at, blame.act.step.clock)
     return Finding(
-        "transfers", "error", said, place(at, blame.act.step.clock),
+        "transfers", "error", said, with_role(culprit, "one of both") if either else culprit,
         place(victim.where, victim.step.clock), evidence, blame.advice,
     )  # fmt: skip
 
