@@ -18,6 +18,7 @@ _CHANGES = "and changes"
 _TEMPLATE = "MOP template"
 _BOTH = "count posts and gets, and look whether both sides mean this place"
 _EITHER = "each has waited, not for the other's access: one of both has the wrong place or count"
+_NOTHING = "nothing makes it"
 _WAIT = "wait for the other side before this access: SEMWAIT, TTSync, a word of L1 that it sets"
 _RELEASE = "post, or set the word, after the last access and a STALLWAIT for the unit that makes it"
 _END = "wait for every core before the word that ends the program"  # of who stores it
@@ -162,7 +163,7 @@ def _without_wait(races: Observed, event: Event, other: Event) -> tuple[Step, st
     released = [step for clock, step in races.releases(event.owner) if clock <= known]
     if released and not event.again:
         return released[-1], "for it lets the other side go on too early", _RELEASE
-    return event.step, "for nothing makes it wait for the other side", _WAIT
+    return event.step, f"{_NOTHING} wait for the other side", _WAIT
 
 
 def _before_own_word(conflict: Conflict) -> Step | None:
@@ -202,7 +203,10 @@ def _raced(races: Observed, conflict: Conflict) -> Finding:
     else:
         both = f"{maker(first.step)} and {maker(second.step)}"
         text = f"only their speed decides in which order {both} reach {place_of}: "
-        text += wrong if wrong.startswith(_EITHER) else f"{one} is wrong, {wrong}"
+        if wrong.startswith(_NOTHING):
+            text += wrong.replace(_NOTHING, f"nothing makes {one}")
+        else:
+            text += wrong if wrong.startswith(_EITHER) else f"{one} is wrong, {wrong}"
     no_order = (
         "no semaphore, hand-over, TTSync, mutex, mailbox or polled word of this run orders"
         f" {maker(first.step)} at clock {first.step.clock} before {maker(second.step)}"

@@ -30,6 +30,7 @@ from bhemu.why.steps import Act, Blame, Instruction, Step, Word, maker
 from bhemu.why.witness import Pair, PairFinding, with_late_runs
 
 _EITHER = "one of both writes to the wrong place, or the second does not wait for the first"
+_NOTHING = "nothing makes it"
 _FLIT = 64  # bytes that the NoC moves at once
 
 
@@ -144,7 +145,7 @@ class Disorder:
             return self._blame(second.home, second.step, _EITHER, "compare where both write")
         if look is None:
             return self._blame(
-                second.home, second.step, "because nothing makes it wait for the other tile",
+                second.home, second.step, f"{_NOTHING} wait for the other tile",
                 "wait for a word that the other tile changes",
             )  # fmt: skip
         told = self._told(look)
@@ -294,7 +295,11 @@ def _finding(one: Disorder, blame: Blame) -> Finding:
         f" before tile {of} {_does(second)} it: "
     )
     either = blame.text == _EITHER
-    said += text if either else f"{maker(blame.act.step)} of tile {its} is wrong, {text}"
+    its = f"{maker(blame.act.step)} of tile {its}"
+    if text.startswith(_NOTHING):
+        said += text.replace(_NOTHING, f"nothing makes {its}")
+    else:
+        said += text if either else f"{its} is wrong, {text}"
     acts = Act(tiles[0], first.step), Act(tiles[1], second.step)
     evidence = (
         f"should come first, {acts[0]}",
