@@ -18,7 +18,7 @@ from bhemu.why.check import Context, Name, outcome, unsaved
 from bhemu.why.findings import Finding, of_error, of_one_hang, place, who_waits
 from bhemu.why.origin import overwritten
 from bhemu.why.origin.outputs import links_of, of_output
-from bhemu.why.waiting import apart, beyond, brought, left_pages, with_hand_over
+from bhemu.why.waiting import apart, beyond, brought, left_pages, with_hand_over, with_seen
 
 _FOLLOWED = 2  # wrong outputs in L1 of a chip, each of which takes one more run
 _BUDGET = 20_000  # instructions that are followed to prove a livelock
@@ -52,6 +52,8 @@ def findings(asked: Context, target: Launched, error: BhemuError | None) -> list
     tile = target.tile if target.program.is_alone else None
     if isinstance(error, Limit):
         error = asked.symptom.error
+    if isinstance(error, NoProgress):
+        error = with_seen(asked, error)
     symptom = [] if error is None else [of_error(error, target.clock, tile)]
     if error is not None and error.where is not None:
         asked.touched.append((error.where, target.clock))

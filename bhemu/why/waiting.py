@@ -7,19 +7,75 @@ from typing import Any
 from bhemu.errors import NoProgress
 from bhemu.jit.subset import JIT
 from bhemu.machine.error_text import where_core
-from bhemu.machine.hang.waits import BELOW_MAXIMUM
+from bhemu.machine.hang.graph import graph_of
+from bhemu.machine.hang.waits import BELOW_MAXIMUM, Agents, Releaser
 from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES
+from bhemu.program import schema
 from bhemu.why.check import Context
 from bhemu.why.checks.buffers import COUNT_REGISTERS, REGISTERS, Event, events
 from bhemu.why.findings import Finding, of_one_hang, outside_headers, place, who_waits
 from bhemu.why.order import record as r
 from bhemu.why.order.conflicts import Observed, observed, tiles
+from bhemu.why.order.notes import STORED
 from bhemu.why.order.tiles import Sent, Tiles
 
 # On a chip: a core waits for pages or room, and the core that counts them has ended.
 
 _GIVES = {"acked": "gives pages back", "received": "announces pages"}
+
+
+def with_seen(context: Context, error: NoProgress) -> NoProgress:
+    """The hang; who has stored to an awaited count or word so far could do so again.
+
+    Of waits for which nobody was found in the code: by the observed run.
+    """
+    graph: Any = error.graph
+    lost = [one for one in getattr(graph, "waiters", ()) if _is_lost(one)]
+    if not lost or not JIT or context.program.kind == schema.SAVED_STATE:
+        return error
+    seen = {one.tile.xy: one for one in observed(context)}
+    more = {}
+    for waiter in lost:
+        one = seen.get(tuple(waiter.where.get("tile", ())))
+        stores = [] if one is None else _stores(one, waiter)
+        if one is not None and stores:
+            more[id(waiter)] = _store_again(context, one, waiter, stores, graph)
+    if more:
+        every = (replace(one, releasers=more.get(id(one), one.releasers)) for one in graph.waiters)
+        error.graph = graph_of(list(every))
+    return error
+
+
+def _is_lost(waiter: Any) -> bool:
+    known = waiter.kind in ("stream", "l1") and "address" in waiter.resource
+    return known and not any(one.able for one in waiter.releasers)
+
+
+def _stores(seen: Observed, waiter: Any) -> list[tuple[int, int, int]]:
+    """(core, pc, thread or -1) of the stores of other cores to what is waited for, in order."""
+    at, own = waiter.resource["address"], CORE_NAMES.index(waiter.where["core"])
+    if waiter.kind == "l1":
+        found = [(core, pc, -1) for core, pc in seen.stores_to(at)]
+    else:
+        rows = seen.notes[seen.notes[:, r.N_WHAT] == STORED]
+        rows = rows[rows[:, r.N_LOW] == at]
+        found = [(core, pc, t) for core, pc, t in rows[:, [r.N_CORE, r.N_PC, r.N_THREAD]].tolist()]
+    return [one for one in found if one[0] != own]
+
+
+def _store_again(
+    context: Context, seen: Observed, waiter: Any, stores: list[tuple[int, int, int]], graph: Any
+) -> tuple[Releaser, ...]:
+    """The last of the stores as what could end a wait."""
+    core, pc, _ = stores[-1]
+    agents = Agents(context.symptom.machine.tile[seen.tile.xy], ())
+    times = f"{len(stores)} time{'s' if len(stores) > 1 else ''}"
+    one = agents.acts(core, pc, f"it has stored there {times} so far")
+    of, _, _ = waiter.who.rpartition(" ")
+    who = f"{of} {one.who}" if of.startswith("(") else one.who
+    waits = who in [other.who for other in graph.waiters]
+    return (replace(one, who=who, state="waits itself" if waits else one.state),)
 
 
 def left_pages(context: Context, error: NoProgress) -> Iterator[Finding]:

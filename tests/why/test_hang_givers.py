@@ -4,8 +4,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import corpus
 import planted
 import pytest
+
+from bhemu.riscv.assembly import A0, A1, A2, A3, ZERO, add, addi, bne, li, lw, sw
 
 SEND, IN1 = "matmul_mcast/send.h", "matmul_mcast/in1.c"
 SENT = "    noc_writes_sent(&o->noc);\n"
@@ -73,3 +76,26 @@ def test_a_reader_that_gives_a_page_too_few(
     assert "ncrisc could give (announces pages with its store, reader.c:13)" in first["text"]
     assert "ncrisc has ended: it is back in firmware" in first["text"]
     assert first["advice"].startswith("compare how often")
+
+
+WORDS = 0x20000  # words to which trisc1 stores one after the other, by a pointer that goes on
+STREAM = 0xFFB48028
+
+
+@pytest.mark.parametrize("step", [4, 0x1000])
+@pytest.mark.parametrize("first", [0, 1])
+def test_who_has_stored_there_by_a_pointer_that_goes_on(
+    tmp_path: Path, step: int, first: int
+) -> None:
+    """No code tells the address; the run does. From the second place on it is not stored to."""
+    at = WORDS if step == 4 else STREAM
+    poll = [*li(A0, at), *li(A2, 2), lw(A1, A0), bne(A1, A2, -4)]
+    stores = [*li(A0, at + first * step), *li(A2, at + 3 * step), *li(A3, step), addi(A1, ZERO, 1)]
+    stores += [sw(A1, A0), add(A0, A0, A3), bne(A0, A2, -8)]
+    kernels: dict[str, list[Any]] = {"trisc0": [poll], "trisc1": [stores]}
+    (told,) = corpus.found(corpus.folder(tmp_path / "p", kernels))
+    if first:
+        assert told["text"].endswith("and nothing that could give it was found")
+        return
+    assert "which trisc1 could give (it has stored there 1 time so far, trisc1.s:1)" in told["text"]
+    assert told["text"].endswith("; trisc1 has parked")

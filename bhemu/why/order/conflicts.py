@@ -155,6 +155,10 @@ class Observed:
         sites = ((core, *last[core, i].tolist()) for core, i in np.argwhere(last[:, :, 2]).tolist())
         return [(core, pc, at) for core, pc, at, _ in sites if slot[at >> 2]]
 
+    def stores_to(self, address: int) -> list[tuple[int, int]]:
+        """(core, pc) of the stores of cores to a word, in order."""
+        return [(by, pc) for word, _, by, _, pc, _ in self._stores if word == address >> 2]
+
     def writer(self, core: int, address: int, before: float = inf) -> Step | None:
         """Another core's last store to a word, before a clock."""
         for word, _, by, _, pc, time in reversed(self._stores):
