@@ -58,21 +58,24 @@ class WaitGraph:
     def headline(self) -> str:
         """The root of all the waits: the cycle, or the wait that no other one explains."""
         root = self.waiters[0]
+        text = f"{root.who} waits for {root.reason}{_present(root)}"
+        if (rival := self.rival(root)) is not None:
+            return f"{text}, and {rival.who} for the same word to become {rival.wanted}"
         if root.who in self.cycle:
             return f"a cycle of waits: {self.ring()}"
-        text = f"{root.who} waits for {root.reason}{_present(root)}"
-        if (rival := self._rival(root)) is not None:
-            return f"{text}, and {rival.who} for the same word to become {rival.wanted}"
         able = {one.who: one for one in root.releasers if one.able}
         if not able:
             return f"{text}: {NEVER}{NOT_FOUND}" if _got_nothing(root) else text + NOT_FOUND
+        states = {one.state for one in able.values()}
+        if len(able) > 1 and len(states) == 1:
+            return f"{text}, which {' or '.join(able)} could give; each of them {states.pop()}"
         if len(able) > 1:
             who = " or ".join(f"{one.who} ({one.state})" for one in able.values())
             return f"{text}, which {who} could give"
         (only,) = able.values()
         return f"{text}, which {only.who} could give ({only.means}); {only.who} {only.state}"
 
-    def _rival(self, root: Waiter) -> Waiter | None:
+    def rival(self, root: Waiter) -> Waiter | None:
         """Another core that waits for a value of a word that has passed what both wait for."""
         others = (one for one in self.waiters if one.who != root.who and _is_past(one))
         tile = root.where.get("tile")
@@ -297,6 +300,8 @@ def advice(tile: Tile, graph: WaitGraph) -> str:
 def _look(graph: WaitGraph) -> str:
     """The same of a chip: by the root of its waits."""
     root = graph.waiters[0]
+    if graph.rival(root) is not None:
+        return "give each of them a word of its own, or let one of them set it back"
     if root.who in graph.cycle:
         return _CYCLE
     able = [one for one in root.releasers if one.able]
