@@ -107,14 +107,10 @@ def _hang(asked: Context, tile: Tile | None, error: NoProgress, found: Finding) 
         text = f"{error.category.lower()}: {never.text}"
         return replace(hang, text=text, culprit=never.culprit)
     sent = [*brought(asked, error)]
-    rooted = [one for one in sent if _is_root(error, one)]
-    if rooted:
-        hang = of_one_hang(hang, sent)
-        text = f"{error.category.lower()}: {rooted[0].text}"
-        evidence = (hang.text, *hang.evidence)
-        return replace(
-            hang, text=text, culprit=rooted[0].culprit, victim=rooted[0].victim, evidence=evidence
-        )
+    for one in (one for one in sent if _is_root(error, one)):
+        led = replace(of_one_hang(hang, sent), culprit=one.culprit, victim=one.victim)
+        text, evidence = f"{error.category.lower()}: {one.text}", (hang.text, *led.evidence)
+        return replace(led, text=text, evidence=evidence, advice=one.advice)
     if stores:  # what was waited for had come
         return replace(hang, culprit=stores[0].culprit, victim=hang.culprit)
     return hang

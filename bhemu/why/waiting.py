@@ -8,6 +8,7 @@ from bhemu.errors import NoProgress
 from bhemu.jit.subset import JIT
 from bhemu.machine.error_text import where_core
 from bhemu.machine.hang.graph import graph_of
+from bhemu.machine.hang.named import semaphore
 from bhemu.machine.hang.waits import BELOW_MAXIMUM, Agents, Releaser
 from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES
@@ -179,11 +180,15 @@ def _sent(together: Tiles, sent: Sent, waiter: Any) -> Finding:
         source = sent.own[0] + at - sent.remote[0]
         stored = Observed(by, []).writer(-1, source, step.clock)
         how = f"has sent L1 {source:#x}, which is {held}," if stored else how
-    text = f"{who} {how} {'' if stored else f'{held} '}to {at:#x} of {waiter.who.partition(' ')[0]}"
-    text += f", where {waiter.who.partition(' ')[2]} waits for {waiter.wanted}"
+    of, _, waits = waiter.who.partition(" ")
+    name = semaphore(by.tile, sent.core, at)
+    text = f"{who} {how} {'' if stored else f'{held} '}to {at:#x}{name} of {of}"
+    text += f", where {waits} waits for {waiter.wanted}"
     made = step if stored is None else stored
     where = place(where_core(by.tile, made.core, made.pc), made.clock)
-    return Finding("hang", "error", text, where, who_waits(waiter), (), "")
+    advice = f"let the word that is sent hold {waiter.wanted} until the request has left"
+    advice = advice if stored else f"send {waiter.wanted}"
+    return Finding("hang", "error", text, where, who_waits(waiter), (), advice)
 
 
 # What else is known of the semaphore or counter that the root of a hang waits for.
