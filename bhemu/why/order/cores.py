@@ -76,7 +76,7 @@ def _before(s: Any, o: Any, c: Any, pc: Any, word: Any, way: Any, address: Any) 
             polls.begins(s, o, c, pc, word, address, np.int64(polls.AT_DATA))
     elif o.tiles[0] and way == _READS:
         counter = requests.counter_at(address)
-        if counter >= 0 and requests.counted(counter & 63) != requests.NOTHING:
+        if counter >= 0:
             polls.begins(s, o, c, pc, word, address, polls.COUNTER_LOOK - counter)
 
 

@@ -21,8 +21,7 @@ from bhemu.why.order import record as r
 
 _TURN = 32  # instructions of a core within one turn of a loop that polls
 _ALL_TAGS = 16
-TAGS, RECEIVED = 3, 32  # of `counted`: request kinds are 0 to 2
-NOTHING, LEFT, LEFT_TAGS = -1, -2, -3
+TAGS = 3  # of `answer`, after the kinds of requests
 
 
 @njit
@@ -119,17 +118,22 @@ def accesses(o: Any) -> None:
 @njit
 def answered(o: Any, c: Any, noc: Any, index: Any) -> None:
     """Core `c` learns from a counter of its NIU what has left, was answered, or has arrived."""
-    kind = counted(index)
-    if kind == RECEIVED:
+    tag, answer, left = index - niu.OUTSTANDING, o.answer[noc], o.left[noc]
+    if index == niu.READ_ANSWERS:
+        learn(o, c, answer[request.READ])
+    elif index == niu.ATOMIC_ANSWERS:
+        learn(o, c, answer[request.ATOMIC])
+    elif index == niu.ACKS:
+        learn(o, c, answer[request.WRITE])
+    elif 0 <= tag < niu.OUTGOING - niu.OUTSTANDING:
+        learn(o, c, answer[TAGS + tag])
+        learn(o, c, left[tag])
+    elif niu.OUTGOING <= index < niu.OUTGOING + _ALL_TAGS:
+        learn(o, c, left[index - niu.OUTGOING])
+    elif index >= niu.SENT_ATOMIC_ANSWERS:
         learn(o, c, o.value_known[r.HERE])
-    elif kind >= 0:
-        learn(o, c, o.answer[noc, kind])
-    if kind == LEFT or kind == request.WRITE:
-        learn(o, c, o.left[noc, _ALL_TAGS])
-    elif TAGS <= kind < RECEIVED:
-        learn(o, c, o.left[noc, kind - TAGS])
-    elif kind <= LEFT_TAGS:
-        learn(o, c, o.left[noc, LEFT_TAGS - kind])
+    if index == niu.ACKS or index == niu.WRITES_SENT or index == niu.WRITES_SENT + 1:
+        learn(o, c, left[_ALL_TAGS])
 
 
 @njit
@@ -140,24 +144,6 @@ def counter_at(address: Any) -> Any:
     if mm.NOC0_BASE <= address < mm.OVERLAY_BASE and 0 <= index < 64:
         return np.int64(64 * (offset // mm.NOC_SIZE) + index)
     return np.int64(-1)
-
-
-@njit
-def counted(index: Any) -> Any:
-    """What a counter of an NIU counts."""
-    if index == niu.READ_ANSWERS:
-        return np.int64(request.READ)
-    if index == niu.ATOMIC_ANSWERS:
-        return np.int64(request.ATOMIC)
-    if index == niu.ACKS:
-        return np.int64(request.WRITE)
-    if index == niu.WRITES_SENT or index == niu.WRITES_SENT + 1:
-        return np.int64(LEFT)
-    if niu.OUTSTANDING <= index < niu.OUTGOING:
-        return np.int64(TAGS + index - niu.OUTSTANDING)
-    if niu.OUTGOING <= index < niu.OUTGOING + 16:
-        return np.int64(LEFT_TAGS - (index - niu.OUTGOING))
-    return np.int64(RECEIVED if index >= niu.SENT_ATOMIC_ANSWERS else NOTHING)
 
 
 @njit

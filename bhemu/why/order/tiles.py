@@ -23,7 +23,7 @@ from bhemu.riscv.isa import decode
 from bhemu.riscv.isa.rv32i import TTINSN
 from bhemu.tensix import insn
 from bhemu.why.check import Name
-from bhemu.why.order import cores
+from bhemu.why.order import cores, requests
 from bhemu.why.order import record as r
 from bhemu.why.order.observe import Observer
 from bhemu.why.steps import Instruction, Step, made_step
@@ -150,7 +150,6 @@ def _stands(tile: Tile, step: Step) -> bool:
 
 
 _VIRTUAL = 7 << 13 | request.STATIC_CHANNEL
-_TAGS = 3  # of `answer`
 _LEFT_OUT = [at - mm.NIU_CFG_0 >> 2 for at in (mm.ROUTER_CFG_1, mm.ROUTER_CFG_3)]  # columns, rows
 _COUNTERS = {
     request.ATOMIC: niu.ATOMIC_ANSWERS,
@@ -291,7 +290,7 @@ class Tiles:
         if sent.reads:
             self._access(sent.tile, sent, column, clock, cores.ACCESSES, there=False)
         held = self.observers[sent.tile].record.answer[int(sent.row[request.NOC])]
-        for kind in (sent.kind, _TAGS + sent.transaction):
+        for kind in (sent.kind, requests.TAGS + sent.transaction):
             np.maximum(held[kind], clock[r.OTHERS :], out=held[kind])
 
     def _receivers(self, sent: Sent) -> list[int]:
