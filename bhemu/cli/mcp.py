@@ -7,9 +7,10 @@ when its time is over; its document is the answer.
 import json
 import os
 import sys
+from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -17,9 +18,6 @@ from bhemu import __version__
 from bhemu.cli import output
 from bhemu.errors import EXIT_OK, BhemuError, InputError, Internal, Limit
 from bhemu.program import files
-
-if TYPE_CHECKING:
-    from mcp.server.mcpserver import MCPServer
 
 _MOST_SECONDS = 600.0
 _MOST_BYTES = 4_000_000  # of an answer, which an agent reads
@@ -54,7 +52,9 @@ def mcp_command(folder: Path, skill: bool) -> int:
     server = mcp.server.mcpserver.MCPServer(
         "bhemu", version=__version__, instructions=_ABOUT, log_level="WARNING"
     )
-    _Tools(Commands(folder.resolve())).declare(server)
+    made = _Tools(folder.resolve())
+    for tool in (made.run, made.why, made.profile, made.explain, made.read, made.step, made.build):
+        server.add_tool(tool)
     server.resource(_SKILL, name="skill", mime_type="text/markdown")(skill_text)
     server.run("stdio")
     return EXIT_OK
@@ -65,26 +65,34 @@ def skill_text() -> str:
     return resources.files("bhemu").joinpath("data/SKILL.md").read_text(encoding="utf-8")
 
 
-class Commands:
-    """Runs commands of bhemu in a folder, outside of which they touch no file."""
+def _error_document(error: BhemuError) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(output.document(error.as_dict(), error.exit_code))
+    return document
+
+
+class _Tools:
+    """Commands of bhemu in a folder, outside of which they touch no file.
+
+    The docstrings of the tools are what an agent reads.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def check(self, *named: str) -> None:
-        """InputError for a path, of a tool's argument, that leads out of the folder."""
-        for name in named:
-            if "\0" in name or not files.is_inside(self._folder / name, self._folder):
-                raise InputError(f"{name} lies outside of {self._folder}")
-
-    async def ask(
-        self, command: str, *arguments: str, options: dict[str, Any], seconds: float
+    async def _ask(
+        self, command: str, *given: str, seconds: float, also: Sequence[str] = (), **options: Any
     ) -> dict[str, Any]:
-        """The document of a command; of one that was ended or has crashed, what happened."""
+        """The document of a command; of one that was ended or has crashed, what happened.
+
+        The first argument, and `also`, are paths, which must not lead out of the folder.
+        """
         import anyio
 
+        for name in (*given[:1], *also):
+            if "\0" in name or not files.is_inside(self._folder / name, self._folder):
+                return _error_document(InputError(f"{name} lies outside of {self._folder}"))
         flags = [f"--{name}={value}" for name, value in options.items() if value not in ("", None)]
-        line = [sys.executable, "-m", "bhemu", command, "--json", *flags, "--", *arguments]
+        line = [sys.executable, "-m", "bhemu", command, "--json", *flags, "--", *given]
         environment = {**os.environ, files.CONFINED: str(self._folder)}
         seconds = min(max(seconds, 1.0), _MOST_SECONDS)
         try:
@@ -93,9 +101,8 @@ class Commands:
                     line, cwd=self._folder, env=environment, check=False, start_new_session=True
                 )
         except TimeoutError:
-            return _error_document(
-                Limit(f"bhemu {command} took more than {seconds:g} s", category="Timeout")
-            )
+            text = f"bhemu {command} took more than {seconds:g} s"
+            return _error_document(Limit(text, category="Timeout"))
         if len(done.stdout) > _MOST_BYTES:
             text = f"the answer of bhemu {command} has {len(done.stdout)} bytes"
             return _error_document(Limit(text, hint=f"{_MOST_BYTES} are told: ask for less"))
@@ -103,31 +110,9 @@ class Commands:
             found: dict[str, Any] = json.loads(done.stdout)
         except ValueError:
             said = done.stderr.decode(errors="replace")[-2000:]
-            return _error_document(
-                Internal(f"bhemu {command} ended with {done.returncode}: {said}")
-            )
+            text = f"bhemu {command} ended with {done.returncode}: {said}"
+            return _error_document(Internal(text))
         return found
-
-
-def _error_document(error: BhemuError) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads(output.document(error.as_dict(), error.exit_code))
-    return document
-
-
-class _Tools:
-    """The tools; their docstrings are what an agent reads."""
-
-    def __init__(self, commands: Commands) -> None:
-        self._commands = commands
-
-    async def _ask(
-        self, command: str, *arguments: str, paths: tuple[str, ...], seconds: float, **options: Any
-    ) -> dict[str, Any]:
-        try:
-            self._commands.check(*paths)
-        except InputError as problem:
-            return _error_document(problem)
-        return await self._commands.ask(command, *arguments, options=options, seconds=seconds)
 
     async def run(
         self,
@@ -142,8 +127,8 @@ class _Tools:
         checks: "all", or names such as "races,uninit" (more runs). limit: clock units. late: a
         seed; words, cores and transfers are then late, as hardware may be.
         """
-        more = {"check": checks, "limit": limit, "late": late}
-        return await self._ask("run", program, paths=(program,), seconds=seconds, **more)
+        asked: dict[str, Any] = {"check": checks, "limit": limit, "late": late}
+        return await self._ask("run", program, seconds=seconds, **asked)
 
     async def why(self, program: str, place: str = "", seconds: float = 180) -> dict[str, Any]:
         """Run a program and tell what is wrong: findings, the likeliest first, with source lines.
@@ -152,19 +137,19 @@ class _Tools:
         the state (sem:1): then the chain of changes that made it what it is.
         """
         asked = (program, place) if place else (program,)
-        return await self._ask("why", *asked, paths=(program,), seconds=seconds)
+        return await self._ask("why", *asked, seconds=seconds)
 
     async def profile(self, program: str, seconds: float = 180) -> dict[str, Any]:
         """Run a program in modelled time: cycles by agent, unit and source line, and waits."""
-        return await self._ask("profile", program, paths=(program,), seconds=seconds)
+        return await self._ask("profile", program, seconds=seconds)
 
     async def explain(self, names: list[str]) -> dict[str, Any]:
         """Say what words, instructions, fields, addresses, registers or rules are."""
-        return await self._ask("explain", *names, paths=tuple(names), seconds=60)
+        return await self._ask("explain", *names, also=names, seconds=60)
 
     async def read(self, program: str, names: list[str], seconds: float = 60) -> dict[str, Any]:
         """The state where a program ended, or of a STATE.npz: dst:0-7, sem, l1:0x40000-0x400ff."""
-        return await self._ask("dump", program, *names, paths=(program,), seconds=seconds)
+        return await self._ask("dump", program, *names, seconds=seconds)
 
     async def step(
         self, program: str, commands: list[str], save: str = "", seconds: float = 60
@@ -176,15 +161,9 @@ class _Tools:
         """
         script = ";".join(commands) or "where"
         more = {"execute": script, "save": save}
-        paths = (program, save) if save else (program,)
-        return await self._ask("step", program, paths=paths, seconds=seconds, **more)
+        also = [save] if save else []
+        return await self._ask("step", program, also=also, seconds=seconds, **more)
 
     async def build(self, folder: str, seconds: float = 120) -> dict[str, Any]:
         """Compile and link the ELFs of a program from its C sources, those that have changed."""
-        return await self._ask("build", folder, paths=(folder,), seconds=seconds)
-
-    def declare(self, server: "MCPServer") -> None:
-        """Let a server have them."""
-        tools = (self.run, self.why, self.profile, self.explain, self.read, self.step, self.build)
-        for tool in tools:
-            server.add_tool(tool)
+        return await self._ask("build", folder, seconds=seconds)
