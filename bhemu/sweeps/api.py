@@ -21,14 +21,13 @@ from bhemu.oracle import programs
 from bhemu.oracle.libttsim import Judge, Library
 from bhemu.pictures import html
 from bhemu.program import files
-from bhemu.sweeps.engine import Lost, calls
+from bhemu.sweeps.engine import Cluster, Lost, Processes, calls, execute
 from bhemu.sweeps.spec import (
     CHOICES,
     COUNTS,
     RESULTS,
     SCHEMA,
     TEMPLATES,
-    Job,
     Part,
     Plan,
     Record,
@@ -453,38 +452,6 @@ def _is_sweep(source: str | Path) -> bool:
     )
 
 
-class _Kept:
-    """The rows so far, by key: those of the journal that the plan still has, and new ones."""
-
-    def __init__(self, plan: Plan, journal: Journal | None, progress: Progress | None) -> None:
-        self._plan, self._journal, self._progress = plan, journal, progress
-        self._rows: dict[str, Record] = {}
-        done = {} if journal is None else journal.done
-        for run in plan.runs:
-            if run.key in done:
-                known = {n: v for n, v in done[run.key].items() if n not in run.parameters}
-                self._rows[run.key] = row(run, {**known, "run": run.job.number})
-
-    def rows(self) -> list[Record]:
-        """In the order of the plan."""
-        return [self._rows[run.key] for run in self._plan.runs if run.key in self._rows]
-
-    def missing(self) -> list[Job]:
-        """What is to be run."""
-        return [run.job for run in self._plan.runs if run.key not in self._rows]
-
-    def take(self, record: Record) -> None:
-        """A run has ended: into the journal, once."""
-        run = self._plan.runs[record["number"]]
-        if run.key in self._rows:
-            return
-        made = self._rows[run.key] = row(run, record)
-        if self._journal is not None:
-            self._journal.add(made)
-        if self._progress is not None:
-            self._progress(made)
-
-
 def perform(
     plan: Plan,
     journal: Journal | None,
@@ -494,22 +461,40 @@ def perform(
     progress: Progress | None = None,
 ) -> Results:
     """Run what the journal has not; the results of all, or at Ctrl-C of what is done."""
-    from bhemu.sweeps.engine import Cluster, Processes, execute
+    began, rows = time.monotonic(), dict[str, Record]()  # by key
+    done = {} if journal is None else journal.done
+    for run in plan.runs:
+        if run.key in done:  # of the journal, what the plan still has
+            known = {n: v for n, v in done[run.key].items() if n not in run.parameters}
+            rows[run.key] = row(run, {**known, "run": run.job.number})
 
-    kept, began = _Kept(plan, journal, progress), time.monotonic()
-    before, jobs = kept.rows(), kept.missing()
+    def in_order() -> list[Record]:
+        return [rows[run.key] for run in plan.runs if run.key in rows]
+
+    def take(record: Record) -> None:
+        """A run has ended: into the journal, once."""
+        run = plan.runs[record["number"]]
+        if run.key in rows:
+            return
+        made = rows[run.key] = row(run, record)
+        if journal is not None:
+            journal.add(made)
+        if progress is not None:
+            progress(made)
+
+    before, jobs = in_order(), [run.job for run in plan.runs if run.key not in rows]
     if journal is not None:
         journal.begin(before)
     try:
         if jobs:
             pool = Cluster(scheduler) if scheduler else Processes(workers)
-            execute(plan, jobs, pool, kept.take)
+            execute(plan, jobs, pool, take)
     except KeyboardInterrupt:
         interrupts.done()
     finally:
         seconds = time.monotonic() - began
-        whole = journal is None or journal.finish(plan, kept.rows())
-    return Results(plan, kept.rows(), seconds, len(kept.rows()) - len(before), whole)
+        whole = journal is None or journal.finish(plan, in_order())
+    return Results(plan, in_order(), seconds, len(rows) - len(before), whole)
 
 
 # Campaigns of generated programs against the golden model, on several processes.
