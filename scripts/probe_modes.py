@@ -148,7 +148,8 @@ def main() -> None:
         elif status in RULES and RULES[status].category in (UNSUPPORTED, UNIMPLEMENTED, MISSING):
             found.setdefault(mode, RULES[status].rule)
     rows = [
-        {"mnemonic": m.mnemonic, **m.as_dict(), "rule": rule} for m, rule in sorted(found.items())
+        {"mnemonic": name, "fields": dict(fields), "formats": formats, "rule": rule}
+        for (name, fields, formats), rule in sorted(found.items())
     ]
     json.dump(rows, sys.stdout)
 

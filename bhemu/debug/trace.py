@@ -266,21 +266,12 @@ class CommitLog:
 VARIABLE: Final = "BHEMU_COVERAGE"  # a file to which every process adds what its tiles executed
 
 
-@dataclass(frozen=True, order=True)
-class Mode:
+class Mode(NamedTuple):
     """One way in which an instruction was used: its mode fields and the formats in force."""
 
     mnemonic: str
     fields: tuple[tuple[str, int], ...]
-    formats: str = ""
-
-    def __str__(self) -> str:
-        shown = [f"{name}={value}" for name, value in self.fields if value]
-        return " ".join([*shown, self.formats]).strip() or "plain"
-
-    def as_dict(self) -> dict[str, Any]:
-        """JSON-ready values."""
-        return {"fields": dict(self.fields), "formats": self.formats}
+    formats: str
 
 
 @dataclass
@@ -392,7 +383,8 @@ def rows(covers: Iterable[Notes]) -> Iterator[dict[str, Any]]:
     for mode in sorted({*executed, *refused}):
         yield {
             "mnemonic": mode.mnemonic,
-            **mode.as_dict(),
+            "fields": dict(mode.fields),
+            "formats": mode.formats,
             "count": executed[mode],
             "rule": refused.get(mode, ""),
         }
