@@ -1,9 +1,9 @@
 """`bhemu numerics`: how exact outputs are; `bhemu diff`: a program on a user's libttsim.so too."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -67,21 +67,15 @@ def numerics_command(**values: Any) -> int:
         return output.show(ended.error, as_json=chosen.as_json)
     if ended.interrupted:
         return EXIT_INTERRUPTED
-    found = [_measure(target, spec, exact[spec.name]) for spec in chosen.program.outputs]
+    outputs = [_measure(target, spec, exact[spec.name]) for spec in chosen.program.outputs]
     if chosen.as_json:
-        outputs = [result.as_dict() for result in found]
-        return output.report({"outputs": outputs}, EXIT_OK, as_json=True)
-    for result in found:
-        spec = result.spec
-        shape = "x".join(str(n) for n in spec.shape)
-        head = f"{spec.name}  {shape} {spec.dtype}"
-        if result.tiles is None:
-            output.say(f"{head}  {_NO_EXACT.format(name=spec.name)}")
-        else:
-            output.say(f"{head}  {result.most:.4g} ULP at most, {result.mean:.4g} on average")
-            _table(result, values["tiles"])
-        if result.first is not None:
-            _show_first(result)
+        return output.report({"outputs": [one.found for one in outputs]}, EXIT_OK, as_json=True)
+    for one in outputs:
+        output.say(one.head)
+        if one.tiles is not None:
+            _table(one.spec, one.tiles, values["tiles"])
+        for line in one.first:
+            output.say(line)
     return EXIT_OK
 
 
@@ -110,46 +104,17 @@ def _exact(program: "Program", against: tuple[str, ...]) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True)
-class Measured:
-    """One output: the error of each tile (None without exact values), the first NaN or infinity."""
+class _Measured(NamedTuple):
+    """An output: JSON-ready; the error of each tile, None without exact values; in words."""
 
     spec: "OutputSpec"
+    found: dict[str, Any]
     tiles: "list[TileError] | None"
-    mean: float
-    not_finite: int
-    first: tuple[int, ...] | None
-    value: float
-    origin: "list[Link]"  # of the first: its causes that are not finite, or a note
-    note: str
-
-    @property
-    def most(self) -> float:
-        """Greatest ULP."""
-        return max((tile.most for tile in self.tiles or ()), default=0.0)
-
-    def as_dict(self) -> dict[str, Any]:
-        """JSON-ready values."""
-        from bhemu.program.tensor import locate
-
-        spec = self.spec
-        first: dict[str, object] | None = None
-        if self.first is not None:
-            place = locate(self.first, spec.shape, spec.layout)
-            first = {"index": list(self.first), "place": place, "value": str(self.value)}
-            links = [link.as_dict() for link in self.origin]
-            first["origin"] = {"links": links, "note": self.note}
-        tiles = None if self.tiles is None else [tile.as_dict() for tile in self.tiles]
-        most = None if self.tiles is None or self.most == float("inf") else self.most
-        mean = None if self.tiles is None else self.mean
-        form = {"dtype": spec.dtype, "shape": list(spec.shape), "layout": spec.layout}
-        error = {"max_ulp": most, "mean_ulp": mean, "not_finite": self.not_finite}
-        shown: dict[str, Any] = {"name": spec.name, **form, **error, "first_not_finite": first}
-        shown["tiles"] = tiles
-        return shown
+    head: str
+    first: list[str]  # of the first NaN or infinity: where it is, its causes
 
 
-def _measure(target: "Target", spec: "OutputSpec", exact: Any) -> Measured:
+def _measure(target: "Target", spec: "OutputSpec", exact: Any) -> _Measured:
     import numpy as np
 
     from bhemu.debug import numerics
@@ -157,21 +122,29 @@ def _measure(target: "Target", spec: "OutputSpec", exact: Any) -> Measured:
 
     _, data = target.machine.output(spec)
     got, fmt = tensor.decode(data, spec.shape, spec.dtype, spec.layout), tensor.FORMATS[spec.dtype]
-    first = numerics.first_not_finite(got)
-    links, note = (
-        ([], "") if first is None else _origin(target, numerics.element_name(spec.name, first))
-    )
-    error = None if exact is None else numerics.distances(got, exact, fmt)
-    return Measured(
-        spec=spec,
-        tiles=None if exact is None else numerics.by_tile(got, exact, fmt, spec.layout),
-        mean=0.0 if error is None else numerics.mean(error),
-        not_finite=int((~np.isfinite(tensor.widen(got))).sum()),
-        first=first,
-        value=0.0 if first is None else float(got[first]),
-        origin=links,
-        note=note,
-    )
+    form = {"dtype": spec.dtype, "shape": list(spec.shape), "layout": spec.layout}
+    found: dict[str, Any] = {"name": spec.name, **form, "max_ulp": None, "mean_ulp": None}
+    count = found["not_finite"] = int((~np.isfinite(tensor.widen(got))).sum())
+    first, said, tiles = None, list[str](), None
+    if (index := numerics.first_not_finite(got)) is not None:
+        links, note = _origin(target, numerics.element_name(spec.name, index))
+        where = numerics.place(index, spec.shape, spec.layout)
+        said = [f"{count} not finite; the first is {float(got[index])} at {where}"]
+        said += [*("  " * link.depth + str(link) for link in links), *([note] if note else [])]
+        place = tensor.locate(index, spec.shape, spec.layout)
+        first = {"index": list(index), "place": place, "value": str(float(got[index]))}
+        first["origin"] = {"links": [link.as_dict() for link in links], "note": note}
+    found["first_not_finite"], found["tiles"] = first, None
+    told = _NO_EXACT.format(name=spec.name)
+    if exact is not None:
+        tiles = numerics.by_tile(got, exact, fmt, spec.layout)
+        most = max((tile.most for tile in tiles), default=0.0)
+        mean = found["mean_ulp"] = numerics.mean(numerics.distances(got, exact, fmt))
+        found["max_ulp"] = None if most == float("inf") else most
+        found["tiles"] = [tile.as_dict() for tile in tiles]
+        told = f"{most:.4g} ULP at most, {mean:.4g} on average"
+    head = f"{spec.name}  {'x'.join(map(str, spec.shape))} {spec.dtype}  {told}"
+    return _Measured(spec, found, tiles, head, said)
 
 
 def _origin(target: "Target", element: str) -> "tuple[list[Link], str]":
@@ -189,7 +162,7 @@ def _origin(target: "Target", element: str) -> "tuple[list[Link], str]":
     return [links[0], *filter(is_special, links[1:])], ""
 
 
-def _table(result: Measured, rows: int) -> None:
+def _table(spec: "OutputSpec", tiles: "list[TileError]", rows: int) -> None:
     from rich.console import Console
     from rich.table import Table
 
@@ -199,26 +172,13 @@ def _table(result: Measured, rows: int) -> None:
     for name in ("max ULP", "mean", "not finite", "got", "exact"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("at", no_wrap=True)
-    tiles = result.tiles or []
     for tile in sorted(tiles, key=lambda tile: -tile.most)[:rows]:
-        where = place(tile.index, result.spec.shape, result.spec.layout)
+        where = place(tile.index, spec.shape, spec.layout)
         cells = [f"{tile.most:.4g}", f"{tile.mean:.4g}", str(tile.infinite or "")]
         table.add_row(*cells, f"{tile.got:.9g}", f"{tile.exact:.9g}", where)
     Console(width=_WIDTH, highlight=False).print(table)
     if len(tiles) > rows:
         output.say(f"{len(tiles) - rows} more tiles, none worse (--tiles {len(tiles)} shows all)")
-
-
-def _show_first(result: Measured) -> None:
-    from bhemu.debug.numerics import place
-
-    spec = result.spec
-    assert result.first is not None
-    where = place(result.first, spec.shape, spec.layout)
-    output.say(f"{result.not_finite} not finite; the first is {result.value} at {where}")
-    for line in (*(f"{'  ' * link.depth}{link}" for link in result.origin), result.note):
-        if line:
-            output.say(line)
 
 
 def _time_options(command: "Command") -> "Command":
