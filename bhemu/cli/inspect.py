@@ -3,7 +3,7 @@
 import json
 import socket
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -252,7 +252,13 @@ def step_command(**values: Any) -> int:
     if chosen.as_json and not script and sys.stdin.isatty():
         raise click.UsageError("--json goes with -x, or with commands from a pipe")
     commands: list[dict[str, Any]] = []  # each with the lines that it printed
-    out = (lambda text: commands[-1]["lines"].extend(text.splitlines())) if chosen.as_json else None
+
+    def out(text: str) -> None:
+        if chosen.as_json:
+            commands[-1]["lines"] += text.splitlines()
+        else:
+            output.say(text)
+
     chosen.check_save()
     target = options.launched(chosen)
     from bhemu.debug.breakpoints import StateFiles
@@ -262,59 +268,46 @@ def step_command(**values: Any) -> int:
     target.keep_history()
     program = target.of_tile()
     states = StateFiles(tuple(target.program.files()))
-    out = out or output.say
     stepper = Stepper(target.tile, program, Sources(program, folders), out, states)
-    lines = (part for text in script for part in text.split(";")) if script else sys.stdin
-    if chosen.as_json:
-        # Execute commands; print what each printed, where the program stands, its last error
-        errors: list[BhemuError] = []
-        try:
-            code = _script(
-                stepper,
-                lines,
-                errors.append,
-                lambda line: commands.append({"command": line.strip(), "lines": []}),
-            )
-        except InputError as problem:
-            errors, code = [problem], problem.exit_code
-        last = errors[-1] if errors and errors[-1].exit_code == code else None
-        found: dict[str, Any] = {"program": target.program.name, "clock": target.clock}
-        found["commands"] = [one for one in commands if one["command"]]
-        code = output.report(found, code, as_json=True, error=last)
-    elif not script and sys.stdin.isatty():
+    if not script and sys.stdin.isatty():
         code = _interactive(stepper)
     else:
-        code = _script(stepper, lines, lambda error: output.show(error, as_json=False))
+        lines = (part for text in script for part in text.split(";")) if script else sys.stdin
+        code, error = _script(stepper, lines, commands, as_json=chosen.as_json)
+        if chosen.as_json:
+            found: dict[str, Any] = {"program": target.program.name, "clock": target.clock}
+            found["commands"] = [one for one in commands if one["command"]]
+            code = output.report(found, code, as_json=True, error=error)
     target.save()
     return code
 
 
 def _script(
-    stepper: "Stepper",
-    lines: Iterable[str],
-    tell: Callable[[BhemuError], object],
-    begin: Callable[[str], None] = lambda line: None,
-) -> int:
-    """Execute commands without a prompt; exit code of the last run that failed.
+    stepper: "Stepper", lines: Iterable[str], commands: list[dict[str, Any]], *, as_json: bool
+) -> tuple[int, BhemuError | None]:
+    """Execute commands without a prompt: exit code of the last run that failed, with its error.
 
-    `begin` is called before each command, `tell` with each error of the program.
+    As JSON errors are told at the end: those of the program, and the mistake that ends the script.
     """
-    code = EXIT_OK
+    code, last = EXIT_OK, None
     for line in lines:
-        begin(line)
+        commands.append({"command": line.strip(), "lines": []})
         try:
             if not stepper.execute(line):
                 break
-        except InputError:
-            raise
         except BhemuError as error:
-            tell(error)
-            code = error.exit_code
+            if isinstance(error, InputError):
+                if as_json:
+                    return error.exit_code, error
+                raise
+            code, last = error.exit_code, error
+            if not as_json:
+                output.show(error, as_json=False)
         else:
             reason = None if stepper.last is None else stepper.last.reason
             ends = {"limit": EXIT_LIMIT, "timeout": EXIT_LIMIT, "interrupt": EXIT_INTERRUPTED}
             code = ends.get(reason or "", code)
-    return code
+    return code, last if last is not None and last.exit_code == code else None
 
 
 def _interactive(stepper: "Stepper") -> int:
