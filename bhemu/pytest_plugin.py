@@ -4,17 +4,15 @@ pytest loads this file wherever bhemu is installed, so the emulator is imported 
 """
 
 import pickle
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
-    from bhemu.machine.machine import Chip
     from bhemu.machine.tile import Tile
 
-_T = TypeVar("_T")
 _MOST = 8  # tiles that a report shows
 _BUDGET = 100_000  # instructions that are followed to find out what a polling core waits for
 _MADE = pytest.StashKey[list[Any]]()
@@ -45,38 +43,28 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(_Coverage(config), "bhemu coverage")
 
 
-def _new_machine(request: pytest.FixtureRequest, kind: Callable[[], Callable[..., _T]]) -> _T:
+def _new_machine(request: pytest.FixtureRequest, kind: str) -> Any:
     if not request.config.getoption("--bhemu"):
         pytest.skip("needs --bhemu")
+    import bhemu
+
     engine = request.config.getoption("--bhemu-engine")
     options: dict[str, Any] = {} if engine is None else {"engine": engine}
     for mark in reversed(list(request.node.iter_markers("bhemu"))):
         options.update(mark.kwargs)
-    return kind()(**options)
-
-
-def _tile() -> "type[Tile]":
-    from bhemu.machine.tile import Tile
-
-    return Tile
-
-
-def _chip() -> "type[Chip]":
-    from bhemu.machine.machine import Chip
-
-    return Chip
+    return getattr(bhemu, kind)(**options)
 
 
 @pytest.fixture
-def bhemu_tile(request: pytest.FixtureRequest) -> "Tile":
+def bhemu_tile(request: pytest.FixtureRequest) -> Any:
     """A Tile, powered up; `@pytest.mark.bhemu(poison="ff")` gives it options."""
-    return _new_machine(request, _tile)
+    return _new_machine(request, "Tile")
 
 
 @pytest.fixture
-def bhemu_chip(request: pytest.FixtureRequest) -> "Chip":
+def bhemu_chip(request: pytest.FixtureRequest) -> Any:
     """A Chip, powered up; options as for bhemu_tile."""
-    return _new_machine(request, _chip)
+    return _new_machine(request, "Chip")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -110,19 +98,12 @@ def pytest_runtest_makereport(
 
 
 def _standing(tile: "Tile") -> str:
-    """Cores and threads, and what each waits for."""
-    return "\n".join([str(tile.where()), *_waits(tile)])
-
-
-def _waits(tile: "Tile") -> Iterator[str]:
-    """The wait-for graph, also of a program that the test did not let run to its end."""
+    """Cores and threads, and what each waits for, also where the test did not let it run on."""
     from bhemu.machine.hang.explore import livelock
     from bhemu.machine.hang.graph import wait_for_graph
 
     graph = str(wait_for_graph(tile, livelock(tile, _BUDGET)))
-    if graph:
-        yield "wait-for graph:"
-        yield graph
+    return "\n".join([str(tile.where()), *(["wait-for graph:", graph] if graph else [])])
 
 
 class _Coverage:
