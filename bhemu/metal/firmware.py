@@ -8,7 +8,7 @@ lie where the start code copies them from.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -38,11 +38,6 @@ class Record:
             name = ".".join(map(str, path))
             raise InputError(f"{value:#x} does not fit into the {size} bytes of {name}")
         self.data[offset : offset + size] = value.to_bytes(size, "little")
-
-    def set_if_there(self, value: int, name: str, *path: str | int) -> None:
-        """As set, where this build of the firmware has the member."""
-        if name in self.layout:
-            self.set(value, name, *path)
 
 
 def place(layout: Layout, *path: str | int) -> tuple[int, int]:
@@ -302,23 +297,17 @@ def _l1_xy(grid: Grid, size: int) -> bytes:
     return struct.pack(f"<{2 * banks}H", *(noc_word(xy) for xy in tiles * 2))
 
 
-def _zeros(grid: Grid, size: int) -> bytes:
-    return bytes(size)
+def _fitted(places: Iterable[int], size: int) -> bytes:
+    return bytes(sorted(places))[:size].ljust(size, b"\0")
 
 
-def _columns(grid: Grid, size: int) -> bytes:
-    return bytes(sorted({x for x, _ in grid.tiles}))[:size].ljust(size, b"\0")
-
-
-def _rows(grid: Grid, size: int) -> bytes:
-    return bytes(ROWS)[:size].ljust(size, b"\0")
-
-
-TABLES = {
+TABLES: Mapping[str, Callable[[Grid, int], bytes]] = {
     "dram_bank_to_noc_xy": _dram_xy,
     "l1_bank_to_noc_xy": _l1_xy,
-    "bank_to_dram_offset": _zeros,
-    "bank_to_l1_offset": _zeros,
-    "worker_logical_col_to_virtual_col": _columns,
-    "worker_logical_row_to_virtual_row": _rows,
+    "bank_to_dram_offset": lambda grid, n: bytes(n),
+    "bank_to_l1_offset": lambda grid, n: bytes(n),
+    "worker_logical_col_to_virtual_col": lambda grid, size: _fitted(
+        {x for x, _ in grid.tiles}, size
+    ),
+    "worker_logical_row_to_virtual_row": lambda grid, n: _fitted(ROWS, n),
 }

@@ -12,7 +12,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from bhemu import memmap
 from bhemu import memmap as mm
 from bhemu.devices.bus.address_map import REGISTERS
 from bhemu.errors import InputError, Limit, NoProgress
@@ -136,7 +135,8 @@ def launch_message(firmware: Firmware, kernels: Kernels) -> Write:
         record.set(common, "rta_offset", n, "crta_offset")
         if name in kernels.texts:
             record.set(kernels.texts[name].entry - kernels.base, "kernel_text_offset", n)
-            record.set_if_there(kernels.sizes[name], "kernel_text_size", n)
+            if "kernel_text_size" in config:  # of some builds
+                record.set(kernels.sizes[name], "kernel_text_size", n)
     record.set(_HOST_MODE, "mode")
     record.set(kernels.mask, "local_cb_mask")
     record.set(8 * config["local_cb_mask"].type.size, "min_remote_cb_start_index")
@@ -149,7 +149,7 @@ def launch_message(firmware: Firmware, kernels: Kernels) -> Write:
 
 BOOT_LIMIT = 10_000_000  # clock units; firmware needs some ten thousand
 AFTER_DONE = 7_500  # clock units in which brisc tells trisc0 to clear the stream counters
-_BRISC_ONLY = memmap.SOFT_RESET_ALL & ~(1 << memmap.SOFT_RESET_BITS[0])
+_BRISC_ONLY = mm.SOFT_RESET_ALL & ~(1 << mm.SOFT_RESET_BITS[0])
 
 Wait = Callable[[Sequence[tuple[Tile, int, int]], int], Stop]
 """Run until every (tile, address, word) holds (without any: until idle), or a clock limit.
@@ -188,12 +188,7 @@ def load_firmware(tile: Tile, firmware: Firmware, grid: Grid) -> None:
             if segment.executable:
                 low = segment.paddr
                 tile.ranges.append((low, low + segment.memsz, str(image.path)))
-    tile.write32(REGISTERS["SOFT_RESET_0"], memmap.SOFT_RESET_ALL)
-
-
-def release(tile: Tile) -> None:
-    """Let brisc start; it releases the others."""
-    tile.write32(REGISTERS["SOFT_RESET_0"], _BRISC_ONLY)
+    tile.write32(REGISTERS["SOFT_RESET_0"], mm.SOFT_RESET_ALL)
 
 
 def boot(tiles: Sequence[Tile], firmware: Firmware, grid: Grid, wait: Wait) -> None:
@@ -204,7 +199,7 @@ def boot(tiles: Sequence[Tile], firmware: Firmware, grid: Grid, wait: Wait) -> N
     for tile in tiles:
         load_firmware(tile, firmware, grid)
     for tile in tiles:
-        release(tile)
+        tile.write32(REGISTERS["SOFT_RESET_0"], _BRISC_ONLY)  # it releases the others
     _await(tiles, firmware.go, "go message", wait)
     # trisc0 clears the stream counters after DONE: values that a host writes there must last.
     with suppress(NoProgress):  # it has, and all wait for the host
