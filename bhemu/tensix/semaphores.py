@@ -15,7 +15,7 @@ from bhemu.tensix.rules import DONE, NCB, UNIMPLEMENTED, error, follows_llk, not
 COUNT = 8
 LIMIT = 15  # largest value a semaphore holds
 
-POST_FULL = error("SEM-POST-FULL", NCB, "semaphore {semaphore} is posted although its value {value} is not below {limit}", "wait with SEMWAIT wait_sem_cond=2 before the post, or raise max_value in SEMINIT")  # fmt: skip
+POST_FULL = error("SEM-POST-FULL", NCB, "semaphore {semaphore} is posted although its value {value} is not below {limit}", "is it the right semaphore? SEMINIT sets its maximum, which is 0 at first; else wait with SEMWAIT wait_sem_cond=2 before the post")  # fmt: skip
 GET_EMPTY = error("SEM-GET-EMPTY", NCB, "semaphore {semaphore} is taken although its value is 0", "take only from the semaphore that SEMWAIT wait_sem_cond=1, or a poll, has seen above 0")  # fmt: skip
 STORE_VALUE = error("SEM-STORE-VALUE", UNIMPLEMENTED, "store of {value:#x} to the window of semaphore {semaphore}: only 0 (post) and 1 (get) are meant", "store 0 to post or 1 to get")  # fmt: skip
 
