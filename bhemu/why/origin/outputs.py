@@ -417,12 +417,16 @@ def requests_of(
     reads, requests = isinstance(tensor, InputSpec), together.sent if together is not None else ()
     if tensor.dram is None:
         return
-    sent = [one for of_tile in requests for one in of_tile if one.reads == reads]
+    by_bank: dict[int | None, list[Sent]] = {}
+    for one in (one for of_tile in requests for one in of_tile if one.reads == reads):
+        by_bank.setdefault(one.bank, []).append(one)
+    ranges = {bank: np.array([one.remote for one in sent]) for bank, sent in by_bank.items()}
     for piece in tensor.dram.pieces(tensor.size):
-        for one in (one for one in sent if one.bank == piece.bank):
-            low, high = (min(max(at - piece.address, 0), piece.size) for at in one.remote)
-            if low < high:
-                yield one, piece.offset + low, piece.offset + high
+        if piece.bank in ranges:
+            parts = np.clip(ranges[piece.bank] - piece.address, 0, piece.size)
+            for n in np.flatnonzero(parts[:, 0] < parts[:, 1]).tolist():
+                low, high = parts[n].tolist()
+                yield by_bank[piece.bank][n], piece.offset + low, piece.offset + high
 
 
 # Infinity or NaN: where it is first, and whether PROGRAM.toml gives it.
