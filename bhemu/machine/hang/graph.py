@@ -374,7 +374,7 @@ def _network_waiter(senders: Senders, chip: Controls, tile: Tile, waiter: Waiter
             own += tuple(senders.of(tile, address, CORE_NAMES.index(str(waiter.where["core"]))))
         untouched = int(tile.state.noc_arrivals[0]) == 0
         by_noc = "" if alone and untouched else last_writer(chip, tile, address)
-        other = senders.elsewhere(tile, address) if by_noc == NEVER else ""
+        other = senders.elsewhere(address) if by_noc == NEVER else ""
         history = "; ".join(part for part in (history, by_noc, other) if part)
     who = f"{of}{waiter.who}"
     return replace(waiter, who=who, releasers=own, reason=reason, history=history)

@@ -23,6 +23,7 @@ _MOST = 4  # senders named for one wait
 _INITIATORS, _REGISTERS = 4, 12
 _SET = {NOC_TARG_ADDR_LO, NOC_TARG_ADDR_LO + 8, NOC_RET_ADDR_LO, NOC_RET_ADDR_LO + 8}
 _SET |= {NOC_CTRL, mm.NOC_AT_LEN_BE}  # registers that say what a request writes to
+_LOOKED = 64  # cores whose code is looked at
 _TRIED = 64  # combinations of their values for one request
 
 
@@ -82,6 +83,7 @@ class Senders:
 
     def __init__(self, chip: Controls, agents: dict[XY, Agents]) -> None:
         self._chip, self._agents = chip, agents
+        self._elsewhere: dict[int, str] = {}
         self._requests: dict[tuple[XY, int], list[tuple[int, list[list[int]]]]] = {}
 
     def of(self, tile: Tile, address: int, beside: int) -> list[Releaser]:
@@ -92,7 +94,9 @@ class Senders:
             if core < CORES and (sender.xy, core) not in found:
                 how = f"it has written there over the NoC, last in round {when}"
                 found[sender.xy, core] = self._core(sender.xy, core, pc, how)
-        for xy, core in product(() if found else self._agents, (0, CORES - 1)):
+        x, y = tile.xy
+        near = sorted(self._agents, key=lambda xy: abs(xy[0] - x) + abs(xy[1] - y))
+        for xy, core in product(() if found else near, (0, CORES - 1)):
             sends = self._coded(xy, core, tile.xy, address)
             if sends is not None:
                 found[xy, core] = self._core(xy, core, sends, "its code sends a request to it")
@@ -109,15 +113,18 @@ class Senders:
                 cores = ", ".join(f"{one.name} {one.state}" for one in tile.core.values())
                 yield Releaser(f"tile {name_of(tile)}", how, "", f"has {cores}")
 
-    def elsewhere(self, tile: Tile, address: int) -> str:
-        """Who has written this word of other tiles, in words; "" for nobody."""
-        for other in self._chip.tiles_made():
-            for sender, core, pc, _ in arrivals(self._chip, other, address):
-                if other is not tile and core < CORES:
-                    by = self._agents[sender.xy].place(core, pc)
-                    text = f"this word of tile {name_of(other)} was written by {name_of(sender)}"
-                    return f"{text} {by}"
-        return ""
+    def elsewhere(self, address: int) -> str:
+        """Who has written this word of another tile, in words; "" for nobody."""
+        if address not in self._elsewhere:
+            every = (
+                f"this word of tile {name_of(other)} was written by {name_of(sender)}"
+                f" {self._agents[sender.xy].place(core, pc)}"
+                for other in self._chip.tiles_made()
+                for sender, core, pc, _ in arrivals(self._chip, other, address)
+                if core < CORES
+            )
+            self._elsewhere[address] = next(every, "")
+        return self._elsewhere[address]
 
     def _core(self, xy: XY, core: int, pc: int, how: str) -> Releaser:
         found = self._agents[xy].acts(core, pc, how)
@@ -136,10 +143,13 @@ class Senders:
         return None
 
     def _sent(self, xy: XY, core: int) -> list[tuple[int, list[list[int]]]]:
-        """The requests that the code of a core sends: pc, what each register may hold."""
-        if (xy, core) not in self._requests:
+        """The requests that the code of a core sends: pc, what each register may hold.
+
+        Of the first cores that are asked for: looking at code takes long.
+        """
+        if (xy, core) not in self._requests and len(self._requests) < _LOOKED:
             self._requests[xy, core] = list(self._of_code(self._agents[xy], core))
-        return self._requests[xy, core]
+        return self._requests.get((xy, core), [])
 
     def _of_code(self, agents: Agents, core: int) -> Iterator[tuple[int, list[list[int]]]]:
         """By the order of the code: a register holds what the store before has left there."""
