@@ -151,3 +151,20 @@ def test_two_cores_that_wait_for_different_values_of_one_word(held: int) -> None
 
 def store(address: int) -> list[int]:
     return [*li(A0, address), sw(A0, A0), PARK]
+
+
+def test_a_ring_begins_with_the_value_that_a_program_has_chosen() -> None:
+    """trisc0 for the 5th, which trisc1 stores after its thread got a post, which trisc0 gives."""
+    sync = [*li(A0, 0xFFE80004), lw(A1, A0)]
+    wait = asm.tt("SEMWAIT", wait_sem_cond=1, sem_sel=2, stall_res=0x1FF)
+    gives = [*li(A0, WORD), *li(A2, 5), sw(A2, A0), PARK]
+    poll = [*li(A0, WORD), *li(A2, 5), lw(A1, A0), asm.branch(BLT, A1, A2, -4)]
+    found = graph(
+        held=4,
+        trisc0=code(poll, asm.tt("SEMPOST", sem_sel=2), PARK),
+        trisc1=code(asm.tt("SEMINIT", sem_sel=2, max_value=1), wait, asm.tt("NOP"), sync, gives),
+    )
+    assert found.cycle == ("trisc0", "trisc1", "thread T1")
+    assert found.waiters[0].who == "trisc0"
+    start = "a cycle of waits: trisc0 needs L1 word 0x8000 to become 5 or more (it is 4): trisc1"
+    assert found.headline().startswith(start)

@@ -204,6 +204,7 @@ def _root_first(waiters: list[Waiter]) -> tuple[Waiter, ...]:
         if not after:
             ring = _cycle(left)
             after = [waiter for waiter in left if waiter.who in ring]
+            after.sort(key=lambda one: one.wanted is None)  # a program has chosen the others
             after.sort(key=lambda one: all(r.who in ring for r in one.releasers if r.able))
         ordered += after or left
         done = {id(one) for one in ordered}
@@ -217,7 +218,9 @@ def graph_of(waiters: list[Waiter]) -> WaitGraph:
     for one in waiters:
         named = {_TRISC.sub(r"thread T\1", r.who) for r in one.releasers if r.able}
         givers.setdefault(one.who, set()).update(named)
-    return WaitGraph(_root_first(waiters), _cycle(w for w in waiters if len(givers[w.who]) == 1))
+    ordered, ring = _root_first(waiters), _cycle(w for w in waiters if len(givers[w.who]) == 1)
+    first = next((ring.index(one.who) for one in ordered if one.who in ring), 0)
+    return WaitGraph(ordered, ring[first:] + ring[:first])
 
 
 def wait_for_graph(tile: Tile, loops: tuple[Loop, ...] = ()) -> WaitGraph:

@@ -357,7 +357,7 @@ def _stream(agents: Agents, t: int, text: str) -> Waiter:
         register = mmio.CURR_PHASE
         value = (registers[register] - registers[mmio.CURR_PHASE_BASE]) & mmio.PHASE_MASK
     at = mmio.STREAMS_BASE + 0x1000 * n + 4 * register
-    releasers = agents.by_stores(at, _NOBODY) + agents.by_words(Effect(Kind.STORES, at))
+    releasers = agents.by_stores(at, _NOBODY) + agents.by_words(Effect(Kind.STORES, at), held=True)
     numbers = {"stream": n, "register": register, "value": value}
     return _wait("stream", numbers, text, f"stream {n} = {value}, awaited {target}", releasers)
 
