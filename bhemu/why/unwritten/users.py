@@ -186,9 +186,11 @@ class Users:
             self._pasts[number] = context.past or with_history(context, tile.xy)
         past = Chain(self._pasts[number])
         end = now(past.tile.state)
-        past.go_to(end if before is None else min(before, end))
+        with suppress(BhemuError):  # in which the run has ended
+            past.go_to(end if before is None else min(before, end))
         change, clock = last_change(past.tile, Span(rest & ~3, 4))
-        past.go_to(end)
+        with suppress(BhemuError):
+            past.go_to(end)
         if change is None or (change.where.thread is None and change.where.word is None):
             return None
         return change.where, clock
