@@ -59,7 +59,6 @@ def numerics_command(**values: Any) -> int:
     """
     chosen = settings(values)
     exact = _exact(chosen.program, values["against"])
-    chosen.check_save()
     target = launched(chosen)
     ended = target.finish_shown()
     target.save()

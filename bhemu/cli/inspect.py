@@ -133,7 +133,6 @@ def _near(path: Path) -> str:
 
 def _run(values: dict[str, Any]) -> "tuple[TileState, BhemuError | None, int]":
     chosen = options.settings(values)
-    chosen.check_save()
     target = options.launched(chosen)
     ended = target.finish_shown()
     target.save()
@@ -167,7 +166,6 @@ def trace_command(**values: Any) -> int:
     chosen = options.settings(values)
     if values["perfetto"] is not None:
         return _perfetto(chosen, values["perfetto"], values["limit_words"])
-    chosen.check_save()
     target = options.launched(chosen)
     from bhemu.cli.summary import REASONS
     from bhemu.debug.trace import Tracer
@@ -259,7 +257,6 @@ def step_command(**values: Any) -> int:
         else:
             output.say(text)
 
-    chosen.check_save()
     target = options.launched(chosen)
     from bhemu.debug.breakpoints import StateFiles
     from bhemu.debug.places import Sources

@@ -379,7 +379,8 @@ def settings(values: dict[str, Any]) -> Settings:
 
 
 def launched(chosen: Settings) -> "Target":
-    """The program of a command, nothing executed yet."""
+    """The program of a command, nothing executed yet; --save can be written."""
+    chosen.check_save()
     progress = output.Progress(chosen.quiet or chosen.as_json)
     with progress.starting():
         from bhemu.cli.summary import Target

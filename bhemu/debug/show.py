@@ -58,10 +58,6 @@ class Memory:
             return b"".join(parts)
         return self._device(address, size).to_bytes(4, "little")[:size]
 
-    def word(self, address: int) -> int:
-        """One word."""
-        return int.from_bytes(self.read(address, 4), "little")
-
     def _device(self, address: int, size: int) -> int:
         place = f"{address:#010x} ({block_name(address)})"
         try:
@@ -125,6 +121,10 @@ class Inspecting(Commands):
         frames += [CFrame(c.function, c.file, c.line, n) for n, c in enumerate(calls, start=1)]
         return frames
 
+    def _chosen(self) -> CFrame:
+        frames = self._frames()
+        return frames[min(self._selected, len(frames) - 1)]
+
     def do_up(self, args: list[str]) -> None:
         """up: select the caller: list, print and info locals are about it."""
         self._select(self._selected + 1)
@@ -163,8 +163,7 @@ class Inspecting(Commands):
             _, file, first = self._listed
             line = 0
         else:
-            frames = self._frames()
-            frame = frames[min(self._selected, len(frames) - 1)]
+            frame = self._chosen()
             if frame.file is None or frame.line is None:
                 raise InputError(f"{self.core.name}: no source line is known here", hint="dis")
             file, line = frame.file, frame.line
@@ -248,8 +247,7 @@ class Inspecting(Commands):
             ]
         except NoFrame:
             return self._elsewhere(name) or unknown
-        frames = self._frames()
-        here = frames[min(self._selected, len(frames) - 1)].function
+        here = self._chosen().function
         near = did_you_mean(name, known)
         if not near and unknown.hint.startswith("did you mean"):
             near = unknown.hint
@@ -320,16 +318,8 @@ class Inspecting(Commands):
             raw = Memory(self.tile, self.core).read(start, 256)
             self._out(f"  {start:08x}:  {raw.partition(bytes(1))[0].decode(errors='replace')!r}")
         else:
-            self._print(self._items(start, count, found[2] or "x", _SIZES[found[3]]))
-
-    def _items(self, start: int, count: int, form: str, size: int) -> Iterable[str]:
-        memory = Memory(self.tile, self.core)
-        row = 16 // size
-        for first in range(0, count, row):
-            at = start + first * size
-            raws = [memory.read(at + i * size, size) for i in range(min(row, count - first))]
-            name = word_of(at) if len(raws) == 1 else ""
-            yield f"  {at:08x}:  " + "  ".join(_item(raw, form) for raw in raws) + name
+            memory = Memory(self.tile, self.core)
+            self._print(items(memory, start, count, found[2] or "x", _SIZES[found[3]]))
 
     def do_bt(self, args: list[str]) -> None:
         """bt [CORE]: the functions a core is in, inlined ones too."""
@@ -341,6 +331,16 @@ def _form(args: list[str]) -> tuple[str, list[str]]:
     if args and args[0].startswith("/"):
         return args[0][1:], args[1:]
     return "", args
+
+
+def items(memory: Memory, start: int, count: int, form: str, size: int) -> Iterable[str]:
+    """Items of memory, 16 bytes to a line."""
+    row = 16 // size
+    for first in range(0, count, row):
+        at = start + first * size
+        raws = [memory.read(at + i * size, size) for i in range(min(row, count - first))]
+        name = word_of(at) if len(raws) == 1 else ""
+        yield f"  {at:08x}:  " + "  ".join(_item(raw, form) for raw in raws) + name
 
 
 def _item(raw: bytes, form: str) -> str:
@@ -446,7 +446,6 @@ class Looking(Commands):
     def do_mem(self, args: list[str]) -> None:
         """mem ADDRESS [N] [CORE]: N words (8) of L1, local RAM or a device, as the core sees it."""
         n, core = self._count_and_core(args[1:], default=8)
-        memory = Memory(self.tile, core)
         start = address(self.tile, core, args[0])
         if start % 4:
             raise InputError(f"{start:#x} is not aligned to 4 bytes")
@@ -454,9 +453,7 @@ class Looking(Commands):
             raise InputError(
                 f"mem shows 1 to {_LOOKING_MOST} words", hint="bhemu dump shows all of L1"
             )
-        for at in range(start, start + 4 * n, 16):
-            words = [memory.word(a) for a in range(at, min(at + 16, start + 4 * n), 4)]
-            self._out(f"  {at:08x}:  " + "  ".join(f"{word:08x}" for word in words))
+        self._print(items(Memory(self.tile, core), start, n, "x", 4))
 
     def do_read32(self, args: list[str]) -> None:
         """read32 ADDRESS [CORE]: load a word as the core does, with what else the load does."""
