@@ -13,7 +13,7 @@ import pickle
 import signal
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -24,7 +24,7 @@ from bhemu.errors import BhemuError, Internal, NoProgress
 from bhemu.launch import Launched, RunResult, tolerated
 from bhemu.machine.precompile import ElfCache
 from bhemu.memmap import CORE_NAMES
-from bhemu.program.outputs import OutputResult, collect
+from bhemu.program.outputs import collect
 from bhemu.program.specs import OutputSpec, Program
 from bhemu.sweeps.spec import Base, Chunk, Job, Record, Reply
 from bhemu.system import whole_file
@@ -181,7 +181,7 @@ def _replaced(text: str, moves: Mapping[str, str]) -> str:
 
 
 def _compared(launched: Launched) -> Record:
-    """What came out: a digest of all outputs, and how they compare."""
+    """What came out: a digest of all outputs, how they compare, how far they are off at most."""
     digest = hashlib.sha256()
 
     def read(spec: OutputSpec) -> tuple[int, bytes]:
@@ -192,40 +192,30 @@ def _compared(launched: Launched) -> Record:
     results, host = collect(launched.program, read), launched.machine.loop.host
     equal = all(result.equal for result in results) and (host is None or host.equal)
     code = 0 if equal else 1
-    found: Record = {"outcome": OUTCOMES[code], "exit_code": code, **_differences(results)}
+    found: Record = {"outcome": OUTCOMES[code], "exit_code": code}
+    reports = [result.report for result in results if result.report is not None]
+    if reports:
+        worst = [r.worst.ulp for r in reports if r.worst is not None and r.worst.ulp is not None]
+        found["differing"] = sum(report.differing for report in reports)
+        found["worst_ulp"] = max(worst, default=0)
     if results:
         found["digest"] = digest.hexdigest()[:32]
-    found["outputs"] = [_described(result) for result in results]
+    found["outputs"] = []
+    for result in results:  # in the JSON lines: what differs first and most, in words
+        told: Record = {"name": result.spec.name}
+        if (report := result.report) is not None:
+            told |= {"total": report.total, "differing": report.differing}
+            if report.first is not None:
+                told |= {"first": str(report.first), "worst": str(report.worst)}
+        found["outputs"].append(told)
     if host is not None:  # of a session: what its host has read, as an output
-        told = host.as_dict()
-        wrong = told["differences"]
-        reads: Record = {"name": told["name"], "total": host.reads, "differing": len(wrong)}
+        known = host.as_dict()
+        wrong = known["differences"]
+        told = {"name": known["name"], "total": host.reads, "differing": len(wrong)}
         if wrong:
-            reads["first"] = "at ({tile[0]},{tile[1]}) {at:#x}".format(**wrong[0])
-        found["outputs"].append(reads)
+            told["first"] = "at ({tile[0]},{tile[1]}) {at:#x}".format(**wrong[0])
+        found["outputs"].append(told)
     return found
-
-
-def _described(result: OutputResult) -> Record:
-    """An output in the JSON lines: what differs first and most, in words."""
-    found: Record = {"name": result.spec.name}
-    if result.report is not None:
-        found |= {"total": result.report.total, "differing": result.report.differing}
-        if result.report.first is not None:
-            found |= {"first": str(result.report.first), "worst": str(result.report.worst)}
-    return found
-
-
-def _differences(results: Sequence[OutputResult]) -> Record:
-    """Of all outputs: how many elements differ, and by how many ULP at most."""
-    reports = [result.report for result in results if result.report is not None]
-    if not reports:
-        return {}
-    worst = [r.worst.ulp for r in reports if r.worst is not None and r.worst.ulp is not None]
-    return {
-        "differing": sum(report.differing for report in reports),
-        "worst_ulp": max(worst, default=0),
-    }
 
 
 def _failed(error: BhemuError) -> Record:
