@@ -19,7 +19,7 @@ from bhemu.system import interrupts
 _FIRST = {
     "run": ("run", "Run a program and compare its outputs."),
     "step": ("inspect", "Step through a program, at a prompt or from a script."),
-    "profile": ("profile", "Run a program in modelled time: where do the cycles go?"),
+    "profile": ("measure", "Run a program in modelled time: where do the cycles go?"),
     "why": ("why", "Run a program and tell what is wrong, or what made PLACE."),
     "report": ("why", "Run a program and write a report of it, one HTML file."),
     "trace": ("inspect", "Run a program and print each Tensix word that was executed."),
@@ -35,7 +35,7 @@ _MORE = {
     "dump": ("inspect", "Show the state of a tile: all but memory, or named parts."),
     "numerics": ("compare", "Run a program and compare its outputs with exact values."),
     "coverage": (
-        "coverage",
+        "measure",
         "Run programs and show which lines and branches of their kernels were executed.",
     ),
     "diff": ("compare", "Run a program on bhemu and on ttsim and compare L1."),
@@ -43,7 +43,7 @@ _MORE = {
     "warm": ("bench", "Compile everything into the cache before it is needed."),
     "llk": ("serve", "Show how to run tt-llk's tests on an emulated tile."),
     "serve": ("serve", "Serve a chip to the host that listens at NNG_SOCKET_ADDR."),
-    "mcp": ("mcp", "Serve run, why, profile, explain, read, step, build to an agent."),
+    "mcp": ("serve", "Serve run, why, profile, explain, read, step, build to an agent."),
     "completion": ("options", "Print what completes commands and options in a shell."),
 }
 _OLD = {

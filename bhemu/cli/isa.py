@@ -54,7 +54,7 @@ def isa_command(
     ran.
     """
     if coverage is not None:
-        from bhemu.cli.coverage import show_modes
+        from bhemu.cli.measure import show_modes
 
         show_modes([coverage], mnemonic, as_json=as_json, allow_outside=allow_outside)
         return
