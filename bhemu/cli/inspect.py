@@ -258,9 +258,8 @@ def step_command(**values: Any) -> int:
             output.say(text)
 
     target = options.launched(chosen)
-    from bhemu.debug.breakpoints import StateFiles
     from bhemu.debug.places import Sources
-    from bhemu.debug.stepper import Stepper
+    from bhemu.debug.stepper import StateFiles, Stepper
 
     target.keep_history()
     program = target.of_tile()

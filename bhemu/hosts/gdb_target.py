@@ -6,9 +6,8 @@ from functools import partial
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
-from bhemu.debug.breakpoints import StateFiles
 from bhemu.debug.places import Sources
-from bhemu.debug.stepper import Stepper
+from bhemu.debug.stepper import StateFiles, Stepper
 from bhemu.errors import BhemuError, GuestFault, InputError, NoProgress, Undefined
 from bhemu.launch import Launched
 from bhemu.machine.core import Core
