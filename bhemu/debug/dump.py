@@ -15,7 +15,7 @@ from bhemu.machine.saved import SAVED, TileState
 from bhemu.tensix import config_fields, thread_fields
 from bhemu.tensix.views import NAMED
 
-_RANGE = re.compile(r"(0[xX][0-9a-fA-F]+|\d+)(?:-(0[xX][0-9a-fA-F]+|\d+))?")
+_RANGE = re.compile(r"(0[xX][0-9a-fA-F]{1,16}|\d{1,20})(?:-(0[xX][0-9a-fA-F]{1,16}|\d{1,20}))?")
 _PER_ROW = 8
 NOTHING = "  nothing there"
 _SURE = 0.8  # likeness of a part of a name
