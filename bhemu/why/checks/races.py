@@ -144,14 +144,18 @@ def _blamed(races: Observed, conflict: Conflict) -> tuple[Step, str, str]:
             text += f" {begun[1]} before anything is posted"
             return begun[0], text, "begin at 0 what the others post"
     for event, other in ((second, first), (first, second)):
-        pushed = isinstance(event.step, Word) and races.counts_for(event, other)
-        if not races.has_waited(event) and not pushed:  # nor has its core, before it pushed
+        pushed = isinstance(event.step, Word) and event.step.core != other.step.core
+        counted = (
+            pushed and races.poll_for(event, other)[1] > 1
+        )  # so its core has, before it pushed
+        if not races.has_waited(event) and not counted:
             return _without_wait(races, event, other)
     if second.before is not None and races.is_kept(second):
         text = "after which nothing takes from the semaphore that it has waited for"
         return second.before, text, _GET
-    poll = None if isinstance(second.step, Word) else races.poll_for(second, first)
-    return poll or second.step, _EITHER, _BOTH
+    poll, given = races.poll_for(second, first)
+    polled = poll if given and not isinstance(second.step, Word) else None
+    return polled or second.step, _EITHER, _BOTH
 
 
 def _without_wait(races: Observed, event: Event, other: Event) -> tuple[Step, str, str]:

@@ -401,7 +401,7 @@ def _used(tile: Tile, conflict: Conflict, blamed: Step) -> Finding:
     evidence = (
         f"asked for {asked}",
         f"used {used}",
-        "no load of a counter of the NoC interface unit stands in between",
+        "no branch in between needs a counter of the NoC interface unit to have counted it",
     )
     who, victim = (
         place(outside_headers(act.where), act.step.clock) for act in (Act(tile, blamed), asked)
@@ -430,9 +430,11 @@ def _end_of(tile: Tile, who: Where) -> Where:
 
 BARRIERS = Check(
     "barriers",
-    proves="the source or target of a NoC request that is used before a counter of answers was"
-    " read; a kernel that ends without a look at the answers of its last requests",
-    misses="requests for whose answers a core has looked, however early; programs of one tile",
+    proves="the source or target of a NoC request that is used before a branch has needed a counter"
+    " of answers to count it; a kernel that ends without a look at the answers of its last"
+    " requests",
+    misses="at the end of a kernel requests for whose answers it has looked, however early;"
+    " programs of one tile",
     cost="the observed run of `races`; late runs for each finding",
     applies=lambda seen: 70 if seen.error is None else 0,
     run=_barriers,

@@ -114,7 +114,7 @@ class Observed:
         self, observer: Observer, ends: Sequence[int] = (), together: Tiles | None = None
     ) -> None:
         self.tile, self.record, self._observer = observer.tile, observer.record, observer
-        self._together, self.number = together, int(observer.record.number[0])
+        self.together, self.number = together, int(observer.record.number[0])
         self._ends = {at >> 2 for at in ends}
         o = self.record
         self.notes = o.note[: int(o.notes[0])]
@@ -224,17 +224,10 @@ class Observed:
         later = [step for clock, step in self.releases(event.owner) if clock >= event.owner_clock]
         return later[0] if later else None
 
-    def poll_for(self, event: Event, other: Event) -> Step | None:
-        """The poll before an access, if the other side stores to the polled word."""
+    def poll_for(self, event: Event, other: Event) -> tuple[Step | None, int]:
+        """The poll before an access, and how often the other side has stored to the polled word."""
         word, poll = event.poll or (None, None)
-        given = any(one[0] == word and one[2] == other.step.core for one in self._stores)
-        return poll if given else None
-
-    def counts_for(self, event: Event, other: Event) -> bool:
-        """Whether the core of an access last polled a word in which the other side counts."""
-        word, core = (event.poll or (None, None))[0], other.step.core
-        stores = [one for one in self._stores if one[0] == word and one[2] == core]
-        return core != event.step.core and len(stores) > 1
+        return poll, sum(one[0] == word and one[2] == other.step.core for one in self._stores)
 
     def conflicts(self, *, units: bool, apart: bool = False) -> list[Conflict]:
         """Pairs that are unordered if units take time, or (`units` False) even if none does.
@@ -255,16 +248,16 @@ class Observed:
 
     def stand_at(self, conflict: Conflict) -> list[str]:
         """Restore the code that made a conflict, of a session; see CodeThen."""
-        if self._together is None:
+        if self.together is None or self.together.code is None:
             return []
         steps = [(one.home, one.step) for one in (conflict.first, conflict.second)]
-        return self._together.stand((self.number, conflict.number), steps)
+        return self.together.code.stand((self.number, conflict.number), steps)
 
     def _event(self, row: list[int], units: bool, known: Any = None) -> Event:
         owner, sent, home = owner_of(row[r.AGENT]), None, row[r.HOME]
         if row[r.SENT]:
-            assert self._together is not None
-            owner, sent = row[r.CORE], self._together.sent[home][row[r.SENT] - 1]
+            assert self.together is not None
+            owner, sent = row[r.CORE], self.together.sent[home][row[r.SENT] - 1]
             known = sent.known[r.OTHERS :]
         elif known is not None:
             own = slice(r.SHARED * home, r.SHARED * (home + 1))
@@ -320,9 +313,7 @@ def observed(context: Context) -> list[Observed]:
 
 def tiles(context: Context) -> Tiles | None:
     """The tiles of that run and the requests between them; None for a tile alone."""
-    observed(context)
-    found: Tiles | None = context.facts["tiles"]
-    return found
+    return observed(context)[0].together
 
 
 def _observed(context: Context) -> list[Observed]:
@@ -336,7 +327,6 @@ def _observed(context: Context) -> list[Observed]:
         if context.names is not None:
             code = CodeThen(observers, context.names(machine), context.libraries)
         together = Tiles(machine, observers, few=few, code=code)
-    context.facts["tiles"] = together
     limit = _HANGS if context.symptom.hangs else context.most
     each_round = None if together is None else together.round_is_over
     seen = context.finish(machine, limit=limit, each_round=each_round)

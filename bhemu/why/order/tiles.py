@@ -257,10 +257,6 @@ class Tiles:
         if self.code is not None:
             self.code.look()
 
-    def stand(self, pair: tuple[int, int], steps: Iterable[tuple[int, Step]]) -> list[str]:
-        """See CodeThen.stand; nothing for a program, whose code never changes."""
-        return [] if self.code is None else self.code.stand(pair, steps)
-
     def unanswered(self, n: int) -> list[Sent]:
         """The last requests of tile `n`, by core, NoC and kind, whose answers nothing looks for."""
         last: dict[Any, Sent] = {}
