@@ -67,12 +67,6 @@ def raise_row(to: Any, by: Any, first: Any, end: Any) -> Any:
 
 
 @njit
-def _raise_plain(o: Any, who: Any, by: Any) -> Any:
-    """The same for an owner in the plain order, in which everything is complete at once."""
-    return raise_row(o.clocks[who], by, r.PLAIN, r.OTHERS + o.far[0])
-
-
-@njit
 def seen(o: Any, agent: Any) -> None:
     """Others may have seen an agent's clock: its later accesses are different events."""
     o.epoch[agent] += 1
@@ -93,19 +87,25 @@ def changed(o: Any, agent: Any, grew: Any) -> None:
 
 
 @njit
+def _join(o: Any, agent: Any, units: Any, plain: Any) -> None:
+    """`agent` comes after everything in a vector, its owner in the plain order after another one's;
+    there everything is complete at once."""
+    grew = raise_row(o.clocks[agent], units, 0, r.PLAIN)
+    grew = raise_row(o.clocks[owner(agent)], plain, r.PLAIN, r.OTHERS + o.far[0]) or grew
+    changed(o, agent, grew)
+
+
+@njit
 def join(o: Any, agent: Any, vector: Any) -> None:
     """`agent` comes after everything in a vector."""
-    grew = raise_row(o.clocks[agent], vector, 0, r.PLAIN)
-    changed(o, agent, _raise_plain(o, owner(agent), vector) or grew)
+    _join(o, agent, vector, vector)
 
 
 @njit
 def join_agent(o: Any, agent: Any, by: Any) -> None:
     """`agent` comes after everything that `by` has done so far."""
-    grew = raise_row(o.clocks[agent], o.clocks[by], 0, r.PLAIN)
-    grew = _raise_plain(o, owner(agent), o.clocks[owner(by)]) or grew
     seen(o, by)
-    changed(o, agent, grew)
+    _join(o, agent, o.clocks[by], o.clocks[owner(by)])
 
 
 @njit
@@ -126,7 +126,8 @@ def join_moment(o: Any, agent: Any, core: Any, clock: Any, plain: Any, units: An
             if units:
                 grew = raise_row(o.clocks[agent], o.version[core, i], 0, r.PLAIN)
             if plain:
-                grew = _raise_plain(o, who, o.version[core, i]) or grew
+                known = o.version[core, i]
+                grew = raise_row(o.clocks[who], known, r.PLAIN, r.OTHERS + o.far[0]) or grew
             break
     if units:
         grew = reach(o.clocks[agent], core, clock) or grew
@@ -166,18 +167,12 @@ def acts(o: Any, who: Any, n: Any) -> None:
 
 
 @njit
-def works(o: Any, agent: Any, by: Any) -> Any:
-    """An agent does what `by` has just given it; its clock."""
-    join_agent(o, agent, by)
-    o.clocks[agent, agent] += 1
-    return o.clocks[agent, agent]
-
-
-@njit
 def stores(o: Any, c: Any) -> Any:
     """Core `c` stores to Config: the agent of these stores."""
     agent = np.int64(r.STORES + c)
-    number = works(o, agent, c)
+    join_agent(o, agent, c)
+    o.clocks[agent, agent] += 1
+    number = o.clocks[agent, agent]
     o.stored_at[c, number % r.STORED] = o.clocks[c, c]
     _drain(o, c, o.clocks[c, c])
     o.clocks[c, r.REACHED_STORES + c] = number
