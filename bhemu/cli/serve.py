@@ -24,13 +24,14 @@ from bhemu.program.options import CHIPS, given_in
 
 if TYPE_CHECKING:
     from bhemu.hosts.naming import Names
-    from bhemu.hosts.umd import Connection, Session
+    from bhemu.hosts.session import Connection, Session
     from bhemu.machine.machine import Chip, Machine
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 ADDRESS = "NNG_SOCKET_ADDR"
 LIBRARY = "BHEMU_LIBRARY_FD"  # the socket of a host that has loaded libbhemu.so
+_PACKAGES = ("pynng", "flatbuffers")
 _FLAGS = ("remote", "verbose", "profile", "check")
 _TABLE, _PAGE, _FOUND = ".profile.txt", ".profile.html", ".check.txt"  # beside a session
 _LAST = "last.session"  # in the folder, of a profile or check without --record
@@ -120,10 +121,12 @@ def arguments(values: dict[str, Any]) -> list[str]:
 
 
 def check_packages() -> None:
-    """InputError when the package of the extra `hosts` is not there."""
-    if importlib.util.find_spec("pynng") is None:
+    """InputError when a package of the extra `hosts` is not there."""
+    missing = [one for one in _PACKAGES if importlib.util.find_spec(one) is None]
+    if missing:
+        what = f"the package {missing[0]} is" if len(missing) == 1 else "pynng and flatbuffers are"
         raise InputError(
-            "the package pynng is not installed: the extra hosts brings what ttnn's side needs",
+            f"{what} not installed: the extra hosts brings what ttnn's side needs",
             hint="pip install 'bhemu[hosts]', or of a wheel: pip install 'bhemu-....whl[hosts]'",
         )
 
@@ -157,13 +160,14 @@ def serve_command(**values: Any) -> int:
 
 
 def _connect(address: str, remote: bool) -> "Connection":
-    from bhemu.hosts.umd import Connection
+    from bhemu.hosts.session import Connection
 
     return Connection(address, remote=remote)
 
 
 def _serve(connect: "Callable[[], Connection]", values: dict[str, Any]) -> int:
-    from bhemu.hosts.umd import Session, end_soon
+    from bhemu.hosts.session import Session
+    from bhemu.hosts.umd import end_soon
 
     connection = connect()
     session = Session(connection, functools.partial(output.show, as_json=False))
@@ -342,7 +346,7 @@ def _save_stopped(
 
 def _lost(connect: "Callable[[], Connection]", how: str) -> int:
     """A signal ended the serving process: the host must hear of it."""
-    from bhemu.hosts.umd import Session
+    from bhemu.hosts.session import Session
 
     hint = "not enough memory? The host sees failed reads from now on"
     error = Internal(f"{how} ended the emulator", hint=hint)

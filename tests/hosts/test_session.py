@@ -8,7 +8,8 @@ from hosts.test_wire import MESSAGES, mutated
 
 from bhemu.errors import BhemuError
 from bhemu.hosts import umd
-from bhemu.hosts.umd import Command, MalformedMessage, Message, Session
+from bhemu.hosts.session import Session
+from bhemu.hosts.umd import Command, MalformedMessage, Message
 
 CORE = (1, 2)
 
