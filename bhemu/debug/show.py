@@ -421,7 +421,10 @@ class Looking(Commands):
 
     def do_sem(self, args: list[str]) -> None:
         """sem: semaphores and mutexes."""
-        self._show(Selection("sem"), Selection("mutex"))
+        s = self.tile.state
+        held = [f"mutex {i}: T{int(owner) - 1}" for i, owner in enumerate(s.mutex) if owner]
+        self._out("  ".join(f"sem{i} {int(s.sem[i])}/{int(s.sem_max[i])}" for i in range(8)))
+        self._out(f"mutexes: {', '.join(held) or 'all free'}")
 
     def _show(self, *chosen: Selection, fmt: str = "") -> None:
         """State of this tile as bhemu dump shows it."""

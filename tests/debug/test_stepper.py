@@ -238,8 +238,8 @@ def test_dumps_show_the_state(image) -> None:
     assert "T0 0x0  T1 0x0  T2 0x40" in text
     assert "  ALU_FORMAT_SPEC_REG0_SrcA  bank 0 0x0  bank 1 0x5" in bench("cfg 1")
     assert bench("cfg")[1] == "  ALU_FORMAT_SPEC_REG0_SrcA  bank 0 0x0  bank 1 0x5"
-    assert "  sem3  value 4  max 7" in bench("sem")
-    assert bench("sem")[-1] == "  mutex 2  held by T1"
+    assert "sem3 4/7" in bench("sem")[0]
+    assert bench("sem")[-1] == "mutexes: mutex 2: T1"
     assert "deadbeef" in bench("gpr 1")[2] and len(bench("gpr 1")) == 9
     assert "3.1416" in bench("lreg 2")[-1] and "40490fdb" in bench("lreg 2")[4]
     assert "SrcB bank 0  belongs to the matrix unit" in bench("src b 5")[3]

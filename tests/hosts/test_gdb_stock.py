@@ -61,7 +61,7 @@ def test_a_watchpoint_on_l1_is_reached_forwards_and_backwards(tmp_path) -> None:
     assert "Old value = 0\nNew value = 49520" in shown
     assert "the run has ended: until" in shown
     assert "Old value = 49520\nNew value = 0" in shown
-    assert "sem1  value 1  max 2" in shown
+    assert "sem1 1/2" in shown
 
 
 @needs_gdb

@@ -6,10 +6,8 @@ lr.w, sc.w, mret and wfi are declared by name. What the CSRs hold is csr.py's.
 from typing import Any
 
 from bhemu.riscv import formats
+from bhemu.riscv.csr import CYCLE, CYCLEH, INSTRET, INSTRETH, TIME, TIMEH
 from bhemu.riscv.insn import MASK, SIGN, Instruction
-
-# Numbers of CSRs that have spellings of their own; csr.py has the others.
-CYCLE, TIME, INSTRET, CYCLEH, TIMEH, INSTRETH = 0xC00, 0xC01, 0xC02, 0xC80, 0xC81, 0xC82
 
 
 def __getattr__(name: str) -> type[Instruction]:
