@@ -125,3 +125,6 @@ NIU_TRANS_COUNT_RTZ_SOURCE = 0x37C
 SOFT_RESET_ALL = 0x47800
 SOFT_RESET_BITS = (11, 12, 13, 14, 18)  # brisc, trisc0-2, ncrisc
 RESET_PCS = (0x0, 0x6000, 0xA000, 0xE000, 0x12000)  # without override
+
+# Numbers of the CSRs that have instructions of their own; riscv/csr.py has the others.
+CYCLE, TIME, INSTRET, CYCLEH, TIMEH, INSTRETH = 0xC00, 0xC01, 0xC02, 0xC80, 0xC81, 0xC82

@@ -45,6 +45,7 @@ HOSTS = (
     *("watch_count", "watchpoint", "watch_mask", "watched", "watch_hit", "watch_old", "watch_pc"),
     *("watch_read", "word_break_count", "word_break", "word_break_hit", "word_break_seen"),
     *turn.MEMBERS,
+    "scratch",
     *("watch_log", "log", "log_clock", "log_write", "log_read", "profile_ticks", "profile_calls"),
     *("profile_since", "profile_part", "translated"),
     *("time_slice", "look_every", "look_left", "leave_at", "attention"),

@@ -6,6 +6,7 @@ import numpy as np
 
 from bhemu.devices.debug_regs import now
 from bhemu.jit.subset import njit
+from bhemu.memmap import CYCLE, CYCLEH, INSTRET, INSTRETH
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix import unspecified
 from bhemu.tensix.frontend import MOP, REPLAY
@@ -14,8 +15,6 @@ from bhemu.tensix.rules import UB, error, note_rule
 from bhemu.tensix.state import FIFO_DEPTH, THREADS
 
 # The control and status registers of the baby RISC-V cores: numbers and names.
-
-CYCLE, TIME, INSTRET, CYCLEH, TIMEH, INSTRETH = 0xC00, 0xC01, 0xC02, 0xC80, 0xC81, 0xC82
 
 
 def _named(text: str) -> dict[int, str]:

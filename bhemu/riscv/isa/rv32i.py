@@ -5,8 +5,8 @@ lr.w, sc.w, mret and wfi are declared by name. What the CSRs hold is csr.py's.
 
 from typing import Any
 
+from bhemu.memmap import CYCLE, CYCLEH, INSTRET, INSTRETH, TIME, TIMEH
 from bhemu.riscv import formats
-from bhemu.riscv.csr import CYCLE, CYCLEH, INSTRET, INSTRETH, TIME, TIMEH
 from bhemu.riscv.insn import MASK, SIGN, Instruction
 
 
