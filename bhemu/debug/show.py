@@ -382,7 +382,12 @@ class Looking(Commands):
         if args and args[0][0].isdigit():
             self._show(*dump.select([f"cfg:{args[0]}"]))
         else:
-            self._show(*dump.select(args or ["cfg", "thread_cfg"]))
+            try:
+                found = dump.select(args or ["cfg", "thread_cfg"])
+            except InputError as unknown:
+                text = f"no configuration field {args[0]!r}"
+                raise InputError(text, hint=unknown.hint) from None
+            self._show(*found)
 
     def do_rwc(self, args: list[str]) -> None:
         """rwc: row counters."""
@@ -433,7 +438,11 @@ class Looking(Commands):
         if len(lines) > _LOOKING_MOST:
             raise _too_much(f"dump shows {_LOOKING_MOST} lines at most")
         if len(chosen) == 1 and lines[1:] == [dump.NOTHING]:
-            raise InputError(f"nothing there: {chosen[0].name}:{chosen[0].low}")
+            name, low = chosen[0].name, chosen[0].low
+            rows = Selection(name).rows(saved.take(self.tile), View(every=True))
+            last = max((row.index for row in rows if row.index is not None), default=0)
+            noun = {"cfg": "words", "lreg": "LRegs"}.get(name, "rows")
+            raise InputError(f"{name} {low}: there are {noun} 0 to {last}")
         self._print(lines)
 
     def _used(self, name: str) -> Iterator[str]:
