@@ -361,14 +361,13 @@ def _pool(s: Any, t: Any, dst: Any, addr_mode: Any, clear_dvalid: Any, cells: An
     if scales:
         pool(s, row, rows, style, wide)
     elif wide:
-        row_a = rows[0]
         high_row = dest.adj32(row & (dest.ROWS - 1))
         best, high, low = s.lane_tmp[0, :COLUMNS], s.dst[high_row], s.dst[high_row + LOW_HALF]
         fill = _ZERO if s.dst_valid[high_row] else _ALL
         for j in range(COLUMNS):
             old = _U(_U(_U(_U(high[j]) << _U(16)) | _U(low[j])) | fill)
             best[j] = _U(_U(dest.dec_32(old)) & _TF32)
-        _maxima(s, best, row_a, mask)
+        _maxima(s, best, rows[0], mask)
         for j in range(COLUMNS):
             high[j] = np.uint16(dest.enc_bf16(_U(best[j] >> _U(16))))
             low[j] = np.uint16(_U(best[j] & _U(0xFFFF)))
@@ -378,12 +377,11 @@ def _pool(s: Any, t: Any, dst: Any, addr_mode: Any, clear_dvalid: Any, cells: An
             for j in range(COLUMNS):
                 dest.write32(s, row + i, j, 0)
     else:
-        row_a = rows[0]
         best, cells = s.lane_tmp[0, :COLUMNS], s.dst[dest.row16(s, row)]
         fill = _ZERO if dest.valid16(s, row) else _ALL
         for j in range(COLUMNS):
             best[j] = _U(_U(dest.dec_bf16(_U(_U(cells[j]) | fill))) << _U(16))
-        _maxima(s, best, row_a, mask)
+        _maxima(s, best, rows[0], mask)
         dest.spoil(s, row, np.int64(1))
         for j in range(COLUMNS):
             cells[j] = np.uint16(dest.enc_bf16(_U(best[j] >> _U(16))))
