@@ -150,7 +150,11 @@ def findings(target: "Target", ended: "RunResult") -> "tuple[Context, list[Findi
 
 def pairs(notes: "list[Finding]", program: "Program") -> str:
     """How many unordered accesses no late run has shown to matter, and the command for them."""
+    from bhemu.why.witness import SEEN
+
     number = "1 pair" if len(notes) == 1 else f"{len(notes)} pairs"
+    if len(notes) >= SEEN:  # a check shows no more of them
+        number = f"{len(notes)} or more pairs"
     text = f"{number} of accesses that nothing orders, not seen to change the result"
     return f"{text}: bhemu check --tool order {program.path or 'PROGRAM'}"
 

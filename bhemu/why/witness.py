@@ -16,7 +16,7 @@ from bhemu.program.schema import SESSION
 from bhemu.text import joined
 from bhemu.timing import cycles
 from bhemu.why.check import Context, Outcome
-from bhemu.why.findings import Finding
+from bhemu.why.findings import Finding, with_evidence
 from bhemu.why.order.describe import unit_of
 from bhemu.why.steps import Step, Word, maker
 
@@ -194,8 +194,15 @@ class PairFinding(NamedTuple):
 def with_late_runs(
     context: Context, pairs: Iterable[tuple[Hashable, PairFinding]]
 ) -> list[Finding]:
-    """The first of each key, at most SEEN of them, each with the late run that shows it."""
+    """The first of each key, at most SEEN of them, each with the late run that shows it.
+
+    The last one says how many more there are.
+    """
     first: dict[Hashable, PairFinding] = {}
     for key, one in pairs:
         first.setdefault(key, one)
-    return [witnessed(context, *one) for one in islice(first.values(), SEEN)]
+    found = [witnessed(context, *one) for one in islice(first.values(), SEEN)]
+    if left := len(first) - len(found):
+        more = "1 more line has" if left == 1 else f"{left} more lines have"
+        found[-1] = with_evidence(found[-1], [f"{more} accesses that nothing orders; not shown"])
+    return found

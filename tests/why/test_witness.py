@@ -166,3 +166,23 @@ def test_of_a_session_no_late_run_is_tried(tmp_path: Path, monkeypatch: pytest.M
     seen = witness.witnessed(asked, found, Pair((1, 2), step, replace(step, core=1)))
     assert seen.severity == "note" and "no late run was tried" in seen.evidence[-1]
     assert next(runs) is asked.symptom
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        (3, ()),
+        (4, ("1 more line has accesses that nothing orders; not shown",)),
+        (7, ("4 more lines have accesses that nothing orders; not shown",)),
+    ],
+)
+def test_the_last_finding_of_a_check_says_how_many_more_there_are(
+    lines: int, told: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(witness, "witnessed", lambda _context, finding, _pair: finding)
+    one = Finding("races", "error", "", {}, {}, (), "")
+    pairs = [(line, witness.PairFinding(one, None)) for line in range(lines) for _ in range(2)]  # type: ignore[arg-type]
+
+    found = witness.with_late_runs(None, pairs)  # type: ignore[arg-type]
+
+    assert [each.evidence for each in found] == [(), (), told]

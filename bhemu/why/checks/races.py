@@ -12,7 +12,7 @@ from bhemu.why.order.describe import unit_of
 from bhemu.why.order.observe import kind, l1_address, name
 from bhemu.why.order.record import HOST
 from bhemu.why.steps import Act, Blame, Step, Word, maker
-from bhemu.why.witness import SEEN, Pair, PairFinding, with_late_runs
+from bhemu.why.witness import Pair, PairFinding, with_late_runs
 
 _CHANGES = "and changes"
 _TEMPLATE = "MOP template"
@@ -72,7 +72,7 @@ def _pairs(context: Context, races: Observed, units: bool) -> list[PairFinding]:
             key = "both", 1 << conflict.first.owner | 1 << conflict.second.owner
         pair = Pair(xy, first, second, waits=conflict.units)
         found.setdefault(key, PairFinding(with_evidence(finding, told), pair))
-    return list(found.values())[:SEEN]
+    return list(found.values())
 
 
 def _is_never_late(conflict: Conflict) -> bool:
