@@ -1,5 +1,10 @@
 """Programs put on the cores of a tile, and the cores released."""
 
+import pytest
+
+from bhemu.errors import NoProgress
+from bhemu.machine.hang.graph import WaitGraph
+from bhemu.machine.hang.waits import Waiter
 from bhemu.machine.tile import Tile
 from bhemu.riscv.assembly import ZERO, code, jal
 
@@ -16,3 +21,18 @@ def release(tile: Tile, **programs: bytes) -> None:
         else:
             tile.core[name].set_reset_pc(at)
         tile.core[name].release()
+
+
+def hung(tile: Tile, **programs: bytes) -> WaitGraph:
+    """Who waits for whom when the tile hangs with these programs."""
+    release(tile, **programs)
+    with pytest.raises(NoProgress) as caught:
+        tile.run(timeout_s=60)
+    assert isinstance(caught.value.graph, WaitGraph)
+    return caught.value.graph
+
+
+def waits(found: WaitGraph, who: str) -> Waiter:
+    """The one wait of `who`."""
+    (one,) = (waiter for waiter in found.waiters if waiter.who == who)
+    return one

@@ -3,12 +3,10 @@
 from collections.abc import Callable
 
 import pytest
-from released import release
+from released import hung, waits
 
-from bhemu.errors import NoProgress
 from bhemu.machine.hang.explore import Wanted
 from bhemu.machine.hang.graph import WaitGraph
-from bhemu.machine.hang.waits import Waiter
 from bhemu.machine.tile import Tile
 from bhemu.memmap import LOCAL_BASE
 from bhemu.riscv import assembly as asm
@@ -39,16 +37,7 @@ def graph(*, held: int = 0, **programs: bytes) -> WaitGraph:
     tile = Tile()
     tile.write32(WORD, held)
     tile.write32(CELL, WORD)
-    release(tile, **programs)
-    with pytest.raises(NoProgress) as caught:
-        tile.run(timeout_s=60)
-    assert isinstance(caught.value.graph, WaitGraph)
-    return caught.value.graph
-
-
-def waits(found: WaitGraph, who: str) -> Waiter:
-    (one,) = (waiter for waiter in found.waiters if waiter.who == who)
-    return one
+    return hung(tile, **programs)
 
 
 def until(leaves: Callable[[int], int], value: int) -> bytes:

@@ -1,30 +1,14 @@
 """Hangs over bytes and half-words: who stores beside the polled bytes is not blamed."""
 
 import pytest
-from released import release
+from released import hung, waits
 
-from bhemu.errors import NoProgress
-from bhemu.machine.hang.graph import WaitGraph
-from bhemu.machine.hang.waits import Waiter
 from bhemu.machine.tile import Tile
 from bhemu.riscv.assembly import A0, A1, PARK, ZERO, addi, beq, code, lbu, lhu, li, lw, sw
 
 FLAGS = 0x68  # four bytes, a flag of one core each
 BYTE, HALF, WORD = 0, 1, 2
 _LOADS = {BYTE: lbu, HALF: lhu, WORD: lw}
-
-
-def graph(**programs: bytes) -> WaitGraph:
-    tile = Tile()
-    release(tile, **programs)
-    with pytest.raises(NoProgress) as caught:
-        tile.run(timeout_s=60)
-    assert isinstance(caught.value.graph, WaitGraph)
-    return caught.value.graph
-
-
-def waits(found: WaitGraph, who: str) -> Waiter:
-    return next(waiter for waiter in found.waiters if waiter.who == who)
 
 
 def poll(address: int, width: int) -> list[int]:
@@ -37,7 +21,8 @@ def give(address: int, width: int, value: int = 1) -> list[int]:
 
 def test_a_store_to_the_next_byte_is_no_way_out() -> None:
     """trisc0 and trisc1 poll each other's byte; each would store to the byte behind it."""
-    found = graph(
+    found = hung(
+        Tile(),
         trisc0=code(poll(FLAGS, BYTE), give(FLAGS + 3, BYTE), PARK),
         trisc1=code(poll(FLAGS + 2, BYTE), give(FLAGS + 1, BYTE), PARK),
     )
@@ -56,7 +41,8 @@ def test_a_store_to_the_next_byte_is_no_way_out() -> None:
     ],
 )
 def test_a_store_to_any_polled_byte_is_one(polled, stored, how: str) -> None:
-    found = graph(
+    found = hung(
+        Tile(),
         trisc0=code(poll(*polled), PARK),
         trisc1=code(poll(0x200, WORD), give(*stored), PARK),
     )
@@ -64,7 +50,8 @@ def test_a_store_to_any_polled_byte_is_one(polled, stored, how: str) -> None:
 
 
 def test_a_word_store_that_leaves_the_polled_byte_as_it_is_is_none() -> None:
-    found = graph(
+    found = hung(
+        Tile(),
         trisc0=code(poll(FLAGS + 1, BYTE), PARK),
         trisc1=code(poll(0x200, WORD), give(FLAGS, WORD, 1), PARK),
     )
