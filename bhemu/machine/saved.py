@@ -41,12 +41,12 @@ SAVED = tuple(member for member in MEMBERS if member.name not in POINTERS)
 
 HOSTS = (
     *("breakpoint", "breakpoint_count", "breakpoint_skip", "retired_limit", "executed_limit"),
-    *("until_count", "until_address", "until_value", "limit", "trace", "watch", "watch_before"),
+    *("until_count", "until_address", "until_value", "limit", "trace", "log_end"),
     *("watch_count", "watchpoint", "watch_mask", "watched", "watch_hit", "watch_old", "watch_pc"),
     *("watch_read", "word_break_count", "word_break", "word_break_hit", "word_break_seen"),
     *turn.MEMBERS,
     "scratch",
-    *("watch_log", "log", "log_clock", "log_write", "log_read", "profile_ticks", "profile_calls"),
+    *("log", "log_clock", "log_write", "log_read", "profile_ticks", "profile_calls"),
     *("profile_since", "profile_part", "translated"),
     *("time_slice", "look_every", "look_left", "leave_at", "attention"),
     *("code_page", "translate_after", "page_count"),

@@ -17,7 +17,6 @@ from bhemu.machine.stop import Stop, Until, now, stop
 from bhemu.machine.watchpoints import ACCESS, ReadWatch, Watchpoint, Watchpoints, dram_place, spans
 from bhemu.memmap import CORE_NAMES
 from bhemu.program.coordinates import At
-from bhemu.tensix import observe
 from bhemu.tensix.state import BLOCKED, CORES, HELD, RUNNING
 
 if TYPE_CHECKING:
@@ -296,14 +295,13 @@ class Stepping:
         s, places = self.tile.state, Places(self.tile)
         first = int(s.executed.sum())
         if limit is not None:
-            s.watch[observe.STOP_AT] = int(s.log_write[0]) + arguments.integer("limit", limit, 1)
-            s.watch[observe.STOP_THREAD] = observe.ANY_THREAD
+            s.log_end[0] = int(s.log_write[0]) + arguments.integer("limit", limit, 1)
         self.traced = []
         try:
             with self.recording() as entries:
                 return self.run()
         finally:
-            s.watch[observe.STOP_AT] = -1
+            s.log_end[0] = -1
             self.traced = [places.word(first + i, entry) for i, entry in enumerate(entries)]
 
 

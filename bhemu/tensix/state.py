@@ -115,7 +115,7 @@ def _set(s: Any) -> None:
     s.cc_en[0] = 1
     s.cfg0[:] = CFG0_RESET
     s.executed_limit[:] = s.retired_limit[:] = s.limit[:] = -1
-    s.watch[3] = -1
+    s.log_end[0] = -1
     s.status_thread[0] = s.status_core[0] = s.srca_row[0] = -1
 
 

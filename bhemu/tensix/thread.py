@@ -310,7 +310,7 @@ def _step_word(s: Any, t: Any) -> Any:
     word = s.gate_word[t]
     opcode = np.int64(word) >> 24
     status = hold(s, t, opcode)
-    if status == rules.DONE and s.trace[0] and observe.before(s, np.int64(t)):
+    if status == rules.DONE and s.trace[0] and observe.log_ended(s):
         s.gate_full[t] = 1
         rules.stop(s, t, rules.STOP_STEP)
         return False

@@ -216,7 +216,7 @@ def _unit_for(s: Any, t: Any, opcode: Any, word: Any) -> Any:
 def _stops_before(s: Any, t: Any, word: Any) -> Any:
     """Whether a step or a breakpoint stops before the word at the gate."""
     status = np.int64(0)
-    if s.trace[0] and observe.before(s, np.int64(t)):
+    if s.trace[0] and observe.log_ended(s):
         status = np.int64(STOP_STEP)
     elif s.word_break_count[0] and observe.stands(s, t, word):
         status = np.int64(STOP_BREAKPOINT)
