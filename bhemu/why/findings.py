@@ -138,6 +138,14 @@ def with_evidence(found: Finding, lines: Sequence[str]) -> Finding:
     return replace(found, evidence=(*found.evidence, *lines))
 
 
+def with_rest(shown: list[Finding], left: int) -> list[Finding]:
+    """The findings that are shown; the last one says how many more there are."""
+    if not left:
+        return shown
+    more = "1 more line like this is" if left == 1 else f"{left} more lines like this are"
+    return [*shown[:-1], with_evidence(shown[-1], [f"{more} not shown"])]
+
+
 def outside_helpers(tile: Tile, where: Where) -> Where:
     """The place of a load or store outside of helpers: inlined functions of one line without a
     loop, and of few accesses if the same file calls them."""

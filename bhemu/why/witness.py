@@ -16,7 +16,7 @@ from bhemu.program.schema import SESSION
 from bhemu.text import joined
 from bhemu.timing import cycles
 from bhemu.why.check import Context, Outcome
-from bhemu.why.findings import Finding, with_evidence
+from bhemu.why.findings import Finding, with_rest
 from bhemu.why.order.describe import unit_of
 from bhemu.why.steps import Step, Word, maker
 
@@ -202,7 +202,4 @@ def with_late_runs(
     for key, one in pairs:
         first.setdefault(key, one)
     found = [witnessed(context, *one) for one in islice(first.values(), SEEN)]
-    if left := len(first) - len(found):
-        more = "1 more line has" if left == 1 else f"{left} more lines have"
-        found[-1] = with_evidence(found[-1], [f"{more} accesses that nothing orders; not shown"])
-    return found
+    return with_rest(found, len(first) - len(found))

@@ -172,8 +172,8 @@ def test_of_a_session_no_late_run_is_tried(tmp_path: Path, monkeypatch: pytest.M
     ("lines", "told"),
     [
         (3, ()),
-        (4, ("1 more line has accesses that nothing orders; not shown",)),
-        (7, ("4 more lines have accesses that nothing orders; not shown",)),
+        (4, ("1 more line like this is not shown",)),
+        (7, ("4 more lines like this are not shown",)),
     ],
 )
 def test_the_last_finding_of_a_check_says_how_many_more_there_are(

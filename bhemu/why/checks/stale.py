@@ -12,7 +12,7 @@ from bhemu.riscv.formats import Atomic, Fence, Load
 from bhemu.riscv.isa import decode
 from bhemu.text import joined
 from bhemu.why.check import Check, Context, Outcome
-from bhemu.why.findings import Finding, place
+from bhemu.why.findings import Finding, place, with_rest
 from bhemu.why.order import record as r
 from bhemu.why.order.conflicts import Observed, observed
 from bhemu.why.order.notes import ACCESSED, DROPPED, STALE
@@ -31,7 +31,8 @@ def run(context: Context) -> list[Finding]:
     if context.program.l0 == "model":  # then every stale load is the user's business
         seed = context.program.options.get("seed", 0)
         found = _found(context, context.again(l0="model", seed=seed), seed)
-        return found or list(_unfenced(context))[:_SEEN]
+        unfenced = [] if found else list(_unfenced(context))
+        return found or with_rest(unfenced[:_SEEN], len(unfenced[_SEEN:]))
     if context.symptom.error is not None:
         return []
     for seed in range(1, _SEEDS + 1):
@@ -78,7 +79,8 @@ def _found(context: Context, seen: Outcome, seed: int) -> list[Finding]:
             again = Observed(observer)
             loads = list(_stale_loads(again).values())
             chosen = [one for one in loads if not one.polled] or loads
-            return [_finding(context, again.tile, one, seen, seed) for one in chosen[:_SEEN]]
+            shown = [_finding(context, again.tile, one, seen, seed) for one in chosen[:_SEEN]]
+            return with_rest(shown, len(chosen[_SEEN:]))
     return []
 
 

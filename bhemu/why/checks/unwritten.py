@@ -244,7 +244,8 @@ CHECK = Check(
     " counters, banks, Dst, LRegs, lane flags, MOP and replay slots, the packer's position,"
     " semaphores, mutexes, mailboxes, credits of circular buffers; on a chip of every tile. Where a"
     " run went wrong, nothing is said of the next launch",
-    misses="Config and ThreadConfig that no launch has set, which power-up leaves at 0; counters"
+    misses="what decides besides the first three places, of a chip the first one;"
+    " Config and ThreadConfig that no launch has set, which power-up leaves at 0; counters"
     " and lanes, for which there is `powerup`; values that are read and decide nothing; what only"
     " another program leaves; low L1 where firmware boots only with zeros there; requests that are"
     " under way at the end (see barriers); of a chip all tiles but some ten, the first of each part"
