@@ -43,7 +43,7 @@ def order(found: "Finding") -> tuple[int, bool, float]:
 # What is wrong with a run: an error, a hang, an output that differs; and its culprit.
 
 _ACCESSES = 2  # of a helper in the file that calls it
-_TILES = 4  # that are named where several have the same finding
+_SHOWN = 4  # tiles or places that are named where several have the same finding
 _UNKNOWN: dict[str, Any] = {
     "tile": None, "core": "", "thread": None, "pc": None, "function": "", "file": "",
     "line": None, "inlined": [], "instant": None, "word": None, "role": "culprit",
@@ -117,20 +117,25 @@ def line_of(found: Finding) -> tuple[Any, ...]:
 
 def merged(by_tile: Iterable[Iterable[Finding]]) -> list[Finding]:
     """The findings of several tiles, one for each line; its evidence names the other tiles."""
-    first: dict[Any, Finding] = {}
-    others: dict[Any, dict[str, None]] = {}  # tiles by line
+    lines: dict[Any, list[Finding]] = {}
     for one in (one for found in by_tile for one in found):
-        who, key = one.culprit, line_of(one)
-        text = "({},{})".format(*who.get("tile", ("?", "?")))
-        if key in first and who.get("tile") != first[key].culprit.get("tile"):
-            others.setdefault(key, {})[text] = None
-        first.setdefault(key, one)
-    for key, tiles in others.items():
-        more = f"{len(tiles)} more tile{'' if len(tiles) == 1 else 's'}"
-        told = f"the same on {more}: {', '.join([*tiles][:_TILES])}"
-        told += ", ..." if len(tiles) > _TILES else ""
-        first[key] = replace(first[key], evidence=(*first[key].evidence, told))
-    return list(first.values())
+        lines.setdefault(line_of(one), []).append(one)
+    return [together(same) for same in lines.values()]
+
+
+def together(same: Sequence[Finding]) -> Finding:
+    """The first of findings that say the same; its evidence names the other places and tiles."""
+    culprits = [one.culprit for one in same]
+    places = dict.fromkeys(f"pc {one['pc']:#010x}" for one in culprits if "pc" in one)
+    tiles = dict.fromkeys("({},{})".format(*one.get("tile", ("?", "?"))) for one in culprits)
+    told = []
+    for named, (_, *others) in (("place", places or [""]), ("tile", tiles)):
+        if others:
+            more = f"{len(others)} more {named}{'' if len(others) == 1 else 's'}"
+            shown = ", ".join(others[:_SHOWN]) + (", ..." if len(others) > _SHOWN else "")
+            preposition = "on" if named == "tile" else "at"
+            told.append(f"the same {preposition} {more}: {shown}")
+    return with_evidence(same[0], told)
 
 
 def with_evidence(found: Finding, lines: Sequence[str]) -> Finding:

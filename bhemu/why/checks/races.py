@@ -1,12 +1,14 @@
 """Unordered accesses: a missing wait, a release that is too early, a missing STALLWAIT."""
 
+from collections.abc import Hashable
 from dataclasses import replace
 
 from bhemu.memmap import CORE_NAMES
+from bhemu.program.schema import SESSION
 from bhemu.tensix.insn import BLOCKS, decode
 from bhemu.why.check import Check, Context
 from bhemu.why.checks.buffers import BYTES, shared_bytes
-from bhemu.why.findings import Ends, Finding, line_of, merged, place, with_evidence, with_role
+from bhemu.why.findings import Ends, Finding, line_of, place, together, with_evidence, with_role
 from bhemu.why.order.conflicts import Conflict, Event, Observed, observed
 from bhemu.why.order.describe import unit_of
 from bhemu.why.order.observe import kind, l1_address, name
@@ -14,6 +16,7 @@ from bhemu.why.order.record import HOST
 from bhemu.why.steps import Act, Blame, Step, Word, maker
 from bhemu.why.witness import Pair, PairFinding, with_late_runs
 
+_CODE = 3  # ELFs that are named
 _CHANGES = "and changes"
 _TEMPLATE = "MOP template"
 _BOTH = "count posts and gets, and look whether both sides mean this place"
@@ -44,10 +47,29 @@ def run(context: Context) -> list[Finding]:
 
 
 def _lines(context: Context, pairs: list[PairFinding]) -> list[Finding]:
-    """One finding for each line, with its tiles and the late run that shows it."""
-    lines = {line_of(one): one for one in merged([[one.finding for one in pairs]])}
-    keyed = [(line_of(one.finding), one.pair) for one in pairs]
-    return with_late_runs(context, ((key, PairFinding(lines[key], pair)) for key, pair in keyed))
+    """One finding for each line, with its tiles and the late run that shows it.
+
+    The host of a session loads many kernels with the same words: these are one finding, too.
+    """
+    session = context.program.kind == SESSION
+    keyed: dict[Hashable, list[PairFinding]] = {}
+    for one in pairs:
+        keyed.setdefault(_words(one) if session else line_of(one.finding), []).append(one)
+    lines = []
+    for key, same in keyed.items():
+        by_elf = {line.rpartition(" ")[2]: line for one in reversed(same) for line in one.code}
+        code = [*reversed(by_elf.values())]
+        found = with_evidence(together([one.finding for one in same]), code[:_CODE])
+        if (left := len(code) - _CODE) > 0:
+            found = with_evidence(found, [f"and {left} more like this"])
+        lines.append((key, PairFinding(found, same[0].pair)))
+    return with_late_runs(context, lines)
+
+
+def _words(one: PairFinding) -> Hashable:
+    """What the finding says of which word, wherever that lies; its line, if it is of no word."""
+    word, line = one.pair.second, line_of(one.finding)
+    return (*line[:2], one.finding.text, word.word) if isinstance(word, Word) else line
 
 
 def _pairs(context: Context, races: Observed, units: bool) -> list[PairFinding]:
@@ -71,7 +93,7 @@ def _pairs(context: Context, races: Observed, units: bool) -> list[PairFinding]:
         elif finding.advice == _BOTH:  # and one place is wrong for all rows or words
             key = "both", 1 << conflict.first.owner | 1 << conflict.second.owner
         pair = Pair(xy, first, second, waits=conflict.units)
-        found.setdefault(key, PairFinding(with_evidence(finding, told), pair))
+        found.setdefault(key, PairFinding(finding, pair, told))
     return list(found.values())
 
 
