@@ -1,6 +1,6 @@
 """Values that nothing has written, or only an earlier launch, found by runs with other values."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import cache
 from typing import Any
 
@@ -16,7 +16,14 @@ from bhemu.tensix.dest import COLUMNS
 from bhemu.tensix.insn import decode
 from bhemu.tensix.state import MEMBERS, OFFSET
 from bhemu.why.check import Check, Context, Outcome
-from bhemu.why.findings import Finding, in_words, outside_headers, place
+from bhemu.why.findings import (
+    Finding,
+    in_words,
+    line_of,
+    outside_headers,
+    place,
+    with_evidence,
+)
 from bhemu.why.unwritten.trials import (
     MAIL,
     NOTHING,
@@ -36,9 +43,11 @@ from bhemu.why.unwritten.trials import (
 from bhemu.why.unwritten.users import Reader, Users
 
 _SEEN, _FILLS = 3, 2  # findings of a run, of a chip one
+_MORE = "other places that nothing has written decide the result, too: they are not shown"
 _WORD = 4
 _REGISTERS = 1024  # of a stream
 _NEAR = 64  # bytes: what belongs together
+_AREA, _WIDER = 1024, 16  # bytes around a place; by how much it grows
 _DATUM = "it"  # what is filled as a whole, where nothing larger is
 _ITEM = {member.name: member.dtype().itemsize for member in MEMBERS}
 _KINDS = ("elf", "image", "tt-metal")  # of programs that can be launched again
@@ -59,18 +68,27 @@ def run(context: Context) -> list[Finding]:
 
 
 def _never(context: Context, trials: Trials, users: Ask, unwritten: Offsets) -> list[Finding]:
-    """Findings of bytes that nothing has written."""
-    found: list[Finding] = []
+    """Findings of bytes that nothing has written, one for each line.
+
+    What lies near a place belongs to it; the wider, the more of it the same line reads.
+    """
+    found: dict[Hashable, Finding] = {}
     most = _SEEN if context.program.is_alone else 1
     for number in range(1, _FILLS + 1):
-        fill = filled(unwritten, number)
-        while len(found) < most and not context.late and fill.at.size and trials.differs(fill):
+        fill, near = filled(unwritten, number), _AREA
+        while not context.late and fill.at.size and trials.differs(fill):
+            if len(found) == most:
+                last = [*found][-1]
+                found[last] = with_evidence(found[last], [_MORE])
+                break
             one = trials.deciding(fill)
-            found.append(_finding(context, trials, users(), one))
-            fill = without(trials, fill, int(one.at[0]))
+            told = _finding(context, trials, users(), one)
+            near = _WIDER * near if line_of(told) in found else _AREA
+            found.setdefault(line_of(told), told)
+            fill = without(trials, fill, int(one.at[0]), near)
         if found:
             break
-    return found
+    return [*found.values()]
 
 
 def _leaks(context: Context, trials: Trials, users: Ask) -> list[Finding]:
@@ -244,7 +262,7 @@ CHECK = Check(
     " counters, banks, Dst, LRegs, lane flags, MOP and replay slots, the packer's position,"
     " semaphores, mutexes, mailboxes, credits of circular buffers; on a chip of every tile. Where a"
     " run went wrong, nothing is said of the next launch",
-    misses="what decides besides the first three places, of a chip the first one;"
+    misses="which places decide besides the first three, of a chip the first one;"
     " Config and ThreadConfig that no launch has set, which power-up leaves at 0; counters"
     " and lanes, for which there is `powerup`; values that are read and decide nothing; what only"
     " another program leaves; low L1 where firmware boots only with zeros there; requests that are"

@@ -201,7 +201,6 @@ class Trials:
 
 _STORES = ("gpr", "dst", "src", "mop_cfg", "replay")
 _LREGS = 8  # those that a program writes
-_GAP = 16  # bytes between two areas of memory
 _TILES = 12  # of a chip
 _FROM = (0, 0x10000, 0x20000, 0x40000)  # L1 below: production firmware relies on zeros there
 _KEPT = (
@@ -296,20 +295,18 @@ def filled(at: npt.NDArray[np.int64], number: int) -> Fill:
     return Fill(at, random.integers(0, 256, at.size, dtype=np.uint8))
 
 
-def without(trials: Trials, fill: Fill, at: int) -> Fill:
-    """The fill without the piece around a byte: in memory an area, else the whole member."""
-    index = int(np.searchsorted(fill.at, at))
+def without(trials: Trials, fill: Fill, at: int, near: int) -> Fill:
+    """The fill without what is less than `near` bytes from a byte in memory; else the whole member.
+
+    near: at most half of STRIDE.
+    """
     number, rest = divmod(at, STRIDE)
     name = "page" if number >= len(trials.tiles) else member_of(rest)[0]
-    gaps = np.flatnonzero(np.diff(fill.at) > _GAP) + 1
-    low = int(gaps[gaps <= index][-1]) if (gaps <= index).any() else 0
-    high = int(gaps[gaps > index][0]) if (gaps > index).any() else len(fill.at)
-    keep = np.ones(len(fill.at), bool)
-    if name in ("l1", "local", "page"):
-        keep[low:high] = False
-    else:
-        first = number * STRIDE + OFFSET[name]
-        keep = (fill.at < first) | (fill.at >= first + DTYPE[name].itemsize)
+    low, high = at - near, at + near
+    if name not in ("l1", "local", "page"):
+        low = number * STRIDE + OFFSET[name]
+        high = low + DTYPE[name].itemsize
+    keep = (fill.at < low) | (fill.at >= high)
     return Fill(fill.at[keep], fill.values[keep])
 
 
