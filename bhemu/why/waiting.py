@@ -18,7 +18,7 @@ from bhemu.why.checks.buffers import COUNT_REGISTERS, REGISTERS, Event, events
 from bhemu.why.findings import Finding, of_one_hang, outside_headers, place, who_waits
 from bhemu.why.order import record as r
 from bhemu.why.order.conflicts import Observed, observed, tiles
-from bhemu.why.order.notes import STORED
+from bhemu.why.order.shadow import STORED
 from bhemu.why.order.tiles import Sent, Tiles
 
 # On a chip: a core waits for pages or room, and the core that counts them has ended.

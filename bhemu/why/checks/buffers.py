@@ -22,7 +22,7 @@ from bhemu.why.check import Check, Context
 from bhemu.why.findings import HEADERS, Ends, Finding, outside, place
 from bhemu.why.order import record as r
 from bhemu.why.order.conflicts import Observed, observed
-from bhemu.why.order.notes import ASKED, PACKED, STORED, UNPACKED
+from bhemu.why.order.shadow import ASKED, PACKED, STORED, UNPACKED
 
 # What a tile does to its circular buffers, in order: counts, requests, UNPACR and PACR.
 

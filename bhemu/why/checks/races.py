@@ -10,8 +10,7 @@ from bhemu.why.check import Check, Context
 from bhemu.why.checks.buffers import BYTES, shared_bytes
 from bhemu.why.findings import Ends, Finding, line_of, place, together, with_evidence, with_role
 from bhemu.why.order.conflicts import Conflict, Event, Observed, observed
-from bhemu.why.order.describe import unit_of
-from bhemu.why.order.observe import kind, l1_address, name
+from bhemu.why.order.observe import kind, l1_address, name, unit_of
 from bhemu.why.order.record import HOST
 from bhemu.why.steps import Act, Blame, Step, Word, maker
 from bhemu.why.witness import Pair, PairFinding, with_late_runs

@@ -17,7 +17,7 @@ from bhemu.why.check import Check, Context
 from bhemu.why.findings import Finding, merged
 from bhemu.why.order import record as r
 from bhemu.why.order.conflicts import observed
-from bhemu.why.order.notes import PUSHED
+from bhemu.why.order.shadow import PUSHED
 from bhemu.why.steps import Act, Instruction, maker
 
 _SLOTS = 32
@@ -44,7 +44,7 @@ class Slots:
         self.found: dict[tuple[int, int], Finding] = {}
 
     def follow(self, notes: Any) -> "Slots":
-        """Follow all notes of an observer (notes.py)."""
+        """Follow all notes of an observer (shadow.py)."""
         for what, t, value, pc, core, time in notes[:, : r.N_TIME + 1].tolist():
             if what == PUSHED:
                 self._pushed(t, value, Instruction(time, core, pc, 0))

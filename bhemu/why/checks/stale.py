@@ -15,9 +15,8 @@ from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import Finding, place, with_rest
 from bhemu.why.order import record as r
 from bhemu.why.order.conflicts import Observed, observed
-from bhemu.why.order.notes import ACCESSED, DROPPED, STALE
-from bhemu.why.order.observe import Observer
-from bhemu.why.order.polls import is_polled, spin
+from bhemu.why.order.observe import Observer, is_polled, spin
+from bhemu.why.order.shadow import ACCESSED, DROPPED, STALE
 from bhemu.why.steps import Act, Instruction, Step, maker
 
 _SEEDS = 3

@@ -181,7 +181,7 @@ class Disorder:
         same = (one for one in self.walk.sent_by(second) if second.sent is not None)
         again = [one.epoch for one in same if one.step.pc == second.step.pc]
         before = max((epoch for epoch in again if epoch < second.owner_clock), default=0)
-        known = second.known[r.SHARED * home :]  # how far the cores of its tile were
+        known = second.known[r.OWNERS * home :]  # how far the cores of its tile were
         looks = self.walk.looks(home, self.first.home)
         looks = [one for one in looks if one.epoch <= int(known[one.core])]
         own = [one for one in looks if one.core == second.owner and one.epoch >= before]
@@ -192,7 +192,7 @@ class Disorder:
     def _told(self, look: Look) -> Sent | None:
         """The last request to the word of a look, by the first side's tile, of which the second
         side knows."""
-        known = self.second.known[r.SHARED * self.first.home :]
+        known = self.second.known[r.OWNERS * self.first.home :]
         sent = self.walk.flags[self.second.home][look.word].values()
         by = [one for one in sent if one.tile == self.first.home]
         told = (one for one in by if one.epoch <= int(known[one.core]))
@@ -220,12 +220,12 @@ class Disorder:
         same = next(one for one in sends if one.remote[0] == told.remote[0])
         if told.core == first.owner:
             return same.epoch < epoch
-        return int(same.known[r.OTHERS + _column(first)]) < epoch
+        return int(same.known[r.PLAIN + _column(first)]) < epoch
 
 
 def _column(side: Event) -> int:
     """That of the owner of an access, among those of all tiles."""
-    return r.SHARED * side.home + side.owner
+    return r.OWNERS * side.home + side.owner
 
 
 def _does(side: Event) -> str:

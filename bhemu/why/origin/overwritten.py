@@ -31,7 +31,7 @@ from bhemu.tensix.state import OFFSET
 from bhemu.why.check import Context
 from bhemu.why.findings import Finding, in_words, place
 from bhemu.why.order.conflicts import observed
-from bhemu.why.order.polls import comparison
+from bhemu.why.order.observe import comparison
 from bhemu.why.origin.chain import Chain, last_change
 
 _MOST = 4  # stores that are left out
