@@ -11,6 +11,7 @@ from bhemu.machine.hang.explore import livelock
 from bhemu.machine.hang.graph import NOT_FOUND, no_progress
 from bhemu.machine.machine import Chip
 from bhemu.machine.tile import Tile
+from bhemu.noc.grid import number_at
 from bhemu.program import schema, toml
 from bhemu.program.coordinates import XY
 from bhemu.why import checks, late_run, saved_state
@@ -41,7 +42,7 @@ def context(
     program, error = unsaved(target.program), ended.error
     if program.is_alone and isinstance(error, Limit):
         if loops := livelock(target.tile, _BUDGET):  # it came to its limit in a hang
-            error = no_progress(target.tile, loops)
+            error = no_progress(target.machine, {number_at(target.tile.xy): loops})
     seen = outcome(program, target.machine, ended.stop, error)
     own = names if program.kind == schema.SESSION else None
     return Context(program, seen, int(target.tile.state.quantum[0]), say, names=own)

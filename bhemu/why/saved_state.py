@@ -6,7 +6,8 @@ from typing import Any
 
 from bhemu.devices.bus.address_map import FIRST_BUFFER_STREAMS
 from bhemu.launch import Launched
-from bhemu.machine.hang.waits import Agents, semaphore_releasers, touched
+from bhemu.machine.hang.givers import Agents
+from bhemu.machine.hang.waits import semaphore_releasers, touched
 from bhemu.machine.tile import Tile
 from bhemu.memmap import LOCAL_BASE, LOCAL_SIZES
 from bhemu.riscv.assembly import SP

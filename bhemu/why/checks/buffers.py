@@ -11,7 +11,7 @@ from bhemu.devices.bus.address_map import FIRST_BUFFER_STREAMS
 from bhemu.errors import Where
 from bhemu.jit.subset import JIT
 from bhemu.machine.error_text import where_core
-from bhemu.machine.hang.waits import Agents
+from bhemu.machine.hang.givers import Agents
 from bhemu.machine.tile import Tile
 from bhemu.noc.grid import XY
 from bhemu.program import toml

@@ -15,7 +15,7 @@ from bhemu.devices.bus.address_map import device_name
 from bhemu.errors import InputError, Where
 from bhemu.launch import feed
 from bhemu.machine.error_text import where_core
-from bhemu.machine.hang.code import reachable
+from bhemu.machine.hang.givers import reachable
 from bhemu.machine.tile import Tile
 from bhemu.program import toml
 from bhemu.program.schema import SAVED_STATE, Program

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from bhemu.errors import Where
-from bhemu.machine.hang.named import count_of
+from bhemu.machine.hang.waits import count_of
 from bhemu.machine.tile import Tile
 from bhemu.memmap import L1_SIZE
 from bhemu.tensix import config_fields
