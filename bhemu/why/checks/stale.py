@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from bhemu.machine.error_text import where_core
-from bhemu.machine.tile import Tile
 from bhemu.riscv.formats import Atomic, Fence, Load
 from bhemu.riscv.isa import decode
 from bhemu.text import joined
@@ -67,22 +66,6 @@ def _unfenced(context: Context) -> Iterator[Finding]:
             )  # fmt: skip
 
 
-def _found(context: Context, seen: Outcome, seed: int) -> list[Finding]:
-    for tile in context.tiles(seen.machine):
-        if tile.state.l0_stale[:, 0].any():
-            options = {"engine": "compiled", "l0": "model", "seed": seed, **context.alone}
-            machine = context.launch(**options)
-            observer = Observer(machine.tile[tile.xy])
-            context.finish(machine, limit=context.most)
-            observer.rows()  # raises what has gone wrong
-            again = Observed(observer)
-            loads = list(_stale_loads(again).values())
-            chosen = [one for one in loads if not one.polled] or loads
-            shown = [_finding(context, again.tile, one, seen, seed) for one in chosen[:_SEEN]]
-            return with_rest(shown, len(chosen[_SEEN:]))
-    return []
-
-
 @dataclass
 class _Load:
     """A load of stale bytes, and the step that wrote newer ones.
@@ -95,6 +78,40 @@ class _Load:
     writer: Step | None
     polled: bool = False
     repeated: bool = False
+
+
+def _found(context: Context, seen: Outcome, seed: int) -> list[Finding]:
+    """The loads of the first tile that got stale bytes in a run that was `seen`."""
+    stale = (one for one in context.tiles(seen.machine) if one.state.l0_stale[:, 0].any())
+    if (where := next(stale, None)) is None:
+        return []
+    machine = context.launch(engine="compiled", l0="model", seed=seed, **context.alone)
+    observer = Observer(machine.tile[where.xy])
+    context.finish(machine, limit=context.most)
+    observer.rows()  # raises what has gone wrong
+    again = Observed(observer)
+    loads = list(_stale_loads(again).values())
+    chosen = [one for one in loads if not one.polled] or loads
+    how = "otherwise" if not seen.fine or context.program.l0 != "model" else "as without, by chance"
+    end = "; ".join(joined(str(result)) for result in seen.wrong)
+    end = end if seen.error is None else str(seen.error).splitlines()[0]
+    shown = []
+    for load in chosen[:_SEEN]:
+        act, place_of = Act(again.tile, load.step), f"L1 {load.address:#x}"
+        victim: dict[str, Any] = {"place": place_of}
+        by = "by the coprocessor, the host or over the NoC"
+        if load.writer is not None:
+            writer = Act(again.tile, load.writer)
+            victim, by = writer.placed(), f"by {writer.where}"
+        evidence = (
+            f"{place_of} was written {by}, after the core had loaded its line",
+            f"with data caches the program ends {how}" + (f": {end}" if end else ""),
+            f"as in bhemu run {context.program.path or 'PROGRAM'} --l0 model --seed {seed}",
+        )
+        text = f"a load of {maker(load.step)} gets an old {place_of} from its data cache"
+        text = f"{text}: {act.where}"
+        shown.append(Finding("stale", "error", text, act.placed(), victim, evidence, _ADVICE))
+    return with_rest(shown, len(chosen[_SEEN:]))
 
 
 def _stale_loads(seen: Observed) -> dict[tuple[int, int], _Load]:
@@ -119,26 +136,6 @@ def _stale_loads(seen: Observed) -> dict[tuple[int, int], _Load]:
             since.add(key)
             load.polled = load.step is not step or is_polled(seen.tile.state.l1, pc)
     return found
-
-
-def _finding(context: Context, tile: Tile, load: _Load, seen: Outcome, seed: int) -> Finding:
-    act, place_of = Act(tile, load.step), f"L1 {load.address:#x}"
-    victim: dict[str, Any] = {"place": place_of}
-    by = "by the coprocessor, the host or over the NoC"
-    if load.writer is not None:
-        writer = Act(tile, load.writer)
-        victim, by = writer.placed(), f"by {writer.where}"
-    how = "otherwise" if not seen.fine or context.program.l0 != "model" else "as without, by chance"
-    end = "; ".join(joined(str(result)) for result in seen.wrong)
-    if seen.error is not None:
-        end = str(seen.error).splitlines()[0]
-    evidence = (
-        f"{place_of} was written {by}, after the core had loaded its line",
-        f"with data caches the program ends {how}" + (f": {end}" if end else ""),
-        f"as in bhemu run {context.program.path or 'PROGRAM'} --l0 model --seed {seed}",
-    )
-    text = f"a load of {maker(load.step)} gets an old {place_of} from its data cache: {act.where}"
-    return Finding("stale", "error", text, act.placed(), victim, evidence, _ADVICE)
 
 
 CHECK = Check(
