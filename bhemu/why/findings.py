@@ -151,14 +151,6 @@ def with_rest(shown: list[Finding], left: int) -> list[Finding]:
     return [*shown[:-1], with_evidence(shown[-1], [f"{more} not shown"])]
 
 
-def outside_helpers(tile: Tile, where: Where) -> Where:
-    """The place of a load or store outside of helpers: inlined functions of one line without a
-    loop, and of few accesses if the same file calls them."""
-    while where.thread is None and where.inlined and where.function and _is_helper(tile, where):
-        where = _caller(where)
-    return where
-
-
 def _is_helper(tile: Tile, where: Where) -> bool:
     if where.core is None or where.pc is None:
         return False
@@ -183,6 +175,14 @@ def _is_helper(tile: Tile, where: Where) -> bool:
             name, file, line = call.function, call.file, call.line
     few = where.file != where.inlined[0].file or accesses <= _ACCESSES
     return few and len(lines) == 1
+
+
+def outside_helpers(tile: Tile, where: Where) -> Where:
+    """The place of a load or store outside of helpers: inlined functions of one line without a
+    loop, and of few accesses if the same file calls them."""
+    while where.thread is None and where.inlined and where.function and _is_helper(tile, where):
+        where = _caller(where)
+    return where
 
 
 def place(where: Where | None, instant: int | None, tile: Tile | None = None) -> dict[str, Any]:
@@ -256,30 +256,25 @@ def of_error(error: BhemuError, clock: int, tile: Tile | None = None) -> Finding
 
     tile: as in `place`.
     """
-    if isinstance(error, NoProgress):
-        return _of_hang(error, clock, tile)
-    where = error.where
-    if where is not None and error.rule == _ASSERT:  # the line that states the condition
-        where = outside_headers(where)
-    culprit = with_role(place(where, clock, tile), "stopped at")
-    return Finding("error", "error", error.message, culprit, {}, (), error.hint)
+    where, text = error.where, error.message
+    if not isinstance(error, NoProgress):
+        if where is not None and error.rule == _ASSERT:  # the line that states the condition
+            where = outside_headers(where)
+        culprit = with_role(place(where, clock, tile), "stopped at")
+        return Finding("error", "error", text, culprit, {}, (), error.hint)
+    graph: Any = error.graph
+    culprit, evidence = place(where, clock, tile), tuple(error.waits)
+    if getattr(graph, "waiters", ()):
+        waits = {**who_waits(graph.waiters[0]), "instant": clock}
+        culprit = culprit or with_role(waits, "waits at")
+        text, evidence = f"{error.category.lower()}: {graph.headline()}", (text, *evidence)
+    return Finding("hang", "error", text, culprit, {}, evidence, error.hint)
 
 
 def of_refusal(error: InputError, where: Where) -> Finding:
     """The finding of a mistake in PROGRAM.toml that keeps the program from running."""
     text = f"{where.file}:{where.line}: {error.message}"
     return Finding("error", "error", text, place(where, None), {}, (), error.hint)
-
-
-def _of_hang(error: NoProgress, clock: int, tile: Tile | None) -> Finding:
-    graph: Any = error.graph
-    culprit, text = place(error.where, clock, tile), error.message
-    evidence = tuple(error.waits)
-    if getattr(graph, "waiters", ()):
-        waits = {**who_waits(graph.waiters[0]), "instant": clock}
-        culprit = culprit or with_role(waits, "waits at")
-        text, evidence = f"{error.category.lower()}: {graph.headline()}", (text, *evidence)
-    return Finding("hang", "error", text, culprit, {}, evidence, error.hint)
 
 
 def with_role(who: dict[str, Any], role: str) -> dict[str, Any]:
