@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from bhemu.jit.subset import JIT
-from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES
 from bhemu.why.check import Check, Context
 from bhemu.why.findings import Finding, merged
@@ -56,15 +55,15 @@ def _jumps(context: Context) -> Sequence[Finding]:
     )
     if context.program.kind not in _KINDS or not any(astray):
         return []
-    return merged([_left(seen.tile, *one) for one in seen.left] for seen in observed(context))
-
-
-def _left(tile: Tile, step: Instruction, target: int) -> Finding:
-    act, core = Act(tile, step), CORE_NAMES[step.core]
-    text = f"{core} leaves its own code: it goes on at {target:#x}, which no ELF of it holds"
-    advice, told = "look at the function pointer, or who overwrote the return address", act.where
-    victim = {"place": f"L1 {target:#x}"}
-    return Finding("jumps", "error", text, act.placed(), victim, (f"the jump: {told}",), advice)
+    found = []
+    left = [(seen.tile, *one) for seen in observed(context) for one in seen.left]
+    for tile, step, target in left:
+        act, core = Act(tile, step), CORE_NAMES[step.core]
+        text = f"{core} leaves its own code: it goes on at {target:#x}, which no ELF of it holds"
+        advice = "look at the function pointer, or who overwrote the return address"
+        victim, told = {"place": f"L1 {target:#x}"}, (f"the jump: {act.where}",)
+        found.append(Finding("jumps", "error", text, act.placed(), victim, told, advice))
+    return merged([found])
 
 
 JUMPS = Check(
