@@ -304,18 +304,9 @@ def observed(context: Context) -> list[Observed]:
             "only compiled code can follow the order of accesses",
             hint="unset NUMBA_DISABLE_JIT, or name other checks",
         )
-    if "observed" not in context.facts:
-        context.facts["observed"] = _observed(context)
-    found: list[Observed] = context.facts["observed"]
-    return found
-
-
-def tiles(context: Context) -> Tiles | None:
-    """The tiles of that run and the requests between them; None for a tile alone."""
-    return observed(context)[0].together
-
-
-def _observed(context: Context) -> list[Observed]:
+    if "observed" in context.facts:
+        known: list[Observed] = context.facts["observed"]
+        return known
     machine = context.launch(engine="compiled", **context.alone)
     ends = [at for _, at, _ in machine.loop.end.words]
     few = len(context.tiles(machine)) > r.TILES
@@ -336,11 +327,18 @@ def _observed(context: Context) -> list[Observed]:
         context.work.ran((_PRICE - 1) * int(s.retired.sum() + s.executed.sum()))
     if together is not None:
         together.round_is_over(last=True)
-        return [Observed(one, together=together) for one in observers]
-    if ends and seen.stop is not None and seen.stop.reason == "until":
+    elif ends and seen.stop is not None and seen.stop.reason == "until":
         specs = context.program.outputs
         starts = [int(machine.address(one.at)) for one in specs]
         outputs = [(at, at + one.size) for at, one in zip(starts, specs, strict=True)]
         observers[0].ended(ends, outputs)
         context.finish(machine, limit=_AFTER_END, until="idle")
-    return [Observed(one, ends) for one in observers]
+    own = () if together is not None else ends
+    found = [Observed(one, own, together=together) for one in observers]
+    context.facts["observed"] = found
+    return found
+
+
+def tiles(context: Context) -> Tiles | None:
+    """The tiles of that run and the requests between them; None for a tile alone."""
+    return observed(context)[0].together

@@ -89,22 +89,6 @@ def _gpr(s: Any, o: Any, c: Any, way: Any, address: Any) -> None:
 
 
 @njit
-def _requests(s: Any, o: Any, c: Any, address: Any, sent: Any) -> Any:
-    """A store to NOC_CMD_CTRL may have sent a request; whether that moves bytes of L1."""
-    if address % mm.NOC_CMD_BUF_OFFSET != mm.NOC_CMD_CTRL or s.noc_requests[0] <= sent:
-        return False
-    row = s.noc_request[s.noc_requests[0] - 1]
-    if o.tiles[0]:
-        polls.sends(s, o, c, row)
-    reads = row[request.CONTROL] & 3 == request.READ
-    if not reads and not request.takes_data(row[request.CONTROL]):
-        return False
-    low, high, what = row[request.LOCAL], row[request.LOCAL] + request.size(row), shadow.ASKED
-    shadow.note(s, o, np.int64(what), np.int64(-1), np.int64(reads), o.step[0], c, low, high)
-    return True
-
-
-@njit
 def _pcbuf(s: Any, o: Any, c: Any, way: Any, offset: Any, value: Any) -> None:
     agent = np.int64(c)
     if c == 0 or offset < mm.PC_BUF_TTSYNC_OFFSET:
@@ -133,9 +117,25 @@ def _pcbuf(s: Any, o: Any, c: Any, way: Any, offset: Any, value: Any) -> None:
 
 
 @njit
-def _device(s: Any, o: Any, c: Any, way: Any, address: Any) -> None:
-    """Any other register: its reader comes after its writer."""
+def _device(s: Any, o: Any, c: Any, way: Any, address: Any, sent: Any) -> None:
+    """Any other register: its reader comes after its writer. A store to NOC_CMD_CTRL may send a
+    request; that moves bytes of L1, or is like any other store.
+
+    sent: the requests of the tile that were under way before.
+    """
     agent, name = np.int64(c), address & ~3
+    is_noc = mm.NOC0_BASE <= address < mm.OVERLAY_BASE and way & _WRITES
+    sends = is_noc and address % mm.NOC_CMD_BUF_OFFSET == mm.NOC_CMD_CTRL
+    if sends and s.noc_requests[0] > sent:
+        row = s.noc_request[s.noc_requests[0] - 1]
+        if o.tiles[0]:
+            polls.sends(s, o, c, row)
+        reads = row[request.CONTROL] & 3 == request.READ
+        if reads or request.takes_data(row[request.CONTROL]):
+            low, high = row[request.LOCAL], row[request.LOCAL] + request.size(row)
+            what, zero = np.int64(shadow.ASKED), np.int64(-1)
+            shadow.note(s, o, what, zero, np.int64(reads), o.step[0], c, low, high)
+            return
     if mm.MAILBOX_BASE <= address < mm.MAILBOX_END:
         other = address - mm.MAILBOX_BASE >> 12
         name = np.int64(clocks.MAILBOX | min(c, other) << 8 | max(c, other))
@@ -185,9 +185,7 @@ def _access(
         row = r.DST + (address - mm.DST_WINDOW_BASE) // 32
         _touches(s, o, agent, way, row, row + 1)
     else:
-        is_noc = mm.NOC0_BASE <= address < mm.OVERLAY_BASE and way & _WRITES
-        if not (is_noc and _requests(s, o, c, address, sent)):
-            _device(s, o, c, way, address)
+        _device(s, o, c, way, address, sent)
         if way & _WRITES and mm.MOP_CFG_BASE <= address < mm.MOP_CFG_END:
             t, k = c - 1, address - mm.MOP_CFG_BASE >> 2  # the template of its MOPs
             if o.mop_cfg[t, k] != s.mop_cfg[t, k]:
@@ -199,27 +197,6 @@ def _access(
                 if o.core_reset[other] and s.core_state[other] != RESET:
                     clocks.starts(o, np.int64(c), np.int64(other))
                     o.core_reset[other] = 0
-
-
-@njit
-def _after(
-    s: Any, o: Any, c: Any, pc: Any, word: Any, way: Any, address: Any, value: Any, sent: Any
-) -> None:
-    """A core has executed an instruction."""
-    if o.look[c, 0] >= 0 and o.look_step[c, 0, 0] != pc:
-        polls.leaves_poll(s, o, c, pc, word)
-    clocks.acts(o, c, 1)
-    pushes = way & _WRITES and mm.INSTRN_BUF_BASE <= address < mm.INSTRN_BUF_END
-    if way and not pushes:
-        shadow.steps(s, o, pc, pc, word, np.int64(c), np.int64(-1))
-        _access(s, o, c, word, way, address, value, sent)
-        shadow.make_room(o)
-    shadow.noted(s, o, c, pc, word, way, address, value)
-    if s.l0_stale[c, 0] and (way or word & 0x7F == _FENCE):
-        shadow.cached(s, o, c, pc, word & 0x7F in _DROPS, address)
-    for other in range(CORES):
-        if s.core_state[other] == RESET:
-            o.core_reset[other] = 1
 
 
 @njit
@@ -253,11 +230,24 @@ def _some(s: Any, o: Any, c: Any, most: Any) -> Any:
     _before(s, o, c, pc, word, way, address)
     s.retired_limit[c] = retired + 1
     status = call_step(o.run_core[0], s, c)
-    if s.retired[c] != retired:
-        o.last_pc[c] = pc
-        _after(s, o, c, pc, word, way, address, value, sent)
-    elif looked < 0:
-        o.look[c, 0] = -1
+    if s.retired[c] == retired:
+        o.look[c, 0] = -1 if looked < 0 else o.look[c, 0]
+        return status
+    o.last_pc[c] = pc
+    if o.look[c, 0] >= 0 and o.look_step[c, 0, 0] != pc:
+        polls.leaves_poll(s, o, c, pc, word)
+    clocks.acts(o, c, 1)
+    pushes = way & _WRITES and mm.INSTRN_BUF_BASE <= address < mm.INSTRN_BUF_END
+    if way and not pushes:
+        shadow.steps(s, o, pc, pc, word, np.int64(c), np.int64(-1))
+        _access(s, o, c, word, way, address, value, sent)
+        shadow.make_room(o)
+    shadow.noted(s, o, c, pc, word, way, address, value)
+    if s.l0_stale[c, 0] and (way or word & 0x7F == _FENCE):
+        shadow.cached(s, o, c, pc, word & 0x7F in _DROPS, address)
+    for other in range(CORES):
+        if s.core_state[other] == RESET:
+            o.core_reset[other] = 1
     return status
 
 

@@ -25,7 +25,7 @@ from bhemu.riscv.isa import decode as decode_riscv
 from bhemu.riscv.isa.rv32i import TTINSN
 from bhemu.tensix import compiled, spaces, thread
 from bhemu.tensix.config import CONFIG_WORDS, SHARED, bits_read
-from bhemu.tensix.insn import Instruction, decode, instructions
+from bhemu.tensix.insn import decode, instructions
 from bhemu.tensix.issue import AT_ISSUE
 from bhemu.tensix.spaces import fields_named
 from bhemu.tensix.state import ENTRY, RESET, STEP
@@ -70,17 +70,14 @@ def name(place: int) -> str:
         return "word {1} of the MOP template of T{0}".format(
             *divmod(place - r.TEMPLATES, r.TEMPLATE)
         )
-    bank, bit = divmod(place - r.CONFIG, 32 * CONFIG_WORDS)
-    return f"{field_name(bit)} (Config word {bit >> 5} of bank {bank})"
-
-
-def field_name(place: int) -> str:
-    """The Config field that a bit of a bank belongs to."""
-    word, bit = divmod(place, 32)
-    for title, field in fields_named("CFG", ("*",)).items():
+    bank, at = divmod(place - r.CONFIG, 32 * CONFIG_WORDS)
+    word, bit = divmod(at, 32)
+    title = f"bit {bit} of word {word}"
+    for field_name, field in fields_named("CFG", ("*",)).items():
         if field.word == word and field.mask << field.shift >> bit & 1:
-            return title
-    return f"bit {bit} of word {word}"
+            title = field_name
+            break
+    return f"{title} (Config word {word} of bank {bank})"
 
 
 def is_own(tile: Tile, core: int, pc: int) -> bool:
@@ -181,7 +178,8 @@ class Observer:
         """The unordered pairs of the record, with their numbers there."""
         if self._failure is not None:
             raise self._failure
-        found: list[list[int]] = self.record.pair[: int(self.record.pairs[0])].tolist()
+        o = self.record
+        found: list[list[int]] = o.pair[: int(o.pairs[0])].tolist()
         return [(n, row) for n, row in enumerate(found) if not self._is_polled(row)]
 
     def _is_polled(self, row: list[int]) -> bool:
@@ -266,27 +264,18 @@ def _text(word: int) -> npt.NDArray[np.int64]:
     found[words.CONFIG_WRITE] = cls.writes.may(spaces.CFG)
     found[words.MOVES] = {"unpack": words.UNPACKS, "pack": words.PACKS}.get(cls.formats, 0)
     found[words.CONFIG_READ] = cls.formats in FOLLOWED
-    if cls.unit != "unpack":  # unpack.modes says whether to Dst
-        _dst(found, cls, values)
-    _l1(found, cls, values)
-    return found
-
-
-def _dst(found: Any, cls: type[Instruction], values: dict[str, int]) -> None:
-    """Describe the rows of Dst that a word reads or fills: some that a field gives, or any."""
+    # The rows of Dst that it reads or fills: some that a field gives, or any; of an unpacker
+    # unpack.modes says whether to Dst.
     vector, count = cls.unit == "vector", cls.dst_rows_of(values)
     written = [one for one in cls.writes.of(values) if one.space == spaces.DST]
-    if count:
+    if count and cls.unit != "unpack":
         found[words.DST_COUNT] = count
         found[words.DST_HOW] = words.VECTOR_ROWS if vector else words.MATRIX_ROWS
     if written and vector and "dest_reg_addr" in values:  # as loadstore has it
         found[words.DST_COUNT], found[words.DST_HOW] = 4, words.STORED_ROWS
-    elif any(not one.place for one in written) and not (count and vector):
+    elif any(not one.place for one in written) and not (count and vector) and cls.unit != "unpack":
         found[words.DST_HOW] |= words.ANY_ROW
-
-
-def _l1(found: Any, cls: type[Instruction], values: dict[str, int]) -> None:
-    """Describe the L1 that a word of the scalar unit or the mover touches."""
+    # The L1 that a word of the scalar unit or the mover touches.
     stores = cls.stores()
     if stores == "atomic":
         found[words.L1_WRITE], found[words.IS_ATOMIC] = words.ATOMIC_LINE, 1
@@ -298,12 +287,19 @@ def _l1(found: Any, cls: type[Instruction], values: dict[str, int]) -> None:
         for one in cls.reads.of(values):
             if one.space == spaces.L1 and one.place and not one.awaited:
                 found[words.L1_READ] = spaces.value(one.length, values)
+    return found
 
 
 def lists(o: OrderRecord, row: int, bank: int, context: int) -> None:
     """Describe the bits of Config that a word reads at issue and later, in a bank and context."""
     word = int(o.text_word[row]) - 1
-    o.text_list[row, bank, context] = [_list(o, bits) for bits in _bits(word, bank, context)]
+    for later, bits in enumerate(_bits(word, bank, context)):
+        count = int(o.lists[0])
+        same = np.flatnonzero((o.list_bits[:count] == bits).all(axis=1))
+        number = int(same[0]) if same.size else min(count, LISTS - 1)  # too many share the last one
+        o.list_bits[number] |= bits
+        o.lists[0] = max(count, number + 1)
+        o.text_list[row, bank, context, later] = number + 1
 
 
 @lru_cache(1 << 10)
@@ -316,20 +312,6 @@ def _bits(word: int, bank: int, context: int) -> npt.NDArray[np.uint32]:
         later = int(early.get(at, 0) >> bit % 32 & 1 == 0)
         found[later, 0 if at >= SHARED else bank, at] |= np.uint32(1 << bit % 32)
     return found.reshape(2, -1)
-
-
-def _list(o: OrderRecord, bits: npt.NDArray[np.uint32]) -> int:
-    """1 + the number of the list of these bits; too many lists share the last one."""
-    count = int(o.lists[0])
-    same = np.flatnonzero((o.list_bits[:count] == bits).all(axis=1))
-    if same.size:
-        return int(same[0]) + 1
-    if count == LISTS:
-        o.list_bits[count - 1] |= bits
-        return count
-    o.list_bits[count] = bits
-    o.lists[0] += 1
-    return count + 1
 
 
 def site(o: OrderRecord, l1: Any, pc: int) -> None:

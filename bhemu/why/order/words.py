@@ -47,24 +47,6 @@ _unpack_fields, _pack_fields = decoder(UnpackWord), decoder(PackWord)
 
 
 @njit
-def _described(s: Any, o: Any, w: Any) -> Any:
-    """The row that describes a word; Python fills it when the word comes first."""
-    key = w & o.key_mask[w >> 24]
-    i = (key * 0x9E3779B1 >> 9) % r.TEXTS
-    while o.text_word[i] != key + 1:
-        if o.text_word[i] == 0:
-            if o.texts[0] > r.TEXTS // 2:
-                clocks.clear(o.text_word)
-                o.texts[0] = 0
-            call_access(o.ask[0], s, np.int64(TEXT), np.int64(i), key, np.int64(0))
-            o.text_word[i] = key + 1
-            o.texts[0] += 1
-            break
-        i = (i + 1) % r.TEXTS
-    return i
-
-
-@njit
 def _range(o: Any, write: Any, low: Any, high: Any) -> None:
     i = _WRITES * write + o.ranges[write]
     o.range[i, 0], o.range[i, 1] = low, high
@@ -409,7 +391,18 @@ def observed_word(s: Any, t: Any, word: Any) -> Any:
         return call_entry(s.profile_table[opcode], s, t, word)
     if s.route[0]:  # the word comes again, from the entry that has claimed it
         return _stores_of_macro(s, o, opcode, t, word)
-    i = _described(s, o, w)
+    key = w & o.key_mask[w >> 24]  # of the row that describes the word
+    i = (key * 0x9E3779B1 >> 9) % r.TEXTS
+    while o.text_word[i] != key + 1:
+        if o.text_word[i] == 0:  # Python fills it when the word comes first
+            if o.texts[0] > r.TEXTS // 2:
+                clocks.clear(o.text_word)
+                o.texts[0] = 0
+            call_access(o.ask[0], s, np.int64(TEXT), np.int64(i), key, np.int64(0))
+            o.text_word[i] = key + 1
+            o.texts[0] += 1
+        else:
+            i = (i + 1) % r.TEXTS
     context = _before(s, o, t, w, o.text[i])
     status = call_entry(s.profile_table[opcode], s, t, word)
     if status <= DONE:
