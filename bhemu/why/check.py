@@ -255,7 +255,16 @@ class Context:
         if not self.symptom.hangs:
             return self.end
         if self.program.is_alone:
-            return self._last_change()
+            tile, reached, before = self.launch(), 0, b""
+            with suppress(BhemuError):
+                while tile.clock < self.end:
+                    reason = tile.run(limit=min(_SLICE, self.end - tile.clock)).reason
+                    after = tile.state.executed.tobytes() + tile.state.l1.tobytes()
+                    if after != before:
+                        reached, before = tile.clock, after
+                    if reason != "limit":
+                        break
+            return int(reached) or self.end
         chip, rounds = self.launch(**self.alone), 64
         with suppress(BhemuError):
             while chip.network.state.delivered[0] < seen.network.state.delivered[0]:
@@ -263,18 +272,6 @@ class Context:
                     break
                 rounds *= 2
         return min(int(chip.clock), int(seen.clock))
-
-    def _last_change(self) -> int:
-        tile, reached, seen = self.launch(), 0, b""
-        with suppress(BhemuError):
-            while tile.clock < self.end:
-                reason = tile.run(limit=min(_SLICE, self.end - tile.clock)).reason
-                now = tile.state.executed.tobytes() + tile.state.l1.tobytes()
-                if now != seen:
-                    reached, seen = tile.clock, now
-                if reason != "limit":
-                    break
-        return int(reached) or self.end
 
 
 def unsaved(program: schema.Program) -> schema.Program:

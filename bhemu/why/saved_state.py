@@ -14,7 +14,7 @@ from bhemu.riscv.assembly import SP
 from bhemu.tensix import mmio
 from bhemu.tensix.banks import SRCA, SRCB
 from bhemu.tensix.insn import SEMAPHORE_NAMES
-from bhemu.why.checks.cores import of_stack
+from bhemu.why.checks.contract import of_stack
 from bhemu.why.findings import Finding, merged, place
 from bhemu.why.order.observe import data_end
 
@@ -100,13 +100,12 @@ def _lines(tile: Tile) -> Iterator[str]:
 
 def stacks(target: Launched) -> list[Finding]:
     """Cores whose sp is within the data of their own memory."""
-    return merged([_stack(tile, target.clock) for tile in target.tiles])
-
-
-def _stack(tile: Tile, clock: int) -> Iterator[Finding]:
-    for core in tile.core.values():
+    found = []
+    for tile, core in ((one, core) for one in target.tiles for core in one.core.values()):
         sp, end = int(core.regs[SP]), data_end(core)
         at_top = end >= LOCAL_BASE + LOCAL_SIZES[core.index]  # its ELF counts the stack among data
         if core.state != "reset" and not at_top and LOCAL_BASE <= sp < end:
             text = f"the stack of {core.name} is at {sp:#x}, within its data, which end at {end:#x}"
-            yield of_stack(core.name, text, place(core.where(), clock, tile))
+            who = place(core.where(), target.clock, tile)
+            found.append(of_stack(core.name, text, who))
+    return merged([found])

@@ -246,19 +246,6 @@ def _error(text: str, graph: WaitGraph | None, hint: str, *, live: bool) -> NoPr
     return NoProgress(text, graph=graph, category=kind, rule=kind.upper(), hint=hint)
 
 
-def _of_tile(tile: Tile, graph: WaitGraph, loops: tuple[Loop, ...]) -> NoProgress:
-    """The error of the only tile that is in use, from its graph."""
-    how = advice(tile, graph)
-    if not loops:
-        text = f"{_NOTHING_MOVES} any more ({len(graph.waiters)} waiting)"
-        return _error(text, graph, how, live=False)
-    names = " and ".join(CORE_NAMES[loop.core] for loop in loops)
-    theirs = "the loops they are in" if len(loops) > 1 else "the loop it is in"
-    text = f"{names} can never leave {theirs}, whatever time passes"
-    how = f"{how}; where the host is to answer, run with --livelock 0"
-    return _error(text, graph, how, live=True)
-
-
 def release(graph: WaitGraph) -> str:
     """Which core is to be released, where a wait needs one that is in reset; "" for none."""
     for waiter in graph.waiters:
@@ -555,7 +542,14 @@ def no_progress(chip: Controls, loops: Mapping[int, tuple[Loop, ...]]) -> NoProg
     open_links = "; ".join(linked(chip))
     if len(going) == 1 and not open_links:
         ((only, own),) = going.items()
-        return _of_tile(only, graph, own)
+        how = advice(only, graph)
+        if not own:
+            text = f"{_NOTHING_MOVES} any more ({len(graph.waiters)} waiting)"
+            return _error(text, graph, how, live=False)
+        theirs = "the loops they are in" if len(own) > 1 else "the loop it is in"
+        text = f"{' and '.join(CORE_NAMES[loop.core] for loop in own)} can never leave {theirs}"
+        how = f"{how}; where the host is to answer, run with --livelock 0"
+        return _error(f"{text}, whatever time passes", graph, how, live=True)
     hint = open_links or _astray(chip, waiters) or release(graph) or _look(graph)
     if not loops:
         text = f"{_NOTHING_MOVES} any more on the chip ({len(waiters)} waiting)"

@@ -1,4 +1,4 @@
-"""The checks: each file declares one, or two that ask nearly the same question."""
+"""The checks: each file declares one, or some that ask nearly the same question."""
 
 import importlib
 import pkgutil

@@ -1,18 +1,28 @@
-"""Unordered accesses: a missing wait, a release that is too early, a missing STALLWAIT."""
+"""Unordered accesses: a missing wait, a release that is too early, a missing STALLWAIT, a load from
+a data cache that does not see what others have written."""
 
-from collections.abc import Hashable
-from dataclasses import replace
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
 
+import numpy as np
+
+from bhemu.machine.error_text import where_core
 from bhemu.memmap import CORE_NAMES
 from bhemu.program.schema import SESSION
+from bhemu.riscv.formats import Atomic, Fence, Load
+from bhemu.riscv.isa import decode as decode_riscv
 from bhemu.tensix.insn import BLOCKS, decode
-from bhemu.why.check import Check, Context
+from bhemu.text import joined
+from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.checks.buffers import BYTES, shared_bytes
-from bhemu.why.findings import Ends, Finding, line_of, together, with_evidence
+from bhemu.why.findings import Ends, Finding, line_of, place, together, with_evidence, with_rest
+from bhemu.why.order import record as r
 from bhemu.why.order.conflicts import Conflict, Event, Observed, observed
-from bhemu.why.order.observe import kind, l1_address, name, unit_of
+from bhemu.why.order.observe import Observer, is_polled, kind, l1_address, name, spin, unit_of
 from bhemu.why.order.record import HOST
-from bhemu.why.steps import NOTHING, Act, Blame, Step, Word, maker
+from bhemu.why.order.shadow import ACCESSED, DROPPED, STALE
+from bhemu.why.steps import NOTHING, Act, Blame, Instruction, Step, Word, maker
 from bhemu.why.witness import Pair, PairFinding, with_late_runs
 
 _CODE = 3  # ELFs that are named
@@ -261,4 +271,139 @@ CHECK = Check(
     " finding, 40 at most",
     applies=lambda seen: 90 if seen.wrong else 60,  # to every run: some are right by luck
     run=run,
+)
+
+
+# Loads that get old bytes of L1, in runs with modelled data caches of the cores.
+
+_SEEDS = 3
+_SHOWN = 3  # findings of a run
+_LINES = 4  # of a data cache
+_FENCE_IT = "fence (invalidate_l1_cache) before the load: a cache does not see what others write"
+
+
+def _stale(context: Context) -> list[Finding]:
+    """The loads of stale bytes in a run that ends differently from one without caches."""
+    if context.program.l0 == "model":  # then every stale load is the user's business
+        seed = context.program.options.get("seed", 0)
+        found = _in_caches(context, context.again(l0="model", seed=seed), seed)
+        unfenced = [] if found else list(_unfenced(context))
+        return found or with_rest(unfenced[:_SHOWN], len(unfenced[_SHOWN:]))
+    if context.symptom.error is not None:
+        return []
+    for seed in range(1, _SEEDS + 1):
+        seen = context.again(l0="model", seed=seed)
+        if not seen.same(context.symptom):
+            return _in_caches(context, seen, seed)
+    return []
+
+
+def _unfenced(context: Context) -> Iterator[Finding]:
+    """Loops that wait for a word of another core and never drop their data cache."""
+    for seen in observed(context):
+        tile = seen.tile
+        for core, pc, address in seen.polls:
+            loop = spin(tile.state.l1, pc)
+            writer = seen.writer(core, address)
+            if loop is None or writer is None:
+                continue
+            words = tile.state.l1[loop[0] : loop[1]].view(np.uint32).tolist()
+            kinds = [cls for word in words if (cls := decode_riscv(word)) is not None]
+            if any(issubclass(cls, Fence | Atomic) for cls in kinds):
+                continue
+            if sum(issubclass(cls, Load) for cls in kinds) > _LINES:
+                continue  # which replace each other's lines
+            at = where_core(tile, core, pc)
+            yield Finding(
+                "stale", "warning",
+                f"{at.core} waits for L1 {address:#x} in a loop without a fence, with a data"
+                f" cache: what others write is not seen there: {at}",
+                place(at, None, tile), Act(tile, writer).placed(),
+                ("here the word was there in time, by chance",),
+                _FENCE_IT,
+            )  # fmt: skip
+
+
+@dataclass
+class _Load:
+    """A load of stale bytes, and the step that wrote newer ones.
+
+    repeated: the load got them twice, and the core did not drop its cache in between.
+    """
+
+    step: Instruction
+    address: int
+    writer: Step | None
+    polled: bool = False
+    repeated: bool = False
+
+
+def _in_caches(context: Context, seen: Outcome, seed: int) -> list[Finding]:
+    """The loads of the first tile that got stale bytes in a run that was `seen`."""
+    stale = (one for one in context.tiles(seen.machine) if one.state.l0_stale[:, 0].any())
+    if (where := next(stale, None)) is None:
+        return []
+    machine = context.launch(engine="compiled", l0="model", seed=seed, **context.alone)
+    observer = Observer(machine.tile[where.xy])
+    context.finish(machine, limit=context.most)
+    observer.rows()  # raises what has gone wrong
+    again = Observed(observer)
+    loads = list(_stale_loads(again).values())
+    chosen = [one for one in loads if not one.polled] or loads
+    how = "otherwise" if not seen.fine or context.program.l0 != "model" else "as without, by chance"
+    end = "; ".join(joined(str(result)) for result in seen.wrong)
+    end = end if seen.error is None else str(seen.error).splitlines()[0]
+    shown = []
+    for load in chosen[:_SHOWN]:
+        act, place_of = Act(again.tile, load.step), f"L1 {load.address:#x}"
+        victim: dict[str, Any] = {"place": place_of}
+        by = "by the coprocessor, the host or over the NoC"
+        if load.writer is not None:
+            writer = Act(again.tile, load.writer)
+            victim, by = writer.placed(), f"by {writer.where}"
+        evidence = (
+            f"{place_of} was written {by}, after the core had loaded its line",
+            f"with data caches the program ends {how}" + (f": {end}" if end else ""),
+            f"as in bhemu run {context.program.path or 'PROGRAM'} --l0 model --seed {seed}",
+        )
+        text = f"a load of {maker(load.step)} gets an old {place_of} from its data cache"
+        text = f"{text}: {act.where}"
+        shown.append(Finding("stale", "error", text, act.placed(), victim, evidence, _FENCE_IT))
+    return with_rest(shown, len(chosen[_SHOWN:]))
+
+
+def _stale_loads(seen: Observed) -> dict[tuple[int, int], _Load]:
+    """All loads of stale bytes of a tile, by core and pc."""
+    found: dict[tuple[int, int], _Load] = {}
+    since = set[tuple[int, int]]()  # loads of stale bytes since their core dropped its cache
+    dropped = set[tuple[int, int]]()  # whose core has dropped it since
+    notes = seen.notes[np.isin(seen.notes[:, r.N_WHAT], (STALE, DROPPED, ACCESSED))]
+    for what, _, _, pc, core, time, address in notes[:, : r.N_LOW + 1].tolist():
+        key = core, pc
+        if what == DROPPED:
+            dropped |= {other for other in found if other[0] == core}
+            since = {other for other in since if other[0] != core}
+        if key in dropped and found[key].polled and not found[key].repeated:
+            dropped.discard(key)  # a turn of a poll that dropped the cache and looked again
+            del found[key]
+        if what == STALE:
+            step = Instruction(time, core, pc, seen.tile.read32(pc))
+            load = _Load(step, address, seen.writer(core, address, time))
+            load = found.setdefault(key, load)
+            load.repeated |= key in since
+            since.add(key)
+            load.polled = load.step is not step or is_polled(seen.tile.state.l1, pc)
+    return found
+
+
+STALE_CHECK = Check(
+    "stale",
+    proves="a load that gets older bytes than L1 holds, because another agent wrote them and the"
+    ' core did not drop its cache, in a run that ends otherwise for it; with l0 = "model" also a'
+    " loop that waits for a word of another core without a fence",
+    misses="stale bytes that change nothing; which line is replaced and when hardware drops all of"
+    " them is a model",
+    cost="3 runs, and an observed one where they differ",
+    applies=lambda seen: 0 if seen.refused else 65,
+    run=_stale,
 )

@@ -65,17 +65,6 @@ class Walk:
                 found.append(Disorder(self, seen, one, *sides))
         return sorted(found, key=lambda one: (one.pair.second.step.clock, one.is_of_requests))
 
-    def looks(self, n: int, by: int) -> list[Look]:
-        """Those of tile `n` at words that tile `by` changes, in order."""
-        o, flags = self.seen[n].record, self.flags[n].items()
-        last = int(o.passes[0])
-        rows = o.passed[np.arange(max(last - r.PASSED, 0), last) % r.PASSED]
-        words = [word for word, sent in flags if any(one.tile == by for one in sent.values())]
-        return [
-            Look(core, clock, word, Instruction(time, core, pc, text))
-            for core, clock, word, pc, text, time in rows[np.isin(rows[:, 2], words)].tolist()
-        ]
-
     def sent_by(self, side: Event) -> list[Sent]:
         """All requests of the core that makes an access."""
         return [one for one in self.sent[side.home] if one.core == side.owner]
@@ -178,8 +167,15 @@ class Disorder:
         again = [one.epoch for one in same if one.step.pc == second.step.pc]
         before = max((epoch for epoch in again if epoch < second.owner_clock), default=0)
         known = second.known[r.OWNERS * home :]  # how far the cores of its tile were
-        looks = self.walk.looks(home, self.first.home)
-        looks = [one for one in looks if one.epoch <= int(known[one.core])]
+        o, flags = self.walk.seen[home].record, self.walk.flags[home].items()
+        last, by = int(o.passes[0]), self.first.home
+        rows = o.passed[np.arange(max(last - r.PASSED, 0), last) % r.PASSED]
+        words = [word for word, sent in flags if any(one.tile == by for one in sent.values())]
+        looks = [
+            Look(core, clock, word, Instruction(time, core, pc, text))
+            for core, clock, word, pc, text, time in rows[np.isin(rows[:, 2], words)].tolist()
+            if clock <= int(known[core])
+        ]
         own = [one for one in looks if one.core == second.owner and one.epoch >= before]
         if own:
             return None if self._is_for_another(own[-1]) else own[-1]
