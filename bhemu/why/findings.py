@@ -1,11 +1,12 @@
 """Findings: their classes, their texts, their order."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 
 from bhemu.errors import BhemuError, Call, InputError, NoProgress, Where, source_text
+from bhemu.machine.error_text import caller, outside_headers
 from bhemu.machine.tile import Tile
 from bhemu.noc.grid import XY
 from bhemu.riscv.formats import Branch, Load, Store
@@ -181,7 +182,7 @@ def outside_helpers(tile: Tile, where: Where) -> Where:
     """The place of a load or store outside of helpers: inlined functions of one line without a
     loop, and of few accesses if the same file calls them."""
     while where.thread is None and where.inlined and where.function and _is_helper(tile, where):
-        where = _caller(where)
+        where = caller(where)
     return where
 
 
@@ -230,25 +231,6 @@ def in_words(who: dict[str, Any]) -> str:
 
 
 _ASSERT = "EBREAK"
-HEADERS = (".h", ".hpp", ".hh", ".inc")
-
-
-def outside_headers(where: Where) -> Where:
-    """The innermost call that is not in a header; the place itself if there is none."""
-    return outside(where, lambda file: file.endswith(HEADERS))
-
-
-def outside(where: Where, inner: Callable[[str], bool]) -> Where:
-    """The innermost call whose file is not `inner`; the place itself if there is none."""
-    outer = where
-    while outer.inlined and inner(str(outer.file)):
-        outer = _caller(outer)
-    return where if inner(str(outer.file)) else outer
-
-
-def _caller(where: Where) -> Where:
-    call, *rest = where.inlined
-    return replace(where, **call._asdict(), inlined=tuple(rest))
 
 
 def of_error(error: BhemuError, clock: int, tile: Tile | None = None) -> Finding:

@@ -6,23 +6,19 @@ from typing import Any
 
 from bhemu.errors import NoProgress
 from bhemu.jit.subset import JIT
-from bhemu.machine.error_text import where_core
+from bhemu.machine.error_text import outside_headers, where_core
 from bhemu.machine.hang.givers import Agents
 from bhemu.machine.hang.graph import graph_of
-from bhemu.machine.hang.waits import BELOW_MAXIMUM, semaphore_name
+from bhemu.machine.hang.waits import BELOW_MAXIMUM, PAGES, semaphore_name
 from bhemu.memmap import CORE_NAMES
 from bhemu.program import schema
 from bhemu.why.check import Context
 from bhemu.why.checks.buffers import COUNT_REGISTERS, REGISTERS, Event, events
-from bhemu.why.findings import Finding, of_one_hang, outside_headers, place, who_waits
+from bhemu.why.findings import Finding, of_one_hang, place, who_waits
 from bhemu.why.order import record as r
 from bhemu.why.order.conflicts import Observed, observed, tiles
 from bhemu.why.order.shadow import STORED
 from bhemu.why.order.tiles import Sent, Tiles
-
-# On a chip: a core waits for pages or room, and the core that counts them has ended.
-
-_GIVES = {"acked": "gives pages back", "received": "announces pages"}
 
 
 def with_seen(context: Context, error: NoProgress) -> NoProgress:
@@ -90,10 +86,9 @@ def left_pages(context: Context, error: NoProgress) -> Iterator[Finding]:
         if ended and (last.core, last.pc) not in said:  # of several tiles the first
             said.add((last.core, last.pc))
             where = outside_headers(where_core(tile, last.core, last.pc))
-            text = (
-                f"{waiter.who} waits for {waiter.reason}; {last.who} {_GIVES[last.kind]},"
-                f" {len(counted)} times, and has ended"
-            )
+            does, _ = PAGES[waiter.resource["register"]]
+            text = f"{waiter.who} waits for {waiter.reason}; {last.who} {does},"
+            text += f" {len(counted)} times, and has ended"
             who = place(where, last.clock)
             yield Finding("hang", "error", text, who, who_waits(waiter), (), "")
 

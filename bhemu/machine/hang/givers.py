@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bhemu import memmap as mm
 from bhemu.devices.debug_regs import reset_pc
-from bhemu.machine.error_text import where_core
+from bhemu.machine.error_text import outside_headers, where_core
 from bhemu.machine.hang.explore import Loop, Value, Wanted, registers_of
 from bhemu.memmap import LOCAL_BASE, LOCAL_SIZES
 from bhemu.riscv import formats
@@ -271,7 +271,6 @@ def reachable(tile: Tile, core: int, seen: Collection[int] = ()) -> set[int]:
 # Agents that could have released a wait: threads by their words, cores by what they can store.
 
 _NAMED = 4  # releasers for one wait
-_HEADERS = (".h", ".hpp", ".hh", ".inc")
 _NO_STORE = "no store to {:#x} was found in as much of its code as could be followed"
 _RELEASE_WIDTHS = {1: "byte ", 2: "half-word ", 4: ""}
 _STATES = {
@@ -343,11 +342,8 @@ class Agents:
 
     def line(self, core: int, pc: int) -> str:
         """`file:line` of a pc, outside of headers if a call leads there; "" if unknown."""
-        where = where_core(self.tile, core, pc)
-        frames = [(where.file, where.line), *((one.file, one.line) for one in where.inlined)]
-        known = [f"{file}:{line}" for file, line in frames if file and line]
-        outer = (one for one in known if not one.partition(":")[0].endswith(_HEADERS))
-        return next(outer, known[0] if known else "")
+        where = outside_headers(where_core(self.tile, core, pc))
+        return f"{where.file}:{where.line}" if where.file and where.line else ""
 
     def core_state(self, core: int) -> str:
         """What a core does at present, as the end of "..., which "."""

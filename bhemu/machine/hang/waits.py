@@ -354,9 +354,9 @@ def _polled(agents: Agents, c: int, poll: Poll, wanted: Wanted | None) -> Waiter
 
 # Registers of streams count the pages of circular buffers.
 
-_DOES = {
-    mmio.REMOTE_DEST_BUF_START: "gives pages back",
-    mmio.REMOTE_DEST_BUF_SIZE: "announces pages",
+PAGES = {  # by register of a stream: what its store does with pages, what is done with them
+    mmio.REMOTE_DEST_BUF_START: ("gives pages back", "given back"),
+    mmio.REMOTE_DEST_BUF_SIZE: ("announces pages", "announced"),
 }
 _OPERANDS = re.compile(r"\b\w+=\S+ ")
 _ADDRESS = re.compile(r" to 0x\w+$")
@@ -364,24 +364,13 @@ _ADDRESS = re.compile(r" to 0x\w+$")
 
 def counts(register: int, how: str) -> str:
     """What one that stores to a count of a buffer does, from how it does that."""
-    return f"{_DOES[register]} with its {_ADDRESS.sub('', _OPERANDS.sub('', how))}"
-
-
-_COUNTED = {
-    mmio.REMOTE_DEST_BUF_START: "given back",
-    mmio.REMOTE_DEST_BUF_SIZE: "announced",
-}
-_PAGES = {
-    mmio.REMOTE_DEST_BUF_START: "to be given back",
-    mmio.REMOTE_DEST_BUF_SIZE: "to be announced",
-}
+    return f"{PAGES[register][0]} with its {_ADDRESS.sub('', _OPERANDS.sub('', how))}"
 
 
 def count_of(tile: Tile, stream: int, register: int) -> str:
     """What a register of a stream counts, if it is of a declared buffer; "" otherwise."""
-    verb = _COUNTED.get(register)
-    buffer = None if verb is None else buffer_of(tile, stream)
-    return "" if buffer is None else f"pages {verb} of buffer {buffer}"
+    buffer = buffer_of(tile, stream) if register in PAGES else None
+    return "" if buffer is None else f"pages {PAGES[register][1]} of buffer {buffer}"
 
 
 def counter(tile: Tile, stream: int, register: int) -> tuple[int | None, str, str]:
@@ -392,7 +381,7 @@ def counter(tile: Tile, stream: int, register: int) -> tuple[int | None, str, st
         return None, f"{at} to change", ""
     buffer = buffer_of(tile, stream)
     if buffer is not None:
-        return buffer, f"pages of buffer {buffer} {_PAGES[register]}", f"{role}, {at}"
+        return buffer, f"pages of buffer {buffer} to be {PAGES[register][1]}", f"{role}, {at}"
     then = stream - FIRST_BUFFER_STREAMS[1]
     older = f", in older builds {then}" if then >= 0 else ""
     return None, f"{at} ({role}; in tt-metal of circular buffer {stream}{older}) to change", ""
@@ -425,7 +414,7 @@ def buffer_of(tile: Tile, stream: int) -> int | None:
     program = tile.machine.loop.program
     parts = () if program is None else program.placed()
     declared = {b.index for part in parts if tile.xy in part.at for b in part.buffers}
-    counts = tile.state.stream[:, list(_PAGES)]
+    counts = tile.state.stream[:, list(PAGES)]
     used = {stream, *(n for n in range(mmio.STREAMS) if counts[n].any())}
     fits = [first for first in FIRST_BUFFER_STREAMS if {n - first for n in used} <= declared]
     return stream - fits[0] if len(fits) == 1 else None

@@ -10,7 +10,7 @@ from bhemu import memmap as mm
 from bhemu.devices.bus.address_map import FIRST_BUFFER_STREAMS
 from bhemu.errors import Where
 from bhemu.jit.subset import JIT
-from bhemu.machine.error_text import where_core
+from bhemu.machine.error_text import HEADERS, outside, where_core
 from bhemu.machine.hang.givers import Agents
 from bhemu.machine.tile import Tile
 from bhemu.noc.grid import XY
@@ -19,7 +19,7 @@ from bhemu.program.specs import BufferSpec, TileSpec
 from bhemu.tensix.mmio import REMOTE_DEST_BUF_SIZE, REMOTE_DEST_BUF_START
 from bhemu.tensix.spaces import Effect, Kind
 from bhemu.why.check import Check, Context
-from bhemu.why.findings import HEADERS, Ends, Finding, outside, place
+from bhemu.why.findings import Ends, Finding, place
 from bhemu.why.order import record as r
 from bhemu.why.order.conflicts import Observed, observed
 from bhemu.why.order.shadow import ASKED, PACKED, STORED, UNPACKED

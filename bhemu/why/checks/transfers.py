@@ -14,11 +14,11 @@ from typing import NamedTuple
 import numpy as np
 
 from bhemu.devices import niu_request as request
-from bhemu.machine import error_text
+from bhemu.machine.error_text import outside_headers, where_core
 from bhemu.memmap import CORE_NAMES
 from bhemu.program.schema import SESSION
 from bhemu.why.check import Check, Context
-from bhemu.why.findings import Finding, outside_headers, place
+from bhemu.why.findings import Finding, place
 from bhemu.why.order import record as r
 from bhemu.why.order.conflicts import Conflict, Event, Observed, observed, tiles
 from bhemu.why.order.observe import l1_address
@@ -326,7 +326,7 @@ def _unanswered(context: Context) -> Iterator[tuple[int, PairFinding]]:
         end = sent = outside_headers(act.where)
         if sent.function is not None:  # the last line of the function that sends it
             _, low, high = tile.core[CORE_NAMES[step.core]].function(step.pc)
-            lines = [error_text.where_core(tile, step.core, pc) for pc in range(low, high, 4)]
+            lines = [where_core(tile, step.core, pc) for pc in range(low, high, 4)]
             own = [one for one in map(outside_headers, lines) if one.file == sent.file]
             outer = (one for one in own if not one.inlined)
             end = max(outer, key=lambda one: one.line or 0, default=sent)

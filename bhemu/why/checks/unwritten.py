@@ -11,6 +11,7 @@ import numpy as np
 from bhemu.errors import Where
 from bhemu.jit.record import plain
 from bhemu.jit.subset import JIT
+from bhemu.machine.error_text import outside_headers
 from bhemu.machine.hang.waits import count_of
 from bhemu.machine.tile import Tile
 from bhemu.memmap import L1_SIZE
@@ -29,7 +30,6 @@ from bhemu.why.findings import (
     in_words,
     line_of,
     merged,
-    outside_headers,
     place,
     with_evidence,
 )

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from bhemu.debug.numerics import datum, element, element_name
 from bhemu.errors import InputError, Where
 from bhemu.jit.subset import JIT
+from bhemu.machine.error_text import outside_headers
 from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
 from bhemu.machine.watchpoints import Span
@@ -35,7 +36,7 @@ from bhemu.program.tensor import (
 )
 from bhemu.text import joined
 from bhemu.why.check import Context
-from bhemu.why.findings import Finding, outside_headers, place, with_role
+from bhemu.why.findings import Finding, place, with_role
 from bhemu.why.order.conflicts import observed, tiles
 from bhemu.why.order.tiles import Sent
 from bhemu.why.origin.chain import RELU, Link, links_behind
