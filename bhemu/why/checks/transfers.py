@@ -8,7 +8,6 @@ wait for it, or not for enough.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -40,58 +39,19 @@ class Look(NamedTuple):
     step: Instruction
 
 
-class Walk:
-    """The results of an observed run of all tiles: pairs, reads of flags, requests."""
-
-    def __init__(self, seen: Sequence[Observed], together: Tiles) -> None:
-        self.sent, self.flags, self.seen = together.sent, together.flags, seen
-
-    @cached_property
-    def disorders(self) -> list["Disorder"]:
-        """All pairs, the earliest first, of these those of a core or unit."""
-        found = []
-        for seen in self.seen:
-            for one in seen.conflicts(units=True, apart=True):
-                sides = first, second = one.first, one.second
-                write, read = sides if first.write else (second, first)
-                previous = write.previous
-                if _is_set(*sides):
-                    flag = (l1_address(one.place) or 0) >> 2 in self.flags[seen.number]
-                    sides = (second, first) if flag and first.sent is not None else sides
-                elif not read.write:
-                    sides = write, read
-                    if previous is not None and previous[1] <= read.known[previous[0]]:
-                        sides = read, write  # what was there before is still needed
-                found.append(Disorder(self, seen, one, *sides))
-        return sorted(found, key=lambda one: (one.pair.second.step.clock, one.is_of_requests))
-
-    def sent_by(self, side: Event) -> list[Sent]:
-        """All requests of the core that makes an access."""
-        return [one for one in self.sent[side.home] if one.core == side.owner]
-
-    def first_epoch(self, side: Event) -> int:
-        """The owner's clock when it first made an access from the same place in the code."""
-        step = side.step
-        pc = step.pushed if isinstance(step, Word) else step.pc  # the REPLAY's pc
-        if side.sent is not None:
-            return next(one.epoch for one in self.sent_by(side) if one.step.pc == pc)
-        found = self.seen[side.home].record.first_access
-        at = np.flatnonzero((found[:, 0] == side.owner + 1) & (found[:, 1] == pc))
-        return (int(found[at[0], 2]) if at.size else 0) or side.owner_clock
-
-
 @dataclass(frozen=True)
 class Disorder:
     """A conflict of two tiles, in L1 of the tile `seen`: `first` should be done before `second`.
 
-    pair: as it happened.
+    pair: as it happened. late: the requests that make the second access of any conflict.
     """
 
-    walk: Walk
+    together: Tiles
     seen: Observed
     pair: Conflict
     first: Event
     second: Event
+    late: list[Sent | None]
 
     @property
     def is_of_requests(self) -> bool:
@@ -105,14 +65,18 @@ class Disorder:
         assert found is not None
         return found
 
+    def sent_by(self, side: Event) -> list[Sent]:
+        """All requests of the core that makes an access."""
+        return [one for one in self.together.sent[side.home] if one.core == side.owner]
+
     def blamed(self) -> Blame:
         """The act that is wrong."""
         first, second = self.first, self.second
 
         def blame(home: int, step: Step, text: str, advice: str, *, either: bool = False) -> Blame:
-            return Blame(Act(self.walk.seen[home].tile, step), text, advice, either)
+            return Blame(Act(self.together.observers[home].tile, step), text, advice, either)
 
-        if _is_set(first, second) and self.place >> 2 in self.walk.flags[self.seen.number]:
+        if _is_set(first, second) and self.place >> 2 in self.together.flags[self.seen.number]:
             text = "because the other tile may have changed the word by then"
             advice = "store to it before the other tile is told to go on"
             return blame(first.home, first.step, text, advice)
@@ -124,7 +88,7 @@ class Disorder:
             advice = "compare the addresses and lengths on both sides"
             return blame(write.home, write.step, f"{text} address or length", advice)
         known = int(second.known[_column(first)]) if first.sent else 0
-        after = (one for one in self.walk.sent_by(first) if first.owner_clock < one.epoch <= known)
+        after = (one for one in self.sent_by(first) if first.owner_clock < one.epoch <= known)
         if first.sent and (told := next(after, None)) is not None:
             asked = "read may not have arrived" if first.sent.reads else "write may not have"
             if not first.sent.reads:
@@ -152,7 +116,7 @@ class Disorder:
         if (sent := side.sent) is None:
             later = (
                 one.own
-                for one in self.walk.sent_by(side)
+                for one in self.sent_by(side)
                 if one.epoch >= side.owner_clock and not one.reads
             )
             here = (own for own in later if own[0] <= self.place < own[1])
@@ -163,11 +127,11 @@ class Disorder:
         """The last look at a flag that the first side's tile sends to, of which the second side
         knows; of its own since it last made the same access."""
         second, home = self.second, self.second.home
-        same = (one for one in self.walk.sent_by(second) if second.sent is not None)
+        same = (one for one in self.sent_by(second) if second.sent is not None)
         again = [one.epoch for one in same if one.step.pc == second.step.pc]
         before = max((epoch for epoch in again if epoch < second.owner_clock), default=0)
         known = second.known[r.OWNERS * home :]  # how far the cores of its tile were
-        o, flags = self.walk.seen[home].record, self.walk.flags[home].items()
+        o, flags = self.together.observers[home].record, self.together.flags[home].items()
         last, by = int(o.passes[0]), self.first.home
         rows = o.passed[np.arange(max(last - r.PASSED, 0), last) % r.PASSED]
         words = [word for word, sent in flags if any(one.tile == by for one in sent.values())]
@@ -185,7 +149,7 @@ class Disorder:
         """The last request to the word of a look, by the first side's tile, of which the second
         side knows."""
         known = self.second.known[r.OWNERS * self.first.home :]
-        sent = self.walk.flags[self.second.home][look.word].values()
+        sent = self.together.flags[self.second.home][look.word].values()
         by = [one for one in sent if one.tile == self.first.home]
         told = (one for one in by if one.epoch <= int(known[one.core]))
         return max(told, key=lambda one: one.epoch, default=None)
@@ -196,19 +160,25 @@ class Disorder:
         Then that request is in order, and the read says nothing of the second side.
         """
         sent = self.second.sent
-        unordered = [one.second.sent for one in self.walk.disorders]
         return any(
             look.epoch < one.epoch < self.second.owner_clock
             and not one.is_flag
             and (sent is None or one.step.pc != sent.step.pc)
-            and not any(one is other for other in unordered)
-            for one in self.walk.sent_by(self.second)
+            and not any(one is other for other in self.late)
+            for one in self.sent_by(self.second)
         )
 
     def _is_early(self, told: Sent) -> bool:
         """Whether the first such request comes before the first such access."""
-        first, epoch = self.first, self.walk.first_epoch(self.first)
-        sends = (one for one in self.walk.sent[first.home] if one.core == told.core)
+        first, step, epoch = self.first, self.first.step, self.first.owner_clock
+        pc = step.pushed if isinstance(step, Word) else step.pc  # the REPLAY's pc
+        if first.sent is not None:
+            epoch = next(one.epoch for one in self.sent_by(first) if one.step.pc == pc)
+        else:
+            found = self.together.observers[first.home].record.first_access
+            at = np.flatnonzero((found[:, 0] == first.owner + 1) & (found[:, 1] == pc))
+            epoch = (int(found[at[0], 2]) if at.size else 0) or epoch
+        sends = (one for one in self.together.sent[first.home] if one.core == told.core)
         same = next(one for one in sends if one.remote[0] == told.remote[0])
         if told.core == first.owner:
             return same.epoch < epoch
@@ -241,18 +211,38 @@ def run(context: Context) -> list[Finding]:
     together = tiles(context)
     if together is None or together.few:
         return []
-    return with_late_runs(context, _pairs(Walk(observed(context), together)))
+    return with_late_runs(context, _pairs(together, observed(context)))
 
 
-def _pairs(walk: Walk) -> Iterator[tuple[object, PairFinding]]:
+def _disorders(together: Tiles, every: Sequence[Observed]) -> list[Disorder]:
+    """All pairs, the earliest first, of these those of a core or unit."""
+    found, late = [], list[Sent | None]()
+    pairs = ((seen, one) for seen in every for one in seen.conflicts(units=True, apart=True))
+    for seen, one in pairs:
+        sides = first, second = one.first, one.second
+        write, read = sides if first.write else (second, first)
+        previous = write.previous
+        if _is_set(*sides):
+            flag = (l1_address(one.place) or 0) >> 2 in together.flags[seen.number]
+            sides = (second, first) if flag and first.sent is not None else sides
+        elif not read.write:
+            sides = write, read
+            if previous is not None and previous[1] <= read.known[previous[0]]:
+                sides = read, write  # what was there before is still needed
+        late.append(sides[1].sent)
+        found.append(Disorder(together, seen, one, *sides, late))
+    return sorted(found, key=lambda one: (one.pair.second.step.clock, one.is_of_requests))
+
+
+def _pairs(together: Tiles, every: Sequence[Observed]) -> Iterator[tuple[object, PairFinding]]:
     """The conflicts by culprit; later ones of a tile that has gone on too early are left out."""
     ahead: set[int] = set()
-    for one in walk.disorders:
+    for one in _disorders(together, every):
         first, second = one.first, one.second
         if not ahead.isdisjoint((first.home, second.home)):
             continue
         blame = one.blamed()
-        tiles = [walk.seen[side.home].tile for side in (first, second)]
+        tiles = [together.observers[side.home].tile for side in (first, second)]
         if blame.act.tile is tiles[1]:
             ahead.add(second.home)
         code = one.seen.stand_at(one.pair)  # that made it
