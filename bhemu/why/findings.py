@@ -1,11 +1,12 @@
 """Findings: their classes, their texts, their order."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 
 from bhemu.errors import BhemuError, Call, InputError, NoProgress, Where, source_text
+from bhemu.machine.error_text import caller, outside_headers
 from bhemu.machine.tile import Tile
 from bhemu.noc.grid import XY
 from bhemu.riscv.formats import Branch, Load, Store
@@ -151,14 +152,6 @@ def with_rest(shown: list[Finding], left: int) -> list[Finding]:
     return [*shown[:-1], with_evidence(shown[-1], [f"{more} not shown"])]
 
 
-def outside_helpers(tile: Tile, where: Where) -> Where:
-    """The place of a load or store outside of helpers: inlined functions of one line without a
-    loop, and of few accesses if the same file calls them."""
-    while where.thread is None and where.inlined and where.function and _is_helper(tile, where):
-        where = _caller(where)
-    return where
-
-
 def _is_helper(tile: Tile, where: Where) -> bool:
     if where.core is None or where.pc is None:
         return False
@@ -183,6 +176,14 @@ def _is_helper(tile: Tile, where: Where) -> bool:
             name, file, line = call.function, call.file, call.line
     few = where.file != where.inlined[0].file or accesses <= _ACCESSES
     return few and len(lines) == 1
+
+
+def outside_helpers(tile: Tile, where: Where) -> Where:
+    """The place of a load or store outside of helpers: inlined functions of one line without a
+    loop, and of few accesses if the same file calls them."""
+    while where.thread is None and where.inlined and where.function and _is_helper(tile, where):
+        where = caller(where)
+    return where
 
 
 def place(where: Where | None, instant: int | None, tile: Tile | None = None) -> dict[str, Any]:
@@ -230,25 +231,6 @@ def in_words(who: dict[str, Any]) -> str:
 
 
 _ASSERT = "EBREAK"
-HEADERS = (".h", ".hpp", ".hh", ".inc")
-
-
-def outside_headers(where: Where) -> Where:
-    """The innermost call that is not in a header; the place itself if there is none."""
-    return outside(where, lambda file: file.endswith(HEADERS))
-
-
-def outside(where: Where, inner: Callable[[str], bool]) -> Where:
-    """The innermost call whose file is not `inner`; the place itself if there is none."""
-    outer = where
-    while outer.inlined and inner(str(outer.file)):
-        outer = _caller(outer)
-    return where if inner(str(outer.file)) else outer
-
-
-def _caller(where: Where) -> Where:
-    call, *rest = where.inlined
-    return replace(where, **call._asdict(), inlined=tuple(rest))
 
 
 def of_error(error: BhemuError, clock: int, tile: Tile | None = None) -> Finding:
@@ -256,30 +238,25 @@ def of_error(error: BhemuError, clock: int, tile: Tile | None = None) -> Finding
 
     tile: as in `place`.
     """
-    if isinstance(error, NoProgress):
-        return _of_hang(error, clock, tile)
-    where = error.where
-    if where is not None and error.rule == _ASSERT:  # the line that states the condition
-        where = outside_headers(where)
-    culprit = with_role(place(where, clock, tile), "stopped at")
-    return Finding("error", "error", error.message, culprit, {}, (), error.hint)
+    where, text = error.where, error.message
+    if not isinstance(error, NoProgress):
+        if where is not None and error.rule == _ASSERT:  # the line that states the condition
+            where = outside_headers(where)
+        culprit = with_role(place(where, clock, tile), "stopped at")
+        return Finding("error", "error", text, culprit, {}, (), error.hint)
+    graph: Any = error.graph
+    culprit, evidence = place(where, clock, tile), tuple(error.waits)
+    if getattr(graph, "waiters", ()):
+        waits = {**who_waits(graph.waiters[0]), "instant": clock}
+        culprit = culprit or with_role(waits, "waits at")
+        text, evidence = f"{error.category.lower()}: {graph.headline()}", (text, *evidence)
+    return Finding("hang", "error", text, culprit, {}, evidence, error.hint)
 
 
 def of_refusal(error: InputError, where: Where) -> Finding:
     """The finding of a mistake in PROGRAM.toml that keeps the program from running."""
     text = f"{where.file}:{where.line}: {error.message}"
     return Finding("error", "error", text, place(where, None), {}, (), error.hint)
-
-
-def _of_hang(error: NoProgress, clock: int, tile: Tile | None) -> Finding:
-    graph: Any = error.graph
-    culprit, text = place(error.where, clock, tile), error.message
-    evidence = tuple(error.waits)
-    if getattr(graph, "waiters", ()):
-        waits = {**who_waits(graph.waiters[0]), "instant": clock}
-        culprit = culprit or with_role(waits, "waits at")
-        text, evidence = f"{error.category.lower()}: {graph.headline()}", (text, *evidence)
-    return Finding("hang", "error", text, culprit, {}, evidence, error.hint)
 
 
 def with_role(who: dict[str, Any], role: str) -> dict[str, Any]:

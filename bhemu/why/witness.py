@@ -17,7 +17,7 @@ from bhemu.text import joined
 from bhemu.timing import cycles
 from bhemu.why.check import Context, Outcome
 from bhemu.why.findings import Finding, with_rest
-from bhemu.why.order.describe import unit_of
+from bhemu.why.order.observe import unit_of
 from bhemu.why.steps import Step, Word, maker
 
 _NOT_SHOWN = "no late run has shown that their order matters"
