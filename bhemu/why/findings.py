@@ -20,7 +20,13 @@ from bhemu.riscv.isa import decode
 CLASSES = {
     "error": ("error",),  # refused by a rule
     "waiting": ("hang",),  # a cycle of waits, or one that nothing can end
-    "order": ("races", "barriers", "transfers", "stale"),  # two accesses that nothing orders
+    "order": (
+        "races",
+        "barriers",
+        "transfers",
+        "stale",
+        "late",
+    ),  # two accesses that nothing orders
     "unwritten": ("unwritten", "powerup", "slots"),  # a value that nothing has written
     "contract": ("buffers", "formats", "stack", "jumps", "program"),  # what PROGRAM.toml declares
     "origin": ("output", "place"),  # who made the first wrong element
@@ -221,12 +227,12 @@ def in_words(who: dict[str, Any]) -> str:
     """A culprit or victim as one line: core, place, source, instant."""
     tile = who.get("tile")
     text = f"tile ({tile[0]},{tile[1]}) " if isinstance(tile, list) else ""
-    text += str(who.get("core"))
+    text += str(who.get("core", ""))
     text += f" (T{who['thread']})" if "thread" in who else ""
     text += f" pc {who['pc']:#010x}" if "pc" in who else ""
     calls = tuple(Call(**call) for call in who.get("inlined", ()))
     source = source_text(who.get("file"), who.get("line"), who.get("function"), calls)
-    text += f" ({source})" if source else ""
+    text += f" ({source})" if source and text else source or ""
     return text + (f", clock {who['instant']}" if "instant" in who else "")
 
 

@@ -94,7 +94,10 @@ def left_pages(context: Context, error: NoProgress) -> Iterator[Finding]:
 
 
 def beyond(context: Context, error: NoProgress) -> Iterator[Finding]:
-    """The cores that wait for more pages, or for room for more, than a circular buffer has."""
+    """The cores that wait for more pages, or for room for more, than a circular buffer has.
+
+    Counts of a core with words that still wait at the gate are not complete.
+    """
     for waiter in getattr(error.graph, "waiters", ()):
         held, kind = waiter.resource, COUNT_REGISTERS.get(waiter.resource.get("register"))
         if waiter.kind != "stream" or kind is None or not {"buffer", "value"} <= held.keys():
@@ -103,15 +106,17 @@ def beyond(context: Context, error: NoProgress) -> Iterator[Finding]:
         has = next(b.pages for b in context.part(tile).buffers if b.index == held["buffer"])
         if waiter.wanted is None:
             continue
-        counts = tile.state.stream[held["stream"]]
+        core, s = CORE_NAMES.index(waiter.where["core"]), tile.state
+        if (s.gate_full.astype(bool) & (s.gate_core == core)).any():
+            continue
+        counts = s.stream[held["stream"]]
         there = int(counts[REGISTERS["received"]]) - int(counts[REGISTERS["acked"]]) & 0xFFFF
         there = there if kind == "received" else has - there
         wanted = there + waiter.wanted.value - held["value"]
         if wanted > has:
             what = f"{wanted} pages" if kind == "received" else f"room for {wanted} pages"
             text = f"{waiter.who} waits for {what} of buffer {held['buffer']}, which has {has}"
-            core, pc = CORE_NAMES.index(waiter.where["core"]), int(waiter.where["pc"])
-            where = place(where_core(tile, core, pc), context.end, tile)
+            where = place(where_core(tile, core, int(waiter.where["pc"])), context.end, tile)
             yield Finding("hang", "error", text, where, {}, (), "")
 
 

@@ -6,17 +6,18 @@ So the order of the pair matters, and one command shows it.
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import islice, product
 from typing import NamedTuple
 
 from bhemu.errors import Limit
 from bhemu.program.coordinates import XY
-from bhemu.program.options import NOC, Acts, Lateness
+from bhemu.program.options import AGENTS, NOC, Acts, Lateness
 from bhemu.program.schema import SESSION
 from bhemu.text import joined
 from bhemu.timing import cycles
 from bhemu.why.check import Context, Outcome
 from bhemu.why.findings import Finding, with_rest
+from bhemu.why.order.conflicts import tiles
 from bhemu.why.order.observe import unit_of
 from bhemu.why.steps import Step, Word, maker
 
@@ -63,14 +64,23 @@ def witnessed(context: Context, found: Finding, pair: Pair) -> Finding:
     if seen is None:
         why = _SESSION if session else _NOT_SHOWN
         return replace(found, severity="note", evidence=(*found.evidence, why))
+    return replace(found, evidence=(*found.evidence, shown(context, seen)))
+
+
+def shown(context: Context, seen: Witness) -> str:
+    """The command of a late run, and how it ends."""
     command = f"bhemu run {context.program.path or 'PROGRAM'} --late {seen.late}"
-    reports = (joined(str(one.report)) for one in seen.outcome.wrong if one.report is not None)
-    ends = "; ".join(reports) or "its outputs have other bytes"
+    return f"shown by {command}: {ending(seen)}"
+
+
+def ending(seen: Witness) -> str:
+    """How a late run ends."""
     if seen.outcome.error is not None:
-        ends = str(seen.outcome.error).splitlines()[0]
-    elif seen.outcome.fine:
-        ends = "ends as expected"
-    return replace(found, evidence=(*found.evidence, f"shown by {command}: {ends}"))
+        return str(seen.outcome.error).splitlines()[0]
+    if seen.outcome.fine:
+        return "ends as expected"
+    reports = (joined(str(one.report)) for one in seen.outcome.wrong if one.report is not None)
+    return "; ".join(reports) or "its outputs have other bytes"
 
 
 def of_pair(context: Context, pair: Pair) -> Witness | None:
@@ -176,6 +186,58 @@ def _halved(context: Context, found: Witness) -> Witness:
         else:
             break
     return found
+
+
+# A late run of a program in which no check has found anything.
+
+_DRAWN = range(1, 9)  # seeds of runs in which any agent may be late
+_LOOK = 300_000_000  # instructions of all of these runs together
+_TRIED = 36  # late runs that look for the agent
+
+
+def of_run(context: Context) -> Witness | None:
+    """A late run that goes wrong, with one agent late if that is enough, and its acts at one pc.
+
+    If words that take time go wrong without any lateness, no agent is looked for.
+    """
+    context.facts["late runs"] = [_RUNS - _TRIED]  # those of pairs are over
+    bound = context.work.done + _LOOK
+    for seed in _DRAWN:
+        seen = _tried(context, Lateness(seed)) if context.work.done < bound else None
+        if seen is not None and not seen.fine and not seen.alike(context.symptom):
+            found = Witness(Lateness(seed), seen)
+            return _narrowed(context, found) if _on_time(context).fine else found
+    return None
+
+
+def _narrowed(context: Context, seen: Witness) -> Witness:
+    """The same with one agent late, then with its acts at one pc, then as few of them as can be."""
+    pcs: dict[tuple[XY | None, str], dict[int, None]] = {}
+    for tile in context.tiles(seen.outcome.machine):
+        s, xy = tile.state, None if context.program.is_alone else tile.xy
+        for _, agent, pc, *_ in s.late_log[: int(s.late_choices[0])].tolist():
+            pcs.setdefault((xy, AGENTS[agent]), {})[pc] = None
+    found = _one_of(context, [Acts(NOC), *(Acts(agent, tile=xy) for xy, agent in pcs)])
+    if found is None:
+        return seen
+    (acts,) = found.late.acts
+    if acts.agent == NOC:
+        together = tiles(context)
+        sent = [] if together is None else [one for of in together.sent for one in of]
+        places = dict.fromkeys(one.step.pc for one in sent)
+    else:
+        places = pcs[acts.tile, acts.agent]
+    found = _one_of(context, [replace(acts, pc=pc) for pc in places]) or found
+    return found if acts.agent == NOC else _halved(context, found)
+
+
+def _one_of(context: Context, choices: Sequence[Acts]) -> Witness | None:
+    """A late run that goes wrong with one of the choices late, all its acts or half of them."""
+    for seed, acts in product((3, 7), choices):
+        seen = _differs(context, Lateness(seed, (acts,)))
+        if seen is not None and not seen.outcome.fine:
+            return seen
+    return None
 
 
 # The findings of a check, each with its late run.

@@ -11,9 +11,10 @@ from bhemu.jit.subset import JIT
 from bhemu.program.toml import suggestion
 from bhemu.why.check import Check, Context
 from bhemu.why.checks.buffers import BYTES
-from bhemu.why.findings import CLASS_OF, CLASSES, Finding, order
+from bhemu.why.findings import CLASS_OF, CLASSES, Finding, in_words, order, with_evidence
 
 _CURES = "cure"
+_LAST = (_CURES, "late")  # looked for where nothing else is found
 _BEFORE = {"repair": _CURES, "uninit": "unwritten", "leaks": "unwritten"}  # earlier names
 
 
@@ -66,11 +67,12 @@ def findings(
 
     roots: after an error of order unwritten values are not looked for: they may be read too early.
     A cure is looked for only if nothing else is found and nothing waits: that another program is
-    right does not prove that a line of this one is wrong.
+    right does not prove that a line of this one is wrong. So are late runs of everything, which do
+    not name what is not ordered.
     """
     told = list(found)
-    searches = [one for one in checks if one.name == _CURES]
-    others = [one for one in checks if one.name != _CURES]
+    searches = [one for one in checks if one.name in _LAST]
+    others = [one for one in checks if one.name not in _LAST]
     others.sort(key=lambda one: [*CLASSES].index(CLASS_OF.get(one.name, _CURES)))
     for number, check in enumerate(others, 1):
         early = roots and any(one.check == "order" and one.severity == "error" for one in told)
@@ -80,7 +82,11 @@ def findings(
     if sure or getattr(context.symptom.error, "graph", None) is not None:
         return ordered(told)
     last = f"{len(checks)} of {len(checks)}"
-    return ordered([*told, *(one for check in searches for one in _of(check, context, last))])
+    for check in searches:
+        pairs = [one for one in told if one.check == "order"]
+        unshown = [f"{one.text}: {in_words(one.culprit)}" for one in pairs]
+        told += [with_evidence(one, unshown) for one in _of(check, context, last)]
+    return ordered(told)
 
 
 def _of(check: Check, context: Context, number: str) -> Sequence[Finding]:

@@ -1,0 +1,61 @@
+"""A last look at a run that is right: the same with all agents late, as they may be on hardware."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from bhemu.machine.error_text import where_core
+from bhemu.memmap import CORE_NAMES
+from bhemu.program.options import NOC, Acts
+from bhemu.program.schema import SESSION
+from bhemu.why.check import Check, Context
+from bhemu.why.findings import Finding, in_words, place, with_role
+from bhemu.why.witness import ending, of_run, shown
+
+_ADVICE = "look for what must have happened before this, or must wait for it, and nothing orders it"
+
+
+def _run(context: Context) -> Sequence[Finding]:
+    if not context.symptom.fine or context.program.kind == SESSION:
+        return []
+    seen = of_run(context)
+    if seen is None:
+        return []
+    acts = seen.late.acts
+    who = _placed(context, acts[0]) if len(acts) == 1 else {}
+    late = "words, cores and transfers are late, as they may be on hardware"
+    if acts and acts[0].agent == NOC:
+        late = (
+            f"the requests of {in_words(who)} are late" if who else "requests to the NoC are late"
+        )
+    elif acts:
+        late = f"{acts[0].agent} alone is late" + (f" at {in_words(who)}" if who else "")
+    text = f"the result depends on time: it is wrong if {late}: {ending(seen).partition(';')[0]}"
+    return [Finding("late", "error", text, who, {}, (shown(context, seen),), _ADVICE)]
+
+
+def _placed(context: Context, acts: Acts) -> dict[str, Any]:
+    """The place of the delayed acts, in the code of the core that makes or pushes them."""
+    if acts.pc is None:
+        return {}
+    tile = next(t for t in context.tiles(context.symptom.machine) if acts.tile in (None, t.xy))
+    own = acts.agent.partition("_")[0]
+    names = [own] if own in CORE_NAMES else CORE_NAMES
+    for name in names:
+        if tile.core[name].images and tile.locate(CORE_NAMES.index(name), acts.pc)[0] is not None:
+            where = where_core(tile, CORE_NAMES.index(name), acts.pc)
+            return with_role(place(where, None, tile), "late")
+    return {}
+
+
+CHECK = Check(
+    "late",
+    proves="that the run goes wrong where words, cores and transfers are late, as they may be on"
+    " hardware, although no check has found what is not ordered; named is the agent, and its line,"
+    " whose delay is enough",
+    misses="what is wrong only with other delays than those of eight seeds; the other side of the"
+    " access that is not ordered",
+    cost="only where a run is right and nothing else was found: eight late runs, and 36 more that"
+    " look for the agent",
+    applies=lambda seen: 1 if seen.fine else 0,
+    run=_run,
+)
