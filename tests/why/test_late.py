@@ -8,17 +8,13 @@ from types import ModuleType
 import planted
 from corpus import found
 
+BARRIER = "    noc_read_barrier(noc);\n"
+WAIT = "    while (load(noc->niu + NOC_READ_RESPONSES) + args->tiles <= noc->reads) {\n    }\n"
 TOO_FEW = planted.Bug(
     name="a wait for one of several reads",
     pain=12,
     program="scatter",
-    changes=(
-        (
-            "scatter/scatter_brisc.c",
-            "    noc_read_barrier(noc);\n",
-            "    while (load(noc->niu + NOC_READ_RESPONSES) + args->tiles <= noc->reads) {\n    }\n",
-        ),
-    ),
+    changes=(("scatter/scatter_brisc.c", BARRIER, WAIT),),
     core="brisc",
 )
 

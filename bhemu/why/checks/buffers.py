@@ -82,10 +82,11 @@ def first_stream(events: Sequence[Event], buffers: Collection[int]) -> int | Non
 
 
 class Wrong(NamedTuple):
-    """What is wrong with an event, and the advice."""
+    """What is wrong with an event, and the advice; at: with an earlier one."""
 
     text: str
     advice: str
+    at: Event | None = None
 
 
 @dataclass
@@ -101,6 +102,8 @@ class Buffer:
     used: dict[str, set[int]] = field(default_factory=dict)  # pages since they were last counted
     filled: set[int] = field(default_factory=set)  # pages written and not announced
     fills: bool = False  # a page was announced that was seen to be written
+    early: dict[int, Event] = field(default_factory=dict)  # pages announced and not written yet
+    late: bool = False  # a page was written after it was announced
     touched: int = 0  # pages written between two announcements, summed up
     skips: bool = True  # pages may be given back that nobody has read
 
@@ -146,6 +149,7 @@ class Buffer:
         other = ", ".join(map(str, sorted(self.filled)))
         turn = bool(its and other and self.fills and not known) and self.held <= pages
         self.fills |= bool(known)
+        self.early = dict.fromkeys(its - known, event)
         rules = (
             (by != event.who, f"{does} pages of buffer {self.spec.index}, as {by} does",
              "a buffer has one producer and one consumer: open another buffer here"),
@@ -158,7 +162,7 @@ class Buffer:
              f" was written: {self.state()}", "write the page whose turn it is"),
             (some, f"{does} {more} pages at once, {done} of them {moved}: {self.state()}", part),
         )  # fmt: skip
-        return next((Wrong(*told) for holds, *told in rules if holds), None)
+        return next((Wrong(text, advice) for holds, text, advice in rules if holds), None)
 
     def accessed(self, event: Event, *, elsewhere: bool) -> Wrong | None:
         """What is wrong with an access to its bytes, or right after them.
@@ -182,7 +186,14 @@ class Buffer:
         self.used.setdefault(verb, set()).update(touched)
         if verb == "writes":
             self.filled |= {*touched}
-        if verb == "writes" and page in there and who not in self.owners.get("acked", ()):
+        told = self.early.get(page) if verb == "writes" else None
+        if told is not None and told.who == who:
+            self.late = True
+            text = f"{who} announces page {page} before it is written: {self.state()}"
+            advice = "announce it after it is written: of PACR after a STALLWAIT for the packer"
+            return Wrong(text, advice, told)
+        busy = verb == "writes" and page in there and not self.late
+        if busy and who not in self.owners.get("acked", ()):
             text = f"{who} writes page {page}, which is not free: {self.state()}"
             return Wrong(text, "wait for room before the page is written (cb_reserve_back)")
         # A producer may use what it fills.
@@ -232,10 +243,11 @@ class _Look:
                 owners.setdefault(event.kind, set()).add(event.who)
         said: set[tuple[int, int]] = set()
         for event in events:
-            for buffer, (text, advice) in self._wrong(event):
-                if (event.core, event.pc) not in said:
-                    said.add((event.core, event.pc))
-                    found = self._finding(buffer, event, text, advice)
+            for buffer, (text, advice, at) in self._wrong(event):
+                of = at or event
+                if (of.core, of.pc) not in said:
+                    said.add((of.core, of.pc))
+                    found = self._finding(buffer, of, text, advice)
                     past = event.kind not in COUNTS and event.high > buffer.end
                     of_buffer = lengths.get(buffer.spec.index, ())
                     yield self._page(buffer, found, min(of_buffer, default=0)) if past else found

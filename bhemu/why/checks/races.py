@@ -18,7 +18,7 @@ from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.checks.buffers import BYTES, shared_bytes
 from bhemu.why.findings import Ends, Finding, line_of, place, together, with_evidence, with_rest
 from bhemu.why.order import record as r
-from bhemu.why.order.conflicts import Conflict, Event, Observed, observed
+from bhemu.why.order.conflicts import Conflict, Event, Observed, first_clock, observed
 from bhemu.why.order.observe import Observer, is_polled, kind, l1_address, name, spin, unit_of
 from bhemu.why.order.record import HOST
 from bhemu.why.order.shadow import ACCESSED, DROPPED, STALE
@@ -31,6 +31,7 @@ _TEMPLATE = "MOP template"
 _BOTH = "count posts and gets, and look whether both sides mean this place"
 _EITHER = "each has waited, not for the other's access: one of both has the wrong place or count"
 _WAIT = "wait for the other side before this access: SEMWAIT, TTSync, a word of L1 that it sets"
+_EARLY = "for it lets the other side go on too early"
 _RELEASE = "post, or set the word, after the last access and a STALLWAIT for the unit that makes it"
 _END = "wait for every core before the word that ends the program"  # of who stores it
 _LEAVE = "leave it to the thread whose unit reads it"
@@ -81,7 +82,11 @@ def _pairs(context: Context, races: Observed, units: bool) -> list[PairFinding]:
         if units and conflict.first.sent is not None:
             continue  # a barrier is missing: transfers.py
         told = races.stand_at(conflict)
-        finding = _stalled(races, conflict) if conflict.units else _raced(races, conflict)
+        finding = (
+            _stalled(races, conflict)
+            if conflict.units
+            else _raced(races, conflict, fine=context.symptom.fine)
+        )
         finding = _in_buffers(context, races, conflict, finding)
         xy, first, second = races.tile.xy, conflict.first.step, conflict.second.step
         if kind(conflict.place) == _TEMPLATE and isinstance(second, Word):
@@ -130,7 +135,7 @@ def _of_both(races: Observed, conflict: Conflict, told: str) -> tuple[str, ...]:
     return (*(f"one {verb} {act}" for verb, act in does), told)
 
 
-def _blamed(races: Observed, conflict: Conflict) -> Blame:
+def _blamed(races: Observed, conflict: Conflict, *, fine: bool) -> Blame:
     """The step that is wrong, what is wrong with it, what to do."""
     first, second, what = conflict.first, conflict.second, kind(conflict.place)
 
@@ -176,12 +181,15 @@ def _blamed(races: Observed, conflict: Conflict) -> Blame:
             text = f"for semaphore {event.taken}, for which {maker(event.step)} waits, is"
             text += f" {begun[1]} before anything is posted"
             return blame(begun[0], text, "begin at 0 what the others post")
-    for event, other in reversed(both):
+    # Where the run is right, the first access is meant to be the first.
+    for event, other in ((second, first),) if fine else reversed(both):
         # its core has waited before it pushed the word
         counted = isinstance(event.step, Word) and event.step.core != other.step.core
         counted = counted and races.poll_for(event, other)[1] > 1
         if not races.has_waited(event) and not counted:
-            return blame(*_without_wait(races, event, other))
+            return blame(*_without_wait(races, event, other, fine=fine))
+        if fine and (early := _released_early(races, other, event)) is not None:
+            return blame(early, _EARLY, _RELEASE)
     if second.before is not None and races.is_kept(second):
         text = "after which nothing takes from the semaphore that it has waited for"
         return blame(second.before, text, _GET)
@@ -190,21 +198,35 @@ def _blamed(races: Observed, conflict: Conflict) -> Blame:
     return blame(polled or second.step, _EITHER, _BOTH, either=True)
 
 
-def _without_wait(races: Observed, event: Event, other: Event) -> tuple[Step, str, str]:
+def _without_wait(
+    races: Observed, event: Event, other: Event, *, fine: bool
+) -> tuple[Step, str, str]:
     """What is wrong with an event whose owner has not waited for the other side."""
     if event.wait is not None:
         text = "for its block bits leave out the word that should wait"
         return event.wait, text, "name the unit of the words that must wait in stall_res"
-    known = min(int(other.vector[event.owner]), event.owner_clock)  # of what let the other go on
-    released = [step for clock, step in races.releases(event.owner) if clock <= known]
-    if released and not event.again:
-        return released[-1], "for it lets the other side go on too early", _RELEASE
+    early = _released_early(races, *((other, event) if fine else (event, other)))
+    if early is not None:
+        return early, _EARLY, _RELEASE
     return event.step, f"{NOTHING} wait for the other side", _WAIT
 
 
-def _raced(races: Observed, conflict: Conflict) -> Finding:
+def _released_early(races: Observed, event: Event, other: Event) -> Step | None:
+    """The act of an event's owner before it that let the other side go on, if that is too early.
+
+    If the owner had made such an access before it let the other side go on for the first time, that
+    act belongs to the earlier access.
+    """
+    known = min(int(other.vector[event.owner]), event.owner_clock)
+    released = [one for one in races.releases(event.owner) if one[0] <= known]
+    if not released or event.again or first_clock(races.record, event) < released[0][0]:
+        return None
+    return released[-1][1]
+
+
+def _raced(races: Observed, conflict: Conflict, *, fine: bool) -> Finding:
     tile, first, second = races.tile, conflict.first, conflict.second
-    blame = _blamed(races, conflict)
+    blame = _blamed(races, conflict, fine=fine)
     blamed = blame.act.step
     victim = first if blamed is second.step or blamed.core == second.step.core else second
     one, place_of = f"{blame.act.name} of {maker(blamed)}", name(conflict.place)

@@ -19,11 +19,11 @@ from bhemu.program.schema import SESSION
 from bhemu.why.check import Check, Context
 from bhemu.why.findings import Finding, place
 from bhemu.why.order import record as r
-from bhemu.why.order.conflicts import Conflict, Event, Observed, observed, tiles
+from bhemu.why.order.conflicts import Conflict, Event, Observed, first_clock, observed, tiles
 from bhemu.why.order.observe import l1_address
 from bhemu.why.order.observe import name as place_name
 from bhemu.why.order.tiles import Sent, Tiles
-from bhemu.why.steps import NOTHING, Act, Blame, Instruction, Step, Word, maker
+from bhemu.why.steps import NOTHING, Act, Blame, Instruction, Step, maker
 from bhemu.why.witness import Pair, PairFinding, with_late_runs
 
 _EITHER = "one of both writes to the wrong place, or the second does not wait for the first"
@@ -76,7 +76,9 @@ class Disorder:
         def blame(home: int, step: Step, text: str, advice: str, *, either: bool = False) -> Blame:
             return Blame(Act(self.together.observers[home].tile, step), text, advice, either)
 
-        if _is_set(first, second) and self.place >> 2 in self.together.flags[self.seen.number]:
+        flag = self.place >> 2 in self.together.flags[self.seen.number]
+        heard = int(second.known[_column(first)])  # of what the first side has sent
+        if _is_set(first, second) and flag and any(x.epoch <= heard for x in self.sent_by(first)):
             text = "because the other tile may have changed the word by then"
             advice = "store to it before the other tile is told to go on"
             return blame(first.home, first.step, text, advice)
@@ -87,7 +89,7 @@ class Disorder:
             text = f"because both have only {few} bytes there in common: one of both has the wrong"
             advice = "compare the addresses and lengths on both sides"
             return blame(write.home, write.step, f"{text} address or length", advice)
-        known = int(second.known[_column(first)]) if first.sent else 0
+        known = heard if first.sent else 0
         after = (one for one in self.sent_by(first) if first.owner_clock < one.epoch <= known)
         if first.sent and (told := next(after, None)) is not None:
             asked = "read may not have arrived" if first.sent.reads else "write may not have"
@@ -97,7 +99,7 @@ class Disorder:
             advice = "wait for the answer of the request before it (a barrier)"
             return blame(told.tile, told.step, text, advice)
         look = self._wait()
-        if look is None and first.write and second.write:
+        if look is None and first.write and second.write and not flag:
             return blame(second.home, second.step, _EITHER, "compare where both write", either=True)
         if look is None:
             text, advice = "wait for the other tile", "wait for a word that the other tile changes"
@@ -170,14 +172,12 @@ class Disorder:
 
     def _is_early(self, told: Sent) -> bool:
         """Whether the first such request comes before the first such access."""
-        first, step, epoch = self.first, self.first.step, self.first.owner_clock
-        pc = step.pushed if isinstance(step, Word) else step.pc  # the REPLAY's pc
-        if first.sent is not None:
-            epoch = next(one.epoch for one in self.sent_by(first) if one.step.pc == pc)
+        first = self.first
+        if first.sent is None:
+            epoch = first_clock(self.together.observers[first.home].record, first)
         else:
-            found = self.together.observers[first.home].record.first_access
-            at = np.flatnonzero((found[:, 0] == first.owner + 1) & (found[:, 1] == pc))
-            epoch = (int(found[at[0], 2]) if at.size else 0) or epoch
+            pc = first.step.pc
+            epoch = next(one.epoch for one in self.sent_by(first) if one.step.pc == pc)
         sends = (one for one in self.together.sent[first.home] if one.core == told.core)
         same = next(one for one in sends if one.remote[0] == told.remote[0])
         if told.core == first.owner:

@@ -297,6 +297,14 @@ class Observed:
         return [(self._instruction(core, pc, time), to) for core, (pc, time, to) in found]
 
 
+def first_clock(record: r.OrderRecord, event: Event) -> int:
+    """The clock of an event's owner at its first access from the same place in the code."""
+    step, found = event.step, record.first_access
+    pc = step.pushed if isinstance(step, Word) else step.pc  # the REPLAY's pc
+    at = np.flatnonzero((found[:, 0] == event.owner + 1) & (found[:, 1] == pc))
+    return (int(found[at[0], 2]) if at.size else 0) or event.owner_clock
+
+
 def observed(context: Context) -> list[Observed]:
     """The tiles of the observed run, which all checks share: at least one of each kind."""
     if not JIT:

@@ -56,7 +56,22 @@ def event(s: Any, o: Any, agent: Any, write: Any) -> Any:
     clocks.copy(one, r.KNOWN, o.clocks[who], o.mine[0], r.OWNERS)
     cached[0], cached[1], cached[2] = agent, pc, word
     cached[3], cached[4], cached[5] = write, epoch, number
+    if agent != r.REQUEST:
+        _first_access(o, who, one[r.PUSHED])
     return number
+
+
+@njit
+def _first_access(o: Any, who: Any, pc: Any) -> None:
+    """Note the clock of an owner at its first access from a pc."""
+    i = (pc * 5 + (who << 7)) % r.FIRST_ACCESSES
+    for _ in range(8):
+        first = o.first_access[i]
+        if first[0] == 0:
+            first[0], first[1], first[2] = who + 1, pc, o.clocks[who, who]
+        if first[0] == who + 1 and first[1] == pc:
+            return
+        i = (i + 1) % r.FIRST_ACCESSES
 
 
 @njit
@@ -230,8 +245,7 @@ def last_writer(o: Any, word: Any) -> Any:
 
 @njit
 def _between_tiles(o: Any, agent: Any, word: Any, new: Any, write: Any) -> None:
-    """Note the first access of an owner to L1 at each pc, and of a write the event that wrote
-    before it, if that wrote for the same tile."""
+    """Note of a write the event that wrote before it, if that wrote for the same tile."""
     one, old = o.event[new], o.event[last_writer(o, word)]
     if write and last_writer(o, word) != new:
         one[r.PREVIOUS], one[r.PREVIOUS + 1] = 0, 0
@@ -241,15 +255,6 @@ def _between_tiles(o: Any, agent: Any, word: Any, new: Any, write: Any) -> None:
                 column = o.mine[0] + clocks.owner(old[r.AGENT])
                 one[r.PREVIOUS + 1] = old[r.OWNER_CLOCK]
             one[r.PREVIOUS] = 1 + column - r.PLAIN
-    who, pc = clocks.owner(agent), one[r.PUSHED]
-    i = (pc * 5 + (who << 7)) % r.FIRST_ACCESSES
-    for _ in range(8 if agent != r.REQUEST else 0):
-        first = o.first_access[i]
-        if first[0] == 0:
-            first[0], first[1], first[2] = who + 1, pc, o.clocks[who, who]
-        if first[0] == who + 1 and first[1] == pc:
-            return
-        i = (i + 1) % r.FIRST_ACCESSES
 
 
 @njit
