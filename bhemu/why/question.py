@@ -244,6 +244,7 @@ def findings_when_late(
     seen = outcome(asked.program, late.machine, ended.stop, ended.error)
     if seen.same(asked.symptom):
         return asked, found
+    found = [one for one in found if one.found_by != "late"]  # this run is one
     cut = any(isinstance(one.error, Limit) for one in (seen, asked.symptom))  # it may only be late
     # whether another finding tells the reason, or it cannot be found
     known = cut or any(one.check == "order" for one in found)

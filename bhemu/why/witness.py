@@ -16,12 +16,12 @@ from bhemu.program.schema import SESSION
 from bhemu.text import joined
 from bhemu.timing import cycles
 from bhemu.why.check import Context, Outcome
-from bhemu.why.findings import Finding, with_rest
+from bhemu.why.findings import Finding, line_of, with_evidence, with_rest
 from bhemu.why.order.conflicts import tiles
 from bhemu.why.order.observe import unit_of
 from bhemu.why.steps import Step, Word, maker
 
-_NOT_SHOWN = "no late run has shown that their order matters"
+NOT_SHOWN = "no late run has shown that their order matters"
 _SESSION = "no late run was tried: the host of a session waits in each read, which takes minutes"
 _SEEDS = (3, 2, 1, 7, 6)  # all acts late, far first, then half of them (timing/draws.py)
 _FAR = (3, 2)  # those that let the second access of a pair be late, too
@@ -57,14 +57,19 @@ class Pair(NamedTuple):
     waits: bool = False
 
 
-def witnessed(context: Context, found: Finding, pair: Pair) -> Finding:
-    """A finding of a pair, with the command that shows it; without such a command it is a note."""
+def witnessed(context: Context, one: "PairFinding") -> Finding:
+    """The finding of a pair, with the command that shows it; without such a command it is a note.
+
+    If the run is right, and wrong in the other order, then the order of the run is meant.
+    """
     session = context.program.kind == SESSION
-    seen = None if session else of_pair(context, pair)
+    seen = None if session else of_pair(context, one.pair)
     if seen is None:
-        why = _SESSION if session else _NOT_SHOWN
-        return replace(found, severity="note", evidence=(*found.evidence, why))
-    return replace(found, evidence=(*found.evidence, shown(context, seen)))
+        why = _SESSION if session else NOT_SHOWN
+        return replace(with_evidence(one.finding, [why]), severity="note")
+    meant = context.symptom.fine and not seen.outcome.fine
+    found = one.meant if meant and one.meant else one.finding
+    return with_evidence(found, [shown(context, seen)])
 
 
 def shown(context: Context, seen: Witness) -> str:
@@ -250,11 +255,13 @@ class PairFinding(NamedTuple):
     """A finding, and the pair whose order a late run may show to matter.
 
     code: a line for each ELF that made it, where the host of a session has loaded it.
+    meant: what is wrong if the order in which both happened is meant.
     """
 
     finding: Finding
     pair: Pair
     code: Sequence[str] = ()
+    meant: Finding | None = None
 
 
 def with_late_runs(
@@ -267,5 +274,6 @@ def with_late_runs(
     first: dict[Hashable, PairFinding] = {}
     for key, one in pairs:
         first.setdefault(key, one)
-    found = [witnessed(context, one.finding, one.pair) for one in islice(first.values(), SEEN)]
-    return with_rest(found, len(first) - len(found))
+    shown = [witnessed(context, one) for one in islice(first.values(), SEEN)]
+    found = {line_of(one): one for one in reversed(shown)}  # which may be those of one line now
+    return with_rest([*reversed(found.values())], len(first) - len(shown))

@@ -163,7 +163,9 @@ def test_of_a_session_no_late_run_is_tried(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(Context, "finish", lambda self, machine, **_: next(runs))
     step = Instruction(0, 0, 0x4000, 0x13)
     found = Finding("races", "error", "a pair", {}, {}, (), "")
-    seen = witness.witnessed(asked, found, Pair((1, 2), step, replace(step, core=1)))
+    seen = witness.witnessed(
+        asked, witness.PairFinding(found, Pair((1, 2), step, replace(step, core=1)))
+    )
     assert seen.severity == "note" and "no late run was tried" in seen.evidence[-1]
     assert next(runs) is asked.symptom
 
@@ -179,10 +181,10 @@ def test_of_a_session_no_late_run_is_tried(tmp_path: Path, monkeypatch: pytest.M
 def test_the_last_finding_of_a_check_says_how_many_more_there_are(
     lines: int, told: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(witness, "witnessed", lambda _context, finding, _pair: finding)
-    one = Finding("races", "error", "", {}, {}, (), "")
-    pairs = [(line, witness.PairFinding(one, None)) for line in range(lines) for _ in range(2)]  # type: ignore[arg-type]
+    monkeypatch.setattr(witness, "witnessed", lambda _context, one: one.finding)
+    found = [Finding("races", "error", "", {"pc": line}, {}, (), "") for line in range(lines)]
+    pairs = [(n, witness.PairFinding(found[n], None)) for n in range(lines) for _ in range(2)]  # type: ignore[arg-type]
 
-    found = witness.with_late_runs(None, pairs)  # type: ignore[arg-type]
+    shown = witness.with_late_runs(None, pairs)  # type: ignore[arg-type]
 
-    assert [each.evidence for each in found] == [(), (), told]
+    assert [each.evidence for each in shown] == [(), (), told]

@@ -11,7 +11,8 @@ from bhemu.jit.subset import JIT
 from bhemu.program.toml import suggestion
 from bhemu.why.check import Check, Context
 from bhemu.why.checks.buffers import BYTES
-from bhemu.why.findings import CLASS_OF, CLASSES, Finding, in_words, order, with_evidence
+from bhemu.why.checks.late import with_pairs
+from bhemu.why.findings import CLASS_OF, CLASSES, Finding, order
 
 _CURES = "cure"
 _LAST = (_CURES, "late")  # looked for where nothing else is found
@@ -83,9 +84,8 @@ def findings(
         return ordered(told)
     last = f"{len(checks)} of {len(checks)}"
     for check in searches:
-        pairs = [one for one in told if one.check == "order"]
-        unshown = [f"{one.text}: {in_words(one.culprit)}" for one in pairs]
-        told += [with_evidence(one, unshown) for one in _of(check, context, last)]
+        shown = _of(check, context, last)
+        told = [*told, *shown] if check.name == _CURES else with_pairs(shown, told)
     return ordered(told)
 
 

@@ -1,6 +1,7 @@
 """A last look at a run that is right: the same with all agents late, as they may be on hardware."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from bhemu.machine.error_text import where_core
@@ -8,10 +9,13 @@ from bhemu.memmap import CORE_NAMES
 from bhemu.program.options import NOC, Acts
 from bhemu.program.schema import SESSION
 from bhemu.why.check import Check, Context
-from bhemu.why.findings import Finding, in_words, place, with_role
-from bhemu.why.witness import ending, of_run, shown
+from bhemu.why.findings import Finding, in_words, place, with_evidence, with_role
+from bhemu.why.witness import NOT_SHOWN, ending, of_run, shown
 
-_ADVICE = "look for what must have happened before this, or must wait for it, and nothing orders it"
+_ADVICE = (
+    "look for what must have happened before this, or must wait for it, and nothing orders it;"
+    " unless the program reads a clock"
+)
 
 
 def _run(context: Context) -> Sequence[Finding]:
@@ -31,6 +35,31 @@ def _run(context: Context) -> Sequence[Finding]:
         late = f"{acts[0].agent} alone is late" + (f" at {in_words(who)}" if who else "")
     text = f"the result depends on time: it is wrong if {late}: {ending(seen).partition(';')[0]}"
     return [Finding("late", "error", text, who, {}, (shown(context, seen),), _ADVICE)]
+
+
+def with_pairs(late: Sequence[Finding], told: Sequence[Finding]) -> list[Finding]:
+    """The findings, of which notes tell pairs that nothing orders and no late run of theirs shows.
+
+    A late run of everything that goes wrong shows the pair that the delayed line is of; if no line
+    was found, the only pair.
+    """
+    pairs = [one for one in told if one.check == "order"]
+    if not late or not pairs:
+        return [*told, *late]
+    (seen,) = late
+    at = seen.culprit.get("core"), seen.culprit.get("pc")
+    of_line = (
+        one
+        for one in pairs
+        if at in ((side.get("core"), side.get("pc")) for side in (one.culprit, one.victim))
+    )
+    chosen = next(of_line, None) if at[1] is not None else pairs[0] if len(pairs) == 1 else None
+    if chosen is None:
+        unshown = [f"{one.text}: {in_words(one.culprit)}" for one in pairs]
+        return [*told, with_evidence(seen, unshown)]
+    evidence = [line for line in chosen.evidence if line != NOT_SHOWN]
+    shown = replace(chosen, severity="error", evidence=(*evidence, seen.text, *seen.evidence))
+    return [shown if one is chosen else one for one in told]
 
 
 def _placed(context: Context, acts: Acts) -> dict[str, Any]:

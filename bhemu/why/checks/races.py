@@ -65,7 +65,8 @@ def run(context: Context) -> list[Finding]:
         found = with_evidence(together([one.finding for one in same]), code[:_CODE])
         if (left := len(code) - _CODE) > 0:
             found = with_evidence(found, [f"and {left} more like this"])
-        lines.append((key, PairFinding(found, same[0].pair)))
+        meant = together([one.meant or one.finding for one in same])
+        lines.append((key, PairFinding(found, same[0].pair, meant=meant)))
     return with_late_runs(context, lines)
 
 
@@ -82,12 +83,11 @@ def _pairs(context: Context, races: Observed, units: bool) -> list[PairFinding]:
         if units and conflict.first.sent is not None:
             continue  # a barrier is missing: transfers.py
         told = races.stand_at(conflict)
-        finding = (
-            _stalled(races, conflict)
-            if conflict.units
-            else _raced(races, conflict, fine=context.symptom.fine)
-        )
-        finding = _in_buffers(context, races, conflict, finding)
+        if conflict.units:
+            finding = meant = _stalled(races, conflict)
+        else:
+            finding, meant = (_raced(races, conflict, meant=of) for of in (False, True))
+        finding, meant = (_in_buffers(context, races, conflict, one) for one in (finding, meant))
         xy, first, second = races.tile.xy, conflict.first.step, conflict.second.step
         if kind(conflict.place) == _TEMPLATE and isinstance(second, Word):
             first, second = second, first  # the MOP that was pushed before has begun late
@@ -99,7 +99,7 @@ def _pairs(context: Context, races: Observed, units: bool) -> list[PairFinding]:
         elif finding.advice == _BOTH:  # and one place is wrong for all rows or words
             key = "both", 1 << conflict.first.owner | 1 << conflict.second.owner
         pair = Pair(xy, first, second, waits=conflict.units)
-        found.setdefault(key, PairFinding(finding, pair, told))
+        found.setdefault(key, PairFinding(finding, pair, told, meant))
     return list(found.values())
 
 
@@ -135,8 +135,11 @@ def _of_both(races: Observed, conflict: Conflict, told: str) -> tuple[str, ...]:
     return (*(f"one {verb} {act}" for verb, act in does), told)
 
 
-def _blamed(races: Observed, conflict: Conflict, *, fine: bool) -> Blame:
-    """The step that is wrong, what is wrong with it, what to do."""
+def _blamed(races: Observed, conflict: Conflict, *, meant: bool) -> Blame:
+    """The step that is wrong, what is wrong with it, what to do.
+
+    meant: the first access is meant to be the first.
+    """
     first, second, what = conflict.first, conflict.second, kind(conflict.place)
 
     def blame(step: Step, text: str, advice: str, *, either: bool = False) -> Blame:
@@ -181,14 +184,13 @@ def _blamed(races: Observed, conflict: Conflict, *, fine: bool) -> Blame:
             text = f"for semaphore {event.taken}, for which {maker(event.step)} waits, is"
             text += f" {begun[1]} before anything is posted"
             return blame(begun[0], text, "begin at 0 what the others post")
-    # Where the run is right, the first access is meant to be the first.
-    for event, other in ((second, first),) if fine else reversed(both):
+    for event, other in ((second, first),) if meant else reversed(both):
         # its core has waited before it pushed the word
         counted = isinstance(event.step, Word) and event.step.core != other.step.core
         counted = counted and races.poll_for(event, other)[1] > 1
         if not races.has_waited(event) and not counted:
-            return blame(*_without_wait(races, event, other, fine=fine))
-        if fine and (early := _released_early(races, other, event)) is not None:
+            return blame(*_without_wait(races, event, other, meant=meant))
+        if meant and (early := _released_early(races, other, event)) is not None:
             return blame(early, _EARLY, _RELEASE)
     if second.before is not None and races.is_kept(second):
         text = "after which nothing takes from the semaphore that it has waited for"
@@ -199,13 +201,13 @@ def _blamed(races: Observed, conflict: Conflict, *, fine: bool) -> Blame:
 
 
 def _without_wait(
-    races: Observed, event: Event, other: Event, *, fine: bool
+    races: Observed, event: Event, other: Event, *, meant: bool
 ) -> tuple[Step, str, str]:
     """What is wrong with an event whose owner has not waited for the other side."""
     if event.wait is not None:
         text = "for its block bits leave out the word that should wait"
         return event.wait, text, "name the unit of the words that must wait in stall_res"
-    early = _released_early(races, *((other, event) if fine else (event, other)))
+    early = _released_early(races, *((other, event) if meant else (event, other)))
     if early is not None:
         return early, _EARLY, _RELEASE
     return event.step, f"{NOTHING} wait for the other side", _WAIT
@@ -224,9 +226,9 @@ def _released_early(races: Observed, event: Event, other: Event) -> Step | None:
     return released[-1][1]
 
 
-def _raced(races: Observed, conflict: Conflict, *, fine: bool) -> Finding:
+def _raced(races: Observed, conflict: Conflict, *, meant: bool) -> Finding:
     tile, first, second = races.tile, conflict.first, conflict.second
-    blame = _blamed(races, conflict, fine=fine)
+    blame = _blamed(races, conflict, meant=meant)
     blamed = blame.act.step
     victim = first if blamed is second.step or blamed.core == second.step.core else second
     one, place_of = f"{blame.act.name} of {maker(blamed)}", name(conflict.place)

@@ -35,7 +35,7 @@ static inline void go(struct initiator *at) {
 
 static inline void send_as(u32 ctrl, u32 from, u32 xy, u32 to, u32 bytes, u32 id) {
     struct initiator *at = INITIATOR(0);
-    (void)*L1(from & ~3u); /* own stores are there */
+    (void)*L1(from & ~3u), (void)*L1((from + bytes - 1) & ~3u); /* own stores are there */
     at->targ_lo = from, at->targ_mid = 0, at->targ_hi = NODE_ID;
     at->ret_lo = to, at->ret_mid = 0, at->ret_hi = xy;
     at->tag = id << 10, at->ctrl = ctrl, at->len_lo = bytes, at->len_hi = 0;
