@@ -123,7 +123,8 @@ class Act(NamedTuple):
         if isinstance(self.step, Word):
             cls = decode(self.step.word)
             return "a word" if cls is None else cls.name
-        stores = issubclass(decode_riscv(self.step.word) or object, Store | Atomic)
+        word = self.step.word or self.tile.read32(self.step.pc)  # 0: only its place was kept
+        stores = issubclass(decode_riscv(word) or object, Store | Atomic)
         return "a store" if stores else "a load"
 
 

@@ -216,14 +216,17 @@ def _without_wait(
 def _released_early(races: Observed, event: Event, other: Event) -> Step | None:
     """The act of an event's owner before it that let the other side go on, if that is too early.
 
-    If the owner had made such an access before it let the other side go on for the first time, that
-    act belongs to the earlier access.
+    If the owner had made such an access before it let others go on from there for the first time,
+    that act belongs to the earlier access.
     """
     known = min(int(other.vector[event.owner]), event.owner_clock)
     released = [one for one in races.releases(event.owner) if one[0] <= known]
-    if not released or event.again or first_clock(races.record, event) < released[0][0]:
+    if not released or event.again:
         return None
-    return released[-1][1]
+    last = released[-1][1]
+    begun = next(clock for clock, step in released if step.pc == last.pc)
+    sent = races.together.sent[event.home] if races.together else ()
+    return None if first_clock(races.record, event, sent) < begun else last
 
 
 def _raced(races: Observed, conflict: Conflict, *, meant: bool) -> Finding:

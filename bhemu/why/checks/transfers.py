@@ -172,12 +172,8 @@ class Disorder:
 
     def _is_early(self, told: Sent) -> bool:
         """Whether the first such request comes before the first such access."""
-        first = self.first
-        if first.sent is None:
-            epoch = first_clock(self.together.observers[first.home].record, first)
-        else:
-            pc = first.step.pc
-            epoch = next(one.epoch for one in self.sent_by(first) if one.step.pc == pc)
+        first, observers = self.first, self.together.observers
+        epoch = first_clock(observers[first.home].record, first, self.together.sent[first.home])
         sends = (one for one in self.together.sent[first.home] if one.core == told.core)
         same = next(one for one in sends if one.remote[0] == told.remote[0])
         if told.core == first.owner:

@@ -1,6 +1,6 @@
 """The results of an observed run: unordered accesses, transfers, polls, releases."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Any, NamedTuple
@@ -297,9 +297,15 @@ class Observed:
         return [(self._instruction(core, pc, time), to) for core, (pc, time, to) in found]
 
 
-def first_clock(record: r.OrderRecord, event: Event) -> int:
-    """The clock of an event's owner at its first access from the same place in the code."""
+def first_clock(record: r.OrderRecord, event: Event, sent: Iterable[Sent] = ()) -> int:
+    """The clock of an event's owner at its first access from the same place in the code.
+
+    sent: the requests of its tile.
+    """
     step, found = event.step, record.first_access
+    if event.sent is not None:
+        own = (one for one in sent if one.core == event.owner and one.step.pc == step.pc)
+        return min((one.epoch for one in own), default=event.owner_clock)
     pc = step.pushed if isinstance(step, Word) else step.pc  # the REPLAY's pc
     at = np.flatnonzero((found[:, 0] == event.owner + 1) & (found[:, 1] == pc))
     return (int(found[at[0], 2]) if at.size else 0) or event.owner_clock

@@ -56,7 +56,7 @@ def _before(s: Any, o: Any, c: Any, pc: Any, word: Any, way: Any, address: Any) 
         slot = np.int64(o.slot[address >> 2]) - 1
         if way == _READS and slot >= 0:
             polls.begins(s, o, c, pc, word, address, slot)
-        elif o.tiles[0] and way == _READS and polls.site(s, o, pc) & polls.DATA == 0:
+        elif way == _READS and polls.site(s, o, pc) & polls.DATA == 0:
             polls.begins(s, o, c, pc, word, address, np.int64(polls.AT_DATA))
     elif o.tiles[0] and way == _READS:
         counter = polls.counter_at(address)

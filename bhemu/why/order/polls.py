@@ -32,7 +32,7 @@ _REGISTER, _IMMEDIATE = formats.Register.code(), formats.RegisterImmediate.code(
 KNOWN, POLLS, ONE_OF_TWO, SPINS = 1, 2, 4, 8  # of a site
 DATA = 16  # no branch has looked at what the load has brought
 _STORED, _COUNTER = 1, 2  # marks
-_REPEATS = 3  # loads of one place in a row that poll it, whatever the code
+_REPEATS = 3  # loads of one place in a row that poll it, if a branch looks at them
 AT_DATA = -2  # as a slot: the word has none
 COUNTER_LOOK = -3  # as a slot: minus that, 64 times the NoC and the number of its counter
 _ALL = -2  # what a look proves, beside the number of a store, -1 = none
@@ -63,7 +63,7 @@ def is_poll(s: Any, o: Any, c: Any, pc: Any, address: Any) -> Any:
         last[0], last[1], last[2] = pc, address, 0
     last[2] += 1
     counts = kind & ONE_OF_TWO and o.marks[word] & _STORED
-    polls = kind & POLLS or counts or last[2] > _REPEATS
+    polls = kind & POLLS or counts or (last[2] > _REPEATS and kind & DATA == 0)
     if not polls and kind & ONE_OF_TWO:
         o.marks[word] |= np.uint8(_COUNTER)
     return polls
@@ -140,7 +140,8 @@ def leaves_poll(s: Any, o: Any, c: Any, pc: Any, word: Any) -> None:
         if uses:
             target = np.int64(s.pc[c])
             if look[1] == AT_DATA:
-                passes(s, o, c, look[5])
+                if o.tiles[0]:
+                    passes(s, o, c, look[5])
                 look[0] = -1
                 return
             if look[1] <= COUNTER_LOOK:  # does it go this way only if no answer is missing?
