@@ -16,7 +16,8 @@ TOO_FEW = planted.Bug(
         (
             "scatter/scatter_brisc.c",
             "    noc_read_barrier(noc);\n",
-            "    while (load(noc->niu + NOC_READ_RESPONSES) + args->tiles <= noc->reads) {\n    }\n",
+            "    while (load(noc->niu + NOC_READ_RESPONSES) + args->tiles <= noc->reads) {\n"
+            "    }\n",
         ),
     ),
     core="brisc",
