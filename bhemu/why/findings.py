@@ -20,13 +20,7 @@ from bhemu.riscv.isa import decode
 CLASSES = {
     "error": ("error",),  # refused by a rule
     "waiting": ("hang",),  # a cycle of waits, or one that nothing can end
-    "order": (
-        "races",
-        "barriers",
-        "transfers",
-        "stale",
-        "late",
-    ),  # two accesses that nothing orders
+    "order": ("races", "barriers", "transfers", "stale", "late"),  # accesses that nothing orders
     "unwritten": ("unwritten", "powerup", "slots"),  # a value that nothing has written
     "contract": ("buffers", "formats", "stack", "jumps", "program"),  # what PROGRAM.toml declares
     "origin": ("output", "place"),  # who made the first wrong element

@@ -24,7 +24,6 @@ from bhemu.noc.record import MEMORY_SHIFT
 from bhemu.program import loader
 from bhemu.tensix import config, spaces
 from bhemu.tensix.insn import decode
-from bhemu.tensix.observe import FIRST_CORE, WORDS_AND_STORES
 from bhemu.tensix.spaces import fields_named
 from bhemu.tensix.state import DTYPE, LOCAL_SIZE, MEMBERS, OFFSET
 from bhemu.why.check import Context, Outcome, executed
@@ -518,17 +517,13 @@ class Users:
         if member in {name for space in _PLACED for name in space.members}:
             return None
         self._trials.begin(NOTHING)
-        tile.log = []
-        tile.state.trace[0] = WORDS_AND_STORES
-        self._context.finish(self._machine, limit=self._context.most)
-        tile.drain_log()
-        tile.state.trace[0] = 0
-        for agent, word, pc, _, clock in tile.log:
-            cls = decode(word) if agent < FIRST_CORE else None
+        with tile.stepping.recording() as entries:
+            self._context.finish(self._machine, limit=self._context.most)
+        for thread, word, pc, _, clock in entries:
+            cls = decode(word)
             terms = () if cls is None else cls.writes.of(cls.operands(word))
             if any(member in term.space.members for term in terms):
-                found = agent, word, pc, clock
-        tile.log = []
+                found = thread, word, pc, clock
         if found is None:
             return None
         thread, word, pc, clock = found

@@ -23,7 +23,7 @@ from bhemu.why.order.observe import Observer, is_polled, kind, l1_address, name,
 from bhemu.why.order.record import HOST
 from bhemu.why.order.shadow import ACCESSED, DROPPED, STALE
 from bhemu.why.steps import NOTHING, Act, Blame, Instruction, Step, Word, maker
-from bhemu.why.witness import Pair, PairFinding, with_late_runs
+from bhemu.why.witness import SEEN, Pair, PairFinding, with_late_runs
 
 _CODE = 3  # ELFs that are named
 _CHANGES = "and changes"
@@ -304,7 +304,6 @@ CHECK = Check(
 # Loads that get old bytes of L1, in runs with modelled data caches of the cores.
 
 _SEEDS = 3
-_SHOWN = 3  # findings of a run
 _LINES = 4  # of a data cache
 _FENCE_IT = "fence (invalidate_l1_cache) before the load: a cache does not see what others write"
 
@@ -315,7 +314,7 @@ def _stale(context: Context) -> list[Finding]:
         seed = context.program.options.get("seed", 0)
         found = _in_caches(context, context.again(l0="model", seed=seed), seed)
         unfenced = [] if found else list(_unfenced(context))
-        return found or with_rest(unfenced[:_SHOWN], len(unfenced[_SHOWN:]))
+        return found or with_rest(unfenced[:SEEN], len(unfenced[SEEN:]))
     if context.symptom.error is not None:
         return []
     for seed in range(1, _SEEDS + 1):
@@ -381,7 +380,7 @@ def _in_caches(context: Context, seen: Outcome, seed: int) -> list[Finding]:
     end = "; ".join(joined(str(result)) for result in seen.wrong)
     end = end if seen.error is None else str(seen.error).splitlines()[0]
     shown = []
-    for load in chosen[:_SHOWN]:
+    for load in chosen[:SEEN]:
         act, place_of = Act(again.tile, load.step), f"L1 {load.address:#x}"
         victim: dict[str, Any] = {"place": place_of}
         by = "by the coprocessor, the host or over the NoC"
@@ -396,7 +395,7 @@ def _in_caches(context: Context, seen: Outcome, seed: int) -> list[Finding]:
         text = f"a load of {maker(load.step)} gets an old {place_of} from its data cache"
         text = f"{text}: {act.where}"
         shown.append(Finding("stale", "error", text, act.placed(), victim, evidence, _FENCE_IT))
-    return with_rest(shown, len(chosen[_SHOWN:]))
+    return with_rest(shown, len(chosen[SEEN:]))
 
 
 def _stale_loads(seen: Observed) -> dict[tuple[int, int], _Load]:
