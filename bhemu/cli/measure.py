@@ -347,7 +347,7 @@ def _report(total: "LineCoverage") -> dict[str, Any]:
 
 def _by_owner(total: "LineCoverage") -> "dict[str, list[Source]]":
     """The sources of the programs themselves, and those of bhemu's C library."""
-    from bhemu.kernel.build import LIBRARY
+    from bhemu.kernel import LIBRARY
 
     found: dict[str, list[Source]] = {"library": [], "own": []}
     for name, source in total.sources.items():

@@ -358,8 +358,8 @@ def _on_a_core(path: str, cores: tuple[str, ...]) -> tuple[str, ...]:
 
 def settings(values: dict[str, Any]) -> Settings:
     """The settings of a command's parameters; InputError for what cannot be read."""
-    from bhemu.program.building import outdated
     from bhemu.program.cli_overrides import with_options
+    from bhemu.program.specs import outdated
 
     program = with_options(program_of(values), values)
     warnings = outdated(program)

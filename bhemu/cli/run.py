@@ -24,7 +24,7 @@ from bhemu.system import interrupts
 if TYPE_CHECKING:
     from bhemu.cli.summary import Target
     from bhemu.launch import Launched, Result, RunResult
-    from bhemu.machine.beside import Watch
+    from bhemu.machine.precompile import Watch
     from bhemu.machine.rounds import Memory
     from bhemu.machine.saved import Snapshot
     from bhemu.why.check import Check
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 # Runs that begin before their code is compiled: interpreted, then taken to compiled code.
 #
 # Where the cache lacks something that a run needs, the process that a user has started interprets
-# the run, with others beside it that compile (machine/beside.py). When all is kept, it writes the
-# state of the machine to an unnamed file, between two slices of time, and executes the command anew
-# in its place: the same process with the same streams, so that output, Ctrl-C and exit code stay
-# its own. The command then makes its machine in that state and runs on. A variable of the
+# the run, with others beside it that compile (machine/precompile.py). When all is kept, it writes
+# the state of the machine to an unnamed file, between two slices of time, and executes the command
+# anew in its place: the same process with the same streams, so that output, Ctrl-C and exit code
+# stay its own. The command then makes its machine in that state and runs on. A variable of the
 # environment says so.
 
 WAYS = ("beside", "wait")
@@ -75,8 +75,7 @@ class Start:
         if not self._may:
             return {}
         from bhemu.jit.build import is_there
-        from bhemu.machine.beside import Watch, needed
-        from bhemu.machine.precompile import ElfCache
+        from bhemu.machine.precompile import ElfCache, Watch, needed
 
         elfs = ElfCache()
         with suppress(InputError):  # launch() raises it again

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from bhemu.machine.machine import Chip
     from bhemu.machine.recorded_host import RecordedHost
     from bhemu.machine.saved import Snapshot
-    from bhemu.metal import kernels
-    from bhemu.metal.firmware import Firmware
+    from bhemu.metal import Firmware, kernels
     from bhemu.program.outputs import OutputResult
 
     Result = OutputResult | RecordedHost  # by which a run is judged
@@ -282,8 +281,7 @@ def _machine(program: schema.Program, options: LaunchOptions) -> Tile | Chip:
         return Tile(**given)
     if "xy" in options:
         raise InputError(f"xy: {program.name} is a program of a chip, which says where it is")
-    from bhemu.machine.links import LinkedChip
-    from bhemu.machine.machine import Chip
+    from bhemu.machine.machine import Chip, LinkedChip
 
     given = {**program.options, **options}
     number, chips = (0, 1) if program.chip is None else program.chip.place
@@ -322,8 +320,7 @@ def _place(
             images = {n: elfs.image(core.elf) for n, core in part.cores.items() if core.elf}
             place(tile, part, images)
         return None
-    from bhemu.metal import kernels
-    from bhemu.metal.firmware import Grid, read_firmware
+    from bhemu.metal import Grid, kernels, read_firmware
 
     grid = Grid.of(program.chip)
     firmware = None if program.firmware is None else read_firmware(program.firmware)

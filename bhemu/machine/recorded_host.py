@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from bhemu.devices import noc_map
 from bhemu.errors import InputError
-from bhemu.machine.links import packet_of, set_sent, waiting_packet
+from bhemu.machine.ethernet import packet_of, set_sent, waiting_packet
 from bhemu.noc import arc
 from bhemu.noc.grid import number_at
 from bhemu.program.recorded import ARRIVED, END, FETCH, READ, SENT, STORE, WRITE, Act, Recorded

@@ -19,7 +19,7 @@ from bhemu.machine.precompile import ElfCache
 from bhemu.machine.stop import Stop
 from bhemu.machine.tile import Tile
 from bhemu.memmap import L1_SIZE
-from bhemu.metal.firmware import (
+from bhemu.metal import (
     PROCESSORS,
     SIGNAL_GO,
     TABLES,

@@ -26,8 +26,7 @@ from bhemu.machine.resolve import resolve
 from bhemu.machine.stop import Stop
 from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES, L1_SIZE, SOFT_RESET_ALL
-from bhemu.metal import kernels
-from bhemu.metal.firmware import Firmware, Grid, read_firmware
+from bhemu.metal import Firmware, Grid, kernels, read_firmware
 from bhemu.oracle.libttsim import (
     EQUAL,
     RESET_PCS,

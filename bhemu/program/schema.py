@@ -18,8 +18,7 @@ from bhemu.memmap import (
     RISCV_DEBUG_REG_SOFT_RESET_0,
     SOFT_RESET_ALL,
 )
-from bhemu.program import comparison, coordinates, files, options, recorded, tensor, toml
-from bhemu.program.building import build_from, elf_file
+from bhemu.program import coordinates, files, options, outputs, recorded, tensor, toml
 from bhemu.program.coordinates import At, check_l1, read_at
 from bhemu.program.input_files import (
     Archive,
@@ -31,7 +30,7 @@ from bhemu.program.input_files import (
 from bhemu.program.loader import LOCAL_MODES, Local
 from bhemu.program.options import BANKS, CHIPS
 from bhemu.program.options import ENGINES as ENGINES
-from bhemu.program.specs import PAGE_ALIGNMENT
+from bhemu.program.specs import PAGE_ALIGNMENT, build_from, elf_file
 from bhemu.program.specs import XY as XY
 from bhemu.program.specs import BufferSpec as BufferSpec
 from bhemu.program.specs import ChipSpec as ChipSpec
@@ -463,7 +462,7 @@ def output_from(table: Table) -> OutputSpec:
         shape=shape,
         save=table.new_file("save"),
         expect=expect,
-        compare=table.text("compare", "bits", choices=comparison.COMPARES),
+        compare=table.text("compare", "bits", choices=outputs.COMPARES),
         max_ulp=table.integer("max_ulp", 1),
         rtol=table.number("rtol", 0.05),
         atol=table.number("atol", 0.05),
