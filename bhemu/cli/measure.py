@@ -10,7 +10,8 @@ import click
 from bhemu.cli import output
 from bhemu.cli.options import (
     Settings,
-    flag,
+    all_of,
+    flags,
     json_option,
     launched,
     outside_option,
@@ -236,13 +237,6 @@ _SECONDS = 600.0
 _WHOSE = {"library": "all of bhemu's C library", "own": "all but bhemu's C library"}
 
 
-def _run_flags(command: Any) -> Any:
-    """The options of a run, which hold for every program."""
-    for name, option in reversed(given_in("flag").items()):
-        command = flag(name, option)(command)
-    return command
-
-
 @click.command("coverage")
 @click.argument("programs", nargs=-1, required=True, metavar="PROGRAM...")
 @click.option("-o", "--lcov", "lcov", metavar="FILE.info", help="write an LCOV tracefile")
@@ -250,7 +244,7 @@ def _run_flags(command: Any) -> Any:
 @click.option("--opcodes", is_flag=True, help="show Tensix instructions by mode and format instead")
 @outside_option
 @json_option
-@_run_flags
+@all_of(*flags("flag"))  # of a run, which hold for every program
 @click.option("-q", "--quiet", is_flag=True, help="print only what went wrong")
 def coverage_command(programs: tuple[str, ...], **values: Any) -> int:
     """Run programs and show which lines and branches of their kernels were executed.

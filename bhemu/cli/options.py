@@ -170,46 +170,6 @@ class Seconds(click.FloatRange):
         return seconds
 
 
-def program_options(command: F) -> F:
-    """PROGRAM and the flag form of its parts."""
-    command = _naming_lines(command)
-    for option in reversed(
-        (
-            click.argument(
-                "program",
-                required=False,
-                type=click.Path(),
-                metavar="[PROGRAM.toml | FOLDER | STATE.npz | ELF]",
-            ),
-            _many("--core", "cores", "CORE=FILE", "load this ELF there; CORE alone: run ELF there"),
-            _many(
-                "--in",
-                "inputs",
-                "FILE@AT:DTYPE[:LAYOUT[:SHAPE]]",
-                "write this tensor to L1 before the run",
-            ),
-            _many(
-                "--expect",
-                "expects",
-                "FILE@AT:DTYPE[:LAYOUT[:SHAPE]]",
-                "compare the tensor at AT with FILE after the run",
-            ),
-            _many(
-                "--until", "until", "WORD=VALUE|idle", "stop when this word of L1 has this value"
-            ),
-            _many("--set", "sets", "AT=KIND:VALUE[,...]", "store these values before the run"),
-            click.option(
-                "--no-compare",
-                is_flag=True,
-                help="compare no output with what the PROGRAM.toml expects",
-            ),
-            outside_option,
-        )
-    ):
-        command = option(command)
-    return tile_option(command)
-
-
 def _naming_lines(command: F) -> F:
     """The command, whose errors about its program say at which line of PROGRAM.toml."""
 
@@ -219,8 +179,6 @@ def _naming_lines(command: F) -> F:
             return command(*args, **values)
         except InputError as problem:
             if problem.where is None and values.get("program") is not None:
-                from bhemu.program import toml
-
                 problem.where = toml.place(Path(values["program"]), problem)
             raise
 
@@ -233,21 +191,9 @@ def _many(flag: str, name: str, metavar: str, text: str) -> Callable[[F], F]:
     )
 
 
-def run_options(command: F) -> F:
-    """How to run and report: the flags of a command that runs a program."""
-    command = json_option(command)
-    for add in reversed(
-        (
-            *(flag(name, option) for name, option in given_in("flag").items()),
-            click.option(
-                "--save", metavar="STATE.npz", help="write the state after the run to this file"
-            ),
-            click.option("-q", "--quiet", is_flag=True, help="print only what went wrong"),
-            click.option("-v", "--verbose", is_flag=True, help="print more detail"),
-        )
-    ):
-        command = add(command)
-    return command
+def all_of(*options: Callable[[F], F]) -> Callable[[F], F]:
+    """Several options as one, in the order in which help shows them."""
+    return lambda command: functools.reduce(lambda one, add: add(one), reversed(options), command)
 
 
 def flag(
@@ -268,25 +214,52 @@ def flag(
     return click.option(*names, type=value, metavar=metavar, help=option.help + more)
 
 
-def tile_option(command: F) -> F:
-    """--tile."""
-    return click.option(
-        "--tile", metavar="X,Y", help="the tile of a chip that is shown (default: the first)"
-    )(command)
+def flags(where: str) -> list[Callable[[F], F]]:
+    """Those of all options that can be given there."""
+    return [flag(name, option) for name, option in given_in(where).items()]
 
 
-def outside_option(command: F) -> F:
-    """--allow-outside."""
-    return click.option(
-        "--allow-outside",
-        is_flag=True,
-        help="let a PROGRAM.toml name files outside of its folder",
-    )(command)
-
-
-def json_option(command: F) -> F:
-    """--json."""
-    return click.option("--json", "as_json", is_flag=True, help="print one JSON object")(command)
+tile_option = click.option(
+    "--tile", metavar="X,Y", help="the tile of a chip that is shown (default: the first)"
+)
+outside_option = click.option(
+    "--allow-outside", is_flag=True, help="let a PROGRAM.toml name files outside of its folder"
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="print one JSON object")
+run_options = all_of(
+    *flags("flag"),
+    click.option("--save", metavar="STATE.npz", help="write the state after the run to this file"),
+    click.option("-q", "--quiet", is_flag=True, help="print only what went wrong"),
+    click.option("-v", "--verbose", is_flag=True, help="print more detail"),
+    json_option,
+)
+"""How to run and report: the flags of a command that runs a program."""
+program_options = all_of(
+    tile_option,
+    click.argument(
+        "program",
+        required=False,
+        type=click.Path(),
+        metavar="[PROGRAM.toml | FOLDER | STATE.npz | ELF]",
+    ),
+    _many("--core", "cores", "CORE=FILE", "load this ELF there; CORE alone: run ELF there"),
+    _many(
+        *("--in", "inputs", "FILE@AT:DTYPE[:LAYOUT[:SHAPE]]"),
+        "write this tensor to L1 before the run",
+    ),
+    _many(
+        *("--expect", "expects", "FILE@AT:DTYPE[:LAYOUT[:SHAPE]]"),
+        "compare the tensor at AT with FILE after the run",
+    ),
+    _many("--until", "until", "WORD=VALUE|idle", "stop when this word of L1 has this value"),
+    _many("--set", "sets", "AT=KIND:VALUE[,...]", "store these values before the run"),
+    click.option(
+        "--no-compare", is_flag=True, help="compare no output with what the PROGRAM.toml expects"
+    ),
+    outside_option,
+    _naming_lines,
+)
+"""PROGRAM and the flag form of its parts."""
 
 
 def program_of(values: dict[str, Any]) -> "Program":

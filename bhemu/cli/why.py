@@ -1,6 +1,6 @@
 """What is wrong with a run: `bhemu why`, `report`, `numerics`; `diff`, the same run on ttsim."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -9,7 +9,8 @@ import click
 
 from bhemu.cli import output
 from bhemu.cli.options import (
-    flag,
+    all_of,
+    flags,
     json_option,
     launched,
     outside_option,
@@ -20,7 +21,7 @@ from bhemu.cli.options import (
 from bhemu.cli.output import Progress
 from bhemu.errors import EXIT_DIFFERS, EXIT_INTERRUPTED, EXIT_OK, BhemuError, InputError
 from bhemu.program import files
-from bhemu.program.options import REFERENCES, given_in
+from bhemu.program.options import REFERENCES
 
 if TYPE_CHECKING:
     from bhemu.cli.summary import Target
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
     from bhemu.why.findings import Finding
     from bhemu.why.origin.chain import Link
     from bhemu.why.saved_state import Told
-
-    Command = Callable[..., Any]
 
 
 @click.command("why")
@@ -407,13 +406,6 @@ def _table(spec: "OutputSpec", tiles: "list[TileError]", rows: int) -> None:
         output.say(f"{len(tiles) - rows} more tiles, none worse (--tiles {len(tiles)} shows all)")
 
 
-def _time_options(command: "Command") -> "Command":
-    """When things happen in bhemu's run."""
-    for name, option in given_in("diff").items():
-        command = flag(name, option)(command)
-    return command
-
-
 @click.command("diff")
 @click.argument("program", required=False, metavar="[CASE.npz | PROGRAM.toml | FOLDER]")
 @click.option("--ttsim", metavar="LIB", help="the libttsim.so of Blackhole; default: $BHEMU_TTSIM")
@@ -442,7 +434,7 @@ def _time_options(command: "Command") -> "Command":
     metavar="N",
     help="processes of --random (default: one per processor); results are the same",
 )
-@_time_options
+@all_of(*reversed(flags("diff")))
 @json_option
 @outside_option
 def diff_command(
