@@ -14,14 +14,7 @@ from bhemu.arguments import did_you_mean
 from bhemu.cli import options, output
 from bhemu.cli.options import program_options, run_options, settings
 from bhemu.cli.output import Progress, reader
-from bhemu.errors import (
-    EXIT_DIFFERS,
-    EXIT_INTERRUPTED,
-    EXIT_LIMIT,
-    EXIT_OK,
-    BhemuError,
-    InputError,
-)
+from bhemu.errors import EXIT_DIFFERS, EXIT_INTERRUPTED, EXIT_LIMIT, EXIT_OK, BhemuError, InputError
 from bhemu.program import files, recorded
 from bhemu.program.coordinates import XY
 from bhemu.program.coordinates import text as text_of
@@ -96,7 +89,12 @@ def _state(what: str, values: dict[str, Any]) -> "tuple[TileState, BhemuError | 
 
     path = Path(what)
     if files.is_folder(path) or path.suffix == ".toml" or recorded.is_session(path):
-        return _run({**values, "program": what, **dict.fromkeys(options.FLAGS, ())})
+        chosen = options.settings({**values, "program": what, **dict.fromkeys(options.FLAGS, ())})
+        target = options.launched(chosen)
+        ended = target.finish_shown()
+        target.save()
+        state = target.tile.snapshot().tiles[target.tile.xy]
+        return state, ended.error, EXIT_INTERRUPTED if ended.interrupted else EXIT_OK
     if files.is_file(path) and path.suffix != ".npz":
         raise InputError(f"{path}: neither .npz nor .toml", hint="bhemu run --save STATE.npz")
     flags = {name: option.flag or name for name, option in given_in("flag").items()}
@@ -129,15 +127,6 @@ def _near(path: Path) -> str:
         return "bhemu run PROGRAM --save STATE.npz writes one"
     mean = did_you_mean(path.name, states)
     return mean or f"there are {', '.join(states[:_NAMED])}"
-
-
-def _run(values: dict[str, Any]) -> "tuple[TileState, BhemuError | None, int]":
-    chosen = options.settings(values)
-    target = options.launched(chosen)
-    ended = target.finish_shown()
-    target.save()
-    state = target.tile.snapshot().tiles[target.tile.xy]
-    return state, ended.error, EXIT_INTERRUPTED if ended.interrupted else EXIT_OK
 
 
 @click.command("trace")

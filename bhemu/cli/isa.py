@@ -405,10 +405,7 @@ def _complete_names(
 
 @click.command("explain")
 @click.argument(
-    "names",
-    nargs=-1,
-    metavar="[WORD | NAME | ELF | PROGRAM]...",
-    shell_complete=_complete_names,
+    "names", nargs=-1, metavar="[WORD | NAME | ELF | PROGRAM]...", shell_complete=_complete_names
 )
 @json_option
 @click.option("--core", type=click.Choice(CORE_NAMES), help="which ELF of a program")

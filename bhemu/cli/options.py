@@ -271,7 +271,15 @@ def program_of(values: dict[str, Any]) -> "Program":
     if path is not None:
         _check_kind(Path(path))
     if path is not None and files.begins_with(Path(path), toml.ELF):
-        flags["cores"], path = _on_a_core(path, flags["cores"]), None
+        cores = flags["cores"]  # of which one without a file says where the ELF runs
+        bare = [name for name in cores if "=" not in name]
+        if len(bare) != 1:
+            problem = f"{len(bare)} of them are named" if bare else "none is named"
+            called, several = Path(path).stem, f"CORE, one of {', '.join(CORE_NAMES)}"
+            hint = f"--core {called if called in CORE_NAMES else several}"
+            raise InputError(f"{path}: an ELF runs on one core, and {problem}", hint=hint)
+        flags["cores"] = tuple(f"{name}={path}" if name in bare else name for name in cores)
+        path = None
     if path is None and not flags["cores"]:
         raise click.UsageError(
             "no program: name a PROGRAM.toml, go to its folder, or give --core CORE=FILE"
@@ -316,17 +324,6 @@ def _check_kind(path: Path) -> None:
         hint = f"bhemu run {folder} runs the program there"
         hint = f"bhemu build {folder} compiles it; {hint}" if kind.startswith("a source") else hint
     raise InputError(f"{path} is {kind}, no program", hint=hint)
-
-
-def _on_a_core(path: str, cores: tuple[str, ...]) -> tuple[str, ...]:
-    """The --core flags, of which one without a file says where the ELF at `path` runs."""
-    bare = [name for name in cores if "=" not in name]
-    if len(bare) != 1:
-        problem = f"{len(bare)} of them are named" if bare else "none is named"
-        called, several = Path(path).stem, f"CORE, one of {', '.join(CORE_NAMES)}"
-        hint = f"--core {called if called in CORE_NAMES else several}"
-        raise InputError(f"{path}: an ELF runs on one core, and {problem}", hint=hint)
-    return tuple(f"{name}={path}" if name in bare else name for name in cores)
 
 
 def settings(values: dict[str, Any]) -> Settings:

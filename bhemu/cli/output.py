@@ -335,7 +335,10 @@ class Progress:
 
     def _show(self, doing: Callable[[], str], says: bool, over: threading.Event) -> None:
         while not over.wait(_PERIOD):
-            compiled = self._compiled()
+            # What is being compiled and how much of it is done, if that is imported
+            outlook = getattr(sys.modules.get("bhemu.jit.build"), "outlook", None)
+            name, done, known = ("", 0, 0) if outlook is None else outlook()
+            compiled = f"compiling {name}: {done} of {known} parts are done" if name else ""
             beside, text = self.beside, compiled or doing()
             if beside is not None:
                 text = compiled = f"{text}: {beside()}"
@@ -343,12 +346,6 @@ class Progress:
                 self.status(f"{text}  {self.seconds:.1f} s")
             elif (compiled or (says and text)) and time.monotonic() - self._said > _SILENT:
                 self.say(f"{text}, after {self.seconds:.0f} s")
-
-    def _compiled(self) -> str:
-        """What is being compiled and how much of it is done; "" where nothing is."""
-        outlook = getattr(sys.modules.get("bhemu.jit.build"), "outlook", None)  # or it is imported
-        name, done, known = ("", 0, 0) if outlook is None else outlook()
-        return f"compiling {name}: {done} of {known} parts are done" if name else ""
 
     def clear(self) -> None:
         """Take the status line of a terminal away."""

@@ -112,6 +112,9 @@ class Start:
         """Run on in compiled code; returns where that is not possible."""
         import tempfile  # takes milliseconds, which few runs need
 
+        import numpy as np
+
+        from bhemu.machine import saved
         from bhemu.program.input_files import Archive, UnreadableError
 
         target = self._target
@@ -119,7 +122,12 @@ class Start:
         signal.pthread_sigmask(signal.SIG_BLOCK, _INTERRUPT)  # until the command is there again
         try:
             interrupts.check()
-            data = _written(target.machine)
+            machine: Any = target.machine
+            alone = machine.network is None  # its state, in the middle of a run
+            state: Snapshot = saved.of_tile(machine) if alone else saved.of_machine(machine)
+            held = io.BytesIO()
+            np.savez(held, **state.held())
+            data = held.getvalue()
             with Archive(data), tempfile.TemporaryFile() as file:
                 file.write(data)
                 file.flush()
@@ -169,19 +177,6 @@ def nothing_is_compiled() -> bool:
     with os.scandir(cache.root()) as entries:  # up to the first: a folder may hold thousands
         names = (entry.name for entry in entries)
         return not any(n.startswith("tensix_entry-") and not n.endswith(".lock") for n in names)
-
-
-def _written(machine: Any) -> bytes:
-    """The state of a machine, in the middle of a run."""
-    import numpy as np
-
-    from bhemu.machine import saved
-
-    alone = machine.network is None
-    state: Snapshot = saved.of_tile(machine) if alone else saved.of_machine(machine)
-    file = io.BytesIO()
-    np.savez(file, **state.held())
-    return file.getvalue()
 
 
 def _state(number: int) -> "Snapshot":

@@ -64,11 +64,7 @@ def sweep_command(sweep: str, quiet: bool, as_json: bool, **values: Any) -> int:
     kept = sum(run.key in journal.done for run in plan.runs)
     with _progress(plan, kept, progress, quiet or as_json) as step:
         found = api.perform(
-            plan,
-            journal,
-            workers=values["workers"],
-            scheduler=values["scheduler"],
-            progress=step,
+            plan, journal, workers=values["workers"], scheduler=values["scheduler"], progress=step
         )
     if report is not None:
         files.write_whole(report, lambda file: file.write(api.page(found, view)), "--report")

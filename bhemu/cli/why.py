@@ -7,17 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from bhemu.cli import output
-from bhemu.cli.options import (
-    all_of,
-    flags,
-    json_option,
-    launched,
-    outside_option,
-    program_options,
-    run_options,
-    settings,
-)
+from bhemu.cli import options, output
 from bhemu.cli.output import Progress
 from bhemu.errors import EXIT_DIFFERS, EXIT_INTERRUPTED, EXIT_OK, BhemuError, InputError
 from bhemu.program import files
@@ -38,10 +28,10 @@ if TYPE_CHECKING:
 
 
 @click.command("why")
-@program_options
+@options.program_options
 @click.argument("place", required=False)
 @click.option("--local", default="brisc", metavar="CORE", help="whose local memory PLACE lies in")
-@run_options
+@options.run_options
 def why_command(**values: Any) -> int:
     """Run a program and tell what is wrong, or what made PLACE.
 
@@ -56,7 +46,7 @@ def why_command(**values: Any) -> int:
     cannot be launched ends with exit code 2, and with the line of PROGRAM.toml that is wrong.
     """
     try:
-        target = launched(settings(values))
+        target = options.launched(options.settings(values))
         (target.prepare_checks if values["place"] is None else target.keep_history)()
     except InputError as problem:
         if values["place"] is not None:
@@ -202,11 +192,11 @@ def tell_skipped(asked: "Context") -> None:
 
 
 @click.command("report")
-@program_options
+@options.program_options
 @click.option(
     "-o", "--output", "path", required=True, metavar="FILE.html", type=click.Path(path_type=Path)
 )
-@run_options
+@options.run_options
 def report_command(**values: Any) -> int:
     """Run a program and write a report of it, one HTML file.
 
@@ -215,9 +205,9 @@ def report_command(**values: Any) -> int:
     differ. The program runs twice: once for the findings, once to be looked at on the way. Exit
     code 0 when nothing is wrong, else 1.
     """
-    chosen = settings(values)
+    chosen = options.settings(values)
     files.check_writable(values["path"], "report", chosen.program.files())
-    target = launched(chosen)
+    target = options.launched(chosen)
     target.prepare_checks()
     ended = target.finish_shown()
     asked, found = findings(target, ended)
@@ -263,7 +253,7 @@ _NO_EXACT = "nothing to compare with: --against {name}=FILE.npy gives the exact 
 
 
 @click.command("numerics")
-@program_options
+@options.program_options
 @click.option(
     "--against",
     multiple=True,
@@ -273,7 +263,7 @@ _NO_EXACT = "nothing to compare with: --against {name}=FILE.npy gives the exact 
 @click.option(
     "--tiles", type=click.IntRange(1), default=16, metavar="N", help="how many tiles to show"
 )
-@run_options
+@options.run_options
 def numerics_command(**values: Any) -> int:
     """Run a program and compare its outputs with exact values.
 
@@ -283,9 +273,9 @@ def numerics_command(**values: Any) -> int:
     bhemu why tells, as far as they are not finite either. Distances do not affect the exit code,
     which is that of run.
     """
-    chosen = settings(values)
+    chosen = options.settings(values)
     exact = _exact(chosen.program, values["against"])
-    target = launched(chosen)
+    target = options.launched(chosen)
     ended = target.finish_shown()
     target.save()
     if ended.error is not None:
@@ -434,9 +424,9 @@ def _table(spec: "OutputSpec", tiles: "list[TileError]", rows: int) -> None:
     metavar="N",
     help="processes of --random (default: one per processor); results are the same",
 )
-@all_of(*reversed(flags("diff")))
-@json_option
-@outside_option
+@options.all_of(*reversed(options.flags("diff")))
+@options.json_option
+@options.outside_option
 def diff_command(
     program: str | None,
     ttsim: str | None,
@@ -481,10 +471,7 @@ def diff_command(
         from bhemu.oracle.libttsim import DIFFERENT
 
         code = EXIT_DIFFERS if compared.verdict == DIFFERENT else EXIT_OK
-        lines = [
-            f"{compared.name}: {compared.verdict}",
-            *(f"  {line}" for line in compared.lines),
-        ]
+        lines = [f"{compared.name}: {compared.verdict}", *(f"  {line}" for line in compared.lines)]
         return output.report(compared.as_dict(), code, lines, as_json=as_json)
     asked = Question(library.path, reference, unit, seed, range(first, first + count))
     tally = _campaign(library, asked, most, workers, progress)

@@ -486,9 +486,6 @@ def _plain(value: int, form: str) -> str:
 class _Parser:
     def __init__(self, text: str, lookup: Lookup, read: Read) -> None:
         self._text, self._lookup, self._read = text, lookup, read
-        self._tokens = self._split(text)
-
-    def _split(self, text: str) -> list[str]:
         tokens, at = [], 0
         while at < len(text.rstrip()):
             found = _TOKEN.match(text, at)
@@ -496,7 +493,7 @@ class _Parser:
                 raise InputError(f"print cannot read {text[at:]!r}", hint="v, p->m, a[2], *p, &v")
             tokens.append(found[1])
             at = found.end()
-        return tokens
+        self._tokens = tokens
 
     def whole(self) -> Value:
         value = self._binary(0)

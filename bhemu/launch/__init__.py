@@ -49,16 +49,6 @@ def place(tile: Tile, part: TileSpec, elfs: Mapping[str, loader.Image]) -> None:
     place_values(tile, part)
 
 
-def check_saved(program: schema.Program) -> Path:
-    """The file of a program that is a saved state; InputError where more is to be placed on it."""
-    assert program.image is not None
-    given = {"--core": program.cores, "--set": program.sets, "--in": program.inputs}
-    for flag, what in given.items():
-        if what:
-            raise InputError(f"{flag}: nothing is placed on a saved state", hint="write it by hand")
-    return program.image
-
-
 def place_values(tile: Tile, part: TileSpec) -> None:
     """The values of every [[set]]."""
     for spec in part.sets:
@@ -380,7 +370,12 @@ def _resume(machine: Any, program: schema.Program) -> EndCondition:
     """The machine as it was saved, which goes on to the end that it was on the way to."""
     from bhemu.machine import saved
 
-    state = saved.Snapshot.load(check_saved(program))
+    assert program.image is not None
+    given = {"--core": program.cores, "--set": program.sets, "--in": program.inputs}
+    for flag, what in given.items():
+        if what:
+            raise InputError(f"{flag}: nothing is placed on a saved state", hint="write it by hand")
+    state = saved.Snapshot.load(program.image)
     again = isinstance(state.error, NoProgress)  # found anew, with what waits for what
     machine.restore(saved.without_error(state) if again else state)
     placed = list(placed_tiles(machine, program))

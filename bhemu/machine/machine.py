@@ -191,12 +191,7 @@ class Machine(Controls):
         return b"".join(place.read32(at).to_bytes(4, "little") for at in _words(place.xy, first, n))
 
     def write(
-        self,
-        x: int,
-        y: int,
-        address: int | str,
-        data: bytes | bytearray | memoryview,
-        noc: int = 0,
+        self, x: int, y: int, address: int | str, data: bytes | bytearray | memoryview, noc: int = 0
     ) -> None:
         """Bytes to endpoint (x, y), as the host over a NoC; registers in whole words."""
         plain, place = plain_bytes(data), self._reach(x, y, noc)
@@ -342,11 +337,7 @@ class LinkedChip(Chip):
         super().__init__(**options)
 
 
-_OTHERS = {
-    noc_map.PCIE: noc_map.PCIE_SIZE,
-    noc_map.ARC: 1 << 32,
-    noc_map.ETHERNET: 1 << 32,
-}
+_OTHERS = {noc_map.PCIE: noc_map.PCIE_SIZE, noc_map.ARC: 1 << 32, noc_map.ETHERNET: 1 << 32}
 
 
 def _base(place: Bank, address: int) -> int:

@@ -50,18 +50,17 @@ class RecordedHost:
         self.differences: dict[int, tuple[Act, bytes]] = {}
         self.has_one_time = session.has_one_time
         if self._other_times and self.has_one_time:
-            self._refuse_other_times()
+            # InputError of a session that can be run in its own rounds alone
+            if self._transfers:
+                text = "this session's kernels read the host's memory, which had its own time"
+                hint = "record it with TT_METAL_DRAM_BACKED_CQ=1, or leave --late"
+                raise InputError(text, hint=hint)
+            text = "this session is of one of several chips, and the others had their own times"
+            hint = "run, why, check, trace and step take it, without --late, --timing, --quantum"
+            hint += " and --delivery; profile takes a session of one chip alone"
+            raise InputError(text, hint=hint)
         if self._transfers:  # else kernels find there what a chip without a host's memory has
             machine.network.share_host_memory(self._transfer)
-
-    def _refuse_other_times(self) -> None:
-        """InputError of a session that can be run in its own rounds alone."""
-        if self._transfers:
-            text = "this session's kernels read the host's memory, which had its own time"
-            raise InputError(text, hint="record it with TT_METAL_DRAM_BACKED_CQ=1, or leave --late")
-        text = "this session is of one of several chips, and the others had their own times"
-        hint = "run, why, check, trace and step take it, without --late, --timing, --quantum and"
-        raise InputError(text, hint=f"{hint} --delivery; profile takes a session of one chip alone")
 
     @property
     def over(self) -> bool:

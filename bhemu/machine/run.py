@@ -230,14 +230,6 @@ class RunLoop:
         """The time without the seconds spent on compiling or, interpreted, on waiting for it."""
         return time.monotonic() - self.rounds.compile_seconds - self._waived
 
-    def _let_act(self, host: RecordedHost, ask: _Ask) -> Stop | None:
-        """What the host of a session does in this round; the stop where the session is over."""
-        if host.is_due:
-            self.rounds.settle()
-            host.act()
-            self.rounds.begin(quiet_since_now=True)
-        return Stop("until", None, 0) if host.over and ask.ends_with_session else None
-
     def _loop(self, ask: _Ask) -> Stop:
         try:
             # Let the rounds begin, or go on; time.monotonic()
@@ -252,8 +244,12 @@ class RunLoop:
                     interrupts.check()
                     left = None if ask.rounds is None else ask.rounds - self.rounds.count
                     if self.host is not None:
-                        if (ended := self._let_act(self.host, ask)) is not None:
-                            return ended
+                        if self.host.is_due:
+                            self.rounds.settle()
+                            self.host.act()
+                            self.rounds.begin(quiet_since_now=True)
+                        if self.host.over and ask.ends_with_session:
+                            return Stop("until", None, 0)
                         both = left, self.host.rounds
                         left = min((n for n in both if n is not None), default=None)
                     stopped, round_ended = self.rounds.advance(one=ask.until is not None, most=left)

@@ -219,8 +219,7 @@ def find(path: str | os.PathLike[str] | None) -> Library:
     chosen = path or os.environ.get(ENVIRONMENT)
     if not chosen:
         raise InputError(
-            "no libttsim.so named",
-            hint=f"--ttsim PATH or the environment variable {ENVIRONMENT}",
+            "no libttsim.so named", hint=f"--ttsim PATH or the environment variable {ENVIRONMENT}"
         )
     return Library(chosen)
 

@@ -44,7 +44,7 @@ from bhemu.oracle.libttsim import (
 from bhemu.program import coordinates, files, input_files, tensor
 from bhemu.program.coordinates import XY
 from bhemu.program.input_files import read_image
-from bhemu.program.specs import OutputSpec, Program, TileSpec
+from bhemu.program.specs import OutputSpec, Program
 from bhemu.tensix.state import RESET
 from bhemu.text import printable
 
@@ -254,7 +254,10 @@ class _Job:
             )
             for part in self._program.placed():
                 for xy in part.at:
-                    self._place(tiles[xy], part, elfs)
+                    kernels.place_kernels(cast(Tile, tiles[xy]), self._firmware, part, elfs)
+                    if part.sets:
+                        where = part.sets[0].origin
+                        raise InputError(f"{where}: values cannot be put on ttsim here")
         for place, data in self._inputs:
             place.write(data, lambda b, at, d: simulator.write(at, d, coordinates.dram(b, 0)))
         begin = time.process_time()
@@ -276,12 +279,6 @@ class _Job:
                 )
                 parts.append(data.ljust(_padded(spec.size), b"\0"))
         return b"".join([*parts, *(simulator.read(0, L1_SIZE, xy) for xy in self._tiles)])
-
-    def _place(self, tile: SimulatedTile, part: TileSpec, elfs: ElfCache) -> None:
-        assert self._firmware is not None
-        kernels.place_kernels(cast(Tile, tile), self._firmware, part, elfs)
-        if part.sets:
-            raise InputError(f"{part.sets[0].origin}: values cannot be put on ttsim here")
 
 
 def waiter(simulator: Simulator) -> kernels.Wait:

@@ -254,7 +254,18 @@ def _words(recording: Recording, xy: XY, pid: int) -> Iterator[Event]:
     for number, entry in enumerate(recording.words.get(xy, ())):
         assert places is not None
         if entry[0] >= FIRST_CORE:
-            yield from _store(places, entry, pid, registers)
+            store = places.store(entry)
+            value = f"{store.value:#x}"
+            told = {"address": f"{store.address:#x}", "value": value, "from": store.place}
+            event: Event = {"ph": "i", "s": "t", "cat": "store", "pid": pid, "ts": entry[4]}
+            event["args"] = told
+            yield {**event, "name": store.name or "store", "tid": CORE_NAMES.index(store.core) + 1}
+            registers[store.name] = value
+            initiator, command, _ = store.name.partition(_COMMAND)
+            if command and store.value:
+                asked = {name: n for name, n in registers.items() if name.startswith(initiator)}
+                about = {**event, "args": {**asked, "from": store.place}}
+                yield {**about, "name": f"request by {store.core}", "cat": "noc", "tid": _NOC}
             continue
         word = places.word(number, entry)
         yield {
@@ -263,19 +274,6 @@ def _words(recording: Recording, xy: XY, pid: int) -> Iterator[Event]:
             "args": {"word": f"{word.word:#010x}", "text": word.text, "pc": f"{word.pc:#x}",
                      "from": word.place},
         }  # fmt: skip
-
-
-def _store(places: Places, entry: Entry, pid: int, registers: dict[str, str]) -> Iterator[Event]:
-    store = places.store(entry)
-    told = {"address": f"{store.address:#x}", "value": f"{store.value:#x}", "from": store.place}
-    event: Event = {"ph": "i", "s": "t", "cat": "store", "pid": pid, "ts": entry[4], "args": told}
-    yield {**event, "name": store.name or "store", "tid": CORE_NAMES.index(store.core) + 1}
-    registers[store.name] = f"{store.value:#x}"
-    initiator, command, _ = store.name.partition(_COMMAND)
-    if command and store.value:
-        asked = {name: n for name, n in registers.items() if name.startswith(initiator)}
-        about = {**event, "args": {**asked, "from": store.place}}
-        yield {**about, "name": f"request by {store.core}", "cat": "noc", "tid": _NOC}
 
 
 # Where wrong elements of outputs come from: a tree of causes that opens step by step.

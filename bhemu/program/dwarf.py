@@ -230,13 +230,6 @@ def reader(data: bytes, table: list[elf.Section], path: str) -> Info | None:
     """The reader of .debug_info, None without one; InputError beyond a limit."""
     from bhemu.program.debug_info import Info  # imported late: bhemu must start fast
 
-    check_sizes(data, table, path)
-    info = Info(data, table, path)
-    return info if info.present else None
-
-
-def check_sizes(data: bytes, table: list[elf.Section], path: str) -> None:
-    """InputError when the debug sections, unpacked, are more than the limit."""
     total = 0
     for section in table:
         if section.name.startswith((".debug_", ".zdebug_")):
@@ -248,6 +241,8 @@ def check_sizes(data: bytes, table: list[elf.Section], path: str) -> None:
                 size = int.from_bytes(raw[4:12], "big")
             total += size
     check_limit("DWARF_BYTES", total, f"{path}: bytes of debug sections")
+    info = Info(data, table, path)
+    return info if info.present else None
 
 
 def number(die: Any, attribute: str, default: int = 0) -> int:

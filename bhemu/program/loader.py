@@ -181,8 +181,7 @@ def _segments(path: Path, data: bytes) -> Iterator[Segment]:
     for number, segment in enumerate(elf.segments(data, str(path))):
         if segment.kind in elf.DYNAMIC:
             raise InputError(
-                f"{path}: dynamically linked ({segment.kind})",
-                hint="link with -static -nostdlib",
+                f"{path}: dynamically linked ({segment.kind})", hint="link with -static -nostdlib"
             )
         offset, filesz, memsz = segment.offset, segment.filesz, segment.memsz
         _check_inside(path, f"segment {number}", offset, filesz, len(data))

@@ -302,7 +302,7 @@ class Plan:
             if self.sweep.choose == "list" and len(lengths) > 1:
                 raise InputError(
                     f'{self.sweep.origin}: choose = "list" wants parameters of one length,'
-                    f" not {' and '.join(map(str, sorted(lengths)))}",
+                    f" not {' and '.join(map(str, sorted(lengths)))}"
                 )
         total = sum(_size(self.sweep, part) for part in self.sweep.parts)
         if self.sweep.count is not None:

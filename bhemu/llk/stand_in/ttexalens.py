@@ -140,8 +140,7 @@ class TensixDebug:
     def __init__(self, coordinate: OnChipCoordinate) -> None:
         self.device = coordinate.device
         raise NotModelled(
-            "injecting Tensix instructions through the debug port",
-            hint="use the boot mode BRISC",
+            "injecting Tensix instructions through the debug port", hint="use the boot mode BRISC"
         )
 
 
