@@ -74,36 +74,26 @@ class Where:
     inlined: tuple[Call, ...] = ()
     operands: str | None = None
 
-    def _agent(self) -> str:
-        parts = []
-        if self.tile is not None:
-            xy = self.tile
-            parts.append(f"tile {xy}" if isinstance(xy, str) else f"tile ({xy[0]},{xy[1]})")
-        thread = None if self.thread is None else f"thread T{self.thread}"
-        if self.core is not None:
-            parts.append(self.core if thread is None else f"{self.core} ({thread})")
-        elif thread is not None:
-            parts.append(thread)
-        return " ".join(parts)
-
-    def _source(self) -> str:
-        text = source_text(self.file, self.line, self.function, self.inlined)
-        return f"({text})" if text else ""
-
-    def _instruction(self) -> str:
-        word = "" if self.word is None else f"word 0x{self.word:08X}"
-        text = " ".join(part for part in (word, self.decoded or "") if part)
-        return f"{text} ({self.operands})" if self.operands else text
-
     def __repr__(self) -> str:
         return f"<Where {self}>"
 
     def __str__(self) -> str:
         """For example `trisc1 (thread T1) pc 0x00010024 in main+0x24 (k.c:41), word 0x... NAME`."""
-        pc = "" if self.pc is None else f"pc 0x{self.pc:08X}"
-        symbol = "" if self.symbol is None else f"in {self.symbol}"
-        place = " ".join(part for part in (self._agent(), pc, symbol, self._source()) if part)
-        return ", ".join(part for part in (place, self._instruction()) if part)
+        parts = []
+        if self.tile is not None:
+            xy = self.tile
+            parts.append(f"tile {xy}" if isinstance(xy, str) else f"tile ({xy[0]},{xy[1]})")
+        thread = "" if self.thread is None else f"thread T{self.thread}"
+        parts.append(f"{self.core} ({thread})" if self.core and thread else self.core or thread)
+        parts.append("" if self.pc is None else f"pc 0x{self.pc:08X}")
+        parts.append("" if self.symbol is None else f"in {self.symbol}")
+        source = source_text(self.file, self.line, self.function, self.inlined)
+        parts.append(f"({source})" if source else "")
+        word = "" if self.word is None else f"word 0x{self.word:08X}"
+        instruction = " ".join(filter(None, (word, self.decoded)))
+        if self.operands:
+            instruction = f"{instruction} ({self.operands})"
+        return ", ".join(filter(None, (" ".join(filter(None, parts)), instruction)))
 
     def as_dict(self) -> dict[str, object]:
         """The known fields only, as JSON-ready values (`tile` as a list when a coordinate)."""

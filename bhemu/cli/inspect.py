@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from bhemu.machine.word_text import TracedStore, TracedWord
 
 _NAMED = 8  # files
+_WRITES = "bhemu run PROGRAM --save STATE.npz writes one"
 _FORMATS = ("bf16", "fp16", "fp32", "int32", "raw")
 
 
@@ -109,7 +110,11 @@ def _saved(path: Path, xy: XY | None) -> "TileState":
     from bhemu.machine.saved import Snapshot
 
     if files.is_missing(path):
-        raise InputError(f"{path}: no such file", hint=_near(path))
+        # The saved states in the folder: the nearest name, else some
+        states = sorted(p.name for p in path.parent.glob("*.npz")) if path.parent.is_dir() else []
+        there = f"there are {', '.join(states[:_NAMED])}"
+        hint = did_you_mean(path.name, states) or there if states else _WRITES
+        raise InputError(f"{path}: no such file", hint=hint)
     saved = Snapshot.load(path)
     if saved.network is None and xy is not None:
         raise InputError(f"{path}: --tile goes with the state of a chip")
@@ -118,15 +123,6 @@ def _saved(path: Path, xy: XY | None) -> "TileState":
     if xy not in saved.tiles:
         raise InputError(f"{path} has no tile {xy[0]},{xy[1]}", hint=text_of(sorted(saved.tiles)))
     return saved.tiles[xy]
-
-
-def _near(path: Path) -> str:
-    """The saved states in the folder of a file that is not there: the nearest name, else some."""
-    states = sorted(one.name for one in path.parent.glob("*.npz")) if path.parent.is_dir() else []
-    if not states:
-        return "bhemu run PROGRAM --save STATE.npz writes one"
-    mean = did_you_mean(path.name, states)
-    return mean or f"there are {', '.join(states[:_NAMED])}"
 
 
 @click.command("trace")

@@ -358,16 +358,6 @@ class Progress:
 _KEPT = 2000  # lines of history
 
 
-def history_file() -> Path:
-    """Where commands are kept: $BHEMU_HISTORY ("" for nowhere), else the user's state folder."""
-    given = os.environ.get("BHEMU_HISTORY")
-    if given is not None:
-        return Path(given)
-    state = os.environ.get("XDG_STATE_HOME")
-    home = Path(state) if state else Path.home() / ".local" / "state"
-    return home / "bhemu" / "step_history"
-
-
 def reader(stepper: "Stepper") -> Callable[[str], str]:
     """input(), with line editing, completion and history where the system has them."""
     try:
@@ -384,8 +374,11 @@ def reader(stepper: "Stepper") -> Callable[[str], str]:
     readline.set_completer(complete)
     readline.set_completer_delims(" \t")
     readline.parse_and_bind("tab: complete")
-    # Read the history, and write it when the process ends
-    path = history_file()
+    # Read the history, and write it when the process ends: in $BHEMU_HISTORY ("" for nowhere),
+    # else in the user's state folder
+    given, state = os.environ.get("BHEMU_HISTORY"), os.environ.get("XDG_STATE_HOME")
+    home = Path(state) if state else Path.home() / ".local" / "state"
+    path = home / "bhemu" / "step_history" if given is None else Path(given)
     with contextlib.suppress(OSError):
         readline.read_history_file(path)
 

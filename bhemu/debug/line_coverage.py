@@ -76,10 +76,8 @@ class CodeLines:
         self.places: list[Place] = []
         self.branches: list[tuple[int, Place]] = []
         self.functions: list[Function] = []
-        if not self.problem:
-            self._read(data, path)
-
-    def _read(self, data: bytes, path: str) -> None:
+        if self.problem:
+            return
         table = elf.sections(data, path)
         values = dict(_words(data, table, path))
         self.words = list(values)
@@ -175,11 +173,8 @@ def _called(
     return Place(file, line, order[id(outer)]) if file else None
 
 
-@lru_cache(maxsize=_KEPT)
-def code_lines(data: bytes, path: str) -> CodeLines:
-    """Of an ELF, read once."""
-    return CodeLines(data, path)
-
+code_lines = lru_cache(maxsize=_KEPT)(CodeLines)
+"""Of an ELF, read once."""
 
 _FOLDERS_UP = 5  # above an ELF, in which its sources are looked for
 Executed = npt.NDArray[np.int64]  # by core and word of L1: times executed, times left by a jump

@@ -76,7 +76,7 @@ def register(name: str) -> int:
 
 
 class Sources:
-    """Source files by the names DWARF gives; of a chip those of the `part`-th of its tiles.
+    """Source files by the names DWARF gives; of a chip those of the first of its tiles.
 
     They are looked for in `folders`, where the compiler had them if that is an absolute path, and
     near the ELFs; with `named_only` none that a core's ELF does not name.
@@ -86,11 +86,10 @@ class Sources:
         self,
         program: Program,
         folders: tuple[Path, ...] = (),
-        part: int = 0,
         *,
         named_only: bool = False,
     ) -> None:
-        self._cores, self._folders = program.placed()[part].cores, folders
+        self._cores, self._folders = program.placed()[0].cores, folders
         self._named_only = named_only
         self._files: dict[tuple[str, str], list[str]] = {}
 
@@ -412,7 +411,9 @@ class Value:
         if self.type is not None:
             return variables.as_text(self.type, self.raw, self.read, form)
         value = int.from_bytes(self.raw, "little")
-        return f"{value} ({value:#x})" if not form else _plain(value, form)
+        signed = str(value - ((value & 1 << 31) << 1))
+        shown = {"x": f"{value:#x}", "t": f"{value:#b}", "c": repr(chr(value & 0xFF)), "d": signed}
+        return shown.get(form, str(value)) if form else f"{value} ({value:#x})"
 
     @property
     def integer(self) -> int:
@@ -476,11 +477,6 @@ class Value:
         size = kind.size or 1
         at = (address + index * size) & 0xFFFFFFFF
         return Value(self.read(at, variables.readable(kind) or 4), kind, at, self.read)
-
-
-def _plain(value: int, form: str) -> str:
-    shown = {"x": f"{value:#x}", "t": f"{value:#b}", "c": repr(chr(value & 0xFF))}
-    return shown.get(form, str(value - ((value & 1 << 31) << 1) if form == "d" else value))
 
 
 class _Parser:

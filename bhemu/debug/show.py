@@ -56,9 +56,6 @@ class Memory:
         if size > 4:
             parts = [self.read(address + i, min(4, size - i)) for i in range(0, size, 4)]
             return b"".join(parts)
-        return self._device(address, size).to_bytes(4, "little")[:size]
-
-    def _device(self, address: int, size: int) -> int:
         place = f"{address:#010x} ({block_name(address)})"
         try:
             value = explore.load(self._tile, self._core.index, address, size)
@@ -71,8 +68,8 @@ class Memory:
                 hint="read32 makes the access all the same",
             ) from None
         if value is None:  # it changes by itself
-            return self._core.read32(address)
-        return value
+            value = self._core.read32(address)
+        return value.to_bytes(4, "little")[:size]
 
 
 def word_of(address: int, core: int | None = None) -> str:
@@ -487,7 +484,8 @@ class Looking(Commands):
 
     def do_bt(self, args: list[str]) -> None:
         """bt [CORE]: the functions a core is in, inlined ones too."""
-        self._print(where.backtrace(self._one_core(args)))
+        frames = enumerate(where.frames(self._one_core(args)))
+        self._print(f"#{n}  {frame}" for n, frame in frames)
 
 
 def _spans(numbers: Iterable[int]) -> str:

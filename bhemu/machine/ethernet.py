@@ -139,21 +139,17 @@ class Links:
         NotModelled where the other end refuses it.
         """
         for end, other in self._ends:
+            tile, there = end[1], other[1]
             for queue in range(ethernet.QUEUES):
-                self._send(end, other, queue)
-
-    def _send(self, end: tuple[int, Tile], other: tuple[int, Tile], queue: int) -> None:
-        tile, there = end[1], other[1]
-        try:
-            packet = waiting_packet(tile, queue)
-            if packet is None:
-                return
-            packet.arrive(there)
-        except InputError as problem:
-            text = f"the link of Ethernet tile {tile.xy} to {there.xy}: {problem.message}"
-            raise NotModelled(text, rule="ETH-REMOTE", hint=problem.hint) from problem
-        set_sent(tile, queue)
-        if self.recorders:
-            for kind, (chip, one) in ((SENT, end), (ARRIVED, other)):
-                number = self._chips[chip].round
-                self.recorders[chip].act(kind, number, one.xy, packet.place, packet.data)
+                try:
+                    packet = waiting_packet(tile, queue)
+                    if packet is None:
+                        continue
+                    packet.arrive(there)
+                except InputError as problem:
+                    text = f"the link of Ethernet tile {tile.xy} to {there.xy}: {problem.message}"
+                    raise NotModelled(text, rule="ETH-REMOTE", hint=problem.hint) from problem
+                set_sent(tile, queue)
+                for kind, (chip, one) in ((SENT, end), (ARRIVED, other)) if self.recorders else ():
+                    number = self._chips[chip].round
+                    self.recorders[chip].act(kind, number, one.xy, packet.place, packet.data)

@@ -8,7 +8,7 @@ import itertools
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from bhemu import arguments
 from bhemu.arguments import MOST
@@ -28,16 +28,6 @@ if TYPE_CHECKING:
     from bhemu.program.schema import Program
 
 _NO_POLLING = 'until = "polling" has no meaning in a run in which words take time'
-
-
-class Handover(Protocol):
-    """Takes a run to another process (cli/run.py)."""
-
-    def is_due(self) -> bool:
-        """Whether the run is to go there."""
-
-    def hand_over(self, memory: Memory) -> None:
-        """Go there; returns when that is not possible. memory: of the rounds."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +60,9 @@ class RunLoop:
         self.host: RecordedHost | None = None  # of a session, that acts between rounds
         self.continues_last_run = False  # look for hangs as if both were one run
         self.explains_hangs = True  # the error of a hang has the graph of its waits
-        self.handover: Handover | None = None  # while there is one, no time-out passes
+        # Takes the run to another process where that is due (cli/run.py), asked between two words
+        # or instructions; while there is one, no time-out passes
+        self.handover: Callable[[Rounds], None] | None = None
         self.begun: Memory | None = None  # the next run goes on with one of another process
         self._waived = 0.0  # seconds of the present run that were interpreted for a handover
         self._running = False
@@ -260,11 +252,8 @@ class RunLoop:
                     if self.observer:
                         self.observer.run_pauses()
                     if self.handover is not None:
-                        # Hand the run over where that is due, between two words or instructions
                         self._waived = time.monotonic() - began
-                        if self.handover.is_due() and self.rounds.is_whole:
-                            self.rounds.settle()
-                            self.handover.hand_over(self.rounds.memory())
+                        self.handover(self.rounds)
                     if ask.until is not None and round_ended:
                         self.rounds.settle()
                         if ask.until():

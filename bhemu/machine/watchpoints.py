@@ -364,11 +364,6 @@ _WORD = np.uint64  # compared at once
 _Bytes = npt.NDArray[np.uint8]
 
 
-def _member(span: Span) -> str:
-    """The member of the record that holds a span."""
-    return max((m.name for m in MEMBERS if OFFSET[m.name] <= span.at), key=OFFSET.__getitem__)
-
-
 def _names(code: Any, member: str) -> bool:
     from bhemu.jit import keys  # looks into code, which few runs need
 
@@ -406,7 +401,12 @@ class ReadWatch:
         if not self._s.watch_count[0]:
             return
         for row, (point, span) in enumerate(self._watched.rows()):
-            if point.access & READS and _names(code, _member(span)):
+            # The member of the record that holds it
+            held = max(
+                (m.name for m in MEMBERS if OFFSET[m.name] <= span.at),
+                key=lambda name: OFFSET[name],
+            )
+            if point.access & READS and _names(code, held):
                 yield row, span
 
     def _before(self, t: int, word: int) -> int:

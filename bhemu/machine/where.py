@@ -81,13 +81,11 @@ def origin(code: int) -> str:
     return " (MOP)" if code == FROM_MOP else f" (REPLAY slot {code - FROM_REPLAY})"
 
 
-def backtrace(core: Core) -> Iterator[str]:
-    """The pc with its inlined calls, and the return address as far as ra can be trusted."""
-    yield from (f"#{n}  {frame}" for n, frame in enumerate(frames(core)))
-
-
 def frames(core: Core) -> Iterator[str]:
-    """The frames of a core in words, the innermost first."""
+    """The frames of a core in words, the innermost first.
+
+    The pc with its inlined calls, and the return address as far as ra can be trusted.
+    """
     yield from _frames(core, core.pc, "")
     ra = int(core.regs[1])
     if ra:

@@ -234,26 +234,19 @@ def read_firmware(spec: FirmwareSpec) -> Firmware:
     if layout is None:
         raise InputError(f"{brisc.path}: no debug information of mailboxes_t", hint=_HINT)
     copied = {name: copies(image) for name, image in images.items()}
-    base = spec.base
-    if base is None:
-        base = _base(brisc, copied["brisc"])
+    base = spec.base  # where kernels go
+    if base is None and BASE in brisc.symbols.names:
+        base = brisc.symbols.address(BASE)
+    elif base is None:
+        if not copied["brisc"]:
+            raise InputError(
+                f"{brisc.path}: neither a symbol {BASE} nor initial data say where kernels go",
+                hint="[firmware] base = 0x... says it",
+            )
+        # tt-metal has kernels begin where brisc's initial data lie while it starts
+        base = copied["brisc"][0].source
     sized = {name: objects(images[name]) for name in ("brisc", "ncrisc")}
     return Firmware(images, layout, _mailboxes(brisc, layout), base, copied, sized)
-
-
-def _base(brisc: Image, copied: Sequence[Copy]) -> int:
-    """Where kernels go: the symbol kernel_config_base, else after what firmware occupies.
-
-    tt-metal has kernels begin where brisc's initial data lie while it starts.
-    """
-    if BASE in brisc.symbols.names:
-        return brisc.symbols.address(BASE)
-    if not copied:
-        raise InputError(
-            f"{brisc.path}: neither a symbol {BASE} nor initial data say where kernels go",
-            hint="[firmware] base = 0x... says it",
-        )
-    return copied[0].source
 
 
 def _mailboxes(brisc: Image, layout: Layout) -> int:

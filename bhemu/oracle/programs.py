@@ -30,6 +30,7 @@ from bhemu.metal import Firmware, Grid, kernels, read_firmware
 from bhemu.oracle.libttsim import (
     EQUAL,
     RESET_PCS,
+    SECONDS,
     Case,
     Difference,
     Judge,
@@ -51,12 +52,7 @@ from bhemu.text import printable
 CLOCKS = 20_000_000  # of the library, where the program says no end it could poll
 _KINDS = {"until": "done", "idle": "done"}
 _META_BYTES = 1 << 20
-_RESET_PC = {
-    "trisc0": "TRISC0_RESET_PC",
-    "trisc1": "TRISC1_RESET_PC",
-    "trisc2": "TRISC2_RESET_PC",
-    "ncrisc": "NCRISC_RESET_PC",
-}
+_RESET_PC = dict(zip(("trisc0", "trisc1", "trisc2", "ncrisc"), RESET_PCS, strict=True))
 
 
 def _verdict(
@@ -107,7 +103,7 @@ def compare_case(judge: Judge, case: Case) -> Difference:
     return _verdict(case.name, judge.pair(case), case.place)
 
 
-def compare_program(library: Library, program: Program, *, seconds: float = 60.0) -> Difference:
+def compare_program(library: Library, program: Program) -> Difference:
     """Run a PROGRAM.toml on both: its outputs by tile, face, row and column, then all of L1."""
     tile = launch(program)
     before = tile.read(0, L1_SIZE)
@@ -140,7 +136,7 @@ def compare_program(library: Library, program: Program, *, seconds: float = 60.0
     goal = tile.read(0, L1_SIZE) if not until else b""
     regions = [(o.name, resolve(tile, o.at), o.size) for o in program.outputs]
     case = Case(before, starts, until, regions, program.name, held, goal)
-    limit = program.run.timeout_s or seconds
+    limit = program.run.timeout_s or SECONDS
     pair = Pair(bhemu=ours, ttsim=library.run(case, clocks=CLOCKS, seconds=limit))
     places = (address for _, address, _ in regions)
     outputs = zip(program.outputs, places, strict=True)

@@ -18,7 +18,7 @@ from bhemu.machine.machine import Machine
 from bhemu.machine.tile import Tile
 from bhemu.noc.grid import XY
 from bhemu.pictures import html
-from bhemu.pictures.recording import Event, metadata_event
+from bhemu.pictures.recording import Event, metadata_event, tile_names
 
 _LANE = {name: number for number, name in enumerate((*AGENTS[6:], *AGENTS[:6]), start=1)}
 
@@ -82,11 +82,7 @@ def document(profiled: Profiled) -> dict[str, Any]:
 
 
 def _tile(xy: XY, timeline: Timeline, sent: Sequence[Request], pid: int) -> Iterator[Event]:
-    yield metadata_event("process_name", pid, 0, f"tile ({xy[0]},{xy[1]})")
-    for lane, tid in _LANE.items():
-        yield metadata_event("thread_name", pid, tid, lane)
-        yield {"ph": "M", "name": "thread_sort_index", "pid": pid, "tid": tid,
-               "args": {"sort_index": tid}}  # fmt: skip
+    yield from tile_names(xy, pid, _LANE)
     for span in timeline.spans:
         shown = f"waits for {span.waits_for}" if span.waits_for else span.text or "works"
         yield {"ph": "X", "name": shown, "cat": "waits" if span.waits_for else "works", "pid": pid,

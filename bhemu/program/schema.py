@@ -310,7 +310,12 @@ def _tile(table: Table, kind: str, at: tuple[XY, ...]) -> TileSpec:
     if kind != "tt-metal" and (buffers or semaphores):
         table.fail(f'circular buffers and semaphores belong to kind = "tt-metal", not "{kind}"')
     sets = tuple(set_from(each) for each in table.tables("set"))
-    cores, image = _cores(table, kind), _image(table, kind)
+    own = table.table("cores")
+    tables = {name: own.table(name) for name in CORE_NAMES}
+    own.finish()
+    read, local = kernel_from if kind == "tt-metal" else core_from, LOCAL_OF_KIND[kind]
+    cores = {name: read(name, tables[name], local) for name in CORE_NAMES if name in own}
+    image = _image(table, kind)
     return TileSpec(at, cores, image, sets, buffers, semaphores, table.origin)
 
 
@@ -344,15 +349,6 @@ def _firmware(top: Table, kind: str) -> FirmwareSpec | None:
     if base is not None and base % 16:
         table.fail(f"base = {base:#x} is not a multiple of 16")
     return FirmwareSpec(named, base)
-
-
-def _cores(top: Table, kind: str) -> dict[str, CoreSpec]:
-    cores = top.table("cores")
-    tables = {name: cores.table(name) for name in CORE_NAMES}
-    cores.finish()
-    read = kernel_from if kind == "tt-metal" else core_from
-    local = LOCAL_OF_KIND[kind]
-    return {name: read(name, tables[name], local) for name in CORE_NAMES if name in cores}
 
 
 def kernel_from(name: str, table: Table, default: Local = "lma") -> CoreSpec:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from bhemu.program.options import BANKS, END_OPTIONS
 from bhemu.program.toml import Table
 
 XY = tuple[int, int]
+T = TypeVar("T")
 PAGE_ALIGNMENT = 64  # bytes, of a page in a bank
 Values = tuple[str, ...]
 
@@ -157,15 +158,13 @@ class OutputSpec:
 
     def check(self, data: bytes) -> outputs.Report | None:
         """Compare the bytes in memory with the expected file; None when the program names none."""
-        found: outputs.Report | None = self._compared(outputs.compare, data)
-        return found
+        return self._compared(outputs.compare, data)
 
     def differing(self, data: bytes) -> NDArray[np.bool_] | None:
         """Which elements differ from the expected file; None when the program names none."""
-        found: NDArray[np.bool_] | None = self._compared(outputs.differing, data)
-        return found
+        return self._compared(outputs.differing, data)
 
-    def _compared(self, by: Callable[..., Any], data: bytes) -> Any:
+    def _compared(self, by: Callable[..., T], data: bytes) -> T | None:
         if self.expect is None:
             return None
         expected = read_array(self.expect, self.dtype, self.origin)

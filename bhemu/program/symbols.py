@@ -461,7 +461,21 @@ class Symbols:
             rank = (_TYPE_ORDER[symbol.kind], int(symbol.local))
             if symbol.value not in best or rank < best[symbol.value][0]:
                 best[symbol.value] = (rank, symbol)
-        return list(_to_spans([best[start][1] for start in sorted(best)], sections))
+        found, covered, starts = list[_Span](), 0, sorted(best)
+        for start, following in zip(starts, (*starts[1:], None), strict=True):
+            symbol = best[start][1]
+            if not symbol.size and start < covered:
+                continue  # a label inside a function: the function's name says more
+            section = sections[symbol.section]
+            end = section.address + section.size
+            if symbol.size:
+                end = start + symbol.size
+                covered = max(covered, end)
+            elif following is not None:
+                end = min(end, following)
+            if end > start:
+                found.append(_Span(start, end, symbol.name))
+        return found
 
     @cached_property
     def _lines(self) -> tuple[list[Row], str]:
@@ -475,20 +489,3 @@ class Symbols:
         if found is None:
             return [], f"{self.path}: no DWARF line table; compile with -g"
         return found, ""
-
-
-def _to_spans(symbols: list[elf.Symbol], sections: list[elf.Section]) -> Iterator[_Span]:
-    covered = 0
-    for i, symbol in enumerate(symbols):
-        start, size = symbol.value, symbol.size
-        if not size and start < covered:
-            continue  # a label inside a function: the function's name says more
-        section = sections[symbol.section]
-        end = section.address + section.size
-        if size:
-            end = start + size
-        elif i + 1 < len(symbols):
-            end = min(end, symbols[i + 1].value)
-        covered = max(covered, end if size else 0)
-        if end > start:
-            yield _Span(start, end, symbol.name)
