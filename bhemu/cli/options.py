@@ -226,14 +226,20 @@ outside_option = click.option(
     "--allow-outside", is_flag=True, help="let a PROGRAM.toml name files outside of its folder"
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="print one JSON object")
-run_options = all_of(
-    *flags("flag"),
-    click.option("--save", metavar="STATE.npz", help="write the state after the run to this file"),
-    click.option("-q", "--quiet", is_flag=True, help="print only what went wrong"),
-    click.option("-v", "--verbose", is_flag=True, help="print more detail"),
-    json_option,
-)
-"""How to run and report: the flags of a command that runs a program."""
+
+
+def run_options(command: F) -> F:
+    """How to run and report: the flags of a command that runs a program."""
+    text = "write the state after the run to this file"
+    return all_of(
+        *flags("flag"),
+        click.option("--save", metavar="STATE.npz", help=text),
+        click.option("-q", "--quiet", is_flag=True, help="print only what went wrong"),
+        click.option("-v", "--verbose", is_flag=True, help="print more detail"),
+        json_option,
+    )(command)
+
+
 program_options = all_of(
     tile_option,
     click.argument(

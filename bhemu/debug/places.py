@@ -19,7 +19,7 @@ from bhemu.machine.core import Core
 from bhemu.machine.resolve import LINE, code_address, core_name
 from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES, L1_SIZE
-from bhemu.program import elf, files, symbols, variables
+from bhemu.program import dwarf, elf, files, variables
 from bhemu.program.coordinates import At
 from bhemu.program.schema import Program
 from bhemu.riscv.assembly import ABI_NAMES
@@ -136,7 +136,7 @@ def _folders(elf_file: Path, name: str) -> tuple[str, ...]:
     """The folders of the files of this name that an ELF is made from, as the compiler had them."""
     try:
         data = files.read_bytes(elf_file, "ELF_BYTES")
-        found = symbols.files(data, elf.sections(data, elf_file.name))
+        found = dwarf.files(data, elf.sections(data, elf_file.name))
     except (InputError, elf.DamagedError):
         return ()
     return tuple(sorted({one.folder for one in found if one.name == name}))

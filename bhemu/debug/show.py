@@ -484,8 +484,7 @@ class Looking(Commands):
 
     def do_bt(self, args: list[str]) -> None:
         """bt [CORE]: the functions a core is in, inlined ones too."""
-        frames = enumerate(where.frames(self._one_core(args)))
-        self._print(f"#{n}  {frame}" for n, frame in frames)
+        self._print(where.backtrace(self._one_core(args)))
 
 
 def _spans(numbers: Iterable[int]) -> str:

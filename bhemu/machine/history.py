@@ -27,7 +27,7 @@ from bhemu.machine.stepping import Stepping, is_call
 from bhemu.machine.stop import Stop, now
 from bhemu.noc.grid import XY
 from bhemu.noc.record import SAVED
-from bhemu.program.symbols import Symbols
+from bhemu.program.elf import Symbols
 from bhemu.riscv.assembly import RET
 from bhemu.tensix.state import DTYPE
 

@@ -81,11 +81,13 @@ def origin(code: int) -> str:
     return " (MOP)" if code == FROM_MOP else f" (REPLAY slot {code - FROM_REPLAY})"
 
 
-def frames(core: Core) -> Iterator[str]:
-    """The frames of a core in words, the innermost first.
+def backtrace(core: Core) -> Iterator[str]:
+    """The pc with its inlined calls, and the return address as far as ra can be trusted."""
+    yield from (f"#{n}  {frame}" for n, frame in enumerate(frames(core)))
 
-    The pc with its inlined calls, and the return address as far as ra can be trusted.
-    """
+
+def frames(core: Core) -> Iterator[str]:
+    """The frames of a core in words, the innermost first."""
     yield from _frames(core, core.pc, "")
     ra = int(core.regs[1])
     if ra:

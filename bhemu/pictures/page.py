@@ -294,16 +294,7 @@ def page(
         tile.xy: Sources(part) for tile in launched.tiles for part in (launched.part(tile.xy),)
     }
     first = next(iter(sources))
-    # The tiles: those that a finding or the hang names, then the others
-    graph: Any = getattr(error, "graph", None)
-    places = [*(one.culprit for one in findings), *(one.victim for one in findings)]
-    places += [waiter.where for waiter in getattr(graph, "waiters", ())]
-    named = [tuple(place["tile"]) for place in places if place.get("tile")]
-    there = [tile.xy for tile in launched.tiles]
-    shown = [
-        *dict.fromkeys(xy for xy in named if xy in there),
-        *(xy for xy in there if xy not in named),
-    ]
+    shown = _named_first(launched, error, findings)
     stop = recording.stop
     ended = "" if stop is None else _ENDED.get(stop.reason, stop.reason)
     ended = ended if error is None else error.message
@@ -349,6 +340,21 @@ def _causes(causes: Sequence[Origin], sources: dict[XY, Sources]) -> Iterator[st
         yield f'<h2>Where wrong elements come from</h2><p class="quiet">{told}</p>'
     for one in causes:
         yield tree(one, excerpt)
+
+
+def _named_first(
+    launched: Launched, error: BhemuError | None, findings: Sequence[Finding]
+) -> list[XY]:
+    """The tiles: those that a finding or the hang names, then the others."""
+    graph: Any = getattr(error, "graph", None)
+    places = [*(one.culprit for one in findings), *(one.victim for one in findings)]
+    places += [waiter.where for waiter in getattr(graph, "waiters", ())]
+    named = [tuple(place["tile"]) for place in places if place.get("tile")]
+    there = [tile.xy for tile in launched.tiles]
+    return [
+        *dict.fromkeys(xy for xy in named if xy in there),
+        *(xy for xy in there if xy not in named),
+    ]
 
 
 def _counts(launched: Launched, shown: Sequence[XY]) -> str:

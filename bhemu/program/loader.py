@@ -14,7 +14,7 @@ from bhemu import arguments
 from bhemu.errors import InputError
 from bhemu.memmap import CORE_NAMES, L1_SIZE, LOCAL_BASE, LOCAL_SIZES, TDMA_BASE
 from bhemu.program import elf, files
-from bhemu.program.symbols import Move, Symbols
+from bhemu.program.elf import Move, Symbols
 
 LOCAL_SIZE: Mapping[str, int] = dict(zip(CORE_NAMES, LOCAL_SIZES, strict=True))
 

@@ -19,7 +19,7 @@ from bhemu.llk import Device as Emulated
 from bhemu.llk import FileLine as DwarfFileLine
 from bhemu.llk import Frame as CallstackEntry
 from bhemu.program import elf as elfs_of_bhemu
-from bhemu.program.symbols import Symbols
+from bhemu.program.elf import Symbols
 
 __all__ = ["CallstackEntry", "DwarfFileLine"]
 
