@@ -79,21 +79,21 @@ class Where:
 
     def __str__(self) -> str:
         """For example `trisc1 (thread T1) pc 0x00010024 in main+0x24 (k.c:41), word 0x... NAME`."""
-        parts = []
-        if self.tile is not None:
-            xy = self.tile
-            parts.append(f"tile {xy}" if isinstance(xy, str) else f"tile ({xy[0]},{xy[1]})")
+        tile = self.tile if isinstance(self.tile, str | None) else "({},{})".format(*self.tile)
         thread = "" if self.thread is None else f"thread T{self.thread}"
-        parts.append(f"{self.core} ({thread})" if self.core and thread else self.core or thread)
-        parts.append("" if self.pc is None else f"pc 0x{self.pc:08X}")
-        parts.append("" if self.symbol is None else f"in {self.symbol}")
         source = source_text(self.file, self.line, self.function, self.inlined)
-        parts.append(f"({source})" if source else "")
+        place = (
+            "" if tile is None else f"tile {tile}",
+            f"{self.core} ({thread})" if self.core and thread else self.core or thread,
+            "" if self.pc is None else f"pc 0x{self.pc:08X}",
+            "" if self.symbol is None else f"in {self.symbol}",
+            f"({source})" if source else "",
+        )
         word = "" if self.word is None else f"word 0x{self.word:08X}"
         instruction = " ".join(filter(None, (word, self.decoded)))
         if self.operands:
             instruction = f"{instruction} ({self.operands})"
-        return ", ".join(filter(None, (" ".join(filter(None, parts)), instruction)))
+        return ", ".join(filter(None, (" ".join(filter(None, place)), instruction)))
 
     def as_dict(self) -> dict[str, object]:
         """The known fields only, as JSON-ready values (`tile` as a list when a coordinate)."""

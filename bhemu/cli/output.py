@@ -133,9 +133,8 @@ def show(problem: Exception, *, as_json: bool, more: Mapping[str, object] | None
         message = " ".join(problem.format_message().split())
         context = getattr(problem, "ctx", None)
         hint = "" if context is None else f"{context.command_path} --help"
-        if as_json:
-            if _wrote(document(InputError(message, hint=hint).as_dict(), EXIT_INPUT)):
-                return EXIT_INPUT
+        if as_json and _wrote(document(InputError(message, hint=hint).as_dict(), EXIT_INPUT)):
+            return EXIT_INPUT
         _tell(f"{_red('error:')} {printable(message)}" + (f"\n  hint: {hint}" if hint else ""))
         return EXIT_INPUT
     error = problem if isinstance(problem, BhemuError) else _unexpected(problem)

@@ -215,8 +215,7 @@ class Target:
         numbers = []
         try:
             if access:
-                place = f"{address:#x}:{length}"
-                numbers.append(self.tile.watch(place, CORE_NAMES[core], access))
+                numbers.append(self.tile.watch(f"{address:#x}:{length}", CORE_NAMES[core], access))
             for name in () if access else CORE_NAMES:
                 numbers.append(self.tile.break_at(name, address))
         except InputError:

@@ -181,15 +181,12 @@ class RecordedHost:
         return {"name": _NAME, "equal": self.equal, "reads": self.reads, "differences": found}
 
     def __str__(self) -> str:
-        found = sorted(self.differences.items())
+        found = self.as_dict()["differences"]
         if not found:
             return f"{_NAME}  {self.reads} as recorded"
-        lines = [f"{_NAME}  {len(found)} of {self.reads} differ from the session"]
-        for one in (self._difference(act, got) for _, (act, got) in found[:_SHOWN]):
-            lines.append(
-                "  ({tile[0]},{tile[1]}) {at:#x}: recorded {recorded}, got {got}".format(**one)
-            )
-        return "\n".join(lines)
+        row = "  ({tile[0]},{tile[1]}) {at:#x}: recorded {recorded}, got {got}"
+        head = f"{_NAME}  {len(found)} of {self.reads} differ from the session"
+        return "\n".join([head, *(row.format(**one) for one in found[:_SHOWN])])
 
     @staticmethod
     def _difference(act: Act, got: bytes) -> dict[str, Any]:

@@ -161,7 +161,7 @@ def page(profiled: Profiled) -> bytes:
         f'<h2>Source lines</h2><p>{_KEY}</p><div class="over">{_flame(profiled)}</div>',
         f"<h2>Over time</h2><p>{_KEY} what a core works holds its polling and short waits for"
         " values</p>",
-        *_timelines(profiled, report["cycles"]),
+        *_timelines(profiled),
     ]  # fmt: skip
     if profiled.operations:
         body += ["<h2>Operations of the host</h2>", _operations(profiled.operations)]
@@ -266,7 +266,7 @@ def _drawn(frame: _Frame, depth: int, x: float, scale: float) -> Iterator[tuple[
         x += width
 
 
-def _timelines(profiled: Profiled, cycles: int) -> Iterator[str]:
+def _timelines(profiled: Profiled) -> Iterator[str]:
     """A timeline of each tile."""
     shown = list(profiled.timelines.items())
     for (x, y), timeline in shown[:_TILES]:
