@@ -200,10 +200,9 @@ class RunLoop:
             asked = lambda: bool(condition(target))  # noqa: E731
         elif until not in ("idle", "polling"):
             words = stop.words(until, lambda xy: self._tile_at(view, xy))
-        elif (until, count) == ("polling", None) and any(
-            t.state.timed[0] for t in self.rounds.tiles
-        ):
-            raise InputError(_NO_POLLING, hint="wait for a word, or give rounds=")
+        elif until == "polling" and count is None:
+            if any(tile.state.timed[0] for tile in self.rounds.tiles):
+                raise InputError(_NO_POLLING, hint="wait for a word, or give rounds=")
         self.rounds.put_words(words, polling=until == "polling")
         self._waived = 0.0
         deadline = None if seconds is None else self._seconds() + seconds
