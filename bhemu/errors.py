@@ -1,5 +1,7 @@
 """The one family of errors: what went wrong, where on the tile, and what to do about it."""
 
+# ruff: noqa: N818 - the contract's names carry no suffix
+
 from __future__ import annotations
 
 import copyreg
@@ -72,36 +74,26 @@ class Where:
     inlined: tuple[Call, ...] = ()
     operands: str | None = None
 
-    def _agent(self) -> str:
-        parts = []
-        if self.tile is not None:
-            xy = self.tile
-            parts.append(f"tile {xy}" if isinstance(xy, str) else f"tile ({xy[0]},{xy[1]})")
-        thread = None if self.thread is None else f"thread T{self.thread}"
-        if self.core is not None:
-            parts.append(self.core if thread is None else f"{self.core} ({thread})")
-        elif thread is not None:
-            parts.append(thread)
-        return " ".join(parts)
-
-    def _source(self) -> str:
-        text = source_text(self.file, self.line, self.function, self.inlined)
-        return f"({text})" if text else ""
-
-    def _instruction(self) -> str:
-        word = "" if self.word is None else f"word 0x{self.word:08X}"
-        text = " ".join(part for part in (word, self.decoded or "") if part)
-        return f"{text} ({self.operands})" if self.operands else text
-
     def __repr__(self) -> str:
         return f"<Where {self}>"
 
     def __str__(self) -> str:
         """For example `trisc1 (thread T1) pc 0x00010024 in main+0x24 (k.c:41), word 0x... NAME`."""
-        pc = "" if self.pc is None else f"pc 0x{self.pc:08X}"
-        symbol = "" if self.symbol is None else f"in {self.symbol}"
-        place = " ".join(part for part in (self._agent(), pc, symbol, self._source()) if part)
-        return ", ".join(part for part in (place, self._instruction()) if part)
+        tile = self.tile if isinstance(self.tile, str | None) else "({},{})".format(*self.tile)
+        thread = "" if self.thread is None else f"thread T{self.thread}"
+        source = source_text(self.file, self.line, self.function, self.inlined)
+        place = (
+            "" if tile is None else f"tile {tile}",
+            f"{self.core} ({thread})" if self.core and thread else self.core or thread,
+            "" if self.pc is None else f"pc 0x{self.pc:08X}",
+            "" if self.symbol is None else f"in {self.symbol}",
+            f"({source})" if source else "",
+        )
+        word = "" if self.word is None else f"word 0x{self.word:08X}"
+        instruction = " ".join(filter(None, (word, self.decoded)))
+        if self.operands:
+            instruction = f"{instruction} ({self.operands})"
+        return ", ".join(filter(None, (" ".join(filter(None, place)), instruction)))
 
     def as_dict(self) -> dict[str, object]:
         """The known fields only, as JSON-ready values (`tile` as a list when a coordinate)."""
@@ -120,18 +112,26 @@ class BhemuError(Exception):
     `message` is one clear line; `category` and `exit_code` follow the class; `rule` is the stable
     id of the rule that was broken ("" when there is none); `where` is the place; `hint` says what
     to do next. `str()` gives the message with its place, and the hint on a line of its own.
+    A class has a fixed exit code and a closed set of categories, the first one the usual.
     """
+
+    EXIT_CODE: ClassVar[int]
+    CATEGORIES: ClassVar[tuple[str, ...]] = ()
 
     def __init__(
         self,
         message: str,
         *,
-        category: str,
+        category: str = "",
         rule: str = "",
         where: Where | None = None,
         hint: str = "",
-        exit_code: int,
+        exit_code: int | None = None,
     ) -> None:
+        category = category or self.CATEGORIES[0]
+        if self.CATEGORIES and category not in self.CATEGORIES:
+            allowed = ", ".join(self.CATEGORIES)
+            raise ValueError(f"{type(self).__name__} has no category {category!r}: {allowed}")
         # Texts taken from files and libraries may hold anything; an error is one line by contract.
         self.message = one_line(message)
         super().__init__(self.message)
@@ -139,7 +139,7 @@ class BhemuError(Exception):
         self.rule = rule
         self.where = where
         self.hint = one_line(hint)
-        self.exit_code = exit_code
+        self.exit_code = self.EXIT_CODE if exit_code is None else exit_code
 
     def __copy__(self) -> Self:
         """The error without its traceback, which copies that other packages register keep."""
@@ -171,47 +171,18 @@ class BhemuError(Exception):
         }
 
 
-class _Kind(BhemuError):  # noqa: N818 (the contract's names carry no suffix)
-    """A class of errors with a fixed exit code and a closed set of categories."""
-
-    EXIT_CODE: ClassVar[int]
-    CATEGORIES: ClassVar[tuple[str, ...]]
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        category: str = "",
-        rule: str = "",
-        where: Where | None = None,
-        hint: str = "",
-    ) -> None:
-        category = category or self.CATEGORIES[0]
-        if category not in self.CATEGORIES:
-            allowed = ", ".join(self.CATEGORIES)
-            raise ValueError(f"{type(self).__name__} has no category {category!r}: {allowed}")
-        super().__init__(
-            message,
-            category=category,
-            rule=rule,
-            where=where,
-            hint=hint,
-            exit_code=self.EXIT_CODE,
-        )
-
-
-class InputError(_Kind):
+class InputError(BhemuError):
     """Usage or bad input: a file, a flag, an address or a value the user gave. Exit code 2."""
 
     EXIT_CODE = EXIT_INPUT
     CATEGORIES = ("InputError",)
 
 
-class UnknownName(InputError, KeyError):  # noqa: N818 (as its sisters)
+class UnknownName(InputError, KeyError):
     """There is no core, register, symbol or field of that name; the hint has the nearest one."""
 
 
-class NoProgress(_Kind):
+class NoProgress(BhemuError):
     """Nothing can move any more (deadlock) or nothing does (livelock). Exit code 3.
 
     `graph` is the wait-for graph: an object with `as_dict()`, or anything JSON can hold.
@@ -251,42 +222,42 @@ class NoProgress(_Kind):
         return {**super().as_dict(), "graph": self.graph if as_dict is None else as_dict()}
 
 
-class NotModelled(_Kind):
+class NotModelled(BhemuError):
     """The emulator does not do this: it says so by name instead of guessing. Exit code 4."""
 
     EXIT_CODE = EXIT_NOT_MODELLED
     CATEGORIES = ("Unsupported", "Unimplemented", "MissingSpecification")
 
 
-class GuestFault(_Kind):
+class GuestFault(BhemuError):
     """The program did what faults on a core: illegal word, unmapped, alignment. Exit code 5."""
 
     EXIT_CODE = EXIT_GUEST
     CATEGORIES = ("GuestFault", "IllegalWord", "Unmapped", "Alignment")
 
 
-class Undefined(_Kind):
+class Undefined(BhemuError):
     """The program relies on behaviour the hardware does not define or promise. Exit code 5."""
 
     EXIT_CODE = EXIT_GUEST
     CATEGORIES = ("UndefinedBehavior", "NonContractualBehavior")
 
 
-class Assert(_Kind):
+class Assert(BhemuError):
     """A core stands on `ebreak`, the device assert. Exit code 6."""
 
     EXIT_CODE = EXIT_ASSERT
     CATEGORIES = ("Assert",)
 
 
-class Limit(_Kind):
+class Limit(BhemuError):
     """The clock limit or the time-out was reached. Exit code 7."""
 
     EXIT_CODE = EXIT_LIMIT
     CATEGORIES = ("Limit", "Timeout")
 
 
-class Internal(_Kind):
+class Internal(BhemuError):
     """A defect of bhemu itself; it should be reported. Exit code 70."""
 
     EXIT_CODE = EXIT_INTERNAL
@@ -295,7 +266,7 @@ class Internal(_Kind):
 
 def from_dict(known: dict[str, object]) -> BhemuError:
     """The error that `as_dict` described."""
-    kinds = {kind.__name__: kind for kind in _Kind.__subclasses__()}
+    kinds = {kind.__name__: kind for kind in BhemuError.__subclasses__()}
     kind = kinds.get(str(known["error"]), InputError)
     place = known["where"]
     assert isinstance(place, dict)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from bhemu.machine.tile import Tile
+    pass
 
 _MOST = 8  # tiles that a report shows
 _BUDGET = 100_000  # instructions that are followed to find out what a polling core waits for
@@ -89,21 +89,18 @@ def pytest_runtest_makereport(
     """Attach where its tiles stand to the report of a test that failed."""
     report = yield
     if report.failed and _MADE in item.stash:
+        from bhemu.machine.hang.explore import livelock
+        from bhemu.machine.hang.graph import wait_for_graph
+
         tiles = [tile for tile in item.stash[_MADE] if (tile.state.core_state != 0).any()]
         for tile in tiles[:_MOST]:
-            report.sections.append((f"bhemu tile ({tile.xy[0]},{tile.xy[1]})", _standing(tile)))
+            # Cores and threads, and what each waits for, also where the test did not let it run on
+            graph = str(wait_for_graph(tile, livelock(tile, _BUDGET)))
+            lines = [str(tile.where()), *(["wait-for graph:", graph] if graph else [])]
+            report.sections.append((f"bhemu tile ({tile.xy[0]},{tile.xy[1]})", "\n".join(lines)))
         if len(tiles) > _MOST:
             report.sections.append(("bhemu", f"{len(tiles) - _MOST} more tiles"))
     return report
-
-
-def _standing(tile: "Tile") -> str:
-    """Cores and threads, and what each waits for, also where the test did not let it run on."""
-    from bhemu.machine.hang.explore import livelock
-    from bhemu.machine.hang.graph import wait_for_graph
-
-    graph = str(wait_for_graph(tile, livelock(tile, _BUDGET)))
-    return "\n".join([str(tile.where()), *(["wait-for graph:", graph] if graph else [])])
 
 
 class _Coverage:

@@ -3,14 +3,14 @@
 _MOST, _WORD = 2000, 200  # characters that are shown of a message, and of one word in it
 
 
-def printable(text: str) -> str:
-    """`text` with what does not print as itself escaped: controls, bidi, lone bytes.
+def printable(text: str, kept: str = "") -> str:
+    """`text` with what does not print as itself escaped: controls, bidi, lone bytes; but `kept`.
 
     So a name in a file cannot move the cursor, start a line of its own or reorder what is shown.
     """
     if text.isprintable():
         return text
-    return "".join(c if c.isprintable() else _escaped(ord(c)) for c in text)
+    return "".join(c if c.isprintable() or c in kept else _escaped(ord(c)) for c in text)
 
 
 def _escaped(code: int) -> str:
@@ -21,9 +21,7 @@ def _escaped(code: int) -> str:
 
 def printable_lines(text: str) -> str:
     """As `printable`, but line feeds and tabs are kept."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() or c in "\n\t" else _escaped(ord(c)) for c in text)
+    return printable(text, "\n\t")
 
 
 def one_line(text: str) -> str:

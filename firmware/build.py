@@ -15,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from bhemu.kernel import build as compiler  # noqa: E402
+from bhemu import kernel as compiler  # noqa: E402
 
 ZIGLANG = "0.17.0"  # another compiler gives other bytes
 

@@ -22,8 +22,11 @@ import numpy as np  # noqa: E402
 
 from bhemu.launch import Program, waiter  # noqa: E402
 from bhemu.machine.machine import Chip  # noqa: E402
-from bhemu.metal import kernels  # noqa: E402
-from bhemu.metal.firmware import Grid, read_firmware  # noqa: E402
+from bhemu.metal import (  # noqa: E402
+    Grid,
+    kernels,
+    read_firmware,
+)
 from bhemu.noc.grid import TILES, XY, tile_at  # noqa: E402
 from bhemu.oracle import libttsim, programs  # noqa: E402
 from bhemu.riscv.assembly import A0, A1, A2, T1, addi, bne, li, lw, sw  # noqa: E402

@@ -33,12 +33,12 @@ _FIRST = {
 _MORE = {
     "check": ("run", "Check a program without running it."),
     "dump": ("inspect", "Show the state of a tile: all but memory, or named parts."),
-    "numerics": ("compare", "Run a program and compare its outputs with exact values."),
+    "numerics": ("why", "Run a program and compare its outputs with exact values."),
     "coverage": (
         "measure",
         "Run programs and show which lines and branches of their kernels were executed.",
     ),
-    "diff": ("compare", "Run a program on bhemu and on ttsim and compare L1."),
+    "diff": ("why", "Run a program on bhemu and on ttsim and compare L1."),
     "bench": ("bench", "Measure the named benchmarks, or all of them."),
     "warm": ("bench", "Compile everything into the cache before it is needed."),
     "llk": ("serve", "Show how to run tt-llk's tests on an emulated tile."),

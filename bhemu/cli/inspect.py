@@ -14,14 +14,7 @@ from bhemu.arguments import did_you_mean
 from bhemu.cli import options, output
 from bhemu.cli.options import program_options, run_options, settings
 from bhemu.cli.output import Progress, reader
-from bhemu.errors import (
-    EXIT_DIFFERS,
-    EXIT_INTERRUPTED,
-    EXIT_LIMIT,
-    EXIT_OK,
-    BhemuError,
-    InputError,
-)
+from bhemu.errors import EXIT_DIFFERS, EXIT_INTERRUPTED, EXIT_LIMIT, EXIT_OK, BhemuError, InputError
 from bhemu.program import files, recorded
 from bhemu.program.coordinates import XY
 from bhemu.program.coordinates import text as text_of
@@ -36,6 +29,7 @@ if TYPE_CHECKING:
     from bhemu.machine.word_text import TracedStore, TracedWord
 
 _NAMED = 8  # files
+_WRITES = "bhemu run PROGRAM --save STATE.npz writes one"
 _FORMATS = ("bf16", "fp16", "fp32", "int32", "raw")
 
 
@@ -96,7 +90,12 @@ def _state(what: str, values: dict[str, Any]) -> "tuple[TileState, BhemuError | 
 
     path = Path(what)
     if files.is_folder(path) or path.suffix == ".toml" or recorded.is_session(path):
-        return _run({**values, "program": what, **dict.fromkeys(options.FLAGS, ())})
+        chosen = options.settings({**values, "program": what, **dict.fromkeys(options.FLAGS, ())})
+        target = options.launched(chosen)
+        ended = target.finish_shown()
+        target.save()
+        state = target.tile.snapshot().tiles[target.tile.xy]
+        return state, ended.error, EXIT_INTERRUPTED if ended.interrupted else EXIT_OK
     if files.is_file(path) and path.suffix != ".npz":
         raise InputError(f"{path}: neither .npz nor .toml", hint="bhemu run --save STATE.npz")
     flags = {name: option.flag or name for name, option in given_in("flag").items()}
@@ -111,7 +110,11 @@ def _saved(path: Path, xy: XY | None) -> "TileState":
     from bhemu.machine.saved import Snapshot
 
     if files.is_missing(path):
-        raise InputError(f"{path}: no such file", hint=_near(path))
+        # The saved states in the folder: the nearest name, else some
+        states = sorted(p.name for p in path.parent.glob("*.npz")) if path.parent.is_dir() else []
+        there = f"there are {', '.join(states[:_NAMED])}"
+        hint = did_you_mean(path.name, states) or there if states else _WRITES
+        raise InputError(f"{path}: no such file", hint=hint)
     saved = Snapshot.load(path)
     if saved.network is None and xy is not None:
         raise InputError(f"{path}: --tile goes with the state of a chip")
@@ -120,24 +123,6 @@ def _saved(path: Path, xy: XY | None) -> "TileState":
     if xy not in saved.tiles:
         raise InputError(f"{path} has no tile {xy[0]},{xy[1]}", hint=text_of(sorted(saved.tiles)))
     return saved.tiles[xy]
-
-
-def _near(path: Path) -> str:
-    """The saved states in the folder of a file that is not there: the nearest name, else some."""
-    states = sorted(one.name for one in path.parent.glob("*.npz")) if path.parent.is_dir() else []
-    if not states:
-        return "bhemu run PROGRAM --save STATE.npz writes one"
-    mean = did_you_mean(path.name, states)
-    return mean or f"there are {', '.join(states[:_NAMED])}"
-
-
-def _run(values: dict[str, Any]) -> "tuple[TileState, BhemuError | None, int]":
-    chosen = options.settings(values)
-    target = options.launched(chosen)
-    ended = target.finish_shown()
-    target.save()
-    state = target.tile.snapshot().tiles[target.tile.xy]
-    return state, ended.error, EXIT_INTERRUPTED if ended.interrupted else EXIT_OK
 
 
 @click.command("trace")

@@ -173,19 +173,14 @@ def class_of(known: "list[type[Instruction]]", mnemonic: str) -> "type[Instructi
 
 
 def _unknown(known: list[str], mnemonic: str) -> InputError:
-    near = toml.suggestion(mnemonic.upper(), known).partition(" allowed:")[0]
-    hint = near if near.startswith("did you mean") else _elsewhere(mnemonic)
+    hint = toml.suggestion(mnemonic.upper(), known).partition(" allowed:")[0]
+    if not hint.startswith("did you mean"):  # it may be known, and be no instruction
+        from bhemu.debug.explain import near_names
+
+        near = near_names(mnemonic) if len(mnemonic) > 2 else []
+        more = f"; there are {', '.join(near)}" if near[1:] else ""
+        hint = f"bhemu explain {near[0]}{more}" if near else "bhemu isa lists all of them"
     return InputError(f"no Tensix instruction is called {mnemonic!r}", hint=hint)
-
-
-def _elsewhere(name: str) -> str:
-    """Where a name that is no instruction may be known."""
-    from bhemu.debug.explain import near_names
-
-    near = near_names(name) if len(name) > 2 else []
-    if not near:
-        return "bhemu isa lists all of them"
-    return f"bhemu explain {near[0]}" + (f"; there are {', '.join(near)}" if near[1:] else "")
 
 
 def _use(cls: "type[Instruction]") -> Iterator[str]:
@@ -264,19 +259,14 @@ def _disassembled(
         return
     if core or symbol:
         raise click.UsageError("--core and --symbol go with a file", click.get_current_context())
-    for text in texts:
-        yield _word(text, riscv, meanings)
-
-
-def _word(text: str, riscv: bool, meanings: bool) -> str:
-    if _WORD.fullmatch(text) is None:
-        raise InputError(f"{text!r} is not a 32-bit word", hint="for example 0xA6A1000A")
-    word = int(text, 16)
-    if not riscv:
-        return f"0x{word:08X}  {tensix_decoder(meanings)(word)}"
     from bhemu.riscv.assembly import disassemble
 
-    return f"0x{word:08X}  {disassemble(word, 0, None, tensix_decoder(meanings))}"
+    for text in texts:
+        if _WORD.fullmatch(text) is None:
+            raise InputError(f"{text!r} is not a 32-bit word", hint="for example 0xA6A1000A")
+        word, decode = int(text, 16), tensix_decoder(meanings)
+        shown = disassemble(word, 0, None, decode) if riscv else decode(word)
+        yield f"0x{word:08X}  {shown}"
 
 
 def tensix_decoder(meanings: bool = False) -> Decode:
@@ -364,7 +354,8 @@ def _code(image: "Image", low: int, high: int, meanings: bool) -> Iterator[str]:
     symbols, last = image.symbols, None
     decode: Decode | None = None
     for pc in range((low + 3) & ~3, high & ~3, 4):
-        word = _word_at(image, pc)
+        held = next(s for s in image.segments if s.vaddr <= pc < s.vaddr + len(s.data))
+        word = int.from_bytes(held.data[pc - held.vaddr :][:4], "little")
         if word & 3 != 3 and decode is None:
             decode = tensix_decoder(meanings)  # slow to import, and many ELFs have no Tensix word
         found = symbols.lookup(pc)
@@ -385,14 +376,6 @@ def _code(image: "Image", low: int, high: int, meanings: bool) -> Iterator[str]:
         yield f"{pc:8x}:  {word:08x}  {disassemble(word, pc, name, decode)}"
 
 
-def _word_at(image: "Image", pc: int) -> int:
-    for segment in image.segments:
-        if segment.vaddr <= pc < segment.vaddr + len(segment.data):
-            at = pc - segment.vaddr
-            return int.from_bytes(segment.data[at : at + 4], "little")
-    raise AssertionError(pc)
-
-
 def _complete_names(
     ctx: click.Context, param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
@@ -405,10 +388,7 @@ def _complete_names(
 
 @click.command("explain")
 @click.argument(
-    "names",
-    nargs=-1,
-    metavar="[WORD | NAME | ELF | PROGRAM]...",
-    shell_complete=_complete_names,
+    "names", nargs=-1, metavar="[WORD | NAME | ELF | PROGRAM]...", shell_complete=_complete_names
 )
 @json_option
 @click.option("--core", type=click.Choice(CORE_NAMES), help="which ELF of a program")

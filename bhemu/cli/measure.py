@@ -7,17 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import click
 
-from bhemu.cli import output
-from bhemu.cli.options import (
-    Settings,
-    flag,
-    json_option,
-    launched,
-    outside_option,
-    program_options,
-    run_options,
-    settings,
-)
+from bhemu.cli import options, output
+from bhemu.cli.options import Settings
 from bhemu.cli.output import Progress
 from bhemu.errors import EXIT_INTERRUPTED, EXIT_OK, BhemuError, InputError
 from bhemu.program import files
@@ -36,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @click.command("profile")
-@program_options
+@options.program_options
 @click.option(
     "--lines", default=15, type=click.IntRange(0, 10_000), help="how many waits are shown"
 )
@@ -58,7 +49,7 @@ if TYPE_CHECKING:
     " the one that works most, but of a session)",
 )
 @click.option("--html", "page", metavar="FILE.html", help="write a page: flame, timeline, links")
-@run_options
+@options.run_options
 def profile_command(**values: Any) -> int:
     """Run a program in modelled time: where do the cycles go?
 
@@ -70,7 +61,7 @@ def profile_command(**values: Any) -> int:
     if values["late"] is not None or values["timing"] == "off":
         raise InputError("profile runs with modelled times: leave --late and --timing away")
     values["timing"] = "model"
-    chosen = settings(values)
+    chosen = options.settings(values)
     written = {name: Path(values[name]) for name in ("perfetto", "page") if values[name]}
     for path in written.values():
         files.check_writable(path, "profile", chosen.program.files())
@@ -221,7 +212,7 @@ def _compared(now: dict[str, Any], values: dict[str, Any], *, as_json: bool) -> 
             hint = "bhemu profile PROGRAM --json writes one"
             raise InputError(f"{path}: no profile: {problem!r}", hint=hint) from problem
     else:
-        chosen = settings({**values, "program": values["other"], "save": None})
+        chosen = options.settings({**values, "program": values["other"], "save": None})
         run = _run(chosen, Progress(chosen.quiet or chosen.as_json))
         if run.ended.error is not None:
             raise run.ended.error
@@ -236,21 +227,14 @@ _SECONDS = 600.0
 _WHOSE = {"library": "all of bhemu's C library", "own": "all but bhemu's C library"}
 
 
-def _run_flags(command: Any) -> Any:
-    """The options of a run, which hold for every program."""
-    for name, option in reversed(given_in("flag").items()):
-        command = flag(name, option)(command)
-    return command
-
-
 @click.command("coverage")
 @click.argument("programs", nargs=-1, required=True, metavar="PROGRAM...")
 @click.option("-o", "--lcov", "lcov", metavar="FILE.info", help="write an LCOV tracefile")
 @click.option("--html", "folder", metavar="FOLDER", help="write a page for each source, and a list")
 @click.option("--opcodes", is_flag=True, help="show Tensix instructions by mode and format instead")
-@outside_option
-@json_option
-@_run_flags
+@options.outside_option
+@options.json_option
+@options.all_of(*options.flags("flag"))  # of a run, which hold for every program
 @click.option("-q", "--quiet", is_flag=True, help="print only what went wrong")
 def coverage_command(programs: tuple[str, ...], **values: Any) -> int:
     """Run programs and show which lines and branches of their kernels were executed.
@@ -293,7 +277,8 @@ def _lines(names: Sequence[str], values: dict[str, Any]) -> int:
     total, told, error = line_coverage.LineCoverage(), list[dict[str, str]](), None
     for program in loaded:
         with line_coverage.watching() as tiles:
-            target = launched(Settings(program, None, values["as_json"], values["quiet"], False))
+            told_as = values["as_json"], values["quiet"]
+            target = options.launched(Settings(program, None, *told_as, verbose=False))
             stop, failure = ended = target.finish_shown()
         told.append({"program": program.name, "stop": "error" if stop is None else stop.reason})
         error = error or failure
@@ -347,7 +332,7 @@ def _report(total: "LineCoverage") -> dict[str, Any]:
 
 def _by_owner(total: "LineCoverage") -> "dict[str, list[Source]]":
     """The sources of the programs themselves, and those of bhemu's C library."""
-    from bhemu.kernel.build import LIBRARY
+    from bhemu.kernel import LIBRARY
 
     found: dict[str, list[Source]] = {"library": [], "own": []}
     for name, source in total.sources.items():
@@ -405,7 +390,16 @@ def _measured(path: Path, allow_outside: bool) -> tuple[list[dict[str, Any]], st
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             hint = "a PROGRAM.toml, its folder, an .npz case, or what $BHEMU_COVERAGE named"
             raise InputError(f"{path}: no coverage: {error}", hint=hint) from error
-    return _ended(_case(path) if path.suffix == ".npz" else _program(path, allow_outside))
+    from bhemu.launch import launch
+
+    program = _case(path) if path.suffix == ".npz" else _program(path, allow_outside)
+    with trace.noting() as noted:
+        machine = launch(program)
+        try:
+            ended = machine.run().reason
+        except BhemuError as problem:
+            ended = f"{problem.rule}: {problem.message}"
+    return list(trace.rows(noted)), ended
 
 
 def _program(path: Path, allow_outside: bool) -> "Program":
@@ -426,16 +420,3 @@ def _case(path: Path) -> "Program":
         image=path,
         run=RunSpec(until=tuple(Until(*word) for word in DONE), timeout_s=_SECONDS),
     )
-
-
-def _ended(program: "Program") -> tuple[list[dict[str, Any]], str]:
-    from bhemu.debug import trace
-    from bhemu.launch import launch
-
-    with trace.noting() as noted:
-        machine = launch(program)
-        try:
-            ended = machine.run().reason
-        except BhemuError as problem:
-            ended = f"{problem.rule}: {problem.message}"
-    return list(trace.rows(noted)), ended

@@ -134,16 +134,15 @@ def build_command(
     Each ELF that the PROGRAM.toml in FOLDER gives to a core is made from the source of its name:
     math.elf from math.c, .cc or .S. Headers are found in lib/ of bhemu and where [build] says.
     """
-    from bhemu.kernel import build
-    from bhemu.kernel.build import at_hand
+    from bhemu import kernel
 
-    planned = build.plan(folder)
+    planned = kernel.plan(folder)
     found: list[dict[str, object]] = []
     for path in planned.kept:
         found.append({"elf": str(path), "state": "kept"})
         if not (quiet or as_json):
             output.say(f"{path}  kept  (no source)")
-    for one in build.build(planned, at_hand(compiler)):
+    for one in kernel.build(planned, kernel.at_hand(compiler)):
         found.append(one.as_dict())
         if not as_json:
             # One ELF as it was built, in words; what the compiler said on stderr

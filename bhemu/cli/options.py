@@ -170,46 +170,6 @@ class Seconds(click.FloatRange):
         return seconds
 
 
-def program_options(command: F) -> F:
-    """PROGRAM and the flag form of its parts."""
-    command = _naming_lines(command)
-    for option in reversed(
-        (
-            click.argument(
-                "program",
-                required=False,
-                type=click.Path(),
-                metavar="[PROGRAM.toml | FOLDER | STATE.npz | ELF]",
-            ),
-            _many("--core", "cores", "CORE=FILE", "load this ELF there; CORE alone: run ELF there"),
-            _many(
-                "--in",
-                "inputs",
-                "FILE@AT:DTYPE[:LAYOUT[:SHAPE]]",
-                "write this tensor to L1 before the run",
-            ),
-            _many(
-                "--expect",
-                "expects",
-                "FILE@AT:DTYPE[:LAYOUT[:SHAPE]]",
-                "compare the tensor at AT with FILE after the run",
-            ),
-            _many(
-                "--until", "until", "WORD=VALUE|idle", "stop when this word of L1 has this value"
-            ),
-            _many("--set", "sets", "AT=KIND:VALUE[,...]", "store these values before the run"),
-            click.option(
-                "--no-compare",
-                is_flag=True,
-                help="compare no output with what the PROGRAM.toml expects",
-            ),
-            outside_option,
-        )
-    ):
-        command = option(command)
-    return tile_option(command)
-
-
 def _naming_lines(command: F) -> F:
     """The command, whose errors about its program say at which line of PROGRAM.toml."""
 
@@ -219,8 +179,6 @@ def _naming_lines(command: F) -> F:
             return command(*args, **values)
         except InputError as problem:
             if problem.where is None and values.get("program") is not None:
-                from bhemu.program import toml
-
                 problem.where = toml.place(Path(values["program"]), problem)
             raise
 
@@ -233,21 +191,9 @@ def _many(flag: str, name: str, metavar: str, text: str) -> Callable[[F], F]:
     )
 
 
-def run_options(command: F) -> F:
-    """How to run and report: the flags of a command that runs a program."""
-    command = json_option(command)
-    for add in reversed(
-        (
-            *(flag(name, option) for name, option in given_in("flag").items()),
-            click.option(
-                "--save", metavar="STATE.npz", help="write the state after the run to this file"
-            ),
-            click.option("-q", "--quiet", is_flag=True, help="print only what went wrong"),
-            click.option("-v", "--verbose", is_flag=True, help="print more detail"),
-        )
-    ):
-        command = add(command)
-    return command
+def all_of(*options: Callable[[F], F]) -> Callable[[F], F]:
+    """Several options as one, in the order in which help shows them."""
+    return lambda command: functools.reduce(lambda one, add: add(one), reversed(options), command)
 
 
 def flag(
@@ -268,25 +214,58 @@ def flag(
     return click.option(*names, type=value, metavar=metavar, help=option.help + more)
 
 
-def tile_option(command: F) -> F:
-    """--tile."""
-    return click.option(
-        "--tile", metavar="X,Y", help="the tile of a chip that is shown (default: the first)"
+def flags(where: str) -> list[Callable[[F], F]]:
+    """Those of all options that can be given there."""
+    return [flag(name, option) for name, option in given_in(where).items()]
+
+
+tile_option = click.option(
+    "--tile", metavar="X,Y", help="the tile of a chip that is shown (default: the first)"
+)
+outside_option = click.option(
+    "--allow-outside", is_flag=True, help="let a PROGRAM.toml name files outside of its folder"
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="print one JSON object")
+
+
+def run_options(command: F) -> F:
+    """How to run and report: the flags of a command that runs a program."""
+    text = "write the state after the run to this file"
+    return all_of(
+        *flags("flag"),
+        click.option("--save", metavar="STATE.npz", help=text),
+        click.option("-q", "--quiet", is_flag=True, help="print only what went wrong"),
+        click.option("-v", "--verbose", is_flag=True, help="print more detail"),
+        json_option,
     )(command)
 
 
-def outside_option(command: F) -> F:
-    """--allow-outside."""
-    return click.option(
-        "--allow-outside",
-        is_flag=True,
-        help="let a PROGRAM.toml name files outside of its folder",
-    )(command)
-
-
-def json_option(command: F) -> F:
-    """--json."""
-    return click.option("--json", "as_json", is_flag=True, help="print one JSON object")(command)
+program_options = all_of(
+    tile_option,
+    click.argument(
+        "program",
+        required=False,
+        type=click.Path(),
+        metavar="[PROGRAM.toml | FOLDER | STATE.npz | ELF]",
+    ),
+    _many("--core", "cores", "CORE=FILE", "load this ELF there; CORE alone: run ELF there"),
+    _many(
+        *("--in", "inputs", "FILE@AT:DTYPE[:LAYOUT[:SHAPE]]"),
+        "write this tensor to L1 before the run",
+    ),
+    _many(
+        *("--expect", "expects", "FILE@AT:DTYPE[:LAYOUT[:SHAPE]]"),
+        "compare the tensor at AT with FILE after the run",
+    ),
+    _many("--until", "until", "WORD=VALUE|idle", "stop when this word of L1 has this value"),
+    _many("--set", "sets", "AT=KIND:VALUE[,...]", "store these values before the run"),
+    click.option(
+        "--no-compare", is_flag=True, help="compare no output with what the PROGRAM.toml expects"
+    ),
+    outside_option,
+    _naming_lines,
+)
+"""PROGRAM and the flag form of its parts."""
 
 
 def program_of(values: dict[str, Any]) -> "Program":
@@ -298,7 +277,15 @@ def program_of(values: dict[str, Any]) -> "Program":
     if path is not None:
         _check_kind(Path(path))
     if path is not None and files.begins_with(Path(path), toml.ELF):
-        flags["cores"], path = _on_a_core(path, flags["cores"]), None
+        cores = flags["cores"]  # of which one without a file says where the ELF runs
+        bare = [name for name in cores if "=" not in name]
+        if len(bare) != 1:
+            problem = f"{len(bare)} of them are named" if bare else "none is named"
+            called, several = Path(path).stem, f"CORE, one of {', '.join(CORE_NAMES)}"
+            hint = f"--core {called if called in CORE_NAMES else several}"
+            raise InputError(f"{path}: an ELF runs on one core, and {problem}", hint=hint)
+        flags["cores"] = tuple(f"{name}={path}" if name in bare else name for name in cores)
+        path = None
     if path is None and not flags["cores"]:
         raise click.UsageError(
             "no program: name a PROGRAM.toml, go to its folder, or give --core CORE=FILE"
@@ -345,21 +332,10 @@ def _check_kind(path: Path) -> None:
     raise InputError(f"{path} is {kind}, no program", hint=hint)
 
 
-def _on_a_core(path: str, cores: tuple[str, ...]) -> tuple[str, ...]:
-    """The --core flags, of which one without a file says where the ELF at `path` runs."""
-    bare = [name for name in cores if "=" not in name]
-    if len(bare) != 1:
-        problem = f"{len(bare)} of them are named" if bare else "none is named"
-        called, several = Path(path).stem, f"CORE, one of {', '.join(CORE_NAMES)}"
-        hint = f"--core {called if called in CORE_NAMES else several}"
-        raise InputError(f"{path}: an ELF runs on one core, and {problem}", hint=hint)
-    return tuple(f"{name}={path}" if name in bare else name for name in cores)
-
-
 def settings(values: dict[str, Any]) -> Settings:
     """The settings of a command's parameters; InputError for what cannot be read."""
-    from bhemu.program.building import outdated
     from bhemu.program.cli_overrides import with_options
+    from bhemu.program.specs import outdated
 
     program = with_options(program_of(values), values)
     warnings = outdated(program)

@@ -133,9 +133,8 @@ def show(problem: Exception, *, as_json: bool, more: Mapping[str, object] | None
         message = " ".join(problem.format_message().split())
         context = getattr(problem, "ctx", None)
         hint = "" if context is None else f"{context.command_path} --help"
-        if as_json:
-            if _wrote(document(InputError(message, hint=hint).as_dict(), EXIT_INPUT)):
-                return EXIT_INPUT
+        if as_json and _wrote(document(InputError(message, hint=hint).as_dict(), EXIT_INPUT)):
+            return EXIT_INPUT
         _tell(f"{_red('error:')} {printable(message)}" + (f"\n  hint: {hint}" if hint else ""))
         return EXIT_INPUT
     error = problem if isinstance(problem, BhemuError) else _unexpected(problem)
@@ -335,7 +334,10 @@ class Progress:
 
     def _show(self, doing: Callable[[], str], says: bool, over: threading.Event) -> None:
         while not over.wait(_PERIOD):
-            compiled = self._compiled()
+            # What is being compiled and how much of it is done, if that is imported
+            outlook = getattr(sys.modules.get("bhemu.jit.build"), "outlook", None)
+            name, done, known = ("", 0, 0) if outlook is None else outlook()
+            compiled = f"compiling {name}: {done} of {known} parts are done" if name else ""
             beside, text = self.beside, compiled or doing()
             if beside is not None:
                 text = compiled = f"{text}: {beside()}"
@@ -343,12 +345,6 @@ class Progress:
                 self.status(f"{text}  {self.seconds:.1f} s")
             elif (compiled or (says and text)) and time.monotonic() - self._said > _SILENT:
                 self.say(f"{text}, after {self.seconds:.0f} s")
-
-    def _compiled(self) -> str:
-        """What is being compiled and how much of it is done; "" where nothing is."""
-        outlook = getattr(sys.modules.get("bhemu.jit.build"), "outlook", None)  # or it is imported
-        name, done, known = ("", 0, 0) if outlook is None else outlook()
-        return f"compiling {name}: {done} of {known} parts are done" if name else ""
 
     def clear(self) -> None:
         """Take the status line of a terminal away."""
@@ -359,16 +355,6 @@ class Progress:
 # The prompt of `bhemu step`: line editing, Tab, and a history that outlives the session.
 
 _KEPT = 2000  # lines of history
-
-
-def history_file() -> Path:
-    """Where commands are kept: $BHEMU_HISTORY ("" for nowhere), else the user's state folder."""
-    given = os.environ.get("BHEMU_HISTORY")
-    if given is not None:
-        return Path(given)
-    state = os.environ.get("XDG_STATE_HOME")
-    home = Path(state) if state else Path.home() / ".local" / "state"
-    return home / "bhemu" / "step_history"
 
 
 def reader(stepper: "Stepper") -> Callable[[str], str]:
@@ -387,8 +373,11 @@ def reader(stepper: "Stepper") -> Callable[[str], str]:
     readline.set_completer(complete)
     readline.set_completer_delims(" \t")
     readline.parse_and_bind("tab: complete")
-    # Read the history, and write it when the process ends
-    path = history_file()
+    # Read the history, and write it when the process ends: in $BHEMU_HISTORY ("" for nowhere),
+    # else in the user's state folder
+    given, state = os.environ.get("BHEMU_HISTORY"), os.environ.get("XDG_STATE_HOME")
+    home = Path(state) if state else Path.home() / ".local" / "state"
+    path = home / "bhemu" / "step_history" if given is None else Path(given)
     with contextlib.suppress(OSError):
         readline.read_history_file(path)
 

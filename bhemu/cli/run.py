@@ -24,8 +24,8 @@ from bhemu.system import interrupts
 if TYPE_CHECKING:
     from bhemu.cli.summary import Target
     from bhemu.launch import Launched, Result, RunResult
-    from bhemu.machine.beside import Watch
-    from bhemu.machine.rounds import Memory
+    from bhemu.machine.precompile import Watch
+    from bhemu.machine.rounds import Rounds
     from bhemu.machine.saved import Snapshot
     from bhemu.why.check import Check
     from bhemu.why.findings import Finding
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 # Runs that begin before their code is compiled: interpreted, then taken to compiled code.
 #
 # Where the cache lacks something that a run needs, the process that a user has started interprets
-# the run, with others beside it that compile (machine/beside.py). When all is kept, it writes the
-# state of the machine to an unnamed file, between two slices of time, and executes the command anew
-# in its place: the same process with the same streams, so that output, Ctrl-C and exit code stay
-# its own. The command then makes its machine in that state and runs on. A variable of the
+# the run, with others beside it that compile (machine/precompile.py). When all is kept, it writes
+# the state of the machine to an unnamed file, between two slices of time, and executes the command
+# anew in its place: the same process with the same streams, so that output, Ctrl-C and exit code
+# stay its own. The command then makes its machine in that state and runs on. A variable of the
 # environment says so.
 
 WAYS = ("beside", "wait")
@@ -71,12 +71,15 @@ class Start:
         something is not compiled that the run seems to need.
         """
         if self._goes_on:
-            return {"begun": _state(self._note["state"])}
+            from bhemu.machine.saved import Snapshot
+
+            with os.fdopen(self._note["state"], "rb") as file:  # what hand_over() has left
+                file.seek(0)
+                return {"begun": Snapshot.of_bytes(file.read(), Path("the run that was begun"))}
         if not self._may:
             return {}
         from bhemu.jit.build import is_there
-        from bhemu.machine.beside import Watch, needed
-        from bhemu.machine.precompile import ElfCache
+        from bhemu.machine.precompile import ElfCache, Watch, needed
 
         elfs = ElfCache()
         with suppress(InputError):  # launch() raises it again
@@ -92,15 +95,13 @@ class Start:
         """What is to run is there."""
         loop = target.machine.loop
         if self._watch is not None:
-            self._target, loop.handover = target, self
+            self._target, loop.handover = target, self.hand_over
         if self._goes_on:
             loop.begun = self._note["memory"]
             with interrupts.later():  # the run, which begins now, ends by one that has come
                 signal.pthread_sigmask(signal.SIG_UNBLOCK, _INTERRUPT)
 
-    # What the run loop asks (machine/run.py, Handover)
-
-    def is_due(self) -> bool:
+    def _is_due(self) -> bool:
         """Whether everything is compiled that the run needs, as far as is known."""
         if self._watch is None or self._target is None:
             return False
@@ -109,10 +110,16 @@ class Start:
             return False
         return self._watch.is_compiled(self._target.machine)
 
-    def hand_over(self, memory: "Memory") -> None:
-        """Run on in compiled code; returns where that is not possible."""
+    def hand_over(self, rounds: "Rounds") -> None:
+        """Run on in compiled code where that is due; returns where it is not, or not possible."""
+        if not self._is_due() or not rounds.is_whole:
+            return
+        rounds.settle()
         import tempfile  # takes milliseconds, which few runs need
 
+        import numpy as np
+
+        from bhemu.machine import saved
         from bhemu.program.input_files import Archive, UnreadableError
 
         target = self._target
@@ -120,13 +127,18 @@ class Start:
         signal.pthread_sigmask(signal.SIG_BLOCK, _INTERRUPT)  # until the command is there again
         try:
             interrupts.check()
-            data = _written(target.machine)
+            machine: Any = target.machine
+            alone = machine.network is None  # its state, in the middle of a run
+            state: Snapshot = saved.of_tile(machine) if alone else saved.of_machine(machine)
+            held = io.BytesIO()
+            np.savez(held, **state.held())
+            data = held.getvalue()
             with Archive(data), tempfile.TemporaryFile() as file:
                 file.write(data)
                 file.flush()
                 os.set_inheritable(file.fileno(), True)
                 self._progress.say(f"running  clock {target.clock}: compiled from here on")
-                self._execute({"state": file.fileno(), "memory": memory})
+                self._execute({"state": file.fileno(), "memory": rounds.memory()})
         except (OSError, UnreadableError) as problem:
             self._stay(f"its state cannot be taken over: {problem}")
         finally:
@@ -170,28 +182,6 @@ def nothing_is_compiled() -> bool:
     with os.scandir(cache.root()) as entries:  # up to the first: a folder may hold thousands
         names = (entry.name for entry in entries)
         return not any(n.startswith("tensix_entry-") and not n.endswith(".lock") for n in names)
-
-
-def _written(machine: Any) -> bytes:
-    """The state of a machine, in the middle of a run."""
-    import numpy as np
-
-    from bhemu.machine import saved
-
-    alone = machine.network is None
-    state: Snapshot = saved.of_tile(machine) if alone else saved.of_machine(machine)
-    file = io.BytesIO()
-    np.savez(file, **state.held())
-    return file.getvalue()
-
-
-def _state(number: int) -> "Snapshot":
-    """The state that hand_over() has left in a file."""
-    from bhemu.machine.saved import Snapshot
-
-    with os.fdopen(number, "rb") as file:
-        file.seek(0)
-        return Snapshot.of_bytes(file.read(), Path("the run that was begun"))
 
 
 # Plugins of `bhemu run`: files of Python whose functions a run calls (docs/plugins.md).

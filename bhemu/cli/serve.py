@@ -10,13 +10,13 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from bhemu import __version__
 from bhemu.cli import output
-from bhemu.cli.options import flag
+from bhemu.cli.options import all_of, flag
 from bhemu.cli.output import Progress
 from bhemu.errors import EXIT_OK, BhemuError, InputError, Internal, Limit, NoProgress
 from bhemu.program import files, recorded
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from bhemu.hosts.naming import Names
     from bhemu.hosts.session import Connection, Session
     from bhemu.machine.machine import Chip, Machine
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 ADDRESS = "NNG_SOCKET_ADDR"
 LIBRARY = "BHEMU_LIBRARY_FD"  # the socket of a host that has loaded libbhemu.so
@@ -46,54 +44,45 @@ class _OneOf(click.Choice):  # type: ignore[type-arg]
         return f"{value!r} is not one of {', '.join(self.choices)}"
 
 
-def serve_options(command: F) -> F:
-    """How the chip runs and what is told about it."""
-    for add in reversed(
-        (
-            *(
-                flag(
-                    name, option, f" (default {_REFERENCE})" if name == "reference" else "", _OneOf
-                )
-                for name, option in given_in("serve").items()
-            ),
-            click.option(
-                "--keep", metavar="STATE.npz", help="write the chip's state here when it fails"
-            ),
-            click.option(
-                "--record",
-                metavar="SESSION",
-                help="write what the host does to this file, which runs as a program",
-            ),
-            click.option(
-                "--profile",
-                is_flag=True,
-                help="after a session, write where its cycles go beside it, or in FOLDER",
-            ),
-            click.option(
-                "--check",
-                is_flag=True,
-                help="after a session, tell what nothing orders and what nothing has written",
-            ),
-            click.option(
-                "--elfs",
-                multiple=True,
-                metavar="FOLDER",
-                help="look for the ELFs of kernels and firmware here too (may be repeated)",
-            ),
-            click.option(
-                "--chips",
-                type=_OneOf([str(n) for n in CHIPS]),
-                default="1",
-                callback=lambda context, parameter, value: int(value),
-                show_default=True,
-                help="chips that Ethernet links connect, of a host that loads the library",
-            ),
-            click.option("--remote", is_flag=True, help="serve a host on another machine too"),
-            click.option("-v", "--verbose", is_flag=True, help="say what a session was, and more"),
-        )
-    ):
-        command = add(command)
-    return command
+serve_options = all_of(
+    *(
+        flag(name, option, f" (default {_REFERENCE})" if name == "reference" else "", _OneOf)
+        for name, option in given_in("serve").items()
+    ),
+    click.option("--keep", metavar="STATE.npz", help="write the chip's state here when it fails"),
+    click.option(
+        "--record",
+        metavar="SESSION",
+        help="write what the host does to this file, which runs as a program",
+    ),
+    click.option(
+        "--profile",
+        is_flag=True,
+        help="after a session, write where its cycles go beside it, or in FOLDER",
+    ),
+    click.option(
+        "--check",
+        is_flag=True,
+        help="after a session, tell what nothing orders and what nothing has written",
+    ),
+    click.option(
+        "--elfs",
+        multiple=True,
+        metavar="FOLDER",
+        help="look for the ELFs of kernels and firmware here too (may be repeated)",
+    ),
+    click.option(
+        "--chips",
+        type=_OneOf([str(n) for n in CHIPS]),
+        default="1",
+        callback=lambda context, parameter, value: int(value),
+        show_default=True,
+        help="chips that Ethernet links connect, of a host that loads the library",
+    ),
+    click.option("--remote", is_flag=True, help="serve a host on another machine too"),
+    click.option("-v", "--verbose", is_flag=True, help="say what a session was, and more"),
+)
+"""How the chip runs and what is told about it."""
 
 
 def arguments(values: dict[str, Any]) -> list[str]:

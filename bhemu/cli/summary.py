@@ -190,17 +190,12 @@ def _sums(tiles: Sequence[Tile]) -> list[str]:
 
 
 def _tolerated(rule: str, count: int) -> str:
-    return f"  tolerated  {rule}: {_times(count, 'time')}{_reason(rule)}"
-
-
-def _reason(rule: str) -> str:
-    """Sentence and hint of a rule, unless the sentence needs the numbers of one case."""
+    """With sentence and hint of the rule, unless the sentence needs the numbers of one case."""
     from bhemu.machine.sentences import RULES
 
     about = next(r for r in RULES.values() if r.rule == rule)
-    if "{" in about.text:
-        return ""
-    return f" ({about.text}{'; ' if about.hint else ''}{about.hint})"
+    why = "" if "{" in about.text else f" ({about.text}{'; ' if about.hint else ''}{about.hint})"
+    return f"  tolerated  {rule}: {_times(count, 'time')}{why}"
 
 
 def _times(count: int, noun: str) -> str:

@@ -64,11 +64,7 @@ def sweep_command(sweep: str, quiet: bool, as_json: bool, **values: Any) -> int:
     kept = sum(run.key in journal.done for run in plan.runs)
     with _progress(plan, kept, progress, quiet or as_json) as step:
         found = api.perform(
-            plan,
-            journal,
-            workers=values["workers"],
-            scheduler=values["scheduler"],
-            progress=step,
+            plan, journal, workers=values["workers"], scheduler=values["scheduler"], progress=step
         )
     if report is not None:
         files.write_whole(report, lambda file: file.write(api.page(found, view)), "--report")
@@ -135,20 +131,16 @@ def _report(found: "Results", folder: Path, quiet: bool, as_json: bool) -> int:
         output.say(f"{one}\n  {one.command}")
     if len(found.failures) > _SHOWN:
         output.say(f"and {len(found.failures) - _SHOWN} kinds more")
-    if not quiet:
-        for line in _lines(found, folder):
-            output.say(line)
-    return code
-
-
-def _lines(found: "Results", folder: Path) -> Iterator[str]:
+    if quiet:
+        return code
     counts = ", ".join(f"{n} {outcome}" for outcome, n in found.counts.items())
-    yield f"{found.plan.sweep.name}: {len(found)} of {len(found.plan.runs)} runs: {counts}"
+    output.say(f"{found.plan.sweep.name}: {len(found)} of {len(found.plan.runs)} runs: {counts}")
     if found.new:
         rate = found.new / max(found.seconds, 1e-9)
-        yield f"  {found.new} now, in {found.seconds:.1f} s, {rate:.0f} runs/s"
-    yield f"  {folder}/runs.jsonl" + (f", {folder}/runs.parquet" if found.whole else "")
+        output.say(f"  {found.new} now, in {found.seconds:.1f} s, {rate:.0f} runs/s")
+    output.say(f"  {folder}/runs.jsonl" + (f", {folder}/runs.parquet" if found.whole else ""))
     if not found.whole:
-        yield "  no runs.parquet: pip install 'bhemu[sweep]'"
+        output.say("  no runs.parquet: pip install 'bhemu[sweep]'")
     if not found.complete:
-        yield "  interrupted: --resume goes on"
+        output.say("  interrupted: --resume goes on")
+    return code

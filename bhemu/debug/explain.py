@@ -15,7 +15,6 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-import bhemu.kernel
 from bhemu import devices, memmap, riscv, tensix
 from bhemu.arguments import did_you_mean
 from bhemu.devices.bus.address_map import (
@@ -42,7 +41,7 @@ from bhemu.tensix.state import LREG_CONSTANTS
 
 # Names of the C library of kernels, as its headers declare and comment them.
 
-_FOLDER = Path(bhemu.kernel.__file__).parent
+_FOLDER = Path(__file__).parents[1] / "kernel"
 _LIBRARY = _FOLDER / "c"
 _HEADERS = ("lib/*.h", "kernel/kernel.h")
 _NEW = (_FOLDER / "template" / "args.h", "args.h of a new kernel")

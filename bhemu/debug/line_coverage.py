@@ -23,9 +23,9 @@ import numpy.typing as npt
 from bhemu.errors import InputError
 from bhemu.machine.tile import of_new_tiles
 from bhemu.memmap import L1_SIZE
-from bhemu.program import dwarf, elf, files, symbols
-from bhemu.program.dwarf import Block, Debug, depth_of
-from bhemu.program.symbols import Symbols, whole_path
+from bhemu.program import dwarf, elf, files
+from bhemu.program.dwarf import Block, Debug, depth_of, whole_path
+from bhemu.program.elf import Symbols
 from bhemu.riscv.formats import Branch, Jump
 from bhemu.riscv.isa import decode
 from bhemu.riscv.observed import settle
@@ -76,17 +76,15 @@ class CodeLines:
         self.places: list[Place] = []
         self.branches: list[tuple[int, Place]] = []
         self.functions: list[Function] = []
-        if not self.problem:
-            self._read(data, path)
-
-    def _read(self, data: bytes, path: str) -> None:
+        if self.problem:
+            return
         table = elf.sections(data, path)
         values = dict(_words(data, table, path))
         self.words = list(values)
         index = {at: i for i, at in enumerate(values)}
         debug = Debug(data, path)
         copies = _copies(debug, path)
-        rows = symbols.rows(data, table, whole_path) or []
+        rows = dwarf.rows(data, table, whole_path) or []
         starts = [row.lo for row in rows]
         of_word: dict[int, Place] = {}
         for at, i in index.items():
@@ -101,7 +99,7 @@ class CodeLines:
                 jumps[at + cls.offset.get(word)].append(i)
                 if issubclass(cls, Branch) and i in of_word:
                     self.branches.append((i, of_word[i]))
-        named = symbols.names(data, table, whole_path)
+        named = dwarf.names(data, table, whole_path)
         order = {id(block): number for number, block in enumerate(debug.blocks)}
         for block in debug.blocks:
             entry = min(part.lo for part in block.ranges)
@@ -175,11 +173,8 @@ def _called(
     return Place(file, line, order[id(outer)]) if file else None
 
 
-@lru_cache(maxsize=_KEPT)
-def code_lines(data: bytes, path: str) -> CodeLines:
-    """Of an ELF, read once."""
-    return CodeLines(data, path)
-
+code_lines = lru_cache(maxsize=_KEPT)(CodeLines)
+"""Of an ELF, read once."""
 
 _FOLDERS_UP = 5  # above an ELF, in which its sources are looked for
 Executed = npt.NDArray[np.int64]  # by core and word of L1: times executed, times left by a jump

@@ -19,7 +19,7 @@ from bhemu.machine.core import Core
 from bhemu.machine.resolve import LINE, code_address, core_name
 from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES, L1_SIZE
-from bhemu.program import elf, files, symbols, variables
+from bhemu.program import dwarf, elf, files, variables
 from bhemu.program.coordinates import At
 from bhemu.program.schema import Program
 from bhemu.riscv.assembly import ABI_NAMES
@@ -76,7 +76,7 @@ def register(name: str) -> int:
 
 
 class Sources:
-    """Source files by the names DWARF gives; of a chip those of the `part`-th of its tiles.
+    """Source files by the names DWARF gives; of a chip those of the first of its tiles.
 
     They are looked for in `folders`, where the compiler had them if that is an absolute path, and
     near the ELFs; with `named_only` none that a core's ELF does not name.
@@ -86,11 +86,10 @@ class Sources:
         self,
         program: Program,
         folders: tuple[Path, ...] = (),
-        part: int = 0,
         *,
         named_only: bool = False,
     ) -> None:
-        self._cores, self._folders = program.placed()[part].cores, folders
+        self._cores, self._folders = program.placed()[0].cores, folders
         self._named_only = named_only
         self._files: dict[tuple[str, str], list[str]] = {}
 
@@ -137,7 +136,7 @@ def _folders(elf_file: Path, name: str) -> tuple[str, ...]:
     """The folders of the files of this name that an ELF is made from, as the compiler had them."""
     try:
         data = files.read_bytes(elf_file, "ELF_BYTES")
-        found = symbols.files(data, elf.sections(data, elf_file.name))
+        found = dwarf.files(data, elf.sections(data, elf_file.name))
     except (InputError, elf.DamagedError):
         return ()
     return tuple(sorted({one.folder for one in found if one.name == name}))
@@ -412,7 +411,9 @@ class Value:
         if self.type is not None:
             return variables.as_text(self.type, self.raw, self.read, form)
         value = int.from_bytes(self.raw, "little")
-        return f"{value} ({value:#x})" if not form else _plain(value, form)
+        signed = str(value - ((value & 1 << 31) << 1))
+        shown = {"x": f"{value:#x}", "t": f"{value:#b}", "c": repr(chr(value & 0xFF)), "d": signed}
+        return shown.get(form, str(value)) if form else f"{value} ({value:#x})"
 
     @property
     def integer(self) -> int:
@@ -478,17 +479,9 @@ class Value:
         return Value(self.read(at, variables.readable(kind) or 4), kind, at, self.read)
 
 
-def _plain(value: int, form: str) -> str:
-    shown = {"x": f"{value:#x}", "t": f"{value:#b}", "c": repr(chr(value & 0xFF))}
-    return shown.get(form, str(value - ((value & 1 << 31) << 1) if form == "d" else value))
-
-
 class _Parser:
     def __init__(self, text: str, lookup: Lookup, read: Read) -> None:
         self._text, self._lookup, self._read = text, lookup, read
-        self._tokens = self._split(text)
-
-    def _split(self, text: str) -> list[str]:
         tokens, at = [], 0
         while at < len(text.rstrip()):
             found = _TOKEN.match(text, at)
@@ -496,7 +489,7 @@ class _Parser:
                 raise InputError(f"print cannot read {text[at:]!r}", hint="v, p->m, a[2], *p, &v")
             tokens.append(found[1])
             at = found.end()
-        return tokens
+        self._tokens = tokens
 
     def whole(self) -> Value:
         value = self._binary(0)

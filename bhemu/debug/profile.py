@@ -279,18 +279,14 @@ def differing(now: dict[str, Any], other: dict[str, Any], most: int) -> Iterator
     """Lines of source whose cycles differ most between two reports; `other` is subtracted."""
     yield f"{now['cycles']} cycles, {now['cycles'] - other['cycles']:+} against {other['cycles']}"
     yield f"{'cycles':>8} {'change':>8}  line, of all tiles"
-    held = [_cycles_of_lines(one) for one in (now, other)]
+    held = Counter[str](), Counter[str]()
+    for found, report in zip(held, (now, other), strict=True):
+        for one in report["lines"]:
+            found[f"{one['core']} {one['file']}:{one['line']}"] += one["cycles"]
     changes = {key: held[0][key] - held[1][key] for key in held[0] | held[1]}
     for key in sorted(changes, key=lambda key: (-abs(changes[key]), key))[:most]:
         if changes[key]:
             yield f"{held[0][key]:8} {changes[key]:+8}  {key}"
-
-
-def _cycles_of_lines(report: dict[str, Any]) -> Counter[str]:
-    found = Counter[str]()
-    for one in report["lines"]:
-        found[f"{one['core']} {one['file']}:{one['line']}"] += one["cycles"]
-    return found
 
 
 class Transfer(NamedTuple):

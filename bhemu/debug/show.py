@@ -1,7 +1,7 @@
 """Stepper commands that show memory, registers, expressions and the way to an instruction."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import islice
 from typing import Any, NamedTuple
@@ -56,9 +56,6 @@ class Memory:
         if size > 4:
             parts = [self.read(address + i, min(4, size - i)) for i in range(0, size, 4)]
             return b"".join(parts)
-        return self._device(address, size).to_bytes(4, "little")[:size]
-
-    def _device(self, address: int, size: int) -> int:
         place = f"{address:#010x} ({block_name(address)})"
         try:
             value = explore.load(self._tile, self._core.index, address, size)
@@ -71,8 +68,8 @@ class Memory:
                 hint="read32 makes the access all the same",
             ) from None
         if value is None:  # it changes by itself
-            return self._core.read32(address)
-        return value
+            value = self._core.read32(address)
+        return value.to_bytes(4, "little")[:size]
 
 
 def word_of(address: int, core: int | None = None) -> str:
@@ -102,13 +99,177 @@ class CFrame(NamedTuple):
     depth: int
 
 
-class Inspecting(Commands):
-    """print and its sisters; the rest of the stepper is stepper.py."""
+def _form(args: list[str]) -> tuple[str, list[str]]:
+    """What follows the slash of the command, and the rest."""
+    if args and args[0].startswith("/"):
+        return args[0][1:], args[1:]
+    return "", args
 
+
+def items(memory: Memory, start: int, count: int, form: str, size: int) -> Iterable[str]:
+    """Items of memory, 16 bytes to a line."""
+    row = 16 // size
+    for first in range(0, count, row):
+        at = start + first * size
+        raws = [memory.read(at + i * size, size) for i in range(min(row, count - first))]
+        name = word_of(at) if len(raws) == 1 else ""
+        yield f"  {at:08x}:  " + "  ".join(_item(raw, form) for raw in raws) + name
+
+
+def _item(raw: bytes, form: str) -> str:
+    value: Any = int.from_bytes(raw, "little", signed=form == "d")
+    if form == "x":
+        return f"{value:0{2 * len(raw)}x}"
+    if form == "c":
+        return repr(chr(value & 0xFF))
+    return f"{value:0{8 * len(raw)}b}" if form == "t" else str(value)
+
+
+# The stepper's commands that show registers, state and memory.
+
+_LOOKING_MOST = 4096  # words, instructions or lines of one command
+_DUMPED_MOST = 8  # names of one command: a range of L1 looks at all of it
+
+
+def _too_much(text: str) -> InputError:
+    return InputError(text, hint="a range, as in l1:0x100-0x1ff; bhemu dump shows all")
+
+
+class Looking(Commands):
+    """regs, print and their sisters; the rest of the stepper is stepper.py."""
+
+    _regs: dict[str, npt.NDArray[np.uint32]]
     _sources: Sources
     _selected: int
     _listed: tuple[str, str, int] | None
-    do_mem: Callable[[list[str]], None]
+
+    def do_regs(self, args: list[str]) -> None:
+        """regs [CORE]: registers; * marks what changed since the last dump."""
+        core = self._one_core(args)
+        self._print(places.regs(core, self._regs.get(core.name)))
+        self._regs[core.name] = core.regs
+
+    def do_gpr(self, args: list[str]) -> None:
+        """gpr [THREAD]: the 64 Tensix GPRs."""
+        self._show(Selection("gpr", part=f"t{self._thread(args)} "))
+
+    def do_cfg(self, args: list[str]) -> None:
+        """cfg [NAME|WORD]: configuration, by (part of) a field name or word index."""
+        if args and args[0][0].isdigit():
+            self._show(*dump.select([f"cfg:{args[0]}"]))
+        else:
+            try:
+                found = dump.select(args or ["cfg", "thread_cfg"])
+            except InputError as unknown:
+                text = f"no configuration field {args[0]!r}"
+                raise InputError(text, hint=unknown.hint) from None
+            self._show(*found)
+
+    def do_rwc(self, args: list[str]) -> None:
+        """rwc: row counters."""
+        self._show(*dump.select(["rwc:0-2"]))
+
+    def do_adc(self, args: list[str]) -> None:
+        """adc: address counters of unpackers and packer."""
+        self._show(*dump.select(["adc:0-2"]))
+
+    def do_dst(self, args: list[str]) -> None:
+        """dst [ROW|ROW-ROW [FORMAT]]: Dst decoded; bf16 fp16 fp32 int32."""
+        if args:
+            self._show(*dump.select([f"dst:{args[0]}"]), fmt=args[1] if len(args) > 1 else "")
+        else:
+            self._show(Selection("dst_valid"))
+            self._print(self._used("dst"))
+
+    def do_src(self, args: list[str]) -> None:
+        """src [a|b [ROW|ROW-ROW]]: SrcA and SrcB."""
+        if args and args[0].lower() not in ("a", "b"):
+            raise InputError(f"no source register {args[0]!r}", hint="a or b")
+        self._show(Selection("src_banks"))
+        if args:
+            rows = args[1] if len(args) > 1 else "0-63"
+            self._show(*dump.select([f"src{args[0].lower()}:{rows}"]))
+        else:
+            self._print((*self._used("srca"), *self._used("srcb")))
+
+    def do_lreg(self, args: list[str]) -> None:
+        """lreg [N]: LRegs of the vector unit."""
+        if args:
+            for fmt in ("raw", "fp32"):
+                self._show(*dump.select([f"lreg:{args[0]}"]), fmt=fmt)
+        else:
+            self._show(Selection("lreg"))
+
+    def do_sem(self, args: list[str]) -> None:
+        """sem: semaphores and mutexes."""
+        s = self.tile.state
+        held = [f"mutex {i}: T{int(owner) - 1}" for i, owner in enumerate(s.mutex) if owner]
+        self._out("  ".join(f"sem{i} {int(s.sem[i])}/{int(s.sem_max[i])}" for i in range(8)))
+        self._out(f"mutexes: {', '.join(held) or 'all free'}")
+
+    def _show(self, *chosen: Selection, fmt: str = "") -> None:
+        """State of this tile as bhemu dump shows it."""
+        shown = dump.text(saved.take(self.tile), chosen, View(fmt))
+        lines = list(islice(shown, _LOOKING_MOST + 1))
+        if len(lines) > _LOOKING_MOST:
+            raise _too_much(f"dump shows {_LOOKING_MOST} lines at most")
+        if len(chosen) == 1 and lines[1:] == [dump.NOTHING]:
+            name, low = chosen[0].name, chosen[0].low
+            rows = Selection(name).rows(saved.take(self.tile), View(every=True))
+            last = max((row.index for row in rows if row.index is not None), default=0)
+            noun = {"cfg": "words", "lreg": "LRegs"}.get(name, "rows")
+            raise InputError(f"{name} {low}: there are {noun} 0 to {last}")
+        self._print(lines)
+
+    def _used(self, name: str) -> Iterator[str]:
+        """Which rows of a register hold something."""
+        found: dict[str, list[int]] = {}
+        for row in Selection(name).rows(saved.take(self.tile), View()):
+            found.setdefault(row.label.partition(" row")[0], []).append(row.index or 0)
+        for part, rows in found.items():
+            yield f"{name} {part}: rows that are not 0: {_spans(rows)}"
+        if not found:
+            yield f"{name}: all rows are 0"
+
+    def do_mem(self, args: list[str]) -> None:
+        """mem ADDRESS [N] [CORE]: N words (8) of L1, local RAM or a device, as the core sees it."""
+        n, core = self._count_and_core(args[1:], default=8)
+        start = address(self.tile, core, args[0])
+        if start % 4:
+            raise InputError(f"{start:#x} is not aligned to 4 bytes")
+        if n > _LOOKING_MOST:
+            raise InputError(
+                f"mem shows 1 to {_LOOKING_MOST} words", hint="bhemu dump shows all of L1"
+            )
+        self._print(items(Memory(self.tile, core), start, n, "x", 4))
+
+    def do_read32(self, args: list[str]) -> None:
+        """read32 ADDRESS [CORE]: load a word as the core does, with what else the load does."""
+        core = self._one_core(args[1:])
+        at = address(self.tile, core, args[0])
+        self._out(f"  {at:08x}:  {core.read32(at):08x}{word_of(at, core.index)}")
+
+    def do_dump(self, args: list[str]) -> None:
+        """dump NAME[:RANGE]...: any state as bhemu dump shows it (stream:8, niu, dst:0-3)."""
+        if not args:
+            raise InputError(
+                "usage: dump NAME[:RANGE]...", hint="bhemu dump --list lists the names"
+            )
+        if len(args) > _DUMPED_MOST:
+            raise _too_much(f"dump shows {_DUMPED_MOST} names at most")
+        self._show(*dump.select(args))
+
+    def do_dis(self, args: list[str]) -> None:
+        """dis [ADDRESS [N]]: N instructions (10) from an address (pc)."""
+        start = address(self.tile, self.core, args[0]) if args else self.core.pc
+        if start % 4 or not 0 <= start < L1_SIZE:
+            raise InputError(f"{start:#x} is no code address (a multiple of 4 in L1)")
+        count = number(args[1]) if len(args) > 1 else 10
+        if not 1 <= count <= _LOOKING_MOST:
+            raise InputError(f"dis shows 1 to {_LOOKING_MOST} instructions")
+        self._print(listing(self.tile, self.core, start, count))
+
+    # C: print, x, list, frames, info locals
 
     # Frames
 
@@ -324,174 +485,6 @@ class Inspecting(Commands):
     def do_bt(self, args: list[str]) -> None:
         """bt [CORE]: the functions a core is in, inlined ones too."""
         self._print(where.backtrace(self._one_core(args)))
-
-
-def _form(args: list[str]) -> tuple[str, list[str]]:
-    """What follows the slash of the command, and the rest."""
-    if args and args[0].startswith("/"):
-        return args[0][1:], args[1:]
-    return "", args
-
-
-def items(memory: Memory, start: int, count: int, form: str, size: int) -> Iterable[str]:
-    """Items of memory, 16 bytes to a line."""
-    row = 16 // size
-    for first in range(0, count, row):
-        at = start + first * size
-        raws = [memory.read(at + i * size, size) for i in range(min(row, count - first))]
-        name = word_of(at) if len(raws) == 1 else ""
-        yield f"  {at:08x}:  " + "  ".join(_item(raw, form) for raw in raws) + name
-
-
-def _item(raw: bytes, form: str) -> str:
-    value: Any = int.from_bytes(raw, "little", signed=form == "d")
-    if form == "x":
-        return f"{value:0{2 * len(raw)}x}"
-    if form == "c":
-        return repr(chr(value & 0xFF))
-    return f"{value:0{8 * len(raw)}b}" if form == "t" else str(value)
-
-
-# The stepper's commands that show registers, state and memory.
-
-_LOOKING_MOST = 4096  # words, instructions or lines of one command
-_DUMPED_MOST = 8  # names of one command: a range of L1 looks at all of it
-
-
-def _too_much(text: str) -> InputError:
-    return InputError(text, hint="a range, as in l1:0x100-0x1ff; bhemu dump shows all")
-
-
-class Looking(Commands):
-    """regs and its sisters; the rest of the stepper is stepper.py."""
-
-    _regs: dict[str, npt.NDArray[np.uint32]]
-
-    def do_regs(self, args: list[str]) -> None:
-        """regs [CORE]: registers; * marks what changed since the last dump."""
-        core = self._one_core(args)
-        self._print(places.regs(core, self._regs.get(core.name)))
-        self._regs[core.name] = core.regs
-
-    def do_gpr(self, args: list[str]) -> None:
-        """gpr [THREAD]: the 64 Tensix GPRs."""
-        self._show(Selection("gpr", part=f"t{self._thread(args)} "))
-
-    def do_cfg(self, args: list[str]) -> None:
-        """cfg [NAME|WORD]: configuration, by (part of) a field name or word index."""
-        if args and args[0][0].isdigit():
-            self._show(*dump.select([f"cfg:{args[0]}"]))
-        else:
-            try:
-                found = dump.select(args or ["cfg", "thread_cfg"])
-            except InputError as unknown:
-                text = f"no configuration field {args[0]!r}"
-                raise InputError(text, hint=unknown.hint) from None
-            self._show(*found)
-
-    def do_rwc(self, args: list[str]) -> None:
-        """rwc: row counters."""
-        self._show(*dump.select(["rwc:0-2"]))
-
-    def do_adc(self, args: list[str]) -> None:
-        """adc: address counters of unpackers and packer."""
-        self._show(*dump.select(["adc:0-2"]))
-
-    def do_dst(self, args: list[str]) -> None:
-        """dst [ROW|ROW-ROW [FORMAT]]: Dst decoded; bf16 fp16 fp32 int32."""
-        if args:
-            self._show(*dump.select([f"dst:{args[0]}"]), fmt=args[1] if len(args) > 1 else "")
-        else:
-            self._show(Selection("dst_valid"))
-            self._print(self._used("dst"))
-
-    def do_src(self, args: list[str]) -> None:
-        """src [a|b [ROW|ROW-ROW]]: SrcA and SrcB."""
-        if args and args[0].lower() not in ("a", "b"):
-            raise InputError(f"no source register {args[0]!r}", hint="a or b")
-        self._show(Selection("src_banks"))
-        if args:
-            rows = args[1] if len(args) > 1 else "0-63"
-            self._show(*dump.select([f"src{args[0].lower()}:{rows}"]))
-        else:
-            self._print((*self._used("srca"), *self._used("srcb")))
-
-    def do_lreg(self, args: list[str]) -> None:
-        """lreg [N]: LRegs of the vector unit."""
-        if args:
-            for fmt in ("raw", "fp32"):
-                self._show(*dump.select([f"lreg:{args[0]}"]), fmt=fmt)
-        else:
-            self._show(Selection("lreg"))
-
-    def do_sem(self, args: list[str]) -> None:
-        """sem: semaphores and mutexes."""
-        s = self.tile.state
-        held = [f"mutex {i}: T{int(owner) - 1}" for i, owner in enumerate(s.mutex) if owner]
-        self._out("  ".join(f"sem{i} {int(s.sem[i])}/{int(s.sem_max[i])}" for i in range(8)))
-        self._out(f"mutexes: {', '.join(held) or 'all free'}")
-
-    def _show(self, *chosen: Selection, fmt: str = "") -> None:
-        """State of this tile as bhemu dump shows it."""
-        shown = dump.text(saved.take(self.tile), chosen, View(fmt))
-        lines = list(islice(shown, _LOOKING_MOST + 1))
-        if len(lines) > _LOOKING_MOST:
-            raise _too_much(f"dump shows {_LOOKING_MOST} lines at most")
-        if len(chosen) == 1 and lines[1:] == [dump.NOTHING]:
-            name, low = chosen[0].name, chosen[0].low
-            rows = Selection(name).rows(saved.take(self.tile), View(every=True))
-            last = max((row.index for row in rows if row.index is not None), default=0)
-            noun = {"cfg": "words", "lreg": "LRegs"}.get(name, "rows")
-            raise InputError(f"{name} {low}: there are {noun} 0 to {last}")
-        self._print(lines)
-
-    def _used(self, name: str) -> Iterator[str]:
-        """Which rows of a register hold something."""
-        found: dict[str, list[int]] = {}
-        for row in Selection(name).rows(saved.take(self.tile), View()):
-            found.setdefault(row.label.partition(" row")[0], []).append(row.index or 0)
-        for part, rows in found.items():
-            yield f"{name} {part}: rows that are not 0: {_spans(rows)}"
-        if not found:
-            yield f"{name}: all rows are 0"
-
-    def do_mem(self, args: list[str]) -> None:
-        """mem ADDRESS [N] [CORE]: N words (8) of L1, local RAM or a device, as the core sees it."""
-        n, core = self._count_and_core(args[1:], default=8)
-        start = address(self.tile, core, args[0])
-        if start % 4:
-            raise InputError(f"{start:#x} is not aligned to 4 bytes")
-        if n > _LOOKING_MOST:
-            raise InputError(
-                f"mem shows 1 to {_LOOKING_MOST} words", hint="bhemu dump shows all of L1"
-            )
-        self._print(items(Memory(self.tile, core), start, n, "x", 4))
-
-    def do_read32(self, args: list[str]) -> None:
-        """read32 ADDRESS [CORE]: load a word as the core does, with what else the load does."""
-        core = self._one_core(args[1:])
-        at = address(self.tile, core, args[0])
-        self._out(f"  {at:08x}:  {core.read32(at):08x}{word_of(at, core.index)}")
-
-    def do_dump(self, args: list[str]) -> None:
-        """dump NAME[:RANGE]...: any state as bhemu dump shows it (stream:8, niu, dst:0-3)."""
-        if not args:
-            raise InputError(
-                "usage: dump NAME[:RANGE]...", hint="bhemu dump --list lists the names"
-            )
-        if len(args) > _DUMPED_MOST:
-            raise _too_much(f"dump shows {_DUMPED_MOST} names at most")
-        self._show(*dump.select(args))
-
-    def do_dis(self, args: list[str]) -> None:
-        """dis [ADDRESS [N]]: N instructions (10) from an address (pc)."""
-        start = address(self.tile, self.core, args[0]) if args else self.core.pc
-        if start % 4 or not 0 <= start < L1_SIZE:
-            raise InputError(f"{start:#x} is no code address (a multiple of 4 in L1)")
-        count = number(args[1]) if len(args) > 1 else 10
-        if not 1 <= count <= _LOOKING_MOST:
-            raise InputError(f"dis shows 1 to {_LOOKING_MOST} instructions")
-        self._print(listing(self.tile, self.core, start, count))
 
 
 def _spans(numbers: Iterable[int]) -> str:

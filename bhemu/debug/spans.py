@@ -321,7 +321,9 @@ class Operations:
     def _of_tile(self, tile: Tile, *, asked: bool) -> Profile | None:
         """The profile since the operation began; None of a tile that only ran firmware."""
         s = tile.state
-        self._cut_waits(tile)
+        # A wait that goes on counts from here on: what was before belongs to no operation
+        for agent in (s.spent_for != spent.WORKS).nonzero()[0]:
+            s.spent_since[agent] = max(int(s.spent_since[agent]), int(s.clock[0]))
         now = _Counted(
             s.spent_cycles.copy(), s.spent_times.copy(), s.op_count.copy(), int(s.noc_issued[0])
         )
@@ -333,10 +335,3 @@ class Operations:
         used = s.spent_key[taken > 0]
         self._name(tile, {(c, int(pc)) for a, pc, _ in used if (c := _core(int(a) - 1)) >= 0})
         return Profile(tile, (taken, now.times - was.times, words))
-
-    @staticmethod
-    def _cut_waits(tile: Tile) -> None:
-        """A wait that goes on counts from here on: what was before belongs to no operation."""
-        s = tile.state
-        for agent in (s.spent_for != spent.WORKS).nonzero()[0]:
-            s.spent_since[agent] = max(int(s.spent_since[agent]), int(s.clock[0]))

@@ -1,8 +1,8 @@
 """What an Ethernet tile has besides NIUs and streams: its cores' control, queues to the other end.
 
 Two cores, in the places of brisc and ncrisc. A command of a TX queue stands in its register until
-the end of the round, in which the other end gets it (machine/links.py). Source: golden model, and
-tt-metal's headers for the PTP timer.
+the end of the round, in which the other end gets it (machine/ethernet.py). Source: golden model,
+and tt-metal's headers for the PTP timer.
 """
 
 from dataclasses import replace

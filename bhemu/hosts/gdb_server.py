@@ -180,7 +180,7 @@ class Session:
             "qC": lambda _: f"QC{self._core + 1:x}".encode(),
             "qAttached": lambda _: b"1",
             "qSymbol": lambda _: _OK,
-            "qfThreadInfo": lambda _: self._threads(),
+            "qfThreadInfo": lambda _: b"m" + b",".join(b"%x" % (c + 1) for c in range(CORES)),
             "qsThreadInfo": lambda _: b"l",
             "qThreadExtraInfo": self._extra,
             "qXfer": self._transfer,
@@ -236,9 +236,6 @@ class Session:
         else:
             self._running = core
         return _OK
-
-    def _threads(self) -> bytes:
-        return b"m" + ",".join(f"{core + 1:x}" for core in range(CORES)).encode()
 
     def _extra(self, text: str) -> bytes:
         core = self._thread(text[1:])

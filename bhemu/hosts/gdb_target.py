@@ -215,8 +215,7 @@ class Target:
         numbers = []
         try:
             if access:
-                place = f"{address:#x}:{length}"
-                numbers.append(self.tile.watch(place, CORE_NAMES[core], access))
+                numbers.append(self.tile.watch(f"{address:#x}:{length}", CORE_NAMES[core], access))
             for name in () if access else CORE_NAMES:
                 numbers.append(self.tile.break_at(name, address))
         except InputError:
@@ -272,7 +271,15 @@ class Target:
         except InputError:
             raise
         except BhemuError as error:
-            return self._error(error, core)
+            where, by = error.where, core
+            if where and where.tile in (None, self.tile.xy) and where.core in CORE_NAMES:
+                by = CORE_NAMES.index(where.core)
+            signal = SIGNAL_ABORT
+            if isinstance(error, NoProgress):
+                signal = SIGNAL_NONE
+            elif isinstance(error, GuestFault | Undefined):
+                signal = SIGNAL_SEGV
+            return Report(signal, by, text=f"{error}\n")
 
     def reverse_step(self, core: int) -> Report:
         """One instruction of `core` back."""
@@ -308,17 +315,6 @@ class Target:
             return Report(SIGNAL_TRAP, core)
         ended = {"interrupt": SIGNAL_INT}.get(stop.reason, SIGNAL_NONE)
         return Report(ended, core, text=f"the run has ended: {stop.reason}, clock {stop.clock}\n")
-
-    def _error(self, error: BhemuError, core: int) -> Report:
-        where = error.where
-        own = where is not None and where.tile in (None, self.tile.xy)
-        by = CORE_NAMES.index(where.core) if where and own and where.core in CORE_NAMES else core
-        signal = SIGNAL_ABORT
-        if isinstance(error, NoProgress):
-            signal = SIGNAL_NONE
-        elif isinstance(error, GuestFault | Undefined):
-            signal = SIGNAL_SEGV
-        return Report(signal, by, text=f"{error}\n")
 
     # Words for the emulator
 

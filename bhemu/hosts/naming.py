@@ -22,7 +22,7 @@ from bhemu.machine.error_text import where_core
 from bhemu.machine.hang.graph import set_idle_apart
 from bhemu.memmap import L1_SIZE
 from bhemu.program import elf, files
-from bhemu.program.symbols import Symbols
+from bhemu.program.elf import Symbols
 from bhemu.riscv.assembly import RA
 
 if TYPE_CHECKING:

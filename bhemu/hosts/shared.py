@@ -17,7 +17,7 @@ from bhemu.devices import noc_map
 from bhemu.devices.noc_map import COORDINATES, DRAM_SIZE
 from bhemu.errors import BhemuError, InputError
 from bhemu.jit.record import Record
-from bhemu.machine.links import Links
+from bhemu.machine.ethernet import Links
 from bhemu.machine.machine import Chip
 from bhemu.machine.tile import Tile
 from bhemu.memmap import DEBUG_BASE, L1_SIZE, RISCV_DEBUG_REG_SOFT_RESET_0

@@ -129,27 +129,16 @@ _SLOTS, _WIDTHS = Struct("<5H"), (1, 4, 16, 8, 4)  # command, data, core, addres
 _NO_FIELDS = (0, 0, 0, 0, 0)
 
 
-class Command(IntEnum):
-    """What a message asks for; the names are those of UMD's schema."""
-
-    WRITE = 0
-    READ = 1
-    ALL_TENSIX_RESET_DEASSERT = 2
-    ALL_TENSIX_RESET_ASSERT = 3
-    START = 4
-    EXIT = 5
-    ALL_NEO_DMS_RESET_DEASSERT = 6
-    ALL_NEO_DMS_RESET_ASSERT = 7
-    NEO_DM_RESET_ASSERT = 8
-    NEO_DM_RESET_DEASSERT = 9
-    AXI_RAM_WRITE_NOTIFICATION = 10
-    AXI_RAM_READ_NOTIFICATION = 11
-    SMN_WRITE = 12
-    SMN_READ = 13
-    ALL_NEO_DMS_UNCORE_RESET_DEASSERT = 14
-    ALL_NEO_DMS_UNCORE_RESET_ASSERT = 15
-    NEO_DM_UNCORE_RESET_ASSERT = 16
-    NEO_DM_UNCORE_RESET_DEASSERT = 17
+Command = IntEnum(
+    "Command",
+    "WRITE READ ALL_TENSIX_RESET_DEASSERT ALL_TENSIX_RESET_ASSERT START EXIT"
+    " ALL_NEO_DMS_RESET_DEASSERT ALL_NEO_DMS_RESET_ASSERT NEO_DM_RESET_ASSERT NEO_DM_RESET_DEASSERT"
+    " AXI_RAM_WRITE_NOTIFICATION AXI_RAM_READ_NOTIFICATION SMN_WRITE SMN_READ"
+    " ALL_NEO_DMS_UNCORE_RESET_DEASSERT ALL_NEO_DMS_UNCORE_RESET_ASSERT"
+    " NEO_DM_UNCORE_RESET_ASSERT NEO_DM_UNCORE_RESET_DEASSERT",
+    start=0,
+)
+"""What a message asks for; the names are those of UMD's schema."""
 
 
 class Message(NamedTuple):
@@ -413,5 +402,4 @@ def _tile(error: BhemuError) -> XY | None:
 
 def name(command: int) -> str:
     """The command as UMD's schema calls it."""
-    known = {known.value: known.name for known in Command}
-    return known.get(command, f"command {command}")
+    return Command(command).name if command in set(Command) else f"command {command}"

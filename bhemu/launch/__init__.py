@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from bhemu.machine.machine import Chip
     from bhemu.machine.recorded_host import RecordedHost
     from bhemu.machine.saved import Snapshot
-    from bhemu.metal import kernels
-    from bhemu.metal.firmware import Firmware
+    from bhemu.metal import Firmware, kernels
     from bhemu.program.outputs import OutputResult
 
     Result = OutputResult | RecordedHost  # by which a run is judged
@@ -48,16 +47,6 @@ def place(tile: Tile, part: TileSpec, elfs: Mapping[str, loader.Image]) -> None:
     for name, spec in part.cores.items():
         _set_start(tile, spec, elfs.get(name), from_image=part.image is not None)
     place_values(tile, part)
-
-
-def check_saved(program: schema.Program) -> Path:
-    """The file of a program that is a saved state; InputError where more is to be placed on it."""
-    assert program.image is not None
-    given = {"--core": program.cores, "--set": program.sets, "--in": program.inputs}
-    for flag, what in given.items():
-        if what:
-            raise InputError(f"{flag}: nothing is placed on a saved state", hint="write it by hand")
-    return program.image
 
 
 def place_values(tile: Tile, part: TileSpec) -> None:
@@ -282,8 +271,7 @@ def _machine(program: schema.Program, options: LaunchOptions) -> Tile | Chip:
         return Tile(**given)
     if "xy" in options:
         raise InputError(f"xy: {program.name} is a program of a chip, which says where it is")
-    from bhemu.machine.links import LinkedChip
-    from bhemu.machine.machine import Chip
+    from bhemu.machine.machine import Chip, LinkedChip
 
     given = {**program.options, **options}
     number, chips = (0, 1) if program.chip is None else program.chip.place
@@ -322,8 +310,7 @@ def _place(
             images = {n: elfs.image(core.elf) for n, core in part.cores.items() if core.elf}
             place(tile, part, images)
         return None
-    from bhemu.metal import kernels
-    from bhemu.metal.firmware import Grid, read_firmware
+    from bhemu.metal import Grid, kernels, read_firmware
 
     grid = Grid.of(program.chip)
     firmware = None if program.firmware is None else read_firmware(program.firmware)
@@ -383,7 +370,12 @@ def _resume(machine: Any, program: schema.Program) -> EndCondition:
     """The machine as it was saved, which goes on to the end that it was on the way to."""
     from bhemu.machine import saved
 
-    state = saved.Snapshot.load(check_saved(program))
+    assert program.image is not None
+    given = {"--core": program.cores, "--set": program.sets, "--in": program.inputs}
+    for flag, what in given.items():
+        if what:
+            raise InputError(f"{flag}: nothing is placed on a saved state", hint="write it by hand")
+    state = saved.Snapshot.load(program.image)
     again = isinstance(state.error, NoProgress)  # found anew, with what waits for what
     machine.restore(saved.without_error(state) if again else state)
     placed = list(placed_tiles(machine, program))

@@ -1,6 +1,7 @@
 """The code that runs a tile's record: compiled through pointers, or interpreted as plain Python."""
 
 import ctypes
+import functools
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -78,6 +79,20 @@ def core(engine: str) -> tuple[Entry, ...]:
 
 
 _living: "weakref.WeakSet[Backend]" = weakref.WeakSet()
+
+
+def _surfacing(call: Callable[..., int]) -> Callable[..., int]:
+    """What compiled code calls: no exception crosses its frames, surface() raises it."""
+
+    @functools.wraps(call)
+    def guarded(self: "Backend", *numbers: int) -> int:
+        try:
+            return call(self, *numbers)
+        except BaseException as problem:
+            self._failure = problem
+            return compiled.FAILED
+
+    return guarded
 
 
 class Backend:
@@ -207,14 +222,11 @@ class Backend:
         if self.observed is not None:
             self.observed.known[:], self.observed.told[:] = self._s.retired, 0
 
+    @_surfacing
     def _on_told(self, base: int, event: int, address: int, size: int, value: int) -> int:
         """Something that is asked for has happened; event: the core, and observed's kind."""
-        try:
-            assert self._told is not None
-            self._told(event & 0xFF, event >> 8, address, size, value)
-        except BaseException as problem:  # must not cross the compiled frames
-            self._failure = problem
-            return compiled.FAILED
+        assert self._told is not None
+        self._told(event & 0xFF, event >> 8, address, size, value)
         return DONE
 
     def written(self, address: int, size: int) -> None:
@@ -289,78 +301,69 @@ class Backend:
             raise failure
         machine_code.surface()
 
+    @_surfacing
     def _on_first(
         self, store: int, base: int, core: int, offset: int, size: int, value: int
     ) -> int:
         """First load or store of a window: compile its entry, then make the access."""
-        try:
-            index, window = self._window()
-            access, seconds = entries.first_use(window, bool(store))
-            if seconds:
-                self.table.compiled(entries.title(window, bool(store)), seconds)
-            call = _ACCESS(access)
-            if self._look is not None:
-                return self._look(
-                    core, window, bool(store), lambda: int(call(base, core, offset, size, value))
-                )
-            for one in tuple(_living):  # so no other tile comes here for it
-                if one._look is None and one._windows is self._windows:
-                    one._s.window_entry[store, index] = access
-            return int(call(base, core, offset, size, value))
-        except BaseException as problem:  # must not cross the compiled frames
-            self._failure = problem
-            return compiled.FAILED
+        index, window = self._window()
+        access, seconds = entries.first_use(window, bool(store))
+        if seconds:
+            self.table.compiled(entries.title(window, bool(store)), seconds)
+        call = _ACCESS(access)
+        if self._look is not None:
+            return self._look(
+                core, window, bool(store), lambda: int(call(base, core, offset, size, value))
+            )
+        for one in tuple(_living):  # so no other tile comes here for it
+            if one._look is None and one._windows is self._windows:
+                one._s.window_entry[store, index] = access
+        return int(call(base, core, offset, size, value))
 
+    @_surfacing
     def _on_first_sync(self, base: int, core: int, offset: int, order: int, store: int) -> int:
         """First access that Auto TTSync may hold: compile the check, then make it."""
-        try:
-            access, seconds = load(entries.SYNC)
-            if seconds:
-                self.table.compiled("Auto TTSync", seconds)
-            self._s.sync_entry[0] = access
-            return int(_ACCESS(access)(base, core, offset, order, store))
-        except BaseException as problem:  # must not cross the compiled frames
-            self._failure = problem
-            return compiled.FAILED
+        access, seconds = load(entries.SYNC)
+        if seconds:
+            self.table.compiled("Auto TTSync", seconds)
+        self._s.sync_entry[0] = access
+        return int(_ACCESS(access)(base, core, offset, order, store))
 
+    @_surfacing
     def _on_port(self, base: int, core: int, where: int, action: int, value: int) -> int:
         """What the debug port asks of a core that is halted: its registers, memory as it sees it.
 
         where: DR(2), a register or an address; action: of DR(1).
         """
-        try:
-            s = self._s
-            if s.fresh[core] or action == debug_port.CLEAR_GPRS:
-                s.fresh[core] = 0
-                for number in range(1, 32):
-                    self.engine.write_register(core, number, 0)
-            if action == debug_port.READ_GPR:
-                is_pc = where == debug_port.PC
-                s.loaded[0] = s.pc[core] if is_pc else self.engine.read_register(core, where)
-            elif action == debug_port.WRITE_GPR:
-                self.engine.write_register(core, where & 31, value)
-            elif action != debug_port.CLEAR_GPRS:
-                # An aligned word of L1, of the core's local memory or of a device
-                s, reads, local = self._s, action == debug_port.READ_MEMORY, where - LOCAL_BASE
-                is_local = 0 <= local < LOCAL_SIZES[core]
-                if where & 3 or not (where < L1_SIZE or is_local or where >= DEVICE_BASE):
-                    s.detail[:4] = where, value, 4, core  # window.ACCESS
-                    return window.MISALIGNED if where & 3 else window.UNMAPPED
-                if where < L1_SIZE or is_local:
-                    memory, at = (s.local[core], local) if is_local else (s.l1, where)
-                    word = memory[at : at + 4].view(np.uint32)
-                    if reads:
-                        s.loaded[0] = word[0]
-                        return DONE
-                    word[0] = value
-                    if not is_local:
-                        self.written(at, 4)
+        s = self._s
+        if s.fresh[core] or action == debug_port.CLEAR_GPRS:
+            s.fresh[core] = 0
+            for number in range(1, 32):
+                self.engine.write_register(core, number, 0)
+        if action == debug_port.READ_GPR:
+            is_pc = where == debug_port.PC
+            s.loaded[0] = s.pc[core] if is_pc else self.engine.read_register(core, where)
+        elif action == debug_port.WRITE_GPR:
+            self.engine.write_register(core, where & 31, value)
+        elif action != debug_port.CLEAR_GPRS:
+            # An aligned word of L1, of the core's local memory or of a device
+            s, reads, local = self._s, action == debug_port.READ_MEMORY, where - LOCAL_BASE
+            is_local = 0 <= local < LOCAL_SIZES[core]
+            if where & 3 or not (where < L1_SIZE or is_local or where >= DEVICE_BASE):
+                s.detail[:4] = where, value, 4, core  # window.ACCESS
+                return window.MISALIGNED if where & 3 else window.UNMAPPED
+            if where < L1_SIZE or is_local:
+                memory, at = (s.local[core], local) if is_local else (s.l1, where)
+                word = memory[at : at + 4].view(np.uint32)
+                if reads:
+                    s.loaded[0] = word[0]
                     return DONE
-                return self.read(where, 4, core)[0] if reads else self.write(where, value, 4, core)
-            return DONE
-        except BaseException as problem:  # must not cross the compiled frames
-            self._failure = problem
-            return compiled.FAILED
+                word[0] = value
+                if not is_local:
+                    self.written(at, 4)
+                return DONE
+            return self.read(where, 4, core)[0] if reads else self.write(where, value, 4, core)
+        return DONE
 
     def _window(self) -> tuple[int, Window]:
         """Row and declaration of the window that is being accessed."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from bhemu.machine import error_text
     from bhemu.machine.tile import Tile
     from bhemu.program import dwarf, loader
-    from bhemu.program.symbols import Symbols
+    from bhemu.program.elf import Symbols
 else:
     error_text = Later("bhemu.machine.error_text")
     dwarf, loader = Later("bhemu.program.dwarf"), Later("bhemu.program.loader")

@@ -63,14 +63,7 @@ def where_thread(tile: Tile, t: int) -> Where:
     word, pc = int(s.gate_word[t]), int(s.gate_pc[t])
     if pc == 0 and s.gate_from[t] >= FROM_REPLAY:
         pc = int(s.play_pc[t])
-    return where_core(
-        tile,
-        int(s.gate_core[t]),
-        pc,
-        thread=t,
-        word=word,
-        decoded=disassemble(word),
-    )
+    return where_core(tile, int(s.gate_core[t]), pc, thread=t, word=word, decoded=disassemble(word))
 
 
 def where_instruction(tile: Tile, c: int, pc: int | None = None) -> Where:

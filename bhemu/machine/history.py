@@ -27,7 +27,7 @@ from bhemu.machine.stepping import Stepping, is_call
 from bhemu.machine.stop import Stop, now
 from bhemu.noc.grid import XY
 from bhemu.noc.record import SAVED
-from bhemu.program.symbols import Symbols
+from bhemu.program.elf import Symbols
 from bhemu.riscv.assembly import RET
 from bhemu.tensix.state import DTYPE
 
@@ -166,7 +166,8 @@ class Marks:
         if self.replaying:
             return
         here = self.look()
-        if any(self._changed(xy, mark) for xy, mark in here.items()):
+        left = self.left
+        if any(xy not in left or left[xy].pages != mark.pages for xy, mark in here.items()):
             self._keep(lambda old: not self._later(old, here))
             self.add(replace(self.mark(), changed=True))
             return
@@ -174,10 +175,6 @@ class Marks:
         others = [old for old in self.all if old.changed and self._later(old, here)]
         if others:
             self._keep(lambda old: not any(old is o or self._later(old, o.tiles) for o in others))
-
-    def _changed(self, xy: XY, mark: TileMark) -> bool:
-        """Whether a tile may be another than the last run left."""
-        return xy not in self.left or self.left[xy].pages != mark.pages
 
     def look(self) -> dict[XY, TileMark]:
         """What a host may change between two runs: the tiles whose history is looked at."""

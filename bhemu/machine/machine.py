@@ -12,10 +12,9 @@ from bhemu.errors import InputError, NoProgress, UnknownName
 from bhemu.jit.later import Later
 from bhemu.machine.controls import Controls
 from bhemu.machine.ethernet import EthernetTile
-from bhemu.machine.options import coordinate, engine_name, late_of, takes
 from bhemu.machine.rounds import RoundsOnNetwork
 from bhemu.machine.run import RunLoop
-from bhemu.machine.tile import Tile, plain_bytes
+from bhemu.machine.tile import Tile, coordinate, engine_name, late_of, plain_bytes, takes
 from bhemu.memmap import DEBUG_BASE, L1_SIZE, RISCV_DEBUG_REG_SOFT_RESET_0, SOFT_RESET_ALL
 from bhemu.noc.grid import TILES, XY, Grid, tile_at
 from bhemu.noc.network import Network, memory_of
@@ -52,7 +51,7 @@ class Machine(Controls):
     """
 
     NOUN, INTERNAL = "machine", _INTERNAL
-    _place = (0, 1)  # its number, of how many chips that are linked (links.py)
+    _place = (0, 1)  # its number, of how many chips that are linked (ethernet.py)
 
     def __init__(self, *, tiles: Iterable[XY] = (), **options: Unpack[ChipOptions]) -> None:
         super().__init__()
@@ -192,12 +191,7 @@ class Machine(Controls):
         return b"".join(place.read32(at).to_bytes(4, "little") for at in _words(place.xy, first, n))
 
     def write(
-        self,
-        x: int,
-        y: int,
-        address: int | str,
-        data: bytes | bytearray | memoryview,
-        noc: int = 0,
+        self, x: int, y: int, address: int | str, data: bytes | bytearray | memoryview, noc: int = 0
     ) -> None:
         """Bytes to endpoint (x, y), as the host over a NoC; registers in whole words."""
         plain, place = plain_bytes(data), self._reach(x, y, noc)
@@ -335,11 +329,15 @@ class Chip(Machine):
     NOUN = "chip"
 
 
-_OTHERS = {
-    noc_map.PCIE: noc_map.PCIE_SIZE,
-    noc_map.ARC: 1 << 32,
-    noc_map.ETHERNET: 1 << 32,
-}
+class LinkedChip(Chip):
+    """Chip `number` of so many; its Ethernet tiles exist. Options as Chip's."""
+
+    def __init__(self, number: int, chips: int = 2, **options: Unpack[ChipOptions]) -> None:
+        self._place = number, chips
+        super().__init__(**options)
+
+
+_OTHERS = {noc_map.PCIE: noc_map.PCIE_SIZE, noc_map.ARC: 1 << 32, noc_map.ETHERNET: 1 << 32}
 
 
 def _base(place: Bank, address: int) -> int:

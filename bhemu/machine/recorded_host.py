@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from bhemu.devices import noc_map
 from bhemu.errors import InputError
-from bhemu.machine.links import packet_of, set_sent, waiting_packet
+from bhemu.machine.ethernet import packet_of, set_sent, waiting_packet
 from bhemu.noc import arc
 from bhemu.noc.grid import number_at
 from bhemu.program.recorded import ARRIVED, END, FETCH, READ, SENT, STORE, WRITE, Act, Recorded
@@ -50,18 +50,17 @@ class RecordedHost:
         self.differences: dict[int, tuple[Act, bytes]] = {}
         self.has_one_time = session.has_one_time
         if self._other_times and self.has_one_time:
-            self._refuse_other_times()
+            # InputError of a session that can be run in its own rounds alone
+            if self._transfers:
+                text = "this session's kernels read the host's memory, which had its own time"
+                hint = "record it with TT_METAL_DRAM_BACKED_CQ=1, or leave --late"
+                raise InputError(text, hint=hint)
+            text = "this session is of one of several chips, and the others had their own times"
+            hint = "run, why, check, trace and step take it, without --late, --timing, --quantum"
+            hint += " and --delivery; profile takes a session of one chip alone"
+            raise InputError(text, hint=hint)
         if self._transfers:  # else kernels find there what a chip without a host's memory has
             machine.network.share_host_memory(self._transfer)
-
-    def _refuse_other_times(self) -> None:
-        """InputError of a session that can be run in its own rounds alone."""
-        if self._transfers:
-            text = "this session's kernels read the host's memory, which had its own time"
-            raise InputError(text, hint="record it with TT_METAL_DRAM_BACKED_CQ=1, or leave --late")
-        text = "this session is of one of several chips, and the others had their own times"
-        hint = "run, why, check, trace and step take it, without --late, --timing, --quantum and"
-        raise InputError(text, hint=f"{hint} --delivery; profile takes a session of one chip alone")
 
     @property
     def over(self) -> bool:
@@ -182,15 +181,12 @@ class RecordedHost:
         return {"name": _NAME, "equal": self.equal, "reads": self.reads, "differences": found}
 
     def __str__(self) -> str:
-        found = sorted(self.differences.items())
+        found = self.as_dict()["differences"]
         if not found:
             return f"{_NAME}  {self.reads} as recorded"
-        lines = [f"{_NAME}  {len(found)} of {self.reads} differ from the session"]
-        for one in (self._difference(act, got) for _, (act, got) in found[:_SHOWN]):
-            lines.append(
-                "  ({tile[0]},{tile[1]}) {at:#x}: recorded {recorded}, got {got}".format(**one)
-            )
-        return "\n".join(lines)
+        row = "  ({tile[0]},{tile[1]}) {at:#x}: recorded {recorded}, got {got}"
+        head = f"{_NAME}  {len(found)} of {self.reads} differ from the session"
+        return "\n".join([head, *(row.format(**one) for one in found[:_SHOWN])])
 
     @staticmethod
     def _difference(act: Act, got: bytes) -> dict[str, Any]:

@@ -39,11 +39,7 @@ Memory = dict[str, list[int]]
 
 _ROUNDS = 1 << 40  # of one call: compiled code returns when its time slice is over
 _CALL_SECONDS = 0.02  # how long compiled code of several tiles may run between two looks
-_ENDS = {
-    rounds.CHIP_UNTIL: "until",
-    rounds.CHIP_LIMIT: "limit",
-    rounds.CHIP_POLLING: "polling",
-}
+_ENDS = {rounds.CHIP_UNTIL: "until", rounds.CHIP_LIMIT: "limit", rounds.CHIP_POLLING: "polling"}
 _STOPS = {
     rules.STOP_STEP: "step",
     rules.STOP_BREAKPOINT: "breakpoint",

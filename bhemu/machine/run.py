@@ -8,7 +8,7 @@ import itertools
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from bhemu import arguments
 from bhemu.arguments import MOST
@@ -28,16 +28,6 @@ if TYPE_CHECKING:
     from bhemu.program.schema import Program
 
 _NO_POLLING = 'until = "polling" has no meaning in a run in which words take time'
-
-
-class Handover(Protocol):
-    """Takes a run to another process (cli/run.py)."""
-
-    def is_due(self) -> bool:
-        """Whether the run is to go there."""
-
-    def hand_over(self, memory: Memory) -> None:
-        """Go there; returns when that is not possible. memory: of the rounds."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +60,9 @@ class RunLoop:
         self.host: RecordedHost | None = None  # of a session, that acts between rounds
         self.continues_last_run = False  # look for hangs as if both were one run
         self.explains_hangs = True  # the error of a hang has the graph of its waits
-        self.handover: Handover | None = None  # while there is one, no time-out passes
+        # Takes the run to another process where that is due (cli/run.py), asked between two words
+        # or instructions; while there is one, no time-out passes
+        self.handover: Callable[[Rounds], None] | None = None
         self.begun: Memory | None = None  # the next run goes on with one of another process
         self._waived = 0.0  # seconds of the present run that were interpreted for a handover
         self._running = False
@@ -230,14 +222,6 @@ class RunLoop:
         """The time without the seconds spent on compiling or, interpreted, on waiting for it."""
         return time.monotonic() - self.rounds.compile_seconds - self._waived
 
-    def _let_act(self, host: RecordedHost, ask: _Ask) -> Stop | None:
-        """What the host of a session does in this round; the stop where the session is over."""
-        if host.is_due:
-            self.rounds.settle()
-            host.act()
-            self.rounds.begin(quiet_since_now=True)
-        return Stop("until", None, 0) if host.over and ask.ends_with_session else None
-
     def _loop(self, ask: _Ask) -> Stop:
         try:
             # Let the rounds begin, or go on; time.monotonic()
@@ -252,8 +236,12 @@ class RunLoop:
                     interrupts.check()
                     left = None if ask.rounds is None else ask.rounds - self.rounds.count
                     if self.host is not None:
-                        if (ended := self._let_act(self.host, ask)) is not None:
-                            return ended
+                        if self.host.is_due:
+                            self.rounds.settle()
+                            self.host.act()
+                            self.rounds.begin(quiet_since_now=True)
+                        if self.host.over and ask.ends_with_session:
+                            return Stop("until", None, 0)
                         both = left, self.host.rounds
                         left = min((n for n in both if n is not None), default=None)
                     stopped, round_ended = self.rounds.advance(one=ask.until is not None, most=left)
@@ -264,11 +252,8 @@ class RunLoop:
                     if self.observer:
                         self.observer.run_pauses()
                     if self.handover is not None:
-                        # Hand the run over where that is due, between two words or instructions
                         self._waived = time.monotonic() - began
-                        if self.handover.is_due() and self.rounds.is_whole:
-                            self.rounds.settle()
-                            self.handover.hand_over(self.rounds.memory())
+                        self.handover(self.rounds)
                     if ask.until is not None and round_ended:
                         self.rounds.settle()
                         if ask.until():

@@ -22,7 +22,7 @@ from bhemu.noc.grid import XY, Grid, number_at
 from bhemu.noc.network import Network, Pages
 from bhemu.noc.record import MEMORIES, MEMORY_PAGE, MEMORY_PAGES, ChipState
 from bhemu.program import files, input_files
-from bhemu.program.symbols import Move, Symbols
+from bhemu.program.elf import Move, Symbols
 from bhemu.riscv import turn
 from bhemu.tensix.state import CORES, DTYPE, HALTED, MAPPED, MEMBERS, POINTERS, TIMED
 from bhemu.text import printable

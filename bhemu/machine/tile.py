@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import inspect
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
@@ -18,25 +20,24 @@ from bhemu.machine import resolve
 from bhemu.machine.backend import Backend, Told
 from bhemu.machine.controls import Controls
 from bhemu.machine.core import Core, Cores, Loaded
-from bhemu.machine.options import (
-    L0,
-    POISON,
-    REFERENCE,
-    STOCHASTIC,
-    UB,
-    coordinate,
-    engine_name,
-    late_of,
-    takes,
-)
 from bhemu.machine.rounds import RoundsOfOneTile
 from bhemu.machine.run import RunLoop
 from bhemu.machine.stepping import Stepping
 from bhemu.machine.stop import now
 from bhemu.noc.network import Network
-from bhemu.program.options import ENGINES, TileOptions, filled
+from bhemu.program.options import (
+    ENGINES,
+    REFERENCES,
+    Lateness,
+    TileOptions,
+    declared,
+    filled,
+    lateness,
+)
 from bhemu.program.tensor import Tensors
 from bhemu.riscv import l0_cache
+from bhemu.tensix import rules
+from bhemu.tensix.lanes import DOWN, RANDOM, REFUSED, UP
 from bhemu.tensix.state import MODELLED, RESET, State, reset
 from bhemu.tensix.views import Tensix
 
@@ -50,6 +51,77 @@ if TYPE_CHECKING:
 else:
     error_text = Later("bhemu.machine.error_text")
     loader = Later("bhemu.program.loader")
+
+# Options as the record holds them, and the call that takes them.
+
+UB = {"error": rules.UB_ERROR, "warn": rules.UB_WARN, "silicon": rules.UB_SILICON}
+REFERENCE = dict(
+    zip(REFERENCES, (rules.REFERENCE_TTSIM, rules.REFERENCE_LLK, rules.REFERENCE_ISA), strict=True)
+)
+STOCHASTIC = {"off": REFUSED, "up": UP, "down": DOWN, "seed": RANDOM}
+L0 = {"off": 0, "model": 1}
+POISON = {None: 0, "off": 0, "zero": 0, "ff": 0xFF, "random": 0}
+_NOC_SIDE = 63  # largest coordinate
+_T = TypeVar("_T")
+
+
+def takes(table: Any) -> Callable[[type[_T]], type[_T]]:
+    """For a class whose constructor takes the options of `table`: its signature and help say so."""
+
+    def described(cls: type[_T]) -> type[_T]:
+        init: Any = cls.__init__
+        first = [
+            each
+            for each in inspect.signature(init).parameters.values()
+            if each.kind is not each.VAR_KEYWORD
+        ]
+        known = declared(table)
+        own = [
+            inspect.Parameter(
+                name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=option.default,
+                annotation=table.__annotations__[name].__origin__,
+            )
+            for name, option in known.items()
+        ]
+        init.__signature__ = inspect.Signature([*first, *own])
+        lines = [f"    {name}: {option.help.replace('--', '')}" for name, option in known.items()]
+        cls.__doc__ = "\n".join([(cls.__doc__ or "").rstrip(), "", *lines, "    "])
+        return cls
+
+    return described
+
+
+def late_of(value: int | str) -> Lateness | None:
+    """What is late, by the value of the option; None where nothing is."""
+    return None if value == "off" else lateness("late", value)
+
+
+def engine_name(name: str | None, default: str, timed: bool = False) -> str:
+    """The engine's name: as given, else what BHEMU_ENGINE says, else `default`.
+
+    Timed runs ask the cores for single instructions, which the compiled engine alone can do.
+    """
+    if timed:
+        return ENGINES[1]
+    if name is not None:
+        return name
+    chosen = os.environ.get("BHEMU_ENGINE") or default
+    return arguments.choice("BHEMU_ENGINE", chosen, {engine: engine for engine in ENGINES})
+
+
+def coordinate(xy: Any) -> tuple[int, int]:
+    """`xy` as a coordinate of the NoC."""
+    try:
+        x, y = (arguments.integer("coordinate", n, 0, _NOC_SIDE) for n in xy)
+    except (TypeError, ValueError, InputError):
+        raise InputError(
+            f"xy = {xy!r} must be a NoC coordinate: two integers of 0 to {_NOC_SIDE}",
+            hint="for example (1, 2)",
+        ) from None
+    return x, y
+
 
 Seen = TypeVar("Seen")
 

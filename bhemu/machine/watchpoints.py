@@ -168,7 +168,7 @@ def _register(address: int) -> tuple[str, list[int]] | None:
     return None
 
 
-def _address_span(tile: Tile, text: str, core: str, address: int, length: int) -> Span:
+def _address_span(text: str, core: str, address: int, length: int) -> Span:
     c = memmap.CORE_NAMES.index(core)
     if address >= 0 and address + length <= memmap.L1_SIZE:
         return Span(address, length)
@@ -206,10 +206,10 @@ def spans(tile: Tile, core: str, text: str) -> tuple[Span, ...]:
     length = indices[0] if indices else 4
     if not 1 <= length <= WATCH_BYTES:
         raise InputError(f"{text!r}: 1 to {WATCH_BYTES} bytes can be watched", hint=_FORMS)
-    return (_address_span(tile, text, core, _address(tile, core, name), length),)
+    return (_address_span(text, core, _address(tile, name), length),)
 
 
-def _address(tile: Tile, core: str, name: str) -> int:
+def _address(tile: Tile, name: str) -> int:
     if _INDEX.fullmatch(name):
         return int(name, 0)
     try:
@@ -364,11 +364,6 @@ _WORD = np.uint64  # compared at once
 _Bytes = npt.NDArray[np.uint8]
 
 
-def _member(span: Span) -> str:
-    """The member of the record that holds a span."""
-    return max((m.name for m in MEMBERS if OFFSET[m.name] <= span.at), key=OFFSET.__getitem__)
-
-
 def _names(code: Any, member: str) -> bool:
     from bhemu.jit import keys  # looks into code, which few runs need
 
@@ -406,7 +401,10 @@ class ReadWatch:
         if not self._s.watch_count[0]:
             return
         for row, (point, span) in enumerate(self._watched.rows()):
-            if point.access & READS and _names(code, _member(span)):
+            # The member of the record that holds it
+            begun = (m.name for m in MEMBERS if OFFSET[m.name] <= span.at)
+            held = max(begun, key=lambda name: OFFSET[name])
+            if point.access & READS and _names(code, held):
                 yield row, span
 
     def _before(self, t: int, word: int) -> int:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -39,23 +41,10 @@ if TYPE_CHECKING:
     from bhemu.machine.core import Source
     from bhemu.machine.tile import Tile
 
-_COMMON = {0: "ZERO", 1: "DBG_RESERVED", 2: "DBG_MSG", 3: "DBG_CKID"}
-GPRS: tuple[dict[int, str], ...] = (
-    _COMMON
-    | {4: "OPERAND_BASE_ADDR", 5: "OPERAND_OFFSET_ADDR", 12: "TMP0", 13: "TMP1", 14: "TILE_SIZE"}
-    | {15: "TILE_OFFSET", 17: "L1_BUFFER_ADDR", 18: "TMP_LO", 19: "TMP_HI", 36: "TILE_SIZE_A"}
-    | {8 + i: f"ZERO_{i}" for i in range(4)}
-    | {37: "TILE_SIZE_B", 38: "KT_DIM", 40: "FACE_DIM_16x16", 41: "FACE_DIM_8x16"}
-    | {42: "FACE_DIM_4x16", 43: "FACE_DIM_2x16", 44: "FACE_DIM_1x16", 52: "UNPACK_STRIDE"},
-    _COMMON
-    | {48: "DEST_OP0_BASE", 49: "DEST_OP1_BASE", 50: "DEST_REGW_OFFSET", 51: "DEST_REGW_INCR"}
-    | {52: "DEST_REGW_OFFSET2", 53: "DEST_REGW_INCR2", 60: "TMP0", 61: "NUM_DRAM_REQS"},
-    _COMMON
-    | {4: "DEST_OFFSET_LO", 8: "DEST_OFFSET_HI", 12: "OUTPUT_ADDR", 16: "TILE_HEADER"}
-    | {20: "TEMP_TILE_OFFSET", 24: "NUM_MSGS_RECEIVED", 25: "ONE_MSG_RECEIVED", 26: "HEADER_ADDR"}
-    | {28: "TMP0", 29: "TMP1", 30: "TMP_LO", 31: "TMP_HI", 50: "OUTPUT_ADDR_OFFSET"}
-    | {51: "PERF_PACK_NUM_TILES", 52: "EXP0_SEC_SIZE_BFP", 53: "EXP1_SEC_SIZE_BFP8"},
+_GPRS = (
+    (Path(__file__).parents[1] / "data" / "gprs.txt").read_text(encoding="utf-8").splitlines()[1:]
 )
+GPRS = tuple({int(n): name for n, name in re.findall(r"(\d+)=(\w+)", row)} for row in _GPRS)
 """What tt-llk calls the GPRs of the threads (unpack, math, pack)."""
 
 

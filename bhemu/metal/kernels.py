@@ -19,7 +19,7 @@ from bhemu.machine.precompile import ElfCache
 from bhemu.machine.stop import Stop
 from bhemu.machine.tile import Tile
 from bhemu.memmap import L1_SIZE
-from bhemu.metal.firmware import (
+from bhemu.metal import (
     PROCESSORS,
     SIGNAL_GO,
     TABLES,
@@ -119,32 +119,6 @@ def table(buffers: Sequence[BufferSpec]) -> bytes:
     return b"".join(rows.get(n, bytes(16)) for n in range(max(rows, default=-1) + 1))
 
 
-def launch_message(firmware: Firmware, kernels: Kernels) -> Write:
-    """The message that names everything, for the first place of the ring of messages."""
-    layout = firmware.layout["launch"].type
-    config = layout["kernel_config"].type if "kernel_config" in layout else layout
-    record = Record(config)
-    for n in range(config["kernel_config_base"].type.count):
-        record.set(kernels.base, "kernel_config_base", n)
-    record.set(kernels.semaphores, "sem_offset", 0)
-    record.set(kernels.buffers, "local_cb_offset")
-    record.set(kernels.buffers_end, "remote_cb_offset")
-    for n, name in enumerate(PROCESSORS):
-        own, common = kernels.args[name]
-        record.set(own, "rta_offset", n, "rta_offset")
-        record.set(common, "rta_offset", n, "crta_offset")
-        if name in kernels.texts:
-            record.set(kernels.texts[name].entry - kernels.base, "kernel_text_offset", n)
-            if "kernel_text_size" in config:  # of some builds
-                record.set(kernels.sizes[name], "kernel_text_size", n)
-    record.set(_HOST_MODE, "mode")
-    record.set(kernels.mask, "local_cb_mask")
-    record.set(8 * config["local_cb_mask"].type.size, "min_remote_cb_start_index")
-    record.set(sum(1 << PROCESSORS.index(name) for name in kernels.texts), "enables")
-    offset = place(firmware.layout, "launch", 0)[0]
-    return Write(firmware.mailboxes + offset, bytes(record.data), "launch message")
-
-
 # Booting tiles with firmware and launching kernels on them, as a host does in slow dispatch.
 
 BOOT_LIMIT = 10_000_000  # clock units; firmware needs some ten thousand
@@ -227,7 +201,30 @@ def _await(tiles: Sequence[Tile], address: int, name: str, wait: Wait) -> None:
 def place_kernels(tile: Tile, firmware: Firmware, part: TileSpec, elfs: ElfCache) -> Kernels:
     """Kernels, arguments, buffers, launch message: all but the go message."""
     made = arrange(part, tile.xy, firmware.base, elfs)
-    write(tile, [made.write(), launch_message(firmware, made)])
+    # The message that names everything, for the first place of the ring of messages
+    layout = firmware.layout["launch"].type
+    config = layout["kernel_config"].type if "kernel_config" in layout else layout
+    record = Record(config)
+    for n in range(config["kernel_config_base"].type.count):
+        record.set(made.base, "kernel_config_base", n)
+    record.set(made.semaphores, "sem_offset", 0)
+    record.set(made.buffers, "local_cb_offset")
+    record.set(made.buffers_end, "remote_cb_offset")
+    for n, name in enumerate(PROCESSORS):
+        own, common = made.args[name]
+        record.set(own, "rta_offset", n, "rta_offset")
+        record.set(common, "rta_offset", n, "crta_offset")
+        if name in made.texts:
+            record.set(made.texts[name].entry - made.base, "kernel_text_offset", n)
+            if "kernel_text_size" in config:  # of some builds
+                record.set(made.sizes[name], "kernel_text_size", n)
+    record.set(_HOST_MODE, "mode")
+    record.set(made.mask, "local_cb_mask")
+    record.set(8 * config["local_cb_mask"].type.size, "min_remote_cb_start_index")
+    record.set(sum(1 << PROCESSORS.index(name) for name in made.texts), "enables")
+    offset = place(firmware.layout, "launch", 0)[0]
+    message = Write(firmware.mailboxes + offset, bytes(record.data), "launch message")
+    write(tile, [made.write(), message])
     name_kernels(tile, made)
     return made
 

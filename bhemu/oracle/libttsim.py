@@ -219,8 +219,7 @@ def find(path: str | os.PathLike[str] | None) -> Library:
     chosen = path or os.environ.get(ENVIRONMENT)
     if not chosen:
         raise InputError(
-            "no libttsim.so named",
-            hint=f"--ttsim PATH or the environment variable {ENVIRONMENT}",
+            "no libttsim.so named", hint=f"--ttsim PATH or the environment variable {ENVIRONMENT}"
         )
     return Library(chosen)
 
@@ -243,8 +242,12 @@ def _fork(path: Path, job: Job, size: int, seconds: float) -> Outcome:
                 simulator = Simulator(path)
                 if simulator.device != _BLACKHOLE:
                     os.write(1, f"its device is {simulator.device:#010x}".encode())
+                elif (data := job(simulator)) is None:
+                    ended = _EXIT_UNFINISHED
                 else:
-                    ended = _do(simulator, job, shared)
+                    shared[: len(data)] = data
+                    shared[len(data) :] = _RESULT.pack(simulator.seconds)
+                    ended = _EXIT_DONE
             except Exception as problem:  # told in the parent, which sees nothing else of this
                 os.write(1, str(problem).encode())
             finally:
@@ -294,15 +297,6 @@ def _end(child: int) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
-
-
-def _do(simulator: Simulator, job: Job, shared: mmap.mmap) -> int:
-    data = job(simulator)
-    if data is None:
-        return _EXIT_UNFINISHED
-    shared[: len(data)] = data
-    shared[len(data) :] = _RESULT.pack(simulator.seconds)
-    return _EXIT_DONE
 
 
 def _run(simulator: Simulator, case: Case, clocks: int) -> bytes | None:

@@ -26,11 +26,11 @@ from bhemu.machine.resolve import resolve
 from bhemu.machine.stop import Stop
 from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES, L1_SIZE, SOFT_RESET_ALL
-from bhemu.metal import kernels
-from bhemu.metal.firmware import Firmware, Grid, read_firmware
+from bhemu.metal import Firmware, Grid, kernels, read_firmware
 from bhemu.oracle.libttsim import (
     EQUAL,
     RESET_PCS,
+    SECONDS,
     Case,
     Difference,
     Judge,
@@ -45,19 +45,14 @@ from bhemu.oracle.libttsim import (
 from bhemu.program import coordinates, files, input_files, tensor
 from bhemu.program.coordinates import XY
 from bhemu.program.input_files import read_image
-from bhemu.program.specs import OutputSpec, Program, TileSpec
+from bhemu.program.specs import OutputSpec, Program
 from bhemu.tensix.state import RESET
 from bhemu.text import printable
 
 CLOCKS = 20_000_000  # of the library, where the program says no end it could poll
 _KINDS = {"until": "done", "idle": "done"}
 _META_BYTES = 1 << 20
-_RESET_PC = {
-    "trisc0": "TRISC0_RESET_PC",
-    "trisc1": "TRISC1_RESET_PC",
-    "trisc2": "TRISC2_RESET_PC",
-    "ncrisc": "NCRISC_RESET_PC",
-}
+_RESET_PC = dict(zip(("trisc0", "trisc1", "trisc2", "ncrisc"), RESET_PCS, strict=True))
 
 
 def _verdict(
@@ -108,7 +103,7 @@ def compare_case(judge: Judge, case: Case) -> Difference:
     return _verdict(case.name, judge.pair(case), case.place)
 
 
-def compare_program(library: Library, program: Program, *, seconds: float = 60.0) -> Difference:
+def compare_program(library: Library, program: Program) -> Difference:
     """Run a PROGRAM.toml on both: its outputs by tile, face, row and column, then all of L1."""
     tile = launch(program)
     before = tile.read(0, L1_SIZE)
@@ -141,7 +136,7 @@ def compare_program(library: Library, program: Program, *, seconds: float = 60.0
     goal = tile.read(0, L1_SIZE) if not until else b""
     regions = [(o.name, resolve(tile, o.at), o.size) for o in program.outputs]
     case = Case(before, starts, until, regions, program.name, held, goal)
-    limit = program.run.timeout_s or seconds
+    limit = program.run.timeout_s or SECONDS
     pair = Pair(bhemu=ours, ttsim=library.run(case, clocks=CLOCKS, seconds=limit))
     places = (address for _, address, _ in regions)
     outputs = zip(program.outputs, places, strict=True)
@@ -255,7 +250,10 @@ class _Job:
             )
             for part in self._program.placed():
                 for xy in part.at:
-                    self._place(tiles[xy], part, elfs)
+                    kernels.place_kernels(cast(Tile, tiles[xy]), self._firmware, part, elfs)
+                    if part.sets:
+                        where = part.sets[0].origin
+                        raise InputError(f"{where}: values cannot be put on ttsim here")
         for place, data in self._inputs:
             place.write(data, lambda b, at, d: simulator.write(at, d, coordinates.dram(b, 0)))
         begin = time.process_time()
@@ -277,12 +275,6 @@ class _Job:
                 )
                 parts.append(data.ljust(_padded(spec.size), b"\0"))
         return b"".join([*parts, *(simulator.read(0, L1_SIZE, xy) for xy in self._tiles)])
-
-    def _place(self, tile: SimulatedTile, part: TileSpec, elfs: ElfCache) -> None:
-        assert self._firmware is not None
-        kernels.place_kernels(cast(Tile, tile), self._firmware, part, elfs)
-        if part.sets:
-            raise InputError(f"{part.sets[0].origin}: values cannot be put on ttsim here")
 
 
 def waiter(simulator: Simulator) -> kernels.Wait:

@@ -126,14 +126,6 @@ _MEANS = {
 }  # fmt: skip
 
 
-def legend() -> str:
-    """The colours in words."""
-    return "".join(
-        f'<span class="key"><i style="background:{_COLOURS[kind]}"></i>{kind}: {said}</span> '
-        for kind, said in _MEANS.items()
-    )
-
-
 def timeline_picture(recording: Recording, xy: XY) -> str:
     """SVG of one tile; lanes on which nothing ever was are left out."""
     begin, end = recording.clocks[0], max(recording.clocks[-1], recording.clocks[0] + 1)
@@ -430,7 +422,11 @@ def _timelines(recording: Recording, shown: Sequence[XY]) -> Iterator[str]:
     steps = [b - a for a, b in itertools.pairwise(recording.clocks) if b > a] or [1]
     step = sorted(steps)[len(steps) // 2]
     yield f'<p class="quiet">left to right the clock of the tile; a sample every {step}</p>'
-    yield f"<p>{legend()}</p>"
+    legend = (
+        f'<span class="key"><i style="background:{_COLOURS[kind]}"></i>{kind}: {said}</span> '
+        for kind, said in _MEANS.items()
+    )
+    yield f"<p>{''.join(legend)}</p>"
     alike: dict[Any, list[XY]] = {}
     for xy in (xy for xy in shown if xy in recording.seen):
         lanes = tuple(tuple(recording.lane(xy, lane)) for lane in LANES)

@@ -18,7 +18,7 @@ from bhemu.machine.machine import Machine
 from bhemu.machine.tile import Tile
 from bhemu.noc.grid import XY
 from bhemu.pictures import html
-from bhemu.pictures.recording import Event, metadata_event
+from bhemu.pictures.recording import Event, metadata_event, tile_names
 
 _LANE = {name: number for number, name in enumerate((*AGENTS[6:], *AGENTS[:6]), start=1)}
 
@@ -82,11 +82,7 @@ def document(profiled: Profiled) -> dict[str, Any]:
 
 
 def _tile(xy: XY, timeline: Timeline, sent: Sequence[Request], pid: int) -> Iterator[Event]:
-    yield metadata_event("process_name", pid, 0, f"tile ({xy[0]},{xy[1]})")
-    for lane, tid in _LANE.items():
-        yield metadata_event("thread_name", pid, tid, lane)
-        yield {"ph": "M", "name": "thread_sort_index", "pid": pid, "tid": tid,
-               "args": {"sort_index": tid}}  # fmt: skip
+    yield from tile_names(xy, pid, _LANE)
     for span in timeline.spans:
         shown = f"waits for {span.waits_for}" if span.waits_for else span.text or "works"
         yield {"ph": "X", "name": shown, "cat": "waits" if span.waits_for else "works", "pid": pid,
@@ -165,7 +161,7 @@ def page(profiled: Profiled) -> bytes:
         f'<h2>Source lines</h2><p>{_KEY}</p><div class="over">{_flame(profiled)}</div>',
         f"<h2>Over time</h2><p>{_KEY} what a core works holds its polling and short waits for"
         " values</p>",
-        *_timelines(profiled, report["cycles"]),
+        *_timelines(profiled),
     ]  # fmt: skip
     if profiled.operations:
         body += ["<h2>Operations of the host</h2>", _operations(profiled.operations)]
@@ -270,7 +266,7 @@ def _drawn(frame: _Frame, depth: int, x: float, scale: float) -> Iterator[tuple[
         x += width
 
 
-def _timelines(profiled: Profiled, cycles: int) -> Iterator[str]:
+def _timelines(profiled: Profiled) -> Iterator[str]:
     """A timeline of each tile."""
     shown = list(profiled.timelines.items())
     for (x, y), timeline in shown[:_TILES]:

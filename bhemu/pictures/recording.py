@@ -5,9 +5,10 @@ too many looks every second one is forgotten and the steps become twice as long.
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from bhemu.debug.numerics import element_name
@@ -67,7 +68,9 @@ class Recording:
     def lane(self, xy: XY, name: str) -> list[Segment]:
         """What a core, thread or the NoC interface of a tile does, equal neighbours joined."""
         found: list[Segment] = []
-        for begin, end, before, after in self._pieces(xy):
+        looks = self.seen[xy]
+        clocks = self.clocks[-len(looks) :]  # a tile of a chip that was not there yet has fewer
+        for (begin, before), (end, after) in pairwise(zip(clocks, looks, strict=True)):
             if end == begin:
                 continue
             kind, text = _lane_change(name, before, after)
@@ -76,12 +79,6 @@ class Recording:
             else:
                 found.append(Segment(begin, end, kind, text))
         return found
-
-    def _pieces(self, xy: XY) -> Iterator[tuple[int, int, Seen, Seen]]:
-        looks = self.seen[xy]
-        late = len(self.clocks) - len(looks)  # a tile of a chip that was not there yet
-        for i in range(1, len(looks)):
-            yield self.clocks[late + i - 1], self.clocks[late + i], looks[i - 1], looks[i]
 
 
 def _lane_change(name: str, before: Seen, after: Seen) -> tuple[str, str]:
@@ -229,11 +226,8 @@ def document(recording: Recording, name: str) -> dict[str, Any]:
 
 
 def _tile(recording: Recording, xy: XY, pid: int) -> Iterator[Event]:
-    yield metadata_event("process_name", pid, 0, f"tile ({xy[0]},{xy[1]})")
+    yield from tile_names(xy, pid, LANES)
     for tid, lane in enumerate(LANES, start=1):
-        yield metadata_event("thread_name", pid, tid, lane)
-        yield {"ph": "M", "name": "thread_sort_index", "pid": pid, "tid": tid,
-               "args": {"sort_index": tid}}  # fmt: skip
         for begin, end, kind, text in recording.lane(xy, lane):
             if kind in ("idle", "reset", "turn") or (lane[0] == "T" and kind == "works"):
                 continue
@@ -241,6 +235,15 @@ def _tile(recording: Recording, xy: XY, pid: int) -> Iterator[Event]:
             yield {"ph": "X", "name": shown, "cat": kind, "pid": pid, "tid": tid,
                    "ts": begin, "dur": end - begin}  # fmt: skip
     yield from _words(recording, xy, pid)
+
+
+def tile_names(xy: XY, pid: int, lanes: Iterable[str]) -> Iterator[Event]:
+    """The events that name a tile and its lanes, from thread 1 on, in this order."""
+    yield metadata_event("process_name", pid, 0, f"tile ({xy[0]},{xy[1]})")
+    for tid, lane in enumerate(lanes, start=1):
+        yield metadata_event("thread_name", pid, tid, lane)
+        yield {"ph": "M", "name": "thread_sort_index", "pid": pid, "tid": tid,
+               "args": {"sort_index": tid}}  # fmt: skip
 
 
 def metadata_event(kind: str, pid: int, tid: int, name: str) -> Event:
@@ -254,7 +257,18 @@ def _words(recording: Recording, xy: XY, pid: int) -> Iterator[Event]:
     for number, entry in enumerate(recording.words.get(xy, ())):
         assert places is not None
         if entry[0] >= FIRST_CORE:
-            yield from _store(places, entry, pid, registers)
+            store = places.store(entry)
+            value = f"{store.value:#x}"
+            told = {"address": f"{store.address:#x}", "value": value, "from": store.place}
+            event: Event = {"ph": "i", "s": "t", "cat": "store", "pid": pid, "ts": entry[4]}
+            event["args"] = told
+            yield {**event, "name": store.name or "store", "tid": CORE_NAMES.index(store.core) + 1}
+            registers[store.name] = value
+            initiator, command, _ = store.name.partition(_COMMAND)
+            if command and store.value:
+                asked = {name: n for name, n in registers.items() if name.startswith(initiator)}
+                about = {**event, "args": {**asked, "from": store.place}}
+                yield {**about, "name": f"request by {store.core}", "cat": "noc", "tid": _NOC}
             continue
         word = places.word(number, entry)
         yield {
@@ -263,19 +277,6 @@ def _words(recording: Recording, xy: XY, pid: int) -> Iterator[Event]:
             "args": {"word": f"{word.word:#010x}", "text": word.text, "pc": f"{word.pc:#x}",
                      "from": word.place},
         }  # fmt: skip
-
-
-def _store(places: Places, entry: Entry, pid: int, registers: dict[str, str]) -> Iterator[Event]:
-    store = places.store(entry)
-    told = {"address": f"{store.address:#x}", "value": f"{store.value:#x}", "from": store.place}
-    event: Event = {"ph": "i", "s": "t", "cat": "store", "pid": pid, "ts": entry[4], "args": told}
-    yield {**event, "name": store.name or "store", "tid": CORE_NAMES.index(store.core) + 1}
-    registers[store.name] = f"{store.value:#x}"
-    initiator, command, _ = store.name.partition(_COMMAND)
-    if command and store.value:
-        asked = {name: n for name, n in registers.items() if name.startswith(initiator)}
-        about = {**event, "args": {**asked, "from": store.place}}
-        yield {**about, "name": f"request by {store.core}", "cat": "noc", "tid": _NOC}
 
 
 # Where wrong elements of outputs come from: a tree of causes that opens step by step.

@@ -16,7 +16,7 @@ from typing import Any
 from elftools.dwarf.dwarfinfo import DebugSectionDescriptor, DwarfConfig, DWARFInfo
 
 from bhemu.errors import InputError
-from bhemu.program import elf, files, symbols
+from bhemu.program import dwarf, elf, files
 from bhemu.program.dwarf import Gone
 from bhemu.program.elf import LONGEST_NAME, WORD, CountedBytes, DamagedError, Section
 from bhemu.text import printable
@@ -51,7 +51,7 @@ class Info(DWARFInfo):
         super().__init__(DwarfConfig(True, "RISC-V", 4), **found)
         self.present = self.debug_info_sec is not None
         try:
-            self._files = symbols.names(data, table)
+            self._files = dwarf.names(data, table)
         except (InputError, DamagedError):  # told where line numbers are read
             self._files = {}
 

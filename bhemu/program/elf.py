@@ -1,16 +1,29 @@
-"""The tables of an ELF32 file, each bounded before it is read, and sections for pyelftools."""
+"""ELF32 files: their tables, each bounded before it is read; names and lines of addresses."""
 
 from __future__ import annotations
 
 import io
 import os
+import re
 import struct
 import zlib
-from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
 
+from bhemu.errors import InputError
+from bhemu.jit.later import Later
+from bhemu.memmap import LOCAL_BASE
 from bhemu.program import files
 from bhemu.text import printable
+
+if TYPE_CHECKING:
+    from bhemu.program import dwarf
+else:
+    dwarf = Later("bhemu.program.dwarf")
 
 HEADER = struct.Struct("<16sHHIIIIIHHHHHH")
 _SEGMENT = struct.Struct("<IIIIIII4x")
@@ -221,3 +234,235 @@ def name_at(strings: bytes, at: int) -> str:
     if end < 0:
         end = min(at + LONGEST_NAME, len(strings))
     return printable(strings[at:end].decode(errors="replace"))
+
+
+# Names and source lines: which symbol and which line an address belongs to.
+
+# Between equal addresses the name a person would use wins: functions, then data, then labels.
+_TYPE_ORDER = {"STT_FUNC": 0, "STT_OBJECT": 1, "STT_NOTYPE": 2}
+# What a compiler adds to the name of a static that it kept apart or specialised.
+_CLONE = re.compile(r"(?:\.(?:lto_priv|constprop|isra|llvm|__uniq)(?:\.[0-9]+)?)+")
+# Folders of tt-metal and tt-llk that kernels include from.
+_LIBRARY = re.compile(r"/tt_metal/(hw|tt-llk|hostdevcommon|api)/|/tt_llk_|/kernel_lib(/|$)|/sfpi/")
+_MOST_SUGGESTED_FROM = 10_000
+
+
+class Move(NamedTuple):
+    """A segment linked for `vaddr` whose bytes lie at `paddr`."""
+
+    vaddr: int
+    paddr: int
+    size: int
+
+
+class _Span(NamedTuple):
+    """Addresses `lo` to `hi` (exclusive) carry `name`."""
+
+    lo: int
+    hi: int
+    name: str
+
+
+class Symbols:
+    """Symbols and DWARF line table of one ELF, both parsed when first asked for.
+
+    `data` is the ELF's bytes, `path` its name for messages. `offset` is the number of bytes by
+    which the image was moved in L1: addresses given and returned are those of the running image,
+    and addresses in local RAM do not move. Code that runs where `moves` put it, not where it was
+    linked, has its names and lines there too. Names are printable: other characters are escaped.
+    """
+
+    def __init__(self, data: bytes, path: str, offset: int = 0, moves: Sequence[Move] = ()) -> None:
+        self.data, self.moves = data, tuple(moves)
+        self.path = path
+        self.offset = offset
+
+    def moved(self, offset: int) -> Symbols:
+        """The same symbols for an image placed `offset` bytes away from its link address."""
+        if offset == self.offset:
+            return self  # with the tables that are parsed already
+        return Symbols(self.data, self.path, offset, self.moves)
+
+    def lookup(self, pc: int) -> tuple[str, int] | None:
+        """(name, distance from it) of the function, object or label that holds address `pc`."""
+        for address in self.linked(pc):
+            index = bisect_right(self._spans, address, key=lambda span: span.lo) - 1
+            if index >= 0 and address < self._spans[index].hi:
+                return self._spans[index].name, address - self._spans[index].lo
+        return None
+
+    def address(self, name: str) -> int:
+        """Address of a symbol; InputError when there is none, or several static ones."""
+        found = self._by_name.get(name)
+        if found is None:
+            import difflib  # takes milliseconds, which few runs need
+
+            few = len(self._by_name) <= _MOST_SUGGESTED_FROM
+            near = difflib.get_close_matches(name, self._by_name, n=3) if few else []
+            hint = f"did you mean {', '.join(near)}?" if near else "list them: readelf -s"
+            raise InputError(f"{self.path}: no symbol {name}", hint=hint)
+        if len(found) > 1:
+            places = ", ".join(f"0x{value:08X}" for value in sorted(found))
+            raise InputError(
+                f"{self.path}: symbol {name} stands for several addresses: {places}",
+                hint="give the address instead",
+            )
+        return next(iter(found))
+
+    def line(self, pc: int) -> tuple[str, int] | None:
+        """(file name without folders, line number) of the code at `pc`, None where unknown."""
+        for address in self.linked(pc):
+            index = bisect_right(self.rows, address, key=lambda row: row.lo) - 1
+            if index >= 0 and address < self.rows[index].hi:
+                return self.rows[index].file, self.rows[index].line
+        return None
+
+    @cached_property
+    def debug(self) -> dwarf.Debug:
+        """What .debug_info says, at the addresses of linking."""
+        return dwarf.Debug(self.data, self.path)
+
+    def inlined(self, pc: int) -> dwarf.Inlined:
+        """Which function the source line of `pc` is in, and through which inlined calls."""
+        for address in self.linked(pc):
+            found = self.debug.calls(address)
+            if found.function is not None:
+                return found
+        return dwarf.Inlined(None, ())
+
+    def entries(self, function: str) -> list[int]:
+        """Where a function begins: itself and every inlined copy, in the running image."""
+        return [self.running(address) for address in self.debug.entries(function)]
+
+    def line_places(self, file: str, line: int) -> tuple[int, list[int]] | None:
+        """(line, where its code begins in each function and inlined copy); None without code.
+
+        A line that has no code stands for the next one of its file that has some.
+        """
+        line = min((r.line for r in self.rows if r.file == file and r.line >= line), default=-1)
+        first: dict[object, int] = {}
+        for row in self.rows:
+            if (row.file, row.line) == (file, line):
+                block = self.debug.owner(row.lo)
+                owner = (self.lookup(self.running(row.lo)) or ("",))[0] if block is None else block
+                first.setdefault(owner, row.lo)
+        return (line, [self.running(at) for at in sorted(first.values())]) if first else None
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Every name `address` knows, sorted."""
+        return tuple(sorted(self._by_name))
+
+    @property
+    def line_problem(self) -> str:
+        """Why there are no source lines: "" when there are, else one sentence."""
+        return self._lines[1]
+
+    def linked(self, address: int) -> Iterator[int]:
+        """Where the byte at `address` may have been linked."""
+        if address >= LOCAL_BASE:
+            yield address
+            return
+        address -= self.offset
+        yield address
+        for move in self.moves:
+            if move.paddr <= address < move.paddr + move.size:
+                yield address - move.paddr + move.vaddr
+
+    def running(self, address: int) -> int:
+        """Where code linked at `address` runs."""
+        for move in self.moves:
+            if move.vaddr <= address < move.vaddr + move.size:
+                return address - move.vaddr + move.paddr + self.offset
+        return self._moved(address)
+
+    def _moved(self, address: int) -> int:
+        return address if address >= LOCAL_BASE else address + self.offset
+
+    @property
+    def rows(self) -> list[dwarf.Row]:
+        """The line table in the order of addresses, which are those of linking."""
+        return self._lines[0]
+
+    @cached_property
+    def library(self) -> frozenset[str]:
+        """Names of the files that tt-metal or tt-llk has and kernels include."""
+        folders: dict[str, list[str]] = defaultdict(list)
+        with suppress(InputError, DamagedError):
+            for file in dwarf.files(self.data, sections(self.data, self.path)):
+                folders[file.name].append(file.folder)
+        return frozenset(
+            name for name, several in folders.items() if all(map(_LIBRARY.search, several))
+        )
+
+    @cached_property
+    def _table(self) -> tuple[list[Symbol], list[Section]]:
+        """(symbol entries, sections)."""
+        try:
+            table = sections(self.data, self.path)
+            return list(symbols(self.data, table, self.path)), table
+        except DamagedError as error:
+            raise InputError(f"{self.path}: damaged symbol table: {error}") from error
+
+    def _named(self) -> Iterator[Symbol]:
+        """The symbols without undefined ones, local labels (.L...) and mapping symbols ($x, $d)."""
+        for symbol in self._table[0]:
+            plain = symbol.section != SHN_UNDEF and symbol.name[:1] not in ("", ".", "$")
+            if plain and symbol.kind in _TYPE_ORDER:
+                yield symbol
+
+    @cached_property
+    def _by_name(self) -> dict[str, set[int]]:
+        local: dict[str, set[int]] = defaultdict(set)
+        shared: dict[str, set[int]] = defaultdict(set)
+        clones: dict[str, set[int]] = defaultdict(set)
+        for symbol in self._named():
+            absolute = symbol.section == SHN_ABS
+            value = symbol.value if absolute else self._moved(symbol.value)
+            (local if symbol.local else shared)[symbol.name].add(value)
+            name, dot, rest = symbol.name.partition(".")
+            if dot and _CLONE.fullmatch(dot + rest):
+                clones[name].add(value)
+        return {**clones, **local, **shared}
+
+    @cached_property
+    def _spans(self) -> list[_Span]:
+        """Spans by address; a label without a size reaches to the next symbol."""
+        sections = self._table[1]
+        best: dict[int, tuple[tuple[int, int], Symbol]] = {}
+        for symbol in self._named():
+            if symbol.section >= min(len(sections), SHN_RESERVED):
+                continue
+            if not sections[symbol.section].flags & SHF_ALLOC:
+                continue
+            rank = (_TYPE_ORDER[symbol.kind], int(symbol.local))
+            if symbol.value not in best or rank < best[symbol.value][0]:
+                best[symbol.value] = (rank, symbol)
+        found, covered, starts = list[_Span](), 0, sorted(best)
+        for start, following in zip(starts, (*starts[1:], None), strict=False):
+            symbol = best[start][1]
+            if not symbol.size and start < covered:
+                continue  # a label inside a function: the function's name says more
+            section = sections[symbol.section]
+            end = section.address + section.size
+            if symbol.size:
+                end = start + symbol.size
+                covered = max(covered, end)
+            elif following is not None:
+                end = min(end, following)
+            if end > start:
+                found.append(_Span(start, end, symbol.name))
+        return found
+
+    @cached_property
+    def _lines(self) -> tuple[list[dwarf.Row], str]:
+        """(rows in address order, problem). Lines decorate messages: damage must not stop a run."""
+        try:
+            found = dwarf.rows(self.data, sections(self.data, self.path))
+        except DamagedError as error:
+            return [], f"{self.path}: damaged DWARF line table: {error}"
+        except InputError as error:
+            return [], f"{self.path}: no source lines: {error.message}; {error.hint}"
+        if found is None:
+            return [], f"{self.path}: no DWARF line table; compile with -g"
+        return found, ""

@@ -6,9 +6,9 @@ import io
 import math
 import struct
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, NamedTuple, Self
+from typing import IO, Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from bhemu.program.toml import suggestion
 
 # Arrays in .npy and .npz files: size and shape are read and checked before the data.
 
+T = TypeVar("T")
 _MOST_MEMBERS = 4096
 _ENTRY = b"PK\x01\x02"  # every member of an archive has one
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
@@ -72,15 +73,13 @@ class Archive:
 
     def header(self, name: str) -> Header:
         """Shape and type of a member."""
-        header: Header = self._with(name, _header)
-        return header
+        return self._with(name, _header)
 
     def array(self, name: str, most: int) -> NDArray[Any]:
         """The member called `name`, of at most `most` bytes."""
-        array: NDArray[Any] = self._with(name, lambda file: _read(file, most))
-        return array
+        return self._with(name, lambda file: _read(file, most))
 
-    def _with(self, name: str, use: Any) -> Any:
+    def _with(self, name: str, use: Callable[[IO[bytes]], T]) -> T:
         if name not in self:
             raise UnreadableError(f"no array {name}")
         try:

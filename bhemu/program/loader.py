@@ -14,7 +14,7 @@ from bhemu import arguments
 from bhemu.errors import InputError
 from bhemu.memmap import CORE_NAMES, L1_SIZE, LOCAL_BASE, LOCAL_SIZES, TDMA_BASE
 from bhemu.program import elf, files
-from bhemu.program.symbols import Move, Symbols
+from bhemu.program.elf import Move, Symbols
 
 LOCAL_SIZE: Mapping[str, int] = dict(zip(CORE_NAMES, LOCAL_SIZES, strict=True))
 
@@ -181,8 +181,7 @@ def _segments(path: Path, data: bytes) -> Iterator[Segment]:
     for number, segment in enumerate(elf.segments(data, str(path))):
         if segment.kind in elf.DYNAMIC:
             raise InputError(
-                f"{path}: dynamically linked ({segment.kind})",
-                hint="link with -static -nostdlib",
+                f"{path}: dynamically linked ({segment.kind})", hint="link with -static -nostdlib"
             )
         offset, filesz, memsz = segment.offset, segment.filesz, segment.memsz
         _check_inside(path, f"segment {number}", offset, filesz, len(data))
@@ -382,31 +381,28 @@ def relocated(image: Image, offset: int) -> Image:
 @lru_cache(maxsize=_KEPT)
 def _relocations(data: bytes, path: str) -> tuple[_Relocation, ...]:
     """Of every section that is loaded; DamagedError as InputError."""
+    found = []
     try:
-        return tuple(_read(data, path))
+        table = elf.sections(data, path)
+        symbols = list(elf.symbols(data, table, path))
+        for number, section in enumerate(table):
+            if section.kind != "SHT_RELA":
+                continue
+            # The section that relocation section `number` is about (sh_info)
+            start = elf.HEADER.unpack_from(data)[6]
+            (about,) = struct.unpack_from("<I", data, start + 40 * number + 28)
+            of = table[about] if 0 < about < len(table) else None
+            if of is None or not of.flags & elf.SHF_ALLOC:
+                continue
+            whole = section.size // _ENTRY.size * _ENTRY.size
+            for at, info, addend in _ENTRY.iter_unpack(section.bytes_of(data)[:whole]):
+                if info >> 8 >= len(symbols):
+                    raise elf.DamagedError(f"relocation of symbol {info >> 8} of {len(symbols)}")
+                value = symbols[info >> 8].value
+                found.append(_Relocation(at, info & 0xFF, (value + addend) & 0xFFFFFFFF, value))
     except elf.DamagedError as error:
         raise InputError(f"{path}: damaged ELF: {error}", hint="rebuild the file") from error
-
-
-def _read(data: bytes, path: str) -> Iterator[_Relocation]:
-    table = elf.sections(data, path)
-    symbols = list(elf.symbols(data, table, path))
-    for number, section in enumerate(table):
-        if section.kind != "SHT_RELA":
-            continue
-        # The section that relocation section `number` is about (sh_info)
-        start = elf.HEADER.unpack_from(data)[6]
-        (about,) = struct.unpack_from("<I", data, start + 40 * number + 28)
-        of = table[about] if 0 < about < len(table) else None
-        if of is None or not of.flags & elf.SHF_ALLOC:
-            continue
-        for at, info, addend in _ENTRY.iter_unpack(
-            section.bytes_of(data)[: (section.size // _ENTRY.size * _ENTRY.size)]
-        ):
-            value = symbols[info >> 8].value if info >> 8 < len(symbols) else None
-            if value is None:
-                raise elf.DamagedError(f"relocation of symbol {info >> 8} of {len(symbols)}")
-            yield _Relocation(at, info & 0xFF, (value + addend) & 0xFFFFFFFF, value)
+    return tuple(found)
 
 
 def _place(image: Image, address: int) -> tuple[int, int] | None:

@@ -409,8 +409,7 @@ class ChipOptions(Options, total=False):
     """The keyword arguments of Chip."""
 
     harvest: Annotated[
-        Sequence[int],
-        Option(Kind("columns"), (), (), "columns of Tensix tiles that are fused off"),
+        Sequence[int], Option(Kind("columns"), (), (), "columns of Tensix tiles that are fused off")
     ]
     dram_banks: Annotated[
         int, Option(Whole(BANKS - 1, BANKS), BANKS, ("chip",), "banks of DRAM that work")
@@ -425,8 +424,7 @@ class ChipOptions(Options, total=False):
         ),
     ]
     threads: Annotated[
-        int,
-        Option(Whole(1, 64), 1, ("chip", "flag"), "spread the tiles of a chip over N threads"),
+        int, Option(Whole(1, 64), 1, ("chip", "flag"), "spread the tiles of a chip over N threads")
     ]
 
 

@@ -19,7 +19,7 @@ MAGIC = b"bhemu session\n"
 VERSION = 2  # of chips that are linked; that of a chip alone is 1
 WRITE, READ, FETCH, STORE, END, SENT, ARRIVED = range(7)
 """What an act is: the host writes, reads; a kernel reads, writes the host's memory; the end; an
-Ethernet tile has sent a packet, has received one (address: machine/links.py)."""
+Ethernet tile has sent a packet, has received one (address: machine/ethernet.py)."""
 ALONE = (0, 1)
 _HEAD = Struct("<BBBxIQQ")  # kind, x, y, bytes, address, round
 _FLUSH = 1 << 16  # bytes of acts after which the file is brought up to date

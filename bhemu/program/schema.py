@@ -18,8 +18,7 @@ from bhemu.memmap import (
     RISCV_DEBUG_REG_SOFT_RESET_0,
     SOFT_RESET_ALL,
 )
-from bhemu.program import comparison, coordinates, files, options, recorded, tensor, toml
-from bhemu.program.building import build_from, elf_file
+from bhemu.program import coordinates, files, options, outputs, recorded, tensor, toml
 from bhemu.program.coordinates import At, check_l1, read_at
 from bhemu.program.input_files import (
     Archive,
@@ -31,7 +30,7 @@ from bhemu.program.input_files import (
 from bhemu.program.loader import LOCAL_MODES, Local
 from bhemu.program.options import BANKS, CHIPS
 from bhemu.program.options import ENGINES as ENGINES
-from bhemu.program.specs import PAGE_ALIGNMENT
+from bhemu.program.specs import PAGE_ALIGNMENT, build_from, elf_file
 from bhemu.program.specs import XY as XY
 from bhemu.program.specs import BufferSpec as BufferSpec
 from bhemu.program.specs import ChipSpec as ChipSpec
@@ -311,7 +310,12 @@ def _tile(table: Table, kind: str, at: tuple[XY, ...]) -> TileSpec:
     if kind != "tt-metal" and (buffers or semaphores):
         table.fail(f'circular buffers and semaphores belong to kind = "tt-metal", not "{kind}"')
     sets = tuple(set_from(each) for each in table.tables("set"))
-    cores, image = _cores(table, kind), _image(table, kind)
+    own = table.table("cores")
+    tables = {name: own.table(name) for name in CORE_NAMES}
+    own.finish()
+    read, local = kernel_from if kind == "tt-metal" else core_from, LOCAL_OF_KIND[kind]
+    cores = {name: read(name, tables[name], local) for name in CORE_NAMES if name in own}
+    image = _image(table, kind)
     return TileSpec(at, cores, image, sets, buffers, semaphores, table.origin)
 
 
@@ -345,15 +349,6 @@ def _firmware(top: Table, kind: str) -> FirmwareSpec | None:
     if base is not None and base % 16:
         table.fail(f"base = {base:#x} is not a multiple of 16")
     return FirmwareSpec(named, base)
-
-
-def _cores(top: Table, kind: str) -> dict[str, CoreSpec]:
-    cores = top.table("cores")
-    tables = {name: cores.table(name) for name in CORE_NAMES}
-    cores.finish()
-    read = kernel_from if kind == "tt-metal" else core_from
-    local = LOCAL_OF_KIND[kind]
-    return {name: read(name, tables[name], local) for name in CORE_NAMES if name in cores}
 
 
 def kernel_from(name: str, table: Table, default: Local = "lma") -> CoreSpec:
@@ -463,7 +458,7 @@ def output_from(table: Table) -> OutputSpec:
         shape=shape,
         save=table.new_file("save"),
         expect=expect,
-        compare=table.text("compare", "bits", choices=comparison.COMPARES),
+        compare=table.text("compare", "bits", choices=outputs.COMPARES),
         max_ulp=table.integer("max_ulp", 1),
         rtol=table.number("rtol", 0.05),
         atol=table.number("atol", 0.05),

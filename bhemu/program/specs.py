@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bhemu.errors import InputError
-from bhemu.program import comparison, tensor
+from bhemu.program import files, outputs, tensor
 from bhemu.program.coordinates import At
 from bhemu.program.input_files import read_array
 from bhemu.program.loader import Local
 from bhemu.program.options import BANKS, END_OPTIONS
+from bhemu.program.toml import Table
 
 XY = tuple[int, int]
+T = TypeVar("T")
 PAGE_ALIGNMENT = 64  # bytes, of a page in a bank
 Values = tuple[str, ...]
 
@@ -152,17 +156,15 @@ class OutputSpec:
         """Bytes in memory."""
         return tensor.encoded_size(self.shape, self.dtype, self.layout)
 
-    def check(self, data: bytes) -> comparison.Report | None:
+    def check(self, data: bytes) -> outputs.Report | None:
         """Compare the bytes in memory with the expected file; None when the program names none."""
-        found: comparison.Report | None = self._compared(comparison.compare, data)
-        return found
+        return self._compared(outputs.compare, data)
 
     def differing(self, data: bytes) -> NDArray[np.bool_] | None:
         """Which elements differ from the expected file; None when the program names none."""
-        found: NDArray[np.bool_] | None = self._compared(comparison.differing, data)
-        return found
+        return self._compared(outputs.differing, data)
 
-    def _compared(self, by: Callable[..., Any], data: bytes) -> Any:
+    def _compared(self, by: Callable[..., T], data: bytes) -> T | None:
         if self.expect is None:
             return None
         expected = read_array(self.expect, self.dtype, self.origin)
@@ -319,3 +321,94 @@ class Program:
         named += [source.file for source in self.inputs]
         named += [output.expect for output in self.outputs]
         return (path for path in named if path is not None)
+
+
+# What a PROGRAM.toml says about its sources: the ELF x.elf is made from x.c, as [build] says.
+
+
+STATE = "build"
+"""The folder of objects, of the generated header and of what was built from what."""
+SOURCES = (".c", ".cc", ".cpp", ".cxx", ".S")
+
+
+@dataclass(frozen=True)
+class BuildSpec:
+    """As written: `include` are folders of headers, in which $NAME is an environment variable."""
+
+    include: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+
+
+def build_from(top: Table) -> BuildSpec:
+    """The table [build] of a whole file; InputError for what is no array of strings."""
+    table = top.table("build")
+    spec = BuildSpec(_strings(table, "include"), _strings(table, "flags"))
+    table.finish()
+    return spec
+
+
+def _strings(table: Table, key: str) -> tuple[str, ...]:
+    values = table.take(key, [], (list,))
+    if any(type(value) is not str or not value or "\0" in value for value in values):
+        table.fail(f"{key} must be an array of strings", hint=f'{key} = ["..."]')
+    return tuple(values)
+
+
+def source_of(elf: Path, folder: Path) -> Path | None:
+    """The source of the ELF's name, beside it or in the folder of its program; None without one."""
+    named = (where / f"{elf.stem}{end}" for where in (elf.parent, folder) for end in SOURCES)
+    return next((path for path in named if files.is_file(path)), None)
+
+
+def elf_file(table: Table) -> Path | None:
+    """The path under `elf`, None when absent; InputError for an ELF that is not there (yet)."""
+    name = table.text("elf", None)
+    elf = None if name is None or "\0" in name else table.folder / name
+    if elf is not None and files.is_missing(elf) and source_of(elf, table.folder) is not None:
+        table.fail(f"elf: {elf} is not built yet", hint=f"bhemu build {table.folder}")
+    return table.file("elf")
+
+
+def outdated(program: Program) -> list[str]:
+    """Each file of a program that is older than its source, and the command that makes it anew.
+
+    Sources of x.elf are what `bhemu build` made it from, or x.c where it was built by other means;
+    the source of a .npy file is a script *_data.py of the program's folder.
+    """
+    folder = program.path.parent if program.path is not None else Path()
+    scripts = sorted(folder.glob("*_data.py"))
+    found: dict[str, None] = {}
+    firmware = () if program.firmware is None else program.firmware.elfs.values()
+    for path in dict.fromkeys(program.files()):
+        if path in firmware:  # which `bhemu build` does not build
+            continue
+        if path.suffix == ".elf":
+            sources, command = _sources(path, folder), f"bhemu build {folder}"
+        else:
+            sources = scripts if path.suffix == ".npy" and len(scripts) == 1 else []
+            command = f"python {sources[0]}" if sources else ""
+        for source in sources if files.is_file(path) else ():
+            if files.is_file(source) and source.stat().st_mtime > path.stat().st_mtime:
+                found[f"{source} is newer than {path}: {command}"] = None
+                break
+    return list(found)
+
+
+def stamp(elf: Path) -> str:
+    """The file, below the folder of a program, in which `bhemu build` notes what an ELF was made
+    from; `elf` is relative to that folder."""
+    return f"{STATE}/{'_'.join(elf.with_suffix('').parts).removeprefix(f'{STATE}_')}.json"
+
+
+def _sources(elf: Path, folder: Path) -> list[Path]:
+    """The files of the program's folder that an ELF was made from, its own source first."""
+    source = source_of(elf, folder)
+    if source is None or not files.is_inside(elf, folder):
+        return [] if source is None else [source]
+    try:
+        noted = json.loads((folder / stamp(Path(os.path.relpath(elf, folder)))).read_text())
+        written = [str(path) for path in noted["inputs"]]
+    except (OSError, ValueError, LookupError, TypeError):
+        written = []
+    made = (folder / path for path in written if not path.startswith((STATE, os.sep)))
+    return [source, *(path for path in made if path not in (elf, source))]

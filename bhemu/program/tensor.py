@@ -441,7 +441,8 @@ def _check_exact(source: NDArray[Any], values: Floats, got: NDArray[Any], dtype:
     same = (held == values) | (np.isnan(values) & np.isnan(held))
     if same.all():
         return
-    index = _first(~same)
+    mask = ~same
+    index = tuple(int(i) for i in np.unravel_index(int(np.argmax(mask)), mask.shape))
     raise InputError(
         f"element {in_words(index)} = {source[index]} is not exact in {dtype}:"
         f" the nearest it holds is {got[index]}"
@@ -453,10 +454,6 @@ def _check_exact(source: NDArray[Any], values: Floats, got: NDArray[Any], dtype:
 def number_text(value: float | int) -> str:
     """A value as messages show it."""
     return str(value) if isinstance(value, int) else f"{value:.9g}"
-
-
-def _first(mask: NDArray[np.bool_]) -> tuple[int, ...]:
-    return tuple(int(i) for i in np.unravel_index(int(np.argmax(mask)), mask.shape))
 
 
 def in_words(numbers: Sequence[int]) -> str:

@@ -6,13 +6,14 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, NoReturn, overload
+from typing import Any, Final, NoReturn, TypeVar
 
 from bhemu.errors import InputError, Where
 from bhemu.program import files
 from bhemu.program.files import read_bytes
 
-REQUIRED: Final = object()
+REQUIRED: Final[Any] = object()
+D = TypeVar("D")  # of a default
 _NUMBER = re.compile(r"0[xX][0-9a-fA-F_]{1,32}|0|[1-9][0-9_]{0,31}")
 _MOST_BITS = 64  # of any integer that means something
 _MOST_AXES, _LONGEST_AXIS = 32, 1 << 32
@@ -73,51 +74,36 @@ class Table:
             self.fail(f"{key} is an integer of {value.bit_length()} bits")
         return value
 
-    @overload
-    def text(self, key: str, default: str, choices: Sequence[str] = ()) -> str: ...
-    @overload
-    def text(self, key: str, default: None, choices: Sequence[str] = ()) -> str | None: ...
-    @overload
-    def text(self, key: str, *, choices: Sequence[str] = ()) -> str: ...
-    def text(self, key: str, default: Any = REQUIRED, choices: Sequence[str] = ()) -> Any:
+    def text(self, key: str, default: D = REQUIRED, choices: Sequence[str] = ()) -> str | D:
         """A string, one of `choices` when there are any."""
-        value = self.take(key, default, (str,))
+        value: str | D = self.take(key, default, (str,))
         if choices and value is not None and value not in choices:
-            self.fail(f'{key} = "{value}"', hint=suggestion(value, choices))
+            self.fail(f'{key} = "{value}"', hint=suggestion(str(value), choices))
         return value
 
-    @overload
-    def integer(self, key: str, default: int, *, lo: int = ..., hi: int = ...) -> int: ...
-    @overload
-    def integer(self, key: str, default: None, *, lo: int = ..., hi: int = ...) -> int | None: ...
-    @overload
-    def integer(self, key: str, *, lo: int = ..., hi: int = ...) -> int: ...
     def integer(
-        self, key: str, default: Any = REQUIRED, *, lo: int = 0, hi: int = (1 << 63) - 1
-    ) -> Any:
+        self, key: str, default: D = REQUIRED, *, lo: int = 0, hi: int = (1 << 63) - 1
+    ) -> int | D:
         """An integer of `lo` to `hi`, both included."""
-        value = self.take(key, default, (int,))
+        value: Any = self.take(key, default, (int,))
         if value is not None and not lo <= value <= hi:
             self.fail(f"{key} = {value} is not within {lo}..{hi}")
-        return value
+        found: int | D = value
+        return found
 
     def word(self, key: str, default: Any, choices: Sequence[str], hi: int) -> int | str | None:
         """One of `choices`, or an integer of 0 to `hi`."""
         if isinstance(self.take(key, default, (str, int)), int):
             return self.integer(key, hi=hi)
-        found: str | None = self.text(key, default, choices=choices)
+        found: str | None = self.text(key, default, choices)
         return found
 
-    @overload
-    def number(self, key: str, default: float) -> float: ...
-    @overload
-    def number(self, key: str, default: None) -> float | None: ...
-    def number(self, key: str, default: float | None) -> float | None:
+    def number(self, key: str, default: D) -> float | D:
         """A finite number, integer or not, of 0 or more."""
-        value = self.take(key, default, (int, float))
+        value: Any = self.take(key, default, (int, float))
         if value is not None and not 0 <= value < float("inf"):
             self.fail(f"{key} = {value} is not a finite number of 0 or more")
-        return None if value is None else float(value)
+        return default if value is None else float(value)
 
     def flag(self, key: str, default: bool) -> bool:
         """true or false."""

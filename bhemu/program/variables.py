@@ -474,23 +474,19 @@ def evaluate(frame: Frame, entry: Any, block: Block | None, expression: Any) -> 
             return Location(value=stack.pop() & _MASK)
         if name == "DW_OP_implicit_value":
             return Location(value=int.from_bytes(bytes(args[0]), "little"))
-        # One operation of an expression that does not end it; `place`: its unit and block
-        place = (entry.cu, block)
-        cu, block = place
-        try:
+        try:  # one operation of an expression that does not end it
             if name in _ARITHMETIC:
                 b, a = stack.pop(), stack.pop()
                 stack.append(_ARITHMETIC[name](a & _MASK, b & _MASK) & _MASK)
             elif name == "DW_OP_addr" or name.startswith("DW_OP_const"):
                 stack.append(int(args[0]))
             elif name == "DW_OP_addrx":
-                stack.append(cu.dwarfinfo.get_addr(cu, args[0]))
+                stack.append(entry.cu.dwarfinfo.get_addr(entry.cu, args[0]))
             elif name.startswith("DW_OP_lit"):
                 stack.append(int(name.removeprefix("DW_OP_lit")))
             elif name.startswith("DW_OP_breg"):
                 register = _register(name, "DW_OP_breg", args)
-                offset = args[-1]
-                stack.append(frame.registers[register] + offset)
+                stack.append(frame.registers[register] + args[-1])
             elif name == "DW_OP_fbreg":
                 stack.append(_frame_base(frame, block) + args[0])
             elif name == "DW_OP_call_frame_cfa":

@@ -138,15 +138,14 @@ def _parts(top: Table) -> tuple[Part, ...]:
 
 
 def _templates(table: Table) -> dict[str, tuple[str, ...]]:
-    return {flag: _texts(table, flag) for flag in TEMPLATES}
-
-
-def _texts(table: Table, key: str) -> tuple[str, ...]:
-    values = table.take(key, [], (list, str))
-    values = [values] if isinstance(values, str) else values
-    if not all(isinstance(value, str) for value in values):
-        table.fail(f"{key} is not an array of strings", hint=f"as --{key} of bhemu run")
-    return tuple(values)
+    found = {}
+    for key in TEMPLATES:
+        values = table.take(key, [], (list, str))
+        values = [values] if isinstance(values, str) else values
+        if not all(isinstance(value, str) for value in values):
+            table.fail(f"{key} is not an array of strings", hint=f"as --{key} of bhemu run")
+        found[key] = tuple(values)
+    return found
 
 
 def _parameters(table: Table) -> dict[str, Sequence[Scalar]]:
@@ -302,7 +301,7 @@ class Plan:
             if self.sweep.choose == "list" and len(lengths) > 1:
                 raise InputError(
                     f'{self.sweep.origin}: choose = "list" wants parameters of one length,'
-                    f" not {' and '.join(map(str, sorted(lengths)))}",
+                    f" not {' and '.join(map(str, sorted(lengths)))}"
                 )
         total = sum(_size(self.sweep, part) for part in self.sweep.parts)
         if self.sweep.count is not None:

@@ -15,7 +15,7 @@ from bhemu.jit import interpreted
 pauses = int(sys.argv.pop(1))
 interpreted.chosen = handover.VARIABLE not in os.environ
 if interpreted.chosen:
-    from bhemu.machine import backend, beside
+    from bhemu.machine import backend, precompile
     from bhemu.tensix import state
 
     vars(backend)["LOOK_EVERY"] = vars(state)["TIME_SLICE"] = 1
@@ -35,6 +35,6 @@ if interpreted.chosen:
         def progress_text(self) -> str:
             return "a pause"
 
-    vars(beside)["Watch"] = Watch
+    vars(precompile)["Watch"] = Watch
     vars(handover)["nothing_is_compiled"] = lambda: True
 main()

@@ -18,7 +18,7 @@ import pytest
 import bhemu as package
 from bhemu.jit import cache
 from bhemu.jit.subset import JIT
-from bhemu.machine import beside
+from bhemu.machine import precompile
 from bhemu.machine.saved import HOSTS
 from bhemu.program.options import ENGINES
 from bhemu.riscv.assembly import A0, EBREAK, PARK, ZERO, addi, bne, li, tt
@@ -227,7 +227,7 @@ def test_a_check_compiles_nothing(tmp_path: Path) -> None:
 
 
 def test_compilers_that_fail_leave_the_run_interpreted() -> None:
-    watch = beside.Watch(["bhemu.no.such_entry"])
+    watch = precompile.Watch(["bhemu.no.such_entry"])
     end = time.monotonic() + 60
     while not watch.failed and time.monotonic() < end:
         assert not watch.is_compiled(None)
@@ -242,12 +242,12 @@ def test_most_of_what_runs_use_is_foreseen() -> None:
         "interpreted.chosen = True\n"
         "import json\n"
         "from bhemu import Program\n"
-        "from bhemu.machine import beside, precompile\n"
+        "from bhemu.machine import precompile\n"
         "program, elfs = Program.load('elfs/reduce'), precompile.ElfCache()\n"
-        "foreseen = {entry.path for entry in beside.needed(program, elfs)}\n"
+        "foreseen = {entry.path for entry in precompile.needed(program, elfs)}\n"
         "tile = program.launch(elfs=elfs)\n"
         "tile.run()\n"
-        "used = beside.used(tile)\n"
+        "used = precompile.used(tile)\n"
         "print(json.dumps([len(used), sorted(used - foreseen)]))\n"
     )
     count, unforeseen = json.loads(run("-c", script).stdout)

@@ -27,7 +27,7 @@ PROBES = {
 
 
 @pytest.mark.parametrize("body", PROBES.values(), ids=PROBES)
-@pytest.mark.parametrize("module", ["bhemu.cli", "numpy", "bhemu.program.symbols"])
+@pytest.mark.parametrize("module", ["bhemu.cli", "numpy", "bhemu.program.elf"])
 def test_in_an_import_it_waits_for_the_end(tmp_path: Path, module: str, body: str) -> None:
     """Python 3.11 makes a RuntimeError of what __set_name__ raises; libraries catch everything."""
     (tmp_path / "probe.py").write_text(

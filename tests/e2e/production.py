@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from elf_builder import Elf, Seg, Sym
 
-from bhemu.metal.firmware import PROCESSORS, objects
+from bhemu.metal import PROCESSORS, objects
 from bhemu.program.loader import read_elf
 
 FIRMWARE = os.environ.get("BHEMU_FIRMWARE_DIR")

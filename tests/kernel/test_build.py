@@ -14,14 +14,14 @@ import pytest
 from click.testing import CliRunner, Result
 from elftools.elf.elffile import ELFFile
 
+from bhemu import kernel
 from bhemu.cli import main
-from bhemu.kernel import build
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ("reader", "unpack", "math", "pack", "writer")
 GCC = shutil.which("riscv64-unknown-elf-gcc")
 
-needs_zig = pytest.mark.skipif(build.zig() is None, reason="ziglang is not installed")
+needs_zig = pytest.mark.skipif(kernel.zig() is None, reason="ziglang is not installed")
 Call = Callable[..., Result]
 
 
@@ -270,7 +270,7 @@ def test_a_kernel_is_never_written_over(bhemu: Call, relu: Path) -> None:
 def test_without_a_compiler_the_way_to_one_is_told(
     bhemu: Call, relu: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(build, "zig", lambda: None)
+    monkeypatch.setattr(kernel, "zig", lambda: None)
     monkeypatch.setenv("PATH", "")
     result = bhemu("build", relu)
     assert result.exit_code == 2

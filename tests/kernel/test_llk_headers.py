@@ -13,8 +13,8 @@ import pytest
 from click.testing import CliRunner
 from elftools.elf.elffile import ELFFile
 
+from bhemu import kernel
 from bhemu.cli import main
-from bhemu.kernel import build
 from bhemu.tensix import units
 from bhemu.tensix.insn import instructions
 
@@ -32,7 +32,7 @@ struct p_stall {
 }
 """
 
-pytestmark = pytest.mark.skipif(build.zig() is None, reason="ziglang is not installed")
+pytestmark = pytest.mark.skipif(kernel.zig() is None, reason="ziglang is not installed")
 
 
 NEWER_NAMES = """

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from kernel.conftest import call
 
-from bhemu.kernel import build
+from bhemu import kernel
 
-pytestmark = pytest.mark.skipif(build.zig() is None, reason="ziglang is not installed")
+pytestmark = pytest.mark.skipif(kernel.zig() is None, reason="ziglang is not installed")
 
 Edit = tuple[str, str, str]  # file, what is replaced, by what
 WAIT, NONE = "cb_wait_pages(&{}, 1);", ""

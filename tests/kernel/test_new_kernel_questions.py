@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from kernel.conftest import call
 
-from bhemu.kernel import build
+from bhemu import kernel
 
-pytestmark = pytest.mark.skipif(build.zig() is None, reason="ziglang is not installed")
+pytestmark = pytest.mark.skipif(kernel.zig() is None, reason="ziglang is not installed")
 ELFS = Path(__file__).parents[2] / "elfs"
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bhemu.errors import InputError
-from bhemu.metal.firmware import PROCESSORS, Firmware, Grid, Record, place, read_firmware
+from bhemu.metal import PROCESSORS, Firmware, Grid, Record, place, read_firmware
 from bhemu.program import variables
 from bhemu.program.specs import ChipSpec, FirmwareSpec
 

@@ -7,8 +7,8 @@ import pytest
 
 from bhemu.devices.ethernet import FIRST_SP
 from bhemu.errors import BhemuError, InputError, NotModelled
-from bhemu.machine.links import LinkedChip, Links
-from bhemu.machine.machine import Chip
+from bhemu.machine.ethernet import Links
+from bhemu.machine.machine import Chip, LinkedChip
 from bhemu.noc.grid import XY, links
 from bhemu.riscv.assembly import A0, A1, A2, PARK, SP, ZERO, beq, code, jalr, li, lw, sw
 

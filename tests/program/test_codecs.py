@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bhemu.errors import InputError
-from bhemu.program.comparison import compare
+from bhemu.program.outputs import compare
 from bhemu.program.tensor import DTYPES, FORMATS, Format, decode, encode
 
 NUMBERS = [name for name in DTYPES if name != "raw"]

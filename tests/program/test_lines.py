@@ -10,9 +10,9 @@ import pytest
 from elf_builder import Elf, Raw, Seg
 from elftools.elf.elffile import ELFFile
 
+from bhemu.program import dwarf as lines
 from bhemu.program import elf
-from bhemu.program import symbols as lines
-from bhemu.program.symbols import Symbols
+from bhemu.program.elf import Symbols
 
 ROOT = Path(__file__).resolve().parents[2]
 ELFS = sorted((ROOT / "elfs").glob("**/*.elf"))

@@ -4,7 +4,7 @@ import re
 import tomllib
 from pathlib import Path
 
-from bhemu.metal import firmware
+from bhemu import metal
 from bhemu.program.coordinates import TILE_VALUES
 from bhemu.program.options import KINDS
 
@@ -27,7 +27,7 @@ def test_kinds_and_tile_values_are_those_of_the_code() -> None:
 
 
 def test_what_is_read_from_elfs_has_these_names() -> None:
-    for name in (firmware.FUNCTION, firmware.MAILBOXES, firmware.BASE, "mailboxes_t"):
+    for name in (metal.FUNCTION, metal.MAILBOXES, metal.BASE, "mailboxes_t"):
         assert f"`{name}`" in PAGE
 
 

@@ -9,7 +9,7 @@ from elf_builder import LOCAL, Elf, Sec, Seg, Sym
 from elftools.elf.elffile import ELFFile
 
 from bhemu.errors import InputError
-from bhemu.program.symbols import Symbols
+from bhemu.program.elf import Symbols
 
 SOURCE = """\
 volatile int out;

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bhemu.errors import InputError
-from bhemu.program.comparison import compare
+from bhemu.program.outputs import compare
 from bhemu.program.tensor import DTYPES, decode, element_bits, encode, encoded_size, locate
 
 NUMBERS = [name for name in DTYPES if name != "raw"]

@@ -7,7 +7,7 @@ from corpus import Line, check_bug, folder, store
 
 import bhemu.tensix.units  # noqa: F401  (declares the instructions)
 from bhemu.memmap import MOP_CFG_BASE, PC_BUF_BASE, TENSIX_CFG_BASE
-from bhemu.program.symbols import Row, _words_of_assembler
+from bhemu.program.dwarf import Row, _words_of_assembler
 from bhemu.riscv.assembly import T0, T1, ZERO, li, lw, sw, tt
 
 OUT, NOP = 0x20200, 0x02000000

@@ -19,7 +19,7 @@ from bhemu.llk import Device as Emulated
 from bhemu.llk import FileLine as DwarfFileLine
 from bhemu.llk import Frame as CallstackEntry
 from bhemu.program import elf as elfs_of_bhemu
-from bhemu.program.symbols import Symbols
+from bhemu.program.elf import Symbols
 
 __all__ = ["CallstackEntry", "DwarfFileLine"]
 
@@ -140,8 +140,7 @@ class TensixDebug:
     def __init__(self, coordinate: OnChipCoordinate) -> None:
         self.device = coordinate.device
         raise NotModelled(
-            "injecting Tensix instructions through the debug port",
-            hint="use the boot mode BRISC",
+            "injecting Tensix instructions through the debug port", hint="use the boot mode BRISC"
         )
 
 
