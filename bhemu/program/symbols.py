@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from bhemu.errors import InputError
-from bhemu.jit.later import Later
+from bhemu.jit import Later
 from bhemu.memmap import LOCAL_BASE
 from bhemu.program import elf
 from bhemu.program.elf import LONGEST_NAME, SHF_ALLOC, CountedBytes, DamagedError, Section

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from bhemu.devices import niu
+from bhemu.devices.niu_request import at as shown
 from bhemu.errors import NoProgress
 from bhemu.machine.error_text import where_core
 from bhemu.machine.hang import waits
@@ -15,7 +16,6 @@ from bhemu.machine.hang.explore import DECIMAL, Loop, livelock
 from bhemu.machine.hang.senders import NEVER, Senders, aims, initiators, last_writer, name_of
 from bhemu.machine.hang.waits import Agents, Waiter
 from bhemu.memmap import CORE_NAMES, HOST, L1_SIZE, NOC_RET_ADDR_LO, NOC_TARG_ADDR_LO
-from bhemu.noc.describe import at as shown
 from bhemu.noc.grid import number_at
 from bhemu.tensix.state import BLOCKED, CORES, THREADS
 
