@@ -126,7 +126,7 @@ def show(
 
 def findings(target: "Target", ended: "RunResult") -> "tuple[Context, list[Finding]]":
     """Everything that is wrong with a run, the likeliest first; what it was asked of."""
-    from bhemu.why import late_run, question
+    from bhemu.why import question
 
     def ask(program: "Program") -> "tuple[Context, list[Finding]]":
         on_time = type(target)(replace(target.chosen, program=program), target.progress)
@@ -137,7 +137,7 @@ def findings(target: "Target", ended: "RunResult") -> "tuple[Context, list[Findi
             return asked, question.findings(asked, on_time, run.error)
 
     if target.tile.state.timed[0]:
-        asked, found = late_run.findings(target, ended, ask)
+        asked, found = question.findings_when_late(target, ended, ask)
     else:
         asked = context(target, ended)
         with target.progress.looking():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bhemu import errors
@@ -77,6 +79,28 @@ def where_instruction(tile: Tile, c: int, pc: int | None = None) -> Where:
         return where_core(tile, c, pc)
     word = int.from_bytes(tile.state.l1[pc : pc + 4].tobytes(), "little")
     return where_core(tile, c, pc, word=word, decoded=riscv_text(word, pc))
+
+
+HEADERS = (".h", ".hpp", ".hh", ".inc")
+
+
+def outside_headers(where: Where) -> Where:
+    """The innermost call that is not in a header; the place itself if there is none."""
+    return outside(where, lambda file: file.endswith(HEADERS))
+
+
+def outside(where: Where, inner: Callable[[str], bool]) -> Where:
+    """The innermost call whose file is not `inner`; the place itself if there is none."""
+    outer = where
+    while outer.inlined and inner(str(outer.file)):
+        outer = caller(outer)
+    return where if inner(str(outer.file)) else outer
+
+
+def caller(where: Where) -> Where:
+    """The call that a place is inlined at."""
+    call, *rest = where.inlined
+    return replace(where, **call._asdict(), inlined=tuple(rest))
 
 
 def kind_of(rule: Rule) -> type[Any]:

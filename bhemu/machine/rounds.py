@@ -16,6 +16,7 @@ from bhemu.jit.subset import JIT
 from bhemu.machine.stop import Stop, now, stop
 from bhemu.machine.watchpoints import Change
 from bhemu.noc import rounds
+from bhemu.noc.grid import number_at
 from bhemu.noc.network import Network
 from bhemu.noc.record import DELIVERY, TILES_RUN, UNTIL_WORDS
 from bhemu.tensix import observe, rules
@@ -187,7 +188,7 @@ def _resolved(tile: Tile, status: int) -> Stop | None:
         # The look may follow half as many instructions as rounds went by: a small part of the time.
         loops = () if status == rules.STOP_DEADLOCK else livelock(tile, int(s.quiet[0]) // 2)
         if status == rules.STOP_DEADLOCK or loops:
-            raise no_progress(tile, loops)
+            raise no_progress(tile.machine, {number_at(tile.xy): loops} if loops else {})
     elif status == rules.STOP_LOG:
         tile.drain_log()
     else:
@@ -465,11 +466,11 @@ class RoundsOnNetwork(Rounds):
 
     def _no_progress(self, loops: dict[int, tuple[Loop, ...]]) -> BhemuError:
         # Imported here: much code, which most programs do not need.
-        from bhemu.machine.hang.graph import network_no_progress
+        from bhemu.machine.hang.graph import no_progress
 
         if len(self.tiles) == 1:
             self.broken = self.tiles[0].number
-        return network_no_progress(self.owner, loops)
+        return no_progress(self.owner, loops)
 
     def _quiet(self) -> int:
         """Rounds in which no tile executed a word, and nothing was delivered to one."""

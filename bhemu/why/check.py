@@ -209,13 +209,19 @@ class Context:
         """
         stop, error = None, None
         before = executed(machine)
+        end = None if limit is None else machine.clock + limit
         try:
-            if each_round is None:
-                stop = machine.run(until, limit=limit)
-            else:
-                stop = _by_rounds(machine, limit, each_round)
+            stop = machine.run(until, limit=limit) if each_round is None else None
+            while each_round is not None and (stop is None or stop.reason == "rounds"):
+                left = None if end is None else max(end - machine.clock, 0)
+                stop = machine.run(limit=left, rounds=1)
+                each_round()
+                machine.loop.continues_last_run = True
         except BhemuError as problem:
             error = problem
+        finally:
+            if each_round is not None:
+                machine.loop.continues_last_run = False
         self.work.ran(executed(machine) - before)
         return outcome(self.program, machine, stop, error)
 
@@ -249,7 +255,16 @@ class Context:
         if not self.symptom.hangs:
             return self.end
         if self.program.is_alone:
-            return self._last_change()
+            tile, reached, before = self.launch(), 0, b""
+            with suppress(BhemuError):
+                while tile.clock < self.end:
+                    reason = tile.run(limit=min(_SLICE, self.end - tile.clock)).reason
+                    after = tile.state.executed.tobytes() + tile.state.l1.tobytes()
+                    if after != before:
+                        reached, before = tile.clock, after
+                    if reason != "limit":
+                        break
+            return int(reached) or self.end
         chip, rounds = self.launch(**self.alone), 64
         with suppress(BhemuError):
             while chip.network.state.delivered[0] < seen.network.state.delivered[0]:
@@ -257,33 +272,6 @@ class Context:
                     break
                 rounds *= 2
         return min(int(chip.clock), int(seen.clock))
-
-    def _last_change(self) -> int:
-        tile, reached, seen = self.launch(), 0, b""
-        with suppress(BhemuError):
-            while tile.clock < self.end:
-                reason = tile.run(limit=min(_SLICE, self.end - tile.clock)).reason
-                now = tile.state.executed.tobytes() + tile.state.l1.tobytes()
-                if now != seen:
-                    reached, seen = tile.clock, now
-                if reason != "limit":
-                    break
-        return int(reached) or self.end
-
-
-def _by_rounds(machine: Any, limit: int | None, each_round: Callable[[], None]) -> Stop:
-    """Run to the program's end, one round at a time."""
-    end = machine.clock + limit if limit is not None else None
-    try:
-        while True:
-            left = None if end is None else max(end - machine.clock, 0)
-            stop: Stop = machine.run(limit=left, rounds=1)
-            each_round()
-            if stop.reason != "rounds":
-                return stop
-            machine.loop.continues_last_run = True
-    finally:
-        machine.loop.continues_last_run = False
 
 
 def unsaved(program: schema.Program) -> schema.Program:

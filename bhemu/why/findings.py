@@ -1,11 +1,12 @@
 """Findings: their classes, their texts, their order."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 
 from bhemu.errors import BhemuError, Call, InputError, NoProgress, Where, source_text
+from bhemu.machine.error_text import caller, outside_headers
 from bhemu.machine.tile import Tile
 from bhemu.noc.grid import XY
 from bhemu.riscv.formats import Branch, Load, Store
@@ -43,7 +44,7 @@ def order(found: "Finding") -> tuple[int, bool, float]:
 # What is wrong with a run: an error, a hang, an output that differs; and its culprit.
 
 _ACCESSES = 2  # of a helper in the file that calls it
-_TILES = 4  # that are named where several have the same finding
+_SHOWN = 4  # tiles or places that are named where several have the same finding
 _UNKNOWN: dict[str, Any] = {
     "tile": None, "core": "", "thread": None, "pc": None, "function": "", "file": "",
     "line": None, "inlined": [], "instant": None, "word": None, "role": "culprit",
@@ -117,20 +118,25 @@ def line_of(found: Finding) -> tuple[Any, ...]:
 
 def merged(by_tile: Iterable[Iterable[Finding]]) -> list[Finding]:
     """The findings of several tiles, one for each line; its evidence names the other tiles."""
-    first: dict[Any, Finding] = {}
-    others: dict[Any, dict[str, None]] = {}  # tiles by line
+    lines: dict[Any, list[Finding]] = {}
     for one in (one for found in by_tile for one in found):
-        who, key = one.culprit, line_of(one)
-        text = "({},{})".format(*who.get("tile", ("?", "?")))
-        if key in first and who.get("tile") != first[key].culprit.get("tile"):
-            others.setdefault(key, {})[text] = None
-        first.setdefault(key, one)
-    for key, tiles in others.items():
-        more = f"{len(tiles)} more tile{'' if len(tiles) == 1 else 's'}"
-        told = f"the same on {more}: {', '.join([*tiles][:_TILES])}"
-        told += ", ..." if len(tiles) > _TILES else ""
-        first[key] = replace(first[key], evidence=(*first[key].evidence, told))
-    return list(first.values())
+        lines.setdefault(line_of(one), []).append(one)
+    return [together(same) for same in lines.values()]
+
+
+def together(same: Sequence[Finding]) -> Finding:
+    """The first of findings that say the same; its evidence names the other places and tiles."""
+    culprits = [one.culprit for one in same]
+    places = dict.fromkeys(f"pc {one['pc']:#010x}" for one in culprits if "pc" in one)
+    tiles = dict.fromkeys("({},{})".format(*one.get("tile", ("?", "?"))) for one in culprits)
+    told = []
+    for named, (_, *others) in (("place", places or [""]), ("tile", tiles)):
+        if others:
+            more = f"{len(others)} more {named}{'' if len(others) == 1 else 's'}"
+            shown = ", ".join(others[:_SHOWN]) + (", ..." if len(others) > _SHOWN else "")
+            preposition = "on" if named == "tile" else "at"
+            told.append(f"the same {preposition} {more}: {shown}")
+    return with_evidence(same[0], told)
 
 
 def with_evidence(found: Finding, lines: Sequence[str]) -> Finding:
@@ -144,14 +150,6 @@ def with_rest(shown: list[Finding], left: int) -> list[Finding]:
         return shown
     more = "1 more line like this is" if left == 1 else f"{left} more lines like this are"
     return [*shown[:-1], with_evidence(shown[-1], [f"{more} not shown"])]
-
-
-def outside_helpers(tile: Tile, where: Where) -> Where:
-    """The place of a load or store outside of helpers: inlined functions of one line without a
-    loop, and of few accesses if the same file calls them."""
-    while where.thread is None and where.inlined and where.function and _is_helper(tile, where):
-        where = _caller(where)
-    return where
 
 
 def _is_helper(tile: Tile, where: Where) -> bool:
@@ -178,6 +176,14 @@ def _is_helper(tile: Tile, where: Where) -> bool:
             name, file, line = call.function, call.file, call.line
     few = where.file != where.inlined[0].file or accesses <= _ACCESSES
     return few and len(lines) == 1
+
+
+def outside_helpers(tile: Tile, where: Where) -> Where:
+    """The place of a load or store outside of helpers: inlined functions of one line without a
+    loop, and of few accesses if the same file calls them."""
+    while where.thread is None and where.inlined and where.function and _is_helper(tile, where):
+        where = caller(where)
+    return where
 
 
 def place(where: Where | None, instant: int | None, tile: Tile | None = None) -> dict[str, Any]:
@@ -225,25 +231,6 @@ def in_words(who: dict[str, Any]) -> str:
 
 
 _ASSERT = "EBREAK"
-HEADERS = (".h", ".hpp", ".hh", ".inc")
-
-
-def outside_headers(where: Where) -> Where:
-    """The innermost call that is not in a header; the place itself if there is none."""
-    return outside(where, lambda file: file.endswith(HEADERS))
-
-
-def outside(where: Where, inner: Callable[[str], bool]) -> Where:
-    """The innermost call whose file is not `inner`; the place itself if there is none."""
-    outer = where
-    while outer.inlined and inner(str(outer.file)):
-        outer = _caller(outer)
-    return where if inner(str(outer.file)) else outer
-
-
-def _caller(where: Where) -> Where:
-    call, *rest = where.inlined
-    return replace(where, **call._asdict(), inlined=tuple(rest))
 
 
 def of_error(error: BhemuError, clock: int, tile: Tile | None = None) -> Finding:
@@ -251,30 +238,25 @@ def of_error(error: BhemuError, clock: int, tile: Tile | None = None) -> Finding
 
     tile: as in `place`.
     """
-    if isinstance(error, NoProgress):
-        return _of_hang(error, clock, tile)
-    where = error.where
-    if where is not None and error.rule == _ASSERT:  # the line that states the condition
-        where = outside_headers(where)
-    culprit = with_role(place(where, clock, tile), "stopped at")
-    return Finding("error", "error", error.message, culprit, {}, (), error.hint)
+    where, text = error.where, error.message
+    if not isinstance(error, NoProgress):
+        if where is not None and error.rule == _ASSERT:  # the line that states the condition
+            where = outside_headers(where)
+        culprit = with_role(place(where, clock, tile), "stopped at")
+        return Finding("error", "error", text, culprit, {}, (), error.hint)
+    graph: Any = error.graph
+    culprit, evidence = place(where, clock, tile), tuple(error.waits)
+    if getattr(graph, "waiters", ()):
+        waits = {**who_waits(graph.waiters[0]), "instant": clock}
+        culprit = culprit or with_role(waits, "waits at")
+        text, evidence = f"{error.category.lower()}: {graph.headline()}", (text, *evidence)
+    return Finding("hang", "error", text, culprit, {}, evidence, error.hint)
 
 
 def of_refusal(error: InputError, where: Where) -> Finding:
     """The finding of a mistake in PROGRAM.toml that keeps the program from running."""
     text = f"{where.file}:{where.line}: {error.message}"
     return Finding("error", "error", text, place(where, None), {}, (), error.hint)
-
-
-def _of_hang(error: NoProgress, clock: int, tile: Tile | None) -> Finding:
-    graph: Any = error.graph
-    culprit, text = place(error.where, clock, tile), error.message
-    evidence = tuple(error.waits)
-    if getattr(graph, "waiters", ()):
-        waits = {**who_waits(graph.waiters[0]), "instant": clock}
-        culprit = culprit or with_role(waits, "waits at")
-        text, evidence = f"{error.category.lower()}: {graph.headline()}", (text, *evidence)
-    return Finding("hang", "error", text, culprit, {}, evidence, error.hint)
 
 
 def with_role(who: dict[str, Any], role: str) -> dict[str, Any]:

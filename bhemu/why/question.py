@@ -11,11 +11,20 @@ from bhemu.machine.hang.explore import livelock
 from bhemu.machine.hang.graph import NOT_FOUND, no_progress
 from bhemu.machine.machine import Chip
 from bhemu.machine.tile import Tile
+from bhemu.noc.grid import number_at
 from bhemu.program import schema, toml
 from bhemu.program.coordinates import XY
-from bhemu.why import checks, late_run, saved_state
+from bhemu.text import joined
+from bhemu.why import checks, saved_state
 from bhemu.why.check import Context, Name, outcome, unsaved
-from bhemu.why.findings import Finding, of_error, of_one_hang, place, who_waits
+from bhemu.why.findings import (
+    Finding,
+    of_error,
+    of_one_hang,
+    place,
+    who_waits,
+    with_evidence,
+)
 from bhemu.why.origin import overwritten
 from bhemu.why.origin.outputs import links_of, of_output
 from bhemu.why.waiting import apart, beyond, brought, left_pages, with_hand_over, with_seen
@@ -41,7 +50,7 @@ def context(
     program, error = unsaved(target.program), ended.error
     if program.is_alone and isinstance(error, Limit):
         if loops := livelock(target.tile, _BUDGET):  # it came to its limit in a hang
-            error = no_progress(target.tile, loops)
+            error = no_progress(target.machine, {number_at(target.tile.xy): loops})
     seen = outcome(program, target.machine, ended.stop, error)
     own = names if program.kind == schema.SESSION else None
     return Context(program, seen, int(target.tile.state.quantum[0]), say, names=own)
@@ -106,21 +115,16 @@ def _hang(asked: Context, tile: Tile | None, error: NoProgress, found: Finding) 
     if (never := next(beyond(asked, error), None)) is not None:
         text = f"{error.category.lower()}: {never.text}"
         return replace(hang, text=text, culprit=never.culprit)
-    sent = [*brought(asked, error)]
-    for one in (one for one in sent if _is_root(error, one)):
+    sent, graph = [*brought(asked, error)], error.graph
+    waiters = getattr(graph, "waiters", ())  # the root of the waits, or all in their cycle
+    roots = [one for one in waiters if one.who in getattr(graph, "cycle", ())] or waiters[:1]
+    for one in (one for one in sent if one.victim in map(who_waits, roots)):
         led = replace(of_one_hang(hang, sent), culprit=one.culprit, victim=one.victim)
         text, evidence = f"{error.category.lower()}: {one.text}", (hang.text, *led.evidence)
         return replace(led, text=text, evidence=evidence, advice=one.advice)
     if stores:  # what was waited for had come
         return replace(hang, culprit=stores[0].culprit, victim=hang.culprit)
     return hang
-
-
-def _is_root(error: NoProgress, found: Finding) -> bool:
-    """Whether the victim is the root of the waits, or in their cycle."""
-    graph: Any = error.graph
-    roots = [one for one in graph.waiters if one.who in graph.cycle] or graph.waiters[:1]
-    return any(who_waits(one) == found.victim for one in roots)
 
 
 def of_program(
@@ -146,10 +150,10 @@ def of_program(
         asked = context(target, ended)
         return asked, findings(asked, target, ended.error)
 
-    target, ended = run(late_run.with_times(program, times or {}))
+    target, ended = run(with_times(program, times or {}))
     if where is None:
         if target.tile.state.timed[0]:
-            return late_run.findings(target, ended, ask)[1]
+            return findings_when_late(target, ended, ask)[1]
         return findings(context(target, ended), target, ended.error)
     links = links_of(context(target, ended), target.tile, core, where)
     made = next((link for link in links if link.where is not None), None)
@@ -193,3 +197,72 @@ def _outward(found: Finding, library: Any) -> Finding:
         culprit={**who, **frames[at], "inlined": frames[at + 1 :]},
         evidence=(*found.evidence, f"there in {inner}"),
     )
+
+
+# What is wrong with a run in which words, cores and requests take time.
+#
+# The checks follow runs in which a word is complete at its gate. So the same program runs again
+# without late and timing. If both end differently, the reason is an unordered access, or the
+# program reads clocks.
+
+OF_TIME = ("late", "timing")
+_NOTHING = (
+    "the same program ends differently when nothing is late, and no accesses without an order were"
+    " found: it reads a clock or a counter, or they are where the check does not look"
+)
+_SOME = (
+    "the same program ends differently when nothing is late: it reads a clock or a counter, or one"
+    " of the pairs of accesses that nothing orders decides it, none of which a late run has shown"
+)
+
+
+def with_times(program: schema.Program, times: Mapping[str, Any]) -> schema.Program:
+    """The program with `times` as its options late and timing."""
+
+    def without(options: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in options.items() if name not in OF_TIME}
+
+    chip = program.chip and replace(program.chip, options=without(program.chip.options))
+    run = replace(program.run, options={**without(program.run.options), **times})
+    return replace(program, run=run, chip=chip)
+
+
+def findings_when_late(
+    late: Launched,
+    ended: RunResult,
+    ask: Callable[[schema.Program], tuple[Context, list[Finding]]],
+) -> tuple[Context, list[Finding]]:
+    """The findings of a run in which words take time, and of the same run without that.
+
+    ask: runs a program and returns its context and findings. Unordered accesses that no late run of
+    their own has shown stay notes: what makes this run end differently may be something else.
+    """
+    if late.machine.loop.host is not None:
+        text = "the host of a session waits in each read of a late run, so that none is looked into"
+        raise InputError(text, hint="bhemu why SESSION without --late and --timing")
+    asked, found = ask(with_times(late.program, {}))
+    seen = outcome(asked.program, late.machine, ended.stop, ended.error)
+    if seen.same(asked.symptom):
+        return asked, found
+    cut = any(isinstance(one.error, Limit) for one in (seen, asked.symptom))  # it may only be late
+    # whether another finding tells the reason, or it cannot be found
+    known = cut or any(one.check == "order" for one in found)
+    symptom = [
+        Finding("output", "error", joined(str(one.report)), {}, {"output": one.spec.name}, (), "")
+        for one in seen.wrong
+    ]
+    if seen.error is not None:
+        symptom = [of_error(seen.error, late.clock, late.tile if late.program.is_alone else None)]
+    given = {name: value for name, value in late.program.options.items() if name in OF_TIME}
+    times = " ".join(f"--{name} {value}" for name, value in given.items())
+    fine = "as expected" if asked.symptom.fine else f"in {asked.symptom.ending or 'other bytes'}"
+    told = [f"without {times} the program ends {fine}"]
+    if not known:
+        program, text = late.program.path or "PROGRAM", _NOTHING
+        if asked.notes:
+            text = f"{_SOME} ({len(asked.notes)}): bhemu check --tool order {program}"
+        told.append(text)
+    marked = [
+        with_evidence(replace(one, text=f"with {times}: {one.text}"), told) for one in symptom
+    ]
+    return asked, checks.ordered([*marked, *found])

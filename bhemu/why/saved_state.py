@@ -6,14 +6,15 @@ from typing import Any
 
 from bhemu.devices.bus.address_map import FIRST_BUFFER_STREAMS
 from bhemu.launch import Launched
-from bhemu.machine.hang.waits import Agents, semaphore_releasers, touched
+from bhemu.machine.hang.givers import Agents
+from bhemu.machine.hang.waits import semaphore_releasers, touched
 from bhemu.machine.tile import Tile
 from bhemu.memmap import LOCAL_BASE, LOCAL_SIZES
 from bhemu.riscv.assembly import SP
 from bhemu.tensix import mmio
 from bhemu.tensix.banks import SRCA, SRCB
 from bhemu.tensix.insn import SEMAPHORE_NAMES
-from bhemu.why.checks.cores import of_stack
+from bhemu.why.checks.contract import of_stack
 from bhemu.why.findings import Finding, merged, place
 from bhemu.why.order.observe import data_end
 
@@ -54,8 +55,7 @@ def told(target: Launched, found: Iterable[Finding] = ()) -> Told:
     named = {tuple(one.culprit.get("tile") or ()) for one in found}
     used = [tile for tile in target.tiles if tile.xy in named or _used(tile)]
     first = sorted(used, key=lambda tile: tile.xy not in named)[:_TILES]
-    shown = {tile.xy: [*_semaphores(tile), *_buffers(tile), *_banks(tile)] for tile in first}
-    return Told(shown, len(used) - len(first))
+    return Told({tile.xy: [*_lines(tile)] for tile in first}, len(used) - len(first))
 
 
 def _used(tile: Tile) -> bool:
@@ -64,10 +64,10 @@ def _used(tile: Tile) -> bool:
     return bool(s.sem.any() or s.sem_by.any() or s.src_valid.any() or counts.any())
 
 
-def _semaphores(tile: Tile) -> Iterator[str]:
-    """The semaphores that were set up or used, and what can still change them."""
+def _lines(tile: Tile) -> Iterator[str]:
+    """What a tile holds in semaphores, circular buffers and banks of SrcA and SrcB."""
     s, agents = tile.state, Agents(tile, ())
-    for i, name in enumerate(SEMAPHORE_NAMES):
+    for i, name in enumerate(SEMAPHORE_NAMES):  # those that were set up or used
         value, most = int(s.sem[i]), int(s.sem_max[i])
         if not (value or most or s.sem_by[i].any()):
             continue
@@ -76,12 +76,7 @@ def _semaphores(tile: Tile) -> Iterator[str]:
             if (value == 0) == zero and not semaphore_releasers(agents, i, zero):
                 text += f", nobody can {verb} it any more"
         yield f"{text}; {touched(agents, i).partition(' was ')[2]}"
-
-
-def _buffers(tile: Tile) -> Iterator[str]:
-    """Counters of pages that kernels keep in the streams."""
-    s = tile.state
-    for stream in range(mmio.STREAMS):
+    for stream in range(mmio.STREAMS):  # counters of pages that kernels keep there
         received = int(s.stream[stream, mmio.REMOTE_DEST_BUF_SIZE])
         acked = int(s.stream[stream, mmio.REMOTE_DEST_BUF_START])
         if received or acked:
@@ -92,12 +87,7 @@ def _buffers(tile: Tile) -> Iterator[str]:
                 f"circular buffer {stream}{older}: {received} pages announced, {acked} given back:"
                 f" {left} in it"
             )
-
-
-def _banks(tile: Tile) -> Iterator[str]:
-    """Banks of SrcA and SrcB that the matrix unit has not given back."""
-    s = tile.state
-    for which, name in ((SRCA, "SrcA"), (SRCB, "SrcB")):
+    for which, name in ((SRCA, "SrcA"), (SRCB, "SrcB")):  # that were not given back
         held = [bank for bank in range(2) if s.src_valid[which, bank]]
         if held:
             banks = " and ".join(str(bank) for bank in held)
@@ -110,13 +100,12 @@ def _banks(tile: Tile) -> Iterator[str]:
 
 def stacks(target: Launched) -> list[Finding]:
     """Cores whose sp is within the data of their own memory."""
-    return merged([_stack(tile, target.clock) for tile in target.tiles])
-
-
-def _stack(tile: Tile, clock: int) -> Iterator[Finding]:
-    for core in tile.core.values():
+    found = []
+    for tile, core in ((one, core) for one in target.tiles for core in one.core.values()):
         sp, end = int(core.regs[SP]), data_end(core)
         at_top = end >= LOCAL_BASE + LOCAL_SIZES[core.index]  # its ELF counts the stack among data
         if core.state != "reset" and not at_top and LOCAL_BASE <= sp < end:
             text = f"the stack of {core.name} is at {sp:#x}, within its data, which end at {end:#x}"
-            yield of_stack(core.name, text, place(core.where(), clock, tile))
+            who = place(core.where(), target.clock, tile)
+            found.append(of_stack(core.name, text, who))
+    return merged([found])

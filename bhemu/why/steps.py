@@ -12,7 +12,7 @@ from bhemu.riscv.assembly import NOP, SP
 from bhemu.riscv.formats import Atomic, Branch, Fence, IndirectJump, Jump, Load, Pushed, Store
 from bhemu.riscv.isa import decode as decode_riscv
 from bhemu.tensix.insn import decode, disassemble
-from bhemu.why.findings import place
+from bhemu.why.findings import place, with_role
 
 
 @dataclass(frozen=True)
@@ -127,12 +127,21 @@ class Act(NamedTuple):
         return "a store" if stores else "a load"
 
 
+NOTHING = "nothing makes it"
+"""The beginning of a reason: what the act does not do."""
+
+
 class Blame(NamedTuple):
-    """An act that is wrong, the reason, and the advice."""
+    """An act that is wrong, the reason, and the advice; `either`: it, or the one on the other side.
+
+    The reason follows "..., " and is "for ..." or "because ...", or a sentence that has no subject
+    but NOTHING; of `either` it stands alone.
+    """
 
     act: Act
     text: str
     advice: str
+    either: bool = False
 
     def placed(self) -> tuple[Where, str]:
         """Its place and the text; or those of a loop before it that only lets time pass."""
@@ -141,3 +150,15 @@ class Blame(NamedTuple):
             return self.act.where, text
         at = where_core(tile, step.core, loop)
         return at, f"{text}, but a loop that lets some time pass"
+
+    def culprit(self, tile: Tile | None = None) -> dict[str, Any]:
+        """Its place and clock; tile: as in `place`."""
+        found = place(self.placed()[0], self.act.step.clock, tile)
+        return with_role(found, "one of both") if self.either else found
+
+    def told(self, who: str) -> str:
+        """What is wrong with `who`, in words."""
+        text = self.placed()[1]
+        if text.startswith(NOTHING):
+            return text.replace(NOTHING, f"nothing makes {who}")
+        return text if self.either else f"{who} is wrong, {text}"

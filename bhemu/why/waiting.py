@@ -6,24 +6,19 @@ from typing import Any
 
 from bhemu.errors import NoProgress
 from bhemu.jit.subset import JIT
-from bhemu.machine.error_text import where_core
+from bhemu.machine.error_text import outside_headers, where_core
+from bhemu.machine.hang.givers import Agents
 from bhemu.machine.hang.graph import graph_of
-from bhemu.machine.hang.named import semaphore
-from bhemu.machine.hang.waits import BELOW_MAXIMUM, Agents, Releaser
-from bhemu.machine.tile import Tile
+from bhemu.machine.hang.waits import BELOW_MAXIMUM, PAGES, semaphore_name
 from bhemu.memmap import CORE_NAMES
 from bhemu.program import schema
 from bhemu.why.check import Context
 from bhemu.why.checks.buffers import COUNT_REGISTERS, REGISTERS, Event, events
-from bhemu.why.findings import Finding, of_one_hang, outside_headers, place, who_waits
+from bhemu.why.findings import Finding, of_one_hang, place, who_waits
 from bhemu.why.order import record as r
 from bhemu.why.order.conflicts import Observed, observed, tiles
-from bhemu.why.order.notes import STORED
+from bhemu.why.order.shadow import STORED
 from bhemu.why.order.tiles import Sent, Tiles
-
-# On a chip: a core waits for pages or room, and the core that counts them has ended.
-
-_GIVES = {"acked": "gives pages back", "received": "announces pages"}
 
 
 def with_seen(context: Context, error: NoProgress) -> NoProgress:
@@ -32,51 +27,38 @@ def with_seen(context: Context, error: NoProgress) -> NoProgress:
     Of waits for which nobody was found in the code: by the observed run.
     """
     graph: Any = error.graph
-    lost = [one for one in getattr(graph, "waiters", ()) if _is_lost(one)]
+    lost = [
+        one
+        for one in getattr(graph, "waiters", ())
+        if one.kind in ("stream", "l1") and "address" in one.resource
+        if not any(by.able for by in one.releasers)
+    ]
     if not lost or not JIT or context.program.kind == schema.SAVED_STATE:
         return error
-    seen = {one.tile.xy: one for one in observed(context)}
-    more = {}
+    seen, more = {one.tile.xy: one for one in observed(context)}, {}
+    names = [other.who for other in graph.waiters]
     for waiter in lost:
-        one = seen.get(tuple(waiter.where.get("tile", ())))
-        stores = [] if one is None else _stores(one, waiter)
-        if one is not None and stores:
-            more[id(waiter)] = _store_again(context, one, waiter, stores, graph)
+        if (one := seen.get(tuple(waiter.where.get("tile", ())))) is None:
+            continue
+        at, own = waiter.resource["address"], CORE_NAMES.index(waiter.where["core"])
+        stores = one.stores_to(at)
+        if waiter.kind == "stream":
+            rows = one.notes[one.notes[:, r.N_WHAT] == STORED]
+            stores = rows[rows[:, r.N_LOW] == at][:, [r.N_CORE, r.N_PC]].tolist()
+        stores = [(core, pc) for core, pc in stores if core != own]
+        if not stores:
+            continue
+        agents = Agents(context.symptom.machine.tile[one.tile.xy], ())
+        times = f"{len(stores)} time{'s' if len(stores) > 1 else ''}"
+        last = agents.acts(*stores[-1], f"it has stored there {times} so far")
+        of, _, _ = waiter.who.rpartition(" ")
+        who = f"{of} {last.who}" if of.startswith("(") else last.who
+        state = "waits itself" if who in names else last.state
+        more[id(waiter)] = (replace(last, who=who, state=state),)
     if more:
         every = (replace(one, releasers=more.get(id(one), one.releasers)) for one in graph.waiters)
         error.graph = graph_of(list(every))
     return error
-
-
-def _is_lost(waiter: Any) -> bool:
-    known = waiter.kind in ("stream", "l1") and "address" in waiter.resource
-    return known and not any(one.able for one in waiter.releasers)
-
-
-def _stores(seen: Observed, waiter: Any) -> list[tuple[int, int, int]]:
-    """(core, pc, thread or -1) of the stores of other cores to what is waited for, in order."""
-    at, own = waiter.resource["address"], CORE_NAMES.index(waiter.where["core"])
-    if waiter.kind == "l1":
-        found = [(core, pc, -1) for core, pc in seen.stores_to(at)]
-    else:
-        rows = seen.notes[seen.notes[:, r.N_WHAT] == STORED]
-        rows = rows[rows[:, r.N_LOW] == at]
-        found = [(core, pc, t) for core, pc, t in rows[:, [r.N_CORE, r.N_PC, r.N_THREAD]].tolist()]
-    return [one for one in found if one[0] != own]
-
-
-def _store_again(
-    context: Context, seen: Observed, waiter: Any, stores: list[tuple[int, int, int]], graph: Any
-) -> tuple[Releaser, ...]:
-    """The last of the stores as what could end a wait."""
-    core, pc, _ = stores[-1]
-    agents = Agents(context.symptom.machine.tile[seen.tile.xy], ())
-    times = f"{len(stores)} time{'s' if len(stores) > 1 else ''}"
-    one = agents.acts(core, pc, f"it has stored there {times} so far")
-    of, _, _ = waiter.who.rpartition(" ")
-    who = f"{of} {one.who}" if of.startswith("(") else one.who
-    waits = who in [other.who for other in graph.waiters]
-    return (replace(one, who=who, state="waits itself" if waits else one.state),)
 
 
 def left_pages(context: Context, error: NoProgress) -> Iterator[Finding]:
@@ -103,17 +85,12 @@ def left_pages(context: Context, error: NoProgress) -> Iterator[Finding]:
         ended = context.in_firmware(tile, last.core, tile.core[last.who].pc)
         if ended and (last.core, last.pc) not in said:  # of several tiles the first
             said.add((last.core, last.pc))
-            yield _counted_in(tile, waiter, counted)
-
-
-def _counted_in(tile: Tile, waiter: Any, counted: list[Event]) -> Finding:
-    last = counted[-1]
-    where = outside_headers(where_core(tile, last.core, last.pc))
-    text = (
-        f"{waiter.who} waits for {waiter.reason}; {last.who} {_GIVES[last.kind]},"
-        f" {len(counted)} times, and has ended"
-    )
-    return Finding("hang", "error", text, place(where, last.clock), who_waits(waiter), (), "")
+            where = outside_headers(where_core(tile, last.core, last.pc))
+            does, _ = PAGES[waiter.resource["register"]]
+            text = f"{waiter.who} waits for {waiter.reason}; {last.who} {does},"
+            text += f" {len(counted)} times, and has ended"
+            who = place(where, last.clock)
+            yield Finding("hang", "error", text, who, who_waits(waiter), (), "")
 
 
 def beyond(context: Context, error: NoProgress) -> Iterator[Finding]:
@@ -149,25 +126,21 @@ def brought(context: Context, error: NoProgress) -> Iterator[Finding]:
     numbers = {one.tile.xy: n for n, one in enumerate(together.observers)}
     for waiter in getattr(error.graph, "waiters", ()):
         n = numbers.get(tuple(waiter.where.get("tile", ())))
-        if n is not None and waiter.kind == "l1" and waiter.wanted is not None:
-            ran, seen = context.symptom.machine, together.observers[n].tile.state
-            came = ran.tile[together.observers[n].tile.xy].state.noc_arrivals[0]
-            if came == seen.noc_arrivals[0]:  # all of it was observed
-                sent = _changes_nothing(together, n, waiter.resource)
-                yield from () if sent is None else [_sent(together, sent, waiter)]
-
-
-def _changes_nothing(together: Tiles, n: int, resource: Any) -> Sent | None:
-    """The write that came last to a word of tile `n`, if it has left it as it was."""
-    o, word = together.observers[n].record, resource["address"] >> 2
-    slot = int(o.slot[word]) - 1
-    last = int(o.values[slot]) - 1
-    sent = together.flags[n].get(word, {}).get(last) if slot >= 0 else None
-    if sent is None or sent.increments:
-        return None
-    before = int(o.value[slot, (last - 1) % r.VALUES, 0]) if last else int(o.first[word])
-    same = before == resource["value"] == int(o.value[slot, last % r.VALUES, 0])
-    return sent if same else None
+        if n is None or waiter.kind != "l1" or waiter.wanted is None:
+            continue
+        tile, o = together.observers[n].tile, together.observers[n].record
+        came = context.symptom.machine.tile[tile.xy].state.noc_arrivals[0]
+        if came != tile.state.noc_arrivals[0]:  # not all of it was observed
+            continue
+        word, held = waiter.resource["address"] >> 2, waiter.resource["value"]
+        slot = int(o.slot[word]) - 1
+        last = int(o.values[slot]) - 1
+        sent = together.flags[n].get(word, {}).get(last) if slot >= 0 else None
+        if sent is None or sent.increments:
+            continue
+        before = int(o.value[slot, (last - 1) % r.VALUES, 0]) if last else int(o.first[word])
+        if before == held == int(o.value[slot, last % r.VALUES, 0]):
+            yield _sent(together, sent, waiter)
 
 
 def _sent(together: Tiles, sent: Sent, waiter: Any) -> Finding:
@@ -181,7 +154,7 @@ def _sent(together: Tiles, sent: Sent, waiter: Any) -> Finding:
         stored = Observed(by, []).writer(-1, source, step.clock)
         how = f"has sent L1 {source:#x}, which is {held}," if stored else how
     of, _, waits = waiter.who.partition(" ")
-    name = semaphore(by.tile, sent.core, at)
+    name = semaphore_name(by.tile, sent.core, at)
     text = f"{who} {how} {'' if stored else f'{held} '}to {at:#x}{name} of {of}"
     text += f", where {waits} waits for {waiter.wanted}"
     made = step if stored is None else stored

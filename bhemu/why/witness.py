@@ -17,7 +17,7 @@ from bhemu.text import joined
 from bhemu.timing import cycles
 from bhemu.why.check import Context, Outcome
 from bhemu.why.findings import Finding, with_rest
-from bhemu.why.order.describe import unit_of
+from bhemu.why.order.observe import unit_of
 from bhemu.why.steps import Step, Word, maker
 
 _NOT_SHOWN = "no late run has shown that their order matters"
@@ -185,10 +185,14 @@ SEEN = 3
 
 
 class PairFinding(NamedTuple):
-    """A finding, and the pair whose order a late run may show to matter."""
+    """A finding, and the pair whose order a late run may show to matter.
+
+    code: a line for each ELF that made it, where the host of a session has loaded it.
+    """
 
     finding: Finding
     pair: Pair
+    code: Sequence[str] = ()
 
 
 def with_late_runs(
@@ -201,5 +205,5 @@ def with_late_runs(
     first: dict[Hashable, PairFinding] = {}
     for key, one in pairs:
         first.setdefault(key, one)
-    found = [witnessed(context, *one) for one in islice(first.values(), SEEN)]
+    found = [witnessed(context, one.finding, one.pair) for one in islice(first.values(), SEEN)]
     return with_rest(found, len(first) - len(found))

@@ -9,8 +9,9 @@ from released import release
 
 from bhemu.errors import NoProgress, from_dict
 from bhemu.launch import launch
+from bhemu.machine.hang.givers import Releaser
 from bhemu.machine.hang.graph import WaitGraph, graph_of
-from bhemu.machine.hang.waits import Releaser, Waiter
+from bhemu.machine.hang.waits import Waiter
 from bhemu.machine.tile import Tile
 from bhemu.program.schema import load_program
 from bhemu.riscv.assembly import A0, A1, PARK, ZERO, addi, beq, code, li, lw, sw, tt

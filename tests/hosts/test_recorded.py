@@ -404,19 +404,27 @@ def test_a_sweep_compares_what_the_host_reads(session: tuple[Path, Chip], tmp_pa
     ]
 
 
-# Writes 0x1234 to a GPR of T0, and gives the GPR to Config before the scalar unit is done.
-UNORDERED = code(
-    *li(T0, 0xFFE40000), *li(T1, assemble("SETDMAREG", payload_sig_sel=0x1234, reg_index_16b=40)),
-    sw(T1, T0, 0), *li(T1, assemble("WRCFG", gpr_address=20, cfg_reg=60)), sw(T1, T0, 0),
-    *li(T0, DONE), *li(T1, 1), sw(T1, T0, 0), beq(ZERO, ZERO, 0),
-)  # fmt: skip
-HEADED = ("unordered", "turns")  # kernels of the cache of ELFs
+def unordered(value: int, *more: int) -> bytes:
+    """Writes a value to a GPR of T0, and gives it to Config before the scalar unit is done."""
+    return code(
+        *more, *li(T0, 0xFFE40000),
+        *li(T1, assemble("SETDMAREG", payload_sig_sel=value, reg_index_16b=40)), sw(T1, T0, 0),
+        *li(T1, assemble("WRCFG", gpr_address=20, cfg_reg=60)), sw(T1, T0, 0),
+        *more, *li(T0, DONE), *li(T1, 1), sw(T1, T0, 0), beq(ZERO, ZERO, 0),
+    )  # fmt: skip
+
+
+# Kernels of the cache of ELFs, in the order in which the host loads them
+HEADED = {"unordered": unordered(0x1234), "turns": KERNEL, "later": unordered(0x2345, *li(T1, 0))}
 
 
 @pytest.fixture
 def overwritten(tmp_path: Path) -> Path:
-    """A session in which a kernel with a pair that nothing orders is overwritten by another one."""
-    for name, text in zip(HEADED, (UNORDERED, KERNEL), strict=True):
+    """A session in which a kernel with a pair that nothing orders is overwritten by another one.
+
+    A third kernel has the same words, elsewhere.
+    """
+    for name, text in HEADED.items():
         path = tmp_path / "tt-metal-cache1" / "kernels" / name / "7" / "brisc" / "brisc.elf"
         path.parent.mkdir(parents=True)
         symbols = [Sym(f"{name}_main", 0, len(text))]
@@ -426,7 +434,7 @@ def overwritten(tmp_path: Path) -> Path:
     chip = Chip(livelock=0)
     at = Device(chip)
     at.recorder = recorded.Recorder(path, {"livelock": 0})
-    for text, turn in ((UNORDERED, 1), (KERNEL, 2)):
+    for text, turn in zip(HEADED.values(), (1, 2, 1), strict=True):
         at.write(TILES[0], ASKED, word(turn))
         at.write(TILES[0], 0, text)
         at.deassert_reset(TILES[0])
@@ -438,7 +446,7 @@ def overwritten(tmp_path: Path) -> Path:
 
 
 def test_a_check_names_the_kernel_that_stood_there_then(overwritten: Path) -> None:
-    """Not the one that stands there when the session is over."""
+    """Not the one that stands there when the session is over; equal words are one finding."""
     command = [sys.executable, "-m", "bhemu", "check", "-q", "--tool", "order", "--json"]
     for cache, kernel in ((overwritten.parent, "unordered"), (overwritten.parent / "none", None)):
         done = subprocess.run(
@@ -450,8 +458,9 @@ def test_a_check_names_the_kernel_that_stood_there_then(overwritten: Path) -> No
         assert "WRCFG does not wait for the scalar unit" in found["text"]
         assert found["culprit"]["function"] == (f"{kernel}_main+0x1c" if kernel else "")
         runs = [line for line in found["evidence"] if " runs " in line]
-        path = f"tile (1,2) brisc runs kernels/{kernel}/7/brisc/brisc.elf"
-        assert runs == ([path] if kernel else [])
+        path = "tile (1,2) brisc runs kernels/{}/7/brisc/brisc.elf"
+        assert runs == ([path.format(one) for one in (kernel, "later")] if kernel else [])
+        assert "the same at 1 more place: pc 0x00000024" in found["evidence"]
 
 
 def test_a_session_is_checked_when_it_is_over(tmp_path: Path) -> None:

@@ -16,7 +16,6 @@ from bhemu.memmap import L1_SIZE
 from bhemu.riscv.isa import decode as decode_riscv
 from bhemu.tensix.insn import disassemble
 from bhemu.why.order import observe
-from bhemu.why.order import polls as sites
 from bhemu.why.order import record as r
 from bhemu.why.order.conflicts import Conflict
 from bhemu.why.order.observe import Observer
@@ -159,8 +158,8 @@ class Walked:
         last, times = self._polls.get((step.core, step.pc), (-1, 0))
         times = times + 1 if last == access.address else 1
         self._polls[step.core, step.pc] = access.address, times
-        counts = sites.is_one_of_two(l1, step.pc)
-        if sites.is_polled(l1, step.pc) or (counts and word in self._stored) or times > 3:
+        counts = observe.is_one_of_two(l1, step.pc)
+        if observe.is_polled(l1, step.pc) or (counts and word in self._stored) or times > 3:
             self.polled.add(word)
         elif counts:
             self.counters.add(word)

@@ -7,8 +7,8 @@ import pytest
 
 from bhemu.errors import Where
 from bhemu.program.specs import InputSpec
-from bhemu.why.checks import formats
-from bhemu.why.checks.formats import Operands
+from bhemu.why.checks import contract
+from bhemu.why.checks.contract import Operands
 from bhemu.why.findings import Finding
 from bhemu.why.order.conflicts import Transfer
 from bhemu.why.steps import Instruction, Word
@@ -31,8 +31,8 @@ def held(at: int, dtype: str) -> Any:
 
 def compared(monkeypatch: pytest.MonkeyPatch, *uses: Transfer) -> list[Finding]:
     place = lambda tile, step: Where(core="trisc0", pc=step.pc, file="k.cpp", line=step.pc)  # noqa: E731
-    monkeypatch.setattr(formats, "where", place)
-    monkeypatch.setattr(formats, "place", lambda where, clock, tile=None: where.as_dict())
+    monkeypatch.setattr(contract, "where", place)
+    monkeypatch.setattr(contract, "place", lambda where, clock, tile=None: where.as_dict())
     seen = SimpleNamespace(transfers=lambda: uses, tile=None)
     program = SimpleNamespace(path=None, inputs=(), outputs=())
     context: Any = SimpleNamespace(program=program)

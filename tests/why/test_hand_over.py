@@ -11,8 +11,9 @@ import planted
 import pytest
 
 from bhemu.errors import NoProgress
+from bhemu.machine.hang.givers import Releaser
 from bhemu.machine.hang.graph import WaitGraph
-from bhemu.machine.hang.waits import Releaser, Waiter
+from bhemu.machine.hang.waits import Waiter
 from bhemu.why.findings import Ends, Finding, of_error
 from bhemu.why.waiting import apart, with_hand_over
 

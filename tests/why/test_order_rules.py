@@ -25,7 +25,7 @@ from bhemu.riscv.assembly import (
     sw,
 )
 from bhemu.riscv.isa.rv32i import SUB
-from bhemu.why.order.polls import is_polled, spin
+from bhemu.why.order.observe import is_polled, spin
 
 AT, FENCE = 0x8000, 0x0FF0000F
 DATA, COUNT, OUT = 0x20000, 0x20100, 0x20200

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bhemu.why.unwritten.trials import Fill, Trials
+from bhemu.why.trials import Fill, Trials
 
 
 @pytest.mark.parametrize("needed", [{2}, {0, 4}, {1, 2, 3}])

@@ -140,3 +140,13 @@ def test_a_row_of_src_that_is_filled_in_part_is_the_fault_of_who_fills_it(tmp_pa
     assert (first["check"], first["culprit"]["core"]) == ("unwritten", "trisc0")
     assert "the rest of its row is written by" in first["evidence"][1]
     assert "UNPACR" in first["evidence"][1]
+
+
+@pytest.mark.parametrize("places", [3, 4])
+def test_places_that_are_not_shown_are_mentioned(places: int, tmp_path: Path) -> None:
+    lines = [copy(0x30000 + 0x1000 * n, OUT + 4 * n) for n in range(places)]
+    told = found(folder(tmp_path / "many", {"trisc0": lines}, outputs={OUT: places}))
+    assert [one["check"] for one in told] == ["unwritten"] * 3
+    more = ["they are not shown" in line for one in told for line in one["evidence"]]
+    assert sum(more) == (places > 3)
+    assert more[-1] == (places > 3)

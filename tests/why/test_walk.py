@@ -11,7 +11,7 @@ from bhemu import Program, Tile
 from bhemu.riscv.assembly import NOP, PARK, branch, code, ttinsn, word
 from bhemu.tensix.frontend import FROM_REPLAY
 from bhemu.tensix.insn import assemble
-from bhemu.why.order.polls import is_one_of_two
+from bhemu.why.order.observe import is_one_of_two
 from bhemu.why.steps import where
 
 

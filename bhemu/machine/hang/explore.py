@@ -150,22 +150,22 @@ class _Walk:
         self._deciding: set[int] = set()
         self._waits: tuple[int, int] | None = None
         self._widened = False
-        self._work: list[_State] = []  # paths that are put off
+        self.work: list[_State] = []  # paths that are put off
 
     def run(self) -> Loop:
         """Follow every path until all are closed."""
         regs = registers_of(self._tile, self._c)
-        self._work = [_State(int(self._s.pc[self._c]), regs, [_NOTHING] * 32, {})]
-        while self._work:
-            state: _State | None = self._work.pop()
+        self.work = [_State(int(self._s.pc[self._c]), regs, [_NOTHING] * 32, {})]
+        while self.work:
+            state: _State | None = self.work.pop()
             while state is not None:
-                state = self._step(state)
+                state = self.step(state)
         polls = tuple(self._loads[a] for a in sorted(self._deciding))
         if self._widened and all(is_clock(poll.address) for poll in polls):
             raise Escape  # it counts and waits for nothing: at work, as far as one can tell
         return Loop(self._c, tuple(sorted(self._pcs)), polls, self._waits)
 
-    def _step(self, state: _State) -> _State | None:
+    def step(self, state: _State) -> _State | None:
         """Execute one instruction; None when this path is known, waits or has been put off."""
         self._left -= 1
         pc = state.pc
@@ -184,7 +184,7 @@ class _Walk:
         if target is None:  # an unknown branch: the taken side is put off
             taken = state.copy(pc + Branch.offset.get(word))
             if self._admit(taken):
-                self._work.append(taken)
+                self.work.append(taken)
             target = pc + 4
         state.pc = target & MASK
         if target > pc and not issubclass(cls, Branch | IndirectJump):
@@ -346,22 +346,6 @@ def explore(tile: Tile, core: int, budget: int) -> Loop | None:
         return None
 
 
-def _leaves(tile: Tile, loop: Loop, pc: int, value: int) -> bool:
-    """Whether a core leaves its loop if the load at `pc` gives `value`."""
-    walk = _Walk(tile, loop.core, _FOLLOWED)
-    state: _State | None = _State(pc, registers_of(tile, loop.core), [_NOTHING] * 32, {})
-    try:
-        assert state is not None
-        state = walk._step(state)
-        if state is not None:
-            state.regs[Instruction.rd.get(int(tile.state.l1[pc : pc + 4].view("<u4")[0]))] = value
-        while state is not None and state.pc in loop.pcs and state.pc != pc:
-            state = walk._step(state)
-    except Escape:
-        return False
-    return state is not None and state.pc not in loop.pcs and not walk._work
-
-
 _FOLLOWED = 200  # instructions from a load to where its value decides
 DECIMAL, _WORD = 1 << 10, 4  # from which on values are shown in hex; bytes
 _MORE, _COUNTED = 4, 64  # values after the present one that are tried, of a count of pages
@@ -389,7 +373,16 @@ def wanted(tile: Tile, loop: Loop, poll: Poll) -> Wanted | None:
         return None
 
     def goes_on(value: int) -> bool:
-        return _leaves(tile, loop, poll.pc, value & MASK)
+        walk, pc = _Walk(tile, loop.core, _FOLLOWED), poll.pc
+        try:
+            state = walk.step(_State(pc, registers_of(tile, loop.core), [_NOTHING] * 32, {}))
+            if state is not None:
+                state.regs[Instruction.rd.get(int(words[pc >> 2]))] = value & MASK
+            while state is not None and state.pc in loop.pcs and state.pc != pc:
+                state = walk.step(state)
+        except Escape:
+            return False
+        return state is not None and state.pc not in loop.pcs and not walk.work
 
     regs, used = registers_of(tile, loop.core), set[int]()
     for word in (int(words[pc >> 2]) for pc in loop.pcs):

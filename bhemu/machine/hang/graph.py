@@ -1,23 +1,26 @@
-"""The wait-for graph of a hang, on one tile and over the network."""
+"""The wait-for graph of a hang, on one tile and over the NoC, and who could write over that."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
+from itertools import product
 from typing import TYPE_CHECKING
 
+from bhemu import memmap as mm
 from bhemu.devices import niu
+from bhemu.devices import niu_request as request
 from bhemu.devices.niu_request import at as shown
 from bhemu.errors import NoProgress
 from bhemu.machine.error_text import where_core
 from bhemu.machine.hang import waits
 from bhemu.machine.hang.explore import DECIMAL, Loop, livelock
-from bhemu.machine.hang.senders import NEVER, Senders, aims, initiators, last_writer, name_of
-from bhemu.machine.hang.waits import Agents, Waiter
-from bhemu.memmap import CORE_NAMES, HOST, L1_SIZE, NOC_RET_ADDR_LO, NOC_TARG_ADDR_LO
-from bhemu.noc.grid import number_at
-from bhemu.tensix.state import BLOCKED, CORES, THREADS
+from bhemu.machine.hang.givers import Agents, Releaser
+from bhemu.machine.hang.waits import Waiter
+from bhemu.memmap import CORE_NAMES, HOST, NOC_CTRL, NOC_RET_ADDR_LO, NOC_TARG_ADDR_LO
+from bhemu.noc.grid import XY, number_at
+from bhemu.tensix.state import BLOCKED, CORES, NOC_ARRIVED, THREADS
 
 if TYPE_CHECKING:
     from bhemu.machine.controls import Controls
@@ -32,6 +35,7 @@ _CYCLE = "one in the cycle must give before it takes; bhemu trace shows what ran
 _FIND = "find the agent that should have ended the wait of"
 _OVER = ("has parked", "has ended")
 _NAMED = 4  # waiters that are named where more do the same
+NEVER = "nothing was ever written there over the NoC"
 
 
 @dataclass(frozen=True)
@@ -130,18 +134,14 @@ def set_idle_apart(error: NoProgress, is_idle: Callable[[Waiter], bool]) -> None
     if not isinstance(graph, WaitGraph):
         return
     idle = [waiter.who for waiter in graph.waiters if is_idle(waiter)]
-    at_work = [_ended(one, idle) for one in graph.waiters if one.who not in idle]
+    back, at_work = "has ended: it is back in firmware", []
+    for one in (one for one in graph.waiters if one.who not in idle):
+        of = tuple(replace(r, state=back) if r.who in idle else r for r in one.releasers)
+        at_work.append(replace(one, releasers=of))
     if at_work and idle:
         error.graph = graph_of(at_work)
         hint = _look(error.graph) if error.hint == _look(graph) else error.hint
         error.hint = f"{hint}; in firmware: {_some(idle)}"
-
-
-def _ended(waiter: Waiter, idle: list[str]) -> Waiter:
-    """The wait; those that could end it and are back in firmware have ended."""
-    back = "has ended: it is back in firmware"
-    of = tuple(replace(r, state=back) if r.who in idle else r for r in waiter.releasers)
-    return replace(waiter, releasers=of)
 
 
 def _some(names: list[str]) -> str:
@@ -182,8 +182,16 @@ def _got_nothing(waiter: Waiter) -> bool:
     return NEVER in waiter.history and not any(one.able for one in waiter.releasers)
 
 
-def _root_first(waiters: list[Waiter]) -> tuple[Waiter, ...]:
-    """The waits that nothing can end, then rings, then what only follows from waits before it."""
+def graph_of(waiters: list[Waiter]) -> WaitGraph:
+    """The graph of these, and a cycle of those that have but one giver.
+
+    First come the waits that nothing can end, then rings, then what follows from waits before it.
+    """
+    givers: dict[str, set[str]] = {}
+    for one in waiters:
+        named = {_TRISC.sub(r"thread T\1", r.who) for r in one.releasers if r.able}
+        givers.setdefault(one.who, set()).update(named)
+    cycle = _cycle(w for w in waiters if len(givers[w.who]) == 1)
     by_name: dict[str, set[str]] = {}  # of a tile, as a sender, all that wait on it
     for waiter in waiters:
         by_name.setdefault(waiter.who, set()).add(waiter.who)
@@ -209,23 +217,8 @@ def _root_first(waiters: list[Waiter]) -> tuple[Waiter, ...]:
         ordered += after or left
         done = {id(one) for one in ordered}
         left = [one for one in left if id(one) not in done]
-    return tuple(ordered)
-
-
-def graph_of(waiters: list[Waiter]) -> WaitGraph:
-    """The graph of these, the root of the waits first; a cycle of those that have but one giver."""
-    givers: dict[str, set[str]] = {}
-    for one in waiters:
-        named = {_TRISC.sub(r"thread T\1", r.who) for r in one.releasers if r.able}
-        givers.setdefault(one.who, set()).update(named)
-    ordered, ring = _root_first(waiters), _cycle(w for w in waiters if len(givers[w.who]) == 1)
-    first = next((ring.index(one.who) for one in ordered if one.who in ring), 0)
-    return WaitGraph(ordered, ring[first:] + ring[:first])
-
-
-def wait_for_graph(tile: Tile, loops: tuple[Loop, ...] = ()) -> WaitGraph:
-    """The graph of `tile` (a Tile) as it stands; `loops` are those of its running cores."""
-    return graph_of(_waiters(Agents(tile, loops)))
+    first = next((cycle.index(one.who) for one in ordered if one.who in cycle), 0)
+    return WaitGraph(tuple(ordered), cycle[first:] + cycle[:first])
 
 
 def _waiters(agents: Agents) -> list[Waiter]:
@@ -246,31 +239,11 @@ def _waiters(agents: Agents) -> list[Waiter]:
     return waiters
 
 
-def no_progress(tile: Tile, loops: tuple[Loop, ...]) -> NoProgress:
-    """Deadlock (no loops: everything waits) or livelock (running cores go round in `loops`)."""
-    if not tile.machine.loop.explains_hangs:
-        return _error(f"{_NOTHING_MOVES} any more", None, "", live=bool(loops))
-    return _of_tile(tile, wait_for_graph(tile, loops), loops)
-
-
 def _error(text: str, graph: WaitGraph | None, hint: str, *, live: bool) -> NoProgress:
     """The error of a livelock or deadlock; without a graph, which takes longer than many runs."""
     kind = "Livelock" if live else "Deadlock"
     text = f"{kind.lower()}: {text}"
     return NoProgress(text, graph=graph, category=kind, rule=kind.upper(), hint=hint)
-
-
-def _of_tile(tile: Tile, graph: WaitGraph, loops: tuple[Loop, ...]) -> NoProgress:
-    """The error of the only tile that is in use, from its graph."""
-    how = advice(tile, graph)
-    if not loops:
-        text = f"{_NOTHING_MOVES} any more ({len(graph.waiters)} waiting)"
-        return _error(text, graph, how, live=False)
-    names = " and ".join(CORE_NAMES[loop.core] for loop in loops)
-    theirs = "the loops they are in" if len(loops) > 1 else "the loop it is in"
-    text = f"{names} can never leave {theirs}, whatever time passes"
-    how = f"{how}; where the host is to answer, run with --livelock 0"
-    return _error(text, graph, how, live=True)
 
 
 def release(graph: WaitGraph) -> str:
@@ -315,6 +288,159 @@ def _look(graph: WaitGraph) -> str:
         return f"its sender leaves it out, or {root.who} is not to wait: {elsewhere}"
     by_noc = root.kind == "l1" and ("NoC" in root.history or any("NoC" in r.how for r in able))
     return _LOOK if by_noc or "NoC" in root.reason else f"{_FIND} {root.who}"
+
+
+# Who could change a word of L1 over the NoC: by what has come, by code, by registers.
+
+_INITIATORS, _REGISTERS = 4, 12
+_SET = {NOC_TARG_ADDR_LO, NOC_TARG_ADDR_LO + 8, NOC_RET_ADDR_LO, NOC_RET_ADDR_LO + 8}
+_SET |= {NOC_CTRL, mm.NOC_AT_LEN_BE}  # registers that say what a request writes to
+_MOST = 4  # senders named for one wait
+_LOOKED = 64  # cores whose code is looked at
+_TRIED = 64  # combinations of their values for one request
+
+
+def name_of(tile: Tile) -> str:
+    """A tile in words, as in the names of its agents."""
+    return f"({tile.xy[0]},{tile.xy[1]})"
+
+
+def arrivals(chip: Controls, tile: Tile, address: int) -> Iterator[tuple[Tile, int, int, int]]:
+    """Sender, core, pc and round of the writes to a word that are remembered, the last first."""
+    s = tile.state
+    count = int(s.noc_arrivals[0])
+    by_number = {number_at(other.xy): other for other in chip.tiles_made()}
+    for k in range(count - 1, max(count - NOC_ARRIVED, 0) - 1, -1):
+        at, n, t, core, pc, when = (int(word) for word in s.noc_arrived[k % NOC_ARRIVED])
+        if at < address + 4 and address < at + n:
+            yield by_number[t], core, pc, when
+
+
+def last_writer(chip: Controls, tile: Tile, address: int) -> str:
+    """The last writer of an address over the NoC, as far as is remembered."""
+    for sender, core, pc, when in arrivals(chip, tile, address):
+        by = "over the NoC" if core == HOST else sender.place(core, pc)
+        return f"last written over the NoC in round {when} by tile {name_of(sender)}: {by}"
+    all_known = int(tile.state.noc_arrivals[0]) <= NOC_ARRIVED
+    return NEVER if all_known else ""
+
+
+def initiators(chip: Controls) -> Iterator[tuple[Tile, int, list[int]]]:
+    """Every initiator of the tiles that are in use: its tile, NoC and registers."""
+    for tile in chip.tiles_made():
+        for noc in (0, 1):
+            for i in range(_INITIATORS):
+                yield tile, noc, [int(word) for word in tile.state.niu_command[noc, i]]
+
+
+def aims(registers: list[int], xy: XY, address: int) -> bool:
+    """Whether the registers of an initiator name an address of a tile as the destination."""
+    control = registers[NOC_CTRL >> 2]
+    kind = control & 3
+    if kind not in (request.WRITE, request.ATOMIC):
+        return False
+    data = kind == request.WRITE and not control & request.INLINE
+    first = (NOC_RET_ADDR_LO if data else NOC_TARG_ADDR_LO) >> 2
+    low, given = registers[first], registers[first + 2]
+    x, y = xy
+    if control & request.MULTICAST:
+        sides = [sorted((given & 63, given >> 12 & 63)), sorted((given >> 6 & 63, given >> 18))]
+        here = sides[0][0] <= x <= sides[0][1] and sides[1][0] <= y <= sides[1][1] & 63
+    else:
+        here = given & 0xFFF == x | y << 6
+    return here and low <= address < low + (registers[8] if data else 4)
+
+
+class Senders:
+    """Who could write to words of L1 over the NoC, on a chip that stands still."""
+
+    def __init__(self, chip: Controls, agents: dict[XY, Agents]) -> None:
+        self._chip, self._agents = chip, agents
+        self._elsewhere: dict[int, str] = {}
+        self._requests: dict[tuple[XY, int], list[tuple[int, list[list[int]]]]] = {}
+
+    def of(self, tile: Tile, address: int, beside: int) -> list[Releaser]:
+        """Those that have written to the word; else those whose code would; else tiles whose
+        initiators are set up for it. Without the core that waits."""
+        found: dict[tuple[XY, int], Releaser] = {}
+        for sender, core, pc, when in arrivals(self._chip, tile, address):
+            if core < CORES and (sender.xy, core) not in found:
+                how = f"it has written there over the NoC, last in round {when}"
+                found[sender.xy, core] = self._core(sender.xy, core, pc, how)
+        x, y = tile.xy
+        near = sorted(self._agents, key=lambda xy: abs(xy[0] - x) + abs(xy[1] - y))
+        for xy, core in product(() if found else near, (0, CORES - 1)):
+            sends = self._coded(xy, core, tile.xy, address)
+            if sends is not None:
+                found[xy, core] = self._core(xy, core, sends, "its code sends a request to it")
+        found.pop((tile.xy, beside), None)
+        return (list(found.values()) or list(self._set_up(tile.xy, address)))[:_MOST]
+
+    def _set_up(self, to: XY, address: int) -> Iterator[Releaser]:
+        """The tiles whose initiators are set up for a request to a word."""
+        known: set[XY] = set()
+        for tile, noc, registers in initiators(self._chip):
+            if tile.xy not in known and aims(registers, to, address):
+                known.add(tile.xy)
+                how = f"registers of its NoC {noc} name this word as the destination"
+                cores = ", ".join(f"{one.name} {one.state}" for one in tile.core.values())
+                yield Releaser(f"tile {name_of(tile)}", how, "", f"has {cores}")
+
+    def elsewhere(self, address: int) -> str:
+        """Who has written this word of another tile, in words; "" for nobody."""
+        if address not in self._elsewhere:
+            every = (
+                f"this word of tile {name_of(other)} was written by {name_of(sender)}"
+                f" {self._agents[sender.xy].place(core, pc)}"
+                for other in self._chip.tiles_made()
+                for sender, core, pc, _ in arrivals(self._chip, other, address)
+                if core < CORES
+            )
+            self._elsewhere[address] = next(every, "")
+        return self._elsewhere[address]
+
+    def _core(self, xy: XY, core: int, pc: int, how: str) -> Releaser:
+        found = self._agents[xy].acts(core, pc, how)
+        return replace(found, who=f"{name_of(self._agents[xy].tile)} {found.who}")
+
+    def _coded(self, xy: XY, core: int, to: XY, address: int) -> int | None:
+        """The pc in a core's code that would send a request to a word."""
+        for pc, values in self._sent(xy, core):
+            if not any(low <= address for i in (0, 3) for low in values[i]):
+                continue
+            for n, registers in enumerate(product(*values)):
+                if n == _TRIED:
+                    break
+                if aims(list(registers), to, address):
+                    return pc
+        return None
+
+    def _sent(self, xy: XY, core: int) -> list[tuple[int, list[list[int]]]]:
+        """The requests that the code of a core sends: pc, what each register may hold.
+
+        Of the first cores that are asked for: looking at code takes long.
+        """
+        if (xy, core) not in self._requests and len(self._requests) < _LOOKED:
+            self._requests[xy, core] = list(self._of_code(self._agents[xy], core))
+        return self._requests.get((xy, core), [])
+
+    def _of_code(self, agents: Agents, core: int) -> Iterator[tuple[int, list[list[int]]]]:
+        """By the order of the code: a register holds what the store before has left there."""
+        held: dict[tuple[int, int], tuple[int, set[int]]] = {}
+        for pc, address, _, value in agents.stores(core, held=True).stores:
+            noc, offset = divmod(address - mm.NOC0_BASE, mm.NOC_SIZE)
+            i, register = divmod(offset, mm.NOC_CMD_BUF_OFFSET)
+            if noc not in (0, 1) or i >= _INITIATORS:
+                continue
+            which = _INITIATORS * noc + i
+            if register == mm.NOC_CMD_CTRL:
+                values = [sorted(held.get((which, 4 * n), (0, {0}))[1]) for n in range(_REGISTERS)]
+                if all(values):
+                    yield pc, values
+            elif register in _SET:
+                by, known = held.get((which, register), (-1, set[int]()))
+                known = known if by == pc else set()
+                held[which, register] = pc, known | ({value} if value is not None else set())
 
 
 # The wait-for graph of a chip: what the tiles wait for, and what the NoC could still bring.
@@ -365,33 +491,29 @@ def _astray(chip: Controls, waiters: Iterable[Waiter]) -> str:
     return ""
 
 
-def _network_waiter(senders: Senders, chip: Controls, tile: Tile, waiter: Waiter) -> Waiter:
-    """A waiter of one tile as the chip's graph shows it."""
-    alone = len(chip.tiles_made()) == 1
-    of = "" if alone else f"{name_of(tile)} "
-    own = tuple(replace(r, who=f"{of}{r.who}") for r in waiter.releasers)
-    address = waiter.resource.get("address", -1)
-    history, reason = waiter.history, _counter(tile, address) or waiter.reason
-    if waiter.kind == "l1" and 0 <= address < L1_SIZE:
-        if not alone:
-            own += tuple(senders.of(tile, address, CORE_NAMES.index(str(waiter.where["core"]))))
-        untouched = int(tile.state.noc_arrivals[0]) == 0
-        by_noc = "" if alone and untouched else last_writer(chip, tile, address)
-        other = senders.elsewhere(address) if by_noc == NEVER else ""
-        history = "; ".join(part for part in (history, by_noc, other) if part)
-    who = f"{of}{waiter.who}"
-    return replace(waiter, who=who, releasers=own, reason=reason, history=history)
-
-
-def _of_chip(chip: Controls, going: Mapping[Tile, tuple[Loop, ...]]) -> list[Waiter]:
+def _waiting(chip: Controls, going: Mapping[Tile, tuple[Loop, ...]]) -> Iterator[Waiter]:
     """All that wait on some tiles of a chip; `going`: the loops of their running cores."""
     every = {tile.xy: Agents(tile, going.get(tile, ())) for tile in chip.tiles_made()}
-    senders = Senders(chip, every)
-    return [
-        _network_waiter(senders, chip, tile, one)
-        for tile in going
-        for one in _waiters(every[tile.xy])
-    ]
+    senders, alone = Senders(chip, every), len(every) == 1
+    for tile, waiter in ((each, one) for each in going for one in _waiters(every[each.xy])):
+        of = "" if alone else f"{name_of(tile)} "
+        own = tuple(replace(r, who=f"{of}{r.who}") for r in waiter.releasers)
+        address = waiter.resource.get("address", -1)
+        history, reason = waiter.history, _counter(tile, address) or waiter.reason
+        if waiter.kind == "l1" and 0 <= address < mm.L1_SIZE:
+            if not alone:
+                own += tuple(senders.of(tile, address, CORE_NAMES.index(str(waiter.where["core"]))))
+            untouched = int(tile.state.noc_arrivals[0]) == 0
+            by_noc = "" if alone and untouched else last_writer(chip, tile, address)
+            other = senders.elsewhere(address) if by_noc == NEVER else ""
+            history = "; ".join(part for part in (history, by_noc, other) if part)
+        who = f"{of}{waiter.who}"
+        yield replace(waiter, who=who, releasers=own, reason=reason, history=history)
+
+
+def wait_for_graph(tile: Tile, loops: tuple[Loop, ...] = ()) -> WaitGraph:
+    """The graph of `tile` (a Tile) as it stands; `loops` are those of its running cores."""
+    return graph_of([*_waiting(tile.machine, {tile: loops})])
 
 
 def linked(chip: Controls) -> list[str]:
@@ -408,20 +530,26 @@ def linked(chip: Controls) -> list[str]:
     return lines
 
 
-def network_no_progress(chip: Controls, loops: Mapping[int, tuple[Loop, ...]]) -> NoProgress:
-    """Deadlock, or livelock: `loops` are those of the running cores by tile number.
-
-    Of a chip with one tile in use it says what it says of a tile that is alone.
+def no_progress(chip: Controls, loops: Mapping[int, tuple[Loop, ...]]) -> NoProgress:
+    """Deadlock (no loops: everything waits), or livelock: `loops` are those of the running cores by
+    tile number. Of a chip with one tile in use it says what it says of a tile that is alone.
     """
     if not chip.loop.explains_hangs:
         return _error(f"{_NOTHING_MOVES} any more", None, "", live=bool(loops))
     going = {tile: loops.get(number_at(tile.xy), ()) for tile in chip.tiles_made()}
-    waiters = _of_chip(chip, going)
+    waiters = [*_waiting(chip, going)]
     graph = graph_of(waiters)
     open_links = "; ".join(linked(chip))
     if len(going) == 1 and not open_links:
         ((only, own),) = going.items()
-        return _of_tile(only, graph, own)
+        how = advice(only, graph)
+        if not own:
+            text = f"{_NOTHING_MOVES} any more ({len(graph.waiters)} waiting)"
+            return _error(text, graph, how, live=False)
+        theirs = "the loops they are in" if len(own) > 1 else "the loop it is in"
+        text = f"{' and '.join(CORE_NAMES[loop.core] for loop in own)} can never leave {theirs}"
+        how = f"{how}; where the host is to answer, run with --livelock 0"
+        return _error(f"{text}, whatever time passes", graph, how, live=True)
     hint = open_links or _astray(chip, waiters) or release(graph) or _look(graph)
     if not loops:
         text = f"{_NOTHING_MOVES} any more on the chip ({len(waiters)} waiting)"
@@ -436,9 +564,7 @@ def network_no_progress(chip: Controls, loops: Mapping[int, tuple[Loop, ...]]) -
 
 def standstill(chip: Controls, tile: Tile) -> NoProgress:
     """What the cores of one tile wait for, where every core of the chip that runs only polls."""
-    waiters = _of_chip(chip, {tile: livelock(tile, _BUDGET)})
+    graph = wait_for_graph(tile, livelock(tile, _BUDGET))
     text = f"tile {name_of(tile)} waits, every core that runs only polls, and nothing is under way"
     hint = "; ".join(linked(chip)) or "only the host can go on; what it waits for never comes"
-    return NoProgress(
-        text, graph=graph_of(waiters), category="Livelock", rule="LIVELOCK", hint=hint
-    )
+    return NoProgress(text, graph=graph, category="Livelock", rule="LIVELOCK", hint=hint)

@@ -1,234 +1,32 @@
-"""What each agent waits for in a hang, and which others could end the wait."""
+"""What each agent waits for in a hang, and which others could end the wait; names for that."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from bhemu import memmap as mm
 from bhemu.devices import queues
-from bhemu.devices.bus.address_map import block_name
-from bhemu.machine.error_text import where_core
-from bhemu.machine.hang import explore, named
-from bhemu.machine.hang.code import CodeStores, Stored, code_stores
+from bhemu.devices.bus.address_map import FIRST_BUFFER_STREAMS, STREAM_ROLES, block_name
+from bhemu.errors import InputError
+from bhemu.machine.hang import explore
 from bhemu.machine.hang.explore import Loop, Poll, Wanted
+from bhemu.machine.hang.givers import Agents, Releaser
 from bhemu.machine.sentences import CONDITIONS
 from bhemu.machine.word_text import meaning
 from bhemu.riscv.assembly import disassemble as riscv_text
-from bhemu.riscv.insn import Instruction
 from bhemu.tensix import banks, mmio
 from bhemu.tensix import thread as gate
 from bhemu.tensix.frontend import FIFO_FULL
 from bhemu.tensix.insn import decode, disassemble, effects
 from bhemu.tensix.spaces import Effect, Kind
-from bhemu.tensix.state import ASSERTED, BLOCKED, CORES, FIFO_DEPTH, HALTED, PARKED, RESET, THREADS
 from bhemu.tensix.thread_fields import STREAM_ID_SYNC_SEC0_BankSel
 from bhemu.tensix.units.sync import WAIT_MUTEX
 
 if TYPE_CHECKING:
     from bhemu.machine.tile import Tile
-
-# Agents that could have released a wait: threads by their words, cores by what they can store.
-
-_MOST = 4  # releasers named for one wait
-_WORD_BYTES = 4
-_HEADERS = (".h", ".hpp", ".hh", ".inc")
-_RELEASE_WIDTHS = {1: "byte ", 2: "half-word ", 4: ""}
-_STATES = {
-    RESET: "is in reset: no core or host has released it",
-    BLOCKED: "is blocked itself",
-    PARKED: "has parked",
-    ASSERTED: "stands on ebreak",
-    HALTED: "is halted through its debug port",
-}
-
-
-@dataclass(frozen=True)
-class Releaser:
-    """One that could end a wait: its name, by what, from where, and what it does at present.
-
-    `able` is False for the only one that may, when no code of it was found that would; `core` and
-    `pc`: the instruction of `place`, where there is one, and `line` its line outside of headers.
-    """
-
-    who: str
-    how: str
-    place: str
-    state: str
-    able: bool = True
-    core: int | None = None
-    pc: int | None = None
-    line: str = ""
-
-    @property
-    def means(self) -> str:
-        """By what, and the line outside of headers."""
-        return f"{self.how}, {self.line}" if self.line else self.how
-
-    def __str__(self) -> str:
-        at = f" at {self.place}" if self.place else ""
-        if not self.able:
-            return f"only {self.who} may release it, and {self.how}; it {self.state}{at}"
-        return f"could have been released by {self.who} ({self.how}{at}), which {self.state}"
-
-
-class Word(NamedTuple):
-    """A Tensix word that thread `thread` still holds, or that a core's program pushes to it."""
-
-    word: int
-    thread: int
-    who: str
-    how: str
-    core: int
-    pc: int
-
-
-def _gives(store: Stored, wanted: Wanted | None) -> bool:
-    """Whether a store may be of the word that is waited for."""
-    if wanted is None or store.value is None or store.size != _WORD_BYTES:
-        return True
-    return store.value >= wanted.value if wanted.more else store.value == wanted.value
-
-
-class Agents:
-    """A tile that stands still, looked at from all sides; programs are read once."""
-
-    def __init__(self, tile: Tile, loops: Iterable[Loop]) -> None:
-        self.tile, self.s = tile, tile.state
-        self.loops = {loop.core: loop for loop in loops}
-        self._stores: dict[tuple[int, bool], CodeStores] = {}
-
-    def stores(self, core: int, *, held: bool = False) -> CodeStores:
-        """What the program of `core` can do; `held`: as far as memory tells, too."""
-        if (core, held) not in self._stores:
-            self._stores[core, held] = code_stores(self.tile, core, held=held)
-        return self._stores[core, held]
-
-    def place(self, core: int, pc: int) -> str:
-        """`function+0x10 (file:line)` of a pc, or the pc; with the core's name."""
-        return str(replace(where_core(self.tile, core, pc), tile=None))
-
-    def line(self, core: int, pc: int) -> str:
-        """`file:line` of a pc, outside of headers if a call leads there; "" if unknown."""
-        where = where_core(self.tile, core, pc)
-        frames = [(where.file, where.line), *((one.file, one.line) for one in where.inlined)]
-        known = [f"{file}:{line}" for file, line in frames if file and line]
-        outer = (one for one in known if not one.partition(":")[0].endswith(_HEADERS))
-        return next(outer, known[0] if known else "")
-
-    def core_state(self, core: int) -> str:
-        """What a core does at present, as the end of "..., which "."""
-        if core in self.loops:
-            return "goes round in a loop itself"
-        return _STATES.get(int(self.s.core_state[core]), "runs")
-
-    def thread_state(self, t: int) -> str:
-        """What a thread does at present."""
-        return "is blocked itself" if self.s.gate_full[t] else "has no word to execute"
-
-    # Tensix words
-
-    def words(self, *, held: bool = False) -> Iterator[Word]:
-        """Every word that a thread holds or a program pushes, with what would bring it forward."""
-        s = self.s
-        for t in range(THREADS):
-            gate, mop = (s.gate_core[t], s.gate_pc[t]), (s.mop_core[t], s.mop_pc[t])
-            has = [(s.gate_word[t], "at its own gate", *gate)] if s.gate_full[t] else []
-            for k in range(int(s.play_left[t])):
-                i = (int(s.play_at[t]) + k) & 31
-                has.append((s.replay[t, i], "in its replay buffer", gate[0], s.replay_pc[t, i]))
-            for i in range(2, 9) if s.mop_on[t] else ():
-                has.append((s.mop_live[t, i], "in the MOP it expands", *mop))
-            for k in range(int(s.fifo_read[t]), int(s.fifo_write[t])):
-                i = k % FIFO_DEPTH
-                place = s.fifo_core[t, i], s.fifo_pc[t, i]
-                has.append((s.fifo[t, i], "queued behind its head", *place))
-            for word, how, core, pc in has:
-                yield Word(int(word), t, f"thread T{t}", how, int(core), int(pc))
-        for core, who in enumerate(mm.CORE_NAMES[:-1]):
-            for p in self.stores(core, held=held).pushes:
-                yield Word(p.word, p.thread, who, "in its program", core, p.pc)
-
-    def by_words(self, wanted: Effect, *, held: bool = False) -> list[Releaser]:
-        """Threads and cores that hold or push a word with this effect.
-
-        held: also one that a core computes from what memory holds.
-        """
-        found: dict[str, Releaser] = {}
-        places = set()
-        for w in self.words(held=held):
-            if w.who in found or (w.core, w.pc) in places or wanted not in effects(w.word):
-                continue
-            places.add((w.core, w.pc))  # a word that a thread holds is not still to be pushed
-            thread = w.who == f"thread T{w.thread}"
-            state = self.thread_state(w.thread) if thread else self.core_state(w.core)
-            how, place = f"{disassemble(w.word)} {w.how}", self.place(w.core, w.pc)
-            line = self.line(w.core, w.pc)
-            found[w.who] = Releaser(w.who, how, place, state, core=w.core, pc=w.pc, line=line)
-        return list(found.values())[:_MOST]
-
-    # Stores
-
-    def by_stores(
-        self, address: int, beside: int, size: int = 4, held: int | None = None,
-        wanted: Wanted | None = None,
-    ) -> list[Releaser]:  # fmt: skip
-        """Cores other than `beside` whose program stores anything but `held` to those bytes.
-
-        wanted: what is waited for; a store of another known word does not end the wait.
-        """
-        found = []
-        for core in (core for core in range(CORES) if core != beside):
-            changes = (
-                one
-                for one in self._storing(core, address, size)
-                if (held is None or one.changes(address, size, held)) and _gives(one, wanted)
-            )
-            found += [self.store(core, one) for one in islice(changes, 1)]
-        return found[:_MOST]
-
-    def _storing(self, core: int, address: int, size: int) -> Iterator[Stored]:
-        """The stores of a core to these bytes; what memory holds may be stored later as well."""
-        plain = list(self.stores(core).storing(address, size))
-        yield from plain
-        words, known = self.s.l1.view("<u4"), {(one.pc, one.address) for one in plain}
-        for one in self.stores(core, held=True).storing(address, size):
-            if (one.pc, one.address) not in known:
-                zero = not Instruction.rs2.get(int(words[one.pc >> 2]))
-                yield one._replace(value=0 if zero else None)
-
-    def by_store_of(self, core: int, window: int) -> list[Releaser]:
-        """The only core that may end a wait, by a store to `window`."""
-        stores = islice(self.stores(core).storing(window), 1)
-        able = [self.store(core, one) for one in stores]
-        return able or [self.core(core, _NO_STORE.format(window), able=False)]
-
-    def store(self, core: int, store: Stored) -> Releaser:
-        """The releaser that one store instruction makes of a core."""
-        what = "" if store.value is None else f" of {store.value:#x}"
-        how = f"{_RELEASE_WIDTHS[store.size]}store{what} to {store.address:#x}"
-        return self.acts(core, int(store.pc), how)
-
-    def acts(self, core: int, pc: int, how: str) -> Releaser:
-        """The releaser that an instruction makes of a core."""
-        name, place, state = mm.CORE_NAMES[core], self.place(core, pc), self.core_state(core)
-        return Releaser(name, how, place, state, core=core, pc=pc, line=self.line(core, pc))
-
-    def core(self, core: int, how: str, *, able: bool = True) -> Releaser:
-        """A core where it stands."""
-        place = "" if self.s.core_state[core] == RESET else self.place(core, int(self.s.pc[core]))
-        return Releaser(mm.CORE_NAMES[core], how, place, self.core_state(core), able)
-
-    def thread(self, t: int) -> Releaser:
-        """A thread with the word at its head."""
-        s, how, place = self.s, "no word at its gate", ""
-        if s.gate_full[t]:
-            place = self.place(int(s.gate_core[t]), int(s.gate_pc[t]))
-            how = f"{disassemble(int(s.gate_word[t]))} at its head"
-        return Releaser(f"thread T{t}", how, place, self.thread_state(t))
-
 
 # What each blocked thread or core, and each core that polls, waits for: the resource in words.
 
@@ -250,7 +48,6 @@ _TTSYNC = (queues.DRAIN, queues.MOP_DRAIN)
 _MOST_POLLS = 4
 _OWN = range(mm.LOCAL_BASE, mm.LOCAL_BASE + max(mm.LOCAL_SIZES))  # memory of the core itself
 _NOBODY = -1  # no core is left out
-_NO_STORE = "no store to {:#x} was found in as much of its code as could be followed"
 _WIDTHS = {1: "byte", 2: "half-word", 4: "word"}
 
 
@@ -532,16 +329,16 @@ def _polled(agents: Agents, c: int, poll: Poll, wanted: Wanted | None) -> Waiter
         return _wait("semaphore", numbers, f"semaphore {i} to change", "", others, history)
     releasers = agents.by_stores(at, c, poll.size, poll.value, wanted)
     if at < mm.L1_SIZE:
-        name = f"L1 {_WIDTHS[poll.size]} {at:#x}{named.semaphore(agents.tile, c, at)} {change}"
+        name = f"L1 {_WIDTHS[poll.size]} {at:#x}{semaphore_name(agents.tile, c, at)} {change}"
         return _wait("l1", numbers, name, "", releasers)
     if mm.OVERLAY_BASE <= at < mm.OVERLAY_END:
         stream, register = (at - mm.OVERLAY_BASE) >> 12, (at & 0xFFF) >> 2
         releasers += agents.by_words(Effect(Kind.STORES, at), held=True)
         numbers |= {"stream": stream, "register": register}
-        buffer, name, more = named.counter(agents.tile, stream, register)
+        buffer, name, more = counter(agents.tile, stream, register)
         if buffer is not None:
             numbers |= {"buffer": buffer}
-            releasers = [replace(r, how=named.counts(register, r.how)) for r in releasers]
+            releasers = [replace(r, how=counts(register, r.how)) for r in releasers]
             name += "" if wanted is None else f" ({poll.value} so far, {wanted.value} needed)"
         return _wait("stream", numbers, name, more, releasers)
     if mm.MAILBOX_BASE <= at < mm.MAILBOX_END and c < 4:
@@ -551,3 +348,73 @@ def _polled(agents: Agents, c: int, poll: Poll, wanted: Wanted | None) -> Waiter
         near = range(3) if c == 0 or at >= mm.TENSIX_CFG_BASE else (c - 1,)
         releasers += [agents.thread(t) for t in near if agents.s.gate_full[t]]
     return _wait("register", numbers, f"{block} word {at & ~3:#x} to change", "", releasers)
+
+
+# Names for what is waited for: circular buffers and semaphores of the launched program.
+
+# Registers of streams count the pages of circular buffers.
+
+PAGES = {  # by register of a stream: what its store does with pages, what is done with them
+    mmio.REMOTE_DEST_BUF_START: ("gives pages back", "given back"),
+    mmio.REMOTE_DEST_BUF_SIZE: ("announces pages", "announced"),
+}
+_OPERANDS = re.compile(r"\b\w+=\S+ ")
+_ADDRESS = re.compile(r" to 0x\w+$")
+
+
+def counts(register: int, how: str) -> str:
+    """What one that stores to a count of a buffer does, from how it does that."""
+    return f"{PAGES[register][0]} with its {_ADDRESS.sub('', _OPERANDS.sub('', how))}"
+
+
+def count_of(tile: Tile, stream: int, register: int) -> str:
+    """What a register of a stream counts, if it is of a declared buffer; "" otherwise."""
+    buffer = buffer_of(tile, stream) if register in PAGES else None
+    return "" if buffer is None else f"pages {PAGES[register][1]} of buffer {buffer}"
+
+
+def counter(tile: Tile, stream: int, register: int) -> tuple[int | None, str, str]:
+    """The circular buffer that a register of a stream counts, where it is known; what is waited
+    for; what else is known of the register."""
+    role, at = STREAM_ROLES.get(register), f"register {register} of stream {stream}"
+    if role is None:
+        return None, f"{at} to change", ""
+    buffer = buffer_of(tile, stream)
+    if buffer is not None:
+        return buffer, f"pages of buffer {buffer} to be {PAGES[register][1]}", f"{role}, {at}"
+    then = stream - FIRST_BUFFER_STREAMS[1]
+    older = f", in older builds {then}" if then >= 0 else ""
+    return None, f"{at} ({role}; in tt-metal of circular buffer {stream}{older}) to change", ""
+
+
+_SEMAPHORE_BASE = "sem_l1_base"  # the word in a core's local memory that says where they are
+_APART = 16  # bytes from one semaphore of a program to the next
+
+
+def semaphore_name(tile: Tile, c: int, address: int) -> str:
+    """Which of the semaphores of PROGRAM.toml lies at an address, in words; "" for none."""
+    program = tile.machine.loop.program
+    parts = () if program is None else program.placed()
+    count = max((len(part.semaphores) for part in parts if tile.xy in part.at), default=0)
+    core = tile.core[mm.CORE_NAMES[c]]
+    try:
+        base = core.read32(_SEMAPHORE_BASE) if count else 0
+    except InputError:  # no such name
+        return ""
+    number, rest = divmod(address - base, _APART)
+    return f" (semaphores[{number}])" if not rest and 0 <= number < count else ""
+
+
+def buffer_of(tile: Tile, stream: int) -> int | None:
+    """The circular buffer of the launched program that a stream counts; None: it cannot be told.
+
+    The builds of a program begin at one of FIRST_BUFFER_STREAMS: at the only one by which every
+    stream that counts something, this one included, is that of a declared buffer.
+    """
+    program = tile.machine.loop.program
+    parts = () if program is None else program.placed()
+    declared = {b.index for part in parts if tile.xy in part.at for b in part.buffers}
+    counts = tile.state.stream[:, list(PAGES)]
+    used = {stream, *(n for n in range(mmio.STREAMS) if counts[n].any())}
+    fits = [first for first in FIRST_BUFFER_STREAMS if {n - first for n in used} <= declared]
+    return stream - fits[0] if len(fits) == 1 else None

@@ -1,4 +1,4 @@
-"""The checks: each file declares one, or two that ask nearly the same question."""
+"""The checks: each file declares one, or some that ask nearly the same question."""
 
 import importlib
 import pkgutil
@@ -106,18 +106,14 @@ def _tells(root: Finding, one: Finding) -> bool:
     """
     if root.check == "contract" and one.check in ("unwritten", "order"):
         breaks = one.check == "unwritten" or _declared(root) or root.found_by == "buffers"
-        same = not _accesses(root).isdisjoint(_accesses(one)) or _of_one_buffer(root, one)
+        same = not _accesses(root).isdisjoint(_accesses(one))
+        if root.ends is not None and one.ends is not None and root.ends.tile == one.ends.tile:
+            of_both = root.ends.things & one.ends.things  # the pages of one buffer
+            same = same or any(thing[0] == BYTES for thing in of_both)
         return breaks and same
     if root.check == "order" and one.check == "contract" and _declared(one):
         return all(root.culprit.get(name) == one.culprit.get(name) for name in ("file", "line"))
     return False
-
-
-def _of_one_buffer(root: Finding, one: Finding) -> bool:
-    """Whether both are about the pages of the same buffer."""
-    if root.ends is None or one.ends is None or root.ends.tile != one.ends.tile:
-        return False
-    return any(thing[0] == BYTES for thing in root.ends.things & one.ends.things)
 
 
 def explained(refused: Finding, found: Sequence[Finding]) -> list[Finding]:

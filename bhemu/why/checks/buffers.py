@@ -10,8 +10,8 @@ from bhemu import memmap as mm
 from bhemu.devices.bus.address_map import FIRST_BUFFER_STREAMS
 from bhemu.errors import Where
 from bhemu.jit.subset import JIT
-from bhemu.machine.error_text import where_core
-from bhemu.machine.hang.waits import Agents
+from bhemu.machine.error_text import HEADERS, outside, where_core
+from bhemu.machine.hang.givers import Agents
 from bhemu.machine.tile import Tile
 from bhemu.noc.grid import XY
 from bhemu.program import toml
@@ -19,10 +19,10 @@ from bhemu.program.specs import BufferSpec, TileSpec
 from bhemu.tensix.mmio import REMOTE_DEST_BUF_SIZE, REMOTE_DEST_BUF_START
 from bhemu.tensix.spaces import Effect, Kind
 from bhemu.why.check import Check, Context
-from bhemu.why.findings import HEADERS, Ends, Finding, outside, place
+from bhemu.why.findings import Ends, Finding, place
 from bhemu.why.order import record as r
 from bhemu.why.order.conflicts import Observed, observed
-from bhemu.why.order.notes import ASKED, PACKED, STORED, UNPACKED
+from bhemu.why.order.shadow import ASKED, PACKED, STORED, UNPACKED
 
 # What a tile does to its circular buffers, in order: counts, requests, UNPACR and PACR.
 
@@ -53,23 +53,21 @@ class Event:
 
 def events(seen: Observed) -> list[Event]:
     """The accesses of an observed tile to its buffers, in order."""
-    return [one for row in seen.notes.tolist() if (one := _event(row)) is not None]
-
-
-def _event(note: list[int]) -> Event | None:
-    what, core, pc, clock = (note[k] for k in (r.N_WHAT, r.N_CORE, r.N_PC, r.N_TIME))
-    thread = note[r.N_THREAD] if note[r.N_THREAD] >= 0 else None
-    low, high, value = note[r.N_LOW], note[r.N_HIGH], note[r.N_VALUE]
-    if what == STORED:  # to a counter of a buffer
-        stream, offset = divmod(low - mm.OVERLAY_BASE, _STREAM)
-        kind = COUNT_REGISTERS.get(offset >> 2)
-        if kind is None or offset & 3:
-            return None
-        return Event(core, thread, pc, kind, value & 0xFFFF, stream, clock)
-    if what not in (ASKED, UNPACKED, PACKED):
-        return None
-    fills = value if what == ASKED else what == PACKED  # a request that reads fills the own L1
-    return Event(core, thread, pc, "writes" if fills else "reads", low, high, clock)
+    found = []
+    for note in seen.notes.tolist():
+        what, core, pc, clock = (note[k] for k in (r.N_WHAT, r.N_CORE, r.N_PC, r.N_TIME))
+        thread = note[r.N_THREAD] if note[r.N_THREAD] >= 0 else None
+        low, high, value = note[r.N_LOW], note[r.N_HIGH], note[r.N_VALUE]
+        if what == STORED:  # to a counter of a buffer
+            stream, offset = divmod(low - mm.OVERLAY_BASE, _STREAM)
+            kind = COUNT_REGISTERS.get(offset >> 2)
+            if kind is not None and not offset & 3:
+                found.append(Event(core, thread, pc, kind, value & 0xFFFF, stream, clock))
+        elif what in (ASKED, UNPACKED, PACKED):  # a request that reads fills the own L1
+            fills = value if what == ASKED else what == PACKED
+            kind = "writes" if fills else "reads"
+            found.append(Event(core, thread, pc, kind, low, high, clock))
+    return found
 
 
 def first_stream(events: Sequence[Event], buffers: Collection[int]) -> int | None:
@@ -200,19 +198,6 @@ _MISSING = (  # what is done with pages, which count is missing then, in words, 
     ("writes", "received", "announces none", "cb_push_back (in lib/cb.h cb_push) after this"),
 )
 _TILES = 2  # of those with the same code and arguments are looked at
-
-
-def _of_tile(context: Context, seen: Observed) -> Iterator[Finding]:
-    tile, part = seen.tile, context.part(seen.tile)
-    every = events(seen) if tile.xy in part.at[:_TILES] and part.buffers else []
-    first = first_stream(every, [spec.index for spec in part.buffers])
-    if every and first is not None:
-        own = [
-            replace(one, high=one.high - first) if one.kind in COUNTS else one
-            for one in every
-            if not context.in_firmware(tile, one.core, one.pc)
-        ]
-        yield from _Look(context, part, tile, first).at(own)
 
 
 class _Look:
@@ -391,8 +376,19 @@ def _run(context: Context) -> Sequence[Finding]:
     found: dict[tuple[Any, ...], Finding] = {}
     if not context.symptom.fine:
         found = {(one.finding.text,): one.finding for one in shared_bytes(context)}
-    for one in (one for seen in observed(context) for one in _of_tile(context, seen)):
-        found.setdefault(tuple(map(one.culprit.get, ("core", "file", "line"))), one)
+    for seen in observed(context):
+        tile, part = seen.tile, context.part(seen.tile)
+        every = events(seen) if tile.xy in part.at[:_TILES] and part.buffers else []
+        first = first_stream(every, [spec.index for spec in part.buffers])
+        if not every or first is None:
+            continue
+        own = [
+            replace(one, high=one.high - first) if one.kind in COUNTS else one
+            for one in every
+            if not context.in_firmware(tile, one.core, one.pc)
+        ]
+        for wrong in _Look(context, part, tile, first).at(own):
+            found.setdefault(tuple(map(wrong.culprit.get, ("core", "file", "line"))), wrong)
     return list(found.values())
 
 

@@ -15,7 +15,7 @@ from bhemu.devices.bus.address_map import device_name
 from bhemu.errors import InputError, Where
 from bhemu.launch import feed
 from bhemu.machine.error_text import where_core
-from bhemu.machine.hang.code import reachable
+from bhemu.machine.hang.givers import reachable
 from bhemu.machine.tile import Tile
 from bhemu.program import toml
 from bhemu.program.schema import SAVED_STATE, Program
@@ -246,35 +246,29 @@ def of_code(acts: Sequence[Act], nearest: Iterable[Act]) -> Iterator[Edit]:
         for part in _parts(act):
             known.setdefault(part.kind, []).append((act.first, part.now))
     for act in nearest:
-        for text, code in _changed(act, known):
-            yield Edit(act.where, act.clock, text, methodcaller("edited", act, code))
-
-
-def _changed(
-    act: Act, known: Mapping[tuple[str, str], list[tuple[int, int]]]
-) -> Iterator[tuple[str, Code]]:
-    """The edits of one line; known: the values of fields of a kind, by number of their act."""
-    what, word = disassemble(act.values[0]), act.word
-    if word is None and act.address is not None:
-        sets = [f"{part.name} = {part.now:#x}" for part in _parts(act) if part.now]
-        name = ", ".join(sets) or device_name(act.address, act.core).partition(",")[0]
-        what = f"the store of {name}" if sets else f"the store of {act.values[0]:#x} to {name}"
-        if len(act.values) > 1:
-            what = f"every store of this line to {name}"
-    yield f"{what} is left out", act.left_out()
-    for part in _parts(act):
-        elsewhere = sorted(known[part.kind], key=lambda at: (abs(at[0] - act.first), at))
-        values = dict.fromkeys(n for _, n in elsewhere if n != part.now and n <= part.mask)
-        for value in [*values][:_MOST]:
-            text = f"{part.name} = {value:#x} instead of {part.now:#x}"
-            yield text, act.giving(part.put(value))
-    if word is None or (cls := decode(word)) is None:
-        return
-    for one, two in combinations(cls.fields, 2):
-        a, b = one.get(word), two.get(word)
-        if a != b and one.width == two.width > 1:
-            other = two.put(one.put(word, b), a)
-            yield f"{disassemble(other)} instead of {disassemble(word)}", act.giving(other)
+        edit = partial(Edit, act.where, act.clock)
+        what, word = disassemble(act.values[0]), act.word
+        if word is None and act.address is not None:
+            sets = [f"{part.name} = {part.now:#x}" for part in _parts(act) if part.now]
+            name = ", ".join(sets) or device_name(act.address, act.core).partition(",")[0]
+            what = f"the store of {name}" if sets else f"the store of {act.values[0]:#x} to {name}"
+            if len(act.values) > 1:
+                what = f"every store of this line to {name}"
+        yield edit(f"{what} is left out", methodcaller("edited", act, act.left_out()))
+        for part in _parts(act):
+            elsewhere = sorted(known[part.kind], key=lambda at: (abs(at[0] - act.first), at))
+            values = dict.fromkeys(n for _, n in elsewhere if n != part.now and n <= part.mask)
+            for value in [*values][:_MOST]:
+                text = f"{part.name} = {value:#x} instead of {part.now:#x}"
+                yield edit(text, methodcaller("edited", act, act.giving(part.put(value))))
+        if word is None or (cls := decode(word)) is None:
+            continue
+        for one, two in combinations(cls.fields, 2):
+            a, b = one.get(word), two.get(word)
+            if a != b and one.width == two.width > 1:
+                other = two.put(one.put(word, b), a)
+                text = f"{disassemble(other)} instead of {disassemble(word)}"
+                yield edit(text, methodcaller("edited", act, act.giving(other)))
 
 
 # The search.
@@ -354,16 +348,6 @@ class _Trials:
         return seen.error is None and right
 
 
-def _distance(context: Context, act: Act) -> tuple[int, bool, int, int]:
-    """The distance of a line from those that made the first wrong element or met the error."""
-    lines = [(one.core, one.file, one.line) for one, _ in context.touched]
-    mine = mm.CORE_NAMES[act.core], act.where.file, act.where.line
-    at = lines.index(mine) if mine in lines else len(lines)
-    clock = next((clock for _, clock in context.touched if clock is not None), 0)
-    away = context.end if act.clock is None else abs(clock - act.clock)
-    return at, mine[0] not in [core for core, _, _ in lines], away, act.first
-
-
 def _run(context: Context) -> Sequence[Finding]:
     judged = any(spec.expect is not None for spec in context.program.outputs)
     if context.symptom.fine or not judged or context.program.kind == SAVED_STATE:
@@ -372,8 +356,17 @@ def _run(context: Context) -> Sequence[Finding]:
     if trials.changed(lambda _: None):
         return []  # it needs no more than time
     bound = context.work.done + _RUNS * (context.work.done - before) + _MORE
-    every = trials.acts()
-    nearest = sorted(every, key=lambda act: _distance(context, act))
+    every, touched = trials.acts(), [(one.core, one.file, one.line) for one, _ in context.touched]
+    clock = next((clock for _, clock in context.touched if clock is not None), 0)
+
+    def distance(act: Act) -> tuple[int, bool, int, int]:
+        """From the lines that made the first wrong element or met the error."""
+        mine = mm.CORE_NAMES[act.core], act.where.file, act.where.line
+        at = touched.index(mine) if mine in touched else len(touched)
+        away = context.end if act.clock is None else abs(clock - act.clock)
+        return at, mine[0] not in [core for core, _, _ in touched], away, act.first
+
+    nearest = sorted(every, key=distance)
     edits = [*of_file(context.program), *of_code(every, nearest)]
     found: dict[object, list[Edit]] = {}
     tried = 0
@@ -389,12 +382,12 @@ def _run(context: Context) -> Sequence[Finding]:
     most = "" if tried == len(edits) else f", the first of {len(edits)}"
     told = f"{tried} changes were tried{most}; those that cure are all of this line"
     (cures,) = found.values()
-    where, clock, text, _ = cures[0]
+    where, when, text, _ = cures[0]
     at = f"{where.file}:{where.line}" if where.line else f"pc {where.pc or 0:#x}"
     at = f"{where.core} {at}" if where.core else at
     evidence = (told, *(f"with this as well: {one.text}" for one in cures[1:]))
     text = f"the run also ends correctly if {at} is changed: {text}"
-    return [Finding("cure", "note", text, place(where, clock), {}, evidence, "")]
+    return [Finding("cure", "note", text, place(where, when), {}, evidence, "")]
 
 
 CHECK = Check(

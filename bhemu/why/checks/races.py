@@ -1,24 +1,35 @@
-"""Unordered accesses: a missing wait, a release that is too early, a missing STALLWAIT."""
+"""Unordered accesses: a missing wait, a release that is too early, a missing STALLWAIT, a load from
+a data cache that does not see what others have written."""
 
-from dataclasses import replace
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
 
+import numpy as np
+
+from bhemu.machine.error_text import where_core
 from bhemu.memmap import CORE_NAMES
+from bhemu.program.schema import SESSION
+from bhemu.riscv.formats import Atomic, Fence, Load
+from bhemu.riscv.isa import decode as decode_riscv
 from bhemu.tensix.insn import BLOCKS, decode
-from bhemu.why.check import Check, Context
+from bhemu.text import joined
+from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.checks.buffers import BYTES, shared_bytes
-from bhemu.why.findings import Ends, Finding, line_of, merged, place, with_evidence, with_role
+from bhemu.why.findings import Ends, Finding, line_of, place, together, with_evidence, with_rest
+from bhemu.why.order import record as r
 from bhemu.why.order.conflicts import Conflict, Event, Observed, observed
-from bhemu.why.order.describe import unit_of
-from bhemu.why.order.observe import kind, l1_address, name
+from bhemu.why.order.observe import Observer, is_polled, kind, l1_address, name, spin, unit_of
 from bhemu.why.order.record import HOST
-from bhemu.why.steps import Act, Blame, Step, Word, maker
+from bhemu.why.order.shadow import ACCESSED, DROPPED, STALE
+from bhemu.why.steps import NOTHING, Act, Blame, Instruction, Step, Word, maker
 from bhemu.why.witness import Pair, PairFinding, with_late_runs
 
+_CODE = 3  # ELFs that are named
 _CHANGES = "and changes"
 _TEMPLATE = "MOP template"
 _BOTH = "count posts and gets, and look whether both sides mean this place"
 _EITHER = "each has waited, not for the other's access: one of both has the wrong place or count"
-_NOTHING = "nothing makes it"
 _WAIT = "wait for the other side before this access: SEMWAIT, TTSync, a word of L1 that it sets"
 _RELEASE = "post, or set the word, after the last access and a STALLWAIT for the unit that makes it"
 _END = "wait for every core before the word that ends the program"  # of who stores it
@@ -34,20 +45,33 @@ _STALL = {
 
 
 def run(context: Context) -> list[Finding]:
-    """Conflicts of the plain order; if there are none, those of units."""
-    seen = observed(context)
+    """Conflicts of the plain order; if there are none, those of units.
+
+    One finding for each line, with its tiles and the late run that shows it. The host of a session
+    loads many kernels with the same words: these are one finding, too.
+    """
+    seen, session = observed(context), context.program.kind == SESSION
+    keyed: dict[Hashable, list[PairFinding]] = {}
     for units in (False, True):
-        found = _lines(context, [one for each in seen for one in _pairs(context, each, units)])
-        if found:
+        for one in (one for each in seen for one in _pairs(context, each, units)):
+            keyed.setdefault(_words(one) if session else line_of(one.finding), []).append(one)
+        if keyed:
             break
-    return found
+    lines = []
+    for key, same in keyed.items():
+        by_elf = {line.rpartition(" ")[2]: line for one in reversed(same) for line in one.code}
+        code = [*reversed(by_elf.values())]
+        found = with_evidence(together([one.finding for one in same]), code[:_CODE])
+        if (left := len(code) - _CODE) > 0:
+            found = with_evidence(found, [f"and {left} more like this"])
+        lines.append((key, PairFinding(found, same[0].pair)))
+    return with_late_runs(context, lines)
 
 
-def _lines(context: Context, pairs: list[PairFinding]) -> list[Finding]:
-    """One finding for each line, with its tiles and the late run that shows it."""
-    lines = {line_of(one): one for one in merged([[one.finding for one in pairs]])}
-    keyed = [(line_of(one.finding), one.pair) for one in pairs]
-    return with_late_runs(context, ((key, PairFinding(lines[key], pair)) for key, pair in keyed))
+def _words(one: PairFinding) -> Hashable:
+    """What the finding says of which word, wherever that lies; its line, if it is of no word."""
+    word, line = one.pair.second, line_of(one.finding)
+    return (*line[:2], one.finding.text, word.word) if isinstance(word, Word) else line
 
 
 def _pairs(context: Context, races: Observed, units: bool) -> list[PairFinding]:
@@ -58,8 +82,7 @@ def _pairs(context: Context, races: Observed, units: bool) -> list[PairFinding]:
             continue  # a barrier is missing: transfers.py
         told = races.stand_at(conflict)
         finding = _stalled(races, conflict) if conflict.units else _raced(races, conflict)
-        finding = _in_buffer(context, races, conflict, finding)
-        finding = _of_shared(context, races, conflict, finding)
+        finding = _in_buffers(context, races, conflict, finding)
         xy, first, second = races.tile.xy, conflict.first.step, conflict.second.step
         if kind(conflict.place) == _TEMPLATE and isinstance(second, Word):
             first, second = second, first  # the MOP that was pushed before has begun late
@@ -71,7 +94,7 @@ def _pairs(context: Context, races: Observed, units: bool) -> list[PairFinding]:
         elif finding.advice == _BOTH:  # and one place is wrong for all rows or words
             key = "both", 1 << conflict.first.owner | 1 << conflict.second.owner
         pair = Pair(xy, first, second, waits=conflict.units)
-        found.setdefault(key, PairFinding(with_evidence(finding, told), pair))
+        found.setdefault(key, PairFinding(finding, pair, told))
     return list(found.values())
 
 
@@ -81,18 +104,14 @@ def _is_never_late(conflict: Conflict) -> bool:
     return isinstance(step, Word) and unit_of(step.word) == "scalar"
 
 
-def _in_buffer(context: Context, races: Observed, conflict: Conflict, found: Finding) -> Finding:
-    """The finding, with the buffer of PROGRAM.toml whose bytes both access."""
-    at = l1_address(conflict.place)
-    of = (b for b in context.part(races.tile).buffers if at and b.at <= at < b.at + b.size)
-    things = frozenset((BYTES, b.index) for b in of)
-    return replace(found, ends=Ends(races.tile.xy, things)) if things else found
-
-
-def _of_shared(context: Context, races: Observed, conflict: Conflict, found: Finding) -> Finding:
-    """The finding; if two buffers of PROGRAM.toml share the place, their line is the culprit."""
+def _in_buffers(context: Context, races: Observed, conflict: Conflict, found: Finding) -> Finding:
+    """The finding, with the buffer of PROGRAM.toml whose bytes both access; if two buffers share
+    the place, their line is the culprit."""
     if (at := l1_address(conflict.place)) is None:
         return found
+    of = (b for b in context.part(races.tile).buffers if at and b.at <= at < b.at + b.size)
+    if things := frozenset((BYTES, b.index) for b in of):
+        found = replace(found, ends=Ends(races.tile.xy, things))
     for one in shared_bytes(context):
         if races.tile.xy in one.at and one.low <= at < one.high:
             both = f"{maker(conflict.first.step)} and {maker(conflict.second.step)}"
@@ -111,51 +130,64 @@ def _of_both(races: Observed, conflict: Conflict, told: str) -> tuple[str, ...]:
     return (*(f"one {verb} {act}" for verb, act in does), told)
 
 
-def _blamed(races: Observed, conflict: Conflict) -> tuple[Step, str, str]:
+def _blamed(races: Observed, conflict: Conflict) -> Blame:
     """The step that is wrong, what is wrong with it, what to do."""
-    first, second = conflict.first, conflict.second
+    first, second, what = conflict.first, conflict.second, kind(conflict.place)
+
+    def blame(step: Step, text: str, advice: str, *, either: bool = False) -> Blame:
+        return Blame(Act(races.tile, step), text, advice, either)
+
     if conflict.foreign:
         text = f"{_CHANGES} what {maker(first.step)} has set for its own thread"
-        return second.step, text, _LEAVE
+        return blame(second.step, text, _LEAVE)
     unit = conflict.thread
     if unit is not None and unit in (first.thread, second.thread):
         others = [e for e in (first, second) if e.write and e.thread not in (None, unit)]
         if others:
-            return others[0].step, f"{_CHANGES} what the unit of another thread reads", _LEAVE
+            text = f"{_CHANGES} what the unit of another thread reads"
+            return blame(others[0].step, text, _LEAVE)
     if conflict.clears is not None:
         text = f"{_CHANGES} fields of that word that the other core sets"
-        return conflict.clears.step, text, "change the own fields alone: RMWCIB"
-    if (own := _before_own_word(conflict)) is not None:
-        text = "for a word that its core has pushed before may still need what is there"
-        return own, text, _MOP_SYNC if kind(conflict.place) == _TEMPLATE else _SYNC
-    if (early := _done_early(races, first, second)) is not None:
-        text = "for it lets others go on while words that its core has pushed are still to come"
-        return early, text, _SYNC
+        return blame(conflict.clears.step, text, "change the own fields alone: RMWCIB")
+    word, own = (first, second) if isinstance(first.step, Word) else (second, first)
+    pushed = isinstance(word.step, Word) and not isinstance(own.step, Word)
+    if pushed and own.step.core == word.step.core:  # which its core has pushed
+        used = what == "Config" and own.owner_clock >= word.push_clock
+        if used or what in ("GPR", _TEMPLATE):
+            text = "for a word that its core has pushed before may still need what is there"
+            return blame(own.step, text, _MOP_SYNC if what == _TEMPLATE else _SYNC)
+    both = ((first, second), (second, first))
+    for event, other in both:  # a core lets others go on before the word has executed
+        core = event.step.core
+        for clock, step in races.releases(core) if isinstance(event.step, Word) else ():
+            if core != other.owner and event.push_clock <= clock <= other.vector[core]:
+                text = "for it lets others go on while words that its core has pushed are still to"
+                return blame(step, f"{text} come", _SYNC)
     for event in (first, second):
         if event.owner == HOST:
             text = "for it ends the program while an output is still to be written"
-            return event.step, text, _END
-    if kind(conflict.place) == "L1" and races.ignores(first, second):
+            return blame(event.step, text, _END)
+    if what == "L1" and races.ignores(first, second):
         text = "for it never looks at the pages that the other side counts"
-        return second.step, text, "wait for pages or room (cb_wait_front, cb_reserve_back) before"
+        advice = "wait for pages or room (cb_wait_front, cb_reserve_back) before"
+        return blame(second.step, text, advice)
     for event in (one for one in (first, second) if not one.write):
         if (begun := races.begun(event)) is not None:
             text = f"for semaphore {event.taken}, for which {maker(event.step)} waits, is"
             text += f" {begun[1]} before anything is posted"
-            return begun[0], text, "begin at 0 what the others post"
-    for event, other in ((second, first), (first, second)):
-        pushed = isinstance(event.step, Word) and event.step.core != other.step.core
-        counted = (
-            pushed and races.poll_for(event, other)[1] > 1
-        )  # so its core has, before it pushed
+            return blame(begun[0], text, "begin at 0 what the others post")
+    for event, other in reversed(both):
+        # its core has waited before it pushed the word
+        counted = isinstance(event.step, Word) and event.step.core != other.step.core
+        counted = counted and races.poll_for(event, other)[1] > 1
         if not races.has_waited(event) and not counted:
-            return _without_wait(races, event, other)
+            return blame(*_without_wait(races, event, other))
     if second.before is not None and races.is_kept(second):
         text = "after which nothing takes from the semaphore that it has waited for"
-        return second.before, text, _GET
+        return blame(second.before, text, _GET)
     poll, given = races.poll_for(second, first)
     polled = poll if given and not isinstance(second.step, Word) else None
-    return polled or second.step, _EITHER, _BOTH
+    return blame(polled or second.step, _EITHER, _BOTH, either=True)
 
 
 def _without_wait(races: Observed, event: Event, other: Event) -> tuple[Step, str, str]:
@@ -167,50 +199,22 @@ def _without_wait(races: Observed, event: Event, other: Event) -> tuple[Step, st
     released = [step for clock, step in races.releases(event.owner) if clock <= known]
     if released and not event.again:
         return released[-1], "for it lets the other side go on too early", _RELEASE
-    return event.step, f"{_NOTHING} wait for the other side", _WAIT
-
-
-def _before_own_word(conflict: Conflict) -> Step | None:
-    """The access of a core to a GPR or Config word that a word it has pushed has yet to use."""
-    word, own = conflict.first, conflict.second
-    if not isinstance(word.step, Word):
-        word, own = own, word
-    both = isinstance(word.step, Word) and not isinstance(own.step, Word)
-    if not both or own.step.core != word.step.core:
-        return None
-    what, after = kind(conflict.place), own.owner_clock >= word.push_clock
-    return own.step if what in ("GPR", _TEMPLATE) or (what == "Config" and after) else None
-
-
-def _done_early(races: Observed, first: Event, second: Event) -> Step | None:
-    """The release of a core after it pushed a word that had not executed by then."""
-    for event, other in ((first, second), (second, first)):
-        core = event.step.core
-        if isinstance(event.step, Word) and core != other.owner:
-            for clock, step in races.releases(core):
-                if event.push_clock <= clock <= other.vector[core]:
-                    return step
-    return None
+    return event.step, f"{NOTHING} wait for the other side", _WAIT
 
 
 def _raced(races: Observed, conflict: Conflict) -> Finding:
     tile, first, second = races.tile, conflict.first, conflict.second
-    blamed, wrong, advice = _blamed(races, conflict)
+    blame = _blamed(races, conflict)
+    blamed = blame.act.step
     victim = first if blamed is second.step or blamed.core == second.step.core else second
-    act = Act(tile, blamed)
-    at, wrong = Blame(act, wrong, advice).placed()
-    one, place_of = f"{act.name} of {maker(blamed)}", name(conflict.place)
-    if wrong.startswith(_CHANGES):
-        text = f"{one} writes {place_of}, {wrong}"
+    one, place_of = f"{blame.act.name} of {maker(blamed)}", name(conflict.place)
+    if blame.text.startswith(_CHANGES):
+        text = f"{one} writes {place_of}, {blame.placed()[1]}"
     elif HOST in (first.owner, second.owner):
-        text = f"{one} is too early, {wrong}: {place_of}"
+        text = f"{one} is too early, {blame.placed()[1]}: {place_of}"
     else:
         both = f"{maker(first.step)} and {maker(second.step)}"
-        text = f"only their speed decides in which order {both} reach {place_of}: "
-        if wrong.startswith(_NOTHING):
-            text += wrong.replace(_NOTHING, f"nothing makes {one}")
-        else:
-            text += wrong if wrong.startswith(_EITHER) else f"{one} is wrong, {wrong}"
+        text = f"only their speed decides in which order {both} reach {place_of}: {blame.told(one)}"
     no_order = (
         "no semaphore, hand-over, TTSync, mutex, mailbox or polled word of this run orders"
         f" {maker(first.step)} at clock {first.step.clock} before {maker(second.step)}"
@@ -221,12 +225,10 @@ def _raced(races: Observed, conflict: Conflict) -> Finding:
         taken = [one.taken for one in (first, second) if one.taken is not None]
         lost = f"{CORE_NAMES[blamed.core]} has waited for it and takes nothing"
         things = frozenset(("semaphore", index) for index in taken)
-        ends = Ends(tile.xy, things, lost if advice == _GET else "")
-    culprit = place(at, blamed.clock, tile)
+        ends = Ends(tile.xy, things, lost if blame.advice == _GET else "")
     return Finding(
-        "races", "error", text,
-        with_role(culprit, "one of both") if wrong.startswith(_EITHER) else culprit,
-        Act(tile, victim.step).placed(), _of_both(races, conflict, no_order), advice, ends,
+        "races", "error", text, blame.culprit(tile), Act(tile, victim.step).placed(),
+        _of_both(races, conflict, no_order), blame.advice, ends,
     )  # fmt: skip
 
 
@@ -269,4 +271,139 @@ CHECK = Check(
     " finding, 40 at most",
     applies=lambda seen: 90 if seen.wrong else 60,  # to every run: some are right by luck
     run=run,
+)
+
+
+# Loads that get old bytes of L1, in runs with modelled data caches of the cores.
+
+_SEEDS = 3
+_SHOWN = 3  # findings of a run
+_LINES = 4  # of a data cache
+_FENCE_IT = "fence (invalidate_l1_cache) before the load: a cache does not see what others write"
+
+
+def _stale(context: Context) -> list[Finding]:
+    """The loads of stale bytes in a run that ends differently from one without caches."""
+    if context.program.l0 == "model":  # then every stale load is the user's business
+        seed = context.program.options.get("seed", 0)
+        found = _in_caches(context, context.again(l0="model", seed=seed), seed)
+        unfenced = [] if found else list(_unfenced(context))
+        return found or with_rest(unfenced[:_SHOWN], len(unfenced[_SHOWN:]))
+    if context.symptom.error is not None:
+        return []
+    for seed in range(1, _SEEDS + 1):
+        seen = context.again(l0="model", seed=seed)
+        if not seen.same(context.symptom):
+            return _in_caches(context, seen, seed)
+    return []
+
+
+def _unfenced(context: Context) -> Iterator[Finding]:
+    """Loops that wait for a word of another core and never drop their data cache."""
+    for seen in observed(context):
+        tile = seen.tile
+        for core, pc, address in seen.polls:
+            loop = spin(tile.state.l1, pc)
+            writer = seen.writer(core, address)
+            if loop is None or writer is None:
+                continue
+            words = tile.state.l1[loop[0] : loop[1]].view(np.uint32).tolist()
+            kinds = [cls for word in words if (cls := decode_riscv(word)) is not None]
+            if any(issubclass(cls, Fence | Atomic) for cls in kinds):
+                continue
+            if sum(issubclass(cls, Load) for cls in kinds) > _LINES:
+                continue  # which replace each other's lines
+            at = where_core(tile, core, pc)
+            yield Finding(
+                "stale", "warning",
+                f"{at.core} waits for L1 {address:#x} in a loop without a fence, with a data"
+                f" cache: what others write is not seen there: {at}",
+                place(at, None, tile), Act(tile, writer).placed(),
+                ("here the word was there in time, by chance",),
+                _FENCE_IT,
+            )  # fmt: skip
+
+
+@dataclass
+class _Load:
+    """A load of stale bytes, and the step that wrote newer ones.
+
+    repeated: the load got them twice, and the core did not drop its cache in between.
+    """
+
+    step: Instruction
+    address: int
+    writer: Step | None
+    polled: bool = False
+    repeated: bool = False
+
+
+def _in_caches(context: Context, seen: Outcome, seed: int) -> list[Finding]:
+    """The loads of the first tile that got stale bytes in a run that was `seen`."""
+    stale = (one for one in context.tiles(seen.machine) if one.state.l0_stale[:, 0].any())
+    if (where := next(stale, None)) is None:
+        return []
+    machine = context.launch(engine="compiled", l0="model", seed=seed, **context.alone)
+    observer = Observer(machine.tile[where.xy])
+    context.finish(machine, limit=context.most)
+    observer.rows()  # raises what has gone wrong
+    again = Observed(observer)
+    loads = list(_stale_loads(again).values())
+    chosen = [one for one in loads if not one.polled] or loads
+    how = "otherwise" if not seen.fine or context.program.l0 != "model" else "as without, by chance"
+    end = "; ".join(joined(str(result)) for result in seen.wrong)
+    end = end if seen.error is None else str(seen.error).splitlines()[0]
+    shown = []
+    for load in chosen[:_SHOWN]:
+        act, place_of = Act(again.tile, load.step), f"L1 {load.address:#x}"
+        victim: dict[str, Any] = {"place": place_of}
+        by = "by the coprocessor, the host or over the NoC"
+        if load.writer is not None:
+            writer = Act(again.tile, load.writer)
+            victim, by = writer.placed(), f"by {writer.where}"
+        evidence = (
+            f"{place_of} was written {by}, after the core had loaded its line",
+            f"with data caches the program ends {how}" + (f": {end}" if end else ""),
+            f"as in bhemu run {context.program.path or 'PROGRAM'} --l0 model --seed {seed}",
+        )
+        text = f"a load of {maker(load.step)} gets an old {place_of} from its data cache"
+        text = f"{text}: {act.where}"
+        shown.append(Finding("stale", "error", text, act.placed(), victim, evidence, _FENCE_IT))
+    return with_rest(shown, len(chosen[_SHOWN:]))
+
+
+def _stale_loads(seen: Observed) -> dict[tuple[int, int], _Load]:
+    """All loads of stale bytes of a tile, by core and pc."""
+    found: dict[tuple[int, int], _Load] = {}
+    since = set[tuple[int, int]]()  # loads of stale bytes since their core dropped its cache
+    dropped = set[tuple[int, int]]()  # whose core has dropped it since
+    notes = seen.notes[np.isin(seen.notes[:, r.N_WHAT], (STALE, DROPPED, ACCESSED))]
+    for what, _, _, pc, core, time, address in notes[:, : r.N_LOW + 1].tolist():
+        key = core, pc
+        if what == DROPPED:
+            dropped |= {other for other in found if other[0] == core}
+            since = {other for other in since if other[0] != core}
+        if key in dropped and found[key].polled and not found[key].repeated:
+            dropped.discard(key)  # a turn of a poll that dropped the cache and looked again
+            del found[key]
+        if what == STALE:
+            step = Instruction(time, core, pc, seen.tile.read32(pc))
+            load = _Load(step, address, seen.writer(core, address, time))
+            load = found.setdefault(key, load)
+            load.repeated |= key in since
+            since.add(key)
+            load.polled = load.step is not step or is_polled(seen.tile.state.l1, pc)
+    return found
+
+
+STALE_CHECK = Check(
+    "stale",
+    proves="a load that gets older bytes than L1 holds, because another agent wrote them and the"
+    ' core did not drop its cache, in a run that ends otherwise for it; with l0 = "model" also a'
+    " loop that waits for a word of another core without a fence",
+    misses="stale bytes that change nothing; which line is replaced and when hardware drops all of"
+    " them is a model",
+    cost="3 runs, and an observed one where they differ",
+    applies=lambda seen: 0 if seen.refused else 65,
+    run=_stale,
 )

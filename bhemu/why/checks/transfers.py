@@ -8,29 +8,25 @@ wait for it, or not for enough.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from bhemu.devices import niu_request as request
-from bhemu.errors import Where
-from bhemu.machine import error_text
-from bhemu.machine.tile import Tile
+from bhemu.machine.error_text import outside_headers, where_core
 from bhemu.memmap import CORE_NAMES
 from bhemu.program.schema import SESSION
 from bhemu.why.check import Check, Context
-from bhemu.why.findings import Finding, outside_headers, place, with_evidence, with_role
+from bhemu.why.findings import Finding, place
 from bhemu.why.order import record as r
 from bhemu.why.order.conflicts import Conflict, Event, Observed, observed, tiles
 from bhemu.why.order.observe import l1_address
 from bhemu.why.order.observe import name as place_name
 from bhemu.why.order.tiles import Sent, Tiles
-from bhemu.why.steps import Act, Blame, Instruction, Step, Word, maker
+from bhemu.why.steps import NOTHING, Act, Blame, Instruction, Step, Word, maker
 from bhemu.why.witness import Pair, PairFinding, with_late_runs
 
 _EITHER = "one of both writes to the wrong place, or the second does not wait for the first"
-_NOTHING = "nothing makes it"
 _FLIT = 64  # bytes that the NoC moves at once
 
 
@@ -43,61 +39,19 @@ class Look(NamedTuple):
     step: Instruction
 
 
-class Walk:
-    """The results of an observed run of all tiles: pairs, reads of flags, requests."""
-
-    def __init__(self, seen: Sequence[Observed], together: Tiles) -> None:
-        self.sent, self.flags, self.seen = together.sent, together.flags, seen
-
-    @cached_property
-    def disorders(self) -> list["Disorder"]:
-        """All pairs, the earliest first, of these those of a core or unit."""
-        found = []
-        for seen in self.seen:
-            for one in seen.conflicts(units=True, apart=True):
-                flag = (l1_address(one.place) or 0) >> 2 in self.flags[seen.number]
-                sides = _in_order(one.first, one.second, is_flag=flag)
-                found.append(Disorder(self, seen, one, *sides))
-        return sorted(found, key=lambda one: (one.pair.second.step.clock, one.is_of_requests))
-
-    def looks(self, n: int, by: int) -> list[Look]:
-        """Those of tile `n` at words that tile `by` changes, in order."""
-        o, flags = self.seen[n].record, self.flags[n].items()
-        last = int(o.passes[0])
-        rows = o.passed[np.arange(max(last - r.PASSED, 0), last) % r.PASSED]
-        words = [word for word, sent in flags if any(one.tile == by for one in sent.values())]
-        return [
-            Look(core, clock, word, Instruction(time, core, pc, text))
-            for core, clock, word, pc, text, time in rows[np.isin(rows[:, 2], words)].tolist()
-        ]
-
-    def sent_by(self, side: Event) -> list[Sent]:
-        """All requests of the core that makes an access."""
-        return [one for one in self.sent[side.home] if one.core == side.owner]
-
-    def first_epoch(self, side: Event) -> int:
-        """The owner's clock when it first made an access from the same place in the code."""
-        step = side.step
-        pc = step.pushed if isinstance(step, Word) else step.pc  # the REPLAY's pc
-        if side.sent is not None:
-            return next(one.epoch for one in self.sent_by(side) if one.step.pc == pc)
-        found = self.seen[side.home].record.first_access
-        at = np.flatnonzero((found[:, 0] == side.owner + 1) & (found[:, 1] == pc))
-        return (int(found[at[0], 2]) if at.size else 0) or side.owner_clock
-
-
 @dataclass(frozen=True)
 class Disorder:
     """A conflict of two tiles, in L1 of the tile `seen`: `first` should be done before `second`.
 
-    pair: as it happened.
+    pair: as it happened. late: the requests that make the second access of any conflict.
     """
 
-    walk: Walk
+    together: Tiles
     seen: Observed
     pair: Conflict
     first: Event
     second: Event
+    late: list[Sent | None]
 
     @property
     def is_of_requests(self) -> bool:
@@ -111,63 +65,58 @@ class Disorder:
         assert found is not None
         return found
 
+    def sent_by(self, side: Event) -> list[Sent]:
+        """All requests of the core that makes an access."""
+        return [one for one in self.together.sent[side.home] if one.core == side.owner]
+
     def blamed(self) -> Blame:
         """The act that is wrong."""
         first, second = self.first, self.second
-        if _is_set(first, second) and self.place >> 2 in self.walk.flags[self.seen.number]:
-            return self._blame(
-                first.home, first.step,
-                "because the other tile may have changed the word by then",
-                "store to it before the other tile is told to go on",
-            )  # fmt: skip
+
+        def blame(home: int, step: Step, text: str, advice: str, *, either: bool = False) -> Blame:
+            return Blame(Act(self.together.observers[home].tile, step), text, advice, either)
+
+        if _is_set(first, second) and self.place >> 2 in self.together.flags[self.seen.number]:
+            text = "because the other tile may have changed the word by then"
+            advice = "store to it before the other tile is told to go on"
+            return blame(first.home, first.step, text, advice)
         ranges = self._range(first), self._range(second)
         few = min(high for _, high in ranges) - max(low for low, _ in ranges)
         if all(low + _FLIT < high and few < _FLIT for low, high in ranges):
             write = first if first.write else second
-            return self._blame(
-                write.home, write.step,
-                f"because both have only {few} bytes there in common: one of both has the wrong"
-                " address or length",
-                "compare the addresses and lengths on both sides",
-            )  # fmt: skip
+            text = f"because both have only {few} bytes there in common: one of both has the wrong"
+            advice = "compare the addresses and lengths on both sides"
+            return blame(write.home, write.step, f"{text} address or length", advice)
         known = int(second.known[_column(first)]) if first.sent else 0
-        after = (one for one in self.walk.sent_by(first) if first.owner_clock < one.epoch <= known)
+        after = (one for one in self.sent_by(first) if first.owner_clock < one.epoch <= known)
         if first.sent and (told := next(after, None)) is not None:
             asked = "read may not have arrived" if first.sent.reads else "write may not have"
             if not first.sent.reads:
                 asked += " arrived" if first.write else " left"
-            return self._blame(
-                told.tile, told.step, f"because what it has asked the NoC to {asked} by then",
-                "wait for the answer of the request before it (a barrier)",
-            )  # fmt: skip
+            text = f"because what it has asked the NoC to {asked} by then"
+            advice = "wait for the answer of the request before it (a barrier)"
+            return blame(told.tile, told.step, text, advice)
         look = self._wait()
         if look is None and first.write and second.write:
-            return self._blame(second.home, second.step, _EITHER, "compare where both write")
+            return blame(second.home, second.step, _EITHER, "compare where both write", either=True)
         if look is None:
-            return self._blame(
-                second.home, second.step, f"{_NOTHING} wait for the other tile",
-                "wait for a word that the other tile changes",
-            )  # fmt: skip
+            text, advice = "wait for the other tile", "wait for a word that the other tile changes"
+            return blame(second.home, second.step, f"{NOTHING} {text}", advice)
         told = self._told(look)
         if told is not None and self._is_early(told):
-            return self._blame(
-                told.tile, told.step, "because it lets the other tile go on too early",
-                "send it after the last access to the bytes that the other tile uses",
-            )  # fmt: skip
-        return self._blame(
-            second.home, look.step, "because it does not wait until the other tile is done",
-            "compare the count with its value at the start plus the number of expected requests",
-        )  # fmt: skip
-
-    def _blame(self, home: int, step: Step, text: str, advice: str) -> Blame:
-        return Blame(Act(self.walk.seen[home].tile, step), text, advice)
+            text = "because it lets the other tile go on too early"
+            advice = "send it after the last access to the bytes that the other tile uses"
+            return blame(told.tile, told.step, text, advice)
+        text = "because it does not wait until the other tile is done"
+        advice = "compare the count with its value at the start plus the number of expected"
+        return blame(second.home, look.step, text, f"{advice} requests")
 
     def _range(self, side: Event) -> tuple[int, int]:
         """What a side accesses; of a core that looks at data before it sends them all of these."""
         if (sent := side.sent) is None:
             later = (
                 one.own
-                for one in self.walk.sent_by(side)
+                for one in self.sent_by(side)
                 if one.epoch >= side.owner_clock and not one.reads
             )
             here = (own for own in later if own[0] <= self.place < own[1])
@@ -178,12 +127,19 @@ class Disorder:
         """The last look at a flag that the first side's tile sends to, of which the second side
         knows; of its own since it last made the same access."""
         second, home = self.second, self.second.home
-        same = (one for one in self.walk.sent_by(second) if second.sent is not None)
+        same = (one for one in self.sent_by(second) if second.sent is not None)
         again = [one.epoch for one in same if one.step.pc == second.step.pc]
         before = max((epoch for epoch in again if epoch < second.owner_clock), default=0)
-        known = second.known[r.SHARED * home :]  # how far the cores of its tile were
-        looks = self.walk.looks(home, self.first.home)
-        looks = [one for one in looks if one.epoch <= int(known[one.core])]
+        known = second.known[r.OWNERS * home :]  # how far the cores of its tile were
+        o, flags = self.together.observers[home].record, self.together.flags[home].items()
+        last, by = int(o.passes[0]), self.first.home
+        rows = o.passed[np.arange(max(last - r.PASSED, 0), last) % r.PASSED]
+        words = [word for word, sent in flags if any(one.tile == by for one in sent.values())]
+        looks = [
+            Look(core, clock, word, Instruction(time, core, pc, text))
+            for core, clock, word, pc, text, time in rows[np.isin(rows[:, 2], words)].tolist()
+            if clock <= int(known[core])
+        ]
         own = [one for one in looks if one.core == second.owner and one.epoch >= before]
         if own:
             return None if self._is_for_another(own[-1]) else own[-1]
@@ -192,8 +148,8 @@ class Disorder:
     def _told(self, look: Look) -> Sent | None:
         """The last request to the word of a look, by the first side's tile, of which the second
         side knows."""
-        known = self.second.known[r.SHARED * self.first.home :]
-        sent = self.walk.flags[self.second.home][look.word].values()
+        known = self.second.known[r.OWNERS * self.first.home :]
+        sent = self.together.flags[self.second.home][look.word].values()
         by = [one for one in sent if one.tile == self.first.home]
         told = (one for one in by if one.epoch <= int(known[one.core]))
         return max(told, key=lambda one: one.epoch, default=None)
@@ -204,28 +160,34 @@ class Disorder:
         Then that request is in order, and the read says nothing of the second side.
         """
         sent = self.second.sent
-        unordered = [one.second.sent for one in self.walk.disorders]
         return any(
             look.epoch < one.epoch < self.second.owner_clock
             and not one.is_flag
             and (sent is None or one.step.pc != sent.step.pc)
-            and not any(one is other for other in unordered)
-            for one in self.walk.sent_by(self.second)
+            and not any(one is other for other in self.late)
+            for one in self.sent_by(self.second)
         )
 
     def _is_early(self, told: Sent) -> bool:
         """Whether the first such request comes before the first such access."""
-        first, epoch = self.first, self.walk.first_epoch(self.first)
-        sends = (one for one in self.walk.sent[first.home] if one.core == told.core)
+        first, step, epoch = self.first, self.first.step, self.first.owner_clock
+        pc = step.pushed if isinstance(step, Word) else step.pc  # the REPLAY's pc
+        if first.sent is not None:
+            epoch = next(one.epoch for one in self.sent_by(first) if one.step.pc == pc)
+        else:
+            found = self.together.observers[first.home].record.first_access
+            at = np.flatnonzero((found[:, 0] == first.owner + 1) & (found[:, 1] == pc))
+            epoch = (int(found[at[0], 2]) if at.size else 0) or epoch
+        sends = (one for one in self.together.sent[first.home] if one.core == told.core)
         same = next(one for one in sends if one.remote[0] == told.remote[0])
         if told.core == first.owner:
             return same.epoch < epoch
-        return int(same.known[r.OTHERS + _column(first)]) < epoch
+        return int(same.known[r.PLAIN + _column(first)]) < epoch
 
 
 def _column(side: Event) -> int:
     """That of the owner of an access, among those of all tiles."""
-    return r.SHARED * side.home + side.owner
+    return r.OWNERS * side.home + side.owner
 
 
 def _does(side: Event) -> str:
@@ -241,19 +203,6 @@ def _is_set(first: Event, second: Event) -> bool:
     return first.write and second.write and (first.sent is None or second.sent is None)
 
 
-def _in_order(one: Event, other: Event, *, is_flag: bool) -> tuple[Event, Event]:
-    """Both accesses, the one that should come first at the beginning."""
-    if _is_set(one, other):
-        return (other, one) if is_flag and one.sent is not None else (one, other)
-    if one.write and other.write:
-        return one, other
-    write, read = (one, other) if one.write else (other, one)
-    before = write.previous
-    if before is not None and before[1] <= read.known[before[0]]:
-        return read, write  # what was there before is still needed
-    return write, read
-
-
 # The findings.
 
 
@@ -262,56 +211,62 @@ def run(context: Context) -> list[Finding]:
     together = tiles(context)
     if together is None or together.few:
         return []
-    return with_late_runs(context, _pairs(Walk(observed(context), together)))
+    return with_late_runs(context, _pairs(together, observed(context)))
 
 
-def _pairs(walk: Walk) -> Iterator[tuple[object, PairFinding]]:
+def _disorders(together: Tiles, every: Sequence[Observed]) -> list[Disorder]:
+    """All pairs, the earliest first, of these those of a core or unit."""
+    found, late = [], list[Sent | None]()
+    pairs = ((seen, one) for seen in every for one in seen.conflicts(units=True, apart=True))
+    for seen, one in pairs:
+        sides = first, second = one.first, one.second
+        write, read = sides if first.write else (second, first)
+        previous = write.previous
+        if _is_set(*sides):
+            flag = (l1_address(one.place) or 0) >> 2 in together.flags[seen.number]
+            sides = (second, first) if flag and first.sent is not None else sides
+        elif not read.write:
+            sides = write, read
+            if previous is not None and previous[1] <= read.known[previous[0]]:
+                sides = read, write  # what was there before is still needed
+        late.append(sides[1].sent)
+        found.append(Disorder(together, seen, one, *sides, late))
+    return sorted(found, key=lambda one: (one.pair.second.step.clock, one.is_of_requests))
+
+
+def _pairs(together: Tiles, every: Sequence[Observed]) -> Iterator[tuple[object, PairFinding]]:
     """The conflicts by culprit; later ones of a tile that has gone on too early are left out."""
     ahead: set[int] = set()
-    for one in walk.disorders:
+    for one in _disorders(together, every):
         first, second = one.first, one.second
         if not ahead.isdisjoint((first.home, second.home)):
             continue
         blame = one.blamed()
-        if blame.act.tile is walk.seen[second.home].tile:
+        tiles = [together.observers[side.home].tile for side in (first, second)]
+        if blame.act.tile is tiles[1]:
             ahead.add(second.home)
-        told = one.seen.stand_at(one.pair)  # the code that made it
-        finding = with_evidence(_finding(one, blame), told)
-        key = tuple(finding.culprit.get(name) for name in ("core", "file", "line"))
-        xy, by_noc = walk.seen[first.home].tile.xy, first.sent is not None
+        code = one.seen.stand_at(one.pair)  # that made it
+        here, there, of, its = (
+            "({},{})".format(*tile.xy) for tile in (one.seen.tile, *tiles, blame.act.tile)
+        )
+        text = (
+            f"nothing orders tile {there} {_does(first)} L1 {one.place:#x} of tile {here} before"
+            f" tile {of} {_does(second)} it: {blame.told(f'{maker(blame.act.step)} of tile {its}')}"
+        )
+        acts = Act(tiles[0], first.step), Act(tiles[1], second.step)
+        evidence = (
+            f"should come first, {acts[0]}",
+            f"should come then, {acts[1]}",
+            "no answer that was waited for and no word that was looked at orders them",
+            *code,
+        )
+        victim = acts[blame.act.tile is acts[0].tile]
+        culprit, other = blame.culprit(), place(victim.where, victim.step.clock)
+        finding = Finding("transfers", "error", text, culprit, other, evidence, blame.advice)
+        key = tuple(culprit.get(name) for name in ("core", "file", "line"))
         apart = first.home != second.home
-        yield key, PairFinding(finding, Pair(xy, first.step, second.step, by_noc, apart))
-
-
-def _finding(one: Disorder, blame: Blame) -> Finding:
-    first, second = one.first, one.second
-    tiles = [one.walk.seen[side.home].tile for side in (first, second)]
-    at, text = blame.placed()
-    here, there, of, its = (
-        "({},{})".format(*tile.xy) for tile in (one.seen.tile, *tiles, blame.act.tile)
-    )
-    said = (
-        f"nothing orders tile {there} {_does(first)} L1 {one.place:#x} of tile {here}"
-        f" before tile {of} {_does(second)} it: "
-    )
-    either = blame.text == _EITHER
-    its = f"{maker(blame.act.step)} of tile {its}"
-    if text.startswith(_NOTHING):
-        said += text.replace(_NOTHING, f"nothing makes {its}")
-    else:
-        said += text if either else f"{its} is wrong, {text}"
-    acts = Act(tiles[0], first.step), Act(tiles[1], second.step)
-    evidence = (
-        f"should come first, {acts[0]}",
-        f"should come then, {acts[1]}",
-        "no answer that was waited for and no word that was looked at orders them",
-    )
-    victim = acts[blame.act.tile is acts[0].tile]
-    culprit = place(at, blame.act.step.clock)
-    return Finding(
-        "transfers", "error", said, with_role(culprit, "one of both") if either else culprit,
-        place(victim.where, victim.step.clock), evidence, blame.advice,
-    )  # fmt: skip
+        pair = Pair(tiles[0].xy, first.step, second.step, first.sent is not None, apart)
+        yield key, PairFinding(finding, pair)
 
 
 CHECK = Check(
@@ -358,11 +313,17 @@ def _unanswered(context: Context) -> Iterator[tuple[int, PairFinding]]:
         if context.in_firmware(tile, step.core, step.pc):
             continue
         act = Act(tile, step)
-        sent = outside_headers(act.where)
+        end = sent = outside_headers(act.where)
+        if sent.function is not None:  # the last line of the function that sends it
+            _, low, high = tile.core[CORE_NAMES[step.core]].function(step.pc)
+            lines = [where_core(tile, step.core, pc) for pc in range(low, high, 4)]
+            own = [one for one in map(outside_headers, lines) if one.file == sent.file]
+            outer = (one for one in own if not one.inlined)
+            end = max(outer, key=lambda one: one.line or 0, default=sent)
         text = f"{CORE_NAMES[step.core]} ends without a look at the answers of its last NoC"
         finding = Finding(
             "barriers", "error", f"{text} {request.KIND_NAMES[last.kind]}s",
-            place(_end_of(tile, sent), None), place(sent, step.clock),
+            place(end, None), place(sent, step.clock),
             (f"the last of them is sent {act}",), _ADVICE[last.kind],
         )  # fmt: skip
         yield step.pc, PairFinding(finding, Pair(tile.xy, step, step, request=True))
@@ -385,47 +346,25 @@ def _unordered(context: Context) -> Iterator[tuple[int, PairFinding]]:
         if first.sent is None or (others and (tile.xy, first.owner, second.owner) in raced):
             continue
         blamed = (others and races.release_after(first)) or second.step
-        told = races.stand_at(conflict)
-        finding = with_evidence(_used(tile, conflict, blamed), told)
+        code = races.stand_at(conflict)
+        what = "target of a NoC read" if first.write else "source of a NoC write"
+        text = f"the {what}, {place_name(conflict.place)}, is used while it may be on its way"
+        asked = Act(tile, first.step)
+        evidence = (
+            f"asked for {asked}",
+            f"used {Act(tile, second.step)}",
+            "no branch in between needs a counter of the NoC interface unit to have counted it",
+            *code,
+        )
+        who, victim = (
+            place(outside_headers(act.where), act.step.clock) for act in (Act(tile, blamed), asked)
+        )
+        if first.write and not others:  # its barrier stands after it
+            who, victim = victim, who
+        advice = _ADVICE[request.READ if first.write else request.WRITE]
+        finding = Finding("barriers", "error", text, who, victim, evidence, advice)
         pair = Pair(tile.xy, first.step, second.step, request=True)
         yield first.step.pc, PairFinding(finding, pair)
-
-
-def _used(tile: Tile, conflict: Conflict, blamed: Step) -> Finding:
-    """The finding of a place that is used while a request may still read or write it."""
-    first, second = conflict.first, conflict.second
-    kind = request.READ if first.write else request.WRITE
-    what = "target of a NoC read" if first.write else "source of a NoC write"
-    text = f"the {what}, {place_name(conflict.place)}, is used while it may be on its way"
-    asked, used = Act(tile, first.step), Act(tile, second.step)
-    evidence = (
-        f"asked for {asked}",
-        f"used {used}",
-        "no branch in between needs a counter of the NoC interface unit to have counted it",
-    )
-    who, victim = (
-        place(outside_headers(act.where), act.step.clock) for act in (Act(tile, blamed), asked)
-    )
-    if first.write and first.owner == second.owner:  # its barrier stands after it
-        who, victim = victim, who
-    return Finding("barriers", "error", text, who, victim, evidence, _ADVICE[kind])
-
-
-def _end_of(tile: Tile, who: Where) -> Where:
-    """The last line of the function that a place stands in."""
-    assert who.core is not None
-    assert who.pc is not None
-    core = tile.core[who.core]
-    if who.function is None:
-        return who
-    _, low, high = core.function(who.pc)
-    ends = [error_text.where_core(tile, core.index, pc) for pc in range(low, high, 4)]
-    own = [outside_headers(end) for end in ends]
-    return max(
-        (end for end in own if end.file == who.file and not end.inlined),
-        key=lambda end: end.line or 0,
-        default=who,
-    )
 
 
 BARRIERS = Check(

@@ -1,44 +1,50 @@
-"""Values that nothing has written, or only an earlier launch, found by runs with other values."""
+"""Values that nothing has written, or only an earlier launch, found by runs with other values;
+replay slots that are played and were not recorded so."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
 import numpy as np
 
 from bhemu.errors import Where
-from bhemu.machine.hang.named import count_of
+from bhemu.jit.record import plain
+from bhemu.jit.subset import JIT
+from bhemu.machine.error_text import outside_headers
+from bhemu.machine.hang.waits import count_of
 from bhemu.machine.tile import Tile
 from bhemu.memmap import L1_SIZE
+from bhemu.program.schema import SESSION
 from bhemu.tensix import config_fields
 from bhemu.tensix.config import CONFIG_WORDS
 from bhemu.tensix.dest import COLUMNS
+from bhemu.tensix.frontend import MOP, MOP_CFG, REPLAY, issued
 from bhemu.tensix.insn import decode
 from bhemu.tensix.state import MEMBERS, OFFSET
+from bhemu.tensix.units import sync
+from bhemu.why import trials as launches
 from bhemu.why.check import Check, Context, Outcome
-from bhemu.why.findings import Finding, in_words, outside_headers, place
-from bhemu.why.unwritten.trials import (
-    MAIL,
-    NOTHING,
-    STRIDE,
-    Fill,
-    Offsets,
-    Trials,
-    field_names,
-    filled,
-    left_bytes,
-    member_of,
-    place_name,
-    together,
-    unwritten_bytes,
-    without,
+from bhemu.why.findings import (
+    Finding,
+    in_words,
+    line_of,
+    merged,
+    place,
+    with_evidence,
 )
-from bhemu.why.unwritten.users import Reader, Users
+from bhemu.why.order import record as r
+from bhemu.why.order.conflicts import observed
+from bhemu.why.order.shadow import PUSHED
+from bhemu.why.steps import Act, Instruction, maker
+from bhemu.why.trials import MAIL, STRIDE, Fill, Offsets, Trials, Users, member_of, together
 
 _SEEN, _FILLS = 3, 2  # findings of a run, of a chip one
+_MORE = "other places that nothing has written decide the result, too: they are not shown"
 _WORD = 4
 _REGISTERS = 1024  # of a stream
 _NEAR = 64  # bytes: what belongs together
+_AREA, _WIDER = 1024, 16  # bytes around a place; by how much it grows
 _DATUM = "it"  # what is filled as a whole, where nothing larger is
 _ITEM = {member.name: member.dtype().itemsize for member in MEMBERS}
 _KINDS = ("elf", "image", "tt-metal")  # of programs that can be launched again
@@ -49,70 +55,41 @@ def run(context: Context) -> list[Finding]:
     """Bytes that decide an output or the end, and that nothing or an earlier launch has written."""
     trials = Trials(context)
     users = cache(lambda: Users(context, trials))
-    unwritten = unwritten_bytes(context, trials)
+    unwritten = launches.unwritten_bytes(context, trials)
     found = _never(context, trials, users, unwritten)
     if context.symptom.fine and context.program.kind in _KINDS:
         if not found:  # then memory of the next launch may hold anything
-            trials.stand_on(filled(unwritten, 1))
-        found += _leaks(context, trials, users)
+            trials.stand_on(launches.filled(unwritten, 1))
+        left, leaks = launches.left_bytes(trials), list[Finding]()
+        while left and len(leaks) < _SEEN and trials.differs(together(left.values())):
+            names = [[*left][n] for n in trials.needed([*left.values()])]
+            leaks.append(_leak(context, trials, users(), [left[name] for name in names]))
+            gone = [member for _, member in names]
+            left = {n: part for n, part in left.items() if n[1] not in gone}
+        found += leaks
     return found
 
 
-def _never(context: Context, trials: Trials, users: Ask, unwritten: Offsets) -> list[Finding]:
-    """Findings of bytes that nothing has written."""
-    found: list[Finding] = []
-    most = _SEEN if context.program.is_alone else 1
-    for number in range(1, _FILLS + 1):
-        fill = filled(unwritten, number)
-        while len(found) < most and not context.late and fill.at.size and trials.differs(fill):
-            one = trials.deciding(fill)
-            found.append(_finding(context, trials, users(), one))
-            fill = without(trials, fill, int(one.at[0]))
-        if found:
-            break
-    return found
+def _leak(context: Context, trials: Trials, users: Users, parts: list[Fill]) -> Finding:
+    """The finding of state that a launch leaves and the next one of the same program uses.
 
-
-def _leaks(context: Context, trials: Trials, users: Ask) -> list[Finding]:
-    """Findings of state that a launch leaves and the next one of the same program uses."""
-    found: list[Finding] = []
-    left = left_bytes(trials)
-    while left and len(found) < _SEEN and trials.differs(together(left.values())):
-        names = [[*left][n] for n in trials.needed([*left.values()])]
-        fill = left[names[0]]
-        if names[0][1] == MAIL[0]:
-            fill = _unread(context, fill)
-        elif len(names) == 1:
-            fill = trials.deciding(fill, _ITEM[names[0][1]])
-        with_it = [left[name] for name in names[1:]]
-        found.append(_leak(trials, users(), fill, with_it))
-        left = {n: part for n, part in left.items() if n[1] not in [one for _, one in names]}
-    return found
-
-
-def _unread(context: Context, fill: Fill) -> Fill:
-    """Of the state left in mailboxes the count of a mailbox that holds a message."""
-    number = int(fill.at[0]) // STRIDE
-    s = context.tiles(context.symptom.machine)[number].state
-    for n in np.flatnonzero(s.mailbox_write != s.mailbox_read):
-        low = number * STRIDE + OFFSET[MAIL[0]] + int(n) * _ITEM[MAIL[0]]
-        chosen = (fill.at >= low) & (fill.at < low + _ITEM[MAIL[0]])
-        if chosen.any():
-            return Fill(fill.at[chosen], fill.values[chosen])
-    return fill
-
-
-def _counted(tile: Tile, at: int) -> str:
-    """Of a byte of the record: which pages of a buffer it counts, in brackets; "" for another."""
-    name, rest = member_of(at)
-    counted = count_of(tile, *divmod(rest // _WORD, _REGISTERS)) if name == "stream" else ""
-    return f" ({counted})" if counted else ""
-
-
-def _leak(trials: Trials, users: Users, fill: Fill, others: list[Fill]) -> Finding:
-    """The finding of state that decides together with `others`."""
+    parts: of members of the record, which decide together.
+    """
+    fill, *others = parts
     number, at = divmod(int(fill.at[0]), STRIDE)
-    name, member, tile = place_name(at), member_of(at)[0], trials.tiles[number]
+    tile, member = trials.tiles[number], member_of(at)[0]
+    if member in MAIL:  # the count of a mailbox that holds a message
+        s = context.tiles(context.symptom.machine)[number].state
+        for n in np.flatnonzero(s.mailbox_write != s.mailbox_read):
+            low = number * STRIDE + OFFSET[MAIL[0]] + int(n) * _ITEM[MAIL[0]]
+            chosen = (fill.at >= low) & (fill.at < low + _ITEM[MAIL[0]])
+            if chosen.any():
+                fill = Fill(fill.at[chosen], fill.values[chosen])
+                break
+    elif not others:
+        fill = trials.deciding(fill, _ITEM[member])
+    at = int(fill.at[0]) - number * STRIDE
+    name, (member, rest) = launches.place_name(at), member_of(at)
     read, made = users.reader(fill), users.maker(int(fill.at[0]))
     who = {} if read is None else place(read.where, read.clock, trials.tile_of(read.where))
     changed = trials.result(together([fill, *others]))
@@ -120,8 +97,9 @@ def _leak(trials: Trials, users: Users, fill: Fill, others: list[Fill]) -> Findi
     end = "an output changes"
     if changed.error is not None:
         end = f"it ends so: {str(changed.error).splitlines()[0]}"
-    text = f"a launch leaves {value:#x} in {trials.name(int(fill.at[0]))}{field_names(at)}"
-    text += _counted(tile, at)
+    text = f"a launch leaves {value:#x} in {trials.name(int(fill.at[0]))}{launches.field_names(at)}"
+    counted = count_of(tile, *divmod(rest // _WORD, _REGISTERS)) if member == "stream" else ""
+    text += f" ({counted})" if counted else ""
     text += ", which the next one uses" + (f" at {read.where}" if read else "")
     evidence = [f"run again on the coprocessor as this run leaves it, {end}"]
     if trials.ground.at.size:
@@ -135,6 +113,30 @@ def _leak(trials: Trials, users: Users, fill: Fill, others: list[Fill]) -> Findi
         evidence.append(f"together with what it leaves in {shown}")
     advice = f"set {name} before it is used, or put it back at the end"
     return Finding("unwritten", "error", text, culprit, victim, tuple(evidence), advice)
+
+
+def _never(context: Context, trials: Trials, users: Ask, unwritten: Offsets) -> list[Finding]:
+    """Findings of bytes that nothing has written, one for each line.
+
+    What lies near a place belongs to it; the wider, the more of it the same line reads.
+    """
+    found: dict[Hashable, Finding] = {}
+    most = _SEEN if context.program.is_alone else 1
+    for number in range(1, _FILLS + 1):
+        fill, near = launches.filled(unwritten, number), _AREA
+        while not context.late and fill.at.size and trials.differs(fill):
+            if len(found) == most:
+                last = [*found][-1]
+                found[last] = with_evidence(found[last], [_MORE])
+                break
+            one = trials.deciding(fill)
+            told = _finding(context, trials, users(), one)
+            near = _WIDER * near if line_of(told) in found else _AREA
+            found.setdefault(line_of(told), told)
+            fill = launches.without(trials, fill, int(one.at[0]), near)
+        if found:
+            break
+    return [*found.values()]
 
 
 def _finding(context: Context, trials: Trials, users: Users, fill: Fill) -> Finding:
@@ -157,16 +159,25 @@ def _finding(context: Context, trials: Trials, users: Users, fill: Fill) -> Find
         near = users.brought_up_to(int(fill.at[0]), _NEAR)
     near_it = "what lies next to it"
     if near is None and (part := _whole(context, trials, int(fill.at[0]))) is not None:
-        near_it, near = f"the rest of {part[0]}", _in_part(trials, users, int(fill.at[0]), part[1])
+        near_it, (number, rest) = f"the rest of {part[0]}", divmod(int(fill.at[0]), STRIDE)
+        changed_there = users.made(np.arange(part[1].start, part[1].stop), number)
+        if changed_there.size:  # the nearest to the byte
+            nearest = int(changed_there[np.argmin(np.abs(changed_there - rest))])
+            near = users.maker(number * STRIDE + nearest)
         near = near if near is None or read is None or near[1] <= read.clock else None
         if near is not None and part[0] == _DATUM:
             text = text.replace("has written it", "has written it in full", 1)
     if near is not None:
         evidence.append(f"{near_it} is written by {near[0]}")
         who, victim = place(*near, trials.tile_of(near[0])), who
-    if read is not None and (by := _adds(users, read, int(fill.at[0]) // STRIDE)) is not None:
-        evidence.append("PACR reads L1 because what it packs is added to what is there")
-        who, victim = place(*by, tile), place(read.where, read.clock, tile)
+    cls = decode(read.where.word) if read is not None and read.where.word is not None else None
+    if read is not None and cls is not None and cls.name == "PACR":  # who made the packer add
+        low = int(fill.at[0]) // STRIDE * STRIDE + OFFSET["cfg"]
+        low += 4 * config_fields.THCON_SEC0_REG1_Pack_L1_Acc.word
+        made = [users.maker(low + 4 * CONFIG_WORDS * bank, read.clock) for bank in range(2)]
+        if (by := next((one for one in made if one is not None), None)) is not None:
+            evidence.append("PACR reads L1 because what it packs is added to what is there")
+            who, victim = place(*by, tile), place(read.where, read.clock, tile)
     advice = f"write {name} before this reads it; if another place was meant, correct what is read"
     return Finding("unwritten", "error", text, who, victim, tuple(evidence), advice)
 
@@ -210,25 +221,6 @@ def _whole(context: Context, trials: Trials, at: int) -> tuple[str, range] | Non
     return None
 
 
-def _in_part(trials: Trials, users: Users, at: int, whole: range) -> tuple[Where, int] | None:
-    """The step that writes other bytes of what is filled as a whole, the nearest to a byte."""
-    number, rest = divmod(at, STRIDE)
-    changed = users.made(np.arange(whole.start, whole.stop), number)
-    if not changed.size:
-        return None
-    return users.maker(number * STRIDE + int(changed[np.argmin(np.abs(changed - rest))]))
-
-
-def _adds(users: Users, read: Reader, number: int) -> tuple[Where, int] | None:
-    """The step that made the packer add to L1, if the reader is a PACR."""
-    cls = None if read.where.word is None else decode(read.where.word)
-    if cls is None or cls.name != "PACR":
-        return None
-    low = number * STRIDE + OFFSET["cfg"] + 4 * config_fields.THCON_SEC0_REG1_Pack_L1_Acc.word
-    made = [users.maker(low + 4 * CONFIG_WORDS * bank, read.clock) for bank in range(2)]
-    return next((one for one in made if one is not None), None)
-
-
 def applies(seen: Outcome) -> int:
     """To every run: zeros of an emulator hide what is missing."""
     return 80 if not seen.refused else 40
@@ -244,7 +236,7 @@ CHECK = Check(
     " counters, banks, Dst, LRegs, lane flags, MOP and replay slots, the packer's position,"
     " semaphores, mutexes, mailboxes, credits of circular buffers; on a chip of every tile. Where a"
     " run went wrong, nothing is said of the next launch",
-    misses="what decides besides the first three places, of a chip the first one;"
+    misses="which places decide besides the first three, of a chip the first one;"
     " Config and ThreadConfig that no launch has set, which power-up leaves at 0; counters"
     " and lanes, for which there is `powerup`; values that are read and decide nothing; what only"
     " another program leaves; low L1 where firmware boots only with zeros there; requests that are"
@@ -277,25 +269,20 @@ def _put(tile: Tile) -> None:
             getattr(tile.state, name)[...] = value
 
 
-def _kept(members: dict[str, Any], launched: Any) -> Fill:
-    """The counters and lanes that a launch keeps, on every tile."""
-    at, values = [NOTHING.at], [NOTHING.values]
-    for number, tile in enumerate(launched.tiles_made()):
-        for name, value in members.items():
-            member = getattr(tile.state, name)
-            other = np.broadcast_to(value, member.shape).reshape(-1)
-            held = np.flatnonzero(member.reshape(-1) == other)
-            at.append(number * STRIDE + OFFSET[name] + held * _ITEM[name])
-            values.append(other[held].astype(np.uint8))
-    return Fill(np.concatenate(at), np.concatenate(values))
-
-
 def _of_power_up(context: Context) -> list[Finding]:
     """Counters and lanes of power-up that decide the end, and the step that uses them first."""
     trials, found = Trials(context), []
     launched = context.launch(engine="compiled", prepare=_put, **context.alone)
     for name, setters, members in _TAKEN_OVER:
-        fill = _kept(members, launched)
+        parts = []  # what a launch keeps, on every tile
+        for number, tile in enumerate(launched.tiles_made()):
+            for title, value in members.items():
+                member = getattr(tile.state, title)
+                other = np.broadcast_to(value, member.shape).reshape(-1)
+                held = np.flatnonzero(member.reshape(-1) == other)
+                at = number * STRIDE + OFFSET[title] + held * _ITEM[title]
+                parts.append(Fill(at, other[held].astype(np.uint8)))
+        fill = together(parts)
         if fill.at.size and trials.differs(fill):
             by = Users(context, trials).reader(fill)
             text = f"{name} decide the result, and nothing has set them"
@@ -315,4 +302,122 @@ POWER_UP = Check(
     cost="5 runs, and the observed run of `races` where something decides",
     applies=lambda seen: 0,
     run=_of_power_up,
+)
+
+
+# Replay slots that nothing has recorded, or that another line has replaced.
+
+
+_SLOTS = 32
+
+
+@dataclass
+class _Thread:
+    """The replay buffer of a thread: by slot the push that began its recording."""
+
+    slots: dict[int, Instruction] = field(default_factory=dict)
+    under: dict[int, Instruction] = field(default_factory=dict)  # what a recording replaced
+    recording: Instruction | None = None
+    at: int = 0
+    left: int = 0
+
+
+class Slots:
+    """Follows the pushes of a tile's cores; template: of the MOPs of each thread, at the start."""
+
+    def __init__(self, tile: Tile, template: Any = None) -> None:
+        self._tile, self._template = tile, template
+        self._zmask = [0] * 3
+        self._threads = [_Thread() for _ in range(3)]
+        self.found: dict[tuple[int, int], Finding] = {}
+
+    def follow(self, notes: Any) -> "Slots":
+        """Follow all notes of an observer (shadow.py)."""
+        for what, t, value, pc, core, time in notes[:, : r.N_TIME + 1].tolist():
+            if what == PUSHED:
+                self._pushed(t, value, Instruction(time, core, pc, 0))
+            elif what < PUSHED:
+                self._template[t, what] = value
+        return self
+
+    def _pushed(self, t: int, word: int, step: Instruction) -> None:
+        thread, opcode = self._threads[t], word >> 24
+        if opcode == MOP_CFG:
+            self._zmask[t] = sync.MOP_CFG.zmask_hi16.get(word)
+        if opcode == MOP:
+            for held in self._issued(t, word):
+                if held >> 24 == REPLAY:
+                    self._replay(t, held, step)
+        elif thread.left:
+            if thread.slots.get(thread.at) not in (None, thread.recording):
+                thread.under[thread.at] = thread.slots[thread.at]
+            assert thread.recording is not None
+            thread.slots[thread.at] = thread.recording
+            thread.at, thread.left = (thread.at + 1) % _SLOTS, thread.left - 1
+        elif opcode == REPLAY:
+            self._replay(t, word, step)
+
+    def _issued(self, t: int, word: int) -> Iterator[int]:
+        """The words of its configuration that a MOP issues."""
+        template, low = self._template[t], sync.MOP.zmask_lo16_or_loop_count.get(word)
+        mask = np.int64(low | self._zmask[t] << 16)
+        steps = sync.MOP.loop_count.get(word) + 1
+        given = int(plain(issued)(template, sync.MOP.mop_type.get(word), mask, steps))
+        return (int(held) for k, held in enumerate(template) if given >> k & 1)
+
+    def _replay(self, t: int, word: int, step: Instruction) -> None:
+        cls = decode(word)
+        assert cls is not None
+        f, thread = cls.operands(word), self._threads[t]
+        first, count = f["start_idx"], f["len"] or 64
+        if f["load_mode"]:
+            thread.recording, thread.at, thread.left = step, first % _SLOTS, min(count, _SLOTS)
+            return
+        slots = [(first + k) % _SLOTS for k in range(min(count, _SLOTS))]
+        held = {k: thread.slots[k] for k in slots if k in thread.slots}
+        missing = [k for k in slots if k not in held]
+        if missing and held:
+            self._report(
+                next(iter(held.values())),
+                step,
+                f"records too few replay slots: slot {', '.join(map(str, missing[:4]))} of T{t} is"
+                " played and was never recorded",
+                "record what is played: the same first slot and number of words",
+            )
+        for k, new in held.items():
+            old = thread.under.get(k)
+            if old is not None and old.pc != new.pc and old in held.values():
+                self._report(
+                    new,
+                    step,
+                    f"records over replay slot {k} of T{t}, which is played as a part of what was"
+                    " recorded before",
+                    "record to other slots, or record all of it again",
+                )
+                return
+
+    def _report(self, by: Instruction, victim: Instruction, text: str, advice: str) -> None:
+        who, other = Act(self._tile, by).placed(), Act(self._tile, victim).placed()
+        found = Finding("slots", "error", f"{maker(by)} {text}", who, other, (), advice)
+        self.found.setdefault((by.core, by.pc), found)
+
+
+def _slots(context: Context) -> Sequence[Finding]:
+    if context.program.kind == SESSION:  # a kernel sets anew what one before it has set
+        return []
+    return merged(
+        Slots(seen.tile, seen.template).follow(seen.notes).found.values()
+        for seen in observed(context)
+    )
+
+
+SLOTS = Check(
+    name="slots",
+    proves="that a replay slot is played that nothing has recorded, or that was recorded over by"
+    " another line while the rest of what was recorded with it is still played",
+    misses="recorded sessions; what a MOP records; what comes after 262,144 acts of a tile; of a"
+    " chip of more than 64 tiles all but 32",
+    cost="the observed run of `races`, where the run went wrong",
+    applies=lambda seen: 7 if JIT and not seen.fine else 0,
+    run=_slots,
 )

@@ -82,37 +82,31 @@ def changed(o: Any, agent: Any, grew: Any) -> None:
         if who < CORES or o.tiles[0]:
             i = o.versions[who] % r.VERSIONS
             o.version_clock[who, i] = o.clocks[who, who]
-            copy(o.version[who, i], 0, o.clocks[who], 0, r.OTHERS + o.far[0])
+            copy(o.version[who, i], 0, o.clocks[who], 0, r.PLAIN + o.columns[0])
             o.versions[who] += 1
 
 
 @njit
-def _join(o: Any, agent: Any, units: Any, plain: Any) -> None:
+def join(o: Any, agent: Any, units: Any, plain: Any) -> None:
     """`agent` comes after everything in a vector, its owner in the plain order after another one's;
     there everything is complete at once."""
     grew = raise_row(o.clocks[agent], units, 0, r.PLAIN)
-    grew = raise_row(o.clocks[owner(agent)], plain, r.PLAIN, r.OTHERS + o.far[0]) or grew
+    grew = raise_row(o.clocks[owner(agent)], plain, r.PLAIN, r.PLAIN + o.columns[0]) or grew
     changed(o, agent, grew)
-
-
-@njit
-def join(o: Any, agent: Any, vector: Any) -> None:
-    """`agent` comes after everything in a vector."""
-    _join(o, agent, vector, vector)
 
 
 @njit
 def join_agent(o: Any, agent: Any, by: Any) -> None:
     """`agent` comes after everything that `by` has done so far."""
     seen(o, by)
-    _join(o, agent, o.clocks[by], o.clocks[owner(by)])
+    join(o, agent, o.clocks[by], o.clocks[owner(by)])
 
 
 @njit
 def save(o: Any, vector: Any, agent: Any) -> None:
     """Raise a vector to what `agent` has done."""
     raise_row(vector, o.clocks[agent], 0, r.PLAIN)
-    raise_row(vector, o.clocks[owner(agent)], r.PLAIN, r.OTHERS + o.far[0])
+    raise_row(vector, o.clocks[owner(agent)], r.PLAIN, r.PLAIN + o.columns[0])
     seen(o, agent)
 
 
@@ -127,12 +121,12 @@ def join_moment(o: Any, agent: Any, core: Any, clock: Any, plain: Any, units: An
                 grew = raise_row(o.clocks[agent], o.version[core, i], 0, r.PLAIN)
             if plain:
                 known = o.version[core, i]
-                grew = raise_row(o.clocks[who], known, r.PLAIN, r.OTHERS + o.far[0]) or grew
+                grew = raise_row(o.clocks[who], known, r.PLAIN, r.PLAIN + o.columns[0]) or grew
             break
     if units:
         grew = reach(o.clocks[agent], core, clock) or grew
     if plain:
-        grew = reach(o.clocks[who], r.PLAIN + core, clock) or grew
+        grew = reach(o.clocks[who], o.mine[0] + core, clock) or grew
     changed(o, agent, grew)
 
 
@@ -149,10 +143,10 @@ def join_event(o: Any, agent: Any, event: Any) -> None:
 def before(o: Any, agent: Any, event: Any) -> Any:
     """Whether an event comes before what `agent` does now, where units of the tile take time."""
     who, by = owner(agent), owner(event[0])
-    if by >= r.OTHERS:  # a request
+    if by >= r.PLAIN:  # a request
         return event[r.CLOCK] <= o.clocks[who, by]
     if agent == r.REQUEST and o.apart[0]:
-        return event[r.OWNER_CLOCK] <= o.clocks[who, r.PLAIN + by]
+        return event[r.OWNER_CLOCK] <= o.clocks[who, o.mine[0] + by]
     return agent == event[0] or event[r.CLOCK] <= o.clocks[agent, event[0]]
 
 
@@ -160,7 +154,7 @@ def before(o: Any, agent: Any, event: Any) -> Any:
 def acts(o: Any, who: Any, n: Any) -> None:
     """The clock of an owner goes on: of a core by its instructions."""
     o.clocks[who, who] += n
-    o.clocks[who, r.PLAIN + who] += n
+    o.clocks[who, o.mine[0] + who] += n
 
 
 # Acts of cores
@@ -273,13 +267,14 @@ def _behind(o: Any, agent: Any, i: Any, gets: Any, n: Any) -> None:
     count = o.sem_count[i, gets]
     n = min(n, count)
     if n > max(count - r.POSTS, 0):
-        join(o, agent, o.sem_clock[i, gets, (n - 1) % r.POSTS])
+        known = o.sem_clock[i, gets, (n - 1) % r.POSTS]
+        join(o, agent, known, known)
 
 
 @njit
 def take(o: Any, agent: Any, i: Any, condition: Any) -> None:
     """A SEMWAIT was passed: `agent` comes after as many posts or gets as the wait needs."""
-    join(o, agent, o.sem_base[i])
+    join(o, agent, o.sem_base[i], o.sem_base[i])
     who, free = owner(agent), np.int64(0)
     if condition & SEM_ZERO:  # one post more than there were gets
         least = max(o.sem_count[i, 1] + 1 - o.sem_start[i, 0], 0)
@@ -311,7 +306,7 @@ def sem_change(o: Any, agent: Any, i: Any, gets: Any) -> None:
     count = o.sem_count[i, gets]
     vector = o.sem_clock[i, gets, count % r.POSTS]
     if count:
-        copy(vector, 0, o.sem_clock[i, gets, (count - 1) % r.POSTS], 0, r.OTHERS + o.far[0])
+        copy(vector, 0, o.sem_clock[i, gets, (count - 1) % r.POSTS], 0, r.PLAIN + o.columns[0])
     else:
         clear(vector)
     save(o, vector, agent)
@@ -322,7 +317,7 @@ def sem_change(o: Any, agent: Any, i: Any, gets: Any) -> None:
 @njit
 def sem_seen(o: Any, agent: Any, i: Any) -> None:
     """A core has read a semaphore's value."""
-    join(o, agent, o.sem_base[i])
+    join(o, agent, o.sem_base[i], o.sem_base[i])
     _behind(o, agent, i, 0, o.sem_count[i, 0])
     _behind(o, agent, i, 1, o.sem_count[i, 1])
     acquired(o, agent)
@@ -354,7 +349,7 @@ def release(o: Any, agent: Any, name: Any) -> None:
 @njit
 def acquire(o: Any, agent: Any, name: Any) -> None:
     """`agent` comes after all releases of `name` so far."""
-    join(o, agent, named(o, name))
+    join(o, agent, named(o, name), named(o, name))
     looked = o.looked[owner(agent)]
     for i in range(r.LOOKED):
         if looked[i] == name or looked[i] == 0:

@@ -14,10 +14,9 @@ from bhemu.tensix import formats
 from bhemu.tensix.config import CONFIG_WORDS
 from bhemu.tensix.insn import decode as decode_word
 from bhemu.why.check import Context
-from bhemu.why.order import describe
 from bhemu.why.order import record as r
-from bhemu.why.order.notes import PACKED, UNPACKED
-from bhemu.why.order.observe import Observer, kind, owner_of
+from bhemu.why.order.observe import Observer, kind, owner_of, threads
+from bhemu.why.order.shadow import PACKED, UNPACKED
 from bhemu.why.order.tiles import CodeThen, Sent, Tiles
 from bhemu.why.steps import Instruction, Step, Word, made_step
 
@@ -78,7 +77,7 @@ class Conflict:
         """The thread whose unit alone reads the place, if it is of Config."""
         if kind(self.place) != "Config":
             return None
-        return describe.threads().get((self.place - r.CONFIG) % (32 * CONFIG_WORDS))
+        return threads().get((self.place - r.CONFIG) % (32 * CONFIG_WORDS))
 
 
 class Transfer(NamedTuple):
@@ -107,7 +106,7 @@ _PRICE = 60  # an observed instruction or word costs as much as so many plain on
 class Observed:
     """What an observer has recorded of a tile.
 
-    notes: the acts of the tile, in order (notes.py).
+    notes: the acts of the tile, in order (shadow.py).
     """
 
     def __init__(
@@ -258,10 +257,10 @@ class Observed:
         if row[r.SENT]:
             assert self.together is not None
             owner, sent = row[r.CORE], self.together.sent[home][row[r.SENT] - 1]
-            known = sent.known[r.OTHERS :]
+            known = sent.known[r.PLAIN :]
         elif known is not None:
-            own = slice(r.SHARED * home, r.SHARED * (home + 1))
-            np.maximum(known[own], row[r.KNOWN : r.KNOWN + r.SHARED], out=known[own])
+            own = slice(r.OWNERS * home, r.OWNERS * (home + 1))
+            np.maximum(known[own], row[r.KNOWN : r.EVENT], out=known[own])
         wait, poll, time, before = row[r.WAIT], row[r.POLL], row[r.TIME], row[r.BEFORE]
         thread, core = row[r.THREAD], row[r.CORE]
         return Event(
@@ -305,18 +304,9 @@ def observed(context: Context) -> list[Observed]:
             "only compiled code can follow the order of accesses",
             hint="unset NUMBA_DISABLE_JIT, or name other checks",
         )
-    if "observed" not in context.facts:
-        context.facts["observed"] = _observed(context)
-    found: list[Observed] = context.facts["observed"]
-    return found
-
-
-def tiles(context: Context) -> Tiles | None:
-    """The tiles of that run and the requests between them; None for a tile alone."""
-    return observed(context)[0].together
-
-
-def _observed(context: Context) -> list[Observed]:
+    if "observed" in context.facts:
+        known: list[Observed] = context.facts["observed"]
+        return known
     machine = context.launch(engine="compiled", **context.alone)
     ends = [at for _, at, _ in machine.loop.end.words]
     few = len(context.tiles(machine)) > r.TILES
@@ -337,11 +327,18 @@ def _observed(context: Context) -> list[Observed]:
         context.work.ran((_PRICE - 1) * int(s.retired.sum() + s.executed.sum()))
     if together is not None:
         together.round_is_over(last=True)
-        return [Observed(one, together=together) for one in observers]
-    if ends and seen.stop is not None and seen.stop.reason == "until":
+    elif ends and seen.stop is not None and seen.stop.reason == "until":
         specs = context.program.outputs
         starts = [int(machine.address(one.at)) for one in specs]
         outputs = [(at, at + one.size) for at, one in zip(starts, specs, strict=True)]
         observers[0].ended(ends, outputs)
         context.finish(machine, limit=_AFTER_END, until="idle")
-    return [Observed(one, ends) for one in observers]
+    own = () if together is not None else ends
+    found = [Observed(one, own, together=together) for one in observers]
+    context.facts["observed"] = found
+    return found
+
+
+def tiles(context: Context) -> Tiles | None:
+    """The tiles of that run and the requests between them; None for a tile alone."""
+    return observed(context)[0].together

@@ -1,8 +1,15 @@
-"""The observer of a tile: it hooks the tile before a run, and gives unordered pairs after it."""
+"""The observer of a tile: it hooks the tile before a run, answers what compiled code asks (what a
+word touches, what follows a load), and gives unordered pairs after it."""
 
 import ctypes
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import cache, lru_cache
+from itertools import product
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from bhemu.jit.build import function, load
 from bhemu.jit.intrinsics import callback
@@ -12,13 +19,20 @@ from bhemu.machine.stop import now
 from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES, LOCAL_BASE, LOCAL_SIZES
 from bhemu.program import elf
-from bhemu.tensix import compiled
-from bhemu.tensix.config import CONFIG_WORDS
+from bhemu.riscv import formats
+from bhemu.riscv.formats import Branch, IndirectJump, Jump, Load, Store
+from bhemu.riscv.isa import decode as decode_riscv
+from bhemu.riscv.isa.rv32i import TTINSN
+from bhemu.tensix import compiled, spaces, thread
+from bhemu.tensix.config import CONFIG_WORDS, SHARED, bits_read
+from bhemu.tensix.insn import decode, instructions
+from bhemu.tensix.issue import AT_ISSUE
 from bhemu.tensix.spaces import fields_named
 from bhemu.tensix.state import ENTRY, RESET, STEP
-from bhemu.why.order import clocks, cores, describe, shadow, words
+from bhemu.tensix.units.unpack.unpacr import UNPACR
+from bhemu.why.order import clocks, cores, polls, shadow, words
 from bhemu.why.order import record as r
-from bhemu.why.order.record import OrderRecord
+from bhemu.why.order.record import LISTS, UNIT_NAMES, OrderRecord
 
 _WORD = function(ENTRY, words.observed_word)
 _CORE = function(STEP, cores.observed_core)
@@ -56,17 +70,14 @@ def name(place: int) -> str:
         return "word {1} of the MOP template of T{0}".format(
             *divmod(place - r.TEMPLATES, r.TEMPLATE)
         )
-    bank, bit = divmod(place - r.CONFIG, 32 * CONFIG_WORDS)
-    return f"{field_name(bit)} (Config word {bit >> 5} of bank {bank})"
-
-
-def field_name(place: int) -> str:
-    """The Config field that a bit of a bank belongs to."""
-    word, bit = divmod(place, 32)
-    for title, field in fields_named("CFG", ("*",)).items():
+    bank, at = divmod(place - r.CONFIG, 32 * CONFIG_WORDS)
+    word, bit = divmod(at, 32)
+    title = f"bit {bit} of word {word}"
+    for field_name, field in fields_named("CFG", ("*",)).items():
         if field.word == word and field.mask << field.shift >> bit & 1:
-            return title
-    return f"bit {bit} of word {word}"
+            title = field_name
+            break
+    return f"{title} (Config word {word} of bank {bank})"
 
 
 def is_own(tile: Tile, core: int, pc: int) -> bool:
@@ -95,7 +106,7 @@ class Observer:
         self._failure: BaseException | None = None
         o, s = self.record, tile.state
         self.template = s.mop_cfg.copy()  # of the MOPs of each thread, when the run began
-        describe.begin(o)
+        begin(o)
         for core in (tile.core[name] for name in CORE_NAMES):
             o.stack[core.index, r.S_END] = data_end(core) if core.images else 0
         s.order = weakref.ref(self)
@@ -110,6 +121,7 @@ class Observer:
         o.last_pc[:] = -1
         o.events[0] = 1
         o.config_epoch[0] = 1
+        o.mine[0], o.columns[0] = r.PLAIN, r.OWNERS
         s.profile_table[r.ADDRESS] = o.base
         s.profile_table[: len(s.table)] = s.table
         tile.backend.table.entries = s.profile_table  # also those that are compiled from now on
@@ -122,11 +134,11 @@ class Observer:
         """Answer a question of compiled code."""
         try:
             if what == words.TEXT:
-                describe.text(self.record, a, b)
+                text(self.record, a, b)
             elif what == words.LIST:
-                describe.lists(self.record, a, b, c)
+                lists(self.record, a, b, c)
             elif what == words.SITE:
-                describe.site(self.record, self.tile.state.l1, a)
+                site(self.record, self.tile.state.l1, a)
             else:
                 self._goes_on(a, b, c)
         except BaseException as problem:  # must not cross the compiled frames
@@ -166,7 +178,8 @@ class Observer:
         """The unordered pairs of the record, with their numbers there."""
         if self._failure is not None:
             raise self._failure
-        found: list[list[int]] = self.record.pair[: int(self.record.pairs[0])].tolist()
+        o = self.record
+        found: list[list[int]] = o.pair[: int(o.pairs[0])].tolist()
         return [(n, row) for n, row in enumerate(found) if not self._is_polled(row)]
 
     def _is_polled(self, row: list[int]) -> bool:
@@ -179,3 +192,256 @@ class Observer:
         if kind(place) == "GPR":
             return bool(o.polled_gpr[(place - r.GPRS) // 2])
         return False
+
+
+# What a word touches: the rows of `text`, and the lists of Config bits.
+
+_KINDS = {
+    "STALLWAIT": words.WAITS, "SEMWAIT": words.WAITS, "STREAMWAIT": words.WAITS,
+    "SEMINIT": words.SEMINIT, "SEMPOST": words.SEMPOST, "SEMGET": words.SEMGET,
+    "ATGETM": words.ATGETM, "ATRELM": words.ATRELM, "STOREREG": words.STOREREG,
+    "SFPLOADMACRO": words.MACRO, "WRCFG": words.WRCFG,
+}  # fmt: skip
+_UNKNOWN = -2  # AGENT_UNIT of a word that no opcode knows
+_BANKS = {"unpack": 1, "matrix": 2}
+# Columns that are a field of the word: the first that it has
+_FIELDS = {
+    words.BLOCKS: ("stall_res",), words.SEMAPHORES: ("sem_sel",),
+    words.SEM_CONDITION: ("wait_sem_cond",), words.MOST: ("max_value",),
+    words.VALUE: ("init_value", "mutex_index", "reg_addr"),
+    words.DATA_GPR: ("tdma_data_reg_index",), words.DST_FIELD: ("dst", "dest_reg_addr"),
+    words.MODE: ("instr_mod0",), words.ADDRESS_GPR: ("addr_reg_index",),
+    words.OFFSET_HALF: ("offset_half_reg",),
+}  # fmt: skip
+_DATA = "payload_sig_sel", "payload_sig_sel_size"  # fields that say no place
+
+
+def unit_of(word: int) -> str | None:
+    """The unit that executes a word some time after its issue; None: it is complete at once."""
+    cls = decode(word)
+    if cls is None:
+        return None
+    if cls.unit == "unpack":
+        return f"unpack{cls.operands(word).get('unpack_block_selection', 0)}"
+    return cls.unit if cls.unit in UNIT_NAMES else None
+
+
+def begin(o: OrderRecord) -> None:
+    """Fill the parts of a record that do not depend on the program."""
+    o.bit_thread[:] = -1
+    for bit, t in threads().items():
+        o.bit_thread[bit] = t
+    o.key_mask[:] = 0xFF000000
+    for cls in instructions().values():
+        o.key_mask[cls.opcode] |= sum(f.mask for f in cls.fields if f.name not in _DATA)
+
+
+def text(o: OrderRecord, row: int, word: int) -> None:
+    """Describe a word in a row of `text`."""
+    o.text[row], o.text_list[row] = _text(word), 0
+
+
+@lru_cache(1 << 14)
+def _text(word: int) -> npt.NDArray[np.int64]:
+    found = np.zeros(words.COLUMNS, np.int64)
+    cls = decode(word)
+    if cls is None:
+        found[words.AGENT_UNIT] = _UNKNOWN
+        return found
+    values, unit = cls.operands(word), unit_of(word)
+    found[words.AGENT_UNIT] = -1 if unit is None else UNIT_NAMES.index(unit)
+    found[words.BANKS] = _BANKS.get(cls.unit, 0)
+    found[words.STALL] = cls.stall_mask
+    found[words.KIND] = _KINDS.get(cls.name, 0)
+    for column, names in _FIELDS.items():
+        found[column] = next((values[name] for name in names if name in values), 0)
+    found[words.BLOCKS] = found[words.BLOCKS] or thread.DEFAULT_BLOCKS
+    if "wait_res" in values:
+        found[words.CONDITIONS] = values["wait_res"] or thread.DEFAULT_CONDITIONS
+    gprs = np.array(sum(1 << n for n in cls.gives_gprs(values)), np.uint64)
+    found[words.GPR_READ] = gprs.astype(np.int64)
+    found[words.GPR_WRITE] = cls.writes.may(spaces.GPR)
+    found[words.CONFIG_WRITE] = cls.writes.may(spaces.CFG)
+    found[words.MOVES] = {"unpack": words.UNPACKS, "pack": words.PACKS}.get(cls.formats, 0)
+    found[words.CONFIG_READ] = cls.formats in FOLLOWED
+    # The rows of Dst that it reads or fills: some that a field gives, or any; of an unpacker
+    # unpack.modes says whether to Dst.
+    vector, count = cls.unit == "vector", cls.dst_rows_of(values)
+    written = [one for one in cls.writes.of(values) if one.space == spaces.DST]
+    if count and cls.unit != "unpack":
+        found[words.DST_COUNT] = count
+        found[words.DST_HOW] = words.VECTOR_ROWS if vector else words.MATRIX_ROWS
+    if written and vector and "dest_reg_addr" in values:  # as loadstore has it
+        found[words.DST_COUNT], found[words.DST_HOW] = 4, words.STORED_ROWS
+    elif any(not one.place for one in written) and not (count and vector) and cls.unit != "unpack":
+        found[words.DST_HOW] |= words.ANY_ROW
+    # The L1 that a word of the scalar unit or the mover touches.
+    stores = cls.stores()
+    if stores == "atomic":
+        found[words.L1_WRITE], found[words.IS_ATOMIC] = words.ATOMIC_LINE, 1
+    elif stores and cls.unit == "mover":
+        found[words.L1_WRITE] = words.MOVER
+    elif stores and any(one.space == spaces.L1 for one in cls.writes.of(values)):
+        found[words.L1_WRITE] = words.INDIRECT
+    if cls.writes.may(spaces.GPR) and not cls.writes.may(spaces.L1):
+        for one in cls.reads.of(values):
+            if one.space == spaces.L1 and one.place and not one.awaited:
+                found[words.L1_READ] = spaces.value(one.length, values)
+    return found
+
+
+def lists(o: OrderRecord, row: int, bank: int, context: int) -> None:
+    """Describe the bits of Config that a word reads at issue and later, in a bank and context."""
+    word = int(o.text_word[row]) - 1
+    for later, bits in enumerate(_bits(word, bank, context)):
+        count = int(o.lists[0])
+        same = np.flatnonzero((o.list_bits[:count] == bits).all(axis=1))
+        number = int(same[0]) if same.size else min(count, LISTS - 1)  # too many share the last one
+        o.list_bits[number] |= bits
+        o.lists[0] = max(count, number + 1)
+        o.text_list[row, bank, context, later] = number + 1
+
+
+@lru_cache(1 << 10)
+def _bits(word: int, bank: int, context: int) -> npt.NDArray[np.uint32]:
+    """[at issue, later][word of both banks]: the bits that a word reads."""
+    found = np.zeros((2, 2, CONFIG_WORDS), np.uint32)
+    early = AT_ISSUE.get(instructions()[word >> 24].unit, {})
+    for bit in read_by(word, context):
+        at = bit // 32
+        later = int(early.get(at, 0) >> bit % 32 & 1 == 0)
+        found[later, 0 if at >= SHARED else bank, at] |= np.uint32(1 << bit % 32)
+    return found.reshape(2, -1)
+
+
+def site(o: OrderRecord, l1: Any, pc: int) -> None:
+    """Describe what the code after a load does with the loaded value."""
+    first = max(pc - REACH, 0)
+    o.site[pc >> 2] = _site(l1[first : pc + REACH].tobytes(), pc - first)
+
+
+@lru_cache(1 << 14)
+def _site(code: bytes, at: int) -> int:
+    l1, kind = np.frombuffer(code, np.uint8), polls.KNOWN
+    kind |= polls.POLLS if is_polled(l1, at) else 0
+    kind |= polls.ONE_OF_TWO if is_one_of_two(l1, at) else 0
+    return kind | (polls.SPINS if spin(l1, at) is not None else 0)
+
+
+FOLLOWED = ("unpack", "pack", "src")
+"""Kinds of words whose reads of Config are followed (`formats` of their classes). Kernels set the
+modes of ZEROACC and of the vector unit once, at their start, and nothing orders that."""
+
+
+@lru_cache(4096)
+def read_by(word: int, context: int) -> tuple[int, ...]:
+    """The bits of a Config bank that a word reads, in order; context: of an unpacker."""
+    cls = instructions()[word >> 24]
+    read = bits_read(cls.reads, cls.operands(word), context)
+    bits = np.unpackbits(read.view(np.uint8), bitorder="little")
+    return tuple(np.flatnonzero(bits).tolist())
+
+
+@cache
+def threads() -> dict[int, int]:
+    """By bit of Config: the only thread whose unit reads it, 0 (unpackers) or 2 (packer)."""
+    read: dict[int, set[int]] = {}
+    for cls in instructions().values():
+        thread = {"unpack": 0, "pack": 2}.get(cls.unit, 1)
+        for unpacker, context in product((0, 1), range(8)) if cls.formats else ():
+            word = cls.opcode << 24 | unpacker << UNPACR.unpack_block_selection.lo
+            for bit in read_by(word, context):
+                read.setdefault(bit, set()).add(thread)
+    for field in fields_named("CFG", ("ALU_*",)).values():
+        for bit in range(field.mask.bit_length()):
+            read.setdefault(32 * field.word + field.shift + bit, set()).add(1)
+    return {bit: next(iter(by)) for bit, by in read.items() if len(by) == 1 and 1 not in by}
+
+
+# What the code around a load does with its value.
+
+Memory = npt.NDArray[np.uint8]
+_LOOK, _CLOSE = 8, 4  # instructions within which a polled word is compared, after another one
+REACH = 4 * _LOOK
+"""Bytes of code before and after a load that are looked at."""
+_LEAVES = TTINSN | Store | Jump | IndirectJump
+_ACTS = _LEAVES | formats.Atomic | formats.Csr | formats.NotModelled
+_NO_REGISTER = -1
+
+
+def _code(l1: Memory, first: int, end: int) -> Iterator[tuple[Any, int, list[int], int]]:
+    """Class, word, registers read, register written of each instruction between two addresses."""
+    for word in l1[first:end].view(np.uint32).tolist():
+        cls: Any = decode_riscv(word)
+        text = getattr(cls, "text", None) or ""
+        read = [getattr(cls, name).get(word) for name in ("rs1", "rs2") if name in text]
+        yield cls, word, read, cls.rd.get(word) if "rd" in text else _NO_REGISTER
+
+
+def is_polled(l1: Memory, pc: int) -> bool:
+    """Whether the load at `pc` polls a word: a branch uses the loaded value first.
+
+    Or a value that is computed from it decides a branch back to the load, and the loop only waits.
+    """
+    return comparison(l1, pc) is not None or spin(l1, pc) is not None
+
+
+def spin(l1: Memory, pc: int) -> tuple[int, int] | None:
+    """First and last pc of the loop in which a load waits for its word; None if there is none.
+
+    Such a loop only loads, computes and branches, and the load reads one place.
+    """
+    (_, load, _, _), *code = _code(l1, pc, pc + 4 * _LOOK)
+    base, made = load >> 15 & 31, {load >> 7 & 31}
+
+    def is_quiet(cls: Any, rd: int) -> bool:  # no effect outside, and the base register stays
+        return cls is not None and not issubclass(cls, _ACTS) and (rd != base or not base)
+
+    for at, (cls, word, read, rd) in enumerate(code, 1):
+        if not is_quiet(cls, rd):
+            return None
+        decides = not made.isdisjoint(read)
+        if issubclass(cls, Branch):
+            end = pc + 4 * at
+            head = end + int(cls.offset.get(word))
+            if decides and max(pc - 4 * _LOOK, 0) <= head <= pc:
+                before = all(is_quiet(one, rd) for one, _, _, rd in _code(l1, head, pc))
+                return (head, end) if before else None
+        else:
+            made = made | {rd} if decides else made - {rd}
+    return None
+
+
+def is_one_of_two(l1: Memory, pc: int) -> bool:
+    """Whether a branch first uses a value computed from two words, one of them loaded at `pc`.
+
+    Cores wait so for a queue that has a counter of each side.
+    """
+    loaded: dict[int, set[int]] = {}  # by register, the loads that it is computed from
+    for n, (cls, _, read, rd) in enumerate(_code(l1, pc - 4 * _CLOSE, pc + 4 * _LOOK)):
+        if cls is None or issubclass(cls, _LEAVES):
+            loaded = {}
+            if n >= _CLOSE:
+                return False
+            continue
+        made = {n} if issubclass(cls, Load) else set().union(*(loaded.get(n, ()) for n in read))
+        if issubclass(cls, Branch) and n > _CLOSE:
+            return _CLOSE in made and len(made) > 1
+        if rd > 0:  # x0 keeps nothing
+            loaded[rd] = made
+    return False
+
+
+def comparison(l1: Memory, pc: int) -> tuple[int, int] | None:
+    """The first branch that compares a loaded word: its pc, and the other register."""
+    (_, load, _, _), *code = _code(l1, pc, pc + 4 * _LOOK)
+    loaded = load >> 7 & 31
+    for at, (cls, word, read, _) in enumerate(code, 1):
+        if cls is None or cls is TTINSN:
+            return None
+        if issubclass(cls, Branch):
+            return (pc + 4 * at, read[1 - read.index(loaded)]) if loaded in read else None
+        used = [getattr(cls, one).get(word) for one in ("rd", "rs1", "rs2")]
+        if issubclass(cls, Store | Jump | IndirectJump) or loaded in used:
+            return None
+    return None

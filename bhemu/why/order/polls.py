@@ -1,24 +1,29 @@
-"""Polled words of L1: what the value that a core has read proves about other agents.
+"""Looks of cores at what others change: polled words of L1, counters of NIUs, values from
 
 A count proves only what the branch after the load needs: the first value with which the branch goes
 the same way, among the values stored since the last one that the reader knows of. To find it, the
 instructions from the load to the branch are executed again with each of these values.
+
+The plain order has columns for all tiles (record.COLUMNS): the owners of each tile, then the
+sources of its writes by NoC, then channels of  Each column is an agent. An access of a
+request is ordered by the column and clock of its agent; with accesses of other tiles in the plain
+order. Python lets requests arrive at the end of each round (tiles.py).
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from bhemu import memmap as mm
 from bhemu.devices import niu
-from bhemu.jit.intrinsics import call_access
+from bhemu.devices import niu_request as request
+from bhemu.jit.intrinsics import call_access, load_word
 from bhemu.jit.subset import njit
 from bhemu.riscv import formats, semantics
-from bhemu.riscv.formats import Branch, IndirectJump, Jump, Load, Store
-from bhemu.riscv.isa import decode, rv32i
-from bhemu.riscv.isa.rv32i import TTINSN
-from bhemu.why.order import clocks, requests, shadow
+from bhemu.riscv.formats import Branch
+from bhemu.riscv.isa import rv32i
+from bhemu.tensix.state import CORES, NOC_FIELDS, NOC_REQUESTS
+from bhemu.why.order import clocks, shadow
 from bhemu.why.order import record as r
 from bhemu.why.order.words import SITE
 
@@ -35,6 +40,10 @@ _OTHERS = (*(cls.match & 0x7F for cls in (rv32i.LUI, rv32i.AUIPC, rv32i.FENCE)),
 # Columns of `look`: instructions since the load, -1: none; slot, word of the load, first bit, held,
 # word of L1 that has no slot. Of `value`: value, -1 = a part; core, clock; of a request its column,
 # clock, 1 + number of the request, that of value_known
+_TURN = 32  # instructions of a core within one turn of a loop that polls
+_ALL_TAGS = 16
+_ANSWERS = (niu.ATOMIC_ANSWERS, niu.ACKS, niu.READ_ANSWERS)
+TAGS = 3  # of `answer`, after the kinds of requests
 
 
 @njit
@@ -131,16 +140,21 @@ def leaves_poll(s: Any, o: Any, c: Any, pc: Any, word: Any) -> None:
         if uses:
             target = np.int64(s.pc[c])
             if look[1] == AT_DATA:
-                requests.passes(s, o, c, look[5])
+                passes(s, o, c, look[5])
                 look[0] = -1
                 return
-            if look[1] <= COUNTER_LOOK:
-                look[0] = look[0] if _is_answer(s, o, c, target) else -1
+            if look[1] <= COUNTER_LOOK:  # does it go this way only if no answer is missing?
+                noc, index = (COUNTER_LOOK - look[1]) >> 6, (COUNTER_LOOK - look[1]) & 63
+                counted, less = index in _ANSWERS, np.int64(1)
+                if counted:
+                    less = np.int64(s.niu_counter[noc, index]) - 1 & 0xFFFFFFFF
+                counted = counted or niu.OUTSTANDING <= index < niu.OUTGOING + _ALL_TAGS
+                look[0] = -1 if counted and _goes(s, o, c, less) == target else look[0]
                 proves_all(o, c)
                 return
             plain = _least(s, o, c, target, True)
             if o.tiles[0] and look[1] >= 0:
-                requests.passes(s, o, c, look[5])
+                passes(s, o, c, look[5])
             _proves(o, c, plain, _least(s, o, c, target, False))
     elif computes and uses:
         look[4] |= 1 << rd & ~1
@@ -168,20 +182,9 @@ def _goes(s: Any, o: Any, c: Any, value: Any) -> Any:
 
 
 @njit
-def _is_answer(s: Any, o: Any, c: Any, target: Any) -> Any:
-    """Whether the branch on a counter goes this way only if no answer is missing."""
-    noc, index = (COUNTER_LOOK - o.look[c, 1]) >> 6, (COUNTER_LOOK - o.look[c, 1]) & 63
-    if index == niu.ATOMIC_ANSWERS or index == niu.ACKS or index == niu.READ_ANSWERS:
-        return _goes(s, o, c, np.int64(s.niu_counter[noc, index]) - 1 & 0xFFFFFFFF) != target
-    if niu.OUTSTANDING <= index < niu.OUTGOING + 16:
-        return _goes(s, o, c, np.int64(1)) != target
-    return True
-
-
-@njit
-def arrives(o: Any, request: Any, adds: Any) -> None:
+def arrives(o: Any, row: Any, adds: Any) -> None:
     """A request (o.arrival) changes a word; o.arrived is what came before it."""
-    word, value, column = request[r.A_LOW] >> 2, request[r.A_VALUE], request[r.AGENT]
+    word, value, column = row[r.A_LOW] >> 2, row[r.A_VALUE], row[r.AGENT]
     slot = slot_of(o, word)
     if slot < 0:
         return
@@ -193,24 +196,16 @@ def arrives(o: Any, request: Any, adds: Any) -> None:
         value = (held + value) & 0xFFFFFFFF if held >= 0 else np.int64(-1)
     index = o.values_known[0]
     known = index % r.KNOWN_VALUES
-    clocks.copy(o.value_known[known], 0, o.arrived, r.OTHERS, r.FAR)
+    clocks.copy(o.value_known[known], 0, o.arrived, r.PLAIN, r.COLUMNS)
     if adds and count and newest[3]:
-        held = requests.value_known(o, newest[4])
-        clocks.raise_row(o.value_known[known], held, 0, o.far[0])
+        held = value_known(o, newest[4])
+        clocks.raise_row(o.value_known[known], held, 0, o.columns[0])
     elif adds and count:
-        clocks.reach(o.value_known[known], shadow.own_column(o, newest[1]), newest[2])
+        clocks.reach(o.value_known[known], o.mine[0] - r.PLAIN + newest[1], newest[2])
     o.values_known[0] += 1
     _value(o, slot, value, column, o.arrived[column])
     one = o.value[slot, count % r.VALUES]
-    one[3], one[4] = request[r.SENT], index
-
-
-@njit
-def _is_known(o: Any, c: Any, one: Any, plain: Any) -> Any:
-    """Whether core `c` comes after the store of a value."""
-    if one[3]:
-        return one[2] <= o.clocks[c, one[1]]
-    return one[1] == c or one[2] <= o.clocks[c, one[1] + (r.PLAIN if plain else 0)]
+    one[3], one[4] = row[r.SENT], index
 
 
 @njit
@@ -229,7 +224,8 @@ def _least(s: Any, o: Any, c: Any, target: Any, plain: Any) -> Any:
         one = o.value[slot, n % r.VALUES]
         if one[0] < 0:
             return np.int64(_ALL)
-        if _is_known(o, c, one, plain):
+        by = one[1] + (o.mine[0] if plain and one[3] == 0 else 0)
+        if (one[3] == 0 and one[1] == c) or one[2] <= o.clocks[c, by]:  # it comes after the store
             floor = np.int64(n)
     for n in range(max(floor, first - 1), count):
         value = o.value[slot, n % r.VALUES, 0] if n >= 0 else np.int64(o.first[word])
@@ -247,7 +243,7 @@ def _proves(o: Any, c: Any, plain: Any, units: Any) -> None:
         o.site[o.look_step[c, 0, 0] >> 2] |= np.uint8(DATA)
     if slot <= COUNTER_LOOK and n >= 0:
         at = COUNTER_LOOK - slot
-        requests.answered(o, c, at >> 6, at & 63)
+        answered(o, c, at >> 6, at & 63)
     if slot < 0:
         return
     last, word = o.values[slot] - 1, o.slot_word[slot]
@@ -260,7 +256,7 @@ def _proves(o: Any, c: Any, plain: Any, units: Any) -> None:
         if which >= 0:
             one = o.value[slot, which % r.VALUES]
             if one[3]:
-                requests.learn(o, c, requests.value_known(o, one[4]))
+                learn(o, c, value_known(o, one[4]))
                 continue
             clocks.join_moment(o, c, one[1], one[2], order == 0, order == 1)
             clocks.acquired(o, c)
@@ -280,96 +276,116 @@ def all_stores(o: Any, c: Any, word: Any) -> None:
     if o.far_flag[word] and slot >= 0:
         newest = o.value[slot, (o.values[slot] - 1) % r.VALUES]
         if newest[3]:
-            requests.learn(o, c, requests.value_known(o, newest[4]))
+            learn(o, c, value_known(o, newest[4]))
     last = shadow.last_writer(o, word)
     if last and o.event[last, r.SENT] == 0:
         clocks.join_event(o, c, o.event[last])
 
 
-# What the code around a load does with its value, in Python.
-
-Memory = npt.NDArray[np.uint8]
-_LOOK, _CLOSE = 8, 4  # instructions within which a polled word is compared, after another one
-REACH = 4 * _LOOK
-"""Bytes of code before and after a load that are looked at."""
-_LEAVES = TTINSN | Store | Jump | IndirectJump
-_ACTS = _LEAVES | formats.Atomic | formats.Csr | formats.NotModelled
-_NO_REGISTER = -1
+# Requests between tiles
 
 
-def _code(l1: Memory, first: int, end: int) -> Iterator[tuple[Any, int, list[int], int]]:
-    """Class, word, registers read, register written of each instruction between two addresses."""
-    for word in l1[first:end].view(np.uint32).tolist():
-        cls: Any = decode(word)
-        text = getattr(cls, "text", None) or ""
-        read = [getattr(cls, name).get(word) for name in ("rs1", "rs2") if name in text]
-        yield cls, word, read, cls.rd.get(word) if "rd" in text else _NO_REGISTER
+@njit
+def learn(o: Any, c: Any, known: Any) -> None:
+    """Core `c` comes after everything in a row of columns of the plain order."""
+    for k in range(CORES):
+        clock = known[o.mine[0] - r.PLAIN + k]
+        if clock > o.clocks[c, o.mine[0] + k]:
+            clocks.join_moment(o, c, np.int64(k), clock, True, True)
+    if clocks.raise_row(o.clocks[c, r.PLAIN :], known, 0, o.columns[0]):
+        clocks.changed(o, c, True)
 
 
-def is_polled(l1: Memory, pc: int) -> bool:
-    """Whether the load at `pc` polls a word: a branch uses the loaded value first.
-
-    Or a value that is computed from it decides a branch back to the load, and the loop only waits.
-    """
-    return comparison(l1, pc) is not None or spin(l1, pc) is not None
-
-
-def spin(l1: Memory, pc: int) -> tuple[int, int] | None:
-    """First and last pc of the loop in which a load waits for its word; None if there is none.
-
-    Such a loop only loads, computes and branches, and the load reads one place.
-    """
-    (_, load, _, _), *code = _code(l1, pc, pc + 4 * _LOOK)
-    base, made = load >> 15 & 31, {load >> 7 & 31}
-
-    def is_quiet(cls: Any, rd: int) -> bool:  # no effect outside, and the base register stays
-        return cls is not None and not issubclass(cls, _ACTS) and (rd != base or not base)
-
-    for at, (cls, word, read, rd) in enumerate(code, 1):
-        if not is_quiet(cls, rd):
-            return None
-        decides = not made.isdisjoint(read)
-        if issubclass(cls, Branch):
-            end = pc + 4 * at
-            head = end + int(cls.offset.get(word))
-            if decides and max(pc - 4 * _LOOK, 0) <= head <= pc:
-                before = all(is_quiet(one, rd) for one, _, _, rd in _code(l1, head, pc))
-                return (head, end) if before else None
-        else:
-            made = made | {rd} if decides else made - {rd}
-    return None
+@njit
+def value_known(o: Any, index: Any) -> Any:
+    """What came before a value; all that other tiles have sent here if it is too old."""
+    old = o.values_known[0] - index > r.KNOWN_VALUES
+    return o.value_known[r.HERE if old else index % r.KNOWN_VALUES]
 
 
-def is_one_of_two(l1: Memory, pc: int) -> bool:
-    """Whether a branch first uses a value computed from two words, one of them loaded at `pc`.
+@njit
+def sends(s: Any, o: Any, c: Any, row: Any) -> None:
+    """Core `c` has sent a request."""
+    i = o.sents[0]
+    if i == NOC_REQUESTS:
+        o.full[0] = 1
+        return
+    one, known = o.sent[i], o.sent_known[i]
+    clocks.copy(one, 0, o.event[shadow.event(s, o, c, np.int64(0))], 0, r.EVENT)
+    clocks.copy(one, r.S_ROW, row, 0, NOC_FIELDS)
+    one[r.SENT], one[r.S_VALUE] = 1 + o.sends[0], row[request.OPERAND]
+    clocks.copy(known, 0, o.clocks[c], 0, r.PLAIN + o.columns[0])
+    o.sents[0] += 1
+    o.sends[0] += 1
+    if request.takes_data(row[request.CONTROL]):
+        low, noc = row[request.LOCAL], row[request.NOC]
+        one[r.S_VALUE] = np.int64(load_word(np.int64(s.host[0]) + (low & ~3)))
+        column = r.OWNERS * o.tiles[0] + r.SOURCES * o.number[0] + noc
+        left = o.left[noc, _ALL_TAGS]
+        clocks.raise_row(left, known[r.PLAIN :], 0, o.columns[0])
+        left[column] += 1
+        clocks.raise_row(o.left[noc, request.transaction(row)], left, 0, o.columns[0])
+        clocks.copy(o.arrival, 0, one, 0, r.EVENT)
+        o.arrival[r.AGENT], o.arrival[r.CLOCK] = r.PLAIN + column, left[column]
+        o.arrival[r.A_LOW], o.arrival[r.A_HIGH] = low, low + request.size(row)
+        clocks.copy(o.arrived, 0, known, 0, r.PLAIN)
+        clocks.copy(o.arrived, r.PLAIN, left, 0, o.columns[0])
+        accesses(o)
+    clocks.seen(o, c)  # what the core does from now on is not before the request
 
-    Cores wait so for a queue that has a counter of each side.
-    """
-    loaded: dict[int, set[int]] = {}  # by register, the loads that it is computed from
-    for n, (cls, _, read, rd) in enumerate(_code(l1, pc - 4 * _CLOSE, pc + 4 * _LOOK)):
-        if cls is None or issubclass(cls, _LEAVES):
-            loaded = {}
-            if n >= _CLOSE:
-                return False
-            continue
-        made = {n} if issubclass(cls, Load) else set().union(*(loaded.get(r, ()) for r in read))
-        if issubclass(cls, Branch) and n > _CLOSE:
-            return _CLOSE in made and len(made) > 1
-        if rd > 0:  # x0 keeps nothing
-            loaded[rd] = made
-    return False
+
+@njit
+def accesses(o: Any) -> None:
+    """A request accesses L1: o.arrival describes it, o.arrived came before it."""
+    new = np.int64(o.events[0])
+    o.events[0] += 1
+    o.memo[0] = o.memo[1] = 0
+    one = o.event[new]
+    clocks.copy(one, 0, o.arrival, 0, r.EVENT)
+    o.apart[0] = one[r.HOME] != o.number[0]
+    clocks.copy(o.clocks[r.REQUEST], 0, o.arrived, 0, r.PLAIN + o.columns[0])
+    agent, low, high = np.int64(r.REQUEST), o.arrival[r.A_LOW], o.arrival[r.A_HIGH]
+    shadow.l1(o, agent, low, high, new, np.int64(one[r.WRITE]))
+    shadow.make_room(o)
 
 
-def comparison(l1: Memory, pc: int) -> tuple[int, int] | None:
-    """The first branch that compares a loaded word: its pc, and the other register."""
-    (_, load, _, _), *code = _code(l1, pc, pc + 4 * _LOOK)
-    loaded = load >> 7 & 31
-    for at, (cls, word, read, _) in enumerate(code, 1):
-        if cls is None or cls is TTINSN:
-            return None
-        if issubclass(cls, Branch):
-            return (pc + 4 * at, read[1 - read.index(loaded)]) if loaded in read else None
-        used = [getattr(cls, one).get(word) for one in ("rd", "rs1", "rs2")]
-        if issubclass(cls, Store | Jump | IndirectJump) or loaded in used:
-            return None
-    return None
+@njit
+def answered(o: Any, c: Any, noc: Any, index: Any) -> None:
+    """Core `c` learns from a counter of its NIU what has left, was answered, or has arrived."""
+    tag, answer, left = index - niu.OUTSTANDING, o.answer[noc], o.left[noc]
+    if index == niu.READ_ANSWERS:
+        learn(o, c, answer[request.READ])
+    elif index == niu.ATOMIC_ANSWERS:
+        learn(o, c, answer[request.ATOMIC])
+    elif index == niu.ACKS:
+        learn(o, c, answer[request.WRITE])
+    elif 0 <= tag < niu.OUTGOING - niu.OUTSTANDING:
+        learn(o, c, answer[TAGS + tag])
+        learn(o, c, left[tag])
+    elif niu.OUTGOING <= index < niu.OUTGOING + _ALL_TAGS:
+        learn(o, c, left[index - niu.OUTGOING])
+    elif index >= niu.SENT_ATOMIC_ANSWERS:
+        learn(o, c, o.value_known[r.HERE])
+    if index == niu.ACKS or index == niu.WRITES_SENT or index == niu.WRITES_SENT + 1:
+        learn(o, c, left[_ALL_TAGS])
+
+
+@njit
+def counter_at(address: Any) -> Any:
+    """64 times the NoC and the number of the NIU's counter at an address, -1: none."""
+    offset = address - mm.NOC0_BASE
+    index = (offset % mm.NOC_SIZE - mm.NIU_COUNTERS) >> 2
+    if mm.NOC0_BASE <= address < mm.OVERLAY_BASE and 0 <= index < 64:
+        return np.int64(64 * (offset // mm.NOC_SIZE) + index)
+    return np.int64(-1)
+
+
+@njit
+def passes(s: Any, o: Any, c: Any, word: Any) -> None:
+    """Core `c` has read a word on which it branches."""
+    pc, clock, last = o.look_step[c, 0, 0], o.clocks[c, c], o.passed[(o.passes[0] - 1) % r.PASSED]
+    if last[0] != c or last[2] != word or last[3] != pc or clock > last[1] + _TURN:
+        o.passes[0] += 1
+    one = o.passed[(o.passes[0] - 1) % r.PASSED]
+    one[0], one[1], one[2], one[3], one[4] = c, clock, word, pc, o.look_step[c, 0, 1]
+    one[5] = clocks.now(s)

@@ -3,9 +3,9 @@
 An agent is a core, the issue of a thread, the host (these are owners), a unit as one thread uses
 it, the stores of a core to Config, or what lets requests to the NoC leave or arrive. A vector is a
 row of clocks: first those of a tile's agents in the order in which units take time, then (from
-PLAIN on) those of owners in the plain order, in which everything is complete at once, then (from
-OTHERS on) those of other tiles and of requests; there an agent knows what its owner knows. The
-record lies beside that of the tile (tensix/state.py), which nothing here changes.
+PLAIN on) those of the plain order, in which everything is complete at once: of the owners of all
+tiles and of requests. There an agent knows what its owner knows. The record lies beside that of the
+tile (tensix/state.py), which nothing here changes.
 """
 
 from collections.abc import Callable
@@ -29,17 +29,16 @@ UNIT = OWNERS
 STORES = UNIT + THREADS * UNITS
 AGENTS = STORES + CORES
 REQUEST, ROWS = AGENTS, AGENTS + 1  # of a request that accesses L1 now: what came before it
-# Tiles of a chip that are observed together. What they know of each other has columns of its own:
-# cores and threads of each tile, sources of the writes of each tile by NoC, channels of requests.
-TILES, SHARED, SOURCES, CHANNELS = 64, CORES + THREADS, 2, 96
-FAR = (SHARED + SOURCES) * TILES + CHANNELS
+# Columns of the plain order: the owners of each tile that is observed (one, or those of a chip),
+# sources of the writes of each tile by NoC, channels of requests.
+TILES, SOURCES, CHANNELS = 64, 2, 96
+COLUMNS = (OWNERS + SOURCES) * TILES + CHANNELS
 # Columns of a vector. REACHED: how many words of a thread have reached a unit, how many stores of
 # a core have left for Config: a unit works in the order in which words reach it.
 REACHED = AGENTS
 REACHED_STORES = REACHED + THREADS * UNITS
 PLAIN = REACHED_STORES + CORES
-OTHERS = PLAIN + OWNERS  # of other tiles and of requests
-VECTOR = OTHERS + FAR
+VECTOR = PLAIN + COLUMNS
 
 # Places: words of L1, halves of GPRs, rows of Dst, bits of Config, words of MOP templates, then
 # bytes of those words of L1 that are accessed in parts.
@@ -55,7 +54,7 @@ READERS = 4  # of a place that are remembered
 
 # Columns of an event: an access, by whom, and what its owner (core or thread) had done before.
 # VERSION: of its owner. PREVIOUS: of a write, 1 + column and clock of who wrote there before, 0 =
-# another tile. HOME: the tile whose agent it is. Of a request AGENT is OTHERS + its column, SENT is
+# another tile. HOME: the tile whose agent it is. Of a request AGENT is PLAIN + its column, SENT is
 # 1 + its number, THERE 1 at its other end; the rest is of its core when that sent it.
 (
     AGENT, CLOCK, OWNER_CLOCK, WRITE, WAITED, PC, PUSHED, WORD, CORE, THREAD, TIME, PUSH_CLOCK,
@@ -90,7 +89,7 @@ MARGIN = 1 << 12  # events that a step may make
 KNOWN_VALUES = 1 << 12
 HERE = KNOWN_VALUES  # row of value_known: what is before all that was sent here
 PASSED, FIRST_ACCESSES = 1 << 12, 1 << 12
-# Columns of a note (notes.py). THREAD: -1 = the core itself; VALUE: a word, what was stored, 1 = a
+# Columns of a note (shadow.py). THREAD: -1 = the core itself; VALUE: a word, what was stored, 1 = a
 # read; LOW, HIGH: bytes of L1, an address; BY: of steps that have set the Config words, as `set_by`
 (
     N_WHAT, N_THREAD, N_VALUE, N_PC, N_CORE, N_TIME, N_LOW, N_HIGH, N_FORMAT, N_DATUMS,

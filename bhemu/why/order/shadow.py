@@ -1,13 +1,18 @@
-"""The last writer and readers of each place, and the unordered pairs of accesses."""
+"""What is known of accesses: the last writer and readers of each place, unordered pairs, and notes
+of what the tile does, in order."""
 
 from typing import Any
 
 import numpy as np
 
+from bhemu import memmap as mm
 from bhemu.jit.intrinsics import flat
 from bhemu.jit.subset import njit
-from bhemu.memmap import L1_SIZE
-from bhemu.tensix.config import CONFIG_WORDS
+from bhemu.riscv import turn
+from bhemu.tensix import config
+from bhemu.tensix import config_fields as cf
+from bhemu.tensix.config import CONFIG_WORDS, SHARED
+from bhemu.tensix.state import THREADS
 from bhemu.why.order import clocks
 from bhemu.why.order import record as r
 
@@ -23,11 +28,12 @@ def steps(s: Any, o: Any, pc: Any, pushed: Any, word: Any, core: Any, thread: An
 
 @njit
 def event(s: Any, o: Any, agent: Any, write: Any) -> Any:
-    """The number of an access of `agent` by o.step; indistinguishable accesses share an event.
+    """Begin an access of `agent` by o.step: its number; indistinguishable accesses share an event.
 
     Two accesses from one pc are indistinguishable if between them no agent has seen the clock of
     this one, and this one has learned nothing.
     """
+    o.memo[0] = o.memo[1] = 0  # nothing has been compared with it
     who, pc, word = clocks.owner(agent), o.step[0], o.step[2]
     epoch = o.epoch[agent] + o.plain_epoch[who]
     cached = o.cached[(pc * 5 + (agent << 7) + (word * 0x9E3779B1 >> 9) + write) % r.CACHED]
@@ -47,7 +53,7 @@ def event(s: Any, o: Any, agent: Any, write: Any) -> Any:
     one[r.POLL], one[r.POLL_WORD] = o.poll[o.step[3], 0], o.poll[o.step[3], 1]
     one[r.VERSION], one[r.HOME], one[r.AGAIN] = o.versions[who], o.number[0], 0
     one[r.SENT] = one[r.THERE] = one[r.PREVIOUS] = one[r.PREVIOUS + 1] = 0
-    clocks.copy(one, r.KNOWN, o.clocks[who], r.PLAIN, r.OWNERS)
+    clocks.copy(one, r.KNOWN, o.clocks[who], o.mine[0], r.OWNERS)
     cached[0], cached[1], cached[2] = agent, pc, word
     cached[3], cached[4], cached[5] = write, epoch, number
     return number
@@ -104,24 +110,17 @@ def _maker(one: Any) -> Any:
 
 
 @njit
-def _counts(o: Any, cell: Any, a: Any, b: Any) -> Any:
-    """Whether two unordered events are no hand-over, nor before a place by which cores poll."""
-    what, word = kind(cell), cell if cell < r.GPRS else cell - r.BYTES >> 2
-    if what == 1:
-        return o.polled_gpr[cell - r.GPRS >> 1] == 0
-    if what:
-        return True
-    if a[r.HOME] == b[r.HOME]:
-        return o.slot[word] == 0
-    stores = a[r.WRITE] and b[r.WRITE] and (a[r.SENT] == 0 or b[r.SENT] == 0)
-    return o.far_flag[word] == 0 or stores  # only a store of a core to a flag is one
-
-
-@njit
 def pair(o: Any, cell: Any, old: Any, new: Any, bits: Any) -> Any:
     """Keep two unordered events, unless they poll or are known; whether they are kept."""
     a, b = o.event[old], o.event[new]
-    if not _counts(o, cell, a, b):
+    what, word = kind(cell), cell if cell < r.GPRS else cell - r.BYTES >> 2
+    polled = what == 1 and o.polled_gpr[cell - r.GPRS >> 1] != 0
+    if what == 0 and a[r.HOME] == b[r.HOME]:
+        polled = o.slot[word] != 0
+    elif what == 0:  # only a store of a core to a flag is a conflict
+        stores = a[r.WRITE] and b[r.WRITE] and (a[r.SENT] == 0 or b[r.SENT] == 0)
+        polled = o.far_flag[word] != 0 and not stores
+    if polled:
         return False
     if a[r.HOME] == b[r.HOME]:
         if a[r.TIME] > b[r.TIME]:  # a request has arrived that was sent before
@@ -132,7 +131,7 @@ def pair(o: Any, cell: Any, old: Any, new: Any, bits: Any) -> Any:
     for i in range(o.pairs[0]):
         known = o.pair[i]
         alike = known[r.PUSHED] == a[r.PUSHED] and known[r.EVENT + r.PUSHED] == b[r.PUSHED]
-        if alike and known[r.BITS] == bits and kind(known[r.PLACE]) == kind(cell):
+        if alike and known[r.BITS] == bits and kind(known[r.PLACE]) == what:
             return True
     if o.pairs[0] < r.PAIRS:
         one = o.pair[o.pairs[0]]
@@ -142,7 +141,7 @@ def pair(o: Any, cell: Any, old: Any, new: Any, bits: Any) -> Any:
         if a[r.HOME] != b[r.HOME] and not (a[r.SENT] and b[r.SENT]):
             near = b if a[r.SENT] else a
             held = o.version[clocks.owner(near[r.AGENT]), (near[r.VERSION] - 1) % r.VERSIONS]
-            clocks.copy(o.pair_known[o.pairs[0]], 0, held, r.OTHERS, o.far[0])
+            clocks.copy(o.pair_known[o.pairs[0]], 0, held, r.PLAIN, o.columns[0])
         o.pairs[0] += 1
     return True
 
@@ -213,12 +212,6 @@ def place(o: Any, agent: Any, cell: Any, new: Any, write: Any) -> None:
 
 
 @njit
-def begin(o: Any) -> None:
-    """The next access begins: nothing has been compared with it."""
-    o.memo[0] = o.memo[1] = 0
-
-
-@njit
 def l1_access(s: Any, o: Any, agent: Any, low: Any, high: Any, write: Any) -> None:
     """The present step accesses the bytes `low` to `high` of L1."""
     l1(o, agent, low, high, event(s, o, agent, write), write)
@@ -236,35 +229,25 @@ def last_writer(o: Any, word: Any) -> Any:
 
 
 @njit
-def _put_previous(o: Any, one: Any, old: Any) -> None:
-    """Note the event that wrote before a write, if that wrote for the same tile."""
-    one[r.PREVIOUS], one[r.PREVIOUS + 1] = 0, 0
-    if old[r.AGENT] >= 0 and old[r.HOME] == one[r.HOME]:
-        column, one[r.PREVIOUS + 1] = old[r.AGENT] - r.OTHERS, old[r.CLOCK]
-        if column < 0:
-            column, one[r.PREVIOUS + 1] = (
-                own_column(o, clocks.owner(old[r.AGENT])),
-                old[r.OWNER_CLOCK],
-            )
-        one[r.PREVIOUS] = 1 + column
-
-
-@njit
-def own_column(o: Any, who: Any) -> Any:
-    """The column of an owner of this tile, among those of all tiles."""
-    return r.SHARED * o.number[0] + who
-
-
-@njit
-def _accesses(o: Any, who: Any, pc: Any) -> None:
-    """Note the first access of an owner to L1 at each pc."""
+def _between_tiles(o: Any, agent: Any, word: Any, new: Any, write: Any) -> None:
+    """Note the first access of an owner to L1 at each pc, and of a write the event that wrote
+    before it, if that wrote for the same tile."""
+    one, old = o.event[new], o.event[last_writer(o, word)]
+    if write and last_writer(o, word) != new:
+        one[r.PREVIOUS], one[r.PREVIOUS + 1] = 0, 0
+        if old[r.AGENT] >= 0 and old[r.HOME] == one[r.HOME]:
+            column, one[r.PREVIOUS + 1] = old[r.AGENT], old[r.CLOCK]
+            if old[r.SENT] == 0:
+                column = o.mine[0] + clocks.owner(old[r.AGENT])
+                one[r.PREVIOUS + 1] = old[r.OWNER_CLOCK]
+            one[r.PREVIOUS] = 1 + column - r.PLAIN
+    who, pc = clocks.owner(agent), one[r.PUSHED]
     i = (pc * 5 + (who << 7)) % r.FIRST_ACCESSES
-    for _ in range(8):
-        one = o.first_access[i]
-        if one[0] == who + 1 and one[1] == pc:
-            return
-        if one[0] == 0:
-            one[0], one[1], one[2] = who + 1, pc, o.clocks[who, who]
+    for _ in range(8 if agent != r.REQUEST else 0):
+        first = o.first_access[i]
+        if first[0] == 0:
+            first[0], first[1], first[2] = who + 1, pc, o.clocks[who, who]
+        if first[0] == who + 1 and first[1] == pc:
             return
         i = (i + 1) % r.FIRST_ACCESSES
 
@@ -272,13 +255,9 @@ def _accesses(o: Any, who: Any, pc: Any) -> None:
 @njit
 def l1(o: Any, agent: Any, low: Any, high: Any, new: Any, write: Any) -> None:
     """An access to the bytes `low` to `high` of L1."""
-    begin(o)
-    high = min(high, L1_SIZE)
+    high = min(high, mm.L1_SIZE)
     if o.tiles[0]:
-        if agent != r.REQUEST:
-            _accesses(o, clocks.owner(agent), o.event[new, r.PUSHED])
-        if write and last_writer(o, low >> 2) != new:
-            _put_previous(o, o.event[new], o.event[last_writer(o, low >> 2)])
+        _between_tiles(o, agent, low >> 2, new, write)
     for word in range(low >> 2, (high + 3) >> 2):
         part = low > 4 * word or high < 4 * word + 4
         if part and o.split[word] == 0:
@@ -300,7 +279,6 @@ def l1(o: Any, agent: Any, low: Any, high: Any, new: Any, write: Any) -> None:
 @njit
 def config_read(o: Any, agent: Any, which: Any, new: Any) -> None:
     """A word of `agent` reads the bits of a list."""
-    begin(o)
     o.list_event[which, agent] = new
     if o.list_seen[which, agent] == o.config_epoch[0]:
         return
@@ -322,8 +300,12 @@ def config_written(o: Any, agent: Any, word: Any, changed: Any, new: Any) -> Non
     for bit in range(32):
         if changed >> bit & 1:
             cell = np.int64(r.CONFIG + 32 * word + bit)
-            if first:
-                _foreign(o, cell, new)
+            if first:  # a thread changes a field that another thread has set for its own unit?
+                thread = np.int64(o.bit_thread[(cell - r.CONFIG) % (32 * CONFIG_WORDS)])
+                old, by = np.int64(o.writer[cell]), _thread_of(o.event[new])
+                own = thread >= 0 and old and _thread_of(o.event[old]) == thread
+                if own and by >= 0 and by != thread:
+                    pair(o, cell, old, new, np.int64(r.FOREIGN))
             first = False
             _compare(o, agent, cell, np.int64(o.writer[cell]), new)
             for which in range(o.lists[0]):
@@ -343,17 +325,6 @@ def _thread_of(one: Any) -> Any:
 
 
 @njit
-def _foreign(o: Any, cell: Any, new: Any) -> None:
-    """Note that a thread changes a field that another thread has set for its own unit."""
-    thread = np.int64(o.bit_thread[(cell - r.CONFIG) % (32 * CONFIG_WORDS)])
-    old = np.int64(o.writer[cell])
-    if thread >= 0 and old and _thread_of(o.event[old]) == thread:
-        by = _thread_of(o.event[new])
-        if by >= 0 and by != thread:
-            pair(o, cell, old, new, np.int64(r.FOREIGN))
-
-
-@njit
 def config_stored(o: Any, agent: Any, word: Any, value: Any, new: Any) -> None:
     """Two cores store different values to one word of Config: the order decides which one stays."""
     old, held = np.int64(o.config_event[word]), o.config_value[word]
@@ -367,3 +338,85 @@ def config_stored(o: Any, agent: Any, word: Any, value: Any, new: Any) -> None:
         both = held & value
         bits = r.SECOND_CLEARS if both == value else r.FIRST_CLEARS if both == held else 0
         pair(o, np.int64(r.CONFIG + 32 * word + bit), old, new, np.int64(bits))
+
+
+# Notes: pushed words, stores to counters, requests, words that move L1. Checks read them after the
+# run (conflicts.Observed).
+
+# What a note is of: 0 to 8, a word of a MOP's template; then
+PUSHED, STORED, ASKED, UNPACKED, PACKED = range(9, 14)
+STALE, DROPPED, ACCESSED = range(14, 17)  # of a core whose data cache has given old bytes
+# Words of Config that set the format and the address, by unit
+_FORMATS = (
+    np.int64(cf.THCON_SEC0_REG0_TileDescriptor.word),
+    np.int64(cf.THCON_SEC1_REG0_TileDescriptor.word),
+    np.int64(cf.THCON_SEC0_REG1_Out_data_format.word),
+)
+_ADDRESSES = (
+    np.int64(cf.THCON_SEC0_REG3_Base_address.word),
+    np.int64(cf.THCON_SEC1_REG3_Base_address.word),
+    np.int64(cf.THCON_SEC0_REG1_L1_Dest_addr.word),
+)
+_PACKER = 2  # of both, after two unpackers
+
+
+@njit
+def note(
+    s: Any, o: Any, what: Any, t: Any, value: Any, pc: Any, c: Any, low: Any, high: Any
+) -> Any:
+    """The number of a new note; -1: there are too many."""
+    i = np.int64(o.notes[0])
+    if i == r.NOTES:
+        return np.int64(-1)
+    o.notes[0] += 1
+    new = o.note[i]
+    new[r.N_WHAT], new[r.N_THREAD], new[r.N_VALUE], new[r.N_PC] = what, t, value, pc
+    new[r.N_CORE], new[r.N_TIME], new[r.N_LOW], new[r.N_HIGH] = c, clocks.now(s), low, high
+    return i
+
+
+@njit
+def noted(s: Any, o: Any, c: Any, pc: Any, word: Any, way: Any, address: Any, value: Any) -> None:
+    """Core `c` has executed an instruction; way: 1 = a load, 2 = a store."""
+    what, t, zero = np.int64(-1), c - 1, np.int64(0)
+    if word & 3 != 3:
+        what, value, t = np.int64(PUSHED), turn.pushed(word), max(t, zero)
+    elif way & 2 and mm.INSTRN_BUF_BASE <= address < mm.INSTRN_BUF_END:
+        what, t = np.int64(PUSHED), t if c else (address - mm.INSTRN_BUF_BASE) >> 16
+    elif way & 2 and mm.MOP_CFG_BASE <= address < mm.MOP_CFG_END:
+        what = (address - mm.MOP_CFG_BASE) >> 2
+    elif way & 2 and mm.OVERLAY_BASE <= address < mm.OVERLAY_END:
+        note(s, o, np.int64(STORED), np.int64(-1), value, pc, c, address, zero)
+    if what >= 0 and 0 <= t < THREADS:
+        note(s, o, what, t, value, pc, c, zero, zero)
+
+
+@njit
+def cached(s: Any, o: Any, c: Any, pc: Any, drops: Any, address: Any) -> None:
+    """Core `c` gets old bytes from its data cache, or accesses memory after that.
+
+    drops: the instruction is a fence or an atomic, which empties the cache.
+    """
+    what, zero = np.int64(DROPPED if drops else ACCESSED), np.int64(0)
+    if s.l0_stale[c, 0] != o.stale[c]:
+        what, o.stale[c] = np.int64(STALE), s.l0_stale[c, 0]
+    note(s, o, what, np.int64(-1), zero, pc, c, address, zero)
+
+
+@njit
+def moves(s: Any, o: Any, t: Any, at: Any) -> None:
+    """An UNPACR or PACR of thread `t` moves the range `at`, as o.moving describes it."""
+    unit, step = o.moving[r.M_UNIT], o.step
+    what = np.int64(PACKED if unit == _PACKER else UNPACKED)
+    i = note(s, o, what, t, step[2], step[0], step[3], o.range[at, 0], o.range[at, 1])
+    if i >= 0:
+        new = o.note[i]
+        new[r.N_FORMAT], new[r.N_DATUMS] = o.moving[r.M_FORMAT], o.moving[r.M_DATUMS]
+        clocks.copy(new, r.N_BY_FORMAT, o.set_by[_index(s, t, _FORMATS[unit])], 0, 6)
+        clocks.copy(new, r.N_BY_ADDRESS, o.set_by[_index(s, t, _ADDRESSES[unit])], 0, 6)
+
+
+@njit
+def _index(s: Any, t: Any, word: Any) -> Any:
+    """A word of Config among those of both banks."""
+    return word if word >= SHARED else config.bank(s, t) * CONFIG_WORDS + word

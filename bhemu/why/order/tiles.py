@@ -23,7 +23,7 @@ from bhemu.riscv.isa import decode
 from bhemu.riscv.isa.rv32i import TTINSN
 from bhemu.tensix import insn
 from bhemu.why.check import Name
-from bhemu.why.order import cores, requests
+from bhemu.why.order import cores, polls
 from bhemu.why.order import record as r
 from bhemu.why.order.observe import Observer
 from bhemu.why.steps import Instruction, Step, made_step
@@ -169,7 +169,7 @@ class Channels:
     """
 
     def __init__(self, tiles: int) -> None:
-        self._first = r.OTHERS + (r.SHARED + r.SOURCES) * tiles
+        self._first = r.PLAIN + (r.OWNERS + r.SOURCES) * tiles
         self._numbers: dict[Any, int] = {}
         self._last: dict[Any, Known] = {}
         self._linked: dict[Any, Known] = {}
@@ -223,7 +223,8 @@ class Tiles:
         for n, one in enumerate(observers):
             o = one.record
             o.tiles[0], o.number[0] = len(observers), n
-            o.far[0] = (r.SHARED + r.SOURCES) * len(observers) + r.CHANNELS
+            o.mine[0] = r.PLAIN + r.OWNERS * n
+            o.columns[0] = (r.OWNERS + r.SOURCES) * len(observers) + r.CHANNELS
 
     def round_is_over(self, *, last: bool = False) -> None:
         """Take the requests that were sent, and let those arrive that have left the tiles; of the
@@ -280,14 +281,14 @@ class Tiles:
         for n in sent.reached:
             if not sent.reads:
                 received = self.observers[n].record.value_known[r.HERE]
-                np.maximum(received, clock[r.OTHERS :], out=received)
+                np.maximum(received, clock[r.PLAIN :], out=received)
             if not (sent.reads and sent.is_register):
                 self._access(n, sent, column, clock, does, there=True)
         if sent.reads:
             self._access(sent.tile, sent, column, clock, cores.ACCESSES, there=False)
         held = self.observers[sent.tile].record.answer[int(sent.row[request.NOC])]
-        for kind in (sent.kind, requests.TAGS + sent.transaction):
-            np.maximum(held[kind], clock[r.OTHERS :], out=held[kind])
+        for kind in (sent.kind, polls.TAGS + sent.transaction):
+            np.maximum(held[kind], clock[r.PLAIN :], out=held[kind])
 
     def _receivers(self, sent: Sent) -> list[int]:
         """The observed tiles that a request goes to."""

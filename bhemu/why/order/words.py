@@ -23,10 +23,10 @@ from bhemu.tensix.units.unpack import addresses as unpack_addresses
 from bhemu.tensix.units.unpack.modes import UnpackWord, mode_of_word
 from bhemu.tensix.units.vector import loadstore, schedule
 from bhemu.tensix.units.vector.sfpu import STORE
-from bhemu.why.order import clocks, notes, shadow
+from bhemu.why.order import clocks, shadow
 from bhemu.why.order import record as r
 
-# Columns of the description of a word (describe.py fills them)
+# Columns of the description of a word (observe.py fills them)
 (
     AGENT_UNIT, BANKS, STALL, KIND, BLOCKS, CONDITIONS, SEMAPHORES, SEM_CONDITION, VALUE, MOST,
     GPR_READ, GPR_WRITE, CONFIG_WRITE, DST_COUNT, DST_FIELD, DST_HOW, MODE, MOVES, CONFIG_READ,
@@ -44,24 +44,6 @@ _WRITES = r.RANGES // 2  # of `range`, where those written begin
 
 
 _unpack_fields, _pack_fields = decoder(UnpackWord), decoder(PackWord)
-
-
-@njit
-def _described(s: Any, o: Any, w: Any) -> Any:
-    """The row that describes a word; Python fills it when the word comes first."""
-    key = w & o.key_mask[w >> 24]
-    i = (key * 0x9E3779B1 >> 9) % r.TEXTS
-    while o.text_word[i] != key + 1:
-        if o.text_word[i] == 0:
-            if o.texts[0] > r.TEXTS // 2:
-                clocks.clear(o.text_word)
-                o.texts[0] = 0
-            call_access(o.ask[0], s, np.int64(TEXT), np.int64(i), key, np.int64(0))
-            o.text_word[i] = key + 1
-            o.texts[0] += 1
-            break
-        i = (i + 1) % r.TEXTS
-    return i
 
 
 @njit
@@ -159,8 +141,17 @@ def _rows(s: Any, o: Any, t: Any, text: Any) -> None:
 
 
 @njit
-def _scheduled(s: Any, o: Any) -> None:
-    """Keep the rows that scheduled stores of SFPLOADMACRO may write."""
+def _row_changed(s: Any, row: Any, valid: Any, cells: Any) -> Any:
+    differs = np.int64(s.dst_valid[row] != valid)
+    for k in range(16):
+        differs |= np.int64(s.dst[row, k]) ^ np.int64(cells[k])
+    return differs != 0
+
+
+@njit
+def _stores_of_macro(s: Any, o: Any, opcode: Any, t: Any, word: Any) -> Any:
+    """A word comes again while the vector unit carries out stores that SFPLOADMACRO has scheduled:
+    execute it, and note the rows that they have written; its status."""
     n = np.int64(0)
     for delay in range(s.macro_slot.shape[1]):
         slot = s.macro_slot[STORE, delay]
@@ -171,7 +162,17 @@ def _scheduled(s: Any, o: Any) -> None:
     for k in range(n):
         o.macro_valid[k] = s.dst_valid[o.macro_row[k]]
         clocks.copy(o.macro_dst[k], 0, s.dst[o.macro_row[k]], 0, 16)
-    o.macro_rows[0] = n
+    status = call_entry(s.profile_table[opcode], s, t, word)
+    agent, one = np.int64(-1), np.int64(0)
+    clocks.copy(o.step, 0, o.macro_step, 0, 6)
+    for k in range(n):
+        row = o.macro_row[k]
+        if _row_changed(s, row, o.macro_valid[k], o.macro_dst[k]):
+            if agent < 0:
+                agent = clocks.begins(o, o.step[4], np.int64(_VECTOR_UNIT))
+                one = shadow.event(s, o, agent, np.int64(1))
+            shadow.place(o, agent, np.int64(r.DST + row), one, np.int64(1))
+    return status
 
 
 @njit
@@ -181,20 +182,6 @@ def _line_of(s: Any, t: Any, text: Any) -> Any:
     if text[L1_WRITE] != ATOMIC_LINE:
         base += half(s, t, text[OFFSET_HALF])
     return base & 0xFFFFFFFF
-
-
-@njit
-def _moves(s: Any, o: Any, t: Any) -> None:
-    """Note the L1 that the mover reads and writes."""
-    b = config.bank(s, t)
-    to = config.get(s, b, cf.THCON_SEC0_REG6_Destination_address) << cfg.UNIT & cfg.ADDRESS
-    source = config.get(s, b, cf.THCON_SEC0_REG6_Source_address) << cfg.UNIT & cfg.ADDRESS
-    count = (config.get(s, b, cf.THCON_SEC0_REG6_Buffer_size) & cfg.COUNT) << cfg.UNIT
-    direction = config.get(s, b, cf.THCON_SEC0_REG6_Transfer_direction)
-    if direction == cfg.L1_TO_L0 or direction == cfg.L1_TO_L1:
-        _range(o, 0, source, source + count)
-    if direction == cfg.L0_TO_L1 or direction == cfg.L1_TO_L1:
-        _range(o, 1, to, to + count)
 
 
 @njit
@@ -209,7 +196,15 @@ def _before(s: Any, o: Any, t: Any, w: Any, text: Any) -> Any:
     if text[DST_HOW]:
         _rows(s, o, t, text)
     if text[L1_WRITE] == MOVER:
-        _moves(s, o, t)
+        b = config.bank(s, t)
+        to = config.get(s, b, cf.THCON_SEC0_REG6_Destination_address) << cfg.UNIT & cfg.ADDRESS
+        source = config.get(s, b, cf.THCON_SEC0_REG6_Source_address) << cfg.UNIT & cfg.ADDRESS
+        count = (config.get(s, b, cf.THCON_SEC0_REG6_Buffer_size) & cfg.COUNT) << cfg.UNIT
+        direction = config.get(s, b, cf.THCON_SEC0_REG6_Transfer_direction)
+        if direction == cfg.L1_TO_L0 or direction == cfg.L1_TO_L1:
+            _range(o, 0, source, source + count)
+        if direction == cfg.L0_TO_L1 or direction == cfg.L1_TO_L1:
+            _range(o, 1, to, to + count)
     elif text[L1_READ]:
         low = _line_of(s, t, text) & -text[L1_READ]
         _range(o, 0, low, low + text[L1_READ])
@@ -253,7 +248,6 @@ def _reads(s: Any, o: Any, t: Any, i: Any, agent: Any, context: Any) -> None:
     one = shadow.event(s, o, agent, np.int64(0))
     if context >= 0:
         _reads_config(s, o, t, i, context, agent, np.int64(1))
-    shadow.begin(o)
     gprs = np.uint64(text[GPR_READ])
     for k in range(64 if gprs else 0):
         if gprs >> np.uint64(k) & np.uint64(1):
@@ -267,32 +261,8 @@ def _reads(s: Any, o: Any, t: Any, i: Any, agent: Any, context: Any) -> None:
 
 
 @njit
-def _row_changed(s: Any, row: Any, valid: Any, cells: Any) -> Any:
-    differs = np.int64(s.dst_valid[row] != valid)
-    for k in range(16):
-        differs |= np.int64(s.dst[row, k]) ^ np.int64(cells[k])
-    return differs != 0
-
-
-@njit
-def _macro_stored(s: Any, o: Any) -> None:
-    """The vector unit has written the rows that a macro stores, for its SFPLOADMACRO."""
-    agent, one = np.int64(-1), np.int64(0)
-    clocks.copy(o.step, 0, o.macro_step, 0, 6)
-    for k in range(o.macro_rows[0]):
-        row = o.macro_row[k]
-        if _row_changed(s, row, o.macro_valid[k], o.macro_dst[k]):
-            if agent < 0:
-                agent = clocks.begins(o, o.step[4], np.int64(_VECTOR_UNIT))
-                one = shadow.event(s, o, agent, np.int64(1))
-                shadow.begin(o)
-            shadow.place(o, agent, np.int64(r.DST + row), one, np.int64(1))
-
-
-@njit
 def _writes(s: Any, o: Any, t: Any, agent: Any, text: Any) -> None:
     one = shadow.event(s, o, agent, np.int64(1))
-    shadow.begin(o)
     for k in range(64 if text[GPR_WRITE] else 0):
         differ = np.int64(s.gpr[t, k] ^ o.old_gpr[t, k])
         if differ:
@@ -339,7 +309,6 @@ def config_changes(s: Any, o: Any, agent: Any, one: Any, gpr: Any) -> None:
         bank, word = k // CONFIG_WORDS, k % CONFIG_WORDS
         differ = np.int64(s.cfg[bank, word] ^ o.old_cfg[bank, word])
         if differ:
-            shadow.begin(o)
             shadow.config_written(o, agent, np.int64(k), differ, one)
             clocks.copy(o.set_by[k], 0, o.step, 0, 6)
             if gpr >= 0 and max(o.writer[gpr], o.writer[gpr + 1]):
@@ -354,7 +323,6 @@ def _mop_begins(s: Any, o: Any, t: Any, issue: Any) -> None:
     o.mop[t, 0], o.mop[t, 1] = o.pushed[t], o.clocks[issue, issue]
     o.step[0], o.step[1], o.step[2] = s.mop_pc[t], s.mop_pc[t], MOP << 24
     one = shadow.event(s, o, issue, np.int64(0))
-    shadow.begin(o)
     for cell in range(r.TEMPLATES + r.TEMPLATE * t, r.TEMPLATES + r.TEMPLATE * (t + 1)):
         shadow.place(o, issue, np.int64(cell), one, np.int64(0))
     o.step[0], o.step[1], o.step[2] = pc, pushed, word
@@ -365,8 +333,8 @@ def _after(s: Any, o: Any, t: Any, i: Any, context: Any) -> None:
     """A word has executed."""
     text, issue = o.text[i], np.int64(r.ISSUE + t)
     for u in range(2 if text[BANKS] else 0):  # it comes after the words that gave it the banks
-        name = np.int64(clocks.BANK | u << 1 | (text[BANKS] == 2))
-        clocks.join(o, issue, clocks.named(o, name))
+        given = clocks.named(o, np.int64(clocks.BANK | u << 1 | (text[BANKS] == 2)))
+        clocks.join(o, issue, given, given)
     clocks.issues(o, t, s.fifo_read[t] - 1)
     if s.mop_on[t] and o.mop[t, 0] != o.pushed[t]:
         _mop_begins(s, o, t, issue)
@@ -403,8 +371,8 @@ def _after(s: Any, o: Any, t: Any, i: Any, context: Any) -> None:
         address = np.int64(LOCAL_BASE + 4 * text[VALUE])
         clocks.release(o, issue, address)
         value = np.int64(s.gpr[t, text[DATA_GPR]])
-        what = np.int64(notes.STORED)
-        notes.note(s, o, what, np.int64(t), value, o.step[0], o.step[3], address, np.int64(0))
+        what = np.int64(shadow.STORED)
+        shadow.note(s, o, what, np.int64(t), value, o.step[0], o.step[3], address, np.int64(0))
     for u in range(4):  # banks of Src that change hands
         valid = s.src_valid[u >> 1, u & 1]
         if valid != o.valid[u >> 1, u & 1]:
@@ -422,11 +390,19 @@ def observed_word(s: Any, t: Any, word: Any) -> Any:
     if t < 0 or o.full[0]:
         return call_entry(s.profile_table[opcode], s, t, word)
     if s.route[0]:  # the word comes again, from the entry that has claimed it
-        _scheduled(s, o)
-        status = call_entry(s.profile_table[opcode], s, t, word)
-        _macro_stored(s, o)
-        return status
-    i = _described(s, o, w)
+        return _stores_of_macro(s, o, opcode, t, word)
+    key = w & o.key_mask[w >> 24]  # of the row that describes the word
+    i = (key * 0x9E3779B1 >> 9) % r.TEXTS
+    while o.text_word[i] != key + 1:
+        if o.text_word[i] == 0:  # Python fills it when the word comes first
+            if o.texts[0] > r.TEXTS // 2:
+                clocks.clear(o.text_word)
+                o.texts[0] = 0
+            call_access(o.ask[0], s, np.int64(TEXT), np.int64(i), key, np.int64(0))
+            o.text_word[i] = key + 1
+            o.texts[0] += 1
+        else:
+            i = (i + 1) % r.TEXTS
     context = _before(s, o, t, w, o.text[i])
     status = call_entry(s.profile_table[opcode], s, t, word)
     if status <= DONE:
@@ -434,7 +410,7 @@ def observed_word(s: Any, t: Any, word: Any) -> Any:
         pushed = np.int64(s.play_pc[t]) if s.gate_from[t] >= FROM_REPLAY else pc
         shadow.steps(s, o, pc, pushed, w, s.gate_core[t], np.int64(t))
         if o.moving[r.M_FORMAT] >= 0:
-            notes.moves(s, o, t, np.int64(_WRITES if o.text[i, MOVES] == PACKS else 0))
+            shadow.moves(s, o, t, np.int64(_WRITES if o.text[i, MOVES] == PACKS else 0))
         if status == DONE and o.text[i, AGENT_UNIT] > -2:
             _after(s, o, t, i, context)
     return status

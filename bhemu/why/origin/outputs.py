@@ -1,31 +1,45 @@
-"""Elements of outputs: the request that wrote them to DRAM, and their causes on a tile."""
+"""Elements of outputs: the request that wrote them to DRAM, their causes on a tile, and what wrong
+ones are of those that are expected."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
 
 from bhemu.debug.numerics import datum, element, element_name
 from bhemu.errors import InputError, Where
 from bhemu.jit.subset import JIT
+from bhemu.machine.error_text import outside_headers
 from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
 from bhemu.machine.watchpoints import Span
 from bhemu.memmap import CORE_NAMES
 from bhemu.program.coordinates import XY
+from bhemu.program.input_files import read_array
 from bhemu.program.outputs import OutputResult
 from bhemu.program.specs import InputSpec, OutputSpec
-from bhemu.program.tensor import EDGE, bit_offset, encoded_size
+from bhemu.program.tensor import (
+    EDGE,
+    Floats,
+    bit_offset,
+    decode,
+    encoded_size,
+    in_words,
+    number_text,
+    widen,
+)
 from bhemu.text import joined
 from bhemu.why.check import Context
-from bhemu.why.findings import Finding, outside_headers, place, with_role
+from bhemu.why.findings import Finding, place, with_role
 from bhemu.why.order.conflicts import observed, tiles
 from bhemu.why.order.tiles import Sent
 from bhemu.why.origin.chain import RELU, Link, links_behind
-from bhemu.why.origin.relation import pair, relation
 from bhemu.why.steps import where
 
 _NEAR = 32  # pieces of an output
@@ -61,7 +75,7 @@ def written(
     at = bit_offset(index, spec.shape, spec.dtype, spec.layout) // 8
     piece = next(p for p in spec.dram.pieces(spec.size) if p.offset <= at < p.offset + p.size)
     target = piece.address + at - piece.offset
-    last = _last_write(context, piece.bank, target, target + 1)
+    last = last_sent(context, partial(_writes, piece.bank, target, target + 1))
     if last is None:
         text = f"no request of a core has written it: DRAM bank {piece.bank}, {target:#x}"
         return None, "" if together.few else text
@@ -70,14 +84,10 @@ def written(
     return found, str(found)
 
 
-def _last_write(context: Context, bank: int, first: int, end: int) -> Sent | None:
-    """The last request that writes some of these bytes of DRAM."""
-
-    def writes(one: Sent) -> bool:
-        low, high = one.remote
-        return not one.reads and one.bank == bank and low < end and first < high
-
-    return last_sent(context, writes)
+def _writes(bank: int, first: int, end: int, one: Sent) -> bool:
+    """Whether a request writes some of these bytes of DRAM."""
+    low, high = one.remote
+    return not one.reads and one.bank == bank and low < end and first < high
 
 
 def _by(context: Context, sent: Sent, low: int | None = None) -> Written:
@@ -90,7 +100,9 @@ def beside(context: Context, spec: OutputSpec, index: tuple[int, ...]) -> Writte
     assert spec.dram is not None
     at = bit_offset(index, spec.shape, spec.dtype, spec.layout) // 8
     pieces = sorted(spec.dram.pieces(spec.size), key=lambda one: abs(one.offset - at))[:_NEAR]
-    lasts = (_last_write(context, p.bank, p.address, p.address + p.size) for p in pieces)
+    lasts = (
+        last_sent(context, partial(_writes, p.bank, p.address, p.address + p.size)) for p in pieces
+    )
     return next((_by(context, last) for last in lasts if last is not None), None)
 
 
@@ -357,7 +369,13 @@ def _never_read(context: Context) -> tuple[str, Written | None]:
     """Of the first input that is read in part alone: what of it nothing reads, for the end of a
     sentence, and the line that reads the others. Inputs in L1 of a chip are not looked at."""
     for tensor in context.program.inputs:
-        unit, noun = _unit(tensor)
+        edge = EDGE.get(tensor.layout)
+        unit, noun = 0, ""  # what of it is read as a whole: 0 where that is not known
+        if tensor.dram is not None:
+            unit, noun = tensor.dram.page, "pages"
+        elif edge is not None:
+            unit = encoded_size((edge, edge), tensor.dtype, tensor.layout)
+            noun = f"blocks of {edge}x{edge}"
         read = np.zeros(tensor.size // unit if unit else 0, bool)
         for low, high in _moves_of(context, tensor) if read.size > 1 else ():
             if low < min(high, tensor.size):
@@ -376,16 +394,6 @@ def _never_read(context: Context) -> tuple[str, Written | None]:
             text += f" the first {int(left[0]) * unit:#x} bytes from its beginning"
             return text, _reader(context, tensor)
     return "", None
-
-
-def _unit(tensor: InputSpec) -> tuple[int, str]:
-    """What of an input is read as a whole, in bytes and as a noun; 0 where that is not known."""
-    if tensor.dram is not None:
-        return tensor.dram.page, "pages"
-    edge = EDGE.get(tensor.layout)
-    if edge is None:
-        return 0, ""
-    return encoded_size((edge, edge), tensor.dtype, tensor.layout), f"blocks of {edge}x{edge}"
 
 
 def _is_even(context: Context, tensor: InputSpec | OutputSpec) -> bool | None:
@@ -459,3 +467,92 @@ def _beside(context: Context, tile: Tile, result: OutputResult, found: Finding) 
     text = f"{found.text}; {_NEXT}"
     culprit = place(links[0].where, links[0].clock, tile)
     return replace(found, text=text, culprit=culprit, evidence=(*found.evidence, str(links[0])))
+
+
+# What a wrong output is of the expected one: its negative, a multiple, transposed, a sum.
+
+_FEW, _KINDS = 16, 4  # values that differ, and of different size, by which a relation is told
+_ROUNDED = 2.0**-6  # by which a multiple or a sum may be off
+_SURE = 8  # times what is off of a sum is less than what is added
+_EDGES = (32, 16)  # of blocks: tiles, faces
+
+
+def pair(spec: OutputSpec, data: bytes) -> tuple[Floats, Floats]:
+    """The values of an output, `data` its bytes, and of the file that it is compared with."""
+    assert spec.expect is not None
+    got = widen(decode(data, spec.shape, spec.dtype, spec.layout))
+    wanted = read_array(spec.expect, spec.dtype, spec.origin)
+    if spec.dtype == "raw":
+        wanted = np.frombuffer(wanted.tobytes(), np.uint8)
+    return got, widen(wanted.reshape(spec.shape))
+
+
+def relation(got: Floats, wanted: Floats) -> str:
+    """For the end of a sentence: what holds for every element that differs, "" if nothing is known.
+
+    Values are compared, not their patterns.
+    """
+    differs = got != wanted
+    both = np.stack([got[differs], wanted[differs]])
+    if not np.isfinite(both).all() or both.shape[1] < _FEW:
+        return ""
+    if max(np.unique(abs(values)).size for values in both) < _KINDS:
+        return ""
+    got, wanted = (np.where(np.isfinite(values), values, 0) for values in (got, wanted))
+    found = next(chain(_of_elements(*both), _of_blocks(got, wanted)), "")
+    return f"; {found}" if found else ""
+
+
+def _of_elements(got: Floats, wanted: Floats) -> Iterator[str]:
+    """Of the elements that differ: relations of each to what is expected of it."""
+    if not got.any():
+        yield "all that differ are 0" + (", which are to be negative" if (wanted < 0).all() else "")
+    if not wanted.any() and (got < 0).all():
+        yield "all that differ are negative, where 0 is expected"
+    if (got == -wanted).all():
+        yield "each that differs is the negative of what is expected"
+    if np.ptp(got - wanted) == 0:
+        more = float(got[0] - wanted[0])
+        than = "more" if more > 0 else "less"
+        yield f"each that differs is {number_text(abs(more))} {than} than expected"
+    if wanted.all():
+        factor = float(np.median(got / wanted))
+        off = abs(got - factor * wanted)
+        if abs(factor) > _ROUNDED < abs(factor - 1) and (off <= _ROUNDED * abs(got)).all():
+            yield f"each that differs is {factor:.3g} times what is expected"
+
+
+def _of_blocks(got: Floats, wanted: Floats) -> Iterator[str]:
+    """Of the last two axes: what is transposed, and which block has another one added."""
+    if got.ndim < 2:
+        return
+    *_, rows, columns = got.shape
+    if rows == columns and (got == wanted.swapaxes(-1, -2)).all():
+        yield "it is what is expected, transposed"
+    for edge in (edge for edge in _EDGES if rows % edge == 0 == columns % edge):
+        mine, other = _blocks(got, edge), _blocks(wanted, edge)
+        wrong = np.flatnonzero((mine != other).any(axis=(1, 2)))
+        if (mine[wrong] == other[wrong].swapaxes(1, 2)).all():
+            yield f"each block of {edge}x{edge} elements that differs is transposed"
+        first = int(wrong[0])
+        more = mine[first] - other[first]
+        size = abs(mine[first]) + abs(other[first]) + abs(other)
+        near = (abs(other - more) <= _ROUNDED * size).all(axis=(1, 2))
+        near &= abs(other - more).sum(axis=(1, 2)) * _SURE < abs(more).sum()
+        near[first] = False
+        if near.any():
+            *outer, rows, columns = got.shape
+            grid = (*outer, rows // edge, columns // edge)
+            both = (np.unravel_index(n, grid) for n in (first, int(np.argmax(near))))
+            at, by = (
+                in_words((*map(int, before), int(row) * edge, int(column) * edge))
+                for *before, row, column in both
+            )
+            yield f"the {edge}x{edge} elements at {at} are those expected there plus those at {by}"
+
+
+def _blocks(values: Floats, edge: int) -> NDArray[np.float64]:
+    """The blocks of the last two axes, (blocks, edge, edge)."""
+    *_, rows, columns = values.shape
+    parts = values.reshape(-1, rows // edge, edge, columns // edge, edge)
+    return parts.swapaxes(2, 3).reshape(-1, edge, edge)

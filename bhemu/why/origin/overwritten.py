@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 from operator import methodcaller
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from bhemu.memmap import CORE_NAMES, L1_SIZE
 from bhemu.program import toml
 from bhemu.program.coordinates import values_of
 from bhemu.program.input_files import encode_values
-from bhemu.program.loader import Segment, read_elf
+from bhemu.program.loader import read_elf
 from bhemu.program.specs import Program
 from bhemu.riscv.assembly import NOP
 from bhemu.riscv.formats import Store
@@ -31,7 +31,7 @@ from bhemu.tensix.state import OFFSET
 from bhemu.why.check import Context
 from bhemu.why.findings import Finding, in_words, place
 from bhemu.why.order.conflicts import observed
-from bhemu.why.order.polls import comparison
+from bhemu.why.order.observe import comparison
 from bhemu.why.origin.chain import Chain, last_change
 
 _MOST = 4  # stores that are left out
@@ -124,7 +124,14 @@ def code(tile: Tile, program: Program) -> Iterator[Finding]:
         return
     for core, spec in program.cores.items():
         for segment in () if spec.elf is None else read_elf(spec.elf).segments:
-            if (at := _changed(tile, core, segment)) is None:
+            low, size = segment.vaddr, len(segment.data) & ~3
+            if not segment.executable or low != segment.paddr or low + size > L1_SIZE:
+                continue
+            linked = np.frombuffer(segment.data[:size], "<u4")
+            held = tile.state.l1[low : low + size].view("<u4")
+            places = (low + 4 * int(n) for n in np.flatnonzero(held != linked))
+            # data beside the code may change
+            if (at := next((at for at in places if tile.core[core].locate(at)[2]), None)) is None:
                 continue
             change, clock = _last_change(tile, at)
             if change is None:
@@ -140,72 +147,48 @@ def code(tile: Tile, program: Program) -> Iterator[Finding]:
             return
 
 
-def _changed(tile: Tile, core: str, segment: Segment) -> int | None:
-    """The first instruction of a segment that has changed; data beside the code may change."""
-    size = len(segment.data) & ~3
-    if not segment.executable or segment.vaddr != segment.paddr or segment.vaddr + size > L1_SIZE:
-        return None
-    held = tile.state.l1[segment.vaddr : segment.vaddr + size].view("<u4")
-    linked = np.frombuffer(segment.data[:size], "<u4")
-    places = (segment.vaddr + 4 * int(n) for n in np.flatnonzero(held != linked))
-    return next((at for at in places if tile.core[core].locate(at)[2]), None)
-
-
 # A hang in which a word of L1 has held what is waited for.
-
-
-class _Poll(NamedTuple):
-    """A core polls a word of L1 in a hang; `values`: what its registers hold. Core -1: the end."""
-
-    core: int
-    address: int
-    pc: int
-    values: tuple[int, ...]
-
-
-def _polls(error: NoProgress, tile: Tile) -> Iterator[_Poll]:
-    for waiter in getattr(error.graph, "waiters", ()):
-        if waiter.kind == "l1" and waiter.who in CORE_NAMES:
-            values = sorted({int(n) for n in tile.core[waiter.who].regs[1:]} - {0})
-            at, pc = waiter.resource["address"] & ~3, int(waiter.where["pc"])
-            yield _Poll(CORE_NAMES.index(waiter.who), at, pc, tuple(values))
-    for _, at, want in tile.loop.end.words:
-        if int(tile.state.l1.view("<u4")[at >> 2]) != want:
-            yield _Poll(-1, at & ~3, 0, (want,))
 
 
 def awaited(tile: Tile, error: NoProgress) -> Iterator[Finding]:
     """The step that overwrote an awaited word; `tile` is in the hang, with its history."""
     if tile.loop.observer is None:
         return
-    polls = list(_polls(error, tile))
-    for one in polls:
-        last, clock = _last_change(tile, one.address)
-        if last is None or last.before not in one.values or not last.before:
+    words = tile.state.l1.view("<u4")
+    polls: list[tuple[str, int, int, set[int]]] = []  # who, address, pc, values that may be awaited
+    for waiter in getattr(error.graph, "waiters", ()):
+        if waiter.kind == "l1" and waiter.who in CORE_NAMES:
+            values = {int(n) for n in tile.core[waiter.who].regs[1:]} - {0}
+            at, pc = waiter.resource["address"] & ~3, int(waiter.where["pc"])
+            polls.append((waiter.who, at, pc, values))
+    for _, at, want in tile.loop.end.words:
+        if int(words[at >> 2]) != want:
+            polls.append(("", at & ~3, 0, {want}))
+
+    def goes_on(who: str, pc: int, values: tuple[int, int]) -> bool:
+        """Whether the branch of a core's wait goes the same way for both values."""
+        compared = comparison(tile.state.l1, pc)
+        if compared is None:
+            return values[1] == values[0] + 1  # it counts, and what is left is waited for
+        word = int(words[compared[0] >> 2])
+        cls: Any = decode(word)
+        held = int(tile.core[who].regs[compared[1]]) if compared[1] else 0
+        first = cls.rs2.get(word) == compared[1]
+        pairs = [(one, held) if first else (held, one) for one in values]
+        return len({bool(cls.execute(*pair)) for pair in pairs}) == 1
+
+    for who, address, _, values in polls:
+        last, clock = _last_change(tile, address)
+        if last is None or last.before not in values or not last.before:
             continue
-        if one.core >= 0 and last.where.core == CORE_NAMES[one.core]:
+        if who and last.where.core == who:
             continue  # it has seen what it waited for, and waits for the next
-        same = [other for other in polls if other[:2] == one[:2] and one.core >= 0]
-        if any(_goes_on(tile, other, (last.before, last.after)) for other in same):
+        same = [pc for other, at, pc, _ in polls if (other, at) == (who, address) and who]
+        if any(goes_on(who, pc, (last.before, last.after)) for pc in same):
             continue
-        waiter = "the program" if one.core < 0 else CORE_NAMES[one.core]
-        text = f"L1 {one.address:#x} held {last.before:#x}, which {waiter} waits for, until"
-        text += f" {last.where.core} overwrote it with {last.after:#x}"
-        yield _found("hang", tile, last, clock, one.address, text)
-
-
-def _goes_on(tile: Tile, poll: _Poll, values: tuple[int, int]) -> bool:
-    """Whether the branch of a core's wait goes the same way for both values."""
-    compared = comparison(tile.state.l1, poll.pc)
-    if compared is None:
-        return values[1] == values[0] + 1  # it counts, and what is left of that is waited for
-    branch, other = compared
-    word = int(tile.state.l1.view("<u4")[branch >> 2])
-    cls: Any = decode(word)
-    held = int(tile.core[CORE_NAMES[poll.core]].regs[other]) if other else 0
-    first = cls.rs2.get(word) == other
-    pairs = [(one, held) if first else (held, one) for one in values]
-    return len({bool(cls.execute(*pair)) for pair in pairs}) == 1
+        text = f"L1 {address:#x} held {last.before:#x}, which {who or 'the program'} waits for,"
+        text += f" until {last.where.core} overwrote it with {last.after:#x}"
+        yield _found("hang", tile, last, clock, address, text)
 
 
 # A word that is refused for what a configuration field holds: who has set that field.

@@ -25,7 +25,7 @@ from bhemu.tensix.state import State
 from bhemu.tensix.units import counters
 from bhemu.tensix.units.vector import loadstore, schedule
 from bhemu.tensix.units.vector.sfpu import STORE
-from bhemu.why.order import describe
+from bhemu.why.order import observe
 from order_walk.steps import Access
 
 GPRS = L1_SIZE
@@ -103,7 +103,7 @@ def field_name(place: int) -> str:
 
 def config_of(word: int, context: int) -> list[Range]:
     """Bits of a Config bank that a word reads, of an unpacker in this context."""
-    bits = np.array(describe.read_by(word, context), np.int64)
+    bits = np.array(observe.read_by(word, context), np.int64)
     early = np.array([is_early(word, int(bit)) for bit in bits], bool)
     parts = [_runs(bits[(bits >> 5 == at) & (early == how)], 0)
              for at in np.unique(bits >> 5) for how in (True, False)]  # fmt: skip
@@ -113,7 +113,7 @@ def config_of(word: int, context: int) -> list[Range]:
 def thread_of(place: int) -> int | None:
     """The thread whose unit alone reads a place of Config, None for any other."""
     return (
-        describe.threads().get((place - CONFIG) % (32 * CONFIG_WORDS))
+        observe.threads().get((place - CONFIG) % (32 * CONFIG_WORDS))
         if kind(place) == "Config"
         else None
     )
@@ -126,7 +126,7 @@ def is_early(word: int, bit: int) -> bool:
 
 
 def _config_reads(s: State, t: int, word: int, unpacks: Unpack | None) -> list[Range]:
-    if instructions()[word >> 24].formats not in describe.FOLLOWED:
+    if instructions()[word >> 24].formats not in observe.FOLLOWED:
         return []
     context = 0 if unpacks is None else int(unpacks.mode.context)
     bank = int(plain(config.bank)(s, t))

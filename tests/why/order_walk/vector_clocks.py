@@ -19,7 +19,7 @@ from bhemu.tensix import thread
 from bhemu.tensix.insn import decode
 from bhemu.tensix.state import CORES, THREADS
 from bhemu.why.order.clocks import DRAINED, TRISC_CONFIG
-from bhemu.why.order.describe import unit_of
+from bhemu.why.order.observe import unit_of
 from bhemu.why.order.record import AGENTS, HOST, ISSUE, STORES, UNIT, UNIT_NAMES, UNITS
 from bhemu.why.steps import Step, Word
 

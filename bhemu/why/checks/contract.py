@@ -1,4 +1,4 @@
-"""The check "formats": compares what UNPACR reads and PACR writes with the program's tensors."""
+"""What a program declares and its cores break: formats of tensors, the ends of stacks and code."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -8,13 +8,15 @@ from bhemu.errors import Where
 from bhemu.jit.subset import JIT
 from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
+from bhemu.memmap import CORE_NAMES
 from bhemu.program import toml
 from bhemu.program.specs import InputSpec, OutputSpec
 from bhemu.why.check import Check, Context
 from bhemu.why.findings import Finding, merged, place
 from bhemu.why.order.conflicts import Observed, Transfer, observed, tiles
+from bhemu.why.order.observe import is_own
 from bhemu.why.origin.outputs import requests_of
-from bhemu.why.steps import where
+from bhemu.why.steps import Act, Instruction, where
 
 _LIKE = {"fp8": ("fp8_e4m3", "fp8_e5m2"), "int8": ("int8", "uint8"), "tf32": ("fp32", "tf32")}
 _HEADER = 16  # bytes that both units add to an address
@@ -167,7 +169,7 @@ def _run(context: Context) -> Sequence[Finding]:
     return merged(look.found.values() for look in looks)
 
 
-CHECK = Check(
+FORMATS = Check(
     name="formats",
     proves="that an UNPACR reads an input, or a PACR writes an output, in another format than its"
     " dtype, beyond its ends, or off its 16-byte grid;"
@@ -178,4 +180,73 @@ CHECK = Check(
     cost="the observed run of `races`, where the run went wrong",
     applies=lambda seen: 4 if JIT and not seen.fine else 0,
     run=_run,
+)
+
+
+# Cores that leave their memory: a stack that grows into data, a pc outside of all ELFs.
+
+
+def _overflows(seen: Observed) -> Iterator[Finding]:
+    """The cores of a tile whose sp was within their data when they accessed memory."""
+    for core, (start, end, pc, sp, time) in enumerate(seen.record.stack.tolist()):
+        if pc:
+            name = CORE_NAMES[core]
+            who = Act(seen.tile, Instruction(time, core, pc, 0)).placed()
+            text = f"the stack of {name} grows to {sp:#x}, {end - sp} bytes into its data, which"
+            told = f"its sp was {start:#x} at most: {start - end} bytes are free below that,"
+            yield of_stack(name, f"{text} end at {end:#x}", who, f"{told} {start - sp} used")
+
+
+def of_stack(core: str, text: str, who: dict[str, Any], *told: str) -> Finding:
+    """The finding of a stack that has come into the data of its core."""
+    advice = "use less of it: smaller arrays, no deep recursion; or move data to L1"
+    return Finding("stack", "error", text, who, {"core": core}, told, advice)
+
+
+STACK = Check(
+    name="stack",
+    proves="that sp of a core was below the end of the data that its ELFs have in local memory when"
+    " it loaded or stored; the culprit is the function whose frame did it",
+    misses="stacks in L1, frames that a function uses without moving sp; of a chip of more than 64"
+    " tiles all but 32",
+    cost="the observed run of `races`",
+    applies=lambda seen: 9 if JIT else 0,
+    run=lambda context: merged(_overflows(seen) for seen in observed(context)),
+)
+
+
+# A core that executes what is not its own code.
+
+
+_OWN_ELFS = ("elf", "llk")  # of these every core has its own ELF
+
+
+def _jumps(context: Context) -> Sequence[Finding]:
+    astray = (  # cores whose pc is outside of all of their ELFs
+        core.images and core.retired and not is_own(tile, core.index, core.pc)
+        for tile in context.tiles(context.symptom.machine)
+        for core in tile.core.values()
+    )
+    if context.program.kind not in _OWN_ELFS or not any(astray):
+        return []
+    found = []
+    left = [(seen.tile, *one) for seen in observed(context) for one in seen.left]
+    for tile, step, target in left:
+        act, core = Act(tile, step), CORE_NAMES[step.core]
+        text = f"{core} leaves its own code: it goes on at {target:#x}, which no ELF of it holds"
+        advice = "look at the function pointer, or who overwrote the return address"
+        victim, told = {"place": f"L1 {target:#x}"}, (f"the jump: {act.where}",)
+        found.append(Finding("jumps", "error", text, act.placed(), victim, told, advice))
+    return merged([found])
+
+
+JUMPS = Check(
+    "jumps",
+    proves="that a core went on outside all of its ELFs: a wrong function pointer, a return address"
+    " that was overwritten",
+    misses="code that another core has written; kernels under firmware; of a chip of more than 64"
+    " tiles all but 32",
+    cost="the observed run of `races`, where a core stands outside its ELFs",
+    applies=lambda seen: 0 if seen.fine or not JIT else 85,
+    run=_jumps,
 )

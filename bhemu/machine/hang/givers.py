@@ -1,0 +1,460 @@
+"""Who on a tile could end a wait: what a core's program can store and push, read from its code
+without running it, and the words that threads hold.
+
+Constants are followed through registers (lui, addi, ...) along every path from the core's start
+and, with the registers that it has now, from where it stands; an address that is computed
+otherwise stays unknown and is not listed, and a jump to such an address is not followed. Words of
+the stack frame count as registers: a compiler keeps constants there that it has no register for.
+
+With `held` a word that is loaded counts as the constant that memory holds now, and a function is
+followed once for each place that calls it: so are found the stores through a structure, whose
+address a core keeps in memory or passes to a function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from bhemu import memmap as mm
+from bhemu.devices.debug_regs import reset_pc
+from bhemu.machine.error_text import outside_headers, where_core
+from bhemu.machine.hang.explore import Loop, Value, Wanted, registers_of
+from bhemu.memmap import LOCAL_BASE, LOCAL_SIZES
+from bhemu.riscv import formats
+from bhemu.riscv.assembly import RA, SP
+from bhemu.riscv.formats import Atomic, Branch, Fence, IndirectJump, Jump, Load, Store, Upper
+from bhemu.riscv.insn import MASK, Instruction
+from bhemu.riscv.isa import decode
+from bhemu.riscv.isa.rv32i import EBREAK, JAL
+from bhemu.riscv.semantics import COMPUTING
+from bhemu.tensix.insn import disassemble, effects
+from bhemu.tensix.spaces import Effect
+from bhemu.tensix.state import ASSERTED, BLOCKED, CORES, FIFO_DEPTH, HALTED, PARKED, RESET, THREADS
+
+if TYPE_CHECKING:
+    from bhemu.machine.tile import Tile
+
+_MOST = 100_000  # instructions looked at, revisits included
+_ENDS = (0, JAL.assemble(0, 0), EBREAK.match)  # words that a path does not go past
+_KEPT = (0, 2, 3, 4, 8, 9, *range(18, 28))  # registers that a call preserves
+_FRAME = 32  # words from sp on that are followed
+_WORD_BYTES = 4
+_KEPT_WITH_FRAME = (*_KEPT, *range(32, 32 + _FRAME + 1))
+_NO_RESULT = (formats.Pushed, Store, Fence)
+_MOP_WORDS = range(mm.MOP_CFG_BASE + 8, mm.MOP_CFG_END, 4)
+
+Registers = tuple[Value, ...]  # x0 to x31, the words of the frame, None if its address is in use
+_START: Registers = (0,) + (None,) * (31 + _FRAME) + (0,)
+
+
+class Pushed(NamedTuple):
+    """A Tensix word in a program: which thread gets it, the instruction that pushes it."""
+
+    thread: int
+    word: int
+    pc: int
+
+
+class Stored(NamedTuple):
+    """A store to a constant address: the instruction, where, bytes, value (None = unknown)."""
+
+    pc: int
+    address: int
+    size: int
+    value: Value
+
+    def changes(self, address: int, size: int, held: int) -> bool:
+        """Whether it may leave anything but `held` in the `size` bytes at `address`."""
+        if self.value is None:
+            return True
+        shared = range(max(self.address, address), min(self.address + self.size, address + size))
+        return any(
+            self.value >> 8 * (at - self.address) & 0xFF != held >> 8 * (at - address) & 0xFF
+            for at in shared
+        )
+
+
+class CodeStores(NamedTuple):
+    """Stores of a program to constant addresses, and Tensix words that it pushes, by pc."""
+
+    stores: list[Stored]
+    pushes: list[Pushed]
+
+    def storing(self, address: int, size: int = 4) -> Iterator[Stored]:
+        """The stores to any of the `size` bytes at `address`."""
+        for one in self.stores:
+            if one.address < address + size and address < one.address + one.size:
+                yield one
+
+
+Held = Callable[[int], Value]  # the word that memory holds at an address
+At = tuple[int, int]  # a pc, where the call of its function returns to (0: of no call)
+
+
+def _follow(
+    words: Any, starts: Mapping[int, Registers], held: Held | None = None
+) -> dict[At, Registers]:
+    """Registers before each instruction on the paths from `starts`, which are taken in turn.
+
+    words: of L1. held: loads give what memory holds, and calls are told apart.
+    """
+    known: dict[At, Registers] = {}
+    work: list[At] = []
+
+    def arrive(at: At, registers: Registers) -> None:
+        if at[0] & 3 or not 0 <= at[0] <= mm.L1_SIZE - 4:
+            return
+        if (old := known.get(at)) is not None:
+            registers = tuple(x if x == y else None for x, y in zip(old, registers, strict=True))
+        if registers != old:
+            known[at] = registers
+            work.append(at)
+
+    left = _MOST
+    for start, at_start in starts.items():
+        arrive((start, 0), at_start)
+        while work and left:
+            left -= 1
+            at = work.pop()
+            for target, registers in _next(int(words[at[0] >> 2]), at, known, held):
+                arrive(target, registers)
+    return known
+
+
+def _next(
+    word: int, at: At, known: Mapping[At, Registers], held: Held | None
+) -> Iterator[tuple[At, Registers]]:
+    """Where an instruction goes on, and the registers there; of a call also where it returns to."""
+    cls, registers, (pc, call) = decode(word), known[at], at
+    rd, rs1 = Instruction.rd.get(word), Instruction.rs1.get(word)
+    after = pc + 4, call
+    if word in _ENDS:
+        return
+    if cls is not None and issubclass(cls, Branch):
+        yield after, registers
+        yield (pc + cls.offset.get(word), call), registers
+    elif cls is not None and issubclass(cls, Jump | IndirectJump):
+        a = registers[rs1]
+        target = None
+        if a is not None or issubclass(cls, Jump):
+            target = cls.compute(word, pc, a or 0, 0)
+        returns = issubclass(cls, IndirectJump) and not rd and rs1 == RA
+        known_there = target is not None and (target, call) in known
+        if target is not None and not (returns and known_there):  # a call preserves the rest
+            yield (target, pc + 4 if held and rd else call), _with(registers, rd, None)
+        if rd:
+            kept = _KEPT if registers[-1] is None else _KEPT_WITH_FRAME
+            yield after, tuple(x if i in kept else None for i, x in enumerate(registers))
+    elif cls is not None and issubclass(cls, Store | Atomic):
+        slot = _in_frame(cls, word) if issubclass(cls, Store) else None
+        if slot is not None and issubclass(cls, Store):
+            whole = cls.size == _WORD_BYTES and not cls.imm.get(word) % _WORD_BYTES
+            value = registers[Instruction.rs2.get(word)] if whole else None
+            registers = _with(registers, slot, value)
+        elif registers[-1] is None:  # through a pointer it may go to any word of the frame
+            registers = _without_frame(registers)
+        yield after, registers if issubclass(cls, Store) else _with(registers, rd, None)
+    elif cls is not None and issubclass(cls, _NO_RESULT):
+        yield after, registers
+    elif cls is not None and issubclass(cls, Load):
+        yield after, _with(registers, rd, _loaded(registers, word, cls, call, held))
+    else:
+        is_known = cls is not None and issubclass(cls, (*COMPUTING, Upper))
+        value = cls.computed(word, pc, registers[:32]) if cls and is_known else None
+        result = _with(registers, rd, value)
+        points = rd != SP and SP in (rs1, Instruction.rs2.get(word))
+        yield after, (*result[:-1], None) if points else result
+
+
+def _loaded(registers: Registers, word: int, cls: Any, call: int, held: Held | None) -> Value:
+    """What a load gives: a word of the frame, or what memory holds."""
+    if cls.size != _WORD_BYTES:
+        return None
+    slot = _in_frame(cls, word)
+    value = None if slot is None else registers[slot]
+    base = registers[Instruction.rs1.get(word)]
+    if value is not None or held is None or base is None:
+        return value
+    if call and Instruction.rd.get(word) == RA:  # of a call that has ended
+        return None
+    return held((base + cls.imm.get(word)) & MASK)
+
+
+def _in_frame(cls: Any, word: int) -> int | None:
+    """The place among the registers of the word of the frame that a load or store goes to."""
+    at = cls.imm.get(word) if Instruction.rs1.get(word) == SP else -1
+    return 32 + at // _WORD_BYTES if 0 <= at < _FRAME * _WORD_BYTES else None
+
+
+def _without_frame(registers: Registers) -> Registers:
+    return (*registers[:32], *_START[32:-1], registers[-1])
+
+
+def _with(registers: Registers, rd: int, value: Value) -> Registers:
+    """The registers with another value of one; with another sp nothing is known of the frame."""
+    after = (*registers[:rd], value, *registers[rd + 1 :]) if rd else registers
+    return after if rd != SP else _without_frame(after)
+
+
+def _starts(tile: Tile, core: int) -> dict[int, Registers]:
+    """Where to follow a core from, and what its registers hold there.
+
+    Nowhere if it neither runs nor ran, nor has an ELF or a start address of its own.
+    """
+    s, start = tile.state, int(reset_pc(tile.state, core))
+    stands, images = s.core_state[core] != RESET, tile.core[mm.CORE_NAMES[core]].images
+    if not (stands or s.retired[core] > 0 or images or start not in (0, mm.RESET_PCS[core])):
+        return {}
+    starts = {start: _START}
+    if stands:
+        registers = registers_of(tile, core)
+        local, at = s.local[core].view("<u4"), ((registers[SP] or 0) - LOCAL_BASE) // 4
+        held = [int(word) for word in local[at : at + _FRAME]] if at >= 0 else []
+        frame = (*held, *_START[32:])[:_FRAME]
+        inside = range(LOCAL_BASE + 4 * at, LOCAL_BASE + 4 * (at + _FRAME))
+        points = any(value in inside for value in (*registers[SP + 1 :], *held))
+        starts.setdefault(int(s.pc[core]), (*registers, *frame, None if points else 0))
+    return starts
+
+
+def code_stores(tile: Tile, core: int, *, held: bool = False) -> CodeStores:
+    """What the program of core `core` (0-4) of `tile` can do, as far as constants tell.
+
+    held: also what memory holds now counts as a constant.
+    """
+    words, found = tile.state.l1.view("<u4"), CodeStores([], [])
+    local = tile.state.local[core].view("<u4")
+
+    def holds(address: int) -> Value:
+        at = address - LOCAL_BASE
+        if address & 3:
+            return None
+        if 0 <= at < LOCAL_SIZES[core]:
+            return int(local[at >> 2])
+        return int(words[address >> 2]) if address < mm.L1_SIZE else None
+
+    known = _follow(words, _starts(tile, core), holds if held else None)
+    for (pc, _), registers in sorted(known.items(), key=lambda one: one[0]):
+        word = int(words[pc >> 2])
+        cls = decode(word)
+        if cls is not None and issubclass(cls, formats.Pushed):
+            if word and core < 4:
+                found.pushes.append(Pushed(max(core - 1, 0), cls.pushed(word), pc))
+            continue
+        base, value = registers[Instruction.rs1.get(word)], registers[Instruction.rs2.get(word)]
+        if cls is None or base is None:
+            continue
+        if issubclass(cls, Atomic):
+            found.stores.append(Stored(pc, base, 4, None))
+        elif issubclass(cls, Store):
+            address = (base + cls.imm.get(word)) & MASK
+            found.stores.append(Stored(pc, address, cls.size, value))
+            thread = None  # that the word is for: a push or part of a MOP
+            if core < 4 and mm.INSTRN_BUF_BASE <= address < mm.INSTRN_BUF_END:
+                thread = core - 1 if core else (address - mm.INSTRN_BUF_BASE) >> 16
+            elif 0 < core < 4 and address in _MOP_WORDS:
+                thread = core - 1
+            if thread is not None and value is not None:
+                found.pushes.append(Pushed(thread, value, pc))
+    return found
+
+
+def reachable(tile: Tile, core: int, seen: Collection[int] = ()) -> set[int]:
+    """The pcs that the program of core `core` may come to, from those that it was `seen` at too."""
+    starts = _starts(tile, core) | dict.fromkeys(seen, _START)
+    return {pc for pc, _ in _follow(tile.state.l1.view("<u4"), starts)}
+
+
+# Agents that could have released a wait: threads by their words, cores by what they can store.
+
+_NAMED = 4  # releasers for one wait
+_NO_STORE = "no store to {:#x} was found in as much of its code as could be followed"
+_RELEASE_WIDTHS = {1: "byte ", 2: "half-word ", 4: ""}
+_STATES = {
+    RESET: "is in reset: no core or host has released it",
+    BLOCKED: "is blocked itself",
+    PARKED: "has parked",
+    ASSERTED: "stands on ebreak",
+    HALTED: "is halted through its debug port",
+}
+
+
+@dataclass(frozen=True)
+class Releaser:
+    """One that could end a wait: its name, by what, from where, and what it does at present.
+
+    `able` is False for the only one that may, when no code of it was found that would; `core` and
+    `pc`: the instruction of `place`, where there is one, and `line` its line outside of headers.
+    """
+
+    who: str
+    how: str
+    place: str
+    state: str
+    able: bool = True
+    core: int | None = None
+    pc: int | None = None
+    line: str = ""
+
+    @property
+    def means(self) -> str:
+        """By what, and the line outside of headers."""
+        return f"{self.how}, {self.line}" if self.line else self.how
+
+    def __str__(self) -> str:
+        at = f" at {self.place}" if self.place else ""
+        if not self.able:
+            return f"only {self.who} may release it, and {self.how}; it {self.state}{at}"
+        return f"could have been released by {self.who} ({self.how}{at}), which {self.state}"
+
+
+class Word(NamedTuple):
+    """A Tensix word that thread `thread` still holds, or that a core's program pushes to it."""
+
+    word: int
+    thread: int
+    who: str
+    how: str
+    core: int
+    pc: int
+
+
+class Agents:
+    """A tile that stands still, looked at from all sides; programs are read once."""
+
+    def __init__(self, tile: Tile, loops: Iterable[Loop]) -> None:
+        self.tile, self.s = tile, tile.state
+        self.loops = {loop.core: loop for loop in loops}
+        self._stores: dict[tuple[int, bool], CodeStores] = {}
+
+    def stores(self, core: int, *, held: bool = False) -> CodeStores:
+        """What the program of `core` can do; `held`: as far as memory tells, too."""
+        if (core, held) not in self._stores:
+            self._stores[core, held] = code_stores(self.tile, core, held=held)
+        return self._stores[core, held]
+
+    def place(self, core: int, pc: int) -> str:
+        """`function+0x10 (file:line)` of a pc, or the pc; with the core's name."""
+        return str(replace(where_core(self.tile, core, pc), tile=None))
+
+    def line(self, core: int, pc: int) -> str:
+        """`file:line` of a pc, outside of headers if a call leads there; "" if unknown."""
+        where = outside_headers(where_core(self.tile, core, pc))
+        return f"{where.file}:{where.line}" if where.file and where.line else ""
+
+    def core_state(self, core: int) -> str:
+        """What a core does at present, as the end of "..., which "."""
+        if core in self.loops:
+            return "goes round in a loop itself"
+        return _STATES.get(int(self.s.core_state[core]), "runs")
+
+    def thread_state(self, t: int) -> str:
+        """What a thread does at present."""
+        return "is blocked itself" if self.s.gate_full[t] else "has no word to execute"
+
+    # Tensix words
+
+    def words(self, *, held: bool = False) -> Iterator[Word]:
+        """Every word that a thread holds or a program pushes, with what would bring it forward."""
+        s = self.s
+        for t in range(THREADS):
+            gate, mop = (s.gate_core[t], s.gate_pc[t]), (s.mop_core[t], s.mop_pc[t])
+            has = [(s.gate_word[t], "at its own gate", *gate)] if s.gate_full[t] else []
+            for k in range(int(s.play_left[t])):
+                i = (int(s.play_at[t]) + k) & 31
+                has.append((s.replay[t, i], "in its replay buffer", gate[0], s.replay_pc[t, i]))
+            for i in range(2, 9) if s.mop_on[t] else ():
+                has.append((s.mop_live[t, i], "in the MOP it expands", *mop))
+            for k in range(int(s.fifo_read[t]), int(s.fifo_write[t])):
+                i = k % FIFO_DEPTH
+                place = s.fifo_core[t, i], s.fifo_pc[t, i]
+                has.append((s.fifo[t, i], "queued behind its head", *place))
+            for word, how, core, pc in has:
+                yield Word(int(word), t, f"thread T{t}", how, int(core), int(pc))
+        for core, who in enumerate(mm.CORE_NAMES[:-1]):
+            for p in self.stores(core, held=held).pushes:
+                yield Word(p.word, p.thread, who, "in its program", core, p.pc)
+
+    def by_words(self, wanted: Effect, *, held: bool = False) -> list[Releaser]:
+        """Threads and cores that hold or push a word with this effect.
+
+        held: also one that a core computes from what memory holds.
+        """
+        found: dict[str, Releaser] = {}
+        places = set()
+        for w in self.words(held=held):
+            if w.who in found or (w.core, w.pc) in places or wanted not in effects(w.word):
+                continue
+            places.add((w.core, w.pc))  # a word that a thread holds is not still to be pushed
+            one = self.acts(w.core, w.pc, f"{disassemble(w.word)} {w.how}")
+            if w.who == f"thread T{w.thread}":
+                one = replace(one, who=w.who, state=self.thread_state(w.thread))
+            found[w.who] = one
+        return list(found.values())[:_NAMED]
+
+    # Stores
+
+    def by_stores(
+        self, address: int, beside: int, size: int = 4, held: int | None = None,
+        wanted: Wanted | None = None,
+    ) -> list[Releaser]:  # fmt: skip
+        """Cores other than `beside` whose program stores anything but `held` to those bytes.
+
+        wanted: what is waited for; a store of another known word does not end the wait.
+        """
+        found = []
+
+        def ends(one: Stored) -> bool:
+            if held is not None and not one.changes(address, size, held):
+                return False
+            if wanted is None or one.value is None or one.size != _WORD_BYTES:
+                return True
+            return one.value >= wanted.value if wanted.more else one.value == wanted.value
+
+        for core in (core for core in range(CORES) if core != beside):
+            changes = (one for one in self._storing(core, address, size) if ends(one))
+            found += [self.store(core, one) for one in islice(changes, 1)]
+        return found[:_NAMED]
+
+    def _storing(self, core: int, address: int, size: int) -> Iterator[Stored]:
+        """The stores of a core to these bytes; what memory holds may be stored later as well."""
+        plain = list(self.stores(core).storing(address, size))
+        yield from plain
+        words, known = self.s.l1.view("<u4"), {(one.pc, one.address) for one in plain}
+        for one in self.stores(core, held=True).storing(address, size):
+            if (one.pc, one.address) not in known:
+                zero = not Instruction.rs2.get(int(words[one.pc >> 2]))
+                yield one._replace(value=0 if zero else None)
+
+    def by_store_of(self, core: int, window: int) -> list[Releaser]:
+        """The only core that may end a wait, by a store to `window`."""
+        stores = islice(self.stores(core).storing(window), 1)
+        able = [self.store(core, one) for one in stores]
+        return able or [self.core(core, _NO_STORE.format(window), able=False)]
+
+    def store(self, core: int, store: Stored) -> Releaser:
+        """The releaser that one store instruction makes of a core."""
+        what = "" if store.value is None else f" of {store.value:#x}"
+        how = f"{_RELEASE_WIDTHS[store.size]}store{what} to {store.address:#x}"
+        return self.acts(core, int(store.pc), how)
+
+    def acts(self, core: int, pc: int, how: str) -> Releaser:
+        """The releaser that an instruction makes of a core."""
+        name, place, state = mm.CORE_NAMES[core], self.place(core, pc), self.core_state(core)
+        return Releaser(name, how, place, state, core=core, pc=pc, line=self.line(core, pc))
+
+    def core(self, core: int, how: str, *, able: bool = True) -> Releaser:
+        """A core where it stands."""
+        place = "" if self.s.core_state[core] == RESET else self.place(core, int(self.s.pc[core]))
+        return Releaser(mm.CORE_NAMES[core], how, place, self.core_state(core), able)
+
+    def thread(self, t: int) -> Releaser:
+        """A thread with the word at its head."""
+        s, how, place = self.s, "no word at its gate", ""
+        if s.gate_full[t]:
+            place = self.place(int(s.gate_core[t]), int(s.gate_pc[t]))
+            how = f"{disassemble(int(s.gate_word[t]))} at its head"
+        return Releaser(f"thread T{t}", how, place, self.thread_state(t))
