@@ -142,36 +142,41 @@ def _unit(elfs: Path, case: int, repeat: int) -> Callable[[], Case]:
     return partial(_kernel, elfs / "bench", case, _ROUNDS, repeat, *buffers)
 
 
-def _of_cores() -> tuple[Benchmark, ...]:
-    return (
-        Benchmark(
-            *("riscv", "MIPS", 1e-6, 5 * 400_000, partial(_riscv, 400_000)),
-            "one core, loop of lw, addi, sw, addi, bne on L1",
-        ),
-        Benchmark(
-            *("push_store", "M/s", 1e-6, 64 * 60_000, partial(_push_store, 60_000)),
-            "SETC16 words pushed by stores to 0xFFE40000, executed",
-            compared=False,  # the golden model's queue overflows
-        ),
-        Benchmark(
-            *("push_ttinsn", "M/s", 1e-6, 64 * 150_000, partial(_push_ttinsn, 150_000)),
-            "SETC16 words as `.ttinsn`, executed",
-            compared=False,  # nor does it have that register
-        ),
-        Benchmark(
-            *("cold", "MIPS", 1e-6, 250_000, partial(_cold, 250_000)),
-            "one core, straight-line code of 1 MB",
-        ),
-        Benchmark(
-            *("polling", "M/s", 1e-6, 20_000_000, partial(_polling, 20_000_000)),
-            "clock units while one core polls the clock, four poll L1, local memory and streams",
-            compared=False,  # its clock counts something else
-        ),
-    )
+_OF_CORES = (
+    Benchmark(
+        *("riscv", "MIPS", 1e-6, 5 * 400_000, partial(_riscv, 400_000)),
+        "one core, loop of lw, addi, sw, addi, bne on L1",
+    ),
+    Benchmark(
+        *("push_store", "M/s", 1e-6, 64 * 60_000, partial(_push_store, 60_000)),
+        "SETC16 words pushed by stores to 0xFFE40000, executed",
+        compared=False,  # the golden model's queue overflows
+    ),
+    Benchmark(
+        *("push_ttinsn", "M/s", 1e-6, 64 * 150_000, partial(_push_ttinsn, 150_000)),
+        "SETC16 words as `.ttinsn`, executed",
+        compared=False,  # nor does it have that register
+    ),
+    Benchmark(
+        *("cold", "MIPS", 1e-6, 250_000, partial(_cold, 250_000)),
+        "one core, straight-line code of 1 MB",
+    ),
+    Benchmark(
+        *("polling", "M/s", 1e-6, 20_000_000, partial(_polling, 20_000_000)),
+        "clock units while one core polls the clock, four poll L1, local memory and streams",
+        compared=False,  # its clock counts something else
+    ),
+)
 
 
-def _of_units(elfs: Path) -> tuple[Benchmark, ...]:
+def benchmarks(elfs: Path) -> tuple[Benchmark, ...]:
+    """All rows, one table; `elfs` is the folder that holds add1/, bench/ and matmul/."""
+    tiles, (m, k, n) = 256, (8, 16, 8)
+    add1 = partial(_kernel, elfs / "add1", tiles, 0x3F800000, _OPERAND_AT, 0xC0000)
+    matmul = partial(_kernel, elfs / "matmul", m, k, n)
+    buffers = (_OPERAND_AT, 0x80000, 0xC0000)
     return (
+        *_OF_CORES,
         Benchmark(
             *("mvmul", "k/s", 1e-3, _ROUNDS * 16 * 800, _unit(elfs, _MVMUL, 800)),
             "MVMUL of one phase, bf16, played from the replay buffer",
@@ -197,18 +202,6 @@ def _of_units(elfs: Path) -> tuple[Benchmark, ...]:
             *("pack", "k tiles/s", 1e-3, _ROUNDS * 4000, _unit(elfs, _PACK, 4000)),
             "16 PACR for a 32x32 bf16 tile",
         ),
-    )
-
-
-def benchmarks(elfs: Path) -> tuple[Benchmark, ...]:
-    """All rows, one table; `elfs` is the folder that holds add1/, bench/ and matmul/."""
-    tiles, (m, k, n) = 256, (8, 16, 8)
-    add1 = partial(_kernel, elfs / "add1", tiles, 0x3F800000, _OPERAND_AT, 0xC0000)
-    matmul = partial(_kernel, elfs / "matmul", m, k, n)
-    buffers = (_OPERAND_AT, 0x80000, 0xC0000)
-    return (
-        *_of_cores(),
-        *_of_units(elfs),
         Benchmark(
             *("add1", "k tiles/s", 1e-3, tiles, add1),
             "elfs/add1 over 256 tiles: unpack, add on the vector unit, pack",
@@ -299,15 +292,6 @@ def seconds_of(tile: Tile, case: Case, name: str) -> float:
     return seconds
 
 
-def _sample(case: Case, name: str, engine: str) -> tuple[float, Tile]:
-    """Mean seconds of a run, over as many runs as a sample takes."""
-    total, runs = 0.0, 0
-    while total < _SAMPLE_SECONDS:
-        seconds, tile = run_once(case, name, engine)
-        total, runs = total + seconds, runs + 1
-    return total / runs, tile
-
-
 def measure(
     benchmark: Benchmark, library: Library | None, engines: Sequence[str], samples: int = _SAMPLES
 ) -> tuple[Row, ...]:
@@ -319,8 +303,11 @@ def measure(
     golden: list[float] = []
     for _ in range(samples):
         for engine in engines:
-            seconds, tile = _sample(case, name, engine)
-            rates[engine].append(benchmark.count / seconds * benchmark.scale)
+            total, runs = 0.0, 0
+            while total < _SAMPLE_SECONDS:
+                seconds, tile = run_once(case, name, engine)
+                total, runs = total + seconds, runs + 1
+            rates[engine].append(benchmark.count * runs / total * benchmark.scale)
         if library is not None and benchmark.compared:
             # Seconds of one run on the golden model; its bytes must be those of `l1`
             l1 = tile.l1
@@ -331,17 +318,14 @@ def measure(
                 raise Internal(f"benchmark {name}: L1 differs from ttsim's")
             seconds = outcome.seconds
             golden.append(benchmark.count / seconds * benchmark.scale)
-    return tuple(_row(benchmark, engine, rates[engine], golden) for engine in engines)
-
-
-def _row(benchmark: Benchmark, engine: str, rates: list[float], golden: list[float]) -> Row:
-    ratios = [ours / theirs for ours, theirs in zip(rates, golden, strict=False)]
-    figures = (median(rates), min(rates), max(rates), len(rates))
-    return Row(
-        *(benchmark.name, benchmark.unit, *figures, engine),
-        ttsim=median(golden) if golden else None,
-        ratio=median(ratios) if ratios else None,
-    )
+    theirs = median(golden) if golden else None
+    rows = []
+    for engine, ours in rates.items():
+        ratios = [a / b for a, b in zip(ours, golden, strict=False)]
+        figures = (median(ours), min(ours), max(ours), len(ours))
+        ratio = median(ratios) if ratios else None
+        rows.append(Row(name, benchmark.unit, *figures, engine, theirs, ratio))
+    return tuple(rows)
 
 
 def run(

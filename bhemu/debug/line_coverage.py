@@ -1,6 +1,6 @@
 """Which lines, branches and functions of kernels runs have executed, and how often (LCOV).
 
-The counts are those of instructions (riscv/observed.py); DWARF says which line an instruction is
+The counts are those of instructions (riscv/core_loop.py); DWARF says which line an instruction is
 of, and which function or inlined copy of one it belongs to.
 """
 
@@ -26,9 +26,9 @@ from bhemu.memmap import L1_SIZE
 from bhemu.program import dwarf, elf, files
 from bhemu.program.dwarf import Block, Debug, depth_of, whole_path
 from bhemu.program.elf import Symbols
+from bhemu.riscv.core_loop import settle
 from bhemu.riscv.formats import Branch, Jump
 from bhemu.riscv.isa import decode
-from bhemu.riscv.observed import settle
 
 if TYPE_CHECKING:
     from bhemu.machine.tile import Tile

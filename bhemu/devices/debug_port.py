@@ -210,14 +210,6 @@ def _write(s: Any, c: Any, i: Any, value: Any) -> Any:
 
 
 @njit
-def _read(s: Any, c: Any, i: Any) -> Any:
-    """DR(i) of core `c`."""
-    if i != STATUS:
-        return s.debug_port[c, i]
-    return s.debug_port[c, STATUS] | np.uint32(1) if s.core_state[c] == HALTED else np.uint32(0)
-
-
-@njit
 def adopt(s: Any) -> None:
     """The first use of the ports: a core that stands on ebreak is halted after it."""
     if s.port_used[0] == 0:
@@ -265,9 +257,10 @@ def _load_result(s: Any) -> Any:
     between its requests, and none between a trigger and this load.
     """
     read = np.int64(s.debug[_STATUS_0])
-    s.loaded[0] = np.int64(0)
-    if read & _VALID:
-        s.loaded[0] = np.int64(_read(s, (read >> _CORE) & 3, read & 31))
+    c, i = (read >> _CORE) & 3, read & 31
+    s.loaded[0] = np.int64(s.debug_port[c, i]) if read & _VALID else np.int64(0)
+    if read & _VALID and i == STATUS:
+        s.loaded[0] = s.loaded[0] | 1 if s.core_state[c] == HALTED else np.int64(0)
     return DONE
 
 

@@ -81,22 +81,15 @@ def _store_control(s: Any, offset: Any, value: Any) -> Any:
 
 
 @njit
-def _selected(s: Any, bank: Any) -> Any:
-    """The event that the mode register of a bank selects; -1: it is not modelled."""
-    select = np.int64(s.debug[(_FIRST[bank] + 4) >> 2]) >> _SELECT
-    if bank == _FPU and select <= 1:
-        return np.int64(_MATRIX_WORKS) + select
-    if bank == _THREAD and select == _THREAD_WORDS:
-        return np.int64(_WORDS)
-    return np.int64(-1)
-
-
-@njit
 def _load_value(s: Any, offset: Any) -> Any:
     """An output of a bank: cycles, or the selected event."""
     bank, event = np.int64(_OF_OUTPUT[(offset - _OUT) >> 3]), np.int64(_CYCLES)
-    if offset & 4:
-        event = _selected(s, bank)
+    if offset & 4:  # what the mode register of the bank selects; -1: it is not modelled
+        select, event = np.int64(s.debug[(_FIRST[bank] + 4) >> 2]) >> _SELECT, np.int64(-1)
+        if bank == _FPU and select <= 1:
+            event = np.int64(_MATRIX_WORKS) + select
+        elif bank == _THREAD and select == _THREAD_WORDS:
+            event = np.int64(_WORDS)
     if s.timed[0] != state.MODELLED or event < 0:
         return VALUE
     count = s.perf_taken[bank, event]
@@ -461,11 +454,7 @@ def overlay_store(s: Any, offset: Any, value: Any) -> Any:
 
 
 OVERLAY_WINDOW = window.Window(
-    "overlay streams",
-    mm.OVERLAY_BASE,
-    mm.OVERLAY_END,
-    overlay_load,
-    overlay_store,
+    *("overlay streams", mm.OVERLAY_BASE, mm.OVERLAY_END, overlay_load, overlay_store),
     loads=window.WORD,
 )
 

@@ -171,20 +171,13 @@ def issue(s: Any, c: Any, noc: Any, i: Any) -> Any:
     """Send the request of initiator `i`: DONE, a rule, or the condition to wait for."""
     if s.noc_map[0] == 0:
         # Refuse a transfer of a tile that is on no chip
-        registers = s.niu_command[noc, i]
-        return np.int64(
-            refuse(
-                s,
-                niu_check.TRANSFER,
-                address=mm.NOC0_BASE
-                + mm.NOC_SIZE * noc
-                + mm.NOC_CMD_BUF_OFFSET * i
-                + mm.NOC_CMD_CTRL,
-                control=np.int64(registers[mm.NOC_CTRL >> 2]),
-                target=np.int64(registers[mm.NOC_TARG_ADDR_LO >> 2]),
-                answer=np.int64(registers[mm.NOC_RET_ADDR_LO >> 2]),
-            )
-        )
+        registers, base = s.niu_command[noc, i], mm.NOC0_BASE + mm.NOC_SIZE * noc
+        at = base + mm.NOC_CMD_BUF_OFFSET * i + mm.NOC_CMD_CTRL
+        control = np.int64(registers[mm.NOC_CTRL >> 2])
+        to = np.int64(registers[mm.NOC_TARG_ADDR_LO >> 2])
+        back = np.int64(registers[mm.NOC_RET_ADDR_LO >> 2])
+        asked = refuse(s, niu_check.TRANSFER, address=at, control=control, target=to, answer=back)
+        return np.int64(asked)
     if s.noc_requests[0] >= state.NOC_REQUESTS:
         return np.int64(niu_check.FULL)
     row = s.noc_request[s.noc_requests[0]]
@@ -305,20 +298,6 @@ def load(s: Any, noc: Any, offset: Any) -> Any:
 
 
 @njit
-def _refused(s: Any, noc: Any, offset: Any, value: Any) -> Any:
-    """A store to NIU_CFG_0 or ROUTER_CFG_0: DONE, or why it is refused."""
-    if offset == _CONFIG and value & _CLOCK_OFF:
-        return np.int64(refuse(s, niu_check.CLOCK, value=value))
-    if offset == _CONFIG and value & _REQUEST_FIFO:
-        return np.int64(refuse(s, niu_check.REQUEST_FIFO, value=value))
-    kept = np.int64(_CFG_0_RESERVED if offset == _CONFIG else _ROUTER_CFG_0_RESERVED)
-    bits = (value ^ np.int64(s.niu_config[noc, (offset - _CONFIG) >> 2])) & kept
-    if bits:
-        return np.int64(refuse(s, niu_check.CFG_RESERVED, value=value, offset=offset, bits=bits))
-    return np.int64(DONE)
-
-
-@njit
 def store(s: Any, c: Any, noc: Any, offset: Any, value: Any) -> Any:
     """Store the 32-bit register at `offset` of NoC 0 or 1."""
     i, at = _initiator(offset)
@@ -342,10 +321,16 @@ def store(s: Any, c: Any, noc: Any, offset: Any, value: Any) -> Any:
             return np.int64(refuse(s, niu_check.TABLES, value=value, offset=offset))
         if offset == mm.NIU_TRANS_COUNT_RTZ_CFG and value & 0xFFFF:
             return np.int64(refuse(s, niu_check.INTERRUPT, value=value))
+        if offset == _CONFIG and value & _CLOCK_OFF:
+            return np.int64(refuse(s, niu_check.CLOCK, value=value))
+        if offset == _CONFIG and value & _REQUEST_FIFO:
+            return np.int64(refuse(s, niu_check.REQUEST_FIFO, value=value))
         if offset == _CONFIG or offset == _ROUTER_CONFIG:
-            status = _refused(s, noc, offset, value)
-            if status != DONE:
-                return status
+            kept = np.int64(_CFG_0_RESERVED if offset == _CONFIG else _ROUTER_CFG_0_RESERVED)
+            bits = (value ^ np.int64(s.niu_config[noc, index])) & kept
+            if bits:
+                refused = refuse(s, niu_check.CFG_RESERVED, value=value, offset=offset, bits=bits)
+                return np.int64(refused)
         if offset != mm.DEBUG_COUNTER_RESET:
             s.niu_config[noc, index] = np.uint32(value)
         return np.int64(DONE)

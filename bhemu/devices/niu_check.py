@@ -61,7 +61,6 @@ REQUEST_RULES = frozenset(
 _OVERLAY = 1 << 6 | 1 << 9  # delivery to the overlay, header store
 _ADDRESSES = 1 << 32
 _READ_MODULO = 64  # of DRAM and PCIe
-_TENSIX_TILES = len(noc_map.COLUMNS) * len(noc_map.ROWS)
 _EXCLUDE, _CTRL, _TAG = mm.NOC_BRCST_EXCLUDE >> 2, mm.NOC_CTRL >> 2, mm.NOC_PACKET_TAG >> 2
 _ATOMICS = (
     *(request.INCREMENT, request.SWAP, request.COMPARE_AND_SWAP),
@@ -147,9 +146,9 @@ def _own(s: Any, row: Any) -> Any:
     if noc_map.kind(word) == noc_map.NOTHING:
         return _nowhere(s, row, given)
     if noc_map.place(word) != np.int64(s.niu_node[noc]) & 0xFFF:
-        register = (
-            np.int64(mm.NOC_TARG_ADDR_LO if request.takes_data(control) else mm.NOC_RET_ADDR_LO) + 8
-        )
+        register = np.int64(mm.NOC_RET_ADDR_LO + 8)
+        if request.takes_data(control):
+            register = np.int64(mm.NOC_TARG_ADDR_LO + 8)
         x, y = given & 63, (given >> 6) & 63
         return np.int64(refuse(s, THIRD_TILE, x=x, y=y, register=register))
     n, at = request.size(row), row[request.LOCAL]
@@ -182,7 +181,7 @@ def _remote(s: Any, row: Any) -> Any:
         at &= ~15
     kind, low, high = noc_map.kind(row[request.ENDPOINT]), np.int64(0), np.int64(_ADDRESSES)
     if request.is_multicast(row[request.CONTROL]) or kind == noc_map.TENSIX:
-        ethernet = kind == noc_map.TENSIX and noc_map.index(row[request.ENDPOINT]) >= _TENSIX_TILES
+        ethernet = kind == noc_map.TENSIX and noc_map.index(row[request.ENDPOINT]) >= noc_map.TILES
         high = np.int64(noc_map.ETHERNET_L1_SIZE if ethernet else mm.L1_SIZE)
     elif kind == noc_map.DRAM:
         high = np.int64(noc_map.DRAM_SIZE)
@@ -218,11 +217,8 @@ def check(s: Any, row: Any) -> Any:
     if status != DONE:
         return status
     control, kind = row[request.CONTROL], noc_map.kind(row[request.ENDPOINT])
-    reads, local, remote = (
-        request.kind(control) == request.READ,
-        row[request.LOCAL],
-        row[request.REMOTE],
-    )
+    local, remote = row[request.LOCAL], row[request.REMOTE]
+    reads = request.kind(control) == request.READ
     if (reads or request.takes_data(control)) and not request.has_enables(control):
         n = row[request.LENGTH]
         if n < 1 or n > request.LONGEST:

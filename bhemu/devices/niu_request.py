@@ -1,4 +1,4 @@
-"""A request to the NoC: what an initiator's registers ask for, as the numbers of one row.
+"""A request to the NoC: what an initiator's registers ask for, as one row of numbers and in words.
 
 The row stands in the record (`noc_request`) from the store to NOC_CMD_CTRL until the request is
 delivered. Source: NIU Memory Map, Blackhole ISA.
@@ -147,3 +147,65 @@ def transaction(row: Any) -> Any:
 def translates(s: Any, noc: Any) -> Any:
     """Bit 14 of NIU_CFG_0: whether coordinates are translated."""
     return (np.int64(s.niu_config[noc, 0]) >> 14) & 1
+
+
+# A request in words, for messages.
+
+_ATOMICS = {INCREMENT: "increment", COMPARE_AND_SWAP: "compare and swap"}
+_ATOMICS |= dict.fromkeys((SWAP, SWAP_INDEX_LOW, SWAP_INDEX_HIGH), "swap")
+
+
+def at(coordinate: int) -> str:
+    """A coordinate as (x,y)."""
+    return f"({coordinate & 63},{coordinate >> 6 & 63})"
+
+
+def _request_text(row: Any) -> str:
+    control, n = int(row[CONTROL]), int(row[LENGTH])
+    kind = control & 3
+    if kind == READ:
+        return f"read of {n} bytes"
+    how = "acknowledged" if control & ANSWERED else "posted"
+    if control & MULTICAST:
+        how += " multicast"
+    if kind == ATOMIC:
+        return f"{how} {_ATOMICS.get(n >> 12 & 15, 'atomic')} ({n:#x}, {row[OPERAND]:#x})"
+    if control & INLINE:
+        return f"{how} inline write of {row[OPERAND]:#x}"
+    if control & BYTE_ENABLES:
+        return f"{how} write with byte enables {n & (1 << 64) - 1:#x}"
+    return f"{how} write of {n} bytes"
+
+
+def _where(row: Any) -> str:
+    control, given = int(row[CONTROL]), int(row[GIVEN])
+    kind, remote = control & 3, f"{row[REMOTE]:#x} of "
+    if control & MULTICAST:
+        remote += f"the tiles {at(given >> 12)} to {at(given)}"
+    else:
+        to = int(row[ENDPOINT])
+        ethernet = to & 15 == noc_map.TENSIX and to >> 4 & 0xFF >= noc_map.TILES
+        remote += noc_map.KIND_NAMES[noc_map.ETHERNET if ethernet else to & 15]
+        remote += f" {at(given)}"
+    local = f"own {row[LOCAL]:#x}"
+    if kind == WRITE and control & INLINE:
+        return f"to {remote}"
+    if kind == READ:
+        return f"from {remote} to {local}"
+    if kind == ATOMIC:
+        return f"at {remote}, old value to {local}"
+    return f"from {local} to {remote}"
+
+
+def describe(row: Any) -> str:
+    """One line: what it does, between which addresses, by which initiator."""
+    control, core = int(row[CONTROL]), int(row[CORE])
+    marks = [
+        f"NoC {row[NOC]} initiator {row[INITIATOR]}",
+        f"id {int(row[TAG]) >> 10 & 15}",
+        f"channel {control >> 13 & 7}" if control & STATIC_CHANNEL else "",
+        "linked" if control & LINKED else "",
+        f"NOC_CTRL {control:#x}",
+        "sent over the NoC" if core == mm.HOST else f"sent by {mm.CORE_NAMES[core]}",
+    ]
+    return f"{_request_text(row)} {_where(row)} ({', '.join(mark for mark in marks if mark)})"

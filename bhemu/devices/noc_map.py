@@ -16,6 +16,7 @@ COORDINATES = 1 << 12  # y << 6 | x
 WIDTH, HEIGHT = 17, 12  # of both NoCs
 COLUMNS = (*range(1, 8), *range(10, 17))  # of Tensix tiles
 ROWS = range(2, 12)
+TILES = len(COLUMNS) * len(ROWS)
 
 # What answers at endpoints that are no Tensix tile
 DRAM_SIZE = 0xFF000000  # of a bank; the tile's own registers follow

@@ -91,11 +91,8 @@ PCBUF_BUSY = condition("the TRISC to empty its PCBuf and its Tensix thread to be
 _PCBUF_DEPTH = 16
 _OVERRIDE = mm.RISCV_DEBUG_REG_TRISC_PC_BUF_OVERRIDE
 _ENABLED_BUSY = 3
-_DISCARDED = (
-    0,
-    mm.PC_BUF_TTSYNC_OFFSET,
-    mm.PC_BUF_MOP_SYNC_OFFSET,
-)  # stores of a TRISC to PCBuf and TTSync
+# Stores of a TRISC to PCBuf and TTSync.
+_DISCARDED = (0, mm.PC_BUF_TTSYNC_OFFSET, mm.PC_BUF_MOP_SYNC_OFFSET)
 
 
 @njit

@@ -7,7 +7,7 @@ import numpy as np
 from bhemu import memmap as mm
 from bhemu.devices.bus import window
 from bhemu.devices.bus.window import access_error
-from bhemu.jit.later import Later
+from bhemu.jit import Later
 from bhemu.jit.subset import njit
 from bhemu.tensix import config, dest, rules, state, unspecified
 from bhemu.tensix import config_fields as cf
@@ -351,10 +351,9 @@ def _command(s: Any, c: Any, value: Any) -> Any:
             src = (np.int64(s.tdma_base[c]) + ((value >> 8) & 0xFF)) & 0xFFFFFFFF
             direction = mover.L1_TO_L1 if value & 1 << 30 else mover.L1_TO_L0
             return mover.move(s, (value >> 16) & 0xFF, src, (value >> 24) & 0x3F, direction, agent)
-        p = s.tdma_param
-        return mover.move(
-            s, np.int64(p[1]), np.int64(p[0]), np.int64(p[2]), np.int64(p[3]) & 3, agent
-        )
+        dst, src, direction = s.tdma_param[1], s.tdma_param[0], np.int64(s.tdma_param[3]) & 3
+        count = np.int64(s.tdma_param[2])
+        return mover.move(s, np.int64(dst), np.int64(src), count, direction, agent)
     if opcode == WRITE_L1:
         # 32 or 64 bits from parameters 2 and 3 to the byte address in parameter 0
         if value & COMPACT or value & WRITE_FORM != WRITE_FORM:

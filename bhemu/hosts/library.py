@@ -22,7 +22,7 @@ from bhemu.devices import noc_map
 from bhemu.errors import BhemuError, InputError
 from bhemu.hosts.shared import DATA, Bytes, SharedChips
 from bhemu.hosts.umd import end_soon
-from bhemu.noc import arc
+from bhemu.noc import firmware
 from bhemu.program.recorded import FETCH, READ, STORE, WRITE, Recorder
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ class LibrarySession:
                     chip.touched = True
                     self._record(number, WRITE, xy, address, written)
                     if chip.network.endpoint(0, xy) & 15 == noc_map.ARC:
-                        arc.written(chip.network, address)
+                        firmware.written(chip.network, address)
                 elif op == Op.SETTLE:
                     chip.settle_for_host(chip.network.endpoint(0, xy) >> 4 & 0xFF)
                 elif op == Op.WAITS:

@@ -30,12 +30,6 @@ def root() -> Path:
     What killed runs have left of files they were writing there is removed. InputError when the
     folder of the environment variable cannot be used.
     """
-    folder = _folder()
-    whole_file.clear(folder)
-    return folder
-
-
-def _folder() -> Path:
     if chosen := os.environ.get("BHEMU_CACHE_DIR"):
         folder = Path(chosen)
         if problem := _unusable(folder):
@@ -43,14 +37,15 @@ def _folder() -> Path:
                 f"BHEMU_CACHE_DIR: {chosen}: {problem}",
                 hint="name a folder that you own and can write, or unset it",
             )
-        return folder
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bhemu"
-    if _unusable(folder):
-        import tempfile
+    else:
+        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bhemu"
+        if _unusable(folder):
+            import tempfile
 
-        folder = Path(tempfile.gettempdir()) / f"bhemu-{os.getuid()}"
-        if _unusable(folder):  # another process was there first
-            folder = Path(tempfile.mkdtemp(prefix="bhemu-"))
+            folder = Path(tempfile.gettempdir()) / f"bhemu-{os.getuid()}"
+            if _unusable(folder):  # another process was there first
+                folder = Path(tempfile.mkdtemp(prefix="bhemu-"))
+    whole_file.clear(folder)
     return folder
 
 
@@ -79,14 +74,9 @@ def _sealed(name: str, data: bytes) -> bytes:
 
 def read(name: str) -> bytes | None:
     """What was kept under a name; None for what is absent, damaged or not certainly ours."""
-    return read_in(root(), name)
-
-
-def read_in(folder: Path, name: str) -> bytes | None:
-    """As `read`, from a folder."""
     try:
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # a pipe does not wait
-        with open(os.open(folder / name, flags), "rb") as opened:
+        with open(os.open(root() / name, flags), "rb") as opened:
             state = os.fstat(opened.fileno())
             if not stat.S_ISREG(state.st_mode) or state.st_uid != os.geteuid():
                 return None

@@ -93,12 +93,13 @@ def numba_signature(signature: Signature) -> Any:
 
 def _resolved(value: Any) -> Any:
     """numba's form of a value that a function of the subset refers to."""
-    if isinstance(value, External):
-        return _external(value)
-    if not isinstance(value, Intrinsic | Compiled | ByName):
+    if not isinstance(value, External | Intrinsic | Compiled | ByName):
         return value
     if value not in _made:
-        if isinstance(value, Intrinsic):
+        if isinstance(value, External):
+            made = numba_signature(value.signature)
+            _made[value] = numba.types.ExternalFunction(value.symbol, made)
+        elif isinstance(value, Intrinsic):
             _made[value] = numba_intrinsic(value.emitter)
         elif isinstance(value, ByName):
             function, store = (
@@ -110,11 +111,6 @@ def _resolved(value: Any) -> Any:
         else:
             _made[value] = _dispatcher(value, {} if "inline" in value.options else _BARE)
     return _made[value]
-
-
-@functools.cache
-def _external(value: External) -> Any:
-    return numba.types.ExternalFunction(value.symbol, numba_signature(value.signature))
 
 
 def _dispatcher(value: Compiled, options: dict[str, Any]) -> Any:
@@ -212,16 +208,12 @@ class Source(NamedTuple):
     function: str
 
 
-def _machine(target: Target) -> Any:
-    """What LLVM writes code with: position-independent, so that references need no fixing."""
-    return binding.Target.from_triple(_LINUX[target.machine]).create_target_machine(
-        cpu=target.processor, features=target.features, opt=3, reloc="pic", codemodel="small"
-    )
-
-
 def lowered(source: Source, target: Target) -> Image:
     """The image of an entry for a target."""
-    machine = _machine(target)
+    # Position-independent code, so that references need no fixing.
+    machine = binding.Target.from_triple(_LINUX[target.machine]).create_target_machine(
+        cpu=target.processor, features=target.features, opt=3, reloc="pic", codemodel="small"
+    )
     text = _TARGET_LINES.sub("", source.text)
     if target.machine == "aarch64":
         text = text.replace(*_COUNTERS)
@@ -261,19 +253,15 @@ def _parsed(text: str, target: Target, machine: Any) -> Any:
 _LEAN = ("0.68.0", "0.68.1")  # versions of numba whose internals numba_patches.py was tested with
 
 
-def _faster() -> AbstractContextManager[None]:
-    """What makes this version of numba compile faster."""
-    if numba.__version__ not in _LEAN:
-        return nullcontext()
-    from bhemu.jit.numba_patches import lean
-
-    return lean()
-
-
 def front_end(signature: Signature, function: Any) -> Source:
     """What numba makes of `function` as a function of C with this signature."""
     registry.cpu_target.target_context  # noqa: B018  # LLVM is ready once numba's target is
-    with _faster():
+    faster: AbstractContextManager[None] = nullcontext()
+    if numba.__version__ in _LEAN:
+        from bhemu.jit.numba_patches import lean
+
+        faster = lean()
+    with faster:
         made = numba.cfunc(numba_signature(signature))(copy(function))
     return Source(made.inspect_llvm(), made.native_name)
 

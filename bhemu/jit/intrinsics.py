@@ -10,7 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.jit import Later
 from bhemu.jit.subset import JIT, External, intrinsic, signature
+
+ir: Any = Later("llvmlite.ir")
+numba: Any = Later("numba")
+cgutils: Any = Later("numba.core.cgutils")
+arrayobj: Any = Later("numba.np.arrayobj")
 
 # Memory and records by their host address, with interpreted twins.
 #
@@ -27,14 +33,12 @@ def record_at(dtype: "np.dtype[Any]") -> Any:
 
     @intrinsic
     def at(typing: Any, address: Any) -> Any:
-        from numba import from_dtype, types
-
-        kind = from_dtype(dtype)
+        kind = numba.from_dtype(dtype)
 
         def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             return builder.inttoptr(args[0], context.get_value_type(kind))
 
-        return kind(types.int64), emit
+        return kind(numba.types.int64), emit
 
     return at
 
@@ -43,16 +47,15 @@ def _emitted(result: str, kinds: tuple[str, ...], body: Callable[..., Any]) -> A
     """Mark what `body(builder, *values)` emits; kinds: of the values, "" for whatever is there."""
 
     def typed(typing: Any, *given: Any) -> Any:
-        from numba import types
-
         def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             value = body(builder, *args)
             return context.get_dummy_value() if value is None else value
 
         taken = [
-            getattr(types, kind) if kind else own for kind, own in zip(kinds, given, strict=True)
+            getattr(numba.types, kind) if kind else own
+            for kind, own in zip(kinds, given, strict=True)
         ]
-        return getattr(types, result)(*taken), emit
+        return getattr(numba.types, result)(*taken), emit
 
     names = ("typing", *(f"value{i}" for i in range(len(kinds))))  # numba takes no *given
     listed = (inspect.Parameter(name, inspect.Parameter.POSITIONAL_ONLY) for name in names)
@@ -61,20 +64,14 @@ def _emitted(result: str, kinds: tuple[str, ...], body: Callable[..., Any]) -> A
 
 
 def _load_from(builder: Any, pointer: Any, align: int | None = None) -> Any:
-    from llvmlite import ir
-
     return builder.zext(builder.load(pointer, align=align), ir.IntType(64))
 
 
 def _host_word(builder: Any, address: Any) -> Any:
-    from llvmlite import ir
-
     return builder.inttoptr(address, ir.IntType(32).as_pointer())
 
 
 def _store_host_word(builder: Any, address: Any, value: Any) -> None:
-    from llvmlite import ir
-
     builder.store(builder.trunc(value, ir.IntType(32)), _host_word(builder, address), align=1)
 
 
@@ -103,8 +100,6 @@ else:
 
 
 def _pointer(builder: Any, record: Any, at: Any, bits: int) -> Any:
-    from llvmlite import ir
-
     cells = builder.bitcast(record, ir.IntType(bits).as_pointer())
     shift = (bits // 8).bit_length() - 1
     return builder.gep(cells, [builder.lshr(at, ir.Constant(ir.IntType(64), shift))])
@@ -132,8 +127,6 @@ def _store(bits: int) -> Callable[..., Any]:
         return plain
 
     def store(builder: Any, record: Any, at: Any, value: Any) -> None:
-        from llvmlite import ir
-
         cell = builder.trunc(value, ir.IntType(bits))
         builder.store(cell, _pointer(builder, record, at, bits))
 
@@ -157,8 +150,6 @@ l1_word: Any = LOAD[4]
 
 
 def _pointer_call(builder: Any, address: Any, *given: Any) -> Any:
-    from llvmlite import ir
-
     kind = ir.FunctionType(ir.IntType(64), [a.type for a in given])
     return builder.call(builder.inttoptr(address, kind.as_pointer()), given)
 
@@ -195,21 +186,16 @@ if JIT:
     @intrinsic
     def flat(typing: Any, array: Any) -> Any:
         """View of a C-contiguous array of the state as (size,)."""
-        from llvmlite import ir
-        from numba import types
-        from numba.core import cgutils
-        from numba.np.arrayobj import make_array, populate_array
-
         assert array.layout == "C", array
-        row = types.Array(array.dtype, 1, "C")
+        row = numba.types.Array(array.dtype, 1, "C")
 
         def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            source = make_array(signature.args[0])(context, builder, args[0])
-            view = make_array(row)(context, builder)
+            source = arrayobj.make_array(signature.args[0])(context, builder, args[0])
+            view = arrayobj.make_array(row)(context, builder)
             size = ir.Constant(source.nitems.type, 1)
             for extent in cgutils.unpack_tuple(builder, source.shape):
                 size = builder.mul(size, extent)
-            populate_array(
+            arrayobj.populate_array(
                 view,
                 data=source.data,
                 shape=cgutils.pack_array(builder, [size]),
@@ -234,8 +220,6 @@ else:
 
 
 def _counter(builder: Any) -> Any:
-    from llvmlite import ir
-
     kind = ir.FunctionType(ir.IntType(64), [])
     return builder.call(builder.module.declare_intrinsic("llvm.readcyclecounter", fnty=kind), [])
 

@@ -5,7 +5,7 @@ import enum
 import functools
 import hashlib
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
@@ -118,13 +118,9 @@ def names(function: Any) -> frozenset[str]:
             found.update((*code.co_names, code.co_name))
         found.update(value for value in part.closure.values() if isinstance(value, str))
         values = (*part.globals.values(), *part.attributes.values(), *part.closure.values())
-        waiting += [inner for value in values for inner in _within(value)]
+        for value in values:
+            waiting += value.values() if isinstance(value, dict) else (value,)
     return frozenset(found)
-
-
-def _within(value: Any) -> Iterable[Any]:
-    """A value, or those of a table of functions."""
-    return value.values() if isinstance(value, dict) else (value,)
 
 
 # The key of a compiled entry: a hash of all it is made from, and of nothing else.

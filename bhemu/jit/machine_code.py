@@ -94,41 +94,34 @@ def address(symbol: str) -> int:
 def load(image: Image) -> int:
     """Address of the function of an image, which stays in memory as long as the process."""
     start = _start(image)
-    memory = _memory(start + len(image.content))
+    end = start + len(image.content)
+    if sys.platform == "darwin":  # never run
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANON | _MAP_JIT
+        memory = mmap.mmap(-1, end, flags, mmap.PROT_WRITE | _READ_EXECUTE)
+    else:
+        memory = mmap.mmap(-1, end)
     page = ctypes.addressof(ctypes.c_char.from_buffer(memory))
     base = page + start
     content = bytearray(image.content)
     for fix in image.fixes:
         target = (address(fix.symbol) if fix.symbol else base) + fix.addend
         content[fix.place : fix.place + 8] = target.to_bytes(8, "little")
-    _fill(memory, page, start, content)
-    _alive.append(memory)
-    return base + image.entry
-
-
-def _memory(size: int) -> mmap.mmap:
-    """Pages that a program may write, and later execute."""
-    if sys.platform == "darwin":  # never run
-        flags = mmap.MAP_PRIVATE | mmap.MAP_ANON | _MAP_JIT
-        return mmap.mmap(-1, size, flags, mmap.PROT_WRITE | _READ_EXECUTE)
-    return mmap.mmap(-1, size)
-
-
-def _fill(memory: mmap.mmap, page: int, start: int, content: bytearray) -> None:
-    """Write code, and let it be executed and no longer written."""
-    end, system = start + len(content), _library(None)
+    # Write the code, and let it be executed and no longer written.
+    system = _library(None)
     if sys.platform == "darwin":  # never run
         system.pthread_jit_write_protect_np(0)
         memory[start:end] = content
         system.pthread_jit_write_protect_np(1)
         system.sys_icache_invalidate(ctypes.c_void_p(page), ctypes.c_size_t(end))
-        return
-    memory[start:end] = content
-    if system.mprotect(ctypes.c_void_p(page), ctypes.c_size_t(len(memory)), _READ_EXECUTE):
-        raise Internal("the system does not let compiled code execute")
-    if os.uname().machine == "aarch64":  # its caches of instructions do not see what is written
-        clear = _library("libgcc_s.so.1").__clear_cache
-        clear(ctypes.c_void_p(page), ctypes.c_void_p(page + end))
+    else:
+        memory[start:end] = content
+        if system.mprotect(ctypes.c_void_p(page), ctypes.c_size_t(len(memory)), _READ_EXECUTE):
+            raise Internal("the system does not let compiled code execute")
+        if os.uname().machine == "aarch64":  # its caches of instructions do not see writes
+            clear = _library("libgcc_s.so.1").__clear_cache
+            clear(ctypes.c_void_p(page), ctypes.c_void_p(page + end))
+    _alive.append(memory)
+    return base + image.entry
 
 
 def _start(image: Image) -> int:
@@ -210,29 +203,18 @@ class Object:
             )
             for name, kind, flags, _, at, size, link, info, align, _ in raw
         ]
-        self.symbols = self._symbols()
-        self.relocations = self._relocations()
-
-    def _symbols(self) -> list[_Symbol]:
-        found = []
-        for section in self.sections:
-            if section.kind == _SYMTAB:
-                names = self.sections[section.link].content
-                for name, _, _, where, value, size in struct.iter_unpack(
-                    "<IBBHQQ", section.content
-                ):
-                    found.append(_Symbol(_name(names, name), where, value, size))
-        return found
-
-    def _relocations(self) -> list[_Relocation]:
-        found = []
-        for section in self.sections:
-            if section.kind == _RELA and self.loaded(section.info):
-                for place, info, addend in struct.iter_unpack("<QQq", section.content):
-                    symbol = self.symbols[info >> 32]
-                    kind = info & 0xFFFFFFFF
-                    found.append(_Relocation(section.info, place, kind, symbol, addend))
-        return found
+        self.symbols = [
+            _Symbol(_name(self.sections[section.link].content, name), where, value, size)
+            for section in self.sections
+            if section.kind == _SYMTAB
+            for name, _, _, where, value, size in struct.iter_unpack("<IBBHQQ", section.content)
+        ]
+        self.relocations = [
+            _Relocation(section.info, place, info & 0xFFFFFFFF, self.symbols[info >> 32], addend)
+            for section in self.sections
+            if section.kind == _RELA and self.loaded(section.info)
+            for place, info, addend in struct.iter_unpack("<QQq", section.content)
+        ]
 
     def loaded(self, number: int) -> bool:
         """Whether a section becomes part of the image."""

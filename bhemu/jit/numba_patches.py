@@ -19,18 +19,6 @@ from llvmlite import binding
 from numba import _dynfunc, types
 from numba.core import codegen, cpu, inline_closurecall, registry
 
-# Compiling without what only functions that are called from Python need.
-#
-# numba turns every function, with all it calls, into machine code before it goes on to the
-# function's caller; only the machine code of the outermost is ever used here.  While `lean` is in
-# force inner functions are optimised once, not twice, and become no machine code.  What numba
-# finds out again and again (the signature of an operator for given types, the IR of a function
-# that is inlined) is remembered, and Python's collector of cyclic garbage, which would find next
-# to nothing, waits.
-#
-# All this reaches into numba's internals, so emit.py uses it with the versions it was tested with
-# only; any other numba compiles as it does by itself, and needs longer.
-
 _Library: Any = codegen.JITCodeLibrary
 _Context: Any = cpu.CPUContext
 _Record: Any = types.Record

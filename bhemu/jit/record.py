@@ -132,13 +132,8 @@ def plain(function: Any) -> Callable[..., Any]:
     key = id(original)
     if key not in _made:
         names: dict[str, Any] = {}
-        made = FunctionType(
-            original.__code__,
-            names,
-            original.__name__,
-            original.__defaults__,
-            original.__closure__,
-        )
+        of = original.__name__, original.__defaults__, original.__closure__
+        made = FunctionType(original.__code__, names, *of)
         made.__kwdefaults__ = original.__kwdefaults__
         _made[key] = made  # before its names: functions may call each other
         for name, value in original.__globals__.items():

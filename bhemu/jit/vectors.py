@@ -9,6 +9,10 @@ functions that a target has instructions for, and emit.py links these in their p
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from bhemu.jit import Later
+
+ir: Any = Later("llvmlite.ir")
+
 WORDS = 16
 FAR = 112  # added to an index of a table: from 16 on its highest bit is set, and gives 0
 PREFIX = "bhemu."  # how the names of these functions begin
@@ -17,30 +21,22 @@ Body = Callable[..., Any]  # (builder, *arguments) -> result
 
 
 def _vector(bits: int, count: int) -> Any:
-    from llvmlite import ir
-
     return ir.VectorType(ir.IntType(bits), count)
 
 
 def _number(kind: Any, value: int) -> Any:
     """One number in every element."""
-    from llvmlite import ir
-
     return ir.Constant(kind, [value & (1 << kind.element.width) - 1] * kind.count)
 
 
 def _call(builder: Any, name: str, result: Any, arguments: Sequence[Any]) -> Any:
     """Call an intrinsic of LLVM."""
-    from llvmlite import ir
-
     kind = ir.FunctionType(result, [value.type for value in arguments])
     return builder.call(builder.module.declare_intrinsic(name, fnty=kind), arguments)
 
 
 def _defined(module: Any, name: str, result: Any, kinds: Sequence[Any], body: Body) -> Any:
     """A function of vectors without effects."""
-    from llvmlite import ir
-
     function = ir.Function(module, ir.FunctionType(result, kinds), PREFIX + name)
     for attribute in ("nounwind", "readnone"):
         function.attributes.add(attribute)
@@ -61,8 +57,6 @@ def _own(builder: Any, name: str, bits: int, body: Body, *arguments: Any) -> Any
 
 def shuffled(builder: Any, a: Any, b: Any, order: Any) -> Any:
     """Elements of `a` and `b` in an order."""
-    from llvmlite import ir
-
     chosen = [*order]
     mask = ir.Constant(_vector(32, len(chosen)), chosen)
     return builder.shuffle_vector(a, b, mask)
@@ -75,8 +69,6 @@ def constant(value: int) -> Any:
 
 def spread(builder: Any, word: Any) -> Any:
     """An `i16` in every word, or an `i32` as two words eight times."""
-    from llvmlite import ir
-
     count = WORDS * 16 // word.type.width
     kind = ir.VectorType(word.type, count)
     first = builder.insert_element(
@@ -143,11 +135,6 @@ def products_of_bytes(builder: Any, a: Any, b: Any) -> Any:
     return _own(builder, "products_of_bytes", 16, body, a, b)
 
 
-def as_bytes(builder: Any, value: Any) -> Any:
-    """The 32 bytes of 16 words."""
-    return builder.bitcast(value, _vector(8, 2 * WORDS))
-
-
 def looked_up(builder: Any, tables: Any, i: Any, j: Any) -> Any:
     """Entries of tables of 16 words at indexes: for each table a vector for `i` and one for `j`.
 
@@ -179,7 +166,6 @@ def _by_halves(count: int) -> list[int]:
 
 def _entries(builder: Any, table: Any, indexes: Any) -> Any:
     """Bytes of a table of 16 bytes, found by bytes: their low four bits, 0 from 128 on."""
-    from llvmlite import ir
 
     def body(builder: Any, table: Any, indexes: Any) -> Any:
         word = ir.IntType(32)
@@ -279,7 +265,8 @@ def _x86_form(name: str, whole: bool) -> Body:
 
     def body(builder: Any, *arguments: Any) -> Any:
         if name == "products_of_bytes":
-            arguments = tuple(as_bytes(builder, value) for value in arguments)
+            kind = _vector(8, 2 * WORDS)
+            arguments = tuple(builder.bitcast(value, kind) for value in arguments)
         if whole:
             return _call(builder, f"llvm.x86.{wide}", _vector(bits, 256 // bits), arguments)
         return _halves(builder, f"llvm.x86.{narrow}", bits, arguments)
@@ -298,8 +285,6 @@ def _tbl(builder: Any, table: Any, indexes: Any) -> Any:
 
 def forms(kind: str) -> str:
     """LLVM's text of the functions that processors with these instructions have a form of."""
-    from llvmlite import ir
-
     if kind == "neon":
         bodies = {"rounded": _sqrdmulh, "entries": _tbl}
     else:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 from bhemu import memmap
 from bhemu.errors import BhemuError, InputError, Limit, NoProgress
-from bhemu.jit.later import Later
+from bhemu.jit import Later
 from bhemu.machine.precompile import ElfCache
 from bhemu.machine.resolve import resolve
 from bhemu.machine.stop import EndCondition, Stop

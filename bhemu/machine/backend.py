@@ -12,11 +12,10 @@ import numpy as np
 from bhemu.devices import debug_port
 from bhemu.devices.bus import address_map, entries, window
 from bhemu.devices.bus.window import Window
-from bhemu.jit import interpreted, machine_code
+from bhemu.jit import Later, interpreted, machine_code
 from bhemu.jit.build import Entry, expect, function, function_at, load
 from bhemu.jit.interpreted import used
 from bhemu.jit.intrinsics import callback
-from bhemu.jit.later import Later
 from bhemu.jit.record import PAGE
 from bhemu.jit.subset import JIT
 from bhemu.memmap import DEVICE_BASE, HOST, L1_SIZE, LOCAL_BASE, LOCAL_SIZES
@@ -29,9 +28,9 @@ from bhemu.tensix.rules import DONE
 from bhemu.tensix.state import ACCESS, CORES, STEP, State
 
 if TYPE_CHECKING:
-    from bhemu.riscv import observed
+    from bhemu.riscv import core_loop
 else:
-    observed = Later("bhemu.riscv.observed")
+    core_loop = Later("bhemu.riscv.core_loop")
 
 Look = Callable[[int, Any, bool, Callable[[], int]], int]  # (core, window, store, access)
 Told = Callable[[int, int, int, int, int], None]  # (core, kind, address, bytes, value)
@@ -64,7 +63,7 @@ BUS = {  # device loads and stores, by the record's members
 }
 
 TIMED = function_at(STEP, "bhemu.timing.loop.run_timed")
-OBSERVED = function_at(STEP, "bhemu.riscv.observed.observed_core")
+OBSERVED = function_at(STEP, "bhemu.riscv.core_loop.observed_core")
 CSR = function(ACCESS, csr.host_entry)
 
 
@@ -114,7 +113,7 @@ class Backend:
         self._failure: BaseException | None = None
         self._look: Look | None = None
         self._told: Told | None = None
-        self.observed: observed.ObservedRecord | None = None  # see observe_cores
+        self.observed: core_loop.ObservedRecord | None = None  # see observe_cores
         if JIT:
             s.accesses = weakref.ref(self)
             first_load = callback(_ACCESS, "accesses", "_on_first", entries.LOAD)
@@ -182,7 +181,7 @@ class Backend:
             if look is not None:
                 self._s.window_entry[0], self._s.window_entry[1] = self._first
 
-    def observe_cores(self, told: Told | None = None) -> "observed.ObservedRecord":
+    def observe_cores(self, told: Told | None = None) -> "core_loop.ObservedRecord":
         """The record in which the cores count, and which says what `told` is called for.
 
         They run in the loop of engine "compiled" from now on. told: replaces the one that was.
@@ -193,14 +192,14 @@ class Backend:
             self._told = told or self._told
         if self.observed is not None:
             return self.observed
-        record = self.observed = observed.ObservedRecord()
+        record = self.observed = core_loop.ObservedRecord()
         record.known[:] = s.retired
         if s.translate_after[0] or s.engine.any() or type(self.engine) is not Engine:
             registers = [[self.engine.read_register(c, n) for n in range(32)] for c in range(CORES)]
             self.engine = Engine(s)
             s.regs[:], s.engine[:], s.registers[:] = registers, 0, 0
             s.translate_after[0] = s.code_page[:] = s.translated[:] = 0
-        s.profile_table[observed.ADDRESS] = record.base
+        s.profile_table[core_loop.OBSERVED_PLACE] = record.base
         if JIT:
             record.tell[0] = callback(_ACCESS, "accesses", "_on_told")
             code = load(OBSERVED)
@@ -209,13 +208,13 @@ class Backend:
             s.run_core[0] = code.address
         else:
             record.tell[0] = _TOLD
-            self.steps[_RUN_CORE] = observed.observed_core
+            self.steps[_RUN_CORE] = core_loop.observed_core
         return record
 
     def count_skipped(self) -> None:
         """Count what a run has left out of its rounds because it repeated, where cores count."""
         if self.observed is not None:
-            observed.settle(self.observed, self._s)
+            core_loop.settle(self.observed, self._s)
 
     def restored(self) -> None:
         """The record holds another state: what was retired before it is counted already."""

@@ -18,7 +18,7 @@ from bhemu.machine.breakpoints import word_pattern
 from bhemu.machine.resolve import core_name
 from bhemu.memmap import CORE_NAMES
 from bhemu.riscv.assembly import disassemble as riscv_text
-from bhemu.riscv.observed import FAILED_RULE, PC, RANGES, READS, WRITES
+from bhemu.riscv.core_loop import FAILED_RULE, PC, RANGES, READS, WRITES
 from bhemu.tensix.compiled import RULES
 from bhemu.tensix.insn import decode, disassemble, instructions
 from bhemu.tensix.rules import DONE, clock_reached
@@ -166,7 +166,7 @@ class Rule:
     number: int
     function: Callable[[Any], object]
     tiles: frozenset[tuple[int, int]] | None
-    kinds: int = 0  # of riscv/observed.py; 0: Tensix words
+    kinds: int = 0  # of riscv/core_loop.py; 0: Tensix words
     cores: int = _ALL_CORES
     low: int = 0
     high: int = 0

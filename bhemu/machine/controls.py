@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from bhemu import arguments
 from bhemu.errors import BhemuError, InputError, UnknownName
-from bhemu.jit.later import Later
+from bhemu.jit import Later
 from bhemu.machine.breakpoints import ALL, Breakpoint, Condition, WordBreakpoint
 from bhemu.machine.resolve import resolve
 from bhemu.machine.run import RunLoop
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from bhemu.machine.word_text import TracedWord
     from bhemu.program.outputs import OutputResult
     from bhemu.program.specs import OutputSpec
-    from bhemu.riscv import observed
+    from bhemu.riscv import core_loop
 else:
     callbacks = Later("bhemu.machine.callbacks")
-    observed = Later("bhemu.riscv.observed")
+    core_loop = Later("bhemu.riscv.core_loop")
 
 XY = tuple[int, int]
 
@@ -258,7 +258,7 @@ class Controls:
 
         def rule(one: Tile | None) -> dict[str, Any]:
             span = callbacks.span(place, one, lambda t, at: t.core[core or "brisc"].address(at))
-            return {**span, "kinds": observed.PC, "cores": callbacks.cores(core)}
+            return {**span, "kinds": core_loop.PC, "cores": callbacks.cores(core)}
 
         return self._call(function, tile, rule)
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from bhemu import arguments, memmap
 from bhemu.devices.bus.address_map import REGISTERS
 from bhemu.errors import InputError, Where, source_text
-from bhemu.jit.later import Later
+from bhemu.jit import Later
 from bhemu.machine.resolve import code_address, core_name
 
 if TYPE_CHECKING:

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from bhemu import errors
 from bhemu.devices.bus.address_map import block_name
 from bhemu.devices.niu_check import REQUEST_RULES
-from bhemu.devices.niu_request import CORE, PC
+from bhemu.devices.niu_request import CORE, PC, describe
 from bhemu.errors import BhemuError, NotModelled, Where
 from bhemu.jit.record import plain
 from bhemu.machine.sentences import CONDITIONS, RULES
 from bhemu.memmap import CORE_NAMES, HOST, L1_SIZE, LOCAL_BASE
-from bhemu.noc.describe import describe
 from bhemu.noc.record import ChipState
 from bhemu.riscv import turn
 from bhemu.riscv.assembly import RA, SP

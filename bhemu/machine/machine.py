@@ -9,7 +9,7 @@ from bhemu import arguments
 from bhemu.devices import noc_map
 from bhemu.devices.noc_map import COLUMNS
 from bhemu.errors import InputError, NoProgress, UnknownName
-from bhemu.jit.later import Later
+from bhemu.jit import Later
 from bhemu.machine.controls import Controls
 from bhemu.machine.ethernet import EthernetTile
 from bhemu.machine.rounds import RoundsOnNetwork

@@ -18,7 +18,7 @@ from bhemu.jit import interpreted, machine_code
 from bhemu.jit.build import function, image, load
 from bhemu.jit.intrinsics import record_at
 from bhemu.jit.subset import JIT, Compiled, njit
-from bhemu.riscv.observed import PC, WRITES
+from bhemu.riscv.core_loop import PC, WRITES
 from bhemu.tensix import formats
 from bhemu.tensix.insn import Instruction, instructions
 from bhemu.tensix.rules import clock_reached

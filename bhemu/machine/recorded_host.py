@@ -12,7 +12,7 @@ import numpy.typing as npt
 from bhemu.devices import noc_map
 from bhemu.errors import InputError
 from bhemu.machine.ethernet import packet_of, set_sent, waiting_packet
-from bhemu.noc import arc
+from bhemu.noc import firmware
 from bhemu.noc.grid import number_at
 from bhemu.program.recorded import ARRIVED, END, FETCH, READ, SENT, STORE, WRITE, Act, Recorded
 from bhemu.tensix.state import DRAWN
@@ -116,7 +116,7 @@ class RecordedHost:
             self._in_vain = len(self.acts)
             self._machine.write(*act.xy, act.address, act.data)
             if self._machine.network.endpoint(0, act.xy) & 15 == noc_map.ARC:
-                arc.written(self._machine.network, act.address)
+                firmware.written(self._machine.network, act.address)
             return True
         if act.kind == ARRIVED:
             packet_of(act.address, act.data).arrive(self._at(act))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from bhemu import errors
 from bhemu.errors import BhemuError, InputError
-from bhemu.jit.later import Later
+from bhemu.jit import Later
 from bhemu.jit.record import plain
 from bhemu.jit.subset import JIT
 from bhemu.machine.stop import Stop, now, stop

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from bhemu import arguments
 from bhemu.errors import InputError
-from bhemu.jit.later import Later
+from bhemu.jit import Later
 from bhemu.machine.breakpoints import Breakpoint, Breakpoints, code_places
 from bhemu.machine.run import RunLoop, count_to
 from bhemu.machine.stop import Stop, Until, now, stop

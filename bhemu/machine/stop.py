@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from bhemu import arguments
 from bhemu.errors import InputError, Where
-from bhemu.jit.later import Later
+from bhemu.jit import Later
 from bhemu.machine import resolve
 from bhemu.machine.watchpoints import Change
 from bhemu.memmap import L1_SIZE

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from bhemu import arguments, memmap
 from bhemu.devices.bus.address_map import WINDOWS, block_name
 from bhemu.errors import BhemuError, InputError
-from bhemu.jit.later import Later
+from bhemu.jit import Later
 from bhemu.machine import resolve
 from bhemu.machine.backend import Backend, Told
 from bhemu.machine.controls import Controls
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from bhemu.machine.saved import Snapshot
     from bhemu.program import loader
     from bhemu.program.specs import OutputSpec
-    from bhemu.riscv.observed import ObservedRecord
+    from bhemu.riscv.core_loop import ObservedRecord
 else:
     error_text = Later("bhemu.machine.error_text")
     loader = Later("bhemu.program.loader")

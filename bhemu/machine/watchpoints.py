@@ -19,7 +19,7 @@ from bhemu.devices.bus.address_map import block_name, find
 from bhemu.devices.bus.window import Window
 from bhemu.devices.noc_map import DRAM_SIZE
 from bhemu.errors import InputError, UnknownName, Where
-from bhemu.jit.later import Later
+from bhemu.jit import Later
 from bhemu.machine import resolve
 from bhemu.noc.grid import tile_at
 from bhemu.noc.memory import DramWatches, Place

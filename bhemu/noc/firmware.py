@@ -1,15 +1,27 @@
-"""What the chip's firmware leaves where hosts look: ARC's scratch and telemetry, Ethernet's status.
+"""The chip's firmware as hosts meet it: what it leaves where they look, messages that ARC answers.
 
 Only what hosts read when they open a chip; ARC and the Ethernet cores execute nothing. Sources:
-tt-umd (ARC registers, telemetry tags, boot results of Ethernet tiles), values of an idle chip.
+tt-umd (ARC registers, telemetry tags, boot results of Ethernet tiles, message queue, codes), values
+of an idle chip.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from bhemu import memmap as mm
 from bhemu.devices.noc_map import on_noc
+from bhemu.errors import NotModelled
 from bhemu.noc.grid import CHIPS_A_BOARD, ETHERNET_COLUMNS, Grid
 from bhemu.noc.record import ARC_MEMORY, ETHERNET_MEMORY
+
+if TYPE_CHECKING:
+    from bhemu.noc.network import Network
+
+# What firmware leaves: ARC's scratch and telemetry, Ethernet's status.
 
 _SCRATCH = 0x80030400
 _BOOT_STATUS, _QUEUES, _VALUES_AT, _TABLE_AT = 0x08, 0x2C, 0x30, 0x34
@@ -110,3 +122,55 @@ def _ethernet() -> Iterator[Word]:
 def words(grid: Grid) -> dict[tuple[int, int], int]:
     """Values by (memory, address)."""
     return {(memory, at): value for memory, at, value in (*_arc(grid), *_ethernet())}
+
+
+# Messages that ARC answers. A queue is a header of 32 bytes, its requests, its answers.
+
+_BELL, _TRIGGER = 0x80030100, 1 << 16
+_QUEUES_AT = 0x8003042C
+_HEADER, _ENTRY, _WORDS = 32, 32, 8
+_REQUESTS_WRITTEN, _REQUESTS_READ, _ANSWERS_WRITTEN = 0x00, 0x10, 0x14
+# What firmware answers with 0 and which changes nothing that is modelled
+_PLAIN = frozenset(
+    {
+        *(0x11, 0x21, 0x51, 0x52, 0x53, 0x54),  # nop, power, PCIe index, busy, idle
+        *(0x56, 0x90, 0xA0, 0xA3),  # reset, test, states
+        *(0xB6, 0xB7, 0xBA, 0xBC, 0xC1, 0xC7),  # GDDR reset, date, RISC-V reset, timers, PCIe log
+    }
+)
+_ANSWERS = {0x34: 1000, 0x57: 0}  # AI clock in MHz, harvesting
+
+
+def written(network: Network, address: int) -> None:
+    """The host has written a word of ARC: where that rings, requests are answered.
+
+    Pointers of a queue count to twice its length.
+    """
+    if address != _BELL or not _word(network, _BELL) & _TRIGGER:
+        return
+    control = _word(network, _QUEUES_AT)
+    first, shape = _word(network, control), _word(network, control + 4)
+    entries, queues = shape & 0xFF, shape >> 8 & 0xFF
+    for number in range(queues):
+        queue = first + number * (_HEADER + 2 * entries * _ENTRY)
+        wanted, done = (_word(network, queue + at) for at in (_REQUESTS_WRITTEN, _REQUESTS_READ))
+        answered = _word(network, queue + _ANSWERS_WRITTEN)
+        for _ in range((wanted - done) % (2 * entries)):
+            code = _word(network, queue + _HEADER + done % entries * _ENTRY) & 0xFF
+            if code not in _PLAIN and code not in _ANSWERS:
+                raise NotModelled(f"ARC message {code:#x}", rule="ARC-MESSAGE")
+            at = queue + _HEADER + (entries + answered % entries) * _ENTRY
+            # The answer's word 0 is the result, 0 = done; word 1 the value that was asked for.
+            _store(network, at, [0, _ANSWERS.get(code, 0), *[0] * (_WORDS - 2)])
+            done, answered = (done + 1) % (2 * entries), (answered + 1) % (2 * entries)
+        _store(network, queue + _REQUESTS_READ, [done])
+        _store(network, queue + _ANSWERS_WRITTEN, [answered])
+    _store(network, _BELL, [_word(network, _BELL) & ~_TRIGGER])
+
+
+def _word(network: Network, address: int) -> int:
+    return int.from_bytes(network.read(ARC_MEMORY, address, 4), "little")
+
+
+def _store(network: Network, address: int, words: list[int]) -> None:
+    network.write(ARC_MEMORY, address, np.array(words, "<u4").view(np.uint8))

@@ -17,7 +17,7 @@ from bhemu.program.options import CHIPS
 
 XY = tuple[int, int]
 
-TILES = len(noc_map.COLUMNS) * len(noc_map.ROWS)
+TILES = noc_map.TILES
 PORTS = 3
 _DRAM_ROWS = ((0, 1, 11), (2, 10, 3), (9, 4, 8), (5, 7, 6))  # of the ports of banks 0-3 and 4-7
 _DRAM_COLUMNS = (0, 9)
@@ -121,38 +121,29 @@ class Grid:
         """How many columns of Tensix tiles work."""
         return len(noc_map.COLUMNS) - len(self.harvested)
 
-    def _tensix(self) -> Iterator[Place]:
+    def places(self) -> list[Place]:
+        """Every endpoint, router-only tiles last."""
+        found = []
         for k, x in enumerate(self.columns()):
             kind = noc_map.TENSIX if k < self.working() else noc_map.HARVESTED
             for y in noc_map.ROWS:
                 seen = noc_map.COLUMNS[k], y
-                yield Place(kind, number_at(seen), (x, y), seen)
-
-    def _dram(self) -> Iterator[Place]:
-        """Without a bank, the others keep their order; its mirror image comes last of its column.
-
-        That bank is the last of the physical order here: bank 7.
-        """
+                found.append(Place(kind, number_at(seen), (x, y), seen))
+        # Without a bank, the others keep their order; its mirror image comes last of its column.
+        # That bank is the last of the physical order here: bank 7.
         for bank in range(self.banks):
             half, row = divmod(bank, BANKS // 2)
             for port in range(PORTS):
                 physical = _DRAM_COLUMNS[half], _DRAM_ROWS[row][port]
                 y = _DRAM_FIRST_ROW + PORTS * row + port
-                yield Place(noc_map.DRAM, bank, physical, (_DRAM_TRANSLATED[half], y))
-
-    def _others(self) -> Iterator[Place]:
+                found.append(Place(noc_map.DRAM, bank, physical, (_DRAM_TRANSLATED[half], y)))
         for n, x in enumerate(ETHERNET_COLUMNS):
             what = (noc_map.TENSIX, TILES + n) if self.chips > 1 else (noc_map.ETHERNET, n)
-            yield Place(*what, (x, 1), tile_at(TILES + n))
-        yield Place(noc_map.PCIE, 0, PCIE_AT[0], PCIE_TRANSLATED)
-        yield Place(noc_map.ARC, 0, ARC_AT, ARC_AT)
-        yield Place(noc_map.SECURITY, 0, _SECURITY_AT, _SECURITY_AT)
-        for n, xy in enumerate(_L2CPU):
-            yield Place(noc_map.L2CPU, n, xy, xy)
-
-    def places(self) -> list[Place]:
-        """Every endpoint, router-only tiles last."""
-        found = [*self._tensix(), *self._dram(), *self._others()]
+            found.append(Place(*what, (x, 1), tile_at(TILES + n)))
+        found.append(Place(noc_map.PCIE, 0, PCIE_AT[0], PCIE_TRANSLATED))
+        found.append(Place(noc_map.ARC, 0, ARC_AT, ARC_AT))
+        found.append(Place(noc_map.SECURITY, 0, _SECURITY_AT, _SECURITY_AT))
+        found += [Place(noc_map.L2CPU, n, xy, xy) for n, xy in enumerate(_L2CPU)]
         taken = {place.physical for place in found}
         for y in range(noc_map.HEIGHT):
             for x in range(noc_map.WIDTH):

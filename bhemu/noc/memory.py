@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,8 +12,10 @@ from bhemu.devices import noc_map
 from bhemu.jit.intrinsics import fill, load_word, move, store_word
 from bhemu.jit.subset import njit
 from bhemu.noc import record
-from bhemu.noc.grid import Grid
 from bhemu.tensix.observe import CHANGES, READS
+
+if TYPE_CHECKING:
+    from bhemu.noc.network import Network
 
 # Memory at endpoints that are no Tensix tile: DRAM banks and the like, made page by page.
 
@@ -121,16 +123,6 @@ OWNER, NUMBER, MEMORY, AT, LENGTH, ACCESS = range(6)  # columns of a watchpoint
 ROW, READ, SENDER, CORE, PC = range(5)  # of a hit; ROW counts from 1
 
 
-class Memories(Protocol):
-    """What is asked of the chip's network."""
-
-    state: record.ChipState
-    grid: Grid
-
-    def read(self, which: int, at: int, n: int, *, make: bool = False) -> bytes:
-        """Bytes of a memory; `make`: of pages that are there from now on."""
-
-
 @dataclass(frozen=True)
 class Place:
     """Bytes of a bank of DRAM."""
@@ -145,15 +137,6 @@ def _byte(chip: Any, which: Any, at: Any) -> Any:
     """A byte of a page that is made."""
     address = host_address(chip, which, at)
     return (load_word(address & ~3) >> (8 * (address & 3))) & 0xFF
-
-
-@njit
-def _differs(chip: Any, i: Any) -> Any:
-    which, at = chip.dram_watch[i, MEMORY], chip.dram_watch[i, AT]
-    for k in range(chip.dram_watch[i, LENGTH]):
-        if np.int64(chip.dram_seen[i, k]) != _byte(chip, which, at + k):
-            return True
-    return False
 
 
 @njit
@@ -186,7 +169,9 @@ def look(chip: Any, t: Any, row: Any, which: Any, at: Any) -> None:
             continue
         first, access = chip.dram_watch[i, AT], chip.dram_watch[i, ACCESS]
         inside = at < first + chip.dram_watch[i, LENGTH] and first < end
-        new = _differs(chip, i)
+        new = False
+        for k in range(chip.dram_watch[i, LENGTH]):
+            new = new or np.int64(chip.dram_seen[i, k]) != _byte(chip, which, first + k)
         if chip.dram_hit[ROW] == 0 and new and access & CHANGES:
             _note(chip, i, t, row, np.int64(0))
         elif chip.dram_hit[ROW] == 0 and reads and inside and access & READS:
@@ -212,16 +197,16 @@ class Hit:
 class DramWatches:
     """The watchpoints on DRAM of all tiles' debuggers, as the record of the chip holds them."""
 
-    def __init__(self, memories: Memories) -> None:
-        self._memories = memories
+    def __init__(self, network: "Network") -> None:
+        self._network = network
 
     def banks(self) -> int:
         """The banks that the chip has."""
-        return self._memories.grid.banks
+        return self._network.grid.banks
 
     def replace(self, owner: int, wanted: dict[int, tuple[Place, int]]) -> bool:
         """Tile `owner` watches these and no others: number -> place, access; False: too many."""
-        c = self._memories.state
+        c = self._network.state
         kept = [row.copy() for row in c.dram_watch[: c.dram_watch_count[0]] if row[OWNER] != owner]
         rows = [
             (owner, number, place.bank, place.at, place.length, access)
@@ -237,17 +222,17 @@ class DramWatches:
 
     def refresh(self) -> None:
         """A run begins: what is there now is no change (a host may have written it)."""
-        c = self._memories.state
+        c = self._network.state
         c.dram_hit[:] = 0
         for i in range(int(c.dram_watch_count[0])):
             which, at, length = (int(n) for n in c.dram_watch[i, (MEMORY, AT, LENGTH)])
-            data = self._memories.read(which, at, length, make=True)
+            data = self._network.read(which, at, length, make=True)
             c.dram_seen[i, :length] = np.frombuffer(data, np.uint8)
 
     @contextmanager
     def suspended(self) -> Iterator[None]:
         """None stops anything."""
-        c = self._memories.state
+        c = self._network.state
         count = int(c.dram_watch_count[0])
         c.dram_watch_count[0] = 0
         try:
@@ -257,12 +242,10 @@ class DramWatches:
 
     def taken(self) -> Hit:
         """The hit that stopped the run, which goes on after it."""
-        c = self._memories.state
+        c = self._network.state
         row, read, sender, core, pc = (int(n) for n in c.dram_hit)
         owner, number, _, _, length, _ = (int(n) for n in c.dram_watch[row - 1])
-        before, after = (
-            int.from_bytes(data[:length].tobytes(), "little")
-            for data in (c.dram_before, c.dram_after)
-        )
+        kept = (data[:length].tobytes() for data in (c.dram_before, c.dram_after))
+        before, after = (int.from_bytes(data, "little") for data in kept)
         c.dram_hit[:] = 0
         return Hit(owner, number, before, after, bool(read), sender, core, pc)

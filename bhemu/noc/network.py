@@ -153,9 +153,8 @@ class Network:
             self.state.page[which, page] = data.ctypes.data
 
     def _page(self, which: int, page: int) -> npt.NDArray[np.uint8]:
-        return (
-            self.pages[which, page] if (which, page) in self.pages else self.make_page(which, page)
-        )
+        made = self.pages.get((which, page))
+        return self.make_page(which, page) if made is None else made
 
     def read(self, which: int, at: int, n: int, *, make: bool = False) -> bytes:
         """Bytes of a memory; pages that nothing has written stay unmade without `make`."""

@@ -241,8 +241,9 @@ def stand(s: Any) -> None:
 
 
 @njit
-def most_progress(chip: Any, most: Any) -> Any:
-    """The largest progress of a tile in the round, those included that are left out."""
+def most_progress(chip: Any) -> Any:
+    """The largest progress of a tile in the round among those that are left out; 1 without."""
+    most = np.int64(1)
     for t in range(chip.tiles[0]):
         if is_skipped(chip, t):
             most = max(most, chip.skip_progress[t])

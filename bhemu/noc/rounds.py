@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bhemu.jit import Later
 from bhemu.jit.intrinsics import call_step, l1_word
-from bhemu.jit.later import Later
 from bhemu.jit.subset import njit
 from bhemu.noc import record
 from bhemu.noc.record import BETWEEN, DELIVERY, TILES_RUN, tile_of
@@ -37,24 +37,16 @@ CHIP_IDLE = 2006
 CHIP_DEADLOCK = 2007
 CHIP_POLLING = 2008  # every core that runs only polls, and `until_polling` asks for that
 CHIP_WATCH = 2009  # a request has touched a watchpoint on DRAM: see `dram_hit`
+EVERY = -1  # all tiles
 
 
 @njit
-def _own_hold(chip: Any, t: Any) -> Any:
-    """Whether every until condition of tile `t` holds."""
-    s = tile_of(chip, t)
-    for i in range(chip.until_count[0]):
-        if chip.until_tile[i] == t:
-            if l1_word(s, chip.until_address[i]) != np.int64(chip.until_value[i]):
-                return False
-    return True
-
-
-@njit
-def _until(chip: Any) -> Any:
-    """Whether every until condition holds."""
+def _until(chip: Any, only: Any) -> Any:
+    """Whether every until condition holds: of tile `only`, or EVERY."""
     for i in range(chip.until_count[0]):
         t = chip.until_tile[i]
+        if only >= 0 and t != only:
+            continue
         if chip.tile[t] == 0:
             return False
         if l1_word(tile_of(chip, t), chip.until_address[i]) != np.int64(chip.until_value[i]):
@@ -82,12 +74,12 @@ def _open(chip: Any) -> Any:
     if chip.timed[0]:
         timed.open_window(chip)
     # Tiles stop where their until conditions come to hold, but for those that hold by now.
-    ends = _until(chip)
+    ends = _until(chip, np.int64(EVERY))
     for i in range(chip.until_count[0]):
         t = chip.until_tile[i]
         if chip.due[t]:
             s = tile_of(chip, t)
-            s.until_count[0] = 0 if not ends and _own_hold(chip, t) else chip.until_own[t]
+            s.until_count[0] = 0 if not ends and _until(chip, t) else chip.until_own[t]
     return np.int64(0)
 
 
@@ -141,16 +133,6 @@ def _stopped(chip: Any) -> Any:
 
 
 @njit
-def _advance(chip: Any) -> None:
-    """The clock grows by the largest progress of a tile; in modelled time to the window's end."""
-    end = timed.close_window(chip) if chip.timed[0] else np.int64(-1)
-    if end >= 0:
-        chip.clock[0] = end
-        return
-    chip.clock[0] += _progress(chip, record.most_progress(chip, np.int64(1)))
-
-
-@njit
 def _progress(chip: Any, least: Any) -> Any:
     """The largest progress of a tile that has had a turn of the open round."""
     most = least
@@ -165,7 +147,7 @@ def _completed(chip: Any) -> Any:
     """Whether a tile stands where it has completed the conditions; those that have not go on."""
     for t in range(chip.tiles[0]):
         while chip.due[t] and chip.stopped[t] == STOP_UNTIL:
-            if _until(chip):
+            if _until(chip, np.int64(EVERY)):
                 for u in range(chip.tiles[0]):
                     if chip.stopped[u] == STOP_UNTIL:
                         chip.stopped[u] = 0
@@ -225,7 +207,10 @@ def _finish(chip: Any) -> Any:
             return np.int64(CHIP_UNTIL)
         if _stopped(chip):
             return np.int64(CHIP_TILES)
-        _advance(chip)
+        # The clock grows by the largest progress of a tile; in modelled time to the window's end.
+        end = timed.close_window(chip) if chip.timed[0] else np.int64(-1)
+        most = record.most_progress(chip)
+        chip.clock[0] = end if end >= 0 else chip.clock[0] + _progress(chip, most)
         delivery.begin(chip)
         chip.phase[0] = DELIVERY
     status = timed.deliver(chip) if chip.timed[0] else delivery.deliver(chip)
@@ -243,7 +228,7 @@ def _finish(chip: Any) -> Any:
     moved, limited = _progress(chip, np.int64(0)), _reaches_limit(chip)
     for t in range(chip.tiles[0]):
         chip.begun[t] = -1
-    if _until(chip):
+    if _until(chip, np.int64(EVERY)):
         return np.int64(CHIP_UNTIL)
     status = idle_or_deadlock(chip)
     if status != 0 and moved == 0:
@@ -290,7 +275,7 @@ def _pass(chip: Any, most: Any) -> Any:
     if not awake or most <= 0:
         return np.int64(0)
     chip.round[0] += most
-    chip.clock[0] += most * record.most_progress(chip, np.int64(1))
+    chip.clock[0] += most * record.most_progress(chip)
     return most
 
 

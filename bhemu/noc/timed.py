@@ -246,7 +246,11 @@ def _pack(s: Any) -> None:
         first, at = np.int64(NOC_DATA), np.int64(-1)
         for i in range(s.noc_requests[0]):
             row = s.noc_request[i]
-            if _holds_data(row) and seen < row[request.DATA] < first:
+            stage, control = row[request.DUE] % times.STAGES, row[request.CONTROL]
+            holds = stage == ANSWERS and request.kind(control) != request.WRITE
+            if request.takes_data(control):  # a write has its bytes until it arrives
+                holds = stage != ANSWERS
+            if holds and seen < row[request.DATA] < first:
                 first, at = row[request.DATA], np.int64(i)
         if at < 0:
             break
@@ -256,15 +260,6 @@ def _pack(s: Any) -> None:
         row[request.DATA] = used
         used += (n + 15) & ~15
     s.noc_data_used[0] = used
-
-
-@njit
-def _holds_data(row: Any) -> Any:
-    """Whether the row has bytes in `noc_data`: a write until it arrives, else its answer."""
-    stage, control = row[request.DUE] % times.STAGES, row[request.CONTROL]
-    if request.takes_data(control):
-        return stage != ANSWERS
-    return stage == ANSWERS and request.kind(control) != request.WRITE
 
 
 @njit

@@ -13,7 +13,6 @@ from bhemu.devices.noc_map import HEIGHT, WIDTH
 from bhemu.jit.subset import njit
 
 PARTS = 64  # of a cycle, in which compiled code counts
-ROUTERS = WIDTH * HEIGHT
 _ALONG_X, _ALONG_Y, _INTO = 0, 1, 2  # ways of a router: links, into the NIU
 SPANS = 8  # times in which a way is taken, of which the record knows
 
@@ -68,17 +67,12 @@ def _parts(name: str) -> int:
 
 
 HOP, LINK_FLIT = _parts("hop"), _parts("flit on a link")
-NIU_FLIT, OUT, IN = (
-    _parts("flit in or out of an NIU"),
-    _parts("out of an NIU"),
-    _parts("into an NIU"),
-)
+NIU_FLIT = _parts("flit in or out of an NIU")
+OUT, IN = _parts("out of an NIU"), _parts("into an NIU")
 READ_L1, OTHER = _parts("read of L1"), _parts("register or memory of another tile")
 READ_DRAM, WRITE_DRAM = _parts("read of DRAM"), _parts("write to DRAM")
-READ_DRAM_FLIT, WRITE_DRAM_FLIT = (
-    _parts("64 bytes of DRAM, read"),
-    _parts("64 bytes of DRAM, written"),
-)
+READ_DRAM_FLIT = _parts("64 bytes of DRAM, read")
+WRITE_DRAM_FLIT = _parts("64 bytes of DRAM, written")
 DRAM_KEEPS = _parts("writes that a bank keeps")
 STAGES = 4  # of a request on its way (noc/timed.py), in DUE of its row
 WINDOW = 32

@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from bhemu.errors import InputError
-from bhemu.jit.later import Later
+from bhemu.jit import Later
 from bhemu.memmap import LOCAL_BASE
 from bhemu.program import files
 from bhemu.text import printable

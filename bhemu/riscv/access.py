@@ -48,8 +48,15 @@ def _refused(s: Any, c: Any, status: Any) -> None:
 
 
 @njit
-def _poll(s: Any, c: Any) -> None:
-    """A core that repeats one device load and stores nothing gives up the rest of its turn."""
+def load(s: Any, c: Any, address: Any, size: Any) -> Any:
+    """Status of a device load, its value in s.loaded; unless DONE it did not take place."""
+    s.load_acted[0] = 0
+    status = call_access(s.bus_read[0], s, c, np.int64(address), np.int64(size), np.int64(0))
+    if status != DONE:
+        _refused(s, c, status)
+        return status
+    s.acted[c] |= s.load_acted[0]
+    # A core that repeats one device load and stores nothing gives up the rest of its turn.
     if s.stored[c] == 1 or s.pc[c] != s.poll_pc[c]:
         s.poll_pc[c] = s.pc[c]
         s.poll_count[c] = 0
@@ -60,18 +67,6 @@ def _poll(s: Any, c: Any) -> None:
         s.poll_count[c] = 0
         s.turn_yield[0] = 1
         s.attention[0] |= LOOK
-
-
-@njit
-def load(s: Any, c: Any, address: Any, size: Any) -> Any:
-    """Status of a device load, its value in s.loaded; unless DONE it did not take place."""
-    s.load_acted[0] = 0
-    status = call_access(s.bus_read[0], s, c, np.int64(address), np.int64(size), np.int64(0))
-    if status != DONE:
-        _refused(s, c, status)
-    else:
-        s.acted[c] |= s.load_acted[0]
-        _poll(s, c)
     return status
 
 

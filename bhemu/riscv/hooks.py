@@ -18,7 +18,7 @@ from bhemu.tensix.state import OFFSET
 
 # What the hooks ask of the engine: registers, stop, start.
 #
-# The engine library must be loaded into the process before these compile (see unicorn_engine).
+# The engine library must be loaded into the process before these compile (engine.library).
 
 REG_X0 = 1  # the engine's numbers, asserted by unicorn_core
 REG_PC = 190
@@ -53,14 +53,6 @@ def reg_write(s: Any, c: Any, reg: Any, value: Any) -> None:
     """Set register `reg` of core `c`."""
     s.scratch[0] = np.uint32(value & 0xFFFFFFFF)
     _reg_write(s.engine[c], np.int32(reg), s.host[0] + _SCRATCH)
-
-
-@njit
-def _set_x_register(s: Any, c: Any, number: Any, value: Any) -> None:
-    if s.registers[c] != np.uint64(0):
-        store_word(np.int64(s.registers[c]) + 4 * number, np.int64(value))
-    else:
-        reg_write(s, c, REG_X0 + number, np.int64(value))
 
 
 @njit
@@ -99,7 +91,10 @@ def registers_into(s: Any, c: Any) -> None:
     if s.engine[c] == np.uint64(0):
         return
     for i in range(1, 32):
-        _set_x_register(s, c, i, s.regs[c, i])
+        if s.registers[c] != np.uint64(0):
+            store_word(np.int64(s.registers[c]) + 4 * i, np.int64(s.regs[c, i]))
+        else:
+            reg_write(s, c, REG_X0 + i, np.int64(s.regs[c, i]))
 
 
 # What happens around each RISC-V instruction of the Unicorn engine: counting, stops, traps.
@@ -114,19 +109,6 @@ _CACHED = 16  # attention: loads and stores of L1 go through the L0 cache
 
 
 @njit
-def _csr(s: Any, c: Any, address: Any, word: Any) -> None:
-    """Execute a CSR instruction and step over it."""
-    old = access.csr(s, c, word, x_register(s, c, (word >> 15) & 31))
-    if old < 0:
-        emu_stop(s, c)
-        return
-    rd = (word >> 7) & 31
-    if rd:
-        reg_write(s, c, REG_X0 + rd, old)
-    reg_write(s, c, REG_PC, address + 4)
-
-
-@njit
 def _special(s: Any, c: Any, address: Any, word: Any) -> Any:
     """SYSTEM, AMO and `j .`: True when the engine must not execute the word itself."""
     if word & 0x7F == _AMO:
@@ -137,7 +119,14 @@ def _special(s: Any, c: Any, address: Any, word: Any) -> Any:
         _overwrites(s, address, at)
         return False
     if word & 0x7F == _SYSTEM and (word >> 12) & 7:
-        _csr(s, c, address, word)
+        # Execute a CSR instruction and step over it.
+        old, rd = access.csr(s, c, word, x_register(s, c, (word >> 15) & 31)), (word >> 7) & 31
+        if old < 0:
+            emu_stop(s, c)
+            return True
+        if rd:
+            reg_write(s, c, REG_X0 + rd, old)
+        reg_write(s, c, REG_PC, address + 4)
         return True
     turn.stands(s, c, address, word)
     emu_stop(s, c)

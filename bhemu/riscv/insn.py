@@ -17,19 +17,8 @@ MASK = 0xFFFFFFFF
 SIGN = 0x80000000
 
 REGISTRY: list[type["Instruction"]] = []
-_OPCODES: dict[int | None, list[type["Instruction"]]] = {}
+_OPCODES: dict[int | None, list[type["Instruction"]]] = {None: []}
 _OPCODE = 0x7F
-
-
-def _opcode_of(cls: type["Instruction"]) -> int | None:
-    """Its major opcode; None when not all bits of that are fixed."""
-    return cls.match & _OPCODE if cls.mask & _OPCODE == _OPCODE else None
-
-
-def _like(cls: type["Instruction"]) -> list[type["Instruction"]]:
-    """The instructions that may match the words of a class."""
-    opcode = _opcode_of(cls)
-    return REGISTRY if opcode is None else [*_OPCODES.get(opcode, ()), *_OPCODES.get(None, ())]
 
 
 @dataclass(frozen=True)
@@ -150,7 +139,9 @@ class Instruction:
             cls.match = field.put(cls.match, value)
         last = () if cls.text is None else (form(f"{cls.name} {cls.text}"),)
         cls.forms = tuple(f.placed(cls) for f in (*cls.forms, *last))
-        for other in _like(cls):
+        opcode = cls.match & _OPCODE if cls.mask & _OPCODE == _OPCODE else None  # not all fixed
+        alike = REGISTRY if opcode is None else [*_OPCODES.get(opcode, ()), *_OPCODES[None]]
+        for other in alike:
             both = cls.mask & other.mask
             assert not both or (cls.match ^ other.match) & both, f"{cls.name} is {other.name}"
         if cls.arguments and cls.execute:
@@ -158,7 +149,7 @@ class Instruction:
             cls.compute = eval(text, {"execute": cls.execute})
             cls.operands = frozenset(re.findall(r"\b[ab]\b", cls.arguments))
         REGISTRY.append(cls)
-        _OPCODES.setdefault(_opcode_of(cls), []).append(cls)
+        _OPCODES.setdefault(opcode, []).append(cls)
 
     _fixed: ClassVar[dict[str, int]] = {}
 

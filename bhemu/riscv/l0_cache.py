@@ -24,10 +24,9 @@ _PMACFG = 0  # place of pmacfg0 in s.csr (csr.py); pmacfg1 is the next
 
 def power_up(s: Any, seed: int, xy: tuple[int, int]) -> None:
     """Start the generators of a tile; none of them begins at zero, where it would stay."""
-    begins = s.l0_random  # a hash: numpy's generators take 10 ms to import
-    digest = hashlib.blake2b(
-        "{} {} {}".format(seed, *xy).encode(), digest_size=begins.nbytes
-    ).digest()
+    begins, text = s.l0_random, "{} {} {}".format(seed, *xy)
+    # A hash: numpy's generators take 10 ms to import.
+    digest = hashlib.blake2b(text.encode(), digest_size=begins.nbytes).digest()
     begins[:] = np.maximum(np.frombuffer(digest, "<u4"), 1)
 
 
@@ -73,23 +72,6 @@ def stored(s: Any, c: Any, address: Any) -> None:
 
 
 @njit
-def _fill(s: Any, c: Any, address: Any) -> Any:
-    """Read the line of `address` from L1; its number."""
-    oldest = np.int64(0)
-    for line in range(L0_LINES):
-        if s.l0_line[c, line, _ADDRESS] == 0:
-            oldest = np.int64(line)
-            break
-        if s.l0_line[c, line, _USED] < s.l0_line[c, oldest, _USED]:
-            oldest = np.int64(line)
-    begin = address & -L0_LINE
-    for i in range(L0_LINE // 4):
-        s.l0_data[c, oldest, i] = np.uint32(l1_word(s, begin + 4 * i))
-    s.l0_line[c, oldest, _ADDRESS], s.l0_filled[c, oldest] = begin + 1, s.clock[0]
-    return oldest
-
-
-@njit
 def from_l1(s: Any, address: Any, size: Any) -> Any:
     """What L1 holds there, without sign."""
     value = l1_word(s, address) >> (8 * (address & 3))
@@ -107,14 +89,26 @@ def load(s: Any, c: Any, address: Any, size: Any) -> Any:
     line = _holds(s, c, address)
     s.l0_uses[c] += 1
     if line < 0:
-        line = _fill(s, c, address)
+        # Read the line from L1, in place of an empty one or of that which was used longest ago.
+        line, begin = np.int64(0), address & -L0_LINE
+        for other in range(L0_LINES):
+            if s.l0_line[c, other, _ADDRESS] == 0:
+                line = np.int64(other)
+                break
+            if s.l0_line[c, other, _USED] < s.l0_line[c, line, _USED]:
+                line = np.int64(other)
+        for i in range(L0_LINE // 4):
+            s.l0_data[c, line, i] = np.uint32(l1_word(s, begin + 4 * i))
+        s.l0_line[c, line, _ADDRESS], s.l0_filled[c, line] = begin + 1, s.clock[0]
         s.l0_line[c, line, _USED] = s.l0_uses[c]
         return current
     s.l0_line[c, line, _USED] = s.l0_uses[c]
     word = np.int64(s.l0_data[c, line, (address & (L0_LINE - 1)) >> 2])
     value = word >> (8 * (address & 3)) & ((1 << (8 * size)) - 1)
     if value != current:
-        stale(s, c, address)
+        # Note that a load of the core gets other bytes than L1 holds.
+        s.l0_stale[c, 0] += 1
+        s.l0_stale[c, 1], s.l0_stale[c, 2] = address, np.int64(s.pc[c])
     if not np.int64(s.cfg0[c]) & _NO_PERIODIC_FLUSH:
         # Whether this hit drops all lines: 32 bits of an xorshift generator.
         x = np.int64(s.l0_random[c])
@@ -125,10 +119,3 @@ def load(s: Any, c: Any, address: Any, size: Any) -> Any:
         if x % _HITS == 0:
             drop(s, c)
     return value
-
-
-@njit
-def stale(s: Any, c: Any, address: Any) -> None:
-    """Note that a load of core `c` gets other bytes than L1 holds."""
-    s.l0_stale[c, 0] += 1
-    s.l0_stale[c, 1], s.l0_stale[c, 2] = address, np.int64(s.pc[c])

@@ -143,19 +143,8 @@ def polling_end(s: Any, c: Any) -> None:
 # stop_kind: why the last slice ended
 NONE, TURN_OVER, WAITS, PARKS, BREAKPOINT, LIMIT, ASSERT, FAULT, UNTIL, FLUSHES, WATCH = range(11)
 _STOPS = (  # what each of them but LIMIT stops, 0: the turn alone
-    *(
-        0,
-        0,
-        0,
-        0,
-        rules.STOP_BREAKPOINT,
-        0,
-        rules.STOP_ASSERT,
-        0,
-        rules.STOP_UNTIL,
-        rules.STOP_FLUSH,
-        rules.STOP_WATCH,
-    ),
+    *(0, 0, 0, 0, rules.STOP_BREAKPOINT, 0, rules.STOP_ASSERT, 0),
+    *(rules.STOP_UNTIL, rules.STOP_FLUSH, rules.STOP_WATCH),
 )
 
 _TRISC2 = CORE_NAMES.index("trisc2")

@@ -22,13 +22,14 @@ from bhemu.jit import cache
 from bhemu.jit.record import PAGE
 from bhemu.jit.subset import JIT, External, signature
 from bhemu.riscv import hooks
-from bhemu.riscv.unicorn_engine import LIBRARY
+from bhemu.riscv.engine import library
 from bhemu.tensix.state import State
 
 assert (hooks.REG_X0, hooks.REG_PC) == (rc.UC_RISCV_REG_X0, rc.UC_RISCV_REG_PC)
 assert hooks.PROT_READ_WRITE == unicorn.UC_PROT_READ | unicorn.UC_PROT_WRITE
 assert hooks.PROT_ALL == unicorn.UC_PROT_ALL
 
+LIBRARY = library()
 _TRANSLATION_BUFFER = 4 << 20  # without this each instance reserves 1 GiB of address space
 _EVERYWHERE = (1, 0)
 _hook_add = External("uc_hook_add", signature("int32", *["uint64"] * 2, "int32", *["uint64"] * 4))

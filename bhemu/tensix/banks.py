@@ -18,7 +18,7 @@ from bhemu.tensix.formats import BF16, FP16
 
 SRCA, SRCB = 0, 1  # first index of s.src, s.src_valid, s.src_fmt
 NO_FORMAT = 16  # a bank that SETDVALID handed over implies no format
-STALE = 0  # s.src_prepared of a bank whose cells have changed, see units/matrix/operands.py
+STALE = 0  # s.src_prepared of a bank whose cells have changed, see units/matrix/__init__.py
 
 # Condition of [SrcA bank 0, SrcA bank 1, SrcB bank 0, SrcB bank 1]
 _VALID = tuple(
@@ -154,9 +154,9 @@ def releasable(s: Any, which: Any) -> Any:
 def taken_back(s: Any, which: Any) -> Any:
     """As `releasable`, for CLEARDVALID; tt-llk's dumps turn to the bank used last by it."""
     bank = s.matrix_bank[which] & 1
-    return (
-        0 if s.src_valid[which, bank] else rules.undefined_unless_llk(s, _RELEASE[which], bank=bank)
-    )
+    if s.src_valid[which, bank]:
+        return 0
+    return rules.undefined_unless_llk(s, _RELEASE[which], bank=bank)
 
 
 @njit

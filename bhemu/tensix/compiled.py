@@ -199,9 +199,8 @@ LOOP = {  # scheduler, all threads, one thread
 
 def _described_seconds() -> list[tuple[str, str]]:
     assert instructions()
-    return [
-        (execute.__name__, execute.__module__) for _, (execute, _) in sorted(insn.ENTRIES.items())
-    ]
+    functions = (function for _, (function, _) in sorted(insn.ENTRIES.items()))
+    return [(function.__name__, function.__module__) for function in functions]
 
 
 @cache
@@ -441,13 +440,8 @@ def interpret(s: State, t: int, word: int) -> int:
 # some 20 ns, of which about half is charged to the entry it wraps.
 
 RUN_CORE, RUN_TENSIX, RUN_THREAD, BUS_READ, BUS_WRITE, OUTSIDE = range(256, 262)
-_POINTERS = {
-    "run_core": RUN_CORE,
-    "run_tensix": RUN_TENSIX,
-    "run_thread": RUN_THREAD,
-    "bus_read": BUS_READ,
-    "bus_write": BUS_WRITE,
-}
+_POINTERS = {"run_core": RUN_CORE, "run_tensix": RUN_TENSIX, "run_thread": RUN_THREAD}
+_POINTERS |= {"bus_read": BUS_READ, "bus_write": BUS_WRITE}
 
 
 @njit

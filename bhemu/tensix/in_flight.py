@@ -91,16 +91,6 @@ def arrives(s: Any, due: Any, reach: Any) -> None:
 
 
 @njit
-def results_wait(s: Any, t: Any) -> Any:
-    """Condition number while a request of thread `t` is under way, or 0."""
-    for n in range(s.answer_first[0], s.answer_last[0]):
-        row = s.answer[n % ANSWERS]
-        if row[DUE] and row[THREAD] == t:
-            return WAIT_MEMORY
-    return 0
-
-
-@njit
 def next_due(s: Any, never: Any) -> Any:
     """The cycle in which the next request arrives, or `never`."""
     first = np.int64(never)
@@ -196,11 +186,10 @@ NAMES = ("unpacker 0", "unpacker 1", "matrix unit", "vector unit", "packer", "mo
 WAIT_UNIT = tuple(
     condition(f"the {name} to take the next word (it works on one)") for name in NAMES
 )
-_IDLE = tuple(
+WAIT_IDLE = tuple(
     condition(f"the {name} to complete the thread's word (STALLWAIT C{bit})")
     for name, bit in zip(NAMES, (1, 2, 4, 11, 3, 9), strict=True)
 )
-WAIT_IDLE = _IDLE
 _WAIT_CONFIG = condition(
     "the configuration unit to complete the words of all threads (STALLWAIT C12)"
 )
@@ -232,19 +221,22 @@ def ask_cores(s: Any) -> None:
 def waits(s: Any, t: Any, conditions: Any) -> Any:
     """Condition number of the first unit of a STALLWAIT that has a word of thread `t`, or 0."""
     if conditions & _MEMORY:
-        number = results_wait(s, t)
-        if number:
-            return number
+        for n in range(s.answer_first[0], s.answer_last[0]):
+            row = s.answer[n % ANSWERS]
+            if row[DUE] and row[THREAD] == t:
+                return WAIT_MEMORY
     for unit in range(MOVER):
         at_work = s.unit_thread[unit] == t + 1
         if s.unit_idle[unit] > s.clock[0] and s.unit_last[unit] == t:
             at_work = True
         if conditions & _BITS[unit] and at_work:
-            return _IDLE[unit]
+            return WAIT_IDLE[unit]
     if conditions & _BITS[MOVER] and s.unit_thread[MOVER]:  # of any thread
-        return _IDLE[MOVER]
-    if conditions & _CONFIG and writes_config(s):
-        return _WAIT_CONFIG
+        return WAIT_IDLE[MOVER]
+    if conditions & _CONFIG:  # in the second cycle of a word of any thread
+        for i in range(THREADS):
+            if s.cfg_old_at[i, 2] and s.cfg_old_until[i] >= s.clock[0]:
+                return _WAIT_CONFIG
     return 0
 
 
@@ -260,15 +252,6 @@ def keep_config(s: Any, t: Any, bank: Any, word: Any, count: Any) -> None:
         s.cfg_old[t, i] = s.cfg[bank, word + i]
         if config.has_effect(word + i):
             s.cfg_old_at[t, 2] = 0
-
-
-@njit
-def writes_config(s: Any) -> Any:
-    """Whether the configuration unit is in the second cycle of a word of any thread."""
-    for t in range(THREADS):
-        if s.cfg_old_at[t, 2] and s.cfg_old_until[t] >= s.clock[0]:
-            return True
-    return False
 
 
 @njit

@@ -194,12 +194,8 @@ class Instruction(Word):
     def dst_rows_of(cls, values: Values) -> int:
         """How many rows of Dst a word with these fields reads or fills, from an aligned one on."""
         terms = (*cls.reads.of(values), *cls.writes.of(values))
-        rows = (
-            spaces.value(one.length, values)
-            for one in terms
-            if one.space == spaces.DST and one.place
-        )
-        return max(rows, default=0)
+        lengths = (one.length for one in terms if one.space == spaces.DST and one.place)
+        return max((spaces.value(length, values) for length in lengths), default=0)
 
     @classmethod
     def effects(cls, values: Values) -> Iterable[Effect]:

@@ -53,17 +53,13 @@ def _matrix_ready(s: Any, mask: Any) -> Any:
     return 0
 
 
-def awaited_banks(cls: type[Instruction]) -> int:
-    """The Src banks, as a mask, that a class of the matrix unit reads and waits for."""
+def _ready(cls: type[Instruction]) -> str:
+    """Wait for the Src banks, as a mask, that a class of the matrix unit reads."""
     if cls.unit != "matrix" or cls.ready is not None:
-        return 0
+        return ""
     always = spaces.Clause(one for one in cls.reads if one.space == spaces.SRC and not one.when)
     places = always.places(spaces.SRC, {})
-    return 3 if places is None else sum(1 << n for n in places)
-
-
-def _ready(cls: type[Instruction]) -> str:
-    mask = awaited_banks(cls)
+    mask = 3 if places is None else sum(1 << n for n in places)
     return f"return MATRIX_READY(s, {mask})" if mask else ""
 
 

@@ -66,18 +66,6 @@ def yield_to(s: Any, k: Any, winner: Any) -> None:
 
 
 @njit
-def _keep(s: Any, k: Any, at: Any) -> None:
-    """Move entry `k` down to place `at`."""
-    if k == at:
-        return
-    s.stage_reg[at], s.stage_left[at] = s.stage_reg[k], s.stage_left[k]
-    s.stage_doubt[at] = s.stage_doubt[k]
-    for lane in range(LANES):
-        s.stage_value[at, lane] = s.stage_value[k, lane]
-        s.stage_mask[at, lane] = s.stage_mask[k, lane]
-
-
-@njit
 def end_cycle(s: Any) -> Any:
     """Write what is complete; DONE, or the error of two writes to one register."""
     used, kept = s.stage_used[0], np.int64(0)
@@ -98,7 +86,12 @@ def end_cycle(s: Any) -> Any:
                 unspecified.apply(s, k, reg)
     for k in range(used):
         if s.stage_left[k] > 0:
-            _keep(s, k, kept)
+            if k != kept:
+                s.stage_reg[kept], s.stage_left[kept] = s.stage_reg[k], s.stage_left[k]
+                s.stage_doubt[kept] = s.stage_doubt[k]
+                for lane in range(LANES):
+                    s.stage_value[kept, lane] = s.stage_value[k, lane]
+                    s.stage_mask[kept, lane] = s.stage_mask[k, lane]
             kept += 1
     s.stage_used[0] = kept
     if s.doubt[2]:
@@ -505,18 +498,15 @@ def move(s: Any, reads: Any, f: Any) -> Any:
         if writes >> unspecified.STACK & writes >> DEPTH & 1:
             unspecified.put(s, np.int64(unspecified.STACK) + (depth & 7), marks)
         elif depth:
-            unspecified.put(
-                s, top, unspecified.of(s, top) | marks if writes >> unspecified.STACK & 1 else 0
-            )
+            old = unspecified.of(s, top) | marks
+            unspecified.put(s, top, old if writes >> unspecified.STACK & 1 else 0)
     if writes >> unspecified.RANDOM & 1:
-        unspecified.put(
-            s, np.int64(unspecified.RANDOM), unspecified.of(s, unspecified.RANDOM) | causes
-        )
+        old = unspecified.of(s, unspecified.RANDOM)
+        unspecified.put(s, np.int64(unspecified.RANDOM), old | causes)
     if writes >> unspecified.FLAGS & 1 == 0:
         return np.int64(DONE)
     old = unspecified.of(s, unspecified.FLAGS)
     flags = merged(old, marks, here, perhaps) | (old if bonus else 0)  # LReg[16] may leave them
-    unspecified.put(
-        s, np.int64(unspecified.FLAGS), flags
-    )  # of none while instructions are scheduled
+    # Of none while instructions are scheduled.
+    unspecified.put(s, np.int64(unspecified.FLAGS), flags)
     return unspecified.refused_by_flags(s, flags) if s.stage_latency[0] else np.int64(DONE)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bhemu.jit.intrinsics import arrayobj, cgutils, numba
 from bhemu.jit.record import PAGE, Record, layout, members, offsets_of
 from bhemu.jit.subset import JIT, intrinsic, njit, signature
 from bhemu.memmap import DEVICE_BASE, L1_SIZE
@@ -134,12 +135,6 @@ ACCESS = signature("int64", DTYPE, "int64", "int64", "int64", "int64")
 WORD = 0xFFFFFFFF  # all bits of one
 
 
-def _sizes(context: Any, *numbers: int) -> list[Any]:
-    from numba import types
-
-    return [context.get_constant(types.intp, n) for n in numbers]
-
-
 def _member_as(member: str, dtype: Any, *columns: int) -> Any:
     """A function of the state that gives `member` as array of `dtype`, in rows of `columns`."""
     assert DTYPE.fields is not None
@@ -149,22 +144,19 @@ def _member_as(member: str, dtype: Any, *columns: int) -> Any:
         return lambda s: getattr(s, member).reshape(-1).view(dtype).reshape(shape)
 
     def member_as(typing: Any, s: Any) -> Any:
-        from numba import from_dtype, types
-        from numba.core import cgutils
-        from numba.np.arrayobj import make_array, populate_array
-
-        element = from_dtype(np.dtype(dtype))
-        array = types.Array(element, len(shape), "C")
+        element = numba.from_dtype(np.dtype(dtype))
+        array = numba.types.Array(element, len(shape), "C")
 
         def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            kind = context.get_data_type(element)
-            view = make_array(array)(context, builder)
-            populate_array(
+            kind, size = context.get_data_type(element), numba.types.intp
+            strides = (width * n for n in (*columns, 1))
+            view = arrayobj.make_array(array)(context, builder)
+            arrayobj.populate_array(
                 view,
                 data=cgutils.get_record_member(builder, args[0], offset, kind),
-                shape=_sizes(context, *shape),
-                strides=_sizes(context, *(width * n for n in (*columns, 1))),
-                itemsize=context.get_constant(types.intp, width),
+                shape=[context.get_constant(size, n) for n in shape],
+                strides=[context.get_constant(size, n) for n in strides],
+                itemsize=context.get_constant(size, width),
                 meminfo=None,
             )
             return view._getvalue()

@@ -26,7 +26,6 @@ from bhemu.tensix.rules import DONE, UNSUPPORTED, error, refuse
 DOUBT = 8  # bit of a row's flag
 EXPONENT, DENORMAL = 1, 2  # causes, bits
 CAUSES = EXPONENT | DENORMAL
-_COLUMNS = 0xFFFF
 
 _EXPONENT = error("FPU-EXPONENT", UNSUPPORTED, "Dst row {row}, column {column} is read; the word pushed at {pc:#x} computed it from a datum of a format with 5-bit exponents that has bits beyond them, or of a bank that UNPACR_NOP has cleared to one", "the Src bank held data of another format there, perhaps left by an earlier program; or see UNPACR-NOP-VALUE")  # fmt: skip
 _DENORMAL = error("FPU-DENORMALS", UNSUPPORTED, "Dst row {row}, column {column} is read; the word pushed at {pc:#x} computed a product for it from a denormal in SrcB, with ALU_ACC_CTRL_Zero_Flag_disabled_src set", "clear the bit: the ISA text says that products flush denormals, element-wise products of the golden model do not flush them then")  # fmt: skip

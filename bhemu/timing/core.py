@@ -9,32 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from bhemu import memmap as mm
 from bhemu.devices import debug_port, debug_regs, niu, noc_map
 from bhemu.jit.intrinsics import l1_word
 from bhemu.jit.subset import njit
-from bhemu.memmap import (
-    CORE_NAMES,
-    INSTRN_BUF_BASE,
-    L1_SIZE,
-    LOCAL_BASE,
-    LOCAL_SIZES,
-    NIU_COUNTERS,
-    NOC0_BASE,
-    NOC_SIZE,
-)
 from bhemu.riscv import l0_cache, semantics, turn
 from bhemu.riscv.formats import Atomic, Branch, Load, Register, RegisterImmediate, Store
 from bhemu.riscv.isa import rv32i
+from bhemu.tensix import state
 from bhemu.tensix.frontend import put, queued
-from bhemu.tensix.state import (
-    AGENTS,
-    DRAWN,
-    FIFO_DEPTH,
-    LOCAL_SIZE,
-    OFFSET,
-    RUNNING,
-    STORE_QUEUE,
-)
 from bhemu.timing import draws, spent
 from bhemu.timing.cycles import PARTS
 
@@ -63,8 +46,8 @@ PORT_LOAD_EVERY = 11  # sixteenths, of all cores: rv_load_indep of three threads
 PORT_STORE_EVERY = 48  # sixteenths, of all cores: rv_store_spread of three threads 9.02
 _STORES, _LOADS = 0, 1  # ports
 NOTHING, DONE, STORED = range(3)  # from `executes`
-_NCRISC = CORE_NAMES.index("ncrisc")
-_LOCAL = OFFSET["local"]
+_NCRISC = mm.CORE_NAMES.index("ncrisc")
+_LOCAL = state.OFFSET["local"]
 DEVICE_LOAD = 8  # estimate: as a load of L1
 MULTIPLY = 2  # rv_mul_dep 2.02
 DIVIDE_FIRST, DIVIDE_BIT = 9, 18  # sixteenths: 14.04 at 12 bits of the dividend, 33.10 at 29
@@ -81,14 +64,14 @@ def target(s: Any, c: Any, word: Any) -> Any:
 
 @njit
 def _is_local(c: Any, address: Any) -> Any:
-    return LOCAL_BASE <= address < LOCAL_BASE + LOCAL_SIZES[c]
+    return mm.LOCAL_BASE <= address < mm.LOCAL_BASE + mm.LOCAL_SIZES[c]
 
 
 @njit
 def word_at(s: Any, c: Any) -> Any:
     """The instruction at the pc of core `c`, 0 outside L1."""
     pc = np.int64(s.pc[c])
-    return l1_word(s, pc) if pc < L1_SIZE and pc & 3 == 0 else np.int64(0)
+    return l1_word(s, pc) if pc < mm.L1_SIZE and pc & 3 == 0 else np.int64(0)
 
 
 @njit
@@ -105,9 +88,9 @@ def ready(s: Any, c: Any, word: Any) -> Any:
         return when
     if opcode == _LOAD:
         address = target(s, c, word)
-        if address < L1_SIZE and not l0_cache.hits(s, c, address, np.int64(L1_LOAD)):
+        if address < mm.L1_SIZE and not l0_cache.hits(s, c, address, np.int64(L1_LOAD)):
             when = max(when, s.core_load[c] // PARTS)
-    if opcode == _STORE and target(s, c, word) < L1_SIZE:
+    if opcode == _STORE and target(s, c, word) < mm.L1_SIZE:
         when = max(when, (s.core_store[c] - STORES * L1_STORE_EVERY) // PARTS)
     return when
 
@@ -120,28 +103,18 @@ def tells(s: Any, c: Any, word: Any) -> Any:
         return True
     if opcode == _LOAD or opcode == _STORE or opcode == _ATOMIC:
         address = target(s, c, word)
-        return address >= L1_SIZE and not _is_local(c, address)
+        return address >= mm.L1_SIZE and not _is_local(c, address)
     return _ALONE[opcode] == 0
-
-
-@njit
-def _divide(s: Any, c: Any, word: Any) -> Any:
-    """Cycles of a division: they grow with the significant bits of the dividend."""
-    value, bits = np.int64(s.regs[c, word >> 15 & 31]), np.int64(0)
-    while value:
-        value >>= 1
-        bits += 1
-    return (DIVIDE_FIRST + DIVIDE_BIT * bits) // PARTS
 
 
 @njit
 def _leaves(s: Any, c: Any, address: Any, size: Any) -> None:
     """A store to L1 that is late: requests of its core to the NoC see what was there before."""
-    if s.timed[0] != DRAWN or address + size > L1_SIZE:
+    if s.timed[0] != state.DRAWN or address + size > mm.L1_SIZE:
         return
-    late = draws.late(s, np.int64(AGENTS) + c, np.int64(s.pc[c]), np.int64(draws.ANY))
+    late = draws.late(s, np.int64(state.AGENTS) + c, np.int64(s.pc[c]), np.int64(draws.ANY))
     i, last = np.int64(0), np.int64(0)
-    for k in range(STORE_QUEUE):
+    for k in range(state.STORE_QUEUE):
         last = max(last, s.store_due[c, k])
         if s.store_size[c, k] < s.store_size[c, i]:
             i = np.int64(k)  # the oldest
@@ -157,8 +130,8 @@ def _leaves(s: Any, c: Any, address: Any, size: Any) -> None:
 @njit
 def _drain(s: Any, c: Any) -> None:
     """All stores have left the store queue, as after that many more."""
-    for i in range(STORE_QUEUE):
-        drained = (s.store_size[c, i] >> NUMBER) + STORE_QUEUE
+    for i in range(state.STORE_QUEUE):
+        drained = (s.store_size[c, i] >> NUMBER) + state.STORE_QUEUE
         s.store_next[c] = max(s.store_next[c], drained)
 
 
@@ -170,11 +143,11 @@ def _arrived(s: Any, c: Any, address: Any, reaches: Any) -> None:
     that have left the store queue (MemoryOrdering: a load of the same region is a weaker case).
     """
     due = np.int64(0)
-    for i in range(STORE_QUEUE):
-        left = s.store_size[c, i] >> NUMBER <= s.store_next[c] - STORE_QUEUE
+    for i in range(state.STORE_QUEUE):
+        left = s.store_size[c, i] >> NUMBER <= s.store_next[c] - state.STORE_QUEUE
         if (reaches and left) or address >> 2 == s.store_at[c, i] >> 2:
             due = max(due, s.store_due[c, i])
-    for i in range(STORE_QUEUE):
+    for i in range(state.STORE_QUEUE):
         if s.store_due[c, i] <= due:
             s.store_due[c, i] = 0
 
@@ -187,21 +160,6 @@ def take_port(s: Any, c: Any, cycle: Any) -> None:
 
 
 @njit
-def _load(s: Any, c: Any, address: Any) -> Any:
-    """Cycles until the value of a load; the next load of L1 begins later."""
-    if _is_local(c, address):
-        return np.int64(LOCAL_LOAD)
-    if address >= L1_SIZE:
-        return np.int64(DEVICE_LOAD)
-    hit = l0_cache.hits(s, c, address, np.int64(L1_LOAD))
-    _arrived(s, c, address, not hit)
-    if hit:
-        return np.int64(L0_LOAD)
-    take_port(s, c, s.clock[0])
-    return np.int64(L1_LOAD)
-
-
-@njit
 def begin(s: Any, c: Any, word: Any) -> Any:
     """An instruction begins: note when its result is there; cycles until the next may begin."""
     opcode, cycles, rd = word & 0x7F, np.int64(1), word >> 7 & 31
@@ -209,7 +167,14 @@ def begin(s: Any, c: Any, word: Any) -> Any:
         return cycles
     result = np.int64(1)
     if opcode == _LOAD:
-        result = _load(s, c, target(s, c, word))
+        address = target(s, c, word)
+        result = np.int64(LOCAL_LOAD if _is_local(c, address) else DEVICE_LOAD)
+        if address < mm.L1_SIZE:
+            hit = l0_cache.hits(s, c, address, np.int64(L1_LOAD))
+            _arrived(s, c, address, not hit)
+            result = np.int64(L0_LOAD if hit else L1_LOAD)
+            if not hit:  # the next load of L1 begins later
+                take_port(s, c, s.clock[0])
     elif opcode == _FENCE:
         _drain(s, c)
     elif opcode == _ATOMIC:
@@ -218,13 +183,18 @@ def begin(s: Any, c: Any, word: Any) -> Any:
         result = np.int64(ATOMIC)
     elif opcode == _REGISTER and word >> 25 == _M:
         if word >> 14 & 1:
-            result = cycles = _divide(s, c, word)
+            # A division: its cycles grow with the significant bits of the dividend.
+            value, bits = np.int64(s.regs[c, word >> 15 & 31]), np.int64(0)
+            while value:
+                value >>= 1
+                bits += 1
+            result = cycles = (DIVIDE_FIRST + DIVIDE_BIT * bits) // PARTS
         else:
             result = np.int64(MULTIPLY)
     elif opcode == _STORE:
         s.store_next[c] += 1
         address = target(s, c, word)
-        if address < L1_SIZE:
+        if address < mm.L1_SIZE:
             _leaves(s, c, address, np.int64(1) << (word >> 12 & 3))
             line = (address >> 4) + 1
             if line != s.core_line[c]:
@@ -249,12 +219,12 @@ def is_looked_at(s: Any, c: Any) -> Any:
 def _pushes(s: Any, c: Any, word: Any) -> Any:
     """Push the word of a `.ttinsn` where nothing is in its way."""
     pc, t = np.int64(s.pc[c]), max(c - 1, 0)
-    if pc >= L1_SIZE or pc & 3 or c == _NCRISC or debug_regs.controlled(s, t):
+    if pc >= mm.L1_SIZE or pc & 3 or c == _NCRISC or debug_regs.controlled(s, t):
         return np.int64(NOTHING)
-    if queued(s, t) >= FIFO_DEPTH or s.sweep_open[0]:
+    if queued(s, t) >= state.FIFO_DEPTH or s.sweep_open[0]:
         return np.int64(NOTHING)
     put(s, t, c, turn.pushed(word), s.pc[c])
-    s.stored[c], s.core_address[c] = 1, np.uint32(INSTRN_BUF_BASE)
+    s.stored[c], s.core_address[c] = 1, np.uint32(mm.INSTRN_BUF_BASE)
     s.pc[c] = np.uint32(pc + 4)
     return np.int64(DONE)
 
@@ -268,15 +238,15 @@ def executes(s: Any, c: Any, word: Any) -> Any:
     NOTHING is done where it is none of these, or somebody looks at each instruction. STORED: until
     words may hold.
     """
-    if s.core_state[c] != RUNNING or s.fresh[c] or is_looked_at(s, c):
+    if s.core_state[c] != state.RUNNING or s.fresh[c] or is_looked_at(s, c):
         return np.int64(NOTHING)
     done = np.int64(DONE)
     if word & 3 != 3:
         done = _pushes(s, c, word)
     else:
-        pc, local, room = np.int64(s.pc[c]), np.int64(_LOCAL + c * LOCAL_SIZE), LOCAL_SIZES[c]
-        end, none = noc_map.l1_end(s), np.uint8(0)
-        target = semantics.step(s, c, pc, word, local, np.int64(room), end, none)
+        pc, end, none = np.int64(s.pc[c]), noc_map.l1_end(s), np.uint8(0)
+        local, room = np.int64(_LOCAL + c * state.LOCAL_SIZE), np.int64(mm.LOCAL_SIZES[c])
+        target = semantics.step(s, c, pc, word, local, room, end, none)
         if target < 0:
             return np.int64(NOTHING)
         s.pc[c] = np.uint32(target & 0xFFFFFFFF)
@@ -302,10 +272,10 @@ def mark(s: Any, c: Any, word: Any) -> Any:
     """What the counter of an NIU counts that an instruction loads (spent.py), 0: it loads none."""
     if word & 0x7F != _LOAD or s.fresh[c]:
         return np.int64(0)
-    at = target(s, c, word) - NOC0_BASE
-    if at < 0 or at >= 2 * NOC_SIZE:
+    at = target(s, c, word) - mm.NOC0_BASE
+    if at < 0 or at >= 2 * mm.NOC_SIZE:
         return np.int64(0)
-    counter = ((at % NOC_SIZE) - NIU_COUNTERS) >> 2
+    counter = ((at % mm.NOC_SIZE) - mm.NIU_COUNTERS) >> 2
     if counter == niu.READ_ANSWERS:
         return np.int64(spent.NOC_READ)
     if counter == niu.ACKS or niu.OUTSTANDING <= counter < niu.OUTGOING:

@@ -14,7 +14,7 @@ from bhemu.tensix import formats
 from bhemu.tensix.insn import Instruction, decoder, instructions
 from bhemu.tensix.units import MODULES, counters
 from bhemu.tensix.units.counters import X
-from bhemu.tensix.units.matrix.operands import Elementwise
+from bhemu.tensix.units.matrix import Elementwise
 from bhemu.tensix.units.pack import modes as pack
 from bhemu.tensix.units.pack.pacr import PACR
 from bhemu.tensix.units.unpack import modes as unpack
@@ -118,10 +118,7 @@ _ROWS: tuple[tuple[str, Cycles], ...] = (
     ),
     ("SFPMUL24 SFPARECIP", _guess(1, 2, "as SFPMAD")),
     ("SFPLE SFPGT", _guess(1, 1, "as SFPSETCC")),
-    (
-        "UNPACR",
-        Cycles(8.75, 8.75, DERIVED, _FACES),
-    ),
+    ("UNPACR", Cycles(8.75, 8.75, DERIVED, _FACES)),
     ("UNPACR_NOP", _guess(2, 2, _CLEARS)),
     ("PACR", _guess(20 / PARTS, 8, _ROWS_OF_4)),
     ("XMOV", _guess(16, 16, "no measurement")),
@@ -201,25 +198,20 @@ def is_at_once(s: Any, agent: Any) -> Any:
 @njit
 def busy(s: Any, t: Any, opcode: Any, word: Any) -> Any:
     """Sixteenths of a cycle until the unit of a word takes the next one."""
-    if opcode == _UNPACR:
-        return _unpacker_busy(s, t, word)
     if opcode == _PACR:
         m = pack.mode_of(s, t)
         width = 2 if formats.is_bfp(m.out) else np.int64(formats.datum_bits(m.out) == 32)
         return _PACKED[m.wide, np.int64(formats.is_bfp(m.fmt)), width]
-    return _BUSY[opcode]
-
-
-@njit
-def _unpacker_busy(s: Any, t: Any, word: Any) -> Any:
-    m = unpack.mode_of_word(s, t, _unpack_fields(word))
-    u = m.unpacker
-    datums = max(s.adc[m.counters, u, 1, X] - s.adc[m.counters, u, 0, X] + 1, 1)
-    if m.to_dst:
+    if opcode != _UNPACR:
+        return _BUSY[opcode]
+    u = unpack.mode_of_word(s, t, _unpack_fields(word))
+    first, last = s.adc[u.counters, u.unpacker, 0, X], s.adc[u.counters, u.unpacker, 1, X]
+    datums = max(last - first + 1, 1)
+    if u.to_dst:
         return _TO_DST * datums + _WORD
     more = 0
-    if formats.datum_bits(m.fmt) == 32:
-        more = _FROM_32 if m.out == formats.TF32 else _TO_16
+    if formats.datum_bits(u.fmt) == 32:
+        more = _FROM_32 if u.out == formats.TF32 else _TO_16
     return max(PARTS * datums // _DATUMS + _WORD + more, 2 * PARTS)
 
 

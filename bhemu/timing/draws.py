@@ -58,9 +58,8 @@ def renew(s: Any) -> Any:
         for agent in range(LATE_AGENTS):
             s.late_slow[agent] = 0
         for _ in range(1 + _below(s, _SLOW_AT_ONCE)):
-            s.late_slow[_below(s, LATE_AGENTS)] = np.int64(1) << (
-                LEAST + _below(s, MOST - LEAST + 1)
-            )
+            cycles = np.int64(1) << (LEAST + _below(s, MOST - LEAST + 1))
+            s.late_slow[_below(s, LATE_AGENTS)] = cycles
     return True
 
 

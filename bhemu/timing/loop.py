@@ -18,38 +18,10 @@ from bhemu.jit.intrinsics import call_entry, call_step
 from bhemu.jit.subset import njit
 from bhemu.noc import delivery
 from bhemu.noc.times import STAGES as NOC_STAGES
-from bhemu.tensix import in_flight, issue, observe
+from bhemu.tensix import in_flight, issue, observe, rules, state
 from bhemu.tensix.frontend import FROM_PUSH, expanding, fetch, queued
 from bhemu.tensix.in_flight import NEVER
 from bhemu.tensix.loop import idle_or_deadlock, quiet
-from bhemu.tensix.rules import (
-    DONE,
-    IDLE,
-    STOP_BREAKPOINT,
-    STOP_LIMIT,
-    STOP_LOG,
-    STOP_QUIET,
-    STOP_STEP,
-    STOP_TIME,
-    STOP_UNTIL,
-    STOP_WATCH,
-    close_time_slice,
-    condition,
-    open_time_slice,
-    stop,
-    time_is_over,
-)
-from bhemu.tensix.state import (
-    AGENTS,
-    ANSWERS,
-    BLOCKED,
-    CORES,
-    DRAWN,
-    RUNNING,
-    SCALAR_RESULTS,
-    THREADS,
-    UNITS,
-)
 from bhemu.tensix.thread import hold, taker, tell_waiting, time_passes, until_holds
 from bhemu.tensix.units.counters import SETDVALID
 from bhemu.tensix.units.memory import STOREIND
@@ -59,13 +31,13 @@ from bhemu.tensix.units.vector.macro import SFPLOADMACRO
 from bhemu.timing import core, cycles, draws, polling, spent
 
 _SHARED = tuple(
-    condition(f"the {name} unit to take the next word (it works on one)")
+    rules.condition(f"the {name} unit to take the next word (it works on one)")
     for name in ("scalar", "configuration")
 )
 # How late a word is at most: where a unit waits for L1 no text bounds it; else its pipeline does.
 _PIPELINE = 16
 _LATE = (draws.ANY, draws.ANY, _PIPELINE, _PIPELINE, draws.ANY, draws.ANY)
-FIRST_CORE, FIRST_THREAD = UNITS, UNITS + CORES  # agents; the units come first
+FIRST_CORE, FIRST_THREAD = state.UNITS, state.UNITS + state.CORES  # agents; the units come first
 _SETDVALID, _UNPACR_NOP = SETDVALID.opcode, UNPACR_NOP.opcode
 _MACRO, _FLUSH = SFPLOADMACRO.opcode, FLUSHDMA.opcode
 _STORE_TO_DEVICES = (STOREIND.opcode, STOREREG.opcode, REG2FLOP.opcode)
@@ -78,26 +50,21 @@ def _did(s: Any) -> None:
 
 
 @njit
-def _sent(s: Any, i: Any) -> None:
-    """A core has sent request `i`."""
-    s.noc_request[i, DUE] = s.clock[0] * NOC_STAGES  # its first stage is now
-    if s.timed[0] == DRAWN and s.noc_source[i]:
-        niu.delay_source(s, i, delivery.request_late(s, i, np.int64(delivery.SOURCE)))
-
-
-@njit
 def _executes(s: Any, c: Any, word: Any, opens: Any) -> Any:
     """The turn of core `c`, which has just begun or is resumed: 0, or why everything stops."""
     done = core.executes(s, c, word) if opens else np.int64(core.NOTHING)
     if done != core.NOTHING:
-        return np.int64(STOP_UNTIL if done == core.STORED and until_holds(s) else 0)
+        return np.int64(rules.STOP_UNTIL if done == core.STORED and until_holds(s) else 0)
     sent = s.noc_requests[0]
     while True:
         status = call_step(s.run_core[0], s, c)
-        if status != STOP_TIME or time_is_over(s):
+        if status != rules.STOP_TIME or rules.time_is_over(s):
             break
     if s.noc_requests[0] > sent:
-        _sent(s, sent)
+        s.noc_request[sent, DUE] = s.clock[0] * NOC_STAGES  # its first stage is now
+        if s.timed[0] == state.DRAWN and s.noc_source[sent]:
+            late = delivery.request_late(s, sent, np.int64(delivery.SOURCE))
+            niu.delay_source(s, sent, late)
     return np.int64(status)
 
 
@@ -105,7 +72,7 @@ def _executes(s: Any, c: Any, word: Any, opens: Any) -> Any:
 def _core(s: Any, p: Any, c: Any) -> Any:
     """An instruction of core `c`; 0, or why everything stops (the instruction is resumed)."""
     agent = FIRST_CORE + c
-    if s.core_state[c] != RUNNING and s.core_state[c] != BLOCKED:
+    if s.core_state[c] != state.RUNNING and s.core_state[c] != state.BLOCKED:
         s.agent_next[agent] = NEVER
         return np.int64(0)
     word, pc = core.word_at(s, c), np.int64(s.pc[c])
@@ -148,13 +115,13 @@ def _core(s: Any, p: Any, c: Any) -> Any:
             _did(s)
         polling.after(s, p, c, word, loads)
         spent.continue_work(s, agent, s.turn_pc[0], np.int64(-1), s.turn_cycles[0])
-    if s.core_state[c] == RUNNING:
+    if s.core_state[c] == state.RUNNING:
         late = draws.late(s, agent, np.int64(s.pc[c]), np.int64(draws.ANY))
         s.agent_next[agent] = s.clock[0] + s.turn_cycles[0] + late
         if s.spent[0] == 0 and not cycles.is_at_once(s, agent):
             ready = core.ready(s, c, core.word_at(s, c))
             s.agent_next[agent] = max(s.agent_next[agent], ready)
-    elif s.core_state[c] == BLOCKED:
+    elif s.core_state[c] == state.BLOCKED:
         core.give_up(s, c, word)
         spent.waits(s, agent, s.core_wait[c])
     return np.int64(0)
@@ -168,9 +135,9 @@ def _changes(s: Any, p: Any) -> Any:
         if p.asleep[0]:
             polling.changed(s, p)
         s.l1_written[0] = 0
-        status = np.int64(STOP_UNTIL) if until_holds(s) else status
+        status = np.int64(rules.STOP_UNTIL) if until_holds(s) else status
     if s.watch_count[0] and observe.changed(s):
-        status = np.int64(STOP_WATCH)
+        status = np.int64(rules.STOP_WATCH)
     return status
 
 
@@ -183,9 +150,9 @@ def _looks(s: Any, p: Any, t: Any) -> None:
     if s.trace[0] and s.trace[0] != observe.SPANS:
         observe.record_word(s, t)
         if observe.nearly_full(s) and status == 0:
-            status = np.int64(STOP_LOG)
+            status = np.int64(rules.STOP_LOG)
     if status != 0:
-        stop(s, t, status)
+        rules.stop(s, t, status)
 
 
 @njit
@@ -193,7 +160,7 @@ def _unit_for(s: Any, t: Any, opcode: Any, word: Any) -> Any:
     """(unit or NO_UNIT, condition for which the word waits before the unit takes it)."""
     unit = issue.unit_of(opcode, word)
     if s.route[0] or opcode == _MACRO:  # time matters to scheduled instructions themselves
-        for i in range(UNITS):
+        for i in range(state.UNITS):
             if s.unit_thread[i]:
                 return np.int64(issue.NO_UNIT), np.int64(in_flight.WAIT_UNIT[i])
         return np.int64(issue.NO_UNIT), np.int64(0)
@@ -217,11 +184,11 @@ def _stops_before(s: Any, t: Any, word: Any) -> Any:
     """Whether a step or a breakpoint stops before the word at the gate."""
     status = np.int64(0)
     if s.trace[0] and observe.log_ended(s):
-        status = np.int64(STOP_STEP)
+        status = np.int64(rules.STOP_STEP)
     elif s.word_break_count[0] and observe.stands(s, t, word):
-        status = np.int64(STOP_BREAKPOINT)
+        status = np.int64(rules.STOP_BREAKPOINT)
     if status != 0:
-        stop(s, t, status)
+        rules.stop(s, t, status)
     return status != 0
 
 
@@ -233,18 +200,18 @@ def _arrives(s: Any, t: Any) -> Any:
     follows = expanding(s, t)  # an expander gives a word a cycle, once it has begun (MOPExpander)
     if follows or queued(s, t):
         _did(s)  # a FIFO has a place more, or the expander is done
-    status = np.int64(STOP_TIME)
-    while status == STOP_TIME:  # words that the front end keeps for itself
+    status = np.int64(rules.STOP_TIME)
+    while status == rules.STOP_TIME:  # words that the front end keeps for itself
         s.look_left[0] = max(s.look_left[0], 2)
         status = fetch(s, t)
     s.gate_blocked[t] = 0
-    s.gate_full[t] = 1 if status == DONE else 0
-    s.gate_drawn[t] = 1 if follows and status == DONE and s.gate_from[t] != FROM_PUSH else 0
-    if status == IDLE:
+    s.gate_full[t] = 1 if status == rules.DONE else 0
+    s.gate_drawn[t] = 1 if follows and status == rules.DONE and s.gate_from[t] != FROM_PUSH else 0
+    if status == rules.IDLE:
         time_passes(s, t)
-    elif status != DONE:
-        stop(s, t, status)
-    return status == DONE
+    elif status != rules.DONE:
+        rules.stop(s, t, status)
+    return status == rules.DONE
 
 
 @njit
@@ -270,32 +237,6 @@ def _issues(s: Any, t: Any, unit: Any, opcode: Any, word: Any) -> Any:
 
 
 @njit
-def _asked(s: Any, t: Any, opcode: Any, pc: Any) -> None:
-    """The word has sent a request: say when its result is there."""
-    late = draws.late(s, np.int64(SCALAR_RESULTS), pc, np.int64(draws.ANY))
-    due = s.clock[0] + cycles.latency(opcode) + late
-    in_flight.arrives(s, due, due - cycles.ATOMIC_BACK)
-
-
-@njit
-def _results(s: Any, p: Any) -> Any:
-    """Results that are due arrive; 0, or why everything stops. LOADREG may load where a core is."""
-    if p.asleep[0] and in_flight.next_due(s, np.int64(NEVER)) <= s.clock[0]:
-        polling.release_all(s, p)
-    for n in range(s.answer_first[0], s.answer_last[0]):
-        i = n % ANSWERS
-        some = in_flight.arrive(s, i, s.clock[0])
-        status = _changes(s, p) if some > 0 else some
-        if some:
-            s.woken[0] = 1
-        if status != 0:
-            stop(s, s.answer[i, in_flight.THREAD], status)
-            return status
-    in_flight.leave(s)
-    return np.int64(0)
-
-
-@njit
 def _thread(s: Any, p: Any, t: Any) -> None:
     """The word at the gate of thread `t` executes, goes to its unit, or waits; see s.status."""
     agent = FIRST_THREAD + t
@@ -312,32 +253,36 @@ def _thread(s: Any, p: Any, t: Any) -> None:
         return
     if s.executed[t] == s.executed_limit[t]:
         s.agent_next[agent] = s.clock[0]
-        stop(s, t, STOP_STEP)
+        rules.stop(s, t, rules.STOP_STEP)
         return
     word = np.int64(s.gate_word[t])
     opcode, unit = word >> 24, np.int64(issue.NO_UNIT)
     status = hold(s, t, opcode)
     shared = cycles.shared(opcode)
-    if status == DONE and shared >= 0 and s.shared_free[shared] > s.clock[0]:
+    if status == rules.DONE and shared >= 0 and s.shared_free[shared] > s.clock[0]:
         status = np.int64(_SHARED[shared])
         s.agent_next[agent] = s.shared_free[shared]
-    if status == DONE:
+    if status == rules.DONE:
         unit, status = _unit_for(s, t, opcode, word)
-    if status == DONE and _stops_before(s, t, s.gate_word[t]):
+    if status == rules.DONE and _stops_before(s, t, s.gate_word[t]):
         s.agent_next[agent] = s.clock[0]
         return
-    if status == DONE and unit < 0:
+    if status == rules.DONE and unit < 0:
         asked = s.answer_last[0]
         if p.asleep[0] and opcode in _STORE_TO_DEVICES:
             polling.release_all(s, p)
         status = call_entry(s.table[taker(s, opcode)], s, np.int64(t), s.gate_word[t])
         if s.answer_last[0] > asked:
-            _asked(s, t, opcode, np.int64(s.gate_pc[t]))
-    elif status == DONE:
+            # The word has sent a request: say when its result is there.
+            pc = np.int64(s.gate_pc[t])
+            late = draws.late(s, np.int64(state.SCALAR_RESULTS), pc, np.int64(draws.ANY))
+            due = s.clock[0] + cycles.latency(opcode) + late
+            in_flight.arrives(s, due, due - cycles.ATOMIC_BACK)
+    elif status == rules.DONE:
         _issues(s, t, unit, opcode, word)
     elif s.route[0]:
         status = tell_waiting(s, t, status)
-    if status != DONE:
+    if status != rules.DONE:
         _sleeps(s, t, status)
         return
     s.gate_full[t] = s.gate_blocked[t] = s.gate_drawn[t] = 0
@@ -360,13 +305,13 @@ def _sleeps(s: Any, t: Any, status: Any) -> None:
     """The word at the gate of thread `t` waits, or `status` is an error."""
     s.gate_blocked[t] = max(status, 0)
     if status < 0:
-        stop(s, t, status)
+        rules.stop(s, t, status)
         return
     spent.waits(s, FIRST_THREAD + t, status)
-    for unit in range(UNITS):  # a pipeline that empties wakes no other thread
+    for unit in range(state.UNITS):  # a pipeline that empties wakes no other thread
         if s.unit_idle[unit] > s.clock[0]:
             s.agent_next[FIRST_THREAD + t] = min(s.agent_next[FIRST_THREAD + t], s.unit_idle[unit])
-    for i in range(THREADS):  # nor does the second cycle of a WRCFG
+    for i in range(state.THREADS):  # nor does the second cycle of a WRCFG
         if s.cfg_old_at[i, 2] and s.cfg_old_until[i] >= s.clock[0]:
             s.agent_next[FIRST_THREAD + t] = s.clock[0] + 1
 
@@ -386,27 +331,14 @@ def _unit(s: Any, p: Any, unit: Any) -> None:
     issue.exchange(s, unit)
     in_flight.exchange_config(s, unit)
     if status < 0:  # the thread stands where the word was issued: so the error names it
-        stop(s, t, status)
+        rules.stop(s, t, status)
         return
-    if status == DONE:
+    if status == rules.DONE:
         _did(s)
         _looks(s, p, t)
     in_flight.exchange(s, unit)
-    if status == DONE:
+    if status == rules.DONE:
         in_flight.free(s, unit)
-
-
-@njit
-def _order(s: Any) -> None:
-    """Threads act in the order in which they were served last, so that units are shared evenly."""
-    a, b, c = np.int64(0), np.int64(1), np.int64(2)
-    if s.thread_last[b] < s.thread_last[a]:
-        a, b = b, a
-    if s.thread_last[c] < s.thread_last[b]:
-        b, c = c, b
-        if s.thread_last[b] < s.thread_last[a]:
-            a, b = b, a
-    s.thread_order[0], s.thread_order[1], s.thread_order[2] = a, b, c
 
 
 @njit
@@ -428,30 +360,39 @@ def _sleeps_on(s: Any, p: Any, agent: Any) -> Any:
 
 
 @njit
-def _act(s: Any, p: Any, agent: Any) -> Any:
-    """An agent that is due acts; 0, or why everything stops."""
-    if FIRST_CORE <= agent < FIRST_THREAD:
-        return _core(s, p, agent - FIRST_CORE)
-    if agent < FIRST_CORE:
-        _unit(s, p, agent)
-    else:
-        _thread(s, p, agent - FIRST_THREAD)
-    return np.int64(s.status[0])
-
-
-@njit
 def _opens(s: Any, p: Any) -> Any:
     """What happens at the begin of a cycle; 0, or why everything stops."""
     if s.trace[0] == observe.SPANS and observe.nearly_full(s):
-        return np.int64(STOP_LOG)
+        return np.int64(rules.STOP_LOG)
     if draws.renew(s) and p.asleep[0]:
         polling.drawn(s, p)
-    _order(s)
+    # Threads act in the order in which they were served last, so that units are shared evenly.
+    a, b, c = np.int64(0), np.int64(1), np.int64(2)
+    if s.thread_last[b] < s.thread_last[a]:
+        a, b = b, a
+    if s.thread_last[c] < s.thread_last[b]:
+        b, c = c, b
+        if s.thread_last[b] < s.thread_last[a]:
+            a, b = b, a
+    s.thread_order[0], s.thread_order[1], s.thread_order[2] = a, b, c
     if 0 < s.noc_source_next[0] <= s.clock[0]:
         niu.take_sources(s)
         if p.asleep[0]:
             polling.changed(s, p)
-    return _results(s, p)
+    # Results that are due arrive. LOADREG may load where a core is.
+    if p.asleep[0] and in_flight.next_due(s, np.int64(NEVER)) <= s.clock[0]:
+        polling.release_all(s, p)
+    for n in range(s.answer_first[0], s.answer_last[0]):
+        i = n % state.ANSWERS
+        some = in_flight.arrive(s, i, s.clock[0])
+        status = _changes(s, p) if some > 0 else some
+        if some:
+            s.woken[0] = 1
+        if status != 0:
+            rules.stop(s, s.answer[i, in_flight.THREAD], status)
+            return status
+    in_flight.leave(s)
+    return np.int64(0)
 
 
 @njit
@@ -469,14 +410,21 @@ def _cycle(s: Any, p: Any, others: Any) -> Any:
     first, alone = s.agent_at[0], s.woken[0] == 0 and others > s.clock[0]
     if first == 0 and alone:
         first = np.int64(FIRST_CORE)
-    for position in range(first, AGENTS):
+    for position in range(first, state.AGENTS):
         if position == FIRST_THREAD and alone and s.woken[0] == 0:
             break
         agent = _agent(s, position)
         if s.agent_next[agent] > s.clock[0] and not (s.woken[0] and _sleeps_on(s, p, agent)):
             continue
         s.agent_at[0] = position
-        status = _act(s, p, agent)
+        if FIRST_CORE <= agent < FIRST_THREAD:
+            status = _core(s, p, agent - FIRST_CORE)
+        else:
+            if agent < FIRST_CORE:
+                _unit(s, p, agent)
+            else:
+                _thread(s, p, agent - FIRST_THREAD)
+            status = np.int64(s.status[0])
         if status != 0:
             if status > 0:  # a stop, not an error: it is reported once
                 s.status[0] = 0
@@ -497,7 +445,7 @@ def _others(s: Any) -> Any:
     first = np.int64(NEVER)
     for agent in range(FIRST_CORE):
         first = min(first, s.agent_next[agent])
-    for agent in range(FIRST_THREAD, AGENTS):
+    for agent in range(FIRST_THREAD, state.AGENTS):
         first = min(first, s.agent_next[agent])
     return first
 
@@ -514,17 +462,6 @@ def _next_cycle(s: Any, others: Any) -> Any:
 
 
 @njit
-def _go_to(s: Any, p: Any, due: Any) -> None:
-    """Go on to the cycle in which something is due, or to where a run or a window ends before."""
-    due = min(due, s.window_end[0])
-    if s.limit[0] >= 0:
-        due = min(due, s.limit[0])
-    if p.asleep[0] and s.timed[0] == DRAWN and s.late_named[0] == 0:
-        due = min(due, s.late_until[0])
-    s.clock[0] = max(s.clock[0] + 1, due)
-
-
-@njit
 def _window(s: Any, p: Any) -> Any:
     """Go on to the end of the window; 0, or why everything stops."""
     others = _others(s)
@@ -532,10 +469,10 @@ def _window(s: Any, p: Any) -> Any:
         polling.asked(s, p)
     while s.clock[0] < s.window_end[0]:
         if s.limit[0] >= 0 and s.clock[0] >= s.limit[0]:
-            return np.int64(STOP_LIMIT)
+            return np.int64(rules.STOP_LIMIT)
         s.look_left[0] -= 1
-        if s.look_left[0] <= 0 and time_is_over(s):
-            return np.int64(STOP_TIME)
+        if s.look_left[0] <= 0 and rules.time_is_over(s):
+            return np.int64(rules.STOP_TIME)
         status = _cycle(s, p, others)
         if status != 0:
             return status
@@ -547,7 +484,13 @@ def _window(s: Any, p: Any) -> Any:
             status = idle_or_deadlock(s)
             if status != 0:
                 return status
-        _go_to(s, p, due)
+        # Go on to the cycle in which something is due, or to where a run or a window ends before.
+        due = min(due, s.window_end[0])
+        if s.limit[0] >= 0:
+            due = min(due, s.limit[0])
+        if p.asleep[0] and s.timed[0] == state.DRAWN and s.late_named[0] == 0:
+            due = min(due, s.late_until[0])
+        s.clock[0] = max(s.clock[0] + 1, due)
     return np.int64(0)
 
 
@@ -557,7 +500,7 @@ def _is_slept_through(s: Any, p: Any) -> Any:
     end = s.window_end[0]
     if p.asleep[0] == 0 or s.agent_at[0] or end <= s.clock[0] or 0 <= s.limit[0] < end:
         return False
-    if s.timed[0] == DRAWN and s.late_named[0] == 0 and s.late_until[0] < end:
+    if s.timed[0] == state.DRAWN and s.late_named[0] == 0 and s.late_until[0] < end:
         return False
     polling.asked(s, p)
     return p.asleep[0] != 0 and _next_cycle(s, _others(s)) >= end
@@ -576,8 +519,8 @@ def run_timed(s: Any, windows: Any) -> Any:
         if not quiet(s):
             return np.int64(0)
         polling.release_all(s, p)
-        return np.int64(STOP_QUIET)
-    open_time_slice(s)
+        return np.int64(rules.STOP_QUIET)
+    rules.open_time_slice(s)
     status, left = np.int64(0), windows
     while left > 0 and status == 0:
         if s.window_end[0] <= s.clock[0]:
@@ -586,8 +529,8 @@ def run_timed(s: Any, windows: Any) -> Any:
         if status == 0:
             s.round[0] += 1
             left -= 1
-            status = np.int64(STOP_QUIET) if quiet(s) else status
+            status = np.int64(rules.STOP_QUIET) if quiet(s) else status
     if p.asleep[0] and (status != 0 or windows == 0 or s.noc_map[0] == 0):
         polling.release_all(s, p)
-    close_time_slice(s)
+    rules.close_time_slice(s)
     return status

@@ -14,26 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from bhemu import memmap as mm
 from bhemu.devices import niu
 from bhemu.jit.intrinsics import LOAD, l1_word, record_at
 from bhemu.jit.record import Member, Record, layout
 from bhemu.jit.subset import njit
-from bhemu.memmap import (
-    DEBUG_BASE,
-    DEVICE_BASE,
-    INSTRN_BUF_BASE,
-    INSTRN_BUF_END,
-    L1_SIZE,
-    LOCAL_BASE,
-    LOCAL_SIZES,
-    NOC0_BASE,
-    NOC_SIZE,
-    OVERLAY_BASE,
-    OVERLAY_END,
-    RISCV_DEBUG_REG_WALL_CLOCK_0,
-    RISCV_DEBUG_REG_WALL_CLOCK_1,
-    STREAM_SIZE,
-)
 from bhemu.riscv import turn
 from bhemu.riscv.formats import Atomic, Branch, Fence, Load, Register, RegisterImmediate, Store
 from bhemu.riscv.isa import rv32i
@@ -97,8 +82,8 @@ _BACK = 24
 """Cycles after which it does not matter for the port when a poller has loaded: with loads that are
 _APART four of them leave it free once in that time."""
 _FIRST = UNITS  # agent of core 0
-_CLOCK = DEBUG_BASE + RISCV_DEBUG_REG_WALL_CLOCK_0
-_CLOCK_END = DEBUG_BASE + RISCV_DEBUG_REG_WALL_CLOCK_1 + 4
+_CLOCK = mm.DEBUG_BASE + mm.RISCV_DEBUG_REG_WALL_CLOCK_0
+_CLOCK_END = mm.DEBUG_BASE + mm.RISCV_DEBUG_REG_WALL_CLOCK_1 + 4
 
 
 @njit
@@ -110,29 +95,30 @@ def of(s: Any) -> Any:
 @njit
 def _peek(s: Any, c: Any, address: Any, size: Any) -> Any:
     """What a load without effect would give now, without sign."""
-    if address < L1_SIZE:
+    if address < mm.L1_SIZE:
         value = l1_word(s, address & ~3) >> (8 * (address & 3))
         return value & ((1 << (8 * size)) - 1)
-    if address >= LOCAL_BASE and address < LOCAL_BASE + LOCAL_SIZES[c]:
-        value, first = np.int64(0), _LOCAL + c * LOCAL_SIZE + address - LOCAL_BASE
+    if address >= mm.LOCAL_BASE and address < mm.LOCAL_BASE + mm.LOCAL_SIZES[c]:
+        value, first = np.int64(0), _LOCAL + c * LOCAL_SIZE + address - mm.LOCAL_BASE
         for k in range(size):
             value |= np.int64(_byte(s, first + k)) << (8 * k)
         return value
-    if address >= OVERLAY_BASE:
-        offset = address - OVERLAY_BASE
-        mmio.stream_read(s, offset // STREAM_SIZE, offset % STREAM_SIZE >> 2)
+    if address >= mm.OVERLAY_BASE:
+        offset = address - mm.OVERLAY_BASE
+        mmio.stream_read(s, offset // mm.STREAM_SIZE, offset % mm.STREAM_SIZE >> 2)
     else:
-        offset = address - NOC0_BASE
-        niu.load(s, offset // NOC_SIZE, offset % NOC_SIZE)
+        offset = address - mm.NOC0_BASE
+        niu.load(s, offset // mm.NOC_SIZE, offset % mm.NOC_SIZE)
     return np.int64(s.loaded[0])
 
 
 @njit
 def _is_known(c: Any, address: Any) -> Any:
     """Whether loads from there have no effect, and give what `_peek` does."""
-    if address < L1_SIZE or LOCAL_BASE <= address < LOCAL_BASE + LOCAL_SIZES[c]:
+    if address < mm.L1_SIZE or mm.LOCAL_BASE <= address < mm.LOCAL_BASE + mm.LOCAL_SIZES[c]:
         return True
-    return OVERLAY_BASE <= address < OVERLAY_END or NOC0_BASE <= address < NOC0_BASE + 2 * NOC_SIZE
+    of_niu = mm.NOC0_BASE <= address < mm.NOC0_BASE + 2 * mm.NOC_SIZE
+    return of_niu or mm.OVERLAY_BASE <= address < mm.OVERLAY_END
 
 
 @njit
@@ -140,7 +126,7 @@ def target(s: Any, c: Any, word: Any) -> Any:
     """Before an instruction: what it loads, -1 where it loads nothing."""
     if word & 0x7F != _LOAD or word & 3 != 3:
         return np.int64(-1)
-    return turn.accessed(word, np.int64(s.regs[c, word >> 15 & 31]))
+    return core.target(s, c, word)
 
 
 @njit
@@ -213,24 +199,6 @@ def _is_looked_at(s: Any, c: Any) -> Any:
 
 
 @njit
-def _shares_port(s: Any, p: Any, c: Any) -> Any:
-    """Note the loads of L1 of a pass; whether they can be given the port afterwards."""
-    n, last = np.int64(0), np.int64(-1)
-    for i in range(p.length[c]):
-        if 0 <= p.address[c, i] < L1_SIZE:
-            if last >= 0 and p.when[c, i] - last < _APART:
-                return False
-            last = p.when[c, i]
-            p.port[c, 1 + n] = last
-            n += 1
-    p.port[c, 0] = n
-    for agent in range(_FIRST, _FIRST + CORES):
-        if s.late_slow[agent] == AT_ONCE:
-            return False
-    return n == 0 or p.period[c] - last + p.port[c, 1] >= _APART
-
-
-@njit
 def sleeps(s: Any, p: Any, c: Any, pc: Any) -> Any:
     """Core `c` begins an instruction in this cycle: whether it falls asleep instead."""
     if pc != p.head[c] or p.at[c] < 0:
@@ -241,7 +209,20 @@ def sleeps(s: Any, p: Any, c: Any, pc: Any) -> Any:
     p.length[c], p.period[c] = n, period
     if not repeats or s.core_state[c] != RUNNING or _is_drawn(s, c) or _is_looked_at(s, c):
         return False
-    if not _shares_port(s, p, c) or not _has_all(s, p, c):
+    # Note the loads of L1 of the pass, where they can be given the port afterwards.
+    loads, last = np.int64(0), np.int64(-1)
+    for i in range(n):
+        if 0 <= p.address[c, i] < mm.L1_SIZE:
+            if last >= 0 and p.when[c, i] - last < _APART:
+                return False
+            last = p.when[c, i]
+            p.port[c, 1 + loads] = last
+            loads += 1
+    p.port[c, 0] = loads
+    for agent in range(_FIRST, _FIRST + CORES):
+        if s.late_slow[agent] == AT_ONCE:
+            return False
+    if (loads and period - last + p.port[c, 1] < _APART) or not _has_all(s, p, c):
         return False
     p.next[c, 0], p.next[c, 1] = s.clock[0] + p.port[c, 1], 0
     p.asleep[0] |= 1 << c
@@ -276,20 +257,6 @@ def share_port(s: Any, p: Any) -> None:
 
 
 @njit
-def _count_polls(s: Any, p: Any, c: Any, passes: Any, n: Any) -> None:
-    """As riscv/access.py counts repeated loads of devices."""
-    loads, more = np.int64(0), np.int64(0)
-    for i in range(p.length[c]):
-        if p.address[c, i] >= DEVICE_BASE:
-            loads += 1
-            if i < n:
-                more += 1
-                s.core_address[c], s.poll_pc[c] = p.address[c, i], p.pc[c, i]
-    if loads == 1:
-        s.poll_count[c] = (s.poll_count[c] + passes + more) % turn.POLLS
-
-
-@njit
 def release(s: Any, p: Any, c: Any) -> None:
     """Sleeping core `c` stands where it would if it had executed all that came before.
 
@@ -310,7 +277,16 @@ def release(s: Any, p: Any, c: Any) -> None:
             s.regs[c, p.rd[c, i]] = p.value[c, i]
         s.core_ready[c, p.rd[c, i]] = begun + p.when[c, i] + p.ready[c, i]
     s.core_ready[c, 0] = 0
-    _count_polls(s, p, c, passes, n)
+    # As riscv/access.py counts repeated loads of devices.
+    loads, more = np.int64(0), np.int64(0)
+    for i in range(length):
+        if p.address[c, i] >= mm.DEVICE_BASE:
+            loads += 1
+            if i < n:
+                more += 1
+                s.core_address[c], s.poll_pc[c] = p.address[c, i], p.pc[c, i]
+    if loads == 1:
+        s.poll_count[c] = (s.poll_count[c] + passes + more) % turn.POLLS
     s.retired[c] += passes * length + n
     p.counted[c] += passes * length + n
     p.begun[c], p.at[c] = begun, n
@@ -362,14 +338,14 @@ def before(s: Any, p: Any, c: Any, word: Any, loads: Any) -> None:
     A store to a device may stop or reset cores, and registers from 0xFFB12000 on show where they
     stand: so all must stand.
     """
-    if 0 <= loads < L1_SIZE:
+    if 0 <= loads < mm.L1_SIZE:
         share_port(s, p)
-    elif DEBUG_BASE <= loads < NOC0_BASE and not _CLOCK <= loads < _CLOCK_END:
+    elif mm.DEBUG_BASE <= loads < mm.NOC0_BASE and not _CLOCK <= loads < _CLOCK_END:
         release_all(s, p)
     elif word & 0x7F == _STORE:
         address = core.target(s, c, word)
-        pushes = INSTRN_BUF_BASE <= address < INSTRN_BUF_END
-        if address >= DEVICE_BASE and not pushes and not _is_known(np.int64(0), address):
+        pushes = mm.INSTRN_BUF_BASE <= address < mm.INSTRN_BUF_END
+        if address >= mm.DEVICE_BASE and not pushes and not _is_known(np.int64(0), address):
             release_all(s, p)
 
 

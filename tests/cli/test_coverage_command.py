@@ -13,7 +13,7 @@ import pytest
 from bhemu import Program
 from bhemu.debug.line_coverage import watching
 from bhemu.memmap import CORE_NAMES
-from bhemu.riscv import observed
+from bhemu.riscv import core_loop
 
 ROOT = Path(__file__).parents[2]
 ELFS = ROOT / "elfs"
@@ -55,7 +55,7 @@ def test_counts_are_those_of_the_commit_log(tmp_path: Path) -> None:
     with watching() as tiles:
         tile = Program.load(ELFS / "add1").launch()
         tile.run()
-    observed.settle(tiles[0].record, tile.state)
+    core_loop.settle(tiles[0].record, tile.state)
     count = tiles[0].record.count[:, :, 0]
     counted = {(c, 4 * int(i)): int(count[c, i]) for c in range(5) for i in count[c].nonzero()[0]}
     assert counted == logged and sum(counted.values()) == int(tile.state.retired.sum())

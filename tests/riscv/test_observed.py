@@ -12,9 +12,9 @@ from riscv.lockstep.pair import Pair
 from bhemu import Program, Tile
 from bhemu.debug.line_coverage import watching
 from bhemu.memmap import CORE_NAMES
-from bhemu.riscv import observed
+from bhemu.riscv import core_loop
 from bhemu.riscv.assembly import A0, A1, A2, PARK, ZERO, addi, bne, code, jal, li, lw, sw
-from bhemu.riscv.observed import PC, READS, WRITES, ObservedRecord
+from bhemu.riscv.core_loop import PC, READS, WRITES, ObservedRecord
 
 ELFS = Path(__file__).parents[2] / "elfs"
 START = 0x10000
@@ -28,7 +28,7 @@ def counted(tile: Tile) -> ObservedRecord:
 
 def total(record: ObservedRecord, tile: Tile) -> tuple[list[int], list[int]]:
     """Instructions counted, and retired, by core."""
-    observed.settle(record, tile.state)
+    core_loop.settle(record, tile.state)
     return record.count[:, :, 0].sum(axis=1).tolist(), tile.state.retired.tolist()
 
 

@@ -12,8 +12,7 @@ from datum_sums import add_sums_by_datum, sums_by_datum
 from bhemu.jit import build
 from bhemu.jit.subset import JIT, njit, signature
 from bhemu.tensix.state import DTYPE, State
-from bhemu.tensix.units.matrix import arithmetic, sixteen
-from bhemu.tensix.units.matrix.operands import ABSENT
+from bhemu.tensix.units.matrix import ABSENT, arithmetic, sixteen
 
 pytestmark = pytest.mark.skipif(not JIT, reason="only compiled code has two forms")
 PRODUCTS = 1_000_000 if os.environ.get("BHEMU_LONG") else 4096
@@ -94,7 +93,7 @@ def test_every_product_and_distance(both: tuple[Any, ...]) -> None:
 
 
 def random_banks(s: State, r: Any) -> None:
-    """Banks as operands.py prepares them: near and far exponents, zeros, extreme mantissas."""
+    """Banks as the matrix unit prepares them: near and far exponents, zeros, extreme mantissas."""
     spread = int(r.choice([1, 4, 16, 60, 254]))
     for which in (0, 1):
         e = r.integers(1, 256 - spread) + r.integers(0, spread + 1, (64, 16))

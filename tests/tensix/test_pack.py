@@ -16,7 +16,7 @@ from bhemu.tensix import rules
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.rules import UB_SILICON
 from bhemu.tensix.state import State
-from bhemu.tensix.units.pack import output
+from bhemu.tensix.units.pack import pacr
 
 
 def step(
@@ -210,14 +210,14 @@ def test_the_adder_of_l1_accumulation(fmt: int) -> None:
         else:
             b = rng.getrandbits(top + 1) if how < 0.6 else a + rng.randrange(-9, 9) * (1 << top - 8)
         pairs.append((a, b & (2 << top) - 1))
-    add = output.add
+    add = pacr.add
     for old, new in pairs:
         assert int(add(fmt, old, new)) == ADD[fmt](old, new), (hex(old), hex(new))
     s = State()
     for i in range(0, len(pairs), 64):
         olds = np.array([old for old, _ in pairs[i : i + 64]], np.uint16 if fmt else np.uint32)
         out = np.array([new for _, new in pairs[i : i + 64]], np.uint32)
-        output._sums(view(s), fmt, olds, out)
+        pacr._sums(view(s), fmt, olds, out)
         assert out.tolist() == [ADD[fmt](old, new) for old, new in pairs[i : i + 64]]
 
 
@@ -226,7 +226,7 @@ def test_int32_is_added_in_l1_as_sign_and_magnitude() -> None:
     edges = (0, 1, 5, 0x7FFFFFFE, 0x7FFFFFFF, 0x40000000, 0x80000000, 0x80000005, 0xFFFFFFFF)
     for old in edges:
         for new in (*edges, 0xC0000000, 0x80000001):
-            assert int(output.add(8, old, new)) == ADD[8](old, new), (hex(old), hex(new))
+            assert int(pacr.add(8, old, new)) == ADD[8](old, new), (hex(old), hex(new))
 
 
 def test_counters_after_every_kind_of_address_mode() -> None:

@@ -159,17 +159,6 @@ def _pending(s: Any, c: Any, control: Any, classes: Any) -> Any:
 
 
 @njit
-def _declares(s: Any, t: Any) -> Any:
-    """True when RESOURCEDECL has changed, or is about to change, what the words count as using."""
-    if s.sync_declared[t]:
-        return True
-    for i in range(s.fifo_read[t], s.fifo_write[t]):
-        if np.int64(s.fifo[t, i % FIFO_DEPTH]) >> 24 == frontend.RESOURCEDECL:
-            return True
-    return False
-
-
-@njit
 def tracks(s: Any, c: Any) -> Any:
     """Whether core 1-3 may have to wait at all."""
     return np.int64(s.thread_cfg[c - 1, _CONTROL]) & _TRACK_WORDS != 0
@@ -183,8 +172,12 @@ def check(s: Any, c: Any, offset: Any, order: Any, store: Any) -> Any:
     wanted = _accessed(control, order, offset)
     if wanted == 0:
         return DONE
-    if _declares(s, t):
+    # Whether RESOURCEDECL has changed, or is about to change, what the words count as using.
+    if s.sync_declared[t]:
         return DECLARED
+    for i in range(s.fifo_read[t], s.fifo_write[t]):
+        if np.int64(s.fifo[t, i % FIFO_DEPTH]) >> 24 == frontend.RESOURCEDECL:
+            return DECLARED
     uses = _pending(s, c, control, WRITES)
     if store:
         uses |= _pending(s, c, control, READS)

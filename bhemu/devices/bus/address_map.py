@@ -142,16 +142,12 @@ _CONFIG, _THREAD = fields_of(config_fields), fields_of(thread_fields)
 
 def config_fields_at(word: int, mask: int = 0xFFFFFFFF) -> list[str]:
     """Config fields of a word that have bits in `mask`."""
-    return _at(_CONFIG, word, mask)
+    return [n for n, f in _CONFIG.items() if f.word == word and f.mask << f.shift & mask]
 
 
-def thread_fields_at(word: int, mask: int = 0xFFFFFFFF) -> list[str]:
-    """ThreadConfig fields of a word that have bits in `mask`."""
-    return _at(_THREAD, word, mask)
-
-
-def _at(fields: dict[str, Field], word: int, mask: int) -> list[str]:
-    return [n for n, f in fields.items() if f.word == word and f.mask << f.shift & mask]
+def thread_fields_at(word: int) -> list[str]:
+    """ThreadConfig fields of a word."""
+    return [name for name, field in _THREAD.items() if field.word == word]
 
 
 def _listed(names: list[str]) -> str:

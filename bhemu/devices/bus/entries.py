@@ -18,9 +18,9 @@ from bhemu.devices import debug_regs
 from bhemu.devices.bus import window as declared
 from bhemu.devices.bus.address_map import ETHERNET, INERT, MODULE_OF, WINDOWS
 from bhemu.devices.bus.window import Register, Window
+from bhemu.jit import Later
 from bhemu.jit.build import Code, Entry, function_at, generated, load
 from bhemu.jit.intrinsics import call_access
-from bhemu.jit.later import Later
 from bhemu.jit.subset import njit
 from bhemu.memmap import DEVICE_BASE, HOST
 from bhemu.tensix.rules import DONE

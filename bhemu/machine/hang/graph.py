@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from bhemu import memmap as mm
 from bhemu.devices import niu
 from bhemu.devices import niu_request as request
+from bhemu.devices.niu_request import at as shown
 from bhemu.errors import NoProgress
 from bhemu.machine.error_text import where_core
 from bhemu.machine.hang import waits
@@ -18,7 +19,6 @@ from bhemu.machine.hang.explore import DECIMAL, Loop, livelock
 from bhemu.machine.hang.givers import Agents, Releaser
 from bhemu.machine.hang.waits import Waiter
 from bhemu.memmap import CORE_NAMES, HOST, NOC_CTRL, NOC_RET_ADDR_LO, NOC_TARG_ADDR_LO
-from bhemu.noc.describe import at as shown
 from bhemu.noc.grid import XY, number_at
 from bhemu.tensix.state import BLOCKED, CORES, NOC_ARRIVED, THREADS
 

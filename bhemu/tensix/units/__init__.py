@@ -5,13 +5,13 @@ import types
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.units import cfg, counters, memory, scalar, sync
 from bhemu.tensix.units.matrix import clear, matmul, move, pool
-from bhemu.tensix.units.pack import output, pacr
+from bhemu.tensix.units.pack import pacr
 from bhemu.tensix.units.unpack import modes, unpacr
 from bhemu.tensix.units.vector import arith, convert, integer, loadstore, macro, schedule
 from bhemu.tensix.units.vector import move as vector_move
 
 MODULES = (
-    *(cfg, counters, memory, scalar, sync, unpacr, modes, pacr, output),
+    *(cfg, counters, memory, scalar, sync, unpacr, modes, pacr),
     *(clear, matmul, move, pool),
     *(arith, convert, integer, loadstore, macro, schedule, vector_move),
 )

@@ -252,26 +252,6 @@ def _l1_refused(s: Any, address: Any, count: Any) -> Any:
 
 
 @njit
-def _refused(s: Any, dst: Any, src: Any, count: Any, direction: Any) -> Any:
-    copies = direction == L1_TO_L0 or direction == L1_TO_L1
-    if copies:
-        status = _l1_refused(s, src, count)
-        if status:
-            return status
-    if direction == L1_TO_L0 or direction == L0_TO_L0:
-        # Refusals of a destination that is no L1; what lies in no region is discarded.
-        if IRAM <= dst < IRAM_END:
-            return refuse(s, INSTRUCTION_RAM, address=dst)
-        if dst < CONFIG_SPACE and count and not config.writable((dst + count - 1) >> 2):
-            return refuse(s, CONFIG_RANGE, offset=dst, size=count)
-        return DONE
-    status = _l1_refused(s, dst, count)
-    if status == 0 and copies and src != dst and abs(src - dst) < count:
-        return refuse(s, OVERLAP, source=src, target=dst, size=count)
-    return status
-
-
-@njit
 def move(s: Any, dst: Any, src: Any, count: Any, direction: Any, agent: Any) -> Any:
     """Transfer `count` units; all three in 16-byte units. DONE, or an error before any effect.
 
@@ -279,11 +259,20 @@ def move(s: Any, dst: Any, src: Any, count: Any, direction: Any, agent: Any) -> 
     """
     dst, src = (dst << UNIT) & ADDRESS, (src << UNIT) & ADDRESS
     count = (count & COUNT) << UNIT
-    status = _refused(s, dst, src, count, direction)
-    if status:
-        return status
     copies = direction == L1_TO_L0 or direction == L1_TO_L1
     to_l1 = direction == L0_TO_L1 or direction == L1_TO_L1
+    status = _l1_refused(s, src, count) if copies else np.int64(DONE)
+    if status == 0 and to_l1:
+        status = _l1_refused(s, dst, count)
+    if status:
+        return status
+    if copies and to_l1 and src != dst and abs(src - dst) < count:
+        return refuse(s, OVERLAP, source=src, target=dst, size=count)
+    if not to_l1:  # what lies in no region is discarded
+        if IRAM <= dst < IRAM_END:
+            return refuse(s, INSTRUCTION_RAM, address=dst)
+        if dst < CONFIG_SPACE and count and not config.writable((dst + count - 1) >> 2):
+            return refuse(s, CONFIG_RANGE, offset=dst, size=count)
     for i in range(0, count, 4):
         word = l1_word(s, src + i) if copies else np.int64(0)
         if to_l1:

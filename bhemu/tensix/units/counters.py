@@ -83,15 +83,10 @@ def addr_mod_refused(s: Any, t: Any, k: Any) -> Any:
 
 
 # Of a section, how each counter moves: increment, clear, from the carriage return.
-_OF_SRCA = (
-    *(tf.ADDR_MOD_AB_SEC0_SrcAIncr, tf.ADDR_MOD_AB_SEC0_SrcAClear, tf.ADDR_MOD_AB_SEC0_SrcACR),
-)
-_OF_SRCB = (
-    *(tf.ADDR_MOD_AB_SEC0_SrcBIncr, tf.ADDR_MOD_AB_SEC0_SrcBClear, tf.ADDR_MOD_AB_SEC0_SrcBCR),
-)
-_OF_DST = (
-    *(tf.ADDR_MOD_DST_SEC0_DestIncr, tf.ADDR_MOD_DST_SEC0_DestClear, tf.ADDR_MOD_DST_SEC0_DestCR),
-)
+_MOVES = ("Incr", "Clear", "CR")
+_OF_SRCA = tuple(getattr(tf, f"ADDR_MOD_AB_SEC0_SrcA{how}") for how in _MOVES)
+_OF_SRCB = tuple(getattr(tf, f"ADDR_MOD_AB_SEC0_SrcB{how}") for how in _MOVES)
+_OF_DST = tuple(getattr(tf, f"ADDR_MOD_DST_SEC0_Dest{how}") for how in _MOVES)
 
 
 @njit(forceinline=True)

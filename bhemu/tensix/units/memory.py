@@ -166,12 +166,10 @@ class STOREIND(_Indirect, opcode=0x66, oracle=False):
                     for i in range(2):
                         value = np.int64(s.gpr[t, (f.data_reg_index & 0x3C) + i])
                         exponent, mantissa = value & 0xFF, (value >> 8) & 0x7F
-                        s.src[f.reg_size_sel, bank, row, column + 2 * i] = np.uint32(
-                            ((value & 0x8000) << 16) | (exponent << 23) | (mantissa << 16)
-                        )
-                        s.src[f.reg_size_sel, bank, row, column + 2 * i + 1] = np.uint32(
-                            value & 0xFFFF0000
-                        )
+                        low = ((value & 0x8000) << 16) | (exponent << 23) | (mantissa << 16)
+                        cells = s.src[f.reg_size_sel, bank, row]
+                        cells[column + 2 * i] = np.uint32(low)
+                        cells[column + 2 * i + 1] = np.uint32(value & 0xFFFF0000)
                 _advance(s, t, f)
                 return DONE
             if f.reg_size_sel:
@@ -226,11 +224,6 @@ def _place(s: Any, t: Any, addr_reg_index: Any, offset: Any) -> Any:
 @njit
 def _fields_refused(s: Any, mem_hier_sel: Any, data_reg_index: Any) -> Any:
     return refuse(s, FIELDS, mem_hier_sel=mem_hier_sel, data_reg_index=data_reg_index)
-
-
-def _watched(s: Any, t: int, word: int, offset: int) -> int:
-    """Address of word `offset` of the 16 bytes that a blocked word names."""
-    return (int(s.gpr[t, word & 63]) * 16 + 4 * offset) & WORD
 
 
 def _value(s: Any, address: int) -> str:
@@ -326,7 +319,8 @@ class ATINCGETPTR(_Atomic, opcode=0x62, oracle=False):
     @staticmethod
     def explain(s: Any, t: int, word: int) -> str:
         """Both counters."""
-        read, write = (_watched(s, t, word, offset) for offset in (0, 1))
+        base = int(s.gpr[t, word & 63]) * 16
+        read, write = base & WORD, (base + 4) & WORD
         counters = f"read counter {_value(s, read)}, write counter {_value(s, write)}"
         return f"L1[{read:#x}]: {counters}"
 

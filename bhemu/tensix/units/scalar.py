@@ -40,19 +40,6 @@ def _operands(s: Any, t: Any, f: Any) -> Any:
 
 
 @njit
-def _source_refused(s: Any, source: Any, packer: Any) -> Any:
-    if source >= FIRST_EMPTY:
-        return rules.DONE
-    if source != HISTOGRAM and source != HISTOGRAM_HIGH and source != LARGEST_EXPONENT:
-        return rules.refuse(s, SIGNALS, source=source)
-    if source != LARGEST_EXPONENT and packer:
-        return rules.refuse(s, NO_PACKER, packer=packer)
-    # Without ENABLE_ACC_STATS the histogram stands still; only int8 has no bins that are known.
-    count = s.pack_exponent[1 if source == LARGEST_EXPONENT else 2]
-    return rules.refuse(s, STATISTICS, count=count) if count else rules.DONE
-
-
-@njit
 def _source_word(s: Any, source: Any, i: Any) -> Any:
     """Word `i` (0-3) of the 128 bits that a source gives."""
     if source == LARGEST_EXPONENT and i == 0:
@@ -63,29 +50,6 @@ def _source_word(s: Any, source: Any, i: Any) -> Any:
         for k in range(4):
             word |= np.int64(s.pack_histogram[at + k]) << (8 * k)
     return word
-
-
-@njit
-def _signals(s: Any, t: Any, half: Any, select: Any, size: Any) -> Any:
-    """The special form: write 16, 32 or 128 bits of the source, or its tile header, to GPRs."""
-    if select >> 11:
-        return rules.refuse(s, rules.RESERVED_BITS, bits=select >> 11 << 19)
-    source, part, register = (select >> 3) & 15, select & 7, half >> 1
-    status = _source_refused(s, source, (select >> 7) & 3)
-    if status:
-        return status
-    value = _source_word(s, source, part >> 1)
-    if size == 0:
-        shift = 16 * (half & 1)
-        kept = np.int64(s.gpr[t, register]) & (WORD ^ (0xFFFF << shift))
-        return _set(s, t, register, kept | (((value >> (16 * (part & 1))) & 0xFFFF) << shift))
-    if size == 1:
-        return _set(s, t, register, value)
-    for i in range(4):
-        replaced = WORD if size == 2 else HEADER_FIELDS[i]
-        old = np.int64(s.gpr[t, (register & 0x3C) + i]) & ~replaced
-        _set(s, t, (register & 0x3C) + i, old | (_source_word(s, source, i) & replaced))
-    return rules.DONE
 
 
 class SETDMAREG(Instruction, opcode=0x45, unit="scalar", wakes=WAKES_NOBODY):
@@ -114,13 +78,34 @@ class SETDMAREG(Instruction, opcode=0x45, unit="scalar", wakes=WAKES_NOBODY):
     )
 
     def execute(s: Any, t: Any, f: Any) -> Any:
-        if f.set_signals_mode:
-            return _signals(s, t, f.reg_index_16b, f.payload_sig_sel, f.payload_sig_sel_size)
-        value = f.payload_sig_sel | (f.payload_sig_sel_size << 14)
-        old = np.int64(s.gpr[t, f.reg_index_16b >> 1])
-        if f.reg_index_16b & 1:
-            return _set(s, t, f.reg_index_16b >> 1, (old & 0xFFFF) | (value << 16))
-        return _set(s, t, f.reg_index_16b >> 1, (old & 0xFFFF0000) | value)
+        select, size = f.payload_sig_sel, f.payload_sig_sel_size
+        register, shift = f.reg_index_16b >> 1, 16 * (f.reg_index_16b & 1)
+        kept = np.int64(s.gpr[t, register]) & (WORD ^ (0xFFFF << shift))
+        if not f.set_signals_mode:
+            return _set(s, t, register, kept | ((select | (size << 14)) << shift))
+        # The special form: 16, 32 or 128 bits of the source, or its tile header.
+        if select >> 11:
+            return rules.refuse(s, rules.RESERVED_BITS, bits=select >> 11 << 19)
+        part, source, packer = select & 7, (select >> 3) & 15, (select >> 7) & 3
+        if source < FIRST_EMPTY:
+            if source != HISTOGRAM and source != HISTOGRAM_HIGH and source != LARGEST_EXPONENT:
+                return rules.refuse(s, SIGNALS, source=source)
+            if source != LARGEST_EXPONENT and packer:
+                return rules.refuse(s, NO_PACKER, packer=packer)
+            # Without ENABLE_ACC_STATS the histogram stands still; only int8 has no known bins.
+            count = s.pack_exponent[1 if source == LARGEST_EXPONENT else 2]
+            if count:
+                return rules.refuse(s, STATISTICS, count=count)
+        value = _source_word(s, source, part >> 1)
+        if size == 0:
+            return _set(s, t, register, kept | (((value >> (16 * (part & 1))) & 0xFFFF) << shift))
+        if size == 1:
+            return _set(s, t, register, value)
+        for i in range(4):
+            replaced = WORD if size == 2 else HEADER_FIELDS[i]
+            old = np.int64(s.gpr[t, (register & 0x3C) + i]) & ~replaced
+            _set(s, t, (register & 0x3C) + i, old | (_source_word(s, source, i) & replaced))
+        return rules.DONE
 
 
 class FLUSHDMA(Instruction, opcode=0x46, unit="scalar", oracle=False):

@@ -128,10 +128,8 @@ class ATGETM(_Mutex, opcode=0xA0):
             return WAIT_MUTEX
         s.mutex[f.mutex_index & 7] = t + 1
         s.mutex_next[f.mutex_index & 7] = 0
-        s.mutex_core[f.mutex_index & 7], s.mutex_pc[f.mutex_index & 7] = (
-            s.gate_core[t],
-            s.gate_pc[t],
-        )
+        s.mutex_core[f.mutex_index & 7] = s.gate_core[t]
+        s.mutex_pc[f.mutex_index & 7] = s.gate_pc[t]
         return DONE
 
 

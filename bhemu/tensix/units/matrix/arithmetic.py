@@ -11,7 +11,8 @@ from bhemu.tensix.banks import SRCA, SRCB
 from bhemu.tensix.dest import COLUMNS, LOW_HALF
 from bhemu.tensix.insn import FPU_STOCHASTIC, second_entry
 from bhemu.tensix.rules import DONE
-from bhemu.tensix.units.matrix import operands, sixteen
+from bhemu.tensix.units import matrix as operands
+from bhemu.tensix.units.matrix import sixteen
 
 # Accumulate, normalise, round: floating-point terms are added to Dst and stored in its format.
 #
@@ -368,7 +369,7 @@ def add_terms_stochastic(
         add_terms(s, wide, five_bit, first, add_dst)
 
 
-# Sums of products of SrcB rows and SrcA columns, on prepared banks (see operands.py).
+# Sums of products of SrcB rows and SrcA columns, on prepared banks (see matrix/__init__.py).
 #
 # A sum runs over eight products.  Its exponent is the largest of theirs; every product is shifted
 # to it, rounded half away from zero, and the sum is exact.  All of it fits 16 bits.  Source:
@@ -500,9 +501,8 @@ def element_sums(s: Any, k: Any, offset: Any, offset_zero: Any) -> None:
             n = _I(_element_mantissa(p))
             n = _I(n - _I(m)) if _U(p ^ q) & _SIGN else _I(n + _I(m))
             s.term_sum[0, r * COLUMNS + j] = np.int16(p >> _U(31))
-            s.term_exponent[0, r * COLUMNS + j] = np.int16(
-                _I(_I(x) + offset) if x != _ZERO else offset_zero
-            )
+            exponent = _I(_I(x) + offset) if x != _ZERO else offset_zero
+            s.term_exponent[0, r * COLUMNS + j] = np.int16(exponent)
             s.term_magnitude[r * COLUMNS + j] = _U(_I(n << _I(13)))
 
 

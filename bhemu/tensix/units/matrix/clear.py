@@ -147,9 +147,8 @@ class ZEROSRC(Instruction, opcode=0x11, unit="matrix"):
         both = f.bank_mask == 1 and f.write_mode == 0 and f.src_mask == 3
         matrix = f.bank_mask == 0 and f.write_mode == 1 and f.src_mask != 0
         if not both and not matrix:
-            return rules.refuse(
-                s, _ZEROSRC_MODE, src_mask=f.src_mask, others=(f.write_mode << 1) | f.bank_mask
-            )
+            others = (f.write_mode << 1) | f.bank_mask
+            return rules.refuse(s, _ZEROSRC_MODE, src_mask=f.src_mask, others=others)
         for which in range(2):
             if (f.src_mask >> which) & 1:
                 bank = s.matrix_bank[which]

@@ -12,8 +12,8 @@ from bhemu.tensix.formats import TF32
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.rules import NCB, UNIMPLEMENTED, UNSUPPORTED, error, refuse, undefined
 from bhemu.tensix.units import counters
-from bhemu.tensix.units.matrix import arithmetic, operands, transfer
-from bhemu.tensix.units.matrix.operands import FIVE_BIT, FLOAT, INT8, Elementwise
+from bhemu.tensix.units import matrix as operands
+from bhemu.tensix.units.matrix import FIVE_BIT, FLOAT, INT8, Elementwise, arithmetic, transfer
 
 # The product of a block of SrcB and a block of SrcA, added to Dst: MVMUL, DOTPV and GAPOOL.
 #
@@ -42,16 +42,6 @@ def bias_of(style: Any, wide: Any, phase: Any) -> Any:
 
 
 @njit(forceinline=True)
-def _refused(s: Any, t: Any, addr_mode: Any, first: Any, rows: Any) -> Any:
-    status = operands.src_rows_refused(s, t, _K)
-    if status:
-        return status
-    if first & (rows - 1):
-        return refuse(s, _DST_ROW, row=first, rows=rows)
-    return counters.addr_mod_refused(s, t, addr_mode)
-
-
-@njit(forceinline=True)
 def _wide(s: Any, bank_a: Any, row_a: Any, bank_b: Any, row_b: Any, rows: Any) -> Any:
     """Not 0 when a datum of either block has exponent bits beyond 5."""
     a, b = s.src_wide[SRCA, bank_a], s.src_wide[SRCB, bank_b]
@@ -59,15 +49,6 @@ def _wide(s: Any, bank_a: Any, row_a: Any, bank_b: Any, row_b: Any, rows: Any) -
     found = a[group] | a[group + 1] | a[group + 2] | a[group + 3]
     group = (row_b & 56) // operands.GROUP
     return found | (b[group] | b[group + 1] if rows > operands.GROUP else b[group])
-
-
-@njit(forceinline=True)
-def _add_sums(s: Any, t: Any, m: Any, first: Any, rows: Any, bias: Any) -> None:
-    """Sums of products to Dst; `m`: wide and five_bit of accumulate.add_sums."""
-    if s.stochastic[0] and operands.stochastically(s, t) and lanes.rounding_modelled(s):
-        arithmetic.add(s, t, (m[0], m[1], 0), first, rows, 1, bias)
-    else:
-        arithmetic.add_sums(s, m[0], m[1], first, rows, bias)
 
 
 @njit
@@ -92,7 +73,10 @@ def multiply(s: Any, t: Any, dst: Any, addr_mode: Any, clear_dvalid: Any, rows: 
     if style < 0:
         return style
     first = counters.dst_row(s, t, dst)
-    status = _refused(s, t, addr_mode, first, rows)
+    status = operands.src_rows_refused(s, t, _K)
+    if status == 0 and first & (rows - 1):
+        status = refuse(s, _DST_ROW, row=first, rows=rows)
+    status = status or counters.addr_mod_refused(s, t, addr_mode)
     if status:
         return status
     a = operands.prepare(s, np.int64(SRCA), _form(style, banks.format_a(s, t, SRCA)))
@@ -106,12 +90,15 @@ def multiply(s: Any, t: Any, dst: Any, addr_mode: Any, clear_dvalid: Any, rows: 
         arithmetic.sums(s, a, row_a, b, row_b, phase, rows)
     doubtful = s.doubt[0] or keeps or (style != FLOAT and _wide(s, a, row_a, b, row_b, rows))
     if doubtful:
-        bias = 0 if style == INT8 else bias_of(style, wide, phase)
-        _doubts(s, t, (a, row_a, b, row_b), (style, wide, bias, keeps), first, rows)
+        shift = 0 if style == INT8 else bias_of(style, wide, phase)
+        _doubts(s, t, (a, row_a, b, row_b), (style, wide, shift, keeps), first, rows)
+    five_bit, bias = style == FIVE_BIT, bias_of(style, wide, phase)
     if style == INT8:
         operands.add(s, first, rows, np.int64(1))
+    elif s.stochastic[0] and operands.stochastically(s, t) and lanes.rounding_modelled(s):
+        arithmetic.add(s, t, (wide, five_bit, 0), first, rows, 1, bias)
     else:
-        _add_sums(s, t, (wide, style == FIVE_BIT), first, rows, bias_of(style, wide, phase))
+        arithmetic.add_sums(s, wide, five_bit, first, rows, bias)
     if doubtful:
         unspecified.note_result(s, t, first, rows, wide)
     return operands.finish(s, t, addr_mode, clear_dvalid)

@@ -25,7 +25,8 @@ from bhemu.tensix.formats import (
 )
 from bhemu.tensix.insn import Argument, Instruction, bits
 from bhemu.tensix.units import counters
-from bhemu.tensix.units.matrix import operands, transfer
+from bhemu.tensix.units import matrix as operands
+from bhemu.tensix.units.matrix import transfer
 
 # What a move between Dst and Src carries: kinds of datums, rows, and what it refuses.
 
@@ -219,7 +220,7 @@ class MOVB2A(Instruction, opcode=0x0B, unit="matrix", formats="src"):
         transfer.fetch(s, SRCB, row_b, 4, _NO_MASK, transfer.smallest_exponent(s, t))
         transfer.store(s, SRCA, row_a, 4)
         if s.doubt[1]:
-            transfer.within_src(s, row_a, row_b, 4)
+            transfer.within_src(s, row_a, row_b)
         s.srca_row[0] = row_a
         counters.apply_addr_mod(s, t, f.addr_mode)
         return rules.DONE

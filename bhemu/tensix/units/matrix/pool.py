@@ -12,9 +12,9 @@ from bhemu.tensix.dest import COLUMNS, LOW_HALF
 from bhemu.tensix.insn import Instruction, bits
 from bhemu.tensix.rules import MISSING, UNSUPPORTED, error, refuse
 from bhemu.tensix.units import counters
+from bhemu.tensix.units import matrix as operands
 from bhemu.tensix.units.counters import SRC_ROWS
-from bhemu.tensix.units.matrix import arithmetic, matmul, operands, transfer
-from bhemu.tensix.units.matrix.operands import FIVE_BIT, INT8
+from bhemu.tensix.units.matrix import FIVE_BIT, INT8, arithmetic, matmul, transfer
 
 # Matrix unit: the legacy convolutions and average pools, of which only Dst += 0 is left.
 #

@@ -18,9 +18,14 @@ from typing import Any
 
 import numpy as np
 
-from bhemu.jit import vectors
+from bhemu.jit import Later, vectors
 from bhemu.jit.subset import JIT, intrinsic
 from bhemu.tensix.banks import SRCA, SRCB
+
+ir: Any = Later("llvmlite.ir")
+types: Any = Later("numba.types")
+cgutils: Any = Later("numba.core.cgutils")
+arrayobj: Any = Later("numba.np.arrayobj")
 
 _GROUP = 8  # products of a sum
 _SHIFTS = (*(1 << 14 >> d for d in range(15)), 0)
@@ -30,24 +35,17 @@ _TWICE_ROUNDED = (0,) * 14 + (1, 2)
 
 def _data(context: Any, builder: Any, kind: Any, array: Any) -> Any:
     """Pointer to the first element of an array of the subset, as words."""
-    from llvmlite import ir
-    from numba.np.arrayobj import make_array
-
-    data = make_array(kind)(context, builder, array).data
+    data = arrayobj.make_array(kind)(context, builder, array).data
     return builder.bitcast(data, ir.IntType(16).as_pointer())
 
 
 def _row(builder: Any, data: Any, row: Any) -> Any:
     """Pointer to a row of 16 elements."""
-    from llvmlite import ir
-
     return builder.gep(data, [builder.shl(row, ir.Constant(row.type, 4))])
 
 
 def _doubled_row(builder: Any, exponents: Any, slices: Any, scratch: Any) -> None:
     """One row of SrcB with each word twice: exponents, magnitudes and 1 as bytes, slices."""
-    from llvmlite import ir
-
     x, y = vectors.load(builder, exponents), vectors.load(builder, slices)
     magnitude = vectors.signed_by(builder, y, y)
     ones = builder.or_(magnitude, vectors.constant(0x100))
@@ -61,7 +59,6 @@ def _doubled_row(builder: Any, exponents: Any, slices: Any, scratch: Any) -> Non
 
 def _group_sum(builder: Any, ea: Any, pa: Any, scratch: Any, group: int) -> Any:
     """(exponent, sum) of eight products for 16 columns."""
-    from llvmlite import ir
 
     def of(array: int, k: int) -> Any:
         at = 16 * array + vectors.doubled_at(group + k)
@@ -89,8 +86,6 @@ def _group_sum(builder: Any, ea: Any, pa: Any, scratch: Any, group: int) -> Any:
 
 def _words(builder: Any, value: Any) -> Any:
     """A number in every word."""
-    from llvmlite import ir
-
     return vectors.spread(builder, builder.trunc(value, ir.IntType(16)))
 
 
@@ -128,8 +123,6 @@ def _total(builder: Any, old: Any, sums: Any, bias: Any, c: Any) -> Any:
 
 def _assembled(builder: Any, sign: Any, x: Any, total: Any, magnitude: Any, c: Any) -> Any:
     """Cells of sums: a float32 of the magnitude has the leading bit, and rounds with a carry."""
-    from llvmlite import ir
-
     zero, parts = vectors.constant(0), []
     for part in vectors.widened(builder, magnitude):
         kind = part.type
@@ -156,8 +149,6 @@ def _assembled(builder: Any, sign: Any, x: Any, total: Any, magnitude: Any, c: A
 
 def _loop(builder: Any, count: Any, body: Any) -> None:
     """body(i) for i below `count`."""
-    from numba.core import cgutils
-
     with cgutils.for_range(builder, count) as each:
         body(each.index)
 
@@ -171,12 +162,8 @@ if JIT:
         `a`, `b`: (exponents, slices) of a bank, each (64, 16) of int16; `out`: (exponents, sums),
         each (2, 128), of k = 0-7 and of k = 8-15.
         """
-        from numba import types
 
         def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            from llvmlite import ir
-            from numba.core import cgutils
-
             kinds = signature.args
             word = ir.IntType(64)
             (ea, pa), (eb, pb), (oe, os) = (
@@ -222,11 +209,8 @@ if JIT:
         whose row begins at `at`; `bias` is added to the exponents; `c`: the kind of cells, an
         arithmetic.Cell.
         """
-        from numba import types
 
         def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            from llvmlite import ir
-
             kinds = signature.args
             data = _data(context, builder, kinds[0], args[0])
             exponents, totals = (

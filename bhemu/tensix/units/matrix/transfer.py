@@ -293,10 +293,10 @@ def copied_to_src(s: Any, which: Any, kind: Any, first: Any, row: Any, rows: Any
 
 
 @njit
-def within_src(s: Any, row_a: Any, row_b: Any, rows: Any) -> None:
-    """The doubt of SrcB rows, for their copies in SrcA."""
+def within_src(s: Any, row_a: Any, row_b: Any) -> None:
+    """The doubt of four SrcB rows, for their copies in SrcA."""
     a, b = s.matrix_bank[SRCA] & 1, s.matrix_bank[SRCB] & 1
-    for r in range(rows):
+    for r in range(4):
         for j in range(COLUMNS):
             found = np.int64(s.src[SRCB, b, (row_b + r) & 63, j]) & CAUSES
             _tag(s, SRCA, a, (row_a + r) & 63, j, found)

@@ -40,28 +40,24 @@ _THRESHOLD_FORMAT = error("PACR-EXP-THRESHOLD", UNSUPPORTED, "Exp_threshold_en w
 _RELU_FORMAT = error("PACR-RELU-FORMAT", UNIMPLEMENTED, "ReLU mode {mode} with intermediate format {fmt} is not modelled", "integer formats take mode 1 only, fp8 (10) none")  # fmt: skip
 
 
-def _must_be_zero() -> list[tuple[Field, int]]:
-    # Each field that must be zero, with its rule.
-    unsupported = """PACK_COUNTERS_SEC0_pack_yz_transposed DEST_TARGET_REG_CFG_PACK_SEC0_ZOffset
-        THCON_SEC0_REG1_Row_start_section_size THCON_SEC0_REG1_Dis_shared_exp_assembler
-        THCON_SEC0_REG1_Enable_out_fifo THCON_SEC0_REG1_Add_l1_dest_addr_offset
-        THCON_SEC0_REG1_Source_interface_selection
-        THCON_SEC0_REG1_Add_tile_header_size THCON_SEC0_REG1_Downsample_rate
-        THCON_SEC0_REG1_Auto_set_last_pacr_intf_sel THCON_SEC0_REG1_pack_start_intf_pos
-        PCK_EDGE_TILE_FACE_SET_SELECT_enable ALU_ROUNDING_MODE_Gasket_srnd_en
-        ALU_ROUNDING_MODE_Packer_srnd_en ALU_ROUNDING_MODE_GS_LF ALU_ROUNDING_MODE_Bfp8_HF"""
-    biased = (
-        "the ISA text tells that stochastic rounding is biased, not which bits it gives; "
-        "a conversion that it calls identity, bitcast or truncation may go with it, and "
-        "stochastic = SEED, up or down chooses a model"
-    )
-    return [
-        (getattr(cf, name), unmodelled("PACR", name, biased if "srnd" in name else "must be 0"))
-        for name in unsupported.split()
-    ]
-
-
-_ZERO = _must_be_zero()
+_UNSUPPORTED = """PACK_COUNTERS_SEC0_pack_yz_transposed DEST_TARGET_REG_CFG_PACK_SEC0_ZOffset
+    THCON_SEC0_REG1_Row_start_section_size THCON_SEC0_REG1_Dis_shared_exp_assembler
+    THCON_SEC0_REG1_Enable_out_fifo THCON_SEC0_REG1_Add_l1_dest_addr_offset
+    THCON_SEC0_REG1_Source_interface_selection
+    THCON_SEC0_REG1_Add_tile_header_size THCON_SEC0_REG1_Downsample_rate
+    THCON_SEC0_REG1_Auto_set_last_pacr_intf_sel THCON_SEC0_REG1_pack_start_intf_pos
+    PCK_EDGE_TILE_FACE_SET_SELECT_enable ALU_ROUNDING_MODE_Gasket_srnd_en
+    ALU_ROUNDING_MODE_Packer_srnd_en ALU_ROUNDING_MODE_GS_LF ALU_ROUNDING_MODE_Bfp8_HF"""
+_BIASED = (
+    "the ISA text tells that stochastic rounding is biased, not which bits it gives; "
+    "a conversion that it calls identity, bitcast or truncation may go with it, and "
+    "stochastic = SEED, up or down chooses a model"
+)
+# Each field that must be zero, with its rule.
+_ZERO: list[tuple[Field, int]] = [
+    (getattr(cf, name), unmodelled("PACR", name, _BIASED if "srnd" in name else "must be 0"))
+    for name in _UNSUPPORTED.split()
+]
 _EARLY = next(rule for f, rule in _ZERO if f is cf.ALU_ROUNDING_MODE_Gasket_srnd_en)
 _LATE = next(rule for f, rule in _ZERO if f is cf.ALU_ROUNDING_MODE_Packer_srnd_en)
 _ZERO_FIELD = np.array([(f.word, f.shift, f.mask) for f, _ in _ZERO], np.int64)

@@ -327,10 +327,15 @@ def to_src(s: Any, m: Any, src: Any, first: Any, start: Any, count: Any) -> None
 # UNPACR with zero_write2: zeros to Src or Dst, whatever is read.
 
 
-@njit(inline="always")  # one caller
-def _clear(s: Any, m: Any, first: Any, count: Any) -> None:
-    shift = column_shift(s, m)
-    for at in range(first, first + count):
+def _zeros(s: Any, t: Any, f: Any) -> Any:
+    m = mode_of_word(s, t, f)
+    first = addresses.first_cell(s, t, m)
+    if m.unpacker == 0:
+        first -= FIRST_CELL
+    count = s.adc[m.counters, m.unpacker, 1, X] - s.adc[m.counters, m.unpacker, 0, X] + 1
+    start = np.int64(0) if m.to_dst else np.int64(max(-first, 0))
+    first, shift = first + addresses.set_cells(s, t, m), column_shift(s, m)
+    for at in range(first + start, first + count):
         row, column = at >> 4, at & 15
         if not m.to_dst:
             row, column = row & (SRC_ROWS - 1), column - shift
@@ -343,16 +348,6 @@ def _clear(s: Any, m: Any, first: Any, count: Any) -> None:
             dest.write32(s, row, column, np.int64(0))
         else:
             dest.write16(s, row, column, np.int64(0))
-
-
-def _zeros(s: Any, t: Any, f: Any) -> Any:
-    m = mode_of_word(s, t, f)
-    first = addresses.first_cell(s, t, m)
-    if m.unpacker == 0:
-        first -= FIRST_CELL
-    count = s.adc[m.counters, m.unpacker, 1, X] - s.adc[m.counters, m.unpacker, 0, X] + 1
-    start = np.int64(0) if m.to_dst else np.int64(max(-first, 0))
-    _clear(s, m, first + addresses.set_cells(s, t, m) + start, count - start)
     return DONE
 
 

@@ -247,22 +247,17 @@ class UnpackWord(Word):
 
 
 @njit
-def _context(s: Any, t: Any, f: Any) -> Any:
-    f0, f1 = tf.UNPACK_MISC_CFG_CfgContextOffset_0, tf.UNPACK_MISC_CFG_CfgContextOffset_1
-    u = f.unpack_block_selection
-    number = s.unpack_context[u, t] if f.auto_inc_context_id else f.cfg_context_id
-    return (number + config.thread(s, t, f1 if u else f0)) & 7
-
-
-@njit
 def mode_of_word(s: Any, t: Any, f: Any) -> Any:
     """Mode of an UNPACR of thread `t`."""
-    multi = f.ovrd_thread_id
+    u, multi, k = f.unpack_block_selection, f.ovrd_thread_id, np.int64(0)
+    if multi:
+        f0, f1 = tf.UNPACK_MISC_CFG_CfgContextOffset_0, tf.UNPACK_MISC_CFG_CfgContextOffset_1
+        context = s.unpack_context[u, t] if f.auto_inc_context_id else f.cfg_context_id
+        k = (context + config.thread(s, t, f1 if u else f0)) & 7
     # Thread of the X and Y counters, 0: that which issues UNPACR, as in ttsim.  The text takes
     # thread 0 for 0, which is the thread that unpacks in LLK.
     adc = f.addr_cnt_context_id if multi else np.int64(0)
-    k = _context(s, t, f) if multi else np.int64(0)
-    return mode_of(s, t, f.unpack_block_selection, multi, k, adc if adc else np.int64(t))
+    return mode_of(s, t, u, multi, k, adc if adc else np.int64(t))
 
 
 # Formats of the unpackers: which format in L1 may become which format in Src or Dst.

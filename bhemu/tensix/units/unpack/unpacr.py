@@ -198,14 +198,6 @@ def _walk(s: Any, t: Any, m: Any, q: Any, all_zero: Any, first: Any, write: Any)
     return out - first
 
 
-@njit
-def _stream_refused(s: Any, t: Any, m: Any, first: Any, cells: Any) -> Any:
-    if m.unpacker == 0 and m.to_dst == 0 and cells > 16 and first & 255:
-        return refuse(s, _SET, row=first >> 4)
-    override = config.thread(s, t, tf.SRCA_SET_SetOvrdWithAddr)
-    return addresses.extent_refused(s, m, first, cells, override)
-
-
 def _datum_by_datum(s: Any, t: Any, f: Any) -> Any:
     m = modes.mode_of_word(s, t, f)
     first = addresses.first_cell(s, t, m)
@@ -228,7 +220,10 @@ def _datum_by_datum(s: Any, t: Any, f: Any) -> Any:
     if status == 0:
         status = _walk(s, t, m, q, f.zero_write2, first, False)
     if status > 0:
-        status = _stream_refused(s, t, m, first, status)
+        if m.unpacker == 0 and m.to_dst == 0 and status > 16 and first & 255:
+            return refuse(s, _SET, row=first >> 4)
+        override = config.thread(s, t, tf.SRCA_SET_SetOvrdWithAddr)
+        status = addresses.extent_refused(s, m, first, status, override)
         if status == 0:
             _walk(s, t, m, q, f.zero_write2, first, True)
             status = DONE
@@ -255,16 +250,6 @@ def _count_context(s: Any, t: Any, u: Any, k: Any) -> None:
 @njit
 def _updates_set(s: Any, m: Any) -> Any:
     return modes.section(s, m.bank, m.unpacker, cf.THCON_SEC0_REG2_Unpack_Src_Reg_Set_Upd)
-
-
-@njit(forceinline=True)  # one caller
-def _refused(s: Any, t: Any, m: Any, set_dat_valid: Any) -> Any:
-    status = modes.zero_refused(s, m) or modes.formats_refused(s, m) or modes.modes_refused(s, m)
-    if status == 0 and m.to_dst and config.thread(s, t, tf.SRCA_SET_SetOvrdWithAddr):
-        return _DST_OVERRIDE
-    if status == 0 and (set_dat_valid or _updates_set(s, m)):
-        status = row_refused(s, t, m.unpacker)
-    return status
 
 
 @njit
@@ -308,7 +293,11 @@ def _write(s: Any, t: Any, m: Any, f: Any, src: Any, first: Any, count: Any) -> 
 @njit(forceinline=True)  # one caller
 def _unpack(s: Any, t: Any, m: Any, f: Any) -> Any:
     u = m.unpacker
-    status = _refused(s, t, m, f.set_dat_valid)
+    status = modes.zero_refused(s, m) or modes.formats_refused(s, m) or modes.modes_refused(s, m)
+    if status == 0 and m.to_dst and config.thread(s, t, tf.SRCA_SET_SetOvrdWithAddr):
+        return _DST_OVERRIDE
+    if status == 0 and (f.set_dat_valid or _updates_set(s, m)):
+        status = row_refused(s, t, m.unpacker)
     if status:
         return status
     # Modes whose code is in unpacr.py: row search, upsampling, compressed tiles.
@@ -380,9 +369,8 @@ def _suits(s: Any, m: Any) -> Any:
 
     Nothing that `formats_refused` and `modes_refused` look for then applies.
     """
-    odd = np.int64(
-        s.cfg[m.bank, cf.THCON_SEC0_REG2_Out_data_format.word + SECTION_WORDS * m.unpacker]
-    )
+    word = cf.THCON_SEC0_REG2_Out_data_format.word + SECTION_WORDS * m.unpacker
+    odd = np.int64(s.cfg[m.bank, word])
     if odd & _ODD or m.to_dst or m.context > 1 or (_OUT[m.fmt] >> m.out) & 1 == 0:
         return False
     f = cf.THCON_SEC0_REG2_Disable_zero_compress_cntx0
@@ -423,12 +411,8 @@ def unpack_whole_rows(s: Any, t: Any, u: Any, addr_mode: Any, set_dat_valid: Any
 # Its own entry unpacks whole rows; all other modes are compiled when a program first needs them.
 
 _PER_CONTEXT = modes.UnpackWord.last.mask | modes.UnpackWord.ovrd_thread_id.mask
-_ANY = (
-    modes.UnpackWord.set_dat_valid,
-    modes.UnpackWord.addr_mode,
-    modes.UnpackWord.unpack_block_selection,
-)
-_CHOSEN = sum(field.mask for field in modes.UnpackWord.fields if field not in _ANY)
+_ANY = ("set_dat_valid", "addr_mode", "unpack_block_selection")
+_CHOSEN = sum(field.mask for field in modes.UnpackWord.fields if field.name not in _ANY)
 _UNPACKER = "1 << unpack_block_selection"
 
 

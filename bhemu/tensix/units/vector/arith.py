@@ -477,11 +477,8 @@ class SFPARECIP(
             return status
         if f.imm12_math and f.instr_mod1 != _CONDITIONAL:
             return refuse(s, lanes.IMMEDIATE, immediate=f.imm12_math, mode=f.instr_mod1)
-        x, condition, out = (
-            s.lreg[f.lreg_c & 15],
-            s.lreg[f.imm12_math & 15],
-            s.lane_tmp[lanes.VALUE],
-        )
+        x, condition = s.lreg[f.lreg_c & 15], s.lreg[f.imm12_math & 15]
+        out = s.lane_tmp[lanes.VALUE]
         if f.instr_mod1 == _RECIPROCAL_MODE:
             for lane in range(lanes.LANES):
                 out[lane] = _U(_reciprocal(_U(x[lane] & ~_SIGN)) | _U(x[lane] & _SIGN))

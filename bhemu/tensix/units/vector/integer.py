@@ -308,10 +308,8 @@ class SFPSETCC(sfpu.OneSource, opcode=0x7B, facts=sfpu.Sfpu(notices="VC")):
             if s.cc_en[0] == 0:
                 lanes.set_flags(s, 0)
                 return DONE
-            flag, value = (
-                s.lane_tmp[lanes.FLAG],
-                _ZERO if f.instr_mod1 & _CLEAR else _U(f.imm12_math),
-            )
+            flag = s.lane_tmp[lanes.FLAG]
+            value = _ZERO if f.instr_mod1 & _CLEAR else _U(f.imm12_math)
             for lane in range(lanes.LANES):
                 flag[lane] = value
             lanes.write_flags(s)
@@ -374,25 +372,6 @@ _COMBINED = (0, 0xA, 0x5, 0x8, 0xE, 0x4, 0xD, 0x2, 0xB, 0x1, 0x7, 0x6, 0x9, 0x5,
 _TRUTH = np.array(_COMBINED, np.int64)
 _INVERT, _TRUE = 13, 14  # from 14 on both flag and enable become constants
 _NOT_A = 0x3
-
-
-@njit
-def _peek(s: Any, mod: Any) -> None:
-    """SFPPOPC modes 1 to 15: the current flags (a) combined with the top of the stack (b).
-
-    An empty stack shows flags 0, not in use; mode 13 only inverts the current flags.
-    """
-    depth, flags = s.cc_depth[0], s.cc
-    top = (depth - 1) & (_DEPTH - 1)
-    stacked, held = s.cc_stack[top], _U(1 if depth else 0)
-    truth = _U(_NOT_A if mod == _INVERT else _TRUTH[mod & 15])
-    for lane in range(lanes.LANES):
-        b = _U(stacked[lane] & held)
-        flags[lane] = _U(truth >> _U(_U(flags[lane] << _ONE) | b)) & _ONE
-    if mod >= _TRUE:
-        s.cc_en[0] = 1
-    elif mod != _INVERT:
-        s.cc_en[0] = s.cc_stack_en[top] if depth else 0
 
 
 class SFPPUSHC(sfpu.NoTarget, opcode=0x87, facts=sfpu.CONDITION, macro=sfpu.NO_SOURCE):
@@ -470,12 +449,23 @@ class SFPPOPC(sfpu.NoTarget, opcode=0x88, facts=sfpu.CONDITION, macro=sfpu.NO_SO
         status = lanes.claim_none(s, t, f.lreg_dest)
         if status != lanes.GO:
             return status
-        if f.instr_mod1:
-            _peek(s, f.instr_mod1)
+        mod, depth, flags = f.instr_mod1, s.cc_depth[0], s.cc
+        top = (depth - 1) & (_DEPTH - 1)
+        if mod:
+            # Modes 1 to 15: the current flags (a) combined with the top of the stack (b). An empty
+            # stack shows flags 0, not in use; mode 13 only inverts the current flags.
+            stacked, held = s.cc_stack[top], _U(1 if depth else 0)
+            truth = _U(_NOT_A if mod == _INVERT else _TRUTH[mod & 15])
+            for lane in range(lanes.LANES):
+                b = _U(stacked[lane] & held)
+                flags[lane] = _U(truth >> _U(_U(flags[lane] << _ONE) | b)) & _ONE
+            if mod >= _TRUE:
+                s.cc_en[0] = 1
+            elif mod != _INVERT:
+                s.cc_en[0] = s.cc_stack_en[top] if depth else 0
             return DONE
-        if s.cc_depth[0] == 0:
+        if depth == 0:
             return _UNDERFLOW
-        top = (s.cc_depth[0] - 1) & (_DEPTH - 1)
         s.cc_en[0] = s.cc_stack_en[top]
         for lane in range(lanes.LANES):
             s.cc[lane] = s.cc_stack[top, lane]

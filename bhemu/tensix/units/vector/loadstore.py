@@ -39,7 +39,6 @@ _INT32_ALL = 10
 FP16, BF16, FP32 = FLOATS = _FP16, _BF16, _FP32
 INT32, INT32_SM = WHOLE = _INT32, _INT32_SM  # all 32 bits
 UINT16 = _UINT16
-HALF_ONLY = _LO16_ONLY, _HI16_ONLY  # the other half of the register stays
 _AS_BF16 = (formats.FP32, formats.TF32, formats.BF16, formats.BFP8, formats.BFP4, formats.BFP2)
 _IMPLY_BF16 = sum(1 << f for f in (*_AS_BF16, formats.INT32, formats.UINT16))
 _NO_FORMAT = 1 << 12 | 1 << 13

@@ -111,21 +111,15 @@ def load_macro(s: Any, t: Any, word: Any) -> Any:
 
 
 @njit
-def _store(s: Any, t: Any) -> Any:
-    slot = s.macro_slot[STORE, 0]
-    mode = loadstore.concrete_mode(s, t, slot[schedule.MODE])
-    if mode < 0:
-        return mode
-    return loadstore.store_rows(s, t, mode, slot[schedule.ROW], slot[schedule.DEST])
-
-
-@njit
 def _scheduled(s: Any, t: Any, unit: Any) -> Any:
     """Execute what is due in sub-unit `unit`; an error shows this word instead of the regular."""
     slot, thread = s.macro_slot[unit, 0], s.macro_thread[0]
     word, status = slot[schedule.WORD], np.int64(rules.DONE)
     if unit == STORE:
-        status = _store(s, thread)
+        status = loadstore.concrete_mode(s, thread, slot[schedule.MODE])
+        if status >= 0:
+            row, reg = slot[schedule.ROW], slot[schedule.DEST]
+            status = loadstore.store_rows(s, thread, status, row, reg)
     elif word >> 24 != schedule.NOP:
         s.macro_dest[0] = 1 + slot[schedule.DEST]
         s.stage_latency[0] = schedule.latency(word)
@@ -142,18 +136,6 @@ def _regular(s: Any, t: Any, word: Any) -> Any:
     if word >> 24 == OPCODE:
         return load_macro(s, t, word)
     return call_entry(s.table[word >> 24], s, t, np.uint32(word))
-
-
-@njit
-def _leave(s: Any, word: Any, regular: Any) -> None:
-    """Note what the next cycle must know; called before anything executes."""
-    simple = _effective(s, np.int64(SIMPLE), word, regular)
-    rounding = _effective(s, np.int64(ROUND), word, regular)
-    s.macro_last[MAD_WRITES] = schedule.writes(word) if regular == MAD else 0
-    busy = schedule.two_cycles(simple) or schedule.two_cycles(rounding)
-    kind = _SWAPPING if simple >> 24 == _SWAP and rounding == 0 else _SCHEDULED_BUSY
-    own = regular == SIMPLE or regular == ROUND
-    s.macro_last[BUSY] = (_REGULAR_BUSY if own else kind) if busy else 0
 
 
 @njit
@@ -188,8 +170,14 @@ def run(s: Any, t: Any, word: Any) -> Any:
     if status != rules.DONE:
         return status
     simple = _effective(s, np.int64(SIMPLE), word, regular)
+    rounding = _effective(s, np.int64(ROUND), word, regular)
     carried = s.stage_used[0] if s.macro_last[BUSY] == _SWAPPING else np.int64(0)
-    _leave(s, word, regular)
+    # Before anything executes: note what the next cycle must know.
+    s.macro_last[MAD_WRITES] = schedule.writes(word) if regular == MAD else 0
+    busy = schedule.two_cycles(simple) or schedule.two_cycles(rounding)
+    kind = _SWAPPING if simple >> 24 == _SWAP and rounding == 0 else _SCHEDULED_BUSY
+    own = regular == SIMPLE or regular == ROUND
+    s.macro_last[BUSY] = (_REGULAR_BUSY if own else kind) if busy else 0
     for unit in (MAD, ROUND, STORE, LOAD, SIMPLE):
         if unit < LOAD and schedule.occupied(s, unit):
             status = _scheduled(s, t, np.int64(unit))
@@ -268,14 +256,6 @@ def _live(s: Any) -> Any:
 
 
 @njit
-def _counts(s: Any, due: Any) -> Any:
-    """False when the kind of a cycle without a word is not told (see VECTOR-MACRO-KINDS)."""
-    if not due or not _outstanding(s, np.int64(schedule.CYCLES)):
-        return True
-    return _outstanding(s, np.int64(schedule.INSTRUCTIONS))
-
-
-@njit
 def _cycle(s: Any, t: Any, word: Any, issued: Any) -> Any:
     """One cycle: the scheduled instructions that are due and the regular `word` (0: none)."""
     due = False
@@ -284,10 +264,11 @@ def _cycle(s: Any, t: Any, word: Any, issued: Any) -> Any:
     status = run(s, t, word)
     if status != rules.DONE:
         return status
-    if not issued and not _counts(s, due):
-        return _MIXED
+    words = _outstanding(s, np.int64(schedule.INSTRUCTIONS))
+    if not issued and due and not words and _outstanding(s, np.int64(schedule.CYCLES)):
+        return _MIXED  # the kind of a cycle without a word is not told
     # All delays count when a vector word was issued, or in every cycle if words do not count.
-    if issued or not _outstanding(s, np.int64(schedule.INSTRUCTIONS)):
+    if issued or not words:
         for unit in range(4):
             for delay in range(7):
                 for k in range(5):
@@ -373,9 +354,8 @@ class SFPLOADMACRO(
     )
 
     def execute(s: Any, t: Any, f: Any) -> Any:
-        word = (
-            (f.lreg_ind << 20) | (f.instr_mod0 << 16) | (f.sfpu_addr_mode << 13) | f.dest_reg_addr
-        )
+        word = (f.lreg_ind << 20) | (f.instr_mod0 << 16)
+        word |= (f.sfpu_addr_mode << 13) | f.dest_reg_addr
         # The fields of an SFPLOADMACRO while nothing is scheduled: the load takes place at once
         status = load_macro(s, t, word)
         if status == rules.DONE:

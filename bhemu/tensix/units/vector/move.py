@@ -314,9 +314,8 @@ class SFPSHFT2(
             else:
                 first = s.lreg[0]
                 for lane in range(lanes.LANES):
-                    last[lane] = (
-                        first[lane + 8] if f.instr_mod1 == 1 and lane < lanes.LANES - 8 else _ZERO
-                    )
+                    taken = f.instr_mod1 == 1 and lane < lanes.LANES - 8
+                    last[lane] = first[lane + 8] if taken else _ZERO
             for register in range(1, 4):
                 _save(s, np.int64(register), _FIRST + register)
             _enabled_flags(s)

@@ -57,14 +57,6 @@ def _mark_written(s: Any, mod: Any, imm: Any) -> None:
 
 
 @njit
-def _sources(s: Any, mod: Any, imm: Any) -> None:
-    """Scratch value = the immediate, or LReg[0] of lanes 0-7 below each other."""
-    out, x = s.lane_tmp[lanes.VALUE], s.lreg[0]
-    for lane in range(lanes.LANES):
-        out[lane] = _U(imm) if mod & _FROM_IMMEDIATE else x[lane & (_COLUMNS - 1)]
-
-
-@njit
 def _combined(mod: Any, old: Any, value: Any) -> Any:
     """What the mode makes of the old value and the new one."""
     kind = mod & 6
@@ -115,19 +107,22 @@ class SFPCONFIG(Instruction, opcode=0x91, unit="vector", facts=Sfpu()):
         if f.config_dest == _FIXED_CONFIG or f.config_dest == _FIXED_CONFIG + 1:
             return undefined(s, _CONSTANT, register=f.config_dest)
         _mark_written(s, f.instr_mod1, f.imm16_math)
-        _sources(s, f.instr_mod1 if f.config_dest >= _SEQUENCE else 0, f.imm16_math)
+        # Scratch value = the immediate, or LReg[0] of lanes 0-7 below each other.
+        out, x = s.lane_tmp[lanes.VALUE], s.lreg[0]
+        immediate = f.config_dest >= _SEQUENCE and f.instr_mod1 & _FROM_IMMEDIATE
+        for lane in range(lanes.LANES):
+            out[lane] = _U(f.imm16_math) if immediate else x[lane & (_COLUMNS - 1)]
         if f.config_dest >= _CONSTANTS and f.config_dest != _LANE_CONFIG:
             # LReg[11] to LReg[14], which may differ from lane to lane; DONE or an error.
             if f.instr_mod1 & _FROM_IMMEDIATE:
                 if f.config_dest == _TWELVE:
                     return _DEFAULT
-                out = s.lane_tmp[lanes.VALUE]
                 for lane in range(lanes.LANES):
                     out[lane] = _DEFAULTS[(f.config_dest - _CONSTANTS) & 3]
             lanes.write_where(s, f.config_dest, lanes.VALUE)
             return DONE
         # Scratch value = what the lanes of a macro register or LaneConfig become.
-        out, flag, register = s.lane_tmp[lanes.VALUE], s.lane_tmp[lanes.FLAG], f.config_dest
+        flag, register = s.lane_tmp[lanes.FLAG], f.config_dest
         own = register == _LANE_CONFIG  # of each lane; macro registers are the same in all
         mode = f.instr_mod1 if register == _MISC or own else 0
         keep = _U(0xFFFF0000 if own and f.instr_mod1 & _FROM_IMMEDIATE else 0)
@@ -237,10 +232,8 @@ _MODE_AT = np.zeros(_ROWS, np.int64)
 for _opcode, _cls in REGISTRY.items():
     if _cls.unit == "vector":
         _MODE_AT[_opcode % _ROWS] = next((f.lo for f in _cls.fields if f.mode), 0)
-_ALIAS, _LOGIC, _IMMEDIATE, _TABLE, _NONE = (
-    *(int(Form.ALIAS), int(Form.LOGIC), int(Form.IMMEDIATE)),
-    *(int(Form.TABLE), int(Form.NONE)),
-)
+_ALIAS, _LOGIC, _IMMEDIATE = int(Form.ALIAS), int(Form.LOGIC), int(Form.IMMEDIATE)
+_TABLE, _NONE = int(Form.TABLE), int(Form.NONE)
 _COPIED = 0xF  # LRegs that SFPSHFT2 modes 0 to 2 move
 _SHIFT_BY_IMMEDIATE = 6  # mode of SFPSHFT2
 _ARECIP = arith.SFPARECIP.opcode

@@ -268,8 +268,14 @@ def refused(s: Any) -> Any:
 
 
 @njit
-def _write(s: Any) -> None:
-    """Write the scratch value to the LReg that LReg[7] names in each lane, constants excepted."""
+def write(s: Any, mod: Any, dest: Any) -> None:
+    """The scratch value to LReg[dest], or where LReg[7] says when `mod` has bit 3 (VD).
+
+    LReg[7] names one in each lane; constants are left alone.
+    """
+    if not mod & VD or lanes.target(s, dest) == lanes.BONUS:
+        lanes.write(s, dest)
+        return
     flag, index, named = s.lane_tmp[lanes.FLAG], s.lreg[7], s.lane_tmp[FACTOR]
     flags, on = s.cc, lanes.unmasked(s)
     for lane in range(lanes.LANES):
@@ -282,15 +288,6 @@ def _write(s: Any) -> None:
             any_lane |= flag[lane]
         if any_lane != _ZERO:
             lanes.write_where(s, np.int64(reg), lanes.VALUE)
-
-
-@njit
-def write(s: Any, mod: Any, dest: Any) -> None:
-    """The scratch value to LReg[dest], or where LReg[7] says when `mod` has bit 3 (VD)."""
-    if mod & VD and lanes.target(s, dest) != lanes.BONUS:
-        _write(s)
-    else:
-        lanes.write(s, dest)
 
 
 # Parts of fp32 numbers, as patterns.
