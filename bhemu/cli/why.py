@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from bhemu.oracle.libttsim import Difference, Library
     from bhemu.program.schema import OutputSpec, Program
     from bhemu.sweeps.api import Question
+    from bhemu.why.chain import Link
     from bhemu.why.check import Context
     from bhemu.why.findings import Finding
-    from bhemu.why.origin.chain import Link
     from bhemu.why.saved_state import Told
 
 
@@ -54,7 +54,7 @@ def why_command(**values: Any) -> int:
         return _refused(values["program"], problem, as_json=values["as_json"])
     ended = target.finish_shown()
     if (text := values["place"]) is not None:
-        from bhemu.why.origin.outputs import links_of
+        from bhemu.why.origin import links_of
 
         error = ended.error
         links = links_of(context(target, ended), target.tile, values["local"], text)
@@ -216,7 +216,7 @@ def report_command(**values: Any) -> int:
     from bhemu.pictures.recording import Origin, Recorder, origins
     from bhemu.program import schema
     from bhemu.why.check import outcome
-    from bhemu.why.origin.outputs import links_of
+    from bhemu.why.origin import links_of
 
     def launch(xy: "XY") -> Target:
         again = Target(replace(chosen, tile=xy), target.progress)
@@ -365,7 +365,7 @@ def _measure(target: "Target", spec: "OutputSpec", exact: Any) -> _Measured:
 def _origin(target: "Target", element: str) -> "tuple[list[Link], str]":
     """The causes of an element, from another run: those that are not finite either; or a note."""
     from bhemu.cli.why import context
-    from bhemu.why.origin.outputs import is_special, links_of
+    from bhemu.why.origin import is_special, links_of
 
     again = type(target)(target.chosen, target.progress)
     again.keep_history()

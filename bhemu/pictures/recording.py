@@ -24,7 +24,7 @@ from bhemu.program.coordinates import XY
 from bhemu.program.outputs import OutputResult
 from bhemu.tensix.observe import FIRST_CORE, WORDS_AND_STORES
 from bhemu.tensix.state import CORES, THREADS
-from bhemu.why.origin.chain import Link, links_behind
+from bhemu.why.chain import Link, links_behind
 
 MOST = 800  # looks that are kept
 LANES = (*CORE_NAMES, *(f"T{t}" for t in range(THREADS)), "NoC")

@@ -15,7 +15,7 @@ from bhemu.noc.grid import number_at
 from bhemu.program import schema, toml
 from bhemu.program.coordinates import XY
 from bhemu.text import joined
-from bhemu.why import checks, saved_state
+from bhemu.why import checks, overwritten, saved_state
 from bhemu.why.check import Context, Name, outcome, unsaved
 from bhemu.why.findings import (
     Finding,
@@ -25,8 +25,7 @@ from bhemu.why.findings import (
     who_waits,
     with_evidence,
 )
-from bhemu.why.origin import overwritten
-from bhemu.why.origin.outputs import links_of, of_output
+from bhemu.why.origin import links_of, of_output
 from bhemu.why.waiting import apart, beyond, brought, left_pages, with_hand_over, with_seen
 
 _FOLLOWED = 2  # wrong outputs in L1 of a chip, each of which takes one more run

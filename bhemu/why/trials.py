@@ -26,12 +26,12 @@ from bhemu.tensix import config, spaces
 from bhemu.tensix.insn import decode
 from bhemu.tensix.spaces import fields_named
 from bhemu.tensix.state import DTYPE, LOCAL_SIZE, MEMBERS, OFFSET
+from bhemu.why.chain import Chain, last_change
 from bhemu.why.check import Context, Outcome, executed
 from bhemu.why.order.conflicts import tiles
 from bhemu.why.order.observe import data_end
 from bhemu.why.order.tiles import Sent
-from bhemu.why.origin.chain import Chain, last_change
-from bhemu.why.origin.outputs import last_sent, with_history
+from bhemu.why.origin import last_sent, with_history
 from bhemu.why.steps import Word, where
 
 Offsets = npt.NDArray[np.int64]

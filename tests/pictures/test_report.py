@@ -21,8 +21,8 @@ from bhemu.pictures import page as pictures
 from bhemu.pictures.page import _named_first
 from bhemu.pictures.recording import MOST, Recorder
 from bhemu.program.schema import load_program
+from bhemu.why.chain import links_behind
 from bhemu.why.findings import Finding
-from bhemu.why.origin.chain import links_behind
 
 ROOT = Path(package.__file__).parent.parent
 EVIL = "</pre><img src=x onerror='document.title=1'><script>document.title=2</script>"

@@ -9,7 +9,7 @@ from bhemu import InputError, Program
 from bhemu.program.schema import ENGINES, CoreSpec, RunSpec
 from bhemu.riscv.assembly import A0, A1, A2, PARK, ZERO, add, addi, bne, code, li, lw, sw, ttinsn
 from bhemu.tensix.insn import assemble
-from bhemu.why.origin.chain import Chain, element, find, links_behind
+from bhemu.why.chain import Chain, element, find, links_behind
 
 ROOT = Path(package.__file__).parent.parent
 START, SECOND = 0x10000, 0x12000

@@ -12,7 +12,7 @@ from bhemu.cli import main
 from bhemu.launch import Launched
 from bhemu.machine.history import History
 from bhemu.program.schema import ENGINES, load_program
-from bhemu.why.origin.chain import links_behind
+from bhemu.why.chain import links_behind
 
 MCAST = Path(package.__file__).parent.parent / "elfs" / "matmul_mcast"
 PAGE = 0x30880  # of a buffer of tile (2,2), which tile (1,2) fills by multicasts

@@ -10,7 +10,7 @@ import pytest
 
 from bhemu import Program
 from bhemu.why.findings import Finding
-from bhemu.why.origin.overwritten import tensors
+from bhemu.why.overwritten import tensors
 
 
 def changed(root: Path, program: str, *changes: tuple[str, str]) -> list[Any]:

@@ -10,7 +10,7 @@ import bhemu
 from bhemu import Program
 from bhemu.program.specs import OutputSpec
 from bhemu.program.tensor import decode, encode
-from bhemu.why.origin.outputs import pair, relation
+from bhemu.why.origin import pair, relation
 
 ELFS = Path(bhemu.__file__).parent.parent / "elfs"
 SHAPE = (64, 96)

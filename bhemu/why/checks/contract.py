@@ -15,7 +15,7 @@ from bhemu.why.check import Check, Context
 from bhemu.why.findings import Finding, merged, place
 from bhemu.why.order.conflicts import Observed, Transfer, observed, tiles
 from bhemu.why.order.observe import is_own
-from bhemu.why.origin.outputs import requests_of
+from bhemu.why.origin import requests_of
 from bhemu.why.steps import Act, Instruction, where
 
 _LIKE = {"fp8": ("fp8_e4m3", "fp8_e5m2"), "int8": ("int8", "uint8"), "tf32": ("fp32", "tf32")}

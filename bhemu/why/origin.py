@@ -35,11 +35,11 @@ from bhemu.program.tensor import (
     widen,
 )
 from bhemu.text import joined
+from bhemu.why.chain import RELU, Link, links_behind
 from bhemu.why.check import Context
 from bhemu.why.findings import Finding, place, with_role
 from bhemu.why.order.conflicts import observed, tiles
 from bhemu.why.order.tiles import Sent
-from bhemu.why.origin.chain import RELU, Link, links_behind
 from bhemu.why.steps import where
 
 _NEAR = 32  # pieces of an output

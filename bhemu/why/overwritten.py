@@ -28,11 +28,11 @@ from bhemu.riscv.isa import decode
 from bhemu.tensix import config_fields, thread_fields
 from bhemu.tensix.config_fields import Field
 from bhemu.tensix.state import OFFSET
+from bhemu.why.chain import Chain, last_change
 from bhemu.why.check import Context
 from bhemu.why.findings import Finding, in_words, place
 from bhemu.why.order.conflicts import observed
 from bhemu.why.order.observe import comparison
-from bhemu.why.origin.chain import Chain, last_change
 
 _MOST = 4  # stores that are left out
 _KINDS = ("elf", "llk")  # of these the host leaves every ELF where it was linked to
