@@ -68,6 +68,8 @@ class WaitGraph:
         if root.who in self.cycle:
             return f"a cycle of waits: {self.ring()}"
         able = {one.who: one for one in root.releasers if one.able}
+        if not able and (most := _no_maximum(root)):
+            return f"{text}: {most}"
         if not able:
             return f"{text}: {NEVER}{NOT_FOUND}" if _got_nothing(root) else text + NOT_FOUND
         states = {one.state for one in able.values()}
@@ -256,16 +258,12 @@ def release(graph: WaitGraph) -> str:
 
 
 def advice(tile: Tile, graph: WaitGraph) -> str:
-    """What to look at next: what is certain of the waits, or else their root.
-
-    A semaphore without a maximum holds up only those that wait for it to fall below that.
-    """
+    """What to look at next: what is certain of the waits, or else their root."""
     s = tile.state
     if graph.cycle:
         return _CYCLE
-    for one in graph.waiters:
-        if one.reason.endswith(waits.BELOW_MAXIMUM) and one.resource["max"] == 0:
-            return f"no SEMINIT has given semaphore {one.resource['index']} a maximum"
+    if text := next(filter(None, map(_no_maximum, graph.waiters)), ""):
+        return text
     if text := release(graph):
         return text
     busy = [f"T{t}" for t in range(THREADS) if s.gate_full[t]]
@@ -273,9 +271,18 @@ def advice(tile: Tile, graph: WaitGraph) -> str:
     return f"{_FIND} {graph.waiters[0].who}; {look}"
 
 
+def _no_maximum(waiter: Waiter) -> str:
+    """What a wait for a semaphore without a maximum lacks, which holds up only such a wait."""
+    if not waiter.reason.endswith(waits.BELOW_MAXIMUM) or waiter.resource["max"]:
+        return ""
+    return f"no SEMINIT has given semaphore {waiter.resource['index']} a maximum"
+
+
 def _look(graph: WaitGraph) -> str:
     """The same of a chip: by the root of its waits."""
     root = graph.waiters[0]
+    if text := _no_maximum(root):
+        return text
     if graph.rival(root) is not None:
         return "give each of them a word of its own, or let one of them set it back"
     if root.who in graph.cycle:

@@ -278,17 +278,15 @@ class _Look:
             (of.get("buffer", of["stream"] - self._first), COUNT_REGISTERS.get(register))
             for of, register in held
         }
-        of_tile = [w.where for w in waiters if w.where.get("tile") == list(self._tile.xy)]
         for verb, kind, missing, advice in _MISSING:
             event = buffer.last.get(verb)
             if event is None or kind in buffer.counters:
                 continue
             begun = buffer.begun[verb]
             again = len(begun) > len(set(begun))  # it waits elsewhere where there is one only
-            stuck = event.who in [where.get("core") for where in of_tile]  # it may count later
             if self._counts(event, buffer, kind):
                 continue
-            if again or ((buffer.spec.index, kind) in awaited and not stuck):
+            if again or (buffer.spec.index, kind) in awaited:
                 short = f"{event.who} {verb} pages and {missing}"
                 text = f"{short}: {buffer.state()}"
                 yield self._finding(buffer, event, text, advice, short, (kind,))

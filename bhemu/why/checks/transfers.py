@@ -80,7 +80,7 @@ class Disorder:
         heard = int(second.known[_column(first)])  # of what the first side has sent
         if _is_set(first, second) and flag and any(x.epoch <= heard for x in self.sent_by(first)):
             text = "because the other tile may have changed the word by then"
-            advice = "store to it before the other tile is told to go on"
+            advice = "store to it before the other tile is told to go on, or let the NoC add to it"
             return blame(first.home, first.step, text, advice)
         ranges = self._range(first), self._range(second)
         few = min(high for _, high in ranges) - max(low for low, _ in ranges)

@@ -123,7 +123,7 @@ static inline void noc_read(struct noc *noc, uint32_t xy, uint32_t address, uint
     }
 }
 
-/* What this core stored to L1 is there before the NoC reads it. */
+/* The store to `local`, and all before it, are in L1 before the NoC reads it. */
 static inline void noc_see_stores(uint32_t local) { load_and_wait(local & ~3u); }
 
 static inline void noc_write_as(struct noc *noc, uint32_t ctrl, uint32_t acks, uint32_t local,
