@@ -41,7 +41,7 @@ def with_pairs(late: Sequence[Finding], told: Sequence[Finding]) -> list[Finding
     """The findings, of which notes tell pairs that nothing orders and no late run of theirs shows.
 
     A late run of everything that goes wrong shows the pair that the delayed line is of; if no line
-    was found, the only pair.
+    was found, or PROGRAM.toml is wrong, the only pair.
     """
     pairs = [one for one in told if one.check == "order"]
     if not late or not pairs:
@@ -53,7 +53,9 @@ def with_pairs(late: Sequence[Finding], told: Sequence[Finding]) -> list[Finding
         for one in pairs
         if at in ((side.get("core"), side.get("pc")) for side in (one.culprit, one.victim))
     )
-    chosen = next(of_line, None) if at[1] is not None else pairs[0] if len(pairs) == 1 else None
+    chosen, only = next(of_line, None) if at[1] is not None else None, pairs[0]
+    if len(pairs) == 1 and (at[1] is None or "pc" not in only.culprit):
+        chosen = only
     if chosen is None:
         unshown = [f"{one.text}: {in_words(one.culprit)}" for one in pairs]
         return [*told, with_evidence(seen, unshown)]

@@ -32,6 +32,7 @@ from bhemu.why.findings import (
     merged,
     place,
     with_evidence,
+    with_role,
 )
 from bhemu.why.order import record as r
 from bhemu.why.order.conflicts import observed
@@ -144,6 +145,7 @@ def _finding(context: Context, trials: Trials, users: Users, fill: Fill) -> Find
     read, near = users.reader(fill), _neighbour(trials, users, int(fill.at[0]))
     tile = None if read is None else trials.tile_of(read.where)
     who = {} if read is None else place(read.where, read.clock, tile)
+    who = with_role(who, "read by")  # where it is to be written is not known
     changed = trials.result(fill)
     what = "the program ends differently" if changed.error else "an output changes"
     where = "" if read is None else f", read by {read.where}"
@@ -154,7 +156,7 @@ def _finding(context: Context, trials: Trials, users: Users, fill: Fill) -> Find
         evidence.append(str(changed.error).splitlines()[0])
     victim: dict[str, object] = {"place": name}
     if read is not None and read.by_noc:  # the request that fetches it, or sends it on
-        who = place(outside_headers(read.where), read.clock, tile)
+        who = with_role(place(outside_headers(read.where), read.clock, tile), "read by")
     if near is None and read is not None and read.where.thread is not None:
         near = users.brought_up_to(int(fill.at[0]), _NEAR)
     near_it = "what lies next to it"
