@@ -19,23 +19,7 @@ def mutated(tmp_path: Path, mutant: dict[str, Any]) -> Path:
     return shipped(tmp_path / "p", mutant["program"], **{mutant["core"]: data})
 
 
-# Named no more since findings of a class come by time: the compiled order keeps another pair.
-MISSED = {
-    "math_does_not_wait": "another line of the same hand-over comes first",
-}
-NAMED = [
-    pytest.param(
-        one,
-        id=one["name"],
-        marks=pytest.mark.xfail(reason=MISSED[one["name"]], strict=True)
-        if one["name"] in MISSED
-        else (),
-    )
-    for one in MUTANTS
-]
-
-
-@pytest.mark.parametrize("mutant", NAMED)
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant["name"])
 def test_the_bug_is_named(mutant: dict[str, Any], tmp_path: Path) -> None:
     path = mutated(tmp_path, mutant)
     whole = mutant["name"] == "math_does_not_wait"  # the others: without the checks that cure

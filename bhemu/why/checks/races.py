@@ -86,7 +86,7 @@ def _pairs(context: Context, races: Observed, units: bool) -> list[PairFinding]:
         if conflict.units:
             finding = meant = _stalled(races, conflict)
         else:
-            finding, meant = (_raced(races, conflict, meant=of) for of in (False, True))
+            finding, meant = (_raced(context, races, conflict, meant=of) for of in (False, True))
         finding, meant = (_in_buffers(context, races, conflict, one) for one in (finding, meant))
         xy, first, second = races.tile.xy, conflict.first.step, conflict.second.step
         if kind(conflict.place) == _TEMPLATE and isinstance(second, Word):
@@ -135,7 +135,7 @@ def _of_both(races: Observed, conflict: Conflict, told: str) -> tuple[str, ...]:
     return (*(f"one {verb} {act}" for verb, act in does), told)
 
 
-def _blamed(races: Observed, conflict: Conflict, *, meant: bool) -> Blame:
+def _blamed(context: Context, races: Observed, conflict: Conflict, *, meant: bool) -> Blame:
     """The step that is wrong, what is wrong with it, what to do.
 
     meant: the first access is meant to be the first.
@@ -189,8 +189,8 @@ def _blamed(races: Observed, conflict: Conflict, *, meant: bool) -> Blame:
         counted = isinstance(event.step, Word) and event.step.core != other.step.core
         counted = counted and races.poll_for(event, other)[1] > 1
         if not races.has_waited(event) and not counted:
-            return blame(*_without_wait(races, event, other, meant=meant))
-        if meant and (early := _released_early(races, other, event)) is not None:
+            return blame(*_without_wait(context, races, event, other, meant=meant))
+        if meant and (early := _released_early(context, races, other, event)) is not None:
             return blame(early, _EARLY, _RELEASE)
     if second.before is not None and races.is_kept(second):
         text = "after which nothing takes from the semaphore that it has waited for"
@@ -201,26 +201,30 @@ def _blamed(races: Observed, conflict: Conflict, *, meant: bool) -> Blame:
 
 
 def _without_wait(
-    races: Observed, event: Event, other: Event, *, meant: bool
+    context: Context, races: Observed, event: Event, other: Event, *, meant: bool
 ) -> tuple[Step, str, str]:
     """What is wrong with an event whose owner has not waited for the other side."""
     if event.wait is not None:
         text = "for its block bits leave out the word that should wait"
         return event.wait, text, "name the unit of the words that must wait in stall_res"
-    early = _released_early(races, *((other, event) if meant else (event, other)))
+    early = _released_early(context, races, *((other, event) if meant else (event, other)))
     if early is not None:
         return early, _EARLY, _RELEASE
     return event.step, f"{NOTHING} wait for the other side", _WAIT
 
 
-def _released_early(races: Observed, event: Event, other: Event) -> Step | None:
+def _released_early(context: Context, races: Observed, event: Event, other: Event) -> Step | None:
     """The act of an event's owner before it that let the other side go on, if that is too early.
 
     If the owner had made such an access before it let others go on from there for the first time,
     that act belongs to the earlier access.
     """
     known = min(int(other.vector[event.owner]), event.owner_clock)
-    released = [one for one in races.releases(event.owner) if one[0] <= known]
+    released = [
+        (clock, step)
+        for clock, step in races.releases(event.owner)
+        if clock <= known and not context.in_firmware(races.tile, step.core, step.pc)
+    ]
     if not released or event.again:
         return None
     last = released[-1][1]
@@ -229,9 +233,9 @@ def _released_early(races: Observed, event: Event, other: Event) -> Step | None:
     return None if first_clock(races.record, event, sent) < begun else last
 
 
-def _raced(races: Observed, conflict: Conflict, *, meant: bool) -> Finding:
+def _raced(context: Context, races: Observed, conflict: Conflict, *, meant: bool) -> Finding:
     tile, first, second = races.tile, conflict.first, conflict.second
-    blame = _blamed(races, conflict, meant=meant)
+    blame = _blamed(context, races, conflict, meant=meant)
     blamed = blame.act.step
     victim = first if blamed is second.step or blamed.core == second.step.core else second
     one, place_of = f"{blame.act.name} of {maker(blamed)}", name(conflict.place)
