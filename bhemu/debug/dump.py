@@ -140,6 +140,13 @@ def text(s: TileState, chosen: Sequence[Selection], view: View) -> Iterator[str]
             yield NOTHING if selection.low is not None else "  all 0"
 
 
+def with_place(line: str) -> str:
+    """A line of a configuration field, with its word and shift."""
+    named = {**fields_of(config_fields), **fields_of(thread_fields)}
+    field = named.get(line.strip().partition(" ")[0])
+    return line if field is None else f"{line}  (word {field.word}, shift {field.shift})"
+
+
 def diff(
     ours: TileState, theirs: TileState, chosen: Sequence[Selection], view: View
 ) -> Iterator[str]:

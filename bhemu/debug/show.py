@@ -155,15 +155,18 @@ class Looking(Commands):
 
     def do_cfg(self, args: list[str]) -> None:
         """cfg [NAME|WORD]: configuration, by (part of) a field name or word index."""
-        if args and args[0][0].isdigit():
-            self._show(*dump.select([f"cfg:{args[0]}"]))
-        else:
-            try:
-                found = dump.select(args or ["cfg", "thread_cfg"])
-            except InputError as unknown:
-                text = f"no configuration field {args[0]!r}"
-                raise InputError(text, hint=unknown.hint) from None
-            self._show(*found)
+        number = bool(args) and args[0][0].isdigit()
+        try:
+            found = dump.select([f"cfg:{args[0]}"] if number else args or ["cfg", "thread_cfg"])
+        except InputError as unknown:
+            if number:
+                raise
+            text = f"no configuration field {args[0]!r}"
+            raise InputError(text, hint=unknown.hint) from None
+        self._show(*found, places=bool(args))
+        for word in range(found[0].low or 0, (found[0].high or 0) + 1) if number else ():
+            held = [f"bank {n} {int(bank[word]):#x}" for n, bank in enumerate(self.tile.state.cfg)]
+            self._print([f"  word {word}  {'  '.join(held)}"])
 
     def do_rwc(self, args: list[str]) -> None:
         """rwc: row counters."""
@@ -207,8 +210,8 @@ class Looking(Commands):
         self._out("  ".join(f"sem{i} {int(s.sem[i])}/{int(s.sem_max[i])}" for i in range(8)))
         self._out(f"mutexes: {', '.join(held) or 'all free'}")
 
-    def _show(self, *chosen: Selection, fmt: str = "") -> None:
-        """State of this tile as bhemu dump shows it."""
+    def _show(self, *chosen: Selection, fmt: str = "", places: bool = False) -> None:
+        """State of this tile as bhemu dump shows it; places: of fields the word and the shift."""
         shown = dump.text(saved.take(self.tile), chosen, View(fmt))
         lines = list(islice(shown, _LOOKING_MOST + 1))
         if len(lines) > _LOOKING_MOST:
@@ -219,7 +222,7 @@ class Looking(Commands):
             last = max((row.index for row in rows if row.index is not None), default=0)
             noun = {"cfg": "words", "lreg": "LRegs"}.get(name, "rows")
             raise InputError(f"{name} {low}: there are {noun} 0 to {last}")
-        self._print(lines)
+        self._print(map(dump.with_place, lines) if places else lines)
 
     def _used(self, name: str) -> Iterator[str]:
         """Which rows of a register hold something."""

@@ -234,9 +234,11 @@ def test_dumps_show_the_state(image) -> None:
     s.src_valid[1, 0] = 1
     s.dst[6, 2] = 0x407F  # 1.5 as stored: sign, mantissa, exponent
     text = "\n".join(bench("cfg ALU_FORMAT_SPEC_REG0_SrcA; cfg dest_target_reg_cfg_math_offset"))
-    assert "ALU_FORMAT_SPEC_REG0_SrcA  bank 0 0x0  bank 1 0x5" in text
-    assert "T0 0x0  T1 0x0  T2 0x40" in text
-    assert "  ALU_FORMAT_SPEC_REG0_SrcA  bank 0 0x0  bank 1 0x5" in bench("cfg 1")
+    assert "ALU_FORMAT_SPEC_REG0_SrcA  bank 0 0x0  bank 1 0x5  (word 1, shift 17)" in text
+    assert "T0 0x0  T1 0x0  T2 0x40  (word 1, shift 0)" in text
+    words = bench("cfg 1")
+    assert "  ALU_FORMAT_SPEC_REG0_SrcA  bank 0 0x0  bank 1 0x5  (word 1, shift 17)" in words
+    assert words[-1] == "  word 1  bank 0 0x0  bank 1 0xa0000"
     assert bench("cfg")[1] == "  ALU_FORMAT_SPEC_REG0_SrcA  bank 0 0x0  bank 1 0x5"
     assert "sem3 4/7" in bench("sem")[0]
     assert bench("sem")[-1] == "mutexes: mutex 2: T1"
