@@ -440,14 +440,17 @@ class RoundsOnNetwork(Rounds):
         return replace(self._stop("watchpoint"), where=where, change=change)
 
     def _resolve_tiles(self) -> Stop | None:
-        """Look at the tiles that have stopped, in their order, up to one that ends the run."""
+        """Look at the tiles that have stopped, in their order, up to one that ends the run.
+
+        Those whose time slice is over finish the round before: nothing shows of it.
+        """
         c = self._network.state
-        for t in range(self._network.grid.tiles):
-            status = int(c.stopped[t])
-            if status in (0, rules.STOP_UNTIL) or not (c.due[t] or c.skip_from[t] >= 0):
-                continue
-            stopped = self.resolve_tile(self.owner.tile_at_index(t), status)
-            c.stopped[t] = 0
+        statuses, chosen = c.stopped.tolist(), c.stopped == rules.STOP_TIME
+        if not chosen.any():
+            chosen = (c.stopped != 0) & (c.stopped != rules.STOP_UNTIL)
+        c.stopped[chosen] = 0  # what comes after one that ends the run stops again
+        for t in (chosen & ((c.due != 0) | (c.skip_from >= 0))).nonzero()[0].tolist():
+            stopped = self.resolve_tile(self.owner.tile_at_index(t), statuses[t])
             if stopped is not None:
                 return stopped
         return None

@@ -20,7 +20,7 @@ from bhemu.jit.subset import njit
 from bhemu.noc import record
 from bhemu.noc.record import BETWEEN, DELIVERY, TILES_RUN, tile_of
 from bhemu.tensix.loop import period
-from bhemu.tensix.rules import STOP_DEADLOCK, STOP_IDLE, STOP_LIMIT, STOP_UNTIL
+from bhemu.tensix.rules import STOP_DEADLOCK, STOP_IDLE, STOP_LIMIT, STOP_TIME, STOP_UNTIL
 
 if TYPE_CHECKING:
     from bhemu.noc import delivery, timed
@@ -114,11 +114,17 @@ def _runs(chip: Any, t: Any) -> Any:
     return chip.due[t] != 0 and chip.stopped[t] != STOP_UNTIL
 
 
+@njit
+def _goes_on(chip: Any, t: Any) -> Any:
+    """Whether a tile has not finished the round, and nothing but time has stopped it."""
+    return chip.due[t] != 0 and (chip.stopped[t] == 0 or chip.stopped[t] == STOP_TIME)
+
+
 def run_tiles(chip: Any, share: Any) -> Any:
     """STEP of a chip: run the due tiles of one share; `share`: which, and from bit 16 how many."""
     which, shares = share & 0xFFFF, share >> 16
     for t in range(chip.tiles[0]):
-        if _runs(chip, t) and chip.place[t] % shares == which:
+        if _goes_on(chip, t) and chip.place[t] % shares == which:
             _run_tile(chip, t)
     return np.int64(0)
 
@@ -291,7 +297,7 @@ def run_rounds(chip: Any, rounds: Any) -> Any:
         if chip.phase[0] == BETWEEN and _open(chip) != 0:
             return np.int64(CHIP_TILES)
         for t in range(chip.tiles[0]):
-            if _runs(chip, t):
+            if _goes_on(chip, t):
                 _run_tile(chip, t)
         status = _finish(chip)
         if status != 0:

@@ -100,6 +100,18 @@ def test_threads_of_the_host_do_not_change_it(whole: Any) -> None:
     assert bytes_of(chip) == bytes_of(whole["all_gather"])
 
 
+def test_nothing_shows_of_a_time_slice_that_ends_within_a_window() -> None:
+    """A tile reaches the limit in the same window in which the time of another one is over."""
+    seen = []
+    for ticks, words in ((None, None), (1, 7)):
+        chip = launched("copy_dram")
+        for state in (tile.state for tile in chip.tiles_made() if ticks):
+            state.time_slice[0], state.look_every[0] = ticks, words
+        chip.run(limit=3000)
+        seen.append([(tile.clock, *tile.state.retired.tolist()) for tile in chip.tiles_made()])
+    assert seen[0] == seen[1]
+
+
 def test_interpreted_code_gives_the_same_clock(tmp_path: Path) -> None:
     """From a state after the boot, which takes half a minute interpreted."""
     chip, state = launched("copy_dram"), tmp_path / "booted.npz"
