@@ -26,13 +26,15 @@ def _run(context: Context) -> Sequence[Finding]:
         return []
     acts = seen.late.acts
     who = _placed(context, acts[0]) if len(acts) == 1 else {}
-    late = "words, cores and transfers are late, as they may be on hardware"
+    late, at = "words, cores and transfers are late, as they may be on hardware", in_words(who)
     if acts and acts[0].agent == NOC:
-        late = (
-            f"the requests of {in_words(who)} are late" if who else "requests to the NoC are late"
-        )
+        late = f"the requests of {at} are late" if who else "requests to the NoC are late"
     elif acts:
-        late = f"{acts[0].agent} alone is late" + (f" at {in_words(who)}" if who else "")
+        core, _, stores = acts[0].agent.partition("_")
+        late = (
+            f"the stores of {core} are late" if stores == "stores" else f"{acts[0].agent} is late"
+        )
+        late += f" at {at}" if who else ""
     text = f"the result depends on time: it is wrong if {late}: {ending(seen).partition(';')[0]}"
     return [Finding("late", "error", text, who, {}, (shown(context, seen),), _ADVICE)]
 
