@@ -58,8 +58,7 @@ class Mismatch:
         tile = (place.pop("tile_row", None), place.pop("tile_column", None))
         names = [] if tile[0] is None else [f"tile ({tile[0]},{tile[1]})"]
         names += [f"{name} {value}" for name, value in place.items()]
-        unit = "ULP" if isinstance(self.expected, float) else "apart"
-        distance = "NaN" if self.ulp is None else f"{self.ulp} {unit}"
+        distance = "NaN" if self.ulp is None else f"{self.ulp} ULP"
         return (
             f"{' '.join(names)} {in_words(self.index)}: expected {number_text(self.expected)}"
             f" ({self.expected_bits}), got {number_text(self.got)} ({self.got_bits}), {distance}"

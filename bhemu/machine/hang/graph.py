@@ -273,7 +273,7 @@ def advice(tile: Tile, graph: WaitGraph) -> str:
 
 def _no_maximum(waiter: Waiter) -> str:
     """What a wait for a semaphore without a maximum lacks, which holds up only such a wait."""
-    if not waiter.reason.endswith(waits.BELOW_MAXIMUM) or waiter.resource["max"]:
+    if not waiter.reason.endswith(waits.BELOW_MAXIMUM) or waiter.resource.get("max", 1):
         return ""
     return f"no SEMINIT has given semaphore {waiter.resource['index']} a maximum"
 

@@ -284,7 +284,10 @@ class _Look:
                 continue
             begun = buffer.begun[verb]
             again = len(begun) > len(set(begun))  # it waits elsewhere where there is one only
-            if self._counts(event, buffer, kind):
+            other = (
+                "received" if kind == "acked" else "acked"
+            )  # its producer reads what it sends on
+            if event.who in buffer.owners.get(other, ()) or self._counts(event, buffer, kind):
                 continue
             if again or (buffer.spec.index, kind) in awaited:
                 short = f"{event.who} {verb} pages and {missing}"
