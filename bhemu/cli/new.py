@@ -104,7 +104,7 @@ def template(target: Path, kind: str) -> str:
 
 
 def _key(name: str, option: Option) -> str:
-    """The line of an option in [run]: with an example, or its default after a #."""
+    """The line of an option in [run]: its example, else commented out with its default."""
     words = getattr(option.kind, "words", ())
     value = json.dumps(words[0] if option.default is None and words else option.default)
     line = f"{name} = {option.example}" if option.example else f"# {name} = {value}"

@@ -14,7 +14,7 @@ from bhemu.arguments import MOST
 from bhemu.cli import output
 from bhemu.errors import EXIT_OK, InputError
 from bhemu.memmap import CORE_NAMES
-from bhemu.program import coordinates, files, toml
+from bhemu.program import coordinates, files, options, toml
 from bhemu.program.options import Option, SeedOr, Whole, Words, given_in
 
 if TYPE_CHECKING:
@@ -209,6 +209,7 @@ def flag(
     elif isinstance(kind, Whole):
         value = Count(kind.least, kind.written)
     else:
+        assert isinstance(kind, options.Seconds), kind
         value = Seconds(0, min_open=True)
     names = f"--{option.flag or name}", name
     return click.option(*names, type=value, metavar=metavar, help=option.help + more)

@@ -47,7 +47,7 @@ _INTERRUPT = {signal.SIGINT}
 class Start:
     """How the run of a command begins: interpreted, with compiled code, or where it was taken over.
 
-    To be made before anything is imported that is compiled. `wait`: it is never interpreted.
+    Create it before importing any compiled module. `wait`: the run is never interpreted.
     """
 
     def __init__(self, chosen: options.Settings, progress: Progress, *, wait: bool) -> None:

@@ -196,7 +196,7 @@ _KEEP_LOCAL = (6, 0, 2, 4, 8)  # bits of DISABLE_RESET: brisc, trisc0-2, ncrisc
 def now(s: Any, c: Any) -> Any:
     """The clock as core `c` sees it: all turns so far plus the instructions of the open turn.
 
-    The scalar unit reads as the host does, within a core's turn: it must not see time run back.
+    The scalar unit and the host read it within a core's turn, too: the time must not go backwards.
     """
     if s.turn_open[0] == 0:
         return s.clock[0]

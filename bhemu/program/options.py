@@ -129,7 +129,10 @@ def silent(name: str, seconds: float) -> None:
 
 
 class Kind:
-    """What values an option takes, of which a machine checks some itself; `values`: on a page."""
+    """The values that an option accepts; the machine checks some of them itself.
+
+    values: their text in docs/options.md.
+    """
 
     def __init__(self, values: str = "") -> None:
         self.values = values

@@ -1,8 +1,8 @@
 """Tensors in memory: codecs of data formats, layouts of tiles and rows.
 
-Layouts: "raw" and "rows" are the elements in row-major order as they are; "faces16" is 16x16 faces,
-"tile32" 32x32 tiles, both row-major over the matrix of the last two axes; a tile is its four 16x16
-faces top left, top right, bottom left, bottom right; a face is row-major. Leading axes count
+Layouts: "raw" and "rows" are the elements in row-major order as they are. "faces16" is 16x16 faces,
+"tile32" 32x32 tiles, both row-major over the matrix of the last two axes. A tile is its four 16x16
+faces: top left, top right, bottom left, bottom right. A face is row-major. Leading axes count
 slowest. A format with shared exponents (see codecs) keeps them per block: per tile with tile32, per
 face with faces16, once for the whole tensor in other layouts.
 """

@@ -159,8 +159,8 @@ class Instruction(Word):
 
     @classmethod
     def inputs(cls) -> tuple[str, ...]:
-        """Members of the state whose contents its words compute from, lane flags too, settings left
-        out."""
+        """Members of the state whose contents its words compute from, including lane flags and
+        excluding settings."""
         kept = (one for one in cls.writes if one.keeps or one.space == spaces.LREG)
         used = {one.space for one in (*cls.reads, *kept)}
         if cls.unit in _CONFIGURED:

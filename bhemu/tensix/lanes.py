@@ -160,7 +160,7 @@ def enabled(s: Any, lane: Any) -> Any:
 def chosen(flag: Any, value: Any, old: Any) -> Any:
     """`value` where `flag` is 1, `old` where it is 0.
 
-    In bits: a condition would become a masked store, and the next word's load would wait for it.
+    With bit masks: a branch would compile to a masked store, and the next load would wait for it.
     """
     mask = _U(-np.int32(flag))  # without the overflow of unsigned numbers
     return _U(_U(value & mask) | _U(old & _U(~mask)))
@@ -260,7 +260,7 @@ def claim(s: Any, t: Any, dest: Any) -> Any:
 
 @njit
 def claim_mode(s: Any, t: Any, f: Any, reserved: Any, unnamed: Any) -> Any:
-    """As `claim`, of a word's lreg_dest; also refuses modes with bits of either of two masks."""
+    """As `claim`, of lreg_dest; also refuses modes with a bit of `reserved` or `unnamed`."""
     status = claim(s, t, f.lreg_dest)
     if status != GO:
         return status

@@ -5,8 +5,8 @@
         writes = gpr("gpr_address")
 
 A clause is a union (`|`) of terms. A term names a space, the places in it and the condition on
-which it counts; places and conditions are expressions of the instruction's fields. A write that
-leaves some lanes or bits of its place as they were is not a read. Bookkeeping for messages and
+which it counts; places and conditions are expressions of the instruction's fields. A partial
+write does not count as a read of the lanes or bits that it keeps. Bookkeeping for messages and
 scratch memory are no spaces.
 """
 
@@ -74,7 +74,7 @@ class Term(NamedTuple):
     is a mask, of which every bit is a place; `fields`: of Config or ThreadConfig; `when`:
     expression of the condition, "" for always; `effect`: what an agent may wait for; `keeps`:
     expression: the write leaves some bits as they were; `awaited`: the place on which the blocked
-    word waits; `own`: read for nothing but what the word leaves in the same place.
+    word waits; `own`: read only to compute what is written back to the same place.
     """
 
     space: Space
@@ -134,7 +134,7 @@ class Clause(tuple[Term, ...]):
         return self.when(f"not ({condition})")
 
     def own(self) -> "Clause":
-        """The same, read for nothing but what the word leaves there."""
+        """The same, read only to compute what the word writes back there."""
         return Clause(term._replace(own=True) for term in self)
 
     def of(self, values: Values) -> Iterator[Term]:

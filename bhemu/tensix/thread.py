@@ -28,7 +28,7 @@ def taker(s: Any, opcode: Any) -> Any:
 def tell_waiting(s: Any, t: Any, status: Any) -> Any:
     """Tell the opcode that has claimed every word that thread `t` waits; `status` or an error.
 
-    The thread is passed as -1 - t: no word is like that.
+    The thread is passed as -1 - t, which is no thread number: so the entry tells it from a word.
     """
     told = call_entry(s.table[s.route[0]], s, np.int64(-1 - t), np.uint32(0))
     return status if told == 0 else told

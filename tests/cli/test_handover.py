@@ -129,7 +129,8 @@ def lacking(tmp_path: Path) -> Path:
 
 
 def test_a_run_is_taken_over_when_all_is_compiled(write, lacking: Path) -> None:
-    path = write(tt("SEMINIT", sem_sel=1, max_value=1), *LOOP * 30, PARK)
+    """The loop takes longer, interpreted, than compiling takes on a busy machine."""
+    path = write(tt("SEMINIT", sem_sel=1, max_value=1), *LOOP * 120, PARK)
     done = run("-m", "bhemu", "run", path, "-v", BHEMU_CACHE_DIR=str(lacking))
     assert done.returncode == 0
     assert "interpreted, " in done.stderr and ": compiled from here on" in done.stderr

@@ -64,7 +64,7 @@ AT_ONCE, AFTER_WORDS, TRACKED_GPRS, TRACKED_TDMA, TRACKED_CONFIG = range(5)
 class Effect(Enum):
     """What an access does beyond its value, for an analysis that must not perform it.
 
-    After a load that does something, or gives what changes by itself, `s.load_acted` is 1: the
+    `s.load_acted` is 1 after a load that has a side effect, or whose value changes by itself: the
     bus sets it where the declaration says so, the function where the effect depends on the state.
     """
 
@@ -94,8 +94,9 @@ class Register:
     load, store: a function, KEPT, or None where there is none (a rule says so); a load may be the
     number that it gives, a store DROPPED. place: where KEPT keeps it, a place of the record over
     `c` and `offset`, "": in the window's storage.
-    inert: why its writes change nothing that bhemu models; it is storage of its own, counted, and
-    `mask` tells the bits that are kept. modelled=False: refused, with the name in the message.
+    inert: why its writes change nothing that bhemu models. It has a word of its own, its accesses
+    are counted, and `mask` selects the bits that a store keeps. modelled=False: refused, with the
+    name in the message.
     """
 
     name: str

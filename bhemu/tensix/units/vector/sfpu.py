@@ -15,7 +15,7 @@ from bhemu.tensix.spaces import Clause, lreg
 from bhemu.tensix.units import counters
 
 # What SFPLOADMACRO and the stall logic must know of a vector instruction (SFPLOADMACRO, SFPMAD,
-# Blackhole ISA); stands on its class.
+# Blackhole ISA): these facts are declared on its class.
 
 # Sub-units, in the order of the bytes of a sequence; the load sub-unit takes nothing scheduled.
 SIMPLE, MAD, ROUND, STORE, LOAD, ELSEWHERE = range(6)
