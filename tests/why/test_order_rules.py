@@ -59,6 +59,18 @@ def test_a_load_that_spins(words: list[int], at: int, loop: tuple[int, int] | No
     assert is_polled(tile.state.l1, at) == (loop is not None)
 
 
+@pytest.mark.parametrize(
+    ("between", "polls"), [(FENCE, True), (sw(T2, A1), False), (addi(A0, A0, 4), False)]
+)
+def test_a_load_that_looks_before_its_loop_polls(between: int, polls: bool) -> None:
+    """`while` as compilers write it: the first look may skip the loop, which looks at its end."""
+    skips = branch(BLTU, T1, A2, 24)
+    loop = [FENCE, *LOOK[:2], branch(BGEU, T1, A2, -12)]
+    tile = tile_with(*LOOK[:2], skips, between, *loop)
+    assert spin(tile.state.l1, AT) is None
+    assert is_polled(tile.state.l1, AT) == polls
+
+
 def waiting(want: int) -> list[Line]:
     return [[*li(A0, COUNT), *li(A1, want)], [lw(T1, A0), FENCE, branch(BLTU, T1, A1, -8)]]
 

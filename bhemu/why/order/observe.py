@@ -362,7 +362,7 @@ def threads() -> dict[int, int]:
 
 Memory = npt.NDArray[np.uint8]
 _LOOK, _CLOSE = 8, 4  # instructions within which a polled word is compared, after another one
-REACH = 4 * _LOOK
+REACH = 8 * _LOOK
 """Bytes of code before and after a load that are looked at."""
 _LEAVES = TTINSN | Store | Jump | IndirectJump
 _ACTS = _LEAVES | formats.Atomic | formats.Csr | formats.NotModelled
@@ -383,7 +383,22 @@ def is_polled(l1: Memory, pc: int) -> bool:
 
     Or a value that is computed from it decides a branch back to the load, and the loop only waits.
     """
-    return comparison(l1, pc) is not None or spin(l1, pc) is not None
+    return comparison(l1, pc) is not None or spin(l1, pc) is not None or _looks_first(l1, pc)
+
+
+def _looks_first(l1: Memory, pc: int) -> bool:
+    """Whether the load at `pc` is the first look of a loop whose own load stands after it.
+
+    So compilers write `while`: a look that may skip the loop, then the loop with one at its end.
+    """
+    (_, load, _, rd), *code = _code(l1, pc, pc + 4 * _LOOK)
+    base = load >> 15 & 31
+    for at, (cls, word, _, made) in enumerate(code, 1):
+        if word == load:
+            return rd != base and spin(l1, pc + 4 * at) is not None
+        if cls is None or issubclass(cls, _ACTS) or (made == base and base):
+            return False
+    return False
 
 
 def spin(l1: Memory, pc: int) -> tuple[int, int] | None:
