@@ -20,7 +20,7 @@ from bhemu.jit.subset import njit
 from bhemu.noc import record
 from bhemu.noc.record import BETWEEN, DELIVERY, TILES_RUN, tile_of
 from bhemu.tensix.loop import period
-from bhemu.tensix.rules import STOP_DEADLOCK, STOP_IDLE, STOP_LIMIT, STOP_TIME, STOP_UNTIL
+from bhemu.tensix.rules import STOP_DEADLOCK, STOP_IDLE, STOP_LIMIT, STOP_UNTIL
 
 if TYPE_CHECKING:
     from bhemu.noc import delivery, timed
@@ -116,8 +116,8 @@ def _runs(chip: Any, t: Any) -> Any:
 
 @njit
 def _goes_on(chip: Any, t: Any) -> Any:
-    """Whether a tile has not finished the round, and nothing but time has stopped it."""
-    return chip.due[t] != 0 and (chip.stopped[t] == 0 or chip.stopped[t] == STOP_TIME)
+    """Whether a tile has not finished the round, and does not wait for Python to look at it."""
+    return chip.due[t] != 0 and chip.stopped[t] == 0
 
 
 def run_tiles(chip: Any, share: Any) -> Any:

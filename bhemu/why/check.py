@@ -51,7 +51,7 @@ def executed(machine: Any) -> int:
 
 
 _SLICE = 20_000  # clock units
-WORK = 12_000_000_000  # of all checks of one question (work.py), some 24 s
+WORK = 12_000_000_000  # of all checks of one question, some 24 s
 AT_MOST = 900.0  # seconds on the clock, where a machine is that slow
 
 

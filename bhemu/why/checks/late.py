@@ -50,15 +50,13 @@ def with_pairs(late: Sequence[Finding], told: Sequence[Finding]) -> list[Finding
         return [*told, *late]
     (seen,) = late
     at = seen.culprit.get("core"), seen.culprit.get("pc")
-    of_line = (
-        one
-        for one in pairs
-        if at in ((side.get("core"), side.get("pc")) for side in (one.culprit, one.victim))
-    )
-    chosen, only = next(of_line, None) if at[1] is not None else None, pairs[0]
-    if len(pairs) == 1 and (at[1] is None or "pc" not in only.culprit):
-        chosen = only
-    if chosen is None:
+    only = len(pairs) == 1 and (at[1] is None or "pc" not in pairs[0].culprit)
+
+    def is_shown(one: Finding) -> bool:
+        sides = ((side.get("core"), side.get("pc")) for side in (one.culprit, one.victim))
+        return only or (at[1] is not None and at in sides)
+
+    if (chosen := next(filter(is_shown, pairs), None)) is None:
         unshown = [f"{one.text}: {in_words(one.culprit)}" for one in pairs]
         return [*told, with_evidence(seen, unshown)]
     evidence = [line for line in chosen.evidence if line != NOT_SHOWN]

@@ -86,7 +86,9 @@ def _pairs(context: Context, races: Observed, units: bool) -> list[PairFinding]:
         if conflict.units:
             finding = meant = _stalled(races, conflict)
         else:
-            finding, meant = (_raced(context, races, conflict, meant=of) for of in (False, True))
+            finding = meant = _raced(context, races, conflict, meant=False)
+            if context.symptom.fine:
+                meant = _raced(context, races, conflict, meant=True)
         finding, meant = (_in_buffers(context, races, conflict, one) for one in (finding, meant))
         xy, first, second = races.tile.xy, conflict.first.step, conflict.second.step
         if kind(conflict.place) == _TEMPLATE and isinstance(second, Word):

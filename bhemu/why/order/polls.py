@@ -1,11 +1,12 @@
-"""Looks of cores at what others change: polled words of L1, counters of NIUs, values from
+"""Looks of cores at what others change: polled words of L1, counters of NIUs, values
+that requests bring.
 
 A count proves only what the branch after the load needs: the first value with which the branch goes
 the same way, among the values stored since the last one that the reader knows of. To find it, the
 instructions from the load to the branch are executed again with each of these values.
 
 The plain order has columns for all tiles (record.COLUMNS): the owners of each tile, then the
-sources of its writes by NoC, then channels of  Each column is an agent. An access of a
+sources of its writes by NoC, then channels of requests. Each column is an agent. An access of a
 request is ordered by the column and clock of its agent; with accesses of other tiles in the plain
 order. Python lets requests arrive at the end of each round (tiles.py).
 """
