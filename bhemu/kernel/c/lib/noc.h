@@ -123,14 +123,14 @@ static inline void noc_read(struct noc *noc, uint32_t xy, uint32_t address, uint
     }
 }
 
-/* The store to `local`, and all before it, are in L1 before the NoC reads it. */
+/* The store to `local`, and all before it, are in L1 before the NoC reads them. */
 static inline void noc_see_stores(uint32_t local) { load_and_wait(local & ~3u); }
 
 static inline void noc_write_as(struct noc *noc, uint32_t ctrl, uint32_t acks, uint32_t local,
                                 uint32_t xy, uint32_t address, uint32_t bytes) {
-    noc_see_stores(local);
     for (uint32_t length; bytes; address += length, local += length, bytes -= length) {
         length = noc_packet(bytes);
+        noc_see_stores(local + length - 1); /* its last word: buffers are filled upwards */
         noc_send(noc, (struct noc_request){NOC_WRITES, ctrl, local, noc->own, address, xy, length,
                                            0});
         noc->acks += acks;
