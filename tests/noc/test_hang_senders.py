@@ -73,7 +73,7 @@ def test_who_has_written_the_word_and_who_wrote_it_elsewhere() -> None:
     assert giver.state == "has parked"
     assert graph.headline() == (
         "(5,6) brisc waits for L1 word 0x400 to become 2 (it is 0): nothing was ever written there"
-        " over the NoC, and nothing that could give it was found"
+        " over the NoC, only to this word of (3,4) by (1,2) brisc"
     )
 
 

@@ -1,5 +1,5 @@
-"""Who on a tile could end a wait: what a core's program can store and push, read from its code
-without running it, and the words that threads hold.
+"""Who could end a wait: what a core's program can store and push, read from its code without
+running it, the words that threads hold, and where a request to the NoC goes.
 
 Constants are followed through registers (lui, addi, ...) along every path from the core's start
 and, with the registers that it has now, from where it stands; an address that is computed
@@ -19,10 +19,12 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bhemu import memmap as mm
+from bhemu.devices import niu_request as request
 from bhemu.devices.debug_regs import reset_pc
 from bhemu.machine.error_text import outside_headers, where_core
 from bhemu.machine.hang.explore import Loop, Value, Wanted, registers_of
-from bhemu.memmap import LOCAL_BASE, LOCAL_SIZES
+from bhemu.memmap import LOCAL_BASE, LOCAL_SIZES, NOC_CTRL, NOC_RET_ADDR_LO, NOC_TARG_ADDR_LO
+from bhemu.noc.grid import XY
 from bhemu.riscv import formats
 from bhemu.riscv.assembly import RA, SP
 from bhemu.riscv.formats import Atomic, Branch, Fence, IndirectJump, Jump, Load, Store, Upper
@@ -458,3 +460,21 @@ class Agents:
             place = self.place(int(s.gate_core[t]), int(s.gate_pc[t]))
             how = f"{disassemble(int(s.gate_word[t]))} at its head"
         return Releaser(f"thread T{t}", how, place, self.thread_state(t))
+
+
+def aims(registers: list[int], xy: XY, address: int) -> bool:
+    """Whether the registers of an initiator name an address of a tile as the destination."""
+    control = registers[NOC_CTRL >> 2]
+    kind = control & 3
+    if kind not in (request.WRITE, request.ATOMIC):
+        return False
+    data = kind == request.WRITE and not control & request.INLINE
+    first = (NOC_RET_ADDR_LO if data else NOC_TARG_ADDR_LO) >> 2
+    low, given = registers[first], registers[first + 2]
+    x, y = xy
+    if control & request.MULTICAST:
+        sides = [sorted((given & 63, given >> 12 & 63)), sorted((given >> 6 & 63, given >> 18))]
+        here = sides[0][0] <= x <= sides[0][1] and sides[1][0] <= y <= sides[1][1] & 63
+    else:
+        here = given & 0xFFF == x | y << 6
+    return here and low <= address < low + (registers[8] if data else 4)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from itertools import product
@@ -10,13 +11,12 @@ from typing import TYPE_CHECKING
 
 from bhemu import memmap as mm
 from bhemu.devices import niu
-from bhemu.devices import niu_request as request
 from bhemu.devices.niu_request import at as shown
 from bhemu.errors import NoProgress
 from bhemu.machine.error_text import where_core
 from bhemu.machine.hang import waits
 from bhemu.machine.hang.explore import DECIMAL, Loop, livelock
-from bhemu.machine.hang.givers import Agents, Releaser
+from bhemu.machine.hang.givers import Agents, Releaser, aims
 from bhemu.machine.hang.waits import Waiter
 from bhemu.memmap import CORE_NAMES, HOST, NOC_CTRL, NOC_RET_ADDR_LO, NOC_TARG_ADDR_LO
 from bhemu.noc.grid import XY, number_at
@@ -35,6 +35,7 @@ _CYCLE = "one in the cycle must give before it takes; bhemu trace shows what ran
 _FIND = "find the agent that should have ended the wait of"
 _OVER = ("has parked", "has ended")
 _NAMED = 4  # waiters that are named where more do the same
+_GAVE = "it has written there over the NoC"
 NEVER = "nothing was ever written there over the NoC"
 
 
@@ -71,10 +72,15 @@ class WaitGraph:
         if not able and (most := _no_maximum(root)):
             return f"{text}: {most}"
         if not able:
+            if _got_nothing(root) and root.elsewhere:
+                return f"{text}: {NEVER}, {root.elsewhere}"
             return f"{text}: {NEVER}{NOT_FOUND}" if _got_nothing(root) else text + NOT_FOUND
         states = {one.state for one in able.values()}
         if len(able) > 1 and len(states) == 1:
-            return f"{text}, which {' or '.join(able)} could give; each of them {states.pop()}"
+            hows = {one.how.partition(",")[0] for one in able.values()}
+            gave = hows.pop().removeprefix("it ") + " and " if len(hows) == 1 else ""
+            each = f"each of them {gave if gave.startswith(_GAVE[3:]) else ''}{states.pop()}"
+            return f"{text}, which {' or '.join(able)} could give; {each}"
         if len(able) > 1:
             who = " or ".join(f"{one.who} ({one.state})" for one in able.values())
             return f"{text}, which {who} could give"
@@ -105,6 +111,8 @@ class WaitGraph:
             alone = "only " if len(waiter.releasers) == 1 and waiter.kind != "l1" else ""
             giver = "itself" if other == name else other
             needs = f"{waiter.reason}{_present(waiter)}"
+            if waiter.elsewhere:
+                needs += f", where nothing was ever written over the NoC, {waiter.elsewhere}"
             parts.append(f"{name} needs {needs}: {alone}{giver} can give it ({by.means})")
         return "; ".join(parts)
 
@@ -340,40 +348,26 @@ def initiators(chip: Controls) -> Iterator[tuple[Tile, int, list[int]]]:
                 yield tile, noc, [int(word) for word in tile.state.niu_command[noc, i]]
 
 
-def aims(registers: list[int], xy: XY, address: int) -> bool:
-    """Whether the registers of an initiator name an address of a tile as the destination."""
-    control = registers[NOC_CTRL >> 2]
-    kind = control & 3
-    if kind not in (request.WRITE, request.ATOMIC):
-        return False
-    data = kind == request.WRITE and not control & request.INLINE
-    first = (NOC_RET_ADDR_LO if data else NOC_TARG_ADDR_LO) >> 2
-    low, given = registers[first], registers[first + 2]
-    x, y = xy
-    if control & request.MULTICAST:
-        sides = [sorted((given & 63, given >> 12 & 63)), sorted((given >> 6 & 63, given >> 18))]
-        here = sides[0][0] <= x <= sides[0][1] and sides[1][0] <= y <= sides[1][1] & 63
-    else:
-        here = given & 0xFFF == x | y << 6
-    return here and low <= address < low + (registers[8] if data else 4)
-
-
 class Senders:
     """Who could write to words of L1 over the NoC, on a chip that stands still."""
 
     def __init__(self, chip: Controls, agents: dict[XY, Agents]) -> None:
         self._chip, self._agents = chip, agents
-        self._elsewhere: dict[int, str] = {}
+        self._elsewhere: dict[int, dict[str, Releaser]] = {}
         self._requests: dict[tuple[XY, int], list[tuple[int, list[list[int]]]]] = {}
 
     def of(self, tile: Tile, address: int, beside: int) -> list[Releaser]:
         """Those that have written to the word; else those whose code would; else tiles whose
         initiators are set up for it. Without the core that waits."""
         found: dict[tuple[XY, int], Releaser] = {}
-        for sender, core, pc, when in arrivals(self._chip, tile, address):
-            if core < CORES and (sender.xy, core) not in found:
-                how = f"it has written there over the NoC, last in round {when}"
-                found[sender.xy, core] = self._core(sender.xy, core, pc, how)
+        came = [one for one in arrivals(self._chip, tile, address) if one[1] < CORES]
+        times = Counter((sender.xy, core) for sender, core, _, _ in came)
+        more = " or more" if int(tile.state.noc_arrivals[0]) > NOC_ARRIVED else ""
+        for sender, core, pc, when in came:
+            if (at := (sender.xy, core)) not in found:
+                number = "once" if times[at] == 1 and not more else f"{times[at]}{more} times"
+                how = f"{_GAVE} {number}, last in round {when}"
+                found[at] = self._core(sender.xy, core, pc, how)
         x, y = tile.xy
         near = sorted(self._agents, key=lambda xy: abs(xy[0] - x) + abs(xy[1] - y))
         for xy, core in product(() if found else near, (0, CORES - 1)):
@@ -393,17 +387,16 @@ class Senders:
                 cores = ", ".join(f"{one.name} {one.state}" for one in tile.core.values())
                 yield Releaser(f"tile {name_of(tile)}", how, "", f"has {cores}")
 
-    def elsewhere(self, address: int) -> str:
-        """Who has written this word of another tile, in words; "" for nobody."""
+    def elsewhere(self, address: int) -> dict[str, Releaser]:
+        """By tile of which this word was written: the last core that did."""
         if address not in self._elsewhere:
-            every = (
-                f"this word of tile {name_of(other)} was written by {name_of(sender)}"
-                f" {self._agents[sender.xy].place(core, pc)}"
-                for other in self._chip.tiles_made()
-                for sender, core, pc, _ in arrivals(self._chip, other, address)
-                if core < CORES
-            )
-            self._elsewhere[address] = next(every, "")
+            self._elsewhere[address] = found = dict[str, Releaser]()
+            for other in self._chip.tiles_made():
+                last = (one for one in arrivals(self._chip, other, address) if one[1] < CORES)
+                for sender, core, pc, when in last:
+                    how = f"{_GAVE}, last in round {when}"
+                    found[name_of(other)] = self._core(sender.xy, core, pc, how)
+                    break
         return self._elsewhere[address]
 
     def _core(self, xy: XY, core: int, pc: int, how: str) -> Releaser:
@@ -498,6 +491,15 @@ def _astray(chip: Controls, waiters: Iterable[Waiter]) -> str:
     return ""
 
 
+def _only(others: Mapping[str, Releaser]) -> str:
+    """Of which tiles a word was written, and by whom where it was one line of one core."""
+    if not others:
+        return ""
+    who = {f"by {one.who} ({one.line})" if one.line else f"by {one.who}" for one in others.values()}
+    by = f" {who.pop()}" if len(who) == 1 else ""
+    return f"only to this word of {_some([*others])}{by}"
+
+
 def _waiting(chip: Controls, going: Mapping[Tile, tuple[Loop, ...]]) -> Iterator[Waiter]:
     """All that wait on some tiles of a chip; `going`: the loops of their running cores."""
     every = {tile.xy: Agents(tile, going.get(tile, ())) for tile in chip.tiles_made()}
@@ -507,15 +509,21 @@ def _waiting(chip: Controls, going: Mapping[Tile, tuple[Loop, ...]]) -> Iterator
         own = tuple(replace(r, who=f"{of}{r.who}") for r in waiter.releasers)
         address = waiter.resource.get("address", -1)
         history, reason = waiter.history, _counter(tile, address) or waiter.reason
+        others = dict[str, Releaser]()
         if waiter.kind == "l1" and 0 <= address < mm.L1_SIZE:
             if not alone:
                 own += tuple(senders.of(tile, address, CORE_NAMES.index(str(waiter.where["core"]))))
             untouched = int(tile.state.noc_arrivals[0]) == 0
             by_noc = "" if alone and untouched else last_writer(chip, tile, address)
-            other = senders.elsewhere(address) if by_noc == NEVER else ""
-            history = "; ".join(part for part in (history, by_noc, other) if part)
+            others = senders.elsewhere(address) if by_noc == NEVER else others
+            told = (
+                f"this word of tile {one} was written by {by.who.partition(' ')[0]} {by.place}"
+                for one, by in others.items()
+            )
+            history = "; ".join(part for part in (history, by_noc, next(told, "")) if part)
         who = f"{of}{waiter.who}"
-        yield replace(waiter, who=who, releasers=own, reason=reason, history=history)
+        waiter = replace(waiter, who=who, releasers=own, reason=reason, history=history)
+        yield replace(waiter, elsewhere=_only(others))
 
 
 def wait_for_graph(tile: Tile, loops: tuple[Loop, ...] = ()) -> WaitGraph:

@@ -65,7 +65,8 @@ class Waiter:
     "ttsync", "l1", "stream", "clock", ...), `resource` which one with its present value,
     `releasers` those that could have released it, `place` and `where` the instruction, `detail` the
     numbers, `history` the last to touch the resource, `wanted` the value of a polled word with
-    which it goes on.
+    which it goes on, `elsewhere` of which tiles this word of L1 was written, and by whom,
+    if nobody has written it here.
     """
 
     who: str
@@ -78,6 +79,7 @@ class Waiter:
     where: dict[str, object] = field(default_factory=dict)
     history: str = ""
     wanted: Wanted | None = None
+    elsewhere: str = ""
 
     def __str__(self) -> str:
         text = f"{self.who} waits for {self.reason}"
