@@ -429,12 +429,16 @@ class Users:
     def _apart(
         self, both: list[Any], fill: Fill, run: Run, most: int, only: int | None = None
     ) -> tuple[list[Any], Offsets]:
-        """The last moment at which both are the same, and the bytes that differ one unit later.
+        """A moment at which both are the same, and the bytes that differ one unit later.
 
-        only: on this tile; others have run on by a whole round.
+        After `most` units they differ; later what differs may be overwritten. only: on this tile;
+        others have run on by a whole round.
         """
         step, found = 1 << most.bit_length(), NOTHING.at
         while step:
+            if step > most:
+                step //= 2
+                continue
             after, held, done = [], [], executed(self._machine)
             for start in both:
                 self._machine.restore(start)
@@ -453,7 +457,10 @@ class Users:
                 if only in (None, number):
                     differ.append(number * STRIDE + np.flatnonzero(apart))
             places = np.concatenate(differ)
-            both, found = (both, places) if places.size else (after, found)
+            if places.size:
+                found = places
+            else:
+                both, most = after, most - step
             step //= 2
         return both, found
 

@@ -46,6 +46,7 @@ _WORD = 4
 _REGISTERS = 1024  # of a stream
 _NEAR = 64  # bytes: what belongs together
 _AREA, _WIDER = 1024, 16  # bytes around a place; by how much it grows
+_BESIDE = "what lies next to it"
 _DATUM = "it"  # what is filled as a whole, where nothing larger is
 _ITEM = {member.name: member.dtype().itemsize for member in MEMBERS}
 _KINDS = ("elf", "image", "tt-metal")  # of programs that can be launched again
@@ -159,7 +160,7 @@ def _finding(context: Context, trials: Trials, users: Users, fill: Fill) -> Find
         who = with_role(place(outside_headers(read.where), read.clock, tile), "read by")
     if near is None and read is not None and read.where.thread is not None:
         near = users.brought_up_to(int(fill.at[0]), _NEAR)
-    near_it = "what lies next to it"
+    near_it = _BESIDE
     if near is None and (part := _whole(context, trials, int(fill.at[0]))) is not None:
         near_it, (number, rest) = f"the rest of {part[0]}", divmod(int(fill.at[0]), STRIDE)
         changed_there = users.made(np.arange(part[1].start, part[1].stop), number)
@@ -171,7 +172,8 @@ def _finding(context: Context, trials: Trials, users: Users, fill: Fill) -> Find
             text = text.replace("has written it", "has written it in full", 1)
     if near is not None:
         evidence.append(f"{near_it} is written by {near[0]}")
-        who, victim = place(*near, trials.tile_of(near[0])), who
+        role = "writes beside it" if near_it == _BESIDE else "writes the rest"
+        who, victim = with_role(place(*near, trials.tile_of(near[0])), role), who
     cls = decode(read.where.word) if read is not None and read.where.word is not None else None
     if read is not None and cls is not None and cls.name == "PACR":  # who made the packer add
         low = int(fill.at[0]) // STRIDE * STRIDE + OFFSET["cfg"]
