@@ -103,7 +103,7 @@ PROGRAMS = [
 def write_header(folder: Path) -> None:
     """Write the generated instruction header into `folder`."""
     import bhemu.tensix.units  # noqa: F401  (declares the instructions)
-    from bhemu.tensix.c_header import c_header
+    from bhemu.kernel import c_header
 
     (folder / "tensix_insn.h").write_text(c_header())
 

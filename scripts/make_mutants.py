@@ -37,7 +37,7 @@ def _builder(root: Path) -> ModuleType:
 def build(mutant: dict[str, Any], out: Path) -> None:
     """Compile one mutant to `out`."""
     import bhemu.tensix.units  # noqa: F401  (declares the instructions)
-    from bhemu.tensix.c_header import c_header
+    from bhemu.kernel import c_header
 
     with tempfile.TemporaryDirectory() as folder:
         root, generated = Path(folder) / "root", Path(folder) / "generated"

@@ -21,8 +21,8 @@ from script_module import script
 import bhemu.tensix.units  # noqa: F401  (declares the instructions)
 from bhemu import memmap
 from bhemu.devices.bus.address_map import REGISTERS
+from bhemu.kernel import c_header
 from bhemu.tensix import config_fields, thread_fields
-from bhemu.tensix.c_header import c_header
 from bhemu.tensix.insn import assemble, decode, instructions
 
 ROOT = Path(__file__).resolve().parent.parent

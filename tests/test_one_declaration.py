@@ -34,7 +34,7 @@ from bhemu.devices.bus.address_map import INERT, block_name
 from bhemu.errors import NoProgress
 from bhemu.riscv.assembly import PARK, code, ttinsn
 from bhemu.machine.saved import Snapshot
-from bhemu.tensix.c_header import c_header
+from bhemu.kernel import c_header
 from bhemu.tensix.insn import assemble, disassemble
 from bhemu.tensix.units.vector import schedule, sfpu
 from bhemu.machine.tile import Tile

@@ -10,10 +10,9 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from bhemu import __version__
+from bhemu import __version__, system
 from bhemu.cli import output
 from bhemu.errors import BhemuError, InputError
-from bhemu.riscv import memory_check
 from bhemu.system import interrupts
 
 _FIRST = {
@@ -104,7 +103,7 @@ class Commands(click.Group):
         """Run the command; a reader that went away (`| head`) is no error."""
         try:
             if "numpy" not in sys.modules:
-                memory_check.check_start(memory_check.ARRAYS)
+                system.check_start(system.ARRAYS)
             result = super().invoke(ctx)
             sys.stdout.flush()
         except BrokenPipeError:

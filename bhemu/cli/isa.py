@@ -59,8 +59,8 @@ def isa_command(
         show_modes([coverage], mnemonic, as_json=as_json, allow_outside=allow_outside)
         return
     if c_header:
+        from bhemu.kernel import c_header as header
         from bhemu.tensix import units
-        from bhemu.tensix.c_header import c_header as header
 
         assert units.MODULES  # importing the package declares the instructions
         output.say(header(), nl=False)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
+from bhemu import system
 from bhemu.errors import (
     EXIT_ASSERT,
     EXIT_DIFFERS,
@@ -35,7 +36,6 @@ from bhemu.errors import (
     Limit,
     NoProgress,
 )
-from bhemu.riscv import memory_check
 from bhemu.system import interrupts
 from bhemu.text import printable, printable_lines
 
@@ -264,7 +264,7 @@ class Progress:
     def starting(self) -> Iterator[None]:
         """Around imports and launch; says so when the core itself must be compiled."""
         if "numba" not in sys.modules:
-            memory_check.check_start(memory_check.EMULATOR)
+            system.check_start(system.EMULATOR)
         # What is imported and loaded now stays: collecting it costs a tenth of the start.
         gc.disable()
         try:

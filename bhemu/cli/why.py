@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from bhemu.why.chain import Link
     from bhemu.why.check import Context
     from bhemu.why.findings import Finding
-    from bhemu.why.saved_state import Told
+    from bhemu.why.question import Told
 
 
 @click.command("why")
@@ -65,7 +65,7 @@ def why_command(**values: Any) -> int:
             {"verdict": verdict, **shown}, EXIT_OK, lines, as_json=values["as_json"]
         )
     from bhemu.program import schema
-    from bhemu.why import saved_state
+    from bhemu.why import question
 
     try:
         asked, found = findings(target, ended)
@@ -73,7 +73,7 @@ def why_command(**values: Any) -> int:
         return _refused(values["program"], problem, as_json=values["as_json"])
     told = None
     if target.chosen.program.kind == schema.SAVED_STATE:
-        told = saved_state.told(target, found)
+        told = question.state_told(target, found)
     return show(found, values["as_json"], ended.error, told, _nothing(asked), asked.notes)
 
 

@@ -18,9 +18,9 @@ from bhemu.devices.bus.address_map import (
 )
 from bhemu.errors import InputError
 from bhemu.machine.core import STATES
+from bhemu.machine.error_text import origin
 from bhemu.machine.saved import TileState
 from bhemu.machine.sentences import CONDITIONS
-from bhemu.machine.where import origin
 from bhemu.memmap import CORE_NAMES, DEBUG_BASE, LOCAL_BASE, LOCAL_SIZES, NIU_CFG_0
 from bhemu.riscv import csr
 from bhemu.riscv.assembly import ABI_NAMES

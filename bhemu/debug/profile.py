@@ -16,10 +16,10 @@ from bhemu.noc import timed, times
 from bhemu.noc.grid import XY, tile_at
 from bhemu.riscv.formats import Branch
 from bhemu.riscv.isa import decode
-from bhemu.tensix import in_flight
+from bhemu.tensix import in_flight, observe
 from bhemu.tensix.in_flight import NAMES
 from bhemu.tensix.insn import instructions
-from bhemu.timing import cycles, spent
+from bhemu.timing import cycles
 from bhemu.timing.loop import FIRST_CORE, FIRST_THREAD
 
 if TYPE_CHECKING:
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 AGENTS = (*NAMES, *CORE_NAMES, "T0", "T1", "T2")
 _WAITS = {
-    spent.NO_WORD: "a word (its core has pushed none)",
-    spent.RESULT: "a register's value, or L1",
+    observe.NO_WORD: "a word (its core has pushed none)",
+    observe.RESULT: "a register's value, or L1",
 }
 _MARKS = {
-    spent.NOC_READ: "the answers of NoC reads",
-    spent.NOC_ACK: "the acknowledgements of NoC writes, or requests of one id",
-    spent.NOC_ATOMIC: "the answers of NoC atomics",
+    observe.NOC_READ: "the answers of NoC reads",
+    observe.NOC_ACK: "the acknowledgements of NoC writes, or requests of one id",
+    observe.NOC_ATOMIC: "the answers of NoC atomics",
 }
 _LOOP = 8  # instructions of a loop that waits for a counter of an NIU, at most
 _NOT_OF_NOC = "arbitration of routers packet by packet, row misses and refresh of DRAM"
@@ -72,7 +72,7 @@ class Profile:
 
     def __init__(self, tile: Tile, part: tuple[Any, Any, Any] | None = None) -> None:
         s = tile.state
-        self.xy, self.full = tile.xy, int(s.spent[0]) == spent.FULL
+        self.xy, self.full = tile.xy, int(s.spent[0]) == observe.TABLE_FULL
         taken, count, words = part or (s.spent_cycles, s.spent_times, s.op_count)
         counts = words.sum(axis=0)
         self.sources = Counter[str]()  # words by where their figure is from
@@ -171,7 +171,7 @@ def _sourced(rows: Iterable[Row]) -> list[Row]:
         name: least_certain(row.source for row in found if row.agent == name) for name in NAMES
     }
     every = least_certain(row.source for row in found)
-    by_text = {_WAITS[spent.RESULT]: SOURCES[times.ESTIMATE]}  # loads of devices are estimates
+    by_text = {_WAITS[observe.RESULT]: SOURCES[times.ESTIMATE]}  # loads of devices are estimates
     for unit, name in enumerate(NAMES):
         for condition in (in_flight.WAIT_UNIT[unit], in_flight.WAIT_IDLE[unit]):
             by_text[CONDITIONS[condition].text] = of_unit[name]

@@ -25,7 +25,7 @@ from bhemu.debug.places import (
 )
 from bhemu.devices.bus.address_map import block_name, device_name, find
 from bhemu.errors import InputError, UnknownName
-from bhemu.machine import saved, where
+from bhemu.machine import error_text, saved
 from bhemu.machine.breakpoints import Condition
 from bhemu.machine.core import Core
 from bhemu.machine.hang import explore
@@ -487,7 +487,7 @@ class Looking(Commands):
 
     def do_bt(self, args: list[str]) -> None:
         """bt [CORE]: the functions a core is in, inlined ones too."""
-        self._print(where.backtrace(self._one_core(args)))
+        self._print(error_text.backtrace(self._one_core(args)))
 
 
 def _spans(numbers: Iterable[int]) -> str:

@@ -26,7 +26,6 @@ from bhemu.tensix import observe
 from bhemu.tensix.insn import instructions
 from bhemu.tensix.state import CORES, THREADS, UNITS
 from bhemu.tensix.thread import WAIT_SEM_FULL, WAIT_SEM_ZERO
-from bhemu.timing import spent
 from bhemu.timing.loop import FIRST_CORE, FIRST_THREAD
 
 if TYPE_CHECKING:
@@ -322,7 +321,7 @@ class Operations:
         """The profile since the operation began; None of a tile that only ran firmware."""
         s = tile.state
         # A wait that goes on counts from here on: what was before belongs to no operation
-        for agent in (s.spent_for != spent.WORKS).nonzero()[0]:
+        for agent in (s.spent_for != observe.WORKS).nonzero()[0]:
             s.spent_since[agent] = max(int(s.spent_since[agent]), int(s.clock[0]))
         now = _Counted(
             s.spent_cycles.copy(), s.spent_times.copy(), s.op_count.copy(), int(s.noc_issued[0])

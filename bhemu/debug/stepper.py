@@ -12,7 +12,7 @@ from bhemu.debug.places import Command, Commands, Pushes, Sources, address, numb
 from bhemu.debug.show import Looking
 from bhemu.devices.bus.address_map import fields_of
 from bhemu.errors import InputError, UnknownName
-from bhemu.machine import where
+from bhemu.machine import error_text
 from bhemu.machine.breakpoints import ALL, Breakpoint, WordBreakpoint, code_places
 from bhemu.machine.core import Core
 from bhemu.machine.resolve import core_name, registers
@@ -332,13 +332,15 @@ class Stepper(GoingBack, Looking):
         if len(words) > _MOST_SHOWN:
             self._out(f"  ... {len(words) - _MOST_SHOWN} words, then")
         for _, word, pc, origin, _ in words[-_MOST_SHOWN:]:
-            self._out(f"  T{thread} {disassemble(word)}{where.origin(origin)}  from pc {pc:#x}")
+            self._out(
+                f"  T{thread} {disassemble(word)}{error_text.origin(origin)}  from pc {pc:#x}"
+            )
         if not words:
             self._out(f"  T{thread} executed nothing")
         self.last = stop
         if stop.reason not in ("step", "until"):
             self._out(f"stopped: {stop.reason}, clock {stop.clock}")
-        self._out(where.thread(self.tile, thread))
+        self._out(error_text.where_thread_line(self.tile, thread))
 
     def _stopped(self, stop: Stop, core: Core, *, whole: bool = False) -> None:
         """Say why it stopped, unless it is the step that was asked for, and where it stands.
@@ -378,7 +380,7 @@ class Stepper(GoingBack, Looking):
 
     def do_where(self, args: list[str]) -> None:
         """where: every core and thread."""
-        self._print(where.lines(self.tile))
+        self._print(error_text.where_lines(self.tile))
 
     def do_check(self, args: list[str]) -> None:
         """check: compare the program's outputs as they are now."""
@@ -527,7 +529,7 @@ class Stepper(GoingBack, Looking):
 
     def _info_all(self) -> None:
         self._out(f"clock {self.tile.clock}, round {int(self.tile.state.round[0])}")
-        self._print(where.lines(self.tile))
+        self._print(error_text.where_lines(self.tile))
         self.do_sem([])
         self._list_points()
         for xy, at, value in self._stepping.loop.end.words:
@@ -558,7 +560,7 @@ class Stepper(GoingBack, Looking):
         self._print(places.regs(self.core, None))
 
     def _info_threads(self) -> None:
-        self._print(where.lines(self.tile))
+        self._print(error_text.where_lines(self.tile))
 
     def _info_source(self) -> None:
         for symbols in self.core.images:

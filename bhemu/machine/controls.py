@@ -23,9 +23,9 @@ from bhemu.machine.watchpoints import Watchpoint
 if TYPE_CHECKING:
     from bhemu.machine import callbacks
     from bhemu.machine.callbacks import AccessEvent, InstructionEvent, WordEvent
+    from bhemu.machine.error_text import WhereReport
     from bhemu.machine.history import History
     from bhemu.machine.tile import Tile
-    from bhemu.machine.where import WhereReport
     from bhemu.machine.word_text import TracedWord
     from bhemu.program.outputs import OutputResult
     from bhemu.program.specs import OutputSpec
@@ -396,13 +396,15 @@ class Controls:
 
     def where(self) -> WhereReport:
         """Where every core and thread stands and what it waits for; prints as lines."""
-        from bhemu.machine import where
+        from bhemu.machine import error_text
 
         made = self.tiles_made()
         if len(made) == 1:
-            return where.WhereReport(where.lines(made[0]))
-        return where.WhereReport(
-            f"({tile.xy[0]},{tile.xy[1]}) {line}" for tile in made for line in where.lines(tile)
+            return error_text.WhereReport(error_text.where_lines(made[0]))
+        return error_text.WhereReport(
+            f"({tile.xy[0]},{tile.xy[1]}) {line}"
+            for tile in made
+            for line in error_text.where_lines(tile)
         )
 
     def check(self) -> list[OutputResult]:

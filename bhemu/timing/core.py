@@ -16,9 +16,9 @@ from bhemu.jit.subset import njit
 from bhemu.riscv import l0_cache, semantics, turn
 from bhemu.riscv.formats import Atomic, Branch, Load, Register, RegisterImmediate, Store
 from bhemu.riscv.isa import rv32i
-from bhemu.tensix import state
+from bhemu.tensix import observe, state
 from bhemu.tensix.frontend import put, queued
-from bhemu.timing import draws, spent
+from bhemu.timing import draws
 from bhemu.timing.cycles import PARTS
 
 _LOAD, _STORE, _ATOMIC = Load.code(), Store.code(), Atomic.code()
@@ -269,7 +269,7 @@ def give_up(s: Any, c: Any, word: Any) -> None:
 
 @njit
 def mark(s: Any, c: Any, word: Any) -> Any:
-    """What the counter of an NIU counts that an instruction loads (spent.py), 0: it loads none."""
+    """What the counter of an NIU that an instruction loads counts, 0: it loads none."""
     if word & 0x7F != _LOAD or s.fresh[c]:
         return np.int64(0)
     at = target(s, c, word) - mm.NOC0_BASE
@@ -277,7 +277,7 @@ def mark(s: Any, c: Any, word: Any) -> Any:
         return np.int64(0)
     counter = ((at % mm.NOC_SIZE) - mm.NIU_COUNTERS) >> 2
     if counter == niu.READ_ANSWERS:
-        return np.int64(spent.NOC_READ)
+        return np.int64(observe.NOC_READ)
     if counter == niu.ACKS or niu.OUTSTANDING <= counter < niu.OUTGOING:
-        return np.int64(spent.NOC_ACK)
-    return np.int64(spent.NOC_ATOMIC if counter == niu.ATOMIC_ANSWERS else 0)
+        return np.int64(observe.NOC_ACK)
+    return np.int64(observe.NOC_ATOMIC if counter == niu.ATOMIC_ANSWERS else 0)

@@ -28,7 +28,7 @@ from bhemu.tensix.units.memory import STOREIND
 from bhemu.tensix.units.scalar import FLUSHDMA, REG2FLOP, STOREREG
 from bhemu.tensix.units.unpack.modes import UNPACR_NOP
 from bhemu.tensix.units.vector.macro import SFPLOADMACRO
-from bhemu.timing import core, cycles, draws, polling, spent
+from bhemu.timing import core, cycles, draws, polling
 
 _SHARED = tuple(
     rules.condition(f"the {name} unit to take the next word (it works on one)")
@@ -82,7 +82,7 @@ def _core(s: Any, p: Any, c: Any) -> Any:
         known = s.spent[0] == 0 and 0 < s.agent_next[agent] < NEVER  # by its last instruction
         ready = s.clock[0] if known else core.ready(s, c, word)
         if ready > s.clock[0] and not cycles.is_at_once(s, agent):
-            spent.waits(s, agent, np.int64(spent.RESULT))
+            observe.begin_wait(s, agent, np.int64(observe.RESULT))
             s.agent_next[agent] = ready
             s.agent[0] = 0
             return np.int64(0)
@@ -98,7 +98,7 @@ def _core(s: Any, p: Any, c: Any) -> Any:
         if s.spent[0]:
             mark = core.mark(s, c, word)
             if mark:
-                spent.add(s, np.int64(agent), pc, mark, np.int64(0))
+                observe.charge(s, np.int64(agent), pc, mark, np.int64(0))
         tells = core.tells(s, c, word)
         s.turn_cycles[0] = core.begin(s, c, word)
         if cycles.is_at_once(s, agent):
@@ -114,7 +114,7 @@ def _core(s: Any, p: Any, c: Any) -> Any:
         if tells:
             _did(s)
         polling.after(s, p, c, word, loads)
-        spent.continue_work(s, agent, s.turn_pc[0], np.int64(-1), s.turn_cycles[0])
+        observe.continue_work(s, agent, s.turn_pc[0], np.int64(-1), s.turn_cycles[0])
     if s.core_state[c] == state.RUNNING:
         late = draws.late(s, agent, np.int64(s.pc[c]), np.int64(draws.ANY))
         s.agent_next[agent] = s.clock[0] + s.turn_cycles[0] + late
@@ -123,7 +123,7 @@ def _core(s: Any, p: Any, c: Any) -> Any:
             s.agent_next[agent] = max(s.agent_next[agent], ready)
     elif s.core_state[c] == state.BLOCKED:
         core.give_up(s, c, word)
-        spent.waits(s, agent, s.core_wait[c])
+        observe.begin_wait(s, agent, s.core_wait[c])
     return np.int64(0)
 
 
@@ -232,7 +232,7 @@ def _issues(s: Any, t: Any, unit: Any, opcode: Any, word: Any) -> Any:
     most = np.int64(0) if opcode == _UNPACR_NOP else np.int64(_LATE[unit])
     pc, busy = np.int64(s.gate_pc[t]), sixteenths // cycles.PARTS
     s.agent_next[unit] = s.clock[0] + busy + draws.late(s, unit, pc, most)
-    spent.continue_work(s, unit, pc, word, busy)
+    observe.continue_work(s, unit, pc, word, busy)
     s.unit_cycles[unit] += busy
 
 
@@ -242,7 +242,7 @@ def _thread(s: Any, p: Any, t: Any) -> None:
     agent = FIRST_THREAD + t
     s.agent_next[agent] = NEVER
     if not _arrives(s, t):
-        spent.waits(s, agent, np.int64(spent.NO_WORD))
+        observe.begin_wait(s, agent, np.int64(observe.NO_WORD))
         return
     late = np.int64(0)
     if s.gate_drawn[t] == 0:
@@ -294,7 +294,7 @@ def _thread(s: Any, p: Any, t: Any) -> None:
     if shared >= 0:
         taken = np.int64(1) if cycles.is_at_once(s, agent) else cycles.occupied_cycles(opcode)
         s.shared_free[shared] = s.clock[0] + taken
-    spent.continue_work(s, agent, np.int64(s.gate_pc[t]), word, held)
+    observe.continue_work(s, agent, np.int64(s.gate_pc[t]), word, held)
     s.agent_next[agent] = s.clock[0] + held
     if unit < 0:
         _looks(s, p, t)
@@ -307,7 +307,7 @@ def _sleeps(s: Any, t: Any, status: Any) -> None:
     if status < 0:
         rules.stop(s, t, status)
         return
-    spent.waits(s, FIRST_THREAD + t, status)
+    observe.begin_wait(s, FIRST_THREAD + t, status)
     for unit in range(state.UNITS):  # a pipeline that empties wakes no other thread
         if s.unit_idle[unit] > s.clock[0]:
             s.agent_next[FIRST_THREAD + t] = min(s.agent_next[FIRST_THREAD + t], s.unit_idle[unit])

@@ -9,7 +9,7 @@ import pytest
 import bhemu as package
 from bhemu import Program
 from bhemu.launch import Launched
-from bhemu.why import saved_state
+from bhemu.why import question
 from bhemu.why.order.observe import data_end
 
 ELFS = Path(package.__file__).parent.parent / "elfs"
@@ -80,14 +80,14 @@ def saved(folder: Path, name: str) -> Launched:
 
 @pytest.mark.parametrize("name", ["add1", "matmul", "add1_chip", "hang_flag"])
 def test_stacks_of_right_programs_are_not_suspected(tmp_path, name) -> None:
-    assert saved_state.stacks(saved(tmp_path, name)) == []
+    assert question.state_stacks(saved(tmp_path, name)) == []
 
 
 def test_a_stack_that_stands_in_data_is_found(tmp_path) -> None:
     target = saved(tmp_path, "add1")
     core = target.tile.core["trisc1"]
     target.tile.state.regs[core.index, 2] = data_end(core) - 4
-    (found,) = saved_state.stacks(target)
+    (found,) = question.state_stacks(target)
     assert found.found_by == "stack" and found.culprit["core"] == "trisc1"
     assert "within its data, which end at 0xffb00004" in found.text
 
@@ -98,7 +98,7 @@ def test_buffers_banks_and_semaphores_of_a_state_are_told(tmp_path) -> None:
     target.tile.write32(0xFFB40000 + 0x1000 * 16 + 4 * 10, 3)
     target.tile.write32(0xFFB40000 + 0x1000 * 16 + 4 * 8, 1)
     s.src_valid[1, 1], s.sem[4], s.sem_max[4] = 1, 2, 2
-    ((_, lines),) = saved_state.told(target).tiles.items()
+    ((_, lines),) = question.state_told(target).tiles.items()
     text = "\n".join(lines)
     assert (
         "circular buffer 16 (in older builds 8): 3 pages announced, 1 given back: 2 in it" in text

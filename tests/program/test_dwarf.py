@@ -9,8 +9,8 @@ from elf_builder import Elf, Raw, Seg
 from bhemu import Program
 from bhemu.errors import Assert, Call, Where, from_dict
 from bhemu.launch import launch
+from bhemu.machine.error_text import backtrace
 from bhemu.machine.tile import Tile
-from bhemu.machine.where import backtrace
 from bhemu.program import files
 from bhemu.program.dwarf import Debug
 from bhemu.program.loader import read_elf

@@ -11,7 +11,7 @@ from bhemu.jit.subset import JIT
 from bhemu.program.toml import suggestion
 from bhemu.why.check import Check, Context
 from bhemu.why.checks.buffers import BYTES
-from bhemu.why.checks.late import with_pairs
+from bhemu.why.checks.races import with_pairs
 from bhemu.why.findings import CLASS_OF, CLASSES, Finding, order
 
 _CURES = "cure"
