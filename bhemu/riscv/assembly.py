@@ -9,7 +9,7 @@ from bhemu.riscv import csr
 from bhemu.riscv.formats import B_IMM, I_IMM, J_IMM, S_IMM, Atomic, Pushed
 from bhemu.riscv.insn import Instruction
 from bhemu.riscv.isa import class_of, decode, rv32i
-from bhemu.riscv.isa.rv32i import CPOP
+from bhemu.riscv.isa.b import CPOP
 from bhemu.tensix.insn import assemble
 
 # A small RV32 assembler: the words of instructions by function, `code` joins words to bytes.

@@ -12,10 +12,10 @@ from bhemu.machine.hang.graph import graph_of
 from bhemu.machine.hang.waits import BELOW_MAXIMUM, PAGES, semaphore_name
 from bhemu.memmap import CORE_NAMES
 from bhemu.program import schema
+from bhemu.why import order as r
 from bhemu.why.check import Context
 from bhemu.why.checks.buffers import COUNT_REGISTERS, REGISTERS, Event, events
 from bhemu.why.findings import Finding, of_one_hang, place, who_waits
-from bhemu.why.order import record as r
 from bhemu.why.order.conflicts import Observed, observed, tiles
 from bhemu.why.order.shadow import STORED
 from bhemu.why.order.tiles import Sent, Tiles

@@ -15,8 +15,8 @@ from bhemu.machine.tile import Tile
 from bhemu.memmap import L1_SIZE
 from bhemu.riscv.isa import decode as decode_riscv
 from bhemu.tensix.insn import disassemble
+from bhemu.why import order as r
 from bhemu.why.order import observe
-from bhemu.why.order import record as r
 from bhemu.why.order.conflicts import Conflict
 from bhemu.why.order.observe import Observer
 

@@ -15,7 +15,7 @@ from order_walk.steps import Executed
 from bhemu.devices import niu_request as request
 from bhemu.riscv.assembly import addi, branch
 from bhemu.tensix.state import NOC_FIELDS
-from bhemu.why.order.record import EVENT, VECTOR
+from bhemu.why.order import EVENT, VECTOR
 from bhemu.why.order.tiles import Channels, Sent
 
 TILES = ("relay", "collect", "pull", "all_gather", "credits", "scatter", "matmul_mcast")

@@ -4,10 +4,10 @@ import functools
 
 from bhemu.riscv.formats import Load, Pushed, Store
 from bhemu.riscv.insn import REGISTRY, Instruction
-from bhemu.riscv.isa import f, rv32i, v
+from bhemu.riscv.isa import b, f, rv32i, v
 
 # Importing them declares the instructions.
-MODULES = (rv32i, f, v)
+MODULES = (rv32i, b, f, v)
 
 
 @functools.cache

@@ -18,9 +18,9 @@ from bhemu.program import toml
 from bhemu.program.specs import BufferSpec, TileSpec
 from bhemu.tensix.mmio import REMOTE_DEST_BUF_SIZE, REMOTE_DEST_BUF_START
 from bhemu.tensix.spaces import Effect, Kind
+from bhemu.why import order as r
 from bhemu.why.check import Check, Context
 from bhemu.why.findings import Ends, Finding, place
-from bhemu.why.order import record as r
 from bhemu.why.order.conflicts import Observed, observed
 from bhemu.why.order.shadow import ASKED, PACKED, STORED, UNPACKED
 

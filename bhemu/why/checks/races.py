@@ -15,6 +15,7 @@ from bhemu.riscv.formats import Atomic, Fence, Load
 from bhemu.riscv.isa import decode as decode_riscv
 from bhemu.tensix.insn import BLOCKS, decode
 from bhemu.text import joined
+from bhemu.why import order as r
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.checks.buffers import BYTES, shared_bytes
 from bhemu.why.findings import (
@@ -28,10 +29,9 @@ from bhemu.why.findings import (
     with_rest,
     with_role,
 )
-from bhemu.why.order import record as r
+from bhemu.why.order import HOST
 from bhemu.why.order.conflicts import Conflict, Event, Observed, first_clock, observed
 from bhemu.why.order.observe import Observer, is_polled, kind, l1_address, name, spin, unit_of
-from bhemu.why.order.record import HOST
 from bhemu.why.order.shadow import ACCESSED, DROPPED, STALE
 from bhemu.why.steps import NOTHING, Act, Blame, Instruction, Step, Word, maker
 from bhemu.why.witness import (

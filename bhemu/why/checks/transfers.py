@@ -16,9 +16,9 @@ from bhemu.devices import niu_request as request
 from bhemu.machine.error_text import outside_headers, where_core
 from bhemu.memmap import CORE_NAMES
 from bhemu.program.schema import SESSION
+from bhemu.why import order as r
 from bhemu.why.check import Check, Context
 from bhemu.why.findings import Finding, place
-from bhemu.why.order import record as r
 from bhemu.why.order.conflicts import Conflict, Event, Observed, first_clock, observed, tiles
 from bhemu.why.order.observe import l1_address
 from bhemu.why.order.observe import name as place_name

@@ -23,6 +23,7 @@ from bhemu.tensix.frontend import MOP, MOP_CFG, REPLAY, issued
 from bhemu.tensix.insn import decode
 from bhemu.tensix.state import MEMBERS, OFFSET
 from bhemu.tensix.units import sync
+from bhemu.why import order as r
 from bhemu.why import trials as launches
 from bhemu.why.check import Check, Context, Outcome
 from bhemu.why.findings import (
@@ -34,7 +35,6 @@ from bhemu.why.findings import (
     with_evidence,
     with_role,
 )
-from bhemu.why.order import record as r
 from bhemu.why.order.conflicts import observed
 from bhemu.why.order.shadow import PUSHED
 from bhemu.why.steps import Act, Instruction, maker

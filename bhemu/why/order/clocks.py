@@ -7,7 +7,7 @@ import numpy as np
 from bhemu.jit.subset import njit
 from bhemu.tensix.state import CORES, THREADS
 from bhemu.tensix.thread import SEM_FULL, SEM_ZERO
-from bhemu.why.order import record as r
+from bhemu.why import order as r
 
 DRAINED = 32  # instructions of a core after which its stores to Config are taken as done
 # Names of what is released and acquired; device registers have their address

@@ -13,8 +13,8 @@ from bhemu.memmap import OVERLAY_BASE, OVERLAY_END
 from bhemu.tensix import formats
 from bhemu.tensix.config import CONFIG_WORDS
 from bhemu.tensix.insn import decode as decode_word
+from bhemu.why import order as r
 from bhemu.why.check import Context
-from bhemu.why.order import record as r
 from bhemu.why.order.observe import Observer, kind, owner_of, threads
 from bhemu.why.order.shadow import PACKED, UNPACKED
 from bhemu.why.order.tiles import CodeThen, Sent, Tiles

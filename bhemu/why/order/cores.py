@@ -16,8 +16,8 @@ from bhemu.tensix.config import CONFIG_WORDS
 from bhemu.tensix.rules import STOP_STEP, STOP_TIME
 from bhemu.tensix.state import CORES, RESET, THREADS
 from bhemu.timing.core import word_at
+from bhemu.why import order as r
 from bhemu.why.order import clocks, polls, shadow, words
-from bhemu.why.order import record as r
 
 _ATOMIC, _FENCE = Atomic.code(), Fence.code()
 _LOADS, _STORES = (Load.code(), _ATOMIC), (Store.code(), _ATOMIC)

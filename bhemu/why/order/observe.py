@@ -30,9 +30,8 @@ from bhemu.tensix.issue import AT_ISSUE
 from bhemu.tensix.spaces import fields_named
 from bhemu.tensix.state import ENTRY, RESET, STEP
 from bhemu.tensix.units.unpack.unpacr import UNPACR
-from bhemu.why.order import clocks, cores, polls, shadow, words
-from bhemu.why.order import record as r
-from bhemu.why.order.record import LISTS, UNIT_NAMES, OrderRecord
+from bhemu.why import order as r
+from bhemu.why.order import LISTS, UNIT_NAMES, OrderRecord, clocks, cores, polls, shadow, words
 
 _WORD = function(ENTRY, words.observed_word)
 _CORE = function(STEP, cores.observed_core)

@@ -24,8 +24,8 @@ from bhemu.riscv import formats, semantics
 from bhemu.riscv.formats import Branch
 from bhemu.riscv.isa import rv32i
 from bhemu.tensix.state import CORES, NOC_FIELDS, NOC_REQUESTS
+from bhemu.why import order as r
 from bhemu.why.order import clocks, shadow
-from bhemu.why.order import record as r
 from bhemu.why.order.words import SITE
 
 _BRANCH = Branch.code()

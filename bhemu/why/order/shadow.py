@@ -13,8 +13,8 @@ from bhemu.tensix import config
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix.config import CONFIG_WORDS, SHARED
 from bhemu.tensix.state import THREADS
+from bhemu.why import order as r
 from bhemu.why.order import clocks
-from bhemu.why.order import record as r
 
 # Events
 

@@ -22,9 +22,9 @@ from bhemu.riscv.formats import Store
 from bhemu.riscv.isa import decode
 from bhemu.riscv.isa.rv32i import TTINSN
 from bhemu.tensix import insn
+from bhemu.why import order as r
 from bhemu.why.check import Name
 from bhemu.why.order import cores, polls
-from bhemu.why.order import record as r
 from bhemu.why.order.observe import Observer
 from bhemu.why.steps import Instruction, Step, made_step
 

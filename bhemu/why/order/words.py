@@ -23,8 +23,8 @@ from bhemu.tensix.units.unpack import addresses as unpack_addresses
 from bhemu.tensix.units.unpack.modes import UnpackWord, mode_of_word
 from bhemu.tensix.units.vector import loadstore, schedule
 from bhemu.tensix.units.vector.sfpu import STORE
+from bhemu.why import order as r
 from bhemu.why.order import clocks, shadow
-from bhemu.why.order import record as r
 
 # Columns of the description of a word (observe.py fills them)
 (

@@ -29,8 +29,8 @@ from bhemu.riscv.isa.rv32i import TTINSN
 from bhemu.tensix.config import CONFIG_WORDS
 from bhemu.tensix.insn import decode
 from bhemu.tensix.state import RESET, RUNNING
+from bhemu.why.order import HOST
 from bhemu.why.order.conflicts import Conflict, Event
-from bhemu.why.order.record import HOST
 from bhemu.why.steps import Step, Word
 from order_walk import effects
 from order_walk.accesses import Shadow

@@ -18,9 +18,9 @@ import numpy.typing as npt
 from bhemu.tensix import thread
 from bhemu.tensix.insn import decode
 from bhemu.tensix.state import CORES, THREADS
+from bhemu.why.order import AGENTS, HOST, ISSUE, STORES, UNIT, UNIT_NAMES, UNITS
 from bhemu.why.order.clocks import DRAINED, TRISC_CONFIG
 from bhemu.why.order.observe import unit_of
-from bhemu.why.order.record import AGENTS, HOST, ISSUE, STORES, UNIT, UNIT_NAMES, UNITS
 from bhemu.why.steps import Step, Word
 
 Clock = npt.NDArray[np.int64]
