@@ -10,7 +10,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from bhemu import __version__, system
+from bhemu import __version__, riscv
 from bhemu.cli import output
 from bhemu.errors import BhemuError, InputError
 from bhemu.system import interrupts
@@ -103,7 +103,7 @@ class Commands(click.Group):
         """Run the command; a reader that went away (`| head`) is no error."""
         try:
             if "numpy" not in sys.modules:
-                system.check_start(system.ARRAYS)
+                riscv.check_start(riscv.ARRAYS)
             result = super().invoke(ctx)
             sys.stdout.flush()
         except BrokenPipeError:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from bhemu import system
+from bhemu import riscv
 from bhemu.errors import (
     EXIT_ASSERT,
     EXIT_DIFFERS,
@@ -264,7 +264,7 @@ class Progress:
     def starting(self) -> Iterator[None]:
         """Around imports and launch; says so when the core itself must be compiled."""
         if "numba" not in sys.modules:
-            system.check_start(system.EMULATOR)
+            riscv.check_start(riscv.EMULATOR)
         # What is imported and loaded now stays: collecting it costs a tenth of the start.
         gc.disable()
         try:

@@ -1,4 +1,4 @@
-"""What is observed while compiled code runs: trace ring, watchpoints, breakpoints on words, cycles."""
+"""What is observed in compiled code: trace ring, watchpoints, breakpoints on words, cycles."""
 
 from typing import Any
 
