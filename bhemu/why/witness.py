@@ -197,32 +197,55 @@ def _halved(context: Context, found: Witness) -> Witness:
 
 _DRAWN = range(1, 9)  # seeds of runs in which any agent may be late
 _LOOK = 300_000_000  # instructions of all of these runs together
-_TRIED = 36  # late runs that look for the agent
+_TRIED = 66  # late runs: eight, those of one agent each, and those that look for its acts
 
 
 def of_run(context: Context) -> Witness | None:
     """A late run that goes wrong, with one agent late if that is enough, and its acts at one pc.
 
-    If words that take time go wrong without any lateness, no agent is looked for.
+    Any agents may be late, then one at a time. If words that take time go wrong without any
+    lateness, no agent is looked for.
     """
     context.facts["late runs"] = [_RUNS - _TRIED]  # those of pairs are over
-    bound = context.work.done + _LOOK
+    bound, agents = context.work.done + _LOOK, dict.fromkeys(_of_requests(context))
     for seed in _DRAWN:
         seen = _tried(context, Lateness(seed)) if context.work.done < bound else None
-        if seen is not None and not seen.fine and not seen.alike(context.symptom):
+        if seen is None:
+            continue
+        if not seen.fine and not seen.alike(context.symptom):
             found = Witness(Lateness(seed), seen)
             return _narrowed(context, found) if _on_time(context).fine else found
+        agents |= {agent: None for _, agent, _ in _late_acts(context, seen)}
+    for agent in agents:
+        late = Lateness(_FAR[0], (Acts(agent),))
+        alone = _differs(context, late) if context.work.done < bound else None
+        if alone is not None and not alone.outcome.fine:
+            return _narrowed(context, alone)
+    if context.late:
+        context.skipped.append("late")
     return None
+
+
+def _of_requests(context: Context) -> tuple[str, ...]:
+    """What stands for the requests to the NoC, which a tile that is alone has not."""
+    return () if context.program.is_alone else (NOC,)
+
+
+def _late_acts(context: Context, seen: Outcome) -> Iterator[tuple[XY | None, str, int]]:
+    """Tile, None of a program of one tile, agent and pc of the acts that were late."""
+    for tile in context.tiles(seen.machine):
+        s, xy = tile.state, None if context.program.is_alone else tile.xy
+        for _, agent, pc, *_ in s.late_log[: int(s.late_choices[0])].tolist():
+            yield xy, AGENTS[agent], pc
 
 
 def _narrowed(context: Context, seen: Witness) -> Witness:
     """The same with one agent late, then with its acts at one pc, then as few of them as can be."""
     pcs: dict[tuple[XY | None, str], dict[int, None]] = {}
-    for tile in context.tiles(seen.outcome.machine):
-        s, xy = tile.state, None if context.program.is_alone else tile.xy
-        for _, agent, pc, *_ in s.late_log[: int(s.late_choices[0])].tolist():
-            pcs.setdefault((xy, AGENTS[agent]), {})[pc] = None
-    found = _one_of(context, [Acts(NOC), *(Acts(agent, tile=xy) for xy, agent in pcs)])
+    for xy, agent, pc in _late_acts(context, seen.outcome):
+        pcs.setdefault((xy, agent), {})[pc] = None
+    requests = [Acts(noc) for noc in _of_requests(context)]
+    found = _one_of(context, [*requests, *(Acts(agent, tile=xy) for xy, agent in pcs)])
     if found is None:
         return seen
     (acts,) = found.late.acts

@@ -535,8 +535,8 @@ LATE_CHECK = Check(
     " whose delay is enough",
     misses="what is wrong only with other delays than those of eight seeds; the other side of the"
     " access that is not ordered",
-    cost="only where a run is right and nothing else was found: eight late runs, and 36 more that"
-    " look for the agent",
+    cost="only where a run is right and nothing else was found: eight late runs, one of each"
+    " agent alone, and up to 36 that look for its line",
     applies=lambda seen: 1 if seen.fine else 0,
     run=_when_late,
 )

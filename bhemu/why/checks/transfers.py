@@ -18,6 +18,7 @@ from bhemu.memmap import CORE_NAMES
 from bhemu.program.schema import SESSION
 from bhemu.why import order as r
 from bhemu.why.check import Check, Context
+from bhemu.why.checks.buffers import events, first_stream
 from bhemu.why.findings import Finding, place
 from bhemu.why.order.conflicts import Conflict, Event, Observed, first_clock, observed, tiles
 from bhemu.why.order.observe import l1_address
@@ -207,7 +208,37 @@ def run(context: Context) -> list[Finding]:
     together = tiles(context)
     if together is None or together.few:
         return []
-    return with_late_runs(context, _pairs(together, observed(context)))
+    return with_late_runs(context, _pairs(context, together))
+
+
+def _announced(context: Context, one: Disorder) -> Blame | None:
+    """The core that announces the page with the bytes to the second side, which waits for that."""
+    seen, second, at = one.seen, one.second, one.place
+    if second.sent is not None or second.home != seen.number or not one.first.write:
+        return None
+    every, buffers = events(seen), {b.index: b for b in context.part(seen.tile).buffers}
+    stream, held, told = first_stream(every, buffers), dict[int, int](), None
+    for event in (each for each in every if each.kind == "received" and stream is not None):
+        buffer = buffers.get(event.high - (stream or 0))
+        before = held.get(event.high, 0)
+        held[event.high] = event.low
+        if buffer is None or not buffer.at <= at < buffer.at + buffer.size:
+            continue
+        page, more = (at - buffer.at) // buffer.page, event.low - before & 0xFFFF
+        its = {(before + k) % buffer.pages for k in range(min(more, buffer.pages))}
+        if page in its and (event.clock or 0) <= second.step.clock:
+            told = event, f"page {page} of buffer {buffer.index}"
+    if told is None or told[0].core == second.step.core:
+        return None
+    event, what = told
+    known = int(second.vector[event.core])
+    steps = (step for clock, step in seen.releases(event.core) if clock <= known)
+    by = next((step for step in steps if step.pc == event.pc), None)
+    if by is None:
+        return None
+    text = f"because it announces {what} before what the other tile writes there has come"
+    advice = "wait for a word that the other tile changes before the page is announced"
+    return Blame(Act(seen.tile, by), text, advice)
 
 
 def _disorders(together: Tiles, every: Sequence[Observed]) -> list[Disorder]:
@@ -230,14 +261,16 @@ def _disorders(together: Tiles, every: Sequence[Observed]) -> list[Disorder]:
     return sorted(found, key=lambda one: (one.pair.second.step.clock, one.is_of_requests))
 
 
-def _pairs(together: Tiles, every: Sequence[Observed]) -> Iterator[tuple[object, PairFinding]]:
+def _pairs(context: Context, together: Tiles) -> Iterator[tuple[object, PairFinding]]:
     """The conflicts by culprit; later ones of a tile that has gone on too early are left out."""
     ahead: set[int] = set()
-    for one in _disorders(together, every):
+    for one in _disorders(together, observed(context)):
         first, second = one.first, one.second
         if not ahead.isdisjoint((first.home, second.home)):
             continue
         blame = one.blamed()
+        if blame.text.startswith(NOTHING):
+            blame = _announced(context, one) or blame
         tiles = [together.observers[side.home].tile for side in (first, second)]
         if blame.act.tile is tiles[1]:
             ahead.add(second.home)
