@@ -37,7 +37,15 @@ from bhemu.why.findings import (
 )
 from bhemu.why.order.observe import data_end
 from bhemu.why.origin import links_of, of_output
-from bhemu.why.waiting import apart, beyond, brought, left_pages, with_hand_over, with_seen
+from bhemu.why.waiting import (
+    apart,
+    beyond,
+    brought,
+    left_pages,
+    with_counts,
+    with_hand_over,
+    with_seen,
+)
 
 _FOLLOWED = 2  # wrong outputs in L1 of a chip, each of which takes one more run
 _BUDGET = 20_000  # instructions that are followed to prove a livelock
@@ -72,7 +80,7 @@ def findings(asked: Context, target: Launched, error: BhemuError | None) -> list
     if isinstance(error, Limit):
         error = asked.symptom.error
     if isinstance(error, NoProgress):
-        error = with_seen(asked, error)
+        error = with_counts(asked, with_seen(asked, error))
     symptom = [] if error is None else [of_error(error, target.clock, tile)]
     if error is not None and error.where is not None:
         asked.touched.append((error.where, target.clock))

@@ -1,5 +1,6 @@
 """Facts about a hang besides its waits: ended cores, semaphores never taken."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -7,8 +8,8 @@ from typing import Any
 from bhemu.errors import NoProgress
 from bhemu.jit.subset import JIT
 from bhemu.machine.error_text import outside_headers, where_core
-from bhemu.machine.hang.givers import Agents
-from bhemu.machine.hang.graph import graph_of
+from bhemu.machine.hang.givers import Agents, times
+from bhemu.machine.hang.graph import GAVE, MOST, graph_of
 from bhemu.machine.hang.waits import BELOW_MAXIMUM, PAGES, semaphore_name
 from bhemu.memmap import CORE_NAMES
 from bhemu.program import schema
@@ -58,6 +59,35 @@ def with_seen(context: Context, error: NoProgress) -> NoProgress:
     if more:
         every = (replace(one, releasers=more.get(id(one), one.releasers)) for one in graph.waiters)
         error.graph = graph_of(list(every))
+    return error
+
+
+def with_counts(context: Context, error: NoProgress) -> NoProgress:
+    """The hang; of a word that several tiles write, who has done so less often than others."""
+    graph: Any = error.graph
+    together = None if context.program.is_alone or not JIT else tiles(context)
+    numbers = {one.tile.xy: n for n, one in enumerate(together.observers)} if together else {}
+    more, names = {}, [other.who for other in getattr(graph, "waiters", ())]
+    for waiter in getattr(graph, "waiters", ()):
+        n = numbers.get(tuple(waiter.where.get("tile", ())))
+        if together is None or n is None or waiter.kind != "l1":
+            continue
+        sent = together.flags[n].get(waiter.resource["address"] >> 2, {}).values()
+        last = {(one.tile, one.core): one for one in sent}
+        count = Counter((one.tile, one.core) for one in sent)
+        never = [one for one in waiter.releasers if one.given == 0]
+        if len(count) < 2 or len({*count.values(), *(0 for _ in never)}) < 2:
+            continue
+        for at, number in sorted(count.items(), key=lambda one: one[1])[: MOST - 1]:
+            tile = together.observers[at[0]].tile
+            agents = Agents(context.symptom.machine.tile[tile.xy], ())
+            by = agents.acts(at[1], last[at].step.pc, f"{GAVE} {times(number)}")
+            who = f"({tile.xy[0]},{tile.xy[1]}) {by.who}"
+            state = "waits itself" if who in names else by.state
+            never.append(replace(by, who=who, state=state, given=number))
+        more[id(waiter)] = tuple(never)
+    every = (replace(one, releasers=more.get(id(one), one.releasers)) for one in graph.waiters)
+    error.graph = graph_of(list(every)) if more else graph
     return error
 
 
@@ -143,8 +173,11 @@ def brought(context: Context, error: NoProgress) -> Iterator[Finding]:
         sent = together.flags[n].get(word, {}).get(last) if slot >= 0 else None
         if sent is None or sent.increments:
             continue
-        before = int(o.value[slot, (last - 1) % r.VALUES, 0]) if last else int(o.first[word])
-        if before == held == int(o.value[slot, last % r.VALUES, 0]):
+        values = [int(o.value[slot, n % r.VALUES, 0]) for n in range(last + 1)]
+        before = [int(o.first[word]), *values[:-1]]
+        # not of a count, which two have added to at once
+        flag = waiter.wanted.value in before or {*before} == {held}
+        if flag and before[-1] == held == values[-1]:
             yield _sent(together, sent, waiter)
 
 

@@ -23,8 +23,15 @@ from bhemu.devices import niu_request as request
 from bhemu.devices.debug_regs import reset_pc
 from bhemu.machine.error_text import outside_headers, where_core
 from bhemu.machine.hang.explore import Loop, Value, Wanted, registers_of
-from bhemu.memmap import LOCAL_BASE, LOCAL_SIZES, NOC_CTRL, NOC_RET_ADDR_LO, NOC_TARG_ADDR_LO
-from bhemu.noc.grid import XY
+from bhemu.memmap import (
+    HOST,
+    LOCAL_BASE,
+    LOCAL_SIZES,
+    NOC_CTRL,
+    NOC_RET_ADDR_LO,
+    NOC_TARG_ADDR_LO,
+)
+from bhemu.noc.grid import XY, number_at
 from bhemu.riscv import formats
 from bhemu.riscv.assembly import RA, SP
 from bhemu.riscv.formats import Atomic, Branch, Fence, IndirectJump, Jump, Load, Store, Upper
@@ -34,9 +41,20 @@ from bhemu.riscv.isa.rv32i import EBREAK, JAL
 from bhemu.riscv.semantics import COMPUTING
 from bhemu.tensix.insn import disassemble, effects
 from bhemu.tensix.spaces import Effect
-from bhemu.tensix.state import ASSERTED, BLOCKED, CORES, FIFO_DEPTH, HALTED, PARKED, RESET, THREADS
+from bhemu.tensix.state import (
+    ASSERTED,
+    BLOCKED,
+    CORES,
+    FIFO_DEPTH,
+    HALTED,
+    NOC_ARRIVED,
+    PARKED,
+    RESET,
+    THREADS,
+)
 
 if TYPE_CHECKING:
+    from bhemu.machine.controls import Controls
     from bhemu.machine.tile import Tile
 
 _MOST = 100_000  # instructions looked at, revisits included
@@ -44,6 +62,7 @@ _ENDS = (0, JAL.assemble(0, 0), EBREAK.match)  # words that a path does not go p
 _KEPT = (0, 2, 3, 4, 8, 9, *range(18, 28))  # registers that a call preserves
 _FRAME = 32  # words from sp on that are followed
 _WORD_BYTES = 4
+NEVER = "nothing was ever written there over the NoC"
 _KEPT_WITH_FRAME = (*_KEPT, *range(32, 32 + _FRAME + 1))
 _NO_RESULT = (formats.Pushed, Store, Fence)
 _MOP_WORDS = range(mm.MOP_CFG_BASE + 8, mm.MOP_CFG_END, 4)
@@ -288,8 +307,9 @@ _STATES = {
 class Releaser:
     """One that could end a wait: its name, by what, from where, and what it does at present.
 
-    `able` is False for the only one that may, when no code of it was found that would; `core` and
-    `pc`: the instruction of `place`, where there is one, and `line` its line outside of headers.
+    `able` is False for the only one that may, when no code of it was found that would; `given`: how
+    often it has written to the word over the NoC; `core` and `pc`: the instruction of `place`,
+    where there is one, and `line` its line outside of headers.
     """
 
     who: str
@@ -297,6 +317,7 @@ class Releaser:
     place: str
     state: str
     able: bool = True
+    given: int | None = None
     core: int | None = None
     pc: int | None = None
     line: str = ""
@@ -478,3 +499,33 @@ def aims(registers: list[int], xy: XY, address: int) -> bool:
     else:
         here = given & 0xFFF == x | y << 6
     return here and low <= address < low + (registers[8] if data else 4)
+
+
+def times(number: int) -> str:
+    """How often something was done, in words."""
+    return ("never", "once")[number] if number < 2 else f"{number} times"
+
+
+def name_of(tile: Tile) -> str:
+    """A tile in words, as in the names of its agents."""
+    return f"({tile.xy[0]},{tile.xy[1]})"
+
+
+def arrivals(chip: Controls, tile: Tile, address: int) -> Iterator[tuple[Tile, int, int, int]]:
+    """Sender, core, pc and round of the writes to a word that are remembered, the last first."""
+    s = tile.state
+    count = int(s.noc_arrivals[0])
+    by_number = {number_at(other.xy): other for other in chip.tiles_made()}
+    for k in range(count - 1, max(count - NOC_ARRIVED, 0) - 1, -1):
+        at, n, t, core, pc, when = (int(word) for word in s.noc_arrived[k % NOC_ARRIVED])
+        if at < address + 4 and address < at + n:
+            yield by_number[t], core, pc, when
+
+
+def last_writer(chip: Controls, tile: Tile, address: int) -> str:
+    """The last writer of an address over the NoC, as far as is remembered."""
+    for sender, core, pc, when in arrivals(chip, tile, address):
+        by = "over the NoC" if core == HOST else sender.place(core, pc)
+        return f"last written over the NoC in round {when} by tile {name_of(sender)}: {by}"
+    all_known = int(tile.state.noc_arrivals[0]) <= NOC_ARRIVED
+    return NEVER if all_known else ""

@@ -16,7 +16,16 @@ from bhemu.errors import NoProgress
 from bhemu.machine.error_text import where_core
 from bhemu.machine.hang import waits
 from bhemu.machine.hang.explore import DECIMAL, Loop, livelock
-from bhemu.machine.hang.givers import Agents, Releaser, aims
+from bhemu.machine.hang.givers import (
+    NEVER,
+    Agents,
+    Releaser,
+    aims,
+    arrivals,
+    last_writer,
+    name_of,
+    times,
+)
 from bhemu.machine.hang.waits import Waiter
 from bhemu.memmap import CORE_NAMES, HOST, NOC_CTRL, NOC_RET_ADDR_LO, NOC_TARG_ADDR_LO
 from bhemu.noc.grid import XY, number_at
@@ -35,8 +44,7 @@ _CYCLE = "one in the cycle must give before it takes; bhemu trace shows what ran
 _FIND = "find the agent that should have ended the wait of"
 _OVER = ("has parked", "has ended")
 _NAMED = 4  # waiters that are named where more do the same
-_GAVE = "it has written there over the NoC"
-NEVER = "nothing was ever written there over the NoC"
+GAVE = "it has written there over the NoC"
 
 
 @dataclass(frozen=True)
@@ -66,9 +74,19 @@ class WaitGraph:
         text = f"{root.who} waits for {root.reason}{_present(root)}"
         if (rival := self.rival(root)) is not None:
             return f"{text}, and {rival.who} for the same word to become {rival.wanted}"
+        if _is_past(root):
+            return f"{text}: it counts up, and nothing has set it back"
         if root.who in self.cycle:
             return f"a cycle of waits: {self.ring()}"
         able = {one.who: one for one in root.releasers if one.able}
+        given, few = [one.given for one in able.values() if one.given is not None], ""
+        if len(given) == len(able) and len({*given}) > 1:  # who has given less often than others
+            able = {who: one for who, one in able.items() if one.given == min(given)}
+            low = min(given)
+            few = (
+                f"has written there {times(low)} so far" if low else "has not written there so far"
+            )
+            few += f", others {times(max(given))}, and "
         if not able and (most := _no_maximum(root)):
             return f"{text}: {most}"
         if not able:
@@ -77,15 +95,15 @@ class WaitGraph:
             return f"{text}: {NEVER}{NOT_FOUND}" if _got_nothing(root) else text + NOT_FOUND
         states = {one.state for one in able.values()}
         if len(able) > 1 and len(states) == 1:
-            hows = {one.how.partition(",")[0] for one in able.values()}
-            gave = hows.pop().removeprefix("it ") + " and " if len(hows) == 1 else ""
-            each = f"each of them {gave if gave.startswith(_GAVE[3:]) else ''}{states.pop()}"
+            if not few and len({*given}) == 1 == len(able) - len(given) + 1:
+                few = f"has written there {times(given[0])} and "
+            each = f"each of them {few}{states.pop()}"
             return f"{text}, which {' or '.join(able)} could give; {each}"
         if len(able) > 1:
             who = " or ".join(f"{one.who} ({one.state})" for one in able.values())
             return f"{text}, which {who} could give"
         (only,) = able.values()
-        return f"{text}, which {only.who} could give ({only.means}); {only.who} {only.state}"
+        return f"{text}, which {only.who} could give ({only.means}); {only.who} {few}{only.state}"
 
     def rival(self, root: Waiter) -> Waiter | None:
         """Another core that waits for a value of a word that has passed what both wait for."""
@@ -119,6 +137,10 @@ class WaitGraph:
     def as_dict(self) -> dict[str, object]:
         """JSON form."""
         waiters = [asdict(w) for w in self.waiters]
+        for one in waiters:
+            del one["elsewhere"]  # history says it
+            for by in one["releasers"]:
+                del by["given"]
         return {"waiters": waiters, "cycle": list(self.cycle), "text": str(self).splitlines()}
 
 
@@ -310,34 +332,9 @@ def _look(graph: WaitGraph) -> str:
 _INITIATORS, _REGISTERS = 4, 12
 _SET = {NOC_TARG_ADDR_LO, NOC_TARG_ADDR_LO + 8, NOC_RET_ADDR_LO, NOC_RET_ADDR_LO + 8}
 _SET |= {NOC_CTRL, mm.NOC_AT_LEN_BE}  # registers that say what a request writes to
-_MOST = 4  # senders named for one wait
+MOST = 4  # senders named for one wait
 _LOOKED = 64  # cores whose code is looked at
 _TRIED = 64  # combinations of their values for one request
-
-
-def name_of(tile: Tile) -> str:
-    """A tile in words, as in the names of its agents."""
-    return f"({tile.xy[0]},{tile.xy[1]})"
-
-
-def arrivals(chip: Controls, tile: Tile, address: int) -> Iterator[tuple[Tile, int, int, int]]:
-    """Sender, core, pc and round of the writes to a word that are remembered, the last first."""
-    s = tile.state
-    count = int(s.noc_arrivals[0])
-    by_number = {number_at(other.xy): other for other in chip.tiles_made()}
-    for k in range(count - 1, max(count - NOC_ARRIVED, 0) - 1, -1):
-        at, n, t, core, pc, when = (int(word) for word in s.noc_arrived[k % NOC_ARRIVED])
-        if at < address + 4 and address < at + n:
-            yield by_number[t], core, pc, when
-
-
-def last_writer(chip: Controls, tile: Tile, address: int) -> str:
-    """The last writer of an address over the NoC, as far as is remembered."""
-    for sender, core, pc, when in arrivals(chip, tile, address):
-        by = "over the NoC" if core == HOST else sender.place(core, pc)
-        return f"last written over the NoC in round {when} by tile {name_of(sender)}: {by}"
-    all_known = int(tile.state.noc_arrivals[0]) <= NOC_ARRIVED
-    return NEVER if all_known else ""
 
 
 def initiators(chip: Controls) -> Iterator[tuple[Tile, int, list[int]]]:
@@ -357,25 +354,39 @@ class Senders:
         self._requests: dict[tuple[XY, int], list[tuple[int, list[list[int]]]]] = {}
 
     def of(self, tile: Tile, address: int, beside: int) -> list[Releaser]:
-        """Those that have written to the word; else those whose code would; else tiles whose
-        initiators are set up for it. Without the core that waits."""
+        """Those that have written to the word, and others with their code, who has done so least
+        first; else those whose code would; else tiles whose initiators are set up for it. Without
+        the core that waits."""
         found: dict[tuple[XY, int], Releaser] = {}
         came = [one for one in arrivals(self._chip, tile, address) if one[1] < CORES]
-        times = Counter((sender.xy, core) for sender, core, _, _ in came)
-        more = " or more" if int(tile.state.noc_arrivals[0]) > NOC_ARRIVED else ""
+        count = Counter((sender.xy, core) for sender, core, _, _ in came)
+        known = int(tile.state.noc_arrivals[0]) <= NOC_ARRIVED
         for sender, core, pc, when in came:
             if (at := (sender.xy, core)) not in found:
-                number = "once" if times[at] == 1 and not more else f"{times[at]}{more} times"
-                how = f"{_GAVE} {number}, last in round {when}"
-                found[at] = self._core(sender.xy, core, pc, how)
+                how = f"{GAVE}{' ' + times(count[at]) if known else ''}, last in round {when}"
+                by = self._core(sender.xy, core, pc, how)
+                found[at] = replace(by, given=count[at] if known else None)
         x, y = tile.xy
         near = sorted(self._agents, key=lambda xy: abs(xy[0] - x) + abs(xy[1] - y))
-        for xy, core in product(() if found else near, (0, CORES - 1)):
+        codes = {self._code(xy, core) for xy, core in found}
+        asked = (
+            product(near, (0, CORES - 1)) if len(found) != 1 else ()
+        )  # one has a word of its own
+        for xy, core in asked:
+            if (xy, core) in found or (codes and self._code(xy, core) not in codes):
+                continue
             sends = self._coded(xy, core, tile.xy, address)
             if sends is not None:
-                found[xy, core] = self._core(xy, core, sends, "its code sends a request to it")
+                by = self._core(xy, core, sends, "its code sends a request to it")
+                found[xy, core] = replace(by, given=0)
         found.pop((tile.xy, beside), None)
-        return (list(found.values()) or list(self._set_up(tile.xy, address)))[:_MOST]
+        ready = sorted(found.values(), key=lambda one: one.given or 0)
+        return (ready or list(self._set_up(tile.xy, address)))[:MOST]
+
+    def _code(self, xy: XY, core: int) -> tuple[bytes, ...]:
+        """The ELFs of a core."""
+        held = self._agents[xy].tile.core[CORE_NAMES[core]].images
+        return tuple(image.data for image in held)
 
     def _set_up(self, to: XY, address: int) -> Iterator[Releaser]:
         """The tiles whose initiators are set up for a request to a word."""
@@ -394,7 +405,7 @@ class Senders:
             for other in self._chip.tiles_made():
                 last = (one for one in arrivals(self._chip, other, address) if one[1] < CORES)
                 for sender, core, pc, when in last:
-                    how = f"{_GAVE}, last in round {when}"
+                    how = f"{GAVE}, last in round {when}"
                     found[name_of(other)] = self._core(sender.xy, core, pc, how)
                     break
         return self._elsewhere[address]

@@ -341,7 +341,7 @@ def _stale(context: Context) -> list[Finding]:
         found = _in_caches(context, context.again(l0="model", seed=seed), seed)
         unfenced = [] if found else list(_unfenced(context))
         return found or with_rest(unfenced[:SEEN], len(unfenced[SEEN:]))
-    if context.symptom.error is not None:
+    if not context.symptom.fine:  # it is wrong without caches
         return []
     for seed in range(1, _SEEDS + 1):
         seen = context.again(l0="model", seed=seed)
