@@ -10,9 +10,10 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from bhemu import __version__, riscv
+from bhemu import __version__
 from bhemu.cli import output
 from bhemu.errors import BhemuError, InputError
+from bhemu.riscv import ARRAYS, check_start
 from bhemu.system import interrupts
 
 _FIRST = {
@@ -103,7 +104,7 @@ class Commands(click.Group):
         """Run the command; a reader that went away (`| head`) is no error."""
         try:
             if "numpy" not in sys.modules:
-                riscv.check_start(riscv.ARRAYS)
+                check_start(ARRAYS)
             result = super().invoke(ctx)
             sys.stdout.flush()
         except BrokenPipeError:

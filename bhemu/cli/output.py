@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from bhemu import riscv
 from bhemu.errors import (
     EXIT_ASSERT,
     EXIT_DIFFERS,
@@ -36,6 +35,7 @@ from bhemu.errors import (
     Limit,
     NoProgress,
 )
+from bhemu.riscv import EMULATOR, check_start
 from bhemu.system import interrupts
 from bhemu.text import printable, printable_lines
 
@@ -264,7 +264,7 @@ class Progress:
     def starting(self) -> Iterator[None]:
         """Around imports and launch; says so when the core itself must be compiled."""
         if "numba" not in sys.modules:
-            riscv.check_start(riscv.EMULATOR)
+            check_start(EMULATOR)
         # What is imported and loaded now stays: collecting it costs a tenth of the start.
         gc.disable()
         try:

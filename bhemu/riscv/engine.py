@@ -10,7 +10,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from bhemu import riscv
 from bhemu.errors import InputError
 from bhemu.jit import Later, machine_code
 from bhemu.jit.build import Entry, function_at, load
@@ -117,9 +116,9 @@ class UnicornEngine(Engine):
 
     def _make(self, core: int) -> None:
         """The engine of one core, which has its registers from now on."""
-        from bhemu.riscv import unicorn_core
+        from bhemu.riscv import check_cores, unicorn_core
 
-        riscv.check_cores(1 + 2)  # the self-test and register_file make one each
+        check_cores(1 + 2)  # the self-test and register_file make one each
         s = self._s
         addresses = (
             {name: load(entry).address for name, entry in entries(self.name).items()} if JIT else {}

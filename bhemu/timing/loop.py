@@ -272,8 +272,7 @@ def _thread(s: Any, p: Any, t: Any) -> None:
         if p.asleep[0] and opcode in _STORE_TO_DEVICES:
             polling.release_all(s, p)
         status = call_entry(s.table[taker(s, opcode)], s, np.int64(t), s.gate_word[t])
-        if s.answer_last[0] > asked:
-            # The word has sent a request: say when its result is there.
+        if s.answer_last[0] > asked:  # the word has sent a request: say when its result is there
             pc = np.int64(s.gate_pc[t])
             late = draws.late(s, np.int64(state.SCALAR_RESULTS), pc, np.int64(draws.ANY))
             due = s.clock[0] + cycles.latency(opcode) + late

@@ -215,7 +215,8 @@ _OTHER = np.uint8(0x55)  # bits that are changed
 MOST = 24  # links of a chain
 DEPTH = 8
 RELU = "STACC_RELU_ApplyRelu"
-_NO_INPUT, _MADE_0 = "no input of it alone decides the value", "which makes it 0: it "
+ATOMIC = " as an atomic, of what was there and what was sent"
+_NO_INPUT, _MADE_0 = "with any one input changed it stays the same", "which makes it 0: it "
 
 
 @dataclass(frozen=True)
@@ -237,7 +238,7 @@ class Link:
     def moves(self) -> bool:
         """Whether it only moves a value: a NoC request, or a word as UNPACR and PACR."""
         moved = self.where is None or self.where.word is None or self.mnemonic in _MOVES
-        return moved and _NO_INPUT not in self.text and _MADE_0 not in self.text
+        return moved and not any(made in self.text for made in (_NO_INPUT, _MADE_0, ATOMIC))
 
     @property
     def leaves_dst(self) -> bool:
@@ -427,7 +428,8 @@ class Chain:
         if where.tile != self.tile.xy or (where.thread is None and where.word is None):
             at = found[0].at - OFFSET["l1"]
             source = "" if self.seen is None else self.seen.source(where, at, clock)
-            return [], f"it came over the NoC{source}"
+            before = [(clock, f"{at & ~3:#x}:4", found)] if source == ATOMIC else []
+            return before, f"it came over the NoC{source}"
         if where.thread is not None and where.word is not None:
             deciding = list(inputs(self.tile.state, where.thread, where.word, found))
             return self._causes_of_word(deciding, change, clock)

@@ -98,8 +98,8 @@ class Finding:
     def lines(self) -> Iterator[str]:
         """The finding as text."""
         yield f"[{self.check}] {self.text}"
-        for default, who in (("culprit", self.culprit), ("victim", self.victim)):
-            name = who.get("role", default)
+        made = self.culprit.get("role", "culprit")
+        for name, who in ((made, self.culprit), ("victim", self.victim)):
             if who.get("core"):
                 yield f"  {name}: {in_words(who)}"
             elif who.get("file"):

@@ -13,6 +13,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from bhemu.debug.numerics import datum, element, element_name
+from bhemu.devices import niu_request as request
 from bhemu.errors import InputError, Where
 from bhemu.jit.subset import JIT
 from bhemu.machine.error_text import outside_headers
@@ -35,7 +36,7 @@ from bhemu.program.tensor import (
     widen,
 )
 from bhemu.text import joined
-from bhemu.why.chain import RELU, Link, links_behind
+from bhemu.why.chain import ATOMIC, RELU, Link, links_behind
 from bhemu.why.check import Context
 from bhemu.why.findings import Finding, place, with_role
 from bhemu.why.order.conflicts import observed, tiles
@@ -193,6 +194,8 @@ class SeenOf:
             return ""
         if not one.reads:
             x, y = observed(self.context)[one.tile].tile.xy
+            if one.kind == request.ATOMIC:
+                return ATOMIC
             from_there = one.own[0] + address - one.remote[0]
             return f" from L1 {from_there:#x} of tile ({x},{y})" if one.takes_data else ""
         at = one.remote[0] + address - one.own[0]
@@ -243,8 +246,7 @@ def of_output(
     told; else the first cause that does more than move it, else the word that brought it to Dst.
     """
     report, spec = result.report, result.spec
-    assert report is not None
-    assert report.first is not None
+    assert report is not None and report.first is not None
     found = causes(context, tile, spec, report.first.index, follow=follow)
     if not _changes(found.links) and spec.dram is None and report.worst is not None:
         worst = causes(context, found.tile, spec, report.worst.index, follow=False)
@@ -255,18 +257,20 @@ def of_output(
     made = next((link for link in changed if not link.moves), None)
     if made is not None and made.mnemonic == "PACR":  # whose ReLU makes it 0
         made = next((link for link in changed if link.place == RELU), made)
-    text = joined(str(report))
+    text, sure = joined(str(report)), True
     text += "; ReLU makes it 0" if made is not None and made.place == RELU else ""
     if (belongs := _belongs(context, result)) is not None:
         text += f"; what is there belongs at {belongs}: it, or what it is made of, is moved wrongly"
         made, sent = _move_at_fault(context, found, spec)
+        sure = made is not None or sent is not None
+        made = made if sure else next((one for one in changed if one.moves), None)
     else:
         data = context.symptom.outputs[context.program.outputs.index(spec)]
         text += relation(*pair(spec, data))
         unread, reader = _never_read(context) if JIT else ("", None)
         text += unread
     if belongs is None and changed and made is None:
-        text = f"{text}; nothing on its way does more than move it"
+        text += "; nothing on its way does more than move it"
         made = next((link for link in changed if not link.leaves_dst), changed[0])
     special = math.isfinite(report.first.expected) and not math.isfinite(report.first.got)
     specials = (link for link in links if special and is_special(link))
@@ -274,9 +278,9 @@ def of_output(
     if born is not None:
         made = born
         text += f"; infinity or NaN is first in {born.place}"
-    culprit = {} if made is None else place(made.where, made.clock, tile)
-    if belongs is None and born is None:  # what it is made of, or where it is put, may be wrong
-        culprit = with_role(culprit, "made by")
+    role = "made by" if belongs is None else "culprit" if sure else "moved by"
+    role = role if born is None else "culprit"  # else what it is made of may be wrong
+    culprit = {} if made is None else with_role(place(made.where, made.clock, tile), role)
     if belongs is None and born is None and reader is not None:
         culprit = with_role(place(reader.where, reader.clock, reader.tile), "read by")
     if sent is not None and not culprit:  # at fault if its address is
@@ -285,8 +289,8 @@ def of_output(
     if spec.dram is not None and found.sent is None and found.told:
         if (near := beside(context, spec, report.first.index)) is not None:
             text, culprit = f"{text}; {_NEXT}", place(near.where, near.clock, near.tile)
-    told = (found.told,) if found.told else ()
-    evidence = (*told, *("  " * link.depth + str(link) for link in links))
+    lines = ("  " * link.depth + str(link) for link in links)
+    evidence = (found.told, *lines) if found.told else tuple(lines)
     victim = {"output": spec.name, "index": list(report.first.index)}
     output = Finding("output", "error", text, culprit, victim, evidence, "")
     if not culprit and not changed and tile is not None:
@@ -311,6 +315,7 @@ def _stored(tile: Tile | None, links: Iterable[Link], victim: dict[str, Any]) ->
         if who.get("line") and line not in lines:
             lines.add(line)
             text = f"a wrong element of {victim['output']} comes from what this line has stored"
+            text += ", as right ones may"
             told, who = (str(link),), with_role(who, "stored by")
             yield Finding("output", "note", text, who, victim, told, "")
 

@@ -10,6 +10,7 @@ from itertools import islice, product
 from typing import NamedTuple
 
 from bhemu.errors import Limit
+from bhemu.memmap import CORE_NAMES
 from bhemu.program.coordinates import XY
 from bhemu.program.options import AGENTS, NOC, Acts, Lateness
 from bhemu.program.schema import SESSION
@@ -24,6 +25,7 @@ from bhemu.why.steps import Step, Word, maker
 NOT_SHOWN = "no late run has shown that their order matters"
 _SESSION = "no late run was tried: the host of a session waits in each read, which takes minutes"
 _SEEDS = (3, 2, 1, 7, 6)  # all acts late, far first, then half of them (timing/draws.py)
+_NEAR = 0  # all acts up to 64 cycles late: for cores, with their many acts
 _FAR = (3, 2)  # those that let the second access of a pair be late, too
 _RUNS = 40  # late runs of one question
 _NEVER = Acts("mover", first=1 << 40)
@@ -197,17 +199,20 @@ def _halved(context: Context, found: Witness) -> Witness:
 
 _DRAWN = range(1, 9)  # seeds of runs in which any agent may be late
 _LOOK = 300_000_000  # instructions of all of these runs together
-_TRIED = 66  # late runs: eight, those of one agent each, and those that look for its acts
+_TRIED = 82  # late runs: eight, those of one agent each, and those that look for its acts
+_CORES = 16  # cores of tiles of a chip that are late alone
 
 
 def of_run(context: Context) -> Witness | None:
     """A late run that goes wrong, with one agent late if that is enough, and its acts at one pc.
 
-    Any agents may be late, then one at a time. If words that take time go wrong without any
-    lateness, no agent is looked for.
+    Any agents may be late, then one at a time, of a chip also a core of one tile. If words that
+    take time go wrong without any lateness, no agent is looked for.
     """
     context.facts["late runs"] = [_RUNS - _TRIED]  # those of pairs are over
-    bound, agents = context.work.done + _LOOK, dict.fromkeys(_of_requests(context))
+    bound = context.work.done + _LOOK
+    agents = dict.fromkeys((_FAR[0], Acts(one)) for one in _of_requests(context))
+    cores: dict[tuple[int, Acts], None] = {}
     for seed in _DRAWN:
         seen = _tried(context, Lateness(seed)) if context.work.done < bound else None
         if seen is None:
@@ -215,9 +220,12 @@ def of_run(context: Context) -> Witness | None:
         if not seen.fine and not seen.alike(context.symptom):
             found = Witness(Lateness(seed), seen)
             return _narrowed(context, found) if _on_time(context).fine else found
-        agents |= {agent: None for _, agent, _ in _late_acts(context, seen)}
-    for agent in agents:
-        late = Lateness(_FAR[0], (Acts(agent),))
+        for xy, agent, _ in _late_acts(context, seen):
+            agents[_NEAR if agent in CORE_NAMES else _FAR[0], Acts(agent)] = None
+            if xy is not None and agent in CORE_NAMES:  # which meets those of other tiles
+                cores[_NEAR, Acts(agent, tile=xy)] = None
+    for number, acts in (*agents, *islice(cores, _CORES)):
+        late = Lateness(number, (acts,))
         alone = _differs(context, late) if context.work.done < bound else None
         if alone is not None and not alone.outcome.fine:
             return _narrowed(context, alone)

@@ -78,6 +78,49 @@ def first_stream(events: Sequence[Event], buffers: Collection[int]) -> int | Non
     return best[0] if len(best) == 1 or not counted else None
 
 
+class Page(NamedTuple):
+    """A page of a declared buffer at some clock: the last announcement of it, who announces pages,
+    whether it was announced and not given back; then the counts."""
+
+    number: int
+    spec: BufferSpec
+    told: Event | None
+    producers: set[int]
+    received: int
+    acked: int
+
+    @property
+    def held(self) -> bool:
+        """Whether it was announced and not given back."""
+        held = range(self.acked, min(self.received, self.acked + self.spec.pages))
+        return self.number in {k % self.spec.pages for k in held}
+
+    def __str__(self) -> str:
+        return f"page {self.number} of buffer {self.spec.index}"
+
+
+def page_at(context: Context, seen: Observed, at: int, clock: int) -> Page | None:
+    """The page of a declared buffer of a tile that holds an address of L1."""
+    every, specs = events(seen), context.part(seen.tile).buffers
+    spec = next((one for one in specs if one.at <= at < one.at + one.size), None)
+    first = first_stream(every, [one.index for one in specs])
+    if spec is None or first is None:
+        return None
+    number, told, producers = (at - spec.at) // spec.page, None, set[int]()
+    counts = dict.fromkeys(COUNTS, 0)
+    for one in (one for one in every if one.kind in COUNTS and one.high == first + spec.index):
+        if one.kind == "received":
+            producers.add(one.core)
+        if (one.clock or 0) > clock:
+            continue
+        before = counts[one.kind]
+        counts[one.kind] += one.low - before & 0xFFFF
+        its = range(before, min(counts[one.kind], before + spec.pages))
+        if one.kind == "received" and number in {k % spec.pages for k in its}:
+            told = one
+    return Page(number, spec, told, producers, counts["received"], counts["acked"])
+
+
 # One circular buffer as its users count it: which pages are there, and what is a wrong use.
 
 

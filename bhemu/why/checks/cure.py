@@ -380,7 +380,8 @@ def _run(context: Context) -> Sequence[Finding]:
     if len(found) != 1:
         return []
     most = "" if tried == len(edits) else f", the first of {len(edits)}"
-    told = f"{tried} changes were tried{most}; those that cure are all of this line"
+    told = f"{tried} changes were tried{most}; those that cure are all of this line, which need not"
+    told += " be the mistake"
     (cures,) = found.values()
     where, when, text, _ = cures[0]
     at = f"{where.file}:{where.line}" if where.line else f"pc {where.pc or 0:#x}"

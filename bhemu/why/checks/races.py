@@ -17,7 +17,7 @@ from bhemu.tensix.insn import BLOCKS, decode
 from bhemu.text import joined
 from bhemu.why import order as r
 from bhemu.why.check import Check, Context, Outcome
-from bhemu.why.checks.buffers import BYTES, shared_bytes
+from bhemu.why.checks.buffers import BYTES, page_at, shared_bytes
 from bhemu.why.findings import (
     Ends,
     Finding,
@@ -179,20 +179,10 @@ def _blamed(context: Context, races: Observed, conflict: Conflict, *, meant: boo
     if conflict.clears is not None:
         text = f"{_CHANGES} fields of that word that the other core sets"
         return blame(conflict.clears.step, text, "change the own fields alone: RMWCIB")
-    word, own = (first, second) if isinstance(first.step, Word) else (second, first)
-    pushed = isinstance(word.step, Word) and not isinstance(own.step, Word)
-    if pushed and own.step.core == word.step.core:  # which its core has pushed
-        used = what == "Config" and own.owner_clock >= word.push_clock
-        if used or what in ("GPR", _TEMPLATE):
-            text = "for a word that its core has pushed before may still need what is there"
-            return blame(own.step, text, _MOP_SYNC if what == _TEMPLATE else _SYNC)
-    both = ((first, second), (second, first))
-    for event, other in both:  # a core lets others go on before the word has executed
-        core = event.step.core
-        for clock, step in races.releases(core) if isinstance(event.step, Word) else ():
-            if core != other.owner and event.push_clock <= clock <= other.vector[core]:
-                text = "for it lets others go on while words that its core has pushed are still to"
-                return blame(step, f"{text} come", _SYNC)
+    if (pushed := _early_for_words(races, conflict)) is not None:
+        return blame(*pushed)
+    if (wrong := _in_used_page(context, races, conflict)) is not None:
+        return wrong
     for event in (first, second):
         if event.owner == HOST:
             text = "for it ends the program while an output is still to be written"
@@ -203,10 +193,11 @@ def _blamed(context: Context, races: Observed, conflict: Conflict, *, meant: boo
         return blame(second.step, text, advice)
     for event in (one for one in (first, second) if not one.write):
         if (begun := races.begun(event)) is not None:
-            text = f"for semaphore {event.taken}, for which {maker(event.step)} waits, is"
-            text += f" {begun[1]} before anything is posted"
-            return blame(begun[0], text, "begin at 0 what the others post")
-    for event, other in ((second, first),) if meant else reversed(both):
+            text = (
+                f"for semaphore {event.taken}, for which {maker(event.step)} waits, is {begun[1]}"
+            )
+            return blame(begun[0], f"{text} before a post", "begin at 0 what the others post")
+    for event, other in ((second, first),) if meant else ((second, first), (first, second)):
         # its core has waited before it pushed the word
         counted = isinstance(event.step, Word) and event.step.core != other.step.core
         counted = counted and races.poll_for(event, other)[1] > 1
@@ -218,8 +209,45 @@ def _blamed(context: Context, races: Observed, conflict: Conflict, *, meant: boo
         text = "after which nothing takes from the semaphore that it has waited for"
         return blame(second.before, text, _GET)
     poll, given = races.poll_for(second, first)
-    polled = poll if given and not isinstance(second.step, Word) else None
-    return blame(polled or second.step, _EITHER, _BOTH, either=True)
+    wait = poll if given and not isinstance(second.step, Word) else None
+    return blame(wait or second.step, _EITHER, _BOTH, either=True)
+
+
+def _early_for_words(races: Observed, conflict: Conflict) -> tuple[Step, str, str] | None:
+    """The act of a core that comes too early for words that the core has pushed."""
+    first, second, what = conflict.first, conflict.second, kind(conflict.place)
+    word, own = (first, second) if isinstance(first.step, Word) else (second, first)
+    pushed = isinstance(word.step, Word) and not isinstance(own.step, Word)
+    if pushed and own.step.core == word.step.core:  # which its core has pushed
+        used = what == "Config" and own.owner_clock >= word.push_clock
+        if used or what in ("GPR", _TEMPLATE):
+            text = "for a word that its core has pushed before may still need what is there"
+            return own.step, text, _MOP_SYNC if what == _TEMPLATE else _SYNC
+    for event, other in (
+        (first, second),
+        (second, first),
+    ):  # a core lets others go on before the word has executed
+        core = event.step.core
+        for clock, step in races.releases(core) if isinstance(event.step, Word) else ():
+            if core != other.owner and event.push_clock <= clock <= other.vector[core]:
+                text = "for it lets others go on while words that its core has pushed are still to"
+                return step, f"{text} come", _SYNC
+    return None
+
+
+def _in_used_page(context: Context, races: Observed, conflict: Conflict) -> Blame | None:
+    """The store of a producer to a page that its consumer has not given back."""
+    at = l1_address(conflict.place)
+    for event in (conflict.first, conflict.second) if at is not None else ():
+        if not event.write or event.sent is not None or isinstance(event.step, Word):
+            continue
+        page = page_at(context, races, at or 0, event.step.clock)
+        if page is not None and page.held and event.owner in page.producers:
+            text = f"for it writes {page}, which is not free: {page.received} were announced,"
+            text += f" {page.acked} given back"
+            advice = "wait for room, and write the page whose turn it is"
+            return Blame(Act(races.tile, event.step), text, advice)
+    return None
 
 
 def _without_wait(
@@ -536,7 +564,7 @@ LATE_CHECK = Check(
     misses="what is wrong only with other delays than those of eight seeds; the other side of the"
     " access that is not ordered",
     cost="only where a run is right and nothing else was found: eight late runs, one of each"
-    " agent alone, and up to 36 that look for its line",
+    " agent alone, of a chip one of each of 16 cores, and up to 36 that look for the line",
     applies=lambda seen: 1 if seen.fine else 0,
     run=_when_late,
 )

@@ -18,7 +18,7 @@ from bhemu.memmap import CORE_NAMES
 from bhemu.program.schema import SESSION
 from bhemu.why import order as r
 from bhemu.why.check import Check, Context
-from bhemu.why.checks.buffers import events, first_stream
+from bhemu.why.checks.buffers import page_at
 from bhemu.why.findings import Finding, place
 from bhemu.why.order.conflicts import Conflict, Event, Observed, first_clock, observed, tiles
 from bhemu.why.order.observe import l1_address
@@ -83,6 +83,11 @@ class Disorder:
             text = "because the other tile may have changed the word by then"
             advice = "store to it before the other tile is told to go on, or let the NoC add to it"
             return blame(first.home, first.step, text, advice)
+        if _is_set(first, second) and (one := second.sent or first.sent) and one.increments:
+            store = second if first.sent else first
+            text = "because its store may wipe out what the other tile adds there"
+            advice = "store to it before the other tile is told to go on, or let the NoC add to it"
+            return blame(store.home, store.step, text, advice)
         ranges = self._range(first), self._range(second)
         few = min(high for _, high in ranges) - max(low for low, _ in ranges)
         if all(low + _FLIT < high and few < _FLIT for low, high in ranges):
@@ -216,27 +221,16 @@ def _announced(context: Context, one: Disorder) -> Blame | None:
     seen, second, at = one.seen, one.second, one.place
     if second.sent is not None or second.home != seen.number or not one.first.write:
         return None
-    every, buffers = events(seen), {b.index: b for b in context.part(seen.tile).buffers}
-    stream, held, told = first_stream(every, buffers), dict[int, int](), None
-    for event in (each for each in every if each.kind == "received" and stream is not None):
-        buffer = buffers.get(event.high - (stream or 0))
-        before = held.get(event.high, 0)
-        held[event.high] = event.low
-        if buffer is None or not buffer.at <= at < buffer.at + buffer.size:
-            continue
-        page, more = (at - buffer.at) // buffer.page, event.low - before & 0xFFFF
-        its = {(before + k) % buffer.pages for k in range(min(more, buffer.pages))}
-        if page in its and (event.clock or 0) <= second.step.clock:
-            told = event, f"page {page} of buffer {buffer.index}"
-    if told is None or told[0].core == second.step.core:
+    page = page_at(context, seen, at, second.step.clock)
+    event = None if page is None else page.told
+    if event is None or event.core == second.step.core:
         return None
-    event, what = told
     known = int(second.vector[event.core])
     steps = (step for clock, step in seen.releases(event.core) if clock <= known)
     by = next((step for step in steps if step.pc == event.pc), None)
     if by is None:
         return None
-    text = f"because it announces {what} before what the other tile writes there has come"
+    text = f"because it announces {page} before what the other tile writes there has come"
     advice = "wait for a word that the other tile changes before the page is announced"
     return Blame(Act(seen.tile, by), text, advice)
 

@@ -166,7 +166,7 @@ def _finding(context: Context, trials: Trials, users: Users, fill: Fill) -> Find
         changed_there = users.made(np.arange(part[1].start, part[1].stop), number)
         if changed_there.size:  # the nearest to the byte
             nearest = int(changed_there[np.argmin(np.abs(changed_there - rest))])
-            near = users.maker(number * STRIDE + nearest)
+            near = users.maker(number * STRIDE + nearest, None if read is None else read.clock)
         near = near if near is None or read is None or near[1] <= read.clock else None
         if near is not None and part[0] == _DATUM:
             text = text.replace("has written it", "has written it in full", 1)
