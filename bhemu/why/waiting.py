@@ -86,8 +86,9 @@ def with_counts(context: Context, error: NoProgress) -> NoProgress:
             state = "waits itself" if who in names else by.state
             never.append(replace(by, who=who, state=state, given=number))
         more[id(waiter)] = tuple(never)
-    every = (replace(one, releasers=more.get(id(one), one.releasers)) for one in graph.waiters)
-    error.graph = graph_of(list(every)) if more else graph
+    if more:
+        every = (replace(one, releasers=more.get(id(one), one.releasers)) for one in graph.waiters)
+        error.graph = graph_of(list(every))
     return error
 
 

@@ -91,7 +91,9 @@ class Disorder:
         ranges = self._range(first), self._range(second)
         few = min(high for _, high in ranges) - max(low for low, _ in ranges)
         if all(low + _FLIT < high and few < _FLIT for low, high in ranges):
-            write = first if first.write else second
+            sides = [side for side in (first, second) if side.write]
+            odd = [side for side in sides if self._range(side)[0] % _FLIT]
+            write = [*odd, *sides][0]
             text = f"because both have only {few} bytes there in common: one of both has the wrong"
             advice = "compare the addresses and lengths on both sides"
             return blame(write.home, write.step, f"{text} address or length", advice)

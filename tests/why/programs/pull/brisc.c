@@ -10,8 +10,10 @@ static void make(u32 page) {
 
 static void maker(u32 count, u32 x, u32 y) {
     for (u32 page = 0; page < PAGES; page++) {
-        while (*L1(TAKEN) + SLOTS * (count - 1) < (page + 1) * (count - 1)) {
-            fence();
+        for (u32 i = 1; i < count; i++) {
+            while (*L1(TAKEN(i)) + SLOTS < page + 1) {
+                fence();
+            }
         }
         make(page);
         for (u32 i = 1; i < count; i++) {
@@ -27,7 +29,7 @@ static void taker(u32 maker) {
         await(READY, page + 1);
         fetch(maker, SLOT(page), COPY, BYTES);
         settle(READ_DONE, fetched + page + 1);
-        bump(maker, TAKEN);
+        bump(maker, TAKEN(INDEX));
         for (u32 i = 0; i < WORDS; i++) {
             L1(SUM)[i] += L1(COPY)[i] * (page + 1);
         }

@@ -13,7 +13,7 @@
 #define X (*L1(0x128)) /* of this tile */
 #define Y (*L1(0x12C))
 #define READY 0x130u /* pages that can be fetched */
-#define TAKEN 0x140u /* of the first tile: pages that somebody has fetched */
+#define TAKEN(index) (0x140u + 4u * (index)) /* of the first tile: pages that a tile has fetched */
 #define SOURCE 0x21000u
 #define SLOT(page) (0x22000u + (page) % SLOTS * BYTES)
 #define COPY 0x23000u
