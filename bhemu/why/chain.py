@@ -1,9 +1,10 @@
 """The chain of causes of a place's value: its last change, the inputs of that, and so on."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from bhemu.debug.numerics import Trial, datum, element
 from bhemu.devices.bus.address_map import block_name
 from bhemu.errors import BhemuError, InputError, Where
+from bhemu.jit.record import plain
 from bhemu.machine import word_text
 from bhemu.machine.core import Core
 from bhemu.machine.history import History
@@ -22,6 +24,7 @@ from bhemu.memmap import CORE_NAMES, L1_SIZE
 from bhemu.program.schema import Program
 from bhemu.riscv.formats import Atomic, Branch, Csr, Load, Store
 from bhemu.riscv.isa import decode
+from bhemu.tensix import dest
 from bhemu.tensix.insn import decode as decode_word
 from bhemu.tensix.state import MEMBERS, OFFSET, State
 from bhemu.why.steps import Word
@@ -527,3 +530,31 @@ def last_change(tile: Tile, span: Span) -> tuple[Change | None, int]:
     with suppress(BhemuError):
         chain.go_to(stood)
     return change, clock
+
+
+_PACKS = 16  # of those between two words that add, of which the state is looked at
+
+
+def left_in_dst(
+    tile: Tile, links: Sequence[Link], packs: Sequence[Word]
+) -> tuple[Link, Word] | None:
+    """Of the causes of an element a word that adds to what a PACR has packed before; and that.
+
+    packs: the PACRs of the run. The tile keeps a history.
+    """
+    stood, chain = now(tile.state), Chain(tile)
+    dst = [one for one in links if one.place.startswith("dst:") and one.clock is not None]
+    try:
+        for later, earlier in pairwise(dst):
+            if later.place != earlier.place or not later.before:
+                continue
+            row, low, high = int(later.place.split(":")[1]), earlier.clock or 0, later.clock or 0
+            for word in [one for one in packs if low < one.clock < high][:_PACKS]:
+                chain.go_to(word.clock - 1)
+                does, s = word_text.transfer_of(tile.state, word.thread, word.word), tile.state
+                rows = does.rows if isinstance(does, word_text.Pack) else []
+                if row in rows or row in [int(plain(dest.row16)(s, one)) for one in rows]:
+                    return later, word
+    finally:
+        chain.go_to(stood)
+    return None

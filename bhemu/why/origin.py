@@ -36,11 +36,12 @@ from bhemu.program.tensor import (
     widen,
 )
 from bhemu.text import joined
-from bhemu.why.chain import ATOMIC, RELU, Link, links_behind
+from bhemu.why.chain import ATOMIC, RELU, Link, left_in_dst, links_behind
 from bhemu.why.check import Context
 from bhemu.why.findings import Finding, place, with_role
 from bhemu.why.order.conflicts import observed, tiles
 from bhemu.why.order.tiles import Sent
+from bhemu.why.overwritten import address_modes
 from bhemu.why.steps import where
 
 _NEAR = 32  # pieces of an output
@@ -268,7 +269,7 @@ def of_output(
         data = context.symptom.outputs[context.program.outputs.index(spec)]
         text += relation(*pair(spec, data))
         unread, reader = _never_read(context) if JIT else ("", None)
-        text += unread
+        text += unread + _left_over(context, found) + address_modes(context, tile)
     if belongs is None and changed and made is None:
         text += "; nothing on its way does more than move it"
         made = next((link for link in changed if not link.leaves_dst), changed[0])
@@ -296,6 +297,22 @@ def of_output(
     if not culprit and not changed and tile is not None:
         output = _beside(context, tile, result, output)
     return [output, *_stored(tile, links[1:], victim)]
+
+
+def _left_over(context: Context, found: Causes) -> str:
+    """What a word has added to although it was packed before, for the end of a sentence."""
+    tile = found.tile
+    if tile is None or not JIT:
+        return ""
+    moves = (
+        one for seen in observed(context) if seen.tile.xy == tile.xy for one in seen.transfers()
+    )
+    packs = [one.step for one in moves if not one.reads]
+    if (both := left_in_dst(tile, found.links, packs)) is None:
+        return ""
+    adds, packed = both
+    text = f"; {adds.mnemonic} adds to {adds.before:#x}, which {adds.place} still holds: packed at"
+    return f"{text} clock {packed.clock} and not cleared since"
 
 
 def _changes(links: list[Link]) -> list[Link]:

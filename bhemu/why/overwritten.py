@@ -12,7 +12,7 @@ import numpy as np
 from bhemu.errors import BhemuError, NoProgress, Where
 from bhemu.jit.subset import JIT
 from bhemu.launch import data_of
-from bhemu.machine.error_text import where_core
+from bhemu.machine.error_text import outside_headers, where_core
 from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
 from bhemu.machine.watchpoints import Change, Span, spans
@@ -27,14 +27,21 @@ from bhemu.riscv.formats import Store
 from bhemu.riscv.isa import decode
 from bhemu.tensix import config_fields, thread_fields
 from bhemu.tensix.config_fields import Field
-from bhemu.tensix.state import OFFSET
+from bhemu.tensix.insn import ADDR_MOD
+from bhemu.tensix.insn import decode as decode_word
+from bhemu.tensix.state import OFFSET, THREADS
+from bhemu.tensix.units.cfg import SETC16
+from bhemu.why import order as r
 from bhemu.why.chain import Chain, last_change
 from bhemu.why.check import Context
 from bhemu.why.findings import Finding, in_words, place
 from bhemu.why.order.conflicts import observed
 from bhemu.why.order.observe import comparison
+from bhemu.why.order.shadow import PUSHED
 
 _MOST = 4  # stores that are left out
+_AB = thread_fields.ADDR_MOD_AB_SEC0_SrcAIncr.word  # and of the next modes
+_DST, _MODES = thread_fields.ADDR_MOD_DST_SEC0_DestIncr.word, 8
 _KINDS = ("elf", "llk")  # of these the host leaves every ELF where it was linked to
 _ADVICE = "leave the word to those who read it: look at the address of this store"
 
@@ -271,3 +278,42 @@ def missing(context: Context) -> Iterator[Finding]:
                     place(where_core(tile, core, by[0]), by[1]), (),
                     f"give {name} in args every word that the kernel reads, in its order",
                 )  # fmt: skip
+
+
+def address_modes(context: Context, tile: Tile | None) -> str:
+    """An address mode that a thread sets twice before a word uses it, and one that it has not set;
+    for the end of a sentence."""
+    every = observed(context) if JIT else ()
+    seen = next((one for one in every if tile is not None and one.tile.xy == tile.xy), None)
+    if seen is None:
+        return ""
+    notes = seen.notes[seen.notes[:, r.N_WHAT] <= PUSHED][:, r.N_THREAD : r.N_PC + 1].tolist()
+    for thread in range(THREADS):
+        held: dict[int, tuple[int, int]] = {}  # by register not used since: its value, who set it
+        known, used, twice = set[int](), dict[int, str](), None
+        for word, pc in ((value, pc) for t, value, pc in notes if t == thread):
+            cls = decode_word(word)
+            values = {} if cls is None else cls.operands(word)
+            if cls is None or cls.unit == "front":  # what it issues may use any
+                held.clear()
+            elif cls is SETC16:
+                register, value = values["setc16_reg"], values["setc16_value"]
+                old, by = held.get(register, (value, pc))
+                if _AB <= register < _AB + _MODES and old != value and by != pc:
+                    twice = register - _AB, by, pc
+                held[register] = value, pc
+                known.add(register)
+            else:
+                for mode in (values[one.name] for one in cls.fields if one.operand == ADDR_MOD):
+                    used.setdefault(mode, cls.name)
+                    held.pop(_AB + mode, None)
+        if twice is not None:
+            core = CORE_NAMES.index(f"trisc{thread}")
+            places = (outside_headers(where_core(seen.tile, core, pc)) for pc in twice[1:])
+            lines = " and again at ".join(f"{at.file}:{at.line}" for at in places)
+            text = f"; address mode {twice[0]} is set at {lines} before a word uses it"
+            unset = [mode for mode in used if not {_AB + mode, _DST + mode} & known]
+            if unset:
+                text += f", and {used[unset[0]]} goes by mode {unset[0]}, which nothing has set"
+            return text
+    return ""

@@ -77,6 +77,41 @@ def test_who_has_written_the_word_and_who_wrote_it_elsewhere() -> None:
     )
 
 
+@pytest.mark.parametrize("sent", [1, 2])
+def test_who_has_incremented_the_word_less_often(sent: int) -> None:
+    """OTHER waits for 5; OWN has incremented FLAG twice, THIRD `sent` times."""
+    chip = Chip(livelock=50)
+    p.put(chip, OTHER, poll(FLAG, 5))
+    for xy, number in ((OWN, 2), (THIRD, sent)):
+        request = p.send(p.ATOMIC, (FLAG, p.hi(OTHER)), (0x600, p.hi(xy)), p.INCREMENT, data=1)
+        p.put(chip, xy, *[request] * number)
+    with pytest.raises(NoProgress) as caught:
+        chip.run(timeout_s=60)
+    graph = caught.value.graph
+    assert isinstance(graph, WaitGraph)
+    text = graph.headline()
+    if sent == 2:
+        assert text.endswith("each of them has written there 2 times and has parked")
+        assert "(1,2) brisc" in text
+    else:
+        assert "which (5,6) brisc could give" in text
+        assert text.endswith("has written there once so far, others 2 times, and has parked")
+        assert "(1,2) brisc" not in text
+
+
+def test_a_count_that_has_passed_what_is_waited_for() -> None:
+    chip = Chip(livelock=50)
+    request = p.send(p.ATOMIC, (FLAG, p.hi(OTHER)), ANSWER, p.INCREMENT, data=1)
+    p.put(chip, OWN, request, request)
+    chip.run("idle")
+    p.put(chip, OTHER, poll(FLAG, 1))
+    with pytest.raises(NoProgress) as caught:
+        chip.run(timeout_s=60)
+    graph = caught.value.graph
+    assert isinstance(graph, WaitGraph)
+    assert graph.headline().endswith("(it is 2 already): it counts up, and nothing has set it back")
+
+
 def test_a_ring_on_one_tile_of_a_chip_gets_no_hint_of_the_noc() -> None:
     """brisc and ncrisc of OTHER wait for words that they store to for each other."""
     chip = Chip(livelock=50)
