@@ -55,6 +55,13 @@ WORK = 12_000_000_000  # of all checks of one question, some 24 s
 AT_MOST = 900.0  # seconds on the clock, where a machine is that slow
 
 
+def end_of(error: BhemuError) -> str:
+    """How an error ends a run, in a line; of a hang, of which nobody looks for the waits, that."""
+    if isinstance(error, NoProgress):
+        return f"[{error.rule}] no core goes on any more"
+    return str(error).splitlines()[0]
+
+
 @dataclass(frozen=True)
 class Outcome:
     """How a run of the program ended, and what it left: the bytes of each output."""

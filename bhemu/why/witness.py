@@ -16,7 +16,7 @@ from bhemu.program.options import AGENTS, NOC, Acts, Lateness
 from bhemu.program.schema import SESSION
 from bhemu.text import joined
 from bhemu.timing import cycles
-from bhemu.why.check import Context, Outcome
+from bhemu.why.check import Context, Outcome, end_of
 from bhemu.why.findings import Finding, line_of, with_evidence, with_rest
 from bhemu.why.order.conflicts import tiles
 from bhemu.why.order.observe import unit_of
@@ -83,7 +83,7 @@ def shown(context: Context, seen: Witness) -> str:
 def ending(seen: Witness) -> str:
     """How a late run ends."""
     if seen.outcome.error is not None:
-        return str(seen.outcome.error).splitlines()[0]
+        return end_of(seen.outcome.error)
     if seen.outcome.fine:
         return "ends as expected"
     reports = (joined(str(one.report)) for one in seen.outcome.wrong if one.report is not None)

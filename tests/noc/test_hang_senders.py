@@ -109,7 +109,9 @@ def test_a_count_that_has_passed_what_is_waited_for() -> None:
         chip.run(timeout_s=60)
     graph = caught.value.graph
     assert isinstance(graph, WaitGraph)
-    assert graph.headline().endswith("(it is 2 already): it counts up, and nothing has set it back")
+    assert graph.headline().endswith(
+        "(it is 2 already): it has passed that, and nothing has set it back"
+    )
 
 
 def test_a_ring_on_one_tile_of_a_chip_gets_no_hint_of_the_noc() -> None:

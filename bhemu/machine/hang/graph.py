@@ -74,8 +74,8 @@ class WaitGraph:
         text = f"{root.who} waits for {root.reason}{_present(root)}"
         if (rival := self.rival(root)) is not None:
             return f"{text}, and {rival.who} for the same word to become {rival.wanted}"
-        if _is_past(root):
-            return f"{text}: it counts up, and nothing has set it back"
+        if _is_past(root) and any(one.how.startswith(GAVE) for one in root.releasers):
+            return f"{text}: it has passed that, and nothing has set it back"
         if root.who in self.cycle:
             return f"a cycle of waits: {self.ring()}"
         able = {one.who: one for one in root.releasers if one.able}

@@ -512,7 +512,8 @@ def _when_late(context: Context) -> Sequence[Finding]:
         late = (
             f"the stores of {core} are late" if stores == "stores" else f"{acts[0].agent} is late"
         )
-        late += f" at {at}" if who else ""
+        of = "" if acts[0].tile is None else " on tile ({},{})".format(*acts[0].tile)
+        late += f" at {at}" if who else of
     text = f"the result depends on time: it is wrong if {late}: {ending(seen).partition(';')[0]}"
     return [Finding("late", "error", text, who, {}, (shown(context, seen),), _ADVICE)]
 

@@ -25,7 +25,7 @@ from bhemu.tensix.state import MEMBERS, OFFSET
 from bhemu.tensix.units import sync
 from bhemu.why import order as r
 from bhemu.why import trials as launches
-from bhemu.why.check import Check, Context, Outcome
+from bhemu.why.check import Check, Context, Outcome, end_of
 from bhemu.why.findings import (
     Finding,
     in_words,
@@ -98,7 +98,7 @@ def _leak(context: Context, trials: Trials, users: Users, parts: list[Fill]) -> 
     value = int.from_bytes(fill.values[: _ITEM[member]].tobytes(), "little")
     end = "an output changes"
     if changed.error is not None:
-        end = f"it ends so: {str(changed.error).splitlines()[0]}"
+        end = f"it ends so: {end_of(changed.error)}"
     text = f"a launch leaves {value:#x} in {trials.name(int(fill.at[0]))}{launches.field_names(at)}"
     counted = count_of(tile, *divmod(rest // _WORD, _REGISTERS)) if member == "stream" else ""
     text += f" ({counted})" if counted else ""
@@ -154,7 +154,7 @@ def _finding(context: Context, trials: Trials, users: Users, fill: Fill) -> Find
     values = " ".join(f"{value:02x}" for value in fill.values[:8])
     evidence = [f"with {values} there instead of what power-up leaves, {what}"]
     if changed.error is not None:
-        evidence.append(str(changed.error).splitlines()[0])
+        evidence.append(end_of(changed.error))
     victim: dict[str, object] = {"place": name}
     if read is not None and read.by_noc:  # the request that fetches it, or sends it on
         who = with_role(place(outside_headers(read.where), read.clock, tile), "read by")
