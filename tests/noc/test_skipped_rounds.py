@@ -24,8 +24,9 @@ from bhemu.riscv.assembly import A0, A1, PARK, ZERO, addi, bne, branch, code, ja
 from bhemu.tensix.state import MEMBERS
 
 # Why a tile stands within its round: where others end the run, it may be that the engine is to
-# translate a page, which a tile that was left out does later.
-WHY = {"stopped", "stop_kind"}
+# translate a page, which a tile that was left out does later. And whose turn it was last, which
+# nothing reads between turns.
+WHY = {"stopped", "stop_kind", "core"}
 OTHER = {"loaded", "noc_arrived"} | OWN | WHY
 VISIBLE = [member.name for member in MEMBERS if member.name not in OTHER]
 POLLERS: tuple[XY, ...] = ((1, 2), (1, 3), (2, 3))
