@@ -357,7 +357,7 @@ def left_bytes(trials: Trials) -> dict[tuple[int, str], Fill]:
 _WATCHED = 8  # bytes that differ, of which one is seen to change
 _PLACED = (  # spaces of which a word writes a part
     *(spaces.DST, spaces.L1, spaces.CFG, spaces.GPR, spaces.LREG, spaces.THREAD_CFG),
-    *(spaces.ADC, spaces.SEM, spaces.SRC),
+    *(spaces.ADC, spaces.SEM, spaces.SRC, spaces.BANK),
 )
 Run = Callable[[int], object]
 

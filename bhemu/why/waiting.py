@@ -142,6 +142,8 @@ def beyond(context: Context, error: NoProgress) -> Iterator[Finding]:
             continue
         counts = s.stream[held["stream"]]
         there = int(counts[REGISTERS["received"]]) - int(counts[REGISTERS["acked"]]) & 0xFFFF
+        if there > has:  # more were given back than announced, or the other way round
+            continue
         there = there if kind == "received" else has - there
         wanted = there + waiter.wanted.value - held["value"]
         if wanted > has:

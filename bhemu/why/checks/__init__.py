@@ -113,8 +113,10 @@ def _tells(root: Finding, one: Finding) -> bool:
     if root.check == "contract" and one.check in ("unwritten", "order"):
         breaks = one.check == "unwritten" or _declared(root) or root.found_by == "buffers"
         same = not _accesses(root).isdisjoint(_accesses(one))
-        if root.ends is not None and one.ends is not None and root.ends.tile == one.ends.tile:
-            of_both = root.ends.things & one.ends.things  # the pages of one buffer
+        apart = one.found_by == "transfers"  # where tiles have the same buffers
+        mine, its = root.ends, one.ends
+        if mine is not None and its is not None and (apart or mine.tile == its.tile):
+            of_both = mine.things & its.things  # the pages of one buffer
             same = same or any(thing[0] == BYTES for thing in of_both)
         return breaks and same
     if root.check == "order" and one.check == "contract" and _declared(one):

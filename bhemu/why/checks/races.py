@@ -30,10 +30,11 @@ from bhemu.why.findings import (
     with_role,
 )
 from bhemu.why.order import HOST
-from bhemu.why.order.conflicts import Conflict, Event, Observed, first_clock, observed
+from bhemu.why.order.conflicts import Conflict, Event, Observed, first_clock, observed, tiles
 from bhemu.why.order.observe import Observer, is_polled, kind, l1_address, name, spin, unit_of
 from bhemu.why.order.shadow import ACCESSED, DROPPED, STALE
 from bhemu.why.steps import NOTHING, Act, Blame, Instruction, Step, Word, maker
+from bhemu.why.steps import where as where_of
 from bhemu.why.witness import (
     NOT_SHOWN,
     SEEN,
@@ -547,8 +548,15 @@ def _placed(context: Context, acts: Acts) -> dict[str, Any]:
     """The place of the delayed acts, in the code of the core that makes or pushes them."""
     if acts.pc is None:
         return {}
-    tile = next(t for t in context.tiles(context.symptom.machine) if acts.tile in (None, t.xy))
+    every, together = context.tiles(context.symptom.machine), tiles(context)
+    tile = next(t for t in every if acts.tile in (None, t.xy))
     own = acts.agent.partition("_")[0]
+    if acts.agent == NOC and together is not None:  # whose code sends at that pc
+        sent = [one for of in together.sent for one in of if one.step.pc == acts.pc]
+        by = [where_of(together.observers[one.tile].tile, one.step) for one in sent]
+        if len({(one.core, one.file, one.line) for one in by}) != 1:
+            return {}
+        return with_role(place(by[0], None, together.observers[sent[0].tile].tile), "late")
     names = [own] if own in CORE_NAMES else CORE_NAMES
     for core in map(CORE_NAMES.index, names):
         if tile.core[CORE_NAMES[core]].images and tile.locate(core, acts.pc)[0] is not None:

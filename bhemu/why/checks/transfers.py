@@ -7,7 +7,7 @@ wait for it, or not for enough.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -18,8 +18,8 @@ from bhemu.memmap import CORE_NAMES
 from bhemu.program.schema import SESSION
 from bhemu.why import order as r
 from bhemu.why.check import Check, Context
-from bhemu.why.checks.buffers import page_at
-from bhemu.why.findings import Finding, place
+from bhemu.why.checks.buffers import BYTES, page_at
+from bhemu.why.findings import Ends, Finding, place
 from bhemu.why.order.conflicts import Conflict, Event, Observed, first_clock, observed, tiles
 from bhemu.why.order.observe import l1_address
 from bhemu.why.order.observe import name as place_name
@@ -112,6 +112,9 @@ class Disorder:
         if look is None:
             text, advice = "wait for the other tile", "wait for a word that the other tile changes"
             return blame(second.home, second.step, f"{NOTHING} {text}", advice)
+        if (flag_at := self._never_looked_at()) is not None:
+            text = f"{NOTHING} look at L1 {flag_at:#x}, which the other tile changes after that"
+            return blame(second.home, second.step, text, "wait for that word before")
         told = self._told(look)
         if told is not None and self._is_early(told):
             text = "because it lets the other tile go on too early"
@@ -154,6 +157,20 @@ class Disorder:
         if own:
             return None if self._is_for_another(own[-1]) else own[-1]
         return looks[-1] if looks and second.sent is None else None
+
+    def _never_looked_at(self) -> int | None:
+        """A word that the first side changes after its write and the other tile never looks at."""
+        first, home = self.first, self.second.home
+        o = self.together.observers[home].record
+        last = int(o.passes[0])
+        sent = self.sent_by(first) if first.write and last <= r.PASSED else []
+        looked = {*o.passed[:last, 2].tolist()}
+        flags = (
+            one.remote[0]
+            for one in sent
+            if one.is_flag and one.epoch > first.owner_clock and home in one.reached
+        )
+        return next((at for at in flags if at >> 2 not in looked), None)
 
     def _told(self, look: Look) -> Sent | None:
         """The last request to the word of a look, by the first side's tile, of which the second
@@ -288,6 +305,10 @@ def _pairs(context: Context, together: Tiles) -> Iterator[tuple[object, PairFind
         victim = acts[blame.act.tile is acts[0].tile]
         culprit, other = blame.culprit(), place(victim.where, victim.step.clock)
         finding = Finding("transfers", "error", text, culprit, other, evidence, blame.advice)
+        page = page_at(context, one.seen, one.place, max(first.step.clock, second.step.clock))
+        if page is not None:  # what is wrong with its counts is told before
+            things = frozenset({(BYTES, page.spec.index)})
+            finding = replace(finding, ends=Ends(one.seen.tile.xy, things))
         key = tuple(culprit.get(name) for name in ("core", "file", "line"))
         apart = first.home != second.home
         pair = Pair(tiles[0].xy, first.step, second.step, first.sent is not None, apart)
@@ -324,7 +345,8 @@ def _barriers(context: Context) -> list[Finding]:
     if found := with_late_runs(context, _unordered(context)):
         return found
     # of a session firmware goes on with what its kernels have asked for
-    left = () if context.program.kind == SESSION else _unanswered(context)
+    hangs = context.symptom.error is not None
+    left = () if hangs or context.program.kind == SESSION else _unanswered(context)
     return with_late_runs(context, left)
 
 
