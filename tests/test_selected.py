@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import selected
+from fuzz.campaign import LONG
 from selected import ROOT, Selection
 
 MODULE = """
@@ -188,6 +189,9 @@ def test_the_committed_selection_is_small_and_of_tests_that_are_there() -> None:
 
 def test_every_test_has_a_bound(request: pytest.FixtureRequest) -> None:
     bound = request.node.get_closest_marker("timeout")
+    if LONG:  # long campaigns take what they take
+        assert bound is None
+        return
     assert (bound.args, bound.kwargs) == ((600,), {"method": "thread"})
 
 
