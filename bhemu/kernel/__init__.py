@@ -272,7 +272,8 @@ def build(planned: Plan, compiler: Compiler) -> Iterator[Built]:
 def _write_header(path: Path) -> None:
     """The macros of all instructions, unless those there are as new as what they are made from."""
     declared = Path(__file__).parents[1] / "tensix"
-    newest = max(file.stat().st_mtime for file in declared.rglob("*.py"))
+    made_by = [Path(__file__), *declared.rglob("*.py")]
+    newest = max(file.stat().st_mtime for file in made_by)
     if path.exists() and path.stat().st_mtime >= newest:
         return
     import bhemu.tensix.units  # noqa: F401  (declares the instructions)

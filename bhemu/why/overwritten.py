@@ -287,29 +287,28 @@ def address_modes(context: Context, tile: Tile | None) -> str:
     seen = next((one for one in every if tile is not None and one.tile.xy == tile.xy), None)
     if seen is None:
         return ""
-    notes = seen.notes[seen.notes[:, r.N_WHAT] <= PUSHED][:, r.N_THREAD : r.N_PC + 1].tolist()
+    notes = seen.notes[seen.notes[:, r.N_WHAT] <= PUSHED][:, r.N_THREAD : r.N_CORE + 1].tolist()
     for thread in range(THREADS):
-        held: dict[int, tuple[int, int]] = {}  # by register not used since: its value, who set it
+        held: dict[int, tuple[int, int, int]] = {}  # by register not used since: value, pc, core
         known, used, twice = set[int](), dict[int, str](), None
-        for word, pc in ((value, pc) for t, value, pc in notes if t == thread):
+        for word, pc, core in (note[1:] for note in notes if note[0] == thread):
             cls = decode_word(word)
             values = {} if cls is None else cls.operands(word)
             if cls is None or cls.unit == "front":  # what it issues may use any
                 held.clear()
             elif cls is SETC16:
                 register, value = values["setc16_reg"], values["setc16_value"]
-                old, by = held.get(register, (value, pc))
-                if _AB <= register < _AB + _MODES and old != value and by != pc:
-                    twice = register - _AB, by, pc
-                held[register] = value, pc
+                old, *by = held.get(register, (value, pc, core))
+                if _AB <= register < _AB + _MODES and old != value and by != [pc, core]:
+                    twice = register - _AB, by, [pc, core]
+                held[register] = value, pc, core
                 known.add(register)
             else:
                 for mode in (values[one.name] for one in cls.fields if one.operand == ADDR_MOD):
                     used.setdefault(mode, cls.name)
                     held.pop(_AB + mode, None)
         if twice is not None:
-            core = CORE_NAMES.index(f"trisc{thread}")
-            places = (outside_headers(where_core(seen.tile, core, pc)) for pc in twice[1:])
+            places = (outside_headers(where_core(seen.tile, core, pc)) for pc, core in twice[1:])
             lines = " and again at ".join(f"{at.file}:{at.line}" for at in places)
             text = f"; address mode {twice[0]} is set at {lines} before a word uses it"
             unset = [mode for mode in used if not {_AB + mode, _DST + mode} & known]

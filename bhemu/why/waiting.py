@@ -8,7 +8,7 @@ from typing import Any
 from bhemu.errors import NoProgress
 from bhemu.jit.subset import JIT
 from bhemu.machine.error_text import outside_headers, where_core
-from bhemu.machine.hang.givers import Agents, times
+from bhemu.machine.hang.givers import Agents, name_of, times
 from bhemu.machine.hang.graph import GAVE, MOST, graph_of
 from bhemu.machine.hang.waits import BELOW_MAXIMUM, PAGES, semaphore_name
 from bhemu.memmap import CORE_NAMES
@@ -82,7 +82,7 @@ def with_counts(context: Context, error: NoProgress) -> NoProgress:
             tile = together.observers[at[0]].tile
             agents = Agents(context.symptom.machine.tile[tile.xy], ())
             by = agents.acts(at[1], last[at].step.pc, f"{GAVE} {times(number)}")
-            who = f"({tile.xy[0]},{tile.xy[1]}) {by.who}"
+            who = f"{name_of(tile)} {by.who}"
             state = "waits itself" if who in names else by.state
             never.append(replace(by, who=who, state=state, given=number))
         more[id(waiter)] = tuple(never)

@@ -57,12 +57,12 @@ if TYPE_CHECKING:
     from bhemu.machine.controls import Controls
     from bhemu.machine.tile import Tile
 
+NEVER = "nothing was ever written there over the NoC"
 _MOST = 100_000  # instructions looked at, revisits included
 _ENDS = (0, JAL.assemble(0, 0), EBREAK.match)  # words that a path does not go past
 _KEPT = (0, 2, 3, 4, 8, 9, *range(18, 28))  # registers that a call preserves
 _FRAME = 32  # words from sp on that are followed
 _WORD_BYTES = 4
-NEVER = "nothing was ever written there over the NoC"
 _KEPT_WITH_FRAME = (*_KEPT, *range(32, 32 + _FRAME + 1))
 _NO_RESULT = (formats.Pushed, Store, Fence)
 _MOP_WORDS = range(mm.MOP_CFG_BASE + 8, mm.MOP_CFG_END, 4)

@@ -80,13 +80,11 @@ class WaitGraph:
             return f"a cycle of waits: {self.ring()}"
         able = {one.who: one for one in root.releasers if one.able}
         given, few = [one.given for one in able.values() if one.given is not None], ""
-        if len(given) == len(able) and len({*given}) > 1:  # who has given less often than others
-            able = {who: one for who, one in able.items() if one.given == min(given)}
-            low = min(given)
-            few = (
-                f"has written there {times(low)} so far" if low else "has not written there so far"
-            )
-            few += f", others {times(max(given))}, and "
+        if given and len(given) == len(able):
+            low, high = min(given), max(given)
+            few = f"has written there {times(low)}" if low else "has not written there"
+            few += f" so far, others {times(high)}, and " if low < high else " and "
+            able = {who: one for who, one in able.items() if one.given == low}
         if not able and (most := _no_maximum(root)):
             return f"{text}: {most}"
         if not able:
@@ -95,14 +93,13 @@ class WaitGraph:
             return f"{text}: {NEVER}{NOT_FOUND}" if _got_nothing(root) else text + NOT_FOUND
         states = {one.state for one in able.values()}
         if len(able) > 1 and len(states) == 1:
-            if not few and len({*given}) == 1 == len(able) - len(given) + 1:
-                few = f"has written there {times(given[0])} and "
             each = f"each of them {few}{states.pop()}"
             return f"{text}, which {' or '.join(able)} could give; {each}"
         if len(able) > 1:
             who = " or ".join(f"{one.who} ({one.state})" for one in able.values())
             return f"{text}, which {who} could give"
         (only,) = able.values()
+        few = few if len({*given}) > 1 else ""  # what it is able by says how often
         return f"{text}, which {only.who} could give ({only.means}); {only.who} {few}{only.state}"
 
     def rival(self, root: Waiter) -> Waiter | None:

@@ -78,6 +78,13 @@ def first_stream(events: Sequence[Event], buffers: Collection[int]) -> int | Non
     return best[0] if len(best) == 1 or not counted else None
 
 
+def bytes_at(context: Context, tile: Tile, at: int) -> Ends | None:
+    """The pages of the declared buffers of a tile that hold an address of L1."""
+    of = (b.index for b in context.part(tile).buffers if b.at <= at < b.at + b.size)
+    things = frozenset((BYTES, index) for index in of)
+    return Ends(tile.xy, things) if things else None
+
+
 class Page(NamedTuple):
     """A page of a declared buffer at some clock: the last announcement of it, who announces pages,
     whether it was announced and not given back; then the counts."""
@@ -101,8 +108,9 @@ class Page(NamedTuple):
 
 def page_at(context: Context, seen: Observed, at: int, clock: int) -> Page | None:
     """The page of a declared buffer of a tile that holds an address of L1."""
-    every, specs = events(seen), context.part(seen.tile).buffers
+    specs = context.part(seen.tile).buffers
     spec = next((one for one in specs if one.at <= at < one.at + one.size), None)
+    every = events(seen) if spec is not None else []
     first = first_stream(every, [one.index for one in specs])
     if spec is None or first is None:
         return None

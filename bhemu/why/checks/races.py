@@ -16,8 +16,8 @@ from bhemu.riscv.isa import decode as decode_riscv
 from bhemu.tensix.insn import BLOCKS, decode
 from bhemu.text import joined
 from bhemu.why import order as r
-from bhemu.why.check import Check, Context, Outcome
-from bhemu.why.checks.buffers import BYTES, page_at, shared_bytes
+from bhemu.why.check import Check, Context, Outcome, end_of
+from bhemu.why.checks.buffers import bytes_at, page_at, shared_bytes
 from bhemu.why.findings import (
     Ends,
     Finding,
@@ -137,9 +137,8 @@ def _in_buffers(context: Context, races: Observed, conflict: Conflict, found: Fi
     the place, their line is the culprit."""
     if (at := l1_address(conflict.place)) is None:
         return found
-    of = (b for b in context.part(races.tile).buffers if at and b.at <= at < b.at + b.size)
-    if things := frozenset((BYTES, b.index) for b in of):
-        found = replace(found, ends=Ends(races.tile.xy, things))
+    if at and (ends := bytes_at(context, races.tile, at)) is not None:
+        found = replace(found, ends=ends)
     for one in shared_bytes(context):
         if races.tile.xy in one.at and one.low <= at < one.high:
             both = f"{maker(conflict.first.step)} and {maker(conflict.second.step)}"
@@ -433,7 +432,7 @@ def _in_caches(context: Context, seen: Outcome, seed: int) -> list[Finding]:
     chosen = [one for one in loads if not one.polled] or loads
     how = "otherwise" if not seen.fine or context.program.l0 != "model" else "as without, by chance"
     end = "; ".join(joined(str(result)) for result in seen.wrong)
-    end = end if seen.error is None else str(seen.error).splitlines()[0]
+    end = end if seen.error is None else end_of(seen.error)
     shown = []
     for load in chosen[:SEEN]:
         act, place_of = Act(again.tile, load.step), f"L1 {load.address:#x}"

@@ -7,7 +7,7 @@ wait for it, or not for enough.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -18,8 +18,8 @@ from bhemu.memmap import CORE_NAMES
 from bhemu.program.schema import SESSION
 from bhemu.why import order as r
 from bhemu.why.check import Check, Context
-from bhemu.why.checks.buffers import BYTES, page_at
-from bhemu.why.findings import Ends, Finding, place
+from bhemu.why.checks.buffers import bytes_at, page_at
+from bhemu.why.findings import Finding, place
 from bhemu.why.order.conflicts import Conflict, Event, Observed, first_clock, observed, tiles
 from bhemu.why.order.observe import l1_address
 from bhemu.why.order.observe import name as place_name
@@ -304,11 +304,8 @@ def _pairs(context: Context, together: Tiles) -> Iterator[tuple[object, PairFind
         )
         victim = acts[blame.act.tile is acts[0].tile]
         culprit, other = blame.culprit(), place(victim.where, victim.step.clock)
-        finding = Finding("transfers", "error", text, culprit, other, evidence, blame.advice)
-        page = page_at(context, one.seen, one.place, max(first.step.clock, second.step.clock))
-        if page is not None:  # what is wrong with its counts is told before
-            things = frozenset({(BYTES, page.spec.index)})
-            finding = replace(finding, ends=Ends(one.seen.tile.xy, things))
+        ends = bytes_at(context, one.seen.tile, one.place)
+        finding = Finding("transfers", "error", text, culprit, other, evidence, blame.advice, ends)
         key = tuple(culprit.get(name) for name in ("core", "file", "line"))
         apart = first.home != second.home
         pair = Pair(tiles[0].xy, first.step, second.step, first.sent is not None, apart)
