@@ -180,7 +180,7 @@ def fail(s: Any, c: Any, rule: Any) -> None:
     s.stop_kind[c] = FAULT
 
 
-@njit
+@njit(inline="always")
 def pushed(word: Any) -> Any:
     """The Tensix word that a `.ttinsn` pushes: rotated right by two."""
     return word >> 2 | (word & 3) << 30

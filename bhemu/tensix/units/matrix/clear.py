@@ -47,6 +47,13 @@ def _flag(s: Any, row: Any, valid: Any) -> None:
     s.dst_valid[row] = s.dst_valid[row] | back | 1 if valid else 0
 
 
+@njit
+def _flag_halves(s: Any, first: Any, halves: Any, valid: Any) -> None:
+    # A function of its own: LLVM vectorizes this loop, and does not where `execute` holds it.
+    for row in range(first * (dest.ROWS // 2), (first + halves) * (dest.ROWS // 2)):
+        _flag(s, row & (dest.ROWS - 1), valid)
+
+
 class ZEROACC(Instruction, opcode=0x10, unit="matrix", formats="dst"):
     """Mark rows of Dst as zero (ZEROACC, Wormhole ISA).
 
@@ -81,9 +88,7 @@ class ZEROACC(Instruction, opcode=0x10, unit="matrix", formats="dst"):
                 status = rules.undefined(s, _BLOCK_RANGE, clear_mode=f.clear_mode, where=f.where)
                 if status:
                     return status
-            first = (f.where & 1) * (dest.ROWS // 2) if f.clear_mode == HALF else 0
-            for row in range(first, first + dest.ROWS // (2 if f.clear_mode == HALF else 1)):
-                _flag(s, row & (dest.ROWS - 1), f.clear_zero_flags)
+            _flag_halves(s, f.where & 1, 1 if f.clear_mode == HALF else 2, f.clear_zero_flags)
             return rules.DONE
         status = counters.addr_mod_refused(s, t, f.addr_mode)
         if status:
