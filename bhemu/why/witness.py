@@ -47,15 +47,16 @@ class Witness:
 class Pair(NamedTuple):
     """Two accesses that nothing orders, of tile `xy`.
 
-    request: the first is a request of a core to the NoC. apart: the second is of another tile.
-    waits: of a word that should wait for the unit of the first, which works on its last word.
+    request: the first is a request of a core to the NoC. apart: the tile of the second, if it is
+    another one. waits: of a word that should wait for the unit of the first, which works on its
+    last word.
     """
 
     xy: XY
     first: Step
     second: Step
     request: bool = False
-    apart: bool = False
+    apart: XY | None = None
     waits: bool = False
 
 
@@ -95,20 +96,20 @@ def of_pair(context: Context, pair: Pair) -> Witness | None:
 
     Where the run of the user went wrong, a run in which the second comes still later is tried, too.
     """
-    tile, first, second, request, apart, waits = pair
+    xy, first, second, request, apart, waits = pair
     late = [*_of_step(first, None if apart else second)]
-    sides = [[*([Acts(NOC, first.pc)] if request else []), *late]]
+    sides = [(xy, [*([Acts(NOC, first.pc)] if request else []), *late])]
     if waits and late and late[0].agent in _UNITS.values():
-        sides[0].insert(1, Acts(late[0].agent))  # any of its words, which come one by one
+        sides[0][1].insert(1, Acts(late[0].agent))  # any of its words, which come one by one
     if not context.symptom.fine:
-        sides.append([*_of_step(second, None if request else first)])
-    for acts in (acts for side in sides for acts in side):
+        sides.append((apart or xy, [*_of_step(second, None if request or apart else first)]))
+    for tile, acts in ((tile, acts) for tile, side in sides for acts in side):
         named = not context.program.is_alone and acts.agent != NOC
         own = replace(acts, tile=tile) if named else acts
         for seed in _SEEDS:
             if (found := _differs(context, Lateness(seed, (own,)))) is not None:
                 return found if acts.agent == NOC else _halved(context, found)
-    return _exchanged_on_time(context, sides[0], first, second)
+    return _exchanged_on_time(context, sides[0][1], first, second)
 
 
 def _exchanged_on_time(

@@ -32,12 +32,16 @@ _FLIT = 64  # bytes that the NoC moves at once
 
 
 class Look(NamedTuple):
-    """A core has branched on a word of L1, which has this number."""
+    """A core has branched on a word of L1, which has this number.
+
+    needed: the number of the value with which it went on, -1 = what was there at the start.
+    """
 
     core: int
     epoch: int
     word: int
     step: Instruction
+    needed: int
 
 
 @dataclass(frozen=True)
@@ -115,14 +119,30 @@ class Disorder:
         if (flag_at := self._never_looked_at()) is not None:
             text = f"{NOTHING} look at L1 {flag_at:#x}, which the other tile changes after that"
             return blame(second.home, second.step, text, "wait for that word before")
+        if first.write and (old := self.old_value) is not None:
+            text = f"because L1 {4 * old.word:#x} still holds what an earlier wait has waited for"
+            advice = "set the word back before the other tile may change it again, or count"
+            return blame(second.home, old.step, text, advice)
         told = self._told(look)
-        if told is not None and self._is_early(told):
+        too_few, too_early = self._counted(look, told)
+        if told is not None and too_early and not too_few:
             text = "because it lets the other tile go on too early"
             advice = "send it after the last access to the bytes that the other tile uses"
             return blame(told.tile, told.step, text, advice)
-        text = "because it does not wait until the other tile is done"
         advice = "compare the count with its value at the start plus the number of expected"
-        return blame(second.home, look.step, text, f"{advice} requests")
+        advice += " requests"
+        if told is None or too_few != too_early:
+            text = "because it does not wait until the other tile is done"
+            return blame(second.home, look.step, text, advice)
+        at, by = (
+            outside_headers(Act(self.together.observers[tile].tile, step).where)
+            for tile, step in ((second.home, look.step), (told.tile, told.step))
+        )
+        text = (
+            f"either {at.file}:{at.line} waits for too few, or {by.file}:{by.line} of the other"
+            " tile comes too early, or both sides mean different places"
+        )
+        return blame(second.home, look.step, text, advice, either=True)
 
     def _range(self, side: Event) -> tuple[int, int]:
         """What a side accesses; of a core that looks at data before it sends them all of these."""
@@ -144,15 +164,9 @@ class Disorder:
         again = [one.epoch for one in same if one.step.pc == second.step.pc]
         before = max((epoch for epoch in again if epoch < second.owner_clock), default=0)
         known = second.known[r.OWNERS * home :]  # how far the cores of its tile were
-        o, flags = self.together.observers[home].record, self.together.flags[home].items()
-        last, by = int(o.passes[0]), self.first.home
-        rows = o.passed[np.arange(max(last - r.PASSED, 0), last) % r.PASSED]
+        flags, by = self.together.flags[home].items(), self.first.home
         words = [word for word, sent in flags if any(one.tile == by for one in sent.values())]
-        looks = [
-            Look(core, clock, word, Instruction(time, core, pc, text))
-            for core, clock, word, pc, text, time in rows[np.isin(rows[:, 2], words)].tolist()
-            if clock <= int(known[core])
-        ]
+        looks = [one for one in self._looks(words) if one.epoch <= int(known[one.core])]
         own = [one for one in looks if one.core == second.owner and one.epoch >= before]
         if own:
             return None if self._is_for_another(own[-1]) else own[-1]
@@ -168,7 +182,10 @@ class Disorder:
         flags = (
             one.remote[0]
             for one in sent
-            if one.is_flag and one.epoch > first.owner_clock and home in one.reached
+            if one.is_flag
+            and one.epoch > first.owner_clock
+            and home in one.reached
+            and one.step.pc != first.step.pc
         )
         return next((at for at in flags if at >> 2 not in looked), None)
 
@@ -176,10 +193,63 @@ class Disorder:
         """The last request to the word of a look, by the first side's tile, of which the second
         side knows."""
         known = self.second.known[r.OWNERS * self.first.home :]
-        sent = self.together.flags[self.second.home][look.word].values()
-        by = [one for one in sent if one.tile == self.first.home]
-        told = (one for one in by if one.epoch <= int(known[one.core]))
+        sent = self._sent_to(look.word).values()
+        told = (one for one in sent if one.epoch <= int(known[one.core]))
         return max(told, key=lambda one: one.epoch, default=None)
+
+    @property
+    def old_value(self) -> Look | None:
+        """The second side's wait, if a value ends it that has let the same wait end before, and
+        some of the other tile's values are never needed."""
+        if (look := self._wait()) is None or look.needed < 0:
+            return None
+        looks = self._looks([look.word])
+        again = any(
+            (one.core, one.needed) == (look.core, look.needed) and one.epoch < look.epoch
+            for one in looks
+        )
+        sent, last = self._sent_to(look.word), max(one.needed for one in looks)
+        return look if again and any(number > last for number in sent) else None
+
+    def _looks(self, words: Sequence[int]) -> list[Look]:
+        """The looks of the second side's tile at these words, as far as they are remembered."""
+        o = self.together.observers[self.second.home].record
+        last = int(o.passes[0])
+        rows = o.passed[np.arange(max(last - r.PASSED, 0), last) % r.PASSED]
+        return [
+            Look(core, clock, word, Instruction(time, core, pc, text), needed)
+            for core, clock, word, pc, text, time, needed in rows[
+                np.isin(rows[:, 2], words)
+            ].tolist()
+        ]
+
+    def _sent_to(self, word: int) -> dict[int, Sent]:
+        """The requests of the first side's tile to a word of the second side's, by number."""
+        sent = self.together.flags[self.second.home][word]
+        return {number: one for number, one in sent.items() if one.tile == self.first.home}
+
+    def _counted(self, look: Look, told: Sent | None) -> tuple[bool, bool]:
+        """Whether the wait of a look is for too few, and whether `told` is too early, as far as the
+        counts of the whole run prove it; both or none of both where they prove nothing.
+
+        A wait for what the other side is to write is for too few if some of its requests to the
+        word are never needed. A wait for room is for too few if more accesses are ahead of the
+        requests that it needs than there are places.
+        """
+        first, second = self.first, self.second
+        looks, numbers = self._looks([look.word]), [*self._sent_to(look.word)]
+        left = max(numbers, default=-1) > max(one.needed for one in looks)
+        early = told is not None and self._is_early(told)
+        if second.sent is None or not second.write:
+            return left, early and not left
+        pc, home, ahead = second.step.pc, first.home, 0
+        same = [one for one in self.sent_by(second) if one.step.pc == pc and home in one.reached]
+        for k, one in enumerate(same):
+            waits = (w.needed for w in looks if w.core == one.core and w.epoch <= one.epoch)
+            last = max(waits, default=-1)
+            ahead = max(ahead, k + 1 - sum(number <= last for number in numbers))
+        few = ahead > len({one.remote[0] for one in same})
+        return few, early and not left and not few
 
     def _is_for_another(self, look: Look) -> bool:
         """Whether the core waited for another request that it sent after this read.
@@ -254,9 +324,13 @@ def _announced(context: Context, one: Disorder) -> Blame | None:
     return Blame(Act(seen.tile, by), text, advice)
 
 
-def _disorders(together: Tiles, every: Sequence[Observed]) -> list[Disorder]:
-    """All pairs, the earliest first, of these those of a core or unit."""
-    found, late = [], list[Sent | None]()
+def _disorders(context: Context, together: Tiles, every: Sequence[Observed]) -> list[Disorder]:
+    """All pairs, the earliest first, of these those of a core or unit.
+
+    The order in which a pair of a right run happened is meant. What a run did in the order that is
+    meant does not make it wrong, so these pairs of a wrong run come last.
+    """
+    found, late, fine = [], list[Sent | None](), context.symptom.fine
     pairs = ((seen, one) for seen in every for one in seen.conflicts(units=True, apart=True))
     for seen, one in pairs:
         sides = first, second = one.first, one.second
@@ -265,19 +339,27 @@ def _disorders(together: Tiles, every: Sequence[Observed]) -> list[Disorder]:
         if _is_set(*sides):
             flag = (l1_address(one.place) or 0) >> 2 in together.flags[seen.number]
             sides = (second, first) if flag and first.sent is not None else sides
-        elif not read.write:
+        elif not fine and read.write:
+            sides = second, first
+        elif not fine:
             sides = write, read
-            if previous is not None and previous[1] <= read.known[previous[0]]:
+            kept = previous is not None and previous[1] <= read.known[previous[0]]
+            if kept and Disorder(together, seen, one, write, read, late).old_value is None:
                 sides = read, write  # what was there before is still needed
         late.append(sides[1].sent)
         found.append(Disorder(together, seen, one, *sides, late))
-    return sorted(found, key=lambda one: (one.pair.second.step.clock, one.is_of_requests))
+
+    def rank(one: Disorder) -> tuple[bool, int, bool]:
+        as_meant = not fine and one.first is one.pair.first
+        return as_meant, one.pair.second.step.clock, one.is_of_requests
+
+    return sorted(found, key=rank)
 
 
 def _pairs(context: Context, together: Tiles) -> Iterator[tuple[object, PairFinding]]:
     """The conflicts by culprit; later ones of a tile that has gone on too early are left out."""
     ahead: set[int] = set()
-    for one in _disorders(together, observed(context)):
+    for one in _disorders(context, together, observed(context)):
         first, second = one.first, one.second
         if not ahead.isdisjoint((first.home, second.home)):
             continue
@@ -291,14 +373,16 @@ def _pairs(context: Context, together: Tiles) -> Iterator[tuple[object, PairFind
         here, there, of, its = (
             "({},{})".format(*tile.xy) for tile in (one.seen.tile, *tiles, blame.act.tile)
         )
+        then = "and" if blame.either else "before"
         text = (
-            f"nothing orders tile {there} {_does(first)} L1 {one.place:#x} of tile {here} before"
+            f"nothing orders tile {there} {_does(first)} L1 {one.place:#x} of tile {here} {then}"
             f" tile {of} {_does(second)} it: {blame.told(f'{maker(blame.act.step)} of tile {its}')}"
         )
         acts = Act(tiles[0], first.step), Act(tiles[1], second.step)
+        each = ("one", "the other") if blame.either else ("should come first,", "should come then,")
         evidence = (
-            f"should come first, {acts[0]}",
-            f"should come then, {acts[1]}",
+            f"{each[0]} {acts[0]}",
+            f"{each[1]} {acts[1]}",
             "no answer that was waited for and no word that was looked at orders them",
             *code,
         )
@@ -307,7 +391,7 @@ def _pairs(context: Context, together: Tiles) -> Iterator[tuple[object, PairFind
         ends = bytes_at(context, one.seen.tile, one.place)
         finding = Finding("transfers", "error", text, culprit, other, evidence, blame.advice, ends)
         key = tuple(culprit.get(name) for name in ("core", "file", "line"))
-        apart = first.home != second.home
+        apart = None if first.home == second.home else tiles[1].xy
         pair = Pair(tiles[0].xy, first.step, second.step, first.sent is not None, apart)
         yield key, PairFinding(finding, pair)
 

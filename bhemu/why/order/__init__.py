@@ -55,15 +55,17 @@ CELLS = BYTES + L1_SIZE
 READERS = 4  # of a place that are remembered
 
 # Columns of an event: an access, by whom, and what its owner (core or thread) had done before.
-# VERSION: of its owner. PREVIOUS: of a write, 1 + column and clock of who wrote there before, 0 =
-# another tile. HOME: the tile whose agent it is. Of a request AGENT is PLAIN + its column, SENT is
-# 1 + its number, THERE 1 at its other end; the rest is of its core when that sent it.
+# VERSION: of its owner. WRITE: ADDS of an increment over the NoC. PREVIOUS: of a write, 1 + column
+# and clock of who wrote there before, 0 = another tile. HOME: the tile whose agent it is. Of a
+# request AGENT is PLAIN + its column, SENT is 1 + its number, THERE 1 at its other end; the rest is
+# of its core when that sent it.
 (
     AGENT, CLOCK, OWNER_CLOCK, WRITE, WAITED, PC, PUSHED, WORD, CORE, THREAD, TIME, PUSH_CLOCK,
     ACQUIRED, WAIT, WAIT_WORD, POLL, POLL_WORD, TAKEN, AGAIN, BEFORE, VERSION, HOME, SENT, THERE,
     PREVIOUS, KNOWN,
 ) = (*range(25), 26)  # fmt: skip
 EVENT = KNOWN + OWNERS
+ADDS = 2
 EVENTS = 1 << 18
 CACHED = 1 << 13
 # Columns of a pair: both events, the place, bits
@@ -71,8 +73,9 @@ PLACE, BITS = 2 * EVENT, 2 * EVENT + 1
 PAIR = BITS + 1
 PAIRS = 64
 # Bits: not even units that take no time order it; the second changes what is the first's thread's;
-# which store to Config has none of the fields that the other sets.
-BY_SPEED, FOREIGN, FIRST_CLEARS, SECOND_CLEARS = (1 << i for i in range(4))
+# which store to Config has none of the fields that the other sets; unless the word is a flag.
+BY_SPEED, FOREIGN, FIRST_CLEARS, SECOND_CLEARS, IF_DATA = (1 << i for i in range(5))
+BRANCHED = 4  # of `marks`
 
 RELEASED = 1 << 12  # releases of an owner that are remembered
 LOOKED = 64  # names that an owner has acquired

@@ -15,7 +15,7 @@ from bhemu.tensix.config import CONFIG_WORDS
 from bhemu.tensix.insn import decode as decode_word
 from bhemu.why import order as r
 from bhemu.why.check import Context
-from bhemu.why.order.observe import Observer, kind, owner_of, threads
+from bhemu.why.order.observe import Observer, kind, l1_address, owner_of, threads
 from bhemu.why.order.shadow import PACKED, UNPACKED
 from bhemu.why.order.tiles import CodeThen, Sent, Tiles
 from bhemu.why.steps import Instruction, Step, Word, made_step
@@ -236,6 +236,9 @@ class Observed:
         found = []
         for number, row in self._observer.rows():
             bits, of_two = row[r.BITS], row[r.HOME] != row[r.EVENT + r.HOME]
+            at = l1_address(row[r.PLACE]) if bits & r.IF_DATA else None
+            if at is not None and self.record.marks[at >> 2] & r.BRANCHED:
+                continue
             if of_two == apart and (units or bits & (r.BY_SPEED | r.FOREIGN)):
                 known = self.record.pair_known[number].copy() if apart else None
                 first, second = (self._event(row[n * r.EVENT :], units, known) for n in range(2))

@@ -163,6 +163,8 @@ def _access(
             o.poll[c, 0], o.poll[c, 1] = o.step[0], address >> 2
             if way & _WRITES:  # an atomic, whose value is not followed
                 polls.all_stores(o, c, address >> 2)
+            elif o.far_flag[address >> 2] and polls.site(s, o, o.step[0]) & polls.POLLS == 0:
+                shadow.l1_access(s, o, agent, address, address + size, np.int64(0))
         elif way & _READS:
             shadow.l1_access(s, o, agent, address, address + size, np.int64(0))
         if way & _WRITES:

@@ -450,12 +450,11 @@ def comparison(l1: Memory, pc: int) -> tuple[int, int] | None:
     """The first branch that compares a loaded word: its pc, and the other register."""
     (_, load, _, _), *code = _code(l1, pc, pc + 4 * _LOOK)
     loaded = load >> 7 & 31
-    for at, (cls, word, read, _) in enumerate(code, 1):
+    for at, (cls, _, read, made) in enumerate(code, 1):
         if cls is None or cls is TTINSN:
             return None
         if issubclass(cls, Branch):
             return (pc + 4 * at, read[1 - read.index(loaded)]) if loaded in read else None
-        used = [getattr(cls, one).get(word) for one in ("rd", "rs1", "rs2")]
-        if issubclass(cls, Store | Jump | IndirectJump) or loaded in used:
+        if issubclass(cls, Store | Jump | IndirectJump) or loaded in (*read, made):
             return None
     return None

@@ -142,7 +142,7 @@ def leaves_poll(s: Any, o: Any, c: Any, pc: Any, word: Any) -> None:
             target = np.int64(s.pc[c])
             if look[1] == AT_DATA:
                 if o.tiles[0]:
-                    passes(s, o, c, look[5])
+                    passes(s, o, c, look[5], np.int64(-1))
                 look[0] = -1
                 return
             if look[1] <= COUNTER_LOOK:  # does it go this way only if no answer is missing?
@@ -156,7 +156,7 @@ def leaves_poll(s: Any, o: Any, c: Any, pc: Any, word: Any) -> None:
                 return
             plain = _least(s, o, c, target, True)
             if o.tiles[0] and look[1] >= 0:
-                passes(s, o, c, look[5])
+                passes(s, o, c, look[5], o.values[look[1]] - 1 if plain == _ALL else plain)
             _proves(o, c, plain, _least(s, o, c, target, False))
     elif computes and uses:
         look[4] |= 1 << rd & ~1
@@ -383,11 +383,12 @@ def counter_at(address: Any) -> Any:
 
 
 @njit
-def passes(s: Any, o: Any, c: Any, word: Any) -> None:
-    """Core `c` has read a word on which it branches."""
+def passes(s: Any, o: Any, c: Any, word: Any, needed: Any) -> None:
+    """Core `c` has read a word on which it branches; needed: the number of the value."""
     pc, clock, last = o.look_step[c, 0, 0], o.clocks[c, c], o.passed[(o.passes[0] - 1) % r.PASSED]
     if last[0] != c or last[2] != word or last[3] != pc or clock > last[1] + _TURN:
         o.passes[0] += 1
     one = o.passed[(o.passes[0] - 1) % r.PASSED]
     one[0], one[1], one[2], one[3], one[4] = c, clock, word, pc, o.look_step[c, 0, 1]
-    one[5] = clocks.now(s)
+    one[5], one[6] = clocks.now(s), needed
+    o.marks[word] |= np.uint8(r.BRANCHED)

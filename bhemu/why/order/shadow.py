@@ -134,7 +134,9 @@ def pair(o: Any, cell: Any, old: Any, new: Any, bits: Any) -> Any:
         polled = o.slot[word] != 0
     elif what == 0:  # only a store of a core to a flag is a conflict
         stores = a[r.WRITE] and b[r.WRITE] and (a[r.SENT] == 0 or b[r.SENT] == 0)
-        polled = o.far_flag[word] != 0 and not stores
+        if o.far_flag[word] and not stores:
+            bits |= r.IF_DATA
+            polled = o.marks[word] & r.BRANCHED != 0
     if polled:
         return False
     if a[r.HOME] == b[r.HOME]:
@@ -169,6 +171,8 @@ def _compare(o: Any, agent: Any, cell: Any, old: Any, new: Any) -> None:
     a, b = o.event[old], o.event[new]
     if a[r.HOME] == b[r.HOME] and (a[r.THERE] or b[r.THERE]):
         return  # the other ends of one tile's requests are compared with other tiles' accesses
+    if a[r.WRITE] == r.ADDS and b[r.WRITE] == r.ADDS:
+        return  # in any order they give the same sum
     if clocks.before(o, agent, a):
         o.memo[0] = old
     elif pair(o, cell, old, new, np.int64(0)):
@@ -218,12 +222,20 @@ def place(o: Any, agent: Any, cell: Any, new: Any, write: Any) -> None:
     else:
         _read(o, agent, cell, new)
     _compare(o, agent, cell, np.int64(o.writer[cell]), new)
-    if not write:
+    last_adds = o.event[o.writer[cell], r.WRITE] == r.ADDS
+    if not write and not last_adds:
         return
     for k in range(r.READERS):
-        _compare(o, agent, cell, np.int64(o.reader[cell, k]), new)
-        o.reader[cell, k] = 0
-    o.writer[cell] = new
+        old = np.int64(o.reader[cell, k])
+        adds = o.event[old, r.WRITE] == r.ADDS
+        if write or adds:
+            _compare(o, agent, cell, old, new)
+        if write and not (adds and write == r.ADDS):
+            o.reader[cell, k] = 0
+    if write == r.ADDS and last_adds:  # what was added before is kept beside the readers
+        _read(o, agent, cell, np.int64(o.writer[cell]))
+    if write:
+        o.writer[cell] = new
 
 
 @njit

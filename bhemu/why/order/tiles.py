@@ -311,7 +311,8 @@ class Tiles:
         o, area = self.observers[n].record, sent.remote if there else sent.own
         o.arrival[:] = (*sent.event, *area, sent.value)
         agent = (r.AGENT, column), (r.CLOCK, clock[column])
-        for at, value in (*agent, (r.WRITE, sent.reads != there), (r.THERE, there)):
+        write = r.ADDS if does == cores.ADDS else sent.reads != there
+        for at, value in (*agent, (r.WRITE, write), (r.THERE, there)):
             o.arrival[at] = value
         o.arrived[:] = clock
         self.observers[n].arrives(does)
