@@ -88,6 +88,16 @@ def _pull() -> Tensors:
     return {"words": words.astype(np.int32), "sum": np.sum(pages, axis=0).astype(np.int32)}
 
 
+def _votes() -> Tensors:
+    words = _random().integers(0, 1000, (4, 16))
+    sums, total = np.zeros(16, int), words[0]
+    for _ in range(3):
+        sums = sums + words[1:].sum(axis=0) * (1 + (sums & 7))
+        total = sums + 3 * total
+    each = {f"words_{i}": words[i].astype(np.int32) for i in range(4)}
+    return {**each, "total": total.astype(np.int32)}
+
+
 def _rectify() -> Tensors:
     random = _random()
     a, b = (random.integers(-24, 25, (128, 32)).astype(np.float32) / 8 for _ in range(2))
@@ -124,6 +134,7 @@ _DATA: dict[str, Callable[[], Tensors]] = {
     "relay": _relay,
     "collect": _collect,
     "pull": _pull,
+    "votes": _votes,
     "rectify": _rectify,
     "refeed": _refeed,
 }

@@ -234,7 +234,7 @@ class Disorder:
 
         A wait for what the other side is to write is for too few if some of its requests to the
         word are never needed. A wait for room is for too few if more accesses are ahead of the
-        requests that it needs than there are places.
+        requests that it needs than there are places, and right if as many are.
         """
         first, second = self.first, self.second
         looks, numbers = self._looks([look.word]), [*self._sent_to(look.word)]
@@ -248,8 +248,8 @@ class Disorder:
             waits = (w.needed for w in looks if w.core == one.core and w.epoch <= one.epoch)
             last = max(waits, default=-1)
             ahead = max(ahead, k + 1 - sum(number <= last for number in numbers))
-        few = ahead > len({one.remote[0] for one in same})
-        return few, early and not left and not few
+        places = len({one.remote[0] for one in same})
+        return ahead > places, early and (ahead == places or not left)
 
     def _is_for_another(self, look: Look) -> bool:
         """Whether the core waited for another request that it sent after this read.
@@ -328,7 +328,8 @@ def _disorders(context: Context, together: Tiles, every: Sequence[Observed]) -> 
     """All pairs, the earliest first, of these those of a core or unit.
 
     The order in which a pair of a right run happened is meant. What a run did in the order that is
-    meant does not make it wrong, so these pairs of a wrong run come last.
+    meant does not make it wrong, so these pairs of a wrong run come last. A wait that an old value
+    ends comes first: what its core does then comes too early, too.
     """
     found, late, fine = [], list[Sent | None](), context.symptom.fine
     pairs = ((seen, one) for seen in every for one in seen.conflicts(units=True, apart=True))
@@ -349,9 +350,10 @@ def _disorders(context: Context, together: Tiles, every: Sequence[Observed]) -> 
         late.append(sides[1].sent)
         found.append(Disorder(together, seen, one, *sides, late))
 
-    def rank(one: Disorder) -> tuple[bool, int, bool]:
+    def rank(one: Disorder) -> tuple[bool, bool, int, bool]:
         as_meant = not fine and one.first is one.pair.first
-        return as_meant, one.pair.second.step.clock, one.is_of_requests
+        old = one.first.write and one.old_value is not None
+        return as_meant, not old, one.pair.second.step.clock, one.is_of_requests
 
     return sorted(found, key=rank)
 
