@@ -242,8 +242,11 @@ def name_at(strings: bytes, at: int) -> str:
 _TYPE_ORDER = {"STT_FUNC": 0, "STT_OBJECT": 1, "STT_NOTYPE": 2}
 # What a compiler adds to the name of a static that it kept apart or specialised.
 _CLONE = re.compile(r"(?:\.(?:lto_priv|constprop|isra|llvm|__uniq)(?:\.[0-9]+)?)+")
-# Folders of tt-metal and tt-llk that kernels include from.
-_LIBRARY = re.compile(r"/tt_metal/(hw|tt-llk|hostdevcommon|api)/|/tt_llk_|/kernel_lib(/|$)|/sfpi/")
+# Folders of tt-metal, tt-llk and bhemu that kernels include from.
+_LIBRARY = re.compile(
+    r"/tt_metal/(hw|tt-llk|hostdevcommon|api)/|/tt_llk_|/kernel_lib(/|$)|/sfpi/"
+    r"|(^|/)bhemu/kernel/c/(kernel|lib)(/|$)"
+)
 _MOST_SUGGESTED_FROM = 10_000
 
 
@@ -386,7 +389,7 @@ class Symbols:
 
     @cached_property
     def library(self) -> frozenset[str]:
-        """Names of the files that tt-metal or tt-llk has and kernels include."""
+        """Names of the files that tt-metal, tt-llk or bhemu has and kernels include."""
         folders: dict[str, list[str]] = defaultdict(list)
         with suppress(InputError, DamagedError):
             for file in dwarf.files(self.data, sections(self.data, self.path)):

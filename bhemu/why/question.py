@@ -199,22 +199,28 @@ def of_kernels(context: Context, found: Sequence[Finding]) -> list[Finding]:
 
 
 def _outward(found: Finding, library: Any) -> Finding:
-    who = found.culprit
-    if not who.get("inlined") or "core" not in who or "tile" not in who:
-        return found
-    names = library(tuple(who["tile"]), who["core"])
-    frames = [{name: who.get(name) for name in Call._fields}, *who["inlined"]]
-    at = next((n for n, one in enumerate(frames) if one["file"] not in names), 0)
-    if at == 0:
+    found = replace(found, victim=_caller(found.victim, library))
+    who, outer = found.culprit, _caller(found.culprit, library)
+    if who == outer:
         return found
     inner = source_text(who.get("file"), who.get("line"), who.get("function"), ())
-    said, there = (f"{who['core']} {one['file']}:{one['line']} " for one in (frames[0], frames[at]))
+    said, there = (f"{who['core']} {one['file']}:{one['line']} " for one in (who, outer))
     return replace(
         found,
         text=found.text.replace(said, there, 1),  # there as well
-        culprit={**who, **frames[at], "inlined": frames[at + 1 :]},
+        culprit=outer,
         evidence=(*found.evidence, f"there in {inner}"),
     )
+
+
+def _caller(who: dict[str, Any], library: Any) -> dict[str, Any]:
+    """A place; of one in a header of a library the line of the kernel that calls it."""
+    if not who.get("inlined") or "core" not in who or "tile" not in who:
+        return who
+    names = library(tuple(who["tile"]), who["core"])
+    frames = [{name: who.get(name) for name in Call._fields}, *who["inlined"]]
+    at = next((n for n, one in enumerate(frames) if one["file"] not in names), 0)
+    return {**who, **frames[at], "inlined": frames[at + 1 :]} if at else who
 
 
 # What is wrong with a run in which words, cores and requests take time.
