@@ -130,6 +130,9 @@ class Act(NamedTuple):
 
 NOTHING = "nothing makes it"
 """The beginning of a reason: what the act does not do."""
+OLD = "what an earlier wait has waited for"
+"""The end of a reason: what a polled word still holds."""
+SET_BACK = "set the word back before it may be changed again, or count"
 
 
 class Blame(NamedTuple):

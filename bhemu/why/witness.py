@@ -86,7 +86,7 @@ def ending(seen: Witness) -> str:
     if seen.outcome.error is not None:
         return end_of(seen.outcome.error)
     if seen.outcome.fine:
-        return "then the run ends as expected"
+        return "with this late the run ends as expected"
     reports = (joined(str(one.report)) for one in seen.outcome.wrong if one.report is not None)
     return "; ".join(reports) or "its outputs have other bytes"
 

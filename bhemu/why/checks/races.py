@@ -33,7 +33,7 @@ from bhemu.why.order import HOST
 from bhemu.why.order.conflicts import Conflict, Event, Observed, first_clock, observed, tiles
 from bhemu.why.order.observe import Observer, is_polled, kind, l1_address, name, spin, unit_of
 from bhemu.why.order.shadow import ACCESSED, DROPPED, STALE
-from bhemu.why.steps import NOTHING, Act, Blame, Instruction, Step, Word, maker
+from bhemu.why.steps import NOTHING, OLD, SET_BACK, Act, Blame, Instruction, Step, Word, maker
 from bhemu.why.steps import where as where_of
 from bhemu.why.witness import (
     NOT_SHOWN,
@@ -197,6 +197,10 @@ def _blamed(context: Context, races: Observed, conflict: Conflict, *, meant: boo
                 f"for semaphore {event.taken}, for which {maker(event.step)} waits, is {begun[1]}"
             )
             return blame(begun[0], f"{text} before a post", "begin at 0 what the others post")
+    for event, other in ((second, first), (first, second)):
+        if (old := races.old_look(event, other)) is not None:
+            text = f"for L1 {4 * old.word:#x} still holds {OLD}"
+            return blame(old.step, text, SET_BACK)
     for event, other in ((second, first),) if meant else ((second, first), (first, second)):
         # its core has waited before it pushed the word
         counted = isinstance(event.step, Word) and event.step.core != other.step.core

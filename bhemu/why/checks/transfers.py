@@ -8,9 +8,6 @@ wait for it, or not for enough.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
-
-import numpy as np
 
 from bhemu.devices import niu_request as request
 from bhemu.machine.error_text import outside_headers, where_core
@@ -20,28 +17,25 @@ from bhemu.why import order as r
 from bhemu.why.check import Check, Context
 from bhemu.why.checks.buffers import bytes_at, page_at
 from bhemu.why.findings import Finding, place
-from bhemu.why.order.conflicts import Conflict, Event, Observed, first_clock, observed, tiles
+from bhemu.why.order.conflicts import (
+    Conflict,
+    Event,
+    Look,
+    Observed,
+    first_clock,
+    is_old,
+    looks,
+    observed,
+    tiles,
+)
 from bhemu.why.order.observe import l1_address
 from bhemu.why.order.observe import name as place_name
 from bhemu.why.order.tiles import Sent, Tiles
-from bhemu.why.steps import NOTHING, Act, Blame, Instruction, Step, maker
+from bhemu.why.steps import NOTHING, OLD, SET_BACK, Act, Blame, Step, maker
 from bhemu.why.witness import Pair, PairFinding, with_late_runs
 
 _EITHER = "one of both writes to the wrong place, or the second does not wait for the first"
 _FLIT = 64  # bytes that the NoC moves at once
-
-
-class Look(NamedTuple):
-    """A core has branched on a word of L1, which has this number.
-
-    needed: the number of the value with which it went on, -1 = what was there at the start.
-    """
-
-    core: int
-    epoch: int
-    word: int
-    step: Instruction
-    needed: int
 
 
 @dataclass(frozen=True)
@@ -74,13 +68,14 @@ class Disorder:
         """All requests of the core that makes an access."""
         return [one for one in self.together.sent[side.home] if one.core == side.owner]
 
+    def _blame(
+        self, home: int, step: Step, text: str, advice: str, *, either: bool = False
+    ) -> Blame:
+        return Blame(Act(self.together.observers[home].tile, step), text, advice, either)
+
     def blamed(self) -> Blame:
         """The act that is wrong."""
-        first, second = self.first, self.second
-
-        def blame(home: int, step: Step, text: str, advice: str, *, either: bool = False) -> Blame:
-            return Blame(Act(self.together.observers[home].tile, step), text, advice, either)
-
+        first, second, blame = self.first, self.second, self._blame
         flag = self.place >> 2 in self.together.flags[self.seen.number]
         heard = int(second.known[_column(first)])  # of what the first side has sent
         if _is_set(first, second) and flag and any(x.epoch <= heard for x in self.sent_by(first)):
@@ -111,18 +106,22 @@ class Disorder:
             advice = "wait for the answer of the request before it (a barrier)"
             return blame(told.tile, told.step, text, advice)
         look = self._wait()
-        if look is None and first.write and second.write and not flag:
+        if look is not None:
+            return self._blamed_for(look)
+        if first.write and second.write and not flag:
             return blame(second.home, second.step, _EITHER, "compare where both write", either=True)
-        if look is None:
-            text, advice = "wait for the other tile", "wait for a word that the other tile changes"
-            return blame(second.home, second.step, f"{NOTHING} {text}", advice)
+        text, advice = "wait for the other tile", "wait for a word that the other tile changes"
+        return blame(second.home, second.step, f"{NOTHING} {text}", advice)
+
+    def _blamed_for(self, look: Look) -> Blame:
+        """The act that is wrong if the second side has waited, as this look says."""
+        first, second, blame = self.first, self.second, self._blame
         if (flag_at := self._never_looked_at()) is not None:
             text = f"{NOTHING} look at L1 {flag_at:#x}, which the other tile changes after that"
             return blame(second.home, second.step, text, "wait for that word before")
         if first.write and (old := self.old_value) is not None:
-            text = f"because L1 {4 * old.word:#x} still holds what an earlier wait has waited for"
-            advice = "set the word back before the other tile may change it again, or count"
-            return blame(second.home, old.step, text, advice)
+            text = f"because L1 {4 * old.word:#x} still holds {OLD}"
+            return blame(second.home, old.step, text, SET_BACK)
         told = self._told(look)
         too_few, too_early = self._counted(look, told)
         if told is not None and too_early and not too_few:
@@ -166,11 +165,11 @@ class Disorder:
         known = second.known[r.OWNERS * home :]  # how far the cores of its tile were
         flags, by = self.together.flags[home].items(), self.first.home
         words = [word for word, sent in flags if any(one.tile == by for one in sent.values())]
-        looks = [one for one in self._looks(words) if one.epoch <= int(known[one.core])]
-        own = [one for one in looks if one.core == second.owner and one.epoch >= before]
+        before_it = [one for one in self._looks(words) if one.epoch <= int(known[one.core])]
+        own = [one for one in before_it if one.core == second.owner and one.epoch >= before]
         if own:
             return None if self._is_for_another(own[-1]) else own[-1]
-        return looks[-1] if looks and second.sent is None else None
+        return before_it[-1] if before_it and second.sent is None else None
 
     def _never_looked_at(self) -> int | None:
         """A word that the first side changes after its write and the other tile never looks at."""
@@ -201,27 +200,13 @@ class Disorder:
     def old_value(self) -> Look | None:
         """The second side's wait, if a value ends it that has let the same wait end before, and
         some of the other tile's values are never needed."""
-        if (look := self._wait()) is None or look.needed < 0:
+        if (look := self._wait()) is None:
             return None
-        looks = self._looks([look.word])
-        again = any(
-            (one.core, one.needed) == (look.core, look.needed) and one.epoch < look.epoch
-            for one in looks
-        )
-        sent, last = self._sent_to(look.word), max(one.needed for one in looks)
-        return look if again and any(number > last for number in sent) else None
+        return look if is_old(self._looks([look.word]), look, self._sent_to(look.word)) else None
 
     def _looks(self, words: Sequence[int]) -> list[Look]:
-        """The looks of the second side's tile at these words, as far as they are remembered."""
-        o = self.together.observers[self.second.home].record
-        last = int(o.passes[0])
-        rows = o.passed[np.arange(max(last - r.PASSED, 0), last) % r.PASSED]
-        return [
-            Look(core, clock, word, Instruction(time, core, pc, text), needed)
-            for core, clock, word, pc, text, time, needed in rows[
-                np.isin(rows[:, 2], words)
-            ].tolist()
-        ]
+        """The looks of the second side's tile at these words."""
+        return looks(self.together.observers[self.second.home].record, words)
 
     def _sent_to(self, word: int) -> dict[int, Sent]:
         """The requests of the first side's tile to a word of the second side's, by number."""
@@ -237,15 +222,15 @@ class Disorder:
         requests that it needs than there are places, and right if as many are.
         """
         first, second = self.first, self.second
-        looks, numbers = self._looks([look.word]), [*self._sent_to(look.word)]
-        left = max(numbers, default=-1) > max(one.needed for one in looks)
+        every, numbers = self._looks([look.word]), [*self._sent_to(look.word)]
+        left = max(numbers, default=-1) > max(one.needed for one in every)
         early = told is not None and self._is_early(told)
         if second.sent is None or not second.write:
             return left, early and not left
         pc, home, ahead = second.step.pc, first.home, 0
         same = [one for one in self.sent_by(second) if one.step.pc == pc and home in one.reached]
         for k, one in enumerate(same):
-            waits = (w.needed for w in looks if w.core == one.core and w.epoch <= one.epoch)
+            waits = (w.needed for w in every if w.core == one.core and w.epoch <= one.epoch)
             last = max(waits, default=-1)
             ahead = max(ahead, k + 1 - sum(number <= last for number in numbers))
         places = len({one.remote[0] for one in same})

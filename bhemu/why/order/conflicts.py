@@ -80,6 +80,19 @@ class Conflict:
         return threads().get((self.place - r.CONFIG) % (32 * CONFIG_WORDS))
 
 
+class Look(NamedTuple):
+    """A core has branched on a word of L1, which has this number.
+
+    needed: the number of the value with which it went on, -1 = what was there at the start.
+    """
+
+    core: int
+    epoch: int
+    word: int
+    step: Instruction
+    needed: int
+
+
 class Transfer(NamedTuple):
     """An UNPACR (`reads`) or PACR of L1 `first` to `end`.
 
@@ -223,6 +236,21 @@ class Observed:
         later = [step for clock, step in self.releases(event.owner) if clock >= event.owner_clock]
         return later[0] if later else None
 
+    def old_look(self, event: Event, other: Event) -> Look | None:
+        """The owner's last look before an event, if it is old (see is_old): at a word that the
+        other owner has stored to."""
+        before = [
+            one
+            for one in looks(self.record)
+            if one.core == event.owner and one.epoch <= event.owner_clock
+        ]
+        if not before or (slot := int(self.record.slot[before[-1].word]) - 1) < 0:
+            return None
+        look, count = before[-1], int(self.record.values[slot])
+        values = {n: self.record.value[slot, n % r.VALUES] for n in range(count)[-r.VALUES :]}
+        stored = [n for n, one in values.items() if one[1] == other.owner and not one[3]]
+        return look if is_old(looks(self.record, [look.word]), look, stored) else None
+
     def poll_for(self, event: Event, other: Event) -> tuple[Step | None, int]:
         """The poll before an access, and how often the other side has stored to the polled word."""
         word, poll = event.poll or (None, None)
@@ -312,6 +340,31 @@ def first_clock(record: r.OrderRecord, event: Event, sent: Iterable[Sent] = ()) 
     pc = step.pushed if isinstance(step, Word) else step.pc  # the REPLAY's pc
     at = np.flatnonzero((found[:, 0] == event.owner + 1) & (found[:, 1] == pc))
     return (int(found[at[0], 2]) if at.size else 0) or event.owner_clock
+
+
+def looks(record: r.OrderRecord, words: Sequence[int] | None = None) -> list[Look]:
+    """The looks of a tile's cores, at these words or all, as far as they are remembered."""
+    last = int(record.passes[0])
+    rows = record.passed[np.arange(max(last - r.PASSED, 0), last) % r.PASSED]
+    rows = rows if words is None else rows[np.isin(rows[:, 2], words)]
+    return [
+        Look(core, clock, word, Instruction(time, core, pc, text), needed)
+        for core, clock, word, pc, text, time, needed in rows.tolist()
+    ]
+
+
+def is_old(every: Iterable[Look], look: Look, numbers: Iterable[int]) -> bool:
+    """Whether a look goes on with a value that an earlier one of its core has needed, and some of
+    the values, of which these are the numbers, are never needed.
+
+    every: the looks at its word.
+    """
+    again, last = False, -1
+    for one in every:
+        last = max(last, one.needed)
+        same = (one.core, one.needed) == (look.core, look.needed)
+        again |= same and one.epoch < look.epoch
+    return again and look.needed >= 0 and any(number > last for number in numbers)
 
 
 def observed(context: Context) -> list[Observed]:

@@ -141,8 +141,7 @@ def leaves_poll(s: Any, o: Any, c: Any, pc: Any, word: Any) -> None:
         if uses:
             target = np.int64(s.pc[c])
             if look[1] == AT_DATA:
-                if o.tiles[0]:
-                    passes(s, o, c, look[5], np.int64(-1))
+                passes(s, o, c, look[5], np.int64(-1))
                 look[0] = -1
                 return
             if look[1] <= COUNTER_LOOK:  # does it go this way only if no answer is missing?
@@ -155,7 +154,7 @@ def leaves_poll(s: Any, o: Any, c: Any, pc: Any, word: Any) -> None:
                 proves_all(o, c)
                 return
             plain = _least(s, o, c, target, True)
-            if o.tiles[0] and look[1] >= 0:
+            if look[1] >= 0:
                 passes(s, o, c, look[5], o.values[look[1]] - 1 if plain == _ALL else plain)
             _proves(o, c, plain, _least(s, o, c, target, False))
     elif computes and uses:
