@@ -6,16 +6,19 @@ and, with the registers that it has now, from where it stands; an address that i
 otherwise stays unknown and is not listed, and a jump to such an address is not followed. Words of
 the stack frame count as registers: a compiler keeps constants there that it has no register for.
 
-With `held` a word that is loaded counts as the constant that memory holds now, and a function is
-followed once for each place that calls it: so are found the stores through a structure, whose
-address a core keeps in memory or passes to a function.
+With `held` a word that is loaded counts as the constant that memory holds now, unless the core
+waits for it to change, and a function is followed once for each place that calls it: so are found
+the stores through a structure, whose address a core keeps in memory or passes to a function.
+
+What lies behind a core is told by its code from where it stands alone, on to the returns that its
+stack holds: an instruction to which no path leads ends no wait any more. Where a path goes on to
+an address that is not known, nothing is said to lie behind.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bhemu import memmap as mm
@@ -39,6 +42,7 @@ from bhemu.riscv.insn import MASK, Instruction
 from bhemu.riscv.isa import decode
 from bhemu.riscv.isa.rv32i import EBREAK, JAL
 from bhemu.riscv.semantics import COMPUTING
+from bhemu.tensix.insn import decode as decode_word
 from bhemu.tensix.insn import disassemble, effects
 from bhemu.tensix.spaces import Effect
 from bhemu.tensix.state import (
@@ -50,6 +54,7 @@ from bhemu.tensix.state import (
     NOC_ARRIVED,
     PARKED,
     RESET,
+    RUNNING,
     THREADS,
 )
 
@@ -111,14 +116,15 @@ class CodeStores(NamedTuple):
                 yield one
 
 
-Held = Callable[[int], Value]  # the word that memory holds at an address
+Held = Callable[[int, int], Value]  # the word that an address holds, for a register
 At = tuple[int, int]  # a pc, where the call of its function returns to (0: of no call)
 
 
 def _follow(
     words: Any, starts: Mapping[int, Registers], held: Held | None = None
-) -> dict[At, Registers]:
-    """Registers before each instruction on the paths from `starts`, which are taken in turn.
+) -> tuple[dict[At, Registers], bool]:
+    """Registers before each instruction on the paths from `starts`, which are taken in turn, and
+    whether all paths were followed that it knows.
 
     words: of L1. held: loads give what memory holds, and calls are told apart.
     """
@@ -142,7 +148,7 @@ def _follow(
             at = work.pop()
             for target, registers in _next(int(words[at[0] >> 2]), at, known, held):
                 arrive(target, registers)
-    return known
+    return known, not work
 
 
 def _next(
@@ -201,7 +207,7 @@ def _loaded(registers: Registers, word: int, cls: Any, call: int, held: Held | N
         return value
     if call and Instruction.rd.get(word) == RA:  # of a call that has ended
         return None
-    return held((base + cls.imm.get(word)) & MASK)
+    return held((base + cls.imm.get(word)) & MASK, Instruction.rd.get(word))
 
 
 def _in_frame(cls: Any, word: int) -> int | None:
@@ -231,33 +237,44 @@ def _starts(tile: Tile, core: int) -> dict[int, Registers]:
         return {}
     starts = {start: _START}
     if stands:
-        registers = registers_of(tile, core)
-        local, at = s.local[core].view("<u4"), ((registers[SP] or 0) - LOCAL_BASE) // 4
-        held = [int(word) for word in local[at : at + _FRAME]] if at >= 0 else []
-        frame = (*held, *_START[32:])[:_FRAME]
-        inside = range(LOCAL_BASE + 4 * at, LOCAL_BASE + 4 * (at + _FRAME))
-        points = any(value in inside for value in (*registers[SP + 1 :], *held))
-        starts.setdefault(int(s.pc[core]), (*registers, *frame, None if points else 0))
+        starts.setdefault(int(s.pc[core]), _standing(tile, core))
     return starts
 
 
-def code_stores(tile: Tile, core: int, *, held: bool = False) -> CodeStores:
+def _standing(tile: Tile, core: int) -> Registers:
+    """The registers and the frame of a core as it stands."""
+    registers = registers_of(tile, core)
+    local, at = tile.state.local[core].view("<u4"), ((registers[SP] or 0) - LOCAL_BASE) // 4
+    held = [int(word) for word in local[at : at + _FRAME]] if at >= 0 else []
+    frame = (*held, *_START[32:])[:_FRAME]
+    inside = range(LOCAL_BASE + 4 * at, LOCAL_BASE + 4 * (at + _FRAME))
+    points = any(value in inside for value in (*registers[SP + 1 :], *held))
+    return (*registers, *frame, None if points else 0)
+
+
+def _holds(tile: Tile, core: int, address: int) -> Value:
+    """The word of a core's local memory or of L1 at an address."""
+    at = address - LOCAL_BASE
+    if address & 3:
+        return None
+    if 0 <= at < LOCAL_SIZES[core]:
+        return int(tile.state.local[core].view("<u4")[at >> 2])
+    return int(tile.state.l1.view("<u4")[address >> 2]) if address < mm.L1_SIZE else None
+
+
+def code_stores(
+    tile: Tile, core: int, *, held: bool = False, awaited: Collection[int] = ()
+) -> CodeStores:
     """What the program of core `core` (0-4) of `tile` can do, as far as constants tell.
 
-    held: also what memory holds now counts as a constant.
+    held: also what memory holds now counts as a constant, except at the addresses `awaited`.
     """
     words, found = tile.state.l1.view("<u4"), CodeStores([], [])
-    local = tile.state.local[core].view("<u4")
 
-    def holds(address: int) -> Value:
-        at = address - LOCAL_BASE
-        if address & 3:
-            return None
-        if 0 <= at < LOCAL_SIZES[core]:
-            return int(local[at >> 2])
-        return int(words[address >> 2]) if address < mm.L1_SIZE else None
+    def holds(address: int, _: int) -> Value:
+        return None if address in awaited else _holds(tile, core, address)
 
-    known = _follow(words, _starts(tile, core), holds if held else None)
+    known, _ = _follow(words, _starts(tile, core), holds if held else None)
     for (pc, _), registers in sorted(known.items(), key=lambda one: one[0]):
         word = int(words[pc >> 2])
         cls = decode(word)
@@ -286,12 +303,47 @@ def code_stores(tile: Tile, core: int, *, held: bool = False) -> CodeStores:
 def reachable(tile: Tile, core: int, seen: Collection[int] = ()) -> set[int]:
     """The pcs that the program of core `core` may come to, from those that it was `seen` at too."""
     starts = _starts(tile, core) | dict.fromkeys(seen, _START)
-    return {pc for pc, _ in _follow(tile.state.l1.view("<u4"), starts)}
+    return {pc for pc, _ in _follow(tile.state.l1.view("<u4"), starts)[0]}
+
+
+def _ahead(tile: Tile, core: int) -> set[int] | None:
+    """The pcs that a core that runs or is blocked may come to from where it stands.
+
+    A kernel that has come back to firmware has ended. None if a path could not be followed.
+    """
+    s, program = tile.state, tile.machine.loop.program
+    if s.core_state[core] not in (RUNNING, BLOCKED):
+        return None
+    words, ends = s.l1.view("<u4").copy(), set[int]()
+    if program is not None and program.firmware is not None:
+        firmware = {str(path) for path in program.firmware.elfs.values()}
+        for low, high, path in tile.ranges:
+            if path in firmware:
+                words[low >> 2 : high >> 2] = 0
+                ends.update(range(low, high, 4))
+    if not words[(stands := int(s.pc[core])) >> 2]:
+        return None
+
+    def holds(address: int, register: int) -> Value:  # what called a function stays as it is
+        return _holds(tile, core, address) if register == RA else None
+
+    known, whole = _follow(words, {stands: _standing(tile, core)}, holds)
+    for (pc, call), registers in known.items():
+        cls = decode(word := int(words[pc >> 2]))
+        if word in _ENDS or not issubclass(cls or object, Jump | IndirectJump):
+            continue
+        rd, rs1 = Instruction.rd.get(word), Instruction.rs1.get(word)
+        indirect = issubclass(cls or object, IndirectJump)
+        returns = indirect and not rd and rs1 == RA and call
+        if rd not in (0, RA) or (indirect and not returns and registers[rs1] is None):
+            return None
+    return ends.union(pc for pc, _ in known) if whole else None
 
 
 # Agents that could have released a wait: threads by their words, cores by what they can store.
 
 _NAMED = 4  # releasers for one wait
+NO_MORE = "does not come there again from where it stands"
 _NO_STORE = "no store to {:#x} was found in as much of its code as could be followed"
 _RELEASE_WIDTHS = {1: "byte ", 2: "half-word ", 4: ""}
 _STATES = {
@@ -307,9 +359,10 @@ _STATES = {
 class Releaser:
     """One that could end a wait: its name, by what, from where, and what it does at present.
 
-    `able` is False for the only one that may, when no code of it was found that would; `given`: how
-    often it has written to the word over the NoC; `core` and `pc`: the instruction of `place`,
-    where there is one, and `line` its line outside of headers.
+    `able` is False for the only one that may, when no code of it was found that would, and for a
+    core that does not come to that instruction again, which lies `behind` it; `given`: how often it
+    has written to the word over the NoC; `core` and `pc`: the instruction of `place`, where there
+    is one, and `line` its line outside of headers.
     """
 
     who: str
@@ -321,6 +374,7 @@ class Releaser:
     core: int | None = None
     pc: int | None = None
     line: str = ""
+    behind: bool = False
 
     @property
     def means(self) -> str:
@@ -329,6 +383,8 @@ class Releaser:
 
     def __str__(self) -> str:
         at = f" at {self.place}" if self.place else ""
+        if self.behind:
+            return f"{self.who} ({self.how}{at}) {NO_MORE}: it {self.state}"
         if not self.able:
             return f"only {self.who} may release it, and {self.how}; it {self.state}{at}"
         return f"could have been released by {self.who} ({self.how}{at}), which {self.state}"
@@ -352,12 +408,32 @@ class Agents:
         self.tile, self.s = tile, tile.state
         self.loops = {loop.core: loop for loop in loops}
         self._stores: dict[tuple[int, bool], CodeStores] = {}
+        self._ahead: dict[int, set[int] | None] = {}
 
     def stores(self, core: int, *, held: bool = False) -> CodeStores:
         """What the program of `core` can do; `held`: as far as memory tells, too."""
         if (core, held) not in self._stores:
-            self._stores[core, held] = code_stores(self.tile, core, held=held)
+            polls = self.loops[core].polls if core in self.loops else ()
+            awaited = {poll.address for poll in polls}
+            self._stores[core, held] = code_stores(self.tile, core, held=held, awaited=awaited)
         return self._stores[core, held]
+
+    def comes(self, core: int, pc: int) -> bool:
+        """Whether a core may come to an instruction, from where it stands."""
+        if core not in self._ahead:
+            self._ahead[core] = _ahead(self.tile, core)
+        ahead = self._ahead[core]
+        return ahead is None or pc in ahead
+
+    def _plays(self, core: int) -> bool:
+        """Whether what a core has pushed may come again without it: by a MOP, or a REPLAY."""
+        pushes = [one for one in self.stores(core, held=True).pushes if self.comes(core, one.pc)]
+        fifo = mm.INSTRN_BUF_END - mm.INSTRN_BUF_BASE
+        unknown = self.stores(core, held=True).storing(mm.INSTRN_BUF_BASE, fifo)
+        units = (cls.unit for one in pushes if (cls := decode_word(one.word)))
+        return "front" in units or any(
+            one.value is None and self.comes(core, one.pc) for one in unknown
+        )
 
     def place(self, core: int, pc: int) -> str:
         """`function+0x10 (file:line)` of a pc, or the pc; with the core's name."""
@@ -409,13 +485,18 @@ class Agents:
         found: dict[str, Releaser] = {}
         places = set()
         for w in self.words(held=held):
-            if w.who in found or (w.core, w.pc) in places or wanted not in effects(w.word):
+            known = w.who in found and found[w.who].able
+            if known or (w.core, w.pc) in places or wanted not in effects(w.word):
                 continue
             places.add((w.core, w.pc))  # a word that a thread holds is not still to be pushed
             one = self.acts(w.core, w.pc, f"{disassemble(w.word)} {w.how}")
             if w.who == f"thread T{w.thread}":
-                one = replace(one, who=w.who, state=self.thread_state(w.thread))
-            found[w.who] = one
+                state = self.thread_state(w.thread)
+                one = replace(one, who=w.who, state=state, able=True, behind=False)
+            elif one.behind and self._plays(w.core):
+                one = replace(one, able=True, behind=False)
+            if one.able or w.who not in found:
+                found[w.who] = one
         return list(found.values())[:_NAMED]
 
     # Stores
@@ -438,8 +519,8 @@ class Agents:
             return one.value >= wanted.value if wanted.more else one.value == wanted.value
 
         for core in (core for core in range(CORES) if core != beside):
-            changes = (one for one in self._storing(core, address, size) if ends(one))
-            found += [self.store(core, one) for one in islice(changes, 1)]
+            if changes := [one for one in self._storing(core, address, size) if ends(one)]:
+                found.append(self.store(core, *changes))
         return found[:_NAMED]
 
     def _storing(self, core: int, address: int, size: int) -> Iterator[Stored]:
@@ -454,12 +535,13 @@ class Agents:
 
     def by_store_of(self, core: int, window: int) -> list[Releaser]:
         """The only core that may end a wait, by a store to `window`."""
-        stores = islice(self.stores(core).storing(window), 1)
-        able = [self.store(core, one) for one in stores]
-        return able or [self.core(core, _NO_STORE.format(window), able=False)]
+        if stores := [*self.stores(core).storing(window)]:
+            return [self.store(core, *stores)]
+        return [self.core(core, _NO_STORE.format(window), able=False)]
 
-    def store(self, core: int, store: Stored) -> Releaser:
-        """The releaser that one store instruction makes of a core."""
+    def store(self, core: int, *stores: Stored) -> Releaser:
+        """The releaser that the first of its stores to which a core may come makes of it."""
+        store = next((one for one in stores if self.comes(core, one.pc)), stores[0])
         what = "" if store.value is None else f" of {store.value:#x}"
         how = f"{_RELEASE_WIDTHS[store.size]}store{what} to {store.address:#x}"
         return self.acts(core, int(store.pc), how)
@@ -467,7 +549,8 @@ class Agents:
     def acts(self, core: int, pc: int, how: str) -> Releaser:
         """The releaser that an instruction makes of a core."""
         name, place, state = mm.CORE_NAMES[core], self.place(core, pc), self.core_state(core)
-        return Releaser(name, how, place, state, core=core, pc=pc, line=self.line(core, pc))
+        able, line = self.comes(core, pc), self.line(core, pc)
+        return Releaser(name, how, place, state, able, None, core, pc, line, not able)
 
     def core(self, core: int, how: str, *, able: bool = True) -> Releaser:
         """A core where it stands."""

@@ -15,9 +15,10 @@ from bhemu.devices.niu_request import at as shown
 from bhemu.errors import NoProgress
 from bhemu.machine.error_text import where_core
 from bhemu.machine.hang import waits
-from bhemu.machine.hang.explore import DECIMAL, Loop, livelock
+from bhemu.machine.hang.explore import DECIMAL, Loop, Value, livelock
 from bhemu.machine.hang.givers import (
     NEVER,
+    NO_MORE,
     Agents,
     Releaser,
     aims,
@@ -88,6 +89,8 @@ class WaitGraph:
         if not able and (most := _no_maximum(root)):
             return f"{text}: {most}"
         if not able:
+            if behind := [f"{one.who} ({one.means})" for one in root.releasers if one.behind]:
+                return f"{text}: {f' {NO_MORE}, and '.join(behind)} {NO_MORE}"
             if _got_nothing(root) and root.elsewhere:
                 return f"{text}: {NEVER}, {root.elsewhere}"
             return f"{text}: {NEVER}{NOT_FOUND}" if _got_nothing(root) else text + NOT_FOUND
@@ -121,7 +124,7 @@ class WaitGraph:
                 for one in self.waiters
                 if one.who == name
                 for r in one.releasers
-                if r.who == other
+                if r.able and r.who == other
             )
             alone = "only " if len(waiter.releasers) == 1 and waiter.kind != "l1" else ""
             giver = "itself" if other == name else other
@@ -137,7 +140,7 @@ class WaitGraph:
         for one in waiters:
             del one["elsewhere"]  # history says it
             for by in one["releasers"]:
-                del by["given"]
+                del by["given"], by["behind"]
         return {"waiters": waiters, "cycle": list(self.cycle), "text": str(self).splitlines()}
 
 
@@ -327,8 +330,9 @@ def _look(graph: WaitGraph) -> str:
 # Who could change a word of L1 over the NoC: by what has come, by code, by registers.
 
 _INITIATORS, _REGISTERS = 4, 12
-_SET = {NOC_TARG_ADDR_LO, NOC_TARG_ADDR_LO + 8, NOC_RET_ADDR_LO, NOC_RET_ADDR_LO + 8}
-_SET |= {NOC_CTRL, mm.NOC_AT_LEN_BE}  # registers that say what a request writes to
+_TILES = {NOC_TARG_ADDR_LO + 8, NOC_RET_ADDR_LO + 8}
+_SET = _TILES | {NOC_TARG_ADDR_LO, NOC_RET_ADDR_LO, NOC_CTRL, mm.NOC_AT_LEN_BE}
+_UNKNOWN = "its code sends a request to this word of a tile that is not known yet"
 MOST = 4  # senders named for one wait
 _LOOKED = 64  # cores whose code is looked at
 _TRIED = 64  # combinations of their values for one request
@@ -348,12 +352,13 @@ class Senders:
     def __init__(self, chip: Controls, agents: dict[XY, Agents]) -> None:
         self._chip, self._agents = chip, agents
         self._elsewhere: dict[int, dict[str, Releaser]] = {}
-        self._requests: dict[tuple[XY, int], list[tuple[int, list[list[int]]]]] = {}
+        self._requests: dict[tuple[XY, int], list[tuple[int, list[list[Value]]]]] = {}
 
     def of(self, tile: Tile, address: int, beside: int) -> list[Releaser]:
         """Those that have written to the word, and others with their code, who has done so least
-        first; else those whose code would; else tiles whose initiators are set up for it. Without
-        the core that waits."""
+        first; else those whose code would; else tiles whose initiators are set up for it; else
+        those whose code would write to such a word of an unknown tile. Without the core that waits.
+        """
         found: dict[tuple[XY, int], Releaser] = {}
         came = [one for one in arrivals(self._chip, tile, address) if one[1] < CORES]
         count = Counter((sender.xy, core) for sender, core, _, _ in came)
@@ -366,19 +371,21 @@ class Senders:
         x, y = tile.xy
         near = sorted(self._agents, key=lambda xy: abs(xy[0] - x) + abs(xy[1] - y))
         codes = {self._code(xy, core) for xy, core in found}
-        asked = (
-            product(near, (0, CORES - 1)) if len(found) != 1 else ()
-        )  # one has a word of its own
+        able = sum(one.able for one in found.values())
+        asked = product(near, (0, CORES - 1)) if able != 1 else ()  # one has a word of its own
+        unsure: list[Releaser] = []
         for xy, core in asked:
             if (xy, core) in found or (codes and self._code(xy, core) not in codes):
                 continue
-            sends = self._coded(xy, core, tile.xy, address)
-            if sends is not None:
-                by = self._core(xy, core, sends, "its code sends a request to it")
+            pc, known = self._coded(xy, core, tile.xy, address)
+            if known:
+                by = self._core(xy, core, pc, "its code sends a request to it")
                 found[xy, core] = replace(by, given=0)
+            elif pc and (xy, core) != (tile.xy, beside):
+                unsure.append(self._core(xy, core, pc, _UNKNOWN))
         found.pop((tile.xy, beside), None)
         ready = sorted(found.values(), key=lambda one: one.given or 0)
-        return (ready or list(self._set_up(tile.xy, address)))[:MOST]
+        return (ready or [*self._set_up(tile.xy, address)] or unsure)[:MOST]
 
     def _code(self, xy: XY, core: int) -> tuple[bytes, ...]:
         """The ELFs of a core."""
@@ -411,19 +418,23 @@ class Senders:
         found = self._agents[xy].acts(core, pc, how)
         return replace(found, who=f"{name_of(self._agents[xy].tile)} {found.who}")
 
-    def _coded(self, xy: XY, core: int, to: XY, address: int) -> int | None:
-        """The pc in a core's code that would send a request to a word."""
+    def _coded(self, xy: XY, core: int, to: XY, address: int) -> tuple[int, bool]:
+        """The pc to which a core may come and that would send a request to a word, and whether the
+        tile is known; 0 for none."""
+        unsure, here = 0, to[0] | to[1] << 6
         for pc, values in self._sent(xy, core):
-            if not any(low <= address for i in (0, 3) for low in values[i]):
+            if not any(low is not None and low <= address for i in (0, 3) for low in values[i]):
                 continue
             for n, registers in enumerate(product(*values)):
                 if n == _TRIED:
                     break
-                if aims(list(registers), to, address):
-                    return pc
-        return None
+                if aims([here if one is None else one for one in registers], to, address):
+                    if None not in registers:
+                        return pc, True
+                    unsure = unsure or pc
+        return unsure, False
 
-    def _sent(self, xy: XY, core: int) -> list[tuple[int, list[list[int]]]]:
+    def _sent(self, xy: XY, core: int) -> list[tuple[int, list[list[Value]]]]:
         """The requests that the code of a core sends: pc, what each register may hold.
 
         Of the first cores that are asked for: looking at code takes long.
@@ -432,9 +443,10 @@ class Senders:
             self._requests[xy, core] = list(self._of_code(self._agents[xy], core))
         return self._requests.get((xy, core), [])
 
-    def _of_code(self, agents: Agents, core: int) -> Iterator[tuple[int, list[list[int]]]]:
-        """By the order of the code: a register holds what the store before has left there."""
-        held: dict[tuple[int, int], tuple[int, set[int]]] = {}
+    def _of_code(self, agents: Agents, core: int) -> Iterator[tuple[int, list[list[Value]]]]:
+        """By the order of the code: a register holds what the store before has left there; one that
+        names a tile may hold what is not known, None."""
+        held: dict[tuple[int, int], tuple[int, set[Value]]] = {}
         for pc, address, _, value in agents.stores(core, held=True).stores:
             noc, offset = divmod(address - mm.NOC0_BASE, mm.NOC_SIZE)
             i, register = divmod(offset, mm.NOC_CMD_BUF_OFFSET)
@@ -442,13 +454,15 @@ class Senders:
                 continue
             which = _INITIATORS * noc + i
             if register == mm.NOC_CMD_CTRL:
-                values = [sorted(held.get((which, 4 * n), (0, {0}))[1]) for n in range(_REGISTERS)]
-                if all(values):
+                every = [held.get((which, 4 * n), (0, {0}))[1] for n in range(_REGISTERS)]
+                values = [sorted(each, key=lambda one: one or -1) for each in every]
+                if all(values) and agents.comes(core, pc):
                     yield pc, values
             elif register in _SET:
-                by, known = held.get((which, register), (-1, set[int]()))
+                by, known = held.get((which, register), (-1, set[Value]()))
                 known = known if by == pc else set()
-                held[which, register] = pc, known | ({value} if value is not None else set())
+                given = value is not None or register in _TILES
+                held[which, register] = pc, known | ({value} if given else set())
 
 
 # The wait-for graph of a chip: what the tiles wait for, and what the NoC could still bring.
