@@ -22,19 +22,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bhemu import memmap as mm
-from bhemu.devices import niu_request as request
 from bhemu.devices.debug_regs import reset_pc
 from bhemu.machine.error_text import outside_headers, where_core
 from bhemu.machine.hang.explore import Loop, Value, Wanted, registers_of
 from bhemu.memmap import (
-    HOST,
     LOCAL_BASE,
     LOCAL_SIZES,
-    NOC_CTRL,
-    NOC_RET_ADDR_LO,
-    NOC_TARG_ADDR_LO,
 )
-from bhemu.noc.grid import XY, number_at
 from bhemu.riscv import formats
 from bhemu.riscv.assembly import RA, SP
 from bhemu.riscv.formats import Atomic, Branch, Fence, IndirectJump, Jump, Load, Store, Upper
@@ -51,7 +45,6 @@ from bhemu.tensix.state import (
     CORES,
     FIFO_DEPTH,
     HALTED,
-    NOC_ARRIVED,
     PARKED,
     RESET,
     RUNNING,
@@ -59,10 +52,8 @@ from bhemu.tensix.state import (
 )
 
 if TYPE_CHECKING:
-    from bhemu.machine.controls import Controls
     from bhemu.machine.tile import Tile
 
-NEVER = "nothing was ever written there over the NoC"
 _MOST = 100_000  # instructions looked at, revisits included
 _ENDS = (0, JAL.assemble(0, 0), EBREAK.match)  # words that a path does not go past
 _KEPT = (0, 2, 3, 4, 8, 9, *range(18, 28))  # registers that a call preserves
@@ -427,13 +418,16 @@ class Agents:
 
     def _plays(self, core: int) -> bool:
         """Whether what a core has pushed may come again without it: by a MOP, or a REPLAY."""
-        pushes = [one for one in self.stores(core, held=True).pushes if self.comes(core, one.pc)]
-        fifo = mm.INSTRN_BUF_END - mm.INSTRN_BUF_BASE
-        unknown = self.stores(core, held=True).storing(mm.INSTRN_BUF_BASE, fifo)
-        units = (cls.unit for one in pushes if (cls := decode_word(one.word)))
-        return "front" in units or any(
-            one.value is None and self.comes(core, one.pc) for one in unknown
-        )
+        fifo = mm.INSTRN_BUF_BASE, mm.INSTRN_BUF_END - mm.INSTRN_BUF_BASE
+        known = {one.pc for one in self.stores(core).storing(*fifo) if one.value is not None}
+        held = self.stores(core, held=True)
+        unknown = {one.pc for one in held.storing(*fifo)} - known
+        plays = {
+            one.pc
+            for one in held.pushes
+            if (cls := decode_word(one.word)) is not None and cls.unit == "front"
+        }
+        return any(self.comes(core, pc) for pc in unknown | plays)
 
     def place(self, core: int, pc: int) -> str:
         """`function+0x10 (file:line)` of a pc, or the pc; with the core's name."""
@@ -566,24 +560,6 @@ class Agents:
         return Releaser(f"thread T{t}", how, place, self.thread_state(t))
 
 
-def aims(registers: list[int], xy: XY, address: int) -> bool:
-    """Whether the registers of an initiator name an address of a tile as the destination."""
-    control = registers[NOC_CTRL >> 2]
-    kind = control & 3
-    if kind not in (request.WRITE, request.ATOMIC):
-        return False
-    data = kind == request.WRITE and not control & request.INLINE
-    first = (NOC_RET_ADDR_LO if data else NOC_TARG_ADDR_LO) >> 2
-    low, given = registers[first], registers[first + 2]
-    x, y = xy
-    if control & request.MULTICAST:
-        sides = [sorted((given & 63, given >> 12 & 63)), sorted((given >> 6 & 63, given >> 18))]
-        here = sides[0][0] <= x <= sides[0][1] and sides[1][0] <= y <= sides[1][1] & 63
-    else:
-        here = given & 0xFFF == x | y << 6
-    return here and low <= address < low + (registers[8] if data else 4)
-
-
 def times(number: int) -> str:
     """How often something was done, in words."""
     return ("never", "once")[number] if number < 2 else f"{number} times"
@@ -592,23 +568,3 @@ def times(number: int) -> str:
 def name_of(tile: Tile) -> str:
     """A tile in words, as in the names of its agents."""
     return f"({tile.xy[0]},{tile.xy[1]})"
-
-
-def arrivals(chip: Controls, tile: Tile, address: int) -> Iterator[tuple[Tile, int, int, int]]:
-    """Sender, core, pc and round of the writes to a word that are remembered, the last first."""
-    s = tile.state
-    count = int(s.noc_arrivals[0])
-    by_number = {number_at(other.xy): other for other in chip.tiles_made()}
-    for k in range(count - 1, max(count - NOC_ARRIVED, 0) - 1, -1):
-        at, n, t, core, pc, when = (int(word) for word in s.noc_arrived[k % NOC_ARRIVED])
-        if at < address + 4 and address < at + n:
-            yield by_number[t], core, pc, when
-
-
-def last_writer(chip: Controls, tile: Tile, address: int) -> str:
-    """The last writer of an address over the NoC, as far as is remembered."""
-    for sender, core, pc, when in arrivals(chip, tile, address):
-        by = "over the NoC" if core == HOST else sender.place(core, pc)
-        return f"last written over the NoC in round {when} by tile {name_of(sender)}: {by}"
-    all_known = int(tile.state.noc_arrivals[0]) <= NOC_ARRIVED
-    return NEVER if all_known else ""
