@@ -69,8 +69,9 @@ class WaitGraph:
             return f"a cycle of waits: {self.ring()}"
         able = {one.who: one for one in root.releasers if one.able}
         given, few = [one.given for one in able.values() if one.given is not None], ""
+        low = high = 0
         if given and len(given) == len(able):
-            low, high = min(given), max(given)
+            low, high = min(given), max(one.given or 0 for one in root.releasers)
             few = f"has written there {times(low)}" if low else "has not written there"
             few += f" so far, others {times(high)}, and " if low < high else " and "
             able = {who: one for who, one in able.items() if one.given == low}
@@ -90,7 +91,7 @@ class WaitGraph:
             who = " or ".join(f"{one.who} ({one.state})" for one in able.values())
             return f"{text}, which {who} could give"
         (only,) = able.values()
-        few = few if len({*given}) > 1 else ""  # what it is able by says how often
+        few = few if low < high else ""  # what it is able by says how often
         return f"{text}, which {only.who} could give ({only.means}); {only.who} {few}{only.state}"
 
     def rival(self, root: Waiter) -> Waiter | None:

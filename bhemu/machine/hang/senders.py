@@ -65,8 +65,8 @@ class Senders:
         x, y = tile.xy
         near = sorted(self._agents, key=lambda xy: abs(xy[0] - x) + abs(xy[1] - y))
         codes = {self._code(xy, core) for xy, core in found}
-        able = sum(one.able for one in found.values())
-        asked = product(near, (0, CORES - 1)) if able != 1 else ()  # one has a word of its own
+        alone = [one.able for one in found.values()] == [True]  # it has a word of its own
+        asked = () if alone else product(near, (0, CORES - 1))
         unsure: list[Releaser] = []
         for xy, core in asked:
             if (xy, core) in found or (codes and self._code(xy, core) not in codes):
