@@ -160,3 +160,22 @@ def test_a_request_to_a_tile_that_the_awaited_word_names(at: int) -> None:
     found = [one.how for one in waits(chip, OTHER).releasers]
     unknown = "its code sends a request to this word of a tile that is not known yet"
     assert found == ([unknown] if at == NEVER else [])
+
+
+@pytest.mark.parametrize("gave", [OWN, THIRD])
+def test_one_that_never_gave_is_named_beside_one_that_can_no_more(gave: XY) -> None:
+    """`gave` has incremented FLAG before its loop, the other one would after it."""
+    chip = Chip(livelock=50)
+    p.put(chip, OTHER, poll(FLAG, 2))
+    for xy in (OWN, THIRD):
+        request = p.send(p.ATOMIC, (FLAG, p.hi(OTHER)), (0x600, p.hi(xy)), p.INCREMENT, data=1)
+        p.put(chip, xy, *([request, poll(NEVER, 1)] if xy == gave else [poll(NEVER, 1), request]))
+    wait = waits(chip, OTHER)
+    assert [one.given for one in wait.releasers] == [0, 1]
+    assert [one.behind for one in wait.releasers] == [False, True]
+    late = "(1,2) brisc" if gave == THIRD else "(5,6) brisc"
+    text = WaitGraph((wait,)).headline()
+    assert f"which {late} could give (its code sends a request to it)" in text
+    assert text.endswith(
+        f"; {late} has not written there so far, others once, and goes round in a loop itself"
+    )
