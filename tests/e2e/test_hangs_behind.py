@@ -123,6 +123,14 @@ def test_a_return_to_an_unknown_place_may_lead_back() -> None:
     assert one.able
 
 
+@pytest.mark.parametrize("other", [0x20000, 0x20010])
+def test_a_function_that_returns_with_one_of_two_addresses(other: int) -> None:
+    """The caller jumps to what it gets: with the second one it is not known where."""
+    leaf = [*until(DONE), *li(T0, 0x20000), beq(A1, A0, 12), *li(T0, other), RET]
+    _, one = giver([*give(), jal(RA, 8), jalr(ZERO, T0), *leaf])
+    assert one.able == (other != 0x20000)
+
+
 @pytest.mark.parametrize("again", [None, "REPLAY", "store"])
 def test_a_word_that_was_pushed_before_the_loop(again: str | None) -> None:
     """Unless a REPLAY, or a word that is not known, may bring it again."""

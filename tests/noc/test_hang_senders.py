@@ -158,7 +158,7 @@ def test_a_request_to_a_tile_that_the_awaited_word_names(at: int) -> None:
     go = words[-3:]  # the last register: the request goes
     p.put(chip, OWN, poll(NEVER, p.hi(OTHER)), words[:-3], to, go)
     found = [one.how for one in waits(chip, OTHER).releasers]
-    unknown = "its code sends a request to this word of a tile that is not known yet"
+    unknown = "its code sends a request to this word of a tile that it reads from what it waits for"
     assert found == ([unknown] if at == NEVER else [])
 
 

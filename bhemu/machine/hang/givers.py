@@ -112,12 +112,13 @@ At = tuple[int, int]  # a pc, where the call of its function returns to (0: of n
 
 
 def _follow(
-    words: Any, starts: Mapping[int, Registers], held: Held | None = None
+    words: Any, starts: Mapping[int, Registers], held: Held | None = None, *, joins: bool = False
 ) -> tuple[dict[At, Registers], bool]:
     """Registers before each instruction on the paths from `starts`, which are taken in turn, and
     whether all paths were followed that it knows.
 
-    words: of L1. held: loads give what memory holds, and calls are told apart.
+    words: of L1. held: loads give what memory holds, and calls are told apart. joins: what a
+    function returns with counts also where it has returned to before.
     """
     known: dict[At, Registers] = {}
     work: list[At] = []
@@ -137,7 +138,8 @@ def _follow(
         while work and left:
             left -= 1
             at = work.pop()
-            for target, registers in _next(int(words[at[0] >> 2]), at, known, held):
+            before = {at: known[at]} if joins else known
+            for target, registers in _next(int(words[at[0] >> 2]), at, before, held):
                 arrive(target, registers)
     return known, not work
 
@@ -312,13 +314,14 @@ def _ahead(tile: Tile, core: int) -> set[int] | None:
             if path in firmware:
                 words[low >> 2 : high >> 2] = 0
                 ends.update(range(low, high, 4))
-    if not words[(stands := int(s.pc[core])) >> 2]:
+    stands = int(s.pc[core])
+    if stands >= mm.L1_SIZE or not words[stands >> 2]:
         return None
 
     def holds(address: int, register: int) -> Value:  # what called a function stays as it is
         return _holds(tile, core, address) if register == RA else None
 
-    known, whole = _follow(words, {stands: _standing(tile, core)}, holds)
+    known, whole = _follow(words, {stands: _standing(tile, core)}, holds, joins=True)
     for (pc, call), registers in known.items():
         cls = decode(word := int(words[pc >> 2]))
         if word in _ENDS or not issubclass(cls or object, Jump | IndirectJump):
@@ -392,22 +395,31 @@ class Word(NamedTuple):
     pc: int
 
 
+def _plays(word: int) -> bool:
+    """Whether a Tensix word brings words that were pushed before it."""
+    cls = decode_word(word)
+    return cls is not None and cls.unit == "front"
+
+
 class Agents:
     """A tile that stands still, looked at from all sides; programs are read once."""
 
     def __init__(self, tile: Tile, loops: Iterable[Loop]) -> None:
         self.tile, self.s = tile, tile.state
         self.loops = {loop.core: loop for loop in loops}
-        self._stores: dict[tuple[int, bool], CodeStores] = {}
+        self._stores: dict[tuple[int, bool, bool], CodeStores] = {}
         self._ahead: dict[int, set[int] | None] = {}
 
-    def stores(self, core: int, *, held: bool = False) -> CodeStores:
-        """What the program of `core` can do; `held`: as far as memory tells, too."""
-        if (core, held) not in self._stores:
-            polls = self.loops[core].polls if core in self.loops else ()
-            awaited = {poll.address for poll in polls}
-            self._stores[core, held] = code_stores(self.tile, core, held=held, awaited=awaited)
-        return self._stores[core, held]
+    def stores(self, core: int, *, held: bool = False, later: bool = False) -> CodeStores:
+        """What the program of `core` can do; `held`: as far as memory tells, too; `later`: the
+        words that it waits for will be others."""
+        if (core, held, later) not in self._stores:
+            polls = self.loops[core].polls if later and core in self.loops else ()
+            found = code_stores(
+                self.tile, core, held=held, awaited={poll.address for poll in polls}
+            )
+            self._stores[core, held, later] = found
+        return self._stores[core, held, later]
 
     def comes(self, core: int, pc: int) -> bool:
         """Whether a core may come to an instruction, from where it stands."""
@@ -416,18 +428,15 @@ class Agents:
         ahead = self._ahead[core]
         return ahead is None or pc in ahead
 
-    def _plays(self, core: int) -> bool:
+    def _plays(self, core: int, thread: int) -> bool:
         """Whether what a core has pushed may come again without it: by a MOP, or a REPLAY."""
         fifo = mm.INSTRN_BUF_BASE, mm.INSTRN_BUF_END - mm.INSTRN_BUF_BASE
         known = {one.pc for one in self.stores(core).storing(*fifo) if one.value is not None}
         held = self.stores(core, held=True)
         unknown = {one.pc for one in held.storing(*fifo)} - known
-        plays = {
-            one.pc
-            for one in held.pushes
-            if (cls := decode_word(one.word)) is not None and cls.unit == "front"
-        }
-        return any(self.comes(core, pc) for pc in unknown | plays)
+        plays = {one.pc for one in held.pushes if _plays(one.word)}
+        queued = (one.word for one in self._held() if one.thread == thread)
+        return any(map(_plays, queued)) or any(self.comes(core, pc) for pc in unknown | plays)
 
     def place(self, core: int, pc: int) -> str:
         """`function+0x10 (file:line)` of a pc, or the pc; with the core's name."""
@@ -450,8 +459,8 @@ class Agents:
 
     # Tensix words
 
-    def words(self, *, held: bool = False) -> Iterator[Word]:
-        """Every word that a thread holds or a program pushes, with what would bring it forward."""
+    def _held(self) -> Iterator[Word]:
+        """Every word that a thread holds, with what would bring it forward."""
         s = self.s
         for t in range(THREADS):
             gate, mop = (s.gate_core[t], s.gate_pc[t]), (s.mop_core[t], s.mop_pc[t])
@@ -467,6 +476,10 @@ class Agents:
                 has.append((s.fifo[t, i], "queued behind its head", *place))
             for word, how, core, pc in has:
                 yield Word(int(word), t, f"thread T{t}", how, int(core), int(pc))
+
+    def words(self, *, held: bool = False) -> Iterator[Word]:
+        """Every word that a thread holds or a program pushes, with what would bring it forward."""
+        yield from self._held()
         for core, who in enumerate(mm.CORE_NAMES[:-1]):
             for p in self.stores(core, held=held).pushes:
                 yield Word(p.word, p.thread, who, "in its program", core, p.pc)
@@ -487,7 +500,7 @@ class Agents:
             if w.who == f"thread T{w.thread}":
                 state = self.thread_state(w.thread)
                 one = replace(one, who=w.who, state=state, able=True, behind=False)
-            elif one.behind and self._plays(w.core):
+            elif one.behind and self._plays(w.core, w.thread):
                 one = replace(one, able=True, behind=False)
             if one.able or w.who not in found:
                 found[w.who] = one

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import product
+from itertools import islice, product
 from typing import TYPE_CHECKING
 
 from bhemu import memmap as mm
 from bhemu.devices import niu_request as request
-from bhemu.machine.hang.explore import Value
 from bhemu.machine.hang.givers import Agents, Releaser, name_of, times
 from bhemu.memmap import CORE_NAMES, HOST, NOC_CTRL, NOC_RET_ADDR_LO, NOC_TARG_ADDR_LO
 from bhemu.noc.grid import XY, number_at
@@ -26,7 +25,7 @@ _INITIATORS, _REGISTERS = 4, 12
 _TILES = {NOC_TARG_ADDR_LO + 8, NOC_RET_ADDR_LO + 8}
 _SET = _TILES | {NOC_TARG_ADDR_LO, NOC_RET_ADDR_LO}
 _SET |= {NOC_CTRL, mm.NOC_AT_LEN_BE}  # registers that say what a request writes to
-_UNKNOWN = "its code sends a request to this word of a tile that is not known yet"
+_LATER = "its code sends a request to this word of a tile that it reads from what it waits for"
 MOST = 4  # senders named for one wait
 _LOOKED = 64  # cores whose code is looked at
 _TRIED = 64  # combinations of their values for one request
@@ -46,12 +45,12 @@ class Senders:
     def __init__(self, chip: Controls, agents: dict[XY, Agents]) -> None:
         self._chip, self._agents = chip, agents
         self._elsewhere: dict[int, dict[str, Releaser]] = {}
-        self._requests: dict[tuple[XY, int], list[tuple[int, list[list[Value]]]]] = {}
+        self._requests: dict[tuple[XY, int], list[tuple[int, list[list[int]]]]] = {}
 
     def of(self, tile: Tile, address: int, beside: int) -> list[Releaser]:
         """Those that have written to the word, and others with their code, who has done so least
         first; else those whose code would; else tiles whose initiators are set up for it; else
-        those whose code would write to such a word of an unknown tile. Without the core that waits.
+        those whose code would on a tile that they are to learn. Without the core that waits.
         """
         found: dict[tuple[XY, int], Releaser] = {}
         came = [one for one in arrivals(self._chip, tile, address) if one[1] < CORES]
@@ -67,19 +66,17 @@ class Senders:
         codes = {self._code(xy, core) for xy, core in found}
         alone = [one.able for one in found.values()] == [True]  # it has a word of its own
         asked = () if alone else product(near, (0, CORES - 1))
-        unsure: list[Releaser] = []
         for xy, core in asked:
             if (xy, core) in found or (codes and self._code(xy, core) not in codes):
                 continue
-            pc, known = self._coded(xy, core, tile.xy, address)
-            if known:
-                by = self._core(xy, core, pc, "its code sends a request to it")
+            sends = self._coded(xy, core, tile.xy, address)
+            if sends is not None:
+                by = self._core(xy, core, sends, "its code sends a request to it")
                 found[xy, core] = replace(by, given=0)
-            elif pc and (xy, core) != (tile.xy, beside):
-                unsure.append(self._core(xy, core, pc, _UNKNOWN))
         found.pop((tile.xy, beside), None)
         ready = sorted(found.values(), key=lambda one: one.given or 0)
-        return (ready or [*self._set_up(tile.xy, address)] or unsure)[:MOST]
+        ready = ready or [*self._set_up(tile.xy, address)]
+        return (ready or [*self._later(tile.xy, address, beside)])[:MOST]
 
     def _code(self, xy: XY, core: int) -> tuple[bytes, ...]:
         """The ELFs of a core."""
@@ -112,23 +109,23 @@ class Senders:
         found = self._agents[xy].acts(core, pc, how)
         return replace(found, who=f"{name_of(self._agents[xy].tile)} {found.who}")
 
-    def _coded(self, xy: XY, core: int, to: XY, address: int) -> tuple[int, bool]:
-        """The pc to which a core may come and that would send a request to a word, and whether the
-        tile is known; 0 for none."""
-        unsure, here = 0, to[0] | to[1] << 6
-        for pc, values in self._sent(xy, core):
-            if not any(low is not None and low <= address for i in (0, 3) for low in values[i]):
-                continue
-            for n, registers in enumerate(product(*values)):
-                if n == _TRIED:
-                    break
-                if aims([here if one is None else one for one in registers], to, address):
-                    if None not in registers:
-                        return pc, True
-                    unsure = unsure or pc
-        return unsure, False
+    def _coded(self, xy: XY, core: int, to: XY, address: int) -> int | None:
+        """The pc to which a core may come and that would send a request to a word."""
+        sent = self._sent(xy, core)
+        return next((pc for pc, values in sent if _may_aim(values, to, address)), None)
 
-    def _sent(self, xy: XY, core: int) -> list[tuple[int, list[list[Value]]]]:
+    def _later(self, to: XY, address: int, beside: int) -> Iterator[Releaser]:
+        """Cores that go round, and whose code sends a request to a word of a tile that they read
+        from what they wait for."""
+        for (xy, core), sent in self._requests.items():
+            agents, now = self._agents[xy], {pc for pc, _ in sent}
+            if core in agents.loops and (xy, core) != (to, beside):
+                for pc, values in self._of_code(agents, core, to):
+                    if pc in now and _may_aim(values, to, address):
+                        yield self._core(xy, core, pc, _LATER)
+                        break
+
+    def _sent(self, xy: XY, core: int) -> list[tuple[int, list[list[int]]]]:
         """The requests that the code of a core sends: pc, what each register may hold.
 
         Of the first cores that are asked for: looking at code takes long.
@@ -137,28 +134,40 @@ class Senders:
             self._requests[xy, core] = list(self._of_code(self._agents[xy], core))
         return self._requests.get((xy, core), [])
 
-    def _of_code(self, agents: Agents, core: int) -> Iterator[tuple[int, list[list[Value]]]]:
-        """By the order of the code: a register holds what the store before has left there; one that
-        names a tile may hold what is not known, None."""
-        held: dict[tuple[int, int], tuple[int, set[Value]]] = {}
-        for pc, address, _, value in agents.stores(core, held=True).stores:
+    def _of_code(
+        self, agents: Agents, core: int, later: XY | None = None
+    ) -> Iterator[tuple[int, list[list[int]]]]:
+        """By the order of the code: a register holds what the store before has left there.
+
+        later: the words that the core waits for are others, and a tile that they name is this one.
+        """
+        held: dict[tuple[int, int], tuple[int, set[int]]] = {}
+        now = agents.stores(core, held=True).stores
+        unknown = {(one.pc, one.address) for one in now if one.value is None}
+        for pc, address, _, value in agents.stores(core, held=True, later=later is not None).stores:
             noc, offset = divmod(address - mm.NOC0_BASE, mm.NOC_SIZE)
             i, register = divmod(offset, mm.NOC_CMD_BUF_OFFSET)
             if noc not in (0, 1) or i >= _INITIATORS:
                 continue
             which = _INITIATORS * noc + i
             if register == mm.NOC_CMD_CTRL:
-                every = [held.get((which, 4 * n), (0, {0}))[1] for n in range(_REGISTERS)]
-                values = [
-                    sorted(each, key=lambda one: -1 if one is None else one) for each in every
-                ]
+                values = [sorted(held.get((which, 4 * n), (0, {0}))[1]) for n in range(_REGISTERS)]
                 if all(values) and agents.comes(core, pc):
                     yield pc, values
             elif register in _SET:
-                by, known = held.get((which, register), (-1, set[Value]()))
+                by, known = held.get((which, register), (-1, set[int]()))
                 known = known if by == pc else set()
-                given = value is not None or register in _TILES
-                held[which, register] = pc, known | ({value} if given else set())
+                learns = register in _TILES and (pc, address) not in unknown
+                if value is None and later is not None and learns:
+                    value = later[0] | later[1] << 6
+                held[which, register] = pc, known | ({value} if value is not None else set())
+
+
+def _may_aim(values: list[list[int]], to: XY, address: int) -> bool:
+    """Whether registers that may hold these values name a word as the destination."""
+    if not any(low <= address for i in (0, 3) for low in values[i]):
+        return False
+    return any(aims([*one], to, address) for one in islice(product(*values), _TRIED))
 
 
 def aims(registers: list[int], xy: XY, address: int) -> bool:
