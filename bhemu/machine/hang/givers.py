@@ -6,9 +6,9 @@ and, with the registers that it has now, from where it stands; an address that i
 otherwise stays unknown and is not listed, and a jump to such an address is not followed. Words of
 the stack frame count as registers: a compiler keeps constants there that it has no register for.
 
-With `held` a word that is loaded counts as the constant that memory holds now, unless the core
-waits for it to change, and a function is followed once for each place that calls it: so are found
-the stores through a structure, whose address a core keeps in memory or passes to a function.
+With `held` a word that is loaded counts as the constant that memory holds now, and a function is
+followed once for each place that calls it: so are found the stores through a structure, whose
+address a core keeps in memory or passes to a function.
 
 What lies behind a core is told by its code from where it stands alone, on to the returns that its
 stack holds: an instruction to which no path leads ends no wait any more. Where a path goes on to
@@ -395,8 +395,8 @@ class Word(NamedTuple):
     pc: int
 
 
-def _plays(word: int) -> bool:
-    """Whether a Tensix word brings words that were pushed before it."""
+def _expands(word: int) -> bool:
+    """Whether a Tensix word may bring others that were pushed before it, as MOP and REPLAY do."""
     cls = decode_word(word)
     return cls is not None and cls.unit == "front"
 
@@ -428,15 +428,20 @@ class Agents:
         ahead = self._ahead[core]
         return ahead is None or pc in ahead
 
-    def _plays(self, core: int, thread: int) -> bool:
-        """Whether what a core has pushed may come again without it: by a MOP, or a REPLAY."""
+    def _plays(self, thread: int) -> bool:
+        """Whether a word that a thread was pushed may come again: by a MOP or REPLAY, or by a word
+        that is not known."""
+        if any(one.thread == thread and _expands(one.word) for one in self._held()):
+            return True
         fifo = mm.INSTRN_BUF_BASE, mm.INSTRN_BUF_END - mm.INSTRN_BUF_BASE
-        known = {one.pc for one in self.stores(core).storing(*fifo) if one.value is not None}
-        held = self.stores(core, held=True)
-        unknown = {one.pc for one in held.storing(*fifo)} - known
-        plays = {one.pc for one in held.pushes if _plays(one.word)}
-        queued = (one.word for one in self._held() if one.thread == thread)
-        return any(map(_plays, queued)) or any(self.comes(core, pc) for pc in unknown | plays)
+        for core in range(CORES - 1):
+            known = {one.pc for one in self.stores(core).storing(*fifo) if one.value is not None}
+            held = self.stores(core, held=True)
+            pcs = {one.pc for one in held.storing(*fifo)} - known
+            pcs |= {one.pc for one in held.pushes if one.thread == thread and _expands(one.word)}
+            if any(self.comes(core, pc) for pc in pcs):
+                return True
+        return False
 
     def place(self, core: int, pc: int) -> str:
         """`function+0x10 (file:line)` of a pc, or the pc; with the core's name."""
@@ -500,7 +505,7 @@ class Agents:
             if w.who == f"thread T{w.thread}":
                 state = self.thread_state(w.thread)
                 one = replace(one, who=w.who, state=state, able=True, behind=False)
-            elif one.behind and self._plays(w.core, w.thread):
+            elif one.behind and self._plays(w.thread):
                 one = replace(one, able=True, behind=False)
             if one.able or w.who not in found:
                 found[w.who] = one
