@@ -131,9 +131,9 @@ def test_a_function_that_returns_with_one_of_two_addresses(other: int) -> None:
     assert one.able == (other != 0x20000)
 
 
-@pytest.mark.parametrize("again", [None, "REPLAY", "store"])
+@pytest.mark.parametrize("again", [None, "REPLAY", "store", "queued"])
 def test_a_word_that_was_pushed_before_the_loop(again: str | None) -> None:
-    """Unless a REPLAY, or a word that is not known, may bring it again."""
+    """Unless a REPLAY, ahead or queued, or a word that is not known, may bring it again."""
     words: dict[str | None, list[int]] = {
         None: [PARK],
         "REPLAY": [tt("REPLAY", start_idx=0, len=1), PARK],
@@ -141,10 +141,12 @@ def test_a_word_that_was_pushed_before_the_loop(again: str | None) -> None:
     }
     wait = tt("SEMWAIT", wait_sem_cond=1, sem_sel=2, stall_res=0x1FF)
     take = tt("SEMGET", sem_sel=2)
+    held = [tt("SEMWAIT", wait_sem_cond=1, sem_sel=8, stall_res=0x1FF), tt("NOP")]
+    queued = [*held, tt("REPLAY", start_idx=0, len=1)] if again == "queued" else []
     setup = tt("SEMINIT", sem_sel=2, max_value=1)
     found = graph(
         trisc0=code(setup, wait, take, wait, take, PARK),
-        trisc1=code(DELAY, tt("SEMPOST", sem_sel=2), until(DONE), words[again]),
+        trisc1=code(DELAY, tt("SEMPOST", sem_sel=2), queued, until(DONE), words.get(again, [PARK])),
     )
     (one,) = waits(found, "thread T0").releasers
     assert (one.who, one.behind) == ("trisc1", again is None)
