@@ -9,7 +9,8 @@ from bhemu.errors import NoProgress
 from bhemu.jit.subset import JIT
 from bhemu.machine.error_text import outside_headers, where_core
 from bhemu.machine.hang.givers import Agents, name_of, times
-from bhemu.machine.hang.graph import GAVE, MOST, graph_of
+from bhemu.machine.hang.graph import graph_of
+from bhemu.machine.hang.senders import GAVE, MOST
 from bhemu.machine.hang.waits import BELOW_MAXIMUM, PAGES, semaphore_name
 from bhemu.memmap import CORE_NAMES
 from bhemu.program import schema
@@ -46,16 +47,19 @@ def with_seen(context: Context, error: NoProgress) -> NoProgress:
         if waiter.kind == "stream":
             rows = one.notes[one.notes[:, r.N_WHAT] == STORED]
             stores = rows[rows[:, r.N_LOW] == at][:, [r.N_CORE, r.N_PC]].tolist()
-        stores = [(core, pc) for core, pc in stores if core != own]
+        agents = Agents(context.symptom.machine.tile[one.tile.xy], ())
+        stores = sorted(
+            ((core, pc) for core, pc in stores if core != own), key=lambda by: agents.comes(*by)
+        )
         if not stores:
             continue
-        agents = Agents(context.symptom.machine.tile[one.tile.xy], ())
         times = f"{len(stores)} time{'s' if len(stores) > 1 else ''}"
         last = agents.acts(*stores[-1], f"it has stored there {times} so far")
         of, _, _ = waiter.who.rpartition(" ")
         who = f"{of} {last.who}" if of.startswith("(") else last.who
         state = "waits itself" if who in names else last.state
-        more[id(waiter)] = (replace(last, who=who, state=state),)
+        others = (by for by in waiter.releasers if by.who != who)
+        more[id(waiter)] = (*others, replace(last, who=who, state=state))
     if more:
         every = (replace(one, releasers=more.get(id(one), one.releasers)) for one in graph.waiters)
         error.graph = graph_of(list(every))

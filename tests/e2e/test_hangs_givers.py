@@ -29,7 +29,7 @@ from bhemu.riscv.assembly import (
 )
 
 WORD, OTHER, CELL = 0x8000, 0x8010, 0x8020  # CELL holds the address of WORD
-BLT = 4  # funct3
+BLT, BLTU = 4, 6  # funct3
 STREAM = 0xFFB48028  # tiles received of stream 8
 
 
@@ -57,6 +57,7 @@ def for_ever(address: int = OTHER) -> list[int]:
         (2, 0, lambda back: bne(A1, ZERO, back), Wanted(0, more=False)),
         (2, 5, lambda back: asm.branch(BLT, A1, A2, back), Wanted(5, more=True)),
         (2, 3, lambda back: asm.branch(BLT, A1, A2, back), Wanted(3, more=True)),
+        (0, 5, lambda back: asm.branch(BLTU, A1, A2, back), Wanted(5, more=True)),
         (2, 2, lambda back: beq(A1, A2, back), None),  # any other one
         (0, 0, lambda back: beq(A1, ZERO, back), None),
     ],

@@ -4,6 +4,7 @@ import noc_program as p
 import pytest
 
 from bhemu.errors import NoProgress
+from bhemu.machine.hang.givers import NO_MORE
 from bhemu.machine.hang.graph import WaitGraph
 from bhemu.machine.hang.waits import Waiter
 from bhemu.machine.machine import Chip
@@ -127,3 +128,54 @@ def test_a_ring_on_one_tile_of_a_chip_gets_no_hint_of_the_noc() -> None:
         chip.run(timeout_s=60)
     assert caught.value.hint.startswith("one in the cycle must give before it takes")
     assert caught.value.graph.cycle == ("(3,4) brisc", "(3,4) ncrisc")
+
+
+def test_who_sent_before_its_loop_is_in_no_cycle() -> None:
+    """OWN has incremented FLAG, and waits for OTHER, which would answer after the second one."""
+    chip = Chip(livelock=50)
+    answer = p.send(p.ATOMIC, (NEVER, p.hi(OWN)), (0x600, p.hi(OTHER)), p.INCREMENT)
+    p.put(chip, OTHER, poll(FLAG, 2), answer)
+    request = p.send(p.ATOMIC, (FLAG, p.hi(OTHER)), ANSWER, p.INCREMENT, data=1)
+    p.put(chip, OWN, request, poll(NEVER, 1))
+    with pytest.raises(NoProgress) as caught:
+        chip.run(timeout_s=60)
+    graph = caught.value.graph
+    assert graph.cycle == () and graph.waiters[0].who == "(3,4) brisc"
+    assert graph.headline() == (
+        "(3,4) brisc waits for L1 word 0x400 to become 2 (it is 1): (1,2) brisc (it has written"
+        f" there over the NoC once) {NO_MORE}"
+    )
+
+
+@pytest.mark.parametrize("at", [NEVER, 0x700])
+def test_a_request_to_a_tile_that_the_awaited_word_names(at: int) -> None:
+    """The word at 0x700 names OWN: that request is for another tile."""
+    chip = Chip(livelock=50)
+    chip.write32(*OWN, 0x700, p.hi(OWN))
+    p.put(chip, OTHER, poll(FLAG, 1))
+    words = p.send(p.ATOMIC, (FLAG, 0), ANSWER, p.INCREMENT)
+    to = [*li(A1, p.NIU[0]), *li(A2, at), lw(A0, A2), sw(A0, A1, p.TARG + 8)]
+    go = words[-3:]  # the last register: the request goes
+    p.put(chip, OWN, poll(NEVER, p.hi(OTHER)), words[:-3], to, go)
+    found = [one.how for one in waits(chip, OTHER).releasers]
+    unknown = "its code sends a request to this word of a tile that it reads from what it waits for"
+    assert found == ([unknown] if at == NEVER else [])
+
+
+@pytest.mark.parametrize("gave", [OWN, THIRD])
+def test_one_that_never_gave_is_named_beside_one_that_can_no_more(gave: XY) -> None:
+    """`gave` has incremented FLAG before its loop, the other one would after it."""
+    chip = Chip(livelock=50)
+    p.put(chip, OTHER, poll(FLAG, 2))
+    for xy in (OWN, THIRD):
+        request = p.send(p.ATOMIC, (FLAG, p.hi(OTHER)), (0x600, p.hi(xy)), p.INCREMENT, data=1)
+        p.put(chip, xy, *([request, poll(NEVER, 1)] if xy == gave else [poll(NEVER, 1), request]))
+    wait = waits(chip, OTHER)
+    assert [one.given for one in wait.releasers] == [0, 1]
+    assert [one.behind for one in wait.releasers] == [False, True]
+    late = "(1,2) brisc" if gave == THIRD else "(5,6) brisc"
+    text = WaitGraph((wait,)).headline()
+    assert f"which {late} could give (its code sends a request to it)" in text
+    assert text.endswith(
+        f"; {late} has not written there so far, others once, and goes round in a loop itself"
+    )

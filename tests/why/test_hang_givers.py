@@ -8,7 +8,8 @@ import corpus
 import planted
 import pytest
 
-from bhemu.riscv.assembly import A0, A1, A2, A3, ZERO, add, addi, bne, li, lw, sw
+from bhemu.machine.hang.givers import NO_MORE
+from bhemu.riscv.assembly import A0, A1, A2, A3, ZERO, add, addi, beq, bne, jal, li, lw, sw
 
 SEND, IN1 = "matmul_mcast/send.h", "matmul_mcast/in1.c"
 SENT = "    noc_writes_sent(&o->noc);\n"
@@ -99,3 +100,22 @@ def test_who_has_stored_there_by_a_pointer_that_goes_on(
         return
     assert "which trisc1 could give (it has stored there 1 time so far, trisc1.s:1)" in told["text"]
     assert told["text"].endswith("; trisc1 has parked")
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_who_has_stored_there_and_comes_there_no_more(tmp_path: Path, again: bool) -> None:
+    """By a pointer that goes on, before a loop of its own or within it."""
+    poll = [*li(A0, WORDS), *li(A2, 2), lw(A1, A0), bne(A1, A2, -4)]
+    stores = [*li(A0, WORDS), *li(A2, WORDS + 12), addi(A1, ZERO, 1), sw(A1, A0), addi(A0, A0, 4)]
+    stores += [bne(A0, A2, -8)]
+    wait = [*li(A2, WORDS + 0x100), lw(A3, A2), beq(A3, ZERO, -4)]
+    back = [jal(ZERO, -4 * (len(stores) + len(wait)))] if again else []
+    kernels: dict[str, list[Any]] = {"trisc0": [poll], "trisc1": [[*stores, *wait, *back]]}
+    (told,) = corpus.found(corpus.folder(tmp_path / "p", kernels))
+    if again:  # the root is what trisc1 waits for
+        assert told["text"].startswith("livelock: trisc1 waits")
+        released = "could have been released by trisc1 (it has stored there 1 time so far at"
+        assert any(one.strip().startswith(released) for one in told["evidence"])
+    else:
+        seen = "trisc1 (it has stored there 1 time so far, trisc1.s:1)"
+        assert told["text"].endswith(f"{seen} {NO_MORE}")

@@ -393,12 +393,18 @@ def wanted(tile: Tile, loop: Loop, poll: Poll) -> Wanted | None:
     most = _COUNTED if mm.OVERLAY_BASE <= poll.address < mm.OVERLAY_END else _MORE
     after = [held + n for n in range(1, most + 1)] + sorted(n for n in near if n > held)
     found = next((n for n in after if goes_on(n)), None)
+    bits = [1 << n for n in range(32) if 1 << n > held]  # as `>> 16` asks for a value or more
+    if found is None and (least := next((n for n in bits if goes_on(n)), MASK)) < MASK >> 1:
+        higher = {n for n in bits if n > least}
+        every = all(goes_on(n) for n in higher | {n - 1 for n in higher} | {MASK})
+        found = least if every and not goes_on(least - 1) else None
     if found is None:
         before = sorted((n for n in near | {held - 1} if 0 <= n < held), reverse=True)
         found = next((n for n in before if goes_on(n)), None)
         return None if found is None else Wanted(found, more=False)
     more = goes_on(found + 1) and goes_on(found + _MORE)
-    if more and all(goes_on(n) for n in {held ^ 1 << 31, *range(max(held - 2, 0), held)}):
+    others = {held ^ 1 << 31, *range(max(held - 2, 0), held)}
+    if found == held + 1 and more and all(goes_on(n) for n in others):
         return None
     return Wanted(found, more)
 

@@ -9,29 +9,26 @@ the stack frame count as registers: a compiler keeps constants there that it has
 With `held` a word that is loaded counts as the constant that memory holds now, and a function is
 followed once for each place that calls it: so are found the stores through a structure, whose
 address a core keeps in memory or passes to a function.
+
+What lies behind a core is told by its code from where it stands alone, on to the returns that its
+stack holds: an instruction to which no path leads ends no wait any more. Where a path goes on to
+an address that is not known, nothing is said to lie behind.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bhemu import memmap as mm
-from bhemu.devices import niu_request as request
 from bhemu.devices.debug_regs import reset_pc
 from bhemu.machine.error_text import outside_headers, where_core
 from bhemu.machine.hang.explore import Loop, Value, Wanted, registers_of
 from bhemu.memmap import (
-    HOST,
     LOCAL_BASE,
     LOCAL_SIZES,
-    NOC_CTRL,
-    NOC_RET_ADDR_LO,
-    NOC_TARG_ADDR_LO,
 )
-from bhemu.noc.grid import XY, number_at
 from bhemu.riscv import formats
 from bhemu.riscv.assembly import RA, SP
 from bhemu.riscv.formats import Atomic, Branch, Fence, IndirectJump, Jump, Load, Store, Upper
@@ -39,6 +36,7 @@ from bhemu.riscv.insn import MASK, Instruction
 from bhemu.riscv.isa import decode
 from bhemu.riscv.isa.rv32i import EBREAK, JAL
 from bhemu.riscv.semantics import COMPUTING
+from bhemu.tensix.insn import decode as decode_word
 from bhemu.tensix.insn import disassemble, effects
 from bhemu.tensix.spaces import Effect
 from bhemu.tensix.state import (
@@ -47,17 +45,15 @@ from bhemu.tensix.state import (
     CORES,
     FIFO_DEPTH,
     HALTED,
-    NOC_ARRIVED,
     PARKED,
     RESET,
+    RUNNING,
     THREADS,
 )
 
 if TYPE_CHECKING:
-    from bhemu.machine.controls import Controls
     from bhemu.machine.tile import Tile
 
-NEVER = "nothing was ever written there over the NoC"
 _MOST = 100_000  # instructions looked at, revisits included
 _ENDS = (0, JAL.assemble(0, 0), EBREAK.match)  # words that a path does not go past
 _KEPT = (0, 2, 3, 4, 8, 9, *range(18, 28))  # registers that a call preserves
@@ -111,16 +107,18 @@ class CodeStores(NamedTuple):
                 yield one
 
 
-Held = Callable[[int], Value]  # the word that memory holds at an address
+Held = Callable[[int, int], Value]  # the word that an address holds, for a register
 At = tuple[int, int]  # a pc, where the call of its function returns to (0: of no call)
 
 
 def _follow(
-    words: Any, starts: Mapping[int, Registers], held: Held | None = None
-) -> dict[At, Registers]:
-    """Registers before each instruction on the paths from `starts`, which are taken in turn.
+    words: Any, starts: Mapping[int, Registers], held: Held | None = None, *, joins: bool = False
+) -> tuple[dict[At, Registers], bool]:
+    """Registers before each instruction on the paths from `starts`, which are taken in turn, and
+    whether all paths were followed that it knows.
 
-    words: of L1. held: loads give what memory holds, and calls are told apart.
+    words: of L1. held: loads give what memory holds, and calls are told apart. joins: what a
+    function returns with counts also where it has returned to before.
     """
     known: dict[At, Registers] = {}
     work: list[At] = []
@@ -140,9 +138,10 @@ def _follow(
         while work and left:
             left -= 1
             at = work.pop()
-            for target, registers in _next(int(words[at[0] >> 2]), at, known, held):
+            before = {at: known[at]} if joins else known
+            for target, registers in _next(int(words[at[0] >> 2]), at, before, held):
                 arrive(target, registers)
-    return known
+    return known, not work
 
 
 def _next(
@@ -201,7 +200,7 @@ def _loaded(registers: Registers, word: int, cls: Any, call: int, held: Held | N
         return value
     if call and Instruction.rd.get(word) == RA:  # of a call that has ended
         return None
-    return held((base + cls.imm.get(word)) & MASK)
+    return held((base + cls.imm.get(word)) & MASK, Instruction.rd.get(word))
 
 
 def _in_frame(cls: Any, word: int) -> int | None:
@@ -231,33 +230,44 @@ def _starts(tile: Tile, core: int) -> dict[int, Registers]:
         return {}
     starts = {start: _START}
     if stands:
-        registers = registers_of(tile, core)
-        local, at = s.local[core].view("<u4"), ((registers[SP] or 0) - LOCAL_BASE) // 4
-        held = [int(word) for word in local[at : at + _FRAME]] if at >= 0 else []
-        frame = (*held, *_START[32:])[:_FRAME]
-        inside = range(LOCAL_BASE + 4 * at, LOCAL_BASE + 4 * (at + _FRAME))
-        points = any(value in inside for value in (*registers[SP + 1 :], *held))
-        starts.setdefault(int(s.pc[core]), (*registers, *frame, None if points else 0))
+        starts.setdefault(int(s.pc[core]), _standing(tile, core))
     return starts
 
 
-def code_stores(tile: Tile, core: int, *, held: bool = False) -> CodeStores:
+def _standing(tile: Tile, core: int) -> Registers:
+    """The registers and the frame of a core as it stands."""
+    registers = registers_of(tile, core)
+    local, at = tile.state.local[core].view("<u4"), ((registers[SP] or 0) - LOCAL_BASE) // 4
+    held = [int(word) for word in local[at : at + _FRAME]] if at >= 0 else []
+    frame = (*held, *_START[32:])[:_FRAME]
+    inside = range(LOCAL_BASE + 4 * at, LOCAL_BASE + 4 * (at + _FRAME))
+    points = any(value in inside for value in (*registers[SP + 1 :], *held))
+    return (*registers, *frame, None if points else 0)
+
+
+def _holds(tile: Tile, core: int, address: int) -> Value:
+    """The word of a core's local memory or of L1 at an address."""
+    at = address - LOCAL_BASE
+    if address & 3:
+        return None
+    if 0 <= at < LOCAL_SIZES[core]:
+        return int(tile.state.local[core].view("<u4")[at >> 2])
+    return int(tile.state.l1.view("<u4")[address >> 2]) if address < mm.L1_SIZE else None
+
+
+def code_stores(
+    tile: Tile, core: int, *, held: bool = False, awaited: Collection[int] = ()
+) -> CodeStores:
     """What the program of core `core` (0-4) of `tile` can do, as far as constants tell.
 
-    held: also what memory holds now counts as a constant.
+    held: also what memory holds now counts as a constant, except at the addresses `awaited`.
     """
     words, found = tile.state.l1.view("<u4"), CodeStores([], [])
-    local = tile.state.local[core].view("<u4")
 
-    def holds(address: int) -> Value:
-        at = address - LOCAL_BASE
-        if address & 3:
-            return None
-        if 0 <= at < LOCAL_SIZES[core]:
-            return int(local[at >> 2])
-        return int(words[address >> 2]) if address < mm.L1_SIZE else None
+    def holds(address: int, _: int) -> Value:
+        return None if address in awaited else _holds(tile, core, address)
 
-    known = _follow(words, _starts(tile, core), holds if held else None)
+    known, _ = _follow(words, _starts(tile, core), holds if held else None)
     for (pc, _), registers in sorted(known.items(), key=lambda one: one[0]):
         word = int(words[pc >> 2])
         cls = decode(word)
@@ -286,12 +296,48 @@ def code_stores(tile: Tile, core: int, *, held: bool = False) -> CodeStores:
 def reachable(tile: Tile, core: int, seen: Collection[int] = ()) -> set[int]:
     """The pcs that the program of core `core` may come to, from those that it was `seen` at too."""
     starts = _starts(tile, core) | dict.fromkeys(seen, _START)
-    return {pc for pc, _ in _follow(tile.state.l1.view("<u4"), starts)}
+    return {pc for pc, _ in _follow(tile.state.l1.view("<u4"), starts)[0]}
+
+
+def _ahead(tile: Tile, core: int) -> set[int] | None:
+    """The pcs that a core that runs or is blocked may come to from where it stands.
+
+    A kernel that has come back to firmware has ended. None if a path could not be followed.
+    """
+    s, program = tile.state, tile.machine.loop.program
+    if s.core_state[core] not in (RUNNING, BLOCKED):
+        return None
+    words, ends = s.l1.view("<u4").copy(), set[int]()
+    if program is not None and program.firmware is not None:
+        firmware = {str(path) for path in program.firmware.elfs.values()}
+        for low, high, path in tile.ranges:
+            if path in firmware:
+                words[low >> 2 : high >> 2] = 0
+                ends.update(range(low, high, 4))
+    stands = int(s.pc[core])
+    if stands >= mm.L1_SIZE or not words[stands >> 2]:
+        return None
+
+    def holds(address: int, register: int) -> Value:  # what called a function stays as it is
+        return _holds(tile, core, address) if register == RA else None
+
+    known, whole = _follow(words, {stands: _standing(tile, core)}, holds, joins=True)
+    for (pc, call), registers in known.items():
+        cls = decode(word := int(words[pc >> 2]))
+        if word in _ENDS or not issubclass(cls or object, Jump | IndirectJump):
+            continue
+        rd, rs1 = Instruction.rd.get(word), Instruction.rs1.get(word)
+        indirect = issubclass(cls or object, IndirectJump)
+        returns = indirect and not rd and rs1 == RA and call
+        if rd not in (0, RA) or (indirect and not returns and registers[rs1] is None):
+            return None
+    return ends.union(pc for pc, _ in known) if whole else None
 
 
 # Agents that could have released a wait: threads by their words, cores by what they can store.
 
 _NAMED = 4  # releasers for one wait
+NO_MORE = "does not come there again from where it stands"
 _NO_STORE = "no store to {:#x} was found in as much of its code as could be followed"
 _RELEASE_WIDTHS = {1: "byte ", 2: "half-word ", 4: ""}
 _STATES = {
@@ -307,9 +353,10 @@ _STATES = {
 class Releaser:
     """One that could end a wait: its name, by what, from where, and what it does at present.
 
-    `able` is False for the only one that may, when no code of it was found that would; `given`: how
-    often it has written to the word over the NoC; `core` and `pc`: the instruction of `place`,
-    where there is one, and `line` its line outside of headers.
+    `able` is False for the only one that may, when no code of it was found that would, and for a
+    core that does not come to that instruction again, which lies `behind` it; `given`: how often it
+    has written to the word over the NoC; `core` and `pc`: the instruction of `place`, where there
+    is one, and `line` its line outside of headers.
     """
 
     who: str
@@ -321,6 +368,7 @@ class Releaser:
     core: int | None = None
     pc: int | None = None
     line: str = ""
+    behind: bool = False
 
     @property
     def means(self) -> str:
@@ -329,6 +377,8 @@ class Releaser:
 
     def __str__(self) -> str:
         at = f" at {self.place}" if self.place else ""
+        if self.behind:
+            return f"{self.who} ({self.how}{at}) {NO_MORE}: it {self.state}"
         if not self.able:
             return f"only {self.who} may release it, and {self.how}; it {self.state}{at}"
         return f"could have been released by {self.who} ({self.how}{at}), which {self.state}"
@@ -345,19 +395,53 @@ class Word(NamedTuple):
     pc: int
 
 
+def _expands(word: int) -> bool:
+    """Whether a Tensix word may bring others that were pushed before it, as MOP and REPLAY do."""
+    cls = decode_word(word)
+    return cls is not None and cls.unit == "front"
+
+
 class Agents:
     """A tile that stands still, looked at from all sides; programs are read once."""
 
     def __init__(self, tile: Tile, loops: Iterable[Loop]) -> None:
         self.tile, self.s = tile, tile.state
         self.loops = {loop.core: loop for loop in loops}
-        self._stores: dict[tuple[int, bool], CodeStores] = {}
+        self._stores: dict[tuple[int, bool, bool], CodeStores] = {}
+        self._ahead: dict[int, set[int] | None] = {}
 
-    def stores(self, core: int, *, held: bool = False) -> CodeStores:
-        """What the program of `core` can do; `held`: as far as memory tells, too."""
-        if (core, held) not in self._stores:
-            self._stores[core, held] = code_stores(self.tile, core, held=held)
-        return self._stores[core, held]
+    def stores(self, core: int, *, held: bool = False, later: bool = False) -> CodeStores:
+        """What the program of `core` can do; `held`: as far as memory tells, too; `later`: the
+        words that it waits for will be others."""
+        if (core, held, later) not in self._stores:
+            polls = self.loops[core].polls if later and core in self.loops else ()
+            found = code_stores(
+                self.tile, core, held=held, awaited={poll.address for poll in polls}
+            )
+            self._stores[core, held, later] = found
+        return self._stores[core, held, later]
+
+    def comes(self, core: int, pc: int) -> bool:
+        """Whether a core may come to an instruction, from where it stands."""
+        if core not in self._ahead:
+            self._ahead[core] = _ahead(self.tile, core)
+        ahead = self._ahead[core]
+        return ahead is None or pc in ahead
+
+    def _plays(self, thread: int) -> bool:
+        """Whether a word that a thread was pushed may come again: by a MOP or REPLAY, or by a word
+        that is not known."""
+        if any(one.thread == thread and _expands(one.word) for one in self._held()):
+            return True
+        fifo = mm.INSTRN_BUF_BASE, mm.INSTRN_BUF_END - mm.INSTRN_BUF_BASE
+        for core in range(CORES - 1):
+            known = {one.pc for one in self.stores(core).storing(*fifo) if one.value is not None}
+            held = self.stores(core, held=True)
+            pcs = {one.pc for one in held.storing(*fifo)} - known
+            pcs |= {one.pc for one in held.pushes if one.thread == thread and _expands(one.word)}
+            if any(self.comes(core, pc) for pc in pcs):
+                return True
+        return False
 
     def place(self, core: int, pc: int) -> str:
         """`function+0x10 (file:line)` of a pc, or the pc; with the core's name."""
@@ -380,8 +464,8 @@ class Agents:
 
     # Tensix words
 
-    def words(self, *, held: bool = False) -> Iterator[Word]:
-        """Every word that a thread holds or a program pushes, with what would bring it forward."""
+    def _held(self) -> Iterator[Word]:
+        """Every word that a thread holds, with what would bring it forward."""
         s = self.s
         for t in range(THREADS):
             gate, mop = (s.gate_core[t], s.gate_pc[t]), (s.mop_core[t], s.mop_pc[t])
@@ -397,6 +481,10 @@ class Agents:
                 has.append((s.fifo[t, i], "queued behind its head", *place))
             for word, how, core, pc in has:
                 yield Word(int(word), t, f"thread T{t}", how, int(core), int(pc))
+
+    def words(self, *, held: bool = False) -> Iterator[Word]:
+        """Every word that a thread holds or a program pushes, with what would bring it forward."""
+        yield from self._held()
         for core, who in enumerate(mm.CORE_NAMES[:-1]):
             for p in self.stores(core, held=held).pushes:
                 yield Word(p.word, p.thread, who, "in its program", core, p.pc)
@@ -409,13 +497,18 @@ class Agents:
         found: dict[str, Releaser] = {}
         places = set()
         for w in self.words(held=held):
-            if w.who in found or (w.core, w.pc) in places or wanted not in effects(w.word):
+            known = w.who in found and found[w.who].able
+            if known or (w.core, w.pc) in places or wanted not in effects(w.word):
                 continue
             places.add((w.core, w.pc))  # a word that a thread holds is not still to be pushed
             one = self.acts(w.core, w.pc, f"{disassemble(w.word)} {w.how}")
             if w.who == f"thread T{w.thread}":
-                one = replace(one, who=w.who, state=self.thread_state(w.thread))
-            found[w.who] = one
+                state = self.thread_state(w.thread)
+                one = replace(one, who=w.who, state=state, able=True, behind=False)
+            elif one.behind and self._plays(w.thread):
+                one = replace(one, able=True, behind=False)
+            if one.able or w.who not in found:
+                found[w.who] = one
         return list(found.values())[:_NAMED]
 
     # Stores
@@ -438,8 +531,8 @@ class Agents:
             return one.value >= wanted.value if wanted.more else one.value == wanted.value
 
         for core in (core for core in range(CORES) if core != beside):
-            changes = (one for one in self._storing(core, address, size) if ends(one))
-            found += [self.store(core, one) for one in islice(changes, 1)]
+            if changes := [one for one in self._storing(core, address, size) if ends(one)]:
+                found.append(self.store(core, *changes))
         return found[:_NAMED]
 
     def _storing(self, core: int, address: int, size: int) -> Iterator[Stored]:
@@ -454,12 +547,13 @@ class Agents:
 
     def by_store_of(self, core: int, window: int) -> list[Releaser]:
         """The only core that may end a wait, by a store to `window`."""
-        stores = islice(self.stores(core).storing(window), 1)
-        able = [self.store(core, one) for one in stores]
-        return able or [self.core(core, _NO_STORE.format(window), able=False)]
+        if stores := [*self.stores(core).storing(window)]:
+            return [self.store(core, *stores)]
+        return [self.core(core, _NO_STORE.format(window), able=False)]
 
-    def store(self, core: int, store: Stored) -> Releaser:
-        """The releaser that one store instruction makes of a core."""
+    def store(self, core: int, *stores: Stored) -> Releaser:
+        """The releaser that the first of its stores to which a core may come makes of it."""
+        store = next((one for one in stores if self.comes(core, one.pc)), stores[0])
         what = "" if store.value is None else f" of {store.value:#x}"
         how = f"{_RELEASE_WIDTHS[store.size]}store{what} to {store.address:#x}"
         return self.acts(core, int(store.pc), how)
@@ -467,7 +561,8 @@ class Agents:
     def acts(self, core: int, pc: int, how: str) -> Releaser:
         """The releaser that an instruction makes of a core."""
         name, place, state = mm.CORE_NAMES[core], self.place(core, pc), self.core_state(core)
-        return Releaser(name, how, place, state, core=core, pc=pc, line=self.line(core, pc))
+        able, line = self.comes(core, pc), self.line(core, pc)
+        return Releaser(name, how, place, state, able, None, core, pc, line, not able)
 
     def core(self, core: int, how: str, *, able: bool = True) -> Releaser:
         """A core where it stands."""
@@ -483,24 +578,6 @@ class Agents:
         return Releaser(f"thread T{t}", how, place, self.thread_state(t))
 
 
-def aims(registers: list[int], xy: XY, address: int) -> bool:
-    """Whether the registers of an initiator name an address of a tile as the destination."""
-    control = registers[NOC_CTRL >> 2]
-    kind = control & 3
-    if kind not in (request.WRITE, request.ATOMIC):
-        return False
-    data = kind == request.WRITE and not control & request.INLINE
-    first = (NOC_RET_ADDR_LO if data else NOC_TARG_ADDR_LO) >> 2
-    low, given = registers[first], registers[first + 2]
-    x, y = xy
-    if control & request.MULTICAST:
-        sides = [sorted((given & 63, given >> 12 & 63)), sorted((given >> 6 & 63, given >> 18))]
-        here = sides[0][0] <= x <= sides[0][1] and sides[1][0] <= y <= sides[1][1] & 63
-    else:
-        here = given & 0xFFF == x | y << 6
-    return here and low <= address < low + (registers[8] if data else 4)
-
-
 def times(number: int) -> str:
     """How often something was done, in words."""
     return ("never", "once")[number] if number < 2 else f"{number} times"
@@ -509,23 +586,3 @@ def times(number: int) -> str:
 def name_of(tile: Tile) -> str:
     """A tile in words, as in the names of its agents."""
     return f"({tile.xy[0]},{tile.xy[1]})"
-
-
-def arrivals(chip: Controls, tile: Tile, address: int) -> Iterator[tuple[Tile, int, int, int]]:
-    """Sender, core, pc and round of the writes to a word that are remembered, the last first."""
-    s = tile.state
-    count = int(s.noc_arrivals[0])
-    by_number = {number_at(other.xy): other for other in chip.tiles_made()}
-    for k in range(count - 1, max(count - NOC_ARRIVED, 0) - 1, -1):
-        at, n, t, core, pc, when = (int(word) for word in s.noc_arrived[k % NOC_ARRIVED])
-        if at < address + 4 and address < at + n:
-            yield by_number[t], core, pc, when
-
-
-def last_writer(chip: Controls, tile: Tile, address: int) -> str:
-    """The last writer of an address over the NoC, as far as is remembered."""
-    for sender, core, pc, when in arrivals(chip, tile, address):
-        by = "over the NoC" if core == HOST else sender.place(core, pc)
-        return f"last written over the NoC in round {when} by tile {name_of(sender)}: {by}"
-    all_known = int(tile.state.noc_arrivals[0]) <= NOC_ARRIVED
-    return NEVER if all_known else ""

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
-from itertools import product
 from typing import TYPE_CHECKING
 
 from bhemu import memmap as mm
@@ -16,20 +14,12 @@ from bhemu.errors import NoProgress
 from bhemu.machine.error_text import where_core
 from bhemu.machine.hang import waits
 from bhemu.machine.hang.explore import DECIMAL, Loop, livelock
-from bhemu.machine.hang.givers import (
-    NEVER,
-    Agents,
-    Releaser,
-    aims,
-    arrivals,
-    last_writer,
-    name_of,
-    times,
-)
+from bhemu.machine.hang.givers import NO_MORE, Agents, Releaser, name_of, times
+from bhemu.machine.hang.senders import GAVE, NEVER, Senders, aims, initiators, last_writer
 from bhemu.machine.hang.waits import Waiter
-from bhemu.memmap import CORE_NAMES, HOST, NOC_CTRL, NOC_RET_ADDR_LO, NOC_TARG_ADDR_LO
-from bhemu.noc.grid import XY, number_at
-from bhemu.tensix.state import BLOCKED, CORES, NOC_ARRIVED, THREADS
+from bhemu.memmap import CORE_NAMES, HOST, NOC_RET_ADDR_LO, NOC_TARG_ADDR_LO
+from bhemu.noc.grid import number_at
+from bhemu.tensix.state import BLOCKED, CORES, THREADS
 
 if TYPE_CHECKING:
     from bhemu.machine.controls import Controls
@@ -44,7 +34,6 @@ _CYCLE = "one in the cycle must give before it takes; bhemu trace shows what ran
 _FIND = "find the agent that should have ended the wait of"
 _OVER = ("has parked", "has ended")
 _NAMED = 4  # waiters that are named where more do the same
-GAVE = "it has written there over the NoC"
 
 
 @dataclass(frozen=True)
@@ -80,14 +69,17 @@ class WaitGraph:
             return f"a cycle of waits: {self.ring()}"
         able = {one.who: one for one in root.releasers if one.able}
         given, few = [one.given for one in able.values() if one.given is not None], ""
+        low = high = 0
         if given and len(given) == len(able):
-            low, high = min(given), max(given)
+            low, high = min(given), max(one.given or 0 for one in root.releasers)
             few = f"has written there {times(low)}" if low else "has not written there"
             few += f" so far, others {times(high)}, and " if low < high else " and "
             able = {who: one for who, one in able.items() if one.given == low}
         if not able and (most := _no_maximum(root)):
             return f"{text}: {most}"
         if not able:
+            if behind := _behind(root):
+                return f"{text}: {behind}"
             if _got_nothing(root) and root.elsewhere:
                 return f"{text}: {NEVER}, {root.elsewhere}"
             return f"{text}: {NEVER}{NOT_FOUND}" if _got_nothing(root) else text + NOT_FOUND
@@ -99,7 +91,7 @@ class WaitGraph:
             who = " or ".join(f"{one.who} ({one.state})" for one in able.values())
             return f"{text}, which {who} could give"
         (only,) = able.values()
-        few = few if len({*given}) > 1 else ""  # what it is able by says how often
+        few = few if low < high else ""  # what it is able by says how often
         return f"{text}, which {only.who} could give ({only.means}); {only.who} {few}{only.state}"
 
     def rival(self, root: Waiter) -> Waiter | None:
@@ -121,7 +113,7 @@ class WaitGraph:
                 for one in self.waiters
                 if one.who == name
                 for r in one.releasers
-                if r.who == other
+                if r.able and r.who == other
             )
             alone = "only " if len(waiter.releasers) == 1 and waiter.kind != "l1" else ""
             giver = "itself" if other == name else other
@@ -137,8 +129,20 @@ class WaitGraph:
         for one in waiters:
             del one["elsewhere"]  # history says it
             for by in one["releasers"]:
-                del by["given"]
+                del by["given"], by["behind"]
         return {"waiters": waiters, "cycle": list(self.cycle), "text": str(self).splitlines()}
+
+
+def _behind(waiter: Waiter) -> str:
+    """Those that would end a wait by what lies behind them, in words; "" for none."""
+    by_means: dict[str, list[str]] = {}
+    for one in waiter.releasers:
+        if one.behind:
+            does = one.how.partition(", last in ")[0]
+            by_means.setdefault(", ".join(filter(None, (does, one.line))), []).append(one.who)
+    return "; ".join(
+        f"{' or '.join(names)} ({means}) {NO_MORE}" for means, names in by_means.items()
+    )
 
 
 def _present(waiter: Waiter) -> str:
@@ -322,133 +326,6 @@ def _look(graph: WaitGraph) -> str:
         return f"its sender leaves it out, or {root.who} is not to wait: {elsewhere}"
     by_noc = root.kind == "l1" and ("NoC" in root.history or any("NoC" in r.how for r in able))
     return _LOOK if by_noc or "NoC" in root.reason else f"{_FIND} {root.who}"
-
-
-# Who could change a word of L1 over the NoC: by what has come, by code, by registers.
-
-_INITIATORS, _REGISTERS = 4, 12
-_SET = {NOC_TARG_ADDR_LO, NOC_TARG_ADDR_LO + 8, NOC_RET_ADDR_LO, NOC_RET_ADDR_LO + 8}
-_SET |= {NOC_CTRL, mm.NOC_AT_LEN_BE}  # registers that say what a request writes to
-MOST = 4  # senders named for one wait
-_LOOKED = 64  # cores whose code is looked at
-_TRIED = 64  # combinations of their values for one request
-
-
-def initiators(chip: Controls) -> Iterator[tuple[Tile, int, list[int]]]:
-    """Every initiator of the tiles that are in use: its tile, NoC and registers."""
-    for tile in chip.tiles_made():
-        for noc in (0, 1):
-            for i in range(_INITIATORS):
-                yield tile, noc, [int(word) for word in tile.state.niu_command[noc, i]]
-
-
-class Senders:
-    """Who could write to words of L1 over the NoC, on a chip that stands still."""
-
-    def __init__(self, chip: Controls, agents: dict[XY, Agents]) -> None:
-        self._chip, self._agents = chip, agents
-        self._elsewhere: dict[int, dict[str, Releaser]] = {}
-        self._requests: dict[tuple[XY, int], list[tuple[int, list[list[int]]]]] = {}
-
-    def of(self, tile: Tile, address: int, beside: int) -> list[Releaser]:
-        """Those that have written to the word, and others with their code, who has done so least
-        first; else those whose code would; else tiles whose initiators are set up for it. Without
-        the core that waits."""
-        found: dict[tuple[XY, int], Releaser] = {}
-        came = [one for one in arrivals(self._chip, tile, address) if one[1] < CORES]
-        count = Counter((sender.xy, core) for sender, core, _, _ in came)
-        known = int(tile.state.noc_arrivals[0]) <= NOC_ARRIVED
-        for sender, core, pc, when in came:
-            if (at := (sender.xy, core)) not in found:
-                how = f"{GAVE}{' ' + times(count[at]) if known else ''}, last in round {when}"
-                by = self._core(sender.xy, core, pc, how)
-                found[at] = replace(by, given=count[at] if known else None)
-        x, y = tile.xy
-        near = sorted(self._agents, key=lambda xy: abs(xy[0] - x) + abs(xy[1] - y))
-        codes = {self._code(xy, core) for xy, core in found}
-        asked = (
-            product(near, (0, CORES - 1)) if len(found) != 1 else ()
-        )  # one has a word of its own
-        for xy, core in asked:
-            if (xy, core) in found or (codes and self._code(xy, core) not in codes):
-                continue
-            sends = self._coded(xy, core, tile.xy, address)
-            if sends is not None:
-                by = self._core(xy, core, sends, "its code sends a request to it")
-                found[xy, core] = replace(by, given=0)
-        found.pop((tile.xy, beside), None)
-        ready = sorted(found.values(), key=lambda one: one.given or 0)
-        return (ready or list(self._set_up(tile.xy, address)))[:MOST]
-
-    def _code(self, xy: XY, core: int) -> tuple[bytes, ...]:
-        """The ELFs of a core."""
-        held = self._agents[xy].tile.core[CORE_NAMES[core]].images
-        return tuple(image.data for image in held)
-
-    def _set_up(self, to: XY, address: int) -> Iterator[Releaser]:
-        """The tiles whose initiators are set up for a request to a word."""
-        known: set[XY] = set()
-        for tile, noc, registers in initiators(self._chip):
-            if tile.xy not in known and aims(registers, to, address):
-                known.add(tile.xy)
-                how = f"registers of its NoC {noc} name this word as the destination"
-                cores = ", ".join(f"{one.name} {one.state}" for one in tile.core.values())
-                yield Releaser(f"tile {name_of(tile)}", how, "", f"has {cores}")
-
-    def elsewhere(self, address: int) -> dict[str, Releaser]:
-        """By tile of which this word was written: the last core that did."""
-        if address not in self._elsewhere:
-            self._elsewhere[address] = found = dict[str, Releaser]()
-            for other in self._chip.tiles_made():
-                last = (one for one in arrivals(self._chip, other, address) if one[1] < CORES)
-                for sender, core, pc, when in last:
-                    how = f"{GAVE}, last in round {when}"
-                    found[name_of(other)] = self._core(sender.xy, core, pc, how)
-                    break
-        return self._elsewhere[address]
-
-    def _core(self, xy: XY, core: int, pc: int, how: str) -> Releaser:
-        found = self._agents[xy].acts(core, pc, how)
-        return replace(found, who=f"{name_of(self._agents[xy].tile)} {found.who}")
-
-    def _coded(self, xy: XY, core: int, to: XY, address: int) -> int | None:
-        """The pc in a core's code that would send a request to a word."""
-        for pc, values in self._sent(xy, core):
-            if not any(low <= address for i in (0, 3) for low in values[i]):
-                continue
-            for n, registers in enumerate(product(*values)):
-                if n == _TRIED:
-                    break
-                if aims(list(registers), to, address):
-                    return pc
-        return None
-
-    def _sent(self, xy: XY, core: int) -> list[tuple[int, list[list[int]]]]:
-        """The requests that the code of a core sends: pc, what each register may hold.
-
-        Of the first cores that are asked for: looking at code takes long.
-        """
-        if (xy, core) not in self._requests and len(self._requests) < _LOOKED:
-            self._requests[xy, core] = list(self._of_code(self._agents[xy], core))
-        return self._requests.get((xy, core), [])
-
-    def _of_code(self, agents: Agents, core: int) -> Iterator[tuple[int, list[list[int]]]]:
-        """By the order of the code: a register holds what the store before has left there."""
-        held: dict[tuple[int, int], tuple[int, set[int]]] = {}
-        for pc, address, _, value in agents.stores(core, held=True).stores:
-            noc, offset = divmod(address - mm.NOC0_BASE, mm.NOC_SIZE)
-            i, register = divmod(offset, mm.NOC_CMD_BUF_OFFSET)
-            if noc not in (0, 1) or i >= _INITIATORS:
-                continue
-            which = _INITIATORS * noc + i
-            if register == mm.NOC_CMD_CTRL:
-                values = [sorted(held.get((which, 4 * n), (0, {0}))[1]) for n in range(_REGISTERS)]
-                if all(values):
-                    yield pc, values
-            elif register in _SET:
-                by, known = held.get((which, register), (-1, set[int]()))
-                known = known if by == pc else set()
-                held[which, register] = pc, known | ({value} if value is not None else set())
 
 
 # The wait-for graph of a chip: what the tiles wait for, and what the NoC could still bring.

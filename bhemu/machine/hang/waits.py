@@ -186,7 +186,7 @@ def semaphore_releasers(agents: Agents, i: int, zero: bool) -> list[Releaser]:
         stores = agents.stores(core).storing(_SEMAPHORES.start + 4 * i)
         fits = [one for one in stores if one.value is None or (one.value & 1 == 0) == zero]
         if fits and mm.CORE_NAMES[core] not in known:
-            found.append(agents.store(core, fits[0]))
+            found.append(agents.store(core, *fits))
     sets = Kind.SETS_ABOVE_ZERO if zero else Kind.SETS_BELOW_MAXIMUM
     return found or ([] if agents.s.sem_max[i] else agents.by_words(Effect(sets, i)))
 
