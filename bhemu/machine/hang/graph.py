@@ -141,7 +141,10 @@ def _behind(waiter: Waiter) -> str:
             does = one.how.partition(", last in ")[0]
             by_means.setdefault(", ".join(filter(None, (does, one.line))), []).append(one.who)
     return "; ".join(
-        f"{' or '.join(names)} ({means}) {NO_MORE}" for means, names in by_means.items()
+        f"{names[0]} ({means}) {NO_MORE}"
+        if len(names) == 1
+        else f"none of {', '.join(names)} ({means}) comes there again from where it stands"
+        for means, names in by_means.items()
     )
 
 
