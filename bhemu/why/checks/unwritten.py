@@ -2,7 +2,7 @@
 replay slots that are played and were not recorded so."""
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from bhemu.errors import Where
 from bhemu.jit.record import plain
 from bhemu.jit.subset import JIT
-from bhemu.machine.error_text import outside_headers
+from bhemu.machine.error_text import outside_headers, where_core
 from bhemu.machine.hang.waits import count_of
 from bhemu.machine.tile import Tile
 from bhemu.memmap import L1_SIZE
@@ -26,6 +26,7 @@ from bhemu.tensix.units import sync
 from bhemu.why import order as r
 from bhemu.why import trials as launches
 from bhemu.why.check import Check, Context, Outcome, end_of
+from bhemu.why.checks.buffers import Event, fills, page_at
 from bhemu.why.findings import (
     Finding,
     in_words,
@@ -38,7 +39,18 @@ from bhemu.why.findings import (
 from bhemu.why.order.conflicts import observed
 from bhemu.why.order.shadow import PUSHED
 from bhemu.why.steps import Act, Instruction, maker
-from bhemu.why.trials import MAIL, STRIDE, Fill, Offsets, Trials, Users, member_of, together
+from bhemu.why.trials import (
+    MAIL,
+    NOTHING,
+    STRIDE,
+    Fill,
+    Offsets,
+    Reader,
+    Trials,
+    Users,
+    member_of,
+    together,
+)
 
 _SEEN, _FILLS = 3, 2  # findings of a run, of a chip one
 _MORE = "other places that nothing has written decide the result, too: they are not shown"
@@ -132,7 +144,7 @@ def _never(context: Context, trials: Trials, users: Ask, unwritten: Offsets) -> 
                 found[last] = with_evidence(found[last], [_MORE])
                 break
             one = trials.deciding(fill)
-            told = _finding(context, trials, users(), one)
+            told = _finding(context, trials, users(), one, unwritten)
             near = _WIDER * near if line_of(told) in found else _AREA
             found.setdefault(line_of(told), told)
             fill = launches.without(trials, fill, int(one.at[0]), near)
@@ -141,7 +153,9 @@ def _never(context: Context, trials: Trials, users: Ask, unwritten: Offsets) -> 
     return [*found.values()]
 
 
-def _finding(context: Context, trials: Trials, users: Users, fill: Fill) -> Finding:
+def _finding(
+    context: Context, trials: Trials, users: Users, fill: Fill, unwritten: Offsets
+) -> Finding:
     name = trials.name(int(fill.at[0]))
     read, near = users.reader(fill), _neighbour(trials, users, int(fill.at[0]))
     tile = None if read is None else trials.tile_of(read.where)
@@ -158,6 +172,9 @@ def _finding(context: Context, trials: Trials, users: Users, fill: Fill) -> Find
     victim: dict[str, object] = {"place": name}
     if read is not None and read.by_noc:  # the request that fetches it, or sends it on
         who = with_role(place(outside_headers(read.where), read.clock, tile), "read by")
+    announced = None if read is None else _announced(context, trials, users, read, fill, unwritten)
+    if announced is not None:
+        return with_evidence(replace(announced, victim=who), evidence)
     if near is None and read is not None and read.where.thread is not None:
         near = users.brought_up_to(int(fill.at[0]), _NEAR)
     near_it = _BESIDE
@@ -184,6 +201,53 @@ def _finding(context: Context, trials: Trials, users: Users, fill: Fill) -> Find
             who, victim = place(*by, tile), place(read.where, read.clock, tile)
     advice = f"write {name} before this reads it; if another place was meant, correct what is read"
     return Finding("unwritten", "error", text, who, victim, tuple(evidence), advice)
+
+
+def _announced(
+    context: Context, trials: Trials, users: Users, read: Reader, fill: Fill, unwritten: Offsets
+) -> Finding | None:
+    """The finding of an unwritten byte of a page of a circular buffer that another core than its
+    reader has announced; its victim is left out."""
+    at = int(fill.at[0])
+    number, rest = divmod(at, STRIDE)
+    xy = trials.tiles[number].xy if number < len(trials.tiles) else None
+    seen = next((one for one in observed(context) if one.tile.xy == xy == read.where.tile), None)
+    page = None if seen is None else page_at(context, seen, rest, read.clock)
+    told = None if page is None else page.told
+    if seen is None or page is None or told is None or not page.held or told.who == read.where.core:
+        return None
+
+    def by(event: Event) -> dict[str, Any]:
+        where = where_core(seen.tile, event.core, event.pc, thread=event.thread)
+        return place(outside_headers(where), event.clock)
+
+    its = np.arange(page.bytes.start, page.bytes.stop)
+    never = np.setdiff1d(its[np.isin(its + number * STRIDE, unwritten)], users.made(its, number))
+    trials.begin(NOTHING)
+    other = Fill(never + number * STRIDE, ~trials.bytes()[number][never])
+    trials.result(other)  # what writes the values of power-up is seen with others there
+    never = never[trials.bytes()[number][never] == other.values]
+    inside, outside = fills(context, seen, page)
+    text = f"{trials.name(at)} decides the result, and nothing has written it when {told.who}"
+    text, advice = f"{text} announces {page}", f"fill {page} before it is announced"
+    who, role, evidence = by(told), "announces it", list[str]()
+    if rest in never and len(never) < len(its):
+        written = np.setdiff1d(its, never)
+        nearest = int(written[np.argmin(np.abs(written - rest))])
+        near = users.maker(number * STRIDE + nearest, read.clock)
+        text += f", nor {len(never) - 1} others of its {len(its)} bytes"
+        advice = f"fill all of {page} before it is announced, or read less of it"
+        evidence = [f"announced by {in_words(who)}"]
+        if near is not None and near[1] <= read.clock:
+            who, role = place(*near, seen.tile), "writes the rest"
+        elif inside is not None:
+            who, role = by(inside), "writes the rest"
+    elif rest in never:
+        text += f", nor any of its {len(its)} bytes"
+        if outside is not None:
+            other_place = f"before that it fills L1 from {outside.low:#x} on"
+            evidence = [f"{other_place}: {in_words(by(outside))}"]
+    return Finding("unwritten", "error", text, with_role(who, role), {}, tuple(evidence), advice)
 
 
 def _neighbour(trials: Trials, users: Users, at: int) -> tuple[Where, int] | None:
@@ -234,8 +298,8 @@ CHECK = Check(
     "unwritten",
     proves="bytes of L1, DRAM, local memory, GPRs, LRegs, Dst, Src, MOP or replay slots that"
     " nothing has written and that decide an output or how the program ends; named is who writes"
-    " what lies next to them or the rest of their page, row of Src or datum, else who uses them or"
-    " sends them on. State of the coprocessor that a launch leaves and"
+    " what lies next to them or the rest of their page, row of Src or datum, else who announces"
+    " their page of a circular buffer, uses them or sends them on. State of the coprocessor that a launch leaves and"
     " that makes a second launch of the same program end differently: Config, ThreadConfig, GPRs,"
     " counters, banks, Dst, LRegs, lane flags, MOP and replay slots, the packer's position,"
     " semaphores, mutexes, mailboxes, credits of circular buffers; on a chip of every tile. Where a"
