@@ -1,5 +1,6 @@
 """Pages of circular buffers that are announced, of which nothing has written all: who is named."""
 
+import shutil
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -58,6 +59,7 @@ def test_who_announces_a_page_that_nothing_fills(
     filled = "before that it fills L1 from "
     others = [one.removeprefix(filled) for one in first["evidence"] if one.startswith(filled)]
     assert [one.partition(" ")[0] for one in others] == beside
+    assert ("correct the address" in first["advice"]) == bool(beside)
 
 
 def test_who_fills_a_page_in_part(compiler: ModuleType, tmp_path: Path) -> None:
@@ -81,3 +83,21 @@ def test_who_reads_a_page_that_is_not_announced(compiler: ModuleType, tmp_path: 
     found = findings(compiler, tmp_path, UNPACK, "        cb_wait_pages(&in, 1);\n", "")
     assert found[0]["culprit"]["core"] == "trisc0"
     assert not any(one["culprit"]["role"] == "announces it" for one in found)
+
+
+def test_what_is_read_behind_an_input(tmp_path: Path) -> None:
+    """add1 is told of two tiles, and the input has one."""
+    out = tmp_path / "add1"
+    shutil.copytree(planted.ROOT / "elfs" / "add1", out)
+    text = (out / planted.TOML).read_text()
+    for old, new in (
+        ('"u32:1", "f32:1.0"', '"u32:2", "f32:1.0"'),
+        ('shape = [32, 32]\nexpect = "expected.npy"\n', "shape = [64, 32]\n"),
+    ):
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    (out / planted.TOML).write_text(text)
+    first, *_ = planted.why(out)
+    assert first["text"].startswith("L1 0x40800 decides the result, and nothing has written it")
+    assert "it reads L1 0x40800 to 0x40a00; input in.npy ends at 0x40800" in first["evidence"]
+    assert first["culprit"]["role"] == "read by"

@@ -20,6 +20,7 @@ from bhemu.tensix.mmio import REMOTE_DEST_BUF_SIZE, REMOTE_DEST_BUF_START
 from bhemu.tensix.spaces import Effect, Kind
 from bhemu.why import order as r
 from bhemu.why.check import Check, Context
+from bhemu.why.checks.contract import title
 from bhemu.why.findings import Ends, Finding, place
 from bhemu.why.order.conflicts import Observed, observed
 from bhemu.why.order.shadow import ASKED, PACKED, STORED, UNPACKED
@@ -272,25 +273,23 @@ def fills(context: Context, seen: Observed, page: Page) -> tuple[Event | None, E
     last = (n for n, one in enumerate(before) if (one.kind, one.high) == (told.kind, told.high))
     since, low, high = max(last, default=-1), page.bytes.start, page.bytes.stop
     inside, outside = list[Event](), dict[int, Event]()
-    taken = taken_ranges(context, context.part(seen.tile), page.spec)
+    own, taken = f"buffer {page.spec.index}", declared(context, context.part(seen.tile))
     for n, one in enumerate(before):
         if one.kind == "writes" and one.low < high and low < one.high:
             inside.append(one)
         elif one.kind == "writes" and one.core == told.core and n > since:
-            if not any(at < one.high and one.low < end for at, end in taken):
+            if all(one.high <= at or end <= one.low or name == own for at, end, name in taken):
                 outside.setdefault(one.pc, one)
     nearest = min(outside.values(), key=lambda one: abs(one.low - low), default=None)
     return (inside[-1] if inside else None), nearest
 
 
-def taken_ranges(
-    context: Context, part: TileSpec, spec: BufferSpec | None = None
-) -> list[tuple[int, int]]:
-    """L1 from, to of the declared buffers of a tile but one, and of the tensors in L1."""
+def declared(context: Context, part: TileSpec) -> list[tuple[int, int, str]]:
+    """L1 from, to of the buffers of a tile and of the tensors in L1, and their names."""
     tensors: list[Any] = [*context.program.inputs, *context.program.outputs]
-    ranges = [(one.at, one.at + one.size) for one in part.buffers if one is not spec]
-    in_l1 = (t for t in tensors if t.dram is None and isinstance(t.at, int))
-    return ranges + [(t.at, t.at + t.size) for t in in_l1]
+    named = [(one, title(one)) for one in tensors if one.dram is None]
+    every = [*((one, f"buffer {one.index}") for one in part.buffers), *named]
+    return [(one.at, one.at + one.size, name) for one, name in every if isinstance(one.at, int)]
 
 
 # Wrong uses in the events of a tile.
@@ -317,7 +316,7 @@ class _Look:
         shared = [one.buffers for one in shared_bytes(context) if tile.xy in one.at]
         own = (spec for spec in part.buffers if not any(spec.index in pair for pair in shared))
         self.buffers = {spec.index: Buffer(spec, skips=skips) for spec in own}
-        self._ranges = taken_ranges(context, part)
+        self._ranges = declared(context, part)
 
     def at(self, events: Sequence[Event]) -> Iterator[Finding]:
         """The first wrong use of each line."""
@@ -351,7 +350,7 @@ class _Look:
                 yield from self._never(buffer)
 
     def _wrong(self, event: Event) -> Iterator[tuple[Buffer, Wrong]]:
-        elsewhere = any(low <= event.low < high for low, high in self._ranges)
+        elsewhere = any(low <= event.low < high for low, high, _ in self._ranges)
         for index, buffer in self.buffers.items():
             if event.kind not in COUNTS:
                 wrong = buffer.accessed(event, elsewhere=elsewhere)

@@ -26,7 +26,7 @@ from bhemu.tensix.units import sync
 from bhemu.why import order as r
 from bhemu.why import trials as launches
 from bhemu.why.check import Check, Context, Outcome, end_of
-from bhemu.why.checks.buffers import Event, fills, page_at
+from bhemu.why.checks.buffers import Event, declared, events, fills, page_at
 from bhemu.why.findings import (
     Finding,
     in_words,
@@ -36,7 +36,7 @@ from bhemu.why.findings import (
     with_evidence,
     with_role,
 )
-from bhemu.why.order.conflicts import observed
+from bhemu.why.order.conflicts import Observed, observed
 from bhemu.why.order.shadow import PUSHED
 from bhemu.why.steps import Act, Instruction, maker
 from bhemu.why.trials import (
@@ -157,7 +157,7 @@ def _finding(
     context: Context, trials: Trials, users: Users, fill: Fill, unwritten: Offsets
 ) -> Finding:
     name = trials.name(int(fill.at[0]))
-    read, near = users.reader(fill), _neighbour(trials, users, int(fill.at[0]))
+    read = users.reader(fill)
     tile = None if read is None else trials.tile_of(read.where)
     who = {} if read is None else place(read.where, read.clock, tile)
     who = with_role(who, "read by")  # where it is to be written is not known
@@ -175,6 +175,8 @@ def _finding(
     announced = None if read is None else _announced(context, trials, users, read, fill, unwritten)
     if announced is not None:
         return with_evidence(replace(announced, victim=who), evidence)
+    evidence += [] if read is None else _with_it(context, trials, read, int(fill.at[0]))
+    near = _neighbour(trials, users, int(fill.at[0]))
     if near is None and read is not None and read.where.thread is not None:
         near = users.brought_up_to(int(fill.at[0]), _NEAR)
     near_it = _BESIDE
@@ -188,7 +190,9 @@ def _finding(
         if near is not None and part[0] == _DATUM:
             text = text.replace("has written it", "has written it in full", 1)
     if near is not None:
-        evidence.append(f"{near_it} is written by {near[0]}")
+        its = _moved(_here(context, trials, near[0], int(fill.at[0])), *near, "writes")
+        filled = f": L1 {its.start:#x} to {its.stop:#x}" if its else ""
+        evidence.append(f"{near_it} is written by {near[0]}{filled}")
         role = "writes beside it" if near_it == _BESIDE else "writes the rest"
         who, victim = with_role(place(*near, trials.tile_of(near[0])), role), who
     cls = decode(read.where.word) if read is not None and read.where.word is not None else None
@@ -203,6 +207,31 @@ def _finding(
     return Finding("unwritten", "error", text, who, victim, tuple(evidence), advice)
 
 
+def _here(context: Context, trials: Trials, where: Where, at: int) -> Observed | None:
+    """The observed run of the tile that holds a byte, if a place is on it."""
+    number = at // STRIDE
+    own = number < len(trials.tiles) and trials.tiles[number].xy == where.tile
+    return next((one for one in observed(context) if own and one.tile.xy == where.tile), None)
+
+
+def _moved(seen: Observed | None, where: Where, clock: int, kind: str) -> range:
+    """The bytes of L1 that the last UNPACR, PACR or request of a place up to a clock moves."""
+    by, every = (where.core, where.pc, kind), [] if seen is None else events(seen)
+    its = [one for one in every if (one.who, one.pc, one.kind) == by and (one.clock or 0) <= clock]
+    return range(its[-1].low, its[-1].high) if its else range(0)
+
+
+def _with_it(context: Context, trials: Trials, read: Reader, at: int) -> Iterator[str]:
+    """What is read with an unwritten byte, and what PROGRAM.toml declares that ends before it."""
+    seen, rest = _here(context, trials, read.where, at), at % STRIDE
+    its = _moved(seen, read.where, read.clock, "reads")
+    if seen is not None and rest in its:
+        ends = [(end, name) for _, end, name in declared(context, context.part(seen.tile))]
+        near = [one for one in ends if its.start - len(its) <= one[0] <= rest]
+        behind = "".join(f"; {name} ends at {end:#x}" for end, name in sorted(near)[-1:])
+        yield f"it reads L1 {its.start:#x} to {its.stop:#x}{behind}"
+
+
 def _announced(
     context: Context, trials: Trials, users: Users, read: Reader, fill: Fill, unwritten: Offsets
 ) -> Finding | None:
@@ -210,8 +239,7 @@ def _announced(
     reader has announced; its victim is left out."""
     at = int(fill.at[0])
     number, rest = divmod(at, STRIDE)
-    xy = trials.tiles[number].xy if number < len(trials.tiles) else None
-    seen = next((one for one in observed(context) if one.tile.xy == xy == read.where.tile), None)
+    seen = _here(context, trials, read.where, at)
     page = None if seen is None else page_at(context, seen, rest, read.clock)
     told = None if page is None else page.told
     if seen is None or page is None or told is None or not page.held or told.who == read.where.core:
@@ -245,6 +273,7 @@ def _announced(
     elif rest in never:
         text += f", nor any of its {len(its)} bytes"
         if outside is not None:
+            advice += ", or correct the address to which it writes instead"
             other_place = f"before that it fills L1 from {outside.low:#x} on"
             evidence = [f"{other_place}: {in_words(by(outside))}"]
     return Finding("unwritten", "error", text, with_role(who, role), {}, tuple(evidence), advice)
@@ -299,11 +328,11 @@ CHECK = Check(
     proves="bytes of L1, DRAM, local memory, GPRs, LRegs, Dst, Src, MOP or replay slots that"
     " nothing has written and that decide an output or how the program ends; named is who writes"
     " what lies next to them or the rest of their page, row of Src or datum, else who announces"
-    " their page of a circular buffer, uses them or sends them on. State of the coprocessor that a launch leaves and"
-    " that makes a second launch of the same program end differently: Config, ThreadConfig, GPRs,"
-    " counters, banks, Dst, LRegs, lane flags, MOP and replay slots, the packer's position,"
-    " semaphores, mutexes, mailboxes, credits of circular buffers; on a chip of every tile. Where a"
-    " run went wrong, nothing is said of the next launch",
+    " their page of a circular buffer, uses them or sends them on. State of the coprocessor that a"
+    " launch leaves and that makes a second launch of the same program end differently: Config,"
+    " ThreadConfig, GPRs, counters, banks, Dst, LRegs, lane flags, MOP and replay slots, the"
+    " packer's position, semaphores, mutexes, mailboxes, credits of circular buffers; on a chip of"
+    " every tile. Where a run went wrong, nothing is said of the next launch",
     misses="which places decide besides the first three, of a chip the first one;"
     " Config and ThreadConfig that no launch has set, which power-up leaves at 0; counters"
     " and lanes, for which there is `powerup`; values that are read and decide nothing; what only"
