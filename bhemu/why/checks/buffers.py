@@ -195,7 +195,11 @@ class Buffer:
         if event.low < spec.at or event.high > self.end:
             text = f"{who} {verb} {event.low:#x} to {event.high:#x}, past buffer {spec.index}"
             text += f" ({spec.at:#x} to {self.end:#x})"
-            return Wrong(text, "let the pointer wrap at the end of the buffer")
+            advice = "let the pointer wrap at the end of the buffer"
+            if (event.low - spec.at) % spec.page == 0 and event.high - event.low > spec.page:
+                text += f", more than a page of {spec.page} bytes"
+                advice = f"look at the format and the counts that make it so long, or {advice}"
+            return Wrong(text, advice)
         page, there = (event.low - spec.at) // spec.page, self.there
         touched = range(page, (event.high - 1 - spec.at) // spec.page + 1)
         self.used.setdefault(verb, set()).update(touched)
