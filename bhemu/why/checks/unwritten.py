@@ -39,18 +39,7 @@ from bhemu.why.findings import (
 from bhemu.why.order.conflicts import Observed, observed
 from bhemu.why.order.shadow import PUSHED
 from bhemu.why.steps import Act, Instruction, maker
-from bhemu.why.trials import (
-    MAIL,
-    NOTHING,
-    STRIDE,
-    Fill,
-    Offsets,
-    Reader,
-    Trials,
-    Users,
-    member_of,
-    together,
-)
+from bhemu.why.trials import MAIL, STRIDE, Fill, Offsets, Trials, Users, member_of, together
 
 _SEEN, _FILLS = 3, 2  # findings of a run, of a chip one
 _MORE = "other places that nothing has written decide the result, too: they are not shown"
@@ -156,8 +145,8 @@ def _never(context: Context, trials: Trials, users: Ask, unwritten: Offsets) -> 
 def _finding(
     context: Context, trials: Trials, users: Users, fill: Fill, unwritten: Offsets
 ) -> Finding:
-    name = trials.name(int(fill.at[0]))
-    read = users.reader(fill)
+    at, read = int(fill.at[0]), users.reader(fill)
+    name = trials.name(at)
     tile = None if read is None else trials.tile_of(read.where)
     who = {} if read is None else place(read.where, read.clock, tile)
     who = with_role(who, "read by")  # where it is to be written is not known
@@ -172,16 +161,16 @@ def _finding(
     victim: dict[str, object] = {"place": name}
     if read is not None and read.by_noc:  # the request that fetches it, or sends it on
         who = with_role(place(outside_headers(read.where), read.clock, tile), "read by")
-    announced = None if read is None else _announced(context, trials, users, read, fill, unwritten)
+    announced = None if read is None else _announced(context, trials, users, read, at, unwritten)
     if announced is not None:
         return with_evidence(replace(announced, victim=who), evidence)
-    evidence += [] if read is None else _with_it(context, trials, read, int(fill.at[0]))
-    near = _neighbour(trials, users, int(fill.at[0]))
+    evidence += [] if read is None else _with_it(context, trials, read, at)
+    near = _neighbour(trials, users, at)
     if near is None and read is not None and read.where.thread is not None:
-        near = users.brought_up_to(int(fill.at[0]), _NEAR)
+        near = users.brought_up_to(at, _NEAR)
     near_it = _BESIDE
-    if near is None and (part := _whole(context, trials, int(fill.at[0]))) is not None:
-        near_it, (number, rest) = f"the rest of {part[0]}", divmod(int(fill.at[0]), STRIDE)
+    if near is None and (part := _whole(context, trials, at)) is not None:
+        near_it, (number, rest) = f"the rest of {part[0]}", divmod(at, STRIDE)
         changed_there = users.made(np.arange(part[1].start, part[1].stop), number)
         if changed_there.size:  # the nearest to the byte
             nearest = int(changed_there[np.argmin(np.abs(changed_there - rest))])
@@ -190,14 +179,14 @@ def _finding(
         if near is not None and part[0] == _DATUM:
             text = text.replace("has written it", "has written it in full", 1)
     if near is not None:
-        its = _moved(_here(context, trials, near[0], int(fill.at[0])), *near, "writes")
+        its = _moved(_here(context, trials, near[0], at), *near, "writes")
         filled = f": L1 {its.start:#x} to {its.stop:#x}" if its else ""
         evidence.append(f"{near_it} is written by {near[0]}{filled}")
         role = "writes beside it" if near_it == _BESIDE else "writes the rest"
         who, victim = with_role(place(*near, trials.tile_of(near[0])), role), who
     cls = decode(read.where.word) if read is not None and read.where.word is not None else None
     if read is not None and cls is not None and cls.name == "PACR":  # who made the packer add
-        low = int(fill.at[0]) // STRIDE * STRIDE + OFFSET["cfg"]
+        low = at // STRIDE * STRIDE + OFFSET["cfg"]
         low += 4 * config_fields.THCON_SEC0_REG1_Pack_L1_Acc.word
         made = [users.maker(low + 4 * CONFIG_WORDS * bank, read.clock) for bank in range(2)]
         if (by := next((one for one in made if one is not None), None)) is not None:
@@ -221,7 +210,7 @@ def _moved(seen: Observed | None, where: Where, clock: int, kind: str) -> range:
     return range(its[-1].low, its[-1].high) if its else range(0)
 
 
-def _with_it(context: Context, trials: Trials, read: Reader, at: int) -> Iterator[str]:
+def _with_it(context: Context, trials: Trials, read: launches.Reader, at: int) -> Iterator[str]:
     """What is read with an unwritten byte, and what PROGRAM.toml declares that ends before it."""
     seen, rest = _here(context, trials, read.where, at), at % STRIDE
     its = _moved(seen, read.where, read.clock, "reads")
@@ -233,11 +222,15 @@ def _with_it(context: Context, trials: Trials, read: Reader, at: int) -> Iterato
 
 
 def _announced(
-    context: Context, trials: Trials, users: Users, read: Reader, fill: Fill, unwritten: Offsets
+    context: Context,
+    trials: Trials,
+    users: Users,
+    read: launches.Reader,
+    at: int,
+    unwritten: Offsets,
 ) -> Finding | None:
     """The finding of an unwritten byte of a page of a circular buffer that another core than its
     reader has announced; its victim is left out."""
-    at = int(fill.at[0])
     number, rest = divmod(at, STRIDE)
     seen = _here(context, trials, read.where, at)
     page = None if seen is None else page_at(context, seen, rest, read.clock)
@@ -251,7 +244,7 @@ def _announced(
 
     its = np.arange(page.bytes.start, page.bytes.stop)
     never = np.setdiff1d(its[np.isin(its + number * STRIDE, unwritten)], users.made(its, number))
-    trials.begin(NOTHING)
+    trials.begin(launches.NOTHING)
     other = Fill(never + number * STRIDE, ~trials.bytes()[number][never])
     trials.result(other)  # what writes the values of power-up is seen with others there
     never = never[trials.bytes()[number][never] == other.values]
