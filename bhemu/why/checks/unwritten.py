@@ -243,7 +243,8 @@ def _announced(
         return place(outside_headers(where), event.clock)
 
     its = np.arange(page.bytes.start, page.bytes.stop)
-    never = np.setdiff1d(its[np.isin(its + number * STRIDE, unwritten)], users.made(its, number))
+    low, high = np.searchsorted(unwritten, number * STRIDE + its[[0, -1]] + (0, 1))
+    never = np.setdiff1d(unwritten[low:high] - number * STRIDE, users.made(its, number))
     trials.begin(launches.NOTHING)
     other = Fill(never + number * STRIDE, ~trials.bytes()[number][never])
     trials.result(other)  # what writes the values of power-up is seen with others there
@@ -266,7 +267,7 @@ def _announced(
     elif rest in never:
         text += f", nor any of its {len(its)} bytes"
         if outside is not None:
-            advice += ", or correct the address to which it writes instead"
+            advice += ", or correct the address that it fills"
             other_place = f"before that it fills L1 from {outside.low:#x} on"
             evidence = [f"{other_place}: {in_words(by(outside))}"]
     return Finding("unwritten", "error", text, with_role(who, role), {}, tuple(evidence), advice)
