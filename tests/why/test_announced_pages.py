@@ -71,6 +71,15 @@ def test_who_fills_a_page_in_part(compiler: ModuleType, tmp_path: Path) -> None:
     assert any(one.startswith("announced by tile (1,2) ncrisc") for one in first["evidence"])
 
 
+def test_who_fills_a_page_in_part_once(compiler: ModuleType, tmp_path: Path) -> None:
+    """The next time all of it is filled: how much of it is missing is not said."""
+    once = HALF.replace("tensor.page / 2", "page == args->first ? tensor.page / 2 : tensor.page")
+    first, *_ = findings(compiler, tmp_path, READER, READ, once)
+    assert first["text"].endswith(f"{RESULT} ncrisc announces page 0 of buffer 0")
+    assert first["culprit"]["role"] == "writes the rest"
+    assert line(first, tmp_path).startswith("noc_read(")
+
+
 def test_a_page_that_is_filled_later(compiler: ModuleType, tmp_path: Path) -> None:
     """Only the first time nothing fills it: how much of it is missing is not said."""
     later = f"        if (page != args->first) {{\n    {READ}        }}\n"

@@ -253,23 +253,22 @@ def _announced(
     text = f"{trials.name(at)} decides the result, and nothing has written it when {told.who}"
     text, advice = f"{text} announces {page}", f"fill {page} before it is announced"
     who, role, evidence = by(told), "announces it", list[str]()
-    if rest in never and len(never) < len(its):
-        written = np.setdiff1d(its, never)
-        nearest = int(written[np.argmin(np.abs(written - rest))])
+    some = np.setdiff1d(its, np.append(never, rest))  # written at some time
+    if rest in never and len(never) > 1:
+        others = f"{len(never) - 1} others" if some.size else "any"
+        text += f", nor {others} of its {len(its)} bytes"
+    if some.size:
+        nearest = int(some[np.argmin(np.abs(some - rest))])
         near = users.maker(number * STRIDE + nearest, read.clock)
-        text += f", nor {len(never) - 1} others of its {len(its)} bytes"
-        advice = f"fill all of {page} before it is announced, or read less of it"
-        evidence = [f"announced by {in_words(who)}"]
+        filler = {} if inside is None else by(inside)
         if near is not None and near[1] <= read.clock:
-            who, role = place(*near, seen.tile), "writes the rest"
-        elif inside is not None:
-            who, role = by(inside), "writes the rest"
-    elif rest in never:
-        text += f", nor any of its {len(its)} bytes"
-        if outside is not None:
-            advice += ", or correct the address that it fills"
-            other_place = f"before that it fills L1 from {outside.low:#x} on"
-            evidence = [f"{other_place}: {in_words(by(outside))}"]
+            filler = place(*near, seen.tile)
+        if filler:
+            role, evidence = "writes the rest", [f"announced by {in_words(who)}"]
+            who, advice = filler, f"fill all of {page} before it is announced, or read less of it"
+    elif outside is not None:
+        advice += ", or correct the address that it fills"
+        evidence = [f"before that it fills L1 from {outside.low:#x} on: {in_words(by(outside))}"]
     return Finding("unwritten", "error", text, with_role(who, role), {}, tuple(evidence), advice)
 
 
