@@ -109,3 +109,24 @@ def test_pages_may_be_written_ahead_and_announced_without_being_seen_to_be_writt
     assert pushed(("received", 1), ("received", 3)) == []
     both = [("writes", 0), ("writes", 1), ("received", 1), ("received", 2), ("acked", 2)]
     assert pushed(*both, ("writes", 2), ("received", 3)) == []
+
+
+def test_what_is_longer_than_a_page_is_no_pointer_that_does_not_wrap() -> None:
+    """One that begins where a page begins; else the pointer is wrong."""
+
+    def past(low: int, high: int) -> Wrong:
+        found = Buffer(BufferSpec(16, 0x1000, 2, 0x800)).accessed(
+            Event(1, 0, 0x20, "reads", low, high), elsewhere=False
+        )
+        assert found is not None
+        assert "trisc0 reads" in found.text
+        return found
+
+    longer = past(0x1800, 0x2800)
+    assert longer.text.endswith("past buffer 16 (0x1000 to 0x2000), more than a page of 2048 bytes")
+    assert longer.advice.startswith(
+        "look at the format and the counts that make it so long, or let"
+    )
+    for low, high in ((0x1C00, 0x2400), (0x1C00, 0x2800)):
+        assert past(low, high).text.endswith("past buffer 16 (0x1000 to 0x2000)")
+        assert past(low, high).advice == "let the pointer wrap at the end of the buffer"

@@ -20,6 +20,7 @@ from bhemu.tensix.mmio import REMOTE_DEST_BUF_SIZE, REMOTE_DEST_BUF_START
 from bhemu.tensix.spaces import Effect, Kind
 from bhemu.why import order as r
 from bhemu.why.check import Check, Context
+from bhemu.why.checks.contract import title
 from bhemu.why.findings import Ends, Finding, place
 from bhemu.why.order.conflicts import Observed, observed
 from bhemu.why.order.shadow import ASKED, PACKED, STORED, UNPACKED
@@ -85,50 +86,6 @@ def bytes_at(context: Context, tile: Tile, at: int) -> Ends | None:
     return Ends(tile.xy, things) if things else None
 
 
-class Page(NamedTuple):
-    """A page of a declared buffer at some clock: the last announcement of it, who announces pages,
-    whether it was announced and not given back; then the counts."""
-
-    number: int
-    spec: BufferSpec
-    told: Event | None
-    producers: set[int]
-    received: int
-    acked: int
-
-    @property
-    def held(self) -> bool:
-        """Whether it was announced and not given back."""
-        held = range(self.acked, min(self.received, self.acked + self.spec.pages))
-        return self.number in {k % self.spec.pages for k in held}
-
-    def __str__(self) -> str:
-        return f"page {self.number} of buffer {self.spec.index}"
-
-
-def page_at(context: Context, seen: Observed, at: int, clock: int) -> Page | None:
-    """The page of a declared buffer of a tile that holds an address of L1."""
-    specs = context.part(seen.tile).buffers
-    spec = next((one for one in specs if one.at <= at < one.at + one.size), None)
-    every = events(seen) if spec is not None else []
-    first = first_stream(every, [one.index for one in specs])
-    if spec is None or first is None:
-        return None
-    number, told, producers = (at - spec.at) // spec.page, None, set[int]()
-    counts = dict.fromkeys(COUNTS, 0)
-    for one in (one for one in every if one.kind in COUNTS and one.high == first + spec.index):
-        if one.kind == "received":
-            producers.add(one.core)
-        if (one.clock or 0) > clock:
-            continue
-        before = counts[one.kind]
-        counts[one.kind] += one.low - before & 0xFFFF
-        its = range(before, min(counts[one.kind], before + spec.pages))
-        if one.kind == "received" and number in {k % spec.pages for k in its}:
-            told = one
-    return Page(number, spec, told, producers, counts["received"], counts["acked"])
-
-
 # One circular buffer as its users count it: which pages are there, and what is a wrong use.
 
 
@@ -153,6 +110,7 @@ class Buffer:
     used: dict[str, set[int]] = field(default_factory=dict)  # pages since they were last counted
     filled: set[int] = field(default_factory=set)  # pages written and not announced
     fills: bool = False  # a page was announced that was seen to be written
+    told: dict[int, Event] = field(default_factory=dict)  # the last announcement of each page
     early: dict[int, Event] = field(default_factory=dict)  # pages announced and not written yet
     late: bool = False  # a page was written after it was announced
     touched: int = 0  # pages written between two announcements, summed up
@@ -167,6 +125,12 @@ class Buffer:
     def held(self) -> int:
         """Pages that were announced and not given back."""
         return self.counts["received"] - self.counts["acked"]
+
+    @property
+    def there(self) -> set[int]:
+        """The pages that were announced and not given back."""
+        pages = self.spec.pages
+        return {(self.counts["acked"] + k) % pages for k in range(min(self.held, pages))}
 
     @property
     def announced(self) -> int:
@@ -200,6 +164,7 @@ class Buffer:
         other = ", ".join(map(str, sorted(self.filled)))
         turn = bool(its and other and self.fills and not known) and self.held <= pages
         self.fills |= bool(known)
+        self.told |= dict.fromkeys(its, event)
         self.early = dict.fromkeys(its - known, event)
         rules = (
             (by != event.who, f"{does} pages of buffer {self.spec.index}, as {by} does",
@@ -230,9 +195,12 @@ class Buffer:
         if event.low < spec.at or event.high > self.end:
             text = f"{who} {verb} {event.low:#x} to {event.high:#x}, past buffer {spec.index}"
             text += f" ({spec.at:#x} to {self.end:#x})"
-            return Wrong(text, "let the pointer wrap at the end of the buffer")
-        page = (event.low - spec.at) // spec.page
-        there = {(self.counts["acked"] + k) % spec.pages for k in range(min(self.held, spec.pages))}
+            advice = "let the pointer wrap at the end of the buffer"
+            if (event.low - spec.at) % spec.page == 0 and event.high - event.low > spec.page:
+                text += f", more than a page of {spec.page} bytes"
+                advice = f"look at the format and the counts that make it so long, or {advice}"
+            return Wrong(text, advice)
+        page, there = (event.low - spec.at) // spec.page, self.there
         touched = range(page, (event.high - 1 - spec.at) // spec.page + 1)
         self.used.setdefault(verb, set()).update(touched)
         if verb == "writes":
@@ -248,11 +216,87 @@ class Buffer:
             text = f"{who} writes page {page}, which is not free: {self.state()}"
             return Wrong(text, "wait for room before the page is written (cb_reserve_back)")
         # A producer may use what it fills.
-        if verb == "reads" and page not in there and who not in self.owners.get("received", ()):
+        fills = who in self.owners.get("received", ())
+        if verb == "reads" and page not in there and not fills:
             text = f"{who} reads page {page}, which is not there: {self.state()}"
             advice = "wait for the page, and give it back only after its last use (cb_wait_front)"
             return Wrong(text, advice)
         return None
+
+
+# A page of a circular buffer at one moment.
+
+
+class Page(NamedTuple):
+    """A page of a declared buffer at some clock: the last announcement of it, who announces pages,
+    whether it was announced and not given back; then the counts."""
+
+    number: int
+    spec: BufferSpec
+    told: Event | None
+    producers: set[int]
+    held: bool
+    received: int
+    acked: int
+
+    @property
+    def bytes(self) -> range:
+        """Those of L1 that belong to it."""
+        low = self.spec.at + self.number * self.spec.page
+        return range(low, low + self.spec.page)
+
+    def __str__(self) -> str:
+        return f"page {self.number} of buffer {self.spec.index}"
+
+
+def page_at(context: Context, seen: Observed, at: int, clock: int) -> Page | None:
+    """The page of a declared buffer of a tile that holds an address of L1."""
+    specs = context.part(seen.tile).buffers
+    spec = next((one for one in specs if one.at <= at < one.at + one.size), None)
+    every = events(seen) if spec is not None else []
+    first = first_stream(every, [one.index for one in specs])
+    if spec is None or first is None:
+        return None
+    buffer, number, producers = Buffer(spec), (at - spec.at) // spec.page, set[int]()
+    for one in (one for one in every if one.kind in COUNTS and one.high == first + spec.index):
+        if one.kind == "received":
+            producers.add(one.core)
+        if (one.clock or 0) <= clock:
+            buffer.counted(one)
+    told, held = buffer.told.get(number), number in buffer.there
+    return Page(number, spec, told, producers, held, *buffer.counts.values())
+
+
+def fills(context: Context, seen: Observed, page: Page) -> tuple[Event | None, Event | None]:
+    """What a tile writes before a page is announced, by requests and PACR: the last write to the
+    page; of what the core that announces it has written since it last announced one, what begins
+    nearest to the page and lies neither in it nor in another buffer or a tensor."""
+    told, every = page.told, events(seen)
+    assert told is not None
+    before = every[: every.index(told)]
+    last = (n for n, one in enumerate(before) if (one.kind, one.high) == (told.kind, told.high))
+    since, low, high = max(last, default=-1), page.bytes.start, page.bytes.stop
+    inside, outside = list[Event](), dict[int, Event]()
+    own, taken = f"buffer {page.spec.index}", declared(context, context.part(seen.tile))
+    for n, one in enumerate(before):
+        if one.kind == "writes" and one.low < high and low < one.high:
+            inside.append(one)
+        elif one.kind == "writes" and one.core == told.core and n > since:
+            if all(one.high <= at or end <= one.low or name == own for at, end, name in taken):
+                outside.setdefault(one.pc, one)
+    nearest = min(outside.values(), key=lambda one: abs(one.low - low), default=None)
+    return (inside[-1] if inside else None), nearest
+
+
+def declared(context: Context, part: TileSpec) -> list[tuple[int, int, str]]:
+    """L1 from, to of the buffers of a tile and of the tensors in L1, and their names."""
+    tensors: list[Any] = [*context.program.inputs, *context.program.outputs]
+    named = [(one, title(one)) for one in tensors if one.dram is None]
+    every = [*((one, f"buffer {one.index}") for one in part.buffers), *named]
+    return [(one.at, one.at + one.size, name) for one, name in every if isinstance(one.at, int)]
+
+
+# Wrong uses in the events of a tile.
 
 
 _MISSING = (  # what is done with pages, which count is missing then, in words, the advice
@@ -276,9 +320,7 @@ class _Look:
         shared = [one.buffers for one in shared_bytes(context) if tile.xy in one.at]
         own = (spec for spec in part.buffers if not any(spec.index in pair for pair in shared))
         self.buffers = {spec.index: Buffer(spec, skips=skips) for spec in own}
-        tensors: list[Any] = [*context.program.inputs, *context.program.outputs]
-        self._ranges = [(one.at, one.at + one.size) for one in part.buffers]
-        self._ranges += [(t.at, t.at + t.size) for t in tensors if isinstance(t.at, int)]
+        self._ranges = declared(context, part)
 
     def at(self, events: Sequence[Event]) -> Iterator[Finding]:
         """The first wrong use of each line."""
@@ -312,7 +354,7 @@ class _Look:
                 yield from self._never(buffer)
 
     def _wrong(self, event: Event) -> Iterator[tuple[Buffer, Wrong]]:
-        elsewhere = any(low <= event.low < high for low, high in self._ranges)
+        elsewhere = any(low <= event.low < high for low, high, _ in self._ranges)
         for index, buffer in self.buffers.items():
             if event.kind not in COUNTS:
                 wrong = buffer.accessed(event, elsewhere=elsewhere)

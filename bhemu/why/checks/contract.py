@@ -86,7 +86,7 @@ class Operands:
             ]
             if tensors and not any(_fits(spec.dtype, one.fmt) for spec in tensors):
                 how, spec = "comes from" if one.reads else "goes to", tensors[0]
-                text = f"{_shown(one)}, and what is there {how} {_title(spec)} in DRAM, which is"
+                text = f"{_shown(one)}, and what is there {how} {title(spec)} in DRAM, which is"
                 self._report(one, "format", f"{text} {spec.dtype}", _format_of(spec, one))
 
     def _compare(self, one: Transfer, tensor: _Tensor) -> None:
@@ -149,7 +149,8 @@ def _fits(dtype: str, fmt: str) -> bool:
     return dtype in ("raw", fmt, *_LIKE.get(fmt, ()))
 
 
-def _title(spec: Any) -> str:
+def title(spec: Any) -> str:
+    """A tensor of PROGRAM.toml in words."""
     return spec.name if isinstance(spec, OutputSpec) else f"input {spec.file.name}"
 
 
@@ -159,7 +160,7 @@ def _tensors(tile: Tile, table: str, specs: Sequence[Any]) -> Iterator[_Tensor]:
         tiles = (spec.tile,) if isinstance(spec, OutputSpec) else spec.tiles
         if spec.dram is None and (not any(tiles) or tile.xy in tiles):
             at = resolve(tile, spec.at)
-            yield _Tensor(_title(spec), at, at + spec.size, spec, (table, number))
+            yield _Tensor(title(spec), at, at + spec.size, spec, (table, number))
 
 
 def _run(context: Context) -> Sequence[Finding]:

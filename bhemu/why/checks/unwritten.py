@@ -2,7 +2,7 @@
 replay slots that are played and were not recorded so."""
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from bhemu.errors import Where
 from bhemu.jit.record import plain
 from bhemu.jit.subset import JIT
-from bhemu.machine.error_text import outside_headers
+from bhemu.machine.error_text import outside_headers, where_core
 from bhemu.machine.hang.waits import count_of
 from bhemu.machine.tile import Tile
 from bhemu.memmap import L1_SIZE
@@ -26,6 +26,7 @@ from bhemu.tensix.units import sync
 from bhemu.why import order as r
 from bhemu.why import trials as launches
 from bhemu.why.check import Check, Context, Outcome, end_of
+from bhemu.why.checks.buffers import Event, declared, events, fills, page_at
 from bhemu.why.findings import (
     Finding,
     in_words,
@@ -35,7 +36,7 @@ from bhemu.why.findings import (
     with_evidence,
     with_role,
 )
-from bhemu.why.order.conflicts import observed
+from bhemu.why.order.conflicts import Observed, observed
 from bhemu.why.order.shadow import PUSHED
 from bhemu.why.steps import Act, Instruction, maker
 from bhemu.why.trials import MAIL, STRIDE, Fill, Offsets, Trials, Users, member_of, together
@@ -132,7 +133,7 @@ def _never(context: Context, trials: Trials, users: Ask, unwritten: Offsets) -> 
                 found[last] = with_evidence(found[last], [_MORE])
                 break
             one = trials.deciding(fill)
-            told = _finding(context, trials, users(), one)
+            told = _finding(context, trials, users(), one, unwritten)
             near = _WIDER * near if line_of(told) in found else _AREA
             found.setdefault(line_of(told), told)
             fill = launches.without(trials, fill, int(one.at[0]), near)
@@ -141,9 +142,11 @@ def _never(context: Context, trials: Trials, users: Ask, unwritten: Offsets) -> 
     return [*found.values()]
 
 
-def _finding(context: Context, trials: Trials, users: Users, fill: Fill) -> Finding:
-    name = trials.name(int(fill.at[0]))
-    read, near = users.reader(fill), _neighbour(trials, users, int(fill.at[0]))
+def _finding(
+    context: Context, trials: Trials, users: Users, fill: Fill, unwritten: Offsets
+) -> Finding:
+    at, read = int(fill.at[0]), users.reader(fill)
+    name = trials.name(at)
     tile = None if read is None else trials.tile_of(read.where)
     who = {} if read is None else place(read.where, read.clock, tile)
     who = with_role(who, "read by")  # where it is to be written is not known
@@ -158,11 +161,16 @@ def _finding(context: Context, trials: Trials, users: Users, fill: Fill) -> Find
     victim: dict[str, object] = {"place": name}
     if read is not None and read.by_noc:  # the request that fetches it, or sends it on
         who = with_role(place(outside_headers(read.where), read.clock, tile), "read by")
+    announced = None if read is None else _announced(context, trials, users, read, at, unwritten)
+    if announced is not None:
+        return with_evidence(replace(announced, victim=who), evidence)
+    evidence += [] if read is None else _with_it(context, trials, read, at)
+    near = _neighbour(trials, users, at)
     if near is None and read is not None and read.where.thread is not None:
-        near = users.brought_up_to(int(fill.at[0]), _NEAR)
+        near = users.brought_up_to(at, _NEAR)
     near_it = _BESIDE
-    if near is None and (part := _whole(context, trials, int(fill.at[0]))) is not None:
-        near_it, (number, rest) = f"the rest of {part[0]}", divmod(int(fill.at[0]), STRIDE)
+    if near is None and (part := _whole(context, trials, at)) is not None:
+        near_it, (number, rest) = f"the rest of {part[0]}", divmod(at, STRIDE)
         changed_there = users.made(np.arange(part[1].start, part[1].stop), number)
         if changed_there.size:  # the nearest to the byte
             nearest = int(changed_there[np.argmin(np.abs(changed_there - rest))])
@@ -171,12 +179,14 @@ def _finding(context: Context, trials: Trials, users: Users, fill: Fill) -> Find
         if near is not None and part[0] == _DATUM:
             text = text.replace("has written it", "has written it in full", 1)
     if near is not None:
-        evidence.append(f"{near_it} is written by {near[0]}")
+        its = _moved(_here(context, trials, near[0], at), *near, "writes")
+        filled = f": L1 {its.start:#x} to {its.stop:#x}" if its else ""
+        evidence.append(f"{near_it} is written by {near[0]}{filled}")
         role = "writes beside it" if near_it == _BESIDE else "writes the rest"
         who, victim = with_role(place(*near, trials.tile_of(near[0])), role), who
     cls = decode(read.where.word) if read is not None and read.where.word is not None else None
     if read is not None and cls is not None and cls.name == "PACR":  # who made the packer add
-        low = int(fill.at[0]) // STRIDE * STRIDE + OFFSET["cfg"]
+        low = at // STRIDE * STRIDE + OFFSET["cfg"]
         low += 4 * config_fields.THCON_SEC0_REG1_Pack_L1_Acc.word
         made = [users.maker(low + 4 * CONFIG_WORDS * bank, read.clock) for bank in range(2)]
         if (by := next((one for one in made if one is not None), None)) is not None:
@@ -184,6 +194,82 @@ def _finding(context: Context, trials: Trials, users: Users, fill: Fill) -> Find
             who, victim = place(*by, tile), place(read.where, read.clock, tile)
     advice = f"write {name} before this reads it; if another place was meant, correct what is read"
     return Finding("unwritten", "error", text, who, victim, tuple(evidence), advice)
+
+
+def _here(context: Context, trials: Trials, where: Where, at: int) -> Observed | None:
+    """The observed run of the tile that holds a byte, if a place is on it."""
+    number = at // STRIDE
+    own = number < len(trials.tiles) and trials.tiles[number].xy == where.tile
+    return next((one for one in observed(context) if own and one.tile.xy == where.tile), None)
+
+
+def _moved(seen: Observed | None, where: Where, clock: int, kind: str) -> range:
+    """The bytes of L1 that the last UNPACR, PACR or request of a place up to a clock moves."""
+    by, every = (where.core, where.pc, kind), [] if seen is None else events(seen)
+    its = [one for one in every if (one.who, one.pc, one.kind) == by and (one.clock or 0) <= clock]
+    return range(its[-1].low, its[-1].high) if its else range(0)
+
+
+def _with_it(context: Context, trials: Trials, read: launches.Reader, at: int) -> Iterator[str]:
+    """What is read with an unwritten byte, and what PROGRAM.toml declares that ends before it."""
+    seen, rest = _here(context, trials, read.where, at), at % STRIDE
+    its = _moved(seen, read.where, read.clock, "reads")
+    if seen is not None and rest in its:
+        ends = [(end, name) for _, end, name in declared(context, context.part(seen.tile))]
+        near = [one for one in ends if its.start - len(its) <= one[0] <= rest]
+        behind = "".join(f"; {name} ends at {end:#x}" for end, name in sorted(near)[-1:])
+        yield f"it reads L1 {its.start:#x} to {its.stop:#x}{behind}"
+
+
+def _announced(
+    context: Context,
+    trials: Trials,
+    users: Users,
+    read: launches.Reader,
+    at: int,
+    unwritten: Offsets,
+) -> Finding | None:
+    """The finding of an unwritten byte of a page of a circular buffer that another core than its
+    reader has announced; its victim is left out."""
+    number, rest = divmod(at, STRIDE)
+    seen = _here(context, trials, read.where, at)
+    page = None if seen is None else page_at(context, seen, rest, read.clock)
+    told = None if page is None else page.told
+    if seen is None or page is None or told is None or not page.held or told.who == read.where.core:
+        return None
+
+    def by(event: Event) -> dict[str, Any]:
+        where = where_core(seen.tile, event.core, event.pc, thread=event.thread)
+        return place(outside_headers(where), event.clock)
+
+    its = np.arange(page.bytes.start, page.bytes.stop)
+    low, high = np.searchsorted(unwritten, number * STRIDE + its[[0, -1]] + (0, 1))
+    never = np.setdiff1d(unwritten[low:high] - number * STRIDE, users.made(its, number))
+    trials.begin(launches.NOTHING)
+    other = Fill(never + number * STRIDE, ~trials.bytes()[number][never])
+    trials.result(other)  # what writes the values of power-up is seen with others there
+    never = never[trials.bytes()[number][never] == other.values]
+    inside, outside = fills(context, seen, page)
+    text = f"{trials.name(at)} decides the result, and nothing has written it when {told.who}"
+    text, advice = f"{text} announces {page}", f"fill {page} before it is announced"
+    who, role, evidence = by(told), "announces it", list[str]()
+    some = np.setdiff1d(its, np.append(never, rest))  # written at some time
+    if rest in never and len(never) > 1:
+        others = f"{len(never) - 1} others" if some.size else "any"
+        text += f", nor {others} of its {len(its)} bytes"
+    if some.size:
+        nearest = int(some[np.argmin(np.abs(some - rest))])
+        near = users.maker(number * STRIDE + nearest, read.clock)
+        filler = {} if inside is None else by(inside)
+        if near is not None and near[1] <= read.clock:
+            filler = place(*near, seen.tile)
+        if filler:
+            role, evidence = "writes the rest", [f"announced by {in_words(who)}"]
+            who, advice = filler, f"fill all of {page} before it is announced, or read less of it"
+    elif outside is not None:
+        advice += ", or correct the address that it fills"
+        evidence = [f"before that it fills L1 from {outside.low:#x} on: {in_words(by(outside))}"]
+    return Finding("unwritten", "error", text, with_role(who, role), {}, tuple(evidence), advice)
 
 
 def _neighbour(trials: Trials, users: Users, at: int) -> tuple[Where, int] | None:
@@ -234,12 +320,12 @@ CHECK = Check(
     "unwritten",
     proves="bytes of L1, DRAM, local memory, GPRs, LRegs, Dst, Src, MOP or replay slots that"
     " nothing has written and that decide an output or how the program ends; named is who writes"
-    " what lies next to them or the rest of their page, row of Src or datum, else who uses them or"
-    " sends them on. State of the coprocessor that a launch leaves and"
-    " that makes a second launch of the same program end differently: Config, ThreadConfig, GPRs,"
-    " counters, banks, Dst, LRegs, lane flags, MOP and replay slots, the packer's position,"
-    " semaphores, mutexes, mailboxes, credits of circular buffers; on a chip of every tile. Where a"
-    " run went wrong, nothing is said of the next launch",
+    " what lies next to them or the rest of their page, row of Src or datum, else who announces"
+    " their page of a circular buffer, uses them or sends them on. State of the coprocessor that a"
+    " launch leaves and that makes a second launch of the same program end differently: Config,"
+    " ThreadConfig, GPRs, counters, banks, Dst, LRegs, lane flags, MOP and replay slots, the"
+    " packer's position, semaphores, mutexes, mailboxes, credits of circular buffers; on a chip of"
+    " every tile. Where a run went wrong, nothing is said of the next launch",
     misses="which places decide besides the first three, of a chip the first one;"
     " Config and ThreadConfig that no launch has set, which power-up leaves at 0; counters"
     " and lanes, for which there is `powerup`; values that are read and decide nothing; what only"
