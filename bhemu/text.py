@@ -1,4 +1,4 @@
-"""Text that came from a file, made safe to show."""
+"""Text that came from a file, made safe to show; counts in words."""
 
 _MOST, _WORD = 2000, 200  # characters that are shown of a message, and of one word in it
 
@@ -33,6 +33,11 @@ def one_line(text: str) -> str:
 def joined(text: str) -> str:
     """The lines of `text` on one, with semicolons between them."""
     return "; ".join(" ".join(line.split()) for line in text.splitlines())
+
+
+def times(number: int) -> str:
+    """How often something was done, in words."""
+    return ("never", "once")[number] if number < 2 else f"{number} times"
 
 
 def _cut(text: str, most: int) -> str:

@@ -8,12 +8,12 @@ from typing import Any
 from bhemu.errors import NoProgress
 from bhemu.jit.subset import JIT
 from bhemu.machine.error_text import outside_headers, where_core
-from bhemu.machine.hang.givers import Agents, name_of, times
+from bhemu.machine.hang.givers import Agents, name_of
 from bhemu.machine.hang.graph import graph_of
-from bhemu.machine.hang.senders import GAVE, MOST
-from bhemu.machine.hang.waits import BELOW_MAXIMUM, PAGES, semaphore_name
+from bhemu.machine.hang.waits import BELOW_MAXIMUM, GAVE, MOST, PAGES, semaphore_name
 from bhemu.memmap import CORE_NAMES
 from bhemu.program import schema
+from bhemu.text import times
 from bhemu.why import order as r
 from bhemu.why.check import Context
 from bhemu.why.checks.buffers import COUNT_REGISTERS, REGISTERS, Event, events

@@ -29,6 +29,7 @@ from bhemu.memmap import (
     LOCAL_BASE,
     LOCAL_SIZES,
 )
+from bhemu.noc.grid import number_at
 from bhemu.riscv import formats
 from bhemu.riscv.assembly import RA, SP
 from bhemu.riscv.formats import Atomic, Branch, Fence, IndirectJump, Jump, Load, Store, Upper
@@ -45,6 +46,7 @@ from bhemu.tensix.state import (
     CORES,
     FIFO_DEPTH,
     HALTED,
+    NOC_ARRIVED,
     PARKED,
     RESET,
     RUNNING,
@@ -52,6 +54,7 @@ from bhemu.tensix.state import (
 )
 
 if TYPE_CHECKING:
+    from bhemu.machine.controls import Controls
     from bhemu.machine.tile import Tile
 
 _MOST = 100_000  # instructions looked at, revisits included
@@ -578,11 +581,17 @@ class Agents:
         return Releaser(f"thread T{t}", how, place, self.thread_state(t))
 
 
-def times(number: int) -> str:
-    """How often something was done, in words."""
-    return ("never", "once")[number] if number < 2 else f"{number} times"
-
-
 def name_of(tile: Tile) -> str:
     """A tile in words, as in the names of its agents."""
     return f"({tile.xy[0]},{tile.xy[1]})"
+
+
+def arrivals(chip: Controls, tile: Tile, address: int) -> Iterator[tuple[Tile, int, int, int]]:
+    """Sender, core, pc and round of the writes to a word that are remembered, the last first."""
+    s = tile.state
+    count = int(s.noc_arrivals[0])
+    by_number = {number_at(other.xy): other for other in chip.tiles_made()}
+    for k in range(count - 1, max(count - NOC_ARRIVED, 0) - 1, -1):
+        at, n, t, core, pc, when = (int(word) for word in s.noc_arrived[k % NOC_ARRIVED])
+        if at < address + 4 and address < at + n:
+            yield by_number[t], core, pc, when

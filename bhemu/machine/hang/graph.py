@@ -14,12 +14,12 @@ from bhemu.errors import NoProgress
 from bhemu.machine.error_text import where_core
 from bhemu.machine.hang import waits
 from bhemu.machine.hang.explore import DECIMAL, Loop, livelock
-from bhemu.machine.hang.givers import NO_MORE, Agents, Releaser, name_of, times
-from bhemu.machine.hang.senders import GAVE, NEVER, Senders, aims, initiators, last_writer
-from bhemu.machine.hang.waits import Waiter
+from bhemu.machine.hang.givers import NO_MORE, Agents, Releaser, arrivals, name_of
+from bhemu.machine.hang.waits import GAVE, NEVER, Senders, Waiter, aims, initiators
 from bhemu.memmap import CORE_NAMES, HOST, NOC_RET_ADDR_LO, NOC_TARG_ADDR_LO
 from bhemu.noc.grid import number_at
-from bhemu.tensix.state import BLOCKED, CORES, THREADS
+from bhemu.tensix.state import BLOCKED, CORES, NOC_ARRIVED, THREADS
+from bhemu.text import times
 
 if TYPE_CHECKING:
     from bhemu.machine.controls import Controls
@@ -417,6 +417,15 @@ def _waiting(chip: Controls, going: Mapping[Tile, tuple[Loop, ...]]) -> Iterator
 def wait_for_graph(tile: Tile, loops: tuple[Loop, ...] = ()) -> WaitGraph:
     """The graph of `tile` (a Tile) as it stands; `loops` are those of its running cores."""
     return graph_of([*_waiting(tile.machine, {tile: loops})])
+
+
+def last_writer(chip: Controls, tile: Tile, address: int) -> str:
+    """The last writer of an address over the NoC, as far as is remembered."""
+    for sender, core, pc, when in arrivals(chip, tile, address):
+        by = "over the NoC" if core == HOST else sender.place(core, pc)
+        return f"last written over the NoC in round {when} by tile {name_of(sender)}: {by}"
+    all_known = int(tile.state.noc_arrivals[0]) <= NOC_ARRIVED
+    return NEVER if all_known else ""
 
 
 def linked(chip: Controls) -> list[str]:

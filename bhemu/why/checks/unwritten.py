@@ -12,7 +12,7 @@ from bhemu.errors import Where
 from bhemu.jit.record import plain
 from bhemu.jit.subset import JIT
 from bhemu.machine.error_text import outside_headers, where_core
-from bhemu.machine.hang.waits import count_of
+from bhemu.machine.hang.waits import PAGES, buffer_of
 from bhemu.machine.tile import Tile
 from bhemu.memmap import L1_SIZE
 from bhemu.program.schema import SESSION
@@ -101,7 +101,10 @@ def _leak(context: Context, trials: Trials, users: Users, parts: list[Fill]) -> 
     if changed.error is not None:
         end = f"it ends so: {end_of(changed.error)}"
     text = f"a launch leaves {value:#x} in {trials.name(int(fill.at[0]))}{launches.field_names(at)}"
-    counted = count_of(tile, *divmod(rest // _WORD, _REGISTERS)) if member == "stream" else ""
+    stream, register = divmod(rest // _WORD, _REGISTERS)
+    counted, buffer = "", buffer_of(tile, stream) if member == "stream" else None
+    if buffer is not None and register in PAGES:
+        counted = f"pages {PAGES[register][1]} of buffer {buffer}"
     text += f" ({counted})" if counted else ""
     text += ", which the next one uses" + (f" at {read.where}" if read else "")
     evidence = [f"run again on the coprocessor as this run leaves it, {end}"]
