@@ -24,7 +24,7 @@ from bhemu.riscv.assembly import (
     lw,
     sw,
 )
-from bhemu.riscv.isa.rv32i import SUB
+from bhemu.riscv.isa.rv32i import SLLI, SUB
 from bhemu.why.order.observe import is_polled, spin
 
 AT, FENCE = 0x8000, 0x0FF0000F
@@ -69,6 +69,14 @@ def test_a_load_that_looks_before_its_loop_polls(between: int, polls: bool) -> N
     tile = tile_with(*LOOK[:2], skips, between, *loop)
     assert spin(tile.state.l1, AT) is None
     assert is_polled(tile.state.l1, AT) == polls
+
+
+def test_a_branch_uses_a_loaded_word_only_by_its_register() -> None:
+    """An immediate may have the bits of its number; x0 keeps nothing of a load."""
+    later = [SLLI.assemble(A2, A1, T1), beq(T1, T2, 8)]
+    assert is_polled(tile_with(lw(T1, A0), *later).state.l1, AT)
+    assert not is_polled(tile_with(lw(ZERO, A0), beq(A1, ZERO, 8)).state.l1, AT)
+    assert spin(tile_with(lw(ZERO, A0), beq(A1, ZERO, -4)).state.l1, AT) is None
 
 
 def waiting(want: int) -> list[Line]:

@@ -406,7 +406,7 @@ def spin(l1: Memory, pc: int) -> tuple[int, int] | None:
     Such a loop only loads, computes and branches, and the load reads one place.
     """
     (_, load, _, _), *code = _code(l1, pc, pc + 4 * _LOOK)
-    base, made = load >> 15 & 31, {load >> 7 & 31}
+    base, made = load >> 15 & 31, {load >> 7 & 31} - {0}  # x0 keeps nothing
 
     def is_quiet(cls: Any, rd: int) -> bool:  # no effect outside, and the base register stays
         return cls is not None and not issubclass(cls, _ACTS) and (rd != base or not base)
@@ -451,7 +451,7 @@ def comparison(l1: Memory, pc: int) -> tuple[int, int] | None:
     (_, load, _, _), *code = _code(l1, pc, pc + 4 * _LOOK)
     loaded = load >> 7 & 31
     for at, (cls, _, read, made) in enumerate(code, 1):
-        if cls is None or cls is TTINSN:
+        if cls is None or cls is TTINSN or not loaded:
             return None
         if issubclass(cls, Branch):
             return (pc + 4 * at, read[1 - read.index(loaded)]) if loaded in read else None
