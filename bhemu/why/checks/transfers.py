@@ -388,7 +388,7 @@ CHECK = Check(
     proves="that a tile uses what another one sends to it before this is known to have arrived, or"
     " that a tile writes over what another one may still need; named is who does not wait, waits"
     " for too little, or lets the other side go on too early",
-    misses="DRAM; words of four bytes that are data; programs of more than 64 tiles",
+    misses="DRAM; words on which a core branches, as data; programs of more than 64 tiles",
     cost="the observed run of `races`; late runs for each finding",
     applies=lambda seen: 65,  # to every run: some are right by luck
     run=run,
