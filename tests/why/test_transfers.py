@@ -18,7 +18,17 @@ from bhemu.tensix.state import NOC_FIELDS
 from bhemu.why.order import EVENT, VECTOR
 from bhemu.why.order.tiles import Channels, Sent
 
-TILES = ("relay", "collect", "pull", "votes", "all_gather", "credits", "scatter", "matmul_mcast")
+TILES = (
+    "relay",
+    "collect",
+    "pull",
+    "votes",
+    "shelf",
+    "all_gather",
+    "credits",
+    "scatter",
+    "matmul_mcast",
+)
 NAMES = {
     one["name"]
     for one in tomllib.loads((planted.PROGRAMS.parent / "planted/tiles.toml").read_text())["bug"]

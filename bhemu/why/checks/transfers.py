@@ -23,6 +23,7 @@ from bhemu.why.order.conflicts import (
     Look,
     Observed,
     first_clock,
+    in_dram,
     is_old,
     looks,
     observed,
@@ -40,7 +41,8 @@ _FLIT = 64  # bytes that the NoC moves at once
 
 @dataclass(frozen=True)
 class Disorder:
-    """A conflict of two tiles, in L1 of the tile `seen`: `first` should be done before `second`.
+    """A conflict of two tiles, in L1 of the tile `seen` or in DRAM: `first` should be done before
+    `second`.
 
     pair: as it happened. late: the requests that make the second access of any conflict.
     """
@@ -60,7 +62,7 @@ class Disorder:
     @property
     def place(self) -> int:
         """The address."""
-        found = l1_address(self.pair.place)
+        found = l1_address(self.pair.place) if self.pair.bank is None else self.pair.place
         assert found is not None
         return found
 
@@ -76,7 +78,7 @@ class Disorder:
     def blamed(self) -> Blame:
         """The act that is wrong."""
         first, second, blame = self.first, self.second, self._blame
-        flag = self.place >> 2 in self.together.flags[self.seen.number]
+        flag = self.pair.bank is None and self.place >> 2 in self.together.flags[self.seen.number]
         heard = int(second.known[_column(first)])  # of what the first side has sent
         if _is_set(first, second) and flag and any(x.epoch <= heard for x in self.sent_by(first)):
             text = "because the other tile may have changed the word by then"
@@ -293,7 +295,12 @@ def run(context: Context) -> list[Finding]:
 def _announced(context: Context, one: Disorder) -> Blame | None:
     """The core that announces the page with the bytes to the second side, which waits for that."""
     seen, second, at = one.seen, one.second, one.place
-    if second.sent is not None or second.home != seen.number or not one.first.write:
+    if (
+        one.pair.bank is not None
+        or second.sent is not None
+        or second.home != seen.number
+        or not one.first.write
+    ):
         return None
     page = page_at(context, seen, at, second.step.clock)
     event = None if page is None else page.told
@@ -317,8 +324,8 @@ def _disorders(context: Context, together: Tiles, every: Sequence[Observed]) -> 
     ends comes first: what its core does then comes too early, too.
     """
     found, late, fine = [], list[Sent | None](), context.symptom.fine
-    pairs = ((seen, one) for seen in every for one in seen.conflicts(units=True, apart=True))
-    for seen, one in pairs:
+    pairs = [(seen, one) for seen in every for one in seen.conflicts(units=True, apart=True)]
+    for seen, one in [*pairs, *((every[0], one) for one in in_dram(together))]:
         sides = first, second = one.first, one.second
         write, read = sides if first.write else (second, first)
         previous = write.previous
@@ -356,13 +363,18 @@ def _pairs(context: Context, together: Tiles) -> Iterator[tuple[object, PairFind
         tiles = [together.observers[side.home].tile for side in (first, second)]
         if blame.act.tile is tiles[1]:
             ahead.add(second.home)
-        code = one.seen.stand_at(one.pair)  # that made it
+        bank, code, ends = one.pair.bank, list[str](), None
+        if bank is None:
+            code = one.seen.stand_at(one.pair)  # that made it
+            ends = bytes_at(context, one.seen.tile, one.place)
         here, there, of, its = (
             "({},{})".format(*tile.xy) for tile in (one.seen.tile, *tiles, blame.act.tile)
         )
         then = "and" if blame.either else "before"
+        at = f"L1 {one.place:#x} of tile {here}" if bank is None else ""
+        at = at or f"DRAM bank {bank}, {one.place:#x}"
         text = (
-            f"nothing orders tile {there} {_does(first)} L1 {one.place:#x} of tile {here} {then}"
+            f"nothing orders tile {there} {_does(first)} {at} {then}"
             f" tile {of} {_does(second)} it: {blame.told(f'{maker(blame.act.step)} of tile {its}')}"
         )
         acts = Act(tiles[0], first.step), Act(tiles[1], second.step)
@@ -375,7 +387,6 @@ def _pairs(context: Context, together: Tiles) -> Iterator[tuple[object, PairFind
         )
         victim = acts[blame.act.tile is acts[0].tile]
         culprit, other = blame.culprit(), place(victim.where, victim.step.clock)
-        ends = bytes_at(context, one.seen.tile, one.place)
         finding = Finding("transfers", "error", text, culprit, other, evidence, blame.advice, ends)
         key = tuple(culprit.get(name) for name in ("core", "file", "line"))
         apart = None if first.home == second.home else tiles[1].xy
@@ -388,7 +399,8 @@ CHECK = Check(
     proves="that a tile uses what another one sends to it before this is known to have arrived, or"
     " that a tile writes over what another one may still need; named is who does not wait, waits"
     " for too little, or lets the other side go on too early",
-    misses="DRAM; words on which a core branches, as data; programs of more than 64 tiles",
+    misses="DRAM of sessions; words on which a core branches, as data; programs of more than 64"
+    " tiles",
     cost="the observed run of `races`; late runs for each finding",
     applies=lambda seen: 65,  # to every run: some are right by luck
     run=run,

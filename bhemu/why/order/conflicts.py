@@ -17,7 +17,7 @@ from bhemu.why import order as r
 from bhemu.why.check import Context
 from bhemu.why.order.observe import Observer, kind, l1_address, owner_of, threads
 from bhemu.why.order.shadow import PACKED, UNPACKED
-from bhemu.why.order.tiles import CodeThen, Sent, Tiles
+from bhemu.why.order.tiles import CodeThen, Landed, Sent, Tiles
 from bhemu.why.steps import Instruction, Step, Word, made_step
 
 
@@ -61,7 +61,8 @@ class Conflict:
 
     units: they are unordered only because units or requests of the tile take time. foreign: the
     second one changes a field that belongs to the first one's thread. clears: the store of a core
-    to a Config word that clears the fields which another core's store sets.
+    to a Config word that clears the fields which another core's store sets. bank: of DRAM, in which
+    the place is an address.
     """
 
     place: int
@@ -71,6 +72,7 @@ class Conflict:
     foreign: bool = False
     clears: Event | None = None
     number: int = 0  # among the pairs of its tile
+    bank: int | None = None
 
     @property
     def thread(self) -> int | None:
@@ -326,6 +328,45 @@ class Observed:
         """The last instruction of each core that left its ELFs, and the next address."""
         found = self._observer.left.items()
         return [(self._instruction(core, pc, time), to) for core, (pc, time, to) in found]
+
+
+def in_dram(together: Tiles) -> Iterator[Conflict]:
+    """The conflicts of two tiles in DRAM, as they happened; without looks at flags, which are reads
+    of what a core branches on."""
+    for first, second in together.in_dram.values():
+        looks_at = (
+            together.observers[one.tile].record.marks[one.own[0] >> 2 : one.own[1] + 3 >> 2]
+            for one in (first.sent, second.sent)
+            if one.reads
+        )
+        if not any((marks & r.BRANCHED).any() for marks in looks_at):
+            at, sides = max(first.sent.remote[0], second.sent.remote[0]), (first, second)
+            before, after = map(_of_request, sides)
+            yield Conflict(at, before, after, units=False, bank=second.sent.bank)
+
+
+def _of_request(one: Landed) -> Event:
+    sent, before = one.sent, one.before
+    return Event(
+        step=sent.step,
+        agent=one.column,
+        clock=one.clock,
+        owner=sent.core,
+        owner_clock=sent.epoch,
+        write=not sent.reads,
+        waited=False,
+        wait=None,
+        push_clock=0,
+        again=False,
+        taken=None,
+        acquired=0,
+        poll=None,
+        vector=None,
+        home=sent.tile,
+        sent=sent,
+        known=sent.known[r.PLAIN :],
+        previous=None if before is None else (before.column - r.PLAIN, before.clock),
+    )
 
 
 def first_clock(record: r.OrderRecord, event: Event, sent: Iterable[Sent] = ()) -> int:

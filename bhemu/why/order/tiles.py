@@ -1,10 +1,12 @@
 """The tiles of a chip, observed together: requests arrive at the end of each round."""
 
+from __future__ import annotations
+
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -72,6 +74,24 @@ class Sent:
         self.is_register = bool(plain(niu_check.is_register)(row))
 
 
+Known = npt.NDArray[np.int64]
+
+
+class Landed(NamedTuple):
+    """A request that has accessed DRAM: its agent, the agent's clock, and the last write before."""
+
+    sent: Sent
+    column: int
+    clock: int
+    before: Landed | None
+
+    def overlaps(self, other: Sent) -> bool:
+        """Whether another request accesses some of the same bytes."""
+        (low, high), (first, end) = self.sent.remote, other.remote
+        return bool(low < end and first < high)
+
+
+_GRAIN, _READERS = 64, 4  # bytes of DRAM that are looked at together, their readers
 _DECIDING = (request.CONTROL, request.ENDPOINT, request.LOCAL, request.REMOTE)
 _EXPANDED = ("MOP", "REPLAY")  # one pushed word gives many
 
@@ -156,7 +176,6 @@ _COUNTERS = {
     request.WRITE: niu.ACKS,
     request.READ: niu.READ_ANSWERS,
 }
-Known = npt.NDArray[np.int64]
 
 
 class Channels:
@@ -202,7 +221,8 @@ class Channels:
 class Tiles:
     """The observers of a program's tiles; each gets the requests that the others send.
 
-    few: not all tiles are observed. code: of a session, keeps the code of pairs.
+    few: not all tiles are observed. code: of a session, keeps the code of pairs. in_dram: pairs of
+    requests of two tiles that nothing orders, as they happened, not of a session.
     """
 
     def __init__(
@@ -216,6 +236,8 @@ class Tiles:
         self._chip, self.observers, self.few, self.code = chip, observers, few, code
         self.sent: list[list[Sent]] = [[] for _ in observers]
         self.flags: list[dict[int, dict[int, Sent]]] = [{} for _ in observers]  # word: number: by
+        self.in_dram: dict[tuple[int, ...], tuple[Landed, Landed]] = {}
+        self._dram: dict[tuple[int, int], tuple[Landed | None, tuple[Landed, ...]]] = {}
         self._under_way: list[list[Sent]] = [[] for _ in observers]
         self._numbers = [chip.number_of(one.tile.xy) for one in observers]
         self._places = {number: n for n, number in enumerate(self._numbers)}
@@ -275,6 +297,8 @@ class Tiles:
     def _arrive(self, sent: Sent) -> None:
         column, clock = self._channels.arrival(sent.tile, sent.row, sent.known)
         sent.reached = self._receivers(sent)
+        if sent.bank is not None and self.code is None:
+            self._lands(sent, sent.bank, column, clock)
         does = cores.REGISTER if sent.is_register else cores.ACCESSES
         if sent.is_flag and not sent.is_register:
             does = cores.ADDS if sent.increments else cores.SETS
@@ -289,6 +313,23 @@ class Tiles:
         held = self.observers[sent.tile].record.answer[int(sent.row[request.NOC])]
         for kind in (sent.kind, polls.TAGS + sent.transaction):
             np.maximum(held[kind], clock[r.PLAIN :], out=held[kind])
+
+    def _lands(self, sent: Sent, bank: int, column: int, clock: Known) -> None:
+        """A request has accessed a bank of DRAM; what comes after a read comes after the write that
+        it has read: that may be of a flag."""
+        for grain in range(sent.remote[0] // _GRAIN, -(-sent.remote[1] // _GRAIN)):
+            writer, readers = self._dram.get((bank, grain), (None, ()))
+            one = Landed(sent, column, int(clock[column]), writer)
+            for old in (writer, *(() if sent.reads else readers)):
+                apart = old is not None and old.sent.tile != sent.tile and old.overlaps(sent)
+                if old is not None and apart and clock[old.column] < old.clock:
+                    key = (old.sent.core, old.sent.step.pc, sent.core, sent.step.pc)
+                    self.in_dram.setdefault(key, (old, one))
+            if sent.reads and writer is not None and clock[writer.column] < writer.clock:
+                np.maximum(clock, writer.sent.known, out=clock)
+                clock[writer.column] = writer.clock
+            held = (writer, (*readers, one)[-_READERS:]) if sent.reads else (one, ())
+            self._dram[bank, grain] = held
 
     def _receivers(self, sent: Sent) -> list[int]:
         """The observed tiles that a request goes to."""
