@@ -111,7 +111,7 @@ class Disorder:
         if look is not None:
             return self._blamed_for(look)
         if first.write and second.write and not flag:
-            return blame(second.home, second.step, _EITHER, "compare where both write", either=True)
+            return self._either_write()
         text, advice = "wait for the other tile", "wait for a word that the other tile changes"
         return blame(second.home, second.step, f"{NOTHING} {text}", advice)
 
@@ -135,6 +135,8 @@ class Disorder:
         if told is None or too_few != too_early:
             text = "because it does not wait until the other tile is done"
             return blame(second.home, look.step, text, advice)
+        if first.write and second.write:
+            return self._either_write()
         at, by = (
             outside_headers(Act(self.together.observers[tile].tile, step).where)
             for tile, step in ((second.home, look.step), (told.tile, told.step))
@@ -144,6 +146,10 @@ class Disorder:
             " tile comes too early, or both sides mean different places"
         )
         return blame(second.home, look.step, text, advice, either=True)
+
+    def _either_write(self) -> Blame:
+        step = self.second.step
+        return self._blame(self.second.home, step, _EITHER, "compare where both write", either=True)
 
     def _range(self, side: Event) -> tuple[int, int]:
         """What a side accesses; of a core that looks at data before it sends them all of these."""

@@ -243,7 +243,7 @@ def _announced(
 
     def by(event: Event) -> dict[str, Any]:
         where = where_core(seen.tile, event.core, event.pc, thread=event.thread)
-        return place(outside_headers(where), event.clock)
+        return place(where, event.clock, seen.tile)
 
     its = np.arange(page.bytes.start, page.bytes.stop)
     low, high = np.searchsorted(unwritten, number * STRIDE + its[[0, -1]] + (0, 1))
