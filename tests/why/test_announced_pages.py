@@ -27,10 +27,11 @@ def findings(compiler: ModuleType, out: Path, *change: str) -> list[Any]:
 
 
 def line(found: Any, path: Path) -> str:
-    """The line of the culprit, in the sources that were built."""
-    name = Path(found["culprit"]["file"]).name
+    """The line of the kernel that the culprit is in or called from, in the sources."""
+    (*_, at) = (found["culprit"], *found["culprit"]["inlined"])
+    name = Path(at["file"]).name
     (source,) = (one for one in path.rglob(name) if one.parent.name in ("dataflow", "add1_chip"))
-    return source.read_text().splitlines()[found["culprit"]["line"] - 1].strip()
+    return source.read_text().splitlines()[at["line"] - 1].strip()
 
 
 @pytest.mark.parametrize(
