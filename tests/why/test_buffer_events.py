@@ -52,6 +52,19 @@ def counted(*, skips: bool, pages: int, times: int) -> list[Wrong]:
     return [one for one in (*found, buffer.counted(events[2])) if one is not None]
 
 
+def test_the_counts_of_two_consumers_say_nothing_more() -> None:
+    """Each keeps a count of its own, so that the count of the buffer goes back."""
+    buffer = Buffer(BufferSpec(16, 0x1000, 2, 0x800))
+    buffer.counted(Event(3, None, 0x10, "received", 2, 16))
+    acts = [(0, 1), (0, 2), (2, 1), (0, 3)]
+    found = [buffer.counted(Event(core, None, 0x20, "acked", n, 16)) for core, n in acts]
+    assert [one and one.text for one in found[:2]] == [None, None]
+    assert found[2] is not None
+    assert found[2].text == "trisc1 gives back pages of buffer 16, as brisc does"
+    assert found[3] is None
+    assert buffer.counts["acked"] == 3
+
+
 def test_pages_are_given_back_that_nobody_has_read() -> None:
     (text,) = wrong_counts(skips=False)
     assert text.startswith("brisc gives back 2 pages at once, 1 of them read: buffer 16")

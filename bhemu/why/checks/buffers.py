@@ -22,8 +22,11 @@ from bhemu.why import order as r
 from bhemu.why.check import Check, Context
 from bhemu.why.checks.contract import title
 from bhemu.why.findings import Ends, Finding, place
-from bhemu.why.order.conflicts import Observed, observed
+from bhemu.why.order import HOST
+from bhemu.why.order.conflicts import Conflict, Observed, observed
+from bhemu.why.order.observe import l1_address
 from bhemu.why.order.shadow import ASKED, PACKED, STORED, UNPACKED
+from bhemu.why.steps import NOTHING, Act, Blame, Word
 
 # What a tile does to its circular buffers, in order: counts, requests, UNPACR and PACR.
 
@@ -112,6 +115,7 @@ class Buffer:
     fills: bool = False  # a page was announced that was seen to be written
     told: dict[int, Event] = field(default_factory=dict)  # the last announcement of each page
     early: dict[int, Event] = field(default_factory=dict)  # pages announced and not written yet
+    mixed: bool = False  # two cores have announced pages, or given them back
     late: bool = False  # a page was written after it was announced
     touched: int = 0  # pages written between two announcements, summed up
     skips: bool = True  # pages may be given back that nobody has read
@@ -153,7 +157,7 @@ class Buffer:
             does, moved, verb = f"{event.who} announces", "written", "writes"
             part = "fill the others too, or announce as many pages as were filled"
         before, pages = self.counts[event.kind], self.spec.pages
-        more = event.low - before & 0xFFFF
+        more = (event.low - before + 0x8000 & 0xFFFF) - 0x8000  # a count of its own may be less
         self.counts[event.kind] += more
         done = len(self.used.pop(verb, ()))
         by, short = self.counters.setdefault(event.kind, event).who, self.held < 0 and not announces
@@ -166,6 +170,7 @@ class Buffer:
         self.fills |= bool(known)
         self.told |= dict.fromkeys(its, event)
         self.early = dict.fromkeys(its - known, event)
+        self.mixed |= by != event.who
         rules = (
             (by != event.who, f"{does} pages of buffer {self.spec.index}, as {by} does",
              "a buffer has one producer and one consumer: open another buffer here"),
@@ -178,7 +183,8 @@ class Buffer:
              f" was written: {self.state()}", "write the page whose turn it is"),
             (some, f"{does} {more} pages at once, {done} of them {moved}: {self.state()}", part),
         )  # fmt: skip
-        return next((Wrong(text, advice) for holds, text, advice in rules if holds), None)
+        told = rules[:1] if self.mixed else rules  # then the counts say nothing more
+        return next((Wrong(text, advice) for holds, text, advice in told if holds), None)
 
     def accessed(self, event: Event, *, elsewhere: bool) -> Wrong | None:
         """What is wrong with an access to its bytes, or right after them.
@@ -229,7 +235,8 @@ class Buffer:
 
 class Page(NamedTuple):
     """A page of a declared buffer at some clock: the last announcement of it, who announces pages,
-    whether it was announced and not given back; then the counts."""
+    whether it was announced and not given back; then the counts, and the acts of the whole run that
+    count pages of its buffer."""
 
     number: int
     spec: BufferSpec
@@ -238,6 +245,7 @@ class Page(NamedTuple):
     held: bool
     received: int
     acked: int
+    counted: tuple[Event, ...]
 
     @property
     def bytes(self) -> range:
@@ -258,13 +266,16 @@ def page_at(context: Context, seen: Observed, at: int, clock: int) -> Page | Non
     if spec is None or first is None:
         return None
     buffer, number, producers = Buffer(spec), (at - spec.at) // spec.page, set[int]()
-    for one in (one for one in every if one.kind in COUNTS and one.high == first + spec.index):
+    stream = first + spec.index
+    counted = tuple(one for one in every if one.kind in COUNTS and one.high == stream)
+    for one in counted:
         if one.kind == "received":
             producers.add(one.core)
         if (one.clock or 0) <= clock:
             buffer.counted(one)
     told, held = buffer.told.get(number), number in buffer.there
-    return Page(number, spec, told, producers, held, *buffer.counts.values())
+    received, acked = buffer.counts.values()
+    return Page(number, spec, told, producers, held, received, acked, counted)
 
 
 def fills(context: Context, seen: Observed, page: Page) -> tuple[Event | None, Event | None]:
@@ -294,6 +305,45 @@ def declared(context: Context, part: TileSpec) -> list[tuple[int, int, str]]:
     named = [(one, title(one)) for one in tensors if one.dram is None]
     every = [*((one, f"buffer {one.index}") for one in part.buffers), *named]
     return [(one.at, one.at + one.size, name) for one, name in every if isinstance(one.at, int)]
+
+
+def in_used_page(context: Context, seen: Observed, conflict: Conflict) -> Blame | None:
+    """The store of a producer to a page that its consumer has not given back."""
+    at = l1_address(conflict.place)
+    for event in (conflict.first, conflict.second) if at is not None else ():
+        if not event.write or event.sent is not None or isinstance(event.step, Word):
+            continue
+        page = page_at(context, seen, at or 0, event.step.clock)
+        if page is not None and page.held and event.owner in page.producers:
+            text = f"for it writes {page}, which is not free: {page.received} were announced,"
+            text += f" {page.acked} given back"
+            advice = "wait for room, and write the page whose turn it is"
+            return Blame(Act(seen.tile, event.step), text, advice)
+    return None
+
+
+def uncounted(context: Context, seen: Observed, conflict: Conflict) -> Blame | None:
+    """The use of a page by a core that has not seen the other side count it since its own use."""
+    first, second, at = conflict.first, conflict.second, l1_address(conflict.place)
+    page = None if at is None else page_at(context, seen, at, second.step.clock)
+    if page is None or first.owner == HOST or second.owner == HOST or first.write == second.write:
+        return None
+    fills = second.step.core in page.producers
+    if second.write != fills or first.write != (first.step.core in page.producers):
+        return None
+    kind = "acked" if fills else "received"
+    acts = (
+        (owner, *one) for owner in {first.owner, first.step.core} for one in seen.releases(owner)
+    )
+    known = {(step.pc, step.clock): int(second.vector[owner]) >= at for owner, at, step in acts}
+    own = (one for one in page.counted if one.kind == kind and one.core == first.step.core)
+    told = next((one for one in own if (one.clock or 0) >= first.step.clock), None)
+    if told is None or known.get((told.pc, told.clock or 0), True):
+        return None
+    text = f"look whether {page} is {'given back' if fills else 'announced'}"
+    advice = "wait for room (cb_reserve_back) before it is written"
+    advice = advice if fills else "wait for the page (cb_wait_front) before it is read"
+    return Blame(Act(seen.tile, second.step), f"{NOTHING} {text}", advice)
 
 
 # Wrong uses in the events of a tile.
@@ -478,12 +528,40 @@ def shared_bytes(context: Context) -> Iterator[Shared]:
         number += len(part.buffers)
 
 
+def _past(context: Context, seen: Observed, part: TileSpec) -> Iterator[Finding]:
+    """Requests of other tiles that fill a buffer of this one, and what lies behind it."""
+    together, number, taken = seen.together, seen.number, declared(context, part)
+    every = [one for of in together.sent for one in of] if together else []
+    writes = [one for one in every if not one.reads and number in one.reached]
+    for spec in part.buffers:
+        end, fills = spec.at + spec.size, set[tuple[int, int, int]]()
+        for one in (one for one in writes if one.tile != number):
+            (low, high), site = one.remote, (one.tile, one.core, one.step.pc)
+            if spec.at <= low and high <= end:
+                fills.add(site)
+            free = all(high <= at or to <= max(low, end) for at, to, _ in taken)
+            if site not in fills or not low < end + spec.size or high <= end or not free:
+                continue
+            assert together is not None
+            by = together.observers[one.tile].tile
+            text = f"{mm.CORE_NAMES[one.core]} of tile ({by.xy[0]},{by.xy[1]}) writes {low:#x} to"
+            text += f" {high:#x} of tile ({seen.tile.xy[0]},{seen.tile.xy[1]}), past buffer"
+            text += f" {spec.index} ({spec.at:#x} to {end:#x})"
+            who = place(where_core(by, one.core, one.step.pc), one.step.clock, by)
+            ends = Ends(seen.tile.xy, frozenset({(BYTES, spec.index)}))
+            advice = "let the pointer wrap at the end of the buffer"
+            yield Finding("buffers", "error", text, who, {}, (), advice, ends)
+            break
+
+
 def _run(context: Context) -> Sequence[Finding]:
     found: dict[tuple[Any, ...], Finding] = {}
     if not context.symptom.fine:
         found = {(one.finding.text,): one.finding for one in shared_bytes(context)}
     for seen in observed(context):
         tile, part = seen.tile, context.part(seen.tile)
+        for wrong in () if context.symptom.fine else _past(context, seen, part):
+            found.setdefault(tuple(map(wrong.culprit.get, ("core", "file", "line"))), wrong)
         every = events(seen) if tile.xy in part.at[:_TILES] and part.buffers else []
         first = first_stream(every, [spec.index for spec in part.buffers])
         if not every or first is None:

@@ -17,7 +17,7 @@ from bhemu.tensix.insn import BLOCKS, decode
 from bhemu.text import joined
 from bhemu.why import order as r
 from bhemu.why.check import Check, Context, Outcome, end_of
-from bhemu.why.checks.buffers import bytes_at, page_at, shared_bytes
+from bhemu.why.checks.buffers import bytes_at, in_used_page, shared_bytes, uncounted
 from bhemu.why.findings import (
     Ends,
     Finding,
@@ -181,7 +181,8 @@ def _blamed(context: Context, races: Observed, conflict: Conflict, *, meant: boo
         return blame(conflict.clears.step, text, "change the own fields alone: RMWCIB")
     if (pushed := _early_for_words(races, conflict)) is not None:
         return blame(*pushed)
-    if (wrong := _in_used_page(context, races, conflict)) is not None:
+    wrong = in_used_page(context, races, conflict) or uncounted(context, races, conflict)
+    if wrong is not None:
         return wrong
     for event in (first, second):
         if event.owner == HOST:
@@ -236,21 +237,6 @@ def _early_for_words(races: Observed, conflict: Conflict) -> tuple[Step, str, st
             if core != other.owner and event.push_clock <= clock <= other.vector[core]:
                 text = "for it lets others go on while words that its core has pushed are still to"
                 return step, f"{text} come", _SYNC
-    return None
-
-
-def _in_used_page(context: Context, races: Observed, conflict: Conflict) -> Blame | None:
-    """The store of a producer to a page that its consumer has not given back."""
-    at = l1_address(conflict.place)
-    for event in (conflict.first, conflict.second) if at is not None else ():
-        if not event.write or event.sent is not None or isinstance(event.step, Word):
-            continue
-        page = page_at(context, races, at or 0, event.step.clock)
-        if page is not None and page.held and event.owner in page.producers:
-            text = f"for it writes {page}, which is not free: {page.received} were announced,"
-            text += f" {page.acked} given back"
-            advice = "wait for room, and write the page whose turn it is"
-            return Blame(Act(races.tile, event.step), text, advice)
     return None
 
 
