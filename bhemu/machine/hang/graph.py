@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
+from itertools import product
 from typing import TYPE_CHECKING
 
 from bhemu import memmap as mm
@@ -397,7 +398,7 @@ def _waiting(chip: Controls, going: Mapping[Tile, tuple[Loop, ...]]) -> Iterator
         own = tuple(replace(r, who=f"{of}{r.who}") for r in waiter.releasers)
         address = waiter.resource.get("address", -1)
         history, reason = waiter.history, _counter(tile, address) or waiter.reason
-        others = dict[str, Releaser]()
+        others, astray = dict[str, Releaser](), ""
         if waiter.kind == "l1" and 0 <= address < mm.L1_SIZE:
             if not alone:
                 own += tuple(senders.of(tile, address, CORE_NAMES.index(str(waiter.where["core"]))))
@@ -409,9 +410,25 @@ def _waiting(chip: Controls, going: Mapping[Tile, tuple[Loop, ...]]) -> Iterator
                 for one, by in others.items()
             )
             history = "; ".join(part for part in (history, by_noc, next(told, "")) if part)
+            if by_noc == NEVER and not others:
+                astray = _laid_otherwise(chip, tile, str(waiter.where["core"]), address)
         who = f"{of}{waiter.who}"
         waiter = replace(waiter, who=who, releasers=own, reason=reason, history=history)
-        yield replace(waiter, elsewhere=_only(others))
+        yield replace(waiter, elsewhere=_only(others) or astray)
+
+
+def _laid_otherwise(chip: Controls, tile: Tile, core: str, address: int) -> str:
+    """Who has written to the address that an awaited semaphore has on its own tile; "" for none."""
+    known = waits.semaphores(tile, CORE_NAMES.index(core))
+    number = known.index(address) if address in known else -1
+    for sender, c in product(chip.tiles_made(), range(CORES) if number >= 0 else ()):
+        at = waits.semaphores(sender, c)[number : number + 1]
+        for by, by_core, pc, _ in arrivals(chip, tile, at[0]) if at and at[0] != address else ():
+            if (by.xy, by_core) == (sender.xy, c):
+                line = by.place(c, pc)
+                who = f"{name_of(by)} {CORE_NAMES[c]}"
+                return f"but to {at[0]:#x}, where {who} has semaphores[{number}] itself: {line}"
+    return ""
 
 
 def wait_for_graph(tile: Tile, loops: tuple[Loop, ...] = ()) -> WaitGraph:

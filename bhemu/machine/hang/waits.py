@@ -395,18 +395,22 @@ _SEMAPHORE_BASE = "sem_l1_base"  # the word in a core's local memory that says w
 _APART = 16  # bytes from one semaphore of a program to the next
 
 
-def semaphore_name(tile: Tile, c: int, address: int) -> str:
-    """Which of the semaphores of PROGRAM.toml lies at an address, in words; "" for none."""
+def semaphores(tile: Tile, c: int) -> range:
+    """Where the semaphores of PROGRAM.toml lie, as a core has them."""
     program = tile.machine.loop.program
     parts = () if program is None else program.placed()
     count = max((len(part.semaphores) for part in parts if tile.xy in part.at), default=0)
-    core = tile.core[mm.CORE_NAMES[c]]
     try:
-        base = core.read32(_SEMAPHORE_BASE) if count else 0
+        base = tile.core[mm.CORE_NAMES[c]].read32(_SEMAPHORE_BASE) if count else 0
     except InputError:  # no such name
-        return ""
-    number, rest = divmod(address - base, _APART)
-    return f" (semaphores[{number}])" if not rest and 0 <= number < count else ""
+        return range(0)
+    return range(base, base + _APART * count, _APART)
+
+
+def semaphore_name(tile: Tile, c: int, address: int) -> str:
+    """Which of the semaphores of PROGRAM.toml lies at an address, in words; "" for none."""
+    known = semaphores(tile, c)
+    return f" (semaphores[{known.index(address)}])" if address in known else ""
 
 
 def buffer_of(tile: Tile, stream: int) -> int | None:

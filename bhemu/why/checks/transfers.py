@@ -388,7 +388,8 @@ def _pairs(context: Context, together: Tiles) -> Iterator[tuple[object, PairFind
         evidence = (
             f"{each[0]} {acts[0]}",
             f"{each[1]} {acts[1]}",
-            "no answer that was waited for and no word that was looked at orders them",
+            "no answer that was waited for and no word that was looked at orders them; each tile"
+            " has a clock of its own",
             *code,
         )
         victim = acts[blame.act.tile is acts[0].tile]
