@@ -8,6 +8,7 @@ wait for it, or not for enough.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from bhemu.devices import niu_request as request
 from bhemu.machine.error_text import outside_headers, where_core
@@ -167,8 +168,7 @@ class Disorder:
         """The last look at a flag that the first side's tile sends to, of which the second side
         knows; of its own since it last made the same access."""
         second, home = self.second, self.second.home
-        same = (one for one in self.sent_by(second) if second.sent is not None)
-        again = [one.epoch for one in same if one.step.pc == second.step.pc]
+        again = [one.epoch for one in self._alike()]
         before = max((epoch for epoch in again if epoch < second.owner_clock), default=0)
         known = second.known[r.OWNERS * home :]  # how far the cores of its tile were
         flags, by = self.together.flags[home].items(), self.first.home
@@ -178,6 +178,13 @@ class Disorder:
         if own:
             return None if self._is_for_another(own[-1]) else own[-1]
         return before_it[-1] if before_it and second.sent is None else None
+
+    def _alike(self) -> Iterator[Sent]:
+        """The requests of the second side from the same line to the same tiles."""
+        if (sent := self.second.sent) is not None:
+            for one in self.sent_by(self.second):
+                if one.step.pc == sent.step.pc and one.reached == sent.reached:
+                    yield one
 
     def _never_looked_at(self) -> int | None:
         """A word that the first side changes after its write and the other tile never looks at."""
@@ -226,23 +233,26 @@ class Disorder:
         counts of the whole run prove it; both or none of both where they prove nothing.
 
         A wait for what the other side is to write is for too few if some of its requests to the
-        word are never needed. A wait for room is for too few if more accesses are ahead of the
-        requests that it needs than there are places, and right if as many are.
+        word are never needed. A wait for room is right if none is left, or as many as there are
+        places, or as are needed from one access to this place to the next.
         """
-        first, second = self.first, self.second
+        second = self.second
         every, numbers = self._looks([look.word]), [*self._sent_to(look.word)]
         left = max(numbers, default=-1) > max(one.needed for one in every)
         early = told is not None and self._is_early(told)
         if second.sent is None or not second.write:
             return left, early and not left
-        pc, home, ahead = second.step.pc, first.home, 0
-        same = [one for one in self.sent_by(second) if one.step.pc == pc and home in one.reached]
+        ahead, here, same = 0, list[int](), [*self._alike()]
         for k, one in enumerate(same):
             waits = (w.needed for w in every if w.core == one.core and w.epoch <= one.epoch)
             last = max(waits, default=-1)
-            ahead = max(ahead, k + 1 - sum(number <= last for number in numbers))
-        places = len({one.remote[0] for one in same})
-        return ahead > places, early and (ahead == places or not left)
+            given = sum(number <= last for number in numbers)
+            ahead = max(ahead, k + 1 - given)
+            here += [given] if one.remote[0] <= self.place < one.remote[1] else []
+        places, turns = len({one.remote[0] for one in same}), [b - a for a, b in pairwise(here)]
+        rest = sum(number > max(one.needed for one in every) for number in numbers)
+        right = rest in (0, places, *turns[-1:])
+        return not right and ahead > places, early and right
 
     def _is_for_another(self, look: Look) -> bool:
         """Whether the core waited for another request that it sent after this read.
@@ -253,7 +263,7 @@ class Disorder:
         return any(
             look.epoch < one.epoch < self.second.owner_clock
             and not one.is_flag
-            and (sent is None or one.step.pc != sent.step.pc)
+            and (sent is None or (one.step.pc != sent.step.pc and one.reached == sent.reached))
             and not any(one is other for other in self.late)
             for one in self.sent_by(self.second)
         )
