@@ -25,7 +25,7 @@ from bhemu.why.steps import Step, Word, maker
 NOT_SHOWN = "no late run has shown that their order matters"
 _SESSION = "no late run was tried: the host of a session waits in each read, which takes minutes"
 _SEEDS = (3, 2, 1, 7, 6)  # all acts late, far first, then half of them (timing/draws.py)
-_NEAR = 0  # all acts up to 64 cycles late: for cores, with their many acts
+_NEAR, _LATER = 0, 1  # all acts up to 64, 512 cycles late: for cores, with their many acts
 _FAR = (3, 2)  # those that let the second access of a pair be late, too
 _RUNS = 40  # late runs of one question
 _NEVER = Acts("mover", first=1 << 40)
@@ -199,8 +199,8 @@ def _halved(context: Context, found: Witness) -> Witness:
 # A late run of a program in which no check has found anything.
 
 _DRAWN = range(1, 9)  # seeds of runs in which any agent may be late
-_LOOK = 300_000_000  # instructions of all of these runs together
-_TRIED = 82  # late runs: eight, those of one agent each, and those that look for its acts
+_LOOK = 1_200_000_000  # instructions of all of these runs together
+_TRIED = 98  # late runs: eight, those of one agent each, and those that look for its acts
 _CORES = 16  # cores of tiles of a chip that are late alone
 
 
@@ -213,7 +213,7 @@ def of_run(context: Context) -> Witness | None:
     context.facts["late runs"] = [_RUNS - _TRIED]  # those of pairs are over
     bound = context.work.done + _LOOK
     agents = dict.fromkeys((_FAR[0], Acts(one)) for one in _of_requests(context))
-    cores: dict[tuple[int, Acts], None] = {}
+    cores: dict[Acts, None] = {}
     for seed in _DRAWN:
         seen = _tried(context, Lateness(seed)) if context.work.done < bound else None
         if seen is None:
@@ -224,8 +224,8 @@ def of_run(context: Context) -> Witness | None:
         for xy, agent, _ in _late_acts(context, seen):
             agents[_NEAR if agent in CORE_NAMES else _FAR[0], Acts(agent)] = None
             if xy is not None and agent in CORE_NAMES:  # which meets those of other tiles
-                cores[_NEAR, Acts(agent, tile=xy)] = None
-    for number, acts in (*agents, *islice(cores, _CORES)):
+                cores[Acts(agent, tile=xy)] = None
+    for number, acts in (*agents, *product((_NEAR, _LATER), islice(cores, _CORES))):
         late = Lateness(number, (acts,))
         alone = _differs(context, late) if context.work.done < bound else None
         if alone is not None and not alone.outcome.fine:
@@ -254,23 +254,27 @@ def _narrowed(context: Context, seen: Witness) -> Witness:
     for xy, agent, pc in _late_acts(context, seen.outcome):
         pcs.setdefault((xy, agent), {})[pc] = None
     requests = [Acts(noc) for noc in _of_requests(context)]
-    found = _one_of(context, [*requests, *(Acts(agent, tile=xy) for xy, agent in pcs)])
-    if found is None:
+    found = seen
+    if not seen.late.acts:
+        choices = [*requests, *(Acts(agent, tile=xy) for xy, agent in pcs)]
+        found = _one_of(context, choices, _SEEDS[:1]) or seen
+    if not found.late.acts:
         return seen
-    (acts,) = found.late.acts
+    (acts,), seed = found.late.acts, found.late.seed
     if acts.agent == NOC:
         together = tiles(context)
         sent = [] if together is None else [one for of in together.sent for one in of]
         places = dict.fromkeys(one.step.pc for one in sent)
     else:
         places = pcs[acts.tile, acts.agent]
-    found = _one_of(context, [replace(acts, pc=pc) for pc in places]) or found
+    choices = [replace(acts, pc=pc) for pc in places]
+    found = _one_of(context, choices, (seed, *_FAR)) or found
     return found if acts.agent == NOC else _halved(context, found)
 
 
-def _one_of(context: Context, choices: Sequence[Acts]) -> Witness | None:
+def _one_of(context: Context, choices: Sequence[Acts], seeds: Sequence[int]) -> Witness | None:
     """A late run that goes wrong with one of the choices late, all its acts or half of them."""
-    for seed, acts in product((3, 7), choices):
+    for seed, acts in product(dict.fromkeys((*seeds, 7)), choices):
         seen = _differs(context, Lateness(seed, (acts,)))
         if seen is not None and not seen.outcome.fine:
             return seen

@@ -562,7 +562,7 @@ LATE_CHECK = Check(
     misses="what is wrong only with other delays than those of eight seeds; the other side of the"
     " access that is not ordered",
     cost="only where a run is right and nothing else was found: eight late runs, one of each"
-    " agent alone, of a chip one of each of 16 cores, and up to 36 that look for the line",
+    " agent alone, of a chip two of each of 16 cores, and up to 36 that look for the line",
     applies=lambda seen: 1 if seen.fine else 0,
     run=_when_late,
 )
