@@ -36,6 +36,7 @@ from bhemu.why.order.tiles import Sent, Tiles
 from bhemu.why.steps import NOTHING, OLD, SET_BACK, Act, Blame, Step, maker
 from bhemu.why.witness import Pair, PairFinding, with_late_runs
 
+_PLACE = "one of both means another place, or the read of what was there before should come first"
 _EITHER = "one of both writes to the wrong place, or the second does not wait for the first"
 _FLIT = 64  # bytes that the NoC moves at once
 
@@ -54,6 +55,7 @@ class Disorder:
     first: Event
     second: Event
     late: list[Sent | None]
+    filled: bool = False  # the read knows of another tile's write before that of the first side
 
     @property
     def is_of_requests(self) -> bool:
@@ -127,26 +129,29 @@ class Disorder:
             return blame(second.home, old.step, text, SET_BACK)
         told = self._told(look)
         too_few, too_early = self._counted(look, told)
+        if self.filled and not too_few:
+            advice = "compare the addresses on both sides"
+            return blame(first.home, first.step, _PLACE, advice, either=True)
         if told is not None and too_early and not too_few:
             text = "because it lets the other tile go on too early"
             advice = "send it after the last access to the bytes that the other tile uses"
             return blame(told.tile, told.step, text, advice)
         advice = "compare the count with its value at the start plus the number of expected"
         advice += " requests"
-        if told is None or too_few != too_early:
+        if too_few:
             text = "because it does not wait until the other tile is done"
             return blame(second.home, look.step, text, advice)
         if first.write and second.write:
             return self._either_write()
-        at, by = (
-            outside_headers(Act(self.together.observers[tile].tile, step).where)
-            for tile, step in ((second.home, look.step), (told.tile, told.step))
-        )
-        text = (
-            f"either {at.file}:{at.line} waits for too few, or {by.file}:{by.line} of the other"
-            " tile comes too early, or both sides mean different places"
-        )
+        text = f"either {self._line(second.home, look.step)} waits for too few, or"
+        if told is not None:
+            text += f" {self._line(told.tile, told.step)} of the other tile comes too early, or"
+        text += " both sides mean different places"
         return blame(second.home, look.step, text, advice, either=True)
+
+    def _line(self, home: int, step: Step) -> str:
+        where = outside_headers(Act(self.together.observers[home].tile, step).where)
+        return f"{where.file}:{where.line}"
 
     def _either_write(self) -> Blame:
         step = self.second.step
@@ -356,7 +361,9 @@ def _disorders(context: Context, together: Tiles, every: Sequence[Observed]) -> 
             if kept and Disorder(together, seen, one, write, read, late).old_value is None:
                 sides = read, write  # what was there before is still needed
         late.append(sides[1].sent)
-        found.append(Disorder(together, seen, one, *sides, late))
+        older = None if fine or sides[0] is not write or read.write else write.older
+        filled = older is not None and older[1] <= read.known[older[0]]
+        found.append(Disorder(together, seen, one, *sides, late, filled))
 
     def rank(one: Disorder) -> tuple[bool, bool, int, bool]:
         as_meant = not fine and one.first is one.pair.first

@@ -56,9 +56,9 @@ READERS = 4  # of a place that are remembered
 
 # Columns of an event: an access, by whom, and what its owner (core or thread) had done before.
 # VERSION: of its owner. WRITE: ADDS of an increment over the NoC. PREVIOUS: of a write, 1 + column
-# and clock of who wrote there before, 0 = another tile. HOME: the tile whose agent it is. Of a
-# request AGENT is PLAIN + its column, SENT is 1 + its number, THERE 1 at its other end; the rest is
-# of its core when that sent it.
+# and clock of who wrote there before, negative: of another tile. HOME: the tile whose agent it is.
+# Of a request AGENT is PLAIN + its column, SENT is 1 + its number, THERE 1 at its other end; the
+# rest is of its core when that sent it.
 (
     AGENT, CLOCK, OWNER_CLOCK, WRITE, WAITED, PC, PUSHED, WORD, CORE, THREAD, TIME, PUSH_CLOCK,
     ACQUIRED, WAIT, WAIT_WORD, POLL, POLL_WORD, TAKEN, AGAIN, BEFORE, VERSION, HOME, SENT, THERE,

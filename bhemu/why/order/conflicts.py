@@ -45,6 +45,7 @@ class Event:
     sent: Sent | None = None  # the request that makes the access
     known: Any = None  # of two tiles: what came before it, by columns of all tiles
     previous: tuple[int, int] | None = None  # column, clock of the writer before it, if of its tile
+    older: tuple[int, int] | None = None  # the same, if of another tile
 
     @property
     def thread(self) -> int | None:
@@ -316,7 +317,8 @@ class Observed:
             home=home,
             sent=sent,
             known=known,
-            previous=(row[r.PREVIOUS] - 1, row[r.PREVIOUS + 1]) if row[r.PREVIOUS] else None,
+            previous=(row[r.PREVIOUS] - 1, row[r.PREVIOUS + 1]) if row[r.PREVIOUS] > 0 else None,
+            older=(-1 - row[r.PREVIOUS], row[r.PREVIOUS + 1]) if row[r.PREVIOUS] < 0 else None,
         )
 
     def _instruction(self, core: int, pc: int, time: int) -> Instruction:

@@ -257,16 +257,18 @@ def last_writer(o: Any, word: Any) -> Any:
 
 @njit
 def _between_tiles(o: Any, agent: Any, word: Any, new: Any, write: Any) -> None:
-    """Note of a write the event that wrote before it, if that wrote for the same tile."""
+    """Note of a write the event that wrote before it; negative: for another tile."""
     one, old = o.event[new], o.event[last_writer(o, word)]
     if write and last_writer(o, word) != new:
         one[r.PREVIOUS], one[r.PREVIOUS + 1] = 0, 0
-        if old[r.AGENT] >= 0 and old[r.HOME] == one[r.HOME]:
+        if last_writer(o, word):
             column, one[r.PREVIOUS + 1] = old[r.AGENT], old[r.CLOCK]
             if old[r.SENT] == 0:
                 column = o.mine[0] + clocks.owner(old[r.AGENT])
                 one[r.PREVIOUS + 1] = old[r.OWNER_CLOCK]
             one[r.PREVIOUS] = 1 + column - r.PLAIN
+            if old[r.HOME] != one[r.HOME]:
+                one[r.PREVIOUS] = -one[r.PREVIOUS]
 
 
 @njit
