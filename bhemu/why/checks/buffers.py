@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from bhemu import memmap as mm
@@ -13,14 +12,12 @@ from bhemu.jit.subset import JIT
 from bhemu.machine.error_text import HEADERS, outside, where_core
 from bhemu.machine.hang.givers import Agents
 from bhemu.machine.tile import Tile
-from bhemu.noc.grid import XY
-from bhemu.program import toml
 from bhemu.program.specs import BufferSpec, TileSpec
 from bhemu.tensix.mmio import REMOTE_DEST_BUF_SIZE, REMOTE_DEST_BUF_START
 from bhemu.tensix.spaces import Effect, Kind
 from bhemu.why import order as r
 from bhemu.why.check import Check, Context
-from bhemu.why.checks.contract import title
+from bhemu.why.checks.contract import declared_line, shared_bytes, title
 from bhemu.why.findings import Ends, Finding, place
 from bhemu.why.order import HOST
 from bhemu.why.order.conflicts import Conflict, Observed, observed
@@ -478,7 +475,7 @@ class _Look:
             return found
         parts = [one for part in self._context.program.placed() for one in part.buffers]
         number = next(n for n, one in enumerate(parts) if one is spec)
-        who = _declared(self._context, path, number, "page")
+        who = declared_line(self._context, path, number, "page")
         text = f"a page of buffer {spec.index} has {spec.page} bytes, and every request to it"
         text, evidence = f"{text} {least} or more", (*found.evidence, found.text)
         return replace(found, text=text, culprit=who, victim=found.culprit, evidence=evidence)
@@ -486,46 +483,6 @@ class _Look:
     def _where(self, event: Event) -> Where:
         """Its line; in a header that several cores use, the line that calls it."""
         return outside(where_core(self._tile, event.core, event.pc), self._shared.__contains__)
-
-
-def _declared(context: Context, path: Path, number: int, key: str) -> dict[str, Any]:
-    """The line of PROGRAM.toml that gives a key of the buffer of this number, as a culprit."""
-    table = "tile.buffer" if context.program.tiles else "buffer"
-    line = toml.line_of_key(path, table, number, key)
-    return place(Where(file=path.name, line=line), None)
-
-
-class Shared(NamedTuple):
-    """L1 `low` to `high` of the tiles `at` belongs to two buffers that begin elsewhere."""
-
-    at: tuple[XY, ...]
-    low: int
-    high: int
-    finding: Finding
-    buffers: frozenset[int]
-
-
-def shared_bytes(context: Context) -> Iterator[Shared]:
-    """Buffers of a tile that share bytes, except those that begin at one address on purpose."""
-    path = context.program.path
-    if path is None:
-        return
-    number = 0
-    for part in context.program.placed():
-        for i, one in enumerate(part.buffers):
-            for other in part.buffers[:i]:
-                low = max(one.at, other.at)
-                high = min(one.at + one.size, other.at + other.size)
-                if low < high and one.at != other.at:
-                    first, second = (
-                        f"buffer {b.index} ({b.at:#x} to {b.at + b.size:#x})" for b in (one, other)
-                    )
-                    text = f"{first} shares bytes with {second}"
-                    who = _declared(context, path, number + i, "at")
-                    advice = "give it its own bytes"
-                    found = Finding("buffers", "error", text, who, {}, (), advice)
-                    yield Shared(part.at, low, high, found, frozenset((one.index, other.index)))
-        number += len(part.buffers)
 
 
 def _past(context: Context, seen: Observed, part: TileSpec) -> Iterator[Finding]:

@@ -1,14 +1,17 @@
-"""What a program declares and its cores break: formats of tensors, the ends of stacks and code."""
+"""What a program declares and its cores break: formats of tensors, the ends of stacks and code; and
+buffers that share bytes."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from bhemu.errors import Where
 from bhemu.jit.subset import JIT
 from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES
+from bhemu.noc.grid import XY
 from bhemu.program import toml
 from bhemu.program.specs import InputSpec, OutputSpec
 from bhemu.why.check import Check, Context
@@ -161,6 +164,64 @@ def _tensors(tile: Tile, table: str, specs: Sequence[Any]) -> Iterator[_Tensor]:
         if spec.dram is None and (not any(tiles) or tile.xy in tiles):
             at = resolve(tile, spec.at)
             yield _Tensor(title(spec), at, at + spec.size, spec, (table, number))
+
+
+# Buffers of PROGRAM.toml that share bytes.
+
+
+def declared_line(context: Context, path: Path, number: int, key: str) -> dict[str, Any]:
+    """The line of PROGRAM.toml that gives a key of the buffer of this number, as a culprit."""
+    table = "tile.buffer" if context.program.tiles else "buffer"
+    line = toml.line_of_key(path, table, number, key)
+    return place(Where(file=path.name, line=line), None)
+
+
+class Shared(NamedTuple):
+    """L1 `low` to `high` of the tiles `at` belongs to two buffers that begin elsewhere."""
+
+    at: tuple[XY, ...]
+    low: int
+    high: int
+    finding: Finding
+    buffers: frozenset[int]
+
+
+def shared_bytes(context: Context) -> Iterator[Shared]:
+    """Buffers of a tile that share bytes, except those that begin at one address on purpose."""
+    path = context.program.path
+    if path is None:
+        return
+    number = 0
+    for part in context.program.placed():
+        for i, one in enumerate(part.buffers):
+            for other in part.buffers[:i]:
+                low = max(one.at, other.at)
+                high = min(one.at + one.size, other.at + other.size)
+                if low < high and one.at != other.at:
+                    first, second = (
+                        f"buffer {b.index} ({b.at:#x} to {b.at + b.size:#x})" for b in (one, other)
+                    )
+                    text = f"{first} shares bytes with {second}"
+                    who = declared_line(context, path, number + i, "at")
+                    advice = "give it its own bytes"
+                    found = Finding("buffers", "error", text, who, {}, (), advice)
+                    yield Shared(part.at, low, high, found, frozenset((one.index, other.index)))
+        number += len(part.buffers)
+
+
+def in_shared_bytes(context: Context, xy: XY, at: int, found: Finding, why: str) -> Finding:
+    """The finding of an access to L1; if two buffers share the place, their line is the culprit."""
+    for one in shared_bytes(context):
+        if xy in one.at and one.low <= at < one.high:
+            text = f"{one.finding.text}; {why}"
+            return replace(
+                one.finding, found_by=found.found_by, text=text, victim=found.culprit,
+                evidence=found.evidence, ends=found.ends,
+            )  # fmt: skip
+    return found
+
+
+# The check.
 
 
 def _run(context: Context) -> Sequence[Finding]:

@@ -17,7 +17,8 @@ from bhemu.tensix.insn import BLOCKS, decode
 from bhemu.text import joined
 from bhemu.why import order as r
 from bhemu.why.check import Check, Context, Outcome, end_of
-from bhemu.why.checks.buffers import bytes_at, in_used_page, shared_bytes, uncounted
+from bhemu.why.checks.buffers import bytes_at, in_used_page, uncounted
+from bhemu.why.checks.contract import in_shared_bytes
 from bhemu.why.findings import (
     Ends,
     Finding,
@@ -139,15 +140,9 @@ def _in_buffers(context: Context, races: Observed, conflict: Conflict, found: Fi
         return found
     if at and (ends := bytes_at(context, races.tile, at)) is not None:
         found = replace(found, ends=ends)
-    for one in shared_bytes(context):
-        if races.tile.xy in one.at and one.low <= at < one.high:
-            both = f"{maker(conflict.first.step)} and {maker(conflict.second.step)}"
-            text = f"{one.finding.text}; only their speed decides in which order {both} reach"
-            return replace(
-                one.finding, found_by=found.found_by, text=f"{text} {name(conflict.place)}",
-                victim=found.culprit, evidence=found.evidence, ends=found.ends,
-            )  # fmt: skip
-    return found
+    both = f"{maker(conflict.first.step)} and {maker(conflict.second.step)}"
+    both = f"only their speed decides in which order {both} reach {name(conflict.place)}"
+    return in_shared_bytes(context, races.tile.xy, at, found, both)
 
 
 def _of_both(races: Observed, conflict: Conflict, told: str) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from bhemu.program.schema import SESSION
 from bhemu.why import order as r
 from bhemu.why.check import Check, Context
 from bhemu.why.checks.buffers import bytes_at, page_at
+from bhemu.why.checks.contract import in_shared_bytes
 from bhemu.why.findings import Finding, place
 from bhemu.why.order.conflicts import (
     Conflict,
@@ -412,6 +413,11 @@ def _pairs(context: Context, together: Tiles) -> Iterator[tuple[object, PairFind
         victim = acts[blame.act.tile is acts[0].tile]
         culprit, other = blame.culprit(), place(victim.where, victim.step.clock)
         finding = Finding("transfers", "error", text, culprit, other, evidence, blame.advice, ends)
+        if bank is None:
+            why = (
+                f"nothing orders tile {there} {_does(first)} {at} and tile {of} {_does(second)} it"
+            )
+            finding = in_shared_bytes(context, one.seen.tile.xy, one.place, finding, why)
         key = tuple(culprit.get(name) for name in ("core", "file", "line"))
         apart = None if first.home == second.home else tiles[1].xy
         pair = Pair(tiles[0].xy, first.step, second.step, first.sent is not None, apart)
