@@ -29,6 +29,8 @@ from bhemu.tensix import config_fields, thread_fields
 from bhemu.tensix.config_fields import Field
 from bhemu.tensix.insn import ADDR_MOD
 from bhemu.tensix.insn import decode as decode_word
+from bhemu.tensix.rules import RULES
+from bhemu.tensix.semaphores import GET_EMPTY
 from bhemu.tensix.state import OFFSET, THREADS
 from bhemu.tensix.units.cfg import SETC16
 from bhemu.why import order as r
@@ -38,6 +40,7 @@ from bhemu.why.findings import Finding, in_words, place
 from bhemu.why.order.conflicts import observed
 from bhemu.why.order.observe import comparison
 from bhemu.why.order.shadow import PUSHED
+from bhemu.why.steps import Act, made_step, maker
 
 _MOST = 4  # stores that are left out
 _AB = thread_fields.ADDR_MOD_AB_SEC0_SrcAIncr.word  # and of the next modes
@@ -233,6 +236,26 @@ def setter(context: Context, error: BhemuError | None) -> Iterator[Finding]:
             who, victim = place(made.where, made.clock, tile), place(where, end, tile)
             yield Finding("error", "error", text, who, victim, evidence, error.hint)
             return
+
+
+def emptied(context: Context, error: BhemuError | None) -> Iterator[Finding]:
+    """The SEMINIT that took away what was posted, of a semaphore that is taken although it is 0."""
+    where = None if error is None or not JIT else error.where
+    index = re.search(r"semaphore (\d)", "" if error is None else error.message)
+    if error is None or where is None or error.rule != RULES[GET_EMPTY].rule or index is None:
+        return
+    i, t = int(index[1]), where.thread
+    seen = next((one for one in observed(context) if one.tile.xy == where.tile), None)
+    if seen is None or t is None or not seen.record.taken[r.ISSUE + t]:
+        return
+    waited_for = (int(seen.record.taken[r.ISSUE + t]) - 1) % 8
+    step = made_step(*seen.record.sem_init[i].tolist())
+    if waited_for != i or seen.record.sem_count[i].any() or maker(step) == f"T{t}":
+        return
+    text = f"{maker(step)} sets semaphore {i} again, which T{t} has waited for and takes now"
+    who = Act(seen.tile, step).placed()
+    yield Finding("error", "error", f"{error.message}: {text}", who, place(where, context.end), (),
+                  "SEMINIT once, before the first post")  # fmt: skip
 
 
 # Arguments that a kernel reads and PROGRAM.toml does not give.

@@ -88,6 +88,7 @@ def findings(asked: Context, target: Launched, error: BhemuError | None) -> list
         symptom = [_hang(asked, tile, error, symptom[0])]
     found = [*_too_short(asked, error), *overwritten.arguments(asked)]
     found += [*overwritten.missing(asked), *overwritten.tensors(asked)]
+    found += [*overwritten.emptied(asked, error)]
     if tile is not None:  # which is taken back in time by what comes now
         found += [*overwritten.setter(asked, error), *overwritten.code(tile, asked.program)]
     if error is None:

@@ -139,7 +139,8 @@ def explained(refused: Finding, found: Sequence[Finding]) -> list[Finding]:
                 advice=one.advice,
             )
             return [told, *(other for other in found if other is not one)]
-    return [refused, *found]
+    known = any(one.found_by == "error" and one.text.startswith(refused.text) for one in found)
+    return [*found] if known else [refused, *found]
 
 
 def _declared(found: Finding) -> bool:
