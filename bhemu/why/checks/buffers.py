@@ -17,7 +17,7 @@ from bhemu.tensix.mmio import REMOTE_DEST_BUF_SIZE, REMOTE_DEST_BUF_START
 from bhemu.tensix.spaces import Effect, Kind
 from bhemu.why import order as r
 from bhemu.why.check import Check, Context
-from bhemu.why.checks.contract import declared_line, shared_bytes, title
+from bhemu.why.checks.contract import beyond_tensors, declared_line, shared_bytes, title
 from bhemu.why.findings import Ends, Finding, place
 from bhemu.why.order import HOST
 from bhemu.why.order.conflicts import Conflict, Observed, observed
@@ -515,6 +515,8 @@ def _run(context: Context) -> Sequence[Finding]:
     found: dict[tuple[Any, ...], Finding] = {}
     if not context.symptom.fine:
         found = {(one.finding.text,): one.finding for one in shared_bytes(context)}
+    for one in beyond_tensors(context):
+        found.setdefault(tuple(map(one.culprit.get, ("core", "file", "line"))), one)
     for seen in observed(context):
         tile, part = seen.tile, context.part(seen.tile)
         for wrong in () if context.symptom.fine else _past(context, seen, part):
@@ -537,8 +539,8 @@ CHECK = Check(
     name="buffers",
     proves="that a page of a circular buffer (`[[buffer]]`) was written while it was not free, read"
     " while it was not there, or beyond the end; that more pages were announced or given back than"
-    " there are, or by two cores; that two buffers share bytes; in a hang, that pages are used and"
-    " never counted",
+    " there are, or by two cores; that two buffers share bytes; that a request goes to the page"
+    " behind the last one of a tensor in DRAM; in a hang, that pages are used and never counted",
     misses="pages that a core itself loads and stores; pages announced before their data are there"
     " (see barriers); buffers that no [[buffer]] describes, or whose counts may be those of either"
     " of two builds (stream 0 or 8 for buffer 0); what comes after 262,144 acts of a tile; of a"
