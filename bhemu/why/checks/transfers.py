@@ -239,15 +239,17 @@ class Disorder:
         counts of the whole run prove it; both or none of both where they prove nothing.
 
         A wait for what the other side is to write is for too few if some of its requests to the
-        word are never needed. A wait for room is right if none is left, or as many as there are
-        places, or as are needed from one access to this place to the next.
+        word are never needed. A wait for room is right if none is left at the end, or as many as
+        there are places, or as are needed from one access to this place to the next; it is for too
+        few if more accesses are ahead of the requests that it needs than there are places.
         """
         second = self.second
         every, numbers = self._looks([look.word]), [*self._sent_to(look.word)]
-        left = max(numbers, default=-1) > max(one.needed for one in every)
+        most = max(one.needed for one in every)
+        rest = sum(number > most for number in numbers)
         early = told is not None and self._is_early(told)
         if second.sent is None or not second.write:
-            return left, early and not left
+            return rest > 0, early and not rest
         ahead, here, same = 0, list[int](), [*self._alike()]
         for k, one in enumerate(same):
             waits = (w.needed for w in every if w.core == one.core and w.epoch <= one.epoch)
@@ -256,7 +258,6 @@ class Disorder:
             ahead = max(ahead, k + 1 - given)
             here += [given] if one.remote[0] <= self.place < one.remote[1] else []
         places, turns = len({one.remote[0] for one in same}), [b - a for a, b in pairwise(here)]
-        rest = sum(number > max(one.needed for one in every) for number in numbers)
         right = rest in (0, places, *turns[-1:])
         return not right and ahead > places, early and right
 
