@@ -19,7 +19,7 @@ MOP_COUNT = error("MOP-COUNT", UB, "MOP outer count {outer}, inner count {inner}
 MOP_STEPS = error("MOP-FLAGS", UB, "MOP template 0 with flag word {flags:#x}: only bits 0 and 1 exist")  # fmt: skip
 REPLAY_RANGE = error("REPLAY-RANGE", UB, "REPLAY of {count} words from slot {slot}: 1 to 32 words, slots 0 to 31")  # fmt: skip
 REPLAY_BITS = error("REPLAY-RESERVED", UB, "REPLAY with reserved bits {bits:#x}")
-REPLAY_NESTED = error("REPLAY-NESTED", UB, "a played-back REPLAY reaches the wait gate")
+REPLAY_NESTED = error("REPLAY-NESTED", UB, "a played-back REPLAY reaches the wait gate", "a recording has swallowed a REPLAY: record fewer words, and do not begin a recording while one goes on")  # fmt: skip
 
 # opcodes
 MOP, NOP, MOP_CFG, REPLAY, RESOURCEDECL = 0x01, 0x02, 0x03, 0x04, 0x05

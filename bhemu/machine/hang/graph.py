@@ -14,7 +14,7 @@ from bhemu.devices.niu_request import at as shown
 from bhemu.errors import NoProgress
 from bhemu.machine.error_text import where_core
 from bhemu.machine.hang import waits
-from bhemu.machine.hang.explore import DECIMAL, Loop, livelock
+from bhemu.machine.hang.explore import DECIMAL, Loop, Wanted, livelock
 from bhemu.machine.hang.givers import NO_MORE, Agents, Releaser, arrivals, name_of
 from bhemu.machine.hang.waits import GAVE, NEVER, Senders, Waiter, aims, initiators
 from bhemu.memmap import CORE_NAMES, HOST, NOC_RET_ADDR_LO, NOC_TARG_ADDR_LO
@@ -344,14 +344,14 @@ _ANSWERS = {
 }
 
 
-def _counter(tile: Tile, address: int) -> str | None:
+def _counter(tile: Tile, address: int, wanted: Wanted | None) -> str | None:
     """A counter that is polled, and what it is to be compared with; None for another address."""
     place = niu.place(address)
     if place is None:
         return None
     noc, n = place
     counts = [int(value) for value in tile.state.niu_counter[noc]]
-    text = f"counter {niu.NAMES[n]} of NoC {noc} to change"
+    text = f"counter {niu.NAMES[n]} of NoC {noc} to {f'become {wanted}' if wanted else 'change'}"
     if n not in _ANSWERS:
         return text
     sent, answers, requests = _ANSWERS[n]
@@ -397,7 +397,7 @@ def _waiting(chip: Controls, going: Mapping[Tile, tuple[Loop, ...]]) -> Iterator
         of = "" if alone else f"{name_of(tile)} "
         own = tuple(replace(r, who=f"{of}{r.who}") for r in waiter.releasers)
         address = waiter.resource.get("address", -1)
-        history, reason = waiter.history, _counter(tile, address) or waiter.reason
+        history, reason = waiter.history, _counter(tile, address, waiter.wanted) or waiter.reason
         others, astray = dict[str, Releaser](), ""
         if waiter.kind == "l1" and 0 <= address < mm.L1_SIZE:
             if not alone:
