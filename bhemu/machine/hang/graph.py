@@ -328,6 +328,9 @@ def _look(graph: WaitGraph) -> str:
         return f"compare how often {who} gives with how often {root.who} waits"
     if _got_nothing(root) and (elsewhere := root.history.partition(f"{NEVER}; ")[2]):
         return f"its sender leaves it out, or {root.who} is not to wait: {elsewhere}"
+    counter = niu.place(root.resource.get("address", 0))
+    if counter is not None and counter[1] in _ANSWERS:
+        return "compare the count that is waited for with the requests and the receivers of each"
     by_noc = root.kind == "l1" and ("NoC" in root.history or any("NoC" in r.how for r in able))
     return _LOOK if by_noc or "NoC" in root.reason else f"{_FIND} {root.who}"
 
