@@ -176,8 +176,7 @@ def _blamed(context: Context, races: Observed, conflict: Conflict, *, meant: boo
         return blame(conflict.clears.step, text, "change the own fields alone: RMWCIB")
     if (pushed := _early_for_words(races, conflict)) is not None:
         return blame(*pushed)
-    wrong = in_used_page(context, races, conflict) or uncounted(context, races, conflict)
-    if wrong is not None:
+    if (wrong := in_used_page(context, races, conflict)) is not None:
         return wrong
     for event in (first, second):
         if event.owner == HOST:
@@ -187,6 +186,8 @@ def _blamed(context: Context, races: Observed, conflict: Conflict, *, meant: boo
         text = "for it never looks at the pages that the other side counts"
         advice = "wait for pages or room (cb_wait_front, cb_reserve_back) before"
         return blame(second.step, text, advice)
+    if (wrong := uncounted(context, races, conflict)) is not None:
+        return wrong
     for event in (one for one in (first, second) if not one.write):
         if (begun := races.begun(event)) is not None:
             text = (

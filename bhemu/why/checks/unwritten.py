@@ -166,7 +166,7 @@ def _finding(
         who = with_role(place(outside_headers(read.where), read.clock, tile), "read by")
     announced = None if read is None else _announced(context, trials, users, read, at, unwritten)
     if announced is not None:
-        return with_evidence(replace(announced, victim=who), evidence)
+        return replace(announced, victim=who, evidence=(*evidence, *announced.evidence))
     evidence += [] if read is None else _with_it(context, trials, read, at)
     near = _neighbour(trials, users, at)
     if near is None and read is not None and read.where.thread is not None:
@@ -267,7 +267,9 @@ def _announced(
         if near is not None and near[1] <= read.clock:
             filler = place(*near, seen.tile)
         if filler:
-            role, evidence = "writes the rest", [f"announced by {in_words(who)}"]
+            rest_of = f"the rest of its page of buffer {page.spec.index}"
+            evidence = [f"{rest_of} is written by {in_words(filler)}"]
+            evidence, role = [*evidence, f"announced by {in_words(who)}"], "writes the rest"
             who, advice = filler, f"fill all of {page} before it is announced, or read less of it"
     elif outside is not None:
         advice += ", or correct the address that it fills"
