@@ -144,7 +144,7 @@ class Disorder:
             return blame(second.home, look.step, text, advice)
         if first.write and second.write:
             return self._either_write()
-        text = f"either {self._line(second.home, look.step)} waits for too few, or"
+        text = f"either {self._line(second.home, look.step)} waits too late or for too few, or"
         if told is not None:
             text += f" {self._line(told.tile, told.step)} of the other tile comes too early, or"
         text += " both sides mean different places"
@@ -239,9 +239,10 @@ class Disorder:
         counts of the whole run prove it; both or none of both where they prove nothing.
 
         A wait for what the other side is to write is for too few if some of its requests to the
-        word are never needed. A wait for room is right if none is left at the end, or as many as
-        there are places, or as are needed from one access to this place to the next; it is for too
-        few if more accesses are ahead of the requests that it needs than there are places.
+        word are never needed. A wait for room is right if it comes before each access and none is
+        left at the end, or if as many are as there are places, or as are needed from one access to
+        this place to the next; it is for too few if more accesses are ahead of the requests that it
+        needs than there are places.
         """
         second = self.second
         every, numbers = self._looks([look.word]), [*self._sent_to(look.word)]
@@ -258,7 +259,8 @@ class Disorder:
             ahead = max(ahead, k + 1 - given)
             here += [given] if one.remote[0] <= self.place < one.remote[1] else []
         places, turns = len({one.remote[0] for one in same}), [b - a for a, b in pairwise(here)]
-        right = rest in (0, places, *turns[-1:])
+        first_asks = all(given > k for k, given in enumerate(here))
+        right = rest in (places, *turns[-1:]) or (rest == 0 and first_asks)
         return not right and ahead > places, early and right
 
     def _is_for_another(self, look: Look) -> bool:
