@@ -155,8 +155,10 @@ class Disorder:
         return f"{where.file}:{where.line}"
 
     def _either_write(self) -> Blame:
-        step = self.second.step
-        return self._blame(self.second.home, step, _EITHER, "compare where both write", either=True)
+        """Named is who writes to another tile, the second one if both do."""
+        sides = [side for side in (self.second, self.first) if side.home != self.seen.number]
+        by = [*sides, self.second][0]
+        return self._blame(by.home, by.step, _EITHER, "compare where both write", either=True)
 
     def _range(self, side: Event) -> tuple[int, int]:
         """What a side accesses; of a core that looks at data before it sends them all of these."""
