@@ -252,7 +252,12 @@ class Context:
     @property
     def most(self) -> int:
         """The limit, in clock units, of a run that should do what the user's run did."""
-        return 4 * self.last_activity + 100_000
+        return self.end if self.is_endless else 4 * self.last_activity + 100_000
+
+    @property
+    def is_endless(self) -> bool:
+        """Whether the user's run was at work until its limit."""
+        return isinstance(self.symptom.error, Limit) and 2 * self.last_activity > self.end
 
     @cached_property
     def last_activity(self) -> int:

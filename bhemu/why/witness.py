@@ -155,9 +155,12 @@ def _differs(context: Context, late: Lateness) -> Witness | None:
 
 
 def _tried(context: Context, late: Lateness) -> Outcome | None:
-    """The end of the late run; None if it came to its limit, or too many were tried."""
+    """The end of the late run; None if it came to its limit, or too many were tried.
+
+    A run that was at work until its limit has no end from which a late run could differ.
+    """
     runs = context.facts.setdefault("late runs", [0])
-    if runs[0] >= _RUNS or context.late:
+    if runs[0] >= _RUNS or context.late or context.is_endless:
         return None
     runs[0] += 1
     _on_time(context)
