@@ -257,10 +257,11 @@ def _narrowed(context: Context, seen: Witness) -> Witness:
     for xy, agent, pc in _late_acts(context, seen.outcome):
         pcs.setdefault((xy, agent), {})[pc] = None
     requests = [Acts(noc) for noc in _of_requests(context)]
-    found = seen
-    if not seen.late.acts:
-        choices = [*requests, *(Acts(agent, tile=xy) for xy, agent in pcs)]
-        found = _one_of(context, choices, _SEEDS[:1]) or seen
+    known = {one.agent for one in seen.late.acts}
+    choices = [Acts(agent, tile=xy) for xy, agent in pcs if not known or agent in known]
+    found, seeds = seen, (seen.late.seed, *_SEEDS[:1]) if known else _SEEDS[:1]
+    if not any(one.agent == NOC or one.tile is not None for one in seen.late.acts):
+        found = _one_of(context, [*([] if known else requests), *choices], seeds) or seen
     if not found.late.acts:
         return seen
     (acts,), seed = found.late.acts, found.late.seed
@@ -269,7 +270,8 @@ def _narrowed(context: Context, seen: Witness) -> Witness:
         sent = [] if together is None else [one for of in together.sent for one in of]
         places = dict.fromkeys(one.step.pc for one in sent)
     else:
-        places = pcs[acts.tile, acts.agent]
+        of = (by for (xy, agent), by in pcs.items() if agent == acts.agent)
+        places = dict.fromkeys(pc for by in of for pc in by)
     choices = [replace(acts, pc=pc) for pc in places]
     found = _one_of(context, choices, (seed, *_FAR)) or found
     return found if acts.agent == NOC else _halved(context, found)

@@ -8,6 +8,12 @@ from types import ModuleType
 import planted
 from corpus import found
 
+from bhemu.launch import Launched
+from bhemu.program.options import Acts, Lateness
+from bhemu.program.schema import load_program
+from bhemu.why.question import context
+from bhemu.why.witness import Witness, _narrowed, _tried
+
 BARRIER = "    noc_read_barrier(noc);\n"
 WAIT = "    while (load(noc->niu + NOC_READ_RESPONSES) + args->tiles <= noc->reads) {\n    }\n"
 TOO_FEW = planted.Bug(
@@ -32,6 +38,18 @@ def test_an_agent_whose_delay_is_enough_is_named(compiler: ModuleType, tmp_path:
         [sys.executable, "-m", "bhemu", "run", "-q", *command], capture_output=True, text=True
     )
     assert again.returncode == 1 and "elements differ" in again.stdout, again
+
+
+def test_a_core_that_is_late_on_all_tiles_is_narrowed(compiler: ModuleType, tmp_path: Path) -> None:
+    """The acts of a run with one core late are those of each tile, at one pc."""
+    made = planted.make(TOO_FEW, tmp_path / "bug", compiler)
+    target = Launched(load_program(made.folder))
+    target.prepare_checks()
+    asked = context(target, target.finish())
+    late = Lateness(1, (Acts("brisc"),))
+    seen = _tried(asked, late)
+    assert seen is not None
+    assert [one.agent for one in _narrowed(asked, Witness(late, seen)).late.acts] == ["brisc"]
 
 
 def test_its_twin_is_right_late(compiler: ModuleType, tmp_path: Path) -> None:

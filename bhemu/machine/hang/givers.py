@@ -25,10 +25,7 @@ from bhemu import memmap as mm
 from bhemu.devices.debug_regs import reset_pc
 from bhemu.machine.error_text import outside_headers, where_core
 from bhemu.machine.hang.explore import Loop, Value, Wanted, registers_of
-from bhemu.memmap import (
-    LOCAL_BASE,
-    LOCAL_SIZES,
-)
+from bhemu.memmap import LOCAL_BASE, LOCAL_SIZES
 from bhemu.noc.grid import number_at
 from bhemu.riscv import formats
 from bhemu.riscv.assembly import RA, SP
@@ -586,12 +583,15 @@ def name_of(tile: Tile) -> str:
     return f"({tile.xy[0]},{tile.xy[1]})"
 
 
-def arrivals(chip: Controls, tile: Tile, address: int) -> Iterator[tuple[Tile, int, int, int]]:
-    """Sender, core, pc and round of the writes to a word that are remembered, the last first."""
+def arrivals(
+    chip: Controls, tile: Tile, address: int | None = None
+) -> Iterator[tuple[Tile, int, int, int]]:
+    """Sender, core, pc and round of the writes to a word that are remembered, the last first; of
+    those to any word without an address."""
     s = tile.state
     count = int(s.noc_arrivals[0])
     by_number = {number_at(other.xy): other for other in chip.tiles_made()}
     for k in range(count - 1, max(count - NOC_ARRIVED, 0) - 1, -1):
         at, n, t, core, pc, when = (int(word) for word in s.noc_arrived[k % NOC_ARRIVED])
-        if at < address + 4 and address < at + n:
+        if address is None or (at < address + 4 and address < at + n):
             yield by_number[t], core, pc, when

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
-from itertools import product
 from typing import TYPE_CHECKING
 
 from bhemu import memmap as mm
@@ -423,14 +422,15 @@ def _waiting(chip: Controls, going: Mapping[Tile, tuple[Loop, ...]]) -> Iterator
 def _laid_otherwise(chip: Controls, tile: Tile, core: str, address: int) -> str:
     """Who has written to the address that an awaited semaphore has on its own tile; "" for none."""
     known = waits.semaphores(tile, CORE_NAMES.index(core))
-    number = known.index(address) if address in known else -1
-    for sender, c in product(chip.tiles_made(), range(CORES) if number >= 0 else ()):
-        at = waits.semaphores(sender, c)[number : number + 1]
-        for by, by_core, pc, _ in arrivals(chip, tile, at[0]) if at and at[0] != address else ():
-            if (by.xy, by_core) == (sender.xy, c):
-                line = by.place(c, pc)
-                who = f"{name_of(by)} {CORE_NAMES[c]}"
-                return f"but to {at[0]:#x}, where {who} has semaphores[{number}] itself: {line}"
+    came = arrivals(chip, tile) if address in known else ()
+    senders = {(by.xy, c): by for by, c, _, _ in came if c < CORES}
+    for (xy, c), sender in senders.items():
+        number = known.index(address)
+        at = next(iter(waits.semaphores(sender, c)[number : number + 1]), address)
+        for by, by_core, pc, _ in arrivals(chip, tile, at) if at != address else ():
+            if (by.xy, by_core) == (xy, c):
+                who, line = f"{name_of(by)} {CORE_NAMES[c]}", by.place(c, pc)
+                return f"but to {at:#x}, where {who} has semaphores[{number}] itself: {line}"
     return ""
 
 

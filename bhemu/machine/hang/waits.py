@@ -429,6 +429,7 @@ def buffer_of(tile: Tile, stream: int) -> int | None:
 
 
 # Who could change a word of L1 over the NoC: by what has come, by code, by registers.
+
 NEVER = "nothing was ever written there over the NoC"
 GAVE = "it has written there over the NoC"
 _INITIATORS, _REGISTERS = 4, 12

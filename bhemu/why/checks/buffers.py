@@ -320,15 +320,16 @@ def in_used_page(context: Context, seen: Observed, conflict: Conflict) -> Blame 
 
 
 def uncounted(context: Context, seen: Observed, conflict: Conflict) -> Blame | None:
-    """The use of a page by a core that has not seen the other side count it since its own use."""
+    """The use of a page by a core that has not seen that the other side has counted this page after
+    it was done with it."""
     first, second, at = conflict.first, conflict.second, l1_address(conflict.place)
     page = None if at is None else page_at(context, seen, at, second.step.clock)
     if page is None or first.owner == HOST or second.owner == HOST or first.write == second.write:
         return None
-    fills = second.step.core in page.producers
-    if second.write != fills or first.write != (first.step.core in page.producers):
+    by_producer = second.step.core in page.producers
+    if second.write != by_producer or first.write != (first.step.core in page.producers):
         return None
-    kind = "acked" if fills else "received"
+    kind = "acked" if by_producer else "received"
     acts = (
         (owner, *one) for owner in {first.owner, first.step.core} for one in seen.releases(owner)
     )
@@ -337,9 +338,9 @@ def uncounted(context: Context, seen: Observed, conflict: Conflict) -> Blame | N
     told = next((one for one in own if (one.clock or 0) >= first.step.clock), None)
     if told is None or known.get((told.pc, told.clock or 0), True):
         return None
-    text = f"look whether {page} is {'given back' if fills else 'announced'}"
+    text = f"look whether {page} is {'given back' if by_producer else 'announced'}"
     advice = "wait for room (cb_reserve_back) before it is written"
-    advice = advice if fills else "wait for the page (cb_wait_front) before it is read"
+    advice = advice if by_producer else "wait for the page (cb_wait_front) before it is read"
     return Blame(Act(seen.tile, second.step), f"{NOTHING} {text}", advice)
 
 

@@ -27,6 +27,7 @@ from bhemu.why.order.conflicts import (
     first_clock,
     in_dram,
     is_old,
+    knows_looks,
     looks,
     observed,
     tiles,
@@ -198,9 +199,8 @@ class Disorder:
         """A word that the first side changes after its write and the other tile never looks at."""
         first, home = self.first, self.second.home
         o = self.together.observers[home].record
-        last = int(o.passes[0])
-        sent = self.sent_by(first) if first.write and last <= r.PASSED else []
-        looked = {*o.passed[:last, 2].tolist()}
+        sent = self.sent_by(first) if first.write and knows_looks(o) else []
+        looked = {*o.passed[: int(o.passes[0]), 2].tolist()}
         flags = (
             one.remote[0]
             for one in sent
@@ -223,9 +223,14 @@ class Disorder:
     def old_value(self) -> Look | None:
         """The second side's wait, if a value ends it that has let the same wait end before, and
         some of the other tile's values are never needed."""
-        if (look := self._wait()) is None:
+        if not self._is_complete or (look := self._wait()) is None:
             return None
         return look if is_old(self._looks([look.word]), look, self._sent_to(look.word)) else None
+
+    @property
+    def _is_complete(self) -> bool:
+        """Whether what the second side's tile never needed is known."""
+        return self.seen.whole and knows_looks(self.together.observers[self.second.home].record)
 
     def _looks(self, words: Sequence[int]) -> list[Look]:
         """The looks of the second side's tile at these words."""
@@ -246,6 +251,8 @@ class Disorder:
         this place to the next; it is for too few if more accesses are ahead of the requests that it
         needs than there are places.
         """
+        if not self._is_complete:
+            return False, False
         second = self.second
         every, numbers = self._looks([look.word]), [*self._sent_to(look.word)]
         most = max(one.needed for one in every)

@@ -126,10 +126,17 @@ class Observed:
     """
 
     def __init__(
-        self, observer: Observer, ends: Sequence[int] = (), together: Tiles | None = None
+        self,
+        observer: Observer,
+        ends: Sequence[int] = (),
+        together: Tiles | None = None,
+        *,
+        whole: bool = True,
     ) -> None:
+        """whole: the run came to its end, so that what it never needed is not needed later."""
         self.tile, self.record, self._observer = observer.tile, observer.record, observer
         self.together, self.number = together, int(observer.record.number[0])
+        self.whole = whole
         self._ends = {at >> 2 for at in ends}
         o = self.record
         self.notes = o.note[: int(o.notes[0])]
@@ -247,7 +254,10 @@ class Observed:
             for one in looks(self.record)
             if one.core == event.owner and one.epoch <= event.owner_clock
         ]
-        if not before or (slot := int(self.record.slot[before[-1].word]) - 1) < 0:
+        if (
+            not (self.whole and before and knows_looks(self.record))
+            or (slot := int(self.record.slot[before[-1].word]) - 1) < 0
+        ):
             return None
         look, count = before[-1], int(self.record.values[slot])
         values = {n: self.record.value[slot, n % r.VALUES] for n in range(count)[-r.VALUES :]}
@@ -385,6 +395,11 @@ def first_clock(record: r.OrderRecord, event: Event, sent: Iterable[Sent] = ()) 
     return (int(found[at[0], 2]) if at.size else 0) or event.owner_clock
 
 
+def knows_looks(record: r.OrderRecord) -> bool:
+    """Whether every look of a tile's cores is remembered."""
+    return int(record.passes[0]) <= r.PASSED
+
+
 def looks(record: r.OrderRecord, words: Sequence[int] | None = None) -> list[Look]:
     """The looks of a tile's cores, at these words or all, as far as they are remembered."""
     last = int(record.passes[0])
@@ -447,7 +462,8 @@ def observed(context: Context) -> list[Observed]:
         observers[0].ended(ends, outputs)
         context.finish(machine, limit=_AFTER_END, until="idle")
     own = () if together is not None else ends
-    found = [Observed(one, own, together=together) for one in observers]
+    whole = seen.error is None
+    found = [Observed(one, own, together=together, whole=whole) for one in observers]
     context.facts["observed"] = found
     return found
 

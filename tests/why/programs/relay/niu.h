@@ -58,14 +58,16 @@ static inline void fetch(u32 xy, u32 from, u32 to, u32 bytes) {
     go(at);
 }
 
-static inline void bump(u32 xy, u32 word) {
+static inline void add(u32 xy, u32 word, u32 value) {
     struct initiator *at = INITIATOR(3);
     at->targ_lo = word, at->targ_mid = 0, at->targ_hi = xy;
     at->ret_lo = OLD_VALUE, at->ret_mid = 0, at->ret_hi = NODE_ID;
     at->tag = 0, at->ctrl = 0x11u | CHANNEL(1u);
-    at->len_lo = 1u << 12 | 31u << 2 | (word >> 2 & 3u), at->len_hi = 0, at->data = 1;
+    at->len_lo = 1u << 12 | 31u << 2 | (word >> 2 & 3u), at->len_hi = 0, at->data = value;
     go(at);
 }
+
+static inline void bump(u32 xy, u32 word) { add(xy, word, 1); }
 
 static inline void settle(u32 counter, u32 value) {
     while (COUNTER(counter) != value) {

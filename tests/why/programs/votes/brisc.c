@@ -1,16 +1,6 @@
 /* BRISC of votes. */
 #include "votes/votes.h"
 
-/* Adds over the NoC, to one word. */
-static void add(u32 xy, u32 word, u32 value) {
-    struct initiator *at = INITIATOR(3);
-    at->targ_lo = word, at->targ_mid = 0, at->targ_hi = xy;
-    at->ret_lo = OLD_VALUE, at->ret_mid = 0, at->ret_hi = NODE_ID;
-    at->tag = 0, at->ctrl = 0x11u | CHANNEL(1u);
-    at->len_lo = 1u << 12 | 31u << 2 | (word >> 2 & 3u), at->len_hi = 0, at->data = value;
-    go(at);
-}
-
 static void voter(u32 round, u32 root) {
     while (*L1(OPENED) != 1) {
         fence();
@@ -26,9 +16,9 @@ static void voter(u32 round, u32 root) {
 static void first(u32 round, u32 count, u32 box) {
     settle(WRITE_LEFT, 2 * round);
     for (u32 i = 0; i < WORDS; i++) {
-        L1(NEXT)[i] = 1 + (L1(SUMS)[i] & 7);
+        L1(SENT)[i] = 1 + (L1(SUMS)[i] & 7);
     }
-    spread(NEXT, box, WEIGHTS, BYTES, 1);
+    spread(SENT, box, WEIGHTS, BYTES, 1);
     spread(OPEN_NOW, box, OPENED, 4, 0);
     await(ADDED, (count - 1) * (round + 1));
     for (u32 i = 0; i < WORDS; i++) {
