@@ -53,8 +53,8 @@ def with_seen(context: Context, error: NoProgress) -> NoProgress:
         )
         if not stores:
             continue
-        times = f"{len(stores)} time{'s' if len(stores) > 1 else ''}"
-        last = agents.acts(*stores[-1], f"it has stored there {times} so far")
+        often = f"{len(stores)} time{'s' if len(stores) > 1 else ''}"
+        last = agents.acts(*stores[-1], f"it has stored there {often} so far")
         of, _, _ = waiter.who.rpartition(" ")
         who = f"{of} {last.who}" if of.startswith("(") else last.who
         state = "waits itself" if who in names else last.state

@@ -172,7 +172,7 @@ def test_one_that_never_gave_is_named_beside_one_that_can_no_more(gave: XY) -> N
         p.put(chip, xy, *([request, poll(NEVER, 1)] if xy == gave else [poll(NEVER, 1), request]))
     wait = waits(chip, OTHER)
     assert [one.given for one in wait.releasers] == [0, 1]
-    assert [one.behind for one in wait.releasers] == [False, True]
+    assert [one.passed for one in wait.releasers] == [False, True]
     late = "(1,2) brisc" if gave == THIRD else "(5,6) brisc"
     text = WaitGraph((wait,)).headline()
     assert f"which {late} could give (its code sends a request to it)" in text

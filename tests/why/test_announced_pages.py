@@ -95,7 +95,7 @@ def test_who_reads_a_page_that_is_not_announced(compiler: ModuleType, tmp_path: 
     assert not any(one["culprit"]["role"] == "announces it" for one in found)
 
 
-def test_what_is_read_behind_an_input(tmp_path: Path) -> None:
+def test_what_is_read_after_an_input(tmp_path: Path) -> None:
     """add1 is told of two tiles, and the input has one."""
     out = tmp_path / "add1"
     shutil.copytree(planted.ROOT / "elfs" / "add1", out)

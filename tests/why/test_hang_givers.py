@@ -119,3 +119,23 @@ def test_who_has_stored_there_and_comes_there_no_more(tmp_path: Path, again: boo
     else:
         seen = "trisc1 (it has stored there 1 time so far, trisc1.s:1)"
         assert told["text"].endswith(f"{seen} {NO_MORE}")
+
+
+def test_a_semaphore_that_lies_elsewhere_on_the_tile_that_sends(
+    compiler: ModuleType, tmp_path: Path
+) -> None:
+    """The first tile has more arguments, after which its semaphores begin."""
+    args = '''"tile:count", "u32:1", "u32:3", "u32:0x100080", "u32:0x200080", "u32:2048", "u32:8",
+    "u32:0x40080", "u32:0x60080"'''
+    part = '[[tile]]\nat = "{}"\nsemaphores = [0]\n\n[tile.cores]\nbrisc = {{ elf = '
+    part += '"scatter_brisc.elf", args = [\n    "u32:{}", {}{},\n] }}\n'
+    more = ", " + ", ".join(['"u32:0"'] * 8)
+    text = (planted.PROGRAMS / "scatter" / planted.TOML).read_text()
+    low, high = text.index("[[tile]]"), text.index("[[input]]")
+    first = part.format("1,3", 0, '"u32:4", ' + args.partition(", ")[2], more)
+    others = part.format("2-4,3", 1, '"u32:4", ' + args.partition(", ")[2], "")
+    change = planted.TOML, text[low:high], f"{first}\n{others}\n"
+    _, told = found(compiler, tmp_path, "scatter", "brisc", change)
+    said = next(one["text"] for one in told if one["check"] == "waiting")
+    assert "nothing was ever written there over the NoC, but to 0x" in said
+    assert "where (1,3) brisc has semaphores[0] itself: tile (1,3) brisc" in said

@@ -10,9 +10,9 @@ With `held` a word that is loaded counts as the constant that memory holds now, 
 followed once for each place that calls it: so are found the stores through a structure, whose
 address a core keeps in memory or passes to a function.
 
-What lies behind a core is told by its code from where it stands alone, on to the returns that its
+What a core has passed is told by its code from where it stands alone, on to the returns that its
 stack holds: an instruction to which no path leads ends no wait any more. Where a path goes on to
-an address that is not known, nothing is said to lie behind.
+an address that is not known, nothing is said to be passed.
 """
 
 from __future__ import annotations
@@ -354,7 +354,7 @@ class Releaser:
     """One that could end a wait: its name, by what, from where, and what it does at present.
 
     `able` is False for the only one that may, when no code of it was found that would, and for a
-    core that does not come to that instruction again, which lies `behind` it; `given`: how often it
+    core that has `passed` that instruction and does not come there again; `given`: how often it
     has written to the word over the NoC; `core` and `pc`: the instruction of `place`, where there
     is one, and `line` its line outside of headers.
     """
@@ -368,7 +368,7 @@ class Releaser:
     core: int | None = None
     pc: int | None = None
     line: str = ""
-    behind: bool = False
+    passed: bool = False
 
     @property
     def means(self) -> str:
@@ -377,7 +377,7 @@ class Releaser:
 
     def __str__(self) -> str:
         at = f" at {self.place}" if self.place else ""
-        if self.behind:
+        if self.passed:
             return f"{self.who} ({self.how}{at}) {NO_MORE}: it {self.state}"
         if not self.able:
             return f"only {self.who} may release it, and {self.how}; it {self.state}{at}"
@@ -504,9 +504,9 @@ class Agents:
             one = self.acts(w.core, w.pc, f"{disassemble(w.word)} {w.how}")
             if w.who == f"thread T{w.thread}":
                 state = self.thread_state(w.thread)
-                one = replace(one, who=w.who, state=state, able=True, behind=False)
-            elif one.behind and self._plays(w.thread):
-                one = replace(one, able=True, behind=False)
+                one = replace(one, who=w.who, state=state, able=True, passed=False)
+            elif one.passed and self._plays(w.thread):
+                one = replace(one, able=True, passed=False)
             if one.able or w.who not in found:
                 found[w.who] = one
         return list(found.values())[:_NAMED]

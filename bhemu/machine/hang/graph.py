@@ -78,8 +78,8 @@ class WaitGraph:
         if not able and (most := _no_maximum(root)):
             return f"{text}: {most}"
         if not able:
-            if behind := _behind(root):
-                return f"{text}: {behind}"
+            if passed := _passed(root):
+                return f"{text}: {passed}"
             if _got_nothing(root) and root.elsewhere:
                 return f"{text}: {NEVER}, {root.elsewhere}"
             return f"{text}: {NEVER}{NOT_FOUND}" if _got_nothing(root) else text + NOT_FOUND
@@ -129,15 +129,15 @@ class WaitGraph:
         for one in waiters:
             del one["elsewhere"]  # history says it
             for by in one["releasers"]:
-                del by["given"], by["behind"]
+                del by["given"], by["passed"]
         return {"waiters": waiters, "cycle": list(self.cycle), "text": str(self).splitlines()}
 
 
-def _behind(waiter: Waiter) -> str:
-    """Those that would end a wait by what lies behind them, in words; "" for none."""
+def _passed(waiter: Waiter) -> str:
+    """Those that would end a wait by what they have passed, in words; "" for none."""
     by_means: dict[str, list[str]] = {}
     for one in waiter.releasers:
-        if one.behind:
+        if one.passed:
             does = one.how.partition(", last in ")[0]
             by_means.setdefault(", ".join(filter(None, (does, one.line))), []).append(one.who)
     return "; ".join(

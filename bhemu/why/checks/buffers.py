@@ -487,7 +487,7 @@ class _Look:
 
 
 def _past(context: Context, seen: Observed, part: TileSpec) -> Iterator[Finding]:
-    """Requests of other tiles that fill a buffer of this one, and what lies behind it."""
+    """Requests of other tiles that fill a buffer of this one, and go past its end."""
     together, number, taken = seen.together, seen.number, declared(context, part)
     every = [one for of in together.sent for one in of] if together else []
     writes = [one for one in every if not one.reads and number in one.reached]
@@ -541,7 +541,7 @@ CHECK = Check(
     proves="that a page of a circular buffer (`[[buffer]]`) was written while it was not free, read"
     " while it was not there, or beyond the end; that more pages were announced or given back than"
     " there are, or by two cores; that two buffers share bytes; that a request goes to the page"
-    " behind the last one of a tensor in DRAM; in a hang, that pages are used and never counted",
+    " after the last one of a tensor in DRAM; in a hang, that pages are used and never counted",
     misses="pages that a core itself loads and stores; pages announced before their data are there"
     " (see barriers); buffers that no [[buffer]] describes, or whose counts may be those of either"
     " of two builds (stream 0 or 8 for buffer 0); what comes after 262,144 acts of a tile; of a"

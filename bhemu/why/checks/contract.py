@@ -226,7 +226,7 @@ def in_shared_bytes(context: Context, xy: XY, at: int, found: Finding, why: str)
 
 
 def beyond_tensors(context: Context) -> Iterator[Finding]:
-    """Requests for the page behind the last one of a tensor in DRAM, by code that moves others."""
+    """Requests for the page after the last one of a tensor in DRAM, by code that moves others."""
     every: list[InputSpec | OutputSpec] = [*context.program.inputs, *context.program.outputs]
     tensors = [one for one in every if one.dram is not None]
     pieces = [piece for one in tensors if one.dram for piece in one.dram.pieces(one.size)]
@@ -234,15 +234,15 @@ def beyond_tensors(context: Context) -> Iterator[Finding]:
     for tensor in tensors if together else ():
         assert together is not None and tensor.dram is not None
         count = -(-tensor.size // tensor.dram.page)
-        (behind,) = islice(tensor.dram.pieces(tensor.size + tensor.dram.page), count, count + 1)
-        low, high = behind.address, behind.address + tensor.dram.page
-        in_bank = (one for one in pieces if one.bank == behind.bank)
+        (after,) = islice(tensor.dram.pieces(tensor.size + tensor.dram.page), count, count + 1)
+        low, high = after.address, after.address + tensor.dram.page
+        in_bank = (one for one in pieces if one.bank == after.bank)
         if any(one.address < high and low < one.address + one.size for one in in_bank):
             continue
         sites = {(m.tile, m.core, m.step.pc) for m, _, _ in requests_of(context, tensor)}
         reads = isinstance(tensor, InputSpec)
         for one in (one for of in together.sent for one in of if one.reads == reads):
-            there = one.bank == behind.bank and one.remote[0] < high and low < one.remote[1]
+            there = one.bank == after.bank and one.remote[0] < high and low < one.remote[1]
             if there and (one.tile, one.core, one.step.pc) in sites:
                 act = Act(together.observers[one.tile].tile, one.step)
                 does = "reads" if reads else "writes"

@@ -220,8 +220,8 @@ def _with_it(context: Context, trials: Trials, read: launches.Reader, at: int) -
     if seen is not None and rest in its:
         ends = [(end, name) for _, end, name in declared(context, context.part(seen.tile))]
         near = [one for one in ends if its.start - len(its) <= one[0] <= rest]
-        behind = "".join(f"; {name} ends at {end:#x}" for end, name in sorted(near)[-1:])
-        yield f"it reads L1 {its.start:#x} to {its.stop:#x}{behind}"
+        ended = "".join(f"; {name} ends at {end:#x}" for end, name in sorted(near)[-1:])
+        yield f"it reads L1 {its.start:#x} to {its.stop:#x}{ended}"
 
 
 def _announced(

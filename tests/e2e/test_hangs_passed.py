@@ -67,16 +67,16 @@ def giver(program: list[int], *, awaited: list[int] = FIVE) -> tuple[WaitGraph, 
 def test_a_store_before_the_loop_closes_no_cycle() -> None:
     """trisc1 has stored 1, and waits for trisc0: the root is the wait for 5."""
     found, one = giver([*give(), *until(DONE), PARK])
-    assert (one.able, one.behind, found.cycle) == (False, True, ())
+    assert (one.able, one.passed, found.cycle) == (False, True, ())
     assert found.waiters[0].who == "trisc0"
     assert found.headline() == (
         f"trisc0 waits for L1 word 0x8000 to become 5 (it is 1): trisc1 (store to 0x8000) {NO_MORE}"
     )
     assert f"{NO_MORE}: it goes round in a loop itself" in str(found)
-    assert "behind" not in found.as_dict()["waiters"][0]["releasers"][0]  # type: ignore[index]
+    assert "passed" not in found.as_dict()["waiters"][0]["releasers"][0]  # type: ignore[index]
 
 
-def test_a_store_before_the_loop_and_one_behind_it() -> None:
+def test_a_store_before_the_loop_and_one_after_it() -> None:
     found, one = giver([*give(), *until(DONE), *give(5), PARK])
     assert one.able and one.how == "store of 0x5 to 0x8000"
     assert set(found.cycle) == {"trisc0", "trisc1"}
@@ -110,7 +110,7 @@ def test_what_calls_the_function_in_which_a_core_waits_lies_ahead() -> None:
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_where_a_jump_cannot_be_followed_nothing_lies_behind(known: bool) -> None:
+def test_where_a_jump_cannot_be_followed_nothing_is_passed(known: bool) -> None:
     """Of the two words in L1 the one is an instruction's operand, the other is loaded."""
     to = li(T0, 0x20000) if known else [*li(T0, CELL), lw(T0, T0)]
     _, one = giver([*give(), *until(DONE), *to, jalr(ZERO, T0)])
@@ -149,7 +149,7 @@ def test_a_word_that_was_pushed_before_the_loop(again: str | None) -> None:
         trisc1=code(DELAY, tt("SEMPOST", sem_sel=2), queued, until(DONE), words.get(again, [PARK])),
     )
     (one,) = waits(found, "thread T0").releasers
-    assert (one.who, one.behind) == ("trisc1", again is None)
+    assert (one.who, one.passed) == ("trisc1", again is None)
 
 
 @pytest.mark.parametrize("held", [0, 1])
