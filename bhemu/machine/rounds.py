@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from bhemu import errors
 from bhemu.errors import BhemuError, InputError
 from bhemu.jit import Later
@@ -15,6 +17,7 @@ from bhemu.jit.record import plain
 from bhemu.jit.subset import JIT
 from bhemu.machine.stop import Stop, now, stop
 from bhemu.machine.watchpoints import Change
+from bhemu.memmap import L1_SIZE
 from bhemu.noc import rounds
 from bhemu.noc.grid import number_at
 from bhemu.noc.network import Network
@@ -48,6 +51,7 @@ _STOPS = {
     rules.STOP_IDLE: "idle",
     rules.STOP_WATCH: "watchpoint",
 }
+_UNSEEN = (rules.STOP_TIME, rules.STOP_FLUSH, rules.STOP_LOG)  # what no user sees of a tile
 _LOOKS = 64  # rounds between two looks at what hangs, where each round returns
 _CLOSE = "the last request of a linked transaction has NOC_CMD_VC_LINKED clear"
 
@@ -442,10 +446,13 @@ class RoundsOnNetwork(Rounds):
     def _resolve_tiles(self) -> Stop | None:
         """Look at the tiles that have stopped, in their order, up to one that ends the run.
 
-        Those whose time slice is over finish the round before: nothing shows of it.
+        Those with a stop that nothing shows of finish the round before.
         """
         c = self._network.state
-        statuses, chosen = c.stopped.tolist(), c.stopped == rules.STOP_TIME
+        statuses, chosen = c.stopped.tolist(), np.isin(c.stopped, _UNSEEN)
+        for t in (c.stopped == rules.STOP_CODE_PAGE).nonzero()[0].tolist():
+            s = self.owner.tile_at_index(t).state
+            chosen[t] = s.pc[s.core[0]] < L1_SIZE  # elsewhere nothing is executed: an error
         if not chosen.any():
             chosen = (c.stopped != 0) & (c.stopped != rules.STOP_UNTIL)
         c.stopped[chosen] = 0  # what comes after one that ends the run stops again
