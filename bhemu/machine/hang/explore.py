@@ -10,7 +10,6 @@ import numpy as np
 from bhemu import memmap as mm
 from bhemu.devices.bus.address_map import INERT, find
 from bhemu.devices.bus.window import Effect
-from bhemu.memmap import L1_SIZE, LOCAL_BASE, LOCAL_SIZES
 from bhemu.riscv import csr
 from bhemu.riscv.assembly import RA, SP
 from bhemu.riscv.formats import Atomic, Branch, Csr, Fence, IndirectJump, Jump, Load, Store, Upper
@@ -169,7 +168,7 @@ class _Walk:
         """Execute one instruction; None when this path is known, waits or has been put off."""
         self._left -= 1
         pc = state.pc
-        if self._left < 0 or pc & 3 or not 0 <= pc <= L1_SIZE - 4:
+        if self._left < 0 or pc & 3 or not 0 <= pc <= mm.L1_SIZE - 4:
             raise Escape
         word = int(self._s.l1[pc : pc + 4].view("<u4")[0])
         cls = decode(word)
@@ -204,8 +203,13 @@ class _Walk:
         if count < _MANY:
             self._heads[head] = (count + 1, state.copy(state.pc))
             return True
-        self._widened = True
-        if not self._widen(cover, state):
+        self._widened = True  # what differs becomes unknown
+        state.regs = [x if x == y else None for x, y in zip(cover.regs, state.regs, strict=True)]
+        for at in cover.local.keys() | state.local.keys():
+            if self._local(cover, at) != self._local(state, at):
+                state.local[at] = None
+        same = (value == self._local(cover, at) for at, value in state.local.items())
+        if state.regs == cover.regs and all(same):
             return False
         self._heads[head] = (count, state.copy(state.pc))
         return True
@@ -245,8 +249,7 @@ class _Walk:
     def _memory(self, state: _State, word: int, cls: type[Instruction], a: Value, b: Value) -> None:
         if issubclass(cls, Csr):  # changes nothing that others see; what it holds is not followed
             number = cls.csr.get(word)
-            writes = cls.writes(cls.rs1.get(word))
-            if number not in csr.NAMES or (writes and number != csr.CFG0):
+            if number not in csr.NAMES or (cls.writes(cls.rs1.get(word)) and number != csr.CFG0):
                 raise Escape
             self._set(state, cls.rd.get(word), None, _NOTHING)
         elif not issubclass(cls, Fence):
@@ -260,7 +263,7 @@ class _Walk:
             elif issubclass(cls, Store):
                 self._store(state, (a + cls.imm.get(word)) & MASK, cls.size, b)
             elif issubclass(cls, Atomic):  # one that changes nothing: a lock that another core has
-                old = self._read(state, a, 4) if a < L1_SIZE else None
+                old = self._read(state, a, 4) if a < mm.L1_SIZE else None
                 if old is None or b is None or cls.changed(old, b) != old:
                     raise Escape
                 self._loaded(state, word, Poll(state.pc, a, old))
@@ -269,22 +272,21 @@ class _Walk:
 
     def _loaded(self, state: _State, word: int, poll: Poll) -> None:
         self._loads[poll.address] = poll
-        rd = Instruction.rd.get(word)
-        self._set(state, rd, poll.value, frozenset((poll.address,)))
+        self._set(state, Instruction.rd.get(word), poll.value, frozenset((poll.address,)))
 
     def _offset(self, address: int, size: int) -> int | None:
         """Offset in the core's own local memory; Escape across its end or when misaligned."""
         if address & (size - 1):
             raise Escape
-        offset = address - LOCAL_BASE
-        return offset if 0 <= offset < LOCAL_SIZES[self._c] else None
+        offset = address - mm.LOCAL_BASE
+        return offset if 0 <= offset < mm.LOCAL_SIZES[self._c] else None
 
     def _read(self, state: _State, address: int, size: int) -> Value:
         offset = self._offset(address, size)
         if offset is not None:
             held = self._local(state, offset & ~3)
             return None if held is None else held >> 8 * (offset & 3)
-        if address <= L1_SIZE - size:
+        if address <= mm.L1_SIZE - size:
             there = self._s.l1[address : address + size].tobytes()
             if self._s.l0[0]:  # the core's L0 cache, as long as nothing drops what it holds
                 begin = address & -L0_LINE
@@ -304,7 +306,7 @@ class _Walk:
         """To local memory: part of the path. Anywhere else it must change nothing."""
         offset, mask = self._offset(address, size), (1 << 8 * size) - 1
         if offset is None:
-            if address > L1_SIZE - size:
+            if address > mm.L1_SIZE - size:
                 effect = _effect(self._tile, self._c, address, True)
                 changes = effect is not Effect.NONE  # unless it stores what is there
                 if changes and (value is None or load(self._tile, self._c, address, 4) != value):
@@ -322,17 +324,6 @@ class _Walk:
         state.local.pop(at, None)
         if new is None or new != self._local(state, at):
             state.local[at] = new
-
-    def _widen(self, cover: _State, state: _State) -> bool:
-        """Make what differs from `cover` unknown; False when `cover` allows all of it already."""
-        known = cover.regs.copy()
-        state.regs = [x if x == y else None for x, y in zip(known, state.regs, strict=True)]
-        for at in cover.local.keys() | state.local.keys():
-            if self._local(cover, at) != self._local(state, at):
-                state.local[at] = None
-        return state.regs != known or any(
-            value != self._local(cover, at) for at, value in state.local.items()
-        )
 
 
 def explore(tile: Tile, core: int, budget: int) -> Loop | None:

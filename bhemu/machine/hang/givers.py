@@ -19,13 +19,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bhemu import memmap as mm
 from bhemu.devices.debug_regs import reset_pc
 from bhemu.machine.error_text import outside_headers, where_core
 from bhemu.machine.hang.explore import Loop, Value, Wanted, registers_of
-from bhemu.memmap import LOCAL_BASE, LOCAL_SIZES
 from bhemu.noc.grid import number_at
 from bhemu.riscv import formats
 from bhemu.riscv.assembly import RA, SP
@@ -34,21 +34,10 @@ from bhemu.riscv.insn import MASK, Instruction
 from bhemu.riscv.isa import decode
 from bhemu.riscv.isa.rv32i import EBREAK, JAL
 from bhemu.riscv.semantics import COMPUTING
+from bhemu.tensix import state as st
 from bhemu.tensix.insn import decode as decode_word
 from bhemu.tensix.insn import disassemble, effects
 from bhemu.tensix.spaces import Effect
-from bhemu.tensix.state import (
-    ASSERTED,
-    BLOCKED,
-    CORES,
-    FIFO_DEPTH,
-    HALTED,
-    NOC_ARRIVED,
-    PARKED,
-    RESET,
-    RUNNING,
-    THREADS,
-)
 
 if TYPE_CHECKING:
     from bhemu.machine.controls import Controls
@@ -67,11 +56,14 @@ Registers = tuple[Value, ...]  # x0 to x31, the words of the frame, None if its 
 _START: Registers = (0,) + (None,) * (31 + _FRAME) + (0,)
 
 
-class Pushed(NamedTuple):
-    """A Tensix word in a program: which thread gets it, the instruction that pushes it."""
+class Word(NamedTuple):
+    """A Tensix word that thread `thread` still holds, or that a core's program pushes to it."""
 
-    thread: int
     word: int
+    thread: int
+    who: str
+    how: str
+    core: int
     pc: int
 
 
@@ -98,7 +90,7 @@ class CodeStores(NamedTuple):
     """Stores of a program to constant addresses, and Tensix words that it pushes, by pc."""
 
     stores: list[Stored]
-    pushes: list[Pushed]
+    pushes: list[Word]
 
     def storing(self, address: int, size: int = 4) -> Iterator[Stored]:
         """The stores to any of the `size` bytes at `address`."""
@@ -148,19 +140,19 @@ def _next(
     word: int, at: At, known: Mapping[At, Registers], held: Held | None
 ) -> Iterator[tuple[At, Registers]]:
     """Where an instruction goes on, and the registers there; of a call also where it returns to."""
-    cls, registers, (pc, call) = decode(word), known[at], at
+    registers, (pc, call) = known[at], at
+    cls: Any = decode(word) or object
     rd, rs1 = Instruction.rd.get(word), Instruction.rs1.get(word)
     after = pc + 4, call
     if word in _ENDS:
         return
-    if cls is not None and issubclass(cls, Branch):
+    if issubclass(cls, Branch):
         yield after, registers
         yield (pc + cls.offset.get(word), call), registers
-    elif cls is not None and issubclass(cls, Jump | IndirectJump):
+    elif issubclass(cls, Jump | IndirectJump):
         a = registers[rs1]
-        target = None
-        if a is not None or issubclass(cls, Jump):
-            target = cls.compute(word, pc, a or 0, 0)
+        known_target = a is not None or issubclass(cls, Jump)
+        target = cls.compute(word, pc, a or 0, 0) if known_target else None
         returns = issubclass(cls, IndirectJump) and not rd and rs1 == RA
         known_there = target is not None and (target, call) in known
         if target is not None and not (returns and known_there):  # a call preserves the rest
@@ -168,22 +160,22 @@ def _next(
         if rd:
             kept = _KEPT if registers[-1] is None else _KEPT_WITH_FRAME
             yield after, tuple(x if i in kept else None for i, x in enumerate(registers))
-    elif cls is not None and issubclass(cls, Store | Atomic):
+    elif issubclass(cls, Store | Atomic):
         slot = _in_frame(cls, word) if issubclass(cls, Store) else None
-        if slot is not None and issubclass(cls, Store):
+        if slot is not None:
             whole = cls.size == _WORD_BYTES and not cls.imm.get(word) % _WORD_BYTES
             value = registers[Instruction.rs2.get(word)] if whole else None
             registers = _with(registers, slot, value)
         elif registers[-1] is None:  # through a pointer it may go to any word of the frame
             registers = _without_frame(registers)
         yield after, registers if issubclass(cls, Store) else _with(registers, rd, None)
-    elif cls is not None and issubclass(cls, _NO_RESULT):
+    elif issubclass(cls, _NO_RESULT):
         yield after, registers
-    elif cls is not None and issubclass(cls, Load):
+    elif issubclass(cls, Load):
         yield after, _with(registers, rd, _loaded(registers, word, cls, call, held))
     else:
-        is_known = cls is not None and issubclass(cls, (*COMPUTING, Upper))
-        value = cls.computed(word, pc, registers[:32]) if cls and is_known else None
+        is_known = issubclass(cls, (*COMPUTING, Upper))
+        value = cls.computed(word, pc, registers[:32]) if is_known else None
         result = _with(registers, rd, value)
         points = rd != SP and SP in (rs1, Instruction.rs2.get(word))
         yield after, (*result[:-1], None) if points else result
@@ -225,7 +217,7 @@ def _starts(tile: Tile, core: int) -> dict[int, Registers]:
     Nowhere if it neither runs nor ran, nor has an ELF or a start address of its own.
     """
     s, start = tile.state, int(reset_pc(tile.state, core))
-    stands, images = s.core_state[core] != RESET, tile.core[mm.CORE_NAMES[core]].images
+    stands, images = s.core_state[core] != st.RESET, tile.core[mm.CORE_NAMES[core]].images
     if not (stands or s.retired[core] > 0 or images or start not in (0, mm.RESET_PCS[core])):
         return {}
     starts = {start: _START}
@@ -237,27 +229,25 @@ def _starts(tile: Tile, core: int) -> dict[int, Registers]:
 def _standing(tile: Tile, core: int) -> Registers:
     """The registers and the frame of a core as it stands."""
     registers = registers_of(tile, core)
-    local, at = tile.state.local[core].view("<u4"), ((registers[SP] or 0) - LOCAL_BASE) // 4
+    local, at = tile.state.local[core].view("<u4"), ((registers[SP] or 0) - mm.LOCAL_BASE) // 4
     held = [int(word) for word in local[at : at + _FRAME]] if at >= 0 else []
     frame = (*held, *_START[32:])[:_FRAME]
-    inside = range(LOCAL_BASE + 4 * at, LOCAL_BASE + 4 * (at + _FRAME))
+    inside = range(mm.LOCAL_BASE + 4 * at, mm.LOCAL_BASE + 4 * (at + _FRAME))
     points = any(value in inside for value in (*registers[SP + 1 :], *held))
     return (*registers, *frame, None if points else 0)
 
 
 def _holds(tile: Tile, core: int, address: int) -> Value:
     """The word of a core's local memory or of L1 at an address."""
-    at = address - LOCAL_BASE
+    at = address - mm.LOCAL_BASE
     if address & 3:
         return None
-    if 0 <= at < LOCAL_SIZES[core]:
+    if 0 <= at < mm.LOCAL_SIZES[core]:
         return int(tile.state.local[core].view("<u4")[at >> 2])
     return int(tile.state.l1.view("<u4")[address >> 2]) if address < mm.L1_SIZE else None
 
 
-def code_stores(
-    tile: Tile, core: int, *, held: bool = False, awaited: Collection[int] = ()
-) -> CodeStores:
+def code_stores(tile: Tile, core: int, held: bool, awaited: Collection[int]) -> CodeStores:
     """What the program of core `core` (0-4) of `tile` can do, as far as constants tell.
 
     held: also what memory holds now counts as a constant, except at the addresses `awaited`.
@@ -267,13 +257,16 @@ def code_stores(
     def holds(address: int, _: int) -> Value:
         return None if address in awaited else _holds(tile, core, address)
 
+    def pushed(word: int, thread: int, pc: int) -> None:
+        found.pushes.append(Word(word, thread, mm.CORE_NAMES[core], "in its program", core, pc))
+
     known, _ = _follow(words, _starts(tile, core), holds if held else None)
     for (pc, _), registers in sorted(known.items(), key=lambda one: one[0]):
         word = int(words[pc >> 2])
         cls = decode(word)
         if cls is not None and issubclass(cls, formats.Pushed):
             if word and core < 4:
-                found.pushes.append(Pushed(max(core - 1, 0), cls.pushed(word), pc))
+                pushed(cls.pushed(word), max(core - 1, 0), pc)
             continue
         base, value = registers[Instruction.rs1.get(word)], registers[Instruction.rs2.get(word)]
         if cls is None or base is None:
@@ -289,7 +282,7 @@ def code_stores(
             elif 0 < core < 4 and address in _MOP_WORDS:
                 thread = core - 1
             if thread is not None and value is not None:
-                found.pushes.append(Pushed(thread, value, pc))
+                pushed(value, thread, pc)
     return found
 
 
@@ -305,7 +298,7 @@ def _ahead(tile: Tile, core: int) -> set[int] | None:
     A kernel that has come back to firmware has ended. None if a path could not be followed.
     """
     s, program = tile.state, tile.machine.loop.program
-    if s.core_state[core] not in (RUNNING, BLOCKED):
+    if s.core_state[core] not in (st.RUNNING, st.BLOCKED):
         return None
     words, ends = s.l1.view("<u4").copy(), set[int]()
     if program is not None and program.firmware is not None:
@@ -323,11 +316,11 @@ def _ahead(tile: Tile, core: int) -> set[int] | None:
 
     known, whole = _follow(words, {stands: _standing(tile, core)}, holds, joins=True)
     for (pc, call), registers in known.items():
-        cls = decode(word := int(words[pc >> 2]))
-        if word in _ENDS or not issubclass(cls or object, Jump | IndirectJump):
+        cls = decode(word := int(words[pc >> 2])) or object
+        if word in _ENDS or not issubclass(cls, Jump | IndirectJump):
             continue
         rd, rs1 = Instruction.rd.get(word), Instruction.rs1.get(word)
-        indirect = issubclass(cls or object, IndirectJump)
+        indirect = issubclass(cls, IndirectJump)
         returns = indirect and not rd and rs1 == RA and call
         if rd not in (0, RA) or (indirect and not returns and registers[rs1] is None):
             return None
@@ -341,11 +334,11 @@ NO_MORE = "does not come there again from where it stands"
 _NO_STORE = "no store to {:#x} was found in as much of its code as could be followed"
 _RELEASE_WIDTHS = {1: "byte ", 2: "half-word ", 4: ""}
 _STATES = {
-    RESET: "is in reset: no core or host has released it",
-    BLOCKED: "is blocked itself",
-    PARKED: "has parked",
-    ASSERTED: "stands on ebreak",
-    HALTED: "is halted through its debug port",
+    st.RESET: "is in reset: no core or host has released it",
+    st.BLOCKED: "is blocked itself",
+    st.PARKED: "has parked",
+    st.ASSERTED: "stands on ebreak",
+    st.HALTED: "is halted through its debug port",
 }
 
 
@@ -384,17 +377,6 @@ class Releaser:
         return f"could have been released by {self.who} ({self.how}{at}), which {self.state}"
 
 
-class Word(NamedTuple):
-    """A Tensix word that thread `thread` still holds, or that a core's program pushes to it."""
-
-    word: int
-    thread: int
-    who: str
-    how: str
-    core: int
-    pc: int
-
-
 def _expands(word: int) -> bool:
     """Whether a Tensix word may bring others that were pushed before it, as MOP and REPLAY do."""
     cls = decode_word(word)
@@ -407,25 +389,18 @@ class Agents:
     def __init__(self, tile: Tile, loops: Iterable[Loop]) -> None:
         self.tile, self.s = tile, tile.state
         self.loops = {loop.core: loop for loop in loops}
-        self._stores: dict[tuple[int, bool, bool], CodeStores] = {}
-        self._ahead: dict[int, set[int] | None] = {}
+        self._code = cache(partial(code_stores, tile))
+        self._ahead = cache(partial(_ahead, tile))
 
     def stores(self, core: int, *, held: bool = False, later: bool = False) -> CodeStores:
         """What the program of `core` can do; `held`: as far as memory tells, too; `later`: the
         words that it waits for will be others."""
-        if (core, held, later) not in self._stores:
-            polls = self.loops[core].polls if later and core in self.loops else ()
-            found = code_stores(
-                self.tile, core, held=held, awaited={poll.address for poll in polls}
-            )
-            self._stores[core, held, later] = found
-        return self._stores[core, held, later]
+        polls = self.loops[core].polls if later and core in self.loops else ()
+        return self._code(core, held, frozenset(poll.address for poll in polls))
 
     def comes(self, core: int, pc: int) -> bool:
         """Whether a core may come to an instruction, from where it stands."""
-        if core not in self._ahead:
-            self._ahead[core] = _ahead(self.tile, core)
-        ahead = self._ahead[core]
+        ahead = self._ahead(core)
         return ahead is None or pc in ahead
 
     def _plays(self, thread: int) -> bool:
@@ -434,7 +409,7 @@ class Agents:
         if any(one.thread == thread and _expands(one.word) for one in self._held()):
             return True
         fifo = mm.INSTRN_BUF_BASE, mm.INSTRN_BUF_END - mm.INSTRN_BUF_BASE
-        for core in range(CORES - 1):
+        for core in range(st.CORES - 1):
             known = {one.pc for one in self.stores(core).storing(*fifo) if one.value is not None}
             held = self.stores(core, held=True)
             pcs = {one.pc for one in held.storing(*fifo)} - known
@@ -467,7 +442,7 @@ class Agents:
     def _held(self) -> Iterator[Word]:
         """Every word that a thread holds, with what would bring it forward."""
         s = self.s
-        for t in range(THREADS):
+        for t in range(st.THREADS):
             gate, mop = (s.gate_core[t], s.gate_pc[t]), (s.mop_core[t], s.mop_pc[t])
             has = [(s.gate_word[t], "at its own gate", *gate)] if s.gate_full[t] else []
             for k in range(int(s.play_left[t])):
@@ -476,7 +451,7 @@ class Agents:
             for i in range(2, 9) if s.mop_on[t] else ():
                 has.append((s.mop_live[t, i], "in the MOP it expands", *mop))
             for k in range(int(s.fifo_read[t]), int(s.fifo_write[t])):
-                i = k % FIFO_DEPTH
+                i = k % st.FIFO_DEPTH
                 place = s.fifo_core[t, i], s.fifo_pc[t, i]
                 has.append((s.fifo[t, i], "queued behind its head", *place))
             for word, how, core, pc in has:
@@ -485,9 +460,8 @@ class Agents:
     def words(self, *, held: bool = False) -> Iterator[Word]:
         """Every word that a thread holds or a program pushes, with what would bring it forward."""
         yield from self._held()
-        for core, who in enumerate(mm.CORE_NAMES[:-1]):
-            for p in self.stores(core, held=held).pushes:
-                yield Word(p.word, p.thread, who, "in its program", core, p.pc)
+        for core in range(st.CORES - 1):
+            yield from self.stores(core, held=held).pushes
 
     def by_words(self, wanted: Effect, *, held: bool = False) -> list[Releaser]:
         """Threads and cores that hold or push a word with this effect.
@@ -530,7 +504,7 @@ class Agents:
                 return True
             return one.value >= wanted.value if wanted.more else one.value == wanted.value
 
-        for core in (core for core in range(CORES) if core != beside):
+        for core in (core for core in range(st.CORES) if core != beside):
             if changes := [one for one in self._storing(core, address, size) if ends(one)]:
                 found.append(self.store(core, *changes))
         return found[:_NAMED]
@@ -566,7 +540,8 @@ class Agents:
 
     def core(self, core: int, how: str, *, able: bool = True) -> Releaser:
         """A core where it stands."""
-        place = "" if self.s.core_state[core] == RESET else self.place(core, int(self.s.pc[core]))
+        in_reset = self.s.core_state[core] == st.RESET
+        place = "" if in_reset else self.place(core, int(self.s.pc[core]))
         return Releaser(mm.CORE_NAMES[core], how, place, self.core_state(core), able)
 
     def thread(self, t: int) -> Releaser:
@@ -591,7 +566,7 @@ def arrivals(
     s = tile.state
     count = int(s.noc_arrivals[0])
     by_number = {number_at(other.xy): other for other in chip.tiles_made()}
-    for k in range(count - 1, max(count - NOC_ARRIVED, 0) - 1, -1):
-        at, n, t, core, pc, when = (int(word) for word in s.noc_arrived[k % NOC_ARRIVED])
+    for k in range(count - 1, max(count - st.NOC_ARRIVED, 0) - 1, -1):
+        at, n, t, core, pc, when = (int(word) for word in s.noc_arrived[k % st.NOC_ARRIVED])
         if address is None or (at < address + 4 and address < at + n):
             yield by_number[t], core, pc, when

@@ -16,7 +16,6 @@ from bhemu.machine.hang import waits
 from bhemu.machine.hang.explore import DECIMAL, Loop, Wanted, livelock
 from bhemu.machine.hang.givers import NO_MORE, Agents, Releaser, arrivals, name_of
 from bhemu.machine.hang.waits import GAVE, NEVER, Senders, Waiter, aims, initiators
-from bhemu.memmap import CORE_NAMES, HOST, NOC_RET_ADDR_LO, NOC_TARG_ADDR_LO
 from bhemu.noc.grid import number_at
 from bhemu.tensix.state import BLOCKED, CORES, NOC_ARRIVED, THREADS
 from bhemu.text import times
@@ -96,25 +95,18 @@ class WaitGraph:
 
     def rival(self, root: Waiter) -> Waiter | None:
         """Another core that waits for a value of a word that has passed what both wait for."""
-        others = (one for one in self.waiters if one.who != root.who and _is_past(one))
-        tile = root.where.get("tile")
-        same = (
-            one for one in others if one.resource == root.resource and one.where.get("tile") == tile
-        )
-        return next(same, None) if _is_past(root) else None
+        word, past = (root.resource, root.where.get("tile")), filter(_is_past, self.waiters)
+        others = (one for one in past if one.who != root.who and _is_past(root))
+        return next((o for o in others if (o.resource, o.where.get("tile")) == word), None)
 
     def ring(self) -> str:
         """The cycle in words: what each member needs, and which other can give it."""
         parts = []
         for i, name in enumerate(self.cycle):
             other = self.cycle[(i + 1) % len(self.cycle)]
-            waiter, by = next(
-                (one, r)
-                for one in self.waiters
-                if one.who == name
-                for r in one.releasers
-                if r.able and r.who == other
-            )
+            own = [one for one in self.waiters if one.who == name]
+            able = ((one, r) for one in own for r in one.releasers if r.able)
+            waiter, by = next(pair for pair in able if pair[1].who == other)
             alone = "only " if len(waiter.releasers) == 1 and waiter.kind != "l1" else ""
             giver = "itself" if other == name else other
             needs = f"{waiter.reason}{_present(waiter)}"
@@ -136,16 +128,14 @@ class WaitGraph:
 def _passed(waiter: Waiter) -> str:
     """Those that would end a wait by what they have passed, in words; "" for none."""
     by_means: dict[str, list[str]] = {}
-    for one in waiter.releasers:
-        if one.passed:
-            does = one.how.partition(", last in ")[0]
-            by_means.setdefault(", ".join(filter(None, (does, one.line))), []).append(one.who)
-    return "; ".join(
-        f"{names[0]} ({means}) {NO_MORE}"
-        if len(names) == 1
-        else f"none of {', '.join(names)} ({means}) comes there again from where it stands"
-        for means, names in by_means.items()
-    )
+    for one in (one for one in waiter.releasers if one.passed):
+        does = one.how.partition(", last in ")[0]
+        by_means.setdefault(", ".join(filter(None, (does, one.line))), []).append(one.who)
+    told = []
+    for means, names in by_means.items():
+        none = f"none of {', '.join(names)} ({means}) comes there again from where it stands"
+        told.append(none if len(names) > 1 else f"{names[0]} ({means}) {NO_MORE}")
+    return "; ".join(told)
 
 
 def _present(waiter: Waiter) -> str:
@@ -160,8 +150,9 @@ def _present(waiter: Waiter) -> str:
 def _is_past(waiter: Waiter) -> bool:
     """Whether a word that is counted up is past the one value with which a core goes on."""
     wanted = waiter.wanted
-    known = wanted is not None and waiter.kind == "l1" and not wanted.more
-    return known and wanted is not None and 0 < wanted.value < waiter.resource["value"]
+    if wanted is None or wanted.more or waiter.kind != "l1":
+        return False
+    return 0 < wanted.value < waiter.resource["value"]
 
 
 def set_idle_apart(error: NoProgress, is_idle: Callable[[Waiter], bool]) -> None:
@@ -257,22 +248,21 @@ def graph_of(waiters: list[Waiter]) -> WaitGraph:
     return WaitGraph(tuple(ordered), cycle[first:] + cycle[:first])
 
 
-def _waiters(agents: Agents) -> list[Waiter]:
+def _waiters(agents: Agents) -> Iterator[Waiter]:
     """All that wait on a tile."""
-    s, waiters = agents.s, []
+    s = agents.s
     for t in range(THREADS):
         if s.gate_full[t]:
             pc = int(s.latch_pc[t] if s.latch[t] else s.gate_pc[t])
             wait = waits.thread(agents, t)
-            waiters.append(_waiter(agents, f"thread T{t}", int(s.gate_core[t]), pc, wait))
+            yield _waiter(agents, f"thread T{t}", int(s.gate_core[t]), pc, wait)
     for c in range(CORES):
         if s.core_state[c] == BLOCKED:
             wait = waits.core(agents, c, int(s.core_wait[c]), int(s.core_address[c]))
-            waiters.append(_waiter(agents, CORE_NAMES[c], c, int(s.pc[c]), wait))
+            yield _waiter(agents, mm.CORE_NAMES[c], c, int(s.pc[c]), wait)
     for loop in agents.loops.values():
         for pc, wait in waits.loop(agents, loop):
-            waiters.append(_waiter(agents, CORE_NAMES[loop.core], loop.core, pc, wait))
-    return waiters
+            yield _waiter(agents, mm.CORE_NAMES[loop.core], loop.core, pc, wait)
 
 
 def _error(text: str, graph: WaitGraph | None, hint: str, *, live: bool) -> NoProgress:
@@ -284,11 +274,9 @@ def _error(text: str, graph: WaitGraph | None, hint: str, *, live: bool) -> NoPr
 
 def release(graph: WaitGraph) -> str:
     """Which core is to be released, where a wait needs one that is in reset; "" for none."""
-    for waiter in graph.waiters:
-        for releaser in waiter.releasers:
-            if releaser.able and "is in reset" in releaser.state:
-                return f"release {releaser.who}: nothing has cleared its bit of SOFT_RESET_0"
-    return ""
+    able = (by for waiter in graph.waiters for by in waiter.releasers if by.able)
+    held = next((by.who for by in able if "is in reset" in by.state), "")
+    return f"release {held}: nothing has cleared its bit of SOFT_RESET_0" if held else ""
 
 
 def advice(tile: Tile, graph: WaitGraph) -> str:
@@ -296,9 +284,7 @@ def advice(tile: Tile, graph: WaitGraph) -> str:
     s = tile.state
     if graph.cycle:
         return _CYCLE
-    if text := next(filter(None, map(_no_maximum, graph.waiters)), ""):
-        return text
-    if text := release(graph):
+    if text := next(filter(None, map(_no_maximum, graph.waiters)), "") or release(graph):
         return text
     busy = [f"T{t}" for t in range(THREADS) if s.gate_full[t]]
     look = "bhemu trace shows the words before" if busy else "bhemu step shows the loop"
@@ -370,7 +356,7 @@ def _astray(chip: Controls, waiters: Iterable[Waiter]) -> str:
     at_work = {xy for part in (program.placed() if program else ()) for xy in part.at}
     lost = [one for one in waiters if one.kind == "l1" and not one.releasers]
     for tile, noc, registers in initiators(chip) if lost and at_work else ():
-        given = (registers[(first >> 2) + 2] for first in (NOC_TARG_ADDR_LO, NOC_RET_ADDR_LO))
+        given = (registers[(first >> 2) + 2] for first in (mm.NOC_TARG_ADDR_LO, mm.NOC_RET_ADDR_LO))
         for x, y in {(to & 63, to >> 6 & 63) for to in given} - at_work:
             for one in lost:
                 if aims(registers, (x, y), address := one.resource["address"]):
@@ -403,7 +389,9 @@ def _waiting(chip: Controls, going: Mapping[Tile, tuple[Loop, ...]]) -> Iterator
         others, astray = dict[str, Releaser](), ""
         if waiter.kind == "l1" and 0 <= address < mm.L1_SIZE:
             if not alone:
-                own += tuple(senders.of(tile, address, CORE_NAMES.index(str(waiter.where["core"]))))
+                own += tuple(
+                    senders.of(tile, address, mm.CORE_NAMES.index(str(waiter.where["core"])))
+                )
             untouched = int(tile.state.noc_arrivals[0]) == 0
             by_noc = "" if alone and untouched else last_writer(chip, tile, address)
             others = senders.elsewhere(address) if by_noc == NEVER else others
@@ -421,7 +409,7 @@ def _waiting(chip: Controls, going: Mapping[Tile, tuple[Loop, ...]]) -> Iterator
 
 def _laid_otherwise(chip: Controls, tile: Tile, core: str, address: int) -> str:
     """Who has written to the address that an awaited semaphore has on its own tile; "" for none."""
-    known = waits.semaphores(tile, CORE_NAMES.index(core))
+    known = waits.semaphores(tile, mm.CORE_NAMES.index(core))
     came = arrivals(chip, tile) if address in known else ()
     senders = {(by.xy, c): by for by, c, _, _ in came if c < CORES}
     for (xy, c), sender in senders.items():
@@ -429,7 +417,7 @@ def _laid_otherwise(chip: Controls, tile: Tile, core: str, address: int) -> str:
         at = next(iter(waits.semaphores(sender, c)[number : number + 1]), address)
         for by, by_core, pc, _ in arrivals(chip, tile, at) if at != address else ():
             if (by.xy, by_core) == (xy, c):
-                who, line = f"{name_of(by)} {CORE_NAMES[c]}", by.place(c, pc)
+                who, line = f"{name_of(by)} {mm.CORE_NAMES[c]}", by.place(c, pc)
                 return f"but to {at:#x}, where {who} has semaphores[{number}] itself: {line}"
     return ""
 
@@ -442,10 +430,9 @@ def wait_for_graph(tile: Tile, loops: tuple[Loop, ...] = ()) -> WaitGraph:
 def last_writer(chip: Controls, tile: Tile, address: int) -> str:
     """The last writer of an address over the NoC, as far as is remembered."""
     for sender, core, pc, when in arrivals(chip, tile, address):
-        by = "over the NoC" if core == HOST else sender.place(core, pc)
+        by = "over the NoC" if core == mm.HOST else sender.place(core, pc)
         return f"last written over the NoC in round {when} by tile {name_of(sender)}: {by}"
-    all_known = int(tile.state.noc_arrivals[0]) <= NOC_ARRIVED
-    return NEVER if all_known else ""
+    return NEVER if int(tile.state.noc_arrivals[0]) <= NOC_ARRIVED else ""
 
 
 def linked(chip: Controls) -> list[str]:
@@ -454,7 +441,7 @@ def linked(chip: Controls) -> list[str]:
     for tile in chip.tiles_made():
         for noc, (is_open, given, core, pc) in enumerate(tile.state.niu_linked.tolist()):
             if is_open:
-                by = "over the NoC" if core == HOST else tile.place(core, pc)
+                by = "over the NoC" if core == mm.HOST else tile.place(core, pc)
                 lines.append(
                     f"NoC {noc} of tile {name_of(tile)} has a linked request to {shown(given)} that"
                     f" no further request has closed, sent by {by}"
@@ -479,16 +466,15 @@ def no_progress(chip: Controls, loops: Mapping[int, tuple[Loop, ...]]) -> NoProg
             text = f"{_NOTHING_MOVES} any more ({len(graph.waiters)} waiting)"
             return _error(text, graph, how, live=False)
         theirs = "the loops they are in" if len(own) > 1 else "the loop it is in"
-        text = f"{' and '.join(CORE_NAMES[loop.core] for loop in own)} can never leave {theirs}"
+        text = f"{' and '.join(mm.CORE_NAMES[loop.core] for loop in own)} can never leave {theirs}"
         how = f"{how}; where the host is to answer, run with --livelock 0"
         return _error(f"{text}, whatever time passes", graph, how, live=True)
     hint = open_links or _astray(chip, waiters) or release(graph) or _look(graph)
     if not loops:
         text = f"{_NOTHING_MOVES} any more on the chip ({len(waiters)} waiting)"
         return _error(text, graph, hint, live=False)
-    names = [
-        f"{name_of(tile)} {CORE_NAMES[one.core]}" for tile, own in going.items() for one in own
-    ]
+    cores = [(name_of(tile), one.core) for tile, own in going.items() for one in own]
+    names = [f"{of} {mm.CORE_NAMES[core]}" for of, core in cores]
     theirs = "their loops" if len(names) > 1 else "its loop"
     text = f"{_some(names)} can never leave {theirs}, and nothing is under way"
     return _error(text, graph, hint, live=True)

@@ -19,7 +19,6 @@ from bhemu.machine.hang.explore import Loop, Poll, Wanted
 from bhemu.machine.hang.givers import Agents, Releaser, arrivals, name_of
 from bhemu.machine.sentences import CONDITIONS
 from bhemu.machine.word_text import meaning
-from bhemu.memmap import CORE_NAMES, NOC_CTRL, NOC_RET_ADDR_LO, NOC_TARG_ADDR_LO
 from bhemu.noc.grid import XY
 from bhemu.riscv.assembly import disassemble as riscv_text
 from bhemu.tensix import banks, mmio
@@ -35,6 +34,7 @@ from bhemu.text import times
 if TYPE_CHECKING:
     from bhemu.machine.controls import Controls
     from bhemu.machine.tile import Tile
+    from bhemu.program.specs import TileSpec
 
 # What each blocked thread or core, and each core that polls, waits for: the resource in words.
 
@@ -84,7 +84,7 @@ class Waiter:
     detail: str = ""
     resource: dict[str, int] = field(default_factory=dict)
     releasers: tuple[Releaser, ...] = ()
-    where: dict[str, object] = field(default_factory=dict)
+    where: dict[str, Any] = field(default_factory=dict)
     history: str = ""
     wanted: Wanted | None = None
     elsewhere: str = ""
@@ -254,8 +254,7 @@ def core(agents: Agents, c: int, number: int, address: int) -> Waiter:
         queued = int(agents.s.fifo_write[t] - agents.s.fifo_read[t])
         reason = f"room in the instruction FIFO of T{t}"
         shown += f", {queued} words queued for T{t}"
-        numbers = {"thread": t, "queued": queued}
-        wait = _wait("fifo", numbers, reason, shown, [agents.thread(t)])
+        wait = _wait("fifo", {"thread": t, "queued": queued}, reason, shown, [agents.thread(t)])
     elif number in _TTSYNC:
         wait = _wait("ttsync", {"thread": c - 1}, text, shown, [agents.thread(c - 1)])
     elif number in (queues.MAILBOX_EMPTY, queues.MAILBOX_FULL):
@@ -273,13 +272,12 @@ def core(agents: Agents, c: int, number: int, address: int) -> Waiter:
         wait = _wait("pcbuf", {"trisc": t, "held": held}, text, shown, releasers)
     else:
         wait = _wait("other", {}, text, shown)
-    return replace(wait, where=_instruction(agents, c))
+    return replace(wait, where=_instruction(agents, int(agents.s.pc[c])))
 
 
-def _instruction(agents: Agents, c: int, pc: int | None = None) -> dict[str, Any]:
-    at = int(agents.s.pc[c]) if pc is None else pc
-    word = int(agents.s.l1[at : at + 4].view("<u4")[0])
-    return {"word": word, "decoded": riscv_text(word, at, None, disassemble)}
+def _instruction(agents: Agents, pc: int) -> dict[str, Any]:
+    word = int(agents.s.l1[pc : pc + 4].view("<u4")[0])
+    return {"word": word, "decoded": riscv_text(word, pc, None, disassemble)}
 
 
 def _mailbox(agents: Agents, c: int, number: int, n: int, text: str) -> Waiter:
@@ -318,13 +316,13 @@ def loop(agents: Agents, found: Loop) -> Iterator[tuple[int, Waiter]]:
         wanted = explore.wanted(agents.tile, found, poll)
         wait = _polled(agents, found.core, poll, wanted)
         detail = "; ".join(part for part in (wait.detail, detail) if part)
-        where = _instruction(agents, found.core, poll.pc)
+        where = _instruction(agents, poll.pc)
         yield poll.pc, replace(wait, detail=detail, where=where, wanted=wanted)
     if not polls:
         what = "nothing but the clock" if clocks else "nothing"
         pc = int(agents.s.pc[found.core])
         wait = _wait("clock" if clocks else "loop", {}, f"{what}: it goes round", span)
-        yield pc, replace(wait, where=_instruction(agents, found.core))
+        yield pc, replace(wait, where=_instruction(agents, pc))
 
 
 def _polled(agents: Agents, c: int, poll: Poll, wanted: Wanted | None) -> Waiter:
@@ -342,15 +340,7 @@ def _polled(agents: Agents, c: int, poll: Poll, wanted: Wanted | None) -> Waiter
         name = f"L1 {_WIDTHS[poll.size]} {at:#x}{semaphore_name(agents.tile, c, at)} {change}"
         return _wait("l1", numbers, name, "", releasers)
     if mm.OVERLAY_BASE <= at < mm.OVERLAY_END:
-        stream, register = (at - mm.OVERLAY_BASE) >> 12, (at & 0xFFF) >> 2
-        releasers += agents.by_words(Effect(Kind.STORES, at), held=True)
-        numbers |= {"stream": stream, "register": register}
-        buffer, name, more = counter(agents.tile, stream, register)
-        if buffer is not None:
-            numbers |= {"buffer": buffer}
-            releasers = [replace(r, how=counts(register, r.how)) for r in releasers]
-            name += "" if wanted is None else f" ({poll.value} so far, {wanted.value} needed)"
-        return _wait("stream", numbers, name, more, releasers)
+        return _polled_stream(agents, poll, wanted, numbers, releasers)
     if mm.MAILBOX_BASE <= at < mm.MAILBOX_END and c < 4:
         return _mailbox(agents, c, queues.MAILBOX_EMPTY, (at - mm.MAILBOX_BASE) >> 12, "")
     block = block_name(at)
@@ -372,23 +362,27 @@ _OPERANDS = re.compile(r"\b\w+=\S+ ")
 _ADDRESS = re.compile(r" to 0x\w+$")
 
 
-def counts(register: int, how: str) -> str:
-    """What one that stores to a count of a buffer does, from how it does that."""
-    return f"{PAGES[register][0]} with its {_ADDRESS.sub('', _OPERANDS.sub('', how))}"
-
-
-def counter(tile: Tile, stream: int, register: int) -> tuple[int | None, str, str]:
-    """The circular buffer that a register of a stream counts, where it is known; what is waited
-    for; what else is known of the register."""
+def _polled_stream(
+    agents: Agents, poll: Poll, wanted: Wanted | None, numbers: dict[str, int], by: list[Releaser]
+) -> Waiter:
+    """As _polled, for a register of a stream: for pages, where the buffer that it counts is known;
+    by: those that store to it."""
+    stream, register = (poll.address - mm.OVERLAY_BASE) >> 12, (poll.address & 0xFFF) >> 2
+    numbers |= {"stream": stream, "register": register}
+    by = by + agents.by_words(Effect(Kind.STORES, poll.address), held=True)
     role, at = STREAM_ROLES.get(register), f"register {register} of stream {stream}"
-    if role is None:
-        return None, f"{at} to change", ""
-    buffer = buffer_of(tile, stream)
-    if buffer is not None:
-        return buffer, f"pages of buffer {buffer} to be {PAGES[register][1]}", f"{role}, {at}"
-    then = stream - FIRST_BUFFER_STREAMS[1]
-    older = f", in older builds {then}" if then >= 0 else ""
-    return None, f"{at} ({role}; in tt-metal of circular buffer {stream}{older}) to change", ""
+    buffer = None if role is None else buffer_of(agents.tile, stream)
+    if buffer is None:
+        then = stream - FIRST_BUFFER_STREAMS[1]
+        older = f", in older builds {then}" if then >= 0 else ""
+        at += f" ({role}; in tt-metal of circular buffer {stream}{older})" if role else ""
+        return _wait("stream", numbers, f"{at} to change", "", by)
+    does, done = PAGES[register]
+    how = f"{does} with its "
+    by = [replace(r, how=how + _ADDRESS.sub("", _OPERANDS.sub("", r.how))) for r in by]
+    name = f"pages of buffer {buffer} to be {done}"
+    name += "" if wanted is None else f" ({poll.value} so far, {wanted.value} needed)"
+    return _wait("stream", numbers | {"buffer": buffer}, name, f"{role}, {at}", by)
 
 
 _SEMAPHORE_BASE = "sem_l1_base"  # the word in a core's local memory that says where they are
@@ -397,14 +391,18 @@ _APART = 16  # bytes from one semaphore of a program to the next
 
 def semaphores(tile: Tile, c: int) -> range:
     """Where the semaphores of PROGRAM.toml lie, as a core has them."""
-    program = tile.machine.loop.program
-    parts = () if program is None else program.placed()
-    count = max((len(part.semaphores) for part in parts if tile.xy in part.at), default=0)
+    count = max((len(part.semaphores) for part in _parts(tile)), default=0)
     try:
         base = tile.core[mm.CORE_NAMES[c]].read32(_SEMAPHORE_BASE) if count else 0
     except InputError:  # no such name
         return range(0)
     return range(base, base + _APART * count, _APART)
+
+
+def _parts(tile: Tile) -> list[TileSpec]:
+    """The parts of the launched program that a tile has."""
+    program = tile.machine.loop.program
+    return [part for part in program.placed() if tile.xy in part.at] if program else []
 
 
 def semaphore_name(tile: Tile, c: int, address: int) -> str:
@@ -419,9 +417,7 @@ def buffer_of(tile: Tile, stream: int) -> int | None:
     The builds of a program begin at one of FIRST_BUFFER_STREAMS: at the only one by which every
     stream that counts something, this one included, is that of a declared buffer.
     """
-    program = tile.machine.loop.program
-    parts = () if program is None else program.placed()
-    declared = {b.index for part in parts if tile.xy in part.at for b in part.buffers}
+    declared = {b.index for part in _parts(tile) for b in part.buffers}
     counts = tile.state.stream[:, list(PAGES)]
     used = {stream, *(n for n in range(mmio.STREAMS) if counts[n].any())}
     fits = [first for first in FIRST_BUFFER_STREAMS if {n - first for n in used} <= declared]
@@ -433,9 +429,9 @@ def buffer_of(tile: Tile, stream: int) -> int | None:
 NEVER = "nothing was ever written there over the NoC"
 GAVE = "it has written there over the NoC"
 _INITIATORS, _REGISTERS = 4, 12
-_TILES = {NOC_TARG_ADDR_LO + 8, NOC_RET_ADDR_LO + 8}
-_SET = _TILES | {NOC_TARG_ADDR_LO, NOC_RET_ADDR_LO}
-_SET |= {NOC_CTRL, mm.NOC_AT_LEN_BE}  # registers that say what a request writes to
+_TILES = {mm.NOC_TARG_ADDR_LO + 8, mm.NOC_RET_ADDR_LO + 8}
+_SET = _TILES | {mm.NOC_TARG_ADDR_LO, mm.NOC_RET_ADDR_LO}
+_SET |= {mm.NOC_CTRL, mm.NOC_AT_LEN_BE}  # registers that say what a request writes to
 _LATER = "its code sends a request to this word of a tile that it reads from what it waits for"
 MOST = 4  # senders named for one wait
 _LOOKED = 64  # cores whose code is looked at
@@ -445,9 +441,11 @@ _TRIED = 64  # combinations of their values for one request
 def initiators(chip: Controls) -> Iterator[tuple[Tile, int, list[int]]]:
     """Every initiator of the tiles that are in use: its tile, NoC and registers."""
     for tile in chip.tiles_made():
-        for noc in (0, 1):
-            for i in range(_INITIATORS):
-                yield tile, noc, [int(word) for word in tile.state.niu_command[noc, i]]
+        for noc, i in product((0, 1), range(_INITIATORS)):
+            yield tile, noc, tile.state.niu_command[noc, i].tolist()
+
+
+Sends = tuple[int, list[list[int]]]  # a request: its pc, what each register may hold
 
 
 class Senders:
@@ -456,7 +454,7 @@ class Senders:
     def __init__(self, chip: Controls, agents: dict[XY, Agents]) -> None:
         self._chip, self._agents = chip, agents
         self._elsewhere: dict[int, dict[str, Releaser]] = {}
-        self._requests: dict[tuple[XY, int], list[tuple[int, list[list[int]]]]] = {}
+        self._requests: dict[tuple[XY, int], list[Sends]] = {}
 
     def of(self, tile: Tile, address: int, beside: int) -> list[Releaser]:
         """Those that have written to the word, and others with their code, who has done so least
@@ -480,7 +478,8 @@ class Senders:
         for xy, core in asked:
             if (xy, core) in found or (codes and self._code(xy, core) not in codes):
                 continue
-            sends = self._coded(xy, core, tile.xy, address)
+            sent = self._sent(xy, core)
+            sends = next((pc for pc, held in sent if _may_aim(held, tile.xy, address)), None)
             if sends is not None:
                 by = self._core(xy, core, sends, "its code sends a request to it")
                 found[xy, core] = replace(by, given=0)
@@ -491,8 +490,7 @@ class Senders:
 
     def _code(self, xy: XY, core: int) -> tuple[bytes, ...]:
         """The ELFs of a core."""
-        held = self._agents[xy].tile.core[CORE_NAMES[core]].images
-        return tuple(image.data for image in held)
+        return tuple(image.data for image in self._agents[xy].tile.core[mm.CORE_NAMES[core]].images)
 
     def _set_up(self, to: XY, address: int) -> Iterator[Releaser]:
         """The tiles whose initiators are set up for a request to a word."""
@@ -509,21 +507,15 @@ class Senders:
         if address not in self._elsewhere:
             self._elsewhere[address] = found = dict[str, Releaser]()
             for other in self._chip.tiles_made():
-                last = (one for one in arrivals(self._chip, other, address) if one[1] < CORES)
-                for sender, core, pc, when in last:
+                came = (one for one in arrivals(self._chip, other, address) if one[1] < CORES)
+                for sender, core, pc, when in islice(came, 1):
                     how = f"{GAVE}, last in round {when}"
                     found[name_of(other)] = self._core(sender.xy, core, pc, how)
-                    break
         return self._elsewhere[address]
 
     def _core(self, xy: XY, core: int, pc: int, how: str) -> Releaser:
         found = self._agents[xy].acts(core, pc, how)
         return replace(found, who=f"{name_of(self._agents[xy].tile)} {found.who}")
-
-    def _coded(self, xy: XY, core: int, to: XY, address: int) -> int | None:
-        """The pc to which a core may come and that would send a request to a word."""
-        sent = self._sent(xy, core)
-        return next((pc for pc, values in sent if _may_aim(values, to, address)), None)
 
     def _later(self, to: XY, address: int, beside: int) -> Iterator[Releaser]:
         """Cores that go round, and whose code sends a request to a word of a tile that they read
@@ -536,8 +528,8 @@ class Senders:
                         yield self._core(xy, core, pc, _LATER)
                         break
 
-    def _sent(self, xy: XY, core: int) -> list[tuple[int, list[list[int]]]]:
-        """The requests that the code of a core sends: pc, what each register may hold.
+    def _sent(self, xy: XY, core: int) -> list[Sends]:
+        """The requests that the code of a core sends.
 
         Of the first cores that are asked for: looking at code takes long.
         """
@@ -545,9 +537,7 @@ class Senders:
             self._requests[xy, core] = list(self._of_code(self._agents[xy], core))
         return self._requests.get((xy, core), [])
 
-    def _of_code(
-        self, agents: Agents, core: int, later: XY | None = None
-    ) -> Iterator[tuple[int, list[list[int]]]]:
+    def _of_code(self, agents: Agents, core: int, later: XY | None = None) -> Iterator[Sends]:
         """By the order of the code: a register holds what the store before has left there.
 
         later: the words that the core waits for are others, and a tile that they name is this one.
@@ -583,12 +573,12 @@ def _may_aim(values: list[list[int]], to: XY, address: int) -> bool:
 
 def aims(registers: list[int], xy: XY, address: int) -> bool:
     """Whether the registers of an initiator name an address of a tile as the destination."""
-    control = registers[NOC_CTRL >> 2]
+    control = registers[mm.NOC_CTRL >> 2]
     kind = control & 3
     if kind not in (request.WRITE, request.ATOMIC):
         return False
     data = kind == request.WRITE and not control & request.INLINE
-    first = (NOC_RET_ADDR_LO if data else NOC_TARG_ADDR_LO) >> 2
+    first = (mm.NOC_RET_ADDR_LO if data else mm.NOC_TARG_ADDR_LO) >> 2
     low, given = registers[first], registers[first + 2]
     x, y = xy
     if control & request.MULTICAST:
