@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -30,10 +30,14 @@ from bhemu.tensix.state import MEMBERS, OFFSET, State
 from bhemu.why.steps import Word
 from bhemu.why.steps import where as place_of
 
+if TYPE_CHECKING:
+    from bhemu.why.origin import SeenOf
+
+Spans = tuple[Span, ...]  # of the record: the bytes of a place
+Cause = tuple[int, str, Spans]  # clock, place
+Made = tuple[Change, int]  # with its clock
 _CHANGES = (0x00, 0x55, 0xFF)  # bytes become 0; bytes change some of their bits, or all
-_MOVES = frozenset(
-    """UNPACR PACR MOVA2D MOVB2D MOVD2A MOVD2B MOVB2A SFPLOAD SFPSTORE SFPMOV""".split()
-)
+_MOVES = "UNPACR PACR MOVA2D MOVB2D MOVD2A MOVD2B MOVB2A SFPLOAD SFPSTORE SFPMOV".split()
 _MOST_TOGETHER = 4  # inputs
 _MOST, _LREGS = 2, 3  # inputs of a kind, and LRegs, that are named
 
@@ -60,7 +64,7 @@ class Input(NamedTuple):
         return ":".join([self.member, *map(str, np.unravel_index(number, shape))])
 
 
-def inputs(state: State, thread: int, word: int, result: tuple[Span, ...]) -> Iterator[Input]:
+def inputs(state: State, thread: int, word: int, result: Spans) -> Iterator[Input]:
     """The inputs that decide the result of a word, a few of each kind; the state is before it."""
     trial = Trial(state, thread, word, lambda s: [span.value(s.buffer) for span in result])
 
@@ -106,10 +110,9 @@ def _together(decides: Callable[..., bool], parts: list[Input], state: State) ->
         for one in parts:
             size = unit[one.member]
             low = max(one.length // 2 // size * size, size)
-            halves.append(one._replace(length=low))
-            if low < one.length:
-                halves.append(one._replace(at=one.at + low, length=one.length - low))
-        parts = halves
+            halves += [one._replace(length=low)]
+            halves += [one._replace(at=one.at + low, length=one.length - low)]
+        parts = [one for one in halves if one.length]
 
 
 def _deciding(
@@ -254,9 +257,8 @@ class Link:
         return str(self.where and self.where.decoded).partition(" ")[0]
 
     def __str__(self) -> str:
-        value = (
-            f"{self.after:#x}" if self.before is None else f"{self.before:#x} -> {self.after:#x}"
-        )
+        value = "" if self.before is None else f"{self.before:#x} -> "
+        value += f"{self.after:#x}"
         if self.where is None:
             return f"{self.place} = {value}: {self.text}"
         more = f"; {self.text}" if self.text else ""
@@ -264,18 +266,7 @@ class Link:
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready values."""
-        where = None if self.where is None else self.where.as_dict()
-        return {**vars(self), "where": where}
-
-
-class Seen(Protocol):
-    """What an observed run of the same program tells of a tile."""
-
-    def packed(self, address: int, clock: int) -> int | None:
-        """The clock before the last PACR to an address of L1, up to a clock."""
-
-    def source(self, where: Where, address: int, clock: int) -> str:
-        """Whence a request that `where` sent has brought what lies at an address of L1."""
+        return {**vars(self), "where": self.where and self.where.as_dict()}
 
 
 @dataclass
@@ -284,15 +275,11 @@ class Chain:
 
     tile: Tile
     inputs: tuple[tuple[int, int, str], ...] = ()  # [low, high) of L1 that the host filled
-    seen: Seen | None = None
+    seen: "SeenOf | None" = None
     links: list[Link] = field(default_factory=list)
     _seen: set[tuple[int, int, int]] = field(default_factory=set)
 
-    @property
-    def _history(self) -> History:
-        return self.tile.history
-
-    def why(self, place: str, found: tuple[Span, ...], at: int | None = None) -> list[Link]:
+    def why(self, place: str, found: Spans, at: int | None = None) -> list[Link]:
         """The causes of a place's value now or at clock `at`, each after its effect.
 
         The tile goes back to the clock at which it was.
@@ -306,30 +293,28 @@ class Chain:
 
     def go_to(self, clock: int) -> None:
         """To another moment of the run."""
-        with self._history.replaying():
-            self._history.to(clock)
+        with self.tile.history.replaying():
+            self.tile.history.to(clock)
 
-    def _follow(self, place: str, found: tuple[Span, ...], depth: int) -> None:
+    def _follow(self, place: str, found: Spans, depth: int) -> None:
         if len(self.links) >= MOST or depth > DEPTH:
             return
         value, end = found[0].value(self.tile.state.buffer), now(self.tile.state)
         change = self.last_change(place, found)
         clock = now(self.tile.state)
         again = self._last_write(place, found, clock, end)
-        if change is None and again is None and place.startswith("cc:"):
-            return  # all lanes are on
-        if change is None and again is None:
-            text = self._untouched(found[0])
-            self.links.append(Link(depth, place, None, value, None, None, text))
-            return
         change, clock = again or (change, clock)
-        assert change is not None
+        if change is None:
+            if not place.startswith("cc:"):  # else all lanes are on
+                text = self._untouched(found[0])
+                self.links.append(Link(depth, place, None, value, None, None, text))
+            return
         key = (clock, found[0].at, found[0].length)
         if key in self._seen:
             return
         self._seen.add(key)
-        with self._history.replaying():
-            self._history.to(clock - 1)
+        with self.tile.history.replaying():
+            self.tile.history.to(clock - 1)
             causes, text = self._causes(change, found)
         if again is not None:
             text = "; ".join(filter(None, ("which it was before", text)))
@@ -341,14 +326,12 @@ class Chain:
             self.go_to(at)
             self._follow(name, spans_of, depth + 1)
 
-    def last_change(self, place: str, found: tuple[Span, ...]) -> Change | None:
+    def last_change(self, place: str, found: Spans) -> Change | None:
         """The last change before now; the tile is then right after it."""
         with self.tile.stepping.watched.alone(place, found):
-            return self._history.last_stop().change
+            return self.tile.history.last_stop().change
 
-    def _last_write(
-        self, place: str, found: tuple[Span, ...], begin: int, end: int
-    ) -> tuple[Change, int] | None:
+    def _last_write(self, place: str, found: Spans, begin: int, end: int) -> Made | None:
         """The last write between two clocks that left a value, and its clock.
 
         Of a register of the coprocessor any word, of L1 a PACR.
@@ -373,7 +356,7 @@ class Chain:
         return None
 
     def _write_after(
-        self, place: str, found: tuple[Span, ...], end: int, *, once: bool = False
+        self, place: str, found: Spans, end: int, *, once: bool = False
     ) -> tuple[Change, int] | None:
         """As _last_write, from here. The place holds other bits meanwhile: to write changes it.
 
@@ -382,7 +365,7 @@ class Chain:
         (span, *_), s, last = found, self.tile.state, None
         held = s.buffer[span.at : span.at + span.length]
         kept, value = held.copy(), span.value(s.buffer)
-        history, watched = self._history, self.tile.stepping.watched
+        history, watched = self.tile.history, self.tile.stepping.watched
         with suppress(BhemuError), history.replaying(), watched.alone(place, found):
             while now(s) < end and not (once and last):
                 held[:] = kept ^ _OTHER
@@ -393,12 +376,10 @@ class Chain:
                     last = replace(stop.change, before=value), now(s)
         return last
 
-    def _flags_set(
-        self, found: tuple[Span, ...], begin: int, end: int
-    ) -> tuple[Change, int] | None:
+    def _flags_set(self, found: Spans, begin: int, end: int) -> Made | None:
         """The last word between two clocks that sets lane flags, which may leave this one."""
         self.go_to(max(begin, end - _LOOK_BACK))
-        history, stepping = self._history, self.tile.stepping
+        history, stepping = self.tile.history, self.tile.stepping
         with history.replaying(), history.unobserved(), stepping.recording() as entries:
             stepping.run("idle", limit=end - now(self.tile.state))
         for thread, word, pc, _, clock in reversed(entries):
@@ -418,13 +399,11 @@ class Chain:
         for low, high, name in self.inputs:
             if low <= span.at < high:
                 return f"{name}, {span.at - low:#x} bytes from its beginning"
-        first = self._history.first
+        first = self.tile.history.first
         since = f"clock {first}, where the history begins" if first else "power-up"
         return f"nothing has changed it since {since}"
 
-    def _causes(
-        self, change: Change, found: tuple[Span, ...]
-    ) -> tuple[list[tuple[int, str, tuple[Span, ...]]], str]:
+    def _causes(self, change: Change, found: Spans) -> tuple[list[Cause], str]:
         """(clock, place, spans) of each input of a change, and a sentence; the tile is before."""
         where = change.where
         clock = now(self.tile.state)
@@ -434,12 +413,11 @@ class Chain:
             before = [(clock, f"{at & ~3:#x}:4", found)] if source == ATOMIC else []
             return before, f"it came over the NoC{source}"
         if where.thread is not None and where.word is not None:
-            deciding = list(inputs(self.tile.state, where.thread, where.word, found))
-            return self._causes_of_word(deciding, change, clock)
-        core = self.tile.core[where.core] if where.core in CORE_NAMES else None
-        if core is None:
+            return self._causes_of_word(change, found)
+        if where.core not in CORE_NAMES:
             return [], ""
-        values = sources(window(self._history, core))
+        core = self.tile.core[where.core]
+        values = sources(window(self.tile.history, core))
         causes, said = [], list[str]()
         for one in values:
             if one.kind == "load" and one.at is not None:
@@ -455,32 +433,27 @@ class Chain:
             said.append("a constant of the code")
         return causes, "; ".join(said)
 
-    def _causes_of_word(
-        self, deciding: list[Input], change: Change, clock: int
-    ) -> tuple[list[tuple[int, str, tuple[Span, ...]]], str]:
+    def _causes_of_word(self, change: Change, found: Spans) -> tuple[list[Cause], str]:
         """As _causes, of a word; where a PACR makes a value 0 who has set its ReLU is a cause."""
         where, state, text, does = change.where, self.tile.state, "", ""
-        assert where.thread is not None
-        assert where.word is not None
+        assert where.thread is not None and where.word is not None
+        clock, deciding = now(state), [*inputs(state, where.thread, where.word, found)]
         cls = decode_word(where.word)
-        causes: list[tuple[int, str, tuple[Span, ...]]]
-        causes = [(clock, one.text, (one.span,)) for one in deciding]
+        causes: list[Cause] = [(clock, one.text, (one.span,)) for one in deciding]
         if cls is None or cls.unit == "front":
             return causes, "the inputs of such words are not followed"
         computes = any(one.space.contents and not one.own for one in cls.reads)
-        if computes and not deciding:
+        values = (one.span.value(state.buffer) for one in deciding)
+        makes_0 = cls.unit == "pack" and change.after == 0 and any(values)
+        if (computes and not deciding) or makes_0:
             does = word_text.effective(state, where.thread, where.word)
-            text = f"{_NO_INPUT}{': it ' if does else ''}{does}"
-        elif cls.unit == "pack" and change.after == 0:
-            if any(one.span.value(state.buffer) for one in deciding):
-                does = word_text.effective(state, where.thread, where.word)
-                text = f"{_MADE_0}{does}"
+            text = f"{_MADE_0}{does}" if deciding else f"{_NO_INPUT}{': it ' if does else ''}{does}"
         if "ReLU" in does:
             causes.append((clock, RELU, spans(self.tile, "brisc", RELU)))
         return causes, text
 
 
-def find(tile: Tile, program: Program, core: str, text: str) -> tuple[Span, ...]:
+def find(tile: Tile, program: Program, core: str, text: str) -> Spans:
     """The bytes of the record that `text` names: `y[3,5]`, or a place as `watch` takes it."""
     spec, index = element(program, text)
     if spec is None:
@@ -497,9 +470,9 @@ def links_behind(
     program: Program,
     core: str,
     text: str,
-    found: tuple[Span, ...] | None = None,
+    found: Spans | None = None,
     at: int | None = None,
-    seen: Seen | None = None,
+    seen: "SeenOf | None" = None,
 ) -> list[Link]:
     """The causes of a place's value on a tile that keeps a history, now or at clock `at`.
 
@@ -508,17 +481,14 @@ def links_behind(
     """
     if tile.state.timed[0]:
         text = "causes are followed in runs in which words are complete at the gate"
-        raise InputError(
-            text, hint="leave --late and --timing away, or watch the place: bhemu step"
-        )
+        hint = "leave --late and --timing away, or watch the place: bhemu step"
+        raise InputError(text, hint=hint)
     inputs = []
     for spec in program.inputs:
-        if spec.dram is not None or (spec.tiles and tile.xy not in spec.tiles):
-            continue
-        low = resolve(tile, spec.at)
-        inputs.append((low, low + spec.size, f"input {spec.file.name} of the host"))
-    spans_of = found or find(tile, program, core, text)
-    return Chain(tile, tuple(inputs), seen).why(text, spans_of, at)
+        if spec.dram is None and (not spec.tiles or tile.xy in spec.tiles):
+            low = resolve(tile, spec.at)
+            inputs.append((low, low + spec.size, f"input {spec.file.name} of the host"))
+    return Chain(tile, tuple(inputs), seen).why(text, found or find(tile, program, core, text), at)
 
 
 def last_change(tile: Tile, span: Span) -> tuple[Change | None, int]:

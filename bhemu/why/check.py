@@ -19,27 +19,8 @@ from bhemu.program.outputs import OutputResult
 from bhemu.why.findings import Finding
 
 # What a run costs besides its instructions, a Tensix word, a launch, and each further tile of it.
-_RUN, _WORD, _LAUNCH, _TILE = 500_000, 40, 10_000_000, 1_500_000
-_BYTE = 4  # that is changed before a run
-
-
-@dataclass
-class Work:
-    """The work that was done so far, in instructions."""
-
-    done: int = 0
-
-    def launched(self, tiles: int) -> None:
-        """A program was launched."""
-        self.done += _LAUNCH + _TILE * (tiles - 1)
-
-    def restored(self, tiles: int, changed: int) -> None:
-        """Tiles were restored to the launch, and `changed` bytes were changed."""
-        self.done += _TILE * tiles + _BYTE * changed
-
-    def ran(self, instructions: int) -> None:
-        """A launched program was run, and executed these."""
-        self.done += _RUN + instructions
+RUN, _WORD, _LAUNCH, TILE = 500_000, 40, 10_000_000, 1_500_000
+BYTE = 4  # that is changed before a run
 
 
 def executed(machine: Any) -> int:
@@ -138,7 +119,7 @@ class Context:
     facts: dict[str, Any] = field(default_factory=dict)
     touched: list[tuple[Where, int | None]] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
-    work: Work = field(default_factory=Work)
+    work: int = 0  # that was done so far, in instructions
     skipped: list[str] = field(default_factory=list)  # checks for which no work was left
     cut: list[XY] = field(default_factory=list)  # tiles too long for the order to their end
     names: Callable[[Chip], Name] | None = None  # of a session, whose code has no symbols
@@ -183,11 +164,11 @@ class Context:
     @property
     def late(self) -> bool:
         """Whether the checks have used up their work or time."""
-        return self.work.done > WORK or time.monotonic() - self.began > AT_MOST
+        return self.work > WORK or time.monotonic() - self.began > AT_MOST
 
     def launch(self, program: schema.Program | None = None, **options: Any) -> Any:
         """Launch the program, or a similar one; nothing of it has executed yet."""
-        self.work.launched(len(self.tiles(self.symptom.machine)))
+        self.work += _LAUNCH + TILE * (len(self.tiles(self.symptom.machine)) - 1)
         given = Program(**vars(program or self.program))
         machine = given.launch(**{"quantum": self.quantum, **options})
         machine.loop.explains_hangs = False  # the waits are known of the user's run
@@ -214,8 +195,7 @@ class Context:
 
         each_round: called after each round of a chip.
         """
-        stop, error = None, None
-        before = executed(machine)
+        stop, error, before = None, None, executed(machine)
         end = None if limit is None else machine.clock + limit
         try:
             stop = machine.run(until, limit=limit) if each_round is None else None
@@ -229,7 +209,7 @@ class Context:
         finally:
             if each_round is not None:
                 machine.loop.continues_last_run = False
-        self.work.ran(executed(machine) - before)
+        self.work += RUN + executed(machine) - before
         return outcome(self.program, machine, stop, error)
 
     def again(self, prepare: Callable[[Any], None] | None = None, **options: Any) -> Outcome:
@@ -242,8 +222,8 @@ class Context:
     def first(self, machine: Any, most: int) -> list[Tile]:
         """At most `most` tiles, but at least one of each kind."""
         kinds: dict[Any, list[Tile]] = {}  # by what their cores execute
-        for tile in self.tiles(machine):
-            cores = self.part(tile).cores.values()
+        for tile, part in placed_tiles(machine, self.program):
+            cores = part.cores.values()
             kinds.setdefault(tuple((one.name, one.elf, one.pc) for one in cores), []).append(tile)
         lasts = [kind[-1] for kind in kinds.values() if len(kind) > 1]
         others = [*lasts, *(one for kind in kinds.values() for one in kind[1:-1])]
@@ -267,22 +247,19 @@ class Context:
         if not self.symptom.hangs:
             return self.end
         if self.program.is_alone:
-            tile, reached, before = self.launch(), 0, b""
+            tile, reached, before, reason = self.launch(), 0, b"", "limit"
             with suppress(BhemuError):
-                while tile.clock < self.end:
+                while tile.clock < self.end and reason == "limit":
                     reason = tile.run(limit=min(_SLICE, self.end - tile.clock)).reason
                     after = tile.state.executed.tobytes() + tile.state.l1.tobytes()
                     if after != before:
                         reached, before = tile.clock, after
-                    if reason != "limit":
-                        break
             return int(reached) or self.end
-        chip, rounds = self.launch(**self.alone), 64
+        chip, rounds, reason = self.launch(**self.alone), 64, "rounds"
+        delivered, last = chip.network.state.delivered, seen.network.state.delivered[0]
         with suppress(BhemuError):
-            while chip.network.state.delivered[0] < seen.network.state.delivered[0]:
-                if chip.run(rounds=rounds).reason != "rounds":
-                    break
-                rounds *= 2
+            while delivered[0] < last and reason == "rounds":
+                reason, rounds = chip.run(rounds=rounds).reason, 2 * rounds
         return min(int(chip.clock), int(seen.clock))
 
 

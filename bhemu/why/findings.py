@@ -2,11 +2,13 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from math import inf
 from typing import Any
 
 from bhemu.errors import BhemuError, Call, InputError, NoProgress, Where, source_text
 from bhemu.machine.error_text import caller, outside_headers
+from bhemu.machine.hang.waits import Waiter
 from bhemu.machine.tile import Tile
 from bhemu.noc.grid import XY
 from bhemu.riscv.formats import Branch, Load, Store
@@ -119,7 +121,7 @@ def line_of(found: Finding) -> tuple[Any, ...]:
 def merged(by_tile: Iterable[Iterable[Finding]]) -> list[Finding]:
     """The findings of several tiles, one for each line; its evidence names the other tiles."""
     lines: dict[Any, list[Finding]] = {}
-    for one in (one for found in by_tile for one in found):
+    for one in chain.from_iterable(by_tile):
         lines.setdefault(line_of(one), []).append(one)
     return [together(same) for same in lines.values()]
 
@@ -130,12 +132,11 @@ def together(same: Sequence[Finding]) -> Finding:
     places = dict.fromkeys(f"pc {one['pc']:#010x}" for one in culprits if "pc" in one)
     tiles = dict.fromkeys("({},{})".format(*one.get("tile", ("?", "?"))) for one in culprits)
     told = []
-    for named, (_, *others) in (("place", places or [""]), ("tile", tiles)):
+    for named, (_, *others) in (("at {} more place", places or [""]), ("on {} more tile", tiles)):
         if others:
-            more = f"{len(others)} more {named}{'' if len(others) == 1 else 's'}"
+            more = f"{named.format(len(others))}{'' if len(others) == 1 else 's'}"
             shown = ", ".join(others[:_SHOWN]) + (", ..." if len(others) > _SHOWN else "")
-            preposition = "on" if named == "tile" else "at"
-            told.append(f"the same {preposition} {more}: {shown}")
+            told.append(f"the same {more}: {shown}")
     return with_evidence(same[0], told)
 
 
@@ -220,7 +221,7 @@ def _with_line(tile: Tile, where: Where) -> Where:
 def in_words(who: dict[str, Any]) -> str:
     """A culprit or victim as one line: core, place, source, instant."""
     tile = who.get("tile")
-    text = f"tile ({tile[0]},{tile[1]}) " if isinstance(tile, list) else ""
+    text = "tile ({},{}) ".format(*tile) if isinstance(tile, list) else ""
     text += str(who.get("core", ""))
     text += f" (T{who['thread']})" if "thread" in who else ""
     text += f" pc {who['pc']:#010x}" if "pc" in who else ""
@@ -246,9 +247,8 @@ def of_error(error: BhemuError, clock: int, tile: Tile | None = None) -> Finding
         return Finding("error", "error", text, culprit, {}, (), error.hint)
     graph: Any = error.graph
     culprit, evidence = place(where, clock, tile), tuple(error.waits)
-    if getattr(graph, "waiters", ()):
-        waits = {**who_waits(graph.waiters[0]), "instant": clock}
-        culprit = culprit or with_role(waits, "waits at")
+    if waiters := waiters_of(error):
+        culprit = culprit or with_role({**who_waits(waiters[0]), "instant": clock}, "waits at")
         text, evidence = f"{error.category.lower()}: {graph.headline()}", (text, *evidence)
     return Finding("hang", "error", text, culprit, {}, evidence, error.hint)
 
@@ -262,6 +262,13 @@ def of_refusal(error: InputError, where: Where) -> Finding:
 def with_role(who: dict[str, Any], role: str) -> dict[str, Any]:
     """The place of a finding that is not blamed for it; nothing where the place is not known."""
     return {**who, "role": role} if who else {}
+
+
+def waiters_of(error: BhemuError | None, *kinds: str) -> list[Waiter]:
+    """All that wait in a hang, its root first, or those for these kinds of resources; none if
+    nobody has looked for them."""
+    every = getattr(getattr(error, "graph", None), "waiters", ())
+    return [one for one in every if not kinds or one.kind in kinds]
 
 
 def who_waits(waiter: Any) -> dict[str, Any]:

@@ -4,7 +4,6 @@ ones are of those that are expected."""
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -39,7 +38,7 @@ from bhemu.text import joined
 from bhemu.why.chain import ATOMIC, RELU, Link, left_in_dst, links_behind
 from bhemu.why.check import Context
 from bhemu.why.findings import Finding, place, with_role
-from bhemu.why.order.conflicts import observed, tiles
+from bhemu.why.order.conflicts import observed, requests, seen_at, tiles
 from bhemu.why.order.tiles import Sent
 from bhemu.why.overwritten import address_modes
 from bhemu.why.steps import where
@@ -77,19 +76,22 @@ def written(
     at = bit_offset(index, spec.shape, spec.dtype, spec.layout) // 8
     piece = next(p for p in spec.dram.pieces(spec.size) if p.offset <= at < p.offset + p.size)
     target = piece.address + at - piece.offset
-    last = last_sent(context, partial(_writes, piece.bank, target, target + 1))
+    last = _last_write(context, piece.bank, target, 1)
     if last is None:
         text = f"no request of a core has written it: DRAM bank {piece.bank}, {target:#x}"
         return None, "" if together.few else text
-    low = last.own[0] + target - last.remote[0] if last.takes_data else None
-    found = _by(context, last, low)
+    found = _by(context, last, last.own[0] + target - last.remote[0] if last.takes_data else None)
     return found, str(found)
 
 
-def _writes(bank: int, first: int, end: int, one: Sent) -> bool:
-    """Whether a request writes some of these bytes of DRAM."""
-    low, high = one.remote
-    return not one.reads and one.bank == bank and low < end and first < high
+def _last_write(context: Context, bank: int, at: int, size: int) -> Sent | None:
+    """The last request that has written some of these bytes of DRAM."""
+
+    def writes(one: Sent) -> bool:
+        low, high = one.remote
+        return not one.reads and one.bank == bank and low < at + size and at < high
+
+    return last_sent(context, writes)
 
 
 def _by(context: Context, sent: Sent, low: int | None = None) -> Written:
@@ -102,16 +104,13 @@ def beside(context: Context, spec: OutputSpec, index: tuple[int, ...]) -> Writte
     assert spec.dram is not None
     at = bit_offset(index, spec.shape, spec.dtype, spec.layout) // 8
     pieces = sorted(spec.dram.pieces(spec.size), key=lambda one: abs(one.offset - at))[:_NEAR]
-    lasts = (
-        last_sent(context, partial(_writes, p.bank, p.address, p.address + p.size)) for p in pieces
-    )
+    lasts = (_last_write(context, one.bank, one.address, one.size) for one in pieces)
     return next((_by(context, last) for last in lasts if last is not None), None)
 
 
 def last_sent(context: Context, chosen: Callable[[Sent], bool]) -> Sent | None:
     """The last request of the observed tiles that is `chosen`."""
-    together = tiles(context)
-    found = [one for sent in (together.sent if together else ()) for one in sent if chosen(one)]
+    found = [one for one in requests(context) if chosen(one)]
     return max(reversed(found), key=lambda one: one.step.clock, default=None)
 
 
@@ -160,8 +159,7 @@ def causes(
     if sent is not None and sent.low is not None:
         base, then, name = sent.low - first, sent.clock, f"{sent.low:#x}"
     at, mask = datum(base, spec, index)
-    found = (Span(at & ~3, 4, mask),)
-    seen = SeenOf(context, tile.xy) if JIT else None
+    seen, found = SeenOf(context, tile.xy) if JIT else None, (Span(at & ~3, 4, mask),)
     links = links_behind(tile, context.program, "brisc", name, found, then, seen)
     return Causes(tile, links, sent, told)
 
@@ -175,9 +173,9 @@ class SeenOf:
 
     def packed(self, address: int, clock: int) -> int | None:
         """The clock before the last PACR to an address of L1, up to a clock."""
-        own = (one for one in observed(self.context) if one.tile.xy == self.xy)
-        moves = (move for one in own for move in one.transfers() if not move.reads)
-        clocks = (m.step.clock for m in moves if m.first <= address < m.end)
+        own = seen_at(self.context, self.xy)
+        moves = (one for one in (own.transfers() if own else ()) if not one.reads)
+        clocks = (one.step.clock for one in moves if one.first <= address < one.end)
         return max((one for one in clocks if one < clock), default=None)
 
     def source(self, where: Where, address: int, clock: int) -> str:
@@ -304,10 +302,8 @@ def _left_over(context: Context, found: Causes) -> str:
     tile = found.tile
     if tile is None or not JIT:
         return ""
-    moves = (
-        one for seen in observed(context) if seen.tile.xy == tile.xy for one in seen.transfers()
-    )
-    packs = [one.step for one in moves if not one.reads]
+    seen = seen_at(context, tile.xy)
+    packs = [one.step for one in (seen.transfers() if seen else ()) if not one.reads]
     if (both := left_in_dst(tile, found.links, packs)) is None:
         return ""
     adds, packed = both
@@ -323,9 +319,8 @@ def _stored(tile: Tile | None, links: Iterable[Link], victim: dict[str, Any]) ->
     """Notes of the stores of cores to L1 among the causes, each line once."""
     lines: set[tuple[Any, ...]] = set()
     for link in links:
-        if link.where is None or link.where.thread is not None or link.where.word is None:
-            continue
-        if not link.place.startswith("0x"):
+        of_core = link.where and link.where.thread is None and link.where.word is not None
+        if not of_core or not link.place.startswith("0x"):
             continue
         who = place(link.where, link.clock, tile)
         line = who.get("core"), who.get("file"), who.get("line")
@@ -375,13 +370,11 @@ def _reader(context: Context, tensor: InputSpec) -> Written | None:
     """The only line that reads an input, by UNPACR in L1 or by requests in DRAM."""
     words = observed(context)[0].transfers() if tensor.dram is None else ()
     at = resolve(context.tile, tensor.at) if tensor.dram is None else 0
-    unpacks = {
-        one.step.pc: Written(context.tile, where(context.tile, one.step), one.step.clock, None)
-        for one in words
-        if one.reads and one.first < at + tensor.size and at < one.end
-    }
+    reads = (w for w in words if w.reads and w.first < at + tensor.size and at < w.end)
+    steps = {one.step.pc: one.step for one in reads}.values()
     asked = {(one.tile, one.step.pc): one for one, _, _ in requests_of(context, tensor)}
-    by = [*unpacks.values(), *(_by(context, one) for one in asked.values())]
+    by = [Written(context.tile, where(context.tile, one), one.clock, None) for one in steps]
+    by += [_by(context, one) for one in asked.values()]
     lines = [one._replace(where=outside_headers(one.where)) for one in by]
     named = {(one.where.core, one.where.file, one.where.line) for one in lines}
     return lines[0] if len(named) == 1 else None
@@ -443,13 +436,12 @@ def requests_of(
     context: Context, tensor: InputSpec | OutputSpec
 ) -> Iterator[tuple[Sent, int, int]]:
     """The requests of observed tiles that move a tensor in DRAM, and which bytes of it."""
-    together = tiles(context) if JIT else None
-    reads, requests = isinstance(tensor, InputSpec), together.sent if together is not None else ()
     if tensor.dram is None:
         return
     by_bank: dict[int | None, list[Sent]] = {}
-    for one in (one for of_tile in requests for one in of_tile if one.reads == reads):
-        by_bank.setdefault(one.bank, []).append(one)
+    for one in requests(context) if JIT else ():
+        if one.reads == isinstance(tensor, InputSpec):
+            by_bank.setdefault(one.bank, []).append(one)
     ranges = {bank: np.array([one.remote for one in sent]) for bank, sent in by_bank.items()}
     for piece in tensor.dram.pieces(tensor.size):
         if piece.bank in ranges:
@@ -565,11 +557,9 @@ def _of_blocks(got: Floats, wanted: Floats) -> Iterator[str]:
         if near.any():
             *outer, rows, columns = got.shape
             grid = (*outer, rows // edge, columns // edge)
+            scale = (*(1 for _ in outer), edge, edge)
             both = (np.unravel_index(n, grid) for n in (first, int(np.argmax(near))))
-            at, by = (
-                in_words((*map(int, before), int(row) * edge, int(column) * edge))
-                for *before, row, column in both
-            )
+            at, by = (in_words(tuple(map(int, np.multiply(one, scale)))) for one in both)
             yield f"the {edge}x{edge} elements at {at} are those expected there plus those at {by}"
 
 

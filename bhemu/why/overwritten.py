@@ -4,6 +4,7 @@ missing."""
 import re
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import product
 from operator import methodcaller
 from typing import Any
 
@@ -26,7 +27,6 @@ from bhemu.riscv.assembly import NOP
 from bhemu.riscv.formats import Store
 from bhemu.riscv.isa import decode
 from bhemu.tensix import config_fields, thread_fields
-from bhemu.tensix.config_fields import Field
 from bhemu.tensix.insn import ADDR_MOD
 from bhemu.tensix.insn import decode as decode_word
 from bhemu.tensix.rules import RULES
@@ -36,8 +36,8 @@ from bhemu.tensix.units.cfg import SETC16
 from bhemu.why import order as r
 from bhemu.why.chain import Chain, last_change
 from bhemu.why.check import Context
-from bhemu.why.findings import Finding, in_words, place
-from bhemu.why.order.conflicts import observed
+from bhemu.why.findings import Finding, in_words, place, waiters_of
+from bhemu.why.order.conflicts import seen_at
 from bhemu.why.order.observe import comparison
 from bhemu.why.order.shadow import PUSHED
 from bhemu.why.steps import Act, made_step, maker
@@ -46,6 +46,7 @@ _MOST = 4  # stores that are left out
 _AB = thread_fields.ADDR_MOD_AB_SEC0_SrcAIncr.word  # and of the next modes
 _DST, _MODES = thread_fields.ADDR_MOD_DST_SEC0_DestIncr.word, 8
 _KINDS = ("elf", "llk")  # of these the host leaves every ELF where it was linked to
+_CODE = "look at the address: a null pointer, an index beyond its array, another core's memory"
 _ADVICE = "leave the word to those who read it: look at the address of this store"
 
 
@@ -56,8 +57,7 @@ def _found(
     """The finding of a word of L1 and its last change."""
     who = place(change.where, clock, tile)
     evidence = (f"the last change of it: {in_words(who)}", *told) if advice else ()
-    victim = {"place": f"L1 {address:#x}"}
-    return Finding(kind, "error", text, who, victim, evidence, advice)
+    return Finding(kind, "error", text, who, {"place": f"L1 {address:#x}"}, evidence, advice)
 
 
 def _last_change(tile: Tile, address: int) -> tuple[Change | None, int]:
@@ -91,13 +91,10 @@ def arguments(context: Context) -> Iterator[Finding]:
                 continue
             tried.add(pc)
             if context.again(methodcaller("write", pc, NOP.to_bytes(4, "little"))).fine:
-                yield _found(
-                    "program", tile, change, clock, address,
-                    f"{change.where.core} overwrites L1 {address:#x}, which PROGRAM.toml sets to"
-                    f" {change.before:#x}, with {change.after:#x}",
-                    "without this store all outputs are right",
-                    advice=_ADVICE,
-                )  # fmt: skip
+                text = f"{change.where.core} overwrites L1 {address:#x}, which PROGRAM.toml sets to"
+                text += f" {change.before:#x}, with {change.after:#x}"
+                told = "without this store all outputs are right"
+                yield _found("program", tile, change, clock, address, text, told, advice=_ADVICE)
                 return
 
 
@@ -110,14 +107,12 @@ def tensors(context: Context) -> Iterator[Finding]:
         for tensor in context.program.inputs if mine else ():
             if tensor.dram is None or (tensor.dram, tensor.size) == (spec.dram, spec.size):
                 continue  # it is meant to replace the input
-            its = [*tensor.dram.pieces(tensor.size)]
+            both = product(mine, tensor.dram.pieces(tensor.size))
+            of_bank = ((one, other) for one, other in both if one.bank == other.bank)
             shared = [
                 (one.bank, max(one.address, other.address))
-                for one in mine
-                for other in its
-                if one.bank == other.bank
-                and one.address < other.address + other.size
-                and other.address < one.address + one.size
+                for one, other in of_bank
+                if -one.size < one.address - other.address < other.size
             ]
             if shared and path is not None:
                 bank, at = min(shared)
@@ -149,11 +144,7 @@ def code(tile: Tile, program: Program) -> Iterator[Finding]:
             symbol, file, line = tile.core[core].locate(at)
             what = f"{symbol} ({file}:{line})" if line else str(symbol)
             text = f"{change.where.core} writes {change.after:#x} over code of {core} at {at:#x}"
-            yield _found(
-                "error", tile, change, clock, at, f"{text}, {what}",
-                advice="look at the address: a null pointer, an index beyond its array, another"
-                " core's memory",
-            )  # fmt: skip
+            yield _found("error", tile, change, clock, at, f"{text}, {what}", advice=_CODE)
             return
 
 
@@ -166,14 +157,12 @@ def awaited(tile: Tile, error: NoProgress) -> Iterator[Finding]:
         return
     words = tile.state.l1.view("<u4")
     polls: list[tuple[str, int, int, set[int]]] = []  # who, address, pc, values that may be awaited
-    for waiter in getattr(error.graph, "waiters", ()):
-        if waiter.kind == "l1" and waiter.who in CORE_NAMES:
-            values = {int(n) for n in tile.core[waiter.who].regs[1:]} - {0}
-            at, pc = waiter.resource["address"] & ~3, int(waiter.where["pc"])
-            polls.append((waiter.who, at, pc, values))
-    for _, at, want in tile.loop.end.words:
-        if int(words[at >> 2]) != want:
-            polls.append(("", at & ~3, 0, {want}))
+    for waiter in (one for one in waiters_of(error, "l1") if one.who in CORE_NAMES):
+        values = {int(n) for n in tile.core[waiter.who].regs[1:]} - {0}
+        at, pc = waiter.resource["address"] & ~3, int(waiter.where["pc"])
+        polls.append((waiter.who, at, pc, values))
+    ends = ((at, want) for _, at, want in tile.loop.end.words if int(words[at >> 2]) != want)
+    polls += [("", at & ~3, 0, {want}) for at, want in ends]
 
     def goes_on(who: str, pc: int, values: tuple[int, int]) -> bool:
         """Whether the branch of a core's wait goes the same way for both values."""
@@ -210,16 +199,15 @@ _COPY = "WRCFG"  # a word that only moves a value
 
 def setter(context: Context, error: BhemuError | None) -> Iterator[Finding]:
     """The step that set a field which the message names; `context.tile` is at the error."""
-    where = None if error is None else error.where
-    tile = context.past
-    if error is None or where is None or where.thread is None or tile is None:
+    where, tile = None if error is None else error.where, context.past
+    if error is None or isinstance(error, NoProgress):
         return
-    if isinstance(error, NoProgress):
+    if where is None or where.thread is None or tile is None:
         return
     end = tile.clock
     for name in dict.fromkeys(_NAME.findall(error.message)):
         fields = (vars(one).get(name) for one in (config_fields, thread_fields))
-        if not any(isinstance(one, Field) for one in fields):
+        if not any(isinstance(one, config_fields.Field) for one in fields):
             continue
         chain = Chain(tile)
         with suppress(BhemuError):  # in which the run has ended
@@ -230,11 +218,9 @@ def setter(context: Context, error: BhemuError | None) -> Iterator[Finding]:
         made = next((link for link in links if link.where and link.mnemonic != _COPY), None)
         if made is not None and made.where is not None:
             evidence = tuple("  " * link.depth + str(link) for link in links)
-            text = (
-                f"{name}, for which a word of T{where.thread} is refused, has its value from here"
-            )
+            text = f"{name}, for which a word of T{where.thread} is refused, has its value"
             who, victim = place(made.where, made.clock, tile), place(where, end, tile)
-            yield Finding("error", "error", text, who, victim, evidence, error.hint)
+            yield Finding("error", "error", f"{text} from here", who, victim, evidence, error.hint)
             return
 
 
@@ -244,8 +230,7 @@ def emptied(context: Context, error: BhemuError | None) -> Iterator[Finding]:
     index = re.search(r"semaphore (\d)", "" if error is None else error.message)
     if error is None or where is None or error.rule != RULES[GET_EMPTY].rule or index is None:
         return
-    i, t = int(index[1]), where.thread
-    seen = next((one for one in observed(context) if one.tile.xy == where.tile), None)
+    i, t, seen = int(index[1]), where.thread, seen_at(context, where.tile)
     if seen is None or t is None or not seen.record.taken[r.ISSUE + t]:
         return
     waited_for = (int(seen.record.taken[r.ISSUE + t]) - 1) % 8
@@ -253,9 +238,9 @@ def emptied(context: Context, error: BhemuError | None) -> Iterator[Finding]:
     if waited_for != i or seen.record.sem_count[i].any() or maker(step) == f"T{t}":
         return
     text = f"{maker(step)} sets semaphore {i} again, which T{t} has waited for and takes now"
-    who = Act(seen.tile, step).placed()
-    yield Finding("error", "error", f"{error.message}: {text}", who, place(where, context.end), (),
-                  "SEMINIT once, before the first post")  # fmt: skip
+    who, victim = Act(seen.tile, step).placed(), place(where, context.end)
+    text, advice = f"{error.message}: {text}", "SEMINIT once, before the first post"
+    yield Finding("error", "error", text, who, victim, (), advice)
 
 
 # Arguments that a kernel reads and PROGRAM.toml does not give.
@@ -275,39 +260,39 @@ def missing(context: Context) -> Iterator[Finding]:
     if context.symptom.fine or path is None or alone or not JIT:
         return
     for number, part in enumerate(program.placed()):
-        for seen in (one for one in observed(context) if one.tile.xy == part.at[0]):
-            tile, values = seen.tile, values_of(seen.tile.xy, part.at)
-            data = {
-                name: encode_values(spec.args, f"{part.origin}: {name}", values)
-                for name, spec in part.cores.items()
-                if spec.args
-            }
-            low = {name: tile.core[name].read32(resolve(tile, _BASE, name)) for name in data}
-            ends = {name: low[name] + len(held) for name, held in data.items()}
-            last = max((-(-end // _ALIGNMENT) * _ALIGNMENT for end in ends.values()), default=0)
-            for name, end in ends.items():
-                core = CORE_NAMES.index(name)
-                loads = ((at, seen.loads(core, at)) for at in range(end, last, 4))
-                at, by = next((one for one in loads if one[1] is not None), (0, None))
-                if by is None:
-                    continue
-                table = "tile.cores" if program.tiles else "cores"
-                line = toml.line_of_key(path, table, number, name)
-                text = f"PROGRAM.toml:{line}: {name} has {len(part.cores[name].args)} arguments,"
-                text += f" and its kernel reads the word at {at - low[name]:#x} from the first,"
-                yield Finding(
-                    "program", "error", f"{text} which is none of them",
-                    place(Where(file=path.name, line=line), None),
-                    place(where_core(tile, core, by[0]), by[1]), (),
-                    f"give {name} in args every word that the kernel reads, in its order",
-                )  # fmt: skip
+        if (seen := seen_at(context, part.at[0])) is None:
+            continue
+        tile, values = seen.tile, values_of(seen.tile.xy, part.at)
+        data = {
+            name: encode_values(spec.args, f"{part.origin}: {name}", values)
+            for name, spec in part.cores.items()
+            if spec.args
+        }
+        low = {name: tile.core[name].read32(resolve(tile, _BASE, name)) for name in data}
+        ends = {name: low[name] + len(held) for name, held in data.items()}
+        last = max((-(-end // _ALIGNMENT) * _ALIGNMENT for end in ends.values()), default=0)
+        for name, end in ends.items():
+            core = CORE_NAMES.index(name)
+            loads = ((at, seen.loads(core, at)) for at in range(end, last, 4))
+            at, by = next((one for one in loads if one[1] is not None), (0, None))
+            if by is None:
+                continue
+            table = "tile.cores" if program.tiles else "cores"
+            line = toml.line_of_key(path, table, number, name)
+            text = f"PROGRAM.toml:{line}: {name} has {len(part.cores[name].args)} arguments, and"
+            text += f" its kernel reads the word at {at - low[name]:#x} from the first, which is"
+            yield Finding(
+                "program", "error", f"{text} none of them",
+                place(Where(file=path.name, line=line), None),
+                place(where_core(tile, core, by[0]), by[1]), (),
+                f"give {name} in args every word that the kernel reads, in its order",
+            )  # fmt: skip
 
 
 def address_modes(context: Context, tile: Tile | None) -> str:
     """An address mode that a thread sets twice before a word uses it, and one that it has not set;
     for the end of a sentence."""
-    every = observed(context) if JIT else ()
-    seen = next((one for one in every if tile is not None and one.tile.xy == tile.xy), None)
+    seen = seen_at(context, None if tile is None else tile.xy) if JIT else None
     if seen is None:
         return ""
     notes = seen.notes[seen.notes[:, r.N_WHAT] <= PUSHED][:, r.N_THREAD : r.N_CORE + 1].tolist()

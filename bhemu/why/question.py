@@ -11,7 +11,7 @@ from bhemu.launch import Launched, RunResult
 from bhemu.machine.hang.explore import livelock
 from bhemu.machine.hang.givers import Agents
 from bhemu.machine.hang.graph import NOT_FOUND, no_progress
-from bhemu.machine.hang.waits import semaphore_releasers, touched
+from bhemu.machine.hang.waits import PAGES, semaphore_releasers, touched
 from bhemu.machine.machine import Chip
 from bhemu.machine.tile import Tile
 from bhemu.memmap import LOCAL_BASE, LOCAL_SIZES
@@ -23,7 +23,7 @@ from bhemu.tensix import mmio
 from bhemu.tensix.banks import SRCA, SRCB
 from bhemu.tensix.insn import SEMAPHORE_NAMES
 from bhemu.text import joined
-from bhemu.why import checks, overwritten
+from bhemu.why import checks, overwritten, waiting
 from bhemu.why.check import Context, Name, outcome, unsaved
 from bhemu.why.checks.contract import of_stack
 from bhemu.why.findings import (
@@ -32,20 +32,12 @@ from bhemu.why.findings import (
     of_error,
     of_one_hang,
     place,
+    waiters_of,
     who_waits,
     with_evidence,
 )
 from bhemu.why.order.observe import data_end
 from bhemu.why.origin import links_of, of_output
-from bhemu.why.waiting import (
-    apart,
-    beyond,
-    brought,
-    left_pages,
-    with_counts,
-    with_hand_over,
-    with_seen,
-)
 
 _FOLLOWED = 2  # wrong outputs in L1 of a chip, each of which takes one more run
 _BUDGET = 20_000  # instructions that are followed to prove a livelock
@@ -80,7 +72,7 @@ def findings(asked: Context, target: Launched, error: BhemuError | None) -> list
     if isinstance(error, Limit):
         error = asked.symptom.error
     if isinstance(error, NoProgress):
-        error = with_counts(asked, with_seen(asked, error))
+        error = waiting.with_counts(asked, waiting.with_seen(asked, error))
     symptom = [] if error is None else [of_error(error, target.clock, tile)]
     if error is not None and error.where is not None:
         asked.touched.append((error.where, target.clock))
@@ -99,7 +91,8 @@ def findings(asked: Context, target: Launched, error: BhemuError | None) -> list
     else:
         found = checks.findings(asked, checks.fitting(asked), found, roots=True)
     if isinstance(error, NoProgress):
-        symptom, found = [with_hand_over(symptom[0], error, found)], apart(error, found)
+        symptom = [waiting.with_hand_over(symptom[0], error, found)]
+        found = waiting.apart(error, found)
     elif error is not None and symptom:
         symptom, found = [], checks.explained(symptom[0], found)
     shown = [one for one in found if (one.check, one.severity) != ("order", "note")]
@@ -124,19 +117,17 @@ def _too_short(asked: Context, error: BhemuError | None) -> Iterator[Finding]:
 def _hang(asked: Context, tile: Tile | None, error: NoProgress, found: Finding) -> Finding:
     """A hang with what is known of it besides who waits for whom."""
     stores = [] if tile is None else [*overwritten.awaited(tile, error)]
-    ended = [*left_pages(asked, error)]
+    ended = [*waiting.left_pages(asked, error)]
     hang = of_one_hang(found, [*stores, *ended])
-    root = next(iter(getattr(error.graph, "waiters", ())), None)
-    said = "has ended" in hang.text
-    for one in (one for one in ended if one.victim == who_waits(root) and not said):
+    waiters, said = waiters_of(error), "has ended" in hang.text
+    for one in (one for one in ended if one.victim == who_waits(waiters[0]) and not said):
         text = hang.text.removesuffix(NOT_FOUND)
         hang = replace(hang, text=f"{text}; {one.text.partition('; ')[2]}")
-    if (never := next(beyond(asked, error), None)) is not None:
+    if (never := next(waiting.beyond(asked, error), None)) is not None:
         text = f"{error.category.lower()}: {never.text}"
         return replace(hang, text=text, culprit=never.culprit)
-    sent, graph = [*brought(asked, error)], error.graph
-    waiters = getattr(graph, "waiters", ())  # the root of the waits, or all in their cycle
-    roots = [one for one in waiters if one.who in getattr(graph, "cycle", ())] or waiters[:1]
+    sent, cycle = [*waiting.brought(asked, error)], getattr(error.graph, "cycle", ())
+    roots = [one for one in waiters if one.who in cycle] or waiters[:1]  # of all waits
     for one in (one for one in sent if one.victim in map(who_waits, roots)):
         led = replace(of_one_hang(hang, sent), culprit=one.culprit, victim=one.victim)
         text, evidence = f"{error.category.lower()}: {one.text}", (hang.text, *led.evidence)
@@ -206,12 +197,8 @@ def _outward(found: Finding, library: Any) -> Finding:
         return found
     inner = source_text(who.get("file"), who.get("line"), who.get("function"), ())
     said, there = (f"{who['core']} {one['file']}:{one['line']} " for one in (who, outer))
-    return replace(
-        found,
-        text=found.text.replace(said, there, 1),  # there as well
-        culprit=outer,
-        evidence=(*found.evidence, f"there in {inner}"),
-    )
+    text, evidence = found.text.replace(said, there, 1), (*found.evidence, f"there in {inner}")
+    return replace(found, text=text, culprit=outer, evidence=evidence)
 
 
 def _caller(who: dict[str, Any], library: Any) -> dict[str, Any]:
@@ -253,9 +240,7 @@ def with_times(program: schema.Program, times: Mapping[str, Any]) -> schema.Prog
 
 
 def findings_when_late(
-    late: Launched,
-    ended: RunResult,
-    ask: Callable[[schema.Program], tuple[Context, list[Finding]]],
+    late: Launched, ended: RunResult, ask: Callable[[schema.Program], tuple[Context, list[Finding]]]
 ) -> tuple[Context, list[Finding]]:
     """The findings of a run in which words take time, and of the same run without that.
 
@@ -306,16 +291,15 @@ _NOT_KNOWN = (
 
 @dataclass(frozen=True)
 class Told:
-    """The contents of a state, by tile, and what a state does not tell."""
+    """The contents of a state, by tile, and of how many more tiles they are not shown."""
 
     tiles: dict[tuple[int, int], list[str]]
     more: int
-    not_known: str = _NOT_KNOWN
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready values."""
         shown = [{"tile": list(xy), "lines": lines} for xy, lines in self.tiles.items()]
-        return {"state": shown, "not_known": self.not_known}
+        return {"state": shown, "not_known": _NOT_KNOWN}
 
     def lines(self) -> Iterator[str]:
         """As text."""
@@ -324,7 +308,7 @@ class Told:
             yield from (f"  {line}" for line in lines)
         if self.more:
             yield f"[state] {self.more} more tiles (bhemu step STATE --tile x,y; where, dump)"
-        yield self.not_known
+        yield _NOT_KNOWN
 
 
 def state_told(target: Launched, found: Iterable[Finding] = ()) -> Told:
@@ -337,8 +321,7 @@ def state_told(target: Launched, found: Iterable[Finding] = ()) -> Told:
 
 def _used(tile: Tile) -> bool:
     s = tile.state
-    counts = s.stream[:, [mmio.REMOTE_DEST_BUF_SIZE, mmio.REMOTE_DEST_BUF_START]]
-    return bool(s.sem.any() or s.sem_by.any() or s.src_valid.any() or counts.any())
+    return any(one.any() for one in (s.sem, s.sem_by, s.src_valid, s.stream[:, [*PAGES]]))
 
 
 def _lines(tile: Tile) -> Iterator[str]:
@@ -383,6 +366,5 @@ def state_stacks(target: Launched) -> list[Finding]:
         at_top = end >= LOCAL_BASE + LOCAL_SIZES[core.index]  # its ELF counts the stack among data
         if core.state != "reset" and not at_top and LOCAL_BASE <= sp < end:
             text = f"the stack of {core.name} is at {sp:#x}, within its data, which end at {end:#x}"
-            who = place(core.where(), target.clock, tile)
-            found.append(of_stack(core.name, text, who))
+            found.append(of_stack(core.name, text, place(core.where(), target.clock, tile)))
     return merged([found])

@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 
 from bhemu.errors import Where
 from bhemu.machine import error_text
-from bhemu.machine.error_text import where_core
 from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES
 from bhemu.riscv.assembly import NOP, SP
@@ -74,15 +73,13 @@ def delay_before(tile: Tile, step: Step) -> int | None:
     if isinstance(step, Word) or step.core >= len(CORE_NAMES):
         return None
     core = tile.core[CORE_NAMES[step.core]]
-    known = core.locate(step.pc)[0] is not None
-    low = core.function(step.pc)[1] if known else 0
+    low = core.function(step.pc)[1] if core.locate(step.pc)[0] is not None else 0
     for pc in range(step.pc - 4, max(low + 4 * _NOPS, step.pc - 4 * _CLOSE) - 1, -4):
         if all(word == NOP for word in _words(tile, pc - 4 * _NOPS, pc)):
             return pc - 4
     for pc in range(step.pc - 4, max(low, step.pc - 4 * _CLOSE), -4):
-        word = tile.read32(pc)
-        cls = decode_riscv(word)
-        if cls is not None and issubclass(cls, Branch) and (away := cls.offset.get(word)) < 0:
+        cls: Any = decode_riscv(word := tile.read32(pc)) or object
+        if issubclass(cls, Branch) and (away := cls.offset.get(word)) < 0:
             return pc if all(map(_counts, _words(tile, pc + away, pc))) else None
     return None
 
@@ -124,8 +121,7 @@ class Act(NamedTuple):
             cls = decode(self.step.word)
             return "a word" if cls is None else cls.name
         word = self.step.word or self.tile.read32(self.step.pc)  # 0: only its place was kept
-        stores = issubclass(decode_riscv(word) or object, Store | Atomic)
-        return "a store" if stores else "a load"
+        return "a store" if issubclass(decode_riscv(word) or object, Store | Atomic) else "a load"
 
 
 NOTHING = "nothing makes it"
@@ -152,7 +148,7 @@ class Blame(NamedTuple):
         (tile, step), text = self.act, self.text
         if (loop := delay_before(tile, step)) is None:
             return self.act.where, text
-        at = where_core(tile, step.core, loop)
+        at = error_text.where_core(tile, step.core, loop)
         return at, f"{text}, but a loop that lets some time pass"
 
     def culprit(self, tile: Tile | None = None) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from bhemu.errors import BhemuError, Where
 from bhemu.jit.subset import JIT
 from bhemu.machine.error_text import where_thread
+from bhemu.machine.hang.waits import PAGES
 from bhemu.machine.saved import HOSTS
 from bhemu.machine.stop import now
 from bhemu.machine.tile import Tile
@@ -24,12 +25,10 @@ from bhemu.noc.record import MEMORY_SHIFT
 from bhemu.program import loader
 from bhemu.tensix import config, spaces
 from bhemu.tensix.insn import decode
-from bhemu.tensix.mmio import REMOTE_DEST_BUF_SIZE, REMOTE_DEST_BUF_START
-from bhemu.tensix.spaces import fields_named
 from bhemu.tensix.state import DTYPE, LOCAL_SIZE, MEMBERS, OFFSET
-from bhemu.why.chain import Chain, last_change
-from bhemu.why.check import Context, Outcome, executed
-from bhemu.why.order.conflicts import tiles
+from bhemu.why.chain import Chain, Input, last_change
+from bhemu.why.check import BYTE, RUN, TILE, Context, Outcome, executed
+from bhemu.why.order.conflicts import observed
 from bhemu.why.order.observe import data_end
 from bhemu.why.order.tiles import Sent
 from bhemu.why.origin import last_sent, with_history
@@ -40,6 +39,7 @@ _PARTS = 16  # into which bytes are cut again and again
 _THREAD_WORDS = next(member.shape[1] for member in MEMBERS if member.name == "thread_cfg")
 
 
+ITEM = {member.name: np.dtype(member.dtype).itemsize for member in MEMBERS}
 STRIDE = 1 << 32  # between the tiles of a chip and the pages of its DRAM, as a Fill numbers bytes
 
 
@@ -89,9 +89,7 @@ def place_name(at: int) -> str:
     name, rest = member_of(at)
     if name == "l1":
         return f"L1 {rest:#x}"
-    member = next(m for m in MEMBERS if m.name == name)
-    index = np.unravel_index(rest // np.dtype(member.dtype).itemsize, member.shape)
-    return ":".join([name, *(str(int(n)) for n in index)])
+    return Input(name, at, ITEM[name]).text
 
 
 def field_names(at: int) -> str:
@@ -100,9 +98,25 @@ def field_names(at: int) -> str:
     words = {"cfg": config.CONFIG_WORDS, "thread_cfg": _THREAD_WORDS}.get(name)
     if words is None:
         return ""
-    fields = fields_named("CFG" if name == "cfg" else "THREAD_CFG", ("*",))
+    fields = spaces.fields_named("CFG" if name == "cfg" else "THREAD_CFG", ("*",))
     known = [title for title, field in fields.items() if field.word == rest // 4 % words]
     return f" ({', '.join(known[:2])})" if known else ""
+
+
+_WATCHED = 8  # bytes that differ, of which one is seen to change
+_PLACED = (  # spaces of which a word writes a part
+    *(spaces.DST, spaces.L1, spaces.CFG, spaces.GPR, spaces.LREG, spaces.THREAD_CFG),
+    *(spaces.ADC, spaces.SEM, spaces.SRC, spaces.BANK),
+)
+Run = Callable[[int], object]
+
+
+class Reader(NamedTuple):
+    """The step that uses a value, its clock, and whether that is a request to the NoC."""
+
+    clock: int
+    where: Where
+    by_noc: bool
 
 
 class Trials:
@@ -117,6 +131,7 @@ class Trials:
         self.machine: Any = context.launch(engine="compiled", **context.alone)
         self.tiles: Sequence[Tile] = self.machine.tiles_made()
         self.pages: list[tuple[int, int]] = []
+        self._pasts: dict[int, Tile] = {}  # with their history
         self._start = self.machine.snapshot()
         if (network := self.machine.network) is not None:  # what it touches, from its beginning
             context.finish(self.machine, limit=context.most)
@@ -155,7 +170,7 @@ class Trials:
     def begin(self, fill: Fill) -> None:
         """Go back to the launch, with the ground and then these bytes changed."""
         changed = self.ground.at.size + fill.at.size
-        self.context.work.restored(len(self.tiles), changed)
+        self.context.work += TILE * len(self.tiles) + BYTE * changed
         self.machine.restore(self._start)
         held = self.bytes() if changed else []
         for number, at, values in (*self.ground.parts(), *fill.parts()):
@@ -183,8 +198,7 @@ class Trials:
 
     def needed(self, parts: Sequence[Fill]) -> list[int]:
         """The numbers of the first parts that together make a difference, all of them needed."""
-        found: list[int] = []
-        high = len(parts)
+        found, high = list[int](), len(parts)
         while high and not (found and self.differs(together(parts[n] for n in found))):
             low = 0
             while high - low > 1:
@@ -210,6 +224,177 @@ class Trials:
         """The tile of a place."""
         return next((tile for tile in self.tiles if tile.xy == where.tile), None)
 
+    # Who uses bytes: the first step after which two runs differ. One run begins with these bytes as
+    # they are, the other with other ones there. Up to that step both are the same but for these.
+
+    def reader(self, fill: Fill) -> Reader | None:
+        """The step that uses these bytes first; None without compiled code."""
+        if not JIT:
+            return None
+        both: list[Any] = []
+        for one in (fill, NOTHING):
+            self.begin(one)
+            both.insert(0, self.machine.snapshot())
+        held = self.bytes()
+        self._before = [held[number][at] for number, at, _ in fill.parts()]
+        number, rest, most = 0, 0, self.context.end
+        if self.machine.network is not None:
+            rounds = self.context.symptom.machine.loop.rounds.count
+            both, differ = self._apart(both, fill, self._rounds, int(rounds))
+            if not differ.size:
+                return None
+            number, rest = divmod(int(differ[0]), STRIDE)
+            if number >= len(self.tiles):
+                return self._sent(int(differ[0]), self.context.end)
+            self.machine.restore(both[0])  # in the long run what differs may be overwritten
+            begun = now(self.tiles[number].state)
+            self._rounds(1)
+            most = now(self.tiles[number].state) - begun
+        tile = self.tiles[number]
+        both, differ = self._apart(both, fill, partial(self._clocks, tile), most, number)
+        own = differ % STRIDE
+        if {member_of(int(at))[0] for at in own} == {"gate_word"}:  # it comes to the gate now
+            self.machine.restore(both[1])
+            self._clocks(tile, 1)
+            gate = where_thread(tile, member_of(int(own[0]))[1] // 4)
+            return Reader(now(tile.state), gate, by_noc=False)
+        for at in own[:_WATCHED].tolist() or [rest]:
+            for start in both[::-1]:
+                self.machine.restore(start)
+                with tile.stepping.watched.alone("it", (Span(at, 1),)):
+                    by = self._clocks(tile, 1)
+                if by is not None:
+                    clock = now(tile.state)
+                    if by.tile == tile.xy and (by.thread is not None or by.word is not None):
+                        return Reader(clock, by, by_noc=False)
+                    return self._sent(number * STRIDE + at, clock)
+        return self._sent(number * STRIDE + rest, self.context.end) if rest else None
+
+    def _rounds(self, n: int) -> None:
+        with suppress(BhemuError):
+            self.machine.run("idle", rounds=n)
+
+    def _clocks(self, tile: Tile, n: int) -> Where | None:
+        """Run on; who has changed what is watched, or was refused."""
+        try:
+            change = tile.stepping.run("idle", limit=n).change
+        except BhemuError as problem:
+            return problem.where
+        return None if change is None else change.where
+
+    def _apart(
+        self, both: list[Any], fill: Fill, run: Run, most: int, only: int | None = None
+    ) -> tuple[list[Any], Offsets]:
+        """A moment at which both are the same, and the bytes that differ one unit later.
+
+        After `most` units they differ; later what differs may be overwritten. only: on this tile;
+        others have run on by a whole round.
+        """
+        found = NOTHING.at
+        for bit in range(most.bit_length(), -1, -1):
+            if (step := 1 << bit) > most:
+                continue
+            after, held, done = [], [], executed(self.machine)
+            for start in both:
+                self.machine.restore(start)
+                run(step)
+                after.append(self.machine.snapshot())
+                held.append([one.copy() for one in self.bytes()])
+                self.context.work += RUN + max(executed(self.machine) - done, 0)
+            for (number, at, values), before in zip(fill.parts(), self._before, strict=True):
+                left = (held[0][number][at] == before) & (held[1][number][at] == values)
+                held[0][number][at[left]] = values[left]  # what is left of the fill
+            differ = [NOTHING.at]
+            for number, (one, other) in enumerate(zip(*held, strict=True)):
+                apart = one != other
+                for name in HOSTS if number < len(self.tiles) else ():
+                    apart[OFFSET[name] : OFFSET[name] + DTYPE[name].itemsize] = False
+                if only in (None, number):
+                    differ.append(number * STRIDE + np.flatnonzero(apart))
+            places = np.concatenate(differ)
+            if places.size:
+                found = places
+            else:
+                both, most = after, most - step
+        return both, found
+
+    def _sent(self, at: int, clock: int, after: int = 0) -> Reader | None:
+        """The request that has brought a byte up to a clock, or what ends up to `after` before."""
+        number, at = divmod(at, STRIDE)
+        tiles = [one.tile for one in observed(self.context)]
+        bank, xy = None, None
+        if number >= len(self.tiles):
+            bank, page = self.pages[number - len(self.tiles)]
+            at += page << MEMORY_SHIFT
+        else:
+            at, xy = at - OFFSET["l1"], self.tiles[number].xy
+
+        def brings(one: Sent) -> bool:
+            low, high = one.own if one.reads else one.remote
+            if xy is None:
+                here = not one.reads and one.bank == bank
+            else:
+                to = [one.tile] if one.reads else one.reached
+                moves = one.reads or one.takes_data or not after
+                here = moves and xy in [tiles[n].xy for n in to]
+            is_near = high <= at < high + after if after else low <= at < high
+            return here and is_near and one.step.clock <= clock
+
+        if (found := last_sent(self.context, brings)) is None:
+            return None
+        return Reader(found.step.clock, where(tiles[found.tile], found.step), by_noc=True)
+
+    def brought_up_to(self, at: int, most: int) -> tuple[Where, int] | None:
+        """The last request that brought what ends at most so many bytes before a byte."""
+        found = self._sent(at, self.context.end, most)
+        return None if found is None else (found.where, found.clock)
+
+    def maker(self, at: int, before: int | None = None) -> tuple[Where, int] | None:
+        """The last step up to a clock, not a request, that wrote a byte of a tile; its clock."""
+        number, rest = divmod(at, STRIDE)
+        if not JIT:
+            return None
+        if (last := self._last_word(number, member_of(rest)[0])) is not None:
+            return last
+        if number not in self._pasts:
+            tile, context = self.tiles[number], self.context
+            self._pasts[number] = context.past or with_history(context, tile.xy)
+        past = Chain(self._pasts[number])
+        end = now(past.tile.state)
+        with suppress(BhemuError):  # in which the run has ended
+            past.go_to(end if before is None else min(before, end))
+        change, clock = last_change(past.tile, Span(rest & ~3, 4))
+        with suppress(BhemuError):
+            past.go_to(end)
+        if change is None or (change.where.thread is None and change.where.word is None):
+            return None
+        return change.where, clock
+
+    def _last_word(self, number: int, member: str) -> tuple[Where, int] | None:
+        """The last word that writes a member of a tile as a whole, changed or not."""
+        tile = self.tiles[number]
+        if member in {name for space in _PLACED for name in space.members}:
+            return None
+        self.begin(NOTHING)
+        with tile.stepping.recording() as entries:
+            self.context.finish(self.machine, limit=self.context.most)
+        for thread, word, pc, _, clock in reversed(entries):
+            cls = decode(word)
+            terms = () if cls is None else cls.writes.of(cls.operands(word))
+            if any(member in term.space.members for term in terms):
+                known = (c for c in (thread + 1, 0) if tile.locate(c, pc)[0] is not None)
+                step = Word(clock, thread, word, pc, next(known, thread + 1), pc)
+                return where(tile, step), clock
+        return None
+
+    def made(self, at: Offsets, number: int) -> Offsets:
+        """The bytes of a tile among these that a run changes."""
+        self.begin(NOTHING)
+        before = self.bytes()[number][at]
+        self.result(NOTHING)
+        changed: Offsets = at[self.bytes()[number][at] != before]
+        return changed
+
 
 _STORES = ("gpr", "dst", "src", "mop_cfg", "replay")
 _LREGS = 8  # those that a program writes
@@ -227,8 +412,9 @@ _KEPT = (
 MAIL = ("mailbox_write", "mailbox_read", "mailbox")
 
 
-def unwritten_bytes(context: Context, trials: Trials) -> npt.NDArray[np.int64]:
+def unwritten_bytes(trials: Trials) -> npt.NDArray[np.int64]:
     """Bytes of records and pages that nothing has written when the program begins."""
+    context = trials.context
     chosen = {tile.xy for tile in context.first(trials.machine, _TILES)}
     pages = range(len(trials.tiles), len(trials.tiles) + len(trials.pages))
     looked = [n for n, tile in enumerate(trials.tiles) if tile.xy in chosen] + [*pages]
@@ -278,27 +464,22 @@ def _places() -> Iterator[tuple[int, int]]:
 
 def _local(context: Context, tile: Tile, c: int) -> npt.NDArray[np.int64]:
     """Bytes of a core's local memory that no ELF has filled; with firmware those of its stack."""
-    program, name = context.program, CORE_NAMES[c]
-    first = OFFSET["local"] + c * LOCAL_SIZE
-    free = np.zeros(LOCAL_SIZE, bool)
+    program, name, free = context.program, CORE_NAMES[c], np.zeros(LOCAL_SIZE, bool)
     if program.kind == "tt-metal" and program.firmware is not None:
         core = tile.core[name]
         low, sp = data_end(core) - LOCAL_BASE, int(core.regs[2]) - LOCAL_BASE
         if core.images and low < sp <= LOCAL_SIZES[c]:
             free[low:sp] = True
-    if program.kind != "elf":
-        return first + np.flatnonzero(free)
-    part = context.part(tile)
-    free[: LOCAL_SIZES[c]] = True
-    spec = part.cores.get(name)
-    if spec is not None and spec.elf is not None:
-        image = loader.read_elf(spec.elf)
-        for one in loader.place(image, local=spec.local, core=spec.name, offset=0):
-            if one.space != "l1":
-                free[one.address : one.address + len(one.data)] = False
-    if any(one.core == name for one in part.sets):
-        free[:] = False  # some of it may be the host's
-    return first + np.flatnonzero(free)
+    elif program.kind == "elf":
+        part = context.part(tile)
+        spec = part.cores.get(name)
+        free[: LOCAL_SIZES[c]] = not any(one.core == name for one in part.sets)  # the host's
+        if spec is not None and spec.elf is not None:
+            image = loader.read_elf(spec.elf)
+            for one in loader.place(image, local=spec.local, core=spec.name, offset=0):
+                if one.space != "l1":
+                    free[one.address : one.address + len(one.data)] = False
+    return OFFSET["local"] + c * LOCAL_SIZE + np.flatnonzero(free)
 
 
 def filled(at: npt.NDArray[np.int64], number: int) -> Fill:
@@ -322,10 +503,6 @@ def without(trials: Trials, fill: Fill, at: int, near: int) -> Fill:
     return Fill(fill.at[keep], fill.values[keep])
 
 
-# Counts of circular buffers, which tt-metal's firmware clears before it launches kernels
-_CLEARED = (REMOTE_DEST_BUF_SIZE, REMOTE_DEST_BUF_START)
-
-
 def left_bytes(trials: Trials) -> dict[tuple[int, str], Fill]:
     """By tile and member of its record, the bytes that the program leaves changed."""
     trials.begin(NOTHING)
@@ -339,215 +516,13 @@ def left_bytes(trials: Trials) -> dict[tuple[int, str], Fill]:
         for name, was in old.items():
             differ = np.flatnonzero(was != getattr(tile.state, name)).astype(np.int64)
             if name == "stream" and trials.context.program.kind == "tt-metal":
-                differ = differ[~np.isin(differ % was.shape[-1], _CLEARED)]
+                # its firmware clears counts of circular buffers before it launches kernels
+                differ = differ[~np.isin(differ % was.shape[-1], [*PAGES])]
             at = OFFSET[name] + differ[:, None] * was.itemsize + np.arange(was.itemsize)
             if at.size:
                 at = at.reshape(-1)
                 found[n, name] = Fill(n * STRIDE + at, tile.state.buffer[at].copy())
         # counts of mailboxes mean something together only
-        mail = [found.pop((n, name)) for name in MAIL if (n, name) in found]
-        if mail:
+        if mail := [found.pop((n, name)) for name in MAIL if (n, name) in found]:
             found[n, MAIL[0]] = together(mail)
     return found
-
-
-# Who uses bytes: the first step after which two runs differ. One run begins with these bytes as
-# they are, the other with other ones there. Up to that step both are the same but for these bytes.
-
-_WATCHED = 8  # bytes that differ, of which one is seen to change
-_PLACED = (  # spaces of which a word writes a part
-    *(spaces.DST, spaces.L1, spaces.CFG, spaces.GPR, spaces.LREG, spaces.THREAD_CFG),
-    *(spaces.ADC, spaces.SEM, spaces.SRC, spaces.BANK),
-)
-Run = Callable[[int], object]
-
-
-class Reader(NamedTuple):
-    """The step that uses a value, its clock, and whether that is a request to the NoC."""
-
-    clock: int
-    where: Where
-    by_noc: bool
-
-
-class Users:
-    """Answers questions about bytes, as `trials` numbers them."""
-
-    def __init__(self, context: Context, trials: Trials) -> None:
-        self._context, self._trials, self._machine = context, trials, trials.machine
-        self._pasts: dict[int, Tile] = {}
-
-    def reader(self, fill: Fill) -> Reader | None:
-        """The step that uses these bytes first; None without compiled code."""
-        if not JIT:
-            return None
-        both: list[Any] = []
-        for one in (fill, NOTHING):
-            self._trials.begin(one)
-            both.insert(0, self._machine.snapshot())
-        held = self._trials.bytes()
-        self._before = [held[number][at] for number, at, _ in fill.parts()]
-        number, rest, most = 0, 0, self._context.end
-        if self._machine.network is not None:
-            rounds = self._context.symptom.machine.loop.rounds.count
-            both, differ = self._apart(both, fill, self._rounds, int(rounds))
-            if not differ.size:
-                return None
-            number, rest = divmod(int(differ[0]), STRIDE)
-            if number >= len(self._trials.tiles):
-                return self._sent(number, rest, self._context.end)
-        tile = self._trials.tiles[number]
-        if self._machine.network is not None:  # in the long run what differs may be overwritten
-            self._machine.restore(both[0])
-            begun = now(tile.state)
-            self._rounds(1)
-            most = now(tile.state) - begun
-        both, differ = self._apart(both, fill, partial(self._clocks, tile), most, number)
-        own = differ % STRIDE
-        if {member_of(int(at))[0] for at in own} == {"gate_word"}:  # it comes to the gate now
-            self._machine.restore(both[1])
-            self._clocks(tile, 1)
-            gate = where_thread(tile, member_of(int(own[0]))[1] // 4)
-            return Reader(now(tile.state), gate, by_noc=False)
-        for at in own[:_WATCHED].tolist() or [rest]:
-            for start in both[::-1]:
-                self._machine.restore(start)
-                with tile.stepping.watched.alone("it", (Span(at, 1),)):
-                    by = self._clocks(tile, 1)
-                if by is not None:
-                    clock = now(tile.state)
-                    if by.tile == tile.xy and (by.thread is not None or by.word is not None):
-                        return Reader(clock, by, by_noc=False)
-                    return self._sent(number, at, clock)
-        return self._sent(number, rest, self._context.end) if rest else None
-
-    def _rounds(self, n: int) -> None:
-        with suppress(BhemuError):
-            self._machine.run("idle", rounds=n)
-
-    def _clocks(self, tile: Tile, n: int) -> Where | None:
-        """Run on; who has changed what is watched, or was refused."""
-        try:
-            change = tile.stepping.run("idle", limit=n).change
-        except BhemuError as problem:
-            return problem.where
-        return None if change is None else change.where
-
-    def _apart(
-        self, both: list[Any], fill: Fill, run: Run, most: int, only: int | None = None
-    ) -> tuple[list[Any], Offsets]:
-        """A moment at which both are the same, and the bytes that differ one unit later.
-
-        After `most` units they differ; later what differs may be overwritten. only: on this tile;
-        others have run on by a whole round.
-        """
-        step, found = 1 << most.bit_length(), NOTHING.at
-        while step:
-            if step > most:
-                step //= 2
-                continue
-            after, held, done = [], [], executed(self._machine)
-            for start in both:
-                self._machine.restore(start)
-                run(step)
-                after.append(self._machine.snapshot())
-                held.append([one.copy() for one in self._trials.bytes()])
-                self._context.work.ran(max(executed(self._machine) - done, 0))
-            for (number, at, values), before in zip(fill.parts(), self._before, strict=True):
-                left = (held[0][number][at] == before) & (held[1][number][at] == values)
-                held[0][number][at[left]] = values[left]  # what is left of the fill
-            differ = [NOTHING.at]
-            for number, (one, other) in enumerate(zip(*held, strict=True)):
-                apart = one != other
-                for name in HOSTS if number < len(self._trials.tiles) else ():
-                    apart[OFFSET[name] : OFFSET[name] + DTYPE[name].itemsize] = False
-                if only in (None, number):
-                    differ.append(number * STRIDE + np.flatnonzero(apart))
-            places = np.concatenate(differ)
-            if places.size:
-                found = places
-            else:
-                both, most = after, most - step
-            step //= 2
-        return both, found
-
-    def _sent(self, number: int, at: int, clock: int, after: int = 0) -> Reader | None:
-        """The request that has brought a byte up to a clock, or what ends up to `after` before."""
-        together = tiles(self._context)
-        if together is None:
-            return None
-        found = last_sent(self._context, partial(self._brings, number, at, clock, after))
-        if found is None:
-            return None
-        by = where(together.observers[found.tile].tile, found.step)
-        return Reader(found.step.clock, by, by_noc=True)
-
-    def brought_up_to(self, at: int, most: int) -> tuple[Where, int] | None:
-        """The last request that brought what ends at most so many bytes before a byte."""
-        number, rest = divmod(at, STRIDE)
-        found = self._sent(number, rest, self._context.end, most)
-        return None if found is None else (found.where, found.clock)
-
-    def _brings(self, number: int, at: int, clock: int, after: int, one: Sent) -> bool:
-        low, high = one.own if one.reads else one.remote
-        if number >= len(self._trials.tiles):
-            bank, page = self._trials.pages[number - len(self._trials.tiles)]
-            here = not one.reads and one.bank == bank
-            at += page << MEMORY_SHIFT
-        else:
-            together, xy = tiles(self._context), self._trials.tiles[number].xy
-            assert together is not None
-            to = [one.tile] if one.reads else one.reached
-            moves = one.reads or one.takes_data or not after
-            here = moves and xy in [together.observers[n].tile.xy for n in to]
-            at -= OFFSET["l1"]
-        is_near = high <= at < high + after if after else low <= at < high
-        return here and is_near and one.step.clock <= clock
-
-    def maker(self, at: int, before: int | None = None) -> tuple[Where, int] | None:
-        """The last step up to a clock, not a request, that wrote a byte of a tile; its clock."""
-        number, rest = divmod(at, STRIDE)
-        if not JIT:
-            return None
-        if (last := self._last_word(number, member_of(rest)[0])) is not None:
-            return last
-        if number not in self._pasts:
-            tile, context = self._trials.tiles[number], self._context
-            self._pasts[number] = context.past or with_history(context, tile.xy)
-        past = Chain(self._pasts[number])
-        end = now(past.tile.state)
-        with suppress(BhemuError):  # in which the run has ended
-            past.go_to(end if before is None else min(before, end))
-        change, clock = last_change(past.tile, Span(rest & ~3, 4))
-        with suppress(BhemuError):
-            past.go_to(end)
-        if change is None or (change.where.thread is None and change.where.word is None):
-            return None
-        return change.where, clock
-
-    def _last_word(self, number: int, member: str) -> tuple[Where, int] | None:
-        """The last word that writes a member of a tile as a whole, changed or not."""
-        tile, found = self._trials.tiles[number], None
-        if member in {name for space in _PLACED for name in space.members}:
-            return None
-        self._trials.begin(NOTHING)
-        with tile.stepping.recording() as entries:
-            self._context.finish(self._machine, limit=self._context.most)
-        for thread, word, pc, _, clock in entries:
-            cls = decode(word)
-            terms = () if cls is None else cls.writes.of(cls.operands(word))
-            if any(member in term.space.members for term in terms):
-                found = thread, word, pc, clock
-        if found is None:
-            return None
-        thread, word, pc, clock = found
-        core = next((c for c in (thread + 1, 0) if tile.locate(c, pc)[0] is not None), thread + 1)
-        return where(tile, Word(clock, thread, word, pc, core, pc)), clock
-
-    def made(self, at: Offsets, number: int) -> Offsets:
-        """The bytes of a tile among these that a run changes."""
-        self._trials.begin(NOTHING)
-        before = self._trials.bytes()[number][at]
-        self._trials.result(NOTHING)
-        changed: Offsets = at[self._trials.bytes()[number][at] != before]
-        return changed

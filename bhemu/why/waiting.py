@@ -3,22 +3,23 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from bhemu.errors import NoProgress
 from bhemu.jit.subset import JIT
 from bhemu.machine.error_text import outside_headers, where_core
-from bhemu.machine.hang.givers import Agents, name_of
+from bhemu.machine.hang.givers import Agents, Releaser, name_of
 from bhemu.machine.hang.graph import graph_of
-from bhemu.machine.hang.waits import BELOW_MAXIMUM, GAVE, MOST, PAGES, semaphore_name
+from bhemu.machine.hang.waits import BELOW_MAXIMUM, GAVE, MOST, PAGES, Waiter, semaphore_name
 from bhemu.memmap import CORE_NAMES
 from bhemu.program import schema
 from bhemu.text import times
 from bhemu.why import order as r
 from bhemu.why.check import Context
 from bhemu.why.checks.buffers import COUNT_REGISTERS, REGISTERS, Event, events
-from bhemu.why.findings import Finding, of_one_hang, place, who_waits
-from bhemu.why.order.conflicts import Observed, observed, tiles
+from bhemu.why.findings import Finding, of_one_hang, place, waiters_of, who_waits
+from bhemu.why.order.conflicts import Observed, seen_at, tiles
 from bhemu.why.order.shadow import STORED
 from bhemu.why.order.tiles import Sent, Tiles
 
@@ -28,19 +29,16 @@ def with_seen(context: Context, error: NoProgress) -> NoProgress:
 
     Of waits for which nobody was found in the code: by the observed run.
     """
-    graph: Any = error.graph
     lost = [
         one
-        for one in getattr(graph, "waiters", ())
-        if one.kind in ("stream", "l1") and "address" in one.resource
-        if not any(by.able for by in one.releasers)
+        for one in waiters_of(error, "stream", "l1")
+        if "address" in one.resource and not any(by.able for by in one.releasers)
     ]
     if not lost or not JIT or context.program.kind == schema.SAVED_STATE:
         return error
-    seen, more = {one.tile.xy: one for one in observed(context)}, {}
-    names = [other.who for other in graph.waiters]
+    more = {}
     for waiter in lost:
-        if (one := seen.get(tuple(waiter.where.get("tile", ())))) is None:
+        if (one := seen_at(context, _tile_of(waiter))) is None:
             continue
         at, own = waiter.resource["address"], CORE_NAMES.index(waiter.where["core"])
         stores = one.stores_to(at)
@@ -51,32 +49,45 @@ def with_seen(context: Context, error: NoProgress) -> NoProgress:
         stores = sorted(
             ((core, pc) for core, pc in stores if core != own), key=lambda by: agents.comes(*by)
         )
-        if not stores:
-            continue
-        often = f"{len(stores)} time{'s' if len(stores) > 1 else ''}"
-        last = agents.acts(*stores[-1], f"it has stored there {often} so far")
-        of, _, _ = waiter.who.rpartition(" ")
-        who = f"{of} {last.who}" if of.startswith("(") else last.who
-        state = "waits itself" if who in names else last.state
-        others = (by for by in waiter.releasers if by.who != who)
-        more[id(waiter)] = (*others, replace(last, who=who, state=state))
+        if stores:
+            how = f"it has stored there {len(stores)} time{'s' if len(stores) > 1 else ''} so far"
+            of, _, _ = waiter.who.rpartition(" ")
+            last = _of(error, f"{of} " if of.startswith("(") else "", agents.acts(*stores[-1], how))
+            more[id(waiter)] = (*(by for by in waiter.releasers if by.who != last.who), last)
+    return _with_releasers(error, more)
+
+
+def _tile_of(waiter: Waiter) -> Any:
+    """The place of the tile of a waiter, () if it has none."""
+    return tuple(waiter.where.get("tile", ()))
+
+
+def _of(error: NoProgress, tile: str, by: Releaser) -> Releaser:
+    """One of a tile that could end a wait, which may wait itself in this hang."""
+    who = f"{tile}{by.who}"
+    waits = who in [other.who for other in waiters_of(error)]
+    return replace(by, who=who, state="waits itself" if waits else by.state)
+
+
+def _with_releasers(error: NoProgress, more: dict[int, tuple[Releaser, ...]]) -> NoProgress:
+    """The hang with other releasers of some waiters, `more` by the id of each."""
     if more:
-        every = (replace(one, releasers=more.get(id(one), one.releasers)) for one in graph.waiters)
-        error.graph = graph_of(list(every))
+        every = waiters_of(error)
+        error.graph = graph_of(
+            [replace(one, releasers=more.get(id(one), one.releasers)) for one in every]
+        )
     return error
 
 
 def with_counts(context: Context, error: NoProgress) -> NoProgress:
     """The hang; of a word that several tiles write, who has done so less often than others."""
-    graph: Any = error.graph
     together = None if context.program.is_alone or not JIT else tiles(context)
-    numbers = {one.tile.xy: n for n, one in enumerate(together.observers)} if together else {}
-    more, names = {}, [other.who for other in getattr(graph, "waiters", ())]
-    for waiter in getattr(graph, "waiters", ()):
-        n = numbers.get(tuple(waiter.where.get("tile", ())))
-        if together is None or n is None or waiter.kind != "l1":
+    more = {}
+    for waiter in waiters_of(error, "l1"):
+        seen = None if together is None else seen_at(context, _tile_of(waiter))
+        if together is None or seen is None:
             continue
-        sent = together.flags[n].get(waiter.resource["address"] >> 2, {}).values()
+        sent = together.flags[seen.number].get(waiter.resource["address"] >> 2, {}).values()
         last = {(one.tile, one.core): one for one in sent}
         count = Counter((one.tile, one.core) for one in sent)
         never = [one for one in waiter.releasers if one.given == 0]
@@ -86,14 +97,9 @@ def with_counts(context: Context, error: NoProgress) -> NoProgress:
             tile = together.observers[at[0]].tile
             agents = Agents(context.symptom.machine.tile[tile.xy], ())
             by = agents.acts(at[1], last[at].step.pc, f"{GAVE} {times(number)}")
-            who = f"{name_of(tile)} {by.who}"
-            state = "waits itself" if who in names else by.state
-            never.append(replace(by, who=who, state=state, given=number))
+            never.append(replace(_of(error, f"{name_of(tile)} ", by), given=number))
         more[id(waiter)] = tuple(never)
-    if more:
-        every = (replace(one, releasers=more.get(id(one), one.releasers)) for one in graph.waiters)
-        error.graph = graph_of(list(every))
-    return error
+    return _with_releasers(error, more)
 
 
 def left_pages(context: Context, error: NoProgress) -> Iterator[Finding]:
@@ -103,20 +109,21 @@ def left_pages(context: Context, error: NoProgress) -> Iterator[Finding]:
     """
     if context.program.is_alone or not context.symptom.wrong or not JIT:
         return
-    seen: dict[Any, list[Event]] = {one.tile.xy: [] for one in observed(context)}
     said: set[tuple[int, int]] = set()
-    for waiter in getattr(error.graph, "waiters", ()):
-        kind = COUNT_REGISTERS.get(waiter.resource.get("register"))
-        if waiter.kind != "stream" or kind is None:
+
+    @cache
+    def seen(xy: Any) -> list[Event]:
+        one = seen_at(context, xy)
+        return [] if one is None else events(one)
+
+    for waiter in waiters_of(error, "stream"):
+        kind = COUNT_REGISTERS.get(waiter.resource["register"])
+        xy, stream = _tile_of(waiter), waiter.resource["stream"]
+        counted = [one for one in seen(xy) if (one.kind, one.high) == (kind, stream)]
+        if kind is None or not counted:
             continue
-        xy, stream = tuple(waiter.where["tile"]), waiter.resource["stream"]
-        if not seen.get(xy, True):
-            seen[xy] = next(events(one) for one in observed(context) if one.tile.xy == xy)
-        counted = [one for one in seen.get(xy, ()) if (one.kind, one.high) == (kind, stream)]
-        tile = context.symptom.machine.tile[xy]
-        if not counted:
-            continue
-        last = counted[-1]  # whose core has ended if it is back in the firmware that called it
+        tile, last = context.symptom.machine.tile[xy], counted[-1]
+        # whose core has ended if it is back in the firmware that called it
         ended = context.in_firmware(tile, last.core, tile.core[last.who].pc)
         if ended and (last.core, last.pc) not in said:  # of several tiles the first
             said.add((last.core, last.pc))
@@ -133,14 +140,13 @@ def beyond(context: Context, error: NoProgress) -> Iterator[Finding]:
 
     Counts of a core with words that still wait at the gate are not complete.
     """
-    for waiter in getattr(error.graph, "waiters", ()):
-        held, kind = waiter.resource, COUNT_REGISTERS.get(waiter.resource.get("register"))
-        if waiter.kind != "stream" or kind is None or not {"buffer", "value"} <= held.keys():
+    for waiter in waiters_of(error, "stream"):
+        held, kind = waiter.resource, COUNT_REGISTERS.get(waiter.resource["register"])
+        known = kind is not None and {"buffer", "value"} <= held.keys()
+        if not known or waiter.wanted is None:
             continue
-        tile = context.symptom.machine.tile[tuple(waiter.where["tile"])]
+        tile = context.symptom.machine.tile[_tile_of(waiter)]
         has = next(b.pages for b in context.part(tile).buffers if b.index == held["buffer"])
-        if waiter.wanted is None:
-            continue
         core, s = CORE_NAMES.index(waiter.where["core"]), tile.state
         if (s.gate_full.astype(bool) & (s.gate_core == core)).any():
             continue
@@ -165,19 +171,18 @@ def brought(context: Context, error: NoProgress) -> Iterator[Finding]:
     together = None if context.program.is_alone or not JIT else tiles(context)
     if together is None:
         return
-    numbers = {one.tile.xy: n for n, one in enumerate(together.observers)}
-    for waiter in getattr(error.graph, "waiters", ()):
-        n = numbers.get(tuple(waiter.where.get("tile", ())))
-        if n is None or waiter.kind != "l1" or waiter.wanted is None:
+    for waiter in waiters_of(error, "l1"):
+        seen = seen_at(context, _tile_of(waiter))
+        if seen is None or waiter.wanted is None:
             continue
-        tile, o = together.observers[n].tile, together.observers[n].record
+        tile, o = seen.tile, seen.record
         came = context.symptom.machine.tile[tile.xy].state.noc_arrivals[0]
         if came != tile.state.noc_arrivals[0]:  # not all of it was observed
             continue
         word, held = waiter.resource["address"] >> 2, waiter.resource["value"]
         slot = int(o.slot[word]) - 1
         last = int(o.values[slot]) - 1
-        sent = together.flags[n].get(word, {}).get(last) if slot >= 0 else None
+        sent = together.flags[seen.number].get(word, {}).get(last) if slot >= 0 else None
         if sent is None or sent.increments:
             continue
         values = [int(o.value[slot, n % r.VALUES, 0]) for n in range(last + 1)]
@@ -219,10 +224,9 @@ def with_hand_over(hang: Finding, error: NoProgress, found: Iterable[Finding]) -
     """
     of_it = [one for one in found if _is_of_hang(error, one)]
     told = of_one_hang(hang, of_it)
-    graph: Any = error.graph
     for one in of_it:
         assert one.ends is not None
-        root = graph.waiters[0]  # waits for a counter, or that somebody takes from a semaphore
+        root = waiters_of(error)[0]  # waits for a counter, or that somebody takes from a semaphore
         lost = not any(by.able for by in root.releasers) and root.reason.endswith(BELOW_MAXIMUM)
         if one.ends.text and (root.kind != "semaphore" or lost):
             told = replace(told, text=f"{hang.text}: {one.ends.text}", advice=one.advice)
@@ -237,10 +241,10 @@ def apart(error: NoProgress, found: Iterable[Finding]) -> list[Finding]:
 
 def _is_of_hang(error: NoProgress, one: Finding) -> bool:
     """Whether a finding is about what the root of a hang waits for."""
-    waiters = getattr(error.graph, "waiters", ())
-    if not waiters or one.ends is None or waiters[0].where.get("tile") != list(one.ends.tile):
+    root = next(iter(waiters_of(error)), None)
+    if root is None or one.ends is None or root.where.get("tile") != list(one.ends.tile):
         return False
-    held = waiters[0].resource
-    things = {(waiters[0].kind, held.get("index"))}
+    held = root.resource
+    things: set[tuple[Any, ...]] = {(root.kind, held.get("index"))}
     things.add(("buffer", *map(held.get, ("buffer", "register"))))
     return not things.isdisjoint(one.ends.things)

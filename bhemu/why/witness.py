@@ -18,7 +18,7 @@ from bhemu.text import joined
 from bhemu.timing import cycles
 from bhemu.why.check import Context, Outcome, end_of
 from bhemu.why.findings import Finding, line_of, with_evidence, with_rest
-from bhemu.why.order.conflicts import tiles
+from bhemu.why.order.conflicts import requests
 from bhemu.why.order.observe import unit_of
 from bhemu.why.steps import Step, Word, maker
 
@@ -103,12 +103,12 @@ def of_pair(context: Context, pair: Pair) -> Witness | None:
         sides[0][1].insert(1, Acts(late[0].agent))  # any of its words, which come one by one
     if not context.symptom.fine:
         sides.append((apart or xy, [*_of_step(second, None if request or apart else first)]))
-    for tile, acts in ((tile, acts) for tile, side in sides for acts in side):
+    every = ((tile, acts) for tile, side in sides for acts in side)
+    for (tile, acts), seed in product(every, _SEEDS):
         named = not context.program.is_alone and acts.agent != NOC
         own = replace(acts, tile=tile) if named else acts
-        for seed in _SEEDS:
-            if (found := _differs(context, Lateness(seed, (own,)))) is not None:
-                return found if acts.agent == NOC else _halved(context, found)
+        if (found := _differs(context, Lateness(seed, (own,)))) is not None:
+            return found if acts.agent == NOC else _halved(context, found)
     return _exchanged_on_time(context, sides[0][1], first, second)
 
 
@@ -123,12 +123,10 @@ def _exchanged_on_time(
     seen = context.symptom
     if not acts or not seen.fine or seen.same(_on_time(context)):
         return None
-    for late in _of_step(second, first):
-        for seed in _FAR:
-            if (held := _tried(context, Lateness(seed, (late,)))) and held.same(seen):
-                found = Lateness(seed, (acts[0],))
-                ended = _tried(context, found)
-                return Witness(found, ended) if ended and not ended.same(seen) else None
+    for late, seed in product(_of_step(second, first), _FAR):
+        if (held := _tried(context, Lateness(seed, (late,)))) and held.same(seen):
+            ended = _tried(context, found := Lateness(seed, (acts[0],)))
+            return Witness(found, ended) if ended and not ended.same(seen) else None
     return None
 
 
@@ -159,10 +157,10 @@ def _tried(context: Context, late: Lateness) -> Outcome | None:
 
     A run that was at work until its limit has no end from which a late run could differ.
     """
-    runs = context.facts.setdefault("late runs", [0])
-    if runs[0] >= _RUNS or context.late or context.is_endless:
+    runs = context.facts.get("late runs", 0)
+    if runs >= _RUNS or context.late or context.is_endless:
         return None
-    runs[0] += 1
+    context.facts["late runs"] = runs + 1
     _on_time(context)
     seen = _run(context, late)
     return None if isinstance(seen.error, Limit) else seen
@@ -188,11 +186,10 @@ def _halved(context: Context, found: Witness) -> Witness:
     low, high = 1, max(counts)
     while low < high:
         middle = (low + high) // 2
-        for part in ((low, middle), (middle + 1, high)):
-            some = replace(acts, first=part[0], last=part[1])
-            less = _differs(context, Lateness(found.late.seed, (some,)))
-            if less is not None:
-                found, (low, high) = less, part
+        for first, last in ((low, middle), (middle + 1, high)):
+            some = Lateness(found.late.seed, (replace(acts, first=first, last=last),))
+            if (less := _differs(context, some)) is not None:
+                found, low, high = less, first, last
                 break
         else:
             break
@@ -213,12 +210,12 @@ def of_run(context: Context) -> Witness | None:
     Any agents may be late, then one at a time, of a chip also a core of one tile. If words that
     take time go wrong without any lateness, no agent is looked for.
     """
-    context.facts["late runs"] = [_RUNS - _TRIED]  # those of pairs are over
-    bound = context.work.done + _LOOK
-    agents = dict.fromkeys((_FAR[0], Acts(one)) for one in _of_requests(context))
+    context.facts["late runs"] = _RUNS - _TRIED  # those of pairs are over
+    bound = context.work + _LOOK
+    agents = dict.fromkeys((_FAR[0], one) for one in _of_requests(context))
     cores: dict[Acts, None] = {}
     for seed in _DRAWN:
-        seen = _tried(context, Lateness(seed)) if context.work.done < bound else None
+        seen = _tried(context, Lateness(seed)) if context.work < bound else None
         if seen is None:
             continue
         if not seen.fine and not seen.alike(context.symptom):
@@ -229,8 +226,7 @@ def of_run(context: Context) -> Witness | None:
             if xy is not None and agent in CORE_NAMES:  # which meets those of other tiles
                 cores[Acts(agent, tile=xy)] = None
     for number, acts in (*agents, *product((_NEAR, _LATER), islice(cores, _CORES))):
-        late = Lateness(number, (acts,))
-        alone = _differs(context, late) if context.work.done < bound else None
+        alone = _differs(context, Lateness(number, (acts,))) if context.work < bound else None
         if alone is not None and not alone.outcome.fine:
             return _narrowed(context, alone)
     if context.late:
@@ -238,9 +234,9 @@ def of_run(context: Context) -> Witness | None:
     return None
 
 
-def _of_requests(context: Context) -> tuple[str, ...]:
-    """What stands for the requests to the NoC, which a tile that is alone has not."""
-    return () if context.program.is_alone else (NOC,)
+def _of_requests(context: Context) -> tuple[Acts, ...]:
+    """The requests to the NoC, which a tile that is alone has not."""
+    return () if context.program.is_alone else (Acts(NOC),)
 
 
 def _late_acts(context: Context, seen: Outcome) -> Iterator[tuple[XY | None, str, int]]:
@@ -256,19 +252,17 @@ def _narrowed(context: Context, seen: Witness) -> Witness:
     pcs: dict[tuple[XY | None, str], dict[int, None]] = {}
     for xy, agent, pc in _late_acts(context, seen.outcome):
         pcs.setdefault((xy, agent), {})[pc] = None
-    requests = [Acts(noc) for noc in _of_requests(context)]
     known = {one.agent for one in seen.late.acts}
     choices = [Acts(agent, tile=xy) for xy, agent in pcs if not known or agent in known]
+    own = () if known else _of_requests(context)
     found, seeds = seen, (seen.late.seed, *_SEEDS[:1]) if known else _SEEDS[:1]
     if not any(one.agent == NOC or one.tile is not None for one in seen.late.acts):
-        found = _one_of(context, [*([] if known else requests), *choices], seeds) or seen
+        found = _one_of(context, [*own, *choices], seeds) or seen
     if not found.late.acts:
         return seen
     (acts,), seed = found.late.acts, found.late.seed
     if acts.agent == NOC:
-        together = tiles(context)
-        sent = [] if together is None else [one for of in together.sent for one in of]
-        places = dict.fromkeys(one.step.pc for one in sent)
+        places = dict.fromkeys(one.step.pc for one in requests(context))
     else:
         of = (by for (xy, agent), by in pcs.items() if agent == acts.agent)
         places = dict.fromkeys(pc for by in of for pc in by)

@@ -83,7 +83,7 @@ def test_the_checks_are_bounded_by_their_work_and_say_what_they_left_out(
     def asked() -> tuple[int, list[str]]:
         about = question.context(launched, ended)
         assert checks.findings(about, checks.fitting(about)) == []
-        return about.work.done, about.skipped
+        return about.work, about.skipped
 
     done, left = asked()
     assert left == []

@@ -31,9 +31,8 @@ TOOLS = {
 @cache
 def every() -> dict[str, Check]:
     """All checks by name."""
-    files = [
-        importlib.import_module(f"{__name__}.{one.name}") for one in pkgutil.iter_modules(__path__)
-    ]
+    names = (f"{__name__}.{one.name}" for one in pkgutil.iter_modules(__path__))
+    files = map(importlib.import_module, names)
     found = [one for file in files for one in vars(file).values() if isinstance(one, Check)]
     return {check.name: check for check in sorted(found, key=lambda one: one.name)}
 
@@ -47,10 +46,8 @@ def named(text: str) -> list[Check]:
     names = [*dict.fromkeys(_BEFORE.get(name, name) for name in given)]
     for name in names:
         if name not in known:
-            raise InputError(
-                f"no check is called {name!r}",
-                hint=suggestion(name, list(known)) or f"checks: {', '.join(known)}",
-            )
+            hint = suggestion(name, list(known)) or f"checks: {', '.join(known)}"
+            raise InputError(f"no check is called {name!r}", hint=hint)
     return [known[name] for name in names]
 
 
@@ -130,14 +127,9 @@ def explained(refused: Finding, found: Sequence[Finding]) -> list[Finding]:
     for one in found:
         explains = one.check == "unwritten" or one.found_by == "formats"
         if explains and _accesses(refused) & _accesses(one):
-            told = replace(
-                refused,
-                text=f"{refused.text}: {one.text}",
-                culprit=one.culprit,
-                victim=refused.culprit,
-                evidence=(*refused.evidence, *one.evidence),
-                advice=one.advice,
-            )
+            text, evidence = f"{refused.text}: {one.text}", (*refused.evidence, *one.evidence)
+            told = replace(refused, text=text, culprit=one.culprit, victim=refused.culprit)
+            told = replace(told, evidence=evidence, advice=one.advice)
             return [told, *(other for other in found if other is not one)]
     known = any(one.found_by == "error" and one.text.startswith(refused.text) for one in found)
     return [*found] if known else [refused, *found]

@@ -10,7 +10,7 @@ from bhemu.devices.bus.address_map import FIRST_BUFFER_STREAMS
 from bhemu.errors import Where
 from bhemu.jit.subset import JIT
 from bhemu.machine.error_text import HEADERS, outside, where_core
-from bhemu.machine.hang.givers import Agents
+from bhemu.machine.hang.givers import Agents, name_of
 from bhemu.machine.tile import Tile
 from bhemu.program.specs import BufferSpec, TileSpec
 from bhemu.tensix.mmio import REMOTE_DEST_BUF_SIZE, REMOTE_DEST_BUF_START
@@ -18,9 +18,8 @@ from bhemu.tensix.spaces import Effect, Kind
 from bhemu.why import order as r
 from bhemu.why.check import Check, Context
 from bhemu.why.checks.contract import beyond_tensors, declared_line, shared_bytes, title
-from bhemu.why.findings import Ends, Finding, place
-from bhemu.why.order import HOST
-from bhemu.why.order.conflicts import Conflict, Observed, observed
+from bhemu.why.findings import Ends, Finding, place, waiters_of
+from bhemu.why.order.conflicts import Conflict, Observed, observed, requests
 from bhemu.why.order.observe import l1_address
 from bhemu.why.order.shadow import ASKED, PACKED, STORED, UNPACKED
 from bhemu.why.steps import NOTHING, Act, Blame, Word
@@ -133,16 +132,11 @@ class Buffer:
         pages = self.spec.pages
         return {(self.counts["acked"] + k) % pages for k in range(min(self.held, pages))}
 
-    @property
-    def announced(self) -> int:
-        """Pages that were announced."""
-        return self.counts["received"]
-
     def state(self) -> str:
         """Its counts in words."""
         return (
             f"buffer {self.spec.index} of {self.spec.pages} pages"
-            f" (announced so far: {self.announced}, given back: {self.counts['acked']})"
+            f" (announced so far: {self.counts['received']}, given back: {self.counts['acked']})"
         )
 
     def counted(self, event: Event) -> Wrong | None:
@@ -231,18 +225,28 @@ class Buffer:
 
 
 class Page(NamedTuple):
-    """A page of a declared buffer at some clock: the last announcement of it, who announces pages,
-    whether it was announced and not given back; then the counts, and the acts of the whole run that
-    count pages of its buffer."""
+    """A page of a declared buffer, and the buffer as it is counted at some clock; producers: the
+    cores that announce pages; counted: the acts of the whole run that count pages."""
 
     number: int
-    spec: BufferSpec
-    told: Event | None
+    buffer: Buffer
     producers: set[int]
-    held: bool
-    received: int
-    acked: int
-    counted: tuple[Event, ...]
+    counted: list[Event]
+
+    @property
+    def spec(self) -> BufferSpec:
+        """What declares its buffer."""
+        return self.buffer.spec
+
+    @property
+    def told(self) -> Event | None:
+        """The last announcement of it."""
+        return self.buffer.told.get(self.number)
+
+    @property
+    def held(self) -> bool:
+        """Whether it was announced and not given back."""
+        return self.number in self.buffer.there
 
     @property
     def bytes(self) -> range:
@@ -262,17 +266,13 @@ def page_at(context: Context, seen: Observed, at: int, clock: int) -> Page | Non
     first = first_stream(every, [one.index for one in specs])
     if spec is None or first is None:
         return None
-    buffer, number, producers = Buffer(spec), (at - spec.at) // spec.page, set[int]()
-    stream = first + spec.index
-    counted = tuple(one for one in every if one.kind in COUNTS and one.high == stream)
+    buffer, stream = Buffer(spec), first + spec.index
+    counted = [one for one in every if one.kind in COUNTS and one.high == stream]
     for one in counted:
-        if one.kind == "received":
-            producers.add(one.core)
         if (one.clock or 0) <= clock:
             buffer.counted(one)
-    told, held = buffer.told.get(number), number in buffer.there
-    received, acked = buffer.counts.values()
-    return Page(number, spec, told, producers, held, received, acked, counted)
+    producers = {one.core for one in counted if one.kind == "received"}
+    return Page((at - spec.at) // spec.page, buffer, producers, counted)
 
 
 def fills(context: Context, seen: Observed, page: Page) -> tuple[Event | None, Event | None]:
@@ -312,8 +312,9 @@ def in_used_page(context: Context, seen: Observed, conflict: Conflict) -> Blame 
             continue
         page = page_at(context, seen, at or 0, event.step.clock)
         if page is not None and page.held and event.owner in page.producers:
-            text = f"for it writes {page}, which is not free: {page.received} were announced,"
-            text += f" {page.acked} given back"
+            received, acked = page.buffer.counts.values()
+            text = f"for it writes {page}, which is not free: {received} were announced,"
+            text += f" {acked} given back"
             advice = "wait for room, and write the page whose turn it is"
             return Blame(Act(seen.tile, event.step), text, advice)
     return None
@@ -324,15 +325,14 @@ def uncounted(context: Context, seen: Observed, conflict: Conflict) -> Blame | N
     it was done with it."""
     first, second, at = conflict.first, conflict.second, l1_address(conflict.place)
     page = None if at is None else page_at(context, seen, at, second.step.clock)
-    if page is None or first.owner == HOST or second.owner == HOST or first.write == second.write:
+    if page is None or r.HOST in (first.owner, second.owner) or first.write == second.write:
         return None
     by_producer = second.step.core in page.producers
     if second.write != by_producer or first.write != (first.step.core in page.producers):
         return None
     kind = "acked" if by_producer else "received"
-    acts = (
-        (owner, *one) for owner in {first.owner, first.step.core} for one in seen.releases(owner)
-    )
+    owners = {first.owner, first.step.core}
+    acts = ((owner, *one) for owner in owners for one in seen.releases(owner))
     known = {(step.pc, step.clock): int(second.vector[owner]) >= at for owner, at, step in acts}
     own = (one for one in page.counted if one.kind == kind and one.core == first.step.core)
     told = next((one for one in own if (one.clock or 0) >= first.step.clock), None)
@@ -359,9 +359,8 @@ class _Look:
 
     def __init__(self, context: Context, part: TileSpec, tile: Tile, first: int) -> None:
         self._context, self._tile, self._first = context, tile, first
-        rows = [
-            {row.file for one in core.images for row in one.rows} for core in tile.core.values()
-        ]
+        images = (core.images for core in tile.core.values())
+        rows = ({row.file for one in of_core for row in one.rows} for of_core in images)
         used = Counter(file for files in rows for file in files if file.endswith(HEADERS))
         self._shared = frozenset(file for file, cores in used.items() if cores > 1)
         skips = context.symptom.fine  # what is not needed need not be read
@@ -375,27 +374,25 @@ class _Look:
         lengths: dict[int, list[int]] = {}  # of requests to each buffer
         for event in events:
             if event.kind not in COUNTS and event.thread is None:
-                begins = (
-                    i for i, one in self.buffers.items() if one.spec.at <= event.low < one.end
-                )
-                lengths.setdefault(next(begins, -1), []).append(event.high - event.low)
+                of = (i for i, one in self.buffers.items() if one.spec.at <= event.low < one.end)
+                lengths.setdefault(next(of, -1), []).append(event.high - event.low)
             elif event.high in self.buffers and event.kind in COUNTS:
-                owners = self.buffers[event.high].owners
-                owners.setdefault(event.kind, set()).add(event.who)
+                self.buffers[event.high].owners.setdefault(event.kind, set()).add(event.who)
         said: set[tuple[int, int]] = set()
         for event in events:
             for buffer, (text, advice, at) in self._wrong(event):
-                of = at or event
-                if (of.core, of.pc) not in said:
-                    said.add((of.core, of.pc))
-                    found = self._finding(buffer, of, text, advice)
+                by = at or event
+                if (by.core, by.pc) not in said:
+                    said.add((by.core, by.pc))
+                    found = self._finding(buffer, by, text, advice)
                     past = event.kind not in COUNTS and event.high > buffer.end
                     of_buffer = lengths.get(buffer.spec.index, ())
                     yield self._page(buffer, found, min(of_buffer, default=0)) if past else found
         wrong = self._context.program.path is not None and not self._context.symptom.fine
         for number, buffer in self.buffers.items() if wrong and not said else ():
             least, last = min(lengths.get(number, ()), default=0), buffer.last.get("writes")
-            if last and least > buffer.spec.page and buffer.touched > buffer.announced:
+            short = buffer.touched > buffer.counts["received"]
+            if last and least > buffer.spec.page and short:
                 yield self._page(buffer, self._finding(buffer, last, buffer.state(), ""), least)
         if self._context.symptom.hangs and not said:
             for buffer in self.buffers.values():
@@ -413,11 +410,10 @@ class _Look:
 
     def _never(self, buffer: Buffer) -> Iterator[Finding]:
         """In a hang: pages that are used repeatedly, or waited for, and never counted."""
-        waiters = getattr(getattr(self._context.symptom.error, "graph", None), "waiters", ())
-        held = [(w.resource, w.resource.get("register")) for w in waiters if w.kind == "stream"]
+        held = [one.resource for one in waiters_of(self._context.symptom.error, "stream")]
         awaited = {
-            (of.get("buffer", of["stream"] - self._first), COUNT_REGISTERS.get(register))
-            for of, register in held
+            (of.get("buffer", of["stream"] - self._first), COUNT_REGISTERS.get(of["register"]))
+            for of in held
         }
         for verb, kind, missing, advice in _MISSING:
             event = buffer.last.get(verb)
@@ -425,22 +421,19 @@ class _Look:
                 continue
             begun = buffer.begun[verb]
             again = len(begun) > len(set(begun))  # it waits elsewhere where there is one only
-            other = (
-                "received" if kind == "acked" else "acked"
-            )  # its producer reads what it sends on
-            if event.who in buffer.owners.get(other, ()) or self._counts(event, buffer, kind):
+            (other,) = {*COUNTS} - {kind}
+            if event.who in buffer.owners.get(other, ()):
+                continue  # a producer reads what it sends on
+            # whether its code counts pages, where it has not come so far
+            agents, stream = Agents(self._tile, ()), self._first + buffer.spec.index
+            at = mm.OVERLAY_BASE + _STREAM * stream + 4 * REGISTERS[kind]
+            able = agents.by_stores(at, -1) + agents.by_words(Effect(Kind.STORES, at), held=True)
+            if any(one.core == event.core for one in able):
                 continue
             if again or (buffer.spec.index, kind) in awaited:
                 short = f"{event.who} {verb} pages and {missing}"
                 text = f"{short}: {buffer.state()}"
                 yield self._finding(buffer, event, text, advice, short, (kind,))
-
-    def _counts(self, event: Event, buffer: Buffer, kind: str) -> bool:
-        """Whether the code of a core counts pages, where it has not come so far."""
-        agents, stream = Agents(self._tile, ()), self._first + buffer.spec.index
-        at = mm.OVERLAY_BASE + _STREAM * stream + 4 * REGISTERS[kind]
-        able = agents.by_stores(at, -1) + agents.by_words(Effect(Kind.STORES, at), held=True)
-        return any(one.core == event.core for one in able)
 
     def _finding(
         self,
@@ -452,18 +445,16 @@ class _Look:
         counts: Sequence[str] = COUNTS,
     ) -> Finding:
         """counts: those of the buffer that it makes others wait for; short: what a hang says."""
-        victims = [one for one in (*buffer.counters.values(), *buffer.last.values())
-                   if one.who != event.who]  # fmt: skip
-        victim = place(self._where(victims[0]), victims[0].clock) if victims else {}
-        evidence = [f"{kind}: counted by {self._where(one)}" for kind, one in
-                    buffer.counters.items()]  # fmt: skip
+        others = (*buffer.counters.values(), *buffer.last.values())
+        other = next((one for one in others if one.who != event.who), None)
+        victim = place(self._where(other), other.clock) if other else {}
+        evidence = [f"{of}: counted by {self._where(by)}" for of, by in buffer.counters.items()]
         culprit = place(self._where(event), event.clock)
         if event.thread is not None:
             culprit["thread"] = event.thread
         counters = (("buffer", buffer.spec.index, REGISTERS[kind]) for kind in counts)
-        ends = Ends(
-            self._tile.xy, frozenset((*counters, (BYTES, buffer.spec.index))), short or text
-        )
+        things = frozenset((*counters, (BYTES, buffer.spec.index)))
+        ends = Ends(self._tile.xy, things, short or text)
         return Finding("buffers", "error", text, culprit, victim, tuple(evidence), advice, ends)
 
     def _page(self, buffer: Buffer, found: Finding, least: int) -> Finding:
@@ -488,9 +479,8 @@ class _Look:
 
 def _past(context: Context, seen: Observed, part: TileSpec) -> Iterator[Finding]:
     """Requests of other tiles that fill a buffer of this one, and go past its end."""
-    together, number, taken = seen.together, seen.number, declared(context, part)
-    every = [one for of in together.sent for one in of] if together else []
-    writes = [one for one in every if not one.reads and number in one.reached]
+    number, taken = seen.number, declared(context, part)
+    writes = [one for one in requests(context) if not one.reads and number in one.reached]
     for spec in part.buffers:
         end, fills = spec.at + spec.size, set[tuple[int, int, int]]()
         for one in (one for one in writes if one.tile != number):
@@ -500,11 +490,10 @@ def _past(context: Context, seen: Observed, part: TileSpec) -> Iterator[Finding]
             free = all(high <= at or to <= max(low, end) for at, to, _ in taken)
             if site not in fills or not low < end + spec.size or high <= end or not free:
                 continue
-            assert together is not None
-            by = together.observers[one.tile].tile
-            text = f"{mm.CORE_NAMES[one.core]} of tile ({by.xy[0]},{by.xy[1]}) writes {low:#x} to"
-            text += f" {high:#x} of tile ({seen.tile.xy[0]},{seen.tile.xy[1]}), past buffer"
-            text += f" {spec.index} ({spec.at:#x} to {end:#x})"
+            by = observed(context)[one.tile].tile
+            text = f"{mm.CORE_NAMES[one.core]} of tile {name_of(by)} writes {low:#x} to {high:#x}"
+            text += f" of tile {name_of(seen.tile)}, past buffer {spec.index}"
+            text += f" ({spec.at:#x} to {end:#x})"
             who = place(where_core(by, one.core, one.step.pc), one.step.clock, by)
             ends = Ends(seen.tile.xy, frozenset({(BYTES, spec.index)}))
             advice = "let the pointer wrap at the end of the buffer"
@@ -513,15 +502,19 @@ def _past(context: Context, seen: Observed, part: TileSpec) -> Iterator[Finding]
 
 
 def _run(context: Context) -> Sequence[Finding]:
-    found: dict[tuple[Any, ...], Finding] = {}
-    if not context.symptom.fine:
-        found = {(one.finding.text,): one.finding for one in shared_bytes(context)}
-    for one in beyond_tensors(context):
+    shared = [] if context.symptom.fine else [one.finding for one in shared_bytes(context)]
+    found: dict[tuple[Any, ...], Finding] = {(one.text,): one for one in shared}
+    for one in _wrong_uses(context):
         found.setdefault(tuple(map(one.culprit.get, ("core", "file", "line"))), one)
+    return list(found.values())
+
+
+def _wrong_uses(context: Context) -> Iterator[Finding]:
+    """Accesses past the ends of tensors and buffers, then those that break the counts."""
+    yield from beyond_tensors(context)
     for seen in observed(context):
         tile, part = seen.tile, context.part(seen.tile)
-        for wrong in () if context.symptom.fine else _past(context, seen, part):
-            found.setdefault(tuple(map(wrong.culprit.get, ("core", "file", "line"))), wrong)
+        yield from () if context.symptom.fine else _past(context, seen, part)
         every = events(seen) if tile.xy in part.at[:_TILES] and part.buffers else []
         first = first_stream(every, [spec.index for spec in part.buffers])
         if not every or first is None:
@@ -531,9 +524,7 @@ def _run(context: Context) -> Sequence[Finding]:
             for one in every
             if not context.in_firmware(tile, one.core, one.pc)
         ]
-        for wrong in _Look(context, part, tile, first).at(own):
-            found.setdefault(tuple(map(wrong.culprit.get, ("core", "file", "line"))), wrong)
-    return list(found.values())
+        yield from _Look(context, part, tile, first).at(own)
 
 
 CHECK = Check(

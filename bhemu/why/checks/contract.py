@@ -17,7 +17,7 @@ from bhemu.program import toml
 from bhemu.program.specs import InputSpec, OutputSpec
 from bhemu.why.check import Check, Context
 from bhemu.why.findings import Finding, merged, place
-from bhemu.why.order.conflicts import Observed, Transfer, observed, tiles
+from bhemu.why.order.conflicts import Observed, Transfer, observed, requests
 from bhemu.why.order.observe import is_own
 from bhemu.why.origin import requests_of
 from bhemu.why.steps import Act, Instruction, where
@@ -35,13 +35,10 @@ def _held(context: Context) -> Iterator[tuple[int, Held]]:
     """Tensors of DRAM whose pages requests of a tile (its number) bring to L1 or take from there,
     at any time of the run; of pages of inputs also the tiles to which that tile writes them."""
     tensors: list[InputSpec | OutputSpec] = [*context.program.inputs, *context.program.outputs]
-    together = tiles(context) if JIT else None
-    sent = [one for of_tile in (together.sent if together else ()) for one in of_tile]
     passed: dict[int, set[tuple[Any, ...]]] = {}
-    for one in sent:
+    for one in requests(context) if JIT else ():
         if one.takes_data and one.bank is None:
-            found = passed.setdefault(one.tile, set())
-            found.add((*one.own, *one.remote, *one.reached))
+            passed.setdefault(one.tile, set()).add((*one.own, *one.remote, *one.reached))
     for tensor in tensors:
         moved = (one for one, _, _ in requests_of(context, tensor) if one.reads or one.takes_data)
         for tile, low, high, reads in dict.fromkeys((m.tile, *m.own, m.reads) for m in moved):
@@ -120,23 +117,21 @@ class Operands:
             return
         line = toml.line_of_key(self._path, *tensor.table, "layout")
         text = f'{_shown(one)}: faces of a tile, and {tensor.name} has layout = "rows"'
-        self.found["layout", tensor.name] = Finding(
-            "formats", "warning", text, place(Where(file="PROGRAM.toml", line=line), None),
-            place(where(self._tile, one.step), one.step.clock), (), _AS_TILES,
-        )  # fmt: skip
+        who = place(Where(file="PROGRAM.toml", line=line), None)
+        found = Finding("formats", "warning", text, who, self._at(one), (), _AS_TILES)
+        self.found["layout", tensor.name] = found
 
     def _report(self, one: Transfer, kind: str, text: str, advice: str) -> None:
-        key = one.reads, kind, one.step.pc
-        if key in self.found:
+        if (key := (one.reads, kind, one.step.pc)) in self.found:
             return
-        word = where(self._tile, one.step)
         by = one.by_format if kind == "format" else one.by_address
-        setter = where(self._tile, by) if by else word
-        victim = place(word, one.step.clock) if by else {}
-        self.found[key] = Finding(
-            "formats", "warning", f"{word.core} {text}", place(setter, None, self._tile), victim,
-            (f"set by {setter}",), advice,
-        )  # fmt: skip
+        setter, victim = where(self._tile, by or one.step), self._at(one) if by else {}
+        text, told = f"{CORE_NAMES[one.step.core]} {text}", (f"set by {setter}",)
+        who = place(setter, None, self._tile)
+        self.found[key] = Finding("formats", "warning", text, who, victim, told, advice)
+
+    def _at(self, one: Transfer) -> dict[str, Any]:
+        return place(where(self._tile, one.step), one.step.clock)
 
 
 def _shown(one: Transfer) -> str:
@@ -173,8 +168,7 @@ def _tensors(tile: Tile, table: str, specs: Sequence[Any]) -> Iterator[_Tensor]:
 def declared_line(context: Context, path: Path, number: int, key: str) -> dict[str, Any]:
     """The line of PROGRAM.toml that gives a key of the buffer of this number, as a culprit."""
     table = "tile.buffer" if context.program.tiles else "buffer"
-    line = toml.line_of_key(path, table, number, key)
-    return place(Where(file=path.name, line=line), None)
+    return place(Where(file=path.name, line=toml.line_of_key(path, table, number, key)), None)
 
 
 class Shared(NamedTuple):
@@ -204,8 +198,7 @@ def shared_bytes(context: Context) -> Iterator[Shared]:
                     )
                     text = f"{first} shares bytes with {second}"
                     who = declared_line(context, path, number + i, "at")
-                    advice = "give it its own bytes"
-                    found = Finding("buffers", "error", text, who, {}, (), advice)
+                    found = Finding("buffers", "error", text, who, {}, (), "give it its own bytes")
                     yield Shared(part.at, low, high, found, frozenset((one.index, other.index)))
         number += len(part.buffers)
 
@@ -230,9 +223,9 @@ def beyond_tensors(context: Context) -> Iterator[Finding]:
     every: list[InputSpec | OutputSpec] = [*context.program.inputs, *context.program.outputs]
     tensors = [one for one in every if one.dram is not None]
     pieces = [piece for one in tensors if one.dram for piece in one.dram.pieces(one.size)]
-    together = tiles(context) if JIT else None
-    for tensor in tensors if together else ():
-        assert together is not None and tensor.dram is not None
+    sent = requests(context) if JIT else []
+    for tensor in tensors if sent else ():
+        assert tensor.dram is not None
         count = -(-tensor.size // tensor.dram.page)
         (after,) = islice(tensor.dram.pieces(tensor.size + tensor.dram.page), count, count + 1)
         low, high = after.address, after.address + tensor.dram.page
@@ -241,10 +234,10 @@ def beyond_tensors(context: Context) -> Iterator[Finding]:
             continue
         sites = {(m.tile, m.core, m.step.pc) for m, _, _ in requests_of(context, tensor)}
         reads = isinstance(tensor, InputSpec)
-        for one in (one for of in together.sent for one in of if one.reads == reads):
+        for one in (one for one in sent if one.reads == reads):
             there = one.bank == after.bank and one.remote[0] < high and low < one.remote[1]
             if there and (one.tile, one.core, one.step.pc) in sites:
-                act = Act(together.observers[one.tile].tile, one.step)
+                act = Act(observed(context)[one.tile].tile, one.step)
                 does = "reads" if reads else "writes"
                 text = f"{CORE_NAMES[one.core]} {does} page {count} of {title(tensor)}, whose last"
                 text, advice = f"{text} page is {count - 1}", "look at the bounds of the loop"

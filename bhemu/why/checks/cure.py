@@ -26,7 +26,6 @@ from bhemu.riscv.formats import Pushed, Store
 from bhemu.riscv.isa import decode as decode_riscv
 from bhemu.tensix import config_fields, thread_fields
 from bhemu.tensix.config import CONFIG_WORDS
-from bhemu.tensix.config_fields import Field
 from bhemu.tensix.frontend import FROM_MOP
 from bhemu.tensix.insn import decode, disassemble
 from bhemu.tensix.observe import FIRST_CORE, WORDS_AND_STORES
@@ -109,12 +108,11 @@ def acts(context: Context, tile: Tile) -> list[Act]:
             cores = (core for core in (agent + 1, 0) if tile.locate(core, pc)[0] is not None)
             core, address, thread = next(cores, -1), mm.INSTRN_BUF_BASE, agent
         cls = decode_riscv(tile.read32(pc)) if core >= 0 else None
-        if cls is None or (thread is not None and origin == FROM_MOP):
-            continue
-        if not issubclass(cls, Pushed | Store):
-            continue  # what a REPLAY plays of a MOP
+        from_mop = thread is not None and origin == FROM_MOP
+        if from_mop or not issubclass(cls or object, Pushed | Store):
+            continue  # or what a REPLAY plays of a MOP
         if (act := found.get((core, pc))) is None:
-            at = None if issubclass(cls, Pushed) else address
+            at = None if issubclass(cls or object, Pushed) else address
             act = Act(tile, core, where_core(tile, core, int(pc)), at, thread, number, clock)
             found[core, pc] = act
         if value not in act.values and len(act.values) < _VALUES:
@@ -218,9 +216,8 @@ def _parts(act: Act) -> Iterator[_Part]:
     cls = decode(word)
     if cls is None:
         return
-    named: list[_Part] = []
-    if cls.name == "SETC16":
-        named = list(_named(thread_fields, cls.operands(word)["setc16_reg"], word))
+    register = cls.operands(word).get("setc16_reg")
+    named = [] if register is None else [*_named(thread_fields, register, word)]
     yield from named
     for one in cls.fields:
         if not (named and one.name == "setc16_value"):
@@ -231,7 +228,7 @@ def _parts(act: Act) -> Iterator[_Part]:
 def _named(space: Any, number: int, whole: int) -> Iterator[_Part]:
     """The fields of a word of Config or ThreadConfig; names of one kind differ only in digits."""
     for name, one in vars(space).items():
-        if isinstance(one, Field) and one.word == number:
+        if isinstance(one, config_fields.Field) and one.word == number:
             kind = space.__name__, re.sub(r"\d", "", name)
             yield _Part(kind, name, whole, one.shift, one.mask)
 
@@ -296,12 +293,10 @@ class _Trials:
     def acts(self) -> list[Act]:
         """The acts of lines in the unchanged run; an ELF of several tiles counts once."""
         self._machine.restore(self._start)
-        kinds = self._context.first(self._machine, 0)
+        kinds, found = self._context.first(self._machine, 0), dict[object, Act]()
         for tile in kinds:
-            tile.log = []
-            tile.state.trace[0] = WORDS_AND_STORES
+            tile.log, tile.state.trace[0] = [], WORDS_AND_STORES
         self._context.finish(self._machine, limit=_RECORDED)
-        found = dict[object, Act]()
         for tile in kinds:
             tile.drain_log()
             tile.state.trace[0] = 0
@@ -320,7 +315,7 @@ class _Trials:
             change(self._machine)
         except InputError:
             return False
-        self._context.work.done += _TRIAL + _TILE * (len(self._tiles) - 1)
+        self._context.work += _TRIAL + _TILE * (len(self._tiles) - 1)
         ended, seen = self._context.finish(self._machine, limit=self._limit), self._context.symptom
         return (seen.error is not None or ended.outputs != seen.outputs) and ended.fine
 
@@ -344,18 +339,18 @@ class _Trials:
             report = spec.check(seen.machine.output(spec)[1])
         except InputError:  # what is expected is not exact so, or it ends outside of memory
             return False
-        right = report is not None and report.equal and all(one.equal for one in others)
-        return seen.error is None and right
+        mine = report is not None and report.equal
+        return seen.error is None and mine and all(one.equal for one in others)
 
 
 def _run(context: Context) -> Sequence[Finding]:
     judged = any(spec.expect is not None for spec in context.program.outputs)
     if context.symptom.fine or not judged or context.program.kind == SAVED_STATE:
         return []
-    trials, before = _Trials(context), context.work.done
+    trials, before = _Trials(context), context.work
     if trials.changed(lambda _: None):
         return []  # it needs no more than time
-    bound = context.work.done + _RUNS * (context.work.done - before) + _MORE
+    bound = context.work + _RUNS * (context.work - before) + _MORE
     every, touched = trials.acts(), [(one.core, one.file, one.line) for one, _ in context.touched]
     clock = next((clock for _, clock in context.touched if clock is not None), 0)
 
@@ -366,12 +361,10 @@ def _run(context: Context) -> Sequence[Finding]:
         away = context.end if act.clock is None else abs(clock - act.clock)
         return at, mine[0] not in [core for core, _, _ in touched], away, act.first
 
-    nearest = sorted(every, key=distance)
-    edits = [*of_file(context.program), *of_code(every, nearest)]
-    found: dict[object, list[Edit]] = {}
-    tried = 0
+    edits = [*of_file(context.program), *of_code(every, sorted(every, key=distance))]
+    found, tried = dict[object, list[Edit]](), 0
     for edit in edits:
-        if context.work.done > bound or len(found) > 1:
+        if context.work > bound or len(found) > 1:
             break
         tried += 1
         if edit.cures(trials):

@@ -16,6 +16,7 @@ from bhemu.riscv.isa import decode as decode_riscv
 from bhemu.tensix.insn import BLOCKS, decode
 from bhemu.text import joined
 from bhemu.why import order as r
+from bhemu.why import witness
 from bhemu.why.check import Check, Context, Outcome, end_of
 from bhemu.why.checks.buffers import bytes_at, in_used_page, uncounted
 from bhemu.why.checks.contract import in_shared_bytes
@@ -30,22 +31,11 @@ from bhemu.why.findings import (
     with_rest,
     with_role,
 )
-from bhemu.why.order import HOST
-from bhemu.why.order.conflicts import Conflict, Event, Observed, first_clock, observed, tiles
+from bhemu.why.order.conflicts import Conflict, Event, Observed, first_clock, observed, requests
 from bhemu.why.order.observe import Observer, is_polled, kind, l1_address, name, spin, unit_of
 from bhemu.why.order.shadow import ACCESSED, DROPPED, STALE
 from bhemu.why.steps import NOTHING, OLD, SET_BACK, Act, Blame, Instruction, Step, Word, maker
 from bhemu.why.steps import where as where_of
-from bhemu.why.witness import (
-    NOT_SHOWN,
-    SEEN,
-    Pair,
-    PairFinding,
-    ending,
-    of_run,
-    shown,
-    with_late_runs,
-)
 
 _CODE = 3  # ELFs that are named
 _CHANGES = "and changes"
@@ -74,7 +64,7 @@ def run(context: Context) -> list[Finding]:
     loads many kernels with the same words: these are one finding, too.
     """
     seen, session = observed(context), context.program.kind == SESSION
-    keyed: dict[Hashable, list[PairFinding]] = {}
+    keyed: dict[Hashable, list[witness.PairFinding]] = {}
     for units in (False, True):
         for one in (one for each in seen for one in _pairs(context, each, units)):
             keyed.setdefault(_words(one) if session else line_of(one.finding), []).append(one)
@@ -88,19 +78,19 @@ def run(context: Context) -> list[Finding]:
         if (left := len(code) - _CODE) > 0:
             found = with_evidence(found, [f"and {left} more like this"])
         meant = together([one.meant or one.finding for one in same])
-        lines.append((key, PairFinding(found, same[0].pair, meant=meant)))
-    return with_late_runs(context, lines)
+        lines.append((key, witness.PairFinding(found, same[0].pair, meant=meant)))
+    return witness.with_late_runs(context, lines)
 
 
-def _words(one: PairFinding) -> Hashable:
+def _words(one: witness.PairFinding) -> Hashable:
     """What the finding says of which word, wherever that lies; its line, if it is of no word."""
     word, line = one.pair.second, line_of(one.finding)
     return (*line[:2], one.finding.text, word.word) if isinstance(word, Word) else line
 
 
-def _pairs(context: Context, races: Observed, units: bool) -> list[PairFinding]:
+def _pairs(context: Context, races: Observed, units: bool) -> list[witness.PairFinding]:
     """Of a tile; of those of one line the one that a late run can show."""
-    found: dict[tuple[str, int], PairFinding] = {}
+    found: dict[tuple[str, int], witness.PairFinding] = {}
     for conflict in sorted(races.conflicts(units=units), key=_is_never_late):
         if units and conflict.first.sent is not None:
             continue  # a barrier is missing: transfers.py
@@ -122,8 +112,8 @@ def _pairs(context: Context, races: Observed, units: bool) -> list[PairFinding]:
             key = _TEMPLATE, first.core
         elif finding.advice == _BOTH:  # and one place is wrong for all rows or words
             key = "both", 1 << conflict.first.owner | 1 << conflict.second.owner
-        pair = Pair(xy, first, second, waits=conflict.units)
-        found.setdefault(key, PairFinding(finding, pair, told, meant))
+        pair = witness.Pair(xy, first, second, waits=conflict.units)
+        found.setdefault(key, witness.PairFinding(finding, pair, told, meant))
     return list(found.values())
 
 
@@ -179,7 +169,7 @@ def _blamed(context: Context, races: Observed, conflict: Conflict, *, meant: boo
     if (wrong := in_used_page(context, races, conflict)) is not None:
         return wrong
     for event in (first, second):
-        if event.owner == HOST:
+        if event.owner == r.HOST:
             text = "for it ends the program while an output is still to be written"
             return blame(event.step, text, _END)
     if what == "L1" and races.ignores(first, second):
@@ -190,10 +180,9 @@ def _blamed(context: Context, races: Observed, conflict: Conflict, *, meant: boo
         return wrong
     for event in (one for one in (first, second) if not one.write):
         if (begun := races.begun(event)) is not None:
-            text = (
-                f"for semaphore {event.taken}, for which {maker(event.step)} waits, is {begun[1]}"
-            )
-            return blame(begun[0], f"{text} before a post", "begin at 0 what the others post")
+            text = f"for semaphore {event.taken}, for which {maker(event.step)} waits, is"
+            advice = "begin at 0 what the others post"
+            return blame(begun[0], f"{text} {begun[1]} before a post", advice)
     for event, other in ((second, first), (first, second)):
         if (old := races.old_look(event, other)) is not None:
             text = f"for L1 {4 * old.word:#x} still holds {OLD}"
@@ -224,10 +213,8 @@ def _early_for_words(races: Observed, conflict: Conflict) -> tuple[Step, str, st
         if used or what in ("GPR", _TEMPLATE):
             text = "for a word that its core has pushed before may still need what is there"
             return own.step, text, _MOP_SYNC if what == _TEMPLATE else _SYNC
-    for event, other in (
-        (first, second),
-        (second, first),
-    ):  # a core lets others go on before the word has executed
+    # a core lets others go on before the word has executed
+    for event, other in ((first, second), (second, first)):
         core = event.step.core
         for clock, step in races.releases(core) if isinstance(event.step, Word) else ():
             if core != other.owner and event.push_clock <= clock <= other.vector[core]:
@@ -277,26 +264,23 @@ def _raced(context: Context, races: Observed, conflict: Conflict, *, meant: bool
     one, place_of = f"{blame.act.name} of {maker(blamed)}", name(conflict.place)
     if blame.text.startswith(_CHANGES):
         text = f"{one} writes {place_of}, {blame.placed()[1]}"
-    elif HOST in (first.owner, second.owner):
+    elif r.HOST in (first.owner, second.owner):
         text = f"{one} is too early, {blame.placed()[1]}: {place_of}"
     else:
         both = f"{maker(first.step)} and {maker(second.step)}"
         text = f"only their speed decides in which order {both} reach {place_of}: {blame.told(one)}"
-    no_order = (
-        "no semaphore, hand-over, TTSync, mutex, mailbox or polled word of this run orders"
-        f" {maker(first.step)} at clock {first.step.clock} before {maker(second.step)}"
-        f" at clock {second.step.clock}"
-    )
+    no_order = "no semaphore, hand-over, TTSync, mutex, mailbox or polled word of this run orders"
+    no_order += f" {maker(first.step)} at clock {first.step.clock} before {maker(second.step)}"
+    no_order += f" at clock {second.step.clock}"
     ends = None
     if kind(conflict.place) == "Dst":  # the semaphores that both sides have waited for
         taken = [one.taken for one in (first, second) if one.taken is not None]
         lost = f"{CORE_NAMES[blamed.core]} has waited for it and takes nothing"
         things = frozenset(("semaphore", index) for index in taken)
         ends = Ends(tile.xy, things, lost if blame.advice == _GET else "")
-    return Finding(
-        "races", "error", text, blame.culprit(tile), Act(tile, victim.step).placed(),
-        _of_both(races, conflict, no_order), blame.advice, ends,
-    )  # fmt: skip
+    who, other = blame.culprit(tile), Act(tile, victim.step).placed()
+    told = _of_both(races, conflict, no_order)
+    return Finding("races", "error", text, who, other, told, blame.advice, ends)
 
 
 # Units that are still at work
@@ -320,10 +304,8 @@ def _stalled(races: Observed, conflict: Conflict) -> Finding:
     if cls is not None and cls.stall.startswith("B"):  # the narrowest class that holds it back
         bit = cls.stall_mask.bit_length() - 1
         advice += f", stall_res = {BLOCKS.names[bit]} ({1 << bit:#x})"
-    return Finding(
-        "races", "error", f"{act.name} does not wait {text}", act.placed(), earlier.placed(),
-        _of_both(races, conflict, held), advice,
-    )  # fmt: skip
+    text, told = f"{act.name} does not wait {text}", _of_both(races, conflict, held)
+    return Finding("races", "error", text, act.placed(), earlier.placed(), told, advice)
 
 
 CHECK = Check(
@@ -354,7 +336,7 @@ def _stale(context: Context) -> list[Finding]:
         seed = context.program.options.get("seed", 0)
         found = _in_caches(context, context.again(l0="model", seed=seed), seed)
         unfenced = [] if found else list(_unfenced(context))
-        return found or with_rest(unfenced[:SEEN], len(unfenced[SEEN:]))
+        return found or with_rest(unfenced[: witness.SEEN], len(unfenced[witness.SEEN :]))
     if not context.symptom.fine:  # it is wrong without caches
         return []
     for seed in range(1, _SEEDS + 1):
@@ -369,25 +351,19 @@ def _unfenced(context: Context) -> Iterator[Finding]:
     for seen in observed(context):
         tile = seen.tile
         for core, pc, address in seen.polls:
-            loop = spin(tile.state.l1, pc)
-            writer = seen.writer(core, address)
+            loop, writer = spin(tile.state.l1, pc), seen.writer(core, address)
             if loop is None or writer is None:
                 continue
             words = tile.state.l1[loop[0] : loop[1]].view(np.uint32).tolist()
             kinds = [cls for word in words if (cls := decode_riscv(word)) is not None]
-            if any(issubclass(cls, Fence | Atomic) for cls in kinds):
-                continue
-            if sum(issubclass(cls, Load) for cls in kinds) > _LINES:
-                continue  # which replace each other's lines
-            at = where_core(tile, core, pc)
-            yield Finding(
-                "stale", "warning",
-                f"{at.core} waits for L1 {address:#x} in a loop without a fence, with a data"
-                f" cache: what others write is not seen there: {at}",
-                place(at, None, tile), Act(tile, writer).placed(),
-                ("here the word was there in time, by chance",),
-                _FENCE_IT,
-            )  # fmt: skip
+            fences = any(issubclass(cls, Fence | Atomic) for cls in kinds)
+            if fences or sum(issubclass(cls, Load) for cls in kinds) > _LINES:
+                continue  # more loads than lines replace each other's
+            at, told = where_core(tile, core, pc), "here the word was there in time, by chance"
+            text = f"{at.core} waits for L1 {address:#x} in a loop without a fence, with a data"
+            text += f" cache: what others write is not seen there: {at}"
+            who, other = place(at, None, tile), Act(tile, writer).placed()
+            yield Finding("stale", "warning", text, who, other, (told,), _FENCE_IT)
 
 
 @dataclass
@@ -418,9 +394,9 @@ def _in_caches(context: Context, seen: Outcome, seed: int) -> list[Finding]:
     chosen = [one for one in loads if not one.polled] or loads
     how = "otherwise" if not seen.fine or context.program.l0 != "model" else "as without, by chance"
     end = "; ".join(joined(str(result)) for result in seen.wrong)
-    end = end if seen.error is None else end_of(seen.error)
+    end = end_of(seen.error) if seen.error else end
     shown = []
-    for load in chosen[:SEEN]:
+    for load in chosen[: witness.SEEN]:
         act, place_of = Act(again.tile, load.step), f"L1 {load.address:#x}"
         victim: dict[str, Any] = {"place": place_of}
         by = "by the coprocessor, the host or over the NoC"
@@ -435,7 +411,7 @@ def _in_caches(context: Context, seen: Outcome, seed: int) -> list[Finding]:
         text = f"a load of {maker(load.step)} gets an old {place_of} from its data cache"
         text = f"{text}: {act.where}"
         shown.append(Finding("stale", "error", text, act.placed(), victim, evidence, _FENCE_IT))
-    return with_rest(shown, len(chosen[SEEN:]))
+    return with_rest(shown, len(chosen[witness.SEEN :]))
 
 
 def _stale_loads(seen: Observed) -> dict[tuple[int, int], _Load]:
@@ -454,8 +430,7 @@ def _stale_loads(seen: Observed) -> dict[tuple[int, int], _Load]:
             del found[key]
         if what == STALE:
             step = Instruction(time, core, pc, seen.tile.read32(pc))
-            load = _Load(step, address, seen.writer(core, address, time))
-            load = found.setdefault(key, load)
+            load = found.setdefault(key, _Load(step, address, seen.writer(core, address, time)))
             load.repeated |= key in since
             since.add(key)
             load.polled = load.step is not step or is_polled(seen.tile.state.l1, pc)
@@ -485,7 +460,7 @@ _ADVICE = (
 def _when_late(context: Context) -> Sequence[Finding]:
     if not context.symptom.fine or context.program.kind == SESSION:
         return []
-    seen = of_run(context)
+    seen = witness.of_run(context)
     if seen is None:
         return []
     acts = seen.late.acts
@@ -495,13 +470,12 @@ def _when_late(context: Context) -> Sequence[Finding]:
         late = f"the requests of {at} are late" if who else "requests to the NoC are late"
     elif acts:
         core, _, stores = acts[0].agent.partition("_")
-        late = (
-            f"the stores of {core} are late" if stores == "stores" else f"{acts[0].agent} is late"
-        )
+        late = f"the stores of {core} are" if stores == "stores" else f"{acts[0].agent} is"
         of = "" if acts[0].tile is None else " on tile ({},{})".format(*acts[0].tile)
-        late += f" at {at}" if who else of
-    text = f"the result depends on time: it is wrong if {late}: {ending(seen).partition(';')[0]}"
-    return [Finding("late", "error", text, who, {}, (shown(context, seen),), _ADVICE)]
+        late += f" late at {at}" if who else f" late{of}"
+    ending, _, _ = witness.ending(seen).partition(";")
+    text = f"the result depends on time: it is wrong if {late}: {ending}"
+    return [Finding("late", "error", text, who, {}, (witness.shown(context, seen),), _ADVICE)]
 
 
 def with_pairs(late: Sequence[Finding], told: Sequence[Finding]) -> list[Finding]:
@@ -524,7 +498,7 @@ def with_pairs(late: Sequence[Finding], told: Sequence[Finding]) -> list[Finding
     if (chosen := next(filter(is_shown, pairs), None)) is None:
         unshown = [f"{one.text}: {in_words(one.culprit)}" for one in pairs]
         return [*told, with_evidence(seen, unshown)]
-    evidence = [line for line in chosen.evidence if line != NOT_SHOWN]
+    evidence = [line for line in chosen.evidence if line != witness.NOT_SHOWN]
     shown = replace(chosen, severity="error", evidence=(*evidence, seen.text, *seen.evidence))
     return [shown if one is chosen else one for one in told]
 
@@ -533,20 +507,19 @@ def _placed(context: Context, acts: Acts) -> dict[str, Any]:
     """The place of the delayed acts, in the code of the core that makes or pushes them."""
     if acts.pc is None:
         return {}
-    every, together = context.tiles(context.symptom.machine), tiles(context)
+    every, seen = context.tiles(context.symptom.machine), observed(context)
     tile = next(t for t in every if acts.tile in (None, t.xy))
     own = acts.agent.partition("_")[0]
-    if acts.agent == NOC and together is not None:  # whose code sends at that pc
-        sent = [one for of in together.sent for one in of if one.step.pc == acts.pc]
-        by = [where_of(together.observers[one.tile].tile, one.step) for one in sent]
+    if acts.agent == NOC and seen[0].together is not None:  # whose code sends at that pc
+        sent = [one for one in requests(context) if one.step.pc == acts.pc]
+        by = [where_of(seen[one.tile].tile, one.step) for one in sent]
         if len({(one.core, one.file, one.line) for one in by}) != 1:
             return {}
-        return with_role(place(by[0], None, together.observers[sent[0].tile].tile), "late")
+        return with_role(place(by[0], None, seen[sent[0].tile].tile), "late")
     names = [own] if own in CORE_NAMES else CORE_NAMES
     for core in map(CORE_NAMES.index, names):
         if tile.core[CORE_NAMES[core]].images and tile.locate(core, acts.pc)[0] is not None:
-            where = where_core(tile, core, acts.pc)
-            return with_role(place(where, None, tile), "late")
+            return with_role(place(where_core(tile, core, acts.pc), None, tile), "late")
     return {}
 
 

@@ -12,6 +12,7 @@ from itertools import pairwise
 
 from bhemu.devices import niu_request as request
 from bhemu.machine.error_text import outside_headers, where_core
+from bhemu.machine.hang.givers import name_of
 from bhemu.memmap import CORE_NAMES
 from bhemu.program.schema import SESSION
 from bhemu.why import order as r
@@ -38,8 +39,13 @@ from bhemu.why.order.tiles import Sent, Tiles
 from bhemu.why.steps import NOTHING, OLD, SET_BACK, Act, Blame, Step, maker
 from bhemu.why.witness import Pair, PairFinding, with_late_runs
 
+_NO_ORDER = (
+    "no answer that was waited for and no word that was looked at orders them; each tile has a"
+    " clock of its own"
+)
 _PLACE = "one of both means another place, or the read of what was there before should come first"
 _EITHER = "one of both writes to the wrong place, or the second does not wait for the first"
+_STORE_BEFORE = "store to it before the other tile is told to go on, or let the NoC add to it"
 _FLIT = 64  # bytes that the NoC moves at once
 
 
@@ -58,11 +64,6 @@ class Disorder:
     second: Event
     late: list[Sent | None]
     filled: bool = False  # the read knows of another tile's write before that of the first side
-
-    @property
-    def is_of_requests(self) -> bool:
-        """Whether none of both is an access of a core or unit."""
-        return self.first.sent is not None and self.second.sent is not None
 
     @property
     def place(self) -> int:
@@ -87,13 +88,11 @@ class Disorder:
         heard = int(second.known[_column(first)])  # of what the first side has sent
         if _is_set(first, second) and flag and any(x.epoch <= heard for x in self.sent_by(first)):
             text = "because the other tile may have changed the word by then"
-            advice = "store to it before the other tile is told to go on, or let the NoC add to it"
-            return blame(first.home, first.step, text, advice)
+            return blame(first.home, first.step, text, _STORE_BEFORE)
         if _is_set(first, second) and (one := second.sent or first.sent) and one.increments:
             store = second if first.sent else first
             text = "because its store may wipe out what the other tile adds there"
-            advice = "store to it before the other tile is told to go on, or let the NoC add to it"
-            return blame(store.home, store.step, text, advice)
+            return blame(store.home, store.step, text, _STORE_BEFORE)
         ranges = self._range(first), self._range(second)
         few = min(high for _, high in ranges) - max(low for low, _ in ranges)
         if all(low + _FLIT < high and few < _FLIT for low, high in ranges):
@@ -164,11 +163,8 @@ class Disorder:
     def _range(self, side: Event) -> tuple[int, int]:
         """What a side accesses; of a core that looks at data before it sends them all of these."""
         if (sent := side.sent) is None:
-            later = (
-                one.own
-                for one in self.sent_by(side)
-                if one.epoch >= side.owner_clock and not one.reads
-            )
+            since = (one for one in self.sent_by(side) if one.epoch >= side.owner_clock)
+            later = (one.own for one in since if not one.reads)
             here = (own for own in later if own[0] <= self.place < own[1])
             return next(here, (self.place, self.place + 4))
         return sent.own if side.write == sent.reads else sent.remote
@@ -201,15 +197,9 @@ class Disorder:
         o = self.together.observers[home].record
         sent = self.sent_by(first) if first.write and knows_looks(o) else []
         looked = {*o.passed[: int(o.passes[0]), 2].tolist()}
-        flags = (
-            one.remote[0]
-            for one in sent
-            if one.is_flag
-            and one.epoch > first.owner_clock
-            and home in one.reached
-            and one.step.pc != first.step.pc
-        )
-        return next((at for at in flags if at >> 2 not in looked), None)
+        after = (one for one in sent if one.is_flag and one.epoch > first.owner_clock)
+        there = (one for one in after if home in one.reached and one.step.pc != first.step.pc)
+        return next((o.remote[0] for o in there if o.remote[0] >> 2 not in looked), None)
 
     def _told(self, look: Look) -> Sent | None:
         """The last request to the word of a look, by the first side's tile, of which the second
@@ -329,12 +319,8 @@ def run(context: Context) -> list[Finding]:
 def _announced(context: Context, one: Disorder) -> Blame | None:
     """The core that announces the page with the bytes to the second side, which waits for that."""
     seen, second, at = one.seen, one.second, one.place
-    if (
-        one.pair.bank is not None
-        or second.sent is not None
-        or second.home != seen.number
-        or not one.first.write
-    ):
+    is_own = one.pair.bank is None and second.sent is None and second.home == seen.number
+    if not is_own or not one.first.write:
         return None
     page = page_at(context, seen, at, second.step.clock)
     event = None if page is None else page.told
@@ -381,7 +367,8 @@ def _disorders(context: Context, together: Tiles, every: Sequence[Observed]) -> 
     def rank(one: Disorder) -> tuple[bool, bool, int, bool]:
         as_meant = not fine and one.first is one.pair.first
         old = one.first.write and one.old_value is not None
-        return as_meant, not old, one.pair.second.step.clock, one.is_of_requests
+        of_requests = one.first.sent is not None and one.second.sent is not None
+        return as_meant, not old, one.pair.second.step.clock, of_requests
 
     return sorted(found, key=rank)
 
@@ -399,13 +386,10 @@ def _pairs(context: Context, together: Tiles) -> Iterator[tuple[object, PairFind
         tiles = [together.observers[side.home].tile for side in (first, second)]
         if blame.act.tile is tiles[1]:
             ahead.add(second.home)
-        bank, code, ends = one.pair.bank, list[str](), None
-        if bank is None:
-            code = one.seen.stand_at(one.pair)  # that made it
-            ends = bytes_at(context, one.seen.tile, one.place)
-        here, there, of, its = (
-            "({},{})".format(*tile.xy) for tile in (one.seen.tile, *tiles, blame.act.tile)
-        )
+        bank = one.pair.bank
+        code = one.seen.stand_at(one.pair) if bank is None else []  # that made it
+        ends = bytes_at(context, one.seen.tile, one.place) if bank is None else None
+        here, there, of, its = map(name_of, (one.seen.tile, *tiles, blame.act.tile))
         then = "and" if blame.either else "before"
         at = f"L1 {one.place:#x} of tile {here}" if bank is None else ""
         at = at or f"DRAM bank {bank}, {one.place:#x}"
@@ -415,20 +399,13 @@ def _pairs(context: Context, together: Tiles) -> Iterator[tuple[object, PairFind
         )
         acts = Act(tiles[0], first.step), Act(tiles[1], second.step)
         each = ("one", "the other") if blame.either else ("should come first,", "should come then,")
-        evidence = (
-            f"{each[0]} {acts[0]}",
-            f"{each[1]} {acts[1]}",
-            "no answer that was waited for and no word that was looked at orders them; each tile"
-            " has a clock of its own",
-            *code,
-        )
+        evidence = (*map("{} {}".format, each, acts), _NO_ORDER, *code)
         victim = acts[blame.act.tile is acts[0].tile]
         culprit, other = blame.culprit(), place(victim.where, victim.step.clock)
         finding = Finding("transfers", "error", text, culprit, other, evidence, blame.advice, ends)
         if bank is None:
-            why = (
-                f"nothing orders tile {there} {_does(first)} {at} and tile {of} {_does(second)} it"
-            )
+            why = f"nothing orders tile {there} {_does(first)} {at} and tile {of}"
+            why = f"{why} {_does(second)} it"
             finding = in_shared_bytes(context, one.seen.tile.xy, one.place, finding, why)
         key = tuple(culprit.get(name) for name in ("core", "file", "line"))
         apart = None if first.home == second.home else tiles[1].xy
@@ -478,10 +455,9 @@ def _unanswered(context: Context) -> Iterator[tuple[int, PairFinding]]:
     assert together is not None
     whole = [(n, one.tile) for n, one in enumerate(together.observers) if not one.full]
     for tile, last in ((tile, last) for n, tile in whole for last in together.unanswered(n)):
-        step = last.step
+        act, step = Act(tile, last.step), last.step
         if context.in_firmware(tile, step.core, step.pc):
             continue
-        act = Act(tile, step)
         end = sent = outside_headers(act.where)
         if sent.function is not None:  # the last line of the function that sends it
             _, low, high = tile.core[CORE_NAMES[step.core]].function(step.pc)
@@ -490,11 +466,9 @@ def _unanswered(context: Context) -> Iterator[tuple[int, PairFinding]]:
             outer = (one for one in own if not one.inlined)
             end = max(outer, key=lambda one: one.line or 0, default=sent)
         text = f"{CORE_NAMES[step.core]} ends without a look at the answers of its last NoC"
-        finding = Finding(
-            "barriers", "error", f"{text} {request.KIND_NAMES[last.kind]}s",
-            place(end, None), place(sent, step.clock),
-            (f"the last of them is sent {act}",), _ADVICE[last.kind],
-        )  # fmt: skip
+        text, told = f"{text} {request.KIND_NAMES[last.kind]}s", f"the last of them is sent {act}"
+        who, victim, advice = place(end, None), place(sent, step.clock), _ADVICE[last.kind]
+        finding = Finding("barriers", "error", text, who, victim, (told,), advice)
         yield step.pc, PairFinding(finding, Pair(tile.xy, step, step, request=True))
 
 
@@ -504,11 +478,8 @@ def _unordered(context: Context) -> Iterator[tuple[int, PairFinding]]:
     A user that does not wait for the sender of the request at all is left out: `races` tells it.
     """
     seen = observed(context)
-    raced = {
-        (one.tile.xy, each.first.owner, each.second.owner)
-        for one in seen
-        for each in one.conflicts(units=False)
-    }
+    plain = [(one.tile.xy, each) for one in seen for each in one.conflicts(units=False)]
+    raced = {(xy, each.first.owner, each.second.owner) for xy, each in plain}
     for races, conflict in [(one, each) for one in seen for each in one.conflicts(units=True)]:
         tile, first, second = races.tile, conflict.first, conflict.second
         others = first.owner != second.owner
@@ -525,9 +496,8 @@ def _unordered(context: Context) -> Iterator[tuple[int, PairFinding]]:
             "no branch in between needs a counter of the NoC interface unit to have counted it",
             *code,
         )
-        who, victim = (
-            place(outside_headers(act.where), act.step.clock) for act in (Act(tile, blamed), asked)
-        )
+        acts = Act(tile, blamed), asked
+        who, victim = (place(outside_headers(act.where), act.step.clock) for act in acts)
         if first.write and not others:  # its barrier stands after it
             who, victim = victim, who
         advice = _ADVICE[request.READ if first.write else request.WRITE]

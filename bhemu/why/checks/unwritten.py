@@ -1,9 +1,8 @@
 """Values that nothing has written, or only an earlier launch, found by runs with other values;
 replay slots that are played and were not recorded so."""
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -21,25 +20,17 @@ from bhemu.tensix.config import CONFIG_WORDS
 from bhemu.tensix.dest import COLUMNS
 from bhemu.tensix.frontend import MOP, MOP_CFG, REPLAY, issued
 from bhemu.tensix.insn import decode
-from bhemu.tensix.state import MEMBERS, OFFSET
+from bhemu.tensix.state import OFFSET
 from bhemu.tensix.units import sync
 from bhemu.why import order as r
 from bhemu.why import trials as launches
 from bhemu.why.check import Check, Context, Outcome, end_of
 from bhemu.why.checks.buffers import Event, declared, events, fills, page_at
-from bhemu.why.findings import (
-    Finding,
-    in_words,
-    line_of,
-    merged,
-    place,
-    with_evidence,
-    with_role,
-)
-from bhemu.why.order.conflicts import Observed, observed
+from bhemu.why.findings import Finding, in_words, line_of, merged, place, with_evidence, with_role
+from bhemu.why.order.conflicts import Observed, observed, seen_at
 from bhemu.why.order.shadow import PUSHED
 from bhemu.why.steps import Act, Instruction, maker
-from bhemu.why.trials import MAIL, STRIDE, Fill, Offsets, Trials, Users, member_of, together
+from bhemu.why.trials import ITEM, MAIL, STRIDE, Fill, Offsets, Trials, member_of, together
 
 _SEEN, _FILLS = 3, 2  # findings of a run, of a chip one
 _MORE = "other places that nothing has written decide the result, too: they are not shown"
@@ -49,31 +40,28 @@ _NEAR = 64  # bytes: what belongs together
 _AREA, _WIDER = 1024, 16  # bytes around a place; by how much it grows
 _BESIDE = "what lies next to it"
 _DATUM = "it"  # what is filled as a whole, where nothing larger is
-_ITEM = {member.name: member.dtype().itemsize for member in MEMBERS}
 _KINDS = ("elf", "image", "tt-metal")  # of programs that can be launched again
-Ask = Callable[[], Users]
 
 
 def run(context: Context) -> list[Finding]:
     """Bytes that decide an output or the end, and that nothing or an earlier launch has written."""
     trials = Trials(context)
-    users = cache(lambda: Users(context, trials))
-    unwritten = launches.unwritten_bytes(context, trials)
-    found = _never(context, trials, users, unwritten)
+    unwritten = launches.unwritten_bytes(trials)
+    found = _never(trials, unwritten)
     if context.symptom.fine and context.program.kind in _KINDS:
         if not found:  # then memory of the next launch may hold anything
             trials.stand_on(launches.filled(unwritten, 1))
         left, leaks = launches.left_bytes(trials), list[Finding]()
         while left and len(leaks) < _SEEN and trials.differs(together(left.values())):
             names = [[*left][n] for n in trials.needed([*left.values()])]
-            leaks.append(_leak(context, trials, users(), [left[name] for name in names]))
+            leaks.append(_leak(trials, [left[name] for name in names]))
             gone = [member for _, member in names]
             left = {n: part for n, part in left.items() if n[1] not in gone}
         found += leaks
     return found
 
 
-def _leak(context: Context, trials: Trials, users: Users, parts: list[Fill]) -> Finding:
+def _leak(trials: Trials, parts: list[Fill]) -> Finding:
     """The finding of state that a launch leaves and the next one of the same program uses.
 
     parts: of members of the record, which decide together.
@@ -82,30 +70,27 @@ def _leak(context: Context, trials: Trials, users: Users, parts: list[Fill]) -> 
     number, at = divmod(int(fill.at[0]), STRIDE)
     tile, member = trials.tiles[number], member_of(at)[0]
     if member in MAIL:  # the count of a mailbox that holds a message
-        s = context.tiles(context.symptom.machine)[number].state
+        s = trials.context.tiles(trials.context.symptom.machine)[number].state
         for n in np.flatnonzero(s.mailbox_write != s.mailbox_read):
-            low = number * STRIDE + OFFSET[MAIL[0]] + int(n) * _ITEM[MAIL[0]]
-            chosen = (fill.at >= low) & (fill.at < low + _ITEM[MAIL[0]])
+            low = number * STRIDE + OFFSET[MAIL[0]] + int(n) * ITEM[MAIL[0]]
+            chosen = (fill.at >= low) & (fill.at < low + ITEM[MAIL[0]])
             if chosen.any():
                 fill = Fill(fill.at[chosen], fill.values[chosen])
                 break
     elif not others:
-        fill = trials.deciding(fill, _ITEM[member])
+        fill = trials.deciding(fill, ITEM[member])
     at = int(fill.at[0]) - number * STRIDE
     name, (member, rest) = launches.place_name(at), member_of(at)
-    read, made = users.reader(fill), users.maker(int(fill.at[0]))
+    read, made = trials.reader(fill), trials.maker(int(fill.at[0]))
     who = {} if read is None else place(read.where, read.clock, trials.tile_of(read.where))
     changed = trials.result(together([fill, *others]))
-    value = int.from_bytes(fill.values[: _ITEM[member]].tobytes(), "little")
-    end = "an output changes"
-    if changed.error is not None:
-        end = f"it ends so: {end_of(changed.error)}"
+    value = int.from_bytes(fill.values[: ITEM[member]].tobytes(), "little")
+    end = f"it ends so: {end_of(changed.error)}" if changed.error else "an output changes"
     text = f"a launch leaves {value:#x} in {trials.name(int(fill.at[0]))}{launches.field_names(at)}"
     stream, register = divmod(rest // _WORD, _REGISTERS)
-    counted, buffer = "", buffer_of(tile, stream) if member == "stream" else None
+    buffer = buffer_of(tile, stream) if member == "stream" else None
     if buffer is not None and register in PAGES:
-        counted = f"pages {PAGES[register][1]} of buffer {buffer}"
-    text += f" ({counted})" if counted else ""
+        text += f" (pages {PAGES[register][1]} of buffer {buffer})"
     text += ", which the next one uses" + (f" at {read.where}" if read else "")
     evidence = [f"run again on the coprocessor as this run leaves it, {end}"]
     if trials.ground.at.size:
@@ -121,22 +106,22 @@ def _leak(context: Context, trials: Trials, users: Users, parts: list[Fill]) -> 
     return Finding("unwritten", "error", text, culprit, victim, tuple(evidence), advice)
 
 
-def _never(context: Context, trials: Trials, users: Ask, unwritten: Offsets) -> list[Finding]:
+def _never(trials: Trials, unwritten: Offsets) -> list[Finding]:
     """Findings of bytes that nothing has written, one for each line.
 
     What lies near a place belongs to it; the wider, the more of it the same line reads.
     """
     found: dict[Hashable, Finding] = {}
-    most = _SEEN if context.program.is_alone else 1
+    most = _SEEN if trials.context.program.is_alone else 1
     for number in range(1, _FILLS + 1):
         fill, near = launches.filled(unwritten, number), _AREA
-        while not context.late and fill.at.size and trials.differs(fill):
+        while not trials.context.late and fill.at.size and trials.differs(fill):
             if len(found) == most:
                 last = [*found][-1]
                 found[last] = with_evidence(found[last], [_MORE])
                 break
             one = trials.deciding(fill)
-            told = _finding(context, trials, users(), one, unwritten)
+            told = _finding(trials, one, unwritten)
             near = _WIDER * near if line_of(told) in found else _AREA
             found.setdefault(line_of(told), told)
             fill = launches.without(trials, fill, int(one.at[0]), near)
@@ -145,14 +130,12 @@ def _never(context: Context, trials: Trials, users: Ask, unwritten: Offsets) -> 
     return [*found.values()]
 
 
-def _finding(
-    context: Context, trials: Trials, users: Users, fill: Fill, unwritten: Offsets
-) -> Finding:
-    at, read = int(fill.at[0]), users.reader(fill)
+def _finding(trials: Trials, fill: Fill, unwritten: Offsets) -> Finding:
+    at, read = int(fill.at[0]), trials.reader(fill)
     name = trials.name(at)
     tile = None if read is None else trials.tile_of(read.where)
-    who = {} if read is None else place(read.where, read.clock, tile)
-    who = with_role(who, "read by")  # where it is to be written is not known
+    # where it is to be written is not known
+    who = with_role({} if read is None else place(read.where, read.clock, tile), "read by")
     changed = trials.result(fill)
     what = "the program ends differently" if changed.error else "an output changes"
     where = "" if read is None else f", read by {read.where}"
@@ -164,25 +147,25 @@ def _finding(
     victim: dict[str, object] = {"place": name}
     if read is not None and read.by_noc:  # the request that fetches it, or sends it on
         who = with_role(place(outside_headers(read.where), read.clock, tile), "read by")
-    announced = None if read is None else _announced(context, trials, users, read, at, unwritten)
+    announced = None if read is None else _announced(trials, read, at, unwritten)
     if announced is not None:
         return replace(announced, victim=who, evidence=(*evidence, *announced.evidence))
-    evidence += [] if read is None else _with_it(context, trials, read, at)
-    near = _neighbour(trials, users, at)
+    evidence += [] if read is None else _with_it(trials, read, at)
+    near = _neighbour(trials, at)
     if near is None and read is not None and read.where.thread is not None:
-        near = users.brought_up_to(at, _NEAR)
+        near = trials.brought_up_to(at, _NEAR)
     near_it = _BESIDE
-    if near is None and (part := _whole(context, trials, at)) is not None:
+    if near is None and (part := _whole(trials, at)) is not None:
         near_it, (number, rest) = f"the rest of {part[0]}", divmod(at, STRIDE)
-        changed_there = users.made(np.arange(part[1].start, part[1].stop), number)
+        changed_there = trials.made(np.arange(part[1].start, part[1].stop), number)
         if changed_there.size:  # the nearest to the byte
             nearest = int(changed_there[np.argmin(np.abs(changed_there - rest))])
-            near = users.maker(number * STRIDE + nearest, None if read is None else read.clock)
+            near = trials.maker(number * STRIDE + nearest, None if read is None else read.clock)
         near = near if near is None or read is None or near[1] <= read.clock else None
         if near is not None and part[0] == _DATUM:
             text = text.replace("has written it", "has written it in full", 1)
     if near is not None:
-        its = _moved(_here(context, trials, near[0], at), *near, "writes")
+        its = _moved(_here(trials, near[0], at), *near, "writes")
         filled = f": L1 {its.start:#x} to {its.stop:#x}" if its else ""
         evidence.append(f"{near_it} is written by {near[0]}{filled}")
         role = "writes beside it" if near_it == _BESIDE else "writes the rest"
@@ -191,7 +174,7 @@ def _finding(
     if read is not None and cls is not None and cls.name == "PACR":  # who made the packer add
         low = at // STRIDE * STRIDE + OFFSET["cfg"]
         low += 4 * config_fields.THCON_SEC0_REG1_Pack_L1_Acc.word
-        made = [users.maker(low + 4 * CONFIG_WORDS * bank, read.clock) for bank in range(2)]
+        made = [trials.maker(low + 4 * CONFIG_WORDS * bank, read.clock) for bank in range(2)]
         if (by := next((one for one in made if one is not None), None)) is not None:
             evidence.append("PACR reads L1 because what it packs is added to what is there")
             who, victim = place(*by, tile), place(read.where, read.clock, tile)
@@ -199,11 +182,12 @@ def _finding(
     return Finding("unwritten", "error", text, who, victim, tuple(evidence), advice)
 
 
-def _here(context: Context, trials: Trials, where: Where, at: int) -> Observed | None:
+def _here(trials: Trials, where: Where, at: int) -> Observed | None:
     """The observed run of the tile that holds a byte, if a place is on it."""
     number = at // STRIDE
     own = number < len(trials.tiles) and trials.tiles[number].xy == where.tile
-    return next((one for one in observed(context) if own and one.tile.xy == where.tile), None)
+    seen = seen_at(trials.context, where.tile)
+    return seen if own else None
 
 
 def _moved(seen: Observed | None, where: Where, clock: int, kind: str) -> range:
@@ -213,9 +197,9 @@ def _moved(seen: Observed | None, where: Where, clock: int, kind: str) -> range:
     return range(its[-1].low, its[-1].high) if its else range(0)
 
 
-def _with_it(context: Context, trials: Trials, read: launches.Reader, at: int) -> Iterator[str]:
+def _with_it(trials: Trials, read: launches.Reader, at: int) -> Iterator[str]:
     """What is read with an unwritten byte, and what PROGRAM.toml declares that ends before it."""
-    seen, rest = _here(context, trials, read.where, at), at % STRIDE
+    context, seen, rest = trials.context, _here(trials, read.where, at), at % STRIDE
     its = _moved(seen, read.where, read.clock, "reads")
     if seen is not None and rest in its:
         ends = [(end, name) for _, end, name in declared(context, context.part(seen.tile))]
@@ -225,17 +209,12 @@ def _with_it(context: Context, trials: Trials, read: launches.Reader, at: int) -
 
 
 def _announced(
-    context: Context,
-    trials: Trials,
-    users: Users,
-    read: launches.Reader,
-    at: int,
-    unwritten: Offsets,
+    trials: Trials, read: launches.Reader, at: int, unwritten: Offsets
 ) -> Finding | None:
     """The finding of an unwritten byte of a page of a circular buffer that another core than its
     reader has announced; its victim is left out."""
-    number, rest = divmod(at, STRIDE)
-    seen = _here(context, trials, read.where, at)
+    context, (number, rest) = trials.context, divmod(at, STRIDE)
+    seen = _here(trials, read.where, at)
     page = None if seen is None else page_at(context, seen, rest, read.clock)
     told = None if page is None else page.told
     if seen is None or page is None or told is None or not page.held or told.who == read.where.core:
@@ -247,7 +226,7 @@ def _announced(
 
     its = np.arange(page.bytes.start, page.bytes.stop)
     low, high = np.searchsorted(unwritten, number * STRIDE + its[[0, -1]] + (0, 1))
-    never = np.setdiff1d(unwritten[low:high] - number * STRIDE, users.made(its, number))
+    never = np.setdiff1d(unwritten[low:high] - number * STRIDE, trials.made(its, number))
     trials.begin(launches.NOTHING)
     other = Fill(never + number * STRIDE, ~trials.bytes()[number][never])
     trials.result(other)  # what writes the values of power-up is seen with others there
@@ -262,7 +241,7 @@ def _announced(
         text += f", nor {others} of its {len(its)} bytes"
     if some.size:
         nearest = int(some[np.argmin(np.abs(some - rest))])
-        near = users.maker(number * STRIDE + nearest, read.clock)
+        near = trials.maker(number * STRIDE + nearest, read.clock)
         filler = {} if inside is None else by(inside)
         if near is not None and near[1] <= read.clock:
             filler = place(*near, seen.tile)
@@ -277,26 +256,26 @@ def _announced(
     return Finding("unwritten", "error", text, with_role(who, role), {}, tuple(evidence), advice)
 
 
-def _neighbour(trials: Trials, users: Users, at: int) -> tuple[Where, int] | None:
+def _neighbour(trials: Trials, at: int) -> tuple[Where, int] | None:
     """The step that writes L1 next to an unwritten byte; on a chip only a core's."""
     number, rest = divmod(at, STRIDE)
     if number >= len(trials.tiles) or rest >= L1_SIZE:
         return None
     around = np.arange(max(rest - _NEAR + 1, 0), min(rest + _NEAR, L1_SIZE))
-    changed = users.made(around, number)
+    changed = trials.made(around, number)
     after, before = changed[changed > rest], changed[changed < rest]
     full = len(before) >= _NEAR - _WORD
     if rest % _NEAR == 0 and not full:  # what is written before it seems to be complete
         before = before[:0]
     near = [*after[:1], *before[-1:]]
-    found = users.maker(number * STRIDE + int(near[0])) if near else None
+    found = trials.maker(number * STRIDE + int(near[0])) if near else None
     ends = rest % _NEAR == 0 and not len(after)  # what is written up to here
     if found is not None and found[0].thread is not None and (ends or len(trials.tiles) > 1):
         return None
     return found
 
 
-def _whole(context: Context, trials: Trials, at: int) -> tuple[str, range] | None:
+def _whole(trials: Trials, at: int) -> tuple[str, range] | None:
     """What is filled as a whole and holds a byte, and its bytes: a page of a declared buffer, a
     row of Src, a datum of another member."""
     number, rest = divmod(at, STRIDE)
@@ -304,15 +283,14 @@ def _whole(context: Context, trials: Trials, at: int) -> tuple[str, range] | Non
         return None
     name, offset = member_of(rest)
     if name != "l1":
-        size = _ITEM[name] * (COLUMNS if name == "src" else 1)
+        size = ITEM[name] * (COLUMNS if name == "src" else 1)
         low = rest - offset % size
         return ("its row" if name == "src" else _DATUM), range(low, low + size)
-    xy = trials.tiles[number].xy
-    for part in context.program.placed():
-        for one in part.buffers if xy in part.at else ():
-            if one.at <= rest < one.at + one.pages * one.page:
-                low = rest - (rest - one.at) % one.page
-                return f"its page of buffer {one.index}", range(low, low + one.page)
+    parts = (part for part in trials.context.program.placed() if trials.tiles[number].xy in part.at)
+    for one in (one for part in parts for one in part.buffers):
+        if one.at <= rest < one.at + one.size:
+            low = rest - (rest - one.at) % one.page
+            return f"its page of buffer {one.index}", range(low, low + one.page)
     return None
 
 
@@ -375,11 +353,11 @@ def _of_power_up(context: Context) -> list[Finding]:
                 member = getattr(tile.state, title)
                 other = np.broadcast_to(value, member.shape).reshape(-1)
                 held = np.flatnonzero(member.reshape(-1) == other)
-                at = number * STRIDE + OFFSET[title] + held * _ITEM[title]
+                at = number * STRIDE + OFFSET[title] + held * ITEM[title]
                 parts.append(Fill(at, other[held].astype(np.uint8)))
         fill = together(parts)
         if fill.at.size and trials.differs(fill):
-            by = Users(context, trials).reader(fill)
+            by = trials.reader(fill)
             text = f"{name} decide the result, and nothing has set them"
             text += "" if by is None else f": {by.where}"
             who = {} if by is None else place(outside_headers(by.where), by.clock)
@@ -418,17 +396,17 @@ class _Thread:
 
 
 class Slots:
-    """Follows the pushes of a tile's cores; template: of the MOPs of each thread, at the start."""
+    """Follows the pushes of a tile's cores."""
 
-    def __init__(self, tile: Tile, template: Any = None) -> None:
-        self._tile, self._template = tile, template
+    def __init__(self, seen: Observed) -> None:
+        self._seen, self._template = seen, seen.template.copy()
         self._zmask = [0] * 3
         self._threads = [_Thread() for _ in range(3)]
         self.found: dict[tuple[int, int], Finding] = {}
 
-    def follow(self, notes: Any) -> "Slots":
-        """Follow all notes of an observer (shadow.py)."""
-        for what, t, value, pc, core, time in notes[:, : r.N_TIME + 1].tolist():
+    def follow(self) -> "Slots":
+        """Follow all notes of the observed run (shadow.py)."""
+        for what, t, value, pc, core, time in self._seen.notes[:, : r.N_TIME + 1].tolist():
             if what == PUSHED:
                 self._pushed(t, value, Instruction(time, core, pc, 0))
             elif what < PUSHED:
@@ -472,27 +450,20 @@ class Slots:
         held = {k: thread.slots[k] for k in slots if k in thread.slots}
         missing = [k for k in slots if k not in held]
         if missing and held:
-            self._report(
-                next(iter(held.values())),
-                step,
-                f"records too few replay slots: slot {', '.join(map(str, missing[:4]))} of T{t} is"
-                " played and was never recorded",
-                "record what is played: the same first slot and number of words",
-            )
+            text = f"records too few replay slots: slot {', '.join(map(str, missing[:4]))} of T{t}"
+            text += " is played and was never recorded"
+            advice = "record what is played: the same first slot and number of words"
+            self._report(next(iter(held.values())), step, text, advice)
         for k, new in held.items():
             old = thread.under.get(k)
             if old is not None and old.pc != new.pc and old in held.values():
-                self._report(
-                    new,
-                    step,
-                    f"records over replay slot {k} of T{t}, which is played as a part of what was"
-                    " recorded before",
-                    "record to other slots, or record all of it again",
-                )
+                text = f"records over replay slot {k} of T{t}, which is played as a part of"
+                advice = "record to other slots, or record all of it again"
+                self._report(new, step, f"{text} what was recorded before", advice)
                 return
 
     def _report(self, by: Instruction, victim: Instruction, text: str, advice: str) -> None:
-        who, other = Act(self._tile, by).placed(), Act(self._tile, victim).placed()
+        who, other = (Act(self._seen.tile, step).placed() for step in (by, victim))
         found = Finding("slots", "error", f"{maker(by)} {text}", who, other, (), advice)
         self.found.setdefault((by.core, by.pc), found)
 
@@ -500,10 +471,7 @@ class Slots:
 def _slots(context: Context) -> Sequence[Finding]:
     if context.program.kind == SESSION:  # a kernel sets anew what one before it has set
         return []
-    return merged(
-        Slots(seen.tile, seen.template).follow(seen.notes).found.values()
-        for seen in observed(context)
-    )
+    return merged(Slots(seen).follow().found.values() for seen in observed(context))
 
 
 SLOTS = Check(

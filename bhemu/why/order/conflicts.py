@@ -10,11 +10,13 @@ import numpy as np
 from bhemu.errors import InputError
 from bhemu.jit.subset import JIT
 from bhemu.memmap import OVERLAY_BASE, OVERLAY_END
+from bhemu.noc.grid import XY
 from bhemu.tensix import formats
 from bhemu.tensix.config import CONFIG_WORDS
-from bhemu.tensix.insn import decode as decode_word
+from bhemu.tensix.insn import decode
+from bhemu.tensix.units.sync import SEMPOST
 from bhemu.why import order as r
-from bhemu.why.check import Context
+from bhemu.why.check import RUN, Context
 from bhemu.why.order.observe import Observer, kind, l1_address, owner_of, threads
 from bhemu.why.order.shadow import PACKED, UNPACKED
 from bhemu.why.order.tiles import CodeThen, Landed, Sent, Tiles
@@ -31,14 +33,14 @@ class Event:
     owner: int
     owner_clock: int  # of the core or thread's issue
     write: bool
-    waited: bool  # the owner has waited since it last let another agent go on
-    wait: Step | None  # a wait of the thread that does not hold this word back
-    push_clock: int  # of the core that pushed a word
-    again: bool  # the owner has made the same access before, since it last waited
-    taken: int | None  # the semaphore that the owner last waited for
-    acquired: int  # the owner's clock when it did
-    poll: tuple[int, Step] | None  # its core's last load of a word that it polls
-    vector: Any  # the clocks of owners that its owner knew
+    waited: bool = False  # the owner has waited since it last let another agent go on
+    wait: Step | None = None  # a wait of the thread that does not hold this word back
+    push_clock: int = 0  # of the core that pushed a word
+    again: bool = False  # the owner has made the same access before, since it last waited
+    taken: int | None = None  # the semaphore that the owner last waited for
+    acquired: int = 0  # the owner's clock when it did
+    poll: tuple[int, Step] | None = None  # its core's last load of a word that it polls
+    vector: Any = None  # the clocks of owners that its owner knew
     before: Step | None = None  # the owner's last access to Dst before that wait
     given: bool = False  # the first value of that semaphore let it pass
     home: int = 0  # the number of its tile
@@ -136,18 +138,13 @@ class Observed:
         """whole: the run came to its end, so that what it never needed is not needed later."""
         self.tile, self.record, self._observer = observer.tile, observer.record, observer
         self.together, self.number = together, int(observer.record.number[0])
-        self.whole = whole
+        self.whole, self.template = whole, observer.template
         self._ends = {at >> 2 for at in ends}
         o = self.record
         self.notes = o.note[: int(o.notes[0])]
         last = int(o.logged[0])
         at = np.arange(max(last - r.LOG, 0), last) % r.LOG
         self._stores: list[list[int]] = o.log[at].tolist()
-
-    @property
-    def template(self) -> Any:
-        """The MOP templates of each thread when the run began."""
-        return self._observer.template.copy()
 
     def transfers(self) -> Iterator[Transfer]:
         """The UNPACRs and PACRs, in order."""
@@ -196,8 +193,7 @@ class Observed:
 
     def releases(self, owner: int) -> list[tuple[int, Step]]:
         """(clock of the owner, step) of all acts by which an owner lets others go on."""
-        ring = self._ring(owner)
-        found = [(one[0], made_step(one[1], *one[1:6])) for one in ring]
+        found = [(one[0], made_step(one[1], *one[1:6])) for one in self._ring(owner)]
         slots = self.record.slot
         found += [
             (clock, made_step(pc, pc, 0, core, -1, time))
@@ -226,13 +222,9 @@ class Observed:
         i = event.taken
         if i is None or self.record.sem_count[i, 1]:
             return False
-        return not any(
-            (cls := decode_word(step.word)) is not None
-            and cls.name == "SEMPOST"
-            and cls.operands(step.word)["sem_sel"] >> i & 1
-            for _, step in self.releases(event.owner)
-            if isinstance(step, Word)
-        )
+        steps = (step for _, step in self.releases(event.owner) if isinstance(step, Word))
+        posts = (SEMPOST.sem_sel.get(one.word) for one in steps if decode(one.word) is SEMPOST)
+        return not any(semaphores >> i & 1 for semaphores in posts)
 
     def begun(self, event: Event) -> tuple[Step, int] | None:
         """The SEMINIT of the semaphore that let an event's owner pass without a post; its value."""
@@ -249,17 +241,12 @@ class Observed:
     def old_look(self, event: Event, other: Event) -> Look | None:
         """The owner's last look before an event, if it is old (see is_old): at a word that the
         other owner has stored to."""
-        before = [
-            one
-            for one in looks(self.record)
-            if one.core == event.owner and one.epoch <= event.owner_clock
-        ]
-        if (
-            not (self.whole and before and knows_looks(self.record))
-            or (slot := int(self.record.slot[before[-1].word]) - 1) < 0
-        ):
+        own = (one for one in looks(self.record) if one.core == event.owner)
+        look = next((one for one in reversed([*own]) if one.epoch <= event.owner_clock), None)
+        slot = -1 if look is None else int(self.record.slot[look.word]) - 1
+        if look is None or slot < 0 or not (self.whole and knows_looks(self.record)):
             return None
-        look, count = before[-1], int(self.record.values[slot])
+        count = int(self.record.values[slot])
         values = {n: self.record.value[slot, n % r.VALUES] for n in range(count)[-r.VALUES :]}
         stored = [n for n, one in values.items() if one[1] == other.owner and not one[3]]
         return look if is_old(looks(self.record, [look.word]), look, stored) else None
@@ -332,8 +319,7 @@ class Observed:
         )
 
     def _instruction(self, core: int, pc: int, time: int) -> Instruction:
-        word = int(self.tile.state.l1.view("<u4")[pc >> 2])
-        return Instruction(time, core, pc, word)
+        return Instruction(time, core, pc, int(self.tile.state.l1.view("<u4")[pc >> 2]))
 
     @property
     def left(self) -> list[tuple[Instruction, int]]:
@@ -359,26 +345,11 @@ def in_dram(together: Tiles) -> Iterator[Conflict]:
 
 def _of_request(one: Landed) -> Event:
     sent, before = one.sent, one.before
+    previous = None if before is None else (before.column - r.PLAIN, before.clock)
     return Event(
-        step=sent.step,
-        agent=one.column,
-        clock=one.clock,
-        owner=sent.core,
-        owner_clock=sent.epoch,
-        write=not sent.reads,
-        waited=False,
-        wait=None,
-        push_clock=0,
-        again=False,
-        taken=None,
-        acquired=0,
-        poll=None,
-        vector=None,
-        home=sent.tile,
-        sent=sent,
-        known=sent.known[r.PLAIN :],
-        previous=None if before is None else (before.column - r.PLAIN, before.clock),
-    )
+        sent.step, one.column, one.clock, sent.core, sent.epoch, write=not sent.reads,
+        home=sent.tile, sent=sent, known=sent.known[r.PLAIN :], previous=previous,
+    )  # fmt: skip
 
 
 def first_clock(record: r.OrderRecord, event: Event, sent: Iterable[Sent] = ()) -> int:
@@ -452,7 +423,7 @@ def observed(context: Context) -> list[Observed]:
         if one.full:
             context.cut.append(one.tile.xy)
         s = one.tile.state
-        context.work.ran((_PRICE - 1) * int(s.retired.sum() + s.executed.sum()))
+        context.work += RUN + (_PRICE - 1) * int(s.retired.sum() + s.executed.sum())
     if together is not None:
         together.round_is_over(last=True)
     elif ends and seen.stop is not None and seen.stop.reason == "until":
@@ -462,12 +433,22 @@ def observed(context: Context) -> list[Observed]:
         observers[0].ended(ends, outputs)
         context.finish(machine, limit=_AFTER_END, until="idle")
     own = () if together is not None else ends
-    whole = seen.error is None
-    found = [Observed(one, own, together=together, whole=whole) for one in observers]
+    found = [Observed(one, own, together=together, whole=seen.error is None) for one in observers]
     context.facts["observed"] = found
     return found
+
+
+def seen_at(context: Context, xy: XY | str | None) -> Observed | None:
+    """The tile at `xy` of that run, None if it is none of those that were observed."""
+    return next((one for one in observed(context) if one.tile.xy == xy), None)
 
 
 def tiles(context: Context) -> Tiles | None:
     """The tiles of that run and the requests between them; None for a tile alone."""
     return observed(context)[0].together
+
+
+def requests(context: Context) -> list[Sent]:
+    """All requests of these tiles, tile by tile; none of a tile alone."""
+    together = tiles(context)
+    return [one for of_tile in together.sent for one in of_tile] if together else []

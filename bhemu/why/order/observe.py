@@ -66,16 +66,13 @@ def name(place: int) -> str:
     if place < r.CONFIG:
         return f"Dst row {place - r.DST}"
     if place >= r.TEMPLATES:
-        return "word {1} of the MOP template of T{0}".format(
-            *divmod(place - r.TEMPLATES, r.TEMPLATE)
-        )
+        thread, index = divmod(place - r.TEMPLATES, r.TEMPLATE)
+        return f"word {index} of the MOP template of T{thread}"
     bank, at = divmod(place - r.CONFIG, 32 * CONFIG_WORDS)
     word, bit = divmod(at, 32)
-    title = f"bit {bit} of word {word}"
-    for field_name, field in fields_named("CFG", ("*",)).items():
-        if field.word == word and field.mask << field.shift >> bit & 1:
-            title = field_name
-            break
+    fields = fields_named("CFG", ("*",)).items()
+    own = (one for one, f in fields if f.word == word and f.mask << f.shift >> bit & 1)
+    title = next(own, f"bit {bit} of word {word}")
     return f"{title} (Config word {word} of bank {bank})"
 
 
@@ -105,7 +102,12 @@ class Observer:
         self._failure: BaseException | None = None
         o, s = self.record, tile.state
         self.template = s.mop_cfg.copy()  # of the MOPs of each thread, when the run began
-        begin(o)
+        o.bit_thread[:] = -1
+        for bit, t in threads().items():
+            o.bit_thread[bit] = t
+        o.key_mask[:] = 0xFF000000
+        for cls in instructions().values():
+            o.key_mask[cls.opcode] |= sum(f.mask for f in cls.fields if f.name not in _DATA)
         for core in (tile.core[name] for name in CORE_NAMES):
             o.stack[core.index, r.S_END] = data_end(core) if core.images else 0
         s.order = weakref.ref(self)
@@ -132,12 +134,14 @@ class Observer:
     def _answer(self, base: int, what: int, a: int, b: int, c: int) -> int:
         """Answer a question of compiled code."""
         try:
+            o = self.record
             if what == words.TEXT:
-                text(self.record, a, b)
+                o.text[a], o.text_list[a] = _text(b), 0
             elif what == words.LIST:
-                lists(self.record, a, b, c)
+                lists(o, a, b, c)
             elif what == words.SITE:
-                site(self.record, self.tile.state.l1, a)
+                first = max(a - REACH, 0)
+                o.site[a >> 2] = _site(self.tile.state.l1[first : a + REACH].tobytes(), a - first)
             else:
                 self._goes_on(a, b, c)
         except BaseException as problem:  # must not cross the compiled frames
@@ -188,9 +192,7 @@ class Observer:
             return False
         if (address := l1_address(place)) is not None:
             return bool(o.slot[address >> 2] or o.marks[address >> 2] & 2)
-        if kind(place) == "GPR":
-            return bool(o.polled_gpr[(place - r.GPRS) // 2])
-        return False
+        return kind(place) == "GPR" and bool(o.polled_gpr[(place - r.GPRS) // 2])
 
 
 # What a word touches: the rows of `text`, and the lists of Config bits.
@@ -225,23 +227,9 @@ def unit_of(word: int) -> str | None:
     return cls.unit if cls.unit in UNIT_NAMES else None
 
 
-def begin(o: OrderRecord) -> None:
-    """Fill the parts of a record that do not depend on the program."""
-    o.bit_thread[:] = -1
-    for bit, t in threads().items():
-        o.bit_thread[bit] = t
-    o.key_mask[:] = 0xFF000000
-    for cls in instructions().values():
-        o.key_mask[cls.opcode] |= sum(f.mask for f in cls.fields if f.name not in _DATA)
-
-
-def text(o: OrderRecord, row: int, word: int) -> None:
-    """Describe a word in a row of `text`."""
-    o.text[row], o.text_list[row] = _text(word), 0
-
-
 @lru_cache(1 << 14)
 def _text(word: int) -> npt.NDArray[np.int64]:
+    """The row of `text` that describes a word."""
     found = np.zeros(words.COLUMNS, np.int64)
     cls = decode(word)
     if cls is None:
@@ -313,14 +301,9 @@ def _bits(word: int, bank: int, context: int) -> npt.NDArray[np.uint32]:
     return found.reshape(2, -1)
 
 
-def site(o: OrderRecord, l1: Any, pc: int) -> None:
-    """Describe what the code after a load does with the loaded value."""
-    first = max(pc - REACH, 0)
-    o.site[pc >> 2] = _site(l1[first : pc + REACH].tobytes(), pc - first)
-
-
 @lru_cache(1 << 14)
 def _site(code: bytes, at: int) -> int:
+    """What the code after a load does with the loaded value."""
     l1, kind = np.frombuffer(code, np.uint8), polls.KNOWN
     kind |= polls.POLLS if is_polled(l1, at) else 0
     kind |= polls.ONE_OF_TWO if is_one_of_two(l1, at) else 0

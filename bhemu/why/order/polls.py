@@ -21,14 +21,13 @@ from bhemu.devices import niu_request as request
 from bhemu.jit.intrinsics import call_access, load_word
 from bhemu.jit.subset import njit
 from bhemu.riscv import formats, semantics
-from bhemu.riscv.formats import Branch
 from bhemu.riscv.isa import rv32i
 from bhemu.tensix.state import CORES, NOC_FIELDS, NOC_REQUESTS
 from bhemu.why import order as r
 from bhemu.why.order import clocks, shadow
 from bhemu.why.order.words import SITE
 
-_BRANCH = Branch.code()
+_BRANCH = formats.Branch.code()
 _REGISTER, _IMMEDIATE = formats.Register.code(), formats.RegisterImmediate.code()
 KNOWN, POLLS, ONE_OF_TWO, SPINS = 1, 2, 4, 8  # of a site
 DATA = 16  # no branch has looked at what the load has brought
@@ -43,7 +42,12 @@ _OTHERS = (*(cls.match & 0x7F for cls in (rv32i.LUI, rv32i.AUIPC, rv32i.FENCE)),
 # clock, 1 + number of the request, that of value_known
 _TURN = 32  # instructions of a core within one turn of a loop that polls
 _ALL_TAGS = 16
-_ANSWERS = (niu.ATOMIC_ANSWERS, niu.ACKS, niu.READ_ANSWERS)
+# Kinds of requests, and which counter counts their answers
+ANSWERS = (
+    *((request.ATOMIC, niu.ATOMIC_ANSWERS), (request.WRITE, niu.ACKS)),
+    (request.READ, niu.READ_ANSWERS),
+)
+_COUNTERS = tuple(counter for _, counter in ANSWERS)
 TAGS = 3  # of `answer`, after the kinds of requests
 
 
@@ -146,7 +150,7 @@ def leaves_poll(s: Any, o: Any, c: Any, pc: Any, word: Any) -> None:
                 return
             if look[1] <= COUNTER_LOOK:  # does it go this way only if no answer is missing?
                 noc, index = (COUNTER_LOOK - look[1]) >> 6, (COUNTER_LOOK - look[1]) & 63
-                counted, less = index in _ANSWERS, np.int64(1)
+                counted, less = index in _COUNTERS, np.int64(1)
                 if counted:
                     less = np.int64(s.niu_counter[noc, index]) - 1 & 0xFFFFFFFF
                 counted = counted or niu.OUTSTANDING <= index < niu.OUTGOING + _ALL_TAGS
@@ -354,13 +358,10 @@ def accesses(o: Any) -> None:
 def answered(o: Any, c: Any, noc: Any, index: Any) -> None:
     """Core `c` learns from a counter of its NIU what has left, was answered, or has arrived."""
     tag, answer, left = index - niu.OUTSTANDING, o.answer[noc], o.left[noc]
-    if index == niu.READ_ANSWERS:
-        learn(o, c, answer[request.READ])
-    elif index == niu.ATOMIC_ANSWERS:
-        learn(o, c, answer[request.ATOMIC])
-    elif index == niu.ACKS:
-        learn(o, c, answer[request.WRITE])
-    elif 0 <= tag < niu.OUTGOING - niu.OUTSTANDING:
+    for kind, counter in ANSWERS:
+        if index == counter:
+            learn(o, c, answer[kind])
+    if 0 <= tag < niu.OUTGOING - niu.OUTSTANDING:
         learn(o, c, answer[TAGS + tag])
         learn(o, c, left[tag])
     elif niu.OUTGOING <= index < niu.OUTGOING + _ALL_TAGS:

@@ -17,7 +17,6 @@ from bhemu.devices import niu_request as request
 from bhemu.jit.record import plain
 from bhemu.machine.machine import Chip
 from bhemu.machine.tile import Tile
-from bhemu.memmap import CORE_NAMES, L1_SIZE
 from bhemu.noc.delivery import receives
 from bhemu.noc.grid import TILES, XY
 from bhemu.riscv.formats import Store
@@ -85,11 +84,6 @@ class Landed(NamedTuple):
     clock: int
     before: Landed | None
 
-    def overlaps(self, other: Sent) -> bool:
-        """Whether another request accesses some of the same bytes."""
-        (low, high), (first, end) = self.sent.remote, other.remote
-        return bool(low < end and first < high)
-
 
 _GRAIN, _READERS = 64, 4  # bytes of DRAM that are looked at together, their readers
 _DECIDING = (request.CONTROL, request.ENDPOINT, request.LOCAL, request.REMOTE)
@@ -119,8 +113,7 @@ class CodeThen:
                 row = one.record.pair[number]
                 for home in {int(row[r.HOME]), int(row[r.EVENT + r.HOME])}:
                     if home not in now:
-                        l1 = self._observers[home].tile.state.l1
-                        now[home] = zlib.compress(l1.tobytes(), 1)
+                        now[home] = zlib.compress(self._observers[home].tile.state.l1.tobytes(), 1)
                     self._kept[n, number, home] = now[home]
             self._counts[n] = count
 
@@ -135,14 +128,13 @@ class CodeThen:
             by_tile.setdefault(home, []).append(step)
         for home, of_tile in by_tile.items():
             tile = self._observers[home].tile
-            kept = zlib.decompress(self._kept[*pair, home])
-            tile.state.l1[:] = np.frombuffer(kept, np.uint8)
+            tile.state.l1[:] = np.frombuffer(zlib.decompress(self._kept[*pair, home]), np.uint8)
             gone = {step.core for step in of_tile if not _stands(tile, step)}
             stay = [step for step in of_tile if step.core not in gone]
             places = {(step.core, pc) for step in stay for pc in _pcs(step)}
             self._name(tile, places)
             for c in sorted({c for c, _ in places}):
-                (x, y), core = tile.xy, tile.core[CORE_NAMES[c]]
+                (x, y), core = tile.xy, tile.core[mm.CORE_NAMES[c]]
                 for image in core.images:
                     known = self._libraries.get((tile.xy, core.name), frozenset())
                     self._libraries[tile.xy, core.name] = known | image.library
@@ -156,7 +148,7 @@ def _pcs(step: Step) -> set[int]:
 
 def _stands(tile: Tile, step: Step) -> bool:
     """Whether L1 holds the instruction of a step, as far as its word tells."""
-    if not 0 <= (at := max(_pcs(step))) <= L1_SIZE - 4:
+    if not 0 <= (at := max(_pcs(step))) <= mm.L1_SIZE - 4:
         return False
     there = tile.read32(at)
     if isinstance(step, Instruction):
@@ -171,11 +163,6 @@ def _stands(tile: Tile, step: Step) -> bool:
 
 _VIRTUAL = 7 << 13 | request.STATIC_CHANNEL
 _LEFT_OUT = [at - mm.NIU_CFG_0 >> 2 for at in (mm.ROUTER_CFG_1, mm.ROUTER_CFG_3)]  # columns, rows
-_COUNTERS = {
-    request.ATOMIC: niu.ATOMIC_ANSWERS,
-    request.WRITE: niu.ACKS,
-    request.READ: niu.READ_ANSWERS,
-}
 
 
 class Channels:
@@ -261,8 +248,7 @@ class Tiles:
         for n, o in enumerate(one.record for one in self.observers):
             for i in range(int(o.sents[0])):
                 row, known, value = o.sent[i].copy(), o.sent_known[i].copy(), int(o.sent[i, -1])
-                event = row[: r.EVENT].tolist()
-                sent = Sent(n, event, row[r.S_ROW : r.S_VALUE], known, value)
+                sent = Sent(n, row[: r.EVENT].tolist(), row[r.S_ROW : r.S_VALUE], known, value)
                 self.sent[n].append(sent)
                 self._under_way[n].append(sent)
             o.sents[0] = 0
@@ -289,7 +275,7 @@ class Tiles:
         seen = self.observers[n].record.counter_seen
         found = []
         for (core, noc, kind), one in last.items():
-            counters = _COUNTERS[kind], niu.OUTSTANDING + one.transaction
+            counters = dict(polls.ANSWERS)[kind], niu.OUTSTANDING + one.transaction
             if all(int(seen[core, noc, at]) <= one.epoch for at in counters):
                 found.append(one)
         return found
@@ -321,8 +307,10 @@ class Tiles:
             writer, readers = self._dram.get((bank, grain), (None, ()))
             one = Landed(sent, column, int(clock[column]), writer)
             for old in (writer, *(() if sent.reads else readers)):
-                apart = old is not None and old.sent.tile != sent.tile and old.overlaps(sent)
-                if old is not None and apart and clock[old.column] < old.clock:
+                if old is None or old.sent.tile == sent.tile or clock[old.column] >= old.clock:
+                    continue
+                (low, high), (first, end) = old.sent.remote, sent.remote
+                if low < end and first < high:
                     key = (old.sent.core, old.sent.step.pc, sent.core, sent.step.pc)
                     self.in_dram.setdefault(key, (old, one))
             if sent.reads and writer is not None and clock[writer.column] < writer.clock:
@@ -337,8 +325,7 @@ class Tiles:
             state, noc, found = self._chip.network.state, int(sent.row[request.NOC]), []
             unmade = SimpleNamespace(column=state.column, row=state.row, tile=np.zeros(TILES))
             for u, n in sorted(self._places.items()):
-                config = self.observers[n].tile.state.niu_config[noc]
-                columns, rows = config[_LEFT_OUT].tolist()
+                columns, rows = self.observers[n].tile.state.niu_config[noc][_LEFT_OUT].tolist()
                 left_out = columns >> int(state.column[u]) & 1 or rows >> int(state.row[u]) & 1
                 there = plain(receives)(unmade, self._numbers[sent.tile], u, sent.row)
                 found += [n] if there and not left_out else []

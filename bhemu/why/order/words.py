@@ -18,7 +18,6 @@ from bhemu.tensix.units import cfg, counters
 from bhemu.tensix.units.memory import half
 from bhemu.tensix.units.pack import addresses as pack_addresses
 from bhemu.tensix.units.pack import modes as pack_modes
-from bhemu.tensix.units.pack.modes import PackWord
 from bhemu.tensix.units.unpack import addresses as unpack_addresses
 from bhemu.tensix.units.unpack.modes import UnpackWord, mode_of_word
 from bhemu.tensix.units.vector import loadstore, schedule
@@ -43,7 +42,7 @@ _LINE = 16
 _WRITES = r.RANGES // 2  # of `range`, where those written begin
 
 
-_unpack_fields, _pack_fields = decoder(UnpackWord), decoder(PackWord)
+_unpack_fields, _pack_fields = decoder(UnpackWord), decoder(pack_modes.PackWord)
 
 
 @njit
