@@ -108,8 +108,8 @@ def _too_short(asked: Context, error: BhemuError | None) -> Iterator[Finding]:
     machine = asked.launch(engine="compiled", livelock=0, **asked.alone)
     if asked.finish(machine, limit=max(_LEAST, _TIMES * asked.end)).fine:
         line = toml.line_of_key(path, "run", 0, "limit")
-        text = f"PROGRAM.toml:{line}: the program is right and needs more time than its limit"
-        who = place(Where(file="PROGRAM.toml", line=line), None)
+        text = f"{path.name}:{line}: the program is right and needs more time than its limit"
+        who = place(Where(file=path.name, line=line), None)
         proof = ("run on, it ends, with all outputs as expected",)
         yield Finding("program", "error", text, who, {}, proof, "raise the limit")
 

@@ -51,7 +51,7 @@ def with_seen(context: Context, error: NoProgress) -> NoProgress:
         )
         if stores:
             how = f"it has stored there {len(stores)} time{'s' if len(stores) > 1 else ''} so far"
-            of, _, _ = waiter.who.rpartition(" ")
+            of = waiter.who.partition(" ")[0]
             last = _of(error, f"{of} " if of.startswith("(") else "", agents.acts(*stores[-1], how))
             more[id(waiter)] = (*(by for by in waiter.releasers if by.who != last.who), last)
     return _with_releasers(error, more)

@@ -117,7 +117,7 @@ class Operands:
             return
         line = toml.line_of_key(self._path, *tensor.table, "layout")
         text = f'{_shown(one)}: faces of a tile, and {tensor.name} has layout = "rows"'
-        who = place(Where(file="PROGRAM.toml", line=line), None)
+        who = place(Where(file=self._path.name, line=line), None)
         found = Finding("formats", "warning", text, who, self._at(one), (), _AS_TILES)
         self.found["layout", tensor.name] = found
 

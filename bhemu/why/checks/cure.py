@@ -157,12 +157,12 @@ class Edit(NamedTuple):
 
 def of_file(program: Program) -> Iterator[Edit]:
     """The edits of PROGRAM.toml, first those that need no run."""
-    if program.path is None:
+    if (path := program.path) is None:
         return
-    at = partial(toml.line_of_key, program.path)
+    at = partial(toml.line_of_key, path)
 
     def edit(line: int, text: str, cures: Callable[[Any], bool]) -> Edit:
-        return Edit(Where(file="PROGRAM.toml", line=line), None, text, cures)
+        return Edit(Where(file=path.name, line=line), None, text, cures)
 
     for i, output in enumerate(program.outputs):
         for key, value in _other(output):

@@ -191,7 +191,7 @@ class Observer:
         if row[r.HOME] != row[r.EVENT + r.HOME]:
             return False
         if (address := l1_address(place)) is not None:
-            return bool(o.slot[address >> 2] or o.marks[address >> 2] & 2)
+            return bool(o.slot[address >> 2] or o.marks[address >> 2] & polls.COUNTER)
         return kind(place) == "GPR" and bool(o.polled_gpr[(place - r.GPRS) // 2])
 
 

@@ -31,7 +31,7 @@ _BRANCH = formats.Branch.code()
 _REGISTER, _IMMEDIATE = formats.Register.code(), formats.RegisterImmediate.code()
 KNOWN, POLLS, ONE_OF_TWO, SPINS = 1, 2, 4, 8  # of a site
 DATA = 16  # no branch has looked at what the load has brought
-_STORED, _COUNTER = 1, 2  # marks
+_STORED, COUNTER = 1, 2  # marks
 _REPEATS = 3  # loads of one place in a row that poll it, if a branch looks at them
 AT_DATA = -2  # as a slot: the word has none
 COUNTER_LOOK = -3  # as a slot: minus that, 64 times the NoC and the number of its counter
@@ -70,7 +70,7 @@ def is_poll(s: Any, o: Any, c: Any, pc: Any, address: Any) -> Any:
     counts = kind & ONE_OF_TWO and o.marks[word] & _STORED
     polls = kind & POLLS or counts or (last[2] > _REPEATS and kind & DATA == 0)
     if not polls and kind & ONE_OF_TWO:
-        o.marks[word] |= np.uint8(_COUNTER)
+        o.marks[word] |= np.uint8(COUNTER)
     return polls
 
 
