@@ -325,13 +325,8 @@ class Controls:
             if number is not None:
                 return
         for tile in self.tiles_made():
-            step = tile.stepping
-            if number is None or number in (
-                *step.points.points,
-                *step.points.words,
-                *step.watched.points,
-            ):
-                step.delete(number)
+            if number is None or number in tile.stepping.numbers:
+                tile.stepping.delete(number)
                 if number is not None:
                     return
         if number is not None:
@@ -399,10 +394,8 @@ class Controls:
         from bhemu.machine import error_text
 
         made = self.tiles_made()
-        if len(made) == 1:
-            return error_text.WhereReport(error_text.where_lines(made[0]))
         return error_text.WhereReport(
-            f"({tile.xy[0]},{tile.xy[1]}) {line}"
+            f"({tile.xy[0]},{tile.xy[1]}) {line}" if len(made) > 1 else line
             for tile in made
             for line in error_text.where_lines(tile)
         )
