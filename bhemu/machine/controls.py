@@ -320,16 +320,11 @@ class Controls:
         """Remove breakpoint or watchpoint `n`, or what calls a function, or all."""
         self._check_not_running("delete")
         number = None if n is None else arguments.integer("n", n)
-        if number is None or number in self.loop.callbacks.numbers:
-            self.loop.callbacks.delete(number)
-            if number is not None:
-                return
-        for tile in self.tiles_made():
-            if number is None or number in tile.stepping.numbers:
-                tile.stepping.delete(number)
-                if number is not None:
-                    return
-        if number is not None:
+        places: list[Any] = [self.loop.callbacks, *(one.stepping for one in self.tiles_made())]
+        holding = [place for place in places if number is None or number in place.numbers]
+        for place in holding:
+            place.delete(number)
+        if not holding:
             known = [point.number for point in (*self.breakpoints, *self.watchpoints)]
             hint = ", ".join(map(str, known)) or "there are none"
             raise InputError(f"no breakpoint {number}", hint=hint)
