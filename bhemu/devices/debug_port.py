@@ -48,8 +48,7 @@ _CORE = 5  # in the storage of STATUS_0: bits of the core, above DR(i)
 @njit
 def clear(s: Any, c: Any) -> None:
     """The core goes into reset."""
-    for i in range(END):
-        s.debug_port[c, i] = np.uint32(0)
+    s.debug_port[c, :END] = np.uint32(0)
     s.port_halt[c] = s.port_from[c] = 0
 
 
@@ -93,12 +92,10 @@ def halts(s: Any, c: Any, pc: Any) -> Any:
     done, why = _done(s, c), np.int64(0)
     if s.port_halt[c] and done >= s.port_halt[c]:
         why = np.int64(s.debug_port[c, STATUS])
-    elif done != s.port_from[c]:
-        why = _breakpoint(s, c, pc)
+    else:
+        why = _breakpoint(s, c, pc) if done != s.port_from[c] else np.int64(0)
         if why == 0:
             return False
-    else:
-        return False
     _halt(s, c, why)
     return True
 

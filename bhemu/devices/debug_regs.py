@@ -193,8 +193,8 @@ _KEEP_LOCAL = (6, 0, 2, 4, 8)  # bits of DISABLE_RESET: brisc, trisc0-2, ncrisc
 
 
 @njit
-def now(s: Any, c: Any) -> Any:
-    """The clock as core `c` sees it: all turns so far plus the instructions of the open turn.
+def now(s: Any) -> Any:
+    """The clock as a core sees it: all turns so far plus the instructions of the open turn.
 
     The scalar unit and the host read it within a core's turn, too: the time must not go backwards.
     """
@@ -205,18 +205,18 @@ def now(s: Any, c: Any) -> Any:
 
 
 @njit
-def _load_clock(s: Any, c: Any) -> Any:
+def _load_clock(s: Any) -> Any:
     """The low half; latches the high half."""
-    clock = now(s, c)
+    clock = now(s)
     s.debug[_CLOCK_HIGH] = np.uint32((clock >> 32) & 0xFFFFFFFF)
     s.loaded[0] = clock & 0xFFFFFFFF
     return DONE
 
 
 @njit
-def _load_clock_high(s: Any, c: Any) -> Any:
+def _load_clock_high(s: Any) -> Any:
     """The high half as it is now."""
-    s.loaded[0] = (now(s, c) >> 32) & 0xFFFFFFFF
+    s.loaded[0] = (now(s) >> 32) & 0xFFFFFFFF
     return DONE
 
 
@@ -293,8 +293,7 @@ def _store_soft_reset(s: Any, value: Any) -> Any:
                 s.attention[0] |= 1
                 debug_port.clear(s, c)
                 if (np.int64(s.debug[_DISABLE_RESET]) >> _KEEP_LOCAL[c]) & 1 == 0:
-                    for i in range(state.LOCAL_SIZE):
-                        s.local[c, i] = np.uint8(0)
+                    s.local[c, :] = np.uint8(0)
                 if 1 <= c <= 3:
                     s.fifo_read[c - 1] = s.fifo_write[c - 1]
                 if c <= 3:
@@ -310,7 +309,7 @@ def _power_up(s: state.State, xy: tuple[int, int]) -> None:
     s.debug[_SOFT_RESET] = mm.SOFT_RESET_ALL
 
 
-_GATING = "clock gating has no functional effect"
+_GATING = registers.GATING
 
 
 WINDOW = window.Window(
@@ -346,9 +345,7 @@ WINDOW = window.Window(
         window.not_modelled("timestamp dump", 0x1FC, 0x218),
         window.not_modelled("L1 readback offset and LFSR mask", 0x21C, 0x224),
         window.debug_register("DISABLE_RESET"),
-        window.debug_register("TRISC0_RESET_PC"),
-        window.debug_register("TRISC1_RESET_PC"),
-        window.debug_register("TRISC2_RESET_PC"),
+        *(window.debug_register(f"TRISC{i}_RESET_PC") for i in range(3)),
         window.debug_register("TRISC_RESET_PC_OVERRIDE"),
         window.debug_register("NCRISC_RESET_PC"),
         window.debug_register("NCRISC_RESET_PC_OVERRIDE"),

@@ -86,13 +86,13 @@ def _is_kept(slot: Any) -> Any:
 
 
 @njit
-def _load(s: Any, c: Any, offset: Any) -> Any:
+def _load(s: Any, offset: Any) -> Any:
     """Load a register of the controller."""
     slot = _slot(offset)
     if offset == 0x800C:  # PCS status: the link is up
         s.loaded[0] = 1
     elif offset == 0x8850 or offset == 0x8854:  # the PTP timer counts as the tile's clock does
-        s.loaded[0] = (debug_regs.now(s, c) >> (32 if offset & 4 else 0)) & 0xFFFFFFFF
+        s.loaded[0] = (debug_regs.now(s) >> (32 if offset & 4 else 0)) & 0xFFFFFFFF
         s.load_acted[0] = 1
     elif slot < 0:
         return np.int64(window.NOT_MODELLED)
@@ -218,12 +218,10 @@ _TIMES = ("WALL_CLOCK_0", "WALL_CLOCK_1_LIVE", "WALL_CLOCK_1")
 DEBUG = Window(
     *("Ethernet tile control", mm.DEBUG_BASE, mm.PIC_BASE),
     storage="debug",
-    registers=(
-        *(
-            replace(register, store=_store_soft_reset) if "SOFT" in register.name else register
-            for register in debug_regs.WINDOW.registers
-            if register.name.removeprefix("RISCV_DEBUG_REG_") in ("SOFT_RESET_0", *_TIMES)
-        ),
+    registers=tuple(
+        replace(register, store=_store_soft_reset) if "SOFT" in register.name else register
+        for register in debug_regs.WINDOW.registers
+        if register.name.removeprefix("RISCV_DEBUG_REG_") in ("SOFT_RESET_0", *_TIMES)
     ),
 )
 RISC_CONTROL = Window(

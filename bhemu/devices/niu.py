@@ -266,6 +266,7 @@ def _configuration(offset: Any) -> Any:
 def load(s: Any, noc: Any, offset: Any) -> Any:
     """Load the 32-bit register at `offset` of NoC 0 or 1."""
     i, at = _initiator(offset)
+    index = _configuration(offset)
     if i != _NONE and at <= mm.NOC_BRCST_EXCLUDE:
         s.loaded[0] = s.niu_command[noc, i, at >> 2]
     elif i != _NONE and at <= mm.NOC_CMD_CTRL and at in _READ_ZERO:
@@ -274,26 +275,22 @@ def load(s: Any, noc: Any, offset: Any) -> Any:
         s.loaded[0] = s.niu_node[noc]
     elif i != _NONE and at == mm.NOC_ENDPOINT_ID:
         s.loaded[0] = s.niu_endpoint[noc]
+    elif _COUNTERS <= offset < mm.NIU_COUNTERS_END:
+        s.loaded[0] = s.niu_counter[noc, (offset - _COUNTERS) >> 2]
+    elif index != _NONE:
+        s.loaded[0] = s.niu_config[noc, index]
+    elif offset == mm.NIU_TRANS_COUNT_RTZ_CLR:
+        s.loaded[0] = 0
+    elif offset == mm.NIU_TRANS_COUNT_RTZ_SOURCE:
+        s.loaded[0] = s.niu_zeroed[noc]
+    elif offset == mm.NIU_TRANS_COUNT_RTZ_NUM:
+        s.loaded[0] = 0  # the lowest id whose outstanding count fell to 0, as noted
+        for i in range(15, -1, -1):
+            if (np.int64(s.niu_zeroed[noc]) >> i) & 1:
+                s.loaded[0] = i
     else:
-        # Load what is no request initiator
-        index = _configuration(offset)
-        if _COUNTERS <= offset < mm.NIU_COUNTERS_END:
-            s.loaded[0] = s.niu_counter[noc, (offset - _COUNTERS) >> 2]
-        elif index != _NONE:
-            s.loaded[0] = s.niu_config[noc, index]
-        elif offset == mm.NIU_TRANS_COUNT_RTZ_CLR:
-            s.loaded[0] = 0
-        elif offset == mm.NIU_TRANS_COUNT_RTZ_SOURCE:
-            s.loaded[0] = s.niu_zeroed[noc]
-        elif offset == mm.NIU_TRANS_COUNT_RTZ_NUM:
-            s.loaded[0] = 0  # the lowest id whose outstanding count fell to 0, as noted
-            for i in range(15, -1, -1):
-                if (np.int64(s.niu_zeroed[noc]) >> i) & 1:
-                    s.loaded[0] = i
-        elif offset == mm.NOC_CLEAR_OUTSTANDING_REQ_CNT:
-            return window.WRITE_ONLY
-        else:
-            return window.NOT_MODELLED
+        write_only = offset == mm.NOC_CLEAR_OUTSTANDING_REQ_CNT
+        return window.WRITE_ONLY if write_only else window.NOT_MODELLED
     return DONE
 
 

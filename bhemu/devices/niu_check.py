@@ -163,8 +163,7 @@ def _own(s: Any, row: Any) -> Any:
 def is_register(row: Any) -> Any:
     """Whether the other end is a register of a Tensix tile."""
     tensix = noc_map.kind(row[request.ENDPOINT]) == noc_map.TENSIX
-    if request.is_multicast(row[request.CONTROL]):
-        tensix = True
+    tensix = tensix or request.is_multicast(row[request.CONTROL])
     return tensix and mm.LOCAL_BASE <= row[request.REMOTE] < _ADDRESSES
 
 

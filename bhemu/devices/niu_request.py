@@ -82,20 +82,17 @@ def size(row: Any) -> Any:
 
 
 @njit
-def remote_first(control: Any) -> Any:
-    """Whether NOC_TARG_ADDR is the other tile's: it is the own tile's for a write with data."""
-    return not takes_data(control)
-
-
-@njit
 def _address(registers: Any, first: Any) -> Any:
     return np.int64(registers[first + _LO]) | np.int64(registers[first + _MID]) << 32
 
 
 @njit
 def coordinate(registers: Any, remote: Any, control: Any) -> Any:
-    """The HI word of the other tile's address, or of the own."""
-    target = remote == remote_first(control)
+    """The HI word of the other tile's address, or of the own.
+
+    NOC_TARG_ADDR is the other tile's, but the own tile's for a write with data.
+    """
+    target = remote != takes_data(control)
     return np.int64(registers[(_TARG if target else _RET) + _HI])
 
 
@@ -116,12 +113,11 @@ def decode(s: Any, c: Any, noc: Any, i: Any, row: Any) -> None:
     control = np.int64(registers[_CTRL])
     physical = np.int64(translates(s, noc) == 0)
     given = coordinate(registers, True, control)
-    first = remote_first(control)
     row[NOC], row[INITIATOR], row[CONTROL], row[GIVEN] = noc, i, control, given
     row[ENDPOINT] = noc_map.look_up(s, noc, given, physical)
     row[RECTANGLE] = rectangle(s, noc, given, physical) if is_multicast(control) else 0
-    row[REMOTE] = _address(registers, _TARG if first else _RET)
-    row[LOCAL] = _address(registers, _RET if first else _TARG)
+    row[REMOTE] = _address(registers, _RET if takes_data(control) else _TARG)
+    row[LOCAL] = _address(registers, _TARG if takes_data(control) else _RET)
     row[LENGTH] = np.int64(registers[_LEN])
     if has_enables(control) or kind(control) != ATOMIC:
         row[LENGTH] |= np.int64(registers[_LEN + 1]) << 32

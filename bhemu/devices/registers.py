@@ -198,8 +198,7 @@ def _load16(cell: Any, control: Any) -> Any:
     fmt, as_is, unsigned = control >> 2, control & 1, control & 2
     if fmt == _INT8:
         # Low byte of an Integer "8" datum
-        plain = as_is or unsigned
-        if plain:
+        if as_is or unsigned:
             return (cell >> 5) & 0xFF
         magnitude = (cell >> 5) & 0x7F
         return -magnitude & 0xFF if cell & 0x8000 else magnitude
@@ -218,8 +217,7 @@ def _store16(value: Any, control: Any) -> Any:
     fmt, as_is, unsigned = control >> 2, control & 1, control & 2
     if fmt == _INT8:
         # Integer "8" datum of a byte; the conversion of negative bytes is wrong in hardware too
-        plain = as_is or unsigned
-        if plain or value < 0x80:
+        if as_is or unsigned or value < 0x80:
             return (value << 5) | (16 if value else 0)
         magnitude = (0x180 - value - (1 if value == 0x80 else 0)) & 0xFF
         return 0x8000 | (magnitude << 5) | 16

@@ -192,14 +192,13 @@ class Object:
         table = data[raw[names][4] : raw[names][4] + raw[names][5]]
         self.sections = [
             _Section(
-                name=_name(table, name),
-                kind=kind,
-                flags=flags,
-                content=b"" if kind == _NOBITS else data[at : at + size],
-                size=size,
-                link=link,
-                info=info,
-                align=max(align, 1),
+                *(
+                    _name(table, name),
+                    kind,
+                    flags,
+                    b"" if kind == _NOBITS else data[at : at + size],
+                ),
+                *(size, link, info, max(align, 1)),
             )
             for name, kind, flags, _, at, size, link, info, align, _ in raw
         ]

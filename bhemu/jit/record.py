@@ -28,14 +28,7 @@ class Member(NamedTuple):
 
 
 _TYPES: dict[str, type[np.generic]] = {
-    "u8": np.uint8,
-    "u16": np.uint16,
-    "u32": np.uint32,
-    "u64": np.uint64,
-    "i8": np.int8,
-    "i16": np.int16,
-    "i32": np.int32,
-    "i64": np.int64,
+    f"{kind}{8 * size}": np.dtype(f"{kind}{size}").type for kind in "ui" for size in (1, 2, 4, 8)
 }
 _MEMBER = re.compile(r"(\w+) (\w+)\[(.+?)\] (.+)")
 

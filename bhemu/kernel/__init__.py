@@ -19,7 +19,7 @@ from bhemu.program import files, toml
 from bhemu.program.specs import SOURCES, STATE, BuildSpec, build_from, source_of, stamp
 from bhemu.program.toml import Table
 from bhemu.tensix import config_fields, thread_fields
-from bhemu.tensix.config_fields import Field
+from bhemu.tensix.config_fields import Field, fields_of
 from bhemu.tensix.insn import Instruction, instructions
 
 # The compilers of kernels: which one is at hand, and how it compiles and links.
@@ -260,25 +260,19 @@ def _include(top: Table, spec: BuildSpec) -> tuple[str, ...]:
 def build(planned: Plan, compiler: Compiler) -> Iterator[Built]:
     """Build every ELF whose sources, headers or commands are not those of last time, in order."""
     state = planned.folder / STATE
+    header = state / "include" / "tensix_insn.h"
+    made_from = [Path(__file__), *(Path(__file__).parents[1] / "tensix").rglob("*.py")]
     try:
-        (state / "include").mkdir(parents=True, exist_ok=True)
-        _write_header(state / "include" / "tensix_insn.h")
+        header.parent.mkdir(parents=True, exist_ok=True)
+        newest = max(file.stat().st_mtime for file in made_from)
+        if not header.exists() or header.stat().st_mtime < newest:
+            import bhemu.tensix.units  # noqa: F401  (declares the instructions)
+
+            header.write_text(c_header())
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             yield from pool.map(lambda elf: _build(planned, elf, compiler), planned.elfs)
     except OSError as problem:
         raise InputError(f"{problem.filename or state}: {problem.strerror}") from problem
-
-
-def _write_header(path: Path) -> None:
-    """The macros of all instructions, unless those there are as new as what they are made from."""
-    declared = Path(__file__).parents[1] / "tensix"
-    made_by = [Path(__file__), *declared.rglob("*.py")]
-    newest = max(file.stat().st_mtime for file in made_by)
-    if path.exists() and path.stat().st_mtime >= newest:
-        return
-    import bhemu.tensix.units  # noqa: F401  (declares the instructions)
-
-    path.write_text(c_header())
 
 
 def _build(planned: Plan, elf: Elf, compiler: Compiler) -> Built:
@@ -375,8 +369,8 @@ def c_header() -> str:
     parts = [_PROLOGUE]
     for opcode in sorted(instructions()):
         parts.append("\n".join(_instruction(instructions()[opcode])))
-    parts.append("\n".join(_fields("Config", vars(config_fields))))
-    parts.append("\n".join(_fields("ThreadConfig", vars(thread_fields))))
+    parts.append("\n".join(_fields("Config", fields_of(config_fields))))
+    parts.append("\n".join(_fields("ThreadConfig", fields_of(thread_fields))))
     return "\n\n".join(parts) + "\n"
 
 
@@ -427,10 +421,9 @@ def _values(used: int) -> str:
     return f"0..{used}" if used else "0: nothing reads it"
 
 
-def _fields(space: str, members: dict[str, object]) -> Iterator[str]:
+def _fields(space: str, members: dict[str, Field]) -> Iterator[str]:
     yield f"/* {space} fields */"
     for name, field in members.items():
-        if isinstance(field, Field):
-            yield f"#define {name}_ADDR32 {field.word}"
-            yield f"#define {name}_SHAMT {field.shift}"
-            yield f"#define {name}_MASK 0x{field.mask << field.shift:X}u"
+        yield f"#define {name}_ADDR32 {field.word}"
+        yield f"#define {name}_SHAMT {field.shift}"
+        yield f"#define {name}_MASK 0x{field.mask << field.shift:X}u"

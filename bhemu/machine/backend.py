@@ -106,6 +106,9 @@ class Backend:
         windows: tuple[Window, ...] = address_map.WINDOWS,
     ) -> None:
         self._s, self._windows = s, windows
+        self._record: Any = s.base if JIT else s  # as entries take it
+        self._read: Callable[..., int]
+        self._write: Callable[..., int]
         if JIT and not s.is_copy:
             expect(core(engine))
         self.table = compiled.Table(s, progress)
@@ -141,6 +144,7 @@ class Backend:
                 getattr(s, name)[0] = token
             s.port_access[0] = _PORT
             entries.fill(s, windows, *_FIRST)
+            self._read, self._write = entries.load_entry, entries.store_entry
         # In timed runs threads run when it is their time, not when a core looks at them
         if timed:
             from bhemu.timing import polling  # not needed elsewhere
@@ -239,22 +243,15 @@ class Backend:
 
     def read(self, address: int, size: int = 4, core: int = HOST) -> tuple[int, int]:
         """(status, value) of a device load as `core` (default: the host over the NoC)."""
-        s = self._s
         with self._standing():
-            if JIT:
-                status = int(self._read(s.base, core, address, size, 0))
-            else:
-                status = int(entries.load_entry(s, core, address, size, 0))
+            status = int(self._read(self._record, core, address, size, 0))
         self.surface()
-        return status, int(s.loaded[0])
+        return status, int(self._s.loaded[0])
 
     def write(self, address: int, value: int, size: int = 4, core: int = HOST) -> int:
         """Status of a device store as `core` (default: the host over the NoC)."""
         with self._standing():
-            if JIT:
-                status = int(self._write(self._s.base, core, address, size, value))
-            else:
-                status = int(entries.store_entry(self._s, core, address, size, value))
+            status = int(self._write(self._record, core, address, size, value))
         self.surface()
         return status
 
@@ -268,10 +265,8 @@ class Backend:
         return self._csr(core, number, 1, value) != csr.UNKNOWN
 
     def _csr(self, core: int, number: int, writes: int, value: int) -> int:
-        if not JIT:
-            return int(csr.host_entry(self._s, core, number, writes, value))
-        entry = _ACCESS(load(CSR).address)
-        return int(entry(self._s.base, core, number, writes, value))
+        entry = _ACCESS(load(CSR).address) if JIT else csr.host_entry
+        return int(entry(self._record, core, number, writes, value))
 
     @contextmanager
     def _standing(self) -> Iterator[None]:

@@ -320,21 +320,11 @@ class Controls:
         """Remove breakpoint or watchpoint `n`, or what calls a function, or all."""
         self._check_not_running("delete")
         number = None if n is None else arguments.integer("n", n)
-        if number is None or number in self.loop.callbacks.numbers:
-            self.loop.callbacks.delete(number)
-            if number is not None:
-                return
-        for tile in self.tiles_made():
-            step = tile.stepping
-            if number is None or number in (
-                *step.points.points,
-                *step.points.words,
-                *step.watched.points,
-            ):
-                step.delete(number)
-                if number is not None:
-                    return
-        if number is not None:
+        places: list[Any] = [self.loop.callbacks, *(one.stepping for one in self.tiles_made())]
+        holding = [place for place in places if number is None or number in place.numbers]
+        for place in holding:
+            place.delete(number)
+        if not holding:
             known = [point.number for point in (*self.breakpoints, *self.watchpoints)]
             hint = ", ".join(map(str, known)) or "there are none"
             raise InputError(f"no breakpoint {number}", hint=hint)
@@ -399,10 +389,8 @@ class Controls:
         from bhemu.machine import error_text
 
         made = self.tiles_made()
-        if len(made) == 1:
-            return error_text.WhereReport(error_text.where_lines(made[0]))
         return error_text.WhereReport(
-            f"({tile.xy[0]},{tile.xy[1]}) {line}"
+            f"({tile.xy[0]},{tile.xy[1]}) {line}" if len(made) > 1 else line
             for tile in made
             for line in error_text.where_lines(tile)
         )

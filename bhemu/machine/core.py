@@ -78,23 +78,23 @@ class Core:
         engine = self._tile.backend.engine
         return np.array([engine.read_register(self.index, i) for i in range(32)], np.uint32)
 
+    def _found(self, pc: int) -> tuple[Symbols, str, int] | None:
+        """The ELF that knows `pc`, the symbol there and how far behind it that is."""
+        return next(((one, *found) for one in self.images if (found := one.lookup(pc))), None)
+
     def locate(self, pc: int) -> Source:
         """("function+0x10", file, line) of `pc`, None where unknown."""
-        for symbols in self.images:
-            found = symbols.lookup(pc)
-            if found is not None:
-                name, offset = found
-                line = symbols.line(pc)
-                file, number = line if line else (None, None)
-                return (f"{name}+{offset:#x}" if offset else name), file, number
-        return None, None, None
+        found = self._found(pc)
+        if found is None:
+            return None, None, None
+        symbols, name, offset = found
+        file, number = symbols.line(pc) or (None, None)
+        return (f"{name}+{offset:#x}" if offset else name), file, number
 
     def inlined(self, pc: int) -> dwarf.Inlined:
         """The function of the source line of `pc`, and the inlined calls that led there."""
-        for symbols in self.images:
-            if symbols.lookup(pc) is not None:
-                return symbols.inlined(pc)
-        return dwarf.Inlined(None, ())
+        found = self._found(pc)
+        return dwarf.Inlined(None, ()) if found is None else found[0].inlined(pc)
 
     def source(self, pc: int) -> str:
         """The source line of `pc` with inlined calls: "k.h:9 helper, inlined at k.c:41"."""
@@ -103,15 +103,13 @@ class Core:
 
     def function(self, pc: int) -> tuple[str, int, int]:
         """(name, first address, address after the last) of the function that holds `pc`."""
-        for symbols in self.images:
-            found = symbols.lookup(pc)
-            if found:
-                name, offset = found
-                end = pc
-                while end < memmap.L1_SIZE and (symbols.lookup(end) or ("",))[0] == name:
-                    end += 4
-                return name, pc - offset, end
-        raise InputError(f"{self.name} pc {pc:#x} lies in no known function")
+        found = self._found(pc)
+        if found is None:
+            raise InputError(f"{self.name} pc {pc:#x} lies in no known function")
+        (symbols, name, offset), end = found, pc
+        while end < memmap.L1_SIZE and (symbols.lookup(end) or ("",))[0] == name:
+            end += 4
+        return name, pc - offset, end
 
     def address(self, place: int | str) -> int:
         """The address of a symbol (this core's first), FILE:LINE or register."""

@@ -207,7 +207,7 @@ def _called_from(tile: Tile, c: int) -> str:
     core = tile.core[CORE_NAMES[c]]
     call = int(core.regs[RA]) - 4
     name = core.locate(call)[0]
-    if name is None or name.partition("+")[0] == (core.locate(core.pc)[0] or "").partition("+")[0]:
+    if name is None or _function(core, call) == _function(core, core.pc):
         return ""
     source = core.source(call)
     return f"; called from {name}" + (f" ({source})" if source else "")

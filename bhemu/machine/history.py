@@ -439,24 +439,18 @@ class History:
             while end > self.first:
                 begin = max(end - window, self.first)
                 self.to(begin)
-                found = self._last_stop(end)
-                if found is not None:
-                    return found
+                here = self.marks.mark()
+                count = sum(1 for _ in self._stops(end))
+                if count:
+                    self.marks.restore(here)
+                    stops = self._stops(end)
+                    return [next(stops) for _ in range(count)][-1]
                 end, window = begin, window * _WIDER
             self.marks.restore(next(mark for mark, _ in self.mine()))
         return self._arrived()
 
-    def _last_stop(self, end: int) -> Stop | None:
-        """From here to the last stop before clock `end`; None when there is none."""
-        here = self.marks.mark()
-        count = sum(1 for _ in self._stops(end))
-        if not count:
-            return None
-        self.marks.restore(here)
-        stops = self._stops(end)
-        return [next(stops) for _ in range(count)][-1]
-
     def _stops(self, end: int) -> Iterator[Stop]:
+        """Run on from stop to stop, as long as they are before clock `end`."""
         while now(self.tile.state) < end:
             try:
                 stop = self.stepping.run("idle", limit=end - now(self.tile.state))

@@ -342,9 +342,8 @@ _OTHERS = {noc_map.PCIE: noc_map.PCIE_SIZE, noc_map.ARC: 1 << 32, noc_map.ETHERN
 
 def _base(place: Bank, address: int) -> int:
     """What is subtracted of an address: the host's memory begins at bit 60 for PCIe."""
-    return (
-        noc_map.PCIE_HOST if place.size == noc_map.PCIE_SIZE and address >= noc_map.PCIE_HOST else 0
-    )
+    is_host = place.size == noc_map.PCIE_SIZE and address >= noc_map.PCIE_HOST
+    return noc_map.PCIE_HOST if is_host else 0
 
 
 def _words(xy: XY, address: int, n: int) -> range:

@@ -84,9 +84,8 @@ def opcodes(images: Iterable[Image]) -> set[int]:
 
 def accesses(images: Iterable[Image]) -> dict[str, Entry]:
     """By name, the entries of the device windows whose addresses ELFs seem to build by lui."""
-    pages: set[int] = set()
-    for words in _code(images):
-        pages.update((words[words & 0x7F == _LUI] >> 12).tolist())
+    built = (words[words & 0x7F == _LUI] >> 12 for words in _code(images))
+    pages = {page for found in built for page in found.tolist()}
     windows = {window for page in pages if (window := address_map.find(page << 12))}
     return {entry.name: entry for window in windows for entry in entries.of(window)}
 

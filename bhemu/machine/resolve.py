@@ -50,7 +50,10 @@ def resolve(tile: Tile, at: At, core: str | None = None) -> int:
 
     def address(name: str) -> int:
         if core is not None and name not in registers():
-            return _symbol_of(tile.core[core], name)
+            images = tile.core[core].images
+            if not images:
+                raise InputError(f"{core} has no ELF, so no symbol {name}")
+            return next((one for one in images if name in one.names), images[-1]).address(name)
         found = {
             symbols.address(name)
             for one in tile.core.values()
@@ -73,15 +76,6 @@ def resolve(tile: Tile, at: At, core: str | None = None) -> int:
     if not isinstance(at, str):
         return arguments.integer("address", at, -arguments.MOST, arguments.MOST)
     return resolve_at(at, address)
-
-
-def _symbol_of(core: Core, name: str) -> int:
-    if not core.images:
-        raise InputError(f"{core.name} has no ELF, so no symbol {name}")
-    for symbols in core.images[:-1]:
-        if name in symbols.names:
-            return symbols.address(name)
-    return core.images[-1].address(name)
 
 
 def code_address(tile: Tile, core: Core, at: At) -> int:

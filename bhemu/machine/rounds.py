@@ -249,9 +249,8 @@ class RoundsOnNetwork(Rounds):
         self.threads = threads
         self._pool: ThreadPoolExecutor | None = None
         if threads > 1 and JIT:
-            from concurrent.futures import (
-                ThreadPoolExecutor,
-            )  # takes milliseconds, which few runs need
+            # Takes milliseconds, which few runs need
+            from concurrent.futures import ThreadPoolExecutor
 
             self._pool = ThreadPoolExecutor(threads - 1)
         self.livelock = livelock
@@ -354,7 +353,7 @@ class RoundsOnNetwork(Rounds):
         if stopped is not None:
             return stopped, False
         if status == 0:
-            if not one or self.count % _LOOKS == 0:
+            if self.livelock and (not one or self.count % _LOOKS == 0):
                 self._look_for_livelock()
             faster = time.monotonic() - began < _CALL_SECONDS / 2
             self._n = min(n * 2, 1 << 20) if faster else max(n // 2, 1)
@@ -491,8 +490,6 @@ class RoundsOnNetwork(Rounds):
 
     def _look_for_livelock(self) -> None:
         """After many such rounds: NoProgress when no tile can go on."""
-        if not self.livelock:
-            return
         quiet = self._quiet()
         if quiet < self.livelock:
             self._next_look = self.livelock

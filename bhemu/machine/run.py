@@ -117,9 +117,10 @@ class RunLoop:
         """
         self.check_not_running("run")
         self._clear_error(resume)
-        if until is None and self._is_over(view):
-            assert self.last is not None
-            return self.last
+        last, words = self.last, self.end.words
+        if until is None and last is not None and last.reason == "until" and words:
+            if last.clock == self.clock_of(view) and self.holds(words):
+                return last  # it has met the program's end condition, which still holds
         if self.observer:
             self.observer.run_begins()  # what follows is no change that a host has made
         ask = self._ask(until, limit, timeout_s, rounds, view)
@@ -150,12 +151,6 @@ class RunLoop:
     def holds(self, words: tuple[tuple[tuple[int, int], int, int], ...]) -> bool:
         """Whether all these words of tiles have these values."""
         return all(self._tile_at(None, xy).read32(at) == value for xy, at, value in words)
-
-    def _is_over(self, view: Tile | None) -> bool:
-        """Whether the last run has met the program's end condition, which still holds."""
-        last, words = self.last, self.end.words
-        ended = last is not None and last.reason == "until" and last.clock == self.clock_of(view)
-        return ended and bool(words) and self.holds(words)
 
     def _clear_error(self, resume: bool) -> None:
         resume = arguments.flag("resume", resume)

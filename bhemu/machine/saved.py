@@ -114,14 +114,6 @@ class TileState:
         elfs = (np.frombuffer(symbols.data, np.uint8) for symbols in self.images)
         return {**self.arrays, **{f"elf{i}": elf for i, elf in enumerate(elfs)}}
 
-    def record_bytes(self) -> npt.NDArray[np.uint8]:
-        """The record as bytes, without host addresses."""
-        buffer = np.zeros(DTYPE.itemsize, np.uint8)
-        record = buffer.view(DTYPE)
-        for name, value in self.arrays.items():
-            record[name][0] = value
-        return buffer
-
 
 def read(archive: input_files.Archive, about: Mapping[str, Any], path: Path) -> TileState:
     """What `held` gave, from a file.
@@ -390,7 +382,9 @@ class Snapshot:
             meta["end"] = [self.end.words, self.end.clock, self.end.timeout_s]
         for xy, state in self.tiles.items():
             t = number_at(xy)
-            held[f"tile{t}"] = state.record_bytes()
+            held[f"tile{t}"] = np.zeros(DTYPE.itemsize, np.uint8)  # without host addresses
+            for name, value in state.arrays.items():
+                held[f"tile{t}"].view(DTYPE)[name][0] = value
             for i, symbols in enumerate(state.images):
                 held[f"elf{t}_{i}"] = np.frombuffer(symbols.data, np.uint8)
         return {**held, "meta": np.array(json.dumps(meta))}

@@ -125,10 +125,14 @@ class Stepping:
         self._reading.follow()
         return point
 
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """Those of the breakpoints and watchpoints."""
+        return (*self.points.points, *self.points.words, *self.watched.points)
+
     def delete(self, number: int | None) -> None:
         """Remove a breakpoint or watchpoint, or all of them."""
-        own = (*self.points.points, *self.points.words, *self.watched.points)
-        for each in own if number is None else (number,):
+        for each in self.numbers if number is None else (number,):
             self.loop.conditions.forget(each)
         if number not in self.watched.points:
             self.points.delete(number)
@@ -210,9 +214,7 @@ class Stepping:
             self.acknowledge(core.index)
             while True:
                 reached = self.run()
-                mine = (
-                    reached.reason == "breakpoint" and int(self.tile.state.agent[0]) == core.index
-                )
+                mine = reached.reason == "breakpoint" and self.tile.state.agent[0] == core.index
                 if not mine or core.pc not in addresses:
                     return reached
                 if arrived() or self.points.at(core.index, core.pc):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -103,20 +103,17 @@ def words(until: object, tile_at: Callable[[object], Tile]) -> list[Word]:
         conditions = list(until)  # type: ignore[call-overload]
     except TypeError:
         raise InputError(f"until = {until!r} is no end condition", hint=_FORMS) from None
-    found = list(_resolved(conditions, tile_at))
-    for count in Counter(tile.number for tile, _, _ in found).values():
-        if count > TILE_WORDS:
-            raise InputError(f"{count} until conditions, at most {TILE_WORDS} are possible")
-    return found
-
-
-def _resolved(conditions: list[object], tile_at: Callable[[object], Tile]) -> Iterator[Word]:
+    found: list[Word] = []
     for xy, at, equals in map(_parts, conditions):
         tile = tile_at(xy)
         address = resolve.resolve(tile, at)  # type: ignore[arg-type]
         if address & 3 or not 0 <= address < L1_SIZE:
             raise InputError(f"until address {address:#x} is not an aligned word of L1")
-        yield tile, address, arguments.word("until value", equals)
+        found.append((tile, address, arguments.word("until value", equals)))
+    for count in Counter(tile.number for tile, _, _ in found).values():
+        if count > TILE_WORDS:
+            raise InputError(f"{count} until conditions, at most {TILE_WORDS} are possible")
+    return found
 
 
 def _parts(condition: object) -> tuple[object, object, object]:

@@ -24,31 +24,19 @@ from bhemu.machine import resolve
 from bhemu.noc.grid import tile_at
 from bhemu.noc.memory import DramWatches, Place
 from bhemu.noc.record import DRAM_WATCH_BYTES, DRAM_WATCHES
-from bhemu.tensix import config_fields, observe, thread_fields
+from bhemu.tensix import config_fields, observe, state, thread_fields
 from bhemu.tensix.insn import instructions
 from bhemu.tensix.rules import DONE
-from bhemu.tensix.state import (
-    CORES,
-    DTYPE,
-    LOCAL_SIZE,
-    MEMBERS,
-    NOC_ARRIVED,
-    OFFSET,
-    POINTERS,
-    WATCH_BYTES,
-    WATCHPOINTS,
-    State,
-)
 
 if TYPE_CHECKING:
     from bhemu.machine import error_text
+    from bhemu.machine.backend import Backend
     from bhemu.machine.tile import Tile
-    from bhemu.tensix.compiled import Table
 else:
     error_text = Later("bhemu.machine.error_text")
 
 _INDEX = re.compile(r"(?:0[xX][0-9a-fA-F]+|\d+)")
-_MEMBERS = {m.name: m for m in MEMBERS if m.name not in (*POINTERS, "regs")}
+_MEMBERS = {m.name: m for m in state.MEMBERS if m.name not in (*state.POINTERS, "regs")}
 READS, CHANGES = observe.READS, observe.CHANGES
 ACCESS = {"r": READS, "w": CHANGES, "rw": READS | CHANGES}
 _SHOWN = {READS: " (reads)", CHANGES: "", READS | CHANGES: " (reads and changes)"}
@@ -72,7 +60,7 @@ class Span:
     def value(self, buffer: npt.NDArray[np.uint8]) -> int:
         """What is there, little-endian; of a mask its bits alone, moved down."""
         value = int.from_bytes(buffer[self.at : self.at + self.length].tobytes(), "little")
-        return value if self.mask is None else self.bits(value)
+        return self.bits(value)
 
     def bits(self, value: int) -> int:
         """The bits of the mask, moved down."""
@@ -137,16 +125,16 @@ def _member_span(text: str, name: str, indices: list[int]) -> Span:
     for index, size in zip(indices, member.shape, strict=False):
         length //= size
         at += index * length
-    return Span(OFFSET[name] + at, length)
+    return Span(state.OFFSET[name] + at, length)
 
 
 def _field_spans(name: str) -> tuple[Span, ...]:
     """A field of Config in both banks, or of ThreadConfig in all threads; none for another name."""
     for fields, member in ((config_fields, "cfg"), (thread_fields, "thread_cfg")):
-        field = getattr(fields, name, None)
-        if isinstance(field, config_fields.Field):
+        field = config_fields.fields_of(fields).get(name)
+        if field is not None:
             owners, words = _MEMBERS[member].shape
-            first = OFFSET[member] + 4 * field.word
+            first = state.OFFSET[member] + 4 * field.word
             mask = field.mask << field.shift
             return tuple(Span(first + 4 * words * owner, 4, mask) for owner in range(owners))
     return ()
@@ -176,10 +164,12 @@ def _address_span(text: str, core: str, address: int, length: int) -> Span:
         address >= memmap.LOCAL_BASE
         and address + length <= memmap.LOCAL_BASE + memmap.LOCAL_SIZES[c]
     ):
-        return Span(OFFSET["local"] + c * LOCAL_SIZE + address - memmap.LOCAL_BASE, length)
+        return Span(
+            state.OFFSET["local"] + c * state.LOCAL_SIZE + address - memmap.LOCAL_BASE, length
+        )
     window = find(address)
-    if window is not None and window.storage in DTYPE.fields:  # type: ignore[operator]
-        return Span(OFFSET[window.storage] + (address - window.low & ~3), 4)
+    if window is not None and window.storage in state.DTYPE.fields:  # type: ignore[operator]
+        return Span(state.OFFSET[window.storage] + (address - window.low & ~3), 4)
     if found := _register(address & ~3):
         return _member_span(text, *found)
     raise InputError(
@@ -204,8 +194,8 @@ def spans(tile: Tile, core: str, text: str) -> tuple[Span, ...]:
     if len(indices) > 1:
         raise InputError(f"{text!r}: an address has one length", hint=_FORMS)
     length = indices[0] if indices else 4
-    if not 1 <= length <= WATCH_BYTES:
-        raise InputError(f"{text!r}: 1 to {WATCH_BYTES} bytes can be watched", hint=_FORMS)
+    if not 1 <= length <= state.WATCH_BYTES:
+        raise InputError(f"{text!r}: 1 to {state.WATCH_BYTES} bytes can be watched", hint=_FORMS)
     return (_address_span(text, core, _address(tile, name), length),)
 
 
@@ -238,7 +228,7 @@ def dram_place(text: str) -> Place | None:
 class Watchpoints:
     """The watchpoints of a tile, kept in the record where the compiled loop compares them."""
 
-    def __init__(self, s: State, numbers: Iterator[int]) -> None:
+    def __init__(self, s: state.State, numbers: Iterator[int]) -> None:
         self._s, self._numbers = s, numbers
         self.points: dict[int, Watchpoint] = {}
         self.dram: tuple[DramWatches, int] | None = None  # of the chip, and the tile's number
@@ -250,12 +240,13 @@ class Watchpoints:
     def add(self, text: str, found: tuple[Span, ...], access: int = CHANGES) -> Watchpoint:
         """Set one; InputError when it is too large or all places are taken."""
         used = sum(len(point.spans) for point in self.points.values())
-        if used + len(found) > WATCHPOINTS:
-            raise InputError(f"{WATCHPOINTS} places can be watched", hint="delete one first")
-        if any(span.length > WATCH_BYTES for span in found):
+        if used + len(found) > state.WATCHPOINTS:
+            raise InputError(f"{state.WATCHPOINTS} places can be watched", hint="delete one first")
+        if any(span.length > state.WATCH_BYTES for span in found):
             size = max(span.length for span in found)
             raise InputError(
-                f"{text} is {size} bytes, at most {WATCH_BYTES} can be watched", hint="add an index"
+                f"{text} is {size} bytes, at most {state.WATCH_BYTES} can be watched",
+                hint="add an index",
             )
         point = Watchpoint(next(self._numbers), text, found, access)
         self.points[point.number] = point
@@ -338,8 +329,8 @@ class Watchpoints:
         s = self._s
         at, length = int(s.watchpoint[row, observe.AT]), int(s.watchpoint[row, 1])
         last = int(s.noc_arrivals[0])
-        for k in range(last - 1, max(last - NOC_ARRIVED, 0) - 1, -1):
-            low, n, t, core, pc, _ = (int(word) for word in s.noc_arrived[k % NOC_ARRIVED])
+        for k in range(last - 1, max(last - state.NOC_ARRIVED, 0) - 1, -1):
+            low, n, t, core, pc, _ = (int(word) for word in s.noc_arrived[k % state.NOC_ARRIVED])
             if low < at + length and at < low + n:
                 if core == memmap.HOST:
                     return Where(tile=tile_at(t))
@@ -351,7 +342,7 @@ class Watchpoints:
         t = int(self._s.status_thread[0])
         if t >= 0:
             return error_text.where_thread(tile, t)
-        if agent < CORES and self._s.left[agent] == self._s.turn_given[0]:
+        if agent < state.CORES and self._s.left[agent] == self._s.turn_given[0]:
             sender = self._sender(tile, row)
             if sender is not None:
                 return sender
@@ -375,15 +366,14 @@ class ReadWatch:
     """Marks the row of a watchpoint that a word or device access reads, while any asks for that."""
 
     def __init__(self, tile: Tile, watched: Watchpoints) -> None:
-        self._s: State = tile.state
-        self._backend, self._watched = weakref.ref(tile.backend), watched
+        self._s: state.State = tile.state
+        self._backend_of, self._watched = weakref.ref(tile.backend), watched
         self._on = False
         self._room: tuple[_Bytes, _Bytes]  # the record before, and after what is tried
 
     def follow(self) -> None:
         """The watchpoints have changed."""
-        backend = self._backend()
-        assert backend is not None
+        backend = self._backend
         wanted = any(point.access & READS for point, _ in self._watched.rows())
         if wanted == self._on:
             return
@@ -402,8 +392,8 @@ class ReadWatch:
             return
         for row, (point, span) in enumerate(self._watched.rows()):
             # The member of the record that holds it
-            begun = (m.name for m in MEMBERS if OFFSET[m.name] <= span.at)
-            held = max(begun, key=lambda name: OFFSET[name])
+            begun = (m.name for m in state.MEMBERS if state.OFFSET[m.name] <= span.at)
+            held = max(begun, key=lambda name: state.OFFSET[name])
             if point.access & READS and _names(code, held):
                 yield row, span
 
@@ -413,13 +403,13 @@ class ReadWatch:
         if cls is None or cls.execute is None:
             return 0
         rows = list(self._rows(cls.execute))
-        return self._read(rows, lambda: self._table.unobserved(t, word)) if rows else 0
+        return self._read(rows, lambda: self._backend.table.unobserved(t, word)) if rows else 0
 
     @property
-    def _table(self) -> Table:
-        backend = self._backend()
+    def _backend(self) -> Backend:
+        backend = self._backend_of()
         assert backend is not None
-        return backend.table
+        return backend
 
     def _after(self, row: int, status: int) -> None:
         if status == DONE and row:
@@ -450,12 +440,10 @@ class ReadWatch:
         whole = (1 << 8 * span.length) - 1
         mask = whole if span.mask is None else span.mask
         for pattern in _PATTERNS:
-            change = (mask & int.from_bytes(bytes([pattern]) * span.length)).to_bytes(
-                span.length, "little"
-            )
+            change = mask & int.from_bytes(bytes([pattern]) * span.length)
             buffer[:] = kept
             self._s.trace[0] = 0
-            buffer[here] ^= np.frombuffer(change, np.uint8)
+            buffer[here] ^= np.frombuffer(change.to_bytes(span.length, "little"), np.uint8)
             changed = buffer[here].copy()
             status = run()
             kept_bits = ~(buffer[here] ^ changed | after[here] ^ kept[here])

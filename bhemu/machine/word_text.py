@@ -13,22 +13,11 @@ import numpy as np
 from bhemu.devices.bus.address_map import config_fields_at, device_name, thread_fields_at
 from bhemu.errors import Call, source_text
 from bhemu.jit.record import plain
+from bhemu.machine import plugin
 from bhemu.machine.sentences import RULES
 from bhemu.memmap import CORE_NAMES, L1_SIZE
-from bhemu.program.dwarf import Inlined
-from bhemu.tensix import config, config_fields, formats
+from bhemu.tensix import config, config_fields, formats, insn
 from bhemu.tensix.frontend import FROM_MOP, FROM_PUSH, FROM_REPLAY
-from bhemu.tensix.insn import (
-    BLOCKS,
-    CONDITIONS,
-    GPR,
-    GPR_ADDRESS,
-    GPR_OR_NUMBER,
-    SEMAPHORES,
-    Instruction,
-    decode,
-    disassemble,
-)
 from bhemu.tensix.observe import FIRST_CORE
 from bhemu.tensix.state import State
 from bhemu.tensix.units.pack import addresses, modes
@@ -66,7 +55,8 @@ def _semwait(v: dict[str, int], thread: int | None) -> str:
     until = SEMWAIT.wait_sem_cond.operand
     assert until is not None
     what = until.text(v["wait_sem_cond"]) or "nothing"
-    return f"holds {BLOCKS.text(v['stall_res'])} until {SEMAPHORES.text(v['sem_sel'])} {what}"
+    semaphore = insn.SEMAPHORES.text(v["sem_sel"])
+    return f"holds {insn.BLOCKS.text(v['stall_res'])} until {semaphore} {what}"
 
 
 def _setc16(v: dict[str, int], thread: int | None) -> str:
@@ -96,15 +86,15 @@ def _setdmareg(v: dict[str, int], thread: int | None) -> str:
 
 
 def _semaphore(verb: str) -> Callable[[dict[str, int], int | None], str]:
-    return lambda v, thread: f"{verb} {SEMAPHORES.text(v['sem_sel'])}"
+    return lambda v, thread: f"{verb} {insn.SEMAPHORES.text(v['sem_sel'])}"
 
 
 _TOLD: dict[str, Callable[[dict[str, int], int | None], str]] = {
     "STALLWAIT": lambda v, thread: (
-        f"holds {BLOCKS.text(v['stall_res'])} until {CONDITIONS.text(v['wait_res'])}"
+        f"holds {insn.BLOCKS.text(v['stall_res'])} until {insn.CONDITIONS.text(v['wait_res'])}"
     ),
     "SEMWAIT": _semwait,
-    "STREAMWAIT": lambda v, thread: f"holds {BLOCKS.text(v['stall_res'])}",
+    "STREAMWAIT": lambda v, thread: f"holds {insn.BLOCKS.text(v['stall_res'])}",
     "SETC16": _setc16,
     "WRCFG": _wrcfg,
     "RDCFG": lambda v, thread: f"{gpr_name(thread, v['gpr_address'])} = {_config(v['cfg_reg'])}",
@@ -112,7 +102,7 @@ _TOLD: dict[str, Callable[[dict[str, int], int | None], str]] = {
     "CFGSHIFTMASK": lambda v, thread: _config(v["cfg_reg"]),
     "SETDMAREG": _setdmareg,
     "SEMINIT": lambda v, thread: (
-        f"{SEMAPHORES.text(v['sem_sel'])} = {v['init_value']}, maximum {v['max_value']}"
+        f"{insn.SEMAPHORES.text(v['sem_sel'])} = {v['init_value']}, maximum {v['max_value']}"
     ),
     "SEMPOST": _semaphore("posts"),
     "SEMGET": _semaphore("takes"),
@@ -122,7 +112,7 @@ _TOLD: dict[str, Callable[[dict[str, int], int | None], str]] = {
 
 def meaning(word: int, thread: int | None = None) -> str:
     """What the operands of a word stand for; "" where their numbers say all."""
-    cls = decode(word)
+    cls = insn.decode(word)
     if cls is None:
         return ""
     values = cls.operands(word)
@@ -133,14 +123,14 @@ def meaning(word: int, thread: int | None = None) -> str:
     return "; ".join(filter(None, (gprs, *_chosen(cls, values))))
 
 
-def _gprs(cls: type[Instruction], values: dict[str, int], thread: int | None) -> Iterator[str]:
+def _gprs(cls: type[insn.Instruction], values: dict[str, int], thread: int | None) -> Iterator[str]:
     for field in cls.fields:
-        constant = field.operand == GPR_OR_NUMBER and values["op_b_is_const"]
-        if field.operand in (GPR, GPR_ADDRESS, GPR_OR_NUMBER) and not constant:
+        constant = field.operand == insn.GPR_OR_NUMBER and values["op_b_is_const"]
+        if field.operand in (insn.GPR, insn.GPR_ADDRESS, insn.GPR_OR_NUMBER) and not constant:
             yield f"{field.name} {gpr_name(thread, values[field.name] & 63)}"
 
 
-def _chosen(cls: type[Instruction], values: dict[str, int]) -> Iterator[str]:
+def _chosen(cls: type[insn.Instruction], values: dict[str, int]) -> Iterator[str]:
     """What the tables of the fields say, without what a bit that is 0 leaves as it mostly is."""
     for field in cls.fields:
         value, operand = values[field.name], field.operand
@@ -152,6 +142,8 @@ def _chosen(cls: type[Instruction], values: dict[str, int]) -> Iterator[str]:
 
 _TEXT_WIDTH = 72
 Entry = tuple[int, int, int, int, int]  # of the trace ring, and the clock after it
+# Function and offset, file, line; where calls are inlined the function of that line; the calls
+Place = tuple[str | None, str | None, int | None, str | None, tuple[Call, ...]]
 
 
 class _Traced:
@@ -217,7 +209,7 @@ class TracedWord(_Traced):
     @property
     def text(self) -> str:
         """Mnemonic and non-zero fields."""
-        return disassemble(self.word)
+        return insn.disassemble(self.word)
 
     def as_text(self, bits: bool = False) -> str:
         """One line of text; with `bits` the word itself as well."""
@@ -231,7 +223,7 @@ class TracedWord(_Traced):
 
     def as_dict(self) -> dict[str, object]:
         """JSON-ready values; what is unknown is left out."""
-        cls = decode(self.word)
+        cls = insn.decode(self.word)
         told = {"meaning": self.meaning or None, "set_by": self.set_by or None}
         return self._known(mnemonic=cls and cls.name, text=self.text, **told)
 
@@ -265,22 +257,18 @@ class TracedStore(_Traced):
 
 
 class Places:
-    """Function, source line and inlined calls of a pc, from the ELFs of all cores."""
+    """What executes at a pc, with its source line and inlined calls, from the ELFs of all cores."""
 
     def __init__(self, tile: Tile) -> None:
         self._cores = tuple(tile.core.values())
-        self._known: dict[int, tuple[Source, Inlined]] = {}
+        self._known: dict[int, Place] = {}
 
-    def __call__(self, pc: int) -> Source:
-        """(function+offset, file, line)."""
-        return self._at(pc)[0]
-
-    def _at(self, pc: int) -> tuple[Source, Inlined]:
+    def _at(self, pc: int) -> Place:
         if pc not in self._known:
             core = next((core for core in self._cores if core.locate(pc)[0]), None)
-            nowhere: Source = (None, None, None)
-            found = (nowhere, Inlined(None, ()))
-            self._known[pc] = found if core is None else (core.locate(pc), core.inlined(pc))
+            source: Source = (None, None, None) if core is None else core.locate(pc)
+            function, calls = (None, ()) if core is None else core.inlined(pc)
+            self._known[pc] = (*source, function if calls else None, calls)
         return self._known[pc]
 
     def word(self, number: int, entry: Entry, refused: str | None = None) -> TracedWord:
@@ -288,30 +276,13 @@ class Places:
         thread, bits, pc, origin, clock = entry
         kind = {FROM_PUSH: "push", FROM_MOP: "mop"}.get(origin, "replay")
         slot = origin - FROM_REPLAY if kind == "replay" else None
-        source, (function, calls) = self._at(pc)
-        function = function if calls else None
-        return TracedWord(
-            number,
-            thread,
-            bits,
-            pc,
-            kind,
-            slot,
-            *source,
-            function,
-            calls,
-            refused=refused,
-            clock=clock,
-        )
+        return TracedWord(number, thread, bits, pc, kind, slot, *self._at(pc), refused, clock)
 
     def store(self, entry: Entry) -> TracedStore:
         """The store of a core that an entry of the trace ring stands for (tensix/observe.py)."""
         core, value, pc, address, clock = entry[0] - FIRST_CORE, *entry[1:]
-        source, (function, calls) = self._at(pc)
         name = device_name(address, core)
-        function = function if calls else None
-        place = *source, function, calls, clock
-        return TracedStore(CORE_NAMES[core], pc, address, value, name, *place)
+        return TracedStore(CORE_NAMES[core], pc, address, value, name, *self._at(pc), clock)
 
 
 # What UNPACR and PACR really do in the state of a tile: addresses, formats, rows, banks, ReLU.
@@ -334,7 +305,7 @@ def _span(first: int, end: int) -> str:
 
 def effective(s: State, thread: int, word: int) -> str:
     """What a word that is about to execute would do, in words; "" where its numbers say all."""
-    cls = decode(word)
+    cls = insn.decode(word)
     if cls is None:
         return ""
     shown = {"unpack": _unpacr, "pack": _pacr}.get(cls.formats)
@@ -343,7 +314,7 @@ def effective(s: State, thread: int, word: int) -> str:
 
 def transfer_of(s: State, thread: int, word: int) -> Unpack | Pack | None:
     """What an UNPACR or PACR would do; None for other words and for one that moves nothing."""
-    cls = decode(word)
+    cls = insn.decode(word)
     found = {"unpack": unpack_of, "pack": pack_of}.get("" if cls is None else cls.formats)
     return None if found is None else _tried(found, s, thread, word)
 
@@ -401,19 +372,14 @@ def unpack_of(s: State, t: int, word: int) -> Unpack | None:
     m = plain(mode_of_word)(s, t, f)
     if int(m.counters) >= len(s.adc):
         return None  # refused: there is no such thread
-    count = int(s.adc[m.counters, u, 1, 0]) - int(s.adc[m.counters, u, 0, 0]) + 1
-    read = plain(input_address.source)(s, t, m)
-    rows = max((count - 1) // read.row, 0)
-    start = int(read.data)
-    bits = 8 * int(read.step) * rows + read.bits * (count - rows * read.row)
+    first, end, count, _ = map(int, plain(plugin.TRANSFERS["unpack"])(s, t, f))
     cell = int(plain(input_address.first_cell)(s, t, m))
     refused = min(cell, 0)
     if not refused:
         cell -= 0 if m.unpacker else input_address.FIRST_CELL
         cell += int(plain(input_address.set_cells)(s, t, m))
     high = (cell + max(count, 1) - 1) >> 4
-    ends = (start >> 3, (start + bits + 7) >> 3)
-    return Unpack(u, m, *ends, count, cell >> 4, high, refused)
+    return Unpack(u, m, first, end, count, cell >> 4, high, refused)
 
 
 def pack_of(s: State, t: int, word: int) -> Pack | None:
@@ -427,11 +393,8 @@ def pack_of(s: State, t: int, word: int) -> Pack | None:
         return None  # refused, as for UNPACR
     rows = plain(addresses.rows_of)(s, a, m, f.read_intf_sel, f.dst_access_mode)
     numbers = [int(plain(addresses.row_of)(rows, k)) for k in range(rows.number)]
-    place = plain(addresses.place_of)(s, a, m)
-    datums = int(plain(addresses.count_of)(s, m, rows))
-    data, bits = int(place.data), int(plain(formats.datum_bits)(m.out))
-    end = data + (datums * bits + 7 >> 3)
-    return Pack(m, numbers, data, end, datums, int(place.exponent))
+    first, end, datums, _ = map(int, plain(plugin.TRANSFERS["pack"])(s, t, f))
+    return Pack(m, numbers, first, end, datums, int(plain(addresses.place_of)(s, a, m).exponent))
 
 
 def _unpacr(s: State, t: int, word: int) -> str:
@@ -524,7 +487,7 @@ def set_by(tile: Tile, thread: int, word: int) -> str:
     bank = int(plain(config.bank)(s, thread))
     by: dict[str, list[str]] = {}
     # The Config words that the formats and addresses of an UNPACR or PACR come from, by name
-    cls = decode(word)
+    cls = insn.decode(word)
     names: tuple[str, ...] = ()
     kind = "" if cls is None else cls.formats
     if kind == "pack":

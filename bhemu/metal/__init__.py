@@ -198,7 +198,15 @@ class Firmware:
         if not any(s.paddr == 0 for s in brisc.segments):  # brisc starts at 0
             yield Write(0, jal(0, brisc.entry).to_bytes(4, "little"), "start of brisc")
         yield Write(self.address("go_message_index"), bytes(4), "go message index")
-        for path, value in _host_values(grid, xy):
+        columns = sorted({x for x, _ in grid.tiles})
+        values = {
+            ("watcher", "enable"): _WATCHER_OFF,
+            ("core_info", "absolute_logical_x"): columns.index(xy[0]),
+            ("core_info", "absolute_logical_y"): ROWS.index(xy[1]),
+            ("core_info", "worker_grid_size_x"): len(columns),
+            ("core_info", "worker_grid_size_y"): len(ROWS),
+        }
+        for path, value in values.items():  # single values that a host puts into the mailboxes
             if path[0] in self.layout and path[1] in self.layout[path[0]].type:
                 offset, size = place(self.layout, *path)
                 data = value.to_bytes(size, "little")
@@ -214,16 +222,6 @@ class Firmware:
             f" to {local:#x}",
             hint="a call of l1_to_local_mem_copy with constant addresses is looked for",
         )
-
-
-def _host_values(grid: Grid, xy: XY) -> Iterator[tuple[tuple[str, str], int]]:
-    """Single values that a host puts into the mailboxes."""
-    columns = sorted({x for x, _ in grid.tiles})
-    yield ("watcher", "enable"), _WATCHER_OFF
-    yield ("core_info", "absolute_logical_x"), columns.index(xy[0])
-    yield ("core_info", "absolute_logical_y"), ROWS.index(xy[1])
-    yield ("core_info", "worker_grid_size_x"), len(columns)
-    yield ("core_info", "worker_grid_size_y"), len(ROWS)
 
 
 def read_firmware(spec: FirmwareSpec) -> Firmware:

@@ -45,11 +45,12 @@ _ALIGNMENT = 16
 
 @dataclass(frozen=True)
 class Placed:
-    """A kernel in L1: its entry, and how far it was moved from where it was linked."""
+    """A kernel in L1: its entry, how far it was moved from where it was linked, its bytes."""
 
     image: Image
     entry: int
     moved: int
+    size: int
 
 
 @dataclass
@@ -64,7 +65,6 @@ class Kernels:
     buffers_end: int = 0
     mask: int = 0
     texts: dict[str, Placed] = field(default_factory=dict)
-    sizes: dict[str, int] = field(default_factory=dict)
 
     def add(self, data: bytes) -> int:
         """Append a part; its offset."""
@@ -99,8 +99,7 @@ def arrange(part: TileSpec, xy: XY, base: int, elfs: ElfCache) -> Kernels:
             moved = made.base + len(made.data) - block(image)[0]
             data = elfs.moved(image, moved)
             made.add(data)
-            made.sizes[name] = len(data)
-            made.texts[name] = Placed(image, image.entry + moved, moved)
+            made.texts[name] = Placed(image, image.entry + moved, moved, len(data))
     end = made.base + len(made.data)
     if end > L1_SIZE:
         raise InputError(f"{part.origin}: the kernels end at {end:#x}, beyond L1")
@@ -217,7 +216,7 @@ def place_kernels(tile: Tile, firmware: Firmware, part: TileSpec, elfs: ElfCache
         if name in made.texts:
             record.set(made.texts[name].entry - made.base, "kernel_text_offset", n)
             if "kernel_text_size" in config:  # of some builds
-                record.set(made.sizes[name], "kernel_text_size", n)
+                record.set(made.texts[name].size, "kernel_text_size", n)
     record.set(_HOST_MODE, "mode")
     record.set(made.mask, "local_cb_mask")
     record.set(8 * config["local_cb_mask"].type.size, "min_remote_cb_start_index")

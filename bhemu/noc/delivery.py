@@ -340,7 +340,7 @@ def _is_next(chip: Any, t: Any, u: Any, row: Any) -> Any:
     if not receives(chip, t, u, row):
         return False
     noc, links = row[request.NOC], turn(row[request.RECTANGLE])[0]
-    return links < 0 or links == times.hops(noc, place_of(chip, t, noc), place_of(chip, u, noc))
+    return links < 0 or links == times.hops(place_of(chip, t, noc), place_of(chip, u, noc))
 
 
 @njit
@@ -395,7 +395,7 @@ def perform_request(chip: Any, t: Any, s: Any, row: Any) -> Any:
                 if (row[request.LENGTH] >> i) & 1:
                     memory.write(chip, which, (at & ~15) + i, data + i, np.int64(1))
         elif request.is_inline(control):
-            memory.store(chip, endpoint, row[request.REMOTE], row[request.OPERAND])
+            store_word(memory.host_address(chip, which, at), row[request.OPERAND])
         else:
             memory.write(chip, which, at, data, n)
         if chip.dram_watch_count[0]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from bhemu.devices import niu_request as request
 from bhemu.devices import noc_map
-from bhemu.jit.intrinsics import fill, load_word, move, store_word
+from bhemu.jit.intrinsics import fill, load_word, move
 from bhemu.jit.subset import njit
 from bhemu.noc import record
 from bhemu.tensix.observe import CHANGES, READS
@@ -105,12 +105,6 @@ def write_enabled(to: Any, source: Any, mask: Any) -> None:
     for i in range(request.BE_BYTES):
         if (mask >> i) & 1:
             move(to + i, source + i, np.int64(1))
-
-
-@njit
-def store(chip: Any, endpoint: Any, address: Any, value: Any) -> None:
-    """Store a word to a page that is made."""
-    store_word(host_address(chip, number(endpoint), offset(endpoint, address)), value)
 
 
 # Watchpoints on DRAM: bytes of a bank, compared after every request that is performed there.

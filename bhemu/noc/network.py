@@ -74,15 +74,12 @@ class Network:
         with interrupts.later(), np.errstate(over="ignore"):
             return int(ENTRIES[entry].function(self.state, n))
 
-    def physical(self, t: int) -> XY:
-        """Where tile `t` is on the die."""
-        return int(self.state.column[t]), int(self.state.row[t])
-
     def power_up(self, t: int, s: State) -> None:
         """What the chip's firmware has put into the NIUs of a tile, and its coordinates."""
         x, y = tile_at(t)
+        physical = int(self.state.column[t]), int(self.state.row[t])
         for noc in (0, 1):
-            own = on_noc(noc, self.physical(t))
+            own = on_noc(noc, physical)
             s.niu_node[noc] = int(s.niu_node[noc]) & ~0xFFF | own[0] | own[1] << 6
             number = int(s.niu_endpoint[noc]) & ~0xFF | t
             if t >= TILES:
@@ -113,11 +110,6 @@ class Network:
     def under_way(self) -> bool:
         """Whether a request is not delivered yet."""
         return any(s.noc_requests[0] for s in self.joined.values())
-
-    def executed(self) -> int:
-        """Tensix words that all tiles have executed."""
-        counts = [s.executed for s in self.joined.values()]
-        return int(np.concatenate(counts).sum()) if counts else 0
 
     def endpoint(self, noc: int, xy: XY) -> int:
         """The word of the endpoint at a coordinate (noc_map.py)."""

@@ -204,8 +204,8 @@ def _reaches_limit(chip: Any) -> Any:
 
 
 @njit
-def _finish(chip: Any) -> Any:
-    """What follows when the tiles have run: delivery and the end of the round."""
+def finish_round(chip: Any, _unused: Any) -> Any:
+    """STEP of a chip, when the tiles have run: deliver and close the round; 0, or why it stops."""
     if chip.phase[0] == TILES_RUN:
         if _stopped(chip):
             return np.int64(CHIP_TILES)
@@ -232,8 +232,7 @@ def _finish(chip: Any) -> Any:
     chip.phase[0] = BETWEEN
     chip.round[0] += 1
     moved, limited = _progress(chip, np.int64(0)), _reaches_limit(chip)
-    for t in range(chip.tiles[0]):
-        chip.begun[t] = -1
+    chip.begun[: chip.tiles[0]] = -1
     if _until(chip, np.int64(EVERY)):
         return np.int64(CHIP_UNTIL)
     status = idle_or_deadlock(chip)
@@ -258,11 +257,6 @@ def open_round(chip: Any, _unused: Any) -> Any:
         chip.place[t] = due
         due += 1 if chip.due[t] else 0
     return due
-
-
-def finish_round(chip: Any, _unused: Any) -> Any:
-    """STEP of a chip: deliver and close the round; 0, or why the run stops."""
-    return _finish(chip)
 
 
 @njit
@@ -299,7 +293,7 @@ def run_rounds(chip: Any, rounds: Any) -> Any:
         for t in range(chip.tiles[0]):
             if _goes_on(chip, t):
                 _run_tile(chip, t)
-        status = _finish(chip)
+        status = finish_round(chip, np.int64(0))
         if status != 0:
             return status
     return np.int64(0)

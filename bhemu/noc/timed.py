@@ -71,13 +71,13 @@ def _hops(chip: Any, t: Any, row: Any, after: Any) -> Any:
     own = delivery.place_of(chip, t, noc)
     if not request.is_multicast(row[request.CONTROL]):
         place = noc_map.place(row[request.ENDPOINT])
-        n = times.hops(noc, own, place)
+        n = times.hops(own, place)
         return n, n, place
     near, far, where = np.int64(-1), np.int64(-1), own
     for u in range(TILES):
         if delivery.receives(chip, t, u, row):
             place = delivery.place_of(chip, u, noc)
-            n = times.hops(noc, own, place)
+            n = times.hops(own, place)
             if n > after and (near < 0 or n < near):
                 near = n
             if n > far:
@@ -348,8 +348,7 @@ def _event(chip: Any, t: Any, s: Any, at: Any) -> Any:
     now, stage = row[request.DUE] // times.STAGES, row[request.DUE] % times.STAGES
     read = request.kind(row[request.CONTROL]) == request.READ
     status = np.int64(DONE)
-    for i in range(NOC_WAITS):
-        chip.noc_held[i] = 0
+    chip.noc_held[:NOC_WAITS] = 0
     if stage == ISSUED:
         _leaves(chip, t, s, at, now if now > 0 else chip.clock[0])
     elif stage == ARRIVES and s.timed[0] == DRAWN and _held_back(s, at):

@@ -87,7 +87,7 @@ def cycle(parts: Any) -> Any:
 
 
 @njit
-def hops(noc: Any, source: Any, target: Any) -> Any:
+def hops(source: Any, target: Any) -> Any:
     """Links from one place on a NoC (y << 6 | x) to another."""
     across = ((target & 63) - (source & 63)) % WIDTH
     return across + ((target >> 6) - (source >> 6)) % HEIGHT

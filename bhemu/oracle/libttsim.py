@@ -124,19 +124,16 @@ class Simulator:
     seconds = 0.0  # that a job spent on running
 
     def __init__(self, path: Path) -> None:
-        self.lib = ctypes.CDLL(str(path))
-        names = {name: getattr(self.lib, f"libttsim_{name}") for name in _FUNCTIONS}
-        self.clock, self._read, self._write = (
-            names["clock"],
-            names["pci_mem_rd_bytes"],
-            names["pci_mem_wr_bytes"],
+        library = ctypes.CDLL(str(path))
+        init, self.clock, read_word, self._read, self._write = (
+            getattr(library, f"libttsim_{name}") for name in _FUNCTIONS
         )
         self.clock.argtypes = [ctypes.c_uint32]
         for transfer in (self._read, self._write):
             transfer.argtypes = [ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint32]
-        names["pci_config_rd32"].restype = ctypes.c_uint32
-        names["init"]()
-        self.device = int(names["pci_config_rd32"](0, 0))
+        read_word.restype = ctypes.c_uint32
+        init()
+        self.device = int(read_word(0, 0))
         self._windows: dict[tuple[int, XY], int] = {}
 
     def _host_address(self, address: int, xy: XY) -> int:
@@ -322,10 +319,9 @@ def _run(simulator: Simulator, case: Case, clocks: int) -> bytes | None:
     for turn in range(1, clocks // POLL + 1):
         simulator.clock(POLL)
         if case.until:
-            until = case.until
             ended = all(
                 simulator.read(address, 4) == struct.pack("<I", value & 0xFFFFFFFF)
-                for address, value in until
+                for address, value in case.until
             )
         elif turn % _GOAL_TURNS == 0:
             ended = simulator.read(0, L1_SIZE) == case.goal

@@ -27,21 +27,7 @@ from bhemu.machine.stop import Stop
 from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES, L1_SIZE, SOFT_RESET_ALL
 from bhemu.metal import Firmware, Grid, kernels, read_firmware
-from bhemu.oracle.libttsim import (
-    EQUAL,
-    RESET_PCS,
-    SECONDS,
-    Case,
-    Difference,
-    Judge,
-    Library,
-    Outcome,
-    Pair,
-    Simulator,
-    describe,
-    failed,
-    outcome,
-)
+from bhemu.oracle import libttsim
 from bhemu.program import coordinates, files, input_files, tensor
 from bhemu.program.coordinates import XY
 from bhemu.program.input_files import read_image
@@ -52,23 +38,23 @@ from bhemu.text import printable
 CLOCKS = 20_000_000  # of the library, where the program says no end it could poll
 _KINDS = {"until": "done", "idle": "done"}
 _META_BYTES = 1 << 20
-_RESET_PC = dict(zip(("trisc0", "trisc1", "trisc2", "ncrisc"), RESET_PCS, strict=True))
+_RESET_PC = dict(zip(("trisc0", "trisc1", "trisc2", "ncrisc"), libttsim.RESET_PCS, strict=True))
 
 
 def _verdict(
     name: str,
-    pair: Pair,
+    pair: libttsim.Pair,
     explain: Callable[[int], str],
     outputs: Iterable[tuple[OutputSpec, int]] = (),
-) -> Difference:
+) -> libttsim.Difference:
     """The first differing element of each output, by its place in what is compared, then words."""
     lines: tuple[str, ...] = ()
-    if pair.verdict != EQUAL:
-        lines = (*_output_lines(outputs, pair), *describe(pair, explain))
-    return Difference(name, pair, lines)
+    if pair.verdict != libttsim.EQUAL:
+        lines = (*_output_lines(outputs, pair), *libttsim.describe(pair, explain))
+    return libttsim.Difference(name, pair, lines)
 
 
-def _output_lines(outputs: Iterable[tuple[OutputSpec, int]], pair: Pair) -> Iterator[str]:
+def _output_lines(outputs: Iterable[tuple[OutputSpec, int]], pair: libttsim.Pair) -> Iterator[str]:
     if pair.bhemu.l1 is None or pair.ttsim.l1 is None:
         return
     for spec, low in outputs:
@@ -79,7 +65,7 @@ def _output_lines(outputs: Iterable[tuple[OutputSpec, int]], pair: Pair) -> Iter
             yield first_difference(spec, ours, theirs)
 
 
-def read_case(path: Path) -> Case:
+def read_case(path: Path) -> libttsim.Case:
     """A CASE.npz: `in_data`, `in_addr`, `in_len` are the image, `meta` may name regions of L1.
 
     TRISC0-2 start at 0x10000, 0x20000, 0x30000 and store the done words 0xD0E0, 0xD0E1, 0xD0E2 at
@@ -95,15 +81,15 @@ def read_case(path: Path) -> Case:
         ]
     except (ValueError, TypeError, AttributeError, RecursionError) as problem:
         raise InputError(f"{path}: meta does not name regions: {problem}") from problem
-    return Case(image, regions=regions, name=path.stem)
+    return libttsim.Case(image, regions=regions, name=path.stem)
 
 
-def compare_case(judge: Judge, case: Case) -> Difference:
+def compare_case(judge: libttsim.Judge, case: libttsim.Case) -> libttsim.Difference:
     """Run a case on both; differing words by region."""
     return _verdict(case.name, judge.pair(case), case.place)
 
 
-def compare_program(library: Library, program: Program) -> Difference:
+def compare_program(library: libttsim.Library, program: Program) -> libttsim.Difference:
     """Run a PROGRAM.toml on both: its outputs by tile, face, row and column, then all of L1."""
     tile = launch(program)
     before = tile.read(0, L1_SIZE)
@@ -132,12 +118,12 @@ def compare_program(library: Library, program: Program) -> Difference:
         elif pc:
             held[name] = pc
     until = [(address, value) for _, address, value in tile.loop.end.words]
-    ours = outcome(tile, tile.run, _KINDS)
+    ours = libttsim.outcome(tile, tile.run, _KINDS)
     goal = tile.read(0, L1_SIZE) if not until else b""
     regions = [(o.name, resolve(tile, o.at), o.size) for o in program.outputs]
-    case = Case(before, starts, until, regions, program.name, held, goal)
-    limit = program.run.timeout_s or SECONDS
-    pair = Pair(bhemu=ours, ttsim=library.run(case, clocks=CLOCKS, seconds=limit))
+    case = libttsim.Case(before, starts, until, regions, program.name, held, goal)
+    limit = program.run.timeout_s or libttsim.SECONDS
+    pair = libttsim.Pair(bhemu=ours, ttsim=library.run(case, clocks=CLOCKS, seconds=limit))
     places = (address for _, address, _ in regions)
     outputs = zip(program.outputs, places, strict=True)
     return _verdict(program.name, pair, case.place, outputs)
@@ -174,7 +160,7 @@ _SECONDS = 120.0
 _OVERRIDES = ("TRISC_RESET_PC_OVERRIDE", "NCRISC_RESET_PC_OVERRIDE")
 
 
-def compare_chip(library: Library, program: Program) -> Difference:
+def compare_chip(library: libttsim.Library, program: Program) -> libttsim.Difference:
     """Run a program of a chip on both; the first differing element of each output, then words."""
     tiles = [xy for part in program.placed() for xy in part.at]
     chip = launch(program)
@@ -195,14 +181,14 @@ def compare_chip(library: Library, program: Program) -> Difference:
         x, y = tiles[(at - end) // L1_SIZE]
         return f"tile ({x},{y}) L1 {(at - end) % L1_SIZE:#x}"
 
-    return _verdict(program.name, Pair(bhemu=ours, ttsim=theirs), place, outputs)
+    return _verdict(program.name, libttsim.Pair(bhemu=ours, ttsim=theirs), place, outputs)
 
 
 def _padded(size: int) -> int:
     return -(-size // 4) * 4
 
 
-def _ours(chip: Chip, program: Program, tiles: Sequence[XY]) -> Outcome:
+def _ours(chip: Chip, program: Program, tiles: Sequence[XY]) -> libttsim.Outcome:
     begin = time.process_time()
     try:
         stop = chip.run()
@@ -210,12 +196,12 @@ def _ours(chip: Chip, program: Program, tiles: Sequence[XY]) -> Outcome:
         if stop.reason == "until":
             chip.run("idle", limit=_TIDY)
     except BhemuError as problem:
-        return failed(problem)
+        return libttsim.failed(problem)
     if stop.reason not in ("until", "idle"):
-        return Outcome("unfinished", text=f"stopped: {stop.reason}")
+        return libttsim.Outcome("unfinished", text=f"stopped: {stop.reason}")
     parts = [chip.output(s)[1].ljust(_padded(s.size), b"\0") for s in program.outputs if s.dram]
     parts += [chip.tile[xy].read(0, L1_SIZE) for xy in tiles]
-    return Outcome("done", np.frombuffer(b"".join(parts), np.uint8), seconds=seconds)
+    return libttsim.Outcome("done", np.frombuffer(b"".join(parts), np.uint8), seconds=seconds)
 
 
 class _Job:
@@ -238,7 +224,7 @@ class _Job:
                 hint='until = [{ tile = "1,2", word = 0x100, equals = 0xD0E0 }]',
             )
 
-    def __call__(self, simulator: Simulator) -> bytes | None:
+    def __call__(self, simulator: libttsim.Simulator) -> bytes | None:
         tiles = {xy: SimulatedTile(simulator, xy) for xy in self._tiles}
         if self._firmware is None:
             for before in self._before:
@@ -277,12 +263,12 @@ class _Job:
         return b"".join([*parts, *(simulator.read(0, L1_SIZE, xy) for xy in self._tiles)])
 
 
-def waiter(simulator: Simulator) -> kernels.Wait:
+def waiter(simulator: libttsim.Simulator) -> kernels.Wait:
     """Runs the library for a host that waits."""
     return lambda conditions, limit: _wait(simulator, conditions)
 
 
-def _wait(simulator: Simulator, conditions: Sequence[tuple[Any, int, int]]) -> Stop:
+def _wait(simulator: libttsim.Simulator, conditions: Sequence[tuple[Any, int, int]]) -> Stop:
     """Until every (tile, address, word) holds; without any for a while."""
     for _ in range((CHIP_CLOCKS if conditions else _SETTLE) // _POLL):
         simulator.clock(_POLL)
@@ -294,7 +280,7 @@ def _wait(simulator: Simulator, conditions: Sequence[tuple[Any, int, int]]) -> S
 class SimulatedTile:
     """As much of a Tile as a host of tt-metal uses."""
 
-    def __init__(self, simulator: Simulator, xy: XY) -> None:
+    def __init__(self, simulator: libttsim.Simulator, xy: XY) -> None:
         self._simulator, self.xy = simulator, xy
         self.core: Any = defaultdict(lambda: SimpleNamespace(images=[], where=lambda: None))
         self.ranges: list[object] = []
@@ -323,7 +309,7 @@ class _Before:
                 hint='let the start code copy it: local = "loader_init" or "lma"',
             )
         self.xy, self.l1 = tile.xy, tile.read(0, L1_SIZE)
-        names = (*RESET_PCS, *_OVERRIDES)
+        names = (*libttsim.RESET_PCS, *_OVERRIDES)
         self.words = {name: tile.read32(REGISTERS[name]) for name in names}
         self.reset = SOFT_RESET_ALL & tile.read32(REGISTERS["SOFT_RESET_0"])
 

@@ -72,7 +72,7 @@ _DROPPED = error("RV-CSR-DROPPED", UB, "a write to CSR {csr:#x}, which is consta
 def _counter(s: Any, c: Any, which: Any) -> Any:
     """mcycle or minstret, 64 bits as int64."""
     if which == _CYCLES:
-        return now(s, c) + s.csr_offset[c, _CYCLES]
+        return now(s) + s.csr_offset[c, _CYCLES]
     retired = s.retired[c] + s.fuel_given[c] - s.fuel[c]
     return retired + s.csr_offset[c, _INSTRUCTIONS]
 

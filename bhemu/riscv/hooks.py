@@ -1,7 +1,7 @@
 """What Unicorn calls for a core: memory hooks, registers, and instructions that it does not run."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -304,7 +304,6 @@ def run_core(s: Any, c: Any) -> Any:
 UNKNOWN = 0
 _HANDLE_BYTES = 1024  # of the engine's handle that are searched for addresses
 _CPU_BYTES = 1 << 16  # of each object that is searched for the registers
-_CORES = 4  # that are compared
 _PROBES = (0x9E3779B9, 0x85EBCA6B)  # odd multipliers: two sets of 31 distinct values
 
 
@@ -318,16 +317,11 @@ def _read(address: int, size: int) -> bytes:
 
 
 def _put(uc: Any, probe: int) -> bytes:
-    """Set x1-x31 to 31 distinct values; the bytes they have in memory."""
+    """Set x1-x31 to 31 distinct values (probe 0: to 0); the bytes they have in memory."""
     values = [(i * probe) & 0xFFFFFFFF for i in range(1, 32)]
     for i, value in enumerate(values, 1):
         uc.reg_write(REG_X0 + i, value)
     return np.array(values, "<u4").tobytes()
-
-
-def _clear(uc: Any) -> None:
-    for i in range(1, 32):
-        uc.reg_write(REG_X0 + i, 0)
 
 
 def _pointer(address: int) -> int:
@@ -346,12 +340,11 @@ def _candidates(handle: int, wanted: bytes) -> Iterator[tuple[int, int]]:
 Layout = list[tuple[int, int]]  # place of an address in the handle, distance of x0 from there
 
 
-def search(fresh: Any) -> Layout:
-    """Places and distances that hold for several cores; `fresh` makes (engine, handle).
+def search(cores: Iterable[tuple[Any, int]]) -> Layout:
+    """Places and distances that hold for several cores: (engine, handle) of each.
 
     One core alone is not enough: an address of another object may lie near the registers by chance.
     """
-    cores = [fresh() for _ in range(_CORES)]
     found = [set(_candidates(handle, _put(uc, _PROBES[0]))) for uc, handle in cores]
     return sorted(set.intersection(*found), key=lambda pair: pair[1])
 
@@ -361,9 +354,9 @@ def locate(uc: Any, handle: int, layout: Layout) -> int:
     for place, distance in layout:
         address = _pointer(handle + place) + distance
         if all(_put(uc, probe) == _read(address + 4, 31 * 4) for probe in _PROBES):
-            _clear(uc)
+            _put(uc, 0)
             return address
-    _clear(uc)
+    _put(uc, 0)
     return UNKNOWN
 
 

@@ -33,8 +33,7 @@ def power_up(s: Any, seed: int, xy: tuple[int, int]) -> None:
 @njit
 def drop(s: Any, c: Any) -> None:
     """Forget all lines of core `c`."""
-    for line in range(L0_LINES):
-        s.l0_line[c, line, _ADDRESS] = 0
+    s.l0_line[c, :, _ADDRESS] = 0
 
 
 @njit

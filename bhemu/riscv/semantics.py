@@ -127,16 +127,12 @@ def of(*formats: type[Instruction]) -> list[type[Instruction]]:
     return [cls for cls in REGISTRY if issubclass(cls, formats) and cls.execute is not None]
 
 
-def _computes(cls: type[Instruction]) -> str:
-    return f"return np.int64(EXECUTE({cls.arguments}))"
-
-
 # (word, a, b) -> rd of a Zba or Zbb instruction, which the Unicorn engine does not know, or NONE
 bit_manipulation = function(
     "bit_manipulation",
     "word, a, b",
     [cls for cls in of(*COMPUTING) if cls.extension == "b"],
-    _computes,
+    lambda cls: f"return np.int64(EXECUTE({cls.arguments}))",
 )
 
 

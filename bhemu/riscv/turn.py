@@ -245,8 +245,7 @@ def clear_registers(s: Any, c: Any) -> Any:
     if due:
         s.fresh[c] = 0
         l0_cache.drop(s, c)
-        for i in range(32):
-            s.regs[c, i] = np.uint32(0)
+        s.regs[c, :] = np.uint32(0)
         s.regs[c, 2] = s.first_sp[c]
     return due
 

@@ -32,6 +32,7 @@ assert hooks.PROT_ALL == unicorn.UC_PROT_ALL
 LIBRARY = library()
 _TRANSLATION_BUFFER = 4 << 20  # without this each instance reserves 1 GiB of address space
 _EVERYWHERE = (1, 0)
+_COMPARED = 4  # cores in which the places of the registers are looked for
 _hook_add = External("uc_hook_add", signature("int32", *["uint64"] * 2, "int32", *["uint64"] * 4))
 _mmio_map = External("uc_mmio_map", signature("int32", *["uint64"] * 7))
 
@@ -63,12 +64,6 @@ def _new_core() -> Any:
     return uc
 
 
-def _fresh_core() -> tuple[Any, int]:
-    """Another core and its handle, for looking into the engine."""
-    uc = _new_core()
-    return uc, _handle(uc)
-
-
 @functools.cache
 def _inspected() -> hooks.Layout:
     """Where the engine keeps registers, if it passes the self-test.
@@ -82,7 +77,8 @@ def _inspected() -> hooks.Layout:
     if kept is not None:
         return [(place, distance) for place, distance in json.loads(kept)]
     self_test()
-    layout = hooks.search(_fresh_core)
+    cores = [_new_core() for _ in range(_COMPARED)]
+    layout = hooks.search((uc, _handle(uc)) for uc in cores)
     if JIT:
         cache.write(name, json.dumps(layout).encode())
     return layout

@@ -49,9 +49,7 @@ _LOST = rules.error("UNPACR-BURST", rules.UNSUPPORTED, "SrcA row {row} is read, 
 def matrix_ready(s: Any, which: Any) -> Any:
     """0 when the matrix unit may read its bank of SRCA or SRCB, else the condition it waits for."""
     bank = s.matrix_bank[which] & 1
-    if s.src_valid[which, bank]:
-        return 0
-    return _VALID[which * 2 + bank]
+    return 0 if s.src_valid[which, bank] else _VALID[which * 2 + bank]
 
 
 @njit
@@ -69,9 +67,7 @@ def unpack_ready(s: Any, which: Any) -> Any:
 @njit
 def unpacker_owns(s: Any, which: Any, bank: Any) -> Any:
     """0 when a bank of SRCA or SRCB is not valid, else the condition to wait for."""
-    if s.src_valid[which, bank]:
-        return _FREE[which * 2 + bank]
-    return 0
+    return _FREE[which * 2 + bank] if s.src_valid[which, bank] else 0
 
 
 @njit(inline="always")
@@ -112,8 +108,7 @@ def settle(s: Any, bank: Any, row: Any, rows: Any) -> None:
 def settled(s: Any, which: Any, bank: Any) -> None:
     """So is the whole bank of SRCA; of SRCB nothing is ever in doubt."""
     if which == SRCA:
-        for i in range(4):
-            s.src_doubt[bank, i] = 0
+        s.src_doubt[bank, :] = 0
 
 
 @njit
@@ -145,9 +140,7 @@ def _disabled(s: Any, t: Any, which: Any) -> Any:
 def releasable(s: Any, which: Any) -> Any:
     """0, or the error of clearing the valid flag of a matrix bank that is not valid."""
     bank = s.matrix_bank[which] & 1
-    if s.src_valid[which, bank]:
-        return 0
-    return rules.undefined(s, _RELEASE[which], bank=bank)
+    return 0 if s.src_valid[which, bank] else rules.undefined(s, _RELEASE[which], bank=bank)
 
 
 @njit

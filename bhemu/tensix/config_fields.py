@@ -5,6 +5,7 @@ declares the fields of that prefix and number 0 again for 1 to `last`, `words` o
 """
 
 import json
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -37,6 +38,12 @@ def declared(space: str) -> dict[str, Field]:
 
 
 globals().update(declared("config"))
+
+
+@cache
+def fields_of(module: object) -> dict[str, Field]:
+    """The named fields of this module or of thread_fields."""
+    return {name: field for name, field in vars(module).items() if isinstance(field, Field)}
 
 
 def __getattr__(name: str) -> Field:

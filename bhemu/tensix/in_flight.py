@@ -72,12 +72,6 @@ def ask_memory(s: Any, t: Any, kind: Any, register: Any, address: Any) -> Any:
 
 
 @njit
-def requests_full(s: Any) -> Any:
-    """Whether no other request can be kept."""
-    return s.answer_last[0] - s.answer_first[0] >= ANSWERS
-
-
-@njit
 def arrives(s: Any, due: Any, reach: Any) -> None:
     """When the last request arrives, and reaches L1; none does before an earlier one."""
     last = s.answer_last[0] - 1

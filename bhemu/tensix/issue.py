@@ -187,8 +187,7 @@ def _keep_one(s: Any, unit: Any, i: Any, bank: Any, word: Any) -> None:
 @njit
 def keep(s: Any, unit: Any, t: Any, word: Any) -> None:
     """Unit `unit` has taken a word of thread `t`: keep the Config that it reads now."""
-    for i in range(BEGUN):
-        s.unit_begun_at[unit, i] = 0
+    s.unit_begun_at[unit, :BEGUN] = 0
     in_flight.exchange_config(s, unit)
     if word >> 24 == _UNPACR:
         m = mode_of_word(s, t, _unpack_fields(word))

@@ -167,14 +167,15 @@ def chosen(flag: Any, value: Any, old: Any) -> Any:
 
 
 @njit
-def write(s: Any, dest: Any) -> None:
+def write(s: Any, dest: Any) -> Any:
     """LReg[dest] = s.lane_tmp[VALUE] in the enabled lanes; `dest` 0-15."""
     if s.stage_latency[0]:
         _stage(s, target(s, dest), s.lane_tmp[VALUE], s.cc, unmasked(s))
-        return
+        return DONE
     out, new, flags, on = s.lreg[dest & 15], s.lane_tmp[VALUE], s.cc, unmasked(s)
     for lane in range(LANES):
         out[lane] = chosen(_U(flags[lane] | on), new[lane], out[lane])
+    return DONE
 
 
 @njit
@@ -222,8 +223,7 @@ def complement_flags(s: Any) -> None:
 @njit
 def set_flags(s: Any, value: Any) -> None:
     """Condition codes = `value` (0 or 1) in all lanes, enabled or not."""
-    for lane in range(LANES):
-        s.cc[lane] = _U(value)
+    s.cc[:] = _U(value)
 
 
 @njit

@@ -131,6 +131,7 @@ def jump(s: Any, most: Any) -> Any:
 
 COPROCESSOR_TURN = 1 << 16  # words of one round, so that a turn stays below 10 ms
 _NO_LIMIT = 1 << 62
+_ANY = np.int64(-1)  # thread whose words end a sweep
 
 
 @njit
@@ -183,12 +184,6 @@ def _sweep(s: Any, own: Any, words: Any) -> Any:
 
 
 @njit
-def run_tensix(s: Any, words: Any) -> Any:
-    """Sweep until no thread can go on or about `words` were executed; returns how many."""
-    return _sweep(s, np.int64(-1), words)
-
-
-@njit
 def _core_turn(s: Any, c: Any) -> Any:
     """Run or resume the turn of core `c`; 0 when the turn is over, else why everything stops."""
     if s.turn_open[0] == 0:
@@ -225,9 +220,7 @@ def idle_or_deadlock(s: Any) -> Any:
             return rules.STOP_DEADLOCK
     for t in range(THREADS):
         time_passes(s, t)
-    if s.status[0] != 0:
-        return s.status[0]
-    return rules.STOP_IDLE
+    return s.status[0] if s.status[0] else rules.STOP_IDLE
 
 
 @njit
@@ -292,7 +285,7 @@ def run_rounds(s: Any, rounds: Any) -> Any:
                 s.progress[0] += used
                 s.agent[0] += 1
         if status == 0:
-            run_tensix(s, np.int64(COPROCESSOR_TURN))
+            _sweep(s, _ANY, np.int64(COPROCESSOR_TURN))
             status = s.status[0]
             if status > 0:  # a stop, not an error: it is reported once
                 s.status[0] = 0
@@ -306,8 +299,8 @@ def run_rounds(s: Any, rounds: Any) -> Any:
 
 
 def tensix_entry(s: Any, words: Any) -> Any:
-    """Entry of the coprocessor for the hooks of the cores."""
-    n = run_tensix(s, words)
+    """Entry of the coprocessor for the hooks of the cores: `words` at most; words executed."""
+    n = _sweep(s, _ANY, words)
     rules.cut_turn(s)
     return n
 

@@ -171,9 +171,7 @@ def load(s: Any, address: Any) -> Any:
     if 0 <= at < SIZE:
         return np.int64(stream_read(s, at >> 12, (at & 0xFFF) >> 2))
     status = _bus(s, s.bus_read[0], address, 0)
-    if status > DONE:
-        return np.int64(refuse(s, WAITS, address=address))
-    return status
+    return np.int64(refuse(s, WAITS, address=address)) if status > DONE else status
 
 
 @njit

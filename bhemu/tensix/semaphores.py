@@ -54,12 +54,6 @@ def posted_full(s: Any, i: Any, limit: Any) -> Any:
 
 
 @njit
-def taken_empty(s: Any, i: Any) -> Any:
-    """Status of taking semaphore `i`, whose value is 0."""
-    return undefined(s, GET_EMPTY, semaphore=i)
-
-
-@njit
 def first_zero(s: Any, selected: Any) -> Any:
     """Lowest semaphore of the mask `selected` whose value is 0, or -1."""
     for i in range(COUNT):
@@ -87,7 +81,7 @@ def store(s: Any, i: Any, data: Any) -> Any:
     if data & ~1:
         status = undefined(s, STORE_VALUE, semaphore=i, value=data)
     elif data & 1 and s.sem[i & 7] == 0:
-        status = taken_empty(s, i)
+        status = undefined(s, GET_EMPTY, semaphore=i)
     elif data & 1 == 0 and s.sem[i & 7] >= LIMIT:
         status = posted_full(s, i, LIMIT)
     if status == DONE:

@@ -179,23 +179,15 @@ def value(text: str, values: Values, **functions: Callable[[int], int]) -> int:
 @cache
 def _bits_of(space: str, patterns: tuple[str, ...]) -> frozenset[int]:
     """Bits of the fields of Config or ThreadConfig that the patterns name, 32 for each word."""
-    found: set[int] = set()
-    for field in fields_named(space, patterns).values():
-        low = 32 * field.word + field.shift
-        found.update(range(low, low + field.mask.bit_length()))
-    return frozenset(found)
-
-
-@cache
-def _fields_of(space: str) -> dict[str, Field]:
-    known = vars(config_fields if space == CFG.name else thread_fields)
-    return {name: field for name, field in known.items() if isinstance(field, Field)}
+    fields = fields_named(space, patterns).values()
+    sizes = ((32 * field.word + field.shift, field.mask.bit_length()) for field in fields)
+    return frozenset(bit for low, size in sizes for bit in range(low, low + size))
 
 
 @cache
 def fields_named(space: str, patterns: tuple[str, ...]) -> dict[str, Field]:
     """The fields of Config ("CFG") or ThreadConfig that the patterns name."""
-    known = _fields_of(space)
+    known = config_fields.fields_of(config_fields if space == CFG.name else thread_fields)
     found: dict[str, Field] = {}
     for pattern in patterns:
         names = [pattern] if pattern in known else fnmatch.filter(known, pattern)

@@ -9,7 +9,7 @@ from bhemu.arguments import did_you_mean
 from bhemu.errors import InputError, UnknownName
 from bhemu.jit.record import plain
 from bhemu.tensix import config_fields, dest, thread_fields
-from bhemu.tensix.config_fields import Field
+from bhemu.tensix.config_fields import fields_of
 from bhemu.tensix.state import State
 
 _bf16, _adj32 = plain(dest.dec_bf16), plain(dest.adj32)
@@ -135,20 +135,17 @@ class Tensix:
 
     def cfg_field(self, name: str) -> tuple[int, ...]:
         """A field by name: of Config one value per bank, of ThreadConfig one per thread."""
-        words, known = self.cfg, config_fields
-        if not isinstance(getattr(known, str(name), None), Field):
-            words, known = self.thread_cfg, thread_fields
-        field = getattr(known, str(name), None)
-        if not isinstance(field, Field):
-            near = did_you_mean(name, self.cfg_fields())
-            raise UnknownName(f"no configuration field {name!r}", hint=near or "cfg_fields()")
-        return tuple((int(row[field.word]) >> field.shift) & field.mask for row in words)
+        for words, known in ((self.cfg, config_fields), (self.thread_cfg, thread_fields)):
+            field = fields_of(known).get(str(name))
+            if field is not None:
+                return tuple((int(row[field.word]) >> field.shift) & field.mask for row in words)
+        near = did_you_mean(name, self.cfg_fields())
+        raise UnknownName(f"no configuration field {name!r}", hint=near or "cfg_fields()")
 
     @staticmethod
     def cfg_fields() -> list[str]:
         """The names of all fields of Config and ThreadConfig."""
-        both = {**vars(config_fields), **vars(thread_fields)}
-        return sorted(name for name, field in both.items() if isinstance(field, Field))
+        return sorted(fields_of(config_fields) | fields_of(thread_fields))
 
     @property
     def fifo(self) -> list[list[int]]:

@@ -55,8 +55,7 @@ def renew(s: Any) -> Any:
         return False
     while s.clock[0] >= s.late_until[0]:  # whatever cycles were looked at between
         s.late_until[0] += np.int64(1) << (_SHORTEST + _below(s, _LONGEST - _SHORTEST + 1))
-        for agent in range(LATE_AGENTS):
-            s.late_slow[agent] = 0
+        s.late_slow[:] = 0
         for _ in range(1 + _below(s, _SLOW_AT_ONCE)):
             cycles = np.int64(1) << (LEAST + _below(s, MOST - LEAST + 1))
             s.late_slow[_below(s, LATE_AGENTS)] = cycles

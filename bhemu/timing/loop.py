@@ -172,7 +172,8 @@ def _unit_for(s: Any, t: Any, opcode: Any, word: Any) -> Any:
         conditions = word & 15 if word & 15 else np.int64(15)
         return np.int64(issue.NO_UNIT), np.int64(in_flight.waits(s, t, conditions))
     if unit < 0:
-        full = cycles.gives_later(opcode) and in_flight.requests_full(s)
+        asked = s.answer_last[0] - s.answer_first[0]
+        full = cycles.gives_later(opcode) and asked >= state.ANSWERS
         return np.int64(unit), np.int64(in_flight.WAIT_ROOM if full else 0)
     if s.unit_thread[unit]:
         return np.int64(unit), np.int64(in_flight.WAIT_UNIT[unit])

@@ -124,9 +124,7 @@ def _is_known(c: Any, address: Any) -> Any:
 @njit
 def target(s: Any, c: Any, word: Any) -> Any:
     """Before an instruction: what it loads, -1 where it loads nothing."""
-    if word & 0x7F != _LOAD or word & 3 != 3:
-        return np.int64(-1)
-    return core.target(s, c, word)
+    return np.int64(-1) if word & 0x7F != _LOAD or word & 3 != 3 else core.target(s, c, word)
 
 
 @njit
@@ -150,9 +148,11 @@ def _put(p: Any, row: Any, c: Any, i: Any, value: Any) -> None:
 
 
 @njit
-def follow(s: Any, p: Any, c: Any, pc: Any, word: Any, address: Any) -> None:
-    """Core `c` has executed an instruction in this cycle, which has loaded from `address`."""
-    follows, i = np.int64(s.pc[c]), p.at[c]
+def after(s: Any, p: Any, c: Any, word: Any, address: Any) -> None:
+    """Core `c` has executed the instruction with which its turn began; it loaded from `address`."""
+    if p.asleep[0] and (word & 0x7F == _STORE or word & 0x7F == _ATOMIC):
+        changed(s, p)
+    pc, follows, i = s.turn_pc[0], np.int64(s.pc[c]), p.at[c]
     taken = word & 3 == 3 and _TAKEN[word & 0x7F]
     if word & 0x7F == _LOAD:
         taken = address >= 0 and _is_known(c, address)
@@ -347,11 +347,3 @@ def before(s: Any, p: Any, c: Any, word: Any, loads: Any) -> None:
         pushes = mm.INSTRN_BUF_BASE <= address < mm.INSTRN_BUF_END
         if address >= mm.DEVICE_BASE and not pushes and not _is_known(np.int64(0), address):
             release_all(s, p)
-
-
-@njit
-def after(s: Any, p: Any, c: Any, word: Any, loads: Any) -> None:
-    """Core `c` has executed the instruction with which its turn began."""
-    if p.asleep[0] and (word & 0x7F == _STORE or word & 0x7F == _ATOMIC):
-        changed(s, p)
-    follow(s, p, c, s.turn_pc[0], word, loads)

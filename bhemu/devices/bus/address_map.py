@@ -12,7 +12,6 @@ from bhemu.devices.bus.window import Register, Window
 from bhemu.devices.niu import NAMES as COUNTERS
 from bhemu.tensix import config_fields, mmio, thread_fields
 from bhemu.tensix.config import CONFIG_WORDS, THREAD_WORDS
-from bhemu.tensix.config_fields import Field
 
 
 def _declared() -> dict[Window, str]:
@@ -132,11 +131,7 @@ def niu_register(offset: int) -> str:
     return _NIU.get(offset, "")
 
 
-def fields_of(module: object) -> dict[str, Field]:
-    """The named fields of config_fields or thread_fields."""
-    return {name: field for name, field in vars(module).items() if isinstance(field, Field)}
-
-
+fields_of = config_fields.fields_of
 _CONFIG, _THREAD = fields_of(config_fields), fields_of(thread_fields)
 
 

@@ -74,15 +74,12 @@ class VOP(Vector, opcode=0x57):
             return "vsetvl rd,rs1,rs2" if cls.funct7.get(word) == 0x40 else None
         for mask, match, text in cls.table().get((funct3, cls.funct6.get(word)), ()):
             if word & mask == match:
-                return cls._shorter(word, text)
+                name, vs2 = text.partition(" ")[0], cls.rs2.get(word)
+                if cls.rs1.get(word) != vs2:
+                    return text
+                thrice = _THRICE.get(name) if cls.rd.get(word) == vs2 else None
+                return _TWICE.get(name) or thrice or text
         return None
-
-    @classmethod
-    def _shorter(cls, word: int, text: str) -> str:
-        name, vs2 = text.partition(" ")[0], cls.rs2.get(word)
-        if cls.rs1.get(word) != vs2:
-            return text
-        return _TWICE.get(name) or (_THRICE.get(name) if cls.rd.get(word) == vs2 else "") or text
 
 
 class VectorMemory(Vector, abstract=True):

@@ -22,11 +22,6 @@ CFG_ALIGN = error("CFG-ALIGN", NCB, "128-bit WRCFG to Config word {index} from G
 THREAD_INDEX = error("CFG-THREAD-INDEX", UB, "ThreadConfig value {index} does not exist: there are 68", "SETC16 takes the Name_ADDR32 constants of the THREAD section only")  # fmt: skip
 
 
-@njit
-def _bad_index(s: Any, index: Any) -> Any:
-    return refuse(s, CFG_INDEX, index=index)
-
-
 _SCRATCHES = (cf.SCRATCH_SEC0_val, cf.SCRATCH_SEC1_val, cf.SCRATCH_SEC2_val)
 
 
@@ -73,7 +68,7 @@ class WRCFG(Instruction, opcode=0xB0, unit="cfg"):
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.cfg_reg >= config.CONFIG_WORDS:
-            return _bad_index(s, f.cfg_reg)
+            return refuse(s, CFG_INDEX, index=f.cfg_reg)
         b, who = config.bank(s, t), config.by_thread(s, t)
         if not f.wr128b:
             if s.timed[0]:
@@ -103,7 +98,7 @@ class RDCFG(Instruction, opcode=0xB1, unit="cfg"):
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.cfg_reg >= config.CONFIG_WORDS:
-            return _bad_index(s, f.cfg_reg)
+            return refuse(s, CFG_INDEX, index=f.cfg_reg)
         s.gpr[t, f.gpr_address] = s.cfg[config.bank(s, t), f.cfg_reg]
         return DONE
 
@@ -137,7 +132,7 @@ class _MaskedByte(Instruction, unit="cfg"):
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.cfg_reg_addr >= config.CONFIG_WORDS:
-            return _bad_index(s, f.cfg_reg_addr)
+            return refuse(s, CFG_INDEX, index=f.cfg_reg_addr)
         b, who, shift = config.bank(s, t), config.by_thread(s, t), 8 * ((f.word >> 24) - _RMWCIB)
         config.modify(s, b, f.cfg_reg_addr, f.data << shift, f.mask << shift, who)
         return DONE
@@ -171,7 +166,7 @@ class STREAMWRCFG(Instruction, opcode=0xB7, unit="cfg", oracle=False):
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.cfg_reg >= config.CONFIG_WORDS:
-            return _bad_index(s, f.cfg_reg)
+            return refuse(s, CFG_INDEX, index=f.cfg_reg)
         stream = thread.stream_index(s, t, f.stream_id_sel)
         status = mmio.stream_read(s, stream, f.stream_reg_addr)
         if status == DONE:
@@ -209,7 +204,7 @@ class CFGSHIFTMASK(Instruction, opcode=0xB8, unit="cfg"):
 
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.cfg_reg >= config.CONFIG_WORDS:
-            return _bad_index(s, f.cfg_reg)
+            return refuse(s, CFG_INDEX, index=f.cfg_reg)
         mask = (2 << f.mask_width) - 1
         scratch = config.get(s, 0, _SCRATCHES[t if f.scratch_sel == 3 else f.scratch_sel])
         new = _rotate_right(scratch & mask, f.right_cshift_amt)

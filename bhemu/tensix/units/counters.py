@@ -114,8 +114,8 @@ def apply_addr_mod_sfpu(s: Any, t: Any, k: Any) -> None:
 
 
 @njit
-def apply_addr_mod(s: Any, t: Any, k: Any) -> None:
-    """Apply section `k` (0-7) to all four counters, as every FPU instruction with addr_mode."""
+def apply_addr_mod(s: Any, t: Any, k: Any) -> Any:
+    """Apply section `k` (0-7) to all four counters, as every FPU word with addr_mode; DONE."""
     apply_addr_mod_sfpu(s, t, k)
     dst = np.int64(s.thread_cfg[t, _DST + (k & 7)])
     if _field(dst, tf.ADDR_MOD_DST_SEC0_FidelityClear):
@@ -123,6 +123,7 @@ def apply_addr_mod(s: Any, t: Any, k: Any) -> None:
     else:
         incr = _field(dst, tf.ADDR_MOD_DST_SEC0_FidelityIncr)
         s.rwc[t, FIDELITY] = (s.rwc[t, FIDELITY] + incr) & 3
+    return DONE
 
 
 # Miscellaneous unit: the address counters (ADCs) of unpackers and packer.

@@ -216,14 +216,15 @@ WAIT_ENTRY = condition("an entry in a FIFO in L1 (ATINCGETPTR)")
 
 
 @njit
-def _place(s: Any, t: Any, addr_reg_index: Any, offset: Any) -> Any:
-    """L1 address of word `offset` (0-3) of the 16 bytes that a GPR names, or an error number."""
-    return _in_l1(s, np.int64(s.gpr[t, addr_reg_index]) * 16 + 4 * offset)
+def _place(s: Any, t: Any, f: Any, offset: Any, unused: Any) -> Any:
+    """L1 address of word `offset` (0-3) of the 16 bytes that a GPR names, or an error number.
 
-
-@njit
-def _fields_refused(s: Any, mem_hier_sel: Any, data_reg_index: Any) -> Any:
-    return refuse(s, FIELDS, mem_hier_sel=mem_hier_sel, data_reg_index=data_reg_index)
+    `unused`: what the word has in data_reg_index where the ISA text has 0 only, else 0.
+    """
+    if f.mem_hier_sel | unused:
+        status = refuse(s, FIELDS, mem_hier_sel=f.mem_hier_sel, data_reg_index=unused)
+        return np.int64(status)
+    return _in_l1(s, np.int64(s.gpr[t, f.addr_reg_index]) * 16 + 4 * offset)
 
 
 def _value(s: Any, address: int) -> str:
@@ -253,9 +254,7 @@ class ATINCGET(_Atomic, opcode=0x61, oracle=False):
     wrap_val = bits(18, 14, number("highest bit that changes"))
 
     def execute(s: Any, t: Any, f: Any) -> Any:
-        if f.mem_hier_sel:
-            return _fields_refused(s, f.mem_hier_sel, 0)
-        address = _place(s, t, f.addr_reg_index, f.sel32b)
+        address = _place(s, t, f, f.sel32b, 0)
         if address < 0:
             return address
         added = np.int64(s.gpr[t, f.data_reg_index])
@@ -294,9 +293,7 @@ class ATINCGETPTR(_Atomic, opcode=0x62, oracle=False):
     no_incr = bits(22, 22, choice("adds", "adds nothing"), mode=True)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
-        if f.mem_hier_sel:
-            return _fields_refused(s, f.mem_hier_sel, 0)
-        base = _place(s, t, f.addr_reg_index, 0)
+        base = _place(s, t, f, 0, 0)
         if base < 0:
             return base
         if s.timed[0]:
@@ -340,9 +337,7 @@ class ATSWAP(_Atomic, opcode=0x63, oracle=False, macro=(Argument("swap_mask", 22
     )
 
     def execute(s: Any, t: Any, f: Any) -> Any:
-        if f.mem_hier_sel:
-            return _fields_refused(s, f.mem_hier_sel, 0)
-        address = _place(s, t, f.addr_reg_index, 0)
+        address = _place(s, t, f, 0, 0)
         if address < 0:
             return address
         if s.timed[0]:
@@ -371,9 +366,7 @@ class ATCAS(_Atomic, opcode=0x64, oracle=False):
     swap_val = bits(21, 18, number("value that is stored then"))
 
     def execute(s: Any, t: Any, f: Any) -> Any:
-        if f.mem_hier_sel | f.data_reg_index:
-            return _fields_refused(s, f.mem_hier_sel, f.data_reg_index)
-        address = _place(s, t, f.addr_reg_index, f.sel32b)
+        address = _place(s, t, f, f.sel32b, f.data_reg_index)
         if address < 0:
             return address
         if s.timed[0]:

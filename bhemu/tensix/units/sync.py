@@ -224,7 +224,7 @@ class SEMGET(Instruction, opcode=0xA5, unit="sync"):
     def execute(s: Any, t: Any, f: Any) -> Any:
         empty = semaphores.first_zero(s, f.sem_sel)
         if empty >= 0:
-            status = semaphores.taken_empty(s, empty)
+            status = undefined(s, semaphores.GET_EMPTY, semaphore=empty)
             if status:
                 return status
         for i in range(semaphores.COUNT):

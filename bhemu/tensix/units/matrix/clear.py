@@ -118,16 +118,13 @@ class ZEROACC(Instruction, opcode=0x10, unit="matrix", formats="dst"):
                 return _ONE_ROW_INT8
             wide = config.get(s, b, cf.ALU_ACC_CTRL_Fp32_enabled)
             _flag(s, dest.adj32(row) if wide else dest.row16(s, row), 0)
-        counters.apply_addr_mod(s, t, f.addr_mode)
-        return rules.DONE
+        return counters.apply_addr_mod(s, t, f.addr_mode)
 
 
 @njit
 def _zero_bank(s: Any, which: Any, bank: Any) -> None:
     banks.changed(s, which, bank)
-    for row in range(counters.SRC_ROWS):
-        for col in range(dest.COLUMNS):
-            s.src[which, bank & 1, row, col] = np.uint32(0)
+    s.src[which, bank & 1] = np.uint32(0)
     banks.settled(s, which, bank & 1)
 
 

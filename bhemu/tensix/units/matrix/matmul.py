@@ -65,8 +65,9 @@ def _doubts(s: Any, t: Any, k: Any, m: Any, first: Any, rows: Any) -> None:
 
 @njit(forceinline=True)
 def multiply(s: Any, t: Any, dst: Any, addr_mode: Any, clear_dvalid: Any, rows: Any) -> Any:
-    """Dst[rows x 16] += SrcB[rows x 16] @ SrcA[16 x 16]; the caller has checked its fields."""
-    status = operands.waits(s) or operands.override_refused(s, t)
+    """Dst[rows x 16] += SrcB[rows x 16] @ SrcA[16 x 16]; the caller has checked its mode."""
+    status = operands.dst_field_refused(s, dst, rows) or operands.waits(s)
+    status = status or operands.override_refused(s, t)
     if status:
         return status
     style = operands.style_of(s, t, operands.PRODUCT_A, operands.PRODUCT_B, operands.INT8_ONLY)
@@ -125,9 +126,6 @@ class MVMUL(Instruction, opcode=0x26, unit="matrix", formats="src", by_chance=op
     def execute(s: Any, t: Any, f: Any) -> Any:
         if f.instr_mod19:
             return refuse(s, _MODE, instr_mod19=f.instr_mod19)
-        status = operands.dst_field_refused(s, f.dst, _ROWS)
-        if status:
-            return status
         return multiply(s, t, f.dst, f.addr_mode, f.clear_dvalid, np.int64(_ROWS))
 
 
@@ -138,9 +136,6 @@ class DOTPV(Elementwise, opcode=0x29, oracle=False, formats="src", by_chance=ope
     instr_mod19 = Elementwise.instr_mod19.meaning(insn.IGNORED)
 
     def execute(s: Any, t: Any, f: Any) -> Any:
-        status = operands.dst_field_refused(s, f.dst, _ROWS)
-        if status:
-            return status
         return multiply(s, t, f.dst, f.addr_mode, f.clear_dvalid, np.int64(_ROWS))
 
 
@@ -170,7 +165,7 @@ def _blocks(s: Any, t: Any, style: Any, broadcast: Any, flip: Any) -> Any:
         _mask(style, banks.format_a(s, t, SRCA)),
         _mask(style, banks.format_b(s, t)),
         np.uint32(0x80000000) if flip else np.uint32(0),
-        np.uint32(0) if operands.keeps_denormals(s, t) else np.uint32(0x00800000),
+        transfer.smallest_exponent(s, t),
     )
 
 

@@ -6,23 +6,12 @@ import numpy as np
 
 from bhemu.bits import choice, number
 from bhemu.jit.subset import njit
-from bhemu.tensix import banks, config, dest, insn, rules, spaces
+from bhemu.tensix import banks, config, dest, formats, insn, rules, spaces
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.banks import SRCA, SRCB
 from bhemu.tensix.dest import COLUMNS
-from bhemu.tensix.formats import (
-    BF16,
-    BFP2,
-    BFP4,
-    BFP8,
-    FIVE_BIT_DATUMS,
-    FP16,
-    FP32,
-    INT32,
-    TF32,
-    UINT16,
-)
+from bhemu.tensix.formats import BF16, BFP2, BFP4, BFP8, FP16, FP32, INT32, TF32, UINT16
 from bhemu.tensix.insn import Argument, Instruction, bits
 from bhemu.tensix.units import counters
 from bhemu.tensix.units import matrix as operands
@@ -32,7 +21,7 @@ from bhemu.tensix.units.matrix import transfer
 
 # Bit masks over the format codes: 8-bit exponents, and all that the ISA names (ttsim takes fewer).
 _EIGHT_BIT = 1 << FP32 | 1 << BF16 | 1 << BFP8 | 1 << BFP4 | 1 << BFP2 | 1 << INT32 | 1 << UINT16
-_NAMED = FIVE_BIT_DATUMS | _EIGHT_BIT | 1 << TF32
+_NAMED = formats.FIVE_BIT_DATUMS | _EIGHT_BIT | 1 << TF32
 
 NO_ROW = -1  # the ISA names MOVD2B and MOVB2D for SHIFTXA, but no SrcA row that they compute
 
@@ -86,7 +75,7 @@ def put_kind(s: Any, fmt: Any, low: Any) -> Any:
             status = rules.undefined(s, _TF32_LOW)
             return status if status else transfer.PUT_32_LOW
         return transfer.PUT_32
-    if (FIVE_BIT_DATUMS >> fmt) & 1:
+    if (formats.FIVE_BIT_DATUMS >> fmt) & 1:
         return rules.refuse(s, _FIVE_BIT_LOW, fmt=fmt) if low else transfer.PUT_FP16
     return transfer.PUT_LOW if low else transfer.PUT_BF16
 
@@ -100,7 +89,7 @@ def get_kind(s: Any, t: Any, fmt: Any, low: Any, low_ok: Any) -> Any:
     wide = config.get(s, b, cf.ALU_ACC_CTRL_Fp32_enabled)
     wide |= config.get(s, b, cf.ALU_ACC_CTRL_INT8_math_enabled)
     if wide & ~banks.fp16_forced(s, t):
-        if (FIVE_BIT_DATUMS >> fmt) & 1 or (low and (fmt == TF32 or not low_ok)):
+        if (formats.FIVE_BIT_DATUMS >> fmt) & 1 or (low and (fmt == TF32 or not low_ok)):
             return rules.refuse(s, _FROM_32, fmt=fmt, low=low)
         if fmt == TF32:
             return transfer.GET_TF32
@@ -113,7 +102,7 @@ def get_kind(s: Any, t: Any, fmt: Any, low: Any, low_ok: Any) -> Any:
         return _LOW_OF_16
     if fmt == TF32:
         return _TF32_OF_16
-    return transfer.GET_FP16 if (FIVE_BIT_DATUMS >> fmt) & 1 else transfer.GET_BF16
+    return transfer.GET_FP16 if (formats.FIVE_BIT_DATUMS >> fmt) & 1 else transfer.GET_BF16
 
 
 _NO_MASK, _FP16_MASK, _BF16_MASK = 0xFFFFE000, 0x8FFFE000, 0xFFFF0000
@@ -154,8 +143,7 @@ def _to_src(s: Any, t: Any, f: Any, which: Any, kind: Any, row: Any, rows: Any) 
     if s.doubt[0]:
         transfer.copied_to_src(s, which, kind, first, row, rows)
     s.srca_row[0] = row if which == SRCA else NO_ROW
-    counters.apply_addr_mod(s, t, f.addr_mode)
-    return rules.DONE
+    return counters.apply_addr_mod(s, t, f.addr_mode)
 
 
 class MOVD2A(_Move, opcode=0x08, formats="src"):
@@ -222,8 +210,7 @@ class MOVB2A(Instruction, opcode=0x0B, unit="matrix", formats="src"):
         if s.doubt[1]:
             transfer.within_src(s, row_a, row_b)
         s.srca_row[0] = row_a
-        counters.apply_addr_mod(s, t, f.addr_mode)
-        return rules.DONE
+        return counters.apply_addr_mod(s, t, f.addr_mode)
 
 
 @njit
@@ -248,8 +235,7 @@ def _a2d(s: Any, t: Any, f: Any, fmt: Any, rows: Any) -> Any:
     if s.doubt[1]:
         transfer.from_src(s, SRCA, row, (1, 15), rows)
         transfer.note_moved(s, t, kind, first, rows)
-    counters.apply_addr_mod(s, t, f.addr_mode)
-    return rules.DONE
+    return counters.apply_addr_mod(s, t, f.addr_mode)
 
 
 class MOVA2D(_Move, opcode=0x12, formats="src"):
@@ -354,7 +340,8 @@ class MOVB2D(Instruction, opcode=0x13, unit="matrix", formats="src"):
         # Bits of a cell that are moved; where ttsim moves it, those that its own format has.
         fmt, smallest = banks.format_b(s, t), transfer.smallest_exponent(s, t)
         mask = _NO_MASK if fmt == TF32 else _BF16_MASK
-        if fmt == FP16 or (FIVE_BIT_DATUMS & ~(1 << FP16)) >> banks.format_a(s, t, SRCB) & 1:
+        narrow = formats.FIVE_BIT_DATUMS & ~(1 << FP16)
+        if fmt == FP16 or narrow >> banks.format_a(s, t, SRCB) & 1:
             mask = _FP16_MASK
         transfer.fetch_broadcast(s, row, rows, step, columns, mask, smallest)
         transfer.put(s, kind, first, rows)
@@ -362,8 +349,7 @@ class MOVB2D(Instruction, opcode=0x13, unit="matrix", formats="src"):
             transfer.from_src(s, SRCB, row, (step, columns), rows)
             transfer.note_moved(s, t, kind, first, rows)
         s.srca_row[0] = NO_ROW
-        counters.apply_addr_mod(s, t, f.addr_mode)
-        return rules.DONE
+        return counters.apply_addr_mod(s, t, f.addr_mode)
 
 
 # Matrix unit: shifts of Src by one column, and transposes.
@@ -443,8 +429,7 @@ class SHIFTXB(Instruction, opcode=0x18, unit="matrix", oracle=False):
         for j in range(COLUMNS - 1):
             row[j] = row[j + 1]
         row[COLUMNS - 1] = first
-        counters.apply_addr_mod(s, t, f.addr_mode)
-        return rules.DONE
+        return counters.apply_addr_mod(s, t, f.addr_mode)
 
 
 class TRNSPSRCB(Instruction, opcode=0x16, unit="matrix"):

@@ -430,10 +430,8 @@ class GAPOOL(_Pool, opcode=0x34, formats="src", by_chance=operands.SUMS):
     """Matrix product of four SrcB rows with SrcA (GAPOOL, Wormhole ISA)."""
 
     def execute(s: Any, t: Any, f: Any) -> Any:
-        status = _mode_refused(s, f) or operands.dst_field_refused(s, f.dst, ROWS)
-        if status:
-            return status
-        return matmul.multiply(s, t, f.dst, f.pool_addr_mode, f.clear_dvalid, np.int64(ROWS))
+        status, rows = _mode_refused(s, f), np.int64(ROWS)
+        return status or matmul.multiply(s, t, f.dst, f.pool_addr_mode, f.clear_dvalid, rows)
 
 
 class MPOOL3S1(LegacyPool, opcode=0x24, **LEGACY):

@@ -80,9 +80,8 @@ def store(s: Any, which: Any, row: Any, rows: Any) -> None:
 @njit
 def put(s: Any, kind: Any, first: Any, rows: Any) -> None:
     """Scratch to `rows` Dst rows from row `first`, in one of the PUT ways; they become valid."""
+    cells, scratch = flat(s.dst), flat(s.lane_tmp)
     if kind == PUT_BF16 or kind == PUT_FP16:
-        cells = flat(s.dst)
-        scratch = flat(s.lane_tmp)
         start = dest.row16(s, first) * COLUMNS
         dest.spoil(s, first, rows)
         if kind == PUT_BF16:
@@ -101,16 +100,11 @@ def put(s: Any, kind: Any, first: Any, rows: Any) -> None:
         high = dest.adj32(first & (dest.ROWS - 1))
         for i in range(rows):
             if not s.dst_valid[high + i]:
-                for col in range(COLUMNS):
-                    s.dst[high + i, col] = np.uint16(0)
-        cells = flat(s.dst)
-        scratch = flat(s.lane_tmp)
+                s.dst[high + i] = np.uint16(0)
         start = (high + LOW_HALF) * COLUMNS
         for i in range(rows * COLUMNS):
             cells[start + i] = np.uint16(dest.enc_bf16(scratch[i] >> 16))
     else:
-        cells = flat(s.dst)
-        scratch = flat(s.lane_tmp)
         start = dest.adj32(first & (dest.ROWS - 1)) * COLUMNS
         low = start + LOW_HALF * COLUMNS
         for i in range(rows * COLUMNS):
@@ -138,11 +132,9 @@ def storage_row(s: Any, kind: Any, first: Any) -> Any:
 def get(s: Any, kind: Any, first: Any, rows: Any) -> None:
     """`rows` Dst rows from row `first` to scratch, in one of the GET ways; not valid: zeros."""
     row = storage_row(s, kind, first)
-    offset = LOW_HALF if kind == GET_LOW else 0
-    start = (row + offset) * COLUMNS
+    start = (row + (LOW_HALF if kind == GET_LOW else 0)) * COLUMNS
     count = rows * COLUMNS
-    cells = flat(s.dst)
-    scratch = flat(s.lane_tmp)
+    cells, scratch = flat(s.dst), flat(s.lane_tmp)
     if kind == GET_FP16:
         for i in range(count):
             v = dest.dec_fp16(np.uint32(cells[start + i]))
@@ -155,7 +147,6 @@ def get(s: Any, kind: Any, first: Any, rows: Any) -> None:
     else:
         for i in range(count):
             scratch[i] = np.uint32(dest.dec_bf16(np.uint32(cells[start + i])) << 16)
-    scratch = flat(s.lane_tmp)
     for i in range(rows):
         if not s.dst_valid[row + i]:
             for col in range(COLUMNS):

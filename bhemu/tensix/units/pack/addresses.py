@@ -59,11 +59,9 @@ def rows_of(s: Any, a: Any, m: Any, interfaces: Any, strided: Any) -> Any:
     )
 
 
-def _set_bits(mask: int) -> list[int]:
-    return [i for i in range(4) if mask >> i & 1]
-
-
-_INTERFACES = np.array([(_set_bits(mask) + 4 * [0])[:4] for mask in range(16)], np.int64)
+_INTERFACES = np.array(
+    [([i for i in range(4) if mask >> i & 1] + 4 * [0])[:4] for mask in range(16)], np.int64
+)
 
 
 @njit(forceinline=True)

@@ -238,25 +238,6 @@ def _widen(values: Any) -> None:
 
 
 @njit
-def _truncate(values: Any) -> None:
-    # fp32 to bf16; denormals become +0.
-    for i in range(values.size):
-        v = values[i]
-        values[i] = v >> u32(16) if v & u32(_INF) else u32(0)
-
-
-@njit
-def _to_fp8(values: Any) -> None:
-    # fp16 to e4m3: exponents up to 8 give zero, from 24 the largest magnitude.
-    for i in range(values.size):
-        v = values[i]
-        em = u32(v & u32(0x7FFF))
-        scaled = u32(u32(max(em, u32(8 << 10)) - u32(8 << 10)) >> u32(7))
-        em = min(scaled, u32(0x7F)) if em >= u32(9 << 10) else u32(0)
-        values[i] = u32(u32(u32(v >> u32(8)) & u32(0x80)) | em)
-
-
-@njit
 def _up(values: Any, by: Any) -> None:
     for i in range(values.size):
         values[i] = u32(values[i] << u32(by))
@@ -291,13 +272,19 @@ def to_output(s: Any, m: Any, values: Any) -> None:
         wide = True
     if wide and narrow:
         to_fp16(values, np.int64(13))
-    elif wide and as_bf16:
-        _truncate(values)
-    if m.out == FP8:
-        if config.get(s, m.bank, cf.THCON_SEC0_REG1_Pac_LF8_4b_exp):
-            _to_fp8(values)
-        else:
-            _magnitude_down(values, 8, 7)
+    elif wide and as_bf16:  # denormals become +0
+        for i in range(values.size):
+            values[i] = values[i] >> u32(16) if values[i] & u32(_INF) else u32(0)
+    if m.out == FP8 and config.get(s, m.bank, cf.THCON_SEC0_REG1_Pac_LF8_4b_exp):
+        # fp16 to e4m3: exponents up to 8 give zero, from 24 the largest magnitude.
+        for i in range(values.size):
+            v = values[i]
+            em = u32(v & u32(0x7FFF))
+            scaled = u32(u32(max(em, u32(8 << 10)) - u32(8 << 10)) >> u32(7))
+            em = min(scaled, u32(0x7F)) if em >= u32(9 << 10) else u32(0)
+            values[i] = u32(u32(u32(v >> u32(8)) & u32(0x80)) | em)
+    elif m.out == FP8:
+        _magnitude_down(values, 8, 7)
     elif narrow and m.out != FP16:
         _magnitude_down(values, 3, 15)
 

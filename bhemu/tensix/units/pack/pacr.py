@@ -66,11 +66,9 @@ def advance(s: Any, m: Any, n: Any, place: Any, last: Any) -> None:
     state.written(s, place.data, s.pack_data[0] - place.data + 15)
     state.written(s, place.exponent, (n >> 4) + 15)
     if last:
-        for at in range(s.pack_data[0], (s.pack_data[0] + 15) & ~15):
-            s.l1[at] = np.uint8(0)
+        s.l1[s.pack_data[0] : (s.pack_data[0] + 15) & ~15] = np.uint8(0)
         if formats.is_bfp(m.out):
-            for at in range(s.pack_exp[0], (s.pack_exp[0] + 15) & ~15):
-                s.l1[at] = np.uint8(0)
+            s.l1[s.pack_exp[0] : (s.pack_exp[0] + 15) & ~15] = np.uint8(0)
 
 
 # L1 accumulation: add an output datum to the one that is in L1, for fp32, bf16, fp16 and int32.
@@ -179,14 +177,7 @@ def add(fmt: Any, old: Any, new: Any) -> Any:
     if y & _INF == _INF:
         return y
     sign, _, field = _sum(x, y, np.int64(0))
-    if field < 0x800000:
-        return sign
-    return sign | min(field, _INF)
-
-
-@njit(forceinline=True)
-def _flushed(v: Any) -> Any:
-    return v if v & u32(_INF) else u32(v & u32(_SIGN))
+    return sign if field < 0x800000 else sign | min(field, _INF)
 
 
 @njit(forceinline=True)  # one caller
@@ -202,10 +193,10 @@ def _patterns_32(old: Any, new: Any, up: Any, x: Any, y: Any, large: Any) -> Any
         inf = inf if f != u32(_INF) else u32(0)
         at_inf = u32(inf & u32(0x7FFFFFFF)) == u32(_INF)
         far = u32(1) if max(e, f) >= u32(254 << 23) else u32(0)
-        low = u32(0) if far else _flushed(a)
+        low = u32(0) if far else u32(flush_32(a))
         large[i] = u32(0) if at_inf else far
         x[i] = inf if at_inf else low
-        y[i] = u32(0) if far else _flushed(b)
+        y[i] = u32(0) if far else u32(flush_32(b))
         some |= u32(0) if at_inf else far
     return some
 
@@ -214,19 +205,6 @@ def _patterns_32(old: Any, new: Any, up: Any, x: Any, y: Any, large: Any) -> Any
 def _to_even(v: Any, drop: Any) -> Any:
     odd = u32(u32(v >> u32(drop)) & u32(1))
     return u32(u32(v + u32(u32((1 << (drop - 1)) - 1) + odd)) >> u32(drop))
-
-
-@njit(forceinline=True)  # one caller
-def _settle_16(total: Any, x: Any, out: Any) -> None:
-    for i in range(out.size):
-        v = total[i]
-        sign, magnitude = u32(u32(v >> u32(16)) & u32(0x8000)), u32(v & u32(0x7FFFFFFF))
-        field = max(_to_even(magnitude, 13), u32(112 << 10))
-        field = min(u32(field - u32(112 << 10)), u32(0x7FFF))
-        large = u32(x[i] & u32(_INF)) >= u32(142 << 23)
-        low = u32(0x7FFF) if magnitude < u32(112 << 23) else u32(0)
-        low = (u32(0x7FFF) if large else u32(0)) if magnitude == u32(0) else low
-        out[i] = u32(sign | (field if magnitude >= u32(113 << 23) else low))
 
 
 @njit
@@ -250,15 +228,22 @@ def _sums(s: Any, fmt: Any, old: Any, out: Any) -> None:
     for i in range(n):
         sums[i] = a[i] + b[i]
     if fmt == FP16:
-        _settle_16(total, x, out)
+        for i in range(out.size):
+            v = total[i]
+            sign, magnitude = u32(u32(v >> u32(16)) & u32(0x8000)), u32(v & u32(0x7FFFFFFF))
+            field = max(_to_even(magnitude, 13), u32(112 << 10))
+            field = min(u32(field - u32(112 << 10)), u32(0x7FFF))
+            big = u32(x[i] & u32(_INF)) >= u32(142 << 23)
+            low = u32(0x7FFF) if magnitude < u32(112 << 23) else u32(0)
+            low = (u32(0x7FFF) if big else u32(0)) if magnitude == u32(0) else low
+            out[i] = u32(sign | (field if magnitude >= u32(113 << 23) else low))
+    elif fmt == BF16:
+        for i in range(out.size):
+            v = u32(flush_32(total[i]))
+            out[i] = out[i] if large[i] else _to_even(v, 16)
     else:
-        if fmt == BF16:
-            for i in range(out.size):
-                v = u32(_flushed(total[i]))
-                out[i] = out[i] if large[i] else _to_even(v, 16)
-        else:
-            for i in range(out.size):
-                out[i] = out[i] if large[i] else _flushed(total[i])
+        for i in range(out.size):
+            out[i] = out[i] if large[i] else u32(flush_32(total[i]))
     if some:
         for i in range(n):
             if large[i]:
@@ -330,8 +315,7 @@ class CLREXPHIST(Instruction, opcode=0x21, unit="matrix", oracle=False, uncertai
     writes = spaces.EXPONENTS
 
     def execute(s: Any, t: Any, f: Any) -> Any:
-        for i in range(32):
-            s.pack_histogram[i] = np.uint8(0)
+        s.pack_histogram[:] = np.uint8(0)
         s.pack_exponent[:] = 0
         return DONE
 
@@ -439,9 +423,7 @@ _DATUMS = 64
 @njit
 def _bf16(cells: Any, out: Any) -> None:
     for i in range(_DATUMS):
-        c = u32(cells[i])
-        high = u32(u32(c & u32(0x8000)) | u32(u32(c & u32(0xFF)) << u32(7)))
-        v = u32(high | u32(u32(c >> u32(8)) & u32(0x7F)))
+        v = u32(dest.dec_bf16(u32(cells[i])))
         m = u32(v & u32(0x7FFF))
         v = u32(u32(v & u32(0x8000)) | u32(0x7F80)) if m > u32(0x7F80) else v
         out[i] = np.uint16(u32(0) if m < u32(0x80) else v)
@@ -450,9 +432,7 @@ def _bf16(cells: Any, out: Any) -> None:
 @njit
 def _fp32_to_bf16(upper: Any, lower: Any, out: Any) -> None:
     for i in range(_DATUMS):
-        c = u32(upper[i])
-        high = u32(u32(c & u32(0x8000)) | u32(u32(c & u32(0xFF)) << u32(7)))
-        v = u32(high | u32(u32(c >> u32(8)) & u32(0x7F)))
+        v = u32(dest.dec_bf16(u32(upper[i])))
         v = u32(u32(v << u32(16)) | u32(lower[i]))
         m = u32(v & u32(0x7FFFFFFF))
         v = u32(u32(v & u32(0x80000000)) | u32(0x7F800000)) if m > u32(0x7F800000) else v
@@ -493,9 +473,7 @@ def _pack_whole_rows(s: Any, m: Any, rows: Any, place: Any) -> None:
         first = place.data >> 2
         out = l1_words(s)[first : first + _DATUMS]
         for i in range(_DATUMS):
-            c = u32(upper[i])
-            high = u32(u32(c & u32(0x8000)) | u32(u32(c & u32(0xFF)) << u32(7)))
-            v = u32(high | u32(u32(c >> u32(8)) & u32(0x7F)))
+            v = u32(dest.dec_bf16(u32(upper[i])))
             out[i] = u32(u32(v << u32(16)) | u32(lower[i]))
         return
     first = place.data >> 1

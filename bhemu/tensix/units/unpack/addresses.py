@@ -183,7 +183,13 @@ def set_cells(s: Any, t: Any, m: Any) -> Any:
 
 @njit
 def extent_refused(s: Any, m: Any, first: Any, count: Any, override: Any) -> Any:
-    """0, or the error of cells of `count` datums from target datum `first` that do not exist."""
+    """0, or the error of writing `count` datums from target datum `first` (FIRST_CELL taken off).
+
+    `override`: SRCA_SET_SetOvrdWithAddr of the thread.
+    """
+    if count <= 0:
+        x = s.adc[m.counters, m.unpacker, 0, X]
+        return refuse(s, _X_RANGE, unpacker=m.unpacker, x=x)
     if m.to_dst and first < 0:
         return refuse(s, _DEST_LOW, count=-first)
     last = (first + count - 1) >> 4
@@ -193,18 +199,6 @@ def extent_refused(s: Any, m: Any, first: Any, count: Any, override: Any) -> Any
     if m.to_dst:
         return refuse(s, _DST_ROWS, row=last) if last >= dest.ROWS else 0
     return refuse(s, _NO_OVERRIDE, row=last) if override == 0 and last >= 16 else 0
-
-
-@njit
-def target_refused(s: Any, m: Any, first: Any, count: Any, override: Any) -> Any:
-    """0, or the error of writing `count` datums from target datum `first` (FIRST_CELL taken off).
-
-    `override`: SRCA_SET_SetOvrdWithAddr of the thread.
-    """
-    if count <= 0:
-        x = s.adc[m.counters, m.unpacker, 0, X]
-        return refuse(s, _X_RANGE, unpacker=m.unpacker, x=x)
-    return extent_refused(s, m, first, count, override)
 
 
 # Address counters of an unpacker after an UNPACR.

@@ -118,12 +118,12 @@ def _from_bfp(s: Any, m: Any, bits: Any, bit: Any, exponent: Any, n: Any, cells:
 
 
 @njit
-def cells_of_16_or_32_bits(s: Any, m: Any, src: Any, n: Any, cells: Any) -> None:
-    """Write cells[0:n] (uint32) from the first n datums of 16 or 32 bits, not tilized."""
-    if src.bits == 32:
-        _from_32(s, m.out, src.data >> 3, n, cells)
+def cells_of_16_or_32_bits(s: Any, m: Any, bits: Any, at: Any, n: Any, cells: Any) -> None:
+    """Write cells[0:n] (uint32) from n datums of 16 or 32 bits, at address `at` without a gap."""
+    if bits == 32:
+        _from_32(s, m.out, at, n, cells)
     else:
-        _from_16(s, m.fmt, src.data >> 3, n, cells)
+        _from_16(s, m.fmt, at, n, cells)
 
 
 @njit
@@ -135,10 +135,8 @@ def to_cells(s: Any, m: Any, src: Any, done: Any, n: Any, cells: Any) -> Any:
     """
     bit = src.data + src.bits * (done % src.row) + 8 * src.step * (done // src.row)
     at = bit >> 3
-    if src.bits == 32:
-        _from_32(s, m.out, at, n, cells)
-    elif src.bits == 16:
-        _from_16(s, m.fmt, at, n, cells)
+    if src.bits >= 16:
+        cells_of_16_or_32_bits(s, m, src.bits, at, n, cells)
     elif m.fmt == formats.FP8 or m.fmt == formats.INT8:
         # Sign, magnitude moved to its place in the cell, a bias added to normal numbers, and the
         # low mantissa bits that go with the largest magnitude of fp8.

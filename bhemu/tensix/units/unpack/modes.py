@@ -200,8 +200,6 @@ def zero_fields(s: Any, m: Any) -> Any:
 @njit
 def zero_refused(s: Any, m: Any) -> Any:
     """0, or the error of the first field that must be zero and is not."""
-    if zero_fields(s, m) == 0:
-        return 0
     for i in range(_ZERO_FIELD.shape[1]):
         word = np.int64(s.cfg[m.bank, _ZERO_FIELD[m.unpacker, i, 0]])
         value = (word >> _ZERO_FIELD[m.unpacker, i, 1]) & _ZERO_FIELD[m.unpacker, i, 2]
@@ -318,9 +316,7 @@ HANDING_OVER = spaces.UNPACKER | spaces.thread_cfg("SRCA_SET_*", "SRCB_SET_*")
 def row_refused(s: Any, t: Any, u: Any) -> Any:
     """0, or the error of a new row for unpacker `u`."""
     base = config.thread(s, t, tf.SRCB_SET_Base)
-    if base and u:
-        return rules.refuse(s, _SRCB_BASE, base=base)
-    return 0
+    return rules.refuse(s, _SRCB_BASE, base=base) if base and u else 0
 
 
 @njit
@@ -379,9 +375,7 @@ def _clear_both(s: Any, u: Any) -> Any:
             return waits
     for bank in range(2):
         banks.changed(s, u, bank)
-        cells = flat(s.src[u, bank])
-        for i in range(cells.size):
-            cells[i] = np.uint32(0)
+        s.src[u, bank] = np.uint32(0)
         banks.settled(s, u, bank)
     return rules.DONE
 

@@ -311,7 +311,7 @@ def _unpack(s: Any, t: Any, m: Any, f: Any) -> Any:
     first = target if u else target - FIRST_CELL
     count = s.adc[m.counters, u, 1, X] - s.adc[m.counters, u, 0, X] + 1
     override = config.thread(s, t, tf.SRCA_SET_SetOvrdWithAddr)
-    status = addresses.target_refused(s, m, first, count, override)
+    status = addresses.extent_refused(s, m, first, count, override)
     src = addresses.source(s, t, m)
     status = status or addresses.refused(s, m, first, count)
     status = status or addresses.source_refused(s, m, src, count)
@@ -403,7 +403,8 @@ def unpack_whole_rows(s: Any, t: Any, u: Any, addr_mode: Any, set_dat_valid: Any
     banks.changed(s, u, bank)
     if u == 0 and banks.any_doubt(s, bank):
         banks.settle(s, bank, first >> 4, count >> 4)
-    datums.cells_of_16_or_32_bits(s, m, src, count, flat(s.src[u, bank])[first : first + count])
+    cells = flat(s.src[u, bank])[first : first + count]
+    datums.cells_of_16_or_32_bits(s, m, src.bits, src.data >> 3, count, cells)
     addresses.count_on(s, t, u, addr_mode)
     return hand_over(s, t, u, m.out) if set_dat_valid else DONE
 

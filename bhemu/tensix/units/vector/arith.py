@@ -69,22 +69,16 @@ def _mad(s: Any, t: Any, f: Any) -> Any:
     status = lanes.claim(s, t, dest)
     if status != lanes.GO:
         return status
-    if mod > 3:
-        # Bit 2: LReg[7] names the first factor; bit 3: it names the destination.
-        status = sfpu.refused(s)
-        if status != DONE:
-            return status
-        if mod & sfpu.VA:
-            sfpu.source(s)
-        factor = s.lane_tmp[_FACTOR] if mod & sfpu.VA else s.lreg[f.lreg_src_a & 15]
-        b, c = s.lreg[f.lreg_src_b & 15], s.lreg[f.lreg_src_c & 15]
-        fma_rows(s, factor, b, c, _flip(mod, 0), _flip(mod, 1))
-        sfpu.write(s, mod, f.lreg_dest)
-        return DONE
-    a, b, c = s.lreg[f.lreg_src_a & 15], s.lreg[f.lreg_src_b & 15], s.lreg[f.lreg_src_c & 15]
+    # Bit 2: LReg[7] names the first factor; bit 3: it names the destination.
+    status = sfpu.refused(s, mod & (sfpu.VA | sfpu.VD))
+    if status != DONE:
+        return status
+    if mod & sfpu.VA:
+        sfpu.source(s)
+    a = s.lane_tmp[_FACTOR] if mod & sfpu.VA else s.lreg[f.lreg_src_a & 15]
+    b, c = s.lreg[f.lreg_src_b & 15], s.lreg[f.lreg_src_c & 15]
     fma_rows(s, a, b, c, _flip(mod, 0), _flip(mod, 1))
-    lanes.write(s, dest)
-    return DONE
+    return sfpu.write(s, mod, dest)
 
 
 class SFPMAD(_Multiplies, opcode=0x84, facts=sfpu.FACTORS):
@@ -108,8 +102,7 @@ class SFPADD(_Multiplies, opcode=0x85, facts=sfpu.FACTORS):
             return status
         x, z = s.lreg[(f.lreg_src_b if named else f.lreg_src_a) & 15], s.lreg[f.lreg_src_c & 15]
         _sum_rows(s, x, z, _flip(f.instr_mod1, 0), _flip(f.instr_mod1, 1))
-        lanes.write(s, f.lreg_dest)
-        return DONE
+        return lanes.write(s, f.lreg_dest)
 
 
 class SFPMUL(_Multiplies, opcode=0x86, facts=sfpu.FACTORS):
@@ -142,10 +135,9 @@ def _immediate(s: Any, t: Any, f: Any) -> Any:
     status = lanes.claim_mode(s, t, f, 0, ~_WITH_IMMEDIATE)
     if status != lanes.GO:
         return status
-    if f.instr_mod1 & sfpu.VD:
-        refused = sfpu.refused(s)
-        if refused != DONE:
-            return refused
+    refused = sfpu.refused(s, f.instr_mod1 & sfpu.VD)
+    if refused != DONE:
+        return refused
     out, value = s.lane_tmp[_FACTOR], _U(f.imm16_math << 16)
     for lane in range(lanes.LANES):
         out[lane] = value
@@ -161,8 +153,7 @@ class SFPADDI(_WithImmediate, opcode=0x75, facts=sfpu.IMMEDIATE):
             return status
         flip = _flip(f.instr_mod1, 1)
         _sum_rows(s, s.lane_tmp[_FACTOR], s.lreg[f.lreg_dest & 15], _U(0), flip)
-        sfpu.write(s, f.instr_mod1, f.lreg_dest)
-        return DONE
+        return sfpu.write(s, f.instr_mod1, f.lreg_dest)
 
 
 class SFPMULI(_WithImmediate, opcode=0x74, facts=sfpu.IMMEDIATE):
@@ -174,8 +165,7 @@ class SFPMULI(_WithImmediate, opcode=0x74, facts=sfpu.IMMEDIATE):
             return status
         zero, flip = s.lreg[LREG_ZERO], _flip(f.instr_mod1, 1)
         fma_rows(s, s.lreg[f.lreg_dest & 15], s.lane_tmp[_FACTOR], zero, flip, _U(0))
-        sfpu.write(s, f.instr_mod1, f.lreg_dest)
-        return DONE
+        return sfpu.write(s, f.instr_mod1, f.lreg_dest)
 
 
 # Vector unit (SFPU): multiplication of 23-bit integers on the floating-point data path.
@@ -207,10 +197,9 @@ class SFPMUL24(sfpu.ThreeSources, opcode=0x98, facts=sfpu.FACTORS):
             if status:
                 return status
         mod = f.instr_mod1
-        if mod & (sfpu.VA | sfpu.VD):
-            status = sfpu.refused(s)
-            if status != DONE:
-                return status
+        status = sfpu.refused(s, mod & (sfpu.VA | sfpu.VD))
+        if status != DONE:
+            return status
         if mod & sfpu.VA:
             sfpu.source(s)
         x = s.lane_tmp[sfpu.FACTOR] if mod & sfpu.VA else s.lreg[f.lreg_src_a & 15]
@@ -240,8 +229,7 @@ class SFPMUL24(sfpu.ThreeSources, opcode=0x98, facts=sfpu.FACTORS):
                 carry = _U(1 << 16) if lost > _U(0xFFFF) else _ZERO
                 added = _U(_U(kept + aligned + carry) & _LOW23) if aligned != _ZERO else kept
                 out[lane] = added if exponent != _ZERO else out[lane]
-        sfpu.write(s, mod, f.lreg_dest)
-        return DONE
+        return sfpu.write(s, mod, f.lreg_dest)
 
 
 # Vector unit (SFPU): table look-ups.
@@ -303,10 +291,9 @@ class SFPLUT(
             return status
         if f.instr_mod0 & 3:
             return refuse(s, lanes.MODE_UNNAMED, mode=f.instr_mod0)
-        if f.instr_mod0 & sfpu.VD:
-            status = sfpu.refused(s)
-            if status != DONE:
-                return status
+        status = sfpu.refused(s, f.instr_mod0 & sfpu.VD)
+        if status != DONE:
+            return status
         first, second, third, x = s.lreg[0], s.lreg[1], s.lreg[2], s.lreg[3]
         out, size = s.lane_tmp[lanes.VALUE], s.lane_tmp[_SIZE]
         slope, offset = s.lane_tmp[_SLOPE], s.lane_tmp[_OFFSET]
@@ -319,8 +306,7 @@ class SFPLUT(
         fma_rows(s, slope, size, offset, _ZERO, _ZERO)
         if f.instr_mod0 & _KEEP_SIGN:
             _with_sign_of_x(s)
-        sfpu.write(s, f.instr_mod0, f.lreg_ind)
-        return DONE
+        return sfpu.write(s, f.instr_mod0, f.lreg_ind)
 
 
 @njit(inline="always")
@@ -402,10 +388,9 @@ class SFPLUTFP32(sfpu.Target, opcode=0x95, facts=sfpu.Sfpu(sfpu.MAD, sfpu.Form.N
             return status
         if f.instr_mod1 & 1 and f.instr_mod1 & 10 != 2:  # bit 0 belongs to the six pieces
             return refuse(s, lanes.MODE_UNNAMED, mode=f.instr_mod1)
-        if f.instr_mod1 & sfpu.VD:
-            status = sfpu.refused(s)
-            if status != DONE:
-                return status
+        status = sfpu.refused(s, f.instr_mod1 & sfpu.VD)
+        if status != DONE:
+            return status
         x, size = s.lreg[3], s.lane_tmp[_SIZE]
         for lane in range(lanes.LANES):
             size[lane] = _U(x[lane] & _MAGNITUDE)
@@ -413,8 +398,7 @@ class SFPLUTFP32(sfpu.Target, opcode=0x95, facts=sfpu.Sfpu(sfpu.MAD, sfpu.Form.N
         fma_rows(s, s.lane_tmp[_SLOPE], size, s.lane_tmp[_OFFSET], _ZERO, _ZERO)
         if f.instr_mod1 & _KEEP_SIGN:
             _with_sign_of_x(s)
-        sfpu.write(s, f.instr_mod1, f.lreg_dest)
-        return DONE
+        return sfpu.write(s, f.instr_mod1, f.lreg_dest)
 
 
 # Vector unit (SFPU): approximate reciprocal and exponential.
@@ -489,5 +473,4 @@ class SFPARECIP(
         else:
             for lane in range(lanes.LANES):
                 out[lane] = _U(_exponential(_U(x[lane] & ~_SIGN)) | _U(x[lane] & _SIGN))
-        lanes.write(s, f.lreg_dest)
-        return DONE
+        return lanes.write(s, f.lreg_dest)

@@ -59,8 +59,7 @@ class SFPDIVP2(sfpu.SourceAndImmediate, opcode=0x76, facts=sfpu.NOTICES_VC):
                 kept = _U(x[lane] & ~sfpu.EXPONENT)
                 infinite = _U(x[lane] & sfpu.EXPONENT) == sfpu.EXPONENT
                 out[lane] = x[lane] if infinite else _U(kept | _U(field & sfpu.EXPONENT))
-        lanes.write(s, f.lreg_dest)
-        return DONE
+        return lanes.write(s, f.lreg_dest)
 
 
 class SFPEXEXP(sfpu.OneSource, opcode=0x77, facts=sfpu.NOTICES_VC, macro=sfpu.NO_IMMEDIATE):
@@ -106,8 +105,7 @@ class SFPEXMAN(sfpu.OneSource, opcode=0x78, facts=sfpu.NOTICES_VC, macro=sfpu.NO
         if status != lanes.GO:
             return status
         _insert(s, f.lreg_c, 0x7FFFFF, 0 if f.instr_mod1 else 0x800000)
-        lanes.write(s, f.lreg_dest)
-        return DONE
+        return lanes.write(s, f.lreg_dest)
 
 
 class SFPSETEXP(sfpu.OneSource, opcode=0x82, facts=sfpu.NOTICES_VD_VC):
@@ -136,21 +134,25 @@ class SFPSETEXP(sfpu.OneSource, opcode=0x82, facts=sfpu.NOTICES_VD_VC):
             for lane in range(lanes.LANES):
                 field = _U(_U(y[lane] << _U(23)) & sfpu.EXPONENT)
                 out[lane] = _U(_U(x[lane] & ~sfpu.EXPONENT) | field)
-        lanes.write(s, f.lreg_dest)
-        return DONE
+        return lanes.write(s, f.lreg_dest)
 
 
 @njit
-def _replace(s: Any, f: Any, part: Any, immediate: Any) -> Any:
-    """SFPSETMAN and SFPSETSGN: the bits `part` from LReg[lreg_dest], in mode 1 from `immediate`."""
+def _replace(s: Any, t: Any, f: Any, refused: Any, part: Any, immediate: Any) -> Any:
+    """SFPSETMAN and SFPSETSGN: the bits `part` from LReg[lreg_dest], in mode 1 from `immediate`.
+
+    `refused`: reserved and unnamed bits of instr_mod1.
+    """
+    status = lanes.claim_mode(s, t, f, refused[0], refused[1])
+    if status != lanes.GO:
+        return status
     if f.instr_mod1 == 0 and f.imm12_math:
         return refuse(s, lanes.IMMEDIATE, immediate=f.imm12_math, mode=f.instr_mod1)
     if f.instr_mod1:
         _insert(s, f.lreg_c, part ^ 0xFFFFFFFF, immediate)
     else:
         _merge(s, f.lreg_c, part ^ 0xFFFFFFFF, f.lreg_dest, part)
-    lanes.write(s, f.lreg_dest)
-    return DONE
+    return lanes.write(s, f.lreg_dest)
 
 
 class SFPSETMAN(sfpu.SourceAndImmediate, opcode=0x83, facts=sfpu.NOTICES_VD_VC):
@@ -163,10 +165,7 @@ class SFPSETMAN(sfpu.SourceAndImmediate, opcode=0x83, facts=sfpu.NOTICES_VD_VC):
     )
 
     def execute(s: Any, t: Any, f: Any) -> Any:
-        status = lanes.claim_mode(s, t, f, 0, 14)
-        if status != lanes.GO:
-            return status
-        return _replace(s, f, 0x7FFFFF, f.imm12_math << 11)
+        return _replace(s, t, f, (0, 14), 0x7FFFFF, f.imm12_math << 11)
 
 
 class SFPSETSGN(sfpu.OneSource, opcode=0x89, facts=sfpu.NOTICES_VD_VC):
@@ -180,10 +179,7 @@ class SFPSETSGN(sfpu.OneSource, opcode=0x89, facts=sfpu.NOTICES_VD_VC):
     imm12_math = bits(12, 12, number("sign"))
 
     def execute(s: Any, t: Any, f: Any) -> Any:
-        status = lanes.claim_mode(s, t, f, 14, 0)
-        if status != lanes.GO:
-            return status
-        return _replace(s, f, 0x80000000, f.imm12_math << 31)
+        return _replace(s, t, f, (14, 0), 0x80000000, f.imm12_math << 31)
 
 
 # Vector unit (SFPU): conversion of integers and rounding to narrower formats, with the PRNG.
@@ -244,8 +240,7 @@ class SFPCAST(sfpu.SourceC, opcode=0x90, facts=sfpu.NOTICES_VC):
             for lane in range(lanes.LANES):
                 negative = _U(_U(x[lane] & keep) | _U((-np.int64(x[lane])) & 0xFFFFFFFF))
                 out[lane] = negative if x[lane] >= sfpu.SIGN else x[lane]
-        lanes.write(s, f.lreg_dest)
-        return DONE
+        return lanes.write(s, f.lreg_dest)
 
 
 @njit
@@ -349,5 +344,4 @@ class SFP_STOCH_RND(
                 out[lane] = _ZERO if field == _ZERO else rounded
         else:
             _round_integer(s, mode, f.lreg_src_c, f.lreg_src_b, f.imm8_math if immediate else -1)
-        lanes.write(s, f.lreg_dest)
-        return DONE
+        return lanes.write(s, f.lreg_dest)

@@ -129,12 +129,10 @@ class SFPSHFT(sfpu.SourceAndImmediate, opcode=0x7A, facts=sfpu.NOTICES_VC):
         source = f.lreg_c if instr_mod1 & 5 == 5 else f.lreg_dest
         amounts = s.lreg[f.lreg_c & 15]
         if instr_mod1 & 1:
-            amounts, same = s.lane_tmp[lanes.FLAG], _wrap(signed12(f.imm12_math))
-            for lane in range(lanes.LANES):
-                amounts[lane] = same
+            amounts = s.lane_tmp[lanes.FLAG]
+            amounts[:] = _wrap(signed12(f.imm12_math))
         shift(s, source, amounts, instr_mod1 & 2)
-        lanes.write(s, f.lreg_dest)
-        return DONE
+        return lanes.write(s, f.lreg_dest)
 
 
 @njit
@@ -149,8 +147,7 @@ def _combine(s: Any, t: Any, f: Any, both: Any) -> Any:
     x, y, out = s.lreg[other & 15], s.lreg[f.lreg_c & 15], s.lane_tmp[lanes.VALUE]
     for lane in range(lanes.LANES):
         out[lane] = _U(x[lane] & y[lane]) if both else _U(x[lane] | y[lane])
-    lanes.write(s, f.lreg_dest)
-    return DONE
+    return lanes.write(s, f.lreg_dest)
 
 
 class _Combines(sfpu.TwoSources):
@@ -191,8 +188,7 @@ class SFPNOT(Instruction, opcode=0x80, unit="vector", facts=sfpu.NOTICES_VC, mac
         x, out = s.lreg[f.lreg_c & 15], s.lane_tmp[lanes.VALUE]
         for lane in range(lanes.LANES):
             out[lane] = _U(~x[lane])
-        lanes.write(s, f.lreg_dest)
-        return DONE
+        return lanes.write(s, f.lreg_dest)
 
 
 class SFPXOR(Instruction, opcode=0x8D, unit="vector", facts=sfpu.NOTICES_VD_VC, macro=sfpu.NO_MODE):
@@ -211,8 +207,7 @@ class SFPXOR(Instruction, opcode=0x8D, unit="vector", facts=sfpu.NOTICES_VD_VC, 
         x, y, out = s.lreg[f.lreg_dest & 15], s.lreg[f.lreg_c & 15], s.lane_tmp[lanes.VALUE]
         for lane in range(lanes.LANES):
             out[lane] = _U(x[lane] ^ y[lane])
-        lanes.write(s, f.lreg_dest)
-        return DONE
+        return lanes.write(s, f.lreg_dest)
 
 
 class SFPLZ(sfpu.OneSource, opcode=0x81, facts=sfpu.NOTICES_VC, macro=sfpu.NO_IMMEDIATE):
@@ -261,8 +256,7 @@ class SFPABS(sfpu.OneSource, opcode=0x7D, facts=sfpu.NOTICES_VC, macro=sfpu.NO_I
         else:
             for lane in range(lanes.LANES):
                 out[lane] = _wrap(-np.int64(x[lane])) if x[lane] >= _SIGN else x[lane]
-        lanes.write(s, f.lreg_dest)
-        return DONE
+        return lanes.write(s, f.lreg_dest)
 
 
 # Condition codes and comparisons.
@@ -301,27 +295,17 @@ class SFPSETCC(sfpu.OneSource, opcode=0x7B, facts=sfpu.Sfpu(notices="VC")):
         status = lanes.claim_none(s, t, f.lreg_dest)
         if status != lanes.GO:
             return status
-        if f.instr_mod1 & (_IMMEDIATE | _CLEAR):
-            # SFPSETCC modes 8 to 15 (clear) and 1, 3, 5, 7 (the immediate), in the enabled lanes.
-            if f.imm12_math and f.instr_mod1 & _CLEAR:
-                return refuse(s, lanes.IMMEDIATE, immediate=f.imm12_math, mode=f.instr_mod1)
-            if s.cc_en[0] == 0:
-                lanes.set_flags(s, 0)
-                return DONE
-            flag = s.lane_tmp[lanes.FLAG]
-            value = _ZERO if f.instr_mod1 & _CLEAR else _U(f.imm12_math)
-            for lane in range(lanes.LANES):
-                flag[lane] = value
-            lanes.write_flags(s)
-            return DONE
-        if f.imm12_math:
+        same = f.instr_mod1 & (_IMMEDIATE | _CLEAR)  # the immediate or 0 in all enabled lanes
+        if f.imm12_math and same != _IMMEDIATE:
             return refuse(s, lanes.IMMEDIATE, immediate=f.imm12_math, mode=f.instr_mod1)
         if s.cc_en[0] == 0:
             lanes.set_flags(s, 0)
             return DONE
         x, flag = s.lreg[f.lreg_c & 15], s.lane_tmp[lanes.FLAG]
         invert = _U(f.instr_mod1 == 4 or f.instr_mod1 == 2)
-        if f.instr_mod1 & 2:
+        if same:
+            flag[:] = _ZERO if same & _CLEAR else _U(f.imm12_math)
+        elif f.instr_mod1 & 2:
             for lane in range(lanes.LANES):
                 flag[lane] = _U(_ONE if x[lane] == _ZERO else _ZERO) ^ invert
         else:

@@ -36,9 +36,6 @@ _SRCB, _FP16, _BF16, _FP32, _INT32, _INT8, _UINT16, _HI16, _INT16, _LO16 = range
 _ZEROS, _INT32_SM, _INT8_COMP, _LO16_ONLY, _HI16_ONLY = 11, 12, 13, 14, 15
 _INT32_ALL = 10
 
-FP16, BF16, FP32 = FLOATS = _FP16, _BF16, _FP32
-INT32, INT32_SM = WHOLE = _INT32, _INT32_SM  # all 32 bits
-UINT16 = _UINT16
 _AS_BF16 = (formats.FP32, formats.TF32, formats.BF16, formats.BFP8, formats.BFP4, formats.BFP2)
 _IMPLY_BF16 = sum(1 << f for f in (*_AS_BF16, formats.INT32, formats.UINT16))
 _NO_FORMAT = 1 << 12 | 1 << 13
@@ -67,14 +64,6 @@ def concrete_mode(s: Any, t: Any, mod: Any) -> Any:
     if (_NO_FORMAT >> fmt) & 1:
         return refuse(s, _IMPLIED, fmt=fmt)
     return _BF16 if (_IMPLY_BF16 >> fmt) & 1 else _FP16
-
-
-@njit
-def _high_half(s: Any, t: Any, mode: Any) -> Any:
-    """True when mode 2 means the high half of a 32-bit datum (reference llk only)."""
-    if mode != _BF16 or not rules.follows_llk(s):
-        return False
-    return config.get(s, config.bank(s, t), cf.ALU_ACC_CTRL_SFPU_Fp32_enabled) != 0
 
 
 @njit
@@ -127,7 +116,9 @@ def _decode(s: Any, mode: Any, reg: Any) -> None:
 def _first_row(s: Any, t: Any, mode: Any, row: Any, wide: Any) -> Any:
     """Storage row of the first of four Dst rows; of a 32-bit datum that of the high half."""
     first = row & ~3
-    return dest.adj32(first) if wide or dest.halves(s) or _high_half(s, t, mode) else first
+    if mode == _BF16 and rules.follows_llk(s):  # then the high half of a 32-bit datum
+        wide |= config.get(s, config.bank(s, t), cf.ALU_ACC_CTRL_SFPU_Fp32_enabled)
+    return dest.adj32(first) if wide or dest.halves(s) else first
 
 
 @njit
@@ -254,12 +245,6 @@ def load_rows(s: Any, t: Any, mode: Any, row: Any, reg: Any) -> None:
     lanes.write(s, reg)
 
 
-@njit(inline="always")
-def _flushed(x: Any) -> Any:
-    """Denormals as zeros of the same sign."""
-    return _U(x & _U(0x80000000)) if _U(x & _U(0x7F800000)) == _ZERO else x
-
-
 @njit
 def _encode(s: Any, mode: Any, value: Any) -> None:
     """Scratch row = the cells that store `value`, (32,) uint32."""
@@ -275,10 +260,10 @@ def _encode(s: Any, mode: Any, value: Any) -> None:
             out[lane] = _U(dest.enc_fp16(_U(sign | half)))
     elif mode == _BF16:
         for lane in range(lanes.LANES):
-            out[lane] = _U(dest.enc_bf16(_U(_flushed(value[lane]) >> _U(16))))
+            out[lane] = _U(dest.enc_bf16(_U(_U(formats.flush_32(value[lane])) >> _U(16))))
     elif mode == _FP32:
         for lane in range(lanes.LANES):
-            out[lane] = _U(dest.enc_32(_flushed(value[lane])))
+            out[lane] = _U(dest.enc_32(_U(formats.flush_32(value[lane]))))
     elif (_WIDE_LOAD >> mode) & 1:  # integers
         for lane in range(lanes.LANES):
             out[lane] = _U(dest.enc_32(value[lane]))
@@ -476,5 +461,4 @@ class SFPLOADI(Instruction, opcode=0x71, unit="vector", facts=Sfpu(LOAD)):
         old, out, new = s.lreg[f.lreg_ind & 15], s.lane_tmp[lanes.VALUE], _U(value)
         for lane in range(lanes.LANES):
             out[lane] = _U(_U(old[lane] & keep) | new)
-        lanes.write(s, f.lreg_ind)
-        return DONE
+        return lanes.write(s, f.lreg_ind)

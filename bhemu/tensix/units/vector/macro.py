@@ -75,9 +75,7 @@ def _refused(s: Any, t: Any, word: Any, regular: Any) -> Any:
             return _TWO_DRAWS
     # DONE, or the error of a regular load and a scheduled store of common cells.
     opcode = word >> 24
-    if not schedule.occupied(s, STORE):
-        return rules.DONE
-    if opcode != OPCODE and opcode != _LOAD:
+    if not schedule.occupied(s, STORE) or (opcode != OPCODE and opcode != _LOAD):
         return rules.DONE
     slot = s.macro_slot[STORE, 0]
     load = loadstore.concrete_mode(s, t, (word >> 16) & 15)

@@ -97,9 +97,7 @@ class SFPMOV(sfpu.OneSource, opcode=0x7C, facts=sfpu.NOTICES_VC, macro=sfpu.NO_I
             for lane in range(lanes.LANES):
                 out[lane] = x[lane] ^ flip
         if instr_mod1 == 2:
-            flag = s.lane_tmp[lanes.FLAG]
-            for lane in range(lanes.LANES):
-                flag[lane] = _ONE
+            s.lane_tmp[lanes.FLAG, :] = _ONE
             lanes.write_where(s, lanes.target(s, f.lreg_dest), lanes.VALUE)
         else:
             lanes.write(s, f.lreg_dest)
@@ -327,14 +325,12 @@ class SFPSHFT2(
             shift(s, f.imm12_math & 15, s.lreg[f.lreg_src_c & 15], 0)
         elif f.instr_mod1 == 6:
             # SFPSHFT2 mode 6; the low bits of the immediate name the source too, unless scheduled.
-            amounts, same = s.lane_tmp[lanes.FLAG], _U(signed12(f.imm12_math) & 0xFFFFFFFF)
-            for lane in range(lanes.LANES):
-                amounts[lane] = same
+            amounts = s.lane_tmp[lanes.FLAG]
+            amounts[:] = _U(signed12(f.imm12_math) & 0xFFFFFFFF)
             shift(s, f.lreg_src_c if s.macro_dest[0] else f.imm12_math & 15, amounts, 0)
         else:
             _rotate(s, f.lreg_src_c, f.instr_mod1 == 3)
-        lanes.write(s, f.lreg_dest)
-        return rules.DONE
+        return lanes.write(s, f.lreg_dest)
 
     def moves(s: Any, t: Any, f: Any) -> Any:
         c, mod = unspecified.of(s, f.lreg_src_c), f.instr_mod1

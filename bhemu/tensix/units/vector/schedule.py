@@ -117,8 +117,7 @@ class SFPCONFIG(Instruction, opcode=0x91, unit="vector", facts=Sfpu()):
             if f.instr_mod1 & _FROM_IMMEDIATE:
                 if f.config_dest == _TWELVE:
                     return _DEFAULT
-                for lane in range(lanes.LANES):
-                    out[lane] = _DEFAULTS[(f.config_dest - _CONSTANTS) & 3]
+                out[:] = _DEFAULTS[(f.config_dest - _CONSTANTS) & 3]
             lanes.write_where(s, f.config_dest, lanes.VALUE)
             return DONE
         # Scratch value = what the lanes of a macro register or LaneConfig become.
@@ -262,9 +261,7 @@ def _replaced(word: Any, lo: Any, value: Any) -> Any:
 def _reads_vb(word: Any) -> Any:
     """False for the modes that ignore VB: their words must leave the field 0."""
     opcode, mode = word >> 24, word & 15
-    if FORM[opcode] == _LOGIC:
-        return mode == 1
-    if opcode == _ARECIP:
+    if FORM[opcode] == _LOGIC or opcode == _ARECIP:
         return mode == 1
     return opcode != _SHFT2 or mode == 5
 
@@ -348,13 +345,10 @@ def occupied(s: Any, unit: Any) -> Any:
 @njit
 def draws(word: Any) -> Any:
     """True when the word steps the random state of the lanes."""
-    opcode = word >> 24
-    if opcode == _STOCH_RND:
-        return True
-    mode = word & 15
-    if opcode == _CAST:
-        return mode == 1
-    return opcode == _MOV and mode & 8 and _field(word, 8) == move.RANDOM
+    opcode, mode = word >> 24, word & 15
+    if opcode == _MOV:
+        return mode & 8 != 0 and _field(word, 8) == move.RANDOM
+    return opcode == _STOCH_RND or (opcode == _CAST and mode == 1)
 
 
 @njit
@@ -367,9 +361,7 @@ def two_cycles(word: Any) -> Any:
 @njit
 def latency(word: Any) -> Any:
     """Cycles until the result of an instruction can be read: 1 or 2."""
-    if SUB_UNIT[word >> 24] == MAD or two_cycles(word):
-        return np.int64(2)
-    return np.int64(1)
+    return np.int64(2) if SUB_UNIT[word >> 24] == MAD or two_cycles(word) else np.int64(1)
 
 
 @njit

@@ -260,22 +260,21 @@ def source(s: Any) -> None:
 
 
 @njit
-def refused(s: Any) -> Any:
-    """DONE, or the error of a write to whatever LReg[7] names (TEN-2932)."""
-    if s.lane_config[0] & _U(lanes.ENABLE_DEST_INDEX):
+def refused(s: Any, named: Any) -> Any:
+    """DONE, or the error of a word in which LReg[7] names a register: `named` not 0 (TEN-2932)."""
+    if named and s.lane_config[0] & _U(lanes.ENABLE_DEST_INDEX):
         return refuse(s, lanes.DEST_INDEX, dest=7)
     return DONE
 
 
 @njit
-def write(s: Any, mod: Any, dest: Any) -> None:
-    """The scratch value to LReg[dest], or where LReg[7] says when `mod` has bit 3 (VD).
+def write(s: Any, mod: Any, dest: Any) -> Any:
+    """The scratch value to LReg[dest], or where LReg[7] says when `mod` has bit 3 (VD); DONE.
 
     LReg[7] names one in each lane; constants are left alone.
     """
     if not mod & VD or lanes.target(s, dest) == lanes.BONUS:
-        lanes.write(s, dest)
-        return
+        return lanes.write(s, dest)
     flag, index, named = s.lane_tmp[lanes.FLAG], s.lreg[7], s.lane_tmp[FACTOR]
     flags, on = s.cc, lanes.unmasked(s)
     for lane in range(lanes.LANES):
@@ -288,6 +287,7 @@ def write(s: Any, mod: Any, dest: Any) -> None:
             any_lane |= flag[lane]
         if any_lane != _ZERO:
             lanes.write_where(s, np.int64(reg), lanes.VALUE)
+    return DONE
 
 
 # Parts of fp32 numbers, as patterns.
