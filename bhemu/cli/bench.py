@@ -18,6 +18,7 @@ from bhemu.cli.output import Progress
 from bhemu.errors import EXIT_OK, InputError
 from bhemu.program import files
 from bhemu.program.schema import ENGINES
+from bhemu.text import counted
 
 if TYPE_CHECKING:
     from bhemu.bench import Row
@@ -100,7 +101,7 @@ def bench_command(
         output.report({"rows": [r.as_dict() for e in rows for r in e]}, EXIT_OK, as_json=True)
     if markdown is not None:
         text = _markdown(rows, [name for name, _ in columns], elfs, formats, load)
-        files.write_whole(markdown, lambda file: file.write(text.encode()), "--markdown")
+        files.write_whole(markdown, text.encode(), "--markdown")
 
 
 def _profile(elfs: Path, names: tuple[str, ...], engine: str, as_json: bool) -> None:
@@ -201,7 +202,6 @@ def warm_command(mnemonics: tuple[str, ...], as_json: bool, quiet: bool) -> int:
         from bhemu.jit.subset import JIT
         from bhemu.machine import precompile
         from bhemu.machine.backend import core_is_fresh
-        from bhemu.program.schema import ENGINES
         from bhemu.tensix import compiled
 
         if not JIT:
@@ -232,7 +232,7 @@ def warm_command(mnemonics: tuple[str, ...], as_json: bool, quiet: bool) -> int:
 
 def _summary(made: list[str], count: int, seconds: float) -> str:
     """`count` parts are there now: the core and the entries."""
-    entries = f"the core and {count - 1} instruction{'' if count == 2 else 's'}"
+    entries = f"the core and {counted(count - 1, 'instruction')}"
     if not made:
         return f"everything is there: {entries}, loaded in {seconds:.1f} s"
     rest = count - len(made)

@@ -20,6 +20,7 @@ from bhemu.program.coordinates import XY
 from bhemu.program.coordinates import text as text_of
 from bhemu.program.options import given_in
 from bhemu.system import interrupts
+from bhemu.text import counted
 
 if TYPE_CHECKING:
     from bhemu.cli.summary import Target
@@ -177,7 +178,7 @@ def trace_command(**values: Any) -> int:
     target.save()
     reason = "stopped by an error" if stop is None else REASONS.get(stop.reason, stop.reason)
     reason = "as many as were asked for" if tracer.full else reason
-    target.progress.say(f"{tracer.shown} word{'' if tracer.shown == 1 else 's'}; {reason}")
+    target.progress.say(f"{counted(tracer.shown, 'word')}; {reason}")
     if error is None:
         interrupted = stop is not None and stop.reason == "interrupt"
         return EXIT_INTERRUPTED if interrupted else EXIT_OK
@@ -197,7 +198,7 @@ def _perfetto(chosen: options.Settings, path: Path, most: int | None) -> int:
     recording = Recorder(target, words=most or MOST).run()
     trace = document(recording, chosen.program.name)
     data = json.dumps(trace, separators=(",", ":")).encode()
-    files.write_whole(path, lambda file: file.write(data), "trace")
+    files.write_whole(path, data, "trace")
     events = trace["traceEvents"]
     target.progress.say(f"{path}: {len(events)} events, clock {target.clock}")
     interrupted = recording.stop is not None and recording.stop.reason == "interrupt"
@@ -247,7 +248,7 @@ def step_command(**values: Any) -> int:
     from bhemu.debug.stepper import StateFiles, Stepper
 
     target.keep_history()
-    program = target.of_tile()
+    program = target.part(target.tile.xy)
     states = StateFiles(tuple(target.program.files()))
     stepper = Stepper(target.tile, program, Sources(program, folders), out, states)
     if not script and sys.stdin.isatty():
@@ -388,7 +389,5 @@ def listener(host: str = _HOST, port: int | None = None) -> socket.socket:
     try:
         return socket.create_server((host, port or 0))
     except (OSError, UnicodeError) as problem:
-        text = getattr(problem, "strerror", None) or str(problem)
-        raise InputError(
-            f"cannot listen on {host}:{port}: {text}", hint="--port 0 chooses a free port"
-        ) from problem
+        text = f"cannot listen on {host}:{port}: {files.reason(problem)}"
+        raise InputError(text, hint="--port 0 chooses a free port") from problem

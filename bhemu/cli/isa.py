@@ -4,6 +4,7 @@ import hashlib
 import json
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -206,9 +207,7 @@ def _table(rows: list[dict[str, Any]]) -> None:
     cells = [
         [r["mnemonic"], f"{r['opcode']:#04x}", r["unit"], r["stall"], r["status"]] for r in rows
     ]
-    counts: dict[str, int] = {}
-    for r in rows:
-        counts[r["status"]] = counts.get(r["status"], 0) + 1
+    counts = Counter(r["status"] for r in rows)
     total = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
     if sys.stdout.isatty():
         from rich.console import Console
@@ -269,7 +268,7 @@ def _disassembled(
         yield f"0x{word:08X}  {shown}"
 
 
-def tensix_decoder(meanings: bool = False) -> Decode:
+def tensix_decoder(meanings: bool) -> Decode:
     """The Tensix disassembler with every instruction declared; `meanings`: of operands, too."""
     from bhemu.tensix import units
     from bhemu.tensix.insn import disassemble
@@ -353,6 +352,13 @@ def _code(image: "Image", low: int, high: int, meanings: bool) -> Iterator[str]:
 
     symbols, last = image.symbols, None
     decode: Decode | None = None
+
+    def name(address: int) -> str | None:
+        found = symbols.lookup(address)
+        if found is None:
+            return None
+        return found[0] if not found[1] else f"{found[0]}+{found[1]:#x}"
+
     for pc in range((low + 3) & ~3, high & ~3, 4):
         held = next(s for s in image.segments if s.vaddr <= pc < s.vaddr + len(s.data))
         word = int.from_bytes(held.data[pc - held.vaddr :][:4], "little")
@@ -366,13 +372,6 @@ def _code(image: "Image", low: int, high: int, meanings: bool) -> Iterator[str]:
         if line and line != last:
             yield f"; {line[0]}:{line[1]}"
             last = line
-
-        def name(address: int) -> str | None:
-            found = image.symbols.lookup(address)
-            if found is None:
-                return None
-            return found[0] if not found[1] else f"{found[0]}+{found[1]:#x}"
-
         yield f"{pc:8x}:  {word:08x}  {disassemble(word, pc, name, decode)}"
 
 

@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 _PROGRAM = ("cores", "inputs", "expects", "until", "sets", "no_compare", "allow_outside", "tile")
 _OUTPUT = ("save", "quiet", "verbose", "as_json")
-_SECTIONS = {  # title: names of parameters; whether each has its line before --help-all
-    "The program, beside its PROGRAM.toml": (_PROGRAM, False),
-    "The machine and its run (docs/options.md)": (tuple(given_in("flag")), False),
-    "What is written": (_OUTPUT, True),
+_BY_NAME = {  # title: names of parameters, which --help-all alone explains
+    "The program, beside its PROGRAM.toml": _PROGRAM,
+    "The machine and its run (docs/options.md)": tuple(given_in("flag")),
 }
+_SECTIONS = {**_BY_NAME, "What is written": _OUTPUT}
 ALL = "--help-all"
 """The option that explains every other; the key of a context's meta that does the same."""
 
@@ -40,7 +40,7 @@ class Command(click.Command):
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Its parameters, with --help-all where --help leaves something out."""
         params = super().get_params(ctx)
-        if any(self._section(one) in self._by_name() for one in params):
+        if any(self._section(one) in _BY_NAME for one in params):
             params.append(_help_all())
         return params
 
@@ -56,7 +56,7 @@ class Command(click.Command):
             if not records:
                 continue
             with formatter.section(title):
-                if whole or title not in self._by_name():
+                if whole or title not in _BY_NAME:
                     formatter.write_dl(records)
                     continue
                 named = [record[0].replace(" ", "\0") for record in records]
@@ -65,13 +65,8 @@ class Command(click.Command):
                     formatter.write(indent + line.replace("\0", " ") + "\n")
 
     @staticmethod
-    def _by_name() -> list[str]:
-        return [title for title, (_, explained) in _SECTIONS.items() if not explained]
-
-    @staticmethod
     def _section(param: click.Parameter) -> str:
-        found = (title for title, (names, _) in _SECTIONS.items() if param.name in names)
-        return next(found, "Options")
+        return next((title for title, names in _SECTIONS.items() if param.name in names), "Options")
 
 
 def _help_all() -> click.Option:
@@ -386,9 +381,6 @@ def completion_command(shell: str) -> int:
     from click.shell_completion import get_completion_class
 
     kind: Any = get_completion_class(shell)
-    output.say(
-        kind(
-            click.get_current_context().find_root().command, {}, "bhemu", "_BHEMU_COMPLETE"
-        ).source()
-    )
+    command = click.get_current_context().find_root().command
+    output.say(kind(command, {}, "bhemu", "_BHEMU_COMPLETE").source())
     return EXIT_OK

@@ -3,7 +3,6 @@
 import atexit
 import contextlib
 import errno
-import functools
 import gc
 import json
 import os
@@ -222,6 +221,7 @@ def _red(text: str) -> str:
 
 _PERIOD = 0.25  # seconds between two status lines
 _SILENT = 2.0  # after so many seconds of waiting a line is said where there is no terminal
+_COMPILING = "compiling what the program uses, once for this version (a minute or more)"
 
 
 class Progress:
@@ -245,7 +245,7 @@ class Progress:
     def say(self, text: str) -> None:
         """One line, unless quiet."""
         if not self._quiet:
-            self.clear()
+            self.status("")
             say(text, err=True)
             self._said = time.monotonic()
 
@@ -268,56 +268,50 @@ class Progress:
         # What is imported and loaded now stays: collecting it costs a tenth of the start.
         gc.disable()
         try:
-            with self._told(lambda: "starting"):
+            with self.waiting(lambda: "starting", says=False):
                 begin = time.monotonic()
                 from bhemu.jit import build, interpreted
 
                 interpreted.tell = self.say
                 said: list[str] = []
-                told = functools.partial(self._compiling, said)
-                build.before_compiling.append(told)
+
+                def compiling(name: str) -> None:
+                    interrupts.check()  # the compiler swallows a Ctrl-C
+                    if not said:
+                        gc.enable()
+                        self.say(_COMPILING)
+                    said.append(name)
+
+                build.before_compiling.append(compiling)
                 try:
                     yield
                 finally:
-                    build.before_compiling.remove(told)
+                    build.before_compiling.remove(compiling)
         finally:
             gc.enable()
         interrupts.check()
         if said:
             self("the core", time.monotonic() - begin)
 
-    def _compiling(self, lines: list[str], name: str) -> None:
-        interrupts.check()  # the compiler swallows a Ctrl-C
-        if not lines:
-            gc.enable()
-            self.say("compiling what the program uses, once for this version (a minute or more)")
-        lines.append(name)
-
     def running(self, target: "Target") -> AbstractContextManager[None]:
         """On a terminal, show the clock while `target` runs, or what has to be compiled for it."""
-        return self._told(lambda: f"running  clock {target.clock}")
+        return self.waiting(lambda: f"running  clock {target.clock}", says=False)
 
     def looking(self) -> AbstractContextManager[None]:
         """On a terminal, show how long the present check has taken; `checking` says which it is."""
-        return self._told(lambda: self._check)
+        return self.waiting(lambda: self._check, says=False)
 
     def checking(self, text: str) -> None:
         """A check begins; `text` names it."""
         self._check = text
         self.say(f"{text}, after {self.seconds:.1f} s")
 
-    def waiting(self, doing: Callable[[], str]) -> AbstractContextManager[None]:
+    @contextmanager
+    def waiting(self, doing: Callable[[], str], *, says: bool = True) -> Iterator[None]:
         """Show what is compiled, else what is done; without a terminal, say it now and then.
 
-        doing: "" where there is nothing to say any more.
-        """
-        return self._told(doing, says=True)
-
-    @contextmanager
-    def _told(self, doing: Callable[[], str], *, says: bool = False) -> Iterator[None]:
-        """While it lasts, what is compiled, else what is done, is shown.
-
-        Without a terminal only what is compiled, or all (`says`).
+        doing: "" where there is nothing to say any more. says: False where without a terminal only
+        what is compiled is to be said.
         """
         if self._quiet:
             yield
@@ -330,7 +324,7 @@ class Progress:
         finally:
             over.set()
             line.join()
-            self.clear()
+            self.status("")
 
     def _show(self, doing: Callable[[], str], says: bool, over: threading.Event) -> None:
         while not over.wait(_PERIOD):
@@ -345,11 +339,6 @@ class Progress:
                 self.status(f"{text}  {self.seconds:.1f} s")
             elif (compiled or (says and text)) and time.monotonic() - self._said > _SILENT:
                 self.say(f"{text}, after {self.seconds:.0f} s")
-
-    def clear(self) -> None:
-        """Take the status line of a terminal away."""
-        if self._status:
-            sys.stderr.write("\r\x1b[K")
 
 
 # The prompt of `bhemu step`: line editing, Tab, and a history that outlives the session.

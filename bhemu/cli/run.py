@@ -101,18 +101,15 @@ class Start:
             with interrupts.later():  # the run, which begins now, ends by one that has come
                 signal.pthread_sigmask(signal.SIG_UNBLOCK, _INTERRUPT)
 
-    def _is_due(self) -> bool:
-        """Whether everything is compiled that the run needs, as far as is known."""
-        if self._watch is None or self._target is None:
-            return False
-        if self._watch.failed:
-            self._stay("what it uses cannot be compiled")
-            return False
-        return self._watch.is_compiled(self._target.machine)
-
     def hand_over(self, rounds: "Rounds") -> None:
         """Run on in compiled code where that is due; returns where it is not, or not possible."""
-        if not self._is_due() or not rounds.is_whole:
+        target, watch = self._target, self._watch
+        if watch is None or target is None:
+            return
+        if watch.failed:
+            self._stay("what it uses cannot be compiled")
+            return
+        if not watch.is_compiled(target.machine) or not rounds.is_whole:
             return
         rounds.settle()
         import tempfile  # takes milliseconds, which few runs need
@@ -122,8 +119,6 @@ class Start:
         from bhemu.machine import saved
         from bhemu.program.input_files import Archive, UnreadableError
 
-        target = self._target
-        assert target is not None
         signal.pthread_sigmask(signal.SIG_BLOCK, _INTERRUPT)  # until the command is there again
         try:
             interrupts.check()
@@ -152,7 +147,7 @@ class Start:
 
     def _execute(self, note: dict[str, Any]) -> None:
         """The command anew, in this process; returns where the system refuses."""
-        self._progress.clear()
+        self._progress.status("")
         sys.stdout.flush()
         text = json.dumps({"process": os.getpid(), "began": self._progress.began, **note})
         try:
@@ -317,8 +312,8 @@ def _opened(name: str) -> AbstractContextManager[IO[str]]:
     try:
         return nullcontext(sys.stdout) if name == "-" else open(name, "w", encoding="ascii")
     except (OSError, ValueError) as problem:
-        reason = getattr(problem, "strerror", None) or str(problem)
-        raise InputError(f"--log-commits: {name} cannot be written: {reason}") from problem
+        text = f"--log-commits: {name} cannot be written: {files.reason(problem)}"
+        raise InputError(text) from problem
 
 
 def _run(target: "Target", checks: "list[Check] | None") -> int:

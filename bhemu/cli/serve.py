@@ -144,14 +144,12 @@ def serve_command(**values: Any) -> int:
         raise
     from bhemu.hosts.umd import guarded
 
-    connect = functools.partial(_connect, address, values["remote"])
+    def connect() -> "Connection":
+        from bhemu.hosts.session import Connection
+
+        return Connection(address, remote=values["remote"])
+
     return guarded(lambda: _serve(connect, values), lambda how: _lost(connect, how))
-
-
-def _connect(address: str, remote: bool) -> "Connection":
-    from bhemu.hosts.session import Connection
-
-    return Connection(address, remote=remote)
 
 
 def _serve(connect: "Callable[[], Connection]", values: dict[str, Any]) -> int:

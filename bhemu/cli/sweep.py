@@ -67,7 +67,7 @@ def sweep_command(sweep: str, quiet: bool, as_json: bool, **values: Any) -> int:
             plan, journal, workers=values["workers"], scheduler=values["scheduler"], progress=step
         )
     if report is not None:
-        files.write_whole(report, lambda file: file.write(api.page(found, view)), "--report")
+        files.write_whole(report, api.page(found, view), "--report")
     return _report(found, folder, quiet, as_json)
 
 

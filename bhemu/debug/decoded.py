@@ -118,14 +118,6 @@ class View:
     every: bool = False
     other: TileState | None = None
 
-    def with_empty_rows(self, every: bool) -> "View":
-        """With or without empty rows."""
-        return replace(self, every=every)
-
-    def against(self, other: TileState) -> "View":
-        """Memory only where it differs from that of `other`."""
-        return replace(self, other=other)
-
 
 def word_cells(word: int) -> dict[str, Value]:
     """A Tensix word and its assembly; 0 is nothing."""
@@ -150,23 +142,23 @@ def eights(label: str, array: Any, form: str = "08x", index: int | None = None) 
 _BYTES = 32  # of memory in a row
 
 
+def _queued(entries: Any, low: Any, high: Any) -> dict[str, Value]:
+    held = (int(entries[i % len(entries)]) for i in range(int(low), int(high)))
+    return {"queued": " ".join(f"{value:#x}" for value in held)}
+
+
 def _mailbox(s: TileState, view: View) -> Iterator[Row]:
     """Queued entries by writer and reader."""
     for w in range(4):
         for r in range(4):
-            entries, low, high = s.mailbox[w, r], int(s.mailbox_read[w, r]), s.mailbox_write[w, r]
-            cells = values([int(entries[i % len(entries)]) for i in range(low, int(high))])
-            label = f"{CORE_NAMES[w]} to {CORE_NAMES[r]}"
-            yield Row(label, {"queued": " ".join(f"{v:#x}" for v in cells.values())}, index=w)
+            cells = _queued(s.mailbox[w, r], s.mailbox_read[w, r], s.mailbox_write[w, r])
+            yield Row(f"{CORE_NAMES[w]} to {CORE_NAMES[r]}", cells, index=w)
 
 
 def _pcbuf(s: TileState, view: View) -> Iterator[Row]:
     """Queued entries of each TRISC."""
     for t in range(3):
-        entries = s.pcbuf[t]
-        held = range(int(s.pcbuf_read[t]), int(s.pcbuf_write[t]))
-        text = " ".join(f"{int(entries[i % len(entries)]):#x}" for i in held)
-        yield Row(f"T{t}", {"queued": text}, index=t)
+        yield Row(f"T{t}", _queued(s.pcbuf[t], s.pcbuf_read[t], s.pcbuf_write[t]), index=t)
 
 
 def _debug(s: TileState, view: View) -> Iterator[Row]:

@@ -213,8 +213,8 @@ def _number(value: int) -> Iterator[Explanation]:
     if decode(value) is not None:
         yield Explanation("a Tensix word", f"{value:#010x}", tuple(_word(value)))
     text = riscv_text(value, 0, None, disassemble)
-    if value & 3 != 3 and decode(value >> 2 | (value & 3) << 30) is not None:
-        pushed = value >> 2 | (value & 3) << 30
+    pushed = value >> 2 | (value & 3) << 30
+    if value & 3 != 3 and decode(pushed) is not None:
         about = (f"pushes {pushed:#010x}", *_word(pushed))
         yield Explanation("a .ttinsn word of a core", f"{value:#010x}", about)
     elif value & 3 == 3 and not text.startswith((".word", "unknown")):

@@ -27,9 +27,8 @@ def read_exact(path: Path, shape: Sequence[int], name: str) -> Floats:
         content = files.read_bytes(path, "ARRAY_BYTES", f"exact values of {name}")
         array = input_files.from_npy(content)
     except input_files.UnreadableError as error:
-        raise InputError(
-            f"exact values of {name}: {path} cannot be read: {error}", hint="save them by np.save"
-        ) from error
+        text = f"exact values of {name}: {path} cannot be read: {error}"
+        raise InputError(text, hint="save them by np.save") from error
     if array.dtype.kind not in "fiu":
         raise InputError(f"exact values of {name}: {path} holds {array.dtype}, not numbers")
     if array.shape != tuple(shape):
@@ -129,15 +128,13 @@ def _tile(
     where: tuple[slice, ...],
 ) -> TileError:
     part = error[where]
-    finite = part[np.isfinite(part)]
     inside = np.unravel_index(int(part.argmax()), part.shape)
     index = tuple((at.start or 0) + int(n) for at, n in zip(where, inside, strict=True))
-    names = ("tile_row", "tile_column")
     return TileError(
-        tile=dict(zip(names, place[-2:], strict=False)),
+        tile=dict(zip(("tile_row", "tile_column"), place[-2:], strict=False)),
         most=float(part.max()),
-        mean=mean(error[where]),
-        infinite=int(part.size - finite.size),
+        mean=mean(part),
+        infinite=int((~np.isfinite(part)).sum()),
         index=index,
         got=float(got[index]),
         exact=float(exact[index]),
@@ -227,9 +224,8 @@ def element(program: Program, text: str) -> tuple[OutputSpec | None, tuple[int, 
     inside = all(i < n for i, n in zip(index, spec.shape, strict=False))
     if len(index) != len(spec.shape) or not inside:
         shape = " x ".join(str(n) for n in spec.shape)
-        raise InputError(
-            f"{text}: {name} is {shape}", hint=f"{name}[{', '.join('0' for _ in spec.shape)}]"
-        )
+        hint = f"{name}[{', '.join('0' for _ in spec.shape)}]"
+        raise InputError(f"{text}: {name} is {shape}", hint=hint)
     return spec, index
 
 

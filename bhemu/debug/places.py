@@ -155,17 +155,12 @@ def _source(path: Path) -> list[str]:
 # Where a core stands, in source and machine code, and what its pushes became.
 
 
-def name_of(core: Core, address: int) -> str | None:
-    """The "function+0x10" of an address."""
-    return core.locate(address)[0]
-
-
 def instruction(tile: Tile, core: Core, pc: int) -> str:
     """`00010024:  a6a1000a  text` of the word at `pc`."""
     if not 0 <= pc <= L1_SIZE - 4:
         return f"{pc:08x}:  no code here (outside L1)"
     word = int.from_bytes(tile.read(pc, 4), "little")
-    text = riscv_text(word, pc, lambda target: name_of(core, target), tensix_text)
+    text = riscv_text(word, pc, lambda target: core.locate(target)[0], tensix_text)
     return f"{pc:08x}:  {word:08x}  {text}"
 
 
@@ -267,6 +262,11 @@ class Commands:
         for line in lines:
             self._out(line)
 
+    def _at_least_one(self, n: int) -> int:
+        if n < 1:
+            raise InputError("the count must be 1 or more")
+        return n
+
     def _count_and_core(self, args: list[str], default: int = 1) -> tuple[int, Core]:
         n, core = default, self.core
         for arg in args:
@@ -274,15 +274,7 @@ class Commands:
                 core = self.tile.core[arg]
             else:
                 n = number(arg, "count or core")
-        if n < 1:
-            raise InputError("the count must be 1 or more")
-        return n, core
-
-    def _one_count(self, args: list[str]) -> int:
-        n = number(args[0]) if args else 1
-        if n < 1:
-            raise InputError("the count must be 1 or more")
-        return n
+        return self._at_least_one(n), core
 
     def _one_core(self, args: list[str]) -> Core:
         return self.tile.core[core_name(args[0])] if args else self.core

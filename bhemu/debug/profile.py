@@ -97,14 +97,6 @@ class Profile:
             found[row.agent][row.waits_for] += row.cycles
         return {name: dict(found[name]) for name in AGENTS if name in found}
 
-    def agents(self) -> Iterator[tuple[str, int, str, str]]:
-        """Of each agent its name, the cycles that it works, whence these are, its longest wait."""
-        for name, own in self.by_agent().items():
-            works = own.pop("", 0)
-            longest = max(own, key=own.__getitem__, default="")
-            wait = f"{own[longest]} for {longest}" if longest else ""
-            yield name, works, self.source_of(name) if works else "", wait
-
 
 def waits(profiles: Iterable[Profile]) -> list[tuple[Row, XY]]:
     """The rows of waits with their tiles, the longest first."""
@@ -401,15 +393,19 @@ class MachineProfile:
         yield ""
         yield f"{at('tile')}{'':12} {'works':>8} {'':>6} {'figures':9} waits most for"
         for xy, profile in self.tiles.items():
-            for name, works, source, wait in profile.agents():
+            for name, own in profile.by_agent().items():
+                works = own.pop("", 0)
+                longest = max(own, key=own.__getitem__, default="")
+                wait = f"{own[longest]} for {longest}" if longest else ""
+                source = profile.source_of(name) if works else ""
                 share = f"{100 * works / max(self.cycles, 1):.0f} %"
                 yield f"{at(xy)}{name:12} {works:8} {share:>6} {source:9} {wait}".rstrip()
-        longest = waits(self.tiles.values())[:most]
-        if longest:
+        waited = waits(self.tiles.values())[:most]
+        if waited:
             yield ""
             head = f"{'cycles':>8} {'times':>6} {at('tile')}"
             yield f"{head}{'figure':9} which waits, and for what"
-        for row, (x, y) in longest:
+        for row, (x, y) in waited:
             what = f"{row.agent} for {row.waits_for}: {row.where}"
             yield f"{row.cycles:8} {row.times:6} {at(f'{x},{y}')}{row.source:9} {what}"
         if self.transfers:

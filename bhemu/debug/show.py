@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ from bhemu.debug.decoded import View
 from bhemu.debug.dump import Selection
 from bhemu.debug.places import (
     Commands,
+    Read,
     Sources,
     Value,
     address,
@@ -39,37 +41,31 @@ from bhemu.program.variables import Frame, Gone, locate, owners, type_of, visibl
 # Memory as a core sees it, looked at without any effect.
 
 
-class Memory:
-    """L1, local RAM and devices of one core."""
-
-    def __init__(self, tile: Tile, core: Core) -> None:
-        self._tile, self._core = tile, core
-
-    def read(self, address: int, size: int) -> bytes:
-        """Bytes of L1 or local RAM, or an access of 1, 2 or 4 bytes to a device; InputError."""
-        s, c = self._tile.state, self._core.index
-        if 0 <= address <= L1_SIZE - size:
-            return s.l1[address : address + size].tobytes()
-        offset = address - LOCAL_BASE
-        if 0 <= offset <= LOCAL_SIZES[c] - size:
-            return s.local[c, offset : offset + size].tobytes()
-        if size > 4:
-            parts = [self.read(address + i, min(4, size - i)) for i in range(0, size, 4)]
-            return b"".join(parts)
-        place = f"{address:#010x} ({block_name(address)})"
-        try:
-            value = explore.load(self._tile, self._core.index, address, size)
-        except Waits as wait:
-            text = CONDITIONS[wait.condition].text
-            raise InputError(f"a load from {place} would wait for {text}") from None
-        except Escape:
-            raise InputError(
-                f"{self._core.name} cannot look at {place}: the load is refused, or has effects",
-                hint="read32 makes the access all the same",
-            ) from None
-        if value is None:  # it changes by itself
-            value = self._core.read32(address)
-        return value.to_bytes(4, "little")[:size]
+def look(tile: Tile, core: Core, address: int, size: int) -> bytes:
+    """Bytes of L1 or local RAM, or an access of 1, 2 or 4 bytes to a device; InputError."""
+    s, c = tile.state, core.index
+    if 0 <= address <= L1_SIZE - size:
+        return s.l1[address : address + size].tobytes()
+    offset = address - LOCAL_BASE
+    if 0 <= offset <= LOCAL_SIZES[c] - size:
+        return s.local[c, offset : offset + size].tobytes()
+    if size > 4:
+        parts = range(0, size, 4)
+        return b"".join(look(tile, core, address + i, min(4, size - i)) for i in parts)
+    place = f"{address:#010x} ({block_name(address)})"
+    try:
+        value = explore.load(tile, c, address, size)
+    except Waits as wait:
+        text = CONDITIONS[wait.condition].text
+        raise InputError(f"a load from {place} would wait for {text}") from None
+    except Escape:
+        raise InputError(
+            f"{core.name} cannot look at {place}: the load is refused, or has effects",
+            hint="read32 makes the access all the same",
+        ) from None
+    if value is None:  # it changes by itself
+        value = core.read32(address)
+    return value.to_bytes(4, "little")[:size]
 
 
 def word_of(address: int, core: int | None = None) -> str:
@@ -91,12 +87,11 @@ class NoFrame(InputError):  # noqa: N818 (as its sisters)
 
 
 class CFrame(NamedTuple):
-    """A function or inlined copy that a core is in; `depth` inlined ones are inside it."""
+    """A function or inlined copy that a core is in."""
 
     function: str
     file: str | None
     line: int | None
-    depth: int
 
 
 def _form(args: list[str]) -> tuple[str, list[str]]:
@@ -106,12 +101,12 @@ def _form(args: list[str]) -> tuple[str, list[str]]:
     return "", args
 
 
-def items(memory: Memory, start: int, count: int, form: str, size: int) -> Iterable[str]:
+def items(read: Read, start: int, count: int, form: str, size: int) -> Iterable[str]:
     """Items of memory, 16 bytes to a line."""
     row = 16 // size
     for first in range(0, count, row):
         at = start + first * size
-        raws = [memory.read(at + i * size, size) for i in range(min(row, count - first))]
+        raws = [read(at + i * size, size) for i in range(min(row, count - first))]
         name = word_of(at) if len(raws) == 1 else ""
         yield f"  {at:08x}:  " + "  ".join(_item(raw, form) for raw in raws) + name
 
@@ -241,10 +236,9 @@ class Looking(Commands):
         if start % 4:
             raise InputError(f"{start:#x} is not aligned to 4 bytes")
         if n > _LOOKING_MOST:
-            raise InputError(
-                f"mem shows 1 to {_LOOKING_MOST} words", hint="bhemu dump shows all of L1"
-            )
-        self._print(items(Memory(self.tile, core), start, n, "x", 4))
+            hint = "bhemu dump shows all of L1"
+            raise InputError(f"mem shows 1 to {_LOOKING_MOST} words", hint=hint)
+        self._print(items(self._memory(core), start, n, "x", 4))
 
     def do_read32(self, args: list[str]) -> None:
         """read32 ADDRESS [CORE]: load a word as the core does, with what else the load does."""
@@ -255,9 +249,8 @@ class Looking(Commands):
     def do_dump(self, args: list[str]) -> None:
         """dump NAME[:RANGE]...: any state as bhemu dump shows it (stream:8, niu, dst:0-3)."""
         if not args:
-            raise InputError(
-                "usage: dump NAME[:RANGE]...", hint="bhemu dump --list lists the names"
-            )
+            hint = "bhemu dump --list lists the names"
+            raise InputError("usage: dump NAME[:RANGE]...", hint=hint)
         if len(args) > _DUMPED_MOST:
             raise _too_much(f"dump shows {_DUMPED_MOST} names at most")
         self._show(*dump.select(args))
@@ -281,9 +274,7 @@ class Looking(Commands):
         core = self.core
         symbol, file, line = core.locate(core.pc)
         function, calls = core.inlined(core.pc)
-        frames = [CFrame(function or symbol or "?", file, line, 0)]
-        frames += [CFrame(c.function, c.file, c.line, n) for n, c in enumerate(calls, start=1)]
-        return frames
+        return [CFrame(function or symbol or "?", file, line), *(CFrame(*call) for call in calls)]
 
     def _chosen(self) -> CFrame:
         frames = self._frames()
@@ -302,10 +293,8 @@ class Looking(Commands):
         if wanted < 0:
             raise InputError("this is the innermost function")
         if wanted >= len(frames):
-            raise InputError(
-                "the calls that were inlined end here",
-                hint="bt shows the return address; break there and continue to inspect the caller",
-            )
+            hint = "bt shows the return address; break there and continue to inspect the caller"
+            raise InputError("the calls that were inlined end here", hint=hint)
         self._selected, self._listed = wanted, None
         frame = frames[wanted]
         self._out(f"#{wanted}  {frame.function} ({frame.file}:{frame.line})")
@@ -360,6 +349,10 @@ class Looking(Commands):
 
     # Values
 
+    def _memory(self, core: Core) -> Read:
+        """Memory as a core sees it."""
+        return partial(look, self.tile, core)
+
     def _frame(self) -> Frame:
         core = self.core
         symbols = next((one for one in core.images if one.lookup(core.pc) is not None), None)
@@ -369,19 +362,18 @@ class Looking(Commands):
             raise NoFrame(symbols.debug.problem, hint="mem, x and regs show the machine")
         linked = next((a for a in symbols.linked(core.pc) if symbols.debug.at(a)), core.pc)
         registers = [int(value) for value in core.regs]
-        read = Memory(self.tile, core).read
 
         def symbol(name: str) -> int | None:
             return symbols.address(name) if name in symbols.names else None
 
-        return Frame(symbols.debug, linked, registers, read, symbol)
+        return Frame(symbols.debug, linked, registers, self._memory(core), symbol)
 
     def do_print(self, args: list[str]) -> None:
         """print[/x] EXPRESSION: a variable of C, $REGISTER, sem:1, p->m, a[2], *p, &v, a+b."""
         form, args = _form(args)
         if not args:
             raise InputError("usage: print[/FORMAT] EXPRESSION")
-        value = evaluate("".join(args), self._lookup, Memory(self.tile, self.core).read)
+        value = evaluate("".join(args), self._lookup, self._memory(self.core))
         self._out(f"{''.join(args)} = {value.text(form)}")
 
     def _lookup(self, name: str) -> Value:
@@ -391,24 +383,20 @@ class Looking(Commands):
             return Value.lane(value) if name.startswith("lreg") else Value.number(value)
         if name.startswith("$"):
             return Value.number(address(self.tile, self.core, name))
-        read = Memory(self.tile, self.core).read
-        try:
+        with suppress(NoFrame):
             found = Value.variable(self._frame(), name, self._selected)
-        except NoFrame:
-            found = None
-        if found is not None:
-            return found
+            if found is not None:
+                return found
         try:
-            return Value.word(address(self.tile, self.core, name), read)
+            return Value.word(address(self.tile, self.core, name), self._memory(self.core))
         except UnknownName as unknown:
             raise self._out_of_scope(name, unknown) from unknown
 
     def _out_of_scope(self, name: str, unknown: UnknownName) -> InputError:
         """Why a name stands for nothing where the core is: no variable, no symbol, no register."""
         try:
-            known = [
-                one for one, _, _ in visible(self._frame().debug, self.core.pc, self._selected)
-            ]
+            debug = self._frame().debug
+            known = [one for one, _, _ in visible(debug, self.core.pc, self._selected)]
         except NoFrame:
             return self._elsewhere(name) or unknown
         here = self._chosen().function
@@ -443,7 +431,7 @@ class Looking(Commands):
             kept, selected = self.core, self._selected
             self.core, self._selected = core, 0
             try:
-                return bool(evaluate(text, self._lookup, Memory(self.tile, core).read).integer)
+                return bool(evaluate(text, self._lookup, self._memory(core)).integer)
             finally:
                 self.core, self._selected = kept, selected
 
@@ -479,11 +467,11 @@ class Looking(Commands):
             lines = [instruction(self.tile, self.core, start + 4 * i) for i in range(count)]
             self._print(f"  {line}" for line in lines)
         elif found[2] == "s":
-            raw = Memory(self.tile, self.core).read(start, 256)
+            raw = look(self.tile, self.core, start, 256)
             self._out(f"  {start:08x}:  {raw.partition(bytes(1))[0].decode(errors='replace')!r}")
         else:
-            memory = Memory(self.tile, self.core)
-            self._print(items(memory, start, count, found[2] or "x", _SIZES[found[3]]))
+            form, size = found[2] or "x", _SIZES[found[3]]
+            self._print(items(self._memory(self.core), start, count, form, size))
 
     def do_bt(self, args: list[str]) -> None:
         """bt [CORE]: the functions a core is in, inlined ones too."""

@@ -26,6 +26,7 @@ from bhemu.tensix import observe
 from bhemu.tensix.insn import instructions
 from bhemu.tensix.state import CORES, THREADS, UNITS
 from bhemu.tensix.thread import WAIT_SEM_FULL, WAIT_SEM_ZERO
+from bhemu.text import counted
 from bhemu.timing.loop import FIRST_CORE, FIRST_THREAD
 
 if TYPE_CHECKING:
@@ -242,8 +243,8 @@ class Operation(NamedTuple):
     def lines(self, number: int) -> Iterator[str]:
         """In words: how long, which agents, what they waited for longest."""
         report = self.as_dict()
-        tiles, cycles = len(self.profiles), report["cycles"]
-        head = f"operation {number}: {cycles} cycles, {tiles} tile{'' if tiles == 1 else 's'}"
+        tiles = counted(len(self.profiles), "tile")
+        head = f"operation {number}: {report['cycles']} cycles, {tiles}"
         yield f"{head}, acts {self.first} to {self.last}; works most: {report['bound'] or 'none'}"
         for row, (x, y) in waits(self.profiles)[:_SHOWN]:
             what = f"({x},{y}) {row.agent} for {row.waits_for}: {row.where}"

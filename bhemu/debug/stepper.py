@@ -289,7 +289,7 @@ class Stepper(GoingBack, Looking):
 
     def do_next(self, args: list[str]) -> None:
         """next [N]: as step, over calls."""
-        for _ in range(self._one_count(args)):
+        for _ in range(self._at_least_one(number(args[0]) if args else 1)):
             pushes = Pushes(self.tile, self.core.index)
             stop = self._stepping.next(self.core)
             self._print(pushes.lines())

@@ -81,8 +81,7 @@ def libraries(tile: Tile) -> str:
     """The other ELFs, for gdb to read symbols from by itself."""
     rows = "".join(
         f'<library name={quoteattr(path)}><segment address="{at:#x}"/></library>'
-        for path, at in _programs(tile).items()
-        if path != executable(tile)
+        for path, at in list(_programs(tile).items())[1:]
     )
     return f'<?xml version="1.0"?><library-list version="1.0">{rows}</library-list>'
 
@@ -332,10 +331,8 @@ class Target:
 def _inside(folder: Path | None, name: str) -> Path:
     """The file of a saved state in `folder`; InputError for every other one."""
     if folder is None:
-        raise InputError(
-            "a client of the port may not save or load",
-            hint="bhemu gdb --allow-save FOLDER allows files FILE.npz of that folder",
-        )
+        hint = "bhemu gdb --allow-save FOLDER allows files FILE.npz of that folder"
+        raise InputError("a client of the port may not save or load", hint=hint)
     path = folder / name
     if path.suffix != ".npz" or not files.is_inside(path, folder):
         raise InputError(f"{name} is no FILE.npz in {folder}", hint="--allow-save names the folder")

@@ -261,9 +261,8 @@ class SharedChip(Chip):
     def __init__(self, number: int = 0, chips: int = 1, **options: Unpack[ChipOptions]) -> None:
         if options.get("poison") not in (None, "off", "zero"):
             text = f"poison {options.get('poison')}: memory that a host shares holds 0 at first"
-            raise InputError(
-                text, hint="leave --poison away, or use the folder without the library"
-            )
+            hint = "leave --poison away, or use the folder without the library"
+            raise InputError(text, hint=hint)
         self._place = number, chips
         self.arena, self._ready = Arena(), False
         self.touched = True  # since it stood

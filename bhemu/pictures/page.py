@@ -197,14 +197,15 @@ def waits_picture(graph: dict[str, Any]) -> str:
         return ""
     shown = [e for e in edges if {e.waiter, e.giver} <= {*names}]
     lines = {one["who"]: _line(one.get("where") or {}) for one in waiters}
-    # Of each box its state and line of source
-    boxes = {name: (states[name], lines.get(name, "")) for name in names}
-    n = len(boxes)
     texts = {
-        name: [("name", name), *(("state", row) for row in textwrap.wrap(state, _LETTERS))]
-        + [("line", line)] * bool(line)
-        for name, (state, line) in boxes.items()
+        name: [
+            ("name", name),
+            *(("state", row) for row in textwrap.wrap(states[name], _LETTERS)),
+            *(("line", line) for line in (lines.get(name),) if line),
+        ]
+        for name in names
     }
+    n = len(names)
     tall = _ROW * (max(map(len, texts.values())) + 1)
     radius = 0.0 if n == 1 else max(1.5 * _WAITS_WIDTH * n / (2 * math.pi), 150.0)
     width, height = 2 * (radius + _MARGIN) + _WAITS_WIDTH, 2 * (0.7 * radius + _MARGIN) + tall
@@ -214,7 +215,7 @@ def waits_picture(graph: dict[str, Any]) -> str:
             width / 2 + radius * math.sin(i * turn),
             height / 2 - 0.7 * radius * math.cos(i * turn),
         )
-        for i, name in enumerate(boxes)
+        for i, name in enumerate(names)
     }
     parts = [_edge(edge, middle[edge.waiter], middle[edge.giver], tall) for edge in shown]
     parts += [_box(rows, middle[name], tall, name in ring) for name, rows in texts.items()]

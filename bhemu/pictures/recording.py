@@ -159,30 +159,23 @@ class Recorder:
         found.clocks.append(self._launched.clock)
         for tile in self._launched.tiles:
             found.seen.setdefault(tile.xy, []).append(self._observe(tile))
-        if self._words:
-            self._take_words()
+        self._take_words()
 
     def _observe(self, tile: Tile) -> Seen:
         s = tile.state
-        names = tile.core
+        blocked = (int(s.gate_blocked[t]) if s.gate_full[t] else 0 for t in range(THREADS))
         return Seen(
             tuple(
                 (core.state, self._function(tile, c, int(s.pc[c])))
-                for c, core in enumerate(names.values())
+                for c, core in enumerate(tile.core.values())
             ),
             tuple(bool(s.loop_length[c]) for c in range(CORES)),
             tuple(int(n) for n in s.retired),
             tuple(int(n) for n in s.executed),
-            tuple(self._wait(s, t) for t in range(THREADS)),
+            tuple(CONDITIONS[n].text if n in CONDITIONS else "" for n in blocked),
             int(s.noc_issued[0]),
             int(s.noc_requests[0]),
         )
-
-    @staticmethod
-    def _wait(s: object, t: int) -> str:
-        full, number = int(s.gate_full[t]), int(s.gate_blocked[t])  # type: ignore[attr-defined]
-        condition = CONDITIONS.get(number)
-        return condition.text if full and condition is not None else ""
 
     def _function(self, tile: Tile, core: int, pc: int) -> str:
         key = tile.xy, core, pc

@@ -105,7 +105,6 @@ def tensix(harvested: int = 0) -> tuple[XY, ...]:
 
 _ADDRESSES = '0x50000, "symbol" or "symbol+4"'
 At = int | str
-Resolve = Callable[[str], int]
 _NAME_AND_OFFSET = re.compile(
     r"\s*([A-Za-z_.$][\w.$]*)\s*(?:([+-])\s*(0[xX][0-9a-fA-F]{1,32}|[0-9]{1,32}))?\s*"
 )
@@ -122,7 +121,7 @@ def read_at(table: Table, key: str) -> At:
     return at if isinstance(at, int) else at.strip()
 
 
-def resolve_at(at: At, resolve: Resolve) -> int:
+def resolve_at(at: At, resolve: Callable[[str], int]) -> int:
     """The address meant by `at`; `resolve` gives that of a symbol or register name."""
     if isinstance(at, int):
         return at

@@ -7,10 +7,12 @@ Nothing is relocated: linked ELFs hold final values, and relocations that the li
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import accumulate, pairwise
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from bhemu.errors import Call, InputError
@@ -60,8 +62,7 @@ class File(NamedTuple):
 _UNKNOWN = File("?", "")
 
 
-def _name(file: File) -> str:
-    return file.name
+_name = attrgetter("name")
 
 
 def whole_path(file: File) -> str:
@@ -239,11 +240,7 @@ def _files_5(header: Any, strings: dict[str, bytes]) -> list[File]:
         if form not in strings:
             return [bytes(one.DW_LNCT_path) for one in held]
         section = strings[form]
-        found = []
-        for one in held:
-            end = section.find(b"\0", one.DW_LNCT_path, one.DW_LNCT_path + LONGEST_NAME)
-            found.append(section[one.DW_LNCT_path : end if end >= 0 else None][:LONGEST_NAME])
-        return found
+        return [elf.text_at(section, min(one.DW_LNCT_path, len(section))) for one in held]
 
     folders = texts("directory", header.directories)
     folder = [one.get("DW_LNCT_directory_index", 0) for one in header.file_names]
@@ -299,6 +296,7 @@ class Range(NamedTuple):
     hi: int
 
 
+@dataclass(eq=False, slots=True)
 class Block:
     """A function, one inlined copy of one, or a block with variables of its own.
 
@@ -306,20 +304,18 @@ class Block:
     the entries (pyelftools' DIEs) of variables and parameters.
     """
 
-    __slots__ = ("call", "entry", "kind", "name", "outer", "ranges", "variables")
+    kind: str
+    name: str
+    ranges: tuple[Range, ...]
+    call: tuple[str, int] | None
+    outer: Block | None
+    entry: Any
+    variables: list[Any] = field(default_factory=list)
 
-    def __init__(
-        self,
-        kind: str,
-        name: str,
-        ranges: tuple[Range, ...],
-        call: tuple[str, int] | None,
-        outer: Block | None,
-        entry: Any,
-    ) -> None:
-        self.kind, self.name, self.ranges = kind, name, ranges
-        self.call, self.outer, self.entry = call, outer, entry
-        self.variables: list[Any] = []
+    @property
+    def depth(self) -> int:
+        """How many blocks are around it."""
+        return 0 if self.outer is None else self.outer.depth + 1
 
     @property
     def inlined(self) -> bool:
@@ -360,7 +356,7 @@ class Debug:
                 self.problem = f"{path}: no .debug_info; compile with -g"
                 return
             for unit in self.info.units():
-                self._walk(unit, unit.get_top_DIE(), None, self.info.files(unit), 0)
+                self._walk(unit.get_top_DIE(), None, self.info, 0)
             self.info.renew()
         except RecursionError:
             self._fail(f"{path}: .debug_info is nested too deep")
@@ -380,33 +376,28 @@ class Debug:
     def at(self, address: int) -> list[Block]:
         """The blocks around `address`, the innermost first."""
         found = [block for block in self.blocks if block.holds(address)]
-        return sorted(found, key=depth_of, reverse=True)
+        return sorted(found, key=attrgetter("depth"), reverse=True)
 
     def calls(self, address: int) -> Inlined:
         """The innermost function, and the calls that were inlined around `address`."""
-        if address not in self._calls:
-            self._calls[address] = self._find_calls(address)
-        return self._calls[address]
-
-    def _find_calls(self, address: int) -> Inlined:
-        chain = [block for block in self.at(address) if block.kind != _BLOCK]
-        if not chain:
-            return Inlined(None, ())
-        calls = [
-            Call(outer.name, *(block.call or ("?", 0)))
-            for block, outer in pairwise(chain)
-            if block.inlined
-        ]
-        return Inlined(chain[0].name, tuple(calls))
+        if (found := self._calls.get(address)) is None:
+            chain = [block for block in self.at(address) if block.kind != _BLOCK]
+            calls = tuple(
+                Call(outer.name, *(block.call or ("?", 0)))
+                for block, outer in pairwise(chain)
+                if block.inlined
+            )
+            found = self._calls[address] = Inlined(chain[0].name if chain else None, calls)
+        return found
 
     def entries(self, name: str) -> list[int]:
         """Where the code of function `name` begins: itself, and each inlined copy."""
-        found = [
+        found = {
             min(part.lo for part in block.ranges)
             for block in self.blocks
             if block.name == name and block.kind != _BLOCK and block.ranges
-        ]
-        return sorted(set(found))
+        }
+        return sorted(found)
 
     def owner(self, address: int) -> Block | None:
         """The function or inlined copy that the code at `address` belongs to."""
@@ -414,8 +405,8 @@ class Debug:
 
     # Reading
 
-    def _walk(self, unit: Any, die: Any, outer: Block | None, files: list[str], depth: int) -> None:
-        for child in die.dwarfinfo.children(die):
+    def _walk(self, die: Any, outer: Block | None, info: Info, depth: int) -> None:
+        for child in info.children(die):
             self._left -= 1
             if self._left < 0:
                 check_limit("DWARF_ENTRIES", limit("DWARF_ENTRIES") + 1, "DWARF entries")
@@ -423,7 +414,7 @@ class Debug:
                 raise DamagedError("entries are nested too deep")
             inner = outer
             if child.tag in (_FUNCTION, _INLINED, _BLOCK):
-                inner = self._block(unit, child, outer, files)
+                inner = self._block(child, outer, info)
                 if inner is None and child.tag == _BLOCK:
                     inner = outer
             elif child.tag in _VARIABLES:
@@ -435,16 +426,16 @@ class Debug:
                     else:
                         self.globals.setdefault(name_of(child), child)
             if child.has_children and (inner is not None or child.tag == "DW_TAG_namespace"):
-                self._walk(unit, child, inner, files, depth + 1)
+                self._walk(child, inner, info, depth + 1)
 
-    def _block(self, unit: Any, die: Any, outer: Block | None, files: list[str]) -> Block | None:
-        parts = tuple(part for part in _ranges(unit, die) if self._code.holds(part))
+    def _block(self, die: Any, outer: Block | None, info: Info) -> Block | None:
+        parts = tuple(part for part in _ranges(die) if self._code.holds(part))
         if not parts:
             return None  # a declaration, the abstract form, or what the linker has dropped
         call = None
         if die.tag == _INLINED:
-            index, line = number(die, "DW_AT_call_file"), number(die, "DW_AT_call_line")
-            call = (files[index] if 0 <= index < len(files) else "?"), line
+            file = named_file(die, "DW_AT_call_file", info.file_names, 0)
+            call = file or "?", number(die, "DW_AT_call_line")
         block = Block(die.tag, name_of(die), parts, call, outer, die)
         self.blocks.append(block)
         return block
@@ -467,14 +458,6 @@ class _Code:
         return before > 0 and part.lo < part.hi <= self._ends[before - 1]
 
 
-def depth_of(block: Block) -> int:
-    """How many blocks are around it."""
-    depth, outer = 0, block.outer
-    while outer is not None:
-        depth, outer = depth + 1, outer.outer
-    return depth
-
-
 def reader(data: bytes, table: list[elf.Section], path: str) -> Info | None:
     """The reader of .debug_info, None without one; InputError beyond a limit."""
     from bhemu.program.debug_info import Info  # imported late: bhemu must start fast
@@ -492,6 +475,19 @@ def reader(data: bytes, table: list[elf.Section], path: str) -> Info | None:
     check_limit("DWARF_BYTES", total, f"{path}: bytes of debug sections")
     info = Info(data, table, path)
     return info if info.present else None
+
+
+def named_file(
+    die: Any, attribute: str, file_names: Mapping[int, list[str]], default: int = -1
+) -> str:
+    """A file that an entry names by its number, else `default`; "" where there is none.
+
+    file_names: as of `names`.
+    """
+    index = number(die, attribute, default)
+    place = die.cu.get_top_DIE().attributes.get("DW_AT_stmt_list")
+    held = file_names.get(place.value, []) if place is not None else []
+    return held[index] if 0 <= index < len(held) else ""
 
 
 def number(die: Any, attribute: str, default: int = 0) -> int:
@@ -523,7 +519,7 @@ def name_of(die: Any) -> str:
     return ""
 
 
-def _ranges(unit: Any, die: Any) -> Iterator[Range]:
+def _ranges(die: Any) -> Iterator[Range]:
     """The addresses of its code."""
     attributes = die.attributes
     if "DW_AT_low_pc" in attributes and "DW_AT_high_pc" in attributes:
@@ -532,8 +528,8 @@ def _ranges(unit: Any, die: Any) -> Iterator[Range]:
             yield Range(low, high.value if high.form == "DW_FORM_addr" else low + high.value)
     elif "DW_AT_ranges" in attributes:
         lists = die.dwarfinfo.range_lists()
-        base = number(unit.get_top_DIE(), "DW_AT_low_pc")
-        for entry in lists.get_range_list_at_offset(attributes["DW_AT_ranges"].value, unit):
+        base = number(die.cu.get_top_DIE(), "DW_AT_low_pc")
+        for entry in lists.get_range_list_at_offset(attributes["DW_AT_ranges"].value, die.cu):
             if hasattr(entry, "base_address"):
                 base = entry.base_address
             else:

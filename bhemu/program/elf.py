@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from bhemu.errors import InputError
 from bhemu.jit import Later
@@ -157,7 +157,7 @@ def sections(data: bytes, source: str) -> list[Section]:
     start, length = rows[names_at][4:6]
     strings = data[start : start + length]
     return [
-        Section(name_at(strings, name), _name_of(kind, _SECTION_KINDS), *rest)
+        Section(_name_at(strings, name), _name_of(kind, _SECTION_KINDS), *rest)
         for name, kind, *rest in rows
     ]
 
@@ -175,16 +175,14 @@ def symbols(data: bytes, table: list[Section], source: str) -> Iterator[Symbol]:
     files.check_limit("ELF_SYMBOLS", count, f"{source}: symbols")
     strings = table[section.link].bytes_of(data)
     known: dict[int, str] = {}
-    left = files.limit("ELF_NAMES")
+    total = 0  # characters of all names
     entries = section.bytes_of(data)[: count * _SYMBOL.size]
     for at, value, size, info, _, place in _SYMBOL.iter_unpack(entries):
         name = known.get(at)
         if name is None:
-            name = known[at] = name_at(strings, at)
-            left -= len(name)
-            if left < 0:
-                most = files.limit("ELF_NAMES")
-                files.check_limit("ELF_NAMES", most - left, f"{source}: symbol names")
+            name = known[at] = _name_at(strings, at)
+            total += len(name)
+            files.check_limit("ELF_NAMES", total, f"{source}: symbol names")
         kind = _name_of(info & 15, _SYMBOL_KINDS)
         yield Symbol(name, value, size, kind, info >> 4 == _LOCAL, place)
 
@@ -226,14 +224,16 @@ def _name_of(number: int, names: Mapping[int, str]) -> str:
     return names.get(number) or f"{number:#x}"
 
 
-def name_at(strings: bytes, at: int) -> str:
+def text_at(strings: bytes, at: int) -> bytes:
     """The NUL-terminated name at offset `at`, cut where it is longer than any real one."""
     if at > len(strings):
         raise DamagedError(f"a name at {at:#x} of {len(strings):#x} bytes of names")
     end = strings.find(b"\0", at, at + LONGEST_NAME)
-    if end < 0:
-        end = min(at + LONGEST_NAME, len(strings))
-    return printable(strings[at:end].decode(errors="replace"))
+    return strings[at : end if end >= 0 else at + LONGEST_NAME]
+
+
+def _name_at(strings: bytes, at: int) -> str:
+    return printable(text_at(strings, at).decode(errors="replace"))
 
 
 # Names and source lines: which symbol and which line an address belongs to.
@@ -266,6 +266,15 @@ class _Span(NamedTuple):
     name: str
 
 
+_Held = TypeVar("_Held", _Span, "dwarf.Row")
+
+
+def _holding(parts: Sequence[_Held], address: int) -> _Held | None:
+    """The one of parts in the order of addresses that holds an address."""
+    index = bisect_right(parts, address, key=lambda part: part.lo) - 1
+    return parts[index] if index >= 0 and address < parts[index].hi else None
+
+
 class Symbols:
     """Symbols and DWARF line table of one ELF, both parsed when first asked for.
 
@@ -289,9 +298,8 @@ class Symbols:
     def lookup(self, pc: int) -> tuple[str, int] | None:
         """(name, distance from it) of the function, object or label that holds address `pc`."""
         for address in self.linked(pc):
-            index = bisect_right(self._spans, address, key=lambda span: span.lo) - 1
-            if index >= 0 and address < self._spans[index].hi:
-                return self._spans[index].name, address - self._spans[index].lo
+            if (span := _holding(self._spans, address)) is not None:
+                return span.name, address - span.lo
         return None
 
     def address(self, name: str) -> int:
@@ -306,18 +314,15 @@ class Symbols:
             raise InputError(f"{self.path}: no symbol {name}", hint=hint)
         if len(found) > 1:
             places = ", ".join(f"0x{value:08X}" for value in sorted(found))
-            raise InputError(
-                f"{self.path}: symbol {name} stands for several addresses: {places}",
-                hint="give the address instead",
-            )
+            text = f"{self.path}: symbol {name} stands for several addresses: {places}"
+            raise InputError(text, hint="give the address instead")
         return next(iter(found))
 
     def line(self, pc: int) -> tuple[str, int] | None:
         """(file name without folders, line number) of the code at `pc`, None where unknown."""
         for address in self.linked(pc):
-            index = bisect_right(self.rows, address, key=lambda row: row.lo) - 1
-            if index >= 0 and address < self.rows[index].hi:
-                return self.rows[index].file, self.rows[index].line
+            if (row := _holding(self.rows, address)) is not None:
+                return row.file, row.line
         return None
 
     @cached_property

@@ -69,10 +69,8 @@ def check_limit(name: str, value: int, subject: str) -> None:
     """InputError when `value`, of `subject`, is more than the limit called `name`."""
     most = limit(name)
     if value > most:
-        raise InputError(
-            f"{subject}: {value}, the limit is {most} ({LIMITS[name].doc})",
-            hint=f"{_PREFIX}{name} sets the limit",
-        )
+        hint = f"{_PREFIX}{name} sets the limit"
+        raise InputError(f"{subject}: {value}, the limit is {most} ({LIMITS[name].doc})", hint=hint)
 
 
 CONFINED = "BHEMU_CONFINED"
@@ -105,7 +103,7 @@ def read_bytes(path: Path, limit: str, origin: str = "") -> bytes:
             return file.read(size)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         hint = "write what it gives to a file" if isinstance(error, _NoRegularFileError) else ""
-        raise InputError(f"{name} cannot be read: {_reason(error)}", hint=hint) from error
+        raise InputError(f"{name} cannot be read: {reason(error)}", hint=hint) from error
 
 
 class _NoRegularFileError(OSError):
@@ -195,24 +193,25 @@ def check_writable(path: Path, origin: str, keep: Iterable[Path] = ()) -> None:
         file.close()
         scratch.unlink()
     except (OSError, ValueError) as error:
-        raise InputError(
-            f"{origin}: {path} cannot be written: {_reason(error)}", hint="name another folder"
-        ) from error
+        text = f"{origin}: {path} cannot be written: {reason(error)}"
+        raise InputError(text, hint="name another folder") from error
 
 
-def write_whole(path: Path, write: Callable[[Any], None], origin: str) -> None:
-    """Create `path` by `write(file)`: a reader sees the old file or the whole new one, always.
+def write_whole(path: Path, content: bytes | Callable[[Any], None], origin: str) -> None:
+    """Create `path`: a reader sees the old file or the whole new one, always.
 
-    The mode of an old file is kept; what is no regular file is neither followed nor replaced.
+    content: the bytes, or what writes them to a file. The mode of an old file is kept; what is no
+    regular file is neither followed nor replaced.
     """
     _check_target(path, origin)
     try:
-        whole_file.write(path, write)
+        whole_file.write(path, content if callable(content) else lambda file: file.write(content))
     except (OSError, ValueError) as error:
-        raise InputError(f"{origin}: {path} cannot be written: {_reason(error)}") from error
+        raise InputError(f"{origin}: {path} cannot be written: {reason(error)}") from error
 
 
-def _reason(error: OSError | ValueError) -> str:
+def reason(error: OSError | ValueError) -> str:
+    """What is wrong with a file, in words."""
     return getattr(error, "strerror", None) or str(error)
 
 
@@ -224,7 +223,7 @@ def _check_target(path: Path, origin: str) -> None:
     except FileNotFoundError:
         return
     except (OSError, ValueError) as error:
-        raise InputError(f"{origin}: {path} cannot be written: {_reason(error)}") from error
+        raise InputError(f"{origin}: {path} cannot be written: {reason(error)}") from error
     if stat.S_ISDIR(mode):
         raise InputError(f"{origin}: {path} is a folder")
     if stat.S_ISLNK(mode):

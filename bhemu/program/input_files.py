@@ -154,9 +154,8 @@ def _encode_value(value: object, origin: str, place: Mapping[str, int]) -> bytes
     kind, colon, text = value.partition(":") if isinstance(value, str) else ("", "", "")
     if kind == "tile" and colon:
         if text not in place:
-            raise InputError(
-                f"{origin}: {value!r} is not a value", hint=suggestion(text, tuple(place))
-            )
+            hint = suggestion(text, tuple(place))
+            raise InputError(f"{origin}: {value!r} is not a value", hint=hint)
         return struct.pack("<I", place[text])
     if not colon or kind not in {*_INTEGERS, *_FLOATS}:
         raise InputError(f"{origin}: {value!r} is not a value", hint=_VALUE_HINT)
@@ -203,9 +202,8 @@ def read_image(path: Path) -> NDArray[np.uint8]:
             with Archive(files.read_bytes(path, "ARCHIVE_BYTES")) as archive:
                 missing = [name for name in _PIECES if name not in archive]
                 if missing:
-                    raise InputError(
-                        f"{path}: no array {missing[0]}", hint=f"it needs {', '.join(_PIECES)}"
-                    )
+                    hint = f"it needs {', '.join(_PIECES)}"
+                    raise InputError(f"{path}: no array {missing[0]}", hint=hint)
                 most = files.limit("ARRAY_BYTES")
                 addresses, lengths, data = (archive.array(name, most) for name in _PIECES)
             counted = all(

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final, TypedDict
 
 from bhemu import arguments
 from bhemu.arguments import MOST
-from bhemu.errors import InputError
+from bhemu.errors import InputError, naming
 from bhemu.memmap import CORE_NAMES
 from bhemu.program.coordinates import XY
 
@@ -208,7 +208,7 @@ class SeedOr(Kind):
 
     def read(self, table: Any, name: str) -> Any:
         """The value in a table of PROGRAM.toml, None without."""
-        return table.word(name, None, self.words, self.most)
+        return table.word(name, self.words, self.most)
 
 
 class Delays(SeedOr):
@@ -233,10 +233,8 @@ class Delays(SeedOr):
     def read(self, table: Any, name: str) -> Any:
         """The value in a table of PROGRAM.toml, None without."""
         value = table.take(name, None, (str, int))
-        try:
+        with naming(table.origin):
             return None if value is None else self.check(name, value)
-        except InputError as error:
-            table.fail(error.message, hint=error.hint)
 
 
 class Seconds(Kind):

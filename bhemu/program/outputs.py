@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -129,12 +129,11 @@ def compare(
     one_of("compare", how, COMPARES)
     pair = _pair(np.atleast_1d(np.asarray(expected)), got, dtype, how=how, layout=layout, name=name)
     bad, distance = pair.outside(how, max_ulp, rtol, atol)
-    report = Report(name, dtype, layout, how, bad.size, int(bad.sum()))
-    if report.equal:
-        return report
-    first = pair.mismatch(int(np.argmax(bad)))
-    worst = pair.mismatch(int(np.argmax(np.where(bad, distance, -1))))
-    return replace(report, first=first, worst=worst)
+    first = worst = None
+    if bad.any():
+        first = pair.mismatch(int(np.argmax(bad)))
+        worst = pair.mismatch(int(np.argmax(np.where(bad, distance, -1))))
+    return Report(name, dtype, layout, how, bad.size, int(bad.sum()), first, worst)
 
 
 def differing(
@@ -292,10 +291,8 @@ def check_saves(program: Program) -> None:
         if spec.save is None:
             continue
         if spec.save.suffix != ".npy" and spec.dtype != "raw":
-            raise InputError(
-                f"{spec.origin}: save = {spec.save} is not .npy",
-                hint='only dtype = "raw" is saved as plain bytes',
-            )
+            hint = 'only dtype = "raw" is saved as plain bytes'
+            raise InputError(f"{spec.origin}: save = {spec.save} is not .npy", hint=hint)
         files.check_writable(spec.save, spec.origin, keep)
         keep.append(spec.save)
 
@@ -306,7 +303,7 @@ def _save(spec: OutputSpec, data: bytes, inside: Path | None) -> None:
     if inside is not None and not files.is_inside(spec.save, inside):
         raise InputError(f"{spec.origin}: {spec.save} leaves the folder of the program")
     if spec.save.suffix != ".npy":
-        files.write_whole(spec.save, lambda file: file.write(data), spec.origin)
+        files.write_whole(spec.save, data, spec.origin)
         return
     array = tensor.decode(data, spec.shape, spec.dtype, spec.layout)
     files.write_whole(spec.save, lambda file: np.save(file, array), spec.origin)

@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 
 from bhemu import arguments
-from bhemu.errors import InputError
+from bhemu.errors import InputError, naming
 from bhemu.memmap import (
     CORE_NAMES,
     DEBUG_BASE,
@@ -90,13 +90,9 @@ def dram_from(table: Table, dtype: str, layout: str, shape: tuple[int, ...]) -> 
     own = table.table("dram")
     # All banks, the first n of them, or those that are listed
     value = own.take("banks", BANKS, (int, list))
-    banks = list(range(value)) if type(value) is int and 0 <= value <= BANKS else value
-    if (
-        not isinstance(banks, list)
-        or not banks
-        or any(type(n) is not int or not 0 <= n < BANKS for n in banks)
-        or len(set(banks)) != len(banks)
-    ):
+    banks = value if isinstance(value, list) else [*range(value if value <= BANKS else 0)]
+    known = all(type(n) is int and 0 <= n < BANKS for n in banks)
+    if not banks or not known or len(set(banks)) != len(banks):
         own.fail(f"banks = {value} is neither a number of banks nor a list of banks 0-7")
     place = Dram(
         address=own.integer("address", hi=BANK_SIZE - 1),
@@ -147,23 +143,14 @@ def check_tensors(program: Program) -> None:
     places = [*dram, *((spec.origin, spec.dram, 0) for spec in program.outputs if spec.dram)]
     for origin, place, _ in places:
         if max(place.banks) >= banks:
-            raise InputError(
-                f"{origin}: bank {max(place.banks)} of a chip with {banks} banks",
-                hint="name the banks: dram = { address = ..., banks = 7 }",
-            )
-    if program.tiles:
-        for source in program.inputs:
-            if not source.tiles and source.dram is None:
-                _missing_tile(source.origin)
-        for output in program.outputs:
-            if output.tile is None and output.dram is None:
-                _missing_tile(output.origin)
-
-
-def _missing_tile(origin: str) -> None:
-    raise InputError(
-        f"{origin}: in L1 of which tile?", hint='tile = "1,2", or dram = { address = ... }'
-    )
+            text = f"{origin}: bank {max(place.banks)} of a chip with {banks} banks"
+            raise InputError(text, hint="name the banks: dram = { address = ..., banks = 7 }")
+    lie: list[tuple[str, object]] = [(one.origin, one.tiles or one.dram) for one in program.inputs]
+    lie += [(one.origin, one.tile or one.dram) for one in program.outputs]
+    for origin, at in lie if program.tiles else ():
+        if not at:
+            hint = 'tile = "1,2", or dram = { address = ... }'
+            raise InputError(f"{origin}: in L1 of which tile?", hint=hint)
 
 
 SAVED_STATE = "state"
@@ -221,14 +208,7 @@ def session_program(path: Path) -> Program:
 
 
 SCHEMA = 1
-LOCAL_OF_KIND: dict[str, Local] = {
-    "elf": "direct",
-    "image": "direct",
-    "llk": "loader_init",
-    "tt-metal": "lma",
-    "state": "direct",
-    "session": "direct",
-}
+LOCAL_OF_KIND: dict[str, Local] = {"llk": "loader_init", "tt-metal": "lma"}  # else "direct"
 BUFFERS, SEMAPHORES = 64, 16
 _OF_ONE_TILE = ("cores", "image", "set", "buffer", "semaphores")
 
@@ -313,10 +293,10 @@ def _tile(table: Table, kind: str, at: tuple[XY, ...]) -> TileSpec:
     own = table.table("cores")
     tables = {name: own.table(name) for name in CORE_NAMES}
     own.finish()
-    read, local = kernel_from if kind == "tt-metal" else core_from, LOCAL_OF_KIND[kind]
+    read = kernel_from if kind == "tt-metal" else core_from
+    local = LOCAL_OF_KIND.get(kind, "direct")
     cores = {name: read(name, tables[name], local) for name in CORE_NAMES if name in own}
-    image = _image(table, kind)
-    return TileSpec(at, cores, image, sets, buffers, semaphores, table.origin)
+    return TileSpec(at, cores, _image(table, kind), sets, buffers, semaphores, table.origin)
 
 
 def _buffer(table: Table) -> BufferSpec:
@@ -435,9 +415,11 @@ def input_from(table: Table) -> InputSpec:
     dram = dram_from(table, dtype, layout, shape)
     tiles = tiles_at(table, "tile") if "tile" in table and not dram else ()
     table.finish()
-    check_extent(table, at, _size(table, shape, dtype, layout), dram)
-    origin = table.origin
-    return InputSpec(at, file, dtype, layout, shape, convert, origin, tiles, dram)
+    spec = InputSpec(at, file, dtype, layout, shape, convert, table.origin, tiles, dram)
+    with naming(spec.origin):
+        size = spec.size
+    check_extent(table, at, size, dram)
+    return spec
 
 
 def output_from(table: Table) -> OutputSpec:
@@ -467,7 +449,9 @@ def output_from(table: Table) -> OutputSpec:
         dram=dram,
     )
     table.finish()
-    check_extent(table, at, _size(table, shape, dtype, layout), dram)
+    with naming(spec.origin):
+        size = spec.size
+    check_extent(table, at, size, dram)
     return spec
 
 
@@ -497,13 +481,6 @@ def _format(table: Table) -> tuple[str, str]:
     dtype = table.text("dtype", choices=DTYPES)
     default = "raw" if dtype == "raw" else "tile32"
     return dtype, table.text("layout", default, choices=tensor.LAYOUTS)
-
-
-def _size(table: Table, shape: tuple[int, ...], dtype: str, layout: str) -> int:
-    try:
-        return tensor.encoded_size(shape, dtype, layout)
-    except InputError as error:
-        table.fail(error.message, hint=error.hint)
 
 
 def _file_shape(

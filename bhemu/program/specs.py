@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bhemu.errors import InputError
+from bhemu.errors import naming
 from bhemu.program import files, outputs, tensor
 from bhemu.program.coordinates import At
 from bhemu.program.input_files import read_array
@@ -126,10 +126,8 @@ class InputSpec:
     def data(self) -> bytes:
         """The bytes in memory; InputError naming the first value that `convert` refuses."""
         array = read_array(self.file, self.dtype, self.origin)
-        try:
+        with naming(self.origin):
             return tensor.encode(array, self.dtype, self.layout, self.convert)
-        except InputError as error:
-            raise InputError(f"{self.origin}: {error.message}", hint=error.hint) from error
 
 
 @dataclass(frozen=True)

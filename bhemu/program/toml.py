@@ -10,7 +10,6 @@ from typing import Any, Final, NoReturn, TypeVar
 
 from bhemu.errors import InputError, Where
 from bhemu.program import files
-from bhemu.program.files import read_bytes
 
 REQUIRED: Final[Any] = object()
 D = TypeVar("D")  # of a default
@@ -91,12 +90,11 @@ class Table:
         found: int | D = value
         return found
 
-    def word(self, key: str, default: Any, choices: Sequence[str], hi: int) -> int | str | None:
-        """One of `choices`, or an integer of 0 to `hi`."""
-        if isinstance(self.take(key, default, (str, int)), int):
+    def word(self, key: str, choices: Sequence[str], hi: int) -> int | str | None:
+        """One of `choices`, or an integer of 0 to `hi`; None without."""
+        if isinstance(self.take(key, None, (str, int)), int):
             return self.integer(key, hi=hi)
-        found: str | None = self.text(key, default, choices)
-        return found
+        return self.text(key, None, choices)
 
     def number(self, key: str, default: D) -> float | D:
         """A finite number, integer or not, of 0 or more."""
@@ -279,7 +277,7 @@ def place(path: Path, error: InputError) -> Where | None:
     if not about and path.suffix != ".toml":
         return None
     try:
-        lines = read_bytes(path, "PROGRAM_BYTES").decode().splitlines()
+        lines = files.read_bytes(path, "PROGRAM_BYTES").decode().splitlines()
     except (InputError, UnicodeDecodeError):
         return None  # what is no readable file, as the error itself may say
     if not lines:

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, Final, NamedTuple
 
@@ -71,14 +72,12 @@ class Journal:
         if resume:
             self.done = dict(_read(self.path))
         elif self.path.exists() and not replace:
-            raise InputError(
-                f"{self.path} has results already",
-                hint="--resume goes on, --replace begins anew, --out FOLDER puts them elsewhere",
-            )
+            hint = "--resume goes on, --replace begins anew, --out FOLDER puts them elsewhere"
+            raise InputError(f"{self.path} has results already", hint=hint)
 
     def begin(self, kept: Sequence[Record]) -> None:
         """A new file with the rows of `kept`, to which runs are added."""
-        files.write_whole(self.path, lambda file: file.write(_lines(kept)), "results")
+        files.write_whole(self.path, _lines(kept), "results")
         self._file = self.path.open("a", encoding="utf-8")
 
     def add(self, row: Record) -> None:
@@ -94,16 +93,13 @@ class Journal:
         """Both files, in the order of the plan; False where pyarrow is missing for the table."""
         if self._file is not None:
             self._file.close()
-        files.write_whole(self.path, lambda file: file.write(_lines(rows)), "results")
+        files.write_whole(self.path, _lines(rows), "results")
         try:
             import pyarrow.parquet as pq
         except ImportError:
             return False
-        path = self.folder / TABLE
-        made = table(plan, rows)
-        files.write_whole(
-            path, lambda file: pq.write_table(made, file, compression="zstd"), "results"
-        )
+        write = partial(pq.write_table, table(plan, rows), compression="zstd")
+        files.write_whole(self.folder / TABLE, write, "results")
         return True
 
 
@@ -179,27 +175,6 @@ class Failure:
         named = f"[{self.rule}] {self.message}" if self.rule else self.message
         at = f", at {self.place}" if self.place else ""
         return f"{len(self.runs)} x {self.outcome}: {named}{at}"
-
-
-def failures(rows: Sequence[Record]) -> list[Failure]:
-    """The runs that are not ok by outcome, rule and place, the most frequent first."""
-    groups: dict[tuple[str, str, str, str], list[Record]] = {}
-    for each in rows:
-        if each["outcome"] != "ok":
-            key = (each["program"], each["outcome"], each.get("rule") or "", place(each))
-            groups.setdefault(key, []).append(each)
-    found = [
-        Failure(
-            outcome,
-            rule,
-            at,
-            f"{program}: {_message(same[0])}",
-            tuple(r["run"] for r in same),
-            same[0]["command"],
-        )
-        for (program, outcome, rule, at), same in groups.items()
-    ]
-    return sorted(found, key=lambda one: (-len(one.runs), one.runs))
 
 
 def place(row: Record) -> str:
@@ -292,13 +267,12 @@ def page(results: Results, first: View | None) -> bytes:
 
 
 def _failures(results: Results) -> str:
-    groups = results.failures
-    if not groups:
-        return "<h2>Failures</h2><p>None: every run is ok.</p>"
     rows = [
         (len(one.runs), one.outcome, one.rule, one.place, one.message, one.command)
-        for one in groups
+        for one in results.failures
     ]
+    if not rows:
+        return "<h2>Failures</h2><p>None: every run is ok.</p>"
     heads = ("runs", "outcome", "rule", "place", "first message", "command that repeats it")
     table = html.table(heads, rows, "failures")
     return f"<h2>Failures by rule and place</h2>{html.scrolled(table)}"
@@ -359,8 +333,17 @@ class Results:
 
     @property
     def failures(self) -> list[Failure]:
-        """The runs that are not ok, by outcome, rule and place."""
-        return failures(self.rows)
+        """The runs that are not ok, by outcome, rule and place, the most frequent first."""
+        groups: dict[tuple[str, str, str, str], list[Record]] = {}
+        for each in self.rows:
+            if each["outcome"] != "ok":
+                key = (each["program"], each["outcome"], each.get("rule") or "", place(each))
+                groups.setdefault(key, []).append(each)
+        found = []
+        for (program, outcome, rule, at), same in groups.items():
+            message, runs = f"{program}: {_message(same[0])}", tuple(r["run"] for r in same)
+            found.append(Failure(outcome, rule, at, message, runs, same[0]["command"]))
+        return sorted(found, key=lambda one: (-len(one.runs), one.runs))
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -372,9 +355,8 @@ class Results:
         try:
             return table(self.plan, self.rows)
         except ImportError as problem:
-            raise InputError(
-                f"a table needs pyarrow: {problem}", hint="pip install 'bhemu[sweep]'"
-            ) from problem
+            hint = "pip install 'bhemu[sweep]'"
+            raise InputError(f"a table needs pyarrow: {problem}", hint=hint) from problem
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -174,9 +174,8 @@ def check(sweep: Sweep) -> None:
         used = {name for text in texts for name in _PLACEHOLDER.findall(text)}
         known = (*part.parameters, *options())
         for name in used - part.parameters.keys():
-            raise InputError(
-                f"{sweep.origin}: {{{name}}} stands for no parameter", hint=suggestion(name, known)
-            )
+            hint = suggestion(name, known)
+            raise InputError(f"{sweep.origin}: {{{name}}} stands for no parameter", hint=hint)
         for name, values in part.parameters.items():
             _check_parameter(f"{sweep.origin}: {name}", name, values)
             if name not in used and name not in options():
@@ -219,7 +218,7 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True)
 class Base:
-    """A program as it was loaded, and the the store's names (digest/name) of its files by path."""
+    """A program as it was loaded, and the store's names (digest/name) of its files by path."""
 
     program: Program
     files: Mapping[str, str]
@@ -236,13 +235,11 @@ class Job:
     files: Mapping[str, str] = field(default_factory=dict)
     compare: bool = True
 
-    def configured(
-        self, program: Program, flags: Mapping[str, Sequence[str]] | None = None
-    ) -> Program:
-        """The program as `bhemu run` takes it with these flags (or `flags`) and options."""
+    def configured(self, program: Program) -> Program:
+        """The program as `bhemu run` takes it with these flags and options."""
         base = program if self.compare else without_expected(program)
         how = {n: self.options.get(o.flag or n) for n, o in given_in("flag").items()}
-        return with_options(with_flags(base, **(self.flags if flags is None else flags)), how)
+        return with_options(with_flags(base, **self.flags), how)
 
 
 @dataclass(frozen=True)
@@ -296,29 +293,29 @@ class Plan:
         self._put: set[str] = set()
         self._digests: dict[str, str] = {}
         self.columns = tuple(dict.fromkeys(name for p in sweep.parts for name in p.parameters))
-        for part in self.sweep.parts:
+        for part in sweep.parts:
             lengths = {len(values) for values in part.parameters.values()} - {1}
-            if self.sweep.choose == "list" and len(lengths) > 1:
+            if sweep.choose == "list" and len(lengths) > 1:
                 raise InputError(
-                    f'{self.sweep.origin}: choose = "list" wants parameters of one length,'
+                    f'{sweep.origin}: choose = "list" wants parameters of one length,'
                     f" not {' and '.join(map(str, sorted(lengths)))}"
                 )
-        total = sum(_size(self.sweep, part) for part in self.sweep.parts)
-        if self.sweep.count is not None:
+        total = sum(_size(sweep, part) for part in sweep.parts)
+        if sweep.count is not None:
             if total > sys.maxsize:
-                raise InputError(f"{self.sweep.origin}: {total} runs are too many to choose from")
-            if total < self.sweep.count:
-                raise InputError(f"{self.sweep.origin}: count = {self.sweep.count} of {total} runs")
-            total = self.sweep.count
-        files.check_limit("SWEEP_RUNS", total, f"{self.sweep.origin}: runs")
+                raise InputError(f"{sweep.origin}: {total} runs are too many to choose from")
+            if total < sweep.count:
+                raise InputError(f"{sweep.origin}: count = {sweep.count} of {total} runs")
+            total = sweep.count
+        files.check_limit("SWEEP_RUNS", total, f"{sweep.origin}: runs")
         self.runs = tuple(self._numbered())
         # InputError for flags of the first run of each program that cannot be read
-        seen = set()
+        first: dict[str, Run] = {}
         for run in self.runs:
-            if run.program not in seen:
-                seen.add(run.program)
-                base: Base = pickle.loads(self.bases[run.job.base])
-                run.job.configured(base.program)
+            first.setdefault(run.program, run)
+        for run in first.values():
+            base: Base = pickle.loads(self.bases[run.job.base])
+            run.job.configured(base.program)
 
     def blob(self, digest: str) -> bytes:
         """The contents that a worker lacks; InputError when the file has changed since."""
@@ -390,10 +387,8 @@ class Plan:
     def _base(self, part: Part) -> tuple[str, Base]:
         path = self.sweep.folder / part.program
         if self.sweep.inside and not files.is_inside(path, self.sweep.folder):
-            raise InputError(
-                f"{self.sweep.origin}: {path} leaves the folder of the sweep",
-                hint="--allow-outside lets it name programs and files anywhere",
-            )
+            text = f"{self.sweep.origin}: {path} leaves the folder of the sweep"
+            raise InputError(text, hint="--allow-outside lets it name programs and files anywhere")
         program = load_program(path, allow_outside=self.sweep.allow_outside)
         held = {str(path): self._digest_of(path) for path in sorted(set(program.files()))}
         base = Base(program, held)
@@ -416,18 +411,17 @@ class Plan:
 
     def _rooted(self, flag: str, text: str, own: dict[str, str]) -> str:
         """A flag whose file is named from the root, and noted in `own` with its digest."""
-        core, name, rest = "", text, ""
         if flag == "core":
             core, equals, name = text.partition("=")
-            core += equals
+            before, after = core + equals, ""
         else:
             name, at, rest = text.rpartition("@")
-            rest = at + rest
+            before, after = "", at + rest
         path = Path(os.path.abspath(self.sweep.folder / name))
         if self.sweep.inside and not files.is_inside(path, self.sweep.folder):
             raise InputError(f"{self.sweep.origin}: --{flag} {text} leaves the folder of the sweep")
         own[str(path)] = self._digest_of(path)
-        return f"{core}{path}{rest}"
+        return f"{before}{path}{after}"
 
 
 def _size(sweep: Sweep, part: Part) -> int:
@@ -437,9 +431,9 @@ def _size(sweep: Sweep, part: Part) -> int:
 
 def _point(sweep: Sweep, part: Part, index: int) -> dict[str, Scalar]:
     """The values of the parameters at a place of the list, or of the grid: the last one fastest."""
-    point: dict[str, Scalar] = {}
     if sweep.choose == "list":
         return {n: v[index if len(v) > 1 else 0] for n, v in part.parameters.items()}
+    point: dict[str, Scalar] = {}
     for name, values in reversed(list(part.parameters.items())):
         index, own = divmod(index, len(values))
         point[name] = values[own]

@@ -130,8 +130,8 @@ class Worker:
 
     def _finished(self, job: Job, program: Program, own: dict[str, str]) -> Record:
         """The record of a run that could be launched."""
-        flags = {name: [_replaced(t, own) for t in texts] for name, texts in job.flags.items()}
-        chosen = job.configured(program, flags)
+        flags = {name: tuple(_replaced(t, own) for t in texts) for name, texts in job.flags.items()}
+        chosen = replace(job, flags=flags).configured(program)
         chosen = replace(chosen, outputs=tuple(replace(o, save=None) for o in chosen.outputs))
         launched = Launched(chosen, elfs=self._elfs)
         checks = job.options.get("check")
