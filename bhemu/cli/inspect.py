@@ -12,8 +12,6 @@ import click
 
 from bhemu.arguments import did_you_mean
 from bhemu.cli import options, output
-from bhemu.cli.options import program_options, run_options, settings
-from bhemu.cli.output import Progress, reader
 from bhemu.errors import EXIT_DIFFERS, EXIT_INTERRUPTED, EXIT_LIMIT, EXIT_OK, BhemuError, InputError
 from bhemu.program import files, recorded
 from bhemu.program.coordinates import XY
@@ -31,7 +29,6 @@ if TYPE_CHECKING:
 
 _NAMED = 8  # files
 _WRITES = "bhemu run PROGRAM --save STATE.npz writes one"
-_FORMATS = ("bf16", "fp16", "fp32", "int32", "raw")
 
 
 @click.command("dump")
@@ -41,7 +38,7 @@ _FORMATS = ("bf16", "fp16", "fp32", "int32", "raw")
 @click.option(
     "--format",
     "fmt",
-    type=click.Choice(_FORMATS),
+    type=click.Choice(("bf16", "fp16", "fp32", "int32", "raw")),
     help="how to show Dst (default bf16) and LReg lanes (default raw)",
 )
 @click.option("--all", "every", is_flag=True, help="also show rows that are all 0")
@@ -90,7 +87,7 @@ def _state(what: str, values: dict[str, Any]) -> "tuple[TileState, BhemuError | 
     """A saved state, or that of a program where it ended: with its error and exit code."""
 
     path = Path(what)
-    if files.is_folder(path) or path.suffix == ".toml" or recorded.is_session(path):
+    if files.is_folder(path) or path.suffix == ".toml" or files.begins_with(path, recorded.MAGIC):
         chosen = options.settings({**values, "program": what, **dict.fromkeys(options.FLAGS, ())})
         target = options.launched(chosen)
         ended = target.finish_shown()
@@ -183,8 +180,7 @@ def trace_command(**values: Any) -> int:
         interrupted = stop is not None and stop.reason == "interrupt"
         return EXIT_INTERRUPTED if interrupted else EXIT_OK
     if chosen.as_json:
-        verdict = output.verdict_of(error.exit_code)
-        output.say(json.dumps({"verdict": verdict, **error.as_dict()}))
+        output.say(json.dumps({"verdict": output.verdict_of(error.exit_code), **error.as_dict()}))
         return error.exit_code
     return output.show(error, as_json=False)
 
@@ -197,8 +193,7 @@ def _perfetto(chosen: options.Settings, path: Path, most: int | None) -> int:
 
     recording = Recorder(target, words=most or MOST).run()
     trace = document(recording, chosen.program.name)
-    data = json.dumps(trace, separators=(",", ":")).encode()
-    files.write_whole(path, data, "trace")
+    files.write_whole(path, json.dumps(trace, separators=(",", ":")).encode(), "trace")
     events = trace["traceEvents"]
     target.progress.say(f"{path}: {len(events)} events, clock {target.clock}")
     interrupted = recording.stop is not None and recording.stop.reason == "interrupt"
@@ -211,8 +206,8 @@ _REPEATED = ("step", "next", "tstep", "tnext", "s", "n", "ts", "tn", "reverse-st
 
 
 @click.command("step")
-@program_options
-@run_options
+@options.program_options
+@options.run_options
 @click.option(
     "-x",
     "--execute",
@@ -231,7 +226,7 @@ def step_command(**values: Any) -> int:
     is shown and decides the exit code. With --json the lines that each command printed stand in one
     object.
     """
-    chosen = settings(values)
+    chosen = options.settings(values)
     script, folders = values["execute"], tuple(Path(folder) for folder in values["source"])
     if chosen.as_json and not script and sys.stdin.isatty():
         raise click.UsageError("--json goes with -x, or with commands from a pipe")
@@ -294,7 +289,7 @@ def _script(
 
 def _interactive(stepper: "Stepper") -> int:
     """Ask until quit or end of input; an empty line repeats the last step."""
-    read = reader(stepper)
+    read = output.reader(stepper)
     stepper.show()
     last = ""
     while True:
@@ -320,8 +315,8 @@ _HOST, _PORT = "127.0.0.1", 3333
 
 
 @click.command("gdb")
-@program_options
-@run_options
+@options.program_options
+@options.run_options
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
@@ -346,11 +341,11 @@ def gdb_command(**values: Any) -> int:
     reverse-continue go back. Of a chip it shows the tile of --tile, which the others run along
     with. The server ends when gdb kills the program, or with Ctrl-C.
     """
-    chosen, folder = settings(values), values["allow_save"]
+    chosen, folder = options.settings(values), values["allow_save"]
     if folder is not None and not files.is_folder(folder):
         raise InputError(f"--allow-save: {folder} is no folder", hint="make it first")
     with listener(values["host"], values["port"]) as listening:
-        progress = Progress(chosen.quiet)
+        progress = output.Progress(chosen.quiet)
         with progress.starting():
             from bhemu.cli.summary import Target
 

@@ -77,12 +77,10 @@ def profile_command(**values: Any) -> int:
     if values["other"] is not None and ended.error is None:
         return _compared(found, values, as_json=chosen.as_json)
     name = run.target.program.name
-    gain = _without(run, values["without"], chosen, progress)
-    if gain is not None:
+    if (gain := _without(run, values["without"], chosen, progress)) is not None:
         found["without"] = gain._asdict()
     if chosen.as_json:
-        report = {"program": name, **found}
-        return output.report(report, EXIT_OK, as_json=True, error=ended.error)
+        return output.report({"program": name, **found}, EXIT_OK, as_json=True, error=ended.error)
     output.say(f"{name}: " + "\n".join(run.profile.lines(values["lines"])))
     if gain is not None:
         output.say(str(gain))
@@ -134,8 +132,7 @@ def _without(run: _Run, asked: str | None, chosen: Settings, progress: Progress)
     if other.ended.error is not None:
         raise other.ended.error
     cycles = other.profile.cycles
-    source = run.profile.source_of(agent)
-    return _Gain(agent, cycles, run.profile.cycles - cycles, source)
+    return _Gain(agent, cycles, run.profile.cycles - cycles, run.profile.source_of(agent))
 
 
 def _run(chosen: Settings, progress: Progress, *, spans: bool = False, without: str = "") -> _Run:

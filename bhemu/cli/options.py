@@ -15,7 +15,6 @@ from bhemu.cli import output
 from bhemu.errors import EXIT_OK, InputError
 from bhemu.memmap import CORE_NAMES
 from bhemu.program import coordinates, files, options, toml
-from bhemu.program.options import Option, SeedOr, Whole, Words, given_in
 
 if TYPE_CHECKING:
     from bhemu.cli.summary import Target
@@ -27,7 +26,7 @@ _PROGRAM = ("cores", "inputs", "expects", "until", "sets", "no_compare", "allow_
 _OUTPUT = ("save", "quiet", "verbose", "as_json")
 _BY_NAME = {  # title: names of parameters, which --help-all alone explains
     "The program, beside its PROGRAM.toml": _PROGRAM,
-    "The machine and its run (docs/options.md)": tuple(given_in("flag")),
+    "The machine and its run (docs/options.md)": tuple(options.given_in("flag")),
 }
 _SECTIONS = {**_BY_NAME, "What is written": _OUTPUT}
 ALL = "--help-all"
@@ -137,7 +136,7 @@ class Thread(click.IntRange):
 class SeedOrWord(click.ParamType):  # type: ignore[type-arg]
     """Type of an option that is a seed or one of some words."""
 
-    def __init__(self, kind: SeedOr) -> None:
+    def __init__(self, kind: options.SeedOr) -> None:
         self._kind = kind
         self.name = "|".join(("SEED", *kind.words[1:]))
 
@@ -192,16 +191,16 @@ def all_of(*options: Callable[[F], F]) -> Callable[[F], F]:
 
 
 def flag(
-    name: str, option: Option, more: str = "", words: type[click.Choice[Any]] = click.Choice
+    name: str, option: options.Option, more: str = "", words: type[click.Choice[Any]] = click.Choice
 ) -> Callable[[F], F]:
     """The flag of an option, with `more` after its help; `words`: the type of one of several."""
-    kind, metavar = option.kind, None if isinstance(option.kind, Words) else option.metavar
+    kind, metavar = option.kind, None if isinstance(option.kind, options.Words) else option.metavar
     value: click.ParamType[Any]
-    if isinstance(kind, Words):
+    if isinstance(kind, options.Words):
         value = words(kind.words)
-    elif isinstance(kind, SeedOr):
+    elif isinstance(kind, options.SeedOr):
         value = SeedOrWord(kind)
-    elif isinstance(kind, Whole):
+    elif isinstance(kind, options.Whole):
         value = Count(kind.least, kind.written)
     else:
         assert isinstance(kind, options.Seconds), kind
@@ -212,7 +211,7 @@ def flag(
 
 def flags(where: str) -> list[Callable[[F], F]]:
     """Those of all options that can be given there."""
-    return [flag(name, option) for name, option in given_in(where).items()]
+    return [flag(name, option) for name, option in options.given_in(where).items()]
 
 
 tile_option = click.option(
@@ -303,8 +302,7 @@ def _in_folder(values: dict[str, Any]) -> None:
     """
     if not files.is_file(Path(_HERE)):
         return
-    path = values["program"]
-    if path is None and not values["cores"]:
+    if (path := values["program"]) is None and not values["cores"]:
         values["program"] = _HERE
     elif path is not None and "place" in values and values["place"] is None:
         given = Path(path)
@@ -314,8 +312,7 @@ def _in_folder(values: dict[str, Any]) -> None:
 
 def _check_kind(path: Path) -> None:
     """InputError for a file that belongs to a program and is none: a source, a tensor."""
-    kind = _KINDS.get(path.suffix)
-    if kind is not None and files.is_missing(path):
+    if (kind := _KINDS.get(path.suffix)) is not None and files.is_missing(path):
         hint = "a program is a PROGRAM.toml, or its folder: bhemu new NAME --kernel writes one"
         raise InputError(f"{path}: no such file", hint=hint)
     if kind is None or not files.is_file(path):
@@ -362,8 +359,7 @@ def launched(chosen: Settings) -> "Target":
 
 def tile_of(values: dict[str, Any]) -> coordinates.XY | None:
     """What --tile names, None without it."""
-    text = values.get("tile")
-    if text is None:
+    if (text := values.get("tile")) is None:
         return None
     found = coordinates.parse([text], "--tile")
     if len(found) > 1:

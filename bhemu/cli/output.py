@@ -11,29 +11,13 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from bhemu.errors import (
-    EXIT_ASSERT,
-    EXIT_DIFFERS,
-    EXIT_GUEST,
-    EXIT_INPUT,
-    EXIT_INTERNAL,
-    EXIT_INTERRUPTED,
-    EXIT_LIMIT,
-    EXIT_NO_PROGRESS,
-    EXIT_NOT_MODELLED,
-    EXIT_OK,
-    BhemuError,
-    InputError,
-    Internal,
-    Limit,
-    NoProgress,
-)
+from bhemu import errors
+from bhemu.errors import BhemuError, InputError
 from bhemu.riscv import EMULATOR, check_start
 from bhemu.system import interrupts
 from bhemu.text import printable, printable_lines
@@ -77,11 +61,14 @@ def document(found: Mapping[str, Any], code: int) -> str:
 # The verdict: what the JSON of a command says of a program in a word (docs/verdicts.md).
 
 BY_EXIT_CODE = {
-    EXIT_OK: "ok",
-    **dict.fromkeys((EXIT_DIFFERS, EXIT_NO_PROGRESS, EXIT_GUEST, EXIT_ASSERT), "kernel bug"),
-    EXIT_INPUT: "bad input",
-    **dict.fromkeys((EXIT_NOT_MODELLED, EXIT_INTERNAL), "not modelled"),
-    **dict.fromkeys((EXIT_LIMIT, EXIT_INTERRUPTED), "limit"),
+    errors.EXIT_OK: "ok",
+    **dict.fromkeys(
+        (errors.EXIT_DIFFERS, errors.EXIT_NO_PROGRESS, errors.EXIT_GUEST, errors.EXIT_ASSERT),
+        "kernel bug",
+    ),
+    errors.EXIT_INPUT: "bad input",
+    **dict.fromkeys((errors.EXIT_NOT_MODELLED, errors.EXIT_INTERNAL), "not modelled"),
+    **dict.fromkeys((errors.EXIT_LIMIT, errors.EXIT_INTERRUPTED), "limit"),
 }
 """By the exit code of a run; the class of an error has one code (errors.py)."""
 _CHECKS = ("error", "waiting", "unwritten", "contract", "origin", "cure")
@@ -124,18 +111,19 @@ def show(problem: Exception, *, as_json: bool, more: Mapping[str, object] | None
     """Report `problem` on stderr, or as one JSON object on stdout with `more`; its exit code."""
     if isinstance(problem, click.Abort):
         _tell("interrupted")
-        return EXIT_INTERRUPTED
+        return errors.EXIT_INTERRUPTED
     if isinstance(problem, click.ClickException):
         if isinstance(problem, click.exceptions.NoArgsIsHelpError):
             _tell(problem.format_message())
-            return EXIT_INPUT
+            return errors.EXIT_INPUT
         message = " ".join(problem.format_message().split())
         context = getattr(problem, "ctx", None)
         hint = "" if context is None else f"{context.command_path} --help"
-        if as_json and _wrote(document(InputError(message, hint=hint).as_dict(), EXIT_INPUT)):
-            return EXIT_INPUT
+        found = InputError(message, hint=hint).as_dict()
+        if as_json and _wrote(document(found, errors.EXIT_INPUT)):
+            return errors.EXIT_INPUT
         _tell(f"{_red('error:')} {printable(message)}" + (f"\n  hint: {hint}" if hint else ""))
-        return EXIT_INPUT
+        return errors.EXIT_INPUT
     error = problem if isinstance(problem, BhemuError) else _unexpected(problem)
     if as_json and _wrote(document({**(more or {}), **error.as_dict()}, error.exit_code)):
         return error.exit_code
@@ -147,7 +135,7 @@ def lines(error: BhemuError) -> list[str]:
     """The error in words, then the waits, the place and the hint."""
     rule = f"[{error.rule}] " if error.rule else ""
     text = [f"{_red('error:')} {rule}{error.message}"]
-    if isinstance(error, NoProgress):
+    if isinstance(error, errors.NoProgress):
         text += [printable(line) for line in error.waits]
     if error.where is not None and str(error.where):
         place = str(error.where)
@@ -163,10 +151,10 @@ def _unexpected(problem: Exception) -> BhemuError:
     if os.environ.get(TRACEBACK):
         traceback.print_exception(problem, file=sys.stderr)
     if _is_memory(problem):
-        return Limit("there is not enough memory", rule="MEMORY", hint=_MEMORY)
+        return errors.Limit("there is not enough memory", rule="MEMORY", hint=_MEMORY)
     if isinstance(problem, OSError) and problem.filename is not None:
         return InputError(f"{problem.filename}: {problem.strerror}", hint="is that file meant?")
-    return Internal(
+    return errors.Internal(
         f"{type(problem).__name__}: {problem}",
         hint=f"a defect of bhemu; {TRACEBACK}=1 shows the traceback",
     )
@@ -260,7 +248,7 @@ class Progress:
         """Since the object was made."""
         return time.monotonic() - self.began
 
-    @contextmanager
+    @contextlib.contextmanager
     def starting(self) -> Iterator[None]:
         """Around imports and launch; says so when the core itself must be compiled."""
         if "numba" not in sys.modules:
@@ -293,11 +281,11 @@ class Progress:
         if said:
             self("the core", time.monotonic() - begin)
 
-    def running(self, target: "Target") -> AbstractContextManager[None]:
+    def running(self, target: "Target") -> contextlib.AbstractContextManager[None]:
         """On a terminal, show the clock while `target` runs, or what has to be compiled for it."""
         return self.waiting(lambda: f"running  clock {target.clock}", says=False)
 
-    def looking(self) -> AbstractContextManager[None]:
+    def looking(self) -> contextlib.AbstractContextManager[None]:
         """On a terminal, show how long the present check has taken; `checking` says which it is."""
         return self.waiting(lambda: self._check, says=False)
 
@@ -306,7 +294,7 @@ class Progress:
         self._check = text
         self.say(f"{text}, after {self.seconds:.1f} s")
 
-    @contextmanager
+    @contextlib.contextmanager
     def waiting(self, doing: Callable[[], str], *, says: bool = True) -> Iterator[None]:
         """Show what is compiled, else what is done; without a terminal, say it now and then.
 

@@ -15,7 +15,6 @@ import click
 from click.shell_completion import CompletionItem
 
 from bhemu.cli import options, output
-from bhemu.cli.output import Progress
 from bhemu.errors import EXIT_DIFFERS, EXIT_INTERRUPTED, EXIT_OK, BhemuError, InputError
 from bhemu.jit import cache, host, interpreted
 from bhemu.program import coordinates, files, schema
@@ -50,7 +49,7 @@ class Start:
     Create it before importing any compiled module. `wait`: the run is never interpreted.
     """
 
-    def __init__(self, chosen: options.Settings, progress: Progress, *, wait: bool) -> None:
+    def __init__(self, chosen: options.Settings, progress: output.Progress, *, wait: bool) -> None:
         self._program, self._progress = chosen.program, progress
         self._note = _own_note(os.environ.pop(VARIABLE, ""))
         self._goes_on = "state" in self._note
@@ -271,7 +270,7 @@ def run_command(**values: Any) -> int:
             raise click.UsageError("--log-commits and --plugin look at the cores in one way each")
         values["engine"], interpreted.chosen = "compiled", is_own_process()
     chosen = options.settings(values)
-    progress = Progress(chosen.quiet or chosen.as_json)
+    progress = output.Progress(chosen.quiet or chosen.as_json)
     waits = values["compiling"] == "wait" or values["checks"] is not None  # checks run it often
     waits = waits or bool(values["plugins"])  # which no other process can go on with
     start = Start(chosen, progress, wait=waits or values["gdb"] or logs)
@@ -437,7 +436,7 @@ def check_command(as_json: bool, quiet: bool, tools: list[str], **flags: Any) ->
     if tools:
         return _tool(tools, options.Settings(program, None, as_json, quiet, verbose=False))
     interpreted.chosen = is_own_process()  # nothing runs that is worth compiling
-    with Progress(quiet or as_json).starting():
+    with output.Progress(quiet or as_json).starting():
         from bhemu.debug import plan
         from bhemu.launch import Launched
 

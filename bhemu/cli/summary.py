@@ -111,8 +111,7 @@ def _tile_dict(tile: Tile) -> dict[str, object]:
 
 def inert(tile: Tile) -> list[tuple[int, Register, int]]:
     """(address, register, accesses) of the inert registers that were accessed."""
-    counts = tile.state.inert_count[: len(INERT)].tolist()
-    used = zip(INERT.items(), counts, strict=True)
+    used = zip(INERT.items(), tile.state.inert_count[: len(INERT)].tolist(), strict=True)
     return [(address, register, count) for (address, register), count in used if count]
 
 
@@ -172,8 +171,7 @@ def _sums(tiles: Sequence[Tile]) -> list[str]:
     lines = []
     for name in CORE_NAMES:
         cores = [tile.core[name] for tile in tiles]
-        states = Counter(core.state for core in cores if core.retired)
-        if states:
+        if states := Counter(core.state for core in cores if core.retired):
             retired = sum(core.retired for core in cores)
             shown = ", ".join(f"{count} {state}" for state, count in states.most_common())
             lines.append(f"  {name:<7} {retired:>12} retired  {shown}")
@@ -198,8 +196,7 @@ def opcodes(tile: Tile) -> list[str]:
     lines: list[str] = []
     counts: Any = tile.state.op_count
     for t in range(3):
-        ranked = sorted(((int(n), op) for op, n in enumerate(counts[t]) if n), reverse=True)
-        if ranked:
+        if ranked := sorted(((int(n), op) for op, n in enumerate(counts[t]) if n), reverse=True):
             named = (f"{instructions()[op].name} {n}" for n, op in ranked)
             lines.append(f"  T{t}      {', '.join(named)}")
     return lines

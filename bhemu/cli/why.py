@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from bhemu.cli import options, output
-from bhemu.cli.output import Progress
 from bhemu.errors import EXIT_DIFFERS, EXIT_INTERRUPTED, EXIT_OK, BhemuError, InputError
 from bhemu.program import files
 from bhemu.program.options import REFERENCES
@@ -47,12 +46,24 @@ def why_command(**values: Any) -> int:
     cannot be launched ends with exit code 2, and with the line of PROGRAM.toml that is wrong.
     """
     try:
-        target = options.launched(options.settings(values))
-        (target.prepare_checks if values["place"] is None else target.keep_history)()
-    except InputError as problem:
+        return _why(values)
+    except InputError as problem:  # a program that cannot be launched, an output not to be compared
         if values["place"] is not None:
             raise
-        return _refused(values["program"], problem, as_json=values["as_json"])
+        from bhemu.program import toml
+        from bhemu.why.findings import of_refusal
+
+        path = values["program"]
+        where = problem.where = None if path is None else toml.place(Path(path), problem)
+        if where is None or not values["as_json"]:
+            raise
+        shown = [of_refusal(problem, where).as_dict()]
+        return output.show(problem, as_json=True, more={"findings": shown})
+
+
+def _why(values: dict[str, Any]) -> int:
+    target = options.launched(options.settings(values))
+    (target.prepare_checks if values["place"] is None else target.keep_history)()
     ended = target.finish_shown()
     if (text := values["place"]) is not None:
         from bhemu.why.origin import links_of
@@ -65,28 +76,11 @@ def why_command(**values: Any) -> int:
     from bhemu.program import schema
     from bhemu.why import question
 
-    try:
-        asked, found = findings(target, ended)
-    except InputError as problem:  # an output that is not to be compared with what is expected
-        return _refused(values["program"], problem, as_json=values["as_json"])
+    asked, found = findings(target, ended)
     told = None
     if target.chosen.program.kind == schema.SAVED_STATE:
         told = question.state_told(target, found)
     return show(found, values["as_json"], ended.error, told, _nothing(asked), asked.notes)
-
-
-def _refused(path: str | None, problem: InputError, *, as_json: bool) -> int:
-    """Show a program that cannot be launched, as an error and with the line that is wrong."""
-    from bhemu.program import toml
-
-    problem.where = None if path is None else toml.place(Path(path), problem)
-    if problem.where is None or not as_json:
-        raise problem
-    from bhemu.why.findings import of_refusal
-
-    return output.show(
-        problem, as_json=True, more={"findings": [of_refusal(problem, problem.where).as_dict()]}
-    )
 
 
 def context(target: "Target", ended: "RunResult") -> "Context":
@@ -238,7 +232,6 @@ def report_command(**values: Any) -> int:
 
 
 _WIDTH = 100
-_NO_EXACT = "nothing to compare with: --against {name}=FILE.npy gives the exact values"
 
 
 @click.command("numerics")
@@ -337,7 +330,7 @@ def _measure(target: "Target", spec: "OutputSpec", exact: Any) -> _Measured:
         first = {"index": list(index), "place": place, "value": str(float(got[index]))}
         first["origin"] = {"links": [link.as_dict() for link in links], "note": note}
     found["first_not_finite"], found["tiles"] = first, None
-    told = _NO_EXACT.format(name=spec.name)
+    told = f"nothing to compare with: --against {spec.name}=FILE.npy gives the exact values"
     if exact is not None:
         tiles = numerics.by_tile(got, exact, fmt, spec.layout)
         most = max((tile.most for tile in tiles), default=0.0)
@@ -441,7 +434,7 @@ def diff_command(
         raise click.UsageError(f"--{min(given)} goes with a program, not with --random")
     if (program is None) == (unit is None):
         raise click.UsageError("name a program, or a unit with --random")
-    progress = Progress(as_json)
+    progress = output.Progress(as_json)
     with progress.starting():
         from bhemu.oracle import programs
         from bhemu.oracle.libttsim import find
@@ -469,7 +462,7 @@ def diff_command(
 
 
 def _campaign(
-    library: "Library", asked: "Question", most: int, workers: int | None, progress: Progress
+    library: "Library", asked: "Question", most: int, workers: int | None, progress: output.Progress
 ) -> Any:
     """Compare generated programs, in this process or in several: a Tally of random_programs."""
     done = 0
@@ -513,7 +506,6 @@ def _compare(
         judge = Judge(library, reference, **of_time)
         return programs.compare_case(judge, programs.read_case(path))
     loaded = load_program(path, allow_outside=allow_outside)
-    run = replace(loaded.run, options={**loaded.run.options, **of_time})
-    loaded = replace(loaded, run=run)
+    loaded = replace(loaded, run=replace(loaded.run, options={**loaded.run.options, **of_time}))
     compare = programs.compare_program if loaded.is_alone else programs.compare_chip
     return compare(library, loaded)

@@ -99,8 +99,7 @@ def _near(text: str) -> str:
 
 
 def _range(text: str, span: str) -> tuple[int, int]:
-    found = _RANGE.fullmatch(span)
-    if found is None:
+    if (found := _RANGE.fullmatch(span)) is None:
         hint = "dst:3, dst:0-7, l1:0x100-0x1ff"
         raise InputError(f"{text!r}: {span!r} is not a range", hint=hint)
     low, high = (int(part, 0) for part in (found[1], found[2] or found[1]))
@@ -113,8 +112,7 @@ def _raw(s: TileState, name: str) -> Iterator[Row]:
     """A member of the record as it is, eight elements to a row; the range is the first index."""
     array = getattr(s, name)
     form = "d" if array.dtype.kind == "i" else f"0{2 * array.dtype.itemsize}x"
-    lines = array.reshape(-1, array.shape[-1])
-    for i, line in enumerate(lines):
+    for i, line in enumerate(array.reshape(-1, array.shape[-1])):
         place = np.unravel_index(i, array.shape[:-1]) if array.ndim > 1 else ()
         lead = "".join(f"[{int(n)}]" for n in place)
         for first in range(0, len(line), _PER_ROW):
@@ -155,8 +153,7 @@ def diff(
             selection.rows(a, replace(view, every=True, other=b))
             for a, b in ((ours, theirs), (theirs, ours))
         )
-        lines = list(differences(*rows))
-        if lines:
+        if lines := list(differences(*rows)):
             yield selection.title
             yield from (f"  {line}" for line in lines)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import weakref
-from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
@@ -25,7 +24,6 @@ from bhemu.machine.tile import of_new_tiles
 from bhemu.memmap import L1_SIZE
 from bhemu.program import dwarf, elf, files
 from bhemu.program.dwarf import Block, Debug, whole_path
-from bhemu.program.elf import Symbols
 from bhemu.riscv.core_loop import settle
 from bhemu.riscv.formats import Branch, Jump
 from bhemu.riscv.isa import decode
@@ -71,7 +69,7 @@ class CodeLines:
 
     def __init__(self, data: bytes, path: str) -> None:
         self.digest = hashlib.sha256(data).hexdigest()[:16]
-        self.problem = Symbols(data, path).line_problem
+        self.problem = elf.Symbols(data, path).line_problem
         self.words: list[int] = []
         self.places: list[Place] = []
         self.branches: list[tuple[int, Place]] = []
@@ -85,12 +83,10 @@ class CodeLines:
         debug = Debug(data, path)
         copies = _copies(debug, path)
         rows = dwarf.rows(data, table, whole_path) or []
-        starts = [row.lo for row in rows]
         of_word: dict[int, Place] = {}
         for at, i in index.items():
-            k = bisect_right(starts, at) - 1
-            if k >= 0 and at < rows[k].hi and rows[k].line > 0:
-                of_word[i] = Place(rows[k].file, rows[k].line, copies.get(at, -1))
+            if (row := elf.holding(rows, at)) is not None and row.line > 0:
+                of_word[i] = Place(row.file, row.line, copies.get(at, -1))
         numbers = {place: number for number, place in enumerate(dict.fromkeys(of_word.values()))}
         jumps: dict[int, list[int]] = defaultdict(list)  # by target
         for i, (at, word) in enumerate(values.items()):
@@ -236,7 +232,7 @@ class LineCoverage:
         self.without |= other.without
         self.missing |= other.missing
 
-    def add_image(self, image: Symbols, path: Path, executed: Executed) -> None:
+    def add_image(self, image: elf.Symbols, path: Path, executed: Executed) -> None:
         """Add what a core has executed of an ELF; executed: its counts by word of L1, int64 (n, 2).
 
         path: the file, near which sources are looked for.

@@ -23,18 +23,17 @@ Floats = NDArray[np.float64]
 
 def read_exact(path: Path, shape: Sequence[int], name: str) -> Floats:
     """The exact values of output `name`, float64 of `shape`; InputError when they do not fit."""
+    origin = f"exact values of {name}"
     try:
-        content = files.read_bytes(path, "ARRAY_BYTES", f"exact values of {name}")
-        array = input_files.from_npy(content)
+        array = input_files.from_npy(files.read_bytes(path, "ARRAY_BYTES", origin))
     except input_files.UnreadableError as error:
-        text = f"exact values of {name}: {path} cannot be read: {error}"
+        text = f"{origin}: {path} cannot be read: {error}"
         raise InputError(text, hint="save them by np.save") from error
     if array.dtype.kind not in "fiu":
-        raise InputError(f"exact values of {name}: {path} holds {array.dtype}, not numbers")
+        raise InputError(f"{origin}: {path} holds {array.dtype}, not numbers")
     if array.shape != tuple(shape):
-        raise InputError(
-            f"exact values of {name}: {path} has shape {array.shape}, the output {tuple(shape)}"
-        )
+        shapes = f"{array.shape}, the output {tuple(shape)}"
+        raise InputError(f"{origin}: {path} has shape {shapes}")
     return tensor.widen(array)
 
 
@@ -108,8 +107,7 @@ class TileError:
 def by_tile(got: NDArray[Any], exact: Floats, fmt: tensor.Format, layout: str) -> list[TileError]:
     """The errors of every tile in memory order; of the whole output where it has no tiles."""
     error = distances(got, exact, fmt)
-    edge = tensor.EDGE.get(layout)
-    if edge is None or got.ndim < 2:
+    if (edge := tensor.EDGE.get(layout)) is None or got.ndim < 2:
         return [_tile(got, exact, error, (), tuple(slice(None) for _ in got.shape))]
     found = []
     counts = (*got.shape[:-2], got.shape[-2] // edge, got.shape[-1] // edge)
@@ -212,8 +210,7 @@ def element(program: Program, text: str) -> tuple[OutputSpec | None, tuple[int, 
 
     InputError for an unknown output, or an index outside of it.
     """
-    found = _ELEMENT.fullmatch(text.strip())
-    if found is None:
+    if (found := _ELEMENT.fullmatch(text.strip())) is None:
         return None, ()
     name, numbers = found.groups()
     spec = next((spec for spec in program.outputs if spec.name == name), None)

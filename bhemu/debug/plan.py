@@ -67,7 +67,7 @@ def report(launched: Launched) -> dict[str, Any]:
     program = launched.program
     found = parts(launched)
     starts = [
-        {"at": part.at, "cores": _starts(launched.at(part.at[0]), program, part)}
+        {"at": part.at, "cores": _starts(launched.machine.tile[part.at[0]], program, part)}
         for part in program.placed()
     ]
     return {
@@ -88,7 +88,7 @@ def parts(launched: Launched) -> list[Part]:
     """
     program, found = launched.program, list[Part]()
     for part in program.placed():
-        found += _of_tile(launched.at(part.at[0]), program, part)
+        found += _of_tile(launched.machine.tile[part.at[0]], program, part)
     for source in program.inputs:
         what = f"{source.file.name} {_form(source)} {source.convert}"
         found.append(_tensor(launched, source, "input", what, source.tiles))
@@ -155,7 +155,7 @@ def _tensor(
         low, high = spec.dram.address, spec.dram.end(spec.size)
         return Part("dram", low, high, kind, label, banks=tuple(spec.dram.banks))
     tiles = tiles or launched.program.placed()[0].at
-    low = resolve(launched.at(tiles[0]), spec.at)
+    low = resolve(launched.machine.tile[tiles[0]], spec.at)
     return Part("l1", low, low + spec.size, kind, label, tiles)
 
 
@@ -174,9 +174,8 @@ def warnings(parts: list[Part]) -> list[str]:
         aliases = one.low == other.low  # as two buffers of one place, which are meant
         hidden = hidden or (kinds == {"buffer"} and not aliases)
         if hidden or (kinds & {"input", "set", "output", "buffer"} and "code" in kinds):
-            at = max(one.low, other.low)
             both = f"{one.kind} {one.what} and {other.kind} {other.what}"
-            texts.append(printable(f"{both} overlap at 0x{at:X}"))
+            texts.append(printable(f"{both} overlap at 0x{max(one.low, other.low):X}"))
     return texts
 
 
@@ -188,8 +187,7 @@ def _starts(tile: Tile, program: Program, part: TileSpec) -> dict[str, dict[str,
     """
     found: dict[str, dict[str, Any]] = {}
     for c, name in enumerate(CORE_NAMES):
-        spec = part.cores.get(name)
-        if spec is None:
+        if (spec := part.cores.get(name)) is None:
             continue
         start = spec.pc
         if program.firmware is not None:

@@ -128,8 +128,7 @@ def _rows(tile: Tile, spent_cycles: Any, spent_times: Any) -> Iterator[Row]:
             continue
         yield _row(tile, agent, pc, condition, taken, count)
     for (agent, pc, what), taken in polled.items():
-        count = int(spent_times[loops[agent, pc, what][1]])
-        yield _row(tile, agent, pc, what, taken, count)
+        yield _row(tile, agent, pc, what, taken, int(spent_times[loops[agent, pc, what][1]]))
 
 
 def _row(tile: Tile, agent: int, pc: int, condition: int, taken: int, count: int) -> Row:
@@ -177,8 +176,7 @@ def _loop(tile: Tile, pc: int) -> tuple[int, int] | None:
     """First and last pc of a short loop around an instruction, None without one."""
     for at in range(pc, min(pc + 4 * _LOOP, L1_SIZE - 4), 4):
         word = tile.read32(at)
-        cls = decode(word)
-        if cls is not None and issubclass(cls, Branch):
+        if (cls := decode(word)) is not None and issubclass(cls, Branch):
             first = at + cls.offset.get(word)
             if pc - 4 * _LOOP <= first <= pc:
                 return first, at

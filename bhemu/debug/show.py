@@ -14,24 +14,13 @@ from bhemu.arguments import did_you_mean
 from bhemu.debug import dump, places
 from bhemu.debug.decoded import View
 from bhemu.debug.dump import Selection
-from bhemu.debug.places import (
-    Commands,
-    Read,
-    Sources,
-    Value,
-    address,
-    evaluate,
-    instruction,
-    listing,
-    number,
-)
+from bhemu.debug.places import Commands, Read, Sources, Value, address, evaluate, number
 from bhemu.devices.bus.address_map import block_name, device_name, find
 from bhemu.errors import InputError, UnknownName
 from bhemu.machine import error_text, saved
 from bhemu.machine.breakpoints import Condition
 from bhemu.machine.core import Core
 from bhemu.machine.hang import explore
-from bhemu.machine.hang.explore import Escape, Waits
 from bhemu.machine.sentences import CONDITIONS
 from bhemu.machine.tile import Tile
 from bhemu.machine.watchpoints import spans
@@ -55,10 +44,10 @@ def look(tile: Tile, core: Core, address: int, size: int) -> bytes:
     place = f"{address:#010x} ({block_name(address)})"
     try:
         value = explore.load(tile, c, address, size)
-    except Waits as wait:
+    except explore.Waits as wait:
         text = CONDITIONS[wait.condition].text
         raise InputError(f"a load from {place} would wait for {text}") from None
-    except Escape:
+    except explore.Escape:
         raise InputError(
             f"{core.name} cannot look at {place}: the load is refused, or has effects",
             hint="read32 makes the access all the same",
@@ -156,8 +145,7 @@ class Looking(Commands):
         except InputError as unknown:
             if number:
                 raise
-            text = f"no configuration field {args[0]!r}"
-            raise InputError(text, hint=unknown.hint) from None
+            raise InputError(f"no configuration field {args[0]!r}", hint=unknown.hint) from None
         self._show(*found, places=bool(args))
         for word in range(found[0].low or 0, (found[0].high or 0) + 1) if number else ():
             held = [f"bank {n} {int(bank[word]):#x}" for n, bank in enumerate(self.tile.state.cfg)]
@@ -263,7 +251,7 @@ class Looking(Commands):
         count = number(args[1]) if len(args) > 1 else 10
         if not 1 <= count <= _LOOKING_MOST:
             raise InputError(f"dis shows 1 to {_LOOKING_MOST} instructions")
-        self._print(listing(self.tile, self.core, start, count))
+        self._print(places.listing(self.tile, self.core, start, count))
 
     # C: print, x, list, frames, info locals
 
@@ -384,8 +372,7 @@ class Looking(Commands):
         if name.startswith("$"):
             return Value.number(address(self.tile, self.core, name))
         with suppress(NoFrame):
-            found = Value.variable(self._frame(), name, self._selected)
-            if found is not None:
+            if (found := Value.variable(self._frame(), name, self._selected)) is not None:
                 return found
         try:
             return Value.word(address(self.tile, self.core, name), self._memory(self.core))
@@ -414,8 +401,7 @@ class Looking(Commands):
         for core in (self.core, *self.tile.core.values()):
             for symbols in core.images:
                 with suppress(InputError):  # of debug information that is damaged, or too much
-                    functions = list(dict.fromkeys(owners(symbols.debug, name)))
-                    if functions:
+                    if functions := list(dict.fromkeys(owners(symbols.debug, name))):
                         of = f"{', '.join(functions[:_NAMED])} ({core.name})"
                         text = f"{name} is not in scope here; it is a variable of {of}"
                         hint = f"break {functions[0]} {core.name}; continue; print {name}"
@@ -456,15 +442,14 @@ class Looking(Commands):
         if not spec and len(args) > 1:
             self.do_mem(args)
             return
-        found = _EXAMINE.fullmatch(spec)
-        if found is None or len(args) not in (0, 1):
+        if (found := _EXAMINE.fullmatch(spec)) is None or len(args) not in (0, 1):
             raise InputError("usage: x/NFS ADDRESS", hint="x/4x 0x20000, x/8i main, x/16b $sp")
         count = int(found[1] or 1)
         if not 1 <= count <= _MOST:
             raise InputError(f"x shows 1 to {_MOST} items")
         start = address(self.tile, self.core, args[0]) if args else self.core.pc
         if found[2] == "i":
-            lines = [instruction(self.tile, self.core, start + 4 * i) for i in range(count)]
+            lines = [places.instruction(self.tile, self.core, start + 4 * i) for i in range(count)]
             self._print(f"  {line}" for line in lines)
         elif found[2] == "s":
             raw = look(self.tile, self.core, start, 256)
@@ -478,12 +463,7 @@ class Looking(Commands):
         self._print(error_text.backtrace(self._one_core(args)))
 
 
-def _spans(numbers: Iterable[int]) -> str:
+def _spans(numbers: list[int]) -> str:
     """`0-7, 12` for sorted numbers."""
-    spans: list[list[int]] = []
-    for n in numbers:
-        if spans and n == spans[-1][1] + 1:
-            spans[-1][1] = n
-        else:
-            spans.append([n, n])
-    return ", ".join(f"{a}-{b}" if a != b else str(a) for a, b in spans)
+    runs = np.split(numbers, np.flatnonzero(np.diff(numbers) != 1) + 1)
+    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)

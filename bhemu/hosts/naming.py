@@ -72,8 +72,7 @@ class _Read:
         while at >= 0:
             low, size = pc - at, len(self.data)
             if 0 <= low <= L1_SIZE - size:
-                there = np.frombuffer(self.data, np.uint8)
-                equal = float((l1[low : low + size] == there).mean())
+                equal = float((l1[low : low + size] == np.frombuffer(self.data, np.uint8)).mean())
                 best = max(best, (equal, low - self._segment.vaddr))
             at = self.data.find(sought, at + 4)
         return best if best[0] >= _EQUAL else None
@@ -180,8 +179,7 @@ class Names:
             self._seen[key] = [one for one in read if key[1] in one.data]
         best, chosen = (0.0, 0), None
         for one in self._seen[key]:  # variants of one kernel differ in a few bytes
-            match = one.match(l1, pc)
-            if match is not None and match[0] > best[0]:
+            if (match := one.match(l1, pc)) is not None and match[0] > best[0]:
                 best, chosen = match, one
         return None if chosen is None else chosen.symbols.moved(best[1])
 

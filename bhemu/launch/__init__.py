@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 from bhemu import memmap
-from bhemu.errors import BhemuError, InputError, Limit, NoProgress, naming
+from bhemu.errors import BhemuError, InputError, Limit, NoProgress, Where, naming
 from bhemu.jit import Later
 from bhemu.machine.precompile import ElfCache
 from bhemu.machine.resolve import resolve
@@ -449,11 +449,7 @@ class Launched:
         self.machine: Tile | Chip = launch(program, **options)
         assert self.machine.loop.program is not None  # with its tile, where it has only one
         self.program: schema.Program = self.machine.loop.program
-        self.tile = self.at(shown or self.program.placed()[0].at[0])
-
-    def at(self, xy: XY) -> Tile:
-        """The tile at a coordinate."""
-        return self.machine.tile[xy]
+        self.tile: Tile = self.machine.tile[shown or self.program.placed()[0].at[0]]
 
     def run(self) -> Stop:
         """To the program's end condition, limit or time-out."""
@@ -514,7 +510,7 @@ class Launched:
     @property
     def tiles(self) -> tuple[Tile, ...]:
         """All tiles that the program has."""
-        named = {self.at(xy) for part in self.program.placed() for xy in part.at}
+        named = {self.machine.tile[xy] for part in self.program.placed() for xy in part.at}
         return tuple(sorted(named, key=lambda tile: tile.number))
 
     def part(self, xy: XY) -> schema.Program:
@@ -530,8 +526,11 @@ class Launched:
         wanted = self._in_words(unmet)
         before = f" before {wanted}" if wanted else ""
         tile = unmet[0][0] if unmet else self.tile
-        core = next((c for c in tile.core.values() if c.state == "running"), None)
-        where = None if core is None else core.where()
+
+        def place(state: str) -> Where | None:
+            return next((c.where() for c in tile.core.values() if c.state == state), None)
+
+        where = place("running")
         if stop.reason == "limit":
             text = f"the clock limit of {self.program.run.limit} was reached{before}"
             return Limit(text, rule="LIMIT", where=where, hint=_HINT)
@@ -539,18 +538,14 @@ class Launched:
             text = f"the time-out of {self.program.run.timeout_s} s was reached{before}"
             return Limit(text, category="Timeout", rule="TIMEOUT", where=where, hint=_HINT)
         if stop.reason == "idle" and wanted:
-            parked = next((c for c in tile.core.values() if c.state == "parked"), None)
-            return NoProgress(
-                f"everything is idle or parked{before}",
-                rule="IDLE",
-                where=None if parked is None else parked.where(),
-                hint="did every core start? see the counts of retired instructions",
-            )
+            hint = "did every core start? see the counts of retired instructions"
+            text = f"everything is idle or parked{before}"
+            return NoProgress(text, rule="IDLE", where=place("parked"), hint=hint)
         return None
 
     def end_words(self) -> list[tuple[Tile, int, int]]:
         """The end condition: tile, address, value wanted."""
-        return [(self.at(xy), at, want) for xy, at, want in self.machine.loop.end.words]
+        return [(self.machine.tile[xy], at, want) for xy, at, want in self.machine.loop.end.words]
 
     def _open(self) -> list[tuple[Tile, int, int]]:
         """The conditions that do not hold: tile, address, value wanted."""

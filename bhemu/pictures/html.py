@@ -106,9 +106,8 @@ def write_pages(folder: Path, coverage: LineCoverage, programs: Sequence[str]) -
 
 def _page_name(source: str) -> str:
     """A name of its own, that says which source it is about."""
-    digest = hashlib.sha256(source.encode()).hexdigest()[:8]
     plain = "".join(c if c.isalnum() or c in "._-" else "_" for c in Path(source).name)
-    return f"{plain}.{digest}.html"
+    return f"{plain}.{hashlib.sha256(source.encode()).hexdigest()[:8]}.html"
 
 
 def _row(name: str, counts: dict[str, int]) -> str:

@@ -281,7 +281,7 @@ def _timeline(timeline: Timeline) -> str:
     step = max((timeline.until - first) / _STEPS, 1)
     scale = (_WIDTH - _LEFT) / max(timeline.until - first, 1) * step
     # Of each lane, by piece of time: its share of work and of waits, and what for at last
-    lanes: _Pieces = defaultdict(dict)
+    lanes: dict[str, dict[int, tuple[float, float, str]]] = defaultdict(dict)
     for span in timeline.spans:
         last = int((span.end - first) / step)
         for piece in range(int((span.begin - first) / step), last + 1):
@@ -317,9 +317,6 @@ def _timeline(timeline: Timeline) -> str:
     parts += [f'<text x="{x}" y="12" text-anchor="{how}">{n}</text>' for x, how, n in ends]
     view = f'viewBox="0 0 {_WIDTH} {height}"'
     return f'<svg class="time" {view} role="img" aria-label="over time">{"".join(parts)}</svg>'
-
-
-_Pieces = dict[str, dict[int, tuple[float, float, str]]]
 
 
 def _joined(

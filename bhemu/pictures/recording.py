@@ -180,8 +180,7 @@ class Recorder:
     def _function(self, tile: Tile, core: int, pc: int) -> str:
         key = tile.xy, core, pc
         if key not in self._functions:
-            name = tile.locate(core, pc)[0]
-            self._functions[key] = (name or "").split("+")[0]
+            self._functions[key] = (tile.locate(core, pc)[0] or "").split("+")[0]
         return self._functions[key]
 
     def _take_words(self) -> None:
@@ -283,7 +282,6 @@ Excerpt = Callable[[XY, Where], str]
 class Origin(NamedTuple):
     """An element of an output, "y[0,2]", and the causes of its value."""
 
-    output: str
     element: str
     xy: XY
     links: list[Link]
@@ -311,7 +309,7 @@ def origins(
                 links = of_dram(name)
                 at = links[0].where
                 if at is not None and isinstance(at.tile, tuple):
-                    found.append(Origin(spec.name, name, at.tile, links))
+                    found.append(Origin(name, at.tile, links))
             continue
         if spec.tile not in machines:
             machines[spec.tile] = launch(spec.tile or (1, 2))
@@ -320,7 +318,7 @@ def origins(
         for index in wrong:
             name = element_name(spec.name, index)
             links = links_behind(target.tile, target.program, "brisc", name)
-            found.append(Origin(spec.name, name, target.tile.xy, links))
+            found.append(Origin(name, target.tile.xy, links))
     return found
 
 

@@ -107,8 +107,7 @@ def with_options(program: schema.Program, values: Mapping[str, Any]) -> schema.P
 
 def without_expected(program: schema.Program) -> schema.Program:
     """`program` with outputs that are read and compared with nothing (--no-compare)."""
-    outputs = tuple(replace(spec, expect=None) for spec in program.outputs)
-    return replace(program, outputs=outputs)
+    return replace(program, outputs=tuple(replace(spec, expect=None) for spec in program.outputs))
 
 
 def _tensor(flag: str, text: str, key: str) -> Table:

@@ -17,7 +17,6 @@ from elftools.dwarf.dwarfinfo import DebugSectionDescriptor, DwarfConfig, DWARFI
 
 from bhemu.errors import InputError
 from bhemu.program import dwarf, elf, files
-from bhemu.program.dwarf import Gone
 from bhemu.program.elf import WORD, CountedBytes, DamagedError, Section
 from bhemu.text import printable
 
@@ -70,7 +69,7 @@ class Info(DWARFInfo):
         """InputError for whatever pyelftools raises of a damaged file; Gone goes on."""
         try:
             yield
-        except (InputError, Gone):
+        except (InputError, dwarf.Gone):
             raise
         except Exception as problem:
             text = str(problem) if isinstance(problem, DamagedError) else repr(problem)
@@ -89,8 +88,7 @@ class Info(DWARFInfo):
 
     def _string(self, name: str, offset: int) -> bytes:
         self._take(1)
-        known = self._strings.get((name, offset))
-        if known is None:
+        if (known := self._strings.get((name, offset))) is None:
             known = self._strings[name, offset] = elf.text_at(self._texts[name], offset)
             self._take(len(known) // WORD)
         return known

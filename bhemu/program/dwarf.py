@@ -17,15 +17,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from bhemu.errors import Call, InputError
 from bhemu.program import elf
-from bhemu.program.elf import (
-    LONGEST_NAME,
-    SHF_ALLOC,
-    SHF_COMPRESSED,
-    SHF_EXECINSTR,
-    CountedBytes,
-    DamagedError,
-    Section,
-)
 from bhemu.program.files import check_limit, limit
 from bhemu.text import printable
 
@@ -71,24 +62,23 @@ def whole_path(file: File) -> str:
 
 
 def rows(
-    data: bytes, table: list[Section], shown: Callable[[File], str] = _name
+    data: bytes, table: list[elf.Section], shown: Callable[[File], str] = _name
 ) -> list[Row] | None:
     """The rows in address order, None without a line table; DamagedError when it cannot be read.
 
     shown: how a file is named. InputError beyond a limit.
     """
-    programs = _programs(data, table)
-    if programs is None:
+    if (programs := _programs(data, table)) is None:
         return None
     ordered = sorted(row for _, named, program in programs for row in _rows(program, named, shown))
     return list(_words_of_assembler(ordered, lambda at: _is_tensix(data, table, at)))
 
 
-def _is_tensix(data: bytes, table: list[Section], address: int) -> bool:
+def _is_tensix(data: bytes, table: list[elf.Section], address: int) -> bool:
     """Whether a word of the text is none of RISC-V, but one that is pushed to the coprocessor."""
     for one in table:
         at = address - one.address
-        if one.flags & SHF_ALLOC and 0 <= at <= one.size - _WORD:
+        if one.flags & elf.SHF_ALLOC and 0 <= at <= one.size - _WORD:
             return one.kind != "SHT_NOBITS" and data[one.offset + at] & 3 != 3
     return False
 
@@ -114,13 +104,13 @@ def _words_of_assembler(rows: list[Row], is_word: Callable[[int], bool]) -> Iter
             yield Row(low, row.hi if n == more else low + _WORD, row.file, row.line + n)
 
 
-def files(data: bytes, table: list[Section]) -> frozenset[File]:
+def files(data: bytes, table: list[elf.Section]) -> frozenset[File]:
     """The files that the line programs name, those without code too; errors as of `rows`."""
     return frozenset(file for _, named, _ in _programs(data, table) or () for file in named)
 
 
 def names(
-    data: bytes, table: list[Section], shown: Callable[[File], str] = _name
+    data: bytes, table: list[elf.Section], shown: Callable[[File], str] = _name
 ) -> dict[int, list[str]]:
     """By the offset of a line program its files as DW_AT_call_file counts them.
 
@@ -130,10 +120,11 @@ def names(
     return {offset: [shown(file) for file in named] for offset, named, _ in found}
 
 
-def _programs(data: bytes, table: list[Section]) -> Iterator[tuple[int, list[File], Any]] | None:
+def _programs(
+    data: bytes, table: list[elf.Section]
+) -> Iterator[tuple[int, list[File], Any]] | None:
     """Of each line program its offset, its files by the file register, and pyelftools' reader."""
-    line = elf.debug_section(data, table, "line", "LINE_BYTES")
-    if line is None:
+    if (line := elf.debug_section(data, table, "line", "LINE_BYTES")) is None:
         return None
     strings = {
         "DW_FORM_line_strp": elf.debug_section(data, table, "line_str", "LINE_BYTES") or b"",
@@ -161,17 +152,17 @@ def _headers(line: bytes, strings: dict[str, bytes]) -> Iterator[tuple[int, list
         first = at + (12 if wide else 4)
         end = first + int.from_bytes(line[first - size : first], "little")
         if end > len(line):
-            raise DamagedError("a line program ends beyond its section")
+            raise elf.DamagedError("a line program ends beyond its section")
         version = int.from_bytes(line[first : first + 2], "little")
         if not 2 <= version <= 5:
-            raise DamagedError(f"a line program of DWARF version {version}")
-        stream, structs = CountedBytes(line[at:end], take), _structs(64 if wide else 32)
+            raise elf.DamagedError(f"a line program of DWARF version {version}")
+        stream, structs = elf.CountedBytes(line[at:end], take), _structs(64 if wide else 32)
         with _reading():
             header = struct_parse(structs.Dwarf_lineprog_header, stream, 0)
             named = _files_5(header, strings) if version == 5 else _files_2(header)
         begin = first - at + (4 if version == 5 else 2) + size + header.header_length
         if begin > end - at:
-            raise DamagedError("the header of a line program ends beyond it")
+            raise elf.DamagedError("the header of a line program ends beyond it")
         yield at, named, LineProgram(header, stream, structs, begin, end - at)
         at = end
 
@@ -184,10 +175,10 @@ def _reading() -> Iterator[None]:
     except Exception as problem:
         inner: BaseException | None = problem
         while inner is not None:  # pyelftools wraps what its streams raise
-            if isinstance(inner, InputError | DamagedError):
+            if isinstance(inner, InputError | elf.DamagedError):
                 raise inner from None
             inner = inner.__context__
-        raise DamagedError(printable(str(problem) or repr(problem))) from problem
+        raise elf.DamagedError(printable(str(problem) or repr(problem))) from problem
 
 
 @cache
@@ -217,7 +208,7 @@ def _structs(bits: int) -> Any:
 
 def _file(folder: bytes, raw: bytes) -> File:
     path = raw if raw.startswith(b"/") else folder + b"/" + raw
-    above, _, name = path[-LONGEST_NAME:].rpartition(b"/")
+    above, _, name = path[-elf.LONGEST_NAME :].rpartition(b"/")
     shown = printable(name[:_LONGEST_FILE].decode(errors="replace")) or "?"
     return File(shown, above.decode(errors="replace"))
 
@@ -234,8 +225,7 @@ def _files_5(header: Any, strings: dict[str, bytes]) -> list[File]:
 
     def texts(kind: str, held: list[Any]) -> list[bytes]:
         forms = {one.content_type: one.form for one in header[f"{kind}_entry_format"]}
-        form = forms.get("DW_LNCT_path")
-        if form is None:
+        if (form := forms.get("DW_LNCT_path")) is None:
             return [b""] * len(held)
         if form not in strings:
             return [bytes(one.DW_LNCT_path) for one in held]
@@ -275,7 +265,6 @@ _INLINED, _FUNCTION, _BLOCK = (
     "DW_TAG_subprogram",
     "DW_TAG_lexical_block",
 )
-_VARIABLES = ("DW_TAG_variable", "DW_TAG_formal_parameter")
 
 
 class Gone(ValueError):  # noqa: N818 - an answer, not an error
@@ -411,13 +400,13 @@ class Debug:
             if self._left < 0:
                 check_limit("DWARF_ENTRIES", limit("DWARF_ENTRIES") + 1, "DWARF entries")
             if depth > _DEEPEST:
-                raise DamagedError("entries are nested too deep")
+                raise elf.DamagedError("entries are nested too deep")
             inner = outer
             if child.tag in (_FUNCTION, _INLINED, _BLOCK):
                 inner = self._block(child, outer, info)
                 if inner is None and child.tag == _BLOCK:
                     inner = outer
-            elif child.tag in _VARIABLES:
+            elif child.tag in ("DW_TAG_variable", "DW_TAG_formal_parameter"):
                 if outer is not None:
                     outer.variables.append(child)
                 elif name_of(child):
@@ -445,7 +434,7 @@ class _Code:
     """The sections with code, of which a file may have thousands."""
 
     def __init__(self, table: list[elf.Section]) -> None:
-        wanted = SHF_ALLOC | SHF_EXECINSTR
+        wanted = elf.SHF_ALLOC | elf.SHF_EXECINSTR
         found = sorted(
             (s.address, s.address + s.size) for s in table if s.flags & wanted == wanted and s.size
         )
@@ -467,7 +456,7 @@ def reader(data: bytes, table: list[elf.Section], path: str) -> Info | None:
         if section.name.startswith((".debug_", ".zdebug_")):
             raw = section.bytes_of(data)
             size = len(raw)
-            if section.flags & SHF_COMPRESSED:
+            if section.flags & elf.SHF_COMPRESSED:
                 size = int.from_bytes(raw[4:8], "little")
             elif section.name.startswith(".z"):
                 size = int.from_bytes(raw[4:12], "big")
@@ -511,8 +500,7 @@ def origin(die: Any) -> Iterator[Any]:
 def name_of(die: Any) -> str:
     """Its name, "" where it has none."""
     for one in origin(die):
-        found = one.attributes.get("DW_AT_name")
-        if found is not None:
+        if (found := one.attributes.get("DW_AT_name")) is not None:
             raw = found.value
             text = raw.decode(errors="replace") if isinstance(raw, bytes) else str(raw)
             return printable(text[:_LONGEST])

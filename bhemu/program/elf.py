@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bhemu.errors import InputError
 from bhemu.jit import Later
@@ -121,39 +121,36 @@ class Symbol(NamedTuple):
     section: int
 
 
-def _table(data: bytes, source: str, first: int, want: int, limit: str) -> int:
-    """How many headers a table has, which lies in the file; `first`: of its fields in HEADER."""
+def _table(
+    data: bytes, source: str, first: int, form: struct.Struct, limit: str
+) -> list[tuple[int, ...]]:
+    """The headers of a table, which lies in the file; `first`: of its fields in HEADER."""
     if len(data) < HEADER.size or data[:5] != b"\x7fELF\x01":
         raise DamagedError("no ELF32 header")
     header = HEADER.unpack_from(data)
     offset, size, count = header[first], *header[9 if first == 5 else 11 :][:2]
     files.check_limit(limit, count, source)
-    if count and size != want:
+    if count and size != form.size:
         raise DamagedError(f"{source.rpartition(': ')[2]} of {size} bytes")
     if offset + size * count > len(data):
         raise DamagedError(f"{source.rpartition(': ')[2]} end beyond the file")
-    return int(count)
+    return [*form.iter_unpack(data[offset : offset + form.size * count])]
 
 
 def segments(data: bytes, source: str) -> list[Segment]:
     """The program headers; DamagedError, or InputError where there are more than the limit."""
-    if not _table(data, f"{source}: program headers", 5, _SEGMENT.size, "ELF_SEGMENTS"):
-        return []
-    at, count = HEADER.unpack_from(data)[5], HEADER.unpack_from(data)[10]
-    rows = _SEGMENT.iter_unpack(data[at : at + count * _SEGMENT.size])
+    rows = _table(data, f"{source}: program headers", 5, _SEGMENT, "ELF_SEGMENTS")
     return [Segment(_name_of(kind, _SEGMENT_KINDS), *rest) for kind, *rest in rows]
 
 
 def sections(data: bytes, source: str) -> list[Section]:
     """The section headers; DamagedError, or InputError where there are more than the limit."""
-    count = _table(data, f"{source}: section headers", 6, _SECTION.size, "ELF_SECTIONS")
-    if not count:
+    rows = _table(data, f"{source}: section headers", 6, _SECTION, "ELF_SECTIONS")
+    if not rows:
         return []
     names_at = HEADER.unpack_from(data)[13]
-    if names_at >= count:
-        raise DamagedError(f"section names in section {names_at} of {count}")
-    at = HEADER.unpack_from(data)[6]
-    rows = [*_SECTION.iter_unpack(data[at : at + count * _SECTION.size])]
+    if names_at >= len(rows):
+        raise DamagedError(f"section names in section {names_at} of {len(rows)}")
     start, length = rows[names_at][4:6]
     strings = data[start : start + length]
     return [
@@ -164,8 +161,7 @@ def sections(data: bytes, source: str) -> list[Section]:
 
 def symbols(data: bytes, table: list[Section], source: str) -> Iterator[Symbol]:
     """The entries of .symtab, none without one; DamagedError, or InputError beyond a limit."""
-    section = next((s for s in table if s.name == ".symtab"), None)
-    if section is None:
+    if (section := next((s for s in table if s.name == ".symtab"), None)) is None:
         return
     if section.kind != "SHT_SYMTAB":
         raise DamagedError(f"section .symtab is of type {section.kind}")
@@ -178,8 +174,7 @@ def symbols(data: bytes, table: list[Section], source: str) -> Iterator[Symbol]:
     total = 0  # characters of all names
     entries = section.bytes_of(data)[: count * _SYMBOL.size]
     for at, value, size, info, _, place in _SYMBOL.iter_unpack(entries):
-        name = known.get(at)
-        if name is None:
+        if (name := known.get(at)) is None:
             name = known[at] = _name_at(strings, at)
             total += len(name)
             files.check_limit("ELF_NAMES", total, f"{source}: symbol names")
@@ -266,11 +261,8 @@ class _Span(NamedTuple):
     name: str
 
 
-_Held = TypeVar("_Held", _Span, "dwarf.Row")
-
-
-def _holding(parts: Sequence[_Held], address: int) -> _Held | None:
-    """The one of parts in the order of addresses that holds an address."""
+def holding(parts: Sequence[Any], address: int) -> Any:
+    """The one of spans or rows in the order of addresses that holds an address, or None."""
     index = bisect_right(parts, address, key=lambda part: part.lo) - 1
     return parts[index] if index >= 0 and address < parts[index].hi else None
 
@@ -298,14 +290,13 @@ class Symbols:
     def lookup(self, pc: int) -> tuple[str, int] | None:
         """(name, distance from it) of the function, object or label that holds address `pc`."""
         for address in self.linked(pc):
-            if (span := _holding(self._spans, address)) is not None:
+            if (span := holding(self._spans, address)) is not None:
                 return span.name, address - span.lo
         return None
 
     def address(self, name: str) -> int:
         """Address of a symbol; InputError when there is none, or several static ones."""
-        found = self._by_name.get(name)
-        if found is None:
+        if (found := self._by_name.get(name)) is None:
             import difflib  # takes milliseconds, which few runs need
 
             few = len(self._by_name) <= _MOST_SUGGESTED_FROM
@@ -321,7 +312,7 @@ class Symbols:
     def line(self, pc: int) -> tuple[str, int] | None:
         """(file name without folders, line number) of the code at `pc`, None where unknown."""
         for address in self.linked(pc):
-            if (row := _holding(self.rows, address)) is not None:
+            if (row := holding(self.rows, address)) is not None:
                 return row.file, row.line
         return None
 
@@ -425,8 +416,7 @@ class Symbols:
         shared: dict[str, set[int]] = defaultdict(set)
         clones: dict[str, set[int]] = defaultdict(set)
         for symbol in self._named():
-            absolute = symbol.section == SHN_ABS
-            value = symbol.value if absolute else self._moved(symbol.value)
+            value = symbol.value if symbol.section == SHN_ABS else self._moved(symbol.value)
             (local if symbol.local else shared)[symbol.name].add(value)
             name, dot, rest = symbol.name.partition(".")
             if dot and _CLONE.fullmatch(dot + rest):

@@ -55,11 +55,9 @@ LIMITS = {
 
 def limit(name: str) -> int:
     """The value of a limit; InputError when the environment holds no number for it."""
-    text = os.environ.get(_PREFIX + name)
-    if text is None:
+    if (text := os.environ.get(_PREFIX + name)) is None:
         return LIMITS[name].default
-    found = _VALUE.fullmatch(text)
-    if found is None:
+    if (found := _VALUE.fullmatch(text)) is None:
         hint = "a number of bytes or things, as in 64M"
         raise InputError(f"{_PREFIX}{name} = {text!r} is no limit", hint=hint)
     return int(found[1]) << _UNITS[found[2]]
@@ -113,8 +111,7 @@ class _NoRegularFileError(OSError):
 def open_regular(path: Path) -> IO[bytes]:
     """A file to read; OSError, for a folder, pipe or device too, on none of which it waits."""
     _check_confined(path)
-    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-    descriptor = os.open(path, flags)
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     mode = os.fstat(descriptor).st_mode
     if stat.S_ISREG(mode):
         return open(descriptor, "rb")

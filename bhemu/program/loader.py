@@ -201,8 +201,7 @@ def place(image: Image, *, local: Local, core: str, offset: int = 0) -> list[Pla
     Raises InputError when the core or mode is unknown, when anything lies outside L1 (0x180000
     bytes) or the core's local RAM, or when two segments overlap.
     """
-    size = LOCAL_SIZE.get(core)
-    if size is None:
+    if (size := LOCAL_SIZE.get(core)) is None:
         raise InputError(f"no core {core!r}", hint=f"cores: {', '.join(LOCAL_SIZE)}")
     named = isinstance(local, str) and local in LOCAL_MODES
     staged = isinstance(local, int) and not isinstance(local, bool)

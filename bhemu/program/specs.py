@@ -400,8 +400,7 @@ def stamp(elf: Path) -> str:
 
 def _sources(elf: Path, folder: Path) -> list[Path]:
     """The files of the program's folder that an ELF was made from, its own source first."""
-    source = source_of(elf, folder)
-    if source is None or not files.is_inside(elf, folder):
+    if (source := source_of(elf, folder)) is None or not files.is_inside(elf, folder):
         return [] if source is None else [source]
     try:
         noted = json.loads((folder / stamp(Path(os.path.relpath(elf, folder)))).read_text())

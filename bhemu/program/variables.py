@@ -300,8 +300,7 @@ def as_text(kind: CType, raw: bytes, read: Read, form: str = "", depth: int = 0)
     if kind.kind == "enum":
         return kind.enumerators.get(value, str(value))
     if kind.kind == "pointer":
-        target = kind.target
-        if value and target.kind == "character":
+        if value and kind.target.kind == "character":
             try:
                 raw = read(value, 64)
             except ValueError:
@@ -377,8 +376,7 @@ def visible(debug: Debug, pc: int, depth: int = 0) -> Iterator[tuple[str, Any, B
     for block in debug.at(pc):
         if left == 0:
             for entry in block.variables:
-                name = name_of(entry)
-                if name and name not in seen:
+                if (name := name_of(entry)) and name not in seen:
                     seen.add(name)
                     yield name, entry, block
         if block.kind != "DW_TAG_lexical_block":
@@ -409,14 +407,12 @@ def locate(frame: Frame, entry: Any, block: Block | None) -> Location:
     """Where the variable is; Gone where it is nowhere, InputError where that cannot be read."""
     with entry.dwarfinfo.reading():
         for one in origin(entry):
-            constant = one.attributes.get("DW_AT_const_value")
-            if constant is not None:
+            if (constant := one.attributes.get("DW_AT_const_value")) is not None:
                 value = constant.value
                 if not isinstance(value, int):
                     value = int.from_bytes(bytes(value), "little")
                 return Location(value=value)
-            place = one.attributes.get("DW_AT_location")
-            if place is not None:
+            if (place := one.attributes.get("DW_AT_location")) is not None:
                 return evaluate(frame, one, block, _expression(frame, one, place))
         address = frame.symbol(name_of(entry)) if block is None else None
         if address is None:
@@ -482,8 +478,7 @@ def evaluate(frame: Frame, entry: Any, block: Block | None, expression: Any) -> 
             elif name.startswith("DW_OP_lit"):
                 stack.append(int(name.removeprefix("DW_OP_lit")))
             elif name.startswith("DW_OP_breg"):
-                register = _register(name, "DW_OP_breg", args)
-                stack.append(frame.registers[register] + args[-1])
+                stack.append(frame.registers[_register(name, "DW_OP_breg", args)] + args[-1])
             elif name == "DW_OP_fbreg":
                 stack.append(_frame_base(frame, block) + args[0])
             elif name == "DW_OP_call_frame_cfa":

@@ -191,9 +191,7 @@ class Cluster:
             self._client.close(timeout=5)
         self._client = self._away = None
 
-    def close(self) -> None:
-        """Leave the cluster."""
-        self.stop()
+    close = stop
 
 
 Pool = Processes | Cluster

@@ -23,7 +23,6 @@ from bhemu.program.cli_overrides import with_flags, with_options, without_expect
 from bhemu.program.options import given_in
 from bhemu.program.schema import load_program
 from bhemu.program.specs import Program
-from bhemu.program.toml import Table, suggestion
 from bhemu.text import printable
 
 SCHEMA = 1
@@ -100,7 +99,7 @@ def load_sweep(path: str | Path, *, allow_outside: bool = False) -> Sweep:
     if files.is_folder(path):
         path /= "SWEEP.toml"
     data = toml.read(path, "docs/sweep.md shows one")
-    top = Table(data, str(path), path.parent, inside=not allow_outside)
+    top = toml.Table(data, str(path), path.parent, inside=not allow_outside)
     toml.check_schema(top, "sweep", SCHEMA)
     sweep = Sweep(
         name=printable(top.text("name", path.stem)),
@@ -119,7 +118,7 @@ def load_sweep(path: str | Path, *, allow_outside: bool = False) -> Sweep:
     return sweep
 
 
-def _parts(top: Table) -> tuple[Part, ...]:
+def _parts(top: toml.Table) -> tuple[Part, ...]:
     shared, templates = _parameters(top), _templates(top)
     names = top.take("program", None, (str, list))
     if isinstance(names, str):
@@ -137,7 +136,7 @@ def _parts(top: Table) -> tuple[Part, ...]:
     return tuple(parts)
 
 
-def _templates(table: Table) -> dict[str, tuple[str, ...]]:
+def _templates(table: toml.Table) -> dict[str, tuple[str, ...]]:
     found = {}
     for key in TEMPLATES:
         values = table.take(key, [], (list, str))
@@ -148,13 +147,13 @@ def _templates(table: Table) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def _parameters(table: Table) -> dict[str, Sequence[Scalar]]:
+def _parameters(table: toml.Table) -> dict[str, Sequence[Scalar]]:
     """[parameters]: each an array of values, one value, or { first, last, step }."""
     parameters = table.table("parameters")
     return {name: _values(parameters, name) for name in parameters}
 
 
-def _values(table: Table, name: str) -> Sequence[Scalar]:
+def _values(table: toml.Table, name: str) -> Sequence[Scalar]:
     value = table.take(name, None, (list, dict, str, int, float, bool))
     if not isinstance(value, dict):
         return value if isinstance(value, list) else [value]
@@ -174,7 +173,7 @@ def check(sweep: Sweep) -> None:
         used = {name for text in texts for name in _PLACEHOLDER.findall(text)}
         known = (*part.parameters, *options())
         for name in used - part.parameters.keys():
-            hint = suggestion(name, known)
+            hint = toml.suggestion(name, known)
             raise InputError(f"{sweep.origin}: {{{name}}} stands for no parameter", hint=hint)
         for name, values in part.parameters.items():
             _check_parameter(f"{sweep.origin}: {name}", name, values)
@@ -182,7 +181,7 @@ def check(sweep: Sweep) -> None:
                 raise InputError(
                     f"{sweep.origin}: parameter {name} is neither an option of bhemu run nor used"
                     f" as {{{name}}} with {part.program}",
-                    hint=suggestion(name, tuple(options())),
+                    hint=toml.suggestion(name, tuple(options())),
                 )
 
 
@@ -401,8 +400,7 @@ class Plan:
 
     def _digest_of(self, path: Path) -> str:
         """Digest of a file's contents, which is read once, and its name."""
-        found = self._digests.get(str(path))
-        if found is None:
+        if (found := self._digests.get(str(path))) is None:
             data = files.read_bytes(path, "ARRAY_BYTES", self.sweep.origin)
             found = f"{_digest(data)}/{path.name}"
             self._digests[str(path)] = found
