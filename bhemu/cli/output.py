@@ -60,12 +60,10 @@ def document(found: Mapping[str, Any], code: int) -> str:
 
 # The verdict: what the JSON of a command says of a program in a word (docs/verdicts.md).
 
+_BUGS = (errors.EXIT_DIFFERS, errors.EXIT_NO_PROGRESS, errors.EXIT_GUEST, errors.EXIT_ASSERT)
 BY_EXIT_CODE = {
     errors.EXIT_OK: "ok",
-    **dict.fromkeys(
-        (errors.EXIT_DIFFERS, errors.EXIT_NO_PROGRESS, errors.EXIT_GUEST, errors.EXIT_ASSERT),
-        "kernel bug",
-    ),
+    **dict.fromkeys(_BUGS, "kernel bug"),
     errors.EXIT_INPUT: "bad input",
     **dict.fromkeys((errors.EXIT_NOT_MODELLED, errors.EXIT_INTERNAL), "not modelled"),
     **dict.fromkeys((errors.EXIT_LIMIT, errors.EXIT_INTERRUPTED), "limit"),

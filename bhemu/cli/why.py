@@ -231,9 +231,6 @@ def report_command(**values: Any) -> int:
 # `bhemu numerics`: how exact outputs are; `bhemu diff`: a program on a user's libttsim.so too.
 
 
-_WIDTH = 100
-
-
 @click.command("numerics")
 @options.program_options
 @click.option(
@@ -370,7 +367,7 @@ def _table(spec: "OutputSpec", tiles: "list[TileError]", rows: int) -> None:
         where = place(tile.index, spec.shape, spec.layout)
         cells = [f"{tile.most:.4g}", f"{tile.mean:.4g}", str(tile.infinite or "")]
         table.add_row(*cells, f"{tile.got:.9g}", f"{tile.exact:.9g}", where)
-    Console(width=_WIDTH, highlight=False).print(table)
+    Console(width=100, highlight=False).print(table)
     if len(tiles) > rows:
         output.say(f"{len(tiles) - rows} more tiles, none worse (--tiles {len(tiles)} shows all)")
 

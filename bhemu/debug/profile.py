@@ -359,8 +359,8 @@ class MachineProfile:
             name = CORE_NAMES[core] if by_core else "host"
             place = tile.place(core, pc) if by_core else ""
             head = f"{xy[0]},{xy[1]}", name, pc, asked(what), requests, taken
-            waited_ = niu, on_links, dram
-            self.transfers.append(Transfer(*head, *waited_, place, transfer_source(what)))
+            source = transfer_source(what)
+            self.transfers.append(Transfer(*head, niu, on_links, dram, place, source))
         self.transfers.sort(key=lambda row: (-row.cycles, row.tile, row.core, row.pc))
 
     @property

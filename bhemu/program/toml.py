@@ -321,8 +321,7 @@ def line_of(lines: list[str], message: str) -> int:
     if (table := _NO_TABLE.match(message)) is not None:
         if headers := [n for n in range(low, high) if _is_header_of(lines[n], table[1])]:
             return headers[0] + 1
-    of_elf = " segment " in message
-    file = line_of_file(lines[low:high], message) if of_elf else None
+    file = line_of_file(lines[low:high], message) if " segment " in message else None
     if file is not None:
         return low + file
     return _line_of(lines, low, high if prefix else top, message)
