@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _NAMED = 8  # files
 _WRITES = "bhemu run PROGRAM --save STATE.npz writes one"
+_FORMATS = ("bf16", "fp16", "fp32", "int32", "raw")
 
 
 @click.command("dump")
@@ -38,7 +39,7 @@ _WRITES = "bhemu run PROGRAM --save STATE.npz writes one"
 @click.option(
     "--format",
     "fmt",
-    type=click.Choice(("bf16", "fp16", "fp32", "int32", "raw")),
+    type=click.Choice(_FORMATS),
     help="how to show Dst (default bf16) and LReg lanes (default raw)",
 )
 @click.option("--all", "every", is_flag=True, help="also show rows that are all 0")
