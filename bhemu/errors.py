@@ -5,7 +5,8 @@
 from __future__ import annotations
 
 import copyreg
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from typing import ClassVar, NamedTuple, Self
 
@@ -176,6 +177,15 @@ class InputError(BhemuError):
 
     EXIT_CODE = EXIT_INPUT
     CATEGORIES = ("InputError",)
+
+
+@contextmanager
+def naming(origin: str) -> Iterator[None]:
+    """An InputError within begins with the entry of a program that it is about."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{origin}: {error.message}", hint=error.hint) from error
 
 
 class UnknownName(InputError, KeyError):

@@ -40,6 +40,13 @@ def times(number: int) -> str:
     return ("never", "once")[number] if number < 2 else f"{number} times"
 
 
+def counted(number: int, noun: str) -> str:
+    """A number of things, in words: "1 word", "2 words", "3 accesses"."""
+    if number == 1:
+        return f"1 {noun}"
+    return f"{number} {noun}{'es' if noun.endswith('s') else 's'}"
+
+
 def _cut(text: str, most: int) -> str:
     """Text without its middle where it is longer than `most`."""
     if len(text) <= most:

@@ -12,12 +12,12 @@ import click
 
 from bhemu import __version__
 from bhemu.cli import output
-from bhemu.cli.isa import class_of, expands
+from bhemu.cli.isa import class_of, classes, expands
 from bhemu.cli.options import json_option
-from bhemu.cli.output import Progress
 from bhemu.errors import EXIT_OK, InputError
 from bhemu.program import files
 from bhemu.program.schema import ENGINES
+from bhemu.text import counted
 
 if TYPE_CHECKING:
     from bhemu.bench import Row
@@ -100,7 +100,7 @@ def bench_command(
         output.report({"rows": [r.as_dict() for e in rows for r in e]}, EXIT_OK, as_json=True)
     if markdown is not None:
         text = _markdown(rows, [name for name, _ in columns], elfs, formats, load)
-        files.write_whole(markdown, lambda file: file.write(text.encode()), "--markdown")
+        files.write_whole(markdown, text.encode(), "--markdown")
 
 
 def _profile(elfs: Path, names: tuple[str, ...], engine: str, as_json: bool) -> None:
@@ -179,9 +179,6 @@ def _markdown(
     return "\n".join([*lines, ""])
 
 
-_CORE = "the core"
-
-
 @click.command("warm")
 @click.argument("mnemonics", nargs=-1, metavar="[MNEMONIC]...")
 @json_option
@@ -192,7 +189,7 @@ def warm_command(mnemonics: tuple[str, ...], as_json: bool, quiet: bool) -> int:
     Given names, it compiles the core and these instructions only, no device windows. What is in the
     cache already is not compiled again. BHEMU_CACHE_DIR sets the cache folder.
     """
-    progress = Progress(quiet or as_json)
+    progress = output.Progress(quiet or as_json)
     with progress.starting():
         from bhemu.devices.bus import entries
         from bhemu.jit import interpreted
@@ -201,7 +198,6 @@ def warm_command(mnemonics: tuple[str, ...], as_json: bool, quiet: bool) -> int:
         from bhemu.jit.subset import JIT
         from bhemu.machine import precompile
         from bhemu.machine.backend import core_is_fresh
-        from bhemu.program.schema import ENGINES
         from bhemu.tensix import compiled
 
         if not JIT:
@@ -212,43 +208,33 @@ def warm_command(mnemonics: tuple[str, ...], as_json: bool, quiet: bool) -> int:
         precompile.start(precompile.missing(cls.opcode for cls in reversed(chosen)))
         devices = () if mnemonics else entries.performed()
         fresh = [*map(core_is_fresh, ENGINES), *(load(part).seconds > 0 for part in devices)]
-        made = [_CORE] if any(fresh) else []
+        made = ["the core"] if any(fresh) else []
     for number, cls in enumerate(chosen, start=1):
         progress.status(f"{number} of {len(chosen)}  {cls.name}")
         parts = [
             compiled.entry(cls.opcode),
             *(compiled.second_entry(i) for i in cls.second_entries),
         ]
-        seconds = sum(load(part).seconds for part in parts)
-        if seconds:
+        if seconds := sum(load(part).seconds for part in parts):
             made.append(cls.name)
             progress(cls.name, seconds)
     progress.status("")
     seconds, count = progress.seconds, len(chosen) + 1
-    found = {"compiled": made, "cached": count - len(made), "seconds": seconds}
-    lines = [] if quiet else [_summary(made, count, seconds)]
-    return output.report({**found, "folder": str(root())}, EXIT_OK, lines, as_json=as_json)
-
-
-def _summary(made: list[str], count: int, seconds: float) -> str:
-    """`count` parts are there now: the core and the entries."""
-    entries = f"the core and {count - 1} instruction{'' if count == 2 else 's'}"
-    if not made:
-        return f"everything is there: {entries}, loaded in {seconds:.1f} s"
     rest = count - len(made)
-    there = f", {rest} {'was' if rest == 1 else 'were'} there" if rest else ""
-    return f"{entries}: compiled {len(made)} in {seconds:.1f} s{there}"
+    found = {"compiled": made, "cached": rest, "seconds": seconds, "folder": str(root())}
+    everything = f"the core and {counted(len(chosen), 'instruction')}"
+    if made:
+        there = f", {rest} {'was' if rest == 1 else 'were'} there" if rest else ""
+        line = f"{everything}: compiled {len(made)} in {seconds:.1f} s{there}"
+    else:
+        line = f"everything is there: {everything}, loaded in {seconds:.1f} s"
+    return output.report(found, EXIT_OK, [] if quiet else [line], as_json=as_json)
 
 
 def _chosen(mnemonics: Iterable[str]) -> "list[type[Instruction]]":
     """The instructions with those names, or all that have a model."""
-    from bhemu.tensix import units
-    from bhemu.tensix.insn import instructions
-
-    assert units.MODULES  # importing the package declares the instructions
-    known = [instructions()[opcode] for opcode in sorted(instructions())]
-    if not (wanted := [class_of(known, mnemonic) for mnemonic in mnemonics]):
-        return [cls for cls in known if cls.execute is not None]
+    if not (wanted := [class_of(mnemonic) for mnemonic in mnemonics]):
+        return [cls for cls in classes() if cls.execute is not None]
     for cls in wanted:
         if cls.execute is None:
             reason = cls.refused or "it is not modelled yet"

@@ -12,14 +12,13 @@ import click
 
 from bhemu.arguments import did_you_mean
 from bhemu.cli import options, output
-from bhemu.cli.options import program_options, run_options, settings
-from bhemu.cli.output import Progress, reader
 from bhemu.errors import EXIT_DIFFERS, EXIT_INTERRUPTED, EXIT_LIMIT, EXIT_OK, BhemuError, InputError
 from bhemu.program import files, recorded
 from bhemu.program.coordinates import XY
 from bhemu.program.coordinates import text as text_of
 from bhemu.program.options import given_in
 from bhemu.system import interrupts
+from bhemu.text import counted
 
 if TYPE_CHECKING:
     from bhemu.cli.summary import Target
@@ -89,7 +88,7 @@ def _state(what: str, values: dict[str, Any]) -> "tuple[TileState, BhemuError | 
     """A saved state, or that of a program where it ended: with its error and exit code."""
 
     path = Path(what)
-    if files.is_folder(path) or path.suffix == ".toml" or recorded.is_session(path):
+    if files.is_folder(path) or path.suffix == ".toml" or files.begins_with(path, recorded.MAGIC):
         chosen = options.settings({**values, "program": what, **dict.fromkeys(options.FLAGS, ())})
         target = options.launched(chosen)
         ended = target.finish_shown()
@@ -177,13 +176,12 @@ def trace_command(**values: Any) -> int:
     target.save()
     reason = "stopped by an error" if stop is None else REASONS.get(stop.reason, stop.reason)
     reason = "as many as were asked for" if tracer.full else reason
-    target.progress.say(f"{tracer.shown} word{'' if tracer.shown == 1 else 's'}; {reason}")
+    target.progress.say(f"{counted(tracer.shown, 'word')}; {reason}")
     if error is None:
         interrupted = stop is not None and stop.reason == "interrupt"
         return EXIT_INTERRUPTED if interrupted else EXIT_OK
     if chosen.as_json:
-        verdict = output.verdict_of(error.exit_code)
-        output.say(json.dumps({"verdict": verdict, **error.as_dict()}))
+        output.say(json.dumps({"verdict": output.verdict_of(error.exit_code), **error.as_dict()}))
         return error.exit_code
     return output.show(error, as_json=False)
 
@@ -196,8 +194,7 @@ def _perfetto(chosen: options.Settings, path: Path, most: int | None) -> int:
 
     recording = Recorder(target, words=most or MOST).run()
     trace = document(recording, chosen.program.name)
-    data = json.dumps(trace, separators=(",", ":")).encode()
-    files.write_whole(path, lambda file: file.write(data), "trace")
+    files.write_whole(path, json.dumps(trace, separators=(",", ":")).encode(), "trace")
     events = trace["traceEvents"]
     target.progress.say(f"{path}: {len(events)} events, clock {target.clock}")
     interrupted = recording.stop is not None and recording.stop.reason == "interrupt"
@@ -210,8 +207,8 @@ _REPEATED = ("step", "next", "tstep", "tnext", "s", "n", "ts", "tn", "reverse-st
 
 
 @click.command("step")
-@program_options
-@run_options
+@options.program_options
+@options.run_options
 @click.option(
     "-x",
     "--execute",
@@ -230,7 +227,7 @@ def step_command(**values: Any) -> int:
     is shown and decides the exit code. With --json the lines that each command printed stand in one
     object.
     """
-    chosen = settings(values)
+    chosen = options.settings(values)
     script, folders = values["execute"], tuple(Path(folder) for folder in values["source"])
     if chosen.as_json and not script and sys.stdin.isatty():
         raise click.UsageError("--json goes with -x, or with commands from a pipe")
@@ -247,7 +244,7 @@ def step_command(**values: Any) -> int:
     from bhemu.debug.stepper import StateFiles, Stepper
 
     target.keep_history()
-    program = target.of_tile()
+    program = target.part(target.tile.xy)
     states = StateFiles(tuple(target.program.files()))
     stepper = Stepper(target.tile, program, Sources(program, folders), out, states)
     if not script and sys.stdin.isatty():
@@ -293,7 +290,7 @@ def _script(
 
 def _interactive(stepper: "Stepper") -> int:
     """Ask until quit or end of input; an empty line repeats the last step."""
-    read = reader(stepper)
+    read = output.reader(stepper)
     stepper.show()
     last = ""
     while True:
@@ -319,8 +316,8 @@ _HOST, _PORT = "127.0.0.1", 3333
 
 
 @click.command("gdb")
-@program_options
-@run_options
+@options.program_options
+@options.run_options
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
@@ -345,11 +342,11 @@ def gdb_command(**values: Any) -> int:
     reverse-continue go back. Of a chip it shows the tile of --tile, which the others run along
     with. The server ends when gdb kills the program, or with Ctrl-C.
     """
-    chosen, folder = settings(values), values["allow_save"]
+    chosen, folder = options.settings(values), values["allow_save"]
     if folder is not None and not files.is_folder(folder):
         raise InputError(f"--allow-save: {folder} is no folder", hint="make it first")
     with listener(values["host"], values["port"]) as listening:
-        progress = Progress(chosen.quiet)
+        progress = output.Progress(chosen.quiet)
         with progress.starting():
             from bhemu.cli.summary import Target
 
@@ -388,7 +385,5 @@ def listener(host: str = _HOST, port: int | None = None) -> socket.socket:
     try:
         return socket.create_server((host, port or 0))
     except (OSError, UnicodeError) as problem:
-        text = getattr(problem, "strerror", None) or str(problem)
-        raise InputError(
-            f"cannot listen on {host}:{port}: {text}", hint="--port 0 chooses a free port"
-        ) from problem
+        text = f"cannot listen on {host}:{port}: {files.reason(problem)}"
+        raise InputError(text, hint="--port 0 chooses a free port") from problem

@@ -4,6 +4,7 @@ import hashlib
 import json
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -60,9 +61,8 @@ def isa_command(
         return
     if c_header:
         from bhemu.kernel import c_header as header
-        from bhemu.tensix import units
 
-        assert units.MODULES  # importing the package declares the instructions
+        assert classes()  # importing them declares the instructions
         output.say(header(), nl=False)
         return
     known = _known()
@@ -100,12 +100,16 @@ def _known() -> dict[str, dict[str, Any]]:
 
 def declared() -> dict[str, dict[str, Any]]:
     """The same, of the classes."""
+    return {cls.name: {"row": row(cls), "explained": _explained(cls.name)} for cls in classes()}
+
+
+def classes() -> "list[type[Instruction]]":
+    """Of all instructions, by opcode."""
     from bhemu.tensix import units
     from bhemu.tensix.insn import instructions
 
-    assert units.MODULES
-    classes = [instructions()[opcode] for opcode in sorted(instructions())]
-    return {cls.name: {"row": row(cls), "explained": _explained(cls.name)} for cls in classes}
+    assert units.MODULES  # importing the package declares them
+    return [instructions()[opcode] for opcode in sorted(instructions())]
 
 
 @cache
@@ -164,12 +168,12 @@ def modes_of(cls: "type[Instruction]") -> list[dict[str, Any]]:
     return _kept(_MODES).get(cls.name, [])
 
 
-def class_of(known: "list[type[Instruction]]", mnemonic: str) -> "type[Instruction]":
-    """The one of `known` with that mnemonic in any case; InputError names the nearest."""
-    for cls in known:
-        if cls.name == mnemonic.upper():
-            return cls
-    raise _unknown([cls.name for cls in known], mnemonic)
+def class_of(mnemonic: str) -> "type[Instruction]":
+    """The instruction with that mnemonic in any case; InputError names the nearest."""
+    known = {cls.name: cls for cls in classes()}
+    if mnemonic.upper() not in known:
+        raise _unknown(list(known), mnemonic)
+    return known[mnemonic.upper()]
 
 
 def _unknown(known: list[str], mnemonic: str) -> InputError:
@@ -206,9 +210,7 @@ def _table(rows: list[dict[str, Any]]) -> None:
     cells = [
         [r["mnemonic"], f"{r['opcode']:#04x}", r["unit"], r["stall"], r["status"]] for r in rows
     ]
-    counts: dict[str, int] = {}
-    for r in rows:
-        counts[r["status"]] = counts.get(r["status"], 0) + 1
+    counts = Counter(r["status"] for r in rows)
     total = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
     if sys.stdout.isatty():
         from rich.console import Console
@@ -265,16 +267,14 @@ def _disassembled(
         if _WORD.fullmatch(text) is None:
             raise InputError(f"{text!r} is not a 32-bit word", hint="for example 0xA6A1000A")
         word, decode = int(text, 16), tensix_decoder(meanings)
-        shown = disassemble(word, 0, None, decode) if riscv else decode(word)
-        yield f"0x{word:08X}  {shown}"
+        yield f"0x{word:08X}  {disassemble(word, 0, None, decode) if riscv else decode(word)}"
 
 
-def tensix_decoder(meanings: bool = False) -> Decode:
+def tensix_decoder(meanings: bool) -> Decode:
     """The Tensix disassembler with every instruction declared; `meanings`: of operands, too."""
-    from bhemu.tensix import units
     from bhemu.tensix.insn import disassemble
 
-    assert units.MODULES
+    assert classes()  # importing them declares the instructions
     if not meanings:
         return disassemble
     from bhemu.machine.word_text import meaning
@@ -314,8 +314,7 @@ def _elf(path: Path, symbol: str | None, meanings: bool) -> Iterator[str]:
 
     image = read_elf(path)
     if symbol is not None:
-        start = image.symbols.address(symbol)
-        yield from _code(image, *_extent(image, symbol, start), meanings)
+        yield from _code(image, *_extent(image, symbol, image.symbols.address(symbol)), meanings)
         return
     yield f"{printable(str(path))}: entry 0x{image.entry:08X}"
     if image.symbols.line_problem:
@@ -353,26 +352,24 @@ def _code(image: "Image", low: int, high: int, meanings: bool) -> Iterator[str]:
 
     symbols, last = image.symbols, None
     decode: Decode | None = None
+
+    def name(address: int) -> str | None:
+        if (found := symbols.lookup(address)) is None:
+            return None
+        return found[0] if not found[1] else f"{found[0]}+{found[1]:#x}"
+
     for pc in range((low + 3) & ~3, high & ~3, 4):
         held = next(s for s in image.segments if s.vaddr <= pc < s.vaddr + len(s.data))
         word = int.from_bytes(held.data[pc - held.vaddr :][:4], "little")
         if word & 3 != 3 and decode is None:
             decode = tensix_decoder(meanings)  # slow to import, and many ELFs have no Tensix word
-        found = symbols.lookup(pc)
-        if found and found[1] == 0:
+        if (found := symbols.lookup(pc)) and found[1] == 0:
             yield ""
             yield f"{pc:08x} <{found[0]}>:"
         line = symbols.line(pc)
         if line and line != last:
             yield f"; {line[0]}:{line[1]}"
             last = line
-
-        def name(address: int) -> str | None:
-            found = image.symbols.lookup(address)
-            if found is None:
-                return None
-            return found[0] if not found[1] else f"{found[0]}+{found[1]:#x}"
-
         yield f"{pc:8x}:  {word:08x}  {disassemble(word, pc, name, decode)}"
 
 

@@ -77,12 +77,10 @@ def profile_command(**values: Any) -> int:
     if values["other"] is not None and ended.error is None:
         return _compared(found, values, as_json=chosen.as_json)
     name = run.target.program.name
-    gain = _without(run, values["without"], chosen, progress)
-    if gain is not None:
+    if (gain := _without(run, values["without"], chosen, progress)) is not None:
         found["without"] = gain._asdict()
     if chosen.as_json:
-        report = {"program": name, **found}
-        return output.report(report, EXIT_OK, as_json=True, error=ended.error)
+        return output.report({"program": name, **found}, EXIT_OK, as_json=True, error=ended.error)
     output.say(f"{name}: " + "\n".join(run.profile.lines(values["lines"])))
     if gain is not None:
         output.say(str(gain))
@@ -134,8 +132,7 @@ def _without(run: _Run, asked: str | None, chosen: Settings, progress: Progress)
     if other.ended.error is not None:
         raise other.ended.error
     cycles = other.profile.cycles
-    source = run.profile.source_of(agent)
-    return _Gain(agent, cycles, run.profile.cycles - cycles, source)
+    return _Gain(agent, cycles, run.profile.cycles - cycles, run.profile.source_of(agent))
 
 
 def _run(chosen: Settings, progress: Progress, *, spans: bool = False, without: str = "") -> _Run:
@@ -166,18 +163,16 @@ def _run(chosen: Settings, progress: Progress, *, spans: bool = False, without: 
     begun, found = machine.clock, list["Operation"]()
     for tile in machine.tiles_made():
         count(tile)
-    if machine.loop.host is not None:
+    if (host := machine.loop.host) is not None:
         # Those of a session, while it runs
         from bhemu.debug.spans import Operations
         from bhemu.hosts.naming import of_environment
 
-        chip, host = cast("Chip", target.machine), target.machine.loop.host
-        assert host is not None
+        chip = cast("Chip", machine)
         found = Operations(chip, host, of_environment(chip).ran).found
     tile_created.append(count)  # of those that a host or a request makes
     try:
-        with progress.running(target):
-            ended = target.finish()
+        ended = target.finish_shown()
     finally:
         tile_created.remove(count)
     if not without:
@@ -192,10 +187,9 @@ def _write(written: dict[str, Path], run: _Run, progress: Progress) -> None:
     shown = profiled(run.target.program.name, run.profile, run.target.machine, run.operations)
     if path := written.get("perfetto"):
         data = json.dumps(document(shown), separators=(",", ":")).encode()
-        files.write_whole(path, lambda file: file.write(data), "profile")
+        files.write_whole(path, data, "profile")
     if path := written.get("page"):
-        made = page(shown)
-        files.write_whole(path, lambda file: file.write(made), "profile")
+        files.write_whole(path, page(shown), "profile")
     progress.say(f"written: {', '.join(map(str, written.values()))}")
 
 
@@ -262,8 +256,10 @@ def coverage_command(programs: tuple[str, ...], **values: Any) -> int:
 def _lines(names: Sequence[str], values: dict[str, Any]) -> int:
     """Run all, write what was asked for, print a table; the exit code."""
     from bhemu.program.cli_overrides import with_options
+    from bhemu.program.schema import load_program
 
-    loaded = [with_options(_program(Path(one), values["allow_outside"]), values) for one in names]
+    outside = values["allow_outside"]
+    loaded = [with_options(load_program(one, allow_outside=outside), values) for one in names]
     kept = [file for program in loaded for file in program.files()]
     if values["lcov"]:
         files.check_writable(Path(values["lcov"]), "-o", kept)
@@ -308,8 +304,11 @@ def _lines(names: Sequence[str], values: dict[str, Any]) -> int:
             rows += [(_WHOSE[part], sums(found)) for part, found in parts.items()]
         else:
             rows.append(("all", sums(total.sources.values())))
-        for name, sum_ in rows:
-            cells = (_share(sum_, what) for what in ("lines", "branches", "functions"))
+        for name, counts in rows:
+            cells = (
+                f"{counts[f'{kind}_hit']} of {counts[kind]}" if counts[kind] else "-"
+                for kind in ("lines", "branches", "functions")
+            )
             output.say(f"{' '.join(f'{cell:>14}' for cell in cells)}  {printable(name)}")
     return code if error is None else output.show(error, as_json=False)
 
@@ -339,10 +338,6 @@ def _by_owner(total: "LineCoverage") -> "dict[str, list[Source]]":
         of_library = Path(name).is_relative_to(LIBRARY.resolve())
         found["library" if of_library else "own"].append(source)
     return found
-
-
-def _share(counts: dict[str, int], kind: str) -> str:
-    return f"{counts[f'{kind}_hit']} of {counts[kind]}" if counts[kind] else "-"
 
 
 # Tensix instructions by mode and format: of `bhemu explain --coverage` too.
@@ -391,8 +386,12 @@ def _measured(path: Path, allow_outside: bool) -> tuple[list[dict[str, Any]], st
             hint = "a PROGRAM.toml, its folder, an .npz case, or what $BHEMU_COVERAGE named"
             raise InputError(f"{path}: no coverage: {error}", hint=hint) from error
     from bhemu.launch import launch
+    from bhemu.program.schema import load_program
 
-    program = _case(path) if path.suffix == ".npz" else _program(path, allow_outside)
+    if path.suffix == ".npz":
+        program = _case(path)
+    else:
+        program = load_program(path, allow_outside=allow_outside)
     with trace.noting() as noted:
         machine = launch(program)
         try:
@@ -400,12 +399,6 @@ def _measured(path: Path, allow_outside: bool) -> tuple[list[dict[str, Any]], st
         except BhemuError as problem:
             ended = f"{problem.rule}: {problem.message}"
     return list(trace.rows(noted)), ended
-
-
-def _program(path: Path, allow_outside: bool) -> "Program":
-    from bhemu.program.schema import load_program
-
-    return load_program(path, allow_outside=allow_outside)
 
 
 def _case(path: Path) -> "Program":

@@ -84,8 +84,7 @@ def template(target: Path, kind: str) -> str:
     """The text of a new program of `kind` at `target`."""
     from bhemu.program.tensor import DTYPES
 
-    named = target.resolve()
-    title = named.parent.name if target.name == "PROGRAM.toml" else target.stem
+    title = target.resolve().parent.name if target.name == "PROGRAM.toml" else target.stem
     name, file = _printable(title or "program"), _printable(target.name)
     texts = _PARTS.read_text(encoding="utf-8").removeprefix("@ ").split("\n@ ")
     parts = {part: f"{text}\n" for part, _, text in (one.partition("\n") for one in texts)}

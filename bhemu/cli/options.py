@@ -15,7 +15,6 @@ from bhemu.cli import output
 from bhemu.errors import EXIT_OK, InputError
 from bhemu.memmap import CORE_NAMES
 from bhemu.program import coordinates, files, options, toml
-from bhemu.program.options import Option, SeedOr, Whole, Words, given_in
 
 if TYPE_CHECKING:
     from bhemu.cli.summary import Target
@@ -25,11 +24,11 @@ if TYPE_CHECKING:
 
 _PROGRAM = ("cores", "inputs", "expects", "until", "sets", "no_compare", "allow_outside", "tile")
 _OUTPUT = ("save", "quiet", "verbose", "as_json")
-_SECTIONS = {  # title: names of parameters; whether each has its line before --help-all
-    "The program, beside its PROGRAM.toml": (_PROGRAM, False),
-    "The machine and its run (docs/options.md)": (tuple(given_in("flag")), False),
-    "What is written": (_OUTPUT, True),
+_BY_NAME = {  # title: names of parameters, which --help-all alone explains
+    "The program, beside its PROGRAM.toml": _PROGRAM,
+    "The machine and its run (docs/options.md)": tuple(options.given_in("flag")),
 }
+_SECTIONS = {**_BY_NAME, "What is written": _OUTPUT}
 ALL = "--help-all"
 """The option that explains every other; the key of a context's meta that does the same."""
 
@@ -40,7 +39,7 @@ class Command(click.Command):
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Its parameters, with --help-all where --help leaves something out."""
         params = super().get_params(ctx)
-        if any(self._section(one) in self._by_name() for one in params):
+        if any(self._section(one) in _BY_NAME for one in params):
             params.append(_help_all())
         return params
 
@@ -56,7 +55,7 @@ class Command(click.Command):
             if not records:
                 continue
             with formatter.section(title):
-                if whole or title not in self._by_name():
+                if whole or title not in _BY_NAME:
                     formatter.write_dl(records)
                     continue
                 named = [record[0].replace(" ", "\0") for record in records]
@@ -65,13 +64,8 @@ class Command(click.Command):
                     formatter.write(indent + line.replace("\0", " ") + "\n")
 
     @staticmethod
-    def _by_name() -> list[str]:
-        return [title for title, (_, explained) in _SECTIONS.items() if not explained]
-
-    @staticmethod
     def _section(param: click.Parameter) -> str:
-        found = (title for title, (names, _) in _SECTIONS.items() if param.name in names)
-        return next(found, "Options")
+        return next((title for title, names in _SECTIONS.items() if param.name in names), "Options")
 
 
 def _help_all() -> click.Option:
@@ -142,7 +136,7 @@ class Thread(click.IntRange):
 class SeedOrWord(click.ParamType):  # type: ignore[type-arg]
     """Type of an option that is a seed or one of some words."""
 
-    def __init__(self, kind: SeedOr) -> None:
+    def __init__(self, kind: options.SeedOr) -> None:
         self._kind = kind
         self.name = "|".join(("SEED", *kind.words[1:]))
 
@@ -197,16 +191,16 @@ def all_of(*options: Callable[[F], F]) -> Callable[[F], F]:
 
 
 def flag(
-    name: str, option: Option, more: str = "", words: type[click.Choice[Any]] = click.Choice
+    name: str, option: options.Option, more: str = "", words: type[click.Choice[Any]] = click.Choice
 ) -> Callable[[F], F]:
     """The flag of an option, with `more` after its help; `words`: the type of one of several."""
-    kind, metavar = option.kind, None if isinstance(option.kind, Words) else option.metavar
+    kind, metavar = option.kind, None if isinstance(option.kind, options.Words) else option.metavar
     value: click.ParamType[Any]
-    if isinstance(kind, Words):
+    if isinstance(kind, options.Words):
         value = words(kind.words)
-    elif isinstance(kind, SeedOr):
+    elif isinstance(kind, options.SeedOr):
         value = SeedOrWord(kind)
-    elif isinstance(kind, Whole):
+    elif isinstance(kind, options.Whole):
         value = Count(kind.least, kind.written)
     else:
         assert isinstance(kind, options.Seconds), kind
@@ -217,7 +211,7 @@ def flag(
 
 def flags(where: str) -> list[Callable[[F], F]]:
     """Those of all options that can be given there."""
-    return [flag(name, option) for name, option in given_in(where).items()]
+    return [flag(name, option) for name, option in options.given_in(where).items()]
 
 
 tile_option = click.option(
@@ -308,8 +302,7 @@ def _in_folder(values: dict[str, Any]) -> None:
     """
     if not files.is_file(Path(_HERE)):
         return
-    path = values["program"]
-    if path is None and not values["cores"]:
+    if (path := values["program"]) is None and not values["cores"]:
         values["program"] = _HERE
     elif path is not None and "place" in values and values["place"] is None:
         given = Path(path)
@@ -319,8 +312,7 @@ def _in_folder(values: dict[str, Any]) -> None:
 
 def _check_kind(path: Path) -> None:
     """InputError for a file that belongs to a program and is none: a source, a tensor."""
-    kind = _KINDS.get(path.suffix)
-    if kind is not None and files.is_missing(path):
+    if (kind := _KINDS.get(path.suffix)) is not None and files.is_missing(path):
         hint = "a program is a PROGRAM.toml, or its folder: bhemu new NAME --kernel writes one"
         raise InputError(f"{path}: no such file", hint=hint)
     if kind is None or not files.is_file(path):
@@ -367,8 +359,7 @@ def launched(chosen: Settings) -> "Target":
 
 def tile_of(values: dict[str, Any]) -> coordinates.XY | None:
     """What --tile names, None without it."""
-    text = values.get("tile")
-    if text is None:
+    if (text := values.get("tile")) is None:
         return None
     found = coordinates.parse([text], "--tile")
     if len(found) > 1:
@@ -386,9 +377,6 @@ def completion_command(shell: str) -> int:
     from click.shell_completion import get_completion_class
 
     kind: Any = get_completion_class(shell)
-    output.say(
-        kind(
-            click.get_current_context().find_root().command, {}, "bhemu", "_BHEMU_COMPLETE"
-        ).source()
-    )
+    command = click.get_current_context().find_root().command
+    output.say(kind(command, {}, "bhemu", "_BHEMU_COMPLETE").source())
     return EXIT_OK

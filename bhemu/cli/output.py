@@ -3,7 +3,6 @@
 import atexit
 import contextlib
 import errno
-import functools
 import gc
 import json
 import os
@@ -12,29 +11,13 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from bhemu.errors import (
-    EXIT_ASSERT,
-    EXIT_DIFFERS,
-    EXIT_GUEST,
-    EXIT_INPUT,
-    EXIT_INTERNAL,
-    EXIT_INTERRUPTED,
-    EXIT_LIMIT,
-    EXIT_NO_PROGRESS,
-    EXIT_NOT_MODELLED,
-    EXIT_OK,
-    BhemuError,
-    InputError,
-    Internal,
-    Limit,
-    NoProgress,
-)
+from bhemu import errors
+from bhemu.errors import BhemuError, InputError
 from bhemu.riscv import EMULATOR, check_start
 from bhemu.system import interrupts
 from bhemu.text import printable, printable_lines
@@ -77,12 +60,13 @@ def document(found: Mapping[str, Any], code: int) -> str:
 
 # The verdict: what the JSON of a command says of a program in a word (docs/verdicts.md).
 
+_BUGS = (errors.EXIT_DIFFERS, errors.EXIT_NO_PROGRESS, errors.EXIT_GUEST, errors.EXIT_ASSERT)
 BY_EXIT_CODE = {
-    EXIT_OK: "ok",
-    **dict.fromkeys((EXIT_DIFFERS, EXIT_NO_PROGRESS, EXIT_GUEST, EXIT_ASSERT), "kernel bug"),
-    EXIT_INPUT: "bad input",
-    **dict.fromkeys((EXIT_NOT_MODELLED, EXIT_INTERNAL), "not modelled"),
-    **dict.fromkeys((EXIT_LIMIT, EXIT_INTERRUPTED), "limit"),
+    errors.EXIT_OK: "ok",
+    **dict.fromkeys(_BUGS, "kernel bug"),
+    errors.EXIT_INPUT: "bad input",
+    **dict.fromkeys((errors.EXIT_NOT_MODELLED, errors.EXIT_INTERNAL), "not modelled"),
+    **dict.fromkeys((errors.EXIT_LIMIT, errors.EXIT_INTERRUPTED), "limit"),
 }
 """By the exit code of a run; the class of an error has one code (errors.py)."""
 _CHECKS = ("error", "waiting", "unwritten", "contract", "origin", "cure")
@@ -125,18 +109,19 @@ def show(problem: Exception, *, as_json: bool, more: Mapping[str, object] | None
     """Report `problem` on stderr, or as one JSON object on stdout with `more`; its exit code."""
     if isinstance(problem, click.Abort):
         _tell("interrupted")
-        return EXIT_INTERRUPTED
+        return errors.EXIT_INTERRUPTED
     if isinstance(problem, click.ClickException):
         if isinstance(problem, click.exceptions.NoArgsIsHelpError):
             _tell(problem.format_message())
-            return EXIT_INPUT
+            return errors.EXIT_INPUT
         message = " ".join(problem.format_message().split())
         context = getattr(problem, "ctx", None)
         hint = "" if context is None else f"{context.command_path} --help"
-        if as_json and _wrote(document(InputError(message, hint=hint).as_dict(), EXIT_INPUT)):
-            return EXIT_INPUT
+        found = InputError(message, hint=hint).as_dict()
+        if as_json and _wrote(document(found, errors.EXIT_INPUT)):
+            return errors.EXIT_INPUT
         _tell(f"{_red('error:')} {printable(message)}" + (f"\n  hint: {hint}" if hint else ""))
-        return EXIT_INPUT
+        return errors.EXIT_INPUT
     error = problem if isinstance(problem, BhemuError) else _unexpected(problem)
     if as_json and _wrote(document({**(more or {}), **error.as_dict()}, error.exit_code)):
         return error.exit_code
@@ -148,7 +133,7 @@ def lines(error: BhemuError) -> list[str]:
     """The error in words, then the waits, the place and the hint."""
     rule = f"[{error.rule}] " if error.rule else ""
     text = [f"{_red('error:')} {rule}{error.message}"]
-    if isinstance(error, NoProgress):
+    if isinstance(error, errors.NoProgress):
         text += [printable(line) for line in error.waits]
     if error.where is not None and str(error.where):
         place = str(error.where)
@@ -164,10 +149,10 @@ def _unexpected(problem: Exception) -> BhemuError:
     if os.environ.get(TRACEBACK):
         traceback.print_exception(problem, file=sys.stderr)
     if _is_memory(problem):
-        return Limit("there is not enough memory", rule="MEMORY", hint=_MEMORY)
+        return errors.Limit("there is not enough memory", rule="MEMORY", hint=_MEMORY)
     if isinstance(problem, OSError) and problem.filename is not None:
         return InputError(f"{problem.filename}: {problem.strerror}", hint="is that file meant?")
-    return Internal(
+    return errors.Internal(
         f"{type(problem).__name__}: {problem}",
         hint=f"a defect of bhemu; {TRACEBACK}=1 shows the traceback",
     )
@@ -222,6 +207,7 @@ def _red(text: str) -> str:
 
 _PERIOD = 0.25  # seconds between two status lines
 _SILENT = 2.0  # after so many seconds of waiting a line is said where there is no terminal
+_COMPILING = "compiling what the program uses, once for this version (a minute or more)"
 
 
 class Progress:
@@ -245,7 +231,7 @@ class Progress:
     def say(self, text: str) -> None:
         """One line, unless quiet."""
         if not self._quiet:
-            self.clear()
+            self.status("")
             say(text, err=True)
             self._said = time.monotonic()
 
@@ -260,7 +246,7 @@ class Progress:
         """Since the object was made."""
         return time.monotonic() - self.began
 
-    @contextmanager
+    @contextlib.contextmanager
     def starting(self) -> Iterator[None]:
         """Around imports and launch; says so when the core itself must be compiled."""
         if "numba" not in sys.modules:
@@ -268,56 +254,50 @@ class Progress:
         # What is imported and loaded now stays: collecting it costs a tenth of the start.
         gc.disable()
         try:
-            with self._told(lambda: "starting"):
+            with self.waiting(lambda: "starting", says=False):
                 begin = time.monotonic()
                 from bhemu.jit import build, interpreted
 
                 interpreted.tell = self.say
                 said: list[str] = []
-                told = functools.partial(self._compiling, said)
-                build.before_compiling.append(told)
+
+                def compiling(name: str) -> None:
+                    interrupts.check()  # the compiler swallows a Ctrl-C
+                    if not said:
+                        gc.enable()
+                        self.say(_COMPILING)
+                    said.append(name)
+
+                build.before_compiling.append(compiling)
                 try:
                     yield
                 finally:
-                    build.before_compiling.remove(told)
+                    build.before_compiling.remove(compiling)
         finally:
             gc.enable()
         interrupts.check()
         if said:
             self("the core", time.monotonic() - begin)
 
-    def _compiling(self, lines: list[str], name: str) -> None:
-        interrupts.check()  # the compiler swallows a Ctrl-C
-        if not lines:
-            gc.enable()
-            self.say("compiling what the program uses, once for this version (a minute or more)")
-        lines.append(name)
-
-    def running(self, target: "Target") -> AbstractContextManager[None]:
+    def running(self, target: "Target") -> contextlib.AbstractContextManager[None]:
         """On a terminal, show the clock while `target` runs, or what has to be compiled for it."""
-        return self._told(lambda: f"running  clock {target.clock}")
+        return self.waiting(lambda: f"running  clock {target.clock}", says=False)
 
-    def looking(self) -> AbstractContextManager[None]:
+    def looking(self) -> contextlib.AbstractContextManager[None]:
         """On a terminal, show how long the present check has taken; `checking` says which it is."""
-        return self._told(lambda: self._check)
+        return self.waiting(lambda: self._check, says=False)
 
     def checking(self, text: str) -> None:
         """A check begins; `text` names it."""
         self._check = text
         self.say(f"{text}, after {self.seconds:.1f} s")
 
-    def waiting(self, doing: Callable[[], str]) -> AbstractContextManager[None]:
+    @contextlib.contextmanager
+    def waiting(self, doing: Callable[[], str], *, says: bool = True) -> Iterator[None]:
         """Show what is compiled, else what is done; without a terminal, say it now and then.
 
-        doing: "" where there is nothing to say any more.
-        """
-        return self._told(doing, says=True)
-
-    @contextmanager
-    def _told(self, doing: Callable[[], str], *, says: bool = False) -> Iterator[None]:
-        """While it lasts, what is compiled, else what is done, is shown.
-
-        Without a terminal only what is compiled, or all (`says`).
+        doing: "" where there is nothing to say any more. says: False where without a terminal only
+        what is compiled is to be said.
         """
         if self._quiet:
             yield
@@ -330,7 +310,7 @@ class Progress:
         finally:
             over.set()
             line.join()
-            self.clear()
+            self.status("")
 
     def _show(self, doing: Callable[[], str], says: bool, over: threading.Event) -> None:
         while not over.wait(_PERIOD):
@@ -345,11 +325,6 @@ class Progress:
                 self.status(f"{text}  {self.seconds:.1f} s")
             elif (compiled or (says and text)) and time.monotonic() - self._said > _SILENT:
                 self.say(f"{text}, after {self.seconds:.0f} s")
-
-    def clear(self) -> None:
-        """Take the status line of a terminal away."""
-        if self._status:
-            sys.stderr.write("\r\x1b[K")
 
 
 # The prompt of `bhemu step`: line editing, Tab, and a history that outlives the session.

@@ -15,7 +15,6 @@ import click
 from click.shell_completion import CompletionItem
 
 from bhemu.cli import options, output
-from bhemu.cli.output import Progress
 from bhemu.errors import EXIT_DIFFERS, EXIT_INTERRUPTED, EXIT_OK, BhemuError, InputError
 from bhemu.jit import cache, host, interpreted
 from bhemu.program import coordinates, files, schema
@@ -50,7 +49,7 @@ class Start:
     Create it before importing any compiled module. `wait`: the run is never interpreted.
     """
 
-    def __init__(self, chosen: options.Settings, progress: Progress, *, wait: bool) -> None:
+    def __init__(self, chosen: options.Settings, progress: output.Progress, *, wait: bool) -> None:
         self._program, self._progress = chosen.program, progress
         self._note = _own_note(os.environ.pop(VARIABLE, ""))
         self._goes_on = "state" in self._note
@@ -101,18 +100,15 @@ class Start:
             with interrupts.later():  # the run, which begins now, ends by one that has come
                 signal.pthread_sigmask(signal.SIG_UNBLOCK, _INTERRUPT)
 
-    def _is_due(self) -> bool:
-        """Whether everything is compiled that the run needs, as far as is known."""
-        if self._watch is None or self._target is None:
-            return False
-        if self._watch.failed:
-            self._stay("what it uses cannot be compiled")
-            return False
-        return self._watch.is_compiled(self._target.machine)
-
     def hand_over(self, rounds: "Rounds") -> None:
         """Run on in compiled code where that is due; returns where it is not, or not possible."""
-        if not self._is_due() or not rounds.is_whole:
+        target, watch = self._target, self._watch
+        if watch is None or target is None:
+            return
+        if watch.failed:
+            self._stay("what it uses cannot be compiled")
+            return
+        if not watch.is_compiled(target.machine) or not rounds.is_whole:
             return
         rounds.settle()
         import tempfile  # takes milliseconds, which few runs need
@@ -122,8 +118,6 @@ class Start:
         from bhemu.machine import saved
         from bhemu.program.input_files import Archive, UnreadableError
 
-        target = self._target
-        assert target is not None
         signal.pthread_sigmask(signal.SIG_BLOCK, _INTERRUPT)  # until the command is there again
         try:
             interrupts.check()
@@ -152,7 +146,7 @@ class Start:
 
     def _execute(self, note: dict[str, Any]) -> None:
         """The command anew, in this process; returns where the system refuses."""
-        self._progress.clear()
+        self._progress.status("")
         sys.stdout.flush()
         text = json.dumps({"process": os.getpid(), "began": self._progress.began, **note})
         try:
@@ -276,7 +270,7 @@ def run_command(**values: Any) -> int:
             raise click.UsageError("--log-commits and --plugin look at the cores in one way each")
         values["engine"], interpreted.chosen = "compiled", is_own_process()
     chosen = options.settings(values)
-    progress = Progress(chosen.quiet or chosen.as_json)
+    progress = output.Progress(chosen.quiet or chosen.as_json)
     waits = values["compiling"] == "wait" or values["checks"] is not None  # checks run it often
     waits = waits or bool(values["plugins"])  # which no other process can go on with
     start = Start(chosen, progress, wait=waits or values["gdb"] or logs)
@@ -317,8 +311,8 @@ def _opened(name: str) -> AbstractContextManager[IO[str]]:
     try:
         return nullcontext(sys.stdout) if name == "-" else open(name, "w", encoding="ascii")
     except (OSError, ValueError) as problem:
-        reason = getattr(problem, "strerror", None) or str(problem)
-        raise InputError(f"--log-commits: {name} cannot be written: {reason}") from problem
+        text = f"--log-commits: {name} cannot be written: {files.reason(problem)}"
+        raise InputError(text) from problem
 
 
 def _run(target: "Target", checks: "list[Check] | None") -> int:
@@ -442,7 +436,7 @@ def check_command(as_json: bool, quiet: bool, tools: list[str], **flags: Any) ->
     if tools:
         return _tool(tools, options.Settings(program, None, as_json, quiet, verbose=False))
     interpreted.chosen = is_own_process()  # nothing runs that is worth compiling
-    with Progress(quiet or as_json).starting():
+    with output.Progress(quiet or as_json).starting():
         from bhemu.debug import plan
         from bhemu.launch import Launched
 

@@ -17,7 +17,6 @@ import click
 from bhemu import __version__
 from bhemu.cli import output
 from bhemu.cli.options import all_of, flag
-from bhemu.cli.output import Progress
 from bhemu.errors import EXIT_OK, BhemuError, InputError, Internal, Limit, NoProgress
 from bhemu.program import files, recorded
 from bhemu.program.options import CHIPS, given_in
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 ADDRESS = "NNG_SOCKET_ADDR"
 LIBRARY = "BHEMU_LIBRARY_FD"  # the socket of a host that has loaded libbhemu.so
 _PACKAGES = ("pynng", "flatbuffers")
-_FLAGS = ("remote", "verbose", "profile", "check")
 _TABLE, _PAGE, _FOUND = ".profile.txt", ".profile.html", ".check.txt"  # beside a session
 _LAST = "last.session"  # in the folder, of a profile or check without --record
 _REFERENCE = "llk"  # hosts run production kernels, which some rules of ttsim refuse
@@ -87,7 +85,7 @@ serve_options = all_of(
 
 def arguments(values: dict[str, Any]) -> list[str]:
     """The options as `bhemu serve` reads them; InputError for a file that cannot be written."""
-    given = [f"--{name}" for name in _FLAGS if values[name]]
+    given = [f"--{name}" for name in ("remote", "verbose", "profile", "check") if values[name]]
     if values["chips"] > 1:
         if values["profile"]:
             raise InputError(
@@ -111,8 +109,7 @@ def arguments(values: dict[str, Any]) -> list[str]:
 
 def check_packages() -> None:
     """InputError when a package of the extra `hosts` is not there."""
-    missing = [one for one in _PACKAGES if importlib.util.find_spec(one) is None]
-    if missing:
+    if missing := [one for one in _PACKAGES if importlib.util.find_spec(one) is None]:
         what = f"the package {missing[0]} is" if len(missing) == 1 else "pynng and flatbuffers are"
         raise InputError(
             f"{what} not installed: the extra hosts brings what ttnn's side needs",
@@ -144,14 +141,12 @@ def serve_command(**values: Any) -> int:
         raise
     from bhemu.hosts.umd import guarded
 
-    connect = functools.partial(_connect, address, values["remote"])
+    def connect() -> "Connection":
+        from bhemu.hosts.session import Connection
+
+        return Connection(address, remote=values["remote"])
+
     return guarded(lambda: _serve(connect, values), lambda how: _lost(connect, how))
-
-
-def _connect(address: str, remote: bool) -> "Connection":
-    from bhemu.hosts.session import Connection
-
-    return Connection(address, remote=remote)
 
 
 def _serve(connect: "Callable[[], Connection]", values: dict[str, Any]) -> int:
@@ -180,7 +175,7 @@ def _serve(connect: "Callable[[], Connection]", values: dict[str, Any]) -> int:
 
 
 def _session(session: "Session", values: dict[str, Any]) -> int:
-    progress = Progress(quiet=False)
+    progress = output.Progress(quiet=False)
     with progress.starting():
         from bhemu.hosts.umd import Device
         from bhemu.machine.machine import Chip
@@ -199,7 +194,7 @@ def _session(session: "Session", values: dict[str, Any]) -> int:
     return EXIT_OK if device.failure is None else device.failure.exit_code
 
 
-def _options(values: dict[str, Any], progress: Progress) -> dict[str, Any]:
+def _options(values: dict[str, Any], progress: output.Progress) -> dict[str, Any]:
     """The options of the session's chip."""
     from bhemu.program.options import silent
 
@@ -237,8 +232,7 @@ def _end_record(
 
     waits: the host lives, and may wait until it is told what they have found.
     """
-    ended = zip(recorders, chips, _sessions(values), strict=True)
-    for recorder, chip, path in ended:
+    for recorder, chip, path in zip(recorders, chips, _sessions(values), strict=True):
         recorder.act(recorded.END, chip.round, (0, 0), 0, b"")
         if chip.round == 0:
             continue  # a host may look at the chip first, in a session of its own
@@ -277,7 +271,7 @@ def _serve_library(fd: str, values: dict[str, Any]) -> int:
 
     line = Line(fd)
     line.watch(end_soon)
-    progress = Progress(quiet=False)
+    progress = output.Progress(quiet=False)
     try:
         with progress.starting():
             from bhemu.hosts.shared import SharedChip

@@ -17,11 +17,11 @@ from bhemu.machine.tile import Tile
 from bhemu.memmap import CORE_NAMES
 from bhemu.program import coordinates
 from bhemu.program.options import ENGINES
+from bhemu.text import counted
 
 if TYPE_CHECKING:
     from bhemu.launch import Result
     from bhemu.machine.machine import Chip
-    from bhemu.program.specs import Program
 
 
 class Target(Launched):
@@ -33,10 +33,8 @@ class Target(Launched):
         tiles = [xy for part in chosen.program.placed() for xy in part.at]
         if chosen.tile is not None and chosen.tile not in tiles:
             x, y = chosen.tile
-            raise InputError(
-                f"--tile {x},{y}: the program has nothing there",
-                hint=f"tiles: {coordinates.text(sorted(tiles, key=lambda xy: (xy[1], xy[0])))}",
-            )
+            hint = f"tiles: {coordinates.text(sorted(tiles, key=lambda xy: (xy[1], xy[0])))}"
+            raise InputError(f"--tile {x},{y}: the program has nothing there", hint=hint)
         super().__init__(chosen.program, chosen.tile, progress=progress, **more)
         named = "begun" not in more and chosen.program.run.options.get("engine")
         if self.tile.state.timed[0] and named == ENGINES[0]:
@@ -57,10 +55,6 @@ class Target(Launched):
         """As finish; on a terminal the clock is shown meanwhile."""
         with self.progress.running(self):
             return self.finish()
-
-    def of_tile(self) -> Program:
-        """The program as the shown tile has it."""
-        return self.part(self.tile.xy)
 
     def save(self) -> None:
         """Write the state of the machine to the file of --save, if any."""
@@ -117,8 +111,7 @@ def _tile_dict(tile: Tile) -> dict[str, object]:
 
 def inert(tile: Tile) -> list[tuple[int, Register, int]]:
     """(address, register, accesses) of the inert registers that were accessed."""
-    counts = tile.state.inert_count[: len(INERT)].tolist()
-    used = zip(INERT.items(), counts, strict=True)
+    used = zip(INERT.items(), tile.state.inert_count[: len(INERT)].tolist(), strict=True)
     return [(address, register, count) for (address, register), count in used if count]
 
 
@@ -133,7 +126,7 @@ def text(target: Target, stop: Stop | None, results: Sequence[Result]) -> list[s
     lines = [str(result) for result in results]
     reason = "stopped by an error" if stop is None else REASONS.get(stop.reason, stop.reason)
     alone = len(target.tiles) == 1
-    on = "" if alone else f", {_times(len(target.tiles), 'tile')}"
+    on = "" if alone else f", {counted(len(target.tiles), 'tile')}"
     lines.append(f"{target.program.name}: {reason}, clock {target.clock}{on}")
     if alone:
         return lines + _tile_lines(target.tile, stop)
@@ -156,14 +149,13 @@ def _tile_lines(tile: Tile, stop: Stop | None) -> list[str]:
         lines.append(_words([int(n) for n in words]))
     if stop is not None and stop.reason == "until":
         # What the end condition cut off: its mistakes, if any, have not been found
-        queued = ((t, waiting(tile, t)) for t in range(3))
         lines += [
-            f"  queued  T{t}: {_times(n, 'word')} pushed and not executed when the run ended"
-            for t, n in queued
-            if n
+            f"  queued  T{t}: {counted(n, 'word')} pushed and not executed when the run ended"
+            for t in range(3)
+            if (n := waiting(tile, t))
         ]
     lines += [
-        f"  inert   {register.name}: {_times(accesses, 'access')} ({register.inert})"
+        f"  inert   {register.name}: {counted(accesses, 'access')} ({register.inert})"
         for _, register, accesses in inert(tile)
     ]
     return lines + [_tolerated(rule, count) for rule, count in tolerated([tile]).items()]
@@ -179,8 +171,7 @@ def _sums(tiles: Sequence[Tile]) -> list[str]:
     lines = []
     for name in CORE_NAMES:
         cores = [tile.core[name] for tile in tiles]
-        states = Counter(core.state for core in cores if core.retired)
-        if states:
+        if states := Counter(core.state for core in cores if core.retired):
             retired = sum(core.retired for core in cores)
             shown = ", ".join(f"{count} {state}" for state, count in states.most_common())
             lines.append(f"  {name:<7} {retired:>12} retired  {shown}")
@@ -195,13 +186,7 @@ def _tolerated(rule: str, count: int) -> str:
 
     about = next(r for r in RULES.values() if r.rule == rule)
     why = "" if "{" in about.text else f" ({about.text}{'; ' if about.hint else ''}{about.hint})"
-    return f"  tolerated  {rule}: {_times(count, 'time')}{why}"
-
-
-def _times(count: int, noun: str) -> str:
-    if count == 1:
-        return f"1 {noun}"
-    return f"{count} {noun}{'es' if noun.endswith('s') else 's'}"
+    return f"  tolerated  {rule}: {counted(count, 'time')}{why}"
 
 
 def opcodes(tile: Tile) -> list[str]:
@@ -211,8 +196,7 @@ def opcodes(tile: Tile) -> list[str]:
     lines: list[str] = []
     counts: Any = tile.state.op_count
     for t in range(3):
-        ranked = sorted(((int(n), op) for op, n in enumerate(counts[t]) if n), reverse=True)
-        if ranked:
+        if ranked := sorted(((int(n), op) for op, n in enumerate(counts[t]) if n), reverse=True):
             named = (f"{instructions()[op].name} {n}" for n, op in ranked)
             lines.append(f"  T{t}      {', '.join(named)}")
     return lines

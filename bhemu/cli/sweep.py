@@ -59,7 +59,8 @@ def sweep_command(sweep: str, quiet: bool, as_json: bool, **values: Any) -> int:
         report = None if values["report"] is None else Path(values["report"])
         if report is not None:
             files.check_writable(report, "--report", plan.files.values())
-        folder = api.folder_of(chosen) if values["out"] is None else Path(values["out"])
+        beside = chosen.folder / f"{Path(chosen.origin).stem}-results"
+        folder = beside if values["out"] is None else Path(values["out"])
         journal = api.Journal(folder, resume=values["resume"], replace=values["replace"])
     kept = sum(run.key in journal.done for run in plan.runs)
     with _progress(plan, kept, progress, quiet or as_json) as step:
@@ -67,7 +68,7 @@ def sweep_command(sweep: str, quiet: bool, as_json: bool, **values: Any) -> int:
             plan, journal, workers=values["workers"], scheduler=values["scheduler"], progress=step
         )
     if report is not None:
-        files.write_whole(report, lambda file: file.write(api.page(found, view)), "--report")
+        files.write_whole(report, api.page(found, view), "--report")
     return _report(found, folder, quiet, as_json)
 
 
@@ -100,8 +101,7 @@ def _progress(plan: "Plan", kept: int, progress: Progress, quiet: bool) -> "Iter
         def step(row: dict[str, Any]) -> None:
             nonlocal failed
             failed += row["outcome"] != "ok"
-            speed = shown.tasks[0].speed or 0.0
-            shown.update(task, advance=1, failed=failed, rate=speed)
+            shown.update(task, advance=1, failed=failed, rate=shown.tasks[0].speed or 0.0)
 
         yield step
 

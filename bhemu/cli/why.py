@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from bhemu.cli import options, output
-from bhemu.cli.output import Progress
 from bhemu.errors import EXIT_DIFFERS, EXIT_INTERRUPTED, EXIT_OK, BhemuError, InputError
 from bhemu.program import files
 from bhemu.program.options import REFERENCES
+from bhemu.text import counted
 
 if TYPE_CHECKING:
     from bhemu.cli.summary import Target
@@ -46,49 +46,41 @@ def why_command(**values: Any) -> int:
     cannot be launched ends with exit code 2, and with the line of PROGRAM.toml that is wrong.
     """
     try:
-        target = options.launched(options.settings(values))
-        (target.prepare_checks if values["place"] is None else target.keep_history)()
-    except InputError as problem:
+        return _why(values)
+    except InputError as problem:  # a program that cannot be launched, an output not to be compared
         if values["place"] is not None:
             raise
-        return _refused(values["program"], problem, as_json=values["as_json"])
+        from bhemu.program import toml
+        from bhemu.why.findings import of_refusal
+
+        path = values["program"]
+        where = problem.where = None if path is None else toml.place(Path(path), problem)
+        if where is None or not values["as_json"]:
+            raise
+        shown = [of_refusal(problem, where).as_dict()]
+        return output.show(problem, as_json=True, more={"findings": shown})
+
+
+def _why(values: dict[str, Any]) -> int:
+    target = options.launched(options.settings(values))
+    (target.prepare_checks if values["place"] is None else target.keep_history)()
     ended = target.finish_shown()
     if (text := values["place"]) is not None:
         from bhemu.why.origin import links_of
 
-        error = ended.error
         links = links_of(context(target, ended), target.tile, values["local"], text)
-        shown: dict[str, Any] = {"place": text, "links": [link.as_dict() for link in links]}
-        verdict = output.verdict_of(EXIT_OK if error is None else error.exit_code)
+        verdict = output.verdict_of(EXIT_OK if ended.error is None else ended.error.exit_code)
+        shown = {"verdict": verdict, "place": text, "links": [link.as_dict() for link in links]}
         lines = ("  " * link.depth + str(link) for link in links)
-        return output.report(
-            {"verdict": verdict, **shown}, EXIT_OK, lines, as_json=values["as_json"]
-        )
+        return output.report(shown, EXIT_OK, lines, as_json=values["as_json"])
     from bhemu.program import schema
     from bhemu.why import question
 
-    try:
-        asked, found = findings(target, ended)
-    except InputError as problem:  # an output that is not to be compared with what is expected
-        return _refused(values["program"], problem, as_json=values["as_json"])
+    asked, found = findings(target, ended)
     told = None
     if target.chosen.program.kind == schema.SAVED_STATE:
         told = question.state_told(target, found)
     return show(found, values["as_json"], ended.error, told, _nothing(asked), asked.notes)
-
-
-def _refused(path: str | None, problem: InputError, *, as_json: bool) -> int:
-    """Show a program that cannot be launched, as an error and with the line that is wrong."""
-    from bhemu.program import toml
-
-    problem.where = None if path is None else toml.place(Path(path), problem)
-    if problem.where is None or not as_json:
-        raise problem
-    from bhemu.why.findings import of_refusal
-
-    return output.show(
-        problem, as_json=True, more={"findings": [of_refusal(problem, problem.where).as_dict()]}
-    )
 
 
 def context(target: "Target", ended: "RunResult") -> "Context":
@@ -113,20 +105,14 @@ def show(
     `error`: what ended the run, for the verdict. notes: what JSON has beside the findings.
     """
     code = EXIT_DIFFERS if found else EXIT_OK
-    if as_json:
-        shown: dict[str, Any] = {"findings": [one.as_dict() for one in found]}
-        shown |= {} if notes is None else {"notes": [one.as_dict() for one in notes]}
-        shown |= told.as_dict() if told else {}
-        verdict = output.verdict_of(error.exit_code if error else code, shown["findings"])
-        return output.report({"verdict": verdict, **shown}, code, as_json=True)
-    for one in found:
-        for line in one.lines():
-            output.say(line)
-    if not found:
-        output.say(nothing)
-    for line in told.lines() if told else ():
-        output.say(line)
-    return code
+    if not as_json:
+        lines = [line for one in found for line in one.lines()] if found else [nothing]
+        return output.report({}, code, [*lines, *(told.lines() if told else ())], as_json=False)
+    shown: dict[str, Any] = {"findings": [one.as_dict() for one in found]}
+    shown |= {} if notes is None else {"notes": [one.as_dict() for one in notes]}
+    shown |= told.as_dict() if told else {}
+    verdict = output.verdict_of(error.exit_code if error else code, shown["findings"])
+    return output.report({"verdict": verdict, **shown}, code, as_json=True)
 
 
 def findings(target: "Target", ended: "RunResult") -> "tuple[Context, list[Finding]]":
@@ -157,7 +143,7 @@ def pairs(notes: "list[Finding]", program: "Program") -> str:
     """How many unordered accesses no late run has shown to matter, and the command for them."""
     from bhemu.why.witness import SEEN
 
-    number = "1 pair" if len(notes) == 1 else f"{len(notes)} pairs"
+    number = counted(len(notes), "pair")
     if len(notes) >= SEEN:  # a check shows no more of them
         number = f"{len(notes)} or more pairs"
     text = f"{number} of accesses that nothing orders, not seen to change the result"
@@ -182,13 +168,11 @@ def _nothing(asked: "Context") -> str:
 def tell_skipped(asked: "Context") -> None:
     """Say on stderr, also where little is to be said, which checks were not asked."""
     if asked.cut:
-        tiles = ", ".join(f"({x},{y})" for x, y in asked.cut[:4])
-        text = f"order is followed up to a part of the run alone: {len(asked.cut)} tiles, {tiles}"
-        click.echo(text, err=True)
+        tiles = f"{len(asked.cut)} tiles, " + ", ".join(f"({x},{y})" for x, y in asked.cut[:4])
+        click.echo(f"order is followed up to a part of the run alone: {tiles}", err=True)
     if asked.skipped:
-        names = ",".join(asked.skipped)
-        text = f"not asked, all that checks may do is done: bhemu run --check {names}"
-        click.echo(text, err=True)
+        command = f"bhemu run --check {','.join(asked.skipped)}"
+        click.echo(f"not asked, all that checks may do is done: {command}", err=True)
 
 
 @click.command("report")
@@ -236,20 +220,15 @@ def report_command(**values: Any) -> int:
                 launch, ran.results, lambda name: links_of(unasked, target.tile, "brisc", name)
             )
     data = page(chosen.program.name, seen, recording, ended.error, found, causes)
-    files.write_whole(values["path"], lambda file: file.write(data), "report")
+    files.write_whole(values["path"], data, "report")
     code, shown = EXIT_DIFFERS if found else EXIT_OK, [one.as_dict() for one in found]
     verdict = output.verdict_of(ended.error.exit_code if ended.error else code, shown)
     written = {"verdict": verdict, "report": str(values["path"]), "findings": shown}
-    number = f"{len(found)} finding{'' if len(found) == 1 else 's'}"
-    line = f"{values['path']}: {number if found else _nothing(asked)}"
+    line = f"{values['path']}: {counted(len(found), 'finding') if found else _nothing(asked)}"
     return output.report(written, code, [line], as_json=chosen.as_json)
 
 
 # `bhemu numerics`: how exact outputs are; `bhemu diff`: a program on a user's libttsim.so too.
-
-
-_WIDTH = 100
-_NO_EXACT = "nothing to compare with: --against {name}=FILE.npy gives the exact values"
 
 
 @click.command("numerics")
@@ -308,14 +287,12 @@ def _exact(program: "Program", against: tuple[str, ...]) -> dict[str, Any]:
         if not equals or not path:
             raise InputError(f"--against {text}: not NAME=FILE.npy")
         if name not in files:
-            raise InputError(
-                f"--against {text}: no output is called {name!r}", hint=suggestion(name, names)
-            )
+            hint = suggestion(name, names)
+            raise InputError(f"--against {text}: no output is called {name!r}", hint=hint)
         files[name] = Path(path)
     return {
-        spec.name: None if file is None else read_exact(file, spec.shape, spec.name)
+        spec.name: read_exact(file, spec.shape, spec.name) if (file := files[spec.name]) else None
         for spec in program.outputs
-        for file in [files[spec.name]]
     }
 
 
@@ -350,7 +327,7 @@ def _measure(target: "Target", spec: "OutputSpec", exact: Any) -> _Measured:
         first = {"index": list(index), "place": place, "value": str(float(got[index]))}
         first["origin"] = {"links": [link.as_dict() for link in links], "note": note}
     found["first_not_finite"], found["tiles"] = first, None
-    told = _NO_EXACT.format(name=spec.name)
+    told = f"nothing to compare with: --against {spec.name}=FILE.npy gives the exact values"
     if exact is not None:
         tiles = numerics.by_tile(got, exact, fmt, spec.layout)
         most = max((tile.most for tile in tiles), default=0.0)
@@ -364,7 +341,6 @@ def _measure(target: "Target", spec: "OutputSpec", exact: Any) -> _Measured:
 
 def _origin(target: "Target", element: str) -> "tuple[list[Link], str]":
     """The causes of an element, from another run: those that are not finite either; or a note."""
-    from bhemu.cli.why import context
     from bhemu.why.origin import is_special, links_of
 
     again = type(target)(target.chosen, target.progress)
@@ -391,7 +367,7 @@ def _table(spec: "OutputSpec", tiles: "list[TileError]", rows: int) -> None:
         where = place(tile.index, spec.shape, spec.layout)
         cells = [f"{tile.most:.4g}", f"{tile.mean:.4g}", str(tile.infinite or "")]
         table.add_row(*cells, f"{tile.got:.9g}", f"{tile.exact:.9g}", where)
-    Console(width=_WIDTH, highlight=False).print(table)
+    Console(width=100, highlight=False).print(table)
     if len(tiles) > rows:
         output.say(f"{len(tiles) - rows} more tiles, none worse (--tiles {len(tiles)} shows all)")
 
@@ -455,7 +431,7 @@ def diff_command(
         raise click.UsageError(f"--{min(given)} goes with a program, not with --random")
     if (program is None) == (unit is None):
         raise click.UsageError("name a program, or a unit with --random")
-    progress = Progress(as_json)
+    progress = output.Progress(as_json)
     with progress.starting():
         from bhemu.oracle import programs
         from bhemu.oracle.libttsim import find
@@ -483,7 +459,7 @@ def diff_command(
 
 
 def _campaign(
-    library: "Library", asked: "Question", most: int, workers: int | None, progress: Progress
+    library: "Library", asked: "Question", most: int, workers: int | None, progress: output.Progress
 ) -> Any:
     """Compare generated programs, in this process or in several: a Tally of random_programs."""
     done = 0
@@ -527,10 +503,6 @@ def _compare(
         judge = Judge(library, reference, **of_time)
         return programs.compare_case(judge, programs.read_case(path))
     loaded = load_program(path, allow_outside=allow_outside)
-    run = replace(loaded.run, options={**loaded.run.options, **of_time})
-    loaded = replace(loaded, run=run)
-    if not loaded.is_alone:
-        from bhemu.oracle.programs import compare_chip
-
-        return compare_chip(library, loaded)
-    return programs.compare_program(library, loaded)
+    loaded = replace(loaded, run=replace(loaded.run, options={**loaded.run.options, **of_time}))
+    compare = programs.compare_program if loaded.is_alone else programs.compare_chip
+    return compare(library, loaded)

@@ -10,12 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from bhemu.devices.bus import address_map
-from bhemu.devices.bus.address_map import (
-    INITIATOR_REGISTERS,
-    STREAM_REGISTERS,
-    fields_of,
-    niu_register,
-)
 from bhemu.errors import InputError
 from bhemu.machine.core import STATES
 from bhemu.machine.error_text import origin
@@ -118,14 +112,6 @@ class View:
     every: bool = False
     other: TileState | None = None
 
-    def with_empty_rows(self, every: bool) -> "View":
-        """With or without empty rows."""
-        return replace(self, every=every)
-
-    def against(self, other: TileState) -> "View":
-        """Memory only where it differs from that of `other`."""
-        return replace(self, other=other)
-
 
 def word_cells(word: int) -> dict[str, Value]:
     """A Tensix word and its assembly; 0 is nothing."""
@@ -150,23 +136,23 @@ def eights(label: str, array: Any, form: str = "08x", index: int | None = None) 
 _BYTES = 32  # of memory in a row
 
 
+def _queued(entries: Any, low: Any, high: Any) -> dict[str, Value]:
+    held = (int(entries[i % len(entries)]) for i in range(int(low), int(high)))
+    return {"queued": " ".join(f"{value:#x}" for value in held)}
+
+
 def _mailbox(s: TileState, view: View) -> Iterator[Row]:
     """Queued entries by writer and reader."""
     for w in range(4):
         for r in range(4):
-            entries, low, high = s.mailbox[w, r], int(s.mailbox_read[w, r]), s.mailbox_write[w, r]
-            cells = values([int(entries[i % len(entries)]) for i in range(low, int(high))])
-            label = f"{CORE_NAMES[w]} to {CORE_NAMES[r]}"
-            yield Row(label, {"queued": " ".join(f"{v:#x}" for v in cells.values())}, index=w)
+            cells = _queued(s.mailbox[w, r], s.mailbox_read[w, r], s.mailbox_write[w, r])
+            yield Row(f"{CORE_NAMES[w]} to {CORE_NAMES[r]}", cells, index=w)
 
 
 def _pcbuf(s: TileState, view: View) -> Iterator[Row]:
     """Queued entries of each TRISC."""
     for t in range(3):
-        entries = s.pcbuf[t]
-        held = range(int(s.pcbuf_read[t]), int(s.pcbuf_write[t]))
-        text = " ".join(f"{int(entries[i % len(entries)]):#x}" for i in held)
-        yield Row(f"T{t}", {"queued": text}, index=t)
+        yield Row(f"T{t}", _queued(s.pcbuf[t], s.pcbuf_read[t], s.pcbuf_write[t]), index=t)
 
 
 def _debug(s: TileState, view: View) -> Iterator[Row]:
@@ -189,12 +175,13 @@ def _inert(s: TileState, view: View) -> Iterator[Row]:
 
 def _niu(s: TileState, view: View) -> Iterator[Row]:
     """Registers of both NoCs: those with a name one by one, the others eight to a row."""
+    names = address_map.INITIATOR_REGISTERS
     for noc in range(2):
         for i, words in enumerate(s.niu_command[noc]):
-            cells = {INITIATOR_REGISTERS[4 * r]: int(word) for r, word in enumerate(words)}
+            cells = {names[4 * r]: int(word) for r, word in enumerate(words)}
             yield Row(f"NoC {noc} initiator {i}", cells, "#x", index=noc)
         for r, word in enumerate(ints(s.niu_config[noc])):
-            name = niu_register(NIU_CFG_0 + 4 * r) or f"config {r}"
+            name = address_map.niu_register(NIU_CFG_0 + 4 * r) or f"config {r}"
             yield Row(f"NoC {noc} {name}", {"value": word}, "#x", names=False, index=noc)
         yield from eights(f"NoC {noc} counters", s.niu_counter[noc], index=noc)
 
@@ -209,7 +196,7 @@ def _tdma(s: TileState, view: View) -> Iterator[Row]:
 def _stream(s: TileState, view: View) -> Iterator[Row]:
     """The registers of every stream that bhemu models, by name."""
     for n, registers in enumerate(s.stream):
-        for number, name in STREAM_REGISTERS.items():
+        for number, name in address_map.STREAM_REGISTERS.items():
             label = f"stream {n:>2} {number:>3} {name}"
             yield Row(label, {"value": int(registers[number])}, "#x", names=False, index=n)
 
@@ -245,7 +232,6 @@ def _local(s: TileState, view: View) -> Iterator[Row]:
 
 
 _FLOAT = ">11.5g"
-_INTEGERS = (formats.INT32, formats.UINT16, formats.INT8)
 _UNPACKERS = ("unpacker 0", "unpacker 1", "packer")
 _XYZW = ("X", "Y", "Z", "W")
 _COUNTERS = ("SrcA", "SrcB", "Dst", "fidelity")
@@ -298,7 +284,7 @@ def _counters(s: TileState, view: View) -> Iterator[Row]:
 def _field_rows(module: ModuleType, banks: Any, names: tuple[str, ...]) -> Iterator[Row]:
     """Fields by name in the order of the words, then the bits that no field names."""
     unnamed = np.full(banks.shape[1], 0xFFFFFFFF, np.int64)
-    for name, f in fields_of(module).items():
+    for name, f in address_map.fields_of(module).items():
         unnamed[f.word] &= ~(f.mask << f.shift)
         held = ((int(bank[f.word]) >> f.shift) & f.mask for bank in banks)
         yield Row(name, dict(zip(names, held, strict=True)), "#x", index=f.word)
@@ -344,8 +330,7 @@ def _packer(s: TileState, view: View) -> Iterator[Row]:
         "next exponent at": f"0x{int(s.pack_exp[0]):X}" if s.pack_exp[0] else "",
     }
     yield Row("tile", cells)
-    largest = {"largest exponent": int(s.pack_exponent[0])}
-    yield Row("statistics", largest)
+    yield Row("statistics", {"largest exponent": int(s.pack_exponent[0])})
     yield from eights("exponent histogram", s.pack_histogram, "d")
 
 
@@ -356,7 +341,7 @@ def _src(which: int, s: TileState, view: View) -> Iterator[Row]:
     """Rows as numbers of the format recorded with the bank; integers and "raw" as they are."""
     for bank in range(2):
         held, cells, form = int(s.src_fmt[which, bank]), s.src[which, bank], "08x"
-        if view.fmt != "raw" and held not in _INTEGERS:
+        if view.fmt != "raw" and held not in (formats.INT32, formats.UINT16, formats.INT8):
             # 5-bit exponents are kept as they are where 8 bits have room (Src, Blackhole ISA).
             scale = 2.0**112 if (formats.FIVE_BIT >> held) & 1 else 1.0
             plain = cells & np.uint32(0xFFFFE000)  # without the marks of doubt
@@ -389,8 +374,7 @@ def _dst(s: TileState, view: View) -> Iterator[Row]:
     fmt = view.fmt or "bf16"
     form = {"int32": ">11d", "raw": "04x"}.get(fmt, _FLOAT)
     decoded = s.dst if fmt == "raw" else Tensix(cast(Any, s)).dst(fmt)
-    shown = decoded.view(s.dst.dtype).any(axis=1) | view.every
-    for row in np.flatnonzero(shown):
+    for row in np.flatnonzero(decoded.view(s.dst.dtype).any(axis=1) | view.every):
         cells = values(decoded[row].tolist())
         yield Row(f"{fmt} row {row:>4}", cells, form, names=False, index=int(row))
 
@@ -456,8 +440,7 @@ def _mop(s: TileState, view: View) -> Iterator[Row]:
 def _replay(s: TileState, view: View) -> Iterator[Row]:
     for t in range(3):
         for i, word in enumerate(ints(s.replay[t])):
-            cells = word_cells(word)
-            if cells:
+            if cells := word_cells(word):
                 cells["from pc"] = f"0x{int(s.replay_pc[t, i]):08X}"
             yield Row(f"T{t} slot {i:>2}", cells, index=i)
         for verb in ("record", "play"):
@@ -484,8 +467,7 @@ def _gate(s: TileState, view: View) -> Iterator[Row]:
             cells = {"word": f"0x{word:08X}", "text": disassemble(word)}
             cells["origin"] = origin(int(s.gate_from[t])).strip(" ()") or "pushed"
             cells["from"] = f"{CORE_NAMES[int(s.gate_core[t])]} pc 0x{int(s.gate_pc[t]):08X}"
-        condition = CONDITIONS.get(int(s.gate_blocked[t]))
-        if condition is not None:
+        if (condition := CONDITIONS.get(int(s.gate_blocked[t]))) is not None:
             cells["waits for"] = condition.text
         if s.latch[t]:
             cells["held by"] = disassemble(int(s.latch_word[t]))

@@ -3,12 +3,12 @@
 import difflib
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from bhemu.arguments import did_you_mean
-from bhemu.debug.decoded import ROWS, Row, View, differences, values
+from bhemu.debug.decoded import ROWS, Row, Value, View, differences, values
 from bhemu.devices.bus.address_map import fields_of
 from bhemu.errors import InputError
 from bhemu.machine.saved import SAVED, TileState
@@ -19,6 +19,8 @@ _RANGE = re.compile(r"(0[xX][0-9a-fA-F]{1,16}|\d{1,20})(?:-(0[xX][0-9a-fA-F]{1,1
 _PER_ROW = 8
 NOTHING = "  nothing there"
 _SURE = 0.8  # likeness of a part of a name
+_MEMBERS = {member.name: member.doc for member in SAVED}
+"""Every array of a saved state, with what it holds."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +35,8 @@ class Selection:
     @property
     def title(self) -> str:
         """The name with what it stands for."""
-        doc = next((n.doc for n in NAMED if n.name == self.name), None)
-        return f"{self.name}  {doc or _members()[self.name]}"
+        about = _MEMBERS | {n.name: n.doc for n in NAMED}
+        return f"{self.name}  {about[self.name]}"
 
     @property
     def members(self) -> tuple[str, ...]:
@@ -45,7 +47,7 @@ class Selection:
         """The selected rows; those that hold only 0 unless a range, a part or `view` wants them."""
         asked = view.every or self.low is not None or bool(self.part)
         every = ROWS.get(self.name)
-        rows = _raw(s, self.name) if every is None else every(s, view.with_empty_rows(asked))
+        rows = _raw(s, self.name) if every is None else every(s, replace(view, every=asked))
         for row in rows:
             if self.low is not None and not row.within(self.low, self.high or self.low):
                 continue
@@ -67,7 +69,7 @@ def select(names: Sequence[str], *, bulky: bool = False) -> list[Selection]:
 
 def _select(text: str) -> list[Selection]:
     name, colon, span = text.partition(":")
-    if name.lower() in ROWS or name in _members():
+    if name.lower() in ROWS or name in _MEMBERS:
         name = name.lower() if name.lower() in ROWS else name
         return [Selection(name, *_range(text, span))] if colon else [Selection(name)]
     part = text.lower()
@@ -90,35 +92,27 @@ def _near(text: str) -> str:
     if part and not difflib.get_close_matches(text.lower(), ROWS, n=1, cutoff=_SURE):
         return f"did you mean {parts[part[0]]}?"
     holding = [n for n in NAMED if text.lower().rstrip("s") in n.doc.lower()]
-    near = did_you_mean(text, [*ROWS, *_members(), *named])
+    near = did_you_mean(text, [*ROWS, *_MEMBERS, *named])
     if holding and not near:
         return "; ".join(f"{n.name}: {n.doc}" for n in holding)
     return near
 
 
 def _range(text: str, span: str) -> tuple[int, int]:
-    found = _RANGE.fullmatch(span)
-    if found is None:
-        raise InputError(
-            f"{text!r}: {span!r} is not a range", hint="dst:3, dst:0-7, l1:0x100-0x1ff"
-        )
+    if (found := _RANGE.fullmatch(span)) is None:
+        hint = "dst:3, dst:0-7, l1:0x100-0x1ff"
+        raise InputError(f"{text!r}: {span!r} is not a range", hint=hint)
     low, high = (int(part, 0) for part in (found[1], found[2] or found[1]))
     if high < low:
         raise InputError(f"{text!r}: {span} ends before it begins")
     return low, high
 
 
-def _members() -> dict[str, str]:
-    """Every array of a saved state, with what it holds."""
-    return {member.name: member.doc for member in SAVED}
-
-
 def _raw(s: TileState, name: str) -> Iterator[Row]:
     """A member of the record as it is, eight elements to a row; the range is the first index."""
     array = getattr(s, name)
     form = "d" if array.dtype.kind == "i" else f"0{2 * array.dtype.itemsize}x"
-    lines = array.reshape(-1, array.shape[-1])
-    for i, line in enumerate(lines):
+    for i, line in enumerate(array.reshape(-1, array.shape[-1])):
         place = np.unravel_index(i, array.shape[:-1]) if array.ndim > 1 else ()
         lead = "".join(f"[{int(n)}]" for n in place)
         for first in range(0, len(line), _PER_ROW):
@@ -156,27 +150,24 @@ def diff(
         if all(np.array_equal(a, b) for a, b in pairs):
             continue
         rows = (
-            selection.rows(a, view.with_empty_rows(True).against(b))
+            selection.rows(a, replace(view, every=True, other=b))
             for a, b in ((ours, theirs), (theirs, ours))
         )
-        lines = list(differences(*rows))
-        if lines:
+        if lines := list(differences(*rows)):
             yield selection.title
             yield from (f"  {line}" for line in lines)
 
 
-def as_dict(s: TileState, chosen: Sequence[Selection], view: View) -> dict[str, object]:
+def as_dict(
+    s: TileState, chosen: Sequence[Selection], view: View
+) -> dict[str, dict[str, dict[str, Value]]]:
     """Name -> label -> cell -> value, JSON-ready; a number that JSON cannot hold is a string."""
-    report: dict[str, object] = {}
+    report: dict[str, dict[str, dict[str, Value]]] = {}
     for selection in chosen:
-        rows: object = {
-            row.label: {
+        held = report.setdefault(selection.name, {})
+        for row in selection.rows(s, view):
+            held[row.label] = {
                 name: value if isinstance(value, str) or np.isfinite(value) else str(value)
                 for name, value in row.cells.items()
             }
-            for row in selection.rows(s, view)
-        }
-        held = report.setdefault(selection.name, {})
-        assert isinstance(held, dict) and isinstance(rows, dict)
-        held.update(rows)
     return report

@@ -17,15 +17,7 @@ from typing import NamedTuple
 
 from bhemu import devices, memmap, riscv, tensix
 from bhemu.arguments import did_you_mean
-from bhemu.devices.bus.address_map import (
-    MODULE_OF,
-    STREAM_REGISTERS,
-    config_fields_at,
-    device_name,
-    fields_of,
-    find,
-    thread_fields_at,
-)
+from bhemu.devices.bus import address_map
 from bhemu.devices.bus.window import TENSIX_CORES, TRISCS
 from bhemu.errors import EXIT_LIMIT, EXIT_NO_PROGRESS, InputError
 from bhemu.machine.resolve import registers
@@ -191,10 +183,10 @@ def _near(text: str) -> str:
 def _all_names() -> tuple[str, ...]:
     _sources()
     rules = [rule.rule for rule in list(RULES.values())]
-    fields = (*fields_of(config_fields), *fields_of(thread_fields))
+    fields = (*address_map.fields_of(config_fields), *address_map.fields_of(thread_fields))
     named = [cls.name for cls in instructions().values()]
     state = [one.name for one in views.NAMED]
-    streams = STREAM_REGISTERS.values()
+    streams = address_map.STREAM_REGISTERS.values()
     known = (*named, *fields, *registers(), *rules, *state, *streams, *csr.NAMES.values())
     known = (*known, *SEMAPHORE_NAMES, *memmap.CORE_NAMES, *_ENDINGS, *kernel_names())
     return tuple(dict.fromkeys(known))
@@ -206,15 +198,14 @@ def _all_names() -> tuple[str, ...]:
 def _number(value: int) -> Iterator[Explanation]:
     if value >= 1 << 32:
         raise InputError(f"{value:#x} has more than 32 bits")
-    window = find(value)
     local = 0 <= value - memmap.LOCAL_BASE < max(memmap.LOCAL_SIZES)
-    if window is not None or value < memmap.L1_SIZE or local:
+    if address_map.find(value) is not None or value < memmap.L1_SIZE or local:
         yield _address(value)
     if decode(value) is not None:
         yield Explanation("a Tensix word", f"{value:#010x}", tuple(_word(value)))
     text = riscv_text(value, 0, None, disassemble)
-    if value & 3 != 3 and decode(value >> 2 | (value & 3) << 30) is not None:
-        pushed = value >> 2 | (value & 3) << 30
+    pushed = value >> 2 | (value & 3) << 30
+    if value & 3 != 3 and decode(pushed) is not None:
         about = (f"pushes {pushed:#010x}", *_word(pushed))
         yield Explanation("a .ttinsn word of a core", f"{value:#010x}", about)
     elif value & 3 == 3 and not text.startswith((".word", "unknown")):
@@ -225,8 +216,7 @@ def _word(word: int) -> Iterator[str]:
     cls = decode(word)
     assert cls is not None
     yield disassemble(word)
-    told = meaning(word)
-    if told:
+    if told := meaning(word):
         yield told
     yield f"{cls.unit} unit: {cls.summary()}"
     for field in cls.fields:
@@ -237,27 +227,27 @@ def _word(word: int) -> Iterator[str]:
 
 
 def _address(address: int) -> Explanation:
-    window = find(address)
-    if window is None:
+    if (window := address_map.find(address)) is None:
         what = "L1" if address < memmap.L1_SIZE else "local data RAM, each core its own"
         end = f"0 to {memmap.L1_SIZE:#x}" if address < memmap.L1_SIZE else "0xFFB00000 on"
         return Explanation("an address", f"{address:#010x}", (f"{what} ({end})",))
-    lines = [device_name(address), f"block {window.name} ({window.low:#010x}..{window.high:#010x})"]
+    lines = [address_map.device_name(address)]
+    lines.append(f"block {window.name} ({window.low:#010x}..{window.high:#010x})")
     agents = [
         memmap.CORE_NAMES[c] if c < 5 else "the host" for c in window.agents if c <= memmap.HOST
     ]
     lines.append(f"accessed by {', '.join(agents)}")
-    register = window.register(address - window.low)
-    if register is not None:
+    if (register := window.register(address - window.low)) is not None:
         lines.append(f"access: {register.access}")
         if register.inert:
             lines.append(f"inert: {register.inert}")
     index = (address - memmap.TENSIX_CFG_BASE) >> 2
-    for name in config_fields_at(index % CONFIG_WORDS) if 0 <= index < 3 * CONFIG_WORDS else ():
+    of_config = 0 <= index < 3 * CONFIG_WORDS
+    for name in address_map.config_fields_at(index % CONFIG_WORDS) if of_config else ():
         field = getattr(config_fields, name)
         last = field.shift + field.mask.bit_length() - 1
         lines.append(f"  bits {field.shift}..{last}: {name}")
-    lines += _documented(MODULE_OF[window])
+    lines += _documented(address_map.MODULE_OF[window])
     return Explanation("an address", f"{address:#010x}", tuple(lines))
 
 
@@ -287,7 +277,7 @@ def _instruction(name: str) -> Iterator[Explanation]:
 
 def _field(name: str) -> Iterator[Explanation]:
     for kind, module in (("Config", config_fields), ("ThreadConfig", thread_fields)):
-        for known, field in fields_of(module).items():
+        for known, field in address_map.fields_of(module).items():
             if known.lower() == name.lower():
                 yield Explanation(f"a {kind} field", known, tuple(_field_lines(kind, known, field)))
 
@@ -299,10 +289,10 @@ def _field_lines(kind: str, name: str, field: config_fields.Field) -> Iterator[s
         base = memmap.TENSIX_CFG_BASE + 4 * field.word
         other = "" if field.word >= SHARED else f", bank 1 {base + 4 * CONFIG_WORDS:#010x}"
         yield f"at {base:#010x}{other}"
-        beside = [n for n in config_fields_at(field.word) if n != name]
+        beside = [n for n in address_map.config_fields_at(field.word) if n != name]
     else:
         yield f"one per thread; written by SETC16 {field.word}"
-        beside = [n for n in thread_fields_at(field.word) if n != name]
+        beside = [n for n in address_map.thread_fields_at(field.word) if n != name]
     if beside:
         yield f"in the same word: {', '.join(beside)}"
     yield from _used_by(name, re.sub(r"SEC1|UNP1", "SEC0", name))
@@ -349,8 +339,7 @@ def _role(n: int) -> str:
 
 def _lreg(name: str) -> Iterator[Explanation]:
     """A register of the vector unit: LREG3, LReg[3], lreg:3."""
-    found = _LREG.fullmatch(name)
-    if found is not None and (n := int(found[1])) <= _LANES:
+    if (found := _LREG.fullmatch(name)) is not None and (n := int(found[1])) <= _LANES:
         about = "a register of the vector unit: 32 lanes of 32 bits"
         shown = f"bhemu step PROGRAM: lreg {n}, watch lreg:{n}; bhemu dump PROGRAM lreg"
         yield Explanation(about, f"LReg[{n}]", (_role(n), shown))
@@ -386,7 +375,7 @@ _ENDINGS = {
 
 def _listed() -> Iterator[tuple[str, str, tuple[str, ...], tuple[str, ...]]]:
     """What has one name, or a few: its kind, its name, others of it in capitals, lines about it."""
-    for number, known in STREAM_REGISTERS.items():
+    for number, known in address_map.STREAM_REGISTERS.items():
         place = f"0xFFB40000 + 0x1000 * stream + {4 * number:#x}"
         yield "a stream register", known, (), (f"register {number}, at {place}",)
     for number, known in csr.NAMES.items():

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import weakref
-from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
@@ -24,8 +23,7 @@ from bhemu.errors import InputError
 from bhemu.machine.tile import of_new_tiles
 from bhemu.memmap import L1_SIZE
 from bhemu.program import dwarf, elf, files
-from bhemu.program.dwarf import Block, Debug, depth_of, whole_path
-from bhemu.program.elf import Symbols
+from bhemu.program.dwarf import Block, Debug, whole_path
 from bhemu.riscv.core_loop import settle
 from bhemu.riscv.formats import Branch, Jump
 from bhemu.riscv.isa import decode
@@ -71,7 +69,7 @@ class CodeLines:
 
     def __init__(self, data: bytes, path: str) -> None:
         self.digest = hashlib.sha256(data).hexdigest()[:16]
-        self.problem = Symbols(data, path).line_problem
+        self.problem = elf.Symbols(data, path).line_problem
         self.words: list[int] = []
         self.places: list[Place] = []
         self.branches: list[tuple[int, Place]] = []
@@ -85,12 +83,10 @@ class CodeLines:
         debug = Debug(data, path)
         copies = _copies(debug, path)
         rows = dwarf.rows(data, table, whole_path) or []
-        starts = [row.lo for row in rows]
         of_word: dict[int, Place] = {}
         for at, i in index.items():
-            k = bisect_right(starts, at) - 1
-            if k >= 0 and at < rows[k].hi and rows[k].line > 0:
-                of_word[i] = Place(rows[k].file, rows[k].line, copies.get(at, -1))
+            if (row := elf.holding(rows, at)) is not None and row.line > 0:
+                of_word[i] = Place(row.file, row.line, copies.get(at, -1))
         numbers = {place: number for number, place in enumerate(dict.fromkeys(of_word.values()))}
         jumps: dict[int, list[int]] = defaultdict(list)  # by target
         for i, (at, word) in enumerate(values.items()):
@@ -135,7 +131,7 @@ def _copies(debug: Debug, path: str) -> dict[int, int]:
     """By address the number of the innermost function, or inlined copy of one, that holds it."""
     found: dict[int, int] = {}
     total = 0
-    for number, block in sorted(enumerate(debug.blocks), key=lambda one: depth_of(one[1])):
+    for number, block in sorted(enumerate(debug.blocks), key=lambda one: one[1].depth):
         if block.function is block:
             for part in block.ranges:
                 total += (part.hi - part.lo) // 4
@@ -144,19 +140,11 @@ def _copies(debug: Debug, path: str) -> dict[int, int]:
     return found
 
 
-def _named_file(die: Any, attribute: str, file_names: Mapping[int, list[str]]) -> str:
-    """A file that an entry names by its number, "" where there is none."""
-    index = dwarf.number(die, attribute, -1)
-    place = die.cu.get_top_DIE().attributes.get("DW_AT_stmt_list")
-    held = file_names.get(place.value, []) if place is not None else []
-    return held[index] if 0 <= index < len(held) else ""
-
-
 def _declared(die: Any, file_names: Mapping[int, list[str]]) -> tuple[int, str]:
     """Line and file of a function; (0, "") where they are not told."""
     for one in dwarf.origin(die):
         line = dwarf.number(one, "DW_AT_decl_line")
-        file = _named_file(one, "DW_AT_decl_file", file_names)
+        file = dwarf.named_file(one, "DW_AT_decl_file", file_names)
         if line and file:
             return line, file
     return 0, ""
@@ -169,7 +157,7 @@ def _called(
     line, file = dwarf.number(block.entry, "DW_AT_call_line"), ""
     outer = block.outer and block.outer.function
     if block.inlined and line and outer:
-        file = _named_file(block.entry, "DW_AT_call_file", file_names)
+        file = dwarf.named_file(block.entry, "DW_AT_call_file", file_names)
     return Place(file, line, order[id(outer)]) if file else None
 
 
@@ -244,7 +232,7 @@ class LineCoverage:
         self.without |= other.without
         self.missing |= other.missing
 
-    def add_image(self, image: Symbols, path: Path, executed: Executed) -> None:
+    def add_image(self, image: elf.Symbols, path: Path, executed: Executed) -> None:
         """Add what a core has executed of an ELF; executed: its counts by word of L1, int64 (n, 2).
 
         path: the file, near which sources are looked for.
@@ -257,19 +245,18 @@ class LineCoverage:
         counts = np.where((at < L1_SIZE)[:, None], executed[np.minimum(at, L1_SIZE - 4) >> 2], 0)
         most = np.zeros(len(code.places), np.int64)
         np.maximum.at(most, code.place_of, counts[code.placed, 0])
-        for one in code.functions:
-            for number in one.places:
-                most[number] = max(most[number], _calls(one, counts))
         found: dict[str, Source] = defaultdict(Source)
+        for one in code.functions:  # how often control came to the first word from outside
+            calls = int(counts[one.entry, 0] - counts[list(one.back), 1].sum())
+            found[one.file].functions.setdefault(one.name, [one.line, 0])[1] += calls
+            for number in one.places:
+                most[number] = max(most[number], calls)
         for (file, line, _), times in zip(code.places, most.tolist(), strict=True):
             found[file].lines[line] += times
         for i, place in code.branches:
             times, taken = counts[i].tolist()
             own = found[place.file].branches.setdefault(place.line, {})
             own[BranchKey(code.digest, code.words[i])] = [taken, times - taken]
-        for one in code.functions:
-            function = found[one.file].functions.setdefault(one.name, [one.line, 0])
-            function[1] += _calls(one, counts)
         for file, source in found.items():
             if source.lines:
                 self.sources.setdefault(self._find(file, path), Source()).add(source)
@@ -286,7 +273,7 @@ class LineCoverage:
     def write(self, path: Path, test: str = "") -> None:
         """Write an LCOV tracefile; InputError where that cannot be done."""
         text = "".join(f"{line}\n" for line in self.lcov(test)).encode()
-        files.write_whole(path, lambda file: file.write(text), "coverage")
+        files.write_whole(path, text, "coverage")
 
     def lcov(self, test: str = "") -> Iterator[str]:
         """The lines of an LCOV tracefile, as geninfo writes it."""
@@ -311,11 +298,6 @@ class LineCoverage:
             yield f"LF:{len(source.lines)}"
             yield f"LH:{source.lines_hit}"
             yield "end_of_record"
-
-
-def _calls(function: Function, counts: Executed) -> int:
-    """How often control came to the first instruction of a function from outside."""
-    return int(counts[function.entry, 0] - counts[list(function.back), 1].sum())
 
 
 class Watched:

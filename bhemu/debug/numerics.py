@@ -23,19 +23,17 @@ Floats = NDArray[np.float64]
 
 def read_exact(path: Path, shape: Sequence[int], name: str) -> Floats:
     """The exact values of output `name`, float64 of `shape`; InputError when they do not fit."""
+    origin = f"exact values of {name}"
     try:
-        content = files.read_bytes(path, "ARRAY_BYTES", f"exact values of {name}")
-        array = input_files.from_npy(content)
+        array = input_files.from_npy(files.read_bytes(path, "ARRAY_BYTES", origin))
     except input_files.UnreadableError as error:
-        raise InputError(
-            f"exact values of {name}: {path} cannot be read: {error}", hint="save them by np.save"
-        ) from error
+        text = f"{origin}: {path} cannot be read: {error}"
+        raise InputError(text, hint="save them by np.save") from error
     if array.dtype.kind not in "fiu":
-        raise InputError(f"exact values of {name}: {path} holds {array.dtype}, not numbers")
+        raise InputError(f"{origin}: {path} holds {array.dtype}, not numbers")
     if array.shape != tuple(shape):
-        raise InputError(
-            f"exact values of {name}: {path} has shape {array.shape}, the output {tuple(shape)}"
-        )
+        shapes = f"{array.shape}, the output {tuple(shape)}"
+        raise InputError(f"{origin}: {path} has shape {shapes}")
     return tensor.widen(array)
 
 
@@ -109,8 +107,7 @@ class TileError:
 def by_tile(got: NDArray[Any], exact: Floats, fmt: tensor.Format, layout: str) -> list[TileError]:
     """The errors of every tile in memory order; of the whole output where it has no tiles."""
     error = distances(got, exact, fmt)
-    edge = tensor.EDGE.get(layout)
-    if edge is None or got.ndim < 2:
+    if (edge := tensor.EDGE.get(layout)) is None or got.ndim < 2:
         return [_tile(got, exact, error, (), tuple(slice(None) for _ in got.shape))]
     found = []
     counts = (*got.shape[:-2], got.shape[-2] // edge, got.shape[-1] // edge)
@@ -129,15 +126,13 @@ def _tile(
     where: tuple[slice, ...],
 ) -> TileError:
     part = error[where]
-    finite = part[np.isfinite(part)]
     inside = np.unravel_index(int(part.argmax()), part.shape)
     index = tuple((at.start or 0) + int(n) for at, n in zip(where, inside, strict=True))
-    names = ("tile_row", "tile_column")
     return TileError(
-        tile=dict(zip(names, place[-2:], strict=False)),
+        tile=dict(zip(("tile_row", "tile_column"), place[-2:], strict=False)),
         most=float(part.max()),
-        mean=mean(error[where]),
-        infinite=int(part.size - finite.size),
+        mean=mean(part),
+        infinite=int((~np.isfinite(part)).sum()),
         index=index,
         got=float(got[index]),
         exact=float(exact[index]),
@@ -215,8 +210,7 @@ def element(program: Program, text: str) -> tuple[OutputSpec | None, tuple[int, 
 
     InputError for an unknown output, or an index outside of it.
     """
-    found = _ELEMENT.fullmatch(text.strip())
-    if found is None:
+    if (found := _ELEMENT.fullmatch(text.strip())) is None:
         return None, ()
     name, numbers = found.groups()
     spec = next((spec for spec in program.outputs if spec.name == name), None)
@@ -227,9 +221,8 @@ def element(program: Program, text: str) -> tuple[OutputSpec | None, tuple[int, 
     inside = all(i < n for i, n in zip(index, spec.shape, strict=False))
     if len(index) != len(spec.shape) or not inside:
         shape = " x ".join(str(n) for n in spec.shape)
-        raise InputError(
-            f"{text}: {name} is {shape}", hint=f"{name}[{', '.join('0' for _ in spec.shape)}]"
-        )
+        hint = f"{name}[{', '.join('0' for _ in spec.shape)}]"
+        raise InputError(f"{text}: {name} is {shape}", hint=hint)
     return spec, index
 
 

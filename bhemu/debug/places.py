@@ -106,8 +106,7 @@ class Sources:
         for folder in self._folders:
             if files.is_file(folder / file):
                 return folder / file
-        spec = self._cores.get(core)
-        if spec is None or spec.elf is None:
+        if (spec := self._cores.get(core)) is None or spec.elf is None:
             return None
         built = [Path(folder) for folder in _folders(spec.elf, file)]
         if Path(file).is_absolute() or (self._named_only and not built):
@@ -155,32 +154,25 @@ def _source(path: Path) -> list[str]:
 # Where a core stands, in source and machine code, and what its pushes became.
 
 
-def name_of(core: Core, address: int) -> str | None:
-    """The "function+0x10" of an address."""
-    return core.locate(address)[0]
-
-
 def instruction(tile: Tile, core: Core, pc: int) -> str:
     """`00010024:  a6a1000a  text` of the word at `pc`."""
     if not 0 <= pc <= L1_SIZE - 4:
         return f"{pc:08x}:  no code here (outside L1)"
     word = int.from_bytes(tile.read(pc, 4), "little")
-    text = riscv_text(word, pc, lambda target: name_of(core, target), tensix_text)
+    text = riscv_text(word, pc, lambda target: core.locate(target)[0], tensix_text)
     return f"{pc:08x}:  {word:08x}  {text}"
 
 
 def position(tile: Tile, core: Core, sources: Sources) -> list[str]:
     """Core, pc, function and file:line; the source line; the next instruction."""
     symbol, file, line = core.locate(core.pc)
-    place = core.source(core.pc)
     state = "" if core.state == "running" else f"[{core.state}]"
-    parts = (core.name, f"pc 0x{core.pc:08X}", symbol or "", place, state)
+    parts = (core.name, f"pc 0x{core.pc:08X}", symbol or "", core.source(core.pc), state)
     if core.state == "reset":
         return [f"{core.name}  [reset]"]
     lines = ["  ".join(part for part in parts if part)]
     if file and line:
-        source = sources.line(core.name, file, line)
-        if source is not None:
+        if (source := sources.line(core.name, file, line)) is not None:
             lines.append(f"  {line:>4}  {source.rstrip()}")
     lines.append(f"  {instruction(tile, core, core.pc)}")
     return lines
@@ -267,6 +259,11 @@ class Commands:
         for line in lines:
             self._out(line)
 
+    def _at_least_one(self, n: int) -> int:
+        if n < 1:
+            raise InputError("the count must be 1 or more")
+        return n
+
     def _count_and_core(self, args: list[str], default: int = 1) -> tuple[int, Core]:
         n, core = default, self.core
         for arg in args:
@@ -274,15 +271,7 @@ class Commands:
                 core = self.tile.core[arg]
             else:
                 n = number(arg, "count or core")
-        if n < 1:
-            raise InputError("the count must be 1 or more")
-        return n, core
-
-    def _one_count(self, args: list[str]) -> int:
-        n = number(args[0]) if args else 1
-        if n < 1:
-            raise InputError("the count must be 1 or more")
-        return n
+        return self._at_least_one(n), core
 
     def _one_core(self, args: list[str]) -> Core:
         return self.tile.core[core_name(args[0])] if args else self.core
@@ -398,8 +387,7 @@ class Value:
     @classmethod
     def variable(cls, frame: variables.Frame, name: str, depth: int) -> Value | None:
         """The variable of that name in scope, None without one; InputError if it is gone."""
-        found = variables.find(frame.debug, frame.pc, name, depth)
-        if found is None:
+        if (found := variables.find(frame.debug, frame.pc, name, depth)) is None:
             return None
         try:
             return cls.at(variables.type_of(found[0]), variables.locate(frame, *found), frame)
@@ -438,8 +426,7 @@ class Value:
             raise InputError(f".{name}: {text}", hint=self._untyped())
         members = {member.name: member for member in self.type.members}
         if name not in members:
-            near = did_you_mean(name, members)
-            hint = f"{near} members: {', '.join(members)}".strip()
+            hint = f"{did_you_mean(name, members)} members: {', '.join(members)}".strip()
             raise UnknownName(f"{self.type} has no member {name}", hint=hint)
         one = members[name]
         address = None if self.address is None else self.address + one.offset
@@ -469,9 +456,7 @@ class Value:
 
     def pointed(self) -> Value:
         """What it points to; a number points to a word."""
-        if self.type is None:
-            return Value.word(self.integer, self.read)
-        return self.element(0)
+        return Value.word(self.integer, self.read) if self.type is None else self.element(0)
 
     def _pointed(self, address: int, kind: variables.CType, index: int) -> Value:
         size = kind.size or 1
@@ -484,8 +469,7 @@ class _Parser:
         self._text, self._lookup, self._read = text, lookup, read
         tokens, at = [], 0
         while at < len(text.rstrip()):
-            found = _TOKEN.match(text, at)
-            if found is None:
+            if (found := _TOKEN.match(text, at)) is None:
                 raise InputError(f"print cannot read {text[at:]!r}", hint="v, p->m, a[2], *p, &v")
             tokens.append(found[1])
             at = found.end()
@@ -517,9 +501,8 @@ class _Parser:
         if self._tokens[:1] == ["*"]:
             self._take()
             inner = self._prefixed()
-            if inner.type is None:
-                return Value.word(inner.integer, self._read)
-            return inner.pointed()
+            untyped = inner.type is None
+            return Value.word(inner.integer, self._read) if untyped else inner.pointed()
         if self._tokens[:1] == ["&"]:
             self._take()
             inner = self._prefixed()

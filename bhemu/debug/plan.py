@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
 from bhemu.devices.debug_regs import reset_pc
-from bhemu.errors import InputError
+from bhemu.errors import naming
 from bhemu.launch import Launched, word_name
 from bhemu.machine.resolve import resolve
 from bhemu.machine.tile import Tile
@@ -36,21 +36,24 @@ class Part:
     tiles: tuple[XY, ...] = ()
     banks: tuple[int, ...] = ()
 
+    @property
+    def _where(self) -> str:
+        banks = ",".join(map(str, self.banks))
+        return f"DRAM {banks}" if banks else coordinates.text(self.tiles)
+
     def line(self, *, with_tiles: bool) -> str:
         """One line of text; with_tiles: it begins with the tiles."""
-        if self.banks:
-            where = "DRAM " + ",".join(map(str, self.banks))
-        elif not with_tiles:
-            where = f"{ {'l1': 'L1'}.get(self.space, self.space):<7}"
-        else:
-            where = coordinates.text(self.tiles) + ("" if self.space == "l1" else f" {self.space}")
+        where = self._where
+        if not self.banks and not with_tiles:
+            where = f"{'L1' if self.space == 'l1' else self.space:<7}"
+        elif not self.banks and self.space != "l1":
+            where += f" {self.space}"
         return f"{where} 0x{self.low:08X}..0x{self.high:08X}  {self.kind:<6}  {self.what}"
 
     def as_dict(self) -> dict[str, Any]:
         """JSON form."""
-        banks = f"DRAM {','.join(map(str, self.banks))}" if self.banks else ""
         named = {name: getattr(self, name) for name in ("space", "low", "high", "kind", "what")}
-        return {**named, "where": banks or coordinates.text(self.tiles)}
+        return {**named, "where": self._where}
 
     def overlaps(self, other: Part) -> bool:
         """Whether some byte belongs to both."""
@@ -64,7 +67,7 @@ def report(launched: Launched) -> dict[str, Any]:
     program = launched.program
     found = parts(launched)
     starts = [
-        {"at": part.at, "cores": _starts(launched.at(part.at[0]), program, part)}
+        {"at": part.at, "cores": _starts(launched.machine.tile[part.at[0]], program, part)}
         for part in program.placed()
     ]
     return {
@@ -85,7 +88,7 @@ def parts(launched: Launched) -> list[Part]:
     """
     program, found = launched.program, list[Part]()
     for part in program.placed():
-        found += _of_tile(launched.at(part.at[0]), program, part)
+        found += _of_tile(launched.machine.tile[part.at[0]], program, part)
     for source in program.inputs:
         what = f"{source.file.name} {_form(source)} {source.convert}"
         found.append(_tensor(launched, source, "input", what, source.tiles))
@@ -108,11 +111,10 @@ def parts(launched: Launched) -> list[Part]:
 def _of_tile(tile: Tile, program: Program, part: TileSpec) -> Iterator[Part]:
     """What lies in the memories of one tile besides tensors."""
     known = set()
-    if program.kind in ("elf", "llk"):
-        for spec in part.cores.values():
-            for space, low, high, kind, what in _elf(spec):
-                known.add(low)
-                yield Part(space, low, high, kind, what, part.at)
+    for spec in part.cores.values() if program.kind in ("elf", "llk") else ():
+        for own in _elf(spec, part.at):
+            known.add(own.low)
+            yield own
     for low, high, name in tile.ranges:
         jump = name.startswith("the jump")
         if jump or low not in known:
@@ -132,8 +134,8 @@ def _of_tile(tile: Tile, program: Program, part: TileSpec) -> Iterator[Part]:
         yield Part(space, low, low + len(entry.data), "set", printable(what), part.at)
 
 
-def _elf(spec: CoreSpec) -> Iterator[tuple[str, int, int, str, str]]:
-    """(space, low, high, kind, what) of the segments of a core's ELF."""
+def _elf(spec: CoreSpec, tiles: tuple[XY, ...]) -> Iterator[Part]:
+    """The segments of a core's ELF."""
     if spec.elf is None:
         return
     image = loader.read_elf(spec.elf)
@@ -142,7 +144,7 @@ def _elf(spec: CoreSpec) -> Iterator[tuple[str, int, int, str, str]]:
         base, space = (LOCAL_BASE, spec.name) if placed.space == "local" else (0, "l1")
         is_code = placed.name.removeprefix(f"{image.path.name} ") in code
         kind, what = "code" if is_code else "data", printable(f"{spec.elf.name} {spec.name}")
-        yield space, base + placed.address, base + placed.end, kind, what
+        yield Part(space, base + placed.address, base + placed.end, kind, what, tiles)
 
 
 def _tensor(
@@ -153,7 +155,7 @@ def _tensor(
         low, high = spec.dram.address, spec.dram.end(spec.size)
         return Part("dram", low, high, kind, label, banks=tuple(spec.dram.banks))
     tiles = tiles or launched.program.placed()[0].at
-    low = resolve(launched.at(tiles[0]), spec.at)
+    low = resolve(launched.machine.tile[tiles[0]], spec.at)
     return Part("l1", low, low + spec.size, kind, label, tiles)
 
 
@@ -172,9 +174,8 @@ def warnings(parts: list[Part]) -> list[str]:
         aliases = one.low == other.low  # as two buffers of one place, which are meant
         hidden = hidden or (kinds == {"buffer"} and not aliases)
         if hidden or (kinds & {"input", "set", "output", "buffer"} and "code" in kinds):
-            at = max(one.low, other.low)
             both = f"{one.kind} {one.what} and {other.kind} {other.what}"
-            texts.append(printable(f"{both} overlap at 0x{at:X}"))
+            texts.append(printable(f"{both} overlap at 0x{max(one.low, other.low):X}"))
     return texts
 
 
@@ -186,8 +187,7 @@ def _starts(tile: Tile, program: Program, part: TileSpec) -> dict[str, dict[str,
     """
     found: dict[str, dict[str, Any]] = {}
     for c, name in enumerate(CORE_NAMES):
-        spec = part.cores.get(name)
-        if spec is None:
+        if (spec := part.cores.get(name)) is None:
             continue
         start = spec.pc
         if program.firmware is not None:
@@ -208,11 +208,15 @@ def _ends(launched: Launched) -> str:
     tiles_of: dict[tuple[int, int], list[XY]] = {}
     for tile, at, want in launched.end_words():
         tiles_of.setdefault((at, want), []).append(tile.xy)
-    texts = [
-        _condition(program, at, want, tiles if several else ())
-        for (at, want), tiles in tiles_of.items()
-    ]
-    texts = [f"ends when {' and '.join(texts) or 'everything is idle'}"]
+    conditions = []
+    for (at, want), tiles in tiles_of.items():
+        where = coordinates.text(tiles) if several else ""
+        if where and program.firmware is not None and not program.run.until:
+            conditions.append(f"the go messages at {at:#x} of {where} say DONE")
+        else:
+            on = f" on {where}" if where else ""
+            conditions.append(f"{word_name(program, at)} is {want:#x}{on}")
+    texts = [f"ends when {' and '.join(conditions) or 'everything is idle'}"]
     if program.run.limit is not None:
         texts.append(f"limit {program.run.limit}")
     if program.run.timeout_s is not None:
@@ -220,17 +224,8 @@ def _ends(launched: Launched) -> str:
     return ", ".join(texts)
 
 
-def _condition(program: Program, at: int, want: int, tiles: Iterable[XY]) -> str:
-    where = coordinates.text(list(tiles))
-    if where and program.firmware is not None and not program.run.until:
-        return f"the go messages at {at:#x} of {where} say DONE"
-    return f"{word_name(program, at)} is {want:#x}" + (f" on {where}" if where else "")
-
-
 def check_expected(program: Program) -> None:
     """InputError when an expected file holds what its output can never equal."""
     for spec in program.outputs:
-        try:
+        with naming(spec.origin):
             spec.check(bytes(spec.size))
-        except InputError as error:
-            raise InputError(f"{spec.origin}: {error.message}", hint=error.hint) from error

@@ -97,14 +97,6 @@ class Profile:
             found[row.agent][row.waits_for] += row.cycles
         return {name: dict(found[name]) for name in AGENTS if name in found}
 
-    def agents(self) -> Iterator[tuple[str, int, str, str]]:
-        """Of each agent its name, the cycles that it works, whence these are, its longest wait."""
-        for name, own in self.by_agent().items():
-            works = own.pop("", 0)
-            longest = max(own, key=own.__getitem__, default="")
-            wait = f"{own[longest]} for {longest}" if longest else ""
-            yield name, works, self.source_of(name) if works else "", wait
-
 
 def waits(profiles: Iterable[Profile]) -> list[tuple[Row, XY]]:
     """The rows of waits with their tiles, the longest first."""
@@ -136,8 +128,7 @@ def _rows(tile: Tile, spent_cycles: Any, spent_times: Any) -> Iterator[Row]:
             continue
         yield _row(tile, agent, pc, condition, taken, count)
     for (agent, pc, what), taken in polled.items():
-        count = int(spent_times[loops[agent, pc, what][1]])
-        yield _row(tile, agent, pc, what, taken, count)
+        yield _row(tile, agent, pc, what, taken, int(spent_times[loops[agent, pc, what][1]]))
 
 
 def _row(tile: Tile, agent: int, pc: int, condition: int, taken: int, count: int) -> Row:
@@ -185,8 +176,7 @@ def _loop(tile: Tile, pc: int) -> tuple[int, int] | None:
     """First and last pc of a short loop around an instruction, None without one."""
     for at in range(pc, min(pc + 4 * _LOOP, L1_SIZE - 4), 4):
         word = tile.read32(at)
-        cls = decode(word)
-        if cls is not None and issubclass(cls, Branch):
+        if (cls := decode(word)) is not None and issubclass(cls, Branch):
             first = at + cls.offset.get(word)
             if pc - 4 * _LOOP <= first <= pc:
                 return first, at
@@ -369,8 +359,8 @@ class MachineProfile:
             name = CORE_NAMES[core] if by_core else "host"
             place = tile.place(core, pc) if by_core else ""
             head = f"{xy[0]},{xy[1]}", name, pc, asked(what), requests, taken
-            waited_ = niu, on_links, dram
-            self.transfers.append(Transfer(*head, *waited_, place, transfer_source(what)))
+            source = transfer_source(what)
+            self.transfers.append(Transfer(*head, niu, on_links, dram, place, source))
         self.transfers.sort(key=lambda row: (-row.cycles, row.tile, row.core, row.pc))
 
     @property
@@ -401,15 +391,19 @@ class MachineProfile:
         yield ""
         yield f"{at('tile')}{'':12} {'works':>8} {'':>6} {'figures':9} waits most for"
         for xy, profile in self.tiles.items():
-            for name, works, source, wait in profile.agents():
+            for name, own in profile.by_agent().items():
+                works = own.pop("", 0)
+                longest = max(own, key=own.__getitem__, default="")
+                wait = f"{own[longest]} for {longest}" if longest else ""
+                source = profile.source_of(name) if works else ""
                 share = f"{100 * works / max(self.cycles, 1):.0f} %"
                 yield f"{at(xy)}{name:12} {works:8} {share:>6} {source:9} {wait}".rstrip()
-        longest = waits(self.tiles.values())[:most]
-        if longest:
+        waited = waits(self.tiles.values())[:most]
+        if waited:
             yield ""
             head = f"{'cycles':>8} {'times':>6} {at('tile')}"
             yield f"{head}{'figure':9} which waits, and for what"
-        for row, (x, y) in longest:
+        for row, (x, y) in waited:
             what = f"{row.agent} for {row.waits_for}: {row.where}"
             yield f"{row.cycles:8} {row.times:6} {at(f'{x},{y}')}{row.source:9} {what}"
         if self.transfers:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -13,23 +14,13 @@ from bhemu.arguments import did_you_mean
 from bhemu.debug import dump, places
 from bhemu.debug.decoded import View
 from bhemu.debug.dump import Selection
-from bhemu.debug.places import (
-    Commands,
-    Sources,
-    Value,
-    address,
-    evaluate,
-    instruction,
-    listing,
-    number,
-)
+from bhemu.debug.places import Commands, Read, Sources, Value, address, evaluate, number
 from bhemu.devices.bus.address_map import block_name, device_name, find
 from bhemu.errors import InputError, UnknownName
 from bhemu.machine import error_text, saved
 from bhemu.machine.breakpoints import Condition
 from bhemu.machine.core import Core
 from bhemu.machine.hang import explore
-from bhemu.machine.hang.explore import Escape, Waits
 from bhemu.machine.sentences import CONDITIONS
 from bhemu.machine.tile import Tile
 from bhemu.machine.watchpoints import spans
@@ -39,37 +30,31 @@ from bhemu.program.variables import Frame, Gone, locate, owners, type_of, visibl
 # Memory as a core sees it, looked at without any effect.
 
 
-class Memory:
-    """L1, local RAM and devices of one core."""
-
-    def __init__(self, tile: Tile, core: Core) -> None:
-        self._tile, self._core = tile, core
-
-    def read(self, address: int, size: int) -> bytes:
-        """Bytes of L1 or local RAM, or an access of 1, 2 or 4 bytes to a device; InputError."""
-        s, c = self._tile.state, self._core.index
-        if 0 <= address <= L1_SIZE - size:
-            return s.l1[address : address + size].tobytes()
-        offset = address - LOCAL_BASE
-        if 0 <= offset <= LOCAL_SIZES[c] - size:
-            return s.local[c, offset : offset + size].tobytes()
-        if size > 4:
-            parts = [self.read(address + i, min(4, size - i)) for i in range(0, size, 4)]
-            return b"".join(parts)
-        place = f"{address:#010x} ({block_name(address)})"
-        try:
-            value = explore.load(self._tile, self._core.index, address, size)
-        except Waits as wait:
-            text = CONDITIONS[wait.condition].text
-            raise InputError(f"a load from {place} would wait for {text}") from None
-        except Escape:
-            raise InputError(
-                f"{self._core.name} cannot look at {place}: the load is refused, or has effects",
-                hint="read32 makes the access all the same",
-            ) from None
-        if value is None:  # it changes by itself
-            value = self._core.read32(address)
-        return value.to_bytes(4, "little")[:size]
+def look(tile: Tile, core: Core, address: int, size: int) -> bytes:
+    """Bytes of L1 or local RAM, or an access of 1, 2 or 4 bytes to a device; InputError."""
+    s, c = tile.state, core.index
+    if 0 <= address <= L1_SIZE - size:
+        return s.l1[address : address + size].tobytes()
+    offset = address - LOCAL_BASE
+    if 0 <= offset <= LOCAL_SIZES[c] - size:
+        return s.local[c, offset : offset + size].tobytes()
+    if size > 4:
+        parts = range(0, size, 4)
+        return b"".join(look(tile, core, address + i, min(4, size - i)) for i in parts)
+    place = f"{address:#010x} ({block_name(address)})"
+    try:
+        value = explore.load(tile, c, address, size)
+    except explore.Waits as wait:
+        text = CONDITIONS[wait.condition].text
+        raise InputError(f"a load from {place} would wait for {text}") from None
+    except explore.Escape:
+        raise InputError(
+            f"{core.name} cannot look at {place}: the load is refused, or has effects",
+            hint="read32 makes the access all the same",
+        ) from None
+    if value is None:  # it changes by itself
+        value = core.read32(address)
+    return value.to_bytes(4, "little")[:size]
 
 
 def word_of(address: int, core: int | None = None) -> str:
@@ -91,12 +76,11 @@ class NoFrame(InputError):  # noqa: N818 (as its sisters)
 
 
 class CFrame(NamedTuple):
-    """A function or inlined copy that a core is in; `depth` inlined ones are inside it."""
+    """A function or inlined copy that a core is in."""
 
     function: str
     file: str | None
     line: int | None
-    depth: int
 
 
 def _form(args: list[str]) -> tuple[str, list[str]]:
@@ -106,12 +90,12 @@ def _form(args: list[str]) -> tuple[str, list[str]]:
     return "", args
 
 
-def items(memory: Memory, start: int, count: int, form: str, size: int) -> Iterable[str]:
+def items(read: Read, start: int, count: int, form: str, size: int) -> Iterable[str]:
     """Items of memory, 16 bytes to a line."""
     row = 16 // size
     for first in range(0, count, row):
         at = start + first * size
-        raws = [memory.read(at + i * size, size) for i in range(min(row, count - first))]
+        raws = [read(at + i * size, size) for i in range(min(row, count - first))]
         name = word_of(at) if len(raws) == 1 else ""
         yield f"  {at:08x}:  " + "  ".join(_item(raw, form) for raw in raws) + name
 
@@ -161,8 +145,7 @@ class Looking(Commands):
         except InputError as unknown:
             if number:
                 raise
-            text = f"no configuration field {args[0]!r}"
-            raise InputError(text, hint=unknown.hint) from None
+            raise InputError(f"no configuration field {args[0]!r}", hint=unknown.hint) from None
         self._show(*found, places=bool(args))
         for word in range(found[0].low or 0, (found[0].high or 0) + 1) if number else ():
             held = [f"bank {n} {int(bank[word]):#x}" for n, bank in enumerate(self.tile.state.cfg)]
@@ -241,10 +224,9 @@ class Looking(Commands):
         if start % 4:
             raise InputError(f"{start:#x} is not aligned to 4 bytes")
         if n > _LOOKING_MOST:
-            raise InputError(
-                f"mem shows 1 to {_LOOKING_MOST} words", hint="bhemu dump shows all of L1"
-            )
-        self._print(items(Memory(self.tile, core), start, n, "x", 4))
+            hint = "bhemu dump shows all of L1"
+            raise InputError(f"mem shows 1 to {_LOOKING_MOST} words", hint=hint)
+        self._print(items(self._memory(core), start, n, "x", 4))
 
     def do_read32(self, args: list[str]) -> None:
         """read32 ADDRESS [CORE]: load a word as the core does, with what else the load does."""
@@ -255,9 +237,8 @@ class Looking(Commands):
     def do_dump(self, args: list[str]) -> None:
         """dump NAME[:RANGE]...: any state as bhemu dump shows it (stream:8, niu, dst:0-3)."""
         if not args:
-            raise InputError(
-                "usage: dump NAME[:RANGE]...", hint="bhemu dump --list lists the names"
-            )
+            hint = "bhemu dump --list lists the names"
+            raise InputError("usage: dump NAME[:RANGE]...", hint=hint)
         if len(args) > _DUMPED_MOST:
             raise _too_much(f"dump shows {_DUMPED_MOST} names at most")
         self._show(*dump.select(args))
@@ -270,7 +251,7 @@ class Looking(Commands):
         count = number(args[1]) if len(args) > 1 else 10
         if not 1 <= count <= _LOOKING_MOST:
             raise InputError(f"dis shows 1 to {_LOOKING_MOST} instructions")
-        self._print(listing(self.tile, self.core, start, count))
+        self._print(places.listing(self.tile, self.core, start, count))
 
     # C: print, x, list, frames, info locals
 
@@ -281,9 +262,7 @@ class Looking(Commands):
         core = self.core
         symbol, file, line = core.locate(core.pc)
         function, calls = core.inlined(core.pc)
-        frames = [CFrame(function or symbol or "?", file, line, 0)]
-        frames += [CFrame(c.function, c.file, c.line, n) for n, c in enumerate(calls, start=1)]
-        return frames
+        return [CFrame(function or symbol or "?", file, line), *(CFrame(*call) for call in calls)]
 
     def _chosen(self) -> CFrame:
         frames = self._frames()
@@ -302,10 +281,8 @@ class Looking(Commands):
         if wanted < 0:
             raise InputError("this is the innermost function")
         if wanted >= len(frames):
-            raise InputError(
-                "the calls that were inlined end here",
-                hint="bt shows the return address; break there and continue to inspect the caller",
-            )
+            hint = "bt shows the return address; break there and continue to inspect the caller"
+            raise InputError("the calls that were inlined end here", hint=hint)
         self._selected, self._listed = wanted, None
         frame = frames[wanted]
         self._out(f"#{wanted}  {frame.function} ({frame.file}:{frame.line})")
@@ -360,6 +337,10 @@ class Looking(Commands):
 
     # Values
 
+    def _memory(self, core: Core) -> Read:
+        """Memory as a core sees it."""
+        return partial(look, self.tile, core)
+
     def _frame(self) -> Frame:
         core = self.core
         symbols = next((one for one in core.images if one.lookup(core.pc) is not None), None)
@@ -369,19 +350,18 @@ class Looking(Commands):
             raise NoFrame(symbols.debug.problem, hint="mem, x and regs show the machine")
         linked = next((a for a in symbols.linked(core.pc) if symbols.debug.at(a)), core.pc)
         registers = [int(value) for value in core.regs]
-        read = Memory(self.tile, core).read
 
         def symbol(name: str) -> int | None:
             return symbols.address(name) if name in symbols.names else None
 
-        return Frame(symbols.debug, linked, registers, read, symbol)
+        return Frame(symbols.debug, linked, registers, self._memory(core), symbol)
 
     def do_print(self, args: list[str]) -> None:
         """print[/x] EXPRESSION: a variable of C, $REGISTER, sem:1, p->m, a[2], *p, &v, a+b."""
         form, args = _form(args)
         if not args:
             raise InputError("usage: print[/FORMAT] EXPRESSION")
-        value = evaluate("".join(args), self._lookup, Memory(self.tile, self.core).read)
+        value = evaluate("".join(args), self._lookup, self._memory(self.core))
         self._out(f"{''.join(args)} = {value.text(form)}")
 
     def _lookup(self, name: str) -> Value:
@@ -391,24 +371,19 @@ class Looking(Commands):
             return Value.lane(value) if name.startswith("lreg") else Value.number(value)
         if name.startswith("$"):
             return Value.number(address(self.tile, self.core, name))
-        read = Memory(self.tile, self.core).read
+        with suppress(NoFrame):
+            if (found := Value.variable(self._frame(), name, self._selected)) is not None:
+                return found
         try:
-            found = Value.variable(self._frame(), name, self._selected)
-        except NoFrame:
-            found = None
-        if found is not None:
-            return found
-        try:
-            return Value.word(address(self.tile, self.core, name), read)
+            return Value.word(address(self.tile, self.core, name), self._memory(self.core))
         except UnknownName as unknown:
             raise self._out_of_scope(name, unknown) from unknown
 
     def _out_of_scope(self, name: str, unknown: UnknownName) -> InputError:
         """Why a name stands for nothing where the core is: no variable, no symbol, no register."""
         try:
-            known = [
-                one for one, _, _ in visible(self._frame().debug, self.core.pc, self._selected)
-            ]
+            debug = self._frame().debug
+            known = [one for one, _, _ in visible(debug, self.core.pc, self._selected)]
         except NoFrame:
             return self._elsewhere(name) or unknown
         here = self._chosen().function
@@ -426,8 +401,7 @@ class Looking(Commands):
         for core in (self.core, *self.tile.core.values()):
             for symbols in core.images:
                 with suppress(InputError):  # of debug information that is damaged, or too much
-                    functions = list(dict.fromkeys(owners(symbols.debug, name)))
-                    if functions:
+                    if functions := list(dict.fromkeys(owners(symbols.debug, name))):
                         of = f"{', '.join(functions[:_NAMED])} ({core.name})"
                         text = f"{name} is not in scope here; it is a variable of {of}"
                         hint = f"break {functions[0]} {core.name}; continue; print {name}"
@@ -443,7 +417,7 @@ class Looking(Commands):
             kept, selected = self.core, self._selected
             self.core, self._selected = core, 0
             try:
-                return bool(evaluate(text, self._lookup, Memory(self.tile, core).read).integer)
+                return bool(evaluate(text, self._lookup, self._memory(core)).integer)
             finally:
                 self.core, self._selected = kept, selected
 
@@ -468,34 +442,28 @@ class Looking(Commands):
         if not spec and len(args) > 1:
             self.do_mem(args)
             return
-        found = _EXAMINE.fullmatch(spec)
-        if found is None or len(args) not in (0, 1):
+        if (found := _EXAMINE.fullmatch(spec)) is None or len(args) not in (0, 1):
             raise InputError("usage: x/NFS ADDRESS", hint="x/4x 0x20000, x/8i main, x/16b $sp")
         count = int(found[1] or 1)
         if not 1 <= count <= _MOST:
             raise InputError(f"x shows 1 to {_MOST} items")
         start = address(self.tile, self.core, args[0]) if args else self.core.pc
         if found[2] == "i":
-            lines = [instruction(self.tile, self.core, start + 4 * i) for i in range(count)]
+            lines = [places.instruction(self.tile, self.core, start + 4 * i) for i in range(count)]
             self._print(f"  {line}" for line in lines)
         elif found[2] == "s":
-            raw = Memory(self.tile, self.core).read(start, 256)
+            raw = look(self.tile, self.core, start, 256)
             self._out(f"  {start:08x}:  {raw.partition(bytes(1))[0].decode(errors='replace')!r}")
         else:
-            memory = Memory(self.tile, self.core)
-            self._print(items(memory, start, count, found[2] or "x", _SIZES[found[3]]))
+            form, size = found[2] or "x", _SIZES[found[3]]
+            self._print(items(self._memory(self.core), start, count, form, size))
 
     def do_bt(self, args: list[str]) -> None:
         """bt [CORE]: the functions a core is in, inlined ones too."""
         self._print(error_text.backtrace(self._one_core(args)))
 
 
-def _spans(numbers: Iterable[int]) -> str:
+def _spans(numbers: list[int]) -> str:
     """`0-7, 12` for sorted numbers."""
-    spans: list[list[int]] = []
-    for n in numbers:
-        if spans and n == spans[-1][1] + 1:
-            spans[-1][1] = n
-        else:
-            spans.append([n, n])
-    return ", ".join(f"{a}-{b}" if a != b else str(a) for a, b in spans)
+    runs = np.split(numbers, np.flatnonzero(np.diff(numbers) != 1) + 1)
+    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)

@@ -6,16 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bhemu.debug.profile import (
-    AGENTS,
-    Profile,
-    asked,
-    core_of,
-    reason,
-    reported,
-    transfer_source,
-    waits,
-)
+from bhemu.debug import profile
 from bhemu.machine import error_text
 from bhemu.memmap import CORE_NAMES, L1_SIZE
 from bhemu.noc import timed
@@ -26,6 +17,7 @@ from bhemu.tensix import observe
 from bhemu.tensix.insn import instructions
 from bhemu.tensix.state import CORES, THREADS, UNITS
 from bhemu.tensix.thread import WAIT_SEM_FULL, WAIT_SEM_ZERO
+from bhemu.text import counted
 from bhemu.timing.loop import FIRST_CORE, FIRST_THREAD
 
 if TYPE_CHECKING:
@@ -138,7 +130,7 @@ class Timeline:
                 first = int(s.span[c, 0]) - 1
                 kind = observe.FIRST_SPAN + UNITS + c
                 yield kind, 0, int(s.span[c, 2]), int(s.span[c, 1]) - first, first
-        for agent in range(len(AGENTS) if not self.cut else 0):
+        for agent in range(len(profile.AGENTS) if not self.cut else 0):
             condition, since = int(s.spent_for[agent]), int(s.spent_since[agent])
             if condition and self.until > since:
                 kind = observe.FIRST_SPAN + agent | observe.WAITS | int(s.spent_of[agent]) << 9
@@ -154,11 +146,13 @@ class Timeline:
         elif not UNITS <= agent < UNITS + CORES:
             text = instructions()[word >> 24].name
         rising = condition == WAIT_SEM_ZERO
-        return Span(AGENTS[agent], first, last, reason(condition), text, place, mask, rising)
+        return Span(
+            profile.AGENTS[agent], first, last, profile.reason(condition), text, place, mask, rising
+        )
 
     def _place(self, agent: int, pc: int) -> tuple[str, str]:
         if (agent, pc) not in self._places:
-            where = error_text.where_core(self._tile, core_of(self._tile, agent, pc), pc)
+            where = error_text.where_core(self._tile, profile.core_of(self._tile, agent, pc), pc)
             function = where.function or (where.symbol or "").split("+")[0]
             self._places[agent, pc] = (function, str(where) if pc else "")
         return self._places[agent, pc]
@@ -206,7 +200,7 @@ def requests(network: Network) -> tuple[list[Request], bool]:
         core = key & 0xFF
         name = CORE_NAMES[core] if core < len(CORE_NAMES) else "host"
         end = max(due, now) if stage != timed.ISSUED else arrives
-        told = asked(what), noc, size, begins, arrives, end, transfer_source(what)
+        told = profile.asked(what), noc, size, begins, arrives, end, profile.transfer_source(what)
         found.append(Request(tile_at(key >> 8), name, pc, *told))
     return found, count <= NOC_LOG
 
@@ -230,11 +224,11 @@ class Operation(NamedTuple):
     last: int
     begin: int
     end: int
-    profiles: tuple[Profile, ...]
+    profiles: tuple[profile.Profile, ...]
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready: as of a whole run, without transfers and rows, and what it was."""
-        report = reported(self.end - self.begin, list(self.profiles), [], complete=True)
+        report = profile.reported(self.end - self.begin, list(self.profiles), [], complete=True)
         named = ("cycles", "bound", "agents", "units", "lines", "sources", "estimates")
         told = {"acts": [self.first, self.last], "begin": self.begin, "end": self.end}
         return {**told, **{name: report[name] for name in named}}
@@ -242,10 +236,10 @@ class Operation(NamedTuple):
     def lines(self, number: int) -> Iterator[str]:
         """In words: how long, which agents, what they waited for longest."""
         report = self.as_dict()
-        tiles, cycles = len(self.profiles), report["cycles"]
-        head = f"operation {number}: {cycles} cycles, {tiles} tile{'' if tiles == 1 else 's'}"
+        tiles = counted(len(self.profiles), "tile")
+        head = f"operation {number}: {report['cycles']} cycles, {tiles}"
         yield f"{head}, acts {self.first} to {self.last}; works most: {report['bound'] or 'none'}"
-        for row, (x, y) in waits(self.profiles)[:_SHOWN]:
+        for row, (x, y) in profile.waits(self.profiles)[:_SHOWN]:
             what = f"({x},{y}) {row.agent} for {row.waits_for}: {row.where}"
             yield f"{row.cycles:12} {row.source:9} {what}"
 
@@ -307,17 +301,17 @@ class Operations:
         if not self._ends or number < self._ends[0]:
             return
         self._ends.pop(0)
-        asked = {act.xy for act in self._host.acts[self._first : number + 1]}
+        named = {act.xy for act in self._host.acts[self._first : number + 1]}
         profiles = tuple(
-            profile
+            own
             for tile in self._chip.tiles_made()
-            if (profile := self._of_tile(tile, asked=tile.xy in asked)) is not None
+            if (own := self._of_tile(tile, asked=tile.xy in named)) is not None
         )
         clock = self._chip.clock
         self.found.append(Operation(self._first, number, self._begin, clock, profiles))
         self._first, self._begin = number + 1, clock
 
-    def _of_tile(self, tile: Tile, *, asked: bool) -> Profile | None:
+    def _of_tile(self, tile: Tile, *, asked: bool) -> profile.Profile | None:
         """The profile since the operation began; None of a tile that only ran firmware."""
         s = tile.state
         # A wait that goes on counts from here on: what was before belongs to no operation
@@ -333,4 +327,4 @@ class Operations:
             return None
         used = s.spent_key[taken > 0]
         self._name(tile, {(c, int(pc)) for a, pc, _ in used if (c := _core(int(a) - 1)) >= 0})
-        return Profile(tile, (taken, now.times - was.times, words))
+        return profile.Profile(tile, (taken, now.times - was.times, words))

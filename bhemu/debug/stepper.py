@@ -86,8 +86,7 @@ class GoingBack(Commands):
     def do_reverse_continue(self, args: list[str]) -> None:
         """reverse-continue: back to the last breakpoint or watchpoint, else to the beginning."""
         stop = self.tile.history.reverse_continue()
-        name = self.tile.stepping.stopped_core(stop)
-        if name is not None:
+        if (name := self.tile.stepping.stopped_core(stop)) is not None:
             self.core = self.tile.core[name]
         if stop.reason == "step":
             self._out("the history begins here")
@@ -110,8 +109,7 @@ class GoingBack(Commands):
 
     def do_load(self, args: list[str]) -> None:
         """load FILE.npz: go to a saved state; the past begins there."""
-        path = self._files.place(args[0])
-        self.tile.machine.restore(Snapshot.load(path))
+        self.tile.machine.restore(Snapshot.load(self._files.place(args[0])))
         self._out(f"clock {self.tile.clock}")
         self.show()
 
@@ -119,19 +117,12 @@ class GoingBack(Commands):
 # What Tab offers in the stepper: commands, cores, symbols, fields, names of state.
 
 _MOST = 200
-_BREAKS = ("break", "tbreak")
-_CODE = ("until", "list", "dis")
-_FILES = ("save", "load")
-_MEMORY = ("mem", "x", "read32", "print")
-_CORES = ("core", "regs", "bt", "step", "reverse-step", "reverse-next")
 _T = ("T0", "T1", "T2")
-_THREADS = ("gpr", "tnext", "tstep")
-_STATE = ("dump", "watch", "rwatch", "awatch")
 
 
 def candidates(command: str, before: Sequence[str], text: str, core: Core) -> Iterable[str]:
     """What may follow `before`, the arguments of a command so far; `text` begins it."""
-    if command in _BREAKS:
+    if command in ("break", "tbreak"):
         # What a breakpoint takes: code and a core, or a Tensix instruction, its fields, a thread
         if not before:
             return [*_code(core), *(one.name for one in instructions().values())]
@@ -141,21 +132,21 @@ def candidates(command: str, before: Sequence[str], text: str, core: Core) -> It
         if before[-1] == "on":
             return _T
         return [*(f"{field.name}=" for field in cls.fields), "on", "if"]
-    if command in _CODE:
+    if command in ("until", "list", "dis"):
         return _code(core) if not before else CORE_NAMES
-    if command in _FILES:
+    if command in ("save", "load"):
         # Folders, and files of saved states
         found = sorted(Path(text).parent.glob("*") if text[-1:] != "/" else Path(text).glob("*"))
         folder = text.rpartition("/")[0] + "/" if "/" in text else ""
         shown = [path for path in found if path.is_dir() or path.suffix == ".npz"]
         return [f"{folder}{path.name}" + ("/" if path.is_dir() else "") for path in shown]
-    if command in _MEMORY:
+    if command in ("mem", "x", "read32", "print"):
         return [*_code(core), *registers(), *(f"${name}" for name in ABI_NAMES)]
-    if command in _CORES:
+    if command in ("core", "regs", "bt", "step", "reverse-step", "reverse-next"):
         return CORE_NAMES
-    if command in _THREADS:
+    if command in ("gpr", "tnext", "tstep"):
         return _T
-    if command in _STATE:
+    if command in ("dump", "watch", "rwatch", "awatch"):
         return [named.name for named in NAMED] + [*_fields()]
     return {"cfg": _fields(), "info": _INFO, "src": ("a", "b")}.get(command, ())
 
@@ -277,9 +268,8 @@ class Stepper(GoingBack, Looking):
         n, core = self._count_and_core(args)
         shown, left = n <= _MOST_SHOWN, n
         while left > 0:
-            part = 1 if shown else left
             before, pushes = core.retired, Pushes(self.tile, core.index)
-            stop = self._stepping.step(core, part)
+            stop = self._stepping.step(core, 1 if shown else left)
             self._print(pushes.lines())
             left -= max(core.retired - before, 0)
             if not (left and shown and core.retired > before and stop.reason == "step"):
@@ -289,7 +279,7 @@ class Stepper(GoingBack, Looking):
 
     def do_next(self, args: list[str]) -> None:
         """next [N]: as step, over calls."""
-        for _ in range(self._one_count(args)):
+        for _ in range(self._at_least_one(number(args[0]) if args else 1)):
             pushes = Pushes(self.tile, self.core.index)
             stop = self._stepping.next(self.core)
             self._print(pushes.lines())
@@ -353,8 +343,7 @@ class Stepper(GoingBack, Looking):
         point = self._stepping.points.at(stopped.index, stopped.pc)
         n = stop.breakpoint if stop.change is None else stop.change.watchpoint.number
         self._due = list(self._scripts.get(n or 0, ()))
-        word = self._stepping.points.words.get(stop.breakpoint or 0)
-        if word is not None:
+        if (word := self._stepping.points.words.get(stop.breakpoint or 0)) is not None:
             self._hit(word)
             self._out(f"  at {stop.where}")
         elif name is not None and point is not None:
@@ -552,8 +541,7 @@ class Stepper(GoingBack, Looking):
         return bool(lines)
 
     def _info_watchpoints(self) -> None:
-        points = self._stepping.watched.points
-        if not self._list_points(points):
+        if not self._list_points(self._stepping.watched.points):
             self._out("no watchpoints")
 
     def _info_registers(self) -> None:

@@ -28,7 +28,6 @@ from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
 from bhemu.tensix.banks import SRCA, SRCB
 from bhemu.tensix.config import SECTION_WORDS
-from bhemu.tensix.config_fields import Field
 from bhemu.tensix.formats import NAMES
 from bhemu.tensix.insn import Instruction, decode
 from bhemu.tensix.observe import FIRST_CORE, WORDS, WORDS_AND_STORES
@@ -254,8 +253,7 @@ class CommitLog:
             return
         memory = int(l1_word(s, one.base & ~3)) if one.word & 0x7F == _AMO else 0
         rd = int(s.regs[c, one.word >> 7 & 31])
-        line = text(c, one.word, one.pc, one.base, one.value, rd, memory)
-        self._out.write(line + "\n")
+        self._out.write(text(c, one.word, one.pc, one.base, one.value, rd, memory) + "\n")
 
 
 # Which instructions a run exercises, in which modes and with which data formats.
@@ -317,7 +315,7 @@ def _formats(s: Any, t: int, cls: type[Instruction], word: int) -> str:
     """The formats in force, of the kind that the class names."""
     if cls.formats == "unpack":
         unpacker = cls.operands(word)["unpack_block_selection"]
-        source = _get(s, t, Field(cf.THCON_SEC0_REG0_TileDescriptor.word, 0, 0xF), unpacker)
+        source = _get(s, t, cf.Field(cf.THCON_SEC0_REG0_TileDescriptor.word, 0, 0xF), unpacker)
         target = _get(s, t, cf.THCON_SEC0_REG2_Out_data_format, unpacker)
         parts = [f"{_name(source)} -> {_name(target)}"]
         if _get(s, t, cf.THCON_SEC0_REG2_Tileize_mode, unpacker):
@@ -333,7 +331,7 @@ def _formats(s: Any, t: int, cls: type[Instruction], word: int) -> str:
     return formats
 
 
-def _get(s: Any, t: int, field: Field, section: int = 0) -> int:
+def _get(s: Any, t: int, field: cf.Field, section: int = 0) -> int:
     bank = int(s.thread_cfg[t, tf.CFG_STATE_ID_StateID.word]) & 1
     return int(s.cfg[bank, field.word + SECTION_WORDS * section]) >> field.shift & field.mask
 
@@ -361,7 +359,7 @@ def _matrix(s: Any, t: int) -> str:
     return f"{a} x {b} {_wide(s, t, cf.ALU_ACC_CTRL_Fp32_enabled)}{integer}"
 
 
-def _wide(s: Any, t: int, field: Field) -> str:
+def _wide(s: Any, t: int, field: cf.Field) -> str:
     return "Dst32" if _get(s, t, field) else "Dst16"
 
 
@@ -392,8 +390,7 @@ def rows(covers: Iterable[Notes]) -> Iterator[dict[str, Any]]:
 
 def from_environment() -> None:
     """Note what every later tile executes when $BHEMU_COVERAGE names a file; written at exit."""
-    path = os.environ.get(VARIABLE)
-    if path and not _whole_process:
+    if (path := os.environ.get(VARIABLE)) and not _whole_process:
         _whole_process.append(noting())
         atexit.register(_append, Path(path), _whole_process[0].__enter__())
 

@@ -4,11 +4,11 @@ import contextlib
 import re
 import select
 import socket
+import struct
 from collections.abc import Callable
 
 from bhemu.errors import InputError
 from bhemu.hosts import gdb_target
-from bhemu.hosts.gdb_target import SIGNAL_NONE, Report, Target
 from bhemu.system import interrupts
 from bhemu.tensix.state import CORES
 
@@ -17,7 +17,6 @@ MOST = 1 << 16  # bytes of one packet
 _ACKNOWLEDGEMENTS = (b"+", b"-")
 _OUTSIDE = (*_ACKNOWLEDGEMENTS, b"$", INTERRUPT)  # all that a debugger sends between packets
 _ESCAPE = 0x7D
-_ESCAPED = b"#$*}"
 
 
 class Closed(Exception):  # noqa: N818 (no error: the other side has gone)
@@ -31,23 +30,14 @@ def checksum(data: bytes) -> bytes:
 
 def escape(data: bytes) -> bytes:
     """Binary data as a packet carries it."""
-    return b"".join(
-        bytes((_ESCAPE, byte ^ 0x20)) if byte in _ESCAPED else bytes((byte,)) for byte in data
-    )
+    return re.sub(rb"[#$*}]", lambda found: bytes((_ESCAPE, found[0][0] ^ 0x20)), data)
 
 
 def unescape(data: bytes) -> bytes:
     """What was escaped."""
-    plain, following = bytearray(), False
-    for byte in data:
-        if following:
-            plain.append(byte ^ 0x20)
-            following = False
-        elif byte == _ESCAPE:
-            following = True
-        else:
-            plain.append(byte)
-    return bytes(plain)
+    return re.sub(
+        rb"}(.?)", lambda found: bytes(byte ^ 0x20 for byte in found[1]), data, flags=re.DOTALL
+    )
 
 
 class Connection:
@@ -72,8 +62,7 @@ class Connection:
     def packet(self) -> bytes:
         """The next packet's content, INTERRUPT for Ctrl-C; Closed when there is none any more."""
         while True:
-            found = self._take()
-            if found is not None:
+            if (found := self._take()) is not None:
                 return found
             self._receive()
 
@@ -131,9 +120,8 @@ class Connection:
 _FEATURES = (
     f"PacketSize={MOST // 4:x};QStartNoAckMode+;swbreak-;hwbreak-;vContSupported+;"
     "qXfer:features:read+;qXfer:threads:read+;qXfer:libraries:read+;qXfer:exec-file:read+;"
-    "multiprocess-"
+    "multiprocess-;ReverseStep+;ReverseContinue+"
 )
-_BACK = b";ReverseStep+;ReverseContinue+"
 _ERROR, _OK = b"E01", b"OK"
 _ADDRESSES = 1 << 32
 _ACCESS = {"0": "", "1": "", "2": "w", "3": "r", "4": "rw"}  # by kind of packet
@@ -147,14 +135,14 @@ def _numbers(text: str) -> list[int]:
 class Session:
     """One debugger at one target, until it leaves; `over` tells that it wants the server to end."""
 
-    def __init__(self, target: Target, connection: Connection) -> None:
+    def __init__(self, target: gdb_target.Target, connection: Connection) -> None:
         self._target, self._connection = target, connection
         self._core = target.selected  # for registers and memory (Hg)
         self._running = target.selected  # for what runs (Hc)
         self.over = False
         self._left = False
         self._answers: dict[str, Callable[[str], bytes | None]] = {
-            "?": lambda _: self._reply(Report(SIGNAL_NONE, self._core)),
+            "?": lambda _: self._reply(gdb_target.Report(gdb_target.SIGNAL_NONE, self._core)),
             "H": self._choose,
             "T": lambda text: _OK if self._thread(text) is not None else _ERROR,
             "g": lambda _: self._target.registers(self._core).hex().encode(),
@@ -176,7 +164,7 @@ class Session:
             "k": self._kill,
             "vKill": self._kill,
             "QStartNoAckMode": self._no_acknowledgements,
-            "qSupported": lambda _: _FEATURES.encode() + _BACK,
+            "qSupported": lambda _: _FEATURES.encode(),
             "qC": lambda _: f"QC{self._core + 1:x}".encode(),
             "qAttached": lambda _: b"1",
             "qSymbol": lambda _: _OK,
@@ -190,19 +178,15 @@ class Session:
     def serve(self) -> None:
         """Answer packets until the debugger leaves."""
         while not self._left:
-            packet = self._connection.packet()
-            answer = self._answer(packet)
-            if answer is not None:
+            if (answer := self._answer(self._connection.packet())) is not None:
                 self._connection.send(answer)
 
     def _answer(self, packet: bytes) -> bytes | None:
         """What one packet is answered with; nothing known: nothing in it, as the protocol asks."""
         if packet == INTERRUPT:
-            return self._reply(Report(SIGNAL_NONE, self._core))
-        text = packet.decode("latin-1")
-        name, rest = self._split(text)
-        action = self._answers.get(name)
-        if action is None:
+            return self._reply(gdb_target.Report(gdb_target.SIGNAL_NONE, self._core))
+        name, rest = self._split(packet.decode("latin-1"))
+        if (action := self._answers.get(name)) is None:
             return b""
         try:
             return action(rest)
@@ -228,8 +212,7 @@ class Session:
         return number - 1 if 1 <= number <= CORES else None
 
     def _choose(self, text: str) -> bytes:
-        core = self._thread(text[1:])
-        if core is None or text[:1] not in ("g", "c"):
+        if (core := self._thread(text[1:])) is None or text[:1] not in ("g", "c"):
             return _ERROR
         if text[:1] == "g":
             self._core = core
@@ -238,16 +221,14 @@ class Session:
         return _OK
 
     def _extra(self, text: str) -> bytes:
-        core = self._thread(text[1:])
-        if core is None:
+        if (core := self._thread(text[1:])) is None:
             return _ERROR
         return gdb_target.extra(self._target.core(core)).encode().hex().encode()
 
     # Registers and memory
 
     def _register(self, text: str) -> bytes:
-        value = self._target.register(self._core, int(text, 16))
-        if value is None:
+        if (value := self._target.register(self._core, int(text, 16))) is None:
             return b"x" * 8  # not available
         return value.hex().encode() if value else _ERROR
 
@@ -259,11 +240,10 @@ class Session:
 
     def _set_registers(self, text: str) -> bytes:
         data = bytes.fromhex(text)
-        done = True
-        for number in range(min(len(data) // 4, gdb_target.PC + 1)):
-            value = int.from_bytes(data[4 * number : 4 * number + 4], "little")
-            done &= self._target.set_register(self._core, number, value)
-        return _OK if done else _ERROR
+        values = struct.iter_unpack("<I", data[: min(len(data) & ~3, 4 * gdb_target.PC + 4)])
+        set_register = self._target.set_register
+        done = [set_register(self._core, number, value) for number, (value,) in enumerate(values)]
+        return _OK if all(done) else _ERROR
 
     def _memory(self, text: str) -> bytes:
         address, length = _numbers(text)
@@ -303,9 +283,7 @@ class Session:
                     return _ERROR
                 low, high = _numbers(what[1:]) if what[0] == "r" else (0, 0)
                 return self._step(core, low, high)
-        if text.strip(";")[:1] in ("c", "C"):
-            return self._resume()
-        return _ERROR
+        return self._resume() if text.strip(";")[:1] in ("c", "C") else _ERROR
 
     def _step(self, core: int, low: int, high: int) -> bytes:
         self._running = core
@@ -314,13 +292,13 @@ class Session:
     def _resume(self) -> bytes:
         return self._stop(self._target.resume(self._running, self._connection.interrupted))
 
-    def _stop(self, report: Report) -> bytes:
+    def _stop(self, report: gdb_target.Report) -> bytes:
         if report.text:
             self._connection.send(b"O" + report.text.encode().hex().encode())
         self._core = self._running = report.core
         return self._reply(report)
 
-    def _reply(self, report: Report) -> bytes:
+    def _reply(self, report: gdb_target.Report) -> bytes:
         return f"T{report.signal:02x}thread:{report.core + 1:x};{report.more}".encode()
 
     def _leave(self, text: str) -> bytes:
@@ -360,7 +338,7 @@ class Session:
         return said.encode().hex().encode() if said else _OK
 
 
-def serve(target: Target, listener: socket.socket, once: bool) -> bool:
+def serve(target: gdb_target.Target, listener: socket.socket, once: bool) -> bool:
     """Serve debuggers, one after another, until one kills the program; with `once` only one.
 
     True when the program was killed.

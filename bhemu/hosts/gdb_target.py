@@ -81,8 +81,7 @@ def libraries(tile: Tile) -> str:
     """The other ELFs, for gdb to read symbols from by itself."""
     rows = "".join(
         f'<library name={quoteattr(path)}><segment address="{at:#x}"/></library>'
-        for path, at in _programs(tile).items()
-        if path != executable(tile)
+        for path, at in list(_programs(tile).items())[1:]
     )
     return f'<?xml version="1.0"?><library-list version="1.0">{rows}</library-list>'
 
@@ -111,10 +110,9 @@ class Target:
         program = launched.part(tile.xy)
         launched.keep_history()
         self._lines: list[str] = []
-        out = self._lines.append
         sources = Sources(program, named_only=True)
         states = StateFiles(tuple(launched.program.files()), partial(_inside, folder))
-        self._stepper = Stepper(tile, program, sources, out, states)
+        self._stepper = Stepper(tile, program, sources, self._lines.append, states)
         self._points: dict[tuple[int, int, str], list[int]] = {}  # by address, length, access
 
     def core(self, index: int) -> Core:
@@ -135,18 +133,16 @@ class Target:
 
     def register(self, core: int, number: int) -> bytes | None:
         """One register; None for a CSR that the core does not have, b"" for no register at all."""
+        value: int | None
         if number < PC:
             value = int(self.core(core).regs[number])
         elif number == PC:
             value = self.core(core).pc
         elif number <= PC + len(CSRS):
-            found = self.tile.backend.csr(core, CSRS[number - PC - 1])
-            if found is None:
-                return None
-            value = found
+            value = self.tile.backend.csr(core, CSRS[number - PC - 1])
         else:
             return b""
-        return value.to_bytes(4, "little")
+        return None if value is None else value.to_bytes(4, "little")
 
     def set_register(self, core: int, number: int, value: int) -> bool:
         """Write one; False where that cannot be written."""
@@ -196,8 +192,7 @@ class Target:
             if (address | len(data)) & 3:
                 return False
             for i in range(0, len(data), 4):
-                word = int.from_bytes(data[i : i + 4], "little")
-                self.core(core).write32(address + i, word)
+                self.core(core).write32(address + i, int.from_bytes(data[i : i + 4], "little"))
         except BhemuError:
             return False
         return True
@@ -274,11 +269,8 @@ class Target:
             where, by = error.where, core
             if where and where.tile in (None, self.tile.xy) and where.core in CORE_NAMES:
                 by = CORE_NAMES.index(where.core)
-            signal = SIGNAL_ABORT
-            if isinstance(error, NoProgress):
-                signal = SIGNAL_NONE
-            elif isinstance(error, GuestFault | Undefined):
-                signal = SIGNAL_SEGV
+            faults = SIGNAL_SEGV if isinstance(error, GuestFault | Undefined) else SIGNAL_ABORT
+            signal = SIGNAL_NONE if isinstance(error, NoProgress) else faults
             return Report(signal, by, text=f"{error}\n")
 
     def reverse_step(self, core: int) -> Report:
@@ -332,10 +324,8 @@ class Target:
 def _inside(folder: Path | None, name: str) -> Path:
     """The file of a saved state in `folder`; InputError for every other one."""
     if folder is None:
-        raise InputError(
-            "a client of the port may not save or load",
-            hint="bhemu gdb --allow-save FOLDER allows files FILE.npz of that folder",
-        )
+        hint = "bhemu gdb --allow-save FOLDER allows files FILE.npz of that folder"
+        raise InputError("a client of the port may not save or load", hint=hint)
     path = folder / name
     if path.suffix != ".npz" or not files.is_inside(path, folder):
         raise InputError(f"{name} is no FILE.npz in {folder}", hint="--allow-save names the folder")

@@ -75,8 +75,7 @@ class Line:
     def wait(self) -> list[int] | None:
         """Until a message is there: None; or until a child of the host asks: the files it sent."""
         while self._branch is not None:
-            ready = [fd for fd, _ in self._poll.poll()]
-            if self._socket.fileno() in ready:
+            if self._socket.fileno() in [fd for fd, _ in self._poll.poll()]:
                 return None
             asked, fds, _, _ = socket.recv_fds(self._branch, _MESSAGE.size, _OF_CHILD)
             if len(fds) == _OF_CHILD:
@@ -114,8 +113,7 @@ class Line:
 
     def send_memory(self, fds: Sequence[int]) -> None:
         """The first message: the file of each chip's memory."""
-        hello = _MESSAGE.pack(Op.DONE, 0, 0, 0, 0)
-        socket.send_fds(self._socket, [hello], fds)
+        socket.send_fds(self._socket, [_MESSAGE.pack(Op.DONE, 0, 0, 0, 0)], fds)
 
     def fail(self, code: int) -> int:
         """The last message: the host ends with this exit code."""
@@ -162,8 +160,7 @@ class LibrarySession:
         """The exit code."""
         try:
             while True:
-                child = self._line.wait()
-                if child is not None:
+                if (child := self._line.wait()) is not None:
                     self._serve_child(child)
                     continue
                 op, size, address, place = self._line.receive()

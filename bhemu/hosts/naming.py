@@ -72,8 +72,7 @@ class _Read:
         while at >= 0:
             low, size = pc - at, len(self.data)
             if 0 <= low <= L1_SIZE - size:
-                there = np.frombuffer(self.data, np.uint8)
-                equal = float((l1[low : low + size] == there).mean())
+                equal = float((l1[low : low + size] == np.frombuffer(self.data, np.uint8)).mean())
                 best = max(best, (equal, low - self._segment.vaddr))
             at = self.data.find(sought, at + 4)
         return best if best[0] >= _EQUAL else None
@@ -92,36 +91,39 @@ class Names:
         self._chip, self._folders = chip, tuple(folders)
         self._code: dict[str, list[_Code]] | None = None
         self._seen: dict[tuple[str, bytes], list[_Read]] = {}  # by what stands at a pc
-        self._given: list[tuple[Core, Symbols]] = []
+        self._given: list[tuple[list[Symbols], Symbols]] = []  # images of a core, one of ours
 
     def look(self, xy: XY | None, error: BhemuError | None = None) -> None:
         """Name the code of the tile at `xy` and of all that run kernels; an error gets its line."""
-        for core, symbols in self._given:  # the host may have written something else since
-            if symbols in core.images:
-                core.images.remove(symbols)
-        self._given.clear()
+        self._forget([images for images, _ in self._given])
         for tile in self._chip.tiles_made():
             found = [*self._of_tile(tile)]
             if tile.xy == xy or any(_is_kernel(symbols) for _, symbols in found):
                 for core, symbols in found:
                     if symbols.path not in [one.path for one in core.images]:
-                        core.images.insert(0, symbols)
-                        self._given.append((core, symbols))
+                        self._give(core, symbols)
         if error is not None and error.where is not None:
             self._place(error)
+
+    def _give(self, core: Core, symbols: Symbols) -> None:
+        core.images.insert(0, symbols)
+        self._given.append((core.images, symbols))
+
+    def _forget(self, every: Iterable[list[Symbols]]) -> None:
+        """Take back what was given to the images of some cores: the host may have written since."""
+        of_cores = {id(images) for images in every}
+        for images, symbols in self._given:
+            if id(images) in of_cores and symbols in images:
+                images.remove(symbols)
+        self._given = [one for one in self._given if id(one[0]) not in of_cores]
 
     def ran(self, tile: Tile, places: Iterable[tuple[int, int]]) -> None:
         """Name the code of a tile at these cores and pcs, in place of what it had before."""
         cores = list(tile.core.values())
-        of_tile = {id(core.images) for core in cores}
-        for core, symbols in self._given:
-            if id(core.images) in of_tile and symbols in core.images:
-                core.images.remove(symbols)
-        self._given = [one for one in self._given if id(one[0].images) not in of_tile]
+        self._forget(core.images for core in cores)
         for c, pc in sorted(places):
             if (found := self._lying(tile, cores[c], pc)) is not None:
-                cores[c].images.insert(0, found)
-                self._given.append((cores[c], found))
+                self._give(cores[c], found)
 
     def shorten(self, error: NoProgress) -> None:
         """Cores that wait in firmware come to the hint where others wait in kernels."""
@@ -177,8 +179,7 @@ class Names:
             self._seen[key] = [one for one in read if key[1] in one.data]
         best, chosen = (0.0, 0), None
         for one in self._seen[key]:  # variants of one kernel differ in a few bytes
-            match = one.match(l1, pc)
-            if match is not None and match[0] > best[0]:
+            if (match := one.match(l1, pc)) is not None and match[0] > best[0]:
                 best, chosen = match, one
         return None if chosen is None else chosen.symbols.moved(best[1])
 

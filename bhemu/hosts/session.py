@@ -124,8 +124,7 @@ def check_address(address: str, *, remote: bool) -> None:
     if parts.scheme != "tcp" or not all(place):
         raise InputError(f"{address!r} is no address", hint="as in tcp://localhost:50000")
     if not remote and not _is_here(place[0]):
-        hint = "--remote allows it"
-        raise InputError(f"{address} is not on this machine", hint=hint)
+        raise InputError(f"{address} is not on this machine", hint="--remote allows it")
 
 
 def _is_here(host: str) -> bool:

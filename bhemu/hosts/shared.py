@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from bhemu.devices import noc_map
-from bhemu.devices.noc_map import COORDINATES, DRAM_SIZE
 from bhemu.errors import BhemuError, InputError
 from bhemu.jit.record import Record
 from bhemu.machine.ethernet import Links
@@ -57,13 +56,12 @@ HEAD = np.dtype(
             "<u4",
             *[("u1", (TILES,))] * 4,
             ("<u4", (TILES,)),
-            ("<u4", (COORDINATES,)),
+            ("<u4", (noc_map.COORDINATES,)),
         ],
     },
     align=True,
 )
 DATA = 1 << 20  # bytes of the longest message
-_SOFT_RESET = DEBUG_BASE + RISCV_DEBUG_REG_SOFT_RESET_0
 _STANDS = ("idle", "polling")  # the reasons for which only a host can go on
 
 
@@ -87,8 +85,7 @@ class Arena:
         try:
             self.fd = os.memfd_create("bhemu", os.MFD_CLOEXEC)
             os.ftruncate(self.fd, SIZE)
-            flags = mmap.MAP_SHARED | _NORESERVE
-            self._map = mmap.mmap(self.fd, SIZE, flags)
+            self._map = mmap.mmap(self.fd, SIZE, mmap.MAP_SHARED | _NORESERVE)
         except OSError as problem:
             hint = f"{SIZE >> 30} GiB of address space, most of them never used: ulimit -v, -f"
             text = f"the chip's memory cannot be made: {problem.strerror}"
@@ -109,7 +106,7 @@ class Arena:
             "tiles": TILES_AT + OFFSET["l1"],
             "tile_stride": STRIDE,
             "dram": DRAM_AT,
-            "dram_size": DRAM_SIZE,
+            "dram_size": noc_map.DRAM_SIZE,
             "marks": MARKS_AT,
             "data": DATA_AT,
             "data_size": DATA,
@@ -261,9 +258,8 @@ class SharedChip(Chip):
     def __init__(self, number: int = 0, chips: int = 1, **options: Unpack[ChipOptions]) -> None:
         if options.get("poison") not in (None, "off", "zero"):
             text = f"poison {options.get('poison')}: memory that a host shares holds 0 at first"
-            raise InputError(
-                text, hint="leave --poison away, or use the folder without the library"
-            )
+            hint = "leave --poison away, or use the folder without the library"
+            raise InputError(text, hint=hint)
         self._place = number, chips
         self.arena, self._ready = Arena(), False
         self.touched = True  # since it stood
@@ -293,7 +289,7 @@ class SharedChip(Chip):
             self.touched, tile = True, self.tile_at_index(t)
             self.settle(t)
             self.network.wake(t, tile.state)
-            tile.backend.write(_SOFT_RESET, value)
+            tile.backend.write(DEBUG_BASE + RISCV_DEBUG_REG_SOFT_RESET_0, value)
         for t, places in self.arena.take_marks():
             self.touched, tile = True, self.tile_at_index(t)
             for address, n in places if tile.state.code_page.any() else ():

@@ -154,7 +154,8 @@ def write(
         raise InputError(f"{run} is not from bhemu", hint="name a folder of its own")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        _write(folder / DESCRIPTOR, f"{_MARK}.\n{soc_descriptor(ethernet=chips > 1)}")
+        descriptor = f"{_MARK}.\n{soc_descriptor(ethernet=chips > 1)}"
+        files.write_whole(folder / DESCRIPTOR, descriptor.encode(), "simulator")
         # The host's Python is another one than ours: none of its settings may reach ours
         home = Path(bhemu.__file__).parent.parent
         paths = {Path(sysconfig.get_path(name)) for name in ("purelib", "platlib")}
@@ -169,16 +170,10 @@ def write(
             "export BHEMU_CACHE_DIR",
             f"exec {shlex.join([sys.executable, '-P', '-m', 'bhemu', 'serve', *options])}",
         ]
-        _write(run, "\n".join([*lines, ""]))
+        files.write_whole(run, "\n".join([*lines, ""]).encode(), "simulator")
         run.chmod(0o755)
         if library is not None:
-            content = library.read_bytes()
-            put = folder / LIBRARY
-            files.write_whole(put, lambda file: file.write(content), "simulator")
+            files.write_whole(folder / LIBRARY, library.read_bytes(), "simulator")
     except (OSError, ValueError) as problem:  # ValueError: a NUL in the name
-        reason = getattr(problem, "strerror", None) or problem
-        raise InputError(f"{folder}: {reason}", hint="is that folder meant?") from problem
-
-
-def _write(path: Path, text: str) -> None:
-    files.write_whole(path, lambda file: file.write(text.encode()), "simulator")
+        text = f"{folder}: {files.reason(problem)}"
+        raise InputError(text, hint="is that folder meant?") from problem

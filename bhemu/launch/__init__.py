@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 from bhemu import memmap
-from bhemu.errors import BhemuError, InputError, Limit, NoProgress
+from bhemu.errors import BhemuError, InputError, Limit, NoProgress, Where, naming
 from bhemu.jit import Later
 from bhemu.machine.precompile import ElfCache
 from bhemu.machine.resolve import resolve
@@ -20,6 +20,7 @@ from bhemu.program.input_files import encode_values, read_image
 from bhemu.program.options import CHIP_ONLY, NOC, OPTIONS, LaunchOptions
 from bhemu.program.outputs import check_saves, collect
 from bhemu.program.specs import CoreSpec, FirmwareSpec, InputSpec, SetSpec, TileSpec
+from bhemu.text import counted
 
 if TYPE_CHECKING:
     from bhemu import llk
@@ -60,13 +61,6 @@ def data_of(spec: SetSpec, tile: Tile, part: TileSpec) -> bytes:
     if not spec.values:
         return spec.data
     return encode_values(spec.values, spec.origin, coordinates.values_of(tile.xy, part.at))
-
-
-def release(tile: Tile, part: TileSpec) -> None:
-    """Let the cores run that no other core releases."""
-    for name, spec in part.cores.items():
-        if spec.release:
-            tile.core[name].release()
 
 
 def _set_start(tile: Tile, spec: CoreSpec, image: loader.Image | None, *, from_image: bool) -> None:
@@ -116,7 +110,8 @@ def _jump(target: int) -> bytes:
 
 def _set(tile: Tile, spec: SetSpec, data: bytes) -> None:
     """Write one [[set]]: to L1 or a device as host or core, to local RAM as its core."""
-    address: int = with_origin(spec.origin, resolve, tile, spec.at, spec.core)
+    with naming(spec.origin):
+        address = resolve(tile, spec.at, spec.core)
     if address < memmap.L1_SIZE:
         check_l1(spec.origin, address, len(data))
         tile.write(address, data)
@@ -125,9 +120,8 @@ def _set(tile: Tile, spec: SetSpec, data: bytes) -> None:
     if memmap.LOCAL_BASE <= address < memmap.DEVICE_BASE:
         # Bytes into a core's local RAM, which takes words
         if spec.core is None:
-            raise InputError(
-                f"{spec.origin}: {address:#x} is private RAM of a core", hint="name the core"
-            )
+            hint = "name the core"
+            raise InputError(f"{spec.origin}: {address:#x} is private RAM of a core", hint=hint)
         core = tile.core[spec.core]
         end = memmap.LOCAL_BASE + loader.LOCAL_SIZE[core.name]
         if address + len(data) > end:
@@ -142,22 +136,15 @@ def _set(tile: Tile, spec: SetSpec, data: bytes) -> None:
             f"{spec.origin}: a device takes whole words: {len(data)} bytes at {address:#x}"
         )
     write = tile.write32 if spec.core is None else tile.core[spec.core].write32
-    for i in range(0, len(data), 4):
-        value = int.from_bytes(data[i : i + 4], "little")
-        with_origin(spec.origin, write, address + i, value)
-
-
-def with_origin(origin: str, action: Callable[..., Any], *values: Any) -> Any:
-    """`action(*values)`, its InputError naming the entry of the program."""
-    try:
-        return action(*values)
-    except InputError as error:
-        raise InputError(f"{origin}: {error.message}", hint=error.hint) from error
+    with naming(spec.origin):
+        for i in range(0, len(data), 4):
+            write(address + i, int.from_bytes(data[i : i + 4], "little"))
 
 
 def l1_address(tile: Tile, origin: str, at: At, size: int) -> int:
     """The address of `at` on a tile; InputError unless `size` bytes there are inside L1."""
-    address: int = with_origin(origin, resolve, tile, at)
+    with naming(origin):
+        address = resolve(tile, at)
     check_l1(origin, address, size)
     return address
 
@@ -193,13 +180,9 @@ class Program(schema.Program):
             on = coordinates.text([xy for part in self.tiles for xy in part.at])
         else:
             on = ", ".join(self.cores)
-        given = f"{_count(self.inputs, 'input')}, {_count(self.outputs, 'output')}"
+        given = f"{counted(len(self.inputs), 'input')}, {counted(len(self.outputs), 'output')}"
         where = "" if self.path is None else f", {self.path}"
         return f"<Program {self.name}: {self.kind} on {on}; {given}{where}>"
-
-
-def _count(items: Sequence[object], noun: str) -> str:
-    return f"{len(items)} {noun}{'' if len(items) == 1 else 's'}"
 
 
 def launch(
@@ -237,8 +220,8 @@ def launch(
             raise InputError(f"late: {one} is of no tile of {program.name}", hint=hint)
         if one.agent == NOC and machine.network is None:
             raise InputError(f"late: {program.name} is a program of one tile: it has no {one}")
-    for tile, _ in placed:
-        if prepare is not None:
+    if prepare is not None:
+        for tile, _ in placed:
             prepare(tile)
     if begun is not None:
         machine.restore(begun)
@@ -264,16 +247,15 @@ def launch(
 
 def _machine(program: schema.Program, options: LaunchOptions) -> Tile | Chip:
     """A machine as the program and the options say."""
+    given: Any = {**program.options, **options}
     if program.is_alone:
         for name in options.keys() & set(CHIP_ONLY):
             raise InputError(f"{name}: {program.name} is a program of one tile")
-        given: Any = {**program.options, **options}
         return Tile(**given)
     if "xy" in options:
         raise InputError(f"xy: {program.name} is a program of a chip, which says where it is")
     from bhemu.machine.machine import Chip, LinkedChip
 
-    given = {**program.options, **options}
     number, chips = (0, 1) if program.chip is None else program.chip.place
     return LinkedChip(number, chips, **given) if chips > 1 else Chip(**given)
 
@@ -361,7 +343,9 @@ def _start(
 
             kernels.go(tile, firmware)
         elif program.kind != "llk":
-            release(tile, part)
+            for name, spec in part.cores.items():
+                if spec.release:  # the others are released by a core
+                    tile.core[name].release()
         elif boot:
             llk.start(tile)
 
@@ -396,10 +380,8 @@ def _words(placed: Placed, program: schema.Program) -> list[tuple[XY, int, int]]
     words = []
     for until in program.run.until:
         if not until.tiles and len(tiles) > 1:
-            raise InputError(
-                "[run] until: a word of which tile?",
-                hint='until = [{ tile = "1,2", word = 0x100, equals = 0xD0E0 }]',
-            )
+            hint = 'until = [{ tile = "1,2", word = 0x100, equals = 0xD0E0 }]'
+            raise InputError("[run] until: a word of which tile?", hint=hint)
         for xy in until.tiles or tiles:
             tile = tiles[xy] if xy in tiles else placed[0][0].tile_at(xy)
             address = l1_address(tile, "[run] until", until.word, 4)
@@ -467,11 +449,7 @@ class Launched:
         self.machine: Tile | Chip = launch(program, **options)
         assert self.machine.loop.program is not None  # with its tile, where it has only one
         self.program: schema.Program = self.machine.loop.program
-        self.tile = self.at(shown or self.program.placed()[0].at[0])
-
-    def at(self, xy: XY) -> Tile:
-        """The tile at a coordinate."""
-        return self.machine.tile[xy]
+        self.tile: Tile = self.machine.tile[shown or self.program.placed()[0].at[0]]
 
     def run(self) -> Stop:
         """To the program's end condition, limit or time-out."""
@@ -486,8 +464,11 @@ class Launched:
         except BhemuError as error:
             if isinstance(error, NoProgress) and self.program.firmware is not None:
                 self._set_firmware_apart(error, self.program.firmware)
-            if isinstance(error, NoProgress) and (other := self._nearly()):
-                error.hint = f"{error.hint}; the run was to end when {other}"
+            if isinstance(error, NoProgress) and self.program.run.until:
+                # The conditions whose words hold something, and another value
+                held = [one for one in self._open() if one[0].read32(one[1])]
+                if other := self._in_words(held):
+                    error.hint = f"{error.hint}; the run was to end when {other}"
             return RunResult(stop, error)
 
     def _set_firmware_apart(self, error: NoProgress, firmware: FirmwareSpec) -> None:
@@ -529,7 +510,7 @@ class Launched:
     @property
     def tiles(self) -> tuple[Tile, ...]:
         """All tiles that the program has."""
-        named = {self.at(xy) for part in self.program.placed() for xy in part.at}
+        named = {self.machine.tile[xy] for part in self.program.placed() for xy in part.at}
         return tuple(sorted(named, key=lambda tile: tile.number))
 
     def part(self, xy: XY) -> schema.Program:
@@ -541,12 +522,15 @@ class Launched:
         """The error of a run that ended before its end condition, None when it did not."""
         if stop.reason == "until":
             return None
-        wanted = self._in_words(self._open())
-        before = f" before {wanted}" if wanted else ""
         unmet = self._open()
+        wanted = self._in_words(unmet)
+        before = f" before {wanted}" if wanted else ""
         tile = unmet[0][0] if unmet else self.tile
-        core = next((c for c in tile.core.values() if c.state == "running"), None)
-        where = None if core is None else core.where()
+
+        def place(state: str) -> Where | None:
+            return next((c.where() for c in tile.core.values() if c.state == state), None)
+
+        where = place("running")
         if stop.reason == "limit":
             text = f"the clock limit of {self.program.run.limit} was reached{before}"
             return Limit(text, rule="LIMIT", where=where, hint=_HINT)
@@ -554,27 +538,18 @@ class Launched:
             text = f"the time-out of {self.program.run.timeout_s} s was reached{before}"
             return Limit(text, category="Timeout", rule="TIMEOUT", where=where, hint=_HINT)
         if stop.reason == "idle" and wanted:
-            parked = next((c for c in tile.core.values() if c.state == "parked"), None)
-            return NoProgress(
-                f"everything is idle or parked{before}",
-                rule="IDLE",
-                where=None if parked is None else parked.where(),
-                hint="did every core start? see the counts of retired instructions",
-            )
+            hint = "did every core start? see the counts of retired instructions"
+            text = f"everything is idle or parked{before}"
+            return NoProgress(text, rule="IDLE", where=place("parked"), hint=hint)
         return None
 
     def end_words(self) -> list[tuple[Tile, int, int]]:
         """The end condition: tile, address, value wanted."""
-        return [(self.at(xy), at, want) for xy, at, want in self.machine.loop.end.words]
+        return [(self.machine.tile[xy], at, want) for xy, at, want in self.machine.loop.end.words]
 
     def _open(self) -> list[tuple[Tile, int, int]]:
         """The conditions that do not hold: tile, address, value wanted."""
         return [(tile, at, want) for tile, at, want in self.end_words() if tile.read32(at) != want]
-
-    def _nearly(self) -> str:
-        """The conditions of PROGRAM.toml whose words hold something, and another value."""
-        held = [one for one in self._open() if one[0].read32(one[1])]
-        return self._in_words(held) if self.program.run.until else ""
 
     def _in_words(self, conditions: list[tuple[Tile, int, int]]) -> str:
         texts = []

@@ -35,11 +35,14 @@ def data(name: str, value: Any) -> str:
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[object]], name: str = "") -> str:
     """A table; numbers stand on the right, None is an empty cell."""
+    return _table(heads, "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows), name)
+
+
+def _table(heads: Sequence[str], rows: str, name: str = "") -> str:
+    """A table whose rows are markup."""
     shown = "".join(f"<th>{text(head)}</th>" for head in heads)
-    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
-    head = f"<thead><tr>{shown}</tr></thead>"
     named = f' id="{text(name)}"' if name else ""
-    return f"<table{named}>{head}<tbody>{body}</tbody></table>"
+    return f"<table{named}><thead><tr>{shown}</tr></thead><tbody>{rows}</tbody></table>"
 
 
 def scrolled(body: str, name: str = "") -> str:
@@ -79,7 +82,7 @@ def page(title: str, body: str, style: str = "", script: str = "") -> bytes:
     ).encode()
 
 
-_HEADS = ("lines", "executed", "branch outcomes", "executed", "functions", "executed")
+_HEADS = ("source", "lines", "executed", "branch outcomes", "executed", "functions", "executed")
 
 
 def write_pages(folder: Path, coverage: LineCoverage, programs: Sequence[str]) -> None:
@@ -90,27 +93,21 @@ def write_pages(folder: Path, coverage: LineCoverage, programs: Sequence[str]) -
         raise InputError(f"--html: {folder}: {problem.strerror}") from problem
     names = {name: _page_name(name) for name in sorted(coverage.sources)}
     for name, file in names.items():
-        _write(folder / file, page(name, _source(name, coverage.sources[name]), "coverage"))
+        content = page(name, _source(name, coverage.sources[name]), "coverage")
+        files.write_whole(folder / file, content, "--html")
     rows = "".join(
         _row(f'<a href="{text(file)}">{text(name)}</a>', sums([coverage.sources[name]]))
         for name, file in names.items()
     )
     rows += _row("all", sums(coverage.sources.values()))
-    heads = "".join(f"<th>{head}</th>" for head in ("source", *_HEADS))
-    body = f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
-    body += quietly(f"programs: {', '.join(programs)}")
-    _write(folder / "index.html", page("Coverage", body, "coverage"))
-
-
-def _write(path: Path, page: bytes) -> None:
-    files.write_whole(path, lambda file: file.write(page), "--html")
+    body = _table(_HEADS, rows) + quietly(f"programs: {', '.join(programs)}")
+    files.write_whole(folder / "index.html", page("Coverage", body, "coverage"), "--html")
 
 
 def _page_name(source: str) -> str:
     """A name of its own, that says which source it is about."""
-    digest = hashlib.sha256(source.encode()).hexdigest()[:8]
     plain = "".join(c if c.isalnum() or c in "._-" else "_" for c in Path(source).name)
-    return f"{plain}.{digest}.html"
+    return f"{plain}.{hashlib.sha256(source.encode()).hexdigest()[:8]}.html"
 
 
 def _row(name: str, counts: dict[str, int]) -> str:
@@ -123,18 +120,13 @@ def _source(name: str, source: Source) -> str:
     counts = sums([source])
     told = f"{counts['lines_hit']} of {counts['lines']} lines were executed"
     ways = f"{counts['branches_hit']} of {counts['branches']} branch outcomes"
-    heads = "".join(f"<th>{head}</th>" for head in ("line", "executed", "branches", ""))
-    rows = "".join(_lines(source, _text(name, source)))
-    table = f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
-    return f'{quietly(told, ways)}<p><a href="index.html">all sources</a></p>{table}'
-
-
-def _text(name: str, source: Source) -> dict[int, str]:
     try:
         data = files.read_bytes(Path(name), "SOURCE_BYTES").decode("utf-8", errors="replace")
+        lines = dict(enumerate(data.splitlines(), start=1))
     except InputError:
-        return dict.fromkeys(sorted(source.lines), "(the source was not found)")
-    return dict(enumerate(data.splitlines(), start=1))
+        lines = dict.fromkeys(sorted(source.lines), "(the source was not found)")
+    table = _table(("line", "executed", "branches", ""), "".join(_lines(source, lines)))
+    return f'{quietly(told, ways)}<p><a href="index.html">all sources</a></p>{table}'
 
 
 def _lines(source: Source, lines: dict[int, str]) -> Iterator[str]:

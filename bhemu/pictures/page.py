@@ -36,17 +36,15 @@ def section(spec: OutputSpec, data: bytes) -> str:
     """What the page shows of one output: in words, the image, the grid."""
     shape = " x ".join(str(n) for n in spec.shape)
     head = f"<h3>{html.text(spec.name)}</h3><p>{shape} {html.text(spec.dtype)}"
-    bad = spec.differing(data)
-    if bad is None:
+    if (bad := spec.differing(data)) is None:
         return f"{head}, not compared</p>"
     head += f", compared by {html.text(spec.compare)}: {int(bad.sum())} of {bad.size} differ</p>"
-    flat = bad.reshape(-1, bad.shape[-1])
     grid = _grid(spec, bad)
     if bad.any():
         head += '<p class="quiet">a point per element, red where it differs'
         head += f"{'; beside it its tiles, the redder the more do' if grid else ''}</p>"
     # The share of elements that differ, in at most `most` x `most` rectangles
-    shares = flat.astype(np.float64)
+    shares = bad.reshape(-1, bad.shape[-1]).astype(np.float64)
     for axis in (0, 1):
         block = -(-shares.shape[axis] // _MOST_POINTS)
         if block > 1:
@@ -87,8 +85,7 @@ def png(colours: npt.NDArray[np.uint8]) -> bytes:
 
 def _grid(spec: OutputSpec, bad: npt.NDArray[np.bool_]) -> str:
     """The tiles of an output, each with how many of its elements differ."""
-    edge = EDGE.get(spec.layout)
-    if edge is None or bad.ndim < 2:
+    if (edge := EDGE.get(spec.layout)) is None or bad.ndim < 2:
         return ""
     flat = bad.reshape(-1, bad.shape[-1])
     rows, columns = flat.shape[0] // edge, flat.shape[1] // edge
@@ -110,20 +107,14 @@ def _grid(spec: OutputSpec, bad: npt.NDArray[np.bool_]) -> str:
 
 _TIMELINE_WIDTH, _LEFT, _ROW, _TOP = 1200, 70, 18, 20
 _TICKS = 8
-_EMPTY = ("idle", "reset")
-_COLOURS = {
-    "works": "#2e7d32",
-    "turn": "#a5d6a7",
-    "polls": "#f9a825",
-    "waits": "#ef6c00",
-    "parked": "#90a4ae",
-    "stopped": "#c62828",
+_KINDS = {  # of segments: the colour, and what it means
+    "works": ("#2e7d32", "executes"),
+    "turn": ("#a5d6a7", "could go on; others had their turn"),
+    "polls": ("#f9a825", "goes round in a loop without effect"),
+    "waits": ("#ef6c00", "is blocked"),
+    "parked": ("#90a4ae", "has ended"),
+    "stopped": ("#c62828", "assert, or held"),
 }
-_MEANS = {
-    "works": "executes", "turn": "could go on; others had their turn",
-    "polls": "goes round in a loop without effect", "waits": "is blocked", "parked": "has ended",
-    "stopped": "assert, or held",
-}  # fmt: skip
 
 
 def timeline_picture(recording: Recording, xy: XY) -> str:
@@ -132,7 +123,7 @@ def timeline_picture(recording: Recording, xy: XY) -> str:
     scale = (_TIMELINE_WIDTH - _LEFT) / (end - begin)
     parts, row = [], 0
     for lane in LANES:
-        segments = [one for one in recording.lane(xy, lane) if one.kind not in _EMPTY]
+        segments = [one for one in recording.lane(xy, lane) if one.kind not in ("idle", "reset")]
         if not segments:
             continue
         y = _TOP + row * _ROW
@@ -144,7 +135,7 @@ def timeline_picture(recording: Recording, xy: XY) -> str:
             x, width = _LEFT + (one.begin - begin) * scale, (one.end - one.begin) * scale
             parts.append(
                 f'<rect x="{x:.2f}" y="{y}" width="{max(width, 0.5):.2f}" height="{_ROW - 4}"'
-                f' fill="{_COLOURS[one.kind]}"><title>{html.text(text)}</title></rect>'
+                f' fill="{_KINDS[one.kind][0]}"><title>{html.text(text)}</title></rect>'
             )
     height = _TOP + row * _ROW
     for tick in range(_TICKS + 1):
@@ -197,14 +188,15 @@ def waits_picture(graph: dict[str, Any]) -> str:
         return ""
     shown = [e for e in edges if {e.waiter, e.giver} <= {*names}]
     lines = {one["who"]: _line(one.get("where") or {}) for one in waiters}
-    # Of each box its state and line of source
-    boxes = {name: (states[name], lines.get(name, "")) for name in names}
-    n = len(boxes)
     texts = {
-        name: [("name", name), *(("state", row) for row in textwrap.wrap(state, _LETTERS))]
-        + [("line", line)] * bool(line)
-        for name, (state, line) in boxes.items()
+        name: [
+            ("name", name),
+            *(("state", row) for row in textwrap.wrap(states[name], _LETTERS)),
+            *(("line", line) for line in (lines.get(name),) if line),
+        ]
+        for name in names
     }
+    n = len(names)
     tall = _ROW * (max(map(len, texts.values())) + 1)
     radius = 0.0 if n == 1 else max(1.5 * _WAITS_WIDTH * n / (2 * math.pi), 150.0)
     width, height = 2 * (radius + _MARGIN) + _WAITS_WIDTH, 2 * (0.7 * radius + _MARGIN) + tall
@@ -214,7 +206,7 @@ def waits_picture(graph: dict[str, Any]) -> str:
             width / 2 + radius * math.sin(i * turn),
             height / 2 - 0.7 * radius * math.cos(i * turn),
         )
-        for i, name in enumerate(boxes)
+        for i, name in enumerate(names)
     }
     parts = [_edge(edge, middle[edge.waiter], middle[edge.giver], tall) for edge in shown]
     parts += [_box(rows, middle[name], tall, name in ring) for name, rows in texts.items()]
@@ -403,15 +395,13 @@ def _excerpts(where: dict[str, Any], sources: dict[XY, Sources], first: XY) -> I
     lines += [(call.get("file"), call.get("line")) for call in where.get("inlined", ())]
     for file, line in lines:
         if source is not None and file and line:
-            shown = "\n".join(_excerpt(source, str(where["core"]), str(file), int(line)))
-            if shown:
+            if shown := "\n".join(_excerpt(source, str(where["core"]), str(file), int(line))):
                 yield f"<pre><i>{html.text(file)}</i>\n{shown}</pre>"
 
 
 def _excerpt(source: Sources, core: str, file: str, line: int) -> Iterator[str]:
     for number in range(max(line - _AROUND, 1), line + _AROUND + 1):
-        text = source.line(core, file, number)
-        if text is not None:
+        if (text := source.line(core, file, number)) is not None:
             shown = html.text(f"{number:>5}  {text.expandtabs(4).rstrip()}")
             yield f"<b>{shown}</b>" if number == line else shown
 
@@ -423,14 +413,13 @@ def _timelines(recording: Recording, shown: Sequence[XY]) -> Iterator[str]:
     step = sorted(steps)[len(steps) // 2]
     yield f'<p class="quiet">left to right the clock of the tile; a sample every {step}</p>'
     legend = (
-        f'<span class="key"><i style="background:{_COLOURS[kind]}"></i>{kind}: {said}</span> '
-        for kind, said in _MEANS.items()
+        f'<span class="key"><i style="background:{colour}"></i>{kind}: {said}</span> '
+        for kind, (colour, said) in _KINDS.items()
     )
     yield f"<p>{''.join(legend)}</p>"
     alike: dict[Any, list[XY]] = {}
     for xy in (xy for xy in shown if xy in recording.seen):
-        lanes = tuple(tuple(recording.lane(xy, lane)) for lane in LANES)
-        alike.setdefault(lanes, []).append(xy)
+        alike.setdefault(tuple(tuple(recording.lane(xy, lane)) for lane in LANES), []).append(xy)
     groups = list(alike.values())
     for tiles in groups[:_TILES]:
         names = ", ".join(f"({x},{y})" for x, y in tiles[:_NAMED])

@@ -281,7 +281,7 @@ def _timeline(timeline: Timeline) -> str:
     step = max((timeline.until - first) / _STEPS, 1)
     scale = (_WIDTH - _LEFT) / max(timeline.until - first, 1) * step
     # Of each lane, by piece of time: its share of work and of waits, and what for at last
-    lanes: _Pieces = defaultdict(dict)
+    lanes: dict[str, dict[int, tuple[float, float, str]]] = defaultdict(dict)
     for span in timeline.spans:
         last = int((span.end - first) / step)
         for piece in range(int((span.begin - first) / step), last + 1):
@@ -319,9 +319,6 @@ def _timeline(timeline: Timeline) -> str:
     return f'<svg class="time" {view} role="img" aria-label="over time">{"".join(parts)}</svg>'
 
 
-_Pieces = dict[str, dict[int, tuple[float, float, str]]]
-
-
 def _joined(
     pieces: Mapping[int, tuple[float, float, str]],
 ) -> Iterator[tuple[int, int, float, float, str]]:
@@ -342,21 +339,21 @@ def _joined(
 
 def _links(used: Sequence[Link], cycles: int) -> Iterator[str]:
     """Each NoC at physical coordinates: the redder a link, the more of the time it is taken."""
+    routers = "".join(
+        f'<rect class="router" x="{x * _CELL}" y="{y * _CELL}" width="{_CELL - 14}"'
+        f' height="{_CELL - 14}"/><text x="{x * _CELL + 2}" y="{y * _CELL + 16}">{x},{y}</text>'
+        for x in range(WIDTH)
+        for y in range(HEIGHT)
+    )
     for noc in sorted({link.noc for link in used}):
-        yield f"<h3>NoC {noc}</h3>"
-        most = max(link.flits for link in used if link.noc == noc)
+        own = [link for link in used if link.noc == noc]
+        most = max(link.flits for link in own)
         told = f"the busiest link is taken in {100 * most / max(cycles, 1):.1f} % of the cycles"
+        yield f"<h3>NoC {noc}</h3>"
         yield f'<p class="quiet">{told}; the redder, the nearer to it</p><div class="over">'
-        cells = [
-            f'<rect class="router" x="{x * _CELL}" y="{y * _CELL}" width="{_CELL - 14}"'
-            f' height="{_CELL - 14}"/><text x="{x * _CELL + 2}" y="{y * _CELL + 16}">{x},{y}</text>'
-            for x in range(WIDTH)
-            for y in range(HEIGHT)
-        ]
-        cells += [_link(link, most, cycles) for link in used if link.noc == noc]
         size = f'width="{WIDTH * _CELL}" height="{HEIGHT * _CELL}"'
-        yield f'<svg id="noc{noc}" {size} role="img" aria-label="links of NoC {noc}">'
-        yield f"{''.join(cells)}</svg></div>"
+        yield f'<svg id="noc{noc}" {size} role="img" aria-label="links of NoC {noc}">{routers}'
+        yield f"{''.join(_link(link, most, cycles) for link in own)}</svg></div>"
 
 
 def _link(link: Link, most: int, cycles: int) -> str:

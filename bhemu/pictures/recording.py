@@ -159,36 +159,28 @@ class Recorder:
         found.clocks.append(self._launched.clock)
         for tile in self._launched.tiles:
             found.seen.setdefault(tile.xy, []).append(self._observe(tile))
-        if self._words:
-            self._take_words()
+        self._take_words()
 
     def _observe(self, tile: Tile) -> Seen:
         s = tile.state
-        names = tile.core
+        blocked = (int(s.gate_blocked[t]) if s.gate_full[t] else 0 for t in range(THREADS))
         return Seen(
             tuple(
                 (core.state, self._function(tile, c, int(s.pc[c])))
-                for c, core in enumerate(names.values())
+                for c, core in enumerate(tile.core.values())
             ),
             tuple(bool(s.loop_length[c]) for c in range(CORES)),
             tuple(int(n) for n in s.retired),
             tuple(int(n) for n in s.executed),
-            tuple(self._wait(s, t) for t in range(THREADS)),
+            tuple(CONDITIONS[n].text if n in CONDITIONS else "" for n in blocked),
             int(s.noc_issued[0]),
             int(s.noc_requests[0]),
         )
 
-    @staticmethod
-    def _wait(s: object, t: int) -> str:
-        full, number = int(s.gate_full[t]), int(s.gate_blocked[t])  # type: ignore[attr-defined]
-        condition = CONDITIONS.get(number)
-        return condition.text if full and condition is not None else ""
-
     def _function(self, tile: Tile, core: int, pc: int) -> str:
         key = tile.xy, core, pc
         if key not in self._functions:
-            name = tile.locate(core, pc)[0]
-            self._functions[key] = (name or "").split("+")[0]
+            self._functions[key] = (tile.locate(core, pc)[0] or "").split("+")[0]
         return self._functions[key]
 
     def _take_words(self) -> None:
@@ -290,7 +282,6 @@ Excerpt = Callable[[XY, Where], str]
 class Origin(NamedTuple):
     """An element of an output, "y[0,2]", and the causes of its value."""
 
-    output: str
     element: str
     xy: XY
     links: list[Link]
@@ -318,7 +309,7 @@ def origins(
                 links = of_dram(name)
                 at = links[0].where
                 if at is not None and isinstance(at.tile, tuple):
-                    found.append(Origin(spec.name, name, at.tile, links))
+                    found.append(Origin(name, at.tile, links))
             continue
         if spec.tile not in machines:
             machines[spec.tile] = launch(spec.tile or (1, 2))
@@ -327,7 +318,7 @@ def origins(
         for index in wrong:
             name = element_name(spec.name, index)
             links = links_behind(target.tile, target.program, "brisc", name)
-            found.append(Origin(spec.name, name, target.tile.xy, links))
+            found.append(Origin(name, target.tile.xy, links))
     return found
 
 

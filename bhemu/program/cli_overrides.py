@@ -26,7 +26,7 @@ def parse_core(text: str, local: Local = "direct") -> schema.CoreSpec:
         _fail(origin, "want CORE=FILE", "for example --core trisc0=unpack.elf")
     if name not in CORE_NAMES:
         _fail(origin, f"no core {name}", suggestion(name, CORE_NAMES))
-    return schema.core_from(name, _table(origin, {"elf": elf}), local)
+    return schema.core_from(name, Table({"elf": elf}, origin, Path()), local)
 
 
 def parse_input(text: str) -> schema.InputSpec:
@@ -47,7 +47,8 @@ def parse_until(text: str) -> schema.Until | None:
     word, equals, value = text.partition("=")
     if not equals or _NUMBER.fullmatch(value.strip()) is None:
         _fail(origin, "want WORD=VALUE or idle", "for example --until 0x100=0xD0E0")
-    return schema.until_from(_table(origin, {"word": _address(word), "equals": _address(value)}))
+    data = {"word": _address(word), "equals": _address(value)}
+    return schema.until_from(Table(data, origin, Path()))
 
 
 def parse_set(text: str) -> schema.SetSpec:
@@ -57,7 +58,7 @@ def parse_set(text: str) -> schema.SetSpec:
     if not equals:
         _fail(origin, "want ADDRESS=VALUE", "for example --set 0x10=u32:1")
     parts = [value.strip() for value in values.split(",")]
-    return schema.set_from(_table(origin, {"at": _address(at), "values": parts}))
+    return schema.set_from(Table({"at": _address(at), "values": parts}, origin, Path()))
 
 
 def with_flags(
@@ -75,7 +76,8 @@ def with_flags(
     others are added after those of the file. InputError for a flag that cannot be read.
     """
     base = program or schema.Program(name="program", kind="elf", cores={})
-    named = [parse_core(text, schema.LOCAL_OF_KIND[base.kind]) for text in cores]
+    local = schema.LOCAL_OF_KIND.get(base.kind, "direct")
+    named = [parse_core(text, local) for text in cores]
     run = base.run
     if until:
         conditions = [parse_until(text) for text in until]
@@ -105,8 +107,7 @@ def with_options(program: schema.Program, values: Mapping[str, Any]) -> schema.P
 
 def without_expected(program: schema.Program) -> schema.Program:
     """`program` with outputs that are read and compared with nothing (--no-compare)."""
-    outputs = tuple(replace(spec, expect=None) for spec in program.outputs)
-    return replace(program, outputs=outputs)
+    return replace(program, outputs=tuple(replace(spec, expect=None) for spec in program.outputs))
 
 
 def _tensor(flag: str, text: str, key: str) -> Table:
@@ -123,16 +124,12 @@ def _tensor(flag: str, text: str, key: str) -> Table:
         if not all(size.isdecimal() for size in sizes):
             _fail(origin, f"{parts[2]} is not a shape", "for example 64x96")
         data["shape"] = [int(size) for size in sizes]
-    return _table(origin, data)
+    return Table(data, origin, Path())
 
 
 def _address(text: str) -> At:
     text = text.strip()
     return int(text, 0) if _NUMBER.fullmatch(text) else text
-
-
-def _table(origin: str, data: dict[str, object]) -> Table:
-    return Table(data, origin, Path())
 
 
 def _fail(origin: str, problem: str, hint: str) -> NoReturn:

@@ -76,11 +76,10 @@ def _axis(
 def values_of(xy: XY, tiles: Sequence[XY]) -> Mapping[str, int]:
     """What "tile:NAME" stands for on tile `xy` of `tiles`, by NAME."""
     index = list(tiles).index(xy)
-    after = tiles[(index + 1) % len(tiles)]
     columns, rows = (sorted({at[axis] for at in tiles}) for axis in (0, 1))
     own = columns.index(xy[0]), rows.index(xy[1]), len(columns), len(rows)
     corners = columns[0], rows[0], columns[-1], rows[-1]
-    values = (index, len(tiles), *xy, *own, *corners, *after)
+    values = (index, len(tiles), *xy, *own, *corners, *tiles[(index + 1) % len(tiles)])
     return dict(zip(TILE_VALUES, values, strict=True))
 
 
@@ -97,15 +96,13 @@ def dram(bank: int, port: int) -> XY:
 
 def tensix(harvested: int = 0) -> tuple[XY, ...]:
     """All Tensix tiles by row and column; harvested columns are missing at the right."""
-    columns = COLUMNS[: len(COLUMNS) - harvested]
-    return tuple((x, y) for y in ROWS for x in columns)
+    return tuple((x, y) for y in ROWS for x in COLUMNS[: len(COLUMNS) - harvested])
 
 
 # Addresses as a program writes them: numbers, or names with an offset.
 
 _ADDRESSES = '0x50000, "symbol" or "symbol+4"'
 At = int | str
-Resolve = Callable[[str], int]
 _NAME_AND_OFFSET = re.compile(
     r"\s*([A-Za-z_.$][\w.$]*)\s*(?:([+-])\s*(0[xX][0-9a-fA-F]{1,32}|[0-9]{1,32}))?\s*"
 )
@@ -122,12 +119,11 @@ def read_at(table: Table, key: str) -> At:
     return at if isinstance(at, int) else at.strip()
 
 
-def resolve_at(at: At, resolve: Resolve) -> int:
+def resolve_at(at: At, resolve: Callable[[str], int]) -> int:
     """The address meant by `at`; `resolve` gives that of a symbol or register name."""
     if isinstance(at, int):
         return at
-    match = _NAME_AND_OFFSET.fullmatch(at)
-    if match is None:
+    if (match := _NAME_AND_OFFSET.fullmatch(at)) is None:
         raise InputError(f"{at!r} is not an address", hint="a number, a symbol or symbol+4")
     name, sign, offset = match.groups()
     return resolve(name) + int(f"{sign or ''}{offset or 0}", 0)

@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from elftools.dwarf.dwarfinfo import DebugSectionDescriptor, DwarfConfig, DWARFInfo
 
 from bhemu.errors import InputError
 from bhemu.program import dwarf, elf, files
-from bhemu.program.dwarf import Gone
-from bhemu.program.elf import LONGEST_NAME, WORD, CountedBytes, DamagedError, Section
+from bhemu.program.elf import WORD, CountedBytes, DamagedError, Section
 from bhemu.text import printable
 
 _LEAST, _PER_BYTE = 100_000, 8  # steps of the smallest file; compilers' files take 1.5 a byte
@@ -50,10 +49,9 @@ class Info(DWARFInfo):
         }
         super().__init__(DwarfConfig(True, "RISC-V", 4), **found)
         self.present = self.debug_info_sec is not None
-        try:
-            self._files = dwarf.names(data, table)
-        except (InputError, DamagedError):  # told where line numbers are read
-            self._files = {}
+        self.file_names: dict[int, list[str]] = {}
+        with suppress(InputError, DamagedError):  # told where line numbers are read
+            self.file_names = dwarf.names(data, table)
 
     def _take(self, count: int) -> None:
         """Spend steps."""
@@ -71,7 +69,7 @@ class Info(DWARFInfo):
         """InputError for whatever pyelftools raises of a damaged file; Gone goes on."""
         try:
             yield
-        except (InputError, Gone):
+        except (InputError, dwarf.Gone):
             raise
         except Exception as problem:
             text = str(problem) if isinstance(problem, DamagedError) else repr(problem)
@@ -90,15 +88,9 @@ class Info(DWARFInfo):
 
     def _string(self, name: str, offset: int) -> bytes:
         self._take(1)
-        known = self._strings.get((name, offset))
-        if known is None:
-            texts = self._texts[name]
-            if offset > len(texts):
-                raise DamagedError(f"a name at {offset:#x} of {len(texts):#x} bytes of names")
-            end = texts.find(b"\0", offset, offset + LONGEST_NAME)
-            known = texts[offset : end if end >= 0 else offset + LONGEST_NAME]
+        if (known := self._strings.get((name, offset))) is None:
+            known = self._strings[name, offset] = elf.text_at(self._texts[name], offset)
             self._take(len(known) // WORD)
-            self._strings[name, offset] = known
         return known
 
     def units(self) -> Iterator[Any]:
@@ -106,11 +98,6 @@ class Info(DWARFInfo):
         for unit in self.iter_CUs():
             self._take(1)
             yield unit
-
-    def files(self, unit: Any) -> list[str]:
-        """File names as DW_AT_call_file counts them, without folders."""
-        place = unit.get_top_DIE().attributes.get("DW_AT_stmt_list")
-        return self._files.get(place.value, []) if place is not None else []
 
     def entries(self, unit: Any) -> Iterator[Any]:
         """All entries of a unit, in order."""

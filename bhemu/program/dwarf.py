@@ -7,23 +7,16 @@ Nothing is relocated: linked ELFs hold final values, and relocations that the li
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import accumulate, pairwise
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from bhemu.errors import Call, InputError
 from bhemu.program import elf
-from bhemu.program.elf import (
-    LONGEST_NAME,
-    SHF_ALLOC,
-    SHF_COMPRESSED,
-    SHF_EXECINSTR,
-    CountedBytes,
-    DamagedError,
-    Section,
-)
 from bhemu.program.files import check_limit, limit
 from bhemu.text import printable
 
@@ -60,8 +53,7 @@ class File(NamedTuple):
 _UNKNOWN = File("?", "")
 
 
-def _name(file: File) -> str:
-    return file.name
+_name = attrgetter("name")
 
 
 def whole_path(file: File) -> str:
@@ -70,24 +62,23 @@ def whole_path(file: File) -> str:
 
 
 def rows(
-    data: bytes, table: list[Section], shown: Callable[[File], str] = _name
+    data: bytes, table: list[elf.Section], shown: Callable[[File], str] = _name
 ) -> list[Row] | None:
     """The rows in address order, None without a line table; DamagedError when it cannot be read.
 
     shown: how a file is named. InputError beyond a limit.
     """
-    programs = _programs(data, table)
-    if programs is None:
+    if (programs := _programs(data, table)) is None:
         return None
     ordered = sorted(row for _, named, program in programs for row in _rows(program, named, shown))
     return list(_words_of_assembler(ordered, lambda at: _is_tensix(data, table, at)))
 
 
-def _is_tensix(data: bytes, table: list[Section], address: int) -> bool:
+def _is_tensix(data: bytes, table: list[elf.Section], address: int) -> bool:
     """Whether a word of the text is none of RISC-V, but one that is pushed to the coprocessor."""
     for one in table:
         at = address - one.address
-        if one.flags & SHF_ALLOC and 0 <= at <= one.size - _WORD:
+        if one.flags & elf.SHF_ALLOC and 0 <= at <= one.size - _WORD:
             return one.kind != "SHT_NOBITS" and data[one.offset + at] & 3 != 3
     return False
 
@@ -113,13 +104,13 @@ def _words_of_assembler(rows: list[Row], is_word: Callable[[int], bool]) -> Iter
             yield Row(low, row.hi if n == more else low + _WORD, row.file, row.line + n)
 
 
-def files(data: bytes, table: list[Section]) -> frozenset[File]:
+def files(data: bytes, table: list[elf.Section]) -> frozenset[File]:
     """The files that the line programs name, those without code too; errors as of `rows`."""
     return frozenset(file for _, named, _ in _programs(data, table) or () for file in named)
 
 
 def names(
-    data: bytes, table: list[Section], shown: Callable[[File], str] = _name
+    data: bytes, table: list[elf.Section], shown: Callable[[File], str] = _name
 ) -> dict[int, list[str]]:
     """By the offset of a line program its files as DW_AT_call_file counts them.
 
@@ -129,10 +120,11 @@ def names(
     return {offset: [shown(file) for file in named] for offset, named, _ in found}
 
 
-def _programs(data: bytes, table: list[Section]) -> Iterator[tuple[int, list[File], Any]] | None:
+def _programs(
+    data: bytes, table: list[elf.Section]
+) -> Iterator[tuple[int, list[File], Any]] | None:
     """Of each line program its offset, its files by the file register, and pyelftools' reader."""
-    line = elf.debug_section(data, table, "line", "LINE_BYTES")
-    if line is None:
+    if (line := elf.debug_section(data, table, "line", "LINE_BYTES")) is None:
         return None
     strings = {
         "DW_FORM_line_strp": elf.debug_section(data, table, "line_str", "LINE_BYTES") or b"",
@@ -160,17 +152,17 @@ def _headers(line: bytes, strings: dict[str, bytes]) -> Iterator[tuple[int, list
         first = at + (12 if wide else 4)
         end = first + int.from_bytes(line[first - size : first], "little")
         if end > len(line):
-            raise DamagedError("a line program ends beyond its section")
+            raise elf.DamagedError("a line program ends beyond its section")
         version = int.from_bytes(line[first : first + 2], "little")
         if not 2 <= version <= 5:
-            raise DamagedError(f"a line program of DWARF version {version}")
-        stream, structs = CountedBytes(line[at:end], take), _structs(64 if wide else 32)
+            raise elf.DamagedError(f"a line program of DWARF version {version}")
+        stream, structs = elf.CountedBytes(line[at:end], take), _structs(64 if wide else 32)
         with _reading():
             header = struct_parse(structs.Dwarf_lineprog_header, stream, 0)
             named = _files_5(header, strings) if version == 5 else _files_2(header)
         begin = first - at + (4 if version == 5 else 2) + size + header.header_length
         if begin > end - at:
-            raise DamagedError("the header of a line program ends beyond it")
+            raise elf.DamagedError("the header of a line program ends beyond it")
         yield at, named, LineProgram(header, stream, structs, begin, end - at)
         at = end
 
@@ -183,10 +175,10 @@ def _reading() -> Iterator[None]:
     except Exception as problem:
         inner: BaseException | None = problem
         while inner is not None:  # pyelftools wraps what its streams raise
-            if isinstance(inner, InputError | DamagedError):
+            if isinstance(inner, InputError | elf.DamagedError):
                 raise inner from None
             inner = inner.__context__
-        raise DamagedError(printable(str(problem) or repr(problem))) from problem
+        raise elf.DamagedError(printable(str(problem) or repr(problem))) from problem
 
 
 @cache
@@ -216,7 +208,7 @@ def _structs(bits: int) -> Any:
 
 def _file(folder: bytes, raw: bytes) -> File:
     path = raw if raw.startswith(b"/") else folder + b"/" + raw
-    above, _, name = path[-LONGEST_NAME:].rpartition(b"/")
+    above, _, name = path[-elf.LONGEST_NAME :].rpartition(b"/")
     shown = printable(name[:_LONGEST_FILE].decode(errors="replace")) or "?"
     return File(shown, above.decode(errors="replace"))
 
@@ -233,17 +225,12 @@ def _files_5(header: Any, strings: dict[str, bytes]) -> list[File]:
 
     def texts(kind: str, held: list[Any]) -> list[bytes]:
         forms = {one.content_type: one.form for one in header[f"{kind}_entry_format"]}
-        form = forms.get("DW_LNCT_path")
-        if form is None:
+        if (form := forms.get("DW_LNCT_path")) is None:
             return [b""] * len(held)
         if form not in strings:
             return [bytes(one.DW_LNCT_path) for one in held]
         section = strings[form]
-        found = []
-        for one in held:
-            end = section.find(b"\0", one.DW_LNCT_path, one.DW_LNCT_path + LONGEST_NAME)
-            found.append(section[one.DW_LNCT_path : end if end >= 0 else None][:LONGEST_NAME])
-        return found
+        return [elf.text_at(section, min(one.DW_LNCT_path, len(section))) for one in held]
 
     folders = texts("directory", header.directories)
     folder = [one.get("DW_LNCT_directory_index", 0) for one in header.file_names]
@@ -278,7 +265,6 @@ _INLINED, _FUNCTION, _BLOCK = (
     "DW_TAG_subprogram",
     "DW_TAG_lexical_block",
 )
-_VARIABLES = ("DW_TAG_variable", "DW_TAG_formal_parameter")
 
 
 class Gone(ValueError):  # noqa: N818 - an answer, not an error
@@ -299,6 +285,7 @@ class Range(NamedTuple):
     hi: int
 
 
+@dataclass(eq=False, slots=True)
 class Block:
     """A function, one inlined copy of one, or a block with variables of its own.
 
@@ -306,20 +293,18 @@ class Block:
     the entries (pyelftools' DIEs) of variables and parameters.
     """
 
-    __slots__ = ("call", "entry", "kind", "name", "outer", "ranges", "variables")
+    kind: str
+    name: str
+    ranges: tuple[Range, ...]
+    call: tuple[str, int] | None
+    outer: Block | None
+    entry: Any
+    variables: list[Any] = field(default_factory=list)
 
-    def __init__(
-        self,
-        kind: str,
-        name: str,
-        ranges: tuple[Range, ...],
-        call: tuple[str, int] | None,
-        outer: Block | None,
-        entry: Any,
-    ) -> None:
-        self.kind, self.name, self.ranges = kind, name, ranges
-        self.call, self.outer, self.entry = call, outer, entry
-        self.variables: list[Any] = []
+    @property
+    def depth(self) -> int:
+        """How many blocks are around it."""
+        return 0 if self.outer is None else self.outer.depth + 1
 
     @property
     def inlined(self) -> bool:
@@ -360,7 +345,7 @@ class Debug:
                 self.problem = f"{path}: no .debug_info; compile with -g"
                 return
             for unit in self.info.units():
-                self._walk(unit, unit.get_top_DIE(), None, self.info.files(unit), 0)
+                self._walk(unit.get_top_DIE(), None, self.info, 0)
             self.info.renew()
         except RecursionError:
             self._fail(f"{path}: .debug_info is nested too deep")
@@ -380,33 +365,28 @@ class Debug:
     def at(self, address: int) -> list[Block]:
         """The blocks around `address`, the innermost first."""
         found = [block for block in self.blocks if block.holds(address)]
-        return sorted(found, key=depth_of, reverse=True)
+        return sorted(found, key=attrgetter("depth"), reverse=True)
 
     def calls(self, address: int) -> Inlined:
         """The innermost function, and the calls that were inlined around `address`."""
-        if address not in self._calls:
-            self._calls[address] = self._find_calls(address)
-        return self._calls[address]
-
-    def _find_calls(self, address: int) -> Inlined:
-        chain = [block for block in self.at(address) if block.kind != _BLOCK]
-        if not chain:
-            return Inlined(None, ())
-        calls = [
-            Call(outer.name, *(block.call or ("?", 0)))
-            for block, outer in pairwise(chain)
-            if block.inlined
-        ]
-        return Inlined(chain[0].name, tuple(calls))
+        if (found := self._calls.get(address)) is None:
+            chain = [block for block in self.at(address) if block.kind != _BLOCK]
+            calls = tuple(
+                Call(outer.name, *(block.call or ("?", 0)))
+                for block, outer in pairwise(chain)
+                if block.inlined
+            )
+            found = self._calls[address] = Inlined(chain[0].name if chain else None, calls)
+        return found
 
     def entries(self, name: str) -> list[int]:
         """Where the code of function `name` begins: itself, and each inlined copy."""
-        found = [
+        found = {
             min(part.lo for part in block.ranges)
             for block in self.blocks
             if block.name == name and block.kind != _BLOCK and block.ranges
-        ]
-        return sorted(set(found))
+        }
+        return sorted(found)
 
     def owner(self, address: int) -> Block | None:
         """The function or inlined copy that the code at `address` belongs to."""
@@ -414,19 +394,19 @@ class Debug:
 
     # Reading
 
-    def _walk(self, unit: Any, die: Any, outer: Block | None, files: list[str], depth: int) -> None:
-        for child in die.dwarfinfo.children(die):
+    def _walk(self, die: Any, outer: Block | None, info: Info, depth: int) -> None:
+        for child in info.children(die):
             self._left -= 1
             if self._left < 0:
                 check_limit("DWARF_ENTRIES", limit("DWARF_ENTRIES") + 1, "DWARF entries")
             if depth > _DEEPEST:
-                raise DamagedError("entries are nested too deep")
+                raise elf.DamagedError("entries are nested too deep")
             inner = outer
             if child.tag in (_FUNCTION, _INLINED, _BLOCK):
-                inner = self._block(unit, child, outer, files)
+                inner = self._block(child, outer, info)
                 if inner is None and child.tag == _BLOCK:
                     inner = outer
-            elif child.tag in _VARIABLES:
+            elif child.tag in ("DW_TAG_variable", "DW_TAG_formal_parameter"):
                 if outer is not None:
                     outer.variables.append(child)
                 elif name_of(child):
@@ -435,16 +415,16 @@ class Debug:
                     else:
                         self.globals.setdefault(name_of(child), child)
             if child.has_children and (inner is not None or child.tag == "DW_TAG_namespace"):
-                self._walk(unit, child, inner, files, depth + 1)
+                self._walk(child, inner, info, depth + 1)
 
-    def _block(self, unit: Any, die: Any, outer: Block | None, files: list[str]) -> Block | None:
-        parts = tuple(part for part in _ranges(unit, die) if self._code.holds(part))
+    def _block(self, die: Any, outer: Block | None, info: Info) -> Block | None:
+        parts = tuple(part for part in _ranges(die) if self._code.holds(part))
         if not parts:
             return None  # a declaration, the abstract form, or what the linker has dropped
         call = None
         if die.tag == _INLINED:
-            index, line = number(die, "DW_AT_call_file"), number(die, "DW_AT_call_line")
-            call = (files[index] if 0 <= index < len(files) else "?"), line
+            file = named_file(die, "DW_AT_call_file", info.file_names, 0)
+            call = file or "?", number(die, "DW_AT_call_line")
         block = Block(die.tag, name_of(die), parts, call, outer, die)
         self.blocks.append(block)
         return block
@@ -454,7 +434,7 @@ class _Code:
     """The sections with code, of which a file may have thousands."""
 
     def __init__(self, table: list[elf.Section]) -> None:
-        wanted = SHF_ALLOC | SHF_EXECINSTR
+        wanted = elf.SHF_ALLOC | elf.SHF_EXECINSTR
         found = sorted(
             (s.address, s.address + s.size) for s in table if s.flags & wanted == wanted and s.size
         )
@@ -467,14 +447,6 @@ class _Code:
         return before > 0 and part.lo < part.hi <= self._ends[before - 1]
 
 
-def depth_of(block: Block) -> int:
-    """How many blocks are around it."""
-    depth, outer = 0, block.outer
-    while outer is not None:
-        depth, outer = depth + 1, outer.outer
-    return depth
-
-
 def reader(data: bytes, table: list[elf.Section], path: str) -> Info | None:
     """The reader of .debug_info, None without one; InputError beyond a limit."""
     from bhemu.program.debug_info import Info  # imported late: bhemu must start fast
@@ -484,7 +456,7 @@ def reader(data: bytes, table: list[elf.Section], path: str) -> Info | None:
         if section.name.startswith((".debug_", ".zdebug_")):
             raw = section.bytes_of(data)
             size = len(raw)
-            if section.flags & SHF_COMPRESSED:
+            if section.flags & elf.SHF_COMPRESSED:
                 size = int.from_bytes(raw[4:8], "little")
             elif section.name.startswith(".z"):
                 size = int.from_bytes(raw[4:12], "big")
@@ -492,6 +464,19 @@ def reader(data: bytes, table: list[elf.Section], path: str) -> Info | None:
     check_limit("DWARF_BYTES", total, f"{path}: bytes of debug sections")
     info = Info(data, table, path)
     return info if info.present else None
+
+
+def named_file(
+    die: Any, attribute: str, file_names: Mapping[int, list[str]], default: int = -1
+) -> str:
+    """A file that an entry names by its number, else `default`; "" where there is none.
+
+    file_names: as of `names`.
+    """
+    index = number(die, attribute, default)
+    place = die.cu.get_top_DIE().attributes.get("DW_AT_stmt_list")
+    held = file_names.get(place.value, []) if place is not None else []
+    return held[index] if 0 <= index < len(held) else ""
 
 
 def number(die: Any, attribute: str, default: int = 0) -> int:
@@ -515,15 +500,14 @@ def origin(die: Any) -> Iterator[Any]:
 def name_of(die: Any) -> str:
     """Its name, "" where it has none."""
     for one in origin(die):
-        found = one.attributes.get("DW_AT_name")
-        if found is not None:
+        if (found := one.attributes.get("DW_AT_name")) is not None:
             raw = found.value
             text = raw.decode(errors="replace") if isinstance(raw, bytes) else str(raw)
             return printable(text[:_LONGEST])
     return ""
 
 
-def _ranges(unit: Any, die: Any) -> Iterator[Range]:
+def _ranges(die: Any) -> Iterator[Range]:
     """The addresses of its code."""
     attributes = die.attributes
     if "DW_AT_low_pc" in attributes and "DW_AT_high_pc" in attributes:
@@ -532,8 +516,8 @@ def _ranges(unit: Any, die: Any) -> Iterator[Range]:
             yield Range(low, high.value if high.form == "DW_FORM_addr" else low + high.value)
     elif "DW_AT_ranges" in attributes:
         lists = die.dwarfinfo.range_lists()
-        base = number(unit.get_top_DIE(), "DW_AT_low_pc")
-        for entry in lists.get_range_list_at_offset(attributes["DW_AT_ranges"].value, unit):
+        base = number(die.cu.get_top_DIE(), "DW_AT_low_pc")
+        for entry in lists.get_range_list_at_offset(attributes["DW_AT_ranges"].value, die.cu):
             if hasattr(entry, "base_address"):
                 base = entry.base_address
             else:

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bhemu.errors import InputError
 from bhemu.jit import Later
@@ -121,51 +121,47 @@ class Symbol(NamedTuple):
     section: int
 
 
-def _table(data: bytes, source: str, first: int, want: int, limit: str) -> int:
-    """How many headers a table has, which lies in the file; `first`: of its fields in HEADER."""
+def _table(
+    data: bytes, source: str, first: int, form: struct.Struct, limit: str
+) -> list[tuple[int, ...]]:
+    """The headers of a table, which lies in the file; `first`: of its fields in HEADER."""
     if len(data) < HEADER.size or data[:5] != b"\x7fELF\x01":
         raise DamagedError("no ELF32 header")
     header = HEADER.unpack_from(data)
     offset, size, count = header[first], *header[9 if first == 5 else 11 :][:2]
     files.check_limit(limit, count, source)
-    if count and size != want:
+    if count and size != form.size:
         raise DamagedError(f"{source.rpartition(': ')[2]} of {size} bytes")
     if offset + size * count > len(data):
         raise DamagedError(f"{source.rpartition(': ')[2]} end beyond the file")
-    return int(count)
+    return [*form.iter_unpack(data[offset : offset + form.size * count])]
 
 
 def segments(data: bytes, source: str) -> list[Segment]:
     """The program headers; DamagedError, or InputError where there are more than the limit."""
-    if not _table(data, f"{source}: program headers", 5, _SEGMENT.size, "ELF_SEGMENTS"):
-        return []
-    at, count = HEADER.unpack_from(data)[5], HEADER.unpack_from(data)[10]
-    rows = _SEGMENT.iter_unpack(data[at : at + count * _SEGMENT.size])
+    rows = _table(data, f"{source}: program headers", 5, _SEGMENT, "ELF_SEGMENTS")
     return [Segment(_name_of(kind, _SEGMENT_KINDS), *rest) for kind, *rest in rows]
 
 
 def sections(data: bytes, source: str) -> list[Section]:
     """The section headers; DamagedError, or InputError where there are more than the limit."""
-    count = _table(data, f"{source}: section headers", 6, _SECTION.size, "ELF_SECTIONS")
-    if not count:
+    rows = _table(data, f"{source}: section headers", 6, _SECTION, "ELF_SECTIONS")
+    if not rows:
         return []
     names_at = HEADER.unpack_from(data)[13]
-    if names_at >= count:
-        raise DamagedError(f"section names in section {names_at} of {count}")
-    at = HEADER.unpack_from(data)[6]
-    rows = [*_SECTION.iter_unpack(data[at : at + count * _SECTION.size])]
+    if names_at >= len(rows):
+        raise DamagedError(f"section names in section {names_at} of {len(rows)}")
     start, length = rows[names_at][4:6]
     strings = data[start : start + length]
     return [
-        Section(name_at(strings, name), _name_of(kind, _SECTION_KINDS), *rest)
+        Section(_name_at(strings, name), _name_of(kind, _SECTION_KINDS), *rest)
         for name, kind, *rest in rows
     ]
 
 
 def symbols(data: bytes, table: list[Section], source: str) -> Iterator[Symbol]:
     """The entries of .symtab, none without one; DamagedError, or InputError beyond a limit."""
-    section = next((s for s in table if s.name == ".symtab"), None)
-    if section is None:
+    if (section := next((s for s in table if s.name == ".symtab"), None)) is None:
         return
     if section.kind != "SHT_SYMTAB":
         raise DamagedError(f"section .symtab is of type {section.kind}")
@@ -175,16 +171,13 @@ def symbols(data: bytes, table: list[Section], source: str) -> Iterator[Symbol]:
     files.check_limit("ELF_SYMBOLS", count, f"{source}: symbols")
     strings = table[section.link].bytes_of(data)
     known: dict[int, str] = {}
-    left = files.limit("ELF_NAMES")
+    total = 0  # characters of all names
     entries = section.bytes_of(data)[: count * _SYMBOL.size]
     for at, value, size, info, _, place in _SYMBOL.iter_unpack(entries):
-        name = known.get(at)
-        if name is None:
-            name = known[at] = name_at(strings, at)
-            left -= len(name)
-            if left < 0:
-                most = files.limit("ELF_NAMES")
-                files.check_limit("ELF_NAMES", most - left, f"{source}: symbol names")
+        if (name := known.get(at)) is None:
+            name = known[at] = _name_at(strings, at)
+            total += len(name)
+            files.check_limit("ELF_NAMES", total, f"{source}: symbol names")
         kind = _name_of(info & 15, _SYMBOL_KINDS)
         yield Symbol(name, value, size, kind, info >> 4 == _LOCAL, place)
 
@@ -226,14 +219,16 @@ def _name_of(number: int, names: Mapping[int, str]) -> str:
     return names.get(number) or f"{number:#x}"
 
 
-def name_at(strings: bytes, at: int) -> str:
+def text_at(strings: bytes, at: int) -> bytes:
     """The NUL-terminated name at offset `at`, cut where it is longer than any real one."""
     if at > len(strings):
         raise DamagedError(f"a name at {at:#x} of {len(strings):#x} bytes of names")
     end = strings.find(b"\0", at, at + LONGEST_NAME)
-    if end < 0:
-        end = min(at + LONGEST_NAME, len(strings))
-    return printable(strings[at:end].decode(errors="replace"))
+    return strings[at : end if end >= 0 else at + LONGEST_NAME]
+
+
+def _name_at(strings: bytes, at: int) -> str:
+    return printable(text_at(strings, at).decode(errors="replace"))
 
 
 # Names and source lines: which symbol and which line an address belongs to.
@@ -266,6 +261,12 @@ class _Span(NamedTuple):
     name: str
 
 
+def holding(parts: Sequence[Any], address: int) -> Any:
+    """The one of spans or rows in the order of addresses that holds an address, or None."""
+    index = bisect_right(parts, address, key=lambda part: part.lo) - 1
+    return parts[index] if index >= 0 and address < parts[index].hi else None
+
+
 class Symbols:
     """Symbols and DWARF line table of one ELF, both parsed when first asked for.
 
@@ -289,15 +290,13 @@ class Symbols:
     def lookup(self, pc: int) -> tuple[str, int] | None:
         """(name, distance from it) of the function, object or label that holds address `pc`."""
         for address in self.linked(pc):
-            index = bisect_right(self._spans, address, key=lambda span: span.lo) - 1
-            if index >= 0 and address < self._spans[index].hi:
-                return self._spans[index].name, address - self._spans[index].lo
+            if (span := holding(self._spans, address)) is not None:
+                return span.name, address - span.lo
         return None
 
     def address(self, name: str) -> int:
         """Address of a symbol; InputError when there is none, or several static ones."""
-        found = self._by_name.get(name)
-        if found is None:
+        if (found := self._by_name.get(name)) is None:
             import difflib  # takes milliseconds, which few runs need
 
             few = len(self._by_name) <= _MOST_SUGGESTED_FROM
@@ -306,18 +305,15 @@ class Symbols:
             raise InputError(f"{self.path}: no symbol {name}", hint=hint)
         if len(found) > 1:
             places = ", ".join(f"0x{value:08X}" for value in sorted(found))
-            raise InputError(
-                f"{self.path}: symbol {name} stands for several addresses: {places}",
-                hint="give the address instead",
-            )
+            text = f"{self.path}: symbol {name} stands for several addresses: {places}"
+            raise InputError(text, hint="give the address instead")
         return next(iter(found))
 
     def line(self, pc: int) -> tuple[str, int] | None:
         """(file name without folders, line number) of the code at `pc`, None where unknown."""
         for address in self.linked(pc):
-            index = bisect_right(self.rows, address, key=lambda row: row.lo) - 1
-            if index >= 0 and address < self.rows[index].hi:
-                return self.rows[index].file, self.rows[index].line
+            if (row := holding(self.rows, address)) is not None:
+                return row.file, row.line
         return None
 
     @cached_property
@@ -420,8 +416,7 @@ class Symbols:
         shared: dict[str, set[int]] = defaultdict(set)
         clones: dict[str, set[int]] = defaultdict(set)
         for symbol in self._named():
-            absolute = symbol.section == SHN_ABS
-            value = symbol.value if absolute else self._moved(symbol.value)
+            value = symbol.value if symbol.section == SHN_ABS else self._moved(symbol.value)
             (local if symbol.local else shared)[symbol.name].add(value)
             name, dot, rest = symbol.name.partition(".")
             if dot and _CLONE.fullmatch(dot + rest):

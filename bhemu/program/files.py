@@ -55,11 +55,9 @@ LIMITS = {
 
 def limit(name: str) -> int:
     """The value of a limit; InputError when the environment holds no number for it."""
-    text = os.environ.get(_PREFIX + name)
-    if text is None:
+    if (text := os.environ.get(_PREFIX + name)) is None:
         return LIMITS[name].default
-    found = _VALUE.fullmatch(text)
-    if found is None:
+    if (found := _VALUE.fullmatch(text)) is None:
         hint = "a number of bytes or things, as in 64M"
         raise InputError(f"{_PREFIX}{name} = {text!r} is no limit", hint=hint)
     return int(found[1]) << _UNITS[found[2]]
@@ -69,10 +67,8 @@ def check_limit(name: str, value: int, subject: str) -> None:
     """InputError when `value`, of `subject`, is more than the limit called `name`."""
     most = limit(name)
     if value > most:
-        raise InputError(
-            f"{subject}: {value}, the limit is {most} ({LIMITS[name].doc})",
-            hint=f"{_PREFIX}{name} sets the limit",
-        )
+        hint = f"{_PREFIX}{name} sets the limit"
+        raise InputError(f"{subject}: {value}, the limit is {most} ({LIMITS[name].doc})", hint=hint)
 
 
 CONFINED = "BHEMU_CONFINED"
@@ -105,7 +101,7 @@ def read_bytes(path: Path, limit: str, origin: str = "") -> bytes:
             return file.read(size)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         hint = "write what it gives to a file" if isinstance(error, _NoRegularFileError) else ""
-        raise InputError(f"{name} cannot be read: {_reason(error)}", hint=hint) from error
+        raise InputError(f"{name} cannot be read: {reason(error)}", hint=hint) from error
 
 
 class _NoRegularFileError(OSError):
@@ -115,8 +111,7 @@ class _NoRegularFileError(OSError):
 def open_regular(path: Path) -> IO[bytes]:
     """A file to read; OSError, for a folder, pipe or device too, on none of which it waits."""
     _check_confined(path)
-    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-    descriptor = os.open(path, flags)
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     mode = os.fstat(descriptor).st_mode
     if stat.S_ISREG(mode):
         return open(descriptor, "rb")
@@ -195,24 +190,25 @@ def check_writable(path: Path, origin: str, keep: Iterable[Path] = ()) -> None:
         file.close()
         scratch.unlink()
     except (OSError, ValueError) as error:
-        raise InputError(
-            f"{origin}: {path} cannot be written: {_reason(error)}", hint="name another folder"
-        ) from error
+        text = f"{origin}: {path} cannot be written: {reason(error)}"
+        raise InputError(text, hint="name another folder") from error
 
 
-def write_whole(path: Path, write: Callable[[Any], None], origin: str) -> None:
-    """Create `path` by `write(file)`: a reader sees the old file or the whole new one, always.
+def write_whole(path: Path, content: bytes | Callable[[Any], None], origin: str) -> None:
+    """Create `path`: a reader sees the old file or the whole new one, always.
 
-    The mode of an old file is kept; what is no regular file is neither followed nor replaced.
+    content: the bytes, or what writes them to a file. The mode of an old file is kept; what is no
+    regular file is neither followed nor replaced.
     """
     _check_target(path, origin)
     try:
-        whole_file.write(path, write)
+        whole_file.write(path, content if callable(content) else lambda file: file.write(content))
     except (OSError, ValueError) as error:
-        raise InputError(f"{origin}: {path} cannot be written: {_reason(error)}") from error
+        raise InputError(f"{origin}: {path} cannot be written: {reason(error)}") from error
 
 
-def _reason(error: OSError | ValueError) -> str:
+def reason(error: OSError | ValueError) -> str:
+    """What is wrong with a file, in words."""
     return getattr(error, "strerror", None) or str(error)
 
 
@@ -224,7 +220,7 @@ def _check_target(path: Path, origin: str) -> None:
     except FileNotFoundError:
         return
     except (OSError, ValueError) as error:
-        raise InputError(f"{origin}: {path} cannot be written: {_reason(error)}") from error
+        raise InputError(f"{origin}: {path} cannot be written: {reason(error)}") from error
     if stat.S_ISDIR(mode):
         raise InputError(f"{origin}: {path} is a folder")
     if stat.S_ISLNK(mode):

@@ -24,7 +24,6 @@ from bhemu.program.toml import suggestion
 T = TypeVar("T")
 _MOST_MEMBERS = 4096
 _ENTRY = b"PK\x01\x02"  # every member of an archive has one
-_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 
 class UnreadableError(ValueError):
@@ -84,7 +83,7 @@ class Archive:
             raise UnreadableError(f"no array {name}")
         try:
             info = self._zip.getinfo(f"{name}.npy")
-            if info.compress_type not in _METHODS:
+            if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                 raise UnreadableError(f"{name} is packed by method {info.compress_type}")
             with self._zip.open(info) as file:
                 return use(file)
@@ -154,9 +153,8 @@ def _encode_value(value: object, origin: str, place: Mapping[str, int]) -> bytes
     kind, colon, text = value.partition(":") if isinstance(value, str) else ("", "", "")
     if kind == "tile" and colon:
         if text not in place:
-            raise InputError(
-                f"{origin}: {value!r} is not a value", hint=suggestion(text, tuple(place))
-            )
+            hint = suggestion(text, tuple(place))
+            raise InputError(f"{origin}: {value!r} is not a value", hint=hint)
         return struct.pack("<I", place[text])
     if not colon or kind not in {*_INTEGERS, *_FLOATS}:
         raise InputError(f"{origin}: {value!r} is not a value", hint=_VALUE_HINT)
@@ -177,9 +175,8 @@ def read_array(path: Path, dtype: str, origin: str) -> NDArray[Any]:
     InputError when the file is missing or damaged, is not .npy, or holds Python objects.
     """
     if path.suffix == ".npy":
-        data = files.read_bytes(path, "ARRAY_BYTES", origin)
         try:
-            return from_npy(data)
+            return from_npy(files.read_bytes(path, "ARRAY_BYTES", origin))
         except UnreadableError as error:
             raise InputError(f"{origin}: {path} is not a .npy array of numbers: {error}") from error
     if dtype == "raw":
@@ -196,16 +193,13 @@ def read_image(path: Path) -> NDArray[np.uint8]:
     """
     l1 = np.zeros(L1_SIZE, dtype=np.uint8)
     if path.suffix != ".npz":
-        l1_bytes = files.read_bytes(path, "ARRAY_BYTES")
-        pieces = [(0, np.frombuffer(l1_bytes, dtype=np.uint8))]
+        pieces = [(0, np.frombuffer(files.read_bytes(path, "ARRAY_BYTES"), dtype=np.uint8))]
     else:
         try:
             with Archive(files.read_bytes(path, "ARCHIVE_BYTES")) as archive:
-                missing = [name for name in _PIECES if name not in archive]
-                if missing:
-                    raise InputError(
-                        f"{path}: no array {missing[0]}", hint=f"it needs {', '.join(_PIECES)}"
-                    )
+                if missing := [name for name in _PIECES if name not in archive]:
+                    hint = f"it needs {', '.join(_PIECES)}"
+                    raise InputError(f"{path}: no array {missing[0]}", hint=hint)
                 most = files.limit("ARRAY_BYTES")
                 addresses, lengths, data = (archive.array(name, most) for name in _PIECES)
             counted = all(

@@ -31,8 +31,6 @@ _MACHINES = {3: "x86", 8: "MIPS", 40: "ARM", 62: "x86-64", 93: "ARC", 183: "AArc
 _TYPES = {1: "a relocatable object", 3: "a shared object or PIE", 4: "a core dump"}
 _PF_X = 1  # flag of a segment
 _KEPT = 32  # ELFs: a program that is launched again and again has the same ones
-_LOADER_INIT_SECTION = ".loader_init"
-_LOADER_INIT_SYMBOL = "__loader_init_start"
 
 
 @dataclass(frozen=True)
@@ -88,21 +86,10 @@ class Placement:
 class _Range(NamedTuple):
     """Where a segment goes, before its bytes are copied and extended by zeros."""
 
-    image: Image
     segment: Segment
     address: int
     length: int
     space: Space
-
-    @property
-    def name(self) -> str:
-        """The file's name and the segment."""
-        return f"{self.image.path.name} {self.segment}"
-
-    def padded(self) -> Placement:
-        """With the bytes."""
-        data = self.segment.data.ljust(self.length, b"\0")
-        return Placement(self.address, data, self.space, self.name)
 
 
 @lru_cache(maxsize=_KEPT)
@@ -180,9 +167,8 @@ def _segments(path: Path, data: bytes) -> Iterator[Segment]:
     total = 0
     for number, segment in enumerate(elf.segments(data, str(path))):
         if segment.kind in elf.DYNAMIC:
-            raise InputError(
-                f"{path}: dynamically linked ({segment.kind})", hint="link with -static -nostdlib"
-            )
+            hint = "link with -static -nostdlib"
+            raise InputError(f"{path}: dynamically linked ({segment.kind})", hint=hint)
         offset, filesz, memsz = segment.offset, segment.filesz, segment.memsz
         _check_inside(path, f"segment {number}", offset, filesz, len(data))
         if segment.kind != "PT_LOAD" or not memsz:
@@ -194,10 +180,8 @@ def _segments(path: Path, data: bytes) -> Iterator[Segment]:
             )
         total += filesz
         if total > L1_SIZE + max(LOCAL_SIZES):
-            raise InputError(
-                f"{path}: more than 0x{total:X} bytes to load, L1 has 0x{L1_SIZE:X}",
-                hint="is this the ELF of another machine?",
-            )
+            text = f"{path}: more than 0x{total:X} bytes to load, L1 has 0x{L1_SIZE:X}"
+            raise InputError(text, hint="is this the ELF of another machine?")
         content = data[offset : offset + filesz]
         yield Segment(segment.vaddr, segment.paddr, content, memsz, segment.flags)
 
@@ -217,8 +201,7 @@ def place(image: Image, *, local: Local, core: str, offset: int = 0) -> list[Pla
     Raises InputError when the core or mode is unknown, when anything lies outside L1 (0x180000
     bytes) or the core's local RAM, or when two segments overlap.
     """
-    size = LOCAL_SIZE.get(core)
-    if size is None:
+    if (size := LOCAL_SIZE.get(core)) is None:
         raise InputError(f"no core {core!r}", hint=f"cores: {', '.join(LOCAL_SIZE)}")
     named = isinstance(local, str) and local in LOCAL_MODES
     staged = isinstance(local, int) and not isinstance(local, bool)
@@ -226,6 +209,7 @@ def place(image: Image, *, local: Local, core: str, offset: int = 0) -> list[Pla
         modes = ", ".join(f'"{mode}"' for mode in LOCAL_MODES)
         raise InputError(f"local = {local!r} is not a way to place local RAM segments", hint=modes)
     placements: list[_Range] = []
+    file = image.path.name
     for segment in image.segments:
         if segment.is_local:
             if segment.vaddr - LOCAL_BASE + segment.memsz > size:
@@ -244,16 +228,19 @@ def place(image: Image, *, local: Local, core: str, offset: int = 0) -> list[Pla
     for low, high in pairwise(ordered):
         if low.space == high.space and high.address < low.address + low.length:
             raise InputError(
-                f"{low.name} and {high.name} overlap in {_SPACE_NAMES[low.space]}"
-                f" at 0x{high.address:X}",
+                f"{file} {low.segment} and {file} {high.segment} overlap in"
+                f" {_SPACE_NAMES[low.space]} at 0x{high.address:X}",
                 hint="check the load addresses in the linker script",
             )
-    return [placement.padded() for placement in placements]  # only now: all of it fits
+    return [  # only now: all of it fits
+        Placement(address, segment.data.ljust(length, b"\0"), space, f"{file} {segment}")
+        for segment, address, length, space in placements
+    ]
 
 
 def _place_local(image: Image, segment: Segment, local: Local, offset: int) -> _Range:
     if local == "direct":
-        return _Range(image, segment, segment.vaddr - LOCAL_BASE, segment.memsz, "local")
+        return _Range(segment, segment.vaddr - LOCAL_BASE, segment.memsz, "local")
     if local == "loader_init":
         base = _loader_init(image) + offset if segment.data else 0
         return _in_l1(image, segment, base + segment.vaddr - LOCAL_BASE, len(segment.data))
@@ -276,14 +263,13 @@ def _place_local(image: Image, segment: Segment, local: Local, offset: int) -> _
 
 
 def _loader_init(image: Image) -> int:
-    address = image.sections.get(_LOADER_INIT_SECTION)
-    if address is not None:
+    if (address := image.sections.get(".loader_init")) is not None:
         return address
-    if _LOADER_INIT_SYMBOL in image.symbols.names:
-        return image.symbols.address(_LOADER_INIT_SYMBOL)
+    if "__loader_init_start" in image.symbols.names:
+        return image.symbols.address("__loader_init_start")
     raise InputError(
-        f'{image.path}: local = "loader_init", but there is no section {_LOADER_INIT_SECTION}'
-        f" and no symbol {_LOADER_INIT_SYMBOL}",
+        f'{image.path}: local = "loader_init", but there is no section .loader_init'
+        " and no symbol __loader_init_start",
         hint='use local = "direct", "lma" or a staging address',
     )
 
@@ -295,7 +281,7 @@ def _in_l1(image: Image, segment: Segment, address: int, length: int) -> _Range:
             f" outside L1 (0x0..0x{L1_SIZE:X})",
             hint="check the load addresses in the linker script",
         )
-    return _Range(image, segment, address, length, "l1")
+    return _Range(segment, address, length, "l1")
 
 
 def check_overlap(
@@ -368,10 +354,11 @@ def relocated(image: Image, offset: int) -> Image:
     data = [bytearray(segment.data) for segment in image.segments]
     uppers = {r.address: r.target for r in found if r.kind == _PCREL_HI20}
     for each in found:
-        place = _place(image, each.address)
-        if place is not None:
-            number, at = place
-            _apply(image, each, offset, data[number], at, uppers)
+        for segment, held in zip(image.segments, data, strict=True):
+            at = each.address - segment.vaddr
+            if 0 <= at <= len(held) - 4:
+                _apply(image, each, offset, held, at, uppers)
+                break
     segments = tuple(
         replace(segment, data=bytes(new)) for segment, new in zip(image.segments, data, strict=True)
     )
@@ -403,14 +390,6 @@ def _relocations(data: bytes, path: str) -> tuple[_Relocation, ...]:
     except elf.DamagedError as error:
         raise InputError(f"{path}: damaged ELF: {error}", hint="rebuild the file") from error
     return tuple(found)
-
-
-def _place(image: Image, address: int) -> tuple[int, int] | None:
-    """(segment, offset in it) of the word linked at `address`."""
-    for number, segment in enumerate(image.segments):
-        if segment.vaddr <= address <= segment.vaddr + len(segment.data) - 4:
-            return number, address - segment.vaddr
-    return None
 
 
 def _moves(image: Image, target: int) -> bool:
@@ -447,18 +426,16 @@ def _apply(
         return
     else:
         raise InputError(f"{image.path}: relocation of type {kind} at {base:#x} is not known")
-    struct.pack_into("<I", data, at, _relocated(kind, word, value & 0xFFFFFFFF))
-
-
-def _relocated(kind: int, word: int, value: int) -> int:
-    """`word` with the part of `value` that a relocation of this kind fills."""
+    value &= 0xFFFFFFFF
     if kind == _R_32:
-        return value
-    if kind in (_HI20, _PCREL_HI20):
-        return word & 0xFFF | (value + 0x800) & 0xFFFFF000
-    if kind in (_LO12_I, _PCREL_LO12_I):
-        return word & 0xFFFFF | (value & 0xFFF) << 20
-    return word & 0x1FFF07F | (value & 0xFE0) << 20 | (value & 0x1F) << 7
+        word = value
+    elif kind in (_HI20, _PCREL_HI20):
+        word = word & 0xFFF | (value + 0x800) & 0xFFFFF000
+    elif kind in (_LO12_I, _PCREL_LO12_I):
+        word = word & 0xFFFFF | (value & 0xFFF) << 20
+    else:
+        word = word & 0x1FFF07F | (value & 0xFE0) << 20 | (value & 0x1F) << 7
+    struct.pack_into("<I", data, at, word)
 
 
 def block(image: Image) -> tuple[int, bytes]:
@@ -469,10 +446,8 @@ def block(image: Image) -> tuple[int, bytes]:
     parts: list[Segment] = [s for s in image.segments if s.data]
     for segment in parts:
         if segment.paddr >= LOCAL_BASE:
-            raise InputError(
-                f"{image.path}: {segment} has no load address in L1",
-                hint="give .data a load address after the text: .data : AT(...)",
-            )
+            hint = "give .data a load address after the text: .data : AT(...)"
+            raise InputError(f"{image.path}: {segment} has no load address in L1", hint=hint)
     low = min(segment.paddr for segment in parts)
     data = bytearray(max(s.paddr + len(s.data) for s in parts) - low)
     for segment in parts:

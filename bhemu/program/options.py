@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Final, TypedDict
 
 from bhemu import arguments
-from bhemu.arguments import MOST
-from bhemu.errors import InputError
+from bhemu.errors import InputError, naming
 from bhemu.memmap import CORE_NAMES
 from bhemu.program.coordinates import XY
 
@@ -58,7 +57,7 @@ class Acts:
     @property
     def row(self) -> tuple[int, int, int, int]:
         """As the record of a tile holds it: agent, pc or -1, first, last."""
-        last = MOST if self.last is None else self.last
+        last = arguments.MOST if self.last is None else self.last
         pc = -1 if self.pc is None else self.pc
         return AGENTS.index(self.agent), pc, self.first, last
 
@@ -96,8 +95,7 @@ def lateness(name: str, value: int | str) -> Lateness:
 
 
 def _acts(name: str, text: str) -> Acts:
-    found = _ACTS.fullmatch(text)
-    if found is None:
+    if (found := _ACTS.fullmatch(text)) is None:
         raise InputError(f"{name}: {text!r} names no acts", hint=_FORM)
     agent, pc = found["agent"], found["pc"]
     if agent not in (*AGENTS, NOC):
@@ -208,7 +206,7 @@ class SeedOr(Kind):
 
     def read(self, table: Any, name: str) -> Any:
         """The value in a table of PROGRAM.toml, None without."""
-        return table.word(name, None, self.words, self.most)
+        return table.word(name, self.words, self.most)
 
 
 class Delays(SeedOr):
@@ -233,10 +231,8 @@ class Delays(SeedOr):
     def read(self, table: Any, name: str) -> Any:
         """The value in a table of PROGRAM.toml, None without."""
         value = table.take(name, None, (str, int))
-        try:
+        with naming(table.origin):
             return None if value is None else self.check(name, value)
-        except InputError as error:
-            table.fail(error.message, hint=error.hint)
 
 
 class Seconds(Kind):

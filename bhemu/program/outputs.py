@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,18 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from bhemu.errors import InputError
 from bhemu.program import files, tensor
-from bhemu.program.tensor import (
-    Format,
-    Words,
-    decode,
-    element_bits,
-    encode,
-    format_of,
-    in_words,
-    locate,
-    number_text,
-    one_of,
-)
 from bhemu.text import printable
 
 if TYPE_CHECKING:
@@ -59,9 +47,10 @@ class Mismatch:
         names = [] if tile[0] is None else [f"tile ({tile[0]},{tile[1]})"]
         names += [f"{name} {value}" for name, value in place.items()]
         distance = "NaN" if self.ulp is None else f"{self.ulp} ULP"
+        expected, got = tensor.number_text(self.expected), tensor.number_text(self.got)
         return (
-            f"{' '.join(names)} {in_words(self.index)}: expected {number_text(self.expected)}"
-            f" ({self.expected_bits}), got {number_text(self.got)} ({self.got_bits}), {distance}"
+            f"{' '.join(names)} {tensor.in_words(self.index)}: expected {expected}"
+            f" ({self.expected_bits}), got {got} ({self.got_bits}), {distance}"
         )
 
 
@@ -126,15 +115,14 @@ def compare(
     representable values apart from the expected value rounded to nearest. "close": within `atol` +
     `rtol` * |expected|. Two NaN agree except by bits. InputError for unequal shapes.
     """
-    one_of("compare", how, COMPARES)
+    tensor.one_of("compare", how, COMPARES)
     pair = _pair(np.atleast_1d(np.asarray(expected)), got, dtype, how=how, layout=layout, name=name)
     bad, distance = pair.outside(how, max_ulp, rtol, atol)
-    report = Report(name, dtype, layout, how, bad.size, int(bad.sum()))
-    if report.equal:
-        return report
-    first = pair.mismatch(int(np.argmax(bad)))
-    worst = pair.mismatch(int(np.argmax(np.where(bad, distance, -1))))
-    return replace(report, first=first, worst=worst)
+    first = worst = None
+    if bad.any():
+        first = pair.mismatch(int(np.argmax(bad)))
+        worst = pair.mismatch(int(np.argmax(np.where(bad, distance, -1))))
+    return Report(name, dtype, layout, how, bad.size, int(bad.sum()), first, worst)
 
 
 def differing(
@@ -142,18 +130,17 @@ def differing(
 ) -> NDArray[np.bool_]:
     """Which elements `compare` finds to differ, in the shape of `expected`."""
     wanted = np.atleast_1d(np.asarray(expected))
-    pair = _pair(wanted, got, dtype, how=how, layout=layout, name=name)
-    return pair.outside(how, **allowed)[0]
+    return _pair(wanted, got, dtype, how=how, layout=layout, name=name).outside(how, **allowed)[0]
 
 
 @dataclass(frozen=True)
 class _Pair:
     """Expected and got, in that order, as float64 values and as patterns, all of one shape."""
 
-    fmt: Format
+    fmt: tensor.Format
     layout: str
     values: tuple[tensor.Floats, tensor.Floats]
-    bits: tuple[Words, Words]
+    bits: Sequence[tensor.Words]
     ulp: NDArray[np.int64]
 
     def outside(
@@ -178,30 +165,30 @@ class _Pair:
         want_bits, got_bits = (f"0x{int(side[index]):0{digits}X}" for side in self.bits)
         far = int(self.ulp[index])
         ulp = None if far == _NO_ULP else far
-        place = locate(index, shape, self.layout)
+        place = tensor.locate(index, shape, self.layout)
         return Mismatch(index, place, expected, got, want_bits, got_bits, ulp)
 
 
 def _pair(
     wanted: NDArray[Any], got: ArrayLike | bytes, dtype: str, *, how: str, layout: str, name: str
 ) -> _Pair:
-    fmt = format_of(dtype)
+    fmt = tensor.format_of(dtype)
     shape = (wanted.nbytes,) if fmt.kind == "raw" else wanted.shape
     try:
-        data = encode(wanted, dtype, layout, "exact" if how == "bits" else "nearest")
+        data = tensor.encode(wanted, dtype, layout, "exact" if how == "bits" else "nearest")
     except InputError as error:
         raise InputError(f"{name}: expected {error.message}", hint=_EXPECT_HINT) from error
     if not isinstance(got, bytes):
         numbers = np.atleast_1d(np.asarray(got))
         if numbers.shape != wanted.shape:
-            shapes = in_words(numbers.shape), in_words(wanted.shape)
+            shapes = tensor.in_words(numbers.shape), tensor.in_words(wanted.shape)
             raise InputError(f"{name}: {shapes[0]}, expected {shapes[1]}")
-        got = encode(numbers, dtype, layout)
-    bits = (element_bits(data, shape, dtype, layout), element_bits(got, shape, dtype, layout))
-    target = tensor.widen(decode(data, shape, dtype, layout))
+        got = tensor.encode(numbers, dtype, layout)
+    bits = [tensor.element_bits(each, shape, dtype, layout) for each in (data, got)]
+    target = tensor.widen(tensor.decode(data, shape, dtype, layout))
     if how == "close" and fmt.kind != "raw":
         target = tensor.widen(wanted)
-    values = (target, tensor.widen(decode(got, shape, dtype, layout)))
+    values = (target, tensor.widen(tensor.decode(got, shape, dtype, layout)))
     # Distance in representable values; 0 between two NaN, _NO_ULP between NaN and a number
     first, second = (_ordinal(words, fmt) for words in bits)
     nan = [np.isnan(v) for v in values]
@@ -209,7 +196,7 @@ def _pair(
     return _Pair(fmt, layout, values, bits, np.where(nan[0] ^ nan[1], _NO_ULP, distance))
 
 
-def _ordinal(words: Words, fmt: Format) -> NDArray[np.int64]:
+def _ordinal(words: tensor.Words, fmt: tensor.Format) -> NDArray[np.int64]:
     """Position of a pattern among the format's values in increasing order; 0 for both zeros."""
     if not fmt.signed:
         return words.astype(np.int64)
@@ -292,10 +279,8 @@ def check_saves(program: Program) -> None:
         if spec.save is None:
             continue
         if spec.save.suffix != ".npy" and spec.dtype != "raw":
-            raise InputError(
-                f"{spec.origin}: save = {spec.save} is not .npy",
-                hint='only dtype = "raw" is saved as plain bytes',
-            )
+            hint = 'only dtype = "raw" is saved as plain bytes'
+            raise InputError(f"{spec.origin}: save = {spec.save} is not .npy", hint=hint)
         files.check_writable(spec.save, spec.origin, keep)
         keep.append(spec.save)
 
@@ -306,7 +291,7 @@ def _save(spec: OutputSpec, data: bytes, inside: Path | None) -> None:
     if inside is not None and not files.is_inside(spec.save, inside):
         raise InputError(f"{spec.origin}: {spec.save} leaves the folder of the program")
     if spec.save.suffix != ".npy":
-        files.write_whole(spec.save, lambda file: file.write(data), spec.origin)
+        files.write_whole(spec.save, data, spec.origin)
         return
     array = tensor.decode(data, spec.shape, spec.dtype, spec.layout)
     files.write_whole(spec.save, lambda file: np.save(file, array), spec.origin)

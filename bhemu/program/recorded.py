@@ -72,8 +72,7 @@ class Recorder:
         values: dict[str, Any] = {"version": 1, "options": dict(options)}
         if place != ALONE:
             values |= {"version": VERSION, "place": list(place)}
-        head = json.dumps(values, sort_keys=True)
-        self._file.write(MAGIC + head.encode() + b"\n")
+        self._file.write(MAGIC + json.dumps(values, sort_keys=True).encode() + b"\n")
         self._file.flush()
 
     def act(self, kind: int, number: int, xy: XY, address: int, data: bytes) -> None:
@@ -94,11 +93,6 @@ def check_target(path: Path) -> None:
     files.check_writable(path, "--record")
     if path.exists() and not files.begins_with(path, MAGIC):
         raise InputError(f"--record: {path} is there and no session", hint="name another file")
-
-
-def is_session(path: Path) -> bool:
-    """Whether a file is a recorded session."""
-    return files.begins_with(path, MAGIC)
 
 
 def read(path: Path) -> Recorded:
@@ -122,8 +116,7 @@ def read(path: Path) -> Recorded:
 def _acts(path: Path, packed: bytes) -> Iterator[Act]:
     most = files.limit("SESSION_BYTES")
     try:
-        whole = zlib.decompressobj()
-        data = whole.decompress(packed, most + 1)
+        data = zlib.decompressobj().decompress(packed, most + 1)
     except zlib.error as problem:
         raise InputError(f"{path}: damaged: {problem}", hint=_HINT) from problem
     files.check_limit("SESSION_BYTES", len(data), f"{path}: bytes, unpacked")

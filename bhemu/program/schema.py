@@ -9,24 +9,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from bhemu import arguments
-from bhemu.errors import InputError
-from bhemu.memmap import (
-    CORE_NAMES,
-    DEBUG_BASE,
-    L1_SIZE,
-    RISCV_DEBUG_REG_SOFT_RESET_0,
-    SOFT_RESET_ALL,
-)
-from bhemu.program import coordinates, files, options, outputs, recorded, tensor, toml
-from bhemu.program.coordinates import At, check_l1, read_at
-from bhemu.program.input_files import (
-    Archive,
-    UnreadableError,
-    encode_values,
-    read_array,
-    read_image,
-)
+from bhemu import arguments, memmap
+from bhemu.errors import InputError, naming
+from bhemu.program import coordinates, files, input_files, options, outputs, recorded, tensor, toml
 from bhemu.program.loader import LOCAL_MODES, Local
 from bhemu.program.options import BANKS, CHIPS
 from bhemu.program.options import ENGINES as ENGINES
@@ -44,7 +29,6 @@ from bhemu.program.specs import RunSpec as RunSpec
 from bhemu.program.specs import SetSpec as SetSpec
 from bhemu.program.specs import TileSpec as TileSpec
 from bhemu.program.specs import Until as Until
-from bhemu.program.tensor import DTYPES
 from bhemu.program.toml import REQUIRED, Table
 from bhemu.text import printable
 
@@ -90,13 +74,9 @@ def dram_from(table: Table, dtype: str, layout: str, shape: tuple[int, ...]) -> 
     own = table.table("dram")
     # All banks, the first n of them, or those that are listed
     value = own.take("banks", BANKS, (int, list))
-    banks = list(range(value)) if type(value) is int and 0 <= value <= BANKS else value
-    if (
-        not isinstance(banks, list)
-        or not banks
-        or any(type(n) is not int or not 0 <= n < BANKS for n in banks)
-        or len(set(banks)) != len(banks)
-    ):
+    banks = value if isinstance(value, list) else [*range(value if value <= BANKS else 0)]
+    known = all(type(n) is int and 0 <= n < BANKS for n in banks)
+    if not banks or not known or len(set(banks)) != len(banks):
         own.fail(f"banks = {value} is neither a number of banks nor a list of banks 0-7")
     place = Dram(
         address=own.integer("address", hi=BANK_SIZE - 1),
@@ -120,7 +100,7 @@ def _page(table: Table, dtype: str, layout: str, shape: tuple[int, ...]) -> int:
     return tensor.encoded_size(row[-1:] if edge is None else row, dtype, layout)
 
 
-def check_extent(table: Table, at: At, size: int, dram: Dram | None = None) -> None:
+def check_extent(table: Table, at: coordinates.At, size: int, dram: Dram | None = None) -> None:
     """InputError when `size` bytes at `at`, or over banks, do not fit into memory."""
     if dram is not None:
         files.check_limit("ARRAY_BYTES", size, f"{table.origin}: bytes of the tensor")
@@ -130,7 +110,7 @@ def check_extent(table: Table, at: At, size: int, dram: Dram | None = None) -> N
         if last > BANK_SIZE:
             table.fail(f"{size} bytes at {dram.address:#x} end beyond the bank ({last:#x})")
     elif isinstance(at, int):
-        check_l1(table.origin, at, size)
+        coordinates.check_l1(table.origin, at, size)
 
 
 def check_tensors(program: Program) -> None:
@@ -147,23 +127,14 @@ def check_tensors(program: Program) -> None:
     places = [*dram, *((spec.origin, spec.dram, 0) for spec in program.outputs if spec.dram)]
     for origin, place, _ in places:
         if max(place.banks) >= banks:
-            raise InputError(
-                f"{origin}: bank {max(place.banks)} of a chip with {banks} banks",
-                hint="name the banks: dram = { address = ..., banks = 7 }",
-            )
-    if program.tiles:
-        for source in program.inputs:
-            if not source.tiles and source.dram is None:
-                _missing_tile(source.origin)
-        for output in program.outputs:
-            if output.tile is None and output.dram is None:
-                _missing_tile(output.origin)
-
-
-def _missing_tile(origin: str) -> None:
-    raise InputError(
-        f"{origin}: in L1 of which tile?", hint='tile = "1,2", or dram = { address = ... }'
-    )
+            text = f"{origin}: bank {max(place.banks)} of a chip with {banks} banks"
+            raise InputError(text, hint="name the banks: dram = { address = ..., banks = 7 }")
+    lie: list[tuple[str, object]] = [(one.origin, one.tiles or one.dram) for one in program.inputs]
+    lie += [(one.origin, one.tile or one.dram) for one in program.outputs]
+    for origin, at in lie if program.tiles else ():
+        if not at:
+            hint = 'tile = "1,2", or dram = { address = ... }'
+            raise InputError(f"{origin}: in L1 of which tile?", hint=hint)
 
 
 SAVED_STATE = "state"
@@ -176,7 +147,7 @@ def saved_program(path: Path) -> Program:
     if files.is_missing(path):
         raise InputError(f"{path}: no such file", hint=_HINT)
     try:
-        with Archive(files.read_bytes(path, "ARCHIVE_BYTES")) as archive:
+        with input_files.Archive(files.read_bytes(path, "ARCHIVE_BYTES")) as archive:
             about = json.loads(str(archive.array("meta", _META_BYTES)))
         if "tiles" not in about:
             return Program(path.stem, SAVED_STATE, {}, path=path, image=path)
@@ -186,12 +157,13 @@ def saved_program(path: Path) -> Program:
         number, chips = about.get("place", (0, 1))
         chip = ChipSpec(tuple(about["harvested"]), int(about["banks"]), {}, (number, chips))
         return Program(path.stem, SAVED_STATE, {}, path=path, image=path, tiles=tiles, chip=chip)
-    except (UnreadableError, LookupError, TypeError, ValueError, AttributeError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"{path}: not a saved state: {error}", hint=_HINT) from error
 
 
 SESSION = "session"
-_RESET, _HELD = DEBUG_BASE + RISCV_DEBUG_REG_SOFT_RESET_0, SOFT_RESET_ALL.to_bytes(4, "little")
+_RESET = memmap.DEBUG_BASE + memmap.RISCV_DEBUG_REG_SOFT_RESET_0
+_HELD = memmap.SOFT_RESET_ALL.to_bytes(4, "little")
 
 
 def session_program(path: Path) -> Program:
@@ -221,16 +193,8 @@ def session_program(path: Path) -> Program:
 
 
 SCHEMA = 1
-LOCAL_OF_KIND: dict[str, Local] = {
-    "elf": "direct",
-    "image": "direct",
-    "llk": "loader_init",
-    "tt-metal": "lma",
-    "state": "direct",
-    "session": "direct",
-}
+LOCAL_OF_KIND: dict[str, Local] = {"llk": "loader_init", "tt-metal": "lma"}  # else "direct"
 BUFFERS, SEMAPHORES = 64, 16
-_OF_ONE_TILE = ("cores", "image", "set", "buffer", "semaphores")
 
 
 def load_program(path: str | Path, *, allow_outside: bool = False) -> Program:
@@ -245,7 +209,7 @@ def load_program(path: str | Path, *, allow_outside: bool = False) -> Program:
     path = arguments.path(path)
     if path.suffix == ".npz":
         return saved_program(path)
-    if recorded.is_session(path):
+    if files.begins_with(path, recorded.MAGIC):
         return session_program(path)
     if files.is_folder(path):
         path /= "PROGRAM.toml"
@@ -260,13 +224,12 @@ def load_program(path: str | Path, *, allow_outside: bool = False) -> Program:
             table.fail('kind = "llk" is of one tile', hint="[cores] names its ELFs")
         at = tiles_at(table, "at")
         for other in found:
-            shared = set(at) & set(other.at)
-            if shared:
+            if shared := set(at) & set(other.at):
                 x, y = min(shared)
                 table.fail(f"tile {x},{y} is also one of {other.origin.rpartition(': ')[2]}")
         found.append(_tile(table, kind, at))
         table.finish()
-    for key in _OF_ONE_TILE if found else ():
+    for key in ("cores", "image", "set", "buffer", "semaphores") if found else ():
         if key in top:
             top.fail(f"{key} beside [[tile]]: which tile is meant?", hint=f"[tile.{key}]")
     tiles = tuple(found)
@@ -311,20 +274,20 @@ def _tile(table: Table, kind: str, at: tuple[XY, ...]) -> TileSpec:
         table.fail(f'circular buffers and semaphores belong to kind = "tt-metal", not "{kind}"')
     sets = tuple(set_from(each) for each in table.tables("set"))
     own = table.table("cores")
-    tables = {name: own.table(name) for name in CORE_NAMES}
+    tables = {name: own.table(name) for name in memmap.CORE_NAMES}
     own.finish()
-    read, local = kernel_from if kind == "tt-metal" else core_from, LOCAL_OF_KIND[kind]
-    cores = {name: read(name, tables[name], local) for name in CORE_NAMES if name in own}
-    image = _image(table, kind)
-    return TileSpec(at, cores, image, sets, buffers, semaphores, table.origin)
+    read = kernel_from if kind == "tt-metal" else core_from
+    local = LOCAL_OF_KIND.get(kind, "direct")
+    cores = {name: read(name, tables[name], local) for name in memmap.CORE_NAMES if name in own}
+    return TileSpec(at, cores, _image(table, kind), sets, buffers, semaphores, table.origin)
 
 
 def _buffer(table: Table) -> BufferSpec:
     spec = BufferSpec(
         index=table.integer("index", hi=BUFFERS - 1),
-        at=table.integer("at", hi=L1_SIZE - 1),
+        at=table.integer("at", hi=memmap.L1_SIZE - 1),
         pages=table.integer("pages", lo=1, hi=0xFFFF),
-        page=table.integer("page", lo=16, hi=L1_SIZE),
+        page=table.integer("page", lo=16, hi=memmap.L1_SIZE),
     )
     table.finish()
     if spec.at % 16 or spec.page % 16:
@@ -339,11 +302,11 @@ def _firmware(top: Table, kind: str) -> FirmwareSpec | None:
         return None
     if kind != "tt-metal":
         table.fail(f'firmware belongs to kind = "tt-metal", not "{kind}"')
-    elfs = {name: table.file(name) for name in CORE_NAMES}
-    base = table.integer("base", None, hi=L1_SIZE - 16)
+    elfs = {name: table.file(name) for name in memmap.CORE_NAMES}
+    base = table.integer("base", None, hi=memmap.L1_SIZE - 16)
     table.finish()
     named = {name: path for name, path in elfs.items() if path is not None}
-    for name in CORE_NAMES:
+    for name in memmap.CORE_NAMES:
         if name not in named:
             table.fail(f"missing key {name}", hint="all five ELFs of one build belong together")
     if base is not None and base % 16:
@@ -362,7 +325,7 @@ def kernel_from(name: str, table: Table, default: Local = "lma") -> CoreSpec:
 
 def _arguments(table: Table, key: str) -> tuple[str, ...]:
     values = table.take(key, [], (list,))
-    if len(encode_values(values, table.origin)) % 4:
+    if len(input_files.encode_values(values, table.origin)) % 4:
         table.fail(f"{key} is not a whole number of words")
     return tuple(values)
 
@@ -372,9 +335,9 @@ def core_from(name: str, table: Table, default: Local = "direct") -> CoreSpec:
     local = table.take("local", default, (str, int))
     if isinstance(local, str) and local not in LOCAL_MODES:
         table.fail(f'local = "{local}"', hint=f"{', '.join(LOCAL_MODES)} or a staging address")
-    if isinstance(local, int) and not 0 <= local < L1_SIZE:
-        table.fail(f"local = {local:#x}: a staging address lies in L1 (below 0x{L1_SIZE:X})")
-    pc = table.integer("pc", None, lo=0, hi=L1_SIZE - 4)
+    if isinstance(local, int) and not 0 <= local < memmap.L1_SIZE:
+        table.fail(f"local = {local:#x}: a staging address lies in L1 (below 0x{memmap.L1_SIZE:X})")
+    pc = table.integer("pc", None, lo=0, hi=memmap.L1_SIZE - 4)
     spec = CoreSpec(name, elf_file(table), local, table.flag("release", True), pc)
     table.finish()
     if spec.elf is None and pc is None and spec.release:
@@ -384,8 +347,7 @@ def core_from(name: str, table: Table, default: Local = "direct") -> CoreSpec:
 
 def check_cores(program: Program, origin: str) -> None:
     """InputError when nothing would ever run, or no ELF is named where the kind needs one."""
-    placed = program.placed()
-    cores = [core for part in placed for core in part.cores.values()]
+    cores = [core for part in program.placed() for core in part.cores.values()]
     if program.kind not in (SAVED_STATE, SESSION) and not any(core.release for core in cores):
         hint = 'for example [cores] trisc0 = { elf = "kernel.elf" }'
         raise InputError(f"{origin}: no core is released, so nothing would run", hint=hint)
@@ -393,7 +355,7 @@ def check_cores(program: Program, origin: str) -> None:
         raise InputError(f'{origin}: kind = "elf", but no core has an elf')
     if program.kind == "llk":
         named = {name for name, core in program.cores.items() if core.elf and core.pc is None}
-        if named != set(CORE_NAMES) - {"ncrisc"} or "ncrisc" in program.cores:
+        if named != set(memmap.CORE_NAMES) - {"ncrisc"} or "ncrisc" in program.cores:
             raise InputError(f'{origin}: kind = "llk" wants an elf for brisc and each TRISC, no pc')
 
 
@@ -407,25 +369,25 @@ def _image(top: Table, kind: str) -> Path | None:
         return None
     if path is None:
         table.fail('missing key file: kind = "image" starts from a picture of L1')
-    read_image(path)
+    input_files.read_image(path)
     return path
 
 
 def set_from(table: Table) -> SetSpec:
     """One [[set]]."""
-    at, core = read_at(table, "at"), table.text("core", None, choices=CORE_NAMES)
+    at, core = coordinates.read_at(table, "at"), table.text("core", None, choices=memmap.CORE_NAMES)
     values = table.take("values", REQUIRED, (list,))
     table.finish()
     if not values:
         table.fail("values is empty", hint='for example ["u32:4", "f32:1.0"]')
-    data = encode_values(values, table.origin)
+    data = input_files.encode_values(values, table.origin)
     kept = tuple(values) if any(value.startswith("tile:") for value in values) else ()
     return SetSpec(at, data, core, table.origin, kept)
 
 
 def input_from(table: Table) -> InputSpec:
     """One [[input]]: the file must exist and hold the shape."""
-    at = 0 if "dram" in table else read_at(table, "at")
+    at = 0 if "dram" in table else coordinates.read_at(table, "at")
     dtype, layout = _format(table)
     file, shape = table.file("file"), table.shape("shape")
     convert = table.text("convert", "exact", choices=tensor.CONVERTS)
@@ -435,14 +397,16 @@ def input_from(table: Table) -> InputSpec:
     dram = dram_from(table, dtype, layout, shape)
     tiles = tiles_at(table, "tile") if "tile" in table and not dram else ()
     table.finish()
-    check_extent(table, at, _size(table, shape, dtype, layout), dram)
-    origin = table.origin
-    return InputSpec(at, file, dtype, layout, shape, convert, origin, tiles, dram)
+    spec = InputSpec(at, file, dtype, layout, shape, convert, table.origin, tiles, dram)
+    with naming(spec.origin):
+        size = spec.size
+    check_extent(table, at, size, dram)
+    return spec
 
 
 def output_from(table: Table) -> OutputSpec:
     """One [[output]]: an expected file must exist and hold the shape."""
-    at = 0 if "dram" in table else read_at(table, "at")
+    at = 0 if "dram" in table else coordinates.read_at(table, "at")
     dtype, layout = _format(table)
     shape, expect = table.shape("shape"), table.file("expect")
     if expect is not None:
@@ -467,7 +431,9 @@ def output_from(table: Table) -> OutputSpec:
         dram=dram,
     )
     table.finish()
-    check_extent(table, at, _size(table, shape, dtype, layout), dram)
+    with naming(spec.origin):
+        size = spec.size
+    check_extent(table, at, size, dram)
     return spec
 
 
@@ -484,33 +450,26 @@ def _run(table: Table) -> RunSpec:
 
 def until_from(table: Table) -> Until:
     """One condition of `until`: a word of L1 and the value it must have."""
-    word, equals = read_at(table, "word"), table.integer("equals", hi=0xFFFF_FFFF)
+    word, equals = coordinates.read_at(table, "word"), table.integer("equals", hi=0xFFFF_FFFF)
     tiles = tiles_at(table, "tile") if "tile" in table else ()
     table.finish()
-    if isinstance(word, int) and (word % 4 or word > L1_SIZE - 4):
+    if isinstance(word, int) and (word % 4 or word > memmap.L1_SIZE - 4):
         table.fail(f"word = 0x{word:X} is not the address of a 32-bit word of L1")
     return Until(word, equals, tiles)
 
 
 def _format(table: Table) -> tuple[str, str]:
     """(dtype, layout); tile32 is what kernels use, raw bytes have no other layout than raw."""
-    dtype = table.text("dtype", choices=DTYPES)
+    dtype = table.text("dtype", choices=tensor.DTYPES)
     default = "raw" if dtype == "raw" else "tile32"
     return dtype, table.text("layout", default, choices=tensor.LAYOUTS)
-
-
-def _size(table: Table, shape: tuple[int, ...], dtype: str, layout: str) -> int:
-    try:
-        return tensor.encoded_size(shape, dtype, layout)
-    except InputError as error:
-        table.fail(error.message, hint=error.hint)
 
 
 def _file_shape(
     table: Table, file: Path, dtype: str, shape: tuple[int, ...] | None
 ) -> tuple[int, ...]:
     """The shape of the file's array (bytes for "raw"); it must be `shape` where that is given."""
-    array = read_array(file, dtype, table.origin)
+    array = input_files.read_array(file, dtype, table.origin)
     held = (array.nbytes,) if dtype == "raw" else array.shape
     if shape is not None and held != shape:
         table.fail(f"shape = {list(shape)}, but {file} holds {list(held)}")

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bhemu.errors import InputError
+from bhemu.errors import naming
 from bhemu.program import files, outputs, tensor
 from bhemu.program.coordinates import At
 from bhemu.program.input_files import read_array
@@ -126,10 +126,8 @@ class InputSpec:
     def data(self) -> bytes:
         """The bytes in memory; InputError naming the first value that `convert` refuses."""
         array = read_array(self.file, self.dtype, self.origin)
-        try:
+        with naming(self.origin):
             return tensor.encode(array, self.dtype, self.layout, self.convert)
-        except InputError as error:
-            raise InputError(f"{self.origin}: {error.message}", hint=error.hint) from error
 
 
 @dataclass(frozen=True)
@@ -402,8 +400,7 @@ def stamp(elf: Path) -> str:
 
 def _sources(elf: Path, folder: Path) -> list[Path]:
     """The files of the program's folder that an ELF was made from, its own source first."""
-    source = source_of(elf, folder)
-    if source is None or not files.is_inside(elf, folder):
+    if (source := source_of(elf, folder)) is None or not files.is_inside(elf, folder):
         return [] if source is None else [source]
     try:
         noted = json.loads((folder / stamp(Path(os.path.relpath(elf, folder)))).read_text())

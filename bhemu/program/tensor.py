@@ -199,9 +199,8 @@ def encode_bfp(blocks: Floats, fmt: Format, convert: str) -> bytes:
     groups = blocks.reshape(len(blocks), -1, GROUP)
     infinite = np.isneginf(groups) & (fmt.bias == 127)
     size = np.where(infinite, 0.0, np.minimum(np.abs(groups), 2.0**200))
-    highest = 254 if fmt.bias == 127 else 31
     exponents = np.where(size > 0, np.frexp(size)[1] - 1 + fmt.bias, 0).max(axis=2)
-    exponents = np.clip(exponents, 0, highest)
+    exponents = np.clip(exponents, 0, 254 if fmt.bias == 127 else 31)
     scaled = np.ldexp(size, (fmt.bias + fmt.man - 1 - exponents)[..., None])
     whole = np.trunc(scaled) if convert == "truncate" else np.rint(scaled)
     magnitude = np.minimum(whole, 2**fmt.man - 1).astype(np.int64)
@@ -264,10 +263,9 @@ def _fp8_values(fmt: Format) -> NDArray[np.float32]:
 
 def decode_bfp(blocks: NDArray[np.uint8], datums: int, fmt: Format) -> Words:
     """bf16 patterns of the datums of every block (UNPACR, ttsim; "a": Blackhole ISA)."""
-    head = exponent_bytes(datums)
     shared = blocks[:, : datums // GROUP].astype(np.int64).repeat(GROUP, axis=1)
     shifts = np.arange(8 // fmt.bits, dtype=np.uint8) * np.uint8(fmt.bits)
-    packed = blocks[:, head:, None] >> shifts
+    packed = blocks[:, exponent_bytes(datums) :, None] >> shifts
     codes = packed.reshape(len(blocks), -1).astype(np.int64) & ((1 << fmt.bits) - 1)
     magnitude, sign = codes & ((1 << fmt.man) - 1), codes >> fmt.man
     length = np.frexp(magnitude)[1]
@@ -369,8 +367,7 @@ def locate(index: Sequence[int], shape: Sequence[int], layout: str) -> dict[str,
     if len(shape) < 2:
         return {"column": int(index[-1])} if len(index) else {}
     row, column = int(index[-2]), int(index[-1])
-    edge = EDGE.get(layout)
-    if edge is None:
+    if (edge := EDGE.get(layout)) is None:
         return {"row": row, "column": column}
     place = {"tile_row": row // edge, "tile_column": column // edge}
     if layout == "tile32":
@@ -415,8 +412,7 @@ def _block_shape(shape: tuple[int, ...], fmt: Format, layout: str) -> tuple[int,
 def _split(shape: tuple[int, ...], layout: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """(axes the matrix is cut into, their order in memory)."""
     rows, columns = shape[-2:]
-    edge = EDGE[layout]
-    if edge == 16:
+    if EDGE[layout] == 16:
         return (-1, rows // 16, 16, columns // 16, 16), (0, 1, 3, 2, 4)
     return (-1, rows // 32, 2, 16, columns // 32, 2, 16), (0, 1, 4, 2, 5, 3, 6)
 
@@ -479,8 +475,7 @@ class Tensors:
     ) -> NDArray[Any]:
         """The tensor at an address, decoded (float32, or int32 for integer formats)."""
         shape = arguments.shape_of(shape)
-        size = encoded_size(shape, dtype, layout)
-        return decode(self.read(at, size), shape, dtype, layout)
+        return decode(self.read(at, encoded_size(shape, dtype, layout)), shape, dtype, layout)
 
     def put_tensor(
         self,

@@ -10,7 +10,6 @@ from typing import Any, Final, NoReturn, TypeVar
 
 from bhemu.errors import InputError, Where
 from bhemu.program import files
-from bhemu.program.files import read_bytes
 
 REQUIRED: Final[Any] = object()
 D = TypeVar("D")  # of a default
@@ -91,12 +90,11 @@ class Table:
         found: int | D = value
         return found
 
-    def word(self, key: str, default: Any, choices: Sequence[str], hi: int) -> int | str | None:
-        """One of `choices`, or an integer of 0 to `hi`."""
-        if isinstance(self.take(key, default, (str, int)), int):
+    def word(self, key: str, choices: Sequence[str], hi: int) -> int | str | None:
+        """One of `choices`, or an integer of 0 to `hi`; None without."""
+        if isinstance(self.take(key, None, (str, int)), int):
             return self.integer(key, hi=hi)
-        found: str | None = self.text(key, default, choices)
-        return found
+        return self.text(key, None, choices)
 
     def number(self, key: str, default: D) -> float | D:
         """A finite number, integer or not, of 0 or more."""
@@ -111,8 +109,7 @@ class Table:
 
     def shape(self, key: str) -> tuple[int, ...] | None:
         """A shape: an array of positive integers."""
-        value = self.take(key, None, (list,))
-        if value is None:
+        if (value := self.take(key, None, (list,))) is None:
             return None
         few = len(value) <= _MOST_AXES and all(
             type(n) in (int, float) and abs(n) < _LONGEST_AXIS for n in value
@@ -124,8 +121,7 @@ class Table:
 
     def file(self, key: str) -> Path | None:
         """The path of a file that exists, None when the key is absent."""
-        path = self.new_file(key)
-        if path is not None and files.is_folder(path):
+        if (path := self.new_file(key)) is not None and files.is_folder(path):
             self.fail(f"{key}: {path} is a folder, not a file")
         if path is not None and (kind := files.special(path)):
             self.fail(f"{key}: {path} is {kind}, no regular file")
@@ -135,8 +131,7 @@ class Table:
 
     def new_file(self, key: str) -> Path | None:
         """The path of a file that can be written: its folder exists; None when absent."""
-        name = self.text(key, None)
-        if name is None:
+        if (name := self.text(key, None)) is None:
             return None
         if not name or "\0" in name:
             self.fail(f"{key}: no file has the name {name!r}")
@@ -157,8 +152,7 @@ class Table:
         for number, value in enumerate(self.take(key, [], (list,)), start=1):
             if type(value) is not dict:
                 self.fail(f"{key} must be an array of tables", hint=f"write [[{key}]]")
-            origin = f"{self.origin}: [[{key}]] {number}"
-            yield Table(value, origin, self.folder, self.inside)
+            yield Table(value, f"{self.origin}: [[{key}]] {number}", self.folder, self.inside)
 
     def finish(self) -> None:
         """Refuse the first key that was never asked for."""
@@ -258,7 +252,6 @@ _GROUP = re.compile(r"\[\[?([\w.]+)\]\]?(?: (\d+))?:? ")
 _HEADER = re.compile(r"\s*\[\[?\s*([\w.-]+)\s*\]\]?\s*(?:#.*)?$")
 _KEY = re.compile(r"\s*([\w-]+)\s*=")
 _SAYS_LINE = re.compile(r"\(at line (\d+)")
-_SEGMENT = " segment "  # of an ELF
 _FILE = re.compile(r"[\w./+-]+\.(?:elf|npy|bin)\b")
 _SAID = re.compile(r"'([^']*)'|\"([^\"]*)\"|([\w.:/-]+)")
 _MISSING = re.compile(r"missing key ([\w-]+)")
@@ -279,7 +272,7 @@ def place(path: Path, error: InputError) -> Where | None:
     if not about and path.suffix != ".toml":
         return None
     try:
-        lines = read_bytes(path, "PROGRAM_BYTES").decode().splitlines()
+        lines = files.read_bytes(path, "PROGRAM_BYTES").decode().splitlines()
     except (InputError, UnicodeDecodeError):
         return None  # what is no readable file, as the error itself may say
     if not lines:
@@ -296,7 +289,7 @@ def _of_output(lines: list[str], message: str) -> int | None:
     named = [
         n for n, text in enumerate(lines) if re.match(rf'\s*name\s*=\s*"{re.escape(name)}"', text)
     ]
-    headers = [n for n in range(named[0] if named else 0) if _is_header(lines[n])]
+    headers = [n for n in range(named[0] if named else 0) if _HEADER.match(lines[n])]
     if not headers or not _is_header_of(lines[headers[-1]], "output"):
         return None
     low = headers[-1]
@@ -326,10 +319,9 @@ def line_of(lines: list[str], message: str) -> int:
         own = own or _key_lines(lines, low, high, beside[1])
         return low + 1 if own is None else own[0] + 1
     if (table := _NO_TABLE.match(message)) is not None:
-        headers = [n for n in range(low, high) if _is_header_of(lines[n], table[1])]
-        if headers:
+        if headers := [n for n in range(low, high) if _is_header_of(lines[n], table[1])]:
             return headers[0] + 1
-    file = line_of_file(lines[low:high], message) if _SEGMENT in message else None
+    file = line_of_file(lines[low:high], message) if " segment " in message else None
     if file is not None:
         return low + file
     return _line_of(lines, low, high if prefix else top, message)
@@ -356,8 +348,7 @@ def line_of_file(lines: list[str], message: str) -> int | None:
 def line_of_key(path: Path, table: str, number: int, key: str) -> int:
     """The line of a key of a file's table, by its name and number; its header's without the key."""
     lines = path.read_text().splitlines()
-    held = _table_lines(lines, 0, len(lines), table, number + 1)
-    if held is None:
+    if (held := _table_lines(lines, 0, len(lines), table, number + 1)) is None:
         return 1
     found = _key_lines(lines, held[0], _header_after(lines, held[0], len(lines)), key)
     return (found or held)[0] + 1
@@ -370,7 +361,7 @@ def _place_for(lines: list[str], low: int, high: int, key: str) -> int:
     like = [n for n, one in keys if one.startswith(key)]
     before = _ORDER[: _ORDER.index(key)] if key in _ORDER else ()
     earlier = [n for n, one in keys if one in before]
-    first = [n for n, _ in keys[:1]] if not _is_header(lines[low]) else [low]
+    first = [n for n, _ in keys[:1]] if not _HEADER.match(lines[low]) else [low]
     return (like or earlier[-1:] or first or [low])[0] + 1
 
 
@@ -400,17 +391,15 @@ def _key_lines(lines: list[str], low: int, high: int, name: str) -> tuple[int, i
     starts = [n for n, key in keys if key is not None and key[1] == name]
     if not starts:
         return None
-    ends = (n for n in range(starts[0] + 1, high) if _KEY.match(lines[n]) or _is_header(lines[n]))
+    ends = (
+        n for n in range(starts[0] + 1, high) if _KEY.match(lines[n]) or _HEADER.match(lines[n])
+    )
     return starts[0], next(ends, high)
-
-
-def _is_header(text: str) -> bool:
-    return _HEADER.match(text) is not None
 
 
 def _header_after(lines: list[str], low: int, high: int) -> int:
     """Where the next table begins, `high` without one."""
-    return next((n for n in range(low + 1, high) if _is_header(lines[n])), high)
+    return next((n for n in range(low + 1, high) if _HEADER.match(lines[n])), high)
 
 
 def _line_of(lines: list[str], low: int, high: int, message: str) -> int:
@@ -429,6 +418,6 @@ def _line_of(lines: list[str], low: int, high: int, message: str) -> int:
     for word in (part for one in words for part in (one, one.rpartition("/")[2])):
         for n in range(low, high):
             code = lines[n].partition("#")[0].lower()
-            if len(word) > 1 and word.lower() in code and not _is_header(lines[n]):
+            if len(word) > 1 and word.lower() in code and not _HEADER.match(lines[n]):
                 return n + 1
     return low + 1

@@ -243,9 +243,8 @@ def _structure(data: bytes, path: str, name: str) -> Layout | None:
         raise
     except Exception as problem:  # pyelftools raises anything for a damaged file
         text = printable(f"{type(problem).__name__}: {problem}")
-        raise InputError(
-            f"{path}: damaged debug information: {text}", hint="rebuild the file"
-        ) from problem
+        hint = "rebuild the file"
+        raise InputError(f"{path}: damaged debug information: {text}", hint=hint) from problem
 
 
 def _layout(kind: CType, depth: int) -> Layout:
@@ -268,32 +267,26 @@ def _layout(kind: CType, depth: int) -> Layout:
 
 def as_text(kind: CType, raw: bytes, read: Read, form: str = "", depth: int = 0) -> str:
     """The value in `raw`; form: "x" hexadecimal, "d" and "u" decimal, "t" binary, "c", "f"."""
-    if kind.kind == "record":
+    if kind.kind in ("record", "array"):
         if depth >= _DEEPEST:
             return "{...}"
-        parts = []
-        for member in kind.members[:_MOST]:
-            part = slice_of(member, raw)
-            parts.append(f"{member.name} = {as_text(member.type, part, read, form, depth + 1)}")
-        return "{" + ", ".join([*parts, *(["..."] if len(kind.members) > _MOST else [])]) + "}"
-    if kind.kind == "array":
-        if depth >= _DEEPEST:
-            return "{...}"
-        element, count = kind.target, kind.count or 0
-        if element.kind == "character" and not form:
-            return f'"{printable(raw.partition(bytes(1))[0].decode(errors="replace"))}"'
-        size = max(element.size, 1)
-        shown = [
-            as_text(element, raw[i * size : (i + 1) * size], read, form, depth + 1)
-            for i in range(min(count, _MOST, len(raw) // size))
-        ]
+        if kind.kind == "record":
+            members = kind.members
+            count = len(members)
+            parts = [(one.type, slice_of(one, raw), f"{one.name} = ") for one in members[:_MOST]]
+        else:
+            element, count = kind.target, kind.count or 0
+            if element.kind == "character" and not form:
+                return f'"{printable(raw.partition(bytes(1))[0].decode(errors="replace"))}"'
+            size = max(element.size, 1)
+            starts = range(0, size * min(count, _MOST, len(raw) // size), size)
+            parts = [(element, raw[at : at + size], "") for at in starts]
+        shown = [name + as_text(of, part, read, form, depth + 1) for of, part, name in parts]
         return "{" + ", ".join([*shown, *(["..."] if count > _MOST else [])]) + "}"
-    if kind.kind == "float" and len(raw) in _FLOATS and form in ("", "f"):
+    if len(raw) in _FLOATS and (form == "f" or (kind.kind == "float" and not form)):
         return repr(struct.unpack(_FLOATS[len(raw)], raw)[0])
     value = int.from_bytes(raw, "little", signed=kind.signed and form in ("", "d", "c"))
     if form:
-        if form == "f" and len(raw) in _FLOATS:
-            return repr(struct.unpack(_FLOATS[len(raw)], raw)[0])
         if form == "c":
             return repr(chr(value & 0xFF))
         unsigned = value & (1 << 8 * len(raw)) - 1
@@ -307,8 +300,7 @@ def as_text(kind: CType, raw: bytes, read: Read, form: str = "", depth: int = 0)
     if kind.kind == "enum":
         return kind.enumerators.get(value, str(value))
     if kind.kind == "pointer":
-        target = kind.target
-        if value and target.kind == "character":
+        if value and kind.target.kind == "character":
             try:
                 raw = read(value, 64)
             except ValueError:
@@ -338,6 +330,11 @@ def readable(kind: CType) -> int:
 _MASK = 0xFFFF_FFFF
 _MOST_STEPS = 1000
 _LONGEST_EXPRESSION = 4096  # bytes of an expression
+_UNARY: dict[str, Callable[[int, Any], int]] = {  # of the uppermost, and of the operation's number
+    "DW_OP_neg": lambda a, n: -a & _MASK,
+    "DW_OP_not": lambda a, n: ~a & _MASK,
+    "DW_OP_plus_uconst": lambda a, n: a + n[0],
+}
 _ARITHMETIC: dict[str, Callable[[int, int], int]] = {
     "DW_OP_plus": lambda a, b: a + b,
     "DW_OP_minus": lambda a, b: a - b,
@@ -379,8 +376,7 @@ def visible(debug: Debug, pc: int, depth: int = 0) -> Iterator[tuple[str, Any, B
     for block in debug.at(pc):
         if left == 0:
             for entry in block.variables:
-                name = name_of(entry)
-                if name and name not in seen:
+                if (name := name_of(entry)) and name not in seen:
                     seen.add(name)
                     yield name, entry, block
         if block.kind != "DW_TAG_lexical_block":
@@ -403,25 +399,20 @@ def owners(debug: Debug, name: str) -> Iterator[str]:
     debug.renew()
     for block in debug.blocks:
         if any(name_of(entry) == name for entry in block.variables):
-            around: Block | None = block
-            while around is not None and around.kind == "DW_TAG_lexical_block":
-                around = around.outer
-            if around is not None:
-                yield around.name
+            if (function := block.function) is not None:
+                yield function.name
 
 
 def locate(frame: Frame, entry: Any, block: Block | None) -> Location:
     """Where the variable is; Gone where it is nowhere, InputError where that cannot be read."""
     with entry.dwarfinfo.reading():
         for one in origin(entry):
-            constant = one.attributes.get("DW_AT_const_value")
-            if constant is not None:
+            if (constant := one.attributes.get("DW_AT_const_value")) is not None:
                 value = constant.value
                 if not isinstance(value, int):
                     value = int.from_bytes(bytes(value), "little")
                 return Location(value=value)
-            place = one.attributes.get("DW_AT_location")
-            if place is not None:
+            if (place := one.attributes.get("DW_AT_location")) is not None:
                 return evaluate(frame, one, block, _expression(frame, one, place))
         address = frame.symbol(name_of(entry)) if block is None else None
         if address is None:
@@ -478,6 +469,8 @@ def evaluate(frame: Frame, entry: Any, block: Block | None, expression: Any) -> 
             if name in _ARITHMETIC:
                 b, a = stack.pop(), stack.pop()
                 stack.append(_ARITHMETIC[name](a & _MASK, b & _MASK) & _MASK)
+            elif name in _UNARY:
+                stack.append(_UNARY[name](stack.pop(), args))
             elif name == "DW_OP_addr" or name.startswith("DW_OP_const"):
                 stack.append(int(args[0]))
             elif name == "DW_OP_addrx":
@@ -485,20 +478,13 @@ def evaluate(frame: Frame, entry: Any, block: Block | None, expression: Any) -> 
             elif name.startswith("DW_OP_lit"):
                 stack.append(int(name.removeprefix("DW_OP_lit")))
             elif name.startswith("DW_OP_breg"):
-                register = _register(name, "DW_OP_breg", args)
-                stack.append(frame.registers[register] + args[-1])
+                stack.append(frame.registers[_register(name, "DW_OP_breg", args)] + args[-1])
             elif name == "DW_OP_fbreg":
                 stack.append(_frame_base(frame, block) + args[0])
             elif name == "DW_OP_call_frame_cfa":
                 stack.append(_frame_address(frame))
-            elif name == "DW_OP_plus_uconst":
-                stack.append(stack.pop() + args[0])
             elif name == "DW_OP_deref":
                 stack.append(int.from_bytes(frame.read(stack.pop() & _MASK, 4), "little"))
-            elif name == "DW_OP_neg":
-                stack.append(-stack.pop() & _MASK)
-            elif name == "DW_OP_not":
-                stack.append(~stack.pop() & _MASK)
             elif name == "DW_OP_dup":
                 stack.append(stack[-1])
             elif "entry_value" in name:

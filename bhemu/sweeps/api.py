@@ -11,40 +11,25 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, Final, NamedTuple
 
 from bhemu import __version__, arguments
-from bhemu.arguments import did_you_mean
 from bhemu.errors import InputError, Internal
 from bhemu.oracle import programs
 from bhemu.oracle.libttsim import Judge, Library
 from bhemu.pictures import html
 from bhemu.program import files
+from bhemu.sweeps import spec
 from bhemu.sweeps.engine import Cluster, Lost, Processes, calls, execute
-from bhemu.sweeps.spec import (
-    CHOICES,
-    COUNTS,
-    RESULTS,
-    SCHEMA,
-    TEMPLATES,
-    Part,
-    Plan,
-    Record,
-    Run,
-    Scalar,
-    Sweep,
-    check,
-    load_sweep,
-)
+from bhemu.sweeps.spec import Part, Plan, Record, Run, Scalar, Sweep, check, load_sweep
 from bhemu.system import interrupts
 
 LINES: Final = "runs.jsonl"
 TABLE: Final = "runs.parquet"
-_TEXTS = (
-    *("program", "outcome", "stop", "digest", "category", "rule", "message", "where"),
-    *("tile", "core", "function", "file", "tolerated", "command", "key"),
-)
+_NUMBERS = ("clock", "differing", "worst_ulp", "exit_code", "seconds", *spec.COUNTS)
+"""Columns of figures."""
 _SYNCED = 1.0  # seconds of runs that a power failure may take
 _NOT_DONE = ("WorkerLost", "MEMORY")
 """Rules of runs that say nothing about the program: they are done again."""
@@ -71,14 +56,12 @@ class Journal:
         if resume:
             self.done = dict(_read(self.path))
         elif self.path.exists() and not replace:
-            raise InputError(
-                f"{self.path} has results already",
-                hint="--resume goes on, --replace begins anew, --out FOLDER puts them elsewhere",
-            )
+            hint = "--resume goes on, --replace begins anew, --out FOLDER puts them elsewhere"
+            raise InputError(f"{self.path} has results already", hint=hint)
 
     def begin(self, kept: Sequence[Record]) -> None:
         """A new file with the rows of `kept`, to which runs are added."""
-        files.write_whole(self.path, lambda file: file.write(_lines(kept)), "results")
+        files.write_whole(self.path, _lines(kept), "results")
         self._file = self.path.open("a", encoding="utf-8")
 
     def add(self, row: Record) -> None:
@@ -94,16 +77,13 @@ class Journal:
         """Both files, in the order of the plan; False where pyarrow is missing for the table."""
         if self._file is not None:
             self._file.close()
-        files.write_whole(self.path, lambda file: file.write(_lines(rows)), "results")
+        files.write_whole(self.path, _lines(rows), "results")
         try:
             import pyarrow.parquet as pq
         except ImportError:
             return False
-        path = self.folder / TABLE
-        made = table(plan, rows)
-        files.write_whole(
-            path, lambda file: pq.write_table(made, file, compression="zstd"), "results"
-        )
+        write = partial(pq.write_table, table(plan, rows), compression="zstd")
+        files.write_whole(self.folder / TABLE, write, "results")
         return True
 
 
@@ -136,9 +116,11 @@ def table(plan: Plan, rows: Sequence[Record]) -> Any:
     """The rows as a pyarrow Table: the columns of RESULTS, the parameters after `program`."""
     import pyarrow as pa
 
-    columns = [*RESULTS[:2], *plan.columns, *RESULTS[2:]]
+    columns = [*spec.RESULTS[:2], *plan.columns, *spec.RESULTS[2:]]
     kinds = {name: _kind(pa, plan, name) for name in columns}
-    schema = pa.schema(list(kinds.items()), metadata={"bhemu": __version__, "sweep": str(SCHEMA)})
+    schema = pa.schema(
+        list(kinds.items()), metadata={"bhemu": __version__, "sweep": str(spec.SCHEMA)}
+    )
     arrays = [pa.array([_cell(r.get(n), k) for r in rows], k) for n, k in kinds.items()]
     return pa.Table.from_arrays(arrays, schema=schema)
 
@@ -147,8 +129,8 @@ def _kind(pa: Any, plan: Plan, name: str) -> Any:
     """The type of a column: of a parameter as its values are."""
     if name == "seconds":
         return pa.float64()
-    if name in RESULTS:
-        return pa.string() if name in _TEXTS else pa.int64()
+    if name in spec.RESULTS:
+        return pa.int64() if name in (*_NUMBERS, "run", "thread", "pc", "line") else pa.string()
     found: set[type] = set()
     for part in plan.sweep.parts:
         values: Sequence[Scalar] = part.parameters.get(name, ())
@@ -181,27 +163,6 @@ class Failure:
         return f"{len(self.runs)} x {self.outcome}: {named}{at}"
 
 
-def failures(rows: Sequence[Record]) -> list[Failure]:
-    """The runs that are not ok by outcome, rule and place, the most frequent first."""
-    groups: dict[tuple[str, str, str, str], list[Record]] = {}
-    for each in rows:
-        if each["outcome"] != "ok":
-            key = (each["program"], each["outcome"], each.get("rule") or "", place(each))
-            groups.setdefault(key, []).append(each)
-    found = [
-        Failure(
-            outcome,
-            rule,
-            at,
-            f"{program}: {_message(same[0])}",
-            tuple(r["run"] for r in same),
-            same[0]["command"],
-        )
-        for (program, outcome, rule, at), same in groups.items()
-    ]
-    return sorted(found, key=lambda one: (-len(one.runs), one.runs))
-
-
 def place(row: Record) -> str:
     """Core, function, file:line of an error; without the pc, which may differ."""
     line = f"{row['file']}:{row['line']}" if row.get("file") and row.get("line") else ""
@@ -218,15 +179,9 @@ def _message(row: Record) -> str:
     return f"{wrong['name']}: {wrong['first']}" if wrong else "the outputs differ"
 
 
-def folder_of(sweep: Sweep) -> Path:
-    """Where the results of a SWEEP.toml go by default: beside it."""
-    return sweep.folder / f"{Path(sweep.origin).stem}-results"
-
-
 _SCRIPT = Path(__file__).parents[1] / "data" / "sweep.js"
 _MOST = 2000  # rows of runs that are drawn at once
 _FAILED = "failed"
-_NUMBERS = ("clock", "differing", "worst_ulp", "exit_code", "seconds", *COUNTS)
 
 
 @dataclass(frozen=True)
@@ -246,11 +201,11 @@ def view(plan: Plan, heat: str | None, value: str | None) -> View | None:
         raise InputError(f"--heat {heat}: want two parameters", hint="for example --heat m,k")
     for name in chosen if heat is not None else ():
         if name not in axes:
-            near = did_you_mean(name, axes)
+            near = arguments.did_you_mean(name, axes)
             raise InputError(f"--heat: no parameter {name}", hint=near or ", ".join(axes))
     values = (_FAILED, *_NUMBERS)
     if value is not None and value not in values:
-        near = did_you_mean(value, values)
+        near = arguments.did_you_mean(value, values)
         raise InputError(f"--value: no column {value}", hint=near or ", ".join(values))
     return View(chosen[0], chosen[1], value or _FAILED) if len(chosen) == 2 else None
 
@@ -260,8 +215,7 @@ def _axes(plan: Plan) -> list[str]:
     several = [
         name for name in plan.columns if len({r.parameters.get(name) for r in plan.runs}) > 1
     ]
-    programs = {run.program for run in plan.runs}
-    return [*several, *(["program"] if len(programs) > 1 else [])]
+    return [*several, *(["program"] if len({run.program for run in plan.runs}) > 1 else [])]
 
 
 def page(results: Results, first: View | None) -> bytes:
@@ -292,13 +246,12 @@ def page(results: Results, first: View | None) -> bytes:
 
 
 def _failures(results: Results) -> str:
-    groups = results.failures
-    if not groups:
-        return "<h2>Failures</h2><p>None: every run is ok.</p>"
     rows = [
         (len(one.runs), one.outcome, one.rule, one.place, one.message, one.command)
-        for one in groups
+        for one in results.failures
     ]
+    if not rows:
+        return "<h2>Failures</h2><p>None: every run is ok.</p>"
     heads = ("runs", "outcome", "rule", "place", "first message", "command that repeats it")
     table = html.table(heads, rows, "failures")
     return f"<h2>Failures by rule and place</h2>{html.scrolled(table)}"
@@ -315,7 +268,7 @@ def _select(name: str, values: Sequence[str], chosen: str) -> str:
 def _data(results: Results) -> dict[str, Any]:
     """What the script draws: columns by name, and which of them the table shows."""
     left_out = {"message", "where", "command", "key", "tile", "thread", "pc", "file", "line"}
-    names = ["run", "program", *results.plan.columns, *RESULTS[2:]]
+    names = ["run", "program", *results.plan.columns, *spec.RESULTS[2:]]
     columns = {name: [row.get(name) for row in results.rows] for name in names}
     columns[_FAILED] = [int(row["outcome"] != "ok") for row in results.rows]
     columns["place"] = [place(row) or None for row in results.rows]
@@ -359,8 +312,17 @@ class Results:
 
     @property
     def failures(self) -> list[Failure]:
-        """The runs that are not ok, by outcome, rule and place."""
-        return failures(self.rows)
+        """The runs that are not ok, by outcome, rule and place, the most frequent first."""
+        groups: dict[tuple[str, str, str, str], list[Record]] = {}
+        for each in self.rows:
+            if each["outcome"] != "ok":
+                key = (each["program"], each["outcome"], each.get("rule") or "", place(each))
+                groups.setdefault(key, []).append(each)
+        found = []
+        for (program, outcome, rule, at), same in groups.items():
+            message, runs = f"{program}: {_message(same[0])}", tuple(r["run"] for r in same)
+            found.append(Failure(outcome, rule, at, message, runs, same[0]["command"]))
+        return sorted(found, key=lambda one: (-len(one.runs), one.runs))
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -372,9 +334,8 @@ class Results:
         try:
             return table(self.plan, self.rows)
         except ImportError as problem:
-            raise InputError(
-                f"a table needs pyarrow: {problem}", hint="pip install 'bhemu[sweep]'"
-            ) from problem
+            hint = "pip install 'bhemu[sweep]'"
+            raise InputError(f"a table needs pyarrow: {problem}", hint=hint) from problem
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -420,12 +381,12 @@ def sweep(
         # The sweep that the arguments describe; paths start from the working folder
         parameters = parameters or {}
         given = {"in" if name == "in_" else name: texts for name, texts in templates.items()}
-        for name in given.keys() - TEMPLATES.keys():
-            near = arguments.did_you_mean(name, TEMPLATES)
-            raise InputError(f"sweep takes no {name}", hint=near or ", ".join(TEMPLATES))
-        arguments.choice("choose", choose, {name: name for name in CHOICES})
+        for name in given.keys() - spec.TEMPLATES.keys():
+            near = arguments.did_you_mean(name, spec.TEMPLATES)
+            raise InputError(f"sweep takes no {name}", hint=near or ", ".join(spec.TEMPLATES))
+        arguments.choice("choose", choose, {name: name for name in spec.CHOICES})
         texts: dict[str, tuple[str, ...]] = {}
-        for name in TEMPLATES:
+        for name in spec.TEMPLATES:
             own = given.get(name, ())
             texts[name] = (own,) if isinstance(own, str) else tuple(own)
         values: dict[str, Sequence[Scalar]] = {
@@ -521,8 +482,7 @@ def run(
     progress: Callable[[int], None] = lambda done: None,
 ) -> Any:
     """The campaign's Tally, the same for any number of processes; see random_programs.campaign."""
-    campaign = programs.load("campaign")
-    tally = campaign.Tally(question.unit, question.seed)
+    tally = programs.load("campaign").Tally(question.unit, question.seed)
     indices = question.indices
     parts = [
         question._replace(indices=indices[i : i + _CHUNK]) for i in range(0, len(indices), _CHUNK)

@@ -123,10 +123,8 @@ class Cluster:
         try:
             import distributed
         except ImportError as problem:
-            raise InputError(
-                f"a cluster needs dask and distributed: {problem}",
-                hint="pip install 'bhemu[sweep]'",
-            ) from problem
+            text = f"a cluster needs dask and distributed: {problem}"
+            raise InputError(text, hint="pip install 'bhemu[sweep]'") from problem
         self._distributed: Any = distributed
         closed: type[Exception] = distributed.client.ClosedClientError
         self.refusals: tuple[type[Exception], ...] = (RuntimeError, closed)
@@ -193,9 +191,7 @@ class Cluster:
             self._client.close(timeout=5)
         self._client = self._away = None
 
-    def close(self) -> None:
-        """Leave the cluster."""
-        self.stop()
+    close = stop
 
 
 Pool = Processes | Cluster

@@ -23,7 +23,6 @@ from bhemu.program.cli_overrides import with_flags, with_options, without_expect
 from bhemu.program.options import given_in
 from bhemu.program.schema import load_program
 from bhemu.program.specs import Program
-from bhemu.program.toml import Table, suggestion
 from bhemu.text import printable
 
 SCHEMA = 1
@@ -100,7 +99,7 @@ def load_sweep(path: str | Path, *, allow_outside: bool = False) -> Sweep:
     if files.is_folder(path):
         path /= "SWEEP.toml"
     data = toml.read(path, "docs/sweep.md shows one")
-    top = Table(data, str(path), path.parent, inside=not allow_outside)
+    top = toml.Table(data, str(path), path.parent, inside=not allow_outside)
     toml.check_schema(top, "sweep", SCHEMA)
     sweep = Sweep(
         name=printable(top.text("name", path.stem)),
@@ -119,7 +118,7 @@ def load_sweep(path: str | Path, *, allow_outside: bool = False) -> Sweep:
     return sweep
 
 
-def _parts(top: Table) -> tuple[Part, ...]:
+def _parts(top: toml.Table) -> tuple[Part, ...]:
     shared, templates = _parameters(top), _templates(top)
     names = top.take("program", None, (str, list))
     if isinstance(names, str):
@@ -137,7 +136,7 @@ def _parts(top: Table) -> tuple[Part, ...]:
     return tuple(parts)
 
 
-def _templates(table: Table) -> dict[str, tuple[str, ...]]:
+def _templates(table: toml.Table) -> dict[str, tuple[str, ...]]:
     found = {}
     for key in TEMPLATES:
         values = table.take(key, [], (list, str))
@@ -148,13 +147,13 @@ def _templates(table: Table) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def _parameters(table: Table) -> dict[str, Sequence[Scalar]]:
+def _parameters(table: toml.Table) -> dict[str, Sequence[Scalar]]:
     """[parameters]: each an array of values, one value, or { first, last, step }."""
     parameters = table.table("parameters")
     return {name: _values(parameters, name) for name in parameters}
 
 
-def _values(table: Table, name: str) -> Sequence[Scalar]:
+def _values(table: toml.Table, name: str) -> Sequence[Scalar]:
     value = table.take(name, None, (list, dict, str, int, float, bool))
     if not isinstance(value, dict):
         return value if isinstance(value, list) else [value]
@@ -174,16 +173,15 @@ def check(sweep: Sweep) -> None:
         used = {name for text in texts for name in _PLACEHOLDER.findall(text)}
         known = (*part.parameters, *options())
         for name in used - part.parameters.keys():
-            raise InputError(
-                f"{sweep.origin}: {{{name}}} stands for no parameter", hint=suggestion(name, known)
-            )
+            hint = toml.suggestion(name, known)
+            raise InputError(f"{sweep.origin}: {{{name}}} stands for no parameter", hint=hint)
         for name, values in part.parameters.items():
             _check_parameter(f"{sweep.origin}: {name}", name, values)
             if name not in used and name not in options():
                 raise InputError(
                     f"{sweep.origin}: parameter {name} is neither an option of bhemu run nor used"
                     f" as {{{name}}} with {part.program}",
-                    hint=suggestion(name, tuple(options())),
+                    hint=toml.suggestion(name, tuple(options())),
                 )
 
 
@@ -219,7 +217,7 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True)
 class Base:
-    """A program as it was loaded, and the the store's names (digest/name) of its files by path."""
+    """A program as it was loaded, and the store's names (digest/name) of its files by path."""
 
     program: Program
     files: Mapping[str, str]
@@ -236,13 +234,11 @@ class Job:
     files: Mapping[str, str] = field(default_factory=dict)
     compare: bool = True
 
-    def configured(
-        self, program: Program, flags: Mapping[str, Sequence[str]] | None = None
-    ) -> Program:
-        """The program as `bhemu run` takes it with these flags (or `flags`) and options."""
+    def configured(self, program: Program) -> Program:
+        """The program as `bhemu run` takes it with these flags and options."""
         base = program if self.compare else without_expected(program)
         how = {n: self.options.get(o.flag or n) for n, o in given_in("flag").items()}
-        return with_options(with_flags(base, **(self.flags if flags is None else flags)), how)
+        return with_options(with_flags(base, **self.flags), how)
 
 
 @dataclass(frozen=True)
@@ -296,29 +292,29 @@ class Plan:
         self._put: set[str] = set()
         self._digests: dict[str, str] = {}
         self.columns = tuple(dict.fromkeys(name for p in sweep.parts for name in p.parameters))
-        for part in self.sweep.parts:
+        for part in sweep.parts:
             lengths = {len(values) for values in part.parameters.values()} - {1}
-            if self.sweep.choose == "list" and len(lengths) > 1:
+            if sweep.choose == "list" and len(lengths) > 1:
                 raise InputError(
-                    f'{self.sweep.origin}: choose = "list" wants parameters of one length,'
+                    f'{sweep.origin}: choose = "list" wants parameters of one length,'
                     f" not {' and '.join(map(str, sorted(lengths)))}"
                 )
-        total = sum(_size(self.sweep, part) for part in self.sweep.parts)
-        if self.sweep.count is not None:
+        total = sum(_size(sweep, part) for part in sweep.parts)
+        if sweep.count is not None:
             if total > sys.maxsize:
-                raise InputError(f"{self.sweep.origin}: {total} runs are too many to choose from")
-            if total < self.sweep.count:
-                raise InputError(f"{self.sweep.origin}: count = {self.sweep.count} of {total} runs")
-            total = self.sweep.count
-        files.check_limit("SWEEP_RUNS", total, f"{self.sweep.origin}: runs")
+                raise InputError(f"{sweep.origin}: {total} runs are too many to choose from")
+            if total < sweep.count:
+                raise InputError(f"{sweep.origin}: count = {sweep.count} of {total} runs")
+            total = sweep.count
+        files.check_limit("SWEEP_RUNS", total, f"{sweep.origin}: runs")
         self.runs = tuple(self._numbered())
         # InputError for flags of the first run of each program that cannot be read
-        seen = set()
+        first: dict[str, Run] = {}
         for run in self.runs:
-            if run.program not in seen:
-                seen.add(run.program)
-                base: Base = pickle.loads(self.bases[run.job.base])
-                run.job.configured(base.program)
+            first.setdefault(run.program, run)
+        for run in first.values():
+            base: Base = pickle.loads(self.bases[run.job.base])
+            run.job.configured(base.program)
 
     def blob(self, digest: str) -> bytes:
         """The contents that a worker lacks; InputError when the file has changed since."""
@@ -390,10 +386,8 @@ class Plan:
     def _base(self, part: Part) -> tuple[str, Base]:
         path = self.sweep.folder / part.program
         if self.sweep.inside and not files.is_inside(path, self.sweep.folder):
-            raise InputError(
-                f"{self.sweep.origin}: {path} leaves the folder of the sweep",
-                hint="--allow-outside lets it name programs and files anywhere",
-            )
+            text = f"{self.sweep.origin}: {path} leaves the folder of the sweep"
+            raise InputError(text, hint="--allow-outside lets it name programs and files anywhere")
         program = load_program(path, allow_outside=self.sweep.allow_outside)
         held = {str(path): self._digest_of(path) for path in sorted(set(program.files()))}
         base = Base(program, held)
@@ -406,8 +400,7 @@ class Plan:
 
     def _digest_of(self, path: Path) -> str:
         """Digest of a file's contents, which is read once, and its name."""
-        found = self._digests.get(str(path))
-        if found is None:
+        if (found := self._digests.get(str(path))) is None:
             data = files.read_bytes(path, "ARRAY_BYTES", self.sweep.origin)
             found = f"{_digest(data)}/{path.name}"
             self._digests[str(path)] = found
@@ -416,18 +409,17 @@ class Plan:
 
     def _rooted(self, flag: str, text: str, own: dict[str, str]) -> str:
         """A flag whose file is named from the root, and noted in `own` with its digest."""
-        core, name, rest = "", text, ""
         if flag == "core":
             core, equals, name = text.partition("=")
-            core += equals
+            before, after = core + equals, ""
         else:
             name, at, rest = text.rpartition("@")
-            rest = at + rest
+            before, after = "", at + rest
         path = Path(os.path.abspath(self.sweep.folder / name))
         if self.sweep.inside and not files.is_inside(path, self.sweep.folder):
             raise InputError(f"{self.sweep.origin}: --{flag} {text} leaves the folder of the sweep")
         own[str(path)] = self._digest_of(path)
-        return f"{core}{path}{rest}"
+        return f"{before}{path}{after}"
 
 
 def _size(sweep: Sweep, part: Part) -> int:
@@ -437,9 +429,9 @@ def _size(sweep: Sweep, part: Part) -> int:
 
 def _point(sweep: Sweep, part: Part, index: int) -> dict[str, Scalar]:
     """The values of the parameters at a place of the list, or of the grid: the last one fastest."""
-    point: dict[str, Scalar] = {}
     if sweep.choose == "list":
         return {n: v[index if len(v) > 1 else 0] for n, v in part.parameters.items()}
+    point: dict[str, Scalar] = {}
     for name, values in reversed(list(part.parameters.items())):
         index, own = divmod(index, len(values))
         point[name] = values[own]

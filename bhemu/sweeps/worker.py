@@ -28,7 +28,6 @@ from bhemu.program.outputs import collect
 from bhemu.program.specs import OutputSpec, Program
 from bhemu.sweeps.spec import Base, Chunk, Job, Record, Reply
 from bhemu.system import whole_file
-from bhemu.system.whole_file import Temporary
 
 OUTCOMES = {
     0: "ok",
@@ -49,8 +48,7 @@ _workers = threading.local()  # a tile belongs to a thread, and so does what ser
 def begin() -> None:
     """A local worker leaves Ctrl-C to the process that started it, and ends when that one does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = multiprocessing.parent_process()
-    if parent is not None:
+    if (parent := multiprocessing.parent_process()) is not None:
         threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
 
 
@@ -64,8 +62,7 @@ def perform(chunk: Chunk) -> Reply:
     """Run the chunk in this thread's worker."""
     if chunk.version != __version__:
         return Reply(refused=f"a worker has bhemu {__version__}, not {chunk.version}")
-    worker = getattr(_workers, "own", None)
-    if worker is None or worker.store != chunk.store:
+    if (worker := getattr(_workers, "own", None)) is None or worker.store != chunk.store:
         worker = _workers.own = Worker(chunk.store)
     found: Reply = worker.perform(chunk)
     return found
@@ -77,7 +74,7 @@ class Worker:
     def __init__(self, store: str | None) -> None:
         self.store = store
         if store is None:
-            self._own = Temporary("bhemu-sweep-")
+            self._own = whole_file.Temporary("bhemu-sweep-")
             store = str(self._own.path)
         self._folder = Path(store)
         self._held: set[str] = set()
@@ -88,8 +85,7 @@ class Worker:
         """A record for each run, or what is missing."""
         for digest, data in chunk.blobs.items():
             keep(self._folder / digest, data)
-        missing = {d for job in chunk.jobs for d in self._missing(job)}
-        if missing:
+        if missing := {d for job in chunk.jobs for d in self._missing(job)}:
             return Reply(missing=tuple(sorted(missing)))
         return Reply(records=tuple(self._run(job) for job in chunk.jobs))
 
@@ -130,12 +126,11 @@ class Worker:
 
     def _finished(self, job: Job, program: Program, own: dict[str, str]) -> Record:
         """The record of a run that could be launched."""
-        flags = {name: [_replaced(t, own) for t in texts] for name, texts in job.flags.items()}
-        chosen = job.configured(program, flags)
+        flags = {name: tuple(_replaced(t, own) for t in texts) for name, texts in job.flags.items()}
+        chosen = replace(job, flags=flags).configured(program)
         chosen = replace(chosen, outputs=tuple(replace(o, save=None) for o in chosen.outputs))
         launched = Launched(chosen, elfs=self._elfs)
-        checks = job.options.get("check")
-        if checks:
+        if checks := job.options.get("check"):
             launched.keep_history()
         ended = launched.finish()
         record = _failed(ended.error) if ended.error is not None else _compared(launched)
@@ -193,8 +188,7 @@ def _compared(launched: Launched) -> Record:
     equal = all(result.equal for result in results) and (host is None or host.equal)
     code = 0 if equal else 1
     found: Record = {"outcome": OUTCOMES[code], "exit_code": code}
-    reports = [result.report for result in results if result.report is not None]
-    if reports:
+    if reports := [result.report for result in results if result.report is not None]:
         worst = [r.worst.ulp for r in reports if r.worst is not None and r.worst.ulp is not None]
         found["differing"] = sum(report.differing for report in reports)
         found["worst_ulp"] = max(worst, default=0)
