@@ -26,6 +26,14 @@ def integer(name: str, value: Any, least: int = 0, most: int | None = None) -> i
     return number
 
 
+def thread(value: Any) -> int:
+    """`value` as the number of a Tensix thread."""
+    try:
+        return integer("thread", value, 0, 2)
+    except InputError:
+        raise InputError(f"there is no Tensix thread {value!r} (0, 1, 2)") from None
+
+
 def word(name: str, value: Any) -> int:
     """`value` as an unsigned 32-bit integer."""
     number = integer(name, value, -MOST)

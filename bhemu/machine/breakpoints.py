@@ -76,7 +76,7 @@ class WordBreakpoint(_Numbered):
 def word_pattern(name: str, fields: Mapping[str, int]) -> tuple[int, int]:
     """(mask, value) of a mnemonic with values of its fields; InputError for what is not there."""
     known_words = {cls.name: cls for cls in instructions().values()}
-    cls = known_words.get(name)
+    cls = known_words.get(name) if isinstance(name, str) else None
     if cls is None:
         raise InputError(f"no Tensix instruction {name}", hint=did_you_mean(name, known_words))
     declared = {field.name: field for field in cls.fields}
@@ -86,10 +86,17 @@ def word_pattern(name: str, fields: Mapping[str, int]) -> tuple[int, int]:
             known = ", ".join(declared) or "none"
             raise InputError(f"{name} has no field {field}", hint=f"its fields: {known}")
         own = declared[field]
-        if not 0 <= wanted <= own.max:
+        if not 0 <= arguments.integer(field, wanted, -arguments.MOST) <= own.max:
             raise InputError(f"{field}={wanted} does not fit", hint=f"0 to {own.max}")
         mask, value = mask | own.mask, value | wanted << own.lo
     return mask, value
+
+
+def checked(address: int) -> int:
+    """`address`, where a core may stand; InputError elsewhere."""
+    if address % 4 or not 0 <= address < L1_SIZE:
+        raise InputError(f"{address:#x} is no code address (a multiple of 4 in L1)")
+    return address
 
 
 class Breakpoints:
@@ -105,9 +112,7 @@ class Breakpoints:
     def add(self, core: int, address: int, text: str, copies: tuple[int, ...] = ()) -> Breakpoint:
         """Set one; InputError when an address is no code address or all places are taken."""
         for each in (address, *copies):
-            if each % 4 or not 0 <= each < L1_SIZE:
-                raise InputError(f"{each:#x} is no code address (a multiple of 4 in L1)")
-            old = self.at(core, each)
+            old = self.at(core, checked(each))
             if old is not None:
                 raise InputError(f"{old} is set there already")
         self._write(core, [*self._addresses(core), address, *copies])

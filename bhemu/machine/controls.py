@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 from bhemu import arguments
 from bhemu.errors import BhemuError, InputError, UnknownName
 from bhemu.jit import Later
-from bhemu.machine.breakpoints import ALL, Breakpoint, Condition, WordBreakpoint
+from bhemu.machine.breakpoints import ALL, Breakpoint, Condition, WordBreakpoint, checked
 from bhemu.machine.resolve import resolve
 from bhemu.machine.run import RunLoop
 from bhemu.machine.stop import Stop, Until
@@ -143,18 +143,18 @@ class Controls:
     def run_to(self, core: str, place: int | str, *, tile: XY | None = None) -> Stop:
         """Until `core` is at an address, symbol or FILE:LINE."""
         one = self._standing("run_to", tile)
-        return one.stepping.run_to(one.core[core], [one.core[core].address(place)])
+        return one.stepping.run_to(one.core[core], [checked(one.core[core].address(place))])
 
     def tstep(self, thread: int, n: int = 1, *, tile: XY | None = None) -> Stop:
         """Normal schedule until Tensix thread 0-2 executed `n` words, past any breakpoint.
 
         n = 0: until a word of the thread stands at the wait gate.
         """
-        return self._standing("tstep", tile).stepping.tstep(_thread_number(thread), n)
+        return self._standing("tstep", tile).stepping.tstep(arguments.thread(thread), n)
 
     def tnext(self, thread: int, *, tile: XY | None = None) -> Stop:
         """One pushed Tensix word of a thread, with all that MOP or REPLAY makes of it."""
-        return self._standing("tnext", tile).stepping.tnext(_thread_number(thread))
+        return self._standing("tnext", tile).stepping.tnext(arguments.thread(thread))
 
     def break_at(
         self,
@@ -190,14 +190,14 @@ class Controls:
         thread: 0-2, None for any; fields: those that must have a value. Else as break_at.
         """
         points = self._standing("break_word", tile).stepping.points
-        threads = ALL if thread is None else (_thread_number(thread),)
+        threads = ALL if thread is None else (arguments.thread(thread),)
         number = points.add_word(name, threads, **fields).number
         self.loop.conditions.ask(number, condition, ignore)
         return number
 
     def watch(
         self,
-        place: str,
+        place: int | str,
         core: str = "brisc",
         access: str = "w",
         *,
@@ -219,6 +219,8 @@ class Controls:
         condition, ignore: as break_at.
         """
         one = self._standing("watch", tile)
+        if not isinstance(place, str):
+            place = f"{arguments.integer('place', place):#x}"
         number = one.stepping.watch(one.core[core], place, access).number
         self.loop.conditions.ask(number, condition, ignore)
         return number
@@ -238,7 +240,7 @@ class Controls:
         A word that must wait is told once. What raises in `function` ends the run as InputError.
         """
         self._check_not_running("on_word")
-        threads = (0, 1, 2) if thread is None else (_thread_number(thread),)
+        threads = (0, 1, 2) if thread is None else (arguments.thread(thread),)
         pattern = callbacks.word_rule(name, fields)
         return self._call(function, tile, lambda _: {**pattern, "threads": frozenset(threads)})
 
@@ -425,10 +427,3 @@ class Controls:
         if self.loop.program is None:
             raise InputError("no program was launched", hint="Program.load(path).launch()")
         return self.loop.program
-
-
-def _thread_number(thread: Any) -> int:
-    try:
-        return arguments.integer("thread", thread, 0, 2)
-    except InputError:
-        raise InputError(f"there is no Tensix thread {thread!r} (0, 1, 2)") from None

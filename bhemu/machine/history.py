@@ -375,7 +375,7 @@ class History:
 
     def reverse_step(self, core: Core | str, n: int = 1) -> Stop:
         """To where `core`, or the core of this name, had retired `n` instructions fewer."""
-        core = self.tile.core[core] if isinstance(core, str) else core
+        core = core if isinstance(core, Core) else self.tile.core[core]
         target = self.tile.state.retired[core.index] - arguments.integer("n", n, 1)
         with self.replaying():
             self.back_to(core, int(target))
@@ -413,6 +413,7 @@ class History:
 
     def reverse_tstep(self, thread: int, n: int = 1) -> Stop:
         """To where Tensix thread `thread` had executed `n` words fewer."""
+        thread = arguments.thread(thread)
         target = int(self.tile.state.executed[thread]) - arguments.integer("n", n, 1)
         here = now(self.tile.state)
         what = f"the place before word {target + 1} of T{thread}"
@@ -462,7 +463,7 @@ class History:
 
     def reverse_next(self, core: Core | str) -> Stop:
         """One instruction back; a call that has returned is gone back over as a whole."""
-        core = self.tile.core[core] if isinstance(core, str) else core
+        core = core if isinstance(core, Core) else self.tile.core[core]
         tile, c = self.tile, core.index
         after, stack = core.pc, int(core.regs[2])
         stop = self.reverse_step(core)

@@ -90,6 +90,8 @@ class Machine(Controls):
             livelock *= max(chosen["quantum"] // WINDOW, 1)
         self._rounds = RoundsOnNetwork(self, self.network, livelock, self.threads)
         self._loop = RunLoop(self._rounds)
+        if not isinstance(tiles, Iterable):
+            raise InputError(f"tiles = {tiles!r} must name tiles", hint="for example [(1, 2)]")
         for xy in tiles:
             self.tile_at_index(self.number_of(xy))
         for t in range(TILES, grid.tiles):

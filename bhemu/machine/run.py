@@ -188,17 +188,18 @@ class RunLoop:
             self.rounds.put_limit(None)
         asked: Callable[[], bool] | None = None
         words: list[Word] = []
+        named = until if isinstance(until, str) else None
         if until is None:
             words = [(self._tile_at(view, xy), at, value) for xy, at, value in self.end.words]
         elif callable(until):
             condition, target = until, self.rounds.owner if view is None else view
             asked = lambda: bool(condition(target))  # noqa: E731
-        elif until not in ("idle", "polling"):
+        elif named not in ("idle", "polling"):
             words = stop.words(until, lambda xy: self._tile_at(view, xy))
-        elif until == "polling" and count is None:
+        elif named == "polling" and count is None:
             if any(tile.state.timed[0] for tile in self.rounds.tiles):
                 raise InputError(_NO_POLLING, hint="wait for a word, or give rounds=")
-        self.rounds.put_words(words, polling=until == "polling")
+        self.rounds.put_words(words, polling=named == "polling")
         self._waived = 0.0
         deadline = None if seconds is None else self._seconds() + seconds
         with_session = until is None or callable(until)

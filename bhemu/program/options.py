@@ -197,7 +197,7 @@ class SeedOr(Kind):
 
     def check(self, name: str, value: Any) -> int | str:
         """The value that a Python program gives."""
-        if value is None or value in self.words:
+        if value is None or (isinstance(value, str) and value in self.words):
             return str(value or self.words[0])
         if isinstance(value, bool) or not isinstance(value, int):
             words = ", ".join(repr(word) for word in (*self.words[1:], self.words[0]))
@@ -218,7 +218,7 @@ class Delays(SeedOr):
 
     def check(self, name: str, value: Any) -> int | str:
         """The value that a Python program gives."""
-        if value is None or value in self.words:
+        if value is None or (isinstance(value, str) and value in self.words):
             return str(value or self.words[0])
         words = ", ".join(map(repr, self.words))
         if not isinstance(value, int | str):

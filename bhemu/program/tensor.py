@@ -308,7 +308,10 @@ def encode(array: ArrayLike, dtype: str, layout: str = "tile32", convert: str = 
     """
     fmt = format_of(dtype)
     one_of("convert", convert, CONVERTS)
-    source = np.atleast_1d(np.asarray(array))
+    try:
+        source = np.atleast_1d(np.asarray(array))
+    except ValueError as error:  # rows of different lengths
+        raise InputError(f"these values are no array: {error}") from None
     if fmt.kind == "raw":
         _block_shape(source.shape, fmt, layout)
         return source.astype(source.dtype.newbyteorder("<")).tobytes()
@@ -459,7 +462,7 @@ def in_words(numbers: Sequence[int]) -> str:
 
 def one_of(kind: str, name: str, allowed: tuple[str, ...]) -> str:
     """`name`, which must be allowed."""
-    if name not in allowed:
+    if not isinstance(name, str) or name not in allowed:
         raise InputError(f"no {kind} {name!r}", hint=f"one of: {' '.join(allowed)}")
     return name
 

@@ -8,7 +8,7 @@ import os
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import partial
@@ -377,6 +377,8 @@ def sweep(
     if parameters is None and not templates and isinstance(what, str | Path) and _is_sweep(what):
         chosen = load_sweep(what, allow_outside=allow_outside)
     else:
+        if not isinstance(what, Iterable):
+            raise InputError(f"{what!r} is no path")
         several = [what] if isinstance(what, str | Path) else list(what)
         # The sweep that the arguments describe; paths start from the working folder
         parameters = parameters or {}

@@ -9,7 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bhemu import BhemuError, InputError, Program, Snapshot, Tile, UnknownName, load_elf
+from bhemu import (
+    BhemuError,
+    InputError,
+    Machine,
+    Program,
+    Snapshot,
+    Tile,
+    UnknownName,
+    load_elf,
+    sweep,
+)
 from bhemu.riscv.assembly import A0, PARK, addi, jal
 
 OPTIONS = [
@@ -28,6 +38,8 @@ OPTIONS = [
     ({"poison": "ones"}, "poison = 'ones' is not known"),
     ({"reference": None}, "reference = None is not known"),
     ({"engine": "qemu"}, "engine = 'qemu' is not known"),
+    ({"late": np.zeros(3)}, "late = array([0., 0., 0.]) is not known"),
+    ({"timing": np.zeros(3)}, "timing = array([0., 0., 0.]) is not known"),
     ({"livelock": -1}, "livelock = -1 must be"),
     ({"progress": 5}, "progress = 5 must be callable"),
 ]
@@ -44,6 +56,7 @@ CALLS: list[tuple[str, Callable[[Tile], Any], str]] = [
     ("until-value", lambda t: t.run([(0x100, 1 << 32)]), "does not fit 32 bits"),
     ("until-float", lambda t: t.run([(0x100, 1.5)]), "until value = 1.5 must be"),
     ("until-name", lambda t: t.run([("nowhere", 1)]), "no symbol or register nowhere"),
+    ("until-array", lambda t: t.run(np.zeros(3)), "until condition np.float64(0.0)"),
     ("until-many", lambda t: t.run([(4 * i, 1) for i in range(17)]), "at most 16"),
     ("limit", lambda t: t.run(limit=-5), "limit = -5 must be an integer of 0 or more"),
     ("limit-text", lambda t: t.run(limit="9"), "limit = '9' must be"),
@@ -58,6 +71,8 @@ CALLS: list[tuple[str, Callable[[Tile], Any], str]] = [
     ("next-reset", lambda t: t.next("brisc"), "brisc is in reset"),
     ("finish", lambda t: t.finish("trisc0"), "lies in no known function"),
     ("run-to", lambda t: t.run_to("trisc0", "nowhere"), "no symbol or register nowhere"),
+    ("run-to-negative", lambda t: t.run_to("trisc0", -4), "-0x4 is no code address"),
+    ("run-to-far", lambda t: t.run_to("trisc0", 1 << 40), "is no code address"),
     ("tstep", lambda t: t.tstep(3), "there is no Tensix thread 3 (0, 1, 2)"),
     ("tstep-text", lambda t: t.tstep("T1"), "there is no Tensix thread 'T1'"),
     ("tstep-n", lambda t: t.tstep(0, 0.5), "n = 0.5 must be"),
@@ -67,6 +82,12 @@ CALLS: list[tuple[str, Callable[[Tile], Any], str]] = [
     ("break-far", lambda t: t.break_at("trisc0", 1 << 40), "is no code address"),
     ("break-none", lambda t: t.break_at("trisc0", None), "address = None must be"),
     ("break-line", lambda t: t.break_at("trisc0", "a.c:1"), "trisc0 has no code from a.c"),
+    ("break-word", lambda t: t.break_word([]), "no Tensix instruction []"),
+    ("break-word-field", lambda t: t.break_word("PACR", 2, last="x"), "last = 'x' must be"),
+    ("watch-float", lambda t: t.watch(1.5), "place = 1.5 must be"),
+    ("watch-none", lambda t: t.watch(None), "place = None must be"),
+    ("history-core", lambda t: t.keep_history().reverse_step(1), "no core 1"),
+    ("history-thread", lambda t: t.keep_history().reverse_tstep("T0"), "no Tensix thread 'T0'"),
     ("delete", lambda t: t.delete(7), "no breakpoint 7"),
     ("delete-text", lambda t: t.delete("1"), "n = '1' must be"),
     ("trace", lambda t: t.trace(0), "limit = 0 must be an integer of 1 or more"),
@@ -96,6 +117,9 @@ CALLS: list[tuple[str, Callable[[Tile], Any], str]] = [
     ("tensor-layout", lambda t: t.tensor(0, (32, 32), "bf16", "tiles"), "no layout 'tiles'"),
     ("tensor-end", lambda t: t.tensor(0x17FFF0, (32, 32), "bf16"), "is outside L1"),
     ("put-text", lambda t: t.put_tensor(0, "ab", "bf16"), ""),
+    ("put-ragged", lambda t: t.put_tensor(0, [[1, 2], [3]], "bf16"), "these values are no array"),
+    ("put-array", lambda t: t.put_tensor(0, [[1.0]], np.zeros(3)), "no dtype array"),
+    ("put-layout", lambda t: t.put_tensor(0, [[1.0]], "bf16", np.zeros(3)), "no layout array"),
     ("put-dtype", lambda t: t.put_tensor(0, np.zeros((32, 32)), "f32"), "no dtype 'f32'"),
     ("core", lambda t: t.core["trisc3"], "no core 'trisc3'"),
     ("core-index", lambda t: t.core[1], "no core 1"),
@@ -141,6 +165,19 @@ def test_a_wrong_call_is_named_and_changes_nothing(tile, call, message) -> None:
     assert mine.clock == before[1]
     assert mine.run().reason == "idle"
     assert mine.core["trisc0"].retired == 8
+
+
+def test_what_is_not_several_is_named() -> None:
+    with pytest.raises(InputError, match="tiles = 5 must name tiles"):
+        Machine(tiles=5)
+    with pytest.raises(InputError, match="5 is no path"):
+        sweep(5)
+
+
+def test_an_address_is_watched(tile) -> None:
+    mine = tile(*[addi(A0, A0, 1)] * 8, PARK)
+    mine.watch(0x20000)
+    assert mine.watchpoints[0].text == "0x20000"
 
 
 @pytest.mark.parametrize("value", [np.int64(4), np.uint32(4), np.int8(4)])
